@@ -1,0 +1,90 @@
+// The one binary. Exit codes: 0 done, 2 the request or its data is wrong, 3 we are wrong.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "commands.h"
+
+namespace {
+
+constexpr int kWrongInput = 2;
+constexpr int kInternal = 3;
+
+constexpr const char* kExamples = R"(Examples:
+  ./qkv demo              what this build holds
+  ./qkv demo --json       the same for a program
+  ./qkv test              build everything and run the tests
+  ./qkv test --help       sanitizers, long tests, benchmarks, single tests
+
+Exit codes: 0 done, 2 the request or its data is wrong, 3 a fault of qkv itself.)";
+
+int complain(const std::string& text, int code) {
+  std::cerr << "qkv: " << text << '\n';
+  return code;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+int unknown_command(const std::string& name, const std::vector<std::string>& commands) {
+  if (name == "test") {
+    return complain("'test' is a command of the launcher\n  hint: run  ./qkv test  at the root of the repository",
+                    kWrongInput);
+  }
+  std::vector<std::string_view> known{"test"};
+  known.insert(known.end(), commands.begin(), commands.end());
+  const std::string near = qkv::nearest_key(name, known);
+  const std::string advice = near.empty() ? "" : "did you mean  qkv " + near + "  ? Otherwise ";
+  return complain("unknown command '" + name + "'\n  hint: " + advice + "see  qkv --help", kWrongInput);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"qkv: a transformer engine you can look into", "qkv"};
+  app.set_version_flag("--version", "qkv " QKV_VERSION);
+  app.require_subcommand(0, 1);
+  qkv::app::add_demo(app);
+  app.footer(kExamples);  // after the commands, which would inherit it
+
+  const std::string first = argc > 1 ? argv[1] : "--help";
+  if (first[0] != '-') {
+    const std::vector<std::string> known = command_names(app);
+    if (std::find(known.begin(), known.end(), first) == known.end()) return unknown_command(first, known);
+  }
+  try {
+    app.parse(argc, argv);
+    if (app.get_subcommands().empty()) std::cout << app.help();
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {  // --help and --version
+      app.exit(error);
+    } else {
+      return complain(std::string(error.what()) + "\n  hint: see  qkv --help", kWrongInput);
+    }
+  }
+  std::cout.flush();
+  if (!std::cout)
+    return complain("could not write the output\n  hint: the disk is full or the reader went away", kWrongInput);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const qkv::Error& error) {
+    return complain(error.what(), error.kind() == qkv::Error::Kind::input ? kWrongInput : kInternal);
+  } catch (const std::exception& error) {
+    return complain(std::string("unexpected failure: ") + error.what(), kInternal);
+  }
+}

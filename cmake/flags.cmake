@@ -1,0 +1,20 @@
+# One interface target carries every flag of our own code; see docs/architecture.md, "Flags".
+add_library(qkv_flags INTERFACE)
+target_include_directories(qkv_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(qkv_flags INTERFACE
+  -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  -Wno-missing-field-initializers            # structs with designated initialisers: what is not named keeps its default
+  # GCC 12 sees overlaps and overruns inside std::string that are not there (GCC bug 105651 and kin), depending on what
+  # was inlined; the sanitizers look for the real ones.
+  -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
+  -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=   # error texts name src/..., not the builder's folders
+  -ffp-contract=off                          # a*b+c rounds the same way in every build; kernels say fma where they mean it
+  -fstack-protector-strong)
+target_compile_definitions(qkv_flags INTERFACE _GLIBCXX_ASSERTIONS)
+
+if(QKV_SANITIZE)
+  target_compile_options(qkv_flags INTERFACE -fsanitize=${QKV_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(qkv_flags INTERFACE -fsanitize=${QKV_SANITIZE})
+elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_definitions(qkv_flags INTERFACE _FORTIFY_SOURCE=3)
+endif()

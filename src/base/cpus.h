@@ -1,0 +1,37 @@
+// How many CPUs this process may use: its affinity mask and the quota of its control groups (containers, batch
+// systems).
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qkv {
+
+// CPU numbers in the affinity mask of the calling thread; empty if the system does not say.
+std::vector<int> allowed_cpus();
+
+// The smallest quota of our control group and its parents in whole CPUs, rounded up; nothing if there is none.
+// Reads below root, so that tests can build a system of their own.
+std::optional<int> cpu_quota(const std::filesystem::path& root = "/");
+
+inline constexpr int kMostThreads = 1024;
+
+// One for each CPU we may use: at least 1, at most kMostThreads.
+int default_threads();
+
+// The texts cpu_quota reads. A text that makes no sense means no quota: the kernel would not have written it.
+std::optional<int> parse_cpu_max(std::string_view text);                              // cgroup v2:  "150000 100000"
+std::optional<int> parse_cfs_quota(std::string_view quota, std::string_view period);  // cgroup v1
+
+// Where the cpu controller keeps our group: the folder it is mounted on, and ours below it, "" or "/a/b".
+struct CgroupFolder {
+  std::string mount, group;
+  bool v2 = false;
+  bool operator==(const CgroupFolder&) const = default;
+};
+std::vector<CgroupFolder> find_cgroups(std::string_view proc_self_cgroup, std::string_view proc_self_mountinfo);
+
+}  // namespace qkv

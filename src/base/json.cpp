@@ -1,0 +1,199 @@
+#include "base/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/printable.h"
+
+namespace qkv {
+namespace {
+
+// Lets the handler know how far the parser has read.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, const char** furthest) : at_(at), furthest_(furthest) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    *furthest_ = ++at_;
+    return *this;
+  }
+  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  const char** furthest_;
+};
+
+bool is_continuation(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+}
+
+std::string shortened(std::string_view text) {
+  constexpr size_t kShown = 160;
+  if (text.size() <= kShown) return std::string(text);
+  size_t end = kShown;
+  while (end > 0 && is_continuation(text[end])) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
+// nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: reason; last read: '...'" without the
+// frame. What was last read goes too: it can be as long as the text and hold broken UTF-8.
+std::string reason_of(std::string_view text) {
+  if (const size_t bracket = text.find("] "); bracket != text.npos) text.remove_prefix(bracket + 2);
+  if (text.starts_with("parse error")) {
+    if (const size_t colon = text.find(": "); colon != text.npos) text.remove_prefix(colon + 2);
+  }
+  return std::string(text.substr(0, text.find("; last read: ")));
+}
+
+class Builder final : public nlohmann::json_sax<Json> {
+ public:
+  Builder(std::string_view text, std::string_view what, JsonLimits limits)
+      : text_(text), what_(what), limits_(limits), furthest_(text.data()) {}
+
+  Json parse() {
+    Json::sax_parse(CountingIterator(text_.data(), &furthest_),
+                    CountingIterator(text_.data() + text_.size(), &furthest_), this);
+    return std::move(root_);
+  }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t& value) override { return add(std::move(value)); }
+  bool start_array(size_t) override { return open(Json::value_t::array); }
+  bool start_object(size_t) override { return open(Json::value_t::object); }
+  bool end_array() override { return close(); }
+  bool end_object() override { return close(); }
+
+  bool key(string_t& name) override {
+    auto [slot, is_new] = open_.back()->get_ref<Json::object_t&>().try_emplace(std::move(name));
+    QKV_CHECK(is_new, what_, ": the key ", printable(slot->first), " appears twice in one object, ", place(read()),
+              Hint("keep one of the two"));
+    value_of_key_ = &slot->second;
+    return true;
+  }
+
+  bool parse_error(size_t position, const std::string&, const Json::exception& failure) override {
+    constexpr int kNumberOverflow = 406;
+    const std::string reason = reason_of(failure.what());
+    const char* hint = "JSON has no comments, no trailing commas, no NaN and nothing after its one value";
+    if (failure.id == kNumberOverflow) hint = "numbers must fit in a double, up to about 1.8e308";
+    if (reason.find("UTF-8") != reason.npos) hint = "save the text as UTF-8";
+    if (reason.find("unexpected end of input") != reason.npos) hint = "the text is cut off: was it written completely?";
+    // The parser counts the byte it stumbled over as read.
+    QKV_FAIL(what_, ": not valid JSON, ", place(position - 1), ": ", shortened(reason), Hint(hint));
+  }
+
+  // People look for lines and columns (in characters), programs for bytes.
+  std::string place(size_t offset) const {
+    const std::string_view before = text_.substr(0, offset);
+    const auto lines = std::count(before.begin(), before.end(), '\n');
+    const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0: the first line
+    const auto columns = std::count_if(before.begin() + static_cast<std::ptrdiff_t>(line_start), before.end(),
+                                       [](char c) { return !is_continuation(c); });
+    return fmt::format("line {}, column {} (byte {})", lines + 1, columns + 1, offset);
+  }
+
+ private:
+  // The byte read last: the bracket just opened, the closing quote of a key.
+  size_t read() const { return static_cast<size_t>(furthest_ - text_.data()) - 1; }
+
+  template <class Value>
+  bool add(Value&& value) {
+    insert(Json(std::forward<Value>(value)));
+    return true;
+  }
+
+  Json* insert(Json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    if (open_.back()->is_array()) return &open_.back()->get_ref<Json::array_t&>().emplace_back(std::move(value));
+    *value_of_key_ = std::move(value);
+    return value_of_key_;
+  }
+
+  bool open(Json::value_t kind) {
+    QKV_CHECK(std::ssize(open_) < limits_.depth, what_, ": nested more than ", limits_.depth, " levels deep, ",
+              place(read()), Hint("no real file nests so deep: it is damaged or made to do harm"));
+    open_.push_back(insert(Json(kind)));
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view text_, what_;
+  JsonLimits limits_;
+  const char* furthest_;
+  Json root_;
+  std::vector<Json*> open_;  // arrays and objects not yet closed; only the last one grows, so the pointers hold
+  Json* value_of_key_ = nullptr;
+};
+
+// Edits that make a of b: insert, delete, replace a byte, or swap two neighbours.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> older(b.size() + 1), old(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    older.swap(old);
+    old.swap(row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({old[j] + 1, row[j - 1] + 1, old[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], older[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, std::string_view what, JsonLimits limits) {
+  QKV_CHECK(text.size() <= limits.bytes, what, ": the JSON text has ", text.size(), " bytes but the limit is ",
+            limits.bytes, Hint("this is probably not the file you meant"));
+  Builder builder(text, what, limits);
+  // The parser takes a zero byte for the end of the text and would accept whatever follows.
+  const size_t zero = text.find('\0');
+  QKV_CHECK(zero == text.npos, what, ": not valid JSON, ", builder.place(zero), ": a zero byte",
+            Hint("this is a binary file or UTF-16 text; save it as UTF-8"));
+  return builder.parse();
+}
+
+std::string nearest_key(std::string_view word, std::span<const std::string_view> known) {
+  std::string_view nearest;
+  size_t smallest = SIZE_MAX;
+  for (const std::string_view candidate : known) {
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
+    const size_t limit = longer / 3;
+    // No fewer edits than the lengths differ by; this also keeps a huge word from costing a huge table.
+    if (longer - shorter > limit) continue;
+    const size_t distance = edit_distance(word, candidate);
+    if (distance <= limit && distance < smallest) {
+      nearest = candidate;
+      smallest = distance;
+    }
+  }
+  return std::string(nearest);
+}
+
+}  // namespace qkv

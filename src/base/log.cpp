@@ -1,0 +1,70 @@
+#include "base/log.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace qkv {
+namespace {
+
+struct Look {
+  std::string_view label, colour;
+};
+
+Look look_of(Log level) {
+  switch (level) {
+    case Log::info:
+      return {"", ""};
+    case Log::warn:
+      return {"warning: ", "\x1b[33m"};
+    case Log::error:
+      return {"error: ", "\x1b[31m"};
+  }
+  return {"", ""};
+}
+
+bool coloured() {
+  const char* no_color = std::getenv("NO_COLOR");  // no-color.org: set, but empty, does not count
+  return (no_color == nullptr || *no_color == '\0') && ::isatty(STDERR_FILENO) == 1;
+}
+
+}  // namespace
+
+void log_line(Log level, std::string_view text) {
+  const Look look = look_of(level);
+  std::string line = "qkv: ";
+  if (!look.label.empty() && coloured()) {
+    line.append(look.colour).append(look.label).append("\x1b[0m");
+  } else {
+    line.append(look.label);
+  }
+  line.append(text);
+  if (!line.ends_with('\n')) line.push_back('\n');
+
+  // The lock is for the rare write that the system splits.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nobody listens, and there is nobody to tell
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+void warn_once(std::string_view key, std::string_view text) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> seen;
+  {
+    const std::lock_guard lock(mutex);
+    if (!seen.emplace(key).second) return;
+  }
+  log_line(Log::warn, text);
+}
+
+}  // namespace qkv

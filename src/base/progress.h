@@ -1,0 +1,44 @@
+// One line that says how far long work has come.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace qkv {
+
+struct ProgressOptions {
+  std::function<double()> seconds;  // the clock; empty means the steady one
+};
+
+// On a terminal the line is rewritten in place, at most 10 times a second; elsewhere a plain line at most every 10
+// seconds. Work that ends within a second leaves no trace.
+class Progress {
+ public:
+  // A total of 0 means unknown.
+  Progress(std::string what, int64_t total, std::FILE* out = stderr, ProgressOptions options = {});
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void update(int64_t done, std::string_view note = {});
+  void finish();
+
+ private:
+  double elapsed() const { return options_.seconds() - start_; }
+  std::string status(double time, std::string_view note) const;
+  void show(std::string line, const char* end);
+
+  std::string what_;
+  int64_t total_, done_ = 0;
+  std::FILE* out_;
+  ProgressOptions options_;
+  bool terminal_;
+  double start_, last_shown_;
+  bool open_ = false;  // an unfinished line stands on the terminal
+  bool finished_ = false;
+};
+
+}  // namespace qkv

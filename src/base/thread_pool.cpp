@@ -1,0 +1,190 @@
+#include "base/thread_pool.h"
+
+#include <sched.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace qkv {
+namespace {
+
+// About 50 microseconds: longer than the gap between two ops, short enough to burn little when the work has ended.
+constexpr int kSpins = 2000;
+
+#if defined(__x86_64__)
+constexpr unsigned kFlushDenormals = 0x8000 | 0x0040;  // results, and inputs
+
+void pause_cpu() {
+  _mm_pause();
+}
+unsigned float_mode() {
+  return _mm_getcsr();
+}
+void set_float_mode(unsigned mode) {
+  _mm_setcsr(mode);
+}
+#else
+constexpr unsigned kFlushDenormals = 0;
+
+void pause_cpu() {}
+unsigned float_mode() {
+  return 0;
+}
+void set_float_mode(unsigned) {}
+#endif
+
+// Denormal numbers are zero on this thread until destroyed: a result must not depend on which thread made it.
+class FlushDenormals {
+ public:
+  FlushDenormals() : saved_(float_mode()) { set_float_mode(saved_ | kFlushDenormals); }
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+  ~FlushDenormals() { set_float_mode(saved_); }
+
+ private:
+  unsigned saved_;
+};
+
+// Looks for a while before the caller goes to sleep. On a busy machine the thread we wait for may need this very CPU:
+// giving way now and then makes such a run ten times faster, and costs nothing where CPUs are free.
+template <class Done>
+void spin(int looks, const Done& done) {
+  for (int i = 1; i <= looks && !done(); ++i) {
+    if (i % 128 == 0) {
+      ::sched_yield();
+    } else {
+      pause_cpu();
+    }
+  }
+}
+
+// Which pool the current thread is doing a share for.
+struct Current {
+  const ThreadPool* pool = nullptr;
+  int thread = 0;
+};
+thread_local Current current;
+
+void pin_this_thread(int cpu) {
+  if (cpu >= CPU_SETSIZE) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(cpu), &set);
+  ::sched_setaffinity(0, sizeof set, &set);  // a wish: without it only the speed may change
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) : threads_(threads), spins_(kSpins) {
+  QKV_CHECK(threads >= 0 && threads <= kMostThreads, "the number of threads is ", threads, " but must lie in [0, ",
+            kMostThreads, "]", Hint("0 means one thread for each CPU this process may use"));
+  if (threads_ == 0) threads_ = default_threads();
+  const std::vector<int> cpus = allowed_cpus();
+  const auto allowed = static_cast<int>(cpus.size());
+  if (allowed > 0 && threads_ > allowed) spins_ = 0;  // there is always someone to make room for
+
+  // One worker per CPU gains from staying where its cache is. With fewer threads than CPUs the scheduler knows better
+  // which are free (another pool may pin to the same ones), and under a quota a pinned worker would wait for its own
+  // CPU while another one idles. The caller is not our thread to pin.
+  const bool quota_below = cpu_quota().value_or(allowed) < allowed;
+  if (threads_ > 1 && threads_ == allowed && !quota_below) pin_to_ = cpus;
+
+  errors_.resize(static_cast<size_t>(threads_));
+  start_workers();
+}
+
+ThreadPool::~ThreadPool() {
+  stop_workers();
+}
+
+void ThreadPool::start_workers() {
+  try {
+    workers_.reserve(static_cast<size_t>(threads_ - 1));
+    for (int thread = 1; thread < threads_; ++thread) workers_.emplace_back([this, thread] { worker(thread); });
+  } catch (const std::system_error& error) {
+    const size_t started = workers_.size() + 1;
+    stop_workers();
+    QKV_FAIL("cannot start ", threads_, " threads, only ", started, ": ", error.code().message(),
+             Hint("ask for fewer threads, or raise the limit: ulimit -u"));
+  }
+}
+
+void ThreadPool::stop_workers() {
+  stop_ = true;
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::worker(int thread) {
+  if (!pin_to_.empty()) pin_this_thread(pin_to_[static_cast<size_t>(thread)]);
+  const FlushDenormals flush;
+  current = {this, thread};
+  uint32_t seen = 0;
+  while (true) {
+    spin(spins_, [&] { return round_.load(std::memory_order_acquire) != seen; });
+    round_.wait(seen, std::memory_order_acquire);
+    ++seen;  // a round never begins before every worker has finished the last one
+    if (stop_) return;
+    do_share(thread);
+    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+  }
+}
+
+void ThreadPool::do_share(int thread) noexcept {
+  // t * tasks / n, without the overflow of t * tasks
+  const int64_t whole = tasks_ / threads_, rest = tasks_ % threads_;
+  const auto start_of = [&](int64_t t) { return t * whole + t * rest / threads_; };
+  try {
+    for (int64_t task = start_of(thread), end = start_of(thread + 1); task < end; ++task) (*body_)(task, thread);
+  } catch (...) {
+    errors_[static_cast<size_t>(thread)] = std::current_exception();
+  }
+}
+
+void ThreadPool::wait_for_workers() {
+  spin(spins_, [&] { return busy_.load(std::memory_order_acquire) == 0; });
+  for (int left = busy_.load(std::memory_order_acquire); left != 0; left = busy_.load(std::memory_order_acquire)) {
+    busy_.wait(left, std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t task, int thread)> body) {
+  QKV_ASSERT(tasks >= 0, "ThreadPool::run: the number of tasks is ", tasks);
+  if (current.pool == this) {
+    for (int64_t task = 0; task < tasks; ++task) body(task, current.thread);
+    return;
+  }
+  if (tasks == 0) return;
+
+  const std::lock_guard lock(one_run_);
+  tasks_ = tasks;
+  body_ = &body;
+  if (threads_ > 1) {
+    busy_.store(threads_ - 1, std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+    round_.notify_all();
+  }
+  {
+    const FlushDenormals flush;
+    const Current outer = std::exchange(current, {this, 0});
+    do_share(0);
+    current = outer;
+  }
+  wait_for_workers();
+
+  // Shares are in order of tasks, so the first error by thread is the first by task.
+  std::exception_ptr first;
+  for (std::exception_ptr& error : errors_) {
+    if (std::exception_ptr taken = std::exchange(error, nullptr); taken && !first) first = std::move(taken);
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace qkv

@@ -1,0 +1,93 @@
+// Element types, and how elements lie in memory.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <ostream>
+
+namespace qkv {
+
+enum class DType : uint8_t { f64, f32, bf16, f16, i8, i32, i64 };
+
+constexpr int64_t size_of(DType t) {
+  switch (t) {
+    case DType::f64:
+    case DType::i64:
+      return 8;
+    case DType::f32:
+    case DType::i32:
+      return 4;
+    case DType::bf16:
+    case DType::f16:
+      return 2;
+    case DType::i8:
+      return 1;
+  }
+  return 0;
+}
+
+constexpr bool is_float(DType t) {
+  return t == DType::f64 || t == DType::f32 || t == DType::bf16 || t == DType::f16;
+}
+
+const char* name_of(DType t);
+std::ostream& operator<<(std::ostream& out, DType t);
+
+// The unit roundoff: the largest relative error of rounding a number to this type (0 for integers).
+constexpr double unit_roundoff(DType t) {
+  switch (t) {
+    case DType::f64:
+      return 0x1p-53;
+    case DType::f32:
+      return 0x1p-24;
+    case DType::bf16:
+      return 0x1p-8;
+    case DType::f16:
+      return 0x1p-11;
+    default:
+      return 0;
+  }
+}
+
+struct Bf16 {
+  uint16_t bits = 0;
+};
+struct F16 {
+  uint16_t bits = 0;
+};
+
+inline float to_float(Bf16 x) {
+  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
+}
+float to_float(F16 x);
+
+// Round to nearest, ties to even; a NaN stays a NaN.
+inline Bf16 to_bf16(float x) {
+  const auto u = std::bit_cast<uint32_t>(x);
+  if ((u & 0x7fffffffU) > 0x7f800000U) return {static_cast<uint16_t>((u >> 16) | 0x40U)};
+  return {static_cast<uint16_t>((u + 0x7fffU + ((u >> 16) & 1U)) >> 16)};
+}
+F16 to_f16(float x);
+
+// Blocks of elements that share scales, as GGUF files hold them.
+enum class Block : uint8_t { none, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, mxfp4 };
+
+// A plain dtype, or a block format whose elements decode to that dtype.
+struct Format {
+  DType dtype = DType::f32;
+  Block block = Block::none;
+
+  Format() = default;
+  Format(DType t) : dtype(t) {}  // NOLINT: a plain dtype is a format
+  explicit Format(Block b) : block(b) {}
+
+  bool plain() const { return block == Block::none; }
+  int64_t block_elements() const;
+  int64_t block_bytes() const;
+  int64_t bytes_for(int64_t elements) const;  // Error unless whole blocks
+  bool operator==(const Format&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, Format f);
+
+}  // namespace qkv

@@ -1,0 +1,16 @@
+// Where a kernel runs: the device, the pool (or stream) and its working memory. First argument of every kernel.
+#pragma once
+
+#include "base/thread_pool.h"
+#include "core/arena.h"
+
+namespace qkv {
+
+struct Exec {
+  Device* device = nullptr;
+  ThreadPool* pool = nullptr;  // CPU devices
+  void* stream = nullptr;      // devices that queue their work
+  Tensor scratch;              // i8 [threads, bytes per thread], allocated once; a kernel cuts its blocks to fit
+};
+
+}  // namespace qkv

@@ -1,0 +1,369 @@
+// The table every op calls through: one function pointer per kernel, one table per backend and instruction set.
+//
+// Rules for a kernel
+//   - takes Exec and one argument struct, returns nothing, never throws; ops have checked everything before;
+//   - the last axis of every tensor is contiguous; leading axes may be strided;
+//   - a row's bits never depend on other rows, nor on the number of threads; sums over rows have one fixed order;
+//   - a Grad is written or added to as it says, and skipped where its tensor is undefined;
+//   - undefined tensors are absent options.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/exec.h"
+#include "core/probe.h"
+
+namespace qkv {
+
+// Where a gradient goes: the first use writes, later ones add.
+struct Grad {
+  Tensor tensor;
+  bool add = false;
+  explicit operator bool() const { return tensor.defined(); }
+};
+
+// --- whole tensors ---------------------------------------------------------------------------------------------------
+
+struct FillArgs {
+  Tensor y;
+  double value = 0;
+};
+struct CopyArgs {  // y = factor * x, or y += factor * x; casts, any strides (also on the last axis)
+  Tensor y, x;
+  double factor = 1;
+  bool add = false;
+};
+struct AddArgs {  // y = a + b
+  Tensor y, a, b;
+};
+struct SumArgs {  // y = factor * sum(x)
+  Tensor y, x;
+  double factor = 1;
+};
+struct SumSquaresArgs {  // y += sum(x^2), y is f64 [1]
+  Tensor y, x;
+};
+struct NonfiniteArgs {  // how many NaN or Inf, and the index of the first; the host reads these
+  Tensor x;
+  int64_t* count = nullptr;
+  int64_t* first = nullptr;
+};
+constexpr int64_t kNoException = INT64_MIN;
+struct OutsideArgs {  // index of the first id that is neither in [0, limit) nor `allowed`, else -1; the host reads it
+  Tensor ids;
+  int64_t limit = 0;
+  int64_t allowed = kNoException;
+  int64_t* first = nullptr;
+};
+
+// --- products --------------------------------------------------------------------------------------------------------
+
+struct LinearArgs {  // y = x w^T + b
+  Tensor y;          // [N, O]
+  Tensor x;          // [N, K]
+  Tensor w;          // [O, K], grouped [E, O, K]
+  Tensor b;          // [O] or absent, grouped [E, O]
+  Tensor groups;     // i32 [E + 1] or absent: rows groups[e] .. groups[e + 1] use w[e]
+};
+struct LinearBackwardArgs {
+  Grad dx, dw, db;
+  Tensor dy, x, w, groups;
+};
+
+// --- lookup ----------------------------------------------------------------------------------------------------------
+
+struct EmbeddingArgs {  // y[r] = factor * table[ids[r]], or +=
+  Tensor y;             // [N, C]
+  Tensor table;         // [V, C]
+  Tensor ids;           // i32 [N]
+  double factor = 1;
+  bool add = false;
+};
+struct EmbeddingBackwardArgs {
+  Grad dtable;
+  Tensor dy, ids;
+  double factor = 1;
+};
+struct ScatterRowsArgs {  // y[slots[r]] = x[r]: how keys and values enter their pages
+  Tensor y;               // [P, ...]
+  Tensor x;               // [N, ...]
+  Tensor slots;           // i32 [N]
+};
+
+// --- norms and elementwise -------------------------------------------------------------------------------------------
+
+struct LayerNormArgs {
+  Tensor y, mean, rstd;  // mean and rstd: [N]
+  Tensor x, w, b;
+  double eps = 0;
+};
+struct LayerNormBackwardArgs {
+  Grad dx, dw, db;
+  Tensor dy, x, w, mean, rstd;
+};
+struct RmsNormArgs {  // y = x r (w + offset)
+  Tensor y, r;        // r: [N]
+  Tensor x, w;
+  double eps = 0, offset = 0;
+};
+struct RmsNormBackwardArgs {
+  Grad dx, dw;
+  Tensor dy, x, w, r;
+  double offset = 0;
+};
+struct Dropout {
+  float p = 0;
+  std::array<uint32_t, 2> key{};  // of seed, step, layer and site
+  uint64_t first_row = 0;         // global index of row 0, so that a mask never depends on the layout
+};
+struct DropoutArgs {  // y = x * keep / (1 - p), or +=; the backward is the same call on dy
+  Tensor y, x;
+  Dropout dropout;
+  bool add = false;
+};
+struct Activation {
+  enum class Kind : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh } kind = Kind::identity;
+  float alpha = 1;  // silu: x sigmoid(alpha x), 1.702 is "quick gelu"; tanh: alpha tanh(x / alpha), a soft cap
+};
+struct ActivationArgs {
+  Tensor y, x;
+  Activation act;
+};
+struct ActivationBackwardArgs {
+  Grad dx;
+  Tensor dy, x;
+  Activation act;
+};
+struct Gating {  // y = act(min(gate, limit)) * (clamp(up, -limit, limit) + shift)
+  Activation act;
+  float limit = 0;  // 0: no clamp
+  float shift = 0;
+};
+struct GatedArgs {
+  Tensor y, gate, up;
+  Gating form;
+};
+struct GatedBackwardArgs {
+  Grad dgate, dup;
+  Tensor dy, gate, up;
+  Gating form;
+};
+struct RotaryArgs {  // turns the pairs of columns [first, first + 2 R) by the angle of the row's position
+  Tensor y, x;       // [N, H, D]
+  Tensor cos, sin;   // [P, R]
+  Tensor positions;  // i32 [N]
+  int64_t first = 0;
+  bool interleaved = false;  // pairs (2i, 2i + 1) instead of (i, i + R)
+  bool inverse = false;      // the backward: the transposed turn
+  bool add = false;
+};
+struct SoftmaxArgs {
+  Tensor y, x;
+};
+struct SoftmaxBackwardArgs {
+  Grad dx;
+  Tensor dy, y;
+};
+
+// --- attention -------------------------------------------------------------------------------------------------------
+
+struct AttentionInput {
+  Tensor q;         // [N, H, D]
+  Tensor k, v;      // [M, G, D], [M, G, E]; with pages [P, page, G, D], [P, page, G, E]
+  Tensor segments;  // i32 [n, 6], see Segment
+  Tensor table;     // i32 [n, most pages] or absent: key j of a segment is slot j % page of page table[n][j / page]
+  Tensor kv_map;    // i32 [H]: the key/value head each query head reads
+  double scale = 1;
+  double softcap = 0;   // 0: none; cap tanh(s / cap) otherwise
+  bool causal = false;  // key j is seen from position i only if j <= i
+  int64_t window = 0;   // 0: all; else only |i - j| < window
+  Tensor sinks;         // [H] or absent: one more logit per row that carries no value
+  Tensor slopes;        // [H] or absent: ALiBi, + slope (j - i)
+  Tensor bias;          // [H, buckets] or absent: T5, + bias[h, buckets[clamp(j - i, -R, R) + R]]
+  Tensor buckets;       // i32 [2 R + 1]
+  Tensor mask;          // [n or 1, H or 1, T, S] or absent: added; -inf hides a key
+  Dropout dropout;
+};
+struct AttentionArgs {
+  AttentionInput in;
+  Tensor z;    // [N, H, E]
+  Tensor lse;  // [N, H], -inf where a row sees nothing
+  AttentionStats stats;
+};
+struct AttentionBackwardArgs {
+  AttentionInput in;
+  Grad dq, dk, dv, dsinks, dbias;
+  Tensor dz, z, lse;
+  Tensor delta;  // [N, H]: dz . z, which is also each head's gradient importance
+};
+struct AttentionPatternArgs {
+  enum class Stage : uint8_t { raw, capped, biased, probs } stage = Stage::probs;
+  AttentionInput in;
+  Tensor lse;   // [N, H], for probs
+  Tensor rows;  // i32 [R] or absent: which rows of q; all N
+  Tensor out;   // [R or N, H, S]; keys a row does not see, or a segment does not have: 0 as probs, -inf as biased
+};
+
+// --- experts ---------------------------------------------------------------------------------------------------------
+
+struct RouteRule {
+  int64_t top_k = 1;
+  bool sigmoid = false;      // scores = sigmoid(logits), else softmax(logits)
+  bool renormalise = false;  // weights of the chosen sum to 1
+  double scaling = 1;        // weights times this, at the end
+  int64_t groups = 1;        // experts in equal groups; only the best `top_groups` by the sum of their two best compete
+  int64_t top_groups = 1;
+};
+struct RouteArgs {
+  Tensor ids;      // i32 [N, k]; ties go to the lower id
+  Tensor weights;  // [N, k]
+  Tensor logits;   // [N, E]
+  Tensor bias;     // [E] or absent: added to the scores for choosing only
+  RouteRule rule;
+};
+struct RouteBackwardArgs {
+  Grad dlogits;
+  Tensor dweights, logits, ids;
+  RouteRule rule;
+};
+struct DispatchPlanArgs {  // rows in order of expert: sorted row i is slot order[i] % k of row order[i] / k
+  Tensor order;            // i32 [N k]
+  Tensor slots;            // i32 [N, k]: where slot s of row r went; the inverse of order
+  Tensor groups;           // i32 [E + 1]: first sorted row of each expert
+  Tensor ids;              // i32 [N, k]
+};
+struct DispatchArgs {  // y[i] = x[order[i] / k]
+  Tensor y, x, order;
+  int64_t top_k = 1;
+};
+struct CombineArgs {  // y[r] = sum_s weights[r, s] z[slots[r, s]], or +=
+  Tensor y, z, slots;
+  Tensor weights;  // absent: all 1
+  bool add = false;
+};
+struct CombineBackwardArgs {
+  Grad dz, dweights;
+  Tensor dy, z, slots, weights;
+};
+struct RouterLoadArgs {  // counts[e] += chosen, mass[e] += sum over rows of softmax(logits)[e]
+  Tensor counts, mass;   // [E]
+  Tensor logits, ids;
+};
+struct RouterLoadBackwardArgs {
+  Grad dlogits;
+  Tensor dmass, logits;
+};
+struct BalanceArgs {  // loss = factor * sum_e counts[e] mass[e]
+  Tensor loss, counts, mass;
+  double factor = 1;
+};
+struct BalanceBackwardArgs {  // dmass[e] = dloss * factor * counts[e]
+  Tensor dmass, dloss, counts;
+  double factor = 1;
+};
+
+// --- ends of a model -------------------------------------------------------------------------------------------------
+
+struct PoolArgs {
+  enum class Kind : uint8_t { first, last, mean } kind = Kind::first;
+  Tensor y;         // [n, C]
+  Tensor x;         // [N, C]
+  Tensor segments;  // i32 [n, 6]
+};
+struct PoolBackwardArgs {
+  PoolArgs::Kind kind = PoolArgs::Kind::first;
+  Grad dx;
+  Tensor dy, segments;
+};
+struct CrossEntropyRule {
+  double smoothing = 0;  // (1 - s) nll + s * mean over V of -log p
+  double z_loss = 0;     // + z_loss * lse^2
+  double softcap = 0;    // logits = cap tanh(logits / cap)
+  int64_t ignore = -100;
+};
+struct CrossEntropyArgs {
+  Tensor losses, lse;  // [N]
+  Tensor x;            // [N, C]
+  Tensor w;            // [V, C]
+  Tensor b;            // [V] or absent
+  Tensor targets;      // i32 [N]
+  CrossEntropyRule rule;
+};
+struct CrossEntropyBackwardArgs {  // of factor * sum(losses)
+  Grad dx, dw, db;
+  Tensor dloss;  // [1]
+  double factor = 1;
+  Tensor x, w, b, targets, lse;
+  CrossEntropyRule rule;
+};
+
+// --- optimisers ------------------------------------------------------------------------------------------------------
+
+struct AdamWArgs {  // decoupled decay; g is multiplied by grad_factor first
+  Tensor w, g, m, v;
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, decay = 0, grad_factor = 1;
+  int64_t step = 1;  // counts from 1
+};
+struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay * w)
+  Tensor w, g, buffer;
+  double lr = 0, momentum = 0, decay = 0, grad_factor = 1;
+};
+
+// --- the table -------------------------------------------------------------------------------------------------------
+
+#define QKV_KERNELS(X)                                \
+  X(fill, FillArgs)                                   \
+  X(copy, CopyArgs)                                   \
+  X(add, AddArgs)                                     \
+  X(sum, SumArgs)                                     \
+  X(sum_squares, SumSquaresArgs)                      \
+  X(nonfinite, NonfiniteArgs)                         \
+  X(outside, OutsideArgs)                             \
+  X(linear, LinearArgs)                               \
+  X(linear_backward, LinearBackwardArgs)              \
+  X(embedding, EmbeddingArgs)                         \
+  X(embedding_backward, EmbeddingBackwardArgs)        \
+  X(scatter_rows, ScatterRowsArgs)                    \
+  X(layer_norm, LayerNormArgs)                        \
+  X(layer_norm_backward, LayerNormBackwardArgs)       \
+  X(rms_norm, RmsNormArgs)                            \
+  X(rms_norm_backward, RmsNormBackwardArgs)           \
+  X(dropout, DropoutArgs)                             \
+  X(activation, ActivationArgs)                       \
+  X(activation_backward, ActivationBackwardArgs)      \
+  X(gated, GatedArgs)                                 \
+  X(gated_backward, GatedBackwardArgs)                \
+  X(rotary, RotaryArgs)                               \
+  X(softmax, SoftmaxArgs)                             \
+  X(softmax_backward, SoftmaxBackwardArgs)            \
+  X(attention, AttentionArgs)                         \
+  X(attention_backward, AttentionBackwardArgs)        \
+  X(attention_pattern, AttentionPatternArgs)          \
+  X(route, RouteArgs)                                 \
+  X(route_backward, RouteBackwardArgs)                \
+  X(dispatch_plan, DispatchPlanArgs)                  \
+  X(dispatch, DispatchArgs)                           \
+  X(combine, CombineArgs)                             \
+  X(combine_backward, CombineBackwardArgs)            \
+  X(router_load, RouterLoadArgs)                      \
+  X(router_load_backward, RouterLoadBackwardArgs)     \
+  X(balance, BalanceArgs)                             \
+  X(balance_backward, BalanceBackwardArgs)            \
+  X(pool, PoolArgs)                                   \
+  X(pool_backward, PoolBackwardArgs)                  \
+  X(cross_entropy, CrossEntropyArgs)                  \
+  X(cross_entropy_backward, CrossEntropyBackwardArgs) \
+  X(adamw, AdamWArgs)                                 \
+  X(sgd, SgdArgs)
+
+struct Kernels {
+  const char* name = "";
+#define QKV_KERNEL(kernel, Args) void (*kernel)(const Exec&, const Args&) noexcept = nullptr;
+  QKV_KERNELS(QKV_KERNEL)
+#undef QKV_KERNEL
+
+  static const Kernels& none();  // every kernel does nothing: for planning memory
+};
+
+}  // namespace qkv

@@ -1,0 +1,59 @@
+// Where bytes live: a device that can allocate and copy, and the owner of one allocation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "core/dtype.h"
+
+namespace qkv {
+
+// Memory of one kind. The host may touch it only through upload and download; kernels run where it lives.
+class Device {
+ public:
+  static constexpr int64_t kAlignment = 64;
+
+  virtual ~Device() = default;
+  virtual const char* name() const = 0;
+  virtual std::byte* allocate(int64_t bytes) = 0;  // aligned to kAlignment; Error says need and have
+  virtual void release(std::byte* data, int64_t bytes) noexcept = 0;
+  virtual void upload(std::byte* to, const void* from_host, int64_t bytes) = 0;
+  virtual void download(void* to_host, const std::byte* from, int64_t bytes) = 0;
+};
+
+Device& cpu_device();
+
+// Owns the bytes of one allocation on one device, laid out in one format.
+class Storage {
+ public:
+  Storage() = default;
+  Storage(Device& device, Format format, int64_t elements);
+  Storage(Storage&& other) noexcept { swap(other); }
+  Storage& operator=(Storage&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Storage();
+
+  bool defined() const { return device_ != nullptr; }
+  Device& device() const { return *device_; }
+  Format format() const { return format_; }
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  void swap(Storage& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(format_, other.format_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+
+  Device* device_ = nullptr;
+  Format format_;
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace qkv

@@ -1,0 +1,174 @@
+#include "core/tape.h"
+
+#include "base/error.h"
+#include "core/context.h"
+
+namespace qkv {
+
+Backward::Backward(Context& context, Tape& tape)
+    : cx(context), kernels(context.kernels), exec(context.exec), tape_(tape) {}
+
+Tensor Backward::dy(const Tensor& y) {
+  Tape::Node& node = tape_.node_of(y);
+  if (!node.gradient.defined()) {
+    tape_.allocate(node);
+    kernels.fill(exec, {.y = node.gradient, .value = 0});
+  }
+  return y.rebased(node.value.data(), node.gradient.data());
+}
+
+Grad Backward::grad(const Tensor& x) {
+  return tape_.use(x, cx);
+}
+
+Grad Backward::grad(const Param& w) {
+  if (cx.arena.planning()) {  // a plan leaves the weights as they are; nobody reads this address
+    return w.trainable ? Grad{Tensor(w.master().device(), w.master().data(), cx.precision.exact, w.shape())} : Grad{};
+  }
+  used_.push_back(&w);
+  return w.use_gradient(cx.precision.exact);
+}
+
+Tensor Backward::make(const Shape& shape, DType dtype) {
+  return cx.arena.take(dtype, shape);
+}
+
+Arena& Backward::gradients() {
+  return tape_.gradients_;
+}
+
+Tensor Tape::track(const Tensor& t) {
+  const auto node = static_cast<int32_t>(nodes_.size());
+  nodes_.push_back({.value = t});
+  return t.with_node(node);
+}
+
+Tensor Tape::input(const Tensor& t) {
+  const Tensor tracked = track(t);
+  nodes_.back().kept = nodes_.back().input = true;
+  return tracked;
+}
+
+Tensor Tape::input(const Tensor& t, const Grad& into) {
+  const Tensor tracked = input(t);
+  (into.add ? nodes_.back().gradient : nodes_.back().reserved) = into.tensor;
+  return tracked;
+}
+
+void Tape::record(const char* op, Step step) {
+  const size_t first = steps_.empty() ? 0 : steps_.back().end_node;
+  steps_.push_back({.op = op, .step = std::move(step), .first_node = first, .end_node = nodes_.size()});
+}
+
+void Tape::keep(const Tensor& t) {
+  node_of(t).kept = true;
+}
+
+void Tape::backward(Context& cx, const Tensor& loss) {
+  QKV_CHECK(loss.count() == 1, "backward: the loss must be one number but is ", loss,
+            Hint("reduce it, or give the gradient of every element"));
+  const auto before = cx.arena.mark();
+  const Tensor one = cx.arena.take(loss.format(), loss.shape());
+  cx.kernels.fill(cx.exec, {.y = one, .value = 1});
+  seed(cx, loss, one);
+  cx.arena.rewind(before);
+  backward(cx);
+}
+
+void Tape::seed(Context& cx, const Tensor& y, const Tensor& dy) {
+  QKV_CHECK(y.shape() == dy.shape() && y.dtype() == dy.dtype(), "backward: the output is ", y, " but its gradient is ",
+            dy, Hint("give the gradient the output's shape and dtype"));
+  const Grad grad = use(y, cx);
+  QKV_CHECK(grad, "backward: the output ", y, " was not made under this tape",
+            Hint("set cx.tape before the forward pass"));
+  cx.kernels.copy(cx.exec, {.y = grad.tensor, .x = dy, .add = grad.add});
+}
+
+void Tape::backward(Context& cx) {
+  Backward bk(cx, *this);
+  while (!steps_.empty()) {
+    const Recorded& step = steps_.back();
+    if (reached(step)) {
+      const auto before = cx.arena.mark();
+      step.step(bk);
+      cx.arena.rewind(before);
+      if (cx.guard_finite) check_passed_on(bk, step);
+      bk.used_.clear();
+    }
+    for (size_t n = step.first_node; n < step.end_node; ++n) {
+      if (!nodes_[n].kept) release(nodes_[n]);
+    }
+    steps_.pop_back();
+  }
+}
+
+void Tape::check_passed_on(Backward& bk, const Recorded& step) const {
+  for (size_t n = 0; n < step.end_node; ++n) {
+    const bool own_output = n >= step.first_node && !nodes_[n].input;
+    if (nodes_[n].gradient.defined() && !own_output) {
+      bk.cx.check_finite(step.op, "the gradient it passes on", nodes_[n].gradient);
+    }
+  }
+  for (const Param* w : bk.used_) {
+    if (w->gradient().defined())
+      bk.cx.check_finite(step.op, ("the gradient of '" + w->name() + "'").c_str(), w->gradient());
+  }
+}
+
+Tensor Tape::gradient(const Tensor& t) const {
+  QKV_CHECK(t.node() >= 0 && static_cast<size_t>(t.node()) < nodes_.size(), "gradient: ", t,
+            " was not made under this tape");
+  const Node& node = nodes_[static_cast<size_t>(t.node())];
+  if (!node.gradient.defined()) return {};
+  return t.rebased(node.value.data(), node.gradient.data());
+}
+
+Tape::Node& Tape::node_of(const Tensor& t) {
+  QKV_ASSERT(t.node() >= 0 && static_cast<size_t>(t.node()) < nodes_.size(), "tape: ", t, " has no node here");
+  return nodes_[static_cast<size_t>(t.node())];
+}
+
+Grad Tape::use(const Tensor& x, Context& cx) {
+  if (x.node() < 0 || !is_float(x.dtype())) return {};
+  Node& node = node_of(x);
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    QKV_ASSERT(x.stride(axis) != 0 || x.dim(axis) <= 1 || x.count() == 0, "tape: ", x,
+               " repeats an axis, so it can be read but has no gradient");
+  }
+  bool add = true;
+  if (!node.gradient.defined()) {
+    allocate(node);
+    add = x.count() != node.value.count();
+    if (add) cx.kernels.fill(cx.exec, {.y = node.gradient, .value = 0});  // only a part is about to be written
+  }
+  return {x.rebased(node.value.data(), node.gradient.data()).with_node(-1), add};
+}
+
+void Tape::allocate(Node& node) {
+  if (node.reserved.defined()) {
+    node.gradient = node.reserved;
+    return;
+  }
+  std::vector<Tensor>& free = free_[node.value.format().bytes_for(node.value.count())];
+  if (free.empty()) {
+    node.gradient = gradients_.take(node.value.format(), node.value.shape());
+  } else {
+    node.gradient = Tensor(node.value.device(), free.back().data(), node.value.format(), node.value.shape());
+    free.pop_back();
+  }
+}
+
+void Tape::release(Node& node) {
+  if (!node.gradient.defined()) return;
+  free_[node.gradient.format().bytes_for(node.gradient.count())].push_back(node.gradient);
+  node.gradient = Tensor();
+}
+
+bool Tape::reached(const Recorded& step) const {
+  for (size_t n = step.first_node; n < step.end_node; ++n) {
+    if (nodes_[n].gradient.defined() && !nodes_[n].input) return true;
+  }
+  return false;
+}
+
+}  // namespace qkv

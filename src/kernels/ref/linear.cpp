@@ -1,0 +1,103 @@
+// y = x w^T + b, for all rows with one weight or for groups of rows each with its own.
+#include "kernels/ref/loops.h"
+
+namespace qkv::kernels::ref {
+namespace {
+
+// Which weight a row uses, and which rows a weight is used by.
+class Groups {
+ public:
+  Groups(const Tensor& groups, int64_t rows) : rows_(rows) {
+    if (groups.defined()) {
+      starts_ = groups.as<int32_t>();
+      count_ = groups.count() - 1;
+    }
+  }
+  int64_t count() const { return count_; }
+  Range rows_of(int64_t g) const { return starts_ != nullptr ? Range{starts_[g], starts_[g + 1]} : Range{0, rows_}; }
+  int64_t group_of(int64_t row) const {
+    int64_t g = 0;
+    while (g + 1 < count_ && row >= starts_[g + 1]) ++g;
+    return g;
+  }
+
+ private:
+  const int32_t* starts_ = nullptr;
+  int64_t count_ = 1, rows_;
+};
+
+// Row `o` of the weight of group g; both [O, K] and [E, O, K].
+template <class R>
+In<R> weight_row(const Tensor& w, int64_t g, int64_t o) {
+  return w.rank() == 3 ? In<R>(w, {g, o}) : In<R>(w, {o});
+}
+
+template <class R>
+R bias_at(const Tensor& b, int64_t g, int64_t o) {
+  if (!b.defined()) return 0;
+  return b.rank() == 2 ? In<R>(b, {g})[o] : In<R>(b)[o];
+}
+
+}  // namespace
+
+void linear(const Split& split, const LinearArgs& a) {
+  in_real(a.y, [&]<class R>() {
+    const int64_t outputs = a.y.cols(), inner = a.x.cols();
+    const Groups groups(a.groups, a.y.rows());
+    split(a.y.rows() * outputs, [&](Range elements) {
+      for (int64_t i = elements.begin; i < elements.end; ++i) {
+        const int64_t n = i / outputs, o = i % outputs, g = groups.group_of(n);
+        const auto x = In<R>::row(a.x, n);
+        const auto w = weight_row<R>(a.w, g, o);
+        R total = 0;
+        for (int64_t k = 0; k < inner; ++k) total += x[k] * w[k];
+        Out<R>::row(a.y, n).set(o, total + bias_at<R>(a.b, g, o));
+      }
+    });
+  });
+}
+
+void linear_backward(const Split& split, const LinearBackwardArgs& a) {
+  in_real(a.dy, [&]<class R>() {
+    const int64_t outputs = a.dy.cols(), inner = a.x.cols(), rows = a.dy.rows();
+    const Groups groups(a.groups, rows);
+    if (a.dx) {
+      split(rows * inner, [&](Range elements) {
+        for (int64_t i = elements.begin; i < elements.end; ++i) {
+          const int64_t n = i / inner, k = i % inner, g = groups.group_of(n);
+          const auto dy = In<R>::row(a.dy, n);
+          R total = 0;
+          for (int64_t o = 0; o < outputs; ++o) total += dy[o] * weight_row<R>(a.w, g, o)[k];
+          Out<R>::row(a.dx.tensor, n).put(k, total, a.dx.add);
+        }
+      });
+    }
+    // Weight gradients: each output row of each group is one task that walks its rows in order.
+    if (!a.dw && !a.db) return;
+    split(groups.count() * outputs, [&](Range tasks) {
+      for (int64_t task = tasks.begin; task < tasks.end; ++task) {
+        const int64_t g = task / outputs, o = task % outputs;
+        const Range members = groups.rows_of(g);
+        if (a.dw) {
+          const Tensor& t = a.dw.tensor;
+          const Out<R> dw = t.rank() == 3 ? Out<R>(t, {g, o}) : Out<R>(t, {o});
+          for (int64_t k = 0; k < inner; ++k) {
+            R total = 0;
+            for (int64_t n = members.begin; n < members.end; ++n) {
+              total += In<R>::row(a.dy, n)[o] * In<R>::row(a.x, n)[k];
+            }
+            dw.put(k, total, a.dw.add);
+          }
+        }
+        if (a.db) {
+          R total = 0;
+          for (int64_t n = members.begin; n < members.end; ++n) total += In<R>::row(a.dy, n)[o];
+          const Tensor& t = a.db.tensor;
+          (t.rank() == 2 ? Out<R>(t, {g}) : Out<R>(t)).put(o, total, a.db.add);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace qkv::kernels::ref

@@ -1,0 +1,55 @@
+// Rows of a table by index: embeddings, and keys and values entering their pages.
+#include "kernels/ref/loops.h"
+
+namespace qkv::kernels::ref {
+
+void embedding(const Split& split, const EmbeddingArgs& a) {
+  in_real(a.y, [&]<class R>() {
+    const auto* ids = a.ids.as<int32_t>();
+    const R factor = static_cast<R>(a.factor);
+    split(a.y.rows(), [&](Range rows) {
+      for (int64_t r = rows.begin; r < rows.end; ++r) {
+        const auto y = Out<R>::row(a.y, r);
+        const In<R> table(a.table, {ids[r]});
+        for (int64_t c = 0; c < a.y.cols(); ++c) y.put(c, factor * table[c], a.add);
+      }
+    });
+  });
+}
+
+// Each column is one task that walks the rows in order, so repeated ids add up in the same order every time.
+void embedding_backward(const Split& split, const EmbeddingBackwardArgs& a) {
+  in_real(a.dtable.tensor, [&]<class R>() {
+    const auto* ids = a.ids.as<int32_t>();
+    const Tensor& dtable = a.dtable.tensor;
+    const R factor = static_cast<R>(a.factor);
+    split(dtable.cols(), [&](Range columns) {
+      for (int64_t c = columns.begin; c < columns.end; ++c) {
+        if (!a.dtable.add) {
+          for (int64_t v = 0; v < dtable.dim(0); ++v) Out<R>(dtable, {v}).set(c, 0);
+        }
+        for (int64_t r = 0; r < a.dy.rows(); ++r) {
+          Out<R>(dtable, {ids[r]}).put(c, factor * In<R>::row(a.dy, r)[c], true);
+        }
+      }
+    });
+  });
+}
+
+void scatter_rows(const Split& split, const ScatterRowsArgs& a) {
+  in_real(a.y, [&]<class R>() {
+    const auto* slots = a.slots.as<int32_t>();
+    const int64_t rows_each = a.x.dim(0) > 0 ? a.x.rows() / a.x.dim(0) : 0;  // a key is G rows of D
+    split(a.x.dim(0), [&](Range rows) {
+      for (int64_t r = rows.begin; r < rows.end; ++r) {
+        for (int64_t i = 0; i < rows_each; ++i) {
+          const auto y = Out<R>::row(a.y, slots[r] * rows_each + i);
+          const auto x = In<R>::row(a.x, r * rows_each + i);
+          for (int64_t c = 0; c < a.x.cols(); ++c) y.set(c, x[c]);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace qkv::kernels::ref

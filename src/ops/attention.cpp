@@ -1,0 +1,252 @@
+// src/ops/attention.cpp
+//
+//   x_ij = cap(scale q_i . k_j) + slope (j - i) + bias[bucket(j - i)] + mask_ij        over the keys row i sees
+//   LSE_i = log(sum_j exp(x_ij) + exp(sink))      A_ij = exp(x_ij - LSE_i)      z_i = sum_j A_ij v_j
+//   backward: kernels/ref/attention_backward.cpp
+//
+// Which keys a row sees comes from its segment (see Rows), `causal` and `window`. The kernel keeps LSE and never stores
+// T x S; a probe that wants to look says so before, and gets statistics from inside the kernel or the exact pattern.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/checks.h"
+#include "ops/dropout.h"
+#include "ops/ops.h"
+
+namespace qkv::ops {
+namespace {
+
+constexpr const char* kOp = "attention";
+constexpr int64_t kWholeWindow = int64_t{1} << 40;  // beyond any position, and sums with it cannot overflow
+
+void check_per_head(Context& cx, const char* name, const Tensor& t, int64_t heads) {
+  check_vectors(cx, kOp, name, t);
+  check_shape(kOp, name, t, {heads});
+}
+
+void check_mask(Context& cx, const Tensor& mask, const Rows& rows, int64_t heads) {
+  check_vectors(cx, kOp, "mask", mask);
+  const auto segments = static_cast<int64_t>(rows.list.size());
+  int64_t longest_rows = 0;
+  for (const Segment& s : rows.list) longest_rows = std::max<int64_t>(longest_rows, s.rows);
+  QKV_CHECK(mask.rank() == 4 && (mask.dim(0) == 1 || mask.dim(0) == segments) &&
+                (mask.dim(1) == 1 || mask.dim(1) == heads) && mask.dim(2) >= longest_rows &&
+                mask.dim(3) >= rows.longest_keys,
+            kOp, ": the mask is ", mask, " but must be [", segments, " or 1, ", heads, " or 1, ", longest_rows, ", ",
+            rows.longest_keys, "]",
+            Hint("axes 0 and 1 of size 1 hold for all segments and heads; nothing else is broadcast"));
+}
+
+void check_pages(Context& cx, const Tensor& k, const Tensor& v, const Rows& rows, const Tensor& table) {
+  check_indices(cx, kOp, "table", table);
+  QKV_CHECK(rows.keys == Rows::kPaged && k.rank() == 4 && v.rank() == 4 && k.dim(1) > 0 && table.rank() == 2 &&
+                table.dim(0) == static_cast<int64_t>(rows.list.size()) && table.dim(1) * k.dim(1) >= rows.longest_keys,
+            kOp, ": the page table is ", table, " and the pages are ", k, " but ", rows.list.size(),
+            " segments with up to ", rows.longest_keys, " keys need [segments, pages] and [P, page, G, D]",
+            Hint("append the keys to the cache before attending"));
+}
+
+// Pages a window has left behind may be gone (any number, -1 by habit); those a row sees must exist.
+void check_seen_pages(Context& cx, const Tensor& k, const Rows& rows, const Tensor& table, int64_t window) {
+  const int64_t page = k.dim(1);
+  for (size_t n = 0; n < rows.list.size(); ++n) {
+    const Segment& s = rows.list[n];
+    if (s.rows == 0 || s.keys == 0) continue;
+    const int64_t oldest = window > 0 ? std::clamp<int64_t>(s.position - window + 1, 0, s.keys - 1) : 0;
+    const int64_t first = oldest / page, last = (s.keys - 1) / page;
+    check_index_range(cx, kOp, "seen pages",
+                      table.slice(0, static_cast<int64_t>(n), 1).view({table.dim(1)}).slice(0, first, last - first + 1),
+                      k.dim(0));
+  }
+}
+
+void check_qkv(Context& cx, const Tensor& q, const Tensor& k, const Tensor& v, const Rows& rows,
+               const AttentionOptions& options) {
+  check_vectors(cx, kOp, "q", q);
+  check_vectors(cx, kOp, "k", k);
+  check_vectors(cx, kOp, "v", v);
+  QKV_CHECK(q.rank() == 3 && k.rank() >= 3 && k.rank() == v.rank() && q.cols() == k.cols() && q.cols() > 0 &&
+                k.shape().with(-1, v.cols()) == v.shape(),
+            kOp, ": q is ", q, ", k is ", k, ", v is ", v,
+            Hint("q [N, H, D], k [M, G, D], v [M, G, E]: k has q's head width, v has k's rows and heads"));
+  QKV_CHECK(q.dim(0) == rows.rows, kOp, ": q is ", q, " but the segments are of ", rows.rows, " rows",
+            Hint("give the Rows the pass was made with"));
+  if (options.table.defined()) {
+    check_pages(cx, k, v, rows, options.table);
+    check_seen_pages(cx, k, rows, options.table, options.window);
+  } else {
+    QKV_CHECK(rows.keys != Rows::kPaged, kOp, ": k is ", k, " but the segments' up to ", rows.longest_keys,
+              " keys are in pages and there is no table", Hint("pass the cache's pages and its table"));
+    QKV_CHECK(k.rank() == 3 && k.dim(0) == rows.keys, kOp, ": k is ", k, " but the segments index ", rows.keys, " keys",
+              Hint("cross-attention takes Rows::across"));
+  }
+}
+
+Tensor find_kv_map(Context& cx, const Tensor& given, int64_t heads, int64_t kv_heads) {
+  if (given.defined()) {
+    check_indices(cx, kOp, "kv_map", given);
+    check_shape(kOp, "kv_map", given, {heads});
+    check_index_range(cx, kOp, "kv_map", given, kv_heads);
+    return given;
+  }
+  QKV_CHECK(kv_heads > 0 && heads % kv_heads == 0, kOp, ": ", heads, " query heads do not divide over ", kv_heads,
+            " key/value heads", Hint("give kv_map: the key/value head of each query head"));
+  std::vector<int32_t> map;
+  for (int64_t h = 0; h < heads; ++h) map.push_back(static_cast<int32_t>(h / (heads / kv_heads)));
+  return cx.upload(map);
+}
+
+AttentionInput input_of(Context& cx, const Tensor& q, const Tensor& k, const Tensor& v, const Rows& rows,
+                        const AttentionOptions& o) {
+  check_qkv(cx, q, k, v, rows, o);
+  const int64_t heads = q.dim(1), kv_heads = k.dim(-2);
+  const double scale = o.scale.value_or(1 / std::sqrt(static_cast<double>(q.cols())));
+  check_number(kOp, "scale", scale, -1e30, 1e30);
+  check_number(kOp, "softcap", o.softcap, 0, 1e30);
+  check_number(kOp, "dropout", static_cast<double>(o.dropout), 0, 0.999);
+  QKV_CHECK(o.window >= 0, kOp, ": window is ", o.window, " but must be 0 (all keys) or more",
+            Hint("a window counts the keys a row sees, itself included"));
+  if (o.sinks != nullptr) check_weight(cx, kOp, *o.sinks, {heads}, q);
+  if (o.slopes.defined()) check_per_head(cx, "slopes", o.slopes, heads);
+  QKV_CHECK((o.bias != nullptr) == o.buckets.defined(), kOp, ": a relative bias needs both the weight and its buckets",
+            Hint("relative_buckets() makes the list"));
+  if (o.bias != nullptr) {
+    check_weight(cx, kOp, *o.bias, {heads, o.bias->shape()[-1]}, q);
+    check_indices(cx, kOp, "buckets", o.buckets);
+    QKV_CHECK(o.buckets.count() % 2 == 1, kOp, ": buckets are ", o.buckets, " but must be [2 R + 1]",
+              Hint("one bucket per distance from -R to R: relative_buckets() makes the list"));
+    check_index_range(cx, kOp, "buckets", o.buckets, o.bias->shape()[-1]);
+  }
+  if (o.mask.defined()) check_mask(cx, o.mask, rows, heads);
+  return {.q = q,
+          .k = k,
+          .v = v,
+          .segments = rows.segments,
+          .table = o.table,
+          .kv_map = find_kv_map(cx, o.kv_map, heads, kv_heads),
+          .scale = scale,
+          .softcap = o.softcap,
+          .causal = o.causal,
+          .window = std::min(o.window, kWholeWindow),
+          .sinks = o.sinks != nullptr ? o.sinks->master() : Tensor(),
+          .slopes = o.slopes,
+          .bias = o.bias != nullptr ? o.bias->master() : Tensor(),
+          .buckets = o.buckets,
+          .mask = o.mask,
+          .dropout = cx.training ? dropout_of(cx, o.dropout, o.place, Site::attn_probs) : Dropout{}};
+}
+
+AttentionStats stats_of(Context& cx, const StatsWanted& wanted, const AttentionInput& in) {
+  const int64_t n = in.q.dim(0), heads = in.q.dim(1);
+  const DType exact = cx.precision.exact;
+  const auto per_head = [&] { return cx.constant({n, heads}, exact); };
+  AttentionStats s{.entropy = per_head(), .distance = per_head(), .first = per_head(), .highest = per_head()};
+  s.argmax = cx.constant({n, heads}, DType::i32);
+  if (!wanted.offsets.empty()) {
+    s.offsets = cx.upload(wanted.offsets);
+    s.at_offset = cx.constant({n, heads, s.offsets.count()}, exact);
+  }
+  if (wanted.classes > 0) {
+    check_indices(cx, kOp, "key_classes", wanted.key_classes);
+    check_shape(kOp, "key_classes", wanted.key_classes, {in.table.defined() ? in.k.dim(0) * in.k.dim(1) : in.k.dim(0)});
+    check_index_range(cx, kOp, "key_classes", wanted.key_classes, wanted.classes);
+    s.key_classes = wanted.key_classes;
+    s.in_class = cx.constant({n, heads, wanted.classes}, exact);
+  }
+  return s;
+}
+
+void record_backward(Context& cx, const AttentionInput& in, const Tensor& z, const Tensor& lse,
+                     const AttentionOptions& o) {
+  cx.tape->record(kOp, [in, z, lse, sinks = o.sinks, bias = o.bias, importance = o.importance](Backward& bk) {
+    bk.kernels.attention_backward(bk.exec,
+                                  {.in = in,
+                                   .dq = bk.grad(in.q),
+                                   .dk = bk.grad(in.k),
+                                   .dv = bk.grad(in.v),
+                                   .dsinks = sinks != nullptr ? bk.grad(*sinks) : Grad{},
+                                   .dbias = bias != nullptr ? bk.grad(*bias) : Grad{},
+                                   .dz = bk.dy(z),
+                                   .z = z,
+                                   .lse = lse,
+                                   .delta = importance.defined() ? importance : bk.make(lse.shape(), lse.dtype())});
+  });
+}
+
+Tensor pattern_of(Context& cx, const AttentionInput& in, const Tensor& lse, const Rows& rows,
+                  const PatternOptions& pattern) {
+  const int64_t shown = pattern.which.defined() ? pattern.which.count() : in.q.dim(0);
+  Tensor out = cx.constant({shown, in.q.dim(1), rows.longest_keys}, cx.precision.exact);
+  cx.kernels.attention_pattern(cx.exec,
+                               {.stage = pattern.stage, .in = in, .lse = lse, .rows = pattern.which, .out = out});
+  return out;
+}
+
+// A probe reads the scores or the probabilities of the rows it asked for, or of all.
+void show(Context& cx, Site site, const AttentionInput& in, const Tensor& lse, const Rows& rows, Place place) {
+  const Ask asked = cx.ask(place, site);
+  if (cx.replaying || !(has(asked, Ask::rows) || has(asked, Ask::pattern))) return;
+  PatternOptions pattern{.stage = site == Site::attn_scores ? AttentionPatternArgs::Stage::biased
+                                                            : AttentionPatternArgs::Stage::probs};
+  if (!has(asked, Ask::pattern)) {
+    pattern.which = cx.upload(cx.probe->rows_wanted(place));
+    check_index_range(cx, kOp, "rows a probe wants", pattern.which, rows.rows);
+  }
+  Tensor out = pattern_of(cx, in, lse, rows, pattern);
+  cx.probe->visit(cx, {.place = place, .site = site, .rows = &rows}, out);
+}
+
+}  // namespace
+
+Attended attention(Context& cx, Tensor q, Tensor k, Tensor v, const Rows& rows, const AttentionOptions& options) {
+  const Place place = options.place;
+  const auto rows_only = [](const Tensor& t, int rank) {
+    return t.defined() && t.rank() > rank ? t.flatten_to(rank) : t;
+  };
+  q = rows_only(q, 3);
+  if (!options.table.defined()) {
+    k = rows_only(k, 3);
+    v = rows_only(v, 3);
+  }
+  cx.tap(place, Site::attn_q, q, &rows);
+  cx.tap(place, Site::attn_k, k, &rows);
+  cx.tap(place, Site::attn_v, v, &rows);
+  const AttentionInput in = input_of(cx, q, k, v, rows, options);
+  if (options.importance.defined()) {
+    check_vectors(cx, kOp, "importance", options.importance);
+    check_shape(kOp, "importance", options.importance, {q.dim(0), q.dim(1)});
+  }
+  QKV_CHECK(cx.tape == nullptr || !options.table.defined(), kOp, ": k ", k,
+            " lies in pages, which carry no gradient, but a tape is recording",
+            Hint("train without a cache: pass k and v as rows"));
+
+  Tensor z = cx.make({q.dim(0), q.dim(1), v.cols()}, q.dtype());
+  Tensor lse = cx.make({q.dim(0), q.dim(1)}, cx.precision.exact);
+  const bool counting = !cx.replaying && has(cx.ask(place, Site::attn_probs), Ask::stats);
+  const AttentionStats stats = counting ? stats_of(cx, cx.probe->stats_wanted(place), in) : AttentionStats{};
+  cx.kernels.attention(cx.exec, {.in = in, .z = z, .lse = lse, .stats = stats});
+  if (cx.tape != nullptr) record_backward(cx, in, z, lse, options);
+
+  if (cx.probe != nullptr) [[unlikely]] {
+    if (counting) cx.probe->visit_stats(cx, {.place = place, .site = Site::attn_probs, .rows = &rows}, stats);
+    show(cx, Site::attn_scores, in, lse, rows, place);
+    show(cx, Site::attn_probs, in, lse, rows, place);
+    cx.tap(place, Site::attn_lse, lse, &rows);
+    cx.tap(place, Site::attn_z, z, &rows);
+  }
+  return {cx.finish(kOp, z), lse};
+}
+
+Tensor attention_pattern(Context& cx, const Tensor& q, const Tensor& k, const Tensor& lse, const Rows& rows,
+                         const AttentionOptions& options, const PatternOptions& pattern) {
+  const AttentionInput in = input_of(cx, q, k, k, rows, options);
+  check_vectors(cx, "attention_pattern", "lse", lse);
+  check_shape("attention_pattern", "lse", lse, {q.dim(0), q.dim(1)});
+  if (pattern.which.defined()) {
+    check_indices(cx, "attention_pattern", "which", pattern.which);
+    check_index_range(cx, "attention_pattern", "which", pattern.which, rows.rows);
+  }
+  return pattern_of(cx, in, lse, rows, pattern);
+}
+
+}  // namespace qkv::ops

@@ -1,0 +1,61 @@
+// src/ops/embedding.cpp
+//
+//   y[r] = sum over lookups of factor * table[ids[r]]
+//   dtable[v] = sum over rows with ids[r] == v of factor * dy[r]
+#include <vector>
+
+#include "ops/checks.h"
+#include "ops/ops.h"
+
+namespace qkv::ops {
+
+Tensor embedding(Context& cx, std::initializer_list<Lookup> lookups) {
+  QKV_CHECK(lookups.size() > 0, "embedding: nothing to look up", Hint("give at least one table"));
+  for (const Lookup& one : lookups) {
+    QKV_CHECK(one.table != nullptr && one.table->shape().rank() == 2, "embedding: a lookup with ids ", one.ids,
+              " has no table [V, C]", Hint("give every lookup its table"));
+  }
+  const Lookup& first = *lookups.begin();
+  const int64_t width = first.table->shape()[-1];
+  for (const Lookup& one : lookups) {
+    check_indices(cx, "embedding", "ids", one.ids);
+    check_same_shape("embedding", "the first ids", first.ids, "ids", one.ids);
+    check_weight(cx, "embedding", *one.table, {one.table->shape()[0], width}, one.ids);
+    check_index_range(cx, "embedding", "ids", one.ids, one.table->shape()[0]);
+    check_number("embedding", "factor", one.factor, -1e30, 1e30);
+  }
+  const Tensor y = cx.make({first.ids.count(), width}, cx.precision.exact);
+  bool add = false;
+  for (const Lookup& one : lookups) {
+    cx.kernels.embedding(cx.exec,
+                         {.y = y, .table = one.table->master(), .ids = one.ids, .factor = one.factor, .add = add});
+    add = true;
+  }
+  if (cx.tape != nullptr) {
+    cx.tape->record("embedding", [y, all = std::vector<Lookup>(lookups)](Backward& bk) {
+      for (const Lookup& one : all) {
+        if (const Grad dtable = bk.grad(*one.table)) {
+          bk.kernels.embedding_backward(bk.exec,
+                                        {.dtable = dtable, .dy = bk.dy(y), .ids = one.ids, .factor = one.factor});
+        }
+      }
+    });
+  }
+  return cx.finish("embedding", y);
+}
+
+void scatter_rows(Context& cx, const Tensor& cache, const Tensor& x, const Tensor& slots) {
+  check_vectors(cx, "scatter_rows", "cache", cache);
+  check_vectors(cx, "scatter_rows", "x", x);
+  check_indices(cx, "scatter_rows", "slots", slots);
+  QKV_CHECK(cache.rank() == x.rank() && x.rank() >= 2 && cache.shape().with(0, x.dim(0)) == x.shape() &&
+                slots.count() == x.dim(0),
+            "scatter_rows: the cache is ", cache, " but x is ", x, " with slots ", slots,
+            Hint("x must be rows of the cache, one slot each"));
+  QKV_CHECK(cx.tape == nullptr, "scatter_rows: a cache ", cache, " carries no gradient, so x ", x,
+            " cannot be written under a tape", Hint("train without a cache: pass k and v to attention directly"));
+  check_index_range(cx, "scatter_rows", "slots", slots, cache.dim(0));
+  cx.kernels.scatter_rows(cx.exec, {.y = cache, .x = x, .slots = slots});
+}
+
+}  // namespace qkv::ops

@@ -1,0 +1,50 @@
+// src/ops/layer_norm.cpp
+//
+//   xhat = (x - mean) * s,   s = 1 / sqrt(var + eps)       mean and variance over the last axis
+//   y  = xhat * w + b
+//   dx = s * (g - mean(g) - xhat * mean(g * xhat)),   g = dy * w
+//   dw = sum over rows of dy * xhat,   db = sum over rows of dy
+#include "ops/checks.h"
+#include "ops/ops.h"
+
+namespace qkv::ops {
+
+Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
+  check_vectors(cx, "layer_norm", "x", x);
+  QKV_CHECK(x.cols() > 0, "layer_norm: x is ", x, " but the mean over an empty axis does not exist",
+            Hint("the last axis must have at least one column"));
+  check_number("layer_norm", "eps", options.eps, 0, 1);
+  const Param *w = options.weight, *b = options.bias;
+  QKV_CHECK(options.offset == 0, "layer_norm: offset is ", options.offset, " but only rms_norm has one",
+            Hint("leave it 0"));
+  for (const Param* p : {w, b}) {
+    if (p != nullptr) check_weight(cx, "layer_norm", *p, {x.cols()}, x);
+  }
+
+  const DType exact = cx.precision.exact;
+  const Tensor y = cx.make(x.shape(), cx.precision.compute);
+  const Tensor mean = cx.make({x.rows()}, exact), rstd = cx.make({x.rows()}, exact);  // kept for backward
+  const Tensor weight = w != nullptr ? w->value(cx, exact) : Tensor();
+  cx.kernels.layer_norm(cx.exec, {.y = y,
+                                  .mean = mean,
+                                  .rstd = rstd,
+                                  .x = x,
+                                  .w = weight,
+                                  .b = b != nullptr ? b->value(cx, exact) : Tensor(),
+                                  .eps = options.eps});
+  if (cx.tape != nullptr) {
+    cx.tape->record("layer_norm", [=](Backward& bk) {
+      bk.kernels.layer_norm_backward(bk.exec, {.dx = bk.grad(x),
+                                               .dw = w != nullptr ? bk.grad(*w) : Grad{},
+                                               .db = b != nullptr ? bk.grad(*b) : Grad{},
+                                               .dy = bk.dy(y),
+                                               .x = x,
+                                               .w = weight,
+                                               .mean = mean,
+                                               .rstd = rstd});
+    });
+  }
+  return cx.finish("layer_norm", y);
+}
+
+}  // namespace qkv::ops

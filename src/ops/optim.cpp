@@ -1,0 +1,200 @@
+// src/ops/optim.cpp        g is the gradient times grad_factor; t counts from 1
+//
+// AdamW   m = b1 m + (1 - b1) g      v = b2 v + (1 - b2) g^2
+//         w = w (1 - lr decay) - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
+// SGD     buffer = momentum buffer + g      w = w - lr (buffer + decay w)
+// Muon    buffer = momentum buffer + g      u = g + momentum buffer
+//         w = w (1 - lr decay) - lr 0.2 sqrt(max(R, C)) orthogonal(u)
+//         orthogonal: X = u / |u|, five times X = a X + b (X X^T) X + c (X X^T)^2 X (Newton-Schulz, quintic), which
+//         moves all singular values towards 1. The factor gives the update the rms of an AdamW step, so both can share
+//         one lr.
+#include "ops/optim.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "ops/checks.h"
+
+namespace qkv::ops {
+namespace {
+
+// The gradient a step works on. A plan has none, only its shape.
+Tensor gradient_of(Context& cx, const char* op, const Param& w) {
+  QKV_CHECK(w.format().plain() && (w.format().dtype == DType::f32 || w.format().dtype == DType::f64), op,
+            ": the weight '", w.name(), "' is ", w.format(), " but optimisers need an f32 or f64 master",
+            Hint("keep masters in f32; the pass makes its own bf16 copies"));
+  if (cx.arena.planning()) return w.master();
+  QKV_CHECK(w.gradient().defined(), op, ": the weight '", w.name(), "' ", w.shape(), " has no gradient",
+            Hint("run a backward pass first, or leave the weight out"));
+  return w.gradient();
+}
+
+void check_state(Context& cx, const char* op, const char* name, const Param& w, const Tensor& state) {
+  QKV_CHECK(state.defined(), op, ": the weight '", w.name(), "' ", w.shape(), " has no ", name,
+            Hint("give zeros of the weight's shape at the start"));
+  check_vectors(cx, op, name, state);
+  check_shape(op, name, state, w.shape());
+  QKV_CHECK(state.contiguous(), op, ": ", name, " ", state, " must be contiguous", Hint("allocate it in one piece"));
+}
+
+double download_number(Context& cx, const Tensor& t) {
+  double value = 0;
+  if (!cx.arena.planning()) t.device().download(&value, t.data(), size_of(DType::f64));
+  return value;
+}
+
+double sum_of_squares(Context& cx, const Tensor& x) {
+  const auto before = cx.arena.mark();
+  const Tensor total = cx.constant({1}, DType::f64);
+  cx.kernels.fill(cx.exec, {.y = total, .value = 0});
+  cx.kernels.sum_squares(cx.exec, {.y = total, .x = x});
+  const double value = download_number(cx, total);
+  cx.arena.rewind(before);
+  return value;
+}
+
+// y = x w^T for matrices of the context's arena.
+Tensor times_transposed(Context& cx, const Tensor& x, const Tensor& w) {
+  const Tensor y = cx.constant({x.dim(0), w.dim(0)}, x.dtype());
+  cx.kernels.linear(cx.exec, {.y = y, .x = x, .w = w, .b = {}, .groups = {}});
+  return y;
+}
+
+Tensor transposed_copy(Context& cx, const Tensor& x) {
+  const Tensor y = cx.constant({x.dim(1), x.dim(0)}, x.dtype());
+  cx.kernels.copy(cx.exec, {.y = y, .x = x.transposed(0, 1)});
+  return y;
+}
+
+// u [R, C] becomes the nearest matrix with singular values around 1, in place.
+void orthogonalise(Context& cx, const Tensor& u) {
+  constexpr double a = 3.4445, b = -4.7750, c = 2.0315;
+  constexpr int kSteps = 5;
+  const auto before = cx.arena.mark();
+  const bool tall = u.dim(0) > u.dim(1);
+  const double norm = std::sqrt(sum_of_squares(cx, u));
+  const Tensor x = tall ? transposed_copy(cx, u) : cx.constant(u.shape(), u.dtype());
+  if (!tall) cx.kernels.copy(cx.exec, {.y = x, .x = u});
+  const Tensor next = cx.constant(x.shape(), x.dtype());
+  cx.kernels.copy(cx.exec, {.y = next, .x = x, .factor = 1 / (norm + 1e-7)});
+  cx.kernels.copy(cx.exec, {.y = x, .x = next});
+  for (int step = 0; step < kSteps; ++step) {
+    const auto inner = cx.arena.mark();
+    const Tensor gram = times_transposed(cx, x, x);        // X X^T, symmetric
+    const Tensor poly = times_transposed(cx, gram, gram);  // (X X^T)^2
+    const Tensor mixed = cx.constant(gram.shape(), gram.dtype());
+    cx.kernels.copy(cx.exec, {.y = mixed, .x = gram, .factor = b});
+    cx.kernels.copy(cx.exec, {.y = mixed, .x = poly, .factor = c, .add = true});
+    const Tensor product = times_transposed(cx, mixed, transposed_copy(cx, x));
+    cx.kernels.copy(cx.exec, {.y = next, .x = x, .factor = a});
+    cx.kernels.copy(cx.exec, {.y = next, .x = product, .add = true});
+    cx.kernels.copy(cx.exec, {.y = x, .x = next});
+    cx.arena.rewind(inner);
+  }
+  cx.kernels.copy(cx.exec, {.y = u, .x = tall ? x.transposed(0, 1) : x});
+  cx.arena.rewind(before);
+}
+
+}  // namespace
+
+void adamw_step(Context& cx, Param& w, AdamState& state, const AdamW& rule, double grad_factor) {
+  const Tensor g = gradient_of(cx, "adamw", w);
+  check_state(cx, "adamw", "m", w, state.m);
+  check_state(cx, "adamw", "v", w, state.v);
+  check_number("adamw", "lr", rule.lr, 0, 1e3);
+  check_number("adamw", "beta1", rule.beta1, 0, 1 - 1e-12);
+  check_number("adamw", "beta2", rule.beta2, 0, 1 - 1e-12);
+  check_number("adamw", "eps", rule.eps, 1e-30, 1);
+  check_number("adamw", "decay", rule.decay, 0, 1e3);
+  check_number("adamw", "gradient factor", grad_factor, 0, 1e30);
+  const int64_t step = state.step + 1;
+  cx.kernels.adamw(cx.exec, {.w = w.master(),
+                             .g = g,
+                             .m = state.m,
+                             .v = state.v,
+                             .lr = rule.lr,
+                             .beta1 = rule.beta1,
+                             .beta2 = rule.beta2,
+                             .eps = rule.eps,
+                             .decay = rule.decay,
+                             .grad_factor = grad_factor,
+                             .step = step});
+  if (!cx.arena.planning()) state.step = step;
+  w.updated();
+}
+
+void sgd_step(Context& cx, Param& w, const Tensor& buffer, const Sgd& rule, double grad_factor) {
+  const Tensor g = gradient_of(cx, "sgd", w);
+  check_number("sgd", "lr", rule.lr, 0, 1e3);
+  check_number("sgd", "momentum", rule.momentum, 0, 1 - 1e-12);
+  check_number("sgd", "decay", rule.decay, 0, 1e3);
+  check_number("sgd", "gradient factor", grad_factor, 0, 1e30);
+  QKV_CHECK(rule.momentum == 0 || buffer.defined(), "sgd: momentum is ", rule.momentum, " but '", w.name(),
+            "' has no buffer", Hint("give zeros of the weight's shape at the start"));
+  if (buffer.defined()) check_state(cx, "sgd", "buffer", w, buffer);
+
+  cx.kernels.sgd(cx.exec, {.w = w.master(),
+                           .g = g,
+                           .buffer = rule.momentum == 0 ? Tensor() : buffer,
+                           .lr = rule.lr,
+                           .momentum = rule.momentum,
+                           .decay = rule.decay,
+                           .grad_factor = grad_factor});
+  w.updated();
+}
+
+void muon_step(Context& cx, Param& w, const Tensor& buffer, const Muon& rule, double grad_factor) {
+  const Tensor g = gradient_of(cx, "muon", w);
+  check_state(cx, "muon", "buffer", w, buffer);
+  const int rank = w.shape().rank();
+  QKV_CHECK(rank == 2 || rank == 3, "muon: the weight '", w.name(), "' is ", w.shape(),
+            " but Muon works on matrices [R, C] or [E, R, C]", Hint("use AdamW for this one"));
+  check_number("muon", "lr", rule.lr, 0, 1e3);
+  check_number("muon", "momentum", rule.momentum, 0, 1 - 1e-12);
+  check_number("muon", "decay", rule.decay, 0, 1e3);
+  check_number("muon", "gradient factor", grad_factor, 0, 1e30);
+
+  const auto before = cx.arena.mark();
+  const Tensor master = w.master();
+  const Tensor update = cx.constant(w.shape(), master.dtype());
+  // buffer = momentum buffer + g, then u = g + momentum buffer
+  cx.kernels.copy(cx.exec, {.y = update, .x = buffer, .factor = rule.momentum});
+  cx.kernels.copy(cx.exec, {.y = update, .x = g, .factor = grad_factor, .add = true});
+  cx.kernels.copy(cx.exec, {.y = buffer, .x = update});
+  cx.kernels.copy(cx.exec, {.y = update, .x = g, .factor = grad_factor});
+  cx.kernels.copy(cx.exec, {.y = update, .x = buffer, .factor = rule.momentum, .add = true});
+  const int64_t matrices = rank == 3 ? w.shape()[0] : 1, rows = w.shape()[-2], cols = w.shape()[-1];
+  for (int64_t e = 0; e < matrices; ++e) {
+    orthogonalise(cx, rank == 3 ? update.slice(0, e, 1).view({rows, cols}) : update);
+  }
+  const Tensor decayed = cx.constant(w.shape(), master.dtype());
+  cx.kernels.copy(cx.exec, {.y = decayed, .x = master, .factor = 1 - rule.lr * rule.decay});
+  const double size = -rule.lr * 0.2 * std::sqrt(static_cast<double>(std::max(rows, cols)));
+  cx.kernels.copy(cx.exec, {.y = decayed, .x = update, .factor = size, .add = true});
+  cx.kernels.copy(cx.exec, {.y = master, .x = decayed});
+  cx.arena.rewind(before);
+  w.updated();
+}
+
+double global_norm(Context& cx, std::span<const Param* const> params) {
+  double total = 0;
+  for (const Param* p : params) {
+    if (!p->gradient().defined()) continue;
+    const double squares = sum_of_squares(cx, p->gradient());
+    QKV_CHECK(std::isfinite(squares), "global_norm: the gradient of '", p->name(), "' ", p->shape(), " has the norm ",
+              std::sqrt(squares),
+              Hint("the step is refused; turn on guard_finite to learn which op made the first NaN"));
+    total += squares;
+  }
+  return std::sqrt(total);
+}
+
+double clip_factor(double norm, double max_norm) {
+  check_number("clip_factor", "norm", norm, 0, std::numeric_limits<double>::max());
+  check_number("clip_factor", "max_norm", max_norm, 1e-30, 1e30);
+  return norm > max_norm ? max_norm / norm : 1;
+}
+
+}  // namespace qkv::ops

@@ -1,0 +1,37 @@
+// One optimiser step on one weight, the norm over all gradients, and clipping. State lives with the caller.
+#pragma once
+
+#include <span>
+
+#include "core/context.h"
+
+namespace qkv::ops {
+
+struct AdamW {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0;
+};
+struct AdamState {
+  Tensor m, v;       // zeros at the start, shape of the weight
+  int64_t step = 0;  // steps done
+};
+void adamw_step(Context& cx, Param& w, AdamState& state, const AdamW& rule, double grad_factor = 1);
+
+struct Muon {
+  double lr = 0.02, momentum = 0.95, decay = 0;
+};
+// For weights [R, C], or [E, R, C] as E matrices. `buffer`: zeros at the start.
+void muon_step(Context& cx, Param& w, const Tensor& buffer, const Muon& rule, double grad_factor = 1);
+
+struct Sgd {
+  double lr = 0.1, momentum = 0, decay = 0;
+};
+void sgd_step(Context& cx, Param& w, const Tensor& buffer, const Sgd& rule, double grad_factor = 1);
+
+// sqrt of the sum of squares over all gradients, in double and in one order. A NaN or Inf is an Error that names the
+// weight.
+double global_norm(Context& cx, std::span<const Param* const> params);
+
+// What to multiply gradients of this norm by so that it does not exceed max_norm.
+double clip_factor(double norm, double max_norm);
+
+}  // namespace qkv::ops

@@ -1,0 +1,119 @@
+#include "core/param.h"
+
+#include <gtest/gtest.h>
+
+#include "core/says.h"
+#include "support/pass.h"
+
+namespace qkv::test {
+namespace {
+
+int copies = 0;
+
+// The ref table, counting its copies.
+const Kernels& counting_kernels() {
+  static const Kernels table = [] {
+    Kernels k = kernels::ref::table();
+    k.copy = [](const Exec& exec, const CopyArgs& args) noexcept {
+      ++copies;
+      kernels::ref::table().copy(exec, args);
+    };
+    return k;
+  }();
+  return table;
+}
+
+class ParamIn : public ::testing::Test {
+ protected:
+  ParamIn() { copies = 0; }
+};
+
+TEST_F(ParamIn, ItsOwnDtypeIsTheMasterItself) {
+  Pass p({.kernels = &counting_kernels()});
+  const Param& w = p.param("w", Numbers{1, 2, 3}, {3});
+  EXPECT_EQ(w.value(p.cx).data(), w.master().data());
+  EXPECT_EQ(w.name(), "w");
+  EXPECT_EQ(w.shape(), Shape({3}));
+  EXPECT_EQ(copies, 0);
+}
+
+TEST_F(ParamIn, Bf16IsACopyMadeOnceAndAgainAfterAnUpdate) {
+  Pass p({.kernels = &counting_kernels(), .precision = Precision::bf16()});
+  Param& w = p.param("w", Numbers{1, 1 + 0x1p-9, 3}, {3});
+  EXPECT_EQ(copies, 0) << "nothing is made before the first use";
+
+  const Tensor value = w.value(p.cx);
+  EXPECT_EQ(value.dtype(), DType::bf16);
+  EXPECT_EQ(to_host(value), Numbers({1, 1, 3}));
+  EXPECT_EQ(copies, 1);
+  EXPECT_EQ(w.value(p.cx).data(), value.data());
+  EXPECT_EQ(copies, 1) << "the copy is kept";
+
+  to_device(w.master(), Numbers{4, 5, 6});
+  EXPECT_EQ(to_host(w.value(p.cx)), Numbers({1, 1, 3})) << "nobody has said that the master changed";
+  w.updated();
+  EXPECT_EQ(copies, 1) << "an update alone copies nothing";
+  EXPECT_EQ(to_host(w.value(p.cx)), Numbers({4, 5, 6}));
+  std::ignore = w.value(p.cx);
+  EXPECT_EQ(copies, 2);
+  EXPECT_EQ(to_host(w.master()), Numbers({4, 5, 6}));
+}
+
+TEST_F(ParamIn, TwoOtherDtypesInOneRunIsOurMistake) {
+  Pass p({.precision = Precision::bf16()});
+  const Param& w = p.param("w", Numbers{1}, {1});
+  std::ignore = w.value(p.cx);
+  expect_says([&] { std::ignore = w.value(p.cx, DType::f16); }, {"'w'", "bf16", "f16"}, Error::Kind::internal);
+  EXPECT_EQ(w.value(p.cx, DType::f32).data(), w.master().data());
+}
+
+TEST_F(ParamIn, GradientsStartWithAWriteAndGoOnWithAdds) {
+  Pass p;
+  Param& w = p.param("w", Numbers{1, 2}, {2});
+  EXPECT_FALSE(w.gradient().defined());
+
+  const Grad first = w.use_gradient(DType::f32);
+  EXPECT_TRUE(first);
+  EXPECT_FALSE(first.add);
+  EXPECT_EQ(first.tensor.shape(), Shape({2}));
+  to_device(first.tensor, Numbers{3, 4});
+
+  const Grad second = w.use_gradient(DType::f32);
+  EXPECT_TRUE(second.add);
+  EXPECT_EQ(second.tensor.data(), first.tensor.data());
+  EXPECT_EQ(to_host(w.gradient()), Numbers({3, 4}));
+
+  w.clear_gradient();
+  EXPECT_FALSE(w.gradient().defined());
+  const Grad again = w.use_gradient(DType::f32);
+  EXPECT_FALSE(again.add);
+  EXPECT_EQ(again.tensor.data(), first.tensor.data()) << "the memory is kept";
+}
+
+TEST_F(ParamIn, AGradientIsInTheExactDtype) {
+  Pass p;
+  const Param w("w", cpu_device(), DType::bf16, {4});
+  EXPECT_EQ(w.use_gradient(DType::f32).tensor.dtype(), DType::f32);
+  const Grad wider = w.use_gradient(DType::f64);
+  EXPECT_EQ(wider.tensor.dtype(), DType::f64);
+  EXPECT_FALSE(wider.add) << "a new buffer holds nothing yet";
+}
+
+TEST_F(ParamIn, AFrozenWeightHasNoGradient) {
+  Param w("w", cpu_device(), DType::f32, {4});
+  w.trainable = false;
+  EXPECT_FALSE(w.use_gradient(DType::f32));
+  EXPECT_FALSE(w.gradient().defined());
+}
+
+TEST_F(ParamIn, BlocksCannotBeTrainedButCanBeFrozen) {
+  Pass p;
+  Param w("layers.0.q", cpu_device(), Format(Block::q4_0), {2, 32});
+  EXPECT_EQ(w.value(p.cx).data(), w.master().data());
+  expect_error([&] { std::ignore = w.use_gradient(DType::f32); }, {"layers.0.q", "q4_0", "cannot be trained"});
+  w.trainable = false;
+  EXPECT_FALSE(w.use_gradient(DType::f32));
+}
+
+}  // namespace
+}  // namespace qkv::test

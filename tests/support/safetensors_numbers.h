@@ -1,0 +1,28 @@
+// Goldens: tensors of a safetensors file as doubles.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "core/shape.h"
+#include "support/pass.h"
+
+namespace qkv::test {
+
+struct Golden {
+  Shape shape;
+  DType dtype = DType::f32;  // BOOL reads as i8
+  Numbers values;
+};
+
+struct GoldenFile {
+  std::map<std::string, Golden> tensors;
+  std::map<std::string, std::string> metadata;
+
+  static GoldenFile read(const std::filesystem::path& path);
+  const Golden& at(const std::string& name) const;  // throws an Error that names the tensor
+  bool has(const std::string& name) const { return tensors.contains(name); }
+};
+
+}  // namespace qkv::test
