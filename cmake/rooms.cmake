@@ -1,7 +1,10 @@
-# qkv_room(NAME LINK ...): every .cpp below src/NAME becomes the static library qkv_NAME.
+# qkv_room(NAME [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library qkv_NAME.
 function(qkv_room name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "WITHOUT" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  if(ARG_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX ${ARG_WITHOUT})
+  endif()
   add_library(qkv_${name} STATIC ${sources})
   target_link_libraries(qkv_${name} PUBLIC ${ARG_LINK} PRIVATE qkv_flags)
   target_include_directories(qkv_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
@@ -15,4 +18,14 @@ function(qkv_test name)
   target_link_libraries(test_${name} PRIVATE ${ARG_LINK} qkv_flags GTest::gtest_main)
   target_precompile_headers(test_${name} PRIVATE <gtest/gtest.h> <functional> <map> <string> <vector>)
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()
+
+# qkv_forms(ISA FLAGS ...): the inner loops of src/kernels/cpu/forms for one instruction set, into qkv_kernels.
+function(qkv_forms isa)
+  cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
+  add_library(qkv_forms_${isa} OBJECT src/kernels/cpu/forms/all.cpp)
+  target_link_libraries(qkv_forms_${isa} PRIVATE qkv_flags)
+  target_compile_options(qkv_forms_${isa} PRIVATE ${ARG_FLAGS} -Wno-psabi -Wno-unused-function)
+  target_compile_definitions(qkv_forms_${isa} PRIVATE QKV_FORMS=${isa}_forms QKV_FORMS_LABEL="${isa}")
+  target_sources(qkv_kernels PRIVATE $<TARGET_OBJECTS:qkv_forms_${isa}>)
 endfunction()

@@ -1,11 +1,15 @@
 #include "kernels/tables.h"
 
-#include <array>
+#include <vector>
 
 namespace qkv::kernels {
 
 std::span<const Kernels* const> all_tables() {
-  static const std::array<const Kernels*, 2> tables{&ref::table(), &cpu::table()};
+  static const std::vector<const Kernels*> tables = [] {
+    std::vector<const Kernels*> all{&ref::table()};
+    for (const Kernels* table : cpu::tables()) all.push_back(table);
+    return all;
+  }();
   return tables;
 }
 

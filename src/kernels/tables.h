@@ -11,8 +11,9 @@ namespace ref {
 const Kernels& table();  // plain loops: the truth, always complete
 }
 namespace cpu {
-const Kernels& table();  // the same on every thread of the pool, with faster forms where they exist
-}
+const Kernels& table();                    // the best instruction set of this CPU, or the one QKV_ISA names
+std::span<const Kernels* const> tables();  // one per instruction set this CPU runs: plain, avx2, avx512
+}  // namespace cpu
 
 std::span<const Kernels* const> all_tables();  // what the harness holds against `ref`
 const Kernels& best_table();                   // what a program uses

@@ -1,66 +1,233 @@
-// y = x w^T + b in f32, with one order along K for any number of rows: sixteen running sums, element k in sum k % 16,
-// added up as a tree at the end. Four weight rows at a time share the loads of x. Other dtypes and grouped weights
-// take the plain loops.
+// y = x w^T + b and its gradients, for f32 and bf16 operands; other dtypes take the plain loops. What is computed for
+// an output is one sum in the order forms.h states, so neither the rows beside it nor the number of threads can change
+// it.
+//
+//   forward   dots: rows of x against rows of w, both read as they lie
+//   dx        mix: dy (f32) times the rows of w
+//   dw        mix: columns of dy times the rows of x, in chunks of rows that add up in order
+#include <algorithm>
+
 #include "kernels/cpu/kernels.h"
 #include "kernels/ref/loops.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
-constexpr int64_t kLanes = 16;
+using ref::Range;
 
-// x . w[i] for `Count` weight rows that lie `stride` apart.
-template <int Count>
-void dots(const float* x, const float* w, int64_t stride, int64_t inner, float* out) {
-  float lanes[static_cast<size_t>(Count)][static_cast<size_t>(kLanes)] = {};
-  const int64_t whole = inner / kLanes * kLanes;
-  for (int64_t k = 0; k < whole; k += kLanes) {
-    for (int i = 0; i < Count; ++i) {
-      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[i][lane] += x[k + lane] * w[i * stride + k + lane];
-    }
-  }
-  for (int64_t k = whole; k < inner; ++k) {
-    for (int i = 0; i < Count; ++i) lanes[i][k - whole] += x[k] * w[i * stride + k];
-  }
-  for (int i = 0; i < Count; ++i) {
-    for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-      for (int64_t lane = 0; lane < half; ++lane) lanes[i][lane] += lanes[i][lane + half];
-    }
-    out[i] = lanes[i][0];
+// Rows that are worked on together: small enough for the second-level cache, large enough to use a weight often.
+constexpr int64_t kRowBlock = 128;
+
+bool simple(const Tensor& t) {
+  return t.dtype() == DType::f32 || t.dtype() == DType::bf16;
+}
+
+// Address of row r, column c of a matrix.
+const void* at(const Tensor& t, int64_t r, int64_t c) {
+  return t.data() + (r * t.stride(0) + c) * size_of(t.dtype());
+}
+float* at_f32(const Tensor& t, int64_t r, int64_t c) {
+  return t.as<float>() + r * t.stride(0) + c;
+}
+
+// The calling thread's own memory, as `floats` at most.
+float* scratch_of(const Exec& exec, int thread, int64_t* floats) {
+  *floats = exec.scratch.dim(1) / size_of(DType::f32);
+  return exec.scratch.as<float>() + thread * *floats;
+}
+
+// One product: the rows of one group and its weight.
+struct Group {
+  Range rows;
+  Tensor w, b;  // [O, K], [O]
+};
+
+template <class F>
+void for_groups(const Tensor& groups, int64_t rows, const Tensor& w, const Tensor& b, F&& f) {
+  if (!groups.defined()) return f(Group{{0, rows}, w, b}, 0);
+  const auto* starts = groups.as<int32_t>();
+  for (int64_t e = 0; e + 1 < groups.count(); ++e) {
+    const auto one = [e](const Tensor& t) {
+      if (!t.defined()) return t;
+      const Tensor part = t.slice(0, e, 1);
+      return part.rank() == 3 ? part.view({part.dim(1), part.dim(2)}) : part.view({part.dim(1)});
+    };
+    f(Group{{starts[e], starts[e + 1]}, one(w), one(b)}, e);
   }
 }
 
-bool plain_f32(const Tensor& t) {
-  return t.dtype() == DType::f32 && t.rank() == 2;
+// Cuts rows x columns over the threads, along whichever has more to give; a thread's part is one rectangle.
+template <class F>
+void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
+  const int64_t count = rows.end - rows.begin, threads = exec.pool->threads();
+  if (count <= 0 || columns <= 0) return;
+  const bool by_columns = columns >= 32 * threads || columns >= count;
+  exec.pool->run(threads, [&](int64_t piece, int thread) {
+    const auto part = [&](int64_t size) { return Range{piece * size / threads, (piece + 1) * size / threads}; };
+    const Range r = by_columns ? rows : Range{rows.begin + part(count).begin, rows.begin + part(count).end};
+    const Range c = by_columns ? part(columns) : Range{0, columns};
+    if (r.begin < r.end && c.begin < c.end) f(r, c, thread);
+  });
+}
+
+// Rows of f32 sums into a tensor of either dtype, with a bias or added to what is there.
+template <const Forms& F>
+void put_row(const Tensor& y, int64_t row, Range columns, float* sums, const Tensor& bias, bool add) {
+  const int64_t count = columns.end - columns.begin;
+  if (bias.defined()) {
+    const ref::In<float> b(bias);
+    for (int64_t c = 0; c < count; ++c) sums[c] += b[columns.begin + c];
+  }
+  if (add) {
+    const auto before = ref::In<float>(y, {row});
+    for (int64_t c = 0; c < count; ++c) sums[c] += before[columns.begin + c];
+  }
+  if (y.dtype() == DType::bf16) {
+    F.narrow(y.as<uint16_t>() + row * y.stride(0) + columns.begin, sums, count);
+  } else if (float* to = at_f32(y, row, columns.begin); to != sums) {
+    std::copy(sums, sums + count, to);
+  }
+}
+
+template <const Forms& F>
+void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range rows, Range outputs, int thread) {
+  int64_t room = 0;
+  float* scratch = scratch_of(exec, thread, &room);
+  const bool direct = a.y.dtype() == DType::f32;
+  const int64_t widest = room / kRowBlock;
+  for (int64_t first = outputs.begin; first < outputs.end; first += widest) {
+    const Range columns{first, std::min(first + widest, outputs.end)};
+    const int64_t width = columns.end - columns.begin;
+    for (int64_t r = rows.begin; r < rows.end; r += kRowBlock) {
+      const int64_t count = std::min(kRowBlock, rows.end - r);
+      const DotCall call{.x = at(a.x, r, 0),
+                         .w = at(g.w, columns.begin, 0),
+                         .y = direct ? at_f32(a.y, r, columns.begin) : scratch,
+                         .x_stride = a.x.stride(0),
+                         .w_stride = g.w.stride(0),
+                         .y_stride = direct ? a.y.stride(0) : width,
+                         .rows = count,
+                         .outputs = width,
+                         .inner = a.x.cols()};
+      (a.x.dtype() == DType::f32 ? F.dots_f32 : F.dots_bf16)(call);
+      if (direct && !g.b.defined()) continue;
+      for (int64_t i = 0; i < count; ++i) put_row<F>(a.y, r + i, columns, call.y + i * call.y_stride, g.b, false);
+    }
+  }
+}
+
+// dy of some rows and columns as f32: where it lies, or widened into memory for `count` rows.
+template <const Forms& F>
+const float* as_f32(const Tensor& t, Range rows, Range columns, float* room, int64_t* stride) {
+  if (t.dtype() == DType::f32) {
+    *stride = t.stride(0);
+    return at_f32(t, rows.begin, columns.begin);
+  }
+  *stride = columns.end - columns.begin;
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    F.widen(room + (r - rows.begin) * *stride, static_cast<const uint16_t*>(at(t, r, columns.begin)), *stride);
+  }
+  return room;
+}
+
+template <const Forms& F>
+void dx_part(const Exec& exec, const LinearBackwardArgs& a, const Group& g, Range rows, Range columns, int thread) {
+  int64_t room = 0;
+  float* scratch = scratch_of(exec, thread, &room);
+  const int64_t outputs = a.dy.cols(), width = columns.end - columns.begin;
+  const Tensor& dx = a.dx.tensor;
+  const bool direct = dx.dtype() == DType::f32;
+  const int64_t block = std::clamp<int64_t>(room / (outputs + width), 1, kRowBlock);
+  for (int64_t r = rows.begin; r < rows.end; r += block) {
+    const Range some{r, std::min(r + block, rows.end)};
+    MixCall call{.b = at(g.w, 0, columns.begin),
+                 .y = direct ? at_f32(dx, r, columns.begin) : scratch + block * outputs,
+                 .a_inner = 1,
+                 .b_stride = g.w.stride(0),
+                 .y_stride = direct ? dx.stride(0) : width,
+                 .rows = some.end - some.begin,
+                 .inner = outputs,
+                 .cols = width,
+                 .add = direct && a.dx.add};
+    call.a = as_f32<F>(a.dy, some, {0, outputs}, scratch, &call.a_row);
+    (g.w.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
+    for (int64_t i = 0; i < call.rows && !direct; ++i) {
+      put_row<F>(dx, r + i, columns, call.y + i * width, {}, a.dx.add);
+    }
+  }
+}
+
+template <const Forms& F>
+void dw_part(const Exec& exec, const LinearBackwardArgs& a, const Tensor& dw, Range rows, Range outputs, int thread) {
+  int64_t room = 0;
+  float* scratch = scratch_of(exec, thread, &room);
+  const int64_t count = outputs.end - outputs.begin;
+  const int64_t block = std::max<int64_t>(room / std::max<int64_t>(count, 1), 1);
+  bool add = a.dw.add;
+  int64_t r = rows.begin;
+  do {  // once even for no rows: the gradient of an unused weight is zero
+    const Range some{r, std::min(r + block, rows.end)};
+    MixCall call{.b = at(a.x, r, 0),
+                 .y = at_f32(dw, outputs.begin, 0),
+                 .a_row = 1,
+                 .b_stride = a.x.stride(0),
+                 .y_stride = dw.stride(0),
+                 .rows = count,
+                 .inner = some.end - some.begin,
+                 .cols = a.x.cols(),
+                 .add = add};
+    call.a = as_f32<F>(a.dy, some, outputs, scratch, &call.a_inner);
+    (a.x.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
+    add = true;
+    r = some.end;
+  } while (r < rows.end);
+}
+
+void db_part(const LinearBackwardArgs& a, const Tensor& db, Range rows, Range outputs) {
+  float* sums = db.as<float>();
+  for (int64_t o = outputs.begin; o < outputs.end && !a.db.add; ++o) sums[o] = 0;
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    const ref::In<float> dy(a.dy, {r});
+    for (int64_t o = outputs.begin; o < outputs.end; ++o) sums[o] += dy[o];
+  }
 }
 
 }  // namespace
 
+template <const Forms& F>
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
-  const ref::Split split(*exec.pool);
-  if (a.groups.defined() || !plain_f32(a.y) || !plain_f32(a.x) || !plain_f32(a.w) ||
-      (a.b.defined() && a.b.dtype() != DType::f32)) {
-    return ref::linear(split, a);
-  }
-  const int64_t outputs = a.y.cols(), inner = a.x.cols(), rows = a.y.rows();
-  const int64_t blocks = (outputs + 3) / 4;
-  const float* bias = a.b.defined() ? a.b.as<float>() : nullptr;
-  split(blocks, [&](ref::Range range) {
-    for (int64_t block = range.begin; block < range.end; ++block) {
-      const int64_t first = block * 4, count = outputs - first < 4 ? outputs - first : 4;
-      const float* w = a.w.as<float>() + first * a.w.stride(0);
-      for (int64_t n = 0; n < rows; ++n) {
-        const float* x = a.x.as<float>() + n * a.x.stride(0);
-        float* y = a.y.as<float>() + n * a.y.stride(0) + first;
-        if (count == 4) {
-          dots<4>(x, w, a.w.stride(0), inner, y);
-        } else {
-          for (int64_t i = 0; i < count; ++i) dots<1>(x, w + i * a.w.stride(0), 0, inner, y + i);
-        }
-        for (int64_t i = 0; bias != nullptr && i < count; ++i) y[i] += bias[first + i];
-      }
-    }
+  if (!simple(a.x) || !simple(a.y) || a.x.dtype() != a.w.dtype()) return ref::linear(ref::Split(*exec.pool), a);
+  for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t) {
+    over_threads(exec, g.rows, a.y.cols(),
+                 [&](Range rows, Range outputs, int thread) { forward_part<F>(exec, a, g, rows, outputs, thread); });
   });
 }
+
+template <const Forms& F>
+void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
+  const auto f32_or_none = [](const Grad& g) { return !g || g.tensor.dtype() == DType::f32; };
+  if (!simple(a.dy) || !simple(a.x) || !simple(a.w) || (a.dx && !simple(a.dx.tensor)) || !f32_or_none(a.dw) ||
+      !f32_or_none(a.db)) {
+    return ref::linear_backward(ref::Split(*exec.pool), a);
+  }
+  for_groups(a.groups, a.dy.rows(), a.w, {}, [&](const Group& g, int64_t e) {
+    if (a.dx) {
+      over_threads(exec, g.rows, a.x.cols(),
+                   [&](Range rows, Range columns, int thread) { dx_part<F>(exec, a, g, rows, columns, thread); });
+    }
+    if (!a.dw && !a.db) return;
+    const auto of_group = [&](const Tensor& t) {
+      return a.groups.defined() ? t.slice(0, e, 1).flatten_to(t.rank() - 1) : t;
+    };
+    const Tensor dw = a.dw ? of_group(a.dw.tensor) : Tensor(), db = a.db ? of_group(a.db.tensor) : Tensor();
+    over_threads(exec, {0, 1}, a.dy.cols(), [&](Range, Range outputs, int thread) {
+      if (a.dw) dw_part<F>(exec, a, dw, g.rows, outputs, thread);
+      if (a.db) db_part(a, db, g.rows, outputs);
+    });
+  });
+}
+
+QKV_FOR_ALL_FORMS(linear, LinearArgs)
+QKV_FOR_ALL_FORMS(linear_backward, LinearBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

@@ -1,21 +1,58 @@
+#include <cstdlib>
+
+#include "base/log.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/ref/loops.h"
 #include "kernels/tables.h"
 
 namespace qkv::kernels::cpu {
+namespace {
 
-const Kernels& table() {
+template <const Forms& F>
+const Kernels& table_of() {
   static const Kernels kernels = [] {
-    Kernels t{.name = "cpu",
+    Kernels t{.name = F.name,
 #define QKV_KERNEL(kernel, Args) \
   .kernel = [](const Exec& exec, const Args& a) noexcept { ref::kernel(ref::Split(*exec.pool), a); },
               QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
     };
-    t.linear = linear;
+    t.linear = linear<F>;
+    t.linear_backward = linear_backward<F>;
     return t;
   }();
   return kernels;
+}
+
+const Kernels& table_of(const Forms* forms) {
+#if defined(__x86_64__)
+  if (forms == &avx512_forms) return table_of<avx512_forms>();
+  if (forms == &avx2_forms) return table_of<avx2_forms>();
+#endif
+  (void)forms;
+  return table_of<plain_forms>();
+}
+
+}  // namespace
+
+std::span<const Kernels* const> tables() {
+  static const std::vector<const Kernels*> list = [] {
+    std::vector<const Kernels*> all;
+    for (const Forms* forms : usable_forms()) all.push_back(&table_of(forms));
+    return all;
+  }();
+  return list;
+}
+
+const Kernels& table() {
+  static const Kernels& chosen = []() -> const Kernels& {
+    const char* wanted = std::getenv("QKV_ISA");
+    const Choice choice = choose_forms(wanted != nullptr ? wanted : "");
+    if (*choice.note != '\0') log_line(Log::warn, choice.note);
+    return table_of(choice.forms);
+  }();
+  return chosen;
 }
 
 }  // namespace qkv::kernels::cpu

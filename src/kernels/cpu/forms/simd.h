@@ -1,0 +1,115 @@
+// Sixteen floats, in one, two or four registers. Everything here has internal linkage: see forms.h.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace qkv::kernels::cpu {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kRegister = 16;
+#elif defined(__AVX2__)
+constexpr int kRegister = 8;
+#else
+constexpr int kRegister = 4;
+#endif
+constexpr int kLanes = 16, kParts = kLanes / kRegister;
+
+typedef float Register __attribute__((vector_size(kRegister * 4)));
+typedef int32_t IntRegister __attribute__((vector_size(kRegister * 4)));
+typedef uint16_t HalfRegister __attribute__((vector_size(kRegister * 2)));
+typedef uint32_t WordRegister __attribute__((vector_size(kRegister * 4)));
+
+struct Lanes {
+  Register part[kParts];
+};
+
+#define QKV_INLINE static inline __attribute__((always_inline))
+
+QKV_INLINE Register splat_register(float x) {
+  return x - Register{};
+}
+
+QKV_INLINE Lanes splat(float x) {
+  Lanes v;
+  for (int p = 0; p < kParts; ++p) v.part[p] = splat_register(x);
+  return v;
+}
+
+QKV_INLINE Lanes load(const float* x) {
+  Lanes v;
+  for (int p = 0; p < kParts; ++p) __builtin_memcpy(&v.part[p], x + p * kRegister, sizeof(Register));
+  return v;
+}
+
+QKV_INLINE Lanes load(const uint16_t* x) {
+  Lanes v;
+  for (int p = 0; p < kParts; ++p) {
+    HalfRegister half;
+    __builtin_memcpy(&half, x + p * kRegister, sizeof(half));
+    v.part[p] = (Register)(__builtin_convertvector(half, WordRegister) << 16);
+  }
+  return v;
+}
+
+// The first `count` elements, zeros behind them: nothing past the end is read.
+template <class T>
+QKV_INLINE Lanes load_some(const T* x, int64_t count) {
+  T padded[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) padded[i] = x[i];
+  return load(padded);
+}
+
+QKV_INLINE void store(float* y, const Lanes& v) {
+  for (int p = 0; p < kParts; ++p) __builtin_memcpy(y + p * kRegister, &v.part[p], sizeof(Register));
+}
+
+QKV_INLINE void store_some(float* y, const Lanes& v, int64_t count) {
+  float all[kLanes];
+  store(all, v);
+  for (int64_t i = 0; i < count; ++i) y[i] = all[i];
+}
+
+QKV_INLINE Register multiply_add(Register a, Register b, Register c) {
+#if defined(__AVX512F__)
+  return (Register)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+  return (Register)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+  return a * b + c;
+#endif
+}
+
+QKV_INLINE Lanes multiply_add(const Lanes& a, const Lanes& b, const Lanes& c) {
+  Lanes v;
+  for (int p = 0; p < kParts; ++p) v.part[p] = multiply_add(a.part[p], b.part[p], c.part[p]);
+  return v;
+}
+
+// The tree of forms.h: i + (i + 8), then 4, 2, 1.
+QKV_INLINE float sum(const Lanes& v) {
+#if defined(__AVX2__)
+  typedef float Eight __attribute__((vector_size(32)));
+#if defined(__AVX512F__)
+  const Register all = v.part[0];
+  const Eight sums = __builtin_shufflevector(all, all, 0, 1, 2, 3, 4, 5, 6, 7) +
+                     __builtin_shufflevector(all, all, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+  const Eight sums = v.part[0] + v.part[1];
+#endif
+  const __m256 eight = (__m256)sums;
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+#else
+  const Register four = (v.part[0] + v.part[2]) + (v.part[1] + v.part[3]);
+  return (four[0] + four[2]) + (four[1] + four[3]);
+#endif
+}
+
+}  // namespace
+}  // namespace qkv::kernels::cpu

@@ -1,0 +1,56 @@
+#include "kernels/cpu/isa.h"
+
+#include <array>
+#include <vector>
+
+#include "base/error.h"
+
+namespace qkv::kernels::cpu {
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::array<const Forms*, 3> kAll{&plain_forms, &avx2_forms, &avx512_forms};
+
+bool runs(const Forms* forms) {
+  if (forms == &avx2_forms) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (forms == &avx512_forms) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  }
+  return true;
+}
+#else
+constexpr std::array<const Forms*, 1> kAll{&plain_forms};
+
+bool runs(const Forms*) {
+  return true;
+}
+#endif
+
+}  // namespace
+
+std::span<const Forms* const> usable_forms() {
+  static const std::vector<const Forms*> usable = [] {
+    std::vector<const Forms*> list;
+    for (const Forms* forms : kAll) {
+      if (runs(forms)) list.push_back(forms);
+    }
+    return list;
+  }();
+  return usable;
+}
+
+Choice choose_forms(std::string_view wanted) {
+  if (wanted.empty()) return {usable_forms().back()};
+  const Forms* best = usable_forms().front();
+  for (const Forms* forms : kAll) {
+    if (runs(forms)) best = forms;
+    if (wanted == forms->name) {
+      return {best, best == forms ? "" : "this CPU cannot run what QKV_ISA asks for; the next form below it is used"};
+    }
+  }
+  QKV_FAIL("QKV_ISA is '", wanted, "' but the forms of this build are ",
+           kAll.size() == 1 ? "plain" : "plain, avx2 and avx512", Hint("unset QKV_ISA to use the best"));
+}
+
+}  // namespace qkv::kernels::cpu

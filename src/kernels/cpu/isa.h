@@ -1,0 +1,21 @@
+// Which instruction set the inner loops use: the best this CPU has, or what QKV_ISA asks for.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "kernels/cpu/forms/forms.h"
+
+namespace qkv::kernels::cpu {
+
+// From plain to best, only those this CPU runs.
+std::span<const Forms* const> usable_forms();
+
+// The best, or the one named. A name this CPU cannot run falls back to the best below it; `note` then says so.
+struct Choice {
+  const Forms* forms;
+  const char* note = "";
+};
+Choice choose_forms(std::string_view wanted);
+
+}  // namespace qkv::kernels::cpu
