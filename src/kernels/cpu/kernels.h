@@ -12,6 +12,11 @@ void linear(const Exec& exec, const LinearArgs& a) noexcept;
 template <const Forms& F>
 void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept;
 
+template <const Forms& F>
+void attention(const Exec& exec, const AttentionArgs& a) noexcept;
+template <const Forms& F>
+void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexcept;
+
 // Instantiates a kernel for every instruction set of this build.
 #if defined(__x86_64__)
 #define QKV_FOR_ALL_FORMS(kernel, Args)                                        \

@@ -20,6 +20,8 @@ const Kernels& table_of() {
     };
     t.linear = linear<F>;
     t.linear_backward = linear_backward<F>;
+    t.attention = attention<F>;
+    t.attention_backward = attention_backward<F>;
     return t;
   }();
   return kernels;

@@ -1,4 +1,5 @@
 // The forms of one instruction set. QKV_FORMS names the table, QKV_FORMS_LABEL how people call it.
+#include "kernels/cpu/forms/attention.h"
 #include "kernels/cpu/forms/forms.h"
 #include "kernels/cpu/forms/products.h"
 #include "kernels/cpu/forms/rows.h"
@@ -14,6 +15,9 @@ const Forms QKV_FORMS{
     .mix_bf16 = mix<uint16_t>,
     .widen = widen,
     .narrow = narrow,
+    .softmax_step = softmax_step,
+    .gradient_step = gradient_step,
+    .scale_row = scale_row,
 };
 
 }  // namespace qkv::kernels::cpu

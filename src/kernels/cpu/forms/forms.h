@@ -31,6 +31,25 @@ struct MixCall {
   bool add = false;
 };
 
+// Keys of one block; blocks start at multiples of it, counted from a sequence's first key.
+constexpr int64_t kKeyBlock = 64;
+
+struct SoftmaxStep {
+  float* scores = nullptr;  // [kKeyBlock], -inf where hidden; multiplied by scale on the way
+  float* probs = nullptr;   // [kKeyBlock], exp(score - highest)
+  float scale = 1;
+  float highest = 0, total = 0;  // of all blocks so far
+  float rescale = 1;             // what sums of earlier blocks are to be multiplied with
+};
+
+struct GradientStep {
+  const float* scores = nullptr;  // [kKeyBlock], -inf where hidden
+  const float* dp = nullptr;      // d loss / d prob
+  float* probs = nullptr;
+  float* ds = nullptr;  // d loss / d (scale * score); may be dp
+  float scale = 1, lse = 0, delta = 0;
+};
+
 struct Forms {
   const char* name;
   void (*dots_f32)(const DotCall&) noexcept;
@@ -39,6 +58,9 @@ struct Forms {
   void (*mix_bf16)(const MixCall&) noexcept;
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32
   void (*narrow)(uint16_t* y, const float* x, int64_t count) noexcept;  // f32 -> bf16, to nearest even
+  void (*softmax_step)(SoftmaxStep&) noexcept;
+  void (*gradient_step)(const GradientStep&) noexcept;
+  void (*scale_row)(float* y, int64_t count, float factor) noexcept;
 };
 
 extern const Forms plain_forms, avx2_forms, avx512_forms;

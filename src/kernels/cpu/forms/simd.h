@@ -68,8 +68,20 @@ QKV_INLINE void store(float* y, const Lanes& v) {
   for (int p = 0; p < kParts; ++p) __builtin_memcpy(y + p * kRegister, &v.part[p], sizeof(Register));
 }
 
-QKV_INLINE void store_some(float* y, const Lanes& v, int64_t count) {
-  float all[kLanes];
+// To bf16: to nearest, ties to even; NaN stays NaN.
+QKV_INLINE void store(uint16_t* y, const Lanes& v) {
+  for (int p = 0; p < kParts; ++p) {
+    const WordRegister bits = (WordRegister)v.part[p];
+    const WordRegister rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
+    const WordRegister kept = v.part[p] != v.part[p] ? (bits | 0x400000U) : rounded;
+    const HalfRegister half = __builtin_convertvector(kept >> 16, HalfRegister);
+    __builtin_memcpy(y + p * kRegister, &half, sizeof(half));
+  }
+}
+
+template <class T>
+QKV_INLINE void store_some(T* y, const Lanes& v, int64_t count) {
+  T all[kLanes];
   store(all, v);
   for (int64_t i = 0; i < count; ++i) y[i] = all[i];
 }
@@ -109,6 +121,89 @@ QKV_INLINE float sum(const Lanes& v) {
   const Register four = (v.part[0] + v.part[2]) + (v.part[1] + v.part[3]);
   return (four[0] + four[2]) + (four[1] + four[3]);
 #endif
+}
+
+// --- arithmetic lane by lane ------------------------------------------------------------------------------------------
+
+template <class F>
+QKV_INLINE Lanes each(const Lanes& a, F&& f) {
+  Lanes v;
+  for (int p = 0; p < kParts; ++p) v.part[p] = f(a.part[p]);
+  return v;
+}
+
+template <class F>
+QKV_INLINE Lanes each(const Lanes& a, const Lanes& b, F&& f) {
+  Lanes v;
+  for (int p = 0; p < kParts; ++p) v.part[p] = f(a.part[p], b.part[p]);
+  return v;
+}
+
+QKV_INLINE Lanes operator+(const Lanes& a, const Lanes& b) {
+  return each(a, b, [](Register x, Register y) { return x + y; });
+}
+QKV_INLINE Lanes operator-(const Lanes& a, const Lanes& b) {
+  return each(a, b, [](Register x, Register y) { return x - y; });
+}
+QKV_INLINE Lanes operator*(const Lanes& a, const Lanes& b) {
+  return each(a, b, [](Register x, Register y) { return x * y; });
+}
+QKV_INLINE Lanes operator/(const Lanes& a, const Lanes& b) {
+  return each(a, b, [](Register x, Register y) { return x / y; });
+}
+QKV_INLINE Lanes operator-(const Lanes& a) {
+  return each(a, [](Register x) { return -x; });
+}
+
+// The smaller and the larger; a NaN in `a` stays.
+QKV_INLINE Lanes minimum(const Lanes& a, const Lanes& b) {
+  return each(a, b, [](Register x, Register y) { return y < x ? y : x; });
+}
+QKV_INLINE Lanes maximum(const Lanes& a, const Lanes& b) {
+  return each(a, b, [](Register x, Register y) { return y > x ? y : x; });
+}
+
+QKV_INLINE Lanes absolute(const Lanes& a) {
+  return each(a, [](Register x) { return (Register)((IntRegister)x & 0x7fffffff); });
+}
+
+QKV_INLINE Lanes square_root(const Lanes& a) {
+  return each(a, [](Register x) {
+#if defined(__AVX512F__)
+    return (Register)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__)
+    return (Register)_mm256_sqrt_ps((__m256)x);
+#else
+    for (int i = 0; i < kRegister; ++i) x[i] = __builtin_sqrtf(x[i]);
+    return x;
+#endif
+  });
+}
+
+// a < b ? yes : no
+QKV_INLINE Lanes if_less(const Lanes& a, const Lanes& b, const Lanes& yes, const Lanes& no) {
+  Lanes v;
+  for (int p = 0; p < kParts; ++p) v.part[p] = a.part[p] < b.part[p] ? yes.part[p] : no.part[p];
+  return v;
+}
+
+// The first `count` lanes of v, `other` behind them.
+QKV_INLINE Lanes first_lanes(const Lanes& v, int64_t count, const Lanes& other) {
+  static constexpr float kNumbers[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return if_less(load(kNumbers), splat(static_cast<float>(count)), v, other);
+}
+
+QKV_INLINE float largest(const Lanes& v) {
+  float all[kLanes];
+  store(all, v);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) all[i] = all[i + half] > all[i] ? all[i + half] : all[i];
+  }
+  return all[0];
+}
+
+QKV_INLINE float first(const Lanes& v) {
+  return v.part[0][0];
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+// What attention does to one row of scores against one block of keys.
+#pragma once
+
+#include "kernels/cpu/forms/exp.h"
+#include "kernels/cpu/forms/forms.h"
+
+namespace qkv::kernels::cpu {
+namespace {
+
+QKV_INLINE Lanes lanes_max(const Lanes& a, const Lanes& b) {
+  Lanes v;
+  for (int p = 0; p < kParts; ++p) v.part[p] = a.part[p] > b.part[p] ? a.part[p] : b.part[p];
+  return v;
+}
+
+QKV_INLINE float highest_lane(const Lanes& v) {
+  float all[kLanes];
+  store(all, v);
+  float highest = all[0];
+  for (int i = 1; i < kLanes; ++i) highest = all[i] > highest ? all[i] : highest;
+  return highest;
+}
+
+QKV_INLINE float exp_one(float x) {
+  float all[kLanes];
+  store(all, exp(splat(x)));
+  return all[0];
+}
+
+// Online softmax, one block further. Hidden keys are -inf in the scores and 0 in the result.
+void softmax_step(SoftmaxStep& s) noexcept {
+  const Lanes scale = splat(s.scale);
+  Lanes top = splat(s.highest);
+  for (int64_t j = 0; j < kKeyBlock; j += kLanes) {
+    Lanes x = load(s.scores + j);
+    for (int p = 0; p < kParts; ++p) x.part[p] *= scale.part[p];
+    store(s.scores + j, x);
+    top = lanes_max(top, x);
+  }
+  const float highest = highest_lane(top);
+  constexpr float kNothing = -__builtin_inff();
+  if (highest == kNothing) {
+    for (int64_t j = 0; j < kKeyBlock; ++j) s.probs[j] = 0;
+    s.rescale = 1;
+    return;
+  }
+  s.rescale = s.highest == highest ? 1 : exp_one(s.highest - highest);
+  s.highest = highest;
+  const Lanes shift = splat(-highest);
+  Lanes total = splat(0);
+  for (int64_t j = 0; j < kKeyBlock; j += kLanes) {
+    Lanes x = load(s.scores + j);
+    for (int p = 0; p < kParts; ++p) x.part[p] += shift.part[p];
+    const Lanes probs = exp(x);
+    store(s.probs + j, probs);
+    for (int p = 0; p < kParts; ++p) total.part[p] += probs.part[p];
+  }
+  s.total = s.total * s.rescale + sum(total);
+}
+
+// probs = exp(scores - lse),  ds = probs * (dp - delta); hidden keys are -inf in the scores.
+void gradient_step(const GradientStep& g) noexcept {
+  const Lanes scale = splat(g.scale), lse = splat(g.lse), delta = splat(g.delta);
+  for (int64_t j = 0; j < kKeyBlock; j += kLanes) {
+    Lanes x = load(g.scores + j), dp = load(g.dp + j);
+    for (int p = 0; p < kParts; ++p) x.part[p] = x.part[p] * scale.part[p] - lse.part[p];
+    const Lanes probs = exp(x);
+    for (int p = 0; p < kParts; ++p) dp.part[p] = probs.part[p] * (dp.part[p] - delta.part[p]);
+    store(g.probs + j, probs);
+    store(g.ds + j, dp);
+  }
+}
+
+void scale_row(float* y, int64_t count, float factor) noexcept {
+  for (int64_t i = 0; i < count; ++i) y[i] *= factor;
+}
+
+}  // namespace
+}  // namespace qkv::kernels::cpu
