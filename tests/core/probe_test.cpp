@@ -138,8 +138,9 @@ class Recorder : public Probe {
 
 class AttentionRun {
  public:
-  AttentionRun(const Variant& variant, Precision precision, bool tape = false)
-      : pass({.precision = precision, .tape = tape}),
+  AttentionRun(const Variant& variant, Precision precision, bool tape = false,
+               const Kernels& kernels = kernels::ref::table())
+      : pass({.kernels = &kernels, .precision = precision, .tape = tape}),
         q(pass.input(q_numbers(), {kRows, kHeads, kWidth})),
         k(pass.input(k_numbers(), {kRows, kKvHeads, kWidth})),
         v(pass.input(v_numbers(), {kRows, kKvHeads, kValueWidth})),
@@ -254,16 +255,18 @@ TEST_P(ProbeOfAttention, CountsWhatTheFullPatternSays) {
   }
 
   for (const auto& [precision, tolerance] : {std::pair{Precision::f64(), 1e-12}, std::pair{Precision::f32(), 1e-6}}) {
-    AttentionRun run(GetParam(), precision);
-    Recorder probe;
-    probe.asks[Site::attn_probs] = Ask::stats;
-    probe.key_classes = classes_of_keys(run.pass);
-    run.attend(probe);
-    ASSERT_EQ(probe.stats.size(), right.size());
-    for (const auto& [name, numbers] : right) {
-      expect_close(name, probe.stats[name], numbers, tolerance, name == "distance" ? reach : Numbers{});
+    for (const Kernels* kernels : kernels::all_tables()) {
+      AttentionRun run(GetParam(), precision, false, *kernels);
+      Recorder probe;
+      probe.asks[Site::attn_probs] = Ask::stats;
+      probe.key_classes = classes_of_keys(run.pass);
+      run.attend(probe);
+      ASSERT_EQ(probe.stats.size(), right.size());
+      for (const auto& [name, numbers] : right) {
+        expect_close(name, probe.stats[name], numbers, tolerance, name == "distance" ? reach : Numbers{});
+      }
+      EXPECT_TRUE(probe.seen.empty()) << "statistics alone show no pattern";
     }
-    EXPECT_TRUE(probe.seen.empty()) << "statistics alone show no pattern";
   }
 }
 

@@ -62,11 +62,18 @@ class ForwardBlock {
   }
 
   void count_row(int64_t r, int64_t key, const SoftmaxStep& step) {
-    stats_[r]->rescale(step.rescale);
-    const Keys seen = block_.seen(r, key);
-    for (int64_t j = seen.begin; j < seen.end; ++j) {
-      if (step.scores[j - key] != Row::kHidden) stats_[r]->add(j, step.scores[j - key], step.probs[j - key]);
+    ref::RowStats<float>& stats = *stats_[r];
+    stats.rescale(step.rescale);
+    const float from = static_cast<float>(block_.row(r).position() - key);
+    const BlockStats sums = F.block_stats(step.scores, step.probs, from);
+    if (sums.highest == Row::kHidden) return;
+    stats.add_sums(sums.mass, sums.mass_x, sums.distance);
+    if (stats.beats(sums.highest)) {
+      const auto* first = std::find(step.scores, step.scores + kKeyBlock, sums.highest);
+      stats.lead(key + (first - step.scores), sums.highest);
     }
+    const Keys seen = block_.seen(r, key);
+    for (int64_t j = seen.begin; j < seen.end && stats.by_class(); ++j) stats.add_class(j, step.probs[j - key]);
   }
 
   void finish() {

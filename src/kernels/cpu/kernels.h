@@ -17,6 +17,45 @@ void attention(const Exec& exec, const AttentionArgs& a) noexcept;
 template <const Forms& F>
 void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexcept;
 
+template <const Forms& F>
+void layer_norm(const Exec& exec, const LayerNormArgs& a) noexcept;
+template <const Forms& F>
+void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a) noexcept;
+template <const Forms& F>
+void rms_norm(const Exec& exec, const RmsNormArgs& a) noexcept;
+template <const Forms& F>
+void rms_norm_backward(const Exec& exec, const RmsNormBackwardArgs& a) noexcept;
+template <const Forms& F>
+void copy(const Exec& exec, const CopyArgs& a) noexcept;
+template <const Forms& F>
+void add(const Exec& exec, const AddArgs& a) noexcept;
+template <const Forms& F>
+void activation(const Exec& exec, const ActivationArgs& a) noexcept;
+template <const Forms& F>
+void activation_backward(const Exec& exec, const ActivationBackwardArgs& a) noexcept;
+template <const Forms& F>
+void gated(const Exec& exec, const GatedArgs& a) noexcept;
+template <const Forms& F>
+void gated_backward(const Exec& exec, const GatedBackwardArgs& a) noexcept;
+template <const Forms& F>
+void rotary(const Exec& exec, const RotaryArgs& a) noexcept;
+template <const Forms& F>
+void softmax(const Exec& exec, const SoftmaxArgs& a) noexcept;
+template <const Forms& F>
+void softmax_backward(const Exec& exec, const SoftmaxBackwardArgs& a) noexcept;
+template <const Forms& F>
+void embedding(const Exec& exec, const EmbeddingArgs& a) noexcept;
+template <const Forms& F>
+void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a) noexcept;
+template <const Forms& F>
+void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept;
+template <const Forms& F>
+void cross_entropy_backward(const Exec& exec, const CrossEntropyBackwardArgs& a) noexcept;
+template <const Forms& F>
+void adamw(const Exec& exec, const AdamWArgs& a) noexcept;
+template <const Forms& F>
+void sgd(const Exec& exec, const SgdArgs& a) noexcept;
+
 // Instantiates a kernel for every instruction set of this build.
 #if defined(__x86_64__)
 #define QKV_FOR_ALL_FORMS(kernel, Args)                                        \

@@ -7,20 +7,13 @@
 //   dw        mix: columns of dy times the rows of x, in chunks of rows that add up in order
 #include <algorithm>
 
-#include "kernels/cpu/kernels.h"
-#include "kernels/ref/loops.h"
+#include "kernels/cpu/shared.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
-using ref::Range;
-
 // Rows that are worked on together: small enough for the second-level cache, large enough to use a weight often.
 constexpr int64_t kRowBlock = 128;
-
-bool simple(const Tensor& t) {
-  return t.dtype() == DType::f32 || t.dtype() == DType::bf16;
-}
 
 // Address of row r, column c of a matrix.
 const void* at(const Tensor& t, int64_t r, int64_t c) {
@@ -28,12 +21,6 @@ const void* at(const Tensor& t, int64_t r, int64_t c) {
 }
 float* at_f32(const Tensor& t, int64_t r, int64_t c) {
   return t.as<float>() + r * t.stride(0) + c;
-}
-
-// The calling thread's own memory, as `floats` at most.
-float* scratch_of(const Exec& exec, int thread, int64_t* floats) {
-  *floats = exec.scratch.dim(1) / size_of(DType::f32);
-  return exec.scratch.as<float>() + thread * *floats;
 }
 
 // One product: the rows of one group and its weight.

@@ -1,8 +1,12 @@
 // The forms of one instruction set. QKV_FORMS names the table, QKV_FORMS_LABEL how people call it.
 #include "kernels/cpu/forms/attention.h"
+#include "kernels/cpu/forms/curves.h"
 #include "kernels/cpu/forms/forms.h"
+#include "kernels/cpu/forms/head.h"
+#include "kernels/cpu/forms/norms.h"
 #include "kernels/cpu/forms/products.h"
 #include "kernels/cpu/forms/rows.h"
+#include "kernels/cpu/forms/steps.h"
 
 namespace qkv::kernels::cpu {
 
@@ -16,8 +20,26 @@ const Forms QKV_FORMS{
     .widen = widen,
     .narrow = narrow,
     .softmax_step = softmax_step,
+    .block_stats = block_stats,
     .gradient_step = gradient_step,
     .scale_row = scale_row,
+    .norm_row = norm_row,
+    .norm_dx_row = norm_dx_row,
+    .norm_dw_rows = norm_dw_rows,
+    .exp_row = exp_row,
+    .scaled_row = scaled_row,
+    .add_rows = add_rows,
+    .softmax_row = softmax_row,
+    .softmax_dx_row = softmax_dx_row,
+    .rotate_row = rotate_row,
+    .curve_row = curve_row,
+    .curve_dx_row = curve_dx_row,
+    .gated_row = gated_row,
+    .gated_dx_row = gated_dx_row,
+    .adamw_step = adamw_step,
+    .sgd_step = sgd_step,
+    .head_step = head_step,
+    .head_gradient = head_gradient,
 };
 
 }  // namespace qkv::kernels::cpu

@@ -58,6 +58,25 @@ void softmax_step(SoftmaxStep& s) noexcept {
   s.total = s.total * s.rescale + sum(total);
 }
 
+BlockStats block_stats(const float* scores, const float* probs, float from) noexcept {
+  constexpr float kNothing = -__builtin_inff();
+  static const float kIndex[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  Lanes mass = splat(0), mass_x = splat(0), distance = splat(0), top = splat(kNothing), away = load(kIndex);
+  for (int i = 0; i < kParts; ++i) away.part[i] = splat_register(from) - away.part[i];
+  for (int64_t j = 0; j < kKeyBlock; j += kLanes) {
+    const Lanes x = load(scores + j), p = load(probs + j);
+    top = lanes_max(top, x);
+    for (int i = 0; i < kParts; ++i) {
+      const Register seen = x.part[i] == splat_register(kNothing) ? Register{} : x.part[i];  // 0 * -inf would be NaN
+      mass.part[i] += p.part[i];
+      mass_x.part[i] = multiply_add(p.part[i], seen, mass_x.part[i]);
+      distance.part[i] = multiply_add(p.part[i], away.part[i], distance.part[i]);
+      away.part[i] -= splat_register(kLanes);
+    }
+  }
+  return {sum(mass), sum(mass_x), sum(distance), highest_lane(top)};
+}
+
 // probs = exp(scores - lse),  ds = probs * (dp - delta); hidden keys are -inf in the scores.
 void gradient_step(const GradientStep& g) noexcept {
   const Lanes scale = splat(g.scale), lse = splat(g.lse), delta = splat(g.delta);

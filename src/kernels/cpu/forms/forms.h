@@ -42,12 +42,111 @@ struct SoftmaxStep {
   float rescale = 1;             // what sums of earlier blocks are to be multiplied with
 };
 
+// What one block adds to a row's statistics.
+struct BlockStats {
+  float mass = 0, mass_x = 0, distance = 0;  // sums of p, p * score, p * (position - j)
+  float highest = 0;                         // largest score, -inf if all are hidden
+};
+
 struct GradientStep {
   const float* scores = nullptr;  // [kKeyBlock], -inf where hidden
   const float* dp = nullptr;      // d loss / d prob
   float* probs = nullptr;
   float* ds = nullptr;  // d loss / d (scale * score); may be dp
   float scale = 1, lse = 0, delta = 0;
+};
+
+// A row of numbers: f32, or bf16 as its 16 bits.
+struct Floats {
+  void* data = nullptr;
+  bool bf16 = false;
+};
+
+struct NormCall {  // layer_norm where centred, else rms_norm; see norms.h
+  Floats y, x;
+  const float* w = nullptr;
+  const float* b = nullptr;
+  int64_t count = 0;
+  float eps = 0, offset = 0;
+  bool centred = false;
+  float mean = 0, rstd = 0;  // results
+};
+
+struct NormDxCall {
+  Floats dx, dy, x;
+  const float* w = nullptr;
+  int64_t count = 0;
+  float offset = 0, mean = 0, rstd = 0;
+  bool centred = false, add = false;
+};
+
+struct NormDwCall {  // adds the rows to dw and db, in order
+  static constexpr int kRows = 4;
+  float* dw = nullptr;
+  float* db = nullptr;  // or null
+  Floats dy[kRows], x[kRows];
+  float mean[kRows] = {}, rstd[kRows] = {};
+  int rows = 0;
+  int64_t count = 0;
+};
+
+enum class Curve : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh };  // as Activation::Kind
+
+struct CurveCall {  // y = curve(x), or y = dy curve'(x)
+  Floats y, x, dy;
+  int64_t count = 0;
+  Curve curve = Curve::identity;
+  float alpha = 1;
+  bool add = false;
+};
+
+struct GateCall {  // y = curve(min(gate, limit)) (clamp(up, limit) + shift); gradients of either may be absent
+  Floats y, gate, up, dy, dgate, dup;
+  int64_t count = 0;
+  Curve curve = Curve::identity;
+  float alpha = 1, limit = 0, shift = 0;
+  bool dgate_add = false, dup_add = false;
+};
+
+struct RotateCall {  // x and y: the turned columns
+  Floats y, x, cosine, sine;
+  int64_t pairs = 0;
+  bool interleaved = false, inverse = false, add = false;
+};
+
+struct AdamWStep {
+  float* w = nullptr;
+  float* m = nullptr;
+  float* v = nullptr;
+  const float* g = nullptr;
+  int64_t count = 0;
+  float beta1 = 0, beta2 = 0, eps = 0, factor = 1, shrink = 1, rate = 0, root2 = 1;
+};
+
+struct SgdStep {
+  float* w = nullptr;
+  float* buffer = nullptr;  // or null
+  const float* g = nullptr;
+  int64_t count = 0;
+  float rate = 0, momentum = 0, decay = 0, factor = 1;
+};
+
+struct HeadStep {           // one row, one block of the vocabulary
+  float* logits = nullptr;  // products on the way in
+  Floats bias;              // or null
+  int64_t count = 0;
+  float cap = 0;
+  float highest = 0, total = 0, sum = 0;  // of all blocks so far
+};
+
+struct HeadGradient {
+  float* logits = nullptr;  // products on the way in, d loss / d product on the way out
+  Floats bias;              // or null
+  int64_t count = 0, target = -1;
+  float cap = 0, lse = 0;
+  float weight = 1;                     // of the probability
+  float everywhere = 0, on_target = 0;  // what is taken from it
+  float scale = 1;
 };
 
 struct Forms {
@@ -59,8 +158,27 @@ struct Forms {
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32
   void (*narrow)(uint16_t* y, const float* x, int64_t count) noexcept;  // f32 -> bf16, to nearest even
   void (*softmax_step)(SoftmaxStep&) noexcept;
+  // of kKeyBlock keys, the first of which lies `from` positions before the row
+  BlockStats (*block_stats)(const float* scores, const float* probs, float from) noexcept;
   void (*gradient_step)(const GradientStep&) noexcept;
   void (*scale_row)(float* y, int64_t count, float factor) noexcept;
+  void (*norm_row)(NormCall&) noexcept;
+  void (*norm_dx_row)(const NormDxCall&) noexcept;
+  void (*norm_dw_rows)(const NormDwCall&) noexcept;
+  void (*exp_row)(float* y, const float* x, int64_t count) noexcept;
+  void (*scaled_row)(Floats y, Floats x, float factor, bool add, int64_t count) noexcept;  // y = factor x, or +=
+  void (*add_rows)(Floats y, Floats a, Floats b, int64_t count) noexcept;
+  void (*softmax_row)(Floats y, Floats x, int64_t count) noexcept;
+  void (*softmax_dx_row)(Floats dx, Floats dy, Floats y, bool add, int64_t count) noexcept;
+  void (*rotate_row)(const RotateCall&) noexcept;
+  void (*curve_row)(const CurveCall&) noexcept;
+  void (*curve_dx_row)(const CurveCall&) noexcept;
+  void (*gated_row)(const GateCall&) noexcept;
+  void (*gated_dx_row)(const GateCall&) noexcept;
+  void (*adamw_step)(const AdamWStep&) noexcept;
+  void (*sgd_step)(const SgdStep&) noexcept;
+  void (*head_step)(HeadStep&) noexcept;
+  void (*head_gradient)(const HeadGradient&) noexcept;
 };
 
 extern const Forms plain_forms, avx2_forms, avx512_forms;

@@ -9,7 +9,7 @@ namespace {
 
 // Outputs a tile holds in registers, as sixteen-lane sums.
 #if defined(__AVX512F__)
-constexpr int kDotRows = 4, kDotCols = 6;  // 24 of 32 registers
+constexpr int kDotRows = 4, kDotCols = 4;  // sixteen sums, whose lanes are added all together
 constexpr int kMixRows = 8, kMixCols = 3;  // 8 x 48 outputs
 #elif defined(__AVX2__)
 constexpr int kDotRows = 2, kDotCols = 3;  // 12 of 16
@@ -21,6 +21,30 @@ constexpr int kMixRows = 2, kMixCols = 1;
 
 // What stays in the first-level cache while the other operand passes by.
 constexpr int64_t kCloseBytes = 24 << 10;
+
+#if defined(__AVX512F__)
+// sum() of sixteen vectors at once, the same tree for each: half the shuffles serve the next vector along.
+QKV_INLINE Register sums_of_sixteen(const Lanes* s) {
+  Register a[8], b[4], c[2];
+  for (int i = 0; i < 8; ++i) {
+    const Register x = s[i].part[0], y = s[i + 8].part[0];
+    a[i] = __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+           __builtin_shufflevector(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const Register x = a[i], y = a[i + 4];
+    b[i] = __builtin_shufflevector(x, y, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) +
+           __builtin_shufflevector(x, y, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const Register x = b[i], y = b[i + 2];
+    c[i] = __builtin_shufflevector(x, y, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+           __builtin_shufflevector(x, y, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  }
+  return __builtin_shufflevector(c[0], c[1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30) +
+         __builtin_shufflevector(c[0], c[1], 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+}
+#endif
 
 template <int Rows, int Cols, class T>
 void dot_tile(const DotCall& d, const T* x, const T* w, float* y) {
@@ -43,6 +67,15 @@ void dot_tile(const DotCall& d, const T* x, const T* w, float* y) {
   if (rest > 0) {
     step([ whole, rest ](const T* p) __attribute__((always_inline)) { return load_some(p + whole, rest); });
   }
+#if defined(__AVX512F__)
+  if constexpr (Rows == 4 && Cols == 4) {
+    const Register all = sums_of_sixteen(&sums[0][0]);
+    for (int r = 0; r < Rows; ++r) {
+      __builtin_memcpy(y + r * d.y_stride, reinterpret_cast<const float*>(&all) + r * Cols, Cols * sizeof(float));
+    }
+    return;
+  }
+#endif
   for (int r = 0; r < Rows; ++r) {
     for (int c = 0; c < Cols; ++c) y[r * d.y_stride + c] = sum(sums[r][c]);
   }
@@ -53,8 +86,9 @@ void dot_columns(const DotCall& d, int64_t m, int64_t first, int64_t end) {
   const T* x = static_cast<const T*>(d.x) + m * d.x_stride;
   const T* w = static_cast<const T*>(d.w);
   float* y = d.y + m * d.y_stride;
+  constexpr int kCols = Rows == 1 ? 2 * kDotCols : kDotCols;  // one row is a matter of memory: more streams at once
   int64_t o = first;
-  for (; o + kDotCols <= end; o += kDotCols) dot_tile<Rows, kDotCols>(d, x, w + o * d.w_stride, y + o);
+  for (; o + kCols <= end; o += kCols) dot_tile<Rows, kCols>(d, x, w + o * d.w_stride, y + o);
   for (; o < end; ++o) dot_tile<Rows, 1>(d, x, w + o * d.w_stride, y + o);
 }
 
@@ -62,8 +96,8 @@ template <class T>
 void dots(const DotCall& d) noexcept {
   // A few weight rows stay close while all rows of x pass by.
   const int64_t row_bytes = d.inner * static_cast<int64_t>(sizeof(T)) + 1;
-  int64_t block = kCloseBytes / row_bytes / kDotCols * kDotCols;
-  if (block < kDotCols) block = kDotCols;
+  int64_t block = kCloseBytes / row_bytes / (2 * kDotCols) * (2 * kDotCols);
+  if (block < 2 * kDotCols) block = 2 * kDotCols;
   for (int64_t first = 0; first < d.outputs; first += block) {
     const int64_t end = first + block < d.outputs ? first + block : d.outputs;
     int64_t m = 0;

@@ -46,45 +46,82 @@ QKV_INLINE Lanes load(const float* x) {
   return v;
 }
 
+QKV_INLINE Register widened(HalfRegister x) {
+#if defined(__AVX512F__)  // GCC takes five instructions for what is one
+  const auto words = (WordRegister)_mm512_maskz_cvtepu16_epi32(0xffff, (__m256i)x);
+#elif defined(__AVX2__)
+  const auto words = (WordRegister)_mm256_cvtepu16_epi32((__m128i)x);
+#else
+  const auto words = __builtin_convertvector(x, WordRegister);
+#endif
+  return (Register)(words << 16);
+}
+
 QKV_INLINE Lanes load(const uint16_t* x) {
   Lanes v;
   for (int p = 0; p < kParts; ++p) {
     HalfRegister half;
     __builtin_memcpy(&half, x + p * kRegister, sizeof(half));
-    v.part[p] = (Register)(__builtin_convertvector(half, WordRegister) << 16);
+    v.part[p] = widened(half);
   }
   return v;
 }
 
 // The first `count` elements, zeros behind them: nothing past the end is read.
+#if defined(__AVX512F__)
+QKV_INLINE __mmask16 first_bits(int64_t count) {
+  return static_cast<__mmask16>((1U << count) - 1U);
+}
+QKV_INLINE Lanes load_some(const float* x, int64_t count) {
+  return {{(Register)_mm512_maskz_loadu_ps(first_bits(count), x)}};
+}
+QKV_INLINE Lanes load_some(const uint16_t* x, int64_t count) {
+  return {{widened((HalfRegister)_mm256_maskz_loadu_epi16(first_bits(count), x))}};
+}
+#else
 template <class T>
 QKV_INLINE Lanes load_some(const T* x, int64_t count) {
   T padded[kLanes] = {};
   for (int64_t i = 0; i < count; ++i) padded[i] = x[i];
   return load(padded);
 }
+#endif
 
 QKV_INLINE void store(float* y, const Lanes& v) {
   for (int p = 0; p < kParts; ++p) __builtin_memcpy(y + p * kRegister, &v.part[p], sizeof(Register));
 }
 
 // To bf16: to nearest, ties to even; NaN stays NaN.
+QKV_INLINE HalfRegister narrowed(Register v) {
+  const WordRegister bits = (WordRegister)v;
+  const WordRegister rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
+  const WordRegister kept = v != v ? (bits | 0x400000U) : rounded;
+  return __builtin_convertvector(kept >> 16, HalfRegister);
+}
+
 QKV_INLINE void store(uint16_t* y, const Lanes& v) {
   for (int p = 0; p < kParts; ++p) {
-    const WordRegister bits = (WordRegister)v.part[p];
-    const WordRegister rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
-    const WordRegister kept = v.part[p] != v.part[p] ? (bits | 0x400000U) : rounded;
-    const HalfRegister half = __builtin_convertvector(kept >> 16, HalfRegister);
+    const HalfRegister half = narrowed(v.part[p]);
     __builtin_memcpy(y + p * kRegister, &half, sizeof(half));
   }
 }
 
+// The first `count` lanes: nothing past the end is written.
+#if defined(__AVX512F__)
+QKV_INLINE void store_some(float* y, const Lanes& v, int64_t count) {
+  _mm512_mask_storeu_ps(y, first_bits(count), (__m512)v.part[0]);
+}
+QKV_INLINE void store_some(uint16_t* y, const Lanes& v, int64_t count) {
+  _mm256_mask_storeu_epi16(y, first_bits(count), (__m256i)narrowed(v.part[0]));
+}
+#else
 template <class T>
 QKV_INLINE void store_some(T* y, const Lanes& v, int64_t count) {
   T all[kLanes];
   store(all, v);
   for (int64_t i = 0; i < count; ++i) y[i] = all[i];
 }
+#endif
 
 QKV_INLINE Register multiply_add(Register a, Register b, Register c) {
 #if defined(__AVX512F__)
@@ -123,7 +160,8 @@ QKV_INLINE float sum(const Lanes& v) {
 #endif
 }
 
-// --- arithmetic lane by lane ------------------------------------------------------------------------------------------
+// --- arithmetic lane by lane
+// ------------------------------------------------------------------------------------------
 
 template <class F>
 QKV_INLINE Lanes each(const Lanes& a, F&& f) {
@@ -170,7 +208,7 @@ QKV_INLINE Lanes absolute(const Lanes& a) {
 QKV_INLINE Lanes square_root(const Lanes& a) {
   return each(a, [](Register x) {
 #if defined(__AVX512F__)
-    return (Register)_mm512_sqrt_ps((__m512)x);
+    return (Register)_mm512_maskz_sqrt_ps(0xffff, (__m512)x);
 #elif defined(__AVX2__)
     return (Register)_mm256_sqrt_ps((__m256)x);
 #else

@@ -1,0 +1,434 @@
+#include "hot_ops.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <fstream>
+#include <memory>
+
+#include "ops/ops.h"
+#include "ops/optim.h"
+#include "peer.h"
+#include "random.h"
+
+namespace qkv::bench {
+namespace {
+
+constexpr int64_t kWidth = 768, kHidden = 3072, kHeads = 12, kHeadWidth = 64, kVocabulary = 50304;
+
+double number(int64_t n) {
+  return static_cast<double>(n);
+}
+
+template <class F>
+double seconds_of(const F& f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// One op's arena, context and weights, and the two ways to run it. The memory of a call is used again by the next.
+struct Bed {
+  using Look = std::function<void(const Tensor& result)>;
+
+  Bed(const Engine& engine, Precision precision)
+      : arena(engine.device()), gradients(engine.device()), cx(engine.context(arena, precision)) {}
+
+  Tensor tensor(const Shape& shape, DType dtype, float deviation = 1) {
+    const Tensor t = cx.constant(shape, dtype);
+    fill_tensor(t, deviation);
+    return t;
+  }
+
+  Param& param(const Shape& shape, DType dtype = DType::f32) {
+    Param& w = params.emplace_back("w", arena.device(), Format(dtype), shape);
+    fill_tensor(w.master(), 0.05F);
+    return w;
+  }
+
+  // In [-deviation, deviation).
+  void fill_tensor(const Tensor& t, float deviation) {
+    const uint64_t own = ++seed;
+    if (t.dtype() == DType::bf16) {
+      fill(pool(), t.as<Bf16>(), t.count(), [=](uint64_t i) { return to_bf16(deviation * random_float(own, i)); });
+    } else {
+      fill(pool(), t.as<float>(), t.count(), [=](uint64_t i) { return deviation * random_float(own, i); });
+    }
+  }
+
+  ThreadPool& pool() { return *cx.exec.pool; }
+
+  template <class Op>
+  double forward(const Op& op, const Look& look = {}) {
+    const auto before = arena.mark();
+    Tensor y;
+    const double seconds = seconds_of([&] { y = op(); });
+    if (look) look(y);
+    arena.rewind(before);
+    return seconds;
+  }
+
+  // Times the way back alone. op(tape) makes the output that dy reaches; look gets the gradient of op's first input, or
+  // of the first weight if the inputs are constants.
+  template <class Op>
+  double backward(const Op& op, const Tensor& dy, const Look& look = {}) {
+    const auto before = arena.mark();
+    const auto before_gradients = gradients.mark();
+    Tape tape(gradients);
+    cx.tape = &tape;
+    for (Param& w : params) w.clear_gradient();
+    Tensor input;
+    const Tensor y = op([&](const Tensor& t) {
+      const Tensor tracked = tape.input(t);
+      if (!input.defined()) input = tracked;
+      return tracked;
+    });
+    tape.seed(cx, y, dy);
+    const double seconds = seconds_of([&] { tape.backward(cx); });
+    if (look) look(input.defined() ? tape.gradient(input) : params.front().gradient());
+    cx.tape = nullptr;
+    gradients.rewind(before_gradients);
+    arena.rewind(before);
+    return seconds;
+  }
+
+  Arena arena, gradients;
+  Context cx;
+  std::deque<Param> params;
+  uint64_t seed = 0;
+};
+
+Precision precision_of(DType compute) {
+  return compute == DType::bf16 ? Precision::bf16() : Precision::f32();
+}
+
+// How far ours is from the peer's result: nothing if as near as the dtype allows.
+std::string difference(const Tensor& ours, const std::vector<float>& theirs) {
+  double error = 0, power = 0;
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    const double right = static_cast<double>(theirs[i]);
+    const double got =
+        static_cast<double>(ours.dtype() == DType::bf16 ? to_float(ours.as<Bf16>()[i]) : ours.as<float>()[i]);
+    error += (got - right) * (got - right);
+    power += right * right;
+  }
+  const double nmse = error / power, allowed = ours.dtype() == DType::bf16 ? 1e-4 : 1e-6;
+  return nmse <= allowed ? "" : fmt::format("results differ, NMSE {:.1e}", nmse);
+}
+
+// --- products --------------------------------------------------------------------------------------------------------
+
+struct LinearSize {
+  Product product;
+  int64_t inner, outputs;
+};
+
+const char* name_of(Product product) {
+  constexpr const char* kNames[] = {"linear forward", "linear input gradient", "linear weight gradient"};
+  return kNames[static_cast<int>(product)];
+}
+
+void add_peer(Work& work, const std::shared_ptr<Bed>& bed, const PeerLinear& linear,
+              std::function<double(const Bed::Look&)> ours) {
+  const PeerRun peer = make_peer(linear);
+  if (!peer.run) return;
+  work.beside_name = "oneDNN";
+  work.beside = [peer, bed] { return seconds_of(peer.run); };
+  work.check = [peer, ours = std::move(ours)] {
+    std::string found;
+    ours([&](const Tensor& result) { found = difference(result, peer.result()); });
+    return found;
+  };
+}
+
+Work make_linear(const Engine& engine, const LinearSize& size, DType dtype, int64_t rows) {
+  const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
+  const Tensor x = bed->tensor({rows, size.inner}, dtype), dy = bed->tensor({rows, size.outputs}, dtype);
+  // One row is inference: the weight lies in memory as it is multiplied, without a master beside it.
+  Param& w = bed->param({size.outputs, size.inner}, rows == 1 ? dtype : DType::f32);
+  w.trainable = size.product == Product::weight_gradient;
+
+  std::function<double(const Bed::Look&)> ours;
+  if (size.product == Product::forward) {
+    ours = [=, &w](const Bed::Look& look) { return bed->forward([&] { return ops::linear(bed->cx, x, w); }, look); };
+  } else {
+    const bool into_x = size.product == Product::input_gradient;
+    ours = [=, &w](const Bed::Look& look) {
+      return bed->backward([&](const auto& track) { return ops::linear(bed->cx, into_x ? track(x) : x, w); }, dy, look);
+    };
+  }
+  Work work{.size = fmt::format("{} x {} -> {}", rows, size.inner, size.outputs),
+            .amount = 2 * number(rows) * number(size.inner) * number(size.outputs),
+            .ours = [ours] { return ours({}); }};
+  add_peer(work, bed, {.product = size.product, .x = x, .w = w.value(bed->cx), .dy = dy}, ours);
+  return work;
+}
+
+void add_linear(std::vector<HotOp>& list, const Engine& engine) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const Product product : {Product::forward, Product::input_gradient, Product::weight_gradient}) {
+      for (const auto& [inner, outputs] : {std::pair{kWidth, kWidth}, std::pair{kWidth, 3 * kWidth},
+                                           std::pair{kWidth, kHidden}, std::pair{kHidden, kWidth}}) {
+        const LinearSize size{product, inner, outputs};
+        list.push_back({.name = name_of(product),
+                        .dtype = dtype,
+                        .bound = dtype == DType::bf16 ? Bound::bf16_products : Bound::f32_products,
+                        .full = 4096,
+                        .first = 64,
+                        .power = 1,
+                        .make = [=, &engine](int64_t rows) { return make_linear(engine, size, dtype, rows); }});
+      }
+    }
+    constexpr int64_t kWeightBytes = int64_t{256} << 20, kInner = 4096;
+    const LinearSize size{Product::forward, kInner, kWeightBytes / kInner / size_of(dtype)};
+    list.push_back({.name = "linear one row",
+                    .dtype = dtype,
+                    .bound = Bound::memory,
+                    .full = 1,
+                    .first = 1,
+                    .power = 1,
+                    .make = [=, &engine](int64_t rows) {
+                      Work work = make_linear(engine, size, dtype, rows);
+                      work.amount = number(kWeightBytes);
+                      return work;
+                    }});
+  }
+}
+
+// --- attention -------------------------------------------------------------------------------------------------------
+
+class StatsProbe : public Probe {
+ public:
+  Ask ask(Place, Site site) const override { return site == Site::attn_probs ? Ask::stats : Ask::none; }
+  void visit(Context&, const Tap&, Tensor&) override {}
+  StatsWanted stats_wanted(Place) const override { return {.offsets = {1}}; }
+};
+
+enum class Attending { forward, with_stats, backward };
+
+struct AttentionBed : Bed {
+  AttentionBed(const Engine& engine, DType dtype, int64_t batch, int64_t length)
+      : Bed(engine, precision_of(dtype)),
+        q(tensor({batch * length, kHeads, kHeadWidth}, dtype)),
+        k(tensor(q.shape(), dtype)),
+        v(tensor(q.shape(), dtype)),
+        dz(tensor(q.shape(), dtype)),
+        rows(Rows::batch(cx, batch, length)) {}
+
+  double run_forward(Probe* looking) {
+    cx.probe = looking;
+    return forward([&] { return ops::attention(cx, q, k, v, rows, {.causal = true}).z; });
+  }
+  double run_backward() {
+    return backward(
+        [&](const auto& track) { return ops::attention(cx, track(q), track(k), track(v), rows, {.causal = true}).z; },
+        dz);
+  }
+
+  Tensor q, k, v, dz;
+  Rows rows;
+  StatsProbe probe;
+};
+
+Work make_attention(const Engine& engine, Attending what, DType dtype, int64_t batch, int64_t length) {
+  const auto bed = std::make_shared<AttentionBed>(engine, dtype, batch, length);
+  const double pairs = number(batch * kHeads) * number(length) * number(length + 1) / 2;
+  const int products = what == Attending::backward ? 5 : 2;
+  Work work{.size = fmt::format("{} x {}, {} heads of {}", batch, length, kHeads, kHeadWidth),
+            .amount = 2 * products * pairs * number(kHeadWidth)};
+  switch (what) {
+    case Attending::forward:
+      work.ours = [bed] { return bed->run_forward(nullptr); };
+      break;
+    case Attending::with_stats:
+      work.ours = [bed] { return bed->run_forward(&bed->probe); };
+      work.beside_name = "without";
+      work.beside = [bed] { return bed->run_forward(nullptr); };
+      break;
+    case Attending::backward:
+      work.ours = [bed] { return bed->run_backward(); };
+      break;
+  }
+  return work;
+}
+
+void add_attention(std::vector<HotOp>& list, const Engine& engine) {
+  constexpr const char* kNames[] = {"attention forward", "attention statistics", "attention backward"};
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const Attending what : {Attending::forward, Attending::with_stats, Attending::backward}) {
+      for (const int64_t batch : {1, 4}) {
+        list.push_back(
+            {.name = kNames[static_cast<int>(what)],
+             .dtype = dtype,
+             .bound = dtype == DType::bf16 ? Bound::bf16_products : Bound::f32_products,
+             .full = 1024,
+             .first = 64,
+             .power = 2,
+             .make = [=, &engine](int64_t length) { return make_attention(engine, what, dtype, batch, length); }});
+      }
+    }
+  }
+}
+
+// --- row by row ------------------------------------------------------------------------------------------------------
+
+enum class RowOp { rms_norm, layer_norm, swiglu };
+
+struct RowBed : Bed {
+  RowBed(const Engine& engine, RowOp which, DType compute, int64_t rows)
+      : Bed(engine, precision_of(compute)),
+        op(which),
+        cols(op == RowOp::swiglu ? kHidden : kWidth),
+        input(op == RowOp::swiglu ? compute : DType::f32),  // norms read the residual stream
+        a(tensor({rows, cols}, input)),
+        dy(tensor({rows, cols}, compute)),
+        weight(param({cols})),
+        bias(param({cols})) {
+    if (op == RowOp::swiglu) b = tensor({rows, cols}, input);
+  }
+
+  template <class Track>
+  Tensor run(const Track& track) {
+    if (op == RowOp::swiglu) {
+      const Tensor gate = track(a), up = track(b);
+      return ops::gated(cx, gate, up, ops::gate::swiglu);
+    }
+    if (op == RowOp::rms_norm) return ops::rms_norm(cx, track(a), {.weight = &weight});
+    return ops::layer_norm(cx, track(a), {.weight = &weight, .bias = &bias});
+  }
+
+  // Every tensor once: inputs and the result, backward also dy.
+  double bytes(bool back) const {
+    const int64_t inputs = op == RowOp::swiglu ? 2 : 1;
+    return number(a.count()) * number((back ? 2 : 1) * inputs * size_of(input) + size_of(dy.dtype()));
+  }
+
+  RowOp op;
+  int64_t cols;
+  DType input;
+  Tensor a, b, dy;
+  Param &weight, &bias;
+};
+
+Work make_row_op(const Engine& engine, RowOp op, bool back, DType dtype, int64_t rows) {
+  const auto bed = std::make_shared<RowBed>(engine, op, dtype, rows);
+  Work work{.size = fmt::format("{} x {}", rows, bed->cols), .amount = bed->bytes(back)};
+  if (back) {
+    work.ours = [bed] { return bed->backward([&](const auto& track) { return bed->run(track); }, bed->dy); };
+  } else {
+    work.ours = [bed] { return bed->forward([&] { return bed->run([](const Tensor& t) { return t; }); }); };
+  }
+  return work;
+}
+
+void add_row_ops(std::vector<HotOp>& list, const Engine& engine) {
+  constexpr const char* kNames[] = {"rms_norm", "layer_norm", "swiglu"};
+  for (const RowOp op : {RowOp::rms_norm, RowOp::layer_norm, RowOp::swiglu}) {
+    for (const bool back : {false, true}) {
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        list.push_back({.name = std::string(kNames[static_cast<int>(op)]) + (back ? " backward" : " forward"),
+                        .dtype = dtype,
+                        .bound = Bound::memory,
+                        .full = op == RowOp::swiglu ? 4096 : 16384,  // far more than the caches hold
+                        .first = 64,
+                        .power = 1,
+                        .make = [=, &engine](int64_t rows) { return make_row_op(engine, op, back, dtype, rows); }});
+      }
+    }
+  }
+}
+
+// --- head and optimiser ----------------------------------------------------------------------------------------------
+
+Work make_cross_entropy(const Engine& engine, bool back, DType dtype, int64_t rows) {
+  const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
+  const Tensor x = bed->tensor({rows, kWidth}, dtype), targets = bed->cx.constant({rows}, DType::i32);
+  fill(bed->pool(), targets.as<int32_t>(), rows,
+       [](uint64_t i) { return static_cast<int32_t>(random_bits(9, i) % kVocabulary); });
+  const Param& w = bed->param({kVocabulary, kWidth});
+  const Tensor one = bed->cx.constant({1}, DType::f32);
+  *one.as<float>() = 1;
+  const ops::CrossEntropyOptions options{.divisor = number(rows)};
+  const int products = back ? 3 : 1;  // backward makes the logits again
+  Work work{.size = fmt::format("{} x {} -> {}", rows, kWidth, kVocabulary),
+            .amount = 2 * products * number(rows) * number(kWidth) * number(kVocabulary)};
+  if (back) {
+    work.ours = [=, &w] {
+      return bed->backward(
+          [&](const auto& track) { return ops::cross_entropy(bed->cx, track(x), w, targets, options).loss; }, one);
+    };
+  } else {
+    work.ours = [=, &w] {
+      return bed->forward([&] { return ops::cross_entropy(bed->cx, x, w, targets, options).loss; });
+    };
+  }
+  return work;
+}
+
+struct AdamBed : Bed {
+  AdamBed(const Engine& engine, int64_t count)
+      : Bed(engine, Precision::f32()),
+        w(param({count})),
+        state{.m = tensor({count}, DType::f32, 1e-3F), .v = cx.constant({count}, DType::f32)} {
+    fill_tensor(w.use_gradient(DType::f32).tensor, 1e-3F);
+    fill(pool(), state.v.as<float>(), count, [](uint64_t i) { return 1e-6F * std::abs(random_float(10, i)); });
+  }
+  Param& w;
+  ops::AdamState state;
+};
+
+Work make_adamw(const Engine& engine, int64_t count) {
+  constexpr double kBytes = 28;  // weight, m and v are read and written, the gradient is read
+  const auto bed = std::make_shared<AdamBed>(engine, count);
+  return {
+      .size = fmt::format("{:.0f} M parameters", number(count) / 1e6), .amount = kBytes * number(count), .ours = [bed] {
+        return seconds_of([&] { ops::adamw_step(bed->cx, bed->w, bed->state, {.lr = 1e-4, .decay = 0.1}); });
+      }};
+}
+
+bool plenty_of_memory() {
+  constexpr int64_t kPlenty = 6 << 20;  // KiB
+  std::ifstream info("/proc/meminfo");
+  for (std::string name, unit; info >> name;) {
+    int64_t size = 0;
+    info >> size >> unit;
+    if (name == "MemAvailable:") return size >= kPlenty;
+  }
+  return false;
+}
+
+void add_ends(std::vector<HotOp>& list, const Engine& engine) {
+  for (const bool back : {false, true}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      list.push_back({.name = back ? "cross_entropy backward" : "cross_entropy forward",
+                      .dtype = dtype,
+                      .bound = dtype == DType::bf16 ? Bound::bf16_products : Bound::f32_products,
+                      .full = 256,
+                      .first = 4,
+                      .power = 1,
+                      .make = [=, &engine](int64_t rows) { return make_cross_entropy(engine, back, dtype, rows); }});
+    }
+  }
+  list.push_back({.name = "adamw",
+                  .dtype = DType::f32,
+                  .bound = Bound::memory,
+                  .full = plenty_of_memory() ? 124'000'000 : 32'000'000,
+                  .first = 1'000'000,
+                  .power = 1,
+                  .make = [&engine](int64_t count) { return make_adamw(engine, count); }});
+}
+
+}  // namespace
+
+std::vector<HotOp> hot_ops(const Engine& engine) {
+  std::vector<HotOp> list;
+  add_linear(list, engine);
+  add_attention(list, engine);
+  add_row_ops(list, engine);
+  add_ends(list, engine);
+  return list;
+}
+
+}  // namespace qkv::bench

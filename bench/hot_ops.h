@@ -1,0 +1,38 @@
+// The ops a Transformer spends its time in, at the sizes of a GPT-2 124 M, through the public ops and the best table.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/engine.h"
+
+namespace qkv::bench {
+
+enum class Bound { f32_products, bf16_products, memory };
+
+// One op at one size, its data ready. Each side's call returns the seconds of its timed part.
+struct Work {
+  std::string size;   // as people read it
+  double amount = 0;  // operations or bytes of one call
+  std::function<double()> ours;
+  std::string beside_name;  // who is measured in the same rounds; the call is empty if nobody
+  std::function<double()> beside;
+  std::function<std::string()> check;  // may be empty: says how the two results differ, nothing if they agree
+};
+
+struct HotOp {
+  std::string name;
+  DType dtype;
+  Bound bound;
+  int64_t full;   // the real size: rows, tokens or parameters
+  int64_t first;  // where to begin to look for a size that does not take too long
+  int power;      // of the size in the cost: 2 for attention
+  std::function<Work(int64_t size)> make;
+
+  std::string title() const { return name + " " + name_of(dtype); }
+};
+
+std::vector<HotOp> hot_ops(const Engine& engine);
+
+}  // namespace qkv::bench

@@ -1,0 +1,84 @@
+// What this machine can do at most: products with operands in L1, and reading memory. Readings are taken again and
+// again during a run, next to what is held against them, because the machine may be shared and AMX has a slow mode.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "core/storage.h"
+#include "loops/loops.h"
+
+namespace qkv::bench {
+
+enum class Limit {
+  f32_plain,
+  f32_avx2,
+  f32_avx512,
+  bf16_avx512,
+  int8_avx512,
+  bf16_amx,
+  int8_amx,
+  read_one,
+  read_eight,
+};
+constexpr int kLimits = static_cast<int>(Limit::read_eight) + 1;
+
+struct LimitText {
+  const char* name;
+  const char* label;  // short
+  const char* unit;
+  double scale;  // operations or bytes a second of one unit
+};
+const LimitText& text_of(Limit limit);
+
+double best_of(const std::vector<double>& rates);
+double lowest_of(const std::vector<double>& rates);
+double median_of(std::vector<double> values);
+
+class Limits {
+ public:
+  static constexpr int64_t kReadBytes = int64_t{1} << 30;
+
+  explicit Limits(ThreadPool& pool);
+
+  bool usable(Limit limit) const { return usable_[index(limit)]; }
+  int threads() const { return pool_.threads(); }
+
+  // One reading on 1 thread or on all, in operations or bytes a second: the best of a few windows, because a window
+  // that another process cut into says nothing about the machine.
+  enum class On { one, all };
+  double read(Limit limit, On on);
+  const std::vector<double>& readings(Limit limit, On on) const { return readings_[index(limit)][index(on)]; }
+
+  // By what was read so far: the fastest way to products of f32, and of bf16 (f32 arithmetic is a way, too).
+  Limit fastest_f32() const;
+  Limit fastest_bf16() const;
+
+  // One line for each AMX limit that was read in its slow mode. On a busy machine that may not be the cause.
+  std::vector<std::string> notes(bool busy) const;
+
+ private:
+  template <class Enum>
+  static size_t index(Enum value) {
+    return static_cast<size_t>(value);
+  }
+  Limit fastest(std::initializer_list<Limit> limits) const;
+  double window(Limit limit, int threads);
+  template <class Body>
+  double spinning_window(int threads, const Body& body);
+  double read_window(int streams, int threads);
+  double product_window(Limit limit, int threads);
+
+  ThreadPool& pool_;
+  std::array<bool, kLimits> usable_{};
+  std::array<int64_t, kLimits> rounds_{};  // of one window; grows until a window is long enough
+  std::array<std::array<std::vector<double>, 2>, kLimits> readings_;
+  ReadLoop read_loop_;
+  int64_t share_;  // bytes each thread reads where all do
+  Storage memory_, panels_, sinks_;
+};
+
+}  // namespace qkv::bench

@@ -1,0 +1,38 @@
+// One row of the report: an op, its limit and whoever stands beside it, taken in turns.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hot_ops.h"
+#include "limits.h"
+
+namespace qkv::bench {
+
+struct Row {
+  std::string name;
+  DType dtype;
+  std::string size;
+  bool full = true;   // the real size, not a smaller one because the op is slow
+  double amount = 0;  // operations or bytes of one call
+  Limit limit_kind = Limit::read_eight;
+  std::string beside_name, note;
+  std::vector<double> ours, beside, limit;  // operations or bytes a second, one per round
+
+  double switches = 0;  // how often a second other work took a CPU from us, in the calmest round
+
+  double share() const { return best_of(ours) / best_of(limit); }
+  double ratio() const { return beside.empty() ? 0 : best_of(ours) / best_of(beside); }
+};
+
+// In about so many seconds: few mean a smaller size and fewer rounds.
+Row measure(const HotOp& op, Limits& limits, double seconds);
+
+// How often the system has put one of our threads off its CPU so far.
+double times_put_off();
+constexpr double kCalm = 25;  // times a second, all threads together: on a machine of our own it is a few
+
+// Some readings of every limit this CPU has, in turns.
+void read_limits(Limits& limits);
+
+}  // namespace qkv::bench

@@ -1,0 +1,126 @@
+// ./qkv bench ops: the limits of this machine and the hot ops as shares of them, in one run.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "kernels/tables.h"
+#include "peer.h"
+#include "report.h"
+
+namespace {
+
+constexpr int kWrongInput = 2, kInternal = 3;
+constexpr double kRunSeconds = 80, kShortestRow = 0.5, kLongestRow = 6;  // what a fast row leaves goes to the next
+
+constexpr const char* kExamples = R"(Examples:
+  ./qkv bench ops                       everything, in about 80 seconds
+  ./qkv bench ops --only "forward bf16" the rows whose op and dtype contain this text
+  ./qkv bench ops --only none           the limits alone
+  ./qkv bench ops --threads 1 --json    one thread, for a program
+  QKV_ISA=avx2 ./qkv bench ops          another set of kernels
+
+Each row takes its rounds in turns: a reading of its limit, ours, oneDNN on the same numbers. Other work on the
+machine makes figures lower and never higher: read the best, and compare only inside one run.
+
+Exit codes: 0 done, 2 the request is wrong, 3 a fault of qkv itself.)";
+
+struct Wanted {
+  std::string only;
+  int threads = 0;
+  bool json = false;
+};
+
+int complain(const std::string& text, int code) {
+  std::cerr << "qkv bench ops: " << text << '\n';
+  return code;
+}
+
+bool may_colour() {
+  return ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+}
+
+std::vector<qkv::bench::HotOp> chosen_ops(const qkv::Engine& engine, const std::string& only) {
+  std::vector<qkv::bench::HotOp> ops = qkv::bench::hot_ops(engine);
+  if (only == "none") return {};
+  std::string known;
+  for (const auto& op : ops) {
+    if (known.find(op.name) == std::string::npos) known += (known.empty() ? "" : ", ") + op.name;
+  }
+  std::erase_if(ops, [&](const auto& op) { return op.title().find(only) == std::string::npos; });
+  QKV_CHECK(!ops.empty(), "no op contains '", only, "'",
+            qkv::Hint("these exist, each followed by f32 or bf16: ", known));
+  return ops;
+}
+
+void bench(const Wanted& wanted) {
+  const qkv::Engine engine(qkv::kernels::best_table(), {.threads = wanted.threads});
+  const std::vector<qkv::bench::HotOp> ops = chosen_ops(engine, wanted.only);
+  qkv::bench::set_peer_threads(engine.threads());
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  qkv::Progress progress("bench ops", static_cast<int64_t>(ops.size()));
+  progress.update(0, "limits");
+  qkv::bench::Limits limits(*engine.exec().pool);
+  read_limits(limits);
+  std::vector<qkv::bench::Row> rows;
+  for (const auto& op : ops) {
+    progress.update(static_cast<int64_t>(rows.size()), op.title());
+    const double each = (kRunSeconds - elapsed()) / static_cast<double>(ops.size() - rows.size());
+    rows.push_back(measure(op, limits, std::clamp(each, kShortestRow, kLongestRow)));
+  }
+  progress.update(static_cast<int64_t>(rows.size()));
+  progress.finish();
+
+  const qkv::bench::Report report{.machine = qkv::bench::this_machine(engine),
+                                  .limits = limits,
+                                  .rows = rows,
+                                  .seconds = elapsed(),
+                                  .put_off = qkv::bench::times_put_off()};
+  if (wanted.json) {
+    print_json(std::cout, report);
+  } else {
+    print_table(std::cout, report, may_colour());
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"The limits of this machine, and each hot op as a share of its limit", "qkv bench ops"};
+  Wanted wanted;
+  app.add_option("--only", wanted.only, "Only ops whose name and dtype contain this text; 'none' measures the limits");
+  app.add_option("--threads", wanted.threads, "How many threads; default: as many as there are CPUs for us")
+      ->check(CLI::Range(1, qkv::kMostThreads));
+  app.add_flag("--json", wanted.json, "Print JSON: machine, limits, rows, notes");
+  app.footer(kExamples);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return complain(std::string(error.what()) + "\n  hint: see  ./qkv bench ops --help", kWrongInput);
+  }
+  bench(wanted);
+  std::cout.flush();
+  if (!std::cout)
+    return complain("could not write the output\n  hint: the disk is full or the reader went away", kWrongInput);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const qkv::Error& error) {
+    return complain(error.what(), error.kind() == qkv::Error::Kind::input ? kWrongInput : kInternal);
+  } catch (const std::exception& error) {
+    return complain(std::string("unexpected failure: ") + error.what(), kInternal);
+  }
+}

@@ -1,0 +1,199 @@
+#include "report.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "peer.h"
+
+namespace qkv::bench {
+namespace {
+
+using On = Limits::On;
+using OrderedJson = nlohmann::ordered_json;
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown CPU";
+}
+
+// Three digits that matter: 0.0123, 1.23, 31.4, 4096.
+std::string digits(double value) {
+  if (value < 0.1) return fmt::format("{:.4f}", value);
+  if (value < 1) return fmt::format("{:.3f}", value);
+  if (value < 10) return fmt::format("{:.2f}", value);
+  return fmt::format("{:.{}f}", value, value < 100 ? 1 : 0);
+}
+
+std::string scaled(double rate, Limit limit) {
+  return digits(rate / text_of(limit).scale);
+}
+
+class Paint {
+ public:
+  explicit Paint(bool on) : on_(on) {}
+  std::string title(const std::string& text) const { return on_ ? "\033[1m" + text + "\033[0m" : text; }
+  std::string share(const std::string& text, double share) const {
+    if (!on_) return text;
+    const char* colour = share >= 0.6 ? "\033[32m" : share >= 0.3 ? "\033[33m" : "\033[31m";
+    return colour + text + "\033[0m";
+  }
+
+ private:
+  bool on_;
+};
+
+void print_limits(std::ostream& out, const Report& report, const Paint& paint) {
+  const Limits& limits = report.limits;
+  std::string title = fmt::format("{:<26}{:<9}{:>18}", "Limits (best, median)", "", "1 thread");
+  if (limits.threads() > 1) title += fmt::format("{:>20}", fmt::format("{} threads", limits.threads()));
+  out << paint.title(title) << '\n';
+  for (int l = 0; l < kLimits; ++l) {
+    const auto limit = static_cast<Limit>(l);
+    fmt::print(out, "  {:<24}{:<9}", text_of(limit).name, text_of(limit).unit);
+    if (!limits.usable(limit)) {
+      out << "  not on this CPU\n";
+      continue;
+    }
+    for (const On on : {On::one, On::all}) {
+      if (on == On::all && limits.threads() == 1) break;
+      const std::vector<double>& readings = limits.readings(limit, on);
+      fmt::print(out, "{}{:>9}{:>9}", on == On::all ? "  " : "", scaled(best_of(readings), limit),
+                 scaled(median_of(readings), limit));
+    }
+    out << '\n';
+  }
+}
+
+// Other work, or AMX in its slow mode: ours and its limit may have been hit unequally.
+bool disturbed(const Report& report, const Row& row) {
+  constexpr double kUsual = 0.85;
+  return row.switches > kCalm || best_of(row.limit) < kUsual * best_of(report.limits.readings(row.limit_kind, On::all));
+}
+
+void print_rows(std::ostream& out, const Report& report, const Paint& paint) {
+  out << paint.title(fmt::format(
+             "{:<23} {:<5}{:<27}{:>8}{:>8} {:<8}{:>7}  {:<22}{:<8}{:>7}{:>8}{:>7}",
+             fmt::format("Ops on {} thread{}", report.limits.threads(), report.limits.threads() == 1 ? "" : "s"), "",
+             "size", "best", "median", "", "share", "of", "beside", "best", "median", "ratio"))
+      << '\n';
+  for (const Row& row : report.rows) {
+    const auto text = [&](double rate) { return scaled(rate, row.limit_kind); };
+    fmt::print(
+        out, "{:<23} {:<5}{:<27}{:>8}{:>8} {:<8}{}  {:<{}}", row.name, name_of(row.dtype),
+        row.size + (row.full ? "" : " *"), text(best_of(row.ours)), text(median_of(row.ours)),
+        text_of(row.limit_kind).unit,
+        paint.share(
+            fmt::format("{:>7}", fmt::format("{}{:.0f} %", disturbed(report, row) ? "~" : "", 100 * row.share())),
+            row.share()),
+        fmt::format("{} {}", text(best_of(row.limit)), text_of(row.limit_kind).label), row.beside.empty() ? 0 : 22);
+    if (!row.beside.empty()) {
+      fmt::print(out, "{:<8}{:>7}{:>8}{:>6.2f}x", row.beside_name, text(best_of(row.beside)),
+                 text(median_of(row.beside)), row.ratio());
+    }
+    out << (row.note.empty() ? "" : "  " + row.note) << '\n';
+  }
+}
+
+std::vector<std::string> notes_of(const Report& report) {
+  std::vector<std::string> notes = report.limits.notes(report.busy());
+  const auto some = [&](const auto& has) { return std::any_of(report.rows.begin(), report.rows.end(), has); };
+  if (some([](const Row& row) { return !row.full; })) {
+    notes.emplace_back("* smaller than the real size: the op is too slow here for a whole one");
+  }
+  if (some([&](const Row& row) { return disturbed(report, row); })) {
+    notes.push_back(
+        "~ other work shared the CPUs, or the limit stood well below its best: measure it again with --only");
+  }
+  if (report.busy()) {
+    notes.push_back(fmt::format("this machine was busy: other work took a CPU from this run {:.0f} times a second",
+                                report.put_off / report.seconds));
+  }
+  return notes;
+}
+
+OrderedJson limit_json(const Limits& limits, Limit limit, On on) {
+  const std::vector<double>& readings = limits.readings(limit, on);
+  return {{"name", text_of(limit).name},
+          {"threads", on == On::all ? limits.threads() : 1},
+          {"unit", text_of(limit).unit},
+          {"usable", limits.usable(limit)},
+          {"readings", readings.size()},
+          {"best", best_of(readings) / text_of(limit).scale},
+          {"median", median_of(readings) / text_of(limit).scale},
+          {"lowest", lowest_of(readings) / text_of(limit).scale}};
+}
+
+OrderedJson row_json(const Report& report, const Row& row) {
+  const LimitText& limit = text_of(row.limit_kind);
+  OrderedJson out{{"op", row.name},
+                  {"dtype", name_of(row.dtype)},
+                  {"size", row.size},
+                  {"real_size", row.full},
+                  {"amount", row.amount},
+                  {"rounds", row.ours.size()},
+                  {"unit", limit.unit},
+                  {"best", best_of(row.ours) / limit.scale},
+                  {"median", median_of(row.ours) / limit.scale},
+                  {"limit", {{"name", limit.name}, {"best", best_of(row.limit) / limit.scale}}},
+                  {"share", row.share()},
+                  {"put_off_per_second", row.switches},
+                  {"disturbed", disturbed(report, row)}};
+  if (!row.beside.empty()) {
+    out["beside"] = {{"name", row.beside_name},
+                     {"best", best_of(row.beside) / limit.scale},
+                     {"median", median_of(row.beside) / limit.scale},
+                     {"ratio", row.ratio()}};
+  }
+  if (!row.note.empty()) out["note"] = row.note;
+  return out;
+}
+
+}  // namespace
+
+Machine this_machine(const Engine& engine) {
+  return {.cpu = cpu_name(), .table = engine.kernels().name, .peer = peer_name(), .threads = engine.threads()};
+}
+
+void print_table(std::ostream& out, const Report& report, bool colour) {
+  const Paint paint(colour);
+  const Machine& m = report.machine;
+  fmt::print(out, "{}, {} thread{}, kernels {}, {}\n\n", m.cpu, m.threads, m.threads == 1 ? "" : "s", m.table,
+             m.peer.empty() ? "oneDNN not installed" : m.peer);
+  print_limits(out, report, paint);
+  if (!report.rows.empty()) {
+    out << '\n';
+    print_rows(out, report, paint);
+    out << "\nshare: best of ours over the best reading of its limit, taken between its rounds; ratio: ours over "
+           "beside\n";
+  }
+  const std::vector<std::string> notes = notes_of(report);
+  if (report.rows.empty() && !notes.empty()) out << '\n';
+  for (const std::string& note : notes) out << note << '\n';
+}
+
+void print_json(std::ostream& out, const Report& report) {
+  const Machine& m = report.machine;
+  OrderedJson limits = OrderedJson::array(), rows = OrderedJson::array();
+  for (int l = 0; l < kLimits; ++l) {
+    limits.push_back(limit_json(report.limits, static_cast<Limit>(l), On::one));
+    if (m.threads > 1) limits.push_back(limit_json(report.limits, static_cast<Limit>(l), On::all));
+  }
+  for (const Row& row : report.rows) rows.push_back(row_json(report, row));
+  const OrderedJson all{
+      {"machine",
+       {{"cpu", m.cpu}, {"threads", m.threads}, {"kernels", m.table}, {"peer", m.peer}, {"busy", report.busy()}}},
+      {"limits", limits},
+      {"rows", rows},
+      {"notes", notes_of(report)}};
+  out << all.dump(2, ' ', false, OrderedJson::error_handler_t::replace) << '\n';
+}
+
+}  // namespace qkv::bench

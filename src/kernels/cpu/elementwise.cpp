@@ -1,0 +1,160 @@
+// copy, add, activations, gated forms, rotary and softmax on f32 and bf16 rows.
+#include <limits>
+
+#include "kernels/cpu/shared.h"
+
+namespace qkv::kernels::cpu {
+namespace {
+
+using Kind = Activation::Kind;
+static_assert(static_cast<int>(Kind::gelu_erf) == static_cast<int>(Curve::gelu_erf) &&
+              static_cast<int>(Kind::gelu_tanh) == static_cast<int>(Curve::gelu_tanh) &&
+              static_cast<int>(Kind::silu) == static_cast<int>(Curve::silu) &&
+              static_cast<int>(Kind::tanh) == static_cast<int>(Curve::tanh) &&
+              static_cast<int>(Kind::relu) == static_cast<int>(Curve::relu));
+
+Curve curve_of(Activation act) {
+  return static_cast<Curve>(act.kind);
+}
+
+GateCall gate_call(const Gating& form) {
+  return {.curve = curve_of(form.act),
+          .alpha = form.act.alpha,
+          .limit = form.limit > 0 ? form.limit : std::numeric_limits<float>::infinity(),
+          .shift = form.shift};
+}
+
+}  // namespace
+
+template <const Forms& F>
+void copy(const Exec& exec, const CopyArgs& a) noexcept {
+  // Rows that lie in one piece on both sides; what is turned takes the plain loops.
+  const bool rows_alike = a.y.cols() == a.x.cols() && a.y.rows_contiguous() && a.x.rows_contiguous();
+  const bool flat = a.y.contiguous() && a.x.contiguous();
+  if (!all_simple({&a.y, &a.x}) || (!flat && (!rows_alike || a.y.cols() < 4))) {
+    return ref::copy(ref::Split(*exec.pool), a);
+  }
+  const auto factor = static_cast<float>(a.factor);
+  over_elements(exec, {&a.y, &a.x}, [&](Stretch at) { F.scaled_row(at(a.y), at(a.x), factor, a.add, at.count); });
+}
+
+template <const Forms& F>
+void add(const Exec& exec, const AddArgs& args) noexcept {
+  if (!all_simple({&args.y, &args.a, &args.b})) return ref::add(ref::Split(*exec.pool), args);
+  over_elements(exec, {&args.y, &args.a, &args.b},
+                [&](Stretch at) { F.add_rows(at(args.y), at(args.a), at(args.b), at.count); });
+}
+
+template <const Forms& F>
+void activation(const Exec& exec, const ActivationArgs& a) noexcept {
+  if (!all_simple({&a.y, &a.x})) return ref::activation(ref::Split(*exec.pool), a);
+  over_elements(exec, {&a.y, &a.x}, [&](Stretch at) {
+    F.curve_row({.y = at(a.y), .x = at(a.x), .count = at.count, .curve = curve_of(a.act), .alpha = a.act.alpha});
+  });
+}
+
+template <const Forms& F>
+void activation_backward(const Exec& exec, const ActivationBackwardArgs& a) noexcept {
+  if (!a.dx) return;
+  const Tensor& dx = a.dx.tensor;
+  if (!all_simple({&dx, &a.dy, &a.x})) return ref::activation_backward(ref::Split(*exec.pool), a);
+  over_elements(exec, {&dx, &a.dy, &a.x}, [&](Stretch at) {
+    F.curve_dx_row({.y = at(dx),
+                    .x = at(a.x),
+                    .dy = at(a.dy),
+                    .count = at.count,
+                    .curve = curve_of(a.act),
+                    .alpha = a.act.alpha,
+                    .add = a.dx.add});
+  });
+}
+
+template <const Forms& F>
+void gated(const Exec& exec, const GatedArgs& a) noexcept {
+  if (!all_simple({&a.y, &a.gate, &a.up})) return ref::gated(ref::Split(*exec.pool), a);
+  over_elements(exec, {&a.y, &a.gate, &a.up}, [&](Stretch at) {
+    GateCall call = gate_call(a.form);
+    call.y = at(a.y);
+    call.gate = at(a.gate);
+    call.up = at(a.up);
+    call.count = at.count;
+    F.gated_row(call);
+  });
+}
+
+template <const Forms& F>
+void gated_backward(const Exec& exec, const GatedBackwardArgs& a) noexcept {
+  const Tensor &dgate = a.dgate.tensor, &dup = a.dup.tensor;
+  if (!all_simple({&a.dy, &a.gate, &a.up, &dgate, &dup})) return ref::gated_backward(ref::Split(*exec.pool), a);
+  over_elements(exec, {&a.dy, &a.gate, &a.up, &dgate, &dup}, [&](Stretch at) {
+    GateCall call = gate_call(a.form);
+    call.dy = at(a.dy);
+    call.gate = at(a.gate);
+    call.up = at(a.up);
+    call.dgate = at(dgate);
+    call.dup = at(dup);
+    call.count = at.count;
+    call.dgate_add = a.dgate.add;
+    call.dup_add = a.dup.add;
+    F.gated_dx_row(call);
+  });
+}
+
+template <const Forms& F>
+void rotary(const Exec& exec, const RotaryArgs& a) noexcept {
+  if (!all_simple({&a.y, &a.x, &a.cos, &a.sin})) return ref::rotary(ref::Split(*exec.pool), a);
+  const RowsOf y(a.y), x(a.x), cos(a.cos), sin(a.sin);
+  const auto* positions = a.positions.as<int32_t>();
+  const int64_t pairs = a.cos.cols(), heads = a.x.dim(1), end = a.first + 2 * pairs, width = a.x.dim(2);
+  over_stretches(exec, a.x.dim(0) * heads, 1, [&](Range tasks, int) {
+    for (int64_t task = tasks.begin; task < tasks.end; ++task) {
+      const auto position = positions[task / heads];
+      F.rotate_row({.y = y(task, a.first),
+                    .x = x(task, a.first),
+                    .cosine = cos(position),
+                    .sine = sin(position),
+                    .pairs = pairs,
+                    .interleaved = a.interleaved,
+                    .inverse = a.inverse,
+                    .add = a.add});
+      const auto keep = [&](int64_t from, int64_t to) {
+        if (from < to) F.scaled_row(y(task, from), x(task, from), 1, a.add, to - from);
+      };
+      keep(0, a.first);
+      keep(end, width);
+    }
+  });
+}
+
+template <const Forms& F>
+void softmax(const Exec& exec, const SoftmaxArgs& a) noexcept {
+  if (!all_simple({&a.y, &a.x})) return ref::softmax(ref::Split(*exec.pool), a);
+  const RowsOf y(a.y), x(a.x);
+  over_stretches(exec, a.y.rows(), 1, [&](Range rows, int) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) F.softmax_row(y(r), x(r), a.y.cols());
+  });
+}
+
+template <const Forms& F>
+void softmax_backward(const Exec& exec, const SoftmaxBackwardArgs& a) noexcept {
+  if (!a.dx) return;
+  if (!all_simple({&a.dx.tensor, &a.dy, &a.y})) return ref::softmax_backward(ref::Split(*exec.pool), a);
+  const RowsOf dx(a.dx.tensor), dy(a.dy), y(a.y);
+  over_stretches(exec, a.y.rows(), 1, [&](Range rows, int) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      F.softmax_dx_row(dx(r), dy(r), y(r), a.dx.add, a.y.cols());
+    }
+  });
+}
+
+QKV_FOR_ALL_FORMS(copy, CopyArgs)
+QKV_FOR_ALL_FORMS(add, AddArgs)
+QKV_FOR_ALL_FORMS(activation, ActivationArgs)
+QKV_FOR_ALL_FORMS(activation_backward, ActivationBackwardArgs)
+QKV_FOR_ALL_FORMS(gated, GatedArgs)
+QKV_FOR_ALL_FORMS(gated_backward, GatedBackwardArgs)
+QKV_FOR_ALL_FORMS(rotary, RotaryArgs)
+QKV_FOR_ALL_FORMS(softmax, SoftmaxArgs)
+QKV_FOR_ALL_FORMS(softmax_backward, SoftmaxBackwardArgs)
+
+}  // namespace qkv::kernels::cpu

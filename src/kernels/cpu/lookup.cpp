@@ -1,0 +1,40 @@
+// Embeddings on f32 and bf16 rows. A column of the gradient belongs to one thread that walks the rows in order, so
+// repeated ids add up in the same order every time.
+#include "kernels/cpu/shared.h"
+
+namespace qkv::kernels::cpu {
+
+template <const Forms& F>
+void embedding(const Exec& exec, const EmbeddingArgs& a) noexcept {
+  if (!all_simple({&a.y, &a.table})) return ref::embedding(ref::Split(*exec.pool), a);
+  const RowsOf y(a.y), table(a.table);
+  const auto* ids = a.ids.as<int32_t>();
+  over_stretches(exec, a.y.rows(), 1, [&](Range rows, int) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      F.scaled_row(y(r), table(ids[r]), static_cast<float>(a.factor), a.add, a.y.cols());
+    }
+  });
+}
+
+template <const Forms& F>
+void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a) noexcept {
+  const Tensor& dtable = a.dtable.tensor;
+  if (!all_f32({&dtable}) || !all_simple({&a.dy})) return ref::embedding_backward(ref::Split(*exec.pool), a);
+  const RowsOf sums(dtable), dy(a.dy);
+  const auto* ids = a.ids.as<int32_t>();
+  over_stretches(exec, dtable.cols(), 16, [&](Range cols, int) {
+    const int64_t count = cols.end - cols.begin;
+    for (int64_t v = 0; v < dtable.dim(0) && !a.dtable.add; ++v) {
+      float* row = dtable.as<float>() + v * dtable.stride(0) + cols.begin;
+      std::fill(row, row + count, 0.0F);
+    }
+    for (int64_t r = 0; r < a.dy.rows(); ++r) {
+      F.scaled_row(sums(ids[r], cols.begin), dy(r, cols.begin), static_cast<float>(a.factor), true, count);
+    }
+  });
+}
+
+QKV_FOR_ALL_FORMS(embedding, EmbeddingArgs)
+QKV_FOR_ALL_FORMS(embedding_backward, EmbeddingBackwardArgs)
+
+}  // namespace qkv::kernels::cpu

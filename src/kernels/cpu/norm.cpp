@@ -1,0 +1,133 @@
+// layer_norm and rms_norm on f32 and bf16 rows. Rows belong to one thread each; a column of dw and db belongs to one
+// thread that walks the rows in order.
+#include "kernels/cpu/shared.h"
+
+namespace qkv::kernels::cpu {
+namespace {
+
+// The columns of dw and db that one thread owns.
+template <const Forms& F>
+void add_columns(NormDwCall call, const LayerNormBackwardArgs& a, Range cols) {
+  const RowsOf dy(a.dy), x(a.x);
+  const float *mean = f32_or_null(a.mean), *rstd = a.rstd.as<float>();
+  const int64_t rows = a.x.rows();
+  call.count = cols.end - cols.begin;
+  for (int64_t r = 0; r < rows; r += call.rows) {
+    call.rows = static_cast<int>(std::min<int64_t>(NormDwCall::kRows, rows - r));
+    for (int i = 0; i < call.rows; ++i) {
+      call.dy[i] = dy(r + i, cols.begin);
+      call.x[i] = x(r + i, cols.begin);
+      call.mean[i] = mean != nullptr ? mean[r + i] : 0;
+      call.rstd[i] = rstd[r + i];
+    }
+    F.norm_dw_rows(call);
+  }
+}
+
+// dw and db; either may be absent.
+template <const Forms& F>
+void weight_gradients(const Exec& exec, const Grad& dw, const Grad& db, const LayerNormBackwardArgs& a) {
+  if (!dw && !db) return;
+  over_stretches(exec, a.x.cols(), 16, [&](Range cols, int thread) {
+    int64_t room = 0;
+    float* unused = scratch_of(exec, thread, &room);  // where dw goes if only db is wanted
+    const auto start = [&](const Grad& g) {
+      float* sums = g.tensor.as<float>() + cols.begin;
+      if (!g.add) std::fill(sums, sums + (cols.end - cols.begin), 0.0F);
+      return sums;
+    };
+    NormDwCall call{.dw = unused, .db = db ? start(db) : nullptr};
+    if (dw) call.dw = start(dw);
+    add_columns<F>(call, a, cols);
+  });
+}
+
+template <const Forms& F>
+void input_gradients(const Exec& exec, const LayerNormBackwardArgs& a, float offset) {
+  const RowsOf dx(a.dx.tensor), dy(a.dy), x(a.x);
+  const float* mean = f32_or_null(a.mean);
+  over_stretches(exec, a.x.rows(), 1, [&](Range rows, int) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      F.norm_dx_row({.dx = dx(r),
+                     .dy = dy(r),
+                     .x = x(r),
+                     .w = f32_or_null(a.w),
+                     .count = a.x.cols(),
+                     .offset = offset,
+                     .mean = mean != nullptr ? mean[r] : 0,
+                     .rstd = a.rstd.as<float>()[r],
+                     .centred = mean != nullptr,
+                     .add = a.dx.add});
+    }
+  });
+}
+
+}  // namespace
+
+template <const Forms& F>
+void layer_norm(const Exec& exec, const LayerNormArgs& a) noexcept {
+  if (!all_simple({&a.x, &a.y}) || !all_f32({&a.w, &a.b, &a.mean, &a.rstd})) {
+    return ref::layer_norm(ref::Split(*exec.pool), a);
+  }
+  const RowsOf x(a.x), y(a.y);
+  over_stretches(exec, a.x.rows(), 1, [&](Range rows, int) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      NormCall call{.y = y(r),
+                    .x = x(r),
+                    .w = f32_or_null(a.w),
+                    .b = f32_or_null(a.b),
+                    .count = a.x.cols(),
+                    .eps = static_cast<float>(a.eps),
+                    .centred = true};
+      F.norm_row(call);
+      a.mean.as<float>()[r] = call.mean;
+      a.rstd.as<float>()[r] = call.rstd;
+    }
+  });
+}
+
+template <const Forms& F>
+void rms_norm(const Exec& exec, const RmsNormArgs& a) noexcept {
+  if (!all_simple({&a.x, &a.y}) || !all_f32({&a.w, &a.r})) return ref::rms_norm(ref::Split(*exec.pool), a);
+  const RowsOf x(a.x), y(a.y);
+  over_stretches(exec, a.x.rows(), 1, [&](Range rows, int) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      NormCall call{.y = y(r),
+                    .x = x(r),
+                    .w = f32_or_null(a.w),
+                    .count = a.x.cols(),
+                    .eps = static_cast<float>(a.eps),
+                    .offset = static_cast<float>(a.offset)};
+      F.norm_row(call);
+      a.r.as<float>()[r] = call.rstd;
+    }
+  });
+}
+
+template <const Forms& F>
+void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a) noexcept {
+  if (!all_simple({&a.x, &a.dy, &a.dx.tensor}) || !all_f32({&a.w, &a.mean, &a.rstd, &a.dw.tensor, &a.db.tensor}) ||
+      a.x.cols() > exec.scratch.dim(1) / size_of(DType::f32)) {
+    return ref::layer_norm_backward(ref::Split(*exec.pool), a);
+  }
+  if (a.dx) input_gradients<F>(exec, a, 0);
+  weight_gradients<F>(exec, a.dw, a.db, a);
+}
+
+template <const Forms& F>
+void rms_norm_backward(const Exec& exec, const RmsNormBackwardArgs& a) noexcept {
+  if (!all_simple({&a.x, &a.dy, &a.dx.tensor}) || !all_f32({&a.w, &a.r, &a.dw.tensor})) {
+    return ref::rms_norm_backward(ref::Split(*exec.pool), a);
+  }
+  // layer_norm's without a mean.
+  const LayerNormBackwardArgs same{.dx = a.dx, .dy = a.dy, .x = a.x, .w = a.w, .rstd = a.r};
+  if (a.dx) input_gradients<F>(exec, same, static_cast<float>(a.offset));
+  weight_gradients<F>(exec, a.dw, {}, same);
+}
+
+QKV_FOR_ALL_FORMS(layer_norm, LayerNormArgs)
+QKV_FOR_ALL_FORMS(layer_norm_backward, LayerNormBackwardArgs)
+QKV_FOR_ALL_FORMS(rms_norm, RmsNormArgs)
+QKV_FOR_ALL_FORMS(rms_norm_backward, RmsNormBackwardArgs)
+
+}  // namespace qkv::kernels::cpu

@@ -1,0 +1,99 @@
+// What the cpu kernels share: rows as the forms take them, and ways to cut work over the threads.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "kernels/cpu/kernels.h"
+#include "kernels/ref/loops.h"
+
+namespace qkv::kernels::cpu {
+
+using ref::Range;
+
+// What the forms know; other dtypes take the plain loops.
+inline bool simple(const Tensor& t) {
+  return t.dtype() == DType::f32 || t.dtype() == DType::bf16;
+}
+inline bool all_simple(std::initializer_list<const Tensor*> tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const Tensor* t) { return !t->defined() || simple(*t); });
+}
+inline bool all_f32(std::initializer_list<const Tensor*> tensors) {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const Tensor* t) { return !t->defined() || t->dtype() == DType::f32; });
+}
+
+// The numbers from an element on; null where the tensor is absent.
+inline Floats floats_at(const Tensor& t, int64_t offset) {
+  if (!t.defined()) return {};
+  return {t.data() + offset * size_of(t.dtype()), t.dtype() == DType::bf16};
+}
+
+// The rows of a tensor, leading axes counted as one: finds a row without divisions where rows are evenly spaced.
+class RowsOf {
+ public:
+  explicit RowsOf(const Tensor& t) : tensor_(t), base_(floats_at(t, 0)) {
+    if (!t.defined()) return;
+    size_ = size_of(t.dtype());
+    stride_ = t.rank() > 1 ? t.stride(-2) : 0;
+    for (int axis = t.rank() - 3; axis >= 0; --axis) {
+      even_ = even_ && t.stride(axis) == t.stride(axis + 1) * t.dim(axis + 1);
+    }
+  }
+  Floats operator()(int64_t row, int64_t column = 0) const {
+    if (base_.data == nullptr) return {};
+    const int64_t offset = (even_ ? row * stride_ : ref::row_offset(tensor_, row)) + column;
+    return {static_cast<std::byte*>(base_.data) + offset * size_, base_.bf16};
+  }
+
+ private:
+  const Tensor& tensor_;
+  Floats base_;
+  int64_t size_ = 0, stride_ = 0;
+  bool even_ = true;
+};
+
+inline const float* f32_or_null(const Tensor& t) {
+  return t.defined() ? t.as<float>() : nullptr;
+}
+
+// The calling thread's own memory, as `floats` at most.
+inline float* scratch_of(const Exec& exec, int thread, int64_t* floats) {
+  *floats = exec.scratch.dim(1) / size_of(DType::f32);
+  return exec.scratch.as<float>() + thread * *floats;
+}
+
+// One stretch of [0, count) per thread, cut at multiples of `grain`: f(Range, thread).
+template <class F>
+void over_stretches(const Exec& exec, int64_t count, int64_t grain, F&& f) {
+  const int64_t threads = exec.pool->threads(), grains = (count + grain - 1) / grain;
+  exec.pool->run(threads, [&](int64_t piece, int thread) {
+    const Range range{piece * grains / threads * grain, std::min((piece + 1) * grains / threads * grain, count)};
+    if (range.begin < range.end) f(range, thread);
+  });
+}
+
+// Some elements that lie side by side in every tensor of one shape.
+struct Stretch {
+  int64_t row = 0, first = 0, count = 0;
+  Floats operator()(const Tensor& t) const {
+    return t.defined() ? floats_at(t, ref::row_offset(t, row) + first) : Floats{};
+  }
+};
+
+// Work that looks at one element at a time: f(Stretch), row by row, or as if all were one row where nothing lies
+// between the rows. Tensors that are absent are ignored.
+template <class F>
+void over_elements(const Exec& exec, std::initializer_list<const Tensor*> tensors, F&& f) {
+  const Tensor& shape = **tensors.begin();
+  if (std::all_of(tensors.begin(), tensors.end(), [](const Tensor* t) { return !t->defined() || t->contiguous(); })) {
+    return over_stretches(exec, shape.count(), 64, [&](Range range, int) {
+      f(Stretch{0, range.begin, range.end - range.begin});
+    });
+  }
+  over_stretches(exec, shape.rows(), 1, [&](Range rows, int) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) f(Stretch{r, 0, shape.cols()});
+  });
+}
+
+}  // namespace qkv::kernels::cpu

@@ -1,0 +1,65 @@
+// The fused head and loss where rows and vocabulary take several blocks, which the op table's small rows do not.
+#include <gtest/gtest.h>
+
+#include "ops/ops.h"
+#include "support/pass.h"
+
+namespace qkv::test {
+namespace {
+
+constexpr int64_t kWidth = 40, kWords = 1100, kRows = 600;
+constexpr CrossEntropyRule kRule{.smoothing = 0.1, .z_loss = 1e-3, .softcap = 6, .ignore = 5};
+
+struct Result {
+  Numbers losses, dx, dw, db;
+};
+
+Result run(const Pass::Options& how, int64_t rows) {
+  Pass pass(how);
+  const Numbers x = normals(1, kRows * kWidth);
+  const Tensor input =
+      pass.input({x.data(), static_cast<size_t>(rows * kWidth)}, {rows, kWidth}, how.precision.compute);
+  const Param &w = pass.param("w", normals(2, kWords * kWidth), {kWords, kWidth}),
+              &b = pass.param("b", normals(3, kWords), {kWords});
+  std::vector<int32_t> targets;
+  for (int64_t r = 0; r < rows; ++r) targets.push_back(static_cast<int32_t>((r * 7919 + 5) % kWords));
+  const ops::Loss loss =
+      ops::cross_entropy(pass.cx, input, w, pass.indices(targets, {rows}), {.bias = &b, .rule = kRule, .divisor = 100});
+  pass.tape.backward(pass.cx, loss.loss);
+  return {to_host(loss.losses), to_host(pass.tape.gradient(input)), to_host(w.gradient()), to_host(b.gradient())};
+}
+
+TEST(CrossEntropyBlocks, AgreeWithRefInDouble) {
+  const Result right = run({.precision = Precision::f64(), .tape = true}, kRows);
+  for (const Kernels* table : kernels::all_tables()) {
+    const Result got = run({.kernels = table, .precision = Precision::f32(), .threads = 2, .tape = true}, kRows);
+    EXPECT_LE(nmse(got.losses, right.losses), 1e-12) << table->name;
+    EXPECT_LE(nmse(got.dx, right.dx), 1e-12) << table->name;
+    EXPECT_LE(nmse(got.dw, right.dw), 1e-12) << table->name;
+    EXPECT_LE(nmse(got.db, right.db), 1e-12) << table->name;
+  }
+}
+
+TEST(CrossEntropyBlocks, KnowNeitherThreadsNorOtherRows) {
+  for (const Kernels* table : kernels::all_tables()) {
+    if (table == &kernels::ref::table()) continue;  // has no blocks
+    for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
+      const auto with = [&](int64_t rows, int threads) {
+        return run({.kernels = table, .precision = precision, .threads = threads, .tape = true}, rows);
+      };
+      const Result all = with(kRows, 1), two = with(kRows, 2);
+      EXPECT_EQ(all.losses, two.losses);
+      EXPECT_EQ(all.dx, two.dx);
+      EXPECT_EQ(all.dw, two.dw);
+      EXPECT_EQ(all.db, two.db);
+      for (const int64_t rows : {1, 65, 129}) {
+        const Result some = with(rows, 2);
+        EXPECT_EQ(some.losses, Numbers(all.losses.begin(), all.losses.begin() + rows));
+        EXPECT_EQ(some.dx, Numbers(all.dx.begin(), all.dx.begin() + rows * kWidth));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qkv::test

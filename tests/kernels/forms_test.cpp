@@ -1,0 +1,158 @@
+// Functions on sixteen lanes against double, for every instruction set this machine has. The largest errors found here
+// are what the comments in src/kernels/cpu/forms state.
+#include "kernels/cpu/forms/forms.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "core/dtype.h"
+#include "kernels/cpu/isa.h"
+
+namespace qkv::test {
+namespace {
+
+using kernels::cpu::Curve;
+using kernels::cpu::CurveCall;
+using kernels::cpu::Floats;
+using kernels::cpu::Forms;
+using kernels::cpu::usable_forms;
+using Values = std::vector<float>;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Every `stride`-th float between two of one sign, and its negative.
+Values sweep(float from, float to, uint32_t stride) {
+  Values x;
+  for (uint32_t bits = std::bit_cast<uint32_t>(from); bits <= std::bit_cast<uint32_t>(to); bits += stride) {
+    x.push_back(std::bit_cast<float>(bits));
+    x.push_back(-x.back());
+  }
+  return x;
+}
+
+// Units in the last place of the right result.
+double ulps(float got, double right) {
+  const auto nearest = static_cast<float>(std::abs(right));
+  const double unit = double{std::nextafter(nearest, kInfinity)} - double{nearest};
+  return std::abs(double{got} - right) / unit;
+}
+
+template <class Right>
+double largest_error(const Values& x, const Values& got, Right&& right) {
+  double largest = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double wanted = right(double{x[i]});
+    if (std::abs(wanted) < double{std::numeric_limits<float>::min()}) continue;  // flushed
+    const double error = ulps(got[i], wanted);
+    EXPECT_TRUE(std::isfinite(error)) << x[i];
+    largest = std::max(largest, error);
+  }
+  return largest;
+}
+
+Values exp_of(const Forms& forms, const Values& x) {
+  Values y(x.size());
+  forms.exp_row(y.data(), x.data(), static_cast<int64_t>(x.size()));
+  return y;
+}
+
+Values curve_of(const Forms& forms, Curve curve, Values x) {
+  Values y(x.size());
+  forms.curve_row({.y = {y.data()}, .x = {x.data()}, .count = static_cast<int64_t>(x.size()), .curve = curve});
+  return y;
+}
+
+class EveryForm : public ::testing::TestWithParam<const Forms*> {
+ protected:
+  const Forms& forms() const { return *GetParam(); }
+};
+
+TEST_P(EveryForm, ExpIsWithin1Point2Ulp) {
+  const Values x = sweep(1e-6F, 88.72F, 61);
+  const double error = largest_error(x, exp_of(forms(), x), [](double v) { return v < -87.33 ? 0 : std::exp(v); });
+  RecordProperty("ulp", std::to_string(error));
+  EXPECT_LE(error, 1.2);
+}
+
+TEST_P(EveryForm, ExpKnowsItsEnds) {
+  const Values y = exp_of(forms(), {0.0F, -0.0F, -kInfinity, -87.4F, -1e30F, 88.8F, 1e30F, kInfinity, kNan});
+  EXPECT_EQ(y[0], 1);
+  EXPECT_EQ(y[1], 1);
+  for (size_t i = 2; i < 5; ++i) EXPECT_EQ(y[i], 0) << i;
+  for (size_t i = 5; i < 8; ++i) EXPECT_EQ(y[i], kInfinity) << i;
+  EXPECT_TRUE(std::isnan(y[8]));
+}
+
+TEST_P(EveryForm, TanhIsWithin1Point3Ulp) {
+  const Values x = sweep(1e-20F, 30.0F, 1021);
+  const double error = largest_error(x, curve_of(forms(), Curve::tanh, x), [](double v) { return std::tanh(v); });
+  RecordProperty("ulp", std::to_string(error));
+  EXPECT_LE(error, 1.3);
+  const Values ends = curve_of(forms(), Curve::tanh, {0.0F, kInfinity, -kInfinity, kNan});
+  EXPECT_EQ(ends[0], 0);
+  EXPECT_EQ(ends[1], 1);
+  EXPECT_EQ(ends[2], -1);
+  EXPECT_TRUE(std::isnan(ends[3]));
+}
+
+TEST_P(EveryForm, GeluErfKeepsItsTailWithin5Point5Ulp) {
+  const Values x = sweep(1e-20F, 12.9F, 1021);
+  const auto right = [](double v) { return v * std::erfc(-v / std::numbers::sqrt2) / 2; };
+  const double error = largest_error(x, curve_of(forms(), Curve::gelu_erf, x), right);
+  RecordProperty("ulp", std::to_string(error));
+  EXPECT_LE(error, 5.5);
+}
+
+TEST_P(EveryForm, SiluIsWithin2Point5UlpAndGeluTanhWithin12) {
+  const Values x = sweep(1e-20F, 20.0F, 1021);
+  const auto right_silu = [](double v) { return v / (1 + std::exp(-v)); };
+  const double silu = largest_error(x, curve_of(forms(), Curve::silu, x), right_silu);
+  RecordProperty("silu_ulp", std::to_string(silu));
+  EXPECT_LE(silu, 2.5);
+  // Near 0 and above only: far below, the rounding of the exponent is what is left.
+  const Values y = sweep(1e-20F, 3.0F, 1021);
+  const auto right = [](double v) {
+    return v / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
+  };
+  const double gelu = largest_error(y, curve_of(forms(), Curve::gelu_tanh, y), right);
+  RecordProperty("gelu_tanh_ulp", std::to_string(gelu));
+  EXPECT_LE(gelu, 12);
+}
+
+TEST_P(EveryForm, ActivationsKnowTheirEnds) {
+  for (const Curve curve : {Curve::gelu_erf, Curve::gelu_tanh, Curve::silu}) {
+    const Values y = curve_of(forms(), curve, {0.0F, 100.0F, 1e30F, kInfinity, -100.0F, -1e30F, kNan});
+    EXPECT_EQ(y[0], 0);
+    EXPECT_EQ(y[1], 100);
+    EXPECT_EQ(y[2], 1e30F);
+    EXPECT_EQ(y[3], kInfinity);
+    EXPECT_EQ(y[4], 0);
+    EXPECT_EQ(y[5], 0);
+    EXPECT_TRUE(std::isnan(y[6]));
+  }
+}
+
+TEST_P(EveryForm, NarrowRoundsAsToBf16Does) {
+  Values x{0.0F, -0.0F, 1.0F, kInfinity, -kInfinity, kNan, 3.4e38F, 1.00390625F, 1.01171875F};
+  for (uint32_t bits = 0; bits < 0x7f800000U; bits += 40503) x.push_back(std::bit_cast<float>(bits));
+  std::vector<uint16_t> y(x.size());
+  forms().narrow(y.data(), x.data(), static_cast<int64_t>(x.size()));
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], to_bf16(x[i]).bits) << x[i];
+}
+
+TEST_P(EveryForm, SoftmaxOfNothingIsZero) {
+  Values x(19, -kInfinity), y(19, 1.0F);
+  forms().softmax_row(Floats{y.data()}, Floats{x.data()}, 19);
+  for (const float p : y) EXPECT_EQ(p, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, EveryForm, ::testing::ValuesIn(usable_forms().begin(), usable_forms().end()),
+                         [](const auto& form) { return std::string(form.param->name); });
+
+}  // namespace
+}  // namespace qkv::test
