@@ -63,7 +63,7 @@ RC_GTEST_PROP(DispatchProperty, NoRowIsDroppedAndExpertsStandInOrder, ()) {
 // Correctness.md: at uniform routing the balance loss is its coefficient times k.
 TEST(BalanceLoss, OfUniformRoutingIsTheCoefficientTimesK) {
   Pass pass({.precision = Precision::f64()});
-  const int64_t rows = 8, experts = 4;
+  constexpr int32_t rows = 8, experts = 4;
   const Tensor logits = pass.input(Numbers(rows * experts, 0.7), {rows, experts});
   std::vector<int32_t> ids;
   for (int32_t r = 0; r < rows; ++r) {
