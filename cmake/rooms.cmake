@@ -10,14 +10,23 @@ function(qkv_room name)
   target_include_directories(qkv_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
 endfunction()
 
-# qkv_test(NAME LINK ...): every .cpp below tests/NAME becomes the test program test_NAME, each case one ctest entry.
+# qkv_test(NAME LINK ...): every .cpp below tests/NAME becomes the test program test_NAME, each case one ctest entry. A
+# sanitized program takes long to start, so there a fourth of the cases is one entry; GTEST_FILTER picks single ones.
 function(qkv_test name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp)
   add_executable(test_${name} ${sources})
   target_link_libraries(test_${name} PRIVATE ${ARG_LINK} qkv_flags GTest::gtest_main)
   target_precompile_headers(test_${name} PRIVATE <gtest/gtest.h> <functional> <map> <string> <vector>)
-  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  if(QKV_SANITIZE)
+    foreach(quarter RANGE 3)
+      add_test(NAME ${name}.quarter_${quarter} COMMAND test_${name})
+      set_tests_properties(${name}.quarter_${quarter} PROPERTIES TIMEOUT 900
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${quarter}")
+    endforeach()
+  else()
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  endif()
 endfunction()
 
 # qkv_forms(ISA FLAGS ...): the inner loops of src/kernels/cpu/forms for one instruction set, into qkv_kernels.
