@@ -21,7 +21,7 @@ constexpr std::array kRooms{
     Line{"base", "errors that say what to do, checked file integers, JSON, threads, random numbers"},
     Line{"io", "safetensors files: memory-mapped, every byte range checked before use"},
     Line{"core", "shapes, tensors, the arena, the tape of gradients, the spots where one can look"},
-    Line{"kernels", "plain reference loops in float and double: the truth the rest is held to"},
+    Line{"kernels", "plain loops, the truth; and faster forms for AVX2 and AVX-512 held to them"},
     Line{"ops", "the operations of a transformer, each with its backward pass beside it"},
 };
 
