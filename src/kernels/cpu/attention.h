@@ -5,9 +5,8 @@
 #include <array>
 #include <optional>
 
-#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/shared.h"
 #include "kernels/ref/attention_scores.h"
-#include "kernels/ref/loops.h"
 
 namespace qkv::kernels::cpu {
 
@@ -33,14 +32,12 @@ class RowBlock {
 
   // Whether this kernel can do the work: f32 or bf16 throughout, and the rows fit the scratch.
   static bool takes(const Exec& exec, const AttentionInput& in, const Tensor& z) {
-    const auto simple = [](const Tensor& t) { return t.dtype() == DType::f32 || t.dtype() == DType::bf16; };
-    return simple(in.q) && in.k.dtype() == in.q.dtype() && simple(in.v) && simple(z) &&
+    return all_simple({&in.q, &in.v, &z}) && in.k.dtype() == in.q.dtype() &&
            2 * kMost * (in.v.cols() + in.q.cols()) * size_of(DType::f32) <= exec.scratch.dim(1);
   }
 
   int64_t count() const { return count_; }
   int64_t head() const { return head_; }
-  int64_t segment() const { return segment_; }
   int64_t begin() const { return begin_; }  // keys any row sees
   int64_t end() const { return end_; }
   const ref::QueryRow<float>& row(int64_t r) const { return *rows_[static_cast<size_t>(r)]; }
@@ -171,7 +168,8 @@ void for_row_blocks(const Exec& exec, const AttentionInput& in, Fn&& f) {
   const int64_t pieces = std::min<int64_t>(tasks, exec.pool->threads());
   exec.pool->run(pieces, [&](int64_t piece, int thread) {
     const int64_t first = piece * tasks / pieces, end = (piece + 1) * tasks / pieces;
-    float* scratch = reinterpret_cast<float*>(exec.scratch.data() + thread * exec.scratch.dim(1));
+    int64_t room = 0;
+    float* scratch = scratch_of(exec, thread, &room);
     int64_t before = 0;
     for (int64_t n = 0; n < segments; ++n) {
       const int64_t blocks = blocks_of(n), here = blocks * heads;

@@ -11,10 +11,6 @@ namespace {
 
 using Row = ref::QueryRow<float>;
 
-bool simple_or_none(const Grad& g) {
-  return !g || g.tensor.dtype() == DType::f32 || g.tensor.dtype() == DType::bf16;
-}
-
 // Each key belongs to one segment at most, so a block of keys has one owner.
 bool keys_have_one_owner(const AttentionInput& in) {
   int64_t end = 0;
@@ -157,7 +153,8 @@ void find_dk_dv(const Exec& exec, const AttentionBackwardArgs& a) {
   int64_t tasks = 0;
   for (int64_t n = 0; n < segments; ++n) tasks += blocks_of(n) * kv_heads;
   exec.pool->run(tasks, [&](int64_t task, int thread) {
-    float* scratch = reinterpret_cast<float*>(exec.scratch.data() + thread * exec.scratch.dim(1));
+    int64_t room = 0;
+    float* scratch = scratch_of(exec, thread, &room);
     int64_t n = 0;
     for (; task >= blocks_of(n) * kv_heads; ++n) task -= blocks_of(n) * kv_heads;
     find_dk_dv_block<F>(a, n, task / blocks_of(n), task % blocks_of(n) * kKeyBlock, scratch);
@@ -170,7 +167,7 @@ template <const Forms& F>
 void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexcept {
   const ref::Split split(*exec.pool);
   if (!RowBlock::takes(exec, a.in, a.z) || a.in.table.defined() || a.dz.dtype() != a.in.v.dtype() ||
-      a.z.dtype() != a.dz.dtype() || !simple_or_none(a.dq) || !simple_or_none(a.dk) || !simple_or_none(a.dv) ||
+      a.z.dtype() != a.dz.dtype() || !all_simple({&a.dq.tensor, &a.dk.tensor, &a.dv.tensor}) ||
       !keys_have_one_owner(a.in) ||
       kKeyBlock * (a.in.k.cols() + a.in.v.cols()) * size_of(DType::f32) > exec.scratch.dim(1)) {
     return ref::attention_backward(split, a);
