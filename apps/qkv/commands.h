@@ -5,6 +5,9 @@
 
 namespace qkv::app {
 
+// Thrown when everything is printed and the answer is no (verify, compare): exit code 1.
+struct AnswerNo {};
+
 void add_demo(CLI::App& app);
 
 }  // namespace qkv::app

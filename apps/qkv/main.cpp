@@ -1,6 +1,7 @@
-// The one binary. Exit codes: 0 done, 2 the request or its data is wrong, 3 we are wrong.
+// The one binary. Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 we are wrong.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -13,6 +14,7 @@
 
 namespace {
 
+constexpr int kAnswerNo = 1;
 constexpr int kWrongInput = 2;
 constexpr int kInternal = 3;
 
@@ -22,7 +24,7 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv test              build everything and run the tests
   ./qkv test --help       sanitizers, long tests, benchmarks, single tests
 
-Exit codes: 0 done, 2 the request or its data is wrong, 3 a fault of qkv itself.)";
+Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 a fault of qkv itself.)";
 
 int complain(const std::string& text, int code) {
   std::cerr << "qkv: " << text << '\n';
@@ -61,9 +63,12 @@ int run(int argc, char** argv) {
     const std::vector<std::string> known = command_names(app);
     if (std::find(known.begin(), known.end(), first) == known.end()) return unknown_command(first, known);
   }
+  int code = 0;
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) std::cout << app.help();
+  } catch (const qkv::app::AnswerNo&) {
+    code = kAnswerNo;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
       app.exit(error);
@@ -74,12 +79,15 @@ int run(int argc, char** argv) {
   std::cout.flush();
   if (!std::cout)
     return complain("could not write the output\n  hint: the disk is full or the reader went away", kWrongInput);
-  return 0;
+  return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A reader that went away or a file size limit is a failed write, which says what it is.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return run(argc, argv);
   } catch (const qkv::Error& error) {
