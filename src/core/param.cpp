@@ -6,25 +6,61 @@
 namespace qkv {
 
 Param::Param(std::string name, Device& device, Format format, const Shape& shape)
-    : name_(std::move(name)), master_storage_(device, format, shape.count()), master_(master_storage_, shape) {}
+    : Param(std::move(name), device, format, shape, {}) {
+  take_memory();
+}
+
+Param::Param(std::string name, Device& device, Format format, const Shape& shape, ParamSource source)
+    : name_(std::move(name)), device_(&device), format_(format), shape_(shape), source_(std::move(source)) {
+  if (source_.in_place != nullptr) master_ = Tensor(device, source_.in_place, format, shape);
+}
+
+void Param::take_memory() const {
+  master_storage_ = Storage(*device_, format_, shape_.count());
+  master_ = Tensor(master_storage_, shape_);
+}
+
+Tensor Param::master() const {
+  if (!master_.defined()) {
+    take_memory();
+    source_.fill(master_);
+    source_ = {};
+  }
+  return master_;
+}
+
+Tensor Param::master(Context& cx) const {
+  return cx.arena.planning() ? Tensor(*device_, nullptr, format_, shape_) : master();
+}
+
+Tensor Param::writable(Context& cx) {
+  if (cx.arena.planning()) return master(cx);
+  if (source_.in_place != nullptr) {
+    take_memory();
+    device_->upload(master_.data(), source_.in_place, master_storage_.bytes());
+    if (source_.release) source_.release();
+    source_ = {};
+  }
+  return master();
+}
 
 Tensor Param::value(Context& cx) const {
   return value(cx, cx.precision.compute);
 }
 
 Tensor Param::value(Context& cx, DType dtype) const {
-  if (!format().plain() || format().dtype == dtype) return master_;
-  if (cx.arena.planning())
-    return Tensor(master_.device(), master_.data(), Format(dtype), shape());  // for its shape only
+  if (!format().plain() || format().dtype == dtype) return master(cx);
+  if (cx.arena.planning()) return Tensor(*device_, nullptr, Format(dtype), shape_);
   QKV_ASSERT(!form_.defined() || form_.dtype() == dtype, "weight '", name_, "' was used as ", form_.dtype(),
              " and now as ", dtype, " in one run");
   if (!form_.defined()) {
-    form_storage_ = Storage(master_.device(), Format(dtype), shape().count());
-    form_ = Tensor(form_storage_, shape());
+    form_storage_ = Storage(*device_, Format(dtype), shape_.count());
+    form_ = Tensor(form_storage_, shape_);
     stale_ = true;
   }
   if (stale_) {
-    cx.kernels.copy(cx.exec, {.y = form_, .x = master_});
+    cx.kernels.copy(cx.exec, {.y = form_, .x = master()});
+    if (source_.release) source_.release();
     stale_ = false;
   }
   return form_;
@@ -35,8 +71,8 @@ Grad Param::use_gradient(DType exact) const {
   QKV_CHECK(format().plain(), "weight '", name_, "' is ", format(), " and cannot be trained",
             Hint("load the model in f32 or bf16, or freeze this weight"));
   if (!gradient_.defined() || gradient_.dtype() != exact) {
-    gradient_storage_ = Storage(master_.device(), Format(exact), shape().count());
-    gradient_ = Tensor(gradient_storage_, shape());
+    gradient_storage_ = Storage(*device_, Format(exact), shape_.count());
+    gradient_ = Tensor(gradient_storage_, shape_);
     has_gradient_ = false;
   }
   const bool add = has_gradient_;

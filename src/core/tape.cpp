@@ -23,7 +23,7 @@ Grad Backward::grad(const Tensor& x) {
 
 Grad Backward::grad(const Param& w) {
   if (cx.arena.planning()) {  // a plan leaves the weights as they are; nobody reads this address
-    return w.trainable ? Grad{Tensor(w.master().device(), w.master().data(), cx.precision.exact, w.shape())} : Grad{};
+    return w.trainable ? Grad{Tensor(w.device(), nullptr, cx.precision.exact, w.shape())} : Grad{};
   }
   used_.push_back(&w);
   return w.use_gradient(cx.precision.exact);

@@ -128,9 +128,9 @@ AttentionInput input_of(Context& cx, const Tensor& q, const Tensor& k, const Ten
           .softcap = o.softcap,
           .causal = o.causal,
           .window = std::min(o.window, kWholeWindow),
-          .sinks = o.sinks != nullptr ? o.sinks->master() : Tensor(),
+          .sinks = o.sinks != nullptr ? o.sinks->master(cx) : Tensor(),
           .slopes = o.slopes,
-          .bias = o.bias != nullptr ? o.bias->master() : Tensor(),
+          .bias = o.bias != nullptr ? o.bias->master(cx) : Tensor(),
           .buckets = o.buckets,
           .mask = o.mask,
           .dropout = cx.training ? dropout_of(cx, o.dropout, o.place, Site::attn_probs) : Dropout{}};

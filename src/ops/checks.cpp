@@ -60,9 +60,8 @@ void check_weight(Context& cx, const char* op, const Param& w, const Shape& expe
             expected, Hint("the weights belong to a model of another width"));
   QKV_CHECK(w.format().plain() && is_float(w.format().dtype), op, ": the weight '", w.name(), "' is ", w.format(),
             " but this kernel table multiplies f64, f32, bf16 and f16", Hint("dequantise it when loading"));
-  QKV_CHECK(&w.master().device() == cx.exec.device, op, ": the weight '", w.name(), "' is on ",
-            w.master().device().name(), " but the pass runs on ", cx.exec.device->name(),
-            Hint("load the weight on the engine's device"));
+  QKV_CHECK(&w.device() == cx.exec.device, op, ": the weight '", w.name(), "' is on ", w.device().name(),
+            " but the pass runs on ", cx.exec.device->name(), Hint("load the weight on the engine's device"));
 }
 
 void check_number(const char* op, const char* name, double value, double low, double high) {

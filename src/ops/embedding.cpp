@@ -28,7 +28,7 @@ Tensor embedding(Context& cx, std::initializer_list<Lookup> lookups) {
   bool add = false;
   for (const Lookup& one : lookups) {
     cx.kernels.embedding(cx.exec,
-                         {.y = y, .table = one.table->master(), .ids = one.ids, .factor = one.factor, .add = add});
+                         {.y = y, .table = one.table->master(cx), .ids = one.ids, .factor = one.factor, .add = add});
     add = true;
   }
   if (cx.tape != nullptr) {

@@ -41,7 +41,7 @@ Routed route(Context& cx, const Tensor& logits, const RouteRule& rule, const Par
   cx.kernels.route(cx.exec, {.ids = ids,
                              .weights = weights,
                              .logits = logits,
-                             .bias = correction != nullptr ? correction->master() : Tensor(),
+                             .bias = correction != nullptr ? correction->master(cx) : Tensor(),
                              .rule = rule});
   if (cx.tape != nullptr) {
     cx.tape->record("route", [=](Backward& bk) {

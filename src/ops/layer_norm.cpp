@@ -22,7 +22,7 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
   }
 
   const DType exact = cx.precision.exact;
-  const Tensor y = cx.make(x.shape(), cx.precision.compute);
+  const Tensor y = cx.make(x.shape(), options.dtype.value_or(cx.precision.compute));
   const Tensor mean = cx.make({x.rows()}, exact), rstd = cx.make({x.rows()}, exact);  // kept for backward
   const Tensor weight = w != nullptr ? w->value(cx, exact) : Tensor();
   cx.kernels.layer_norm(cx.exec, {.y = y,

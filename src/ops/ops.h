@@ -70,7 +70,8 @@ struct NormOptions {
   const Param* weight = nullptr;
   const Param* bias = nullptr;  // layer_norm only
   double eps = 1e-5;
-  double offset = 0;  // rms_norm only: multiplies by (weight + offset); Gemma says 1
+  double offset = 0;           // rms_norm only: multiplies by (weight + offset); Gemma says 1
+  std::optional<DType> dtype;  // of the output; the pass' compute dtype if not said (post-norm streams say exact)
 };
 Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options);
 Tensor rms_norm(Context& cx, const Tensor& x, const NormOptions& options);

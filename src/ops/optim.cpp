@@ -25,7 +25,7 @@ Tensor gradient_of(Context& cx, const char* op, const Param& w) {
   QKV_CHECK(w.format().plain() && (w.format().dtype == DType::f32 || w.format().dtype == DType::f64), op,
             ": the weight '", w.name(), "' is ", w.format(), " but optimisers need an f32 or f64 master",
             Hint("keep masters in f32; the pass makes its own bf16 copies"));
-  if (cx.arena.planning()) return w.master();
+  if (cx.arena.planning()) return w.master(cx);
   QKV_CHECK(w.gradient().defined(), op, ": the weight '", w.name(), "' ", w.shape(), " has no gradient",
             Hint("run a backward pass first, or leave the weight out"));
   return w.gradient();
@@ -110,7 +110,7 @@ void adamw_step(Context& cx, Param& w, AdamState& state, const AdamW& rule, doub
   check_number("adamw", "decay", rule.decay, 0, 1e3);
   check_number("adamw", "gradient factor", grad_factor, 0, 1e30);
   const int64_t step = state.step + 1;
-  cx.kernels.adamw(cx.exec, {.w = w.master(),
+  cx.kernels.adamw(cx.exec, {.w = w.writable(cx),
                              .g = g,
                              .m = state.m,
                              .v = state.v,
@@ -135,7 +135,7 @@ void sgd_step(Context& cx, Param& w, const Tensor& buffer, const Sgd& rule, doub
             "' has no buffer", Hint("give zeros of the weight's shape at the start"));
   if (buffer.defined()) check_state(cx, "sgd", "buffer", w, buffer);
 
-  cx.kernels.sgd(cx.exec, {.w = w.master(),
+  cx.kernels.sgd(cx.exec, {.w = w.writable(cx),
                            .g = g,
                            .buffer = rule.momentum == 0 ? Tensor() : buffer,
                            .lr = rule.lr,
@@ -157,7 +157,7 @@ void muon_step(Context& cx, Param& w, const Tensor& buffer, const Muon& rule, do
   check_number("muon", "gradient factor", grad_factor, 0, 1e30);
 
   const auto before = cx.arena.mark();
-  const Tensor master = w.master();
+  const Tensor master = w.writable(cx);
   const Tensor update = cx.constant(w.shape(), master.dtype());
   // buffer = momentum buffer + g, then u = g + momentum buffer
   cx.kernels.copy(cx.exec, {.y = update, .x = buffer, .factor = rule.momentum});

@@ -17,6 +17,7 @@ struct RopeScaling {
   bool truncate = true;                   // yarn: whole correction dimensions
   double attention_factor = 0;            // yarn, longrope: what cos and sin are multiplied with; 0: by the formula
   std::vector<double> short_factors, long_factors;  // longrope, one per pair
+  bool operator==(const RopeScaling&) const = default;
 };
 
 struct RopeTable {

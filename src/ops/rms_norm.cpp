@@ -20,7 +20,7 @@ Tensor rms_norm(Context& cx, const Tensor& x, const NormOptions& options) {
   if (w != nullptr) check_weight(cx, "rms_norm", *w, {x.cols()}, x);
 
   const DType exact = cx.precision.exact;
-  const Tensor y = cx.make(x.shape(), cx.precision.compute);
+  const Tensor y = cx.make(x.shape(), options.dtype.value_or(cx.precision.compute));
   const Tensor r = cx.make({x.rows()}, exact);  // 1 / rms of each row, kept for backward
   const Tensor weight = w != nullptr ? w->value(cx, exact) : Tensor();
   cx.kernels.rms_norm(cx.exec, {.y = y, .r = r, .x = x, .w = weight, .eps = options.eps, .offset = options.offset});

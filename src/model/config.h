@@ -1,0 +1,67 @@
+// config.json as Hugging Face writes it: typed reading with the file's name and the key in every complaint.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "core/dtype.h"
+#include "model/spec.h"
+
+namespace qkv {
+
+class Config {
+ public:
+  // Keys of one meaning, the first that is there and not null counts: models of different age spell differently.
+  using Keys = std::initializer_list<const char*>;
+
+  Config(Json json, std::string what) : json_(std::move(json)), what_(std::move(what)) {}
+
+  const Json& json() const { return json_; }
+  const std::string& what() const { return what_; }
+
+  bool has(const char* key) const { return find({key}) != nullptr; }
+  int64_t whole(Keys keys) const;  // required
+  int64_t whole(Keys keys, int64_t otherwise) const;
+  double number(Keys keys) const;
+  double number(Keys keys, double otherwise) const;
+  float chance(Keys keys, float otherwise) const;  // a probability below 1
+  bool flag(Keys keys, bool otherwise) const;
+  std::string text(Keys keys) const;
+  std::string text(Keys keys, const std::string& otherwise) const;
+  std::vector<double> numbers(Keys keys) const;         // [] if absent
+  std::vector<std::string> texts(Keys keys) const;      // [] if absent
+  std::vector<int64_t> wholes(Keys keys) const;         // one number or a list; [] if absent
+  std::optional<Config> inside(const char* key) const;  // an object
+
+  [[noreturn]] void fail(const std::string& key, const std::string& problem, const std::string& hint) const;
+
+ private:
+  struct Found {
+    const char* key;
+    const Json* value;
+  };
+  const Json* find(Keys keys, const char** key = nullptr) const;
+  const Json& need(Keys keys, const char** key) const;
+  int64_t as_whole(const Json& value, const char* key) const;
+  double as_number(const Json& value, const char* key) const;
+
+  Json json_;
+  std::string what_;
+};
+
+// What configs of all families spell alike.
+Activation read_activation(const Config& config, Config::Keys keys, const char* otherwise);
+DType read_dtype(const Config& config);  // "dtype", or "torch_dtype" as it was; f32 if neither
+TokenIds read_token_ids(const Config& config);
+
+// Rotary embedding of a head `width` wide: `rope_parameters` (one, or one per kind of layer), or `rope_theta` with
+// `rope_scaling` as older configs have it.
+RopeSpec read_rope(const Config& config, int64_t width, const char* layer_type = nullptr);
+
+// Which layers look through a sliding window: `layer_types`, or what `otherwise` says of layer i; without either [].
+std::vector<bool> read_sliding(const Config& config, int64_t layers, bool (*otherwise)(int64_t layer));
+
+}  // namespace qkv

@@ -1,0 +1,12 @@
+#include "model/model.h"
+
+namespace qkv {
+
+DecoderOnly::DecoderOnly(ModelSpec spec, Weights weights)
+    : Model(std::move(spec), std::move(weights)), stack_(spec_, Stack::decoder, weights_, ropes_) {}
+
+Tensor DecoderOnly::states(Context& cx, const Input& input) const {
+  return stack_.forward(cx, input.ids, *input.rows);
+}
+
+}  // namespace qkv

@@ -1,0 +1,25 @@
+#include "model/model.h"
+
+namespace qkv {
+
+EncoderDecoder::EncoderDecoder(ModelSpec spec, Weights weights)
+    : Model(std::move(spec), std::move(weights)),
+      encoder_(spec_, Stack::encoder, weights_, ropes_),
+      decoder_(spec_, Stack::decoder, weights_, ropes_) {}
+
+Tensor EncoderDecoder::encode(Context& cx, const Tensor& source_ids, const Rows& source_rows) const {
+  return encoder_.forward(cx, source_ids, source_rows);
+}
+
+Tensor EncoderDecoder::decode(Context& cx, const Tensor& ids, const Rows& rows, const Memory& memory) const {
+  return decoder_.forward(cx, ids, rows, &memory);
+}
+
+Tensor EncoderDecoder::states(Context& cx, const Input& input) const {
+  QKV_CHECK(input.source_ids.defined(), "an encoder-decoder reads a source, but only ", input.ids,
+            " target tokens were given", Hint("give source_ids and source_rows too"));
+  const Tensor read = as_operand(cx, encode(cx, input.source_ids, *input.source_rows));
+  return decode(cx, input.ids, *input.rows, {read, Rows::across(cx, *input.rows, *input.source_rows)});
+}
+
+}  // namespace qkv

@@ -1,0 +1,11 @@
+// Every family there is; family.cpp lists them.
+#pragma once
+
+#include "model/family.h"
+
+namespace qkv::families {
+
+extern const Family bart, bert, deepseek_v3, gemma2, gemma3, gpt2, gpt_neox, gpt_oss, llama, marian, mistral, mixtral,
+    olmo2, phi3, qwen2, qwen3, qwen3_moe, t5, transformer;
+
+}  // namespace qkv::families

@@ -1,0 +1,21 @@
+// Gemma 2: norms around the branches that multiply by 1 + w, soft caps, every other layer slides.
+#include "model/families/all.h"
+
+namespace qkv::families {
+namespace {
+
+ModelSpec spec(const Config& c) {
+  ModelSpec s = gemma_like(c);
+  const std::vector<bool> sliding =
+      read_sliding(c, static_cast<int64_t>(s.decoder.layers.size()), [](int64_t layer) { return layer % 2 == 0; });
+  for (size_t i = 0; i < s.decoder.layers.size(); ++i) {
+    if (sliding[i]) s.decoder.layers[i].attention.window = c.whole({"sliding_window"}, 4096);
+  }
+  return s;
+}
+
+}  // namespace
+
+const Family gemma2{.name = "gemma2", .architecture = "Gemma2ForCausalLM", .spec = spec, .stored = llama_like_stored};
+
+}  // namespace qkv::families

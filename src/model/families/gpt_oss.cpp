@@ -1,0 +1,50 @@
+// gpt-oss: biased experts with a clamped gate, a sink per head, every other layer slides.
+#include "model/families/all.h"
+
+namespace qkv::families {
+namespace {
+
+ModelSpec spec(const Config& c) {
+  ModelSpec s = llama_like(c);
+  const std::vector<bool> sliding =
+      read_sliding(c, static_cast<int64_t>(s.decoder.layers.size()), [](int64_t layer) { return layer % 2 == 0; });
+  for (size_t i = 0; i < s.decoder.layers.size(); ++i) {
+    LayerSpec& layer = s.decoder.layers[i];
+    layer.attention.sinks = true;
+    if (sliding[i]) layer.attention.window = c.whole({"sliding_window"}, 128);
+    layer.feed.act = ops::act::quick_gelu;
+    layer.feed.gate_limit = static_cast<float>(c.number({"swiglu_limit"}, 7));
+    layer.feed.gate_shift = 1;
+    layer.feed.experts = ExpertsSpec{.count = c.whole({"num_local_experts"}),
+                                     .width = layer.feed.width,
+                                     .rule = {.top_k = c.whole({"num_experts_per_tok"}), .renormalise = true},
+                                     .router_bias = true,
+                                     .bias = true};
+  }
+  return s;
+}
+
+void stored(StoredList& list) {
+  using Layout = StoredTensor::Layout;
+  llama_like_ends(list);
+  for_each_layer(list.spec().decoder, [&](const std::string& i) {
+    const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
+    llama_like_norms(list, file, layer);
+    llama_like_attention(list, file, layer);
+    list.linear(file + "mlp.router", layer + "mlp.router");
+    const std::string experts = file + "mlp.experts.", gate = layer + "mlp.experts.gate", up = layer + "mlp.experts.up",
+                      down = layer + "mlp.experts.down";
+    list.tensor_as({.name = experts + "gate_up_proj", .parts = {{gate}, {up}}, .layout = Layout::in_turn});
+    list.tensor_as({.name = experts + "gate_up_proj_bias",
+                    .parts = {{gate + ".bias"}, {up + ".bias"}},
+                    .layout = Layout::in_turn});
+    list.tensor_as({.name = experts + "down_proj", .parts = {{down}}, .layout = Layout::swapped});
+    list.tensor(experts + "down_proj_bias", down + ".bias");
+  });
+}
+
+}  // namespace
+
+const Family gpt_oss{.name = "gpt_oss", .architecture = "GptOssForCausalLM", .spec = spec, .stored = stored};
+
+}  // namespace qkv::families

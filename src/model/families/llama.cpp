@@ -1,0 +1,9 @@
+// Llama 1, 2 and 3: the plain mix. Rope scaling is read with the config.
+#include "model/families/all.h"
+
+namespace qkv::families {
+
+const Family llama{
+    .name = "llama", .architecture = "LlamaForCausalLM", .spec = llama_like, .stored = llama_like_stored};
+
+}  // namespace qkv::families

@@ -1,0 +1,23 @@
+// Marian: the translation models of Helsinki; sinusoidal positions, two vocabularies or one.
+#include "model/families/all.h"
+
+namespace qkv::families {
+namespace {
+
+ModelSpec spec(const Config& c) {
+  ModelSpec s = bart_like(c);
+  for (StackSpec* stack : {&s.encoder, &s.decoder}) stack->positions = {.kind = PositionSpec::Kind::sinusoidal};
+  if (!c.flag({"share_encoder_decoder_embeddings"}, true)) s.source_vocabulary = c.whole({"vocab_size"});
+  return s;
+}
+
+void stored(StoredList& list) {
+  bart_like_stored(list);
+  list.ignore("model.*.embed_positions.weight");  // computed
+}
+
+}  // namespace
+
+const Family marian{.name = "marian", .architecture = "MarianMTModel", .spec = spec, .stored = stored};
+
+}  // namespace qkv::families

@@ -1,0 +1,18 @@
+// Mistral: Llama whose layers look through a sliding window.
+#include "model/families/all.h"
+
+namespace qkv::families {
+namespace {
+
+ModelSpec spec(const Config& c) {
+  ModelSpec s = llama_like(c);
+  for (LayerSpec& layer : s.decoder.layers) layer.attention.window = c.whole({"sliding_window"}, 0);
+  return s;
+}
+
+}  // namespace
+
+const Family mistral{
+    .name = "mistral", .architecture = "MistralForCausalLM", .spec = spec, .stored = llama_like_stored};
+
+}  // namespace qkv::families

@@ -1,0 +1,20 @@
+// OLMo 2: Llama with norms on what the branches bring, and on all queries and keys joined.
+#include "model/families/all.h"
+
+namespace qkv::families {
+namespace {
+
+ModelSpec spec(const Config& c) {
+  ModelSpec s = llama_like(c);
+  for (LayerSpec& layer : s.decoder.layers) {
+    layer.place = NormPlace::branch;
+    layer.attention.qk_norm = AttentionSpec::QkNorm::whole;
+  }
+  return s;
+}
+
+}  // namespace
+
+const Family olmo2{.name = "olmo2", .architecture = "Olmo2ForCausalLM", .spec = spec, .stored = llama_like_stored};
+
+}  // namespace qkv::families

@@ -1,0 +1,22 @@
+// Qwen 2 and 2.5: Llama with biases on W_Q, W_K and W_V; some layers may slide.
+#include "model/families/all.h"
+
+namespace qkv::families {
+namespace {
+
+ModelSpec spec(const Config& c) {
+  ModelSpec s = llama_like(c);
+  const std::vector<bool> sliding = qwen_sliding(c);
+  for (size_t i = 0; i < s.decoder.layers.size(); ++i) {
+    AttentionSpec& a = s.decoder.layers[i].attention;
+    a.q_bias = a.k_bias = a.v_bias = true;
+    if (sliding[i]) a.window = c.whole({"sliding_window"}, 0);
+  }
+  return s;
+}
+
+}  // namespace
+
+const Family qwen2{.name = "qwen2", .architecture = "Qwen2ForCausalLM", .spec = spec, .stored = llama_like_stored};
+
+}  // namespace qkv::families

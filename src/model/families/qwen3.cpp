@@ -1,0 +1,22 @@
+// Qwen 3: Llama with a norm on every head's queries and keys.
+#include "model/families/all.h"
+
+namespace qkv::families {
+namespace {
+
+ModelSpec spec(const Config& c) {
+  ModelSpec s = llama_like(c);
+  const std::vector<bool> sliding = qwen_sliding(c);
+  for (size_t i = 0; i < s.decoder.layers.size(); ++i) {
+    AttentionSpec& a = s.decoder.layers[i].attention;
+    a.qk_norm = AttentionSpec::QkNorm::per_head;
+    if (sliding[i]) a.window = c.whole({"sliding_window"}, 0);
+  }
+  return s;
+}
+
+}  // namespace
+
+const Family qwen3{.name = "qwen3", .architecture = "Qwen3ForCausalLM", .spec = spec, .stored = llama_like_stored};
+
+}  // namespace qkv::families

@@ -1,0 +1,106 @@
+#include "model/stack.h"
+
+#include "model/weight_list.h"
+
+namespace qkv {
+
+ModelStack::ModelStack(const ModelSpec& spec, Stack which, const Weights& weights, Ropes& ropes)
+    : spec_(which == Stack::encoder ? spec.encoder : spec.decoder), which_(which) {
+  const std::string prefix = stack_prefix(spec, which);
+  tokens_ = weights.find(prefix + "embed");
+  if (tokens_ == nullptr) tokens_ = &weights.at("embed");  // shared by both stacks
+  positions_ = weights.find(prefix + "positions");
+  types_ = weights.find(prefix + "types");
+  if (spec_.positions.kind == PositionSpec::Kind::sinusoidal) sinusoids_.emplace(spec.width, spec_.positions.order);
+  if (spec_.embedding_norm) embedding_norm_.emplace(spec.norm, weights, prefix + "norm_embed");
+  if (spec_.final_norm) final_norm_.emplace(spec.norm, weights, prefix + "norm_final");
+  for (size_t i = 0; i < spec_.layers.size(); ++i) {
+    const Place place{which, static_cast<int16_t>(i)};
+    const Attention::Names names{prefix + "layers." + std::to_string(i) + ".", prefix + "relative"};
+    layers_.push_back(Layer::make(spec_.layers[i], place, weights, names, ropes));
+  }
+}
+
+Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const {
+  const ops::Lookup token{.ids = ids, .table = tokens_, .factor = spec_.embedding_factor};
+  Tensor x;
+  if (positions_ != nullptr) {
+    const int64_t have = positions_->shape()[0] - spec_.positions.offset, need = positions_used(rows);
+    QKV_CHECK(need <= have, "a sequence of ", need, " tokens is too long: this model has ", have, " positions",
+              Hint("shorten the text, or use a model with a longer context"));
+    std::vector<int32_t> at(static_cast<size_t>(rows.rows), static_cast<int32_t>(spec_.positions.offset));
+    for (const Segment& s : rows.list) {
+      for (int32_t r = 0; r < s.rows; ++r) at[static_cast<size_t>(s.first_row + r)] += s.position + r;
+    }
+    const ops::Lookup position{.ids = cx.upload(at), .table = positions_};
+    if (types_ != nullptr) {  // everything is of the first type: one text, not a pair
+      const std::vector<int32_t> first(static_cast<size_t>(rows.rows), 0);
+      x = ops::embedding(cx, {token, {.ids = cx.upload(first), .table = types_}, position});
+    } else {
+      x = ops::embedding(cx, {token, position});
+    }
+  } else {
+    x = ops::embedding(cx, {token});
+  }
+  if (sinusoids_) x = ops::add(cx, x, sinusoids_->rows(cx, rows));
+  if (embedding_norm_) x = embedding_norm_->forward(cx, x, cx.precision.exact);
+  const Place place{which_, 0};
+  x = ops::dropout(cx, x, {.p = spec_.embedding_dropout, .place = place, .site = Site::embed});
+  cx.tap(place, Site::embed, x, &rows);
+  return x;
+}
+
+Tensor ModelStack::through_layers(Context& cx, Tensor x, const Rows& rows, const Memory* memory) const {
+  if (cx.tape != nullptr) {
+    for (const auto& layer : layers_) x = layer->forward(cx, x, rows, memory);
+    return x;
+  }
+  // Without a tape nothing of a layer is needed once it is done, but for the stream it leaves.
+  const Arena::Mark done = cx.arena.mark();
+  for (const auto& layer : layers_) {
+    const Tensor left = layer->forward(cx, x, rows, memory);
+    cx.kernels.copy(cx.exec, {.y = x, .x = left});
+    cx.arena.rewind(done);
+  }
+  return x;
+}
+
+Tensor ModelStack::forward(Context& cx, const Tensor& ids, const Rows& rows, const Memory* memory) const {
+  Tensor x = through_layers(cx, embed(cx, ids, rows), rows, memory);
+  if (final_norm_) x = final_norm_->forward(cx, x);
+  cx.tap({which_, 0}, Site::final, x, &rows);
+  return x;
+}
+
+Head::Head(const ModelSpec& spec, const Weights& weights)
+    : spec_(spec.head),
+      place_{spec.kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder, 0},
+      bias_(weights.find("head.bias")) {
+  if (!spec_.tied) {
+    weight_ = &weights.at("head");
+  } else {
+    weight_ = weights.find("embed");
+    if (weight_ == nullptr) weight_ = &weights.at("dec.embed");
+  }
+  if (spec_.transform) {
+    dense_.emplace(weights, "head.dense");
+    norm_.emplace(spec.norm, weights, "head.norm");
+  }
+}
+
+Tensor Head::before_logits(Context& cx, const Tensor& states) const {
+  Tensor h = states;
+  if (dense_) h = norm_->forward(cx, ops::activation(cx, dense_->forward(cx, h), spec_.act));
+  if (spec_.factor != 1) h = ops::scale(cx, h, spec_.factor);
+  return as_operand(cx, h);
+}
+
+Tensor Head::forward(Context& cx, const Tensor& states) const {
+  Tensor logits = ops::linear(cx, before_logits(cx, states), *weight_, {.bias = bias_});
+  if (logits.dtype() != cx.precision.exact) logits = ops::cast(cx, logits, cx.precision.exact);
+  if (spec_.softcap > 0) logits = ops::activation(cx, logits, ops::act::softcap(static_cast<float>(spec_.softcap)));
+  cx.tap(place_, Site::logits, logits);
+  return logits;
+}
+
+}  // namespace qkv

@@ -1,0 +1,47 @@
+// Embedding, layers and the last norm: what encoders and decoders have in common. And the head.
+#pragma once
+
+#include "model/spec.h"
+#include "nn/weights.h"
+
+namespace qkv {
+
+class ModelStack {
+ public:
+  ModelStack(const ModelSpec& spec, Stack which, const Weights& weights, Ropes& ropes);
+
+  // ids i32 [N] -> states [N, C]. A decoder of an encoder-decoder gets what the encoder said.
+  Tensor forward(Context& cx, const Tensor& ids, const Rows& rows, const Memory* memory = nullptr) const;
+
+ private:
+  Tensor embed(Context& cx, const Tensor& ids, const Rows& rows) const;
+  Tensor through_layers(Context& cx, Tensor x, const Rows& rows, const Memory* memory) const;
+
+  StackSpec spec_;
+  Stack which_;
+  const Param *tokens_, *positions_, *types_;
+  std::optional<Sinusoids> sinusoids_;
+  std::optional<Norm> embedding_norm_, final_norm_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+};
+
+class Head {
+ public:
+  Head(const ModelSpec& spec, const Weights& weights);
+  Tensor forward(Context& cx, const Tensor& states) const;  // [N, C] -> logits [N, V] in exact
+
+  // For the fused loss: what enters the last product, and that product's weight and bias.
+  Tensor before_logits(Context& cx, const Tensor& states) const;
+  const Param& weight() const { return *weight_; }
+  const Param* bias() const { return bias_; }
+  double softcap() const { return spec_.softcap; }
+
+ private:
+  HeadSpec spec_;
+  Place place_;
+  const Param *weight_, *bias_;
+  std::optional<Linear> dense_;
+  std::optional<Norm> norm_;
+};
+
+}  // namespace qkv

@@ -1,0 +1,89 @@
+#include "nn/attention.h"
+
+namespace qkv {
+namespace {
+
+std::optional<Linear> linear_or_none(const Weights& weights, const std::string& name) {
+  return weights.find(name) != nullptr ? std::optional<Linear>(std::in_place, weights, name) : std::nullopt;
+}
+std::optional<Norm> norm_or_none(const NormSpec& spec, const Weights& weights, const std::string& name) {
+  return weights.find(name) != nullptr ? std::optional<Norm>(std::in_place, spec, weights, name) : std::nullopt;
+}
+
+}  // namespace
+
+Attention::Attention(const AttentionSpec& spec, Place place, const Weights& weights, const Names& names, Ropes& ropes)
+    : spec_(spec),
+      place_(place),
+      q_(linear_or_none(weights, names.name + ".q")),
+      k_(linear_or_none(weights, names.name + ".k")),
+      v_(linear_or_none(weights, names.name + ".v")),
+      q_a_(linear_or_none(weights, names.name + ".q_a")),
+      q_b_(linear_or_none(weights, names.name + ".q_b")),
+      kv_a_(linear_or_none(weights, names.name + ".kv_a")),
+      kv_b_(linear_or_none(weights, names.name + ".kv_b")),
+      q_norm_(norm_or_none(spec.norm, weights, names.name + ".q_norm")),
+      k_norm_(norm_or_none(spec.norm, weights, names.name + ".k_norm")),
+      q_a_norm_(norm_or_none(spec.norm, weights, names.name + ".q_a_norm")),
+      kv_a_norm_(norm_or_none(spec.norm, weights, names.name + ".kv_a_norm")),
+      out_(weights, names.name + ".o"),
+      sinks_(weights.find(names.name + ".sinks")),
+      relative_(spec.relative ? &weights.at(names.relative) : nullptr) {
+  if (spec.relative) {
+    buckets_ = ops::relative_buckets(spec.relative->buckets, spec.relative->max_distance, !spec.causal);
+  }
+  if (spec.rope) rope_ = ropes.get(*spec.rope);
+}
+
+Tensor Attention::forward(Context& cx, const Tensor& x, const Rows& rows) const {
+  return attend(cx, spec_.latent ? project_latent(cx, x, rows) : project(cx, x, x, rows), rows);
+}
+
+Tensor Attention::forward(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const {
+  return attend(cx, project(cx, x, memory, rows), rows);
+}
+
+// A norm over each head, or over all heads joined.
+Tensor Attention::normed_heads(Context& cx, Tensor x, const std::optional<Norm>& norm, int64_t heads) const {
+  if (norm && spec_.qk_norm == AttentionSpec::QkNorm::whole) x = norm->forward(cx, x);
+  x = ops::split_heads(x, heads);
+  return norm && spec_.qk_norm == AttentionSpec::QkNorm::per_head ? norm->forward(cx, x) : x;
+}
+
+Attention::Heads Attention::project(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const {
+  return {.q = turned(cx, normed_heads(cx, q_->forward(cx, x), q_norm_, spec_.heads), rows),
+          .k = turned(cx, normed_heads(cx, k_->forward(cx, memory), k_norm_, spec_.kv_heads), rows),
+          .v = ops::split_heads(v_->forward(cx, memory), spec_.kv_heads)};
+}
+
+Attention::Heads Attention::project_latent(Context& cx, const Tensor& x, const Rows& rows) const {
+  const LatentSpec& latent = *spec_.latent;
+  const Tensor q = q_ ? q_->forward(cx, x) : q_b_->forward(cx, q_a_norm_->forward(cx, q_a_->forward(cx, x)));
+  const Tensor small = kv_a_->forward(cx, x);  // [N, rank + turned]
+  const Tensor kv =
+      ops::split_heads(kv_b_->forward(cx, kv_a_norm_->forward(cx, small.slice(1, 0, latent.kv_rank))), spec_.kv_heads);
+  // The columns that turn are the same for all heads.
+  const Tensor shared_key = ops::split_heads(small.slice(1, latent.kv_rank, latent.turned), 1);
+  return {.q = rope_->forward(cx, ops::split_heads(q, spec_.heads), rows),
+          .k = ops::concat(cx, kv.slice(2, 0, latent.still), rope_->forward_bare(cx, shared_key, rows)),
+          .v = kv.slice(2, latent.still, spec_.value_width)};
+}
+
+Tensor Attention::attend(Context& cx, const Heads& heads, const Rows& rows) const {
+  ops::AttentionOptions options{.place = place_,
+                                .scale = spec_.scale,
+                                .softcap = spec_.softcap,
+                                .causal = spec_.causal,
+                                .window = spec_.window,
+                                .sinks = sinks_,
+                                .bias = relative_,
+                                .dropout = spec_.dropout};
+  if (!spec_.kv_map.empty()) options.kv_map = cx.upload(spec_.kv_map);
+  if (relative_ != nullptr) options.buckets = cx.upload(buckets_);
+  const Tensor z = ops::attention(cx, heads.q, heads.k, heads.v, rows, options).z;  // [N, H, E]
+  Tensor out = out_.forward(cx, ops::merge_heads(z));
+  cx.tap(place_, Site::attn_out, out, &rows);
+  return out;
+}
+
+}  // namespace qkv

@@ -1,0 +1,79 @@
+// Attention with its projections: x becomes questions, labels and contents, heads look, W_O mixes what they bring.
+#pragma once
+
+#include <optional>
+
+#include "nn/linear.h"
+#include "nn/norm.h"
+#include "nn/position_tables.h"
+
+namespace qkv {
+
+// DeepSeek: keys and values are read out of one small vector per token.
+struct LatentSpec {
+  int64_t q_rank = 0;  // 0: queries are projected directly
+  int64_t kv_rank = 0;
+  int64_t still = 0, turned = 0;  // columns of a key that do not turn, and that do
+  bool operator==(const LatentSpec&) const = default;
+};
+
+// T5: a bias per head and bucket of distances, one table for all layers of a stack.
+struct RelativeBiasSpec {
+  int64_t buckets = 32, max_distance = 128;
+  bool operator==(const RelativeBiasSpec&) const = default;
+};
+
+struct AttentionSpec {
+  int64_t heads = 0, kv_heads = 0;
+  int64_t width = 0, value_width = 0;  // of one head's keys and values
+  std::vector<int32_t> kv_map;         // key/value head of each query head; empty: equal groups in order
+  bool causal = false;
+  int64_t window = 0;           // 0: all keys
+  std::optional<double> scale;  // 1 / sqrt(width) if not said
+  double softcap = 0;
+  bool q_bias = false, k_bias = false, v_bias = false, out_bias = false;
+  enum class QkNorm : uint8_t { none, per_head, whole } qk_norm = QkNorm::none;
+  NormSpec norm;  // of q, k and latents
+  bool sinks = false;
+  std::optional<RopeSpec> rope;
+  std::optional<RelativeBiasSpec> relative;
+  std::optional<LatentSpec> latent;
+  float dropout = 0;  // on the probabilities
+};
+
+class Attention {
+ public:
+  // `name`: of this attention's weights; `relative`: of the stack's relative bias, where it has one.
+  struct Names {
+    std::string name, relative;
+  };
+  Attention(const AttentionSpec& spec, Place place, const Weights& weights, const Names& names, Ropes& ropes);
+
+  Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const;  // [N, C] -> [N, C]
+  // Across: questions from x, labels and contents from `memory`; `rows` pairs them.
+  Tensor forward(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const;
+
+ private:
+  struct Heads {
+    Tensor q, k, v;  // [N, H, D], [M, G, D], [M, G, E]
+  };
+  Heads project(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const;
+  Heads project_latent(Context& cx, const Tensor& x, const Rows& rows) const;
+  Tensor attend(Context& cx, const Heads& heads, const Rows& rows) const;
+  Tensor normed_heads(Context& cx, Tensor x, const std::optional<Norm>& norm, int64_t heads) const;
+  Tensor turned(Context& cx, const Tensor& x, const Rows& rows) const {
+    return rope_ ? rope_->forward(cx, x, rows) : x;
+  }
+
+  AttentionSpec spec_;
+  Place place_;
+  std::optional<Linear> q_, k_, v_;                // projections, or
+  std::optional<Linear> q_a_, q_b_, kv_a_, kv_b_;  // their latent forms
+  std::optional<Norm> q_norm_, k_norm_, q_a_norm_, kv_a_norm_;
+  Linear out_;
+  const Param *sinks_, *relative_;
+  std::vector<int32_t> buckets_;
+  std::shared_ptr<const Rope> rope_;
+};
+
+}  // namespace qkv

@@ -1,0 +1,34 @@
+// A weight, its bias if it has one, and the product with them.
+#pragma once
+
+#include "nn/weights.h"
+#include "ops/ops.h"
+
+namespace qkv {
+
+// Products take their operand in the pass' compute dtype; the residual stream may be wider.
+inline Tensor as_operand(Context& cx, const Tensor& x) {
+  return x.dtype() == cx.precision.compute ? x : ops::cast(cx, x, cx.precision.compute);
+}
+
+class Linear {
+ public:
+  Linear(const Weights& weights, const std::string& name)
+      : weight_(&weights.at(name)), bias_(weights.find(name + ".bias")) {}
+
+  Tensor forward(Context& cx, const Tensor& x) const {  // [..., K] -> [..., O]
+    return ops::linear(cx, as_operand(cx, x), *weight_, {.bias = bias_});
+  }
+  Tensor forward(Context& cx, const Tensor& x, const ops::RowGroups& groups) const {  // one weight per group of rows
+    return ops::linear(cx, as_operand(cx, x), *weight_, {.bias = bias_, .groups = groups});
+  }
+  Tensor forward_exact(Context& cx, const Tensor& x) const {  // routers: a rounded logit may choose another expert
+    const DType exact = cx.precision.exact;
+    return ops::linear(cx, x.dtype() == exact ? x : ops::cast(cx, x, exact), *weight_, {.bias = bias_, .dtype = exact});
+  }
+
+ private:
+  const Param *weight_, *bias_;
+};
+
+}  // namespace qkv

@@ -1,0 +1,33 @@
+// Layer norm and RMS norm as a model wants them.
+#pragma once
+
+#include "nn/weights.h"
+#include "ops/ops.h"
+
+namespace qkv {
+
+struct NormSpec {
+  enum class Kind : uint8_t { rms, layer } kind = Kind::rms;
+  double eps = 1e-5;
+  double offset = 0;  // rms: multiplies by (weight + offset)
+  bool operator==(const NormSpec&) const = default;
+};
+
+class Norm {
+ public:
+  Norm(const NormSpec& spec, const Weights& weights, const std::string& name)
+      : spec_(spec), weight_(&weights.at(name)), bias_(weights.find(name + ".bias")) {}
+
+  Tensor forward(Context& cx, const Tensor& x) const { return forward(cx, x, cx.precision.compute); }
+  Tensor forward(Context& cx, const Tensor& x, DType dtype) const {
+    return spec_.kind == NormSpec::Kind::layer
+               ? ops::layer_norm(cx, x, {.weight = weight_, .bias = bias_, .eps = spec_.eps, .dtype = dtype})
+               : ops::rms_norm(cx, x, {.weight = weight_, .eps = spec_.eps, .offset = spec_.offset, .dtype = dtype});
+  }
+
+ private:
+  NormSpec spec_;
+  const Param *weight_, *bias_;
+};
+
+}  // namespace qkv
