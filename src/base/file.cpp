@@ -144,6 +144,16 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+void MappedFile::release(std::span<const std::byte> bytes) const {
+  const auto first = reinterpret_cast<uintptr_t>(bytes_.data()), begin = reinterpret_cast<uintptr_t>(bytes.data());
+  if (bytes.empty() || begin < first || begin - first > bytes_.size()) return;
+  if (bytes.size() > bytes_.size() - (begin - first)) return;
+  // The first and last page may also hold neighbours, which only costs them a second read.
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t start = begin / page * page;
+  ::madvise(reinterpret_cast<void*>(start), begin - start + bytes.size(), MADV_DONTNEED);  // a hint: may fail
+}
+
 AtomicFile::AtomicFile(const std::filesystem::path& path) : name_(path.string()), folder_(folder_of(path)) {
   std::tie(temporary_, fd_) = make_temporary(
       folder_, [](const char* name) { return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });

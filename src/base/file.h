@@ -27,6 +27,10 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
 
+  // Gives the pages under these bytes back to the system; touching the bytes again reads them again. What is not of
+  // this file is left alone.
+  void release(std::span<const std::byte> bytes) const;
+
  private:
   std::string name_;
   std::span<const std::byte> bytes_;
