@@ -24,7 +24,6 @@ Tensor Param::master() const {
   if (!master_.defined()) {
     take_memory();
     source_.fill(master_);
-    source_ = {};
   }
   return master_;
 }
@@ -39,9 +38,17 @@ Tensor Param::writable(Context& cx) {
     take_memory();
     device_->upload(master_.data(), source_.in_place, master_storage_.bytes());
     if (source_.release) source_.release();
-    source_ = {};
   }
-  return master();
+  const Tensor mine = master();
+  source_ = {};
+  return mine;
+}
+
+void Param::give_back() const {
+  if (source_.release) source_.release();
+  if (!source_.fill) return;
+  master_ = {};
+  master_storage_ = {};
 }
 
 Tensor Param::value(Context& cx) const {
@@ -60,7 +67,7 @@ Tensor Param::value(Context& cx, DType dtype) const {
   }
   if (stale_) {
     cx.kernels.copy(cx.exec, {.y = form_, .x = master()});
-    if (source_.release) source_.release();
+    give_back();
     stale_ = false;
   }
   return form_;

@@ -41,6 +41,9 @@ class Param {
   Tensor value(Context& cx) const;
   Tensor value(Context& cx, DType dtype) const;
 
+  // Gives the memory behind the master back where it can be had again from its source.
+  void give_back() const;
+
   // Whoever changed the master says so.
   void updated() { stale_ = true; }
 

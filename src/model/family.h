@@ -4,7 +4,7 @@
 #include <span>
 
 #include "model/config.h"
-#include "model/stored.h"
+#include "model/tensor_names.h"
 
 namespace qkv {
 
@@ -12,8 +12,8 @@ struct Family {
   const char* name;                         // the config's model_type
   const char* architecture;                 // what transformers calls the class
   ModelSpec (*spec)(const Config& config);  // not yet validated
-  void (*stored)(StoredList& list);         // the tensors of a Hugging Face folder
-  void (*stored_otherwise)(StoredList& list) =
+  void (*names)(TensorNames& list);         // the tensors of a Hugging Face folder
+  void (*names_otherwise)(TensorNames& list) =
       nullptr;  // another spelling that files come in; told apart by its first tensor
 };
 
@@ -27,15 +27,15 @@ ModelSpec read_spec(const Config& config);
 
 // A decoder of the Llama kind: RMS norms before the branches, rotary positions, a gated feed-forward, grouped heads.
 ModelSpec llama_like(const Config& config);
-void llama_like_stored(StoredList& list);
+void llama_like_names(TensorNames& list);
 // The parts of it that mixes of known parts put together anew.
-void llama_like_ends(StoredList& list);
-void llama_like_attention(StoredList& list, const std::string& file_layer, const std::string& layer);
-void llama_like_norms(StoredList& list, const std::string& file_layer, const std::string& layer);
-void llama_like_feed(StoredList& list, const std::string& file, const std::string& weight);
-void llama_like_experts(StoredList& list, const std::string& file, const std::string& weight);
+void llama_like_ends(TensorNames& list);
+void llama_like_attention(TensorNames& list, const std::string& file_layer, const std::string& layer);
+void llama_like_norms(TensorNames& list, const std::string& file_layer, const std::string& layer);
+void llama_like_feed(TensorNames& list, const std::string& file, const std::string& weight);
+void llama_like_experts(TensorNames& list, const std::string& file, const std::string& weight);
 // Experts of a layer in two tensors, as transformers 5 holds them in memory.
-void packed_experts_stored(StoredList& list);
+void packed_experts_names(TensorNames& list);
 
 std::vector<bool> qwen_sliding(const Config& config);  // the layers from `max_window_layers` on, if it says so at all
 ModelSpec gemma_like(const Config& config);
@@ -49,9 +49,9 @@ std::vector<LayerSpec> same_layers(const Config& config, int64_t count, const La
 
 // An encoder-decoder with biases everywhere, as BART and Marian write it.
 ModelSpec bart_like(const Config& config);
-void bart_like_stored(StoredList& list);
+void bart_like_names(TensorNames& list);
 
 // torch's nn.MultiheadAttention: W_Q, W_K and W_V in one.
-void torch_attention_stored(StoredList& list, const std::string& file, const std::string& weight);
+void torch_attention_names(TensorNames& list, const std::string& file, const std::string& weight);
 
 }  // namespace qkv

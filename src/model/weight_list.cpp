@@ -12,7 +12,7 @@ class Lister {
   std::vector<WeightSpec> run() {
     using Kind = ModelSpec::Kind;
     const bool two = spec_.kind == Kind::encoder_decoder;
-    if (two && spec_.source_vocabulary == 0) embedding("embed", spec_.vocabulary);
+    if (two && spec_.source_vocabulary == 0 && spec_.vocabulary > 0) embedding("embed", spec_.vocabulary);
     if (spec_.kind != Kind::decoder_only)
       stack(Stack::encoder, spec_.encoder, two ? spec_.source_vocabulary : spec_.vocabulary);
     if (spec_.kind != Kind::encoder_only) {
@@ -169,6 +169,7 @@ class Lister {
     prefix_ = "";
     stack_ = spec_.kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder;
     const int64_t c = spec_.width;
+    if (spec_.vocabulary == 0) return;  // vectors in, vectors out
     if (spec_.head.transform) {
       linear("head.dense", c, c, Part::head, true, matrix(c, c, 1));
       norm("head.norm", spec_.norm, c);

@@ -16,6 +16,6 @@ ModelSpec spec(const Config& c) {
 }  // namespace
 
 const Family bart{
-    .name = "bart", .architecture = "BartForConditionalGeneration", .spec = spec, .stored = bart_like_stored};
+    .name = "bart", .architecture = "BartForConditionalGeneration", .spec = spec, .names = bart_like_names};
 
 }  // namespace qkv::families

@@ -36,7 +36,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored_with(StoredList& list, const std::string& norm_weight, const std::string& norm_bias) {
+void names_with(TensorNames& list, const std::string& norm_weight, const std::string& norm_bias) {
   const auto norm = [&](const std::string& name, const std::string& weight) {
     list.tensor(name + norm_weight, weight);
     list.tensor(name + norm_bias, weight + ".bias");
@@ -72,8 +72,8 @@ void stored_with(StoredList& list, const std::string& norm_weight, const std::st
 const Family bert{.name = "bert",
                   .architecture = "BertForMaskedLM",
                   .spec = spec,
-                  .stored = [](StoredList& list) { stored_with(list, ".weight", ".bias"); },
+                  .names = [](TensorNames& list) { names_with(list, ".weight", ".bias"); },
                   // The first public files call a norm's weight and bias so.
-                  .stored_otherwise = [](StoredList& list) { stored_with(list, ".gamma", ".beta"); }};
+                  .names_otherwise = [](TensorNames& list) { names_with(list, ".gamma", ".beta"); }};
 
 }  // namespace qkv::families

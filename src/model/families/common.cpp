@@ -38,7 +38,7 @@ ModelSpec llama_like(const Config& c) {
   return spec;
 }
 
-void llama_like_ends(StoredList& list) {
+void llama_like_ends(TensorNames& list) {
   list.tensor("model.embed_tokens.weight", "embed");
   list.linear("model.norm", "norm_final");
   list.linear("lm_head", "head");
@@ -46,7 +46,7 @@ void llama_like_ends(StoredList& list) {
   list.ignore("*.rotary_emb.inv_freq");
 }
 
-void llama_like_attention(StoredList& list, const std::string& file_layer, const std::string& layer) {
+void llama_like_attention(TensorNames& list, const std::string& file_layer, const std::string& layer) {
   for (const std::string which : {"q", "k", "v", "o"}) {
     list.linear(file_layer + "self_attn." + which + "_proj", layer + "attn." + which);
   }
@@ -55,7 +55,7 @@ void llama_like_attention(StoredList& list, const std::string& file_layer, const
   list.tensor(file_layer + "self_attn.sinks", layer + "attn.sinks");
 }
 
-void llama_like_norms(StoredList& list, const std::string& file_layer, const std::string& layer) {
+void llama_like_norms(TensorNames& list, const std::string& file_layer, const std::string& layer) {
   list.linear(file_layer + "input_layernorm", layer + "norm_attn");
   if (list.has(layer + "norm_attn_out")) {  // norms on the branches: their names move up by one
     list.linear(file_layer + "post_attention_layernorm", layer + "norm_attn_out");
@@ -66,18 +66,18 @@ void llama_like_norms(StoredList& list, const std::string& file_layer, const std
   }
 }
 
-void llama_like_feed(StoredList& list, const std::string& file, const std::string& weight) {
+void llama_like_feed(TensorNames& list, const std::string& file, const std::string& weight) {
   for (const std::string which : {"gate", "up", "down"}) list.linear(file + which + "_proj", weight + which);
 }
 
-void llama_like_experts(StoredList& list, const std::string& file, const std::string& weight) {
+void llama_like_experts(TensorNames& list, const std::string& file, const std::string& weight) {
   list.linear(file + "gate", weight + "router");
   for (const std::string which : {"gate", "up", "down"}) {
     list.experts(file + "experts.", "." + which + "_proj.weight", weight + "experts." + which);
   }
 }
 
-void packed_experts_stored(StoredList& list) {
+void packed_experts_names(TensorNames& list) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -117,7 +117,7 @@ ModelSpec gemma_like(const Config& c) {
   return spec;
 }
 
-void torch_attention_stored(StoredList& list, const std::string& file, const std::string& weight) {
+void torch_attention_names(TensorNames& list, const std::string& file, const std::string& weight) {
   for (const std::string ending : {"", ".bias"}) {
     list.tensor_as({.name = file + (ending.empty() ? "in_proj_weight" : "in_proj_bias"),
                     .parts = {{weight + "q" + ending}, {weight + "k" + ending}, {weight + "v" + ending}}});
@@ -125,7 +125,7 @@ void torch_attention_stored(StoredList& list, const std::string& file, const std
   list.linear(file + "out_proj", weight + "o");
 }
 
-void llama_like_stored(StoredList& list) {
+void llama_like_names(TensorNames& list) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -174,7 +174,7 @@ ModelSpec bart_like(const Config& c) {
   return spec;
 }
 
-void bart_like_stored(StoredList& list) {
+void bart_like_names(TensorNames& list) {
   list.tensor("model.shared.weight", "embed");
   list.tensor("model.encoder.embed_tokens.weight", "enc.embed");
   list.tensor("model.decoder.embed_tokens.weight", "dec.embed");

@@ -49,7 +49,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored(StoredList& list) {
+void names(TensorNames& list) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -72,7 +72,6 @@ void stored(StoredList& list) {
 
 }  // namespace
 
-const Family deepseek_v3{
-    .name = "deepseek_v3", .architecture = "DeepseekV3ForCausalLM", .spec = spec, .stored = stored};
+const Family deepseek_v3{.name = "deepseek_v3", .architecture = "DeepseekV3ForCausalLM", .spec = spec, .names = names};
 
 }  // namespace qkv::families

@@ -39,14 +39,14 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored_under(StoredList& list, const std::string& root) {
+void names_under(TensorNames& list, const std::string& root) {
   list.tensor(root + "wte.weight", "embed");
   list.tensor(root + "wpe.weight", "positions");
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = root + "h." + i + ".", layer = "layers." + i + ".";
     list.linear(file + "ln_1", layer + "norm_attn");
     list.fused(file + "attn.c_attn", {layer + "attn.q", layer + "attn.k", layer + "attn.v"},
-               StoredTensor::Layout::swapped);
+               NamedTensor::Layout::swapped);
     list.swapped(file + "attn.c_proj", layer + "attn.o");
     list.linear(file + "ln_2", layer + "norm_mlp");
     list.swapped(file + "mlp.c_fc", layer + "mlp.up");
@@ -64,7 +64,7 @@ void stored_under(StoredList& list, const std::string& root) {
 const Family gpt2{.name = "gpt2",
                   .architecture = "GPT2LMHeadModel",
                   .spec = spec,
-                  .stored = [](StoredList& list) { stored_under(list, "transformer."); },
-                  .stored_otherwise = [](StoredList& list) { stored_under(list, ""); }};
+                  .names = [](TensorNames& list) { names_under(list, "transformer."); },
+                  .names_otherwise = [](TensorNames& list) { names_under(list, ""); }};
 
 }  // namespace qkv::families

@@ -33,14 +33,14 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored(StoredList& list) {
+void names(TensorNames& list) {
   list.tensor("gpt_neox.embed_in.weight", "embed");
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "gpt_neox.layers." + i + ".", layer = "layers." + i + ".";
     list.linear(file + "input_layernorm", layer + "norm_attn");
     list.linear(file + "post_attention_layernorm", layer + "norm_mlp");
     list.fused(file + "attention.query_key_value", {layer + "attn.q", layer + "attn.k", layer + "attn.v"},
-               StoredTensor::Layout::by_head, list.spec().decoder.layers.front().attention.heads);
+               NamedTensor::Layout::by_head, list.spec().decoder.layers.front().attention.heads);
     list.linear(file + "attention.dense", layer + "attn.o");
     list.linear(file + "mlp.dense_h_to_4h", layer + "mlp.up");
     list.linear(file + "mlp.dense_4h_to_h", layer + "mlp.down");
@@ -54,6 +54,6 @@ void stored(StoredList& list) {
 
 }  // namespace
 
-const Family gpt_neox{.name = "gpt_neox", .architecture = "GPTNeoXForCausalLM", .spec = spec, .stored = stored};
+const Family gpt_neox{.name = "gpt_neox", .architecture = "GPTNeoXForCausalLM", .spec = spec, .names = names};
 
 }  // namespace qkv::families

@@ -24,8 +24,8 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored(StoredList& list) {
-  using Layout = StoredTensor::Layout;
+void names(TensorNames& list) {
+  using Layout = NamedTensor::Layout;
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -45,6 +45,6 @@ void stored(StoredList& list) {
 
 }  // namespace
 
-const Family gpt_oss{.name = "gpt_oss", .architecture = "GptOssForCausalLM", .spec = spec, .stored = stored};
+const Family gpt_oss{.name = "gpt_oss", .architecture = "GptOssForCausalLM", .spec = spec, .names = names};
 
 }  // namespace qkv::families

@@ -3,7 +3,6 @@
 
 namespace qkv::families {
 
-const Family llama{
-    .name = "llama", .architecture = "LlamaForCausalLM", .spec = llama_like, .stored = llama_like_stored};
+const Family llama{.name = "llama", .architecture = "LlamaForCausalLM", .spec = llama_like, .names = llama_like_names};
 
 }  // namespace qkv::families

@@ -11,13 +11,13 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored(StoredList& list) {
-  bart_like_stored(list);
+void names(TensorNames& list) {
+  bart_like_names(list);
   list.ignore("model.*.embed_positions.weight");  // computed
 }
 
 }  // namespace
 
-const Family marian{.name = "marian", .architecture = "MarianMTModel", .spec = spec, .stored = stored};
+const Family marian{.name = "marian", .architecture = "MarianMTModel", .spec = spec, .names = names};
 
 }  // namespace qkv::families

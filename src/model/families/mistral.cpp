@@ -12,7 +12,6 @@ ModelSpec spec(const Config& c) {
 
 }  // namespace
 
-const Family mistral{
-    .name = "mistral", .architecture = "MistralForCausalLM", .spec = spec, .stored = llama_like_stored};
+const Family mistral{.name = "mistral", .architecture = "MistralForCausalLM", .spec = spec, .names = llama_like_names};
 
 }  // namespace qkv::families

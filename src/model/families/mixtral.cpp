@@ -15,7 +15,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored(StoredList& list) {
+void names(TensorNames& list) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -34,7 +34,7 @@ void stored(StoredList& list) {
 const Family mixtral{.name = "mixtral",
                      .architecture = "MixtralForCausalLM",
                      .spec = spec,
-                     .stored = stored,
-                     .stored_otherwise = packed_experts_stored};
+                     .names = names,
+                     .names_otherwise = packed_experts_names};
 
 }  // namespace qkv::families

@@ -15,6 +15,6 @@ ModelSpec spec(const Config& c) {
 
 }  // namespace
 
-const Family olmo2{.name = "olmo2", .architecture = "Olmo2ForCausalLM", .spec = spec, .stored = llama_like_stored};
+const Family olmo2{.name = "olmo2", .architecture = "Olmo2ForCausalLM", .spec = spec, .names = llama_like_names};
 
 }  // namespace qkv::families

@@ -12,7 +12,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored(StoredList& list) {
+void names(TensorNames& list) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -26,6 +26,6 @@ void stored(StoredList& list) {
 
 }  // namespace
 
-const Family phi3{.name = "phi3", .architecture = "Phi3ForCausalLM", .spec = spec, .stored = stored};
+const Family phi3{.name = "phi3", .architecture = "Phi3ForCausalLM", .spec = spec, .names = names};
 
 }  // namespace qkv::families

@@ -17,6 +17,6 @@ ModelSpec spec(const Config& c) {
 
 }  // namespace
 
-const Family qwen2{.name = "qwen2", .architecture = "Qwen2ForCausalLM", .spec = spec, .stored = llama_like_stored};
+const Family qwen2{.name = "qwen2", .architecture = "Qwen2ForCausalLM", .spec = spec, .names = llama_like_names};
 
 }  // namespace qkv::families

@@ -17,6 +17,6 @@ ModelSpec spec(const Config& c) {
 
 }  // namespace
 
-const Family qwen3{.name = "qwen3", .architecture = "Qwen3ForCausalLM", .spec = spec, .stored = llama_like_stored};
+const Family qwen3{.name = "qwen3", .architecture = "Qwen3ForCausalLM", .spec = spec, .names = llama_like_names};
 
 }  // namespace qkv::families

@@ -25,7 +25,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored(StoredList& list) {
+void names(TensorNames& list) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -41,7 +41,7 @@ void stored(StoredList& list) {
 const Family qwen3_moe{.name = "qwen3_moe",
                        .architecture = "Qwen3MoeForCausalLM",
                        .spec = spec,
-                       .stored = stored,
-                       .stored_otherwise = packed_experts_stored};
+                       .names = names,
+                       .names_otherwise = packed_experts_names};
 
 }  // namespace qkv::families

@@ -47,14 +47,14 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored(StoredList& list) {
+void names(TensorNames& list) {
   list.tensor("shared.weight", "embed");
   for (const std::string name : {"encoder", "decoder"}) {
     const bool decodes = name == "decoder";
     const std::string weight = name.substr(0, 3) + ".";
     list.tensor_as({.name = name + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
                     .parts = {{weight + "relative"}},
-                    .layout = StoredTensor::Layout::swapped});
+                    .layout = NamedTensor::Layout::swapped});
     for_each_layer(decodes ? list.spec().decoder : list.spec().encoder, [&](const std::string& i) {
       const std::string file = name + ".block." + i + ".layer.", layer = weight + "layers." + i + ".";
       for (const std::string which : {"q", "k", "v", "o"}) {
@@ -80,6 +80,6 @@ void stored(StoredList& list) {
 
 }  // namespace
 
-const Family t5{.name = "t5", .architecture = "T5ForConditionalGeneration", .spec = spec, .stored = stored};
+const Family t5{.name = "t5", .architecture = "T5ForConditionalGeneration", .spec = spec, .names = names};
 
 }  // namespace qkv::families

@@ -45,15 +45,15 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void stored(StoredList& list) {
+void names(TensorNames& list) {
   list.tensor("embed.weight", "embed");
   for (const std::string name : {"encoder", "decoder"}) {
     const bool decodes = name == "decoder";
     const std::string weight = name.substr(0, 3) + ".";
     for_each_layer(decodes ? list.spec().decoder : list.spec().encoder, [&](const std::string& i) {
       const std::string file = name + ".layers." + i + ".", layer = weight + "layers." + i + ".";
-      torch_attention_stored(list, file + "self_attn.", layer + "attn.");
-      if (decodes) torch_attention_stored(list, file + "multihead_attn.", layer + "cross.");
+      torch_attention_names(list, file + "self_attn.", layer + "attn.");
+      if (decodes) torch_attention_names(list, file + "multihead_attn.", layer + "cross.");
       list.linear(file + "linear1", layer + "mlp.up");
       list.linear(file + "linear2", layer + "mlp.down");
       list.linear(file + "norm1", layer + "norm_attn");
@@ -67,6 +67,6 @@ void stored(StoredList& list) {
 
 }  // namespace
 
-const Family transformer{.name = "transformer", .architecture = "Transformer", .spec = spec, .stored = stored};
+const Family transformer{.name = "transformer", .architecture = "Transformer", .spec = spec, .names = names};
 
 }  // namespace qkv::families

@@ -1,4 +1,4 @@
-#include "model/stored.h"
+#include "model/tensor_names.h"
 
 #include <algorithm>
 #include <set>
@@ -17,25 +17,29 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 }  // namespace
 
-StoredList::StoredList(const ModelSpec& spec) : spec_(spec), weights_(weight_list(spec)) {
+TensorNames::TensorNames(ModelSpec spec) : spec_(std::move(spec)), weights_(weight_list(spec_)) {
   std::sort(weights_.begin(), weights_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
 }
 
-const WeightSpec* StoredList::find(const std::string& weight) const {
+const WeightSpec* TensorNames::find(const std::string& weight) const {
   const auto at = std::lower_bound(weights_.begin(), weights_.end(), weight,
                                    [](const WeightSpec& a, const std::string& b) { return a.name < b; });
   return at != weights_.end() && at->name == weight ? &*at : nullptr;
 }
 
-void StoredList::add(StoredTensor stored) {
+const WeightSpec& TensorNames::weight(const std::string& name) const {
+  const WeightSpec* found = find(name);
+  QKV_ASSERT(found != nullptr, "the model has no weight '", name, "'");
+  return *found;
+}
+
+void TensorNames::add(NamedTensor stored) {
   if (stored.shape.empty()) {
-    using Layout = StoredTensor::Layout;
+    using Layout = NamedTensor::Layout;
     int64_t outputs = 0;
     Shape shape;
-    for (const StoredPart& part : stored.parts) {
-      const WeightSpec* weight = find(part.weight);
-      QKV_ASSERT(weight != nullptr, "the family names a weight '", part.weight, "' that the model does not have");
-      shape = weight->shape;
+    for (const NamedPart& part : stored.parts) {
+      shape = weight(part.weight).shape;
       const int axis = part.weight.ends_with(".bias") || shape.rank() == 1 ? -1 : -2;
       outputs += shape[axis];
       shape = shape.with(axis, outputs);
@@ -51,25 +55,25 @@ void StoredList::add(StoredTensor stored) {
   list_.push_back(std::move(stored));
 }
 
-void StoredList::tensor(const std::string& name, const std::string& weight) {
+void TensorNames::tensor(const std::string& name, const std::string& weight) {
   if (has(weight)) add({.name = name, .parts = {{weight}}});
 }
 
-void StoredList::linear(const std::string& name, const std::string& weight) {
+void TensorNames::linear(const std::string& name, const std::string& weight) {
   tensor(name + ".weight", weight);
   tensor(name + ".bias", weight + ".bias");
 }
 
-void StoredList::swapped(const std::string& name, const std::string& weight) {
-  if (has(weight)) add({.name = name + ".weight", .parts = {{weight}}, .layout = StoredTensor::Layout::swapped});
+void TensorNames::swapped(const std::string& name, const std::string& weight) {
+  if (has(weight)) add({.name = name + ".weight", .parts = {{weight}}, .layout = NamedTensor::Layout::swapped});
   tensor(name + ".bias", weight + ".bias");
 }
 
-void StoredList::fused(const std::string& name, std::vector<std::string> weights, StoredTensor::Layout layout,
-                       int64_t heads) {
+void TensorNames::fused(const std::string& name, std::vector<std::string> weights, NamedTensor::Layout layout,
+                        int64_t heads) {
   for (const std::string ending : {"", ".bias"}) {
-    StoredTensor stored{.name = name + (ending.empty() ? ".weight" : ending), .layout = layout, .heads = heads};
-    if (!ending.empty() && layout == StoredTensor::Layout::swapped) stored.layout = StoredTensor::Layout::plain;
+    NamedTensor stored{.name = name + (ending.empty() ? ".weight" : ending), .layout = layout, .heads = heads};
+    if (!ending.empty() && layout == NamedTensor::Layout::swapped) stored.layout = NamedTensor::Layout::plain;
     for (const std::string& weight : weights) {
       if (has(weight + ending)) stored.parts.push_back({weight + ending});
     }
@@ -77,11 +81,11 @@ void StoredList::fused(const std::string& name, std::vector<std::string> weights
   }
 }
 
-void StoredList::tensor_as(StoredTensor stored) {
+void TensorNames::tensor_as(NamedTensor stored) {
   if (has(stored.parts.front().weight)) add(std::move(stored));
 }
 
-void StoredList::experts(const std::string& prefix, const std::string& suffix, const std::string& weight) {
+void TensorNames::experts(const std::string& prefix, const std::string& suffix, const std::string& weight) {
   const WeightSpec* spec = find(weight);
   if (spec == nullptr) return;
   for (int64_t e = 0; e < spec->shape[0]; ++e) {
@@ -89,15 +93,15 @@ void StoredList::experts(const std::string& prefix, const std::string& suffix, c
   }
 }
 
-bool StoredList::ignores(const std::string& name) const {
+bool TensorNames::ignores(const std::string& name) const {
   return std::any_of(ignored_.begin(), ignored_.end(), [&](const std::string& p) { return matches(p, name); });
 }
 
-std::vector<StoredTensor> StoredList::take() {
+void TensorNames::check_complete() const {
   std::set<std::string> named, tensors;
-  for (const StoredTensor& stored : list_) {
+  for (const NamedTensor& stored : list_) {
     QKV_ASSERT(tensors.insert(stored.name).second, "the family names the tensor '", stored.name, "' twice");
-    for (const StoredPart& part : stored.parts) {
+    for (const NamedPart& part : stored.parts) {
       const bool fresh = named.insert(part.weight + (part.expert < 0 ? "" : "#" + std::to_string(part.expert))).second;
       QKV_ASSERT(fresh, "the family names the weight '", part.weight, "' twice");
       if (part.expert >= 0) named.insert(part.weight);
@@ -106,7 +110,6 @@ std::vector<StoredTensor> StoredList::take() {
   for (const WeightSpec& weight : weights_) {
     QKV_ASSERT(named.contains(weight.name), "the family does not say where the weight '", weight.name, "' is stored");
   }
-  return std::move(list_);
 }
 
 }  // namespace qkv

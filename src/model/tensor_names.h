@@ -10,40 +10,42 @@
 namespace qkv {
 
 // One weight of a tensor: a whole weight, or one expert of a weight [E, ...].
-struct StoredPart {
+struct NamedPart {
   std::string weight;
   int64_t expert = -1;
 };
 
 // One tensor of the file. Several parts lie one after the other along the outputs.
-struct StoredTensor {
+struct NamedTensor {
   enum class Layout : uint8_t {
-    plain,    // as the weights are, [.., O, K]
-    swapped,  // the last two axes changed, [.., K, O]
-    by_head,  // outputs of the first head of every part, then of the second, ...
-    in_turn,  // swapped, and outputs alternate between the parts: gpt-oss
+    plain,       // as the weights are, [.., O, K]
+    swapped,     // the last two axes changed, [.., K, O]
+    by_head,     // outputs of the first head of every part, then of the second, ...
+    in_turn,     // swapped, and outputs alternate between the parts: gpt-oss
+    rope_pairs,  // within a head, outputs i and i + D / 2 lie side by side: GGUF's Llama
   };
   std::string name;
-  std::vector<StoredPart> parts;
+  std::vector<NamedPart> parts;
   Layout layout = Layout::plain;
-  int64_t heads = 1;           // by_head
+  int64_t heads = 1;           // by_head, rope_pairs
   std::vector<int64_t> shape;  // as the file has it
 };
 
-class StoredList {
+class TensorNames {
  public:
-  explicit StoredList(const ModelSpec& spec);
+  explicit TensorNames(ModelSpec spec);
 
   const ModelSpec& spec() const { return spec_; }
   bool has(const std::string& weight) const { return find(weight) != nullptr; }
+  const WeightSpec& weight(const std::string& name) const;
 
   // Each adds tensors for the weights that the model has, and nothing for those it has not.
   void tensor(const std::string& name, const std::string& weight);  // a bare name
   void linear(const std::string& name, const std::string& weight);  // NAME.weight, NAME.bias
   void fused(const std::string& name, std::vector<std::string> weights,
-             StoredTensor::Layout layout = StoredTensor::Layout::plain, int64_t heads = 1);  // NAME.weight, NAME.bias
+             NamedTensor::Layout layout = NamedTensor::Layout::plain, int64_t heads = 1);  // NAME.weight, NAME.bias
   void swapped(const std::string& name, const std::string& weight);  // NAME.weight [K, O], NAME.bias
-  void tensor_as(StoredTensor stored);                               // anything else
+  void tensor_as(NamedTensor stored);                                // anything else
   // PREFIX0SUFFIX, PREFIX1SUFFIX, ...: one tensor per expert.
   void experts(const std::string& prefix, const std::string& suffix, const std::string& weight);
 
@@ -51,16 +53,17 @@ class StoredList {
   void ignore(std::string pattern) { ignored_.push_back(std::move(pattern)); }
   bool ignores(const std::string& name) const;
 
-  // Every weight must be named exactly once.
-  std::vector<StoredTensor> take();
+  const std::vector<NamedTensor>& tensors() const { return list_; }
+  // An Error, ours, unless every weight is named exactly once.
+  void check_complete() const;
 
  private:
   const WeightSpec* find(const std::string& weight) const;
-  void add(StoredTensor stored);
+  void add(NamedTensor stored);
 
-  const ModelSpec& spec_;
+  ModelSpec spec_;
   std::vector<WeightSpec> weights_;  // sorted by name
-  std::vector<StoredTensor> list_;
+  std::vector<NamedTensor> list_;
   std::vector<std::string> ignored_;
 };
 

@@ -1,0 +1,87 @@
+#include "model/recorded.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/half.h"
+#include "io/floats.h"
+
+namespace qkv {
+
+std::vector<float> recorded_floats(const StoredTensor& tensor) {
+  int64_t count = 1;
+  for (const int64_t d : tensor.shape) count *= d;
+  QKV_CHECK(decodes_to_floats(tensor.dtype), "recorded tensor '", tensor.name, "' is ", tensor.dtype, " but must be floats",
+            Hint("the recording is of another format"));
+  std::vector<float> values(static_cast<size_t>(count));
+  decode_floats(tensor.dtype, tensor.bytes, values);
+  return values;
+}
+
+std::vector<int32_t> recorded_ids(const StoredTensor& tensor) {
+  const bool wide = tensor.dtype == "I64";
+  QKV_CHECK(wide || tensor.dtype == "I32", "recorded tensor '", tensor.name, "' is ", tensor.dtype,
+            " but token ids are I64 or I32", Hint("the recording is of another format"));
+  const size_t size = wide ? 8 : 4;
+  std::vector<int32_t> ids(tensor.bytes.size() / size);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    int64_t id = 0;
+    if (wide) {
+      std::memcpy(&id, tensor.bytes.data() + i * size, size);
+    } else {
+      int32_t narrow = 0;
+      std::memcpy(&narrow, tensor.bytes.data() + i * size, size);
+      id = narrow;
+    }
+    QKV_CHECK(id >= 0 && id <= INT32_MAX, "recorded tensor '", tensor.name, "' holds ", id, " but a token id is 0 or more",
+              Hint("the recording is damaged"));
+    ids[i] = static_cast<int32_t>(id);
+  }
+  return ids;
+}
+
+std::vector<float> host_floats(const Tensor& t) {
+  const int64_t size = size_of(t.dtype());
+  std::vector<float> values(static_cast<size_t>(t.count()));
+  std::vector<std::byte> row(static_cast<size_t>(t.cols() * size));
+  for (int64_t r = 0; r < t.rows(); ++r) {
+    const int64_t at = r * t.cols();
+    t.device().download(row.data(), t.data() + t.element_offset(at) * size, t.cols() * size);
+    for (int64_t c = 0; c < t.cols(); ++c) {
+      float& value = values[static_cast<size_t>(at + c)];
+      const std::byte* from = row.data() + c * size;
+      if (t.dtype() == DType::f32) {
+        std::memcpy(&value, from, sizeof(value));
+      } else if (t.dtype() == DType::f64) {
+        double wide = 0;
+        std::memcpy(&wide, from, sizeof(wide));
+        value = static_cast<float>(wide);
+      } else {
+        uint16_t bits = 0;
+        std::memcpy(&bits, from, sizeof(bits));
+        value = t.dtype() == DType::bf16 ? to_float(Bf16{bits}) : to_float(F16{bits});
+      }
+    }
+  }
+  return values;
+}
+
+Distance distance(std::span<const float> got, std::span<const float> right) {
+  QKV_ASSERT(got.size() == right.size(), "comparing ", got.size(), " numbers with ", right.size());
+  double wrong = 0, power = 0, sum = 0, worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const auto a = static_cast<double>(got[i]), b = static_cast<double>(right[i]);
+    wrong += (a - b) * (a - b);
+    power += b * b;
+    sum += b;
+    worst = std::isnan(a) != std::isnan(b) ? INFINITY : std::max(worst, std::abs(a - b));
+  }
+  const auto n = static_cast<double>(std::max<size_t>(got.size(), 1));
+  const double deviation = std::sqrt(std::max(power / n - (sum / n) * (sum / n), 0.0));
+  const auto ratio = [](double a, double b) { return a == 0 ? 0 : b == 0 ? INFINITY : a / b; };
+  return {.nmse = ratio(wrong, power), .worst = ratio(worst, deviation)};
+}
+
+}  // namespace qkv

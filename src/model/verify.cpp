@@ -1,0 +1,371 @@
+#include "model/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <numeric>
+
+#include "base/error.h"
+#include "io/safetensors.h"
+#include "io/stored_type.h"
+#include "model/recorded.h"
+
+namespace qkv {
+namespace {
+
+using Verdict = VerifyLine::Verdict;
+
+// docs/architecture.md says where these come from.
+constexpr double kExactNmse = 2e-11, kExactWorst = 2e-5;
+constexpr int64_t kMostTranslated = 24;  // new tokens after which recorded translations end, whatever they say
+constexpr double kHalfLogitsNmse = 5e-4, kHalfLogitsKl = 1e-3, kClearMargin = 0.1;
+
+struct Batch {  // [B, T] ids, of which the first lengths[b] of row b count
+  int64_t batch = 0, length = 0;
+  std::vector<int32_t> ids, lengths;
+
+  // Padding is hidden as keys; padded rows look at the others, as the reference's do.
+  Rows rows(Context& cx) const {
+    std::vector<Segment> list;
+    for (int64_t b = 0; b < batch; ++b) {
+      const auto first = static_cast<int32_t>(b * length);
+      list.push_back({.request = static_cast<int32_t>(b),
+                      .first_row = first,
+                      .rows = static_cast<int32_t>(length),
+                      .first_key = first,
+                      .keys = lengths[static_cast<size_t>(b)]});
+    }
+    return Rows::make(cx, list, batch * length, batch * length);
+  }
+  void all_count() { lengths.assign(static_cast<size_t>(batch), static_cast<int32_t>(length)); }
+};
+
+class Verifier : public Probe {
+ public:
+  Verifier(const Model& model, const Engine& engine, Precision precision, const Safetensors& io)
+      : model_(model), engine_(engine), precision_(precision), io_(io) {}
+
+  VerifyReport run() {
+    const Batch ids = batch_of("input_ids");
+    using Kind = ModelSpec::Kind;
+    switch (model_.spec().kind) {
+      case Kind::decoder_only:
+        compare_pass(ids, nullptr, "logits");
+        greedy(ids);
+        break;
+      case Kind::encoder_only: {
+        Batch whole = ids;
+        whole.all_count();
+        compare_pass(whole, nullptr, "logits");
+        looking_ = false;  // the rest was recorded without padding
+        if (io_.find("logits_padded") != nullptr) compare_pass(ids, nullptr, "logits_padded");
+        break;
+      }
+      case Kind::encoder_decoder:
+        compare_pass(batch_of("decoder_input_ids"), &ids, "logits");
+        greedy_translations(ids);
+        break;
+    }
+    for (const StoredTensor& entry : io_.entries()) say_unchecked(entry);
+    return std::move(report_);
+  }
+
+  // --- looking while the pass runs -----------------------------------------------------------------------------------
+
+  Ask ask(Place, Site site) const override {
+    if (!looking_) return Ask::none;
+    switch (site) {
+      case Site::embed:
+      case Site::resid_post:
+      case Site::final:
+      case Site::route_logits:
+        return Ask::read;
+      case Site::attn_probs:
+        return Ask::pattern;
+      default:
+        return Ask::none;
+    }
+  }
+
+  void visit(Context&, const Tap& tap, Tensor& x) override {
+    const auto layer = static_cast<int64_t>(tap.place.layer);
+    const StackSpec& stack = tap.place.stack == Stack::encoder ? model_.spec().encoder : model_.spec().decoder;
+    const auto layers = static_cast<int64_t>(stack.layers.size());
+    const bool two = model_.spec().kind == ModelSpec::Kind::encoder_decoder;
+    const std::string side = !two ? "" : tap.place.stack == Stack::encoder ? "encoder_" : "decoder_";
+    const auto states = [&](int64_t i) { return side + "hidden_states." + std::to_string(i); };
+    if (tap.site == Site::embed) {
+      compare(states(0), host_floats(x));
+    } else if (tap.site == Site::final) {
+      compare(states(layers), host_floats(x));
+    } else if (tap.site == Site::resid_post) {
+      if (layer + 1 < layers) compare(states(layer + 1), host_floats(x));  // the last one is seen after its norm
+    } else if (tap.site == Site::route_logits) {
+      compare_routing("router_logits." + std::to_string(layer), x, stack.layers[static_cast<size_t>(layer)]);
+    } else {
+      const std::string which = tap.place.stack == Stack::cross ? "cross_" : side;
+      compare_pattern(which + "attentions." + std::to_string(layer), x, *tap.rows);
+    }
+  }
+
+ private:
+  bool exact() const { return precision_.compute != DType::bf16; }
+
+  Batch batch_of(const std::string& name) const {
+    const StoredTensor& tensor = io_.at(name);
+    QKV_CHECK(tensor.shape.size() == 2, io_.name(), ": '", name, "' is ", shape_text(tensor.shape), " but must be [B, T]",
+              Hint("the recording is of another format"));
+    Batch batch{.batch = tensor.shape[0], .length = tensor.shape[1], .ids = recorded_ids(tensor)};
+    batch.all_count();
+    const StoredTensor* mask = name == "input_ids" ? io_.find("attention_mask") : nullptr;
+    if (mask == nullptr) return batch;
+    QKV_CHECK(mask->shape == tensor.shape, io_.name(), ": 'attention_mask' is ", shape_text(mask->shape),
+              " but 'input_ids' is ", shape_text(tensor.shape), Hint("the recording is damaged"));
+    const std::vector<int32_t> kept = recorded_ids(*mask);
+    for (int64_t b = 0; b < batch.batch; ++b) {
+      const auto row = std::span(kept).subspan(static_cast<size_t>(b * batch.length), static_cast<size_t>(batch.length));
+      const auto ones = std::count(row.begin(), row.end(), 1);
+      QKV_CHECK(std::all_of(row.begin(), row.begin() + ones, [](int32_t k) { return k == 1; }), io_.name(),
+                ": 'attention_mask' of row ", b, " has holes", Hint("only padding at the end is known"));
+      batch.lengths[static_cast<size_t>(b)] = static_cast<int32_t>(ones);
+    }
+    return batch;
+  }
+
+  VerifyLine line_for(const StoredTensor& right) const {
+    return {.verdict = Verdict::shown, .name = right.name, .shape = shape_text(right.shape)};
+  }
+  void add(VerifyLine line) {
+    report_.lines.push_back(std::move(line));
+  }
+
+  void compare(const std::string& name, const std::vector<float>& got) {
+    const StoredTensor* right = io_.find(name);
+    if (right == nullptr) return;
+    VerifyLine line = line_for(*right);
+    const std::vector<float> values = recorded_floats(*right);
+    if (values.size() != got.size()) {
+      line.verdict = Verdict::bad;
+      line.note = fmt::format("we compute {} numbers", got.size());
+      return add(line);
+    }
+    const Distance d = distance(got, values);
+    line.nmse = d.nmse;
+    line.worst = d.worst;
+    const bool within = d.nmse <= kExactNmse && d.worst <= kExactWorst;
+    line.verdict = within ? Verdict::good : exact() ? Verdict::bad : Verdict::shown;
+    add(line);
+  }
+
+  // [N, H, S] against [B, H, T, S']: keys no segment has are zero there.
+  void compare_pattern(const std::string& name, const Tensor& x, const Rows& rows) {
+    const StoredTensor* right = io_.find(name);
+    if (right == nullptr) return;
+    const std::vector<float> pattern = host_floats(x);
+    const auto batch = static_cast<int64_t>(rows.list.size());
+    const int64_t length = batch > 0 ? x.dim(0) / batch : 0, heads = x.dim(1), keys = x.dim(2);
+    const int64_t recorded_keys = right->shape.size() == 4 ? right->shape[3] : keys;
+    std::vector<float> got;
+    got.reserve(static_cast<size_t>(batch * heads * length * recorded_keys));
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t h = 0; h < heads; ++h) {
+        for (int64_t t = 0; t < length; ++t) {
+          const float* row = pattern.data() + ((b * length + t) * heads + h) * keys;
+          for (int64_t j = 0; j < recorded_keys; ++j) got.push_back(j < keys ? row[j] : 0.0F);
+        }
+      }
+    }
+    compare(name, got);
+  }
+
+  void compare_routing(const std::string& name, const Tensor& x, const LayerSpec& layer) {
+    const std::vector<float> got = host_floats(x);
+    compare(name, got);
+    const StoredTensor* right = io_.find(name);
+    if (right == nullptr || exact() || !layer.feed.experts) return;
+    const std::vector<float> values = recorded_floats(*right);
+    const auto experts = static_cast<size_t>(x.cols());
+    int64_t changed = 0;
+    for (size_t r = 0; r + experts <= std::min(values.size(), got.size()); r += experts) {
+      const auto chosen = [&](const std::vector<float>& from) {
+        std::vector<size_t> order(experts);
+        std::iota(order.begin(), order.end(), size_t{0});
+        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return from[r + a] > from[r + b]; });
+        order.resize(static_cast<size_t>(layer.feed.experts->rule.top_k));
+        std::sort(order.begin(), order.end());
+        return order;
+      };
+      changed += chosen(got) != chosen(values) ? 1 : 0;
+    }
+    report_.lines.back().note = fmt::format("{} of {} rows chose other experts", changed, x.rows());
+  }
+
+  void compare_logits(const std::string& name, const Tensor& logits) {
+    const std::vector<float> got = host_floats(logits);
+    compare(name, got);
+    const StoredTensor* right = io_.find(name);
+    if (right == nullptr || exact() || !report_.lines.back().nmse) return;
+    const std::vector<float> values = recorded_floats(*right);
+    const auto width = static_cast<size_t>(logits.cols());
+    double kl = 0, sum = 0, power = 0;
+    for (const float v : values) sum += static_cast<double>(v), power += static_cast<double>(v) * static_cast<double>(v);
+    const auto n = static_cast<double>(values.size());
+    const double deviation = std::sqrt(std::max(power / n - sum / n * sum / n, 0.0));
+    int64_t clear = 0, agree = 0, rows = 0;
+    for (size_t r = 0; r + width <= values.size(); r += width, ++rows) {
+      const std::span<const float> ours = std::span(got).subspan(r, width), theirs = std::span(values).subspan(r, width);
+      kl += divergence(theirs, ours);
+      const auto best = std::max_element(theirs.begin(), theirs.end());
+      float second = -INFINITY;
+      for (auto at = theirs.begin(); at != theirs.end(); ++at) second = at == best ? second : std::max(second, *at);
+      if (static_cast<double>(*best - second) <= kClearMargin * deviation) continue;
+      ++clear;
+      agree += std::max_element(ours.begin(), ours.end()) - ours.begin() == best - theirs.begin() ? 1 : 0;
+    }
+    kl /= static_cast<double>(std::max<int64_t>(rows, 1));
+    VerifyLine& line = report_.lines.back();
+    line.note = fmt::format("mean KL {:.1e}, top-1 {} of {} clear rows", kl, agree, clear);
+    const bool within = *line.nmse <= kHalfLogitsNmse && kl <= kHalfLogitsKl && agree == clear;
+    line.verdict = within ? Verdict::good : Verdict::bad;
+  }
+
+  // KL(p || q) of two rows of logits.
+  static double divergence(std::span<const float> p, std::span<const float> q) {
+    const auto log_sum = [](std::span<const float> x) {
+      const auto most = static_cast<double>(*std::max_element(x.begin(), x.end()));
+      double sum = 0;
+      for (const float v : x) sum += std::exp(static_cast<double>(v) - most);
+      return most + std::log(sum);
+    };
+    const double lp = log_sum(p), lq = log_sum(q);
+    double kl = 0;
+    for (size_t i = 0; i < p.size(); ++i) {
+      const double a = static_cast<double>(p[i]) - lp, b = static_cast<double>(q[i]) - lq;
+      kl += std::exp(a) * (a - b);
+    }
+    return kl;
+  }
+
+  void compare_pass(const Batch& target, const Batch* source, const std::string& name) {
+    Arena arena(engine_.device());
+    Context cx = engine_.context(arena, precision_);
+    cx.probe = this;
+    const Rows rows = target.rows(cx);
+    Model::Input input{.ids = cx.upload(target.ids), .rows = &rows};
+    Rows source_rows;
+    if (source != nullptr) {
+      source_rows = source->rows(cx);
+      input.source_ids = cx.upload(source->ids);
+      input.source_rows = &source_rows;
+    }
+    compare_logits(name, model_.logits(cx, input));
+  }
+
+  // --- writing on, token by token, from scratch each time ------------------------------------------------------------
+
+  int32_t next_token(const std::vector<int32_t>& ids, std::span<const int32_t> source) const {
+    Arena arena(engine_.device());
+    Context cx = engine_.context(arena, precision_);
+    const Rows rows = Rows::batch(cx, 1, static_cast<int64_t>(ids.size()));
+    Model::Input input{.ids = cx.upload(ids), .rows = &rows};
+    Rows source_rows;
+    if (!source.empty()) {
+      source_rows = Rows::batch(cx, 1, static_cast<int64_t>(source.size()));
+      input.source_ids = cx.upload(source);
+      input.source_rows = &source_rows;
+    }
+    const Tensor last = model_.states(cx, input).slice(0, static_cast<int64_t>(ids.size()) - 1, 1);
+    const std::vector<float> logits = host_floats(model_.head().forward(cx, last));
+    return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  }
+
+  // Until it ends, or is as long as the recording.
+  std::vector<int32_t> written(std::vector<int32_t> ids, std::span<const int32_t> source, int64_t length) const {
+    const TokenIds& tokens = model_.spec().tokens;
+    while (static_cast<int64_t>(ids.size()) < length) {
+      int32_t next = next_token(ids, source);
+      if (static_cast<int64_t>(ids.size()) + 1 == length && length == 1 + kMostTranslated && tokens.forced_eos &&
+          !source.empty()) {
+        next = *tokens.forced_eos;
+      }
+      ids.push_back(next);
+      if (std::find(tokens.eos.begin(), tokens.eos.end(), next) != tokens.eos.end()) break;
+    }
+    return ids;
+  }
+
+  void say_tokens(const StoredTensor& right, const std::vector<int32_t>& got, const std::vector<int32_t>& values) {
+    VerifyLine line = line_for(right);
+    const auto [a, b] = std::mismatch(got.begin(), got.end(), values.begin(), values.end());
+    const bool same = got == values;
+    line.note = same ? fmt::format("{} tokens identical", values.size())
+                     : fmt::format("tokens differ from place {} on", a - got.begin());
+    line.verdict = same ? Verdict::good : exact() ? Verdict::bad : Verdict::shown;
+    add(line);
+  }
+
+  void greedy(const Batch& prompt) {
+    const StoredTensor* right = io_.find("generate_greedy");
+    if (right == nullptr) return;
+    const std::vector<int32_t> values = recorded_ids(*right);
+    const std::vector<int32_t> first(prompt.ids.begin(), prompt.ids.begin() + prompt.length);
+    say_tokens(*right, written(first, {}, static_cast<int64_t>(values.size())), values);
+  }
+
+  void greedy_translations(const Batch& source) {
+    const StoredTensor* right = io_.find("generate_greedy");
+    const TokenIds& tokens = model_.spec().tokens;
+    if (right == nullptr || !tokens.decoder_start) return;
+    const std::vector<int32_t> values = recorded_ids(*right);
+    const int64_t length = right->shape.back();
+    std::vector<int32_t> got;
+    for (int64_t b = 0; b < source.batch; ++b) {
+      const auto row = std::span(source.ids).subspan(static_cast<size_t>(b * source.length),
+                                                     static_cast<size_t>(source.lengths[static_cast<size_t>(b)]));
+      std::vector<int32_t> ids = written({*tokens.decoder_start}, row, length);
+      ids.resize(static_cast<size_t>(length), tokens.pad.value_or(0));  // shorter rows are padded
+      got.insert(got.end(), ids.begin(), ids.end());
+    }
+    say_tokens(*right, got, values);
+  }
+
+  void say_unchecked(const StoredTensor& entry) {
+    static constexpr std::string_view kInputs[] = {"input_ids", "attention_mask", "decoder_input_ids"};
+    if (std::find(std::begin(kInputs), std::end(kInputs), entry.name) != std::end(kInputs)) return;
+    const auto checked = [&](const VerifyLine& line) { return line.name == entry.name; };
+    if (std::any_of(report_.lines.begin(), report_.lines.end(), checked)) return;
+    VerifyLine line = line_for(entry);
+    const bool beam = entry.name.starts_with("generate_beam");
+    line.verdict = beam ? Verdict::not_yet : Verdict::bad;
+    line.note = beam ? "beam search is not built yet" : "recorded, but this model computes no such tensor";
+    add(line);
+  }
+
+  const Model& model_;
+  const Engine& engine_;
+  Precision precision_;
+  const Safetensors& io_;
+  VerifyReport report_;
+  bool looking_ = true;
+};
+
+}  // namespace
+
+bool VerifyReport::good() const {
+  return count(Verdict::bad) == 0 && count(Verdict::good) > 0;
+}
+int64_t VerifyReport::count(Verdict verdict) const {
+  return std::count_if(lines.begin(), lines.end(), [&](const VerifyLine& line) { return line.verdict == verdict; });
+}
+
+VerifyReport verify_model(const Model& model, const Engine& engine, Precision precision,
+                          const std::filesystem::path& folder) {
+  const Safetensors io = Safetensors::open(folder / "io.safetensors");
+  VerifyReport report = Verifier(model, engine, precision, io).run();
+  if (std::filesystem::exists(folder / "train.safetensors")) {
+    report.lines.push_back({.verdict = Verdict::not_yet, .name = "train.safetensors", .note = "training is not built yet"});
+  }
+  return report;
+}
+
+}  // namespace qkv

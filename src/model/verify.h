@@ -1,0 +1,30 @@
+// Computes again what a reference recorded of a model, and says how far apart the two are.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "core/engine.h"
+#include "model/model.h"
+
+namespace qkv {
+
+struct VerifyLine {
+  enum class Verdict : uint8_t { good, bad, shown, not_yet } verdict = Verdict::bad;
+  std::string name;  // as recorded
+  std::string shape;
+  std::optional<double> nmse, worst;  // worst in standard deviations of the recorded tensor
+  std::string note;                   // what else is to say: tokens that agree, KL, routing that changed
+};
+
+struct VerifyReport {
+  std::vector<VerifyLine> lines;
+  bool good() const;
+  int64_t count(VerifyLine::Verdict verdict) const;
+};
+
+// `folder` holds io.safetensors beside the model. f32 (or f64) is held to every recorded number; bf16 to its logits.
+VerifyReport verify_model(const Model& model, const Engine& engine, Precision precision,
+                          const std::filesystem::path& folder);
+
+}  // namespace qkv
