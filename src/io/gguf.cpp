@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <concepts>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/checked.h"
@@ -143,20 +143,17 @@ Gguf::Field take_field(Cursor& in, uint64_t number) {
   return {key, kind, in.since(start)};
 }
 
-// A tensor's description; its bytes are found when the data's start is known.
 struct Described {
-  std::string_view name;
-  StoredTensor entry;
+  StoredTensor entry;  // without its bytes, which are found when the data's start is known
   uint64_t offset, bytes;
 };
 
 Described take_tensor(Cursor& in, uint64_t number) {
   const std::string which = "tensor " + std::to_string(number);
   Described out;
-  out.name = in.take_text(gguf::kLongestName, which);
-  QKV_CHECK(!out.name.empty(), in.name(), ": ", which, " has no name", Hint(kDamaged));
-  const std::string what = "tensor " + printable(out.name), where = in.name() + ": " + what;
-  out.entry.name = out.name;
+  out.entry.name = in.take_text(gguf::kLongestName, which);
+  QKV_CHECK(!out.entry.name.empty(), in.name(), ": ", which, " has no name", Hint(kDamaged));
+  const std::string what = "tensor " + printable(out.entry.name), where = in.name() + ": " + what;
 
   const auto dims = in.take<uint32_t>(what);
   QKV_CHECK(dims <= gguf::kMostDims, where, " has ", dims, " dimensions but may have at most ", gguf::kMostDims,
@@ -222,10 +219,10 @@ void place(std::vector<Described>& tensors, Bytes file, uint64_t head, uint64_t 
   const CheckedU64 start = align_up(CheckedU64(head, what), alignment);
   CheckedU64 end(0, what);
   for (Described& t : tensors) {
-    QKV_CHECK(t.offset == end.value(), name, ": tensor ", printable(t.name), " begins at byte ", t.offset,
+    QKV_CHECK(t.offset == end.value(), name, ": tensor ", printable(t.entry.name), " begins at byte ", t.offset,
               " of the data but the one before it ends at ", end.value(), Hint(kDamaged));
     const CheckedU64 last = start + t.offset + t.bytes;
-    QKV_CHECK(last.value() <= file.size(), name, ": tensor ", printable(t.name), ", ", t.entry.dtype, " ",
+    QKV_CHECK(last.value() <= file.size(), name, ": tensor ", printable(t.entry.name), ", ", t.entry.dtype, " ",
               shape_text(t.entry.shape), ", ends at byte ", last.value(), " but the file has ", file.size(),
               Hint(kDamaged));
     t.entry.bytes = file.subspan(last.value() - t.bytes, t.bytes);
@@ -294,6 +291,34 @@ std::string kind_text(const Gguf::Field& field) {
   return std::string("array of ") + name_of(array_of(field).kind);
 }
 
+std::string_view name_in(const Gguf::Field& field) {
+  return field.key;
+}
+
+std::string_view name_in(const StoredTensor& entry) {
+  return entry.name;
+}
+
+// Positions in the order of the names; an Error if one stands there twice.
+template <class T>
+std::vector<uint32_t> sorted_positions(const std::vector<T>& all, const std::string& name, const char* what) {
+  std::vector<uint32_t> out(all.size());
+  std::iota(out.begin(), out.end(), 0U);
+  std::sort(out.begin(), out.end(), [&](uint32_t a, uint32_t b) { return name_in(all[a]) < name_in(all[b]); });
+  const auto twice = std::adjacent_find(out.begin(), out.end(),
+                                        [&](uint32_t a, uint32_t b) { return name_in(all[a]) == name_in(all[b]); });
+  QKV_CHECK(twice == out.end(), name, ": ", what, " ", printable(name_in(all[*twice])), " appears twice",
+            Hint(kDamaged));
+  return out;
+}
+
+template <class T>
+const T* find_in(const std::vector<T>& all, const std::vector<uint32_t>& positions, std::string_view name) {
+  const auto found = std::lower_bound(positions.begin(), positions.end(), name,
+                                      [&](uint32_t i, std::string_view wanted) { return name_in(all[i]) < wanted; });
+  return found != positions.end() && name_in(all[*found]) == name ? &all[*found] : nullptr;
+}
+
 [[noreturn]] void fail_kind(const std::string& name, const Gguf::Field& field, const char* wanted) {
   QKV_FAIL(name, ": key ", printable(field.key), " must be ", wanted, " but is ", kind_text(field),
            Hint("the file was written for another program, or is damaged"));
@@ -316,45 +341,45 @@ Gguf Gguf::parse(Bytes file, std::string name) {
   Gguf out;
   Cursor in(file, name);
   const Counts counts = take_head(in);
+  out.fields_.reserve(counts.keys);
   for (uint64_t i = 0; i < counts.keys; ++i) {
     out.fields_.push_back(take_field(in, i));
-    const Field& field = out.fields_.back();
-    QKV_CHECK(out.fields_by_key_.emplace(field.key, i).second, name, ": key ", printable(field.key), " appears twice",
-              Hint(kDamaged));
-    if (field.key == gguf::kAlignmentKey) out.alignment_ = read_alignment(field, name);
+    if (out.fields_.back().key == gguf::kAlignmentKey) out.alignment_ = read_alignment(out.fields_.back(), name);
   }
+  out.fields_by_key_ = sorted_positions(out.fields_, name, "key");
+
   std::vector<Described> tensors;
-  for (uint64_t i = 0; i < counts.tensors; ++i) {
-    tensors.push_back(take_tensor(in, i));
-    QKV_CHECK(out.entries_by_name_.emplace(tensors.back().name, i).second, name, ": tensor ",
-              printable(tensors.back().name), " appears twice", Hint(kDamaged));
-  }
+  tensors.reserve(counts.tensors);
+  for (uint64_t i = 0; i < counts.tensors; ++i) tensors.push_back(take_tensor(in, i));
   if (!tensors.empty() || in.left() > 0) place(tensors, file, in.at(), out.alignment_, name);
+  out.entries_.reserve(tensors.size());
   for (Described& t : tensors) out.entries_.push_back(std::move(t.entry));
+  out.entries_by_name_ = sorted_positions(out.entries_, name, "tensor");
   out.name_ = std::move(name);
   return out;
 }
 
 const StoredTensor* Gguf::find(std::string_view name) const {
-  const auto found = entries_by_name_.find(name);
-  return found != entries_by_name_.end() ? &entries_[found->second] : nullptr;
+  return find_in(entries_, entries_by_name_, name);
 }
 
 const StoredTensor& Gguf::at(std::string_view name) const {
   const StoredTensor* const found = find(name);
-  if (found != nullptr) return *found;
-  std::vector<std::string_view> known;
-  for (const StoredTensor& entry : entries_) known.push_back(entry.name);
-  fail_no_such_tensor(name_, name, std::move(known));
+  if (found == nullptr) fail_no_such_tensor(name_, name, entries_);
+  return *found;
 }
 
 void Gguf::release(const StoredTensor& entry) const {
   if (file_) file_->release(entry.bytes);
 }
 
+const Gguf::Field* Gguf::find_field(std::string_view key) const {
+  return find_in(fields_, fields_by_key_, key);
+}
+
 const Gguf::Field& Gguf::field(std::string_view key) const {
-  const auto found = fields_by_key_.find(key);
-  if (found != fields_by_key_.end()) return fields_[found->second];
+  const Field* const found = find_field(key);
+  if (found != nullptr) return *found;
   std::vector<std::string_view> known;
   for (const Field& field : fields_) known.push_back(field.key);
   const std::string near = nearest_key(key, known);

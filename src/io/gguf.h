@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,7 +50,7 @@ class Gguf {
   void release(const StoredTensor& entry) const;
 
   const std::vector<Field>& fields() const { return fields_; }  // in the order of the file
-  bool has(std::string_view key) const { return fields_by_key_.contains(key); }
+  bool has(std::string_view key) const { return find_field(key) != nullptr; }
   // Each an Error if the key is absent or of another kind. Integers of any width will do where integers are asked for,
   // f32 and f64 where a number is.
   std::string_view text(std::string_view key) const;
@@ -64,13 +63,14 @@ class Gguf {
   bool is_array(std::string_view key) const { return field(key).kind == GgufKind::array; }
 
  private:
+  const Field* find_field(std::string_view key) const;
   const Field& field(std::string_view key) const;
 
   std::string name_;
   uint64_t alignment_ = 32;
   std::vector<Field> fields_;
   std::vector<StoredTensor> entries_;
-  std::map<std::string_view, size_t> fields_by_key_, entries_by_name_;
+  std::vector<uint32_t> fields_by_key_, entries_by_name_;  // positions, sorted by what stands there
   std::shared_ptr<const MappedFile> file_;
 };
 

@@ -159,19 +159,13 @@ Safetensors Safetensors::parse(Bytes file, std::string name) {
 }
 
 const StoredTensor* Safetensors::find(std::string_view name) const {
-  const auto found =
-      std::lower_bound(entries_.begin(), entries_.end(), name,
-                       [](const StoredTensor& entry, std::string_view wanted) { return entry.name < wanted; });
-  return found != entries_.end() && found->name == name ? &*found : nullptr;
+  return find_by_name(entries_, name);
 }
 
 const StoredTensor& Safetensors::at(std::string_view name) const {
-  const StoredTensor* found = find(name);
-  if (found != nullptr) return *found;
-
-  std::vector<std::string_view> known;
-  for (const StoredTensor& entry : entries_) known.push_back(entry.name);
-  fail_no_such_tensor(name_, name, std::move(known));
+  const StoredTensor* const found = find(name);
+  if (found == nullptr) fail_no_such_tensor(name_, name, entries_);
+  return *found;
 }
 
 void Safetensors::release(const StoredTensor& entry) const {

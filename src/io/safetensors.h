@@ -49,5 +49,7 @@ class Safetensors {
 // order of the data is that of the reference writer: by type, then by name, so that what it wrote comes out bit-equal.
 void write_safetensors(const std::filesystem::path& path, std::span<const OutgoingTensor> tensors,
                        const std::map<std::string, std::string>& metadata);
+// The bytes a tensor will take there; an Error that names `file` if the format cannot hold it.
+uint64_t safetensors_bytes(const OutgoingTensor& tensor, const std::string& file);
 
 }  // namespace qkv

@@ -23,12 +23,8 @@ struct Planned {
 std::vector<Planned> plan(std::span<const OutgoingTensor> tensors, const std::string& file) {
   std::vector<Planned> out;
   for (const OutgoingTensor& tensor : tensors) {
-    const std::string what = file + ": tensor " + printable(tensor.name);
-    const StoredType* const type = find_stored_type(tensor.dtype);
-    QKV_CHECK(type != nullptr && type->safetensors_rank >= 0, what, ": safetensors has no dtype ",
-              printable(tensor.dtype), Hint("it has ", known_safetensors_types()));
-    QKV_CHECK(tensor.name != "__metadata__", what, ": this name is taken by the format itself", Hint("rename it"));
-    out.push_back({&tensor, type->safetensors_rank, stored_bytes(*type, tensor.shape, what)});
+    const uint64_t bytes = safetensors_bytes(tensor, file);
+    out.push_back({&tensor, find_stored_type(tensor.dtype)->safetensors_rank, bytes});
   }
   std::sort(out.begin(), out.end(), [](const Planned& a, const Planned& b) {
     return std::pair(-a.rank, std::string_view(a.tensor->name)) < std::pair(-b.rank, std::string_view(b.tensor->name));
@@ -72,6 +68,15 @@ void check_no_name_twice(std::span<const Planned> planned, const std::string& fi
 }
 
 }  // namespace
+
+uint64_t safetensors_bytes(const OutgoingTensor& tensor, const std::string& file) {
+  const std::string what = file + ": tensor " + printable(tensor.name);
+  const StoredType* const type = find_stored_type(tensor.dtype);
+  QKV_CHECK(type != nullptr && type->safetensors_rank >= 0, what, ": safetensors has no dtype ",
+            printable(tensor.dtype), Hint("it has ", known_safetensors_types()));
+  QKV_CHECK(tensor.name != "__metadata__", what, ": this name is taken by the format itself", Hint("rename it"));
+  return stored_bytes(*type, tensor.shape, what);
+}
 
 void write_safetensors(const std::filesystem::path& path, std::span<const OutgoingTensor> tensors,
                        const std::map<std::string, std::string>& metadata) {

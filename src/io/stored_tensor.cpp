@@ -1,5 +1,7 @@
 #include "io/stored_tensor.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -22,10 +24,16 @@ void write_tensor(AtomicFile& out, const OutgoingTensor& tensor, uint64_t bytes)
   QKV_ASSERT(given == bytes, "tensor ", printable(tensor.name), " needs ", bytes, " bytes but was given ", given);
 }
 
-void fail_no_such_tensor(const std::string& container, std::string_view wanted, std::vector<std::string_view> known) {
+const StoredTensor* find_by_name(std::span<const StoredTensor> sorted, std::string_view name) {
+  const auto found =
+      std::ranges::lower_bound(sorted, name, {}, [](const StoredTensor& t) -> std::string_view { return t.name; });
+  return found != sorted.end() && found->name == name ? &*found : nullptr;
+}
+
+void fail_no_such_tensor(const std::string& container, std::string_view wanted, std::span<const StoredTensor> entries) {
   constexpr int kNamesShown = 3;
-  const size_t count = known.size();
-  const std::string first = known.empty() ? "" : printable(known.front());
+  std::vector<std::string_view> known;
+  for (const StoredTensor& entry : entries) known.push_back(entry.name);
   std::string near;
   for (int i = 0; i < kNamesShown; ++i) {
     const std::string next = nearest_key(wanted, known);
@@ -33,8 +41,8 @@ void fail_no_such_tensor(const std::string& container, std::string_view wanted, 
     near += (near.empty() ? "did you mean " : " or ") + printable(next);
     std::erase(known, next);
   }
-  if (near.empty() && count > 0) near = "its first tensor is " + first;
-  QKV_FAIL(container, ": has no tensor ", printable(wanted), " among its ", count,
+  if (near.empty() && !entries.empty()) near = "its first tensor is " + printable(entries.front().name);
+  QKV_FAIL(container, ": has no tensor ", printable(wanted), " among its ", entries.size(),
            Hint(near.empty() ? "the file holds no tensors at all" : near));
 }
 

@@ -36,8 +36,11 @@ OutgoingTensor outgoing(const StoredTensor& entry);  // the entry's bytes must s
 // Asks for the bytes and writes them; an Error unless they are exactly as many as they should be.
 void write_tensor(AtomicFile& out, const OutgoingTensor& tensor, uint64_t bytes);
 
+// In entries sorted by name; nullptr if absent.
+const StoredTensor* find_by_name(std::span<const StoredTensor> sorted, std::string_view name);
+
 // The Error for a name a container does not have, with the nearest that it has.
 [[noreturn]] void fail_no_such_tensor(const std::string& container, std::string_view wanted,
-                                      std::vector<std::string_view> known);
+                                      std::span<const StoredTensor> entries);
 
 }  // namespace qkv

@@ -86,12 +86,14 @@ std::string known_gguf_types() {
 }
 
 uint64_t stored_bytes(const StoredType& type, std::span<const int64_t> shape, const std::string& what) {
-  CheckedU64 elements(1, what);
-  for (const int64_t dim : shape) elements = elements * dim;
+  // Zeros are left out of the product, so that the other sizes fit however they are multiplied later.
+  CheckedU64 product(1, what);
+  for (const int64_t dim : shape) product = product * (dim == 0 ? 1 : dim);
+  const uint64_t elements = std::ranges::find(shape, 0) == shape.end() ? product.value() : 0;
   const uint64_t row = shape.empty() ? 1 : static_cast<uint64_t>(shape.back());
   QKV_CHECK(row % type.elements == 0, what, ": ", type.name, " ", shape_text(shape), " has rows of ", row,
             " elements but the type holds blocks of ", type.elements, Hint("the file is damaged"));
-  const CheckedU64 bits = CheckedU64(elements.value() / type.elements, what) * type.bits;
+  const CheckedU64 bits = CheckedU64(elements / type.elements, what) * type.bits;
   QKV_CHECK(bits.value() % 8 == 0, what, ": ", type.name, " ", shape_text(shape), " has ", bits.value(),
             " bits, which is not a whole number of bytes", Hint("the file is damaged"));
   return bits.value() / 8;

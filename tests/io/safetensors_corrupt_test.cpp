@@ -120,6 +120,8 @@ std::vector<Corrupt> corrupt_files() {
        "does not fit in 64 bits"},
       {"shape_wraps_before_zero", file_of(header_of({{"x", "U8", {1ull << 62, 1ull << 62, 0}, 0, 0}}), ""),
        "does not fit in 64 bits"},
+      {"shape_wraps_after_zero", file_of(header_of({{"x", "U8", {0, 1ull << 62, 1ull << 62}, 0, 0}}), ""),
+       "does not fit in 64 bits"},
       {"half_a_byte", file_of(header_of({{"x", "F4", {3}, 0, 1}}), "z"), "12 bits, which is not a whole number"},
       {"three_quarters_of_a_byte", file_of(header_of({{"x", "F6_E2M3", {1}, 0, 1}}), "z"), "6 bits, which is not"},
 
