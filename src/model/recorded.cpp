@@ -13,8 +13,8 @@ namespace qkv {
 std::vector<float> recorded_floats(const StoredTensor& tensor) {
   int64_t count = 1;
   for (const int64_t d : tensor.shape) count *= d;
-  QKV_CHECK(decodes_to_floats(tensor.dtype), "recorded tensor '", tensor.name, "' is ", tensor.dtype, " but must be floats",
-            Hint("the recording is of another format"));
+  QKV_CHECK(decodes_to_floats(tensor.dtype), "recorded tensor '", tensor.name, "' is ", tensor.dtype,
+            " but must be floats", Hint("the recording is of another format"));
   std::vector<float> values(static_cast<size_t>(count));
   decode_floats(tensor.dtype, tensor.bytes, values);
   return values;
@@ -35,8 +35,8 @@ std::vector<int32_t> recorded_ids(const StoredTensor& tensor) {
       std::memcpy(&narrow, tensor.bytes.data() + i * size, size);
       id = narrow;
     }
-    QKV_CHECK(id >= 0 && id <= INT32_MAX, "recorded tensor '", tensor.name, "' holds ", id, " but a token id is 0 or more",
-              Hint("the recording is damaged"));
+    QKV_CHECK(id >= 0 && id <= INT32_MAX, "recorded tensor '", tensor.name, "' holds ", id,
+              " but a token id is 0 or more", Hint("the recording is damaged"));
     ids[i] = static_cast<int32_t>(id);
   }
   return ids;

@@ -1,8 +1,9 @@
 #include "model/verify.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <numeric>
 
 #include "base/error.h"
@@ -113,8 +114,8 @@ class Verifier : public Probe {
 
   Batch batch_of(const std::string& name) const {
     const StoredTensor& tensor = io_.at(name);
-    QKV_CHECK(tensor.shape.size() == 2, io_.name(), ": '", name, "' is ", shape_text(tensor.shape), " but must be [B, T]",
-              Hint("the recording is of another format"));
+    QKV_CHECK(tensor.shape.size() == 2, io_.name(), ": '", name, "' is ", shape_text(tensor.shape),
+              " but must be [B, T]", Hint("the recording is of another format"));
     Batch batch{.batch = tensor.shape[0], .length = tensor.shape[1], .ids = recorded_ids(tensor)};
     batch.all_count();
     const StoredTensor* mask = name == "input_ids" ? io_.find("attention_mask") : nullptr;
@@ -123,7 +124,8 @@ class Verifier : public Probe {
               " but 'input_ids' is ", shape_text(tensor.shape), Hint("the recording is damaged"));
     const std::vector<int32_t> kept = recorded_ids(*mask);
     for (int64_t b = 0; b < batch.batch; ++b) {
-      const auto row = std::span(kept).subspan(static_cast<size_t>(b * batch.length), static_cast<size_t>(batch.length));
+      const auto row =
+          std::span(kept).subspan(static_cast<size_t>(b * batch.length), static_cast<size_t>(batch.length));
       const auto ones = std::count(row.begin(), row.end(), 1);
       QKV_CHECK(std::all_of(row.begin(), row.begin() + ones, [](int32_t k) { return k == 1; }), io_.name(),
                 ": 'attention_mask' of row ", b, " has holes", Hint("only padding at the end is known"));
@@ -135,9 +137,7 @@ class Verifier : public Probe {
   VerifyLine line_for(const StoredTensor& right) const {
     return {.verdict = Verdict::shown, .name = right.name, .shape = shape_text(right.shape)};
   }
-  void add(VerifyLine line) {
-    report_.lines.push_back(std::move(line));
-  }
+  void add(VerifyLine line) { report_.lines.push_back(std::move(line)); }
 
   void compare(const std::string& name, const std::vector<float>& got) {
     const StoredTensor* right = io_.find(name);
@@ -208,12 +208,14 @@ class Verifier : public Probe {
     const std::vector<float> values = recorded_floats(*right);
     const auto width = static_cast<size_t>(logits.cols());
     double kl = 0, sum = 0, power = 0;
-    for (const float v : values) sum += static_cast<double>(v), power += static_cast<double>(v) * static_cast<double>(v);
+    for (const float v : values)
+      sum += static_cast<double>(v), power += static_cast<double>(v) * static_cast<double>(v);
     const auto n = static_cast<double>(values.size());
     const double deviation = std::sqrt(std::max(power / n - sum / n * sum / n, 0.0));
     int64_t clear = 0, agree = 0, rows = 0;
     for (size_t r = 0; r + width <= values.size(); r += width, ++rows) {
-      const std::span<const float> ours = std::span(got).subspan(r, width), theirs = std::span(values).subspan(r, width);
+      const std::span<const float> ours = std::span(got).subspan(r, width),
+                                   theirs = std::span(values).subspan(r, width);
       kl += divergence(theirs, ours);
       const auto best = std::max_element(theirs.begin(), theirs.end());
       float second = -INFINITY;
@@ -320,8 +322,9 @@ class Verifier : public Probe {
     const int64_t length = right->shape.back();
     std::vector<int32_t> got;
     for (int64_t b = 0; b < source.batch; ++b) {
-      const auto row = std::span(source.ids).subspan(static_cast<size_t>(b * source.length),
-                                                     static_cast<size_t>(source.lengths[static_cast<size_t>(b)]));
+      const auto row = std::span(source.ids)
+                           .subspan(static_cast<size_t>(b * source.length),
+                                    static_cast<size_t>(source.lengths[static_cast<size_t>(b)]));
       std::vector<int32_t> ids = written({*tokens.decoder_start}, row, length);
       ids.resize(static_cast<size_t>(length), tokens.pad.value_or(0));  // shorter rows are padded
       got.insert(got.end(), ids.begin(), ids.end());
@@ -363,7 +366,8 @@ VerifyReport verify_model(const Model& model, const Engine& engine, Precision pr
   const Safetensors io = Safetensors::open(folder / "io.safetensors");
   VerifyReport report = Verifier(model, engine, precision, io).run();
   if (std::filesystem::exists(folder / "train.safetensors")) {
-    report.lines.push_back({.verdict = Verdict::not_yet, .name = "train.safetensors", .note = "training is not built yet"});
+    report.lines.push_back(
+        {.verdict = Verdict::not_yet, .name = "train.safetensors", .note = "training is not built yet"});
   }
   return report;
 }
