@@ -91,8 +91,8 @@ Rows Rows::across(Context& cx, const Rows& queries, const Rows& keys) {
             keys.list.size(), " key segments", Hint("cross-attention pairs them one to one"));
   std::vector<Segment> list = queries.list;
   for (size_t n = 0; n < list.size(); ++n) {
-    list[n].first_key = keys.list[n].first_row;
-    list[n].keys = keys.list[n].rows;
+    list[n].first_key = keys.list[n].first_key;  // what the encoder's own rows may see
+    list[n].keys = keys.list[n].keys;
     list[n].position = 0;
   }
   return make(cx, std::move(list), queries.rows, keys.rows);
