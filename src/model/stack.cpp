@@ -96,8 +96,7 @@ Tensor Head::before_logits(Context& cx, const Tensor& states) const {
 }
 
 Tensor Head::forward(Context& cx, const Tensor& states) const {
-  Tensor logits = ops::linear(cx, before_logits(cx, states), *weight_, {.bias = bias_});
-  if (logits.dtype() != cx.precision.exact) logits = ops::cast(cx, logits, cx.precision.exact);
+  Tensor logits = ops::linear(cx, before_logits(cx, states), *weight_, {.bias = bias_, .out = cx.precision.exact});
   if (spec_.softcap > 0) logits = ops::activation(cx, logits, ops::act::softcap(static_cast<float>(spec_.softcap)));
   cx.tap(place_, Site::logits, logits);
   return logits;

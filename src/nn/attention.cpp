@@ -81,7 +81,7 @@ Tensor Attention::attend(Context& cx, const Heads& heads, const Rows& rows) cons
   if (!spec_.kv_map.empty()) options.kv_map = cx.upload(spec_.kv_map);
   if (relative_ != nullptr) options.buckets = cx.upload(buckets_);
   const Tensor z = ops::attention(cx, heads.q, heads.k, heads.v, rows, options).z;  // [N, H, E]
-  Tensor out = out_.forward(cx, ops::merge_heads(z));
+  Tensor out = out_.forward_to_stream(cx, ops::merge_heads(z));
   cx.tap(place_, Site::attn_out, out, &rows);
   return out;
 }

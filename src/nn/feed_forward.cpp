@@ -16,7 +16,7 @@ class Dense : public FeedForward {
     Tensor post = gate_ ? ops::gated(cx, pre, up_.forward(cx, x), spec_.gating()) : ops::activation(cx, pre, spec_.act);
     post = ops::dropout(cx, post, {.p = spec_.dropout, .place = place_, .site = Site::mlp_post});
     cx.tap(place_, Site::mlp_post, post, &rows);
-    Tensor out = down_.forward(cx, post);
+    Tensor out = down_.forward_to_stream(cx, post);
     cx.tap(place_, Site::mlp_out, out, &rows);
     return out;
   }
@@ -57,7 +57,7 @@ class MixtureOfExperts : public FeedForward {
     Tensor post = ops::gated(cx, gate_.forward(cx, sorted, plan.groups), up_.forward(cx, sorted, plan.groups),
                              spec_.gating());  // [N k, F]
     post = ops::dropout(cx, post, {.p = spec_.dropout, .place = place_, .site = Site::mlp_post});
-    const Tensor brought = down_.forward(cx, post, plan.groups);
+    const Tensor brought = down_.forward_to_stream(cx, post, plan.groups);
     Tensor out = ops::combine(cx, brought, chosen.weights, plan);  // [N, C]
     if (shared_) out = ops::add(cx, out, shared_->forward(cx, x, rows));
     cx.tap(place_, Site::mlp_out, out, &rows);

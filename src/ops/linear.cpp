@@ -50,7 +50,8 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   check_vectors(cx, "linear", "x", x);
   QKV_CHECK(x.rank() >= 2, "linear: x is ", x, " but must be [..., ", x.cols(), "]", Hint("view one row as [1, K]"));
   const DType dtype = options.dtype.value_or(cx.precision.compute);
-  QKV_CHECK(is_float(dtype), "linear: x is ", x, " and cannot give an output of ", dtype, Hint("ask for f32 or bf16"));
+  const DType out = options.out.value_or(dtype);
+  QKV_CHECK(is_float(dtype) && is_float(out), "linear: x is ", x, " and cannot give an output of ", dtype, Hint("ask for f32 or bf16"));
   const int rank = w.shape().rank();
   QKV_CHECK(rank == 2 || rank == 3, "linear: the weight '", w.name(), "' is ", w.shape(),
             " but must be [O, K] or [E, O, K]", Hint("x is ", x));
@@ -62,7 +63,7 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   }
   const RowGroups groups = find_groups(cx, x, w, options.groups);
 
-  const Tensor y = cx.make(output_shape(x, outputs), dtype);
+  const Tensor y = cx.make(output_shape(x, outputs), out);
   const Tensor weight = w.value(cx, dtype);
   cx.kernels.linear(cx.exec, {.y = y.flatten_to(2),
                               .x = x.flatten_to(2),

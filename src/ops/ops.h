@@ -49,6 +49,7 @@ struct LinearOptions {
   const Param* bias = nullptr;
   RowGroups groups;            // group e uses weight e of [E, O, K]
   std::optional<DType> dtype;  // of weight and output; the pass' compute dtype if not said (routers say exact)
+  std::optional<DType> out;    // of the output alone (logits say exact)
 };
 // w [O, K]: every row. w [E, O, K] with groups: rows sorted by group. w [B, O, K] and x [B, M, K]: one weight per
 // batch.
