@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/printable.h"
 #include "io/stored_type.h"
 
@@ -138,17 +138,16 @@ Safetensors Safetensors::open(const std::filesystem::path& path) {
 
 Safetensors Safetensors::parse(Bytes file, std::string name) {
   const auto [text, data] = split(file, name);
-  const Json header = parse_json(text, name + ": header", {.depth = 64, .bytes = kLongestHeader});
-
   Safetensors out;
   std::vector<Placed> placed;
-  for (const auto& [key, info] : header.items()) {
+  const auto take = [&, data = data](const std::string& key, const Json& info) {
     if (key == "__metadata__") {
       out.metadata_ = read_metadata(info, name);
-    } else {
-      placed.push_back(read_entry(key, info, name + ": tensor " + printable(key), data));
+      return;
     }
-  }
+    placed.push_back(read_entry(key, info, name + ": tensor " + printable(key), data));
+  };
+  parse_json_members(text, name + ": header", take);
   check_cover(placed, data.size(), name);
 
   for (Placed& p : placed) out.entries_.push_back(std::move(p.entry));
