@@ -200,7 +200,7 @@ TEST(SafetensorsProperty, HoldsTheLargestHeadersInLittleMemory) {
   std::string tensors = "{", metadata = R"({"__metadata__":{)", lists = R"({"x":{"shape":[)";
   for (int i = 0; i < 20'000; ++i) {
     tensors += fmt::format(R"({}"{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", i > 0 ? "," : "", i);
-    metadata += fmt::format(R"({}"{}":"")", i > 0 ? "," : "", i);
+    if (i < 10'000) metadata += fmt::format(R"({}"{}":"")", i > 0 ? "," : "", i);
   }
   for (int i = 0; i < 3'000'000; ++i) lists += "[],";
   const size_t most_per_byte[] = {10, 16, 1};
