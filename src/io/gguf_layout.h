@@ -1,10 +1,18 @@
 // What the reader and the writer of GGUF agree on.
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string_view>
 
+#include "io/gguf.h"
+
 namespace qkv::gguf {
+
+static_assert(std::endian::native == std::endian::little, "GGUF numbers are read and written as they stand");
 
 inline constexpr std::string_view kMagic = "GGUF";
 inline constexpr uint32_t kVersion = 3, kOldestVersion = 2;
@@ -12,7 +20,16 @@ inline constexpr std::string_view kAlignmentKey = "general.alignment";
 inline constexpr uint64_t kDefaultAlignment = 32, kLeastAlignment = 8, kMostAlignment = 4096;
 
 inline constexpr uint64_t kLongestKey = 65535, kLongestName = 64;
-inline constexpr uint32_t kMostDims = 4;
+inline constexpr uint32_t kMostDims = 4, kKindCount = 13;
 inline constexpr uint64_t kMostKeys = 100'000, kMostTensors = 100'000;  // real files have some thousands at most
+
+uint64_t least_bytes(GgufKind kind);  // what a value takes; a text or an array may take more
+
+template <class T>
+T load(std::span<const std::byte> bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
 
 }  // namespace qkv::gguf

@@ -13,8 +13,6 @@
 namespace qkv {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "GGUF numbers are written as they stand");
-
 template <class T>
 void put(std::string& out, T value) {
   char bytes[sizeof(T)];
@@ -131,9 +129,7 @@ void GgufMetadata::add_f32s(std::string_view key, std::span<const float> values)
 
 void GgufMetadata::add(const Gguf::Field& field) {
   if (field.key == gguf::kAlignmentKey && field.kind == GgufKind::u32) {
-    uint32_t value = 0;
-    std::memcpy(&value, field.value.data(), sizeof(value));
-    return add_u32(field.key, value);
+    return add_u32(field.key, gguf::load<uint32_t>(field.value));
   }
   start(field.key, field.kind);
   put_all(bytes_, field.value);

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/printable.h"
 #include "io/stored_type.h"
 
@@ -17,6 +17,8 @@ using Bytes = std::span<const std::byte>;
 
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kLongestHeader = 100'000'000;
+constexpr JsonLimits kSmall{.bytes = 64'000};  // a tensor's description; as a tree it takes many times its text
+constexpr size_t kMostMetadata = 10'000;
 constexpr const char* kDamaged = "the file is damaged or cut short; fetch or write it again";
 
 // An entry and where its bytes stand in the data. All its error texts start with `what`: the file and the tensor.
@@ -115,15 +117,20 @@ void check_cover(std::vector<Placed>& placed, uint64_t data_size, const std::str
             Hint("bytes after the last tensor belong to nothing; the file is damaged or hides something"));
 }
 
-std::map<std::string, std::string> read_metadata(const Json& info, const std::string& name) {
-  QKV_CHECK(info.is_object(), name, ": __metadata__ must be an object but its type is ", info.type_name(),
-            Hint(kDamaged));
-  std::map<std::string, std::string> out;
-  for (const auto& [key, value] : info.items()) {
-    QKV_CHECK(value.is_string(), name, ": __metadata__ maps names to text but the type of ", printable(key), " is ",
-              value.type_name(), Hint("write the value as a string"));
-    out.emplace(key, value.get_ref<const std::string&>());
+// What is not text is parsed only to say what it is, and only where it is short.
+std::map<std::string, std::string> read_metadata(std::string_view text, const std::string& name) {
+  const std::string what = name + ": __metadata__";
+  if (!text.starts_with('{')) {
+    QKV_FAIL(what, " must be an object but its type is ", parse_json(text, what, kSmall).type_name(), Hint(kDamaged));
   }
+  std::map<std::string, std::string> out;
+  const auto take = [&](const std::string& key, std::string_view value) {
+    const Json parsed = parse_json(value, what + ": " + printable(key), value.starts_with('"') ? JsonLimits{} : kSmall);
+    QKV_CHECK(parsed.is_string(), what, " maps names to text but the type of ", printable(key), " is ",
+              parsed.type_name(), Hint("write the value as a string"));
+    out.emplace(key, parsed.get_ref<const std::string&>());
+  };
+  scan_json_members(text, what, take, {.members = kMostMetadata});
   return out;
 }
 
@@ -138,17 +145,17 @@ Safetensors Safetensors::open(const std::filesystem::path& path) {
 
 Safetensors Safetensors::parse(Bytes file, std::string name) {
   const auto [text, data] = split(file, name);
-  const Json header = parse_json(text, name + ": header", {.depth = 64, .bytes = kLongestHeader});
-
   Safetensors out;
   std::vector<Placed> placed;
-  for (const auto& [key, info] : header.items()) {
+  const auto take = [&, data = data](const std::string& key, std::string_view value) {
     if (key == "__metadata__") {
-      out.metadata_ = read_metadata(info, name);
-    } else {
-      placed.push_back(read_entry(key, info, name + ": tensor " + printable(key), data));
+      out.metadata_ = read_metadata(value, name);
+      return;
     }
-  }
+    const std::string what = name + ": tensor " + printable(key);
+    placed.push_back(read_entry(key, parse_json(value, what, kSmall), what, data));
+  };
+  scan_json_members(text, name + ": header", take);
   check_cover(placed, data.size(), name);
 
   for (Placed& p : placed) out.entries_.push_back(std::move(p.entry));

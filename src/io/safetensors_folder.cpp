@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_members.h"
 #include "base/printable.h"
 #include "io/stored_type.h"
 
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
-constexpr size_t kLargestIndex = 100'000'000;
+constexpr size_t kLargestIndex = 100'000'000, kLargestMetadata = 1'000'000;
 constexpr const char* kMixed = "the folder mixes two models or was not fetched whole; fetch it again";
 
 using WeightMap = std::map<std::string, std::string>;
@@ -98,14 +98,9 @@ std::vector<std::span<const OutgoingTensor>> cut(std::span<const OutgoingTensor>
 }  // namespace
 
 WeightMap parse_shard_index(std::string_view text, const std::string& name) {
-  const Json index = parse_json(text, name, {.depth = 16, .bytes = kLargestIndex});
-  QKV_CHECK(index.is_object(), name, ": must be an object but its type is ", index.type_name(), Hint(kMixed));
-  const auto map = index.find("weight_map");
-  QKV_CHECK(map != index.end(), name, ": has no weight_map", Hint("it says which tensor is in which shard"));
-  QKV_CHECK(map->is_object(), name, ": weight_map must be an object but its type is ", map->type_name(), Hint(kMixed));
-  QKV_CHECK(!map->empty(), name, ": weight_map is empty", Hint(kMixed));
   WeightMap out;
-  for (const auto& [tensor, shard] : map->items()) {
+  bool has_map = false;
+  const auto take_place = [&](const std::string& tensor, const Json& shard) {
     QKV_CHECK(shard.is_string(), name, ": weight_map gives tensor ", printable(tensor),
               " a file name that is no text but of type ", shard.type_name(), Hint(kMixed));
     const auto& file = shard.get_ref<const std::string&>();
@@ -113,7 +108,14 @@ WeightMap parse_shard_index(std::string_view text, const std::string& name) {
               ", which is not the plain name of a .safetensors file",
               Hint("shards lie beside the index; a path that leads elsewhere is refused"));
     out.emplace(tensor, file);
-  }
+  };
+  scan_json_members(text, name, [&](const std::string& key, std::string_view value) {
+    if (key != "weight_map") return (void)parse_json(value, name + ": " + printable(key), {.bytes = kLargestMetadata});
+    has_map = true;
+    parse_json_members(value, name + ": weight_map", take_place);
+  });
+  QKV_CHECK(has_map, name, ": has no weight_map", Hint("it says which tensor is in which shard"));
+  QKV_CHECK(!out.empty(), name, ": weight_map is empty", Hint(kMixed));
   return out;
 }
 

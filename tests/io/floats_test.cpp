@@ -117,27 +117,29 @@ TEST(Float8, EveryPatternOfE5M2MeansWhatOcpSays) {
   }
 }
 
+// Tiles of 2 x 3: whole ones alone, and with partial ones at both edges.
 TEST(TiledFloat8, ScalesEachTileEvenThePartialOnes) {
-  constexpr int64_t kRows = 5, kColumns = 7;
-  std::vector<std::byte> weight(kRows * kColumns);
-  for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<std::byte>(i * 7 % 126);
-  const std::vector<float> scale{0.5F, 2, 0.1F, -1, 3, 7, 11, 13, 17};  // 3 x 3 tiles of 2 x 3
-  for (const char* dtype : {"F8_E4M3", "F8_E5M2"}) {
-    std::vector<float> out(weight.size()), plain(weight.size());
-    decode_tiled_float8({.dtype = dtype,
-                         .weight = weight,
-                         .scale = scale,
-                         .rows = kRows,
-                         .columns = kColumns,
-                         .tile_rows = 2,
-                         .tile_columns = 3},
-                        out);
-    decode_floats(dtype, weight, plain);
-    for (size_t r = 0; r < kRows; ++r) {
-      for (size_t c = 0; c < kColumns; ++c) {
-        const size_t i = r * kColumns + c;
-        if (std::isnan(plain[i])) continue;
-        EXPECT_EQ(out[i], plain[i] * scale[r / 2 * 3 + c / 3]) << r << " " << c;
+  struct Case {
+    size_t rows, columns, across;
+  };
+  const std::vector<float> scales{0.5F, 2, 0.1F, -1, 3, 7, 11, 13, 17};
+  for (const Case& c : {Case{5, 7, 3}, Case{6, 9, 3}, Case{4, 6, 2}, Case{1, 1, 1}}) {
+    std::vector<std::byte> weight(c.rows * c.columns);
+    for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<std::byte>(i * 7 % 120);
+    for (const char* dtype : {"F8_E4M3", "F8_E5M2"}) {
+      std::vector<float> out(weight.size()), plain(weight.size());
+      decode_tiled_float8({.dtype = dtype,
+                           .weight = weight,
+                           .scale = std::span(scales).first((c.rows + 1) / 2 * c.across),
+                           .rows = static_cast<int64_t>(c.rows),
+                           .columns = static_cast<int64_t>(c.columns),
+                           .tile_rows = 2,
+                           .tile_columns = 3},
+                          out);
+      decode_floats(dtype, weight, plain);
+      for (size_t i = 0; i < out.size(); ++i) {
+        const size_t row = i / c.columns, column = i % c.columns;
+        EXPECT_EQ(out[i], plain[i] * scales[row / 2 * c.across + column / 3]) << dtype << " " << row << " " << column;
       }
     }
   }

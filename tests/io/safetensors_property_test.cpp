@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "io/allocations.h"
 #include "io/safetensors.h"
 #include "io/safetensors_bytes.h"
 
@@ -191,6 +192,26 @@ TEST(SafetensorsProperty, GivesBackWhatWasWritten) {
       EXPECT_EQ(std::vector<uint64_t>(got.shape.begin(), got.shape.end()), want.info.shape);
       EXPECT_TRUE(std::ranges::equal(got.bytes, bytes_of(want.bytes))) << want.info.name << " in " << header;
     }
+  }
+}
+
+// The headers that cost most for their size: many of the smallest tensors, many keys, many empty lists.
+TEST(SafetensorsProperty, HoldsTheLargestHeadersInLittleMemory) {
+  std::string tensors = "{", metadata = R"({"__metadata__":{)", lists = R"({"x":{"shape":[)";
+  for (int i = 0; i < 20'000; ++i) {
+    tensors += fmt::format(R"({}"{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", i > 0 ? "," : "", i);
+    if (i < 10'000) metadata += fmt::format(R"({}"{}":"")", i > 0 ? "," : "", i);
+  }
+  for (int i = 0; i < 3'000'000; ++i) lists += "[],";
+  const size_t most_per_byte[] = {10, 16, 1};
+  int which = 0;
+  for (const std::string& header : {tensors + "}", metadata + "}}", lists + "[]]}}"}) {
+    const std::string file = file_of(header, "");
+    test::start_counting();
+    const bool right = taken(std::vector<char>(file.begin(), file.end())).has_value();
+    EXPECT_EQ(right, which < 2);
+    EXPECT_LE(test::peak_bytes(), most_per_byte[which] * file.size() + (4 << 20));
+    ++which;
   }
 }
 
