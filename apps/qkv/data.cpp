@@ -93,11 +93,11 @@ void add_pack(CLI::App& data) {
   const std::map<std::string, DataFormat> formats{
       {"text", DataFormat::text}, {"jsonl", DataFormat::jsonl}, {"tsv", DataFormat::tsv}};
   command->add_option("--format", options.source.format, "text, jsonl or tsv")
-      ->transform(CLI::Transformer(formats).description(""));
+      ->transform(CLI::CheckedTransformer(formats).description(""));
   const std::map<std::string, DocumentCut> cuts{
       {"line", DocumentCut::line}, {"blank", DocumentCut::blank_line}, {"file", DocumentCut::file}};
   command->add_option("--document", options.source.cut, "Plain text: a document is a line, blank-separated, or a file")
-      ->transform(CLI::Transformer(cuts).description(""));
+      ->transform(CLI::CheckedTransformer(cuts).description(""));
   command->add_option("--field", options.source.field, "JSONL: the field with the text")->capture_default_str();
   command->add_option("--source-field", options.source.source_field, "JSONL pairs: the field with the source");
   command->add_option("--target-field", options.source.target_field, "JSONL pairs: the field with the target");
