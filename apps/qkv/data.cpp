@@ -31,12 +31,25 @@ Examples:
   qkv data stats pairs)";
 
 struct PackCommand {
-  std::string tokenizer;
+  std::string tokenizer, format = "text", document = "blank";
   PackOptions options{.files = {}, .out = {}, .source = {}, .validation = 0.01};
   bool json = false;
 };
 
-void pack(const PackCommand& command) {
+// The words of the command line, which has checked them.
+SourceOptions source_of(const PackCommand& command) {
+  static const std::map<std::string, DataFormat> kFormats{
+      {"text", DataFormat::text}, {"jsonl", DataFormat::jsonl}, {"tsv", DataFormat::tsv}};
+  static const std::map<std::string, DocumentCut> kCuts{
+      {"line", DocumentCut::line}, {"blank", DocumentCut::blank_line}, {"file", DocumentCut::file}};
+  SourceOptions source = command.options.source;
+  source.format = kFormats.at(command.format);
+  source.cut = kCuts.at(command.document);
+  return source;
+}
+
+void pack(PackCommand command) {
+  command.options.source = source_of(command);
   ThreadPool pool;
   const auto encode = [](std::string_view text, std::vector<int32_t>& ids) {
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
@@ -90,14 +103,12 @@ void add_pack(CLI::App& data) {
   command->add_option("FILES", options.files, "What to pack; - is standard input")->required();
   command->add_option("--tokenizer", all->tokenizer, "A tokenizer's file or folder, or 'bytes'")->required();
   command->add_option("--out", options.out, "The new folder")->required();
-  const std::map<std::string, DataFormat> formats{
-      {"text", DataFormat::text}, {"jsonl", DataFormat::jsonl}, {"tsv", DataFormat::tsv}};
-  command->add_option("--format", options.source.format, "text, jsonl or tsv")
-      ->transform(CLI::CheckedTransformer(formats).description(""));
-  const std::map<std::string, DocumentCut> cuts{
-      {"line", DocumentCut::line}, {"blank", DocumentCut::blank_line}, {"file", DocumentCut::file}};
-  command->add_option("--document", options.source.cut, "Plain text: a document is a line, blank-separated, or a file")
-      ->transform(CLI::CheckedTransformer(cuts).description(""));
+  command->add_option("--format", all->format, "text, jsonl or tsv")
+      ->check(CLI::IsMember({"text", "jsonl", "tsv"}))
+      ->capture_default_str();
+  command->add_option("--document", all->document, "Where a document of plain text ends")
+      ->check(CLI::IsMember({"line", "blank", "file"}))
+      ->capture_default_str();
   command->add_option("--field", options.source.field, "JSONL: the field with the text")->capture_default_str();
   command->add_option("--source-field", options.source.source_field, "JSONL pairs: the field with the source");
   command->add_option("--target-field", options.source.target_field, "JSONL pairs: the field with the target");
