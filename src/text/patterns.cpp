@@ -270,6 +270,27 @@ void split_deepseek_v3(std::string_view text, Piece piece) {
   });
 }
 
+Char char_before(const Byte* begin, const Byte* p) {
+  const CharKinds& kinds = CharKinds::table();
+  for (ptrdiff_t bytes = 2; bytes <= 4 && bytes <= p - begin; ++bytes) {
+    const Char c = kinds.at(p - bytes, p);
+    if (c.bytes == bytes) return c;
+  }
+  return kinds.at(p - 1, p);
+}
+
+// Where a word ends and a space follows: no match of GPT-2's goes from the one to the other, or looks that far.
+bool cuts_before_space(const Scan& s, const Byte* p) {
+  const bool space = *p == ' ' || (*p >= '\t' && *p <= '\r');
+  return space && (char_before(s.begin, p).kind & kSpace) == 0;
+}
+
+// Where a line ends and no space follows: all other patterns end a match there, unless GPT-4o's goes on with a slash.
+bool cuts_after_line(const Scan& s, const Byte* p) {
+  constexpr ptrdiff_t kLongestChar = 4;  // a whole one must be in sight
+  return p[-1] == '\n' && *p != '/' && s.end - p >= kLongestChar && (s.at(p).kind & kSpace) == 0;
+}
+
 constexpr std::array<std::string_view, 1> kGpt2 = {
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"};
 constexpr std::array<std::string_view, 1> kLlama3 = {
@@ -398,6 +419,17 @@ void split_pattern(Pattern pattern, std::string_view text, Piece piece) {
     case Pattern::deepseek_v3:
       return split_deepseek_v3(text, piece);
   }
+}
+
+size_t last_cut(Pattern pattern, std::string_view text) {
+  // What these two do not match is one piece, however long.
+  if (pattern == Pattern::deepseek_numbers || pattern == Pattern::deepseek_cjk) return 0;
+  const Scan s(text);
+  const auto cuts = pattern == Pattern::gpt2 ? cuts_before_space : cuts_after_line;
+  for (const Byte* p = s.end; p-- > s.begin + 1;) {
+    if (cuts(s, p)) return static_cast<size_t>(p - s.begin);
+  }
+  return 0;
 }
 
 }  // namespace qkv

@@ -39,4 +39,8 @@ std::span<const std::string_view> pattern_regexes(Pattern pattern);
 // The matches in order; text between two matches is a piece of its own. The pieces cover the text.
 void split_pattern(Pattern pattern, std::string_view text, FunctionRef<void(size_t begin, size_t end)> piece);
 
+// The last place in (0, text.size()) where the text may be cut without changing a piece, whatever follows it; 0 if
+// there is none.
+size_t last_cut(Pattern pattern, std::string_view text);
+
 }  // namespace qkv
