@@ -35,33 +35,20 @@ struct Best {
 
 }  // namespace
 
-int byte_of_token(std::string_view token) {
-  if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return -1;
-  const auto digit = [](char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-  };
-  const int high = digit(token[3]), low = digit(token[4]);
-  return high < 0 || low < 0 ? -1 : 16 * high + low;
-}
-
 Unigram::Unigram(Pieces pieces, Options options) : pieces_(std::move(pieces)), options_(std::move(options)) {
   narrow<int32_t>(pieces_.size(), "number of unigram pieces");
   QKV_CHECK(options_.unk_id < size() && options_.unk_id >= -1, "unk_id is ", options_.unk_id, " but there are ",
             pieces_.size(), " unigram pieces", Hint("the unknown token must be one of the pieces"));
   QKV_ASSERT(options_.parts.empty() || options_.parts.size() == pieces_.size(), "unigram: ", options_.parts.size(),
              " parts for ", pieces_.size(), " pieces");
-  byte_ids_.fill(-1);
   std::vector<std::pair<std::string_view, int32_t>> keys;
   for (int32_t id = 0; id < size(); ++id) {
     const Part part = options_.parts.empty() ? Part::normal : options_.parts[static_cast<size_t>(id)];
     QKV_CHECK(std::isfinite(score(id)), "score of unigram piece ", id, " ", printable(piece(id)), " is ", score(id),
               " but must be finite", Hint("the tokenizer file is damaged"));
     if (part != Part::never) keys.emplace_back(piece(id), id);
-    if (const int byte = byte_of_token(piece(id)); byte >= 0) byte_ids_[static_cast<size_t>(byte)] = id;
+    if (const int byte = byte_of_token(piece(id)); byte >= 0) bytes_.ids[static_cast<size_t>(byte)] = id;
   }
-  all_bytes_ = std::ranges::none_of(byte_ids_, [](int32_t id) { return id < 0; });
   trie_ = ByteTrie(std::move(keys));
   prepare_scores();
 }
@@ -97,7 +84,14 @@ template <class Sum>
 class Unigram::Search {
  public:
   Search(const Unigram& model, std::string_view text, std::vector<int32_t>& ids, std::vector<uint32_t>& ends)
-      : model_(model), text_(text), ids_(ids), ends_(ends), nodes_(1) {}
+      : model_(model),
+        text_(text),
+        runs_(text,
+              {.unk_id = model.options_.unk_id,
+               .bytes = model.options_.byte_fallback ? &model.bytes_ : nullptr,
+               .names = model.options_.rules == Rules::hugging_face ? &model.trie_ : nullptr},
+              ids, ends),
+        nodes_(1) {}
 
   void run() {
     size_t try_at = kWindow;
@@ -112,7 +106,7 @@ class Unigram::Search {
       try_at = std::max(kWindow, 2 * nodes_.size());
     }
     forget_before(size);
-    end_unknown();
+    runs_.finish();
   }
 
  private:
@@ -160,50 +154,16 @@ class Unigram::Search {
   void forget_before(uint32_t end) {
     std::vector<uint32_t> way;
     for (uint32_t at = end; at > base_; at = nodes_[at - base_].start) way.push_back(at);
-    for (size_t i = way.size(); i-- > 0;) take(nodes_[way[i] - base_], way[i]);
+    for (size_t i = way.size(); i-- > 0;) runs_.take(nodes_[way[i] - base_].id, way[i]);
     nodes_.erase(nodes_.begin(), nodes_.begin() + static_cast<std::ptrdiff_t>(end - base_));
     base_ = end;
   }
 
-  void take(const Best<Sum>& piece, uint32_t end) {
-    if (piece.id == model_.options_.unk_id) {
-      if (unknown_ == kNowhere) unknown_ = piece.start;
-      taken_ = end;
-      return;
-    }
-    end_unknown();
-    put(piece.id, end);
-  }
-
-  void end_unknown() {
-    if (unknown_ == kNowhere) return;
-    const std::string_view run = text_.substr(unknown_, taken_ - unknown_);
-    unknown_ = kNowhere;
-    const int32_t known = model_.options_.rules == Rules::hugging_face ? model_.trie_.find(run) : -1;
-    if (known >= 0 || !model_.options_.byte_fallback || !has_bytes(run)) {
-      put(known >= 0 ? known : model_.options_.unk_id, taken_);
-      return;
-    }
-    for (const char c : run) put(model_.byte_ids_[static_cast<unsigned char>(c)], taken_);
-  }
-
-  bool has_bytes(std::string_view run) const {
-    return model_.all_bytes_ ||
-           std::ranges::all_of(run, [&](char c) { return model_.byte_ids_[static_cast<unsigned char>(c)] >= 0; });
-  }
-
-  void put(int32_t id, uint32_t end) {
-    ids_.push_back(id);
-    ends_.push_back(end);
-  }
-
   const Unigram& model_;
   std::string_view text_;
-  std::vector<int32_t>& ids_;
-  std::vector<uint32_t>& ends_;
+  UnknownRuns runs_;
   std::vector<Best<Sum>> nodes_;  // of the positions from base_ on
   uint32_t base_ = 0;
-  uint32_t unknown_ = kNowhere, taken_ = 0;  // the run of unknown characters so far
 };
 
 void Unigram::encode(std::string_view text, std::vector<int32_t>& ids, std::vector<uint32_t>& ends) const {

@@ -1,7 +1,6 @@
 // The Unigram model: of all ways to cut a text into pieces the one with the highest sum of scores (Viterbi).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "text/byte_trie.h"
+#include "text/unknown_runs.h"
 
 namespace qkv {
 
@@ -61,11 +61,7 @@ class Unigram {
   std::vector<double> scores_;  // as summed
   double unk_score_ = 0;
   ByteTrie trie_;
-  std::array<int32_t, 256> byte_ids_{};  // -1: no token for this byte
-  bool all_bytes_ = false;
+  ByteTokens bytes_;
 };
-
-// The byte of a token written <0x00> to <0xFF>, -1 for every other text.
-int byte_of_token(std::string_view token);
 
 }  // namespace qkv
