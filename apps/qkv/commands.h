@@ -12,5 +12,6 @@ void add_demo(CLI::App& app);
 void add_data(CLI::App& app);
 void add_data_stats(CLI::App& data);  // a part of data
 void add_score(CLI::App& app);
+void add_tokenize(CLI::App& app);
 
 }  // namespace qkv::app

@@ -58,6 +58,7 @@ int run(int argc, char** argv) {
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
   qkv::app::add_score(app);
+  qkv::app::add_tokenize(app);
   app.footer(kExamples);  // after the commands, which would inherit it
 
   const std::string first = argc > 1 ? argv[1] : "--help";

@@ -36,6 +36,17 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+bool is_utf8_prefix(std::string_view text) {
+  if (text.empty() || text.size() > 3 || utf8_length(text) > 0) return false;
+  // Only the second byte is bound by the first, so filling up with the lowest and the highest is enough.
+  for (const char fill : {'\x80', '\x90', '\xbf'}) {
+    char whole[4] = {fill, fill, fill, fill};
+    text.copy(whole, text.size());
+    if (utf8_length({whole, 4}) > text.size()) return true;
+  }
+  return false;
+}
+
 std::string_view first_character(std::string_view text) {
   return text.substr(0, std::max<size_t>(utf8_length(text), 1));
 }

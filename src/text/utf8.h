@@ -18,6 +18,9 @@ size_t utf8_length(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
+// True for the start of a well-formed character that more bytes could complete.
+bool is_utf8_prefix(std::string_view text);
+
 // What the lead byte promises, 1 to 4, whatever follows: SentencePiece walks by it.
 inline size_t utf8_promised(char lead) {
   constexpr unsigned char kLengths[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
