@@ -7,12 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/progress.h"
 #include "base/thread_pool.h"
 #include "commands.h"
 #include "text/dataset.h"
 #include "text/dataset_pack.h"
+#include "text/dataset_tokenizer.h"
 
 namespace qkv::app {
 namespace {
@@ -31,7 +34,7 @@ Examples:
   qkv data stats pairs)";
 
 struct PackCommand {
-  std::string tokenizer, format = "text", document = "blank";
+  std::string tokenizer, end_token, format = "text", document = "blank";
   PackOptions options{.files = {}, .out = {}, .source = {}, .validation = 0.01};
   bool json = false;
 };
@@ -48,15 +51,38 @@ SourceOptions source_of(const PackCommand& command) {
   return source;
 }
 
-void pack(PackCommand command) {
-  command.options.source = source_of(command);
-  ThreadPool pool;
+Packed pack_bytes(const PackOptions& options, ThreadPool& pool) {
   const auto encode = [](std::string_view text, std::vector<int32_t>& ids) {
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
   };
-  const Packed packed = pack_dataset(
-      command.options, {.encode = encode, .vocabulary = 257, .fingerprint = "bytes", .end_token = 256}, pool);
+  return pack_dataset(options, {.encode = encode, .vocabulary = 257, .fingerprint = "bytes", .end_token = 256}, pool);
+}
 
+Packed pack_tokens(const PackCommand& command, ThreadPool& pool) {
+  const Tokenizer tokenizer = Tokenizer::load(command.tokenizer);
+  DocumentTokens around = document_tokens(tokenizer);
+  if (!command.end_token.empty()) {
+    around.end = tokenizer.id_of(command.end_token);
+    QKV_CHECK(around.end, tokenizer.what(), " has no token ", printable(command.end_token),
+              Hint("--end-token must be in the vocabulary"));
+  }
+  if (!around.end) std::cerr << "note: the tokenizer names no end-of-text token; --end-token gives it one\n";
+  const auto encode = [&](std::string_view text, std::vector<int32_t>& ids) {
+    ids = tokenizer.encode(text, {.add_specials = false});
+  };
+  return pack_dataset(command.options,
+                      {.encode = encode,
+                       .vocabulary = tokenizer.vocab_size(),
+                       .fingerprint = fingerprint(tokenizer),
+                       .begin_token = around.begin,
+                       .end_token = around.end},
+                      pool);
+}
+
+void pack(PackCommand command) {
+  command.options.source = source_of(command);
+  ThreadPool pool;
+  const Packed packed = command.tokenizer == "bytes" ? pack_bytes(command.options, pool) : pack_tokens(command, pool);
   const DatasetManifest& manifest = packed.manifest;
   if (command.json) {
     nlohmann::ordered_json out{{"out", command.options.out.string()}, {"left_out", packed.left_out}};
@@ -101,7 +127,9 @@ void add_pack(CLI::App& data) {
   const auto all = std::make_shared<PackCommand>();  // lives as long as the callback
   PackOptions& options = all->options;
   command->add_option("FILES", options.files, "What to pack; - is standard input")->required();
-  command->add_option("--tokenizer", all->tokenizer, "A tokenizer's file or folder, or 'bytes'")->required();
+  command->add_option("--tokenizer", all->tokenizer, "A tokenizer's file or folder, or 'bytes' (256 bytes and an end)")
+      ->required();
+  command->add_option("--end-token", all->end_token, "Put behind every document, if not the tokenizer's own choice");
   command->add_option("--out", options.out, "The new folder")->required();
   command->add_option("--format", all->format, "text, jsonl or tsv")
       ->check(CLI::IsMember({"text", "jsonl", "tsv"}))
