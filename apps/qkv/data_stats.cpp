@@ -4,13 +4,18 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/display_width.h"
+#include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/progress.h"
 #include "commands.h"
 #include "text/dataset.h"
 #include "text/dataset_stats.h"
+#include "text/dataset_tokenizer.h"
 
 namespace qkv::app {
 namespace {
@@ -68,19 +73,47 @@ void draw_lengths(const std::string& part, const std::vector<uint64_t>& counts) 
   }
 }
 
-void draw_split(const PackedDataset& data, const PackedSplit& split, const SplitStats& stats) {
+struct Options {
+  std::string folder, tokenizer;
+  bool json = false;
+};
+
+// What an id stands for, if anybody knows.
+class TokenTexts {
+ public:
+  TokenTexts(const std::string& tokenizer, const DatasetManifest& manifest) : bytes_(manifest.tokenizer == "bytes") {
+    if (tokenizer.empty() || bytes_) return;
+    tokenizer_ = Tokenizer::load(tokenizer);
+    QKV_CHECK(fingerprint(*tokenizer_) == manifest.tokenizer, tokenizer, " is not the tokenizer of this dataset",
+              Hint("name the one it was packed with"));
+  }
+  std::string operator()(int32_t id) const {
+    if (bytes_) return id < 256 ? printable(std::string(1, static_cast<char>(id))) : "end";
+    return tokenizer_ ? printable(tokenizer_->bytes_of(id)) : "";
+  }
+
+ private:
+  bool bytes_;
+  std::optional<Tokenizer> tokenizer_;
+};
+
+void draw_split(const PackedDataset& data, const SplitStats& stats, const TokenTexts& texts) {
+  const PackedSplit& split = data.of(Split::train);
   for (size_t p = 0; p < stats.lengths.size(); ++p) draw_lengths(parts_of(data)[p], stats.lengths[p]);
   std::cout << fmt::format("\nmost frequent tokens, of {} in use\n", stats.distinct);
   for (const auto& [id, count] : stats.frequent) {
     const double share = 100.0 * static_cast<double>(count) / static_cast<double>(split.tokens());
-    std::cout << fmt::format("{:>20} {:>12}  {} {:.1f} %\n", id, count, bar(count, stats.frequent.front().second),
+    const std::string text = texts(id);
+    std::cout << std::string(static_cast<size_t>(std::max(0, 12 - display_width(text))), ' ') << text
+              << fmt::format(" {:>7} {:>12}  {} {:.1f} %\n", id, count, bar(count, stats.frequent.front().second),
                              share);
   }
 }
 
-void stats(const std::string& folder, bool json) {
-  const PackedDataset data(folder);
+void stats(const Options& options) {
+  const PackedDataset data(options.folder);
   const DatasetManifest& manifest = data.manifest();
+  const TokenTexts texts(options.tokenizer, manifest);
   std::vector<SplitStats> all;
   for (const Split split : kSplits) {
     Progress progress(fmt::format("counting {} tokens", name_of(split)), static_cast<int64_t>(data.of(split).tokens()));
@@ -89,13 +122,13 @@ void stats(const std::string& folder, bool json) {
     progress.finish();
   }
   const char* kind = manifest.pairs ? "pairs" : "text";
-  if (json) {
+  if (options.json) {
     Ordered out{{"kind", kind}, {"vocabulary", manifest.vocabulary}, {"tokenizer", manifest.tokenizer}};
     for (const Split split : kSplits) out[name_of(split)] = split_json(data, split, all[static_cast<size_t>(split)]);
     std::cout << out.dump(2) << '\n';
     return;
   }
-  std::cout << fmt::format("{}: {}, vocabulary {} in {} bytes a token, tokenizer {}\n\n", folder, kind,
+  std::cout << fmt::format("{}: {}, vocabulary {} in {} bytes a token, tokenizer {}\n\n", options.folder, kind,
                            manifest.vocabulary, manifest.token_bytes, manifest.tokenizer.substr(0, 16));
   std::cout << fmt::format("{:<11} {:>12} {:>14} {:>14} {:>8}\n", "", manifest.pairs ? "pairs" : "documents", "tokens",
                            "bytes a token", "shards");
@@ -104,7 +137,7 @@ void stats(const std::string& folder, bool json) {
     std::cout << fmt::format("{:<11} {:>12} {:>14} {:>14.2f} {:>8}\n", name_of(which), split.documents(),
                              split.tokens(), bytes_per_token(split), manifest.of(which).shards.size());
   }
-  draw_split(data, data.of(Split::train), all.front());
+  draw_split(data, all.front(), texts);
 }
 
 }  // namespace
@@ -112,15 +145,12 @@ void stats(const std::string& folder, bool json) {
 void add_data_stats(CLI::App& data) {
   CLI::App* command =
       data.add_subcommand("stats", "Documents, tokens, lengths and frequent tokens of a packed dataset");
-  struct Options {
-    std::string folder;
-    bool json = false;
-  };
   const auto options = std::make_shared<Options>();  // lives as long as the callback
   command->add_option("DIR", options->folder, "A folder made by  qkv data pack")->required();
+  command->add_option("--tokenizer", options->tokenizer, "Shows what the frequent tokens stand for");
   command->add_flag("--json", options->json, "Print it as JSON");
   command->footer("Examples:\n  qkv data stats shakespeare\n  qkv data stats shakespeare --json");
-  command->callback([options] { stats(options->folder, options->json); });
+  command->callback([options] { stats(*options); });
 }
 
 }  // namespace qkv::app

@@ -130,7 +130,10 @@ DatasetManifest parse_manifest(std::string_view text, const std::string& what) {
 
   DatasetManifest manifest;
   manifest.pairs = kind == "pairs";
-  manifest.vocabulary = narrow<int32_t>(reading.number("vocabulary"), what + ": vocabulary");
+  const uint64_t vocabulary = reading.number("vocabulary");
+  QKV_CHECK(vocabulary > 0 && std::cmp_less_equal(vocabulary, kLargestVocabulary), what, ": vocabulary is ", vocabulary,
+            " but must lie in [1, ", kLargestVocabulary, "]", Hint(kPackAgain));
+  manifest.vocabulary = static_cast<int64_t>(vocabulary);
   manifest.token_bytes = token_bytes_for(manifest.vocabulary);
   QKV_CHECK(dtype == (manifest.token_bytes == 2 ? "u16" : "u32"), what, ": dtype is ", printable(dtype),
             " but a vocabulary of ", manifest.vocabulary, " is stored in ", manifest.token_bytes, " bytes a token",

@@ -12,6 +12,8 @@
 
 namespace qkv {
 
+inline constexpr int64_t kLargestVocabulary = int64_t{1} << 24;  // so that a count of each token is no burden
+
 enum class Split { train, validation };
 inline constexpr std::array kSplits{Split::train, Split::validation};
 const char* name_of(Split split);

@@ -129,8 +129,8 @@ void check_options(const PackOptions& options, const PackTokenizer& tokenizer) {
   QKV_CHECK(!options.files.empty(), "no files to pack", Hint("name some, or - for standard input"));
   QKV_CHECK(options.validation >= 0.0 && options.validation < 1.0, "the share for validation is ", options.validation,
             " but must lie in [0, 1)", Hint("0.01 is a habit; 0 keeps everything for training"));
-  QKV_CHECK(tokenizer.vocabulary > 0 && tokenizer.vocabulary <= INT32_MAX, "the vocabulary has ", tokenizer.vocabulary,
-            " entries but must have 1 to ", INT32_MAX, Hint("the tokenizer is damaged"));
+  QKV_CHECK(tokenizer.vocabulary > 0 && tokenizer.vocabulary <= kLargestVocabulary, "the vocabulary has ",
+            tokenizer.vocabulary, " entries but must have 1 to ", kLargestVocabulary, Hint("the tokenizer is damaged"));
   for (const auto& id : {tokenizer.begin_token, tokenizer.end_token}) {
     QKV_CHECK(!id || (*id >= 0 && *id < tokenizer.vocabulary), "the begin or end token is ", *id,
               " but the vocabulary has ", tokenizer.vocabulary, Hint("the tokenizer is damaged"));

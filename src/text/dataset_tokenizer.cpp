@@ -11,7 +11,8 @@ namespace qkv {
 namespace {
 
 constexpr std::string_view kProbe =
-    "The cats' 12345 éclairs aren't here...  \n\t你好，世界！它们不在这里。 Ünïcödé １２ 👩‍👩‍👧 HTTPServer_v2 = {x: "
+    "The cats' 12345 éclairs aren't here...  \n\t你好，世界！它们不在这里。 Ünïcödé １２ 👩‍👩‍👧 HTTPServer_v2 = "
+    "{x: "
     "-0.5};";
 
 void add(Sha256& sum, std::string_view text) {

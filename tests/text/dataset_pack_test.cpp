@@ -283,6 +283,10 @@ TEST_F(DamagedDataset, IndexThatDoesNotRise) {
   expect_refused({"train-00000.index", "has no tokens"});
   with(2, 0);
   expect_refused({"train-00000.index", "has no tokens"});
+  uint32_t first_end = 0;
+  std::memcpy(&first_end, good.data() + 4, 4);
+  with(2, first_end);
+  expect_refused({"train-00000.index", "entry 1 has no tokens"});
 }
 
 TEST_F(DamagedDataset, ManifestsThatLie) {
@@ -290,7 +294,7 @@ TEST_F(DamagedDataset, ManifestsThatLie) {
   expect_manifest_refused("qkv-data", "other", {"format is 'other'"});
   expect_manifest_refused("\"text\"", "\"texts\"", {"kind is 'texts'"});
   expect_manifest_refused("\"u16\"", "\"u32\"", {"dtype is 'u32'"});
-  expect_manifest_refused("\"vocabulary\": 257", "\"vocabulary\": 4294967296", {"vocabulary"});
+  expect_manifest_refused("\"vocabulary\": 257", "\"vocabulary\": 16777217", {"vocabulary is 16777217"});
   expect_manifest_refused("\"end_token\": 256", "\"end_token\": 257", {"end_token is 257"});
   expect_manifest_refused("train-00001", "../../secret", {"shard 1", "file is '../../secret'"});
   expect_manifest_refused("\"documents\": 50", "\"documents\": 51", {"51"});
