@@ -28,6 +28,24 @@ expect 0 '"version"' demo --json
 expect 2 'demo' dmeo
 expect 2 '训练' 训练
 expect 2 '--jsno' demo --jsno
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+printf 'one two three four\n\n你好，世界\n' >"$folder/text"
+printf 'a\tb\nno tab\n' >"$folder/bad.tsv"
+expect 0 '2 documents, 35 tokens' data pack --tokenizer bytes --split-validation 0 --out "$folder/data" "$folder/text"
+expect 2 'exists already' data pack --tokenizer bytes --out "$folder/data" "$folder/text"
+expect 2 'bad.tsv, line 2: 1 column' data pack --tokenizer bytes --format tsv --out "$folder/pairs" "$folder/bad.tsv"
+expect 2 'no documents' data pack --tokenizer bytes --out "$folder/none" -
+expect 0 '16 to 31' data stats "$folder/data"
+expect 0 '"tokens": 35' data stats "$folder/data" --json
+expect 0 'every file is what was written' data verify "$folder/data"
+printf 'x' | dd of="$folder/data/train-00000.tokens" bs=1 seek=2 conv=notrunc 2>/dev/null
+expect 1 'train-00000.tokens is not what was written' data verify "$folder/data"
+expect 2 'no manifest.json' data stats "$folder"
+expect 0 'BLEU     100.00' score --tokenize zh "$folder/text" "$folder/text"
+expect 0 '"chrf2pp"' score --metric chrf --json "$folder/text" "$folder/text"
+expect 2 '3 lines' score "$folder/bad.tsv" "$folder/text"
 if "$qkv" demo --json | grep -q "$(printf '\033')"; then
   echo 'qkv demo --json: colour where there is no terminal'
   failed=1

@@ -1,0 +1,99 @@
+#include "eval/chrf.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eval/ngrams.h"
+
+namespace qkv {
+namespace {
+
+constexpr double kBetaSquared = 4.0;
+
+struct Line {
+  std::u32string characters, words;
+};
+
+bool is_ascii_punctuation(char c) {
+  return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
+}
+
+// A punctuation mark at the end, or else at the beginning, of a longer word is a word of its own.
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  for (const std::string_view word : split_words(text)) {
+    if (word.size() > 1 && is_ascii_punctuation(word.back())) {
+      out.insert(out.end(), {word.substr(0, word.size() - 1), word.substr(word.size() - 1)});
+    } else if (word.size() > 1 && is_ascii_punctuation(word.front())) {
+      out.insert(out.end(), {word.substr(0, 1), word.substr(1)});
+    } else {
+      out.push_back(word);
+    }
+  }
+  return out;
+}
+
+Line prepare(std::string_view text, WordNumbers& numbers) {
+  Line line{.characters = characters_of(text), .words = numbers.of(words_of(text))};
+  std::erase(line.characters, U' ');
+  return line;
+}
+
+size_t orders(ChrfWords words) {
+  return words == ChrfWords::none ? ChrfCounts::kCharacterOrders : ChrfCounts::kOrders;
+}
+
+ChrfCounts compare(const Line& hypothesis, const Line& reference, ChrfWords words) {
+  ChrfCounts counts;
+  for (size_t order = 0; order < orders(words); ++order) {
+    const bool of_words = order >= ChrfCounts::kCharacterOrders;
+    const size_t n = of_words ? order - ChrfCounts::kCharacterOrders + 1 : order + 1;
+    const NgramCounts ours = count_ngrams(of_words ? hypothesis.words : hypothesis.characters, n);
+    const NgramCounts theirs = count_ngrams(of_words ? reference.words : reference.characters, n);
+    for (const auto& [ngram, count] : ours) {
+      const auto found = theirs.find(ngram);
+      counts.hypothesis[order] += count;
+      counts.matching[order] += found == theirs.end() ? 0 : std::min(count, found->second);
+    }
+    for (const auto& [ngram, count] : theirs) counts.reference[order] += count;
+  }
+  return counts;
+}
+
+}  // namespace
+
+ChrfCounts& ChrfCounts::operator+=(const ChrfCounts& other) {
+  for (size_t order = 0; order < kOrders; ++order) {
+    hypothesis[order] += other.hypothesis[order];
+    reference[order] += other.reference[order];
+    matching[order] += other.matching[order];
+  }
+  return *this;
+}
+
+ChrfCounts chrf_counts(std::string_view hypothesis, std::span<const std::string_view> references, ChrfWords words) {
+  WordNumbers numbers;
+  const Line ours = prepare(hypothesis, numbers);
+  std::optional<ChrfCounts> best;
+  for (const std::string_view reference : references) {
+    const ChrfCounts counts = compare(ours, prepare(reference, numbers), words);
+    if (!best || chrf(counts, words) > chrf(*best, words)) best = counts;
+  }
+  return best.value_or(ChrfCounts{});
+}
+
+double chrf(const ChrfCounts& counts, ChrfWords words) {
+  double sum = 0.0;
+  for (size_t order = 0; order < orders(words); ++order) {
+    if (counts.matching[order] == 0) continue;
+    const auto matching = static_cast<double>(counts.matching[order]);
+    const double precision = matching / static_cast<double>(counts.hypothesis[order]);
+    const double recall = matching / static_cast<double>(counts.reference[order]);
+    sum += (1.0 + kBetaSquared) * precision * recall / (kBetaSquared * precision + recall);
+  }
+  return 100.0 * sum / static_cast<double>(orders(words));
+}
+
+}  // namespace qkv

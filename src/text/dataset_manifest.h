@@ -1,0 +1,52 @@
+// manifest.json of a packed dataset: what the shards hold and how to read them (docs/data.md has the picture).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+
+namespace qkv {
+
+inline constexpr int64_t kLargestVocabulary = int64_t{1} << 24;  // so that a count of each token is no burden
+
+enum class Split { train, validation };
+inline constexpr std::array kSplits{Split::train, Split::validation};
+const char* name_of(Split split);
+
+struct ShardInfo {
+  std::string file;  // FILE.tokens and FILE.index
+  uint64_t tokens = 0, documents = 0;
+  std::string tokens_sha256, index_sha256;
+};
+
+struct SplitInfo {
+  uint64_t tokens = 0, documents = 0, text_bytes = 0;
+  std::vector<ShardInfo> shards;
+};
+
+struct DatasetManifest {
+  bool pairs = false;  // a document is a source and a target
+  int token_bytes = 2;
+  int64_t vocabulary = 0;
+  std::string tokenizer;  // its fingerprint
+  std::optional<int32_t> begin_token, end_token;
+  std::array<SplitInfo, kSplits.size()> splits;
+
+  const SplitInfo& of(Split split) const { return splits[static_cast<size_t>(split)]; }
+  SplitInfo& of(Split split) { return splits[static_cast<size_t>(split)]; }
+  // Entries of a shard's index that stand for one document.
+  uint64_t parts() const { return pairs ? 2 : 1; }
+};
+
+std::string shard_name(Split split, size_t number);
+int token_bytes_for(int64_t vocabulary);
+
+std::string to_json_text(const DatasetManifest& manifest);
+DatasetManifest parse_manifest(std::string_view text, const std::string& what);
+
+}  // namespace qkv

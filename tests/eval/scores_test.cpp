@@ -1,0 +1,128 @@
+// BLEU and chrF against what sacreBLEU's definitions gave (../shared/bleu), and against sums done by hand.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "eval/bleu.h"
+#include "eval/chrf.h"
+#include "support/pass.h"
+
+namespace qkv {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+double corpus_bleu(const Lines& hypotheses, const std::vector<Lines>& references, BleuTokenizer tokenizer) {
+  BleuCounts counts;
+  for (size_t i = 0; i < hypotheses.size(); ++i) {
+    std::vector<std::string_view> wanted;
+    for (const Lines& lines : references) wanted.push_back(lines[i]);
+    counts += bleu_counts(hypotheses[i], wanted, tokenizer);
+  }
+  return bleu(counts).score;
+}
+
+double corpus_chrf(const Lines& hypotheses, const std::vector<Lines>& references, ChrfWords words) {
+  ChrfCounts counts;
+  for (size_t i = 0; i < hypotheses.size(); ++i) {
+    std::vector<std::string_view> wanted;
+    for (const Lines& lines : references) wanted.push_back(lines[i]);
+    counts += chrf_counts(hypotheses[i], wanted, words);
+  }
+  return chrf(counts, words);
+}
+
+std::string joined(std::string_view line, BleuTokenizer tokenizer) {
+  std::string out;
+  for (const std::string& token : bleu_tokens(line, tokenizer)) out += (out.empty() ? "" : " ") + token;
+  return out;
+}
+
+// The recorded numbers went through float32: half a unit in the last place of 100 is 4e-6.
+TEST(Scores, EqualTheRecordedOnes) {
+  QKV_NEED_SHARED(file, "bleu/bleu.json");
+  constexpr double kFloat32 = 8e-6;
+  const Json cases = parse_json(read_file(file, 10'000'000), "bleu.json");
+  ASSERT_GE(cases.size(), 9U);
+  for (const Json& one : cases) {
+    SCOPED_TRACE(one["name"].get<std::string>());
+    const Lines hypotheses = one["hypotheses"];
+    const std::vector<Lines> references{one["references"].get<Lines>()};
+    const auto tokenizer = one["tokenize"] == "zh" ? BleuTokenizer::chinese : BleuTokenizer::mteval_13a;
+    EXPECT_NEAR(corpus_bleu(hypotheses, references, tokenizer), one["bleu"].get<double>(), kFloat32);
+    EXPECT_NEAR(corpus_chrf(hypotheses, references, ChrfWords::none), one["chrf2"].get<double>(), kFloat32);
+    EXPECT_NEAR(corpus_chrf(hypotheses, references, ChrfWords::up_to_two), one["chrf2pp"].get<double>(), kFloat32);
+  }
+}
+
+TEST(BleuTokens, FollowMteval13a) {
+  const auto tokens = [](std::string_view line) { return joined(line, BleuTokenizer::mteval_13a); };
+  EXPECT_EQ(tokens("Hello, world!"), "Hello , world !");
+  EXPECT_EQ(tokens("It costs $1,000.50 (or so)."), "It costs $ 1,000.50 ( or so ) .");
+  EXPECT_EQ(tokens("don't well-known 1990-2000"), "don't well-known 1990 - 2000");
+  EXPECT_EQ(tokens("&quot;a&amp;b&quot; &lt;c&gt;<skipped>"), "\" a & b \" < c >");
+  EXPECT_EQ(tokens("a.b,c 3.d e.4"), "a . b , c 3 . d e . 4");
+  EXPECT_EQ(tokens("wait... ,"), "wait . . . ,");
+  EXPECT_EQ(tokens("ä.\xC2\xA0ö"), "ä . ö");  // a no-break space is a space
+  EXPECT_EQ(tokens(" \t "), "");
+}
+
+TEST(BleuTokens, ChineseCharactersStandAlone) {
+  const auto tokens = [](std::string_view line) { return joined(line, BleuTokenizer::chinese); };
+  EXPECT_EQ(tokens("我有3.5个GPU，好！"), "我 有 3.5 个 GPU ， 好 ！");
+  EXPECT_EQ(tokens("“是”——"), "“ 是 ” — —");
+  EXPECT_EQ(tokens("𠀀𠀁"), "𠀀𠀁");  // sacreBLEU leaves the rare ideographs together
+  EXPECT_EQ(tokens("\xFF好"), "\xFF 好");
+}
+
+// 2 of 3 words, 1 of 2 pairs, no triple (exponential smoothing: half a match of 1), no 4-gram possible: 0.
+TEST(Bleu, ShortAndEmptyLines) {
+  EXPECT_EQ(corpus_bleu({"a b c"}, {{"a b d"}}, BleuTokenizer::mteval_13a), 0.0);
+  EXPECT_EQ(corpus_bleu({""}, {{"a b c d"}}, BleuTokenizer::mteval_13a), 0.0);
+  EXPECT_EQ(corpus_bleu({"x y z w"}, {{"a b c d"}}, BleuTokenizer::mteval_13a), 0.0);
+  EXPECT_NEAR(corpus_bleu({"", "a b c d"}, {{"", "a b c d"}}, BleuTokenizer::mteval_13a), 100.0, 1e-9);
+}
+
+// p = 4/5, 2/4, smoothed 1/2 of 3, smoothed 1/4 of 2.
+TEST(Bleu, SmoothsOrdersWithoutAMatch) {
+  const double logs = std::log(80.0) + std::log(50.0) + std::log(100.0 / (2 * 3)) + std::log(100.0 / (4 * 2));
+  EXPECT_NEAR(corpus_bleu({"a b x c d"}, {{"a b y c d"}}, BleuTokenizer::mteval_13a), std::exp(logs / 4), 1e-9);
+}
+
+// Clipping takes the most of any one reference, the length the closest one: 5 against 4 and 8 is 4, no penalty.
+TEST(Bleu, SeveralReferences) {
+  const std::string_view references[] = {"a a b c", "a b c d e f g h"};
+  const BleuCounts counts = bleu_counts("a a a b c", references, BleuTokenizer::mteval_13a);
+  EXPECT_EQ(counts.correct, (std::array<int64_t, 4>{4, 3, 2, 1}));
+  EXPECT_EQ(counts.total, (std::array<int64_t, 4>{5, 4, 3, 2}));
+  EXPECT_EQ(counts.reference_length, 4);
+  const std::string_view tied[] = {"a b c", "a b c d e"};
+  EXPECT_EQ(bleu_counts("a b c d", tied, BleuTokenizer::mteval_13a).reference_length, 3);
+}
+
+TEST(Bleu, ShortHypothesesPayThePenalty) {
+  EXPECT_NEAR(corpus_bleu({"a b c d"}, {{"a b c d e"}}, BleuTokenizer::mteval_13a), 100 * std::exp(1 - 5.0 / 4), 1e-9);
+}
+
+TEST(Chrf, TakesTheBestReferenceOfEachLine) {
+  const std::vector<Lines> both{{"你好", "世界"}, {"再见", "地球"}};
+  EXPECT_NEAR(corpus_chrf({"再见", "世界"}, both, ChrfWords::none), 100.0 * 2 / 6, 1e-9);  // orders 3 to 6 are empty
+  EXPECT_EQ(corpus_chrf({""}, {{"a"}}, ChrfWords::up_to_two), 0.0);
+}
+
+// P = 1, R = 1/2 on words; the full stop is a word of its own.
+TEST(Chrf, CountsWords) {
+  const std::string_view reference[] = {"go."};
+  const ChrfCounts counts = chrf_counts("go", reference, ChrfWords::up_to_two);
+  EXPECT_EQ(counts.reference[6], 2);
+  EXPECT_EQ(counts.matching[6], 1);
+  EXPECT_EQ(counts.reference[7], 1);
+  EXPECT_EQ(counts.hypothesis[7], 0);
+}
+
+}  // namespace
+}  // namespace qkv
