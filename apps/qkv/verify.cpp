@@ -67,14 +67,14 @@ void print_json(const VerifyReport& report, const std::string& summary) {
 }
 
 void verify(const Options& options) {
-  const std::unique_ptr<Model> model = Checkpoint::open(options.folder).model();
+  const Checkpoint checkpoint = Checkpoint::open(options.folder);
   const Engine engine(kernels::best_table(), {.threads = options.threads});
   const Precision precision = options.dtype == "bf16" ? Precision::bf16() : Precision::f32();
-  const VerifyReport report = verify_model(*model, engine, precision, options.folder);
+  const VerifyReport report = verify_model(checkpoint, engine, precision, options.folder);
   using Verdict = VerifyLine::Verdict;
   const int64_t bad = report.count(Verdict::bad), checked = report.count(Verdict::good) + bad;
   const std::string summary =
-      fmt::format("{} in {}: {} of {} within bounds, {} shown without a bound, {} not yet", model->spec().family,
+      fmt::format("{} in {}: {} of {} within bounds, {} shown without a bound, {} not yet", checkpoint.spec.family,
                   options.dtype, checked - bad, checked, report.count(Verdict::shown), report.count(Verdict::not_yet));
   options.json ? print_json(report, summary) : print(report, summary);
   if (!report.good()) throw AnswerNo{};

@@ -188,7 +188,13 @@ std::shared_ptr<const TensorNames> names_in(const TensorFile& file, const ModelS
   return names;
 }
 
-void check_tensors(const TensorFile& file, const TensorNames& names, const std::string& family) {
+Json read_config(const std::filesystem::path& path) {
+  return parse_json(read_file(path, kLargestConfig), path.filename().string());
+}
+
+}  // namespace
+
+void check_tensors(const TensorFile& file, const TensorNames& names, Extras extras) {
   std::set<std::string_view> used;
   for (const NamedTensor& named : names.tensors()) {
     const Standing s = standing_for(file, named.name);
@@ -196,8 +202,8 @@ void check_tensors(const TensorFile& file, const TensorNames& names, const std::
       std::vector<std::string_view> known;
       for (const StoredTensor& entry : file.entries()) known.push_back(entry.name);
       const std::string near = nearest_key(named.name, known);
-      QKV_FAIL(file.name(), ": has no tensor ", printable(named.name), ", which a model of the family ", family,
-               " needs (", missing(file, names), " of ", names.tensors().size(), " are missing)",
+      QKV_FAIL(file.name(), ": has no tensor ", printable(named.name), ", which a ", names.spec().family,
+               " of this config needs (", missing(file, names), " of ", names.tensors().size(), " are missing)",
                near.empty()
                    ? Hint("the config belongs to another model, or a shard is missing")
                    : Hint("it has ", printable(near), "; the config belongs to another model, or a shard is missing"));
@@ -206,6 +212,7 @@ void check_tensors(const TensorFile& file, const TensorNames& names, const std::
     used.insert(s.tensor->name);
     if (s.scales != nullptr) used.insert(s.scales->name);
   }
+  if (extras == Extras::allowed) return;
   std::vector<const StoredTensor*> extra;
   for (const StoredTensor& entry : file.entries()) {
     if (!used.contains(entry.name) && !names.ignores(entry.name)) extra.push_back(&entry);
@@ -215,12 +222,6 @@ void check_tensors(const TensorFile& file, const TensorNames& names, const std::
             shape_text(extra.front()->shape),
             Hint("the config belongs to another model: more layers, biases or experts than it says"));
 }
-
-Json read_config(const std::filesystem::path& path) {
-  return parse_json(read_file(path, kLargestConfig), path.filename().string());
-}
-
-}  // namespace
 
 Checkpoint Checkpoint::open(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
@@ -239,7 +240,7 @@ Checkpoint Checkpoint::open(const std::filesystem::path& path) {
               Hint("a model is a folder with config.json and model.safetensors, or a .gguf file"));
     QKV_FAIL(path.string(), ": is a file, but a model is a folder", Hint("name the folder that holds config.json"));
   }
-  check_tensors(*made.file, *made.names, made.spec.family);
+  check_tensors(*made.file, *made.names, Extras::refused);
   return made;
 }
 
@@ -250,7 +251,9 @@ Weights Checkpoint::weights(Device& device) const {
   }
   Weights weights;
   for (const WeightSpec& weight : weight_list(spec)) {
-    const std::vector<Piece>& of_weight = pieces.at(weight.name);
+    const auto found = pieces.find(weight.name);
+    if (found == pieces.end()) continue;  // a part of a model; whole ones name every weight
+    const std::vector<Piece>& of_weight = found->second;
     const DType dtype = weight_dtype(of_weight, *file, spec.dtype);
     weights.add(Param(weight.name, device, dtype, weight.shape, source_of(of_weight, *this, dtype)));
   }

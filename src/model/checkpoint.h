@@ -27,6 +27,10 @@ struct Checkpoint {
   std::unique_ptr<Model> model(Device& device = cpu_device()) const { return Model::make(spec, weights(device)); }
 };
 
+// An Error unless the file holds every named tensor with its shape, in a type weights can have.
+enum class Extras : uint8_t { refused, allowed };  // tensors nobody names
+void check_tensors(const TensorFile& file, const TensorNames& names, Extras extras);
+
 // The names its tensors have in a Hugging Face folder.
 TensorNames hugging_face_names(const ModelSpec& spec);
 

@@ -16,7 +16,8 @@ class Validator {
   Validator(const ModelSpec& spec, const std::string& what) : spec_(spec), what_(what) {}
 
   void run() const {
-    in_range("vocabulary", spec_.vocabulary, 1, kMost);  // torch_modules.h alone makes models without one
+    const bool vectors = spec_.family == "transformer";  // nn.Transformer itself has no vocabulary
+    in_range("vocabulary", spec_.vocabulary, vectors ? 0 : 1, kMost);
     in_range("width", spec_.width, 1, kMost);
     in_range("source vocabulary", spec_.source_vocabulary, 0, kMost);
     in_range("context", spec_.context, 0, kMost);

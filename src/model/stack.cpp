@@ -8,7 +8,8 @@ ModelStack::ModelStack(const ModelSpec& spec, Stack which, const Weights& weight
     : spec_(which == Stack::encoder ? spec.encoder : spec.decoder), which_(which) {
   const std::string prefix = stack_prefix(spec, which);
   tokens_ = weights.find(prefix + "embed");
-  if (tokens_ == nullptr) tokens_ = &weights.at("embed");  // shared by both stacks
+  if (tokens_ == nullptr) tokens_ = weights.find("embed");  // shared by both stacks
+  QKV_ASSERT(tokens_ != nullptr || spec.vocabulary == 0, "the ", name_of(spec.kind), " model has no embedding");
   positions_ = weights.find(prefix + "positions");
   types_ = weights.find(prefix + "types");
   if (spec_.positions.kind == PositionSpec::Kind::sinusoidal) sinusoids_.emplace(spec.width, spec_.positions.order);
@@ -56,17 +57,23 @@ Tensor ModelStack::through_layers(Context& cx, Tensor x, const Rows& rows, const
     return x;
   }
   // Without a tape nothing of a layer is needed once it is done, but for the stream it leaves.
+  const Tensor stream = cx.constant(x.shape(), x.dtype());
   const Arena::Mark done = cx.arena.mark();
   for (const auto& layer : layers_) {
     const Tensor left = layer->forward(cx, x, rows, memory);
-    cx.kernels.copy(cx.exec, {.y = x, .x = left});
+    cx.kernels.copy(cx.exec, {.y = stream, .x = left});
     cx.arena.rewind(done);
+    x = stream;
   }
   return x;
 }
 
 Tensor ModelStack::forward(Context& cx, const Tensor& ids, const Rows& rows, const Memory* memory) const {
-  Tensor x = through_layers(cx, embed(cx, ids, rows), rows, memory);
+  return forward_vectors(cx, embed(cx, ids, rows), rows, memory);
+}
+
+Tensor ModelStack::forward_vectors(Context& cx, const Tensor& vectors, const Rows& rows, const Memory* memory) const {
+  Tensor x = through_layers(cx, vectors, rows, memory);
   if (final_norm_) x = final_norm_->forward(cx, x);
   cx.tap({which_, 0}, Site::final, x, &rows);
   return x;

@@ -12,6 +12,8 @@ class ModelStack {
 
   // ids i32 [N] -> states [N, C]. A decoder of an encoder-decoder gets what the encoder said.
   Tensor forward(Context& cx, const Tensor& ids, const Rows& rows, const Memory* memory = nullptr) const;
+  // The same from embedded vectors [N, C]; a stack without a vocabulary has no other way in.
+  Tensor forward_vectors(Context& cx, const Tensor& x, const Rows& rows, const Memory* memory = nullptr) const;
 
  private:
   Tensor embed(Context& cx, const Tensor& ids, const Rows& rows) const;
