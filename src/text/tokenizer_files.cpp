@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "text/bpe.h"
+#include "text/sentencepiece.h"
 #include "text/tokenizer_json.h"
 #include "text/word_models.h"
 
@@ -167,6 +168,9 @@ Tokenizer Tokenizer::load(const fs::path& path) {
   if (wanted("tokenizer.json") || (!is_folder && path.extension() == ".json" && !wanted("vocab.json"))) {
     const fs::path file = is_folder ? folder / "tokenizer.json" : path;
     return finish(parts_of_json(read_file(file, kLargestFile), file.string()));
+  }
+  if (wanted("tokenizer.model") || (!is_folder && path.extension() == ".model")) {
+    return finish(parts_of_sentencepiece_file(is_folder ? folder / "tokenizer.model" : path));
   }
   if (wanted("vocab.json") || wanted("merges.txt")) {
     return finish(parts_of_vocab_and_merges(folder / "vocab.json", folder / "merges.txt"));
