@@ -149,7 +149,7 @@ TokenizerParts parts_of_sentencepiece(SentencePieceModel model) {
     const auto& piece = model.pieces[static_cast<size_t>(id)];
     if (piece.type == Type::user_defined) own.emplace_back(piece.text, id);
     if (piece.type == Type::control || piece.type == Type::unknown) {
-      parts.added.push_back({.id = id, .content = piece.text, .special = true, .in_text = false});
+      parts.added.push_back({.id = id, .content = piece.text, .normalized = false, .special = true, .in_text = false});
     }
   }
   const ByteTrie user_defined(std::move(own));
