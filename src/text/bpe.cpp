@@ -21,49 +21,51 @@ constexpr size_t kLongestPiece = 1 << 26;  // bounds the memory: a symbol takes 
 
 }  // namespace
 
-MergeTable::MergeTable(size_t merges) : slots_(std::bit_ceil(std::max<size_t>(2 * merges, 2))) {}
+MergeTable::MergeTable(size_t merges)
+    : slots_(std::bit_ceil(std::max<size_t>(2 * merges, 2))), filter_(size_t{1} << (kFilterBits - 6)) {}
 
 void MergeTable::add(int32_t left, int32_t right, Merge merge) {
-  const uint64_t pair = key(left, right);
+  const uint64_t pair = key(left, right), hash = hash_number(pair);
   const size_t mask = slots_.size() - 1;
-  size_t i = hash_number(pair) & mask;
+  size_t i = hash & mask;
   while (slots_[i].pair != pair && slots_[i].pair != UINT64_MAX) i = (i + 1) & mask;
   slots_[i] = {pair, merge};
+  const uint64_t bit = hash >> (64 - kFilterBits);
+  filter_[bit / 64] |= uint64_t{1} << bit % 64;
 }
 
 inline MergeTable::Merge MergeTable::find(int32_t left, int32_t right) const {
-  const uint64_t pair = key(left, right);
+  const uint64_t pair = key(left, right), hash = hash_number(pair);
+  const uint64_t bit = hash >> (64 - kFilterBits);
+  if ((filter_.data()[bit / 64] >> bit % 64 & 1) == 0) return {kNoRank, -1};
   const size_t mask = slots_.size() - 1;
   const Slot* slots = slots_.data();
-  for (size_t i = hash_number(pair) & mask;; i = (i + 1) & mask) {
+  for (size_t i = hash & mask;; i = (i + 1) & mask) {
     if (slots[i].pair == pair) return slots[i].merge;
     if (slots[i].pair == UINT64_MAX) return {kNoRank, -1};
   }
 }
 
-// The piece as it stands between two merges. Few symbols live on the stack.
-struct Bpe::Symbols {
+// The symbols of a piece, each with its end. Those of a short piece live on the stack.
+struct Bpe::Few {
   size_t count = 0;
-  int32_t* ids = few_ids;
-  uint32_t* ends = few_ends;
+  int32_t ids[kFew];
+  uint32_t ends[kFew];
 
-  explicit Symbols(size_t most) {
-    if (most <= kFew) return;
-    many_ids.resize(most);
-    many_ends.resize(most);
-    ids = many_ids.data();
-    ends = many_ends.data();
-  }
   void put(int32_t id, size_t end) {
     ids[count] = id;
     ends[count++] = static_cast<uint32_t>(end);
   }
+};
 
- private:
-  int32_t few_ids[kFew];
-  uint32_t few_ends[kFew];
-  std::vector<int32_t> many_ids;
-  std::vector<uint32_t> many_ends;
+struct Bpe::Many {
+  std::vector<int32_t> ids;
+  std::vector<uint32_t> ends;
+
+  void put(int32_t id, size_t end) {
+    ids.push_back(id);
+    ends.push_back(static_cast<uint32_t>(end));
+  }
 };
 
 Bpe::Bpe(Vocab vocab, const Merges& merges, BpeOptions options)
@@ -134,19 +136,12 @@ void Bpe::encode(std::string_view piece, PieceTokens& out) const {
     const int32_t whole = (options_.byte_level ? whole_pieces_ : vocab_).find(piece);
     if (whole >= 0) return out.put(whole, piece.size());
   }
-  Symbols symbols(piece.size());
-  options_.byte_level ? split_bytes(piece, symbols) : split_characters(piece, symbols);
-  symbols.count <= kFew ? merge_few(symbols) : merge_many(symbols);
-  out.ids.insert(out.ids.end(), symbols.ids, symbols.ids + symbols.count);
-  out.ends.insert(out.ends.end(), symbols.ends, symbols.ends + symbols.count);
-}
-
-void Bpe::split_bytes(std::string_view piece, Symbols& out) const {
-  for (size_t i = 0; i < piece.size(); ++i) out.put(byte_ids_[static_cast<unsigned char>(piece[i])], i + 1);
+  piece.size() <= kFew ? encode_few(piece, out) : encode_many(piece, out);
 }
 
 // Hugging Face keeps an unknown character back until the next known one, so byte tokens can overtake it; the lengths
 // still add up from the left.
+template <class Symbols>
 void Bpe::split_characters(std::string_view piece, Symbols& out) const {
   size_t unknown = 0, end = 0;  // bytes of the unknown token that waits; bytes given out so far
   const auto give = [&](int32_t id, size_t length) {
@@ -188,49 +183,79 @@ void Bpe::split_characters(std::string_view piece, Symbols& out) const {
   give_unknown();
 }
 
-void Bpe::merge_few(Symbols& symbols) const {
-  size_t count = symbols.count;
-  if (count < 2) return;
-  int32_t* ids = symbols.ids;
-  uint32_t* ends = symbols.ends;
-  uint32_t ranks[kFew];
-  int32_t joined[kFew];
+void Bpe::encode_few(std::string_view piece, PieceTokens& out) const {
+  Few few;
+  uint32_t ranks[kFew];  // of each symbol with the next one
+  int32_t joined[kFew];  // what the two become
+  uint8_t before[kFew], after[kFew];
+  if (options_.byte_level) {
+    for (size_t i = 0; i < piece.size(); ++i) {
+      const size_t byte = static_cast<unsigned char>(piece[i]);
+      few.put(byte_ids_[byte], i + 1);
+      if (i + 1 == piece.size()) break;
+      const MergeTable::Merge merge = byte_merges_[byte << 8 | static_cast<unsigned char>(piece[i + 1])];
+      ranks[i] = merge.rank;
+      joined[i] = merge.id;
+    }
+  } else {
+    split_characters(piece, few);
+  }
+  if (few.count == 0) return;
+  const auto last = static_cast<uint8_t>(few.count - 1);
   const auto look = [&](size_t i) {
-    const MergeTable::Merge merge = merges_.find(ids[i], ids[i + 1]);
+    const MergeTable::Merge merge = merges_.find(few.ids[i], few.ids[after[i]]);
     ranks[i] = merge.rank;
     joined[i] = merge.id;
   };
-  for (size_t i = 0; i + 1 < count; ++i) look(i);
-  while (count > 1) {
-    size_t best = 0;
-    for (size_t i = 1; i + 1 < count; ++i) {
-      if (ranks[i] < ranks[best]) best = i;
-    }
-    if (ranks[best] == MergeTable::kNoRank) break;
-    ids[best] = joined[best];
-    for (size_t i = best; i + 1 < count; ++i) ends[i] = ends[i + 1];
-    for (size_t i = best + 1; i + 1 < count; ++i) ids[i] = ids[i + 1];
-    for (size_t i = best; i + 2 < count; ++i) {
-      ranks[i] = ranks[i + 1];
-      joined[i] = joined[i + 1];
-    }
-    --count;
-    if (best > 0) look(best - 1);
-    if (best + 1 < count) look(best);
+  for (uint8_t i = 0; i <= last; ++i) {
+    before[i] = static_cast<uint8_t>(i - 1);
+    after[i] = static_cast<uint8_t>(i + 1);
+    if (!options_.byte_level && i < last) look(i);
   }
-  symbols.count = count;
+  ranks[last] = MergeTable::kNoRank;
+
+  // Joined symbols stay in their place with the rank of a pair that has no merge.
+  while (true) {
+    size_t best = 0;
+    uint32_t lowest = ranks[0];
+    for (size_t i = 1; i < last; ++i) {
+      const bool lower = ranks[i] < lowest;
+      lowest = lower ? ranks[i] : lowest;
+      best = lower ? i : best;
+    }
+    if (lowest == MergeTable::kNoRank) break;
+    const size_t gone = after[best];
+    few.ids[best] = joined[best];
+    few.ends[best] = few.ends[gone];
+    ranks[gone] = MergeTable::kNoRank;
+    after[best] = after[gone];
+    if (after[best] <= last) {
+      before[after[best]] = static_cast<uint8_t>(best);
+      look(best);
+    } else {
+      ranks[best] = MergeTable::kNoRank;
+    }
+    if (best > 0) look(before[best]);
+  }
+  for (size_t i = 0; i <= last; i = after[i]) out.put(few.ids[i], few.ends[i]);
 }
 
-void Bpe::merge_many(Symbols& symbols) const {
+void Bpe::encode_many(std::string_view piece, PieceTokens& out) const {
+  Many many;
+  if (options_.byte_level) {
+    for (size_t i = 0; i < piece.size(); ++i) many.put(byte_ids_[static_cast<unsigned char>(piece[i])], i + 1);
+  } else {
+    split_characters(piece, many);
+  }
   constexpr uint32_t kNone = UINT32_MAX;
-  const auto count = static_cast<uint32_t>(symbols.count);
+  const auto count = static_cast<uint32_t>(many.ids.size());
   std::vector<uint32_t> before(count), after(count), ranks(count, MergeTable::kNoRank);
   std::vector<int32_t> joined(count);
   // Lowest rank first, then leftmost: both in one number.
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> waiting;
   const auto look = [&](uint32_t i) {
-    const MergeTable::Merge merge = after[i] == kNone ? MergeTable::Merge{MergeTable::kNoRank, -1}
-                                                      : merges_.find(symbols.ids[i], symbols.ids[after[i]]);
+    MergeTable::Merge merge{MergeTable::kNoRank, -1};
+    if (after[i] != kNone) merge = merges_.find(many.ids[i], many.ids[after[i]]);
     ranks[i] = merge.rank;
     joined[i] = merge.id;
     if (merge.rank != MergeTable::kNoRank) waiting.push(uint64_t{merge.rank} << 32 | i);
@@ -238,28 +263,23 @@ void Bpe::merge_many(Symbols& symbols) const {
   for (uint32_t i = 0; i < count; ++i) {
     before[i] = i == 0 ? kNone : i - 1;
     after[i] = i + 1 == count ? kNone : i + 1;
+    look(i);
   }
-  for (uint32_t i = 0; i < count; ++i) look(i);
   while (!waiting.empty()) {
     const uint64_t top = waiting.top();
     waiting.pop();
     const auto i = static_cast<uint32_t>(top);
     if (ranks[i] != top >> 32) continue;  // one of the two has been joined with another since
     const uint32_t gone = after[i];
-    symbols.ids[i] = joined[i];
-    symbols.ends[i] = symbols.ends[gone];
+    many.ids[i] = joined[i];
+    many.ends[i] = many.ends[gone];
     ranks[gone] = MergeTable::kNoRank;
     after[i] = after[gone];
     if (after[i] != kNone) before[after[i]] = i;
     look(i);
     if (before[i] != kNone) look(before[i]);
   }
-  size_t kept = 0;
-  for (uint32_t i = 0; i != kNone; i = after[i]) {
-    symbols.ids[kept] = symbols.ids[i];
-    symbols.ends[kept++] = symbols.ends[i];
-  }
-  symbols.count = kept;
+  for (uint32_t i = 0; i < count; i = after[i]) out.put(many.ids[i], many.ends[i]);
 }
 
 }  // namespace qkv

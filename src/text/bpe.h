@@ -23,7 +23,8 @@ struct BpeOptions {
   std::string end_of_word_suffix = {};
 };
 
-// What two neighbours become. Half full at most, linear probing.
+// What two neighbours become. Half full at most, linear probing. Most pairs that are asked for have no merge: a small
+// table of bits says so without a look into the large one.
 class MergeTable {
  public:
   struct Merge {
@@ -45,7 +46,10 @@ class MergeTable {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
 
+  static constexpr int kFilterBits = 21;
+
   std::vector<Slot> slots_;
+  std::vector<uint64_t> filter_;  // a bit for the top bits of each pair's hash
 };
 
 class Bpe final : public TokenModel {
@@ -62,14 +66,15 @@ class Bpe final : public TokenModel {
   static bool has_all_bytes(const Vocab& vocab);
 
  private:
-  struct Symbols;
+  struct Few;
+  struct Many;
 
   void read_merges(const Merges& merges);
   void prepare_bytes();
-  void split_bytes(std::string_view piece, Symbols& out) const;
+  template <class Symbols>
   void split_characters(std::string_view piece, Symbols& out) const;
-  void merge_few(Symbols& symbols) const;
-  void merge_many(Symbols& symbols) const;
+  void encode_few(std::string_view piece, PieceTokens& out) const;
+  void encode_many(std::string_view piece, PieceTokens& out) const;
 
   Vocab vocab_;
   BpeOptions options_;
