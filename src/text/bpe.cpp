@@ -3,70 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <functional>
-#include <queue>
 
 #include "base/error.h"
 #include "base/printable.h"
 #include "text/byte_alphabet.h"
 #include "text/characters.h"
-#include "text/hash.h"
 
 namespace qkv {
 namespace {
 
-constexpr size_t kFew = 96;                // up to so many symbols the best pair is found by looking at all of them
 constexpr size_t kLongestPiece = 1 << 26;  // bounds the memory: a symbol takes about 40 bytes
 
 }  // namespace
-
-MergeTable::MergeTable(size_t merges)
-    : slots_(std::bit_ceil(std::max<size_t>(2 * merges, 2))), filter_(size_t{1} << (kFilterBits - 6)) {}
-
-void MergeTable::add(int32_t left, int32_t right, Merge merge) {
-  const uint64_t pair = key(left, right), hash = hash_number(pair);
-  const size_t mask = slots_.size() - 1;
-  size_t i = hash & mask;
-  while (slots_[i].pair != pair && slots_[i].pair != UINT64_MAX) i = (i + 1) & mask;
-  slots_[i] = {pair, merge};
-  const uint64_t bit = hash >> (64 - kFilterBits);
-  filter_[bit / 64] |= uint64_t{1} << bit % 64;
-}
-
-inline MergeTable::Merge MergeTable::find(int32_t left, int32_t right) const {
-  const uint64_t pair = key(left, right), hash = hash_number(pair);
-  const uint64_t bit = hash >> (64 - kFilterBits);
-  if ((filter_.data()[bit / 64] >> bit % 64 & 1) == 0) return {kNoRank, -1};
-  const size_t mask = slots_.size() - 1;
-  const Slot* slots = slots_.data();
-  for (size_t i = hash & mask;; i = (i + 1) & mask) {
-    if (slots[i].pair == pair) return slots[i].merge;
-    if (slots[i].pair == UINT64_MAX) return {kNoRank, -1};
-  }
-}
-
-// The symbols of a piece, each with its end. Those of a short piece live on the stack.
-struct Bpe::Few {
-  size_t count = 0;
-  int32_t ids[kFew];
-  uint32_t ends[kFew];
-
-  void put(int32_t id, size_t end) {
-    ids[count] = id;
-    ends[count++] = static_cast<uint32_t>(end);
-  }
-};
-
-struct Bpe::Many {
-  std::vector<int32_t> ids;
-  std::vector<uint32_t> ends;
-
-  void put(int32_t id, size_t end) {
-    ids.push_back(id);
-    ends.push_back(static_cast<uint32_t>(end));
-  }
-};
 
 Bpe::Bpe(Vocab vocab, const Merges& merges, BpeOptions options)
     : vocab_(std::move(vocab)), options_(std::move(options)), merges_(merges.size()) {
@@ -136,13 +84,29 @@ void Bpe::encode(std::string_view piece, PieceTokens& out) const {
     const int32_t whole = (options_.byte_level ? whole_pieces_ : vocab_).find(piece);
     if (whole >= 0) return out.put(whole, piece.size());
   }
-  piece.size() <= kFew ? encode_few(piece, out) : encode_many(piece, out);
+  BpeSymbols symbols(piece.size());
+  if (options_.byte_level) {
+    encode_bytes(piece, symbols);
+  } else {
+    split_characters(piece, symbols);
+    merge(merges_, symbols);
+  }
+  out.ids.insert(out.ids.end(), symbols.ids, symbols.ids + symbols.count);
+  out.ends.insert(out.ends.end(), symbols.ends, symbols.ends + symbols.count);
+}
+
+void Bpe::encode_bytes(std::string_view piece, BpeSymbols& symbols) const {
+  const auto byte = [&](size_t i) { return size_t{static_cast<unsigned char>(piece[i])}; };
+  for (size_t i = 0; i < piece.size(); ++i) symbols.put(byte_ids_[byte(i)], i + 1);
+  if (piece.size() > BpeSymbols::kFew) return merge(merges_, symbols);
+  MergeTable::Merge pairs[BpeSymbols::kFew];
+  for (size_t i = 0; i + 1 < piece.size(); ++i) pairs[i] = byte_merges_[byte(i) << 8 | byte(i + 1)];
+  merge(merges_, symbols, {pairs, piece.size()});
 }
 
 // Hugging Face keeps an unknown character back until the next known one, so byte tokens can overtake it; the lengths
 // still add up from the left.
-template <class Symbols>
-void Bpe::split_characters(std::string_view piece, Symbols& out) const {
+void Bpe::split_characters(std::string_view piece, BpeSymbols& out) const {
   size_t unknown = 0, end = 0;  // bytes of the unknown token that waits; bytes given out so far
   const auto give = [&](int32_t id, size_t length) {
     end += length;
@@ -181,105 +145,6 @@ void Bpe::split_characters(std::string_view piece, Symbols& out) const {
     }
   }
   give_unknown();
-}
-
-void Bpe::encode_few(std::string_view piece, PieceTokens& out) const {
-  Few few;
-  uint32_t ranks[kFew];  // of each symbol with the next one
-  int32_t joined[kFew];  // what the two become
-  uint8_t before[kFew], after[kFew];
-  if (options_.byte_level) {
-    for (size_t i = 0; i < piece.size(); ++i) {
-      const size_t byte = static_cast<unsigned char>(piece[i]);
-      few.put(byte_ids_[byte], i + 1);
-      if (i + 1 == piece.size()) break;
-      const MergeTable::Merge merge = byte_merges_[byte << 8 | static_cast<unsigned char>(piece[i + 1])];
-      ranks[i] = merge.rank;
-      joined[i] = merge.id;
-    }
-  } else {
-    split_characters(piece, few);
-  }
-  if (few.count == 0) return;
-  const auto last = static_cast<uint8_t>(few.count - 1);
-  const auto look = [&](size_t i) {
-    const MergeTable::Merge merge = merges_.find(few.ids[i], few.ids[after[i]]);
-    ranks[i] = merge.rank;
-    joined[i] = merge.id;
-  };
-  for (uint8_t i = 0; i <= last; ++i) {
-    before[i] = static_cast<uint8_t>(i - 1);
-    after[i] = static_cast<uint8_t>(i + 1);
-    if (!options_.byte_level && i < last) look(i);
-  }
-  ranks[last] = MergeTable::kNoRank;
-
-  // Joined symbols stay in their place with the rank of a pair that has no merge.
-  while (true) {
-    size_t best = 0;
-    uint32_t lowest = ranks[0];
-    for (size_t i = 1; i < last; ++i) {
-      const bool lower = ranks[i] < lowest;
-      lowest = lower ? ranks[i] : lowest;
-      best = lower ? i : best;
-    }
-    if (lowest == MergeTable::kNoRank) break;
-    const size_t gone = after[best];
-    few.ids[best] = joined[best];
-    few.ends[best] = few.ends[gone];
-    ranks[gone] = MergeTable::kNoRank;
-    after[best] = after[gone];
-    if (after[best] <= last) {
-      before[after[best]] = static_cast<uint8_t>(best);
-      look(best);
-    } else {
-      ranks[best] = MergeTable::kNoRank;
-    }
-    if (best > 0) look(before[best]);
-  }
-  for (size_t i = 0; i <= last; i = after[i]) out.put(few.ids[i], few.ends[i]);
-}
-
-void Bpe::encode_many(std::string_view piece, PieceTokens& out) const {
-  Many many;
-  if (options_.byte_level) {
-    for (size_t i = 0; i < piece.size(); ++i) many.put(byte_ids_[static_cast<unsigned char>(piece[i])], i + 1);
-  } else {
-    split_characters(piece, many);
-  }
-  constexpr uint32_t kNone = UINT32_MAX;
-  const auto count = static_cast<uint32_t>(many.ids.size());
-  std::vector<uint32_t> before(count), after(count), ranks(count, MergeTable::kNoRank);
-  std::vector<int32_t> joined(count);
-  // Lowest rank first, then leftmost: both in one number.
-  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> waiting;
-  const auto look = [&](uint32_t i) {
-    MergeTable::Merge merge{MergeTable::kNoRank, -1};
-    if (after[i] != kNone) merge = merges_.find(many.ids[i], many.ids[after[i]]);
-    ranks[i] = merge.rank;
-    joined[i] = merge.id;
-    if (merge.rank != MergeTable::kNoRank) waiting.push(uint64_t{merge.rank} << 32 | i);
-  };
-  for (uint32_t i = 0; i < count; ++i) {
-    before[i] = i == 0 ? kNone : i - 1;
-    after[i] = i + 1 == count ? kNone : i + 1;
-    look(i);
-  }
-  while (!waiting.empty()) {
-    const uint64_t top = waiting.top();
-    waiting.pop();
-    const auto i = static_cast<uint32_t>(top);
-    if (ranks[i] != top >> 32) continue;  // one of the two has been joined with another since
-    const uint32_t gone = after[i];
-    many.ids[i] = joined[i];
-    many.ends[i] = many.ends[gone];
-    ranks[gone] = MergeTable::kNoRank;
-    after[i] = after[gone];
-    if (after[i] != kNone) before[after[i]] = i;
-    look(i);
-    if (before[i] != kNone) look(before[i]);
-  }
-  for (uint32_t i = 0; i < count; i = after[i]) out.put(many.ids[i], many.ends[i]);
 }
 
 }  // namespace qkv

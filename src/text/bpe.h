@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "text/bpe_merge.h"
 #include "text/token_model.h"
 
 namespace qkv {
@@ -21,35 +22,6 @@ struct BpeOptions {
   std::string unk_token = {};  // empty: unknown characters leave no trace
   std::string continuing_subword_prefix = {};
   std::string end_of_word_suffix = {};
-};
-
-// What two neighbours become. Half full at most, linear probing. Most pairs that are asked for have no merge: a small
-// table of bits says so without a look into the large one.
-class MergeTable {
- public:
-  struct Merge {
-    uint32_t rank;  // kNoRank: they stay apart
-    int32_t id;
-  };
-  static constexpr uint32_t kNoRank = UINT32_MAX;
-
-  explicit MergeTable(size_t merges);
-  void add(int32_t left, int32_t right, Merge merge);  // a later one replaces an earlier one
-  Merge find(int32_t left, int32_t right) const;
-
- private:
-  struct Slot {
-    uint64_t pair = UINT64_MAX;
-    Merge merge{kNoRank, -1};
-  };
-  static uint64_t key(int32_t left, int32_t right) {
-    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-  }
-
-  static constexpr int kFilterBits = 21;
-
-  std::vector<Slot> slots_;
-  std::vector<uint64_t> filter_;  // a bit for the top bits of each pair's hash
 };
 
 class Bpe final : public TokenModel {
@@ -66,15 +38,10 @@ class Bpe final : public TokenModel {
   static bool has_all_bytes(const Vocab& vocab);
 
  private:
-  struct Few;
-  struct Many;
-
   void read_merges(const Merges& merges);
   void prepare_bytes();
-  template <class Symbols>
-  void split_characters(std::string_view piece, Symbols& out) const;
-  void encode_few(std::string_view piece, PieceTokens& out) const;
-  void encode_many(std::string_view piece, PieceTokens& out) const;
+  void split_characters(std::string_view piece, BpeSymbols& out) const;
+  void encode_bytes(std::string_view piece, BpeSymbols& symbols) const;
 
   Vocab vocab_;
   BpeOptions options_;
