@@ -3,15 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <functional>
-#include <queue>
 
 #include "base/error.h"
 #include "base/printable.h"
 #include "text/byte_alphabet.h"
 #include "text/characters.h"
-#include "text/hash.h"
 
 namespace qkv {
 namespace {
@@ -90,14 +86,23 @@ void Bpe::encode(std::string_view piece, PieceTokens& out) const {
     if (whole >= 0) return out.put(whole, piece.size());
   }
   BpeSymbols symbols(piece.size());
-  options_.byte_level ? split_bytes(piece, symbols) : split_characters(piece, symbols);
-  merge(merges_, symbols);
+  if (options_.byte_level) {
+    encode_bytes(piece, symbols);
+  } else {
+    split_characters(piece, symbols);
+    merge(merges_, symbols);
+  }
   out.ids.insert(out.ids.end(), symbols.ids, symbols.ids + symbols.count);
   out.ends.insert(out.ends.end(), symbols.ends, symbols.ends + symbols.count);
 }
 
-void Bpe::split_bytes(std::string_view piece, BpeSymbols& out) const {
-  for (size_t i = 0; i < piece.size(); ++i) out.put(byte_ids_[static_cast<unsigned char>(piece[i])], i + 1);
+void Bpe::encode_bytes(std::string_view piece, BpeSymbols& symbols) const {
+  const auto byte = [&](size_t i) { return size_t{static_cast<unsigned char>(piece[i])}; };
+  for (size_t i = 0; i < piece.size(); ++i) symbols.put(byte_ids_[byte(i)], i + 1);
+  if (piece.size() > BpeSymbols::kFew) return merge(merges_, symbols);
+  MergeTable::Merge pairs[BpeSymbols::kFew];
+  for (size_t i = 0; i + 1 < piece.size(); ++i) pairs[i] = byte_merges_[byte(i) << 8 | byte(i + 1)];
+  merge(merges_, symbols, {pairs, piece.size()});
 }
 
 // Hugging Face keeps an unknown character back until the next known one, so byte tokens can overtake it; the lengths

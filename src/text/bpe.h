@@ -41,8 +41,8 @@ class Bpe final : public TokenModel {
  private:
   void read_merges(const Merges& merges);
   void prepare_bytes();
-  void split_bytes(std::string_view piece, BpeSymbols& out) const;
   void split_characters(std::string_view piece, BpeSymbols& out) const;
+  void encode_bytes(std::string_view piece, BpeSymbols& symbols) const;
 
   Vocab vocab_;
   BpeOptions options_;

@@ -99,15 +99,16 @@ TokenizerParts parts_of_model_file(const fs::path& file) {
 }  // namespace
 
 TokenizerParts parts_of_json(std::string_view text, std::string_view what) {
-  const Json json = parse_json(text, what, kLimits);
+  TapedPart lists[] = {{.keys = {"model", "vocab"}}, {.keys = {"model", "merges"}}};
+  const Json json = parse_json(text, what, kLimits, lists);
   const JsonNode root(json, std::string(what));
-  const JsonNode model = root.at("model");
   const auto pre_tokenizer = root.find("pre_tokenizer");
-  const bool spells = pre_tokenizer && ends_in_byte_level(*pre_tokenizer);
-  const bool reads_bytes = spells && can_read_bytes(model);
+  const bool spelled = pre_tokenizer && ends_in_byte_level(*pre_tokenizer);
+  auto [model, reads_bytes] =
+      read_model(root.at("model"), {.vocab = lists[0].tape, .merges = lists[1].tape, .spelled = spelled});
 
   TokenizerParts parts{.what = std::string(what), .keeps_bytes = reads_bytes};
-  parts.model = read_model(model, {.raw_bytes = reads_bytes});
+  parts.model = std::move(model);
   if (const auto node = root.find("normalizer")) parts.normalizer = read_normalizer(*node);
   if (pre_tokenizer) parts.pre_tokenizer = read_pre_tokenizer(*pre_tokenizer, {.raw_bytes = reads_bytes});
   if (const auto node = root.find("post_processor")) read_post_processor(*node, parts.post);
@@ -122,16 +123,22 @@ TokenizerParts parts_of_json(std::string_view text, std::string_view what) {
 }
 
 TokenizerParts parts_of_vocab_and_merges(const fs::path& vocab_file, const fs::path& merges_file) {
-  const JsonFile vocab_json = read_json(vocab_file);
+  const std::string name = vocab_file.string();
+  TapedPart vocab[] = {{.keys = {}}};
+  parse_json(read_file(vocab_file, kLargestFile), name, kLimits, vocab);
   const std::string merges_text = read_file(merges_file, kLargestFile);
-  Json model{{"type", "BPE"}, {"vocab", vocab_json.json}, {"merges", Json::array()}};
+  JsonTape merges;
+  merges.add(JsonTape::Kind::open_array);
   for (const std::string_view line : lines_of(merges_text)) {
-    if (!line.empty() && !line.starts_with("#version")) model["merges"].push_back(line);
+    if (!line.empty() && !line.starts_with("#version")) merges.add_text(JsonTape::Kind::string, line);
   }
-  const JsonNode node(model, vocab_json.name + " with " + merges_file.filename().string());
-  const bool reads_bytes = can_read_bytes(node);
-  TokenizerParts parts{.what = vocab_json.name, .keeps_bytes = reads_bytes};
-  parts.model = read_model(node, {.raw_bytes = reads_bytes});
+  merges.add(JsonTape::Kind::close_array);
+  const Json options{{"type", "BPE"}};
+  const std::string both = name + " with " + merges_file.filename().string();
+  auto [model, reads_bytes] =
+      read_model(JsonNode(options, both), {.vocab = vocab[0].tape, .merges = merges, .spelled = true});
+  TokenizerParts parts{.what = name, .keeps_bytes = reads_bytes};
+  parts.model = std::move(model);
   parts.pre_tokenizer =
       byte_level_pre_tokenizer({.add_prefix_space = false, .use_regex = true, .spelled = !reads_bytes});
   parts.post.trims.push_back({.add_prefix_space = false});
