@@ -144,7 +144,7 @@ std::optional<int32_t> named(int32_t id) {
 
 TokenizerParts parts_of_sentencepiece(SentencePieceModel model) {
   std::vector<std::pair<std::string_view, int32_t>> own;
-  TokenizerParts parts{.what = model.name, .byte_tokens = model.byte_fallback};
+  TokenizerParts parts{.what = model.name, .repairs_bytes = true, .byte_tokens = model.byte_fallback};
   for (int32_t id = 0; id < static_cast<int32_t>(model.pieces.size()); ++id) {
     const auto& piece = model.pieces[static_cast<size_t>(id)];
     if (piece.type == Type::user_defined) own.emplace_back(piece.text, id);

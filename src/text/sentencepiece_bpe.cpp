@@ -51,7 +51,7 @@ class Tables {
 
   // No merge reaches over two characters that stand side by side in no piece. Unknown ones become one token.
   bool belong_together(int32_t left, int32_t right) const {
-    return (left == kUnknownCharacter && right == kUnknownCharacter) || neighbours_.contains(key_of(left, right));
+    return (is_no_piece(left) && is_no_piece(right)) || neighbours_.contains(key_of(left, right));
   }
 
   void put(BpeSymbols& symbols, UnknownRuns& runs, int32_t unk_id) const;
@@ -61,6 +61,7 @@ class Tables {
   struct Merge {
     int32_t left, right, id;
   };
+  bool is_no_piece(int32_t character) const { return character == kUnknownCharacter || character >= pieces_; }
   void number_characters(const SentencePieceModel& model, Ids& ids);
   std::vector<Merge> find_merges(const SentencePieceModel& model, const Ids& ids);
   void take_unused_apart(const SentencePieceModel& model, const std::vector<Merge>& merges);

@@ -98,7 +98,7 @@ struct Tokenizer::Impl {
     Encoding out;
     TextPiece all{.text = text};
     AlignedText repaired(TextPiece{});
-    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0) {
+    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.repairs_bytes) {
       repaired = AlignedText(all);
       replace_stray_bytes(repaired);
       all = repaired.piece();
@@ -127,7 +127,9 @@ struct Tokenizer::Impl {
   Encoding recorded(std::string_view text, const EncodeOptions& options) const {
     Encoding out;
     AlignedText all = AlignedText::original(text, 0);
-    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0) replace_stray_bytes(all);
+    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.repairs_bytes) {
+      replace_stray_bytes(all);
+    }
     PieceTokens tokens;
     walk(
         all.piece(), options.read_specials,

@@ -38,8 +38,9 @@ struct TokenizerParts {
   PostProcessor post = {};
   DecoderPtr decoder = {};  // null: tokens with spaces between
   NamedTokens named = {};
-  bool keeps_bytes = false;  // text that is not UTF-8 reaches the model byte for byte
-  bool byte_tokens = false;  // <0x00> to <0xFF> stand for bytes
+  bool keeps_bytes = false;    // text that is not UTF-8 reaches the model byte for byte
+  bool repairs_bytes = false;  // the normalizer reads what is not UTF-8 as U+FFFD in its own way
+  bool byte_tokens = false;    // <0x00> to <0xFF> stand for bytes
 };
 
 enum class OffsetUnit { characters, bytes };

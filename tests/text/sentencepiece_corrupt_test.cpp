@@ -158,6 +158,25 @@ TEST(SentencePieceCorrupt, TheWholeModelIsFine) {
   expect_error([&] { model.decode(std::vector<int32_t>{-1}); }, {"id -1"});
 }
 
+// Characters that are only parts of pieces are unknown like any other, and run together with them.
+TEST(SentencePieceCorrupt, UnknownCharactersRunTogether) {
+  for (const uint64_t kind : {1U, 2U, 4U}) {
+    ModelBytes model{.trainer = varint_field(3, kind)};
+    model.pieces += piece_field("<ud>", 0, kUserDefined);
+    const Tokenizer tokenizer = read(model.bytes());
+    EXPECT_EQ(tokenizer.encode("b<u!?<ud>"), (std::vector<int32_t>{3, 5, 0, 8})) << kind;
+  }
+}
+
+// SentencePiece reads a byte that is no text as U+FFFD, even where its map replaces a U+FFFD that is written.
+TEST(SentencePieceCorrupt, StrayBytesAreNotMapped) {
+  ModelBytes model{.normalizer = bytes_field(2, Charsmap(std::map<std::string, std::string>{{"\ufffd", "a"}}).bytes())};
+  const Tokenizer tokenizer = read(model.bytes());
+  EXPECT_EQ(tokenizer.encode("b\ufffd"), (std::vector<int32_t>{3, 5, 4}));
+  EXPECT_EQ(tokenizer.encode("b\xff"), (std::vector<int32_t>{3, 5, 0}));
+  EXPECT_EQ(tokenizer.encode_full("b\xff").replaced_bytes, 1U);
+}
+
 // A field nobody knows is passed over, whatever it holds.
 TEST(SentencePieceCorrupt, UnknownFieldsArePassedOver) {
   ModelBytes model{.trainer = bytes_field(999, "what") + varint_field(1000, UINT64_MAX)};
