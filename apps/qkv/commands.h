@@ -10,5 +10,6 @@ struct AnswerNo {};
 
 void add_demo(CLI::App& app);
 void add_tokenize(CLI::App& app);
+void add_tokenizer(CLI::App& app);
 
 }  // namespace qkv::app

@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   qkv::app::add_demo(app);
   qkv::app::add_tokenize(app);
+  qkv::app::add_tokenizer(app);
   app.footer(kExamples);  // after the commands, which would inherit it
 
   const std::string first = argc > 1 ? argv[1] : "--help";

@@ -141,7 +141,6 @@ TokenizerParts parts_of_vocab_and_merges(const fs::path& vocab_file, const fs::p
   parts.model = std::move(model);
   parts.pre_tokenizer =
       byte_level_pre_tokenizer({.add_prefix_space = false, .use_regex = true, .spelled = !reads_bytes});
-  parts.post.trims.push_back({.add_prefix_space = false});
   parts.decoder = byte_level_decoder();
   add_special(parts, "<|endoftext|>");
   return parts;

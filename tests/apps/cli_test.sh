@@ -25,6 +25,9 @@ expect 0 'qkv 0.1.0' --version
 expect 0 'demo' --help
 expect 0 'This build holds' demo
 expect 0 '"version"' demo --json
+expect 0 'Examples' tokenizer train --help
+expect 2 'none.txt' tokenizer train --vocab 300 --out "${TMPDIR:-/tmp}" /none.txt
+expect 2 'llama3' tokenizer train --vocab 300 --pattern lama3 /none.txt
 expect 2 'demo' dmeo
 expect 2 '训练' 训练
 expect 2 '--jsno' demo --jsno
