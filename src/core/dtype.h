@@ -1,9 +1,11 @@
 // Element types, and how elements lie in memory.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <ostream>
+
+#include "base/blocks.h"
+#include "base/half.h"
 
 namespace qkv {
 
@@ -48,29 +50,6 @@ constexpr double unit_roundoff(DType t) {
       return 0;
   }
 }
-
-struct Bf16 {
-  uint16_t bits = 0;
-};
-struct F16 {
-  uint16_t bits = 0;
-};
-
-inline float to_float(Bf16 x) {
-  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
-}
-float to_float(F16 x);
-
-// Round to nearest, ties to even; a NaN stays a NaN.
-inline Bf16 to_bf16(float x) {
-  const auto u = std::bit_cast<uint32_t>(x);
-  if ((u & 0x7fffffffU) > 0x7f800000U) return {static_cast<uint16_t>((u >> 16) | 0x40U)};
-  return {static_cast<uint16_t>((u + 0x7fffU + ((u >> 16) & 1U)) >> 16)};
-}
-F16 to_f16(float x);
-
-// Blocks of elements that share scales, as GGUF files hold them.
-enum class Block : uint8_t { none, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, mxfp4 };
 
 // A plain dtype, or a block format whose elements decode to that dtype.
 struct Format {

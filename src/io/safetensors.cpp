@@ -1,8 +1,6 @@
 #include "io/safetensors.h"
 
 #include <algorithm>
-#include <array>
-#include <sstream>
 #include <utility>
 
 #include "base/checked.h"
@@ -10,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "io/stored_type.h"
 
 namespace qkv {
 namespace {
@@ -20,39 +19,12 @@ constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kLongestHeader = 100'000'000;
 constexpr const char* kDamaged = "the file is damaged or cut short; fetch or write it again";
 
-struct Dtype {
-  std::string_view name;
-  uint64_t bits;
-};
-
-constexpr std::array kDtypes{
-    Dtype{"F64", 64},    Dtype{"F32", 32},    Dtype{"F16", 16},    Dtype{"BF16", 16},   Dtype{"F8_E4M3", 8},
-    Dtype{"F8_E5M2", 8}, Dtype{"F8_E8M0", 8}, Dtype{"F6_E2M3", 6}, Dtype{"F6_E3M2", 6}, Dtype{"F4", 4},
-    Dtype{"I64", 64},    Dtype{"I32", 32},    Dtype{"I16", 16},    Dtype{"I8", 8},      Dtype{"U64", 64},
-    Dtype{"U32", 32},    Dtype{"U16", 16},    Dtype{"U8", 8},      Dtype{"BOOL", 8},    Dtype{"C64", 64},
-};
-
 // An entry and where its bytes stand in the data. All its error texts start with `what`: the file and the tensor.
 struct Placed {
-  Safetensors::Entry entry;
+  StoredTensor entry;
   uint64_t begin;
   uint64_t end;
 };
-
-std::string known_dtypes() {
-  std::string out;
-  for (const Dtype& dtype : kDtypes) out.append(out.empty() ? "" : " ").append(dtype.name);
-  return out;
-}
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  constexpr size_t kShown = 8;
-  std::ostringstream out;
-  out << '[';
-  for (size_t i = 0; i < std::min(shape.size(), kShown); ++i) out << (i > 0 ? ", " : "") << shape[i];
-  out << (shape.size() > kShown ? ", ...]" : "]");
-  return std::move(out).str();
-}
 
 // The JSON text without its padding, and the data behind it.
 std::pair<std::string_view, Bytes> split(Bytes file, const std::string& name) {
@@ -91,20 +63,11 @@ uint64_t whole_number(const Json& value, const std::string& what, const char* ke
   return value.get<uint64_t>();
 }
 
-uint64_t bits_of(const std::string& dtype, const std::string& what) {
-  for (const Dtype& known : kDtypes) {
-    if (known.name == dtype) return known.bits;
-  }
-  QKV_FAIL(what, ": the dtype ", printable(dtype), " is not known", Hint("the known ones are ", known_dtypes()));
-}
-
-uint64_t byte_count(const Safetensors::Entry& entry, const std::string& what) {
-  CheckedU64 bits(1, what);
-  for (const int64_t dim : entry.shape) bits = bits * dim;
-  bits = bits * bits_of(entry.dtype, what);
-  QKV_CHECK(bits.value() % 8 == 0, what, ": ", entry.dtype, " ", shape_text(entry.shape), " has ", bits.value(),
-            " bits, which is not a whole number of bytes", Hint(kDamaged));
-  return bits.value() / 8;
+const StoredType& type_of(const std::string& dtype, const std::string& what) {
+  const StoredType* const type = find_stored_type(dtype);
+  QKV_CHECK(type != nullptr && type->safetensors_rank >= 0, what, ": the dtype ", printable(dtype), " is not known",
+            Hint("the known ones are ", known_safetensors_types()));
+  return *type;
 }
 
 Placed read_entry(const std::string& name, const Json& info, const std::string& what, Bytes data) {
@@ -131,7 +94,7 @@ Placed read_entry(const std::string& name, const Json& info, const std::string& 
   QKV_CHECK(out.begin <= out.end, what, ": begins at byte ", out.begin, " but ends at ", out.end, Hint(kDamaged));
   QKV_CHECK(out.end <= data.size(), what, ": ends at byte ", out.end, " but the data has ", data.size(),
             Hint(kDamaged));
-  const uint64_t needed = byte_count(out.entry, what);
+  const uint64_t needed = stored_bytes(type_of(out.entry.dtype, what), out.entry.shape, what);
   QKV_CHECK(out.end - out.begin == needed, what, ": ", out.entry.dtype, " ", shape_text(out.entry.shape), " needs ",
             needed, " bytes but data_offsets give it ", out.end - out.begin, Hint(kDamaged));
   out.entry.bytes = data.subspan(out.begin, needed);
@@ -189,34 +152,30 @@ Safetensors Safetensors::parse(Bytes file, std::string name) {
   check_cover(placed, data.size(), name);
 
   for (Placed& p : placed) out.entries_.push_back(std::move(p.entry));
-  std::sort(out.entries_.begin(), out.entries_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::sort(out.entries_.begin(), out.entries_.end(),
+            [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
   out.name_ = std::move(name);
   return out;
 }
 
-const Safetensors::Entry* Safetensors::find(std::string_view name) const {
-  const auto found = std::lower_bound(entries_.begin(), entries_.end(), name,
-                                      [](const Entry& entry, std::string_view wanted) { return entry.name < wanted; });
+const StoredTensor* Safetensors::find(std::string_view name) const {
+  const auto found =
+      std::lower_bound(entries_.begin(), entries_.end(), name,
+                       [](const StoredTensor& entry, std::string_view wanted) { return entry.name < wanted; });
   return found != entries_.end() && found->name == name ? &*found : nullptr;
 }
 
-const Safetensors::Entry& Safetensors::at(std::string_view name) const {
-  const Entry* found = find(name);
+const StoredTensor& Safetensors::at(std::string_view name) const {
+  const StoredTensor* found = find(name);
   if (found != nullptr) return *found;
 
-  constexpr int kNamesShown = 3;
   std::vector<std::string_view> known;
-  for (const Entry& entry : entries_) known.push_back(entry.name);
-  std::string near;
-  for (int i = 0; i < kNamesShown; ++i) {
-    const std::string next = nearest_key(name, known);
-    if (next.empty()) break;
-    near += (near.empty() ? "did you mean " : " or ") + printable(next);
-    std::erase(known, next);
-  }
-  if (near.empty() && !entries_.empty()) near = "its first tensor is " + printable(entries_.front().name);
-  QKV_FAIL(name_, ": has no tensor ", printable(name), " among its ", entries_.size(),
-           Hint(near.empty() ? "the file holds no tensors at all" : near));
+  for (const StoredTensor& entry : entries_) known.push_back(entry.name);
+  fail_no_such_tensor(name_, name, std::move(known));
+}
+
+void Safetensors::release(const StoredTensor& entry) const {
+  if (file_) file_->release(entry.bytes);
 }
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// A safetensors file as names, types, shapes and byte spans. Nothing is copied; reading only.
+// A safetensors file as names, types, shapes and byte spans. Nothing is copied.
 //
 //   u64 N, little endian | N bytes of JSON, padded with spaces | data
 //   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ..., "__metadata__": {"key": "text"}}
@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -17,35 +16,38 @@
 #include <string_view>
 #include <vector>
 
+#include "io/stored_tensor.h"
+
 namespace qkv {
 
 class MappedFile;
 
 class Safetensors {
  public:
-  struct Entry {
-    std::string name;
-    std::string dtype;  // as the file spells it: "F32", "BF16", "I64", "BOOL", ...
-    std::vector<int64_t> shape;
-    std::span<const std::byte> bytes;  // little endian; may start at any address, so copy rather than cast
-  };
-
   // Maps the file; the entries live as long as this object or a copy of it.
   static Safetensors open(const std::filesystem::path& path);
   // Reads from memory that the caller keeps; the name is for error texts.
   static Safetensors parse(std::span<const std::byte> file, std::string name);
 
   const std::string& name() const { return name_; }
-  const std::vector<Entry>& entries() const { return entries_; }  // sorted by name
-  const Entry* find(std::string_view name) const;                 // nullptr if absent
-  const Entry& at(std::string_view name) const;                   // an Error with the nearest names if absent
+  const std::vector<StoredTensor>& entries() const { return entries_; }  // sorted by name
+  const StoredTensor* find(std::string_view name) const;                 // nullptr if absent
+  const StoredTensor& at(std::string_view name) const;                   // an Error with the nearest names if absent
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+  // Gives the pages under an entry back once it was copied; its bytes stay readable.
+  void release(const StoredTensor& entry) const;
 
  private:
   std::string name_;
-  std::vector<Entry> entries_;
+  std::vector<StoredTensor> entries_;
   std::map<std::string, std::string> metadata_;
   std::shared_ptr<const MappedFile> file_;
 };
+
+// Writes tensor after tensor, so that never more than a piece is in memory; the file appears whole or not at all. The
+// order of the data is that of the reference writer: by type, then by name, so that what it wrote comes out bit-equal.
+void write_safetensors(const std::filesystem::path& path, std::span<const OutgoingTensor> tensors,
+                       const std::map<std::string, std::string>& metadata);
 
 }  // namespace qkv

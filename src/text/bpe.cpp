@@ -52,7 +52,8 @@ void Bpe::read_merges(const Merges& merges) {
               Hint("vocabulary and merges must be of one tokenizer"));
     joined.assign(left);
     joined += right.substr(prefix);
-    merges_.add(left_id, right_id, {static_cast<uint32_t>(rank), id_of(joined)});
+    const uint32_t order = options_.ranks.empty() ? static_cast<uint32_t>(rank) : options_.ranks[rank];
+    merges_.add(left_id, right_id, {order, id_of(joined)});
   }
 }
 

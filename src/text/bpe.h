@@ -22,6 +22,7 @@ struct BpeOptions {
   std::string unk_token = {};  // empty: unknown characters leave no trace
   std::string continuing_subword_prefix = {};
   std::string end_of_word_suffix = {};
+  std::vector<uint32_t> ranks = {};  // of the merges; empty: their place in the list
 };
 
 class Bpe final : public TokenModel {

@@ -68,6 +68,9 @@ class Tokenizer {
   // For byte-level models the very bytes, even if they are not UTF-8. An id that does not exist is an Error.
   std::string decode(std::span<const int32_t> ids, DecodeOptions options = {}) const;
 
+  // The same token by token; see stream_decoder.h. Valid as long as a copy of this tokenizer is.
+  std::unique_ptr<Decoder::Run> start_decoding() const;
+
   std::string_view token(int32_t id) const;  // as the vocabulary writes it; an Error if there is none
   std::optional<int32_t> id_of(std::string_view token) const;
   std::string bytes_of(int32_t id) const;  // what it adds to a text, which can be a part of a character

@@ -8,7 +8,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "io/gguf.h"
 #include "text/bpe.h"
+#include "text/sentencepiece.h"
 #include "text/tokenizer_json.h"
 #include "text/word_models.h"
 
@@ -28,6 +30,13 @@ struct JsonFile {
 
 JsonFile read_json(const fs::path& path) {
   return {path.string(), parse_json(read_file(path, kLargestFile), path.string(), kLimits)};
+}
+
+// The first bytes of a file.
+std::string read_start(const fs::path& path) {
+  const MappedFile file(path);
+  const auto bytes = file.bytes().first(std::min<size_t>(file.bytes().size(), 1024));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 // The lines without their ends.
@@ -61,6 +70,30 @@ TemplatePiece special_piece(const Vocab& vocab, std::string_view token, int32_t 
   const int32_t id = vocab.find(token);
   QKV_CHECK(id >= 0, "vocab.txt has no token ", token, Hint("BERT puts it around every text; is this BERT's file?"));
   return {.kind = TemplatePiece::Kind::special, .type_id = type_id, .ids = {id}, .tokens = {std::string(token)}};
+}
+
+// SentencePiece puts nothing around a text; the models that were trained with it do, as their configuration says.
+void put_around(const fs::path& folder, TokenizerParts& parts) {
+  if (!fs::exists(folder / "tokenizer_config.json")) return;
+  const JsonFile config = read_json(folder / "tokenizer_config.json");
+  const auto named_class = config.root().find("tokenizer_class");
+  const std::string name = named_class ? named_class->string() : "";
+  const auto special = [&](const char* flag, bool otherwise, std::optional<int32_t> id) {
+    if (!config.root().flag_or(flag, otherwise) || !id) return;
+    const std::string token(parts.model->vocab().token(*id));
+    parts.post.single.push_back({.kind = TemplatePiece::Kind::special, .ids = {*id}, .tokens = {token}});
+  };
+  special("add_bos_token", name.starts_with("Llama"), parts.named.bos);
+  parts.post.single.push_back({.kind = TemplatePiece::Kind::first_text});
+  special("add_eos_token", name.starts_with("T5"), parts.named.eos);
+}
+
+// Two formats share the extension: SentencePiece's and, for Llama 3, tiktoken's.
+TokenizerParts parts_of_model_file(const fs::path& file) {
+  if (is_tiktoken(read_start(file))) return parts_of_tiktoken(file);
+  TokenizerParts parts = parts_of_sentencepiece_file(file);
+  put_around(file.parent_path(), parts);
+  return parts;
 }
 
 }  // namespace
@@ -174,6 +207,14 @@ Tokenizer Tokenizer::load(const fs::path& path) {
     const fs::path file = is_folder ? folder / "tokenizer.json" : path;
     return finish(parts_of_json(read_file(file, kLargestFile), file.string()));
   }
+  if (!is_folder && path.extension() == ".gguf") return Tokenizer(parts_of_gguf(Gguf::open(path)));
+  if (!is_folder && path.extension() == ".tiktoken") return finish(parts_of_tiktoken(path));
+  if (wanted("source.spm") || (!is_folder && path.extension() == ".spm")) {
+    return finish(parts_of_marian(is_folder ? folder / "source.spm" : path));
+  }
+  if (wanted("tokenizer.model") || (!is_folder && path.extension() == ".model")) {
+    return finish(parts_of_model_file(is_folder ? folder / "tokenizer.model" : path));
+  }
   if (wanted("vocab.json") || wanted("merges.txt")) {
     return finish(parts_of_vocab_and_merges(folder / "vocab.json", folder / "merges.txt"));
   }
@@ -184,8 +225,10 @@ Tokenizer Tokenizer::load(const fs::path& path) {
     }
     return finish(parts_of_vocab_txt(is_folder ? folder / "vocab.txt" : path, lowercase));
   }
-  QKV_FAIL(path.string(), is_folder ? ": the folder has no tokenizer" : ": not a tokenizer file",
-           Hint("known are tokenizer.json, vocab.json with merges.txt, and vocab.txt"));
+  QKV_FAIL(
+      path.string(), is_folder ? ": the folder has no tokenizer" : ": not a tokenizer file",
+      Hint("known are tokenizer.json, vocab.json with merges.txt, vocab.txt, SentencePiece's .model, Marian's .spm, "
+           "tiktoken's ranks and .gguf"));
 }
 
 }  // namespace qkv

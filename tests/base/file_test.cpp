@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -145,7 +146,7 @@ TEST(WriteFile, ObeysTheUmask) {
 TEST(WriteFile, AMissingFolderIsAnError) {
   const TempFolder folder;
   const auto path = folder.path() / "none" / "x";
-  expect_error([&] { write_file_atomic(path, bytes_of("12345")); }, {path.string(), "5 bytes", std::strerror(ENOENT)});
+  expect_error([&] { write_file_atomic(path, bytes_of("12345")); }, {path.string(), std::strerror(ENOENT)});
 }
 
 TEST(WriteFile, AFolderInTheWayStaysAndTheTemporaryGoes) {
@@ -156,28 +157,118 @@ TEST(WriteFile, AFolderInTheWayStaysAndTheTemporaryGoes) {
   EXPECT_EQ(read_file(path / "inside", kLimit), "kept");
 }
 
-// A child that may not write files beyond 100 kB stands for a full disk: the write succeeds in part, then fails.
-TEST(WriteFile, AFullDiskKeepsTheOldContentAndRemovesTheTemporary) {
-  const TempFolder folder;
-  const auto path = folder.write("x", "old content");
+// A child that may not write files beyond 100 kB stands for a full disk: the write succeeds in part, then fails. True
+// if `good` said so there.
+template <class Call>
+bool on_a_full_disk(const Call& good) {
   std::fflush(nullptr);  // the child must not print the parent's text again
   const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
   if (child == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{100'000, 100'000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    const auto error = error_of([&] { write_file_atomic(path, bytes_of(std::string(300'000, 'x'))); });
-    const bool good = error && error->message().find(path.string()) != std::string::npos &&
-                      error->message().find("300000 bytes") != std::string::npos &&
-                      error->message().find(std::strerror(EFBIG)) != std::string::npos;
-    ::_exit(good ? 0 : 1);
+    ::_exit(good() ? 0 : 1);
   }
   int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool says(const std::optional<Error>& error, std::initializer_list<std::string_view> parts) {
+  return error && std::all_of(parts.begin(), parts.end(),
+                              [&](std::string_view part) { return error->message().find(part) != std::string::npos; });
+}
+
+TEST(WriteFile, AFullDiskKeepsTheOldContentAndRemovesTheTemporary) {
+  const TempFolder folder;
+  const auto path = folder.write("x", "old content");
+  EXPECT_TRUE(on_a_full_disk([&] {
+    const auto error = error_of([&] { write_file_atomic(path, bytes_of(std::string(300'000, 'x'))); });
+    return says(error, {path.string(), "300000 bytes", std::strerror(EFBIG)});
+  }));
   EXPECT_EQ(read_file(path, kLimit), "old content");
   EXPECT_EQ(entries(folder.path()), 1);
+}
+
+TEST(AtomicFile, PiecesOfAllSizesComeOutInOrder) {
+  const TempFolder folder;
+  const auto path = folder.write("x", "old content");
+  std::string all;
+  {
+    AtomicFile file(path);
+    for (const size_t size : std::initializer_list<size_t>{0, 1, 7, 65'535, 65'536, 2, 65'537, 300'000, 3}) {
+      const std::string piece(size, static_cast<char>('a' + size % 26));
+      file.write(bytes_of(piece));
+      all += piece;
+      EXPECT_EQ(file.size(), all.size());
+    }
+    EXPECT_EQ(read_file(path, kLimit), "old content");
+    file.commit();
+  }
+  EXPECT_EQ(read_file(path, kLimit), all);
+  EXPECT_EQ(entries(folder.path()), 1);
+}
+
+TEST(AtomicFile, WithoutCommitNothingHappened) {
+  const TempFolder folder;
+  const auto path = folder.write("x", "old content");
+  const int descriptors = entries("/proc/self/fd");
+  {
+    AtomicFile file(path);
+    file.write(bytes_of(std::string(100'000, 'x')));
+    EXPECT_EQ(entries(folder.path()), 2);
+  }
+  EXPECT_EQ(read_file(path, kLimit), "old content");
+  EXPECT_EQ(entries(folder.path()), 1);
+  EXPECT_EQ(entries("/proc/self/fd"), descriptors);
+}
+
+TEST(AtomicFile, AFullDiskEndsItForGood) {
+  const TempFolder folder;
+  const auto path = folder.write("x", "old content");
+  EXPECT_TRUE(on_a_full_disk([&] {
+    AtomicFile file(path);
+    file.write(bytes_of(std::string(99'000, 'x')));
+    file.write(bytes_of(std::string(2'000, 'y')));  // gathered: nobody knows yet
+    const bool fails = says(error_of([&] { file.commit(); }), {path.string(), "101000 bytes", std::strerror(EFBIG)});
+    const bool gone = entries(folder.path()) == 1;
+    const auto again = error_of([&] { file.commit(); });
+    return fails && gone && again && again->kind() == Error::Kind::internal;
+  }));
+  EXPECT_EQ(read_file(path, kLimit), "old content");
+}
+
+TEST(AtomicFolder, AppearsWholeUnderItsName) {
+  const TempFolder folder;
+  const auto path = folder.path() / "数据";
+  {
+    AtomicFolder made(path / "");  // a slash at the end is no other name
+    write_file_atomic(made.path() / "inside", bytes_of("text"));
+    EXPECT_FALSE(std::filesystem::exists(path));
+    made.commit();
+  }
+  EXPECT_EQ(read_file(path / "inside", kLimit), "text");
+  EXPECT_EQ(entries(folder.path()), 1);
+}
+
+TEST(AtomicFolder, WithoutCommitNothingHappened) {
+  const TempFolder folder;
+  {
+    AtomicFolder made(folder.path() / "out");
+    write_file_atomic(made.path() / "inside", bytes_of("text"));
+    EXPECT_EQ(entries(folder.path()), 1);
+  }
+  EXPECT_EQ(entries(folder.path()), 0);
+}
+
+TEST(AtomicFolder, NeverReplacesWhatIsThere) {
+  const TempFolder folder;
+  const auto file = folder.write("x", "kept");
+  expect_error([&] { AtomicFolder{file}; }, {file.string(), "exists already"});
+  const auto late = folder.path() / "late";
+  AtomicFolder made(late);
+  std::filesystem::create_directory(late);  // empty: a plain rename would take its place
+  expect_error([&] { made.commit(); }, {late.string(), std::strerror(EEXIST)});
+  expect_error([&] { AtomicFolder{folder.path() / "none" / "x"}; }, {"none", std::strerror(ENOENT)});
 }
 
 TEST(WriteFile, ALeftoverOfAKilledProcessIsNoObstacle) {

@@ -45,7 +45,7 @@ bool holds_together(const std::string& text) {
 
   const std::byte* const first = std::as_bytes(std::span(file)).data();
   std::vector<int> uses(file.size(), 0);
-  for (const Safetensors::Entry& entry : st->entries()) {
+  for (const StoredTensor& entry : st->entries()) {
     const std::ptrdiff_t begin = entry.bytes.data() - first;
     EXPECT_GE(begin, 8);
     EXPECT_LE(static_cast<size_t>(begin) + entry.bytes.size(), file.size());
@@ -186,7 +186,7 @@ TEST(SafetensorsProperty, GivesBackWhatWasWritten) {
     const Safetensors st = Safetensors::parse(bytes_of(file), "m");
     ASSERT_EQ(st.entries().size(), written.size()) << header;
     for (const Written& want : written) {
-      const Safetensors::Entry& got = st.at(want.info.name);
+      const StoredTensor& got = st.at(want.info.name);
       EXPECT_EQ(got.dtype, want.info.dtype);
       EXPECT_EQ(std::vector<uint64_t>(got.shape.begin(), got.shape.end()), want.info.shape);
       EXPECT_TRUE(std::ranges::equal(got.bytes, bytes_of(want.bytes))) << want.info.name << " in " << header;

@@ -19,7 +19,7 @@ Numbers decode_all(std::span<const std::byte> bytes, Decode decode) {
   return out;
 }
 
-Golden decode(const Safetensors::Entry& e) {
+Golden decode(const StoredTensor& e) {
   const auto number = [](auto v) { return static_cast<double>(v); };
   const auto half = [](auto v) { return static_cast<double>(to_float(v)); };
   const Shape shape{std::span<const int64_t>(e.shape)};
@@ -38,7 +38,7 @@ Golden decode(const Safetensors::Entry& e) {
 GoldenFile GoldenFile::read(const std::filesystem::path& path) {
   const Safetensors file = Safetensors::open(path);
   GoldenFile golden;
-  for (const Safetensors::Entry& entry : file.entries()) golden.tensors[entry.name] = decode(entry);
+  for (const StoredTensor& entry : file.entries()) golden.tensors[entry.name] = decode(entry);
   golden.metadata = file.metadata();
   return golden;
 }

@@ -1,0 +1,77 @@
+// A GGUF file (version 3, and 2, which is laid out alike): typed metadata and tensors as byte spans. Nothing is copied.
+//
+//   "GGUF" | u32 version | u64 tensors | u64 keys                       all little endian; text is u64 length + bytes
+//   keys:     text key | u32 kind | value                               an array is u32 kind | u64 count | values
+//   tensors:  text name | u32 dims | u64 dim, innermost first | u32 type | u64 offset
+//   padding to general.alignment (32 unless said) | data, each tensor padded alike
+//
+// As llama.cpp does, a file is taken only if its tensors lie back to back in the order of their descriptions; bytes
+// after the last one are refused too. So every span of an accepted file lies inside it, and no byte is used twice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/stored_tensor.h"
+
+namespace qkv {
+
+class MappedFile;
+
+enum class GgufKind : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
+const char* name_of(GgufKind kind);
+
+class Gguf {
+ public:
+  struct Field {
+    std::string_view key;
+    GgufKind kind;
+    std::span<const std::byte> value;  // as in the file, checked: numbers, or the parts of a text or an array
+  };
+
+  // Maps the file; entries and fields live as long as this object or a copy of it.
+  static Gguf open(const std::filesystem::path& path);
+  // Reads from memory that the caller keeps; the name is for error texts.
+  static Gguf parse(std::span<const std::byte> file, std::string name);
+
+  const std::string& name() const { return name_; }
+  uint64_t alignment() const { return alignment_; }
+
+  const std::vector<StoredTensor>& entries() const { return entries_; }  // in the order of the file
+  const StoredTensor* find(std::string_view name) const;                 // nullptr if absent
+  const StoredTensor& at(std::string_view name) const;                   // an Error with the nearest names if absent
+  // Gives the pages under an entry back once it was copied; its bytes stay readable.
+  void release(const StoredTensor& entry) const;
+
+  const std::vector<Field>& fields() const { return fields_; }  // in the order of the file
+  bool has(std::string_view key) const { return fields_by_key_.contains(key); }
+  // Each an Error if the key is absent or of another kind. Integers of any width will do where integers are asked for,
+  // f32 and f64 where a number is.
+  std::string_view text(std::string_view key) const;
+  int64_t integer(std::string_view key) const;
+  double number(std::string_view key) const;
+  bool flag(std::string_view key) const;
+  std::vector<std::string_view> texts(std::string_view key) const;
+  std::vector<int64_t> integers(std::string_view key) const;
+  std::vector<float> floats(std::string_view key) const;  // f32 only
+  bool is_array(std::string_view key) const { return field(key).kind == GgufKind::array; }
+
+ private:
+  const Field& field(std::string_view key) const;
+
+  std::string name_;
+  uint64_t alignment_ = 32;
+  std::vector<Field> fields_;
+  std::vector<StoredTensor> entries_;
+  std::map<std::string_view, size_t> fields_by_key_, entries_by_name_;
+  std::shared_ptr<const MappedFile> file_;
+};
+
+}  // namespace qkv
