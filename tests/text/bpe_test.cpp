@@ -90,7 +90,6 @@ TEST(Bpe, FallsBackToBytesWhereAllOfThemExist) {
 }
 
 TEST(Bpe, MarksPartsOfWords) {
-  const std::vector<std::string> tokens{"a", "##b", "a##b", "##c</w>", "ab", "abc</w>", "c</w>", "##b##c</w>"};
   const Bpe bpe(vocab_of({"a", "##b", "##c</w>", "ab", "abc</w>", "c</w>"}), {{"a", "##b"}, {"ab", "##c</w>"}},
                 {.what = "test", .continuing_subword_prefix = "##", .end_of_word_suffix = "</w>"});
   EXPECT_EQ(encoded(bpe, "abc").ids, (Ids{4}));
@@ -115,10 +114,12 @@ TEST(WordPiece, TakesTheLongestBeginning) {
   EXPECT_EQ(encoded(narrow, "aaaa").ids, (Ids{0}));
 }
 
-std::string decoded(const DecoderPtr& decoder, std::vector<std::string> tokens) {
-  decoder->apply(tokens);
+std::string decoded(const DecoderPtr& decoder, const std::vector<std::string>& tokens) {
   std::string text;
-  for (const std::string& token : tokens) text += token;
+  const auto out = [&](const Decoder::Part& part) { text += part.text; };
+  const auto run = decoder->start();
+  for (size_t i = 0; i < tokens.size(); ++i) run->take({.text = tokens[i], .source = i}, out);
+  run->finish(out);
   return text;
 }
 
