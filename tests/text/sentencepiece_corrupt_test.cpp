@@ -158,6 +158,14 @@ TEST(SentencePieceCorrupt, TheWholeModelIsFine) {
   expect_error([&] { model.decode(std::vector<int32_t>{-1}); }, {"id -1"});
 }
 
+// One space at the front is dropped, or all of them where the model removes extra spaces.
+TEST(SentencePieceCorrupt, SpacesAtTheFront) {
+  const std::vector<int32_t> ids{1, 3, 7};
+  EXPECT_EQ(read(ModelBytes{}.bytes()).decode(ids), "ab");
+  EXPECT_EQ(read(with_normalizer(varint_field(4, 0))).decode(ids), " ab");
+  EXPECT_EQ(read(with_normalizer(varint_field(3, 0) + varint_field(4, 0))).decode(ids), "  ab");
+}
+
 // Characters that are only parts of pieces are unknown like any other, and run together with them.
 TEST(SentencePieceCorrupt, UnknownCharactersRunTogether) {
   for (const uint64_t kind : {1U, 2U, 4U}) {
