@@ -13,6 +13,7 @@ void add_data(CLI::App& app);
 void add_data_stats(CLI::App& data);  // a part of data
 void add_score(CLI::App& app);
 void add_tokenize(CLI::App& app);
+void add_tokenizer(CLI::App& app);
 void add_verify(CLI::App& app);
 
 }  // namespace qkv::app

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/printable.h"
 
@@ -60,8 +61,8 @@ std::string reason_of(std::string_view text) {
 
 class Builder final : public nlohmann::json_sax<Json> {
  public:
-  Builder(std::string_view text, std::string_view what, JsonLimits limits)
-      : text_(text), what_(what), limits_(limits), furthest_(text.data()) {}
+  Builder(std::string_view text, std::string_view what, JsonLimits limits, std::span<TapedPart> taped)
+      : text_(text), what_(what), limits_(limits), furthest_(text.data()), taped_(taped) {}
 
   Json parse() {
     Json::sax_parse(CountingIterator(text_.data(), &furthest_),
@@ -69,19 +70,40 @@ class Builder final : public nlohmann::json_sax<Json> {
     return std::move(root_);
   }
 
-  bool null() override { return add(nullptr); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
-  bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t&) override { return add(value); }
-  bool string(string_t& value) override { return add(std::move(value)); }
+  using Kind = JsonTape::Kind;
+
+  bool null() override { return tape_ ? taped(Kind::null) : add(nullptr); }
+  bool boolean(bool value) override { return tape_ ? taped_integer(Kind::boolean, value) : add(value); }
+  bool number_integer(number_integer_t value) override {
+    return tape_ ? taped_integer(Kind::integer, value) : add(value);
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (!tape_) return add(value);
+    if (std::in_range<int64_t>(value)) return taped_integer(Kind::integer, static_cast<int64_t>(value));
+    return number_float(static_cast<double>(value), {});
+  }
+  bool number_float(number_float_t value, const string_t&) override {
+    if (!tape_) return add(value);
+    tape_->add_number(value);
+    return true;
+  }
+  bool string(string_t& value) override {
+    if (!tape_) return add(std::move(value));
+    tape_->add_text(Kind::string, value);
+    return true;
+  }
   bool binary(binary_t& value) override { return add(std::move(value)); }
-  bool start_array(size_t) override { return open(Json::value_t::array); }
-  bool start_object(size_t) override { return open(Json::value_t::object); }
-  bool end_array() override { return close(); }
-  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return tape_ ? open_taped(Kind::open_array) : open(Json::value_t::array); }
+  bool start_object(size_t) override { return tape_ ? open_taped(Kind::open_object) : open(Json::value_t::object); }
+  bool end_array() override { return tape_ ? close_taped(Kind::close_array) : close(); }
+  bool end_object() override { return tape_ ? close_taped(Kind::close_object) : close(); }
 
   bool key(string_t& name) override {
+    if (tape_) {
+      tape_->add_text(Kind::key, name);
+      return true;
+    }
+    if (!taped_.empty()) keys_.back() = name;
     auto [slot, is_new] = open_.back()->get_ref<Json::object_t&>().try_emplace(std::move(name));
     QKV_CHECK(is_new, what_, ": the key ", printable(slot->first), " appears twice in one object, ", place(read()),
               Hint("keep one of the two"));
@@ -131,15 +153,49 @@ class Builder final : public nlohmann::json_sax<Json> {
   }
 
   bool open(Json::value_t kind) {
-    QKV_CHECK(std::ssize(open_) < limits_.depth, what_, ": nested more than ", limits_.depth, " levels deep, ",
-              place(read()), Hint("no real file nests so deep: it is damaged or made to do harm"));
+    check_depth(open_.size());
+    for (TapedPart& part : taped_) {
+      if (std::ranges::equal(part.keys, keys_)) {
+        insert(nullptr);
+        tape_ = &part.tape;
+        return open_taped(kind == Json::value_t::array ? Kind::open_array : Kind::open_object);
+      }
+    }
     open_.push_back(insert(Json(kind)));
+    if (!taped_.empty()) keys_.emplace_back();
     return true;
   }
 
   bool close() {
     open_.pop_back();
+    if (!taped_.empty()) keys_.pop_back();
     return true;
+  }
+
+  bool taped(Kind kind) {
+    tape_->add(kind);
+    return true;
+  }
+
+  bool taped_integer(Kind kind, int64_t value) {
+    tape_->add_integer(kind, value);
+    return true;
+  }
+
+  bool open_taped(Kind kind) {
+    check_depth(open_.size() + taped_depth_++);
+    return taped(kind);
+  }
+
+  bool close_taped(Kind kind) {
+    tape_->add(kind);
+    if (--taped_depth_ == 0) tape_ = nullptr;
+    return true;
+  }
+
+  void check_depth(size_t depth) const {
+    QKV_CHECK(std::cmp_less(depth, limits_.depth), what_, ": nested more than ", limits_.depth, " levels deep, ",
+              place(read()), Hint("no real file nests so deep: it is damaged or made to do harm"));
   }
 
   std::string_view text_, what_;
@@ -148,6 +204,10 @@ class Builder final : public nlohmann::json_sax<Json> {
   Json root_;
   std::vector<Json*> open_;  // arrays and objects not yet closed; only the last one grows, so the pointers hold
   Json* value_of_key_ = nullptr;
+  std::span<TapedPart> taped_;
+  std::vector<std::string> keys_;  // on the way to the value being read; empty ones stand for places in arrays
+  JsonTape* tape_ = nullptr;       // where what is read goes now
+  size_t taped_depth_ = 0;
 };
 
 // Edits that make a of b: insert, delete, replace a byte, or swap two neighbours.
@@ -168,10 +228,20 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+void JsonTape::add_text(Kind kind, std::string_view text) {
+  items_.push_back(
+      {.kind = kind, .size = narrow<uint32_t>(text.size(), "bytes of a JSON string"), .begin = texts_.size()});
+  texts_ += text;
+}
+
 Json parse_json(std::string_view text, std::string_view what, JsonLimits limits) {
+  return parse_json(text, what, limits, {});
+}
+
+Json parse_json(std::string_view text, std::string_view what, JsonLimits limits, std::span<TapedPart> taped) {
   QKV_CHECK(text.size() <= limits.bytes, what, ": the JSON text has ", text.size(), " bytes but the limit is ",
             limits.bytes, Hint("this is probably not the file you meant"));
-  Builder builder(text, what, limits);
+  Builder builder(text, what, limits, taped);
   // The parser takes a zero byte for the end of the text and would accept whatever follows.
   const size_t zero = text.find('\0');
   QKV_CHECK(zero == text.npos, what, ": not valid JSON, ", builder.place(zero), ": a zero byte",

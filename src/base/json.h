@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace qkv {
 
@@ -18,6 +20,55 @@ struct JsonLimits {
 
 // RFC 8259 with UTF-8, one value, no key twice in an object, and only numbers a double can hold.
 Json parse_json(std::string_view text, std::string_view what, JsonLimits limits = {});
+
+// A part of a document as the list of what was read, for parts with hundreds of thousands of values.
+class JsonTape {
+ public:
+  enum class Kind : uint8_t {
+    null,
+    boolean,
+    integer,
+    number,
+    string,
+    key,
+    open_array,
+    close_array,
+    open_object,
+    close_object
+  };
+
+  size_t size() const { return items_.size(); }
+  Kind kind(size_t i) const { return items_[i].kind; }
+  std::string_view text(size_t i) const { return std::string_view(texts_).substr(items_[i].begin, items_[i].size); }
+  int64_t integer(size_t i) const { return items_[i].integer; }  // an integer or a boolean
+  double number(size_t i) const { return items_[i].number; }     // a number that is no 64-bit integer
+
+  void add(Kind kind) { items_.push_back({.kind = kind, .begin = 0}); }
+  void add_text(Kind kind, std::string_view text);
+  void add_integer(Kind kind, int64_t value) { items_.push_back({.kind = kind, .integer = value}); }
+  void add_number(double value) { items_.push_back({.kind = Kind::number, .number = value}); }
+
+ private:
+  struct Item {
+    Kind kind;
+    uint32_t size = 0;
+    union {
+      uint64_t begin;
+      int64_t integer;
+      double number;
+    };
+  };
+  std::vector<Item> items_;
+  std::string texts_;
+};
+
+// The array or object at this place of the document goes onto a tape, its brackets included, and null stands in the
+// document instead. Keys that appear twice in it are for its reader to find.
+struct TapedPart {
+  std::vector<std::string_view> keys;  // from the root
+  JsonTape tape = {};
+};
+Json parse_json(std::string_view text, std::string_view what, JsonLimits limits, std::span<TapedPart> taped);
 
 // The known word that was probably meant, for hints; empty if none is near.
 std::string nearest_key(std::string_view word, std::span<const std::string_view> known);

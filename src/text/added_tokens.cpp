@@ -55,6 +55,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
     const auto index = static_cast<int32_t>(i);
     by_id_.emplace_back(token.id, static_cast<uint32_t>(i));
     contents.emplace_back(token.content, index);
+    if (!token.in_text) continue;
     if (!token.normalized) {
       original.emplace_back(token.content, index);
     } else if (normalizer) {

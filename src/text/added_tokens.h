@@ -20,6 +20,7 @@ struct AddedToken {
   bool rstrip = false;       // and those behind it
   bool normalized = true;    // looked for in the normalized text
   bool special = false;      // left out of decoded text on request
+  bool in_text = true;       // false: never found in text, it only has a role
 };
 
 class AddedTokens {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "text/bpe_merge.h"
 #include "text/token_model.h"
 
 namespace qkv {
@@ -21,31 +22,7 @@ struct BpeOptions {
   std::string unk_token = {};  // empty: unknown characters leave no trace
   std::string continuing_subword_prefix = {};
   std::string end_of_word_suffix = {};
-};
-
-// What two neighbours become. Half full at most, linear probing.
-class MergeTable {
- public:
-  struct Merge {
-    uint32_t rank;  // kNoRank: they stay apart
-    int32_t id;
-  };
-  static constexpr uint32_t kNoRank = UINT32_MAX;
-
-  explicit MergeTable(size_t merges);
-  void add(int32_t left, int32_t right, Merge merge);  // a later one replaces an earlier one
-  Merge find(int32_t left, int32_t right) const;
-
- private:
-  struct Slot {
-    uint64_t pair = UINT64_MAX;
-    Merge merge{kNoRank, -1};
-  };
-  static uint64_t key(int32_t left, int32_t right) {
-    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-  }
-
-  std::vector<Slot> slots_;
+  std::vector<uint32_t> ranks = {};  // of the merges; empty: their place in the list
 };
 
 class Bpe final : public TokenModel {
@@ -62,14 +39,10 @@ class Bpe final : public TokenModel {
   static bool has_all_bytes(const Vocab& vocab);
 
  private:
-  struct Symbols;
-
   void read_merges(const Merges& merges);
   void prepare_bytes();
-  void split_bytes(std::string_view piece, Symbols& out) const;
-  void split_characters(std::string_view piece, Symbols& out) const;
-  void merge_few(Symbols& symbols) const;
-  void merge_many(Symbols& symbols) const;
+  void split_characters(std::string_view piece, BpeSymbols& out) const;
+  void encode_bytes(std::string_view piece, BpeSymbols& symbols) const;
 
   Vocab vocab_;
   BpeOptions options_;

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "text/byte_alphabet.h"
 
 namespace qkv {
 namespace {
@@ -256,23 +257,15 @@ class Trainer {
   Side before_, after_;
 };
 
-// The bytes in the order of their stand-ins.
+// UTF-8 sorts as the characters do.
 std::array<uint8_t, kBytes> bytes_in_order() {
   std::array<uint8_t, kBytes> bytes{};
   std::iota(bytes.begin(), bytes.end(), uint8_t{0});
-  std::sort(bytes.begin(), bytes.end(), [](uint8_t a, uint8_t b) { return byte_level_char(a) < byte_level_char(b); });
+  std::sort(bytes.begin(), bytes.end(), [](uint8_t a, uint8_t b) { return byte_letter(a) < byte_letter(b); });
   return bytes;
 }
 
 }  // namespace
-
-uint32_t byte_level_char(uint8_t byte) {
-  const auto printable = [](uint32_t b) { return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174; };
-  if (printable(byte)) return byte;
-  uint32_t rank = 0;  // among the bytes that do not print
-  for (uint32_t b = 0; b < byte; ++b) rank += printable(b) ? 0U : 1U;
-  return kBytes + rank;
-}
 
 BpeModel train_bpe(WordCounts words, const BpeTrainerOptions& options) {
   const size_t specials = options.specials.size();

@@ -14,7 +14,7 @@ namespace qkv {
 
 struct BpeModel {
   size_t specials = 0;
-  // By id: the special tokens, the 256 bytes in the order of their printable stand-ins (byte_level_char), the merges.
+  // By id: the special tokens, the 256 bytes in the order of their letters (byte_letter), the merges.
   std::vector<std::string> tokens;
   std::vector<std::pair<uint32_t, uint32_t>> merges;  // ids of their parts, best first
 };
@@ -26,8 +26,5 @@ struct BpeTrainerOptions {
 };
 
 BpeModel train_bpe(WordCounts words, const BpeTrainerOptions& options);
-
-// The printable character that stands for a byte in tokenizer.json, as GPT-2 chose it.
-uint32_t byte_level_char(uint8_t byte);
 
 }  // namespace qkv

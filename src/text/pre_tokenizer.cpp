@@ -192,6 +192,14 @@ PreTokenizerPtr split_pre_tokenizer(Matcher wanted, SplitOptions options) {
   return std::make_unique<Split>(std::move(wanted), options);
 }
 
+PreTokenizerPtr pattern_pre_tokenizer(Pattern pattern, std::string_view what) {
+  std::vector<PreTokenizerPtr> steps;
+  for (const std::string_view regex : pattern_regexes(pattern)) {
+    steps.push_back(split_pre_tokenizer(Matcher::regex(regex, what), {.behavior = SplitBehavior::isolated}));
+  }
+  return steps.size() == 1 ? std::move(steps[0]) : pre_tokenizer_sequence(std::move(steps));
+}
+
 PreTokenizerPtr metaspace_pre_tokenizer(MetaspaceOptions options) {
   return std::make_unique<Metaspace>(std::move(options));
 }

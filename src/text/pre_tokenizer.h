@@ -44,6 +44,7 @@ struct MetaspaceOptions {
 PreTokenizerPtr byte_level_pre_tokenizer(ByteLevelOptions options);
 PreTokenizerPtr split_pre_tokenizer(Matcher wanted, SplitOptions options);
 PreTokenizerPtr metaspace_pre_tokenizer(MetaspaceOptions options);
+PreTokenizerPtr pattern_pre_tokenizer(Pattern pattern, std::string_view what);
 PreTokenizerPtr words_pre_tokenizer();  // "Whitespace": runs of word characters and runs of other visible ones
 PreTokenizerPtr bert_pre_tokenizer();
 PreTokenizerPtr pre_tokenizer_sequence(std::vector<PreTokenizerPtr> steps);

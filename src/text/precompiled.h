@@ -23,6 +23,9 @@ class Precompiled {
   // What SentencePiece takes: the longest rule that starts the text.
   Match longest(std::string_view text) const;
 
+  // Whether any rule starts with this ASCII character.
+  bool has_rules_from(char c) const { return !plain_[static_cast<unsigned char>(c) & 127]; }
+
   // What Hugging Face's Precompiled does: a grapheme of up to five bytes is replaced whole by the shortest rule that
   // starts it, otherwise each of its characters is. origin[i] is where the source of output byte i starts in the input.
   std::string normalize(std::string_view utf8, std::vector<uint32_t>* origin) const;

@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/printable.h"
+#include "text/sentencepiece_bpe.h"
+#include "text/sentencepiece_decoder.h"
+#include "text/sentencepiece_normalizer.h"
+#include "text/unknown_runs.h"
 #include "text/utf8.h"
+#include "text/word_models.h"
 
 namespace qkv {
 namespace {
@@ -29,10 +36,59 @@ Unigram make_unigram(const SentencePieceModel& model) {
   return Unigram(std::move(pieces), std::move(options));
 }
 
-// A word model's words: each starts with its space symbol.
-size_t first_word(std::string_view text) {
-  const size_t next = text.find(kSpaceSymbol, 1);
-  return next == std::string_view::npos ? text.size() : next;
+// The models that only look up: every character, or every word with the space before it.
+class LookupModel final : public TokenModel {
+ public:
+  LookupModel(const SentencePieceModel& model, Vocab vocab, ByteTrie user_defined)
+      : vocab_(std::move(vocab)),
+        user_defined_(std::move(user_defined)),
+        words_(model.kind == Kind::word),
+        unk_id_(model.unk_id),
+        byte_fallback_(model.byte_fallback) {
+    std::vector<std::pair<std::string_view, int32_t>> texts;
+    for (int32_t id = 0; id < static_cast<int32_t>(model.pieces.size()); ++id) {
+      const auto& piece = model.pieces[static_cast<size_t>(id)];
+      if (piece.type == Type::byte) bytes_.ids[static_cast<size_t>(byte_of_token(piece.text))] = id;
+      const bool is_text = piece.type == Type::normal || piece.type == Type::user_defined || piece.type == Type::unused;
+      if (is_text) texts.emplace_back(piece.text, id);
+    }
+    texts_ = ByteTrie(std::move(texts));
+  }
+
+  void encode(std::string_view text, PieceTokens& out) const override {
+    UnknownRuns runs(text, {.unk_id = unk_id_, .bytes = byte_fallback_ ? &bytes_ : nullptr}, out.ids, out.ends);
+    for (size_t at = 0; at < text.size();) {
+      const std::string_view first = words_ ? first_word(text.substr(at)) : first_letter(text.substr(at));
+      const int32_t id = texts_.find(first);
+      at += first.size();
+      runs.take(id >= 0 ? id : unk_id_, static_cast<uint32_t>(at));
+    }
+    runs.finish();
+  }
+  const Vocab& vocab() const override { return vocab_; }
+  int32_t shows_text() const override { return unk_id_; }
+
+ private:
+  static std::string_view first_word(std::string_view text) { return text.substr(0, text.find(kSpaceSymbol, 1)); }
+  std::string_view first_letter(std::string_view text) const {
+    const auto own = user_defined_.longest(text);
+    return text.substr(0, own.length > 0 ? own.length : utf8_promised(text.front()));
+  }
+
+  Vocab vocab_;
+  ByteTrie texts_, user_defined_;
+  bool words_;
+  int32_t unk_id_;
+  bool byte_fallback_;
+  ByteTokens bytes_;
+};
+
+Vocab make_vocab(const SentencePieceModel& model) {
+  Vocab vocab;
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    vocab.add(model.pieces[id].text, static_cast<int64_t>(id), {.what = model.name, .tokens = model.pieces.size()});
+  }
+  return vocab;
 }
 
 std::string joined(const std::vector<std::string>& pieces) {
@@ -41,156 +97,81 @@ std::string joined(const std::vector<std::string>& pieces) {
   return out;
 }
 
-}  // namespace
-
-SentencePiece::SentencePiece(SentencePieceModel model) : model_(std::move(model)) {
-  std::vector<std::pair<std::string_view, int32_t>> own, texts;
-  for (int32_t id = 0; id < size(); ++id) {
-    if (type(id) == Type::user_defined) own.emplace_back(piece(id), id);
-    if (type(id) == Type::normal || type(id) == Type::user_defined || type(id) == Type::unused)
-      texts.emplace_back(piece(id), id);
-    if (type(id) == Type::byte) bytes_.ids[static_cast<size_t>(byte_of_token(piece(id)))] = id;
+double score_of(const SentencePieceModel& model, const Vocab& vocab, std::string_view pieces) {
+  double sum = 0;
+  while (!pieces.empty()) {
+    const std::string_view piece = pieces.substr(0, pieces.find(' '));
+    pieces.remove_prefix(std::min(pieces.size(), piece.size() + 1));
+    const int32_t id = vocab.find(piece);
+    sum += double{model.pieces[static_cast<size_t>(id >= 0 ? id : model.unk_id)].score};
   }
-  user_defined_ = ByteTrie(std::move(own));
-  if (model_.kind == Kind::unigram) {
-    unigram_ = make_unigram(model_);
-  } else if (model_.kind == Kind::bpe) {
-    bpe_.emplace(model_);
-  } else {
-    texts_ = ByteTrie(std::move(texts));
-  }
-  check_self_test();
-}
-
-SentencePiece SentencePiece::open(const std::filesystem::path& path) {
-  return SentencePiece(SentencePieceModel::parse(read_file(path, kLargestFile), path.string()));
-}
-
-SentencePiece::Encoded SentencePiece::encode(std::string_view text) const {
-  Encoded out{.normalized = normalize(model_, user_defined_, text), .ids = {}, .ends = {}};
-  encode_normalized(out.normalized.text, out.ids, out.ends);
-  return out;
-}
-
-void SentencePiece::encode_normalized(std::string_view text, std::vector<int32_t>& ids,
-                                      std::vector<uint32_t>& ends) const {
-  if (unigram_) {
-    unigram_->encode(text, ids, ends);
-    return;
-  }
-  UnknownRuns runs(text, {.unk_id = model_.unk_id, .bytes = model_.byte_fallback ? &bytes_ : nullptr}, ids, ends);
-  if (bpe_) {
-    std::vector<SentencePieceBpe::Cut> cuts;
-    bpe_->encode(text, user_defined_, cuts);
-    for (const auto& cut : cuts) runs.take(cut.id >= 0 ? cut.id : model_.unk_id, cut.end);
-  } else {
-    for (size_t at = 0; at < text.size();) {
-      const std::string_view rest = text.substr(at);
-      size_t length = model_.kind == Kind::word ? first_word(rest) : user_defined_.longest(rest).length;
-      if (length == 0) length = std::min(utf8_promised(rest.front()), rest.size());
-      const int32_t id = texts_.find(rest.substr(0, length));
-      at += length;
-      runs.take(id >= 0 ? id : model_.unk_id, static_cast<uint32_t>(at));
-    }
-  }
-  runs.finish();
-}
-
-std::vector<std::string> SentencePiece::pieces(const Encoded& encoded) const {
-  std::vector<std::string> out;
-  for (size_t i = 0; i < encoded.ids.size(); ++i) {
-    const uint32_t begin = i > 0 ? encoded.ends[i - 1] : 0;
-    const bool unknown = encoded.ids[i] == model_.unk_id;
-    out.push_back(unknown ? encoded.normalized.text.substr(begin, encoded.ends[i] - begin) : piece(encoded.ids[i]));
-  }
-  return out;
+  return sum;
 }
 
 // Unigram models may know two ways of the same score; any of them will do.
-void SentencePiece::check_self_test() const {
-  for (const auto& sample : model_.self_test) {
-    const Encoded encoded = encode(sample.input);
-    const std::string got = joined(pieces(encoded));
-    if (got == sample.expected) continue;
-    double difference = std::numeric_limits<double>::infinity();
-    if (unigram_) {
-      difference = 0;
-      for (const int32_t id : encoded.ids) difference += unigram_->score(id);
-      std::string_view rest = sample.expected;
-      while (!rest.empty()) {
-        const std::string_view piece = rest.substr(0, rest.find(' '));
-        rest.remove_prefix(std::min(rest.size(), piece.size() + 1));
-        const int32_t id = unigram_->find(piece);
-        difference -= unigram_->score(id >= 0 ? id : model_.unk_id);
+void check_self_test(const SentencePieceModel& model, const TokenizerParts& parts) {
+  for (const auto& sample : model.self_test) {
+    AlignedText text = AlignedText::original(sample.input, 0);
+    parts.normalizer->apply(text);
+    std::vector<std::string> pieces;
+    const auto take = [&](const TextPiece& piece) {
+      PieceTokens tokens;
+      parts.model->encode(piece.text, tokens);
+      for (size_t i = 0; i < tokens.ids.size(); ++i) {
+        const size_t begin = i > 0 ? tokens.ends[i - 1] : 0;
+        const bool unknown = tokens.ids[i] == model.unk_id;
+        pieces.emplace_back(unknown ? piece.text.substr(begin, tokens.ends[i] - begin)
+                                    : parts.model->vocab().token(tokens.ids[i]));
       }
-    }
-    QKV_CHECK(std::abs(difference) < 1e-4, model_.name, ": its self-test says that ", printable(sample.input), " is ",
+    };
+    parts.pre_tokenizer ? parts.pre_tokenizer->split(text.piece(), take) : take(text.piece());
+    const std::string got = joined(pieces);
+    const Vocab& vocab = parts.model->vocab();
+    const bool equal = got == sample.expected ||
+                       (model.kind == Kind::unigram &&
+                        std::abs(score_of(model, vocab, got) - score_of(model, vocab, sample.expected)) < 1e-4);
+    QKV_CHECK(equal, model.name, ": its self-test says that ", printable(sample.input), " is ",
               printable(sample.expected), " but it is ", printable(got),
               Hint("the file is damaged, or was made by a newer SentencePiece"));
   }
 }
 
-std::string SentencePiece::decode(std::span<const int32_t> ids) const {
-  SentencePieceDecoder decoder(model_);
-  std::string out;
-  for (const int32_t id : ids) out += decoder.add(id);
-  return out + decoder.finish();
+std::optional<int32_t> named(int32_t id) {
+  return id >= 0 ? std::optional(id) : std::nullopt;
 }
 
-std::string SentencePieceDecoder::add(int32_t id) {
-  const auto size = model_.pieces.size();
-  QKV_CHECK(id >= 0 && static_cast<size_t>(id) < size, model_.name, ": id ", id, " but there are ", size, " pieces",
-            Hint("ids must come from this model"));
-  const SentencePieceModel::Piece& piece = model_.pieces[static_cast<size_t>(id)];
-  if (piece.type == Type::byte) {
-    bytes_.push_back(static_cast<char>(byte_of_token(piece.text)));
-    return take_bytes(true);
+}  // namespace
+
+TokenizerParts parts_of_sentencepiece(SentencePieceModel model) {
+  std::vector<std::pair<std::string_view, int32_t>> own;
+  TokenizerParts parts{.what = model.name, .repairs_bytes = true, .byte_tokens = model.byte_fallback};
+  for (int32_t id = 0; id < static_cast<int32_t>(model.pieces.size()); ++id) {
+    const auto& piece = model.pieces[static_cast<size_t>(id)];
+    if (piece.type == Type::user_defined) own.emplace_back(piece.text, id);
+    if (piece.type == Type::control || piece.type == Type::unknown) {
+      parts.added.push_back({.id = id, .content = piece.text, .normalized = false, .special = true, .in_text = false});
+    }
   }
-  std::string out = take_bytes(false);
-  if (took_space_ || has_text_) expects_space_ = false;
-  out += text_of(piece);
-  has_text_ = has_text_ || !out.empty();
-  return out;
+  const ByteTrie user_defined(std::move(own));
+  parts.normalizer = sentencepiece_normalizer(model, user_defined);
+  parts.decoder = sentencepiece_decoder(model);
+  if (model.kind == Kind::unigram) {
+    parts.model = std::make_unique<UnigramModel>(make_unigram(model));
+  } else if (model.kind == Kind::bpe) {
+    SentencePieceBpe bpe = sentencepiece_bpe(model, make_vocab(model), user_defined);
+    parts.pre_tokenizer = std::move(bpe.cutter);
+    parts.model = std::move(bpe.model);
+  } else {
+    parts.model = std::make_unique<LookupModel>(model, make_vocab(model), user_defined);
+  }
+  parts.named = {
+      .bos = named(model.bos_id), .eos = named(model.eos_id), .pad = named(model.pad_id), .unk = named(model.unk_id)};
+  check_self_test(model, parts);
+  return parts;
 }
 
-std::string SentencePieceDecoder::finish() {
-  return take_bytes(false);
-}
-
-// Whole characters, and U+FFFD for bytes that cannot become part of one.
-std::string SentencePieceDecoder::take_bytes(bool more_may_follow) {
-  std::string out;
-  std::string_view rest = bytes_;
-  while (!rest.empty() && !(more_may_follow && is_utf8_prefix(rest))) {
-    const size_t length = utf8_length(rest);
-    out += length > 0 ? rest.substr(0, length) : kReplacementCharacter;
-    rest.remove_prefix(std::max<size_t>(length, 1));
-  }
-  bytes_ = std::string(rest);
-  has_text_ = has_text_ || !out.empty();
-  return out;
-}
-
-std::string SentencePieceDecoder::text_of(const SentencePieceModel::Piece& piece) {
-  took_space_ = false;
-  if (piece.type == Type::control) return "";
-  if (piece.type == Type::unknown) return model_.unk_surface;
-  std::string_view text = piece.text;
-  if (expects_space_ && (model_.add_dummy_prefix || model_.remove_extra_whitespaces) &&
-      text.starts_with(kSpaceSymbol)) {
-    text.remove_prefix(kSpaceSymbol.size());
-    // Where extra spaces are removed, all at the front are.
-    took_space_ = !model_.remove_extra_whitespaces;
-  }
-  std::string out;
-  while (!text.empty()) {
-    const size_t space = text.find(kSpaceSymbol);
-    out += text.substr(0, space);
-    if (space == std::string_view::npos) break;
-    out += ' ';
-    text.remove_prefix(space + kSpaceSymbol.size());
-  }
-  return out;
+TokenizerParts parts_of_sentencepiece_file(const std::filesystem::path& file) {
+  return parts_of_sentencepiece(SentencePieceModel::parse(read_file(file, kLargestFile), file.string()));
 }
 
 }  // namespace qkv

@@ -63,6 +63,7 @@ struct Tokenizer::Impl {
       : parts(std::move(all)),
         added(std::move(parts.added), parts.normalizer.get()),
         vocab_size(parts.model->vocab().size()) {
+    if (!parts.decoder) parts.decoder = spaced_decoder();
     for (const AddedToken& token : added.all()) vocab_size = std::max(vocab_size, token.id + 1);
   }
 
@@ -97,7 +98,7 @@ struct Tokenizer::Impl {
     Encoding out;
     TextPiece all{.text = text};
     AlignedText repaired(TextPiece{});
-    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0) {
+    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.repairs_bytes) {
       repaired = AlignedText(all);
       replace_stray_bytes(repaired);
       all = repaired.piece();
@@ -126,7 +127,9 @@ struct Tokenizer::Impl {
   Encoding recorded(std::string_view text, const EncodeOptions& options) const {
     Encoding out;
     AlignedText all = AlignedText::original(text, 0);
-    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0) replace_stray_bytes(all);
+    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.repairs_bytes) {
+      replace_stray_bytes(all);
+    }
     PieceTokens tokens;
     walk(
         all.piece(), options.read_specials,
@@ -181,14 +184,12 @@ struct Tokenizer::Impl {
     return token && token->special;
   }
 
-  std::string decoded(std::vector<std::string> tokens) const {
-    if (!parts.decoder) {
-      for (size_t i = 1; i < tokens.size(); ++i) tokens[i].insert(0, " ");
-    } else {
-      parts.decoder->apply(tokens);
-    }
+  std::string decoded(const std::vector<std::string_view>& tokens) const {
+    const std::unique_ptr<Decoder::Run> run = parts.decoder->start();
     std::string text;
-    for (const std::string& token : tokens) text += token;
+    const auto put = [&](const Decoder::Part& part) { text += part.text; };
+    for (const std::string_view token : tokens) run->take({.text = std::string(token)}, put);
+    run->finish(put);
     return text;
   }
 
@@ -233,13 +234,17 @@ Encoding Tokenizer::encode_full(std::string_view text, EncodeOptions options) co
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, DecodeOptions options) const {
-  std::vector<std::string> tokens;
+  std::vector<std::string_view> tokens;
   tokens.reserve(ids.size());
   for (const int32_t id : ids) {
     const std::string_view token = impl_->token(id);
-    if (!(options.skip_specials && impl_->is_special(id))) tokens.emplace_back(token);
+    if (!(options.skip_specials && impl_->is_special(id))) tokens.push_back(token);
   }
-  return impl_->decoded(std::move(tokens));
+  return impl_->decoded(tokens);
+}
+
+std::unique_ptr<Decoder::Run> Tokenizer::start_decoding() const {
+  return impl_->parts.decoder->start();
 }
 
 std::string_view Tokenizer::token(int32_t id) const {

@@ -38,8 +38,9 @@ struct TokenizerParts {
   PostProcessor post = {};
   DecoderPtr decoder = {};  // null: tokens with spaces between
   NamedTokens named = {};
-  bool keeps_bytes = false;  // text that is not UTF-8 reaches the model byte for byte
-  bool byte_tokens = false;  // <0x00> to <0xFF> stand for bytes
+  bool keeps_bytes = false;    // text that is not UTF-8 reaches the model byte for byte
+  bool repairs_bytes = false;  // the normalizer reads what is not UTF-8 as U+FFFD in its own way
+  bool byte_tokens = false;    // <0x00> to <0xFF> stand for bytes
 };
 
 enum class OffsetUnit { characters, bytes };
@@ -67,6 +68,9 @@ class Tokenizer {
 
   // For byte-level models the very bytes, even if they are not UTF-8. An id that does not exist is an Error.
   std::string decode(std::span<const int32_t> ids, DecodeOptions options = {}) const;
+
+  // The same token by token; see stream_decoder.h. Valid as long as a copy of this tokenizer is.
+  std::unique_ptr<Decoder::Run> start_decoding() const;
 
   std::string_view token(int32_t id) const;  // as the vocabulary writes it; an Error if there is none
   std::optional<int32_t> id_of(std::string_view token) const;

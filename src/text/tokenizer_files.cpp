@@ -8,7 +8,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "io/gguf.h"
 #include "text/bpe.h"
+#include "text/sentencepiece.h"
 #include "text/tokenizer_json.h"
 #include "text/word_models.h"
 
@@ -28,6 +30,13 @@ struct JsonFile {
 
 JsonFile read_json(const fs::path& path) {
   return {path.string(), parse_json(read_file(path, kLargestFile), path.string(), kLimits)};
+}
+
+// The first bytes of a file.
+std::string read_start(const fs::path& path) {
+  const MappedFile file(path);
+  const auto bytes = file.bytes().first(std::min<size_t>(file.bytes().size(), 1024));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 // The lines without their ends.
@@ -63,18 +72,43 @@ TemplatePiece special_piece(const Vocab& vocab, std::string_view token, int32_t 
   return {.kind = TemplatePiece::Kind::special, .type_id = type_id, .ids = {id}, .tokens = {std::string(token)}};
 }
 
+// SentencePiece puts nothing around a text; the models that were trained with it do, as their configuration says.
+void put_around(const fs::path& folder, TokenizerParts& parts) {
+  if (!fs::exists(folder / "tokenizer_config.json")) return;
+  const JsonFile config = read_json(folder / "tokenizer_config.json");
+  const auto named_class = config.root().find("tokenizer_class");
+  const std::string name = named_class ? named_class->string() : "";
+  const auto special = [&](const char* flag, bool otherwise, std::optional<int32_t> id) {
+    if (!config.root().flag_or(flag, otherwise) || !id) return;
+    const std::string token(parts.model->vocab().token(*id));
+    parts.post.single.push_back({.kind = TemplatePiece::Kind::special, .ids = {*id}, .tokens = {token}});
+  };
+  special("add_bos_token", name.starts_with("Llama"), parts.named.bos);
+  parts.post.single.push_back({.kind = TemplatePiece::Kind::first_text});
+  special("add_eos_token", name.starts_with("T5"), parts.named.eos);
+}
+
+// Two formats share the extension: SentencePiece's and, for Llama 3, tiktoken's.
+TokenizerParts parts_of_model_file(const fs::path& file) {
+  if (is_tiktoken(read_start(file))) return parts_of_tiktoken(file);
+  TokenizerParts parts = parts_of_sentencepiece_file(file);
+  put_around(file.parent_path(), parts);
+  return parts;
+}
+
 }  // namespace
 
 TokenizerParts parts_of_json(std::string_view text, std::string_view what) {
-  const Json json = parse_json(text, what, kLimits);
+  TapedPart lists[] = {{.keys = {"model", "vocab"}}, {.keys = {"model", "merges"}}};
+  const Json json = parse_json(text, what, kLimits, lists);
   const JsonNode root(json, std::string(what));
-  const JsonNode model = root.at("model");
   const auto pre_tokenizer = root.find("pre_tokenizer");
-  const bool spells = pre_tokenizer && ends_in_byte_level(*pre_tokenizer);
-  const bool reads_bytes = spells && can_read_bytes(model);
+  const bool spelled = pre_tokenizer && ends_in_byte_level(*pre_tokenizer);
+  auto [model, reads_bytes] =
+      read_model(root.at("model"), {.vocab = lists[0].tape, .merges = lists[1].tape, .spelled = spelled});
 
   TokenizerParts parts{.what = std::string(what), .keeps_bytes = reads_bytes};
-  parts.model = read_model(model, {.raw_bytes = reads_bytes});
+  parts.model = std::move(model);
   if (const auto node = root.find("normalizer")) parts.normalizer = read_normalizer(*node);
   if (pre_tokenizer) parts.pre_tokenizer = read_pre_tokenizer(*pre_tokenizer, {.raw_bytes = reads_bytes});
   if (const auto node = root.find("post_processor")) read_post_processor(*node, parts.post);
@@ -89,19 +123,24 @@ TokenizerParts parts_of_json(std::string_view text, std::string_view what) {
 }
 
 TokenizerParts parts_of_vocab_and_merges(const fs::path& vocab_file, const fs::path& merges_file) {
-  const JsonFile vocab_json = read_json(vocab_file);
+  const std::string name = vocab_file.string();
+  TapedPart vocab[] = {{.keys = {}}};
+  parse_json(read_file(vocab_file, kLargestFile), name, kLimits, vocab);
   const std::string merges_text = read_file(merges_file, kLargestFile);
-  Json model{{"type", "BPE"}, {"vocab", vocab_json.json}, {"merges", Json::array()}};
+  JsonTape merges;
+  merges.add(JsonTape::Kind::open_array);
   for (const std::string_view line : lines_of(merges_text)) {
-    if (!line.empty() && !line.starts_with("#version")) model["merges"].push_back(line);
+    if (!line.empty() && !line.starts_with("#version")) merges.add_text(JsonTape::Kind::string, line);
   }
-  const JsonNode node(model, vocab_json.name + " with " + merges_file.filename().string());
-  const bool reads_bytes = can_read_bytes(node);
-  TokenizerParts parts{.what = vocab_json.name, .keeps_bytes = reads_bytes};
-  parts.model = read_model(node, {.raw_bytes = reads_bytes});
+  merges.add(JsonTape::Kind::close_array);
+  const Json options{{"type", "BPE"}};
+  const std::string both = name + " with " + merges_file.filename().string();
+  auto [model, reads_bytes] =
+      read_model(JsonNode(options, both), {.vocab = vocab[0].tape, .merges = merges, .spelled = true});
+  TokenizerParts parts{.what = name, .keeps_bytes = reads_bytes};
+  parts.model = std::move(model);
   parts.pre_tokenizer =
       byte_level_pre_tokenizer({.add_prefix_space = false, .use_regex = true, .spelled = !reads_bytes});
-  parts.post.trims.push_back({.add_prefix_space = false});
   parts.decoder = byte_level_decoder();
   add_special(parts, "<|endoftext|>");
   return parts;
@@ -168,6 +207,14 @@ Tokenizer Tokenizer::load(const fs::path& path) {
     const fs::path file = is_folder ? folder / "tokenizer.json" : path;
     return finish(parts_of_json(read_file(file, kLargestFile), file.string()));
   }
+  if (!is_folder && path.extension() == ".gguf") return Tokenizer(parts_of_gguf(Gguf::open(path)));
+  if (!is_folder && path.extension() == ".tiktoken") return finish(parts_of_tiktoken(path));
+  if (wanted("source.spm") || (!is_folder && path.extension() == ".spm")) {
+    return finish(parts_of_marian(is_folder ? folder / "source.spm" : path));
+  }
+  if (wanted("tokenizer.model") || (!is_folder && path.extension() == ".model")) {
+    return finish(parts_of_model_file(is_folder ? folder / "tokenizer.model" : path));
+  }
   if (wanted("vocab.json") || wanted("merges.txt")) {
     return finish(parts_of_vocab_and_merges(folder / "vocab.json", folder / "merges.txt"));
   }
@@ -178,8 +225,10 @@ Tokenizer Tokenizer::load(const fs::path& path) {
     }
     return finish(parts_of_vocab_txt(is_folder ? folder / "vocab.txt" : path, lowercase));
   }
-  QKV_FAIL(path.string(), is_folder ? ": the folder has no tokenizer" : ": not a tokenizer file",
-           Hint("known are tokenizer.json, vocab.json with merges.txt, and vocab.txt"));
+  QKV_FAIL(
+      path.string(), is_folder ? ": the folder has no tokenizer" : ": not a tokenizer file",
+      Hint("known are tokenizer.json, vocab.json with merges.txt, vocab.txt, SentencePiece's .model, Marian's .spm, "
+           "tiktoken's ranks and .gguf"));
 }
 
 }  // namespace qkv

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/printable.h"
+#include "text/base64.h"
 #include "text/characters.h"
 #include "text/utf8.h"
 
@@ -21,27 +22,6 @@ std::vector<Ptr> read_list(const JsonNode& list, Read read) {
   std::vector<Ptr> steps;
   for (size_t i = 0; i < list.size(); ++i) steps.push_back(read(list.at(i), i + 1 == list.size()));
   return steps;
-}
-
-std::string from_base64(const JsonNode& node) {
-  const std::string& text = node.string();
-  std::string bytes;
-  uint32_t bits = 0;
-  int held = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '=') break;
-    constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const size_t digit = kDigits.find(c);
-    QKV_CHECK(digit != kDigits.npos, node.where(), ": byte ", i, " is not base64", Hint("the file is damaged"));
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    held += 6;
-    if (held >= 8) {
-      held -= 8;
-      bytes += static_cast<char>(bits >> held & 255U);
-    }
-  }
-  return bytes;
 }
 
 SplitBehavior read_behavior(const JsonNode& node, std::string_view otherwise) {
@@ -115,7 +95,7 @@ NormalizerPtr read_normalizer(const JsonNode& node) {
   }
   if (type == "Precompiled") {
     const JsonNode map = node.at("precompiled_charsmap");
-    return precompiled_normalizer(Precompiled::parse(from_base64(map), map.where()));
+    return precompiled_normalizer(Precompiled::parse(decode_base64(map.string(), map.where()), map.where()));
   }
   if (type == "BertNormalizer") {
     const bool lowercase = node.flag_or("lowercase", true);

@@ -19,10 +19,20 @@ PreTokenizerPtr read_pre_tokenizer(const JsonNode& node, PreTokenizerReading rea
 // Whether the last thing a pre-tokenizer does is to spell bytes in GPT-2's alphabet.
 bool ends_in_byte_level(const JsonNode& pre_tokenizer);
 
-TokenModelPtr read_model(const JsonNode& node, PreTokenizerReading reading);
+// The model's vocabulary and merges, which are too many for a Json.
+struct ModelLists {
+  const JsonTape& vocab;
+  const JsonTape& merges;  // empty: none
+  bool spelled;            // pieces come spelled in GPT-2's alphabet
+};
 
-// Whether the model can read bytes that are not spelled: BPE over all of them, without marks at a word's ends.
-bool can_read_bytes(const JsonNode& model);
+// A BPE over spelled bytes, all of them and without marks at a word's ends, is made to read the bytes themselves:
+// reads_bytes says so.
+struct ModelRead {
+  TokenModelPtr model;
+  bool reads_bytes = false;
+};
+ModelRead read_model(const JsonNode& node, const ModelLists& lists);
 
 DecoderPtr read_decoder(const JsonNode& node);
 bool has_byte_fallback(const JsonNode& decoder);

@@ -47,6 +47,28 @@ bool is_utf8_prefix(std::string_view text) {
   return false;
 }
 
+size_t broken_length(std::string_view text) {
+  size_t length = std::min<size_t>(text.size(), 3);
+  while (length > 1 && !is_utf8_prefix(text.substr(0, length))) --length;
+  return length;
+}
+
+std::string take_utf8(std::string& bytes, MoreBytes more) {
+  std::string out;
+  std::string_view rest = bytes;
+  while (!rest.empty()) {
+    size_t good = 0;
+    while (const size_t length = utf8_length(rest.substr(good))) good += length;
+    out += rest.substr(0, good);
+    rest.remove_prefix(good);
+    if (rest.empty() || (more == MoreBytes::may_follow && is_utf8_prefix(rest))) break;
+    out += kReplacementCharacter;
+    rest.remove_prefix(broken_length(rest));
+  }
+  bytes = std::string(rest);
+  return out;
+}
+
 std::string_view first_character(std::string_view text) {
   return text.substr(0, std::max<size_t>(utf8_length(text), 1));
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace qkv {
@@ -20,6 +21,15 @@ bool is_utf8(std::string_view text);
 
 // True for the start of a well-formed character that more bytes could complete.
 bool is_utf8_prefix(std::string_view text);
+
+// How many bytes at the front, where no character starts, are one broken sequence: the start of a character that breaks
+// off, or a single byte.
+size_t broken_length(std::string_view text);
+
+// Moves what is certain from the front of the bytes to the result, with one U+FFFD for each broken sequence. What may
+// still become a character stays, unless no more bytes follow.
+enum class MoreBytes { may_follow, no };
+std::string take_utf8(std::string& bytes, MoreBytes more);
 
 // What the lead byte promises, 1 to 4, whatever follows: SentencePiece walks by it.
 inline size_t utf8_promised(char lead) {

@@ -18,7 +18,7 @@ void Vocab::reserve(size_t tokens, size_t bytes) {
   if (wanted > slots_.size() && count_ == 0) slots_.resize(wanted);
 }
 
-void Vocab::add(std::string_view token, int64_t id, Check check) {
+bool Vocab::add(std::string_view token, int64_t id, Check check) {
   const auto limit = static_cast<int64_t>(4 * check.tokens + 65536);
   QKV_CHECK(id >= 0 && id < limit && id < INT32_MAX, check.what, ": the id of token ", printable(token), " is ", id,
             " but must lie in [0, ", limit - 1, "]", Hint("ids count from 0 with few gaps; the file is damaged"));
@@ -34,8 +34,10 @@ void Vocab::add(std::string_view token, int64_t id, Check check) {
   if (2 * (count_ + 1) > slots_.size()) grow();
   const uint64_t hash = hash_bytes(token);
   Slot& slot = slot_for(token, hash);
+  const bool is_new = slot.id < 0;
   slot = {static_cast<uint32_t>(hash >> 32), static_cast<int32_t>(id)};
   ++count_;
+  return is_new;
 }
 
 Vocab::Slot& Vocab::slot_for(std::string_view token, uint64_t hash) {

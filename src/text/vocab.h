@@ -14,12 +14,12 @@ class Vocab {
   void reserve(size_t tokens, size_t bytes);
 
   // An id that is taken, negative or far beyond the number of tokens is an Error that starts with `what`; `tokens` is
-  // how many there will be. Of two equal texts the last one added is found.
+  // how many there will be. False if the text was there before: then the last one added is found.
   struct Check {
     std::string_view what;
     size_t tokens;
   };
-  void add(std::string_view token, int64_t id, Check check);
+  bool add(std::string_view token, int64_t id, Check check);
 
   // -1 if there is none.
   int32_t find(std::string_view token) const;

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "text/hash.h"
+#include "text/utf8.h"
 
 namespace qkv {
 namespace {
@@ -16,39 +18,18 @@ constexpr size_t kBatch = size_t{4} << 20;  // text counted at a time
 constexpr size_t kChunk = size_t{1} << 18;  // text one thread splits at a time
 constexpr size_t kTextBlock = size_t{1} << 16;
 
-bool continues_char(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
-}
-
 // At most `most` bytes, ending between two characters where there are any.
 size_t whole_chars(std::string_view text, size_t most) {
   if (text.size() <= most) return text.size();
   size_t end = most;
-  while (end > most - 3 && continues_char(text[end])) --end;
+  while (end > most - 3 && is_utf8_continuation(text[end])) --end;
   return end;
 }
 
 }  // namespace
 
 uint32_t WordCounts::hash_of(std::string_view word) {
-  constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;
-  uint64_t hash = word.size() * kOdd;
-  const auto mix = [&](uint64_t bytes) {
-    hash = (hash ^ bytes) * kOdd;
-    hash ^= hash >> 32;
-  };
-  const char* p = word.data();
-  size_t left = word.size();
-  uint64_t bytes = 0;
-  for (; left >= 8; p += 8, left -= 8) {
-    std::memcpy(&bytes, p, 8);
-    mix(bytes);
-  }
-  bytes = 0;
-  std::memcpy(&bytes, p, left);
-  mix(bytes);
-  hash *= kOdd;
-  return static_cast<uint32_t>(hash >> 32);
+  return static_cast<uint32_t>(hash_bytes(word));
 }
 
 const char* WordCounts::Part::keep(std::string_view word) {

@@ -25,6 +25,18 @@ expect 0 'qkv 0.1.0' --version
 expect 0 'demo' --help
 expect 0 'This build holds' demo
 expect 0 '"version"' demo --json
+expect 0 'Examples' tokenizer train --help
+expect 2 'none.txt' tokenizer train --vocab 300 --out "${TMPDIR:-/tmp}" /none.txt
+expect 2 'llama3' tokenizer train --vocab 300 --pattern lama3 /none.txt
+tokenizers=$(dirname "$0")/../golden/tokenizers
+expect 0 '180 of 180 equal' tokenize "$tokenizers/gpt2/tokenizer.json" --verify "$tokenizers/gpt2/vectors.json"
+expect 1 'of 180 equal' tokenize "$tokenizers/gpt2" --verify "$tokenizers/llama3/vectors.json"
+expect 1 '"differences"' tokenize "$tokenizers/gpt2" --json --verify "$tokenizers/llama3/vectors.json"
+expect 0 '0 221 328' tokenize "$tokenizers/gpt2" --ids '<|endoftext|> 。'
+expect 0 '[。]' tokenize "$tokenizers/gpt2" '。早'
+expect 0 '"continues": true' tokenize "$tokenizers/gpt2" --spans --json '早'
+expect 2 'no such file' tokenize /none/tokenizer.json x
+expect 2 'hint' tokenize "$tokenizers/training_text.txt" x
 expect 2 'demo' dmeo
 expect 2 '训练' 训练
 expect 2 '--jsno' demo --jsno

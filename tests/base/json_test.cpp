@@ -181,6 +181,48 @@ TEST(Json, NumbersMustFitADouble) {
   }
 }
 
+TEST(JsonTape, TakesOnePartOfTheDocument) {
+  TapedPart parts[] = {{.keys = {"model", "vocab"}}};
+  const Json json = parse_json(
+      R"({"vocab": {"x": 1}, "model": {"vocab": {"a": 1, "b": [true, null, -2.5, "é"], "c": {}}, "n": [{"vocab": 3}]}})",
+      "test", {}, parts);
+  EXPECT_EQ(json, parse_json(R"({"vocab": {"x": 1}, "model": {"vocab": null, "n": [{"vocab": 3}]}})", "test"));
+  const JsonTape& tape = parts[0].tape;
+  using Kind = JsonTape::Kind;
+  std::vector<Kind> kinds;
+  for (size_t i = 0; i < tape.size(); ++i) kinds.push_back(tape.kind(i));
+  EXPECT_EQ(kinds, (std::vector<Kind>{Kind::open_object, Kind::key, Kind::integer, Kind::key, Kind::open_array,
+                                      Kind::boolean, Kind::null, Kind::number, Kind::string, Kind::close_array,
+                                      Kind::key, Kind::open_object, Kind::close_object, Kind::close_object}));
+  EXPECT_EQ(tape.text(1), "a");
+  EXPECT_EQ(tape.integer(2), 1);
+  EXPECT_EQ(tape.integer(5), 1);
+  EXPECT_EQ(tape.number(7), -2.5);
+  EXPECT_EQ(tape.text(8), "é");
+}
+
+TEST(JsonTape, CanTakeTheWholeDocumentAndHugeNumbers) {
+  TapedPart parts[] = {{.keys = {}}};
+  EXPECT_EQ(parse_json("[18446744073709551615, 9223372036854775807]", "test", {}, parts), nullptr);
+  const JsonTape& tape = parts[0].tape;
+  ASSERT_EQ(tape.size(), 4U);
+  EXPECT_EQ(tape.kind(1), JsonTape::Kind::number);
+  EXPECT_EQ(tape.number(1), 18446744073709551615.0);
+  EXPECT_EQ(tape.integer(2), INT64_MAX);
+}
+
+TEST(JsonTape, KeepsTheLimits) {
+  TapedPart parts[] = {{.keys = {"a"}}};
+  const std::string text = "{\"a\": " + repeat("[", 100);
+  expect_error([&] { parse_json(text, "test", {.depth = 8}, parts); }, {"nested more than 8 levels"});
+  expect_error([&] { parse_json(R"({"a": [1, 2)", "test", {}, parts); }, {"not valid JSON"});
+  expect_error([&] { parse_json("{\"a\": [\"\xff\"]}", "test", {}, parts); }, {"not valid JSON"});
+  // Exactly as deep as allowed, with and without a tape.
+  const std::string fits = "{\"a\": " + repeat("[", 7) + repeat("]", 7) + "}";
+  parse_json(fits, "test", {.depth = 8});
+  parse_json(fits, "test", {.depth = 8}, parts);
+}
+
 TEST(NearestKey, FindsTypingErrors) {
   constexpr std::string_view kKnown[] = {"temperature", "top_k", "top_p", "max_tokens", "n_layers", "隐藏层大小"};
   EXPECT_EQ(nearest_key("temprature", kKnown), "temperature");

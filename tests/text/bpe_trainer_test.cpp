@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "base/expect_error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "support/pass.h"
+#include "text/byte_alphabet.h"
 
 namespace qkv {
 namespace {
@@ -52,20 +51,6 @@ Merges slow_bpe(const std::map<std::string, uint64_t>& words, size_t merges) {
   return made;
 }
 
-std::string stand_ins(const std::string& token) {
-  std::string text;
-  for (const char byte : token) {
-    const uint32_t code = byte_level_char(static_cast<uint8_t>(byte));
-    if (code < 0x80) {
-      text += static_cast<char>(code);
-    } else {
-      text += static_cast<char>(0xC0 | code >> 6);
-      text += static_cast<char>(0x80 | (code & 63));
-    }
-  }
-  return text;
-}
-
 TEST(BpeTrainer, EqualsTheReference) {
   QKV_NEED_SHARED(folder, "tokenizers/bpe-training");
   ThreadPool pool(2);
@@ -74,13 +59,13 @@ TEST(BpeTrainer, EqualsTheReference) {
   const BpeModel model = train_bpe(counter.take(), {.vocab = 500, .specials = {"<|endoftext|>"}});
 
   std::string merges;
-  for (const auto& [left, right] : merges_of(model)) merges += stand_ins(left) + ' ' + stand_ins(right) + '\n';
+  for (const auto& [left, right] : merges_of(model)) merges += spell_bytes(left) + ' ' + spell_bytes(right) + '\n';
   EXPECT_EQ(merges, read_file(folder / "train-bpe-reference-merges.txt", 1'000'000));
 
   const Json vocab = parse_json(read_file(folder / "train-bpe-reference-vocab.json", 1'000'000), "reference");
   ASSERT_EQ(vocab.size(), model.tokens.size());
   for (size_t id = 0; id < model.tokens.size(); ++id) {
-    const std::string name = id < model.specials ? model.tokens[id] : stand_ins(model.tokens[id]);
+    const std::string name = id < model.specials ? model.tokens[id] : spell_bytes(model.tokens[id]);
     EXPECT_EQ(vocab.value(name, -1), static_cast<int>(id)) << name;
   }
 }
@@ -134,15 +119,6 @@ TEST(BpeTrainer, EndsWhereNoPairIsLeft) {
   counts.add("aaaa");
   const BpeModel model = train_bpe(std::move(counts), {.vocab = 1000});
   EXPECT_EQ(merges_of(model), (Merges{{"a", "a"}, {"aa", "aa"}}));
-}
-
-TEST(BpeTrainer, StandInsAreDistinctAndPrint) {
-  std::set<uint32_t> codes;
-  for (uint32_t byte = 0; byte < 256; ++byte) codes.insert(byte_level_char(static_cast<uint8_t>(byte)));
-  EXPECT_EQ(codes.size(), 256U);
-  EXPECT_EQ(byte_level_char(' '), 0x120U);
-  EXPECT_EQ(byte_level_char('\n'), 0x10AU);
-  EXPECT_EQ(byte_level_char(0xAD), 0x143U);
 }
 
 }  // namespace

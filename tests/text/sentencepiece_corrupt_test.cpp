@@ -15,6 +15,10 @@ namespace {
 
 using namespace test;
 
+Tokenizer read(const std::string& bytes) {
+  return Tokenizer(parts_of_sentencepiece(SentencePieceModel::parse(bytes, "m.model")));
+}
+
 struct Broken {
   const char* name;
   std::string bytes;
@@ -130,7 +134,7 @@ TEST(SentencePieceCorrupt, SaysWhatIsWrong) {
   EXPECT_GE(files.size(), 45U);
   for (const Broken& file : files) {
     SCOPED_TRACE(file.name);
-    const auto error = error_of([&] { SentencePiece(SentencePieceModel::parse(file.bytes, "m.model")); });
+    const auto error = error_of([&] { read(file.bytes); });
     ASSERT_TRUE(error.has_value()) << "was taken";
     EXPECT_EQ(error->kind(), Error::Kind::input);
     EXPECT_FALSE(error->hint().empty());
@@ -142,21 +146,50 @@ TEST(SentencePieceCorrupt, SaysWhatIsWrong) {
 }
 
 TEST(SentencePieceCorrupt, TheWholeModelIsFine) {
-  const SentencePiece model(SentencePieceModel::parse(ModelBytes{}.bytes(), "m.model"));
-  EXPECT_EQ(model.encode("ab b!?").ids, (std::vector<int32_t>{7, 3, 5, 0}));
+  const Tokenizer model = read(ModelBytes{}.bytes());
+  EXPECT_EQ(model.encode("ab b!?"), (std::vector<int32_t>{7, 3, 5, 0}));
   EXPECT_EQ(model.decode(std::vector<int32_t>{1, 7, 3, 5, 0, 2}), "ab b \u2047 ");
-  EXPECT_EQ(model.model().bos_id, 1);
-  EXPECT_EQ(model.model().eos_id, 2);
-  EXPECT_EQ(model.model().pad_id, -1);
-  expect_error([&] { model.decode(std::vector<int32_t>{8}); }, {"m.model: id 8 but there are 8 pieces"});
+  EXPECT_EQ(model.decode(std::vector<int32_t>{1, 7, 0, 2}, {.skip_specials = true}), "ab");
+  EXPECT_EQ(model.named().bos, 1);
+  EXPECT_EQ(model.named().eos, 2);
+  EXPECT_EQ(model.named().pad, std::nullopt);
+  EXPECT_EQ(model.named().unk, 0);
+  expect_error([&] { model.decode(std::vector<int32_t>{8}); }, {"m.model: no token has the id 8"});
   expect_error([&] { model.decode(std::vector<int32_t>{-1}); }, {"id -1"});
+}
+
+// One space at the front is dropped, or all of them where the model removes extra spaces.
+TEST(SentencePieceCorrupt, SpacesAtTheFront) {
+  const std::vector<int32_t> ids{1, 3, 7};
+  EXPECT_EQ(read(ModelBytes{}.bytes()).decode(ids), "ab");
+  EXPECT_EQ(read(with_normalizer(varint_field(4, 0))).decode(ids), " ab");
+  EXPECT_EQ(read(with_normalizer(varint_field(3, 0) + varint_field(4, 0))).decode(ids), "  ab");
+}
+
+// Characters that are only parts of pieces are unknown like any other, and run together with them.
+TEST(SentencePieceCorrupt, UnknownCharactersRunTogether) {
+  for (const uint64_t kind : {1U, 2U, 4U}) {
+    ModelBytes model{.trainer = varint_field(3, kind)};
+    model.pieces += piece_field("<ud>", 0, kUserDefined);
+    const Tokenizer tokenizer = read(model.bytes());
+    EXPECT_EQ(tokenizer.encode("b<u!?<ud>"), (std::vector<int32_t>{3, 5, 0, 8})) << kind;
+  }
+}
+
+// SentencePiece reads a byte that is no text as U+FFFD, even where its map replaces a U+FFFD that is written.
+TEST(SentencePieceCorrupt, StrayBytesAreNotMapped) {
+  ModelBytes model{.normalizer = bytes_field(2, Charsmap(std::map<std::string, std::string>{{"\ufffd", "a"}}).bytes())};
+  const Tokenizer tokenizer = read(model.bytes());
+  EXPECT_EQ(tokenizer.encode("b\ufffd"), (std::vector<int32_t>{3, 5, 4}));
+  EXPECT_EQ(tokenizer.encode("b\xff"), (std::vector<int32_t>{3, 5, 0}));
+  EXPECT_EQ(tokenizer.encode_full("b\xff").replaced_bytes, 1U);
 }
 
 // A field nobody knows is passed over, whatever it holds.
 TEST(SentencePieceCorrupt, UnknownFieldsArePassedOver) {
   ModelBytes model{.trainer = bytes_field(999, "what") + varint_field(1000, UINT64_MAX)};
   model.rest = bytes_field(200, "\x0a\xff") + float_field(201, 1) + varint(uint64_t{202} << 3 | 1) + "12345678";
-  EXPECT_EQ(SentencePiece(SentencePieceModel::parse(model.bytes(), "m")).size(), 8);
+  EXPECT_EQ(read(model.bytes()).vocab_size(), 8);
 }
 
 std::string whole_model(uint64_t kind) {
@@ -169,12 +202,14 @@ std::string whole_model(uint64_t kind) {
 
 void read_and_use(const std::string& bytes) {
   const auto error = error_of([&] {
-    const SentencePiece model(SentencePieceModel::parse(bytes, "m"));
-    const auto encoded = model.encode("ab Aa b\xff\xe7\xa6\x8f  ba");
-    ASSERT_EQ(encoded.ids.size(), encoded.ends.size());
-    ASSERT_EQ(encoded.normalized.origin.size(),
-              encoded.normalized.text.empty() ? 0 : encoded.normalized.text.size() + 1);
-    (void)model.pieces(encoded);
+    const Tokenizer model = read(bytes);
+    const std::string text = "ab Aa b\xff\xe7\xa6\x8f  ba";
+    const Encoding encoded = model.encode_full(text, {.unit = OffsetUnit::bytes});
+    ASSERT_EQ(encoded.ids, model.encode(text));
+    for (const Offset& offset : encoded.offsets) {
+      ASSERT_LE(offset.begin, offset.end);
+      ASSERT_LE(offset.end, text.size());
+    }
     (void)model.decode(encoded.ids);
   });
   if (error) {

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "support/pass.h"
+#include "text/tokenizer_verify.h"
 
 namespace qkv {
 namespace {
@@ -13,16 +14,14 @@ class SentencePieceVectors : public testing::TestWithParam<const char*> {};
 
 TEST_P(SentencePieceVectors, AreEqual) {
   QKV_NEED_SHARED(folder, std::string("tokenizers/sentencepiece/") + GetParam());
-  const SentencePiece model = SentencePiece::open(folder / "tokenizer.model");
+  const Tokenizer tokenizer = Tokenizer::load(folder / "tokenizer.model");
   const Json vectors = parse_json(read_file(folder / "vectors.json", 10'000'000), "vectors.json");
-  ASSERT_EQ(vectors.size(), 192U);
-  for (const Json& vector : vectors) {
-    const auto text = vector.at("text").get<std::string>();
-    const auto ids = vector.at("ids").get<std::vector<int32_t>>();
-    const SentencePiece::Encoded encoded = model.encode(text);
-    EXPECT_EQ(encoded.ids, ids) << text;
-    EXPECT_EQ(model.pieces(encoded), vector.at("pieces").get<std::vector<std::string>>()) << text;
-    EXPECT_EQ(model.decode(ids), vector.at("decoded").get<std::string>()) << text;
+  const TokenizerVerdict verdict = verify_tokenizer(tokenizer, vectors, "vectors.json");
+  EXPECT_EQ(verdict.cases, 192U);
+  EXPECT_EQ(verdict.equal, verdict.cases);
+  for (const auto& difference : verdict.differences) {
+    ADD_FAILURE() << difference.text << ": " << difference.field << " is " << difference.got.dump() << " but must be "
+                  << difference.expected.dump();
   }
 }
 

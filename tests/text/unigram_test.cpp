@@ -106,6 +106,17 @@ TEST(Unigram, PartsOfSentencePiece) {
   EXPECT_EQ(encode(model, "<s>a").ids, (Ids{0, 2}));  // control pieces are no text
 }
 
+// An unknown character costs ten more than the lowest score: just too much here.
+TEST(Unigram, UnknownCharactersHaveTheirPrice) {
+  const Unigram::Pieces pieces{{"<unk>", 0}, {"ab", -1}, {"c", -1}, {"a", -12}, {"b!c", -11.5}};
+  using Part = Unigram::Part;
+  const std::vector<Part> parts{Part::never, Part::normal, Part::normal, Part::normal, Part::normal};
+  for (const auto rules : {Unigram::Rules::hugging_face, Unigram::Rules::sentencepiece}) {
+    const Unigram model(pieces, {.unk_id = 0, .rules = rules, .parts = parts});
+    EXPECT_EQ(encode(model, "ab!c").ids, (Ids{3, 4}));
+  }
+}
+
 TEST(Unigram, LongTextsGiveWhatTheWholeTableGives) {
   const Unigram model(
       {{"<unk>", 0}, {"a", -2.1}, {"aa", -4.1}, {"aaa", -5.9}, {"ab", -3}, {"ba", -3.01}, {"aaaaaaa", -13.1}},

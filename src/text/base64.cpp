@@ -1,0 +1,40 @@
+#include "text/base64.h"
+
+#include <cstdint>
+
+#include "base/error.h"
+
+namespace qkv {
+namespace {
+
+int digit_of(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  if (c == '+') return 62;
+  return c == '/' ? 63 : -1;
+}
+
+}  // namespace
+
+std::string decode_base64(std::string_view text, std::string_view what) {
+  constexpr const char* kDamaged = "the file is damaged; fetch it again";
+  QKV_CHECK(text.size() % 4 == 0, what, ": ", text.size(), " letters of base64, but they come in fours",
+            Hint(kDamaged));
+  const std::string_view digits = text.substr(0, text.size() - (text.ends_with("==")  ? 2
+                                                                : text.ends_with('=') ? 1
+                                                                                      : 0));
+  std::string out;
+  out.reserve(text.size() / 4 * 3);
+  uint32_t bits = 0;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const int digit = digit_of(digits[i]);
+    QKV_CHECK(digit >= 0, what, ": letter ", i, " is not base64", Hint(kDamaged));
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    // After the second, third and fourth letter of each four another byte is complete.
+    if (i % 4 != 0) out.push_back(static_cast<char>(bits >> (6 - 2 * (i % 4)) & 0xff));
+  }
+  return out;
+}
+
+}  // namespace qkv
