@@ -110,12 +110,12 @@ class Trainer {
     }
   }
 
-  // Place by place in rising order the run is mostly that of the place before.
+  // Places come in rising order, so the run is that of the place before or a later one; it starts as 0.
   uint64_t count_at(uint32_t place, size_t& run) const {
-    if (place >= runs_[run].end || (run > 0 && place < runs_[run - 1].end)) {
-      run = static_cast<size_t>(
-          std::upper_bound(runs_.begin(), runs_.end(), place, [](uint32_t p, const Run& r) { return p < r.end; }) -
-          runs_.begin());
+    if (place >= runs_[run].end) {
+      const auto at = std::upper_bound(runs_.begin() + static_cast<ptrdiff_t>(run), runs_.end(), place,
+                                       [](uint32_t p, const Run& r) { return p < r.end; });
+      run = static_cast<size_t>(at - runs_.begin());
     }
     return runs_[run].count;
   }

@@ -242,10 +242,10 @@ TEST(UnigramTrainer, SameBitsForAnyNumberOfThreads) {
 
 TEST(UnigramTrainer, ExtremeCounts) {
   WordCounts words;
-  words.add("ab", uint64_t{1} << 40);
+  words.add("ab", uint64_t{1} << 62);
   words.add("xyzw", 1);
   std::string rare;
-  for (char c = '!'; c < '!' + 24; ++c) rare += c;  // 24 characters seen once in 2^41
+  for (char c = '!'; c < '!' + 24; ++c) rare += c;  // 24 characters seen once in 2^63
   words.add(rare, 1);
   ThreadPool pool(1);
   const UnigramModel model = train_unigram(words, {.pieces = 40}, pool);

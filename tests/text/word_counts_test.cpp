@@ -80,6 +80,19 @@ TEST(WordCounts, AreTheSameHoweverTheTextArrives) {
   }
 }
 
+// Wherever a batch of text ends, for one of these prefixes it ends where the shorter special could be all there is.
+TEST(WordCounts, ASpecialIsWholeWhereverTheTextIsCut) {
+  ThreadPool pool(2);
+  std::string specials;
+  while (specials.size() < 4'500'000) specials += "<|x|>y";
+  for (size_t shift = 1; shift <= 6; ++shift) {
+    WordCounter counter({.specials = {"<|x|>", "<|x|>y"}}, pool);
+    const std::string prefix(shift, 'p');
+    counter.add_text(prefix + specials);
+    EXPECT_EQ(counts_of(counter.take()), (Counts{{prefix, 1}}));
+  }
+}
+
 TEST(WordCounts, OrderDoesNotDependOnThreads) {
   std::string text;
   for (uint64_t i = 0; i < 1'500'000; ++i) text += "abcde \n"[random_u32({3, 1}, 0, i) % 7];
