@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <unordered_map>
+
 #include "base/expect_error.h"
 #include "base/file.h"
 #include "base/philox.h"
@@ -11,7 +13,7 @@
 namespace qkv {
 namespace {
 
-using Counts = std::map<std::string, uint64_t>;
+using Counts = std::unordered_map<std::string, uint64_t>;
 
 Counts counts_of(const WordCounts& counts) {
   Counts map;
