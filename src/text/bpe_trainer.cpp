@@ -12,6 +12,7 @@
 #include <numeric>
 #include <span>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "text/byte_alphabet.h"
 
@@ -83,8 +84,6 @@ class Trainer {
     return made;
   }
 
-  const std::vector<std::string>& tokens() const { return tokens_; }
-
  private:
   // Words by falling count, so that a place tells its word's count by the run it lies in.
   struct Run {
@@ -102,7 +101,9 @@ class Trainer {
               " can be trained on", Hint("train on a part of the corpus"));
     symbols_.reserve(size);
     symbols_.push_back(kBoundary);
+    CheckedU64 bytes(0, "the number of bytes in all words");  // no pair is more frequent
     for (const Word& word : words) {
+      bytes = bytes + CheckedU64(word.count, bytes.what()) * word.text.size();
       if (runs_.empty() || runs_.back().count != word.count) runs_.push_back({0, word.count});
       for (const char byte : word.text) symbols_.push_back(static_cast<unsigned char>(byte));
       symbols_.push_back(kBoundary);
@@ -110,12 +111,12 @@ class Trainer {
     }
   }
 
-  // Place by place in rising order the run is mostly that of the place before.
+  // Places come in rising order, so the run is that of the place before or a later one; it starts as 0.
   uint64_t count_at(uint32_t place, size_t& run) const {
-    if (place >= runs_[run].end || (run > 0 && place < runs_[run - 1].end)) {
-      run = static_cast<size_t>(
-          std::upper_bound(runs_.begin(), runs_.end(), place, [](uint32_t p, const Run& r) { return p < r.end; }) -
-          runs_.begin());
+    if (place >= runs_[run].end) {
+      const auto at = std::upper_bound(runs_.begin() + static_cast<ptrdiff_t>(run), runs_.end(), place,
+                                       [](uint32_t p, const Run& r) { return p < r.end; });
+      run = static_cast<size_t>(at - runs_.begin());
     }
     return runs_[run].count;
   }

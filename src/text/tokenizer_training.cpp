@@ -104,10 +104,10 @@ std::vector<std::string> with_unknown(std::vector<std::string> specials) {
 
 void train_bpe_into(TrainedTokenizer& out, const TokenizerTraining& training, WordCounts words) {
   Progress progress("merging", static_cast<int64_t>(training.vocab));
-  const BpeModel model = train_bpe(
-      std::move(words), {.vocab = training.vocab, .specials = training.specials, .on_merge = [&](size_t merges) {
-                           progress.update(static_cast<int64_t>(merges));
-                         }});
+  const size_t given = training.specials.size() + 256;  // tokens that need no merge
+  const auto on_merge = [&](size_t merges) { progress.update(static_cast<int64_t>(given + merges)); };
+  const BpeModel model =
+      train_bpe(std::move(words), {.vocab = training.vocab, .specials = training.specials, .on_merge = on_merge});
   progress.finish();
   out.vocab = model.tokens.size();
   out.json = bpe_tokenizer_json(model, training.pattern.value_or(Pattern::gpt2));

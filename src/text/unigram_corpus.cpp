@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "text/characters.h"
 #include "text/hash.h"
@@ -100,7 +101,9 @@ void UnigramCorpus::lay_out(const WordCounts& counted) {
 
   std::vector<Word> words = prepared.words();
   std::sort(words.begin(), words.end(), [](const Word& a, const Word& b) { return a.text < b.text; });
+  CheckedU64 bytes(0, "the number of bytes in all words");  // no piece is more frequent
   for (const Word& w : words) {
+    bytes = bytes + CheckedU64(w.count, bytes.what()) * w.text.size();
     const auto* p = reinterpret_cast<const unsigned char*>(w.text.data());
     const auto* const end = p + w.text.size();
     const size_t begin = codes_.size();

@@ -86,7 +86,7 @@ size_t WordCounts::size() const {
   return size;
 }
 
-std::vector<Word> WordCounts::words() const {
+std::vector<Word> WordCounts::words() const& {
   std::vector<Word> words;
   words.reserve(size());
   for (const Part& part : parts_) {

@@ -30,7 +30,8 @@ class WordCounts {
   void add(std::string_view word, uint64_t count = 1);
   size_t size() const;
   // The views stay valid as long as this object.
-  std::vector<Word> words() const;
+  std::vector<Word> words() const&;
+  std::vector<Word> words() const&& = delete;
 
  private:
   friend class WordCounter;

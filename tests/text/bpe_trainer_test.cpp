@@ -102,6 +102,9 @@ TEST(BpeTrainer, CountsBeyond32Bits) {
   WordCounts full;
   full.add("x", UINT64_MAX);
   expect_error([&] { full.add("x"); }, {"'x'", "64 bits"});
+  full.add("ab", UINT64_MAX / 2);
+  full.add("abc", UINT64_MAX / 2);
+  expect_error([&] { train_bpe(std::move(full), {.vocab = 258}); }, {"bytes in all words", "64 bits"});
 }
 
 TEST(BpeTrainer, AVocabularyMustHoldTheBytes) {

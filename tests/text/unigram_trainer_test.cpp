@@ -79,7 +79,8 @@ WordCounts toy() {
 
 TEST(UnigramCorpus, ExpectationsEqualEverySegmentationByHand) {
   ThreadPool pool(2);
-  const UnigramCorpus corpus(toy(), {});
+  const WordCounts words = toy();
+  const UnigramCorpus corpus(words, {});
   Scores scores;
   std::vector<double> probability(corpus.pieces());
   std::vector<std::string> texts;
@@ -95,7 +96,7 @@ TEST(UnigramCorpus, ExpectationsEqualEverySegmentationByHand) {
 
   std::map<std::string, double> expected_by_hand;
   double log_by_hand = 0;
-  for (const Word& word : toy().words()) {
+  for (const Word& word : words.words()) {
     const std::string marked = with_marks(word.text);
     const auto count = static_cast<double>(word.count);
     std::vector<std::string> path;
@@ -115,7 +116,8 @@ TEST(UnigramCorpus, ExpectationsEqualEverySegmentationByHand) {
 
 TEST(UnigramCorpus, BestPathsAreTheBestByHand) {
   ThreadPool pool(1);
-  const UnigramCorpus corpus(toy(), {});
+  const WordCounts words = toy();
+  const UnigramCorpus corpus(words, {});
   Scores scores;
   std::vector<double> score(corpus.pieces());
   for (uint32_t piece = 0; piece < corpus.pieces(); ++piece) {
@@ -131,7 +133,7 @@ TEST(UnigramCorpus, BestPathsAreTheBestByHand) {
     });
     return best;
   };
-  for (const Word& word : toy().words()) {
+  for (const Word& word : words.words()) {
     for (const std::string& piece : best_of(with_marks(word.text), scores)) times[piece] += double(word.count);
   }
   std::vector<UnigramCorpus::Use> use(corpus.pieces());
@@ -242,10 +244,10 @@ TEST(UnigramTrainer, SameBitsForAnyNumberOfThreads) {
 
 TEST(UnigramTrainer, ExtremeCounts) {
   WordCounts words;
-  words.add("ab", uint64_t{1} << 40);
+  words.add("ab", uint64_t{1} << 62);
   words.add("xyzw", 1);
   std::string rare;
-  for (char c = '!'; c < '!' + 24; ++c) rare += c;  // 24 characters seen once in 2^41
+  for (char c = '!'; c < '!' + 24; ++c) rare += c;  // 24 characters seen once in 2^63
   words.add(rare, 1);
   ThreadPool pool(1);
   const UnigramModel model = train_unigram(words, {.pieces = 40}, pool);

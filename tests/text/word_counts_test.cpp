@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <unordered_map>
+
 #include "base/expect_error.h"
 #include "base/file.h"
 #include "base/philox.h"
@@ -11,7 +13,7 @@
 namespace qkv {
 namespace {
 
-using Counts = std::map<std::string, uint64_t>;
+using Counts = std::unordered_map<std::string, uint64_t>;
 
 Counts counts_of(const WordCounts& counts) {
   Counts map;
@@ -77,6 +79,19 @@ TEST(WordCounts, AreTheSameHoweverTheTextArrives) {
       at += bytes;
     }
     EXPECT_EQ(counts_of(counter.take()), right) << threads;
+  }
+}
+
+// Wherever a batch of text ends, for one of these prefixes it ends where the shorter special could be all there is.
+TEST(WordCounts, ASpecialIsWholeWhereverTheTextIsCut) {
+  ThreadPool pool(2);
+  std::string specials;
+  while (specials.size() < 4'500'000) specials += "<|x|>y";
+  for (size_t shift = 1; shift <= 6; ++shift) {
+    WordCounter counter({.specials = {"<|x|>", "<|x|>y"}}, pool);
+    const std::string prefix(shift, 'p');
+    counter.add_text(prefix + specials);
+    EXPECT_EQ(counts_of(counter.take()), (Counts{{prefix, 1}}));
   }
 }
 
