@@ -9,5 +9,6 @@ namespace qkv::app {
 struct AnswerNo {};
 
 void add_demo(CLI::App& app);
+void add_world(CLI::App& app);
 
 }  // namespace qkv::app

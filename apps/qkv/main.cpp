@@ -56,6 +56,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "qkv " QKV_VERSION);
   app.require_subcommand(0, 1);
   qkv::app::add_demo(app);
+  qkv::app::add_world(app);
   app.footer(kExamples);  // after the commands, which would inherit it
 
   const std::string first = argc > 1 ? argv[1] : "--help";
