@@ -8,10 +8,12 @@
 
 namespace qkv::world {
 
+inline constexpr uint32_t kDrawSite = 0x776f726c;  // "worl"
+
 class Draw {
  public:
   Draw(uint64_t seed, uint64_t story, uint32_t stream)
-      : key_(fold({.seed = seed, .step = story, .layer = stream, .site = 0x776f726cU})) {}
+      : key_(fold({.seed = seed, .step = story, .layer = stream, .site = kDrawSite})) {}
 
   uint32_t next() {
     if ((count_ & 3) == 0) block_ = random_block(key_, 0, count_);

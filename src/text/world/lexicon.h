@@ -47,6 +47,7 @@ std::span<const Noun> jobs();
 std::span<const Phrase> hobbies();
 
 // things.cpp
+std::span<const Noun> trinkets();   // they fit into a pocket
 std::span<const Noun> keepsakes();  // small things one carries, loses and gives
 std::span<const Noun> clothes();
 std::span<const Noun> readables();
@@ -69,7 +70,9 @@ std::span<const Noun> trees();
 // places.cpp
 std::span<const Country> countries();
 std::span<const Spot> rooms();
-std::span<const Spot> spots();   // where in a room a thing can lie
+std::span<const Spot> spots();  // where in a room a thing can lie
+std::span<const Spot> shops();
+std::span<const Spot> nooks();   // where only a trinket fits
 std::span<const Spot> places();  // of a town
 std::span<const Noun> vehicles();
 std::span<const Noun> sights();  // what a traveller looks at

@@ -137,7 +137,7 @@ std::span<const Noun> flowers() {
       {"daffodil", "水仙", "朵"}, {"chrysanthemum", "菊花", "朵"}, {"poppy", "罂粟花", "朵"},
       {"carnation", "康乃馨", "朵"}, {"iris", "鸢尾花", "朵"}, {"magnolia", "玉兰花", "朵"},
       {"camellia", "山茶花", "朵"}, {"azalea", "杜鹃花", "朵"}, {"hyacinth", "风信子", "朵"},
-      {"marigold", "万寿菊", "朵"}, {"dandelion", "蒲公英", "朵"}, {"lavender sprig", "薰衣草", "枝"},
+      {"marigold", "万寿菊", "朵"}, {"dandelion", "蒲公英", "朵"}, {"lavender", "薰衣草", "枝"},
       {"plum blossom", "梅花", "枝"}, {"hydrangea", "绣球花", "朵"}, {"morning glory", "牵牛花", "朵"},
       {"begonia", "海棠花", "朵"}, {"snowdrop", "雪花莲", "朵"}, {"primrose", "报春花", "朵"},
       {"bluebell", "风铃草", "朵"},

@@ -94,24 +94,51 @@ std::span<const Spot> spots() {
       {{"bed", "床", "张"}, "under", "下面"}, {{"bed", "床", "张"}, "on", "上"},
       {{"sofa", "沙发", "张"}, "on", "上"}, {{"sofa", "沙发", "张"}, "behind", "后面"},
       {{"shelf", "架子", "个"}, "on", "上"}, {{"bookshelf", "书架", "个"}, "on", "上"},
-      {{"drawer", "抽屉", "个"}, "in", "里"}, {{"cupboard", "橱柜", "个"}, "in", "里"},
-      {{"wardrobe", "衣柜", "个"}, "in", "里"}, {{"chest", "大木箱", "个"}, "in", "里"},
-      {{"basket", "篮子", "个"}, "in", "里"}, {{"door", "门", "扇"}, "behind", "后面"},
-      {{"curtain", "窗帘", "块"}, "behind", "后面"}, {{"windowsill", "窗台", "个"}, "on", "上"},
-      {{"carpet", "地毯", "块"}, "under", "下面"}, {{"doormat", "门垫", "块"}, "under", "下面"},
-      {{"piano", "钢琴", "架"}, "on", "上"}, {{"piano", "钢琴", "架"}, "behind", "后面"},
-      {{"desk", "书桌", "张"}, "on", "上"}, {{"desk", "书桌", "张"}, "in", "里"},
-      {{"stove", "炉子", "个"}, "beside", "旁边"}, {{"fireplace", "壁炉", "个"}, "beside", "旁边"},
-      {{"bench", "长凳", "条"}, "under", "下面"}, {{"bench", "长凳", "条"}, "on", "上"},
-      {{"stairs", "楼梯", "段"}, "under", "下面"}, {{"flowerpot", "花盆", "个"}, "behind", "后面"},
-      {{"flowerpot", "花盆", "个"}, "under", "下面"}, {{"big vase", "大花瓶", "个"}, "in", "里"},
+      {{"cupboard", "橱柜", "个"}, "in", "里"}, {{"wardrobe", "衣柜", "个"}, "in", "里"},
+      {{"chest", "大木箱", "个"}, "in", "里"}, {{"basket", "篮子", "个"}, "in", "里"},
+      {{"door", "门", "扇"}, "behind", "后面"}, {{"curtain", "窗帘", "块"}, "behind", "后面"},
+      {{"windowsill", "窗台", "个"}, "on", "上"}, {{"piano", "钢琴", "架"}, "on", "上"},
+      {{"piano", "钢琴", "架"}, "behind", "后面"}, {{"desk", "书桌", "张"}, "on", "上"},
+      {{"desk", "书桌", "张"}, "in", "里"}, {{"stove", "炉子", "个"}, "beside", "旁边"},
+      {{"fireplace", "壁炉", "个"}, "beside", "旁边"}, {{"bench", "长凳", "条"}, "under", "下面"},
+      {{"bench", "长凳", "条"}, "on", "上"}, {{"stairs", "楼梯", "段"}, "under", "下面"},
       {{"laundry basket", "洗衣篮", "个"}, "in", "里"}, {{"toy box", "玩具箱", "个"}, "in", "里"},
+      {{"armchair", "扶手椅", "把"}, "on", "上"}, {{"stool", "凳子", "个"}, "under", "下面"},
+      {{"rocking chair", "摇椅", "把"}, "on", "上"}, {{"grandfather clock", "落地钟", "座"}, "behind", "后面"},
+      {{"fish tank", "鱼缸", "个"}, "beside", "旁边"},
+  };
+  return kTable;
+}
+
+std::span<const Spot> nooks() {
+  static constexpr Spot kTable[] = {
+      {{"drawer", "抽屉", "个"}, "in", "里"}, {{"carpet", "地毯", "块"}, "under", "下面"},
+      {{"doormat", "门垫", "块"}, "under", "下面"}, {{"flowerpot", "花盆", "个"}, "behind", "后面"},
+      {{"flowerpot", "花盆", "个"}, "under", "下面"}, {{"big vase", "大花瓶", "个"}, "in", "里"},
       {{"bread bin", "面包箱", "个"}, "in", "里"}, {{"biscuit tin", "饼干盒", "个"}, "in", "里"},
       {{"coat pocket", "大衣口袋", "个"}, "in", "里"}, {{"umbrella stand", "伞架", "个"}, "in", "里"},
       {{"hat box", "帽盒", "个"}, "in", "里"}, {{"mattress", "床垫", "张"}, "under", "下面"},
-      {{"armchair", "扶手椅", "把"}, "on", "上"}, {{"stool", "凳子", "个"}, "under", "下面"},
-      {{"rocking chair", "摇椅", "把"}, "on", "上"}, {{"grandfather clock", "落地钟", "座"}, "behind", "后面"},
-      {{"fish tank", "鱼缸", "个"}, "beside", "旁边"}, {{"sewing basket", "针线篮", "个"}, "in", "里"},
+      {{"sewing basket", "针线篮", "个"}, "in", "里"}, {{"jewel box", "首饰盒", "个"}, "in", "里"},
+      {{"pencil case", "铅笔盒", "个"}, "in", "里"}, {{"sugar bowl", "糖罐", "个"}, "in", "里"},
+      {{"teapot", "茶壶", "把"}, "in", "里"}, {{"left shoe", "左脚鞋子", "只"}, "in", "里"},
+      {{"pillow", "枕头", "个"}, "under", "下面"}, {{"napkin", "餐巾", "块"}, "under", "下面"},
+      {{"fruit bowl", "果盘", "个"}, "in", "里"}, {{"old dictionary", "旧词典", "本"}, "behind", "后面"},
+      {{"cookie jar", "饼干罐", "个"}, "in", "里"}, {{"glove box", "手套箱", "个"}, "in", "里"},
+      {{"medicine chest", "药箱", "个"}, "in", "里"},
+  };
+  return kTable;
+}
+
+std::span<const Spot> shops() {
+  static constexpr Spot kTable[] = {
+      {{"market", "市场", "个"}, "at", "上"}, {{"bookshop", "书店", "家"}, "in", "里"},
+      {{"toy shop", "玩具店", "家"}, "in", "里"}, {{"antique shop", "古董店", "家"}, "in", "里"},
+      {{"department store", "百货商店", "家"}, "in", "里"}, {{"flea market", "跳蚤市场", "个"}, "at", "上"},
+      {{"gift shop", "礼品店", "家"}, "in", "里"}, {{"night market", "夜市", "个"}, "at", "上"},
+      {{"village shop", "村里小店", "家"}, "in", "里"}, {{"old harbour market", "老港口市场", "个"}, "at", "上"},
+      {{"corner shop", "街角小店", "家"}, "in", "里"}, {{"junk shop", "旧货店", "家"}, "in", "里"},
+      {{"station kiosk", "车站小卖部", "家"}, "at", "里"}, {{"museum shop", "博物馆商店", "家"}, "in", "里"},
+      {{"craft market", "手工市场", "个"}, "at", "上"},
   };
   return kTable;
 }
@@ -149,12 +176,10 @@ std::span<const Spot> places() {
 
 std::span<const Noun> vehicles() {
   static constexpr Noun kTable[] = {
-      {"train", "火车", "列"}, {"bus", "公共汽车", "辆"}, {"plane", "飞机", "架"},
-      {"ship", "轮船", "艘"}, {"ferry", "渡轮", "艘"}, {"bicycle", "自行车", "辆"},
-      {"motorcycle", "摩托车", "辆"}, {"taxi", "出租车", "辆"}, {"sailing boat", "帆船", "艘"},
-      {"balloon", "热气球", "个"}, {"night train", "夜车", "列"}, {"steamboat", "汽船", "艘"},
-      {"tram", "电车", "辆"}, {"minibus", "小巴", "辆"}, {"camper van", "房车", "辆"},
-      {"horse cart", "马车", "辆"},
+      {"plane", "飞机", "架"}, {"small plane", "小飞机", "架"}, {"seaplane", "水上飞机", "架"},
+      {"balloon", "热气球", "个"}, {"airship", "飞艇", "艘"}, {"helicopter", "直升机", "架"},
+      {"night plane", "夜班飞机", "架"}, {"propeller plane", "螺旋桨飞机", "架"}, {"flying carpet", "飞毯", "块"},
+      {"glider", "滑翔机", "架"}, {"jet", "喷气机", "架"}, {"mail plane", "邮政飞机", "架"},
   };
   return kTable;
 }

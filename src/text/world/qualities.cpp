@@ -12,13 +12,13 @@ std::span<const Adjective> thing_qualities() {
       {"shiny", "闪亮"}, {"plain", "朴素"}, {"pretty", "漂亮"}, {"strange", "奇怪"},
       {"lovely", "可爱"}, {"precious", "珍贵"}, {"broken", "破"}, {"clean", "干净"},
       {"dusty", "满是灰尘"}, {"battered", "破旧"}, {"simple", "简单"}, {"elegant", "优雅"},
-      {"tiny", "小小"}, {"ordinary", "普通"}, {"famous", "有名"}, {"favourite", "心爱"},
-      {"faded", "褪色"}, {"handmade", "手工做"}, {"mysterious", "神秘"}, {"cheap", "便宜"},
-      {"expensive", "昂贵"}, {"unusual", "特别"}, {"delicate", "精致"}, {"sturdy", "结实"},
-      {"useful", "有用"}, {"borrowed", "借来"}, {"forgotten", "被人遗忘"}, {"scratched", "有划痕"},
-      {"antique", "古老"}, {"curious", "古怪"}, {"splendid", "华丽"}, {"humble", "不起眼"},
-      {"funny", "好笑"}, {"spotless", "一尘不染"}, {"crooked", "歪歪扭扭"}, {"lucky", "幸运"},
-      {"perfect", "完美"}, {"modest", "简朴"},
+      {"tiny", "小小"}, {"ordinary", "普通"}, {"famous", "有名"}, {"faded", "褪色"},
+      {"handmade", "手工做"}, {"mysterious", "神秘"}, {"cheap", "便宜"}, {"expensive", "昂贵"},
+      {"unusual", "特别"}, {"delicate", "精致"}, {"sturdy", "结实"}, {"useful", "有用"},
+      {"borrowed", "借来"}, {"forgotten", "被人遗忘"}, {"scratched", "有划痕"}, {"antique", "古老"},
+      {"curious", "古怪"}, {"splendid", "华丽"}, {"humble", "不起眼"}, {"funny", "好笑"},
+      {"spotless", "一尘不染"}, {"crooked", "歪歪扭扭"}, {"lucky", "幸运"}, {"perfect", "完美"},
+      {"modest", "简朴"},
   };
   return kTable;
 }
@@ -47,11 +47,10 @@ std::span<const Adjective> food_qualities() {
 std::span<const Adjective> animal_qualities() {
   static constexpr Adjective kTable[] = {
       {"fat", "胖"}, {"lazy", "懒"}, {"clever", "聪明"}, {"hungry", "饥饿"},
-      {"noisy", "吵闹"}, {"small", "小"}, {"old", "老"}, {"young", "年轻"},
-      {"brave", "勇敢"}, {"shy", "害羞"}, {"sleepy", "爱睡觉"}, {"proud", "骄傲"},
-      {"curious", "好奇"}, {"naughty", "调皮"}, {"gentle", "温柔"}, {"spotted", "有斑点"},
-      {"white", "白"}, {"black", "黑"}, {"grey", "灰"}, {"brown", "棕色"},
-      {"fluffy", "毛茸茸"}, {"grumpy", "爱生气"}, {"polite", "有礼貌"}, {"thoughtful", "若有所思"},
+      {"noisy", "吵闹"}, {"young", "年轻"}, {"brave", "勇敢"}, {"shy", "害羞"},
+      {"sleepy", "爱睡觉"}, {"proud", "骄傲"}, {"curious", "好奇"}, {"naughty", "调皮"},
+      {"gentle", "温柔"}, {"white", "白"}, {"black", "黑"}, {"grey", "灰"},
+      {"brown", "棕色"}, {"grumpy", "爱生气"}, {"polite", "有礼貌"}, {"thoughtful", "若有所思"},
       {"greedy", "贪吃"}, {"cheerful", "快活"}, {"suspicious", "疑心重"}, {"dignified", "威严"},
       {"stubborn", "倔强"}, {"talkative", "爱说话"},
   };
@@ -110,7 +109,8 @@ std::span<const IrregularVerb> irregular_verbs() {
       {"bend", "bent", "bent"}, {"dig", "dug", "dug"}, {"freeze", "froze", "frozen"},
       {"set", "set", "set"}, {"slide", "slid", "slid"}, {"spread", "spread", "spread"},
       {"stick", "stuck", "stuck"}, {"strike", "struck", "struck"}, {"swear", "swore", "sworn"},
-      {"bet", "bet", "bet"}, {"quit", "quit", "quit"},
+      {"bet", "bet", "bet"}, {"quit", "quit", "quit"}, {"quarrel", "quarrelled", "quarrelled"},
+      {"travel", "travelled", "travelled"}, {"prefer", "preferred", "preferred"}, {"weigh", "weighed", "weighed"},
   };
   return kTable;
 }
@@ -131,15 +131,15 @@ std::span<const std::string_view> regular_verbs() {
       "love", "marry", "measure", "mend", "miss", "mix", "move", "multiply", "murmur", "mutter",
       "name", "need", "nibble", "nod", "notice", "offer", "open", "order", "own", "pack",
       "paint", "park", "pass", "peel", "phone", "pick", "plan", "plant", "play", "please",
-      "point", "polish", "pour", "practise", "praise", "prefer", "promise", "pull", "push", "quarrel",
-      "rain", "reach", "refuse", "remember", "repair", "repeat", "reply", "rest", "return", "roar",
-      "roll", "rub", "rush", "save", "scratch", "search", "seem", "share", "shiver", "shout",
-      "sigh", "skip", "slip", "smell", "smile", "snap", "sneeze", "sniff", "snore", "snow",
-      "solve", "sound", "sparkle", "splash", "squeeze", "stare", "start", "stay", "stop", "study",
-      "stumble", "subtract", "suggest", "surprise", "suspect", "talk", "taste", "thank", "tickle", "tie",
-      "touch", "travel", "treat", "trip", "trust", "try", "turn", "use", "vanish", "visit",
-      "wag", "wait", "walk", "want", "warn", "wash", "watch", "water", "wave", "whisper",
-      "whistle", "wink", "wish", "wonder", "work", "worry", "wrap", "yawn", "yell",
+      "point", "polish", "pour", "practise", "praise", "promise", "pull", "push", "rain", "reach",
+      "refuse", "remember", "repair", "repeat", "reply", "rest", "return", "roar", "roll", "rub",
+      "rush", "save", "scratch", "search", "seem", "share", "shiver", "shout", "sigh", "skip",
+      "slip", "smell", "smile", "snap", "sneeze", "sniff", "snore", "snow", "solve", "sound",
+      "sparkle", "splash", "squeeze", "stare", "start", "stay", "stop", "study", "stumble", "subtract",
+      "suggest", "surprise", "suspect", "talk", "taste", "thank", "tickle", "tie", "touch", "treat",
+      "trip", "trust", "try", "turn", "use", "vanish", "visit", "wag", "wait", "walk",
+      "want", "warn", "wash", "watch", "water", "wave", "whisper", "whistle", "wink", "wish",
+      "wonder", "work", "worry", "wrap", "yawn", "yell",
   };
   return kTable;
 }
@@ -155,7 +155,7 @@ std::span<const IrregularPlural> irregular_plurals() {
       {"fish", "fish"}, {"tomato", "tomatoes"}, {"potato", "potatoes"}, {"mango", "mangoes"},
       {"echo", "echoes"}, {"hero", "heroes"}, {"octopus", "octopuses"}, {"lotus", "lotuses"},
       {"iris", "irises"}, {"bus", "buses"}, {"gingerbread", "gingerbread"}, {"stairs", "stairs"},
-      {"fruit", "fruit"}, {"person", "people"},
+      {"person", "people"},
   };
   return kTable;
 }
@@ -164,9 +164,9 @@ std::span<const IrregularPlural> irregular_plurals() {
 std::span<const Noun* const> all_nouns() {
   static const std::vector<const Noun*> all = [] {
     std::vector<const Noun*> out;
-    for (const auto table :
-         {jobs(), keepsakes(), clothes(), readables(), instruments(), tools(), toys(), kitchenware(), fruit(), baked(),
-          dishes(), hot_drinks(), cold_drinks(), pets(), wild_animals(), flowers(), trees(), vehicles(), sights()}) {
+    for (const auto table : {jobs(), trinkets(),     keepsakes(), clothes(), readables(), instruments(), tools(),
+                             toys(), kitchenware(),  fruit(),     baked(),   dishes(),    hot_drinks(),  cold_drinks(),
+                             pets(), wild_animals(), flowers(),   trees(),   vehicles(),  sights()}) {
       for (const Noun& noun : table) out.push_back(&noun);
     }
     return out;

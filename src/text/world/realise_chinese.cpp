@@ -127,7 +127,7 @@ int Chinese::noun_phrase(int index, char mode) {
   if (mode == '^') return add(noun.classifier, {}, "NOUN");
   const bool first = !seen(index);
   const bool indefinite = mode == '+' || mode == '?' || (mode == ' ' && first && what.kind != EntityKind::place);
-  const bool pointed = mode == ' ' && !first && what.kind == EntityKind::thing && draw().chance(30);
+  const bool pointed = mode == ' ' && !first && what.kind == EntityKind::thing && chooses(index, 30, 1);
   std::vector<std::pair<int, std::string_view>> before;
   if (indefinite || (pointed && what.count == 1)) {
     const int n = indefinite ? add(number_word(what.count, true), {}, "NUM") : add("那", {}, "DET");

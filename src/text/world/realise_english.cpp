@@ -29,8 +29,8 @@ const std::unordered_map<std::string_view, FunctionWord>& function_words() {
         "now", "still", "only", "even", "just", "almost", "already", "once", "also", "often", "usually", "suddenly",
         "slowly", "quickly", "quietly", "loudly", "politely", "together", "later", "today", "tomorrow", "yesterday",
         "really", "perhaps", "finally", "outside", "home", "where", "why", "how", "instead", "twice", "everywhere",
-        "away", "carefully", "proudly", "gently", "happily", "sadly", "kindly", "at_last", "much", "rather", "yet",
-        "back");
+        "away", "carefully", "proudly", "gently", "happily", "sadly", "kindly", "at_last", "much", "ever", "rather",
+        "yet", "back");
     add("advmod", "PART", "not", "n't");
     add("aux", "AUX", "will", "can", "could", "would", "must", "should", "may", "might", "'ll");
     add("mark", "PART", "to_");
@@ -273,7 +273,7 @@ void English::finish_sentence(StorySentence& sentence) {
     const bool opens = (quote && inside) || word.form == "(";
     const bool last = i + 1 == all.size();
     if (last) continue;
-    const std::string_view next = all[i + 1].form;
+    const std::string_view next = all[i + 1].upos == "SYM" ? "" : std::string_view(all[i + 1].form);
     const bool next_closes = (next == "\"" && inside) || next == ")" || next == "." || next == "," || next == "?" ||
                              next == "!" || next == ":" || next == ";" || next == "n't" || next.starts_with('\'');
     word.space_after = !opens && !next_closes;

@@ -288,7 +288,7 @@ void Realiser::entity_token(Group& group, Token token) {
                      (forced == ' ' || forced == '\'' || forced == '0');
     if (may && seen(index)) {
       const bool again = seen_[static_cast<size_t>(index)].sentence == static_cast<int>(telling_.sentences.size());
-      as_pronoun = (possessive && subject_ == index) || (pronoun_is_clear(index) && (again || draw().chance(80)));
+      as_pronoun = (possessive && subject_ == index) || (pronoun_is_clear(index) && (again || chooses(index, 80, 0)));
     }
     if (as_pronoun) {
       head = pronoun(index, possessive ? "his" : "he", relation.empty() ? group.relation : relation);

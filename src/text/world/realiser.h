@@ -42,8 +42,8 @@ struct Roles {
 
 class Realiser {
  public:
-  Realiser(std::span<const Entity> cast, const Roles& roles, Tense tense, Draw draw)
-      : cast_(cast), roles_(roles), tense_(tense), draw_(draw) {}
+  Realiser(std::span<const Entity> cast, const Roles& roles, Tense tense, PhiloxKey choices)
+      : cast_(cast), roles_(roles), tense_(tense), choices_(choices) {}
   virtual ~Realiser() = default;
 
   void sentence(std::string_view pattern);
@@ -103,7 +103,11 @@ class Realiser {
   int member(int entity);  // of a group, named as one of two
   bool seen(int entity) const { return seen_[static_cast<size_t>(entity)].times > 0; }
   void mention(int entity, MentionKind kind, int first, int last);
-  Draw& draw() { return draw_; }
+  // A choice that both languages make alike: by sentence and entity, not by what was said before.
+  bool chooses(int entity, uint32_t percent, uint64_t what) const {
+    const uint64_t column = static_cast<uint64_t>(entity) * 4 + what;
+    return random_u32(choices_, telling_.sentences.size(), column) % 100 < percent;
+  }
   Tense tense() const { return tense_; }
 
  private:
@@ -121,7 +125,7 @@ class Realiser {
   std::span<const Entity> cast_;
   Roles roles_;
   Tense tense_;
-  Draw draw_;
+  PhiloxKey choices_;
   Telling telling_;
   StorySentence current_;
   std::vector<Seen> seen_;

@@ -10,18 +10,19 @@ void lost_and_found(Teller& t) {
   t.any_thing('B');
   t.contrast('C', 'A');
   t.pet('D');
-  t.place('E', spots());
-  t.place('S', spots());
+  t.hiding_place('E', 'B');
+  t.hiding_place('S', 'B');
   t.place('R', rooms());
   t.place('Q', rooms());
   t.plain('F', t.draw().chance(50) ? clothes() : kitchenware());
   if (t.draw().chance(40)) introduce(t, 'A');
   t.any({
-      {"&t , nsubj:A can* not find/V [obj A' B##] .", "&t ， nsubj:A 怎么 也 找不到/V [obj [nmod A.self 的] B##] 。"},
+      {"&t , nsubj:A can* not find/V [obj A' B##] .",
+       "&t ， nsubj:A 怎么 也 找不到/V [obj nmod:A.self [det 那/D clf:B^] B##] 。"},
       {"&t , nsubj:A lose* obj:B .", "&t ， nsubj:A 弄丢 了 obj:B 。"},
       {"&t , nsubj:A notice* [ccomp mark:that [nsubj A' B##] be* gone/J] .",
-       "&t ， nsubj:A 发现 [ccomp [nsubj [nmod A.self 的] B##] 不见/V 了_] 。"},
-      {"&t , [nsubj A' B##] vanish* .", "&t ， [nsubj A' B##] 不见/V 了_ 。"},
+       "&t ， nsubj:A 发现 [ccomp [nsubj nmod:A.self [det 那/D clf:B^] B##] 不见/V 了_] 。"},
+      {"&t , [nsubj A' B##] vanish* .", "&t ， [nsubj A'0 [det 那/D clf:B^] B##] 不见/V 了_ 。"},
   });
   const bool long_search = t.draw().chance(50);
   if (long_search || t.draw().chance(50)) {
@@ -38,9 +39,11 @@ void lost_and_found(Teller& t) {
   if (pet) {
     t.any({
         {"nsubj:A even ask* [obj D , [appos A' D=]] , [conj but nsubj:D! only yawn*] .",
-         "nsubj:A advmod:甚至 问 了 [obj A' compound:D= D] ， [conj 可是 nsubj:D! 只 打 了 [obj clf:个 哈欠]] 。"},
+         "nsubj:A advmod:甚至 问 了 [obj A'0 [det 那/D clf:D^] compound:D= D] ， [conj 可是 nsubj:D! 只 打 了 [obj "
+         "clf:个 哈欠]] 。"},
         {"nsubj:A look* [obl at D , [appos A' D=]] , [conj and nsubj:D! look* advmod:out [obl of the window]] .",
-         "nsubj:A 看 了 compound:看/V [obj A' compound:D= D] ， [conj nsubj:D! 却 看 着 [obj 窗 外]] 。"},
+         "nsubj:A 看 了 compound:看/V [obj A'0 [det 那/D clf:D^] compound:D= D] ， [conj nsubj:D! 却 看 着 [obj 窗 "
+         "外]] 。"},
     });
   }
   if (t.draw().chance(60)) {
@@ -54,7 +57,7 @@ void lost_and_found(Teller& t) {
         {"[ccomp “ advmod:when aux:did nsubj:A.you last/R use/V obj:B~ ? ”] ask* nsubj:C! .",
          "nsubj:C! 问 ： [ccomp “ [csubj nsubj:A.you [obl:tmod 上次] 用/V obj:B~] 是 什么时候/N ？ ”]"},
         {"[ccomp “ nsubj:things always hide/V [advcl advmod:when nsubj:A.you need obj:them/U] , ”] say* nsubj:C! .",
-         "[ccomp “ nsubj:东西 总是 [obl:tmod [acl nsubj:A.you 需要 obj:它们/U 的] 时候] 躲 compound:起来/V 。 ”] "
+         "[ccomp “ nsubj:东西 总是 [obl 在 [acl nsubj:A.you 需要 的] 时候] 躲 compound:起来/V 。 ”] "
          "nsubj:C! 说 。"},
         {"[ccomp “ nsubj:C.I have not seen/V obj:B~ , ”] say* nsubj:C! , [advcl looking/V [obl @E E]] .",
          "[ccomp “ nsubj:C.I 没 看见 过 obj:B~ 。 ”] nsubj:C! [advcl 看 着 [obj E @E]] 说 。"},
@@ -101,7 +104,7 @@ void gift(Teller& t) {
   t.contrast('C', 'A');
   t.rival('E', 'C');
   t.any_thing('B');
-  t.place('P', places());
+  t.place('P', shops());
   t.food('F');
   t.number('N', t.draw().between(3, 60));
   if (t.draw().chance(25)) introduce(t, 'C');
@@ -121,10 +124,10 @@ void gift(Teller& t) {
   });
   t.any({
       {"nsubj:A wrap* obj:B~ [obl in amod:blue paper] , [conj but nsubj:anyone/U can* see/V [ccomp mark:that nsubj:B~ "
-       "be* B?]] .",
+       "be* a B#]] .",
        "nsubj:A [obl 用 amod:蓝 纸] [obl:patient 把 B~] 包 compound:起来/V ， [conj 可是 nsubj:谁/U 都 看得出/V [ccomp "
-       "nsubj:那/U 是 B?]] 。"},
-      {"nsubj:A hide* obj:B~ [obl behind A'~ back/N] .", "nsubj:A [obl:patient 把 B~] 藏 [obl 在 身 后面] 。"},
+       "nsubj:那/U 是 [nummod 一 clf:B^] B#]] 。"},
+      {"nsubj:A hide* obj:B~ [obl behind A'~ back/N] .", "nsubj:A [obl:patient 把 B~] 藏 [obl 在 身后] 。"},
       {"nsubj:A can* not wait/V , [conj and run* [obl:tmod det:all det:the way]] .",
        "nsubj:A 等不及/V 了_ ， [conj advmod:一路 跑 着 xcomp:去/V] 。"},
   });
@@ -140,11 +143,12 @@ void gift(Teller& t) {
        "nummod:three] .",
        "[ccomp “ nsubj:C.I 一直 想/X 要/V obj:B? 。 ”] nsubj:C! 说 ， [parataxis 其实 nsubj:C~ 已经 有/V [obj "
        "nummod:三 B^] 了_] 。"},
-      {"[ccomp “ nsubj:B~ cop:is advmod:just obj:what/U nsubj:C.I wanted/V , ”] say* nsubj:C! , [conj and hug* obj:A!] "
+      {"[ccomp “ nsubj:B~ cop:is just what/U [acl:relcl nsubj:C.I wanted/V] , ”] say* nsubj:C! , [conj and hug* "
+       "obj:A!] "
        ".",
        "[ccomp “ nsubj:这/U 正 是/V [ccomp nsubj:C.I 想要 的_] 。 ”] nsubj:C! 说 着 ， [conj 拥抱/V 了 obj:A!] 。"},
       {"nsubj:C! be* so happy/J [advcl mark:that nsubj:C~ dance* [obl around the table]] .",
-       "nsubj:C! 高兴/J 得 [xcomp [obl case:围着 桌子] 跳 compound:起来/V 了 obj:舞] 。"},
+       "nsubj:C! 高兴/J 得 [xcomp [obl case:围着 桌子] 跳 compound:起/V obj:舞 compound:来/V] 。"},
       {"nsubj:C! laugh* [conj and give* iobj:A! obj:F [obl in return]] .",
        "nsubj:C! 笑 了_ ， [conj 也 送 [obl 给 A!] obj:F] 。"},
   });
@@ -209,10 +213,10 @@ void tea_visit(Teller& t) {
     });
   }
   t.any({
-      {"advmod:suddenly [nsubj D , [appos C'! D=] ,] jump* [obl onto the table] , [conj and nsubj:T- fall* "
-       "compound:prt:over] .",
-       "突然 ， [nsubj C'! compound:D= D] 跳 compound:上/V 了 obj:桌子 ， [conj [obl:patient 把 T-] 打翻/V 了_] 。"},
-      {"nsubj:A! sneeze* very loudly , [conj and nsubj:T- fall* compound:prt:over] .",
+      {"advmod:suddenly [nsubj D , [appos C'! D=] ,] jump* [obl onto the table] , [conj and nsubj:T- spill*] .",
+       "突然 ， [nsubj C'!0 [det 那/D clf:D^] compound:D= D] 跳 compound:上/V 了 obj:桌子 ， [conj [obl:patient 把 T-] "
+       "打翻/V 了_] 。"},
+      {"nsubj:A! sneeze* very loudly , [conj and nsubj:T- spill*] .",
        "nsubj:A! 打 了 [obj nummod:一 clf:个 [amod 很 响/J 的] 喷嚏] ， [conj [obl:patient 把 T-] 震/V compound:翻/V "
        "了_] 。"},
       {"nsubj:A! wave* [obj A'~ arms] [conj and knock* compound:prt:over obj:T-] .",
@@ -223,13 +227,13 @@ void tea_visit(Teller& t) {
   // One "it", two things it could be.
   t.any({
       {"[ccomp “ nsubj:B~ cop:was boring/J advmod:anyway , ”] say* nsubj:A! , [advcl looking/V [obl at B-]] .",
-       "[ccomp “ nsubj:B~ 反正/R 也 很 无聊/J 。 ”] nsubj:A! [advcl 看 着 obj:B-] 说 。"},
-      {"[ccomp “ nsubj:T~ cop:was too sweet/J advmod:anyway , ”] say* nsubj:A! , [advcl looking/V [obl at T-]] .",
-       "[ccomp “ nsubj:T~ 反正/R 也 太 甜/J 了_ 。 ”] nsubj:A! [advcl 看 着 obj:T-] 说 。"},
+       "[ccomp “ nsubj:B~ advmod:反正 也 很 无聊/J 。 ”] nsubj:A! [advcl 看 着 obj:B-] 说 。"},
+      {"[ccomp “ nsubj:T~ cop:was not very good/J advmod:anyway , ”] say* nsubj:A! , [advcl looking/V [obl at T-]] .",
+       "[ccomp “ nsubj:T~ advmod:反正 也 不 好喝/J 。 ”] nsubj:A! [advcl 看 着 obj:T-] 说 。"},
       {"[ccomp “ nsubj:B~ cop:is A.my favourite/J ! ”] cry* nsubj:A! , [advcl holding/V compound:prt:up obj:B-] .",
        "[ccomp “ nsubj:B~ 是 A.my 宝贝/N 啊 ！ ”] nsubj:A! [advcl 举 着 obj:B-] 喊 。"},
-      {"[ccomp “ nsubj:B~ cop:is only B? , ”] say* nsubj:C! politely .",
-       "[ccomp “ nsubj:这/U advmod:不过 是 B? 。 ”] nsubj:C! [advmod 客气] 地 说 。"},
+      {"[ccomp “ nsubj:B~ cop:is only a B# , ”] say* nsubj:C! politely .",
+       "[ccomp “ nsubj:这/U advmod:不过 是 [nummod 一 clf:B^] B# 。 ”] nsubj:C! [advmod 客气] 地 说 。"},
   });
   t.any({
       {"nsubj:C! dry* obj:B- [obl beside the stove] [conj and bring* obj:F] .",
@@ -242,8 +246,7 @@ void tea_visit(Teller& t) {
   if (alone) happy_end(t, 'A');
   t.ask({"nsubj:what/U was wet/J ?", "nsubj:什么/U 湿/J 了_ ？"}, {"nsubj:B! was wet/J .", "nsubj:B! 湿/J 了_ 。"},
         'B');
-  t.ask({"nsubj:what/U fell compound:prt:over ?", "nsubj:什么/U 翻/V 了_ ？"},
-        {"nsubj:T! fell compound:prt:over .", "nsubj:T! 翻/V 了_ 。"}, 'T');
+  t.ask({"nsubj:what/U spilled ?", "nsubj:什么/U 洒/V 了_ ？"}, {"nsubj:T! spilled .", "nsubj:T! 洒/V 了_ 。"}, 'T');
 }
 
 void quarrel(Teller& t) {
@@ -313,7 +316,7 @@ void quarrel(Teller& t) {
     t.ask({"nsubj:who/U has obj:B! [obl on Tuesdays] ?", "nsubj:B! obl:tmod:星期二 归/V obj:谁/U ？"},
           {"nsubj:C! has obj:B~ [obl on Tuesdays] .", "nsubj:B~ obl:tmod:星期二 归/V obj:C! 。"}, 'C');
   } else {
-    t.say("nsubj:A! keep* obj:B- , [conj but nsubj:C! may use/V obj:B~ [obl on Sundays]] .",
+    t.say("nsubj:A! keep* obj:B- , [conj but nsubj:C! can* use/V obj:B~ [obl on Sundays]] .",
           "nsubj:B- 留/V [obl 给 A!] ， [conj 但是 nsubj:C! obl:tmod:星期天 可以 用/V obj:B~] 。");
     ask_who_has(t, 'B', 'A');
   }

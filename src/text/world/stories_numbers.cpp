@@ -105,29 +105,29 @@ void one_sum(Teller& t) {
 void word_problem(Teller& t) {
   const int p = t.draw().between(12, 99), q = t.draw().between(3, p - 2);
   const bool more = t.draw().chance(50);
-  t.person('A', anyone(t));
-  t.contrast('C', 'A');
-  t.plain('B', t.draw().chance(60) ? fruit() : t.draw().chance(50) ? toys() : baked());
+  t.person('K', anyone(t));
+  t.contrast('H', 'K');
+  t.plain('J', t.draw().chance(60) ? fruit() : t.draw().chance(50) ? toys() : baked());
   t.number('P', p);
   t.number('Q', q);
   t.number('R', more ? p + q : p - q);
   t.any({
-      {"nsubj:A have* [obj nummod:P B%] .", "nsubj:A 有 [obj nummod:P clf:B^ B%] 。"},
-      {"nsubj:A count* [obj nummod:P B%] .", "nsubj:A 数 了 compound:数/V ， [conj 有/V [obj nummod:P clf:B^ B%]] 。"},
+      {"nsubj:K have* [obj nummod:P J%] .", "nsubj:K 有 [obj nummod:P clf:J^ J%] 。"},
+      {"nsubj:K count* [obj nummod:P J%] .", "nsubj:K 数 了 compound:数/V ， [conj 有/V [obj nummod:P clf:J^ J%]] 。"},
   });
   if (more) {
     t.any({
-        {"nsubj:C give* iobj:A! [obj nummod:Q amod:more] .", "nsubj:C 又 送 [obl 给 A!] [obj nummod:Q B^] 。"},
-        {"nsubj:C bring* [obj nummod:Q B%] .", "nsubj:C 又 带来 了 [obj nummod:Q clf:B^ B%] 。"},
+        {"nsubj:H give* iobj:K! [obj nummod:Q amod:more] .", "nsubj:H 又 送 [obl 给 K!] [obj nummod:Q J^] 。"},
+        {"nsubj:H bring* [obj nummod:Q J%] .", "nsubj:H 又 带来 了 [obj nummod:Q clf:J^ J%] 。"},
     });
   } else {
     t.any({
-        {"nsubj:A! give* [obj nummod:Q B%] [obl to C] .", "nsubj:A! 送 [obl 给 C] [obj nummod:Q clf:B^ B%] 。"},
-        {"nsubj:C take* [obj nummod:Q B%] compound:prt:away .", "nsubj:C 拿走 了 [obj nummod:Q clf:B^ B%] 。"},
+        {"nsubj:K! give* [obj nummod:Q J%] [obl to H] .", "nsubj:K! 送 [obl 给 H] [obj nummod:Q clf:J^ J%] 。"},
+        {"nsubj:H take* [obj nummod:Q J%] compound:prt:away .", "nsubj:H 拿走 了 [obj nummod:Q clf:J^ J%] 。"},
     });
   }
   const Operation& op = more ? kPlus : kMinus;
-  t.say("[nsubj [amod how many] B%] are/V there now ?", "nsubj:A! obl:tmod:现在 有 [obj [nummod 多少 clf:B^] B%] ？");
+  t.say("[nsubj [amod how many] J%] are/V there now ?", "nsubj:K! obl:tmod:现在 有 [obj [nummod 多少 clf:J^] J%] ？");
   if (t.draw().chance(50)) {
     t.say(op.question.en, op.question.zh);
     if (more) {
@@ -137,7 +137,7 @@ void word_problem(Teller& t) {
     }
   }
   t.say(op.so.en, op.so.zh);
-  t.say("expl:there/U are/V [nsubj nummod:R B%] now .", "nsubj:A! obl:tmod:现在 有 [obj [nummod R clf:B^] B%] 。");
+  t.say("expl:there/U are/V [nsubj nummod:R J%] now .", "nsubj:K! obl:tmod:现在 有 [obj [nummod R clf:J^] J%] 。");
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ void sums(Teller& t) {
 }
 
 void market(Teller& t) {
-  t.time();
+  t.day();
   t.person('A', anyone(t));
   t.contrast('C', 'A');
   const int m = t.draw().between(2, 12), n = t.draw().between(2, 12);
@@ -212,7 +212,8 @@ void market(Teller& t) {
   });
   t.any({
       {"[obl on the way] home , [nsubj D , [appos A'! D=] ,] eat* [obj nummod:one [nmod of F-]] .",
-       "[obl 在 [acl 回家 的] 路 上] ， [nsubj A'! compound:D= D] 吃 了 [obj nummod:一 clf:F^ F#] 。"},
+       "[obl 在 [acl 回家 的] 路 上] ， [nsubj A'!0 [det 那/D clf:D^] compound:D= D] 吃 了 [obj nummod:一 clf:F^ F#] "
+       "。"},
       {"[ccomp “ [nsubj F-] are/X better^good/J [obl than money/N] , ”] say* nsubj:A! .",
        "[ccomp “ nsubj:F- [obl 比 钱] 好/J 。 ”] nsubj:A! 说 。"},
       {"nsubj:nobody/U be* happier^happy/J [obl than A!] .", "没有 nsubj:人 [ccomp [obl 比 A!] 更 高兴/J] 。"},
@@ -231,7 +232,7 @@ void lesson(Teller& t) {
   t.person('A');
   t.contrast('C', 'A');
   t.animal('D', pets());
-  t.time();
+  t.day();
   t.any({
       {"&t , nsubj:Z teach* [obj the class] .", "&t ， nsubj:Z [obl 给 大家/U] 上课/V 。"},
       {"nsubj:Z be* a amod:patient teacher/N , [conj but nsubj:A be* always sleepy/J] .",
@@ -296,8 +297,8 @@ void lesson(Teller& t) {
        "[ccomp “ 下课/V 。 ”] nsubj:Z! 说 ， [conj advmod:连 nsubj:D 都 很 高兴/J] 。"},
       {"nsubj:Z! smile* , [parataxis because nsubj:nobody/U sleep*] .",
        "nsubj:Z! 笑 了_ ， [advcl 因为 没有/V nsubj:人 [ccomp 睡着/V]] 。"},
-      {"[ccomp “ nsubj:A.I know obj:everything/U advmod:now , ”] say* nsubj:A! .",
-       "[ccomp “ nsubj:A.I obl:tmod:现在 dislocated:什么/U 都 知道 了_ 。 ”] nsubj:A! 说 。"},
+      {"nsubj:A! say* , [ccomp “ nsubj:A.I know obj:everything/U advmod:now . ”]",
+       "nsubj:A! 说 ： [ccomp “ nsubj:A.I obl:tmod:现在 dislocated:什么/U 都 知道 了_ 。 ”]"},
   });
 }
 

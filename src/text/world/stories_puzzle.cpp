@@ -118,9 +118,9 @@ constexpr Riddle kThings[] = {
      {"nsubj:F! cop:was too salty/J .", "nsubj:F! 太 咸/J 了_ 。"},
      'F'},
     {{"nsubj:A sit* [obl on W] , [conj and nsubj:W~ break*] .",
-      "nsubj:A 坐 [obl 在 W+ 上] ， [conj nsubj:W~ 坏/V 了_] 。"},
-     {"nsubj:what/U broke ?", "nsubj:什么/U 坏/V 了_ ？"},
-     {"nsubj:W! broke .", "nsubj:W! 坏/V 了_ 。"},
+      "nsubj:A 坐 [obl 在 W+ 上] ， [conj advmod:结果 nsubj:W~ 破/V 了_] 。"},
+     {"nsubj:what/U broke ?", "nsubj:什么/U 破/V 了_ ？"},
+     {"nsubj:W! broke .", "nsubj:W! 破/V 了_ 。"},
      'W'},
     {{"nsubj:A pour* obj:T [obl over L] , [conj and nsubj:L~ be* wet/J] .",
       "nsubj:A [obl:patient 把 T-] 洒 [obl 在 了 L+ 上] ， [conj nsubj:L~ 湿/J 了_] 。"},
@@ -160,21 +160,34 @@ void riddle_of_it(Teller& t) {
     t.say(riddle.line.en, riddle.line.zh);
     t.ask(riddle.question, riddle.answer, riddle.role);
   };
-  if (t.draw().chance(40)) introduce(t, 'A');
+  if (!people || t.draw().chance(40)) introduce(t, 'A');
   tell(people ? std::span<const Riddle>(kPeople) : kThings);
-  t.any({
-      {"nsubj:E come* [obl into P] [conj and laugh*] .", "nsubj:E 走/V compound:进/V obj:P ， [conj 笑 了_] 。"},
-      {"nsubj:E , [acl:relcl nsubj:who see* obj:everything/U] , say* obj:nothing/U .",
-       "[nsubj [acl dislocated:什么/U 都 看见/V 的] E] dislocated:什么/U 也 没 说 。"},
-      {"[ccomp “ obj:what/U aux:are nsubj:A.you doing/V ? ”] ask* nsubj:E .",
-       "[ccomp “ nsubj:A.you [advmod 在] 干/V obj:什么/U ？ ”] nsubj:E 问 。"},
-  });
-  t.any({
-      {"[ccomp “ obl:tmod:today cop:is not A.my day/N , ”] say* nsubj:A! .",
-       "[ccomp “ nsubj:今天 advmod:真 倒霉/J 。 ”] nsubj:A! 说 。"},
-      {"[ccomp “ obj:nothing/U , ”] say* nsubj:A! .", "[ccomp “ 没/V obj:什么/U 。 ”] nsubj:A! 说 。"},
-      {"nsubj:A! only smile* .", "nsubj:A! 只 [advmod 是] 笑 了 compound:笑/V 。"},
-  });
+  if (t.draw().chance(50)) {
+    t.say("[ccomp “ obj:what/U aux:are nsubj:A.you doing/V ? ”] ask* nsubj:E .",
+          "[ccomp “ nsubj:A.you [advmod 在] 干/V obj:什么/U ？ ”] nsubj:E 问 。");
+    t.any({
+        {"[ccomp “ obj:nothing/U , ”] say* nsubj:A! .", "[ccomp “ 没/V obj:什么/U 。 ”] nsubj:A! 说 。"},
+        {"[ccomp “ thinking/V , ”] say* nsubj:A! .", "[ccomp “ [advmod 在] 思考/V 。 ”] nsubj:A! 说 。"},
+        {"[ccomp “ nsubj:A.I cop:am not sure/J , ”] answer* nsubj:A! .",
+         "[ccomp “ nsubj:A.I 也 不 知道/V 。 ”] nsubj:A! 回答 。"},
+        {"nsubj:A! only smile* .", "nsubj:A! 只 advmod:是 笑 了 compound:笑/V 。"},
+    });
+  } else {
+    t.any({
+        {"nsubj:E come* [obl into P] [conj and laugh*] .", "nsubj:E 走/V compound:进/V obj:P ， [conj 笑 了_] 。"},
+        {"nsubj:E , [acl:relcl nsubj:who see* obj:everything/U] , say* obj:nothing/U .",
+         "nsubj:E dislocated:什么/U 都 看见/V 了_ ， [conj 可是 dislocated:什么/U 也 没 说] 。"},
+        {"[nsubj the news] be* soon all/R [obl over the village] .",
+         "[nsubj 这 clf:个 消息] advmod:很快 传 compound:遍/V 了 obj:村子 。"},
+    });
+    t.any({
+        {"[ccomp “ nsubj:today/N cop:is not A.my day/N , ”] say* nsubj:A! .",
+         "[ccomp “ nsubj:今天 真 倒霉/J 。 ”] nsubj:A! 说 。"},
+        {"[ccomp “ nsubj:everything/U is [advcl under control/N] , ”] say* nsubj:A! .",
+         "[ccomp “ nsubj:一切/U 都 [advmod 很] 正常/J 。 ”] nsubj:A! 说 。"},
+        {"nsubj:A! need* [obj a cup [nmod of tea]] .", "nsubj:A! 需要 [obj [nummod 一 clf:杯] 茶] 。"},
+    });
+  }
   if (t.draw().chance(20)) comic_aside(t);
 }
 
@@ -184,8 +197,8 @@ void hide_and_seek(Teller& t) {
   t.any_thing('B');
   t.any_thing('H');
   while (t.noun('B') == t.noun('H')) t.any_thing('H');
-  t.place('S', spots());
-  t.place('U', spots());
+  t.hiding_place('S', 'B');
+  t.hiding_place('U', 'B');
   t.place('R', rooms());
   t.place('Q', rooms());
   if (t.draw().chance(45)) {  // somebody looks where it used to be
@@ -262,6 +275,7 @@ void hide_and_seek(Teller& t) {
         });
         break;
       default:
+        t.hiding_place('S', 'T');
         t.say("nsubj:F! put* obj:T- [obl @S S] .", "nsubj:F! [obl:patient 把 T-] 放 [obl 在 S @S] 。");
         ask_where(t, 'T', 'S');
         laid_down = true;
@@ -288,16 +302,17 @@ void mystery(Teller& t) {
   t.place('S', spots());
   t.animal('M', wild_animals());
   t.any({
-      {"&t , nsubj:F vanish* [obl from R] .", "&t ， [nsubj [nmod R @R 的] F-] [advmod 忽然] 不见/V 了_ 。"},
+      {"&t , nsubj:F vanish* [obl from A'! R#] .", "&t ， [nsubj [nmod [nmod A! 的] R# @R] F+] 忽然 不见/V 了_ 。"},
       {"nsubj:A leave* obj:F [obl on the table] , [conj and [obl:tmod nummod:one hour] later nsubj:F~ be* gone/J] .",
        "nsubj:A [obl:patient 把 F+] 放 [obl 在 桌子 上] ， [conj [obl:tmod nummod:一 clf:个 小时 以后] ， nsubj:F~ "
        "不见/V 了_] 。"},
-      {"&t , nsubj:nobody/U can* find/V obj:F- .", "&t ， nsubj:谁/U 也 找不到/V obj:F- 。"},
+      {"&t , nsubj:A can* not find/V [obj A' F##] .",
+       "&t ， nsubj:A 找不到/V [obj nmod:A.self [det 那/D clf:F^] F##] 了_ 。"},
   });
   t.any({
       {"nsubj:A call* obj:E .", "nsubj:A 叫来/V 了 obj:E 。"},
       {"nsubj:E , [acl:relcl nsubj:who love* obj:mysteries] , come* advmod:quickly .",
-       "[nsubj [acl 喜欢/V obj:谜案 的] E] 马上 赶来/V 了_ 。"},
+       "nsubj:E 喜欢/V obj:谜案 ， [conj 马上 赶来 了_] 。"},
       {"advmod:luckily nsubj:E live* [obl in the amod:next house] .", "幸好/R nsubj:E 就 住/V [obl 在 隔壁] 。"},
   });
   t.any({
@@ -336,12 +351,13 @@ void mystery(Teller& t) {
     t.same('G', pet ? 'D' : 'M');
     if (pet) {
       t.say("advmod:then nsubj:E- look* [obl behind the curtain] [conj and find* [obj D , [appos A'! D=]]] .",
-            "然后 nsubj:E- 看 了 compound:看/V [obj 窗帘 后面] ， [conj 发现 了 [obj A'! compound:D= D]] 。");
+            "然后 nsubj:E- 看 了 compound:看/V [obj 窗帘 后面] ， [conj 发现 了 [obj A'!0 [det 那/D clf:D^] "
+            "compound:D= D]] 。");
       t.any({
           {"nsubj:D! be* too full/J [advcl to_ run/V compound:prt:away] .",
            "nsubj:D! 吃/V 得 [xcomp 太 饱/J] ， [conj 跑不动/V 了_] 。"},
-          {"nsubj:D! wag* [obj D'~ tail] , [conj and [nsubj the case] be* closed/J] .",
-           "nsubj:D! 打 了 [obj clf:个 饱嗝] ， [conj nsubj:案子 就 破/V 了_] 。"},
+          {"nsubj:D! yawn* , [conj and [nsubj the case] be* closed/J] .",
+           "nsubj:D! 打 了 [obj clf:个 哈欠] ， [conj nsubj:案子 就 破/V 了_] 。"},
       });
     } else {
       t.say(

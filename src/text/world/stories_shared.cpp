@@ -55,9 +55,10 @@ void introduce(Teller& t, char who) {
        "[nsubj [nmod 村子 里 的] 人] 都 认识 obj:X ， [parataxis nsubj:X~ 是 Y?] 。"},
       {"nsubj:X be* Y? , [conj and nsubj:X~ love* [xcomp to_ &h.inf]] .",
        "nsubj:X 是 Y? ， [conj 特别 爱/V [ccomp &h]] 。"},
-      {"nsubj:X be* Y? [acl:relcl nsubj:who [obl:tmod det:every day] &h] .",
+      {"nsubj:X be* Y? [acl:relcl nsubj:who &h [obl:tmod det:every day]] .",
        "nsubj:X 是 Y? ， [conj [obl:tmod det:每 天] 都 &h] 。"},
-      {"nsubj:X always want* [xcomp to_ become/V [xcomp Y?]] .", "nsubj:X 一直 想/V [ccomp 当/V obj:Y?] 。"},
+      {"nsubj:X aux:have* always wanted/V [xcomp to_ become/V [xcomp Y?]] .",
+       "nsubj:X 一直 想/V [ccomp 当/V obj:Y?] 。"},
       {"nsubj:X work* [obl case:as Y?] , [conj but nsubj:X~ dream* [advcl mark:of &h.ing]] .",
        "nsubj:X 是 Y? ， [conj 但是 nsubj:X~ [obl:tmod 做梦/V 都] 想/V [ccomp &h]] 。"},
   });

@@ -62,17 +62,17 @@ void journey(Teller& t) {
        "nsubj:A [advmod 做梦] 都 想/X 去 obj:N ， [conj &t nsubj:A~ 到 了 [obj appos:首都 K]] 。"},
   });
   t.any({
-      {"[nsubj the journey] take* [obj nummod:D hours] , [conj because nsubj:M sit* [obl on the road]] .",
-       "[nsubj 路上] 走 了 [obj nummod:D clf:个 小时] ， [advcl 因为 nsubj:M 坐/V [obl 在 路 中间] [conj 不 走/V]] 。"},
-      {"[nsubj the journey] take* [obj nummod:D hours] , [conj and nsubj:A sleep* [obl through all/U]] .",
+      {"[nsubj the journey] take* [obj nummod:D hours] , [advcl because nsubj:M sit* [obl in the way]] .",
+       "[nsubj 路上] 走 了 [obj nummod:D clf:个 小时] ， [advcl 因为 nsubj:M 挡 [obl 在 路 上]] 。"},
+      {"[nsubj the journey] take* [obj nummod:D hours] , [conj and nsubj:A sleep* [obl:tmod det:all det:the way]] .",
        "[nsubj 路上] 走 了 [obj nummod:D clf:个 小时] ， [conj nsubj:A 一直 [advmod 在] 睡觉/V] 。"},
       {"[obl on the way] , nsubj:A see* obj:M [conj and eat* obj:F] .",
        "[obl 在 路 上] ， nsubj:A 看见 了 obj:M ， [conj 吃 了 obj:F] 。"},
   });
   t.any({
       {"[obl in K!] nsubj:A see* [obj S [conj and U]] .", "[obl 在 K!] ， nsubj:A 看 了 [obj S [conj 和 U]] 。"},
-      {"nsubj:A look* [obl at S] [obl for nummod:D minutes] , [parataxis nsubj:S~ be* so beautiful/J] .",
-       "nsubj:A 看 着 obj:S [conj 看/V 了 [obj nummod:D 分钟]] ， [parataxis nsubj:S~ 太 美/J 了_] 。"},
+      {"nsubj:A look* [obl at S] [obl for nummod:D minutes] [advcl because nsubj:S~ be* so beautiful/J] .",
+       "nsubj:A [advcl 盯/V 着 obj:S] 看 了 [obj nummod:D 分钟] ， [advcl 因为 nsubj:S~ 太 美/J 了_] 。"},
       {"nsubj:A want* [xcomp to_ see/V obj:S] , [conj but find* only obj:U] .",
        "nsubj:A 想/X 看 obj:S ， [conj 却 只 找到 了 obj:U] 。"},
   });
@@ -109,7 +109,7 @@ void weather(Teller& t) {
   t.phrase('l', sky.later);
   t.phrase('f', sky.forecast);
   t.plain('W', sky.wish);
-  t.time();
+  t.day();
   t.person('A', anyone(t));
   t.contrast('C', 'A');
   t.place('P', places());
@@ -160,13 +160,13 @@ void weather(Teller& t) {
   t.any({
       {"[obl case:since det:that day] , nsubj:A! always take* obj:W- [obl with A~] .",
        "[obl 从 det:那 天 case:起] ， nsubj:A! [advmod 天天] 带 着 obj:W- 。"},
-      {"obl:tmod:tomorrow nsubj:A! will* listen/V [obl to C!] .",
-       "obl:tmod:下次 ， nsubj:A! 一定/R 会 听/V [obj C' 话] 。"},
-      {"advmod:now nsubj:A! own* [obj nummod:four W%] .",
+      {"nsubj:A! decide* [xcomp to_ listen/V [obl to C!] [obl:tmod amod:next time]] .",
+       "nsubj:A! 决定 [ccomp obl:tmod:下次 要 听/V [obj C' 话]] 。"},
+      {"advmod:now nsubj:A! owns [obj nummod:four W%] .",
        "obl:tmod:现在 ， nsubj:A! 有/V [obj nummod:四 clf:W^ W%] 。"},
   });
   t.ask({"obj:what/U aux:did nsubj:A! not have [obl with A~] ?", "nsubj:A! 没 带/V obj:什么/U ？"},
-        {"nsubj:A! had no obj:W% .", "nsubj:A! 没 带/V obj:W! 。"}, 'W');
+        {"nsubj:A! had [obj no W#] .", "nsubj:A! 没 带/V obj:W! 。"}, 'W');
   t.ask({"nsubj:who/U was right/J ?", "nsubj:谁/U 说 [xcomp 对/J] 了_ ？"},
         {"nsubj:C! was right/J .", "nsubj:C! 说 [xcomp 对/J] 了_ 。"}, 'C');
 }
@@ -175,7 +175,7 @@ void garden(Teller& t) {
   t.time();
   t.person('A', anyone(t));
   t.contrast('C', 'A');
-  t.thing('F', flowers(), colours());
+  t.thing('F', flowers(), colours().first(10));
   t.plain('T', trees());
   t.animal('M', wild_animals());
   t.animal('D', pets());
@@ -252,23 +252,35 @@ void atlas(Teller& t) {
       {"nsubj:K cop:is the capital/N [nmod of N!] , [conj and nsubj:L cop:is the capital/N [nmod of M!]] .",
        "nsubj:K 是 [nmod N! 的] 首都/N ， [conj nsubj:L 是 [nmod M! 的] 首都/N] 。"},
   });
-  t.any({
-      {"[ccomp “ [nsubj the tea [nmod in K!]] cop:is better^good/J [obl than the tea [nmod in L!]] , ”] say* nsubj:A! "
-       ".",
-       "[ccomp “ [nsubj [nmod K! 的] 茶] [obl 比 [nmod L! 的] 茶] 好喝/J 。 ”] nsubj:A! 说 。"},
-      {"[ccomp “ nsubj:K! has [obj a amod:wonderful S#] , ”] say* nsubj:A! .",
-       "[ccomp “ nsubj:K! 有/V obj:S? 。 ”] nsubj:A! 说 。"},
-      {"[ccomp “ aux:have nsubj:C.you ever been/V [obl to K!] ? ”] ask* nsubj:A! .",
-       "[ccomp “ nsubj:C.you 去 过 obj:K! 吗 ？ ”] nsubj:A! 问 。"},
-  });
-  t.any({
-      {"[ccomp “ only [obl on the map/N] , ”] say* nsubj:C! .",
-       "[ccomp “ 只 [obl 在 地图 上] 去/V 过 。 ”] nsubj:C! 说 。"},
-      {"[ccomp “ obl:tmod:tomorrow nsubj:C.I aux:will show/V iobj:A.you obj:L! , ”] answer* nsubj:C! .",
-       "[ccomp “ obl:tmod:明天 nsubj:C.I 带/V obj:A.you [xcomp 去/V [xcomp 看/V obj:L!]] 。 ”] nsubj:C! 回答 。"},
-      {"[ccomp “ discourse:yes , [conj but nsubj:C.I always get xcomp:lost/J there] , ”] say* nsubj:C! .",
-       "[ccomp “ 去/V 过 ， [conj 可是 nsubj:C.I 总是 [obl 在 那里/U] 迷路/V] 。 ”] nsubj:C! 说 。"},
-  });
+  if (t.draw().chance(50)) {
+    t.say("[ccomp “ aux:have nsubj:C.you ever been/V [obl to K!] ? ”] ask* nsubj:A! .",
+          "[ccomp “ nsubj:C.you 去 过 obj:K! 吗 ？ ”] nsubj:A! 问 。");
+    t.any({
+        {"[ccomp “ only [obl on the map/N] , ”] say* nsubj:C! .",
+         "[ccomp “ 只 [obl 在 地图 上] 去/V 过 。 ”] nsubj:C! 说 。"},
+        {"[ccomp “ discourse:yes , [conj but nsubj:C.I always get xcomp:lost/J there] , ”] say* nsubj:C! .",
+         "[ccomp “ 去/V 过 ， [conj 可是 nsubj:C.I 总是 [obl 在 那里/U] 迷路/V] 。 ”] nsubj:C! 说 。"},
+        {"[ccomp “ not yet , ”] say* nsubj:C! .", "[ccomp “ 还 没有/V 。 ”] nsubj:C! 说 。"},
+    });
+  } else {
+    t.any({
+        {"[ccomp “ [nsubj the tea [nmod in K!]] cop:is better^good/J [obl than the tea [nmod in L!]] , ”] say* "
+         "nsubj:A! .",
+         "[ccomp “ [nsubj [nmod K! 的] 茶] [obl 比 [nmod L! 的] 茶] 好喝/J 。 ”] nsubj:A! 说 。"},
+        {"[ccomp “ nsubj:K! has [obj a amod:wonderful S#] , ”] say* nsubj:A! .",
+         "[ccomp “ nsubj:K! 有/V [obj nummod:一 clf:S^ [amod 很 美/J 的] S#] 。 ”] nsubj:A! 说 。"},
+        {"[ccomp “ [nsubj nobody/U [nmod in K!]] is ever late/J , ”] say* nsubj:A! .",
+         "[ccomp “ [nsubj [nmod K! 的] 人] 从来 不 迟到/V 。 ”] nsubj:A! 说 。"},
+    });
+    t.any({
+        {"[ccomp “ aux:have nsubj:A.you ever tried/V [obj the soup [nmod in L!]] ? ”] ask* nsubj:C! .",
+         "[ccomp “ nsubj:A.you 喝 过 [obj [nmod L! 的] 汤] 吗 ？ ”] nsubj:C! 问 。"},
+        {"[ccomp “ obl:tmod:tomorrow nsubj:C.I aux:will show/V iobj:A.you obj:L! , ”] answer* nsubj:C! .",
+         "[ccomp “ obl:tmod:明天 nsubj:C.I 带/V obj:A.you [xcomp 去/V [xcomp 看/V obj:L!]] 。 ”] nsubj:C! 回答 。"},
+        {"[ccomp “ nsubj:C.I do not believe obj:that/U , ”] say* nsubj:C! .",
+         "[ccomp “ nsubj:C.I 不 相信/V 。 ”] nsubj:C! 说 。"},
+    });
+  }
   if (t.draw().chance(30)) {
     t.say("nsubj:C! give* iobj:A! [obj B [nmod from L!]] .",
           "nsubj:C! 送 [obl 给 A!] obj:B ， [parataxis advmod:是 [obl 从 L!] 带来/V 的_] 。");

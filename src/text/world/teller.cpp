@@ -10,8 +10,6 @@ namespace {
 
 constexpr Phrase kTimes[] = {
     {"[obl:tmod nummod:one morning]", "[obl:tmod nmod:一天 早上]"},
-    {"[obl:tmod nummod:one evening]", "[obl:tmod nmod:一天 晚上]"},
-    {"[obl:tmod nummod:one afternoon]", "[obl:tmod nmod:一天 下午]"},
     {"[obl on Monday]", "obl:tmod:星期一"},
     {"[obl on Tuesday]", "obl:tmod:星期二"},
     {"[obl on Wednesday]", "obl:tmod:星期三"},
@@ -19,6 +17,10 @@ constexpr Phrase kTimes[] = {
     {"[obl on Friday]", "obl:tmod:星期五"},
     {"[obl on Saturday]", "obl:tmod:星期六"},
     {"[obl on Sunday]", "obl:tmod:星期天"},
+    {"[obl after breakfast]", "[obl 早饭 之后]"},
+    {"[obl after lunch]", "[obl 午饭 之后]"},
+    {"[obl:tmod nummod:one evening]", "[obl:tmod nmod:一天 晚上]"},
+    {"[obl:tmod nummod:one afternoon]", "[obl:tmod nmod:一天 下午]"},
     {"[obl on Monday [nmod:tmod morning]]", "[obl:tmod nmod:星期一 早上]"},
     {"[obl on Friday [nmod:tmod evening]]", "[obl:tmod nmod:星期五 晚上]"},
     {"[obl on Sunday [nmod:tmod afternoon]]", "[obl:tmod nmod:星期天 下午]"},
@@ -30,19 +32,20 @@ constexpr Phrase kTimes[] = {
     {"[obl on a amod:quiet Sunday]", "[obl 在 [nummod 一 clf:个] [amod 安静 的] 星期天]"},
     {"[obl on a amod:cold night]", "[obl 在 [nummod 一 clf:个] [amod 寒冷 的] 夜晚]"},
     {"[obl on a amod:warm evening]", "[obl 在 [nummod 一 clf:个] [amod 温暖 的] 傍晚]"},
-    {"[obl on the amod:first day [nmod of spring]]", "[obl 在 nmod:春天 [amod 第一/M] 天]"},
-    {"[obl on the amod:first day [nmod of winter]]", "[obl 在 nmod:冬天 [amod 第一/M] 天]"},
-    {"[obl on the amod:last day [nmod of summer]]", "[obl 在 nmod:夏天 [amod 最后/J] 天]"},
+    {"[obl on the amod:first day [nmod of spring]]", "[obl 在 [nmod 春天 的] nummod:第一 天]"},
+    {"[obl on the amod:first day [nmod of winter]]", "[obl 在 [nmod 冬天 的] nummod:第一 天]"},
+    {"[obl on the amod:last day [nmod of summer]]", "[obl 在 [nmod 夏天 的] amod:最后 nummod:一 天]"},
     {"[obl in spring]", "[obl:tmod 春天 里]"},
     {"[obl in autumn]", "[obl:tmod 秋天 里]"},
-    {"[obl after breakfast]", "[obl 早饭 之后]"},
-    {"[obl after lunch]", "[obl 午饭 之后]"},
     {"[obl after dinner]", "[obl 晚饭 之后]"},
     {"[obl case:before breakfast]", "[obl 早饭 之前]"},
     {"[obl at noon]", "obl:tmod:中午"},
     {"[obl at midnight]", "obl:tmod:半夜"},
     {"[obl during the holidays]", "[obl:tmod 假期 里]"},
 };
+
+// The first of them name a day and no weather.
+constexpr size_t kDays = 10;
 
 std::string_view pick_given(Draw& draw, Gender gender, bool chinese, std::string_view& zh) {
   const bool male = gender == Gender::male;
@@ -52,14 +55,18 @@ std::string_view pick_given(Draw& draw, Gender gender, bool chinese, std::string
   return name.en;
 }
 
+PhiloxKey choices(uint64_t seed, uint64_t story) {
+  return fold({.seed = seed, .step = story, .layer = 1, .site = kDrawSite});
+}
+
 }  // namespace
 
 Teller::Teller(uint64_t seed, uint64_t index, Voices voices)
     : draw_(seed, index, 0),
       tense_(draw_.chance(78) ? Tense::past : Tense::present),
       voices_(voices),
-      english_(cast_, roles_, tense_, Draw(seed, index, 1)),
-      chinese_(cast_, roles_, tense_, Draw(seed, index, 2)) {
+      english_(cast_, roles_, tense_, choices(seed, index)),
+      chinese_(cast_, roles_, tense_, choices(seed, index)) {
   roles_.entities.fill(-1);
   cast_.reserve(16);
 }
@@ -80,9 +87,9 @@ Entity Teller::named(Age age, Gender gender) {
       std::string_view en, zh;
     };
     static constexpr Title kMen[] = {
-        {"Mr", "先生"}, {"Mr", "先生"}, {"Uncle", "叔叔"}, {"Grandpa", "爷爷"}, {"Doctor", "医生"}};
+        {"Mr", "先生"}, {"Mr", "先生"}, {"Uncle", "叔叔"}, {"Grandpa", "爷爷"}, {"Mr", "先生"}};
     static constexpr Title kWomen[] = {
-        {"Mrs", "太太"}, {"Miss", "小姐"}, {"Aunt", "阿姨"}, {"Grandma", "奶奶"}, {"Doctor", "医生"}};
+        {"Mrs", "太太"}, {"Miss", "小姐"}, {"Aunt", "阿姨"}, {"Grandma", "奶奶"}, {"Ms", "女士"}};
     const Title& title = male ? kMen[draw_.below(5)] : kWomen[draw_.below(5)];
     const GivenName& family = draw_.pick(chinese ? chinese_families() : western_families());
     who.name = std::string(title.en) + " " + std::string(family.en);
@@ -157,7 +164,7 @@ void Teller::plain(char role, std::span<const Noun> nouns) {
 
 void Teller::any_thing(char role) {
   const auto table = [&]() -> std::span<const Noun> {
-    switch (draw_.below(8)) {
+    switch (draw_.below(12)) {
       case 0:
         return clothes();
       case 1:
@@ -168,8 +175,12 @@ void Teller::any_thing(char role) {
         return kitchenware();
       case 4:
         return tools();
-      default:
+      case 5:
+      case 6:
+      case 7:
         return keepsakes();
+      default:
+        return trinkets();
     }
   }();
   const auto qualities = draw_.chance(40) ? colours() : thing_qualities();
@@ -206,6 +217,13 @@ void Teller::place(char role, std::span<const Spot> table) {
   bind(role, {.kind = EntityKind::place, .noun = &spot->noun, .at = spot->at, .at_zh = spot->at_zh});
 }
 
+void Teller::hiding_place(char role, char thing) {
+  const auto small = trinkets();
+  const Noun* noun = this->noun(thing);
+  const bool tiny = noun >= small.data() && noun < small.data() + small.size();
+  place(role, tiny && draw_.chance(60) ? nooks() : spots());
+}
+
 void Teller::country(char country, char capital) {
   const Country& row = draw_.pick(countries());
   bind(country,
@@ -231,6 +249,10 @@ void Teller::phrase(char letter, std::span<const Phrase> phrases) {
 
 void Teller::time() {
   phrase('t', kTimes);
+}
+
+void Teller::day() {
+  phrase('t', std::span(kTimes).first(kDays));
 }
 
 void Teller::say(std::string_view en, std::string_view zh) {

@@ -49,12 +49,14 @@ class Teller {
   void pet(char role);  // with a name
   void animal(char role, std::span<const Noun> nouns);
   void place(char role, std::span<const Spot> spots);
+  void hiding_place(char role, char thing);  // where it can lie
   void country(char country, char capital);
   void number(char role, int64_t value);
   void pair(char role, char first, char second);  // "they"
   void same(char role, char as) { roles_.entities[index(role)] = roles_.entities[index(as)]; }
   void phrase(char letter, std::span<const Phrase> phrases);
   void time();  // &t
+  void day();   // &t, with no weather in it
 
   Gender gender(char role) const { return cast_[at(role)].gender; }
   int count(char role) const { return cast_[at(role)].count; }

@@ -4,37 +4,43 @@
 namespace qkv::world {
 
 // clang-format off
-std::span<const Noun> keepsakes() {
+std::span<const Noun> trinkets() {
   static constexpr Noun kTable[] = {
       {"key", "钥匙", "把"}, {"ring", "戒指", "枚"}, {"watch", "手表", "块"},
       {"coin", "硬币", "枚"}, {"button", "纽扣", "颗"}, {"letter", "信", "封"},
       {"map", "地图", "张"}, {"ticket", "车票", "张"}, {"photograph", "照片", "张"},
-      {"pen", "钢笔", "支"}, {"pencil", "铅笔", "支"}, {"notebook", "笔记本", "本"},
-      {"purse", "钱包", "个"}, {"wallet", "皮夹", "个"}, {"umbrella", "雨伞", "把"},
-      {"fan", "扇子", "把"}, {"comb", "梳子", "把"}, {"mirror", "镜子", "面"},
-      {"whistle", "哨子", "个"}, {"bell", "铃铛", "个"}, {"candle", "蜡烛", "支"},
-      {"lantern", "灯笼", "盏"}, {"necklace", "项链", "条"}, {"bracelet", "手镯", "只"},
-      {"brooch", "胸针", "枚"}, {"earring", "耳环", "只"}, {"compass", "指南针", "个"},
-      {"medal", "奖章", "枚"}, {"stamp", "邮票", "张"}, {"postcard", "明信片", "张"},
-      {"bookmark", "书签", "枚"}, {"pocketknife", "小刀", "把"}, {"bamboo whistle", "竹哨", "个"},
-      {"tobacco tin", "烟盒", "个"}, {"music box", "音乐盒", "个"}, {"thimble", "顶针", "枚"},
-      {"marble", "弹珠", "颗"}, {"seashell", "贝壳", "枚"}, {"feather", "羽毛", "根"},
-      {"pebble", "鹅卵石", "颗"}, {"acorn", "橡果", "颗"}, {"magnet", "磁铁", "块"},
-      {"torch", "手电筒", "支"}, {"handkerchief", "手帕", "块"}, {"glass bead", "玻璃珠", "颗"},
-      {"pearl", "珍珠", "颗"}, {"jade pendant", "玉佩", "块"}, {"silver spoon", "银勺", "把"},
+      {"pen", "钢笔", "支"}, {"pencil", "铅笔", "支"}, {"purse", "钱包", "个"},
+      {"wallet", "皮夹", "个"}, {"comb", "梳子", "把"}, {"whistle", "哨子", "个"},
+      {"necklace", "项链", "条"}, {"bracelet", "手镯", "只"}, {"brooch", "胸针", "枚"},
+      {"earring", "耳环", "只"}, {"compass", "指南针", "个"}, {"medal", "奖章", "枚"},
+      {"stamp", "邮票", "张"}, {"postcard", "明信片", "张"}, {"bookmark", "书签", "枚"},
+      {"pocketknife", "小刀", "把"}, {"bamboo whistle", "竹哨", "个"}, {"tobacco tin", "烟盒", "个"},
+      {"thimble", "顶针", "枚"}, {"marble", "弹珠", "颗"}, {"seashell", "贝壳", "枚"},
+      {"feather", "羽毛", "根"}, {"pebble", "鹅卵石", "颗"}, {"acorn", "橡果", "颗"},
+      {"magnet", "磁铁", "块"}, {"handkerchief", "手帕", "块"}, {"glass bead", "玻璃珠", "颗"},
+      {"pearl", "珍珠", "颗"}, {"jade pendant", "玉佩", "块"}, {"seal", "印章", "枚"},
+      {"eraser", "橡皮", "块"}, {"spectacle case", "眼镜盒", "个"}, {"hairpin", "发夹", "枚"},
+      {"rubber band", "橡皮筋", "根"}, {"paper crane", "纸鹤", "只"}, {"chess piece", "棋子", "枚"},
+      {"locket", "小盒坠", "个"},
+  };
+  return kTable;
+}
+
+std::span<const Noun> keepsakes() {
+  static constexpr Noun kTable[] = {
+      {"notebook", "笔记本", "本"}, {"umbrella", "雨伞", "把"}, {"fan", "扇子", "把"},
+      {"mirror", "镜子", "面"}, {"bell", "铃铛", "个"}, {"candle", "蜡烛", "支"},
+      {"lantern", "灯笼", "盏"}, {"music box", "音乐盒", "个"}, {"torch", "手电筒", "支"},
       {"teapot", "茶壶", "把"}, {"vase", "花瓶", "个"}, {"jar", "罐子", "个"},
       {"basket", "篮子", "个"}, {"box", "盒子", "个"}, {"bottle", "瓶子", "个"},
       {"pillow", "枕头", "个"}, {"blanket", "毯子", "条"}, {"lamp", "台灯", "盏"},
       {"alarm clock", "闹钟", "个"}, {"calendar", "日历", "本"}, {"paintbrush", "画笔", "支"},
-      {"ink bottle", "墨水瓶", "个"}, {"seal", "印章", "枚"}, {"stapler", "订书机", "个"},
-      {"eraser", "橡皮", "块"}, {"ruler", "尺子", "把"}, {"schoolbag", "书包", "个"},
-      {"suitcase", "箱子", "只"}, {"walking stick", "拐杖", "根"}, {"spectacle case", "眼镜盒", "个"},
+      {"ink bottle", "墨水瓶", "个"}, {"stapler", "订书机", "个"}, {"ruler", "尺子", "把"},
+      {"schoolbag", "书包", "个"}, {"suitcase", "箱子", "只"}, {"walking stick", "拐杖", "根"},
       {"telescope", "望远镜", "架"}, {"camera", "照相机", "台"}, {"radio", "收音机", "台"},
-      {"toothbrush", "牙刷", "支"}, {"hairpin", "发夹", "枚"}, {"rubber band", "橡皮筋", "根"},
-      {"paper crane", "纸鹤", "只"}, {"lucky knot", "中国结", "个"}, {"red envelope", "红包", "个"},
-      {"chess piece", "棋子", "枚"}, {"hourglass", "沙漏", "个"}, {"thermometer", "温度计", "支"},
-      {"magnifying glass", "放大镜", "个"}, {"birdcage", "鸟笼", "个"}, {"flowerpot", "花盆", "个"},
-      {"piggy bank", "存钱罐", "个"}, {"locket", "小盒坠", "个"},
+      {"toothbrush", "牙刷", "支"}, {"lucky knot", "中国结", "个"}, {"hourglass", "沙漏", "个"},
+      {"thermometer", "温度计", "支"}, {"magnifying glass", "放大镜", "个"}, {"birdcage", "鸟笼", "个"},
+      {"flowerpot", "花盆", "个"}, {"piggy bank", "存钱罐", "个"},
   };
   return kTable;
 }
@@ -83,19 +89,17 @@ std::span<const Noun> instruments() {
 
 std::span<const Noun> tools() {
   static constexpr Noun kTable[] = {
-      {"hammer", "锤子", "把"}, {"saw", "锯子", "把"}, {"ladder", "梯子", "架"},
-      {"rope", "绳子", "根"}, {"shovel", "铁锹", "把"}, {"rake", "耙子", "把"},
-      {"broom", "扫帚", "把"}, {"mop", "拖把", "个"}, {"bucket", "水桶", "个"},
-      {"axe", "斧头", "把"}, {"screwdriver", "螺丝刀", "把"}, {"wrench", "扳手", "把"},
-      {"needle", "针", "根"}, {"nail", "钉子", "颗"}, {"screw", "螺丝", "颗"},
-      {"drill", "电钻", "把"}, {"wheelbarrow", "手推车", "辆"}, {"watering can", "洒水壶", "把"},
-      {"hoe", "锄头", "把"}, {"file", "锉刀", "把"}, {"plane", "刨子", "把"},
-      {"chisel", "凿子", "把"}, {"tape measure", "卷尺", "个"}, {"paint pot", "油漆桶", "个"},
-      {"sponge", "海绵", "块"}, {"duster", "掸子", "把"}, {"iron", "熨斗", "个"},
-      {"sewing machine", "缝纫机", "台"}, {"fishing rod", "鱼竿", "根"}, {"fishing net", "渔网", "张"},
-      {"oar", "船桨", "支"}, {"anvil", "铁砧", "个"}, {"toolbox", "工具箱", "个"},
-      {"garden hose", "水管", "根"}, {"pulley", "滑轮", "个"}, {"crowbar", "撬棍", "根"},
-      {"trowel", "抹子", "把"}, {"stepladder", "折梯", "架"}, {"vacuum cleaner", "吸尘器", "台"},
+      {"hammer", "锤子", "把"}, {"saw", "锯子", "把"}, {"rope", "绳子", "根"},
+      {"shovel", "铁锹", "把"}, {"rake", "耙子", "把"}, {"broom", "扫帚", "把"},
+      {"mop", "拖把", "个"}, {"bucket", "水桶", "个"}, {"axe", "斧头", "把"},
+      {"screwdriver", "螺丝刀", "把"}, {"wrench", "扳手", "把"}, {"needle", "针", "根"},
+      {"nail", "钉子", "颗"}, {"screw", "螺丝", "颗"}, {"drill", "电钻", "把"},
+      {"watering can", "洒水壶", "把"}, {"hoe", "锄头", "把"}, {"file", "锉刀", "把"},
+      {"plane", "刨子", "把"}, {"chisel", "凿子", "把"}, {"tape measure", "卷尺", "个"},
+      {"paint pot", "油漆桶", "个"}, {"sponge", "海绵", "块"}, {"duster", "掸子", "把"},
+      {"iron", "熨斗", "个"}, {"fishing rod", "鱼竿", "根"}, {"fishing net", "渔网", "张"},
+      {"oar", "船桨", "支"}, {"toolbox", "工具箱", "个"}, {"pulley", "滑轮", "个"},
+      {"crowbar", "撬棍", "根"}, {"trowel", "抹子", "把"},
   };
   return kTable;
 }
@@ -105,13 +109,13 @@ std::span<const Noun> toys() {
       {"ball", "球", "个"}, {"doll", "洋娃娃", "个"}, {"kite", "风筝", "只"},
       {"puzzle", "拼图", "幅"}, {"teddy bear", "玩具熊", "只"}, {"toy train", "玩具火车", "列"},
       {"spinning top", "陀螺", "个"}, {"yo-yo", "悠悠球", "个"}, {"balloon", "气球", "个"},
-      {"puppet", "木偶", "个"}, {"rocking horse", "木马", "匹"}, {"skipping rope", "跳绳", "根"},
-      {"toy boat", "玩具船", "只"}, {"building block", "积木", "块"}, {"paper plane", "纸飞机", "架"},
-      {"scooter", "滑板车", "辆"}, {"skateboard", "滑板", "块"}, {"sled", "雪橇", "架"},
-      {"hoop", "铁环", "个"}, {"toy soldier", "玩具兵", "个"}, {"rag doll", "布娃娃", "个"},
-      {"kaleidoscope", "万花筒", "个"}, {"water pistol", "水枪", "把"}, {"toy drum", "拨浪鼓", "个"},
-      {"bubble wand", "泡泡棒", "根"}, {"trampoline", "蹦床", "张"}, {"chess set", "象棋", "副"},
-      {"jigsaw", "七巧板", "副"}, {"pinwheel", "风车", "个"}, {"toy robot", "玩具机器人", "个"},
+      {"puppet", "木偶", "个"}, {"skipping rope", "跳绳", "根"}, {"toy boat", "玩具船", "只"},
+      {"building block", "积木", "块"}, {"paper plane", "纸飞机", "架"}, {"scooter", "滑板车", "辆"},
+      {"skateboard", "滑板", "块"}, {"sled", "雪橇", "架"}, {"hoop", "铁环", "个"},
+      {"toy soldier", "玩具兵", "个"}, {"rag doll", "布娃娃", "个"}, {"kaleidoscope", "万花筒", "个"},
+      {"water pistol", "水枪", "把"}, {"toy drum", "拨浪鼓", "个"}, {"bubble wand", "泡泡棒", "根"},
+      {"chess set", "象棋", "副"}, {"jigsaw", "七巧板", "副"}, {"pinwheel", "风车", "个"},
+      {"toy robot", "玩具机器人", "个"},
   };
   return kTable;
 }
