@@ -80,7 +80,8 @@ std::span<const Noun> sights();  // what a traveller looks at
 // qualities.cpp
 std::span<const Adjective> thing_qualities();
 std::span<const Adjective> colours();
-std::span<const Adjective> food_qualities();
+std::span<const Adjective> baked_qualities();
+std::span<const Adjective> fruit_qualities();
 std::span<const Adjective> animal_qualities();
 std::span<const Adjective> person_qualities();
 std::span<const IrregularVerb> irregular_verbs();

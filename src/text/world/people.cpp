@@ -37,13 +37,13 @@ std::span<const GivenName> western_boys() {
       {"Victor", "维克托"}, {"Vincent", "文森特"}, {"Walter", "沃尔特"}, {"Wilfred", "威尔弗雷德"},
       {"William", "威廉"}, {"Winston", "温斯顿"}, {"Zachary", "扎卡里"}, {"Diego", "迭戈"},
       {"Pablo", "巴勃罗"}, {"Mario", "马里奥"}, {"Luigi", "路易吉"}, {"Pierre", "皮埃尔"},
-      {"Jean", "让"}, {"Hans", "汉斯"}, {"Klaus", "克劳斯"}, {"Sven", "斯文"},
-      {"Lars", "拉尔斯"}, {"Omar", "奥马尔"}, {"Ali", "阿里"}, {"Hassan", "哈桑"},
-      {"Ahmed", "艾哈迈德"}, {"Yusuf", "优素福"}, {"Kofi", "科菲"}, {"Kwame", "夸梅"},
-      {"Raj", "拉杰"}, {"Arjun", "阿琼"}, {"Vikram", "维克拉姆"}, {"Boris", "鲍里斯"},
-      {"Dmitri", "德米特里"}, {"Igor", "伊戈尔"}, {"Sergei", "谢尔盖"}, {"Mateo", "马特奥"},
-      {"Rafael", "拉斐尔"}, {"Antonio", "安东尼奥"}, {"Carlos", "卡洛斯"}, {"Fernando", "费尔南多"},
-      {"Emil", "埃米尔"}, {"Anton", "安东"}, {"Viktor", "维克多"},
+      {"Hans", "汉斯"}, {"Klaus", "克劳斯"}, {"Sven", "斯文"}, {"Lars", "拉尔斯"},
+      {"Omar", "奥马尔"}, {"Ali", "阿里"}, {"Hassan", "哈桑"}, {"Ahmed", "艾哈迈德"},
+      {"Yusuf", "优素福"}, {"Kofi", "科菲"}, {"Kwame", "夸梅"}, {"Raj", "拉杰"},
+      {"Arjun", "阿琼"}, {"Vikram", "维克拉姆"}, {"Boris", "鲍里斯"}, {"Dmitri", "德米特里"},
+      {"Igor", "伊戈尔"}, {"Sergei", "谢尔盖"}, {"Mateo", "马特奥"}, {"Rafael", "拉斐尔"},
+      {"Antonio", "安东尼奥"}, {"Carlos", "卡洛斯"}, {"Fernando", "费尔南多"}, {"Emil", "埃米尔"},
+      {"Anton", "安东"}, {"Viktor", "维克多"},
   };
   return kTable;
 }

@@ -15,10 +15,9 @@ std::span<const Adjective> thing_qualities() {
       {"tiny", "小小"}, {"ordinary", "普通"}, {"famous", "有名"}, {"faded", "褪色"},
       {"handmade", "手工做"}, {"mysterious", "神秘"}, {"cheap", "便宜"}, {"expensive", "昂贵"},
       {"unusual", "特别"}, {"delicate", "精致"}, {"sturdy", "结实"}, {"useful", "有用"},
-      {"borrowed", "借来"}, {"forgotten", "被人遗忘"}, {"scratched", "有划痕"}, {"antique", "古老"},
-      {"curious", "古怪"}, {"splendid", "华丽"}, {"humble", "不起眼"}, {"funny", "好笑"},
-      {"spotless", "一尘不染"}, {"crooked", "歪歪扭扭"}, {"lucky", "幸运"}, {"perfect", "完美"},
-      {"modest", "简朴"},
+      {"borrowed", "借来"}, {"forgotten", "被人遗忘"}, {"antique", "古老"}, {"curious", "古怪"},
+      {"splendid", "华丽"}, {"humble", "不起眼"}, {"funny", "好笑"}, {"spotless", "一尘不染"},
+      {"crooked", "歪歪扭扭"}, {"lucky", "幸运"}, {"perfect", "完美"}, {"modest", "简朴"},
   };
   return kTable;
 }
@@ -34,12 +33,22 @@ std::span<const Adjective> colours() {
   return kTable;
 }
 
-std::span<const Adjective> food_qualities() {
+std::span<const Adjective> baked_qualities() {
   static constexpr Adjective kTable[] = {
-      {"fresh", "新鲜"}, {"sweet", "甜甜"}, {"delicious", "好吃"}, {"ripe", "熟透"},
-      {"juicy", "多汁"}, {"tiny", "小小"}, {"enormous", "巨大"}, {"perfect", "完美"},
-      {"round", "圆圆"}, {"golden", "金黄"}, {"fragrant", "香喷喷"}, {"tempting", "诱人"},
-      {"crooked", "歪歪"}, {"shiny", "亮亮"}, {"fine", "上好"},
+      {"fresh", "新鲜"}, {"sweet", "甜甜"}, {"delicious", "好吃"}, {"tiny", "小小"},
+      {"enormous", "巨大"}, {"perfect", "完美"}, {"golden", "金黄"}, {"fragrant", "香喷喷"},
+      {"tempting", "诱人"}, {"fine", "上好"}, {"warm", "热乎乎"}, {"crunchy", "脆脆"},
+      {"heart-shaped", "心形"}, {"famous", "有名"}, {"homemade", "自家做"},
+  };
+  return kTable;
+}
+
+std::span<const Adjective> fruit_qualities() {
+  static constexpr Adjective kTable[] = {
+      {"fresh", "新鲜"}, {"ripe", "熟透"}, {"juicy", "多汁"}, {"tiny", "小小"},
+      {"enormous", "巨大"}, {"perfect", "完美"}, {"round", "圆圆"}, {"crooked", "歪歪"},
+      {"shiny", "亮亮"}, {"fine", "上好"}, {"wonderful", "极好"}, {"heavy", "沉甸甸"},
+      {"plump", "饱满"}, {"lovely", "可爱"}, {"modest", "不起眼"},
   };
   return kTable;
 }

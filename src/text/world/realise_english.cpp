@@ -74,6 +74,34 @@ std::string capital(std::string form) {
   return form;
 }
 
+std::string verb_feats(const std::vector<StoryWord>& words, size_t at, Tense tense) {
+  const StoryWord& word = words[at];
+  bool perfect = false, bare = false, subject = false;
+  for (const StoryWord& child : words) {
+    if (child.head != static_cast<int>(at) + 1) continue;
+    const bool helper = child.relation == "aux";
+    perfect |= helper && (child.lemma == "have" || child.lemma == "be");
+    bare |=
+        (helper && child.lemma != "have" && child.lemma != "be") || (child.relation == "mark" && child.lemma == "to");
+    subject |= child.relation.starts_with("nsubj");
+  }
+  std::string form = word.form;
+  form[0] = static_cast<char>(form[0] | 0x20);
+  const bool same = form == word.lemma;
+  if (!same && form.ends_with("ing")) return "Tense=Pres|VerbForm=Part";
+  if (perfect && word.upos == "VERB") return "Tense=Past|VerbForm=Part";
+  if (bare) return "VerbForm=Inf";
+  if (word.upos == "AUX" && word.lemma != "be" && word.lemma != "have" && word.lemma != "do") return "VerbForm=Fin";
+  if (form == "am" || form == "are") return "Mood=Ind|Tense=Pres|VerbForm=Fin";
+  if (form == "was" || form == "were") return "Mood=Ind|Tense=Past|VerbForm=Fin";
+  if (same) {
+    const bool past = subject && tense == Tense::past && inflect(word.lemma, VerbForm::past) == form;
+    return past ? "Mood=Ind|Tense=Past|VerbForm=Fin" : subject ? "Mood=Ind|Tense=Pres|VerbForm=Fin" : "VerbForm=Inf";
+  }
+  if (form == inflect(word.lemma, VerbForm::third)) return "Mood=Ind|Number=Sing|Person=3|Tense=Pres|VerbForm=Fin";
+  return "Mood=Ind|Tense=Past|VerbForm=Fin";
+}
+
 }  // namespace
 
 void English::verb(Group& group, std::string_view base, std::string_view upos, Token token) {
@@ -258,6 +286,9 @@ void English::place_word(Group& group, const Entity& place_) {
 void English::finish_sentence(StorySentence& sentence) {
   std::vector<StoryWord>& all = sentence.words;
   bool inside = false, start = true;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].upos == "VERB" || all[i].upos == "AUX") all[i].feats = verb_feats(all, i, tense());
+  }
   for (size_t i = 0; i < all.size(); ++i) {
     StoryWord& word = all[i];
     if (word.upos == "DET" && (word.lemma == "a" || word.lemma == "an"))

@@ -177,8 +177,8 @@ void gift(Teller& t) {
   } else {
     ask_who_has(t, 'B', 'C');
   }
-  t.ask({"obj:what/U aux:did nsubj:A! give/V [obl to C!] ?", "nsubj:A! 送 [obl 给 C!] 了 obj:什么/U ？"},
-        {"nsubj:A! gave obj:B+ [obl to C!] .", "nsubj:A! 送 [obl 给 C!] 了 obj:B+ 。"}, 'B');
+  t.ask({"obj:what/U aux:did nsubj:A! give/V [obl to C!] ?", "nsubj:A! 送 了 obj:什么/U [obl 给 C!] ？"},
+        {"nsubj:A! gave obj:B+ [obl to C!] .", "nsubj:A! 送 了 obj:B+ [obl 给 C!] 。"}, 'B');
 }
 
 void tea_visit(Teller& t) {
@@ -188,7 +188,7 @@ void tea_visit(Teller& t) {
   t.plain('T', t.draw().chance(60) ? hot_drinks() : cold_drinks());
   t.thing('B', readables(), thing_qualities());
   t.pet('D');
-  t.food('F');
+  t.thing('F', baked(), baked_qualities());
   const bool alone = t.draw().chance(50);
   t.any({
       {"&t , nsubj:A visit* obj:C! .", "&t ， nsubj:A 去 [xcomp 看望 obj:C!] 。"},

@@ -135,8 +135,10 @@ void word_problem(Teller& t) {
     } else {
       minus_steps(t, p, q);
     }
+    t.say(op.so.en, op.so.zh);
+  } else {
+    t.say(op.answer.en, op.answer.zh);
   }
-  t.say(op.so.en, op.so.zh);
   t.say("expl:there/U are/V [nsubj nummod:R J%] now .", "nsubj:K! obl:tmod:现在 有 [obj [nummod R clf:J^] J%] 。");
 }
 
@@ -230,7 +232,7 @@ void market(Teller& t) {
 void lesson(Teller& t) {
   t.person('Z', {.age = Age::adult});
   t.person('A');
-  t.contrast('C', 'A');
+  t.person('C');
   t.animal('D', pets());
   t.day();
   t.any({

@@ -150,7 +150,7 @@ void riddle_of_it(Teller& t) {
   while (t.noun('B')->en == t.noun('W')->en) t.any_thing('B');
   t.thing('L', readables(), thing_qualities());
   t.plain('T', hot_drinks());
-  t.thing('F', baked(), food_qualities());
+  t.thing('F', baked(), baked_qualities());
   t.animal('D', pets());
   t.animal('M', wild_animals());
   t.place('P', rooms());

@@ -66,6 +66,12 @@ void introduce(Teller& t, char who) {
 
 void comic_aside(Teller& t) {
   t.any({
+      {"( [nsubj the tea] be* already cold/J . )", "（ nsubj:茶 已经 凉/J 了_ 。 ）"},
+      {"( [nsubj the spoon] cop:is still missing/J . )", "（ [nsubj 那 clf:把 勺子] [obl 到 现在] 还 没 找到/V 。 ）"},
+      {"( [nsubj the parrot] repeat* obj:everything/U . )",
+       "（ nsubj:鹦鹉 [obl:patient 把 每/D 句话] 都 重复/V 了 [obl 一遍] 。 ）"},
+      {"( nsubj:grandmothers always know . )", "（ nsubj:奶奶们 总是 知道 的_ 。 ）"},
+      {"( expl:it/U be* a amod:long day/N . )", "（ nsubj:这/U advmod:真 是 [amod 漫长 的] [nummod 一] 天/N 。 ）"},
       {"( nsubj:nobody/U ask* [obj the cat] . )", "（ 没有/V [nsubj 人] [ccomp 问 [obj nmod:猫 的 意见]] 。 ）"},
       {"( [nsubj the soup] be* very good/J . )", "（ nsubj:汤 advmod:倒是 很 好喝/J 。 ）"},
       {"( nsubj:dogs know obj:everything/U . )", "（ nsubj:狗 dislocated:什么/U 都 知道 。 ）"},

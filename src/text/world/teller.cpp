@@ -190,7 +190,11 @@ void Teller::any_thing(char role) {
 }
 
 void Teller::food(char role) {
-  thing(role, draw_.chance(50) ? baked() : fruit(), food_qualities());
+  if (draw_.chance(50)) {
+    thing(role, baked(), baked_qualities());
+  } else {
+    thing(role, fruit(), fruit_qualities());
+  }
 }
 
 void Teller::pet(char role) {
