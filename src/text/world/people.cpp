@@ -250,7 +250,20 @@ std::span<const Noun> jobs() {
       {"referee", "裁判", "名"}, {"student", "学生", "名"}, {"traveller", "旅行者", "位"},
       {"neighbour", "邻居", "位"}, {"potter", "陶艺师", "位"}, {"weaver", "织布匠", "位"},
       {"umbrella maker", "制伞匠", "位"}, {"tea merchant", "茶商", "位"}, {"bookseller", "书商", "位"},
-      {"lighthouse keeper", "灯塔看守人", "位"}, {"night watchman", "守夜人", "位"},
+      {"lighthouse keeper", "灯塔看守人", "位"}, {"night watchman", "守夜人", "位"}, {"architect", "建筑师", "位"},
+      {"archaeologist", "考古学家", "位"}, {"botanist", "植物学家", "位"}, {"cartographer", "制图师", "位"},
+      {"chimney sweep", "扫烟囱工人", "位"}, {"coachman", "马车夫", "位"}, {"composer", "作曲家", "位"},
+      {"diver", "潜水员", "名"}, {"drummer", "鼓手", "位"}, {"explorer", "探险家", "位"},
+      {"falconer", "驯鹰人", "位"}, {"fortune teller", "算命先生", "位"}, {"geologist", "地质学家", "位"},
+      {"goldsmith", "金匠", "位"}, {"gymnast", "体操运动员", "名"}, {"historian", "历史学家", "位"},
+      {"inventor", "发明家", "位"}, {"jeweller", "珠宝匠", "位"}, {"juggler", "杂耍演员", "名"},
+      {"knitter", "编织匠", "位"}, {"mayor", "市长", "位"}, {"miner", "矿工", "名"},
+      {"musician", "音乐家", "位"}, {"optician", "眼镜师", "位"}, {"organist", "管风琴手", "位"},
+      {"philosopher", "哲学家", "位"}, {"pharmacist", "药剂师", "位"}, {"printer", "印刷工", "名"},
+      {"puppeteer", "木偶师", "位"}, {"rower", "划船手", "名"}, {"sculptor", "雕塑家", "位"},
+      {"secretary", "秘书", "位"}, {"stationmaster", "站长", "位"}, {"surgeon", "外科医生", "位"},
+      {"translator", "翻译", "位"}, {"trumpeter", "小号手", "位"}, {"tightrope walker", "走钢丝演员", "名"},
+      {"watchmaker", "制表匠", "位"}, {"woodcutter", "樵夫", "位"}, {"zookeeper", "动物园管理员", "位"},
   };
   return kTable;
 }

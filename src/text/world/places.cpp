@@ -186,6 +186,17 @@ std::span<const Noun> vehicles() {
 
 std::span<const Noun> sights() {
   static constexpr Noun kTable[] = {
+      {"aqueduct", "水渠", "条"}, {"art gallery", "美术馆", "座"}, {"bell tower", "钟塔", "座"},
+      {"canal", "运河", "条"}, {"concert hall", "音乐厅", "座"}, {"covered bazaar", "大巴扎", "个"},
+      {"dragon gate", "龙门", "座"}, {"drum tower", "鼓楼", "座"}, {"fish market", "鱼市场", "个"},
+      {"fortress", "要塞", "座"}, {"gate", "城门", "座"}, {"hot spring", "温泉", "个"},
+      {"ice rink", "溜冰场", "个"}, {"jazz club", "爵士俱乐部", "家"}, {"monastery", "修道院", "座"},
+      {"mosque", "清真寺", "座"}, {"observatory", "天文台", "座"}, {"pagoda", "宝塔", "座"},
+      {"planetarium", "天文馆", "座"}, {"puppet museum", "木偶博物馆", "座"}, {"royal park", "皇家公园", "个"},
+      {"ruin", "遗址", "处"}, {"sculpture park", "雕塑公园", "个"}, {"sea wall", "海堤", "道"},
+      {"spice market", "香料市场", "个"}, {"stadium", "体育场", "座"}, {"stone arch", "石拱门", "座"},
+      {"sundial", "日晷", "座"}, {"tea garden", "茶园", "个"}, {"train museum", "火车博物馆", "座"},
+      {"university", "大学", "所"}, {"water mill", "水磨坊", "座"}, {"wishing well", "许愿井", "口"},
       {"bridge", "桥", "座"}, {"tower", "塔", "座"}, {"palace", "宫殿", "座"},
       {"castle", "城堡", "座"}, {"temple", "庙", "座"}, {"cathedral", "大教堂", "座"},
       {"fountain", "喷泉", "座"}, {"statue", "雕像", "座"}, {"square", "广场", "个"},

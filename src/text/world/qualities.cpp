@@ -164,7 +164,9 @@ std::span<const IrregularPlural> irregular_plurals() {
       {"fish", "fish"}, {"tomato", "tomatoes"}, {"potato", "potatoes"}, {"mango", "mangoes"},
       {"echo", "echoes"}, {"hero", "heroes"}, {"octopus", "octopuses"}, {"lotus", "lotuses"},
       {"iris", "irises"}, {"bus", "buses"}, {"gingerbread", "gingerbread"}, {"stairs", "stairs"},
-      {"person", "people"},
+      {"person", "people"}, {"coachman", "coachmen"}, {"dice", "dice"}, {"starfish", "starfish"},
+      {"jellyfish", "jellyfish"}, {"bison", "bison"}, {"platypus", "platypuses"}, {"walrus", "walruses"},
+      {"lynx", "lynxes"}, {"leaf", "leaves"},
   };
   return kTable;
 }

@@ -1,4 +1,5 @@
 // English: articles, agreement, tense, pronouns, capitals and spaces.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <unordered_map>
@@ -48,6 +49,12 @@ bool is_punctuation(std::string_view form) {
   return false;
 }
 
+bool is_pronoun(std::string_view form) {
+  static constexpr std::array<std::string_view, 10> kWords{"who",        "which",   "what",      "nobody", "everyone",
+                                                           "everything", "nothing", "something", "that",   "both"};
+  return std::find(kWords.begin(), kWords.end(), form) != kWords.end();
+}
+
 struct PronounRow {
   std::string_view subject, object, possessive, self, feats;
 };
@@ -91,6 +98,7 @@ std::string verb_feats(const std::vector<StoryWord>& words, size_t at, Tense ten
   if (!same && form.ends_with("ing")) return "Tense=Pres|VerbForm=Part";
   if (perfect && word.upos == "VERB") return "Tense=Past|VerbForm=Part";
   if (bare) return "VerbForm=Inf";
+  if (word.upos == "AUX" && same && word.lemma != "be") subject = true;
   if (word.upos == "AUX" && word.lemma != "be" && word.lemma != "have" && word.lemma != "do") return "VerbForm=Fin";
   if (form == "am" || form == "are") return "Mood=Ind|Tense=Pres|VerbForm=Fin";
   if (form == "was" || form == "were") return "Mood=Ind|Tense=Past|VerbForm=Fin";
@@ -144,7 +152,7 @@ void English::literal(Group& group, Token token) {
   if (inflected) body.remove_suffix(1);
   if (const auto found = function_words().find(body); found != function_words().end() && upos.empty()) {
     if (relation.empty()) relation = found->second.relation, usual = true;
-    upos = found->second.upos;
+    upos = relation == "case" ? "ADP" : found->second.upos;
   }
   if (inflected && upos.empty()) {
     const bool auxiliary = relation.starts_with("aux") || relation == "cop" || body == "can" || body == "will";
@@ -161,6 +169,7 @@ void English::literal(Group& group, Token token) {
     upos = relation.empty() ? (group.relation.starts_with("conj") ? group.head_upos : usual_upos(group.relation))
                             : usual_upos(relation);
     if (is_capital(body) && upos == "NOUN") upos = "PROPN";
+    if (upos == "NOUN" && is_pronoun(body)) upos = "PRON";
   }
   std::string known;
   if (lemma.empty() && (upos == "VERB" || upos == "AUX")) lemma = known = verb_lemma(body);

@@ -139,8 +139,8 @@ void gift(Teller& t) {
       {"nsubj:A! give* obj:B~ [obl to C!] .", "nsubj:A! [obl:patient 把 B~] 送 [obl 给 C!] 了_ 。"},
   });
   t.any({
-      {"[ccomp “ nsubj:C.I have always wanted/V obj:B? , ”] say* nsubj:C! , [acl:relcl nsubj:who already have* "
-       "nummod:three] .",
+      {"[ccomp “ nsubj:C.I have always wanted/V obj:B? , ”] say* [nsubj C! , [acl:relcl nsubj:who already have* "
+       "obj:three/M]] .",
        "[ccomp “ nsubj:C.I 一直 想/X 要/V obj:B? 。 ”] nsubj:C! 说 ， [parataxis 其实 nsubj:C~ 已经 有/V [obj "
        "nummod:三 B^] 了_] 。"},
       {"[ccomp “ nsubj:B~ cop:is just what/U [acl:relcl nsubj:C.I wanted/V] , ”] say* nsubj:C! , [conj and hug* "
@@ -279,7 +279,7 @@ void quarrel(Teller& t) {
       {"[ccomp “ discourse:no , nsubj:B~ belongs [obl to C.me] ! ”] say* nsubj:C! .",
        "nsubj:C! 说 ： [ccomp “ discourse:不/I ， nsubj:B~ 是 C.me 的 ！ ”]"},
       {"[ccomp “ nsubj:A.you do not even know [ccomp obj:what/U nsubj:B~ is/V] , ”] say* nsubj:C! .",
-       "nsubj:C! 说 ： [ccomp “ nsubj:A.you advmod:连 nsubj:B~ [ccomp 是/V obj:什么/U] 都 不 知道/V 。 ”]"},
+       "nsubj:C! 说 ： [ccomp “ nsubj:A.you [ccomp advmod:连 nsubj:B~ 是/V obj:什么/U] 都 不 知道/V 。 ”]"},
       {"[ccomp “ nsubj:A.you always say/V obj:that/U , ”] answer* nsubj:C! .",
        "nsubj:C! 回答 ： [ccomp “ nsubj:A.you 总是 这么 说 。 ”]"},
   });

@@ -175,7 +175,7 @@ void riddle_of_it(Teller& t) {
   } else {
     t.any({
         {"nsubj:E come* [obl into P] [conj and laugh*] .", "nsubj:E 走/V compound:进/V obj:P ， [conj 笑 了_] 。"},
-        {"nsubj:E , [acl:relcl nsubj:who see* obj:everything/U] , say* obj:nothing/U .",
+        {"[nsubj E , [acl:relcl nsubj:who see* obj:everything/U] ,] say* obj:nothing/U .",
          "nsubj:E dislocated:什么/U 都 看见/V 了_ ， [conj 可是 dislocated:什么/U 也 没 说] 。"},
         {"[nsubj the news] be* soon all/R [obl over the village] .",
          "[nsubj 这 clf:个 消息] advmod:很快 传 compound:遍/V 了 obj:村子 。"},
@@ -311,7 +311,7 @@ void mystery(Teller& t) {
   });
   t.any({
       {"nsubj:A call* obj:E .", "nsubj:A 叫来/V 了 obj:E 。"},
-      {"nsubj:E , [acl:relcl nsubj:who love* obj:mysteries] , come* advmod:quickly .",
+      {"[nsubj E , [acl:relcl nsubj:who love* obj:mysteries] ,] come* advmod:quickly .",
        "nsubj:E 喜欢/V obj:谜案 ， [conj 马上 赶来 了_] 。"},
       {"advmod:luckily nsubj:E live* [obl in the amod:next house] .", "幸好/R nsubj:E 就 住/V [obl 在 隔壁] 。"},
   });

@@ -77,7 +77,7 @@ void journey(Teller& t) {
        "nsubj:A 想/X 看 obj:S ， [conj 却 只 找到 了 obj:U] 。"},
   });
   t.any({
-      {"nsubj:A buy* obj:B [obl for C] , [acl:relcl nsubj:who aux:have* stayed/V [obl at home/N]] .",
+      {"nsubj:A buy* obj:B [obl for C , [acl:relcl nsubj:who aux:have* stayed/V [obl at home/N]]] .",
        "nsubj:A [obl 给 [acl 留/V [obl 在 家 里] 的] C] 买 了 obj:B 。"},
       {"nsubj:A write* [obl to C] : [parataxis “ nsubj:N! cop:is beautiful/J , [conj but [nsubj the tea] cop:is "
        "better/J [obl at home/N]] . ”]",
@@ -145,8 +145,8 @@ void weather(Teller& t) {
       {"nsubj:A! stand* [obl under a amod:big tree] [conj and think* [obl about W-]] .",
        "nsubj:A! 站 [obl 在 [nummod 一 clf:棵] amod:大 树 下] ， [conj 想/V 着 obj:W-] 。"},
       {"nsubj:A! run* [obl:tmod det:all det:the way] home .", "nsubj:A! [advmod 一路] 跑/V [xcomp 回/V obj:家] 。"},
-      {"[ccomp “ aux:would nsubj:A.you like/V [obj C.my W#] ? ”] ask* nsubj:C! , [acl:relcl nsubj:who aux:have* "
-       "brought/V obj:two/M] .",
+      {"[ccomp “ aux:would nsubj:A.you like/V [obj C.my W#] ? ”] ask* [nsubj C! , [acl:relcl nsubj:who aux:have* "
+       "brought/V obj:two/M]] .",
        "[ccomp “ nsubj:A.you 要/V [obj C.my W#] 吗 ？ ”] nsubj:C! 问 ， [parataxis nsubj:C~ 带 了 [obj nummod:两 W^]] "
        "。"},
   });
@@ -154,7 +154,7 @@ void weather(Teller& t) {
       {"nsubj:C! bring* iobj:A! obj:T [conj and say* , [ccomp “ nsubj:C.I told iobj:A.you advmod:so . ”]]",
        "nsubj:C! [obl 给 A!] 端 compound:来/V 了 obj:T ， [conj 说 ： [ccomp “ nsubj:C.I 早/R 就 说 过 了_ 。 ”]]"},
       {"advmod:then &l , [conj and nsubj:A! laugh*] .", "然后 &l ， [conj nsubj:A! 笑 了_] 。"},
-      {"nsubj:C! do* not laugh/V , [acl:relcl nsubj:which/U be* not easy/J] .",
+      {"nsubj:C! do* not laugh/V , [advcl:relcl nsubj:which/U be* not easy/J] .",
        "nsubj:C! 忍 着 [xcomp 没 笑/V] ， [parataxis nsubj:这/U 可 不 容易/J] 。"},
   });
   t.any({

@@ -164,7 +164,7 @@ void Teller::plain(char role, std::span<const Noun> nouns) {
 
 void Teller::any_thing(char role) {
   const auto table = [&]() -> std::span<const Noun> {
-    switch (draw_.below(12)) {
+    switch (draw_.below(13)) {
       case 0:
         return clothes();
       case 1:
@@ -175,6 +175,8 @@ void Teller::any_thing(char role) {
         return kitchenware();
       case 4:
         return tools();
+      case 12:
+        return instruments();
       case 5:
       case 6:
       case 7:

@@ -6,6 +6,15 @@ namespace qkv::world {
 // clang-format off
 std::span<const Noun> trinkets() {
   static constexpr Noun kTable[] = {
+      {"cufflink", "袖扣", "枚"}, {"tie pin", "领带夹", "枚"}, {"signet ring", "图章戒指", "枚"},
+      {"lipstick", "口红", "支"}, {"perfume bottle", "香水瓶", "个"}, {"pocket watch", "怀表", "块"},
+      {"dice", "骰子", "颗"}, {"domino", "骨牌", "张"}, {"playing card", "扑克牌", "张"},
+      {"pressed leaf", "树叶标本", "片"}, {"pine cone", "松果", "个"}, {"snail shell", "蜗牛壳", "个"},
+      {"crayon", "蜡笔", "支"}, {"chalk stick", "粉笔", "支"}, {"badge", "徽章", "枚"},
+      {"keyring", "钥匙圈", "个"}, {"matchbox", "火柴盒", "个"}, {"tea tin", "茶叶罐", "个"},
+      {"bamboo comb", "竹梳", "把"}, {"lucky charm", "护身符", "个"}, {"invitation", "请帖", "张"},
+      {"receipt", "收据", "张"}, {"library card", "借书证", "张"}, {"bus ticket", "公共汽车票", "张"},
+      {"fossil", "化石", "块"}, {"crystal", "水晶", "块"}, {"tassel", "流苏", "条"},
       {"key", "钥匙", "把"}, {"ring", "戒指", "枚"}, {"watch", "手表", "块"},
       {"coin", "硬币", "枚"}, {"button", "纽扣", "颗"}, {"letter", "信", "封"},
       {"map", "地图", "张"}, {"ticket", "车票", "张"}, {"photograph", "照片", "张"},
@@ -28,6 +37,16 @@ std::span<const Noun> trinkets() {
 
 std::span<const Noun> keepsakes() {
   static constexpr Noun kTable[] = {
+      {"globe", "地球仪", "个"}, {"picture frame", "相框", "个"}, {"pillowcase", "枕套", "个"},
+      {"cushion", "靠垫", "个"}, {"quilt", "被子", "床"}, {"towel", "毛巾", "条"},
+      {"soap dish", "肥皂盒", "个"}, {"bookend", "书挡", "个"}, {"typewriter", "打字机", "台"},
+      {"sewing kit", "针线盒", "个"}, {"picnic hamper", "野餐篮", "个"}, {"thermos", "保温瓶", "个"},
+      {"lunch box", "饭盒", "个"}, {"wind chime", "风铃", "串"}, {"paperweight", "镇纸", "个"},
+      {"abacus", "算盘", "把"}, {"ink brush", "毛笔", "支"}, {"inkstone", "砚台", "方"},
+      {"paper fan", "折扇", "把"}, {"silk purse", "绸缎荷包", "个"}, {"porcelain figure", "瓷娃娃", "个"},
+      {"snow globe", "雪花球", "个"}, {"metronome", "节拍器", "个"}, {"jewel case", "首饰匣", "个"},
+      {"chessboard", "棋盘", "张"}, {"tea caddy", "茶叶盒", "个"}, {"cuckoo clock", "布谷鸟钟", "座"},
+      {"weather vane", "风向标", "个"}, {"egg timer", "煮蛋计时器", "个"}, {"doorknob", "门把手", "个"},
       {"notebook", "笔记本", "本"}, {"umbrella", "雨伞", "把"}, {"fan", "扇子", "把"},
       {"mirror", "镜子", "面"}, {"bell", "铃铛", "个"}, {"candle", "蜡烛", "支"},
       {"lantern", "灯笼", "盏"}, {"music box", "音乐盒", "个"}, {"torch", "手电筒", "支"},
@@ -75,14 +94,14 @@ std::span<const Noun> readables() {
 
 std::span<const Noun> instruments() {
   static constexpr Noun kTable[] = {
-      {"piano", "钢琴", "架"}, {"violin", "小提琴", "把"}, {"guitar", "吉他", "把"},
-      {"flute", "长笛", "支"}, {"drum", "鼓", "面"}, {"trumpet", "小号", "支"},
-      {"harp", "竖琴", "架"}, {"cello", "大提琴", "把"}, {"accordion", "手风琴", "架"},
+      {"violin", "小提琴", "把"}, {"guitar", "吉他", "把"}, {"flute", "长笛", "支"},
+      {"drum", "鼓", "面"}, {"trumpet", "小号", "支"}, {"accordion", "手风琴", "架"},
       {"harmonica", "口琴", "支"}, {"banjo", "班卓琴", "把"}, {"clarinet", "单簧管", "支"},
-      {"erhu", "二胡", "把"}, {"pipa", "琵琶", "把"}, {"guzheng", "古筝", "架"},
-      {"bamboo flute", "竹笛", "支"}, {"trombone", "长号", "支"}, {"oboe", "双簧管", "支"},
-      {"ukulele", "尤克里里", "把"}, {"gong", "锣", "面"}, {"xylophone", "木琴", "架"},
-      {"tambourine", "铃鼓", "面"}, {"saxophone", "萨克斯管", "支"},
+      {"erhu", "二胡", "把"}, {"pipa", "琵琶", "把"}, {"bamboo flute", "竹笛", "支"},
+      {"trombone", "长号", "支"}, {"oboe", "双簧管", "支"}, {"ukulele", "尤克里里", "把"},
+      {"gong", "锣", "面"}, {"xylophone", "木琴", "架"}, {"tambourine", "铃鼓", "面"},
+      {"saxophone", "萨克斯管", "支"}, {"lute", "鲁特琴", "把"}, {"mandolin", "曼陀林", "把"},
+      {"bagpipe", "风笛", "支"}, {"cymbal", "钹", "副"}, {"triangle", "三角铁", "个"},
   };
   return kTable;
 }
