@@ -10,7 +10,8 @@ namespace {
 // By sound: the exceptions are listed here on their own.
 TEST(WorldEnglish, SaysAnBeforeAVowelSound) {
   const std::set<std::string> kAnAnyway{"hour", "hourglass", "honest"};
-  const std::set<std::string> kAAnyway{"uniform", "useful", "ukulele", "unicorn", "unusual-looking", "European", "one"};
+  const std::set<std::string> kAAnyway{"uniform",    "useful",          "ukulele",  "unicorn",
+                                       "university", "unusual-looking", "European", "one"};
   size_t seen = 0;
   for (const Story& story : some_stories()) {
     for (const StorySentence& sentence : story.english.sentences) {

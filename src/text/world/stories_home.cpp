@@ -14,7 +14,8 @@ void lost_and_found(Teller& t) {
   t.hiding_place('S', 'B');
   t.place('R', rooms());
   t.place('Q', rooms());
-  t.plain('F', t.draw().chance(50) ? clothes() : kitchenware());
+  do t.plain('F', trinkets());
+  while (t.noun('F') == t.noun('B'));
   if (t.draw().chance(40)) introduce(t, 'A');
   t.any({
       {"&t , nsubj:A can* not find/V [obj A' B##] .",

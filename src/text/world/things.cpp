@@ -114,7 +114,7 @@ std::span<const Noun> tools() {
       {"screwdriver", "螺丝刀", "把"}, {"wrench", "扳手", "把"}, {"needle", "针", "根"},
       {"nail", "钉子", "颗"}, {"screw", "螺丝", "颗"}, {"drill", "电钻", "把"},
       {"watering can", "洒水壶", "把"}, {"hoe", "锄头", "把"}, {"file", "锉刀", "把"},
-      {"plane", "刨子", "把"}, {"chisel", "凿子", "把"}, {"tape measure", "卷尺", "个"},
+      {"wood plane", "刨子", "把"}, {"chisel", "凿子", "把"}, {"tape measure", "卷尺", "个"},
       {"paint pot", "油漆桶", "个"}, {"sponge", "海绵", "块"}, {"duster", "掸子", "把"},
       {"iron", "熨斗", "个"}, {"fishing rod", "鱼竿", "根"}, {"fishing net", "渔网", "张"},
       {"oar", "船桨", "支"}, {"toolbox", "工具箱", "个"}, {"pulley", "滑轮", "个"},
