@@ -27,7 +27,8 @@ The same seed gives the same stories in both languages; line i never depends on 
 
 struct Options {
   std::string lang = "en", labels;
-  uint64_t seed = 1, lines = 20;
+  uint64_t seed = 1;
+  int64_t lines = 20;
   bool json = false;
 };
 
@@ -60,7 +61,8 @@ void print(const Options& options) {
             Hint("leave out --json, or leave out --labels: then each line's JSON holds everything"));
   const World world(options.seed);
   const Language language = options.lang == "zh" ? Language::chinese : Language::english;
-  for (uint64_t i = 0; i < options.lines && std::cout; ++i) {
+  const auto lines = static_cast<uint64_t>(options.lines);
+  for (uint64_t i = 0; i < lines && std::cout; ++i) {
     if (options.json || (!options.labels.empty() && options.labels != "conllu")) {
       std::cout << json_line(options, world.story(i), i);
     } else if (options.labels == "conllu") {
@@ -81,7 +83,7 @@ void add_world(CLI::App& app) {
   command->add_option("--lang", options->lang, "en, zh, or pairs of both (default en)")
       ->check(CLI::IsMember({"en", "zh", "pairs"}));
   command->add_option("--seed", options->seed, "Which world (default 1)");
-  command->add_option("--lines", options->lines, "How many stories (default 20)");
+  command->add_option("--lines", options->lines, "How many stories (default 20)")->check(CLI::NonNegativeNumber);
   command->add_option("--labels", options->labels, "conllu, coref, answers or brackets instead of plain text")
       ->check(CLI::IsMember({"conllu", "coref", "answers", "brackets"}));
   command->add_flag("--json", options->json, "One JSON object a story");

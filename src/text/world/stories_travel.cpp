@@ -190,12 +190,12 @@ void garden(Teller& t) {
   });
   t.any({
       {"nsubj:A water* obj:G~ [obl:tmod det:every day] , [conj but nsubj:G~ do* not grow/V] .",
-       "nsubj:A! [obl:tmod det:每 天] [obl 给 G~] 浇水/V ， [conj 可是 nsubj:G~ 就是/R 不 长/V] 。"},
+       "nsubj:A [obl:tmod det:每 天] [obl 给 G~] 浇水/V ， [conj 可是 nsubj:G~ 就是/R 不 长/V] 。"},
       {"nsubj:A talk* [obl to G~] [obl:tmod det:every morning] , [conj and nsubj:G~ listen* [advcl mark:without "
        "complaining/V]] .",
-       "nsubj:A! [obl:tmod det:每 nmod:天 早上] 都 [obl 跟 G~] 说话/V ， [conj nsubj:G~ 听/V 得 [xcomp 很 认真/J]] 。"},
+       "nsubj:A [obl:tmod det:每 nmod:天 早上] 都 [obl 跟 G~] 说话/V ， [conj nsubj:G~ 听/V 得 [xcomp 很 认真/J]] 。"},
       {"nsubj:A sing* [obl to G~] , [conj although [nsubj the neighbours] complain*] .",
-       "nsubj:A! 常常 [obl 给 G~] 唱歌/V ， [conj advmod:虽然 nsubj:邻居们 有/V obj:意见] 。"},
+       "nsubj:A 常常 [obl 给 G~] 唱歌/V ， [conj advmod:虽然 nsubj:邻居们 有/V obj:意见] 。"},
   });
   t.any({
       {"nsubj:M come* [conj and sit* advmod:down [obl beside G-]] .",
