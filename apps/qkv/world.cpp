@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -83,7 +84,8 @@ void add_world(CLI::App& app) {
   command->add_option("--lang", options->lang, "en, zh, or pairs of both (default en)")
       ->check(CLI::IsMember({"en", "zh", "pairs"}));
   command->add_option("--seed", options->seed, "Which world (default 1)");
-  command->add_option("--lines", options->lines, "How many stories (default 20)")->check(CLI::NonNegativeNumber);
+  command->add_option("--lines", options->lines, "How many stories (default 20)")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
   command->add_option("--labels", options->labels, "conllu, coref, answers or brackets instead of plain text")
       ->check(CLI::IsMember({"conllu", "coref", "answers", "brackets"}));
   command->add_flag("--json", options->json, "One JSON object a story");
