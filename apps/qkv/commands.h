@@ -15,5 +15,6 @@ void add_score(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_tokenizer(CLI::App& app);
 void add_verify(CLI::App& app);
+void add_world(CLI::App& app);
 
 }  // namespace qkv::app

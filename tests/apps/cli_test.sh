@@ -38,6 +38,14 @@ expect 0 '"continues": true' tokenize "$tokenizers/gpt2" --spans --json '早'
 expect 2 'no such file' tokenize /none/tokenizer.json x
 expect 2 'hint' tokenize "$tokenizers/training_text.txt" x
 expect 2 'demo' dmeo
+expect 0 '' world --lines 0
+expect 0 'root' world --labels conllu --lines 1
+expect 0 '。' world --lang zh --lines 3
+expect 0 '"mentions"' world --lang zh --json --lines 1
+expect 2 'one language' world --lang pairs --labels coref
+expect 2 'leave out --json' world --labels conllu --json
+expect 2 '--lang' world --lang fr
+expect 2 '--lines' world --lines -1
 expect 2 '训练' 训练
 expect 2 '--jsno' demo --jsno
 
