@@ -19,10 +19,13 @@ struct Line {
 
 constexpr std::array kRooms{
     Line{"base", "errors that say what to do, checked file integers, JSON, threads, random numbers"},
-    Line{"io", "safetensors files: memory-mapped, every byte range checked before use"},
+    Line{"io", "safetensors and GGUF files: memory-mapped, every byte range checked before use"},
+    Line{"text", "tokenizers equal to the reference's, their training, datasets, the built-in world"},
+    Line{"eval", "BLEU, chrF and intervals"},
     Line{"core", "shapes, tensors, the arena, the tape of gradients, the spots where one can look"},
     Line{"kernels", "plain loops, the truth; and faster forms for AVX2 and AVX-512 held to them"},
     Line{"ops", "the operations of a transformer, each with its backward pass beside it"},
+    Line{"nn, model", "19 families from the same parts, loaded from Hugging Face folders and GGUF"},
 };
 
 constexpr std::array kFollows{
@@ -32,7 +35,10 @@ constexpr std::array kFollows{
 };
 
 constexpr std::array kTry{
-    Line{"./qkv test", "builds everything and proves the ops: values, gradients, errors"},
+    Line{"./qkv world --lang pairs --lines 3", "small stories in English and Chinese, sentence by sentence"},
+    Line{"./qkv verify tests/golden/llama", "a model against what transformers computed, every number"},
+    Line{"./qkv info --preset gpt2", "a model as a picture, its parameters and the memory it needs"},
+    Line{"./qkv test", "builds everything and proves it: values, gradients, models, text, errors"},
     Line{"./qkv test --asan", "the same under the sanitizers"},
     Line{"./qkv --help", "all commands"},
 };
@@ -40,7 +46,7 @@ constexpr std::array kTry{
 template <size_t N>
 void print(std::string_view title, const std::array<Line, N>& lines) {
   std::cout << '\n' << title << '\n';
-  for (const Line& line : lines) std::cout << fmt::format("  {:<18} {}\n", line.name, line.text);
+  for (const Line& line : lines) std::cout << fmt::format("  {:<34} {}\n", line.name, line.text);
 }
 
 template <size_t N>

@@ -19,6 +19,35 @@ constexpr int kWrongInput = 2;
 constexpr int kInternal = 3;
 
 constexpr const char* kExamples = R"(Examples:
+  ./qkv demo                                    what this build holds
+  ./qkv verify tests/golden/llama               a model against what transformers recorded
+  ./qkv info --preset llama3-8b                 a model as a picture, its parameters, its memory
+  ./qkv tokenize MODEL "床前明月光"               text as tokens
+  ./qkv world --lang zh --lines 3               small stories with gold labels
+  ./qkv COMMAND --help                          options and examples of a command
+  ./qkv test                                    build everything and run the tests
+
+Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 we are wrong.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "commands.h"
+
+namespace {
+
+constexpr int kAnswerNo = 1;
+constexpr int kWrongInput = 2;
+constexpr int kInternal = 3;
+
+constexpr const char* kExamples = R"(Examples:
   ./qkv demo              what this build holds
   ./qkv demo --json       the same for a program
   ./qkv test              build everything and run the tests

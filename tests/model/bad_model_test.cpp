@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/expect_error.h"
+#include "base/file.h"
 #include "base/temp_folder.h"
 #include "io/safetensors_folder.h"
 #include "model/checkpoint.h"
@@ -18,9 +19,9 @@ struct Case {
   std::vector<std::string> says;
 };
 
-class Config : public testing::TestWithParam<Case> {};
+class BadConfig : public testing::TestWithParam<Case> {};
 
-TEST_P(Config, IsRefused) {
+TEST_P(BadConfig, IsRefused) {
   const Case& c = GetParam();
   const TempFolder folder;
   fs::copy(test::golden(c.family) / "model.safetensors", folder.path());
@@ -46,7 +47,7 @@ TEST_P(Config, IsRefused) {
 const char* const kGone = "<null>";
 
 INSTANTIATE_TEST_SUITE_P(
-    Of, Config,
+    Of, BadConfig,
     testing::Values(
         Case{"unknown_family", "llama", {{"model_type", "lama"}}, {"model_type", "'lama'", "not known", "llama, "}},
         Case{"no_family", "llama", {{"model_type", kGone}}, {"'model_type' is missing"}},
@@ -105,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"q_proj", "but the config says"}}),
     [](const auto& tested) { return tested.param.name; });
 
-TEST(Config, ThatIsNoObjectIsRefused) {
+TEST(ConfigFile, ThatIsNoObjectIsRefused) {
   const TempFolder folder;
   fs::copy(test::golden("llama") / "model.safetensors", folder.path());
   for (const char* text : {"[]", "3", "\"llama\"", "{", "", "{\"model_type\": \"llama\"", "{\"a\": 1, \"a\": 2}"}) {
