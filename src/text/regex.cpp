@@ -14,7 +14,6 @@ namespace {
 
 constexpr uint32_t kMatchLimit = 10'000'000;
 constexpr uint32_t kHeapLimitKiB = 64 * 1024;
-constexpr size_t kJitStackBytes = 1 << 20;
 constexpr size_t kLongestExpression = 1 << 16;
 
 std::string message_of(int code) {
@@ -125,9 +124,8 @@ Regex::Regex(std::string_view expression, std::string_view what) {
   const std::string translated = to_pcre2(expression);
   int code = 0;
   size_t at = 0;
-  compiled->code =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR8>(translated.data()), translated.size(),
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &at, nullptr);
+  compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR8>(translated.data()), translated.size(),
+                                 PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code, &at, nullptr);
   QKV_CHECK(compiled->code, what, ": bad regular expression ", compiled->shown, " near byte ", at, ": ",
             message_of(code), Hint("patterns follow Oniguruma's syntax, as Hugging Face tokenizers do"));
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // where there is no JIT the interpreter runs
@@ -139,20 +137,36 @@ Regex::Regex(std::string_view expression, std::string_view what) {
 }
 
 void Regex::find_all(std::string_view text, FunctionRef<void(size_t begin, size_t end)> match) const {
+  // Checked once and not by PCRE2, which would look at all the rest before each match.
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = begin;
+    while (end < text.size() && utf8_length(text.substr(end)) > 0) end += utf8_length(text.substr(end));
+    if (begin < end || text.empty()) {
+      find_in_utf8(text.substr(begin, end - begin), [&](size_t from, size_t to) { match(begin + from, begin + to); });
+    }
+    begin = end + 1;
+  }
+}
+
+void Regex::find_in_utf8(std::string_view text, FunctionRef<void(size_t begin, size_t end)> match) const {
   const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> data(
       pcre2_match_data_create_from_pattern(compiled_->code, nullptr), pcre2_match_data_free);
   QKV_ASSERT(data, "no memory for a regular expression");
   size_t from = 0, last_end = SIZE_MAX;
   while (from <= text.size()) {
-    const int found = pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR8>(text.data()), text.size(), from, 0,
-                                  data.get(), compiled_->context);
+    const auto search = [&](uint32_t options) {
+      return pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR8>(text.data()), text.size(), from,
+                         options | PCRE2_NO_UTF_CHECK, data.get(), compiled_->context);
+    };
+    int found = search(0);
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = search(PCRE2_NO_JIT);
     if (found == PCRE2_ERROR_NOMATCH) return;
     QKV_CHECK(found >= 0, compiled_->what, ": the regular expression ", compiled_->shown, " gave up after byte ", from,
               " of a text of ", text.size(), " bytes: ", message_of(found),
               Hint("the pattern backtracks too much on this text"));
     const size_t* bounds = pcre2_get_ovector_pointer(data.get());
     const size_t begin = bounds[0], end = bounds[1];
-    const bool empty = begin >= end;
+    const bool empty = begin == end;
     if (!empty || end != last_end) match(begin, end), last_end = end;
     from = end;
     if (empty) {

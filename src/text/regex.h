@@ -20,6 +20,8 @@ class Regex {
   void find_all(std::string_view text, FunctionRef<void(size_t begin, size_t end)> match) const;
 
  private:
+  void find_in_utf8(std::string_view text, FunctionRef<void(size_t begin, size_t end)> match) const;
+
   struct Compiled;
   std::shared_ptr<const Compiled> compiled_;
 };

@@ -102,6 +102,15 @@ TEST(Regex, GivesUpInsteadOfHanging) {
                {"pre_tokenizer.pattern.Regex", "gave up"});
 }
 
+// With a check of all the rest before each match this would take minutes.
+TEST(Regex, ManyMatchesInALongTextAreQuick) {
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += "ab ";
+  size_t found = 0;
+  Regex("[a-z]+", "test").find_all(text, [&](size_t, size_t) { ++found; });
+  EXPECT_EQ(found, 300'000U);
+}
+
 TEST(Regex, StrayBytesMatchNothing) {
   Pieces found;
   const std::string text =

@@ -54,14 +54,16 @@ TEST(Tokenizer, OffsetsInBytesCutTheText) {
   const Tokenizer tokenizer = golden_tokenizer("llama3");
   const std::string text = "It was 早上 in the library; 花园!";
   const Encoding encoding = tokenizer.encode_full(text, {.add_specials = false, .unit = OffsetUnit::bytes});
-  std::string joined;
   size_t end = 0;
   for (const Offset& offset : encoding.offsets) {
-    EXPECT_LE(offset.end, text.size());
-    if (offset.begin >= end) joined += text.substr(offset.begin, offset.end - offset.begin);
+    // A token can end inside a character: then the next one starts with the same character.
+    EXPECT_LE(offset.begin, end);
+    EXPECT_GT(offset.end, offset.begin);
     end = std::max(end, offset.end);
+    EXPECT_TRUE(offset.begin == text.size() || (text[offset.begin] & 0xC0) != 0x80);
+    EXPECT_TRUE(offset.end == text.size() || (text[offset.end] & 0xC0) != 0x80);
   }
-  EXPECT_EQ(joined, text);
+  EXPECT_EQ(end, text.size());
 }
 
 TEST(Tokenizer, ThreadsShareOne) {
@@ -115,15 +117,15 @@ TEST(Tokenizer, BertAndRobertaProcessors) {
 }
 
 TEST(Tokenizer, TruncationAndPaddingOnEitherSide) {
+  constexpr const char* kText = "the tea of the library in the morning and in the evening";
   Json json = golden_tokenizer_json("wordpiece");
-  const Ids plain = tokenizer_of(json).encode("the tea of the library", {.add_specials = false});
+  const Ids plain = tokenizer_of(json).encode(kText, {.add_specials = false});
   ASSERT_GT(plain.size(), 6U);
   json["truncation"] = {{"max_length", 6}, {"strategy", "LongestFirst"}, {"direction", "Right"}, {"stride", 0}};
-  EXPECT_EQ(tokenizer_of(json).encode("the tea of the library"), (Ids{2, plain[0], plain[1], plain[2], plain[3], 3}));
+  EXPECT_EQ(tokenizer_of(json).encode(kText), (Ids{2, plain[0], plain[1], plain[2], plain[3], 3}));
   json["truncation"]["direction"] = "Left";
   const size_t n = plain.size();
-  EXPECT_EQ(tokenizer_of(json).encode("the tea of the library"),
-            (Ids{2, plain[n - 4], plain[n - 3], plain[n - 2], plain[n - 1], 3}));
+  EXPECT_EQ(tokenizer_of(json).encode(kText), (Ids{2, plain[n - 4], plain[n - 3], plain[n - 2], plain[n - 1], 3}));
   json["truncation"] = nullptr;
   json["padding"] = {{"strategy", "BatchLongest"}, {"direction", "Left"}, {"pad_to_multiple_of", 8}, {"pad_id", 0},
                      {"pad_type_id", 0},           {"pad_token", "[PAD]"}};
@@ -199,9 +201,8 @@ TEST(Tokenizer, BytesOfATokenAreWhatItAdds) {
   EXPECT_EQ(llama.bytes_of(*llama.id_of("<0xE4>")), "\xe4");
   EXPECT_EQ(llama.bytes_of(*llama.id_of("▁t")), " t");
   const Tokenizer bert = golden_tokenizer("wordpiece");
-  const Ids ids = bert.encode("library", {.add_specials = false});
-  EXPECT_EQ(bert.bytes_of(ids[0]).substr(0, 1), " ");
-  EXPECT_NE(bert.bytes_of(ids[1]).substr(0, 1), " ");
+  EXPECT_EQ(bert.bytes_of(*bert.id_of("library")), " library");
+  EXPECT_EQ(bert.bytes_of(*bert.id_of("##ning")), "ning");
 }
 
 TEST(Tokenizer, RolesComeFromTheFilesBesideIt) {
