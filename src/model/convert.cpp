@@ -73,7 +73,9 @@ std::vector<std::string> convert_model(const fs::path& from, const fs::path& to,
                      {.dtype = dtype,
                       .copied = from_folder ? files_along(from) : std::vector<fs::path>{},
                       .progress = options.progress});
-  if (!from_folder) notes.push_back("tokenizers stay in the GGUF: the folder has none");
+  if (!from_folder && Gguf::open(from).has("tokenizer.ggml.tokens")) {
+    notes.push_back("the GGUF's tokenizer is not written: put tokenizer.json of the original model into the folder");
+  }
   if (source.spec.heads_cut) {
     notes.push_back("heads are cut out of this model: qkv reads the folder, Hugging Face transformers cannot");
   }
