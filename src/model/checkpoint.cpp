@@ -132,9 +132,13 @@ void fill_weight(const Tensor& to, const std::vector<Piece>& pieces, const Tenso
       layout.read(part, s.tensor->bytes, size);
     } else {
       const std::vector<float> values = floats_of(s);
-      std::vector<std::byte> rounded(values.size() * static_cast<size_t>(size));
-      encode_floats(stored_name(to.dtype()), values, rounded);
-      layout.read(part, rounded, size);
+      if (to.dtype() == DType::f32) {
+        layout.read(part, std::as_bytes(std::span(values)), size);
+      } else {
+        std::vector<std::byte> rounded(values.size() * static_cast<size_t>(size));
+        encode_floats(stored_name(to.dtype()), values, rounded);
+        layout.read(part, rounded, size);
+      }
     }
     if (piece.tensor->shift != 0) {
       std::vector<float> values(static_cast<size_t>(layout.dims().count()));
