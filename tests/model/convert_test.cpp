@@ -316,12 +316,32 @@ TEST(ConvertRefuses, WhatWouldBeLost) {
   refuses(changed("t5", "relative_attention_max_distance", 64), "relative bias differs");
 }
 
-TEST(ConvertRefuses, HeadsCutOut) {
+// A map that names all heads says what the weights hold, in qkv's own key.
+TEST(ConvertHeadsCutOut, FoldersSaySoAndGgufRefuses) {
   const TempFolder folder;
-  Checkpoint checkpoint = Checkpoint::open(golden("llama"));
-  checkpoint.spec.heads_cut = true;
-  const Weights weights = checkpoint.weights(cpu_device());
-  expect_error([&] { write_gguf_model(folder.path() / "m.gguf", checkpoint.spec, weights, {}); }, {"heads cut out"});
+  const fs::path cut = folder.path() / "cut";
+  fs::create_directory(cut);
+  fs::copy_file(golden("llama") / "model.safetensors", cut / "model.safetensors");
+  Json config = parse_json(contents(golden("llama") / "config.json"), "config.json");
+  config["qkv_heads"] = {{"decoder", {{0, 0, 1, 1}, {0, 0, 1, 1}}}};
+  std::ofstream(cut / "config.json") << config.dump();
+
+  const std::vector<std::string> notes = convert_model(cut, folder.path() / "copy", {});
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes[0].find("Hugging Face transformers cannot"), std::string::npos);
+  EXPECT_TRUE(Checkpoint::open(folder.path() / "copy").spec.heads_cut);
+  expect_error([&] { convert_model(cut, folder.path() / "m.gguf", {}); }, {"heads cut out"});
+  EXPECT_FALSE(fs::exists(folder.path() / "m.gguf"));
+}
+
+TEST(ConvertTo, MayBeSaid) {
+  const TempFolder folder;
+  using To = ConvertOptions::To;
+  convert_model(golden("llama"), folder.path() / "blob", {.to = To::gguf});
+  EXPECT_EQ(Checkpoint::open(folder.path() / "blob").spec.family, "llama");
+  convert_model(folder.path() / "blob", folder.path() / "folder.gguf", {.to = To::hugging_face});
+  EXPECT_TRUE(contents(golden("llama") / "model.safetensors") ==
+              contents(folder.path() / "folder.gguf" / "model.safetensors"));
 }
 
 TEST(ConvertRefuses, ToOverwriteAndBlocksInFolders) {
