@@ -30,6 +30,12 @@ std::optional<DType> plain_dtype(std::string_view stored) {
   return std::nullopt;
 }
 
+bool starts_as_gguf(const std::filesystem::path& path) {
+  std::array<char, 4> start{};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  return std::string_view(start.data(), start.size()) == gguf::kMagic;
+}
+
 // --- what stands for a tensor in the file ---------------------------------------------------------------------------
 
 // The tensor itself, or what 4-bit and 8-bit checkpoints have in its place.
@@ -229,12 +235,6 @@ void check_tensors(const TensorFile& file, const TensorNames& names, const std::
             " tensors that the config does not speak of, the first is ", printable(extra.front()->name), " ",
             shape_text(extra.front()->shape),
             Hint("the config belongs to another model: more layers, biases or experts than it says"));
-}
-
-bool starts_as_gguf(const std::filesystem::path& path) {
-  std::array<char, 4> start{};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return std::string_view(start.data(), start.size()) == gguf::kMagic;
 }
 
 Json read_config(const std::filesystem::path& path) {
