@@ -8,6 +8,7 @@ namespace qkv::app {
 // Thrown when everything is printed and the answer is no (verify, compare): exit code 1.
 struct AnswerNo {};
 
+void add_convert(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_data(CLI::App& app);
 void add_data_stats(CLI::App& data);  // a part of data

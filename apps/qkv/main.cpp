@@ -84,6 +84,7 @@ int run(int argc, char** argv) {
   CLI::App app{"qkv: a transformer engine you can look into", "qkv"};
   app.set_version_flag("--version", "qkv " QKV_VERSION);
   app.require_subcommand(0, 1);
+  qkv::app::add_convert(app);
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
   qkv::app::add_score(app);

@@ -1,7 +1,9 @@
 #include "model/checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <fstream>
 #include <set>
 
 #include "base/error.h"
@@ -9,8 +11,11 @@
 #include "base/half.h"
 #include "base/printable.h"
 #include "io/floats.h"
+#include "io/gguf.h"
+#include "io/gguf_layout.h"
 #include "io/safetensors_folder.h"
 #include "io/stored_type.h"
+#include "model/gguf_config.h"
 #include "model/tensor_layout.h"
 
 namespace qkv {
@@ -23,6 +28,12 @@ std::optional<DType> plain_dtype(std::string_view stored) {
   if (stored == "BF16") return DType::bf16;
   if (stored == "F16") return DType::f16;
   return std::nullopt;
+}
+
+bool starts_as_gguf(const std::filesystem::path& path) {
+  std::array<char, 4> start{};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  return std::string_view(start.data(), start.size()) == gguf::kMagic;
 }
 
 // --- what stands for a tensor in the file ---------------------------------------------------------------------------
@@ -127,9 +138,19 @@ void fill_weight(const Tensor& to, const std::vector<Piece>& pieces, const Tenso
       layout.read(part, s.tensor->bytes, size);
     } else {
       const std::vector<float> values = floats_of(s);
-      std::vector<std::byte> rounded(values.size() * static_cast<size_t>(size));
-      encode_floats(to.dtype() == DType::f32 ? "F32" : to.dtype() == DType::bf16 ? "BF16" : "F16", values, rounded);
-      layout.read(part, rounded, size);
+      if (to.dtype() == DType::f32) {
+        layout.read(part, std::as_bytes(std::span(values)), size);
+      } else {
+        std::vector<std::byte> rounded(values.size() * static_cast<size_t>(size));
+        encode_floats(stored_name(to.dtype()), values, rounded);
+        layout.read(part, rounded, size);
+      }
+    }
+    if (piece.tensor->shift != 0) {
+      std::vector<float> values(static_cast<size_t>(layout.dims().count()));
+      decode_floats(stored_name(to.dtype()), part, values);
+      for (float& value : values) value -= static_cast<float>(piece.tensor->shift);
+      encode_floats(stored_name(to.dtype()), values, part);
     }
     file.release(*s.tensor);
   }
@@ -152,7 +173,7 @@ ParamSource source_of(const std::vector<Piece>& pieces, const Checkpoint& checkp
   const Standing s = standing_for(*checkpoint.file, tensor->name);
   const int64_t at = PartLayout(*tensor, part, *checkpoint.names).contiguous_at();
   const bool alone = pieces.size() == 1 && tensor->parts[part].expert < 0;
-  if (alone && at >= 0 && plain_dtype(s.tensor->dtype) == dtype) {
+  if (alone && at >= 0 && tensor->shift == 0 && plain_dtype(s.tensor->dtype) == dtype) {
     const std::byte* start = s.tensor->bytes.data() + at * size_of(dtype);
     if (reinterpret_cast<uintptr_t>(start) % static_cast<uintptr_t>(size_of(dtype)) == 0) {
       return {.in_place = const_cast<std::byte*>(start),  // read only: Param::writable makes a copy first
@@ -238,7 +259,13 @@ Checkpoint Checkpoint::open(const std::filesystem::path& path) {
   } else {
     QKV_CHECK(fs::exists(path, ignored), path.string(), ": there is no such file or folder",
               Hint("a model is a folder with config.json and model.safetensors, or a .gguf file"));
-    QKV_FAIL(path.string(), ": is a file, but a model is a folder", Hint("name the folder that holds config.json"));
+    QKV_CHECK(path.extension() == ".gguf" || starts_as_gguf(path), path.string(), ": is a file but no GGUF",
+              Hint("a model is a folder with config.json and model.safetensors, or a .gguf file"));
+    const Gguf gguf = Gguf::open(path);
+    made.config = config_of(gguf);
+    made.spec = read_spec(Config(made.config, gguf.name()));
+    made.file = std::make_shared<TensorFileOf<Gguf>>(gguf);
+    made.names = std::make_shared<TensorNames>(gguf_names(made.spec));
   }
   check_tensors(*made.file, *made.names, Extras::refused);
   return made;
@@ -260,94 +287,15 @@ Weights Checkpoint::weights(Device& device) const {
   return weights;
 }
 
+const char* stored_name(DType dtype) {
+  return dtype == DType::f32 ? "F32" : dtype == DType::bf16 ? "BF16" : "F16";
+}
+
 TensorNames hugging_face_names(const ModelSpec& spec) {
   TensorNames names(spec);
   family_of(spec.family, "config.json").names(names);
   names.check_complete();
   return names;
-}
-
-// --- out -------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-const char* stored_name(DType dtype) {
-  return dtype == DType::f32 ? "F32" : dtype == DType::bf16 ? "BF16" : "F16";
-}
-
-// Some of a weight's numbers on the host, in its own dtype.
-std::vector<std::byte> host_bytes(const Param& weight, int64_t first, int64_t count) {
-  const int64_t size = size_of(weight.format().dtype);
-  std::vector<std::byte> host(static_cast<size_t>(count * size));
-  const Tensor master = weight.master();
-  master.device().download(host.data(), master.data() + first * size, count * size);
-  return host;
-}
-
-std::vector<std::byte> converted(std::vector<std::byte> bytes, const std::string& from, const std::string& to) {
-  if (from == to) return bytes;
-  std::vector<float> values(bytes.size() / (from == "F32" ? 4 : 2));
-  decode_floats(from, bytes, values);
-  std::vector<std::byte> out(values.size() * (to == "F32" ? 4 : 2));
-  encode_floats(to, values, out);
-  return out;
-}
-
-}  // namespace
-
-std::vector<OutgoingTensor> outgoing_tensors(const Weights& weights, const TensorNames& names,
-                                             const std::string& dtype) {
-  std::vector<OutgoingTensor> list;
-  for (const NamedTensor& tensor : names.tensors()) {
-    const std::string own = stored_name(weights.at(tensor.parts.front().weight).format().dtype);
-    const std::string to = dtype.empty() ? own : dtype;
-    list.push_back({.name = tensor.name,
-                    .dtype = to,
-                    .shape = tensor.shape,
-                    .give = [&weights, &names, &tensor, to](ByteSink sink) {
-                      const int64_t size = to == "F32" ? 4 : 2;
-                      std::vector<std::byte> whole;
-                      for (size_t p = 0; p < tensor.parts.size(); ++p) {
-                        const PartLayout layout(tensor, p, names);
-                        const Param& weight = weights.at(tensor.parts[p].weight);
-                        const std::vector<std::byte> part =
-                            converted(host_bytes(weight, layout.first(), layout.dims().count()),
-                                      stored_name(weight.format().dtype), to);
-                        whole.resize(static_cast<size_t>(layout.tensor_count() * size));
-                        layout.write(whole, part, size);
-                        if (layout.first() + layout.dims().count() == weight.shape().count()) weight.give_back();
-                      }
-                      sink(whole);
-                    }});
-  }
-  return list;
-}
-
-void write_hugging_face(const std::filesystem::path& folder, const Json& config, const Weights& weights,
-                        const TensorNames& names, const std::string& dtype, const WrittenSoFar& progress) {
-  Json out = config;
-  if (!dtype.empty()) {
-    out.erase("torch_dtype");
-    out["dtype"] = dtype == "F32" ? "float32" : dtype == "BF16" ? "bfloat16" : "float16";
-  }
-  std::vector<OutgoingTensor> tensors = outgoing_tensors(weights, names, dtype);
-  int64_t total = 0;
-  for (const auto& [name, weight] : weights) total += weight.shape().count();
-  auto done = std::make_shared<int64_t>(0);
-  for (OutgoingTensor& tensor : tensors) {
-    tensor.give = [give = tensor.give, done, total, &progress](ByteSink sink) {
-      give([&](std::span<const std::byte> bytes) {
-        sink(bytes);
-        *done += static_cast<int64_t>(bytes.size());
-        if (progress) progress(*done, total);
-      });
-    };
-  }
-  AtomicFolder target(folder);
-  write_safetensors_folder(target.path(), tensors, {{"format", "pt"}});
-  const std::string text = out.dump(2) + "\n";
-  write_file_atomic(target.path() / "config.json", std::as_bytes(std::span(text)));
-  target.commit();
 }
 
 }  // namespace qkv

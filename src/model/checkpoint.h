@@ -34,14 +34,25 @@ void check_tensors(const TensorFile& file, const TensorNames& names, Extras extr
 // The names its tensors have in a Hugging Face folder.
 TensorNames hugging_face_names(const ModelSpec& spec);
 
-// Weights as tensors of a file of this dtype ("F32", "BF16", "F16"); empty keeps each as it is. Numbers are made when
-// they are written, and given back to the system after that.
+const char* stored_name(DType dtype);  // "F32", "BF16" or "F16"
+
+// What a tensor of the file is stored as, given what its weight is in memory; see encodes_floats().
+using StoredAs = std::function<std::string(const NamedTensor& tensor, const std::string& own)>;
+// Weights as tensors of a file. Numbers are made when they are written, and given back to the system after that.
 std::vector<OutgoingTensor> outgoing_tensors(const Weights& weights, const TensorNames& names,
-                                             const std::string& dtype);
+                                             const StoredAs& stored_as);
 
 using WrittenSoFar = std::function<void(int64_t bytes, int64_t of)>;
+// The same tensors, telling how many of their bytes are written.
+std::vector<OutgoingTensor> counted(std::vector<OutgoingTensor> tensors, const WrittenSoFar& progress);
+
+struct HuggingFaceOutput {
+  std::string dtype;                          // "F32", "BF16" or "F16"; empty keeps each weight as it is
+  std::vector<std::filesystem::path> copied;  // files that come along: tokenizer and the like
+  WrittenSoFar progress;
+};
 // config.json and safetensors, in a folder that appears whole or not at all.
 void write_hugging_face(const std::filesystem::path& folder, const Json& config, const Weights& weights,
-                        const TensorNames& names, const std::string& dtype, const WrittenSoFar& progress = {});
+                        const TensorNames& names, const HuggingFaceOutput& output);
 
 }  // namespace qkv

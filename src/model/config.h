@@ -52,6 +52,9 @@ class Config {
   std::string what_;
 };
 
+// qkv's own key: what a norm adds to its weight, in configs that were read from GGUF.
+inline constexpr const char* kNormOffsetKey = "qkv_norm_offset";
+
 // What configs of all families spell alike.
 Activation read_activation(const Config& config, Config::Keys keys, const char* otherwise);
 DType read_dtype(const Config& config);  // "dtype", or "torch_dtype" as it was; f32 if neither

@@ -39,6 +39,7 @@ void packed_experts_names(TensorNames& list);
 
 std::vector<bool> qwen_sliding(const Config& config);  // the layers from `max_window_layers` on, if it says so at all
 ModelSpec gemma_like(const Config& config);
+void gemma_like_names(TensorNames& list);
 
 template <class F>
 void for_each_layer(const StackSpec& stack, F f) {  // f(number as text)

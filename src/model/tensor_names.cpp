@@ -93,6 +93,13 @@ void TensorNames::experts(const std::string& prefix, const std::string& suffix, 
   }
 }
 
+void TensorNames::norms_stored_for(double offset) {
+  for (NamedTensor& stored : list_) {
+    const std::string& name = stored.parts.front().weight;
+    if (weight(name).part == Part::norm && !name.ends_with(".bias")) stored.shift = spec_.norm.offset - offset;
+  }
+}
+
 bool TensorNames::ignores(const std::string& name) const {
   return std::any_of(ignored_.begin(), ignored_.end(), [&](const std::string& p) { return matches(p, name); });
 }

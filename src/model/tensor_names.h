@@ -29,6 +29,7 @@ struct NamedTensor {
   Layout layout = Layout::plain;
   int64_t heads = 1;           // by_head, rope_pairs
   std::vector<int64_t> shape;  // as the file has it
+  double shift = 0;            // the file holds weight + shift
 };
 
 class TensorNames {
@@ -48,6 +49,10 @@ class TensorNames {
   void tensor_as(NamedTensor stored);                                // anything else
   // PREFIX0SUFFIX, PREFIX1SUFFIX, ...: one tensor per expert.
   void experts(const std::string& prefix, const std::string& suffix, const std::string& weight);
+
+  // Norms multiply by weight + offset (NormSpec) and files differ in which of the two sums they keep: one whose norms
+  // multiply by what it holds plus `offset`.
+  void norms_stored_for(double offset);
 
   // Tensors that may be in a file and say nothing new: buffers, copies of tied weights. '*' stands for anything.
   void ignore(std::string pattern) { ignored_.push_back(std::move(pattern)); }

@@ -70,4 +70,16 @@ if "$qkv" demo --json | grep -q "$(printf '\033')"; then
   echo 'qkv demo --json: colour where there is no terminal'
   failed=1
 fi
+
+golden=$(dirname "$0")/../golden
+made=$(mktemp -d)
+expect 0 'Examples' convert --help
+expect 0 'is written' convert "$golden/llama" "$made/模型.gguf" --dtype q8_0
+expect 0 'is written' convert "$made/模型.gguf" "$made/back"
+expect 2 'is already there' convert "$golden/llama" "$made/模型.gguf"
+expect 2 'GGUF has no place' convert "$golden/bart" "$made/bart.gguf"
+expect 2 'in a Hugging Face folder' convert "$golden/llama" "$made/other" --dtype q8_0
+expect 2 '--dtype' convert "$golden/llama" "$made/other" --dtype int3
+expect 2 'no such file' convert "$made/nowhere" "$made/other"
+rm -r "$made"
 exit "$failed"

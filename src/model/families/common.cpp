@@ -104,7 +104,8 @@ ModelSpec gemma_like(const Config& c) {
   ModelSpec spec = llama_like(c);
   spec.head.tied = c.flag({"tie_word_embeddings"}, true);
   spec.head.softcap = c.number({"final_logit_softcapping"}, 0);
-  spec.norm.offset = 1;
+  // Hugging Face keeps norms around 0. GGUF keeps them around 1, where adding 1 back and forth would cost bits.
+  spec.norm.offset = c.number({kNormOffsetKey}, 1);
   spec.decoder.embedding_factor = std::sqrt(static_cast<double>(spec.width));
   for (LayerSpec& layer : spec.decoder.layers) {
     layer.place = NormPlace::around;
@@ -115,6 +116,11 @@ ModelSpec gemma_like(const Config& c) {
     layer.feed.act = read_activation(c, {"hidden_activation", "hidden_act"}, "gelu_pytorch_tanh");
   }
   return spec;
+}
+
+void gemma_like_names(TensorNames& list) {
+  llama_like_names(list);
+  list.norms_stored_for(1);
 }
 
 void torch_attention_names(TensorNames& list, const std::string& file, const std::string& weight) {

@@ -16,6 +16,6 @@ ModelSpec spec(const Config& c) {
 
 }  // namespace
 
-const Family gemma2{.name = "gemma2", .architecture = "Gemma2ForCausalLM", .spec = spec, .names = llama_like_names};
+const Family gemma2{.name = "gemma2", .architecture = "Gemma2ForCausalLM", .spec = spec, .names = gemma_like_names};
 
 }  // namespace qkv::families

@@ -29,6 +29,6 @@ ModelSpec spec(const Config& c) {
 }  // namespace
 
 const Family gemma3{
-    .name = "gemma3_text", .architecture = "Gemma3ForCausalLM", .spec = spec, .names = llama_like_names};
+    .name = "gemma3_text", .architecture = "Gemma3ForCausalLM", .spec = spec, .names = gemma_like_names};
 
 }  // namespace qkv::families
