@@ -6,7 +6,9 @@
 namespace qkv {
 
 Param::Param(std::string name, Device& device, Format format, const Shape& shape)
-    : name_(std::move(name)), master_storage_(device, format, shape.count()), master_(master_storage_, shape) {}
+    : name_(std::move(name)), master_storage_(device, format, shape), master_(master_storage_, shape) {}
+
+Param::Param(std::string name, const Tensor& master) : name_(std::move(name)), master_(master) {}
 
 Tensor Param::value(Context& cx) const {
   return value(cx, cx.precision.compute);

@@ -12,6 +12,7 @@ class Context;
 class Param {
  public:
   Param(std::string name, Device& device, Format format, const Shape& shape);
+  Param(std::string name, const Tensor& master);  // bytes that live elsewhere, as in a mapped file, and outlive this
 
   const std::string& name() const { return name_; }
   const Shape& shape() const { return master_.shape(); }
