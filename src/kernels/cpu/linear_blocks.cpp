@@ -99,7 +99,11 @@ class BlockProduct {
   IntRow row_in(int64_t thread, int64_t i) const {
     std::byte* at = scratch(thread) + rows_at_ + i * shape_.row_bytes();
     auto* scales = reinterpret_cast<float*>(at + shape_.inner);
-    return {reinterpret_cast<int8_t*>(at), scales, reinterpret_cast<int32_t*>(scales + shape_.blocks())};
+    std::byte* sums = at + shape_.inner + 4 * shape_.blocks();
+    return {.q = reinterpret_cast<int8_t*>(at),
+            .scales = scales,
+            .sums = reinterpret_cast<int32_t*>(sums),
+            .part_sums = reinterpret_cast<int16_t*>(sums)};
   }
   void quantize(int64_t row, const IntRow& to) const {
     ints_.quantize_row({.x = floats_at(a_.x, row * a_.x.stride(0)), .shape = shape_, .row = to});

@@ -5,7 +5,7 @@
 //   scale = max |x| / 127,  q = round to even (x (127 / max));  0 and 0 where max < kSmallest, NaN and 0 where not
 //   finite
 // Weights are bytes u with an offset. For every output, block after block, each operation rounded on its own:
-//   I = sum over parts of sub * sum over the part of q (u - offset)      an integer
+//   I = sum over parts of sub * sum over the part of q (u - offset)      an integer; sub is 1 where there is none
 //   M = sum over parts of low * sum over the part of q                   an integer, where the format has minima
 //   y = y + float(I) * (scale_w * scale_x);  y = y + float(M) * (min_w * scale_x)
 // so every form and every tile gives the same bits.
@@ -29,17 +29,18 @@ struct IntShape {
   int64_t blocks() const { return inner / block; }
   int64_t parts() const { return inner / part; }
   // What a row of activations takes, and sixteen unpacked rows of weights.
-  int64_t row_bytes() const { return (inner + 4 * blocks() + 4 * parts() + 63) / 64 * 64; }
+  int64_t row_bytes() const { return (inner + 4 * blocks() + (subscales ? 2 : 4) * parts() + 63) / 64 * 64; }
   int64_t panel_bytes() const {
-    return kPanel * (inner + 4 * blocks() * (minima ? 2 : 1) + (subscales ? parts() * (minima ? 2 : 1) : 0));
+    return kPanel * (inner + 4 * blocks() * (minima ? 2 : 1) + (subscales ? 3 * parts() : 0));
   }
 };
 
 // A quantised row of activations.
 struct IntRow {
-  int8_t* q = nullptr;      // [K]
-  float* scales = nullptr;  // [K / G]
-  int32_t* sums = nullptr;  // [K / S], each times -offset where the format has one
+  int8_t* q = nullptr;           // [K]
+  float* scales = nullptr;       // [K / G]
+  int32_t* sums = nullptr;       // [K / S], times -offset where the format has one
+  int16_t* part_sums = nullptr;  // [K / S], instead of `sums` where the format has subscales
 };
 
 struct QuantizeRow {
@@ -59,7 +60,8 @@ struct IntCall {
 };
 
 // Up to sixteen rows of GGUF blocks, anywhere in memory, into a panel of bytes:
-//   bytes [K / 4][16][4], f32 scales [K / G][16], minima alike, subscales i8 [K / S][16], lows alike
+//   bytes [K / 4][16][4], f32 scales [K / G][16], minima alike, i16 lows [K / S / 2][16][2], i8 subscales [K / S][16]
+// Where there is an offset and no minima, lows are the subscales once more: what the offset is taken from.
 struct UnpackCall {
   const uint8_t* w = nullptr;
   int64_t row_bytes = 0, rows = 0;

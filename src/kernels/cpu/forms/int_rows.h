@@ -35,7 +35,12 @@ void quantize_row(const QuantizeRow& call) noexcept {
           __builtin_memcpy(row.q + k + p * kRegister, &bytes, sizeof(bytes));
         }
       }
-      row.sums[part] = sum_of(sums) * (shape.minima ? 1 : -shape.offset);
+      const int32_t sum = sum_of(sums);
+      if (shape.subscales) {
+        row.part_sums[part] = static_cast<int16_t>(sum);  // of 32 bytes at most
+      } else {
+        row.sums[part] = shape.minima ? sum : -shape.offset * sum;
+      }
     }
   }
 }

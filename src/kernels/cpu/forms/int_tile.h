@@ -32,8 +32,8 @@ struct IntTiles {
     const IntShape shape = c.shape;
     const char* scales = w + kPanel * shape.inner;  // unpacked
     const char* minima = scales + kPanel * 4 * shape.blocks();
-    const char* subscales = minima + (Minima ? kPanel * 4 * shape.blocks() : 0);
-    const char* lows = subscales + kPanel * shape.parts();
+    const char* lows = minima + (Minima ? kPanel * 4 * shape.blocks() : 0);
+    const char* subscales = lows + kPanel * 2 * shape.parts();
     const int8_t* q[unsigned{Rows}];
     Lanes sums[unsigned{Rows}][unsigned{Panels}];
     for (int r = 0; r < Rows; ++r) {
@@ -59,7 +59,7 @@ struct IntTiles {
       do {
         Ints parts[unsigned{Rows}][unsigned{Panels}];
         for (int r = 0; r < Rows; ++r) {
-          for (int p = 0; p < Panels; ++p) parts[r][p] = splat_int(Minima ? 0 : x[r].sums[part]);
+          for (int p = 0; p < Panels; ++p) parts[r][p] = splat_int(Minima || Subscales ? 0 : x[r].sums[part]);
         }
         const auto four_columns = [&](const Ints* bytes) __attribute__((always_inline)) {
           for (int r = 0; r < Rows; ++r) {
@@ -82,13 +82,8 @@ struct IntTiles {
         }
         for (int p = 0; p < Panels; ++p) {
           if constexpr (Subscales) {
-            const int64_t at = p * stride + kPanel * part;
-            const Ints sub = load_signed_bytes(reinterpret_cast<const int8_t*>(subscales + at));
+            const Ints sub = load_signed_bytes(reinterpret_cast<const int8_t*>(subscales + p * stride + kPanel * part));
             for (int r = 0; r < Rows; ++r) totals[r][p] = totals[r][p] + parts[r][p] * sub;
-            if constexpr (Minima) {
-              const Ints low = load_signed_bytes(reinterpret_cast<const int8_t*>(lows + at));
-              for (int r = 0; r < Rows; ++r) lowest[r][p] = lowest[r][p] + splat_int(x[r].sums[part]) * low;
-            }
           } else {
             for (int r = 0; r < Rows; ++r) {
               totals[r][p] = parts[r][p];
@@ -98,6 +93,17 @@ struct IntTiles {
         }
         ++part;
       } while (k < end);
+      if constexpr (Subscales) {
+        for (int64_t two = part - shape.block / shape.part; two < part; two += 2) {
+          for (int p = 0; p < Panels; ++p) {
+            const Ints low = load_words(lows + p * stride + 2 * kPanel * two);
+            for (int r = 0; r < Rows; ++r) lowest[r][p] = dot2(lowest[r][p], low, splat_two(x[r].part_sums + two));
+          }
+        }
+        for (int r = 0; r < Rows && !Minima; ++r) {
+          for (int p = 0; p < Panels; ++p) totals[r][p] = totals[r][p] + lowest[r][p] * splat_int(-shape.offset);
+        }
+      }
       for (int p = 0; p < Panels; ++p) {
         Lanes scale;
         if constexpr (L == Layout::unpacked) {

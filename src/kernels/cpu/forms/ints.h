@@ -110,6 +110,40 @@ QKV_INLINE int32_t largest_of(const Ints& v) {
   return joined(v, [](int32_t a, int32_t b) { return a > b ? a : b; });
 }
 
+// --- two 16-bit integers a lane
+// ----------------------------------------------------------------------------------------
+
+#if defined(__SSE2__) && !defined(__AVX512F__)
+QKV_INLINE IntRegister pair_products(IntRegister a, IntRegister b) {
+#if defined(__AVX2__)
+  return (IntRegister)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#else
+  return (IntRegister)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#endif
+}
+#endif
+
+// The same two in every lane.
+QKV_INLINE Ints splat_two(const int16_t* x) {
+  int32_t word;
+  __builtin_memcpy(&word, x, 4);
+  return splat_int(word);
+}
+QKV_INLINE Ints dot2(const Ints& sums, const Ints& a, const Ints& b) {
+  Ints v;
+  for (int p = 0; p < kParts; ++p) {
+#if defined(__AVX512VNNI__)
+    v.part[p] = (IntRegister)_mm512_dpwssd_epi32((__m512i)sums.part[p], (__m512i)a.part[p], (__m512i)b.part[p]);
+#elif defined(__SSE2__)
+    v.part[p] = sums.part[p] + pair_products(a.part[p], b.part[p]);
+#else
+    const IntRegister low = ((a.part[p] << 16) >> 16) * ((b.part[p] << 16) >> 16);
+    v.part[p] = sums.part[p] + low + (a.part[p] >> 16) * (b.part[p] >> 16);
+#endif
+  }
+  return v;
+}
+
 // --- four bytes a lane -----------------------------------------------------------------------------------------------
 
 // Four signed bytes, the same in every lane, as dot4 wants them: where there is no instruction for bytes, columns 0 and
@@ -136,13 +170,6 @@ QKV_INLINE Four splat_four(const int8_t* x) {
                                 static_cast<uint32_t>(static_cast<uint16_t>(x[b])) << 16);
   };
   return {pair(0, 2) - IntRegister{}, pair(1, 3) - IntRegister{}};
-}
-QKV_INLINE IntRegister pair_products(IntRegister a, IntRegister b) {
-#if defined(__AVX2__)
-  return (IntRegister)_mm256_madd_epi16((__m256i)a, (__m256i)b);
-#else
-  return (IntRegister)_mm_madd_epi16((__m128i)a, (__m128i)b);
-#endif
 }
 QKV_INLINE Ints dot4(const Ints& sums, const Ints& w, const Four& x) {
   Ints v;

@@ -31,10 +31,12 @@ struct Decoded {
 
 // Sixteen bytes of two halves each: elements 0 to 15 below, 16 to 31 above.
 QKV_INLINE void decode_halves(const uint8_t* from, uint8_t* u) {
-  for (int i = 0; i < 16; ++i) {
-    u[i] = from[i] & 15;
-    u[16 + i] = from[i] >> 4;
-  }
+  typedef uint8_t Sixteen __attribute__((vector_size(16)));
+  Sixteen q;
+  __builtin_memcpy(&q, from, 16);
+  const Sixteen below = q & 15, above = q >> 4;
+  __builtin_memcpy(u, &below, 16);
+  __builtin_memcpy(u + 16, &above, 16);
 }
 QKV_INLINE void add_fifth_bits(const uint8_t* from, uint8_t* u) {
   uint32_t bits;
@@ -84,11 +86,16 @@ struct Q5_1 {
 
 struct Mxfp4 {
   static constexpr int kBytes = 17, kElements = 32, kPart = 32;
+  // Twice the values of a 4-bit float, plus the offset 12; the scale is half of 2^(e - 127).
+  static constexpr uint8_t kTwice[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+  static float scale(const uint8_t* b) {
+    const uint32_t e = b[0], bits = e == 255 ? 0x7fc00000U : e < 2 ? 0x200000U << e : (e - 1) << 23;
+    float value;
+    __builtin_memcpy(&value, &bits, 4);
+    return value;
+  }
   static void decode(const uint8_t* b, Decoded& d) {
-    // Twice the values of a 4-bit float, plus the offset 12; the scale is half of 2^(e - 127).
-    static constexpr uint8_t kTwice[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
-    const uint32_t bits = b[0] == 255 ? 0x7fc00000U : b[0] < 2 ? 0x400000U >> (1 - b[0]) : (b[0] - 1U) << 23;
-    __builtin_memcpy(&d.scale, &bits, 4);
+    d.scale = scale(b);
     decode_halves(b + 1, d.u);
     for (int i = 0; i < 32; ++i) d.u[i] = kTwice[d.u[i]];
   }
@@ -197,8 +204,8 @@ void unpack(const UnpackCall& c) noexcept {
   char* bytes = static_cast<char*>(c.panel);
   auto* scales = reinterpret_cast<float*>(bytes + kPanel * shape.inner);
   float* minima = scales + kPanel * shape.blocks();
-  auto* subs = reinterpret_cast<int8_t*>(shape.minima ? minima + kPanel * shape.blocks() : minima);
-  int8_t* lows = subs + kPanel * shape.parts();
+  auto* lows = reinterpret_cast<int16_t*>(shape.minima ? minima + kPanel * shape.blocks() : minima);
+  auto* subs = reinterpret_cast<int8_t*>(lows + kPanel * shape.parts());
   constexpr int kSubs = Q::kElements / Q::kPart;
   Decoded d = {};
   for (int64_t row = 0; row < kPanel; ++row) {
@@ -214,8 +221,9 @@ void unpack(const UnpackCall& c) noexcept {
       scales[block * kPanel + row] = d.scale;
       if (shape.minima) minima[block * kPanel + row] = d.minimum;
       for (int j = 0; j < kSubs && shape.subscales; ++j) {
-        subs[(block * kSubs + j) * kPanel + row] = d.sub[j];
-        if (shape.minima) lows[(block * kSubs + j) * kPanel + row] = d.low[j];
+        const int64_t part = block * kSubs + j;
+        subs[part * kPanel + row] = d.sub[j];
+        lows[part / 2 * 2 * kPanel + 2 * row + part % 2] = shape.minima ? d.low[j] : d.sub[j];
       }
     }
   }
