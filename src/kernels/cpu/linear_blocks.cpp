@@ -170,22 +170,26 @@ class BlockProduct {
     const int index = gguf_index(w.format().block);
     const int64_t row_bytes = w.format().bytes_for(shape_.inner);
     const auto* weights = reinterpret_cast<const uint8_t*>(w.data()) + columns.begin * row_bytes;
+    int64_t o = 0;
     if (const auto in_place = ints_.in_place[index]; in_place != nullptr && call.rows <= kFewRows) {
+      const int64_t whole = call.outputs / kPanel * kPanel;
       for (int64_t r = 0; r < call.rows; ++r) {
         in_place({.x = call.x[r],
                   .w = weights,
                   .y = call.y + r * call.y_stride,
                   .row_bytes = row_bytes,
-                  .outputs = call.outputs,
+                  .outputs = whole,
                   .shape = shape_});
       }
-      return;
+      o = whole;
     }
     std::byte* room = scratch(thread) + panels_at_;
     call.panel_bytes = shape_.panel_bytes();
     call.w = room;
     const int64_t outputs = call.outputs;
-    for (int64_t o = 0; o < outputs; o += kPanelsUnpacked * kPanel) {
+    float* y = call.y;
+    for (; o < outputs; o += kPanelsUnpacked * kPanel) {
+      call.y = y + o;
       call.outputs = std::min(outputs - o, kPanelsUnpacked * kPanel);
       call.panels = (call.outputs + kPanel - 1) / kPanel;
       for (int64_t p = 0; p < call.panels; ++p) {
@@ -196,7 +200,6 @@ class BlockProduct {
                              .shape = shape_});
       }
       ints_.unpacked(call);
-      call.y += kPanelsUnpacked * kPanel;
     }
   }
 

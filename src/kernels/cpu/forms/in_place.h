@@ -63,8 +63,17 @@ QKV_INLINE Lanes halves_of_rows(At&& at) {
     __builtin_memcpy(&bits, at(r), 2);
     return bits;
   };
-  const __m256i all = _mm256_set_epi16(half(15), half(14), half(13), half(12), half(11), half(10), half(9), half(8),
-                                       half(7), half(6), half(5), half(4), half(3), half(2), half(1), half(0));
+  const auto eight = [&](int r) __attribute__((always_inline)) {
+    __m128i v = _mm_cvtsi32_si128(half(r));
+    v = _mm_insert_epi16(v, half(r + 1), 1);
+    v = _mm_insert_epi16(v, half(r + 2), 2);
+    v = _mm_insert_epi16(v, half(r + 3), 3);
+    v = _mm_insert_epi16(v, half(r + 4), 4);
+    v = _mm_insert_epi16(v, half(r + 5), 5);
+    v = _mm_insert_epi16(v, half(r + 6), 6);
+    return _mm_insert_epi16(v, half(r + 7), 7);
+  };
+  const __m256i all = _mm256_inserti128_si256(_mm256_castsi128_si256(eight(0)), eight(8), 1);
   return {{(Register)_mm512_maskz_cvtph_ps(0xffff, all)}};
 }
 
@@ -110,35 +119,51 @@ QKV_INLINE HalfBlocks half_blocks(Mxfp4, const uint8_t* a, const uint8_t* b) {
   return {_mm256_shuffle_epi8(values, low_halves(q)), _mm256_shuffle_epi8(values, high_halves(q))};
 }
 
+QKV_INLINE Ints load_bytes(__m128i bytes) {
+  return {{(IntRegister)_mm512_maskz_cvtepu8_epi32(0xffff, bytes)}};
+}
 template <class Q, class At>
 QKV_INLINE Lanes scales_of_rows(At&& at) {
   if constexpr (Q::kBytes == Mxfp4::kBytes) {
-    Lanes v;
-    for (int r = 0; r < kLanes; ++r) v.part[0][r] = Mxfp4::scale(at(r));
-    return v;
+    const auto e = [&](int r) __attribute__((always_inline)) {
+      return static_cast<char>(at(r)[0]);
+    };
+    const Ints all = load_bytes(_mm_set_epi8(e(15), e(14), e(13), e(12), e(11), e(10), e(9), e(8), e(7), e(6), e(5),
+                                             e(4), e(3), e(2), e(1), e(0)));
+    const auto bits = (WordRegister)all.part[0];
+    return {{(Register)Mxfp4::scale_bits(bits)}};
   } else {
     return halves_of_rows(at);
   }
 }
 
-// Sixteen rows from output `o` on. Those past the last one read the last again.
+// Where sixteen rows stand: few addresses, because there are few registers for them.
 struct RowsInPlace {
-  const uint8_t* at[kLanes];
-  RowsInPlace(const InPlaceCall& c, int64_t o) {
-    for (int64_t r = 0; r < kLanes; ++r) at[r] = c.w + (o + r < c.outputs ? o + r : c.outputs - 1) * c.row_bytes;
+  const uint8_t* fourth[4];  // rows 0, 4, 8, 12
+  int64_t stride;
+  // The next sixteen rows, a little with every step: rows are too short for the CPU to see sixteen streams coming.
+  const uint8_t* ahead;
+  RowsInPlace(const InPlaceCall& c, int64_t o) : stride(c.row_bytes), ahead(c.w + (o + kLanes) * c.row_bytes) {
+    for (int i = 0; i < 4; ++i) fourth[i] = c.w + (o + 4 * i) * stride;
   }
-  inline __attribute__((always_inline)) const uint8_t* operator()(int r) const { return at[r]; }
+  inline __attribute__((always_inline)) const uint8_t* operator()(int r) const {
+    return fourth[r / 4] + r % 4 * stride;
+  }
+  inline __attribute__((always_inline)) void advance(int64_t bytes) {
+    for (const uint8_t*& at : fourth) at += bytes;
+    for (const uint8_t* end = ahead + kLanes * bytes; ahead < end; ahead += 64) __builtin_prefetch(ahead, 0, 2);
+  }
 };
 
 template <class Q, bool Minima>
 void blocks_of_32(const InPlaceCall& c) noexcept {
   const int64_t blocks = c.shape.blocks();
   for (int64_t o = 0; o < c.outputs; o += kPanel) {
-    const RowsInPlace rows(c, o);
+    RowsInPlace rows(c, o);
     Lanes y = splat(0);
-    const auto add_block = [&](const Ints& total, int64_t block) __attribute__((always_inline)) {
+    const auto add_block = [&](const Ints& total, int64_t block, int64_t offset) __attribute__((always_inline)) {
       const auto at = [&](int r) __attribute__((always_inline)) {
-        return rows(r) + block * Q::kBytes;
+        return rows(r) + offset;
       };
       const Lanes scale_x = splat(c.x.scales[block]);
       const Ints sums = splat_int(c.x.sums[block]);
@@ -150,18 +175,21 @@ void blocks_of_32(const InPlaceCall& c) noexcept {
         y = y + to_floats(sums) * (halves_of_rows(minimum) * scale_x);
       }
     };
-    for (int64_t block = 0; block < blocks; block += 2) {
-      const int64_t other = block + 1 < blocks ? block + 1 : block;  // an odd block is its own neighbour
-      const int8_t *x = c.x.q + block * 32, *x_other = c.x.q + other * 32;
-      const __m256i x_low = load_both(x, x_other), x_high = load_both(x + 16, x_other + 16);
+    // Two blocks, or an odd one that is its own neighbour.
+    const auto step = [&](int64_t block, int64_t next) __attribute__((always_inline)) {
+      const int8_t *x = c.x.q + block * 32, *x_next = x + next * 32;
+      const __m256i x_low = load_both(x, x_next), x_high = load_both(x + 16, x_next + 16);
       const TwoSums sums = sums_of_rows([&](int r) __attribute__((always_inline)) {
-        const HalfBlocks u = half_blocks(Q{}, rows(r) + block * Q::kBytes, rows(r) + other * Q::kBytes);
+        const HalfBlocks u = half_blocks(Q{}, rows(r), rows(r) + next * Q::kBytes);
         return _mm256_dpbusd_epi32(_mm256_dpbusd_epi32(_mm256_setzero_si256(), u.low, x_low), u.high, x_high);
       });
-      add_block(sums.first, block);
-      if (other != block) add_block(sums.second, other);
-    }
-    store_some(c.y + o, y, c.outputs - o < kPanel ? c.outputs - o : kPanel);
+      add_block(sums.first, block, 0);
+      if (next > 0) add_block(sums.second, block + 1, Q::kBytes);
+      rows.advance(2 * Q::kBytes);
+    };
+    for (int64_t block = 0; block + 2 <= blocks; block += 2) step(block, 1);
+    if (blocks % 2 != 0) step(blocks - 1, 0);
+    store(c.y + o, y);
   }
 }
 
@@ -252,9 +280,11 @@ QKV_INLINE __m256i block_of_row(Q2K, const uint8_t* b, const int8_t* x, const in
 QKV_INLINE __m256i block_of_row(Q3K, const uint8_t* b, const int8_t* x, const int16_t* sums) {
   uint32_t s[3];
   __builtin_memcpy(s, b + 96, 12);
-  uint32_t words[4];
-  for (int i = 0; i < 4; ++i) words[i] = (s[i % 2] >> (i / 2 * 4) & 0x0f0f0f0fU) | (s[2] >> (2 * i) & 0x03030303U) << 4;
-  const __m256i subs = _mm256_sub_epi16(_mm256_cvtepu8_epi16(load_16(words)), _mm256_set1_epi16(32));
+  const auto four = [&](int i) __attribute__((always_inline)) {
+    return static_cast<int>((s[i % 2] >> (i / 2 * 4) & 0x0f0f0f0fU) | (s[2] >> (2 * i) & 0x03030303U) << 4);
+  };
+  const __m256i words = _mm256_cvtepu8_epi16(_mm_set_epi32(four(3), four(2), four(1), four(0)));
+  const __m256i subs = _mm256_sub_epi16(words, _mm256_set1_epi16(32));
   const __m256i third = load_32(b);
   return parts_of_16(
       subs, subs, x, sums, [&](int i) __attribute__((always_inline)) {
@@ -294,30 +324,27 @@ struct ScalesAt<Q6K> {
 template <class Q, bool Minima>
 void blocks_of_256(const InPlaceCall& c) noexcept {
   for (int64_t o = 0; o < c.outputs; o += kPanel) {
-    const RowsInPlace rows(c, o);
+    RowsInPlace rows(c, o);
     Lanes y = splat(0);
-    for (int64_t block = 0; block < c.shape.blocks(); ++block) {
+    for (int64_t block = 0; block < c.shape.blocks(); ++block, rows.advance(Q::kBytes)) {
       const int8_t* x = c.x.q + block * 256;
       const int16_t* part_sums = c.x.part_sums + block * (256 / Q::kPart);
-      const auto at = [&](int r) __attribute__((always_inline)) {
-        return rows(r) + block * Q::kBytes;
-      };
       const auto scale = [&](int r) __attribute__((always_inline)) {
-        return at(r) + ScalesAt<Q>::kScale;
+        return rows(r) + ScalesAt<Q>::kScale;
       };
       const TwoSums sums =
-          sums_of_rows([&](int r) __attribute__((always_inline)) { return block_of_row(Q{}, at(r), x, part_sums); });
+          sums_of_rows([&](int r) __attribute__((always_inline)) { return block_of_row(Q{}, rows(r), x, part_sums); });
       const Lanes scale_x = splat(c.x.scales[block]);
       const Ints total = Minima ? sums.first : sums.first + sums.second * splat_int(-c.shape.offset);
       y = y + to_floats(total) * (halves_of_rows(scale) * scale_x);
       if constexpr (Minima) {
         const auto minimum = [&](int r) __attribute__((always_inline)) {
-          return at(r) + ScalesAt<Q>::kMinimum;
+          return rows(r) + ScalesAt<Q>::kMinimum;
         };
         y = y + to_floats(sums.second) * (-halves_of_rows(minimum) * scale_x);
       }
     }
-    store_some(c.y + o, y, c.outputs - o < kPanel ? c.outputs - o : kPanel);
+    store(c.y + o, y);
   }
 }
 

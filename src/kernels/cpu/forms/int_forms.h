@@ -69,7 +69,7 @@ struct UnpackCall {
   IntShape shape;
 };
 
-// One row of activations against rows of GGUF blocks as they lie in memory.
+// One row of activations against rows of GGUF blocks as they lie in memory, a multiple of sixteen.
 struct InPlaceCall {
   IntRow x;
   const uint8_t* w = nullptr;

@@ -88,8 +88,14 @@ struct Mxfp4 {
   static constexpr int kBytes = 17, kElements = 32, kPart = 32;
   // Twice the values of a 4-bit float, plus the offset 12; the scale is half of 2^(e - 127).
   static constexpr uint8_t kTwice[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+  template <class Word>  // a number, or a vector of them
+  static Word scale_bits(Word e) {
+    const Word usual = (e - 1) << 23;
+    const Word tiny = e == 0 ? Word{} + 0x200000U : Word{} + 0x400000U, nan = Word{} + 0x7fc00000U;
+    return e == 255 ? nan : e < 2 ? tiny : usual;
+  }
   static float scale(const uint8_t* b) {
-    const uint32_t e = b[0], bits = e == 255 ? 0x7fc00000U : e < 2 ? 0x200000U << e : (e - 1) << 23;
+    const auto bits = scale_bits<uint32_t>(b[0]);
     float value;
     __builtin_memcpy(&value, &bits, 4);
     return value;
