@@ -62,7 +62,15 @@ struct RowsInPlace {
   }
   inline __attribute__((always_inline)) void advance(int64_t bytes) {
     for (const uint8_t*& at : fourth) at += bytes;
-    for (const uint8_t* end = ahead + kLanes * bytes; ahead < end; ahead += 64) __builtin_prefetch(ahead, 0, 2);
+    ahead += kLanes * bytes;
+  }
+  // An eighth of a step's bytes, with the pair of rows whose first is r.
+  template <int Bytes>
+  inline __attribute__((always_inline)) void fetch(int r) const {
+    constexpr int kLines = (kLanes * Bytes + 63) / 64;
+    const int eighth = r % 4 + r / 8 * 4;
+#pragma GCC unroll 8
+    for (int l = eighth * kLines / 8; l < (eighth + 1) * kLines / 8; ++l) __builtin_prefetch(ahead + 64 * l, 0, 2);
   }
 };
 
@@ -74,6 +82,7 @@ struct TwoSums {
 template <class Two>
 QKV_INLINE TwoSums sums_of_rows(Two&& two) {
   __m512i eight[2];
+#pragma GCC unroll 2
   for (int g = 0; g < 2; ++g) {
     const auto added = [](__m512i a, __m512i b) __attribute__((always_inline)) {
       return _mm512_add_epi32(_mm512_maskz_unpacklo_epi32(0xffff, a, b), _mm512_maskz_unpackhi_epi32(0xffff, a, b));
@@ -197,6 +206,7 @@ void blocks_of_32(const InPlaceCall& c) noexcept {
       const __m512i x_low = load_four(x, x, x_next, x_next);
       const __m512i x_high = load_four(x + 16, x + 16, x_next + 16, x_next + 16);
       const TwoSums sums = sums_of_rows([&](int a, int b) __attribute__((always_inline)) {
+        rows.fetch<2 * Q::kBytes>(a);
         const HalfBlocks u = half_blocks(Q{}, rows(a), rows(b), next * Q::kBytes);
         return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), u.low, x_low), u.high, x_high);
       });
@@ -368,8 +378,10 @@ void blocks_of_256(const InPlaceCall& c) noexcept {
       const int16_t* part_sums = c.x.part_sums + block * (256 / Q::kPart);
       s.sums = twice(Q::kPart == 16 ? load_32(part_sums)
                                     : _mm256_inserti128_si256(_mm256_setzero_si256(), load_16(part_sums), 1));
-      const TwoSums sums =
-          sums_of_rows([&](int a, int b) __attribute__((always_inline)) { return two_rows(Q{}, rows(a), rows(b), s); });
+      const TwoSums sums = sums_of_rows([&](int a, int b) __attribute__((always_inline)) {
+        rows.fetch<Q::kBytes>(a);
+        return two_rows(Q{}, rows(a), rows(b), s);
+      });
       const Ints scales = words_of_rows([&](int r) __attribute__((always_inline)) { return rows(r) + kScalesAt<Q>; });
       const Lanes scale_x = splat(c.x.scales[block]);
       if constexpr (Minima) {
