@@ -51,10 +51,8 @@ QKV_INLINE __m512i words_down(__m512i q) {
 struct RowsInPlace {
   const uint8_t* fourth[4];  // rows 0, 4, 8, 12
   int64_t stride;
-  // The next sixteen rows, a little with every step: rows are too short for the CPU to see sixteen streams coming.
-  const uint8_t* ahead;
 
-  RowsInPlace(const InPlaceCall& c, int64_t o) : stride(c.row_bytes), ahead(c.w + (o + kLanes) * c.row_bytes) {
+  RowsInPlace(const InPlaceCall& c, int64_t o) : stride(c.row_bytes) {
     for (int i = 0; i < 4; ++i) fourth[i] = c.w + (o + 4 * i) * stride;
   }
   inline __attribute__((always_inline)) const uint8_t* operator()(int r) const {
@@ -62,15 +60,16 @@ struct RowsInPlace {
   }
   inline __attribute__((always_inline)) void advance(int64_t bytes) {
     for (const uint8_t*& at : fourth) at += bytes;
-    ahead += kLanes * bytes;
   }
-  // An eighth of a step's bytes, with the pair of rows whose first is r.
+  // The same bytes of rows r and r + 4 of the next sixteen rows. Rows are too short for the CPU to see sixteen streams
+  // coming, and one stream alone, row after row, reaches half of what memory gives.
   template <int Bytes>
   inline __attribute__((always_inline)) void fetch(int r) const {
-    constexpr int kLines = (kLanes * Bytes + 63) / 64;
-    const int eighth = r % 4 + r / 8 * 4;
 #pragma GCC unroll 8
-    for (int l = eighth * kLines / 8; l < (eighth + 1) * kLines / 8; ++l) __builtin_prefetch(ahead + 64 * l, 0, 2);
+    for (int l = 0; l < Bytes; l += 64) {
+      __builtin_prefetch((*this)(r) + kLanes * stride + l, 0, 2);
+      __builtin_prefetch((*this)(r + 4) + kLanes * stride + l, 0, 2);
+    }
   }
 };
 
@@ -96,18 +95,26 @@ QKV_INLINE TwoSums sums_of_rows(Two&& two) {
           {{(IntRegister)_mm512_maskz_shuffle_i32x4(0xffff, eight[0], eight[1], 0xee)}}};
 }
 
-// A number of sixteen rows, one word each: at(r) is where row r has it. Joined in plain registers: the vector units
-// have enough to do.
-template <class At>
+// A word of sixteen rows: the first of the sixteen bytes at at(r), or the last.
+enum class Word { first, last };
+template <Word W, class At>
 QKV_INLINE Ints words_of_rows(At&& at) {
-  const auto pair = [&](int r) __attribute__((always_inline)) {
-    uint32_t low, high;
-    __builtin_memcpy(&low, at(r), 4);
-    __builtin_memcpy(&high, at(r + 1), 4);
-    return static_cast<int64_t>(static_cast<uint64_t>(high) << 32 | low);
-  };
-  return {{(IntRegister)joined(_mm256_set_epi64x(pair(6), pair(4), pair(2), pair(0)),
-                               _mm256_set_epi64x(pair(14), pair(12), pair(10), pair(8)))}};
+  __m256i eight[2];
+#pragma GCC unroll 2
+  for (int g = 0; g < 2; ++g) {
+    const auto two = [&](int r) __attribute__((always_inline)) {
+      return load_two(at(r), at(r + 4));
+    };
+    const int r = 8 * g;
+    if constexpr (W == Word::first) {
+      eight[g] = _mm256_unpacklo_epi64(_mm256_unpacklo_epi32(two(r), two(r + 1)),
+                                       _mm256_unpacklo_epi32(two(r + 2), two(r + 3)));
+    } else {
+      eight[g] = _mm256_unpackhi_epi64(_mm256_unpackhi_epi32(two(r), two(r + 1)),
+                                       _mm256_unpackhi_epi32(two(r + 2), two(r + 3)));
+    }
+  }
+  return {{(IntRegister)joined(eight[0], eight[1])}};
 }
 QKV_INLINE Lanes lower_half(const Ints& words) {
   const __m256i half = _mm512_maskz_cvtepi32_epi16(0xffff, (__m512i)words.part[0]);
@@ -172,10 +179,10 @@ QKV_INLINE HalfBlocks half_blocks(Mxfp4, const uint8_t* a, const uint8_t* b, int
 struct ScaleAndMinimum {
   Lanes scale, minimum;
 };
-// A block is longer than four bytes: a word from its first one on is always there.
+// All blocks of 32 begin with their scale.
 template <class Q, class At>
 QKV_INLINE ScaleAndMinimum scales_of_rows(At&& at) {
-  const Ints words = words_of_rows(at);
+  const Ints words = words_of_rows<Word::first>(at);
   if constexpr (Q::kBytes == Mxfp4::kBytes) {
     const auto exponents = (WordRegister)masked(words, 255).part[0];
     return {{{(Register)Mxfp4::scale_bits(exponents)}}, splat(0)};
@@ -356,15 +363,14 @@ QKV_INLINE __m512i two_rows(Q6K, const uint8_t* a, const uint8_t* b, const Share
       });
 }
 
-// Where a block has a word with its scale: in the lower half, the scale of its minima above, if not said otherwise.
+// Blocks begin or end with a word that has their scale: in its lower half, the scale of their minima above; where there
+// are no minima, in the upper half.
 template <class Q>
-constexpr int kScalesAt = 0;
+constexpr Word kScales = Word::last;
 template <>
-constexpr int kScalesAt<Q2K> = 80;
+constexpr Word kScales<Q4K> = Word::first;
 template <>
-constexpr int kScalesAt<Q3K> = 106;  // in the upper half: nothing is read past the block
-template <>
-constexpr int kScalesAt<Q6K> = 206;
+constexpr Word kScales<Q5K> = Word::first;
 
 template <class Q, bool Minima>
 void blocks_of_256(const InPlaceCall& c) noexcept {
@@ -382,7 +388,9 @@ void blocks_of_256(const InPlaceCall& c) noexcept {
         rows.fetch<Q::kBytes>(a);
         return two_rows(Q{}, rows(a), rows(b), s);
       });
-      const Ints scales = words_of_rows([&](int r) __attribute__((always_inline)) { return rows(r) + kScalesAt<Q>; });
+      constexpr int kAt = kScales<Q> == Word::first ? 0 : Q::kBytes - 16;
+      const Ints scales =
+          words_of_rows<kScales<Q>>([&](int r) __attribute__((always_inline)) { return rows(r) + kAt; });
       const Lanes scale_x = splat(c.x.scales[block]);
       if constexpr (Minima) {
         y = y + to_floats(sums.first) * (lower_half(scales) * scale_x);
