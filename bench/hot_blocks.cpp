@@ -14,13 +14,15 @@ namespace {
 
 struct Size {
   int64_t rows, inner, outputs;
+  int64_t slices =
+      1;  // calls take one slice of the weight after the other: short calls, and none finds its own in a cache
 };
 
 // A weight of random numbers. Some rows are made and the others repeat them: to memory they are as good.
 Param& random_weight(Bed& bed, Format format, const Shape& shape) {
   constexpr int64_t kMade = 64;
   Param& w = bed.params.emplace_back("w", bed.arena.device(), format, shape);
-  Param& some = bed.params.emplace_back("some", bed.arena.device(), format, shape.with(0, kMade));
+  Param& some = bed.params.emplace_back("some", bed.arena.device(), format, Shape{kMade, shape[-1]});
   std::byte* made = some.master().data();
   const int64_t bytes = format.bytes_for(some.shape()), all = format.bytes_for(shape);
   if (format.panels()) {
@@ -28,7 +30,7 @@ Param& random_weight(Bed& bed, Format format, const Shape& shape) {
     ops::quantize(bed.cx, some, bed.tensor(some.shape(), DType::f32));
     bed.arena.rewind(before);
   } else {
-    // Any bits are numbers, but no scale may be infinite: the upper byte of every half is kept small.
+    // Any bits are numbers, but no scale may be infinite: the upper bits of every byte are kept small.
     fill(bed.pool(), made, bytes, [](uint64_t i) { return static_cast<std::byte>(random_bits(3, i) & 0x2fU); });
   }
   fill(bed.pool(), w.master().data(), all, [&](uint64_t i) { return made[static_cast<int64_t>(i) % bytes]; });
@@ -38,11 +40,19 @@ Param& random_weight(Bed& bed, Format format, const Shape& shape) {
 Work make_product(const Engine& engine, Format format, const Size& size) {
   const auto bed = std::make_shared<Bed>(engine, Precision::f32());
   const Tensor x = bed->tensor({size.rows, size.inner}, DType::f32);
-  const Param& w = random_weight(*bed, format, {size.outputs, size.inner});
-  return {.size = fmt::format("{} x {} -> {}", size.rows, size.inner, size.outputs),
-          .amount = size.rows == 1 ? number(format.bytes_for(w.shape()))
+  const Tensor whole = random_weight(*bed, format, {size.slices, size.outputs, size.inner}).master();
+  const auto slices = std::make_shared<std::vector<Param>>();
+  for (int64_t i = 0; i < size.slices; ++i) {
+    slices->emplace_back("slice", whole.slice(0, i, 1).view({size.outputs, size.inner}));
+  }
+  return {.size = size.slices > 1 ? fmt::format("1 x {} -> {} x {}", size.inner, size.slices, size.outputs)
+                                  : fmt::format("{} x {} -> {}", size.rows, size.inner, size.outputs),
+          .amount = size.rows == 1 ? number(format.bytes_for(slices->front().shape()))
                                    : 2 * number(size.rows) * number(size.inner) * number(size.outputs),
-          .ours = [=, &w] { return bed->forward([&] { return ops::linear(bed->cx, x, w); }); }};
+          .ours = [=, next = size_t{0}]() mutable {
+            const Param& w = (*slices)[next++ % slices->size()];
+            return bed->forward([&] { return ops::linear(bed->cx, x, w); });
+          }};
 }
 
 void add_product(std::vector<HotOp>& list, const Engine& engine, Format format, const Size& size) {
@@ -54,14 +64,16 @@ void add_product(std::vector<HotOp>& list, const Engine& engine, Format format, 
                   .first = one ? 1 : 32,
                   .power = 1,
                   .make = [=, &engine](int64_t rows) {
-                    return make_product(engine, format, {rows, size.inner, size.outputs});
+                    Size now = size;
+                    now.rows = rows;
+                    return make_product(engine, format, now);
                   }});
 }
 
 }  // namespace
 
 void add_block_ops(std::vector<HotOp>& list, const Engine& engine) {
-  constexpr int64_t kWeightBytes = int64_t{1} << 30, kInner = 4096;
+  constexpr int64_t kWeightBytes = int64_t{1} << 30, kInner = 4096, kSlices = 16;
   const Format own[] = {Format(Block::q8, 32), Format(Block::q8, 128), Format(Block::q8, 0),
                         Format(Block::q4, 32), Format(Block::q4, 128), Format(Block::q4, 0)};
   const Format gguf[] = {Format(Block::q8_0), Format(Block::q4_0), Format(Block::q4_k), Format(Block::q5_k),
@@ -69,8 +81,8 @@ void add_block_ops(std::vector<HotOp>& list, const Engine& engine) {
   for (const bool one : {true, false}) {
     const auto add = [&](Format format) {
       const int64_t sixteen_rows = format.bytes_for(Shape{16, kInner});
-      add_product(list, engine, format,
-                  one ? Size{1, kInner, (kWeightBytes / sixteen_rows + 1) * 16} : Size{512, 2048, 5632});
+      const int64_t outputs = (kWeightBytes / kSlices / sixteen_rows + 1) * 16;
+      add_product(list, engine, format, one ? Size{1, kInner, outputs, kSlices} : Size{512, 2048, 5632});
     };
     for (const Format format : own) add(format);
     for (const Format format : gguf) add(format);

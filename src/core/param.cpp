@@ -1,5 +1,7 @@
 #include "core/param.h"
 
+#include <tuple>
+
 #include "base/error.h"
 #include "core/context.h"
 
@@ -8,7 +10,10 @@ namespace qkv {
 Param::Param(std::string name, Device& device, Format format, const Shape& shape)
     : name_(std::move(name)), master_storage_(device, format, shape), master_(master_storage_, shape) {}
 
-Param::Param(std::string name, const Tensor& master) : name_(std::move(name)), master_(master) {}
+Param::Param(std::string name, const Tensor& master) : name_(std::move(name)), master_(master) {
+  QKV_CHECK(master.contiguous(), "weight '", name_, "' is a view ", master, " with gaps", Hint("copy it first"));
+  std::ignore = format().bytes_for(shape());  // rows of whole blocks
+}
 
 Tensor Param::value(Context& cx) const {
   return value(cx, cx.precision.compute);

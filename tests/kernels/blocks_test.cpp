@@ -9,6 +9,7 @@
 
 #include "base/philox.h"
 #include "core/panels.h"
+#include "kernels/cpu/isa.h"
 #include "ops/ops.h"
 #include "support/pass.h"
 
@@ -221,6 +222,14 @@ TEST_P(EveryFormat, SpreadsWhatIsNotFiniteOverItsRowOnly) {
 
 INSTANTIATE_TEST_SUITE_P(Blocks, EveryFormat, ::testing::ValuesIn(all_formats()),
                          [](const auto& format) { return name_of_format(format.param); });
+
+TEST(IntForms, GoWithTheFormsOfTheirInstructionSet) {
+  using namespace kernels::cpu;
+  for (const Forms* forms : usable_forms()) {
+    const std::string name = forms->name, ints = int_forms(*forms).name;
+    EXPECT_TRUE(name == "avx512" ? ints == "avx512vnni" || ints == "avx2" : ints == name) << name << " has " << ints;
+  }
+}
 
 // --- q8 and q4 -------------------------------------------------------------------------------------------------------
 
