@@ -14,8 +14,6 @@ namespace {
 
 struct Size {
   int64_t rows, inner, outputs;
-  int64_t slices =
-      1;  // calls take one slice of the weight after the other: short calls, and none finds its own in a cache
 };
 
 // A weight of random numbers. Some rows are made and the others repeat them: to memory they are as good.
@@ -40,19 +38,11 @@ Param& random_weight(Bed& bed, Format format, const Shape& shape) {
 Work make_product(const Engine& engine, Format format, const Size& size) {
   const auto bed = std::make_shared<Bed>(engine, Precision::f32());
   const Tensor x = bed->tensor({size.rows, size.inner}, DType::f32);
-  const Tensor whole = random_weight(*bed, format, {size.slices, size.outputs, size.inner}).master();
-  const auto slices = std::make_shared<std::vector<Param>>();
-  for (int64_t i = 0; i < size.slices; ++i) {
-    slices->emplace_back("slice", whole.slice(0, i, 1).view({size.outputs, size.inner}));
-  }
-  return {.size = size.slices > 1 ? fmt::format("1 x {} -> {} x {}", size.inner, size.slices, size.outputs)
-                                  : fmt::format("{} x {} -> {}", size.rows, size.inner, size.outputs),
-          .amount = size.rows == 1 ? number(format.bytes_for(slices->front().shape()))
+  const Param& w = random_weight(*bed, format, {size.outputs, size.inner});
+  return {.size = fmt::format("{} x {} -> {}", size.rows, size.inner, size.outputs),
+          .amount = size.rows == 1 ? number(format.bytes_for(w.shape()))
                                    : 2 * number(size.rows) * number(size.inner) * number(size.outputs),
-          .ours = [=, next = size_t{0}]() mutable {
-            const Param& w = (*slices)[next++ % slices->size()];
-            return bed->forward([&] { return ops::linear(bed->cx, x, w); });
-          }};
+          .ours = [=, &w] { return bed->forward([&] { return ops::linear(bed->cx, x, w); }); }};
 }
 
 void add_product(std::vector<HotOp>& list, const Engine& engine, Format format, const Size& size) {
@@ -64,16 +54,14 @@ void add_product(std::vector<HotOp>& list, const Engine& engine, Format format, 
                   .first = one ? 1 : 32,
                   .power = 1,
                   .make = [=, &engine](int64_t rows) {
-                    Size now = size;
-                    now.rows = rows;
-                    return make_product(engine, format, now);
+                    return make_product(engine, format, {rows, size.inner, size.outputs});
                   }});
 }
 
 }  // namespace
 
 void add_block_ops(std::vector<HotOp>& list, const Engine& engine) {
-  constexpr int64_t kWeightBytes = int64_t{1} << 30, kInner = 4096, kSlices = 16;
+  constexpr int64_t kWeightBytes = int64_t{1} << 30, kInner = 4096;
   const Format own[] = {Format(Block::q8, 32), Format(Block::q8, 128), Format(Block::q8, 0),
                         Format(Block::q4, 32), Format(Block::q4, 128), Format(Block::q4, 0)};
   const Format gguf[] = {Format(Block::q8_0), Format(Block::q4_0), Format(Block::q4_k), Format(Block::q5_k),
@@ -81,8 +69,8 @@ void add_block_ops(std::vector<HotOp>& list, const Engine& engine) {
   for (const bool one : {true, false}) {
     const auto add = [&](Format format) {
       const int64_t sixteen_rows = format.bytes_for(Shape{16, kInner});
-      const int64_t outputs = (kWeightBytes / kSlices / sixteen_rows + 1) * 16;
-      add_product(list, engine, format, one ? Size{1, kInner, outputs, kSlices} : Size{512, 2048, 5632});
+      const int64_t outputs = (kWeightBytes / sixteen_rows + 1) * 16;
+      add_product(list, engine, format, one ? Size{1, kInner, outputs} : Size{512, 2048, 5632});
     };
     for (const Format format : own) add(format);
     for (const Format format : gguf) add(format);
