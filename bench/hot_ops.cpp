@@ -2,107 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
-#include <deque>
 #include <fstream>
 #include <memory>
 
+#include "bed.h"
 #include "ops/ops.h"
 #include "ops/optim.h"
 #include "peer.h"
-#include "random.h"
 
 namespace qkv::bench {
 namespace {
 
 constexpr int64_t kWidth = 768, kHidden = 3072, kHeads = 12, kHeadWidth = 64, kVocabulary = 50304;
-
-double number(int64_t n) {
-  return static_cast<double>(n);
-}
-
-template <class F>
-double seconds_of(const F& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// One op's arena, context and weights, and the two ways to run it. The memory of a call is used again by the next.
-struct Bed {
-  using Look = std::function<void(const Tensor& result)>;
-
-  Bed(const Engine& engine, Precision precision)
-      : arena(engine.device()), gradients(engine.device()), cx(engine.context(arena, precision)) {}
-
-  Tensor tensor(const Shape& shape, DType dtype, float deviation = 1) {
-    const Tensor t = cx.constant(shape, dtype);
-    fill_tensor(t, deviation);
-    return t;
-  }
-
-  Param& param(const Shape& shape, DType dtype = DType::f32) {
-    Param& w = params.emplace_back("w", arena.device(), Format(dtype), shape);
-    fill_tensor(w.master(), 0.05F);
-    return w;
-  }
-
-  // In [-deviation, deviation).
-  void fill_tensor(const Tensor& t, float deviation) {
-    const uint64_t own = ++seed;
-    if (t.dtype() == DType::bf16) {
-      fill(pool(), t.as<Bf16>(), t.count(), [=](uint64_t i) { return to_bf16(deviation * random_float(own, i)); });
-    } else {
-      fill(pool(), t.as<float>(), t.count(), [=](uint64_t i) { return deviation * random_float(own, i); });
-    }
-  }
-
-  ThreadPool& pool() { return *cx.exec.pool; }
-
-  template <class Op>
-  double forward(const Op& op, const Look& look = {}) {
-    const auto before = arena.mark();
-    Tensor y;
-    const double seconds = seconds_of([&] { y = op(); });
-    if (look) look(y);
-    arena.rewind(before);
-    return seconds;
-  }
-
-  // Times the way back alone. op(tape) makes the output that dy reaches; look gets the gradient of op's first input, or
-  // of the first weight if the inputs are constants.
-  template <class Op>
-  double backward(const Op& op, const Tensor& dy, const Look& look = {}) {
-    const auto before = arena.mark();
-    const auto before_gradients = gradients.mark();
-    Tape tape(gradients);
-    cx.tape = &tape;
-    for (Param& w : params) w.clear_gradient();
-    Tensor input;
-    const Tensor y = op([&](const Tensor& t) {
-      const Tensor tracked = tape.input(t);
-      if (!input.defined()) input = tracked;
-      return tracked;
-    });
-    tape.seed(cx, y, dy);
-    const double seconds = seconds_of([&] { tape.backward(cx); });
-    if (look) look(input.defined() ? tape.gradient(input) : params.front().gradient());
-    cx.tape = nullptr;
-    gradients.rewind(before_gradients);
-    arena.rewind(before);
-    return seconds;
-  }
-
-  Arena arena, gradients;
-  Context cx;
-  std::deque<Param> params;
-  uint64_t seed = 0;
-};
-
-Precision precision_of(DType compute) {
-  return compute == DType::bf16 ? Precision::bf16() : Precision::f32();
-}
 
 // How far ours is from the peer's result: nothing if as near as the dtype allows.
 std::string difference(const Tensor& ours, const std::vector<float>& theirs) {
@@ -173,7 +85,7 @@ void add_linear(std::vector<HotOp>& list, const Engine& engine) {
                                            std::pair{kWidth, kHidden}, std::pair{kHidden, kWidth}}) {
         const LinearSize size{product, inner, outputs};
         list.push_back({.name = name_of(product),
-                        .dtype = dtype,
+                        .dtype = name_of(dtype),
                         .bound = dtype == DType::bf16 ? Bound::bf16_products : Bound::f32_products,
                         .full = 4096,
                         .first = 64,
@@ -184,7 +96,7 @@ void add_linear(std::vector<HotOp>& list, const Engine& engine) {
     constexpr int64_t kWeightBytes = int64_t{256} << 20, kInner = 4096;
     const LinearSize size{Product::forward, kInner, kWeightBytes / kInner / size_of(dtype)};
     list.push_back({.name = "linear one row",
-                    .dtype = dtype,
+                    .dtype = name_of(dtype),
                     .bound = Bound::memory,
                     .full = 1,
                     .first = 1,
@@ -261,7 +173,7 @@ void add_attention(std::vector<HotOp>& list, const Engine& engine) {
       for (const int64_t batch : {1, 4}) {
         list.push_back(
             {.name = kNames[static_cast<int>(what)],
-             .dtype = dtype,
+             .dtype = name_of(dtype),
              .bound = dtype == DType::bf16 ? Bound::bf16_products : Bound::f32_products,
              .full = 1024,
              .first = 64,
@@ -329,7 +241,7 @@ void add_row_ops(std::vector<HotOp>& list, const Engine& engine) {
     for (const bool back : {false, true}) {
       for (const DType dtype : {DType::f32, DType::bf16}) {
         list.push_back({.name = std::string(kNames[static_cast<int>(op)]) + (back ? " backward" : " forward"),
-                        .dtype = dtype,
+                        .dtype = name_of(dtype),
                         .bound = Bound::memory,
                         .full = op == RowOp::swiglu ? 4096 : 16384,  // far more than the caches hold
                         .first = 64,
@@ -403,7 +315,7 @@ void add_ends(std::vector<HotOp>& list, const Engine& engine) {
   for (const bool back : {false, true}) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       list.push_back({.name = back ? "cross_entropy backward" : "cross_entropy forward",
-                      .dtype = dtype,
+                      .dtype = name_of(dtype),
                       .bound = dtype == DType::bf16 ? Bound::bf16_products : Bound::f32_products,
                       .full = 256,
                       .first = 4,
@@ -412,7 +324,7 @@ void add_ends(std::vector<HotOp>& list, const Engine& engine) {
     }
   }
   list.push_back({.name = "adamw",
-                  .dtype = DType::f32,
+                  .dtype = name_of(DType::f32),
                   .bound = Bound::memory,
                   .full = plenty_of_memory() ? 124'000'000 : 32'000'000,
                   .first = 1'000'000,
@@ -425,6 +337,7 @@ void add_ends(std::vector<HotOp>& list, const Engine& engine) {
 std::vector<HotOp> hot_ops(const Engine& engine) {
   std::vector<HotOp> list;
   add_linear(list, engine);
+  add_block_ops(list, engine);
   add_attention(list, engine);
   add_row_ops(list, engine);
   add_ends(list, engine);

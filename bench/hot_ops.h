@@ -9,7 +9,7 @@
 
 namespace qkv::bench {
 
-enum class Bound { f32_products, bf16_products, memory };
+enum class Bound { f32_products, bf16_products, int8_products, memory };
 
 // One op at one size, its data ready. Each side's call returns the seconds of its timed part.
 struct Work {
@@ -23,16 +23,17 @@ struct Work {
 
 struct HotOp {
   std::string name;
-  DType dtype;
+  std::string dtype;  // or the format of the weight
   Bound bound;
   int64_t full;   // the real size: rows, tokens or parameters
   int64_t first;  // where to begin to look for a size that does not take too long
   int power;      // of the size in the cost: 2 for attention
   std::function<Work(int64_t size)> make;
 
-  std::string title() const { return name + " " + name_of(dtype); }
+  std::string title() const { return name + " " + dtype; }
 };
 
 std::vector<HotOp> hot_ops(const Engine& engine);
+void add_block_ops(std::vector<HotOp>& list, const Engine& engine);  // products with q8, q4 and GGUF weights
 
 }  // namespace qkv::bench

@@ -247,6 +247,10 @@ Limit Limits::fastest_bf16() const {
   return fastest({fastest_f32(), Limit::bf16_avx512, Limit::bf16_amx});
 }
 
+Limit Limits::fastest_int8() const {
+  return fastest({fastest_f32(), Limit::int8_avx512, Limit::int8_amx});
+}
+
 std::vector<std::string> Limits::notes(bool busy) const {
   constexpr double kDropped = 0.6;
   // Times f32 FMA: bf16 gave 15 to 16 in the fast mode and 4 in the slow one, int8 twice that.

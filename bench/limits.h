@@ -53,9 +53,10 @@ class Limits {
   double read(Limit limit, On on);
   const std::vector<double>& readings(Limit limit, On on) const { return readings_[index(limit)][index(on)]; }
 
-  // By what was read so far: the fastest way to products of f32, and of bf16 (f32 arithmetic is a way, too).
+  // By what was read so far: the fastest way to products of f32, and of bf16 and int8 (f32 arithmetic is a way, too).
   Limit fastest_f32() const;
   Limit fastest_bf16() const;
+  Limit fastest_int8() const;
 
   // One line for each AMX limit that was read in its slow mode. On a busy machine that may not be the cause.
   std::vector<std::string> notes(bool busy) const;

@@ -71,6 +71,8 @@ Limit limit_of(Bound bound, const Limits& limits) {
       return limits.fastest_f32();
     case Bound::bf16_products:
       return limits.fastest_bf16();
+    case Bound::int8_products:
+      return limits.fastest_int8();
     case Bound::memory:
       break;
   }

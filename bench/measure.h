@@ -11,7 +11,7 @@ namespace qkv::bench {
 
 struct Row {
   std::string name;
-  DType dtype;
+  std::string dtype;
   std::string size;
   bool full = true;   // the real size, not a smaller one because the op is slow
   double amount = 0;  // operations or bytes of one call

@@ -80,16 +80,15 @@ bool disturbed(const Report& report, const Row& row) {
 
 void print_rows(std::ostream& out, const Report& report, const Paint& paint) {
   out << paint.title(fmt::format(
-             "{:<23} {:<5}{:<27}{:>8}{:>8} {:<8}{:>7}  {:<22}{:<8}{:>7}{:>8}{:>7}",
+             "{:<23} {:<7}{:<27}{:>8}{:>8} {:<8}{:>7}  {:<22}{:<8}{:>7}{:>8}{:>7}",
              fmt::format("Ops on {} thread{}", report.limits.threads(), report.limits.threads() == 1 ? "" : "s"), "",
              "size", "best", "median", "", "share", "of", "beside", "best", "median", "ratio"))
       << '\n';
   for (const Row& row : report.rows) {
     const auto text = [&](double rate) { return scaled(rate, row.limit_kind); };
     fmt::print(
-        out, "{:<23} {:<5}{:<27}{:>8}{:>8} {:<8}{}  {:<{}}", row.name, name_of(row.dtype),
-        row.size + (row.full ? "" : " *"), text(best_of(row.ours)), text(median_of(row.ours)),
-        text_of(row.limit_kind).unit,
+        out, "{:<23} {:<7}{:<27}{:>8}{:>8} {:<8}{}  {:<{}}", row.name, row.dtype, row.size + (row.full ? "" : " *"),
+        text(best_of(row.ours)), text(median_of(row.ours)), text_of(row.limit_kind).unit,
         paint.share(
             fmt::format("{:>7}", fmt::format("{}{:.0f} %", disturbed(report, row) ? "~" : "", 100 * row.share())),
             row.share()),
@@ -134,7 +133,7 @@ OrderedJson limit_json(const Limits& limits, Limit limit, On on) {
 OrderedJson row_json(const Report& report, const Row& row) {
   const LimitText& limit = text_of(row.limit_kind);
   OrderedJson out{{"op", row.name},
-                  {"dtype", name_of(row.dtype)},
+                  {"dtype", row.dtype},
                   {"size", row.size},
                   {"real_size", row.full},
                   {"amount", row.amount},

@@ -21,7 +21,7 @@ constexpr Row row(const char* name) {
 }
 
 // In the order of enum Block.
-constexpr std::array<Row, 12> kRows{{{"plain", 1, 0},
+constexpr std::array<Row, 14> kRows{{{"plain", 1, 0},
                                      row<BlockQ8_0>("q8_0"),
                                      row<BlockQ4_0>("q4_0"),
                                      row<BlockQ4_1>("q4_1"),
@@ -32,7 +32,9 @@ constexpr std::array<Row, 12> kRows{{{"plain", 1, 0},
                                      row<BlockQ4K>("q4_k"),
                                      row<BlockQ5K>("q5_k"),
                                      row<BlockQ6K>("q6_k"),
-                                     row<BlockMxfp4>("mxfp4")}};
+                                     row<BlockMxfp4>("mxfp4"),
+                                     {"q8", 32, 0},
+                                     {"q4", 32, 0}}};
 
 const Row& row_of(Block block) {
   return kRows[static_cast<size_t>(block)];
@@ -186,10 +188,12 @@ void decode_block(const BlockMxfp4& in, float* out) {
 }
 
 void decode_blocks(Block block, std::span<const std::byte> in, std::span<float> out) {
-  QKV_ASSERT(block != Block::none, "decode_blocks: a plain type has no blocks");
+  QKV_ASSERT(bytes_of(block) > 0, "decode_blocks: ", name_of(block), " has no blocks of its own");
   check_sizes(block, in.size(), out.size());
   switch (block) {
     case Block::none:
+    case Block::q8:
+    case Block::q4:
       return;
     case Block::q8_0:
       return decode_all<BlockQ8_0>(in, out.data());

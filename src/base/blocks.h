@@ -21,11 +21,12 @@
 
 namespace qkv {
 
-enum class Block : uint8_t { none, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, mxfp4 };
+// The last two are not of GGUF but our own: core/panels.h.
+enum class Block : uint8_t { none, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, mxfp4, q8, q4 };
 
 const char* name_of(Block block);  // "q8_0"; "plain" for none
-int64_t elements_of(Block block);  // in one block; 1 for none
-int64_t bytes_of(Block block);     // of one block; 0 for none
+int64_t elements_of(Block block);  // in one block; 1 for none, for q8 and q4 the smallest group
+int64_t bytes_of(Block block);     // of one block; 0 for none, q8 and q4
 
 struct BlockQ8_0 {
   static constexpr int kElements = 32;

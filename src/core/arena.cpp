@@ -42,7 +42,7 @@ void Arena::add_block(int64_t bytes) {
 }
 
 Tensor Arena::take(Format format, const Shape& shape) {
-  const int64_t bytes = format.bytes_for(shape.count());
+  const int64_t bytes = format.bytes_for(shape);
   return Tensor(*device_, take_bytes(bytes), format, shape);
 }
 

@@ -1,6 +1,10 @@
 #include "core/dtype.h"
 
+#include <tuple>
+
 #include "base/error.h"
+#include "core/panels.h"
+#include "core/shape.h"
 
 namespace qkv {
 
@@ -29,7 +33,16 @@ std::ostream& operator<<(std::ostream& out, DType t) {
 }
 
 std::ostream& operator<<(std::ostream& out, Format f) {
-  return out << (f.plain() ? name_of(f.dtype) : name_of(f.block));
+  out << (f.plain() ? name_of(f.dtype) : name_of(f.block));
+  if (f.group > 0) out << '/' << f.group;
+  return out;
+}
+
+Format::Format(Block b, int32_t g) : block(b), group(g) {
+  QKV_CHECK(panels(), "format ", name_of(b), " has blocks of its own and takes no group of ", g,
+            Hint("only q8 and q4 have groups"));
+  QKV_CHECK(g == 0 || g == 32 || g == 64 || g == 128 || g == 256, "format ", name_of(b), " cannot have groups of ", g,
+            Hint("use 32, 64, 128, 256, or 0 for one scale a row"));
 }
 
 int64_t Format::block_elements() const {
@@ -40,7 +53,24 @@ int64_t Format::block_bytes() const {
   return plain() ? size_of(dtype) : bytes_of(block);
 }
 
+int64_t Format::bytes_for(const Shape& shape) const {
+  if (!panels()) {
+    if (shape.rank() > 0 && shape.count() > 0) std::ignore = bytes_for(shape[-1]);  // a row is whole blocks
+    return bytes_for(shape.count());
+  }
+  QKV_CHECK(shape.rank() >= 2, "format ", *this, " holds matrices but the shape is ", shape,
+            Hint("use a plain dtype for vectors"));
+  const PanelLayout layout(*this, shape[-1]);
+  int64_t panels = (shape[-2] + kPanelRows - 1) / kPanelRows, bytes = 0;
+  for (int axis = 0; axis + 2 < shape.rank(); ++axis) panels *= shape[axis];  // at most the count of elements
+  QKV_CHECK(!__builtin_mul_overflow(panels, layout.bytes(), &bytes), "a tensor ", shape, " of ", *this,
+            " does not fit in 64-bit byte counts");
+  return bytes;
+}
+
 int64_t Format::bytes_for(int64_t elements) const {
+  QKV_CHECK(!panels(), "format ", *this, " holds matrices, not one row of ", elements, " elements",
+            Hint("use a plain dtype for vectors"));
   QKV_CHECK(elements % block_elements() == 0, "format ", *this, " holds blocks of ", block_elements(),
             " elements but the row has ", elements,
             Hint("use a width that is a multiple of the block, or a plain dtype"));

@@ -51,19 +51,25 @@ constexpr double unit_roundoff(DType t) {
   }
 }
 
+class Shape;
+
 // A plain dtype, or a block format whose elements decode to that dtype.
 struct Format {
   DType dtype = DType::f32;
   Block block = Block::none;
+  int32_t group = 0;  // q8, q4: elements of a row that share a scale; 0: the whole row
 
   Format() = default;
   Format(DType t) : dtype(t) {}  // NOLINT: a plain dtype is a format
   explicit Format(Block b) : block(b) {}
+  Format(Block b, int32_t group);  // q8 or q4; Error unless the group is 0, 32, 64, 128 or 256
 
   bool plain() const { return block == Block::none; }
-  int64_t block_elements() const;
+  bool panels() const { return block == Block::q8 || block == Block::q4; }  // rows lie interleaved: core/panels.h
+  int64_t block_elements() const;                                           // along a row
   int64_t block_bytes() const;
-  int64_t bytes_for(int64_t elements) const;  // Error unless whole blocks
+  int64_t bytes_for(int64_t elements) const;    // of rows that lie one after the other; Error unless whole blocks
+  int64_t bytes_for(const Shape& shape) const;  // of any format
   bool operator==(const Format&) const = default;
 };
 

@@ -59,10 +59,10 @@ struct OutsideArgs {  // index of the first id that is neither in [0, limit) nor
 
 // --- products --------------------------------------------------------------------------------------------------------
 
-struct LinearArgs {  // y = x w^T + b
+struct LinearArgs {  // y = x w^T + b; where w is of blocks, x is rounded to bytes on the way (docs/kernels.md)
   Tensor y;          // [N, O]
   Tensor x;          // [N, K]
-  Tensor w;          // [O, K], grouped [E, O, K]
+  Tensor w;          // [O, K], grouped [E, O, K]; plain, or of any block format
   Tensor b;          // [O] or absent, grouped [E, O]
   Tensor groups;     // i32 [E + 1] or absent: rows groups[e] .. groups[e + 1] use w[e]
 };
@@ -71,11 +71,20 @@ struct LinearBackwardArgs {
   Tensor dy, x, w, groups;
 };
 
+struct QuantizeArgs {  // y = x in fewer bits
+  Tensor y;            // q8 or q4 [O, K] or [E, O, K]
+  Tensor x;            // the same shape, plain
+};
+struct DequantizeArgs {
+  Tensor y;  // plain
+  Tensor x;  // of any block format, the same shape
+};
+
 // --- lookup ----------------------------------------------------------------------------------------------------------
 
 struct EmbeddingArgs {  // y[r] = factor * table[ids[r]], or +=
   Tensor y;             // [N, C]
-  Tensor table;         // [V, C]
+  Tensor table;         // [V, C]; plain, or of any block format
   Tensor ids;           // i32 [N]
   double factor = 1;
   bool add = false;
@@ -322,6 +331,8 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
   X(outside, OutsideArgs)                             \
   X(linear, LinearArgs)                               \
   X(linear_backward, LinearBackwardArgs)              \
+  X(quantize, QuantizeArgs)                           \
+  X(dequantize, DequantizeArgs)                       \
   X(embedding, EmbeddingArgs)                         \
   X(embedding_backward, EmbeddingBackwardArgs)        \
   X(scatter_rows, ScatterRowsArgs)                    \

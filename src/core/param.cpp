@@ -1,5 +1,7 @@
 #include "core/param.h"
 
+#include <tuple>
+
 #include "base/error.h"
 #include "core/context.h"
 
@@ -12,11 +14,12 @@ Param::Param(std::string name, Device& device, Format format, const Shape& shape
 
 Param::Param(std::string name, Device& device, Format format, const Shape& shape, ParamSource source)
     : name_(std::move(name)), device_(&device), format_(format), shape_(shape), source_(std::move(source)) {
+  std::ignore = format.bytes_for(shape);  // rows of whole blocks
   if (source_.in_place != nullptr) master_ = Tensor(device, source_.in_place, format, shape);
 }
 
 void Param::take_memory() const {
-  master_storage_ = Storage(*device_, format_, shape_.count());
+  master_storage_ = Storage(*device_, format_, shape_);
   master_ = Tensor(master_storage_, shape_);
 }
 
@@ -61,7 +64,7 @@ Tensor Param::value(Context& cx, DType dtype) const {
   QKV_ASSERT(!form_.defined() || form_.dtype() == dtype, "weight '", name_, "' was used as ", form_.dtype(),
              " and now as ", dtype, " in one run");
   if (!form_.defined()) {
-    form_storage_ = Storage(*device_, Format(dtype), shape_.count());
+    form_storage_ = Storage(*device_, Format(dtype), shape_);
     form_ = Tensor(form_storage_, shape_);
     stale_ = true;
   }
@@ -78,7 +81,7 @@ Grad Param::use_gradient(DType exact) const {
   QKV_CHECK(format().plain(), "weight '", name_, "' is ", format(), " and cannot be trained",
             Hint("load the model in f32 or bf16, or freeze this weight"));
   if (!gradient_.defined() || gradient_.dtype() != exact) {
-    gradient_storage_ = Storage(*device_, Format(exact), shape_.count());
+    gradient_storage_ = Storage(*device_, Format(exact), shape_);
     gradient_ = Tensor(gradient_storage_, shape_);
     has_gradient_ = false;
   }

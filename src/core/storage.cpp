@@ -41,8 +41,8 @@ Device& cpu_device() {
   return device;
 }
 
-Storage::Storage(Device& device, Format format, int64_t elements)
-    : device_(&device), format_(format), bytes_(format.bytes_for(elements)) {
+Storage::Storage(Device& device, Format format, const Shape& shape)
+    : device_(&device), format_(format), bytes_(format.bytes_for(shape)) {
   data_ = device.allocate(bytes_ > 0 ? bytes_ : 1);
 }
 

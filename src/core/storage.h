@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/dtype.h"
+#include "core/shape.h"
 
 namespace qkv {
 
@@ -28,7 +29,8 @@ Device& cpu_device();
 class Storage {
  public:
   Storage() = default;
-  Storage(Device& device, Format format, int64_t elements);
+  Storage(Device& device, Format format, int64_t elements) : Storage(device, format, Shape{elements}) {}
+  Storage(Device& device, Format format, const Shape& shape);
   Storage(Storage&& other) noexcept { swap(other); }
   Storage& operator=(Storage&& other) noexcept {
     swap(other);

@@ -149,7 +149,7 @@ void Tape::allocate(Node& node) {
     node.gradient = node.reserved;
     return;
   }
-  std::vector<Tensor>& free = free_[node.value.format().bytes_for(node.value.count())];
+  std::vector<Tensor>& free = free_[node.value.format().bytes_for(node.value.shape())];
   if (free.empty()) {
     node.gradient = gradients_.take(node.value.format(), node.value.shape());
   } else {
@@ -160,7 +160,7 @@ void Tape::allocate(Node& node) {
 
 void Tape::release(Node& node) {
   if (!node.gradient.defined()) return;
-  free_[node.gradient.format().bytes_for(node.gradient.count())].push_back(node.gradient);
+  free_[node.gradient.format().bytes_for(node.gradient.shape())].push_back(node.gradient);
   node.gradient = Tensor();
 }
 

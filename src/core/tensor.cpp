@@ -15,8 +15,8 @@ Tensor::Tensor(Device& device, std::byte* data, Format format, const Shape& shap
 
 Tensor::Tensor(const Storage& storage, const Shape& shape)
     : Tensor(storage.device(), storage.data(), storage.format(), shape) {
-  QKV_CHECK(storage.format().bytes_for(shape.count()) <= storage.bytes(), "a tensor ", *this, " needs ",
-            storage.format().bytes_for(shape.count()), " bytes but its storage holds ", storage.bytes());
+  QKV_CHECK(storage.format().bytes_for(shape) <= storage.bytes(), "a tensor ", *this, " needs ",
+            storage.format().bytes_for(shape), " bytes but its storage holds ", storage.bytes());
 }
 
 int64_t Tensor::rows() const {
@@ -58,7 +58,13 @@ Tensor Tensor::slice(int axis, int64_t begin, int64_t count) const {
             " blocks cannot be cut inside");
   Tensor t = *this;
   t.shape_ = shape_.with(axis, count);
-  t.data_ += begin * stride(axis) * format_.block_bytes() / format_.block_elements();
+  if (format_.panels()) {
+    QKV_CHECK(axis == 0 && rank() == 3, "slice: the rows of ", *this,
+              " lie interleaved, only whole matrices can be cut");
+    t.data_ += begin * format_.bytes_for(Shape{dim(1), dim(2)});
+  } else {
+    t.data_ += begin * stride(axis) * format_.block_bytes() / format_.block_elements();
+  }
   return t;
 }
 

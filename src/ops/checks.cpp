@@ -56,12 +56,19 @@ void check_shape(const char* op, const char* name, const Tensor& t, const Shape&
 }
 
 void check_weight(Context& cx, const char* op, const Param& w, const Shape& expected, const Tensor& x) {
+  check_any_weight(cx, op, w, expected, x);
+  QKV_CHECK(w.format().plain(), op, ": the weight '", w.name(), "' is ", w.format(),
+            " but must be f64, f32, bf16 or f16", Hint("dequantise it when loading"));
+}
+
+void check_any_weight(Context& cx, const char* op, const Param& w, const Shape& expected, const Tensor& x) {
   QKV_CHECK(w.shape() == expected, op, ": x is ", x, " but the weight '", w.name(), "' is ", w.shape(), " and must be ",
             expected, Hint("the weights belong to a model of another width"));
-  QKV_CHECK(w.format().plain() && is_float(w.format().dtype), op, ": the weight '", w.name(), "' is ", w.format(),
-            " but this kernel table multiplies f64, f32, bf16 and f16", Hint("dequantise it when loading"));
-  QKV_CHECK(&w.device() == cx.exec.device, op, ": the weight '", w.name(), "' is on ", w.device().name(),
-            " but the pass runs on ", cx.exec.device->name(), Hint("load the weight on the engine's device"));
+  QKV_CHECK(!w.format().plain() || is_float(w.format().dtype), op, ": the weight '", w.name(), "' is ", w.format(),
+            " but must be of floats or of blocks", Hint("integers are indices, not weights"));
+  QKV_CHECK(&w.device() == cx.exec.device, op, ": the weight '", w.name(), "' is on ",
+            w.device().name(), " but the pass runs on ", cx.exec.device->name(),
+            Hint("load the weight on the engine's device"));
 }
 
 void check_number(const char* op, const char* name, double value, double low, double high) {

@@ -17,7 +17,8 @@ void check_index_range(Context& cx, const char* op, const char* name, const Tens
                        int64_t allowed = kNoException);
 void check_same_shape(const char* op, const char* name_a, const Tensor& a, const char* name_b, const Tensor& b);
 void check_shape(const char* op, const char* name, const Tensor& t, const Shape& expected);
-// A weight kernels can multiply: plain, on the device, of the shape x asks for.
+// A weight on the device, of the shape x asks for: of floats, or also of blocks.
+void check_any_weight(Context& cx, const char* op, const Param& w, const Shape& expected, const Tensor& x);
 void check_weight(Context& cx, const char* op, const Param& w, const Shape& expected, const Tensor& x);
 // A finite number in [low, high].
 void check_number(const char* op, const char* name, double value, double low, double high);

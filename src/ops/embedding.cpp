@@ -20,7 +20,7 @@ Tensor embedding(Context& cx, std::initializer_list<Lookup> lookups) {
   for (const Lookup& one : lookups) {
     check_indices(cx, "embedding", "ids", one.ids);
     check_same_shape("embedding", "the first ids", first.ids, "ids", one.ids);
-    check_weight(cx, "embedding", *one.table, {one.table->shape()[0], width}, one.ids);
+    check_any_weight(cx, "embedding", *one.table, {one.table->shape()[0], width}, one.ids);
     check_index_range(cx, "embedding", "ids", one.ids, one.table->shape()[0]);
     check_number("embedding", "factor", one.factor, -1e30, 1e30);
   }

@@ -3,6 +3,8 @@
 //   y  = x w^T + b        x [..., K], w [O, K], b [O]
 //   dx = dy w     dw = dy^T x     db = sum over rows of dy
 //
+// Where w is of blocks (q8, q4, GGUF) x is rounded to bytes on the way, docs/kernels.md; there is no backward then.
+//
 // With w [E, O, K] each row uses one of E weights: rows come sorted, groups[e] is the first row of weight e. A batched
 // product, x [B, M, K] and w [B, O, K], is the same with groups of M rows each.
 #include "ops/checks.h"
@@ -56,7 +58,9 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   QKV_CHECK(rank == 2 || rank == 3, "linear: the weight '", w.name(), "' is ", w.shape(),
             " but must be [O, K] or [E, O, K]", Hint("x is ", x));
   const int64_t outputs = w.shape()[-2], inner = x.cols();
-  check_weight(cx, "linear", w, w.shape().with(-1, inner), x);
+  check_any_weight(cx, "linear", w, w.shape().with(-1, inner), x);
+  QKV_CHECK(cx.tape == nullptr || w.format().plain(), "linear: the weight '", w.name(), "' is ", w.format(),
+            " and nothing goes backward through it to x ", x, Hint("load the model in f32 or bf16 to train it"));
   const Param* bias = options.bias;
   if (bias != nullptr) {
     check_weight(cx, "linear", *bias, rank == 2 ? Shape{outputs} : Shape{w.shape()[0], outputs}, x);

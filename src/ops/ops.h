@@ -55,6 +55,10 @@ struct LinearOptions {
 // batch.
 Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions& options = {});
 
+// A weight in fewer bits: w is q8 or q4 and takes the numbers of x, which has its shape and is finite.
+void quantize(Context& cx, Param& w, const Tensor& x);
+Tensor dequantize(Context& cx, const Param& w, DType dtype);  // of any block format
+
 struct Lookup {
   Tensor ids;  // i32 [...]
   const Param* table;

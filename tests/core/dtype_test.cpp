@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/says.h"
+#include "core/shape.h"
 
 namespace qkv::test {
 namespace {
@@ -57,6 +58,7 @@ TEST(Format, PlainTypesTakeTheirSizePerElement) {
 
 TEST(Format, RefusesPartsOfABlock) {
   expect_error([] { std::ignore = Format(Block::q8_0).bytes_for(33); }, {"q8_0", "32", "33"});
+  expect_error([] { std::ignore = Format(Block::q8_0).bytes_for(Shape{2, 48}); }, {"q8_0", "32", "48"});
   expect_error([] { std::ignore = Format(Block::q4_k).bytes_for(128); }, {"q4_k", "256", "128"});
 }
 

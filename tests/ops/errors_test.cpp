@@ -205,11 +205,47 @@ REFUSES(Linear,  //
            ops::linear(b.cx, b.floats({2, 3}), b.weight_of(DType::i32, {5, 3}));
          },
          {"linear", "'w'", "i32"}},
-        {"weight_of_blocks",
+        {"weight_of_blocks_under_a_tape",
          [](B& b) {
+           b.tape();
            ops::linear(b.cx, b.floats({2, 32}), b.weight_of(Format(Block::q8_0), {5, 32}));
          },
-         {"linear", "'w'", "q8_0"}},
+         {"linear", "'w'", "q8_0", "backward"}},
+        {"quantize_into_plain",
+         [](B& b) {
+           ops::quantize(b.cx, b.weight({2, 32}), b.floats({2, 32}));
+         },
+         {"quantize", "'w'", "f32", "q8"}},
+        {"quantize_into_gguf",
+         [](B& b) {
+           ops::quantize(b.cx, b.weight_of(Format(Block::q4_0), {2, 32}), b.floats({2, 32}));
+         },
+         {"quantize", "'w'", "q4_0", "q4"}},
+        {"quantize_another_shape",
+         [](B& b) {
+           ops::quantize(b.cx, b.weight_of(Format(Block::q8, 32), {2, 32}), b.floats({2, 64}));
+         },
+         {"quantize", "[2, 32]", "[2, 64]"}},
+        {"quantize_nan",
+         [](B& b) {
+           ops::quantize(b.cx, b.weight_of(Format(Block::q8, 32), {1, 32}), b.pass.input(Numbers(32, kNan), {1, 32}));
+         },
+         {"quantize", "32 of 32"}},
+        {"dequantize_plain",
+         [](B& b) {
+           ops::dequantize(b.cx, b.weight({2, 32}), DType::f32);
+         },
+         {"dequantize", "'w'", "f32"}},
+        {"dequantize_to_indices",
+         [](B& b) {
+           ops::dequantize(b.cx, b.weight_of(Format(Block::q8, 32), {2, 32}), DType::i32);
+         },
+         {"dequantize", "'w'", "i32"}},
+        {"head_of_blocks",
+         [](B& b) {
+           ops::cross_entropy(b.cx, b.floats({2, 32}), b.weight_of(Format(Block::q8_0), {5, 32}), b.ids({2}), {});
+         },
+         {"cross_entropy", "'w'", "q8_0"}},
         {"weight_elsewhere",
          [](B& b) {
            ops::linear(b.cx, b.floats({2, 3}), b.far_weight({5, 3}));

@@ -131,6 +131,15 @@ std::vector<Case> every_op() {
            [](T& t) {
              t.output(ops::add(t.cx, t.input({3, 4}), t.input({3, 4})));
            }},
+      Case{"blocks",
+           [](T& t) {
+             Param w("w", t.pass.engine.device(), Format(Block::q4, 32), {20, 64});
+             ops::quantize(t.cx, w, t.input({20, 64}));
+             t.output(ops::dequantize(t.cx, w, DType::f32));
+             t.output(ops::linear(t.cx, t.input({3, 64}), w));
+             t.output(ops::embedding(t.cx, {{t.ids({19, 0, 7}), &w}}));
+           },
+           false},
       Case{"scale",
            [](T& t) {
              t.output(ops::scale(t.cx, t.input({3, 4}), 1.5));

@@ -19,6 +19,10 @@ bool runs(const Forms* forms) {
   }
   return true;
 }
+bool has_vnni() {
+  static const bool has = runs(&avx512_forms) && __builtin_cpu_supports("avx512vnni");
+  return has;
+}
 #else
 constexpr std::array<const Forms*, 1> kAll{&plain_forms};
 
@@ -51,6 +55,15 @@ Choice choose_forms(std::string_view wanted) {
   }
   QKV_FAIL("QKV_ISA is '", wanted, "' but the forms of this build are ",
            kAll.size() == 1 ? "plain" : "plain, avx2 and avx512", Hint("unset QKV_ISA to use the best"));
+}
+
+const IntForms& int_forms(const Forms& forms) {
+#if defined(__x86_64__)
+  if (&forms == &avx512_forms && has_vnni()) return avx512vnni_int_forms;
+  if (&forms != &plain_forms) return avx2_int_forms;
+#endif
+  (void)forms;
+  return plain_int_forms;
 }
 
 }  // namespace qkv::kernels::cpu

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "kernels/cpu/forms/forms.h"
+#include "kernels/cpu/forms/int_forms.h"
 
 namespace qkv::kernels::cpu {
 
@@ -17,5 +17,8 @@ struct Choice {
   const char* note = "";
 };
 Choice choose_forms(std::string_view wanted);
+
+// Integer products go with the forms of their name; avx512 takes those with VNNI where the CPU has it, else avx2's.
+const IntForms& int_forms(const Forms& forms);
 
 }  // namespace qkv::kernels::cpu

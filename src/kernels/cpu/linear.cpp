@@ -5,76 +5,13 @@
 //   forward   dots: rows of x against rows of w, both read as they lie
 //   dx        mix: dy (f32) times the rows of w
 //   dw        mix: columns of dy times the rows of x, in chunks of rows that add up in order
-#include <algorithm>
-
-#include "kernels/cpu/shared.h"
+#include "kernels/cpu/linear.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
 // Rows that are worked on together: small enough for the second-level cache, large enough to use a weight often.
 constexpr int64_t kRowBlock = 128;
-
-// Address of row r, column c of a matrix.
-const void* at(const Tensor& t, int64_t r, int64_t c) {
-  return t.data() + (r * t.stride(0) + c) * size_of(t.dtype());
-}
-float* at_f32(const Tensor& t, int64_t r, int64_t c) {
-  return t.as<float>() + r * t.stride(0) + c;
-}
-
-// One product: the rows of one group and its weight.
-struct Group {
-  Range rows;
-  Tensor w, b;  // [O, K], [O]
-};
-
-template <class F>
-void for_groups(const Tensor& groups, int64_t rows, const Tensor& w, const Tensor& b, F&& f) {
-  if (!groups.defined()) return f(Group{{0, rows}, w, b}, 0);
-  const auto* starts = groups.as<int32_t>();
-  for (int64_t e = 0; e + 1 < groups.count(); ++e) {
-    const auto one = [e](const Tensor& t) {
-      if (!t.defined()) return t;
-      const Tensor part = t.slice(0, e, 1);
-      return part.rank() == 3 ? part.view({part.dim(1), part.dim(2)}) : part.view({part.dim(1)});
-    };
-    f(Group{{starts[e], starts[e + 1]}, one(w), one(b)}, e);
-  }
-}
-
-// Cuts rows x columns over the threads, along whichever has more to give; a thread's part is one rectangle.
-template <class F>
-void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
-  const int64_t count = rows.end - rows.begin, threads = exec.pool->threads();
-  if (count <= 0 || columns <= 0) return;
-  const bool by_columns = columns >= 32 * threads || columns >= count;
-  exec.pool->run(threads, [&](int64_t piece, int thread) {
-    const auto part = [&](int64_t size) { return Range{piece * size / threads, (piece + 1) * size / threads}; };
-    const Range r = by_columns ? rows : Range{rows.begin + part(count).begin, rows.begin + part(count).end};
-    const Range c = by_columns ? part(columns) : Range{0, columns};
-    if (r.begin < r.end && c.begin < c.end) f(r, c, thread);
-  });
-}
-
-// Rows of f32 sums into a tensor of either dtype, with a bias or added to what is there.
-template <const Forms& F>
-void put_row(const Tensor& y, int64_t row, Range columns, float* sums, const Tensor& bias, bool add) {
-  const int64_t count = columns.end - columns.begin;
-  if (bias.defined()) {
-    const ref::In<float> b(bias);
-    for (int64_t c = 0; c < count; ++c) sums[c] += b[columns.begin + c];
-  }
-  if (add) {
-    const auto before = ref::In<float>(y, {row});
-    for (int64_t c = 0; c < count; ++c) sums[c] += before[columns.begin + c];
-  }
-  if (y.dtype() == DType::bf16) {
-    F.narrow(y.as<uint16_t>() + row * y.stride(0) + columns.begin, sums, count);
-  } else if (float* to = at_f32(y, row, columns.begin); to != sums) {
-    std::copy(sums, sums + count, to);
-  }
-}
 
 template <const Forms& F>
 void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range rows, Range outputs, int thread) {
@@ -98,7 +35,7 @@ void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range r
                          .inner = a.x.cols()};
       (a.x.dtype() == DType::f32 ? F.dots_f32 : F.dots_bf16)(call);
       if (direct && !g.b.defined()) continue;
-      for (int64_t i = 0; i < count; ++i) put_row<F>(a.y, r + i, columns, call.y + i * call.y_stride, g.b, false);
+      for (int64_t i = 0; i < count; ++i) put_row(F, a.y, r + i, columns, call.y + i * call.y_stride, g.b, false);
     }
   }
 }
@@ -139,7 +76,7 @@ void dx_part(const Exec& exec, const LinearBackwardArgs& a, const Group& g, Rang
     call.a = as_f32<F>(a.dy, some, {0, outputs}, scratch, &call.a_row);
     (g.w.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
     for (int64_t i = 0; i < call.rows && !direct; ++i) {
-      put_row<F>(dx, r + i, columns, call.y + i * width, {}, a.dx.add);
+      put_row(F, dx, r + i, columns, call.y + i * width, {}, a.dx.add);
     }
   }
 }
@@ -183,6 +120,7 @@ void db_part(const LinearBackwardArgs& a, const Tensor& db, Range rows, Range ou
 
 template <const Forms& F>
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
+  if (!a.w.format().plain()) return linear_with_blocks(exec, a, F);
   if (!simple(a.x) || !simple(a.y) || a.x.dtype() != a.w.dtype()) return ref::linear(ref::Split(*exec.pool), a);
   for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t) {
     over_threads(exec, g.rows, a.y.cols(),

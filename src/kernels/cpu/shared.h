@@ -13,7 +13,7 @@ using ref::Range;
 
 // What the forms know; other dtypes take the plain loops.
 inline bool simple(const Tensor& t) {
-  return t.dtype() == DType::f32 || t.dtype() == DType::bf16;
+  return t.format().plain() && (t.dtype() == DType::f32 || t.dtype() == DType::bf16);
 }
 inline bool all_simple(std::initializer_list<const Tensor*> tensors) {
   return std::all_of(tensors.begin(), tensors.end(), [](const Tensor* t) { return !t->defined() || simple(*t); });

@@ -1,4 +1,6 @@
 // y = x w^T + b, for all rows with one weight or for groups of rows each with its own.
+#include "base/buffer.h"
+#include "kernels/ref/blocks.h"
 #include "kernels/ref/loops.h"
 
 namespace qkv::kernels::ref {
@@ -38,9 +40,37 @@ R bias_at(const Tensor& b, int64_t g, int64_t o) {
   return b.rank() == 2 ? In<R>(b, {g})[o] : In<R>(b)[o];
 }
 
+// With a weight of blocks: activations are rounded to bytes as the format asks for, all else is exact in double.
+void linear_with_blocks(const Split& split, const LinearArgs& a) {
+  const int64_t outputs = a.y.cols(), inner = a.x.cols(), rows = a.y.rows();
+  const auto width = static_cast<size_t>(inner);
+  const Groups groups(a.groups, rows);
+  Buffer<double> x(rows * inner);
+  split(rows, [&](Range some) {
+    for (int64_t n = some.begin; n < some.end; ++n) {
+      round_activations(In<float>::row(a.x, n), activation_block(a.w), {x.data() + n * inner, width});
+    }
+  });
+  split(groups.count() * outputs, [&](Range tasks) {
+    Buffer<float> w(inner);
+    for (int64_t task = tasks.begin; task < tasks.end; ++task) {
+      const int64_t g = task / outputs, o = task % outputs;
+      const Range members = groups.rows_of(g);
+      if (members.begin == members.end) continue;
+      decode_row(a.w, task, {w.data(), width});
+      for (int64_t n = members.begin; n < members.end; ++n) {
+        double total = 0;
+        for (int64_t k = 0; k < inner; ++k) total += x[n * inner + k] * static_cast<double>(w[k]);
+        Out<double>::row(a.y, n).set(o, total + bias_at<double>(a.b, g, o));
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void linear(const Split& split, const LinearArgs& a) {
+  if (!a.w.format().plain()) return linear_with_blocks(split, a);
   in_real(a.y, [&]<class R>() {
     const int64_t outputs = a.y.cols(), inner = a.x.cols();
     const Groups groups(a.groups, a.y.rows());

@@ -1,4 +1,6 @@
 // Rows of a table by index: embeddings, and keys and values entering their pages.
+#include "base/buffer.h"
+#include "kernels/ref/blocks.h"
 #include "kernels/ref/loops.h"
 
 namespace qkv::kernels::ref {
@@ -7,10 +9,14 @@ void embedding(const Split& split, const EmbeddingArgs& a) {
   in_real(a.y, [&]<class R>() {
     const auto* ids = a.ids.as<int32_t>();
     const R factor = static_cast<R>(a.factor);
+    const bool plain = a.table.format().plain();
     split(a.y.rows(), [&](Range rows) {
+      Buffer<float> decoded(plain ? 0 : a.y.cols());
       for (int64_t r = rows.begin; r < rows.end; ++r) {
         const auto y = Out<R>::row(a.y, r);
-        const In<R> table(a.table, {ids[r]});
+        if (!plain) decode_row(a.table, ids[r], {decoded.data(), static_cast<size_t>(decoded.size())});
+        const In<R> table = plain ? In<R>(a.table, {ids[r]})
+                                  : In<R>(reinterpret_cast<const std::byte*>(decoded.data()), DType::f32);
         for (int64_t c = 0; c < a.y.cols(); ++c) y.put(c, factor * table[c], a.add);
       }
     });

@@ -1,7 +1,8 @@
 // The forms of one instruction set. QKV_FORMS names the table, QKV_FORMS_LABEL how people call it.
+#include "kernels/cpu/forms/forms.h"
+
 #include "kernels/cpu/forms/attention.h"
 #include "kernels/cpu/forms/curves.h"
-#include "kernels/cpu/forms/forms.h"
 #include "kernels/cpu/forms/head.h"
 #include "kernels/cpu/forms/norms.h"
 #include "kernels/cpu/forms/products.h"

@@ -1,0 +1,25 @@
+// The integer forms of one instruction set. QKV_FORMS names the table, QKV_FORMS_LABEL how people call it.
+#include "kernels/cpu/forms/in_place.h"
+#include "kernels/cpu/forms/int_rows.h"
+#include "kernels/cpu/forms/int_tile.h"
+#include "kernels/cpu/forms/unpack.h"
+
+namespace qkv::kernels::cpu {
+
+extern const IntForms QKV_FORMS;
+const IntForms QKV_FORMS {
+  .name = QKV_FORMS_LABEL, .quantize_row = quantize_row, .q8 = IntTiles<Layout::q8>::run,
+  .q4 = IntTiles<Layout::q4>::run, .unpacked = unpacked_products,
+  .unpack = {unpack<Q8_0>, unpack<Q4_0>, unpack<Q4_1>, unpack<Q5_0>, unpack<Q5_1>, unpack<Q2K>,
+             unpack<Q3K>,  unpack<Q4K>,  unpack<Q5K>,  unpack<Q6K>,  unpack<Mxfp4>},
+#if defined(__AVX512VNNI__)
+  .in_place = {blocks_of_32<Q8_0, false>, blocks_of_32<Q4_0, false>, blocks_of_32<Q4_1, true>,
+               blocks_of_32<Q5_0, false>, blocks_of_32<Q5_1, true>,  blocks_of_256<Q2K, true>,
+               blocks_of_256<Q3K, false>, blocks_of_256<Q4K, true>,  blocks_of_256<Q5K, true>,
+               blocks_of_256<Q6K, false>, blocks_of_32<Mxfp4, false>},
+#else
+  .in_place = {},
+#endif
+};
+
+}  // namespace qkv::kernels::cpu

@@ -1,0 +1,74 @@
+// What the products of plain weights and of blocks share.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/cpu/shared.h"
+
+namespace qkv::kernels::cpu {
+
+// With a weight of any block format: linear_blocks.cpp.
+void linear_with_blocks(const Exec& exec, const LinearArgs& a, const Forms& forms);
+
+// Address of row r, column c of a matrix.
+inline const void* at(const Tensor& t, int64_t r, int64_t c) {
+  return t.data() + (r * t.stride(0) + c) * size_of(t.dtype());
+}
+inline float* at_f32(const Tensor& t, int64_t r, int64_t c) {
+  return t.as<float>() + r * t.stride(0) + c;
+}
+
+// One product: the rows of one group and its weight.
+struct Group {
+  Range rows;
+  Tensor w, b;  // [O, K], [O]
+};
+
+template <class F>
+void for_groups(const Tensor& groups, int64_t rows, const Tensor& w, const Tensor& b, F&& f) {
+  if (!groups.defined()) return f(Group{{0, rows}, w, b}, 0);
+  const auto* starts = groups.as<int32_t>();
+  for (int64_t e = 0; e + 1 < groups.count(); ++e) {
+    const auto one = [e](const Tensor& t) {
+      if (!t.defined()) return t;
+      const Tensor part = t.slice(0, e, 1);
+      return part.rank() == 3 ? part.view({part.dim(1), part.dim(2)}) : part.view({part.dim(1)});
+    };
+    f(Group{{starts[e], starts[e + 1]}, one(w), one(b)}, e);
+  }
+}
+
+// Cuts rows x columns over the threads, along whichever has more to give; a thread's part is one rectangle.
+template <class F>
+void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
+  const int64_t count = rows.end - rows.begin, threads = exec.pool->threads();
+  if (count <= 0 || columns <= 0) return;
+  const bool by_columns = columns >= 32 * threads || columns >= count;
+  exec.pool->run(threads, [&](int64_t piece, int thread) {
+    const auto part = [&](int64_t size) { return Range{piece * size / threads, (piece + 1) * size / threads}; };
+    const Range r = by_columns ? rows : Range{rows.begin + part(count).begin, rows.begin + part(count).end};
+    const Range c = by_columns ? part(columns) : Range{0, columns};
+    if (r.begin < r.end && c.begin < c.end) f(r, c, thread);
+  });
+}
+
+// Rows of f32 sums into a tensor of either dtype, with a bias or added to what is there.
+inline void put_row(const Forms& forms, const Tensor& y, int64_t row, Range columns, float* sums, const Tensor& bias,
+                    bool add) {
+  const int64_t count = columns.end - columns.begin;
+  if (bias.defined()) {
+    const ref::In<float> b(bias);
+    for (int64_t c = 0; c < count; ++c) sums[c] += b[columns.begin + c];
+  }
+  if (add) {
+    const auto before = ref::In<float>(y, {row});
+    for (int64_t c = 0; c < count; ++c) sums[c] += before[columns.begin + c];
+  }
+  if (y.dtype() == DType::bf16) {
+    forms.narrow(y.as<uint16_t>() + row * y.stride(0) + columns.begin, sums, count);
+  } else if (float* to = at_f32(y, row, columns.begin); to != sums) {
+    std::copy(sums, sums + count, to);
+  }
+}
+
+}  // namespace qkv::kernels::cpu

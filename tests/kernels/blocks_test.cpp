@@ -1,0 +1,300 @@
+// Products and lookups with weights of blocks: q8, q4 and the GGUF formats. Integer sums are exact and floats are added
+// in one order, so all instruction sets, tiles, chunks and thread counts must give the same bits.
+#include "base/blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/philox.h"
+#include "core/panels.h"
+#include "kernels/cpu/isa.h"
+#include "ops/ops.h"
+#include "support/pass.h"
+
+namespace qkv::test {
+namespace {
+
+constexpr int64_t kWidth = 512, kOutputs = 150, kRows = 512;  // ten panels, the last not full
+
+std::vector<Format> all_formats() {
+  std::vector<Format> all;
+  for (const Block own : {Block::q8, Block::q4}) {
+    for (const int32_t group : {32, 64, 128, 256, 0}) all.emplace_back(own, group);
+  }
+  for (const Block gguf : {Block::q8_0, Block::q4_0, Block::q4_1, Block::q5_0, Block::q5_1, Block::q2_k, Block::q3_k,
+                           Block::q4_k, Block::q5_k, Block::q6_k, Block::mxfp4}) {
+    all.emplace_back(gguf);
+  }
+  return all;
+}
+
+std::string name_of_format(Format f) {
+  std::string name = name_of(f.block);
+  if (f.panels()) name += f.group > 0 ? "_" + std::to_string(f.group) : "_row";
+  return name;
+}
+
+// Where a GGUF block has its half-precision scales.
+std::vector<int> scales_in(Block block) {
+  switch (block) {
+    case Block::q4_1:
+    case Block::q5_1:
+    case Block::q4_k:
+    case Block::q5_k:
+      return {0, 2};
+    case Block::q2_k:
+      return {80, 82};
+    case Block::q3_k:
+      return {108};
+    case Block::q6_k:
+      return {208};
+    case Block::mxfp4:
+      return {};
+    default:
+      return {0};
+  }
+}
+
+// A weight whose bytes are random but whose scales are reasonable. GGUF blocks start at an odd address, and nothing
+// lies behind them: the address sanitizer sees a byte too many.
+class Weight {
+ public:
+  Weight(Format format, const Shape& shape) {
+    const Numbers numbers = normals(7, shape.count());
+    if (format.panels()) {
+      Pass pass;
+      param_ = std::make_unique<Param>("w", cpu_device(), format, shape);
+      ops::quantize(pass.cx, *param_, pass.input(numbers, shape));
+      return;
+    }
+    const auto size = static_cast<size_t>(format.bytes_for(shape)), each = static_cast<size_t>(format.block_bytes());
+    bytes_ = std::make_unique<std::byte[]>(size + 1);
+    std::byte* first = bytes_.get() + 1;
+    for (size_t i = 0; i < size; ++i) {
+      first[i] = static_cast<std::byte>(random_u32({3, 4}, 0, i));
+    }
+    for (size_t at = 0; at < size; at += each) {
+      for (const int offset : scales_in(format.block)) {
+        const F16 scale = to_f16(static_cast<float>(numbers[at / each]) * 0.01F);
+        std::copy_n(reinterpret_cast<const std::byte*>(&scale), 2, first + at + static_cast<size_t>(offset));
+      }
+      if (format.block == Block::mxfp4) first[at] = static_cast<std::byte>(120 + at / each % 7);
+    }
+    param_ = std::make_unique<Param>("w", Tensor(cpu_device(), first, format, shape));
+  }
+
+  const Param& param() const { return *param_; }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  std::unique_ptr<Param> param_;
+};
+
+// Activations whose blocks differ much in size; some are all zero.
+Numbers activations(int64_t rows) {
+  Numbers x = normals(5, rows * kWidth);
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = round_to(DType::bf16, x[i] * std::pow(2.0, static_cast<double>(i / 32 % 11) - 5));
+    if (i / 32 % 13 == 3) x[i] = 0;
+  }
+  return x;
+}
+
+struct How {
+  const Kernels* kernels = &kernels::ref::table();
+  Precision precision = Precision::f32();
+  int threads = 1;
+  int64_t first = 0, rows = kRows;
+};
+
+Numbers multiply(const Param& w, const Numbers& x, const How& how) {
+  Pass pass({.kernels = how.kernels, .precision = how.precision, .threads = how.threads});
+  const std::span<const double> some{x.data() + how.first * kWidth, static_cast<size_t>(how.rows * kWidth)};
+  return to_host(ops::linear(pass.cx, pass.input(some, {how.rows, kWidth}, how.precision.compute), w));
+}
+
+std::vector<const Kernels*> cpu_tables() {
+  return {kernels::cpu::tables().begin(), kernels::cpu::tables().end()};
+}
+
+class EveryFormat : public ::testing::TestWithParam<Format> {};
+
+TEST_P(EveryFormat, AgreesWithItsDefinitionInDouble) {
+  constexpr int64_t kSome = 19;
+  const Weight w(GetParam(), {kOutputs, kWidth});
+  const Numbers x = activations(kSome);
+  const Numbers right = multiply(w.param(), x, {.precision = Precision::f64(), .rows = kSome});
+  double power = 0;
+  for (const double y : right) power += y * y;
+  EXPECT_GT(power, 0);
+  for (const Kernels* table : kernels::all_tables()) {
+    for (const int64_t rows : {int64_t{1}, kSome}) {
+      const Numbers part(right.begin(), right.begin() + rows * kOutputs);
+      EXPECT_LE(nmse(multiply(w.param(), x, {.kernels = table, .rows = rows}), part), 1e-12) << table->name;
+      const double bf16 = nmse(
+          multiply(w.param(), x, {.kernels = table, .precision = Precision::bf16(), .threads = 2, .rows = rows}), part);
+      EXPECT_LE(bf16, unit_roundoff(DType::bf16) * unit_roundoff(DType::bf16)) << table->name;
+    }
+  }
+}
+
+// The rounding of activations is all that stands between this and the product of the decoded weight.
+TEST_P(EveryFormat, IsNearTheProductOfTheDecodedWeight) {
+  constexpr int64_t kSome = 7;
+  const Weight w(GetParam(), {kOutputs, kWidth});
+  const Numbers x = activations(kSome);
+  Pass pass({.precision = Precision::f64()});
+  const Numbers numbers = to_host(ops::dequantize(pass.cx, w.param(), DType::f64));
+  const Numbers right = to_host(ops::linear(pass.cx, pass.input({x.data(), kSome * kWidth}, {kSome, kWidth}),
+                                            pass.param("plain", numbers, w.param().shape())));
+  const double error = nmse(multiply(w.param(), x, {.rows = kSome}), right);
+  EXPECT_LE(error, GetParam().panels() && GetParam().group == 0 ? 1e-3 : 3e-4);
+  EXPECT_GT(error, 1e-7);
+}
+
+TEST_P(EveryFormat, HasTheSameBitsEverywhere) {
+  const Weight w(GetParam(), {kOutputs, kWidth});
+  const Numbers x = activations(kRows);
+  const Numbers all = multiply(w.param(), x, {.kernels = &kernels::best_table(), .threads = 2});
+  const auto expect_rows = [&](const How& how) {
+    const Numbers part(all.begin() + how.first * kOutputs, all.begin() + (how.first + how.rows) * kOutputs);
+    EXPECT_EQ(multiply(w.param(), x, how), part)
+        << how.kernels->name << ", " << how.rows << " rows from " << how.first << ", " << how.threads << " threads";
+  };
+  for (const Kernels* table : cpu_tables()) {
+    expect_rows({.kernels = table, .threads = 1});
+    for (const int64_t rows : {1, 2, 3, 5, 15, 16, 17, 32}) {
+      expect_rows({.kernels = table, .threads = 2, .rows = rows});
+      expect_rows({.kernels = table, .threads = 1, .first = 101, .rows = rows});
+    }
+    expect_rows({.kernels = table, .threads = 3, .first = 17, .rows = 400});
+  }
+}
+
+TEST_P(EveryFormat, GroupsUseTheirOwnWeightAndBias) {
+  const Weight w(GetParam(), {3, 20, kWidth});
+  const Numbers x = activations(9), b = normals(3, 3 * 20);
+  for (const Kernels* table : kernels::all_tables()) {
+    Pass pass({.kernels = table, .threads = 2});
+    const Tensor in = pass.input(x, {9, kWidth});
+    const Param& bias = pass.param("b", b, {3, 20});
+    const auto groups = ops::RowGroups::of_sizes(pass.cx, std::vector<int32_t>{5, 0, 4});
+    const Numbers got = to_host(ops::linear(pass.cx, in, w.param(), {.bias = &bias, .groups = groups}));
+    Numbers right;
+    for (const auto& [e, first, rows] : {std::tuple{0, 0, 5}, std::tuple{2, 5, 4}}) {
+      const Tensor part = w.param().master().slice(0, e, 1).view({20, kWidth});
+      const Param one("one", part.device(), part.format(), part.shape(), {.in_place = part.data()});
+      const Param& one_bias = pass.param("b", {b.data() + e * 20, 20}, {20});
+      const Numbers y = to_host(ops::linear(pass.cx, in.slice(0, first, rows), one, {.bias = &one_bias}));
+      right.insert(right.end(), y.begin(), y.end());
+    }
+    EXPECT_EQ(got, right) << table->name;
+  }
+}
+
+TEST_P(EveryFormat, LooksUpRowsExactly) {
+  const Weight w(GetParam(), {kOutputs, kWidth});
+  Pass plain;
+  const Numbers table_numbers = to_host(ops::dequantize(plain.cx, w.param(), DType::f32));
+  const std::vector<int32_t> ids{149, 0, 17, 17, 16};
+  for (const Kernels* table : kernels::all_tables()) {
+    Pass pass({.kernels = table, .threads = 2});
+    const Tensor y = ops::embedding(pass.cx, {{pass.indices(ids, {5}), &w.param(), 2.0}});
+    const Numbers got = to_host(y);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const size_t row = static_cast<size_t>(ids[i / kWidth]);
+      ASSERT_EQ(got[i], 2 * table_numbers[row * kWidth + i % kWidth]) << table->name << " " << i;
+    }
+  }
+}
+
+TEST_P(EveryFormat, SpreadsWhatIsNotFiniteOverItsRowOnly) {
+  const Weight w(GetParam(), {20, kWidth});
+  Numbers x = activations(3);
+  x[kWidth + 40] = std::numeric_limits<double>::infinity();
+  x[kWidth + 300] = std::numeric_limits<double>::quiet_NaN();
+  for (const Kernels* table : kernels::all_tables()) {
+    const Numbers y = multiply(w.param(), x, {.kernels = table, .rows = 3});
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 1) << table->name << " " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Blocks, EveryFormat, ::testing::ValuesIn(all_formats()),
+                         [](const auto& format) { return name_of_format(format.param); });
+
+TEST(IntForms, GoWithTheFormsOfTheirInstructionSet) {
+  using namespace kernels::cpu;
+  for (const Forms* forms : usable_forms()) {
+    const std::string name = forms->name, ints = int_forms(*forms).name;
+    EXPECT_TRUE(name == "avx512" ? ints == "avx512vnni" || ints == "avx2" : ints == name) << name << " has " << ints;
+  }
+}
+
+// --- q8 and q4 -------------------------------------------------------------------------------------------------------
+
+TEST(Panels, HoldAMatrixToHalfAStep) {
+  for (const Format format : all_formats()) {
+    if (!format.panels()) continue;
+    const Numbers x = normals(11, 37 * kWidth);
+    Pass pass;
+    Param w("w", cpu_device(), format, {37, kWidth});
+    ops::quantize(pass.cx, w, pass.input(x, {37, kWidth}));
+    const Numbers y = to_host(ops::dequantize(pass.cx, w, DType::f32));
+    const size_t group = format.group > 0 ? static_cast<size_t>(format.group) : kWidth;
+    const bool nibbles = format.block == Block::q4;
+    for (size_t first = 0; first < x.size(); first += group) {
+      double highest = 0;
+      for (size_t i = first; i < first + group; ++i) highest = std::max(highest, std::abs(x[i]));
+      // A bf16 scale is off by 2^-8 at most; the value opposite to q4's -8 is cut at 7.
+      const double step = highest / (nibbles ? 8 : 127) * (1 + 0x1p-7);
+      for (size_t i = first; i < first + group; ++i) {
+        ASSERT_LE(std::abs(x[i] - y[i]), (nibbles ? 1.05 : 0.5) * step) << format << " " << i;
+      }
+    }
+    EXPECT_LE(nmse(y, x), nibbles ? 2e-2 : 1e-4) << format;
+  }
+}
+
+TEST(Panels, LieAsTheirHeaderSays) {
+  // Row r, column k holds r - 10 at k = 0 and k = 5, else 0; the largest of a row sets its scale.
+  constexpr int64_t kSmall = 64;
+  Numbers x(20 * kSmall, 0.0);
+  for (size_t r = 0; r < 20; ++r) x[r * kSmall] = x[r * kSmall + 5] = static_cast<double>(r) - 10;
+  Pass pass;
+  Param q8("w", cpu_device(), Format(Block::q8, 32), {20, kSmall});
+  Param q4("w", cpu_device(), Format(Block::q4, 32), {20, kSmall});
+  for (Param* w : {&q8, &q4}) ops::quantize(pass.cx, *w, pass.input(x, {20, kSmall}));
+  EXPECT_EQ(q8.format().bytes_for(q8.shape()), 2 * (64 + 16 * 64));
+  EXPECT_EQ(q4.format().bytes_for(q4.shape()), 2 * (64 + 8 * 64));
+
+  const auto* bytes = q8.master().as<uint8_t>();
+  EXPECT_EQ(bytes[64 + 4 * 2], 128 - 127);                             // row 2 is -8
+  EXPECT_EQ(bytes[64 + 4 * 12], 128 + 127);                            // row 12 is 2
+  EXPECT_EQ(bytes[64 + 64 + 4 * 12 + 1], 128 + 127);                   // column 5: the second line
+  EXPECT_EQ(bytes[64 + 64 + 4 * 12 + 2], 128);                         // column 6
+  EXPECT_EQ(bytes[64 + 16 * 64 + 64 + 4 * 1], 128 + 127);              // row 17: the second panel
+  EXPECT_EQ(to_float(q8.master().as<Bf16>()[2 * 12]), 129.0F / 8192);  // 2 / 127 = 129.008 / 8192
+  EXPECT_EQ(q8.master().as<Bf16>()[2 * 12 + 1].bits, 0);               // columns 32 to 63 are zero
+
+  const auto* halves = q4.master().as<uint8_t>();
+  EXPECT_EQ(halves[64 + 4 * 12] & 15, 0);      // -8 times a negative scale
+  EXPECT_EQ(halves[64 + 4 * 12 + 1] >> 4, 0);  // column 5 is the upper half of byte 1
+  EXPECT_EQ(halves[64 + 4 * 12 + 1] & 15, 8);  // column 1
+  EXPECT_EQ(to_float(q4.master().as<Bf16>()[2 * 12]), -0.25F);
+}
+
+TEST(Panels, KeepZeroAndTinyBlocksZero) {
+  for (const Block block : {Block::q8, Block::q4}) {
+    Numbers x(16 * 64, 0.0);
+    for (size_t i = 0; i < 16; ++i) x[i * 64] = 1e-35;
+    Pass pass;
+    Param w("w", cpu_device(), Format(block, 32), {16, 64});
+    ops::quantize(pass.cx, w, pass.input(x, {16, 64}));
+    for (const double y : to_host(ops::dequantize(pass.cx, w, DType::f32))) EXPECT_EQ(y, 0);
+  }
+}
+
+}  // namespace
+}  // namespace qkv::test
