@@ -61,7 +61,7 @@ TEST(PanelLayout, WholeMatricesCanBeSlicedButNotRows) {
 
 TEST(Param, MayStandOnBytesThatLiveElsewhere) {
   const Storage s(cpu_device(), Format(Block::q8_0), 64);
-  const Param w("w", Tensor(s, {2, 32}));
+  const Param w("w", cpu_device(), s.format(), {2, 32}, {.in_place = s.data()});
   EXPECT_EQ(w.master().data(), s.data());
   EXPECT_EQ(w.format(), Format(Block::q8_0));
 }

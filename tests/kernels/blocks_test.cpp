@@ -82,7 +82,7 @@ class Weight {
       }
       if (format.block == Block::mxfp4) first[at] = static_cast<std::byte>(120 + at / each % 7);
     }
-    param_ = std::make_unique<Param>("w", Tensor(cpu_device(), first, format, shape));
+    param_ = std::make_unique<Param>("w", cpu_device(), format, shape, ParamSource{.in_place = first});
   }
 
   const Param& param() const { return *param_; }

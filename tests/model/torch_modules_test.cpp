@@ -20,8 +20,8 @@ std::vector<std::filesystem::path> files(const std::string& name) {
   return all;
 }
 
-struct Run : Pass {
-  explicit Run(const std::filesystem::path& path)
+struct Recorded : Pass {
+  explicit Recorded(const std::filesystem::path& path)
       : Pass({.kernels = &kernels::best_table()}), recorded(GoldenFile::read(path)) {}
   Tensor vectors(const std::string& name) {
     const Golden& g = recorded.at(name);
@@ -37,7 +37,7 @@ struct Run : Pass {
 };
 
 double transformer_off(const std::filesystem::path& path, bool norm_first) {
-  Run run(path);
+  Recorded run(path);
   const auto module = TorchTransformer::load(path, {.heads = 4, .norm_first = norm_first});
   const Rows source = run.rows("io.src"), target = run.rows("io.tgt");
   const Tensor out = module.forward(run.cx, {run.vectors("io.src"), source}, {run.vectors("io.tgt"), target});
@@ -57,7 +57,7 @@ TEST(TorchTransformer, ComputesWhatTorchComputes) {
 TEST(TorchAttention, ComputesWhatTorchComputes) {
   for (const auto& path : files("attention.safetensors")) {
     for (const std::string name : {"mha", "causal"}) {
-      Run run(path);
+      Recorded run(path);
       const auto module = TorchAttention::load(path, {.heads = 4, .causal = name == "causal", .prefix = name + "."});
       const Rows rows = run.rows(name + ".x");
       EXPECT_LE(run.off(module.forward(run.cx, run.vectors(name + ".x"), rows), name + ".out"), kNmse) << name;

@@ -80,7 +80,8 @@ TEST(Verify, Bf16BoundIsOutOfReachWhereRoundedWeightsAloneExceedIt) {
   const Engine engine(kernels::best_table(), {.threads = 1});
   const TempFolder temporary;
   const TensorNames names = hugging_face_names(checkpoint.spec);
-  write_hugging_face(temporary.path() / "half", checkpoint.config, checkpoint.weights(engine.device()), names, {.dtype = "BF16"});
+  write_hugging_face(temporary.path() / "half", checkpoint.config, checkpoint.weights(engine.device()), names,
+                     {.dtype = "BF16"});
   const auto logits_nmse = [&](const Checkpoint& from, Precision precision) {
     for (const VerifyLine& line : verify_model(from, engine, precision, folder).lines) {
       if (line.name == "logits") return *line.nmse;
