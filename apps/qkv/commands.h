@@ -11,6 +11,8 @@ struct AnswerNo {};
 void add_demo(CLI::App& app);
 void add_data(CLI::App& app);
 void add_data_stats(CLI::App& data);  // a part of data
+void add_info(CLI::App& app);
+void add_new(CLI::App& app);
 void add_score(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_verify(CLI::App& app);

@@ -57,6 +57,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
+  qkv::app::add_info(app);
+  qkv::app::add_new(app);
   qkv::app::add_score(app);
   qkv::app::add_tokenize(app);
   qkv::app::add_verify(app);

@@ -320,23 +320,23 @@ std::vector<OutgoingTensor> outgoing_tensors(const Weights& weights, const Tenso
   return list;
 }
 
-void write_hugging_face(const std::filesystem::path& folder, const Json& config, const Weights& weights,
-                        const TensorNames& names, const std::string& dtype, const WrittenSoFar& progress) {
+void write_hugging_face(const std::filesystem::path& folder, const Json& config, std::vector<OutgoingTensor> tensors,
+                        const std::string& dtype, const WrittenSoFar& progress) {
   Json out = config;
   if (!dtype.empty()) {
     out.erase("torch_dtype");
     out["dtype"] = dtype == "F32" ? "float32" : dtype == "BF16" ? "bfloat16" : "float16";
   }
-  std::vector<OutgoingTensor> tensors = outgoing_tensors(weights, names, dtype);
-  int64_t total = 0;
-  for (const auto& [name, weight] : weights) total += weight.shape().count();
-  auto done = std::make_shared<int64_t>(0);
+  int64_t total = 0, done = 0;
+  for (const OutgoingTensor& tensor : tensors) {
+    total += static_cast<int64_t>(safetensors_bytes(tensor, folder.string()));
+  }
   for (OutgoingTensor& tensor : tensors) {
-    tensor.give = [give = tensor.give, done, total, &progress](ByteSink sink) {
+    tensor.give = [give = std::move(tensor.give), total, &done, &progress](ByteSink sink) {
       give([&](std::span<const std::byte> bytes) {
         sink(bytes);
-        *done += static_cast<int64_t>(bytes.size());
-        if (progress) progress(*done, total);
+        done += static_cast<int64_t>(bytes.size());
+        if (progress) progress(done, total);
       });
     };
   }
@@ -345,6 +345,11 @@ void write_hugging_face(const std::filesystem::path& folder, const Json& config,
   const std::string text = out.dump(2) + "\n";
   write_file_atomic(target.path() / "config.json", std::as_bytes(std::span(text)));
   target.commit();
+}
+
+void write_hugging_face(const std::filesystem::path& folder, const Json& config, const Weights& weights,
+                        const TensorNames& names, const std::string& dtype, const WrittenSoFar& progress) {
+  write_hugging_face(folder, config, outgoing_tensors(weights, names, dtype), dtype, progress);
 }
 
 }  // namespace qkv

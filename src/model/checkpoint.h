@@ -39,5 +39,8 @@ using WrittenSoFar = std::function<void(int64_t bytes, int64_t of)>;
 // config.json and safetensors, in a folder that appears whole or not at all.
 void write_hugging_face(const std::filesystem::path& folder, const Json& config, const Weights& weights,
                         const TensorNames& names, const std::string& dtype, const WrittenSoFar& progress = {});
+// The same of tensors that come from elsewhere, all of this dtype unless it is empty.
+void write_hugging_face(const std::filesystem::path& folder, const Json& config, std::vector<OutgoingTensor> tensors,
+                        const std::string& dtype, const WrittenSoFar& progress = {});
 
 }  // namespace qkv
