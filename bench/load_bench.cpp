@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "base/error.h"
+#include "core/engine.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
 

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <memory>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/progress.h"
 #include "commands.h"
@@ -23,8 +22,6 @@ struct Options {
 };
 
 void make_new(const Options& options) {
-  QKV_CHECK(!std::filesystem::exists(options.out), options.out, ": exists already",
-            Hint("remove it, or choose another name"));
   const Json config = options.spec.empty() ? preset_config(options.preset)
                                            : parse_json(read_file(options.spec, kLargestConfig), options.spec);
   std::unique_ptr<Progress> progress;

@@ -41,7 +41,7 @@ std::string heads_text(const StackSpec& stack) {
   }
   if (least != most) return fmt::format("{} to {} heads", least, most);
   const int64_t shared = stack.layers.front().attention.kv_heads;
-  return fmt::format("{} heads{}", least, shared != least ? fmt::format(" over {} key/value heads", shared) : "");
+  return fmt::format("{} heads{}", least, shared != least ? fmt::format(" ({} kv)", shared) : "");
 }
 
 std::string one_line(const ModelSpec& spec) {
@@ -50,9 +50,8 @@ std::string one_line(const ModelSpec& spec) {
                                 ? fmt::format("{} + {} layers", layers(spec.encoder), layers(spec.decoder))
                                 : fmt::format("{} layers", layers(spec.main_stack()));
   return fmt::format("{}, {}: {}, width {}, {}, vocabulary {}{}, {}", spec.family, name_of(spec.kind), depth,
-                     spec.width, heads_text(spec.main_stack()), with_commas(spec.vocabulary),
-                     spec.context > 0 ? fmt::format(", context {}", with_commas(spec.context)) : "",
-                     dtype_text(spec.dtype));
+                     spec.width, heads_text(spec.main_stack()), spec.vocabulary,
+                     spec.context > 0 ? fmt::format(", context {}", spec.context) : "", dtype_text(spec.dtype));
 }
 
 // --- the table of parameters -----------------------------------------------------------------------------------------
@@ -81,8 +80,7 @@ std::string aligned(const std::vector<Row>& rows) {
 
 std::string group_name(const ModelSpec& spec, const LayerGroup& group) {
   const bool two = spec.kind == ModelSpec::Kind::encoder_decoder;
-  return fmt::format("{}{} {}", two ? group.stack == Stack::encoder ? "encoder " : "decoder " : "",
-                     group.layers.size() == 1 ? "layer" : "layers", layer_ranges(group.layers));
+  return (two ? group.stack == Stack::encoder ? "encoder " : "decoder " : "") + layers_text(group.layers);
 }
 
 int64_t count_in(const PartCounts& counts, Part part) {
@@ -100,7 +98,8 @@ std::string parameter_table(const ModelSpec& spec, const ModelSummary& s) {
   std::vector<Row> rows;
   Row header{"parameters"};
   if (columns) {
-    for (const LayerGroup& group : s.groups) header.push_back("each of " + group_name(spec, group));
+    for (const LayerGroup& group : s.groups)
+      header.push_back(group_name(spec, group) + (group.layers.size() > 1 ? ", each" : ""));
   } else {
     header.push_back("a layer, least");
     header.push_back("a layer, most");
@@ -150,7 +149,7 @@ std::string memory_table(const ModelSpec& spec, const ModelSummary& s) {
   if (s.cache.at_context > 0) cache(fmt::format("  of {} tokens", with_commas(spec.context)), s.cache.at_context);
   rows.push_back({"training, AdamW", bytes_text(s.training.state)});
   rows.push_back(
-      {fmt::format("  and {} tokens", with_commas(s.training.length)), "", bytes_text(s.training.activations)});
+      {fmt::format("  and a text of {}", with_commas(s.training.length)), "", bytes_text(s.training.activations)});
   std::string text = aligned(rows);
   text += "  q8 and q4 are estimates: matrices in 8.5 and 4.5 bits a number, vectors in f32\n";
   if (s.cache.latent) text += "  the cache keeps the small vector that keys and values are read out of\n";
@@ -158,8 +157,8 @@ std::string memory_table(const ModelSpec& spec, const ModelSummary& s) {
     text += "  every layer looks through a window: past it the cache grows no more\n";
   }
   text +=
-      "  training: 16 bytes a parameter (weight, gradient and two averages in f32), and what a step on one text\n"
-      "  keeps for its way back in bf16, nothing recomputed\n";
+      "  training: 16 bytes a parameter (weight, gradient and two averages in f32), and what a step\n"
+      "  on one text keeps in bf16 for its way back, nothing recomputed\n";
   return text;
 }
 
@@ -206,13 +205,16 @@ nlohmann::ordered_json report_json(const ModelSpec& spec, const ModelSummary& s)
                                    {"parameters", group.parameters},
                                    {"parts", parts_json(group.parts)}});
   }
+  const auto cache = [&](int64_t size) {
+    return nlohmann::ordered_json{{"per_token", size * s.cache.per_token},
+                                  {"per_token_past_windows", size * s.cache.per_token_beyond},
+                                  {"per_source_token", size * s.cache.per_source_token},
+                                  {"at_context", size * s.cache.at_context},
+                                  {"latent", s.cache.latent}};
+  };
   out["bytes"] = {{"weights", {{"f32", s.f32}, {"bf16", s.bf16}, {"q8_estimate", s.q8}, {"q4_estimate", s.q4}}},
-                  {"kv_cache_bf16",
-                   {{"per_token", 2 * s.cache.per_token},
-                    {"per_token_past_windows", 2 * s.cache.per_token_beyond},
-                    {"per_source_token", 2 * s.cache.per_source_token},
-                    {"at_context", 2 * s.cache.at_context},
-                    {"latent", s.cache.latent}}},
+                  {"kv_cache_f32", cache(4)},
+                  {"kv_cache_bf16", cache(2)},
                   {"training",
                    {{"state", s.training.state},
                     {"activations_bf16", s.training.activations},

@@ -32,9 +32,9 @@ std::string activation_text(const Activation& act) {
     case Kind::gelu_erf:
       return "GELU";
     case Kind::gelu_tanh:
-      return "GELU (tanh)";
+      return "tanh GELU";
     case Kind::silu:
-      return act.alpha == 1 ? "SiLU" : fmt::format("x sigmoid({:g} x)", act.alpha);
+      return act.alpha == 1 ? "SiLU" : "quick GELU";
     case Kind::tanh:
       return "tanh";
   }
@@ -124,7 +124,9 @@ Lines attention_lines(const AttentionSpec& a, int64_t c, bool across) {
 
 std::string dense_text(const FeedForwardSpec& f, int64_t inner, int64_t c) {
   if (!f.gated) return fmt::format("up {}, {}", matrix(inner, c, f.bias), activation_text(f.act));
-  return fmt::format("{}(gate) * up, both {}", activation_text(f.act), matrix(inner, c, f.bias));
+  const std::string up = f.gate_shift != 0 ? fmt::format("(up + {:g})", f.gate_shift) : "up";
+  return fmt::format("{}(gate) * {}, both {}{}", activation_text(f.act), up, matrix(inner, c, f.bias),
+                     f.gate_limit > 0 ? fmt::format(", clamped at {:g}", f.gate_limit) : "");
 }
 
 Lines feed_lines(const FeedForwardSpec& f, int64_t c) {
@@ -231,12 +233,12 @@ class Drawing {
     const bool beside = place == NormPlace::parallel && name == "feed-forward";
     inside("│", "");
     if (place == NormPlace::after || place == NormPlace::branch) {
-      inside("├──▶ ", name);
+      inside("├───┐ ", name);
     } else {
-      inside("├──▶ ", name + ": " + norm + (beside ? ", of the stream before the attention" : ""));
+      inside("├───┐ ", name + ": " + norm + (beside ? ", of the stream before the attention" : ""));
     }
     describe_layers(s, describe);
-    if (place == NormPlace::branch || place == NormPlace::around) inside("│      ", norm);
+    if (place == NormPlace::branch || place == NormPlace::around) inside("│   │   ", norm);
     inside("⊕◀──┘", "");
     if (place == NormPlace::after) inside("│ ", norm + ", of the stream itself");
   }
@@ -252,29 +254,29 @@ class Drawing {
       if (layers.size() == 1) variants.push_back(std::move(lines));
     }
     if (variants.size() == 1) {
-      for (const std::string& line : variants[0]) inside("│      ", line);
+      for (const std::string& line : variants[0]) inside("│   │   ", line);
       return;
     }
     constexpr size_t kShown = 4;
     const bool alike = variants.size() == 2 && variants[0].size() == variants[1].size();
     if (alike) return differing_lines(variants[0], variants[1], layers_of);
     for (size_t v = 0; v < std::min(variants.size(), kShown); ++v) {
-      inside("│    ", "layers " + layer_ranges(layers_of[variants[v]]) + ":");
-      for (const std::string& line : variants[v]) inside("│      ", line);
+      inside("│   │ ", layers_text(layers_of[variants[v]]) + ":");
+      for (const std::string& line : variants[v]) inside("│   │   ", line);
     }
     if (variants.size() > kShown) {
-      inside("│    ", fmt::format("and {} more kinds of layers", variants.size() - kShown));
+      inside("│   │ ", fmt::format("and {} more kinds of layers", variants.size() - kShown));
     }
   }
 
   void differing_lines(const Lines& a, const Lines& b, std::map<Lines, std::vector<int64_t>>& layers_of) {
-    const auto of = [&](const Lines& lines) { return "layers " + layer_ranges(layers_of[lines]) + ": "; };
+    const auto of = [&](const Lines& lines) { return layers_text(layers_of[lines]) + ": "; };
     for (size_t i = 0; i < a.size(); ++i) {
       if (a[i] == b[i]) {
-        inside("│      ", a[i]);
+        inside("│   │   ", a[i]);
       } else {
-        inside("│      ", of(a) + a[i]);
-        inside("│      ", of(b) + b[i]);
+        inside("│   │   ", of(a) + a[i]);
+        inside("│   │   ", of(b) + b[i]);
       }
     }
   }

@@ -121,7 +121,7 @@ ModelSummary summarise(const ModelSpec& spec) {
   return summary;
 }
 
-std::string layer_ranges(const std::vector<int64_t>& layers) {
+std::string layers_text(const std::vector<int64_t>& layers) {
   std::vector<std::string> runs;
   for (size_t i = 0; i < layers.size();) {
     size_t last = i;
@@ -130,7 +130,7 @@ std::string layer_ranges(const std::vector<int64_t>& layers) {
     i = last + 1;
   }
   constexpr size_t kShown = 4;
-  std::string text;
+  std::string text = layers.size() == 1 ? "layer " : "layers ";
   for (size_t i = 0; i < runs.size(); ++i) {
     const bool left_out = runs.size() > kShown && i >= kShown - 1 && i + 1 < runs.size();
     if (left_out && i > kShown - 1) continue;

@@ -48,7 +48,7 @@ struct ModelSummary {
 
 ModelSummary summarise(const ModelSpec& spec);
 
-// "0-2", "0, 2, 4, ..., 24"
-std::string layer_ranges(const std::vector<int64_t>& layers);
+// "layer 7", "layers 0-2", "layers 0, 2, 4, ..., 24"
+std::string layers_text(const std::vector<int64_t>& layers);
 
 }  // namespace qkv

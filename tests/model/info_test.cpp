@@ -100,11 +100,11 @@ TEST(Summary, WindowsBoundTheCache) {
 }
 
 TEST(Summary, NamesLayersInRanges) {
-  EXPECT_EQ(layer_ranges({7}), "7");
-  EXPECT_EQ(layer_ranges({0, 1, 2}), "0-2");
-  EXPECT_EQ(layer_ranges({0, 1, 4, 6, 7}), "0-1, 4, 6-7");
-  EXPECT_EQ(layer_ranges({0, 2, 4, 6}), "0, 2, 4, 6");
-  EXPECT_EQ(layer_ranges({0, 2, 4, 6, 8, 10}), "0, 2, 4, ..., 10");
+  EXPECT_EQ(layers_text({7}), "layer 7");
+  EXPECT_EQ(layers_text({0, 1, 2}), "layers 0-2");
+  EXPECT_EQ(layers_text({0, 1, 4, 6, 7}), "layers 0-1, 4, 6-7");
+  EXPECT_EQ(layers_text({0, 2, 4, 6}), "layers 0, 2, 4, 6");
+  EXPECT_EQ(layers_text({0, 2, 4, 6, 8, 10}), "layers 0, 2, 4, ..., 10");
 }
 
 TEST(Summary, AnAbsurdSizeIsAnError) {
@@ -112,7 +112,8 @@ TEST(Summary, AnAbsurdSizeIsAnError) {
   config["hidden_size"] = config["intermediate_size"] = 2147483648;
   config["num_local_experts"] = 65536;
   config["head_dim"] = 128;
-  expect_error([&] { summarise(read_spec(Config(config, "config.json"))); }, {"does not fit in 64 bits"});
+  expect_error([&] { summarise(read_spec(Config(config, "config.json"))); },
+               {"config.json: decoder layer 0 experts", "does not fit in 64 bits"});
 }
 
 TEST(Picture, IsNarrowForEverything) {
@@ -127,12 +128,12 @@ TEST(Picture, ShowsWhatIsSpecial) {
   const std::pair<const char*, std::vector<const char*>> special[] = {
       {"gpt2", {"positions", "learned", "attention: layer norm", "causal", "the embedding again"}},
       {"bert", {"token types", "of the stream itself", "all see all", "dense"}},
-      {"olmo2", {"├──▶ attention", "all heads joined", "RMS norm"}},
+      {"olmo2", {"├───┐ attention ", "all heads joined", "RMS norm"}},
       {"gpt_neox", {"of the stream before the attention", " columns"}},
-      {"gemma2", {"soft cap 50", "window", "layers 1", "times (w + 1)"}},
-      {"gemma3", {"window", "base 10000", "base 1e+06", "norm on every head"}},
+      {"gemma2", {"soft cap 50", "window", "layer 1:", "times (w + 1)"}},
+      {"gemma3", {"window 8", "base 10000", "norm on every head"}},
       {"gpt_oss", {"a sink per head", "yarn", "experts per token"}},
-      {"deepseek_v3", {"router", "sigmoid", "groups", "layers 0:", "for every token", "down to"}},
+      {"deepseek_v3", {"router", "sigmoid", "groups", "layer 0:", "for every token", "down to"}},
       {"t5", {"ENCODER", "DECODER", "bias by distance", "of the memory", "buckets"}},
       {"marian", {"sines and cosines", "times"}},
       {"llama3", {"llama3 x", "share a key/value head"}},
