@@ -179,9 +179,13 @@ class Drawing {
   }
   void plain(const std::string& text) { text_ += std::string(kStream, ' ') + text + '\n'; }
 
-  // A line inside the layer's frame; `at` stands on the stream, `text` to its right.
+  // A line inside the layer's frame; `at` stands on the stream, `text` to its right. What is too long goes on below.
   void inside(const std::string& at, const std::string& text) {
-    text_ += padded(" │" + std::string(kStream - 2, ' ') + at + text, kPictureWidth - 1) + "│\n";
+    const int room = kPictureWidth - 1 - kStream - display_width(at);
+    std::string_view now = fit_width(text, room);
+    if (now.size() < text.size()) now = now.substr(0, std::min(now.rfind(' '), now.size()));
+    text_ += padded(" │" + std::string(kStream - 2, ' ') + at + std::string(now), kPictureWidth - 1) + "│\n";
+    if (now.size() < text.size()) inside("│   │     ", text.substr(now.size() + 1));
   }
   void edge(const char* left, const char* right, const std::string& label) {
     std::string line = std::string(" ") + left;

@@ -124,6 +124,33 @@ TEST(Picture, IsNarrowForEverything) {
   }
 }
 
+// As wide as real ones get: long numbers, layers that differ, heads cut in every layer.
+TEST(Picture, IsNarrowForLargeModelsToo) {
+  Json config = Checkpoint::open(test::golden("gpt_oss")).config;
+  config.update({{"num_hidden_layers", 36},
+                 {"hidden_size", 28672},
+                 {"intermediate_size", 28672},
+                 {"num_attention_heads", 128},
+                 {"head_dim", 256},
+                 {"sliding_window", 131072}});
+  config["layer_types"] = Json::array();
+  Json maps = Json::array();
+  for (int i = 0; i < 36; ++i) {
+    config["layer_types"].push_back(i % 2 == 0 ? "sliding_attention" : "full_attention");
+    maps.push_back(std::vector<int>(static_cast<size_t>(i + 1), 0));
+  }
+  const std::string picture = draw_picture(read_spec(Config(config, "config.json")));
+  expect_narrow(picture, "gpt_oss");
+  EXPECT_NE(picture.find("layers 0, 2, 4, ..., 34: softmax"), std::string::npos) << picture;
+  EXPECT_NE(picture.find("a sink per"), std::string::npos) << picture;
+  config["qkv_heads"] = {{"decoder", maps}};
+  const ModelSpec spec = read_spec(Config(config, "config.json"));
+  const std::string report = report_text(spec, summarise(spec));
+  expect_narrow(draw_picture(spec), "cut gpt_oss");
+  EXPECT_NE(report.find("and 32 more kinds of layers"), std::string::npos) << report;
+  EXPECT_NE(report.find("a layer, most"), std::string::npos) << report;
+}
+
 TEST(Picture, ShowsWhatIsSpecial) {
   const std::pair<const char*, std::vector<const char*>> special[] = {
       {"gpt2", {"positions", "learned", "attention: layer norm", "causal", "the embedding again"}},
