@@ -320,6 +320,18 @@ std::vector<OutgoingTensor> outgoing_tensors(const Weights& weights, const Tenso
   return list;
 }
 
+namespace {
+
+// Better said now than after an hour of writing.
+void check_room_for(const std::filesystem::path& folder, int64_t bytes) {
+  std::error_code unknown;
+  const auto disk = std::filesystem::space(folder.has_parent_path() ? folder.parent_path() : ".", unknown);
+  QKV_CHECK(unknown || disk.available >= static_cast<uint64_t>(bytes), folder.string(), ": needs ", bytes,
+            " bytes but the disk has ", disk.available, " free", Hint("make room, or choose another disk or dtype"));
+}
+
+}  // namespace
+
 void write_hugging_face(const std::filesystem::path& folder, const Json& config, std::vector<OutgoingTensor> tensors,
                         const std::string& dtype, const WrittenSoFar& progress) {
   Json out = config;
@@ -331,6 +343,7 @@ void write_hugging_face(const std::filesystem::path& folder, const Json& config,
   for (const OutgoingTensor& tensor : tensors) {
     total += static_cast<int64_t>(safetensors_bytes(tensor, folder.string()));
   }
+  check_room_for(folder, total);
   for (OutgoingTensor& tensor : tensors) {
     tensor.give = [give = std::move(tensor.give), total, &done, &progress](ByteSink sink) {
       give([&](std::span<const std::byte> bytes) {

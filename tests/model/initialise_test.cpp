@@ -84,6 +84,27 @@ TEST(Initialise, TheTransformerOf2017StartsAsPublished) {
   }
 }
 
+TEST(Initialise, T5StartsAsPublished) {
+  const Json config{{"model_type", "t5"}, {"vocab_size", 300}, {"d_model", 64},   {"d_kv", 8},
+                    {"num_heads", 4},     {"d_ff", 256},       {"num_layers", 2}, {"feed_forward_proj", "relu"}};
+  const std::map<std::string, double> deviations{{"enc.layers.1.attn.q", 1 / std::sqrt(64.0 * 8)},
+                                                 {"enc.layers.1.attn.k", 1 / std::sqrt(64.0)},
+                                                 {"dec.layers.0.cross.v", 1 / std::sqrt(64.0)},
+                                                 {"dec.layers.1.cross.o", 1 / std::sqrt(4.0 * 8)},
+                                                 {"dec.layers.1.mlp.up", 1 / std::sqrt(64.0)},
+                                                 {"dec.layers.1.mlp.down", 1 / std::sqrt(256.0)},
+                                                 {"dec.relative", 1 / std::sqrt(64.0)},
+                                                 {"embed", 1}};
+  size_t seen = 0;
+  for (const WeightSpec& weight : weight_list(read_spec(Config(config, "config.json")))) {
+    const auto at = deviations.find(weight.name);
+    if (at == deviations.end()) continue;
+    expect_moments(weight, at->second, 3);
+    ++seen;
+  }
+  EXPECT_EQ(seen, deviations.size());
+}
+
 TEST(Initialise, NumbersDependOnSeedNameAndPlaceOnly) {
   const WeightSpec a{.name = "layers.0.attn.q", .shape = {32, 32}, .init = {Init::Kind::normal, 1}};
   WeightSpec b = a;
@@ -164,6 +185,13 @@ TEST_F(NewModel, RefusesAFolderThatExists) {
   write("taken", small_gpt2(), {.seed = 1});
   expect_error([&] { write("taken", small_gpt2(), {.seed = 2}); }, {"taken", "exists"});
   EXPECT_EQ(std::distance(fs::directory_iterator(root_), fs::directory_iterator()), 1);
+}
+
+TEST_F(NewModel, RefusesWhatTheDiskCannotHold) {
+  Json config = small_gpt2();
+  config.update({{"vocab_size", 2'000'000'000}, {"n_embd", 65536}});
+  expect_error([&] { write("huge", config, {}); }, {"huge", "needs 52", " bytes but the disk has "});
+  EXPECT_TRUE(fs::is_empty(root_));
 }
 
 TEST_F(NewModel, ABadConfigLeavesNothing) {
