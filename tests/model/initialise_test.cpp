@@ -1,8 +1,10 @@
 #include "model/initialise.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
 #include <fstream>
 
 #include "base/expect_error.h"
@@ -120,6 +122,27 @@ TEST(Initialise, NumbersDependOnSeedNameAndPlaceOnly) {
   EXPECT_NE(draw(a, 2, 0, 1024), whole);
 }
 
+// No file may grow past a megabyte.
+class SmallFilesOnly {
+ public:
+  SmallFilesOnly() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit small = before_;
+    small.rlim_cur = 1 << 20;
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  SmallFilesOnly(const SmallFilesOnly&) = delete;
+  SmallFilesOnly& operator=(const SmallFilesOnly&) = delete;
+  ~SmallFilesOnly() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
 class NewModel : public testing::Test {
  protected:
   void TearDown() override { fs::remove_all(root_); }
@@ -188,6 +211,7 @@ TEST_F(NewModel, RefusesAFolderThatExists) {
 }
 
 TEST_F(NewModel, RefusesWhatTheDiskCannotHold) {
+  const SmallFilesOnly guard;  // if it is not refused, it must not fill the disk
   Json config = small_gpt2();
   config.update({{"vocab_size", 2'000'000'000}, {"n_embd", 65536}});
   expect_error([&] { write("huge", config, {}); }, {"huge", "needs 52", " bytes but the disk has "});
