@@ -12,6 +12,8 @@ void add_convert(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_data(CLI::App& app);
 void add_data_stats(CLI::App& data);  // a part of data
+void add_info(CLI::App& app);
+void add_new(CLI::App& app);
 void add_score(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_tokenizer(CLI::App& app);

@@ -87,6 +87,8 @@ int run(int argc, char** argv) {
   qkv::app::add_convert(app);
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
+  qkv::app::add_info(app);
+  qkv::app::add_new(app);
   qkv::app::add_score(app);
   qkv::app::add_tokenize(app);
   qkv::app::add_tokenizer(app);

@@ -54,5 +54,8 @@ struct HuggingFaceOutput {
 // config.json and safetensors, in a folder that appears whole or not at all.
 void write_hugging_face(const std::filesystem::path& folder, const Json& config, const Weights& weights,
                         const TensorNames& names, const HuggingFaceOutput& output);
+// The same of tensors that come from elsewhere, all of the output's dtype unless it is empty.
+void write_hugging_face(const std::filesystem::path& folder, const Json& config, std::vector<OutgoingTensor> tensors,
+                        const HuggingFaceOutput& output);
 
 }  // namespace qkv

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "io/floats.h"
@@ -115,12 +116,29 @@ std::vector<OutgoingTensor> outgoing_tensors(const Weights& weights, const Tenso
   return list;
 }
 
+namespace {
+
+int64_t bytes_of(const std::vector<OutgoingTensor>& tensors) {
+  CheckedU64 total(0, "size of the model");
+  for (const OutgoingTensor& tensor : tensors) {
+    total = total + CheckedU64(stored_bytes(*find_stored_type(tensor.dtype), tensor.shape, tensor.name), tensor.name);
+  }
+  return total.as<int64_t>();
+}
+
+// Better said now than after an hour of writing.
+void check_room_for(const std::filesystem::path& folder, int64_t bytes) {
+  std::error_code unknown;
+  const auto disk = std::filesystem::space(folder.has_parent_path() ? folder.parent_path() : ".", unknown);
+  QKV_CHECK(unknown || disk.available >= static_cast<uint64_t>(bytes), folder.string(), ": needs ", bytes,
+            " bytes but the disk has ", disk.available, " free", Hint("make room, or choose another disk or dtype"));
+}
+
+}  // namespace
+
 std::vector<OutgoingTensor> counted(std::vector<OutgoingTensor> tensors, const WrittenSoFar& progress) {
   if (!progress) return tensors;
-  int64_t total = 0;
-  for (const OutgoingTensor& tensor : tensors) {
-    total += static_cast<int64_t>(stored_bytes(*find_stored_type(tensor.dtype), tensor.shape, tensor.name));
-  }
+  const int64_t total = bytes_of(tensors);
   auto done = std::make_shared<int64_t>(0);
   for (OutgoingTensor& tensor : tensors) {
     tensor.give = [give = std::move(tensor.give), done, total, progress](ByteSink sink) {
@@ -134,20 +152,17 @@ std::vector<OutgoingTensor> counted(std::vector<OutgoingTensor> tensors, const W
   return tensors;
 }
 
-void write_hugging_face(const std::filesystem::path& folder, const Json& config, const Weights& weights,
-                        const TensorNames& names, const HuggingFaceOutput& output) {
+void write_hugging_face(const std::filesystem::path& folder, const Json& config, std::vector<OutgoingTensor> tensors,
+                        const HuggingFaceOutput& output) {
   Json out = config;
   out.erase(kNormOffsetKey);  // the names say how norms are stored
   if (!output.dtype.empty()) {
     out.erase("torch_dtype");
     out["dtype"] = output.dtype == "F32" ? "float32" : output.dtype == "BF16" ? "bfloat16" : "float16";
   }
-  const auto stored_as = [&](const NamedTensor&, const std::string& own) {
-    return output.dtype.empty() ? own : output.dtype;
-  };
+  check_room_for(folder, bytes_of(tensors));
   AtomicFolder target(folder);
-  write_safetensors_folder(target.path(), counted(outgoing_tensors(weights, names, stored_as), output.progress),
-                           {{"format", "pt"}});
+  write_safetensors_folder(target.path(), counted(std::move(tensors), output.progress), {{"format", "pt"}});
   const std::string text = out.dump(2) + "\n";
   write_file_atomic(target.path() / "config.json", std::as_bytes(std::span(text)));
   for (const std::filesystem::path& file : output.copied) {
@@ -155,6 +170,14 @@ void write_hugging_face(const std::filesystem::path& folder, const Json& config,
     write_file_atomic(target.path() / file.filename(), std::as_bytes(std::span(content)));
   }
   target.commit();
+}
+
+void write_hugging_face(const std::filesystem::path& folder, const Json& config, const Weights& weights,
+                        const TensorNames& names, const HuggingFaceOutput& output) {
+  const auto stored_as = [&](const NamedTensor&, const std::string& own) {
+    return output.dtype.empty() ? own : output.dtype;
+  };
+  write_hugging_face(folder, config, outgoing_tensors(weights, names, stored_as), output);
 }
 
 }  // namespace qkv

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace qkv {
@@ -20,6 +21,7 @@ class Validator {
     in_range("vocabulary", spec_.vocabulary, vectors ? 0 : 1, kMost);
     in_range("width", spec_.width, 1, kMost);
     in_range("source vocabulary", spec_.source_vocabulary, 0, kMost);
+    countable("the embedding", {std::max(spec_.vocabulary, spec_.source_vocabulary), spec_.width});
     in_range("context", spec_.context, 0, kMost);
     norm("the last norm", spec_.norm);
     using Kind = ModelSpec::Kind;
@@ -42,6 +44,13 @@ class Validator {
   void number(const std::string& name, double value, double low, double high) const {
     QKV_CHECK(std::isfinite(value) && value >= low && value <= high, what_, ": ", name, " is ", value,
               " but must lie in [", low, ", ", high, "]", Hint("the config is damaged or for another family"));
+  }
+  // The numbers of one weight can be counted.
+  void countable(const std::string& name, std::initializer_list<int64_t> sizes) const {
+    const std::string what = what_ + ": " + name;
+    CheckedU64 product(1, what);
+    for (const int64_t size : sizes) product = product * size;
+    product.as<int64_t>();
   }
   void norm(const std::string& name, const NormSpec& n) const { number(name + "'s epsilon", n.eps, 0, 0.1); }
 
@@ -68,6 +77,7 @@ class Validator {
     in_range(where + " key/value heads", a.kv_heads, 1, a.heads);
     in_range(where + " head width", a.width, 1, kMost);
     in_range(where + " value width", a.value_width, 1, kMost);
+    countable(where + " projections", {a.heads, a.width + a.value_width, spec_.width});
     in_range(where + " window", a.window, 0, INT64_MAX);
     number(where + " attention dropout", static_cast<double>(a.dropout), 0, 0.999);
     number(where + " softcap", a.softcap, 0, 1e12);
@@ -123,6 +133,7 @@ class Validator {
     in_range(where + " experts", e.count, 1, 65536);
     in_range(where + " expert width", e.width, 1, kMost);
     in_range(where + " shared expert width", e.shared_width, 0, kMost);
+    countable(where + " experts", {e.count, e.width, spec_.width});
     in_range(where + " experts per token", e.rule.top_k, 1, e.count);
     in_range(where + " expert groups", e.rule.groups, 1, e.count);
     in_range(where + " chosen groups", e.rule.top_groups, 1, e.rule.groups);

@@ -100,6 +100,10 @@ void TensorNames::norms_stored_for(double offset) {
   }
 }
 
+void TensorNames::ignore(std::string pattern) {
+  ignored_.push_back(std::move(pattern));
+}
+
 bool TensorNames::ignores(const std::string& name) const {
   return std::any_of(ignored_.begin(), ignored_.end(), [&](const std::string& p) { return matches(p, name); });
 }

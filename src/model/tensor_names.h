@@ -55,7 +55,7 @@ class TensorNames {
   void norms_stored_for(double offset);
 
   // Tensors that may be in a file and say nothing new: buffers, copies of tied weights. '*' stands for anything.
-  void ignore(std::string pattern) { ignored_.push_back(std::move(pattern)); }
+  void ignore(std::string pattern);
   bool ignores(const std::string& name) const;
 
   const std::vector<NamedTensor>& tensors() const { return list_; }

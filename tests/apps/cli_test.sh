@@ -66,6 +66,19 @@ expect 2 'no manifest.json' data stats "$folder"
 expect 0 'BLEU     100.00' score --tokenize zh "$folder/text" "$folder/text"
 expect 0 '"chrf2pp"' score --metric chrf --json "$folder/text" "$folder/text"
 expect 2 '3 lines' score "$folder/bad.tsv" "$folder/text"
+expect 0 'Presets:' info --help
+expect 0 '124,439,808' info --preset gpt2
+expect 0 '"parameters": 63082496' info --preset transformer-base --json
+expect 2 'did you mean gpt2-xl' info --preset gpt2-xxl
+expect 2 'no such file or folder' info "$folder/nowhere"
+printf '{"model_type": "gpt2", "vocab_size": 50, "n_positions": 16, "n_embd": 8, "n_layer": 2, "n_head": 2}' \
+  >"$folder/config.json"
+expect 0 '2 layers, width 8' info "$folder/config.json"
+expect 0 'my model' new --spec "$folder/config.json" --seed 1 "$folder/my model"
+expect 2 'exists already' new --spec "$folder/config.json" --seed 1 "$folder/my model"
+expect 0 '2 layers, width 8' info "$folder/my model"
+expect 2 '--seed' new --preset gpt2 "$folder/other"
+expect 2 'there is no preset' new --preset gpt3 --seed 1 "$folder/other"
 if "$qkv" demo --json | grep -q "$(printf '\033')"; then
   echo 'qkv demo --json: colour where there is no terminal'
   failed=1

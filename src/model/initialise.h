@@ -1,0 +1,25 @@
+// The first weights of a model, as its family was published to start. A number depends on the seed, the name of its
+// weight and its place there, and on nothing else: not on threads, files or the type it is stored in.
+#pragma once
+
+#include <filesystem>
+#include <span>
+
+#include "base/thread_pool.h"
+#include "model/checkpoint.h"
+
+namespace qkv {
+
+// The numbers [first, first + out.size()) of a weight.
+void initial_numbers(const WeightSpec& weight, uint64_t seed, int64_t first, std::span<float> out);
+
+struct NewModelOptions {
+  uint64_t seed = 0;
+  std::string dtype = "F32";  // or "BF16", "F16": rounded from the same numbers
+};
+
+// Writes a Hugging Face folder, a piece of a tensor at a time, so the model may be larger than memory.
+void write_new_model(const std::filesystem::path& folder, const Json& config, const NewModelOptions& options,
+                     ThreadPool& pool, const WrittenSoFar& progress = {});
+
+}  // namespace qkv

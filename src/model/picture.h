@@ -1,0 +1,14 @@
+// The architecture as a picture in text: the residual stream from top to bottom, one layer opened up.
+#pragma once
+
+#include <string>
+
+#include "model/spec.h"
+
+namespace qkv {
+
+inline constexpr int kPictureWidth = 96;  // columns of a terminal, at most
+
+std::string draw_picture(const ModelSpec& spec);
+
+}  // namespace qkv
