@@ -1,18 +1,28 @@
-# qkv_room(NAME [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library qkv_NAME.
+# qkv_room(NAME [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library qkv_NAME, built where it is
+# needed.
 function(qkv_room name)
   cmake_parse_arguments(ARG "" "WITHOUT" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   if(ARG_WITHOUT)
     list(FILTER sources EXCLUDE REGEX ${ARG_WITHOUT})
   endif()
-  add_library(qkv_${name} STATIC ${sources})
-  target_link_libraries(qkv_${name} PUBLIC ${ARG_LINK} PRIVATE qkv_flags)
+  add_library(qkv_${name} STATIC EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(qkv_${name} PUBLIC ${ARG_LINK} PRIVATE qkv_flags qkv_sanitized)
   target_include_directories(qkv_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   # Half of a small file's build is reading these.
   target_precompile_headers(qkv_${name} PRIVATE <algorithm> <filesystem> <functional> <map> <memory> <optional> <span>
     <sstream> <string> <vector>)
   if("qkv_base" IN_LIST ARG_LINK OR "qkv_io" IN_LIST ARG_LINK)
     target_precompile_headers(qkv_${name} PRIVATE <nlohmann/json.hpp>)
+  endif()
+endfunction()
+
+# qkv_plain(TARGET): what is tested is optimised or sanitized; the tests need not be, and build in half the time.
+function(qkv_plain target)
+  if(QKV_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE -O1)
   endif()
 endfunction()
 
@@ -24,9 +34,7 @@ function(qkv_test name)
   add_executable(test_${name} ${sources})
   target_link_libraries(test_${name} PRIVATE ${ARG_LINK} qkv_flags GTest::gtest_main)
   target_precompile_headers(test_${name} PRIVATE <gtest/gtest.h> <functional> <map> <string> <vector>)
-  if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    target_compile_options(test_${name} PRIVATE -O1)  # what is tested is optimised; the tests need not be
-  endif()
+  qkv_plain(test_${name})
   if(QKV_SANITIZE)
     foreach(quarter RANGE 3)
       add_test(NAME ${name}.quarter_${quarter} COMMAND test_${name})
@@ -43,7 +51,7 @@ function(qkv_forms name isa)
   cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
   set(target qkv_${name}_${isa})
   add_library(${target} OBJECT src/kernels/cpu/forms/${name}.cpp)
-  target_link_libraries(${target} PRIVATE qkv_flags)
+  target_link_libraries(${target} PRIVATE qkv_flags qkv_sanitized)
   target_compile_options(${target} PRIVATE ${ARG_FLAGS} -Wno-psabi -Wno-unused-function)
   target_compile_definitions(${target} PRIVATE QKV_FORMS=${isa}_${name} QKV_FORMS_LABEL="${isa}")
   target_sources(qkv_kernels PRIVATE $<TARGET_OBJECTS:${target}>)

@@ -68,7 +68,7 @@ TEST(TorchAttention, ComputesWhatTorchComputes) {
 TEST(TorchModules, SayWhatIsWrong) {
   const auto attention = golden("pieces/attention.safetensors");
   expect_error([&] { TorchAttention::load(attention, {.heads = 4, .prefix = "other."}); },
-               {"has no tensor 'other.W_query'", "starts with a prefix"});
+               {"has no tensor 'other.W_query'"});
   expect_error([&] { TorchAttention::load(attention, {.heads = 5, .prefix = "mha."}); },
                {"do not divide into 5 heads"});
   expect_error([&] { TorchTransformer::load(attention, {.heads = 4}); },

@@ -105,6 +105,9 @@ struct Mistake {
   std::string folder;
   Json patch;
 };
+void PrintTo(const Mistake& mistake, std::ostream* out) {
+  *out << mistake.folder << " with " << mistake.patch.dump();
+}
 class Verify : public testing::TestWithParam<Mistake> {};
 
 TEST_P(Verify, SeesAMistake) {
