@@ -1,0 +1,225 @@
+// The other ways public files come in: older configs, packed experts, 8-bit and 4-bit weights, heads that were cut.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/temp_folder.h"
+#include "io/safetensors_folder.h"
+#include "kernels/tables.h"
+#include "model/recorded.h"
+#include "model/verify.h"
+#include "support/pass.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+Json config_of(const std::string& family) {
+  return parse_json(read_file(test::golden(family) / "config.json", 1 << 20), "config.json");
+}
+
+// Tensors of a golden as floats, changed and written again beside a config.
+class Rewritten {
+ public:
+  explicit Rewritten(const std::string& family)
+      : family_(family),
+        file_(Safetensors::open(test::golden(family) / "model.safetensors")),
+        config(config_of(family)) {
+    for (const StoredTensor& entry : file_.entries()) tensors_[entry.name] = {entry.shape, recorded_floats(entry)};
+  }
+
+  struct Numbers {
+    std::vector<int64_t> shape;
+    std::vector<float> values;
+  };
+  Numbers take(const std::string& name) {
+    Numbers taken = std::move(tensors_.at(name));
+    tensors_.erase(name);
+    return taken;
+  }
+  Numbers& at(const std::string& name) { return tensors_.at(name); }
+  void put(const std::string& name, Numbers numbers) { tensors_[name] = std::move(numbers); }
+  void put_bytes(const std::string& name, const std::string& dtype, std::vector<int64_t> shape,
+                 std::vector<uint8_t> bytes) {
+    raw_.push_back({.name = name, .dtype = dtype, .shape = std::move(shape), .give = [bytes](ByteSink sink) {
+                      sink(std::as_bytes(std::span(bytes)));
+                    }});
+  }
+
+  Checkpoint open() {
+    std::vector<OutgoingTensor> all = raw_;
+    for (const auto& [name, numbers] : tensors_) {
+      all.push_back({.name = name, .dtype = "F32", .shape = numbers.shape, .give = [&numbers = numbers](ByteSink sink) {
+                       sink(std::as_bytes(std::span(numbers.values)));
+                     }});
+    }
+    write_safetensors_folder(folder_.path(), all, {});
+    folder_.write("config.json", config.dump());
+    return Checkpoint::open(folder_.path());
+  }
+  VerifyReport verify() {
+    const Engine engine(kernels::best_table(), {.threads = 1});
+    return verify_model(open(), engine, Precision::f32(), test::golden(family_));
+  }
+
+ private:
+  std::string family_;
+  Safetensors file_;
+  TempFolder folder_;
+  std::map<std::string, Numbers> tensors_;
+  std::vector<OutgoingTensor> raw_;
+
+ public:
+  Json config;
+};
+
+TEST(OlderConfigs, MeanTheSame) {
+  for (const std::string family :
+       {"llama", "llama3", "llama_linear", "qwen2_yarn", "phi3_longrope", "deepseek_yarn", "gpt_neox"}) {
+    Rewritten model(family);
+    Json rope = model.config["rope_parameters"];
+    model.config.erase("rope_parameters");
+    model.config["torch_dtype"] = model.config["dtype"];
+    model.config.erase("dtype");
+    model.config["rope_theta"] = rope["rope_theta"];
+    rope.erase("rope_theta");
+    if (rope.contains("partial_rotary_factor")) {
+      model.config[family == "gpt_neox" ? "rotary_pct" : "partial_rotary_factor"] = rope["partial_rotary_factor"];
+      rope.erase("partial_rotary_factor");
+    }
+    if (rope["rope_type"] != "default") {
+      rope["type"] = rope["rope_type"];
+      rope.erase("rope_type");
+      model.config["rope_scaling"] = rope;
+    }
+    EXPECT_TRUE(model.verify().good()) << family << " " << model.config.dump();
+  }
+  Rewritten gemma("gemma3");
+  gemma.config["rope_theta"] = gemma.config["rope_parameters"]["full_attention"]["rope_theta"];
+  gemma.config["rope_local_base_freq"] = gemma.config["rope_parameters"]["sliding_attention"]["rope_theta"];
+  gemma.config["sliding_window_pattern"] = 6;
+  gemma.config.erase("rope_parameters");
+  gemma.config.erase("layer_types");
+  gemma.config.erase("_sliding_window_pattern");
+  EXPECT_TRUE(gemma.verify().good());
+}
+
+TEST(PackedExperts, AreReadAsTransformersHoldsThem) {
+  for (const std::string family : {"mixtral", "qwen3_moe"}) {
+    Rewritten model(family);
+    const bool mixtral = family == "mixtral";
+    const int64_t experts = model.config["num_local_experts"];
+    for (int64_t layer = 0; layer < model.config["num_hidden_layers"]; ++layer) {
+      const std::string root = "model.layers." + std::to_string(layer) + ".";
+      const std::string from = root + (mixtral ? "block_sparse_moe." : "mlp.");
+      model.put(root + "mlp.gate.weight", model.take(from + "gate.weight"));
+      Rewritten::Numbers both, down;
+      for (int64_t e = 0; e < experts; ++e) {
+        const std::string one = from + "experts." + std::to_string(e) + ".";
+        const auto gate = model.take(one + (mixtral ? "w1" : "gate_proj") + ".weight");
+        const auto up = model.take(one + (mixtral ? "w3" : "up_proj") + ".weight");
+        const auto out = model.take(one + (mixtral ? "w2" : "down_proj") + ".weight");
+        for (const auto* half : {&gate, &up})
+          both.values.insert(both.values.end(), half->values.begin(), half->values.end());
+        down.values.insert(down.values.end(), out.values.begin(), out.values.end());
+        both.shape = {experts, 2 * gate.shape[0], gate.shape[1]};
+        down.shape = {experts, out.shape[0], out.shape[1]};
+      }
+      model.put(root + "mlp.experts.gate_up_proj", both);
+      model.put(root + "mlp.experts.down_proj", down);
+    }
+    EXPECT_TRUE(model.verify().good()) << family;
+  }
+}
+
+std::vector<float> weight_of(const Checkpoint& checkpoint, const std::string& name) {
+  return host_floats(checkpoint.weights(cpu_device()).at(name).master());
+}
+
+// Each weight as sign and power of two, which e4m3 holds, times a scale for its tile.
+TEST(EightBitFloats, AreReadWithTheirScales) {
+  Rewritten model("deepseek_v3");
+  const std::string name = "model.layers.0.mlp.gate_proj.weight";
+  const auto original = model.take(name);
+  std::vector<uint8_t> codes;
+  std::vector<float> expected;
+  const float scale = 0.37F;
+  for (const float value : original.values) {
+    const int power = std::clamp(std::ilogb(value), -6, 8);
+    codes.push_back(static_cast<uint8_t>((value < 0 ? 0x80 : 0) | ((power + 7) << 3)));
+    expected.push_back(std::copysign(std::ldexp(scale, power), value));
+  }
+  model.put_bytes(name, "F8_E4M3", original.shape, codes);
+  model.put(name + "_scale_inv", {{1, 1}, {scale}});  // one tile of 128 x 128 covers it
+  EXPECT_EQ(weight_of(model.open(), "layers.0.mlp.gate"), expected);
+}
+
+// gpt-oss: [E, 2F, C / 32, 16] bytes, the low half first, gate and up in turn.
+TEST(FourBitExperts, AreReadAsGptOssStoresThem) {
+  static constexpr float kCodes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0F, -0.5, -1, -1.5, -2, -3, -4, -6};
+  Rewritten model("gpt_oss");
+  const std::string name = "model.layers.1.mlp.experts.gate_up_proj";
+  const auto original = model.take(name);  // [E, C, 2F]
+  const int64_t experts = original.shape[0], width = original.shape[1], both = original.shape[2];
+  ASSERT_EQ(width, 32);
+  std::vector<uint8_t> blocks, scales;
+  std::vector<float> gate, up;
+  for (int64_t row = 0; row < experts * both; ++row) {
+    const auto exponent = static_cast<uint8_t>(120 + row % 11);
+    scales.push_back(exponent);
+    for (int64_t k = 0; k < width; ++k) {
+      const auto code = static_cast<uint8_t>((row * 7 + k * 5) % 16);
+      if (k % 2 == 0) blocks.push_back(code);
+      if (k % 2 == 1) blocks.back() = static_cast<uint8_t>(blocks.back() | (code << 4));
+      (row % 2 == 0 ? gate : up).push_back(std::ldexp(kCodes[code], exponent - 127));
+    }
+  }
+  model.put_bytes(name + "_blocks", "U8", {experts, both, width / 32, 16}, blocks);
+  model.put_bytes(name + "_scales", "U8", {experts, both, width / 32}, scales);
+  const Checkpoint checkpoint = model.open();
+  EXPECT_EQ(weight_of(checkpoint, "layers.1.mlp.experts.gate"), gate);
+  EXPECT_EQ(weight_of(checkpoint, "layers.1.mlp.experts.up"), up);
+}
+
+std::vector<float> logits_of(const Checkpoint& checkpoint) {
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  Arena arena(engine.device());
+  Context cx = engine.context(arena, Precision::f32());
+  const std::vector<int32_t> ids{1, 5, 9, 40, 7, 7, 23, 60};
+  const Rows rows = Rows::batch(cx, 1, static_cast<int64_t>(ids.size()));
+  return host_floats(checkpoint.model()->logits(cx, {.ids = cx.upload(ids), .rows = &rows}));
+}
+
+// A head that was cut says nothing, which is what W_O without its columns makes of it.
+TEST(CutHeads, LeaveTheOthersAsTheyWere) {
+  constexpr int64_t kCut = 1, kHeads = 4, kWidth = 8;
+  const std::string layer = "model.layers.1.self_attn.";
+  Rewritten silenced("llama"), cut("llama");
+  auto& out = silenced.at(layer + "o_proj.weight");
+  for (size_t i = 0; i < out.values.size(); ++i) {
+    if (static_cast<int64_t>(i) % (kHeads * kWidth) / kWidth == kCut) out.values[i] = 0;
+  }
+
+  const auto q = cut.take(layer + "q_proj.weight"), o = cut.take(layer + "o_proj.weight");
+  Rewritten::Numbers fewer_q{{(kHeads - 1) * kWidth, q.shape[1]}, {}}, fewer_o{{o.shape[0], (kHeads - 1) * kWidth}, {}};
+  for (size_t i = 0; i < q.values.size(); ++i) {
+    if (static_cast<int64_t>(i) / q.shape[1] / kWidth != kCut) fewer_q.values.push_back(q.values[i]);
+  }
+  for (size_t i = 0; i < o.values.size(); ++i) {
+    if (static_cast<int64_t>(i) % (kHeads * kWidth) / kWidth != kCut) fewer_o.values.push_back(o.values[i]);
+  }
+  cut.put(layer + "q_proj.weight", fewer_q);
+  cut.put(layer + "o_proj.weight", fewer_o);
+  cut.config["qkv_heads"] = {{"decoder", {{0, 0, 1, 1}, {0, 1, 1}}}};
+  const Checkpoint opened = cut.open();
+  EXPECT_TRUE(opened.spec.heads_cut);
+  const std::vector<float> with = logits_of(silenced.open()), without = logits_of(opened);
+  EXPECT_LE(distance(without, with).nmse, 1e-12);
+  EXPECT_GT(distance(without, logits_of(Rewritten("llama").open())).nmse, 1e-4) << "the head said nothing anyway";
+}
+
+}  // namespace
+}  // namespace qkv
