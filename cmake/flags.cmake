@@ -12,10 +12,8 @@ target_compile_options(qkv_flags INTERFACE
   -fstack-protector-strong)
 target_compile_definitions(qkv_flags INTERFACE _GLIBCXX_ASSERTIONS)
 
-add_library(qkv_sanitized INTERFACE)  # for what is tested; tests themselves build faster without
 if(QKV_SANITIZE)
-  target_compile_options(qkv_sanitized INTERFACE
-    -fsanitize=${QKV_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(qkv_flags INTERFACE -fsanitize=${QKV_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(qkv_flags INTERFACE -fsanitize=${QKV_SANITIZE})
 elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_definitions(qkv_flags INTERFACE _FORTIFY_SOURCE=3)

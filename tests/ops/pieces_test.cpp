@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "first_layer_weights.h"
+#include "weighted_pass.h"
 
 namespace qkv::test {
 namespace {
