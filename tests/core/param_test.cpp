@@ -115,5 +115,49 @@ TEST_F(ParamIn, BlocksCannotBeTrainedButCanBeFrozen) {
   EXPECT_FALSE(w.use_gradient(DType::f32));
 }
 
+TEST_F(ParamIn, BytesInPlaceAreReadThereAndCopiedBeforeTheyChange) {
+  std::vector<float> mapped{1, 2, 3};
+  int released = 0;
+  const auto source = [&] {
+    return ParamSource{.in_place = reinterpret_cast<std::byte*>(mapped.data()), .release = [&] { ++released; }};
+  };
+  Pass half({.precision = Precision::bf16()});
+  const Param read("read", cpu_device(), DType::f32, {3}, source());
+  EXPECT_EQ(read.master().as<float>(), mapped.data());
+  EXPECT_EQ(released, 0);
+  EXPECT_EQ(to_host(read.value(half.cx)), Numbers({1, 2, 3}));
+  EXPECT_EQ(released, 1) << "the pass has its own form now";
+
+  Pass p;
+  Param changed("changed", cpu_device(), DType::f32, {3}, source());
+  to_device(changed.writable(p.cx), Numbers{7, 8, 9});
+  EXPECT_EQ(released, 2);
+  EXPECT_EQ(mapped, std::vector<float>({1, 2, 3})) << "the file stays as it is";
+  EXPECT_EQ(to_host(changed.master()), Numbers({7, 8, 9}));
+  EXPECT_EQ(to_host(changed.writable(p.cx)), Numbers({7, 8, 9})) << "copied once, not before every change";
+}
+
+TEST_F(ParamIn, NumbersToBeFilledInWaitForTheFirstUse) {
+  int fills = 0;
+  Param w("w", cpu_device(), DType::f32, {2}, {.fill = [&](const Tensor& to) {
+            ++fills;
+            to_device(to, Numbers{4, 5});
+          }});
+  Pass plan({.kernels = &Kernels::none(), .mode = Arena::Mode::plan});
+  EXPECT_EQ(w.value(plan.cx).shape(), Shape({2}));
+  EXPECT_EQ(fills, 0) << "a plan needs no numbers";
+  EXPECT_EQ(to_host(w.master()), Numbers({4, 5}));
+  EXPECT_EQ(to_host(w.master()), Numbers({4, 5}));
+  EXPECT_EQ(fills, 1);
+  w.give_back();
+  EXPECT_EQ(to_host(w.master()), Numbers({4, 5}));
+  EXPECT_EQ(fills, 2);
+
+  Pass p;
+  to_device(w.writable(p.cx), Numbers{6, 7});
+  w.give_back();
+  EXPECT_EQ(to_host(w.master()), Numbers({6, 7})) << "what was changed cannot be had from its source again";
+}
+
 }  // namespace
 }  // namespace qkv::test
