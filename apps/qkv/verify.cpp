@@ -8,8 +8,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/display_width.h"
-#include "base/error.h"
 #include "commands.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"

@@ -39,10 +39,6 @@ class Config {
   [[noreturn]] void fail(const std::string& key, const std::string& problem, const std::string& hint) const;
 
  private:
-  struct Found {
-    const char* key;
-    const Json* value;
-  };
   const Json* find(Keys keys, const char** key = nullptr) const;
   const Json& need(Keys keys, const char** key) const;
   int64_t as_whole(const Json& value, const char* key) const;

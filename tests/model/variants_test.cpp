@@ -184,13 +184,28 @@ TEST(FourBitExperts, AreReadAsGptOssStoresThem) {
   EXPECT_EQ(weight_of(checkpoint, "layers.1.mlp.experts.up"), up);
 }
 
-std::vector<float> logits_of(const Checkpoint& checkpoint) {
+const std::vector<int32_t> kIds{1, 5, 9, 40, 7, 7, 23, 60};
+
+std::vector<float> logits_of(const Model& model, const std::vector<int32_t>& ids) {
   const Engine engine(kernels::best_table(), {.threads = 1});
   Arena arena(engine.device());
   Context cx = engine.context(arena, Precision::f32());
-  const std::vector<int32_t> ids{1, 5, 9, 40, 7, 7, 23, 60};
   const Rows rows = Rows::batch(cx, 1, static_cast<int64_t>(ids.size()));
-  return host_floats(checkpoint.model()->logits(cx, {.ids = cx.upload(ids), .rows = &rows}));
+  return host_floats(model.logits(cx, {.ids = cx.upload(ids), .rows = &rows}));
+}
+
+// Phi-3 turns by other angles beyond its first context (16 here), whatever it read before.
+TEST(LongRope, ChoosesItsAnglesByTheTextAtHand) {
+  std::vector<int32_t> longer = kIds;
+  while (longer.size() < 24) longer.push_back(static_cast<int32_t>(longer.size()));
+  const Checkpoint checkpoint = Checkpoint::open(test::golden("phi3_longrope"));
+  const std::unique_ptr<Model> model = checkpoint.model();
+  const std::vector<float> first_short = logits_of(*model, kIds), then_long = logits_of(*model, longer);
+  EXPECT_EQ(logits_of(*model, kIds), first_short);
+  EXPECT_EQ(logits_of(*checkpoint.model(), longer), then_long);
+  const std::vector<float> start(then_long.begin(),
+                                 then_long.begin() + static_cast<std::ptrdiff_t>(first_short.size()));
+  EXPECT_NE(start, first_short) << "the first tokens of a longer text turn by the long factors";
 }
 
 // A head that was cut says nothing, which is what W_O without its columns makes of it.
@@ -216,9 +231,10 @@ TEST(CutHeads, LeaveTheOthersAsTheyWere) {
   cut.config["qkv_heads"] = {{"decoder", {{0, 0, 1, 1}, {0, 1, 1}}}};
   const Checkpoint opened = cut.open();
   EXPECT_TRUE(opened.spec.heads_cut);
-  const std::vector<float> with = logits_of(silenced.open()), without = logits_of(opened);
+  const std::vector<float> with = logits_of(*silenced.open().model(), kIds), without = logits_of(*opened.model(), kIds);
   EXPECT_LE(distance(without, with).nmse, 1e-12);
-  EXPECT_GT(distance(without, logits_of(Rewritten("llama").open())).nmse, 1e-4) << "the head said nothing anyway";
+  EXPECT_GT(distance(without, logits_of(*Rewritten("llama").open().model(), kIds)).nmse, 1e-4)
+      << "the head said nothing anyway";
 }
 
 }  // namespace
