@@ -211,7 +211,7 @@ void add_settings(GgufMetadata& out, const fs::path& path) {
 std::string add_none(GgufMetadata& out, const ModelSpec& spec, const std::string& why) {
   out.add_text("tokenizer.ggml.model", "none");
   add_special_ids(out, spec);
-  return why + ": the GGUF has no tokenizer, and llama.cpp can load it but not read text with it";
+  return why + ": the GGUF has no tokenizer, so nothing can read text with it";
 }
 
 }  // namespace
