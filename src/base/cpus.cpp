@@ -73,7 +73,8 @@ std::optional<int> parse_cpu_max(std::string_view text) {
   return parse_cfs_quota(text.substr(0, space), text.substr(space + 1));
 }
 
-std::vector<CgroupFolder> find_cgroups(std::string_view proc_self_cgroup, std::string_view proc_self_mountinfo) {
+std::vector<CgroupFolder> find_cgroups(std::string_view proc_self_cgroup, std::string_view proc_self_mountinfo,
+                                       std::string_view controller) {
   std::optional<std::string_view> group_v1, group_v2;
   for (const std::string_view line : split(proc_self_cgroup, '\n')) {  // "4:cpu,cpuacct:/a/b" or "0::/a/b"
     const size_t first = line.find(':');
@@ -81,7 +82,7 @@ std::vector<CgroupFolder> find_cgroups(std::string_view proc_self_cgroup, std::s
     if (second == line.npos) continue;
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     if (controllers.empty()) group_v2 = line.substr(second + 1);
-    if (lists(controllers, "cpu")) group_v1 = line.substr(second + 1);
+    if (lists(controllers, controller)) group_v1 = line.substr(second + 1);
   }
 
   std::vector<CgroupFolder> found;
@@ -93,29 +94,36 @@ std::vector<CgroupFolder> find_cgroups(std::string_view proc_self_cgroup, std::s
     const std::string_view type = dash[1], options = dash[3];
     if (type == "cgroup2" && group_v2) {
       found.push_back({std::string(fields[4]), below(*group_v2, fields[3]), true});
-    } else if (type == "cgroup" && group_v1 && lists(options, "cpu")) {
+    } else if (type == "cgroup" && group_v1 && lists(options, controller)) {
       found.push_back({std::string(fields[4]), below(*group_v1, fields[3]), false});
     }
   }
   return found;
 }
 
-std::optional<int> cpu_quota(const std::filesystem::path& root) {
-  std::optional<int> smallest;
-  for (const CgroupFolder& cgroup :
-       find_cgroups(read_or_empty(root / "proc/self/cgroup"), read_or_empty(root / "proc/self/mountinfo"))) {
+void for_each_cgroup(const std::filesystem::path& root, std::string_view controller,
+                     FunctionRef<void(const std::filesystem::path& folder, bool v2)> f) {
+  const std::string groups = read_or_empty(root / "proc/self/cgroup");
+  const std::string mounts = read_or_empty(root / "proc/self/mountinfo");
+  for (const CgroupFolder& cgroup : find_cgroups(groups, mounts, controller)) {
     const std::filesystem::path mount = root / std::filesystem::path(cgroup.mount).relative_path();
     std::string group = cgroup.group;
-    while (true) {  // the group and its parents: each may set a limit
-      const std::filesystem::path folder = mount / std::filesystem::path(group).relative_path();
-      const auto quota = cgroup.v2 ? parse_cpu_max(read_or_empty(folder / "cpu.max"))
-                                   : parse_cfs_quota(read_or_empty(folder / "cpu.cfs_quota_us"),
-                                                     read_or_empty(folder / "cpu.cfs_period_us"));
-      if (quota) smallest = std::min(smallest.value_or(*quota), *quota);
+    while (true) {
+      f(mount / std::filesystem::path(group).relative_path(), cgroup.v2);
       if (group.empty()) break;
       group.erase(std::min(group.rfind('/'), group.size()));
     }
   }
+}
+
+std::optional<int> cpu_quota(const std::filesystem::path& root) {
+  std::optional<int> smallest;
+  for_each_cgroup(root, "cpu", [&](const std::filesystem::path& folder, bool v2) {
+    const auto quota = v2 ? parse_cpu_max(read_or_empty(folder / "cpu.max"))
+                          : parse_cfs_quota(read_or_empty(folder / "cpu.cfs_quota_us"),
+                                            read_or_empty(folder / "cpu.cfs_period_us"));
+    if (quota) smallest = std::min(smallest.value_or(*quota), *quota);
+  });
   return smallest;
 }
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
+
 namespace qkv {
 
 // CPU numbers in the affinity mask of the calling thread; empty if the system does not say.
@@ -26,12 +28,17 @@ int default_threads();
 std::optional<int> parse_cpu_max(std::string_view text);                              // cgroup v2:  "150000 100000"
 std::optional<int> parse_cfs_quota(std::string_view quota, std::string_view period);  // cgroup v1
 
-// Where the cpu controller keeps our group: the folder it is mounted on, and ours below it, "" or "/a/b".
+// Where a controller keeps our group: the folder it is mounted on, and ours below it, "" or "/a/b".
 struct CgroupFolder {
   std::string mount, group;
   bool v2 = false;
   bool operator==(const CgroupFolder&) const = default;
 };
-std::vector<CgroupFolder> find_cgroups(std::string_view proc_self_cgroup, std::string_view proc_self_mountinfo);
+std::vector<CgroupFolder> find_cgroups(std::string_view proc_self_cgroup, std::string_view proc_self_mountinfo,
+                                       std::string_view controller = "cpu");
+
+// Calls f(folder, v2) for our group and each of its parents: every one of them may set a limit.
+void for_each_cgroup(const std::filesystem::path& root, std::string_view controller,
+                     FunctionRef<void(const std::filesystem::path& folder, bool v2)> f);
 
 }  // namespace qkv

@@ -39,6 +39,9 @@ struct Rows {
   int64_t rows = 0;          // N
   int64_t keys = 0;          // rows of k and v these segments index, or kPaged
   int64_t longest_keys = 0;  // S: the most keys any segment has
+  // How long each segment's sequence may become; empty: no longer than it is. Angles that change with the length of a
+  // text (longrope) go by it, so that what a row computes does not depend on how the text was cut into passes.
+  std::vector<int32_t> reach;
 
   // Checked against `rows` and `keys`; device tensors are taken from cx's arena.
   static Rows make(Context& cx, std::vector<Segment> list, int64_t rows, int64_t keys);

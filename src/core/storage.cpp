@@ -29,6 +29,7 @@ class CpuDevice final : public Device {
   void download(void* to_host, const std::byte* from, int64_t bytes) override {
     if (bytes > 0) std::memcpy(to_host, from, static_cast<size_t>(bytes));
   }
+  void copy(std::byte* to, const std::byte* from, int64_t bytes) override { upload(to, from, bytes); }
 
  private:
   static int64_t physical_bytes() { return sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE); }

@@ -21,6 +21,7 @@ class Device {
   virtual void release(std::byte* data, int64_t bytes) noexcept = 0;
   virtual void upload(std::byte* to, const void* from_host, int64_t bytes) = 0;
   virtual void download(void* to_host, const std::byte* from, int64_t bytes) = 0;
+  virtual void copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;  // from one place on it to another
 };
 
 Device& cpu_device();

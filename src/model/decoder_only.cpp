@@ -6,7 +6,11 @@ DecoderOnly::DecoderOnly(ModelSpec spec, Weights weights)
     : Model(std::move(spec), std::move(weights)), stack_(spec_, Stack::decoder, weights_, ropes_) {}
 
 Tensor DecoderOnly::states(Context& cx, const Input& input) const {
-  return stack_.forward(cx, input.ids, *input.rows);
+  return stack_.forward(cx, input.ids, {.rows = *input.rows});
+}
+
+Tensor DecoderOnly::next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages*) const {
+  return stack_.forward(cx, ids, {.rows = past.rows, .past = &past});
 }
 
 }  // namespace qkv

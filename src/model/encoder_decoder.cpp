@@ -8,18 +8,25 @@ EncoderDecoder::EncoderDecoder(ModelSpec spec, Weights weights)
       decoder_(spec_, Stack::decoder, weights_, ropes_) {}
 
 Tensor EncoderDecoder::encode(Context& cx, const Tensor& source_ids, const Rows& source_rows) const {
-  return encoder_.forward(cx, source_ids, source_rows);
+  return encoder_.forward(cx, source_ids, {.rows = source_rows});
 }
 
-Tensor EncoderDecoder::decode(Context& cx, const Tensor& ids, const Rows& rows, const Memory& memory) const {
-  return decoder_.forward(cx, ids, rows, &memory);
+void EncoderDecoder::remember(Context& cx, const Tensor& source_ids, const Rows& source_rows,
+                              const KvPages& memory) const {
+  decoder_.remember(cx, as_operand(cx, encode(cx, source_ids, source_rows)), memory);
 }
 
 Tensor EncoderDecoder::states(Context& cx, const Input& input) const {
   QKV_CHECK(input.source_ids.defined(), "an encoder-decoder reads a source, but only ", input.ids,
             " target tokens were given", Hint("give source_ids and source_rows too"));
   const Tensor read = as_operand(cx, encode(cx, input.source_ids, *input.source_rows));
-  return decode(cx, input.ids, *input.rows, {read, Rows::across(cx, *input.rows, *input.source_rows)});
+  const Memory memory{.states = read, .rows = Rows::across(cx, *input.rows, *input.source_rows)};
+  return decoder_.forward(cx, input.ids, {.rows = *input.rows, .memory = &memory});
+}
+
+Tensor EncoderDecoder::next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const {
+  const Memory read{.pages = memory};
+  return decoder_.forward(cx, ids, {.rows = past.rows, .past = &past, .memory = &read});
 }
 
 }  // namespace qkv

@@ -29,6 +29,9 @@ class Model {
   virtual Tensor states(Context& cx, const Input& input) const = 0;  // [N, C], what the head reads
   Tensor logits(Context& cx, const Input& input) const { return head_.forward(cx, states(cx, input)); }  // [N, V]
 
+  // The rows that follow what `past` holds; an encoder-decoder has remembered its source in `memory`.
+  virtual Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const = 0;
+
  protected:
   Model(ModelSpec spec, Weights weights);
 
@@ -43,6 +46,7 @@ class DecoderOnly : public Model {
  public:
   DecoderOnly(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
+  Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
 
  private:
   ModelStack stack_;
@@ -53,6 +57,7 @@ class EncoderOnly : public Model {
  public:
   EncoderOnly(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
+  Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
 
  private:
   ModelStack stack_;
@@ -63,9 +68,11 @@ class EncoderDecoder : public Model {
  public:
   EncoderDecoder(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
+  Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
 
   Tensor encode(Context& cx, const Tensor& source_ids, const Rows& source_rows) const;  // [M, C]
-  Tensor decode(Context& cx, const Tensor& ids, const Rows& rows, const Memory& memory) const;
+  // Reads a source once for all passes of the decoder: `memory` has a place for each of its tokens.
+  void remember(Context& cx, const Tensor& source_ids, const Rows& source_rows, const KvPages& memory) const;
 
  private:
   ModelStack encoder_, decoder_;

@@ -51,16 +51,16 @@ Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const
   return x;
 }
 
-Tensor ModelStack::through_layers(Context& cx, Tensor x, const Rows& rows, const Memory* memory) const {
+Tensor ModelStack::through_layers(Context& cx, Tensor x, const Pass& pass) const {
   if (cx.tape != nullptr) {
-    for (const auto& layer : layers_) x = layer->forward(cx, x, rows, memory);
+    for (const auto& layer : layers_) x = layer->forward(cx, x, pass);
     return x;
   }
   // Without a tape nothing of a layer is needed once it is done, but for the stream it leaves.
   const Tensor stream = cx.constant(x.shape(), x.dtype());
   const Arena::Mark done = cx.arena.mark();
   for (const auto& layer : layers_) {
-    const Tensor left = layer->forward(cx, x, rows, memory);
+    const Tensor left = layer->forward(cx, x, pass);
     cx.kernels.copy(cx.exec, {.y = stream, .x = left});
     cx.arena.rewind(done);
     x = stream;
@@ -68,15 +68,23 @@ Tensor ModelStack::through_layers(Context& cx, Tensor x, const Rows& rows, const
   return x;
 }
 
-Tensor ModelStack::forward(Context& cx, const Tensor& ids, const Rows& rows, const Memory* memory) const {
-  return forward_vectors(cx, embed(cx, ids, rows), rows, memory);
+Tensor ModelStack::forward(Context& cx, const Tensor& ids, const Pass& pass) const {
+  return forward_vectors(cx, embed(cx, ids, pass.rows), pass);
 }
 
-Tensor ModelStack::forward_vectors(Context& cx, const Tensor& vectors, const Rows& rows, const Memory* memory) const {
-  Tensor x = through_layers(cx, vectors, rows, memory);
+Tensor ModelStack::forward_vectors(Context& cx, const Tensor& vectors, const Pass& pass) const {
+  Tensor x = through_layers(cx, vectors, pass);
   if (final_norm_) x = final_norm_->forward(cx, x);
-  cx.tap({which_, 0}, Site::final, x, &rows);
+  cx.tap({which_, 0}, Site::final, x, &pass.rows);
   return x;
+}
+
+void ModelStack::remember(Context& cx, const Tensor& states, const KvPages& pages) const {
+  const Arena::Mark done = cx.arena.mark();
+  for (const auto& layer : layers_) {
+    layer->remember(cx, states, pages);
+    cx.arena.rewind(done);
+  }
 }
 
 Head::Head(const ModelSpec& spec, const Weights& weights)

@@ -11,13 +11,15 @@ class ModelStack {
   ModelStack(const ModelSpec& spec, Stack which, const Weights& weights, Ropes& ropes);
 
   // ids i32 [N] -> states [N, C]. A decoder of an encoder-decoder gets what the encoder said.
-  Tensor forward(Context& cx, const Tensor& ids, const Rows& rows, const Memory* memory = nullptr) const;
+  Tensor forward(Context& cx, const Tensor& ids, const Pass& pass) const;
   // The same from embedded vectors [N, C]; a stack without a vocabulary has no other way in.
-  Tensor forward_vectors(Context& cx, const Tensor& x, const Rows& rows, const Memory* memory = nullptr) const;
+  Tensor forward_vectors(Context& cx, const Tensor& x, const Pass& pass) const;
+  // Every layer's keys and values of what an encoder said.
+  void remember(Context& cx, const Tensor& states, const KvPages& pages) const;
 
  private:
   Tensor embed(Context& cx, const Tensor& ids, const Rows& rows) const;
-  Tensor through_layers(Context& cx, Tensor x, const Rows& rows, const Memory* memory) const;
+  Tensor through_layers(Context& cx, Tensor x, const Pass& pass) const;
 
   StackSpec spec_;
   Stack which_;

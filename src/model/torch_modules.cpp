@@ -61,9 +61,9 @@ TorchTransformer TorchTransformer::load(const std::filesystem::path& path, const
 }
 
 Tensor TorchTransformer::forward(Context& cx, const Side& source, const Side& target) const {
-  const Tensor read = as_operand(cx, encoder_.forward_vectors(cx, source.vectors, source.rows));
-  const Memory memory{read, Rows::across(cx, target.rows, source.rows)};
-  return decoder_.forward_vectors(cx, target.vectors, target.rows, &memory);
+  const Tensor read = as_operand(cx, encoder_.forward_vectors(cx, source.vectors, {.rows = source.rows}));
+  const Memory memory{.states = read, .rows = Rows::across(cx, target.rows, source.rows)};
+  return decoder_.forward_vectors(cx, target.vectors, {.rows = target.rows, .memory = &memory});
 }
 
 TorchAttention::TorchAttention(const AttentionSpec& spec, Weights weights)

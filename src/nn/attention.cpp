@@ -35,12 +35,22 @@ Attention::Attention(const AttentionSpec& spec, Place place, const Weights& weig
   if (spec.rope) rope_ = ropes.get(*spec.rope);
 }
 
-Tensor Attention::forward(Context& cx, const Tensor& x, const Rows& rows) const {
-  return attend(cx, spec_.latent ? project_latent(cx, x, rows) : project(cx, x, x, rows), rows);
+Tensor Attention::forward(Context& cx, const Tensor& x, const Rows& rows, const KvPages* pages) const {
+  const Heads heads = spec_.latent ? project_latent(cx, x, rows) : project(cx, x, x, rows);
+  return attend(cx, pages != nullptr ? into_pages(cx, heads, *pages) : heads, rows, pages);
 }
 
-Tensor Attention::forward(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const {
-  return attend(cx, project(cx, x, memory, rows), rows);
+Tensor Attention::forward_across(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const {
+  return attend(cx, project(cx, x, memory, rows), rows, nullptr);
+}
+
+void Attention::remember(Context& cx, const Tensor& memory, const KvPages& pages) const {
+  into_pages(cx, project_kv(cx, memory, pages.rows), pages);
+}
+
+Tensor Attention::forward_across(Context& cx, const Tensor& x, const KvPages& pages) const {
+  const KvCache::Layer& layer = pages.cache->layer(place_.layer);
+  return attend(cx, {.q = project_q(cx, x, pages.rows), .k = layer.k, .v = layer.v}, pages.rows, &pages);
 }
 
 // A norm over each head, or over all heads joined.
@@ -50,10 +60,20 @@ Tensor Attention::normed_heads(Context& cx, Tensor x, const std::optional<Norm>&
   return norm && spec_.qk_norm == AttentionSpec::QkNorm::per_head ? norm->forward(cx, x) : x;
 }
 
+Tensor Attention::project_q(Context& cx, const Tensor& x, const Rows& rows) const {
+  return turned(cx, normed_heads(cx, q_->forward(cx, x), q_norm_, spec_.heads), rows);
+}
+
+Attention::Heads Attention::project_kv(Context& cx, const Tensor& x, const Rows& rows) const {
+  return {.k = turned(cx, normed_heads(cx, k_->forward(cx, x), k_norm_, spec_.kv_heads), rows),
+          .v = ops::split_heads(v_->forward(cx, x), spec_.kv_heads)};
+}
+
 Attention::Heads Attention::project(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const {
-  return {.q = turned(cx, normed_heads(cx, q_->forward(cx, x), q_norm_, spec_.heads), rows),
-          .k = turned(cx, normed_heads(cx, k_->forward(cx, memory), k_norm_, spec_.kv_heads), rows),
-          .v = ops::split_heads(v_->forward(cx, memory), spec_.kv_heads)};
+  const Tensor q = project_q(cx, x, rows);
+  Heads heads = project_kv(cx, memory, rows);
+  heads.q = q;
+  return heads;
 }
 
 Attention::Heads Attention::project_latent(Context& cx, const Tensor& x, const Rows& rows) const {
@@ -69,7 +89,18 @@ Attention::Heads Attention::project_latent(Context& cx, const Tensor& x, const R
           .v = kv.slice(2, latent.still, spec_.value_width)};
 }
 
-Tensor Attention::attend(Context& cx, const Heads& heads, const Rows& rows) const {
+// These rows' keys and values to their places; then all that went before is seen with them.
+Attention::Heads Attention::into_pages(Context& cx, Heads heads, const KvPages& pages) const {
+  cx.tap(place_, Site::attn_k, heads.k, &pages.rows);
+  cx.tap(place_, Site::attn_v, heads.v, &pages.rows);
+  const KvCache::Layer& layer = pages.cache->layer(place_.layer);
+  const Tensor& slots = pages.slots[layer.set];
+  ops::scatter_rows(cx, layer.k.flatten_to(3), heads.k, slots, layer.k_scales ? layer.k_scales.flatten_to(2) : Tensor());
+  ops::scatter_rows(cx, layer.v.flatten_to(3), heads.v, slots, layer.v_scales ? layer.v_scales.flatten_to(2) : Tensor());
+  return {.q = heads.q, .k = layer.k, .v = layer.v};
+}
+
+Tensor Attention::attend(Context& cx, const Heads& heads, const Rows& rows, const KvPages* pages) const {
   ops::AttentionOptions options{.place = place_,
                                 .scale = spec_.scale,
                                 .softcap = spec_.softcap,
@@ -78,6 +109,12 @@ Tensor Attention::attend(Context& cx, const Heads& heads, const Rows& rows) cons
                                 .sinks = sinks_,
                                 .bias = relative_,
                                 .dropout = spec_.dropout};
+  if (pages != nullptr) {
+    const KvCache::Layer& layer = pages->cache->layer(place_.layer);
+    options.table = pages->tables[layer.set];
+    options.k_scales = layer.k_scales;
+    options.v_scales = layer.v_scales;
+  }
   if (!spec_.kv_map.empty()) options.kv_map = cx.upload(spec_.kv_map);
   if (relative_ != nullptr) options.buckets = cx.upload(buckets_);
   const Tensor z = ops::attention(cx, heads.q, heads.k, heads.v, rows, options).z;  // [N, H, E]

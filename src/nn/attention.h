@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "nn/kv_cache.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/position_tables.h"
@@ -49,17 +50,24 @@ class Attention {
   };
   Attention(const AttentionSpec& spec, Place place, const Weights& weights, const Names& names, Ropes& ropes);
 
-  Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const;  // [N, C] -> [N, C]
+  // [N, C] -> [N, C]. With pages, the rows' keys and values enter them and are looked at there.
+  Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const KvPages* pages = nullptr) const;
   // Across: questions from x, labels and contents from `memory`; `rows` pairs them.
-  Tensor forward(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const;
+  Tensor forward_across(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const;
+  // The same in two steps: labels and contents once, questions whenever they come.
+  void remember(Context& cx, const Tensor& memory, const KvPages& pages) const;
+  Tensor forward_across(Context& cx, const Tensor& x, const KvPages& pages) const;
 
  private:
   struct Heads {
     Tensor q, k, v;  // [N, H, D], [M, G, D], [M, G, E]
   };
   Heads project(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const;
+  Tensor project_q(Context& cx, const Tensor& x, const Rows& rows) const;
+  Heads project_kv(Context& cx, const Tensor& x, const Rows& rows) const;
   Heads project_latent(Context& cx, const Tensor& x, const Rows& rows) const;
-  Tensor attend(Context& cx, const Heads& heads, const Rows& rows) const;
+  Heads into_pages(Context& cx, Heads heads, const KvPages& pages) const;
+  Tensor attend(Context& cx, const Heads& heads, const Rows& rows, const KvPages* pages) const;
   Tensor normed_heads(Context& cx, Tensor x, const std::optional<Norm>& norm, int64_t heads) const;
   Tensor turned(Context& cx, const Tensor& x, const Rows& rows) const {
     return rope_ ? rope_->forward(cx, x, rows) : x;

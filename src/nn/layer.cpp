@@ -111,20 +111,27 @@ class SequentialLayer : public Layer {
     }
   }
 
-  Tensor forward(Context& cx, Tensor x, const Rows& rows, const Memory* memory) const override {
+  Tensor forward(Context& cx, Tensor x, const Pass& pass) const override {
+    const Rows& rows = pass.rows;
     cx.tap(place_, Site::resid_pre, x, &rows);
-    x = around_attention_->forward(cx, x, [&](const Tensor& h) { return attention_.forward(cx, h, rows); });
-    if (cross_) {
-      x = around_cross_->forward(cx, x,
-                                 [&](const Tensor& h) { return cross_->forward(cx, h, memory->states, memory->rows); });
-    }
+    x = around_attention_->forward(cx, x, [&](const Tensor& h) { return attention_.forward(cx, h, rows, pass.past); });
+    if (cross_) x = around_cross_->forward(cx, x, [&](const Tensor& h) { return across(cx, h, *pass.memory); });
     cx.tap(place_, Site::resid_mid, x, &rows);
     x = around_feed_->forward(cx, x, [&](const Tensor& h) { return feed_->forward(cx, h, rows); });
     cx.tap(place_, Site::resid_post, x, &rows);
     return x;
   }
 
+  void remember(Context& cx, const Tensor& states, const KvPages& pages) const override {
+    if (cross_) cross_->remember(cx, states, pages);
+  }
+
  private:
+  Tensor across(Context& cx, const Tensor& h, const Memory& memory) const {
+    return memory.pages != nullptr ? cross_->forward_across(cx, h, *memory.pages)
+                                   : cross_->forward_across(cx, h, memory.states, memory.rows);
+  }
+
   Place place_;
   Attention attention_;
   std::optional<Attention> cross_;
@@ -143,16 +150,20 @@ class ParallelLayer : public Layer {
         after_attention_({spec.dropout, place, Site::attn_out}),
         after_feed_({spec.dropout, place, Site::mlp_out}) {}
 
-  Tensor forward(Context& cx, Tensor x, const Rows& rows, const Memory*) const override {
+  Tensor forward(Context& cx, Tensor x, const Pass& pass) const override {
+    const Rows& rows = pass.rows;
     cx.tap(place_, Site::resid_pre, x, &rows);
     const Tensor h = norm_feed_.forward(cx, x);  // of the stream before attention
     x = after_attention_.forward(
-        cx, x, [&](const Tensor& in) { return attention_.forward(cx, norm_attention_.forward(cx, in), rows); });
+        cx, x,
+        [&](const Tensor& in) { return attention_.forward(cx, norm_attention_.forward(cx, in), rows, pass.past); });
     cx.tap(place_, Site::resid_mid, x, &rows);
     x = after_feed_.forward(cx, x, [&](const Tensor&) { return feed_->forward(cx, h, rows); });
     cx.tap(place_, Site::resid_post, x, &rows);
     return x;
   }
+
+  void remember(Context&, const Tensor&, const KvPages&) const override {}
 
  private:
   Place place_;

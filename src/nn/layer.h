@@ -24,16 +24,27 @@ struct LayerSpec {
   float dropout = 0;  // on what a branch brings
 };
 
-// What the encoder said, for decoders that look at it.
+// What the encoder said, for decoders that look at it: its states, or the keys and values made of them before.
 struct Memory {
   Tensor states;  // [M, C]
   Rows rows;      // the decoder's rows against the encoder's
+  const KvPages* pages = nullptr;
+};
+
+// What a pass knows beside the stream.
+struct Pass {
+  const Rows& rows;
+  const KvPages* past = nullptr;  // keys and values of the rows before; these rows' own are added
+  const Memory* memory = nullptr;
 };
 
 class Layer {
  public:
   virtual ~Layer() = default;
-  virtual Tensor forward(Context& cx, Tensor x, const Rows& rows, const Memory* memory) const = 0;  // [N, C] -> same
+  virtual Tensor forward(Context& cx, Tensor x, const Pass& pass) const = 0;  // [N, C] -> same
+
+  // Keys and values of what an encoder said, for passes that come.
+  virtual void remember(Context& cx, const Tensor& states, const KvPages& pages) const = 0;
 
   // `names.name` is the layer's prefix, "layers.3."
   static std::unique_ptr<Layer> make(const LayerSpec& spec, Place place, const Weights& weights,

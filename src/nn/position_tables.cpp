@@ -16,13 +16,10 @@ int64_t positions_used(const Rows& rows) {
 
 namespace {
 
-// A few tables serve all lengths: powers of two, but never across the point where longrope changes its factors.
-int64_t table_length(int64_t used, const ops::RopeScaling& scaling) {
+// A few tables serve all lengths.
+int64_t table_length(int64_t used) {
   constexpr int64_t kShortest = 256;
-  const auto length = std::max(kShortest, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(used))));
-  if (scaling.kind != ops::RopeScaling::Kind::longrope) return length;
-  const auto original = static_cast<int64_t>(scaling.original_context);
-  return used <= original ? std::min(length, original) : std::max(length, original + 1);
+  return std::max(kShortest, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(used))));
 }
 
 Storage on_device(Context& cx, const std::vector<float>& host) {
@@ -40,23 +37,63 @@ Storage on_device(Context& cx, const std::vector<float>& host) {
 
 }  // namespace
 
+bool Rope::is_long(const Rows& rows, size_t segment) const {
+  if (spec_.scaling.kind != ops::RopeScaling::Kind::longrope) return false;
+  const Segment& s = rows.list[segment];
+  const int64_t reach = rows.reach.empty() ? int64_t{s.position} + s.rows : rows.reach[segment];
+  return static_cast<double>(reach) > spec_.scaling.original_context;
+}
+
+Rope::Lengths Rope::needed(const Rows& rows) const {
+  const int64_t length = table_length(positions_used(rows));
+  if (spec_.scaling.kind != ops::RopeScaling::Kind::longrope) return {.first = length};
+  const auto original = static_cast<int64_t>(spec_.scaling.original_context);
+  Lengths lengths{.first = std::min(length, original)};
+  for (size_t n = 0; n < rows.list.size(); ++n) {
+    if (is_long(rows, n)) lengths.beyond = std::max(length, original + 1);
+  }
+  return lengths;
+}
+
+void Rope::make_tables(Context& cx, Lengths lengths) const {
+  ops::RopeTable table = ops::rope_table(spec_.base, spec_.width, lengths.first, spec_.scaling);
+  if (lengths.beyond > 0) {
+    const ops::RopeTable beyond = ops::rope_table(spec_.base, spec_.width, lengths.beyond, spec_.scaling);
+    table.cos.insert(table.cos.end(), beyond.cos.begin(), beyond.cos.end());
+    table.sin.insert(table.sin.end(), beyond.sin.begin(), beyond.sin.end());
+  }
+  cos_ = on_device(cx, table.cos);
+  sin_ = on_device(cx, table.sin);
+  made_ = lengths;
+}
+
+// The row of the table each row turns by.
+Tensor Rope::table_rows(Context& cx, const Rows& rows, Lengths lengths) const {
+  if (lengths.beyond == 0) return rows.positions;
+  std::vector<int32_t> at(static_cast<size_t>(rows.rows), 0);
+  for (size_t n = 0; n < rows.list.size(); ++n) {
+    const Segment& s = rows.list[n];
+    const int64_t first = s.position + (is_long(rows, n) ? lengths.first : 0);
+    for (int32_t r = 0; r < s.rows; ++r) at[static_cast<size_t>(s.first_row + r)] = static_cast<int32_t>(first + r);
+  }
+  return cx.upload(at);
+}
+
 Tensor Rope::turn(Context& cx, const Tensor& x, const Rows& rows, int64_t first) const {
-  const int64_t length = table_length(positions_used(rows), spec_.scaling), pairs = spec_.width / 2;
+  const int64_t pairs = spec_.width / 2;
+  Lengths lengths = needed(rows);
   ops::RotaryOptions options{.first = first, .interleaved = spec_.interleaved};
   if (cx.arena.planning()) {
-    options.cos = options.sin = Tensor(*cx.exec.device, nullptr, cx.precision.exact, {length, pairs});
+    options.cos = options.sin = Tensor(*cx.exec.device, nullptr, cx.precision.exact, {lengths.rows(), pairs});
   } else {
-    const bool another_regime = spec_.scaling.kind == ops::RopeScaling::Kind::longrope && length != made_for_;
-    if (made_for_ < length || another_regime || cos_.format() != Format(cx.precision.exact)) {
-      const ops::RopeTable table = ops::rope_table(spec_.base, spec_.width, length, spec_.scaling);
-      cos_ = on_device(cx, table.cos);
-      sin_ = on_device(cx, table.sin);
-      made_for_ = length;
+    if (made_.first < lengths.first || made_.beyond < lengths.beyond || cos_.format() != Format(cx.precision.exact)) {
+      make_tables(cx, {std::max(lengths.first, made_.first), std::max(lengths.beyond, made_.beyond)});
     }
-    options.cos = Tensor(cos_, {made_for_, pairs});
-    options.sin = Tensor(sin_, {made_for_, pairs});
+    lengths = made_;
+    options.cos = Tensor(cos_, {made_.rows(), pairs});
+    options.sin = Tensor(sin_, {made_.rows(), pairs});
   }
-  return ops::rotary(cx, x, rows.positions, options);
+  return ops::rotary(cx, x, table_rows(cx, rows, lengths), options);
 }
 
 std::shared_ptr<const Rope> Ropes::get(const RopeSpec& spec) {
@@ -67,10 +104,11 @@ std::shared_ptr<const Rope> Ropes::get(const RopeSpec& spec) {
 }
 
 Tensor Sinusoids::rows(Context& cx, const Rows& rows) const {
-  const std::vector<float> table = ops::sinusoidal_positions(positions_used(rows), width_, order_);
+  const auto used = static_cast<size_t>(positions_used(rows) * width_);
+  if (table_.size() < used) table_ = ops::sinusoidal_positions(table_length(positions_used(rows)), width_, order_);
   std::vector<float> wanted(static_cast<size_t>(rows.rows * width_), 0.0F);
   for (const Segment& s : rows.list) {
-    std::copy_n(table.begin() + s.position * width_, s.rows * width_, wanted.begin() + s.first_row * width_);
+    std::copy_n(table_.begin() + s.position * width_, s.rows * width_, wanted.begin() + s.first_row * width_);
   }
   return cx.upload(wanted, {rows.rows, width_});
 }

@@ -31,11 +31,19 @@ class Rope {
 
  private:
   Tensor turn(Context& cx, const Tensor& x, const Rows& rows, int64_t first) const;
+  // The angles of so many positions; where long texts turn by others (longrope), theirs stand below.
+  struct Lengths {
+    int64_t first = 0, beyond = 0;
+    int64_t rows() const { return first + beyond; }
+  };
+  bool is_long(const Rows& rows, size_t segment) const;
+  Lengths needed(const Rows& rows) const;
+  void make_tables(Context& cx, Lengths lengths) const;
+  Tensor table_rows(Context& cx, const Rows& rows, Lengths lengths) const;
 
   RopeSpec spec_;
-  // A table for `made_for_` positions; longrope has another one beyond the original context.
   mutable Storage cos_, sin_;
-  mutable int64_t made_for_ = 0;
+  mutable Lengths made_;
 };
 
 // Layers that turn alike share one table.
@@ -55,6 +63,7 @@ class Sinusoids {
  private:
   int64_t width_;
   ops::Sinusoid order_;
+  mutable std::vector<float> table_;  // of as many positions as were needed so far
 };
 
 }  // namespace qkv

@@ -44,7 +44,18 @@ Tensor embedding(Context& cx, std::initializer_list<Lookup> lookups) {
   return cx.finish("embedding", y);
 }
 
-void scatter_rows(Context& cx, const Tensor& cache, const Tensor& x, const Tensor& slots) {
+Tensor gather_rows(Context& cx, const Tensor& x, const Tensor& rows) {
+  check_vectors(cx, "gather_rows", "x", x);
+  check_indices(cx, "gather_rows", "rows", rows);
+  QKV_CHECK(cx.tape == nullptr && x.rank() == 2, "gather_rows: x is ", x, " and ", rows, " rows of it are wanted",
+            cx.tape == nullptr ? "" : " under a tape", Hint("x is [N, C]; it carries no gradient"));
+  check_index_range(cx, "gather_rows", "rows", rows, x.dim(0));
+  const Tensor y = cx.make({rows.count(), x.cols()}, x.dtype());
+  cx.kernels.dispatch(cx.exec, {.y = y, .x = x, .order = rows});
+  return cx.finish("gather_rows", y);
+}
+
+void scatter_rows(Context& cx, const Tensor& cache, const Tensor& x, const Tensor& slots, const Tensor&) {
   check_vectors(cx, "scatter_rows", "cache", cache);
   check_vectors(cx, "scatter_rows", "x", x);
   check_indices(cx, "scatter_rows", "slots", slots);

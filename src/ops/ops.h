@@ -66,8 +66,11 @@ struct Lookup {
 };
 Tensor embedding(Context& cx, std::initializer_list<Lookup> lookups);  // the sum of them: token, position, type
 
+// Some rows of x, [R] of [N, C] -> [R, C]. Not under a tape.
+Tensor gather_rows(Context& cx, const Tensor& x, const Tensor& rows);
+
 // Rows of x into slots of a cache. Not under a tape: a cache carries no gradient.
-void scatter_rows(Context& cx, const Tensor& cache, const Tensor& x, const Tensor& slots);
+void scatter_rows(Context& cx, const Tensor& cache, const Tensor& x, const Tensor& slots, const Tensor& scales = {});
 
 // --- norms and elementwise -------------------------------------------------------------------------------------------
 
@@ -134,6 +137,7 @@ struct AttentionOptions {
   Tensor mask;                   // [n or 1, H or 1, T, S], added to the scores; no gradient
   float dropout = 0;             // on the probabilities, if cx.training
   Tensor table;                  // i32 [n, pages]: k and v are pages [P, page, G, D]
+  Tensor k_scales, v_scales;
   Tensor importance;             // [N, H] or absent: backward leaves dz . z here, each head's gradient importance
 };
 struct Attended {

@@ -49,6 +49,10 @@ void GuardedDevice::download(void* to_host, const std::byte* from, int64_t bytes
   close();
 }
 
+void GuardedDevice::copy(std::byte* to, const std::byte* from, int64_t bytes) {
+  upload(to, from, bytes);
+}
+
 void GuardedDevice::open() noexcept {
   const std::lock_guard lock(mutex_);
   if (opened_++ == 0) protect(PROT_READ | PROT_WRITE);

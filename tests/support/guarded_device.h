@@ -17,6 +17,7 @@ class GuardedDevice final : public Device {
   void release(std::byte* data, int64_t bytes) noexcept override;
   void upload(std::byte* to, const void* from_host, int64_t bytes) override;
   void download(void* to_host, const std::byte* from, int64_t bytes) override;
+  void copy(std::byte* to, const std::byte* from, int64_t bytes) override;
 
   void open() noexcept;  // counted
   void close() noexcept;

@@ -1,0 +1,217 @@
+#include "infer/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "model/recorded.h"
+
+namespace qkv {
+namespace {
+
+KvLayout layout_of(const AttentionSpec& a) {
+  return {.kv_heads = a.kv_heads, .width = a.width, .value_width = a.value_width, .window = a.window};
+}
+
+int64_t context_of(const ModelSpec& spec) {
+  constexpr int64_t kUnlimited = int64_t{1} << 20;  // T5 and the like name no limit
+  return spec.context > 0 ? spec.context : kUnlimited;
+}
+
+RunOptions completed(RunOptions options, const ModelSpec& spec) {
+  constexpr int64_t kUnknownContext = 2048;
+  QKV_CHECK(spec.kind != ModelSpec::Kind::encoder_only, "a ", spec.family, " reads whole texts and writes none",
+            Hint("to generate text take a decoder or an encoder-decoder"));
+  if (options.positions == 0) options.positions = spec.context > 0 ? spec.context : kUnknownContext;
+  if (options.sources == 0) options.sources = options.positions;
+  QKV_CHECK(options.positions > 0 && options.chunk > 0, "a run of ", options.positions, " positions in chunks of ",
+            options.chunk, Hint("both are 1 or more"));
+  options.chunk = std::min(options.chunk, options.positions);
+  return options;
+}
+
+std::string gibibytes(int64_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 30));
+}
+
+}  // namespace
+
+std::vector<KvLayout> kv_layouts(const ModelSpec& spec) {
+  std::vector<KvLayout> layers;
+  for (const LayerSpec& layer : spec.decoder.layers) layers.push_back(layout_of(layer.attention));
+  return layers;
+}
+
+std::vector<KvLayout> source_layouts(const ModelSpec& spec) {
+  std::vector<KvLayout> layers;
+  for (const LayerSpec& layer : spec.decoder.layers) {
+    if (layer.cross) layers.push_back(layout_of(*layer.cross));
+  }
+  return layers;
+}
+
+MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptions& given) {
+  const ModelSpec& spec = model.spec();
+  const RunOptions options = completed(given, spec);
+  MemoryNeed need;
+  for (const auto& [name, weight] : model.weights()) {
+    const bool kept = !weight.format().plain() || weight.format().dtype == options.precision.compute;
+    need.weights += Format(kept ? weight.format() : Format(options.precision.compute)).bytes_for(weight.shape());
+  }
+  const std::vector<KvLayout> own = kv_layouts(spec), across = source_layouts(spec);
+  need.cache = KvCache::bytes_for(own, options.cache, options.positions);
+  if (!across.empty()) need.cache += KvCache::bytes_for(across, options.cache, options.sources);
+
+  // A pass without kernels on an arena without memory; its cache holds the chunk and is never touched.
+  Arena arena(engine.device(), 0, Arena::Mode::plan);
+  Context cx{.kernels = Kernels::none(), .exec = engine.exec(), .arena = arena, .precision = options.precision};
+  KvCache cache(engine.device(), own, {.dtype = options.cache, .positions = options.chunk});
+  const KvCache::Part part{.id = cache.start(), .count = static_cast<int32_t>(options.chunk)};
+  const KvPages pages = cache.append(cx, {&part, 1});
+  std::optional<KvCache> sources;
+  KvPages source_pages;
+  if (!across.empty()) {
+    sources.emplace(engine.device(), across, KvCache::Options{.dtype = options.cache, .positions = options.chunk});
+    const KvCache::Part source{.id = sources->start(), .count = part.count};
+    source_pages = sources->look(cx, {&source, 1});
+  }
+  const Tensor ids = cx.constant({options.chunk}, DType::i32);
+  const Tensor states = model.next_states(cx, ids, pages, across.empty() ? nullptr : &source_pages);
+  model.head().forward(cx, states);
+  need.pass = arena.peak() + options.chunk * spec.vocabulary * size_of(DType::f32);
+  return need;
+}
+
+RunOptions Runner::fitting(const Model& model, const Engine& engine, const RunOptions& options) {
+  const MemoryNeed need = Runner::need(model, engine, options);
+  const int64_t have = available_memory();
+  QKV_CHECK(need.total() <= have, "this run needs ", gibibytes(need.total()), " (weights ", gibibytes(need.weights),
+            ", keys and values of ", options.positions, " positions ", gibibytes(need.cache), ", a pass ",
+            gibibytes(need.pass), ") but ", gibibytes(have), " are free",
+            Hint("use a shorter context, keys and values in 8 bits, or a quantised model"));
+  return options;
+}
+
+Runner::Runner(const Model& model, const Engine& engine, const RunOptions& options)
+    : model_(&model),
+      engine_(&engine),
+      options_(fitting(model, engine, completed(options, model.spec()))),
+      arena_(engine.device()),
+      cache_(engine.device(), kv_layouts(model.spec()), {.dtype = options_.cache, .positions = options_.positions}) {
+  const std::vector<KvLayout> across = source_layouts(model.spec());
+  if (!across.empty()) {
+    sources_.emplace(engine.device(), across,
+                     KvCache::Options{.dtype = options_.cache, .positions = options_.sources});
+  }
+}
+
+int64_t Runner::context() const {
+  return context_of(model_->spec());
+}
+
+bool Runner::turns_as_long(int64_t reach) const {
+  const auto beyond = [&](const LayerSpec& layer) {
+    const std::optional<RopeSpec>& rope = layer.attention.rope;
+    return rope && rope->scaling.kind == ops::RopeScaling::Kind::longrope &&
+           static_cast<double>(reach) > rope->scaling.original_context;
+  };
+  const std::vector<LayerSpec>& layers = model_->spec().decoder.layers;
+  return std::any_of(layers.begin(), layers.end(), beyond);
+}
+
+Runner::Sequence Runner::start() {
+  QKV_CHECK(!sources_, "a ", model_->spec().family, " translates, but no source was given",
+            Hint("give what the encoder is to read"));
+  return {.own = cache_.start()};
+}
+
+Runner::Sequence Runner::start(std::span<const int32_t> source) {
+  const std::vector<int32_t> ids(source.begin(), source.end());
+  return start(std::span(&ids, 1)).front();
+}
+
+std::vector<Runner::Sequence> Runner::start(std::span<const std::vector<int32_t>> sources) {
+  QKV_CHECK(sources_.has_value(), "a ", model_->spec().family, " has no encoder to read a source with",
+            Hint("give the text as its prompt"));
+  std::vector<Sequence> made;
+  std::vector<KvCache::Part> parts;
+  std::vector<int32_t> ids, lengths;
+  for (const std::vector<int32_t>& source : sources) {
+    QKV_CHECK(!source.empty(), "source ", made.size(), " of ", sources.size(), " has no tokens",
+              Hint("an encoder reads at least one"));
+    QKV_CHECK(static_cast<int64_t>(source.size()) <= context(), "a source of ", source.size(),
+              " tokens is too long: this model reads ", context(), Hint("cut it into sentences"));
+    made.push_back({.own = cache_.start(), .source = sources_->start()});
+    parts.push_back({.id = made.back().source, .count = static_cast<int32_t>(source.size())});
+    ids.insert(ids.end(), source.begin(), source.end());
+    lengths.push_back(parts.back().count);
+  }
+  arena_.rewind({});
+  Context cx = engine_->context(arena_, options_.precision);
+  cx.probe = options_.probe;
+  const KvPages pages = sources_->append(cx, parts);
+  const Rows rows = Rows::ragged(cx, lengths);
+  static_cast<const EncoderDecoder&>(*model_).remember(cx, cx.upload(ids), rows, pages);
+  return made;
+}
+
+Runner::Sequence Runner::fork(const Sequence& from, int64_t length) {
+  Sequence made{.own = cache_.fork(from.own, length)};
+  if (from.source >= 0) made.source = sources_->fork(from.source, sources_->length(from.source));
+  return made;
+}
+
+void Runner::end(const Sequence& s) {
+  cache_.end(s.own);
+  if (s.source >= 0) sources_->end(s.source);
+}
+
+std::span<const float> Runner::pass(std::span<const Part> parts) {
+  std::vector<KvCache::Part> own, across;
+  std::vector<int32_t> ids, wanted;
+  for (const Part& part : parts) {
+    const auto count = static_cast<int32_t>(part.ids.size());
+    const int64_t reach = std::clamp<int64_t>(part.reach, 0, INT32_MAX);
+    own.push_back({part.sequence.own, count, part.request, static_cast<int32_t>(reach)});
+    if (sources_) across.push_back({part.sequence.source, count, part.request});
+    ids.insert(ids.end(), part.ids.begin(), part.ids.end());
+    for (int64_t i = std::min<int64_t>(part.logits, count); i > 0; --i) {
+      wanted.push_back(static_cast<int32_t>(static_cast<int64_t>(ids.size()) - i));
+    }
+  }
+  arena_.rewind({});
+  Context cx = engine_->context(arena_, options_.precision);
+  cx.probe = options_.probe;
+  const KvPages pages = cache_.append(cx, own);
+  const KvPages source_pages = sources_ ? sources_->look(cx, across) : KvPages{};
+  Tensor states = model_->next_states(cx, cx.upload(ids), pages, sources_ ? &source_pages : nullptr);
+  if (wanted.empty()) return {};
+  if (wanted.size() < ids.size()) states = ops::gather_rows(cx, states, cx.upload(wanted));
+  const Tensor logits = model_->head().forward(cx, states);
+  if (logits.dtype() == DType::f32) {
+    logits_.resize(static_cast<size_t>(logits.count()));
+    logits.device().download(logits_.data(), logits.data(), logits.count() * size_of(DType::f32));
+  } else {
+    logits_ = host_floats(logits);
+  }
+  return logits_;
+}
+
+std::span<const float> Runner::read(Part part) {
+  QKV_ASSERT(part.logits <= options_.chunk, part.logits, " rows of logits of a chunk of ", options_.chunk);
+  const auto chunk = static_cast<size_t>(options_.chunk);
+  std::span<const int32_t> rest = part.ids;
+  while (rest.size() > chunk) {
+    // The rows whose logits are wanted stay in the last pass.
+    const size_t now = std::min(chunk, rest.size() - static_cast<size_t>(std::min<int64_t>(part.logits, options_.chunk)));
+    const Part some{.sequence = part.sequence, .ids = rest.first(now), .logits = 0, .request = part.request, .reach = part.reach};
+    pass({&some, 1});
+    rest = rest.subspan(now);
+  }
+  part.ids = rest;
+  return pass({&part, 1});
+}
+
+}  // namespace qkv

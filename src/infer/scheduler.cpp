@@ -1,0 +1,273 @@
+#include "infer/scheduler.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace qkv {
+namespace {
+
+int64_t pages_for(int64_t positions) {
+  return (positions + KvCache::kPage - 1) / KvCache::kPage;
+}
+
+int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
+  return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+}
+
+}  // namespace
+
+Scheduler::Scheduler(Runner& runner, const Options& options) : runner_(runner), options_(options) {
+  QKV_CHECK(options.most_active > 0 && options.most_waiting > 0 && options.most_kept >= 0, "a scheduler of ",
+            options.most_active, " active, ", options.most_waiting, " waiting and ", options.most_kept, " kept",
+            Hint("at least one runs and one waits"));
+}
+
+Scheduler::~Scheduler() {
+  for (const Kept& kept : kept_) runner_.end(kept.sequence);
+}
+
+Scheduler::Ticket Scheduler::submit(Request request) {
+  const Ticket ticket = next_ticket_++;
+  Session session(runner_, std::move(request.options), ticket);
+  const int64_t pages = pages_for(session.most_ids()) + 1;  // one more: a shared page may have to be copied
+  const std::lock_guard lock(mutex_);
+  QKV_CHECK(in_queue_ < options_.most_waiting, "the queue is full: ", in_queue_, " requests wait and ",
+            options_.most_waiting, " may", Hint("try again later"));
+  ++in_queue_;
+  inbox_.push_back({.ticket = ticket,
+                    .session = std::move(session),
+                    .request = std::move(request),
+                    .promised = std::min(pages, runner_.cache().pages())});
+  return ticket;
+}
+
+void Scheduler::cancel(Ticket ticket) {
+  const std::lock_guard lock(mutex_);
+  cancelled_.insert(ticket);
+}
+
+Scheduler::Counts Scheduler::counts() const {
+  const std::lock_guard lock(mutex_);
+  Counts counts = shown_;
+  counts.waiting = in_queue_;
+  return counts;
+}
+
+// What other threads said since the last pass.
+void Scheduler::take_inbox() {
+  std::set<Ticket> cancelled;
+  {
+    const std::lock_guard lock(mutex_);
+    std::move(inbox_.begin(), inbox_.end(), std::back_inserter(waiting_));
+    inbox_.clear();
+    cancelled.swap(cancelled_);
+  }
+  if (cancelled.empty()) return;
+  for (auto job = active_.begin(); job != active_.end();) {
+    const auto now = job++;
+    if (!cancelled.contains(now->ticket)) continue;
+    now->session.end(Ended::cancelled);
+    finish(now);
+  }
+  for (auto job = waiting_.begin(); job != waiting_.end();) {
+    if (!cancelled.contains(job->ticket)) {
+      ++job;
+      continue;
+    }
+    Jobs gone;
+    gone.push_back(std::move(*job));
+    job = waiting_.erase(job);
+    gone.front().session.end(Ended::cancelled);
+    if (gone.front().request.on_end) gone.front().request.on_end(gone.front().session);
+  }
+}
+
+// The longest text in the cache that the prompt begins with. The prompt's last token is always read: its logits choose
+// the first token.
+Scheduler::Prefix Scheduler::find_prefix(const Session& session) const {
+  constexpr int64_t kWorthIt = 16;
+  Prefix best;
+  if (!session.options().source.empty()) return best;  // what is read there depends on the source too
+  const std::span<const int32_t> prompt = std::span(session.ids()).first(session.ids().size() - 1);
+  const bool as_long = runner_.turns_as_long(session.most_ids());
+  const auto consider = [&](std::span<const int32_t> ids, int64_t held, const Runner::Sequence& sequence) {
+    const int64_t all = common_prefix(prompt, ids), now = std::min(all, held);
+    if (now >= kWorthIt && now > best.length && runner_.can_fork(sequence, now)) {
+      best.length = now;
+      best.from = sequence;
+    }
+    return all;
+  };
+  for (const Kept& kept : kept_) {
+    if (kept.as_long == as_long) consider(kept.ids, static_cast<int64_t>(kept.ids.size()), kept.sequence);
+  }
+  int64_t coming = 0;
+  for (const Job& job : active_) {
+    if (runner_.turns_as_long(job.session.most_ids()) != as_long || !job.session.options().source.empty()) continue;
+    const int64_t all = consider(job.session.ids(), job.session.done(), job.session.sequence());
+    if (job.session.reading()) coming = std::max(coming, all);
+  }
+  best.coming = coming >= best.length + KvCache::kPage;
+  return best;
+}
+
+// Whether so many pages can be promised, giving up kept texts if need be, the least recently used first.
+bool Scheduler::make_room(int64_t pages) {
+  const int64_t all = runner_.cache().pages();
+  if (promised_ + pages > all) return false;
+  while (promised_ + pages + kept_pages_ > all && !kept_.empty()) {
+    kept_pages_ -= pages_for(static_cast<int64_t>(kept_.front().ids.size()));
+    runner_.end(kept_.front().sequence);
+    kept_.pop_front();
+  }
+  return true;
+}
+
+void Scheduler::admit() {
+  std::vector<Job*> with_source;
+  while (!waiting_.empty() && static_cast<int64_t>(active_.size()) < options_.most_active) {
+    Job& job = waiting_.front();
+    const Prefix before = find_prefix(job.session);
+    // Its beginning is being read for another request: wait for that instead of reading it twice.
+    if (before.coming || !make_room(job.promised)) break;
+    const Prefix prefix = find_prefix(job.session);  // what was found may have been given up
+    promised_ += job.promised;
+    Job& started = active_.emplace_back(std::move(job));
+    waiting_.pop_front();
+    {
+      const std::lock_guard lock(mutex_);
+      --in_queue_;
+    }
+    if (started.session.options().source.empty()) {
+      start_job(started, prefix);
+    } else {
+      with_source.push_back(&started);
+    }
+  }
+  start_sources(with_source);
+}
+
+void Scheduler::start_job(Job& job, const Prefix& prefix) {
+  if (prefix.length == 0) return job.session.open();
+  job.session.open(runner_.fork(prefix.from, prefix.length));
+  counts_.shared += prefix.length;
+  const auto same = [&](const Kept& kept) { return kept.sequence.own == prefix.from.own; };
+  const auto used = std::find_if(kept_.begin(), kept_.end(), same);
+  if (used != kept_.end()) kept_.splice(kept_.end(), kept_, used);
+}
+
+// Encoders read the sources of all new requests together, a chunk's rows at a time.
+void Scheduler::start_sources(std::span<Job* const> jobs) {
+  for (size_t first = 0; first < jobs.size();) {
+    std::vector<std::vector<int32_t>> sources;
+    int64_t rows = 0;
+    size_t next = first;
+    for (; next < jobs.size() && (sources.empty() || rows < runner_.options().chunk); ++next) {
+      sources.push_back(jobs[next]->session.options().source);
+      rows += static_cast<int64_t>(sources.back().size());
+    }
+    const std::vector<Runner::Sequence> started = runner_.start(sources);
+    for (size_t i = 0; i < started.size(); ++i) jobs[first + i]->session.open(started[i]);
+    first = next;
+  }
+}
+
+void Scheduler::keep(Session& session) {
+  const std::span<const int32_t> held = std::span(session.ids()).first(static_cast<size_t>(session.done()));
+  if (options_.most_kept == 0 || held.empty() || !session.options().source.empty()) return;
+  // A longer text that begins like one that is kept takes its place.
+  for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
+    const auto common = static_cast<size_t>(common_prefix(kept->ids, held));
+    if (common == held.size()) return;
+    if (common < kept->ids.size()) continue;
+    kept_pages_ -= pages_for(static_cast<int64_t>(common));
+    runner_.end(kept->sequence);
+    kept_.erase(kept);
+    break;
+  }
+  if (static_cast<int64_t>(kept_.size()) == options_.most_kept) {
+    kept_pages_ -= pages_for(static_cast<int64_t>(kept_.front().ids.size()));
+    runner_.end(kept_.front().sequence);
+    kept_.pop_front();
+  }
+  kept_.push_back({.ids = std::vector<int32_t>(held.begin(), held.end()),
+                   .sequence = session.leave(),
+                   .as_long = runner_.turns_as_long(session.most_ids())});
+  kept_pages_ += pages_for(static_cast<int64_t>(held.size()));
+}
+
+void Scheduler::finish(Jobs::iterator job) {
+  promised_ -= job->promised;
+  Jobs gone;
+  gone.splice(gone.begin(), active_, job);
+  Job& ended = gone.front();
+  if (ended.session.is_open() && ended.session.ended() != Ended::failed) keep(ended.session);
+  if (ended.request.on_end) ended.request.on_end(ended.session);
+}
+
+void Scheduler::run_pass() {
+  std::vector<Runner::Part> parts;
+  std::vector<Job*> in_pass;
+  int64_t room = runner_.options().chunk;  // for prompts; what is being written always goes on
+  for (Job& job : active_) {
+    const bool reading = job.session.reading();
+    if (reading && room == 0) continue;
+    parts.push_back(job.session.next_part(room));
+    in_pass.push_back(&job);
+    if (reading) room -= std::min(room, static_cast<int64_t>(parts.back().ids.size()));
+    counts_.rows += static_cast<int64_t>(parts.back().ids.size());
+  }
+  std::span<const float> logits;
+  try {
+    logits = runner_.pass(parts);
+  } catch (const Error& error) {
+    for (Job* job : in_pass) job->session.end(Ended::failed, error.what());
+    return;
+  }
+  ++counts_.passes;
+  // Sessions choose side by side; what they chose is told one after the other.
+  const auto vocabulary = static_cast<size_t>(runner_.vocabulary());
+  std::vector<std::vector<Choice>> chosen(parts.size());
+  std::vector<size_t> first_row{0};
+  for (const Runner::Part& part : parts) first_row.push_back(first_row.back() + static_cast<size_t>(part.logits));
+  runner_.engine().exec().pool->run(static_cast<int64_t>(parts.size()), [&](int64_t i, int) {
+    const auto n = static_cast<size_t>(i);
+    Session& session = in_pass[n]->session;
+    try {
+      chosen[n] = session.take(
+          logits.subspan(first_row[n] * vocabulary, (first_row[n + 1] - first_row[n]) * vocabulary));
+    } catch (const Error& error) {
+      session.end(Ended::failed, error.what());
+    }
+  });
+  for (size_t n = 0; n < parts.size(); ++n) tell(*in_pass[n], chosen[n], parts[n].logits);
+}
+
+void Scheduler::tell(Job& job, std::span<const Choice> chosen, int64_t rows) {
+  if (rows > 1) {
+    counts_.guessed += rows - 1;
+    counts_.guessed_right += std::max<int64_t>(static_cast<int64_t>(chosen.size()) - 1, 0);
+  }
+  for (const Choice& choice : chosen) {
+    if (job.request.on_token && !job.request.on_token(choice)) return job.session.end(Ended::stopped);
+  }
+}
+
+bool Scheduler::step() {
+  take_inbox();
+  admit();
+  if (active_.empty()) return false;
+  run_pass();
+  for (auto job = active_.begin(); job != active_.end();) {
+    const auto now = job++;
+    if (now->session.ended() != Ended::not_yet) finish(now);
+  }
+  const std::lock_guard lock(mutex_);
+  shown_ = counts_;
+  shown_.active = static_cast<int64_t>(active_.size());
+  shown_.kept = static_cast<int64_t>(kept_.size());
+  return true;
+}
+
+}  // namespace qkv

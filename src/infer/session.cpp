@@ -1,0 +1,185 @@
+#include "infer/session.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace qkv {
+
+const char* name_of(Ended ended) {
+  switch (ended) {
+    case Ended::not_yet:
+      return "not yet";
+    case Ended::stopped:
+      return "stop";
+    case Ended::length:
+      return "length";
+    case Ended::context:
+      return "context";
+    case Ended::cancelled:
+      return "cancelled";
+    case Ended::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+Session::Session(Runner& runner, SessionOptions options, int32_t request)
+    : runner_(&runner), options_(std::move(options)), request_(request) {
+  const ModelSpec& spec = runner.model().spec();
+  const bool translates = spec.kind == ModelSpec::Kind::encoder_decoder;
+  if (translates && options_.prompt.empty()) {
+    QKV_CHECK(spec.tokens.decoder_start.has_value(), "the ", spec.family,
+              " does not say which token its target starts with, and no prompt was given",
+              Hint("config.json should have decoder_start_token_id"));
+    options_.prompt.push_back(*spec.tokens.decoder_start);
+  }
+  validate(options_.sampling, spec.vocabulary);
+  QKV_CHECK(!options_.prompt.empty(), "the prompt has no tokens", Hint("a text begins with at least one"));
+  QKV_CHECK(translates == !options_.source.empty(), "a ", spec.family,
+            translates ? " translates, but the source has no tokens" : " has no encoder, but there is a source of ",
+            translates ? std::string() : std::to_string(options_.source.size()) + " tokens",
+            Hint(translates ? "give the text to translate" : "give the text as its prompt"));
+  const auto in_range = [](int64_t vocabulary, const std::vector<int32_t>& ids, const char* what) {
+    const auto bad = std::find_if(ids.begin(), ids.end(), [&](int32_t id) { return id < 0 || id >= vocabulary; });
+    QKV_CHECK(bad == ids.end(), "the ", what, " has token ", *bad, " at place ", bad - ids.begin(),
+              " but the model's vocabulary has ", vocabulary, Hint("the tokenizer belongs to another model"));
+  };
+  in_range(spec.vocabulary, options_.prompt, "prompt");
+  in_range(spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary, options_.source, "source");
+  QKV_CHECK(options_.max_new >= 0, "max_new is ", options_.max_new, " but must be 0 (until the context is full) or more",
+            Hint("it counts the tokens to write"));
+  QKV_CHECK(options_.draft >= 0 && options_.draft <= 64, "draft is ", options_.draft, " but must be 0 to 64",
+            Hint("0 guesses nothing ahead"));
+  const int64_t room = std::min(runner.context(), runner.positions()), length = prompt_length();
+  QKV_CHECK(length < room, "a prompt of ", length, " tokens is too long: ",
+            runner.context() <= runner.positions() ? "this model's context" : "the cache", " has room for ", room,
+            " and at least one is to be written", Hint("shorten it, or use a longer context"));
+  limit_ = options_.max_new > 0 && options_.max_new < room - length ? length + options_.max_new : room;
+  ids_ = options_.prompt;
+  if (options_.draft > 0) draft_.emplace(DraftOptions{.most = options_.draft});
+}
+
+Session::Session(Session&& other) noexcept
+    : runner_(other.runner_),
+      options_(std::move(other.options_)),
+      request_(other.request_),
+      ids_(std::move(other.ids_)),
+      limit_(other.limit_),
+      sequence_(std::exchange(other.sequence_, {})),
+      done_(other.done_),
+      rows_(std::move(other.rows_)),
+      guessed_(other.guessed_),
+      draft_(std::move(other.draft_)),
+      waiting_(std::move(other.waiting_)),
+      ended_(other.ended_),
+      error_(std::move(other.error_)) {}
+
+Session::~Session() {
+  if (is_open()) runner_->end(sequence_);
+}
+
+void Session::open() {
+  open(options_.source.empty() ? runner_->start() : runner_->start(options_.source));
+}
+
+void Session::open(Runner::Sequence sequence) {
+  sequence_ = sequence;
+  done_ = runner_->length(sequence);
+}
+
+Runner::Sequence Session::leave() {
+  return std::exchange(sequence_, {});
+}
+
+Runner::Part Session::next_part(int64_t most_rows) {
+  if (runner_->length(sequence_) > done_) runner_->truncate(sequence_, done_);  // guesses that did not come true
+  const auto known = static_cast<int64_t>(ids_.size()) - done_;
+  const int64_t count = reading() ? std::min(known, most_rows) : known;
+  rows_.assign(ids_.begin() + done_, ids_.begin() + done_ + count);
+  const bool last = count == known;
+  guessed_ = 0;
+  if (last && draft_) {
+    const int64_t room = std::min(options_.draft, limit_ - 1 - static_cast<int64_t>(ids_.size()));
+    std::vector<int32_t> guess = draft_->propose(ids_);
+    if (static_cast<int64_t>(guess.size()) > room) guess.resize(static_cast<size_t>(std::max<int64_t>(room, 0)));
+    guessed_ = static_cast<int64_t>(guess.size());
+    rows_.insert(rows_.end(), guess.begin(), guess.end());
+  }
+  return {.sequence = sequence_,
+          .ids = rows_,
+          .logits = last ? 1 + guessed_ : 0,
+          .request = request_,
+          .reach = limit_};
+}
+
+Choice Session::choose_next(std::span<const float> logits) const {
+  const std::optional<int32_t>& forced = runner_->model().spec().tokens.forced_eos;
+  if (forced && static_cast<int64_t>(ids_.size()) + 1 == limit_ && !options_.ignore_eos) return {.id = *forced};
+  return choose(options_.sampling,
+                {.logits = logits, .history = ids_, .prompt = static_cast<size_t>(prompt_length())});
+}
+
+void Session::add(const Choice& choice) {
+  ids_.push_back(choice.id);
+  const std::vector<int32_t>& eos = runner_->model().spec().tokens.eos;
+  const auto among = [&](const std::vector<int32_t>& list) {
+    return std::find(list.begin(), list.end(), choice.id) != list.end();
+  };
+  if ((!options_.ignore_eos && among(eos)) || among(options_.stop)) {
+    ended_ = Ended::stopped;
+  } else if (static_cast<int64_t>(ids_.size()) == limit_) {
+    ended_ = limit_ == prompt_length() + options_.max_new ? Ended::length : Ended::context;
+  }
+}
+
+std::vector<Choice> Session::take(std::span<const float> logits) {
+  const auto vocabulary = static_cast<size_t>(runner_->vocabulary());
+  const int64_t known = static_cast<int64_t>(rows_.size()) - guessed_;
+  if (logits.empty()) {  // still reading
+    done_ += known;
+    return {};
+  }
+  std::vector<Choice> chosen;
+  int64_t right = 0;  // guesses that came true: their rows stand
+  while (true) {
+    const Choice& choice =
+        chosen.emplace_back(choose_next(logits.subspan(static_cast<size_t>(right) * vocabulary, vocabulary)));
+    add(choice);
+    const bool guessed_right =
+        right < guessed_ && rows_[static_cast<size_t>(known + right)] == choice.id && ended_ == Ended::not_yet;
+    if (!guessed_right) break;
+    ++right;
+  }
+  done_ += known + right;
+  return chosen;
+}
+
+void Session::end(Ended why, std::string error) {
+  if (ended_ == Ended::not_yet || why == Ended::failed) ended_ = why;
+  error_ = std::move(error);
+}
+
+std::optional<Choice> Session::next() {
+  if (!is_open()) open();
+  while (waiting_.empty()) {
+    if (ended_ != Ended::not_yet) return std::nullopt;
+    const Runner::Part part = next_part(runner_->options().chunk);
+    waiting_ = take(runner_->pass({&part, 1}));
+    std::reverse(waiting_.begin(), waiting_.end());
+  }
+  Choice choice = std::move(waiting_.back());
+  waiting_.pop_back();
+  return choice;
+}
+
+Session Session::fork(Sampling sampling) const {
+  SessionOptions options = options_;
+  options.sampling = std::move(sampling);
+  Session made(*runner_, std::move(options), request_);
+  made.ids_ = ids_;
+  if (is_open()) made.open(runner_->fork(sequence_, done_));
+  return made;
+}
+
+}  // namespace qkv
