@@ -95,10 +95,13 @@ struct EmbeddingBackwardArgs {
   double factor = 1;
 };
 struct ScatterRowsArgs {  // y[slots[r]] = x[r]: how keys and values enter their pages
-  Tensor y;               // [P, ...]
+  Tensor y;               // [P, ...], of another float dtype if wanted; i8 with scales
   Tensor x;               // [N, ...]
   Tensor slots;           // i32 [N]
+  Tensor scales;  // f32 [P, ...] without the last axis, or absent: s = max |x| / 127, y = round to even (x / s);
+                  // s = 0 where max < kSmallestScaled, NaN where x is not finite, y = 0 in both
 };
+constexpr float kSmallestScaled = 0x1p-100F;
 
 // --- norms and elementwise -------------------------------------------------------------------------------------------
 
@@ -179,7 +182,9 @@ struct SoftmaxBackwardArgs {
 
 struct AttentionInput {
   Tensor q;         // [N, H, D]
-  Tensor k, v;      // [M, G, D], [M, G, E]; with pages [P, page, G, D], [P, page, G, E]
+  Tensor k, v;      // [M, G, D], [M, G, E]; with pages [P, page, G, D], [P, page, G, E], of any float dtype or i8
+  Tensor k_scales;  // f32 [P, page, G] where k is i8: the number is scale * byte
+  Tensor v_scales;  // the same of v
   Tensor segments;  // i32 [n, 6], see Segment
   Tensor table;     // i32 [n, most pages] or absent: key j of a segment is slot j % page of page table[n][j / page]
   Tensor kv_map;    // i32 [H]: the key/value head each query head reads

@@ -75,11 +75,11 @@ void Scheduler::take_inbox() {
       ++job;
       continue;
     }
-    Jobs gone;
-    gone.push_back(std::move(*job));
+    job->session.end(Ended::cancelled);
+    if (job->request.on_end) job->request.on_end(job->session);
     job = waiting_.erase(job);
-    gone.front().session.end(Ended::cancelled);
-    if (gone.front().request.on_end) gone.front().request.on_end(gone.front().session);
+    const std::lock_guard lock(mutex_);
+    --in_queue_;
   }
 }
 

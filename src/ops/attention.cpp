@@ -60,11 +60,23 @@ void check_seen_pages(Context& cx, const Tensor& k, const Rows& rows, const Tens
   }
 }
 
+// Keys or values: numbers, or in pages also bytes with their scales.
+void check_stored(Context& cx, const char* name, const Tensor& t, const Tensor& scales, const Tensor& table) {
+  if (!scales.defined()) {
+    QKV_CHECK(!t.defined() || t.dtype() != DType::i8, kOp, ": ", name, " is ", t, " and has no scales",
+              Hint("bytes mean nothing without the scales scatter_rows wrote beside them"));
+    return check_vectors(cx, kOp, name, t);
+  }
+  check_bytes(cx, kOp, name, t, scales);
+  QKV_CHECK(table.defined(), kOp, ": ", name, " is ", t, " with scales ", scales, " but does not lie in pages",
+            Hint("bytes are for caches: pass the page table, or keys and values as floats"));
+}
+
 void check_qkv(Context& cx, const Tensor& q, const Tensor& k, const Tensor& v, const Rows& rows,
                const AttentionOptions& options) {
   check_vectors(cx, kOp, "q", q);
-  check_vectors(cx, kOp, "k", k);
-  check_vectors(cx, kOp, "v", v);
+  check_stored(cx, "k", k, options.k_scales, options.table);
+  check_stored(cx, "v", v, options.v_scales, options.table);
   QKV_CHECK(q.rank() == 3 && k.rank() >= 3 && k.rank() == v.rank() && q.cols() == k.cols() && q.cols() > 0 &&
                 k.shape().with(-1, v.cols()) == v.shape(),
             kOp, ": q is ", q, ", k is ", k, ", v is ", v,
@@ -121,6 +133,8 @@ AttentionInput input_of(Context& cx, const Tensor& q, const Tensor& k, const Ten
   return {.q = q,
           .k = k,
           .v = v,
+          .k_scales = o.k_scales,
+          .v_scales = o.v_scales,
           .segments = rows.segments,
           .table = o.table,
           .kv_map = find_kv_map(cx, o.kv_map, heads, kv_heads),
@@ -239,7 +253,9 @@ Attended attention(Context& cx, Tensor q, Tensor k, Tensor v, const Rows& rows, 
 
 Tensor attention_pattern(Context& cx, const Tensor& q, const Tensor& k, const Tensor& lse, const Rows& rows,
                          const AttentionOptions& options, const PatternOptions& pattern) {
-  const AttentionInput in = input_of(cx, q, k, k, rows, options);
+  AttentionOptions keys_only = options;
+  keys_only.v_scales = options.k_scales;
+  const AttentionInput in = input_of(cx, q, k, k, rows, keys_only);
   check_vectors(cx, "attention_pattern", "lse", lse);
   check_shape("attention_pattern", "lse", lse, {q.dim(0), q.dim(1)});
   if (pattern.which.defined()) {

@@ -27,6 +27,18 @@ void check_vectors(Context& cx, const char* op, const char* name, const Tensor& 
             " but must be contiguous", Hint("ops::cast makes a contiguous copy"));
 }
 
+void check_bytes(Context& cx, const char* op, const char* name, const Tensor& t, const Tensor& scales) {
+  check_device(cx, op, name, t);
+  check_device(cx, op, "scales", scales);
+  QKV_CHECK(t.format().plain() && t.dtype() == DType::i8 && t.rank() >= 1 && t.rows_contiguous(), op, ": ", name,
+            " is ", t, " and has scales ", scales, " but only rows of i8 have scales",
+            Hint("numbers of a float dtype are stored without scales"));
+  QKV_CHECK(scales.format().plain() && scales.dtype() == DType::f32 && scales.contiguous() &&
+                scales.shape() == Shape(t.shape().dims().first(static_cast<size_t>(t.rank() - 1))),
+            op, ": ", name, " is ", t, " but its scales are ", scales,
+            Hint("one f32 for each row of bytes: [P, G] beside [P, G, D]"));
+}
+
 void check_indices(Context& cx, const char* op, const char* name, const Tensor& t) {
   check_device(cx, op, name, t);
   QKV_CHECK(t.format().plain() && t.dtype() == DType::i32, op, ": ", name, " is ", t, " but must be i32",

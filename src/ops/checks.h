@@ -10,6 +10,8 @@ namespace qkv::ops {
 void check_floats(Context& cx, const char* op, const char* name, const Tensor& t);
 // The same, with at least one axis and contiguous rows.
 void check_vectors(Context& cx, const char* op, const char* name, const Tensor& t);
+// Rows of i8 and the f32 scale of each row: t [..., D] and scales [...], contiguous.
+void check_bytes(Context& cx, const char* op, const char* name, const Tensor& t, const Tensor& scales);
 // A contiguous i32 tensor on the pass' device.
 void check_indices(Context& cx, const char* op, const char* name, const Tensor& t);
 // Every index is in [0, limit), or equal to `allowed`.

@@ -55,18 +55,23 @@ Tensor gather_rows(Context& cx, const Tensor& x, const Tensor& rows) {
   return cx.finish("gather_rows", y);
 }
 
-void scatter_rows(Context& cx, const Tensor& cache, const Tensor& x, const Tensor& slots, const Tensor&) {
-  check_vectors(cx, "scatter_rows", "cache", cache);
-  check_vectors(cx, "scatter_rows", "x", x);
-  check_indices(cx, "scatter_rows", "slots", slots);
+void scatter_rows(Context& cx, const Tensor& cache, const Tensor& x, const Tensor& slots, const Tensor& scales) {
+  constexpr const char* kOp = "scatter_rows";
+  if (scales.defined()) {
+    check_bytes(cx, kOp, "cache", cache, scales);
+  } else {
+    check_vectors(cx, kOp, "cache", cache);
+  }
+  check_vectors(cx, kOp, "x", x);
+  check_indices(cx, kOp, "slots", slots);
   QKV_CHECK(cache.rank() == x.rank() && x.rank() >= 2 && cache.shape().with(0, x.dim(0)) == x.shape() &&
                 slots.count() == x.dim(0),
-            "scatter_rows: the cache is ", cache, " but x is ", x, " with slots ", slots,
+            kOp, ": the cache is ", cache, " but x is ", x, " with slots ", slots,
             Hint("x must be rows of the cache, one slot each"));
-  QKV_CHECK(cx.tape == nullptr, "scatter_rows: a cache ", cache, " carries no gradient, so x ", x,
+  QKV_CHECK(cx.tape == nullptr, kOp, ": a cache ", cache, " carries no gradient, so x ", x,
             " cannot be written under a tape", Hint("train without a cache: pass k and v to attention directly"));
-  check_index_range(cx, "scatter_rows", "slots", slots, cache.dim(0));
-  cx.kernels.scatter_rows(cx.exec, {.y = cache, .x = x, .slots = slots});
+  check_index_range(cx, kOp, "slots", slots, cache.dim(0));
+  cx.kernels.scatter_rows(cx.exec, {.y = cache, .x = x, .slots = slots, .scales = scales});
 }
 
 }  // namespace qkv::ops

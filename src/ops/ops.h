@@ -69,7 +69,8 @@ Tensor embedding(Context& cx, std::initializer_list<Lookup> lookups);  // the su
 // Some rows of x, [R] of [N, C] -> [R, C]. Not under a tape.
 Tensor gather_rows(Context& cx, const Tensor& x, const Tensor& rows);
 
-// Rows of x into slots of a cache. Not under a tape: a cache carries no gradient.
+// Rows of x into slots of a cache, which may be of another float dtype, or i8 with one scale for each row of x
+// (scales f32 [P, G] beside [P, G, D]). Not under a tape: a cache carries no gradient.
 void scatter_rows(Context& cx, const Tensor& cache, const Tensor& x, const Tensor& slots, const Tensor& scales = {});
 
 // --- norms and elementwise -------------------------------------------------------------------------------------------
@@ -136,8 +137,8 @@ struct AttentionOptions {
   Tensor buckets;                // i32 [2 R + 1], see relative_buckets()
   Tensor mask;                   // [n or 1, H or 1, T, S], added to the scores; no gradient
   float dropout = 0;             // on the probabilities, if cx.training
-  Tensor table;                  // i32 [n, pages]: k and v are pages [P, page, G, D]
-  Tensor k_scales, v_scales;
+  Tensor table;                  // i32 [n, pages]: k and v are pages [P, page, G, D], of any float dtype, or i8 with
+  Tensor k_scales, v_scales;     // f32 [P, page, G]
   Tensor importance;             // [N, H] or absent: backward leaves dz . z here, each head's gradient importance
 };
 struct Attended {

@@ -26,6 +26,7 @@ struct Bench {
   Tensor floats(const Shape& shape, DType dtype = DType::f32) {
     return pass.input(normals(1, shape.count()), shape, dtype);
   }
+  Tensor bytes(const Shape& shape) { return pass.zeros(shape, DType::i8); }
   Tensor ids(const Shape& shape, int32_t value = 0) {
     return pass.indices(std::vector<int32_t>(static_cast<size_t>(shape.count()), value), shape);
   }
@@ -360,7 +361,25 @@ REFUSES(ScatterRows,  //
            b.tape();
            ops::scatter_rows(b.cx, b.floats({4, 3}), b.floats({2, 3}), b.ids({2}));
          },
-         {"scatter_rows", "[4, 3]", "[2, 3]", "tape"}});
+         {"scatter_rows", "[4, 3]", "[2, 3]", "tape"}},
+        {"bytes_without_scales",
+         [](B& b) { ops::scatter_rows(b.cx, b.bytes({4, 2, 3}), b.floats({2, 2, 3}), b.ids({2})); },
+         {"scatter_rows", "cache is i8 [4, 2, 3]"}},
+        {"scales_beside_floats",
+         [](B& b) {
+           ops::scatter_rows(b.cx, b.floats({4, 2, 3}), b.floats({2, 2, 3}), b.ids({2}), b.floats({4, 2}));
+         },
+         {"scatter_rows", "f32 [4, 2, 3]", "f32 [4, 2]", "i8"}},
+        {"scales_of_other_rows",
+         [](B& b) {
+           ops::scatter_rows(b.cx, b.bytes({4, 2, 3}), b.floats({2, 2, 3}), b.ids({2}), b.floats({4, 3}));
+         },
+         {"scatter_rows", "i8 [4, 2, 3]", "f32 [4, 3]"}},
+        {"scales_of_indices",
+         [](B& b) {
+           ops::scatter_rows(b.cx, b.bytes({4, 2, 3}), b.floats({2, 2, 3}), b.ids({2}), b.ids({4, 2}));
+         },
+         {"scatter_rows", "i8 [4, 2, 3]", "i32 [4, 2]"}});
 
 REFUSES(LayerNorm,  //
         {"other_weight",
@@ -663,6 +682,31 @@ REFUSES(Attention,  //
            ops::attention(b.cx, b.q(), pages, pages, b.paged(), {.table = b.list({-1}).view({1, 1})});
          },
          {"attention", "pages[0] is -1"}},
+        {"bytes_without_scales",
+         [](B& b) {
+           const Tensor pages = b.bytes({3, 2, 2, 4});
+           ops::attention(b.cx, b.q(), pages, pages, b.paged(), {.table = b.ids({1, 1})});
+         },
+         {"attention", "k is i8 [3, 2, 2, 4]", "scales"}},
+        {"scales_of_other_pages",
+         [](B& b) {
+           const Tensor pages = b.bytes({3, 2, 2, 4}), right = b.floats({3, 2, 2}), wrong = b.floats({3, 2, 3});
+           ops::attention(b.cx, b.q(), pages, pages, b.paged(),
+                          {.table = b.ids({1, 1}), .k_scales = right, .v_scales = wrong});
+         },
+         {"attention", "v is i8 [3, 2, 2, 4]", "f32 [3, 2, 3]"}},
+        {"scales_of_floats",
+         [](B& b) {
+           const Tensor pages = b.floats({3, 2, 2, 4});
+           ops::attention(b.cx, b.q(), pages, pages, b.paged(), {.table = b.ids({1, 1}), .k_scales = b.floats({3, 2, 2})});
+         },
+         {"attention", "k is f32 [3, 2, 2, 4]", "f32 [3, 2, 2]", "i8"}},
+        {"bytes_as_rows",
+         [](B& b) {
+           const Tensor k = b.bytes({2, 2, 4}), scales = b.floats({2, 2});
+           ops::attention(b.cx, b.q(), k, k, b.rows(), {.k_scales = scales, .v_scales = scales});
+         },
+         {"attention", "k is i8 [2, 2, 4]", "pages"}},
         {"too_few_pages",
          [](B& b) {
            const Tensor pages = b.floats({3, 1, 2, 4});

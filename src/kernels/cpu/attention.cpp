@@ -1,6 +1,6 @@
-// Attention forward, f32 and bf16: sixteen query rows at a time against blocks of 64 keys, online softmax, nothing of
-// size T x S. Scores are `dots`, the mixed values `mix`; a row's bits are the same alone, in a block, cached or not,
-// because both work on every row for itself and blocks start at absolute positions.
+// Attention forward, f32 and bf16, and keys and values stored otherwise: sixteen query rows at a time against blocks of
+// 64 keys, online softmax, nothing of size T x S. Scores are `dots`, the mixed values `mix`; a row's bits are the same
+// alone, in a block, cached or not, because both work on every row for itself and blocks start at absolute positions.
 #include "kernels/cpu/attention.h"
 
 #include <algorithm>
@@ -26,8 +26,15 @@ struct Running {
 template <const Forms& F>
 class ForwardBlock {
  public:
-  ForwardBlock(const AttentionArgs& a, const RowBlock& block, float* z) : a_(a), block_(block), z_(z) {
-    std::fill(z, z + block.count() * width(), 0.0F);
+  ForwardBlock(const AttentionArgs& a, const RowBlock& block, float* scratch)
+      : a_(a),
+        block_(block),
+        z_(scratch),
+        q_(z_ + RowBlock::kMost * width()),
+        k_(q_ + RowBlock::kMost * a.in.q.cols()),
+        v_(k_ + kKeyBlock * a.in.q.cols()) {
+    std::fill(z_, z_ + block.count() * width(), 0.0F);
+    if (widens_keys()) block.template widen_rows<F>(a.in.q, q_);
     for (int64_t r = 0; r < block.count() && a.in.sinks.defined(); ++r) {
       running_[r] = {ref::In<float>(a.in.sinks)[block.head()], 1};
     }
@@ -42,10 +49,17 @@ class ForwardBlock {
 
  private:
   int64_t width() const { return a_.z.dim(2); }
+  bool widens_keys() const { return a_.in.k.dtype() != a_.in.q.dtype(); }  // else both are read where they lie
+  bool widens_values() const { return a_.in.v.dtype() == DType::i8; }
 
   void walk(int64_t key) {
     float scores[RowBlock::kMost][kKeyBlock], probs[RowBlock::kMost][kKeyBlock];
-    block_.template scores<F>(a_.in.q, a_.in.k, key, &scores[0][0]);
+    if (widens_keys()) {
+      block_.template widen_keys<F>(a_.in.k, a_.in.k_scales, key, k_);
+      block_.template scores<F>(q_, k_, key, &scores[0][0]);
+    } else {
+      block_.template scores<F>(a_.in.q, a_.in.k, key, &scores[0][0]);
+    }
     for (int64_t r = 0; r < block_.count(); ++r) {
       SoftmaxStep step{.scores = scores[r],
                        .probs = probs[r],
@@ -58,7 +72,12 @@ class ForwardBlock {
       if (stats_[r]) count_row(r, key, step);
       if (a_.in.dropout.p > 0) block_.drop(r, key, probs[r]);
     }
-    block_.template mix_values<F>(a_.in.v, key, &probs[0][0], z_, width());
+    if (widens_values()) {
+      block_.template widen_keys<F>(a_.in.v, a_.in.v_scales, key, v_);
+      block_.template mix_values<F>(v_, key, &probs[0][0], z_, width());
+    } else {
+      block_.template mix_values<F>(a_.in.v, key, &probs[0][0], z_, width());
+    }
   }
 
   void count_row(int64_t r, int64_t key, const SoftmaxStep& step) {
@@ -91,7 +110,8 @@ class ForwardBlock {
 
   const AttentionArgs& a_;
   const RowBlock& block_;
-  float* z_;  // [rows, E]
+  float* z_;            // [rows, E]
+  float *q_, *k_, *v_;  // [rows, D], [kKeyBlock, D], [kKeyBlock, E]: what is widened first
   Running running_[RowBlock::kMost];
   std::optional<ref::RowStats<float>> stats_[RowBlock::kMost];
 };

@@ -30,10 +30,10 @@ class RowBlock {
     begin_ = std::min(begin_, end_);
   }
 
-  // Whether this kernel can do the work: f32 or bf16 throughout, and the rows fit the scratch.
+  // Whether this kernel can do the work: f32 or bf16, keys and values also bytes, and a block of each fits the scratch.
   static bool takes(const Exec& exec, const AttentionInput& in, const Tensor& z) {
-    return all_simple({&in.q, &in.v, &z}) && in.k.dtype() == in.q.dtype() &&
-           2 * kMost * (in.v.cols() + in.q.cols()) * size_of(DType::f32) <= exec.scratch.dim(1);
+    return all_simple({&in.q, &z}) && stored_simply(in.k) && stored_simply(in.v) &&
+           (kMost + kKeyBlock) * (in.v.cols() + in.q.cols()) * size_of(DType::f32) <= exec.scratch.dim(1);
   }
 
   int64_t count() const { return count_; }
@@ -65,6 +65,47 @@ class RowBlock {
     });
   }
 
+  // The same from rows and keys in f32, one after the other: left [rows, D], right [kKeyBlock, D].
+  template <const Forms& F>
+  void scores(const float* left, const float* right, int64_t key, float* out) const {
+    const Keys keys = seen(key);
+    const int64_t width = in_.q.cols();
+    F.dots_f32({.x = left,
+                .w = right + (keys.begin - key) * width,
+                .y = out + (keys.begin - key),
+                .x_stride = width,
+                .w_stride = width,
+                .y_stride = kKeyBlock,
+                .rows = count_,
+                .outputs = keys.end - keys.begin,
+                .inner = width});
+  }
+
+  // The rows in f32, to[r]; and the keys of a block that any row sees, to[j - key]. The numbers are those stored.
+  template <const Forms& F>
+  void widen_rows(const Tensor& t, float* to) const {
+    for (int64_t r = 0; r < count_; ++r) {
+      F.scaled_row({to + r * t.cols()}, floats_at(t, (first_row() + r) * t.stride(0) + head_ * t.stride(1)), 1, false,
+                   t.cols());
+    }
+  }
+  template <const Forms& F>
+  void widen_keys(const Tensor& t, const Tensor& scales, int64_t key, float* to) const {
+    for_runs(t, seen(key), [&](const void* first, int64_t stride, Keys run) {
+      for (int64_t j = run.begin; j < run.end; ++j) {
+        const auto* from = static_cast<const std::byte*>(first) + (j - run.begin) * stride * size_of(t.dtype());
+        float* row = to + (j - key) * t.cols();
+        if (scales.defined()) {
+          const int64_t slot = this->row(0).slot(j), kv_head = this->row(0).kv_head();
+          F.widen_bytes(row, reinterpret_cast<const int8_t*>(from), scales.as<float>()[slot * t.dim(2) + kv_head],
+                        t.cols());
+        } else {
+          F.scaled_row({row}, {const_cast<std::byte*>(from), t.dtype() == DType::bf16}, 1, false, t.cols());
+        }
+      }
+    });
+  }
+
   // Hides what row r does not see and, where the model has more than a scale, finishes the scores. Returns the scale
   // left to apply.
   float finish_scores(int64_t r, int64_t key, float* scores) const {
@@ -90,12 +131,31 @@ class RowBlock {
   // to[r] += sum_j weights[r][j - key] * right row j, keys in order; each row adds only what it sees.
   template <const Forms& F>
   void mix_values(const Tensor& right, int64_t key, const float* weights, float* to, int64_t width) const {
+    mix_runs<F>(right.dtype(), key, weights, to, width, [&](Keys keys, auto&& f) { for_runs(right, keys, f); });
+  }
+  // The same from values in f32, [kKeyBlock, width].
+  template <const Forms& F>
+  void mix_values(const float* right, int64_t key, const float* weights, float* to, int64_t width) const {
+    mix_runs<F>(DType::f32, key, weights, to, width, [&](Keys keys, auto&& f) {
+      if (keys.begin < keys.end) f(right + (keys.begin - key) * width, width, keys);
+    });
+  }
+
+  static const void* at(const Tensor& t, int64_t row, int64_t head) {
+    return t.data() + (row * t.stride(0) + head * t.stride(1)) * size_of(t.dtype());
+  }
+
+ private:
+  static bool stored_simply(const Tensor& t) { return simple(t) || (t.format().plain() && t.dtype() == DType::i8); }
+
+  template <const Forms& F, class Runs>
+  void mix_runs(DType dtype, int64_t key, const float* weights, float* to, int64_t width, Runs&& runs) const {
     bool alike = true;
     for (int64_t r = 1; r < count_; ++r) {
       alike = alike && seen(r, key).begin == seen(0, key).begin && seen(r, key).end == seen(0, key).end;
     }
     for (int64_t r = 0; r < count_; r += alike ? count_ : 1) {
-      for_runs(right, seen(r, key), [&](const void* first, int64_t stride, Keys run) {
+      runs(seen(r, key), [&](const void* first, int64_t stride, Keys run) {
         const MixCall call{.a = weights + r * kKeyBlock + (run.begin - key),
                            .b = first,
                            .y = to + r * width,
@@ -107,16 +167,11 @@ class RowBlock {
                            .inner = run.end - run.begin,
                            .cols = width,
                            .add = true};
-        (right.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
+        (dtype == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
       });
     }
   }
 
-  static const void* at(const Tensor& t, int64_t row, int64_t head) {
-    return t.data() + (row * t.stride(0) + head * t.stride(1)) * size_of(t.dtype());
-  }
-
- private:
   static Keys cut(int64_t begin, int64_t end, int64_t key) {
     const int64_t from = std::max(begin, key), to = std::min(end, key + kKeyBlock);
     return {std::min(from, std::max(to, key)), std::max(to, key)};

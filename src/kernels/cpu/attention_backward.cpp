@@ -166,9 +166,9 @@ void find_dk_dv(const Exec& exec, const AttentionBackwardArgs& a) {
 template <const Forms& F>
 void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexcept {
   const ref::Split split(*exec.pool);
-  if (!RowBlock::takes(exec, a.in, a.z) || a.in.table.defined() || a.dz.dtype() != a.in.v.dtype() ||
-      a.z.dtype() != a.dz.dtype() || !all_simple({&a.dq.tensor, &a.dk.tensor, &a.dv.tensor}) ||
-      !keys_have_one_owner(a.in) ||
+  if (!RowBlock::takes(exec, a.in, a.z) || a.in.table.defined() || a.in.k.dtype() != a.in.q.dtype() ||
+      a.dz.dtype() != a.in.v.dtype() || a.z.dtype() != a.dz.dtype() ||
+      !all_simple({&a.dq.tensor, &a.dk.tensor, &a.dv.tensor}) || !keys_have_one_owner(a.in) ||
       kKeyBlock * (a.in.k.cols() + a.in.v.cols()) * size_of(DType::f32) > exec.scratch.dim(1)) {
     return ref::attention_backward(split, a);
   }

@@ -48,6 +48,8 @@ void embedding(const Exec& exec, const EmbeddingArgs& a) noexcept;
 template <const Forms& F>
 void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a) noexcept;
 template <const Forms& F>
+void scatter_rows(const Exec& exec, const ScatterRowsArgs& a) noexcept;
+template <const Forms& F>
 void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept;
 template <const Forms& F>
 void cross_entropy_backward(const Exec& exec, const CrossEntropyBackwardArgs& a) noexcept;

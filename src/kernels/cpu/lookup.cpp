@@ -1,5 +1,5 @@
-// Embeddings on f32 and bf16 rows. A column of the gradient belongs to one thread that walks the rows in order, so
-// repeated ids add up in the same order every time.
+// Embeddings on f32 and bf16 rows, and keys and values on their way into pages. A column of the gradient belongs to one
+// thread that walks the rows in order, so repeated ids add up in the same order every time.
 #include "kernels/cpu/shared.h"
 
 namespace qkv::kernels::cpu {
@@ -34,7 +34,27 @@ void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a) noexce
   });
 }
 
+template <const Forms& F>
+void scatter_rows(const Exec& exec, const ScatterRowsArgs& a) noexcept {
+  if (!simple(a.x) || !(simple(a.y) || a.scales.defined())) return ref::scatter_rows(ref::Split(*exec.pool), a);
+  const RowsOf x(a.x);
+  const auto* slots = a.slots.as<int32_t>();
+  const int64_t rows_each = a.x.dim(0) > 0 ? a.x.rows() / a.x.dim(0) : 0, size = size_of(a.y.dtype());
+  over_stretches(exec, a.x.rows(), 1, [&](Range rows, int) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const int64_t to = slots[r / rows_each] * rows_each + r % rows_each;
+      std::byte* y = a.y.data() + ref::row_offset(a.y, to) * size;
+      if (a.scales.defined()) {
+        a.scales.as<float>()[to] = F.put_bytes(reinterpret_cast<int8_t*>(y), x(r), a.x.cols());
+      } else {
+        F.scaled_row({y, a.y.dtype() == DType::bf16}, x(r), 1, false, a.x.cols());
+      }
+    }
+  });
+}
+
 QKV_FOR_ALL_FORMS(embedding, EmbeddingArgs)
 QKV_FOR_ALL_FORMS(embedding_backward, EmbeddingBackwardArgs)
+QKV_FOR_ALL_FORMS(scatter_rows, ScatterRowsArgs)
 
 }  // namespace qkv::kernels::cpu

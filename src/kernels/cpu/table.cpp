@@ -37,6 +37,7 @@ const Kernels& table_of() {
     t.softmax_backward = softmax_backward<F>;
     t.embedding = embedding<F>;
     t.embedding_backward = embedding_backward<F>;
+    t.scatter_rows = scatter_rows<F>;
     t.cross_entropy = cross_entropy<F>;
     t.cross_entropy_backward = cross_entropy_backward<F>;
     t.adamw = adamw<F>;

@@ -40,7 +40,7 @@ void attend(const AttentionArgs& a, const QueryRow<R>& row, int64_t head, Buffer
       total += p;
       stats.add(j, x, p);
       const R carried = p * row.keep(j);
-      const In<R> v = row.value(j);
+      const KeyRow<R> v = row.value(j);
       for (int64_t c = 0; c < width; ++c) z[c] += carried * v[c];
     }
   }

@@ -23,7 +23,8 @@ PairGradient<R> pair_gradient(const AttentionBackwardArgs& a, const QueryRow<R>&
   const R x = row.biased(capped, j);
   if (x == QueryRow<R>::kHidden || lse == QueryRow<R>::kHidden) return {};
   const R p = std::exp(x - lse), keep = row.keep(j);
-  const In<R> dz(a.dz, {row.row(), head}), v = row.value(j);
+  const In<R> dz(a.dz, {row.row(), head});
+  const KeyRow<R> v = row.value(j);
   R dot = 0;
   for (int64_t c = 0; c < a.dz.dim(2); ++c) dot += dz[c] * v[c];
   const R dx = p * (keep * dot - In<R>(a.delta, {row.row()})[head]);
@@ -55,7 +56,7 @@ void find_dq(const AttentionBackwardArgs& a, const Split& split) {
       sum.fill(0);
       for (int64_t j = row.begin(); j < row.end(); ++j) {
         const R ds = pair_gradient(a, row, head, j).ds;
-        const In<R> k = row.key(j);
+        const KeyRow<R> k = row.key(j);
         for (int64_t d = 0; d < sum.size(); ++d) sum[d] += ds * k[d];
       }
       const Out<R> out(dq, {row.row(), head});

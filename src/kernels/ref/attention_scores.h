@@ -22,10 +22,20 @@ inline int64_t key_slot(const AttentionInput& in, int64_t n, int64_t j) {
   return in.table.as<int32_t>()[n * in.table.dim(1) + j / page] * page + j % page;
 }
 
+// A key or value: numbers as they lie, or bytes times their scale.
 template <class R>
-In<R> key_row(const AttentionInput& in, const Tensor& k, int64_t slot, int64_t head) {
-  return in.table.defined() ? In<R>(k, {slot / k.dim(1), slot % k.dim(1), head}) : In<R>(k, {slot, head});
-}
+class KeyRow {
+ public:
+  KeyRow(const AttentionInput& in, const Tensor& k, const Tensor& scales, int64_t slot, int64_t head)
+      : row_(in.table.defined() ? In<R>(k, {slot / k.dim(1), slot % k.dim(1), head}) : In<R>(k, {slot, head})) {
+    if (scales.defined()) scale_ = In<R>(scales, {slot / k.dim(1), slot % k.dim(1)})[head];
+  }
+  R operator[](int64_t i) const { return scale_ * row_[i]; }
+
+ private:
+  In<R> row_;
+  R scale_ = 1;
+};
 
 template <class R>
 class QueryRow {
@@ -58,11 +68,11 @@ class QueryRow {
   int64_t end() const { return end_; }
   bool sees(int64_t j) const { return j >= begin_ && j < end_; }
   int64_t slot(int64_t j) const { return key_slot(in_, segment_, j); }
-  In<R> key(int64_t j) const { return key_row<R>(in_, in_.k, slot(j), kv_head_); }
-  In<R> value(int64_t j) const { return key_row<R>(in_, in_.v, slot(j), kv_head_); }
+  KeyRow<R> key(int64_t j) const { return {in_, in_.k, in_.k_scales, slot(j), kv_head_}; }
+  KeyRow<R> value(int64_t j) const { return {in_, in_.v, in_.v_scales, slot(j), kv_head_}; }
 
   R raw(int64_t j) const {
-    const In<R> k = key(j);
+    const KeyRow<R> k = key(j);
     R dot = 0;
     for (int64_t d = 0; d < in_.q.dim(2); ++d) dot += q_[d] * k[d];
     return dot * static_cast<R>(in_.scale);

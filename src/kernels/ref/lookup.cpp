@@ -1,4 +1,7 @@
 // Rows of a table by index: embeddings, and keys and values entering their pages.
+#include <cmath>
+#include <limits>
+
 #include "base/buffer.h"
 #include "kernels/ref/blocks.h"
 #include "kernels/ref/loops.h"
@@ -15,8 +18,8 @@ void embedding(const Split& split, const EmbeddingArgs& a) {
       for (int64_t r = rows.begin; r < rows.end; ++r) {
         const auto y = Out<R>::row(a.y, r);
         if (!plain) decode_row(a.table, ids[r], {decoded.data(), static_cast<size_t>(decoded.size())});
-        const In<R> table = plain ? In<R>(a.table, {ids[r]})
-                                  : In<R>(reinterpret_cast<const std::byte*>(decoded.data()), DType::f32);
+        const In<R> table =
+            plain ? In<R>(a.table, {ids[r]}) : In<R>(reinterpret_cast<const std::byte*>(decoded.data()), DType::f32);
         for (int64_t c = 0; c < a.y.cols(); ++c) y.put(c, factor * table[c], a.add);
       }
     });
@@ -42,6 +45,24 @@ void embedding_backward(const Split& split, const EmbeddingBackwardArgs& a) {
   });
 }
 
+namespace {
+
+// Returns the scale.
+float put_bytes(const Out<float>& y, const In<float>& x, int64_t count) {
+  float highest = 0;
+  bool finite = true;
+  for (int64_t c = 0; c < count; ++c) {
+    finite = finite && std::isfinite(x[c]);
+    highest = std::max(highest, std::abs(x[c]));
+  }
+  const bool zero = !finite || highest < kSmallestScaled;
+  const float scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0 : highest / 127;
+  for (int64_t c = 0; c < count; ++c) y.set(c, zero ? 0 : std::nearbyint(x[c] / scale));
+  return scale;
+}
+
+}  // namespace
+
 void scatter_rows(const Split& split, const ScatterRowsArgs& a) {
   in_real(a.y, [&]<class R>() {
     const auto* slots = a.slots.as<int32_t>();
@@ -49,8 +70,13 @@ void scatter_rows(const Split& split, const ScatterRowsArgs& a) {
     split(a.x.dim(0), [&](Range rows) {
       for (int64_t r = rows.begin; r < rows.end; ++r) {
         for (int64_t i = 0; i < rows_each; ++i) {
-          const auto y = Out<R>::row(a.y, slots[r] * rows_each + i);
-          const auto x = In<R>::row(a.x, r * rows_each + i);
+          const int64_t to = slots[r] * rows_each + i, from = r * rows_each + i;
+          if (a.scales.defined()) {
+            a.scales.as<float>()[to] = put_bytes(Out<float>::row(a.y, to), In<float>::row(a.x, from), a.x.cols());
+            continue;
+          }
+          const auto y = Out<R>::row(a.y, to);
+          const auto x = In<R>::row(a.x, from);
           for (int64_t c = 0; c < a.x.cols(); ++c) y.set(c, x[c]);
         }
       }

@@ -2,6 +2,7 @@
 #include "kernels/cpu/forms/forms.h"
 
 #include "kernels/cpu/forms/attention.h"
+#include "kernels/cpu/forms/bytes.h"
 #include "kernels/cpu/forms/curves.h"
 #include "kernels/cpu/forms/head.h"
 #include "kernels/cpu/forms/norms.h"
@@ -24,6 +25,8 @@ const Forms QKV_FORMS{
     .block_stats = block_stats,
     .gradient_step = gradient_step,
     .scale_row = scale_row,
+    .widen_bytes = widen_bytes,
+    .put_bytes = put_bytes,
     .norm_row = norm_row,
     .norm_dx_row = norm_dx_row,
     .norm_dw_rows = norm_dw_rows,

@@ -162,6 +162,8 @@ struct Forms {
   BlockStats (*block_stats)(const float* scores, const float* probs, float from) noexcept;
   void (*gradient_step)(const GradientStep&) noexcept;
   void (*scale_row)(float* y, int64_t count, float factor) noexcept;
+  void (*widen_bytes)(float* y, const int8_t* x, float scale, int64_t count) noexcept;
+  float (*put_bytes)(int8_t* y, Floats x, int64_t count) noexcept;  // returns the scale, see ScatterRowsArgs
   void (*norm_row)(NormCall&) noexcept;
   void (*norm_dx_row)(const NormDxCall&) noexcept;
   void (*norm_dw_rows)(const NormDwCall&) noexcept;
