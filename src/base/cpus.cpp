@@ -119,9 +119,9 @@ void for_each_cgroup(const std::filesystem::path& root, std::string_view control
 std::optional<int> cpu_quota(const std::filesystem::path& root) {
   std::optional<int> smallest;
   for_each_cgroup(root, "cpu", [&](const std::filesystem::path& folder, bool v2) {
-    const auto quota = v2 ? parse_cpu_max(read_or_empty(folder / "cpu.max"))
-                          : parse_cfs_quota(read_or_empty(folder / "cpu.cfs_quota_us"),
-                                            read_or_empty(folder / "cpu.cfs_period_us"));
+    const auto quota =
+        v2 ? parse_cpu_max(read_or_empty(folder / "cpu.max"))
+           : parse_cfs_quota(read_or_empty(folder / "cpu.cfs_quota_us"), read_or_empty(folder / "cpu.cfs_period_us"));
     if (quota) smallest = std::min(smallest.value_or(*quota), *quota);
   });
   return smallest;

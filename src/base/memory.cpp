@@ -34,8 +34,7 @@ int64_t left_in(const std::filesystem::path& folder, bool v2) {
   const auto limit = number_in(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"), "");
   const auto used = number_in(folder / (v2 ? "memory.current" : "memory.usage_in_bytes"), "");
   if (!limit || !used) return kNoLimit;
-  const int64_t cached =
-      number_in(folder / "memory.stat", v2 ? "inactive_file " : "total_inactive_file ").value_or(0);
+  const int64_t cached = number_in(folder / "memory.stat", v2 ? "inactive_file " : "total_inactive_file ").value_or(0);
   return std::max<int64_t>(*limit - *used + std::min(cached, *used), 0);
 }
 

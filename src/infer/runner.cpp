@@ -28,7 +28,7 @@ RunOptions completed(RunOptions options, const ModelSpec& spec) {
   if (options.sources == 0) options.sources = options.positions;
   QKV_CHECK(options.positions > 0 && options.chunk > 0, "a run of ", options.positions, " positions in chunks of ",
             options.chunk, Hint("both are 1 or more"));
-  options.chunk = std::min(options.chunk, options.positions);
+  options.chunk = std::min({options.chunk, options.positions, context_of(spec)});
   return options;
 }
 
@@ -102,8 +102,7 @@ Runner::Runner(const Model& model, const Engine& engine, const RunOptions& optio
       cache_(engine.device(), kv_layouts(model.spec()), {.dtype = options_.cache, .positions = options_.positions}) {
   const std::vector<KvLayout> across = source_layouts(model.spec());
   if (!across.empty()) {
-    sources_.emplace(engine.device(), across,
-                     KvCache::Options{.dtype = options_.cache, .positions = options_.sources});
+    sources_.emplace(engine.device(), across, KvCache::Options{.dtype = options_.cache, .positions = options_.sources});
   }
 }
 
@@ -205,8 +204,10 @@ std::span<const float> Runner::read(Part part) {
   std::span<const int32_t> rest = part.ids;
   while (rest.size() > chunk) {
     // The rows whose logits are wanted stay in the last pass.
-    const size_t now = std::min(chunk, rest.size() - static_cast<size_t>(std::min<int64_t>(part.logits, options_.chunk)));
-    const Part some{.sequence = part.sequence, .ids = rest.first(now), .logits = 0, .request = part.request, .reach = part.reach};
+    const size_t now =
+        std::min(chunk, rest.size() - static_cast<size_t>(std::min<int64_t>(part.logits, options_.chunk)));
+    const Part some{
+        .sequence = part.sequence, .ids = rest.first(now), .logits = 0, .request = part.request, .reach = part.reach};
     pass({&some, 1});
     rest = rest.subspan(now);
   }

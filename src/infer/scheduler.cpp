@@ -59,8 +59,7 @@ void Scheduler::take_inbox() {
   std::set<Ticket> cancelled;
   {
     const std::lock_guard lock(mutex_);
-    std::move(inbox_.begin(), inbox_.end(), std::back_inserter(waiting_));
-    inbox_.clear();
+    waiting_.splice(waiting_.end(), inbox_);
     cancelled.swap(cancelled_);
   }
   if (cancelled.empty()) return;
@@ -133,16 +132,15 @@ void Scheduler::admit() {
     if (before.coming || !make_room(job.promised)) break;
     const Prefix prefix = find_prefix(job.session);  // what was found may have been given up
     promised_ += job.promised;
-    Job& started = active_.emplace_back(std::move(job));
-    waiting_.pop_front();
+    active_.splice(active_.end(), waiting_, waiting_.begin());
     {
       const std::lock_guard lock(mutex_);
       --in_queue_;
     }
-    if (started.session.options().source.empty()) {
-      start_job(started, prefix);
+    if (job.session.options().source.empty()) {
+      start_job(job, prefix);
     } else {
-      with_source.push_back(&started);
+      with_source.push_back(&job);
     }
   }
   start_sources(with_source);
@@ -235,8 +233,8 @@ void Scheduler::run_pass() {
     const auto n = static_cast<size_t>(i);
     Session& session = in_pass[n]->session;
     try {
-      chosen[n] = session.take(
-          logits.subspan(first_row[n] * vocabulary, (first_row[n + 1] - first_row[n]) * vocabulary));
+      chosen[n] =
+          session.take(logits.subspan(first_row[n] * vocabulary, (first_row[n + 1] - first_row[n]) * vocabulary));
     } catch (const Error& error) {
       session.end(Ended::failed, error.what());
     }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -49,8 +48,8 @@ class Scheduler {
 
   struct Counts {
     int64_t waiting = 0, active = 0, kept = 0;
-    int64_t passes = 0, rows = 0;        // so far
-    int64_t shared = 0;                  // prompt tokens that were not read again
+    int64_t passes = 0, rows = 0;  // so far
+    int64_t shared = 0;            // prompt tokens that were not read again
     int64_t guessed = 0, guessed_right = 0;
   };
   Counts counts() const;
@@ -88,14 +87,13 @@ class Scheduler {
   Runner& runner_;
   Options options_;
   mutable std::mutex mutex_;  // of what other threads touch: inbox, cancelled, waiting count
-  std::deque<Job> inbox_;
+  Jobs inbox_;
   std::set<Ticket> cancelled_;
   int64_t in_queue_ = 0;
   Counts shown_;
   std::atomic<Ticket> next_ticket_ = 1;
 
-  std::deque<Job> waiting_;
-  Jobs active_;
+  Jobs waiting_, active_;
   std::list<Kept> kept_;  // the one used last at the back
   int64_t promised_ = 0, kept_pages_ = 0;
   Counts counts_;  // of the thread that steps

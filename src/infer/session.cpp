@@ -47,17 +47,17 @@ Session::Session(Runner& runner, SessionOptions options, int32_t request)
   };
   in_range(spec.vocabulary, options_.prompt, "prompt");
   in_range(spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary, options_.source, "source");
-  QKV_CHECK(options_.max_new >= 0, "max_new is ", options_.max_new, " but must be 0 (until the context is full) or more",
-            Hint("it counts the tokens to write"));
+  QKV_CHECK(options_.max_new >= 0, "max_new is ", options_.max_new,
+            " but must be 0 (until the context is full) or more", Hint("it counts the tokens to write"));
   QKV_CHECK(options_.draft >= 0 && options_.draft <= 64, "draft is ", options_.draft, " but must be 0 to 64",
             Hint("0 guesses nothing ahead"));
   const int64_t room = std::min(runner.context(), runner.positions()), length = prompt_length();
-  QKV_CHECK(length < room, "a prompt of ", length, " tokens is too long: ",
-            runner.context() <= runner.positions() ? "this model's context" : "the cache", " has room for ", room,
-            " and at least one is to be written", Hint("shorten it, or use a longer context"));
+  QKV_CHECK(length < room, "a prompt of ", length,
+            " tokens is too long: ", runner.context() <= runner.positions() ? "this model's context" : "the cache",
+            " has room for ", room, " and at least one is to be written", Hint("shorten it, or use a longer context"));
   limit_ = options_.max_new > 0 && options_.max_new < room - length ? length + options_.max_new : room;
   ids_ = options_.prompt;
-  if (options_.draft > 0) draft_.emplace(DraftOptions{.most = options_.draft});
+  if (options_.draft > 0) draft_.emplace(DraftOptions{.most = options_.draft}).add(ids_);
 }
 
 Session::Session(Session&& other) noexcept
@@ -101,27 +101,23 @@ Runner::Part Session::next_part(int64_t most_rows) {
   guessed_ = 0;
   if (last && draft_) {
     const int64_t room = std::min(options_.draft, limit_ - 1 - static_cast<int64_t>(ids_.size()));
-    std::vector<int32_t> guess = draft_->propose(ids_);
+    std::vector<int32_t> guess = draft_->propose();
     if (static_cast<int64_t>(guess.size()) > room) guess.resize(static_cast<size_t>(std::max<int64_t>(room, 0)));
     guessed_ = static_cast<int64_t>(guess.size());
     rows_.insert(rows_.end(), guess.begin(), guess.end());
   }
-  return {.sequence = sequence_,
-          .ids = rows_,
-          .logits = last ? 1 + guessed_ : 0,
-          .request = request_,
-          .reach = limit_};
+  return {.sequence = sequence_, .ids = rows_, .logits = last ? 1 + guessed_ : 0, .request = request_, .reach = limit_};
 }
 
 Choice Session::choose_next(std::span<const float> logits) const {
   const std::optional<int32_t>& forced = runner_->model().spec().tokens.forced_eos;
   if (forced && static_cast<int64_t>(ids_.size()) + 1 == limit_ && !options_.ignore_eos) return {.id = *forced};
-  return choose(options_.sampling,
-                {.logits = logits, .history = ids_, .prompt = static_cast<size_t>(prompt_length())});
+  return choose(options_.sampling, {.logits = logits, .history = ids_, .prompt = static_cast<size_t>(prompt_length())});
 }
 
 void Session::add(const Choice& choice) {
   ids_.push_back(choice.id);
+  if (draft_) draft_->add({&choice.id, 1});
   const std::vector<int32_t>& eos = runner_->model().spec().tokens.eos;
   const auto among = [&](const std::vector<int32_t>& list) {
     return std::find(list.begin(), list.end(), choice.id) != list.end();
@@ -178,6 +174,7 @@ Session Session::fork(Sampling sampling) const {
   options.sampling = std::move(sampling);
   Session made(*runner_, std::move(options), request_);
   made.ids_ = ids_;
+  if (made.draft_) made.draft_->add(std::span(ids_).subspan(made.options_.prompt.size()));
   if (is_open()) made.open(runner_->fork(sequence_, done_));
   return made;
 }

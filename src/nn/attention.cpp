@@ -95,8 +95,10 @@ Attention::Heads Attention::into_pages(Context& cx, Heads heads, const KvPages& 
   cx.tap(place_, Site::attn_v, heads.v, &pages.rows);
   const KvCache::Layer& layer = pages.cache->layer(place_.layer);
   const Tensor& slots = pages.slots[layer.set];
-  ops::scatter_rows(cx, layer.k.flatten_to(3), heads.k, slots, layer.k_scales ? layer.k_scales.flatten_to(2) : Tensor());
-  ops::scatter_rows(cx, layer.v.flatten_to(3), heads.v, slots, layer.v_scales ? layer.v_scales.flatten_to(2) : Tensor());
+  ops::scatter_rows(cx, layer.k.flatten_to(3), heads.k, slots,
+                    layer.k_scales ? layer.k_scales.flatten_to(2) : Tensor());
+  ops::scatter_rows(cx, layer.v.flatten_to(3), heads.v, slots,
+                    layer.v_scales ? layer.v_scales.flatten_to(2) : Tensor());
   return {.q = heads.q, .k = layer.k, .v = layer.v};
 }
 

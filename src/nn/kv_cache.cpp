@@ -22,11 +22,13 @@ int64_t page_bytes(const KvLayout& layer, DType dtype) {
 KvCache::KvCache(Device& device, std::vector<KvLayout> layers, const Options& options)
     : pages_(pages_for(options.positions)) {
   const DType dtype = options.dtype;
-  QKV_CHECK(dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f64 || dtype == DType::i8,
-            "a cache of ", dtype, " keys and values", Hint("they are kept in f32, bf16 or i8"));
+  QKV_CHECK(dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f64 || dtype == DType::i8, "a cache of ",
+            dtype, " keys and values", Hint("they are kept in f32, bf16 or i8"));
   QKV_CHECK(options.positions > 0 && pages_ * kPage <= INT32_MAX, "a cache of ", options.positions, " positions",
             Hint("a cache holds 1 to 2^31 - 1 positions"));
-  const auto take = [&](DType type, const Shape& shape) { return Tensor(storage_.emplace_back(device, type, shape), shape); };
+  const auto take = [&](DType type, const Shape& shape) {
+    return Tensor(storage_.emplace_back(device, type, shape), shape);
+  };
   for (size_t i = 0; i < layers.size(); ++i) {
     const KvLayout& l = layers[i];
     auto set = std::find_if(sets_.begin(), sets_.end(), [&](const Set& s) { return s.window == l.window; });

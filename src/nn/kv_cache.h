@@ -1,7 +1,8 @@
 // Keys and values of many sequences, in pages that sequences may share.
 //
-//   sequence a   [page 0][page 1][page 2..]          a page: kPage positions, in every layer that looks equally far back
-//   sequence b   [page 0][page 1]   [page 7..]       b was forked from a: what they share lies there once, and is copied
+//   sequence a   [page 0][page 1][page 2..]          a page: kPage positions, in every layer that looks equally far
+//   back sequence b   [page 0][page 1]   [page 7..]       b was forked from a: what they share lies there once, and is
+//   copied
 //                                                    when one of them writes to it
 //
 // Layers with a sliding window have pages of their own and give back those the window has left behind.

@@ -154,9 +154,9 @@ class ParallelLayer : public Layer {
     const Rows& rows = pass.rows;
     cx.tap(place_, Site::resid_pre, x, &rows);
     const Tensor h = norm_feed_.forward(cx, x);  // of the stream before attention
-    x = after_attention_.forward(
-        cx, x,
-        [&](const Tensor& in) { return attention_.forward(cx, norm_attention_.forward(cx, in), rows, pass.past); });
+    x = after_attention_.forward(cx, x, [&](const Tensor& in) {
+      return attention_.forward(cx, norm_attention_.forward(cx, in), rows, pass.past);
+    });
     cx.tap(place_, Site::resid_mid, x, &rows);
     x = after_feed_.forward(cx, x, [&](const Tensor&) { return feed_->forward(cx, h, rows); });
     cx.tap(place_, Site::resid_post, x, &rows);

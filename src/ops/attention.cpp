@@ -223,8 +223,10 @@ Attended attention(Context& cx, Tensor q, Tensor k, Tensor v, const Rows& rows, 
     v = rows_only(v, 3);
   }
   cx.tap(place, Site::attn_q, q, &rows);
-  cx.tap(place, Site::attn_k, k, &rows);
-  cx.tap(place, Site::attn_v, v, &rows);
+  if (!options.table.defined()) {  // what enters pages is shown before it does
+    cx.tap(place, Site::attn_k, k, &rows);
+    cx.tap(place, Site::attn_v, v, &rows);
+  }
   const AttentionInput in = input_of(cx, q, k, v, rows, options);
   if (options.importance.defined()) {
     check_vectors(cx, kOp, "importance", options.importance);

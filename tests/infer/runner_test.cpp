@@ -1,0 +1,160 @@
+// What is cached, cut into chunks or batched is what a whole pass computes, bit for bit, for every family.
+#include "infer/runner.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "infer/scheduler.h"
+#include "kernels/tables.h"
+#include "model/checkpoint.h"
+#include "model/recorded.h"
+#include "support/pass.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> writing_families() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(test::golden(""))) {
+    if (!fs::exists(entry.path() / "config.json")) continue;
+    if (Checkpoint::open(entry.path()).spec.kind != ModelSpec::Kind::encoder_only) {
+      names.push_back(entry.path().filename());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Any ids will do: what is compared are two ways to compute the same.
+std::vector<int32_t> some_ids(int64_t count, int64_t vocabulary, uint32_t seed) {
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < count; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    ids.push_back(static_cast<int32_t>(seed >> 8) % static_cast<int32_t>(vocabulary));
+  }
+  return ids;
+}
+
+struct Text {
+  std::vector<int32_t> ids, source;
+};
+
+Text text_for(const ModelSpec& spec, int64_t length, uint32_t seed) {
+  Text text{.ids = some_ids(length, spec.vocabulary, seed)};
+  if (spec.kind == ModelSpec::Kind::encoder_decoder) {
+    const int64_t words = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
+    text.source = some_ids(9 + seed % 5, words, seed + 1);
+  }
+  return text;
+}
+
+// Logits of every row from one pass without a cache.
+std::vector<float> whole(const Model& model, const Engine& engine, Precision precision, const Text& text) {
+  Arena arena(engine.device());
+  Context cx = engine.context(arena, precision);
+  const Rows rows = Rows::batch(cx, 1, static_cast<int64_t>(text.ids.size()));
+  const Rows source_rows = Rows::batch(cx, 1, static_cast<int64_t>(text.source.size()));
+  Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
+  if (!text.source.empty()) {
+    input.source_ids = cx.upload(text.source);
+    input.source_rows = &source_rows;
+  }
+  return host_floats(model.logits(cx, input));
+}
+
+Runner::Sequence start(Runner& runner, const Text& text) {
+  return text.source.empty() ? runner.start() : runner.start(text.source);
+}
+
+std::vector<float> in_chunks(Runner& runner, const Text& text, size_t chunk) {
+  const Runner::Sequence sequence = start(runner, text);
+  std::vector<float> all;
+  for (size_t at = 0; at < text.ids.size(); at += chunk) {
+    const size_t count = std::min(chunk, text.ids.size() - at);
+    const Runner::Part part{.sequence = sequence,
+                            .ids = std::span(text.ids).subspan(at, count),
+                            .logits = static_cast<int64_t>(count),
+                            .reach = static_cast<int64_t>(text.ids.size())};
+    const std::span<const float> logits = runner.pass({&part, 1});
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  runner.end(sequence);
+  return all;
+}
+
+class Family : public testing::TestWithParam<std::string> {
+ protected:
+  Checkpoint checkpoint_ = Checkpoint::open(test::golden(GetParam()));
+  int64_t length() const { return std::min<int64_t>(checkpoint_.spec.context > 0 ? checkpoint_.spec.context : 80, 80); }
+};
+
+TEST_P(Family, CachedInChunksIsTheWholePassBitForBit) {
+  for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
+    const auto model = checkpoint_.model();
+    const Text text = text_for(model->spec(), length(), 1);
+    const Engine one(kernels::best_table(), {.threads = 1}), two(kernels::best_table(), {.threads = 2});
+    const std::vector<float> right = whole(*model, one, precision, text);
+    Runner runner(*model, two, {.precision = precision, .cache = precision.compute, .positions = 256});
+    for (const size_t chunk : {1UL, 7UL, 33UL, text.ids.size()}) {
+      EXPECT_TRUE(in_chunks(runner, text, chunk) == right) << name_of(precision.compute) << " in chunks of " << chunk;
+    }
+  }
+}
+
+TEST_P(Family, KeysAndValuesInOtherTypesGiveTheSameBitsInAnyChunks) {
+  const auto model = checkpoint_.model();
+  const Text text = text_for(model->spec(), length(), 2);
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  for (const DType cache : {DType::bf16, DType::i8}) {
+    Runner runner(*model, engine, {.precision = Precision::f32(), .cache = cache, .positions = 128});
+    const std::vector<float> right = in_chunks(runner, text, text.ids.size());
+    EXPECT_TRUE(in_chunks(runner, text, 1) == right) << name_of(cache);
+    EXPECT_TRUE(in_chunks(runner, text, 13) == right) << name_of(cache);
+    if (model->spec().decoder.layers.back().feed.experts) continue;  // a rounded key may choose another expert
+    const Distance off = distance(right, whole(*model, engine, Precision::f32(), text));
+    EXPECT_LT(off.nmse, cache == DType::bf16 ? 1e-3 : 2e-2) << name_of(cache);
+    EXPECT_GT(off.nmse, 0) << name_of(cache);
+  }
+}
+
+TEST_P(Family, ForksShareAndDoNotDisturbEachOther) {
+  const auto model = checkpoint_.model();
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  Runner runner(*model, engine, {.precision = Precision::f32(), .cache = DType::f32, .positions = 512});
+  Text a = text_for(model->spec(), length(), 3), b = a;
+  const size_t same = a.ids.size() / 2;
+  const std::vector<int32_t> other = some_ids(length(), model->spec().vocabulary, 9);
+  std::copy(other.begin() + static_cast<int64_t>(same), other.end(), b.ids.begin() + static_cast<int64_t>(same));
+  const auto last = [&](const Runner::Sequence& s, std::span<const int32_t> ids) {
+    const auto logits = runner.read({.sequence = s, .ids = ids, .reach = length()});
+    return std::vector<float>(logits.begin(), logits.end());
+  };
+  const Runner::Sequence first = start(runner, a);
+  last(first, std::span(a.ids).first(same));
+  const Runner::Sequence second = runner.fork(first, static_cast<int64_t>(same));
+  const auto of_b = last(second, std::span(b.ids).subspan(same));
+  const auto of_a = last(first, std::span(a.ids).subspan(same));
+  const auto tail = [&](const Text& text) {
+    const std::vector<float> all = whole(*model, engine, Precision::f32(), text);
+    return std::vector<float>(all.end() - runner.vocabulary(), all.end());
+  };
+  EXPECT_TRUE(of_a == tail(a));
+  EXPECT_TRUE(of_b == tail(b));
+  // Cut back and written again, it is what it was.
+  if (runner.can_fork(first, static_cast<int64_t>(same))) {
+    runner.truncate(first, static_cast<int64_t>(same));
+    EXPECT_TRUE(last(first, std::span(b.ids).subspan(same)) == of_b);
+  }
+  runner.end(first);
+  runner.end(second);
+  EXPECT_EQ(runner.cache().pages_used(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Goldens, Family, testing::ValuesIn(writing_families()),
+                         [](const auto& family) { return family.param; });
+
+}  // namespace
+}  // namespace qkv
