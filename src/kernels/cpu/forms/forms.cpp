@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/forms/attention.h"
 #include "kernels/cpu/forms/bytes.h"
+#include "kernels/cpu/forms/columns.h"
 #include "kernels/cpu/forms/curves.h"
 #include "kernels/cpu/forms/head.h"
 #include "kernels/cpu/forms/norms.h"
@@ -21,10 +22,16 @@ const Forms QKV_FORMS{
     .mix_bf16 = mix<uint16_t>,
     .widen = widen,
     .narrow = narrow,
+    .column_dots = column_dots,
+    .to_columns = to_columns,
     .softmax_step = softmax_step,
+    .softmax_columns = softmax_columns,
     .block_stats = block_stats,
+    .stats_columns = stats_columns,
     .gradient_step = gradient_step,
+    .gradient_columns = gradient_columns,
     .scale_row = scale_row,
+    .divide_row = divide_row,
     .widen_bytes = widen_bytes,
     .put_bytes = put_bytes,
     .norm_row = norm_row,
