@@ -11,13 +11,26 @@
 #include "kernels/cpu/forms/rows.h"
 #include "kernels/cpu/forms/steps.h"
 
+#if defined(__AVX512BF16__)
+#include "kernels/cpu/forms/bf16_products.h"
+#endif
+
 namespace qkv::kernels::cpu {
+namespace {
+
+#if defined(__AVX512BF16__)
+constexpr auto kDotsOfBf16 = pair_dots;
+#else
+constexpr auto kDotsOfBf16 = dots<uint16_t>;
+#endif
+
+}  // namespace
 
 extern const Forms QKV_FORMS;
 const Forms QKV_FORMS{
     .name = QKV_FORMS_LABEL,
     .dots_f32 = dots<float>,
-    .dots_bf16 = dots<uint16_t>,
+    .dots_bf16 = kDotsOfBf16,
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
     .widen = widen,

@@ -2,7 +2,7 @@
 // but <cstdint> and their own: an inline function built here for a newer CPU must never end up in code an older one
 // runs.
 //
-// One order of additions for every instruction set and any number of rows:
+// One order of additions for every instruction set and any number of rows (bf16_products.h has its own):
 //   dots   element k goes to lane k % 16; the lanes are added as a tree, i + (i + 8), then 4, 2, 1
 //   mix    a chain over the inner index, one fused multiply-add after the other
 // (`plain` has no fused multiply-add and rounds the product first.)
@@ -12,6 +12,8 @@
 
 namespace qkv::kernels::cpu {
 
+constexpr int64_t kDotRoom = 128 << 10;  // bf16 numbers
+
 // y[m][o] = sum_k x[m][k] w[o][k]. Strides in elements; bf16 operands as their 16 bits.
 struct DotCall {
   const void* x = nullptr;
@@ -19,6 +21,7 @@ struct DotCall {
   float* y = nullptr;
   int64_t x_stride = 0, w_stride = 0, y_stride = 0;
   int64_t rows = 0, outputs = 0, inner = 0;
+  uint16_t* room = nullptr;  // kDotRoom on a cache line where rows of x may be laid side by side, or null
 };
 
 // y[m][c] = (add ? y[m][c] : 0) + sum_l a[m a_row + l a_inner] b[l][c]
@@ -231,6 +234,6 @@ struct Forms {
   void (*head_gradient)(const HeadGradient&) noexcept;
 };
 
-extern const Forms plain_forms, avx2_forms, avx512_forms;
+extern const Forms plain_forms, avx2_forms, avx512_forms, avx512bf16_forms;
 
 }  // namespace qkv::kernels::cpu
