@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "core/panels.h"
 #include "model/quantized_names.h"
+#include "model/quantized_search.h"
 #include "ops/ops.h"
 
 namespace qkv {
@@ -48,12 +49,12 @@ class Quantizer {
     Context cx = engine_.context(arena, Precision::f32());
     Param panels(weight_.name(), engine_.device(), to_, x.shape());
     ops::quantize(cx, panels, x);
-    const int64_t bytes = to_.bytes_for(x.shape());
-    std::vector<std::byte> host(static_cast<size_t>(bytes));
-    engine_.device().download(host.data(), panels.master().data(), bytes);
+    const std::vector<float> was = floats(cx, ops::cast(cx, x, DType::f32));
+    if (to_.block == Block::q4) search_scales(engine_.exec(), panels.master(), was);
+    std::vector<std::byte> host(static_cast<size_t>(to_.bytes_for(x.shape())));
+    engine_.device().download(host.data(), panels.master().data(), static_cast<int64_t>(host.size()));
     sink(host);
-    const std::vector<float> was = floats(cx, ops::cast(cx, x, DType::f32)),
-                             is = floats(cx, ops::dequantize(cx, panels, DType::f32));
+    const std::vector<float> is = floats(cx, ops::dequantize(cx, panels, DType::f32));
     for (size_t i = 0; i < was.size(); ++i) {
       const double a = static_cast<double>(was[i]), b = static_cast<double>(is[i]);
       errors.lost += (a - b) * (a - b);
@@ -96,6 +97,12 @@ int64_t bytes_in(const TensorFile& file) {
   return bytes;
 }
 
+std::string without_layer(const WeightSpec& weight) {
+  const std::string layer = "layers." + std::to_string(weight.place.layer) + ".";
+  const size_t at = weight.in_layer ? weight.name.find(layer) : std::string::npos;
+  return at == std::string::npos ? weight.name : weight.name.substr(0, at) + weight.name.substr(at + layer.size());
+}
+
 QuantizeReport::Kind& kind_of(QuantizeReport& report, Part part, Format format) {
   for (QuantizeReport::Kind& kind : report.kinds) {
     if (kind.part == part && kind.format == format) return kind;
@@ -123,6 +130,7 @@ QuantizeReport quantize_model(const Checkpoint& source, const std::filesystem::p
   std::map<std::string, Format> formats;
   std::vector<OutgoingTensor> tensors;
   int64_t plain_bytes = 0;
+  std::map<std::string, int> odd;  // what stays as it is, layers counted
   for (const WeightSpec& weight : weight_list(source.spec)) {
     const Param& param = weights.at(weight.name);
     report.numbers += weight.shape.count();
@@ -131,9 +139,8 @@ QuantizeReport quantize_model(const Checkpoint& source, const std::filesystem::p
       plain_bytes += param.format().bytes_for(weight.shape);
       tensors.push_back(as_it_is(param));
       if (read_by_products(weight) && weight.part != Part::embedding) {
-        report.notes.push_back(fmt::format("{} stays {}: its rows of {} are not whole groups of {}", weight.name,
-                                           name_of(param.format().dtype), weight.shape[-1],
-                                           options.to.group > 0 ? options.to.group : 32));
+        odd[fmt::format("{}: rows of {} are not whole groups of {}", without_layer(weight), weight.shape[-1],
+                        options.to.group > 0 ? options.to.group : 32)] += 1;
       }
       continue;
     }
@@ -155,6 +162,9 @@ QuantizeReport quantize_model(const Checkpoint& source, const std::filesystem::p
   }
   QKV_CHECK(!formats.empty(), source.file->name(), ": no matrix of this model can be ", options.to,
             Hint("rows must be whole groups and a multiple of 32; choose a smaller --group"));
+  for (const auto& [what, count] : odd) {
+    report.notes.push_back((count > 1 ? std::to_string(count) + " times " : "") + what + ", so they stay as they are");
+  }
   report.bytes_after += plain_bytes;
   if (const int64_t over = plain_bytes % kPanelLine; over > 0) tensors.push_back(padding(kPanelLine - over));
   Json config = source.config;
