@@ -1,5 +1,6 @@
 #include "model/stack.h"
 
+#include "core/recompute.h"
 #include "model/weight_list.h"
 
 namespace qkv {
@@ -53,7 +54,15 @@ Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const
 
 Tensor ModelStack::through_layers(Context& cx, Tensor x, const Pass& pass) const {
   if (cx.tape != nullptr) {
-    for (const auto& layer : layers_) x = layer->forward(cx, x, pass);
+    for (const auto& layer : layers_) {
+      if (cx.recompute_layers && pass.memory == nullptr) {  // what an encoder said has a gradient of its own
+        x = recompute(cx, x, [&layer, rows = pass.rows](Context& in, const Tensor& h) {
+          return layer->forward(in, h, {.rows = rows});
+        });
+      } else {
+        x = layer->forward(cx, x, pass);
+      }
+    }
     return x;
   }
   // Without a tape nothing of a layer is needed once it is done, but for the stream it leaves.
