@@ -192,6 +192,7 @@ Recipe read_recipe(const Json& json, const std::string& what) {
   f.whole("seed", seed, 0, INT64_MAX);
   r.seed = static_cast<uint64_t>(seed);
   f.number("masking", r.masking, 0.01, 0.9);
+  f.texts("frozen", r.frozen);
   f.inside("optimizer", [&](Fields& in) {
     in.word("kind", r.optimizer.kind, kRules);
     in.number("beta1", r.optimizer.beta1, 0, 1);
@@ -259,6 +260,7 @@ Json to_json(const Recipe& r) {
           {"recompute", r.recompute},
           {"seed", r.seed},
           {"masking", r.masking},
+          {"frozen", r.frozen},
           {"optimizer",
            {{"kind", word(kRules, r.optimizer.kind)},
             {"beta1", r.optimizer.beta1},

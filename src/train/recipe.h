@@ -60,7 +60,8 @@ struct Recipe {
   int64_t batch_tokens = 4096, micro_batches = 1, steps = 0;
   bool bf16 = true, recompute = false;
   uint64_t seed = 1;
-  double masking = 0.15;  // of tokens, if masked
+  double masking = 0.15;            // of tokens, if masked
+  std::vector<std::string> frozen;  // weights that stay as they are; '*' stands for anything
   OptimizerSpec optimizer;
   Schedule schedule;
   LossSpec loss;
