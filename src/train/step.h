@@ -49,7 +49,7 @@ struct StepResult {
   int64_t counted = 0;   // targets
 };
 
-// A NaN anywhere is an Error that names the weight, and changes nothing.
+// `micro_batches`: this rank's part of the step. A NaN anywhere is an Error that names the weight, and changes nothing.
 StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, const Model& model, Optimizer& optimizer,
                       std::span<const TrainBatch> micro_batches, const StepOptions& options);
 
