@@ -28,7 +28,7 @@ Value path_of(Machine& m, Value value, const Value& path) {
 
 Value folded(Machine& m, const Value& value) {
   if (!value.is(Kind::text)) return value;
-  m.scan(4 * value.text->size());
+  m.scan_case(*value.text);
   return m.text(python_lower(*value.text));
 }
 

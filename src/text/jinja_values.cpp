@@ -62,7 +62,7 @@ bool truth(const Value& value) {
 
 size_t Machine::length(const Value& value) {
   if (value.is(Kind::text)) {
-    scan(value.text->size());
+    scan(value.text->size(), 4);
     return python_length(*value.text);
   }
   if (value.is(Kind::list) && value.list->form != List::Form::iterator) return value.list->items.size();
@@ -162,7 +162,9 @@ Value Machine::item(const Value& object, const Value& key) {
     if (index < 0 || index >= size) return Value::undefined();
     if (is_list) return object.list->items[static_cast<size_t>(index)];
     const std::string_view whole = *object.text;
-    const std::string_view from = whole.substr(bytes_of_characters(whole, static_cast<size_t>(index)));
+    const size_t before = bytes_of_characters(whole, static_cast<size_t>(index));
+    scan(before, 8);
+    const std::string_view from = whole.substr(before);
     return text(std::string(from.substr(0, bytes_of_characters(from, 1))));
   }
   if (!key.is(Kind::text)) return Value::undefined();
