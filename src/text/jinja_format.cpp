@@ -138,7 +138,9 @@ Value Machine::format(const Value& pattern, const Args& args) {
     spend(1);
   }
   out += text;
-  if (used < args.values.size() && !has_names) fail("% has more values than places", "give one value for each");
+  const bool is_list = args.values.size() == 1 && args.values[0].is(Kind::list);
+  if (used < args.values.size() && !has_names && !is_list)
+    fail("% has more values than places", "give one value for each");
   return this->text(std::move(out));
 }
 

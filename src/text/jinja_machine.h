@@ -88,6 +88,7 @@ class Machine {
   std::vector<Value> items(const Value& value);  // what a loop over it sees
   size_t find(std::string_view in, std::string_view what, size_t from = 0);
   Value* lookup(Dict& dict, const Value& key);  // null if it has no such key
+  void check_key(const Value& key) const;       // an Error for what Python does not take as a key
   void insert(Dict& dict, const Value& key, const Value& value);
 
   Value attribute(const Value& object, const std::string* name);

@@ -208,7 +208,10 @@ bool Machine::contains(const Value& in, const Value& what) {
     if (what.is(Kind::undefined)) fail_undefined(what);
     fail(std::string("a ") + name_of(what) + " cannot be in a string", "only a string can");
   }
-  if (in.is(Kind::dict)) return lookup(*in.dict, what) != nullptr;
+  if (in.is(Kind::dict)) {
+    check_key(what);
+    return lookup(*in.dict, what) != nullptr;
+  }
   for (const Value& value : items(in)) {
     if (equal(value, what)) return true;
   }

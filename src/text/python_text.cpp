@@ -41,6 +41,10 @@ void append_mapped(std::string& out, int32_t code, Case to) {
     if (code != 0x130) out += utf8_of(static_cast<uint32_t>(utf8proc_tolower(code)));
     return;
   }
+  if (to == Case::title && (code == 0xDF || code == 0x149)) {
+    out += code == 0xDF ? "Ss" : "\xca\xbcN";
+    return;
+  }
   const utf8proc_category_t category = utf8proc_category(code);
   if (category != UTF8PROC_CATEGORY_LU) {
     std::array<utf8proc_int32_t, 8> folded{};
