@@ -21,37 +21,62 @@ struct ColumnSums {
   Lanes of[unsigned{Rows}];
 };
 
-// The part of the tree over the lanes First, First + Step, ...
-template <int Rows, int First, int Step>
-QKV_INLINE ColumnSums<Rows> column_sums(const ColumnDots& d, const float* rows) {
+// What is multiplied at a time: a number, or where bf16 has an order of its own a pair.
+struct Singles {
+  typedef float Element;
+  static constexpr int64_t kWidth = 1;
+  QKV_INLINE Lanes multiply(const float* column, const float* row, const Lanes& sum) {
+    return multiply_add(splat(*row), load(column), sum);
+  }
+};
+#if defined(__AVX512BF16__)
+struct PairsOfBf16 {
+  typedef uint16_t Element;
+  static constexpr int64_t kWidth = 2;
+  QKV_INLINE Lanes multiply(const uint16_t* column, const uint16_t* row, const Lanes& sum) {
+    int32_t pair;
+    __builtin_memcpy(&pair, row, sizeof pair);
+    return {{(Register)_mm512_dpbf16_ps((__m512)sum.part[0], (__m512bh)_mm512_set1_epi32(pair),
+                                        (__m512bh)_mm512_loadu_si512(column))}};
+  }
+};
+#endif
+
+// The part of the tree over the lanes First, First + Step, ...: the k-th of what is multiplied is of lane k % 16.
+template <class Of, int Rows, int First, int Step>
+QKV_INLINE ColumnSums<Rows> column_sums(const ColumnDots& d, const typename Of::Element* rows) {
   ColumnSums<Rows> sums;
   if constexpr (Step == kLanes) {
     for (int r = 0; r < Rows; ++r) sums.of[r] = splat(0);
-    for (int64_t k = First; k < d.inner; k += kLanes) {
-      const Lanes column = load(d.columns + k * kColumns);
-      for (int r = 0; r < Rows; ++r) sums.of[r] = multiply_add(splat(rows[r * d.row_stride + k]), column, sums.of[r]);
+    const auto* columns = static_cast<const typename Of::Element*>(d.columns);
+    for (int64_t k = First * Of::kWidth; k < d.inner; k += kLanes * Of::kWidth) {
+      for (int r = 0; r < Rows; ++r) {
+        sums.of[r] = Of::multiply(columns + k * kColumns, rows + r * d.row_stride + k, sums.of[r]);
+      }
     }
   } else {
-    sums = column_sums<Rows, First, 2 * Step>(d, rows);
-    const ColumnSums<Rows> more = column_sums<Rows, First + Step, 2 * Step>(d, rows);
+    sums = column_sums<Of, Rows, First, 2 * Step>(d, rows);
+    const ColumnSums<Rows> more = column_sums<Of, Rows, First + Step, 2 * Step>(d, rows);
     for (int r = 0; r < Rows; ++r) sums.of[r] = sums.of[r] + more.of[r];
   }
   return sums;
 }
 
-template <int Rows>
+template <class Of, int Rows>
 void column_tile(const ColumnDots& d, int64_t first) {
-  const ColumnSums<Rows> sums = column_sums<Rows, 0, 1>(d, d.rows + first * d.row_stride);
+  const auto* rows = static_cast<const typename Of::Element*>(d.rows) + first * d.row_stride;
+  const ColumnSums<Rows> sums = column_sums<Of, Rows, 0, 1>(d, rows);
   for (int r = 0; r < Rows; ++r) store(d.y + (first + r) * d.y_stride, sums.of[r]);
 }
 
+template <class Of>
 void column_dots(const ColumnDots& d) noexcept {
   int64_t i = 0;
-  for (; i + kColumnTile <= d.count; i += kColumnTile) column_tile<kColumnTile>(d, i);
-  for (; i < d.count; ++i) column_tile<1>(d, i);
+  for (; i + kColumnTile <= d.count; i += kColumnTile) column_tile<Of, kColumnTile>(d, i);
+  for (; i < d.count; ++i) column_tile<Of, 1>(d, i);
 }
 
-void to_columns(float* y, const float* x, int64_t stride, int64_t rows, int64_t cols) noexcept {
+void to_columns(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, int64_t cols) noexcept {
   for (int64_t c = 0; c < cols; ++c) {
     for (int64_t r = 0; r < kColumns; ++r) y[c * kColumns + r] = r < rows ? x[r * stride + c] : 0;
   }

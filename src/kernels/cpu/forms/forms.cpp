@@ -20,8 +20,10 @@ namespace {
 
 #if defined(__AVX512BF16__)
 constexpr auto kDotsOfBf16 = pair_dots;
+constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
 #else
 constexpr auto kDotsOfBf16 = dots<uint16_t>;
+constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
 #endif
 
 }  // namespace
@@ -35,7 +37,8 @@ const Forms QKV_FORMS{
     .mix_bf16 = mix<uint16_t>,
     .widen = widen,
     .narrow = narrow,
-    .column_dots = column_dots,
+    .column_dots = column_dots<Singles>,
+    .column_dots_bf16 = kColumnDotsOfBf16,
     .to_columns = to_columns,
     .softmax_step = softmax_step,
     .softmax_columns = softmax_columns,
