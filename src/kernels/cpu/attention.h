@@ -130,6 +130,17 @@ class RowBlock {
     }
   }
 
+  // Calls the keys of a block near. Pages hold the heads side by side, so the rows of one head are far apart.
+  void prefetch(const Tensor& t, int64_t key) const {
+    const int64_t bytes = t.cols() * size_of(t.dtype());
+    for_runs(t, seen(key), [&](const void* first, int64_t stride, Keys run) {
+      for (int64_t j = run.begin; j < run.end; ++j) {
+        const auto* row = static_cast<const std::byte*>(first) + (j - run.begin) * stride * size_of(t.dtype());
+        for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at);
+      }
+    });
+  }
+
   // Where the model has more than a scale, finishes the scores of row r. Returns the scale left to apply.
   float finish_scores(int64_t r, int64_t key, const Tile& scores) const {
     const float scale = static_cast<float>(in_.scale);
@@ -197,7 +208,7 @@ class RowBlock {
                            .inner = run.end - run.begin,
                            .cols = width,
                            .add = true};
-        (dtype == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
+        (dtype == DType::f32 ? F.mix_into_f32 : F.mix_into_bf16)(call);
       });
     };
     const Keys all = seen_by_all(key);

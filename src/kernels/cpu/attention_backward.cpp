@@ -202,17 +202,17 @@ class KeyColumns {
   }
   // Key j gets the sum of weights[r][j] times the rows it last met, in order.
   void take(int64_t rows, const float* weights) {
-    F.mix_f32({.a = weights,
-               .b = rows_,
-               .y = sums_,
-               .a_row = 1,
-               .a_inner = kKeyBlock,
-               .b_stride = width_,
-               .y_stride = width_,
-               .rows = kKeyBlock,
-               .inner = rows,
-               .cols = width_,
-               .add = true});
+    F.mix_into_f32({.a = weights,
+                    .b = rows_,
+                    .y = sums_,
+                    .a_row = 1,
+                    .a_inner = kKeyBlock,
+                    .b_stride = width_,
+                    .y_stride = width_,
+                    .rows = kKeyBlock,
+                    .inner = rows,
+                    .cols = width_,
+                    .add = true});
   }
   const float* sum(int64_t j) const { return sums_ + j * width_; }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cpu/forms/attention.h"
+#include "kernels/cpu/forms/products.h"
 
 namespace qkv::kernels::cpu {
 namespace {
@@ -80,6 +81,52 @@ void to_columns(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, in
   for (int64_t c = 0; c < cols; ++c) {
     for (int64_t r = 0; r < kColumns; ++r) y[c * kColumns + r] = r < rows ? x[r * stride + c] : 0;
   }
+}
+
+// mix with `add`, bit for bit, for a few rows and a short inner index: 64 columns at a time, all in registers.
+#if defined(__AVX512F__)
+template <int Rows, class T>
+void mix_tile_of_64(const MixCall& d, const float* a, const T* b, float* y) {
+  constexpr int kCols = 4;
+  Register sums[unsigned{Rows}][kCols];
+  for (int r = 0; r < Rows; ++r) {
+    for (int c = 0; c < kCols; ++c) sums[r][c] = load(y + r * d.y_stride + c * kLanes).part[0];
+  }
+  for (int64_t l = 0; l < d.inner; ++l) {
+    Register right[kCols];
+    for (int c = 0; c < kCols; ++c) right[c] = load(b + l * d.b_stride + c * kLanes).part[0];
+    for (int r = 0; r < Rows; ++r) {
+      const Register left = splat_register(a[r * d.a_row + l * d.a_inner]);
+      for (int c = 0; c < kCols; ++c) sums[r][c] = multiply_add(left, right[c], sums[r][c]);
+    }
+  }
+  for (int r = 0; r < Rows; ++r) {
+    for (int c = 0; c < kCols; ++c) store(y + r * d.y_stride + c * kLanes, Lanes{{sums[r][c]}});
+  }
+}
+#endif
+
+template <class T>
+void mix_into(const MixCall& d) noexcept {
+  MixCall rest = d;
+#if defined(__AVX512F__)
+  constexpr int64_t kWide = 64;
+  constexpr int kRows = 4;
+  const int64_t wide = d.cols / kWide * kWide;
+  for (int64_t column = 0; column < wide; column += kWide) {
+    const T* b = static_cast<const T*>(d.b) + column;
+    int64_t m = 0;
+    for (; m + kRows <= d.rows; m += kRows) {
+      mix_tile_of_64<kRows>(d, d.a + m * d.a_row, b, d.y + m * d.y_stride + column);
+    }
+    for (; m < d.rows; ++m) mix_tile_of_64<1>(d, d.a + m * d.a_row, b, d.y + m * d.y_stride + column);
+  }
+  if (wide == d.cols) return;
+  rest.b = static_cast<const T*>(d.b) + wide;
+  rest.y += wide;
+  rest.cols -= wide;
+#endif
+  mix<T>(rest);
 }
 
 // Sums over the keys of a block: key j goes to sum j % 16, then the tree.

@@ -35,6 +35,8 @@ const Forms QKV_FORMS{
     .dots_bf16 = kDotsOfBf16,
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
+    .mix_into_f32 = mix_into<float>,
+    .mix_into_bf16 = mix_into<uint16_t>,
     .widen = widen,
     .narrow = narrow,
     .column_dots = column_dots<Singles>,

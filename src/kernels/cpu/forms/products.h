@@ -117,11 +117,7 @@ struct MixPanel {
 template <int Rows, int Cols, class T>
 void mix_tile(const MixCall& d, const MixPanel& panel, const float* a, const T* b, float* y, int64_t last) {
   const auto load_columns = [last](const auto* p, int c) __attribute__((always_inline)) {
-#if defined(__AVX512F__)  // a branch here would put all sums into memory
-    return c + 1 == Cols ? load_some(p + c * kLanes, last) : load(p + c * kLanes);
-#else
     return c + 1 == Cols && last < kLanes ? load_some(p + c * kLanes, last) : load(p + c * kLanes);
-#endif
   };
   Lanes sums[unsigned{Rows}][unsigned{Cols}];
   for (int r = 0; r < Rows; ++r) {
