@@ -94,5 +94,19 @@ expect 2 'GGUF has no place' convert "$golden/bart" "$made/bart.gguf"
 expect 2 'in a Hugging Face folder' convert "$golden/llama" "$made/other" --dtype q8_0
 expect 2 '--dtype' convert "$golden/llama" "$made/other" --dtype int3
 expect 2 'no such file' convert "$made/nowhere" "$made/other"
+
+expect 0 'Examples' quantize --help
+expect 0 'random ids' quantize "$golden/llama" "$made/量化" --to q8
+expect 0 '"top1_agreement"' quantize "$golden/t5" "$made/t5" --to q4 --json
+expect 0 'q8/32' info "$made/量化"
+cp "$golden/llama/io.safetensors" "$made/量化"
+expect 1 'mean KL' verify "$made/量化"
+expect 0 'is written' convert "$made/量化" "$made/plain"
+expect 2 'quantised already' quantize "$made/量化" "$made/other" --to q4
+expect 2 'is already there' quantize "$golden/llama" "$made/量化" --to q4
+expect 2 'is already there' quantize "$golden/llama" "$golden/llama" --to q4
+expect 2 '--to' quantize "$golden/llama" "$made/other" --to q5
+expect 2 'no matrix' quantize "$golden/llama" "$made/other" --to q4 --group 256
+expect 2 'tokenizer' quantize "$golden/llama" "$made/other" --to q4 --data "$golden/README.md"
 rm -r "$made"
 exit "$failed"
