@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "infer/verify_tokens.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
 
@@ -68,12 +69,14 @@ void verify(const Options& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.folder);
   const Engine engine(kernels::best_table(), {.threads = options.threads});
   const Precision precision = options.dtype == "bf16" ? Precision::bf16() : Precision::f32();
-  const VerifyReport report = verify_model(checkpoint, engine, precision, options.folder);
+  VerifyReport report = verify_model(checkpoint, engine, precision, options.folder);
+  verify_tokens(report, checkpoint, engine, precision, options.folder);
   using Verdict = VerifyLine::Verdict;
   const int64_t bad = report.count(Verdict::bad), checked = report.count(Verdict::good) + bad;
-  const std::string summary =
+  std::string summary =
       fmt::format("{} in {}: {} of {} within bounds, {} shown without a bound, {} not yet", checkpoint.spec.family,
                   options.dtype, checked - bad, checked, report.count(Verdict::shown), report.count(Verdict::not_yet));
+  if (checked == 0) summary += "; the recording is of other numbers than these quantised weights";
   options.json ? print_json(report, summary) : print(report, summary);
   if (!report.good()) throw AnswerNo{};
 }
