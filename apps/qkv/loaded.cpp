@@ -75,4 +75,8 @@ const Tokenizer& Loaded::tokenizer() {
   return *tokenizer_;
 }
 
+GenerationDefaults Loaded::defaults() const {
+  return generation_defaults(path_, checkpoint_.config, spec().vocabulary);
+}
+
 }  // namespace qkv::app
