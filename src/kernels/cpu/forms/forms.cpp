@@ -10,7 +10,8 @@
 #include "kernels/cpu/forms/steps.h"
 
 #if defined(__AVX512BF16__)
-#include "kernels/cpu/forms/bf16_products.h"
+#include "kernels/cpu/forms/pair_dots.h"
+#include "kernels/cpu/forms/pair_mix.h"
 #endif
 
 namespace qkv::kernels::cpu {
@@ -18,8 +19,10 @@ namespace {
 
 #if defined(__AVX512BF16__)
 constexpr auto kDotsOfBf16 = pair_dots;
+constexpr auto kMixPairs = mix_pairs;
 #else
 constexpr auto kDotsOfBf16 = dots<uint16_t>;
+constexpr void (*kMixPairs)(const PairMixCall&) noexcept = nullptr;
 #endif
 
 }  // namespace
@@ -31,6 +34,7 @@ const Forms QKV_FORMS{
     .dots_bf16 = kDotsOfBf16,
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
+    .mix_pairs = kMixPairs,
     .widen = widen,
     .narrow = narrow,
     .softmax_step = softmax_step,
