@@ -12,7 +12,8 @@
 #include "kernels/cpu/forms/steps.h"
 
 #if defined(__AVX512BF16__)
-#include "kernels/cpu/forms/bf16_products.h"
+#include "kernels/cpu/forms/pair_dots.h"
+#include "kernels/cpu/forms/pair_mix.h"
 #endif
 
 namespace qkv::kernels::cpu {
@@ -20,8 +21,10 @@ namespace {
 
 #if defined(__AVX512BF16__)
 constexpr auto kDotsOfBf16 = pair_dots;
+constexpr auto kMixPairs = mix_pairs;
 #else
 constexpr auto kDotsOfBf16 = dots<uint16_t>;
+constexpr void (*kMixPairs)(const PairMixCall&) noexcept = nullptr;
 #endif
 
 }  // namespace
@@ -33,6 +36,7 @@ const Forms QKV_FORMS{
     .dots_bf16 = kDotsOfBf16,
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
+    .mix_pairs = kMixPairs,
     .widen = widen,
     .narrow = narrow,
     .column_dots = column_dots,

@@ -2,7 +2,7 @@
 // but <cstdint> and their own: an inline function built here for a newer CPU must never end up in code an older one
 // runs.
 //
-// One order of additions for every instruction set and any number of rows (bf16_products.h has its own):
+// One order of additions for every instruction set and any number of rows (pair_dots.h and pair_mix.h have their own):
 //   dots   element k goes to lane k % 16; the lanes are added as a tree, i + (i + 8), then 4, 2, 1
 //   mix    a chain over the inner index, one fused multiply-add after the other
 // (`plain` has no fused multiply-add and rounds the product first.)
@@ -43,6 +43,18 @@ struct ColumnDots {
   float* y = nullptr;
   int64_t row_stride = 0, y_stride = 0;
   int64_t count = 0, inner = 0;
+};
+
+// The same sum of bf16 numbers: a[m][l], or a[l][m] where turned.
+struct PairMixCall {
+  static constexpr int64_t kPanel = 256;  // of the inner index
+  const uint16_t* a = nullptr;
+  const uint16_t* b = nullptr;
+  float* y = nullptr;
+  int64_t a_stride = 0, b_stride = 0, y_stride = 0;
+  int64_t rows = 0, inner = 0, cols = 0;
+  bool turned = false, add = false;
+  uint16_t* room = nullptr;  // for kPanel numbers of each row, rows counted to eights, on a cache line
 };
 
 // Keys of one block; blocks start at multiples of it, counted from a sequence's first key.
@@ -199,6 +211,7 @@ struct Forms {
   void (*dots_bf16)(const DotCall&) noexcept;
   void (*mix_f32)(const MixCall&) noexcept;
   void (*mix_bf16)(const MixCall&) noexcept;
+  void (*mix_pairs)(const PairMixCall&) noexcept;                       // or null: the CPU multiplies no pairs
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32
   void (*narrow)(uint16_t* y, const float* x, int64_t count) noexcept;  // f32 -> bf16, to nearest even
   void (*column_dots)(const ColumnDots&) noexcept;

@@ -1,5 +1,5 @@
-// dots and mix of bf16 where the CPU multiplies bf16 pairs (vdpbf16ps): nothing is widened. The instruction adds two
-// products to a f32 lane, in f32 arithmetic of its own: to nearest, denormals are zeros.
+// dots of bf16 where the CPU multiplies pairs (vdpbf16ps): nothing is widened. The instruction adds two products to a
+// f32 lane, in f32 arithmetic of its own: to nearest, denormals are zeros.
 //
 //   dots   the inner index is cut into as few blocks of one length, a multiple of 32, as keep it within kDotBlock; in a
 //          block element k goes to lane k % 32 / 2 and the lanes are added as a tree (8, 4, 2, 1); blocks are added in
