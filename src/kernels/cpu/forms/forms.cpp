@@ -22,9 +22,11 @@ namespace {
 #if defined(__AVX512BF16__)
 constexpr auto kDotsOfBf16 = pair_dots;
 constexpr auto kMixPairs = mix_pairs;
+constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
 #else
 constexpr auto kDotsOfBf16 = dots<uint16_t>;
 constexpr void (*kMixPairs)(const PairMixCall&) noexcept = nullptr;
+constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
 #endif
 
 }  // namespace
@@ -37,9 +39,12 @@ const Forms QKV_FORMS{
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
     .mix_pairs = kMixPairs,
+    .mix_into_f32 = mix_into<float>,
+    .mix_into_bf16 = mix_into<uint16_t>,
     .widen = widen,
     .narrow = narrow,
-    .column_dots = column_dots,
+    .column_dots = column_dots<Singles>,
+    .column_dots_bf16 = kColumnDotsOfBf16,
     .to_columns = to_columns,
     .softmax_step = softmax_step,
     .softmax_columns = softmax_columns,
