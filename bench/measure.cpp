@@ -122,6 +122,12 @@ double times_put_off() {
   return static_cast<double>(use.ru_nivcsw);
 }
 
+double peak_memory() {
+  rusage use{};
+  ::getrusage(RUSAGE_SELF, &use);
+  return static_cast<double>(use.ru_maxrss) * 1024;
+}
+
 void read_limits(Limits& limits) {
   constexpr int kReadings = 5;
   for (int reading = 0; reading < kReadings; ++reading) {

@@ -30,6 +30,8 @@ Row measure(const HotOp& op, Limits& limits, double seconds);
 
 // How often the system has put one of our threads off its CPU so far.
 double times_put_off();
+// The most bytes this process had in memory so far.
+double peak_memory();
 constexpr double kCalm = 25;  // times a second, all threads together: on a machine of our own it is a few
 
 // Some readings of every limit this CPU has, in turns.

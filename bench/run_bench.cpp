@@ -1,7 +1,6 @@
 // ./qkv bench run MODEL: how fast a model reads and writes, as shares of what this machine can do, in one run.
 #include <fmt/format.h>
 #include <fmt/ostream.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -56,12 +55,6 @@ struct Facts {
   MemoryNeed need;
   double peak_memory = 0;  // bytes, without what the limits are read from
 };
-
-double peak_memory() {
-  rusage use{};
-  ::getrusage(RUSAGE_SELF, &use);
-  return static_cast<double>(use.ru_maxrss) * 1024;
-}
 
 // The most common format of the matrices.
 std::string format_of(const Model& model) {
