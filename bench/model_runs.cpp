@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "bed.h"
 #include "infer/scheduler.h"
-#include "measure.h"
 
 namespace qkv::bench {
 namespace {
@@ -29,6 +28,14 @@ std::vector<int32_t> random_ids(int64_t count, int64_t vocabulary, uint64_t seed
         static_cast<int32_t>(random_bits(seed, static_cast<uint64_t>(i)) % static_cast<uint64_t>(vocabulary)));
   }
   return ids;
+}
+
+// The matrix peak: what this CPU has widest for such products.
+Limit peak_of(const Limits& limits, bool integers, DType compute) {
+  std::vector<Limit> ways{Limit::f32_avx512, Limit::f32_avx2, Limit::f32_plain};
+  if (integers) ways.insert(ways.begin(), {Limit::int8_amx, Limit::int8_avx512});
+  if (!integers && compute == DType::bf16) ways.insert(ways.begin(), {Limit::bf16_amx, Limit::bf16_avx512});
+  return *std::find_if(ways.begin(), ways.end(), [&](Limit way) { return limits.usable(way); });
 }
 
 // The seconds of one run, and the limits read in its pauses.
@@ -145,10 +152,8 @@ ModelRuns measure_runs(Runner& runner, Limits& limits, const RunsWanted& wanted,
 
   // The first pass of a kind brings weights into memory and turns them into what is multiplied: not measured.
   told("warming up", 0, 0);
-  read_limits(limits);
   ModelRuns result;
-  const bool bf16 = runner.options().precision.compute == DType::bf16;
-  result.peak = cost.integers() ? limits.fastest_int8() : bf16 ? limits.fastest_bf16() : limits.fastest_f32();
+  result.peak = peak_of(limits, cost.integers(), runner.options().precision.compute);
   Stopwatch unused(limits, result.peak);
   read_prompt(runner, random_ids(std::max<int64_t>(wanted.prompt, 1), runner.vocabulary(), 1), unused);
   write_tokens(runner, 1, 1, unused);

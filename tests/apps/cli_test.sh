@@ -94,5 +94,66 @@ expect 2 'GGUF has no place' convert "$golden/bart" "$made/bart.gguf"
 expect 2 'in a Hugging Face folder' convert "$golden/llama" "$made/other" --dtype q8_0
 expect 2 '--dtype' convert "$golden/llama" "$made/other" --dtype int3
 expect 2 'no such file' convert "$made/nowhere" "$made/other"
+
+expect 0 'Examples' quantize --help
+expect 0 'random ids' quantize "$golden/llama" "$made/量化" --to q8
+expect 0 '"top1_agreement"' quantize "$golden/t5" "$made/t5" --to q4 --json
+expect 0 'q8/32' info "$made/量化"
+cp "$golden/llama/io.safetensors" "$made/量化"
+expect 1 'mean KL' verify "$made/量化"
+expect 0 'is written' convert "$made/量化" "$made/plain"
+expect 2 'quantised already' quantize "$made/量化" "$made/other" --to q4
+expect 2 'is already there' quantize "$golden/llama" "$made/量化" --to q4
+expect 2 'is already there' quantize "$golden/llama" "$golden/llama" --to q4
+expect 2 '--to' quantize "$golden/llama" "$made/other" --to q5
+expect 2 'no matrix' quantize "$golden/llama" "$made/other" --to q4 --group 256
+expect 2 'tokenizer' quantize "$golden/llama" "$made/other" --to q4 --data "$golden/README.md"
+
+# Running: a small model with random weights, with a tokenizer and a template beside it.
+model=$made/模型
+printf '%s' '{"model_type": "llama", "vocab_size": 484, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+  "num_attention_heads": 4, "max_position_embeddings": 256, "bos_token_id": 0, "eos_token_id": 1}' >"$made/config.json"
+expect 0 '' new --spec "$made/config.json" --seed 1 "$model"
+expect 2 'has no tokenizer' run "$model" hello
+expect 0 '' run "$model" --ids '5, 6 7' --max-new 4
+[ "$(printf '%s' "$out" | wc -w)" = 4 ] || { echo "run --ids: not 4 ids: $out"; failed=1; }
+expect 2 'token ids' run "$model" --ids 'x'
+expect 2 '484' run "$model" --ids '5 484'
+cp "$golden/tokenizers/qwen2/tokenizer.json" "$model"
+expect 0 '"ended": "length"' run "$model" '床前明月光 👍🏽' --max-new 3 --json --logprobs 2 --seed 3 --temperature 1
+expect 0 '[2 of 2]' run "$model" hello --n 2 --temperature 1 --max-new 3
+expect 2 'the same' run "$model" hello --n 2
+expect 2 'temperature' run "$model" hello --temperature -1
+expect 2 'temperature' run "$model" hello --temperature nan
+expect 2 'top_p' run "$model" hello --top-p 2
+expect 2 'ID=VALUE' run "$model" hello --logit-bias 5
+expect 2 'stop string' run "$model" hello --stop "$(printf '%2000s' x)"
+expect 2 '--json' run "$model" hello --logprobs 1
+expect 2 'room for 3' run "$model" 'one two three four' --context 3
+expect 2 '256' run "$model" hello --context 257
+expect 2 '--unneeded' run "$model" hello --unneeded
+expect 2 'no chat template' chat "$model"
+printf '%s' "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content }}<|im_end|>{% endfor %}<|im_start|>" \
+  >"$model/chat_template.jinja"
+say() {  # say TEXT LINES ARGUMENTS...: a conversation with these lines prints this
+  text=$1 lines=$2
+  shift 2
+  out=$(printf "$lines" | "$qkv" chat "$model" --max-new 5 "$@" 2>&1)
+  case $out in
+    *"$text"*) ;;
+    *) echo "qkv chat $*: '$text' is not in: $out"; failed=1 ;;
+  esac
+}
+say '' 'hello\n你好\n'
+[ "$(printf '%s\n' "$out" | wc -l)" -ge 2 ] || { echo "qkv chat: two lines, not two answers: $out"; failed=1; }
+say 'tokens were known' 'one two three four five six seven\nagain\n' --stats
+[ "$(printf '%s\n' "$out" | grep -c '^0 of ')" = 1 ] || { echo "qkv chat: it was read again: $out"; failed=1; }
+say '/undo' '/help\n'
+say 'taken back' 'one\n/undo\n/undo\n/exit\nnever answered\n'
+say 'nothing was said yet' '/undo\n'
+say 'there is no command' '/etc\n'
+say 'room for 20' 'one two three four five six seven eight nine ten\n' --context 20
+say 'NAME=VALUE' 'x\n' --set x
+say 'is not UTF-8' 'x\n' --stop "$(printf '\377')"
 rm -r "$made"
 exit "$failed"
