@@ -9,6 +9,11 @@
 
 namespace qkv::bench {
 
+struct BesideRates {
+  std::string name;
+  std::vector<double> rates;
+};
+
 struct Row {
   std::string name;
   std::string dtype;
@@ -16,13 +21,14 @@ struct Row {
   bool full = true;   // the real size, not a smaller one because the op is slow
   double amount = 0;  // operations or bytes of one call
   Limit limit_kind = Limit::read_eight;
-  std::string beside_name, note;
-  std::vector<double> ours, beside, limit;  // operations or bytes a second, one per round
+  std::string note;
+  std::vector<double> ours, limit;  // operations or bytes a second, one per round
+  std::vector<BesideRates> beside;
 
   double switches = 0;  // how often a second other work took a CPU from us, in the calmest round
 
   double share() const { return best_of(ours) / best_of(limit); }
-  double ratio() const { return beside.empty() ? 0 : best_of(ours) / best_of(beside); }
+  double ratio(const BesideRates& other) const { return best_of(ours) / best_of(other.rates); }
 };
 
 // In about so many seconds: few mean a smaller size and fewer rounds.

@@ -191,7 +191,7 @@ uint16_t* on_a_line(std::vector<uint16_t>& memory) {
 // Inner lengths around a register, a tile's block and several blocks; rows and outputs that leave rests.
 TEST_P(EveryForm, DotsAreTheDefinitionWhateverTheRowsBeside) {
   constexpr int64_t kRows = 135, kOutputs = 21, kGap = 3;  // between rows: no row begins on a cache line
-  std::vector<uint16_t> laid(kernels::cpu::kDotRoom + 32);
+  std::vector<uint16_t> laid(kernels::cpu::kDotRoom / 2 + 32);
   uint16_t* room = on_a_line(laid);
   for (const bool bf16 : {false, true}) {
     const auto dots = bf16 ? forms().dots_bf16 : forms().dots_f32;

@@ -19,9 +19,9 @@ void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range r
   int64_t room = 0;
   float* scratch = scratch_of(exec, thread, &room);
   const bool direct = a.y.dtype() == DType::f32;
-  auto* laid = reinterpret_cast<uint16_t*>(scratch);
-  scratch += kDotRoom / 2;
-  room -= kDotRoom / 2;
+  float* laid = scratch;
+  scratch += kDotRoom / size_of(DType::f32);
+  room -= kDotRoom / size_of(DType::f32);
   const int64_t widest = room / kRowBlock;
   for (int64_t first = outputs.begin; first < outputs.end; first += widest) {
     const Range columns{first, std::min(first + widest, outputs.end)};

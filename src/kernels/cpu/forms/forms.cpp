@@ -11,20 +11,32 @@
 #include "kernels/cpu/forms/rows.h"
 #include "kernels/cpu/forms/steps.h"
 
+#if defined(__AVX512F__)
+#include "kernels/cpu/forms/block_dots.h"
+#endif
 #if defined(__AVX512BF16__)
-#include "kernels/cpu/forms/pair_dots.h"
 #include "kernels/cpu/forms/pair_mix.h"
 #endif
 
 namespace qkv::kernels::cpu {
 namespace {
 
+#if defined(__AVX512F__)
+constexpr auto kDotsF32 = block_dots<F32Step>;
+#else
+constexpr auto kDotsF32 = dots<float>;
+#endif
+
 #if defined(__AVX512BF16__)
-constexpr auto kDotsOfBf16 = pair_dots;
+constexpr auto kDotsBf16 = block_dots<PairStep>;
 constexpr auto kMixPairs = mix_pairs;
 constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
 #else
-constexpr auto kDotsOfBf16 = dots<uint16_t>;
+#if defined(__AVX512F__)
+constexpr auto kDotsBf16 = block_dots<WidenedStep>;
+#else
+constexpr auto kDotsBf16 = dots<uint16_t>;
+#endif
 constexpr void (*kMixPairs)(const PairMixCall&) noexcept = nullptr;
 constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
 #endif
@@ -34,8 +46,8 @@ constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
 extern const Forms QKV_FORMS;
 const Forms QKV_FORMS{
     .name = QKV_FORMS_LABEL,
-    .dots_f32 = dots<float>,
-    .dots_bf16 = kDotsOfBf16,
+    .dots_f32 = kDotsF32,
+    .dots_bf16 = kDotsBf16,
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
     .mix_pairs = kMixPairs,
@@ -71,6 +83,7 @@ const Forms QKV_FORMS{
     .gated_dx_row = gated_dx_row,
     .adamw_step = adamw_step,
     .sgd_step = sgd_step,
+    .squares = squares,
     .head_step = head_step,
     .head_gradient = head_gradient,
 };

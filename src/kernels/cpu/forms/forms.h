@@ -2,7 +2,8 @@
 // but <cstdint> and their own: an inline function built here for a newer CPU must never end up in code an older one
 // runs.
 //
-// One order of additions for every instruction set and any number of rows (pair_dots.h and pair_mix.h have their own):
+// One order of additions for every instruction set and any number of rows (AVX-512 has its own: block_dots.h,
+// pair_mix.h):
 //   dots   element k goes to lane k % 16; the lanes are added as a tree, i + (i + 8), then 4, 2, 1
 //   mix    a chain over the inner index, one fused multiply-add after the other
 // (`plain` has no fused multiply-add and rounds the product first.)
@@ -12,7 +13,7 @@
 
 namespace qkv::kernels::cpu {
 
-constexpr int64_t kDotRoom = 128 << 10;  // bf16 numbers
+constexpr int64_t kDotRoom = 256 << 10;  // bytes
 
 // y[m][o] = sum_k x[m][k] w[o][k]. Strides in elements; bf16 operands as their 16 bits.
 struct DotCall {
@@ -21,7 +22,7 @@ struct DotCall {
   float* y = nullptr;
   int64_t x_stride = 0, w_stride = 0, y_stride = 0;
   int64_t rows = 0, outputs = 0, inner = 0;
-  uint16_t* room = nullptr;  // kDotRoom on a cache line where rows of x may be laid side by side, or null
+  void* room = nullptr;  // kDotRoom on a cache line where rows of x may be laid side by side, or null
 };
 
 // y[m][c] = (add ? y[m][c] : 0) + sum_l a[m a_row + l a_inner] b[l][c]
@@ -248,6 +249,7 @@ struct Forms {
   void (*gated_dx_row)(const GateCall&) noexcept;
   void (*adamw_step)(const AdamWStep&) noexcept;
   void (*sgd_step)(const SgdStep&) noexcept;
+  double (*squares)(Floats x, int64_t count) noexcept;  // their sum
   void (*head_step)(HeadStep&) noexcept;
   void (*head_gradient)(const HeadGradient&) noexcept;
 };

@@ -1,8 +1,8 @@
-// mix of bf16 where the CPU multiplies pairs (see pair_dots.h): a chain over the inner index by twos, the second of the
-// last two may be missing. Panels of both operands are laid out as pairs on the way; each serves many tiles.
+// mix of bf16 where the CPU multiplies pairs (see block_dots.h): a chain over the inner index by twos, the second of
+// the last two may be missing. Panels of both operands are laid out as pairs on the way; each serves many tiles.
 #pragma once
 
-#include "kernels/cpu/forms/pair_dots.h"
+#include "kernels/cpu/forms/block_dots.h"
 
 namespace qkv::kernels::cpu {
 namespace {
@@ -60,9 +60,9 @@ void lay_rows(uint32_t* to, const PairMixCall& d, int64_t from, int64_t inner) {
   }
   for (int64_t m = 0; m < d.rows; ++m) {
     const uint16_t* row = d.a + m * d.a_stride + from;
-    for (int64_t l = 0; l < inner; l += kPairs) {
-      const __mmask32 which = first_halves(inner - l < kPairs ? inner - l : kPairs);
-      _mm512_store_si512(to + m * kPanelPairs + l / 2, (__m512i)load_some_pairs(row + l, which));
+    for (int64_t l = 0; l < inner; l += PairStep::kWide) {
+      const __mmask32 which = first_halves(inner - l < PairStep::kWide ? inner - l : PairStep::kWide);
+      _mm512_store_si512(to + m * kPanelPairs + l / 2, _mm512_maskz_loadu_epi16(which, row + l));
     }
   }
 }
