@@ -49,10 +49,6 @@ class ForwardBlock {
   Tile probs() { return block_.tile(probs_); }
 
   void walk(int64_t key) {
-    if (!block_.columns()) {  // memory is what few rows wait for
-      block_.prefetch(a_.in.v, key);
-      block_.prefetch(a_.in.k, key + kKeyBlock);
-    }
     q_.meet(a_.in.k_scales, key, k_, scores_);
     if (block_.columns()) {
       step_columns(key);

@@ -100,15 +100,20 @@ class RowBlock {
   template <const Forms& F>
   void widen_keys(const Tensor& t, const Tensor& scales, int64_t key, float* to) const {
     for_runs(t, seen(key), [&](const void* first, int64_t stride, Keys run) {
-      for (int64_t j = run.begin; j < run.end; ++j) {
-        const auto* from = static_cast<const std::byte*>(first) + (j - run.begin) * stride * size_of(t.dtype());
-        float* wide = to + (j - key) * t.cols();
-        if (scales.defined()) {
-          const float scale = scales.as<float>()[row(0).slot(j) * t.dim(2) + row(0).kv_head()];
-          F.widen_bytes(wide, reinterpret_cast<const int8_t*>(from), scale, t.cols());
-        } else {
-          F.scaled_row({wide}, {const_cast<std::byte*>(from), t.dtype() == DType::bf16}, 1, false, t.cols());
-        }
+      float* wide = to + (run.begin - key) * t.cols();
+      if (scales.defined()) {
+        return F.widen_bytes({.y = wide,
+                              .x = static_cast<const int8_t*>(first),
+                              .scales = scales.as<float>() + row(0).slot(run.begin) * t.dim(2) + row(0).kv_head(),
+                              .x_stride = stride,
+                              .scale_stride = t.dim(2),
+                              .rows = run.end - run.begin,
+                              .cols = t.cols()});
+      }
+      const auto* from = static_cast<const std::byte*>(first);
+      const int64_t bytes = stride * size_of(t.dtype());
+      for (int64_t j = run.begin; j < run.end; ++j, from += bytes, wide += t.cols()) {
+        F.scaled_row({wide}, {const_cast<std::byte*>(from), t.dtype() == DType::bf16}, 1, false, t.cols());
       }
     });
   }
@@ -128,17 +133,6 @@ class RowBlock {
       f(t.data() + offset * size_of(t.dtype()), t.stride(1), Keys{j, end});
       j = end;
     }
-  }
-
-  // Calls the keys of a block near. Pages hold the heads side by side, so the rows of one head are far apart.
-  void prefetch(const Tensor& t, int64_t key) const {
-    const int64_t bytes = t.cols() * size_of(t.dtype());
-    for_runs(t, seen(key), [&](const void* first, int64_t stride, Keys run) {
-      for (int64_t j = run.begin; j < run.end; ++j) {
-        const auto* row = static_cast<const std::byte*>(first) + (j - run.begin) * stride * size_of(t.dtype());
-        for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at);
-      }
-    });
   }
 
   // Where the model has more than a scale, finishes the scores of row r. Returns the scale left to apply.

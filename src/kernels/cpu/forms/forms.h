@@ -81,6 +81,14 @@ struct SoftmaxColumns {
   float highest[kColumns] = {}, total[kColumns] = {}, rescale[kColumns] = {}, mass[kColumns] = {};
 };
 
+struct WidenBytes {  // y[r] = scales[r] x[r], rows of y one after the other
+  float* y = nullptr;
+  const int8_t* x = nullptr;
+  const float* scales = nullptr;
+  int64_t x_stride = 0, scale_stride = 0;
+  int64_t rows = 0, cols = 0;
+};
+
 // What one block adds to a row's statistics.
 struct BlockStats {
   float mass_x = 0, distance = 0;  // sums of p * score, p * (position - j)
@@ -232,7 +240,7 @@ struct Forms {
   void (*gradient_columns)(const GradientColumns&) noexcept;
   void (*scale_row)(float* y, int64_t count, float factor) noexcept;
   void (*divide_row)(float* y, int64_t count, float by) noexcept;
-  void (*widen_bytes)(float* y, const int8_t* x, float scale, int64_t count) noexcept;
+  void (*widen_bytes)(const WidenBytes&) noexcept;
   float (*put_bytes)(int8_t* y, Floats x, int64_t count) noexcept;  // returns the scale, see ScatterRowsArgs
   void (*norm_row)(NormCall&) noexcept;
   void (*norm_dx_row)(const NormDxCall&) noexcept;
