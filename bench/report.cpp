@@ -4,7 +4,6 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "peer.h"
@@ -14,15 +13,6 @@ namespace {
 
 using On = Limits::On;
 using OrderedJson = nlohmann::ordered_json;
-
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown CPU";
-}
 
 // Three digits that matter: 0.0123, 1.23, 31.4, 4096.
 std::string digits(double value) {

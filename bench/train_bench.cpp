@@ -17,7 +17,6 @@
 #include "model/checkpoint.h"
 #include "model/initialise.h"
 #include "model/presets.h"
-#include "report.h"
 #include "timed_kernels.h"
 #include "train/trainer.h"
 
@@ -134,8 +133,9 @@ std::unique_ptr<Model> first_model(const Recipe& recipe, ThreadPool& pool) {
 }
 
 struct Found {
-  Machine machine;
-  std::string model;
+  std::string kernels_used, model;
+  int threads = 1;
+  double put_off = 0;  // how often a second other work took a CPU from the run
   const Recipe& recipe;
   Limit peak_kind = Limit::f32_plain;
   double operations = 0;  // of one step
@@ -166,11 +166,10 @@ struct Found {
 };
 
 void print(const Found& f) {
-  const Machine& m = f.machine;
   const LimitText& peak = text_of(f.peak_kind);
   const double tokens = number(f.recipe.batch_tokens), steps = number(static_cast<int64_t>(f.seconds.size()));
-  std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}\n\n", m.cpu, m.threads, m.threads == 1 ? "" : "s", m.table,
-                           f.model);
+  std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}\n\n", cpu_name(), f.threads, f.threads == 1 ? "" : "s",
+                           f.kernels_used, f.model);
   std::cout << fmt::format("{:<14}{:>12}{:>12}\n", "", "best", "median");
   const auto line = [](const char* name, double best, double median, const char* unit) {
     std::cout << fmt::format("{:<14}{:>12.4g}{:>12.4g}  {}\n", name, best, median, unit);
@@ -199,6 +198,10 @@ void print(const Found& f) {
       "activations {:.2f}\n",
       f.peak_memory / kGiB, gib(f.plan.total()), gib(f.plan.weights), gib(f.plan.copies), gib(f.plan.gradients),
       gib(f.plan.states), gib(f.plan.activations));
+  if (f.put_off > kCalm) {
+    std::cout << fmt::format("this machine was busy: other work took a CPU from this run {:.0f} times a second\n",
+                             f.put_off);
+  }
 }
 
 void print_json(const Found& f) {
@@ -210,9 +213,9 @@ void print_json(const Found& f) {
   for (const KernelTime& k : f.kernels) {
     kernels.push_back({{"name", k.name}, {"share", k.seconds / f.total()}, {"calls", k.calls}});
   }
-  const Machine& m = f.machine;
   const OrderedJson all{
-      {"machine", {{"cpu", m.cpu}, {"threads", m.threads}, {"kernels", m.table}}},
+      {"machine",
+       {{"cpu", cpu_name()}, {"threads", f.threads}, {"kernels", f.kernels_used}, {"put_off_per_second", f.put_off}}},
       {"model", f.model},
       {"tokens", f.recipe.batch_tokens},
       {"seconds", f.seconds},
@@ -243,11 +246,12 @@ void bench(const Wanted& wanted) {
   choose_trainable(*model, recipe.frozen);
   const RandomTokens data(recipe, model->spec().vocab);
   Trainer trainer(engine, recipe, *model, data);
-  Found found{.machine = this_machine(engine),
+  Found found{.kernels_used = engine.kernels().name,
               .model = fmt::format("{}, {} tokens a step in texts of {}, {} micro-batch{}, {}, {}", recipe.name,
                                    recipe.batch_tokens, recipe.sequence, recipe.micro_batches,
                                    recipe.micro_batches == 1 ? "" : "es", recipe.bf16 ? "bf16" : "f32",
                                    name_of(recipe.optimizer.kind)),
+              .threads = engine.threads(),
               .recipe = recipe,
               .operations = trainer.operations_per_step(),
               .plan = trainer.plan()};
@@ -276,7 +280,9 @@ void bench(const Wanted& wanted) {
     before = after;
     progress.update(report.step + 1, "step");
   };
-  trainer.run(hooks);
+  const double put_off = times_put_off();
+  const double seconds = seconds_of([&] { trainer.run(hooks); });
+  found.put_off = (times_put_off() - put_off) / seconds;
   found.kernels = take_kernel_times();
   progress.finish();
   found.peak_memory = peak_memory() - static_cast<double>(Limits::kReadBytes);
