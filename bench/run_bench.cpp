@@ -1,10 +1,10 @@
 // ./qkv bench run MODEL: how fast a model reads and writes, as shares of what this machine can do, in one run.
 #include <fmt/format.h>
 #include <fmt/ostream.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "kernels/tables.h"
+#include "measure.h"
 #include "model/checkpoint.h"
 #include "model_runs.h"
-#include "report.h"
 
 namespace qkv::bench {
 namespace {
@@ -51,17 +51,11 @@ int complain(const std::string& text, int code) {
 }
 
 struct Facts {
-  Machine machine;
-  std::string model, dtype, cache;
+  std::string kernels, model, dtype, cache;
+  double put_off = 0;  // how often a second other work took a CPU from the run
   MemoryNeed need;
   double peak_memory = 0;  // bytes, without what the limits are read from
 };
-
-double peak_memory() {
-  rusage use{};
-  ::getrusage(RUSAGE_SELF, &use);
-  return static_cast<double>(use.ru_maxrss) * 1024;
-}
 
 // The most common format of the matrices.
 std::string format_of(const Model& model) {
@@ -74,10 +68,10 @@ std::string format_of(const Model& model) {
 }
 
 void print(const Facts& facts, const Limits& limits, const ModelRuns& runs) {
-  const Machine& m = facts.machine;
   const LimitText &peak = text_of(runs.peak), &read = text_of(Limit::read_eight);
-  std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}, computed in {}, keys and values in {}\n\n", m.cpu,
-                           m.threads, m.threads == 1 ? "" : "s", m.table, facts.model, facts.dtype, facts.cache);
+  std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}, computed in {}, keys and values in {}\n\n", cpu_name(),
+                           limits.threads(), limits.threads() == 1 ? "" : "s", facts.kernels, facts.model, facts.dtype,
+                           facts.cache);
   for (const Limit limit : {Limit::read_eight, runs.peak}) {
     const std::vector<double>& readings = limits.readings(limit, Limits::On::all);
     std::cout << fmt::format("{:<24} {:6.2f} {} at best, median {:.2f}\n", text_of(limit).name,
@@ -110,6 +104,10 @@ void print(const Facts& facts, const Limits& limits, const ModelRuns& runs) {
       "\npeak memory {:.2f} GiB; estimated before: weights {:.2f}, keys and values {:.2f}, a pass {:.2f}\n",
       facts.peak_memory / kGiB, static_cast<double>(facts.need.weights) / kGiB,
       static_cast<double>(facts.need.cache) / kGiB, static_cast<double>(facts.need.pass) / kGiB);
+  if (facts.put_off > kCalm) {
+    std::cout << fmt::format("this machine was busy: other work took a CPU from this run {:.0f} times a second\n",
+                             facts.put_off);
+  }
 }
 
 void print_json(const Facts& facts, const Limits& limits, const ModelRuns& runs) {
@@ -138,9 +136,12 @@ void print_json(const Facts& facts, const Limits& limits, const ModelRuns& runs)
                     {"share_of_peak", row.share_of_peak()},
                     {"kernels", kernels}});
   }
-  const Machine& m = facts.machine;
   const OrderedJson all{
-      {"machine", {{"cpu", m.cpu}, {"threads", m.threads}, {"kernels", m.table}}},
+      {"machine",
+       {{"cpu", cpu_name()},
+        {"threads", limits.threads()},
+        {"kernels", facts.kernels},
+        {"put_off_per_second", facts.put_off}}},
       {"model", facts.model},
       {"dtype", facts.dtype},
       {"cache", facts.cache},
@@ -180,17 +181,21 @@ void bench(const Wanted& wanted) {
                                       : DType::bf16,
       .positions = std::max({pages(runs.prompt), most * (pages(runs.tokens + 1) + KvCache::kPage)}),
       .chunk = std::max(runs.prompt, most)};
-  Facts facts{.machine = this_machine(engine),
+  Facts facts{.kernels = engine.kernels().name,
               .model = fmt::format("{}, {} in {}", wanted.model, checkpoint.spec.family, format_of(*model)),
               .dtype = f32 ? "f32" : "bf16",
               .cache = wanted.cache,
               .need = Runner::need(*model, engine, options)};
   Runner runner(*model, engine, options);
   Limits limits(*engine.exec().pool);
+  const auto start = std::chrono::steady_clock::now();
+  const double put_off = times_put_off();
   Progress progress("bench run", runs.rounds * static_cast<int64_t>(1 + runs.batches.size()));
   const ModelRuns measured = measure_runs(
       runner, limits, runs, [&](const std::string& what, int64_t done, int64_t) { progress.update(done, what); });
   progress.finish();
+  facts.put_off =
+      (times_put_off() - put_off) / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   facts.peak_memory = peak_memory() - static_cast<double>(Limits::kReadBytes);
   wanted.json ? print_json(facts, limits, measured) : print(facts, limits, measured);
 }

@@ -1,11 +1,37 @@
 #include "train/step.h"
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
 
 namespace qkv {
+namespace {
+
+// Adds the time since it was last asked.
+class Watch {
+ public:
+  void add_to(double& seconds) {
+    const auto now = std::chrono::steady_clock::now();
+    seconds += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+StepSeconds& StepSeconds::operator+=(const StepSeconds& o) {
+  forward += o.forward;
+  backward += o.backward;
+  gradients += o.gradients;
+  norm += o.norm;
+  update += o.update;
+  return *this;
+}
 
 void GradientTree::add(Context& cx) {
   Level carry;
@@ -68,6 +94,7 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
     cx.rng = {.seed = options.seed, .step = options.step};
     return cx;
   };
+  Watch watch;
   for (const TrainBatch& batch : micro_batches) {
     gradients.rewind({});
     Tape tape(gradients);
@@ -78,7 +105,9 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
     cx.recompute_layers = options.recompute;
     const LossOf loss = loss_of(cx, model, batch, options.loss,
                                 {.divisor = static_cast<double>(result.counted), .share = 1 / all_batches});
+    watch.add_to(result.seconds.forward);
     tape.backward(cx, loss.loss);
+    watch.add_to(result.seconds.backward);
     const auto number = [&](const Tensor& t) {
       float value = 0;
       t.device().download(&value, t.data(), sizeof(value));
@@ -87,6 +116,7 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
     said.push_back(number(loss.loss));
     said.push_back(loss.balance.defined() ? number(loss.balance) / all_batches : 0);
     if (micro_batches.size() > 1) tree.add(cx);
+    watch.add_to(result.seconds.gradients);
   }
   Context cx = context();
   if (micro_batches.size() > 1) tree.finish(cx);
@@ -97,12 +127,15 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
     result.loss += said[i];
     result.balance += said[i + 1];
   }
+  watch.add_to(result.seconds.gradients);
   result.grad_norm = shares.gradient_norm(cx);
+  watch.add_to(result.seconds.norm);
   QKV_CHECK(std::isfinite(result.loss), "the loss of step ", options.step, " is ", result.loss,
             Hint("the step is refused; lower the learning rate, or look for the first NaN with --check-finite"));
   const double factor = options.clip > 0 ? ops::clip_factor(result.grad_norm, options.clip) : 1;
   optimizer.step(cx, options.lr, factor);
   for (Param* weight : weights) weight->clear_gradient();
+  watch.add_to(result.seconds.update);
   return result;
 }
 

@@ -2,7 +2,8 @@
 // but <cstdint> and their own: an inline function built here for a newer CPU must never end up in code an older one
 // runs.
 //
-// One order of additions for every instruction set and any number of rows (bf16_products.h has its own):
+// One order of additions for every instruction set and any number of rows (AVX-512 has its own: block_dots.h,
+// pair_mix.h):
 //   dots   element k goes to lane k % 16; the lanes are added as a tree, i + (i + 8), then 4, 2, 1
 //   mix    a chain over the inner index, one fused multiply-add after the other
 // (`plain` has no fused multiply-add and rounds the product first.)
@@ -12,7 +13,7 @@
 
 namespace qkv::kernels::cpu {
 
-constexpr int64_t kDotRoom = 128 << 10;  // bf16 numbers
+constexpr int64_t kDotRoom = 256 << 10;  // bytes
 
 // y[m][o] = sum_k x[m][k] w[o][k]. Strides in elements; bf16 operands as their 16 bits.
 struct DotCall {
@@ -21,7 +22,7 @@ struct DotCall {
   float* y = nullptr;
   int64_t x_stride = 0, w_stride = 0, y_stride = 0;
   int64_t rows = 0, outputs = 0, inner = 0;
-  uint16_t* room = nullptr;  // kDotRoom on a cache line where rows of x may be laid side by side, or null
+  void* room = nullptr;  // kDotRoom on a cache line where rows of x may be laid side by side, or null
 };
 
 // y[m][c] = (add ? y[m][c] : 0) + sum_l a[m a_row + l a_inner] b[l][c]
@@ -43,6 +44,18 @@ struct ColumnDots {
   float* y = nullptr;
   int64_t row_stride = 0, y_stride = 0;
   int64_t count = 0, inner = 0;
+};
+
+// The same sum of bf16 numbers: a[m][l], or a[l][m] where turned.
+struct PairMixCall {
+  static constexpr int64_t kPanel = 256;  // of the inner index
+  const uint16_t* a = nullptr;
+  const uint16_t* b = nullptr;
+  float* y = nullptr;
+  int64_t a_stride = 0, b_stride = 0, y_stride = 0;
+  int64_t rows = 0, inner = 0, cols = 0;
+  bool turned = false, add = false;
+  uint16_t* room = nullptr;  // for kPanel numbers of each row, rows counted to eights, on a cache line
 };
 
 // Keys of one block; blocks start at multiples of it, counted from a sequence's first key.
@@ -207,6 +220,7 @@ struct Forms {
   void (*dots_bf16)(const DotCall&) noexcept;
   void (*mix_f32)(const MixCall&) noexcept;
   void (*mix_bf16)(const MixCall&) noexcept;
+  void (*mix_pairs)(const PairMixCall&) noexcept;                       // or null: the CPU multiplies no pairs
   void (*mix_into_f32)(const MixCall&) noexcept;  // mix with `add`, for a few rows and a short inner index
   void (*mix_into_bf16)(const MixCall&) noexcept;
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32
@@ -243,6 +257,7 @@ struct Forms {
   void (*gated_dx_row)(const GateCall&) noexcept;
   void (*adamw_step)(const AdamWStep&) noexcept;
   void (*sgd_step)(const SgdStep&) noexcept;
+  double (*squares)(Floats x, int64_t count) noexcept;  // their sum
   void (*head_step)(HeadStep&) noexcept;
   void (*head_gradient)(const HeadGradient&) noexcept;
 };
