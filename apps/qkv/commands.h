@@ -20,6 +20,7 @@ void add_run(CLI::App& app);
 void add_score(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_tokenizer(CLI::App& app);
+void add_train(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_world(CLI::App& app);
 
