@@ -11,8 +11,10 @@
 #include "commands.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
+#include "model/convert.h"
 #include "model/initialise.h"
 #include "recipes.h"
+#include "train/checkpoint_files.h"
 #include "train/prepare.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
@@ -49,28 +51,132 @@ void ask_to_stop(int) {
   stop_asked = 1;
 }
 
-Recipe recipe_of(const Options& options) {
+Json recipe_of(const Options& options) {
   Json json = find_recipe(options.recipe);
   if (!options.data.empty()) json["data"]["files"] = options.data;
   if (!options.from.empty()) {
-    json.erase("tokenizer");
-    json["tokenizer"]["load"] = options.from;
-    if (!json.contains("model")) json["model"] = {{"from", options.from}};
+    json["tokenizer"] = {{"load", options.from}};
+    json["model"] = {{"from", options.from}};
   }
   for (const std::string& assignment : options.set) set_value(json, assignment);
-  return read_recipe(json, options.recipe);
+  return json;
 }
 
-// The model a run starts with: new weights, or another model's.
-Checkpoint first_model(const RunFolder& run, const std::string& from, ThreadPool& pool) {
-  if (!from.empty()) return Checkpoint::open(from);
-  const fs::path folder = run.path() / "prepared" / "start";
-  if (!fs::exists(folder)) {
-    const Json config = parse_json(read_file(run.path() / "prepared" / "config.json", 16 << 20), "config.json");
-    write_new_model(folder, config, {.seed = run.recipe().seed}, pool);
+// One rank's part of a run; the first one alone writes, and talks.
+class TrainCommand {
+ public:
+  TrainCommand(const Options& options, Comm& comm)
+      : options_(options),
+        comm_(comm),
+        engine_(kernels::best_table(), {.threads = options.threads}),
+        recipe_(open_run()),
+        prepared_(fs::path(options.out) / "prepared") {
+    if (run_) prepare();
+    comm_.barrier();
+    start_ = Checkpoint::open(prepared_ / "start");
+    model_ = start_.model(engine_.device());
+    choose_trainable(*model_, recipe_.frozen);
+    const TokenIds& tokens = model_->spec().tokens;
+    const std::optional<int32_t> mask = Tokenizer::load(prepared_ / "tokenizer").named().mask;
+    data_ = TrainData::open(
+        recipe_, prepared_,
+        {.start = tokens.decoder_start.value_or(0), .mask = mask.value_or(-1), .vocabulary = model_->spec().vocabulary},
+        model_->spec().context);
+    trainer_.emplace(engine_, recipe_, *model_, *data_, comm_);
+    if (options.resume) go_on();
   }
-  return Checkpoint::open(folder);
-}
+
+  void run() {
+    std::optional<TrainView> view;
+    if (run_) {
+      view.emplace(engine_, recipe_, *trainer_, *data_, prepared_ / "tokenizer", options_.json);
+      view->show_plan(*model_);
+    }
+    if (options_.dry) return;
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, ask_to_stop);
+    TrainHooks hooks;
+    hooks.stop = [] { return stop_asked != 0; };
+    if (run_) {
+      hooks.on_step = [&](const StepReport& report) { tell(*view, report); };
+      hooks.on_evaluation = [&](const EvalResult& result, bool best) { tell(*view, result, best); };
+    }
+    hooks.on_save = [&](const TrainCounters& counters, bool best) { save(counters, best); };
+    const TrainEnd end = trainer_->run(hooks);
+    if (!run_) return;
+    run_->wait();
+    view->show_end(end, run_->path());
+  }
+
+ private:
+  // The first rank opens the folder; the others hear what is to be done.
+  Recipe open_run() {
+    std::string text;
+    if (comm_.rank() == 0) {
+      run_.emplace(options_.resume
+                       ? RunFolder::open(options_.out)
+                       : RunFolder::create(options_.out, read_recipe(recipe_of(options_), options_.recipe)));
+      text = to_json(run_->recipe()).dump();
+    }
+    const std::vector<std::byte> said = comm_.all_gather(std::as_bytes(std::span(text))).front();
+    return read_recipe(parse_json({reinterpret_cast<const char*>(said.data()), said.size()}, "recipe.json"),
+                       "recipe.json");
+  }
+
+  void prepare() {
+    if (!fs::exists(prepared_)) prepare_run(recipe_, options_.from, prepared_, *engine_.exec().pool);
+    const fs::path start = prepared_ / "start";
+    if (fs::exists(start)) return;
+    if (!options_.from.empty()) {
+      convert_model(options_.from, start, {.dtype = "F32"});  // masters are f32
+    } else {
+      const Json config = parse_json(read_file(prepared_ / "config.json", 16 << 20), "config.json");
+      write_new_model(start, config, {.seed = recipe_.seed}, *engine_.exec().pool);
+    }
+  }
+
+  void go_on() {
+    bool found = run_ && run_->load_newest(*model_, trainer_->optimizer(), trainer_->counters());
+    found = comm_.all_gather(std::as_bytes(std::span(&found, 1))).front().front() != std::byte{0};
+    if (found && !run_) {
+      read_checkpoint(fs::path(options_.out) / "last", *model_, trainer_->optimizer(), trainer_->counters());
+    }
+    if (run_) run_->forget_after(trainer_->counters().step);
+  }
+
+  void tell(TrainView& view, const StepReport& report) {
+    view.show_step(report);
+    run_->log(view.log_line(report));
+    run_->scalars(report.step + 1,
+                  {{"loss", report.result.loss}, {"lr", report.lr}, {"grad_norm", report.result.grad_norm}});
+  }
+
+  void tell(TrainView& view, const EvalResult& result, bool best) {
+    view.show_evaluation(result, best);
+    run_->log(view.log_line(result));
+    run_->scalars(result.step, {{"val_loss", result.loss}, {"bits_per_byte", result.bits_per_byte}});
+    for (const std::string& sample : view.samples(*model_)) run_->text_sample(result.step, sample);
+  }
+
+  void save(const TrainCounters& counters, bool best) {
+    trainer_->optimizer().gather_states();
+    if (run_) {
+      run_->save(*model_, start_.config, trainer_->optimizer(), counters, best);
+      run_->keep_last(recipe_.checkpoint.keep);
+    }
+    trainer_->optimizer().drop_gathered();
+  }
+
+  const Options& options_;
+  Comm& comm_;
+  Engine engine_;
+  std::optional<RunFolder> run_;  // of the first rank
+  Recipe recipe_;
+  fs::path prepared_;
+  Checkpoint start_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<TrainData> data_;
+  std::optional<Trainer> trainer_;
+};
 
 void train(const Options& options) {
   QKV_CHECK(!options.out.empty(), "no folder for the run was named", Hint("say  --out RUN"));
@@ -78,53 +184,14 @@ void train(const Options& options) {
             options.resume ? "--resume goes on with the run's own recipe, but '"
                            : "neither a recipe nor --resume was given ('",
             options.recipe, options.resume ? "' was given too" : "')", Hint("see  qkv train --help"));
-  RunFolder run = options.resume ? RunFolder::open(options.out) : RunFolder::create(options.out, recipe_of(options));
-  const Recipe& recipe = run.recipe();
-  const Engine engine(kernels::best_table(), {.threads = options.threads});
-  const fs::path prepared = run.path() / "prepared";
-  if (!fs::exists(prepared)) prepare_run(recipe, options.from, prepared, *engine.exec().pool);
-
-  const Checkpoint start = first_model(run, options.from, *engine.exec().pool);
-  const std::unique_ptr<Model> model = start.model(engine.device());
-  choose_trainable(*model, recipe.frozen);
-  const TokenIds& tokens = model->spec().tokens;
-  const std::optional<int32_t> mask = Tokenizer::load(prepared / "tokenizer").named().mask;
-  const auto data = TrainData::open(
-      recipe, prepared,
-      {.start = tokens.decoder_start.value_or(0), .mask = mask.value_or(-1), .vocabulary = model->spec().vocabulary},
-      model->spec().context);
-  Trainer trainer(engine, recipe, *model, *data);
-  if (options.resume && run.load_newest(*model, trainer.optimizer(), trainer.counters())) {
-    run.forget_after(trainer.counters().step);
+  Comm& comm = world_comm();
+  try {
+    TrainCommand(options, comm).run();
+  } catch (const std::exception& error) {
+    if (comm.size() == 1) throw;
+    std::cerr << "qkv: rank " << comm.rank() << ": " << error.what() << '\n';
+    comm.end_all();
   }
-  TrainView view(engine, recipe, trainer, *data, prepared / "tokenizer", options.json);
-  view.show_plan(*model);
-  if (options.dry) return;
-
-  std::signal(SIGINT, ask_to_stop);
-  std::signal(SIGTERM, ask_to_stop);
-  std::signal(SIGUSR1, ask_to_stop);
-  TrainHooks hooks;
-  hooks.stop = [] { return stop_asked != 0; };
-  hooks.on_step = [&](const StepReport& report) {
-    view.show_step(report);
-    run.log(view.log_line(report));
-    run.scalars(report.step + 1,
-                {{"loss", report.result.loss}, {"lr", report.lr}, {"grad_norm", report.result.grad_norm}});
-  };
-  hooks.on_evaluation = [&](const EvalResult& result, bool best) {
-    view.show_evaluation(result, best);
-    run.log(view.log_line(result));
-    run.scalars(result.step, {{"val_loss", result.loss}, {"bits_per_byte", result.bits_per_byte}});
-    for (const std::string& sample : view.samples(*model)) run.text_sample(result.step, sample);
-  };
-  hooks.on_save = [&](const TrainCounters& counters, bool best) {
-    run.save(*model, start.config, trainer.optimizer(), counters, best);
-    run.keep_last(recipe.checkpoint.keep);
-  };
-  const TrainEnd end = trainer.run(hooks);
-  run.wait();
-  view.show_end(end, run.path());
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ class Comm {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
+  // Ends every rank: one of them cannot go on, and the others would wait for it.
+  virtual void end_all() = 0;
+
   // Each of these is called by all ranks alike.
   virtual void barrier() = 0;
   virtual void broadcast(std::span<std::byte> bytes, int from) = 0;

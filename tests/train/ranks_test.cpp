@@ -24,6 +24,7 @@ class Meeting {
     const char* name() const override { return "threads"; }
     int rank() const override { return rank_; }
     int size() const override { return meeting_.size_; }
+    void end_all() override { FAIL() << "a rank ended all"; }
     void barrier() override { meeting_.barrier_.arrive_and_wait(); }
     void broadcast(std::span<std::byte> bytes, int from) override {
       const auto all = all_gather(bytes);
