@@ -122,7 +122,17 @@ class TrainCommand {
                        "recipe.json");
   }
 
+  // What fails here leaves no run: there is nothing to go on with yet.
   void prepare() {
+    try {
+      prepare_parts();
+    } catch (...) {
+      if (!options_.resume) fs::remove_all(run_->path());
+      throw;
+    }
+  }
+
+  void prepare_parts() {
     if (!fs::exists(prepared_)) prepare_run(recipe_, options_.from, prepared_, *engine_.exec().pool);
     const fs::path start = prepared_ / "start";
     if (fs::exists(start)) return;

@@ -215,6 +215,10 @@ void pack_chats(const Corpus& corpus, const fs::path& folder) {
 }  // namespace
 
 void prepare_run(const Recipe& recipe, const fs::path& from, const fs::path& folder, ThreadPool& pool) {
+  for (const fs::path& needed : {from, fs::path(recipe.tokenizer.load)}) {
+    QKV_CHECK(needed.empty() || fs::exists(needed), needed.string(), ": there is no such file or folder",
+              Hint("--from names a model, tokenizer.load a tokenizer"));
+  }
   AtomicFolder made(folder);
   const fs::path root = made.path(), corpus_folder = root / "corpus";
   fs::create_directories(root / "tokenizer");
