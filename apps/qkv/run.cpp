@@ -58,7 +58,8 @@ std::string joined(const WrittenText& written) {
 
 Json token_json(const Tokenizer* tokenizer, int32_t id, double logprob) {
   Json json{{"id", id}, {"logprob", logprob}};
-  if (tokenizer != nullptr && tokenizer->has(id)) json["token"] = tokenizer->token(id);
+  if (tokenizer == nullptr || !tokenizer->has(id)) return json;
+  json["token"] = tokenizer->is_special(id) ? std::string(tokenizer->token(id)) : tokenizer->bytes_of(id);
   return json;
 }
 
