@@ -42,7 +42,7 @@ struct LineEditor::Terminal {
     el_set(line, EL_CLIENTDATA, this);
     el_set(line, EL_PROMPT_ESC, &Terminal::show_prompt, kEscape);
     el_set(line, EL_EDITOR, "emacs");
-    el_set(line, EL_SETTY, "-d", "intr=", nullptr);  // Ctrl-C is a key while a line is edited
+    el_set(line, EL_SETTY, "-d", "-isig", nullptr);  // Ctrl-C is a key while a line is edited
     el_set(line, EL_ADDFN, "interrupt", "Drop the line, or leave", &Terminal::interrupt);
     el_set(line, EL_BIND, "^C", "interrupt", nullptr);
     el_set(line, EL_BIND, "^R", "em-inc-search-prev", nullptr);
@@ -108,6 +108,7 @@ std::optional<std::string> LineEditor::read() {
     while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
     if (terminal_->interrupted) {
       if (text.empty()) return std::nullopt;
+      std::cout << '\n' << std::flush;
       continue;
     }
     if (text.find_first_not_of(' ') != text.npos) terminal_->remember(text.c_str());

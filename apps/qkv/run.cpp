@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "interrupt.h"
 #include "loaded.h"
+#include "terminal.h"
 #include "text_flags.h"
 
 namespace qkv::app {
@@ -58,7 +59,8 @@ std::string joined(const WrittenText& written) {
 
 Json token_json(const Tokenizer* tokenizer, int32_t id, double logprob) {
   Json json{{"id", id}, {"logprob", logprob}};
-  if (tokenizer != nullptr && tokenizer->has(id)) json["token"] = tokenizer->token(id);
+  if (tokenizer == nullptr || !tokenizer->has(id)) return json;
+  json["token"] = tokenizer->is_special(id) ? std::string(tokenizer->token(id)) : tokenizer->bytes_of(id);
   return json;
 }
 
@@ -147,7 +149,9 @@ class Run {
     request.on_end = [this, n](const WrittenText& written) { written_[n] = written; };
     if (tokenizer_ == nullptr) return submit_ids(scheduler_, std::move(request));
     if (streams()) {
-      request.on_text = [](std::string_view text) { return static_cast<bool>(std::cout << text << std::flush); };
+      request.on_text = [terminal = isatty(STDOUT_FILENO) != 0](std::string_view text) {
+        return static_cast<bool>(std::cout << (terminal ? without_controls(text) : std::string(text)) << std::flush);
+      };
     }
     return submit_text(scheduler_, *tokenizer_, std::move(request));
   }

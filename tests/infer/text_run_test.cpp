@@ -220,7 +220,12 @@ TEST(TextOfStories, IsWordForWordWhatWasPublished) {
   submit("", {}, "whole");
   submit(opening, {}, "rest");
   submit(opening, {"Tom", "ball"}, "ball");
+  const std::string in_bytes = "Lily said 早👍";  // its last tokens are bytes, which decoders hold back
+  submit(in_bytes, {}, "bytes");
   scheduler.run();
+  std::vector<int32_t> all = prompt_ids(tokenizer, model->spec(), in_bytes);
+  for (const Choice& choice : written["bytes"].tokens) all.push_back(choice.id);
+  EXPECT_EQ(in_bytes + written["bytes"].text, tokenizer.decode(all, {.skip_specials = true}));
   EXPECT_EQ(written["whole"].text, story.substr(0, written["whole"].text.size()));
   EXPECT_GT(written["whole"].text.size(), 300U);
   EXPECT_TRUE(written["rest"].text.starts_with(" Lily. She")) << written["rest"].text;
