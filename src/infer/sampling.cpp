@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "infer/repetition.h"
+#include "infer/logits.h"
 
 namespace qkv {
 namespace {
@@ -27,17 +26,6 @@ template <class Number>
 void check_field(const char* field, Number value, Range<std::type_identity_t<Number>> range, const char* meaning) {
   QKV_CHECK(value >= range.low && value <= range.high, field, " is ", value, " but must be from ", range.low, " to ",
             range.high, Hint(meaning));
-}
-
-void check_finite(const ChoiceInput& input) {
-  QKV_CHECK(!input.logits.empty(), "there are no logits to choose from", Hint("give one row of the model's logits"));
-  constexpr uint32_t kExponent = 0x7f800000;  // all ones in what is not finite
-  uint32_t largest = 0;
-  for (const float x : input.logits) largest = std::max(largest, std::bit_cast<uint32_t>(x) & kExponent);
-  if (largest != kExponent) return;
-  const auto bad = std::find_if_not(input.logits.begin(), input.logits.end(), [](float x) { return std::isfinite(x); });
-  QKV_FAIL("the logit of token ", bad - input.logits.begin(), " at position ", input.history.size(), " is ", *bad,
-           Hint("the model's weights or its precision are broken;  qkv verify  tells more"));
 }
 
 bool adjusts(const Sampling& s) {
@@ -71,32 +59,19 @@ bool before(const Candidate& a, const Candidate& b) {
   return a.order != b.order ? a.order < b.order : a.id < b.id;
 }
 
-// The k most likely, in no order; all of them in order of ids. One look at each logit; few of them ever enter the
-// buffer.
+// In order of ids, as all rules leave them.
 template <class Logits>
-std::vector<Candidate> most_likely(const Logits& x, size_t k) {
-  k = std::min(k, x.size());
-  const size_t room = std::min(x.size(), 2 * k + 64);
-  std::vector<Candidate> best;
-  best.reserve(room);
-  double floor = -std::numeric_limits<double>::infinity();  // k are at least as likely
-  const auto shrink = [&] {
-    const auto last = best.begin() + static_cast<std::ptrdiff_t>(k) - 1;
-    std::nth_element(best.begin(), last, best.end(), before);
-    best.resize(k);
-    floor = best.back().x;
-  };
-  for (size_t i = 0; i < x.size(); ++i) {
-    const auto value = static_cast<double>(x[i]);
-    if (!(value > floor)) continue;  // equals have a higher id than those inside
-    if (best.size() == room) {
-      shrink();
-      if (!(value > floor)) continue;
-    }
-    best.push_back({.id = static_cast<int32_t>(i), .x = value, .order = -value});
+std::vector<Candidate> candidates(const Logits& x, size_t top_k) {
+  std::vector<Candidate> all;
+  if (top_k == 0) {
+    all.reserve(x.size());
+    for (size_t i = 0; i < x.size(); ++i)
+      all.push_back({.id = static_cast<int32_t>(i), .x = static_cast<double>(x[i])});
+  } else {
+    for (const Scored& s : best_of(std::span(std::as_const(x)), top_k)) all.push_back({.id = s.id, .x = s.score});
+    std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
   }
-  if (best.size() > k) shrink();
-  return best;
+  return all;
 }
 
 double total_weight(const std::vector<Candidate>& all) {
@@ -163,10 +138,7 @@ double uniform(uint64_t seed, uint64_t position) {
 
 template <class Logits>
 int32_t draw(const Sampling& sampling, const Logits& x, uint64_t position) {
-  std::vector<Candidate> all = most_likely(x, sampling.top_k > 0 ? static_cast<size_t>(sampling.top_k) : x.size());
-  if (sampling.top_k > 0) {
-    std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
-  }
+  std::vector<Candidate> all = candidates(x, static_cast<size_t>(sampling.top_k));
   double most = -std::numeric_limits<double>::infinity();
   for (const Candidate& c : all) most = std::max(most, c.x);
   for (Candidate& c : all) {
@@ -199,15 +171,11 @@ int32_t picked(const Sampling& sampling, const Logits& x, uint64_t position) {
 }
 
 void add_logprobs(Choice& choice, std::span<const float> logits, int64_t alternatives) {
-  const auto most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x) - most);
-  const double log_sum = most + std::log(sum);
+  const double log_sum = log_sum_exp(logits);
   choice.logprob = static_cast<double>(logits[static_cast<size_t>(choice.id)]) - log_sum;
-  if (alternatives == 0) return;
-  std::vector<Candidate> best = most_likely(logits, static_cast<size_t>(alternatives));
-  std::sort(best.begin(), best.end(), before);
-  for (const Candidate& c : best) choice.alternatives.emplace_back(c.id, c.x - log_sum);
+  for (const Scored& s : best_of(logits, static_cast<size_t>(alternatives))) {
+    choice.alternatives.emplace_back(s.id, s.score - log_sum);
+  }
 }
 
 }  // namespace
@@ -234,8 +202,8 @@ void validate(const Sampling& s, int64_t vocabulary) {
 }
 
 Choice choose(const Sampling& sampling, const ChoiceInput& input) {
-  check_finite(input);
-  check_history(input.history, input.logits.size());
+  check_logits(input.logits, input.history.size());
+  check_ids(input.history, input.logits.size());
   QKV_CHECK(input.prompt <= input.history.size(), "the prompt has ", input.prompt, " tokens but the history ",
             input.history.size(), Hint("the history is prompt and answer"));
   const size_t position = input.history.size();

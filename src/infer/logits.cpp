@@ -1,0 +1,98 @@
+#include "infer/logits.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+
+namespace qkv {
+namespace {
+
+bool better(const Scored& a, const Scored& b) {
+  return a.score != b.score ? a.score > b.score : a.id < b.id;
+}
+
+}  // namespace
+
+void check_logits(std::span<const float> logits, size_t position) {
+  QKV_CHECK(!logits.empty(), "there are no logits to choose from at position ", position,
+            Hint("give a row of the model's logits"));
+  constexpr uint32_t kExponent = 0x7f800000;  // all ones in what is not finite
+  uint32_t largest = 0;
+  for (const float x : logits) largest = std::max(largest, std::bit_cast<uint32_t>(x) & kExponent);
+  if (largest != kExponent) return;
+  const auto bad = std::find_if_not(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); });
+  QKV_FAIL("the logit of token ", bad - logits.begin(), " at position ", position, " is ", *bad,
+           Hint("the model's weights or its precision are broken;  qkv verify  tells more"));
+}
+
+void check_ids(std::span<const int32_t> text, size_t vocabulary) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    QKV_CHECK(text[i] >= 0 && static_cast<size_t>(text[i]) < vocabulary, "token ", i, " has the id ", text[i],
+              " but the model knows ids from 0 to ", vocabulary - 1,
+              Hint("the tokenizer and the model do not belong together"));
+  }
+}
+
+double log_sum_exp(std::span<const float> logits) {
+  const auto most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(static_cast<double>(x) - most);
+  return most + std::log(sum);
+}
+
+// One look at each score; few of them ever enter the buffer.
+template <class Number>
+std::vector<Scored> best_of(std::span<const Number> scores, size_t k) {
+  k = std::min(k, scores.size());
+  if (k == 0) return {};
+  const size_t room = std::min(scores.size(), 2 * k + 64);
+  std::vector<Scored> best;
+  best.reserve(room);
+  double floor = -std::numeric_limits<double>::infinity();  // k of those inside are at least as high
+  const auto shrink = [&] {
+    std::nth_element(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(k) - 1, best.end(), better);
+    best.resize(k);
+    floor = best.back().score;
+  };
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const auto score = static_cast<double>(scores[i]);
+    if (!(score > floor)) continue;  // an equal one inside has a lower id
+    best.push_back({.id = static_cast<int32_t>(i), .score = score});
+    if (best.size() == room && room > k) shrink();
+  }
+  std::sort(best.begin(), best.end(), better);
+  if (best.size() > k) best.resize(k);
+  return best;
+}
+template std::vector<Scored> best_of(std::span<const float> scores, size_t k);
+template std::vector<Scored> best_of(std::span<const double> scores, size_t k);
+
+void penalise_repetition(std::span<double> scores, std::span<const int32_t> text, double penalty) {
+  if (penalty == 1) return;
+  std::vector<bool> seen(scores.size());
+  for (const int32_t id : text) {
+    const auto i = static_cast<size_t>(id);
+    if (!seen[i]) scores[i] = scores[i] < 0 ? scores[i] * penalty : scores[i] / penalty;
+    seen[i] = true;
+  }
+}
+
+void forbid_repeated_ngrams(std::span<double> scores, std::span<const int32_t> text, int64_t n) {
+  if (n <= 0 || static_cast<uint64_t>(n) > text.size()) return;
+  const auto before = static_cast<size_t>(n) - 1;  // tokens of an n-gram that are already there
+  const std::span<const int32_t> said = text.last(before);
+  std::vector<size_t> forbidden;
+  for (size_t end = before; end < text.size(); ++end) {
+    const auto earlier = text.subspan(end - before, before);
+    if (std::equal(earlier.begin(), earlier.end(), said.begin())) forbidden.push_back(static_cast<size_t>(text[end]));
+  }
+  std::sort(forbidden.begin(), forbidden.end());
+  forbidden.erase(std::unique(forbidden.begin(), forbidden.end()), forbidden.end());
+  if (forbidden.size() == scores.size()) return;
+  for (const size_t id : forbidden) scores[id] = -std::numeric_limits<double>::infinity();
+}
+
+}  // namespace qkv
