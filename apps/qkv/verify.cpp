@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "infer/verify_tokens.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
 
@@ -68,7 +69,8 @@ void verify(const Options& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.folder);
   const Engine engine(kernels::best_table(), {.threads = options.threads});
   const Precision precision = options.dtype == "bf16" ? Precision::bf16() : Precision::f32();
-  const VerifyReport report = verify_model(checkpoint, engine, precision, options.folder);
+  VerifyReport report = verify_model(checkpoint, engine, precision, options.folder);
+  verify_tokens(report, checkpoint, engine, precision, options.folder);
   using Verdict = VerifyLine::Verdict;
   const int64_t bad = report.count(Verdict::bad), checked = report.count(Verdict::good) + bad;
   const std::string summary =

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "io/floats.h"
+#include "io/stored_type.h"
 
 namespace qkv {
 
@@ -40,6 +41,36 @@ std::vector<int32_t> recorded_ids(const StoredTensor& tensor) {
     ids[i] = static_cast<int32_t>(id);
   }
   return ids;
+}
+
+std::span<const int32_t> RecordedBatch::row(int64_t b) const {
+  return std::span(ids).subspan(static_cast<size_t>(b * length), static_cast<size_t>(lengths[static_cast<size_t>(b)]));
+}
+
+RecordedBatch recorded_batch(const Safetensors& io, const std::string& name) {
+  const StoredTensor& tensor = io.at(name);
+  QKV_CHECK(tensor.shape.size() == 2 && tensor.shape[0] > 0 && tensor.shape[1] > 0, io.name(), ": '", name, "' is ",
+            shape_text(tensor.shape), " but must be [B, T] with at least one token",
+            Hint("the recording is of another format"));
+  RecordedBatch batch{.batch = tensor.shape[0], .length = tensor.shape[1], .ids = recorded_ids(tensor)};
+  batch.all_count();
+  const StoredTensor* mask = name == "input_ids" ? io.find("attention_mask") : nullptr;
+  if (mask == nullptr) return batch;
+  QKV_CHECK(mask->shape == tensor.shape, io.name(), ": 'attention_mask' is ", shape_text(mask->shape),
+            " but 'input_ids' is ", shape_text(tensor.shape), Hint("the recording is damaged"));
+  const std::vector<int32_t> kept = recorded_ids(*mask);
+  for (int64_t b = 0; b < batch.batch; ++b) {
+    const auto row = std::span(kept).subspan(static_cast<size_t>(b * batch.length), static_cast<size_t>(batch.length));
+    const auto ones = std::count(row.begin(), row.end(), 1);
+    QKV_CHECK(std::all_of(row.begin(), row.begin() + ones, [](int32_t k) { return k == 1; }), io.name(),
+              ": 'attention_mask' of row ", b, " has holes", Hint("only padding at the end is known"));
+    batch.lengths[static_cast<size_t>(b)] = static_cast<int32_t>(ones);
+  }
+  return batch;
+}
+
+bool is_recorded_text(const StoredTensor& tensor) {
+  return tensor.name.starts_with("generate_");
 }
 
 std::vector<float> host_floats(const Tensor& t) {

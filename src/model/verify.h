@@ -23,7 +23,7 @@ struct VerifyReport {
   int64_t count(VerifyLine::Verdict verdict) const;
 };
 
-// `folder` holds io.safetensors beside the model. f32 is held to every recorded number, bf16 to its logits.
+// `folder` holds io.safetensors beside the model; texts in it are left to infer/verify_tokens.h. f32 is held to every recorded number, bf16 to its logits.
 //
 // A recording in f32 is rounded too. Where its worst difference from us is too large, the pass is done again in double:
 // what lies between that and the recording is the recording's own, and is not held against us.

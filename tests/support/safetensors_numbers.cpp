@@ -1,5 +1,6 @@
 #include "support/safetensors_numbers.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -47,6 +48,15 @@ const Golden& GoldenFile::at(const std::string& name) const {
   const auto it = tensors.find(name);
   QKV_CHECK(it != tensors.end(), "golden: no tensor '", name, "'");
   return it->second;
+}
+
+std::vector<std::string> golden_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(golden(""))) {
+    if (std::filesystem::exists(entry.path() / "config.json")) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace qkv::test

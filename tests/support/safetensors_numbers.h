@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/shape.h"
 #include "support/pass.h"
@@ -24,5 +25,8 @@ struct GoldenFile {
   const Golden& at(const std::string& name) const;  // throws an Error that names the tensor
   bool has(const std::string& name) const { return tensors.contains(name); }
 };
+
+// The names of all models in tests/golden.
+std::vector<std::string> golden_models();
 
 }  // namespace qkv::test

@@ -1,0 +1,13 @@
+// What a model writes against what a reference wrote: greedily and with beams.
+#pragma once
+
+#include "model/verify.h"
+
+namespace qkv {
+
+// A line for every generate_... that `folder`/io.safetensors recorded. In bf16 other tokens are shown, not held against
+// the model: one near tie is enough to make another text.
+void verify_tokens(VerifyReport& report, const Checkpoint& checkpoint, const Engine& engine, Precision precision,
+                   const std::filesystem::path& folder);
+
+}  // namespace qkv
