@@ -14,6 +14,7 @@ void add_data(CLI::App& app);
 void add_data_stats(CLI::App& data);  // a part of data
 void add_info(CLI::App& app);
 void add_new(CLI::App& app);
+void add_quantize(CLI::App& app);
 void add_score(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_tokenizer(CLI::App& app);

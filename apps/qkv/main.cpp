@@ -89,6 +89,7 @@ int run(int argc, char** argv) {
   qkv::app::add_data(app);
   qkv::app::add_info(app);
   qkv::app::add_new(app);
+  qkv::app::add_quantize(app);
   qkv::app::add_score(app);
   qkv::app::add_tokenize(app);
   qkv::app::add_tokenizer(app);

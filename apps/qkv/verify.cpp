@@ -73,9 +73,10 @@ void verify(const Options& options) {
   verify_tokens(report, checkpoint, engine, precision, options.folder);
   using Verdict = VerifyLine::Verdict;
   const int64_t bad = report.count(Verdict::bad), checked = report.count(Verdict::good) + bad;
-  const std::string summary =
+  std::string summary =
       fmt::format("{} in {}: {} of {} within bounds, {} shown without a bound, {} not yet", checkpoint.spec.family,
                   options.dtype, checked - bad, checked, report.count(Verdict::shown), report.count(Verdict::not_yet));
+  if (checked == 0) summary += "; the recording is of other numbers than these quantised weights";
   options.json ? print_json(report, summary) : print(report, summary);
   if (!report.good()) throw AnswerNo{};
 }

@@ -5,8 +5,8 @@
 
 namespace qkv {
 
-// A line for every generate_... that `folder`/io.safetensors recorded. In bf16 other tokens are shown, not held against
-// the model: one near tie is enough to make another text.
+// A line for every generate_... that `folder`/io.safetensors recorded. In bf16, or in fewer bits, other tokens are shown,
+// not held against the model.
 void verify_tokens(VerifyReport& report, const Checkpoint& checkpoint, const Engine& engine, Precision precision,
                    const std::filesystem::path& folder);
 

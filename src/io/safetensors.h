@@ -47,8 +47,9 @@ class Safetensors {
 
 // Writes tensor after tensor, so that never more than a piece is in memory; the file appears whole or not at all. The
 // order of the data is that of the reference writer: by type, then by name, so that what it wrote comes out bit-equal.
+// The data starts at a multiple of `line`; the reference's at one of 8.
 void write_safetensors(const std::filesystem::path& path, std::span<const OutgoingTensor> tensors,
-                       const std::map<std::string, std::string>& metadata);
+                       const std::map<std::string, std::string>& metadata, uint64_t line = 8);
 // The bytes a tensor will take there; an Error that names `file` if the format cannot hold it.
 uint64_t safetensors_bytes(const OutgoingTensor& tensor, const std::string& file);
 

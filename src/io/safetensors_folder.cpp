@@ -173,13 +173,13 @@ void write_safetensors_folder(const fs::path& folder, std::span<const OutgoingTe
     total = total + sizes.back();
   }
   const auto shards = cut(tensors, sizes, options.largest_shard);
-  if (shards.size() == 1) return write_safetensors(folder / kSingle, tensors, metadata);
+  if (shards.size() == 1) return write_safetensors(folder / kSingle, tensors, metadata, options.line);
 
   WeightMap map;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string file = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
     for (const OutgoingTensor& tensor : shards[i]) map.emplace(tensor.name, file);
-    write_safetensors(folder / file, shards[i], metadata);
+    write_safetensors(folder / file, shards[i], metadata, options.line);
   }
   // The index last: without it there is no model, so a failure half way leaves none.
   const Json index{{"metadata", {{"total_size", total.value()}}}, {"weight_map", map}};

@@ -44,6 +44,7 @@ std::map<std::string, std::string> parse_shard_index(std::string_view text, cons
 
 struct ShardOptions {
   uint64_t largest_shard = 5'000'000'000;  // bytes of data; a tensor larger than this has a shard of its own
+  uint64_t line = 8;                       // where the data of a shard starts: a multiple of this
 };
 
 // Writes model.safetensors, or shards in the order given and then the index. The folder must exist and hold no model

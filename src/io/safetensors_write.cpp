@@ -12,7 +12,7 @@
 namespace qkv {
 namespace {
 
-constexpr uint64_t kHeaderMultiple = 8;
+constexpr uint64_t kLengthBytes = 8;
 
 struct Planned {
   const OutgoingTensor* tensor;
@@ -42,7 +42,7 @@ std::string json_text(const Json& value, const std::string& what) {
 }
 
 std::string header_text(std::span<const Planned> planned, const std::map<std::string, std::string>& metadata,
-                        const std::string& file) {
+                        const std::string& file, uint64_t line) {
   std::string out = "{";
   if (!metadata.empty()) out += "\"__metadata__\":" + json_text(Json(metadata), file + ": __metadata__");
   uint64_t end = 0;
@@ -54,7 +54,7 @@ std::string header_text(std::span<const Planned> planned, const std::map<std::st
            "\",\"shape\":" + Json(p.tensor->shape).dump() + ",\"data_offsets\":" + Json{begin, end}.dump() + "}";
   }
   out += '}';
-  out.append((kHeaderMultiple - out.size() % kHeaderMultiple) % kHeaderMultiple, ' ');
+  out.append((line - (kLengthBytes + out.size()) % line) % line, ' ');
   return out;
 }
 
@@ -79,14 +79,14 @@ uint64_t safetensors_bytes(const OutgoingTensor& tensor, const std::string& file
 }
 
 void write_safetensors(const std::filesystem::path& path, std::span<const OutgoingTensor> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+                       const std::map<std::string, std::string>& metadata, uint64_t line) {
   const std::string file = path.string();
   const std::vector<Planned> planned = plan(tensors, file);
   check_no_name_twice(planned, file);
-  const std::string header = header_text(planned, metadata, file);
+  const std::string header = header_text(planned, metadata, file, line);
 
   AtomicFile out(path);
-  std::array<std::byte, 8> length{};
+  std::array<std::byte, kLengthBytes> length{};
   for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<std::byte>(header.size() >> (8 * i));
   out.write(length);
   out.write(std::as_bytes(std::span(header)));

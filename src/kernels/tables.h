@@ -11,8 +11,8 @@ namespace ref {
 const Kernels& table();  // plain loops: the truth, always complete
 }
 namespace cpu {
-const Kernels& table();                    // the best instruction set of this CPU, or the one QKV_ISA names
-std::span<const Kernels* const> tables();  // one per instruction set this CPU runs: plain, avx2, avx512
+const Kernels& table();                    // the fastest instruction set of this CPU, or the one QKV_ISA names
+std::span<const Kernels* const> tables();  // one per instruction set this CPU runs: plain, avx2, avx512, avx512bf16
 }  // namespace cpu
 
 std::span<const Kernels* const> all_tables();  // what the harness holds against `ref`

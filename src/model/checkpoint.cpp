@@ -2,191 +2,30 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <fstream>
 #include <set>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/half.h"
 #include "base/printable.h"
-#include "io/floats.h"
 #include "io/gguf.h"
 #include "io/gguf_layout.h"
 #include "io/safetensors_folder.h"
 #include "io/stored_type.h"
 #include "model/gguf_config.h"
-#include "model/tensor_layout.h"
+#include "model/quantized_names.h"
+#include "model/standing.h"
 
 namespace qkv {
 namespace {
 
 constexpr size_t kLargestConfig = 16 << 20;
 
-std::optional<DType> plain_dtype(std::string_view stored) {
-  if (stored == "F32") return DType::f32;
-  if (stored == "BF16") return DType::bf16;
-  if (stored == "F16") return DType::f16;
-  return std::nullopt;
-}
-
 bool starts_as_gguf(const std::filesystem::path& path) {
   std::array<char, 4> start{};
   std::ifstream(path, std::ios::binary).read(start.data(), start.size());
   return std::string_view(start.data(), start.size()) == gguf::kMagic;
 }
-
-// --- what stands for a tensor in the file ---------------------------------------------------------------------------
-
-// The tensor itself, or what 4-bit and 8-bit checkpoints have in its place.
-struct Standing {
-  const StoredTensor* tensor = nullptr;  // plain numbers or blocks
-  const StoredTensor* scales = nullptr;  // 8-bit floats: one scale to a tile; 4-bit: one to a block
-  bool pairs = false;                    // 4-bit, `tensor` holds the blocks
-};
-
-Standing standing_for(const TensorFile& file, const std::string& name) {
-  if (const StoredTensor* tensor = file.find(name)) {
-    const bool eight = tensor->dtype.starts_with("F8_");
-    return {.tensor = tensor, .scales = eight ? file.find(name + "_scale_inv") : nullptr};
-  }
-  const StoredTensor *blocks = file.find(name + "_blocks"), *scales = file.find(name + "_scales");
-  if (blocks != nullptr && scales != nullptr) return {.tensor = blocks, .scales = scales, .pairs = true};
-  return {};
-}
-
-std::vector<float> floats_of(const StoredTensor& tensor) {
-  const StoredType* type = find_stored_type(tensor.dtype);
-  QKV_ASSERT(type != nullptr, "tensor '", tensor.name, "' has an unknown type ", tensor.dtype);
-  int64_t count = 1;
-  for (const int64_t d : tensor.shape) count *= d;
-  std::vector<float> values(static_cast<size_t>(count));
-  decode_floats(tensor.dtype, tensor.bytes, values);
-  return values;
-}
-
-// The whole tensor as floats, in the order of the file.
-std::vector<float> floats_of(const Standing& s) {
-  if (s.scales == nullptr) return floats_of(*s.tensor);
-  if (s.pairs) {
-    std::vector<float> values(s.tensor->bytes.size() * 2);
-    decode_mxfp4_pairs(s.tensor->bytes, s.scales->bytes, values);
-    return values;
-  }
-  const int64_t rows = s.tensor->shape[0], columns = s.tensor->shape[1];
-  std::vector<float> values(static_cast<size_t>(rows * columns));
-  const std::vector<float> scale = floats_of(*s.scales);
-  decode_tiled_float8(
-      {.dtype = s.tensor->dtype, .weight = s.tensor->bytes, .scale = scale, .rows = rows, .columns = columns}, values);
-  return values;
-}
-
-void fail_shape(const TensorFile& file, const StoredTensor& tensor, const std::vector<int64_t>& wanted) {
-  QKV_FAIL(file.name(), ": tensor ", printable(tensor.name), " is ", shape_text(tensor.shape), " but the config says ",
-           shape_text(wanted), Hint("the config belongs to another model, or the file mixes two"));
-}
-
-void check_standing(const TensorFile& file, const NamedTensor& named, const Standing& s) {
-  if (s.pairs) {
-    // [.., O, K] in blocks of 32 along K, 16 bytes each
-    std::vector<int64_t> wanted = named.shape;
-    std::swap(wanted[wanted.size() - 1], wanted[wanted.size() - 2]);
-    QKV_CHECK(wanted.back() % 32 == 0, file.name(), ": tensor ", printable(s.tensor->name),
-              " holds blocks of 32 but a row has ", wanted.back(), " numbers",
-              Hint("the config belongs to another model"));
-    wanted.back() /= 32;
-    if (s.scales->shape != wanted) fail_shape(file, *s.scales, wanted);
-    wanted.push_back(16);
-    if (s.tensor->shape != wanted) fail_shape(file, *s.tensor, wanted);
-    for (const StoredTensor* t : {s.tensor, s.scales}) {
-      QKV_CHECK(t->dtype == "U8", file.name(), ": tensor ", printable(t->name), " is ", t->dtype,
-                " but 4-bit weights are U8", Hint("the file is damaged or of another format"));
-    }
-    return;
-  }
-  QKV_CHECK(decodes_to_floats(s.tensor->dtype), file.name(), ": tensor ", printable(s.tensor->name), " is ",
-            s.tensor->dtype, " but weights are floats: F32, F16, BF16, 8-bit floats or blocks",
-            Hint("this is no weight, or the file is of a format that is not known"));
-  if (s.tensor->shape != named.shape) fail_shape(file, *s.tensor, named.shape);
-  if (s.scales != nullptr) {
-    const auto tiles = [](int64_t n) { return (n + 127) / 128; };
-    QKV_CHECK(named.shape.size() == 2 && named.layout == NamedTensor::Layout::plain, file.name(), ": tensor ",
-              printable(s.tensor->name), " is in 8-bit floats with scales, which only plain matrices can be",
-              Hint("the file is of a format that is not known"));
-    const std::vector<int64_t> wanted{tiles(named.shape[0]), tiles(named.shape[1])};
-    if (s.scales->shape != wanted) fail_shape(file, *s.scales, wanted);
-  }
-}
-
-// --- from tensors to weights ----------------------------------------------------------------------------------------
-
-struct Piece {
-  const NamedTensor* tensor;
-  size_t part;
-};
-
-// Writes one weight's numbers from the tensors that hold them.
-void fill_weight(const Tensor& to, const std::vector<Piece>& pieces, const TensorFile& file, const TensorNames& names) {
-  const int64_t size = size_of(to.dtype());
-  std::vector<std::byte> host(static_cast<size_t>(to.count() * size));
-  for (const Piece& piece : pieces) {
-    const Standing s = standing_for(file, piece.tensor->name);
-    const PartLayout layout(*piece.tensor, piece.part, names, s.pairs);
-    const auto part = std::span(host).subspan(static_cast<size_t>(layout.first() * size),
-                                              static_cast<size_t>(layout.dims().count() * size));
-    if (plain_dtype(s.tensor->dtype) == to.dtype()) {
-      layout.read(part, s.tensor->bytes, size);
-    } else {
-      const std::vector<float> values = floats_of(s);
-      if (to.dtype() == DType::f32) {
-        layout.read(part, std::as_bytes(std::span(values)), size);
-      } else {
-        std::vector<std::byte> rounded(values.size() * static_cast<size_t>(size));
-        encode_floats(stored_name(to.dtype()), values, rounded);
-        layout.read(part, rounded, size);
-      }
-    }
-    if (piece.tensor->shift != 0) {
-      std::vector<float> values(static_cast<size_t>(layout.dims().count()));
-      decode_floats(stored_name(to.dtype()), part, values);
-      for (float& value : values) value -= static_cast<float>(piece.tensor->shift);
-      encode_floats(stored_name(to.dtype()), values, part);
-    }
-    file.release(*s.tensor);
-  }
-  to.device().upload(to.data(), host.data(), static_cast<int64_t>(host.size()));
-}
-
-// The dtype a weight has in memory: its own if the file holds plain numbers, else what the config says.
-DType weight_dtype(const std::vector<Piece>& pieces, const TensorFile& file, DType otherwise) {
-  std::optional<DType> common;
-  for (const Piece& piece : pieces) {
-    const std::optional<DType> own = plain_dtype(standing_for(file, piece.tensor->name).tensor->dtype);
-    if (!own || (common && common != own)) return otherwise == DType::bf16 ? DType::bf16 : DType::f32;
-    common = own;
-  }
-  return *common;
-}
-
-ParamSource source_of(const std::vector<Piece>& pieces, const Checkpoint& checkpoint, DType dtype) {
-  const auto& [tensor, part] = pieces.front();
-  const Standing s = standing_for(*checkpoint.file, tensor->name);
-  const int64_t at = PartLayout(*tensor, part, *checkpoint.names).contiguous_at();
-  const bool alone = pieces.size() == 1 && tensor->parts[part].expert < 0;
-  if (alone && at >= 0 && tensor->shift == 0 && plain_dtype(s.tensor->dtype) == dtype) {
-    const std::byte* start = s.tensor->bytes.data() + at * size_of(dtype);
-    if (reinterpret_cast<uintptr_t>(start) % static_cast<uintptr_t>(size_of(dtype)) == 0) {
-      return {.in_place = const_cast<std::byte*>(start),  // read only: Param::writable makes a copy first
-              .owner = checkpoint.file,
-              .release = [file = checkpoint.file, entry = s.tensor] { file->release(*entry); }};
-    }
-  }
-  return {.fill = [pieces, file = checkpoint.file, names = checkpoint.names](const Tensor& to) {
-    fill_weight(to, pieces, *file, *names);
-  }};
-}
-
-// --- opening ---------------------------------------------------------------------------------------------------------
 
 size_t missing(const TensorFile& file, const TensorNames& names) {
   return static_cast<size_t>(std::count_if(names.tensors().begin(), names.tensors().end(), [&](const NamedTensor& t) {
@@ -255,7 +94,9 @@ Checkpoint Checkpoint::open(const std::filesystem::path& path) {
     made.config = read_config(config);
     made.spec = read_spec(Config(made.config, "config.json"));
     made.file = std::make_shared<TensorFileOf<SafetensorsFolder>>(SafetensorsFolder::open(path));
-    made.names = names_in(*made.file, made.spec, family_of(made.spec.family, "config.json"));
+    made.names = is_quantized(made.config)
+                     ? std::make_shared<TensorNames>(quantized_names(made.spec, made.config, "config.json"))
+                     : names_in(*made.file, made.spec, family_of(made.spec.family, "config.json"));
   } else {
     QKV_CHECK(fs::exists(path, ignored), path.string(), ": there is no such file or folder",
               Hint("a model is a folder with config.json and model.safetensors, or a .gguf file"));
@@ -269,22 +110,6 @@ Checkpoint Checkpoint::open(const std::filesystem::path& path) {
   }
   check_tensors(*made.file, *made.names, Extras::refused);
   return made;
-}
-
-Weights Checkpoint::weights(Device& device) const {
-  std::map<std::string_view, std::vector<Piece>> pieces;
-  for (const NamedTensor& tensor : names->tensors()) {
-    for (size_t p = 0; p < tensor.parts.size(); ++p) pieces[tensor.parts[p].weight].push_back({&tensor, p});
-  }
-  Weights weights;
-  for (const WeightSpec& weight : weight_list(spec)) {
-    const auto found = pieces.find(weight.name);
-    if (found == pieces.end()) continue;  // a part of a model; whole ones name every weight
-    const std::vector<Piece>& of_weight = found->second;
-    const DType dtype = weight_dtype(of_weight, *file, spec.dtype);
-    weights.add(Param(weight.name, device, dtype, weight.shape, source_of(of_weight, *this, dtype)));
-  }
-  return weights;
 }
 
 const char* stored_name(DType dtype) {

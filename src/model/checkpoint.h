@@ -11,6 +11,10 @@
 
 namespace qkv {
 
+// What becomes of weights that the file holds in blocks (of GGUF, q8, q4): multiplied as they are, or made plain
+// numbers first.
+enum class BlockWeights : uint8_t { kept, decoded };
+
 // Everything known without reading a number: config and tensors agree in every name, shape and type.
 struct Checkpoint {
   Json config;  // as Hugging Face spells it, also for GGUF
@@ -22,9 +26,11 @@ struct Checkpoint {
   static Checkpoint open(const std::filesystem::path& path);
 
   // The weights stay in the mapped file until a pass first needs them; those that lie as a pass wants them are used in
-  // place.
-  Weights weights(Device& device) const;
-  std::unique_ptr<Model> model(Device& device = cpu_device()) const { return Model::make(spec, weights(device)); }
+  // place. Only what products and lookups read can be kept in blocks, and nothing that is to be trained.
+  Weights weights(Device& device, BlockWeights blocks = BlockWeights::decoded) const;
+  std::unique_ptr<Model> model(Device& device = cpu_device(), BlockWeights blocks = BlockWeights::kept) const {
+    return Model::make(spec, weights(device, blocks));
+  }
 };
 
 // An Error unless the file holds every named tensor with its shape, in a type weights can have.
@@ -46,9 +52,19 @@ using WrittenSoFar = std::function<void(int64_t bytes, int64_t of)>;
 // The same tensors, telling how many of their bytes are written.
 std::vector<OutgoingTensor> counted(std::vector<OutgoingTensor> tensors, const WrittenSoFar& progress);
 
-struct HuggingFaceOutput {
-  std::string dtype;                          // "F32", "BF16" or "F16"; empty keeps each weight as it is
+// A folder with a model, all its tensors given: it appears whole or not at all.
+struct ModelFolder {
+  Json config;
+  std::vector<OutgoingTensor> tensors;
   std::vector<std::filesystem::path> copied;  // files that come along: tokenizer and the like
+  WrittenSoFar progress;
+  bool in_lines = false;  // in one file whose data starts on a cache line; else in shards
+};
+void write_model_folder(const std::filesystem::path& folder, ModelFolder content);
+
+struct HuggingFaceOutput {
+  std::string dtype;  // "F32", "BF16" or "F16"; empty keeps each weight as it is
+  std::vector<std::filesystem::path> copied;
   WrittenSoFar progress;
 };
 // config.json and safetensors, in a folder that appears whole or not at all.

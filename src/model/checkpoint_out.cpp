@@ -7,6 +7,7 @@
 #include "io/safetensors_folder.h"
 #include "io/stored_type.h"
 #include "model/checkpoint.h"
+#include "model/quantized_names.h"
 #include "model/tensor_layout.h"
 
 namespace qkv {
@@ -152,24 +153,33 @@ std::vector<OutgoingTensor> counted(std::vector<OutgoingTensor> tensors, const W
   return tensors;
 }
 
+void write_model_folder(const std::filesystem::path& folder, ModelFolder content) {
+  check_room_for(folder, bytes_of(content.tensors));
+  const ShardOptions in_lines{.largest_shard = UINT64_MAX, .line = Device::kAlignment};
+  AtomicFolder target(folder);
+  write_safetensors_folder(target.path(), counted(std::move(content.tensors), content.progress), {{"format", "pt"}},
+                           content.in_lines ? in_lines : ShardOptions{});
+  const std::string text = content.config.dump(2) + "\n";
+  write_file_atomic(target.path() / "config.json", std::as_bytes(std::span(text)));
+  for (const std::filesystem::path& file : content.copied) {
+    const std::string bytes = read_file(file, kLargestCopied);
+    write_file_atomic(target.path() / file.filename(), std::as_bytes(std::span(bytes)));
+  }
+  target.commit();
+}
+
 void write_hugging_face(const std::filesystem::path& folder, const Json& config, std::vector<OutgoingTensor> tensors,
                         const HuggingFaceOutput& output) {
   Json out = config;
   out.erase(kNormOffsetKey);  // the names say how norms are stored
+  if (is_quantized(out)) out.erase(kQuantizationKey);
   if (!output.dtype.empty()) {
     out.erase("torch_dtype");
     out["dtype"] = output.dtype == "F32" ? "float32" : output.dtype == "BF16" ? "bfloat16" : "float16";
   }
-  check_room_for(folder, bytes_of(tensors));
-  AtomicFolder target(folder);
-  write_safetensors_folder(target.path(), counted(std::move(tensors), output.progress), {{"format", "pt"}});
-  const std::string text = out.dump(2) + "\n";
-  write_file_atomic(target.path() / "config.json", std::as_bytes(std::span(text)));
-  for (const std::filesystem::path& file : output.copied) {
-    const std::string content = read_file(file, kLargestCopied);
-    write_file_atomic(target.path() / file.filename(), std::as_bytes(std::span(content)));
-  }
-  target.commit();
+  write_model_folder(
+      folder,
+      {.config = std::move(out), .tensors = std::move(tensors), .copied = output.copied, .progress = output.progress});
 }
 
 void write_hugging_face(const std::filesystem::path& folder, const Json& config, const Weights& weights,

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "io/gguf.h"
 #include "model/gguf_model.h"
+#include "model/quantized_names.h"
 
 namespace qkv {
 namespace {
@@ -26,6 +27,15 @@ bool comes_along(const fs::path& file) {
          file.extension() == ".spm";
 }
 
+void check_dtype(const std::string& dtype, bool gguf) {
+  const bool plain = dtype.empty() || dtype == "F32" || dtype == "BF16" || dtype == "F16";
+  QKV_CHECK(plain || (gguf && dtype == "Q8_0"), "weights cannot be written as ", dtype,
+            gguf ? " in GGUF" : " in a Hugging Face folder",
+            Hint(gguf ? "F32, F16, BF16 and Q8_0 are possible" : "F32, BF16 and F16 are; blocks are for GGUF"));
+}
+
+}  // namespace
+
 std::vector<fs::path> files_along(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code failed;
@@ -35,15 +45,6 @@ std::vector<fs::path> files_along(const fs::path& folder) {
   std::sort(files.begin(), files.end());
   return files;
 }
-
-void check_dtype(const std::string& dtype, bool gguf) {
-  const bool plain = dtype.empty() || dtype == "F32" || dtype == "BF16" || dtype == "F16";
-  QKV_CHECK(plain || (gguf && dtype == "Q8_0"), "weights cannot be written as ", dtype,
-            gguf ? " in GGUF" : " in a Hugging Face folder",
-            Hint(gguf ? "F32, F16, BF16 and Q8_0 are possible" : "F32, BF16 and F16 are; blocks are for GGUF"));
-}
-
-}  // namespace
 
 std::vector<std::string> convert_model(const fs::path& from, const fs::path& to, const ConvertOptions& options) {
   const bool to_gguf = options.to == ConvertOptions::To::gguf ||
@@ -69,12 +70,16 @@ std::vector<std::string> convert_model(const fs::path& from, const fs::path& to,
   std::vector<std::string> notes;
   // GGUF keeps norms in float32 beside smaller matrices; in a folder all are what the config says.
   const std::string dtype = from_folder || !options.dtype.empty() ? options.dtype : stored_name(source.spec.dtype);
-  write_hugging_face(to, source.config, weights, from_folder ? *source.names : hugging_face_names(source.spec),
+  const bool own_names = from_folder && !is_quantized(source.config);
+  write_hugging_face(to, source.config, weights, own_names ? *source.names : hugging_face_names(source.spec),
                      {.dtype = dtype,
                       .copied = from_folder ? files_along(from) : std::vector<fs::path>{},
                       .progress = options.progress});
   if (!from_folder && Gguf::open(from).has("tokenizer.ggml.tokens")) {
     notes.push_back("the GGUF's tokenizer is not written: put tokenizer.json of the original model into the folder");
+  }
+  if (is_quantized(source.config)) {
+    notes.push_back("the weights are plain numbers again, but those that quantising left");
   }
   if (source.spec.heads_cut) {
     notes.push_back("heads are cut out of this model: qkv reads the folder, Hugging Face transformers cannot");

@@ -16,4 +16,7 @@ struct ConvertOptions {
 std::vector<std::string> convert_model(const std::filesystem::path& from, const std::filesystem::path& to,
                                        const ConvertOptions& options);
 
+// What belongs to a model beside its weights and config: tokenizer files and the like.
+std::vector<std::filesystem::path> files_along(const std::filesystem::path& folder);
+
 }  // namespace qkv

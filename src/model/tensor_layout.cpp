@@ -36,6 +36,14 @@ PartLayout::PartLayout(const NamedTensor& tensor, size_t part, const TensorNames
   swapped_ = matrix && !unswapped && (layout_ == Layout::swapped || layout_ == Layout::in_turn);
 }
 
+PartLayout PartLayout::in_blocks(int64_t elements) const {
+  QKV_ASSERT(!swapped_ && dims_.inputs % elements == 0, "rows of ", dims_.inputs, " are no blocks of ", elements);
+  PartLayout blocks = *this;
+  blocks.dims_.inputs /= elements;
+  blocks.first_ /= elements;
+  return blocks;
+}
+
 int64_t PartLayout::row(int64_t output) const {
   using Layout = NamedTensor::Layout;
   switch (layout_) {

@@ -25,6 +25,9 @@ class PartLayout {
   int64_t first() const { return first_; }          // where the part starts in its weight
   int64_t tensor_count() const { return dims_.matrices * outputs_ * dims_.inputs; }
 
+  // The same with whole blocks along K for elements. Only where the tensor holds [O, K].
+  PartLayout in_blocks(int64_t elements) const;
+
   // Where the part starts in the tensor, if its numbers lie there as they do in the weight; -1 otherwise.
   int64_t contiguous_at() const;
 

@@ -30,6 +30,7 @@ struct NamedTensor {
   int64_t heads = 1;           // by_head, rope_pairs
   std::vector<int64_t> shape;  // as the file has it
   double shift = 0;            // the file holds weight + shift
+  Format panels;               // q8 or q4: the file holds the bytes of core/panels.h, of one whole weight
 };
 
 class TensorNames {

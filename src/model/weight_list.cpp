@@ -215,6 +215,12 @@ const char* name_of(Part part) {
   return "?";
 }
 
+bool read_by_products(const WeightSpec& weight) {
+  const bool matrix = weight.shape.rank() >= 2 && !weight.name.ends_with(".bias");
+  const bool relative = weight.name.ends_with("relative");  // attention reads it
+  return matrix && !relative && weight.part != Part::router && weight.part != Part::norm;
+}
+
 std::string stack_prefix(const ModelSpec& spec, Stack stack) {
   if (spec.kind != ModelSpec::Kind::encoder_decoder) return "";
   return stack == Stack::encoder ? "enc." : "dec.";

@@ -32,6 +32,10 @@ struct WeightSpec {
 
 std::vector<WeightSpec> weight_list(const ModelSpec& spec);
 
+// Whether only products and lookups read it, which take weights in blocks. Routers are products too but choose experts
+// by what they say: they keep their numbers.
+bool read_by_products(const WeightSpec& weight);
+
 // "", "enc." or "dec.": what the names of a stack begin with.
 std::string stack_prefix(const ModelSpec& spec, Stack stack);
 

@@ -75,6 +75,7 @@ class CountingDevice final : public Device {
   }
   void upload(std::byte* to, const void* from, int64_t bytes) override { cpu_device().upload(to, from, bytes); }
   void download(void* to, const std::byte* from, int64_t bytes) override { cpu_device().download(to, from, bytes); }
+  void copy(std::byte* to, const std::byte* from, int64_t bytes) override { cpu_device().copy(to, from, bytes); }
 
   int64_t live = 0, allocations = 0;
 };

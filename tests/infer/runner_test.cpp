@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "infer/scheduler.h"
+#include "base/expect_error.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
 #include "model/recorded.h"
@@ -155,6 +155,29 @@ TEST_P(Family, ForksShareAndDoNotDisturbEachOther) {
 
 INSTANTIATE_TEST_SUITE_P(Goldens, Family, testing::ValuesIn(writing_families()),
                          [](const auto& family) { return family.param; });
+
+TEST(Runner, RefusesWhatDoesNotFitBeforeItTakesAnyOfIt) {
+  const Checkpoint checkpoint = Checkpoint::open(test::golden("llama"));
+  const auto model = checkpoint.model();
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const int64_t positions = int64_t{1} << 30;
+  expect_error([&] { Runner(*model, engine, {.positions = positions}); },
+               {"needs", "positions", std::to_string(positions), "are free"});
+  const MemoryNeed need =
+      Runner::need(*model, engine, {.precision = Precision::f32(), .cache = DType::f32, .positions = 64});
+  const AttentionSpec& a = model->spec().decoder.layers[0].attention;
+  const auto layers = static_cast<int64_t>(model->spec().decoder.layers.size());
+  EXPECT_EQ(need.cache, layers * 64 * a.kv_heads * (a.width + a.value_width) * 4);
+  EXPECT_GT(need.weights, 0);
+  EXPECT_GT(need.pass, 0);
+}
+
+TEST(Runner, AnEncoderAloneWritesNothing) {
+  const Checkpoint checkpoint = Checkpoint::open(test::golden("bert"));
+  const auto model = checkpoint.model();
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  expect_error([&] { Runner(*model, engine, {}); }, {"bert", "writes none"});
+}
 
 }  // namespace
 }  // namespace qkv

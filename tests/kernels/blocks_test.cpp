@@ -228,7 +228,8 @@ TEST(IntForms, GoWithTheFormsOfTheirInstructionSet) {
   using namespace kernels::cpu;
   for (const Forms* forms : usable_forms()) {
     const std::string name = forms->name, ints = int_forms(*forms).name;
-    EXPECT_TRUE(name == "avx512" ? ints == "avx512vnni" || ints == "avx2" : ints == name) << name << " has " << ints;
+    EXPECT_TRUE(name.starts_with("avx512") ? ints == "avx512vnni" || ints == "avx2" : ints == name)
+        << name << " has " << ints;
   }
 }
 

@@ -6,9 +6,12 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
+#include "base/error.h"
+#include "base/random_fill.h"
 #include "core/dtype.h"
 #include "kernels/cpu/isa.h"
 
@@ -149,6 +152,83 @@ TEST_P(EveryForm, SoftmaxOfNothingIsZero) {
   Values x(19, -kInfinity), y(19, 1.0F);
   forms().softmax_row(Floats{y.data()}, Floats{x.data()}, 19);
   for (const float p : y) EXPECT_EQ(p, 0);
+}
+
+// --- products --------------------------------------------------------------------------------------------------------
+
+// Numbers in [-1, 1], as f32 or as bf16; `values` holds them exactly either way.
+struct Operand {
+  Operand(int64_t count, bool bf16, uint32_t seed) : values(static_cast<size_t>(count)) {
+    fill_uniform({7, seed}, 0, 1, values);
+    if (!bf16) return;
+    for (float& v : values) {
+      bits.push_back(to_bf16(v).bits);
+      v = to_float(to_bf16(v));
+    }
+  }
+  const void* at(size_t i) const {
+    return bits.empty() ? static_cast<const void*>(&values[i]) : static_cast<const void*>(&bits[i]);
+  }
+  Values values;
+  std::vector<uint16_t> bits;
+};
+
+// Inner lengths around a register, a tile's block and several blocks; rows and outputs that leave rests.
+TEST_P(EveryForm, DotsAreTheDefinitionWhateverTheRowsBeside) {
+  constexpr int64_t kRows = 135, kOutputs = 21, kGap = 3;  // between rows: no row begins on a cache line
+  std::vector<uint16_t> laid(kernels::cpu::kDotRoom + 32);
+  auto* room = laid.data() + (64 - reinterpret_cast<uintptr_t>(laid.data()) % 64) % 64 / 2;
+  for (const bool bf16 : {false, true}) {
+    const auto dots = bf16 ? forms().dots_bf16 : forms().dots_f32;
+    for (const int64_t inner : {0, 1, 31, 32, 70, 1024, 1025, 3100}) {
+      const int64_t stride = inner + kGap;
+      const Operand x(kRows * stride, bf16, 1), w(kOutputs * stride, bf16, 2);
+      const auto run = [&](int64_t from, int64_t rows, uint16_t* with) {
+        Values y(static_cast<size_t>(rows * kOutputs), kNan);
+        dots({.x = x.at(static_cast<size_t>(from * stride)),
+              .w = w.at(0),
+              .y = y.data(),
+              .x_stride = stride,
+              .w_stride = stride,
+              .y_stride = kOutputs,
+              .rows = rows,
+              .outputs = kOutputs,
+              .inner = inner,
+              .room = with});
+        return y;
+      };
+      const Values all = run(0, kRows, room);
+      for (const int64_t row : {int64_t{0}, int64_t{5}, kRows - 1}) {
+        for (int64_t o = 0; o < kOutputs; ++o) {
+          double right = 0, size = 0;
+          for (int64_t k = 0; k < inner; ++k) {
+            const double product = double{x.values[static_cast<size_t>(row * stride + k)]} *
+                                   double{w.values[static_cast<size_t>(o * stride + k)]};
+            right += product;
+            size += std::abs(product);
+          }
+          const double got = double{all[static_cast<size_t>(row * kOutputs + o)]};
+          const double roundings = static_cast<double>(inner) / 16 + 6;  // of a lane, and of the tree
+          ASSERT_NEAR(got, right, size * roundings * 0x1p-24) << inner << ' ' << row << ' ' << o;
+        }
+      }
+      for (const auto& [from, rows] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {3, 7}, {10, 33}, {43, 92}}) {
+        const Values some = run(from, rows, from % 2 == 0 ? room : nullptr);
+        const auto* wanted = all.data() + from * kOutputs;
+        ASSERT_EQ(std::memcmp(some.data(), wanted, some.size() * sizeof(float)), 0) << inner << ' ' << from;
+      }
+    }
+  }
+}
+
+TEST(Isa, TakesANameOrTheFastest) {
+  using kernels::cpu::choose_forms;
+  for (const Forms* forms : usable_forms()) {
+    EXPECT_EQ(choose_forms(forms->name).forms, forms);
+    EXPECT_STREQ(choose_forms(forms->name).note, "");
+  }
+  EXPECT_NE(choose_forms("").forms, nullptr);
+  EXPECT_THROW(choose_forms("avx513"), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, EveryForm, ::testing::ValuesIn(usable_forms().begin(), usable_forms().end()),

@@ -18,11 +18,6 @@ bool any(const AttentionStats& s) {
          s.argmax.defined() || s.at_offset.defined() || s.in_class.defined();
 }
 
-// The running softmax of one row.
-struct Running {
-  float highest = Row::kHidden, total = 0;
-};
-
 template <const Forms& F>
 class ForwardBlock {
  public:
@@ -30,13 +25,14 @@ class ForwardBlock {
       : a_(a),
         block_(block),
         z_(scratch),
-        q_(z_ + RowBlock::kMost * width()),
-        k_(q_ + RowBlock::kMost * a.in.q.cols()),
+        q_(block, a.in.q, z_ + RowBlock::kMost * width()),
+        k_(z_ + RowBlock::kMost * width() + q_.room(a.in.q)),
         v_(k_ + kKeyBlock * a.in.q.cols()) {
     std::fill(z_, z_ + block.count() * width(), 0.0F);
-    if (widens_keys()) block.template widen_rows<F>(a.in.q, q_);
-    for (int64_t r = 0; r < block.count() && a.in.sinks.defined(); ++r) {
-      running_[r] = {ref::In<float>(a.in.sinks)[block.head()], 1};
+    for (int64_t r = 0; r < RowBlock::kMost; ++r) {
+      const bool sink = r < block.count() && a.in.sinks.defined();
+      highest_[r] = sink ? ref::In<float>(a.in.sinks)[block.row(r).head()] : Row::kHidden;
+      total_[r] = sink ? 1 : 0;
     }
   }
 
@@ -49,72 +45,112 @@ class ForwardBlock {
 
  private:
   int64_t width() const { return a_.z.dim(2); }
-  bool widens_keys() const { return a_.in.k.dtype() != a_.in.q.dtype(); }  // else both are read where they lie
-  bool widens_values() const { return a_.in.v.dtype() == DType::i8; }
+  Tile scores() { return block_.tile(scores_); }
+  Tile probs() { return block_.tile(probs_); }
 
   void walk(int64_t key) {
-    float scores[RowBlock::kMost][kKeyBlock], probs[RowBlock::kMost][kKeyBlock];
-    if (widens_keys()) {
-      block_.template widen_keys<F>(a_.in.k, a_.in.k_scales, key, k_);
-      block_.template scores<F>(q_, k_, key, &scores[0][0]);
+    q_.meet(a_.in.k, a_.in.k_scales, key, k_, scores_);
+    if (block_.columns()) {
+      step_columns(key);
     } else {
-      block_.template scores<F>(a_.in.q, a_.in.k, key, &scores[0][0]);
+      for (int64_t r = 0; r < block_.count(); ++r) step_row(r, key);
     }
     for (int64_t r = 0; r < block_.count(); ++r) {
-      SoftmaxStep step{.scores = scores[r],
-                       .probs = probs[r],
-                       .scale = block_.finish_scores(r, key, scores[r]),
-                       .highest = running_[r].highest,
-                       .total = running_[r].total};
-      F.softmax_step(step);
-      running_[r] = {step.highest, step.total};
-      if (step.rescale != 1) F.scale_row(z_ + r * width(), width(), step.rescale);
-      if (stats_[r]) count_row(r, key, step);
-      if (a_.in.dropout.p > 0) block_.drop(r, key, probs[r]);
+      if (rescale_[r] != 1) F.scale_row(z_ + r * width(), width(), rescale_[r]);
+      if (a_.in.dropout.p > 0) block_.drop(r, key, probs());
     }
-    if (widens_values()) {
+    if (a_.in.v.dtype() == DType::i8) {
       block_.template widen_keys<F>(a_.in.v, a_.in.v_scales, key, v_);
-      block_.template mix_values<F>(v_, key, &probs[0][0], z_, width());
+      block_.template mix_values<F>(v_, width(), key, probs(), z_);
     } else {
-      block_.template mix_values<F>(a_.in.v, key, &probs[0][0], z_, width());
+      block_.template mix_values<F>(a_.in.v, key, probs(), z_);
     }
   }
 
-  void count_row(int64_t r, int64_t key, const SoftmaxStep& step) {
-    ref::RowStats<float>& stats = *stats_[r];
-    stats.rescale(step.rescale);
+  void step_row(int64_t r, int64_t key) {
+    SoftmaxStep step{.scores = scores_ + r * kKeyBlock,
+                     .probs = probs_ + r * kKeyBlock,
+                     .scale = block_.finish_scores(r, key, scores()),
+                     .highest = highest_[r],
+                     .total = total_[r]};
+    block_.cover(r, key, step.scores, Row::kHidden);
+    F.softmax_step(step);
+    highest_[r] = step.highest;
+    total_[r] = step.total;
+    rescale_[r] = step.rescale;
+    if (!stats_[r]) return;
     const float from = static_cast<float>(block_.row(r).position() - key);
     const BlockStats sums = F.block_stats(step.scores, step.probs, from);
-    if (sums.highest == Row::kHidden) return;
-    stats.add_sums(sums.mass, sums.mass_x, sums.distance);
-    if (stats.beats(sums.highest)) {
-      const auto* first = std::find(step.scores, step.scores + kKeyBlock, sums.highest);
-      stats.lead(key + (first - step.scores), sums.highest);
+    const auto* first = std::find(step.scores, step.scores + kKeyBlock, sums.highest);
+    count_row(r, key, sums, step.mass, first - step.scores);
+  }
+
+  void step_columns(int64_t key) {
+    const Keys keys = block_.seen(key);
+    SoftmaxColumns step{.scores = scores_, .probs = probs_, .from = keys.begin - key, .to = keys.end - key};
+    step.alike = block_.column_bounds(key, step.begin, step.end);
+    for (int64_t r = 0; r < block_.count(); ++r) step.scale = block_.finish_scores(r, key, scores());
+    std::copy(highest_, highest_ + kColumns, step.highest);
+    std::copy(total_, total_ + kColumns, step.total);
+    F.softmax_columns(step);
+    std::copy(step.highest, step.highest + kColumns, highest_);
+    std::copy(step.total, step.total + kColumns, total_);
+    std::copy(step.rescale, step.rescale + kColumns, rescale_);
+    if (!stats_[0]) return;
+    StatsColumns sums{.scores = scores_, .probs = probs_};
+    for (int64_t r = 0; r < block_.count(); ++r) {
+      sums.from[r] = static_cast<float>(block_.row(r).position() - key);
     }
+    F.stats_columns(sums);
+    for (int64_t r = 0; r < block_.count(); ++r) {
+      count_row(r, key, {sums.mass_x[r], sums.distance[r], sums.highest[r]}, step.mass[r],
+                static_cast<int64_t>(sums.where[r]));
+    }
+  }
+
+  void count_row(int64_t r, int64_t key, const BlockStats& sums, float mass, int64_t where) {
+    ref::RowStats<float>& stats = *stats_[r];
+    stats.rescale(rescale_[r]);
+    if (sums.highest == Row::kHidden) return;
+    stats.add_sums(mass, sums.mass_x, sums.distance);
+    if (stats.beats(sums.highest)) stats.lead(key + where, sums.highest);
     const Keys seen = block_.seen(r, key);
-    for (int64_t j = seen.begin; j < seen.end && stats.by_class(); ++j) stats.add_class(j, step.probs[j - key]);
+    stats.keep_scores(seen.begin, seen.end, [&](int64_t j) { return scores()(r, j - key); });
+    for (int64_t j = seen.begin; j < seen.end && stats.by_class(); ++j) stats.add_class(j, probs()(r, j - key));
   }
 
   void finish() {
     for (int64_t r = 0; r < block_.count(); ++r) {
       const Row& row = block_.row(r);
-      const auto [highest, total] = running_[r];
-      const float lse = total > 0 ? highest + std::log(total) : Row::kHidden;
+      const float total = total_[r], lse = total > 0 ? highest_[r] + std::log(total) : Row::kHidden;
       float* z = z_ + r * width();
-      for (int64_t c = 0; c < width(); ++c) z[c] = total > 0 ? z[c] / total : 0.0F;
-      put_row<F>(a_.z, row.row(), block_.head(), z);
-      ref::Out<float>(a_.lse, {row.row()}).set(block_.head(), lse);
-      if (stats_[r]) stats_[r]->write(block_.head(), total, lse);
+      if (total > 0) {
+        F.divide_row(z, width(), total);
+      } else {
+        std::fill(z, z + width(), 0.0F);
+      }
+      put_row<F>(a_.z, row.row(), row.head(), z);
+      ref::Out<float>(a_.lse, {row.row()}).set(row.head(), lse);
+      if (stats_[r]) stats_[r]->write(row.head(), total, lse);
     }
   }
 
   const AttentionArgs& a_;
   const RowBlock& block_;
-  float* z_;            // [rows, E]
-  float *q_, *k_, *v_;  // [rows, D], [kKeyBlock, D], [kKeyBlock, E]: what is widened first
-  Running running_[RowBlock::kMost];
+  float* z_;  // [rows, E]
+  LeftRows<F> q_;
+  float *k_, *v_;  // [kKeyBlock, D], [kKeyBlock, E]: for those that are widened first
+  float scores_[kKeyBlock * RowBlock::kMost], probs_[kKeyBlock * RowBlock::kMost];
+  float highest_[RowBlock::kMost], total_[RowBlock::kMost], rescale_[RowBlock::kMost];  // of the running softmax
   std::optional<ref::RowStats<float>> stats_[RowBlock::kMost];
 };
+
+// Whether every row belongs to a segment, and is therefore written.
+bool all_in_segments(const AttentionInput& in) {
+  int64_t rows = 0;
+  for (int64_t n = 0; n < in.segments.dim(0); ++n) rows += ref::segments_of(in)[n].rows;
+  return rows == in.q.dim(0);
+}
 
 }  // namespace
 
@@ -122,7 +158,7 @@ template <const Forms& F>
 void attention(const Exec& exec, const AttentionArgs& a) noexcept {
   const ref::Split split(*exec.pool);
   if (!RowBlock::takes(exec, a.in, a.z)) return ref::attention(split, a);
-  ref::blank_rows<float>(a, split);
+  if (!all_in_segments(a.in)) ref::blank_rows<float>(a, split);
   for_row_blocks(exec, a.in, [&](const RowBlock& block, float* scratch) { ForwardBlock<F>(a, block, scratch).run(); });
 }
 

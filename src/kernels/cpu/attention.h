@@ -1,5 +1,5 @@
-// A block of query rows of one segment and head, and what forward and backward do with it: scores against a block of
-// keys, which of them a row sees, values and keys mixed by weights.
+// A block of query rows that read one key/value head, and what forward and backward do with it: scores against a block
+// of keys, which of them a row sees, values and keys mixed by weights.
 #pragma once
 
 #include <array>
@@ -14,15 +14,29 @@ struct Keys {
   int64_t begin = 0, end = 0;
 };
 
+// A number for each row of a block and each key of kKeyBlock: rows one after the other, or as columns.
+struct Tile {
+  float* data = nullptr;
+  int64_t row_stride = 0, key_stride = 0;
+  static Tile rows(float* data) { return {data, kKeyBlock, 1}; }
+  static Tile columns(float* data) { return {data, 1, kColumns}; }
+  float& operator()(int64_t r, int64_t j) const { return data[r * row_stride + j * key_stride]; }
+};
+
+// Rows [row, row + rows) of a segment, for each of `heads` query heads that share a key/value head.
+struct BlockRows {
+  int64_t segment = 0, row = 0, rows = 0, head = 0, heads = 1;
+};
+
 class RowBlock {
  public:
-  static constexpr int64_t kMost = 16;
+  static constexpr int64_t kMost = kColumns, kFew = 8;
 
-  RowBlock(const AttentionInput& in, int64_t segment, int64_t first, int64_t count, int64_t head)
-      : in_(in), segment_(segment), head_(head), count_(count) {
+  RowBlock(const AttentionInput& in, const BlockRows& b) : in_(in), count_(b.rows * b.heads) {
     begin_ = INT64_MAX;
-    for (int64_t r = 0; r < count; ++r) {
-      const ref::QueryRow<float>& row = rows_[static_cast<size_t>(r)].emplace(in, segment, first + r, head);
+    for (int64_t r = 0; r < count_; ++r) {
+      const ref::QueryRow<float>& row =
+          rows_[static_cast<size_t>(r)].emplace(in, b.segment, b.row + r % b.rows, b.head + r / b.rows);
       if (row.begin() == row.end()) continue;
       begin_ = std::min(begin_, row.begin());
       end_ = std::max(end_, row.end());
@@ -30,63 +44,51 @@ class RowBlock {
     begin_ = std::min(begin_, end_);
   }
 
-  // Whether this kernel can do the work: f32 or bf16, keys and values also bytes, and a block of each fits the scratch.
+  // Whether this kernel can do the work: f32 or bf16, keys and values also bytes, and what is kept fits the scratch.
   static bool takes(const Exec& exec, const AttentionInput& in, const Tensor& z) {
     return all_simple({&in.q, &z}) && stored_simply(in.k) && stored_simply(in.v) &&
-           (kMost + kKeyBlock) * (in.v.cols() + in.q.cols()) * size_of(DType::f32) <= exec.scratch.dim(1);
+           (3 * kMost + 2 * kKeyBlock) * (in.v.cols() + in.q.cols()) * size_of(DType::f32) <= exec.scratch.dim(1);
   }
 
   int64_t count() const { return count_; }
-  int64_t head() const { return head_; }
   int64_t begin() const { return begin_; }  // keys any row sees
   int64_t end() const { return end_; }
   const ref::QueryRow<float>& row(int64_t r) const { return *rows_[static_cast<size_t>(r)]; }
-  int64_t first_row() const { return row(0).row(); }
 
-  // Keys of the block at `key` that row r sees, and those any row may see.
+  // Few rows are worked on one after the other, more as columns. Which of the two changes no bit.
+  bool columns() const { return count_ > kFew; }
+  Tile tile(float* data) const { return columns() ? Tile::columns(data) : Tile::rows(data); }
+
+  // Keys of the block at `key` that row r sees, that any row may see, that all rows see.
   Keys seen(int64_t r, int64_t key) const { return cut(row(r).begin(), row(r).end(), key); }
   Keys seen(int64_t key) const { return cut(begin_, end_, key); }
-
-  // out[r][j - key] = left row r . right key j, for the keys any row sees. Left is [N, H, D], right [M, G, D] or pages.
-  template <const Forms& F>
-  void scores(const Tensor& left, const Tensor& right, int64_t key, float* out) const {
-    const Keys keys = seen(key);
-    for_runs(right, keys, [&](const void* first, int64_t stride, Keys run) {
-      const DotCall call{.x = at(left, first_row(), head_),
-                         .w = first,
-                         .y = out + (run.begin - key),
-                         .x_stride = left.stride(0),
-                         .w_stride = stride,
-                         .y_stride = kKeyBlock,
-                         .rows = count_,
-                         .outputs = run.end - run.begin,
-                         .inner = left.cols()};
-      (left.dtype() == DType::f32 ? F.dots_f32 : F.dots_bf16)(call);
-    });
+  Keys seen_by_all(int64_t key) const {
+    int64_t from = 0, to = INT64_MAX;
+    for (int64_t r = 0; r < count_; ++r) {
+      from = std::max(from, row(r).begin());
+      to = std::min(to, row(r).end());
+    }
+    return cut(from, to, key);
   }
-
-  // The same from rows and keys in f32, one after the other: left [rows, D], right [kKeyBlock, D].
-  template <const Forms& F>
-  void scores(const float* left, const float* right, int64_t key, float* out) const {
-    const Keys keys = seen(key);
-    const int64_t width = in_.q.cols();
-    F.dots_f32({.x = left,
-                .w = right + (keys.begin - key) * width,
-                .y = out + (keys.begin - key),
-                .x_stride = width,
-                .w_stride = width,
-                .y_stride = kKeyBlock,
-                .rows = count_,
-                .outputs = keys.end - keys.begin,
-                .inner = width});
+  // The same for columns, counted from the block's first key. Returns whether all see what any row sees.
+  bool column_bounds(int64_t key, float* begin, float* end) const {
+    const Keys any = seen(key);
+    bool alike = true;
+    for (int64_t r = 0; r < kMost; ++r) {
+      const Keys keys = r < count_ ? seen(r, key) : Keys{key, key};
+      begin[r] = static_cast<float>(keys.begin - key);
+      end[r] = static_cast<float>(keys.end - key);
+      alike = alike && (r >= count_ || (keys.begin == any.begin && keys.end == any.end));
+    }
+    return alike;
   }
 
   // The rows in f32, to[r]; and the keys of a block that any row sees, to[j - key]. The numbers are those stored.
   template <const Forms& F>
   void widen_rows(const Tensor& t, float* to) const {
     for (int64_t r = 0; r < count_; ++r) {
-      F.scaled_row({to + r * t.cols()}, floats_at(t, (first_row() + r) * t.stride(0) + head_ * t.stride(1)), 1, false,
-                   t.cols());
+      const int64_t from = row(r).row() * t.stride(0) + row(r).head() * t.stride(1);
+      F.scaled_row({to + r * t.cols()}, floats_at(t, from), 1, false, t.cols());
     }
   }
   template <const Forms& F>
@@ -94,87 +96,15 @@ class RowBlock {
     for_runs(t, seen(key), [&](const void* first, int64_t stride, Keys run) {
       for (int64_t j = run.begin; j < run.end; ++j) {
         const auto* from = static_cast<const std::byte*>(first) + (j - run.begin) * stride * size_of(t.dtype());
-        float* row = to + (j - key) * t.cols();
+        float* wide = to + (j - key) * t.cols();
         if (scales.defined()) {
-          const int64_t slot = this->row(0).slot(j), kv_head = this->row(0).kv_head();
-          F.widen_bytes(row, reinterpret_cast<const int8_t*>(from), scales.as<float>()[slot * t.dim(2) + kv_head],
-                        t.cols());
+          const float scale = scales.as<float>()[row(0).slot(j) * t.dim(2) + row(0).kv_head()];
+          F.widen_bytes(wide, reinterpret_cast<const int8_t*>(from), scale, t.cols());
         } else {
-          F.scaled_row({row}, {const_cast<std::byte*>(from), t.dtype() == DType::bf16}, 1, false, t.cols());
+          F.scaled_row({wide}, {const_cast<std::byte*>(from), t.dtype() == DType::bf16}, 1, false, t.cols());
         }
       }
     });
-  }
-
-  // Hides what row r does not see and, where the model has more than a scale, finishes the scores. Returns the scale
-  // left to apply.
-  float finish_scores(int64_t r, int64_t key, float* scores) const {
-    const Keys keys = seen(r, key);
-    for (int64_t j = key; j < keys.begin; ++j) scores[j - key] = ref::QueryRow<float>::kHidden;
-    for (int64_t j = std::max(keys.end, key); j < key + kKeyBlock; ++j) scores[j - key] = ref::QueryRow<float>::kHidden;
-    const float scale = static_cast<float>(in_.scale);
-    if (!more_than_scale()) return scale;
-    for (int64_t j = keys.begin; j < keys.end; ++j) {
-      scores[j - key] = row(r).biased(row(r).capped(scores[j - key] * scale), j);
-    }
-    return 1;
-  }
-  bool more_than_scale() const {
-    return in_.softcap > 0 || in_.slopes.defined() || in_.bias.defined() || in_.mask.defined();
-  }
-
-  void drop(int64_t r, int64_t key, float* probs) const {
-    const Keys keys = seen(r, key);
-    for (int64_t j = keys.begin; j < keys.end; ++j) probs[j - key] *= row(r).keep(j);
-  }
-
-  // to[r] += sum_j weights[r][j - key] * right row j, keys in order; each row adds only what it sees.
-  template <const Forms& F>
-  void mix_values(const Tensor& right, int64_t key, const float* weights, float* to, int64_t width) const {
-    mix_runs<F>(right.dtype(), key, weights, to, width, [&](Keys keys, auto&& f) { for_runs(right, keys, f); });
-  }
-  // The same from values in f32, [kKeyBlock, width].
-  template <const Forms& F>
-  void mix_values(const float* right, int64_t key, const float* weights, float* to, int64_t width) const {
-    mix_runs<F>(DType::f32, key, weights, to, width, [&](Keys keys, auto&& f) {
-      if (keys.begin < keys.end) f(right + (keys.begin - key) * width, width, keys);
-    });
-  }
-
-  static const void* at(const Tensor& t, int64_t row, int64_t head) {
-    return t.data() + (row * t.stride(0) + head * t.stride(1)) * size_of(t.dtype());
-  }
-
- private:
-  static bool stored_simply(const Tensor& t) { return simple(t) || (t.format().plain() && t.dtype() == DType::i8); }
-
-  template <const Forms& F, class Runs>
-  void mix_runs(DType dtype, int64_t key, const float* weights, float* to, int64_t width, Runs&& runs) const {
-    bool alike = true;
-    for (int64_t r = 1; r < count_; ++r) {
-      alike = alike && seen(r, key).begin == seen(0, key).begin && seen(r, key).end == seen(0, key).end;
-    }
-    for (int64_t r = 0; r < count_; r += alike ? count_ : 1) {
-      runs(seen(r, key), [&](const void* first, int64_t stride, Keys run) {
-        const MixCall call{.a = weights + r * kKeyBlock + (run.begin - key),
-                           .b = first,
-                           .y = to + r * width,
-                           .a_row = kKeyBlock,
-                           .a_inner = 1,
-                           .b_stride = stride,
-                           .y_stride = width,
-                           .rows = alike ? count_ : 1,
-                           .inner = run.end - run.begin,
-                           .cols = width,
-                           .add = true};
-        (dtype == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
-      });
-    }
-  }
-
-  static Keys cut(int64_t begin, int64_t end, int64_t key) {
-    const int64_t from = std::max(begin, key), to = std::min(end, key + kKeyBlock);
-    return {std::min(from, std::max(to, key)), std::max(to, key)};
   }
 
   // Calls f(address, stride, keys) for each stretch of keys that lie one after the other: all of them, or page by page.
@@ -194,47 +124,198 @@ class RowBlock {
     }
   }
 
+  // Where the model has more than a scale, finishes the scores of row r. Returns the scale left to apply.
+  float finish_scores(int64_t r, int64_t key, const Tile& scores) const {
+    const float scale = static_cast<float>(in_.scale);
+    if (!more_than_scale()) return scale;
+    const Keys keys = seen(r, key);
+    for (int64_t j = keys.begin; j < keys.end; ++j) {
+      float& x = scores(r, j - key);
+      x = row(r).biased(row(r).capped(x * scale), j);
+    }
+    return 1;
+  }
+  // What row r does not see of its kKeyBlock numbers becomes `value`.
+  void cover(int64_t r, int64_t key, float* row_of_tile, float value) const {
+    const Keys keys = seen(r, key);
+    std::fill(row_of_tile, row_of_tile + (keys.begin - key), value);
+    std::fill(row_of_tile + (keys.end - key), row_of_tile + kKeyBlock, value);
+  }
+  bool more_than_scale() const {
+    return in_.softcap > 0 || in_.slopes.defined() || in_.bias.defined() || in_.mask.defined();
+  }
+
+  void drop(int64_t r, int64_t key, const Tile& probs) const {
+    const Keys keys = seen(r, key);
+    for (int64_t j = keys.begin; j < keys.end; ++j) probs(r, j - key) *= row(r).keep(j);
+  }
+
+  // to[r] += sum_j weights of row r and key j * right row j, keys in order; each row adds only what it sees.
+  template <const Forms& F>
+  void mix_values(const Tensor& right, int64_t key, const Tile& weights, float* to) const {
+    mix_runs<F>(right.cols(), right.dtype(), key, weights, to, [&](Keys keys, auto&& f) { for_runs(right, keys, f); });
+  }
+  // The same from values in f32, [kKeyBlock, width].
+  template <const Forms& F>
+  void mix_values(const float* right, int64_t width, int64_t key, const Tile& weights, float* to) const {
+    mix_runs<F>(width, DType::f32, key, weights, to, [&](Keys keys, auto&& f) {
+      if (keys.begin < keys.end) f(right + (keys.begin - key) * width, width, keys);
+    });
+  }
+
+  static const void* at(const Tensor& t, int64_t row, int64_t head) {
+    return t.data() + (row * t.stride(0) + head * t.stride(1)) * size_of(t.dtype());
+  }
+
+ private:
+  static bool stored_simply(const Tensor& t) { return simple(t) || (t.format().plain() && t.dtype() == DType::i8); }
+
+  static Keys cut(int64_t begin, int64_t end, int64_t key) {
+    const int64_t from = std::max(begin, key), to = std::min(end, key + kKeyBlock);
+    return {std::min(from, std::max(to, key)), std::max(to, key)};
+  }
+
+  // All rows together for the keys all see, each for itself before and behind them.
+  template <const Forms& F, class Runs>
+  void mix_runs(int64_t width, DType dtype, int64_t key, const Tile& weights, float* to, Runs&& runs) const {
+    const auto mix = [&](int64_t r, int64_t rows, Keys keys) {
+      runs(keys, [&](const void* first, int64_t stride, Keys run) {
+        const MixCall call{.a = &weights(r, run.begin - key),
+                           .b = first,
+                           .y = to + r * width,
+                           .a_row = weights.row_stride,
+                           .a_inner = weights.key_stride,
+                           .b_stride = stride,
+                           .y_stride = width,
+                           .rows = rows,
+                           .inner = run.end - run.begin,
+                           .cols = width,
+                           .add = true};
+        (dtype == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
+      });
+    };
+    const Keys all = seen_by_all(key);
+    if (all.begin == all.end) {
+      for (int64_t r = 0; r < count_; ++r) mix(r, 1, seen(r, key));
+      return;
+    }
+    for (int64_t r = 0; r < count_; ++r) mix(r, 1, {seen(r, key).begin, all.begin});
+    mix(0, count_, all);
+    for (int64_t r = 0; r < count_; ++r) mix(r, 1, {all.end, seen(r, key).end});
+  }
+
   const AttentionInput& in_;
-  int64_t segment_, head_, count_;
-  int64_t begin_ = 0, end_ = 0;
+  int64_t count_, begin_ = 0, end_ = 0;
   std::array<std::optional<ref::QueryRow<float>>, kMost> rows_;
+};
+
+// The rows of a block as one side of products with keys or values: in f32, as columns, or as they were.
+template <const Forms& F>
+class LeftRows {
+ public:
+  static int64_t room(const Tensor& t) { return 2 * RowBlock::kMost * t.cols(); }
+
+  LeftRows(const RowBlock& block, const Tensor& t, float* scratch)
+      : block_(block), width_(t.cols()), bf16_(t.dtype() == DType::bf16), rows_(scratch) {
+    other_ = scratch + RowBlock::kMost * width_;
+    block.template widen_rows<F>(t, rows_);
+    if (block.columns()) {
+      F.to_columns(other_, rows_, width_, block.count(), width_);
+    } else if (bf16_) {
+      F.narrow(narrow(), rows_, block.count() * width_);
+    }
+  }
+
+  // out = left . right, for the keys any row sees; laid out as the block says. `wide` is room for a block of keys.
+  void meet(const Tensor& right, const Tensor& scales, int64_t key, float* wide, float* out) const {
+    const bool as_narrow = !block_.columns() && bf16_ && right.dtype() == DType::bf16;
+    const auto dots = [&](const void* first, int64_t stride, Keys run) {
+      const int64_t count = run.end - run.begin;
+      if (block_.columns()) {
+        return F.column_dots({.columns = other_,
+                              .rows = static_cast<const float*>(first),
+                              .y = out + (run.begin - key) * kColumns,
+                              .row_stride = stride,
+                              .y_stride = kColumns,
+                              .count = count,
+                              .inner = width_});
+      }
+      const DotCall call{.x = as_narrow ? static_cast<const void*>(narrow()) : rows_,
+                         .w = first,
+                         .y = out + (run.begin - key),
+                         .x_stride = width_,
+                         .w_stride = stride,
+                         .y_stride = kKeyBlock,
+                         .rows = block_.count(),
+                         .outputs = count,
+                         .inner = width_};
+      (as_narrow ? F.dots_bf16 : F.dots_f32)(call);
+    };
+    const Keys keys = block_.seen(key);
+    if (as_narrow || right.dtype() == DType::f32) return block_.for_runs(right, keys, dots);
+    block_.template widen_keys<F>(right, scales, key, wide);
+    if (keys.begin < keys.end) dots(wide + (keys.begin - key) * width_, width_, keys);
+  }
+
+ private:
+  uint16_t* narrow() const { return reinterpret_cast<uint16_t*>(other_); }
+
+  const RowBlock& block_;
+  int64_t width_;
+  bool bf16_;
+  float *rows_, *other_;
 };
 
 // Row r, head h of [N, H, D] from f32.
 template <const Forms& F>
 void put_row(const Tensor& t, int64_t r, int64_t h, const float* from) {
-  if (t.dtype() == DType::bf16) {
-    F.narrow(t.as<uint16_t>() + r * t.stride(0) + h * t.stride(1), from, t.cols());
-  } else {
-    std::copy(from, from + t.cols(), t.as<float>() + r * t.stride(0) + h * t.stride(1));
+  F.scaled_row(floats_at(t, r * t.stride(0) + h * t.stride(1)), {const_cast<float*>(from)}, 1, false, t.cols());
+}
+
+// Calls f(BlockRows) for all rows and heads: at most kMost rows of a head, or where a segment has few rows, as when
+// decoding, those of up to `most_heads` heads that read the same keys and values.
+template <class Fn>
+void list_row_blocks(const AttentionInput& in, int64_t most_heads, Fn&& f) {
+  const int64_t heads = in.q.dim(1);
+  const auto* kv_map = in.kv_map.as<int32_t>();
+  for (int64_t n = 0; n < in.segments.dim(0); ++n) {
+    const int64_t rows = ref::segments_of(in)[n].rows;
+    if (rows == 0) continue;
+    const int64_t together = std::clamp<int64_t>(RowBlock::kMost / rows, 1, most_heads);
+    for (int64_t h = 0, next = 0; h < heads; h = next) {
+      for (next = h + 1; next < heads && next - h < together && kv_map[next] == kv_map[h];) ++next;
+      for (int64_t row = 0; row < rows; row += RowBlock::kMost) {
+        f(BlockRows{n, row, std::min(RowBlock::kMost, rows - row), h, next - h});
+      }
+    }
   }
 }
 
-// Calls f(RowBlock, scratch of the thread) for all rows and heads, in blocks of at most kMost rows.
+// Calls f(RowBlock, scratch of the thread) for all of them. Every thread gets a stretch of about the same number of
+// pairs of rows and keys; how they are cut changes no bit.
 template <class Fn>
 void for_row_blocks(const Exec& exec, const AttentionInput& in, Fn&& f) {
-  const int64_t heads = in.q.dim(1), segments = in.segments.dim(0);
-  const auto blocks_of = [&](int64_t n) {
-    return (int64_t{ref::segments_of(in)[n].rows} + RowBlock::kMost - 1) / RowBlock::kMost;
+  const auto cost_of = [&](const BlockRows& b) {
+    const ref::QueryRow<float> first(in, b.segment, b.row, b.head), last(in, b.segment, b.row + b.rows - 1, b.head);
+    return (last.end() - first.begin() + kKeyBlock) * b.rows * b.heads;
   };
-  int64_t tasks = 0;
-  for (int64_t n = 0; n < segments; ++n) tasks += blocks_of(n) * heads;
-  if (tasks == 0) return;
-  const int64_t pieces = std::min<int64_t>(tasks, exec.pool->threads());
-  exec.pool->run(pieces, [&](int64_t piece, int thread) {
-    const int64_t first = piece * tasks / pieces, end = (piece + 1) * tasks / pieces;
-    int64_t room = 0;
+  const int64_t threads = exec.pool->threads();
+  int64_t most_heads = 2 * RowBlock::kMost, blocks = 0, total = 0;
+  while (blocks < 2 * threads && most_heads > 1) {  // no thread is idle for the sake of reading keys once
+    most_heads /= 2;
+    blocks = 0;
+    list_row_blocks(in, most_heads, [&](const BlockRows&) { ++blocks; });
+  }
+  if (blocks == 0) return;
+  list_row_blocks(in, most_heads, [&](const BlockRows& b) { total += cost_of(b); });
+  exec.pool->run(threads, [&](int64_t piece, int thread) {
+    int64_t room = 0, before = 0;
     float* scratch = scratch_of(exec, thread, &room);
-    int64_t before = 0;
-    for (int64_t n = 0; n < segments; ++n) {
-      const int64_t blocks = blocks_of(n), here = blocks * heads;
-      for (int64_t task = std::max(first, before); task < std::min(end, before + here); ++task) {
-        const int64_t head = (task - before) / blocks, row = (task - before) % blocks * RowBlock::kMost;
-        const int64_t count = std::min<int64_t>(RowBlock::kMost, ref::segments_of(in)[n].rows - row);
-        f(RowBlock(in, n, row, count, head), scratch);
-      }
-      before += here;
-    }
+    list_row_blocks(in, most_heads, [&](const BlockRows& b) {
+      const int64_t cost = cost_of(b), owner = (2 * before + cost) * threads / (2 * total);
+      before += cost;
+      if (owner == piece) f(RowBlock(in, b), scratch);
+    });
   });
 }
 

@@ -23,43 +23,77 @@ bool keys_have_one_owner(const AttentionInput& in) {
   return true;
 }
 
-// Probabilities and score gradients of a block of rows against a block of keys; zeros where a row sees nothing.
-struct PairGradients {
-  float carried[RowBlock::kMost][kKeyBlock];  // p keep
-  float ds[RowBlock::kMost][kKeyBlock];       // without the scale
+constexpr int64_t kTile = RowBlock::kMost * kKeyBlock;
 
-  template <const Forms& F>
-  void find(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key) {
-    float scores[RowBlock::kMost][kKeyBlock], raw[kKeyBlock];
-    block.template scores<F>(a.in.q, a.in.k, key, &scores[0][0]);
-    block.template scores<F>(a.dz, a.in.v, key, &ds[0][0]);  // d loss / d (p keep)
-    for (int64_t r = 0; r < block.count(); ++r) {
-      const Keys seen = block.seen(r, key);
-      if (a.in.softcap > 0) std::copy(scores[r], scores[r] + kKeyBlock, raw);
-      if (a.in.dropout.p > 0) block.drop(r, key, ds[r]);
-      const int64_t n = block.row(r).row();
-      const float lse = ref::In<float>(a.lse, {n})[block.head()];
-      GradientStep step{.scores = scores[r], .dp = ds[r], .probs = carried[r], .ds = ds[r]};
-      step.scale = block.finish_scores(r, key, scores[r]);
-      step.lse = lse == Row::kHidden ? 0 : lse;
-      step.delta = ref::In<float>(a.delta, {n})[block.head()];
-      F.gradient_step(step);
-      for (int64_t j = key; j < key + kKeyBlock; ++j) {
-        if (j < seen.begin || j >= seen.end) carried[r][j - key] = ds[r][j - key] = 0;
-      }
-      if (a.in.dropout.p > 0) block.drop(r, key, carried[r]);
-      if (a.in.softcap > 0) through_cap(a.in, seen, key, raw, ds[r]);
+float lse_of(const AttentionBackwardArgs& a, const Row& row) {
+  const float lse = ref::In<float>(a.lse, {row.row()})[row.head()];
+  return lse == Row::kHidden ? 0 : lse;
+}
+float delta_of(const AttentionBackwardArgs& a, const Row& row) {
+  return ref::In<float>(a.delta, {row.row()})[row.head()];
+}
+
+// A cap lets 1 - tanh^2 of a score's gradient through; raw: products q . k.
+void through_cap(const AttentionInput& in, const RowBlock& block, int64_t key, const Tile& raw, const Tile& ds) {
+  const float cap = static_cast<float>(in.softcap), scale = static_cast<float>(in.scale);
+  for (int64_t r = 0; r < block.count(); ++r) {
+    const Keys seen = block.seen(r, key);
+    for (int64_t j = seen.begin - key; j < seen.end - key; ++j) {
+      const float t = std::tanh(raw(r, j) * scale / cap);
+      ds(r, j) *= 1 - t * t;
     }
+  }
+}
+
+// What a block of rows and a block of keys give each other, from the products q . k and dz . v.
+class PairGradients {
+ public:
+  float probs[kTile];  // q . k on the way in, p keep on the way out (rows only)
+  float ds[kTile];     // dz . v on the way in, d loss / d score without the scale on the way out
+
+  // Rows one after the other; zeros where a row sees nothing.
+  template <const Forms& F>
+  void find_rows(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key) {
+    const Tile p = Tile::rows(probs), d = Tile::rows(ds);
+    begin(a, block, key, p, d);
+    for (int64_t r = 0; r < block.count(); ++r) {
+      GradientStep step{.scores = &p(r, 0), .dp = &d(r, 0), .probs = &p(r, 0), .ds = &d(r, 0)};
+      step.scale = block.finish_scores(r, key, p);
+      block.cover(r, key, &p(r, 0), Row::kHidden);
+      step.lse = lse_of(a, block.row(r));
+      step.delta = delta_of(a, block.row(r));
+      F.gradient_step(step);
+      block.cover(r, key, &p(r, 0), 0);
+      block.cover(r, key, &d(r, 0), 0);
+      if (a.in.dropout.p > 0) block.drop(r, key, p);
+    }
+    if (a.in.softcap > 0) through_cap(a.in, block, key, Tile::rows(raw_), d);
+  }
+
+  // The gradients of the scores alone, rows as columns.
+  template <const Forms& F>
+  void find_columns(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key) {
+    const Tile p = Tile::columns(probs), d = Tile::columns(ds);
+    begin(a, block, key, p, d);
+    const Keys keys = block.seen(key);
+    GradientColumns step{.scores = probs, .dp = ds, .ds = ds, .from = keys.begin - key, .to = keys.end - key};
+    block.column_bounds(key, step.begin, step.end);
+    for (int64_t r = 0; r < block.count(); ++r) {
+      step.scale = block.finish_scores(r, key, p);
+      step.lse[r] = lse_of(a, block.row(r));
+      step.delta[r] = delta_of(a, block.row(r));
+    }
+    F.gradient_columns(step);
+    if (a.in.softcap > 0) through_cap(a.in, block, key, Tile::columns(raw_), d);
   }
 
  private:
-  static void through_cap(const AttentionInput& in, Keys seen, int64_t key, const float* raw, float* ds) {
-    const float cap = static_cast<float>(in.softcap), scale = static_cast<float>(in.scale);
-    for (int64_t j = seen.begin; j < seen.end; ++j) {
-      const float t = std::tanh(raw[j - key] * scale / cap);
-      ds[j - key] *= 1 - t * t;
-    }
+  void begin(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key, const Tile& p, const Tile& d) {
+    if (a.in.softcap > 0) std::copy(p.data, p.data + kTile, raw_);
+    for (int64_t r = 0; r < block.count() && a.in.dropout.p > 0; ++r) block.drop(r, key, d);
   }
+
+  float raw_[kTile];
 };
 
 // In the order of the scores' own products: where a row sees one key only, its score gradient is then exactly zero.
@@ -83,9 +117,10 @@ void find_delta(const Exec& exec, const AttentionBackwardArgs& a) {
 }
 
 // Adds factor * from to one row of a gradient.
+template <const Forms& F>
 void add_row(const Tensor& t, int64_t row, int64_t head, const float* from, float factor) {
-  const ref::Out<float> out(t, {row, head});
-  for (int64_t c = 0; c < t.cols(); ++c) out.put(c, factor * from[c], true);
+  F.scaled_row(floats_at(t, row * t.stride(0) + head * t.stride(1)), {const_cast<float*>(from)}, factor, true,
+               t.cols());
 }
 
 template <const Forms& F>
@@ -94,55 +129,101 @@ void find_dq(const Exec& exec, const AttentionBackwardArgs& a) {
   const int64_t width = dq.cols();
   for_row_blocks(exec, a.in, [&](const RowBlock& block, float* sums) {
     std::fill(sums, sums + block.count() * width, 0.0F);
+    float* room = sums + RowBlock::kMost * width;
+    const LeftRows<F> q(block, a.in.q, room), dz(block, a.dz, room + q.room(a.in.q));
+    float* wide = room + q.room(a.in.q) + dz.room(a.dz);
     PairGradients pairs;
     for (int64_t key = block.begin() / kKeyBlock * kKeyBlock; key < block.end(); key += kKeyBlock) {
-      pairs.template find<F>(a, block, key);
-      block.template mix_values<F>(a.in.k, key, &pairs.ds[0][0], sums, width);
+      q.meet(a.in.k, {}, key, wide, pairs.probs);
+      dz.meet(a.in.v, {}, key, wide, pairs.ds);
+      if (block.columns()) {
+        pairs.template find_columns<F>(a, block, key);
+      } else {
+        pairs.template find_rows<F>(a, block, key);
+      }
+      block.template mix_values<F>(a.in.k, key, block.tile(pairs.ds), sums);
     }
     for (int64_t r = 0; r < block.count(); ++r) {
-      add_row(dq, block.row(r).row(), block.head(), sums + r * width, static_cast<float>(a.in.scale));
+      add_row<F>(dq, block.row(r).row(), block.row(r).head(), sums + r * width, static_cast<float>(a.in.scale));
     }
   });
 }
 
-// to[j] += sum over the block's rows of weights[r][j] * rows[r], in order.
+// A block of keys or values of one head as the columns of products with rows, and what rows give it in return.
 template <const Forms& F>
-void mix_rows(const RowBlock& block, const float* weights, const Tensor& rows, float* to) {
-  const MixCall call{.a = weights,
-                     .b = RowBlock::at(rows, block.first_row(), block.head()),
-                     .y = to,
-                     .a_row = 1,
-                     .a_inner = kKeyBlock,
-                     .b_stride = rows.stride(0),
-                     .y_stride = rows.cols(),
-                     .rows = kKeyBlock,
-                     .inner = block.count(),
-                     .cols = rows.cols(),
-                     .add = true};
-  (rows.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
-}
+class KeyColumns {
+ public:
+  static int64_t room(const Tensor& t) { return (2 * kKeyBlock + RowBlock::kMost) * t.cols(); }
+
+  KeyColumns(const Tensor& t, int64_t first, int64_t count, int64_t head, float* scratch)
+      : width_(t.cols()), columns_(scratch), sums_(columns_ + kKeyBlock * width_), rows_(sums_ + kKeyBlock * width_) {
+    for (int64_t j = 0; j < kKeyBlock; j += kColumns) {
+      const int64_t some = std::clamp<int64_t>(count - j, 0, kColumns);
+      for (int64_t i = 0; i < some; ++i) {
+        const Floats from = floats_at(t, (first + j + i) * t.stride(0) + head * t.stride(1));
+        F.scaled_row({rows_ + i * width_}, from, 1, false, width_);
+      }
+      F.to_columns(columns_ + j * width_, rows_, width_, some, width_);
+    }
+    std::fill(sums_, sums_ + kKeyBlock * width_, 0.0F);
+  }
+
+  // out[r][j] = row r . key j
+  void meet(const RowBlock& block, const Tensor& rows, float* out) {
+    block.template widen_rows<F>(rows, rows_);
+    for (int64_t j = 0; j < kKeyBlock; j += kColumns) {
+      F.column_dots({.columns = columns_ + j * width_,
+                     .rows = rows_,
+                     .y = out + j,
+                     .row_stride = width_,
+                     .y_stride = kKeyBlock,
+                     .count = block.count(),
+                     .inner = width_});
+    }
+  }
+  // Key j gets the sum of weights[r][j] times the rows it last met, in order.
+  void take(int64_t rows, const float* weights) {
+    F.mix_f32({.a = weights,
+               .b = rows_,
+               .y = sums_,
+               .a_row = 1,
+               .a_inner = kKeyBlock,
+               .b_stride = width_,
+               .y_stride = width_,
+               .rows = kKeyBlock,
+               .inner = rows,
+               .cols = width_,
+               .add = true});
+  }
+  const float* sum(int64_t j) const { return sums_ + j * width_; }
+
+ private:
+  int64_t width_;
+  float *columns_, *sums_, *rows_;
+};
 
 template <const Forms& F>
 void find_dk_dv_block(const AttentionBackwardArgs& a, int64_t n, int64_t kv_head, int64_t key, float* scratch) {
   const AttentionInput& in = a.in;
   const Segment& s = ref::segments_of(in)[n];
-  float *dk = scratch, *dv = scratch + kKeyBlock * in.k.cols();
-  std::fill(dk, dv + kKeyBlock * in.v.cols(), 0.0F);
+  const int64_t first = s.first_key + key, count = std::min(kKeyBlock, s.keys - key);
+  KeyColumns<F> k(in.k, first, count, kv_head, scratch), v(in.v, first, count, kv_head, scratch + k.room(in.k));
   PairGradients pairs;
   for (int64_t h = 0; h < in.q.dim(1); ++h) {
     if (in.kv_map.as<int32_t>()[h] != kv_head) continue;
     for (int64_t row = 0; row < s.rows; row += RowBlock::kMost) {
-      const RowBlock block(in, n, row, std::min<int64_t>(RowBlock::kMost, s.rows - row), h);
+      const RowBlock block(in, {n, row, std::min<int64_t>(RowBlock::kMost, s.rows - row), h});
       if (block.seen(key).begin == block.seen(key).end) continue;
-      pairs.template find<F>(a, block, key);
-      if (a.dk) mix_rows<F>(block, &pairs.ds[0][0], in.q, dk);
-      if (a.dv) mix_rows<F>(block, &pairs.carried[0][0], a.dz, dv);
+      k.meet(block, in.q, pairs.probs);
+      v.meet(block, a.dz, pairs.ds);
+      pairs.template find_rows<F>(a, block, key);
+      if (a.dk) k.take(block.count(), pairs.ds);
+      if (a.dv) v.take(block.count(), pairs.probs);
     }
   }
-  for (int64_t j = 0; j < std::min(kKeyBlock, s.keys - key); ++j) {
-    const int64_t m = s.first_key + key + j;
-    if (a.dk) add_row(a.dk.tensor, m, kv_head, dk + j * in.k.cols(), static_cast<float>(in.scale));
-    if (a.dv) add_row(a.dv.tensor, m, kv_head, dv + j * in.v.cols(), 1);
+  for (int64_t j = 0; j < count; ++j) {
+    if (a.dk) add_row<F>(a.dk.tensor, first + j, kv_head, k.sum(j), static_cast<float>(in.scale));
+    if (a.dv) add_row<F>(a.dv.tensor, first + j, kv_head, v.sum(j), 1);
   }
 }
 
@@ -168,8 +249,7 @@ void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexce
   const ref::Split split(*exec.pool);
   if (!RowBlock::takes(exec, a.in, a.z) || a.in.table.defined() || a.in.k.dtype() != a.in.q.dtype() ||
       a.dz.dtype() != a.in.v.dtype() || a.z.dtype() != a.dz.dtype() ||
-      !all_simple({&a.dq.tensor, &a.dk.tensor, &a.dv.tensor}) || !keys_have_one_owner(a.in) ||
-      kKeyBlock * (a.in.k.cols() + a.in.v.cols()) * size_of(DType::f32) > exec.scratch.dim(1)) {
+      !all_simple({&a.dq.tensor, &a.dk.tensor, &a.dv.tensor}) || !keys_have_one_owner(a.in)) {
     return ref::attention_backward(split, a);
   }
   find_delta<F>(exec, a);

@@ -11,14 +11,15 @@ namespace qkv::kernels::cpu {
 // From plain to best, only those this CPU runs.
 std::span<const Forms* const> usable_forms();
 
-// The best, or the one named. A name this CPU cannot run falls back to the best below it; `note` then says so.
+// The fastest, or the one named. A name this CPU cannot run falls back to the best below it; `note` then says so.
 struct Choice {
   const Forms* forms;
   const char* note = "";
 };
 Choice choose_forms(std::string_view wanted);
 
-// Integer products go with the forms of their name; avx512 takes those with VNNI where the CPU has it, else avx2's.
+// Integer products go with the forms of their name; avx512 and avx512bf16 take those with VNNI where the CPU has it,
+// else avx2's.
 const IntForms& int_forms(const Forms& forms);
 
 }  // namespace qkv::kernels::cpu

@@ -60,10 +60,11 @@ void sgd(const Exec& exec, const SgdArgs& a) noexcept;
 
 // Instantiates a kernel for every instruction set of this build.
 #if defined(__x86_64__)
-#define QKV_FOR_ALL_FORMS(kernel, Args)                                        \
-  template void kernel<plain_forms>(const Exec& exec, const Args& a) noexcept; \
-  template void kernel<avx2_forms>(const Exec& exec, const Args& a) noexcept;  \
-  template void kernel<avx512_forms>(const Exec& exec, const Args& a) noexcept;
+#define QKV_FOR_ALL_FORMS(kernel, Args)                                         \
+  template void kernel<plain_forms>(const Exec& exec, const Args& a) noexcept;  \
+  template void kernel<avx2_forms>(const Exec& exec, const Args& a) noexcept;   \
+  template void kernel<avx512_forms>(const Exec& exec, const Args& a) noexcept; \
+  template void kernel<avx512bf16_forms>(const Exec& exec, const Args& a) noexcept;
 #else
 #define QKV_FOR_ALL_FORMS(kernel, Args) template void kernel<plain_forms>(const Exec& exec, const Args& a) noexcept;
 #endif

@@ -18,6 +18,9 @@ void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range r
   int64_t room = 0;
   float* scratch = scratch_of(exec, thread, &room);
   const bool direct = a.y.dtype() == DType::f32;
+  auto* laid = reinterpret_cast<uint16_t*>(scratch);
+  scratch += kDotRoom / 2;
+  room -= kDotRoom / 2;
   const int64_t widest = room / kRowBlock;
   for (int64_t first = outputs.begin; first < outputs.end; first += widest) {
     const Range columns{first, std::min(first + widest, outputs.end)};
@@ -32,7 +35,8 @@ void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range r
                          .y_stride = direct ? a.y.stride(0) : width,
                          .rows = count,
                          .outputs = width,
-                         .inner = a.x.cols()};
+                         .inner = a.x.cols(),
+                         .room = laid};
       (a.x.dtype() == DType::f32 ? F.dots_f32 : F.dots_bf16)(call);
       if (direct && !g.b.defined()) continue;
       for (int64_t i = 0; i < count; ++i) put_row(F, a.y, r + i, columns, call.y + i * call.y_stride, g.b, false);

@@ -27,6 +27,7 @@ void attend(const AttentionArgs& a, const QueryRow<R>& row, int64_t head, Buffer
       scores[j - block] = row.score(j);
       block_highest = std::max(block_highest, scores[j - block]);
     }
+    stats.keep_scores(from, to, [&](int64_t j) { return scores[j - block]; });
     if (block_highest == QueryRow<R>::kHidden) continue;  // everything so far is hidden
     const R rescale = std::exp(highest - block_highest);
     highest = block_highest;

@@ -62,6 +62,7 @@ class QueryRow {
   }
 
   int64_t row() const { return segments_of(in_)[segment_].first_row + row_; }  // of q
+  int64_t head() const { return head_; }
   int64_t position() const { return position_; }
   int64_t kv_head() const { return kv_head_; }
   int64_t begin() const { return begin_; }  // keys [begin, end) are seen

@@ -13,6 +13,19 @@ class RowStats {
  public:
   RowStats(const AttentionStats& stats, const QueryRow<R>& row) : stats_(stats), row_(row) {
     if (stats.in_class.defined()) in_class_ = Buffer<R>(stats.in_class.dim(2));
+    if (stats.at_offset.defined()) at_offset_ = Buffer<R>(stats.offsets.count());
+    at_offset_.fill(QueryRow<R>::kHidden);
+  }
+
+  // Keeps the scores of single keys that were asked for, if they are among the keys [from, to); score(j) is theirs.
+  template <class Score>
+  void keep_scores(int64_t from, int64_t to, Score&& score) {
+    const auto keep = [&](int64_t j, R& x) {
+      if (j >= from && j < to) x = score(j);
+    };
+    keep(0, first_);
+    for (int64_t o = 0; o < at_offset_.size(); ++o)
+      keep(row_.position() - stats_.offsets.as<int32_t>()[o], at_offset_[o]);
   }
 
   void rescale(R by) {
@@ -54,27 +67,21 @@ class RowStats {
     put(stats_.distance, distance_ * norm);
     put(stats_.highest, argmax_ < 0 ? R{0} : std::exp(highest_ - lse));
     put(stats_.argmax, static_cast<R>(argmax_));
-    put(stats_.first, probability(0, lse));
-    if (stats_.at_offset.defined()) {
-      const Out<R> out(stats_.at_offset, {n, head});
-      const auto* offsets = stats_.offsets.as<int32_t>();
-      for (int64_t o = 0; o < stats_.offsets.count(); ++o) out.set(o, probability(row_.position() - offsets[o], lse));
+    const auto probability = [&](R x) { return x == QueryRow<R>::kHidden ? R{0} : std::exp(x - lse); };
+    put(stats_.first, probability(first_));
+    for (int64_t o = 0; o < at_offset_.size(); ++o) {
+      Out<R>(stats_.at_offset, {n, head}).set(o, probability(at_offset_[o]));
     }
     for (int64_t c = 0; c < in_class_.size(); ++c) Out<R>(stats_.in_class, {n, head}).set(c, in_class_[c] * norm);
   }
 
  private:
-  R probability(int64_t j, R lse) const {
-    if (!row_.sees(j)) return 0;
-    const R x = row_.score(j);
-    return x == QueryRow<R>::kHidden ? R{0} : std::exp(x - lse);
-  }
-
   const AttentionStats& stats_;
   const QueryRow<R>& row_;
   R mass_ = 0, mass_x_ = 0, distance_ = 0, highest_ = 0;
   int64_t argmax_ = -1;
-  Buffer<R> in_class_;
+  R first_ = QueryRow<R>::kHidden;
+  Buffer<R> in_class_, at_offset_;
 };
 
 // Rows of no segment: nothing seen, nothing brought.

@@ -42,6 +42,7 @@ void softmax_step(SoftmaxStep& s) noexcept {
   if (highest == kNothing) {
     for (int64_t j = 0; j < kKeyBlock; ++j) s.probs[j] = 0;
     s.rescale = 1;
+    s.mass = 0;
     return;
   }
   s.rescale = s.highest == highest ? 1 : exp_one(s.highest - highest);
@@ -55,26 +56,26 @@ void softmax_step(SoftmaxStep& s) noexcept {
     store(s.probs + j, probs);
     for (int p = 0; p < kParts; ++p) total.part[p] += probs.part[p];
   }
-  s.total = s.total * s.rescale + sum(total);
+  s.mass = sum(total);
+  s.total = s.total * s.rescale + s.mass;
 }
 
 BlockStats block_stats(const float* scores, const float* probs, float from) noexcept {
   constexpr float kNothing = -__builtin_inff();
   static const float kIndex[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  Lanes mass = splat(0), mass_x = splat(0), distance = splat(0), top = splat(kNothing), away = load(kIndex);
+  Lanes mass_x = splat(0), distance = splat(0), top = splat(kNothing), away = load(kIndex);
   for (int i = 0; i < kParts; ++i) away.part[i] = splat_register(from) - away.part[i];
   for (int64_t j = 0; j < kKeyBlock; j += kLanes) {
     const Lanes x = load(scores + j), p = load(probs + j);
     top = lanes_max(top, x);
     for (int i = 0; i < kParts; ++i) {
       const Register seen = x.part[i] == splat_register(kNothing) ? Register{} : x.part[i];  // 0 * -inf would be NaN
-      mass.part[i] += p.part[i];
       mass_x.part[i] = multiply_add(p.part[i], seen, mass_x.part[i]);
       distance.part[i] = multiply_add(p.part[i], away.part[i], distance.part[i]);
       away.part[i] -= splat_register(kLanes);
     }
   }
-  return {sum(mass), sum(mass_x), sum(distance), highest_lane(top)};
+  return {sum(mass_x), sum(distance), highest_lane(top)};
 }
 
 // probs = exp(scores - lse),  ds = probs * (dp - delta); hidden keys are -inf in the scores.
@@ -92,6 +93,10 @@ void gradient_step(const GradientStep& g) noexcept {
 
 void scale_row(float* y, int64_t count, float factor) noexcept {
   for (int64_t i = 0; i < count; ++i) y[i] *= factor;
+}
+
+void divide_row(float* y, int64_t count, float by) noexcept {
+  for (int64_t i = 0; i < count; ++i) y[i] /= by;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/forms/attention.h"
 #include "kernels/cpu/forms/bytes.h"
+#include "kernels/cpu/forms/columns.h"
 #include "kernels/cpu/forms/curves.h"
 #include "kernels/cpu/forms/head.h"
 #include "kernels/cpu/forms/norms.h"
@@ -10,21 +11,40 @@
 #include "kernels/cpu/forms/rows.h"
 #include "kernels/cpu/forms/steps.h"
 
+#if defined(__AVX512BF16__)
+#include "kernels/cpu/forms/bf16_products.h"
+#endif
+
 namespace qkv::kernels::cpu {
+namespace {
+
+#if defined(__AVX512BF16__)
+constexpr auto kDotsOfBf16 = pair_dots;
+#else
+constexpr auto kDotsOfBf16 = dots<uint16_t>;
+#endif
+
+}  // namespace
 
 extern const Forms QKV_FORMS;
 const Forms QKV_FORMS{
     .name = QKV_FORMS_LABEL,
     .dots_f32 = dots<float>,
-    .dots_bf16 = dots<uint16_t>,
+    .dots_bf16 = kDotsOfBf16,
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
     .widen = widen,
     .narrow = narrow,
+    .column_dots = column_dots,
+    .to_columns = to_columns,
     .softmax_step = softmax_step,
+    .softmax_columns = softmax_columns,
     .block_stats = block_stats,
+    .stats_columns = stats_columns,
     .gradient_step = gradient_step,
+    .gradient_columns = gradient_columns,
     .scale_row = scale_row,
+    .divide_row = divide_row,
     .widen_bytes = widen_bytes,
     .put_bytes = put_bytes,
     .norm_row = norm_row,

@@ -2,7 +2,7 @@
 // but <cstdint> and their own: an inline function built here for a newer CPU must never end up in code an older one
 // runs.
 //
-// One order of additions for every instruction set and any number of rows:
+// One order of additions for every instruction set and any number of rows (bf16_products.h has its own):
 //   dots   element k goes to lane k % 16; the lanes are added as a tree, i + (i + 8), then 4, 2, 1
 //   mix    a chain over the inner index, one fused multiply-add after the other
 // (`plain` has no fused multiply-add and rounds the product first.)
@@ -12,6 +12,8 @@
 
 namespace qkv::kernels::cpu {
 
+constexpr int64_t kDotRoom = 128 << 10;  // bf16 numbers
+
 // y[m][o] = sum_k x[m][k] w[o][k]. Strides in elements; bf16 operands as their 16 bits.
 struct DotCall {
   const void* x = nullptr;
@@ -19,6 +21,7 @@ struct DotCall {
   float* y = nullptr;
   int64_t x_stride = 0, w_stride = 0, y_stride = 0;
   int64_t rows = 0, outputs = 0, inner = 0;
+  uint16_t* room = nullptr;  // kDotRoom on a cache line where rows of x may be laid side by side, or null
 };
 
 // y[m][c] = (add ? y[m][c] : 0) + sum_l a[m a_row + l a_inner] b[l][c]
@@ -31,6 +34,17 @@ struct MixCall {
   bool add = false;
 };
 
+// Sixteen vectors lie as columns, [inner][16], and meet rows: y[i][0 .. 15] = sum_d columns[d][0 .. 15] rows[i][d].
+// Every sum has the order of `dots`, but no lane is ever added to another.
+constexpr int64_t kColumns = 16;
+struct ColumnDots {
+  const float* columns = nullptr;
+  const float* rows = nullptr;
+  float* y = nullptr;
+  int64_t row_stride = 0, y_stride = 0;
+  int64_t count = 0, inner = 0;
+};
+
 // Keys of one block; blocks start at multiples of it, counted from a sequence's first key.
 constexpr int64_t kKeyBlock = 64;
 
@@ -40,12 +54,32 @@ struct SoftmaxStep {
   float scale = 1;
   float highest = 0, total = 0;  // of all blocks so far
   float rescale = 1;             // what sums of earlier blocks are to be multiplied with
+  float mass = 0;                // sum of this block's probs
+};
+
+// The same for sixteen rows that are columns: scores and probs are [kKeyBlock][kColumns].
+struct SoftmaxColumns {
+  float* scores = nullptr;  // of keys [from, to), the others are hidden
+  float* probs = nullptr;
+  int64_t from = 0, to = 0;
+  float begin[kColumns] = {}, end[kColumns] = {};  // keys of the block each row sees; nobody's rows see none
+  bool alike = false;                              // all rows see [from, to)
+  float scale = 1;
+  float highest[kColumns] = {}, total[kColumns] = {}, rescale[kColumns] = {}, mass[kColumns] = {};
 };
 
 // What one block adds to a row's statistics.
 struct BlockStats {
-  float mass = 0, mass_x = 0, distance = 0;  // sums of p, p * score, p * (position - j)
-  float highest = 0;                         // largest score, -inf if all are hidden
+  float mass_x = 0, distance = 0;  // sums of p * score, p * (position - j)
+  float highest = 0;               // largest score, -inf if all are hidden
+};
+
+struct StatsColumns {
+  const float* scores = nullptr;
+  const float* probs = nullptr;
+  float from[kColumns] = {};  // how far before each row the block's first key lies
+  float mass_x[kColumns] = {}, distance[kColumns] = {}, highest[kColumns] = {};
+  float where[kColumns] = {};  // the first key of the block with the largest score
 };
 
 struct GradientStep {
@@ -54,6 +88,16 @@ struct GradientStep {
   float* probs = nullptr;
   float* ds = nullptr;  // d loss / d (scale * score); may be dp
   float scale = 1, lse = 0, delta = 0;
+};
+
+struct GradientColumns {  // the same for sixteen rows that are columns
+  const float* scores = nullptr;
+  const float* dp = nullptr;
+  float* ds = nullptr;  // may be dp
+  int64_t from = 0, to = 0;
+  float begin[kColumns] = {}, end[kColumns] = {};  // what a row does not see gets 0
+  float lse[kColumns] = {}, delta[kColumns] = {};
+  float scale = 1;
 };
 
 // A row of numbers: f32, or bf16 as its 16 bits.
@@ -157,11 +201,18 @@ struct Forms {
   void (*mix_bf16)(const MixCall&) noexcept;
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32
   void (*narrow)(uint16_t* y, const float* x, int64_t count) noexcept;  // f32 -> bf16, to nearest even
+  void (*column_dots)(const ColumnDots&) noexcept;
+  // y[c][0 .. 15] = x[0 .. 15][c]; columns of rows that do not exist are 0
+  void (*to_columns)(float* y, const float* x, int64_t stride, int64_t rows, int64_t cols) noexcept;
   void (*softmax_step)(SoftmaxStep&) noexcept;
+  void (*softmax_columns)(SoftmaxColumns&) noexcept;
   // of kKeyBlock keys, the first of which lies `from` positions before the row
   BlockStats (*block_stats)(const float* scores, const float* probs, float from) noexcept;
+  void (*stats_columns)(StatsColumns&) noexcept;
   void (*gradient_step)(const GradientStep&) noexcept;
+  void (*gradient_columns)(const GradientColumns&) noexcept;
   void (*scale_row)(float* y, int64_t count, float factor) noexcept;
+  void (*divide_row)(float* y, int64_t count, float by) noexcept;
   void (*widen_bytes)(float* y, const int8_t* x, float scale, int64_t count) noexcept;
   float (*put_bytes)(int8_t* y, Floats x, int64_t count) noexcept;  // returns the scale, see ScatterRowsArgs
   void (*norm_row)(NormCall&) noexcept;
@@ -183,6 +234,6 @@ struct Forms {
   void (*head_gradient)(const HeadGradient&) noexcept;
 };
 
-extern const Forms plain_forms, avx2_forms, avx512_forms;
+extern const Forms plain_forms, avx2_forms, avx512_forms, avx512bf16_forms;
 
 }  // namespace qkv::kernels::cpu

@@ -23,26 +23,27 @@ constexpr int kMixRows = 2, kMixCols = 1;
 constexpr int64_t kCloseBytes = 24 << 10;
 
 #if defined(__AVX512F__)
-// sum() of sixteen vectors at once, the same tree for each: half the shuffles serve the next vector along.
+// One step of the tree for two vectors: x gives the lanes of the mask's zeros, y the others, and `crossed` what they
+// are added to. Two shuffles would do, but shuffles take the place of products.
+template <int Mask>
+QKV_INLINE __m512 folded(__m512 x, __m512 y, __m512 crossed) {
+  return _mm512_add_ps(_mm512_mask_blend_ps(static_cast<__mmask16>(Mask), x, y), crossed);
+}
+
+// sum() of sixteen vectors at once, the same tree for each: what one vector has no use for holds the next one.
 QKV_INLINE Register sums_of_sixteen(const Lanes* s) {
-  Register a[8], b[4], c[2];
+  const __m512i quarters = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
+  const __m512i singles = _mm512_setr_epi32(1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30);
+  __m512 a[8], b[4], c[2];
   for (int i = 0; i < 8; ++i) {
     const Register x = s[i].part[0], y = s[i + 8].part[0];
-    a[i] = __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
-           __builtin_shufflevector(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    const Register crossed =
+        __builtin_shufflevector(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23);
+    a[i] = folded<0xff00>((__m512)x, (__m512)y, (__m512)crossed);
   }
-  for (int i = 0; i < 4; ++i) {
-    const Register x = a[i], y = a[i + 4];
-    b[i] = __builtin_shufflevector(x, y, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) +
-           __builtin_shufflevector(x, y, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
-  }
-  for (int i = 0; i < 2; ++i) {
-    const Register x = b[i], y = b[i + 2];
-    c[i] = __builtin_shufflevector(x, y, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
-           __builtin_shufflevector(x, y, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
-  }
-  return __builtin_shufflevector(c[0], c[1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30) +
-         __builtin_shufflevector(c[0], c[1], 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  for (int i = 0; i < 4; ++i) b[i] = folded<0xf0f0>(a[i], a[i + 4], _mm512_permutex2var_ps(a[i], quarters, a[i + 4]));
+  for (int i = 0; i < 2; ++i) c[i] = folded<0xcccc>(b[i], b[i + 2], _mm512_shuffle_ps(b[i], b[i + 2], 0x4e));
+  return (Register)folded<0xaaaa>(c[0], c[1], _mm512_permutex2var_ps(c[0], singles, c[1]));
 }
 #endif
 
