@@ -27,33 +27,7 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv COMMAND --help                          options and examples of a command
   ./qkv test                                    build everything and run the tests
 
-Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 we are wrong.
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <csignal>
-#include <exception>
-#include <iostream>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/error.h"
-#include "base/json.h"
-#include "commands.h"
-
-namespace {
-
-constexpr int kAnswerNo = 1;
-constexpr int kWrongInput = 2;
-constexpr int kInternal = 3;
-
-constexpr const char* kExamples = R"(Examples:
-  ./qkv demo              what this build holds
-  ./qkv demo --json       the same for a program
-  ./qkv test              build everything and run the tests
-  ./qkv test --help       sanitizers, long tests, benchmarks, single tests
-
-Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 a fault of qkv itself.)";
+Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 we are wrong.)";
 
 int complain(const std::string& text, int code) {
   std::cerr << "qkv: " << text << '\n';
