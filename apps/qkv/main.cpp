@@ -11,17 +11,21 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "commands.h"
+#include "interrupt.h"
 
 namespace {
 
 constexpr int kAnswerNo = 1;
 constexpr int kWrongInput = 2;
 constexpr int kInternal = 3;
+constexpr int kInterrupted = 130;
 
 constexpr const char* kExamples = R"(Examples:
   ./qkv demo                                    what this build holds
   ./qkv verify tests/golden/llama               a model against what transformers recorded
   ./qkv info --preset llama3-8b                 a model as a picture, its parameters, its memory
+  ./qkv translate MODEL < in.txt > out.txt      line by line, with beams
+  ./qkv eval MODEL --data text.txt              perplexity, bits per byte
   ./qkv tokenize MODEL "床前明月光"               text as tokens
   ./qkv world --lang zh --lines 3               small stories with gold labels
   ./qkv COMMAND --help                          options and examples of a command
@@ -61,12 +65,14 @@ int run(int argc, char** argv) {
   qkv::app::add_convert(app);
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
+  qkv::app::add_eval(app);
   qkv::app::add_info(app);
   qkv::app::add_new(app);
   qkv::app::add_quantize(app);
   qkv::app::add_score(app);
   qkv::app::add_tokenize(app);
   qkv::app::add_tokenizer(app);
+  qkv::app::add_translate(app);
   qkv::app::add_verify(app);
   qkv::app::add_world(app);
   app.footer(kExamples);  // after the commands, which would inherit it
@@ -82,6 +88,8 @@ int run(int argc, char** argv) {
     if (app.get_subcommands().empty()) std::cout << app.help();
   } catch (const qkv::app::AnswerNo&) {
     code = kAnswerNo;
+  } catch (const qkv::app::Interrupted&) {
+    code = kInterrupted;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
       app.exit(error);
