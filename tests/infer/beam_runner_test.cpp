@@ -83,7 +83,8 @@ TEST_P(BeamFamily, FindsWhatWholePassesFind) {
     while (!search.done()) {
       std::vector<float> logits;
       for (const BeamSearch::Live& beam : search.live()) {
-        const std::vector<float> all = test::whole_pass(*model_, one_, Precision::f32(), beam.ids, requests[i].source);
+        const std::vector<float> all =
+            test::whole_pass(*model_, one_, Precision::f32(), beam.ids, requests[i].source, 20);
         logits.insert(logits.end(), all.end() - spec_.vocabulary, all.end());
       }
       search.advance(logits);
@@ -93,7 +94,7 @@ TEST_P(BeamFamily, FindsWhatWholePassesFind) {
 }
 
 TEST_P(BeamFamily, FindsTheSameWhateverRunsBeside) {
-  const std::vector<BeamRequest> requests = some_requests(spec_, 13);
+  const std::vector<BeamRequest> requests = some_requests(spec_, 9);
   const BeamOptions options = some_options(spec_);
   const struct {
     Precision precision;
@@ -114,8 +115,8 @@ TEST_P(BeamFamily, FindsTheSameWhateverRunsBeside) {
     int64_t steps = 0;
     while (three.step()) ++steps;
     EXPECT_TRUE(same(three.results(), right)) << name_of(cache);
-    EXPECT_EQ(three.finished(), 13);
-    EXPECT_LT(steps, 13 * 19);
+    EXPECT_EQ(three.finished(), 9);
+    EXPECT_LT(steps, 9 * 19 / 2);
     EXPECT_EQ(narrow.cache().pages_used() + wide.cache().pages_used(), 0) << "pages were lost";
   }
 }

@@ -10,10 +10,13 @@
 namespace qkv::test {
 
 inline std::vector<float> whole_pass(const Model& model, const Engine& engine, Precision precision,
-                                     const std::vector<int32_t>& ids, const std::vector<int32_t>& source = {}) {
+                                     const std::vector<int32_t>& ids, const std::vector<int32_t>& source = {},
+                                     int32_t reach = 0) {
   Arena arena(engine.device());
   Context cx = engine.context(arena, precision);
-  const Rows rows = Rows::batch(cx, 1, std::ssize(ids)), source_rows = Rows::batch(cx, 1, std::ssize(source));
+  Rows rows = Rows::batch(cx, 1, std::ssize(ids));
+  const Rows source_rows = Rows::batch(cx, 1, std::ssize(source));
+  if (reach > 0) rows.reach = {reach};  // how long the text may become, where angles depend on it
   Model::Input input{.ids = cx.upload(ids), .rows = &rows};
   if (!source.empty()) {
     input.source_ids = cx.upload(source);
