@@ -80,4 +80,8 @@ const Tokenizer& Loaded::tokenizer() {
   return *tokenizer_;
 }
 
+GenerationDefaults Loaded::defaults() const {
+  return generation_defaults(path_, checkpoint_.config, spec().vocabulary);
+}
+
 }  // namespace qkv::app

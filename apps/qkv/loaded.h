@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "infer/generation_defaults.h"
 #include "infer/runner.h"
 #include "model/checkpoint.h"
 #include "text/tokenizer.h"
@@ -39,6 +40,7 @@ class Loaded {
   const Engine& engine() const { return engine_; }
   Runner& runner() { return *runner_; }
   int64_t context() const { return context_; }  // tokens of one text, prompt included
+  GenerationDefaults defaults() const;          // as the model's makers say
   bool translates() const { return spec().kind == ModelSpec::Kind::encoder_decoder; }
 
   // Read when first asked for; an Error if the model comes without one.

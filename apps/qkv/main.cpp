@@ -23,6 +23,7 @@ constexpr int kInterrupted = 130;
 constexpr const char* kExamples = R"(Examples:
   ./qkv demo                                    what this build holds
   ./qkv verify tests/golden/llama               a model against what transformers recorded
+  ./qkv run MODEL "Once upon a time"            what a model writes
   ./qkv info --preset llama3-8b                 a model as a picture, its parameters, its memory
   ./qkv translate MODEL < in.txt > out.txt      line by line, with beams
   ./qkv eval MODEL --data text.txt              perplexity, bits per byte
@@ -62,6 +63,7 @@ int run(int argc, char** argv) {
   CLI::App app{"qkv: a transformer engine you can look into", "qkv"};
   app.set_version_flag("--version", "qkv " QKV_VERSION);
   app.require_subcommand(0, 1);
+  qkv::app::add_chat(app);
   qkv::app::add_convert(app);
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
@@ -69,6 +71,7 @@ int run(int argc, char** argv) {
   qkv::app::add_info(app);
   qkv::app::add_new(app);
   qkv::app::add_quantize(app);
+  qkv::app::add_run(app);
   qkv::app::add_score(app);
   qkv::app::add_tokenize(app);
   qkv::app::add_tokenizer(app);

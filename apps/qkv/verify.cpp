@@ -12,6 +12,7 @@
 #include "infer/verify_tokens.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
+#include "train/verify_training.h"
 
 namespace qkv::app {
 namespace {
@@ -30,8 +31,6 @@ const char* word(VerifyLine::Verdict verdict) {
       return "BAD";
     case VerifyLine::Verdict::shown:
       return "shown";
-    case VerifyLine::Verdict::not_yet:
-      return "not yet";
   }
   return "?";
 }
@@ -71,11 +70,12 @@ void verify(const Options& options) {
   const Precision precision = options.dtype == "bf16" ? Precision::bf16() : Precision::f32();
   VerifyReport report = verify_model(checkpoint, engine, precision, options.folder);
   verify_tokens(report, checkpoint, engine, precision, options.folder);
+  if (options.dtype == "f32") verify_training(report, checkpoint, engine, options.folder);
   using Verdict = VerifyLine::Verdict;
   const int64_t bad = report.count(Verdict::bad), checked = report.count(Verdict::good) + bad;
   std::string summary =
-      fmt::format("{} in {}: {} of {} within bounds, {} shown without a bound, {} not yet", checkpoint.spec.family,
-                  options.dtype, checked - bad, checked, report.count(Verdict::shown), report.count(Verdict::not_yet));
+      fmt::format("{} in {}: {} of {} within bounds, {} shown without a bound", checkpoint.spec.family, options.dtype,
+                  checked - bad, checked, report.count(Verdict::shown));
   if (checked == 0) summary += "; the recording is of other numbers than these quantised weights";
   options.json ? print_json(report, summary) : print(report, summary);
   if (!report.good()) throw AnswerNo{};

@@ -25,9 +25,10 @@ class Context {
   Tape* tape = nullptr;    // absent: inference
   Probe* probe = nullptr;  // absent: nobody looks
   Rng rng;
-  bool training = false;      // dropout is on
-  bool guard_finite = false;  // every op's output is checked: slow, names the op that made the first NaN
-  bool replaying = false;     // inside recompute(): taps that only read have been visited already
+  bool training = false;          // dropout is on
+  bool recompute_layers = false;  // under a tape, layers of one stack keep only what enters and leaves them
+  bool guard_finite = false;      // every op's output is checked: slow, names the op that made the first NaN
+  bool replaying = false;         // inside recompute(): taps that only read have been visited already
 
   Tensor make(const Shape& shape, DType dtype);  // an op's output: memory from the arena, a node on the tape
   Tensor constant(const Shape& shape, DType dtype) { return arena.take(dtype, shape); }  // no gradient wanted

@@ -76,6 +76,21 @@ Tensor Param::value(Context& cx, DType dtype) const {
   return form_;
 }
 
+Storage Param::take_gradient() {
+  if (!has_gradient_) return {};
+  has_gradient_ = false;
+  gradient_ = {};
+  return std::move(gradient_storage_);
+}
+
+void Param::put_gradient(Storage gradient) {
+  QKV_ASSERT(gradient.bytes() == gradient.format().bytes_for(shape_), "a gradient of ", gradient.bytes(),
+             " bytes for the weight '", name_, "' ", shape_);
+  gradient_storage_ = std::move(gradient);
+  gradient_ = Tensor(gradient_storage_, shape_);
+  has_gradient_ = true;
+}
+
 Grad Param::use_gradient(DType exact) const {
   if (!trainable) return {};
   QKV_CHECK(format().plain(), "weight '", name_, "' is ", format(), " and cannot be trained",

@@ -53,6 +53,9 @@ class Param {
   Grad use_gradient(DType exact) const;  // where the next contribution goes; undefined if not trainable
   Tensor gradient() const { return has_gradient_ ? gradient_ : Tensor(); }
   void clear_gradient() { has_gradient_ = false; }
+  // The gradient with its memory, for sums that are not made in place; undefined if there is none.
+  Storage take_gradient();
+  void put_gradient(Storage gradient);
 
  private:
   void take_memory() const;

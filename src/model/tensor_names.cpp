@@ -8,14 +8,14 @@
 namespace qkv {
 namespace {
 
+}  // namespace
+
 bool matches(std::string_view pattern, std::string_view name) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name;
   const std::string_view before = pattern.substr(0, star), after = pattern.substr(star + 1);
   return name.size() >= before.size() + after.size() && name.starts_with(before) && name.ends_with(after);
 }
-
-}  // namespace
 
 TensorNames::TensorNames(ModelSpec spec) : spec_(std::move(spec)), weights_(weight_list(spec_)) {
   std::sort(weights_.begin(), weights_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -33,6 +33,9 @@ struct NamedTensor {
   Format panels;               // q8 or q4: the file holds the bytes of core/panels.h, of one whole weight
 };
 
+// Whether a name fits a pattern, in which '*' stands for anything.
+bool matches(std::string_view pattern, std::string_view name);
+
 class TensorNames {
  public:
   explicit TensorNames(ModelSpec spec);

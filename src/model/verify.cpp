@@ -316,10 +316,6 @@ VerifyReport verify_model(const Checkpoint& checkpoint, const Engine& engine, Pr
   if (precision.compute == DType::f32 && std::any_of(report.lines.begin(), report.lines.end(), only_worst_is_bad)) {
     allow_what_the_recording_rounded(report, run(Precision::f64()));
   }
-  if (std::filesystem::exists(folder / "train.safetensors")) {
-    report.lines.push_back(
-        {.verdict = Verdict::not_yet, .name = "train.safetensors", .note = "training is not built yet"});
-  }
   return report;
 }
 

@@ -10,7 +10,7 @@
 namespace qkv {
 
 struct VerifyLine {
-  enum class Verdict : uint8_t { good, bad, shown, not_yet } verdict = Verdict::bad;
+  enum class Verdict : uint8_t { good, bad, shown } verdict = Verdict::bad;
   std::string name;  // as recorded
   std::string shape;
   std::optional<double> nmse, worst;  // worst in standard deviations of the recorded tensor

@@ -178,15 +178,18 @@ void muon_step(Context& cx, Param& w, const Tensor& buffer, const Muon& rule, do
   w.updated();
 }
 
+double square_norm(Context& cx, const Param& param) {
+  const double squares = sum_of_squares(cx, param.gradient());
+  QKV_CHECK(std::isfinite(squares), "global_norm: the gradient of '", param.name(), "' ", param.shape(),
+            " has the norm ", std::sqrt(squares),
+            Hint("the step is refused; turn on guard_finite to learn which op made the first NaN"));
+  return squares;
+}
+
 double global_norm(Context& cx, std::span<const Param* const> params) {
   double total = 0;
   for (const Param* p : params) {
-    if (!p->gradient().defined()) continue;
-    const double squares = sum_of_squares(cx, p->gradient());
-    QKV_CHECK(std::isfinite(squares), "global_norm: the gradient of '", p->name(), "' ", p->shape(), " has the norm ",
-              std::sqrt(squares),
-              Hint("the step is refused; turn on guard_finite to learn which op made the first NaN"));
-    total += squares;
+    if (p->gradient().defined()) total += square_norm(cx, *p);
   }
   return std::sqrt(total);
 }

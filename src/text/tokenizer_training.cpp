@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/progress.h"
 #include "text/byte_alphabet.h"
+#include "text/dataset_source.h"
 #include "text/utf8.h"
 
 namespace qkv {
@@ -74,7 +76,7 @@ void check_names(const std::vector<std::string>& names) {
 
 void check(const TokenizerTraining& training) {
   QKV_CHECK(!training.files.empty(), "there are no files to train on", Hint("name some text files"));
-  QKV_CHECK(training.kind == TokenizerKind::bpe || !training.pattern, "a Unigram tokenizer has no pattern",
+  QKV_CHECK(training.kind == TokenizerKind::bpe || !training.pattern, "only a BPE tokenizer has a pattern",
             Hint("leave it out, or train a BPE tokenizer"));
   for (const std::string& special : training.specials) {
     QKV_CHECK(!special.empty() && is_utf8(special), "the special token ", printable(special), " is not text",
@@ -131,10 +133,31 @@ void train_unigram_into(TrainedTokenizer& out, const TokenizerTraining& training
   out.json = unigram_tokenizer_json(model, training.specials);
 }
 
+TrainedTokenizer train_characters(const TokenizerTraining& training) {
+  TrainedTokenizer out;
+  std::set<std::string> seen;  // bytes of UTF-8 sort as code points do
+  DocumentReader reader({training.files.begin(), training.files.end()}, {.cut = DocumentCut::line});
+  seen.insert("\n");
+  for (Document line; reader.next(line);) {
+    const std::string_view text = line.text;
+    for (size_t at = 0; at < text.size();) {
+      const size_t size = utf8_length(text.substr(at));
+      seen.emplace(text.substr(at, size));
+      at += size;
+    }
+  }
+  out.bytes = reader.bytes_read();
+  out.json = character_tokenizer_json({seen.begin(), seen.end()}, training.specials);
+  out.distinct_words = seen.size();
+  out.vocab = seen.size() + with_unknown(training.specials).size();
+  return out;
+}
+
 }  // namespace
 
 TrainedTokenizer train_tokenizer(const TokenizerTraining& training, ThreadPool& pool) {
   check(training);
+  if (training.kind == TokenizerKind::characters) return train_characters(training);
   TrainedTokenizer out;
   WordCounter counter({.pattern = training.pattern.value_or(Pattern::gpt2), .specials = training.specials}, pool);
   Progress progress("counting words", total_size(training.files));
@@ -180,6 +203,30 @@ std::string bpe_tokenizer_json(const BpeModel& model, Pattern pattern) {
                                  {"ignore_merges", false},
                                  {"vocab", std::move(vocab)},
                                  {"merges", std::move(merges)}}}
+      .text();
+}
+
+std::string character_tokenizer_json(const std::vector<std::string>& characters,
+                                     const std::vector<std::string>& specials) {
+  const std::vector<std::string> first = with_unknown(specials);
+  std::vector<std::string> names = first;
+  names.insert(names.end(), characters.begin(), characters.end());
+  check_names(names);
+  OrderedJson::object_t vocab;
+  for (size_t id = 0; id < names.size(); ++id) vocab.emplace_back(names[id], id);
+  return TokenizerFile{.added = added_tokens(first),
+                       .pre_tokenizer = nullptr,
+                       .decoder = {{"type", "Fuse"}},
+                       .model = {{"type", "BPE"},
+                                 {"dropout", nullptr},
+                                 {"unk_token", kUnknown},
+                                 {"continuing_subword_prefix", nullptr},
+                                 {"end_of_word_suffix", nullptr},
+                                 {"fuse_unk", false},
+                                 {"byte_fallback", false},
+                                 {"ignore_merges", false},
+                                 {"vocab", std::move(vocab)},
+                                 {"merges", OrderedJson::array()}}}
       .text();
 }
 

@@ -14,11 +14,11 @@
 
 namespace qkv {
 
-enum class TokenizerKind { bpe, unigram };
+enum class TokenizerKind { bpe, unigram, characters };
 
 struct TokenizerTraining {
   TokenizerKind kind = TokenizerKind::bpe;
-  size_t vocab = 0;                // tokens in all
+  size_t vocab = 0;                // tokens in all; of characters as many as there are
   std::optional<Pattern> pattern;  // how text becomes words: gpt2 if none is named; only for BPE
   std::vector<std::string> specials;
   std::vector<std::filesystem::path> files;
@@ -36,6 +36,10 @@ TrainedTokenizer train_tokenizer(const TokenizerTraining& training, ThreadPool& 
 
 // Byte-level: the pattern splits, then every byte is a printable character.
 std::string bpe_tokenizer_json(const BpeModel& model, Pattern pattern);
+
+// Every character is a token, in the order of their code points; what was not seen is <unk>.
+std::string character_tokenizer_json(const std::vector<std::string>& characters,
+                                     const std::vector<std::string>& specials);
 
 // Spaces are U+2581. The first tokens are <unk>, unless it is among the specials, and the specials.
 std::string unigram_tokenizer_json(const UnigramModel& model, const std::vector<std::string>& specials);

@@ -254,6 +254,15 @@ TEST(Beam, StepByStep) {  // tokens: 0 ends, 1 and 2 are words
   EXPECT_EQ(search.best()[1].ids, (Ids{2, 1, 0}));
 }
 
+TEST(Beam, SeveralEndsLeaveEnoughThatGoOn) {  // 3 and 4 end
+  BeamSearch search({.beams = 2, .length_penalty = 2, .early = Early::never, .max_length = 20, .eos = {3, 4}}, {0});
+  search.advance(row({0.5, 0.4, 0.06, 0.02, 0.02}));
+  const std::vector<float> logits = row({0.1, 0.05, 0.05, 0.4, 0.4});
+  std::vector<float> both = logits;
+  both.insert(both.end(), logits.begin(), logits.end());
+  EXPECT_EQ(search.advance(both).size(), 2U);  // although the best four end
+}
+
 TEST(Beam, DoesNotRepeatItselfIfAsked) {
   const Table table{.seed = 5, .vocabulary = 6, .sharpness = 2};
   const auto repeats = [](const Ids& ids) {

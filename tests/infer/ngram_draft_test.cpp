@@ -40,7 +40,7 @@ TEST(NgramDraft, AfterEveryTokenItIsWhatASearchFinds) {
     const DraftOptions o{.most = *rc::gen::inRange<int64_t>(1, 10),
                          .longest = *rc::gen::inRange<int64_t>(3, 7),
                          .shortest = *rc::gen::inRange<int64_t>(1, 4)};
-    const auto words = *rc::gen::element(2, 3, 10);
+    const auto words = *rc::gen::element(2, 3, 10, 40);
     const Ids all = *rc::gen::container<Ids>(200, rc::gen::inRange(0, words));
     NgramDraft index(o);
     Ids text;

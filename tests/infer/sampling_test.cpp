@@ -226,6 +226,37 @@ TEST(Sampling, EveryMixtureOfSettingsIsWhatFullSortsSay) {
   }));
 }
 
+// Many candidates, so near to each other that their order hangs on the last digits: each that should be left is drawn,
+// and no other. An outlier makes all others fall into one place of whatever is used to tell them apart quickly.
+TEST(Sampling, LeavesExactlyTheRightOnesOfMany) {
+  for (const bool outlier : {false, true}) {
+    std::vector<float> logits(400);
+    for (size_t i = 0; i < logits.size(); ++i) logits[i] = 1e-4F * static_cast<float>(i * 37 % 400);
+    if (outlier) logits[7] = -30;
+    const std::vector<double> x(logits.begin(), logits.end()), p = probabilities(x);
+    double entropy = 0;
+    for (const double v : p) entropy -= v * std::log(v);
+    std::vector<double> likely, typical;
+    for (const double v : p) {
+      likely.push_back(-v);
+      typical.push_back(std::abs(-std::log(v) - entropy));
+    }
+    for (const double share : {0.03, 0.5, 0.9}) {
+      for (const bool by_p : {true, false}) {
+        const Sampling s = by_p ? Sampling{.top_p = share} : Sampling{.typical_p = share};
+        std::vector<double> left = x;
+        keep_first(left, by_p ? likely : typical, share);
+        const std::vector<int64_t> count = drawn(s, logits, 8000);
+        for (size_t i = 0; i < count.size(); ++i) EXPECT_EQ(count[i] > 0, left[i] > -kInf) << i << " share " << share;
+      }
+    }
+  }
+  for (const size_t width : {4U, 128U}) {  // half of them weigh exactly half
+    const std::vector<int64_t> count = drawn({.top_p = 0.5}, std::vector<float>(width), 4000);
+    for (size_t i = 0; i < width; ++i) EXPECT_EQ(count[i] > 0, i < width / 2) << i << " of " << width;
+  }
+}
+
 // --- by hand ---------------------------------------------------------------------------------------------------------
 
 TEST(Sampling, PenaltiesByHand) {

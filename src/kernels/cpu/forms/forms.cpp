@@ -20,8 +20,10 @@ namespace {
 
 #if defined(__AVX512BF16__)
 constexpr auto kDotsOfBf16 = pair_dots;
+constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
 #else
 constexpr auto kDotsOfBf16 = dots<uint16_t>;
+constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
 #endif
 
 }  // namespace
@@ -33,9 +35,12 @@ const Forms QKV_FORMS{
     .dots_bf16 = kDotsOfBf16,
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
+    .mix_into_f32 = mix_into<float>,
+    .mix_into_bf16 = mix_into<uint16_t>,
     .widen = widen,
     .narrow = narrow,
-    .column_dots = column_dots,
+    .column_dots = column_dots<Singles>,
+    .column_dots_bf16 = kColumnDotsOfBf16,
     .to_columns = to_columns,
     .softmax_step = softmax_step,
     .softmax_columns = softmax_columns,

@@ -38,8 +38,8 @@ struct MixCall {
 // Every sum has the order of `dots`, but no lane is ever added to another.
 constexpr int64_t kColumns = 16;
 struct ColumnDots {
-  const float* columns = nullptr;
-  const float* rows = nullptr;
+  const void* columns = nullptr;
+  const void* rows = nullptr;
   float* y = nullptr;
   int64_t row_stride = 0, y_stride = 0;
   int64_t count = 0, inner = 0;
@@ -199,11 +199,16 @@ struct Forms {
   void (*dots_bf16)(const DotCall&) noexcept;
   void (*mix_f32)(const MixCall&) noexcept;
   void (*mix_bf16)(const MixCall&) noexcept;
+  void (*mix_into_f32)(const MixCall&) noexcept;  // mix with `add`, for a few rows and a short inner index
+  void (*mix_into_bf16)(const MixCall&) noexcept;
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32
   void (*narrow)(uint16_t* y, const float* x, int64_t count) noexcept;  // f32 -> bf16, to nearest even
   void (*column_dots)(const ColumnDots&) noexcept;
-  // y[c][0 .. 15] = x[0 .. 15][c]; columns of rows that do not exist are 0
-  void (*to_columns)(float* y, const float* x, int64_t stride, int64_t rows, int64_t cols) noexcept;
+  // The order of dots_bf16 where that is another: columns are pairs, [inner / 2][16]. Null where it is that of
+  // dots_f32.
+  void (*column_dots_bf16)(const ColumnDots&) noexcept;
+  // y[c][0 .. 15] = x[0 .. 15][c], a number or a pair; columns of rows that do not exist are 0
+  void (*to_columns)(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, int64_t cols) noexcept;
   void (*softmax_step)(SoftmaxStep&) noexcept;
   void (*softmax_columns)(SoftmaxColumns&) noexcept;
   // of kKeyBlock keys, the first of which lies `from` positions before the row

@@ -1,0 +1,75 @@
+#include "train/objective.h"
+
+#include "base/error.h"
+#include "ops/ops.h"
+
+namespace qkv {
+namespace {
+
+// Keeps what routers said, and passes everything on to whoever looks.
+class Routers : public Probe {
+ public:
+  explicit Routers(Probe* other) : other_(other) {}
+
+  Ask ask(Place place, Site site) const override {
+    const Ask others = other_ != nullptr ? other_->ask(place, site) : Ask::none;
+    return site == Site::route_logits || site == Site::route_ids ? others | Ask::read : others;
+  }
+  void visit(Context& cx, const Tap& tap, Tensor& x) override {
+    if (other_ != nullptr && other_->ask(tap.place, tap.site) != Ask::none) other_->visit(cx, tap, x);
+    if (tap.site == Site::route_logits) uses.push_back({.logits = x});
+    if (tap.site == Site::route_ids) uses.back().ids = x;
+  }
+  StatsWanted stats_wanted(Place place) const override {
+    return other_ != nullptr ? other_->stats_wanted(place) : StatsWanted{};
+  }
+  void visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) override {
+    if (other_ != nullptr) other_->visit_stats(cx, tap, stats);
+  }
+  std::vector<int32_t> rows_wanted(Place place) const override {
+    return other_ != nullptr ? other_->rows_wanted(place) : std::vector<int32_t>{};
+  }
+
+  std::vector<ops::RouterUse> uses;
+
+ private:
+  Probe* other_;
+};
+
+}  // namespace
+
+LossOf loss_of(Context& cx, const Model& model, const TrainBatch& batch, const LossSpec& spec,
+               const LossWeights& weights) {
+  QKV_CHECK(!cx.recompute_layers || spec.balance == 0, "a balance loss of ", spec.balance,
+            " looks into layers, and layers that are computed again are not kept",
+            Hint("train experts without recomputation, or without the balance loss"));
+  Routers routers(cx.probe);
+  Probe* const others = cx.probe;
+  if (spec.balance > 0) cx.probe = &routers;
+  cx.rng.first_row = static_cast<uint64_t>(batch.first_row);
+
+  const Rows rows = Rows::ragged(cx, batch.lengths);
+  Model::Input input{.ids = cx.upload(batch.ids), .rows = &rows};
+  Rows source_rows;
+  if (!batch.source_ids.empty()) {
+    source_rows = Rows::ragged(cx, batch.source_lengths);
+    input.source_ids = cx.upload(batch.source_ids);
+    input.source_rows = &source_rows;
+  }
+  const Head& head = model.head();
+  const Tensor states = head.before_logits(cx, model.states(cx, input));
+  cx.probe = others;
+  const ops::Loss entropy = ops::cross_entropy(cx, states, head.weight(), cx.upload(batch.targets),
+                                               {.bias = head.bias(),
+                                                .rule = {.smoothing = spec.smoothing,
+                                                         .z_loss = spec.z_loss,
+                                                         .softcap = head.softcap(),
+                                                         .ignore = TrainBatch::kIgnored},
+                                                .divisor = weights.divisor});
+  if (routers.uses.empty()) return {.loss = entropy.loss, .losses = entropy.losses};
+  const Tensor balance = ops::balance_loss(cx, routers.uses, 1);
+  const Tensor weighted = ops::scale(cx, balance, spec.balance * weights.share);
+  return {.loss = ops::add(cx, entropy.loss, weighted), .losses = entropy.losses, .balance = balance};
+}
+
+}  // namespace qkv

@@ -1,0 +1,109 @@
+#include "train/step.h"
+
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace qkv {
+
+void GradientTree::add(Context& cx) {
+  Level carry;
+  for (Param* weight : weights_) carry.push_back(weight->take_gradient());
+  size_t level = 0;
+  for (; level < levels_.size() && !levels_[level].empty(); ++level) {
+    Level earlier = std::exchange(levels_[level], {});
+    for (size_t i = 0; i < carry.size(); ++i) {
+      if (!carry[i].defined()) {
+        carry[i] = std::move(earlier[i]);
+      } else if (earlier[i].defined()) {
+        const Shape& shape = weights_[i]->shape();
+        const Tensor sum(earlier[i], shape);
+        cx.kernels.add(cx.exec, {.y = sum, .a = sum, .b = Tensor(carry[i], shape)});
+        carry[i] = std::move(earlier[i]);
+      }
+    }
+  }
+  if (level == levels_.size()) levels_.emplace_back();
+  levels_[level] = std::move(carry);
+}
+
+void GradientTree::finish(Context&) {
+  for (size_t level = 0; level + 1 < levels_.size(); ++level) {
+    QKV_ASSERT(levels_[level].empty(), "the number of micro-batches is no power of two");
+  }
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    Storage& sum = levels_.back()[i];
+    if (sum.defined()) weights_[i]->put_gradient(std::move(sum));
+  }
+  levels_.clear();
+}
+
+StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, const Model& model, Optimizer& optimizer,
+                      std::span<const TrainBatch> micro_batches, const StepOptions& options) {
+  QKV_CHECK(std::has_single_bit(micro_batches.size()), "a step of ", micro_batches.size(), " micro-batches",
+            Hint("their number is a power of two, so that ranks can divide them"));
+  const std::vector<Param*> weights = optimizer.trainable();
+  const Shares& shares = optimizer.shares();
+  StepResult result;
+  std::vector<double> sizes{0, 0};
+  for (const TrainBatch& batch : micro_batches) {
+    sizes[0] += static_cast<double>(batch.counted);
+    sizes[1] += static_cast<double>(batch.ids.size());
+  }
+  sizes = shares.all_numbers(sizes);
+  for (size_t r = 0; r < sizes.size(); r += 2) {
+    result.counted += static_cast<int64_t>(sizes[r]);
+    result.tokens += static_cast<int64_t>(sizes[r + 1]);
+  }
+  const double all_batches = static_cast<double>(micro_batches.size()) * shares.comm().size();
+  QKV_CHECK(result.counted > 0, "a step of ", result.tokens, " tokens has nothing to predict",
+            Hint("every target is ignored: the texts are too short, or the answers empty"));
+
+  GradientTree tree(weights);
+  std::vector<double> said;  // loss and balance of each micro-batch
+  const auto context = [&] {
+    arena.rewind({});
+    Context cx = engine.context(arena, options.precision);
+    cx.rng = {.seed = options.seed, .step = options.step};
+    return cx;
+  };
+  for (const TrainBatch& batch : micro_batches) {
+    gradients.rewind({});
+    Tape tape(gradients);
+    Context cx = context();
+    cx.tape = &tape;
+    cx.probe = options.probe;
+    cx.training = true;
+    cx.recompute_layers = options.recompute;
+    const LossOf loss = loss_of(cx, model, batch, options.loss,
+                                {.divisor = static_cast<double>(result.counted), .share = 1 / all_batches});
+    tape.backward(cx, loss.loss);
+    const auto number = [&](const Tensor& t) {
+      float value = 0;
+      t.device().download(&value, t.data(), sizeof(value));
+      return static_cast<double>(value);
+    };
+    said.push_back(number(loss.loss));
+    said.push_back(loss.balance.defined() ? number(loss.balance) / all_batches : 0);
+    if (micro_batches.size() > 1) tree.add(cx);
+  }
+  Context cx = context();
+  if (micro_batches.size() > 1) tree.finish(cx);
+  shares.sum_gradients(cx);
+  if (options.before_update) options.before_update(cx);
+  said = shares.all_numbers(said);
+  for (size_t i = 0; i < said.size(); i += 2) {
+    result.loss += said[i];
+    result.balance += said[i + 1];
+  }
+  result.grad_norm = shares.gradient_norm(cx);
+  QKV_CHECK(std::isfinite(result.loss), "the loss of step ", options.step, " is ", result.loss,
+            Hint("the step is refused; lower the learning rate, or look for the first NaN with --check-finite"));
+  const double factor = options.clip > 0 ? ops::clip_factor(result.grad_norm, options.clip) : 1;
+  optimizer.step(cx, options.lr, factor);
+  for (Param* weight : weights) weight->clear_gradient();
+  return result;
+}
+
+}  // namespace qkv

@@ -1,0 +1,167 @@
+#include "train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "model/recorded.h"
+#include "model/tensor_names.h"
+
+namespace qkv {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void choose_trainable(Model& model, std::span<const std::string> frozen) {
+  for (auto& [name, weight] : model.weights()) {
+    weight.trainable = !(name == "head.bias" && model.spec().kind == ModelSpec::Kind::encoder_decoder);
+  }
+  for (const std::string& pattern : frozen) {
+    size_t found = 0;
+    for (auto& [name, weight] : model.weights()) {
+      if (!matches(pattern, name)) continue;
+      weight.trainable = false;
+      ++found;
+    }
+    QKV_CHECK(found > 0, "frozen: no weight of this ", model.spec().family, " is called ", printable(pattern),
+              ", the first is ", printable(model.weights().begin()->first),
+              Hint("'*' stands for anything: \"*.bias\""));
+  }
+}
+
+Trainer::Trainer(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data, Comm& comm)
+    : engine_(engine),
+      recipe_(recipe),
+      model_(model),
+      data_(data),
+      optimizer_(model.spec(), model.weights(), recipe.optimizer, comm, static_cast<int>(recipe.zero)),
+      arena_(engine.device()),
+      gradients_(engine.device()) {}
+
+EvalResult Trainer::evaluate() {
+  EvalResult result{.step = counters_.step};
+  int64_t batches = data_.validation_batches();
+  if (recipe_.evaluate.batches > 0) batches = std::min(batches, recipe_.evaluate.batches);
+  double total = 0;
+  for (int64_t i = 0; i < batches; ++i) {
+    const TrainBatch batch = data_.validation_batch(i);
+    if (batch.counted == 0) continue;
+    arena_.rewind({});
+    Context cx = engine_.context(arena_, recipe_.precision());
+    const LossOf loss = loss_of(cx, model_, batch, {}, {});
+    for (const float nats : host_floats(loss.losses)) total += static_cast<double>(nats);
+    result.counted += batch.counted;
+  }
+  if (result.counted == 0) return result;
+  result.loss = total / static_cast<double>(result.counted);
+  result.perplexity = std::exp(result.loss);
+  if (data_.bytes_per_token > 0) result.bits_per_byte = result.loss / std::log(2.0) / data_.bytes_per_token;
+  return result;
+}
+
+TrainEnd Trainer::run(const TrainHooks& hooks, Probe* probe) {
+  // What one rank was told all do.
+  const auto anyone = [&](bool mine) {
+    const double number = mine ? 1 : 0;
+    const std::vector<double> all = optimizer_.shares().all_numbers({&number, 1});
+    return std::any_of(all.begin(), all.end(), [](double each) { return each != 0; });
+  };
+  const auto due = [](int64_t step, int64_t every) { return every > 0 && step % every == 0; };
+  const auto evaluated = [&] {
+    const EvalResult result = evaluate();
+    const bool best = result.counted > 0 && result.loss < counters_.best;
+    if (best) {
+      counters_.best = result.loss;
+      counters_.best_step = counters_.step;
+    }
+    counters_.without_better = best ? 0 : counters_.without_better + 1;
+    if (hooks.on_evaluation) hooks.on_evaluation(result, best);
+    return best;
+  };
+  const Shares::Part part = optimizer_.shares().part_of(recipe_.micro_batches);
+  while (counters_.step < recipe_.steps) {
+    if (hooks.stop && anyone(hooks.stop())) {
+      if (hooks.on_save) hooks.on_save(counters_, false);
+      return TrainEnd::stopped;
+    }
+    const double start = now();
+    std::vector<TrainBatch> batches;
+    for (int64_t m = 0; m < part.count; ++m) batches.push_back(data_.micro_batch(counters_.step, part.first + m));
+    StepReport report{.step = counters_.step, .lr = recipe_.schedule.at(counters_.step)};
+    report.result = train_step(engine_, arena_, gradients_, model_, optimizer_, batches,
+                               {.precision = recipe_.precision(),
+                                .loss = recipe_.loss,
+                                .lr = report.lr,
+                                .clip = recipe_.optimizer.clip,
+                                .seed = recipe_.seed,
+                                .step = static_cast<uint64_t>(counters_.step),
+                                .recompute = recipe_.recompute,
+                                .probe = probe});
+    report.seconds = now() - start;
+    ++counters_.step;
+    counters_.tokens += report.result.tokens;
+    counters_.seconds += report.seconds;
+    if (hooks.on_step) hooks.on_step(report);
+    const bool last = counters_.step == recipe_.steps;
+    const bool best = (last || due(counters_.step, recipe_.evaluate.every)) && evaluated();
+    if (hooks.on_save && (last || best || due(counters_.step, recipe_.checkpoint.every)))
+      hooks.on_save(counters_, best);
+    const int64_t patience = recipe_.evaluate.patience;
+    if (!last && patience > 0 && counters_.without_better >= patience) return TrainEnd::no_better;
+  }
+  return TrainEnd::done;
+}
+
+Trainer::Memory Trainer::plan() const {
+  Memory memory{.states = Optimizer::bytes(model_.spec(), recipe_.optimizer)};
+  for (const auto& [name, weight] : model_.weights()) {
+    const int64_t count = weight.shape().count();
+    memory.weights += count * size_of(DType::f32);
+    if (recipe_.bf16) memory.copies += count * size_of(DType::bf16);
+    if (weight.trainable) memory.gradients += count * size_of(DType::f32);
+  }
+  int64_t levels = 1;
+  for (int64_t m = recipe_.micro_batches; m > 1; m /= 2) ++levels;
+  memory.gradients *= levels;
+
+  // One micro-batch without kernels, on arenas without memory.
+  Arena arena(engine_.device(), 0, Arena::Mode::plan), gradients(engine_.device(), 0, Arena::Mode::plan);
+  Tape tape(gradients);
+  Context cx{.kernels = Kernels::none(), .exec = engine_.exec(), .arena = arena, .precision = recipe_.precision()};
+  cx.tape = &tape;
+  cx.training = true;
+  cx.recompute_layers = recipe_.recompute;
+  const TrainBatch batch = data_.micro_batch(0, 0);
+  const LossOf loss = loss_of(cx, model_, batch, recipe_.loss, {});
+  tape.backward(cx, loss.loss);
+  memory.activations = arena.peak() + gradients.peak();
+  for (auto& [name, weight] : model_.weights()) weight.clear_gradient();
+  return memory;
+}
+
+double Trainer::operations_per_step() const {
+  double met = 0;  // weights of products a token meets
+  for (const WeightSpec& weight : weight_list(model_.spec())) {
+    if (weight.shape.rank() < 2 || !read_by_products(weight)) continue;
+    double share = 1;
+    if (weight.shape.rank() == 3) {
+      const std::optional<ExpertsSpec>& experts = model_.spec().decoder.layers.front().feed.experts;
+      if (experts) share = static_cast<double>(experts->rule.top_k) / static_cast<double>(experts->count);
+    }
+    const bool lookup = !weight.in_layer && weight.name.ends_with("embed") && !model_.spec().head.tied;
+    if (!lookup) met += share * static_cast<double>(weight.shape.count());
+  }
+  double attention = 0;  // scores and mixed values of a token, half of the window seen on average
+  for (const LayerSpec& layer : model_.spec().main_stack().layers) {
+    attention += static_cast<double>(layer.attention.heads * (layer.attention.width + layer.attention.value_width));
+  }
+  const auto tokens = static_cast<double>(recipe_.batch_tokens);
+  return tokens * (6 * met + 6 * attention * static_cast<double>(recipe_.sequence) / 2);
+}
+
+}  // namespace qkv
