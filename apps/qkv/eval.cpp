@@ -167,7 +167,7 @@ std::optional<MinimalPair> pair_in(std::string_view line, const std::string& wha
 
 class Evaluation {
  public:
-  explicit Evaluation(const Options& options) : options_(options), loaded_(options.load), report_(options) {
+  explicit Evaluation(const Options& options) : options_(options), loaded_(options.load, room), report_(options) {
     const NamedTokens& named = loaded_.tokenizer().named();
     bos_ = named.bos ? named.bos : loaded_.spec().tokens.bos;
     if (bos_ && *bos_ >= loaded_.spec().vocabulary) bos_.reset();
@@ -194,6 +194,15 @@ class Evaluation {
   }
 
  private:
+  // One text of a whole context, or a pass full of sentences.
+  static RunOptions room(const Loaded& loaded) {
+    QKV_CHECK(loaded.spec().kind != ModelSpec::Kind::encoder_only, loaded.path(), " is a ", loaded.spec().family,
+              ": it sees the tokens after a hole too, so a text has no probability and no perplexity",
+              Hint("take a decoder or an encoder-decoder"));
+    constexpr int64_t kSentences = 1024;
+    return {.positions = std::max(loaded.context(), kSentences)};
+  }
+
   static std::vector<fs::path> files_in(const fs::path& folder) {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder)) {
