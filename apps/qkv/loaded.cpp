@@ -52,17 +52,22 @@ void add_load_options(CLI::App& command, LoadOptions& options) {
 }
 
 Loaded::Loaded(const LoadOptions& options, int64_t texts)
+    : Loaded(options, [texts](const Loaded& loaded) {
+        // Texts are kept in whole pages, and one that is shared may have to be copied.
+        const int64_t page = KvCache::kPage, each = (loaded.context() + page - 1) / page * page;
+        return RunOptions{.positions = texts * (each + (texts > 1 ? page : 0))};
+      }) {}
+
+Loaded::Loaded(const LoadOptions& options, const RoomFor& room)
     : path_(options.model),
       checkpoint_(Checkpoint::open(options.model)),
       engine_(kernels::best_table(), {.threads = options.threads}),
       model_(checkpoint_.model(engine_.device())),
       context_(context_of(options, checkpoint_.spec)) {
-  const Precision precision = precision_of(options, *model_);
-  // Texts are kept in whole pages, and one that is shared may have to be copied.
-  const int64_t page = KvCache::kPage, each = (context_ + page - 1) / page * page + (texts > 1 ? page : 0);
-  runner_ = std::make_unique<Runner>(
-      *model_, engine_,
-      RunOptions{.precision = precision, .cache = cache_of(options, precision), .positions = texts * each});
+  RunOptions run = room(*this);
+  run.precision = precision_of(options, *model_);
+  run.cache = cache_of(options, run.precision);
+  runner_ = std::make_unique<Runner>(*model_, engine_, run);
 }
 
 const Tokenizer& Loaded::tokenizer() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ class Loaded {
   // With room in the caches for so many texts of a whole context at once. An Error says need and have if it does not
   // fit.
   explicit Loaded(const LoadOptions& options, int64_t texts = 1);
+  // With the room that is asked for once the model is known: positions, sources and chunk.
+  using RoomFor = std::function<RunOptions(const Loaded&)>;
+  Loaded(const LoadOptions& options, const RoomFor& room);
 
   const std::string& path() const { return path_; }
   const Checkpoint& checkpoint() const { return checkpoint_; }

@@ -25,6 +25,8 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv verify tests/golden/llama               a model against what transformers recorded
   ./qkv run MODEL "Once upon a time"            what a model writes
   ./qkv info --preset llama3-8b                 a model as a picture, its parameters, its memory
+  ./qkv translate MODEL < in.txt > out.txt      line by line, with beams
+  ./qkv eval MODEL --data text.txt              perplexity, bits per byte
   ./qkv tokenize MODEL "床前明月光"               text as tokens
   ./qkv world --lang zh --lines 3               small stories with gold labels
   ./qkv COMMAND --help                          options and examples of a command
@@ -65,6 +67,7 @@ int run(int argc, char** argv) {
   qkv::app::add_convert(app);
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
+  qkv::app::add_eval(app);
   qkv::app::add_info(app);
   qkv::app::add_new(app);
   qkv::app::add_quantize(app);
@@ -73,6 +76,7 @@ int run(int argc, char** argv) {
   qkv::app::add_tokenize(app);
   qkv::app::add_tokenizer(app);
   qkv::app::add_train(app);
+  qkv::app::add_translate(app);
   qkv::app::add_verify(app);
   qkv::app::add_world(app);
   app.footer(kExamples);  // after the commands, which would inherit it
