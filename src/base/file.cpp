@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/sync_folder.h"
 
 namespace qkv {
 namespace {
@@ -61,13 +62,6 @@ int write_all(int fd, std::span<const std::byte> bytes) {
   return 0;
 }
 
-int sync_folder(const std::string& folder) {
-  const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return errno;
-  if (::fsync(fd.get()) == 0 || errno == EINVAL) return 0;  // EINVAL: a file system that cannot sync folders
-  return errno;
-}
-
 std::string folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path().string() : ".";
 }
@@ -94,6 +88,13 @@ void sync_after_rename(const std::string& name, const std::string& folder) {
 }
 
 }  // namespace
+
+int sync_folder(const std::string& folder) {
+  const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) return errno;
+  if (::fsync(fd.get()) == 0 || errno == EINVAL) return 0;  // EINVAL: a file system that cannot sync folders
+  return errno;
+}
 
 std::string read_file(const std::filesystem::path& path, size_t limit) {
   const std::string name = path.string();

@@ -56,7 +56,12 @@ Tensor ModelStack::through_layers(Context& cx, Tensor x, const Pass& pass) const
   if (cx.tape != nullptr) {
     for (const auto& layer : layers_) {
       if (cx.recompute_layers && pass.memory == nullptr) {  // what an encoder said has a gradient of its own
-        x = recompute(cx, x, [&layer, rows = pass.rows](Context& in, const Tensor& h) {
+        x = recompute(cx, x, [&layer, rows = pass.rows](Context& in, const Tensor& kept) {
+          Tensor h = kept;
+          if (in.tape == nullptr) {  // a layer may add to what it is given
+            h = in.constant(kept.shape(), kept.dtype());
+            in.kernels.copy(in.exec, {.y = h, .x = kept});
+          }
           return layer->forward(in, h, {.rows = rows});
         });
       } else {

@@ -209,7 +209,7 @@ TEST(Beam, IsTheSearchOverArraysOfFixedSize) {
     RC_ASSERT(runs[Early::yes].best[0].score <= runs[Early::no].best[0].score);
   }));
   EXPECT_LT(steps[Early::yes], steps[Early::no]);  // the kinds do differ here
-  EXPECT_LT(steps[Early::no], steps[Early::never]);
+  EXPECT_LE(steps[Early::no], steps[Early::never]);
 }
 
 // --- by hand
