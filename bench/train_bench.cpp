@@ -244,7 +244,7 @@ void bench(const Wanted& wanted) {
   const Engine engine(timed_kernels(kernels::best_table()), {.threads = wanted.threads});
   const auto model = first_model(recipe, *engine.exec().pool);
   choose_trainable(*model, recipe.frozen);
-  const RandomTokens data(recipe, model->spec().vocab);
+  const RandomTokens data(recipe, model->spec().vocabulary);
   Trainer trainer(engine, recipe, *model, data);
   Found found{.kernels_used = engine.kernels().name,
               .model = fmt::format("{}, {} tokens a step in texts of {}, {} micro-batch{}, {}, {}", recipe.name,
