@@ -71,18 +71,12 @@ class TrainCommand {
         engine_(kernels::best_table(), {.threads = options.threads}),
         recipe_(open_run()),
         prepared_(fs::path(options.out) / "prepared") {
-    if (run_) prepare();
-    comm_.barrier();
-    start_ = Checkpoint::open(prepared_ / "start");
-    model_ = start_.model(engine_.device());
-    choose_trainable(*model_, recipe_.frozen);
-    const TokenIds& tokens = model_->spec().tokens;
-    const std::optional<int32_t> mask = Tokenizer::load(prepared_ / "tokenizer").named().mask;
-    data_ = TrainData::open(
-        recipe_, prepared_,
-        {.start = tokens.decoder_start.value_or(0), .mask = mask.value_or(-1), .vocabulary = model_->spec().vocabulary},
-        model_->spec().context);
-    trainer_.emplace(engine_, recipe_, *model_, *data_, comm_);
+    try {
+      set_up();
+    } catch (...) {  // there is nothing to go on with yet
+      if (run_ && !options.resume) fs::remove_all(run_->path());
+      throw;
+    }
     if (options.resume) go_on();
   }
 
@@ -92,7 +86,10 @@ class TrainCommand {
       view.emplace(engine_, recipe_, *trainer_, *data_, prepared_ / "tokenizer", options_.json);
       view->show_plan(*model_);
     }
-    if (options_.dry) return;
+    if (options_.dry) {
+      if (run_ && !options_.resume) fs::remove_all(run_->path());
+      return;
+    }
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, ask_to_stop);
     TrainHooks hooks;
     hooks.stop = [] { return stop_asked != 0; };
@@ -122,17 +119,22 @@ class TrainCommand {
                        "recipe.json");
   }
 
-  // What fails here leaves no run: there is nothing to go on with yet.
-  void prepare() {
-    try {
-      prepare_parts();
-    } catch (...) {
-      if (!options_.resume) fs::remove_all(run_->path());
-      throw;
-    }
+  void set_up() {
+    if (run_) prepare();
+    comm_.barrier();
+    start_ = Checkpoint::open(prepared_ / "start");
+    model_ = start_.model(engine_.device());
+    choose_trainable(*model_, recipe_.frozen);
+    const TokenIds& tokens = model_->spec().tokens;
+    const std::optional<int32_t> mask = Tokenizer::load(prepared_ / "tokenizer").named().mask;
+    data_ = TrainData::open(
+        recipe_, prepared_,
+        {.start = tokens.decoder_start.value_or(0), .mask = mask.value_or(-1), .vocabulary = model_->spec().vocabulary},
+        model_->spec().context);
+    trainer_.emplace(engine_, recipe_, *model_, *data_, comm_);
   }
 
-  void prepare_parts() {
+  void prepare() {
     if (!fs::exists(prepared_)) prepare_run(recipe_, options_.from, prepared_, *engine_.exec().pool);
     const fs::path start = prepared_ / "start";
     if (fs::exists(start)) return;
@@ -165,6 +167,10 @@ class TrainCommand {
     run_->log(view.log_line(result));
     run_->scalars(result.step, {{"val_loss", result.loss}, {"bits_per_byte", result.bits_per_byte}});
     for (const std::string& sample : view.samples(*model_)) run_->text_sample(result.step, sample);
+    if (const std::optional<TranslationScore> score = view.translations(*model_)) {
+      run_->log({{"step", result.step}, {"bleu", score->bleu}, {"chrf", score->chrf}, {"translated", score->lines}});
+      run_->scalars(result.step, {{"bleu", score->bleu}, {"chrf", score->chrf}});
+    }
   }
 
   void save(const TrainCounters& counters, bool best) {

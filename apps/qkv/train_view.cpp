@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "infer/session.h"
+#include "eval/bleu.h"
+#include "eval/chrf.h"
+#include "infer/scheduler.h"
 #include "text/tokenizer.h"
 
 namespace qkv::app {
@@ -112,6 +114,7 @@ void TrainView::show_step(const StepReport& report) {
 }
 
 void TrainView::show_evaluation(const EvalResult& result, bool best) {
+  if (result.counted == 0) return;  // nothing is held out
   if (json_) {
     std::cout << log_line(result).dump() << '\n';
     std::cout.flush();
@@ -184,6 +187,61 @@ std::vector<std::string> TrainView::samples(const Model& model) {
     if (!json_) std::cout << "    | " << texts.back() << '\n';
   }
   return texts;
+}
+
+std::optional<TranslationScore> TrainView::translations(const Model& model) {
+  constexpr size_t kLines = 200;
+  if (recipe_.objective != Recipe::Objective::translate || data_.validation_batches() == 0) return std::nullopt;
+  const Tokenizer tokenizer = Tokenizer::load(tokenizer_);
+  const auto text_of = [&](std::span<const int32_t> ids) { return tokenizer.decode(ids, {.skip_specials = true}); };
+  std::vector<std::vector<int32_t>> sources;
+  std::vector<std::string> references;
+  for (int64_t b = 0; b < data_.validation_batches() && sources.size() < kLines; ++b) {
+    const TrainBatch batch = data_.validation_batch(b);
+    size_t source = 0, target = 0;
+    for (size_t n = 0; n < batch.lengths.size() && sources.size() < kLines; ++n) {
+      const auto words = static_cast<size_t>(batch.source_lengths[n]), length = static_cast<size_t>(batch.lengths[n]);
+      sources.emplace_back(batch.source_ids.begin() + static_cast<int64_t>(source),
+                           batch.source_ids.begin() + static_cast<int64_t>(source + words));
+      references.push_back(text_of(std::span(batch.targets).subspan(target, length)));
+      source += words;
+      target += length;
+    }
+  }
+  constexpr int64_t kAtOnce = 32;
+  const int64_t longest = recipe_.sequence;
+  Runner runner(model, engine_,
+                {.precision = recipe_.precision(),
+                 .cache = recipe_.precision().compute,
+                 .positions = kAtOnce * (longest + KvCache::kPage)});
+  Scheduler scheduler(runner, {.most_active = kAtOnce, .most_waiting = static_cast<int64_t>(kLines)});
+  std::vector<std::string> written(sources.size());
+  for (size_t n = 0; n < sources.size(); ++n) {
+    SessionOptions options{.source = sources[n], .max_new = longest - 1};
+    options.sampling.temperature = 0;
+    scheduler.submit({.options = std::move(options), .on_end = [&, n](const Session& s) {
+                        written[n] = text_of(std::span(s.ids()).subspan(static_cast<size_t>(s.prompt_length())));
+                      }});
+  }
+  scheduler.run();
+  BleuCounts words;
+  ChrfCounts characters;
+  for (size_t n = 0; n < written.size(); ++n) {
+    const std::string_view reference = references[n];
+    words += bleu_counts(written[n], {&reference, 1}, BleuTokenizer::chinese);  // the same as 13a without Chinese
+    characters += chrf_counts(written[n], {&reference, 1}, ChrfWords::none);
+  }
+  const TranslationScore score{bleu(words).score, chrf(characters, ChrfWords::none),
+                               static_cast<int64_t>(written.size())};
+  if (!json_) {
+    std::cout << fmt::format("             BLEU {:.1f}  chrF {:.1f} on {} held-out lines, greedy\n", score.bleu,
+                             score.chrf, score.lines);
+    for (size_t n = 0; n < std::min<size_t>(2, written.size()); ++n) {
+      std::cout << "    | " << text_of(sources[n]) << "\n    > " << written[n] << '\n';
+    }
+    std::cout.flush();
+  }
+  return score;
 }
 
 }  // namespace qkv::app

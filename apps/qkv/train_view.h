@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,11 @@
 #include "train/trainer.h"
 
 namespace qkv::app {
+
+struct TranslationScore {
+  double bleu = 0, chrf = 0;
+  int64_t lines = 0;
+};
 
 class TrainView {
  public:
@@ -26,6 +32,8 @@ class TrainView {
 
   // Texts the model writes now, from the recipe's prompts or from nothing.
   std::vector<std::string> samples(const Model& model);
+  // Some held-out sources, translated greedily, against their targets; nothing unless the model translates.
+  std::optional<TranslationScore> translations(const Model& model);
 
  private:
   double rate(const StepReport& report) const { return trainer_.operations_per_step() / report.seconds; }

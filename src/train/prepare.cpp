@@ -219,6 +219,7 @@ void prepare_run(const Recipe& recipe, const fs::path& from, const fs::path& fol
     QKV_CHECK(needed.empty() || fs::exists(needed), needed.string(), ": there is no such file or folder",
               Hint("--from names a model, tokenizer.load a tokenizer"));
   }
+  if (!from.empty()) Tokenizer::load(from);  // what is missing there is said with its name
   AtomicFolder made(folder);
   const fs::path root = made.path(), corpus_folder = root / "corpus";
   fs::create_directories(root / "tokenizer");
