@@ -3,18 +3,17 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
 #include <memory>
 
 #include "bed.h"
 #include "ops/ops.h"
-#include "ops/optim.h"
 #include "peer.h"
 
 namespace qkv::bench {
 namespace {
 
-constexpr int64_t kWidth = 768, kHidden = 3072, kHeads = 12, kHeadWidth = 64, kVocabulary = 50304;
+constexpr int64_t kWidth = 768, kHidden = 3072, kHeads = 12, kHeadWidth = 64;
+constexpr int64_t kFewRows = 32;
 
 // How far ours is from the peer's result: nothing if as near as the dtype allows.
 std::string difference(const Tensor& ours, const std::vector<float>& theirs) {
@@ -42,24 +41,25 @@ const char* name_of(Product product) {
   return kNames[static_cast<int>(product)];
 }
 
-void add_peer(Work& work, const std::shared_ptr<Bed>& bed, const PeerLinear& linear,
-              std::function<double(const Bed::Look&)> ours) {
-  const PeerRun peer = make_peer(linear);
-  if (!peer.run) return;
-  work.beside_name = "oneDNN";
-  work.beside = [peer, bed] { return seconds_of(peer.run); };
-  work.check = [peer, ours = std::move(ours)] {
-    std::string found;
-    ours([&](const Tensor& result) { found = difference(result, peer.result()); });
-    return found;
-  };
+void add_peers(Work& work, const std::shared_ptr<Bed>& bed, const PeerLinear& linear,
+               const std::function<double(const Bed::Look&)>& ours) {
+  for (const Peer* one : peers()) {
+    const PeerRun peer = one->make(linear);
+    if (!peer.run) continue;
+    const auto check = [peer, ours] {
+      std::string found;
+      ours([&](const Tensor& result) { found = difference(result, peer.result()); });
+      return found;
+    };
+    work.beside.push_back({.name = one->name, .run = [peer, bed] { return seconds_of(peer.run); }, .check = check});
+  }
 }
 
 Work make_linear(const Engine& engine, const LinearSize& size, DType dtype, int64_t rows) {
   const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
   const Tensor x = bed->tensor({rows, size.inner}, dtype), dy = bed->tensor({rows, size.outputs}, dtype);
-  // One row is inference: the weight lies in memory as it is multiplied, without a master beside it.
-  Param& w = bed->param({size.outputs, size.inner}, rows == 1 ? dtype : DType::f32);
+  // Few rows are inference: the weight lies in memory as it is multiplied, without a master beside it.
+  Param& w = bed->param({size.outputs, size.inner}, rows <= kFewRows ? dtype : DType::f32);
   w.trainable = size.product == Product::weight_gradient;
 
   std::function<double(const Bed::Look&)> ours;
@@ -74,38 +74,47 @@ Work make_linear(const Engine& engine, const LinearSize& size, DType dtype, int6
   Work work{.size = fmt::format("{} x {} -> {}", rows, size.inner, size.outputs),
             .amount = 2 * number(rows) * number(size.inner) * number(size.outputs),
             .ours = [ours] { return ours({}); }};
-  add_peer(work, bed, {.product = size.product, .x = x, .w = w.value(bed->cx), .dy = dy}, ours);
+  add_peers(work, bed, {.product = size.product, .x = x, .w = w.value(bed->cx), .dy = dy}, ours);
   return work;
 }
 
 void add_linear(std::vector<HotOp>& list, const Engine& engine) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const Product product : {Product::forward, Product::input_gradient, Product::weight_gradient}) {
-      for (const auto& [inner, outputs] : {std::pair{kWidth, kWidth}, std::pair{kWidth, 3 * kWidth},
-                                           std::pair{kWidth, kHidden}, std::pair{kHidden, kWidth}}) {
-        const LinearSize size{product, inner, outputs};
-        list.push_back({.name = name_of(product),
-                        .dtype = name_of(dtype),
-                        .bound = dtype == DType::bf16 ? Bound::bf16_products : Bound::f32_products,
-                        .full = 4096,
-                        .first = 64,
-                        .power = 1,
-                        .make = [=, &engine](int64_t rows) { return make_linear(engine, size, dtype, rows); }});
+      for (const int64_t rows : {4096, 512}) {
+        // GPT-2 124 M, and the feed-forward of a Llama 1.1 B
+        for (const auto& [inner, outputs] :
+             {std::pair{kWidth, kWidth}, std::pair{kWidth, 3 * kWidth}, std::pair{kWidth, kHidden},
+              std::pair{kHidden, kWidth}, std::pair{int64_t{2048}, int64_t{5632}},
+              std::pair{int64_t{5632}, int64_t{2048}}}) {
+          if (rows == 512 && product != Product::forward) continue;
+          const LinearSize size{product, inner, outputs};
+          list.push_back({.name = name_of(product),
+                          .dtype = name_of(dtype),
+                          .bound = dtype == DType::bf16 ? Bound::bf16_products : Bound::f32_products,
+                          .full = rows,
+                          .first = 64,
+                          .power = 1,
+                          .make = [=, &engine](int64_t some) { return make_linear(engine, size, dtype, some); }});
+        }
       }
     }
-    constexpr int64_t kWeightBytes = int64_t{256} << 20, kInner = 4096;
-    const LinearSize size{Product::forward, kInner, kWeightBytes / kInner / size_of(dtype)};
-    list.push_back({.name = "linear one row",
-                    .dtype = name_of(dtype),
-                    .bound = Bound::memory,
-                    .full = 1,
-                    .first = 1,
-                    .power = 1,
-                    .make = [=, &engine](int64_t rows) {
-                      Work work = make_linear(engine, size, dtype, rows);
-                      work.amount = number(kWeightBytes);
-                      return work;
-                    }});
+    for (const int64_t few : {1, 2, 4, 8, 16, 32}) {
+      if (few > 1 && dtype == DType::f32) continue;
+      const int64_t weight_bytes = int64_t{plenty_of_memory() ? 1024 : 256} << 20, inner = 4096;
+      const LinearSize size{Product::forward, inner, weight_bytes / inner / size_of(dtype)};
+      list.push_back({.name = few == 1 ? "linear one row" : "linear few rows",
+                      .dtype = name_of(dtype),
+                      .bound = Bound::memory,
+                      .full = few,
+                      .first = few,
+                      .power = 1,
+                      .make = [=, &engine](int64_t rows) {
+                        Work work = make_linear(engine, size, dtype, rows);
+                        work.amount = number(weight_bytes);
+                        return work;
+                      }});
+    }
   }
 }
 
@@ -156,8 +165,7 @@ Work make_attention(const Engine& engine, Attending what, DType dtype, int64_t b
       break;
     case Attending::with_stats:
       work.ours = [bed] { return bed->run_forward(&bed->probe); };
-      work.beside_name = "without";
-      work.beside = [bed] { return bed->run_forward(nullptr); };
+      work.beside.push_back({.name = "without", .run = [bed] { return bed->run_forward(nullptr); }});
       break;
     case Attending::backward:
       work.ours = [bed] { return bed->run_backward(); };
@@ -250,86 +258,6 @@ void add_row_ops(std::vector<HotOp>& list, const Engine& engine) {
       }
     }
   }
-}
-
-// --- head and optimiser ----------------------------------------------------------------------------------------------
-
-Work make_cross_entropy(const Engine& engine, bool back, DType dtype, int64_t rows) {
-  const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
-  const Tensor x = bed->tensor({rows, kWidth}, dtype), targets = bed->cx.constant({rows}, DType::i32);
-  fill(bed->pool(), targets.as<int32_t>(), rows,
-       [](uint64_t i) { return static_cast<int32_t>(random_bits(9, i) % kVocabulary); });
-  const Param& w = bed->param({kVocabulary, kWidth});
-  const Tensor one = bed->cx.constant({1}, DType::f32);
-  *one.as<float>() = 1;
-  const ops::CrossEntropyOptions options{.divisor = number(rows)};
-  const int products = back ? 3 : 1;  // backward makes the logits again
-  Work work{.size = fmt::format("{} x {} -> {}", rows, kWidth, kVocabulary),
-            .amount = 2 * products * number(rows) * number(kWidth) * number(kVocabulary)};
-  if (back) {
-    work.ours = [=, &w] {
-      return bed->backward(
-          [&](const auto& track) { return ops::cross_entropy(bed->cx, track(x), w, targets, options).loss; }, one);
-    };
-  } else {
-    work.ours = [=, &w] {
-      return bed->forward([&] { return ops::cross_entropy(bed->cx, x, w, targets, options).loss; });
-    };
-  }
-  return work;
-}
-
-struct AdamBed : Bed {
-  AdamBed(const Engine& engine, int64_t count)
-      : Bed(engine, Precision::f32()),
-        w(param({count})),
-        state{.m = tensor({count}, DType::f32, 1e-3F), .v = cx.constant({count}, DType::f32)} {
-    fill_tensor(w.use_gradient(DType::f32).tensor, 1e-3F);
-    fill(pool(), state.v.as<float>(), count, [](uint64_t i) { return 1e-6F * std::abs(random_float(10, i)); });
-  }
-  Param& w;
-  ops::AdamState state;
-};
-
-Work make_adamw(const Engine& engine, int64_t count) {
-  constexpr double kBytes = 28;  // weight, m and v are read and written, the gradient is read
-  const auto bed = std::make_shared<AdamBed>(engine, count);
-  return {
-      .size = fmt::format("{:.0f} M parameters", number(count) / 1e6), .amount = kBytes * number(count), .ours = [bed] {
-        return seconds_of([&] { ops::adamw_step(bed->cx, bed->w, bed->state, {.lr = 1e-4, .decay = 0.1}); });
-      }};
-}
-
-bool plenty_of_memory() {
-  constexpr int64_t kPlenty = 6 << 20;  // KiB
-  std::ifstream info("/proc/meminfo");
-  for (std::string name, unit; info >> name;) {
-    int64_t size = 0;
-    info >> size >> unit;
-    if (name == "MemAvailable:") return size >= kPlenty;
-  }
-  return false;
-}
-
-void add_ends(std::vector<HotOp>& list, const Engine& engine) {
-  for (const bool back : {false, true}) {
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      list.push_back({.name = back ? "cross_entropy backward" : "cross_entropy forward",
-                      .dtype = name_of(dtype),
-                      .bound = dtype == DType::bf16 ? Bound::bf16_products : Bound::f32_products,
-                      .full = 256,
-                      .first = 4,
-                      .power = 1,
-                      .make = [=, &engine](int64_t rows) { return make_cross_entropy(engine, back, dtype, rows); }});
-    }
-  }
-  list.push_back({.name = "adamw",
-                  .dtype = name_of(DType::f32),
-                  .bound = Bound::memory,
-                  .full = plenty_of_memory() ? 124'000'000 : 32'000'000,
-                  .first = 1'000'000,
-                  .power = 1,
-                  .make = [&engine](int64_t count) { return make_adamw(engine, count); }});
 }
 
 }  // namespace

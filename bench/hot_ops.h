@@ -11,14 +11,19 @@ namespace qkv::bench {
 
 enum class Bound { f32_products, bf16_products, int8_products, memory };
 
+// Who is measured in the same rounds.
+struct Beside {
+  std::string name;
+  std::function<double()> run;
+  std::function<std::string()> check;  // may be empty: says how the two results differ, nothing if they agree
+};
+
 // One op at one size, its data ready. Each side's call returns the seconds of its timed part.
 struct Work {
   std::string size;   // as people read it
   double amount = 0;  // operations or bytes of one call
   std::function<double()> ours;
-  std::string beside_name;  // who is measured in the same rounds; the call is empty if nobody
-  std::function<double()> beside;
-  std::function<std::string()> check;  // may be empty: says how the two results differ, nothing if they agree
+  std::vector<Beside> beside;
 };
 
 struct HotOp {
@@ -35,5 +40,8 @@ struct HotOp {
 
 std::vector<HotOp> hot_ops(const Engine& engine);
 void add_block_ops(std::vector<HotOp>& list, const Engine& engine);  // products with q8, q4 and GGUF weights
+void add_ends(std::vector<HotOp>& list, const Engine& engine);       // the head, the optimisers
+
+bool plenty_of_memory();  // for weights of a gibibyte
 
 }  // namespace qkv::bench

@@ -13,6 +13,8 @@
 
 namespace qkv::bench {
 
+std::string cpu_name();
+
 enum class Limit {
   f32_plain,
   f32_avx2,

@@ -95,24 +95,29 @@ Row measure(const HotOp& op, Limits& limits, double seconds) {
           .size = work.size,
           .full = sized.size == op.full,
           .amount = work.amount,
-          .limit_kind = limit_of(op.bound, limits),
-          .beside_name = work.beside_name};
+          .limit_kind = limit_of(op.bound, limits)};
   double round_seconds = sized.seconds + 5e-3;
-  if (work.beside) {
-    wall_seconds(work.beside);
-    round_seconds += wall_seconds(work.beside);
+  for (const Beside& other : work.beside) {
+    wall_seconds(other.run);
+    round_seconds += wall_seconds(other.run);
+    row.beside.push_back({.name = other.name});
+    if (const std::string found = other.check ? other.check() : ""; !found.empty()) {
+      row.note += (row.note.empty() ? "" : "; ") + other.name + ": " + found;
+    }
   }
-  if (work.check) row.note = work.check();
   const int rounds = std::clamp(static_cast<int>(seconds / 2 / round_seconds), kFewestRounds, kMostRounds);
   for (int round = 0; round < rounds; ++round) {
-    if (work.beside) let_others_sleep();
+    if (!work.beside.empty()) let_others_sleep();
     row.limit.push_back(limits.read(row.limit_kind, Limits::On::all));
     const Sample ours = sample(work, work.ours);
     row.ours.push_back(ours.rate);
     row.switches = round == 0 ? ours.switches : std::min(row.switches, ours.switches);
-    if (work.beside) row.beside.push_back(sample(work, work.beside).rate);
+    for (size_t i = 0; i < work.beside.size(); ++i) {
+      if (i > 0) let_others_sleep();
+      row.beside[i].rates.push_back(sample(work, work.beside[i].run).rate);
+    }
   }
-  if (work.beside) let_others_sleep();
+  if (!work.beside.empty()) let_others_sleep();
   return row;
 }
 
@@ -120,6 +125,12 @@ double times_put_off() {
   rusage use{};
   ::getrusage(RUSAGE_SELF, &use);
   return static_cast<double>(use.ru_nivcsw);
+}
+
+double peak_memory() {
+  rusage use{};
+  ::getrusage(RUSAGE_SELF, &use);
+  return static_cast<double>(use.ru_maxrss) * 1024;
 }
 
 void read_limits(Limits& limits) {

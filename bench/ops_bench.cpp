@@ -27,7 +27,8 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv bench ops --threads 1 --json    one thread, for a program
   QKV_ISA=avx2 ./qkv bench ops          another set of kernels
 
-Each row takes its rounds in turns: a reading of its limit, ours, oneDNN on the same numbers. Other work on the
+Each row takes its rounds in turns: a reading of its limit, ours, oneDNN and
+OpenBLAS (f32) on the same numbers where they are installed. Other work on the
 machine makes figures lower and never higher: read the best, and compare only inside one run.
 
 Exit codes: 0 done, 2 the request is wrong, 3 a fault of qkv itself.)";
@@ -63,7 +64,7 @@ std::vector<qkv::bench::HotOp> chosen_ops(const qkv::Engine& engine, const std::
 void bench(const Wanted& wanted) {
   const qkv::Engine engine(qkv::kernels::best_table(), {.threads = wanted.threads});
   const std::vector<qkv::bench::HotOp> ops = chosen_ops(engine, wanted.only);
-  qkv::bench::set_peer_threads(engine.threads());
+  for (const qkv::bench::Peer* peer : qkv::bench::peers()) peer->set_threads(engine.threads());
 
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };

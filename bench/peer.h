@@ -1,16 +1,14 @@
-// The library beside us: oneDNN where it is installed (peer_onednn.cpp), nobody elsewhere (peer_none.cpp).
+// The libraries beside us, each where it is installed: peer_onednn.cpp, peer_openblas.cpp.
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/tensor.h"
 
 namespace qkv::bench {
-
-std::string peer_name();  // "oneDNN 2.6.3", or empty
-void set_peer_threads(int threads);
 
 enum class Product { forward, input_gradient, weight_gradient };
 
@@ -22,9 +20,18 @@ struct PeerLinear {
   Tensor dy;  // [M, O]: forward takes shape and dtype of its result from it
 };
 struct PeerRun {
-  std::function<void()> run;                   // empty where there is no peer
+  std::function<void()> run;                   // empty where the peer has no such product
   std::function<std::vector<float>()> result;  // of the last run, row-major
 };
-PeerRun make_peer(const PeerLinear& linear);
+
+struct Peer {
+  const char* name;
+  std::string (*about)();  // its version, and the CPU it takes this one for
+  void (*set_threads)(int threads);
+  PeerRun (*make)(const PeerLinear& linear);
+};
+extern const Peer onednn_peer, openblas_peer;
+
+std::span<const Peer* const> peers();  // those of this build
 
 }  // namespace qkv::bench

@@ -76,18 +76,16 @@ class Primitive {
   std::unordered_map<int, Memory> arguments_;
 };
 
-}  // namespace
-
-std::string peer_name() {
+std::string about() {
   const dnnl::version_t* v = dnnl::version();
   return "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
 }
 
-void set_peer_threads(int threads) {
+void set_threads(int threads) {
   omp_set_num_threads(threads);
 }
 
-PeerRun make_peer(const PeerLinear& l) {
+PeerRun make(const PeerLinear& l) {
   const auto primitive = std::make_shared<Primitive>();
   try {
     switch (l.product) {
@@ -107,5 +105,9 @@ PeerRun make_peer(const PeerLinear& l) {
   }
   return {.run = [primitive] { primitive->run(); }, .result = [primitive] { return primitive->result(); }};
 }
+
+}  // namespace
+
+const Peer onednn_peer{"oneDNN", about, set_threads, make};
 
 }  // namespace qkv::bench

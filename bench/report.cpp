@@ -4,7 +4,6 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "peer.h"
@@ -14,15 +13,6 @@ namespace {
 
 using On = Limits::On;
 using OrderedJson = nlohmann::ordered_json;
-
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown CPU";
-}
 
 // Three digits that matter: 0.0123, 1.23, 31.4, 4096.
 std::string digits(double value) {
@@ -80,7 +70,7 @@ bool disturbed(const Report& report, const Row& row) {
 
 void print_rows(std::ostream& out, const Report& report, const Paint& paint) {
   out << paint.title(fmt::format(
-             "{:<23} {:<7}{:<27}{:>8}{:>8} {:<8}{:>7}  {:<22}{:<8}{:>7}{:>8}{:>7}",
+             "{:<23} {:<7}{:<27}{:>8}{:>8} {:<8}{:>7}  {:<22}{:<9}{:>7}{:>8}{:>7}",
              fmt::format("Ops on {} thread{}", report.limits.threads(), report.limits.threads() == 1 ? "" : "s"), "",
              "size", "best", "median", "", "share", "of", "beside", "best", "median", "ratio"))
       << '\n';
@@ -93,9 +83,9 @@ void print_rows(std::ostream& out, const Report& report, const Paint& paint) {
             fmt::format("{:>7}", fmt::format("{}{:.0f} %", disturbed(report, row) ? "~" : "", 100 * row.share())),
             row.share()),
         fmt::format("{} {}", text(best_of(row.limit)), text_of(row.limit_kind).label), row.beside.empty() ? 0 : 22);
-    if (!row.beside.empty()) {
-      fmt::print(out, "{:<8}{:>7}{:>8}{:>6.2f}x", row.beside_name, text(best_of(row.beside)),
-                 text(median_of(row.beside)), row.ratio());
+    for (const BesideRates& other : row.beside) {
+      fmt::print(out, "{:<9}{:>7}{:>8}{:>6.2f}x  ", other.name, text(best_of(other.rates)),
+                 text(median_of(other.rates)), row.ratio(other));
     }
     out << (row.note.empty() ? "" : "  " + row.note) << '\n';
   }
@@ -145,11 +135,11 @@ OrderedJson row_json(const Report& report, const Row& row) {
                   {"share", row.share()},
                   {"put_off_per_second", row.switches},
                   {"disturbed", disturbed(report, row)}};
-  if (!row.beside.empty()) {
-    out["beside"] = {{"name", row.beside_name},
-                     {"best", best_of(row.beside) / limit.scale},
-                     {"median", median_of(row.beside) / limit.scale},
-                     {"ratio", row.ratio()}};
+  for (const BesideRates& other : row.beside) {
+    out["beside"].push_back({{"name", other.name},
+                             {"best", best_of(other.rates) / limit.scale},
+                             {"median", median_of(other.rates) / limit.scale},
+                             {"ratio", row.ratio(other)}});
   }
   if (!row.note.empty()) out["note"] = row.note;
   return out;
@@ -158,14 +148,16 @@ OrderedJson row_json(const Report& report, const Row& row) {
 }  // namespace
 
 Machine this_machine(const Engine& engine) {
-  return {.cpu = cpu_name(), .table = engine.kernels().name, .peer = peer_name(), .threads = engine.threads()};
+  Machine machine{.cpu = cpu_name(), .table = engine.kernels().name, .threads = engine.threads()};
+  for (const Peer* peer : peers()) machine.peers += (machine.peers.empty() ? "" : ", ") + peer->about();
+  return machine;
 }
 
 void print_table(std::ostream& out, const Report& report, bool colour) {
   const Paint paint(colour);
   const Machine& m = report.machine;
   fmt::print(out, "{}, {} thread{}, kernels {}, {}\n\n", m.cpu, m.threads, m.threads == 1 ? "" : "s", m.table,
-             m.peer.empty() ? "oneDNN not installed" : m.peer);
+             m.peers.empty() ? "no library beside" : m.peers);
   print_limits(out, report, paint);
   if (!report.rows.empty()) {
     out << '\n';
@@ -188,7 +180,7 @@ void print_json(std::ostream& out, const Report& report) {
   for (const Row& row : report.rows) rows.push_back(row_json(report, row));
   const OrderedJson all{
       {"machine",
-       {{"cpu", m.cpu}, {"threads", m.threads}, {"kernels", m.table}, {"peer", m.peer}, {"busy", report.busy()}}},
+       {{"cpu", m.cpu}, {"threads", m.threads}, {"kernels", m.table}, {"peers", m.peers}, {"busy", report.busy()}}},
       {"limits", limits},
       {"rows", rows},
       {"notes", notes_of(report)}};

@@ -10,7 +10,7 @@
 namespace qkv::bench {
 
 struct Machine {
-  std::string cpu, table, peer;  // peer: empty if there is none
+  std::string cpu, table, peers;  // peers: empty if there are none
   int threads = 1;
 };
 Machine this_machine(const Engine& engine);

@@ -58,3 +58,29 @@ function(qkv_forms name isa)
   target_compile_definitions(${target} PRIVATE QKV_FORMS=${isa}_${name} QKV_FORMS_LABEL="${isa}")
   target_sources(qkv_kernels PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
+
+# qkv_embed_recipes(TARGET FOLDER): every FOLDER/NAME.json becomes a part of the program.
+function(qkv_embed_recipes target folder)
+  file(GLOB recipes CONFIGURE_DEPENDS ${folder}/*.json)
+  set(entries "")
+  foreach(recipe ${recipes})
+    get_filename_component(name ${recipe} NAME_WE)
+    file(READ ${recipe} text)
+    string(APPEND entries "      {\"${name}\", R\"recipe(${text})recipe\"},\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${recipe})
+  endforeach()
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/shipped_recipes.cpp @ONLY CONTENT "#include \"recipes.h\"
+
+namespace qkv::app {
+
+const std::vector<std::pair<std::string_view, std::string_view>>& shipped_recipes() {
+  static const std::vector<std::pair<std::string_view, std::string_view>> all{
+@entries@  };
+  return all;
+}
+
+}  // namespace qkv::app
+")
+  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/shipped_recipes.cpp)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/apps/qkv)
+endfunction()

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <map>
 #include <memory>
 
 #include "base/file.h"
@@ -9,6 +10,7 @@
 #include "model/checkpoint.h"
 #include "model/model_report.h"
 #include "model/presets.h"
+#include "model/quantized_names.h"
 
 namespace qkv::app {
 namespace {
@@ -20,7 +22,23 @@ struct Options {
   bool json = false;
 };
 
-ModelSpec spec_of(const Options& options) {
+// Bytes of each type in the file; no file, no types.
+using Stored = std::map<std::string, int64_t>;
+
+Stored stored_in(const Checkpoint& checkpoint) {
+  Stored stored;
+  std::map<std::string, std::string> panels;
+  for (const NamedTensor& tensor : checkpoint.names->tensors()) {
+    if (!tensor.panels.plain()) panels[tensor.name] = format_text(tensor.panels);
+  }
+  for (const StoredTensor& entry : checkpoint.file->entries()) {
+    const auto own = panels.find(entry.name);
+    stored[own == panels.end() ? entry.dtype : own->second] += static_cast<int64_t>(entry.bytes.size());
+  }
+  return stored;
+}
+
+ModelSpec spec_of(const Options& options, Stored& stored) {
   if (!options.preset.empty()) {
     return read_spec(Config(preset_config(options.preset), "preset " + options.preset));
   }
@@ -28,13 +46,28 @@ ModelSpec spec_of(const Options& options) {
   if (path.extension() == ".json") {
     return read_spec(Config(parse_json(read_file(path, kLargestConfig), options.model), options.model));
   }
-  return Checkpoint::open(path).spec;
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  stored = stored_in(checkpoint);
+  return checkpoint.spec;
 }
 
 void info(const Options& options) {
-  const ModelSpec spec = spec_of(options);
+  Stored stored;
+  const ModelSpec spec = spec_of(options, stored);
   const ModelSummary summary = summarise(spec);
-  std::cout << (options.json ? report_json(spec, summary).dump(2) + "\n" : report_text(spec, summary));
+  if (options.json) {
+    auto json = report_json(spec, summary);
+    if (!stored.empty()) json["stored_bytes"] = stored;
+    std::cout << json.dump(2) << '\n';
+    return;
+  }
+  std::cout << report_text(spec, summary);
+  if (stored.empty()) return;
+  std::cout << "\nStored as";
+  for (const auto& [type, bytes] : stored) {
+    std::cout << fmt::format("  {} {:.2f} MB", type, static_cast<double>(bytes) / 1e6);
+  }
+  std::cout << '\n';
 }
 
 }  // namespace

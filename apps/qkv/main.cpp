@@ -11,49 +11,28 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "commands.h"
+#include "interrupt.h"
 
 namespace {
 
 constexpr int kAnswerNo = 1;
 constexpr int kWrongInput = 2;
 constexpr int kInternal = 3;
+constexpr int kInterrupted = 130;
 
 constexpr const char* kExamples = R"(Examples:
   ./qkv demo                                    what this build holds
   ./qkv verify tests/golden/llama               a model against what transformers recorded
+  ./qkv run MODEL "Once upon a time"            what a model writes
   ./qkv info --preset llama3-8b                 a model as a picture, its parameters, its memory
+  ./qkv translate MODEL < in.txt > out.txt      line by line, with beams
+  ./qkv eval MODEL --data text.txt              perplexity, bits per byte
   ./qkv tokenize MODEL "床前明月光"               text as tokens
   ./qkv world --lang zh --lines 3               small stories with gold labels
   ./qkv COMMAND --help                          options and examples of a command
   ./qkv test                                    build everything and run the tests
 
-Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 we are wrong.
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <csignal>
-#include <exception>
-#include <iostream>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/error.h"
-#include "base/json.h"
-#include "commands.h"
-
-namespace {
-
-constexpr int kAnswerNo = 1;
-constexpr int kWrongInput = 2;
-constexpr int kInternal = 3;
-
-constexpr const char* kExamples = R"(Examples:
-  ./qkv demo              what this build holds
-  ./qkv demo --json       the same for a program
-  ./qkv test              build everything and run the tests
-  ./qkv test --help       sanitizers, long tests, benchmarks, single tests
-
-Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 a fault of qkv itself.)";
+Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 we are wrong.)";
 
 int complain(const std::string& text, int code) {
   std::cerr << "qkv: " << text << '\n';
@@ -84,15 +63,20 @@ int run(int argc, char** argv) {
   CLI::App app{"qkv: a transformer engine you can look into", "qkv"};
   app.set_version_flag("--version", "qkv " QKV_VERSION);
   app.require_subcommand(0, 1);
+  qkv::app::add_chat(app);
   qkv::app::add_convert(app);
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
+  qkv::app::add_eval(app);
   qkv::app::add_info(app);
   qkv::app::add_new(app);
   qkv::app::add_quantize(app);
+  qkv::app::add_run(app);
   qkv::app::add_score(app);
   qkv::app::add_tokenize(app);
   qkv::app::add_tokenizer(app);
+  qkv::app::add_train(app);
+  qkv::app::add_translate(app);
   qkv::app::add_verify(app);
   qkv::app::add_world(app);
   app.footer(kExamples);  // after the commands, which would inherit it
@@ -108,6 +92,8 @@ int run(int argc, char** argv) {
     if (app.get_subcommands().empty()) std::cout << app.help();
   } catch (const qkv::app::AnswerNo&) {
     code = kAnswerNo;
+  } catch (const qkv::app::Interrupted&) {
+    code = kInterrupted;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
       app.exit(error);

@@ -11,6 +11,7 @@
 #include "base/philox.h"
 #include "base/progress.h"
 #include "commands.h"
+#include "io/gguf.h"
 #include "kernels/tables.h"
 #include "model/convert.h"
 #include "model/quantized_model.h"
@@ -207,7 +208,10 @@ void quantize(const Options& options) {
   }
   if (line) line->finish();
   line.reset();
-  if (!folder) report.notes.push_back("the GGUF's tokenizer is not written: put tokenizer.json into the folder");
+  if (!folder && Gguf::open(options.model).has("tokenizer.ggml.tokens")) {
+    report.notes.push_back(
+        "the GGUF's tokenizer is not written: put tokenizer.json of the original model into the folder");
+  }
 
   text.windows.progress = progress_line(line, "comparing");
   const TextDistance distance = distance_on_text(

@@ -1,8 +1,6 @@
 // qkv tokenize: text as a model sees it.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -13,6 +11,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "commands.h"
+#include "terminal.h"
 #include "text/display_spans.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_verify.h"
@@ -125,11 +124,6 @@ void print_spans_json(const Tokenizer& tokenizer, const DisplaySpans& all, const
     spans.push_back({{"text", span.text}, {"begin", span.begin}, {"end", span.end}, {"tokens", tokens}});
   }
   print_json({{"ids", ids}, {"spans", spans}});
-}
-
-bool may_colour() {
-  const char* no_color = std::getenv("NO_COLOR");
-  return (no_color == nullptr || *no_color == '\0') && ::isatty(STDOUT_FILENO) == 1;
 }
 
 void run(const Request& request) {

@@ -79,6 +79,32 @@ void pin_this_thread(int cpu) {
   ::sched_setaffinity(0, sizeof set, &set);  // a wish: without it only the speed may change
 }
 
+// On a busy machine the system may put the caller where a worker is pinned, and the two take turns. Moves it to the CPU
+// no worker has; it is not kept there.
+void leave_to_workers(const std::vector<int>& cpus) {
+  if (cpus.empty() || cpus.front() >= CPU_SETSIZE || ::sched_getcpu() == cpus.front()) return;
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0 ||
+      !CPU_ISSET(static_cast<size_t>(cpus.front()), &allowed)) {
+    return;
+  }
+  pin_this_thread(cpus.front());
+  ::sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+// The calling thread as thread 0 of a pool until destroyed.
+class Inside {
+ public:
+  explicit Inside(const ThreadPool* pool) : outer_(std::exchange(current, {pool, 0})) {}
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() { current = outer_; }
+
+ private:
+  FlushDenormals flush_;
+  Current outer_;
+};
+
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) : threads_(threads), spins_(kSpins) {
@@ -164,18 +190,20 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t task, int thread)> 
   if (tasks == 0) return;
 
   const std::lock_guard lock(one_run_);
+  if (tasks == 1 || threads_ == 1) {  // waking somebody takes longer than many a single task
+    const Inside inside(this);
+    for (int64_t task = 0; task < tasks; ++task) body(task, 0);
+    return;
+  }
+  leave_to_workers(pin_to_);
   tasks_ = tasks;
   body_ = &body;
-  if (threads_ > 1) {
-    busy_.store(threads_ - 1, std::memory_order_relaxed);
-    round_.fetch_add(1, std::memory_order_release);
-    round_.notify_all();
-  }
+  busy_.store(threads_ - 1, std::memory_order_relaxed);
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
   {
-    const FlushDenormals flush;
-    const Current outer = std::exchange(current, {this, 0});
+    const Inside inside(this);
     do_share(0);
-    current = outer;
   }
   wait_for_workers();
 

@@ -24,7 +24,7 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   // Calls body(task, thread) for every task in [0, tasks). Thread t of n takes the tasks [t*tasks/n, (t+1)*tasks/n) in
-  // order; thread 0 is the caller. Everything the tasks wrote is visible when run returns.
+  // order; thread 0 is the caller, and does a task alone. Everything the tasks wrote is visible when run returns.
   // A task that throws ends its thread's share; the others finish theirs, then the exception of the lowest task is
   // thrown again here. A run from inside a task is done on the spot, under the number of the thread it is on.
   // Denormals count as zero in every task, on every thread.

@@ -54,6 +54,7 @@ struct OutsideArgs {  // index of the first id that is neither in [0, limit) nor
   Tensor ids;
   int64_t limit = 0;
   int64_t allowed = kNoException;
+  Tensor spans;  // i32 [n, 2] or absent: of row i of ids [n, m], only the columns [first, end) count
   int64_t* first = nullptr;
 };
 

@@ -11,6 +11,7 @@ namespace qkv {
 namespace {
 
 constexpr int64_t kMostBeams = 256;
+constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 void check(const BeamOptions& o, size_t prompt) {
   QKV_CHECK(o.beams >= 1 && o.beams <= kMostBeams, "beams is ", o.beams, " but must be from 1 to ", kMostBeams,
@@ -39,10 +40,19 @@ BeamSearch::BeamSearch(BeamOptions options, std::vector<int32_t> prompt)
   live_.push_back({.ids = std::move(prompt)});
 }
 
+std::optional<int32_t> BeamSearch::forced_token() const {
+  if (options_.forced_eos && length_ + 1 == options_.max_length) return options_.forced_eos;
+  return length_ == 1 ? options_.forced_bos : std::nullopt;
+}
+
 // The best of all beams, best first; of equals the one from the better beam, then the lower id.
 std::vector<BeamSearch::Continuation> BeamSearch::continuations(std::span<const float> logits,
                                                                 size_t vocabulary) const {
   const auto wanted = static_cast<size_t>(options_.beams) * std::max<size_t>(2, 1 + options_.eos.size());
+  check_ids(options_.banned, vocabulary);
+  for (const std::optional<int32_t>& forced : {options_.forced_bos, options_.forced_eos}) {
+    if (forced) check_ids({&*forced, 1}, vocabulary);
+  }
   std::vector<Continuation> all;
   std::vector<double> scores(vocabulary);
   for (size_t b = 0; b < live_.size(); ++b) {
@@ -54,10 +64,10 @@ std::vector<BeamSearch::Continuation> BeamSearch::continuations(std::span<const 
     for (size_t i = 0; i < vocabulary; ++i) scores[i] = static_cast<double>(row[i]) - log_sum;
     penalise_repetition(scores, beam.ids, options_.repetition_penalty);
     forbid_repeated_ngrams(scores, beam.ids, options_.no_repeat_ngram);
-    if (options_.forced_eos && length_ + 1 == options_.max_length) {
-      check_ids({&*options_.forced_eos, 1}, vocabulary);
-      std::fill(scores.begin(), scores.end(), -std::numeric_limits<double>::infinity());
-      scores[static_cast<size_t>(*options_.forced_eos)] = 0;
+    for (const int32_t id : options_.banned) scores[static_cast<size_t>(id)] = kNever;
+    if (const std::optional<int32_t> forced = forced_token()) {
+      std::fill(scores.begin(), scores.end(), kNever);
+      scores[static_cast<size_t>(*forced)] = 0;
     }
     for (const Scored& s : best_of(std::span<const double>(scores), wanted)) {
       all.push_back({.parent = static_cast<int32_t>(b), .id = s.id, .score = beam.score + s.score});

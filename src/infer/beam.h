@@ -9,7 +9,8 @@
 //   never  they are judged by the length that flatters them most, if length_penalty > 0: exact, and slow
 // or when the living are as long as they may become; they are hypotheses then.
 //
-// Penalties act on the log-probabilities, which are not made to sum to one again; a forced end costs nothing.
+// Penalties act on the log-probabilities, which are not made to sum to one again, nor are they by bans; a forced token
+// costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,8 @@ struct BeamOptions {
   int64_t max_length = 0;  // in tokens, with the prompt
   std::vector<int32_t> eos = {};
   std::optional<int32_t> forced_eos = {};  // the last token of what becomes as long as it may
+  std::optional<int32_t> forced_bos = {};  // the token after a prompt of one: the language of the target, say
+  std::vector<int32_t> banned = {};        // never written
   int64_t no_repeat_ngram = 0;             // 0: n-grams may repeat
   double repetition_penalty = 1;
 };
@@ -65,6 +68,7 @@ class BeamSearch {
     double score = 0;
   };
   std::vector<Continuation> continuations(std::span<const float> logits, size_t vocabulary) const;
+  std::optional<int32_t> forced_token() const;
   bool ends(const Continuation& c) const;
   double judged(double score, int64_t length) const;
   bool can_improve() const;

@@ -38,6 +38,10 @@ std::string gibibytes(int64_t bytes) {
 
 }  // namespace
 
+int64_t bytes_in_pass(const Param& weight, DType compute) {
+  return (weight.format().plain() ? Format(compute) : weight.format()).bytes_for(weight.shape());
+}
+
 std::vector<KvLayout> kv_layouts(const ModelSpec& spec) {
   std::vector<KvLayout> layers;
   for (const LayerSpec& layer : spec.decoder.layers) layers.push_back(layout_of(layer.attention));
@@ -57,8 +61,7 @@ MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptio
   const RunOptions options = completed(given, spec);
   MemoryNeed need;
   for (const auto& [name, weight] : model.weights()) {
-    const bool kept = !weight.format().plain() || weight.format().dtype == options.precision.compute;
-    need.weights += Format(kept ? weight.format() : Format(options.precision.compute)).bytes_for(weight.shape());
+    need.weights += bytes_in_pass(weight, options.precision.compute);
   }
   const std::vector<KvLayout> own = kv_layouts(spec), across = source_layouts(spec);
   need.cache = KvCache::bytes_for(own, options.cache, options.positions);

@@ -83,6 +83,9 @@ class Runner {
   std::vector<float> logits_;
 };
 
+// Bytes of a weight as a pass that computes in a dtype multiplies it.
+int64_t bytes_in_pass(const Param& weight, DType compute);
+
 // Keys and values the layers of a model keep, of their own text and of a source.
 std::vector<KvLayout> kv_layouts(const ModelSpec& spec);
 std::vector<KvLayout> source_layouts(const ModelSpec& spec);

@@ -32,6 +32,7 @@ class Scheduler {
   explicit Scheduler(Runner& runner) : Scheduler(runner, Options{}) {}
   Scheduler(Runner& runner, const Options& options);
   ~Scheduler();
+  const Runner& runner() const { return runner_; }
 
   // From any thread. An Error if the request makes no sense, can never fit, or too many wait.
   using Ticket = int32_t;

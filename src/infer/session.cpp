@@ -51,10 +51,15 @@ Session::Session(Runner& runner, SessionOptions options, int32_t request)
             " but must be 0 (until the context is full) or more", Hint("it counts the tokens to write"));
   QKV_CHECK(options_.draft >= 0 && options_.draft <= 64, "draft is ", options_.draft, " but must be 0 to 64",
             Hint("0 guesses nothing ahead"));
-  const int64_t room = std::min(runner.context(), runner.positions()), length = prompt_length();
-  QKV_CHECK(length < room, "a prompt of ", length,
-            " tokens is too long: ", runner.context() <= runner.positions() ? "this model's context" : "the cache",
-            " has room for ", room, " and at least one is to be written", Hint("shorten it, or use a longer context"));
+  int64_t room = std::min(runner.context(), runner.positions());
+  const char* whose = runner.context() <= runner.positions() ? "this model's context" : "the cache";
+  if (options_.context > 0 && options_.context < room) {
+    room = options_.context;
+    whose = "the context of this run";
+  }
+  const int64_t length = prompt_length();
+  QKV_CHECK(length < room, "a prompt of ", length, " tokens is too long: ", whose, " has room for ", room,
+            " and at least one is to be written", Hint("shorten it, or use a longer context"));
   limit_ = options_.max_new > 0 && options_.max_new < room - length ? length + options_.max_new : room;
   ids_ = options_.prompt;
   if (options_.draft > 0) draft_.emplace(DraftOptions{.most = options_.draft}).add(ids_);

@@ -28,6 +28,7 @@ struct SessionOptions {
   std::vector<int32_t> source;  // what an encoder reads
   Sampling sampling;
   int64_t max_new = 0;        // 0: until the context is full
+  int64_t context = 0;        // most ids, prompt included; 0: as many as the model was made for and the cache holds
   std::vector<int32_t> stop;  // ids that end it, beside the model's own
   bool ignore_eos = false;    // the model's own ids do not end it: for measuring
   int64_t draft = 0;          // most tokens guessed ahead; the output is the same, it may come faster

@@ -1,4 +1,4 @@
-// What a model writes against what a reference wrote: greedily and with beams.
+// What a model writes through its caches against what a reference wrote: greedily and with beams.
 #pragma once
 
 #include "model/verify.h"

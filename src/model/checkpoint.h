@@ -22,7 +22,7 @@ struct Checkpoint {
   std::shared_ptr<const TensorFile> file;
   std::shared_ptr<const TensorNames> names;
 
-  // A Hugging Face folder or a GGUF file.
+  // A Hugging Face folder, one of qkv quantize, or a GGUF file.
   static Checkpoint open(const std::filesystem::path& path);
 
   // The weights stay in the mapped file until a pass first needs them; those that lie as a pass wants them are used in

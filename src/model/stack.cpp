@@ -56,7 +56,12 @@ Tensor ModelStack::through_layers(Context& cx, Tensor x, const Pass& pass) const
   if (cx.tape != nullptr) {
     for (const auto& layer : layers_) {
       if (cx.recompute_layers && pass.memory == nullptr) {  // what an encoder said has a gradient of its own
-        x = recompute(cx, x, [&layer, rows = pass.rows](Context& in, const Tensor& h) {
+        x = recompute(cx, x, [&layer, rows = pass.rows](Context& in, const Tensor& kept) {
+          Tensor h = kept;
+          if (in.tape == nullptr) {  // a layer may add to what it is given
+            h = in.constant(kept.shape(), kept.dtype());
+            in.kernels.copy(in.exec, {.y = h, .x = kept});
+          }
           return layer->forward(in, h, {.rows = rows});
         });
       } else {
@@ -67,14 +72,16 @@ Tensor ModelStack::through_layers(Context& cx, Tensor x, const Pass& pass) const
   }
   // Without a tape nothing of a layer is needed once it is done, but for the stream it leaves.
   const Tensor stream = cx.constant(x.shape(), x.dtype());
+  const auto keep = [&](const Tensor& left) {
+    if (left.data() != stream.data()) cx.kernels.copy(cx.exec, {.y = stream, .x = left});
+  };
+  keep(x);  // the caller's own stays as it is
   const Arena::Mark done = cx.arena.mark();
   for (const auto& layer : layers_) {
-    const Tensor left = layer->forward(cx, x, pass);
-    cx.kernels.copy(cx.exec, {.y = stream, .x = left});
+    keep(layer->forward(cx, stream, pass));
     cx.arena.rewind(done);
-    x = stream;
   }
-  return x;
+  return stream;
 }
 
 Tensor ModelStack::forward(Context& cx, const Tensor& ids, const Pass& pass) const {

@@ -16,7 +16,13 @@ class Residual {
   virtual Tensor forward(Context& cx, const Tensor& x, Branch f) const = 0;
 
  protected:
-  Tensor dropped(Context& cx, const Tensor& x) const { return ops::dropout(cx, x, dropout_); }
+  // x and what its branch brought. Where no tape keeps the stream and nobody looks at it, the sum takes its place.
+  Tensor joined(Context& cx, const Tensor& x, const Tensor& brought) const {
+    const Tensor more = ops::dropout(cx, brought, dropout_);
+    if (cx.tape != nullptr || cx.probe != nullptr) return ops::add(cx, x, more);
+    cx.kernels.add(cx.exec, {.y = x, .a = x, .b = more});
+    return cx.finish("add", x);
+  }
 
  private:
   ops::DropoutOptions dropout_;
@@ -26,7 +32,7 @@ class NormBefore : public Residual {
  public:
   NormBefore(const ops::DropoutOptions& dropout, Norm norm) : Residual(dropout), norm_(norm) {}
   Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return ops::add(cx, x, dropped(cx, f(norm_.forward(cx, x))));
+    return joined(cx, x, f(norm_.forward(cx, x)));
   }
 
  private:
@@ -37,7 +43,7 @@ class NormAfter : public Residual {
  public:
   NormAfter(const ops::DropoutOptions& dropout, Norm norm) : Residual(dropout), norm_(norm) {}
   Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return norm_.forward(cx, ops::add(cx, x, dropped(cx, f(as_operand(cx, x)))), cx.precision.exact);
+    return norm_.forward(cx, joined(cx, x, f(as_operand(cx, x))), cx.precision.exact);
   }
 
  private:
@@ -48,7 +54,7 @@ class NormOnBranch : public Residual {
  public:
   NormOnBranch(const ops::DropoutOptions& dropout, Norm norm) : Residual(dropout), norm_(norm) {}
   Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return ops::add(cx, x, dropped(cx, norm_.forward(cx, f(as_operand(cx, x)))));
+    return joined(cx, x, norm_.forward(cx, f(as_operand(cx, x))));
   }
 
  private:
@@ -60,7 +66,7 @@ class NormAround : public Residual {
   NormAround(const ops::DropoutOptions& dropout, Norm before, Norm after)
       : Residual(dropout), before_(before), after_(after) {}
   Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return ops::add(cx, x, dropped(cx, after_.forward(cx, f(before_.forward(cx, x)))));
+    return joined(cx, x, after_.forward(cx, f(before_.forward(cx, x))));
   }
 
  private:
@@ -71,7 +77,7 @@ class NormAround : public Residual {
 class Bare : public Residual {
  public:
   using Residual::Residual;
-  Tensor forward(Context& cx, const Tensor& x, Branch f) const override { return ops::add(cx, x, dropped(cx, f(x))); }
+  Tensor forward(Context& cx, const Tensor& x, Branch f) const override { return joined(cx, x, f(x)); }
 };
 
 std::unique_ptr<Residual> residual_of(const LayerSpec& spec, const ops::DropoutOptions& dropout, const Weights& weights,

@@ -41,7 +41,8 @@ struct Pass {
 class Layer {
  public:
   virtual ~Layer() = default;
-  virtual Tensor forward(Context& cx, Tensor x, const Pass& pass) const = 0;  // [N, C] -> same
+  // [N, C] -> same. Without a tape and a probe the sum may take x's place: the caller's stream is used up.
+  virtual Tensor forward(Context& cx, Tensor x, const Pass& pass) const = 0;
 
   // Keys and values of what an encoder said, for passes that come.
   virtual void remember(Context& cx, const Tensor& states, const KvPages& pages) const = 0;

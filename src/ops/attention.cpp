@@ -46,18 +46,26 @@ void check_pages(Context& cx, const Tensor& k, const Tensor& v, const Rows& rows
             Hint("append the keys to the cache before attending"));
 }
 
-// Pages a window has left behind may be gone (any number, -1 by habit); those a row sees must exist.
+// Pages a window has left behind may be gone (any number, -1 by habit); those a row sees must exist. One call for all
+// segments: decoding comes through here for every layer of every token.
 void check_seen_pages(Context& cx, const Tensor& k, const Rows& rows, const Tensor& table, int64_t window) {
   const int64_t page = k.dim(1);
-  for (size_t n = 0; n < rows.list.size(); ++n) {
-    const Segment& s = rows.list[n];
-    if (s.rows == 0 || s.keys == 0) continue;
-    const int64_t oldest = window > 0 ? std::clamp<int64_t>(s.position - window + 1, 0, s.keys - 1) : 0;
-    const int64_t first = oldest / page, last = (s.keys - 1) / page;
-    check_index_range(cx, kOp, "seen pages",
-                      table.slice(0, static_cast<int64_t>(n), 1).view({table.dim(1)}).slice(0, first, last - first + 1),
-                      k.dim(0));
+  std::vector<int32_t> spans;
+  spans.reserve(2 * rows.list.size());
+  for (const Segment& s : rows.list) {
+    const bool sees = s.rows > 0 && s.keys > 0;
+    const int64_t oldest = window > 0 && sees ? std::clamp<int64_t>(s.position - window + 1, 0, s.keys - 1) : 0;
+    spans.push_back(static_cast<int32_t>(oldest / page));
+    spans.push_back(static_cast<int32_t>(sees ? (s.keys - 1) / page + 1 : oldest / page));
   }
+  int64_t first = -1;
+  const Tensor seen = cx.upload(spans).view({table.dim(0), 2});
+  cx.kernels.outside(cx.exec, {.ids = table, .limit = k.dim(0), .spans = seen, .first = &first});
+  if (first < 0) return;
+  int32_t value = 0;
+  table.device().download(&value, table.data() + first * size_of(DType::i32), size_of(DType::i32));
+  QKV_FAIL(kOp, ": of segment ", first / table.dim(1), " seen pages[", first % table.dim(1), "] is ", value,
+           " but must be in [0, ", k.dim(0), ")", Hint("append keys to the cache, and keep the pages rows still see"));
 }
 
 // Keys or values: numbers, or in pages also bytes with their scales.

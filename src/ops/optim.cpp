@@ -62,10 +62,9 @@ Tensor times_transposed(Context& cx, const Tensor& x, const Tensor& w) {
   return y;
 }
 
-Tensor transposed_copy(Context& cx, const Tensor& x) {
-  const Tensor y = cx.constant({x.dim(1), x.dim(0)}, x.dtype());
-  cx.kernels.copy(cx.exec, {.y = y, .x = x.transposed(0, 1)});
-  return y;
+// y += a b: how a gradient dy reaches the input of a linear op with the weight b.
+void add_product(Context& cx, const Tensor& y, const Tensor& a, const Tensor& b) {
+  cx.kernels.linear_backward(cx.exec, {.dx = {y, true}, .dy = a, .x = y, .w = b});
 }
 
 // u [R, C] becomes the nearest matrix with singular values around 1, in place.
@@ -73,13 +72,11 @@ void orthogonalise(Context& cx, const Tensor& u) {
   constexpr double a = 3.4445, b = -4.7750, c = 2.0315;
   constexpr int kSteps = 5;
   const auto before = cx.arena.mark();
-  const bool tall = u.dim(0) > u.dim(1);
+  const bool tall = u.dim(0) > u.dim(1);  // works on the transpose
   const double norm = std::sqrt(sum_of_squares(cx, u));
-  const Tensor x = tall ? transposed_copy(cx, u) : cx.constant(u.shape(), u.dtype());
-  if (!tall) cx.kernels.copy(cx.exec, {.y = x, .x = u});
-  const Tensor next = cx.constant(x.shape(), x.dtype());
-  cx.kernels.copy(cx.exec, {.y = next, .x = x, .factor = 1 / (norm + 1e-7)});
-  cx.kernels.copy(cx.exec, {.y = x, .x = next});
+  const Tensor wide = tall ? u.transposed(0, 1) : u;
+  Tensor x = cx.constant(wide.shape(), u.dtype()), next = cx.constant(wide.shape(), u.dtype());
+  cx.kernels.copy(cx.exec, {.y = x, .x = wide, .factor = 1 / (norm + 1e-7)});
   for (int step = 0; step < kSteps; ++step) {
     const auto inner = cx.arena.mark();
     const Tensor gram = times_transposed(cx, x, x);        // X X^T, symmetric
@@ -87,10 +84,9 @@ void orthogonalise(Context& cx, const Tensor& u) {
     const Tensor mixed = cx.constant(gram.shape(), gram.dtype());
     cx.kernels.copy(cx.exec, {.y = mixed, .x = gram, .factor = b});
     cx.kernels.copy(cx.exec, {.y = mixed, .x = poly, .factor = c, .add = true});
-    const Tensor product = times_transposed(cx, mixed, transposed_copy(cx, x));
     cx.kernels.copy(cx.exec, {.y = next, .x = x, .factor = a});
-    cx.kernels.copy(cx.exec, {.y = next, .x = product, .add = true});
-    cx.kernels.copy(cx.exec, {.y = x, .x = next});
+    add_product(cx, next, mixed, x);
+    std::swap(x, next);
     cx.arena.rewind(inner);
   }
   cx.kernels.copy(cx.exec, {.y = u, .x = tall ? x.transposed(0, 1) : x});
@@ -178,15 +174,18 @@ void muon_step(Context& cx, Param& w, const Tensor& buffer, const Muon& rule, do
   w.updated();
 }
 
+double square_norm(Context& cx, const Param& param) {
+  const double squares = sum_of_squares(cx, param.gradient());
+  QKV_CHECK(std::isfinite(squares), "global_norm: the gradient of '", param.name(), "' ", param.shape(),
+            " has the norm ", std::sqrt(squares),
+            Hint("the step is refused; turn on guard_finite to learn which op made the first NaN"));
+  return squares;
+}
+
 double global_norm(Context& cx, std::span<const Param* const> params) {
   double total = 0;
   for (const Param* p : params) {
-    if (!p->gradient().defined()) continue;
-    const double squares = sum_of_squares(cx, p->gradient());
-    QKV_CHECK(std::isfinite(squares), "global_norm: the gradient of '", p->name(), "' ", p->shape(), " has the norm ",
-              std::sqrt(squares),
-              Hint("the step is refused; turn on guard_finite to learn which op made the first NaN"));
-    total += squares;
+    if (p->gradient().defined()) total += square_norm(cx, *p);
   }
   return std::sqrt(total);
 }

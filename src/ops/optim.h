@@ -30,6 +30,7 @@ void sgd_step(Context& cx, Param& w, const Tensor& buffer, const Sgd& rule, doub
 // sqrt of the sum of squares over all gradients, in double and in one order. A NaN or Inf is an Error that names the
 // weight.
 double global_norm(Context& cx, std::span<const Param* const> params);
+double square_norm(Context& cx, const Param& param);  // of one gradient: the sum of its squares
 
 // What to multiply gradients of this norm by so that it does not exceed max_norm.
 double clip_factor(double norm, double max_norm);

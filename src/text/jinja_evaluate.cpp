@@ -75,7 +75,7 @@ Value Machine::evaluate_operator(const Node& node) {
     std::string joined;
     for (const Node* part : node.parts) {
       joined += str(evaluate(*part));
-      room_for(joined.size());
+      check_size(joined.size());
     }
     return text(std::move(joined));
   }

@@ -1,6 +1,4 @@
 // Filters of single values; those of lists are in jinja_list_filters.cpp.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -21,7 +19,7 @@ namespace {
 template <std::string (*change)(std::string_view)>
 Value changed(Machine& m, const Call& call) {
   const std::string text = m.str(call.self);
-  m.scan(4 * text.size());
+  m.scan_case(text);
   return m.text(change(text));
 }
 
@@ -49,12 +47,16 @@ std::string title(std::string_view text) {
   return out;
 }
 
+Value titled(Machine& m, const Call& call) {
+  m.spend(m.str(call.self).size());
+  return changed<title>(m, call);
+}
+
 Value trim(Machine& m, const Call& call) {
   const std::string text = m.str(call.self);
   std::optional<std::string_view> characters;
   if (call.has[0] && !call.at[0].is(Kind::none)) characters = text_argument(m, call, 0);
-  m.scan(text.size() * (1 + (characters ? characters->size() / 8 : 0)));
-  return m.text(std::string(python_strip(text, characters, Ends::both)));
+  return m.text(stripped(m, text, characters, Ends::both));
 }
 
 Value replace(Machine& m, const Call& call) {
@@ -200,9 +202,13 @@ Value round(Machine& m, const Call& call) {
   if (method == "common") {
     if (call.self.is_integral()) return Value::integer_of(call.self.as_integer());
     if (!std::isfinite(value)) return call.self;
-    const std::string digits = fmt::format("{:.{}f}", value, precision);
+    if (std::fabs(value) >= 1e17) return call.self;  // no digits behind the point
+    m.spend(static_cast<size_t>(precision));
+    std::array<char, 128> digits;
+    const auto end =
+        std::to_chars(digits.begin(), digits.end(), value, std::chars_format::fixed, static_cast<int>(precision)).ptr;
     double rounded = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), rounded);
+    std::from_chars(digits.data(), end, rounded);
     return Value::number_of(rounded);
   }
   if (method != "ceil" && method != "floor") m.fail("round by " + printable(method), "use common, ceil or floor");
@@ -225,7 +231,7 @@ constexpr std::array kFilters{
     Builtin{"upper", changed<python_upper>},
     Builtin{"lower", changed<python_lower>},
     Builtin{"capitalize", changed<python_capitalize>},
-    Builtin{"title", changed<title>},
+    Builtin{"title", titled},
     Builtin{"trim", trim, "chars"},
     Builtin{"replace", replace, "old new count", 2},
     Builtin{"string", string},

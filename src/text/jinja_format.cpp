@@ -62,8 +62,14 @@ std::string number_in(Machine& m, const Field& field, const Value& value) {
     const double number = value.as_number();
     negative = std::signbit(number);
     const int precision = field.precision < 0 ? 6 : field.precision;
-    const std::string layout = fmt::format("{{:.{}{}}}", precision, field.type);
-    digits = fmt::format(fmt::runtime(layout), std::fabs(number));
+    const auto form = field.type == 'f'   ? std::chars_format::fixed
+                      : field.type == 'e' ? std::chars_format::scientific
+                                          : std::chars_format::general;
+    digits.resize(kWidest + 320);  // the largest double has 309 digits before its point
+    m.scan(digits.size(), 16);
+    const auto end =
+        std::to_chars(digits.data(), digits.data() + digits.size(), std::fabs(number), form, precision).ptr;
+    digits.resize(static_cast<size_t>(end - digits.data()));
   } else {
     if (value.is(Kind::number) && std::fabs(value.number) >= 9.2e18)
       m.fail("a number does not fit in 64 bits", "use %f");
@@ -128,11 +134,13 @@ Value Machine::format(const Value& pattern, const Args& args) {
       value = args.values[used++];
     }
     out += shown(*this, take_field(*this, text), value);
-    if (out.size() > kLargestText) room_for(out.size());
+    check_size(out.size());
     spend(1);
   }
   out += text;
-  if (used < args.values.size() && !has_names) fail("% has more values than places", "give one value for each");
+  const bool is_list = args.values.size() == 1 && args.values[0].is(Kind::list);
+  if (used < args.values.size() && !has_names && !is_list)
+    fail("% has more values than places", "give one value for each");
   return this->text(std::move(out));
 }
 
@@ -167,7 +175,7 @@ Value format_braces(Machine& m, const Call& call) {
     if (!by_name && index >= call.args.values.size())
       m.fail("format has fewer values than places", "give one for each");
     out += m.str(by_name ? named->second : call.args.values[index]);
-    if (out.size() > kLargestText) m.room_for(out.size());
+    m.check_size(out.size());
     m.spend(1);
   }
   return m.text(std::move(out));

@@ -49,11 +49,13 @@ std::string Machine::json(const Value& value, const JsonStyle& style) {
 void Machine::append_json(std::string& out, const Value& value, const JsonStyle& style, int depth) {
   spend(1);
   check_value_depth(depth);
-  if (out.size() > kLargestText) room_for(out.size());
+  check_size(out.size());
   const auto new_line = [&](int level) {
     if (!style.pretty) return;
     out += '\n';
-    scan(style.indent.size() * static_cast<size_t>(level));
+    const size_t bytes = style.indent.size() * static_cast<size_t>(level);
+    check_size(out.size() + bytes);
+    scan(bytes);
     for (int i = 0; i < level; ++i) out += style.indent;
   };
   switch (value.kind) {
@@ -72,7 +74,7 @@ void Machine::append_json(std::string& out, const Value& value, const JsonStyle&
       if (std::isinf(value.number)) out += value.number < 0 ? "-Infinity" : "Infinity";
       return;
     case Kind::text:
-      scan(4 * value.text->size());
+      scan(value.text->size(), 24);
       append_json_text(out, *value.text, style.ascii);
       return;
     case Kind::list:

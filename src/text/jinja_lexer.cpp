@@ -1,5 +1,7 @@
 #include "text/jinja_lexer.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -7,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "text/char_kind.h"
 #include "text/jinja_strings.h"
 #include "text/python_text.h"
 #include "text/utf8.h"
@@ -23,6 +24,13 @@ bool is_digit(char c) {
 
 bool is_hex_digit(char c) {
   return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f');
+}
+
+bool is_name_part(std::string_view character) {
+  const char c = character[0];
+  if (character.size() == 1) return is_digit(c) || c == '_' || ((c | 32) >= 'a' && (c | 32) <= 'z');
+  const utf8proc_category_t category = utf8proc_category(code_point(character));
+  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_MC) || category == UTF8PROC_CATEGORY_ND;
 }
 
 class Lexer {
@@ -146,12 +154,8 @@ class Lexer {
     if (is_digit(c)) return read_number();
     if (c == '\'' || c == '"') return read_string(c);
     size_t end = at_;
-    const auto& kinds = CharKinds::table();
-    const auto* bytes = reinterpret_cast<const unsigned char*>(source_.data());
-    while (end < source_.size()) {
-      const Char character = kinds.at(bytes + end, bytes + source_.size());
-      if (character.code != '_' && (character.kind & (kLetter | kMark | kNumber)) == 0) break;
-      end += character.bytes;
+    while (end < source_.size() && is_name_part(first_character(source_.substr(end)))) {
+      end += first_character(source_.substr(end)).size();
     }
     if (end > at_) return add(Kind::name, end);
     read_mark();

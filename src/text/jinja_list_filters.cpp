@@ -28,7 +28,7 @@ Value path_of(Machine& m, Value value, const Value& path) {
 
 Value folded(Machine& m, const Value& value) {
   if (!value.is(Kind::text)) return value;
-  m.scan(4 * value.text->size());
+  m.scan_case(*value.text);
   return m.text(python_lower(*value.text));
 }
 
@@ -168,8 +168,13 @@ Value reverse(Machine& m, const Call& call) {
   return m.list(std::move(values), lasts ? List::Form::list : List::Form::iterator);
 }
 
+// What map, select and reject see: nothing in none, 0 and false, which cannot be looped over.
+std::vector<Value> lazy_items(Machine& m, const Value& value) {
+  return truth(value) ? m.items(value) : std::vector<Value>();
+}
+
 Value map(Machine& m, const Call& call) {
-  std::vector<Value> values = m.items(call.self);
+  std::vector<Value> values = lazy_items(m, call.self);
   const auto named = [&](std::string_view name) {
     const auto found = std::ranges::find(call.args.named, name, [](const auto& pair) { return pair.first; });
     return found == call.args.named.end() ? nullptr : &found->second;
@@ -217,7 +222,7 @@ Value select(Machine& m, const Call& call) {
     args.values.erase(args.values.begin());
   }
   std::vector<Value> out;
-  for (const Value& value : m.items(call.self)) {
+  for (const Value& value : lazy_items(m, call.self)) {
     const Value tested = by_attribute ? path_of(m, value, path) : value;
     m.spend(1 + args.values.size());
     if (truth(test ? run(m, *test, tested, args) : tested) == wanted) out.push_back(value);

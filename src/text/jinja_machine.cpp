@@ -60,12 +60,22 @@ Value Machine::callable(const Callable& callable) {
   return v;
 }
 
-void Machine::room_for(size_t bytes) {
+void Machine::check_size(size_t bytes) const {
   if (bytes > kLargestText) {
     fail("a string of " + std::to_string(bytes) + " bytes, but the limit is " + std::to_string(kLargestText),
          "shorten the messages; a template that does this with short ones is made to do harm");
   }
-  scan(bytes);
+}
+
+void Machine::room_for(size_t bytes) {
+  check_size(bytes);
+  scan(bytes, 2);
+}
+
+void Machine::scan_case(std::string_view text) {
+  const auto beyond_ascii = std::ranges::count_if(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+  scan(text.size(), 8);
+  spend(static_cast<size_t>(beyond_ascii));
 }
 
 void Machine::go_deeper() {
@@ -98,7 +108,7 @@ void Machine::check_value_depth(int depth) const {
 
 Value* Machine::find_name(int name) {
   for (Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
-    spend(scope->values.size() / kBytesPerStep);
+    spend(scope->values.size() / kPerStep);
     for (auto& [id, value] : scope->values) {
       if (id == name) return &value;
     }
@@ -193,7 +203,7 @@ std::string Machine::run_aside(const Node::Body& body, Flow& flow) {
 }
 
 void Machine::bind(int name, const Value& value) {
-  spend(scope_->values.size() / kBytesPerStep);
+  spend(scope_->values.size() / kPerStep);
   for (auto& [id, old] : scope_->values) {
     if (id == name) {
       old = value;

@@ -17,8 +17,8 @@ namespace qkv::jinja {
 
 struct JsonStyle;
 
-inline constexpr size_t kFuel = 2'000'000;               // steps of one rendering
-inline constexpr size_t kBytesPerStep = 16;              // text costs as it is made or looked through
+inline constexpr size_t kFuel = 1'000'000;               // steps of one rendering
+inline constexpr size_t kPerStep = 64;                   // bytes copied, or names looked through, for one step
 inline constexpr size_t kLargestText = size_t{4} << 20;  // bytes of the output, and of any string on the way
 inline constexpr size_t kLongestRange = 100'000;         // numbers of range()
 inline constexpr int kDeepestEvaluation = 1500;  // expressions and statements within each other, over all macros
@@ -68,8 +68,11 @@ class Machine {
     if (steps > fuel_) fail_without_fuel();
     fuel_ -= steps;
   }
-  void scan(size_t bytes) { spend(1 + bytes / kBytesPerStep); }  // before looking through a text
-  void room_for(size_t bytes);                                   // before making a text
+  // Before work on a text: copying has weight 1, looking at each character more.
+  void scan(size_t bytes, size_t weight = 1) { spend(1 + bytes * weight / kPerStep); }
+  void scan_case(std::string_view text);  // before changing it to capitals or back
+  void check_size(size_t bytes) const;    // of a text that grows
+  void room_for(size_t bytes);            // before making a text
   [[noreturn]] void fail(std::string_view problem, std::string_view hint) const;
   [[noreturn]] void fail_without_fuel() const;
   [[noreturn]] void fail_undefined(const Value& value) const;
@@ -85,6 +88,7 @@ class Machine {
   std::vector<Value> items(const Value& value);  // what a loop over it sees
   size_t find(std::string_view in, std::string_view what, size_t from = 0);
   Value* lookup(Dict& dict, const Value& key);  // null if it has no such key
+  void check_key(const Value& key) const;       // an Error for what Python does not take as a key
   void insert(Dict& dict, const Value& key, const Value& value);
 
   Value attribute(const Value& object, const std::string* name);

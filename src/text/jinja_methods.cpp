@@ -33,8 +33,7 @@ template <Ends ends>
 Value strip(Machine& m, const Call& call) {
   std::optional<std::string_view> characters;
   if (call.has[0] && !call.at[0].is(Kind::none)) characters = text_argument(m, call, 0);
-  m.scan(call.self.text->size() * (1 + (characters ? characters->size() / 8 : 0)));
-  return m.text(std::string(python_strip(*call.self.text, characters, ends)));
+  return m.text(stripped(m, *call.self.text, characters, ends));
 }
 
 template <Ends from>
@@ -45,15 +44,17 @@ Value split(Machine& m, const Call& call) {
   const int64_t most = call.has[1] ? integer_argument(m, call, 1) : -1;
   if (most >= 0) options.most = static_cast<size_t>(most);
   const std::string_view whole = *call.self.text;
-  // The search goes byte by byte over the separator.
-  m.scan(whole.size() * (options.separator ? options.separator->size() : 4));
+  // From the right, the search compares the separator at every place.
+  const size_t shortest = options.separator ? options.separator->size() : 1;
+  m.scan(whole.size(), from == Ends::right ? 8 * shortest : 8);
+  m.spend(std::min(options.most, whole.size() / shortest / 2));
   std::vector<Value> parts;
   for (const std::string_view part : python_split(whole, options)) parts.push_back(m.text(std::string(part)));
   return m.list(std::move(parts));
 }
 
 Value split_lines(Machine& m, const Call& call) {
-  m.scan(2 * call.self.text->size());
+  m.spend(call.self.text->size() / 2);
   std::vector<Value> lines;
   const LineEnds ends = truth(call.at[0]) ? LineEnds::keep : LineEnds::drop;
   for (const std::string_view line : python_lines(*call.self.text, ends)) lines.push_back(m.text(std::string(line)));
@@ -73,7 +74,7 @@ Value has_affix(Machine& m, const Call& call) {
 
 template <std::string (*change)(std::string_view)>
 Value changed(Machine& m, const Call& call) {
-  m.scan(4 * call.self.text->size());
+  m.scan_case(*call.self.text);
   return m.text(change(*call.self.text));
 }
 

@@ -34,7 +34,7 @@ Value Machine::arithmetic(char op, const Value& a, const Value& b) {
   if (a.is_integral() && b.is_integral()) return integers(op, a.as_integer(), b.as_integer());
   if (a.is_numeric() && b.is_numeric()) return numbers(op, a.as_number(), b.as_number());
   if (op == '+' && a.is(Kind::text) && b.is(Kind::text)) {
-    room_for(a.text->size() + b.text->size());
+    check_size(a.text->size() + b.text->size());
     if (!a.safe && !b.safe) return text(*a.text + *b.text);
     Value joined = text((a.safe ? *a.text : escaped(*this, *a.text)) + (b.safe ? *b.text : escaped(*this, *b.text)));
     joined.safe = true;
@@ -208,7 +208,10 @@ bool Machine::contains(const Value& in, const Value& what) {
     if (what.is(Kind::undefined)) fail_undefined(what);
     fail(std::string("a ") + name_of(what) + " cannot be in a string", "only a string can");
   }
-  if (in.is(Kind::dict)) return lookup(*in.dict, what) != nullptr;
+  if (in.is(Kind::dict)) {
+    check_key(what);
+    return lookup(*in.dict, what) != nullptr;
+  }
   for (const Value& value : items(in)) {
     if (equal(value, what)) return true;
   }
@@ -220,7 +223,7 @@ size_t Machine::find(std::string_view in, std::string_view what, size_t from) {
   // Unlike find of a string, linear in both texts.
   const void* found = memmem(rest.data(), rest.size(), what.data(), what.size());
   const size_t at = found ? static_cast<size_t>(static_cast<const char*>(found) - in.data()) : in.npos;
-  scan(std::min(at, in.size()) - from + what.size());
+  scan(std::min(at, in.size()) - from + what.size(), 4);
   return at;
 }
 

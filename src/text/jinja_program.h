@@ -17,7 +17,7 @@ namespace qkv::jinja {
 struct Builtin;
 
 inline constexpr int kDeepest = 64;                // blocks and brackets in a template, macros calling macros
-inline constexpr size_t kLargestSource = 1 << 18;  // bytes of a template
+inline constexpr size_t kLargestSource = 1 << 17;  // bytes of a template
 
 struct Node {
   enum class Kind : uint8_t {

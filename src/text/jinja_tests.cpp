@@ -63,7 +63,8 @@ Value is_same(Machine& m, const Call& call) {
 template <bool upper>
 Value is_case(Machine& m, const Call& call) {
   const std::string text = m.str(call.self);
-  m.scan(8 * text.size());
+  m.scan_case(text);
+  m.scan_case(text);
   const std::string lower = python_lower(text), raised = python_upper(text);
   return Value::boolean(lower != raised && text == (upper ? raised : lower));
 }

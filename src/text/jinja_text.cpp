@@ -73,9 +73,10 @@ std::string repr_text(std::string_view text) {
 }
 
 std::string escaped(Machine& m, std::string_view text) {
-  m.room_for(text.size() * 5);
+  m.scan(text.size(), 16);
   std::string out;
   for (const char c : text) {
+    m.check_size(out.size());
     switch (c) {
       case '&':
         out += "&amp;";
@@ -99,6 +100,13 @@ std::string escaped(Machine& m, std::string_view text) {
   return out;
 }
 
+std::string stripped(Machine& m, std::string_view text, std::optional<std::string_view> characters, Ends ends) {
+  if (characters) m.scan(text.size(), characters->size());
+  const std::string_view left = python_strip(text, characters, ends);
+  m.scan(text.size() - left.size(), 32);
+  return std::string(left);
+}
+
 std::string repeated(Machine& m, std::string_view text, int64_t times) {
   size_t bytes = 0;
   if (__builtin_mul_overflow(text.size(), static_cast<size_t>(times), &bytes)) bytes = SIZE_MAX;
@@ -116,7 +124,7 @@ std::string replaced(Machine& m, std::string_view text, std::string_view from, s
     const size_t found = from.empty() ? at : m.find(text, from, at);
     if (found > text.size()) break;
     m.spend(1);
-    m.room_for(out.size() > kLargestText ? out.size() : 0);
+    m.check_size(out.size());
     out += text.substr(at, found - at);
     out += to;
     at = found + from.size();
@@ -135,14 +143,14 @@ std::string joined(Machine& m, std::string_view between, const std::vector<Value
   for (size_t i = 0; i < values.size(); ++i) {
     if (i > 0) out += between;
     values[i].is(Kind::text) ? out += *values[i].text : out += m.str(values[i]);
-    if (out.size() > kLargestText) m.room_for(out.size());
+    m.check_size(out.size());
     m.spend(1);
   }
   return out;
 }
 
 std::string indented(Machine& m, std::string_view text, std::string_view by, bool first, bool blank) {
-  m.scan(text.size());
+  m.scan(text.size(), 16);
   std::string out = first ? std::string(by) : "";
   const std::string ended = std::string(text) + "\n";
   const auto lines = python_lines(ended, LineEnds::drop);
@@ -150,7 +158,7 @@ std::string indented(Machine& m, std::string_view text, std::string_view by, boo
     if (i > 0) out += '\n';
     if (i > 0 && (blank || !lines[i].empty())) out += by;
     out += lines[i];
-    if (out.size() > kLargestText) m.room_for(out.size());
+    m.check_size(out.size());
     m.scan(by.size());
   }
   return out;
@@ -167,7 +175,7 @@ std::string Machine::str(const Value& value) {
 void Machine::append_repr(std::string& out, const Value& value, int depth) {
   spend(1);
   check_value_depth(depth);
-  if (out.size() > kLargestText) room_for(out.size());
+  check_size(out.size());
   const auto all = [&](std::span<const Value> values, const char* open, const char* close) {
     out += open;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -193,7 +201,7 @@ void Machine::append_repr(std::string& out, const Value& value, int depth) {
       out += number_text(value.number);
       return;
     case Kind::text:
-      scan(4 * value.text->size());
+      scan(value.text->size(), 24);
       out += value.safe ? "Markup(" + repr_text(*value.text) + ")" : repr_text(*value.text);
       return;
     case Kind::list: {

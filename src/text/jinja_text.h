@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "text/jinja_value.h"
+#include "text/python_text.h"
 
 namespace qkv::jinja {
 
@@ -23,6 +25,7 @@ struct JsonStyle {
 std::string number_text(double number);                  // as Python prints a float
 std::string repr_text(std::string_view text);            // as repr() prints a string
 std::string escaped(Machine& m, std::string_view text);  // for HTML
+std::string stripped(Machine& m, std::string_view text, std::optional<std::string_view> characters, Ends ends);
 std::string repeated(Machine& m, std::string_view text, int64_t times);
 std::string replaced(Machine& m, std::string_view text, std::string_view from, std::string_view to, int64_t most);
 std::string joined(Machine& m, std::string_view between, const std::vector<Value>& values);  // their str()

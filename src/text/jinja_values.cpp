@@ -62,7 +62,7 @@ bool truth(const Value& value) {
 
 size_t Machine::length(const Value& value) {
   if (value.is(Kind::text)) {
-    scan(value.text->size());
+    scan(value.text->size(), 4);
     return python_length(*value.text);
   }
   if (value.is(Kind::list) && value.list->form != List::Form::iterator) return value.list->items.size();
@@ -105,9 +105,13 @@ Value* Machine::lookup(Dict& dict, const Value& key) {
   return nullptr;
 }
 
-void Machine::insert(Dict& dict, const Value& key, const Value& value) {
+void Machine::check_key(const Value& key) const {
   const bool changes = key.is(Kind::dict) || (key.is(Kind::list) && key.list->form == List::Form::list);
   if (changes) fail(std::string("a ") + name_of(key) + " cannot be a key", "use a string");
+}
+
+void Machine::insert(Dict& dict, const Value& key, const Value& value) {
+  check_key(key);
   if (Value* there = lookup(dict, key)) {
     *there = value;
   } else {
@@ -162,7 +166,9 @@ Value Machine::item(const Value& object, const Value& key) {
     if (index < 0 || index >= size) return Value::undefined();
     if (is_list) return object.list->items[static_cast<size_t>(index)];
     const std::string_view whole = *object.text;
-    const std::string_view from = whole.substr(bytes_of_characters(whole, static_cast<size_t>(index)));
+    const size_t before = bytes_of_characters(whole, static_cast<size_t>(index));
+    scan(before, 8);
+    const std::string_view from = whole.substr(before);
     return text(std::string(from.substr(0, bytes_of_characters(from, 1))));
   }
   if (!key.is(Kind::text)) return Value::undefined();
@@ -197,13 +203,15 @@ Cut cut_of(int64_t size, const std::array<const int64_t*, 3>& bounds) {
 Value Machine::slice(const Value& object, std::span<const Value> bounds) {
   if (object.is(Kind::undefined)) fail_undefined(object);
   const bool is_list = object.is(Kind::list) && object.list->is_sequence();
-  if (object.is(Kind::dict)) fail("a slice of a dict", "a dict has no order to cut: use its keys");
-  if (!is_list && !object.is(Kind::text)) return Value::undefined();
+  if (!is_list && !object.is(Kind::text)) {
+    fail(std::string("a slice of a ") + name_of(object), "only strings and lists can be cut");
+  }
   std::array<int64_t, 3> numbers{};
   std::array<const int64_t*, 3> given{};
   for (size_t i = 0; i < 3; ++i) {
     if (bounds[i].is(Kind::none)) continue;
-    if (!bounds[i].is_integral()) return Value::undefined();
+    if (bounds[i].is(Kind::undefined)) fail_undefined(bounds[i]);
+    if (!bounds[i].is_integral()) fail(std::string("a slice at a ") + name_of(bounds[i]), "cut at integers");
     numbers[i] = bounds[i].as_integer();
     given[i] = &numbers[i];
   }

@@ -41,6 +41,10 @@ void append_mapped(std::string& out, int32_t code, Case to) {
     if (code != 0x130) out += utf8_of(static_cast<uint32_t>(utf8proc_tolower(code)));
     return;
   }
+  if (to == Case::title && (code == 0xDF || code == 0x149)) {
+    out += code == 0xDF ? "Ss" : "\xca\xbcN";
+    return;
+  }
   const utf8proc_category_t category = utf8proc_category(code);
   if (category != UTF8PROC_CATEGORY_LU) {
     std::array<utf8proc_int32_t, 8> folded{};
@@ -60,12 +64,14 @@ void append_mapped(std::string& out, int32_t code, Case to) {
 }
 
 bool is_cased(int32_t code) {
+  if (code < 0x80) return (code | 32) >= 'a' && (code | 32) <= 'z';
   const utf8proc_category_t category = utf8proc_category(code);
   return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL || category == UTF8PROC_CATEGORY_LT;
 }
 
 // Marks and the like between letters do not end a word.
 bool is_case_ignorable(int32_t code) {
+  if (code < 0x80) return std::string_view("'.:^`").find(static_cast<char>(code)) != std::string_view::npos;
   switch (utf8proc_category(code)) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_ME:
@@ -74,7 +80,7 @@ bool is_case_ignorable(int32_t code) {
     case UTF8PROC_CATEGORY_SK:
       return true;
     default:
-      return code == '\'' || code == '.' || code == ':' || code == 0xB7 || code == 0x2019;
+      return code == 0xB7 || code == 0x2018 || code == 0x2019;
   }
 }
 
@@ -103,8 +109,9 @@ void append_lower(std::string& out, std::string_view text, size_t at, int32_t co
 template <class Visit>
 void each_character(std::string_view text, const Visit& visit) {
   for (size_t at = 0; at < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[at]);
     const std::string_view character = next_character(text.substr(at));
-    visit(at, code_point(character));
+    visit(at, lead < 0x80 ? lead : code_point(character));
     at += character.size();
   }
 }
@@ -210,12 +217,14 @@ std::vector<std::string_view> python_lines(std::string_view text, LineEnds ends)
 
 std::string python_lower(std::string_view text) {
   std::string out;
+  out.reserve(text.size());
   each_character(text, [&](size_t at, int32_t code) { append_lower(out, text, at, code); });
   return out;
 }
 
 std::string python_upper(std::string_view text) {
   std::string out;
+  out.reserve(text.size());
   each_character(text, [&](size_t, int32_t code) { append_mapped(out, code, Case::upper); });
   return out;
 }

@@ -76,7 +76,7 @@ void check_names(const std::vector<std::string>& names) {
 
 void check(const TokenizerTraining& training) {
   QKV_CHECK(!training.files.empty(), "there are no files to train on", Hint("name some text files"));
-  QKV_CHECK(training.kind == TokenizerKind::bpe || !training.pattern, "only a BPE tokenizer has a pattern",
+  QKV_CHECK(training.kind == TokenizerKind::bpe || !training.pattern, "a tokenizer that is not BPE has no pattern",
             Hint("leave it out, or train a BPE tokenizer"));
   for (const std::string& special : training.specials) {
     QKV_CHECK(!special.empty() && is_utf8(special), "the special token ", printable(special), " is not text",

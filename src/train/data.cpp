@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/permutation.h"
 #include "base/philox.h"
+#include "train/chats.h"
 
 namespace qkv {
 namespace {
@@ -160,14 +162,70 @@ class Pairs : public TrainData {
   PairBatches train_, validation_;
 };
 
+// Conversations, as many to a micro-batch as fit; cut once, in another order each epoch.
+class Chats : public TrainData {
+ public:
+  Chats(const Recipe& recipe, const std::filesystem::path& prepared)
+      : recipe_(recipe), budget_(recipe.batch_tokens / recipe.micro_batches) {
+    const std::filesystem::path folder = prepared / "tokenizer";
+    const std::optional<ChatTemplate> how = ChatTemplate::load(folder);
+    if (!how) ChatTemplate::fail_without(folder);
+    QKV_CHECK(recipe.sequence <= budget_, "a conversation may have ", recipe.sequence, " tokens but a micro-batch has ",
+              budget_, Hint("raise batch_tokens, or lower sequence"));
+    const std::vector<Chat> chats =
+        read_chats(prepared / "data" / "chats.jsonl", *how, Tokenizer::load(folder), recipe.sequence);
+    const auto validation = static_cast<size_t>(recipe.data.validation * static_cast<double>(chats.size()));
+    for (size_t i = 0; i < chats.size(); ++i) {
+      const bool held_out = i >= chats.size() - validation;
+      (held_out ? validation_tokens : train_tokens) += chats[i].ids.size();
+      add(held_out ? validation_ : train_, chats[i]);
+    }
+  }
+
+  TrainBatch micro_batch(int64_t step, int64_t micro) const override {
+    const auto k = static_cast<uint64_t>(step * recipe_.micro_batches + micro);
+    const uint64_t epoch = k / train_.size();
+    const Permutation order(train_.size(), fold({.seed = recipe_.seed, .step = epoch, .site = 2}));
+    TrainBatch batch = train_[order(k % train_.size())];
+    batch.first_row = static_cast<int64_t>(k) * budget_;
+    return batch;
+  }
+  int64_t validation_batches() const override { return static_cast<int64_t>(validation_.size()); }
+  TrainBatch validation_batch(int64_t i) const override { return validation_[static_cast<size_t>(i)]; }
+
+ private:
+  void add(std::vector<TrainBatch>& batches, const Chat& chat) const {
+    if (batches.empty() || static_cast<int64_t>(batches.back().ids.size() + chat.ids.size()) > budget_) {
+      batches.emplace_back();
+    }
+    TrainBatch& batch = batches.back();
+    batch.lengths.push_back(static_cast<int32_t>(chat.ids.size()));
+    for (size_t i = 0; i < chat.ids.size(); ++i) {
+      const bool answers = i + 1 < chat.ids.size() && chat.answer[i + 1];
+      batch.ids.push_back(chat.ids[i]);
+      batch.targets.push_back(answers ? chat.ids[i + 1] : TrainBatch::kIgnored);
+      batch.counted += answers ? 1 : 0;
+    }
+  }
+
+  const Recipe recipe_;
+  int64_t budget_;
+  std::vector<TrainBatch> train_, validation_;
+};
+
 }  // namespace
 
-std::unique_ptr<TrainData> TrainData::open(const Recipe& recipe, const std::filesystem::path& folder,
+std::unique_ptr<TrainData> TrainData::open(const Recipe& recipe, const std::filesystem::path& prepared,
                                            const TokenRoles& roles, int64_t context) {
+  const std::filesystem::path folder = prepared / "data";
   if (recipe.objective == Recipe::Objective::translate) return std::make_unique<Pairs>(recipe, folder, roles, context);
   QKV_CHECK(context == 0 || recipe.sequence <= context, "a sequence of ", recipe.sequence,
             " tokens is longer than the model's context of ", context,
             Hint("shorten it, or raise max_position_embeddings"));
+  if (recipe.objective == Recipe::Objective::chat) return std::make_unique<Chats>(recipe, prepared);
+  QKV_CHECK(recipe.objective != Recipe::Objective::masked || roles.mask >= 0,
+            "a masked model hides tokens, but its tokenizer of ", roles.vocabulary,
+            " tokens has none that stands for them", Hint("name a mask_token in tokenizer_config.json"));
   return std::make_unique<Windows>(recipe, folder, roles);
 }
 

@@ -28,8 +28,8 @@ class TrainData {
   uint64_t train_tokens = 0, validation_tokens = 0;
   double bytes_per_token = 0;  // of the validation text: nats a token become bits a byte
 
-  // What prepare_run() left below `folder`. An Error if a text is longer than `context`.
-  static std::unique_ptr<TrainData> open(const Recipe& recipe, const std::filesystem::path& folder,
+  // What prepare_run() left in `prepared`. An Error if a text is longer than `context`.
+  static std::unique_ptr<TrainData> open(const Recipe& recipe, const std::filesystem::path& prepared,
                                          const TokenRoles& roles, int64_t context);
 };
 

@@ -44,32 +44,50 @@ void validate(const OptimizerSpec& spec) {
   check("clip", spec.clip, 0, 1e30);
 }
 
-Optimizer::Optimizer(const ModelSpec& model, Weights& weights, const OptimizerSpec& spec) : spec_(spec) {
-  validate(spec);
-  std::map<std::string, WeightSpec> known;
-  for (WeightSpec& weight : weight_list(model)) known.emplace(weight.name, weight);
+namespace {
+
+std::vector<Param*> trainable_of(Weights& weights) {
+  std::vector<Param*> all;
   for (auto& [name, weight] : weights) {
     if (!weight.trainable) continue;
     QKV_CHECK(weight.format() == Format(DType::f32) || weight.format() == Format(DType::f64), "the weight '", name,
               "' is ", weight.format(), " but is trained in f32", Hint("load the model for training: masters are f32"));
-    const Kind rule = rule_for(spec, known.at(name));
+    all.push_back(&weight);
+  }
+  return all;
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const ModelSpec& model, Weights& weights, const OptimizerSpec& spec, Comm& comm, int zero)
+    : spec_(spec), shares_(comm, trainable_of(weights), zero) {
+  validate(spec);
+  std::map<std::string, WeightSpec> known;
+  for (WeightSpec& weight : weight_list(model)) known.emplace(weight.name, weight);
+  for (size_t i = 0; i < shares_.weights().size(); ++i) {
+    Param* weight = shares_.weights()[i];
+    const Kind rule = rule_for(spec, known.at(weight->name()));
     Slot& slot = slots_.emplace_back(
-        Slot{.weight = &weight, .rule = rule, .decays = weight.shape().rank() >= 2 && !is_bias(name)});
-    const auto zeros = [&] {
-      Storage made(weight.device(), weight.format(), weight.shape());
-      const std::vector<std::byte> nothing(static_cast<size_t>(made.bytes()));
-      made.device().upload(made.data(), nothing.data(), made.bytes());
-      return made;
-    };
-    if (has_first(rule, spec)) slot.first = zeros();
-    if (has_second(rule)) slot.second = zeros();
+        Slot{.weight = weight, .rule = rule, .decays = weight->shape().rank() >= 2 && !is_bias(weight->name())});
+    if (!shares_.keeps(i)) continue;
+    if (has_first(rule, spec)) slot.first = zeros_like(*weight);
+    if (has_second(rule)) slot.second = zeros_like(*weight);
   }
 }
 
+Storage Optimizer::zeros_like(const Param& weight) const {
+  Storage made(weight.device(), weight.format(), weight.shape());
+  const std::vector<std::byte> nothing(static_cast<size_t>(made.bytes()));
+  made.device().upload(made.data(), nothing.data(), made.bytes());
+  return made;
+}
+
 void Optimizer::step(Context& cx, double lr, double factor) {
-  for (Slot& slot : slots_) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
     Param& w = *slot.weight;
-    if (!w.gradient().defined()) continue;  // nothing reached it: a bias that only chooses experts
+    // Another rank's; or nothing reached it: a bias that only chooses experts.
+    if (!shares_.keeps(i) || !w.gradient().defined()) continue;
     const double decay = slot.decays ? spec_.decay : 0;
     const Tensor first = slot.first.defined() ? Tensor(slot.first, w.shape()) : Tensor();
     switch (slot.rule) {
@@ -86,7 +104,55 @@ void Optimizer::step(Context& cx, double lr, double factor) {
         break;
     }
   }
+  shares_.share_weights(cx);
   ++steps_;
+}
+
+void Optimizer::gather_states() {
+  if (shares_.alone() || shares_.zero() == 0) return;
+  const auto ranks = static_cast<size_t>(shares_.comm().size());
+  const bool first_rank = shares_.comm().rank() == 0;
+  std::vector<std::byte> mine;
+  for (size_t i = 0; i < slots_.size() && !first_rank; ++i) {
+    if (!shares_.keeps(i)) continue;
+    for (const Storage* state : {&slots_[i].first, &slots_[i].second}) {
+      if (!state->defined()) continue;
+      const size_t at = mine.size();
+      mine.resize(at + static_cast<size_t>(state->bytes()));
+      state->device().download(mine.data() + at, state->data(), state->bytes());
+    }
+  }
+  std::vector<std::vector<std::byte>> in(ranks);
+  for (size_t i = 0; i < slots_.size() && first_rank; ++i) {
+    if (shares_.keeps(i)) continue;
+    Slot& slot = slots_[i];
+    if (has_first(slot.rule, spec_)) slot.first = zeros_like(*slot.weight);
+    if (has_second(slot.rule)) slot.second = zeros_like(*slot.weight);
+    std::vector<std::byte>& from = in[static_cast<size_t>(shares_.owner(i))];
+    from.resize(from.size() + static_cast<size_t>(slot.first.bytes() + slot.second.bytes()));
+  }
+  std::vector<std::span<const std::byte>> send(ranks);
+  if (!first_rank) send[0] = mine;
+  const std::vector<std::span<std::byte>> receive(in.begin(), in.end());
+  shares_.comm().exchange(send, receive);
+  std::vector<size_t> at(ranks, 0);
+  for (size_t i = 0; i < slots_.size() && first_rank; ++i) {
+    if (shares_.keeps(i)) continue;
+    const auto owner = static_cast<size_t>(shares_.owner(i));
+    for (const Storage* state : {&slots_[i].first, &slots_[i].second}) {
+      if (!state->defined()) continue;
+      state->device().upload(state->data(), in[owner].data() + at[owner], state->bytes());
+      at[owner] += static_cast<size_t>(state->bytes());
+    }
+  }
+}
+
+void Optimizer::drop_gathered() {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (shares_.keeps(i)) continue;
+    slots_[i].first = Storage();
+    slots_[i].second = Storage();
+  }
 }
 
 std::vector<Optimizer::State> Optimizer::states() const {
@@ -107,12 +173,6 @@ int64_t Optimizer::bytes(const ModelSpec& model, const OptimizerSpec& spec) {
     bytes += each * ((has_first(rule, spec) ? 1 : 0) + (has_second(rule) ? 1 : 0));
   }
   return bytes;
-}
-
-std::vector<Param*> Optimizer::trainable() const {
-  std::vector<Param*> all;
-  for (const Slot& slot : slots_) all.push_back(slot.weight);
-  return all;
 }
 
 }  // namespace qkv

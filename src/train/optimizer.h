@@ -9,6 +9,7 @@
 #include "model/weight_list.h"
 #include "nn/weights.h"
 #include "ops/optim.h"
+#include "train/shares.h"
 
 namespace qkv {
 
@@ -24,23 +25,29 @@ void validate(const OptimizerSpec& spec);
 
 class Optimizer {
  public:
-  Optimizer(const ModelSpec& model, Weights& weights, const OptimizerSpec& spec);
+  // With other ranks the work may be divided; see Shares.
+  Optimizer(const ModelSpec& model, Weights& weights, const OptimizerSpec& spec, Comm& comm = self_comm(),
+            int zero = 0);
 
-  // Gradients must be there for every trainable weight; they are multiplied by `factor` first.
+  // Gradients must be there for every weight it keeps; they are multiplied by `factor` first.
   void step(Context& cx, double lr, double factor);
+  const Shares& shares() const { return shares_; }
   int64_t steps() const { return steps_; }
 
-  // What has to be kept to go on: tensors like the weights, by name ("m.layers.0.attn.q"), zeros at the start.
+  // What has to be kept to go on: tensors like the weights, by name ("m.layers.0.attn.q"), zeros at the start. Where
+  // owners keep them, those of this rank; gather_states() brings all to rank 0, until drop_gathered().
   struct State {
     std::string name;
     Tensor tensor;
   };
   std::vector<State> states() const;
+  void gather_states();
+  void drop_gathered();
   void set_steps(int64_t steps) { steps_ = steps; }  // after the states were read back
   static int64_t bytes(const ModelSpec& model, const OptimizerSpec& spec);
 
   // The weights it moves, in the order of their names.
-  std::vector<Param*> trainable() const;
+  std::vector<Param*> trainable() const { return shares_.weights(); }
 
  private:
   struct Slot {
@@ -50,7 +57,10 @@ class Optimizer {
     Storage first, second;  // m and v, or the momentum
   };
 
+  Storage zeros_like(const Param& weight) const;
+
   OptimizerSpec spec_;
+  Shares shares_;
   int64_t steps_ = 0;
   std::vector<Slot> slots_;
 };

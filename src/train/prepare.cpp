@@ -188,9 +188,37 @@ Json config_for(const Recipe& recipe, const Tokenizer& tokenizer) {
   return config;
 }
 
+void pack_corpus(const Recipe& recipe, const Corpus& corpus, const Tokenizer& tokenizer, const fs::path& folder,
+                 ThreadPool& pool) {
+  const bool own_validation = !corpus.validation.empty();
+  pack_files({.files = corpus.train,
+              .out = folder / "train",
+              .source = corpus.source,
+              .validation = own_validation ? 0 : recipe.data.validation,
+              .seed = recipe.seed},
+             tokenizer, pool);
+  if (!own_validation) return;
+  pack_files({.files = corpus.validation, .out = folder / "validation", .source = corpus.source}, tokenizer, pool);
+}
+
+// Conversations stay as they are: the chat template writes them when they are read.
+void pack_chats(const Corpus& corpus, const fs::path& folder) {
+  std::ofstream out(folder / "chats.jsonl", std::ios::binary);
+  for (const std::string& file : corpus.train) {
+    const std::string text = read_file(file, size_t{1} << 32);
+    out << text << (text.ends_with('\n') ? "" : "\n");
+  }
+  out.close();
+  QKV_CHECK(out.good(), (folder / "chats.jsonl").string(), ": could not be written", Hint("is the disk full?"));
+}
+
 }  // namespace
 
 void prepare_run(const Recipe& recipe, const fs::path& from, const fs::path& folder, ThreadPool& pool) {
+  for (const fs::path& needed : {from, fs::path(recipe.tokenizer.load)}) {
+    QKV_CHECK(needed.empty() || fs::exists(needed), needed.string(), ": there is no such file or folder",
+              Hint("--from names a model, tokenizer.load a tokenizer"));
+  }
   AtomicFolder made(folder);
   const fs::path root = made.path(), corpus_folder = root / "corpus";
   fs::create_directories(root / "tokenizer");
@@ -205,16 +233,10 @@ void prepare_run(const Recipe& recipe, const fs::path& from, const fs::path& fol
     train_tokenizer_into(recipe, corpus, root / "tokenizer", pool);
   }
   const Tokenizer tokenizer = Tokenizer::load(root / "tokenizer");
-  const bool own_validation = !corpus.validation.empty();
-  pack_files({.files = corpus.train,
-              .out = root / "data" / "train",
-              .source = corpus.source,
-              .validation = own_validation ? 0 : recipe.data.validation,
-              .seed = recipe.seed},
-             tokenizer, pool);
-  if (own_validation) {
-    pack_files({.files = corpus.validation, .out = root / "data" / "validation", .source = corpus.source}, tokenizer,
-               pool);
+  if (recipe.objective == Recipe::Objective::chat) {
+    pack_chats(corpus, root / "data");
+  } else {
+    pack_corpus(recipe, corpus, tokenizer, root / "data", pool);
   }
   const Json config = from.empty() ? config_for(recipe, tokenizer)
                                    : parse_json(read_file(from / "config.json", 16 << 20), "config.json");

@@ -176,6 +176,7 @@ Recipe read_recipe(const Json& json, const std::string& what) {
   Recipe r;
   Fields f(json, what);
   f.text("name", r.name);
+  f.text("about", r.about);
   f.word("objective", r.objective, kObjectives);
   if (const Json* model = f.find("model")) r.model = *model;
   f.inside("tokenizer", [&](Fields& in) { read_tokenizer(in, r.tokenizer); });
@@ -188,6 +189,7 @@ Recipe read_recipe(const Json& json, const std::string& what) {
   f.word("precision", precision, {"f32", "bf16"});
   r.bf16 = precision == 1;
   f.flag("recompute", r.recompute);
+  f.whole("zero", r.zero, 0, 2);
   auto seed = static_cast<int64_t>(r.seed);
   f.whole("seed", seed, 0, INT64_MAX);
   r.seed = static_cast<uint64_t>(seed);
@@ -248,6 +250,7 @@ Json to_json(const Recipe& r) {
   if (r.data.stories > 0) data["stories"] = r.data.stories;
   if (!r.data.files.empty()) data["files"] = r.data.files;
   return {{"name", r.name},
+          {"about", r.about},
           {"objective", name_of(r.objective)},
           {"model", r.model},
           {"tokenizer", tokenizer},
@@ -258,6 +261,7 @@ Json to_json(const Recipe& r) {
           {"steps", r.steps},
           {"precision", r.bf16 ? "bf16" : "f32"},
           {"recompute", r.recompute},
+          {"zero", r.zero},
           {"seed", r.seed},
           {"masking", r.masking},
           {"frozen", r.frozen},

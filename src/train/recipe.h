@@ -51,7 +51,7 @@ struct Recipe {
     int64_t keep = 2;   // the last ones; the best is always kept
   };
 
-  std::string name;
+  std::string name, about;
   Objective objective = Objective::causal;
   Json model;  // config.json as Hugging Face spells it; with "preset" what differs from that
   TokenizerSource tokenizer;
@@ -59,6 +59,7 @@ struct Recipe {
   int64_t sequence = 256;  // tokens of a text window, or the most of a side of a pair
   int64_t batch_tokens = 4096, micro_batches = 1, steps = 0;
   bool bf16 = true, recompute = false;
+  int64_t zero = 0;  // what ranks divide among them; see Shares
   uint64_t seed = 1;
   double masking = 0.15;            // of tokens, if masked
   std::vector<std::string> frozen;  // weights that stay as they are; '*' stands for anything

@@ -1,11 +1,37 @@
 #include "train/step.h"
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
 
 namespace qkv {
+namespace {
+
+// Adds the time since it was last asked.
+class Watch {
+ public:
+  void add_to(double& seconds) {
+    const auto now = std::chrono::steady_clock::now();
+    seconds += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+StepSeconds& StepSeconds::operator+=(const StepSeconds& o) {
+  forward += o.forward;
+  backward += o.backward;
+  gradients += o.gradients;
+  norm += o.norm;
+  update += o.update;
+  return *this;
+}
 
 void GradientTree::add(Context& cx) {
   Level carry;
@@ -44,21 +70,31 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
   QKV_CHECK(std::has_single_bit(micro_batches.size()), "a step of ", micro_batches.size(), " micro-batches",
             Hint("their number is a power of two, so that ranks can divide them"));
   const std::vector<Param*> weights = optimizer.trainable();
+  const Shares& shares = optimizer.shares();
   StepResult result;
+  std::vector<double> sizes{0, 0};
   for (const TrainBatch& batch : micro_batches) {
-    result.counted += batch.counted;
-    result.tokens += static_cast<int64_t>(batch.ids.size());
+    sizes[0] += static_cast<double>(batch.counted);
+    sizes[1] += static_cast<double>(batch.ids.size());
   }
+  sizes = shares.all_numbers(sizes);
+  for (size_t r = 0; r < sizes.size(); r += 2) {
+    result.counted += static_cast<int64_t>(sizes[r]);
+    result.tokens += static_cast<int64_t>(sizes[r + 1]);
+  }
+  const double all_batches = static_cast<double>(micro_batches.size()) * shares.comm().size();
   QKV_CHECK(result.counted > 0, "a step of ", result.tokens, " tokens has nothing to predict",
             Hint("every target is ignored: the texts are too short, or the answers empty"));
 
   GradientTree tree(weights);
+  std::vector<double> said;  // loss and balance of each micro-batch
   const auto context = [&] {
     arena.rewind({});
     Context cx = engine.context(arena, options.precision);
     cx.rng = {.seed = options.seed, .step = options.step};
     return cx;
   };
+  Watch watch;
   for (const TrainBatch& batch : micro_batches) {
     gradients.rewind({});
     Tape tape(gradients);
@@ -67,29 +103,39 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
     cx.probe = options.probe;
     cx.training = true;
     cx.recompute_layers = options.recompute;
-    const LossOf loss = loss_of(
-        cx, model, batch, options.loss,
-        {.divisor = static_cast<double>(result.counted), .share = 1 / static_cast<double>(micro_batches.size())});
+    const LossOf loss = loss_of(cx, model, batch, options.loss,
+                                {.divisor = static_cast<double>(result.counted), .share = 1 / all_batches});
+    watch.add_to(result.seconds.forward);
     tape.backward(cx, loss.loss);
+    watch.add_to(result.seconds.backward);
     const auto number = [&](const Tensor& t) {
       float value = 0;
       t.device().download(&value, t.data(), sizeof(value));
       return static_cast<double>(value);
     };
-    result.loss += number(loss.loss);
-    if (loss.balance.defined()) result.balance += number(loss.balance) / static_cast<double>(micro_batches.size());
+    said.push_back(number(loss.loss));
+    said.push_back(loss.balance.defined() ? number(loss.balance) / all_batches : 0);
     if (micro_batches.size() > 1) tree.add(cx);
+    watch.add_to(result.seconds.gradients);
   }
   Context cx = context();
   if (micro_batches.size() > 1) tree.finish(cx);
+  shares.sum_gradients(cx);
   if (options.before_update) options.before_update(cx);
-  const std::vector<const Param*> all(weights.begin(), weights.end());
-  result.grad_norm = ops::global_norm(cx, all);
+  said = shares.all_numbers(said);
+  for (size_t i = 0; i < said.size(); i += 2) {
+    result.loss += said[i];
+    result.balance += said[i + 1];
+  }
+  watch.add_to(result.seconds.gradients);
+  result.grad_norm = shares.gradient_norm(cx);
+  watch.add_to(result.seconds.norm);
   QKV_CHECK(std::isfinite(result.loss), "the loss of step ", options.step, " is ", result.loss,
             Hint("the step is refused; lower the learning rate, or look for the first NaN with --check-finite"));
   const double factor = options.clip > 0 ? ops::clip_factor(result.grad_norm, options.clip) : 1;
   optimizer.step(cx, options.lr, factor);
   for (Param* weight : weights) weight->clear_gradient();
+  watch.add_to(result.seconds.update);
   return result;
 }
 

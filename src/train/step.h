@@ -41,15 +41,25 @@ struct StepOptions {
   std::function<void(Context& cx)> before_update = {};  // gradients of the whole step lie in the weights
 };
 
+// Where the time of a step went; of all micro-batches.
+struct StepSeconds {
+  double forward = 0, backward = 0;
+  double gradients = 0;  // added up, over micro-batches and ranks
+  double norm = 0, update = 0;
+
+  StepSeconds& operator+=(const StepSeconds& o);
+};
+
 struct StepResult {
   double loss = 0;       // mean over the counted targets, smoothing and z-loss included
   double balance = 0;    // mean over micro-batches, before its coefficient
   double grad_norm = 0;  // before it was clipped
   int64_t tokens = 0;    // rows
   int64_t counted = 0;   // targets
+  StepSeconds seconds;
 };
 
-// A NaN anywhere is an Error that names the weight, and changes nothing.
+// `micro_batches`: this rank's part of the step. A NaN anywhere is an Error that names the weight, and changes nothing.
 StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, const Model& model, Optimizer& optimizer,
                       std::span<const TrainBatch> micro_batches, const StepOptions& options);
 

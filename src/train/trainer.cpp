@@ -34,12 +34,12 @@ void choose_trainable(Model& model, std::span<const std::string> frozen) {
   }
 }
 
-Trainer::Trainer(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data)
+Trainer::Trainer(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data, Comm& comm)
     : engine_(engine),
       recipe_(recipe),
       model_(model),
       data_(data),
-      optimizer_(model.spec(), model.weights(), recipe.optimizer),
+      optimizer_(model.spec(), model.weights(), recipe.optimizer, comm, static_cast<int>(recipe.zero)),
       arena_(engine.device()),
       gradients_(engine.device()) {}
 
@@ -65,6 +65,12 @@ EvalResult Trainer::evaluate() {
 }
 
 TrainEnd Trainer::run(const TrainHooks& hooks, Probe* probe) {
+  // What one rank was told all do.
+  const auto anyone = [&](bool mine) {
+    const double number = mine ? 1 : 0;
+    const std::vector<double> all = optimizer_.shares().all_numbers({&number, 1});
+    return std::any_of(all.begin(), all.end(), [](double each) { return each != 0; });
+  };
   const auto due = [](int64_t step, int64_t every) { return every > 0 && step % every == 0; };
   const auto evaluated = [&] {
     const EvalResult result = evaluate();
@@ -77,14 +83,15 @@ TrainEnd Trainer::run(const TrainHooks& hooks, Probe* probe) {
     if (hooks.on_evaluation) hooks.on_evaluation(result, best);
     return best;
   };
+  const Shares::Part part = optimizer_.shares().part_of(recipe_.micro_batches);
   while (counters_.step < recipe_.steps) {
-    if (hooks.stop && hooks.stop()) {
+    if (hooks.stop && anyone(hooks.stop())) {
       if (hooks.on_save) hooks.on_save(counters_, false);
       return TrainEnd::stopped;
     }
     const double start = now();
     std::vector<TrainBatch> batches;
-    for (int64_t m = 0; m < recipe_.micro_batches; ++m) batches.push_back(data_.micro_batch(counters_.step, m));
+    for (int64_t m = 0; m < part.count; ++m) batches.push_back(data_.micro_batch(counters_.step, part.first + m));
     StepReport report{.step = counters_.step, .lr = recipe_.schedule.at(counters_.step)};
     report.result = train_step(engine_, arena_, gradients_, model_, optimizer_, batches,
                                {.precision = recipe_.precision(),

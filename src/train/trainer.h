@@ -42,7 +42,7 @@ enum class TrainEnd : uint8_t { done, stopped, no_better };
 
 class Trainer {
  public:
-  Trainer(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data);
+  Trainer(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data, Comm& comm = self_comm());
 
   Optimizer& optimizer() { return optimizer_; }
   TrainCounters& counters() { return counters_; }

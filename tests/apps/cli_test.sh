@@ -94,5 +94,152 @@ expect 2 'GGUF has no place' convert "$golden/bart" "$made/bart.gguf"
 expect 2 'in a Hugging Face folder' convert "$golden/llama" "$made/other" --dtype q8_0
 expect 2 '--dtype' convert "$golden/llama" "$made/other" --dtype int3
 expect 2 'no such file' convert "$made/nowhere" "$made/other"
+
+expect 0 'Examples' quantize --help
+expect 0 'random ids' quantize "$golden/llama" "$made/量化" --to q8
+expect 0 '"top1_agreement"' quantize "$golden/t5" "$made/t5" --to q4 --json
+expect 0 'q8/32' info "$made/量化"
+cp "$golden/llama/io.safetensors" "$made/量化"
+expect 1 'mean KL' verify "$made/量化"
+expect 0 'is written' convert "$made/量化" "$made/plain"
+expect 2 'quantised already' quantize "$made/量化" "$made/other" --to q4
+expect 2 'is already there' quantize "$golden/llama" "$made/量化" --to q4
+expect 2 'is already there' quantize "$golden/llama" "$golden/llama" --to q4
+expect 2 '--to' quantize "$golden/llama" "$made/other" --to q5
+expect 2 'no matrix' quantize "$golden/llama" "$made/other" --to q4 --group 256
+expect 2 'tokenizer' quantize "$golden/llama" "$made/other" --to q4 --data "$golden/README.md"
+
+# Running: a small model with random weights, with a tokenizer and a template beside it.
+model=$made/模型
+printf '%s' '{"model_type": "llama", "vocab_size": 484, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+  "num_attention_heads": 4, "max_position_embeddings": 256, "bos_token_id": 0, "eos_token_id": 1}' >"$made/config.json"
+expect 0 '' new --spec "$made/config.json" --seed 1 "$model"
+expect 2 'has no tokenizer' run "$model" hello
+expect 0 '' run "$model" --ids '5, 6 7' --max-new 4
+[ "$(printf '%s' "$out" | wc -w)" = 4 ] || { echo "run --ids: not 4 ids: $out"; failed=1; }
+expect 2 'token ids' run "$model" --ids 'x'
+expect 2 '484' run "$model" --ids '5 484'
+cp "$golden/tokenizers/qwen2/tokenizer.json" "$model"
+expect 0 '"ended": "length"' run "$model" '床前明月光 👍🏽' --max-new 3 --json --logprobs 2 --seed 3 --temperature 1
+expect 0 '[2 of 2]' run "$model" hello --n 2 --temperature 1 --max-new 3
+expect 2 'the same' run "$model" hello --n 2
+expect 2 'temperature' run "$model" hello --temperature -1
+expect 2 'temperature' run "$model" hello --temperature nan
+expect 2 'top_p' run "$model" hello --top-p 2
+expect 2 'ID=VALUE' run "$model" hello --logit-bias 5
+expect 2 'stop string' run "$model" hello --stop "$(printf '%2000s' x)"
+expect 2 '--json' run "$model" hello --logprobs 1
+expect 2 'room for 3' run "$model" 'one two three four' --context 3
+expect 2 '256' run "$model" hello --context 257
+expect 2 '--unneeded' run "$model" hello --unneeded
+expect 2 'no chat template' chat "$model"
+printf '%s' "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content }}<|im_end|>{% endfor %}<|im_start|>" \
+  >"$model/chat_template.jinja"
+say() {  # say TEXT LINES ARGUMENTS...: a conversation with these lines prints this
+  text=$1 lines=$2
+  shift 2
+  out=$(printf "$lines" | "$qkv" chat "$model" --max-new 5 "$@" 2>&1)
+  case $out in
+    *"$text"*) ;;
+    *) echo "qkv chat $*: '$text' is not in: $out"; failed=1 ;;
+  esac
+}
+say '' 'hello\n你好\n'
+[ "$(printf '%s\n' "$out" | wc -l)" -ge 2 ] || { echo "qkv chat: two lines, not two answers: $out"; failed=1; }
+say 'tokens were known' 'one two three four five six seven\nagain\n' --stats
+[ "$(printf '%s\n' "$out" | grep -c '^0 of ')" = 1 ] || { echo "qkv chat: it was read again: $out"; failed=1; }
+say '/undo' '/help\n'
+say 'taken back' 'one\n/undo\n/undo\n/exit\nnever answered\n'
+say 'nothing was said yet' '/undo\n'
+say 'there is no command' '/etc\n'
+say 'room for 20' 'one two three four five six seven eight nine ten\n' --context 20
+say 'NAME=VALUE' 'x\n' --set x
+say 'is not UTF-8' 'x\n' --stop "$(printf '\377')"
+
+# A model that translates, of any weights, with a tokenizer.
+printf '{"model_type": "t5", "vocab_size": 124, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2,
+  "feed_forward_proj": "relu", "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0,
+  "tie_word_embeddings": true, "is_encoder_decoder": true}' >"$made/t5.json"
+"$qkv" new --spec "$made/t5.json" --seed 3 "$made/translator" >/dev/null
+expect 2 'tokenizer' translate "$made/translator"
+cp "$tokenizers/unigram/tokenizer.json" "$made/translator"
+
+translates() {  # translates EXIT_CODE TEXT ARGUMENTS...: standard input is $made/in, output stays in $made/out
+  code=$1 text=$2
+  shift 2
+  "$qkv" translate "$made/translator" "$@" <"$made/in" >"$made/out" 2>"$made/err"
+  got=$?
+  if [ "$got" != "$code" ] || ! { [ -z "$text" ] || grep -qF -- "$text" "$made/err" "$made/out"; }; then
+    echo "qkv translate $* < $(cat "$made/in"): exit $got, not $code, or no '$text': $(cat "$made/out" "$made/err")"
+    failed=1
+  fi
+}
+same() {  # same FILE FILE
+  cmp -s "$1" "$2" || { echo "differ: $(head -n 20 "$1" "$2")"; failed=1; }
+}
+
+# Lines keep their order, empty ones too, whatever is translated beside them.
+printf 'the cat sat on the mat\n\n一只猫坐在垫子上。\nthe\n   \nwhere is the dog and what is it doing there\n' >"$made/in"
+cp "$made/in" "$made/all"
+translates 0 '' --max-new 12 --batch 64
+cp "$made/out" "$made/together"
+: >"$made/alone"
+while IFS= read -r line; do
+  printf '%s\n' "$line" >"$made/in"
+  translates 0 '' --max-new 12 --batch 4
+  cat "$made/out" >>"$made/alone"
+done <"$made/all"
+same "$made/together" "$made/alone"
+cp "$made/all" "$made/in"
+translates 0 '' --max-new 12 --batch 1 --threads 1
+same "$made/together" "$made/out"
+[ "$(wc -l <"$made/out")" = 6 ] && [ "$(sed -n 2p "$made/out")" = '' ] || { echo 'lines were lost'; failed=1; }
+translates 0 '"line":6' --max-new 12 --n-best 2 --json
+translates 0 '' --max-new 12 --beam 1 --prefix 'x: '
+: >"$made/in"
+translates 0 ''
+[ -s "$made/out" ] && { echo 'no lines became some'; failed=1; }
+# What cannot be translated ends it; what was before it is written.
+{ printf 'the cat\n'; printf 'a \377 b\n'; printf 'the dog\n'; } >"$made/in"
+translates 2 'line 2 is not UTF-8' --max-new 4
+[ "$(wc -l <"$made/out")" = 1 ] || { echo 'the line before a broken one is missing'; failed=1; }
+{ printf 'the cat\n\n'; printf 'cat %.0s' 1 2 3 4 5 6 7 8 9; printf '\n'; } >"$made/in"
+translates 2 'line 3 has' --max-new 4 --context 8
+[ "$(wc -l <"$made/out")" = 2 ] || { echo 'the lines before a long one are missing'; failed=1; }
+translates 2 'beams' --beam 2 --n-best 3
+translates 2 '--max-new is 8 but' --max-new 8 --context 8
+expect 2 'translates nothing' translate "$golden/llama"
+expect 2 'translates nothing' translate "$golden/bert"
+printf '{"num_beams": 0}' >"$made/translator/generation_config.json"
+translates 2 "'num_beams' is 0"
+rm "$made/translator/generation_config.json"
+
+printf 'the cat\tdie Katze\n猫\tKatze\n' >"$made/pairs.tsv"
+expect 0 'perplexity' eval "$made/translator" --pairs "$made/pairs.tsv"
+expect 0 '"mode": "pairs"' eval "$made/translator" --pairs "$made/pairs.tsv" --json
+expect 2 'line 1 has 0 tabs' eval "$made/translator" --pairs "$made/all"
+expect 2 '--pairs' eval "$made/translator" --data "$made/all"
+expect 2 'nothing to evaluate on' eval "$made/translator"
+
+printf '{"model_type": "llama", "vocab_size": 600, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2,
+  "num_attention_heads": 2, "max_position_embeddings": 64, "bos_token_id": 1, "eos_token_id": 2}' >"$made/llama.json"
+"$qkv" new --spec "$made/llama.json" --seed 3 "$made/reader" >/dev/null
+cp "$tokenizers/llama2/tokenizer.json" "$made/reader"
+expect 0 'each begins with <s>' eval "$made/reader" --data "$tokenizers/training_text.txt" --window 32
+expect 0 '"bits_per_byte"' eval "$made/reader" --data "$tokenizers/training_text.txt" --stride 9 --json
+expect 2 '--window is 65 but' eval "$made/reader" --data "$tokenizers/training_text.txt" --window 65
+expect 2 'a stride of 32' eval "$made/reader" --data "$tokenizers/training_text.txt" --window 32 --stride 32
+expect 2 'has no encoder' eval "$made/reader" --pairs "$made/pairs.tsv"
+expect 2 'too few' eval "$made/reader" --data /dev/null
+printf '{"sentence_good": "The cats sleep.", "sentence_bad": "The cats sleeps."}\n{"sentence_good": "猫在睡觉。", "sentence_bad": "猫睡觉在。"}\n' >"$made/agreement.jsonl"
+expect 0 '2 pairs   agreement' eval "$made/reader" --data "$made/agreement.jsonl"
+mkdir "$made/pairs"
+expect 2 'has no .jsonl files' eval "$made/reader" --data "$made/pairs"
+cp "$made/agreement.jsonl" "$made/pairs/a.jsonl"
+cp "$made/agreement.jsonl" "$made/pairs/b.jsonl"
+expect 0 '4 pairs   all' eval "$made/reader" --data "$made/pairs"
+printf '{"sentence_good": "The cats sleep."}\n' >>"$made/pairs/b.jsonl"
+expect 2 'line 3 is no minimal pair' eval "$made/reader" --data "$made/pairs"
+expect 2 'no perplexity' eval "$golden/bert" --data "$made/all"
 rm -r "$made"
 exit "$failed"

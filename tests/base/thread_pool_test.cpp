@@ -45,11 +45,20 @@ TEST(ThreadPool, EveryTaskOnceOnItsThread) {
       for (int t = 0; t < threads; ++t) {
         for (int64_t task = t * tasks / threads; task < (t + 1) * tasks / threads; ++task) {
           ASSERT_EQ(record.times[static_cast<size_t>(task)], 1) << task << " of " << tasks;
-          ASSERT_EQ(record.thread[static_cast<size_t>(task)], t) << task << " of " << tasks << ", " << threads;
+          const int owner = tasks == 1 ? 0 : t;  // a task alone wakes nobody
+          ASSERT_EQ(record.thread[static_cast<size_t>(task)], owner) << task << " of " << tasks << ", " << threads;
         }
       }
     }
   }
+}
+
+TEST(ThreadPool, ATaskAloneThrowsToItsCaller) {
+  ThreadPool pool(2);
+  struct Stop {};
+  EXPECT_THROW(pool.run(1, [](int64_t, int) { throw Stop{}; }), Stop);
+  const Record record = record_run(pool, 4);  // the caller is itself again, and not thread 0 of a run
+  EXPECT_EQ(record.thread, (std::vector<int>{0, 0, 1, 1}));
 }
 
 TEST(ThreadPool, AThreadNumberIsAlwaysTheSameThread) {
@@ -272,6 +281,26 @@ TEST(ThreadPool, WorkersArePinnedOnlyWhenTheyFillTheMachine) {
   if (count > 2) {
     for (const auto& where : cpus_of_threads(count - 1)) EXPECT_EQ(where, all);
   }
+}
+
+TEST(ThreadPool, ACallerOnAWorkersCpuIsMovedAwayAndNotKept) {
+  const std::vector<int> all = allowed_cpus();
+  if (cpus() < 2 || cpus() > 64 || cpu_quota().value_or(cpus()) < cpus()) GTEST_SKIP() << "workers are not pinned";
+  ThreadPool pool(cpus());
+  cpu_set_t everywhere, second;
+  ASSERT_EQ(sched_getaffinity(0, sizeof everywhere, &everywhere), 0);
+  CPU_ZERO(&second);
+  CPU_SET(static_cast<size_t>(all[1]), &second);
+  int moved = 0;
+  for (int i = 0; i < 20; ++i) {  // the system may move it on at any time, but seldom does
+    ASSERT_EQ(sched_setaffinity(0, sizeof second, &second), 0);
+    ASSERT_EQ(sched_setaffinity(0, sizeof everywhere, &everywhere), 0);
+    pool.run(cpus(), [&](int64_t, int thread) {
+      if (thread == 0) moved += sched_getcpu() == all[0] ? 1 : 0;
+    });
+    EXPECT_EQ(allowed_cpus(), all);
+  }
+  EXPECT_GE(moved, 10);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <list>
 
 #include "base/expect_error.h"
 #include "kernels/tables.h"
@@ -151,6 +152,39 @@ TEST_P(Family, ForksShareAndDoNotDisturbEachOther) {
   runner.end(first);
   runner.end(second);
   EXPECT_EQ(runner.cache().pages_used(), 0);
+}
+
+// Puts a tensor of its own into the stream's place, before every layer.
+class OwnStream : public Probe {
+ public:
+  Ask ask(Place, Site site) const override { return site == Site::resid_pre ? Ask::edit : Ask::none; }
+  void visit(Context& cx, const Tap&, Tensor& x) override {
+    const Tensor own(storage_.emplace_back(*cx.exec.device, x.dtype(), x.shape()), x.shape());
+    cx.kernels.copy(cx.exec, {.y = own, .x = x});
+    given_.emplace_back(own, host_floats(own));
+    x = own;
+  }
+  void expect_as_given() const {
+    EXPECT_FALSE(given_.empty());
+    for (const auto& [own, before] : given_) EXPECT_TRUE(host_floats(own) == before);
+  }
+
+ private:
+  std::list<Storage> storage_;
+  std::vector<std::pair<Tensor, std::vector<float>>> given_;
+};
+
+TEST_P(Family, WhatAProbePutsIntoTheStreamStaysItsOwn) {
+  const auto model = checkpoint_.model();
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const Text text = text_for(model->spec(), 9, 4);
+  OwnStream probe;
+  RunOptions options{.precision = Precision::f32(), .cache = DType::f32, .positions = 64};
+  Runner without(*model, engine, options);
+  options.probe = &probe;
+  Runner with(*model, engine, options);
+  EXPECT_TRUE(in_chunks(with, text, 9) == in_chunks(without, text, 9));
+  probe.expect_as_given();
 }
 
 INSTANTIATE_TEST_SUITE_P(Goldens, Family, testing::ValuesIn(writing_families()),

@@ -169,15 +169,30 @@ struct Operand {
   const void* at(size_t i) const {
     return bits.empty() ? static_cast<const void*>(&values[i]) : static_cast<const void*>(&bits[i]);
   }
+  double number(int64_t i) const { return double{values[static_cast<size_t>(i)]}; }
   Values values;
   std::vector<uint16_t> bits;
 };
 
+// A sum in double, and how far f32 sums of the same may be from it.
+struct Sum {
+  void add(double term) {
+    value += term;
+    size += std::abs(term);
+  }
+  bool near(float got, double roundings) const { return std::abs(double{got} - value) <= size * roundings * 0x1p-24; }
+  double value = 0, size = 0;
+};
+
+uint16_t* on_a_line(std::vector<uint16_t>& memory) {
+  return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64 / 2;
+}
+
 // Inner lengths around a register, a tile's block and several blocks; rows and outputs that leave rests.
 TEST_P(EveryForm, DotsAreTheDefinitionWhateverTheRowsBeside) {
   constexpr int64_t kRows = 135, kOutputs = 21, kGap = 3;  // between rows: no row begins on a cache line
-  std::vector<uint16_t> laid(kernels::cpu::kDotRoom + 32);
-  auto* room = laid.data() + (64 - reinterpret_cast<uintptr_t>(laid.data()) % 64) % 64 / 2;
+  std::vector<uint16_t> laid(kernels::cpu::kDotRoom / 2 + 32);
+  uint16_t* room = on_a_line(laid);
   for (const bool bf16 : {false, true}) {
     const auto dots = bf16 ? forms().dots_bf16 : forms().dots_f32;
     for (const int64_t inner : {0, 1, 31, 32, 70, 1024, 1025, 3100}) {
@@ -200,16 +215,10 @@ TEST_P(EveryForm, DotsAreTheDefinitionWhateverTheRowsBeside) {
       const Values all = run(0, kRows, room);
       for (const int64_t row : {int64_t{0}, int64_t{5}, kRows - 1}) {
         for (int64_t o = 0; o < kOutputs; ++o) {
-          double right = 0, size = 0;
-          for (int64_t k = 0; k < inner; ++k) {
-            const double product = double{x.values[static_cast<size_t>(row * stride + k)]} *
-                                   double{w.values[static_cast<size_t>(o * stride + k)]};
-            right += product;
-            size += std::abs(product);
-          }
-          const double got = double{all[static_cast<size_t>(row * kOutputs + o)]};
+          Sum right;
+          for (int64_t k = 0; k < inner; ++k) right.add(x.number(row * stride + k) * w.number(o * stride + k));
           const double roundings = static_cast<double>(inner) / 16 + 6;  // of a lane, and of the tree
-          ASSERT_NEAR(got, right, size * roundings * 0x1p-24) << inner << ' ' << row << ' ' << o;
+          ASSERT_TRUE(right.near(all[static_cast<size_t>(row * kOutputs + o)], roundings)) << inner << ' ' << row;
         }
       }
       for (const auto& [from, rows] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {3, 7}, {10, 33}, {43, 92}}) {
@@ -217,6 +226,52 @@ TEST_P(EveryForm, DotsAreTheDefinitionWhateverTheRowsBeside) {
         const auto* wanted = all.data() + from * kOutputs;
         ASSERT_EQ(std::memcmp(some.data(), wanted, some.size() * sizeof(float)), 0) << inner << ' ' << from;
       }
+    }
+  }
+}
+
+// Both ways to hand over a, sums put down and added, whatever the rows beside.
+TEST_P(EveryForm, PairsAreMixedAsDefined) {
+  if (forms().mix_pairs == nullptr) return;  // multiplies no pairs
+  constexpr int64_t kRows = 29, kCols = 100, kGap = 5;
+  std::vector<uint16_t> laid(32 * kernels::cpu::PairMixCall::kPanel + 32);
+  for (const bool turned : {false, true}) {
+    for (const int64_t inner : {0, 1, 2, 63, 256, 257, 700}) {
+      const int64_t a_stride = (turned ? kRows : inner) + kGap, b_stride = kCols + kGap;
+      const Operand a((turned ? inner : kRows) * a_stride, true, 3), b(inner * b_stride, true, 4);
+      const auto run = [&](int64_t from, int64_t rows, bool add) {
+        Values y(static_cast<size_t>(rows * kCols), add ? 2.0F : kNan);
+        forms().mix_pairs({.a = a.bits.data() + (turned ? from : from * a_stride),
+                           .b = b.bits.data(),
+                           .y = y.data(),
+                           .a_stride = a_stride,
+                           .b_stride = b_stride,
+                           .y_stride = kCols,
+                           .rows = rows,
+                           .inner = inner,
+                           .cols = kCols,
+                           .turned = turned,
+                           .add = add,
+                           .room = on_a_line(laid)});
+        return y;
+      };
+      const Values all = run(0, kRows, true);
+      for (int64_t m = 0; m < kRows; m += 7) {
+        for (int64_t c = 0; c < kCols; ++c) {
+          Sum right;
+          right.add(2);
+          for (int64_t l = 0; l < inner; ++l) {
+            right.add(a.number(turned ? l * a_stride + m : m * a_stride + l) * b.number(l * b_stride + c));
+          }
+          ASSERT_TRUE(right.near(all[static_cast<size_t>(m * kCols + c)], static_cast<double>(inner + 1))) << inner;
+        }
+      }
+      for (const auto& [from, rows] : {std::pair<int64_t, int64_t>{0, 1}, {3, 8}, {11, 18}}) {
+        const Values some = run(from, rows, true);
+        ASSERT_EQ(std::memcmp(some.data(), all.data() + from * kCols, some.size() * sizeof(float)), 0) << inner;
+      }
+      const Values alone = run(0, kRows, false);
+      for (size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(double{alone[i]}, double{all[i]} - 2, 1e-3) << inner;
     }
   }
 }

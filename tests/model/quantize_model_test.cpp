@@ -51,6 +51,10 @@ struct Case {
   int in_panels;
 };
 
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.family << ' ' << name_of(c.block);
+}
+
 std::string name_of_case(const testing::TestParamInfo<Case>& i) {
   return std::string(i.param.family) + "_" + name_of(i.param.block);
 }

@@ -50,6 +50,10 @@ struct Family {
   int in_blocks;  // weights whose rows are whole blocks
 };
 
+void PrintTo(const Family& family, std::ostream* out) {
+  *out << family.name;
+}
+
 class FamilyBlocks : public testing::TestWithParam<Family> {};
 INSTANTIATE_TEST_SUITE_P(Families, FamilyBlocks,
                          testing::Values(Family{"llama", 14}, Family{"mixtral", 14}, Family{"gpt2", 13},

@@ -676,6 +676,14 @@ REFUSES(Attention,  //
            ops::attention(b.cx, b.q(), pages, pages, b.paged(), {.table = b.list({3}).view({1, 1})});
          },
          {"attention", "pages[0] is 3", "[0, 3)"}},
+        {"page_of_the_second_segment",
+         [](B& b) {
+           const Tensor pages = b.floats({3, 2, 2, 4});
+           const Rows rows = Rows::make(
+               b.cx, {{.rows = 1, .keys = 2}, {.first_row = 1, .rows = 1, .keys = 3, .position = 2}}, 2, Rows::kPaged);
+           ops::attention(b.cx, b.q(), pages, pages, rows, {.table = b.list({0, 9, 1, 7}).view({2, 2})});
+         },
+         {"attention", "segment 1", "pages[1] is 7", "[0, 3)"}},
         {"page_that_is_gone_but_seen",
          [](B& b) {
            const Tensor pages = b.floats({3, 2, 2, 4});

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "base/temp_folder.h"
 #include "text/chat_support.h"
 
 namespace qkv {
@@ -86,15 +87,11 @@ INSTANTIATE_TEST_SUITE_P(ChatTemplate, RealTemplates, testing::Values("deepseek_
 
 class ChatFolder : public testing::Test {
  protected:
-  ChatFolder() : path_(std::filesystem::path(testing::TempDir()) / "qkv_chat_template_test") {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~ChatFolder() override { std::filesystem::remove_all(path_); }
-  void write(const char* name, const std::string& text) { std::ofstream(path_ / name, std::ios::binary) << text; }
+  void write(const char* name, const std::string& text) { folder_.write(name, text); }
   std::string rendered() { return ChatTemplate::load(path_)->render({.messages = messages_json({{"user", "你好"}})}); }
 
-  std::filesystem::path path_;
+  TempFolder folder_;
+  const std::filesystem::path path_ = folder_.path();
 };
 
 TEST_F(ChatFolder, TakesTheTemplateWhereverItStands) {

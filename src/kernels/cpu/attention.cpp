@@ -25,7 +25,7 @@ class ForwardBlock {
       : a_(a),
         block_(block),
         z_(scratch),
-        q_(block, a.in.q, z_ + RowBlock::kMost * width()),
+        q_(block, a.in.q, a.in.k, z_ + RowBlock::kMost * width()),
         k_(z_ + RowBlock::kMost * width() + q_.room(a.in.q)),
         v_(k_ + kKeyBlock * a.in.q.cols()) {
     std::fill(z_, z_ + block.count() * width(), 0.0F);
@@ -49,7 +49,7 @@ class ForwardBlock {
   Tile probs() { return block_.tile(probs_); }
 
   void walk(int64_t key) {
-    q_.meet(a_.in.k, a_.in.k_scales, key, k_, scores_);
+    q_.meet(a_.in.k_scales, key, k_, scores_);
     if (block_.columns()) {
       step_columns(key);
     } else {

@@ -91,18 +91,29 @@ class RowBlock {
       F.scaled_row({to + r * t.cols()}, floats_at(t, from), 1, false, t.cols());
     }
   }
+  void copy_rows(const Tensor& t, uint16_t* to) const {
+    for (int64_t r = 0; r < count_; ++r) {
+      const auto* from = static_cast<const uint16_t*>(at(t, row(r).row(), row(r).head()));
+      std::copy(from, from + t.cols(), to + r * t.cols());
+    }
+  }
   template <const Forms& F>
   void widen_keys(const Tensor& t, const Tensor& scales, int64_t key, float* to) const {
     for_runs(t, seen(key), [&](const void* first, int64_t stride, Keys run) {
-      for (int64_t j = run.begin; j < run.end; ++j) {
-        const auto* from = static_cast<const std::byte*>(first) + (j - run.begin) * stride * size_of(t.dtype());
-        float* wide = to + (j - key) * t.cols();
-        if (scales.defined()) {
-          const float scale = scales.as<float>()[row(0).slot(j) * t.dim(2) + row(0).kv_head()];
-          F.widen_bytes(wide, reinterpret_cast<const int8_t*>(from), scale, t.cols());
-        } else {
-          F.scaled_row({wide}, {const_cast<std::byte*>(from), t.dtype() == DType::bf16}, 1, false, t.cols());
-        }
+      float* wide = to + (run.begin - key) * t.cols();
+      if (scales.defined()) {
+        return F.widen_bytes({.y = wide,
+                              .x = static_cast<const int8_t*>(first),
+                              .scales = scales.as<float>() + row(0).slot(run.begin) * t.dim(2) + row(0).kv_head(),
+                              .x_stride = stride,
+                              .scale_stride = t.dim(2),
+                              .rows = run.end - run.begin,
+                              .cols = t.cols()});
+      }
+      const auto* from = static_cast<const std::byte*>(first);
+      const int64_t bytes = stride * size_of(t.dtype());
+      for (int64_t j = run.begin; j < run.end; ++j, from += bytes, wide += t.cols()) {
+        F.scaled_row({wide}, {const_cast<std::byte*>(from), t.dtype() == DType::bf16}, 1, false, t.cols());
       }
     });
   }
@@ -191,7 +202,7 @@ class RowBlock {
                            .inner = run.end - run.begin,
                            .cols = width,
                            .add = true};
-        (dtype == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
+        (dtype == DType::f32 ? F.mix_into_f32 : F.mix_into_bf16)(call);
       });
     };
     const Keys all = seen_by_all(key);
@@ -209,61 +220,83 @@ class RowBlock {
   std::array<std::optional<ref::QueryRow<float>>, kMost> rows_;
 };
 
-// The rows of a block as one side of products with keys or values: in f32, as columns, or as they were.
+// Rows of numbers, or of pairs of bf16, one after the other, as columns.
+template <const Forms& F>
+void to_columns(float* y, const float* x, int64_t rows, int64_t cols) {
+  F.to_columns(reinterpret_cast<uint32_t*>(y), reinterpret_cast<const uint32_t*>(x), cols, rows, cols);
+}
+
+// Whether products of two bf16 tensors are made of pairs, in the order dots_bf16 has of its own. All others have the
+// order of f32, in whatever form they come.
+template <const Forms& F>
+bool in_pairs(const Tensor& a, const Tensor& b) {
+  constexpr int64_t kMost = 1024;  // beyond it dots_bf16 cuts sums into blocks
+  return F.column_dots_bf16 != nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16 && a.cols() % 2 == 0 &&
+         a.cols() <= kMost;
+}
+// Whether dots_bf16 gives these products.
+template <const Forms& F>
+bool by_dots_bf16(const Tensor& a, const Tensor& b) {
+  return in_pairs<F>(a, b) || (F.column_dots_bf16 == nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16);
+}
+
+// The rows of a block as one side of products with keys or values: one after the other, or as columns.
 template <const Forms& F>
 class LeftRows {
  public:
   static int64_t room(const Tensor& t) { return 2 * RowBlock::kMost * t.cols(); }
 
-  LeftRows(const RowBlock& block, const Tensor& t, float* scratch)
-      : block_(block), width_(t.cols()), bf16_(t.dtype() == DType::bf16), rows_(scratch) {
-    other_ = scratch + RowBlock::kMost * width_;
-    block.template widen_rows<F>(t, rows_);
-    if (block.columns()) {
-      F.to_columns(other_, rows_, width_, block.count(), width_);
-    } else if (bf16_) {
-      F.narrow(narrow(), rows_, block.count() * width_);
+  LeftRows(const RowBlock& block, const Tensor& t, const Tensor& right, float* scratch)
+      : block_(block),
+        right_(right),
+        width_(t.cols()),
+        pairs_(in_pairs<F>(t, right)),
+        narrow_(block.columns() ? pairs_ : by_dots_bf16<F>(t, right)),
+        rows_(scratch),
+        columns_(scratch + RowBlock::kMost * width_) {
+    if (narrow_) {
+      block.copy_rows(t, reinterpret_cast<uint16_t*>(rows_));
+    } else {
+      block.template widen_rows<F>(t, rows_);
     }
+    if (block.columns()) to_columns<F>(columns_, rows_, block.count(), pairs_ ? width_ / 2 : width_);
   }
 
   // out = left . right, for the keys any row sees; laid out as the block says. `wide` is room for a block of keys.
-  void meet(const Tensor& right, const Tensor& scales, int64_t key, float* wide, float* out) const {
-    const bool as_narrow = !block_.columns() && bf16_ && right.dtype() == DType::bf16;
+  void meet(const Tensor& scales, int64_t key, float* wide, float* out) const {
     const auto dots = [&](const void* first, int64_t stride, Keys run) {
       const int64_t count = run.end - run.begin;
       if (block_.columns()) {
-        return F.column_dots({.columns = other_,
-                              .rows = static_cast<const float*>(first),
-                              .y = out + (run.begin - key) * kColumns,
-                              .row_stride = stride,
-                              .y_stride = kColumns,
-                              .count = count,
-                              .inner = width_});
+        return (pairs_ ? F.column_dots_bf16 : F.column_dots)({.columns = columns_,
+                                                              .rows = first,
+                                                              .y = out + (run.begin - key) * kColumns,
+                                                              .row_stride = stride,
+                                                              .y_stride = kColumns,
+                                                              .count = count,
+                                                              .inner = width_});
       }
-      const DotCall call{.x = as_narrow ? static_cast<const void*>(narrow()) : rows_,
-                         .w = first,
-                         .y = out + (run.begin - key),
-                         .x_stride = width_,
-                         .w_stride = stride,
-                         .y_stride = kKeyBlock,
-                         .rows = block_.count(),
-                         .outputs = count,
-                         .inner = width_};
-      (as_narrow ? F.dots_bf16 : F.dots_f32)(call);
+      (narrow_ ? F.dots_bf16 : F.dots_f32)({.x = rows_,
+                                            .w = first,
+                                            .y = out + (run.begin - key),
+                                            .x_stride = width_,
+                                            .w_stride = stride,
+                                            .y_stride = kKeyBlock,
+                                            .rows = block_.count(),
+                                            .outputs = count,
+                                            .inner = width_});
     };
     const Keys keys = block_.seen(key);
-    if (as_narrow || right.dtype() == DType::f32) return block_.for_runs(right, keys, dots);
-    block_.template widen_keys<F>(right, scales, key, wide);
+    if (narrow_ || right_.dtype() == DType::f32) return block_.for_runs(right_, keys, dots);
+    block_.template widen_keys<F>(right_, scales, key, wide);
     if (keys.begin < keys.end) dots(wide + (keys.begin - key) * width_, width_, keys);
   }
 
  private:
-  uint16_t* narrow() const { return reinterpret_cast<uint16_t*>(other_); }
-
   const RowBlock& block_;
+  const Tensor& right_;
   int64_t width_;
-  bool bf16_;
-  float *rows_, *other_;
+  bool pairs_, narrow_;  // narrow: both sides as they are, bf16
+  float *rows_, *columns_;
 };
 
 // Row r, head h of [N, H, D] from f32.

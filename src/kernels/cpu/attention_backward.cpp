@@ -100,17 +100,21 @@ class PairGradients {
 template <const Forms& F>
 void find_delta(const Exec& exec, const AttentionBackwardArgs& a) {
   const int64_t heads = a.z.dim(1);
-  ref::Split (*exec.pool)(a.z.dim(0) * heads, [&](ref::Range tasks) {
+  over_stretches(exec, a.z.dim(0) * heads, 1, [&](Range tasks, int thread) {
+    int64_t room = 0;
+    float *dz = scratch_of(exec, thread, &room), *z = dz + a.z.cols();
     for (int64_t task = tasks.begin; task < tasks.end; ++task) {
       const int64_t n = task / heads, h = task % heads;
       float dot = 0;
-      const DotCall call{.x = RowBlock::at(a.dz, n, h),
-                         .w = RowBlock::at(a.z, n, h),
-                         .y = &dot,
-                         .rows = 1,
-                         .outputs = 1,
-                         .inner = a.z.cols()};
-      (a.z.dtype() == DType::f32 ? F.dots_f32 : F.dots_bf16)(call);
+      if (by_dots_bf16<F>(a.dz, a.z)) {
+        const void *left = RowBlock::at(a.dz, n, h), *right = RowBlock::at(a.z, n, h);
+        F.dots_bf16({.x = left, .w = right, .y = &dot, .rows = 1, .outputs = 1, .inner = a.z.cols()});
+        ref::Out<float>(a.delta, {n}).set(h, dot);
+        continue;
+      }
+      F.scaled_row({dz}, floats_at(a.dz, n * a.dz.stride(0) + h * a.dz.stride(1)), 1, false, a.z.cols());
+      F.scaled_row({z}, floats_at(a.z, n * a.z.stride(0) + h * a.z.stride(1)), 1, false, a.z.cols());
+      F.dots_f32({.x = dz, .w = z, .y = &dot, .rows = 1, .outputs = 1, .inner = a.z.cols()});
       ref::Out<float>(a.delta, {n}).set(h, dot);
     }
   });
@@ -130,12 +134,12 @@ void find_dq(const Exec& exec, const AttentionBackwardArgs& a) {
   for_row_blocks(exec, a.in, [&](const RowBlock& block, float* sums) {
     std::fill(sums, sums + block.count() * width, 0.0F);
     float* room = sums + RowBlock::kMost * width;
-    const LeftRows<F> q(block, a.in.q, room), dz(block, a.dz, room + q.room(a.in.q));
+    const LeftRows<F> q(block, a.in.q, a.in.k, room), dz(block, a.dz, a.in.v, room + q.room(a.in.q));
     float* wide = room + q.room(a.in.q) + dz.room(a.dz);
     PairGradients pairs;
     for (int64_t key = block.begin() / kKeyBlock * kKeyBlock; key < block.end(); key += kKeyBlock) {
-      q.meet(a.in.k, {}, key, wide, pairs.probs);
-      dz.meet(a.in.v, {}, key, wide, pairs.ds);
+      q.meet({}, key, wide, pairs.probs);
+      dz.meet({}, key, wide, pairs.ds);
       if (block.columns()) {
         pairs.template find_columns<F>(a, block, key);
       } else {
@@ -155,50 +159,67 @@ class KeyColumns {
  public:
   static int64_t room(const Tensor& t) { return (2 * kKeyBlock + RowBlock::kMost) * t.cols(); }
 
-  KeyColumns(const Tensor& t, int64_t first, int64_t count, int64_t head, float* scratch)
-      : width_(t.cols()), columns_(scratch), sums_(columns_ + kKeyBlock * width_), rows_(sums_ + kKeyBlock * width_) {
+  KeyColumns(const Tensor& t, const Tensor& rows, float* scratch)
+      : keys_(t),
+        left_(rows),
+        width_(t.cols()),
+        pairs_(in_pairs<F>(t, rows)),
+        columns_(scratch),
+        sums_(columns_ + kKeyBlock * width_),
+        rows_(sums_ + kKeyBlock * width_) {}
+
+  void begin(int64_t first, int64_t count, int64_t head) {
     for (int64_t j = 0; j < kKeyBlock; j += kColumns) {
       const int64_t some = std::clamp<int64_t>(count - j, 0, kColumns);
       for (int64_t i = 0; i < some; ++i) {
-        const Floats from = floats_at(t, (first + j + i) * t.stride(0) + head * t.stride(1));
-        F.scaled_row({rows_ + i * width_}, from, 1, false, width_);
+        const Floats from = floats_at(keys_, (first + j + i) * keys_.stride(0) + head * keys_.stride(1));
+        float* to = rows_ + i * (pairs_ ? width_ / 2 : width_);
+        F.scaled_row({to, pairs_}, from, 1, false, width_);
       }
-      F.to_columns(columns_ + j * width_, rows_, width_, some, width_);
+      to_columns<F>(columns_ + j * width_, rows_, some, pairs_ ? width_ / 2 : width_);
     }
     std::fill(sums_, sums_ + kKeyBlock * width_, 0.0F);
   }
 
   // out[r][j] = row r . key j
-  void meet(const RowBlock& block, const Tensor& rows, float* out) {
-    block.template widen_rows<F>(rows, rows_);
+  void meet(const RowBlock& block, float* out) {
+    block.template widen_rows<F>(left_, rows_);
+    const Row& first = block.row(0);
     for (int64_t j = 0; j < kKeyBlock; j += kColumns) {
-      F.column_dots({.columns = columns_ + j * width_,
-                     .rows = rows_,
-                     .y = out + j,
-                     .row_stride = width_,
-                     .y_stride = kKeyBlock,
-                     .count = block.count(),
-                     .inner = width_});
+      ColumnDots call{.columns = columns_ + j * width_,
+                      .rows = rows_,
+                      .y = out + j,
+                      .row_stride = width_,
+                      .y_stride = kKeyBlock,
+                      .count = block.count(),
+                      .inner = width_};
+      if (pairs_) {
+        call.rows = RowBlock::at(left_, first.row(), first.head());
+        call.row_stride = left_.stride(0);
+      }
+      (pairs_ ? F.column_dots_bf16 : F.column_dots)(call);
     }
   }
   // Key j gets the sum of weights[r][j] times the rows it last met, in order.
   void take(int64_t rows, const float* weights) {
-    F.mix_f32({.a = weights,
-               .b = rows_,
-               .y = sums_,
-               .a_row = 1,
-               .a_inner = kKeyBlock,
-               .b_stride = width_,
-               .y_stride = width_,
-               .rows = kKeyBlock,
-               .inner = rows,
-               .cols = width_,
-               .add = true});
+    F.mix_into_f32({.a = weights,
+                    .b = rows_,
+                    .y = sums_,
+                    .a_row = 1,
+                    .a_inner = kKeyBlock,
+                    .b_stride = width_,
+                    .y_stride = width_,
+                    .rows = kKeyBlock,
+                    .inner = rows,
+                    .cols = width_,
+                    .add = true});
   }
   const float* sum(int64_t j) const { return sums_ + j * width_; }
 
  private:
+  const Tensor &keys_, &left_;
   int64_t width_;
+  bool pairs_;
   float *columns_, *sums_, *rows_;
 };
 
@@ -207,15 +228,17 @@ void find_dk_dv_block(const AttentionBackwardArgs& a, int64_t n, int64_t kv_head
   const AttentionInput& in = a.in;
   const Segment& s = ref::segments_of(in)[n];
   const int64_t first = s.first_key + key, count = std::min(kKeyBlock, s.keys - key);
-  KeyColumns<F> k(in.k, first, count, kv_head, scratch), v(in.v, first, count, kv_head, scratch + k.room(in.k));
+  KeyColumns<F> k(in.k, in.q, scratch), v(in.v, a.dz, scratch + k.room(in.k));
+  k.begin(first, count, kv_head);
+  v.begin(first, count, kv_head);
   PairGradients pairs;
   for (int64_t h = 0; h < in.q.dim(1); ++h) {
     if (in.kv_map.as<int32_t>()[h] != kv_head) continue;
     for (int64_t row = 0; row < s.rows; row += RowBlock::kMost) {
       const RowBlock block(in, {n, row, std::min<int64_t>(RowBlock::kMost, s.rows - row), h});
       if (block.seen(key).begin == block.seen(key).end) continue;
-      k.meet(block, in.q, pairs.probs);
-      v.meet(block, a.dz, pairs.ds);
+      k.meet(block, pairs.probs);
+      v.meet(block, pairs.ds);
       pairs.template find_rows<F>(a, block, key);
       if (a.dk) k.take(block.count(), pairs.ds);
       if (a.dv) v.take(block.count(), pairs.probs);

@@ -106,7 +106,7 @@ void rotary(const Exec& exec, const RotaryArgs& a) noexcept {
   const RowsOf y(a.y), x(a.x), cos(a.cos), sin(a.sin);
   const auto* positions = a.positions.as<int32_t>();
   const int64_t pairs = a.cos.cols(), heads = a.x.dim(1), end = a.first + 2 * pairs, width = a.x.dim(2);
-  over_stretches(exec, a.x.dim(0) * heads, 1, [&](Range tasks, int) {
+  over_rows(exec, a.x.dim(0) * heads, width, [&](Range tasks, int) {
     for (int64_t task = tasks.begin; task < tasks.end; ++task) {
       const auto position = positions[task / heads];
       F.rotate_row({.y = y(task, a.first),
@@ -130,7 +130,7 @@ template <const Forms& F>
 void softmax(const Exec& exec, const SoftmaxArgs& a) noexcept {
   if (!all_simple({&a.y, &a.x})) return ref::softmax(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), x(a.x);
-  over_stretches(exec, a.y.rows(), 1, [&](Range rows, int) {
+  over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) F.softmax_row(y(r), x(r), a.y.cols());
   });
 }
@@ -140,7 +140,7 @@ void softmax_backward(const Exec& exec, const SoftmaxBackwardArgs& a) noexcept {
   if (!a.dx) return;
   if (!all_simple({&a.dx.tensor, &a.dy, &a.y})) return ref::softmax_backward(ref::Split(*exec.pool), a);
   const RowsOf dx(a.dx.tensor), dy(a.dy), y(a.y);
-  over_stretches(exec, a.y.rows(), 1, [&](Range rows, int) {
+  over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       F.softmax_dx_row(dx(r), dy(r), y(r), a.dx.add, a.y.cols());
     }

@@ -57,6 +57,8 @@ template <const Forms& F>
 void adamw(const Exec& exec, const AdamWArgs& a) noexcept;
 template <const Forms& F>
 void sgd(const Exec& exec, const SgdArgs& a) noexcept;
+template <const Forms& F>
+void sum_squares(const Exec& exec, const SumSquaresArgs& a) noexcept;
 
 // Instantiates a kernel for every instruction set of this build.
 #if defined(__x86_64__)

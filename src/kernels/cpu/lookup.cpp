@@ -9,7 +9,7 @@ void embedding(const Exec& exec, const EmbeddingArgs& a) noexcept {
   if (!all_simple({&a.y, &a.table})) return ref::embedding(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), table(a.table);
   const auto* ids = a.ids.as<int32_t>();
-  over_stretches(exec, a.y.rows(), 1, [&](Range rows, int) {
+  over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       F.scaled_row(y(r), table(ids[r]), static_cast<float>(a.factor), a.add, a.y.cols());
     }
@@ -40,7 +40,7 @@ void scatter_rows(const Exec& exec, const ScatterRowsArgs& a) noexcept {
   const RowsOf x(a.x);
   const auto* slots = a.slots.as<int32_t>();
   const int64_t rows_each = a.x.dim(0) > 0 ? a.x.rows() / a.x.dim(0) : 0, size = size_of(a.y.dtype());
-  over_stretches(exec, a.x.rows(), 1, [&](Range rows, int) {
+  over_rows(exec, a.x.rows(), a.x.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       const int64_t to = slots[r / rows_each] * rows_each + r % rows_each;
       std::byte* y = a.y.data() + ref::row_offset(a.y, to) * size;

@@ -46,7 +46,7 @@ template <const Forms& F>
 void input_gradients(const Exec& exec, const LayerNormBackwardArgs& a, float offset) {
   const RowsOf dx(a.dx.tensor), dy(a.dy), x(a.x);
   const float* mean = f32_or_null(a.mean);
-  over_stretches(exec, a.x.rows(), 1, [&](Range rows, int) {
+  over_rows(exec, a.x.rows(), a.x.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       F.norm_dx_row({.dx = dx(r),
                      .dy = dy(r),
@@ -70,7 +70,7 @@ void layer_norm(const Exec& exec, const LayerNormArgs& a) noexcept {
     return ref::layer_norm(ref::Split(*exec.pool), a);
   }
   const RowsOf x(a.x), y(a.y);
-  over_stretches(exec, a.x.rows(), 1, [&](Range rows, int) {
+  over_rows(exec, a.x.rows(), a.x.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       NormCall call{.y = y(r),
                     .x = x(r),
@@ -90,7 +90,7 @@ template <const Forms& F>
 void rms_norm(const Exec& exec, const RmsNormArgs& a) noexcept {
   if (!all_simple({&a.x, &a.y}) || !all_f32({&a.w, &a.r})) return ref::rms_norm(ref::Split(*exec.pool), a);
   const RowsOf x(a.x), y(a.y);
-  over_stretches(exec, a.x.rows(), 1, [&](Range rows, int) {
+  over_rows(exec, a.x.rows(), a.x.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       NormCall call{.y = y(r),
                     .x = x(r),

@@ -41,7 +41,26 @@ void sgd(const Exec& exec, const SgdArgs& a) noexcept {
   });
 }
 
+// Chunks are cut by the count alone and their sums added in order, so the number of threads changes nothing.
+template <const Forms& F>
+void sum_squares(const Exec& exec, const SumSquaresArgs& a) noexcept {
+  if (!simple(a.x) || !a.x.contiguous()) return ref::sum_squares(ref::Split(*exec.pool), a);
+  constexpr int64_t kMostChunks = 4096, kSmallest = 16384;
+  const int64_t count = a.x.count(), each = (count + kMostChunks - 1) / kMostChunks;
+  const int64_t chunk = std::max(kSmallest, (each + 63) / 64 * 64), chunks = (count + chunk - 1) / chunk;
+  auto* sums = reinterpret_cast<double*>(exec.scratch.data());
+  over_stretches(exec, chunks, 1, [&](Range range, int) {
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      sums[i] = F.squares(floats_at(a.x, i * chunk), std::min(chunk, count - i * chunk));
+    }
+  });
+  double total = 0;
+  for (int64_t i = 0; i < chunks; ++i) total += sums[i];
+  *a.y.as<double>() += total;
+}
+
 QKV_FOR_ALL_FORMS(adamw, AdamWArgs)
 QKV_FOR_ALL_FORMS(sgd, SgdArgs)
+QKV_FOR_ALL_FORMS(sum_squares, SumSquaresArgs)
 
 }  // namespace qkv::kernels::cpu

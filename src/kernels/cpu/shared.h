@@ -63,14 +63,30 @@ inline float* scratch_of(const Exec& exec, int thread, int64_t* floats) {
   return exec.scratch.as<float>() + thread * *floats;
 }
 
-// One stretch of [0, count) per thread, cut at multiples of `grain`: f(Range, thread).
+// How many threads so many elements are worth: one is done with a few before another is awake.
+inline int64_t pieces_for(const Exec& exec, int64_t elements) {
+  constexpr int64_t kWorthWaking = 4096;
+  return std::clamp<int64_t>(elements / kWorthWaking, 1, exec.pool->threads());
+}
+
+// [0, count) in so many pieces, cut at multiples of `grain`: f(Range, thread).
 template <class F>
-void over_stretches(const Exec& exec, int64_t count, int64_t grain, F&& f) {
-  const int64_t threads = exec.pool->threads(), grains = (count + grain - 1) / grain;
-  exec.pool->run(threads, [&](int64_t piece, int thread) {
-    const Range range{piece * grains / threads * grain, std::min((piece + 1) * grains / threads * grain, count)};
+void over_pieces(const Exec& exec, int64_t pieces, int64_t count, int64_t grain, F&& f) {
+  const int64_t grains = (count + grain - 1) / grain;
+  exec.pool->run(pieces, [&](int64_t piece, int thread) {
+    const Range range{piece * grains / pieces * grain, std::min((piece + 1) * grains / pieces * grain, count)};
     if (range.begin < range.end) f(range, thread);
   });
+}
+// One stretch per thread.
+template <class F>
+void over_stretches(const Exec& exec, int64_t count, int64_t grain, F&& f) {
+  over_pieces(exec, exec.pool->threads(), count, grain, f);
+}
+// Rows of `cols` elements each.
+template <class F>
+void over_rows(const Exec& exec, int64_t rows, int64_t cols, F&& f) {
+  over_pieces(exec, pieces_for(exec, rows * cols), rows, 1, f);
 }
 
 // Some elements that lie side by side in every tensor of one shape.
@@ -87,11 +103,11 @@ template <class F>
 void over_elements(const Exec& exec, std::initializer_list<const Tensor*> tensors, F&& f) {
   const Tensor& shape = **tensors.begin();
   if (std::all_of(tensors.begin(), tensors.end(), [](const Tensor* t) { return !t->defined() || t->contiguous(); })) {
-    return over_stretches(exec, shape.count(), 64, [&](Range range, int) {
+    return over_pieces(exec, pieces_for(exec, shape.count()), shape.count(), 64, [&](Range range, int) {
       f(Stretch{0, range.begin, range.end - range.begin});
     });
   }
-  over_stretches(exec, shape.rows(), 1, [&](Range rows, int) {
+  over_rows(exec, shape.rows(), shape.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) f(Stretch{r, 0, shape.cols()});
   });
 }

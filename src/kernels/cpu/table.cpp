@@ -42,6 +42,7 @@ const Kernels& table_of() {
     t.cross_entropy_backward = cross_entropy_backward<F>;
     t.adamw = adamw<F>;
     t.sgd = sgd<F>;
+    t.sum_squares = sum_squares<F>;
     return t;
   }();
   return kernels;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/ref/loops.h"
 #include "kernels/tables.h"
 
@@ -5,11 +7,8 @@ namespace qkv::kernels::ref {
 
 void Split::operator()(int64_t count, FunctionRef<void(Range)> f) const {
   if (count <= 0) return;
-  if (pool_ == nullptr || pool_->threads() == 1 || count == 1) {
-    f({0, count});
-    return;
-  }
-  const int64_t pieces = pool_->threads();
+  if (pool_ == nullptr) return f({0, count});
+  const int64_t pieces = std::min<int64_t>(count, pool_->threads());
   pool_->run(pieces, [&](int64_t piece, int) {
     const Range range{piece * count / pieces, (piece + 1) * count / pieces};
     if (range.begin < range.end) f(range);

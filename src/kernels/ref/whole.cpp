@@ -74,10 +74,16 @@ void nonfinite(const Split&, const NonfiniteArgs& a) {
 void outside(const Split&, const OutsideArgs& a) {
   *a.first = -1;
   const auto* ids = a.ids.as<int32_t>();
-  for (int64_t i = 0; i < a.ids.count(); ++i) {
-    if ((ids[i] < 0 || ids[i] >= a.limit) && ids[i] != a.allowed) {
-      *a.first = i;
-      return;
+  const auto* spans = a.spans.defined() ? a.spans.as<int32_t>() : nullptr;
+  for (int64_t row = 0; row < (spans != nullptr ? a.ids.dim(0) : 1); ++row) {
+    const int64_t before = spans != nullptr ? row * a.ids.dim(1) : 0;
+    const int64_t begin = spans != nullptr ? before + spans[2 * row] : 0;
+    const int64_t end = spans != nullptr ? before + spans[2 * row + 1] : a.ids.count();
+    for (int64_t i = begin; i < end; ++i) {
+      if ((ids[i] < 0 || ids[i] >= a.limit) && ids[i] != a.allowed) {
+        *a.first = i;
+        return;
+      }
     }
   }
 }

@@ -22,14 +22,19 @@ QKV_INLINE Lanes load(const int8_t* x) {
   return v;
 }
 
-void widen_bytes(float* y, const int8_t* x, float scale, int64_t count) noexcept {
-  const Lanes times = splat(scale);
-  along(
-      count, QKV_STEP(=) {
-        int8_t some[kLanes] = {};
-        for (int64_t c = 0; c < n && n < kLanes; ++c) some[c] = x[i + c];
-        store(y, i, n, times * load(n < kLanes ? some : x + i));
-      });
+void widen_bytes(const WidenBytes& w) noexcept {
+  for (int64_t r = 0; r < w.rows; ++r) {
+    const int8_t* x = w.x + r * w.x_stride;
+    float* y = w.y + r * w.cols;
+    const Lanes times = splat(w.scales[r * w.scale_stride]);
+    along(
+        w.cols, QKV_STEP(=) {
+          if (n == kLanes) return store(y + i, times * load(x + i));
+          int8_t some[kLanes] = {};
+          for (int64_t c = 0; c < n; ++c) some[c] = x[i + c];
+          store_some(y + i, times * load(some), n);
+        });
+  }
 }
 
 float put_bytes(int8_t* y, Floats x, int64_t count) noexcept {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cpu/forms/attention.h"
+#include "kernels/cpu/forms/products.h"
 
 namespace qkv::kernels::cpu {
 namespace {
@@ -21,40 +22,111 @@ struct ColumnSums {
   Lanes of[unsigned{Rows}];
 };
 
-// The part of the tree over the lanes First, First + Step, ...
-template <int Rows, int First, int Step>
-QKV_INLINE ColumnSums<Rows> column_sums(const ColumnDots& d, const float* rows) {
+// What is multiplied at a time: a number, or where bf16 has an order of its own a pair.
+struct Singles {
+  typedef float Element;
+  static constexpr int64_t kWidth = 1;
+  QKV_INLINE Lanes multiply(const float* column, const float* row, const Lanes& sum) {
+    return multiply_add(splat(*row), load(column), sum);
+  }
+};
+#if defined(__AVX512BF16__)
+struct PairsOfBf16 {
+  typedef uint16_t Element;
+  static constexpr int64_t kWidth = 2;
+  QKV_INLINE Lanes multiply(const uint16_t* column, const uint16_t* row, const Lanes& sum) {
+    int32_t pair;
+    __builtin_memcpy(&pair, row, sizeof pair);
+    return {{(Register)_mm512_dpbf16_ps((__m512)sum.part[0], (__m512bh)_mm512_set1_epi32(pair),
+                                        (__m512bh)_mm512_loadu_si512(column))}};
+  }
+};
+#endif
+
+// The part of the tree over the lanes First, First + Step, ...: the k-th of what is multiplied is of lane k % 16.
+template <class Of, int Rows, int First, int Step>
+QKV_INLINE ColumnSums<Rows> column_sums(const ColumnDots& d, const typename Of::Element* rows) {
   ColumnSums<Rows> sums;
   if constexpr (Step == kLanes) {
     for (int r = 0; r < Rows; ++r) sums.of[r] = splat(0);
-    for (int64_t k = First; k < d.inner; k += kLanes) {
-      const Lanes column = load(d.columns + k * kColumns);
-      for (int r = 0; r < Rows; ++r) sums.of[r] = multiply_add(splat(rows[r * d.row_stride + k]), column, sums.of[r]);
+    const auto* columns = static_cast<const typename Of::Element*>(d.columns);
+    for (int64_t k = First * Of::kWidth; k < d.inner; k += kLanes * Of::kWidth) {
+      for (int r = 0; r < Rows; ++r) {
+        sums.of[r] = Of::multiply(columns + k * kColumns, rows + r * d.row_stride + k, sums.of[r]);
+      }
     }
   } else {
-    sums = column_sums<Rows, First, 2 * Step>(d, rows);
-    const ColumnSums<Rows> more = column_sums<Rows, First + Step, 2 * Step>(d, rows);
+    sums = column_sums<Of, Rows, First, 2 * Step>(d, rows);
+    const ColumnSums<Rows> more = column_sums<Of, Rows, First + Step, 2 * Step>(d, rows);
     for (int r = 0; r < Rows; ++r) sums.of[r] = sums.of[r] + more.of[r];
   }
   return sums;
 }
 
-template <int Rows>
+template <class Of, int Rows>
 void column_tile(const ColumnDots& d, int64_t first) {
-  const ColumnSums<Rows> sums = column_sums<Rows, 0, 1>(d, d.rows + first * d.row_stride);
+  const auto* rows = static_cast<const typename Of::Element*>(d.rows) + first * d.row_stride;
+  const ColumnSums<Rows> sums = column_sums<Of, Rows, 0, 1>(d, rows);
   for (int r = 0; r < Rows; ++r) store(d.y + (first + r) * d.y_stride, sums.of[r]);
 }
 
+template <class Of>
 void column_dots(const ColumnDots& d) noexcept {
   int64_t i = 0;
-  for (; i + kColumnTile <= d.count; i += kColumnTile) column_tile<kColumnTile>(d, i);
-  for (; i < d.count; ++i) column_tile<1>(d, i);
+  for (; i + kColumnTile <= d.count; i += kColumnTile) column_tile<Of, kColumnTile>(d, i);
+  for (; i < d.count; ++i) column_tile<Of, 1>(d, i);
 }
 
-void to_columns(float* y, const float* x, int64_t stride, int64_t rows, int64_t cols) noexcept {
+void to_columns(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, int64_t cols) noexcept {
   for (int64_t c = 0; c < cols; ++c) {
     for (int64_t r = 0; r < kColumns; ++r) y[c * kColumns + r] = r < rows ? x[r * stride + c] : 0;
   }
+}
+
+// mix with `add`, bit for bit, for a few rows and a short inner index: 64 columns at a time, all in registers.
+#if defined(__AVX512F__)
+template <int Rows, class T>
+void mix_tile_of_64(const MixCall& d, const float* a, const T* b, float* y) {
+  constexpr int kCols = 4;
+  Register sums[unsigned{Rows}][kCols];
+  for (int r = 0; r < Rows; ++r) {
+    for (int c = 0; c < kCols; ++c) sums[r][c] = load(y + r * d.y_stride + c * kLanes).part[0];
+  }
+  for (int64_t l = 0; l < d.inner; ++l) {
+    Register right[kCols];
+    for (int c = 0; c < kCols; ++c) right[c] = load(b + l * d.b_stride + c * kLanes).part[0];
+    for (int r = 0; r < Rows; ++r) {
+      const Register left = splat_register(a[r * d.a_row + l * d.a_inner]);
+      for (int c = 0; c < kCols; ++c) sums[r][c] = multiply_add(left, right[c], sums[r][c]);
+    }
+  }
+  for (int r = 0; r < Rows; ++r) {
+    for (int c = 0; c < kCols; ++c) store(y + r * d.y_stride + c * kLanes, Lanes{{sums[r][c]}});
+  }
+}
+#endif
+
+template <class T>
+void mix_into(const MixCall& d) noexcept {
+  MixCall rest = d;
+#if defined(__AVX512F__)
+  constexpr int64_t kWide = 64;
+  constexpr int kRows = 4;
+  const int64_t wide = d.cols / kWide * kWide;
+  for (int64_t column = 0; column < wide; column += kWide) {
+    const T* b = static_cast<const T*>(d.b) + column;
+    int64_t m = 0;
+    for (; m + kRows <= d.rows; m += kRows) {
+      mix_tile_of_64<kRows>(d, d.a + m * d.a_row, b, d.y + m * d.y_stride + column);
+    }
+    for (; m < d.rows; ++m) mix_tile_of_64<1>(d, d.a + m * d.a_row, b, d.y + m * d.y_stride + column);
+  }
+  if (wide == d.cols) return;
+  rest.b = static_cast<const T*>(d.b) + wide;
+  rest.y += wide;
+  rest.cols -= wide;
+#endif
+  mix<T>(rest);
 }
 
 // Sums over the keys of a block: key j goes to sum j % 16, then the tree.

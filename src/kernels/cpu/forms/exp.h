@@ -24,9 +24,13 @@ QKV_INLINE Register exp_register(Register x, const Register* small = nullptr) {
   constexpr float kTerms[] = {1.0F / 720, 1.0F / 120, 1.0F / 24, 1.0F / 6, 0.5F, 1.0F, 1.0F};
   Register y = splat_register(1.0F / 5040);
   for (const float c : kTerms) y = multiply_add(y, r, splat_register(c));
+#if defined(__AVX512F__)
+  const auto result = (Register)_mm512_maskz_scalef_ps(0xffff, (__m512)y, (__m512)n);
+#else
   // 2^n in two factors: 2^128 is no number, but y 2^128 may be.
   const IntRegister whole = (IntRegister)shifted - 0x4b400000, half = whole >> 1;
   const Register result = y * (Register)((half + 127) << 23) * (Register)((whole - half + 127) << 23);
+#endif
   return vanishes ? Register{} : result;
 }
 

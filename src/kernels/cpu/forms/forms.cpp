@@ -11,17 +11,34 @@
 #include "kernels/cpu/forms/rows.h"
 #include "kernels/cpu/forms/steps.h"
 
+#if defined(__AVX512F__)
+#include "kernels/cpu/forms/block_dots.h"
+#endif
 #if defined(__AVX512BF16__)
-#include "kernels/cpu/forms/bf16_products.h"
+#include "kernels/cpu/forms/pair_mix.h"
 #endif
 
 namespace qkv::kernels::cpu {
 namespace {
 
-#if defined(__AVX512BF16__)
-constexpr auto kDotsOfBf16 = pair_dots;
+#if defined(__AVX512F__)
+constexpr auto kDotsF32 = block_dots<F32Step>;
 #else
-constexpr auto kDotsOfBf16 = dots<uint16_t>;
+constexpr auto kDotsF32 = dots<float>;
+#endif
+
+#if defined(__AVX512BF16__)
+constexpr auto kDotsBf16 = block_dots<PairStep>;
+constexpr auto kMixPairs = mix_pairs;
+constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
+#else
+#if defined(__AVX512F__)
+constexpr auto kDotsBf16 = block_dots<WidenedStep>;
+#else
+constexpr auto kDotsBf16 = dots<uint16_t>;
+#endif
+constexpr void (*kMixPairs)(const PairMixCall&) noexcept = nullptr;
+constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
 #endif
 
 }  // namespace
@@ -29,13 +46,17 @@ constexpr auto kDotsOfBf16 = dots<uint16_t>;
 extern const Forms QKV_FORMS;
 const Forms QKV_FORMS{
     .name = QKV_FORMS_LABEL,
-    .dots_f32 = dots<float>,
-    .dots_bf16 = kDotsOfBf16,
+    .dots_f32 = kDotsF32,
+    .dots_bf16 = kDotsBf16,
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
+    .mix_pairs = kMixPairs,
+    .mix_into_f32 = mix_into<float>,
+    .mix_into_bf16 = mix_into<uint16_t>,
     .widen = widen,
     .narrow = narrow,
-    .column_dots = column_dots,
+    .column_dots = column_dots<Singles>,
+    .column_dots_bf16 = kColumnDotsOfBf16,
     .to_columns = to_columns,
     .softmax_step = softmax_step,
     .softmax_columns = softmax_columns,
@@ -62,6 +83,7 @@ const Forms QKV_FORMS{
     .gated_dx_row = gated_dx_row,
     .adamw_step = adamw_step,
     .sgd_step = sgd_step,
+    .squares = squares,
     .head_step = head_step,
     .head_gradient = head_gradient,
 };

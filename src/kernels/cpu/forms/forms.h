@@ -2,7 +2,8 @@
 // but <cstdint> and their own: an inline function built here for a newer CPU must never end up in code an older one
 // runs.
 //
-// One order of additions for every instruction set and any number of rows (bf16_products.h has its own):
+// One order of additions for every instruction set and any number of rows (AVX-512 has its own: block_dots.h,
+// pair_mix.h):
 //   dots   element k goes to lane k % 16; the lanes are added as a tree, i + (i + 8), then 4, 2, 1
 //   mix    a chain over the inner index, one fused multiply-add after the other
 // (`plain` has no fused multiply-add and rounds the product first.)
@@ -12,7 +13,7 @@
 
 namespace qkv::kernels::cpu {
 
-constexpr int64_t kDotRoom = 128 << 10;  // bf16 numbers
+constexpr int64_t kDotRoom = 256 << 10;  // bytes
 
 // y[m][o] = sum_k x[m][k] w[o][k]. Strides in elements; bf16 operands as their 16 bits.
 struct DotCall {
@@ -21,7 +22,7 @@ struct DotCall {
   float* y = nullptr;
   int64_t x_stride = 0, w_stride = 0, y_stride = 0;
   int64_t rows = 0, outputs = 0, inner = 0;
-  uint16_t* room = nullptr;  // kDotRoom on a cache line where rows of x may be laid side by side, or null
+  void* room = nullptr;  // kDotRoom on a cache line where rows of x may be laid side by side, or null
 };
 
 // y[m][c] = (add ? y[m][c] : 0) + sum_l a[m a_row + l a_inner] b[l][c]
@@ -38,11 +39,23 @@ struct MixCall {
 // Every sum has the order of `dots`, but no lane is ever added to another.
 constexpr int64_t kColumns = 16;
 struct ColumnDots {
-  const float* columns = nullptr;
-  const float* rows = nullptr;
+  const void* columns = nullptr;
+  const void* rows = nullptr;
   float* y = nullptr;
   int64_t row_stride = 0, y_stride = 0;
   int64_t count = 0, inner = 0;
+};
+
+// The same sum of bf16 numbers: a[m][l], or a[l][m] where turned.
+struct PairMixCall {
+  static constexpr int64_t kPanel = 256;  // of the inner index
+  const uint16_t* a = nullptr;
+  const uint16_t* b = nullptr;
+  float* y = nullptr;
+  int64_t a_stride = 0, b_stride = 0, y_stride = 0;
+  int64_t rows = 0, inner = 0, cols = 0;
+  bool turned = false, add = false;
+  uint16_t* room = nullptr;  // for kPanel numbers of each row, rows counted to eights, on a cache line
 };
 
 // Keys of one block; blocks start at multiples of it, counted from a sequence's first key.
@@ -66,6 +79,14 @@ struct SoftmaxColumns {
   bool alike = false;                              // all rows see [from, to)
   float scale = 1;
   float highest[kColumns] = {}, total[kColumns] = {}, rescale[kColumns] = {}, mass[kColumns] = {};
+};
+
+struct WidenBytes {  // y[r] = scales[r] x[r], rows of y one after the other
+  float* y = nullptr;
+  const int8_t* x = nullptr;
+  const float* scales = nullptr;
+  int64_t x_stride = 0, scale_stride = 0;
+  int64_t rows = 0, cols = 0;
 };
 
 // What one block adds to a row's statistics.
@@ -199,11 +220,17 @@ struct Forms {
   void (*dots_bf16)(const DotCall&) noexcept;
   void (*mix_f32)(const MixCall&) noexcept;
   void (*mix_bf16)(const MixCall&) noexcept;
+  void (*mix_pairs)(const PairMixCall&) noexcept;                       // or null: the CPU multiplies no pairs
+  void (*mix_into_f32)(const MixCall&) noexcept;  // mix with `add`, for a few rows and a short inner index
+  void (*mix_into_bf16)(const MixCall&) noexcept;
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32
   void (*narrow)(uint16_t* y, const float* x, int64_t count) noexcept;  // f32 -> bf16, to nearest even
   void (*column_dots)(const ColumnDots&) noexcept;
-  // y[c][0 .. 15] = x[0 .. 15][c]; columns of rows that do not exist are 0
-  void (*to_columns)(float* y, const float* x, int64_t stride, int64_t rows, int64_t cols) noexcept;
+  // The order of dots_bf16 where that is another: columns are pairs, [inner / 2][16]. Null where it is that of
+  // dots_f32.
+  void (*column_dots_bf16)(const ColumnDots&) noexcept;
+  // y[c][0 .. 15] = x[0 .. 15][c], a number or a pair; columns of rows that do not exist are 0
+  void (*to_columns)(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, int64_t cols) noexcept;
   void (*softmax_step)(SoftmaxStep&) noexcept;
   void (*softmax_columns)(SoftmaxColumns&) noexcept;
   // of kKeyBlock keys, the first of which lies `from` positions before the row
@@ -213,7 +240,7 @@ struct Forms {
   void (*gradient_columns)(const GradientColumns&) noexcept;
   void (*scale_row)(float* y, int64_t count, float factor) noexcept;
   void (*divide_row)(float* y, int64_t count, float by) noexcept;
-  void (*widen_bytes)(float* y, const int8_t* x, float scale, int64_t count) noexcept;
+  void (*widen_bytes)(const WidenBytes&) noexcept;
   float (*put_bytes)(int8_t* y, Floats x, int64_t count) noexcept;  // returns the scale, see ScatterRowsArgs
   void (*norm_row)(NormCall&) noexcept;
   void (*norm_dx_row)(const NormDxCall&) noexcept;
@@ -230,6 +257,7 @@ struct Forms {
   void (*gated_dx_row)(const GateCall&) noexcept;
   void (*adamw_step)(const AdamWStep&) noexcept;
   void (*sgd_step)(const SgdStep&) noexcept;
+  double (*squares)(Floats x, int64_t count) noexcept;  // their sum
   void (*head_step)(HeadStep&) noexcept;
   void (*head_gradient)(const HeadGradient&) noexcept;
 };

@@ -1,4 +1,5 @@
-// dots and mix (see forms.h): register tiles of outputs, operands straight from their rows, nothing packed.
+// dots and mix (see forms.h): register tiles of outputs, operands straight from their rows, nothing packed. AVX-512 has
+// dots of its own in block_dots.h.
 #pragma once
 
 #include "kernels/cpu/forms/forms.h"
@@ -9,7 +10,6 @@ namespace {
 
 // Outputs a tile holds in registers, as sixteen-lane sums.
 #if defined(__AVX512F__)
-constexpr int kDotRows = 4, kDotCols = 4;  // sixteen sums, whose lanes are added all together
 constexpr int kMixRows = 8, kMixCols = 3;  // 8 x 48 outputs
 #elif defined(__AVX2__)
 constexpr int kDotRows = 2, kDotCols = 3;  // 12 of 16
@@ -22,30 +22,7 @@ constexpr int kMixRows = 2, kMixCols = 1;
 // What stays in the first-level cache while the other operand passes by.
 constexpr int64_t kCloseBytes = 24 << 10;
 
-#if defined(__AVX512F__)
-// One step of the tree for two vectors: x gives the lanes of the mask's zeros, y the others, and `crossed` what they
-// are added to. Two shuffles would do, but shuffles take the place of products.
-template <int Mask>
-QKV_INLINE __m512 folded(__m512 x, __m512 y, __m512 crossed) {
-  return _mm512_add_ps(_mm512_mask_blend_ps(static_cast<__mmask16>(Mask), x, y), crossed);
-}
-
-// sum() of sixteen vectors at once, the same tree for each: what one vector has no use for holds the next one.
-QKV_INLINE Register sums_of_sixteen(const Lanes* s) {
-  const __m512i quarters = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
-  const __m512i singles = _mm512_setr_epi32(1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30);
-  __m512 a[8], b[4], c[2];
-  for (int i = 0; i < 8; ++i) {
-    const Register x = s[i].part[0], y = s[i + 8].part[0];
-    const Register crossed =
-        __builtin_shufflevector(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23);
-    a[i] = folded<0xff00>((__m512)x, (__m512)y, (__m512)crossed);
-  }
-  for (int i = 0; i < 4; ++i) b[i] = folded<0xf0f0>(a[i], a[i + 4], _mm512_permutex2var_ps(a[i], quarters, a[i + 4]));
-  for (int i = 0; i < 2; ++i) c[i] = folded<0xcccc>(b[i], b[i + 2], _mm512_shuffle_ps(b[i], b[i + 2], 0x4e));
-  return (Register)folded<0xaaaa>(c[0], c[1], _mm512_permutex2var_ps(c[0], singles, c[1]));
-}
-#endif
+#if !defined(__AVX512F__)
 
 template <int Rows, int Cols, class T>
 void dot_tile(const DotCall& d, const T* x, const T* w, float* y) {
@@ -68,15 +45,6 @@ void dot_tile(const DotCall& d, const T* x, const T* w, float* y) {
   if (rest > 0) {
     step([ whole, rest ](const T* p) __attribute__((always_inline)) { return load_some(p + whole, rest); });
   }
-#if defined(__AVX512F__)
-  if constexpr (Rows == 4 && Cols == 4) {
-    const Register all = sums_of_sixteen(&sums[0][0]);
-    for (int r = 0; r < Rows; ++r) {
-      __builtin_memcpy(y + r * d.y_stride, reinterpret_cast<const float*>(&all) + r * Cols, Cols * sizeof(float));
-    }
-    return;
-  }
-#endif
   for (int r = 0; r < Rows; ++r) {
     for (int c = 0; c < Cols; ++c) y[r * d.y_stride + c] = sum(sums[r][c]);
   }
@@ -106,6 +74,8 @@ void dots(const DotCall& d) noexcept {
     for (; m < d.rows; ++m) dot_columns<1, T>(d, m, first, end);
   }
 }
+
+#endif
 
 // Where one pass over a panel of b stands.
 struct MixPanel {

@@ -37,5 +37,39 @@ void sgd_step(const SgdStep& call) noexcept {
       });
 }
 
+// The sum of squares in double: element i goes to lane i % 32, the lanes are added as a tree (16, 8, 4, 2, 1). The
+// square of a float is exact there, so every instruction set gives the same bits.
+double squares(Floats x, int64_t count) noexcept {
+  typedef double Doubles __attribute__((vector_size(64)));
+  typedef float EightFloats __attribute__((vector_size(32)));
+  constexpr int64_t kParallel = 32;
+  double lanes[kParallel];
+  Doubles sums[4] = {};
+  const auto add = [&](const float* from) __attribute__((always_inline)) {
+    for (int p = 0; p < 4; ++p) {
+      EightFloats eight;
+      __builtin_memcpy(&eight, from + 8 * p, sizeof(eight));
+      const Doubles wide = __builtin_convertvector(eight, Doubles);
+      sums[p] += wide * wide;
+    }
+  };
+  float part[kParallel];
+  for (int64_t i = 0; i < count; i += kParallel) {
+    const int64_t n = count - i < kParallel ? count - i : kParallel;
+    if (!x.bf16 && n == kParallel) {
+      add(static_cast<const float*>(x.data) + i);
+      continue;
+    }
+    store(part, load(x, i, n < kLanes ? n : kLanes));
+    store(part + kLanes, n > kLanes ? load(x, i + kLanes, n - kLanes) : splat(0));
+    add(part);
+  }
+  __builtin_memcpy(lanes, sums, sizeof(lanes));
+  for (int64_t half = kParallel / 2; half > 0; half /= 2) {
+    for (int64_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  return lanes[0];
+}
+
 }  // namespace
 }  // namespace qkv::kernels::cpu

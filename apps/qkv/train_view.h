@@ -1,0 +1,43 @@
+// What a person sees of a training run: the plan, a line that moves, evaluations and samples.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "train/trainer.h"
+
+namespace qkv::app {
+
+class TrainView {
+ public:
+  TrainView(const Engine& engine, const Recipe& recipe, Trainer& trainer, const TrainData& data,
+            std::filesystem::path tokenizer, bool json);
+
+  // Parameters, tokens, memory by part; an Error with need and have if it does not fit.
+  void show_plan(const Model& model);
+  void show_step(const StepReport& report);
+  void show_evaluation(const EvalResult& result, bool best);
+  void show_end(TrainEnd end, const std::filesystem::path& run);
+
+  Json log_line(const StepReport& report) const;
+  Json log_line(const EvalResult& result) const;
+
+  // Texts the model writes now, from the recipe's prompts or from nothing.
+  std::vector<std::string> samples(const Model& model);
+
+ private:
+  double rate(const StepReport& report) const { return trainer_.operations_per_step() / report.seconds; }
+
+  const Engine& engine_;
+  const Recipe& recipe_;
+  Trainer& trainer_;
+  const TrainData& data_;
+  std::filesystem::path tokenizer_;
+  bool json_;
+  Progress progress_;
+  double best_product_ = 0;  // operations a second of one large product, measured at the start
+};
+
+}  // namespace qkv::app

@@ -1,0 +1,253 @@
+// ./qkv bench run MODEL: how fast a model reads and writes, as shares of what this machine can do, in one run.
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "kernels/tables.h"
+#include "measure.h"
+#include "model/checkpoint.h"
+#include "model_runs.h"
+
+namespace qkv::bench {
+namespace {
+
+constexpr int kWrongInput = 2, kInternal = 3;
+constexpr double kGiB = 1 << 30;
+
+constexpr const char* kExamples = R"(Examples:
+  ./qkv new --preset tinyllama-1.1b --seed 1 --dtype bf16 tiny && ./qkv bench run tiny
+  ./qkv bench run model.gguf --threads 1 --json
+  ./qkv bench run tiny --pp 0 --tg 32 --batch 1,4,16,64
+
+pp: one pass over so many random tokens from an empty context, the last one's logits. tg: so many tokens written one
+after the other from an empty context, greedily, whatever ends a text; x N: by N sessions in the same passes, counted
+together. After one pass that is not counted, the kinds take turns; best and median of the rounds.
+
+A share is what a run reached of the limits read in its own pauses, the median of the rounds. Bytes: every weight that
+is multiplied once a pass, in the format it is multiplied in (of experts, what rows that choose evenly visit), and the
+keys and values each row sees. Operations: two per weight and row, and per number of the keys and values a head sees.
+
+Exit codes: 0 done, 2 the request is wrong, 3 a fault of qkv itself.)";
+
+struct Wanted {
+  std::string model, dtype, cache = "bf16";
+  int threads = 0;
+  bool json = false;
+  RunsWanted runs;
+};
+
+int complain(const std::string& text, int code) {
+  std::cerr << "qkv bench run: " << text << '\n';
+  return code;
+}
+
+struct Facts {
+  std::string kernels, model, dtype, cache;
+  double put_off = 0;  // how often a second other work took a CPU from the run
+  MemoryNeed need;
+  double peak_memory = 0;  // bytes, without what the limits are read from
+};
+
+// The most common format of the matrices.
+std::string format_of(const Model& model) {
+  std::map<std::string, int64_t> numbers;
+  for (const auto& [name, weight] : model.weights())
+    numbers[fmt::to_string(fmt::streamed(weight.format()))] += weight.shape().count();
+  const auto most = std::max_element(numbers.begin(), numbers.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most->first;
+}
+
+void print(const Facts& facts, const Limits& limits, const ModelRuns& runs) {
+  const LimitText &peak = text_of(runs.peak), &read = text_of(Limit::read_eight);
+  std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}, computed in {}, keys and values in {}\n\n", cpu_name(),
+                           limits.threads(), limits.threads() == 1 ? "" : "s", facts.kernels, facts.model, facts.dtype,
+                           facts.cache);
+  for (const Limit limit : {Limit::read_eight, runs.peak}) {
+    const std::vector<double>& readings = limits.readings(limit, Limits::On::all);
+    std::cout << fmt::format("{:<24} {:6.2f} {} at best, median {:.2f}\n", text_of(limit).name,
+                             best_of(readings) / text_of(limit).scale, text_of(limit).unit,
+                             median_of(readings) / text_of(limit).scale);
+  }
+  std::cout << fmt::format("\n{:<12}{:>10}{:>10}  {:<10}{:>8}{:>8}{:>10}{:>8}\n", "", "best", "median", "", read.unit,
+                           "share", peak.unit, "share");
+  for (const RunRow& row : runs.rows) {
+    const double best = *std::min_element(row.seconds.begin(), row.seconds.end());
+    std::cout << fmt::format("{:<12}{:>10.1f}{:>10.1f}  {:<10}{:>8.1f}{:>7.0f}%{:>10.3f}{:>7.0f}%\n", row.name,
+                             row.tokens_best(), row.tokens_median(), "tokens/s", row.cost.bytes / best / read.scale,
+                             100 * row.share_of_read(), row.cost.operations / best / peak.scale,
+                             100 * row.share_of_peak());
+  }
+  std::cout << "\nwhere the time goes\n";
+  for (const RunRow& row : runs.rows) {
+    constexpr double kWorthNaming = 0.002;
+    double rest = row.total_seconds();
+    std::string line;
+    for (const KernelTime& kernel : row.kernels) {
+      const double share = kernel.seconds / row.total_seconds();
+      if (share < kWorthNaming) continue;
+      rest -= kernel.seconds;
+      line += fmt::format("{} {:.1f}, ", kernel.name, 100 * share);
+    }
+    std::cout << fmt::format("  {:<12}{}the rest {:.1f} %\n", row.name, line, 100 * rest / row.total_seconds());
+  }
+  std::cout << fmt::format(
+      "\npeak memory {:.2f} GiB; estimated before: weights {:.2f}, keys and values {:.2f}, a pass {:.2f}\n",
+      facts.peak_memory / kGiB, static_cast<double>(facts.need.weights) / kGiB,
+      static_cast<double>(facts.need.cache) / kGiB, static_cast<double>(facts.need.pass) / kGiB);
+  if (facts.put_off > kCalm) {
+    std::cout << fmt::format("this machine was busy: other work took a CPU from this run {:.0f} times a second\n",
+                             facts.put_off);
+  }
+}
+
+void print_json(const Facts& facts, const Limits& limits, const ModelRuns& runs) {
+  using OrderedJson = nlohmann::ordered_json;
+  OrderedJson found = OrderedJson::array(), rows = OrderedJson::array();
+  for (const Limit limit : {Limit::read_eight, runs.peak}) {
+    const std::vector<double>& readings = limits.readings(limit, Limits::On::all);
+    found.push_back({{"name", text_of(limit).name},
+                     {"unit", text_of(limit).unit},
+                     {"readings", readings.size()},
+                     {"best", best_of(readings) / text_of(limit).scale},
+                     {"median", median_of(readings) / text_of(limit).scale}});
+  }
+  for (const RunRow& row : runs.rows) {
+    OrderedJson kernels = OrderedJson::array();
+    for (const KernelTime& k : row.kernels) {
+      kernels.push_back({{"name", k.name}, {"share", k.seconds / row.total_seconds()}, {"calls", k.calls}});
+    }
+    rows.push_back({{"name", row.name},
+                    {"tokens", row.tokens},
+                    {"seconds", row.seconds},
+                    {"tokens_per_second", {{"best", row.tokens_best()}, {"median", row.tokens_median()}}},
+                    {"bytes", row.cost.bytes},
+                    {"operations", row.cost.operations},
+                    {"share_of_read", row.share_of_read()},
+                    {"share_of_peak", row.share_of_peak()},
+                    {"kernels", kernels}});
+  }
+  const OrderedJson all{
+      {"machine",
+       {{"cpu", cpu_name()},
+        {"threads", limits.threads()},
+        {"kernels", facts.kernels},
+        {"put_off_per_second", facts.put_off}}},
+      {"model", facts.model},
+      {"dtype", facts.dtype},
+      {"cache", facts.cache},
+      {"limits", found},
+      {"rows", rows},
+      {"memory",
+       {{"peak", facts.peak_memory},
+        {"estimate", {{"weights", facts.need.weights}, {"cache", facts.need.cache}, {"pass", facts.need.pass}}}}}};
+  std::cout << all.dump(2, ' ', false, OrderedJson::error_handler_t::replace) << '\n';
+}
+
+void check(const Wanted& wanted, const ModelSpec& spec) {
+  const RunsWanted& runs = wanted.runs;
+  QKV_CHECK(spec.kind == ModelSpec::Kind::decoder_only, wanted.model, " is a ", name_of(spec.kind), " model, a ",
+            spec.family, Hint("reading and writing are measured of decoders that stand alone"));
+  QKV_CHECK(runs.prompt > 0 || runs.tokens > 0, "--pp ", runs.prompt, " and --tg ", runs.tokens,
+            " leave nothing to measure", Hint("one of them is 1 or more"));
+  const int64_t longest = std::max(runs.prompt, runs.tokens + 1);
+  QKV_CHECK(spec.context == 0 || longest <= spec.context, "--pp ", runs.prompt, " and --tg ", runs.tokens,
+            " do not fit: this model's context has ", spec.context, Hint("measure shorter texts"));
+}
+
+void bench(const Wanted& wanted) {
+  const Checkpoint checkpoint = Checkpoint::open(wanted.model);
+  check(wanted, checkpoint.spec);
+  const Engine engine(timed_kernels(kernels::best_table()), {.threads = wanted.threads});
+  const auto model = checkpoint.model();
+  const RunsWanted& runs = wanted.runs;
+  const bool f32 = wanted.dtype.empty() ? checkpoint.spec.dtype == DType::f32 : wanted.dtype == "f32";
+  const int64_t most = *std::max_element(runs.batches.begin(), runs.batches.end());
+  // A scheduler promises each text a page more than it fills.
+  const auto pages = [](int64_t length) { return (length + KvCache::kPage - 1) / KvCache::kPage * KvCache::kPage; };
+  const RunOptions options{
+      .precision = f32 ? Precision::f32() : Precision::bf16(),
+      .cache = wanted.cache == "f32"  ? DType::f32
+               : wanted.cache == "i8" ? DType::i8
+                                      : DType::bf16,
+      .positions = std::max({pages(runs.prompt), most * (pages(runs.tokens + 1) + KvCache::kPage)}),
+      .chunk = std::max(runs.prompt, most)};
+  Facts facts{.kernels = engine.kernels().name,
+              .model = fmt::format("{}, {} in {}", wanted.model, checkpoint.spec.family, format_of(*model)),
+              .dtype = f32 ? "f32" : "bf16",
+              .cache = wanted.cache,
+              .need = Runner::need(*model, engine, options)};
+  Runner runner(*model, engine, options);
+  Limits limits(*engine.exec().pool);
+  const auto start = std::chrono::steady_clock::now();
+  const double put_off = times_put_off();
+  Progress progress("bench run", runs.rounds * static_cast<int64_t>(1 + runs.batches.size()));
+  const ModelRuns measured = measure_runs(
+      runner, limits, runs, [&](const std::string& what, int64_t done, int64_t) { progress.update(done, what); });
+  progress.finish();
+  facts.put_off =
+      (times_put_off() - put_off) / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  facts.peak_memory = peak_memory() - static_cast<double>(Limits::kReadBytes);
+  wanted.json ? print_json(facts, limits, measured) : print(facts, limits, measured);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"How fast a model reads and writes, as shares of what this machine can do", "qkv bench run"};
+  Wanted wanted;
+  const auto count = CLI::Range(int64_t{0}, int64_t{1} << 20);
+  app.add_option("MODEL", wanted.model, "A model folder or a .gguf file")->required();
+  app.add_option("--threads", wanted.threads, "How many threads; default: as many as there are CPUs for us")
+      ->check(CLI::Range(1, kMostThreads));
+  app.add_option("--dtype", wanted.dtype, "f32 or bf16; default: f32 for a model stored in f32, else bf16")
+      ->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--cache", wanted.cache, "Of keys and values: f32, bf16 or i8")
+      ->check(CLI::IsMember({"f32", "bf16", "i8"}))
+      ->capture_default_str();
+  app.add_option("--pp", wanted.runs.prompt, "Tokens of the prompt; 0: none is read")
+      ->check(count)
+      ->capture_default_str();
+  app.add_option("--tg", wanted.runs.tokens, "Tokens to write; 0: none")->check(count)->capture_default_str();
+  app.add_option("--batch", wanted.runs.batches, "How many write side by side, with commas between")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
+      ->capture_default_str();
+  app.add_option("--rounds", wanted.runs.rounds, "How often each is measured")
+      ->check(CLI::Range(int64_t{1}, int64_t{100}))
+      ->capture_default_str();
+  app.add_flag("--json", wanted.json, "Print JSON: machine, model, limits, rows, memory");
+  app.footer(kExamples);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return complain(std::string(error.what()) + "\n  hint: see  ./qkv bench run --help", kWrongInput);
+  }
+  bench(wanted);
+  std::cout.flush();
+  if (!std::cout)
+    return complain("could not write the output\n  hint: the disk is full or the reader went away", kWrongInput);
+  return 0;
+}
+
+}  // namespace
+}  // namespace qkv::bench
+
+int main(int argc, char** argv) {
+  try {
+    return qkv::bench::run(argc, argv);
+  } catch (const qkv::Error& error) {
+    return qkv::bench::complain(
+        error.what(), error.kind() == qkv::Error::Kind::input ? qkv::bench::kWrongInput : qkv::bench::kInternal);
+  } catch (const std::exception& error) {
+    return qkv::bench::complain(std::string("unexpected failure: ") + error.what(), qkv::bench::kInternal);
+  }
+}

@@ -1,0 +1,335 @@
+// ./qkv bench train: how fast a model learns, as a share of what this machine can multiply, and where the time goes.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "bed.h"
+#include "kernels/tables.h"
+#include "measure.h"
+#include "model/checkpoint.h"
+#include "model/initialise.h"
+#include "model/presets.h"
+#include "timed_kernels.h"
+#include "train/trainer.h"
+
+namespace qkv::bench {
+namespace {
+
+constexpr int kWrongInput = 2, kInternal = 3;
+constexpr double kGiB = 1 << 30;
+constexpr int64_t kCharacters = 65;  // of a recipe whose vocabulary is only known from its text
+
+constexpr const char* kExamples = R"(Examples:
+  ./qkv bench train --preset gpt2 --tokens 4096 --seq 1024
+  ./qkv bench train --preset gpt2 --tokens 1024 --seq 1024 --precision f32 --json
+  ./qkv bench train --recipe recipes/shakespeare-char.json --steps 200
+
+Steps on random tokens and first weights, one after another; the first is not counted. The peak of products is read
+between the steps, and a step's share is of the readings around it: the median of the steps.
+
+Operations: six for each weight and token (embeddings that are only looked up are not multiplied), and those of
+attention, of whose square a row sees half. What is computed twice counts once.
+
+Exit codes: 0 done, 2 the request is wrong, 3 a fault of qkv itself.)";
+
+struct Wanted {
+  std::string preset, recipe, precision;
+  int64_t tokens = 0, sequence = 0, micro_batches = 0, steps = 5;
+  int threads = 0;
+  bool json = false;
+};
+
+int complain(const std::string& text, int code) {
+  std::cerr << "qkv bench train: " << text << '\n';
+  return code;
+}
+
+// Tokens without meaning.
+class RandomTokens : public TrainData {
+ public:
+  RandomTokens(const Recipe& recipe, int64_t vocabulary) : recipe_(recipe), vocabulary_(vocabulary) {}
+
+  TrainBatch micro_batch(int64_t step, int64_t micro) const override {
+    const int64_t rows = recipe_.batch_tokens / recipe_.micro_batches, k = step * recipe_.micro_batches + micro;
+    TrainBatch made{.counted = rows, .first_row = k * rows};
+    const auto token = [&](int64_t i) {
+      const uint64_t bits = random_bits(1, static_cast<uint64_t>(k * rows + i));
+      return static_cast<int32_t>(bits % static_cast<uint64_t>(vocabulary_));
+    };
+    for (int64_t i = 0; i < rows; ++i) {
+      made.ids.push_back(token(i));
+      made.targets.push_back(token(i + 1));
+    }
+    for (int64_t i = 0; i < rows; i += recipe_.sequence) {
+      made.lengths.push_back(static_cast<int32_t>(std::min(recipe_.sequence, rows - i)));
+    }
+    return made;
+  }
+  int64_t validation_batches() const override { return 0; }
+  TrainBatch validation_batch(int64_t) const override { return {}; }
+
+ private:
+  const Recipe& recipe_;
+  int64_t vocabulary_;
+};
+
+// The recipe asked for, or one around a preset; what stands on the command line goes before what it says.
+Recipe recipe_for(const Wanted& wanted) {
+  Recipe recipe{.name = wanted.preset};
+  if (!wanted.recipe.empty()) {
+    recipe = read_recipe(parse_json(read_file(wanted.recipe, 16 << 20), wanted.recipe), wanted.recipe);
+    QKV_CHECK(recipe.objective == Recipe::Objective::causal, wanted.recipe, " is a recipe to ",
+              name_of(recipe.objective), Hint("measured are recipes of the next token: \"objective\": \"causal\""));
+  }
+  if (wanted.recipe.empty() || recipe.model.contains("preset")) {
+    Json base = preset_config(wanted.recipe.empty() ? wanted.preset : recipe.model["preset"].get<std::string>());
+    if (recipe.model.is_object()) base.merge_patch(recipe.model);
+    base.erase("preset");
+    recipe.model = std::move(base);
+  }
+  if (wanted.tokens > 0) recipe.batch_tokens = wanted.tokens;
+  if (wanted.sequence > 0) recipe.sequence = wanted.sequence;
+  if (wanted.micro_batches > 0) recipe.micro_batches = wanted.micro_batches;
+  if (!wanted.precision.empty()) recipe.bf16 = wanted.precision == "bf16";
+  for (const auto& [key, value] :
+       {std::pair{"vocab_size", recipe.tokenizer.vocab > 0 ? recipe.tokenizer.vocab : kCharacters},
+        std::pair{"max_position_embeddings", recipe.sequence}}) {
+    if (!recipe.model.contains(key)) recipe.model[key] = value;
+  }
+  recipe.steps = wanted.steps + 1;
+  recipe.evaluate = {};
+  recipe.checkpoint = {};
+  QKV_CHECK(recipe.batch_tokens % recipe.micro_batches == 0, recipe.batch_tokens, " tokens do not divide into ",
+            recipe.micro_batches, " micro-batches", Hint("choose a multiple"));
+  return recipe;
+}
+
+std::unique_ptr<Model> first_model(const Recipe& recipe, ThreadPool& pool) {
+  ModelSpec spec = read_spec(Config(recipe.model, recipe.name));
+  QKV_CHECK(spec.kind == ModelSpec::Kind::decoder_only, recipe.name, " is a ", name_of(spec.kind), " model",
+            Hint("training is measured of decoders that stand alone"));
+  QKV_CHECK(spec.context == 0 || recipe.sequence <= spec.context, "--seq ", recipe.sequence,
+            " is longer than this model's context of ", spec.context, Hint("measure shorter texts"));
+  Weights weights;
+  for (const WeightSpec& weight : weight_list(spec)) {
+    Param& made = weights.add(Param(weight.name, cpu_device(), DType::f32, weight.shape));
+    constexpr int64_t kPiece = 1 << 16;
+    const int64_t count = weight.shape.count();
+    pool.run((count + kPiece - 1) / kPiece, [&](int64_t piece, int) {
+      const int64_t first = piece * kPiece;
+      initial_numbers(weight, 1, first,
+                      {made.master().as<float>() + first, static_cast<size_t>(std::min(kPiece, count - first))});
+    });
+  }
+  return Model::make(std::move(spec), std::move(weights));
+}
+
+struct Found {
+  std::string kernels_used, model;
+  int threads = 1;
+  double put_off = 0;  // how often a second other work took a CPU from the run
+  const Recipe& recipe;
+  Limit peak_kind = Limit::f32_plain;
+  double operations = 0;  // of one step
+  Trainer::Memory plan;
+  double peak_memory = 0;  // bytes, without what the limits are read from
+
+  std::vector<double> seconds, peaks;  // of each step; operations a second around it
+  StepSeconds parts;                   // of all steps
+  std::vector<KernelTime> kernels;     // of all steps
+
+  double total() const {
+    double sum = 0;
+    for (const double s : seconds) sum += s;
+    return sum;
+  }
+  double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
+  double share() const {
+    std::vector<double> shares;
+    for (size_t i = 0; i < seconds.size(); ++i) shares.push_back(operations / seconds[i] / peaks[i]);
+    return median_of(shares);
+  }
+  // What is not in a part: batches drawn, weights counted.
+  std::vector<std::pair<const char*, double>> named_parts() const {
+    const double rest = total() - parts.forward - parts.backward - parts.gradients - parts.norm - parts.update;
+    return {{"forward", parts.forward},    {"backward", parts.backward}, {"gradient tree", parts.gradients},
+            {"gradient norm", parts.norm}, {"optimiser", parts.update},  {"the rest", rest}};
+  }
+};
+
+void print(const Found& f) {
+  const LimitText& peak = text_of(f.peak_kind);
+  const double tokens = number(f.recipe.batch_tokens), steps = number(static_cast<int64_t>(f.seconds.size()));
+  std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}\n\n", cpu_name(), f.threads, f.threads == 1 ? "" : "s",
+                           f.kernels_used, f.model);
+  std::cout << fmt::format("{:<14}{:>12}{:>12}\n", "", "best", "median");
+  const auto line = [](const char* name, double best, double median, const char* unit) {
+    std::cout << fmt::format("{:<14}{:>12.4g}{:>12.4g}  {}\n", name, best, median, unit);
+  };
+  const double median = median_of(f.seconds);
+  line("a step", 1e3 * f.best(), 1e3 * median, "ms");
+  line("speed", tokens / f.best(), tokens / median, "tokens/s");
+  line("products", f.operations / f.best() / peak.scale, f.operations / median / peak.scale, peak.unit);
+  line(peak.label, best_of(f.peaks) / peak.scale, median_of(f.peaks) / peak.scale, peak.unit);
+  std::cout << fmt::format("share of {}: {:.1f} %\n\n{:<26}{:>10}{:>9}\n", peak.name, 100 * f.share(),
+                           "where a step's time goes", "ms", "share");
+  for (const auto& [name, seconds] : f.named_parts()) {
+    std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%\n", name, 1e3 * seconds / steps, 100 * seconds / f.total());
+  }
+  std::cout << fmt::format("\n{:<26}{:>10}{:>9}{:>8}\n", "by kernel", "ms", "share", "calls");
+  double rest = f.total();
+  for (const KernelTime& kernel : f.kernels) {
+    rest -= kernel.seconds;
+    std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%{:>8.0f}\n", kernel.name, 1e3 * kernel.seconds / steps,
+                             100 * kernel.seconds / f.total(), static_cast<double>(kernel.calls) / steps);
+  }
+  std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%\n", "outside kernels", 1e3 * rest / steps, 100 * rest / f.total());
+  const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
+  std::cout << fmt::format(
+      "\npeak memory {:.2f} GiB; planned {:.2f}: weights {:.2f}, copies {:.2f}, gradients {:.2f}, optimiser {:.2f}, "
+      "activations {:.2f}\n",
+      f.peak_memory / kGiB, gib(f.plan.total()), gib(f.plan.weights), gib(f.plan.copies), gib(f.plan.gradients),
+      gib(f.plan.states), gib(f.plan.activations));
+  if (f.put_off > kCalm) {
+    std::cout << fmt::format("this machine was busy: other work took a CPU from this run {:.0f} times a second\n",
+                             f.put_off);
+  }
+}
+
+void print_json(const Found& f) {
+  using OrderedJson = nlohmann::ordered_json;
+  const LimitText& peak = text_of(f.peak_kind);
+  const double tokens = number(f.recipe.batch_tokens);
+  OrderedJson parts = OrderedJson::object(), kernels = OrderedJson::array();
+  for (const auto& [name, seconds] : f.named_parts()) parts[name] = seconds / f.total();
+  for (const KernelTime& k : f.kernels) {
+    kernels.push_back({{"name", k.name}, {"share", k.seconds / f.total()}, {"calls", k.calls}});
+  }
+  const OrderedJson all{
+      {"machine",
+       {{"cpu", cpu_name()}, {"threads", f.threads}, {"kernels", f.kernels_used}, {"put_off_per_second", f.put_off}}},
+      {"model", f.model},
+      {"tokens", f.recipe.batch_tokens},
+      {"seconds", f.seconds},
+      {"tokens_per_second", {{"best", tokens / f.best()}, {"median", tokens / median_of(f.seconds)}}},
+      {"operations", f.operations},
+      {"tflops", {{"best", f.operations / f.best() / 1e12}, {"median", f.operations / median_of(f.seconds) / 1e12}}},
+      {"peak",
+       {{"name", peak.name}, {"best", best_of(f.peaks) / peak.scale}, {"median", median_of(f.peaks) / peak.scale}}},
+      {"share_of_peak", f.share()},
+      {"parts", parts},
+      {"kernels", kernels},
+      {"memory",
+       {{"peak", f.peak_memory},
+        {"planned", f.plan.total()},
+        {"parts",
+         {{"weights", f.plan.weights},
+          {"copies", f.plan.copies},
+          {"gradients", f.plan.gradients},
+          {"optimiser", f.plan.states},
+          {"activations", f.plan.activations}}}}}};
+  std::cout << all.dump(2, ' ', false, OrderedJson::error_handler_t::replace) << '\n';
+}
+
+void bench(const Wanted& wanted) {
+  const Recipe recipe = recipe_for(wanted);
+  const Engine engine(timed_kernels(kernels::best_table()), {.threads = wanted.threads});
+  const auto model = first_model(recipe, *engine.exec().pool);
+  choose_trainable(*model, recipe.frozen);
+  const RandomTokens data(recipe, model->spec().vocabulary);
+  Trainer trainer(engine, recipe, *model, data);
+  Found found{.kernels_used = engine.kernels().name,
+              .model = fmt::format("{}, {} tokens a step in texts of {}, {} micro-batch{}, {}, {}", recipe.name,
+                                   recipe.batch_tokens, recipe.sequence, recipe.micro_batches,
+                                   recipe.micro_batches == 1 ? "" : "es", recipe.bf16 ? "bf16" : "f32",
+                                   name_of(recipe.optimizer.kind)),
+              .threads = engine.threads(),
+              .recipe = recipe,
+              .operations = trainer.operations_per_step(),
+              .plan = trainer.plan()};
+  Limits limits(*engine.exec().pool);
+  read_limits(limits);
+  found.peak_kind = recipe.bf16 ? limits.fastest_bf16() : limits.fastest_f32();
+  Progress progress("bench train", recipe.steps);
+  double before = 0;
+  constexpr double kPause = 0.5;  // seconds of work between two readings
+  double since = kPause;
+  TrainHooks hooks;
+  hooks.on_step = [&](const StepReport& report) {
+    since += report.seconds;
+    double after = before;
+    if (since >= kPause || report.step == 0) {
+      after = limits.read(found.peak_kind, Limits::On::all);
+      since = 0;
+    }
+    if (report.step > 0) {
+      found.seconds.push_back(report.seconds);
+      found.peaks.push_back((before + after) / 2);
+      found.parts += report.result.seconds;
+    } else {
+      take_kernel_times();
+    }
+    before = after;
+    progress.update(report.step + 1, "step");
+  };
+  const double put_off = times_put_off();
+  const double seconds = seconds_of([&] { trainer.run(hooks); });
+  found.put_off = (times_put_off() - put_off) / seconds;
+  found.kernels = take_kernel_times();
+  progress.finish();
+  found.peak_memory = peak_memory() - static_cast<double>(Limits::kReadBytes);
+  wanted.json ? print_json(found) : print(found);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"How fast a model learns, as a share of what this machine can multiply", "qkv bench train"};
+  Wanted wanted;
+  const auto count = CLI::Range(int64_t{1}, int64_t{1} << 24);
+  auto* what = app.add_option_group("what is trained")->require_option(1);
+  what->add_option("--preset", wanted.preset, "A model known by name");
+  what->add_option("--recipe", wanted.recipe, "A recipe file: its model, batch, precision and optimiser");
+  app.add_option("--tokens", wanted.tokens, "Of a step; default: the recipe's, or 4096")->check(count);
+  app.add_option("--seq", wanted.sequence, "Tokens of one text; default: the recipe's, or 256")->check(count);
+  app.add_option("--micro-batches", wanted.micro_batches, "Of a step; default: the recipe's, or 1")
+      ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}));
+  app.add_option("--precision", wanted.precision, "f32 or bf16; default: the recipe's, or bf16")
+      ->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--threads", wanted.threads, "How many threads; default: as many as there are CPUs for us")
+      ->check(CLI::Range(1, kMostThreads));
+  app.add_option("--steps", wanted.steps, "How many are measured")->check(count)->capture_default_str();
+  app.add_flag("--json", wanted.json, "Print JSON: machine, speed, parts, kernels, memory");
+  app.footer(kExamples);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return complain(std::string(error.what()) + "\n  hint: see  ./qkv bench train --help", kWrongInput);
+  }
+  bench(wanted);
+  std::cout.flush();
+  if (!std::cout)
+    return complain("could not write the output\n  hint: the disk is full or the reader went away", kWrongInput);
+  return 0;
+}
+
+}  // namespace
+}  // namespace qkv::bench
+
+int main(int argc, char** argv) {
+  try {
+    return qkv::bench::run(argc, argv);
+  } catch (const qkv::Error& error) {
+    return qkv::bench::complain(
+        error.what(), error.kind() == qkv::Error::Kind::input ? qkv::bench::kWrongInput : qkv::bench::kInternal);
+  } catch (const std::exception& error) {
+    return qkv::bench::complain(std::string("unexpected failure: ") + error.what(), qkv::bench::kInternal);
+  }
+}

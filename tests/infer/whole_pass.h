@@ -1,0 +1,42 @@
+// Logits of every row of one text from a single pass without caches: what cached ways are held to.
+#pragma once
+
+#include <vector>
+
+#include "core/engine.h"
+#include "model/model.h"
+#include "model/recorded.h"
+
+namespace qkv::test {
+
+inline std::vector<float> whole_pass(const Model& model, const Engine& engine, Precision precision,
+                                     const std::vector<int32_t>& ids, const std::vector<int32_t>& source = {},
+                                     int32_t reach = 0) {
+  Arena arena(engine.device());
+  Context cx = engine.context(arena, precision);
+  Rows rows = Rows::batch(cx, 1, std::ssize(ids));
+  const Rows source_rows = Rows::batch(cx, 1, std::ssize(source));
+  if (reach > 0) rows.reach = {reach};  // how long the text may become, where angles depend on it
+  Model::Input input{.ids = cx.upload(ids), .rows = &rows};
+  if (!source.empty()) {
+    input.source_ids = cx.upload(source);
+    input.source_rows = &source_rows;
+  }
+  return host_floats(model.logits(cx, input));  // [N, V]
+}
+
+// Any ids will do where two ways to compute the same are compared.
+inline std::vector<int32_t> some_ids(int64_t count, int64_t vocabulary, uint32_t seed) {
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < count; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    ids.push_back(static_cast<int32_t>(seed >> 8) % static_cast<int32_t>(vocabulary));
+  }
+  return ids;
+}
+
+inline int64_t source_words(const ModelSpec& spec) {
+  return spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
+}
+
+}  // namespace qkv::test

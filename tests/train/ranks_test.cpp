@@ -1,0 +1,147 @@
+// Ranks that train together get the bits one alone gets, whatever they divide among them.
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <thread>
+
+#include "kernels/tables.h"
+#include "model/checkpoint.h"
+#include "model/recorded.h"
+#include "support/pass.h"
+#include "train/step.h"
+
+namespace qkv {
+namespace {
+
+// Ranks as threads of one process, meeting at a table.
+class Meeting {
+ public:
+  explicit Meeting(int size) : size_(size), barrier_(size), table_(static_cast<size_t>(size)) {}
+
+  class Seat final : public Comm {
+   public:
+    Seat(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
+    const char* name() const override { return "threads"; }
+    int rank() const override { return rank_; }
+    int size() const override { return meeting_.size_; }
+    void end_all() override { FAIL() << "a rank ended all"; }
+    void barrier() override { meeting_.barrier_.arrive_and_wait(); }
+    void broadcast(std::span<std::byte> bytes, int from) override {
+      const auto all = all_gather(bytes);
+      std::copy(all[static_cast<size_t>(from)].begin(), all[static_cast<size_t>(from)].end(), bytes.begin());
+    }
+    std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) override {
+      put({std::vector<std::byte>(mine.begin(), mine.end())});
+      std::vector<std::vector<std::byte>> all;
+      for (const auto& each : meeting_.table_) all.push_back(each[0]);
+      barrier();
+      return all;
+    }
+    void exchange(std::span<const std::span<const std::byte>> send,
+                  std::span<const std::span<std::byte>> receive) override {
+      std::vector<std::vector<std::byte>> parts;
+      for (const auto& part : send) parts.emplace_back(part.begin(), part.end());
+      put(std::move(parts));
+      for (size_t r = 0; r < receive.size(); ++r) {
+        const std::vector<std::byte>& from = meeting_.table_[r][static_cast<size_t>(rank_)];
+        ASSERT_EQ(from.size(), receive[r].size());
+        std::copy(from.begin(), from.end(), receive[r].begin());
+      }
+      barrier();
+    }
+
+   private:
+    void put(std::vector<std::vector<std::byte>> parts) {
+      meeting_.table_[static_cast<size_t>(rank_)] = std::move(parts);
+      barrier();
+    }
+    Meeting& meeting_;
+    int rank_;
+  };
+
+ private:
+  int size_;
+  std::barrier<> barrier_;
+  std::vector<std::vector<std::vector<std::byte>>> table_;
+};
+
+struct Outcome {
+  std::map<std::string, std::vector<float>> weights, states;
+  std::vector<double> losses, norms;
+  bool operator==(const Outcome&) const = default;
+};
+
+constexpr int64_t kMicroBatches = 4, kSteps = 3;
+
+TrainBatch batch_for(const ModelSpec& spec, int64_t step, int64_t micro) {
+  TrainBatch batch;
+  uint32_t seed = static_cast<uint32_t>(step * 100 + micro);
+  const int32_t length = static_cast<int32_t>(5 + (step + micro * 3) % 7);  // unequal on purpose
+  const auto next = [&] {
+    seed = seed * 1664525 + 1013904223;
+    return static_cast<int32_t>(seed >> 8) % static_cast<int32_t>(spec.vocabulary);
+  };
+  for (int32_t i = 0; i < length; ++i) {
+    batch.ids.push_back(next());
+    batch.targets.push_back(next());
+  }
+  batch.lengths = {length};
+  batch.counted = length;
+  return batch;
+}
+
+Outcome train(const std::string& family, Comm& comm, const OptimizerSpec& rule, int zero) {
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const auto model = Checkpoint::open(test::golden(family)).model();
+  Optimizer optimizer(model->spec(), model->weights(), rule, comm, zero);
+  Arena arena(engine.device()), gradients(engine.device());
+  const Shares::Part part = optimizer.shares().part_of(kMicroBatches);
+  Outcome out;
+  for (int64_t s = 0; s < kSteps; ++s) {
+    std::vector<TrainBatch> batches;
+    for (int64_t m = 0; m < part.count; ++m) batches.push_back(batch_for(model->spec(), s, part.first + m));
+    const StepResult result = train_step(engine, arena, gradients, *model, optimizer, batches,
+                                         {.precision = Precision::bf16(),
+                                          .loss = {.balance = family == "mixtral" ? 0.02 : 0},
+                                          .lr = 1e-2,
+                                          .clip = 1,
+                                          .step = static_cast<uint64_t>(s)});
+    out.losses.push_back(result.loss);
+    out.norms.push_back(result.grad_norm);
+  }
+  for (const auto& [name, weight] : model->weights()) out.weights[name] = host_floats(weight.master());
+  optimizer.gather_states();
+  for (const Optimizer::State& state : optimizer.states()) out.states[state.name] = host_floats(state.tensor);
+  optimizer.drop_gathered();
+  return out;
+}
+
+TEST(Ranks, GiveTheBitsOfOneAlone) {
+  const OptimizerSpec rules[] = {{.kind = OptimizerSpec::Kind::adamw}, {.kind = OptimizerSpec::Kind::muon}};
+  for (const std::string family : {"llama", "mixtral"}) {
+    for (const OptimizerSpec& rule : rules) {
+      const Outcome right = train(family, self_comm(), rule, 0);
+      for (const int size : {2, 4}) {
+        for (const int zero : {0, 1, 2}) {
+          Meeting meeting(size);
+          std::vector<Outcome> got(static_cast<size_t>(size));
+          std::vector<std::thread> ranks;
+          for (int r = 0; r < size; ++r) {
+            ranks.emplace_back([&, r] {
+              Meeting::Seat seat(meeting, r);
+              got[static_cast<size_t>(r)] = train(family, seat, rule, zero);
+            });
+          }
+          for (std::thread& rank : ranks) rank.join();
+          EXPECT_TRUE(got[0] == right) << family << ", " << name_of(rule.kind) << ", " << size << " ranks, zero "
+                                       << zero;
+          for (const Outcome& other : got)
+            EXPECT_TRUE(other.weights == right.weights) << size << " ranks, zero " << zero;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qkv
