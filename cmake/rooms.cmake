@@ -24,8 +24,9 @@ function(qkv_plain target)
   endif()
 endfunction()
 
-# qkv_test(NAME LINK ...): every .cpp below tests/NAME becomes the test program test_NAME, each case one ctest entry. A
-# sanitized program takes long to start, so there a fourth of the cases is one entry; GTEST_FILTER picks single ones.
+# qkv_test(NAME LINK ...): every .cpp below tests/NAME becomes the test program test_NAME, each case one ctest entry;
+# suites named ...Long are for ./qkv test --long. A sanitized program takes long to start, so there a fourth of the cases
+# is one entry; GTEST_FILTER picks single ones.
 function(qkv_test name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp)
@@ -40,7 +41,10 @@ function(qkv_test name)
         ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${quarter}")
     endforeach()
   else()
-    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -*Long.* DISCOVERY_TIMEOUT 60
+      PROPERTIES TIMEOUT 300)
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER *Long.* TEST_LIST test_${name}_long
+      DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 3000 LABELS long)
   endif()
 endfunction()
 
