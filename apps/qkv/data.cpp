@@ -59,7 +59,7 @@ Packed pack_bytes(const PackOptions& options, ThreadPool& pool) {
 }
 
 Packed pack_tokens(const PackCommand& command, ThreadPool& pool) {
-  const Tokenizer tokenizer = Tokenizer::load(command.tokenizer);
+  const Tokenizer tokenizer = Tokenizer::load(command.tokenizer).whole_texts();
   DocumentTokens around = document_tokens(tokenizer);
   if (!command.end_token.empty()) {
     around.end = tokenizer.id_of(command.end_token);

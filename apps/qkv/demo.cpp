@@ -26,15 +26,17 @@ constexpr std::array kRooms{
     Line{"kernels", "plain loops, the truth; and faster forms for AVX2 and AVX-512 held to them"},
     Line{"ops", "the operations of a transformer, each with its backward pass beside it"},
     Line{"nn, model", "19 families from the same parts, loaded from Hugging Face folders and GGUF"},
+    Line{"infer", "running: many texts at once, each with the tokens it has alone"},
+    Line{"dist, train", "from text to a model, exactly resumable, on one machine or many"},
 };
 
 constexpr std::array kFollows{
-    Line{"training", "from text to a checkpoint"},
-    Line{"running", "from a model to text"},
     Line{"looking", "what each head and each layer does, while the model runs at full speed"},
 };
 
 constexpr std::array kTry{
+    Line{"./qkv train world --out my-world", "trains a small model on the built-in world, in a minute or two"},
+    Line{"./qkv run my-world/best \"The cat\"", "lets it go on from there"},
     Line{"./qkv world --lang pairs --lines 3", "small stories in English and Chinese, sentence by sentence"},
     Line{"./qkv verify tests/golden/llama", "a model against what transformers computed, every number"},
     Line{"./qkv info --preset gpt2", "a model as a picture, its parameters and the memory it needs"},

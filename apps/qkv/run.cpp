@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "commands.h"
+#include "infer/beam_runner.h"
 #include "interrupt.h"
 #include "loaded.h"
 #include "terminal.h"
@@ -25,7 +26,8 @@ struct Options {
   LoadOptions load;
   TextFlags text;
   std::string prompt;
-  int64_t texts = 1, logprobs = -1;
+  int64_t texts = 1, logprobs = -1, beam = 0;
+  double length_penalty = 1;
   bool ids = false, json = false, stats = false;
 };
 
@@ -104,13 +106,14 @@ class Run {
  public:
   explicit Run(const Options& options)
       : options_(options),
-        loaded_(options.load, std::min(options.texts, kMostAtOnce)),
+        loaded_(options.load, std::max(std::min(options.texts, kMostAtOnce), 2 * options.beam)),
         tokenizer_(options.ids ? nullptr : &loaded_.tokenizer()),
         scheduler_(loaded_.runner(), {.most_active = kMostAtOnce}),
         written_(static_cast<size_t>(options.texts)) {}
 
   void run() {
     const TextRequest request = make_request();
+    if (options_.beam > 0) return search(request);
     const InterruptWatch interrupt;
     std::vector<Scheduler::Ticket> tickets;
     for (size_t n = 0; n < written_.size(); ++n) tickets.push_back(submit(request, n));
@@ -131,8 +134,9 @@ class Run {
     SessionOptions& session = request.options;
     session.context = loaded_.context();
     session.sampling.alternatives = options_.logprobs;
-    QKV_CHECK(options_.texts == 1 || session.sampling.temperature > 0, "--n asks for ", options_.texts,
-              " texts but the most likely token is always the same", Hint("add --temperature 0.8 or the like"));
+    QKV_CHECK(options_.beam > 0 || options_.texts == 1 || session.sampling.temperature > 0, "--n asks for ",
+              options_.texts, " texts but the most likely token is always the same",
+              Hint("add --temperature 0.8 or the like"));
     const std::string prompt = read_prompt(options_.prompt);
     if (options_.ids) {
       (loaded_.translates() ? session.source : session.prompt) = parse_ids(prompt);
@@ -142,6 +146,36 @@ class Run {
       session.prompt = prompt_ids(loaded_.tokenizer(), loaded_.spec(), prompt);
     }
     return request;
+  }
+
+  // The best of what a beam search finds.
+  void search(const TextRequest& request) {
+    const SessionOptions& session = request.options;
+    const auto prompt = static_cast<int64_t>(session.prompt.empty() ? 1 : session.prompt.size());
+    const int64_t room = loaded_.context() - prompt;
+    const BeamRequest one{.prompt = session.prompt, .source = session.source};
+    const auto found =
+        beam_search(loaded_.runner(), {&one, 1},
+                    {.beams = options_.beam,
+                     .n_best = options_.texts,
+                     .length_penalty = options_.length_penalty,
+                     .max_length = prompt + (session.max_new > 0 ? std::min(session.max_new, room) : room),
+                     .eos = loaded_.spec().tokens.eos,
+                     .forced_eos = loaded_.spec().tokens.forced_eos,
+                     .no_repeat_ngram = session.sampling.no_repeat_ngram,
+                     .repetition_penalty = session.sampling.repetition_penalty});
+    written_.resize(found.front().size());
+    for (size_t n = 0; n < written_.size(); ++n) {
+      const std::vector<int32_t>& ids = found.front()[n].ids;
+      WrittenText& written = written_[n];
+      written.prompt_tokens = prompt;
+      for (auto id = ids.begin() + prompt; id != ids.end(); ++id) written.tokens.push_back({.id = *id});
+      const std::vector<int32_t> shown(ids.begin() + prompt, ids.end());
+      if (tokenizer_ != nullptr) written.text = tokenizer_->decode(shown, {.skip_specials = true});
+      written.ended = Ended::stopped;
+    }
+    if (streams()) std::cout << written_[0].text;
+    finish(false);
   }
 
   Scheduler::Ticket submit(TextRequest request, size_t n) {
@@ -205,6 +239,10 @@ void add_run(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1024}));
   command->add_option("--logprobs", options->logprobs, "With --json: log-probabilities, and those of the N most likely")
       ->check(CLI::Range(int64_t{0}, int64_t{1024}));
+  command->add_option("--beam", options->beam, "Search with so many beams instead of choosing token by token")
+      ->check(CLI::Range(int64_t{1}, int64_t{64}));
+  command->add_option("--length-penalty", options->length_penalty, "Of --beam: above 0 longer texts win more often")
+      ->check(CLI::Range(-10.0, 10.0));
   command->add_flag("--ids", options->ids, "The prompt is token ids, and ids are written; needs no tokenizer");
   command->add_flag("--json", options->json, "As JSON: text, ids, how it ended, times");
   command->add_flag("--stats", options->stats, "Counts and speeds on standard error, also if that is no terminal");

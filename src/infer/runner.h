@@ -58,6 +58,7 @@ class Runner {
   int64_t length(const Sequence& s) const { return cache_.length(s.own); }
   bool can_fork(const Sequence& s, int64_t length) const { return cache_.can_fork(s.own, length); }
   const KvCache& cache() const { return cache_; }
+  int64_t source_pages() const { return sources_ ? sources_->pages() : 0; }
 
   struct Part {
     Sequence sequence;

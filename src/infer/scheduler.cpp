@@ -31,6 +31,10 @@ Scheduler::Ticket Scheduler::submit(Request request) {
   const Ticket ticket = next_ticket_++;
   Session session(runner_, std::move(request.options), ticket);
   const int64_t pages = pages_for(session.most_ids()) + 1;  // one more: a shared page may have to be copied
+  const auto words = static_cast<int64_t>(session.options().source.size());
+  const int64_t source_pages = pages_for(words);
+  QKV_CHECK(source_pages <= runner_.source_pages(), "a source of ", words, " tokens does not fit into the cache of ",
+            runner_.source_pages() * KvCache::kPage, Hint("give the cache more positions, or cut the text"));
   const std::lock_guard lock(mutex_);
   QKV_CHECK(in_queue_ < options_.most_waiting, "the queue is full: ", in_queue_, " requests wait and ",
             options_.most_waiting, " may", Hint("try again later"));
@@ -38,7 +42,8 @@ Scheduler::Ticket Scheduler::submit(Request request) {
   inbox_.push_back({.ticket = ticket,
                     .session = std::move(session),
                     .request = std::move(request),
-                    .promised = std::min(pages, runner_.cache().pages())});
+                    .promised = std::min(pages, runner_.cache().pages()),
+                    .source_pages = source_pages});
   return ticket;
 }
 
@@ -111,10 +116,10 @@ Scheduler::Prefix Scheduler::find_prefix(const Session& session) const {
   return best;
 }
 
-// Whether so many pages can be promised, giving up kept texts if need be, the least recently used first.
-bool Scheduler::make_room(int64_t pages) {
-  const int64_t all = runner_.cache().pages();
-  if (promised_ + pages > all) return false;
+// Whether its pages can be promised, giving up kept texts if need be, the least recently used first.
+bool Scheduler::make_room(const Job& job) {
+  const int64_t all = runner_.cache().pages(), pages = job.promised;
+  if (promised_ + pages > all || promised_sources_ + job.source_pages > runner_.source_pages()) return false;
   while (promised_ + pages + kept_pages_ > all && !kept_.empty()) {
     kept_pages_ -= pages_for(static_cast<int64_t>(kept_.front().ids.size()));
     runner_.end(kept_.front().sequence);
@@ -129,9 +134,10 @@ void Scheduler::admit() {
     Job& job = waiting_.front();
     const Prefix before = find_prefix(job.session);
     // Its beginning is being read for another request: wait for that instead of reading it twice.
-    if (before.coming || !make_room(job.promised)) break;
+    if (before.coming || !make_room(job)) break;
     const Prefix prefix = find_prefix(job.session);  // what was found may have been given up
     promised_ += job.promised;
+    promised_sources_ += job.source_pages;
     active_.splice(active_.end(), waiting_, waiting_.begin());
     {
       const std::lock_guard lock(mutex_);
@@ -197,6 +203,7 @@ void Scheduler::keep(Session& session) {
 
 void Scheduler::finish(Jobs::iterator job) {
   promised_ -= job->promised;
+  promised_sources_ -= job->source_pages;
   Jobs gone;
   gone.splice(gone.begin(), active_, job);
   Job& ended = gone.front();

@@ -60,7 +60,7 @@ class Scheduler {
     Ticket ticket = 0;
     Session session;
     Request request;
-    int64_t promised = 0;  // pages
+    int64_t promised = 0, source_pages = 0;  // of the caches
   };
   using Jobs = std::list<Job>;
   struct Kept {
@@ -76,7 +76,7 @@ class Scheduler {
 
   void take_inbox();
   void admit();
-  bool make_room(int64_t pages);
+  bool make_room(const Job& job);
   void start_job(Job& job, const Prefix& prefix);
   void start_sources(std::span<Job* const> jobs);
   Prefix find_prefix(const Session& session) const;
@@ -96,7 +96,7 @@ class Scheduler {
 
   Jobs waiting_, active_;
   std::list<Kept> kept_;  // the one used last at the back
-  int64_t promised_ = 0, kept_pages_ = 0;
+  int64_t promised_ = 0, promised_sources_ = 0, kept_pages_ = 0;
   Counts counts_;  // of the thread that steps
 };
 

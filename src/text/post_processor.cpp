@@ -132,7 +132,7 @@ void pad(const Padding& rule, Encoding& text, bool recorded) {
 
 Encoding PostProcessor::apply(Input input) const {
   const std::vector<TemplatePiece>& pieces = input.second ? pair : single;
-  if (truncation) {
+  if (truncation && !input.whole) {
     size_t added = 0;
     for (const TemplatePiece& piece : pieces) added += input.specials ? piece.ids.size() : 0;
     truncate(*truncation, added, *input.first, input.second);
@@ -157,7 +157,7 @@ Encoding PostProcessor::apply(Input input) const {
     }
   }
   out.replaced_bytes = input.first->replaced_bytes + (input.second ? input.second->replaced_bytes : 0);
-  if (padding) pad(*padding, out, input.recorded);
+  if (padding && !input.whole) pad(*padding, out, input.recorded);
   return out;
 }
 

@@ -65,6 +65,7 @@ struct PostProcessor {
     Encoding* second;
     bool specials;
     bool recorded;
+    bool whole;  // neither cut nor padded
   };
   Encoding apply(Input input) const;
 };

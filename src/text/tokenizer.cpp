@@ -213,6 +213,12 @@ struct Tokenizer::Impl {
 
 Tokenizer::Tokenizer(TokenizerParts parts) : impl_(std::make_shared<const Impl>(std::move(parts))) {}
 
+Tokenizer Tokenizer::whole_texts() const {
+  Tokenizer same = *this;
+  same.whole_ = true;
+  return same;
+}
+
 std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   Encoding first = impl_->ids_only(text, options.read_specials), second;
   if (options.second) second = impl_->ids_only(*options.second, options.read_specials);
@@ -220,7 +226,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions opti
       .apply({.first = &first,
               .second = options.second ? &second : nullptr,
               .specials = options.add_specials,
-              .recorded = false})
+              .recorded = false,
+              .whole = whole_})
       .ids;
 }
 
@@ -230,7 +237,8 @@ Encoding Tokenizer::encode_full(std::string_view text, EncodeOptions options) co
   return impl_->parts.post.apply({.first = &first,
                                   .second = options.second ? &second : nullptr,
                                   .specials = options.add_specials,
-                                  .recorded = true});
+                                  .recorded = true,
+                                  .whole = whole_});
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, DecodeOptions options) const {

@@ -62,6 +62,9 @@ class Tokenizer {
   static Tokenizer load(const std::filesystem::path& file_or_folder);
   static Tokenizer from_json(std::string_view json, std::string_view what);
   explicit Tokenizer(TokenizerParts parts);
+  // The same, but texts are neither cut nor padded where the file says so: what a model is to read or learn is read
+  // whole.
+  Tokenizer whole_texts() const;
 
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
   Encoding encode_full(std::string_view text, EncodeOptions options = {}) const;
@@ -84,6 +87,7 @@ class Tokenizer {
  private:
   struct Impl;
   std::shared_ptr<const Impl> impl_;
+  bool whole_ = false;
 };
 
 }  // namespace qkv

@@ -173,7 +173,7 @@ class Chats : public TrainData {
     QKV_CHECK(recipe.sequence <= budget_, "a conversation may have ", recipe.sequence, " tokens but a micro-batch has ",
               budget_, Hint("raise batch_tokens, or lower sequence"));
     const std::vector<Chat> chats =
-        read_chats(prepared / "data" / "chats.jsonl", *how, Tokenizer::load(folder), recipe.sequence);
+        read_chats(prepared / "data" / "chats.jsonl", *how, Tokenizer::load(folder).whole_texts(), recipe.sequence);
     const auto validation = static_cast<size_t>(recipe.data.validation * static_cast<double>(chats.size()));
     for (size_t i = 0; i < chats.size(); ++i) {
       const bool held_out = i >= chats.size() - validation;

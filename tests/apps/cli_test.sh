@@ -241,5 +241,43 @@ expect 0 '4 pairs   all' eval "$made/reader" --data "$made/pairs"
 printf '{"sentence_good": "The cats sleep."}\n' >>"$made/pairs/b.jsonl"
 expect 2 'line 3 is no minimal pair' eval "$made/reader" --data "$made/pairs"
 expect 2 'no perplexity' eval "$golden/bert" --data "$made/all"
+# Training: twelve steps, the same bits when stopped after six and with two processes.
+small="--set steps=12 --set schedule.decay=4 --set schedule.warmup=2 --set evaluate.every=6 --set evaluate.samples=1
+  --set data.stories=300 --set micro_batches=2 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=6
+  --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1 --set tokenizer.vocab=400"
+sum_of() { sha256sum <"$1/last/model.safetensors"; }
+expect 0 'shakespeare-char' train --list
+# shellcheck disable=SC2086
+{
+  expect 0 'the model:' train world --out "$made/跑" --threads 1 $small
+  expect 0 '' run "$made/跑/best" 'The cat' --max-new 3
+  expect 0 'held-out loss' train world --out "$made/run2" --threads 2 $small
+  [ "$(sum_of "$made/跑")" = "$(sum_of "$made/run2")" ] || { echo 'train: 1 and 2 threads differ'; failed=1; }
+  rm -r "$made/run2/checkpoints/step-00000012"
+  expect 0 'done after 12 steps' train --resume --out "$made/run2"
+  [ "$(sum_of "$made/跑")" = "$(sum_of "$made/run2")" ] || { echo 'train: a resumed run differs'; failed=1; }
+  expect 0 'parameters' train world --plan --out "$made/run3" $small
+  expect 2 'exists already' train world --out "$made/run2" $small
+}
+if command -v mpirun >/dev/null; then
+  for zero in 0 2; do
+    # shellcheck disable=SC2086
+    mpirun --allow-run-as-root --oversubscribe -n 2 "$qkv" train world --out "$made/ranks$zero" --threads 1 $small \
+      --set zero=$zero >"$made/ranks.log" 2>&1 || { cat "$made/ranks.log"; failed=1; }
+    [ "$(sum_of "$made/跑")" = "$(sum_of "$made/ranks$zero")" ] || { echo "train: 2 ranks, zero $zero, differ"; failed=1; }
+  done
+fi
+expect 2 "did you mean 'steps'" train world --out "$made/run4" --set stps=1
+expect 2 "did you mean 'world'" train worl --out "$made/run4"
+expect 2 'no such file' train shakespeare-char --data "$made/none.txt" --out "$made/run4"
+: >"$made/empty.txt"
+expect 2 'is empty' train shakespeare-char --data "$made/empty.txt" --out "$made/run4"
+printf 'short' >"$made/short.txt"
+expect 2 'a window is 64' train shakespeare-char --data "$made/short.txt" --out "$made/run4"
+printf 'a\377b' >"$made/bad.txt"
+expect 2 'UTF-8' train shakespeare-char --data "$made/bad.txt" --out "$made/run4"
+expect 2 'no run' train --resume --out "$made/run4"
+[ ! -e "$made/run4" ] || { echo 'train: a run that never began left something'; failed=1; }
+
 rm -r "$made"
 exit "$failed"

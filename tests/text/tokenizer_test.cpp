@@ -253,5 +253,22 @@ TEST(Tokenizer, OlderVocabularyOfWords) {
   EXPECT_NE(cased.encode("The"), cased.encode("the"));
 }
 
+// What a model is to read is never cut silently.
+TEST(Tokenizer, WholeTextsAreNeitherCutNorPadded) {
+  Json json = golden_tokenizer_json("gpt2");
+  json["truncation"] = {{"direction", "Right"}, {"max_length", 3}, {"strategy", "LongestFirst"}, {"stride", 0}};
+  json["padding"] = {
+      {"strategy", {{"Fixed", 8}}}, {"direction", "Right"},        {"pad_to_multiple_of", nullptr}, {"pad_id", 0},
+      {"pad_type_id", 0},           {"pad_token", "<|endoftext|>"}};
+  const Tokenizer cuts = Tokenizer::from_json(json.dump(), "test");
+  const std::string text = "one two three four five six seven eight nine ten";
+  const Ids right = golden_tokenizer("gpt2").encode(text);
+  ASSERT_GT(right.size(), 8U);
+  EXPECT_EQ(cuts.encode(text).size(), 8U);
+  EXPECT_EQ(cuts.whole_texts().encode(text), right);
+  EXPECT_EQ(cuts.whole_texts().encode_full(text).ids, right);
+  EXPECT_EQ(cuts.whole_texts().encode("a"), golden_tokenizer("gpt2").encode("a"));
+}
+
 }  // namespace
 }  // namespace qkv
