@@ -198,6 +198,7 @@ void kill_at_every_call(int stride) {
     int64_t found = 0;
     ASSERT_NO_FATAL_FAILURE(expect_whole(path, found));
     ASSERT_TRUE(found == last || found == last + 1) << found << " after " << last;
+    RunFolder::open(path).keep_last(2);  // else what kills left grows faster than n
     steps += found - last;
     last = found;
     if (status == -1) {

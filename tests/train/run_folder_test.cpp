@@ -249,11 +249,15 @@ TEST(RunFolder, KeepsTheLastOnesAndTheBest) {
   expect_error([&] { run.keep_last(0); }, {"0"});
   // A checkpoint of a later step, damaged say, does not push out the one just saved.
   fs::create_directory(checkpoints / "step-00000009");
-  training.go_to(7);
-  training.save(run, true);
-  run.wait();
-  EXPECT_EQ(names_in(checkpoints), (std::vector<std::string>{"step-00000007", "step-00000009"}));
-  EXPECT_EQ(newest_name(path / "best"), "checkpoints/step-00000007");
+  for (const auto& [step, best, left] :
+       {std::tuple{7, false, std::vector<std::string>{"step-00000002", "step-00000007", "step-00000009"}},
+        {8, true, {"step-00000008", "step-00000009"}}}) {
+    training.go_to(step);
+    training.save(run, best);
+    run.wait();
+    EXPECT_EQ(names_in(checkpoints), left);
+  }
+  EXPECT_EQ(newest_name(path / "best"), "checkpoints/step-00000008");
 }
 
 TEST(RunFolder, UnfinishedLinesAreCutAndStepsDoneAgainForgotten) {
