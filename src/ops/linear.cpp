@@ -53,7 +53,8 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   QKV_CHECK(x.rank() >= 2, "linear: x is ", x, " but must be [..., ", x.cols(), "]", Hint("view one row as [1, K]"));
   const DType dtype = options.dtype.value_or(cx.precision.compute);
   const DType out = options.out.value_or(dtype);
-  QKV_CHECK(is_float(dtype) && is_float(out), "linear: x is ", x, " and cannot give an output of ", dtype, Hint("ask for f32 or bf16"));
+  QKV_CHECK(is_float(dtype) && is_float(out), "linear: x is ", x, " and cannot give an output of ", dtype,
+            Hint("ask for f32 or bf16"));
   const int rank = w.shape().rank();
   QKV_CHECK(rank == 2 || rank == 3, "linear: the weight '", w.name(), "' is ", w.shape(),
             " but must be [O, K] or [E, O, K]", Hint("x is ", x));
@@ -78,10 +79,17 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
     cx.tape->record("linear", [=, &w](Backward& bk) {
       Grad dx = bk.grad(x);
       if (dx) dx.tensor = dx.tensor.flatten_to(2);
+      // Operands of products are of one dtype: what comes down the residual stream is rounded on its way in.
+      Tensor dy = bk.dy(y).flatten_to(2);
+      if (dy.dtype() != dtype && x.dtype() == dtype) {
+        const Tensor rounded = bk.make(dy.shape(), dtype);
+        bk.kernels.copy(bk.exec, {.y = rounded, .x = dy});
+        dy = rounded;
+      }
       bk.kernels.linear_backward(bk.exec, {.dx = dx,
                                            .dw = bk.grad(w),
                                            .db = bias != nullptr ? bk.grad(*bias) : Grad{},
-                                           .dy = bk.dy(y).flatten_to(2),
+                                           .dy = dy,
                                            .x = x.flatten_to(2),
                                            .w = weight,
                                            .groups = groups.starts()});

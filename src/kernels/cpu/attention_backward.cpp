@@ -277,7 +277,7 @@ void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexce
   }
   find_delta<F>(exec, a);
   for (const Grad& g : {a.dq, a.dk, a.dv}) {
-    if (g && !g.add) ref::fill(split, {.y = g.tensor, .value = 0});
+    if (g && !g.add) fill(exec, {.y = g.tensor, .value = 0});
   }
   if (a.dq) find_dq<F>(exec, a);
   if (a.dk || a.dv) find_dk_dv<F>(exec, a);

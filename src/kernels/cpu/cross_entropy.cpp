@@ -13,12 +13,10 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-constexpr int64_t kWords = 512, kRows = 64;              // a block where rows are owned
-constexpr int64_t kWordsOwned = 128, kRowsWalked = 512;  // a block where words are owned
+constexpr int64_t kWords = 512, kRows = 64;  // a block of logits
 
-bool fits(const Exec& exec, const Tensor& x) {
-  return (kWords + x.cols()) * size_of(DType::f32) <= exec.scratch.dim(1) &&
-         kWordsOwned * kRowsWalked * size_of(DType::f32) <= exec.scratch.dim(1);
+bool fits(const Exec& exec) {
+  return kRows * kWords * size_of(DType::f32) <= exec.scratch.dim(1);
 }
 
 int64_t length(Range r) {
@@ -101,64 +99,146 @@ void find_dlogits(const CrossEntropyBackwardArgs& a, Range rows, Range words, fl
   }
 }
 
+// Backward takes some rows and kWords of the vocabulary at a time: gradients of logits are found once, by the rows'
+// owners, who add them up to dx; then the words' owners add them to dw and db. How many rows depends on the width
+// alone, and neither sum's order on how many.
 template <const Forms& F>
-void some_dx(const CrossEntropyBackwardArgs& a, Range rows, float* scratch) {
-  const Tensor& dx = a.dx.tensor;
-  const int64_t width = a.x.cols(), vocabulary = a.w.dim(0);
-  const bool direct = dx.dtype() == DType::f32;
-  float* sums = scratch + length(rows) * kWords;
-  for (int64_t first = 0; first < vocabulary; first += kWords) {
-    const Range words{first, std::min(first + kWords, vocabulary)};
-    find_dlogits<F>(a, rows, words, scratch, kWords);
-    (a.w.dtype() == DType::f32 ? F.mix_f32
-                               : F.mix_bf16)({.a = scratch,
-                                              .b = floats_at(a.w, first * a.w.stride(0)).data,
-                                              .y = direct ? dx.as<float>() + rows.begin * dx.stride(0) : sums,
-                                              .a_row = kWords,
-                                              .a_inner = 1,
-                                              .b_stride = a.w.stride(0),
-                                              .y_stride = direct ? dx.stride(0) : width,
-                                              .rows = length(rows),
-                                              .inner = length(words),
-                                              .cols = width,
-                                              .add = first > 0 || (direct && a.dx.add)});
-  }
-  for (int64_t i = 0; i < length(rows) && !direct; ++i) {
-    F.scaled_row(floats_at(dx, (rows.begin + i) * dx.stride(0)), {sums + i * width}, 1, a.dx.add, width);
-  }
-}
+class HeadBackward {
+ public:
+  HeadBackward(const Exec& exec, const CrossEntropyBackwardArgs& a)
+      : exec_(exec),
+        a_(a),
+        width_(a.x.cols()),
+        vocabulary_(a.w.dim(0)),
+        pairs_(F.mix_pairs != nullptr && a.x.dtype() == DType::bf16),
+        direct_(a.dx && a.dx.tensor.dtype() == DType::f32) {}
 
-template <const Forms& F>
-void some_dw(const CrossEntropyBackwardArgs& a, Range words, float* scratch) {
-  const int64_t width = a.x.cols(), all = a.x.rows();
-  float* db = a.db ? a.db.tensor.as<float>() + words.begin : nullptr;
-  if (db != nullptr && !a.db.add) std::fill(db, db + length(words), 0.0F);
-  bool add = a.dw.add;
-  int64_t r = 0;
-  do {  // once even for no rows: the gradient of an unused head is zero
-    const Range rows{r, std::min(r + kRowsWalked, all)};
-    find_dlogits<F>(a, rows, words, scratch, kWordsOwned);
-    for (int64_t i = 0; i < length(rows) && db != nullptr; ++i) {
-      F.scaled_row({db}, {scratch + i * kWordsOwned}, 1, true, length(words));
+  // How many rows fit; 0 if the model is too wide.
+  static int64_t rows_at_once(const Exec& exec, int64_t width) {
+    const int64_t left = exec.scratch.dim(1) - kLogits - kLaid - kMostRows * kWords * size_of(DType::f32);
+    return std::clamp<int64_t>(left / (width * size_of(DType::f32)), 0, kMostRows) / 8 * 8;
+  }
+
+  void operator()() {
+    const int64_t most = rows_at_once(exec_, width_), all = a_.x.rows();
+    int64_t first = 0;
+    do {  // once even for no rows: the gradient of an unused head is zero
+      rows_ = {first, std::min(first + most, all)};
+      for (int64_t word = 0; word < vocabulary_; word += kWords) {
+        words_ = {word, std::min(word + kWords, vocabulary_)};
+        over_stretches(exec_, length(rows_), 8, [&](Range mine, int thread) {
+          find(mine, thread);
+          if (a_.dx) add_to_dx(mine, thread);
+        });
+        if (!a_.dw && !a_.db) continue;
+        over_stretches(exec_, length(words_), 16, [&](Range mine, int thread) {
+          if (a_.db) add_to_db(mine);
+          if (a_.dw) add_to_dw(mine, thread);
+        });
+      }
+      first = rows_.end;
+    } while (first < all);
+  }
+
+ private:
+  static constexpr int64_t kMostRows = 512;
+  static constexpr int64_t kLogits = kRows * kWords * size_of(DType::f32);  // bytes
+  static constexpr int64_t kLaid = std::max(kMostRows, kWords) * PairMixCall::kPanel * size_of(DType::bf16);
+
+  // A thread's own.
+  float* logits(int thread) const {
+    int64_t room = 0;
+    return scratch_of(exec_, thread, &room);
+  }
+  uint16_t* laid(int thread) const { return reinterpret_cast<uint16_t*>(logits(thread) + kRows * kWords); }
+  // All threads': gradients of logits from a row on, bf16 where pairs are multiplied, and the sums of its dx.
+  Floats dlogits(int64_t row, int64_t word = 0) const {
+    std::byte* start = exec_.scratch.data() + kLogits + kLaid;
+    return {start + (row * kWords + word) * size_of(pairs_ ? DType::bf16 : DType::f32), pairs_};
+  }
+  float* sums(int64_t row) const {
+    if (direct_) return a_.dx.tensor.template as<float>() + (rows_.begin + row) * a_.dx.tensor.stride(0);
+    std::byte* start = exec_.scratch.data() + kLogits + kLaid + kMostRows * kWords * size_of(DType::f32);
+    return reinterpret_cast<float*>(start) + row * width_;
+  }
+
+  // Rows are counted from rows_.begin, words from words_.begin.
+  void find(Range mine, int thread) const {
+    for (int64_t r = mine.begin; r < mine.end; r += kRows) {
+      const Range some{rows_.begin + r, rows_.begin + std::min(r + kRows, mine.end)};
+      float* to = pairs_ ? logits(thread) : static_cast<float*>(dlogits(r).data);
+      find_dlogits<F>(a_, some, words_, to, kWords);
+      for (int64_t i = 0; i < length(some) && pairs_; ++i) {
+        F.narrow(static_cast<uint16_t*>(dlogits(r + i).data), to + i * kWords, length(words_));
+      }
     }
-    if (a.dw) {
-      const Tensor& dw = a.dw.tensor;
-      (a.x.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)({.a = scratch,
-                                                            .b = floats_at(a.x, r * a.x.stride(0)).data,
-                                                            .y = dw.as<float>() + words.begin * dw.stride(0),
-                                                            .a_row = 1,
-                                                            .a_inner = kWordsOwned,
-                                                            .b_stride = a.x.stride(0),
-                                                            .y_stride = dw.stride(0),
-                                                            .rows = length(words),
-                                                            .inner = length(rows),
-                                                            .cols = width,
-                                                            .add = add});
+  }
+
+  void add_to_dx(Range mine, int thread) const {
+    const MixCall call{.b = floats_at(a_.w, words_.begin * a_.w.stride(0)).data,
+                       .y = sums(mine.begin),
+                       .a_row = kWords,
+                       .a_inner = 1,
+                       .b_stride = a_.w.stride(0),
+                       .y_stride = direct_ ? a_.dx.tensor.stride(0) : width_,
+                       .rows = length(mine),
+                       .inner = length(words_),
+                       .cols = width_,
+                       .add = words_.begin > 0 || (direct_ && a_.dx.add)};
+    mix(call, dlogits(mine.begin), thread);
+    if (direct_ || words_.end < vocabulary_) return;
+    const Tensor& dx = a_.dx.tensor;
+    for (int64_t r = mine.begin; r < mine.end; ++r) {
+      F.scaled_row(floats_at(dx, (rows_.begin + r) * dx.stride(0)), {sums(r)}, 1, a_.dx.add, width_);
     }
-    add = true;
-    r = rows.end;
-  } while (r < all);
-}
+  }
+
+  void add_to_dw(Range mine, int thread) const {
+    const Tensor& dw = a_.dw.tensor;
+    const MixCall call{.b = floats_at(a_.x, rows_.begin * a_.x.stride(0)).data,
+                       .y = dw.as<float>() + (words_.begin + mine.begin) * dw.stride(0),
+                       .a_row = 1,
+                       .a_inner = kWords,
+                       .b_stride = a_.x.stride(0),
+                       .y_stride = dw.stride(0),
+                       .rows = length(mine),
+                       .inner = length(rows_),
+                       .cols = width_,
+                       .add = rows_.begin > 0 || a_.dw.add};
+    mix(call, dlogits(0, mine.begin), thread);
+  }
+
+  void add_to_db(Range mine) const {
+    float* db = a_.db.tensor.template as<float>() + words_.begin + mine.begin;
+    if (rows_.begin == 0 && !a_.db.add) std::fill(db, db + length(mine), 0.0F);
+    for (int64_t r = 0; r < length(rows_); ++r) F.scaled_row({db}, dlogits(r, mine.begin), 1, true, length(mine));
+  }
+
+  void mix(MixCall call, Floats a, int thread) const {
+    if (!pairs_) {
+      call.a = static_cast<const float*>(a.data);
+      return (a_.x.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
+    }
+    F.mix_pairs({.a = static_cast<const uint16_t*>(a.data),
+                 .b = static_cast<const uint16_t*>(call.b),
+                 .y = call.y,
+                 .a_stride = kWords,
+                 .b_stride = call.b_stride,
+                 .y_stride = call.y_stride,
+                 .rows = call.rows,
+                 .inner = call.inner,
+                 .cols = call.cols,
+                 .turned = call.a_inner == kWords,
+                 .add = call.add,
+                 .room = laid(thread)});
+  }
+
+  const Exec& exec_;
+  const CrossEntropyBackwardArgs& a_;
+  int64_t width_, vocabulary_;
+  bool pairs_, direct_;
+  Range rows_, words_;  // now
+};
 
 // Blocks of at most `block` of what a thread owns.
 template <class F>
@@ -174,8 +254,7 @@ void over_blocks(const Exec& exec, int64_t count, int64_t block, F&& f) {
 
 template <const Forms& F>
 void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept {
-  if (!all_simple({&a.x, &a.w, &a.b}) || a.x.dtype() != a.w.dtype() || !all_f32({&a.losses, &a.lse}) ||
-      !fits(exec, a.x)) {
+  if (!all_simple({&a.x, &a.w, &a.b}) || a.x.dtype() != a.w.dtype() || !all_f32({&a.losses, &a.lse}) || !fits(exec)) {
     return ref::cross_entropy(ref::Split(*exec.pool), a);
   }
   over_blocks(exec, a.x.rows(), kRows, [&](Range rows, float* scratch) { some_losses<F>(a, rows, scratch); });
@@ -184,17 +263,11 @@ void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept {
 template <const Forms& F>
 void cross_entropy_backward(const Exec& exec, const CrossEntropyBackwardArgs& a) noexcept {
   if (!all_simple({&a.x, &a.w, &a.b, &a.dx.tensor}) || a.x.dtype() != a.w.dtype() ||
-      !all_f32({&a.lse, &a.dloss, &a.dw.tensor, &a.db.tensor}) || !fits(exec, a.x)) {
+      !all_f32({&a.lse, &a.dloss, &a.dw.tensor, &a.db.tensor}) ||
+      HeadBackward<F>::rows_at_once(exec, a.x.cols()) == 0) {
     return ref::cross_entropy_backward(ref::Split(*exec.pool), a);
   }
-  if (a.dx) {
-    const int64_t room = exec.scratch.dim(1) / size_of(DType::f32);
-    const int64_t block = std::clamp<int64_t>(room / (kWords + a.x.cols()), 1, kRows);
-    over_blocks(exec, a.x.rows(), block, [&](Range rows, float* scratch) { some_dx<F>(a, rows, scratch); });
-  }
-  if (a.dw || a.db) {
-    over_blocks(exec, a.w.dim(0), kWordsOwned, [&](Range words, float* scratch) { some_dw<F>(a, words, scratch); });
-  }
+  HeadBackward<F>(exec, a)();
 }
 
 QKV_FOR_ALL_FORMS(cross_entropy, CrossEntropyArgs)

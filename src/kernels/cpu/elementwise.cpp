@@ -1,4 +1,6 @@
-// copy, add, activations, gated forms, rotary and softmax on f32 and bf16 rows.
+// fill, copy, add, activations, gated forms, rotary and softmax on f32 and bf16 rows.
+#include <bit>
+#include <cstring>
 #include <limits>
 
 #include "kernels/cpu/shared.h"
@@ -24,13 +26,52 @@ GateCall gate_call(const Gating& form) {
           .shift = form.shift};
 }
 
+// Of matrices whose rows do not lie alike: small squares, so that what is read across stays in the cache.
+template <const Forms& F>
+void turned_copy(const Exec& exec, const CopyArgs& a) {
+  constexpr int64_t kSide = 16;
+  const auto factor = static_cast<float>(a.factor);
+  const auto size_y = size_of(a.y.dtype()), size_x = size_of(a.x.dtype());
+  over_pieces(exec, pieces_for(exec, a.y.count()), a.y.dim(0), kSide, [&](Range rows, int) {
+    for (int64_t c = 0; c < a.y.dim(1); c += kSide) {
+      const int64_t cols = std::min(kSide, a.y.dim(1) - c);
+      for (int64_t first = rows.begin; first < rows.end; first += kSide) {
+        float square[size_t{kSide * kSide}], row[size_t{kSide}];
+        const int64_t count = std::min(kSide, rows.end - first);
+        for (int64_t j = 0; j < cols; ++j) {  // down a column of x, which lies in one piece
+          F.scaled_row(
+              {row},
+              {a.x.data() + (first * a.x.stride(0) + (c + j) * a.x.stride(1)) * size_x, a.x.dtype() == DType::bf16}, 1,
+              false, count);
+          for (int64_t i = 0; i < count; ++i) square[i * kSide + j] = row[i];
+        }
+        for (int64_t i = 0; i < count; ++i) {
+          F.scaled_row({a.y.data() + ((first + i) * a.y.stride(0) + c) * size_y, a.y.dtype() == DType::bf16},
+                       {square + i * kSide}, factor, a.add, cols);
+        }
+      }
+    }
+  });
+}
+
 }  // namespace
+
+void fill(const Exec& exec, const FillArgs& a) noexcept {
+  const bool zero = std::bit_cast<uint64_t>(a.value) == 0;  // whose bytes are 0 in every dtype
+  if (!zero || !a.y.format().plain() || !a.y.rows_contiguous()) return ref::fill(ref::Split(*exec.pool), a);
+  const auto size = static_cast<size_t>(size_of(a.y.dtype()));
+  over_elements(exec, {&a.y}, [&](Stretch at) { std::memset(at(a.y).data, 0, static_cast<size_t>(at.count) * size); });
+}
 
 template <const Forms& F>
 void copy(const Exec& exec, const CopyArgs& a) noexcept {
   // Rows that lie in one piece on both sides; what is turned takes the plain loops.
   const bool rows_alike = a.y.cols() == a.x.cols() && a.y.rows_contiguous() && a.x.rows_contiguous();
   const bool flat = a.y.contiguous() && a.x.contiguous();
+  if (all_simple({&a.y, &a.x}) && a.y.rank() == 2 && a.x.rank() == 2 && a.y.stride(1) == 1 && a.x.stride(0) == 1 &&
+      a.x.stride(1) != 1) {
+    return turned_copy<F>(exec, a);
+  }
   if (!all_simple({&a.y, &a.x}) || (!flat && (!rows_alike || a.y.cols() < 4))) {
     return ref::copy(ref::Split(*exec.pool), a);
   }

@@ -7,6 +7,8 @@
 
 namespace qkv::kernels::cpu {
 
+void fill(const Exec& exec, const FillArgs& a) noexcept;
+
 template <const Forms& F>
 void linear(const Exec& exec, const LinearArgs& a) noexcept;
 template <const Forms& F>

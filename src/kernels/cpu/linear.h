@@ -43,7 +43,8 @@ template <class F>
 void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
   const int64_t count = rows.end - rows.begin, threads = exec.pool->threads();
   if (count <= 0 || columns <= 0) return;
-  const bool by_columns = columns >= 32 * threads || columns >= count;
+  constexpr int64_t kNarrow = 512;  // what few columns meet fits the cache, and cutting them leaves ragged tiles
+  const bool by_columns = columns >= std::max(32 * threads, kNarrow) || columns >= count;
   exec.pool->run(threads, [&](int64_t piece, int thread) {
     const auto part = [&](int64_t size) { return Range{piece * size / threads, (piece + 1) * size / threads}; };
     const Range r = by_columns ? rows : Range{rows.begin + part(count).begin, rows.begin + part(count).end};
@@ -56,14 +57,8 @@ void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
 inline void put_row(const Forms& forms, const Tensor& y, int64_t row, Range columns, float* sums, const Tensor& bias,
                     bool add) {
   const int64_t count = columns.end - columns.begin;
-  if (bias.defined()) {
-    const ref::In<float> b(bias);
-    for (int64_t c = 0; c < count; ++c) sums[c] += b[columns.begin + c];
-  }
-  if (add) {
-    const auto before = ref::In<float>(y, {row});
-    for (int64_t c = 0; c < count; ++c) sums[c] += before[columns.begin + c];
-  }
+  if (bias.defined()) forms.add_rows({sums}, {sums}, floats_at(bias, columns.begin), count);
+  if (add) forms.add_rows({sums}, {sums}, floats_at(y, row * y.stride(0) + columns.begin), count);
   if (y.dtype() == DType::bf16) {
     forms.narrow(y.as<uint16_t>() + row * y.stride(0) + columns.begin, sums, count);
   } else if (float* to = at_f32(y, row, columns.begin); to != sums) {

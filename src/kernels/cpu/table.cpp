@@ -18,6 +18,7 @@ const Kernels& table_of() {
               QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
     };
+    t.fill = fill;
     t.linear = linear<F>;
     t.linear_backward = linear_backward<F>;
     t.attention = attention<F>;
