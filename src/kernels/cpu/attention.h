@@ -158,7 +158,9 @@ class RowBlock {
 
   void drop(int64_t r, int64_t key, const Tile& probs) const {
     const Keys keys = seen(r, key);
-    for (int64_t j = keys.begin; j < keys.end; ++j) probs(r, j - key) *= row(r).keep(j);
+    Kept kept(in_.dropout, row(r).row());
+    const uint64_t head = static_cast<uint64_t>(row(r).head()) << 32;
+    for (int64_t j = keys.begin; j < keys.end; ++j) probs(r, j - key) *= kept(head | static_cast<uint64_t>(j));
   }
 
   // to[r] += sum_j weights of row r and key j * right row j, keys in order; each row adds only what it sees.

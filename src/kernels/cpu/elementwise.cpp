@@ -1,4 +1,4 @@
-// fill, copy, add, activations, gated forms, rotary and softmax on f32 and bf16 rows.
+// fill, copy, add, activations, dropout, gated forms, rotary and softmax on f32 and bf16 rows.
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -111,6 +111,28 @@ void activation_backward(const Exec& exec, const ActivationBackwardArgs& a) noex
 }
 
 template <const Forms& F>
+void dropout(const Exec& exec, const DropoutArgs& a) noexcept {
+  if (!all_simple({&a.y, &a.x})) return ref::dropout(ref::Split(*exec.pool), a);
+  constexpr int64_t kSome = 256;
+  const RowsOf y(a.y), x(a.x);
+  over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      Kept kept(a.dropout, r);
+      for (int64_t c = 0; c < a.y.cols(); c += kSome) {
+        float some[size_t{kSome}];
+        const int64_t count = std::min(kSome, a.y.cols() - c);
+        F.scaled_row({some}, x(r, c), 1, false, count);
+        for (int64_t i = 0; i < count; ++i) {
+          const float factor = kept(static_cast<uint64_t>(c + i));
+          some[i] = factor > 0 ? some[i] * factor : 0;
+        }
+        F.scaled_row(y(r, c), {some}, 1, a.add, count);
+      }
+    }
+  });
+}
+
+template <const Forms& F>
 void gated(const Exec& exec, const GatedArgs& a) noexcept {
   if (!all_simple({&a.y, &a.gate, &a.up})) return ref::gated(ref::Split(*exec.pool), a);
   over_elements(exec, {&a.y, &a.gate, &a.up}, [&](Stretch at) {
@@ -192,6 +214,7 @@ QKV_FOR_ALL_FORMS(copy, CopyArgs)
 QKV_FOR_ALL_FORMS(add, AddArgs)
 QKV_FOR_ALL_FORMS(activation, ActivationArgs)
 QKV_FOR_ALL_FORMS(activation_backward, ActivationBackwardArgs)
+QKV_FOR_ALL_FORMS(dropout, DropoutArgs)
 QKV_FOR_ALL_FORMS(gated, GatedArgs)
 QKV_FOR_ALL_FORMS(gated_backward, GatedBackwardArgs)
 QKV_FOR_ALL_FORMS(rotary, RotaryArgs)

@@ -36,6 +36,8 @@ void activation(const Exec& exec, const ActivationArgs& a) noexcept;
 template <const Forms& F>
 void activation_backward(const Exec& exec, const ActivationBackwardArgs& a) noexcept;
 template <const Forms& F>
+void dropout(const Exec& exec, const DropoutArgs& a) noexcept;
+template <const Forms& F>
 void gated(const Exec& exec, const GatedArgs& a) noexcept;
 template <const Forms& F>
 void gated_backward(const Exec& exec, const GatedBackwardArgs& a) noexcept;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/philox.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/ref/loops.h"
 
@@ -56,6 +57,27 @@ class RowsOf {
 inline const float* f32_or_null(const Tensor& t) {
   return t.defined() ? t.as<float>() : nullptr;
 }
+
+// What dropout multiplies the numbers of one row with. Four columns share a draw, so they are best asked for in order.
+class Kept {
+ public:
+  Kept(const Dropout& dropout, int64_t row)
+      : dropout_(dropout), row_(dropout.first_row + static_cast<uint64_t>(row)), factor_(1 / (1 - dropout.p)) {}
+
+  float operator()(uint64_t column) {
+    if (column >> 2 != block_) {
+      block_ = column >> 2;
+      words_ = random_block(dropout_.key, row_, column);
+    }
+    return uniform01(words_[column & 3]) >= dropout_.p ? factor_ : 0;
+  }
+
+ private:
+  const Dropout& dropout_;
+  uint64_t row_, block_ = UINT64_MAX;
+  float factor_;
+  PhiloxCounter words_{};
+};
 
 // The calling thread's own memory, as `floats` at most.
 inline float* scratch_of(const Exec& exec, int thread, int64_t* floats) {

@@ -31,6 +31,7 @@ const Kernels& table_of() {
     t.add = add<F>;
     t.activation = activation<F>;
     t.activation_backward = activation_backward<F>;
+    t.dropout = dropout<F>;
     t.gated = gated<F>;
     t.gated_backward = gated_backward<F>;
     t.rotary = rotary<F>;
