@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "base/expect_error.h"
@@ -254,6 +255,41 @@ TEST_F(SchedulerTest, TapsSeeWhoseRowsTheyAre) {
   scheduler.run();
   for (const auto& [ticket, count] : rows) EXPECT_GE(probe.seen[ticket], count);
   EXPECT_EQ(probe.seen.size(), 3U);
+}
+
+// Makes one request's states nonsense, from its third pass on.
+class Spoiler : public Probe {
+ public:
+  explicit Spoiler(int32_t victim) : victim_(victim) {}
+  Ask ask(Place, Site site) const override { return site == Site::final ? Ask::edit : Ask::none; }
+  void visit(Context&, const Tap& tap, Tensor& x) override {
+    for (const Segment& s : tap.rows->list) {
+      if (s.request != victim_ || ++passes_ < 3) continue;
+      for (int32_t r = 0; r < s.rows; ++r) x.as<float>()[(s.first_row + r) * x.cols()] = NAN;
+    }
+  }
+
+ private:
+  int32_t victim_;
+  int passes_ = 0;
+};
+
+TEST_F(SchedulerTest, ARequestThatFailsEndsAlone) {
+  Spoiler spoiler(2);
+  Runner spoiled(*model_, engine_,
+                 {.precision = Precision::f32(), .cache = DType::f32, .positions = 1024, .probe = &spoiler});
+  std::vector<SessionOptions> requests = mixed_requests(model_->spec(), 6);
+  for (SessionOptions& r : requests) r.ignore_eos = true;
+  const std::vector<Written> written = all_at_once(spoiled, requests, {.most_kept = 0});
+  for (size_t n = 0; n < requests.size(); ++n) {
+    if (n == 1) {  // the second ticket
+      EXPECT_EQ(written[n].ended, Ended::failed);
+      EXPECT_NE(written[n].error.find("nan"), std::string::npos) << written[n].error;
+    } else {
+      EXPECT_TRUE(written[n] == alone(runner_, requests[n])) << n;
+    }
+  }
+  EXPECT_EQ(spoiled.cache().pages_used(), 0);
 }
 
 }  // namespace
