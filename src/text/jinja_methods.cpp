@@ -38,7 +38,7 @@ Value strip(Machine& m, const Call& call) {
 
 template <Ends from>
 Value split(Machine& m, const Call& call) {
-  SplitOptions options{.from = from};
+  PythonSplit options{.from = from};
   if (call.has[0] && !call.at[0].is(Kind::none)) options.separator = text_argument(m, call, 0);
   if (options.separator && options.separator->empty()) m.fail("split by an empty string", "use |list for characters");
   const int64_t most = call.has[1] ? integer_argument(m, call, 1) : -1;

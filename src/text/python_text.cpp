@@ -116,7 +116,7 @@ void each_character(std::string_view text, const Visit& visit) {
   }
 }
 
-std::vector<std::string_view> split_at_spaces(std::string_view text, const SplitOptions& options) {
+std::vector<std::string_view> split_at_spaces(std::string_view text, const PythonSplit& options) {
   std::vector<std::string_view> words;
   const bool from_left = options.from == Ends::left;
   text = python_strip(text, {}, options.from);
@@ -178,7 +178,7 @@ std::string_view python_strip(std::string_view text, std::optional<std::string_v
   return text;
 }
 
-std::vector<std::string_view> python_split(std::string_view text, const SplitOptions& options) {
+std::vector<std::string_view> python_split(std::string_view text, const PythonSplit& options) {
   if (!options.separator) return split_at_spaces(text, options);
   const std::string_view separator = *options.separator;
   std::vector<std::string_view> parts;

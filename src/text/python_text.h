@@ -20,12 +20,12 @@ enum class Ends { left, right, both };
 std::string_view python_strip(std::string_view text, std::optional<std::string_view> characters, Ends ends);
 
 // Cut at the separator, or at white space where none is given, at most this often, from the left or from the right.
-struct SplitOptions {
+struct PythonSplit {
   std::optional<std::string_view> separator = {};
   size_t most = SIZE_MAX;
   Ends from = Ends::left;
 };
-std::vector<std::string_view> python_split(std::string_view text, const SplitOptions& options);
+std::vector<std::string_view> python_split(std::string_view text, const PythonSplit& options);
 
 enum class LineEnds { drop, keep };
 std::vector<std::string_view> python_lines(std::string_view text, LineEnds ends);

@@ -122,7 +122,7 @@ void train_unigram_into(TrainedTokenizer& out, const TokenizerTraining& training
             " special tokens", Hint("ask for more"));
   Progress progress("pruning", 0);
   int64_t round = 0;
-  const UnigramModel model =
+  const TrainedUnigram model =
       train_unigram(words,
                     {.pieces = training.vocab - specials,
                      .on_round = [&](size_t pieces) { progress.update(++round, std::to_string(pieces) + " pieces"); }},
@@ -230,7 +230,7 @@ std::string character_tokenizer_json(const std::vector<std::string>& characters,
       .text();
 }
 
-std::string unigram_tokenizer_json(const UnigramModel& model, const std::vector<std::string>& specials) {
+std::string unigram_tokenizer_json(const TrainedUnigram& model, const std::vector<std::string>& specials) {
   const std::vector<std::string> first = with_unknown(specials);
   std::vector<std::string> names = first;
   OrderedJson vocab = OrderedJson::array();

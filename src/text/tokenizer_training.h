@@ -42,6 +42,6 @@ std::string character_tokenizer_json(const std::vector<std::string>& characters,
                                      const std::vector<std::string>& specials);
 
 // Spaces are U+2581. The first tokens are <unk>, unless it is among the specials, and the specials.
-std::string unigram_tokenizer_json(const UnigramModel& model, const std::vector<std::string>& specials);
+std::string unigram_tokenizer_json(const TrainedUnigram& model, const std::vector<std::string>& specials);
 
 }  // namespace qkv

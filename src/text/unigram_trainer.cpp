@@ -36,7 +36,7 @@ class Trainer {
     first_scores();
   }
 
-  UnigramModel run() {
+  TrainedUnigram run() {
     const auto enough = static_cast<size_t>(static_cast<double>(options_.pieces) * kRoomAtTheEnd);
     while (corpus_.pieces() != 0) {
       for (int step = 0; step < kStepsPerRound; ++step) improve();
@@ -129,8 +129,8 @@ class Trainer {
   }
 
   // The last steps are plain maximum likelihood: the probabilities of the pieces that stayed sum to one.
-  UnigramModel model() {
-    UnigramModel model{.stray_bytes = corpus_.stray_bytes()};
+  TrainedUnigram model() {
+    TrainedUnigram model{.stray_bytes = corpus_.stray_bytes()};
     for (int step = 0; step < kStepsPerRound && corpus_.pieces() != 0; ++step) {
       std::vector<double> expected(corpus_.pieces());
       corpus_.expect(probabilities_, expected, pool_);
@@ -159,7 +159,7 @@ class Trainer {
 
 }  // namespace
 
-UnigramModel train_unigram(const WordCounts& words, const UnigramTrainerOptions& options, ThreadPool& pool) {
+TrainedUnigram train_unigram(const WordCounts& words, const UnigramTrainerOptions& options, ThreadPool& pool) {
   return Trainer(words, options, pool).run();
 }
 

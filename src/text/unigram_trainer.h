@@ -17,7 +17,7 @@ struct UnigramPiece {
   double score;      // natural logarithm of its probability
 };
 
-struct UnigramModel {
+struct TrainedUnigram {
   std::vector<UnigramPiece> pieces;  // the most probable first
   uint64_t stray_bytes = 0;          // of the corpus that were no UTF-8 and counted as U+FFFD
   double log_likelihood = 0;         // of the corpus
@@ -28,6 +28,6 @@ struct UnigramTrainerOptions {
   std::function<void(size_t pieces)> on_round;
 };
 
-UnigramModel train_unigram(const WordCounts& words, const UnigramTrainerOptions& options, ThreadPool& pool);
+TrainedUnigram train_unigram(const WordCounts& words, const UnigramTrainerOptions& options, ThreadPool& pool);
 
 }  // namespace qkv

@@ -19,7 +19,7 @@ namespace {
 
 using Scores = std::map<std::string, double>;
 
-Scores scores_of(const UnigramModel& model) {
+Scores scores_of(const TrainedUnigram& model) {
   Scores scores;
   for (const UnigramPiece& piece : model.pieces) EXPECT_TRUE(scores.emplace(piece.text, piece.score).second);
   return scores;
@@ -154,7 +154,7 @@ TEST(UnigramTrainer, CoversEveryCharacterAndSumsToOne) {
   const std::string text =
       read_file(folder / "en/tinyshakespeare.txt", 10'000'000).substr(0, 100'000) + "罕   \xF0\x9F\x91\x8D once";
   ThreadPool pool(2);
-  const UnigramModel model = train_unigram(words_of(text, pool), {.pieces = 600}, pool);
+  const TrainedUnigram model = train_unigram(words_of(text, pool), {.pieces = 600}, pool);
   EXPECT_EQ(model.pieces.size(), 600U);
   const Scores scores = scores_of(model);
   for (const char* once : {"罕", "\xF0\x9F\x91\x8D", "\u2581", "\n", "e"}) EXPECT_TRUE(scores.contains(once)) << once;
@@ -183,7 +183,7 @@ TEST(UnigramTrainer, IsAtLeastAsGoodAsHuggingFaceOnTheirText) {
   }
   ASSERT_GT(log_likelihood(their_scores, with_marks(text)), -INFINITY);
   ThreadPool pool(2);
-  const UnigramModel model = train_unigram(words_of(text, pool), {.pieces = their_scores.size()}, pool);
+  const TrainedUnigram model = train_unigram(words_of(text, pool), {.pieces = their_scores.size()}, pool);
   ASSERT_LE(model.pieces.size(), their_scores.size());
   const double ours = log_likelihood(scores_of(model), with_marks(text));
   EXPECT_GE(ours, log_likelihood(their_scores, with_marks(text)));
@@ -222,7 +222,7 @@ TEST(UnigramTrainer, IsAtLeastAsGoodAsBpe) {
   }
   double bpe_log_likelihood = 0;
   for (const auto& [token, count] : times) bpe_log_likelihood += count * std::log(count / all);
-  const UnigramModel model = train_unigram(words, {.pieces = kLearnt + characters}, pool);
+  const TrainedUnigram model = train_unigram(words, {.pieces = kLearnt + characters}, pool);
   EXPECT_GE(model.log_likelihood, bpe_log_likelihood);
 }
 
@@ -250,7 +250,7 @@ TEST(UnigramTrainer, ExtremeCounts) {
   for (char c = '!'; c < '!' + 24; ++c) rare += c;  // 24 characters seen once in 2^63
   words.add(rare, 1);
   ThreadPool pool(1);
-  const UnigramModel model = train_unigram(words, {.pieces = 40}, pool);
+  const TrainedUnigram model = train_unigram(words, {.pieces = 40}, pool);
   EXPECT_TRUE(std::isfinite(model.log_likelihood));
   const Scores scores = scores_of(model);
   EXPECT_GT(scores.at("ab"), -0.1);
@@ -262,7 +262,7 @@ TEST(UnigramTrainer, BadCorpora) {
   EXPECT_TRUE(train_unigram({}, {.pieces = 100}, pool).pieces.empty());
   WordCounts stray;
   stray.add("a\xFF\xFE", 3);
-  const UnigramModel model = train_unigram(stray, {.pieces = 100}, pool);
+  const TrainedUnigram model = train_unigram(stray, {.pieces = 100}, pool);
   EXPECT_EQ(model.stray_bytes, 6U);
   EXPECT_TRUE(scores_of(model).contains("\xEF\xBF\xBD"));
 }
