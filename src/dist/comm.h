@@ -20,7 +20,6 @@ class Comm {
 
   // Each of these is called by all ranks alike.
   virtual void barrier() = 0;
-  virtual void broadcast(std::span<std::byte> bytes, int from) = 0;
   // What every rank has, in the order of the ranks; it may differ in size.
   virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) = 0;
   // send[r] goes to rank r, receive[r] comes from it. Both sides know the sizes.

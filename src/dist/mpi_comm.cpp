@@ -108,15 +108,6 @@ class MpiComm final : public Comm {
     MPI_Barrier(MPI_COMM_WORLD);
   }
 
-  void broadcast(std::span<std::byte> bytes, int from) override {
-    const Watchdog::Inside inside(*dog_, "broadcast");
-    while (!bytes.empty()) {
-      const size_t piece = std::min(bytes.size(), kPiece);
-      MPI_Bcast(bytes.data(), static_cast<int>(piece), MPI_BYTE, from, MPI_COMM_WORLD);
-      bytes = bytes.subspan(piece);
-    }
-  }
-
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) override {
     std::vector<uint64_t> sizes(static_cast<size_t>(size_));
     const uint64_t own = mine.size();

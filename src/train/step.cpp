@@ -128,10 +128,26 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
     result.balance += said[i + 1];
   }
   watch.add_to(result.seconds.gradients);
-  result.grad_norm = shares.gradient_norm(cx);
+  // Once more, every op watched: the first that made a NaN says so.
+  const auto find_nan = [&] {
+    for (const TrainBatch& batch : micro_batches) {
+      Context watched = context();
+      watched.training = watched.guard_finite = true;
+      loss_of(watched, model, batch, options.loss, {});
+    }
+  };
+  if (!std::isfinite(result.loss)) {
+    find_nan();
+    QKV_FAIL("the loss of step ", options.step, " is ", result.loss,
+             Hint("the step is refused: lower the learning rate, or look at the data"));
+  }
+  try {
+    result.grad_norm = shares.gradient_norm(cx);
+  } catch (const Error&) {
+    find_nan();
+    throw;
+  }
   watch.add_to(result.seconds.norm);
-  QKV_CHECK(std::isfinite(result.loss), "the loss of step ", options.step, " is ", result.loss,
-            Hint("the step is refused; lower the learning rate, or look for the first NaN with --check-finite"));
   const double factor = options.clip > 0 ? ops::clip_factor(result.grad_norm, options.clip) : 1;
   optimizer.step(cx, options.lr, factor);
   for (Param* weight : weights) weight->clear_gradient();

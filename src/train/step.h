@@ -59,7 +59,8 @@ struct StepResult {
   StepSeconds seconds;
 };
 
-// `micro_batches`: this rank's part of the step. A NaN anywhere is an Error that names the weight, and changes nothing.
+// `micro_batches`: this rank's part of the step. A NaN is an Error that names the op that
+// made the first one, or the weight in whose gradient it is; nothing has changed then.
 StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, const Model& model, Optimizer& optimizer,
                       std::span<const TrainBatch> micro_batches, const StepOptions& options);
 

@@ -26,10 +26,6 @@ class Meeting {
     int size() const override { return meeting_.size_; }
     void end_all() override { FAIL() << "a rank ended all"; }
     void barrier() override { meeting_.barrier_.arrive_and_wait(); }
-    void broadcast(std::span<std::byte> bytes, int from) override {
-      const auto all = all_gather(bytes);
-      std::copy(all[static_cast<size_t>(from)].begin(), all[static_cast<size_t>(from)].end(), bytes.begin());
-    }
     std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) override {
       put({std::vector<std::byte>(mine.begin(), mine.end())});
       std::vector<std::vector<std::byte>> all;
