@@ -1,7 +1,6 @@
 // ./qkv bench ops: the limits of this machine and the hot ops as shares of them, in one run.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -11,13 +10,13 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "command.h"
 #include "kernels/tables.h"
 #include "peer.h"
 #include "report.h"
 
 namespace {
 
-constexpr int kWrongInput = 2, kInternal = 3;
 constexpr double kRunSeconds = 80, kShortestRow = 0.5, kLongestRow = 6;  // what a fast row leaves goes to the next
 
 constexpr const char* kExamples = R"(Examples:
@@ -38,11 +37,6 @@ struct Wanted {
   int threads = 0;
   bool json = false;
 };
-
-int complain(const std::string& text, int code) {
-  std::cerr << "qkv bench ops: " << text << '\n';
-  return code;
-}
 
 bool may_colour() {
   return ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
@@ -101,27 +95,11 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, qkv::kMostThreads));
   app.add_flag("--json", wanted.json, "Print JSON: machine, limits, rows, notes");
   app.footer(kExamples);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    return complain(std::string(error.what()) + "\n  hint: see  ./qkv bench ops --help", kWrongInput);
-  }
-  bench(wanted);
-  std::cout.flush();
-  if (!std::cout)
-    return complain("could not write the output\n  hint: the disk is full or the reader went away", kWrongInput);
-  return 0;
+  return qkv::bench::run_command(app, argc, argv, [&] { bench(wanted); });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const qkv::Error& error) {
-    return complain(error.what(), error.kind() == qkv::Error::Kind::input ? kWrongInput : kInternal);
-  } catch (const std::exception& error) {
-    return complain(std::string("unexpected failure: ") + error.what(), kInternal);
-  }
+  return run(argc, argv);
 }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -12,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "command.h"
 #include "kernels/tables.h"
 #include "measure.h"
 #include "model/checkpoint.h"
@@ -20,7 +20,6 @@
 namespace qkv::bench {
 namespace {
 
-constexpr int kWrongInput = 2, kInternal = 3;
 constexpr double kGiB = 1 << 30;
 
 constexpr const char* kExamples = R"(Examples:
@@ -44,11 +43,6 @@ struct Wanted {
   bool json = false;
   RunsWanted runs;
 };
-
-int complain(const std::string& text, int code) {
-  std::cerr << "qkv bench run: " << text << '\n';
-  return code;
-}
 
 struct Facts {
   std::string kernels, model, dtype, cache;
@@ -225,29 +219,12 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--json", wanted.json, "Print JSON: machine, model, limits, rows, memory");
   app.footer(kExamples);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    return complain(std::string(error.what()) + "\n  hint: see  ./qkv bench run --help", kWrongInput);
-  }
-  bench(wanted);
-  std::cout.flush();
-  if (!std::cout)
-    return complain("could not write the output\n  hint: the disk is full or the reader went away", kWrongInput);
-  return 0;
+  return run_command(app, argc, argv, [&] { bench(wanted); });
 }
 
 }  // namespace
 }  // namespace qkv::bench
 
 int main(int argc, char** argv) {
-  try {
-    return qkv::bench::run(argc, argv);
-  } catch (const qkv::Error& error) {
-    return qkv::bench::complain(
-        error.what(), error.kind() == qkv::Error::Kind::input ? qkv::bench::kWrongInput : qkv::bench::kInternal);
-  } catch (const std::exception& error) {
-    return qkv::bench::complain(std::string("unexpected failure: ") + error.what(), qkv::bench::kInternal);
-  }
+  return qkv::bench::run(argc, argv);
 }

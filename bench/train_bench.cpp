@@ -1,7 +1,6 @@
 // ./qkv bench train: how fast a model learns, as a share of what this machine can multiply, and where the time goes.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
 #include <iostream>
@@ -12,6 +11,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "bed.h"
+#include "command.h"
 #include "kernels/tables.h"
 #include "measure.h"
 #include "model/checkpoint.h"
@@ -23,7 +23,6 @@
 namespace qkv::bench {
 namespace {
 
-constexpr int kWrongInput = 2, kInternal = 3;
 constexpr double kGiB = 1 << 30;
 constexpr int64_t kCharacters = 65;  // of a recipe whose vocabulary is only known from its text
 
@@ -46,11 +45,6 @@ struct Wanted {
   int threads = 0;
   bool json = false;
 };
-
-int complain(const std::string& text, int code) {
-  std::cerr << "qkv bench train: " << text << '\n';
-  return code;
-}
 
 // Tokens without meaning.
 class RandomTokens : public TrainData {
@@ -307,29 +301,12 @@ int run(int argc, char** argv) {
   app.add_option("--steps", wanted.steps, "How many are measured")->check(count)->capture_default_str();
   app.add_flag("--json", wanted.json, "Print JSON: machine, speed, parts, kernels, memory");
   app.footer(kExamples);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    return complain(std::string(error.what()) + "\n  hint: see  ./qkv bench train --help", kWrongInput);
-  }
-  bench(wanted);
-  std::cout.flush();
-  if (!std::cout)
-    return complain("could not write the output\n  hint: the disk is full or the reader went away", kWrongInput);
-  return 0;
+  return run_command(app, argc, argv, [&] { bench(wanted); });
 }
 
 }  // namespace
 }  // namespace qkv::bench
 
 int main(int argc, char** argv) {
-  try {
-    return qkv::bench::run(argc, argv);
-  } catch (const qkv::Error& error) {
-    return qkv::bench::complain(
-        error.what(), error.kind() == qkv::Error::Kind::input ? qkv::bench::kWrongInput : qkv::bench::kInternal);
-  } catch (const std::exception& error) {
-    return qkv::bench::complain(std::string("unexpected failure: ") + error.what(), qkv::bench::kInternal);
-  }
+  return qkv::bench::run(argc, argv);
 }
