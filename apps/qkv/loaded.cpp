@@ -15,11 +15,6 @@ bool all_f32(const Model& model) {
                      [](const auto& named) { return named.second.format() == Format(DType::f32); });
 }
 
-Precision precision_of(const LoadOptions& options, const Model& model) {
-  const bool f32 = options.dtype == "f32" || (options.dtype == "auto" && all_f32(model));
-  return f32 ? Precision::f32() : Precision::bf16();
-}
-
 DType cache_of(const LoadOptions& options, Precision precision) {
   if (options.cache == "auto") return precision.compute;
   return options.cache == "f32" ? DType::f32 : options.cache == "i8" ? DType::i8 : DType::bf16;
@@ -34,6 +29,11 @@ int64_t context_of(const LoadOptions& options, const ModelSpec& spec) {
 }
 
 }  // namespace
+
+Precision precision_of(const std::string& dtype, const Model& model) {
+  const bool f32 = dtype == "f32" || (dtype == "auto" && all_f32(model));
+  return f32 ? Precision::f32() : Precision::bf16();
+}
 
 void add_load_options(CLI::App& command, LoadOptions& options) {
   command.add_option("MODEL", options.model, "A Hugging Face folder or a GGUF file")->required();
@@ -65,7 +65,7 @@ Loaded::Loaded(const LoadOptions& options, const RoomFor& room)
       model_(checkpoint_.model(engine_.device())),
       context_(context_of(options, checkpoint_.spec)) {
   RunOptions run = room(*this);
-  run.precision = precision_of(options, *model_);
+  run.precision = precision_of(options.dtype, *model_);
   run.cache = cache_of(options, run.precision);
   runner_ = std::make_unique<Runner>(*model_, engine_, run);
 }

@@ -24,6 +24,9 @@ struct LoadOptions {
 // The argument MODEL and --dtype, --cache, --context, --threads.
 void add_load_options(CLI::App& command, LoadOptions& options);
 
+// "f32", "bf16", or "auto": f32 if all weights are.
+Precision precision_of(const std::string& dtype, const Model& model);
+
 class Loaded {
  public:
   // With room in the caches for so many texts of a whole context at once. An Error says need and have if it does not

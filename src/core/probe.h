@@ -45,11 +45,12 @@ struct Place {
 // What a probe wants at a place, said before the kernel is chosen. A set of flags.
 enum class Ask : uint8_t {
   none = 0,
-  read = 1,      // visit() with the tensor
-  edit = 2,      // visit() may replace the tensor
-  stats = 4,     // attention only: per-row statistics, from inside the fused kernel
-  rows = 8,      // attention only: the pattern of some query rows
-  pattern = 16,  // attention only: the whole pattern, the one thing that costs N x S memory
+  read = 1,         // visit() with the tensor
+  edit = 2,         // visit() may replace the tensor
+  stats = 4,        // attention only: per-row statistics, from inside the fused kernel
+  rows = 8,         // attention only: the pattern of some query rows
+  pattern = 16,     // attention only: the whole pattern, the one thing that costs N x S memory
+  importance = 32,  // attn.z under a tape: what each head brings times its gradient, while backward runs
 };
 constexpr Ask operator|(Ask a, Ask b) {
   return static_cast<Ask>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
@@ -93,6 +94,7 @@ class Probe {
   virtual StatsWanted stats_wanted(Place) const { return {}; }
   virtual void visit_stats(Context&, const Tap&, const AttentionStats&) {}
   virtual std::vector<int32_t> rows_wanted(Place) const { return {}; }
+  virtual void visit_importance(Context&, const Tap&, const Tensor&) {}  // [N, H]: z . dL/dz of every row and head
 };
 
 }  // namespace qkv

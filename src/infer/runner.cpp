@@ -11,10 +11,6 @@
 namespace qkv {
 namespace {
 
-KvLayout layout_of(const AttentionSpec& a) {
-  return {.kv_heads = a.kv_heads, .width = a.width, .value_width = a.value_width, .window = a.window};
-}
-
 int64_t context_of(const ModelSpec& spec) {
   constexpr int64_t kUnlimited = int64_t{1} << 20;  // T5 and the like name no limit
   return spec.context > 0 ? spec.context : kUnlimited;
@@ -40,20 +36,6 @@ std::string gibibytes(int64_t bytes) {
 
 int64_t bytes_in_pass(const Param& weight, DType compute) {
   return (weight.format().plain() ? Format(compute) : weight.format()).bytes_for(weight.shape());
-}
-
-std::vector<KvLayout> kv_layouts(const ModelSpec& spec) {
-  std::vector<KvLayout> layers;
-  for (const LayerSpec& layer : spec.decoder.layers) layers.push_back(layout_of(layer.attention));
-  return layers;
-}
-
-std::vector<KvLayout> source_layouts(const ModelSpec& spec) {
-  std::vector<KvLayout> layers;
-  for (const LayerSpec& layer : spec.decoder.layers) {
-    if (layer.cross) layers.push_back(layout_of(*layer.cross));
-  }
-  return layers;
 }
 
 MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptions& given) {

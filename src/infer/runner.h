@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/engine.h"
+#include "model/kv_layouts.h"
 #include "model/model.h"
-#include "nn/kv_cache.h"
 
 namespace qkv {
 
@@ -86,9 +86,5 @@ class Runner {
 
 // Bytes of a weight as a pass that computes in a dtype multiplies it.
 int64_t bytes_in_pass(const Param& weight, DType compute);
-
-// Keys and values the layers of a model keep, of their own text and of a source.
-std::vector<KvLayout> kv_layouts(const ModelSpec& spec);
-std::vector<KvLayout> source_layouts(const ModelSpec& spec);
 
 }  // namespace qkv

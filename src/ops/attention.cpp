@@ -8,6 +8,7 @@
 // T x S; a probe that wants to look says so before, and gets statistics from inside the kernel or the exact pattern.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "ops/checks.h"
 #include "ops/dropout.h"
@@ -178,20 +179,36 @@ AttentionStats stats_of(Context& cx, const StatsWanted& wanted, const AttentionI
   return s;
 }
 
-void record_backward(Context& cx, const AttentionInput& in, const Tensor& z, const Tensor& lse,
+// What backward leaves of each head's importance, for whoever asked before.
+struct ShownImportance {
+  Probe* probe;
+  Place place;
+  Rows rows;  // a copy: those of the pass may be gone when backward runs
+};
+
+std::shared_ptr<ShownImportance> importance_wanted(Context& cx, Place place, const Rows& rows) {
+  if (!has(cx.ask(place, Site::attn_z), Ask::importance)) return nullptr;
+  return std::make_shared<ShownImportance>(ShownImportance{cx.probe, place, rows});
+}
+
+void record_backward(Context& cx, const AttentionInput& in, const Attended& made, const Rows& rows,
                      const AttentionOptions& o) {
-  cx.tape->record(kOp, [in, z, lse, sinks = o.sinks, bias = o.bias, importance = o.importance](Backward& bk) {
-    bk.kernels.attention_backward(bk.exec,
-                                  {.in = in,
-                                   .dq = bk.grad(in.q),
-                                   .dk = bk.grad(in.k),
-                                   .dv = bk.grad(in.v),
-                                   .dsinks = sinks != nullptr ? bk.grad(*sinks) : Grad{},
-                                   .dbias = bias != nullptr ? bk.grad(*bias) : Grad{},
-                                   .dz = bk.dy(z),
-                                   .z = z,
-                                   .lse = lse,
-                                   .delta = importance.defined() ? importance : bk.make(lse.shape(), lse.dtype())});
+  cx.tape->record(kOp, [in, z = made.z, lse = made.lse, sinks = o.sinks, bias = o.bias, importance = o.importance,
+                        shown = importance_wanted(cx, o.place, rows)](Backward& bk) {
+    const Tensor delta = importance.defined() ? importance : bk.make(lse.shape(), lse.dtype());
+    bk.kernels.attention_backward(bk.exec, {.in = in,
+                                            .dq = bk.grad(in.q),
+                                            .dk = bk.grad(in.k),
+                                            .dv = bk.grad(in.v),
+                                            .dsinks = sinks != nullptr ? bk.grad(*sinks) : Grad{},
+                                            .dbias = bias != nullptr ? bk.grad(*bias) : Grad{},
+                                            .dz = bk.dy(z),
+                                            .z = z,
+                                            .lse = lse,
+                                            .delta = delta});
+    if (shown) {
+      shown->probe->visit_importance(bk.cx, {.place = shown->place, .site = Site::attn_z, .rows = &shown->rows}, delta);
+    }
   });
 }
 
@@ -249,7 +266,7 @@ Attended attention(Context& cx, Tensor q, Tensor k, Tensor v, const Rows& rows, 
   const bool counting = !cx.replaying && has(cx.ask(place, Site::attn_probs), Ask::stats);
   const AttentionStats stats = counting ? stats_of(cx, cx.probe->stats_wanted(place), in) : AttentionStats{};
   cx.kernels.attention(cx.exec, {.in = in, .z = z, .lse = lse, .stats = stats});
-  if (cx.tape != nullptr) record_backward(cx, in, z, lse, options);
+  if (cx.tape != nullptr) record_backward(cx, in, {.z = z, .lse = lse}, rows, options);
 
   if (cx.probe != nullptr) [[unlikely]] {
     if (counting) cx.probe->visit_stats(cx, {.place = place, .site = Site::attn_probs, .rows = &rows}, stats);

@@ -26,6 +26,9 @@ class Routers : public Probe {
   void visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) override {
     if (other_ != nullptr) other_->visit_stats(cx, tap, stats);
   }
+  void visit_importance(Context& cx, const Tap& tap, const Tensor& importance) override {
+    if (other_ != nullptr) other_->visit_importance(cx, tap, importance);
+  }
   std::vector<int32_t> rows_wanted(Place place) const override {
     return other_ != nullptr ? other_->rows_wanted(place) : std::vector<int32_t>{};
   }
