@@ -19,6 +19,7 @@
 #include "train/run_folder.h"
 #include "train/trainer.h"
 #include "train_view.h"
+#include "train_watch.h"
 
 namespace qkv::app {
 namespace {
@@ -34,6 +35,7 @@ Examples:
   qkv train my-recipe.json --out run --set steps=2000 --set optimizer.kind=muon
   qkv train --resume --out run                              goes on after Ctrl-C, a crash or a power cut
   qkv train fine-tune.json --from MODEL --data notes.txt --out tuned
+  qkv train world --watch --out my-world                    snapshots of how it learns, for  qkv movie my-world
 
 RUN holds recipe.json, log.jsonl, TensorBoard events, samples.jsonl and checkpoints; RUN/best and RUN/last are models that
 qkv and Hugging Face load. docs/training.md has all keys of a recipe.)";
@@ -42,7 +44,7 @@ struct Options {
   std::string recipe, out, from;
   std::vector<std::string> data, set;
   int threads = 0;
-  bool resume = false, list = false, json = false, dry = false;
+  bool resume = false, list = false, json = false, dry = false, watch = false;
 };
 
 volatile std::sig_atomic_t stop_asked = 0;
@@ -91,6 +93,10 @@ class TrainCommand {
       return;
     }
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, ask_to_stop);
+    if (run_ && (options_.watch || WatchFolder::exists(run_->path()))) {
+      watch_.emplace(run_->path(), engine_, recipe_, *model_, *data_);
+      watch_->begin(trainer_->counters());
+    }
     TrainHooks hooks;
     hooks.stop = [] { return stop_asked != 0; };
     if (run_) {
@@ -98,10 +104,11 @@ class TrainCommand {
       hooks.on_evaluation = [&](const EvalResult& result, bool best) { tell(*view, result, best); };
     }
     hooks.on_save = [&](const TrainCounters& counters, bool best) { save(counters, best); };
-    const TrainEnd end = trainer_->run(hooks);
+    const TrainEnd end = trainer_->run(hooks, watch_ ? watch_->probe() : nullptr);
     if (!run_) return;
     run_->wait();
     view->show_end(end, run_->path());
+    if (watch_) watch_->show_end(trainer_->counters(), options_.json);
   }
 
  private:
@@ -160,6 +167,8 @@ class TrainCommand {
     run_->log(view.log_line(report));
     run_->scalars(report.step + 1,
                   {{"loss", report.result.loss}, {"lr", report.lr}, {"grad_norm", report.result.grad_norm}});
+    const TrainCounters& counters = trainer_->counters();
+    if (watch_ && watch_->after_step(report, counters)) run_->log(watch_->log_line(counters));
   }
 
   void tell(TrainView& view, const EvalResult& result, bool best) {
@@ -176,6 +185,7 @@ class TrainCommand {
   void save(const TrainCounters& counters, bool best) {
     trainer_->optimizer().gather_states();
     if (run_) {
+      if (watch_) watch_->wait();  // a checkpoint never outlives the snapshots before it
       run_->save(*model_, start_.config, trainer_->optimizer(), counters, best);
       run_->keep_last(recipe_.checkpoint.keep);
     }
@@ -192,6 +202,7 @@ class TrainCommand {
   std::unique_ptr<Model> model_;
   std::unique_ptr<TrainData> data_;
   std::optional<Trainer> trainer_;
+  std::optional<TrainWatch> watch_;  // of the first rank
 };
 
 void train(const Options& options) {
@@ -221,6 +232,8 @@ void add_train(CLI::App& app) {
   command->add_option("--from", options->from, "A model folder to go on with: its weights, tokenizer and config");
   command->add_option("--set", options->set, "A key of the recipe by its path, KEY=VALUE; may be repeated")->take_all();
   command->add_flag("--resume", options->resume, "Go on with the run in --out");
+  command->add_flag("--watch", options->watch,
+                    "Keep small snapshots in RUN/watch for qkv movie; --resume goes on with it");
   command->add_flag("--plan", options->dry, "Print the plan and stop");
   command->add_flag("--list", options->list, "The recipes that ship");
   command->add_option("--threads", options->threads, "0: as many as there are")->check(CLI::Range(0, 1024));
