@@ -29,12 +29,12 @@ class Model {
   virtual Tensor states(Context& cx, const Input& input) const = 0;  // [N, C], what the head reads
   Tensor logits(Context& cx, const Input& input) const { return head_.forward(cx, states(cx, input)); }  // [N, V]
 
+  // The rows that follow what `past` holds; an encoder-decoder has remembered its source in `memory`.
+  virtual Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const = 0;
+
   // What the head says of a residual stream [N, C] at any height of the main stack: last norm, head. Taps nothing; of
   // the last layer's stream it is logits(), bit for bit.
   virtual Tensor read_out(Context& cx, const Tensor& stream) const = 0;
-
-  // The rows that follow what `past` holds; an encoder-decoder has remembered its source in `memory`.
-  virtual Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const = 0;
 
  protected:
   Model(ModelSpec spec, Weights weights);
@@ -50,8 +50,8 @@ class DecoderOnly : public Model {
  public:
   DecoderOnly(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
-  Tensor read_out(Context& cx, const Tensor& stream) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
+  Tensor read_out(Context& cx, const Tensor& stream) const override;
 
  private:
   ModelStack stack_;
@@ -62,8 +62,8 @@ class EncoderOnly : public Model {
  public:
   EncoderOnly(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
-  Tensor read_out(Context& cx, const Tensor& stream) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
+  Tensor read_out(Context& cx, const Tensor& stream) const override;
 
  private:
   ModelStack stack_;
@@ -74,8 +74,8 @@ class EncoderDecoder : public Model {
  public:
   EncoderDecoder(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
-  Tensor read_out(Context& cx, const Tensor& stream) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
+  Tensor read_out(Context& cx, const Tensor& stream) const override;
 
   Tensor encode(Context& cx, const Tensor& source_ids, const Rows& source_rows) const;  // [M, C]
   // Reads a source once for all passes of the decoder: `memory` has a place for each of its tokens.
