@@ -23,7 +23,9 @@ constexpr double kNmse = 2e-11, kWorst = 2e-5;
 // A recorded batch is [B, T]: one of its texts with what is recorded of it.
 struct Recorded {
   Recorded(const std::string& family, int64_t which)
-      : io(test::golden(family) / "io.safetensors"), model(Checkpoint::open(test::golden(family)).model()), row(which) {
+      : io(Safetensors::open(test::golden(family) / "io.safetensors")),
+        model(Checkpoint::open(test::golden(family)).model()),
+        row(which) {
     const ModelSpec& spec = model->spec();
     two = spec.kind == ModelSpec::Kind::encoder_decoder;
     RecordedBatch ids = recorded_batch(io, "input_ids");
@@ -123,7 +125,6 @@ TEST_P(LookAt, tells_a_story_whose_numbers_agree) {
     for (const AttentionStory& told : layer.attentions) {
       const SeenAttention& a = seen.at(told.place);
       const AttentionSpec& attention = attention_at(spec, told.place);
-      std::vector<double> sum(told.out.size());
       for (const HeadStory& head : told.heads) {
         double shares = head.others + head.nowhere;
         for (const Match& match : head.matches) shares += match.share;
@@ -164,8 +165,7 @@ INSTANTIATE_TEST_SUITE_P(families, LookAt,
                                          "mixtral", "olmo2", "phi3", "phi3_longrope", "qwen2", "qwen2_yarn", "qwen3",
                                          "qwen3_moe", "t5", "t5_gated"));
 
-// sum over heads of z W_O^h and the bias are what attention adds: here for the one family whose W_O has a bias, by
-// hand.
+// Equal heads, and heads that share values; each sum by hand.
 TEST(Looking, norms_are_of_what_each_head_writes) {
   const Engine engine(kernels::best_table(), {.threads = 1});
   for (const char* family : {"gpt2", "llama"}) {
@@ -251,11 +251,9 @@ TEST(Looking, keeps_rows_around_the_token_of_a_long_text) {
       }
     }
   }
-  // Longer than a pass: through the cache, stretch by stretch.
-  const auto model = Checkpoint::open(test::golden("t5")).model();
-  expect_error([&] { look_at(*model, engine, {.ids = {1}}); }, {"source"});
 }
 
+// Through the cache, stretch by stretch.
 TEST(Looking, goes_through_a_text_longer_than_a_pass) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("llama_linear")).model();
@@ -273,6 +271,7 @@ TEST(Looking, refuses_what_is_not_there) {
   const auto gpt2 = Checkpoint::open(test::golden("gpt2")).model();
   expect_error([&] { look_at(*gpt2, engine, {.ids = {1, 2}}, {.token = 2}); }, {"no token 2", "0 to 1"});
   expect_error([&] { look_at(*gpt2, engine, {}); }, {"0 tokens"});
+  expect_error([&] { look_at(*Checkpoint::open(test::golden("t5")).model(), engine, {.ids = {1}}); }, {"source"});
   expect_error([&] { look_at(*gpt2, engine, {.ids = some_ids(5000)}); }, {"5000", "made for"});
 }
 
@@ -304,7 +303,7 @@ TEST(TheLadder, says_what_its_definitions_say) {
         const Rung& rung = ladder.levels[level][r];
         EXPECT_EQ(rung.guesses.front().id == best, rung.rank == 1);
         for (size_t g = 1; g < rung.guesses.size(); ++g) EXPECT_LE(rung.guesses[g].p, rung.guesses[g - 1].p);
-        if (level >= ladder.settled[r]) EXPECT_EQ(rung.guesses.front().id, best);
+        EXPECT_TRUE(level < ladder.settled[r] || rung.guesses.front().id == best);
       }
       if (const size_t settled = ladder.settled[r]; settled > 0) {
         EXPECT_NE(ladder.levels[settled - 1][r].guesses.front().id, best);
@@ -328,7 +327,7 @@ TEST(ShownTokens, never_show_a_part_of_a_character) {
     EXPECT_EQ(joined.find(kReplacementCharacter), std::string::npos) << joined;
     EXPECT_TRUE(is_utf8(joined));
     const bool bytes = std::set<std::string>{"gpt2", "llama2", "llama3", "qwen2"}.contains(name);
-    if (bytes) EXPECT_TRUE(continued) << name;
+    EXPECT_TRUE(continued || !bytes) << name;
     // Each next token, guessed after the ones before, and each token of the vocabulary after a part of a character.
     for (size_t i = 0; i < ids.size(); ++i) {
       const ShownGuess guess(tokenizer, std::span(ids).first(i));
@@ -337,13 +336,13 @@ TEST(ShownTokens, never_show_a_part_of_a_character) {
         const std::string shown = guess.text(id);
         EXPECT_TRUE(is_utf8(shown));
         const bool itself = tokenizer.has(id) && tokenizer.bytes_of(id) == kReplacementCharacter;
-        if (!itself) EXPECT_EQ(shown.find(kReplacementCharacter), std::string::npos) << id;
+        EXPECT_TRUE(itself || shown.find(kReplacementCharacter) == std::string::npos) << id;
       }
     }
   }
 }
 
-// 你 is E4 BD A0: the token that ends it is shown as the character, alone as its byte.
+// The token that ends a character is shown as the character; alone, by its byte.
 TEST(ShownTokens, complete_a_character_that_has_begun) {
   const Tokenizer tokenizer = Tokenizer::load(test::golden("tokenizers") / "gpt2");
   const std::vector<int32_t> ids = tokenizer.encode("囍");
