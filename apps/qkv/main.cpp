@@ -24,6 +24,7 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv demo                                    what this build holds
   ./qkv verify tests/golden/llama               a model against what transformers recorded
   ./qkv run MODEL "Once upon a time"            what a model writes
+  ./qkv look MODEL "The cat sat on the"         its guesses layer by layer, its heads, one token's way
   ./qkv info --preset llama3-8b                 a model as a picture, its parameters, its memory
   ./qkv translate MODEL < in.txt > out.txt      line by line, with beams
   ./qkv eval MODEL --data text.txt              perplexity, bits per byte
@@ -69,6 +70,7 @@ int run(int argc, char** argv) {
   qkv::app::add_data(app);
   qkv::app::add_eval(app);
   qkv::app::add_info(app);
+  qkv::app::add_look(app);
   qkv::app::add_movie(app);
   qkv::app::add_new(app);
   qkv::app::add_quantize(app);

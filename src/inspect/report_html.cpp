@@ -3,17 +3,11 @@
 namespace qkv {
 
 std::string report_html(const Json& report) {
-  std::string text;
-  for (const char c : report.dump(1, ' ', false, Json::error_handler_t::replace)) {
-    if (c == '<') {
-      text += "&lt;";
-    } else if (c == '&') {
-      text += "&amp;";
-    } else {
-      text += c;
-    }
-  }
-  return "<!doctype html><meta charset=\"utf-8\"><title>qkv</title><pre>" + text + "</pre>\n";
+  std::string data = report.dump(-1, ' ', true, Json::error_handler_t::replace);
+  for (size_t at = data.find('<'); at != std::string::npos; at = data.find('<', at)) data.replace(at, 1, "\\u003c");
+  return "<!doctype html>\n<meta charset=\"utf-8\">\n<title>qkv</title>\n<script type=\"application/json\" "
+         "id=\"report\">" +
+         data + "</script>\n";
 }
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// The page of a report: one file that shows it offline in any browser.
+// A report as one page that opens offline.
 #pragma once
 
 #include <string>
