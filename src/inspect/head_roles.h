@@ -110,8 +110,10 @@ struct RepeatScore {
   Estimate previous;   // A_{i,i-1}
   Estimate duplicate;  // A_{i,i-L} in the repeats
   Estimate induction;  // A_{i,i-L+1} in the repeats
+  double chance = 0;   // what looking everywhere alike would give the last two
 };
-std::vector<RepeatScore> repeat_scores(Reader& reader, const RepeatOptions& options);
+inline constexpr int64_t kShortestRepeat = 3;
+std::vector<RepeatScore> repeat_scores(Reader& reader, const RepeatOptions& options);  // in the order of all_heads()
 
 // --- roles ---------------------------------------------------------------------------------------------------------
 
