@@ -23,7 +23,7 @@ struct ExpertId {
 };
 std::string name_of(const ExpertId& expert);
 std::vector<ExpertId> all_experts(const ModelSpec& spec);  // of the main stack; none where it has no experts
-// "L1E3,L0": a layer alone is all its experts. An Error says what exists.
+// "L1E3,L1E5". An Error says what exists. In order, each once.
 std::vector<ExpertId> parse_experts(const ModelSpec& spec, std::string_view text);
 
 struct Cut {
@@ -35,44 +35,42 @@ struct Cut {
 // What heads bring on texts: what replaces them. Made by one pass over the texts, and shared by all cuts on them.
 class HeadOutputs {
  public:
-  HeadOutputs() = default;  // enough for Ablation::zero
-
   std::span<const float> mean(const HeadId& head) const;  // [E]
-  bool has_rows() const { return !rows_.empty(); }
-  // z of one row: `rows` of attention `place`, all heads, text after text.
-  std::span<const float> row(const HeadId& head, int64_t text, int64_t position) const;
-  int64_t texts(Place place) const;
+  // z of a row of another text than this, the same for the same row; where that text is shorter it begins again.
+  std::span<const float> elsewhere(const HeadId& head, int64_t text, int64_t position) const;
+  bool keeps_rows() const { return keeps_rows_; }
 
  private:
   friend class OutputsProbe;
-  struct Heads {
+  struct OfAttention {
     int64_t heads = 0, width = 0;
     std::vector<float> mean;                // [H, E]
     std::vector<std::vector<float>> texts;  // [rows, H, E] of each text, if they are kept
   };
-  std::map<std::pair<Stack, int16_t>, Heads> all_;
-  std::vector<int64_t> rows_;
+  const OfAttention& at(const HeadId& head) const;
+
+  std::map<std::pair<Stack, int16_t>, OfAttention> all_;
+  bool keeps_rows_ = false;
 };
 // For Ablation::resample every row's output is kept, otherwise its mean alone.
-HeadOutputs measure_outputs(Reader& reader, std::span<const SeenText> texts, Ablation ablation,
-                            const Reader::Finished& finished = {});
+std::shared_ptr<const HeadOutputs> measure_outputs(Reader& reader, std::span<const SeenText> texts, Ablation ablation,
+                                                   const Reader::Finished& finished = {});
 
 // The cut itself. In a Reader it does all three; as RunOptions::probe, where no texts are known, zero and mean.
 // Under a tape the gradient does not go through what was cut.
 class CutProbe : public ReadingProbe {
  public:
-  // An Error if a layer is left with fewer experts than a token visits. `outputs` may be null for Ablation::zero.
+  // An Error if a layer is left with fewer experts than a token visits. Ablation::zero needs no outputs.
   CutProbe(const ModelSpec& spec, Cut cut, std::shared_ptr<const HeadOutputs> outputs = nullptr);
 
   const Cut& cut() const { return cut_; }
 
-  void begin(Context& cx, const PassTexts& pass) override;
+  void begin(Context&, const PassTexts&) override {}
   Ask ask(Place place, Site site) const override;
   void visit(Context& cx, const Tap& tap, Tensor& x) override;
 
  private:
-  void replace(const HeadId& head, const Tap& tap, const Tensor& z) const;
-  void close(const Tap& tap, const Tensor& logits) const;
+  void replace(Context& cx, const Tap& tap, const Tensor& column, const HeadId& head) const;
 
   Cut cut_;
   std::shared_ptr<const HeadOutputs> outputs_;

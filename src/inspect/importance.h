@@ -43,9 +43,10 @@ struct PruningCurve {
 struct CurveOptions {
   Ablation ablation = Ablation::mean;
   std::shared_ptr<const HeadOutputs> outputs;
-  double lowest = 0;  // share of heads kept at the end; no less than one head of every attention is left
-  uint64_t seed = 0;
-  Reader::Finished finished;  // told how many points are done
+  std::vector<HeadId> known = {};  // the order, if somebody has it: not by gradient, which changes on the way
+  double lowest = 0;               // share of heads kept at the end; no less than one head of every attention is left
+  uint64_t seed = 0;               // of the random order
+  Reader::Finished finished = {};  // told how many points are done
 };
 // Gradient importance is measured again at every point, on the model as it is cut by then.
 PruningCurve pruning_curve(Reader& reader, std::span<const SeenText> texts, Order order, const CurveOptions& options);
