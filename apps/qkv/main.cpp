@@ -66,6 +66,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   qkv::app::add_chat(app);
   qkv::app::add_convert(app);
+  qkv::app::add_cut(app);
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
   qkv::app::add_eval(app);
@@ -74,12 +75,14 @@ int run(int argc, char** argv) {
   qkv::app::add_movie(app);
   qkv::app::add_new(app);
   qkv::app::add_quantize(app);
+  qkv::app::add_route(app);
   qkv::app::add_run(app);
   qkv::app::add_score(app);
   qkv::app::add_tokenize(app);
   qkv::app::add_tokenizer(app);
   qkv::app::add_train(app);
   qkv::app::add_translate(app);
+  qkv::app::add_twins(app);
   qkv::app::add_verify(app);
   qkv::app::add_world(app);
   app.footer(kExamples);  // after the commands, which would inherit it
