@@ -28,6 +28,7 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv info --preset llama3-8b                 a model as a picture, its parameters, its memory
   ./qkv translate MODEL < in.txt > out.txt      line by line, with beams
   ./qkv eval MODEL --data text.txt              perplexity, bits per byte
+  ./qkv heads MODEL --data world                what each head does, measured over many texts
   ./qkv tokenize MODEL "床前明月光"               text as tokens
   ./qkv world --lang zh --lines 3               small stories with gold labels
   ./qkv COMMAND --help                          options and examples of a command
@@ -70,6 +71,7 @@ int run(int argc, char** argv) {
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
   qkv::app::add_eval(app);
+  qkv::app::add_heads(app);
   qkv::app::add_info(app);
   qkv::app::add_look(app);
   qkv::app::add_movie(app);
