@@ -67,7 +67,11 @@ function storyPart() {
 
   const lengths = (entries) => {
     const most = largest(entries.map(([, value]) => value)) || 1;
-    return el("div", { class: "bars wide" }, entries.filter(([, value]) => known(value)).map(([label, value]) => line(label, value, value / most)));
+    return el("div", { class: "bars wide" }, entries.filter(([, value]) => known(value)).map(([label, value, reached]) => {
+      const made = line(label, value, value / most);
+      made.classList.toggle("ahead", reached === false);
+      return made;
+    }));
   };
 
   function show(layer, stop) {
@@ -75,7 +79,7 @@ function storyPart() {
     switch (stop) {
       case "in":
         return [text(say("stopIn")(layer.layer, num(layer.norm_in))),
-          el("div", { class: "formula" }, `‖x‖ = ${num(layer.norm_in)}`)];
+          el("h3", {}, say("streamLength")), lengths(layers.map((l, i) => [layerName(String(l.layer ?? i)), l.resid_norm, i <= storyView.layer]))];
       case "q":
         return [text(say("stopQ")(heads.length)), headCards(heads, (head) => [numbersRow(list(head.q)),
           known(head.q_norm) ? el("small", {}, `${say("qNorm")} ${num(head.q_norm)}`) : ""])];
