@@ -79,6 +79,7 @@ const heatTable = Array.from({ length: 256 }, (_, i) => {
   const low = Math.min(Math.floor(at), heatStops.length - 2);
   return heatStops[low].map((value, c) => Math.round(mix(value, heatStops[low + 1][c], at - low)));
 });
+const heatPixels = Uint32Array.from(heatTable, ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
 const heat = (share) => heatTable[Math.round(clamp(share || 0, 0, 1) * 255)];
 const heatCss = (share) => `rgb(${heat(share).join(",")})`;
 const onHeat = (share) => {

@@ -56,18 +56,20 @@ function drawPixels(head, size) {
   const made = el("canvas", { width, height });
   const context = made.getContext("2d");
   const image = context.createImageData(width, height);
-  for (let place = 0; place < pooled.length; ++place) {
-    const i = Math.floor(place / width), j = place % width;
-    const unseen = map.causal && Math.floor((j * map.columns) / width) >= Math.ceil(((i + 1) * map.rows) / height);
-    const [r, g, b] = heatTable[pooled[place]];
-    image.data.set([r, g, b, unseen || (skip && j === 0 && width === map.columns) ? 0 : 255], place * 4);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < height; ++i) {
+    const lastRow = Math.ceil(((i + 1) * map.rows) / height);
+    for (let j = skip && width === map.columns ? 1 : 0; j < width; ++j) {
+      if (map.causal && Math.floor((j * map.columns) / width) >= lastRow) break;
+      pixels[i * width + j] = heatPixels[pooled[i * width + j]];
+    }
   }
   context.putImageData(image, 0, 0);
   return made;
 }
 
 function wallPart() {
-  const heads = report.heads.filter((head) => known(head.layer) && known(head.head));
+  const heads = report.heads.filter((head) => known(head.layer) && known(head.head) && queriesOf(head).length && keysOf(head).length);
   const stacks = ["encoder", "decoder", "cross"].map((name) => ({ name, heads: heads.filter((head) => (head.stack || "decoder") === name) }))
     .filter((stack) => stack.heads.length);
   // The head to begin with: who aligns best in a translation, else the clearest role that is more than resting on the first token.
@@ -77,7 +79,7 @@ function wallPart() {
     return role ? role.score - (["first", "sink", "lazy"].includes(role.name) ? 1 : 0) : -1;
   };
   const start = () => heads.reduce((best, head) => (interest(head) > interest(best) ? head : best));
-  wallView.head = heads.find((head) => head.name === decodeURIComponent(location.hash.slice(1))) || wallView.head || start();
+  wallView.head = heads.find((head) => location.hash === "#" + encodeURIComponent(head.name)) || wallView.head || start();
   const thumbs = new Map();
   const walls = stacks.map(makeWall);
 
@@ -307,8 +309,8 @@ function wallPart() {
       strip.dataset.keys = head.keys;
       strip.querySelectorAll(".chip").forEach((node, j) => {
         const share = hidesFirst(head) && j === 0 ? 0 : Math.sqrt(weightAt(map, row, j));
-        node.style.background = share > 0.02 ? heatCss(share) : "";
-        node.style.color = share > 0.02 ? onHeat(share) : "";
+        node.style.background = share > 0.07 ? heatCss(share) : "";
+        node.style.color = share > 0.07 ? onHeat(share) : "";
         node.classList.toggle("unseen", map.causal && j > row);
         node.classList.toggle("asking", head.queries === head.keys && j === row);
       });
@@ -341,10 +343,10 @@ function wallPart() {
     roles.replaceChildren(...[...list(head.roles)].sort((a, b) => b.score - a.score).slice(0, 6).map((r) => meter(roleName(r.name), r.score, roleColour(r.name), r)),
       known(head.entropy) ? meter(say("entropy"), head.entropy, "var(--soft)") : "",
       head.stack !== "cross" && known(meanFirst(head)) ? meter(say("firstMass"), meanFirst(head), "var(--faint)") : "");
-    if (wallView.locked && heads.length > 1) history.replaceState(null, "", "#" + encodeURIComponent(head.name));
     walls.forEach((wall) => wall.paint());
     const rows = queriesOf(head).length, columns = keysOf(head).length;
     point(wallView.row >= 0 && wallView.row < rows ? wallView.row : rows - 1, same && wallView.column < columns ? wallView.column : -1);
+    if (wallView.locked) history.replaceState(null, "", "#" + encodeURIComponent(head.name));  // an address for this head
   }
 
   const panel = el("div", { class: "map-panel" }, name, big.holder, reading, strip, roles);
@@ -352,7 +354,7 @@ function wallPart() {
     id: "wall", title: say("wallTitle"), lead: say("wallLead"),
     figure: el("div", { class: "card wall-grid" },
       el("div", { class: "walls" },
-        el("div", { class: "wall-tools" }, legend, el("label", { class: "check" }, hideBox, say("hideFirst"))),
+        el("div", { class: "wall-tools" }, counts.size > 1 || !counts.has("none") ? legend : null, el("label", { class: "check" }, hideBox, say("hideFirst"))),
         walls.map((wall) => [stacks.length > 1 ? el("h3", {}, say("stacks")[wall.stack.name]) : null, wall.scroller]),
         el("p", { class: "legend" }, "0 %", el("i", { class: "ramp-heat" }), "100 %"), el("p", { class: "hint" }, say("wallHint"))),
       panel),
