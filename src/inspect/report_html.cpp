@@ -9,7 +9,8 @@ namespace qkv {
 namespace {
 
 // JSON that an HTML reader and a JavaScript reader both leave alone: "</script" and "<!--" would end or change the
-// element it stands in, U+2028 and U+2029 are line ends to old readers of JavaScript. All of them stand in strings only.
+// element it stands in, U+2028 and U+2029 are line ends to old readers of JavaScript. All of them stand in strings
+// only.
 std::string safe_in_script(const std::string& json) {
   constexpr std::string_view kLineSeparators = "\xE2\x80";  // then A8 or A9
   std::string safe;

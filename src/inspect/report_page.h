@@ -7,7 +7,7 @@
 namespace qkv {
 
 struct ReportPage {
-  std::string_view page;                      // holds the marks {{style}}, {{report}} and {{script}}, each once
+  std::string_view page;  // holds the marks {{style}}, {{report}} and {{script}}, each once
   std::string_view style;
   std::span<const std::string_view> scripts;  // in the order they run
 };

@@ -61,7 +61,7 @@ function ladder(tokens, layerCount) {
   const settled = tokens.map(() => 1 + Math.floor(random() * (layers.length - 1)));
   const rows = layers.map((_, l) => tokens.map((_, t) => {
     const isSettled = l >= settled[t];
-    const list = guesses(isSettled ? finals[t] : vocabulary[Math.floor(random() * vocabulary.length)], isSettled ? 0.25 + (0.7 * l * random()) / layers.length : 0.04 + 0.1 * random());
+    const list = guesses(isSettled ? finals[t] : vocabulary[Math.floor(random() * vocabulary.length)], isSettled ? 0.46 + (0.5 * l * random()) / layers.length : 0.04 + 0.1 * random());
     return isSettled || list[0].text !== finals[t] ? list : list.reverse();
   }));
   const fall = (top) => layers.map((_, l) => tokens.map(() => round(top * (1 - l / (layers.length - 1)) * (0.6 + 0.4 * random()))));
@@ -124,7 +124,8 @@ function translate() {
 
 function large() {
   const tokens = Array.from({ length: 512 }, (_, i) => token(["the", "fox", "看见", "小", "ball", "gives", ".", "red"][Math.floor(random() * 8)], i));
-  const heads = Array.from({ length: 144 }, (_, i) => head(`L${Math.floor(i / 12)}H${i % 12}`, "decoder", Math.floor(i / 12), i % 12, ["none", "previous", "first", "induction", "duplicate"][Math.floor(random() * 5)], tokens, tokens));
+  const drawn = ["none", "previous", "first", "induction"].map((kind) => head("", "decoder", 0, 0, kind, tokens, tokens));  // drawing 144 takes minutes
+  const heads = Array.from({ length: 144 }, (_, i) => ({ ...drawn[Math.floor(random() * 4)], name: `L${Math.floor(i / 12)}H${i % 12}`, layer: Math.floor(i / 12), head: i % 12 }));
   return { report: "look", model: "large", lang: "en", made_with: "qkv look large FILE", tokens, heads, ladder: ladder(tokens, 12) };
 }
 

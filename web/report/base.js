@@ -15,7 +15,7 @@ function el(tag, attributes, ...children) {
     else if (name === "style") for (const [key, to] of Object.entries(value)) key.startsWith("--") ? made.style.setProperty(key, to) : (made.style[key] = to);
     else made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
   return made;
 }
 
@@ -34,6 +34,7 @@ function num(x, digits = 2) {
   return x.toFixed(size >= 100 ? Math.min(digits, 1) : digits).replace("-", "−");
 }
 
+const score = (x) => (known(x) ? x.toFixed(2).replace("-", "−") : "–");  // on a scale from 0 to 1
 const signed = (x, digits = 3) => (known(x) && x > 0 ? "+" : "") + num(x, digits);
 
 function percent(p) {
@@ -78,6 +79,7 @@ const heatTable = Array.from({ length: 256 }, (_, i) => {
   const low = Math.min(Math.floor(at), heatStops.length - 2);
   return heatStops[low].map((value, c) => Math.round(mix(value, heatStops[low + 1][c], at - low)));
 });
+const heatPixels = Uint32Array.from(heatTable, ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
 const heat = (share) => heatTable[Math.round(clamp(share || 0, 0, 1) * 255)];
 const heatCss = (share) => `rgb(${heat(share).join(",")})`;
 const onHeat = (share) => {

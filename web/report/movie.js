@@ -96,6 +96,7 @@ function moviePart() {
       context.stroke();
       context.fillText(String(Number(y.toPrecision(3))), g.left - 6, py);
     }
+    if (!xHigh) return;
     context.textAlign = "center";
     const xTick = niceStep(xHigh / Math.max((g.right - g.left) / 90, 2));
     for (let x = 0; x <= xHigh; x += xTick) context.fillText(String(x), g.x(x), g.bottom + 13);
@@ -242,7 +243,7 @@ function moviePart() {
       if (!head) return tip.hide();
       tip.show(event.clientX, event.clientY, el("b", {}, head.name), el("div", { class: "bars" }, Object.entries(head.roles || {}).map(([name, values]) =>
         el("div", { class: "bar" }, el("span", { class: "bar-name" }, roleName(name)), el("span", { class: "bar-track" },
-          el("i", { style: { width: `${clamp(between(values), 0, 1) * 100}%`, background: notRoles.has(name) ? "var(--soft)" : roleColour(name) } })), el("span", { class: "bar-value" }, num(between(values)))))));
+          el("i", { style: { width: `${clamp(between(values), 0, 1) * 100}%`, background: notRoles.has(name) ? "var(--soft)" : roleColour(name) } })), el("span", { class: "bar-value" }, score(between(values)))))));
     });
     picture.node.addEventListener("pointerleave", () => tip.hide());
     return picture;
@@ -281,6 +282,9 @@ function moviePart() {
       const low = clamp(Math.floor(movieView.at), 0, last), high = Math.min(low + 1, last), part = movieView.at - low;
       const px = (x) => mix(26, width - 34, (x - xl) / (xh - xl || 1)), py = (y) => mix(height - 16, 16, (y - yl) / (yh - yl || 1));
       const taken = [];
+      context.fillStyle = withAlpha(ink.sunk, 0.5);
+      box(context, 0, 0, width, height, 12);
+      context.fill();
       const place = (t, at) => [px(list(embedding.x[at])[t]), py(list(embedding.y[at])[t])];
       embedding.tokens.forEach((token, t) => {
         const [ax, ay] = place(t, low), [bx, by] = place(t, high);
@@ -364,7 +368,7 @@ function moviePart() {
     explain() {
       const loss = lossAt(stepNow()), best = heads.map((head) => [head, strongest(head)]).filter(([, s]) => s).sort((a, b) => b[1][1] - a[1][1])[0];
       return say("movieExplain")({ step: Math.round(stepNow()), loss: num(loss), words: num(Math.exp(loss), 1), words0: num(Math.exp(points[0] ? points[0].loss : NaN), 0),
-        head: best && best[0].name, role: best && roleName(best[1][0]), score: best && num(best[1][1]), score0: best && num(list(best[0].roles[best[1][0]])[0]) });
+        head: best && best[0].name, role: best && roleName(best[1][0]), score: best && score(best[1][1]), score0: best && score(list(best[0].roles[best[1][0]])[0]) });
     },
     numbers: () => ({ columns: [say("step"), say("head"), ...roleNames.map(roleName), say("importanceTitle")],
       rows: steps.flatMap((step, i) => heads.map((head) => [step, head.name, ...roleNames.map((name) => list(head.roles[name])[i]), list(head.importance)[i]])).reverse() }),

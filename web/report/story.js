@@ -55,6 +55,7 @@ function storyPart() {
 
   const line = (label, value, share, text) => el("div", { class: "bar" }, el("span", { class: "bar-name" }, label),
     el("span", { class: "bar-track" }, el("i", { style: { width: `${clamp(share, 0, 1) * 100}%` } })), el("span", { class: "bar-value" }, text ?? num(value)));
+  const matchName = (m) => [visible(m.text) || "·", el("small", {}, ` ${m.key}`)];  // with its place: a word may stand there twice
   const headCards = (heads, content) => el("div", { class: "head-cards" }, heads.map((head) => el("div", { class: "head-card" }, el("h4", {}, head.name), content(head))));
 
   function numbersRow(values) {
@@ -67,7 +68,11 @@ function storyPart() {
 
   const lengths = (entries) => {
     const most = largest(entries.map(([, value]) => value)) || 1;
-    return el("div", { class: "bars wide" }, entries.filter(([, value]) => known(value)).map(([label, value]) => line(label, value, value / most)));
+    return el("div", { class: "bars wide" }, entries.filter(([, value]) => known(value)).map(([label, value, reached]) => {
+      const made = line(label, value, value / most);
+      made.classList.toggle("ahead", reached === false);
+      return made;
+    }));
   };
 
   function show(layer, stop) {
@@ -75,18 +80,18 @@ function storyPart() {
     switch (stop) {
       case "in":
         return [text(say("stopIn")(layer.layer, num(layer.norm_in))),
-          el("div", { class: "formula" }, `‖x‖ = ${num(layer.norm_in)}`)];
+          el("h3", {}, say("streamLength")), lengths(layers.map((l, i) => [layerName(String(l.layer ?? i)), l.resid_norm, i <= storyView.layer]))];
       case "q":
         return [text(say("stopQ")(heads.length)), headCards(heads, (head) => [numbersRow(list(head.q)),
           known(head.q_norm) ? el("small", {}, `${say("qNorm")} ${num(head.q_norm)}`) : ""])];
       case "k":
         return [text(say("stopK")), headCards(heads, (head) => el("div", { class: "bars" }, list(head.matches).slice(0, 5).map((m) =>
-          el("div", { class: "match" }, line(visible(m.text) || axisName(report.tokens || [], m.key), m.share, m.share, percent(m.share)),
+          el("div", { class: "match" }, line(matchName(m), m.share, m.share, percent(m.share)),
             known(m.qk) ? el("small", {}, `q·k ${num(m.qk)} → ${num(m.score)}`) : ""))))];
       case "v": {
         const most = largest(heads.flatMap((head) => list(head.matches).map((m) => m.share * m.v_norm))) || 1;
         return [text(say("stopV")), headCards(heads, (head) => [el("div", { class: "bars" }, list(head.matches).slice(0, 4).filter((m) => known(m.v_norm)).map((m) =>
-          el("div", { class: "match" }, line(visible(m.text), 0, (m.share * m.v_norm) / most, num(m.share * m.v_norm)),
+          el("div", { class: "match" }, line(matchName(m), 0, (m.share * m.v_norm) / most, num(m.share * m.v_norm)),
             el("small", {}, `${percent(m.share)} × ‖v‖ ${num(m.v_norm)}`)))),
           el("small", { class: "total" }, `${say("zNorm")} ${num(head.z_norm)}`)])];
       }
@@ -103,10 +108,20 @@ function storyPart() {
     }
   }
 
+  // The token among its neighbours.
+  const near = 14, at = story.token, tokens = list(report.tokens);
+  let context = null;
+  if (known(at) && tokens[at]) {
+    const first = Math.max(at - near, 0);
+    context = chips(tokens.slice(first, at + near + 1));
+    context.classList.add("strip", "context");
+    context.querySelectorAll(".chip")[at - first].classList.add("asking");
+  }
+
   const figure = el("div", { class: "card story", tabindex: "0", role: "group", "aria-label": say("storyTitle")(shown) + ". " + say("storyHint") },
     rail,
-    el("div", { class: "story-main" }, track, body,
-      el("div", { class: "story-foot" }, back, forward, el("p", { class: "hint" }, say("storyHint")))));
+    el("div", { class: "story-main" }, context, track,
+      el("div", { class: "story-foot" }, back, forward, el("p", { class: "hint" }, say("storyHint"))), body));
   figure.addEventListener("keydown", (event) => {
     const onButton = event.target.tagName === "BUTTON";
     if (event.key === "ArrowRight" || (event.key === " " && !onButton)) move(event.shiftKey ? -1 : 1);

@@ -16,7 +16,10 @@ function chips(tokens, { sureness, right, onPick } = {}) {
     if (known(sure)) node.style.setProperty("--p", sure.toFixed(3));
     return node;
   });
-  return el("div", { class: "chips" }, nodes);
+  // Pieces of one character stay on one line.
+  const glyphs = [];
+  nodes.forEach((node, i) => (tokens[i].continues && glyphs.length ? glyphs.at(-1).push(node) : glyphs.push([node])));
+  return el("div", { class: "chips" }, glyphs.map((glyph) => (glyph.length > 1 ? el("span", { class: "glyph" }, glyph) : glyph)));
 }
 
 const lastGuess = (t) => list(list(report.ladder && report.ladder.guesses).at(-1))[t];
@@ -53,8 +56,8 @@ function ladderPart() {
   const count = tokens.length;
   const rows = layers.length + 1 + (following.length ? 1 : 0);  // what was read below, what came next above
   const rowHeight = layers.length > 16 ? 24 : 30;
-  const gutter = () => (innerWidth < 640 ? 62 : 92);
-  const columnWidth = () => (innerWidth < 640 ? 74 : clamp((scroller.clientWidth - gutter()) / count, 84, 150));
+  const gutter = () => (innerWidth < 640 ? 76 : 92);
+  const columnWidth = () => (innerWidth < 640 ? 74 : clamp((scroller.clientWidth - gutter()) / count, 68, 150));
   const at = (name, layer, token) => list(list(report.ladder[name])[layer])[token];
   const topRow = following.length ? 1 : 0;
   if (ladderView.token < 0 || ladderView.token >= count) {
@@ -95,7 +98,7 @@ function ladderPart() {
     readRow(context, first, last, left, column, scroll);
     context.restore();
     context.textAlign = "right";
-    context.font = `12px ${ink.font}`;
+    context.font = `${innerWidth < 640 ? 11 : 12}px ${ink.font}`;
     const label = (text, row, strong) => {
       context.fillStyle = strong ? ink.text : ink.soft;
       context.fillText(fitText(context, text, left - 12), left - 10, row * rowHeight + rowHeight / 2);
@@ -172,8 +175,8 @@ function ladderPart() {
 
   function describe(layer, t) {
     const isSettled = known(settled[t]) ? say(layer >= settled[t] ? "settled" : "stillChanging") : "";
-    return [el("b", {}, `${say("after")(tokenName(tokens, t))} · ${layerName(layers[layer])}`),
-      isSettled ? el("span", { class: "badge" }, isSettled) : null, guessBars(list(guesses[layer])[t]), facts(layer, t)].filter(Boolean);
+    return [el("p", { class: "detail-head" }, el("b", {}, say("after")(tokenName(tokens, t))), layerName(layers[layer]),
+      isSettled ? el("span", { class: "badge" }, isSettled) : ""), guessBars(list(guesses[layer])[t]), facts(layer, t)];
   }
 
   function choose(layer, t, follow) {

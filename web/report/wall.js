@@ -21,7 +21,10 @@ function mapOf(head) {
   let values = null;
   if (head.map) {
     const text = atob(head.map);
-    if (text.length === rows * columns) values = Uint8Array.from({ length: text.length }, (_, i) => text.charCodeAt(i));
+    if (text.length === rows * columns) {
+      values = new Uint8Array(text.length);
+      for (let i = 0; i < text.length; ++i) values[i] = text.charCodeAt(i);
+    }
   }
   if (!values) {
     values = new Uint8Array(rows * columns);
@@ -53,22 +56,30 @@ function drawPixels(head, size) {
   const made = el("canvas", { width, height });
   const context = made.getContext("2d");
   const image = context.createImageData(width, height);
-  for (let place = 0; place < pooled.length; ++place) {
-    const i = Math.floor(place / width), j = place % width;
-    const unseen = map.causal && Math.floor((j * map.columns) / width) >= Math.ceil(((i + 1) * map.rows) / height);
-    const [r, g, b] = heatTable[pooled[place]];
-    image.data.set([r, g, b, unseen || (skip && j === 0 && width === map.columns) ? 0 : 255], place * 4);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < height; ++i) {
+    const lastRow = Math.ceil(((i + 1) * map.rows) / height);
+    for (let j = skip && width === map.columns ? 1 : 0; j < width; ++j) {
+      if (map.causal && Math.floor((j * map.columns) / width) >= lastRow) break;
+      pixels[i * width + j] = heatPixels[pooled[i * width + j]];
+    }
   }
   context.putImageData(image, 0, 0);
   return made;
 }
 
 function wallPart() {
-  const heads = report.heads.filter((head) => known(head.layer) && known(head.head));
+  const heads = report.heads.filter((head) => known(head.layer) && known(head.head) && queriesOf(head).length && keysOf(head).length);
   const stacks = ["encoder", "decoder", "cross"].map((name) => ({ name, heads: heads.filter((head) => (head.stack || "decoder") === name) }))
     .filter((stack) => stack.heads.length);
-  const start = () => [...heads].sort((a, b) => ((strongestRole(b) || {}).score || 0) - ((strongestRole(a) || {}).score || 0))[0];
-  wallView.head = heads.find((head) => head.name === decodeURIComponent(location.hash.slice(1))) || wallView.head || start();
+  // The head to begin with: who aligns best in a translation, else the clearest role that is more than resting on the first token.
+  const interest = (head) => {
+    const role = strongestRole(head);
+    if (head.stack === "cross") return 3 - (head.entropy || 0);
+    return role ? role.score - (["first", "sink", "lazy"].includes(role.name) ? 1 : 0) : -1;
+  };
+  const start = () => heads.reduce((best, head) => (interest(head) > interest(best) ? head : best));
+  wallView.head = heads.find((head) => location.hash === "#" + encodeURIComponent(head.name)) || wallView.head || start();
   const thumbs = new Map();
   const walls = stacks.map(makeWall);
 
@@ -94,8 +105,8 @@ function wallPart() {
     const layers = Math.max(...stack.heads.map((head) => head.layer)) + 1;
     const across = Math.max(...stack.heads.map((head) => head.head)) + 1;
     const seats = new Map(stack.heads.map((head) => [head.layer * across + head.head, head]));
-    const gap = 8, left = 30;
-    const size = (width) => clamp(Math.floor((width - left) / across) - gap, 26, 92);
+    const gap = 8, left = 30, letter = (/^[A-Za-z]+/.exec(stack.heads[0].name) || ["L"])[0];
+    const size = (width) => clamp(Math.floor((width - left) / across) - gap, 26, 124);
     const place = (head, s) => ({ x: left + head.head * (s + gap) + 2, y: (layers - 1 - head.layer) * (s + gap) + 4 });
     let inner = 0;
     const picture = canvas(say("wallTitle"), (width) => layers * (size(width) + gap) + 26, (context, width) => {
@@ -105,7 +116,7 @@ function wallPart() {
       context.font = `11px ${ink.mono}`;
       context.textAlign = "right";
       context.fillStyle = ink.soft;
-      for (let layer = 0; layer < layers; ++layer) context.fillText(`L${layer}`, left - 8, (layers - 1 - layer) * (s + gap) + 4 + s / 2);
+      for (let layer = 0; layer < layers; ++layer) context.fillText(`${letter}${layer}`, left - 8, (layers - 1 - layer) * (s + gap) + 4 + s / 2);
       context.textAlign = "center";
       const every = s < 30 && across > 16 ? 2 : 1;
       for (let h = 0; h < across; h += every) context.fillText(`H${h}`, left + h * (s + gap) + 2 + s / 2, layers * (s + gap) + 12);
@@ -294,19 +305,17 @@ function wallPart() {
     wallView.column = column;
     if (newRow) {
       strip.dataset.head = head.name + state.lang + wallView.hideFirst;
-      const nodes = strip.children.length === keys.length && strip.dataset.keys === head.keys ? [...strip.children] : [...chips(keys).children];
+      if (strip.dataset.keys !== head.keys) strip.replaceChildren(...chips(keys).childNodes);
       strip.dataset.keys = head.keys;
-      nodes.forEach((node, j) => {
+      strip.querySelectorAll(".chip").forEach((node, j) => {
         const share = hidesFirst(head) && j === 0 ? 0 : Math.sqrt(weightAt(map, row, j));
-        node.style.background = share > 0.02 ? heatCss(share) : "";
-        node.style.color = share > 0.02 ? onHeat(share) : "";
+        node.style.background = share > 0.07 ? heatCss(share) : "";
+        node.style.color = share > 0.07 ? onHeat(share) : "";
         node.classList.toggle("unseen", map.causal && j > row);
         node.classList.toggle("asking", head.queries === head.keys && j === row);
       });
-      if (nodes[0] !== strip.firstChild) strip.replaceChildren(...nodes);
     }
-    [...strip.querySelectorAll(".answering")].forEach((node) => node.classList.remove("answering"));
-    if (column >= 0 && strip.children[column]) strip.children[column].classList.add("answering");
+    strip.querySelectorAll(".chip").forEach((node, j) => node.classList.toggle("answering", j === column));
     reading.textContent = column >= 0 ? say("looksAt")(tokenName(queries, row), tokenName(keys, column), percent(exactWeight(head, row, column)))
       : say("rowOf")(tokenName(queries, row));
     big.paint();
@@ -330,14 +339,14 @@ function wallPart() {
     const meter = (label, value, colour, note) => el("div", { class: "meter" }, el("span", {}, label),
       el("span", { class: "bar-track" }, el("i", { style: { width: `${clamp(value, 0, 1) * 100}%`, background: colour || "" } }),
         note && known(note.low) ? el("em", { style: { left: `${clamp(note.low, 0, 1) * 100}%`, width: `${clamp(note.high - note.low, 0, 1) * 100}%` } }) : null),
-      el("span", { class: "bar-value" }, num(value)), el("small", {}, note && known(note.n) ? `n ${note.n}` : ""));
+      el("span", { class: "bar-value" }, score(value)), el("small", {}, note && known(note.n) ? `n ${note.n}` : ""));
     roles.replaceChildren(...[...list(head.roles)].sort((a, b) => b.score - a.score).slice(0, 6).map((r) => meter(roleName(r.name), r.score, roleColour(r.name), r)),
       known(head.entropy) ? meter(say("entropy"), head.entropy, "var(--soft)") : "",
       head.stack !== "cross" && known(meanFirst(head)) ? meter(say("firstMass"), meanFirst(head), "var(--faint)") : "");
-    if (wallView.locked && heads.length > 1) history.replaceState(null, "", "#" + encodeURIComponent(head.name));
     walls.forEach((wall) => wall.paint());
     const rows = queriesOf(head).length, columns = keysOf(head).length;
     point(wallView.row >= 0 && wallView.row < rows ? wallView.row : rows - 1, same && wallView.column < columns ? wallView.column : -1);
+    if (wallView.locked) history.replaceState(null, "", "#" + encodeURIComponent(head.name));  // an address for this head
   }
 
   const panel = el("div", { class: "map-panel" }, name, big.holder, reading, strip, roles);
@@ -345,7 +354,7 @@ function wallPart() {
     id: "wall", title: say("wallTitle"), lead: say("wallLead"),
     figure: el("div", { class: "card wall-grid" },
       el("div", { class: "walls" },
-        el("div", { class: "wall-tools" }, legend, el("label", { class: "check" }, hideBox, say("hideFirst"))),
+        el("div", { class: "wall-tools" }, counts.size > 1 || !counts.has("none") ? legend : null, el("label", { class: "check" }, hideBox, say("hideFirst"))),
         walls.map((wall) => [stacks.length > 1 ? el("h3", {}, say("stacks")[wall.stack.name]) : null, wall.scroller]),
         el("p", { class: "legend" }, "0 %", el("i", { class: "ramp-heat" }), "100 %"), el("p", { class: "hint" }, say("wallHint"))),
       panel),
@@ -353,9 +362,9 @@ function wallPart() {
       const head = wallView.head, row = Math.max(wallView.row, 0), top = topKeys(head, row).filter(([, w]) => w > 0).slice(0, 4), role = strongestRole(head);
       const rest = 1 - top.reduce((sum, [, weight]) => sum + weight, 0);
       return say("wallExplain")({
-        head: head.name, q: tokenName(queriesOf(head), row), entropy: num(head.entropy),
+        head: head.name, q: tokenName(queriesOf(head), row), entropy: score(head.entropy),
         parts: [...top.map(([key, weight]) => `${percent(weight)} “${tokenName(keysOf(head), key)}”`), rest > 0.0005 ? `${percent(rest)} ${say("rest")}` : ""].filter(Boolean).join(" + "),
-        role: !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), num(role.score), num(role.low), num(role.high), role.n) : say("roleLinePlain")(roleName(role.name), num(role.score)),
+        role: !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), score(role.score), score(role.low), score(role.high), role.n) : say("roleLinePlain")(roleName(role.name), score(role.score)),
       });
     },
     numbers() {
