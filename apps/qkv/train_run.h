@@ -40,6 +40,8 @@ class TrainRun {
 
   // Until it is done or a signal asks it to stop; then it is saved. Nothing where only the plan was wanted.
   std::optional<TrainEnd> run();
+  const Recipe& recipe() const { return recipe_; }
+  const TrainCounters& counters() { return trainer_->counters(); }
 
  private:
   Recipe open_run();
