@@ -56,9 +56,10 @@ TrainObserver DemoScreen::observer() {
               [this](const std::vector<std::string>& samples) {
                 sample_ = without_controls(samples.front());
                 if (terminal_) return draw();
-                std::cout << fmt::format(
-                    chinese_ ? "第 {} 步，损失 {:.3f}，它写道：{}\n" : "step {}, loss {:.3f}, it writes: {}\n", step_,
-                    losses_.empty() ? 0 : losses_.back(), sample_);
+                const double loss = losses_.empty() ? 0 : losses_.back();
+                const char* how =
+                    chinese_ ? "第 {} 步，损失 {:.3f}，它写道：{}\n" : "step {}, loss {:.3f}, it writes: {}\n";
+                std::cout << fmt::format(fmt::runtime(how), step_, loss, sample_);
                 std::cout.flush();
               },
           .on_snapshot = [this](const Snapshot& snapshot, const WatchPlan& plan) { on_snapshot(snapshot, plan); }};
