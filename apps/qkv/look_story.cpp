@@ -34,7 +34,7 @@ std::string guesses(const LookedAt& at, size_t level, size_t most) {
   const std::vector<Guess>& all = at.ladder.at(level, at.seen.token).guesses;
   std::string out;
   for (const Guess& guess : std::span(all).first(std::min(most, all.size()))) {
-    out += fmt::format("{}{} {:.0f} %", out.empty() ? "" : ", ", brief(guesser.text(guess.id)), 100 * guess.p);
+    out += fmt::format("{}'{}' {:.0f} %", out.empty() ? "" : ", ", brief(guesser.text(guess.id)), 100 * guess.p);
   }
   return out;
 }
@@ -66,7 +66,8 @@ class Teller {
 
  private:
   void line(std::string_view label, const std::string& text, Ink ink = Ink::plain) {
-    view_.out << "  " << in_cells(label, 10) << inked(ink, std::string(fit_width(text, view_.columns - 12))) << '\n';
+    const int cells = std::min(display_width(text), view_.columns - 12);
+    view_.out << "  " << in_cells(label, 10) << inked(ink, in_cells(text, cells)) << '\n';
   }
   void say(std::string_view label, const std::string& text, std::span<const float> vector) {
     const std::string end = fmt::format("  |x| {:.2f}", norm_of(vector));
@@ -79,7 +80,8 @@ class Teller {
     if (a.place.stack == Stack::cross) line("", "then it looks at the source");
     const std::vector<const HeadStory*> heads = loudest(a);
     const size_t shown = in_full_ ? heads.size() : std::min(kHeads, heads.size());
-    line("", fmt::format("{:<9}{:>9}{:>8} {:>7}  {}", "  key", "q·k", "score", "share", "|v W_O|"), Ink::dim);
+    line("", fmt::format("score = q·k x {:.4g}, shares = softmax of the scores", a.heads.front().scale), Ink::dim);
+    line("", fmt::format("{:<11}{:>7} {:>7} {:>7} {:>8}", "  key", "q·k", "score", "share", "|v W_O|"), Ink::dim);
     for (size_t i = 0; i < shown; ++i) tell_head(*heads[i], keys);
     if (shown < heads.size()) {
       line("", fmt::format("and {} quieter head{}", heads.size() - shown, heads.size() - shown == 1 ? "" : "s"),
@@ -106,7 +108,7 @@ class Teller {
       const std::string key = fmt::format("{} {}", m.key, quoted(keys[static_cast<size_t>(m.key)]));
       const int wide = std::clamp(view_.columns - 60, 0, 24);
       view_.out << std::string(12, ' ') << in_cells(key, 11)
-                << fmt::format("{:>7.2f} {:>7.2f} {:>5.1f} %  {:>7.3f}", m.qk, m.score, 100 * m.share, m.value_norm);
+                << fmt::format("{:>7.2f} {:>7.2f} {:>5.1f} % {:>8.3f}", m.qk, m.score, 100 * m.share, m.value_norm);
       if (wide > 4) view_.out << "  " << inked(Ink::yellow, bar(m.share, wide));
       view_.out << '\n';
     }
@@ -114,10 +116,7 @@ class Teller {
     if (others > 0)
       line("", fmt::format("{} other key{}: {:.1f} %", others, others == 1 ? "" : "s", 100 * rest), Ink::dim);
     if (head.nowhere > 5e-4) line("", fmt::format("to no key (its sink): {:.1f} %", 100 * head.nowhere), Ink::dim);
-    line("",
-         fmt::format("brings |z| {:.2f}, after W_O {:.2f}; score = q·k x {:.4g}", head.z_norm, head.out_norm,
-                     head.scale),
-         Ink::dim);
+    line("", fmt::format("brings |z| {:.2f}, after W_O {:.2f}", head.z_norm, head.out_norm), Ink::dim);
   }
 
   void feed_forward(const SeenLayer& seen) {
@@ -131,8 +130,8 @@ class Teller {
     if (!seen.inner_at.empty()) {
       const auto most = std::max_element(seen.inner_at.begin(), seen.inner_at.end(),
                                          [](float a, float b) { return std::abs(a) < std::abs(b); });
-      line("feed-fwd", fmt::format("[{}] -> [{}] -> [{}], loudest neuron {}: {:.2f}", seen.mlp_at.size(),
-                                   seen.inner_at.size(), seen.mlp_at.size(), most - seen.inner_at.begin(), *most));
+      line("feed-fwd", fmt::format("[{}] -> [{}] -> [{}], loudest {}: {:.2f}", seen.mlp_at.size(), seen.inner_at.size(),
+                                   seen.mlp_at.size(), most - seen.inner_at.begin(), *most));
     }
     say("brings", fmt::format("[{}] = {}", seen.mlp_at.size(), numbers(seen.mlp_at, view_.columns)), seen.mlp_at);
   }
@@ -153,22 +152,24 @@ void head_line(const LookView& view, const char* more) {
 
 void draw_way(const LookView& view) {
   head_line(view, "what attention and feed-forward add, and what it would say");
-  view.out << inked(Ink::dim, fmt::format("{:<7}{:>6}  {:<20}{:>6}{:>8}  {}\n", "layer", "attn", "loudest head", "ffn",
-                                          "stream", "says"));
+  const int key = view.columns < 72 ? 5 : 9, who = key + 12, says = view.columns - who - 29;
+  view.out << inked(Ink::dim, fmt::format("{:<6}{:>6}  {}{:>6}{:>7}  says\n", "layer", "attn",
+                                          in_cells("loudest head", who), "ffn", "stream"));
   for (const LayerStory& layer : story_of(view.at.spec, view.at.seen)) {
     for (const AttentionStory& a : layer.attentions) {
       const HeadStory& loud = *loudest(a).front();
-      const std::vector<ShownToken>& keys = view.at.keys_of(view.at.seen.at(a.place));
-      const bool looks = !loud.matches.empty();
-      const std::string key = looks ? keys[static_cast<size_t>(loud.matches[0].key)].text : "";
-      const std::string who = fmt::format("{} → {}", name_of(view.at.spec, loud.head), in_cells(key, 7));
-      const bool last = &a == &layer.attentions.back();
-      view.out << fmt::format("{:<7}{:>6.2f}  {}", name_of(view.at.spec, a.place), norm_of(a.out),
-                              in_cells(who + fmt::format(" {:.0f} %", looks ? 100 * loud.matches[0].share : 0.0), 20));
-      if (last) {
-        const std::string says = guesses(view.at, static_cast<size_t>(layer.layer) + 1, 1);
-        view.out << fmt::format("{:>6.2f}{:>8.2f}  ", norm_of(layer.seen->mlp_at), norm_of(layer.seen->post_at))
-                 << inked(Ink::green, std::string(fit_width(says, std::max(view.columns - 51, 4))));
+      std::string looks = name_of(view.at.spec, loud.head);
+      if (!loud.matches.empty()) {
+        const Match& match = loud.matches.front();
+        const ShownToken& token = view.at.keys_of(view.at.seen.at(a.place))[static_cast<size_t>(match.key)];
+        looks += " " + in_cells(word_of(token), key) + fmt::format(" {:.0f} %", 100 * match.share);
+      }
+      view.out << fmt::format("{:<6}{:>6.1f}  {}", name_of(view.at.spec, a.place), norm_of(a.out),
+                              in_cells(looks, who));
+      if (&a == &layer.attentions.back()) {
+        const std::string guess = guesses(view.at, static_cast<size_t>(layer.layer) + 1, view.columns < 100 ? 1 : 2);
+        view.out << fmt::format("{:>6.1f}{:>7.1f}  ", norm_of(layer.seen->mlp_at), norm_of(layer.seen->post_at))
+                 << inked(Ink::green, in_cells(guess, std::min(says, display_width(guess))));
       }
       view.out << '\n';
     }

@@ -21,10 +21,6 @@ std::string word(std::string_view text) {
   return std::string(text.substr(begin));
 }
 
-std::string word(const ShownToken& token) {
-  return token.continues ? "·" : word(token.text);
-}
-
 // So many of `rows`, with `token` among them and most of them before it.
 KeptRows window(const KeptRows& rows, int64_t token, int64_t most) {
   const int64_t count = std::min(rows.count, std::max<int64_t>(most, 1));
@@ -123,12 +119,16 @@ std::vector<size_t> some_of(size_t all, size_t most) {
 
 }  // namespace
 
+std::string word_of(const ShownToken& token) {
+  return token.continues ? "·" : word(token.text);
+}
+
 void draw_tokens(const LookView& view) {
   const auto list = [&](const char* name, const std::vector<ShownToken>& tokens, const KeptRows& rows, int64_t asked) {
     title(view, fmt::format("{}, {} token{}", name, tokens.size(), tokens.size() == 1 ? "" : "s"), "");
     int column = 0;
     for (int64_t i = rows.first; i < rows.first + rows.count; ++i) {
-      const std::string number = std::to_string(i), shown = word(tokens[static_cast<size_t>(i)]);
+      const std::string number = std::to_string(i), shown = word_of(tokens[static_cast<size_t>(i)]);
       const int width = std::min(display_width(shown), view.columns - 10), cells = display_width(number) + width + 3;
       if (column > 0 && column + cells > view.columns) {
         view.out << '\n';
@@ -181,7 +181,7 @@ void draw_ladder(const LookView& view) {
   }
   line("", [&](int64_t) { return inked(Ink::dim, " ") + std::string(static_cast<size_t>(cell - 2), '-') + " "; });
   line("token", [&](int64_t r) {
-    const std::string shown = in_cells(" " + word(at.tokens[static_cast<size_t>(r)]), cell);
+    const std::string shown = in_cells(" " + word_of(at.tokens[static_cast<size_t>(r)]), cell);
     return inked(r == at.seen.token ? Ink::cyan : Ink::plain, shown);
   });
   line("", [&](int64_t r) { return inked(Ink::dim, in_cells(" " + std::to_string(r), cell)); });
@@ -240,7 +240,7 @@ void draw_map(const LookView& view, const HeadId& head) {
   std::vector<std::vector<std::string>> letters;
   for (int64_t j = shown.first; j < shown.first + shown.count; ++j) {
     std::vector<std::string> of_key;
-    const std::string text = word(keys[static_cast<size_t>(j)]);
+    const std::string text = word_of(keys[static_cast<size_t>(j)]);
     for (std::string_view rest = text; !rest.empty() && of_key.size() < kHigh;) {
       of_key.emplace_back(first_grapheme(rest));
       rest.remove_prefix(of_key.back().size());
@@ -259,7 +259,8 @@ void draw_map(const LookView& view, const HeadId& head) {
   }
   for (int64_t i = rows.first; i < rows.first + rows.count; ++i) {
     const bool asked = own && i == at.seen.token;
-    view.out << inked(asked ? Ink::cyan : Ink::plain, in_cells_right(word(queries[static_cast<size_t>(i)]), kSide - 1))
+    view.out << inked(asked ? Ink::cyan : Ink::plain,
+                      in_cells_right(word_of(queries[static_cast<size_t>(i)]), kSide - 1))
              << ' ';
     for (int64_t j = shown.first; j < shown.first + shown.count; ++j) {
       const double share = share_of(a, head.head, {i, 1}, {j, 1});
@@ -268,7 +269,7 @@ void draw_map(const LookView& view, const HeadId& head) {
     }
     const TopKey best = a.top_of(i, head.head).front();
     if (best.key >= 0) {
-      view.out << " → " << in_cells(word(keys[static_cast<size_t>(best.key)]), 8) << ' '
+      view.out << " → " << in_cells(word_of(keys[static_cast<size_t>(best.key)]), 8) << ' '
                << percent(static_cast<double>(best.weight)) << " %";
     }
     view.out << '\n';

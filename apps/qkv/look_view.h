@@ -14,6 +14,8 @@ struct LookView {
   int columns = 80;
 };
 
+std::string word_of(const ShownToken& token);  // without the spaces before it; "·" where another shows its character
+
 void draw_tokens(const LookView& view);
 void draw_ladder(const LookView& view);
 void draw_wall(const LookView& view, int64_t layer);  // every head small; -1: all layers

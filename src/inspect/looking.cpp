@@ -15,7 +15,6 @@ namespace {
 
 constexpr int64_t kPatternCells = int64_t{1} << 27;  // of one layer while it is looked at
 constexpr int64_t kFewestRows = 64;
-constexpr int64_t kPassRows = 1024;
 
 // Around a token: three quarters before it, where it can look.
 KeptRows rows_around(int64_t token, int64_t rows, int64_t most) {
@@ -365,14 +364,15 @@ Looked look_at(const Model& model, const Engine& engine, const SeenText& text, c
   const int64_t rows = std::ssize(text.ids), longest = std::max(rows, std::ssize(text.source));
   int64_t heads = 1;
   for (const Place place : all_attentions(spec)) heads = std::max(heads, attention_at(spec, place).heads);
-  const int64_t most = std::min({options.whole, kPassRows, std::max(kPatternCells / (heads * longest), kFewestRows)});
+  const int64_t most =
+      std::min({options.whole, options.rows, std::max(kPatternCells / (heads * longest), kFewestRows)});
   Looked seen{.text = text,
               .token = options.token < 0 ? rows - 1 : options.token,
               .whole = longest <= most,
               .width = spec.width};
   seen.rows = rows_around(seen.token, rows, most);
   Watcher watcher(model, seen, most);
-  Reader(model, engine, {.precision = options.precision, .rows = kPassRows}).look({&text, 1}, watcher);
+  Reader(model, engine, {.precision = options.precision, .rows = options.rows}).look({&text, 1}, watcher);
   return seen;
 }
 

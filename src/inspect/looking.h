@@ -17,6 +17,7 @@ struct LookOptions {
   Precision precision = Precision::f32();
   int64_t token = -1;   // whose way is kept in full; -1: the last one
   int64_t whole = 512;  // rows that are kept, at most
+  int64_t rows = 1024;  // of a pass: a decoder reads a longer text in stretches
 };
 
 struct TopKey {

@@ -208,8 +208,9 @@ TEST(Looking, keeps_rows_around_the_token_of_a_long_text) {
     const auto model = Checkpoint::open(test::golden(family)).model();
     SeenText text{.ids = some_ids(50)};
     if (model->spec().kind == ModelSpec::Kind::encoder_decoder) text.source = some_ids(40);
+    // Decoders read it in stretches of 20 rows, through a cache.
     const Looked all = look_at(*model, engine, text, {.token = 30}),
-                 some = look_at(*model, engine, text, {.token = 30, .whole = 12});
+                 some = look_at(*model, engine, text, {.token = 30, .whole = 12, .rows = 20});
     EXPECT_TRUE(all.whole);
     EXPECT_FALSE(some.whole);
     EXPECT_EQ(some.rows.count, 12);
@@ -221,7 +222,7 @@ TEST(Looking, keeps_rows_around_the_token_of_a_long_text) {
     for (size_t i = 0; i < all.attentions.size(); ++i) {
       const SeenAttention &a = all.attentions[i], &b = some.attentions[i];
       EXPECT_EQ(a.k, b.k);
-      EXPECT_EQ(a.entropy, b.entropy);
+      for (size_t h = 0; h < a.entropy.size(); ++h) EXPECT_NEAR(a.entropy[h], b.entropy[h], 1e-12);
       EXPECT_EQ(a.value_norm, b.value_norm);
       EXPECT_EQ(a.scores_at, b.scores_at);
       EXPECT_EQ(a.probs_at, b.probs_at);
@@ -251,19 +252,6 @@ TEST(Looking, keeps_rows_around_the_token_of_a_long_text) {
       }
     }
   }
-}
-
-// Through the cache, stretch by stretch.
-TEST(Looking, goes_through_a_text_longer_than_a_pass) {
-  const Engine engine(kernels::best_table(), {.threads = 2});
-  const auto model = Checkpoint::open(test::golden("llama_linear")).model();
-  const SeenText text{.ids = some_ids(1100)};
-  if (model->spec().context < 1100) GTEST_SKIP() << "made for " << model->spec().context;
-  const Looked seen = look_at(*model, engine, text, {.token = 1050, .whole = 64});
-  const std::vector<float> logits = plain_logits(*model, engine, text, Precision::f32());
-  const auto begin = logits.begin() + seen.rows.first * model->spec().vocabulary;
-  EXPECT_EQ(read_out(*model, engine, seen, Precision::f32()),
-            std::vector<float>(begin, begin + seen.rows.count * model->spec().vocabulary));
 }
 
 TEST(Looking, refuses_what_is_not_there) {
