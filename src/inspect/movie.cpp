@@ -1,6 +1,7 @@
 #include "inspect/movie.h"
 
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "base/error.h"
@@ -82,6 +83,21 @@ double length(std::span<const float> a, std::span<const float> less) {
     sum += d * d;
   }
   return std::sqrt(sum);
+}
+
+std::string layer_of(const Movie::Head& head) {
+  return head.name.substr(0, head.name.find('H'));
+}
+
+void add_in_layer(Movie& movie) {
+  for (size_t s = 0; s < movie.steps.size(); ++s) {
+    std::map<std::string, double> squares;
+    for (const Movie::Head& head : movie.heads) squares[layer_of(head)] += std::pow(head.importance[s].mean, 2);
+    for (Movie::Head& head : movie.heads) {
+      const double norm = std::sqrt(squares[layer_of(head)]);
+      head.in_layer.push_back(norm > 0 ? std::optional(head.importance[s].mean / norm) : std::nullopt);
+    }
+  }
 }
 
 void add_weights(const std::vector<Snapshot>& all, Movie& movie) {
@@ -229,6 +245,7 @@ Movie make_movie(const fs::path& run, const std::function<void(size_t, size_t)>&
   }
   movie.watch_seconds = all.back().watch_seconds;
   movie.train_seconds = all.back().train_seconds;
+  add_in_layer(movie);
   add_weights(all, movie);
   add_embedding(all, movie);
   add_phases(movie);

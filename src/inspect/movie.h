@@ -27,7 +27,8 @@ struct Movie {
   struct Head {
     std::string name;
     std::array<std::vector<Estimate>, kWatchedRoles> roles;  // n = 0: does not apply
-    std::vector<Estimate> importance;                        // over the steps since the snapshot before
+    std::vector<Estimate> importance;                        // over the steps since the snapshot before, in nats
+    Series in_layer;                                         // the same over the length of its layer's (Michel)
   };
   struct Weight {
     std::string name;

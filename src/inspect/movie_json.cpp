@@ -49,11 +49,14 @@ Json head_json(const Movie::Head& head) {
                        {"high", list(head.roles[r], Edge::high)},
                        {"n", head.roles[r].front().n}};
   }
+  Json in_layer = Json::array();
+  for (const std::optional<double>& value : head.in_layer) in_layer.push_back(or_null(value));
   return {{"name", head.name},
           {"roles", roles},
           {"intervals", intervals},
           {"importance", list(head.importance, Edge::mean)},
-          {"importance_interval", with_interval(head.importance)}};
+          {"importance_interval", with_interval(head.importance)},
+          {"importance_in_layer", in_layer}};
 }
 
 }  // namespace

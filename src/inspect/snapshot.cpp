@@ -162,7 +162,7 @@ Estimate Snapshot::Importance::estimate() const {
 
 std::vector<int64_t> snapshot_steps(int64_t total, int64_t most) {
   std::vector<int64_t> steps;
-  for (int64_t apart = 1;; apart = std::max(apart + 1, apart + apart / 8)) {
+  for (int64_t apart = std::max<int64_t>(1, total / most);; apart = std::max(apart + 1, apart + apart / 8)) {
     steps.assign({0});
     for (int64_t step = 0; step < total;) {
       const int64_t quarter = std::llround(0.1892 * static_cast<double>(step));  // 2^(1/4) - 1
@@ -221,7 +221,7 @@ Snapshot WatchFolder::read(int64_t step) const {
     for (size_t r = 0; r < kWatchedRoles; ++r) {
       const auto texts = static_cast<size_t>(is_synthetic(r) ? plan_.synthetic : plan_.texts);
       for (size_t t = 0; t < static_cast<size_t>(most); ++t, ++at) {
-        if (t < texts) s.roles[h][r].push_back({sums[at], counts[at]});
+        if (t < texts) s.roles[h][r].push_back({sums[at], count_in(file, counts[at])});
       }
     }
   }
