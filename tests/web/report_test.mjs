@@ -1,4 +1,4 @@
-// report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html and large.html as a person would, and looks.
+// report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html, large.html and long.html as a person would, and looks.
 import { createRequire } from "node:module";
 import { mkdirSync } from "node:fs";
 import path from "node:path";
@@ -217,6 +217,20 @@ for (const name of ["demo", "translate"]) {
   console.log(`512 tokens, 144 heads: ready after ${ready} ms, moving over the wall ${frames[20].toFixed(0)} ms a frame in the middle, ${frames[39].toFixed(0)} at worst`);
   check(frames[10] < 100, "moving over the wall stays smooth");  // a quarter of the frames: the machine may be busy
   await shoot(page, "large-1400");
+  await page.close();
+}
+
+// --- a text too long for maps: the largest weights of the rows that were kept -----------------------------------------
+{
+  const page = await open("long", { width: 1000 });
+  equal(await page.locator(".reading").textContent(), "Where “ball” looks", "the last row");
+  equal(await page.locator(".role-legend").count(), 0, "no roles, no legend");
+  check(await inkOf(page, ".bigmap canvas") > 3, "the large map is drawn");
+  await page.locator(".bigmap").focus();
+  await page.keyboard.press("ArrowRight");
+  equal(await page.locator(".reading").textContent(), "“ball” looks at “fox”: 0.0 %", "what is not listed is nothing");
+  await page.keyboard.press("ArrowLeft");
+  equal(await page.locator(".reading").textContent(), "“ball” looks at “the”: 20 %", "what is listed is exact");
   await page.close();
 }
 
