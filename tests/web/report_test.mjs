@@ -99,8 +99,8 @@ async function overHead(page, layer, seat, layers, across) {
   await page.mouse.move(cell.left + 9.5 * cell.size, cell.top + 10.5 * cell.size);  // row 10 "ball", column 9 "red"
   const weight = Math.round(previous.top[10].find(([key]) => key === 9)[1] * 100);
   equal(await page.locator(".reading").textContent(), `“ball” looks at “red”: ${weight} %`, "the weight under the pointer");
-  equal(await page.locator(".strip .asking").textContent(), "ball", "the asking token");
-  equal(await page.locator(".strip .answering").textContent(), "red", "the answering token");
+  equal(await page.locator(".map-panel .strip .asking").textContent(), "ball", "the asking token");
+  equal(await page.locator(".map-panel .strip .answering").textContent(), "red", "the answering token");
   await page.locator(".wall").first().focus();
   await page.keyboard.press("Escape");
   equal(await page.locator(".map-panel.is-locked").count(), 0, "Esc lets go");
@@ -191,7 +191,7 @@ for (const name of ["demo", "translate"]) {
   equal(await page.getAttribute("html", "lang"), "zh-Hans", "the report's language is the page's");
   equal(await page.locator(".wall").count(), 3, "three walls");
   check(/^X/.test(await page.locator(".map-name b").textContent()), "a translation begins at the cross-attention");
-  equal(await page.locator(".strip .chip").count(), 9, "which looks at the source");
+  equal(await page.locator(".map-panel .strip .chip").count(), 9, "which looks at the source");
   check(!(await page.content()).includes("\ufffd"), "no replacement characters");
   await page.close();
 }
