@@ -1,4 +1,4 @@
-// report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html and large.html as a person would, and looks.
+// report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html, large.html and long.html as a person would, and looks.
 import { createRequire } from "node:module";
 import { mkdirSync } from "node:fs";
 import path from "node:path";
@@ -99,8 +99,8 @@ async function overHead(page, layer, seat, layers, across) {
   await page.mouse.move(cell.left + 9.5 * cell.size, cell.top + 10.5 * cell.size);  // row 10 "ball", column 9 "red"
   const weight = Math.round(previous.top[10].find(([key]) => key === 9)[1] * 100);
   equal(await page.locator(".reading").textContent(), `“ball” looks at “red”: ${weight} %`, "the weight under the pointer");
-  equal(await page.locator(".strip .asking").textContent(), "ball", "the asking token");
-  equal(await page.locator(".strip .answering").textContent(), "red", "the answering token");
+  equal(await page.locator(".map-panel .strip .asking").textContent(), "ball", "the asking token");
+  equal(await page.locator(".map-panel .strip .answering").textContent(), "red", "the answering token");
   await page.locator(".wall").first().focus();
   await page.keyboard.press("Escape");
   equal(await page.locator(".map-panel.is-locked").count(), 0, "Esc lets go");
@@ -191,7 +191,7 @@ for (const name of ["demo", "translate"]) {
   equal(await page.getAttribute("html", "lang"), "zh-Hans", "the report's language is the page's");
   equal(await page.locator(".wall").count(), 3, "three walls");
   check(/^X/.test(await page.locator(".map-name b").textContent()), "a translation begins at the cross-attention");
-  equal(await page.locator(".strip .chip").count(), 9, "which looks at the source");
+  equal(await page.locator(".map-panel .strip .chip").count(), 9, "which looks at the source");
   check(!(await page.content()).includes("\ufffd"), "no replacement characters");
   await page.close();
 }
@@ -217,6 +217,20 @@ for (const name of ["demo", "translate"]) {
   console.log(`512 tokens, 144 heads: ready after ${ready} ms, moving over the wall ${frames[20].toFixed(0)} ms a frame in the middle, ${frames[39].toFixed(0)} at worst`);
   check(frames[10] < 100, "moving over the wall stays smooth");  // a quarter of the frames: the machine may be busy
   await shoot(page, "large-1400");
+  await page.close();
+}
+
+// --- a text too long for maps: the largest weights of the rows that were kept -----------------------------------------
+{
+  const page = await open("long", { width: 1000 });
+  equal(await page.locator(".reading").textContent(), "Where “ball” looks", "the last row");
+  equal(await page.locator(".role-legend").count(), 0, "no roles, no legend");
+  check(await inkOf(page, ".bigmap canvas") > 3, "the large map is drawn");
+  await page.locator(".bigmap").focus();
+  await page.keyboard.press("ArrowRight");
+  equal(await page.locator(".reading").textContent(), "“ball” looks at “fox”: 0.0 %", "what is not listed is nothing");
+  await page.keyboard.press("ArrowLeft");
+  equal(await page.locator(".reading").textContent(), "“ball” looks at “the”: 20 %", "what is listed is exact");
   await page.close();
 }
 

@@ -18,7 +18,7 @@ export CHROMIUM
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-for kind in demo translate large; do
+for kind in demo translate large long; do
   node "$here/sample_report.mjs" "$kind" >"$folder/$kind.json"
   "$page" "$folder/$kind.json" >"$folder/$kind.html"
 done

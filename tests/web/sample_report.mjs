@@ -1,5 +1,6 @@
-// Reports to try the page with, the same ones every time:  node sample_report.mjs demo|translate|large > report.json
+// Reports to try the page with, the same ones every time:  node sample_report.mjs demo|translate|large|long > report.json
 // demo: every part, English, Chinese and an emoji in three pieces. translate: encoder and decoder. large: 512 tokens, 144 heads.
+// long: 1500 tokens without maps, of which only the last rows were kept.
 
 let seed = 1;
 const random = () => {  // a small generator of our own: Math.random has no seed
@@ -129,7 +130,17 @@ function large() {
   return { report: "look", model: "large", lang: "en", made_with: "qkv look large FILE", tokens, heads, ladder: ladder(tokens, 12) };
 }
 
-const makers = { demo, translate, large };
+function long() {
+  const tokens = Array.from({ length: 1500 }, (_, i) => token(["the", "fox", "看见", "ball"][i % 4], i)), kept = 1490;
+  const ladderOf = ladder(tokens, 3), blank = (row, nothing) => row.map((x, t) => (t < kept ? nothing : x));
+  for (const name of ["guesses", "rank", "kl", "entropy"]) ladderOf[name] = ladderOf[name].map((row) => blank(row, name === "guesses" ? [] : null));
+  ladderOf.settled = blank(ladderOf.settled, null);
+  const heads = [0, 1, 2, 3].map((seat) => ({ name: `L0H${seat}`, stack: "decoder", layer: 0, head: seat, queries: "tokens", keys: "tokens", entropy: 0.2,
+    top: tokens.map((_, i) => (i < kept ? [] : [[i - 1 - seat, 0.7], [0, 0.2], [i, 0.05]])) }));
+  return { report: "look", model: "long", lang: "en", tokens, heads, ladder: ladderOf };
+}
+
+const makers = { demo, translate, large, long };
 const make = makers[process.argv[2]];
 if (!make) {
   console.error(`usage: node sample_report.mjs ${Object.keys(makers).join("|")}`);

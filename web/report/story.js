@@ -87,7 +87,8 @@ function storyPart() {
       case "k":
         return [text(say("stopK")), headCards(heads, (head) => el("div", { class: "bars" }, list(head.matches).slice(0, 5).map((m) =>
           el("div", { class: "match" }, line(matchName(m), m.share, m.share, percent(m.share)),
-            known(m.qk) ? el("small", {}, `q·k ${num(m.qk)} → ${num(m.score)}`) : ""))))];
+            known(m.qk) ? el("small", {}, `q·k ${num(m.qk)} → ${num(m.score)}`) : "")),
+          head.others > 0.0005 ? el("small", { class: "total" }, `${say("rest")} ${percent(head.others)}`) : ""))];
       case "v": {
         const most = largest(heads.flatMap((head) => list(head.matches).map((m) => m.share * m.v_norm))) || 1;
         return [text(say("stopV")), headCards(heads, (head) => [el("div", { class: "bars" }, list(head.matches).slice(0, 4).filter((m) => known(m.v_norm)).map((m) =>
@@ -99,7 +100,7 @@ function storyPart() {
         return [text(say("stopO")(num(layer.attn_out_norm))), lengths(heads.map((head) => [head.name, head.out_norm]))];
       case "mid":
         return [text(say("stopMid")(num(layer.norm_in), num(layer.attn_out_norm), num(layer.resid_mid_norm))),
-          lengths([["x", layer.norm_in], ["+ attention", layer.attn_out_norm], ["=", layer.resid_mid_norm]])];
+          lengths([["x", layer.norm_in], ["+ attention", layer.attn_out_norm], ["+ cross", layer.cross_out_norm], ["=", layer.resid_mid_norm]])];
       case "mlp":
         return [text(say("stopMlp")(num(layer.mlp_out_norm), num(layer.resid_norm))),
           lengths([["x", layer.resid_mid_norm], ["+ mlp", layer.mlp_out_norm], ["=", layer.resid_norm]])];

@@ -13,7 +13,7 @@ function strongestRole(head) {
   return best && best.score >= clearRole ? best : null;
 }
 
-// [queries][keys] of 255 * sqrt(weight). Where a report has no map, its largest weights stand alone.
+// [queries][keys] of 255 * sqrt(weight). A long text has no map: there the largest weights of each row stand alone.
 const maps = new Map();
 function mapOf(head) {
   if (maps.has(head.name)) return maps.get(head.name);
@@ -26,17 +26,22 @@ function mapOf(head) {
       for (let i = 0; i < text.length; ++i) values[i] = text.charCodeAt(i);
     }
   }
-  if (!values) {
-    values = new Uint8Array(rows * columns);
-    list(head.top).forEach((row, i) => list(row).forEach(([key, weight]) => {
-      if (i < rows && key < columns) values[i * columns + key] = Math.round(255 * Math.sqrt(clamp(weight, 0, 1)));
-    }));
-  }
-  const made = { values, rows, columns, causal: head.stack === "decoder" };
+  const top = list(head.top);
+  const made = { values, top, rows, columns, causal: false };
+  made.causal = head.queries === head.keys && !looksRight(made);
   maps.set(head.name, made);
   return made;
 }
-const weightAt = (map, i, j) => (map.values[i * map.columns + j] / 255) ** 2;
+function looksRight({ values, top, rows, columns }) {
+  if (!values) return top.some((row, i) => list(row).some(([key, weight]) => key > i && weight > 0));
+  for (let i = 0; i < rows; ++i) for (let j = i + 1; j < columns; ++j) if (values[i * columns + j]) return true;
+  return false;
+}
+function weightAt(map, i, j) {
+  if (map.values) return (map.values[i * map.columns + j] / 255) ** 2;
+  const found = list(map.top[i]).find(([key]) => key === j);
+  return found ? found[1] : 0;
+}
 const hidesFirst = (head) => wallView.hideFirst && head.stack !== "cross";
 
 // Pixels of a map, pooled to at most size x size cells. What may not be seen stays clear.
@@ -47,6 +52,13 @@ function drawPixels(head, size) {
   const columnOf = Uint16Array.from({ length: map.columns }, (_, j) => Math.floor((j * width) / map.columns));
   for (let i = 0; i < map.rows; ++i) {
     const to = Math.floor((i * height) / map.rows) * width, from = i * map.columns;
+    if (!map.values) {
+      for (const [j, weight] of list(map.top[i])) {
+        const value = Math.round(255 * Math.sqrt(clamp(weight, 0, 1))), place = to + columnOf[j];
+        if (!(skip && j === 0) && value > pooled[place]) pooled[place] = value;
+      }
+      continue;
+    }
     const end = map.causal ? Math.min(i + 1, map.columns) : map.columns;
     for (let j = skip ? 1 : 0; j < end; ++j) {
       const value = map.values[from + j], place = to + columnOf[j];
@@ -226,7 +238,7 @@ function wallPart() {
   function drawBig(context, width) {
     const head = wallView.head, { map, left, top, cell } = geometry(width);
     if (!pixels || pixels.head !== head || pixels.hide !== wallView.hideFirst) {
-      pixels = { head, hide: wallView.hideFirst, image: drawPixels(head, 2048) };
+      pixels = { head, hide: wallView.hideFirst, image: drawPixels(head, 1024) };
     }
     const w = cell * map.columns, h = cell * map.rows;
     context.fillStyle = ink.sunk;
