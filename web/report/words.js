@@ -45,7 +45,7 @@ const words = {
     wallExplain: (d) => [
       `A = softmax(q · kᵀ / √d): “${d.q}” sends its question q to every token it may see, and the answers share 100 %.`,
       `In ${d.head}: ${d.parts} = 100 %.`,
-      `Entropy ${d.entropy} on a scale from 0 (looks at one token) to 1 (looks at all alike). ${d.role}`,
+      `Over all rows the entropy is ${d.entropy} nats: 0 would be one token at a time, ${d.most} all tokens alike. ${d.role}`,
       `Colours are √A, so that 4 % is still seen beside 100 %.`,
     ],
     roleLine: (name, score, low, high, n) => `Its clearest role is “${name}”: ${score} (95 %: ${low} to ${high}, n = ${n}), measured over many texts.`,
@@ -151,7 +151,7 @@ const words = {
     wallExplain: (d) => [
       `A = softmax(q · kᵀ / √d)：“${d.q}”把问题 q 发给它能看到的每个词元，大家的回答合起来是 100 %。`,
       `在 ${d.head}：${d.parts} = 100 %。`,
-      `熵 ${d.entropy}：0 是只看一个词元，1 是一视同仁。${d.role}`,
+      `各行平均的熵是 ${d.entropy} 纳特：0 是每次只看一个词元，${d.most} 是一视同仁。${d.role}`,
       `颜色是 √A，这样 4 % 在 100 % 旁边也看得见。`,
     ],
     roleLine: (name, score, low, high, n) => `它最清楚的角色是“${name}”：${score}（95 %：${low} 到 ${high}，n = ${n}），在许多文本上测得。`,
