@@ -231,6 +231,7 @@ for (const name of ["demo", "translate"]) {
   const page = await open("long", { width: 1000 });
   equal(await page.locator(".reading").textContent(), "Where “ball” looks", "the last row");
   equal(await page.locator(".role-legend").count(), 0, "no roles, no legend");
+  equal(await page.locator(".role-tag").count(), 0, "what was not measured is not denied");
   check(await inkOf(page, ".bigmap canvas") > 3, "the large map is drawn");
   await page.locator(".bigmap").focus();
   await page.keyboard.press("ArrowRight");

@@ -35,6 +35,7 @@ const words = {
 
     wallTitle: "The wall of heads",
     wallLead: "Every square is one head: rows ask, columns answer. The border says which role it plays, if any is clear.",
+    wallLeadPlain: "Every square is one head: rows ask, columns answer.",
     wallHint: "Hover to look, click to lock, arrow keys to walk, Esc to let go.",
     stacks: { decoder: "Decoder: looks left only", encoder: "Encoder: looks both ways", cross: "Cross: the answer looks at the source" },
     hideFirst: "hide the first token’s column", locked: "locked", unlock: "unlock",
@@ -141,6 +142,7 @@ const words = {
 
     wallTitle: "注意力头的墙",
     wallLead: "每个方块是一个头：行在提问，列在回答。边框的颜色是它最清楚的角色。",
+    wallLeadPlain: "每个方块是一个头：行在提问，列在回答。",
     wallHint: "悬停查看，点击锁定，方向键移动，Esc 放开。",
     stacks: { decoder: "解码器：只往左看", encoder: "编码器：两边都看", cross: "交叉：回答看着原文" },
     hideFirst: "隐藏第一个词元的列", locked: "已锁定", unlock: "放开",
