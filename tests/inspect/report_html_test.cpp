@@ -49,6 +49,13 @@ TEST(ReportHtml, the_page_is_whole_and_fetches_nothing) {
   EXPECT_EQ(count(html, "</script>"), 2u);  // the report's and the program's
   EXPECT_EQ(count(html, "</style>"), 1u);
   EXPECT_EQ(count(html, "default-src 'none'"), 1u);
+  size_t at = html.find(kOpen);  // every script is there, in the order they run
+  for (const char* part : {"const words", "const report =", "function tokensPart", "function wallPart",
+                           "function storyPart", "function moviePart", "function render("}) {
+    const size_t next = html.find(part, at);
+    ASSERT_NE(next, html.npos) << part;
+    at = next;
+  }
   for (const char* bad : {"http://", "https://", "src=", "@import", "url(", "fetch(", "XMLHttpRequest", "{{"}) {
     EXPECT_EQ(count(html, bad), 0u) << bad;
   }

@@ -116,6 +116,8 @@ async function overHead(page, layer, seat, layers, across) {
   // Depths: explain has this example's numbers, numbers has a table.
   await page.locator("#wall [data-depth=explain]").click();
   check(/= 100 %/.test(await page.locator("#wall .explain").textContent()), "the row's shares make 100 %");
+  const most = Array.from({ length: 25 }, (_, i) => Math.log(i + 1)).reduce((a, b) => a + b) / 25;
+  check((await page.locator("#wall .explain").textContent()).includes(`${previous.entropy.toFixed(2)} nats: 0 would be one token at a time, ${most.toFixed(2)} all`), "its entropy, and the most it can be");
   await page.locator("#ladder [data-depth=numbers]").click();
   equal(await page.locator("#ladder tbody tr").count(), report.ladder.layers.length, "a row for every layer");
   const [saved] = await Promise.all([page.waitForEvent("download"), page.locator("#ladder .plain").click()]);
@@ -204,18 +206,22 @@ for (const name of ["demo", "translate"]) {
   const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
   check(nodes < 5000, `${nodes} elements: cells must be pixels`);
   await page.locator("#wall").scrollIntoViewIfNeeded();
-  const frames = await page.evaluate(async () => {
-    const wall = document.querySelector(".wall canvas"), box = wall.getBoundingClientRect(), times = [];
+  const { moving, resting } = await page.evaluate(async () => {
+    const wall = document.querySelector(".wall canvas"), box = wall.getBoundingClientRect(), moving = [], resting = [];
     for (let i = 0; i < 40; ++i) {
+      const idle = performance.now();
+      await new Promise(requestAnimationFrame);
       const begin = performance.now();
+      resting.push(begin - idle);
       wall.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: box.left + 40 + ((box.width - 60) * i) / 40, clientY: box.top + ((box.height - 40) * i) / 40 }));
       await new Promise(requestAnimationFrame);
-      times.push(performance.now() - begin);
+      moving.push(performance.now() - begin);
     }
-    return times.sort((a, b) => a - b);
+    const middle = (times) => times.sort((a, b) => a - b)[20];
+    return { moving: middle(moving), resting: middle(resting) };
   });
-  console.log(`512 tokens, 144 heads: ready after ${ready} ms, moving over the wall ${frames[20].toFixed(0)} ms a frame in the middle, ${frames[39].toFixed(0)} at worst`);
-  check(frames[10] < 100, "moving over the wall stays smooth");  // a quarter of the frames: the machine may be busy
+  console.log(`512 tokens, 144 heads: ready after ${ready} ms, a frame takes ${moving.toFixed(0)} ms moving over the wall, ${resting.toFixed(0)} at rest (medians)`);
+  check(moving < 4 * resting + 40, "moving over the wall stays smooth");  // beside a frame at rest: the machine may be busy
   await shoot(page, "large-1400");
   await page.close();
 }
@@ -225,6 +231,7 @@ for (const name of ["demo", "translate"]) {
   const page = await open("long", { width: 1000 });
   equal(await page.locator(".reading").textContent(), "Where “ball” looks", "the last row");
   equal(await page.locator(".role-legend").count(), 0, "no roles, no legend");
+  equal(await page.locator(".role-tag").count(), 0, "what was not measured is not denied");
   check(await inkOf(page, ".bigmap canvas") > 3, "the large map is drawn");
   await page.locator(".bigmap").focus();
   await page.keyboard.press("ArrowRight");

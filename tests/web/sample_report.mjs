@@ -32,7 +32,7 @@ function head(name, stack, layer, seat, kind, tokens, keys) {
   const causal = stack === "decoder", rows = attention(kind, tokens, keys, causal);
   const bytes = new Uint8Array(tokens.length * keys.length);
   rows.forEach((row, i) => row.forEach((weight, j) => { bytes[i * keys.length + j] = Math.round(255 * Math.sqrt(weight)); }));
-  const entropy = rows.slice(1).reduce((sum, row) => sum - row.reduce((s, a) => s + a * Math.log(a), 0) / Math.log(row.length), 0) / (rows.length - 1);
+  const entropy = rows.reduce((sum, row) => sum - row.reduce((s, a) => s + a * Math.log(a), 0), 0) / rows.length;  // nats
   const roles = ["previous", "induction", "duplicate", "first"].map((role) => {
     const score = role === kind ? 0.72 + 0.25 * random() : 0.16 * random();
     return { name: role, score: round(score), low: round(score - 0.03), high: round(score + 0.03), n: 1800 + Math.floor(random() * 400) };
@@ -95,7 +95,7 @@ function movie(heads) {
     heads: heads.map((one) => {
       const kind = one.roles.reduce((a, b) => (a.score > b.score ? a : b));
       return { name: one.name, importance: steps.map((step) => round(0.04 * random() + rise(step, 60, 420, kind.score * 0.8))),
-        roles: Object.fromEntries([...one.roles.map((role) => [role.name, steps.map((step) => round(0.02 * random() + (role.name === "induction" ? rise(step, 250, 380, role.score) : rise(step, 40, 260, role.score))))]), ["entropy", steps.map((step) => round(0.95 - rise(step, 30, 400, 0.95 - one.entropy)))]]) };
+        roles: Object.fromEntries([...one.roles.map((role) => [role.name, steps.map((step) => round(0.02 * random() + (role.name === "induction" ? rise(step, 250, 380, role.score) : rise(step, 40, 260, role.score))))]), ["entropy", steps.map((step) => round(0.95 - rise(step, 30, 400, 0.2 * one.entropy)))]]) };
     }),
     weights: ["L0 W_Q", "L0 W_K", "L0 W_V", "L2 W_Q", "L2 W_K", "L2 W_V"].map((name, i) => ({ name, moved: steps.map((step) => rise(step, 0, 500, 0.7 + 0.12 * i)), cosine: steps.map((step) => round(0.2 + rise(step, 0, 400, 0.8))) })),
     embedding: { tokens: labels, classes, x: path(0), y: path(1) },

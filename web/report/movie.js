@@ -193,6 +193,8 @@ function moviePart() {
     return { ...head, stack: found[1] || "", layer: Number(found[2] || 0), seat: Number(found[3] || 0) };
   });
   const roleNames = [...new Set(heads.flatMap((head) => Object.keys(head.roles || {})))];
+  // Roles are shares; what is no role may be larger (a distance in tokens) and is drawn as a share of its largest.
+  const scales = Object.fromEntries(roleNames.map((name) => [name, Math.max(1, largest(heads.flatMap((head) => list((head.roles || {})[name]))))]));
   const strengths = (head) => Object.entries(head.roles || {}).filter(([name]) => !notRoles.has(name)).map(([name, values]) => [name, between(values)]).filter(([, x]) => known(x));
   const strongest = (head) => strengths(head).reduce((best, now) => (!best || now[1] > best[1] ? now : best), null);
   const wallRows = [...new Set(heads.map((head) => `${head.stack}\n${head.layer}`))];
@@ -227,10 +229,10 @@ function moviePart() {
         context.fillStyle = ink.sunk;
         context.fill();
         if (!best || !known(best[1])) continue;
-        context.fillStyle = withAlpha(notRoles.has(best[0]) ? "#8a7fa8" : roleColour(best[0]), best[1]);
+        context.fillStyle = withAlpha(notRoles.has(best[0]) ? "#8a7fa8" : roleColour(best[0]), best[1] / scales[best[0]]);
         context.fill();
         if (w > 44 && h > 28) {
-          context.fillStyle = best[1] > 0.6 ? "#fff" : ink.soft;
+          context.fillStyle = best[1] / scales[best[0]] > 0.6 ? "#fff" : ink.soft;
           context.font = `${best[1] > 0.5 ? "600 " : ""}12px ${ink.font}`;
           context.fillText(best[1].toFixed(2), x + w / 2, y + h / 2);
         }
@@ -243,7 +245,7 @@ function moviePart() {
       if (!head) return tip.hide();
       tip.show(event.clientX, event.clientY, el("b", {}, head.name), el("div", { class: "bars" }, Object.entries(head.roles || {}).map(([name, values]) =>
         el("div", { class: "bar" }, el("span", { class: "bar-name" }, roleName(name)), el("span", { class: "bar-track" },
-          el("i", { style: { width: `${clamp(between(values), 0, 1) * 100}%`, background: notRoles.has(name) ? "var(--soft)" : roleColour(name) } })), el("span", { class: "bar-value" }, score(between(values)))))));
+          el("i", { style: { width: `${clamp(between(values) / scales[name], 0, 1) * 100}%`, background: notRoles.has(name) ? "var(--soft)" : roleColour(name) } })), el("span", { class: "bar-value" }, score(between(values)))))));
     });
     picture.node.addEventListener("pointerleave", () => tip.hide());
     return picture;

@@ -42,6 +42,13 @@ function weightAt(map, i, j) {
   const found = list(map.top[i]).find(([key]) => key === j);
   return found ? found[1] : 0;
 }
+// The mean entropy in nats of a head that looks at all it may see alike.
+function mostEntropy({ rows, columns, causal }) {
+  if (!causal) return Math.log(columns);
+  let sum = 0;
+  for (let i = 1; i <= rows; ++i) sum += Math.log(Math.min(i, columns));
+  return sum / rows;
+}
 const hidesFirst = (head) => wallView.hideFirst && head.stack !== "cross";
 
 // Pixels of a map, pooled to at most size x size cells. What may not be seen stays clear.
@@ -87,7 +94,7 @@ function wallPart() {
   // The head to begin with: who aligns best in a translation, else the clearest role that is more than resting on the first token.
   const interest = (head) => {
     const role = strongestRole(head);
-    if (head.stack === "cross") return 3 - (head.entropy || 0);
+    if (head.stack === "cross") return 100 - (head.entropy || 0);
     return role ? role.score - (["first", "sink", "lazy"].includes(role.name) ? 1 : 0) : -1;
   };
   const start = () => heads.reduce((best, head) => (interest(head) > interest(best) ? head : best));
@@ -345,15 +352,15 @@ function wallPart() {
     const same = wallView.head === head;
     wallView.head = head;
     const role = strongestRole(head);
-    name.replaceChildren(el("b", {}, head.name), el("span", { class: "role-tag", style: { "--role": role ? roleColour(role.name) : "var(--line)" } }, role ? roleName(role.name) : say("noRole")),
+    name.replaceChildren(el("b", {}, head.name), !list(head.roles).length ? "" : el("span", { class: "role-tag", style: { "--role": role ? roleColour(role.name) : "var(--line)" } }, role ? roleName(role.name) : say("noRole")),
       wallView.locked ? el("button", { type: "button", class: "lock", onclick() { wallView.locked = false; show(wallView.head); } }, `${say("locked")} · ${say("unlock")}`) : "");
     panel.classList.toggle("is-locked", wallView.locked);
-    const meter = (label, value, colour, note) => el("div", { class: "meter" }, el("span", {}, label),
+    const meter = (label, value, colour, note, text) => el("div", { class: "meter" }, el("span", {}, label),
       el("span", { class: "bar-track" }, el("i", { style: { width: `${clamp(value, 0, 1) * 100}%`, background: colour || "" } }),
         note && known(note.low) ? el("em", { style: { left: `${clamp(note.low, 0, 1) * 100}%`, width: `${clamp(note.high - note.low, 0, 1) * 100}%` } }) : null),
-      el("span", { class: "bar-value" }, score(value)), el("small", {}, note && known(note.n) ? `n ${note.n}` : ""));
+      el("span", { class: "bar-value" }, text ?? score(value)), el("small", {}, note && known(note.n) ? `n ${note.n}` : text ? say("nats") : ""));
     roles.replaceChildren(...[...list(head.roles)].sort((a, b) => b.score - a.score).slice(0, 6).map((r) => meter(roleName(r.name), r.score, roleColour(r.name), r)),
-      known(head.entropy) ? meter(say("entropy"), head.entropy, "var(--soft)") : "",
+      known(head.entropy) ? meter(say("entropy"), head.entropy / (mostEntropy(mapOf(head)) || 1), "var(--soft)", null, score(head.entropy)) : "",
       head.stack !== "cross" && known(meanFirst(head)) ? meter(say("firstMass"), meanFirst(head), "var(--faint)") : "");
     walls.forEach((wall) => wall.paint());
     const rows = queriesOf(head).length, columns = keysOf(head).length;
@@ -363,7 +370,7 @@ function wallPart() {
 
   const panel = el("div", { class: "map-panel" }, name, big.holder, reading, strip, roles);
   const part = {
-    id: "wall", title: say("wallTitle"), lead: say("wallLead"),
+    id: "wall", title: say("wallTitle"), lead: say(heads.some((head) => list(head.roles).length) ? "wallLead" : "wallLeadPlain"),
     figure: el("div", { class: "card wall-grid" },
       el("div", { class: "walls" },
         el("div", { class: "wall-tools" }, counts.size > 1 || !counts.has("none") ? legend : null, el("label", { class: "check" }, hideBox, say("hideFirst"))),
@@ -374,9 +381,9 @@ function wallPart() {
       const head = wallView.head, row = Math.max(wallView.row, 0), top = topKeys(head, row).filter(([, w]) => w > 0).slice(0, 4), role = strongestRole(head);
       const rest = 1 - top.reduce((sum, [, weight]) => sum + weight, 0);
       return say("wallExplain")({
-        head: head.name, q: tokenName(queriesOf(head), row), entropy: score(head.entropy),
+        head: head.name, q: tokenName(queriesOf(head), row), entropy: score(head.entropy), most: score(mostEntropy(mapOf(head))),
         parts: [...top.map(([key, weight]) => `${percent(weight)} “${tokenName(keysOf(head), key)}”`), rest > 0.0005 ? `${percent(rest)} ${say("rest")}` : ""].filter(Boolean).join(" + "),
-        role: !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), score(role.score), score(role.low), score(role.high), role.n) : say("roleLinePlain")(roleName(role.name), score(role.score)),
+        role: !list(head.roles).length ? "" : !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), score(role.score), score(role.low), score(role.high), role.n) : say("roleLinePlain")(roleName(role.name), score(role.score)),
       });
     },
     numbers() {

@@ -35,6 +35,7 @@ const words = {
 
     wallTitle: "The wall of heads",
     wallLead: "Every square is one head: rows ask, columns answer. The border says which role it plays, if any is clear.",
+    wallLeadPlain: "Every square is one head: rows ask, columns answer.",
     wallHint: "Hover to look, click to lock, arrow keys to walk, Esc to let go.",
     stacks: { decoder: "Decoder: looks left only", encoder: "Encoder: looks both ways", cross: "Cross: the answer looks at the source" },
     hideFirst: "hide the first token’s column", locked: "locked", unlock: "unlock",
@@ -45,7 +46,7 @@ const words = {
     wallExplain: (d) => [
       `A = softmax(q · kᵀ / √d): “${d.q}” sends its question q to every token it may see, and the answers share 100 %.`,
       `In ${d.head}: ${d.parts} = 100 %.`,
-      `Entropy ${d.entropy} on a scale from 0 (looks at one token) to 1 (looks at all alike). ${d.role}`,
+      `Over all rows the entropy is ${d.entropy} nats: 0 would be one token at a time, ${d.most} all tokens alike. ${d.role}`,
       `Colours are √A, so that 4 % is still seen beside 100 %.`,
     ],
     roleLine: (name, score, low, high, n) => `Its clearest role is “${name}”: ${score} (95 %: ${low} to ${high}, n = ${n}), measured over many texts.`,
@@ -141,6 +142,7 @@ const words = {
 
     wallTitle: "注意力头的墙",
     wallLead: "每个方块是一个头：行在提问，列在回答。边框的颜色是它最清楚的角色。",
+    wallLeadPlain: "每个方块是一个头：行在提问，列在回答。",
     wallHint: "悬停查看，点击锁定，方向键移动，Esc 放开。",
     stacks: { decoder: "解码器：只往左看", encoder: "编码器：两边都看", cross: "交叉：回答看着原文" },
     hideFirst: "隐藏第一个词元的列", locked: "已锁定", unlock: "放开",
@@ -151,7 +153,7 @@ const words = {
     wallExplain: (d) => [
       `A = softmax(q · kᵀ / √d)：“${d.q}”把问题 q 发给它能看到的每个词元，大家的回答合起来是 100 %。`,
       `在 ${d.head}：${d.parts} = 100 %。`,
-      `熵 ${d.entropy}：0 是只看一个词元，1 是一视同仁。${d.role}`,
+      `各行平均的熵是 ${d.entropy} 纳特：0 是每次只看一个词元，${d.most} 是一视同仁。${d.role}`,
       `颜色是 √A，这样 4 % 在 100 % 旁边也看得见。`,
     ],
     roleLine: (name, score, low, high, n) => `它最清楚的角色是“${name}”：${score}（95 %：${low} 到 ${high}，n = ${n}），在许多文本上测得。`,
