@@ -124,12 +124,16 @@ std::string word_of(const ShownToken& token) {
 }
 
 void draw_tokens(const LookView& view) {
-  const auto list = [&](const char* name, const std::vector<ShownToken>& tokens, const KeptRows& rows, int64_t asked) {
-    title(view, fmt::format("{}, {} token{}", name, tokens.size(), tokens.size() == 1 ? "" : "s"), "");
+  constexpr int64_t kMost = 120;
+  constexpr int kWidest = 24;
+  const auto list = [&](const char* name, const std::vector<ShownToken>& tokens, int64_t asked) {
+    const KeptRows rows = window({0, std::ssize(tokens)}, std::max<int64_t>(asked, 0), kMost);
+    title(view, fmt::format("{}, {} token{}", name, tokens.size(), tokens.size() == 1 ? "" : "s"),
+          rows.count == std::ssize(tokens) ? "" : fmt::format("{} to {}", rows.first, rows.first + rows.count - 1));
     int column = 0;
     for (int64_t i = rows.first; i < rows.first + rows.count; ++i) {
       const std::string number = std::to_string(i), shown = word_of(tokens[static_cast<size_t>(i)]);
-      const int width = std::min(display_width(shown), view.columns - 10), cells = display_width(number) + width + 3;
+      const int width = std::min(display_width(shown), kWidest), cells = display_width(number) + width + 3;
       if (column > 0 && column + cells > view.columns) {
         view.out << '\n';
         column = 0;
@@ -140,12 +144,8 @@ void draw_tokens(const LookView& view) {
     }
     view.out << '\n';
   };
-  const int64_t most = 200;
-  if (!view.at.source.empty()) {
-    list("source", view.at.source, {0, std::min(std::ssize(view.at.source), most)}, -1);
-  }
-  list(view.at.source.empty() ? "text" : "target", view.at.tokens,
-       window({0, std::ssize(view.at.tokens)}, view.at.seen.token, most), view.at.seen.token);
+  if (!view.at.source.empty()) list("source", view.at.source, -1);
+  list(view.at.source.empty() ? "text" : "target", view.at.tokens, view.at.seen.token);
 }
 
 void draw_ladder(const LookView& view) {
@@ -224,9 +224,9 @@ void draw_map(const LookView& view, const HeadId& head) {
   const int64_t token = own ? at.seen.token : 0;
   const int64_t room = view.columns - kSide - kRight;
   const int cell = a.keys * 4 <= room ? 4 : 2;
-  const KeptRows rows = window(a.rows, token, kMostRows);
   const int64_t centre = &keys == &queries ? token : std::max(a.top_of(token, head.head).front().key, 0);
   const KeptRows shown = window({0, a.keys}, centre, room / cell);
+  const KeptRows rows = window(a.rows, token, &keys == &queries ? std::min(kMostRows, shown.count) : kMostRows);
   std::string more = fmt::format(
       "rows ask, columns answer; on the right the key each row looks at most; mean entropy {:.2f} nats of {:.2f} at "
       "most",
