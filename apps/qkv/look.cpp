@@ -15,6 +15,7 @@
 #include "look_view.h"
 #include "model/recorded.h"
 #include "text/characters.h"
+#include "text/utf8.h"
 
 namespace qkv::app {
 namespace {
@@ -129,6 +130,9 @@ void draw(const Options& options, const LookedAt& at, const std::optional<HeadId
 
 void look(const Options& options) {
   QKV_CHECK(!options.text.empty(), "the text is empty", Hint("give a few words to look at"));
+  for (const std::string& text : {options.text, options.target}) {
+    QKV_CHECK(is_utf8(text), "the text is not UTF-8", Hint("convert it, for example with  iconv"));
+  }
   Inspected model(options.model);
   check_layer(model.spec(), options.layer);
   const std::optional<HeadId> head = wanted_head(model.spec(), options);

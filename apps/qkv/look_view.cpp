@@ -7,7 +7,6 @@
 
 #include "base/display_width.h"
 #include "drawing.h"
-#include "text/utf8.h"
 
 namespace qkv::app {
 namespace {
@@ -21,49 +20,9 @@ std::string word(std::string_view text) {
   return std::string(text.substr(begin));
 }
 
-// So many of `rows`, with `token` among them and most of them before it.
-KeptRows window(const KeptRows& rows, int64_t token, int64_t most) {
-  const int64_t count = std::min(rows.count, std::max<int64_t>(most, 1));
-  return {.first = std::clamp(token - count * 3 / 4, rows.first, rows.first + rows.count - count), .count = count};
-}
-
-std::string percent(double share) {
-  return share >= 0.9995 ? "100" : fmt::format("{:.{}f}", 100 * share, share < 0.0995 ? 1 : 0);
-}
-
-// How much of the looking of rows [i, i_end) goes to keys [j, j_end).
-double share_of(const SeenAttention& a, int64_t head, const KeptRows& rows, const KeptRows& keys) {
-  double sum = 0;
-  for (int64_t i = rows.first; i < rows.first + rows.count; ++i) {
-    if (!a.pattern.empty()) {
-      for (int64_t j = keys.first; j < keys.first + keys.count; ++j) sum += static_cast<double>(a.weight(i, head, j));
-    } else {
-      for (const TopKey& top : a.top_of(i, head)) sum += keys.has(top.key) ? static_cast<double>(top.weight) : 0.0;
-    }
-  }
-  return sum / static_cast<double>(rows.count);
-}
-
 KeptRows slice(const KeptRows& all, int64_t part, int64_t parts) {
   const int64_t begin = part * all.count / parts, end = std::max((part + 1) * all.count / parts, begin + 1);
   return {.first = all.first + begin, .count = end - begin};
-}
-
-void title(const LookView& view, const std::string& text, const std::string& more) {
-  view.out << '\n' << inked(Ink::bold, text) << '\n';
-  // Words up to the width of the terminal.
-  std::string line;
-  for (size_t at = 0; at < more.size();) {
-    const size_t end = std::min(more.find(' ', at), more.size());
-    const std::string piece = more.substr(at, end - at);
-    if (!line.empty() && display_width(line) + 1 + display_width(piece) > view.columns) {
-      view.out << inked(Ink::dim, line) << '\n';
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + piece;
-    at = end + 1;
-  }
-  if (!line.empty()) view.out << inked(Ink::dim, line) << '\n';
 }
 
 struct WallShape {
@@ -119,17 +78,60 @@ std::vector<size_t> some_of(size_t all, size_t most) {
 
 }  // namespace
 
+KeptRows window_of(const KeptRows& rows, int64_t token, int64_t most) {
+  const int64_t count = std::min(rows.count, std::max<int64_t>(most, 1));
+  return {.first = std::clamp(token - count * 3 / 4, rows.first, rows.first + rows.count - count), .count = count};
+}
+
+std::string percent(double share) {
+  return share >= 0.9995 ? "100" : fmt::format("{:.{}f}", 100 * share, share < 0.0995 ? 1 : 0);
+}
+
+double share_of(const SeenAttention& a, int64_t head, const KeptRows& rows, const KeptRows& keys) {
+  double sum = 0;
+  for (int64_t i = rows.first; i < rows.first + rows.count; ++i) {
+    if (!a.pattern.empty()) {
+      for (int64_t j = keys.first; j < keys.first + keys.count; ++j) sum += static_cast<double>(a.weight(i, head, j));
+    } else {
+      for (const TopKey& top : a.top_of(i, head)) sum += keys.has(top.key) ? static_cast<double>(top.weight) : 0.0;
+    }
+  }
+  return sum / static_cast<double>(rows.count);
+}
+
+void draw_title(const LookView& view, const std::string& text, const std::string& more) {
+  view.out << '\n' << inked(Ink::bold, text) << '\n';
+  // Words up to the width of the terminal.
+  std::string line;
+  for (size_t at = 0; at < more.size();) {
+    const size_t end = std::min(more.find(' ', at), more.size());
+    const std::string piece = more.substr(at, end - at);
+    if (!line.empty() && display_width(line) + 1 + display_width(piece) > view.columns) {
+      view.out << inked(Ink::dim, line) << '\n';
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + piece;
+    at = end + 1;
+  }
+  if (!line.empty()) view.out << inked(Ink::dim, line) << '\n';
+}
+
 std::string word_of(const ShownToken& token) {
   return token.continues ? "·" : word(token.text);
 }
 
 void draw_tokens(const LookView& view) {
-  const auto list = [&](const char* name, const std::vector<ShownToken>& tokens, const KeptRows& rows, int64_t asked) {
-    title(view, fmt::format("{}, {} token{}", name, tokens.size(), tokens.size() == 1 ? "" : "s"), "");
+  constexpr int64_t kMost = 120;
+  constexpr int kWidest = 24;
+  const auto list = [&](const char* name, const std::vector<ShownToken>& tokens, int64_t asked) {
+    const KeptRows rows = window_of({0, std::ssize(tokens)}, std::max<int64_t>(asked, 0), kMost);
+    draw_title(
+        view, fmt::format("{}, {} token{}", name, tokens.size(), tokens.size() == 1 ? "" : "s"),
+        rows.count == std::ssize(tokens) ? "" : fmt::format("{} to {}", rows.first, rows.first + rows.count - 1));
     int column = 0;
     for (int64_t i = rows.first; i < rows.first + rows.count; ++i) {
       const std::string number = std::to_string(i), shown = word_of(tokens[static_cast<size_t>(i)]);
-      const int width = std::min(display_width(shown), view.columns - 10), cells = display_width(number) + width + 3;
+      const int width = std::min(display_width(shown), kWidest), cells = display_width(number) + width + 3;
       if (column > 0 && column + cells > view.columns) {
         view.out << '\n';
         column = 0;
@@ -140,21 +142,17 @@ void draw_tokens(const LookView& view) {
     }
     view.out << '\n';
   };
-  const int64_t most = 200;
-  if (!view.at.source.empty()) {
-    list("source", view.at.source, {0, std::min(std::ssize(view.at.source), most)}, -1);
-  }
-  list(view.at.source.empty() ? "text" : "target", view.at.tokens,
-       window({0, std::ssize(view.at.tokens)}, view.at.seen.token, most), view.at.seen.token);
+  if (!view.at.source.empty()) list("source", view.at.source, -1);
+  list(view.at.source.empty() ? "text" : "target", view.at.tokens, view.at.seen.token);
 }
 
 void draw_ladder(const LookView& view) {
   const LookedAt& at = view.at;
   const int room = view.columns - kLabel;
-  const KeptRows rows = window(at.ladder.rows, at.seen.token, room / 10);
+  const KeptRows rows = window_of(at.ladder.rows, at.seen.token, room / 10);
   const int cell = std::min<int>(room / static_cast<int>(rows.count), 16);
-  title(view, "the ladder of guesses",
-        "what the head would say after each layer, bottom to top; └ is where a guess settles and stays");
+  draw_title(view, "the ladder of guesses",
+             "what the head would say after each layer, bottom to top; └ is where a guess settles and stays");
   const auto line = [&](const std::string& label, const auto& text) {
     view.out << inked(Ink::dim, in_cells(label, kLabel));
     for (int64_t r = rows.first; r < rows.first + rows.count; ++r) view.out << text(r);
@@ -209,70 +207,8 @@ void draw_wall(const LookView& view, int64_t layer) {
       more += fmt::format(". {} of {} layers: --layer shows any", picked.size(), list.size());
     }
     if (!view.at.seen.whole) more += ". Rows around the token, their 8 heaviest keys";
-    title(view, who, more);
+    draw_title(view, who, more);
     for (const size_t i : picked) draw_layer(view, *list[i], shape);
-  }
-}
-
-void draw_map(const LookView& view, const HeadId& head) {
-  constexpr int kSide = 10, kRight = 18, kHigh = 5;
-  constexpr int64_t kMostRows = 48;
-  const LookedAt& at = view.at;
-  const SeenAttention& a = at.seen.at(head.place());
-  const std::vector<ShownToken>&queries = at.queries_of(a), &keys = at.keys_of(a);
-  const bool own = &queries == &at.tokens;
-  const int64_t token = own ? at.seen.token : 0;
-  const int64_t room = view.columns - kSide - kRight;
-  const int cell = a.keys * 4 <= room ? 4 : 2;
-  const KeptRows rows = window(a.rows, token, kMostRows);
-  const int64_t centre = &keys == &queries ? token : std::max(a.top_of(token, head.head).front().key, 0);
-  const KeptRows shown = window({0, a.keys}, centre, room / cell);
-  std::string more = fmt::format(
-      "rows ask, columns answer; on the right the key each row looks at most; mean entropy {:.2f} nats of {:.2f} at "
-      "most",
-      a.entropy[static_cast<size_t>(head.head)], std::log(static_cast<double>(a.keys)));
-  if (shown.count < a.keys || rows.count < a.queries) {
-    more += fmt::format(". Rows {} to {} of {}, keys {} to {} of {}", rows.first, rows.first + rows.count - 1,
-                        a.queries, shown.first, shown.first + shown.count - 1, a.keys);
-  }
-  title(view, "head " + name_of(at.spec, head), more);
-  // Key tokens from top to bottom.
-  std::vector<std::vector<std::string>> letters;
-  for (int64_t j = shown.first; j < shown.first + shown.count; ++j) {
-    std::vector<std::string> of_key;
-    const std::string text = word_of(keys[static_cast<size_t>(j)]);
-    for (std::string_view rest = text; !rest.empty() && of_key.size() < kHigh;) {
-      of_key.emplace_back(first_grapheme(rest));
-      rest.remove_prefix(of_key.back().size());
-    }
-    letters.push_back(std::move(of_key));
-  }
-  size_t high = 0;
-  for (const auto& of_key : letters) high = std::max(high, of_key.size());
-  for (size_t line = 0; line < high; ++line) {
-    view.out << std::string(kSide, ' ');
-    for (const auto& of_key : letters) {
-      const size_t skipped = high - of_key.size();
-      view.out << in_cells_right(line < skipped ? "" : of_key[line - skipped], cell);
-    }
-    view.out << '\n';
-  }
-  for (int64_t i = rows.first; i < rows.first + rows.count; ++i) {
-    const bool asked = own && i == at.seen.token;
-    view.out << inked(asked ? Ink::cyan : Ink::plain,
-                      in_cells_right(word_of(queries[static_cast<size_t>(i)]), kSide - 1))
-             << ' ';
-    for (int64_t j = shown.first; j < shown.first + shown.count; ++j) {
-      const double share = share_of(a, head.head, {i, 1}, {j, 1});
-      const std::string number = share >= 0.005 ? fmt::format("{:>{}.0f}", 100 * share, cell - 1) : "";
-      view.out << (cell > 2 ? on_heat(std::sqrt(share), number, cell) : heat(std::sqrt(share), cell));
-    }
-    const TopKey best = a.top_of(i, head.head).front();
-    if (best.key >= 0) {
-      view.out << " → " << in_cells(word_of(keys[static_cast<size_t>(best.key)]), 8) << ' '
-               << percent(static_cast<double>(best.weight)) << " %";
-    }
-    view.out << '\n';
   }
 }
 

@@ -240,6 +240,7 @@ expect 2 'no layer 2' look "$made/reader" "$say" --layer 2
 expect 2 'L0H0 to L1H1' look "$made/reader" "$say" --layer 0 --head 2
 expect 2 'of which layer' look "$made/reader" "$say" --head 1
 expect 2 'no token 99: the text has tokens 0 to' look "$made/reader" "$say" --token 99
+expect 2 'not UTF-8' look "$made/reader" "$(printf 'a\377')"
 expect 2 'the text is empty' look "$made/reader" ''
 expect 2 'was made for 64' look "$made/reader" "$(cat "$tokenizers/training_text.txt")"
 expect 2 'leave it out' look "$made/reader" "$say" --target x

@@ -76,10 +76,11 @@ std::vector<float> plain_logits(const Model& model, const Engine& engine, const 
   return host_floats(model.logits(cx, input));
 }
 
-std::vector<float> read_out(const Model& model, const Engine& engine, const Looked& seen, Precision precision) {
+std::vector<float> read_out(const Model& model, const Engine& engine, const Looked& seen, size_t level,
+                            Precision precision = Precision::f32()) {
   Arena arena(engine.device());
   Context cx = engine.context(arena, precision);
-  return host_floats(model.read_out(cx, cx.upload(seen.streams.back(), {seen.rows.count, seen.width})));
+  return host_floats(model.read_out(cx, cx.upload(seen.streams[level], {seen.rows.count, seen.width})));
 }
 
 class LookAt : public testing::TestWithParam<const char*> {};
@@ -109,7 +110,7 @@ TEST_P(LookAt, reads_the_models_own_logits_out_of_the_last_stream) {
   const Recorded recorded(GetParam(), 0);
   for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
     const Looked seen = look_at(*recorded.model, engine, recorded.text, {.precision = precision});
-    EXPECT_EQ(read_out(*recorded.model, engine, seen, precision),
+    EXPECT_EQ(read_out(*recorded.model, engine, seen, seen.layers.size(), precision),
               plain_logits(*recorded.model, engine, recorded.text, precision));
   }
 }
@@ -273,6 +274,7 @@ TEST(TheLadder, says_what_its_definitions_say) {
     const size_t top = ladder.levels.size() - 1;
     ASSERT_EQ(top, recorded.model->spec().main_stack().layers.size());
     const std::vector<float> logits = plain_logits(*recorded.model, engine, recorded.text, Precision::f32());
+    const std::vector<float> lowest = read_out(*recorded.model, engine, seen, 0);
     const auto width = static_cast<size_t>(recorded.model->spec().vocabulary);
     for (size_t r = 0; r < recorded.text.ids.size(); ++r) {
       const std::span<const float> row = std::span(logits).subspan(r * width, width);
@@ -287,6 +289,18 @@ TEST(TheLadder, says_what_its_definitions_say) {
         entropy += std::exp(static_cast<double>(x)) / sum * (std::log(sum) - static_cast<double>(x));
       EXPECT_NEAR(last.entropy, entropy, 1e-9);
       EXPECT_NEAR(last.guesses.front().p, std::exp(static_cast<double>(row[static_cast<size_t>(best)])) / sum, 1e-12);
+      const std::span<const float> low = std::span(lowest).subspan(r * width, width);
+      double low_sum = 0, kl = 0;
+      int64_t rank = 1;
+      for (const float x : low) low_sum += std::exp(static_cast<double>(x));
+      for (size_t v = 0; v < width; ++v) {
+        const double p = std::exp(static_cast<double>(row[v])) / sum,
+                     q = std::exp(static_cast<double>(low[v])) / low_sum;
+        kl += p * std::log(p / q);
+        rank += low[v] > low[static_cast<size_t>(best)] ? 1 : 0;
+      }
+      EXPECT_NEAR(ladder.levels[0][r].kl, kl, 1e-9);
+      EXPECT_EQ(ladder.levels[0][r].rank, rank);
       for (size_t level = 0; level <= top; ++level) {
         const Rung& rung = ladder.levels[level][r];
         EXPECT_EQ(rung.guesses.front().id == best, rung.rank == 1);
