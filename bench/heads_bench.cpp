@@ -45,9 +45,7 @@ void run(const Options& options) {
     texts[0].ids.push_back(static_cast<int32_t>(i * 7919 % model->spec().vocabulary));
   Reader reader(*model, engine, {.rows = options.tokens});
   RoleTexts known(texts, model->spec(), nullptr);
-  std::vector<TokenKind> kinds(static_cast<size_t>(model->spec().vocabulary), TokenKind::other);
-  for (size_t id = 0; id < kinds.size(); id += 10) kinds[id] = TokenKind::comma;  // a tenth of the tokens are marks
-  known.know_kinds(std::move(kinds));
+  known.know_kinds([](int32_t id) { return id % 10 == 0 ? TokenKind::comma : TokenKind::other; });
   RoleSums sums(all_heads(model->spec()).size(), texts.size());
   const RoleOptions fast{.patterns = false};
   RoleProbe probe(*model, known, sums, fast);

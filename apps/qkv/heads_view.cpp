@@ -125,7 +125,7 @@ void show(const HeadsReport& report) {
   size_t none = 0;
   for (const HeadScore& head : scores.heads) {
     roles.push_back(roles_of(head));
-    none += roles.back().empty() ? 1 : 0;
+    if (roles.back().empty()) ++none;
     for (size_t r = 0; r < roles.back().size(); ++r)
       show_role(r == 0 ? name_of(*report.spec, head.id) : "", roles.back()[r]);
   }

@@ -55,7 +55,8 @@ std::vector<Estimate> estimates(std::span<const TextSum> all, size_t texts, uint
     TextSum total;
     counted.clear();
     for (size_t i = 0; i < texts; ++i) {
-      if (one[i].count > 0) counted.push_back(i);
+      if (one[i].count == 0) continue;
+      counted.push_back(i);
       total += one[i];
     }
     e.n = total.count;

@@ -1,6 +1,7 @@
 #include "inspect/head_roles.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "inspect/role_probe.h"
@@ -107,6 +108,7 @@ RoleScores head_roles(Reader& reader, const Tokenizer* tokenizer, std::span<cons
   RoleTexts known(texts, spec, tokenizer);
   RoleSums sums(scores.heads.size(), texts.size());
   RoleProbe probe(reader.model(), known, sums, options);
+  const auto start = std::chrono::steady_clock::now();
   reader.look(texts, probe, [&](size_t done) {
     for (auto i = static_cast<size_t>(scores.texts); i < done; ++i) {
       scores.tokens += std::ssize(texts[i].ids) + std::ssize(texts[i].source);
@@ -114,6 +116,7 @@ RoleScores head_roles(Reader& reader, const Tokenizer* tokenizer, std::span<cons
     scores.texts = static_cast<int64_t>(done);
     return !options.finished || options.finished(done);
   });
+  scores.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   scores.rows = probe.rows_shown();
   sums.finish(scores.heads, options.seed);
   for (size_t h = 1; h < scores.heads.size(); ++h) {  // counted once for all heads of an attention

@@ -81,6 +81,7 @@ struct RoleScores {
   std::vector<HeadScore> heads;      // in the order of all_heads()
   int64_t texts = 0, tokens = 0;     // read
   int64_t rows = 0;                  // of them looked at key by key
+  double seconds = 0;                // the texts took to read; repeats and intervals come on top
   std::vector<std::string> missing;  // what was not measured, and why
 };
 

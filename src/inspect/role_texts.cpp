@@ -15,7 +15,6 @@ RoleTexts::RoleTexts(std::span<const SeenText> texts, const ModelSpec& spec, con
     for (const auto& id : {tokenizer->named().eos, tokenizer->named().sep}) {
       if (id) ends_.insert(*id);
     }
-    know_kinds(token_kinds(*tokenizer));
   }
   for (const TextSide side : {TextSide::own, TextSide::source}) {
     auto& known = frequency_[static_cast<size_t>(side)];
@@ -27,12 +26,20 @@ RoleTexts::RoleTexts(std::span<const SeenText> texts, const ModelSpec& spec, con
     std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->count > b->count; });
     for (size_t r = 0; r < order.size(); ++r) order[r]->rank = r;
   }
+  if (tokenizer != nullptr) {
+    know_kinds([&](int32_t id) { return kind_of(*tokenizer, id); });
+  }
 }
 
-void RoleTexts::know_kinds(std::vector<TokenKind> kinds) {
-  kinds_ = std::move(kinds);
-  for (size_t id = 0; id < kinds_.size(); ++id) {
-    if (kinds_[id] == TokenKind::special) special_.insert(static_cast<int32_t>(id));
+void RoleTexts::know_kinds(const std::function<TokenKind(int32_t id)>& kind_of_id) {
+  kinds_.assign(1, TokenKind::other);
+  for (const auto& known : frequency_) {
+    for (const auto& [id, one] : known) {
+      const auto at = static_cast<size_t>(id);
+      if (at >= kinds_.size()) kinds_.resize(at + 1, TokenKind::other);
+      kinds_[at] = kind_of_id(id);
+      if (kinds_[at] == TokenKind::special) special_.insert(id);
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,7 +27,7 @@ class RoleTexts {
     const SeenText& seen = texts_[static_cast<size_t>(text)];
     return side == TextSide::own ? seen.ids : seen.source;
   }
-  void know_kinds(std::vector<TokenKind> kinds);  // of every id, where no tokenizer says it
+  void know_kinds(const std::function<TokenKind(int32_t id)>& kind_of_id);  // of the tokens of the texts
   bool has_kinds() const { return !kinds_.empty(); }
   TokenKind kind(TextSide side, int32_t text, int32_t position) const;
   bool ends(int32_t id) const { return ends_.contains(id); }  // the end of a text, or what stands between two
@@ -56,7 +57,7 @@ class RoleTexts {
   };
 
   std::span<const SeenText> texts_;
-  std::vector<TokenKind> kinds_;
+  std::vector<TokenKind> kinds_;  // by id; empty: nobody knows
   std::set<int32_t> special_, ends_;
   std::array<std::map<int32_t, Frequency>, 2> frequency_;
   std::map<std::pair<TextSide, int32_t>, std::vector<Counts>> counts_;

@@ -37,13 +37,9 @@ TokenKind kind_of(std::string_view text) {
   return found.value_or(TokenKind::other);
 }
 
-std::vector<TokenKind> token_kinds(const Tokenizer& tokenizer) {
-  std::vector<TokenKind> kinds(static_cast<size_t>(tokenizer.vocab_size()), TokenKind::other);
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (!tokenizer.has(id)) continue;
-    kinds[static_cast<size_t>(id)] = tokenizer.is_special(id) ? TokenKind::special : kind_of(tokenizer.bytes_of(id));
-  }
-  return kinds;
+TokenKind kind_of(const Tokenizer& tokenizer, int32_t id) {
+  if (!tokenizer.has(id)) return TokenKind::other;
+  return tokenizer.is_special(id) ? TokenKind::special : kind_of(tokenizer.bytes_of(id));
 }
 
 }  // namespace qkv

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <string_view>
 
 #include "text/tokenizer.h"
 
@@ -22,6 +22,6 @@ inline constexpr int32_t kTokenKinds = static_cast<int32_t>(TokenKind::special) 
 // Of a token's text: marks of one kind, with spaces around them or not.
 TokenKind kind_of(std::string_view text);
 
-std::vector<TokenKind> token_kinds(const Tokenizer& tokenizer);  // of every id
+TokenKind kind_of(const Tokenizer& tokenizer, int32_t id);
 
 }  // namespace qkv

@@ -304,6 +304,14 @@ expect 0 'shakespeare-char' train --list
 {
   expect 0 'the model:' train world --out "$made/跑" --threads 1 $small
   expect 0 '' run "$made/跑/best" 'The cat' --max-new 3
+  expect 0 'none found' heads "$made/跑/best" --data world --tokens 1500
+  expect 0 '"report": "heads"' heads "$made/跑/best" --data world --tokens 1500 --json -
+  expect 0 'without looking' heads "$made/跑/best" --data world --labels world --tokens 3000 --json "$made/heads.json"
+  grep -q '"interval95"' "$made/heads.json" || { echo 'heads: no interval in its JSON'; failed=1; }
+  expect 2 'an interval needs 5' heads "$made/跑/best" --data "$folder/text"
+  expect 2 'text:1 has 1 columns' heads "$made/跑/best" --data "$folder/text" --labels conllu
+  expect 2 'do not belong' heads "$made/跑/best" --data "$folder/text" --labels world
+  expect 2 '--labels' heads "$made/跑/best" --data world --labels words
   expect 0 'held-out loss' train world --out "$made/run2" --threads 2 $small
   [ "$(sum_of "$made/跑")" = "$(sum_of "$made/run2")" ] || { echo 'train: 1 and 2 threads differ'; failed=1; }
   rm -r "$made/run2/checkpoints/step-00000012"
