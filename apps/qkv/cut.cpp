@@ -1,5 +1,6 @@
 // qkv cut: what happens without some heads, which heads can go, and a smaller model without them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <chrono>
@@ -8,12 +9,11 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "base/progress.h"
 #include "commands.h"
 #include "cut_view.h"
 #include "drawing.h"
 #include "inspect/cut_model.h"
-#include "interrupt.h"
+#include "model/summary.h"
 #include "reports.h"
 #include "written_on.h"
 
@@ -40,8 +40,6 @@ struct Options {
   InspectOptions inspect;
   TextOptions text{.tokens = 8000};
   std::string heads, experts, by, keep, with, save, prompt, json;
-  int64_t max_new = 24;
-  uint64_t seed = 0;
 };
 
 double parse_keep(const std::string& given) {
@@ -78,8 +76,8 @@ class CutCommand {
     if (text.data.empty()) text.data = spec().kind == ModelSpec::Kind::encoder_decoder ? "world:pairs" : "world";
     texts_ = scored_texts(inspected_, text);
     if (cut_.heads.empty() && options_.by.empty()) cut_.ablation = Ablation::zero;  // experts alone
-    if (cut_.ablation != Ablation::zero) outputs_ = measured();
     if (!options_.by.empty()) choose(keep);
+    measure();
     report_effect();
     if (spec().kind != ModelSpec::Kind::encoder_only && cut_.ablation != Ablation::resample) before_and_after();
     if (!options_.save.empty()) save();
@@ -91,17 +89,6 @@ class CutCommand {
   void say(const std::string& line) const {
     if (!quiet_) std::cout << line << '\n';
   }
-  template <class Made>
-  Made watched(const char* what, int64_t total, const std::function<Made(const Reader::Finished&)>& work) const {
-    Progress progress(what, total);
-    const InterruptWatch watch;
-    return work([&](size_t done) {
-      if (watch.seen()) throw Interrupted{};
-      progress.update(static_cast<int64_t>(done));
-      return true;
-    });
-  }
-
   void check_save() const {
     if (options_.save.empty()) return;
     std::error_code ignored;
@@ -113,13 +100,17 @@ class CutCommand {
       cut_out(inspected_.checkpoint(), inspected_.engine().device(), {cut_.heads, cut_.experts, Ablation::zero});
   }
 
-  std::shared_ptr<const HeadOutputs> measured() const {
-    return watched<std::shared_ptr<const HeadOutputs>>(
-        "what heads say", std::ssize(texts_),
-        [&](const Reader::Finished& f) { return measure_outputs(reader_, texts_, cut_.ablation, f); });
+  void measure() {
+    if (cut_.ablation == Ablation::zero) return;
+    outputs_ = watched("what heads say", std::ssize(texts_), [&](const Reader::Finished& finished) {
+      return measure_outputs(reader_, texts_, cut_.ablation, finished);
+    });
   }
 
+  // On every other text, so that what the choice costs is measured on texts it has not seen.
   void choose(double keep) {
+    QKV_CHECK(texts_.size() > 1, "heads are chosen on some texts and judged on others, but there is ", texts_.size(),
+              Hint("give more --data"));
     const int64_t heads = std::ssize(all_heads(spec())), must_stay = std::ssize(all_attentions(spec()));
     const auto kept = static_cast<int64_t>(std::llround(keep * static_cast<double>(heads)));
     QKV_CHECK(
@@ -127,18 +118,21 @@ class CutCommand {
         " attentions keeps one",
         Hint("keep ", std::ceil(100.0 * static_cast<double>(must_stay) / static_cast<double>(heads)), "% or more"));
     QKV_CHECK(kept < heads, "--keep ", options_.keep, " of ", heads, " heads cuts none", Hint("keep fewer"));
-    CurveOptions curve{.ablation = cut_.ablation, .outputs = outputs_, .seed = options_.seed};
-    const auto alone = watched<std::vector<HeadImportance>>("each head alone", heads, [&](const Reader::Finished& f) {
-      return ablation_importance(reader_, texts_, cut_.ablation, outputs_, f);
+    std::vector<SeenText> chosen_on, unseen;
+    for (size_t i = 0; i < texts_.size(); ++i) (i % 2 == 0 ? chosen_on : unseen).push_back(texts_[i]);
+    texts_ = std::move(chosen_on);
+    measure();
+    CurveOptions curve{.ablation = cut_.ablation, .outputs = outputs_};
+    const auto alone = watched("each head alone", heads, [&](const Reader::Finished& finished) {
+      return ablation_importance(reader_, texts_, cut_.ablation, outputs_, finished);
     });
     std::vector<PruningCurve> curves;
     for (const Order order : {Order::gradient, Order::ablation, Order::random}) {
       curve.known = order == Order::ablation ? cut_order(alone) : std::vector<HeadId>{};
-      curves.push_back(
-          watched<PruningCurve>(fmt::format("by {}", name_of(order)).c_str(), 10, [&](const Reader::Finished& f) {
-            curve.finished = f;
-            return pruning_curve(reader_, texts_, order, curve);
-          }));
+      curves.push_back(watched(fmt::format("by {}", name_of(order)), 10, [&](const Reader::Finished& finished) {
+        curve.finished = finished;
+        return pruning_curve(reader_, texts_, order, curve);
+      }));
       if (options_.by == name_of(order)) {
         cut_.heads.assign(curves.back().cut.begin(), curves.back().cut.begin() + (heads - kept));
       }
@@ -149,44 +143,36 @@ class CutCommand {
     }
     std::sort(cut_.heads.begin(), cut_.heads.end());
     say(draw_curves(curves, terminal_columns()));
-  }
-
-  std::string names() const {
-    std::string all;
-    for (const HeadId& head : cut_.heads) all += (all.empty() ? "" : ",") + name_of(spec(), head);
-    for (const ExpertId& expert : cut_.experts) all += (all.empty() ? "" : ",") + name_of(expert);
-    return all;
+    say(fmt::format("chosen by {} on {} texts; what follows is of {} others\n", options_.by, texts_.size(),
+                    unseen.size()));
+    texts_ = std::move(unseen);
   }
 
   void report_effect() {
     probe_ = std::make_unique<CutProbe>(spec(), cut_, outputs_);
-    const CutEffect effect =
-        watched<CutEffect>("with and without", 2 * std::ssize(texts_),
-                           [&](const Reader::Finished& f) { return effect_of(reader_, texts_, *probe_, f); });
+    const CutEffect effect = watched("with and without", 2 * std::ssize(texts_), [&](const Reader::Finished& finished) {
+      return effect_of(reader_, texts_, *probe_, finished);
+    });
     ablated_ = effect.after.mean;
-    say(fmt::format("cut {} of {} heads{}: {}", cut_.heads.size(), all_heads(spec()).size(),
-                    cut_.experts.empty() ? "" : fmt::format(", {} experts", cut_.experts.size()), names()));
+    std::vector<std::string> names;
+    for (const HeadId& head : cut_.heads) names.push_back(name_of(spec(), head));
+    for (const ExpertId& expert : cut_.experts) names.push_back(name_of(expert));
+    say(fmt::format("cut {} of {} heads and {} of {} experts: {}", cut_.heads.size(), all_heads(spec()).size(),
+                    cut_.experts.size(), all_experts(spec()).size(), fmt::join(names, ",")));
     say(described(effect) + fmt::format("\n  heads replaced by {}", name_of(cut_.ablation)));
-    for (const HeadId& head : cut_.heads) json_["cut"].push_back(name_of(spec(), head));
-    for (const ExpertId& expert : cut_.experts) json_["cut"].push_back(name_of(expert));
+    json_["cut"] = names;
     json_["with"] = name_of(cut_.ablation);
     json_["effect"] = to_json(effect);
   }
 
   void before_and_after() {
-    const WrittenOn asked{.prompt = options_.prompt, .otherwise = texts_.front(), .max_new = options_.max_new};
+    const WrittenOn asked{.prompt = options_.prompt, .otherwise = texts_.front()};
     const std::string given = prompt_of(inspected_, asked), before = written_on(inspected_, asked, nullptr),
                       after = written_on(inspected_, asked, probe_.get());
     const int columns = terminal_columns() - 9;
     say(fmt::format("\nprompt   {}\nbefore   {}\nafter    {}", in_cells(given, columns), in_cells(before, columns),
                     in_cells(after, columns)));
     json_["written"] = {{"prompt", given}, {"before", before}, {"after", after}};
-  }
-
-  static int64_t numbers(const Weights& weights) {
-    int64_t count = 0;
-    for (const auto& [name, weight] : weights) count += weight.shape().count();
-    return count;
   }
 
   // Tokens a second, the best of a few: the machine may be busy.
@@ -204,28 +190,27 @@ class CutCommand {
     const std::vector<std::string> notes = write_cut_model(options_.save, made, inspected_.path());
     const auto smaller = Checkpoint::open(options_.save).model(inspected_.engine().device());
     Reader reader(*smaller, inspected_.engine(), {.precision = inspected_.precision()});
-    const Estimate loss = estimate(loss_sums(reader, texts_));
     constexpr int kRounds = 5;
     double before = 0, after = 0;
     for (int round = 0; round < kRounds; ++round) {
       before = std::max(before, speed(reader_));
       after = std::max(after, speed(reader));
     }
-    const int64_t whole = numbers(inspected_.model().weights()), left = numbers(smaller->weights());
-    say(fmt::format("\nsaved {}: {} of {} numbers\n  loss {}, of the ablated model {:.4f}, apart {:.1e}", options_.save,
-                    left, whole, with_interval(loss), ablated_, std::abs(loss.mean - ablated_)));
-    say(fmt::format("  reads {:.0f} tokens/s, the whole model {:.0f}: {:.2f} times as fast (best of {})", after, before,
-                    after / before, kRounds));
+    const SavedCut saved{.folder = options_.save,
+                         .parameters = summarise(smaller->spec()).parameters,
+                         .parameters_before = summarise(spec()).parameters,
+                         .loss = estimate(loss_sums(reader, texts_)),
+                         .ablated_loss = ablated_,
+                         .speed = after,
+                         .speed_before = before};
+    say("\n" + described(saved));
     for (const std::string& note : notes) say("  " + note);
-    json_["saved"] = {{"folder", options_.save},       {"numbers", left},
-                      {"numbers_before", whole},       {"loss", to_json(loss)},
-                      {"tokens_per_second", after},    {"tokens_per_second_before", before},
-                      {"hugging_face_can_load", false}};
+    json_["saved"] = to_json(saved);
   }
 
   const Options& options_;
   Inspected inspected_;
-  mutable Reader reader_;
+  Reader reader_;
   bool quiet_;
   Cut cut_;
   std::vector<SeenText> texts_;
@@ -254,10 +239,6 @@ void add_cut(CLI::App& app) {
       ->check(CLI::IsMember({"zero", "mean", "resample"}));
   command->add_option("--save", options->save, "A folder for the model without them");
   command->add_option("--prompt", options->prompt, "What to write on from, before and after; otherwise from the data");
-  command->add_option("--max-new", options->max_new, "How many tokens of it")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "Of the random order")->capture_default_str();
   command->add_option("--json", options->json, "The report as JSON to a file; - is standard output");
   command->footer(kHelp);
   command->callback([options] {

@@ -103,6 +103,26 @@ nlohmann::ordered_json to_json(const CutEffect& effect) {
           {"same_guess", to_json(effect.same_guess)}};
 }
 
+std::string described(const SavedCut& saved) {
+  return fmt::format(
+      "saved {}: {} of {} parameters\n  loss {}, of the ablated model {:.4f}, apart {:.1e}\n"
+      "  reads {:.0f} tokens/s, the whole model {:.0f}: {:.2f} times as fast",
+      saved.folder, saved.parameters, saved.parameters_before, with_interval(saved.loss), saved.ablated_loss,
+      std::abs(saved.loss.mean - saved.ablated_loss), saved.speed, saved.speed_before,
+      saved.speed / saved.speed_before);
+}
+
+nlohmann::ordered_json to_json(const SavedCut& saved) {
+  return {{"folder", saved.folder},
+          {"parameters", saved.parameters},
+          {"parameters_before", saved.parameters_before},
+          {"loss", to_json(saved.loss)},
+          {"ablated_loss", saved.ablated_loss},
+          {"tokens_per_second", saved.speed},
+          {"tokens_per_second_before", saved.speed_before},
+          {"hugging_face_can_load", false}};
+}
+
 std::string draw_curves(const std::vector<PruningCurve>& curves, int columns) {
   std::string all = Plot(curves, columns).text();
   for (const PruningCurve& curve : curves) {

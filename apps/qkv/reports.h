@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "inspect/estimate.h"
 #include "inspected.h"
+#include "interrupt.h"
 
 namespace qkv::app {
 
@@ -16,6 +18,18 @@ nlohmann::ordered_json to_json(const Estimate& e);
 
 // A report to a file; "-" is standard output.
 void write_json(const std::string& file, const nlohmann::ordered_json& report);
+
+// work(finished), with a line that says how far it is; Ctrl-C ends it.
+template <class Work>
+auto watched(const std::string& what, int64_t total, const Work& work) {
+  Progress progress(what, total);
+  const InterruptWatch watch;
+  return work([&](size_t done) {
+    if (watch.seen()) throw Interrupted{};
+    progress.update(static_cast<int64_t>(done));
+    return true;
+  });
+}
 
 // Texts that have a loss: of an encoder alone some tokens are hidden.
 std::vector<SeenText> scored_texts(Inspected& inspected, const TextOptions& options);

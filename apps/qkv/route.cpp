@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <iostream>
 
-#include "base/progress.h"
 #include "commands.h"
 #include "drawing.h"
-#include "inspect/ablation.h"
 #include "inspect/expert_use.h"
-#include "interrupt.h"
 #include "reports.h"
 #include "text/characters.h"
 #include "text/utf8.h"
@@ -98,23 +95,17 @@ nlohmann::ordered_json report(const std::vector<LayerRouting>& layers) {
 
 void run(const Options& options) {
   Inspected inspected(options.inspect);
+  check_experts(inspected.spec());
   Reader reader(inspected.model(), inspected.engine(), {.precision = inspected.precision()});
   RoutingOptions routing{.classes = static_cast<int32_t>(std::size(kKinds))};
-  if (!all_experts(inspected.spec()).empty()) {
-    for (int32_t id = 0; id < inspected.spec().vocabulary; ++id) {
-      routing.class_of.push_back(kind_of(inspected.tokenizer(), id));
-    }
+  for (int32_t id = 0; id < inspected.spec().vocabulary; ++id) {
+    routing.class_of.push_back(kind_of(inspected.tokenizer(), id));
   }
   const std::vector<SeenText> texts = seen(inspected.texts(options.text));
-  Progress progress("reading", std::ssize(texts));
-  const InterruptWatch watch;
-  routing.finished = [&](size_t done) {
-    if (watch.seen()) throw Interrupted{};
-    progress.update(static_cast<int64_t>(done));
-    return true;
-  };
-  const std::vector<LayerRouting> layers = measure_routing(reader, texts, routing);
-  progress.finish();
+  const std::vector<LayerRouting> layers = watched("reading", std::ssize(texts), [&](const Reader::Finished& finished) {
+    routing.finished = finished;
+    return measure_routing(reader, texts, routing);
+  });
   if (options.json != "-") print(layers);
   if (!options.json.empty()) write_json(options.json, report(layers));
 }

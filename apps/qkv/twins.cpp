@@ -5,9 +5,7 @@
 
 #include <iostream>
 
-#include "base/progress.h"
 #include "commands.h"
-#include "interrupt.h"
 #include "reports.h"
 
 namespace qkv::app {
@@ -85,15 +83,10 @@ void run(Options options) {
   Inspected inspected(options.inspect, BlockWeights::decoded);
   Reader reader(inspected.model(), inspected.engine(), {.precision = inspected.precision()});
   const std::vector<SeenText> texts = scored_texts(inspected, options.text);
-  Progress progress("pairs of heads", options.twins.pairs);
-  const InterruptWatch watch;
-  options.twins.finished = [&](size_t done) {
-    if (watch.seen()) throw Interrupted{};
-    progress.update(static_cast<int64_t>(done));
-    return true;
-  };
-  const Twins found = find_twins(reader, texts, options.twins);
-  progress.finish();
+  const Twins found = watched("pairs of heads", options.twins.pairs, [&](const Reader::Finished& finished) {
+    options.twins.finished = finished;
+    return find_twins(reader, texts, options.twins);
+  });
   if (options.json != "-") print(inspected.spec(), found);
   if (!options.json.empty()) write_json(options.json, report(inspected.spec(), found));
 }

@@ -202,14 +202,21 @@ LayerRouting of_layer(int16_t layer, const Said& said, int32_t kinds, size_t tex
 
 }  // namespace
 
+void check_experts(const ModelSpec& spec) {
+  const std::vector<LayerSpec>& layers = spec.main_stack().layers;
+  const bool any =
+      std::any_of(layers.begin(), layers.end(), [](const LayerSpec& l) { return l.feed.experts.has_value(); });
+  QKV_CHECK(any, "a ", spec.family, " of this config has no experts: nothing is routed",
+            Hint("experts are in Mixtral, Qwen3-MoE, gpt-oss, DeepSeek and alike"));
+}
+
 std::vector<LayerRouting> measure_routing(Reader& reader, std::span<const SeenText> texts,
                                           const RoutingOptions& options) {
   const ModelSpec& spec = reader.model().spec();
+  check_experts(spec);
   QKV_ASSERT(std::ssize(options.class_of) >= spec.vocabulary, options.class_of.size(), " classes for ", spec.vocabulary,
              " tokens");
   RouteProbe probe(spec, texts, options);
-  QKV_CHECK(!probe.layers.empty(), "a ", spec.family, " of this config has no experts: nothing is routed",
-            Hint("experts are in Mixtral, Qwen3-MoE, gpt-oss, DeepSeek and alike"));
   reader.look(texts, probe, options.finished);
   std::vector<LayerRouting> found;
   for (const auto& [layer, said] : probe.layers) {

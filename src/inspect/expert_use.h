@@ -33,7 +33,8 @@ struct RoutingOptions {
   int32_t classes = 1;
   Reader::Finished finished = {};
 };
-// Of the main stack's layers that have experts. An Error if none has.
+void check_experts(const ModelSpec& spec);  // an Error if no layer of the main stack has any
+// Of the main stack's layers that have experts.
 std::vector<LayerRouting> measure_routing(Reader& reader, std::span<const SeenText> texts,
                                           const RoutingOptions& options);
 

@@ -320,6 +320,31 @@ expect 0 'shakespeare-char' train --list
   expect 0 'parameters' train world --plan --out "$made/run3" $small
   expect 2 'exists already' train world --out "$made/run2" $small
 }
+# Cutting: what a head is worth, and a smaller model that every command takes.
+best="$made/跑/best" few="--data world --tokens 900 --length 32 --threads 1"
+# shellcheck disable=SC2086
+{
+  expect 0 'KL(before, after)' cut "$best" --heads L0H1 $few
+  expect 0 '"interval95"' cut "$best" --heads L0H0,L0H2 --with resample --json - $few
+  expect 0 'times as fast' cut "$best" --by gradient --keep 50% --save "$made/小" $few
+  expect 0 'Heads were cut' info "$made/小"
+  expect 0 '' run "$made/小" 'The cat' --max-new 3
+  expect 2 'already there' cut "$best" --heads L0H1 --save "$made/小" $few
+  expect 2 'left without a head' cut "$best" --heads L0 --save "$made/none" $few
+  expect 2 'no head L9H9' cut "$best" --heads L9H9 $few
+  expect 2 'leaves no head' cut "$best" --by random --keep 0% $few
+  expect 2 'cuts nothing' cut "$best" --by random --keep 100% $few
+  expect 2 'attentions keeps one' cut "$best" --by random --keep 1% $few
+  expect 2 'a share of the heads' cut "$best" --by random --keep some $few
+  expect 2 'nothing to cut' cut "$best" $few
+  expect 2 'no experts' cut "$best" --experts L0E1 $few
+  expect 0 'pairs compared' twins "$best" $few
+  expect 2 'no experts' route "$golden/llama" --data world
+  expect 0 '' train world-moe --out "$made/moe" --threads 1 $small --set steps=2 --set schedule.decay=1 --set schedule.warmup=1
+  expect 0 'by chance' route "$made/moe/last" $few
+  expect 0 'of 8 experts' cut "$made/moe/last" --experts L0E1 --save "$made/moe3" $few
+  [ ! -e "$made/none" ] || { echo 'cut: what was refused left something'; failed=1; }
+}
 if command -v mpirun >/dev/null; then
   for zero in 0 2; do
     # shellcheck disable=SC2086
