@@ -85,7 +85,7 @@ struct Column {
 };
 
 void print_table(const LensReport& report, const Column& left, const Column& right) {
-  constexpr int kCells = 25;
+  constexpr int kCells = 27;
   std::cout << inked(Ink::bold, "layer " + in_cells(left.title, kCells + 1) + right.title) << '\n';
   for (const LensLayer& layer : report.layers) {
     const Estimate &a = layer.*left.value, &b = layer.*right.value;
@@ -96,10 +96,10 @@ void print_table(const LensReport& report, const Column& left, const Column& rig
 }
 
 void print_settling(const LensReport& report) {
-  const int room = std::clamp(terminal_columns() - 34, 8, 40);
+  const int room = std::clamp(terminal_columns() - 36, 8, 40);
   std::cout << inked(Ink::bold, "layer guesses that settle here, in %") << '\n';
   for (const LensLayer& layer : report.layers) {
-    std::cout << fmt::format("{:<5} ", layer.name) << in_cells(with_interval(layer.settled, 100, 1), 26)
+    std::cout << fmt::format("{:<5} ", layer.name) << in_cells(with_interval(layer.settled, 100, 1), 28)
               << bar(layer.settled.mean, room) << '\n';
   }
   const Estimate& at = report.settled_at;
@@ -124,9 +124,9 @@ void print(const LensReport& report) {
 }
 
 void print_tuned(const LensReport& plain, const LensReport& tuned) {
-  std::cout << inked(Ink::bold, "layer " + in_cells("KL, logit lens", 26) + "KL, tuned lens") << '\n';
+  std::cout << inked(Ink::bold, "layer " + in_cells("KL, logit lens", 28) + "KL, tuned lens") << '\n';
   for (size_t d = 0; d + 1 < plain.layers.size(); ++d) {
-    std::cout << fmt::format("{:<5} ", plain.layers[d].name) << in_cells(with_interval(plain.layers[d].kl, 1, 3), 26)
+    std::cout << fmt::format("{:<5} ", plain.layers[d].name) << in_cells(with_interval(plain.layers[d].kl, 1, 3), 28)
               << with_interval(tuned.layers[d].kl, 1, 3) << '\n';
   }
   const Estimate& n = plain.layers.back().agrees;
