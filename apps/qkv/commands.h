@@ -8,6 +8,8 @@ namespace qkv::app {
 // Thrown when everything is printed and the answer is no (verify, compare): exit code 1.
 struct AnswerNo {};
 
+void add_align(CLI::App& app);
+void add_attribute(CLI::App& app);
 void add_chat(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_demo(CLI::App& app);
@@ -17,6 +19,7 @@ void add_data_stats(CLI::App& data);  // a part of data
 void add_eval(CLI::App& app);
 void add_heads(CLI::App& app);
 void add_info(CLI::App& app);
+void add_lens(CLI::App& app);
 void add_look(CLI::App& app);
 void add_movie(CLI::App& app);
 void add_new(CLI::App& app);
@@ -24,6 +27,7 @@ void add_quantize(CLI::App& app);
 void add_route(CLI::App& app);
 void add_run(CLI::App& app);
 void add_score(CLI::App& app);
+void add_taps(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_tokenizer(CLI::App& app);
 void add_train(CLI::App& app);

@@ -65,6 +65,8 @@ int run(int argc, char** argv) {
   CLI::App app{"qkv: a transformer engine you can look into", "qkv"};
   app.set_version_flag("--version", "qkv " QKV_VERSION);
   app.require_subcommand(0, 1);
+  qkv::app::add_align(app);
+  qkv::app::add_attribute(app);
   qkv::app::add_chat(app);
   qkv::app::add_convert(app);
   qkv::app::add_cut(app);
@@ -73,6 +75,7 @@ int run(int argc, char** argv) {
   qkv::app::add_eval(app);
   qkv::app::add_heads(app);
   qkv::app::add_info(app);
+  qkv::app::add_lens(app);
   qkv::app::add_look(app);
   qkv::app::add_movie(app);
   qkv::app::add_new(app);
@@ -80,6 +83,7 @@ int run(int argc, char** argv) {
   qkv::app::add_route(app);
   qkv::app::add_run(app);
   qkv::app::add_score(app);
+  qkv::app::add_taps(app);
   qkv::app::add_tokenize(app);
   qkv::app::add_tokenizer(app);
   qkv::app::add_train(app);

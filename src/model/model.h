@@ -29,6 +29,10 @@ class Model {
   virtual Tensor states(Context& cx, const Input& input) const = 0;  // [N, C], what the head reads
   Tensor logits(Context& cx, const Input& input) const { return head_.forward(cx, states(cx, input)); }  // [N, V]
 
+  // What the head says of a residual stream [N, C] at any height of the main stack: last norm, head. Taps nothing; of
+  // the last layer's stream it is logits(), bit for bit.
+  virtual Tensor read_out(Context& cx, const Tensor& stream) const = 0;
+
   // The rows that follow what `past` holds; an encoder-decoder has remembered its source in `memory`.
   virtual Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const = 0;
 
@@ -50,6 +54,7 @@ class DecoderOnly : public Model {
  public:
   DecoderOnly(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
+  Tensor read_out(Context& cx, const Tensor& stream) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
   Tensor read_out(Context& cx, const Tensor& stream) const override;
 
@@ -62,6 +67,7 @@ class EncoderOnly : public Model {
  public:
   EncoderOnly(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
+  Tensor read_out(Context& cx, const Tensor& stream) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
   Tensor read_out(Context& cx, const Tensor& stream) const override;
 
@@ -74,6 +80,7 @@ class EncoderDecoder : public Model {
  public:
   EncoderDecoder(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
+  Tensor read_out(Context& cx, const Tensor& stream) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
   Tensor read_out(Context& cx, const Tensor& stream) const override;
 

@@ -11,17 +11,27 @@ class Dense : public FeedForward {
   }
 
   Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const override {
-    Tensor pre = gate_ ? gate_->forward(cx, x) : up_.forward(cx, x);  // [N, F]
+    Tensor pre = before(cx, x);
     cx.tap(place_, Site::mlp_pre, pre, &rows);
-    Tensor post = gate_ ? ops::gated(cx, pre, up_.forward(cx, x), spec_.gating()) : ops::activation(cx, pre, spec_.act);
-    post = ops::dropout(cx, post, {.p = spec_.dropout, .place = place_, .site = Site::mlp_post});
+    Tensor post = after(cx, pre, x);
     cx.tap(place_, Site::mlp_post, post, &rows);
     Tensor out = down_.forward_to_stream(cx, post);
     cx.tap(place_, Site::mlp_out, out, &rows);
     return out;
   }
+  // As a part of a mixture, whose taps show the experts that were chosen.
+  Tensor forward_untapped(Context& cx, const Tensor& x) const {
+    return down_.forward_to_stream(cx, after(cx, before(cx, x), x));
+  }
 
  private:
+  Tensor before(Context& cx, const Tensor& x) const { return gate_ ? gate_->forward(cx, x) : up_.forward(cx, x); }
+  Tensor after(Context& cx, const Tensor& pre, const Tensor& x) const {  // [N, F]
+    const Tensor post =
+        gate_ ? ops::gated(cx, pre, up_.forward(cx, x), spec_.gating()) : ops::activation(cx, pre, spec_.act);
+    return ops::dropout(cx, post, {.p = spec_.dropout, .place = place_, .site = Site::mlp_post});
+  }
+
   FeedForwardSpec spec_;
   Place place_;
   Linear up_, down_;
@@ -54,17 +64,32 @@ class MixtureOfExperts : public FeedForward {
 
     const ops::Dispatch plan = ops::plan_dispatch(cx, chosen.ids, experts.count);
     const Tensor sorted = ops::dispatch(cx, as_operand(cx, x), plan);  // [N k, C]
-    Tensor post = ops::gated(cx, gate_.forward(cx, sorted, plan.groups), up_.forward(cx, sorted, plan.groups),
-                             spec_.gating());  // [N k, F]
+    Tensor pre = gate_.forward(cx, sorted, plan.groups);               // [N k, F]
+    tap_chosen(cx, Site::mlp_pre, pre, rows, plan);
+    Tensor post = ops::gated(cx, pre, up_.forward(cx, sorted, plan.groups), spec_.gating());
     post = ops::dropout(cx, post, {.p = spec_.dropout, .place = place_, .site = Site::mlp_post});
+    tap_chosen(cx, Site::mlp_post, post, rows, plan);
     const Tensor brought = down_.forward_to_stream(cx, post, plan.groups);
     Tensor out = ops::combine(cx, brought, chosen.weights, plan);  // [N, C]
-    if (shared_) out = ops::add(cx, out, shared_->forward(cx, x, rows));
+    if (shared_) out = ops::add(cx, out, shared_->forward_untapped(cx, x));
     cx.tap(place_, Site::mlp_out, out, &rows);
     return out;
   }
 
  private:
+  // Rows lie sorted by expert; who looks sees [N, k, F], each row's experts in the order they were chosen.
+  void tap_chosen(Context& cx, Site site, Tensor& sorted, const Rows& rows, const ops::Dispatch& plan) const {
+    const Ask asked = cx.ask(place_, site);
+    if (!has(asked, Ask::read | Ask::edit)) return;
+    const int64_t n = plan.slots.dim(0), pairs = n * plan.top_k;
+    const Tensor slots = plan.slots.view({pairs, 1}), order = plan.order.view({pairs, 1});
+    Tensor shown = ops::dispatch(cx, sorted, {.order = plan.slots.view({pairs}), .slots = order, .groups = plan.groups})
+                       .view({n, plan.top_k, sorted.cols()});
+    cx.tap(place_, site, shown, &rows);
+    if (!has(asked, Ask::edit)) return;
+    sorted = ops::dispatch(cx, shown.flatten_to(2), {.order = plan.order, .slots = slots, .groups = plan.groups});
+  }
+
   FeedForwardSpec spec_;
   Place place_;
   Linear router_, gate_, up_, down_;

@@ -121,7 +121,10 @@ class SequentialLayer : public Layer {
     const Rows& rows = pass.rows;
     cx.tap(place_, Site::resid_pre, x, &rows);
     x = around_attention_->forward(cx, x, [&](const Tensor& h) { return attention_.forward(cx, h, rows, pass.past); });
-    if (cross_) x = around_cross_->forward(cx, x, [&](const Tensor& h) { return across(cx, h, *pass.memory); });
+    if (cross_) {
+      cx.tap({Stack::cross, place_.layer}, Site::resid_pre, x, &rows);
+      x = around_cross_->forward(cx, x, [&](const Tensor& h) { return across(cx, h, *pass.memory); });
+    }
     cx.tap(place_, Site::resid_mid, x, &rows);
     x = around_feed_->forward(cx, x, [&](const Tensor& h) { return feed_->forward(cx, h, rows); });
     cx.tap(place_, Site::resid_post, x, &rows);

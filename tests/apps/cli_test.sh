@@ -294,6 +294,37 @@ expect 0 '4 pairs   all' eval "$made/reader" --data "$made/pairs"
 printf '{"sentence_good": "The cats sleep."}\n' >>"$made/pairs/b.jsonl"
 expect 2 'line 3 is no minimal pair' eval "$made/reader" --data "$made/pairs"
 expect 2 'no perplexity' eval "$golden/bert" --data "$made/all"
+# Looking: taps, the lens, attribution, alignment.
+expect 0 'attn.probs' taps
+expect 0 '"transformer_lens"' taps --json -
+expect 0 '1.attn.z' taps "$model"
+expect 0 'cross.1.attn.q' taps "$made/translator"
+expect 0 '1.attn.probs' taps "$model" '床前明月光' --only blocks.1.attn.hook_pattern,final
+for looked in "$model" "$made/量化" "$golden/deepseek_v3"; do
+  expect 0 'same bits' taps "$looked" --price
+  case $out in *OTHER*) echo "taps --price: looking changed the logits: $out"; failed=1 ;; esac
+done
+expect 2 'did you mean 0.attn.probs' taps "$model" hello --only 0.attn.prob
+expect 2 'this llama has 0.* to 1.*' taps "$model" hello --only 9.attn.q
+expect 2 'for a text' taps "$model" --only 0.attn.q
+expect 2 'about a model' taps --price
+expect 0 'n = ' lens "$model" --data world --tokens 400 --length 40
+expect 0 '"settled_at"' lens "$model" --data world:zh --tokens 400 --length 40 --json -
+expect 0 'have not seen' lens "$model" --data world --tokens 400 --length 20 --train
+expect 2 'too few' lens "$model" --data world --tokens 20 --length 40 --train
+expect 2 'world:pairs' lens "$made/translator" --data world
+expect 0 'exact' attribute "$model" '床前明月光'
+expect 0 '"difference"' attribute "$model" hello --token 0 --json -
+expect 2 'no token 99' attribute "$model" hello --token 99
+expect 2 'tokens: ' attribute "$model" hello --target 'two words'
+expect 0 'X1H1' attribute "$made/translator" 'the cat' 'the'
+expect 0 'layer 0' align "$made/translator" 'the cat' 'the cat sat'
+expect 0 '-1' align "$made/translator" 'the cat' 'the cat' --pairs
+expect 0 '-0' align "$made/translator" --data "$made/pairs.tsv"
+expect 0 '"weights"' align "$made/translator" --data "$made/pairs.tsv" --json -
+expect 2 'cross-attention' align "$model" 'the cat' 'the cat'
+expect 2 'no layer 7' align "$made/translator" 'the cat' 'the cat' --layer 7
+expect 2 'a source and a target' align "$made/translator" 'the cat'
 # Training: twelve steps, the same bits when stopped after six and with two processes.
 small="--set steps=12 --set schedule.decay=4 --set schedule.warmup=2 --set evaluate.every=6 --set evaluate.samples=1
   --set data.stories=300 --set micro_batches=2 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=6
