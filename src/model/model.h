@@ -36,10 +36,6 @@ class Model {
   // The rows that follow what `past` holds; an encoder-decoder has remembered its source in `memory`.
   virtual Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const = 0;
 
-  // What the head says of a residual stream [N, C] at any height of the main stack: last norm, head. Taps nothing; of
-  // the last layer's stream it is logits(), bit for bit.
-  virtual Tensor read_out(Context& cx, const Tensor& stream) const = 0;
-
  protected:
   Model(ModelSpec spec, Weights weights);
 
@@ -56,7 +52,6 @@ class DecoderOnly : public Model {
   Tensor states(Context& cx, const Input& input) const override;
   Tensor read_out(Context& cx, const Tensor& stream) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
-  Tensor read_out(Context& cx, const Tensor& stream) const override;
 
  private:
   ModelStack stack_;
@@ -69,7 +64,6 @@ class EncoderOnly : public Model {
   Tensor states(Context& cx, const Input& input) const override;
   Tensor read_out(Context& cx, const Tensor& stream) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
-  Tensor read_out(Context& cx, const Tensor& stream) const override;
 
  private:
   ModelStack stack_;
@@ -82,7 +76,6 @@ class EncoderDecoder : public Model {
   Tensor states(Context& cx, const Input& input) const override;
   Tensor read_out(Context& cx, const Tensor& stream) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
-  Tensor read_out(Context& cx, const Tensor& stream) const override;
 
   Tensor encode(Context& cx, const Tensor& source_ids, const Rows& source_rows) const;  // [M, C]
   // Reads a source once for all passes of the decoder: `memory` has a place for each of its tokens.
