@@ -15,6 +15,7 @@ void add_data(CLI::App& app);
 void add_data_stats(CLI::App& data);  // a part of data
 void add_eval(CLI::App& app);
 void add_info(CLI::App& app);
+void add_lab(CLI::App& app);
 void add_new(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_run(CLI::App& app);

@@ -69,6 +69,7 @@ int run(int argc, char** argv) {
   qkv::app::add_data(app);
   qkv::app::add_eval(app);
   qkv::app::add_info(app);
+  qkv::app::add_lab(app);
   qkv::app::add_new(app);
   qkv::app::add_quantize(app);
   qkv::app::add_run(app);
