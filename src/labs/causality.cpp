@@ -208,7 +208,7 @@ const Lab& causality() {
   static const Lab lab{
       .name = "causality",
       .claim = "In a decoder, what stands right of a token never changes what is computed for it: not by one bit.",
-      .claim_zh = "在解码器里，右边的词永远不会改变左边的计算结果：一个比特都不会变。",
+      .claim_zh = "因果性：在解码器里，右边的词永远不会改变左边的计算结果：一个比特都不会变。",
       .how =
           "Seven families of decoders, with their first weights and after 30 steps of training. Everything from a\n"
           "position on is replaced: the logits left of it are compared bit by bit. The loss of one row is walked\n"

@@ -1,6 +1,5 @@
 // One head against eight, at equal width, equally many weights and equal steps.
 #include "labs/labs.h"
-#include "labs/repeated_tokens.h"
 #include "labs/small_model.h"
 #include "labs/world_texts.h"
 #include "text/world/draw.h"

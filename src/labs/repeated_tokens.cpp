@@ -5,9 +5,9 @@
 
 namespace qkv {
 
-RepeatedTokens::Texts RepeatedTokens::texts(uint64_t seed, int64_t step, int64_t count) const {
+TrainBatch RepeatedTokens::texts(uint64_t seed, int64_t step, int64_t count) const {
   world::Draw draw(seed, static_cast<uint64_t>(step), 2);
-  Texts all;
+  TrainBatch batch;
   for (int64_t i = 0; i < count; ++i) {
     const int32_t block = draw.between(shortest, longest);
     std::vector<int32_t> ids;
@@ -15,28 +15,10 @@ RepeatedTokens::Texts RepeatedTokens::texts(uint64_t seed, int64_t step, int64_t
       ids.push_back(at < block ? static_cast<int32_t>(draw.below(static_cast<uint32_t>(vocabulary)))
                                : ids[static_cast<size_t>(at - block)]);
     }
-    add_text(all.batch, ids);
-    // The first token of a repeat cannot be known: the block ends where it ends.
-    for (int32_t row = 0; row < length; ++row) {
-      all.first_time.push_back(row + 1 < block);
-      all.said_before.push_back(row >= block);
-    }
+    // The first token of a repeat cannot be known: only its row tells that the block has ended.
+    add_text(batch, ids, static_cast<size_t>(block));
   }
-  return all;
-}
-
-RepeatedLosses losses_of(const RepeatedTokens::Texts& texts, std::span<const float> losses) {
-  double first = 0, again = 0, firsts = 0, agains = 0;
-  for (size_t row = 0; row < losses.size(); ++row) {
-    if (texts.first_time[row]) {
-      first += static_cast<double>(losses[row]);
-      ++firsts;
-    } else if (texts.said_before[row]) {
-      again += static_cast<double>(losses[row]);
-      ++agains;
-    }
-  }
-  return {first / firsts, again / agains};
+  return batch;
 }
 
 }  // namespace qkv

@@ -55,7 +55,7 @@ Softness softness(const Engine& engine, int64_t width, std::optional<double> sca
 
 struct Taught {
   double loss = 0;      // of tokens said before
-  double gradient = 0;  // of W_Q and W_K at the first step, against the gradient of all weights
+  double gradient = 0;  // norm of what reaches W_Q and W_K at the first step
 };
 
 // One head as wide as the model, with first weights that keep unit variance.
@@ -79,26 +79,26 @@ Taught taught(const LabContext& lab, bool scaled, uint64_t seed) {
     Tape tape(gradients);
     Context cx = lab.engine.context(arena, Precision::f32());
     cx.tape = &tape;
-    const TrainBatch batch = task.texts(seed, 0, 16).batch;
+    const TrainBatch batch = task.texts(seed, 0, 16);
     tape.backward(cx, loss_of(cx, *model, batch, {}, {.divisor = static_cast<double>(batch.counted)}).loss);
-    double of_scores = 0, of_all = 0;
+    double of_scores = 0;
     for (auto& [name, weight] : model->weights()) {
-      double squares = 0;
-      for (const float g : host_floats(weight.gradient())) squares += static_cast<double>(g) * static_cast<double>(g);
-      of_all += squares;
-      if (name.ends_with("attn.q") || name.ends_with("attn.k")) of_scores += squares;
+      if (name.ends_with("attn.q") || name.ends_with("attn.k")) {
+        for (const float g : host_floats(weight.gradient()))
+          of_scores += static_cast<double>(g) * static_cast<double>(g);
+      }
       weight.clear_gradient();
     }
-    result.gradient = std::sqrt(of_scores / of_all);
+    result.gradient = std::sqrt(of_scores);
   }
   teach(lab, *model,
         {.what = scaled ? "with 1/sqrt(d)" : "without",
          .steps = lab.sized(400),
          .lr = 2e-3,
          .optimizer = OptimizerSpec::Kind::adamw,
-         .batch = [&](int64_t step) { return task.texts(seed, step, 16).batch; }});
-  const RepeatedTokens::Texts held = task.texts(seed, -1, 64);
-  result.loss = losses_of(held, row_losses(lab.engine, *model, held.batch)).again;
+         .batch = [&](int64_t step) { return task.texts(seed, step, 16); }});
+  const TrainBatch held = task.texts(seed, -1, 64);
+  result.loss = mean_loss(lab.engine, *model, {&held, 1});
   return result;
 }
 
@@ -121,8 +121,7 @@ SeedNumbers measure(const LabContext& lab, uint64_t seed) {
   out.add("gradient of the softmax, width 256 over width 4, without",
           slope_without.points.back().y / slope_without.points.front().y);
   const Taught scaled = taught(lab, true, seed), raw = taught(lab, false, seed);
-  out.add("share of the first gradient that reaches W_Q and W_K, with", scaled.gradient);
-  out.add("share of the first gradient that reaches W_Q and W_K, without", raw.gradient);
+  out.add("first gradient of W_Q and W_K, without over with", raw.gradient / scaled.gradient);
   out.add("loss of repeated tokens after training, with", scaled.loss);
   out.add("loss of repeated tokens after training, without", raw.loss);
   out.add("loss without less loss with", raw.loss - scaled.loss);
@@ -150,6 +149,7 @@ const Lab& scale() {
                  "half of it is gone"},
                 {"gradient of the softmax, width 256 over width 4, with", LabRule::Side::above, 0.8,
                  "the scale keeps it"},
+                {"first gradient of W_Q and W_K, without over with", LabRule::Side::below, 1, "less reaches them"},
                 {"loss without less loss with", LabRule::Side::above, 0.05, "nats; training suffers"}},
       .measure = measure};
   return lab;
