@@ -10,13 +10,13 @@
 
 #include "base/display_width.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/progress.h"
 #include "commands.h"
 #include "drawing.h"
 #include "interrupt.h"
 #include "kernels/tables.h"
+#include "reports.h"
 
 namespace qkv::app {
 namespace {
@@ -125,7 +125,7 @@ void print_verdict(const LabResult& result) {
   if (result.stopped) std::cout << "It was stopped: the numbers are of the seeds that were finished.\n";
 }
 
-OrderedJson as_json(const Lab& lab, const LabResult& result, int threads) {
+OrderedJson report_of(const Lab& lab, const LabResult& result, int threads) {
   OrderedJson out{{"lab", lab.name},
                   {"claim", lab.claim},
                   {"verdict", name_of(result.verdict)},
@@ -165,15 +165,6 @@ OrderedJson as_json(const Lab& lab, const LabResult& result, int threads) {
   return out;
 }
 
-void write_json(const std::string& path, const OrderedJson& report) {
-  const std::string text = report.dump(1) + "\n";
-  if (path == "-") {
-    std::cout << text;
-  } else {
-    write_file_atomic(path, std::as_bytes(std::span(text)));
-  }
-}
-
 void run(const Options& options) {
   if (options.list) return list_labs();
   QKV_CHECK(!options.name.empty(), "which lab?", Hint("qkv lab --list  shows them"));
@@ -208,7 +199,7 @@ void run(const Options& options) {
     print_curves(result);
     print_verdict(result);
   }
-  if (!options.json.empty()) write_json(options.json, as_json(lab, result, engine.threads()));
+  if (!options.json.empty()) write_json(options.json, report_of(lab, result, engine.threads()));
   if (result.stopped) throw Interrupted();
   if (result.verdict != Verdict::seen) throw AnswerNo();
 }

@@ -12,13 +12,10 @@ RoleTexts::RoleTexts(std::span<const SeenText> texts, const ModelSpec& spec, con
     if (id) special_.insert(*id);
   }
   if (tokenizer != nullptr) {
-    kinds_ = token_kinds(*tokenizer);
     for (const auto& id : {tokenizer->named().eos, tokenizer->named().sep}) {
       if (id) ends_.insert(*id);
     }
-    for (size_t id = 0; id < kinds_.size(); ++id) {
-      if (kinds_[id] == TokenKind::special) special_.insert(static_cast<int32_t>(id));
-    }
+    know_kinds(token_kinds(*tokenizer));
   }
   for (const TextSide side : {TextSide::own, TextSide::source}) {
     auto& known = frequency_[static_cast<size_t>(side)];
@@ -29,6 +26,13 @@ RoleTexts::RoleTexts(std::span<const SeenText> texts, const ModelSpec& spec, con
     for (auto& [id, one] : known) order.push_back(&one);
     std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->count > b->count; });
     for (size_t r = 0; r < order.size(); ++r) order[r]->rank = r;
+  }
+}
+
+void RoleTexts::know_kinds(std::vector<TokenKind> kinds) {
+  kinds_ = std::move(kinds);
+  for (size_t id = 0; id < kinds_.size(); ++id) {
+    if (kinds_[id] == TokenKind::special) special_.insert(static_cast<int32_t>(id));
   }
 }
 

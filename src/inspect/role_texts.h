@@ -26,6 +26,7 @@ class RoleTexts {
     const SeenText& seen = texts_[static_cast<size_t>(text)];
     return side == TextSide::own ? seen.ids : seen.source;
   }
+  void know_kinds(std::vector<TokenKind> kinds);  // of every id, where no tokenizer says it
   bool has_kinds() const { return !kinds_.empty(); }
   TokenKind kind(TextSide side, int32_t text, int32_t position) const;
   bool ends(int32_t id) const { return ends_.contains(id); }  // the end of a text, or what stands between two

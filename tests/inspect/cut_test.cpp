@@ -249,10 +249,11 @@ TEST(Twins, are_found_where_a_head_is_a_copy_and_not_where_all_are_drawn_alone) 
       std::copy_n(w.begin() + static_cast<std::ptrdiff_t>(one), one, w.begin() + static_cast<std::ptrdiff_t>(2 * one));
     });
   }
+  constexpr float kLouder = 3;  // loud enough to be missed
   test::change_weight(*model, engine, name + "o", [&](std::vector<float>& w) {
     const auto width = static_cast<size_t>(a.value_width), row = width * static_cast<size_t>(a.heads);
     for (size_t at = 0; at < w.size(); at += row) {
-      for (size_t e = 0; e < width; ++e) w[at + 2 * width + e] = w[at + width + e] *= 20;  // loud enough to be missed
+      for (size_t e = 0; e < width; ++e) w[at + 2 * width + e] = w[at + width + e] *= kLouder;
     }
   });
   const Twins found = find_twins(reader, texts, {});
