@@ -71,7 +71,10 @@ void print_rows(const LabResult& result) {
   const bool one_line = widest + 48 <= terminal_columns();
   for (const LabRow& row : result.rows) {
     std::string values = fmt::format("{:>9}", number(row.mean));
-    if (row.values.size() > 1) {
+    if (row.label) {
+      values = "   ";
+      for (const double v : row.values) values += fmt::format(" {:.0f}", v);
+    } else if (row.values.size() > 1) {
       values += fmt::format("   95 % {} to {}, n {}", number(row.low), number(row.high), row.values.size());
     }
     if (one_line) {
@@ -138,12 +141,9 @@ OrderedJson report_of(const Lab& lab, const LabResult& result, int threads) {
                   {"rules", OrderedJson::array()},
                   {"curves", OrderedJson::array()}};
   for (const LabRow& row : result.rows) {
-    out["rows"].push_back({{"name", row.name},
-                           {"mean", row.mean},
-                           {"low", row.low},
-                           {"high", row.high},
-                           {"n", row.values.size()},
-                           {"values", row.values}});
+    OrderedJson one{{"name", row.name}, {"n", row.values.size()}, {"values", row.values}};
+    if (!row.label) one.update({{"mean", row.mean}, {"low", row.low}, {"high", row.high}});
+    out["rows"].push_back(std::move(one));
   }
   for (const Judged& j : result.judged) {
     out["rules"].push_back({{"number", j.rule.number},

@@ -137,6 +137,7 @@ LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds) {
       values.push_back(seed.numbers[i].value);
     }
     result.rows.push_back(over_seeds(result.each.front().numbers[i].name, std::move(values)));
+    result.rows.back().label = result.each.front().numbers[i].label;
   }
   if (lab.together != nullptr) {
     for (LabRow& row : lab.together(result.each)) result.rows.push_back(std::move(row));

@@ -25,6 +25,7 @@ struct SeedNumbers {
   struct Number {
     std::string name;
     double value = 0;
+    bool label = false;  // says which one, not how much: has no mean
   };
   struct Curve {
     std::string x, y, series;  // what is drawn over what; series of the same y are drawn on one scale
@@ -35,6 +36,9 @@ struct SeedNumbers {
   double seconds = 0;
 
   void add(std::string name, double value) { numbers.push_back({std::move(name), value}); }
+  void add_label(std::string name, int64_t which) {
+    numbers.push_back({.name = std::move(name), .value = static_cast<double>(which), .label = true});
+  }
   double at(std::string_view name) const;  // an assertion if it is not there
 };
 
@@ -65,6 +69,7 @@ struct LabRow {
   std::vector<double> values;  // by seed
   double mean = 0;
   double low = 0, high = 0;  // 95 %: mean +- t s / sqrt(n), Student's t over the seeds
+  bool label = false;        // the values are names: look at them alone
 };
 
 enum class Verdict : uint8_t { seen, mixed, not_seen, none };  // none: too few seeds were finished

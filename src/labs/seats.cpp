@@ -49,9 +49,9 @@ SeedNumbers measure(const LabContext& lab, uint64_t seed) {
   const Seats seats = learn(lab, seed, seed);
   const Seats again = learn(lab, seed, seed + 1000);
   SeedNumbers out;
-  out.add("seat of the previous-token head", static_cast<double>(seats.previous.head));
+  out.add_label("seat of the previous-token head", seats.previous.head);
   out.add("its score", seats.previous.score);
-  out.add("seat of the induction head", static_cast<double>(seats.induction.head));
+  out.add_label("seat of the induction head", seats.induction.head);
   out.add("the induction head's score", seats.induction.score);
   out.add("control: same weights, other texts: same previous-token seat",
           seats.previous.head == again.previous.head ? 1 : 0);

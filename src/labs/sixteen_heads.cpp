@@ -35,7 +35,7 @@ double rise_at_half(std::span<const LabPoint> points) {
 
 SeedNumbers measure(const LabContext& lab, uint64_t seed) {
   constexpr uint64_t kDraws = 3;
-  static const WorldTexts world(4000);
+  const WorldTexts& world = WorldTexts::of(lab.sized(4000, 100));
   const auto model =
       fresh_model(config_of({.vocabulary = world.vocabulary(), .width = 128, .layers = 3, .heads = 16}), seed);
   teach(lab, *model, {.what = "learning the world", .steps = lab.sized(300), .lr = 4e-3, .batch = [&](int64_t step) {

@@ -1,5 +1,7 @@
 #include "labs/world_texts.h"
 
+#include <map>
+
 #include "labs/small_model.h"
 #include "text/bpe_trainer.h"
 #include "text/tokenizer_training.h"
@@ -33,6 +35,11 @@ WorldTexts::WorldTexts(int64_t stories) {
     const std::vector<int32_t> ids = tokenizer.encode(texts[i]);
     to.insert(to.end(), ids.begin(), ids.end());
   }
+}
+
+const WorldTexts& WorldTexts::of(int64_t stories) {
+  static std::map<int64_t, WorldTexts> made;
+  return made.try_emplace(stories, stories).first->second;
 }
 
 TrainBatch WorldTexts::batch(uint64_t seed, int64_t step, int64_t texts, int64_t length) const {

@@ -11,8 +11,9 @@ class WorldTexts {
  public:
   static constexpr size_t kVocabulary = 512;
 
-  // The same for every seed of a lab: what is learnt does not depend on it.
   explicit WorldTexts(int64_t stories);
+  // Made once for all seeds and labs: what there is to learn does not depend on them.
+  static const WorldTexts& of(int64_t stories);
 
   int64_t vocabulary() const { return static_cast<int64_t>(kVocabulary); }
   // `texts` windows of `length` tokens each, drawn by seed and step; a story may begin inside one.
