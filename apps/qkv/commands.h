@@ -19,6 +19,7 @@ void add_data_stats(CLI::App& data);  // a part of data
 void add_eval(CLI::App& app);
 void add_heads(CLI::App& app);
 void add_info(CLI::App& app);
+void add_lab(CLI::App& app);
 void add_lens(CLI::App& app);
 void add_look(CLI::App& app);
 void add_movie(CLI::App& app);

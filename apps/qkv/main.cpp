@@ -75,6 +75,7 @@ int run(int argc, char** argv) {
   qkv::app::add_eval(app);
   qkv::app::add_heads(app);
   qkv::app::add_info(app);
+  qkv::app::add_lab(app);
   qkv::app::add_lens(app);
   qkv::app::add_look(app);
   qkv::app::add_movie(app);

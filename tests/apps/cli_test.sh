@@ -396,5 +396,13 @@ expect 2 'UTF-8' train shakespeare-char --data "$made/bad.txt" --out "$made/run4
 expect 2 'no run' train --resume --out "$made/run4"
 [ ! -e "$made/run4" ] || { echo 'train: a run that never began left something'; failed=1; }
 
+expect 0 'sixteen-heads' lab --list
+expect 0 '因果' lab --list
+expect 0 'verdict: seen' lab causality --json "$made/lab.json"
+grep -q '"verdict": "seen"' "$made/lab.json" || { echo 'lab: no verdict in its JSON'; failed=1; }
+expect 2 'did you mean induction' lab inducton
+expect 2 '3 seeds' lab causality --seeds 2
+expect 2 'which lab' lab
+
 rm -r "$made"
 exit "$failed"

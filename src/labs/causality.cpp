@@ -1,0 +1,231 @@
+// What stands right of a token never changes what is computed for it: exactly, bit for bit.
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "labs/labs.h"
+#include "labs/small_model.h"
+#include "model/family.h"
+#include "model/recorded.h"
+#include "text/world/draw.h"
+
+namespace qkv::labs {
+namespace {
+
+constexpr int32_t kVocabulary = 64;
+constexpr int32_t kLength = 24;
+
+// Decoders that differ in everything that could leak: positions, windows, caps, grouped and latent heads, experts.
+std::vector<Json> decoders() {
+  const auto llama_like = [](const char* family) {
+    return Json{{"model_type", family},        {"vocab_size", kVocabulary},     {"hidden_size", 32},
+                {"intermediate_size", 48},     {"num_hidden_layers", 2},        {"num_attention_heads", 4},
+                {"num_key_value_heads", 2},    {"max_position_embeddings", 64}, {"head_dim", 8},
+                {"tie_word_embeddings", false}};
+  };
+  std::vector<Json> all{llama_like("llama"), llama_like("qwen3"), llama_like("olmo2")};
+  all.push_back({{"model_type", "gpt2"},
+                 {"vocab_size", kVocabulary},
+                 {"n_positions", 64},
+                 {"n_embd", 32},
+                 {"n_layer", 2},
+                 {"n_head", 4},
+                 {"tie_word_embeddings", false}});
+  Json windows = llama_like("gemma2");
+  windows["sliding_window"] = 8;
+  windows["query_pre_attn_scalar"] = 8;
+  all.push_back(windows);
+  Json experts = llama_like("mixtral");
+  experts["num_local_experts"] = 4;
+  experts["num_experts_per_tok"] = 2;
+  all.push_back(experts);
+  Json latent = llama_like("deepseek_v3");
+  latent.erase("head_dim");
+  latent.update({{"num_key_value_heads", 4},
+                 {"kv_lora_rank", 16},
+                 {"q_lora_rank", 16},
+                 {"qk_nope_head_dim", 8},
+                 {"qk_rope_head_dim", 8},
+                 {"v_head_dim", 8},
+                 {"moe_intermediate_size", 24},
+                 {"n_routed_experts", 4},
+                 {"n_shared_experts", 1},
+                 {"num_experts_per_tok", 2},
+                 {"first_k_dense_replace", 1},
+                 {"n_group", 1},
+                 {"topk_group", 1}});
+  all.push_back(latent);
+  return all;
+}
+
+// The control: an encoder sees both ways, so it must show what a decoder never does.
+Json encoder() {
+  return {{"model_type", "bert"},         {"vocab_size", kVocabulary}, {"hidden_size", 32},
+          {"intermediate_size", 48},      {"num_hidden_layers", 2},    {"num_attention_heads", 4},
+          {"max_position_embeddings", 64}};
+}
+
+// Each token once, so that every position has a row of the embedding to itself.
+std::vector<int32_t> distinct_tokens(world::Draw& draw) {
+  std::vector<int32_t> all(kVocabulary);
+  for (int32_t i = 0; i < kVocabulary; ++i) all[static_cast<size_t>(i)] = i;
+  for (size_t i = all.size() - 1; i > 0; --i) std::swap(all[i], all[draw.below(static_cast<uint32_t>(i + 1))]);
+  return all;
+}
+
+std::vector<float> logits_of(const Engine& engine, const Model& model, std::span<const int32_t> ids) {
+  Arena arena(engine.device());
+  Context cx = engine.context(arena, Precision::f32());
+  const Rows rows = Rows::batch(cx, 1, std::ssize(ids));
+  return host_floats(model.logits(cx, {.ids = cx.upload(ids), .rows = &rows}));
+}
+
+struct Leaks {
+  int64_t rows = 0, left_changed = 0;       // rows left of a change, and those of which any bit differs
+  int64_t controls = 0, right_changed = 0;  // rows at the change, and those that differ
+  int64_t gradients = 0, not_zero = 0;      // numbers of d loss_t / d x_later, and those that are not exactly 0
+  int64_t own = 0;                          // texts in which d loss_t / d x_t is not 0
+
+  Leaks& operator+=(const Leaks& o) {
+    rows += o.rows;
+    left_changed += o.left_changed;
+    controls += o.controls;
+    right_changed += o.right_changed;
+    gradients += o.gradients;
+    not_zero += o.not_zero;
+    own += o.own;
+    return *this;
+  }
+};
+
+// Changes everything from position `t` on.
+void compare_bits(Leaks& leaks, const Engine& engine, const Model& model, std::span<const int32_t> tokens) {
+  const std::vector<int32_t> ids(tokens.begin(), tokens.begin() + kLength);
+  const std::vector<float> before = logits_of(engine, model, ids);
+  for (int32_t t = 1; t < kLength; ++t) {
+    std::vector<int32_t> other = ids;
+    for (int32_t i = t; i < kLength; ++i) other[static_cast<size_t>(i)] = tokens[static_cast<size_t>(kLength + i - t)];
+    const std::vector<float> after = logits_of(engine, model, other);
+    const auto differs = [&](int32_t row) {
+      const auto at = static_cast<size_t>(row * kVocabulary);
+      return std::memcmp(&before[at], &after[at], kVocabulary * sizeof(float)) != 0;
+    };
+    for (int32_t row = 0; row < t; ++row) leaks.left_changed += differs(row) ? 1 : 0;
+    leaks.rows += t;
+    leaks.right_changed += differs(t) ? 1 : 0;
+    ++leaks.controls;
+  }
+}
+
+// The loss of one row, walked back to every row of the embedding.
+void compare_gradients(Leaks& leaks, const Engine& engine, Model& model, std::span<const int32_t> tokens) {
+  for (const int32_t t : {0, kLength / 2, kLength - 2}) {
+    TrainBatch batch{.ids = {tokens.begin(), tokens.begin() + kLength},
+                     .targets = std::vector<int32_t>(kLength, TrainBatch::kIgnored),
+                     .lengths = {kLength},
+                     .source_ids = {},
+                     .source_lengths = {},
+                     .counted = 1};
+    batch.targets[static_cast<size_t>(t)] = tokens[kLength];
+    Arena arena(engine.device()), gradients(engine.device());
+    Tape tape(gradients);
+    Context cx = engine.context(arena, Precision::f32());
+    cx.tape = &tape;
+    tape.backward(cx, loss_of(cx, model, batch, {}, {}).loss);
+    const std::vector<float> embed = host_floats(model.weights().at("embed").gradient());
+    const size_t width = embed.size() / kVocabulary;
+    const auto not_zero = [&](int32_t position) {
+      const auto row = embed.begin() +
+                       static_cast<std::ptrdiff_t>(static_cast<size_t>(tokens[static_cast<size_t>(position)]) * width);
+      return width - static_cast<size_t>(std::count(row, row + static_cast<std::ptrdiff_t>(width), 0.0F));
+    };
+    for (int32_t later = t + 1; later < kLength; ++later) {
+      leaks.gradients += static_cast<int64_t>(width);
+      leaks.not_zero += static_cast<int64_t>(not_zero(later));
+    }
+    leaks.own += not_zero(t) > 0 ? 1 : 0;
+    for (auto& [name, weight] : model.weights()) weight.clear_gradient();
+  }
+}
+
+Leaks leaks_of(const LabContext& lab, Model& model, uint64_t seed) {
+  world::Draw draw(seed, 0, 3);
+  const std::vector<int32_t> tokens = distinct_tokens(draw);
+  Leaks leaks;
+  compare_bits(leaks, lab.engine, model, tokens);
+  compare_gradients(leaks, lab.engine, model, tokens);
+  return leaks;
+}
+
+void train_a_little(const LabContext& lab, Model& model, uint64_t seed) {
+  teach(lab, model,
+        {.what = model.spec().family + " learns", .steps = lab.sized(30), .lr = 5e-3, .batch = [&](int64_t step) {
+           world::Draw draw(seed, static_cast<uint64_t>(step), 4);
+           TrainBatch batch;
+           for (int i = 0; i < 8; ++i) {
+             std::vector<int32_t> ids;
+             for (int32_t at = 0; at <= kLength; ++at) {
+               ids.push_back(at < 6 ? static_cast<int32_t>(draw.below(kVocabulary)) : ids[static_cast<size_t>(at - 6)]);
+             }
+             add_text(batch, ids);
+           }
+           return batch;
+         }});
+}
+
+SeedNumbers measure(const LabContext& lab, uint64_t seed) {
+  Leaks fresh, trained;
+  for (const Json& config : decoders()) {
+    lab.check("a " + config["model_type"].get<std::string>());
+    const auto model = fresh_model(config, seed);
+    fresh += leaks_of(lab, *model, seed);
+    train_a_little(lab, *model, seed);
+    trained += leaks_of(lab, *model, seed);
+  }
+  const auto both_ways = fresh_model(encoder(), seed);
+  const Leaks control = leaks_of(lab, *both_ways, seed);
+  const auto share = [](int64_t part, int64_t of) { return static_cast<double>(part) / static_cast<double>(of); };
+
+  SeedNumbers out;
+  out.add("families", static_cast<double>(decoders().size()));
+  out.add("rows left of a change", static_cast<double>(fresh.rows + trained.rows));
+  out.add("of them changed, fresh models", static_cast<double>(fresh.left_changed));
+  out.add("of them changed, trained models", static_cast<double>(trained.left_changed));
+  out.add("gradients of later tokens", static_cast<double>(fresh.gradients + trained.gradients));
+  out.add("of them not exactly 0", static_cast<double>(fresh.not_zero + trained.not_zero));
+  out.add("control: share of changed tokens seen by their own row",
+          share(fresh.right_changed + trained.right_changed, fresh.controls + trained.controls));
+  out.add("control: share of own gradients not 0",
+          share(fresh.own + trained.own, 6 * static_cast<int64_t>(decoders().size())));
+  out.add("control: share of rows left that change in an encoder", share(control.left_changed, control.rows));
+  out.add("control: share of later gradients not 0 in an encoder", share(control.not_zero, control.gradients));
+  return out;
+}
+
+}  // namespace
+
+const Lab& causality() {
+  static const Lab lab{
+      .name = "causality",
+      .claim = "In a decoder, what stands right of a token never changes what is computed for it: not by one bit.",
+      .claim_zh = "因果性：在解码器里，右边的词永远不会改变左边的计算结果：一个比特都不会变。",
+      .how =
+          "Seven families of decoders, with their first weights and after 30 steps of training. Everything from a\n"
+          "position on is replaced: the logits left of it are compared bit by bit. The loss of one row is walked\n"
+          "back: its gradient at later tokens is compared with 0. Controls: the row of the change must change,\n"
+          "and an encoder, which looks both ways, must fail both.",
+      .seeds = 3,
+      .rules = {{"of them changed, fresh models", LabRule::Side::below, 0.5, "none may"},
+                {"of them changed, trained models", LabRule::Side::below, 0.5, "none may"},
+                {"of them not exactly 0", LabRule::Side::below, 0.5, "none may be"},
+                {"control: share of changed tokens seen by their own row", LabRule::Side::above, 0.999,
+                 "else the comparison sees nothing"},
+                {"control: share of own gradients not 0", LabRule::Side::above, 0.999,
+                 "else the gradient sees nothing"},
+                {"control: share of rows left that change in an encoder", LabRule::Side::above, 0.999,
+                 "a model that looks both ways must fail"}},
+      .measure = measure};
+  return lab;
+}
+
+}  // namespace qkv::labs

@@ -1,0 +1,151 @@
+#include "labs/lab.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace qkv {
+namespace {
+
+// The 97.5 % point of Student's t with so many degrees of freedom.
+double student_t(int64_t freedom) {
+  static constexpr std::array<double, 30> kTable{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                                 2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                                                 2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+  return freedom <= std::ssize(kTable) ? kTable[static_cast<size_t>(freedom - 1)] : 1.96;
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::vector<SeedNumbers::Curve> mean_curves(std::span<const SeedNumbers> each) {
+  std::vector<SeedNumbers::Curve> curves = each.front().curves;
+  for (size_t c = 0; c < curves.size(); ++c) {
+    for (size_t p = 0; p < curves[c].points.size(); ++p) {
+      double sum = 0;
+      for (const SeedNumbers& seed : each) sum += seed.curves[c].points[p].y;
+      curves[c].points[p].y = sum / static_cast<double>(each.size());
+    }
+  }
+  return curves;
+}
+
+}  // namespace
+
+double SeedNumbers::at(std::string_view name) const {
+  for (const Number& number : numbers) {
+    if (number.name == name) return number.value;
+  }
+  QKV_ASSERT(false, "no number is called ", name);
+  return 0;
+}
+
+void LabContext::check(std::string_view doing) const {
+  if (progress) progress(doing);
+  if (stop && stop()) throw LabStopped();
+}
+
+int64_t LabContext::sized(int64_t full, int64_t least) const {
+  return std::max(least, static_cast<int64_t>(std::llround(size * static_cast<double>(full))));
+}
+
+const char* name_of(Verdict verdict) {
+  static constexpr std::array kNames{"seen", "mixed", "not seen", "no verdict"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+const Lab& lab_named(const std::string& name) {
+  std::string list;
+  std::vector<std::string_view> known;
+  for (const Lab* lab : all_labs()) {
+    if (name == lab->name) return *lab;
+    known.emplace_back(lab->name);
+    list += (list.empty() ? "" : ", ") + std::string(lab->name);
+  }
+  const std::string near = nearest_key(name, known);
+  QKV_FAIL("no lab is called '", name, "'",
+           Hint(near.empty() ? "" : "did you mean " + near + "? ", "There are: ", list));
+}
+
+LabRow over_seeds(std::string name, std::vector<double> values) {
+  const auto n = static_cast<double>(values.size());
+  double sum = 0, squares = 0;
+  for (const double v : values) sum += v;
+  const double mean = sum / n;
+  for (const double v : values) squares += (v - mean) * (v - mean);
+  // One seed says nothing about others.
+  const double half = values.size() < 2 ? std::numeric_limits<double>::infinity()
+                                        : student_t(std::ssize(values) - 1) * std::sqrt(squares / (n - 1) / n);
+  return {.name = std::move(name), .values = std::move(values), .mean = mean, .low = mean - half, .high = mean + half};
+}
+
+std::vector<Judged> judge(std::span<const LabRow> rows, std::span<const LabRule> rules) {
+  std::vector<Judged> judged;
+  for (const LabRule& rule : rules) {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const LabRow& r) { return r.name == rule.number; });
+    QKV_ASSERT(row != rows.end(), "a rule is about '", rule.number, "', which was not measured");
+    const bool held = rule.side == LabRule::Side::above ? row->low > rule.bound : row->high < rule.bound;
+    judged.push_back({rule, held});
+  }
+  return judged;
+}
+
+Verdict verdict_of(std::span<const Judged> judged, int64_t seeds) {
+  if (seeds < Lab::kFewestSeeds) return Verdict::none;
+  const auto held = std::count_if(judged.begin(), judged.end(), [](const Judged& j) { return j.held; });
+  if (held == std::ssize(judged)) return Verdict::seen;
+  return held == 0 ? Verdict::not_seen : Verdict::mixed;
+}
+
+LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds) {
+  QKV_CHECK(seeds >= Lab::kFewestSeeds, "a lab needs ", Lab::kFewestSeeds, " seeds at least but was given ", seeds,
+            Hint("an interval over fewer says nothing; leave --seeds out"));
+  LabResult result;
+  const double start = now();
+  try {
+    for (int64_t i = 0; i < seeds; ++i) {
+      const double seed_start = now();
+      LabContext one = context;
+      one.progress = [&](std::string_view doing) {
+        if (context.progress) {
+          context.progress("seed " + std::to_string(i + 1) + " of " + std::to_string(seeds) + ", " +
+                           std::string(doing));
+        }
+      };
+      const auto seed = static_cast<uint64_t>(i + 1);
+      SeedNumbers numbers = lab.measure(one, seed);
+      numbers.seconds = now() - seed_start;
+      result.seeds.push_back(seed);
+      result.each.push_back(std::move(numbers));
+    }
+  } catch (const LabStopped&) {
+    result.stopped = true;
+  }
+  result.seconds = now() - start;
+  if (result.each.empty()) return result;
+
+  for (size_t i = 0; i < result.each.front().numbers.size(); ++i) {
+    std::vector<double> values;
+    for (const SeedNumbers& seed : result.each) {
+      QKV_ASSERT(seed.numbers[i].name == result.each.front().numbers[i].name, "seeds of ", lab.name, " differ in '",
+                 seed.numbers[i].name, "'");
+      values.push_back(seed.numbers[i].value);
+    }
+    result.rows.push_back(over_seeds(result.each.front().numbers[i].name, std::move(values)));
+    result.rows.back().label = result.each.front().numbers[i].label;
+  }
+  if (lab.together != nullptr) {
+    for (LabRow& row : lab.together(result.each)) result.rows.push_back(std::move(row));
+  }
+  result.curves = mean_curves(result.each);
+  result.judged = judge(result.rows, lab.rules);
+  result.verdict = result.stopped ? Verdict::none : verdict_of(result.judged, std::ssize(result.each));
+  return result;
+}
+
+}  // namespace qkv

@@ -1,0 +1,14 @@
+#include "labs/labs.h"
+
+#include <array>
+
+namespace qkv {
+
+std::span<const Lab* const> all_labs() {
+  static const std::array<const Lab*, 8> all{&labs::induction(),      &labs::sixteen_heads(),   &labs::seats(),
+                                             &labs::thinking_aloud(), &labs::reading_writing(), &labs::causality(),
+                                             &labs::scale(),          &labs::one_head()};
+  return all;
+}
+
+}  // namespace qkv

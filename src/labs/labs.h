@@ -1,0 +1,17 @@
+// The labs there are: one file each, named here and in the list of labs.cpp.
+#pragma once
+
+#include "labs/lab.h"
+
+namespace qkv::labs {
+
+const Lab& causality();
+const Lab& induction();
+const Lab& one_head();
+const Lab& reading_writing();
+const Lab& scale();
+const Lab& seats();
+const Lab& sixteen_heads();
+const Lab& thinking_aloud();
+
+}  // namespace qkv::labs

@@ -1,0 +1,24 @@
+#include "labs/repeated_tokens.h"
+
+#include "labs/small_model.h"
+#include "text/world/draw.h"
+
+namespace qkv {
+
+TrainBatch RepeatedTokens::texts(uint64_t seed, int64_t step, int64_t count) const {
+  world::Draw draw(seed, static_cast<uint64_t>(step), 2);
+  TrainBatch batch;
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t block = draw.between(shortest, longest);
+    std::vector<int32_t> ids;
+    for (int32_t at = 0; at <= length; ++at) {
+      ids.push_back(at < block ? static_cast<int32_t>(draw.below(static_cast<uint32_t>(vocabulary)))
+                               : ids[static_cast<size_t>(at - block)]);
+    }
+    // The first token of a repeat cannot be known: only its row tells that the block has ended.
+    add_text(batch, ids, static_cast<size_t>(block));
+  }
+  return batch;
+}
+
+}  // namespace qkv

@@ -1,0 +1,158 @@
+// Why scores are divided by sqrt(d): without it the softmax has one winner and nothing to learn from.
+#include <cmath>
+
+#include "base/random_fill.h"
+#include "labs/labs.h"
+#include "labs/repeated_tokens.h"
+#include "labs/small_model.h"
+#include "model/family.h"
+#include "model/recorded.h"
+#include "ops/ops.h"
+#include "train/step.h"
+
+namespace qkv::labs {
+namespace {
+
+constexpr int64_t kKeys = 64, kHeads = 4;
+constexpr std::array<int64_t, 4> kWidths{4, 16, 64, 256};
+
+struct Softness {
+  double entropy = 0;   // of a row over ln(keys)
+  double gradient = 0;  // Frobenius norm of d probabilities / d scores
+};
+
+// q and k with unit variance, as they are in the claim: through the engine's own attention.
+Softness softness(const Engine& engine, int64_t width, std::optional<double> scale, uint64_t seed) {
+  Arena arena(engine.device());
+  Context cx = engine.context(arena, Precision::f32());
+  const auto numbers = [&](uint32_t site) {
+    std::vector<float> all(static_cast<size_t>(kKeys * kHeads * width));
+    fill_normal(fold({.seed = seed, .step = static_cast<uint64_t>(width), .site = site}), 0, 1, all);
+    return cx.upload(all, {kKeys, kHeads, width});
+  };
+  const Tensor q = numbers(1), k = numbers(2), v = numbers(3);
+  const Rows rows = Rows::batch(cx, 1, kKeys);
+  const ops::AttentionOptions options{.scale = scale};
+  const ops::Attended seen = ops::attention(cx, q, k, v, rows, options);
+  const std::vector<float> probs = host_floats(ops::attention_pattern(cx, q, k, seen.lse, rows, options));
+  Softness sum;
+  const auto n = static_cast<size_t>(kKeys);
+  for (size_t row = 0; row < probs.size() / n; ++row) {
+    double entropy = 0, squares = 0, all = 0;
+    for (size_t j = 0; j < n; ++j) {
+      const auto p = static_cast<double>(probs[row * n + j]);
+      if (p > 0) entropy -= p * std::log(p);
+      squares += p * p;
+      all += p * p * (1 - 2 * p);
+    }
+    // J = diag(p) - p p': its squares add up to sum p^2 - 2 sum p^3 + (sum p^2)^2
+    sum.entropy += entropy / std::log(static_cast<double>(n));
+    sum.gradient += std::sqrt(std::max(0.0, all + squares * squares));
+  }
+  const auto count = static_cast<double>(probs.size() / n);
+  return {sum.entropy / count, sum.gradient / count};
+}
+
+struct Taught {
+  double loss = 0;      // of tokens said before
+  double gradient = 0;  // norm of what reaches W_Q and W_K at the first step
+};
+
+// One head as wide as the model, with first weights that keep unit variance.
+Taught taught(const LabContext& lab, bool scaled, uint64_t seed) {
+  constexpr int64_t kWidth = 128;
+  const RepeatedTokens task;
+  ModelSpec spec = read_spec(Config(config_of({.vocabulary = task.vocabulary,
+                                               .width = kWidth,
+                                               .layers = 2,
+                                               .heads = 1,
+                                               .init = 1 / std::sqrt(static_cast<double>(kWidth))}),
+                                    "the lab's model"));
+  if (!scaled) {
+    for (LayerSpec& layer : spec.decoder.layers) layer.attention.scale = 1;
+  }
+  const auto model = fresh_model(std::move(spec), seed);
+
+  Taught result;
+  {
+    Arena arena(lab.engine.device()), gradients(lab.engine.device());
+    Tape tape(gradients);
+    Context cx = lab.engine.context(arena, Precision::f32());
+    cx.tape = &tape;
+    const TrainBatch batch = task.texts(seed, 0, 16);
+    tape.backward(cx, loss_of(cx, *model, batch, {}, {.divisor = static_cast<double>(batch.counted)}).loss);
+    double of_scores = 0;
+    for (auto& [name, weight] : model->weights()) {
+      if (name.ends_with("attn.q") || name.ends_with("attn.k")) {
+        for (const float g : host_floats(weight.gradient()))
+          of_scores += static_cast<double>(g) * static_cast<double>(g);
+      }
+      weight.clear_gradient();
+    }
+    result.gradient = std::sqrt(of_scores);
+  }
+  teach(lab, *model,
+        {.what = scaled ? "with 1/sqrt(d)" : "without",
+         .steps = lab.sized(400),
+         .lr = 2e-3,
+         .optimizer = OptimizerSpec::Kind::adamw,
+         .batch = [&](int64_t step) { return task.texts(seed, step, 16); }});
+  const TrainBatch held = task.texts(seed, -1, 64);
+  result.loss = mean_loss(lab.engine, *model, {&held, 1});
+  return result;
+}
+
+SeedNumbers measure(const LabContext& lab, uint64_t seed) {
+  SeedNumbers out;
+  SeedNumbers::Curve with{"head width", "entropy", "with 1/sqrt(d)"}, without{"head width", "entropy", "without"};
+  SeedNumbers::Curve slope{"head width", "gradient of the softmax", "with 1/sqrt(d)"},
+      slope_without{"head width", "gradient of the softmax", "without"};
+  for (const int64_t width : kWidths) {
+    const auto x = static_cast<double>(width);
+    const Softness scaled = softness(lab.engine, width, {}, seed), raw = softness(lab.engine, width, 1.0, seed);
+    with.points.push_back({x, scaled.entropy});
+    without.points.push_back({x, raw.entropy});
+    slope.points.push_back({x, scaled.gradient});
+    slope_without.points.push_back({x, raw.gradient});
+  }
+  out.add("entropy at width 256, with", with.points.back().y);
+  out.add("entropy at width 256, without", without.points.back().y);
+  out.add("gradient of the softmax, width 256 over width 4, with", slope.points.back().y / slope.points.front().y);
+  out.add("gradient of the softmax, width 256 over width 4, without",
+          slope_without.points.back().y / slope_without.points.front().y);
+  const Taught scaled = taught(lab, true, seed), raw = taught(lab, false, seed);
+  out.add("first gradient of W_Q and W_K, without over with", raw.gradient / scaled.gradient);
+  out.add("loss of repeated tokens after training, with", scaled.loss);
+  out.add("loss of repeated tokens after training, without", raw.loss);
+  out.add("loss without less loss with", raw.loss - scaled.loss);
+  out.curves = {with, without, slope, slope_without};
+  return out;
+}
+
+}  // namespace
+
+const Lab& scale() {
+  static const Lab lab{
+      .name = "scale",
+      .claim =
+          "Without 1/sqrt(d) the softmax of wide heads saturates: one key takes all, its gradient vanishes, and\n"
+          "training suffers.",
+      .claim_zh = "不除以 √d 时，宽头的 softmax 会饱和：一个键独占全部权重，梯度消失，训练变差。",
+      .how =
+          "Queries and keys of unit variance, 64 keys, heads of width 4 to 256: entropy of the weights over ln 64 and\n"
+          "the norm of d probabilities / d scores. Then two layers with one head of width 128 learn repeated random\n"
+          "tokens, 400 steps, with and without the scale, from first weights that keep unit variance.",
+      .seeds = 3,
+      .rules = {{"entropy at width 256, without", LabRule::Side::below, 0.2, "a fifth of what looking everywhere has"},
+                {"entropy at width 256, with", LabRule::Side::above, 0.8, "the scale keeps it soft"},
+                {"gradient of the softmax, width 256 over width 4, without", LabRule::Side::below, 0.5,
+                 "half of it is gone"},
+                {"gradient of the softmax, width 256 over width 4, with", LabRule::Side::above, 0.8,
+                 "the scale keeps it"},
+                {"first gradient of W_Q and W_K, without over with", LabRule::Side::below, 1, "less reaches them"},
+                {"loss without less loss with", LabRule::Side::above, 0.05, "nats; training suffers"}},
+      .measure = measure};
+  return lab;
+}
+
+}  // namespace qkv::labs

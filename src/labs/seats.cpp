@@ -1,0 +1,138 @@
+// The same role in another seat: which head becomes the one that looks back is decided by the first weights.
+#include <algorithm>
+#include <array>
+
+#include "inspect/head_roles.h"
+#include "labs/labs.h"
+#include "labs/repeated_tokens.h"
+#include "labs/small_model.h"
+#include "text/world/draw.h"
+
+namespace qkv::labs {
+namespace {
+
+constexpr int64_t kHeads = 8;
+
+struct Seat {
+  int64_t head = 0;
+  double score = 0;
+};
+struct Seats {
+  Seat previous, induction;  // of the first layer, and of the second
+};
+
+Seats find(const LabContext& lab, const Model& model) {
+  Reader reader(model, lab.engine, {});
+  Seats seats;
+  for (const RepeatScore& head : repeat_scores(reader, {.length = 16, .repeats = 2, .texts = 12})) {
+    const bool first = head.id.layer == 0;
+    Seat& seat = first ? seats.previous : seats.induction;
+    const double score = first ? head.previous.mean : head.induction.mean;
+    if (score > seat.score) seat = {head.id.head, score};
+  }
+  return seats;
+}
+
+Seats learn(const LabContext& lab, uint64_t weights, uint64_t texts) {
+  const RepeatedTokens task;
+  const auto model = fresh_model(
+      config_of({.vocabulary = task.vocabulary, .width = 64, .layers = 2, .heads = kHeads, .init = 0.05}), weights);
+  teach(lab, *model,
+        {.what = "weights " + std::to_string(weights) + ", texts " + std::to_string(texts),
+         .steps = lab.sized(700),
+         .lr = 2e-2,
+         .batch = [&](int64_t step) { return task.texts(texts, step, 24); }});
+  return find(lab, *model);
+}
+
+SeedNumbers measure(const LabContext& lab, uint64_t seed) {
+  const Seats seats = learn(lab, seed, seed);
+  const Seats again = learn(lab, seed, seed + 1000);
+  SeedNumbers out;
+  out.add_label("seat of the previous-token head", seats.previous.head);
+  out.add("its score", seats.previous.score);
+  out.add_label("seat of the induction head", seats.induction.head);
+  out.add("the induction head's score", seats.induction.score);
+  out.add("control: same weights, other texts: same previous-token seat",
+          seats.previous.head == again.previous.head ? 1 : 0);
+  out.add("control: same weights, other texts: same induction seat",
+          seats.induction.head == again.induction.head ? 1 : 0);
+  return out;
+}
+
+// Of each seed, the share of other seeds that have the role in the same seat.
+std::vector<double> agreement(std::span<const int64_t> seats) {
+  std::vector<double> shares;
+  for (size_t i = 0; i < seats.size(); ++i) {
+    const auto same = std::count(seats.begin(), seats.end(), seats[i]) - 1;
+    shares.push_back(static_cast<double>(same) / static_cast<double>(seats.size() - 1));
+  }
+  return shares;
+}
+
+int64_t pairs_alike(std::span<const int64_t> seats) {
+  int64_t pairs = 0;
+  for (size_t i = 0; i < seats.size(); ++i)
+    pairs += std::count(seats.begin() + static_cast<std::ptrdiff_t>(i) + 1, seats.end(), seats[i]);
+  return pairs;
+}
+
+// How often seats drawn by chance agree as much as these.
+double chance_of(std::span<const int64_t> seats) {
+  constexpr int kRounds = 20000;
+  world::Draw draw(1, 0, 9);
+  const int64_t seen = pairs_alike(seats);
+  int as_many = 0;
+  std::vector<int64_t> drawn(seats.size());
+  for (int round = 0; round < kRounds; ++round) {
+    for (int64_t& seat : drawn) seat = draw.below(kHeads);
+    as_many += pairs_alike(drawn) >= seen ? 1 : 0;
+  }
+  return static_cast<double>(as_many) / kRounds;
+}
+
+std::vector<LabRow> together(std::span<const SeedNumbers> each) {
+  std::vector<LabRow> rows;
+  for (const auto& [number, role] : std::array{std::pair{"seat of the previous-token head", "previous-token"},
+                                               std::pair{"seat of the induction head", "induction"}}) {
+    std::vector<int64_t> seats;
+    for (const SeedNumbers& seed : each) seats.push_back(static_cast<int64_t>(seed.at(number)));
+    rows.push_back(over_seeds(std::string("share of other seeds with the same ") + role + " seat", agreement(seats)));
+    const double chance = chance_of(seats);
+    rows.push_back({.name = std::string("chance of as much agreement, ") + role,
+                    .values = {chance},
+                    .mean = chance,
+                    .low = chance,
+                    .high = chance});
+  }
+  return rows;
+}
+
+}  // namespace
+
+const Lab& seats() {
+  static const Lab lab{
+      .name = "seats",
+      .claim =
+          "With another seed the same role appears, but in another seat: which head takes it is an accident of the\n"
+          "first weights.",
+      .claim_zh = "换一个随机种子，同样的分工仍会出现，但由另一个头担任：座位由初始权重偶然决定。",
+      .how =
+          "Two layers of 8 heads learn repeated random tokens, 700 steps. Seats: the head of layer 0 that looks most\n"
+          "at the token before, and the head of layer 1 that looks most at what followed the last copy. By chance two\n"
+          "seeds agree in 1 of 8. Control: the same first weights taught with other texts.",
+      .seeds = 6,
+      .rules = {{"its score", LabRule::Side::above, 0.3, "the role is there"},
+                {"the induction head's score", LabRule::Side::above, 0.3, "the role is there"},
+                {"share of other seeds with the same previous-token seat", LabRule::Side::below, 0.5,
+                 "most seeds have it elsewhere"},
+                {"share of other seeds with the same induction seat", LabRule::Side::below, 0.5,
+                 "most seeds have it elsewhere"},
+                {"chance of as much agreement, previous-token", LabRule::Side::above, 0.05, "seats look drawn"},
+                {"chance of as much agreement, induction", LabRule::Side::above, 0.05, "seats look drawn"}},
+      .measure = measure,
+      .together = together};
+  return lab;
+}
+
+}  // namespace qkv::labs

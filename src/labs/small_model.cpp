@@ -1,0 +1,85 @@
+#include "labs/small_model.h"
+
+#include "model/family.h"
+#include "model/initialise.h"
+#include "model/recorded.h"
+#include "train/step.h"
+
+namespace qkv {
+
+Json config_of(const SmallDecoder& small) {
+  return {{"model_type", "llama"},
+          {"vocab_size", small.vocabulary},
+          {"hidden_size", small.width},
+          {"intermediate_size", 2 * small.width},
+          {"num_hidden_layers", small.layers},
+          {"num_attention_heads", small.heads},
+          {"num_key_value_heads", small.heads},
+          {"max_position_embeddings", small.context},
+          {"initializer_range", small.init},
+          {"rms_norm_eps", 1e-6},
+          {"rope_theta", 10000.0},
+          {"tie_word_embeddings", false}};
+}
+
+std::unique_ptr<Model> fresh_model(ModelSpec spec, uint64_t seed) {
+  Weights weights;
+  for (const WeightSpec& weight : weight_list(spec)) {
+    Param& made = weights.add(Param(weight.name, cpu_device(), DType::f32, weight.shape));
+    initial_numbers(weight, seed, 0, {made.master().as<float>(), static_cast<size_t>(weight.shape.count())});
+  }
+  return Model::make(std::move(spec), std::move(weights));
+}
+
+std::unique_ptr<Model> fresh_model(const Json& config, uint64_t seed) {
+  return fresh_model(read_spec(Config(config, "the lab's model")), seed);
+}
+
+void add_text(TrainBatch& batch, std::span<const int32_t> ids, size_t counted_from) {
+  batch.ids.insert(batch.ids.end(), ids.begin(), ids.end() - 1);
+  for (size_t i = 0; i + 1 < ids.size(); ++i) {
+    batch.targets.push_back(i < counted_from ? TrainBatch::kIgnored : ids[i + 1]);
+    batch.counted += i < counted_from ? 0 : 1;
+  }
+  batch.lengths.push_back(static_cast<int32_t>(ids.size()) - 1);
+}
+
+void teach(const LabContext& lab, Model& model, const Lessons& lessons) {
+  Optimizer optimizer(model.spec(), model.weights(), {.kind = lessons.optimizer, .decay = 0.01});
+  Arena arena(lab.engine.device()), gradients(lab.engine.device());
+  const int64_t steps = lessons.steps;
+  const Schedule schedule{.kind = Schedule::Kind::stable_decay,
+                          .peak = lessons.lr,
+                          .last = 0.05 * lessons.lr,
+                          .steps = steps,
+                          .warmup = std::max<int64_t>(1, steps / 10),
+                          .decay = steps / 3};
+  for (int64_t step = 0; step < steps; ++step) {
+    if (lessons.every > 0 && step % lessons.every == 0) lessons.look(step);
+    if (step % 8 == 0) {
+      lab.check(lessons.what + ", step " + std::to_string(step) + " of " + std::to_string(steps));
+    }
+    const TrainBatch batch = lessons.batch(step);
+    train_step(
+        lab.engine, arena, gradients, model, optimizer, {&batch, 1},
+        {.precision = lessons.precision, .lr = schedule.at(step), .clip = 1, .step = static_cast<uint64_t>(step)});
+  }
+  if (lessons.every > 0) lessons.look(steps);
+}
+
+std::vector<float> row_losses(const Engine& engine, const Model& model, const TrainBatch& batch, Precision precision) {
+  Arena arena(engine.device());
+  Context cx = engine.context(arena, precision);
+  return host_floats(loss_of(cx, model, batch, {}, {}).losses);
+}
+
+double mean_loss(const Engine& engine, const Model& model, std::span<const TrainBatch> batches) {
+  double sum = 0, counted = 0;
+  for (const TrainBatch& batch : batches) {
+    for (const float loss : row_losses(engine, model, batch)) sum += static_cast<double>(loss);
+    counted += static_cast<double>(batch.counted);
+  }
+  return sum / counted;
+}
+
+}  // namespace qkv

@@ -1,0 +1,189 @@
+// The frame judges as it says, and every lab runs, gives finite numbers and can say no.
+#include "labs/labs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/expect_error.h"
+#include "kernels/tables.h"
+#include "labs/repeated_tokens.h"
+#include "labs/small_model.h"
+#include "labs/world_texts.h"
+
+namespace qkv {
+namespace {
+
+using Side = LabRule::Side;
+
+const Engine& engine() {
+  static const Engine one(kernels::best_table(), {.threads = 2});
+  return one;
+}
+
+// Student's t from tables printed in any textbook: 95 %, three and six values.
+TEST(LabFrame, intervals_are_students_t) {
+  const LabRow three = over_seeds("x", {1, 2, 3});
+  EXPECT_DOUBLE_EQ(three.mean, 2);
+  EXPECT_NEAR(three.high - three.mean, 4.303 / std::sqrt(3.0), 1e-9);
+  EXPECT_NEAR(three.mean - three.low, 4.303 / std::sqrt(3.0), 1e-9);
+  const LabRow six = over_seeds("x", {0, 0, 0, 6, 6, 6});
+  EXPECT_NEAR(six.high - six.mean, 2.571 * std::sqrt(6 * 9 / 5.0 / 6), 1e-9);
+  EXPECT_DOUBLE_EQ(over_seeds("x", {5, 5, 5}).low, 5);
+  EXPECT_TRUE(std::isinf(over_seeds("x", {5}).high)) << "one seed says nothing about others";
+}
+
+TEST(LabFrame, the_whole_interval_has_to_lie_on_the_rules_side) {
+  const std::vector<LabRow> rows{over_seeds("far", {10, 10.1, 9.9}), over_seeds("near", {1, 2, 3})};
+  const auto held = [&](const char* name, Side side, double bound) {
+    const LabRule rule{name, side, bound, ""};
+    return judge(rows, {&rule, 1}).front().held;
+  };
+  EXPECT_TRUE(held("far", Side::above, 9));
+  EXPECT_FALSE(held("far", Side::above, 9.9));
+  EXPECT_FALSE(held("far", Side::below, 10));
+  EXPECT_TRUE(held("far", Side::below, 11));
+  EXPECT_FALSE(held("near", Side::above, 0)) << "the mean is above, the interval is not";
+  EXPECT_FALSE(held("near", Side::below, 4));
+  EXPECT_TRUE(held("near", Side::below, 5));
+}
+
+TEST(LabFrame, verdicts) {
+  const auto verdict = [](std::vector<bool> held, int64_t seeds) {
+    std::vector<Judged> judged;
+    for (const bool h : held) judged.push_back({{}, h});
+    return verdict_of(judged, seeds);
+  };
+  EXPECT_EQ(verdict({true, true}, 3), Verdict::seen);
+  EXPECT_EQ(verdict({true, false}, 3), Verdict::mixed);
+  EXPECT_EQ(verdict({false, false}, 3), Verdict::not_seen);
+  EXPECT_EQ(verdict({true, true}, 2), Verdict::none);
+}
+
+Lab made_up(SeedNumbers (*measure)(const LabContext&, uint64_t)) {
+  return {.name = "made up",
+          .claim = "",
+          .claim_zh = "",
+          .how = "",
+          .seeds = 3,
+          .rules = {{"x", Side::above, 0.5, ""}},
+          .measure = measure};
+}
+
+TEST(LabFrame, runs_seed_after_seed_and_stops_when_asked) {
+  const Lab lab = made_up([](const LabContext& context, uint64_t seed) {
+    context.check("working");
+    SeedNumbers out;
+    out.add("x", static_cast<double>(seed));
+    out.curves.push_back({"x", "y", "", {{0, static_cast<double>(seed)}}});
+    return out;
+  });
+  const LabResult whole = run_lab(lab, {.engine = engine()}, 4);
+  EXPECT_EQ(whole.seeds, (std::vector<uint64_t>{1, 2, 3, 4}));
+  EXPECT_DOUBLE_EQ(whole.rows.front().mean, 2.5);
+  EXPECT_DOUBLE_EQ(whole.curves.front().points.front().y, 2.5);
+  int asked = 0;
+  const LabResult part = run_lab(lab, {.engine = engine(), .stop = [&] { return ++asked == 3; }}, 4);
+  EXPECT_TRUE(part.stopped);
+  EXPECT_EQ(part.seeds.size(), 2U);
+  EXPECT_EQ(part.verdict, Verdict::none);
+  expect_error([&] { run_lab(lab, {.engine = engine()}, 2); }, {"3 seeds", "2"});
+  expect_error([] { lab_named("inducton"); }, {"inducton", "did you mean induction"});
+}
+
+TEST(LabTasks, repeated_tokens_repeat) {
+  const RepeatedTokens task;
+  const TrainBatch batch = task.texts(3, 7, 20);
+  ASSERT_EQ(std::ssize(batch.ids), 20 * task.length);
+  std::set<int> blocks;
+  int64_t counted = 0;
+  for (size_t text = 0; text < 20; ++text) {
+    const int32_t *ids = &batch.ids[text * 64], *targets = &batch.targets[text * 64];
+    int block = 0;
+    while (targets[block] == TrainBatch::kIgnored) ++block;
+    blocks.insert(block);
+    for (int row = block; row < 64; ++row, ++counted) {
+      EXPECT_EQ(ids[row], ids[row - block]);
+      EXPECT_EQ(targets[row], ids[row - block + 1]);
+    }
+  }
+  EXPECT_EQ(counted, batch.counted);
+  EXPECT_GT(blocks.size(), 5U) << "a fixed distance would be enough";
+  EXPECT_EQ(batch.ids, task.texts(3, 7, 20).ids);
+  EXPECT_NE(batch.ids, task.texts(3, 8, 20).ids);
+}
+
+TEST(LabTasks, held_out_stories_are_not_taught) {
+  const WorldTexts world(60);
+  const std::vector<SeenText> held = world.held_out(5, 48);
+  ASSERT_EQ(held.size(), 5U);
+  const TrainBatch batch = world.batch(1, 0, 200, 48);
+  for (const SeenText& text : held) {
+    EXPECT_EQ(text.ids.size(), 49U);
+    EXPECT_EQ(std::search(batch.ids.begin(), batch.ids.end(), text.ids.begin(), text.ids.end()), batch.ids.end());
+  }
+  const auto [low, high] = std::minmax_element(batch.ids.begin(), batch.ids.end());
+  EXPECT_GE(*low, 0);
+  EXPECT_LT(*high, world.vocabulary());
+}
+
+TEST(Labs, causality_is_seen) {
+  const LabResult result = run_lab(labs::causality(), {.engine = engine(), .size = 0.2}, 3);
+  EXPECT_EQ(result.verdict, Verdict::seen);
+  for (const Judged& j : result.judged) EXPECT_TRUE(j.held) << j.rule.number;
+}
+
+// A few steps: whatever a lab claims about learning, it cannot be there yet.
+class LabsInShort : public testing::TestWithParam<const char*> {};
+
+TEST_P(LabsInShort, runs_and_can_say_no) {
+  const Lab& lab = lab_named(GetParam());
+  const LabResult result = run_lab(lab, {.engine = engine(), .size = 0.01}, 3);
+  ASSERT_EQ(result.each.size(), 3U);
+  for (const LabRow& row : result.rows) {
+    for (const double v : row.values) EXPECT_TRUE(std::isfinite(v)) << row.name;
+    EXPECT_LE(row.low, row.high);
+  }
+  for (const SeedNumbers::Curve& curve : result.curves) {
+    for (const LabPoint& p : curve.points) EXPECT_TRUE(std::isfinite(p.x) && std::isfinite(p.y)) << curve.y;
+  }
+  if (std::string(lab.name) != "reading-writing") EXPECT_NE(result.verdict, Verdict::seen);
+}
+INSTANTIATE_TEST_SUITE_P(All, LabsInShort,
+                         testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
+                                         "scale", "one-head"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(LabsInShort, cached_equals_uncached_even_in_a_small_model) {
+  const LabResult result = run_lab(labs::reading_writing(), {.engine = engine(), .size = 0.05}, 3);
+  for (const Judged& j : result.judged) {
+    if (j.rule.number.starts_with("cached differs")) EXPECT_TRUE(j.held) << j.rule.number;
+  }
+}
+
+// As a user runs them: no verdict is expected, an answer within the time is.
+class LabsLong : public testing::TestWithParam<const char*> {};
+
+TEST_P(LabsLong, ends_within_five_minutes) {
+  const Lab& lab = lab_named(GetParam());
+  const LabResult result = run_lab(lab, {.engine = engine()}, lab.seeds);
+  EXPECT_NE(result.verdict, Verdict::none);
+  EXPECT_LT(result.seconds, 300);
+}
+INSTANTIATE_TEST_SUITE_P(All, LabsLong,
+                         testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
+                                         "causality", "scale", "one-head"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace qkv
