@@ -129,10 +129,9 @@ Report show_text(Inspected& inspected, const Options& options, bool print) {
                     {"norm", std::sqrt(power)},
                     {"first", numbers}});
     if (!print) continue;
-    std::cout << fmt::format("{:<22} {:<16} mean {:<10.4g} norm {:.4g}\n", name, shape + "]", mean, std::sqrt(power))
-              << inked(Ink::dim,
-                       "  " + shown.substr(shown.empty() ? 0 : 1) + (tap.values.size() > first.size() ? " ..." : ""))
-              << '\n';
+    shown = shown.substr(shown.empty() ? 0 : 1) + (tap.values.size() > first.size() ? " ..." : "");
+    std::cout << fmt::format("{:<22} {}]\n", name, shape)
+              << inked(Ink::dim, fmt::format("  mean {:.4g}, norm {:.4g}: {}", mean, std::sqrt(power), shown)) << '\n';
   }
   return {{"model", inspected.path()}, {"tokens", text.ids.size()}, {"taps", taps}};
 }
@@ -161,8 +160,12 @@ Report show_price(Inspected& inspected, bool print) {
                     {"ratio", as_json(price.ratio)},
                     {"same_bits", price.same_bits}});
     if (!print) continue;
-    std::cout << fmt::format("{:<30} {:6.3f}  {:.3f} to {:.3f}  {}\n", price.what, price.ratio.mean, price.ratio.low,
-                             price.ratio.high, price.same_bits ? "same bits" : "OTHER BITS");
+    std::cout << fmt::format("{:<29} {:6.3f}  ({:.3f} to {:.3f}){}\n", price.what, price.ratio.mean, price.ratio.low,
+                             price.ratio.high, price.same_bits ? "" : "  OTHER BITS");
+  }
+  const bool same = std::all_of(prices.begin(), prices.end(), [](const TapPrice& price) { return price.same_bits; });
+  if (print && same) {
+    std::cout << "the logits are the same bits in all of them\n";
   }
   return {{"model", inspected.path()}, {"tokens", options.tokens}, {"prices", list}};
 }

@@ -89,19 +89,23 @@ std::vector<TapPrice> tap_prices(const Model& model, const Engine& engine, const
   };
   for (Way& way : ways) pass(way);  // weights come into memory
   for (int64_t round = 0; round < options.rounds; ++round) {
-    for (Way& way : ways) way.seconds.push_back(pass(way));
+    for (size_t i = 0; i < ways.size(); ++i) {  // each is first in turn, and comes after each
+      Way& way = ways[(i + static_cast<size_t>(round)) % ways.size()];
+      way.seconds.push_back(pass(way));
+    }
     if (options.finished && !options.finished(round + 1)) break;
   }
   std::vector<TapPrice> prices;
   const std::vector<double>& plain = ways.front().seconds;
   for (const Way& way : ways) {
     const auto ratio = [&](const auto& at) {
-      double own = 0, without = 0;
-      for (size_t i = 0; i < plain.size(); ++i) {
-        own += way.seconds[at(i)];
-        without += plain[at(i)];
-      }
-      return own / without;
+      const auto median = [&](const std::vector<double>& all) {
+        std::vector<double> some;
+        for (size_t i = 0; i < all.size(); ++i) some.push_back(all[at(i)]);
+        std::nth_element(some.begin(), some.begin() + std::ssize(some) / 2, some.end());
+        return some[some.size() / 2];
+      };
+      return median(way.seconds) / median(plain);
     };
     const auto n = std::ssize(plain);
     const Interval interval = bootstrap_interval(n, [&](std::span<const int64_t> picked) {

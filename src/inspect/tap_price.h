@@ -15,7 +15,7 @@ namespace qkv {
 struct TapPrice {
   std::string what;
   double seconds = 0;      // of a pass, the fastest
-  Estimate ratio;          // to the pass nobody looks at; n: rounds
+  Estimate ratio;          // of medians, to the pass nobody looks at; n: rounds
   bool same_bits = false;  // its logits are that pass' logits
 };
 
