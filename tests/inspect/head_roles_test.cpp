@@ -424,6 +424,54 @@ TEST(Labels, belong_to_all_tokens_of_a_word) {
   EXPECT_EQ(tokens_of_words(text, encoding), right);
 }
 
+// On the heads set by hand: the one that looks one back has every arc to the word before, but no more than a fixed
+// offset has; the other one finds what followed a word's earlier copy, wherever that is.
+TEST(Labels, are_found_where_a_head_looks) {
+  Json vocab;
+  for (int32_t t = 0; t < ByHand::kTokens; ++t) vocab["w" + std::to_string(t)] = t;
+  const Json file{{"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "w0"}}},
+                  {"pre_tokenizer", {{"type", "Whitespace"}}}};
+  const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "words");
+  std::vector<LabelledText> texts;
+  for (uint32_t t = 0; t < 6; ++t) {
+    const size_t count = 8 + t;
+    std::vector<int32_t> ids{0};  // a word of its own, a few words, and these again
+    for (size_t i = 0; i < 2 * count; ++i) ids.push_back(static_cast<int32_t>(1 + (i % count * 5 + t) % 23));
+    LabelledText& text = texts.emplace_back();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const size_t begin = text.text.size();
+      text.text += "w" + std::to_string(ids[i]);
+      const bool late = i > count;
+      text.words.push_back({.begin = begin,
+                            .end = text.text.size(),
+                            .head = static_cast<int>(late ? i - count + 1 : i) - (late ? 0 : 1),
+                            .relation = late ? "after copy" : "before"});
+      text.text += ' ';
+    }
+    text.words.front().head = -1;
+  }
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const ByHand hand;
+  Reader reader(*hand.model, engine, {});
+  const LabelScores scores = label_scores(reader, tokenizer, texts, {});
+  EXPECT_TRUE(scores.earlier_only);
+  ASSERT_EQ(scores.labels.size(), 2U);
+  for (const LabelScore& label : scores.labels) {
+    SCOPED_TRACE(label.name);
+    EXPECT_EQ(label.direction, "dependent to head");
+    const bool copy = label.name == "after copy";
+    const size_t head = copy ? 2 : 0;
+    EXPECT_EQ(label.best_head(), head);
+    EXPECT_EQ(label.accuracy[head].mean, 1);
+    EXPECT_EQ(label.accuracy[head].n, copy ? 63 : 57);  // of 8 to 13 words; the second word is too early
+    EXPECT_EQ(label.holds(head), copy);
+    EXPECT_EQ(label.best_baseline().score.mean == 1, !copy);
+    // What it explains are the arcs among all words.
+    const double words = 2 * 63 + 6;
+    EXPECT_NEAR(label.coverage[head].mean, static_cast<double>(label.accuracy[head].n) / words, 0.01);
+  }
+}
+
 TEST(Labels, of_conllu_and_gap_files_are_read_or_refused) {
   const std::string good =
       "# text = I can't 走。\n1\tI\t_\tPRON\t_\t_\t4\tnsubj\t_\t_\n2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\t_\n"
