@@ -158,7 +158,6 @@ std::string LogitDirections::why_not(const ModelSpec& spec) {
       return "norms stand on the stream itself, after every layer: what a head writes does not reach the logits as it "
              "is";
   }
-  if (spec.source_vocabulary != 0) return "";
   return "";
 }
 

@@ -174,6 +174,68 @@ INSTANTIATE_TEST_SUITE_P(families, RolesOf,
                          testing::Values("llama", "gpt2", "gemma2", "gpt_oss", "marian", "bert", "t5", "deepseek_v3",
                                          "olmo2", "mixtral"));
 
+// What heads bring and write, from the values and W_O themselves, number by number.
+class Brought : public ReadingProbe {
+ public:
+  void begin(Context&, const PassTexts&) override {}
+  Ask ask(Place place, Site site) const override {
+    if (place.layer != 1) return Ask::none;
+    if (site == Site::attn_probs) return Ask::pattern;
+    return site == Site::attn_v || site == Site::attn_z || site == Site::resid_pre ? Ask::read : Ask::none;
+  }
+  void visit(Context&, const Tap& tap, Tensor& x) override {
+    found[tap.site] = {host_floats(x), x.rank() == 3 ? x.dim(1) : 1, x.dim(-1)};
+  }
+  std::map<Site, Patterns::One> found;
+};
+
+double length_through(const Model& model, const Patterns::One& x, int64_t row, int64_t group, int64_t head) {
+  const std::vector<float> w = host_floats(model.weights().at("layers.1.attn.o").master());
+  const int64_t columns = model.weights().at("layers.1.attn.o").shape()[1];
+  double sum = 0;
+  for (int64_t c = 0; c < model.spec().width; ++c) {
+    double written = 0;
+    for (int64_t e = 0; e < x.keys; ++e) {
+      written += x.at(row, group, e) * static_cast<double>(w[static_cast<size_t>(c * columns + head * x.keys + e)]);
+    }
+    sum += written * written;
+  }
+  return std::sqrt(sum);
+}
+
+TEST(Roles, weighted_by_values_are_what_w_o_says) {
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  for (const char* family : {"llama", "gpt2"}) {
+    const auto model = Checkpoint::open(test::golden(family)).model();
+    const AttentionSpec& spec = model->spec().decoder.layers[1].attention;
+    Reader reader(*model, engine, {});
+    const std::vector<SeenText> texts(1, {.ids = some_ids(14, 3, 12)});
+    const RoleScores scores = head_roles(reader, nullptr, texts, {.repeated_texts = 0});
+    Brought brought;
+    reader.look(texts, brought);
+    for (int64_t h = 0; h < spec.heads; ++h) {
+      const Patterns::One& a = brought.found.at(Site::attn_probs);
+      TextSum previous, write;
+      for (int64_t i = 2; i < 14; ++i) {
+        double all = 0, before = 0, stream = 0;
+        for (int64_t j = 0; j <= i; ++j) {
+          const double w =
+              a.at(i, h, j) * length_through(*model, brought.found.at(Site::attn_v), j, kv_head_of(spec, h), h);
+          all += w;
+          if (j == i - 1) before = w;
+        }
+        previous.add(before / all);
+        const Patterns::One& resid = brought.found.at(Site::resid_pre);
+        for (int64_t c = 0; c < resid.keys; ++c) stream += resid.at(i, 0, c) * resid.at(i, 0, c);
+        write.add(length_through(*model, brought.found.at(Site::attn_z), i, h, h) / std::sqrt(stream));
+      }
+      const HeadScore& head = scores.heads[static_cast<size_t>(spec.heads + h)];
+      near(head.moved[static_cast<size_t>(Measure::previous)], previous, "previous, weighted");
+      near(head[Measure::write], write, "write");
+    }
+  }
+}
+
 TEST(Roles, of_a_text_in_stretches_are_those_of_the_whole) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("llama")).model();
@@ -422,6 +484,54 @@ TEST(Labels, belong_to_all_tokens_of_a_word) {
                       {4, 5}, {5, 6}, {6, 10}, {0, 0}};  // 猫 is three bytes, a space leads
   const std::vector<std::vector<int32_t>> right{{1, 2}, {3, 4, 5}, {6}};
   EXPECT_EQ(tokens_of_words(text, encoding), right);
+}
+
+// On the heads set by hand: the one that looks one back has every arc to the word before, but no more than a fixed
+// offset has; the other one finds what followed a word's earlier copy, wherever that is.
+TEST(Labels, are_found_where_a_head_looks) {
+  Json vocab;
+  for (int32_t t = 0; t < ByHand::kTokens; ++t) vocab["w" + std::to_string(t)] = t;
+  const Json file{{"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "w0"}}},
+                  {"pre_tokenizer", {{"type", "Whitespace"}}}};
+  const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "words");
+  std::vector<LabelledText> texts;
+  for (uint32_t t = 0; t < 6; ++t) {
+    const size_t count = 8 + t;
+    std::vector<int32_t> ids{0};  // a word of its own, a few words, and these again
+    for (size_t i = 0; i < 2 * count; ++i) ids.push_back(static_cast<int32_t>(1 + (i % count * 5 + t) % 23));
+    LabelledText& text = texts.emplace_back();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const size_t begin = text.text.size();
+      text.text += "w" + std::to_string(ids[i]);
+      const bool late = i > count;
+      text.words.push_back({.begin = begin,
+                            .end = text.text.size(),
+                            .head = static_cast<int>(late ? i - count + 1 : i) - (late ? 0 : 1),
+                            .relation = late ? "after copy" : "before"});
+      text.text += ' ';
+    }
+    text.words.front().head = -1;
+  }
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const ByHand hand;
+  Reader reader(*hand.model, engine, {});
+  const LabelScores scores = label_scores(reader, tokenizer, texts, {});
+  EXPECT_TRUE(scores.earlier_only);
+  ASSERT_EQ(scores.labels.size(), 2U);
+  for (const LabelScore& label : scores.labels) {
+    SCOPED_TRACE(label.name);
+    EXPECT_EQ(label.direction, "dependent to head");
+    const bool copy = label.name == "after copy";
+    const size_t head = copy ? 2 : 0;
+    EXPECT_EQ(label.best_head(), head);
+    EXPECT_EQ(label.accuracy[head].mean, 1);
+    EXPECT_EQ(label.accuracy[head].n, copy ? 63 : 57);  // of 8 to 13 words; the second word is too early
+    EXPECT_EQ(label.holds(head), copy);
+    EXPECT_EQ(label.best_baseline().score.mean == 1, !copy);
+    // What it explains are the arcs among all words.
+    const double words = 2 * 63 + 6;
+    EXPECT_NEAR(label.coverage[head].mean, static_cast<double>(label.accuracy[head].n) / words, 0.01);
+  }
 }
 
 TEST(Labels, of_conllu_and_gap_files_are_read_or_refused) {
