@@ -2,13 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <iostream>
 
 #include "base/error.h"
-#include "base/printable.h"
 #include "commands.h"
 #include "cut_view.h"
 #include "drawing.h"
@@ -41,19 +39,6 @@ struct Options {
   TextOptions text{.tokens = 8000};
   std::string heads, experts, by, keep, with, save, prompt, json;
 };
-
-double parse_keep(const std::string& given) {
-  double value = 0;
-  const char* end = given.data() + given.size();
-  const auto [at, failed] = std::from_chars(given.data(), end, value);
-  const bool percent = failed == std::errc{} && at + 1 == end && *at == '%';
-  QKV_CHECK(failed == std::errc{} && (percent || at == end), "--keep is ", printable(given),
-            Hint("a share of the heads, as 60% or 0.6"));
-  const double share = percent ? value / 100 : value;
-  QKV_CHECK(share > 0 && share < 1, "--keep ", given, share >= 1 ? " cuts nothing" : " leaves no head",
-            Hint("more than 0 % and less than 100 %"));
-  return share;
-}
 
 class CutCommand {
  public:
@@ -157,8 +142,9 @@ class CutCommand {
     std::vector<std::string> names;
     for (const HeadId& head : cut_.heads) names.push_back(name_of(spec(), head));
     for (const ExpertId& expert : cut_.experts) names.push_back(name_of(expert));
-    say(fmt::format("cut {} of {} heads and {} of {} experts: {}", cut_.heads.size(), all_heads(spec()).size(),
-                    cut_.experts.size(), all_experts(spec()).size(), fmt::join(names, ",")));
+    const std::string experts = fmt::format(" and {} of {} experts", cut_.experts.size(), all_experts(spec()).size());
+    say(fmt::format("cut {} of {} heads{}: {}", cut_.heads.size(), all_heads(spec()).size(),
+                    all_experts(spec()).empty() ? "" : experts, fmt::join(names, ", ")));
     say(described(effect) + fmt::format("\n  heads replaced by {}", name_of(cut_.ablation)));
     json_["cut"] = names;
     json_["with"] = name_of(cut_.ablation);
@@ -175,14 +161,17 @@ class CutCommand {
     json_["written"] = {{"prompt", given}, {"before", before}, {"after", after}};
   }
 
-  // Tokens a second, the best of a few: the machine may be busy.
+  // Tokens a second, over a while.
   double speed(Reader& reader) const {
-    int64_t tokens = 0;
-    for (const SeenText& text : texts_) tokens += std::ssize(text.ids) + std::ssize(text.source);
+    constexpr double kLongEnough = 0.3;
+    double tokens = 0, seconds = 0;
     const auto start = std::chrono::steady_clock::now();
-    reader.losses(texts_);
-    return static_cast<double>(tokens) /
-           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    while (seconds < kLongEnough) {
+      reader.losses(texts_);
+      for (const SeenText& text : texts_) tokens += static_cast<double>(text.ids.size() + text.source.size());
+      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    return tokens / seconds;
   }
 
   void save() {
@@ -190,7 +179,7 @@ class CutCommand {
     const std::vector<std::string> notes = write_cut_model(options_.save, made, inspected_.path());
     const auto smaller = Checkpoint::open(options_.save).model(inspected_.engine().device());
     Reader reader(*smaller, inspected_.engine(), {.precision = inspected_.precision()});
-    constexpr int kRounds = 5;
+    constexpr int kRounds = 5;  // in turn, the best of each: the machine may be busy
     double before = 0, after = 0;
     for (int round = 0; round < kRounds; ++round) {
       before = std::max(before, speed(reader_));

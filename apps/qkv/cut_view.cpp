@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
+#include "base/error.h"
+#include "base/printable.h"
 #include "drawing.h"
 #include "reports.h"
 
@@ -87,6 +90,19 @@ class Plot {
 
 }  // namespace
 
+double parse_keep(const std::string& given) {
+  double value = 0;
+  const char* end = given.data() + given.size();
+  const auto [at, failed] = std::from_chars(given.data(), end, value);
+  const bool percent = failed == std::errc{} && at + 1 == end && *at == '%';
+  QKV_CHECK(failed == std::errc{} && (percent || at == end), "--keep is ", printable(given),
+            Hint("a share of the heads, as 60% or 0.6"));
+  const double share = percent ? value / 100 : value;
+  QKV_CHECK(share > 0 && share < 1, "--keep ", given, share >= 1 ? " cuts nothing" : " leaves no head",
+            Hint("more than 0 % and less than 100 %"));
+  return share;
+}
+
 std::string described(const CutEffect& effect) {
   return fmt::format(
       "  loss before        {}\n  loss after         {}\n  added              {}\n  KL(before, after)  {}\n"
@@ -129,9 +145,8 @@ std::string draw_curves(const std::vector<PruningCurve>& curves, int columns) {
     all += inked(ink_of(curve.order), fmt::format("  {}", mark_of(curve.order))) +
            fmt::format(" = by {}", name_of(curve.order));
   }
-  all += "  * = several\n\nkept";
-  for (const PruningCurve& curve : curves) all += fmt::format("  {:<25}", fmt::format("by {}", name_of(curve.order)));
-  all += '\n';
+  all += "  * = several\n\n";
+  constexpr int kWide = 86;
   size_t longest = 0;
   for (const PruningCurve& curve : curves) longest = std::max(longest, curve.points.size());
   for (size_t i = 1; i < longest; ++i) {
@@ -139,10 +154,10 @@ std::string draw_curves(const std::vector<PruningCurve>& curves, int columns) {
     for (const PruningCurve& curve : curves) {
       if (i >= curve.points.size()) continue;
       const CurvePoint& point = curve.points[i];
-      if (line.empty()) line = fmt::format("{:>3.0f}%", 100 * point.kept);
-      line += fmt::format("  {:<25}", with_interval(point.delta));
+      const char* gap = line.empty() ? "" : columns < kWide ? "\n      " : "  ";
+      if (line.empty()) line = fmt::format("{:>3.0f}%  ", 100 * point.kept);
+      line += fmt::format("{}{} {}", gap, mark_of(curve.order), with_interval(point.delta));
     }
-    while (line.ends_with(' ')) line.pop_back();
     all += line + '\n';
   }
   return all;

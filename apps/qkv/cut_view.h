@@ -9,6 +9,9 @@
 
 namespace qkv::app {
 
+// "60%" or "0.6"; an Error unless it keeps some and cuts some.
+double parse_keep(const std::string& given);
+
 std::string described(const CutEffect& effect);
 nlohmann::ordered_json to_json(const CutEffect& effect);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <numeric>
 
 #include "commands.h"
 #include "drawing.h"
@@ -17,7 +18,8 @@ namespace {
 constexpr const char* kHelp =
     R"(load: share of tokens that visit an expert; p: the mean probability its router gives it. balance = E sum load p, which is
 the number of experts a token visits if all are used alike. entropy: of the router's probabilities, 1 if it cannot
-decide. special: mutual information of expert and kind of token in bits, beside what shuffled kinds give.
+decide. special: mutual information of expert and kind of token in bits, beside what shuffled kinds give. Under an expert stands
+the kind it gets most of against its share of all visits, and the expert most often visited with it.
 
 Examples:
   qkv route MODEL --data world
@@ -30,6 +32,7 @@ struct Options {
 };
 
 constexpr const char* kKinds[] = {"word", "word part", "number", "sign", "Chinese", "space", "special"};
+constexpr int64_t kFewest = 5;  // tokens of a kind, to say that an expert likes it
 enum Kind : int32_t { word, part, number, sign, chinese, space, special };
 
 int32_t kind_of(const Tokenizer& tokenizer, int32_t id) {
@@ -46,6 +49,28 @@ int32_t kind_of(const Tokenizer& tokenizer, int32_t id) {
   return first > 0 ? word : part;
 }
 
+// The kind an expert gets most of, against what all experts get: "number x 2.1".
+std::string liking(const LayerRouting& layer, const ExpertUse& use) {
+  const auto sum = [](const std::vector<int64_t>& counts) {
+    return static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
+  };
+  std::vector<int64_t> all(std::size(kKinds));
+  for (const ExpertUse& each : layer.of_expert) {
+    for (size_t k = 0; k < all.size(); ++k) all[k] += each.classes[k];
+  }
+  std::string found;
+  double most = 0;
+  for (size_t k = 0; k < all.size(); ++k) {
+    if (use.classes[k] < kFewest) continue;
+    const double times =
+        static_cast<double>(use.classes[k]) / sum(use.classes) * sum(all) / static_cast<double>(all[k]);
+    if (times <= most) continue;
+    most = times;
+    found = fmt::format("{} x{:.1f}", kKinds[k], times);
+  }
+  return found;
+}
+
 void print(const std::vector<LayerRouting>& layers) {
   const int cells = std::clamp(terminal_columns() - 52, 8, 30);
   for (const LayerRouting& layer : layers) {
@@ -56,13 +81,12 @@ void print(const std::vector<LayerRouting>& layers) {
     for (size_t e = 0; e < layer.of_expert.size(); ++e) {
       const ExpertUse& use = layer.of_expert[e];
       const auto friends = std::max_element(use.together.begin(), use.together.end());
-      const auto kind = std::max_element(use.classes.begin(), use.classes.end());
-      std::string with = layer.visited > 1 && *friends > 0
-                             ? fmt::format("  with E{} {:.2f}", friends - use.together.begin(), *friends)
-                             : "";
-      std::cout << fmt::format("  E{:<3} {} {}  p {:.3f}{}  {}\n", e, bar(use.load.mean / std::max(most, 1e-9), cells),
-                               with_interval(use.load), use.probability, with,
-                               use.load.mean > 0 ? kKinds[kind - use.classes.begin()] : "nothing");
+      const std::string with = layer.visited > 1 && *friends > 0
+                                   ? fmt::format("  with E{} {:.2f}", friends - use.together.begin(), *friends)
+                                   : "";
+      std::cout << fmt::format("  E{:<3} {} {}  p {:.3f}\n", e, bar(use.load.mean / std::max(most, 1e-9), cells),
+                               with_interval(use.load), use.probability);
+      std::cout << fmt::format("       {}{}\n", liking(layer, use), with);
     }
     std::cout << fmt::format("  balance {:.3f} (even: {}), entropy {}\n", layer.balance, layer.visited,
                              with_interval(layer.entropy));

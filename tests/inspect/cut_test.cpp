@@ -256,7 +256,16 @@ TEST(Twins, are_found_where_a_head_is_a_copy_and_not_where_all_are_drawn_alone) 
       for (size_t e = 0; e < width; ++e) w[at + 2 * width + e] = w[at + width + e] *= kLouder;
     }
   });
-  const Twins found = find_twins(reader, texts, {});
+  // Asked for what it says anyway, the model misses both more than twice one.
+  std::vector<SeenText> sure = texts;
+  for (SeenText& text : sure) {
+    const std::vector<float> logits = plain_logits(*model, engine, text);
+    for (size_t r = 0; r < text.ids.size(); ++r) {
+      const auto row = logits.begin() + static_cast<std::ptrdiff_t>(r) * spec.vocabulary;
+      text.targets.push_back(static_cast<int32_t>(std::max_element(row, row + spec.vocabulary) - row));
+    }
+  }
+  const Twins found = find_twins(reader, sure, {});
   const TwinPair& closest = found.closest.front();
   EXPECT_EQ(closest.a, (HeadId{Stack::decoder, last, 1}));
   EXPECT_EQ(closest.b, (HeadId{Stack::decoder, last, 2}));
