@@ -13,7 +13,7 @@ std::string report_html(const Json& report) {
       text += c;
     }
   }
-  return "<!doctype html><meta charset=\"utf-8\"><title>qkv</title><pre>" + text + "</pre>\n";
+  return "<!doctype html><html><meta charset=\"utf-8\"><title>qkv</title><pre>" + text + "</pre></html>\n";
 }
 
 }  // namespace qkv
