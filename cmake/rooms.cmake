@@ -1,7 +1,7 @@
-# qkv_room(NAME [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library qkv_NAME, built where it is
+# qkv_room(NAME [OWN_HEADERS] [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library qkv_NAME, built where it is
 # needed.
 function(qkv_room name)
-  cmake_parse_arguments(ARG "" "WITHOUT" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OWN_HEADERS" "WITHOUT" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   if(ARG_WITHOUT)
     list(FILTER sources EXCLUDE REGEX ${ARG_WITHOUT})
@@ -9,11 +9,16 @@ function(qkv_room name)
   add_library(qkv_${name} STATIC EXCLUDE_FROM_ALL ${sources})
   target_link_libraries(qkv_${name} PUBLIC ${ARG_LINK} PRIVATE qkv_flags)
   target_include_directories(qkv_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
-  # Half of a small file's build is reading these.
-  target_precompile_headers(qkv_${name} PRIVATE <algorithm> <filesystem> <functional> <map> <memory> <optional> <span>
-    <sstream> <string> <vector>)
-  if("qkv_base" IN_LIST ARG_LINK OR "qkv_io" IN_LIST ARG_LINK)
-    target_precompile_headers(qkv_${name} PRIVATE <nlohmann/json.hpp>)
+  # Half of a small file's build is reading these. All rooms read the same ones, made once, except those that are built with
+  # flags of their own.
+  if(ARG_OWN_HEADERS OR name STREQUAL "base")
+    target_precompile_headers(qkv_${name} PRIVATE <algorithm> <filesystem> <functional> <map> <memory> <optional> <span>
+      <sstream> <string> <vector>)
+    if(name STREQUAL "base")
+      target_precompile_headers(qkv_base PRIVATE <nlohmann/json.hpp>)
+    endif()
+  else()
+    target_precompile_headers(qkv_${name} REUSE_FROM qkv_base)
   endif()
 endfunction()
 
@@ -32,7 +37,7 @@ function(qkv_test name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp)
   add_executable(test_${name} ${sources})
   target_link_libraries(test_${name} PRIVATE ${ARG_LINK} qkv_flags GTest::gtest_main)
-  target_precompile_headers(test_${name} PRIVATE <gtest/gtest.h> <functional> <map> <string> <vector>)
+  target_precompile_headers(test_${name} REUSE_FROM qkv_test_headers)
   qkv_plain(test_${name})
   if(QKV_SANITIZE)
     foreach(quarter RANGE 3)
@@ -83,4 +88,42 @@ const std::vector<std::pair<std::string_view, std::string_view>>& shipped_recipe
 ")
   target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/shipped_recipes.cpp)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/apps/qkv)
+endfunction()
+
+# qkv_embed_page(TARGET FOLDER SCRIPTS ...): FOLDER/page.html, style.css and the scripts, in the order they run, become a
+# part of the library (src/inspect/report_page.h).
+function(qkv_embed_page target folder)
+  cmake_parse_arguments(ARG "" "" "SCRIPTS" ${ARGN})
+  set(limit 60000)  # compilers need not take a longer literal than 64 KiB
+  set(scripts "")
+  foreach(name page.html style.css ${ARG_SCRIPTS})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${name})
+    file(READ ${folder}/${name} text)
+    string(LENGTH "${text}" length)
+    string(FIND "${text}" ")page\"" ending)
+    if(length GREATER limit OR NOT ending EQUAL -1)
+      message(FATAL_ERROR "${folder}/${name}: ${length} bytes; at most ${limit} fit, and none may be )page\"")
+    endif()
+    if(name STREQUAL "page.html")
+      set(page "${text}")
+    elseif(name STREQUAL "style.css")
+      set(style "${text}")
+    else()
+      string(APPEND scripts "      R\"page(${text})page\",\n")
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/report_page.cpp @ONLY CONTENT "#include \"inspect/report_page.h\"
+
+namespace qkv {
+
+const ReportPage& report_page() {
+  static constexpr std::string_view kScripts[] = {
+@scripts@  };
+  static constexpr ReportPage kPage{R\"page(@page@)page\", R\"page(@style@)page\", kScripts};
+  return kPage;
+}
+
+}  // namespace qkv
+")
+  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/report_page.cpp)
 endfunction()

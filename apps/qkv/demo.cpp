@@ -1,83 +1,314 @@
-// qkv demo: what this build holds, for a person or as JSON.
+// qkv demo: a small model learns before your eyes, then it is looked into; all of it on one page at the end.
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <string_view>
 
+#include "base/error.h"
+#include "base/file.h"
+#include "base/progress.h"
 #include "commands.h"
+#include "demo_screen.h"
+#include "drawing.h"
+#include "inspect/head_roles.h"
+#include "inspect/importance.h"
+#include "inspect/movie.h"
+#include "inspect/report_html.h"
+#include "interrupt.h"
+#include "kernels/tables.h"
+#include "look_view.h"
+#include "movie_texts.h"
+#include "recipes.h"
+#include "reports.h"
+#include "terminal.h"
+#include "written_on.h"
 
 namespace qkv::app {
 namespace {
 
-struct Line {
-  std::string_view name;
-  std::string_view text;
+namespace fs = std::filesystem;
+
+constexpr const char* kExamples =
+    R"(It trains the recipe "world" on stories the program makes up, lets the model write, shows what each layer guesses, what
+its heads do and what happens without them, and writes FOLDER/demo.html, one page that opens offline. Ctrl-C stops it;
+the same command goes on.
+
+Examples:
+  qkv demo
+  qkv demo --lang zh          the same in Chinese
+  qkv demo --out /tmp/demo    another folder than qkv-demo)";
+
+struct Options {
+  std::string out = "qkv-demo", lang = "en", json;
+  int threads = 0;
 };
 
-constexpr std::array kRooms{
-    Line{"base", "errors that say what to do, checked file integers, JSON, threads, random numbers"},
-    Line{"io", "safetensors and GGUF files: memory-mapped, every byte range checked before use"},
-    Line{"text", "tokenizers equal to the reference's, their training, datasets, the built-in world"},
-    Line{"eval", "BLEU, chrF and intervals"},
-    Line{"core", "shapes, tensors, the arena, the tape of gradients, the spots where one can look"},
-    Line{"kernels", "plain loops, the truth; and faster forms for AVX2 and AVX-512 held to them"},
-    Line{"ops", "the operations of a transformer, each with its backward pass beside it"},
-    Line{"nn, model", "19 families from the same parts, loaded from Hugging Face folders and GGUF"},
-    Line{"infer", "running: many texts at once, each with the tokens it has alone"},
-    Line{"dist, train", "from text to a model, exactly resumable, on one machine or many"},
-};
+class Demo {
+ public:
+  explicit Demo(const Options& options)
+      : options_(options), chinese_(options.lang == "zh"), run_(fs::path(options.out) / "run") {}
 
-constexpr std::array kFollows{
-    Line{"looking", "what each head and each layer does, while the model runs at full speed"},
-};
-
-constexpr std::array kTry{
-    Line{"./qkv train world --out my-world", "trains a small model on the built-in world, in a minute or two"},
-    Line{"./qkv run my-world/best \"The cat\"", "lets it go on from there"},
-    Line{"./qkv world --lang pairs --lines 3", "small stories in English and Chinese, sentence by sentence"},
-    Line{"./qkv verify tests/golden/llama", "a model against what transformers computed, every number"},
-    Line{"./qkv info --preset gpt2", "a model as a picture, its parameters and the memory it needs"},
-    Line{"./qkv test", "builds everything and proves it: values, gradients, models, text, errors"},
-    Line{"./qkv test --asan", "the same under the sanitizers"},
-    Line{"./qkv --help", "all commands"},
-};
-
-template <size_t N>
-void print(std::string_view title, const std::array<Line, N>& lines) {
-  std::cout << '\n' << title << '\n';
-  for (const Line& line : lines) std::cout << fmt::format("  {:<34} {}\n", line.name, line.text);
-}
-
-template <size_t N>
-nlohmann::ordered_json as_json(const std::array<Line, N>& lines) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const Line& line : lines) out.push_back({{"name", line.name}, {"text", line.text}});
-  return out;
-}
-
-void demo(bool json) {
-  if (json) {
-    const nlohmann::ordered_json out{
-        {"version", QKV_VERSION}, {"holds", as_json(kRooms)}, {"follows", as_json(kFollows)}, {"try", as_json(kTry)}};
-    std::cout << out.dump(2) << '\n';
-    return;
+  void run() {
+    greet();
+    train();
+    inspected_.emplace(InspectOptions{.model = (run_ / "last").string(), .threads = options_.threads});
+    reader_.emplace(inspected_->model(), inspected_->engine(), ReadOptions{.precision = inspected_->precision()});
+    texts_ = inspected_->texts({.data = chinese_ ? "world:zh" : "world", .tokens = 6000, .length = 128});
+    for (const InspectedText& text : texts_) seen_.push_back(text.seen);
+    report_ = {{"report", "demo"},
+               {"model", "world"},
+               {"title", words("A model of one minute", "一分钟学成的模型")},
+               {"lang", options_.lang},
+               {"made_with", "qkv demo" + std::string(chinese_ ? " --lang zh" : "")}};
+    const InterruptWatch watch;
+    for (void (Demo::*part)() : {&Demo::movie, &Demo::write, &Demo::look, &Demo::find_heads, &Demo::cut_heads}) {
+      (this->*part)();
+      write_page();  // whatever comes next, this much is there
+      if (!watch.seen()) continue;
+      std::cout << words("\nStopped; what was made so far: ", "\n已停止；已经做好的：") << page().string() << '\n';
+      throw Interrupted{};
+    }
+    say_where();
   }
-  std::cout << "qkv " QKV_VERSION ": a transformer engine you can look into\n";
-  print("This build holds", kRooms);
-  print("Not here yet, and no command pretends to be", kFollows);
-  print("Try", kTry);
-}
+
+ private:
+  template <class Text>
+  Text words(Text english, Text chinese) const {
+    return chinese_ ? chinese : english;
+  }
+  void title(const char* english, const char* chinese) {
+    std::cout << '\n' << inked(Ink::bold, fmt::format("{}. {}", ++part_, words(english, chinese))) << "\n\n";
+    std::cout.flush();
+  }
+  fs::path page() const { return fs::path(options_.out) / "demo.html"; }
+
+  void greet() {
+    const Engine engine(kernels::best_table(), {.threads = options_.threads});
+    const std::string level = engine.kernels().name;
+    std::cout << words("qkv demo: a Transformer learns, writes and shows what is inside it.\n",
+                       "qkv demo：一个 Transformer 学习、写作，并让人看到它的内部。\n")
+              << fmt::format(fmt::runtime(words("This machine: {} thread{}, kernels {}.\n",
+                                                "这台机器：{} 个线程{}，内核 {}。\n")),
+                             engine.threads(), chinese_ || engine.threads() == 1 ? "" : "s", level);
+    if (level.find("avx512") == std::string::npos) {
+      std::cout << words("Without AVX-512 the same numbers take some minutes longer.\n",
+                         "没有 AVX-512，同样的结果要多等几分钟。\n");
+    }
+  }
+
+  // A folder that is there is gone on with, if it is ours.
+  bool goes_on() const {
+    if (!fs::exists(options_.out)) return false;
+    if (!fs::exists(run_)) {
+      QKV_CHECK(fs::is_directory(options_.out) && fs::is_empty(options_.out), options_.out,
+                " is there already and is no demo's folder", Hint("choose another with  --out FOLDER"));
+      return false;
+    }
+    QKV_CHECK(fs::exists(run_ / "recipe.json"), run_.string(), " is there but no run is in it",
+              Hint("remove ", options_.out, ", or choose another folder with  --out"));
+    const Json recipe = parse_json(read_file(run_ / "recipe.json", 1 << 20), "recipe.json");
+    const std::string there = recipe.value("/data/world"_json_pointer, std::string());
+    QKV_CHECK(there == options_.lang, options_.out, " holds a demo with --lang ", there.empty() ? "?" : there,
+              " but --lang is ", options_.lang, Hint("remove it, or choose another folder with  --out"));
+    return true;
+  }
+
+  void train() {
+    const bool resume = goes_on();
+    Json recipe = find_recipe("world");
+    recipe["data"]["world"] = options_.lang;
+    recipe["evaluate"] = {{"every", 50}, {"batches", 4}, {"samples", 1}};
+    title("It learns", "学习");
+    std::cout << words("Little stories go in; nothing but the next token is asked for.\n",
+                       "读进去的是小故事；只要求猜下一个词元。\n");
+    std::cout.flush();
+    fs::create_directories(options_.out);
+    DemoScreen screen(chinese_, recipe["steps"].get<int64_t>());
+    TrainRun training({.recipe = resume ? Json() : recipe,
+                       .named = "world",
+                       .out = run_.string(),
+                       .threads = options_.threads,
+                       .resume = resume,
+                       .watch = true,
+                       .show = TrainView::Show::nothing,
+                       .observer = screen.observer()},
+                      self_comm());
+    const bool finished = training.counters().step >= training.recipe().steps;
+    if (resume) {
+      std::cout << fmt::format(
+          fmt::runtime(
+              finished
+                  ? words("{} holds a trained model already: it is used. Remove the folder to train anew.\n",
+                          "{} 里已有训练好的模型，直接使用。要重新训练，请删除该文件夹。\n")
+                  : words("{} holds a run that was stopped: it goes on.\n", "{} 里有一次中断的训练，接着进行。\n")),
+          options_.out);
+      std::cout.flush();
+    }
+    const std::optional<TrainEnd> end = training.run();
+    screen.finish();
+    if (end == TrainEnd::stopped) {
+      std::cout << fmt::format(
+          fmt::runtime(words("\nStopped and saved. The same command goes on; the model so far: {}\n",
+                             "\n已停止并保存。再次运行同一命令会继续；目前的模型：{}\n")),
+          (run_ / "last").string());
+      throw Interrupted{};
+    }
+    if (!finished) {
+      std::cout << fmt::format(fmt::runtime(words("{} steps in {:.0f} s.\n", "{} 步，{:.0f} 秒。\n")),
+                               training.counters().step, training.counters().seconds);
+    }
+  }
+
+  void movie() {
+    const Movie movie = make_movie(run_);
+    report_["movie"] = to_json(movie, movie_texts(run_, movie.embedding.tokens));
+    for (const Phase& phase : movie.phases) {
+      std::cout << fmt::format("  {:<10} {}\n", phase.name,
+                               phase.step ? fmt::format(fmt::runtime(words("step {}", "第 {} 步")), *phase.step)
+                                          : std::string(words("not seen", "未见")));
+    }
+  }
+
+  void write() {
+    title("It writes", "写作");
+    const auto longer =
+        std::find_if(texts_.begin(), texts_.end(), [](const InspectedText& t) { return t.seen.ids.size() >= 48; });
+    shown_ = longer == texts_.end() ? texts_.front() : *longer;
+    const WrittenOn asked{.prompt = "", .otherwise = shown_.seen, .max_new = 40};
+    const std::string prompt = prompt_of(*inspected_, asked), text = written_on(*inspected_, asked, nullptr);
+    report_["written"] = {{"prompt", prompt}, {"text", text}};
+    std::cout << "  " << inked(Ink::dim, without_controls(prompt)) << inked(Ink::green, without_controls(text)) << '\n'
+              << inked(Ink::dim, words("  (the story it has never seen went on: ", "（它没见过的故事原文是："))
+              << inked(Ink::dim, without_controls(shown_.text.substr(std::min(prompt.size(), shown_.text.size()))))
+              << inked(Ink::dim, words(")\n", "）\n"));
+  }
+
+  void look() {
+    title("What each layer guesses", "每一层的猜测");
+    constexpr size_t kTokens = 32;
+    SeenText text = shown_.seen;
+    text.ids.resize(std::min(text.ids.size(), kTokens));
+    Looked seen = look_at(inspected_->model(), inspected_->engine(), text, {.precision = inspected_->precision()});
+    Ladder ladder = climb(inspected_->model(), inspected_->engine(), seen, {.precision = inspected_->precision()});
+    const LookedAt at(inspected_->tokenizer(), inspected_->spec(), std::move(seen), std::move(ladder));
+    draw_ladder({.at = at, .out = std::cout, .columns = std::max(terminal_columns(), 40)});
+    report_.update(look_parts(at));
+  }
+
+  void find_heads() {
+    title("What its heads do", "各个头在做什么");
+    Progress progress(words("looking at heads", "观察各个头"), std::ssize(seen_));
+    const RoleScores scores = head_roles(*reader_, &inspected_->tokenizer(), seen_, {.finished = [&](size_t done) {
+      progress.update(static_cast<int64_t>(done));
+      return true;
+    }});
+    progress.finish();
+    int found = 0;
+    for (const HeadScore& head : scores.heads) {
+      const std::string name = name_of(inspected_->spec(), head.id);
+      Json roles = Json::array();
+      for (const Role& role : roles_of(head)) {
+        roles.push_back({{"name", role.rule->name},
+                         {"score", role.score.mean},
+                         {"low", role.score.low},
+                         {"high", role.score.high},
+                         {"n", role.score.n}});
+        std::cout << fmt::format("  {:<6}{:<14}{} n={}\n", name, role.rule->name, with_interval(role.score),
+                                 role.score.n);
+        ++found;
+      }
+      for (Json& of_report : report_["heads"]) {
+        if (of_report["name"] == name) of_report["roles"] = roles;
+      }
+    }
+    if (found == 0)
+      std::cout << words("  none found: no role is clear enough yet\n", "  没有找到：还没有足够清楚的角色\n");
+  }
+
+  void cut_heads() {
+    title("What happens without them", "没有它们会怎样");
+    const std::vector<HeadId> heads = all_heads(inspected_->spec());
+    Progress progress(words("cutting each head", "逐个切除"), std::ssize(heads));
+    const auto outputs = measure_outputs(*reader_, seen_, Ablation::mean);
+    std::vector<HeadImportance> alone = ablation_importance(*reader_, seen_, Ablation::mean, outputs, [&](size_t done) {
+      progress.update(static_cast<int64_t>(done));
+      return true;
+    });
+    progress.finish();
+    std::sort(alone.begin(), alone.end(),
+              [](const HeadImportance& a, const HeadImportance& b) { return a.raw.mean < b.raw.mean; });
+    show_cut(alone.back(), "most", words("the most important", "最重要的"), outputs);
+    show_cut(alone.front(), "least", words("the least important", "最不重要的"), outputs);
+  }
+
+  void show_cut(const HeadImportance& head, const char* kind, const char* shown,
+                const std::shared_ptr<const HeadOutputs>& outputs) {
+    const std::string name = name_of(inspected_->spec(), head.head);
+    CutProbe probe(inspected_->spec(), {.heads = {head.head}}, outputs);
+    const WrittenOn asked{.prompt = "", .otherwise = shown_.seen, .max_new = 24};
+    const std::string before = written_on(*inspected_, asked, nullptr), after = written_on(*inspected_, asked, &probe);
+    std::cout << fmt::format(fmt::runtime(words("  {}, {}: loss {:+.4f} [{:+.4f}, {:+.4f}] n={}\n",
+                                                "  {}，{}：损失 {:+.4f} [{:+.4f}, {:+.4f}] n={}\n")),
+                             name, shown, head.raw.mean, head.raw.low, head.raw.high, head.raw.n)
+              << "    " << words("with    ", "有它  ") << inked(Ink::green, without_controls(before)) << '\n'
+              << "    " << words("without ", "没它  ")
+              << inked(before == after ? Ink::green : Ink::red, without_controls(after)) << '\n';
+    report_["cuts"].push_back({{"head", name},
+                               {"kind", kind},
+                               {"delta", head.raw.mean},
+                               {"low", head.raw.low},
+                               {"high", head.raw.high},
+                               {"n", head.raw.n},
+                               {"before", before},
+                               {"after", after}});
+  }
+
+  void write_page() {
+    const std::string html = report_html(report_);
+    write_file_atomic(page(), std::as_bytes(std::span(html)));
+  }
+
+  void say_where() {
+    title("Look for yourself", "自己看看");
+    const std::string model = (run_ / "last").string();
+    if (!options_.json.empty()) write_json(options_.json, report_);
+    std::cout << fmt::format(fmt::runtime(words("  {}   all of it on one page: open it in a browser\n",
+                                                "  {}   全部在一页里：用浏览器打开\n")),
+                             page().string())
+              << fmt::format("  ./qkv run {} \"{}\"\n", model, words("In the morning", "早上"))
+              << fmt::format("  ./qkv look {} \"{}\" --token 3\n", model,
+                             words("Anna put the key in the drawer.", "小明把钥匙放在抽屉里。"))
+              << fmt::format("  ./qkv movie {}\n", run_.string())
+              << words("  ./qkv lab --list   claims about Transformers as experiments\n",
+                       "  ./qkv lab --list   关于 Transformer 的说法，做成实验\n");
+  }
+
+  const Options& options_;
+  bool chinese_;
+  fs::path run_;
+  int part_ = 0;
+  std::optional<Inspected> inspected_;
+  std::optional<Reader> reader_;
+  std::vector<InspectedText> texts_;
+  std::vector<SeenText> seen_;
+  InspectedText shown_;
+  Json report_;
+};
 
 }  // namespace
 
 void add_demo(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("demo", "What this build holds");
-  const auto json = std::make_shared<bool>(false);  // lives as long as the callback
-  command->add_flag("--json", *json, "Print it as JSON");
-  command->callback([json] { demo(*json); });
+  CLI::App* command = app.add_subcommand("demo", "Train a small model, look inside, and write a page about it");
+  const auto options = std::make_shared<Options>();  // lives as long as the callback
+  command->add_option("--lang", options->lang, "The stories' language")
+      ->check(CLI::IsMember({"en", "zh"}))
+      ->capture_default_str();
+  command->add_option("--out", options->out, "Where it goes")->capture_default_str();
+  command->add_option("--json", options->json, "Write the report there too");
+  command->add_option("--threads", options->threads, "0: as many as there are")->check(CLI::Range(0, 1024));
+  command->footer(kExamples);
+  command->callback([options] { Demo(*options).run(); });
 }
 
 }  // namespace qkv::app

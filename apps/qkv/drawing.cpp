@@ -107,6 +107,22 @@ std::string bar(double share, int cells) {
   return drawn + spaces(cells - display_width(drawn));
 }
 
+std::string sparkline(const std::vector<double>& values, int cells) {
+  static constexpr std::array<std::string_view, 8> kLevels{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  if (values.empty() || cells <= 0) return {};
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double range = *high - *low;
+  const size_t shown = std::min(static_cast<size_t>(cells), values.size());
+  std::string drawn;
+  for (size_t c = 0; c < shown; ++c) {
+    const auto first = static_cast<std::ptrdiff_t>(values.size() * c / shown);
+    const auto end = static_cast<std::ptrdiff_t>(values.size() * (c + 1) / shown);
+    const double top = *std::max_element(values.begin() + first, values.begin() + end);
+    drawn += kLevels[range > 0 ? static_cast<size_t>(std::lround((top - *low) / range * 7)) : 0];
+  }
+  return drawn;
+}
+
 std::string inked(Ink ink, std::string_view text) {
   if (!coloured() || ink == Ink::plain) return std::string(text);
   static constexpr std::array<std::string_view, 9> kCodes{"0", "2", "1", "31", "32", "33", "34", "35", "36"};

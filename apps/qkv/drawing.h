@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace qkv::app {
 
@@ -20,6 +21,9 @@ std::string on_heat(double share, std::string_view text, int cells);
 
 // A bar of at most so many cells, in eighths where the terminal takes them.
 std::string bar(double share, int cells);
+
+// A curve in at most so many cells, against its own range; the highest value of those that share a cell.
+std::string sparkline(const std::vector<double>& values, int cells);
 
 enum class Ink { plain, dim, bold, red, green, yellow, blue, magenta, cyan };
 std::string inked(Ink ink, std::string_view text);

@@ -14,7 +14,6 @@ namespace qkv::app {
 namespace {
 
 constexpr size_t kLargestFile = size_t{1} << 30;
-constexpr uint64_t kWorldSeed = 20260101, kFirstStory = 1'000'000;  // no recipe trains on these
 
 // The first `limit` tokens of a text, in windows that begin as the model's texts do.
 class Windows {

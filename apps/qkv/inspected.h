@@ -21,6 +21,9 @@ struct InspectOptions {
 // The argument MODEL and --dtype, --threads.
 void add_inspect_options(CLI::App& command, InspectOptions& options);
 
+// Stories of the built-in world that no recipe trains on.
+inline constexpr uint64_t kWorldSeed = 20260101, kFirstStory = 1'000'000;
+
 struct TextOptions {
   std::string data;        // FILE, or world, world:zh
   int64_t tokens = 20000;  // how many are looked at, at most

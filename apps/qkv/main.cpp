@@ -24,9 +24,11 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv demo                                    what this build holds
   ./qkv verify tests/golden/llama               a model against what transformers recorded
   ./qkv run MODEL "Once upon a time"            what a model writes
+  ./qkv look MODEL "The cat sat on the"         its guesses layer by layer, its heads, one token's way
   ./qkv info --preset llama3-8b                 a model as a picture, its parameters, its memory
   ./qkv translate MODEL < in.txt > out.txt      line by line, with beams
   ./qkv eval MODEL --data text.txt              perplexity, bits per byte
+  ./qkv heads MODEL --data world                what each head does, measured over many texts
   ./qkv tokenize MODEL "床前明月光"               text as tokens
   ./qkv world --lang zh --lines 3               small stories with gold labels
   ./qkv COMMAND --help                          options and examples of a command
@@ -65,19 +67,24 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   qkv::app::add_chat(app);
   qkv::app::add_convert(app);
+  qkv::app::add_cut(app);
   qkv::app::add_demo(app);
   qkv::app::add_data(app);
   qkv::app::add_eval(app);
+  qkv::app::add_heads(app);
   qkv::app::add_info(app);
+  qkv::app::add_look(app);
   qkv::app::add_movie(app);
   qkv::app::add_new(app);
   qkv::app::add_quantize(app);
+  qkv::app::add_route(app);
   qkv::app::add_run(app);
   qkv::app::add_score(app);
   qkv::app::add_tokenize(app);
   qkv::app::add_tokenizer(app);
   qkv::app::add_train(app);
   qkv::app::add_translate(app);
+  qkv::app::add_twins(app);
   qkv::app::add_verify(app);
   qkv::app::add_world(app);
   app.footer(kExamples);  // after the commands, which would inherit it

@@ -11,8 +11,8 @@
 #include "base/progress.h"
 #include "commands.h"
 #include "inspect/report_html.h"
+#include "movie_texts.h"
 #include "movie_view.h"
-#include "text/display_spans.h"
 
 namespace qkv::app {
 namespace {
@@ -33,20 +33,6 @@ struct Options {
   std::string run, json, html;
 };
 
-// What tokens are to a reader; a part of a character is shown by its number.
-std::vector<std::string> texts_of(const fs::path& run, const std::vector<int32_t>& tokens) {
-  std::vector<std::string> texts;
-  const fs::path folder = run / "prepared" / "tokenizer";
-  std::optional<Tokenizer> tokenizer;
-  if (fs::exists(folder)) tokenizer.emplace(Tokenizer::load(folder));
-  for (const int32_t id : tokens) {
-    std::string text = tokenizer ? display_spans(*tokenizer, {&id, 1}).text : "";
-    if (text.empty() || text.find("\xEF\xBF\xBD") != std::string::npos) text = fmt::format("#{}", id);
-    texts.push_back(std::move(text));
-  }
-  return texts;
-}
-
 void write_to(const std::string& path, const std::string& text) {
   if (path == "-") {
     std::cout << text;
@@ -61,7 +47,7 @@ void movie(const Options& options) {
   Progress progress("reading snapshots", 0);
   const Movie made = make_movie(options.run, [&](size_t done, size_t) { progress.update(static_cast<int64_t>(done)); });
   progress.finish();
-  const std::vector<std::string> texts = texts_of(options.run, made.embedding.tokens);
+  const std::vector<std::string> texts = movie_texts(options.run, made.embedding.tokens);
   const fs::path run = fs::path(options.run).lexically_normal();
   const std::string name = (run.has_filename() ? run : run.parent_path()).filename().string();
   const Json report{{"report", "movie"},

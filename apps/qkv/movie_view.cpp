@@ -13,24 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A curve over the snapshots in so many cells: the highest it is in each, against its own range.
-std::string curve(const std::vector<double>& values, int cells) {
-  static constexpr std::array<const char*, 8> kLevels{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  if (values.empty()) return {};
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  const double range = *high - *low;
-  std::string drawn;
-  const int shown = std::min(cells, static_cast<int>(values.size()));
-  for (int c = 0; c < shown; ++c) {
-    const size_t first = values.size() * static_cast<size_t>(c) / static_cast<size_t>(shown);
-    const size_t end = values.size() * static_cast<size_t>(c + 1) / static_cast<size_t>(shown);
-    const double top =
-        *std::max_element(values.begin() + static_cast<int64_t>(first), values.begin() + static_cast<int64_t>(end));
-    drawn += kLevels[range > 0 ? static_cast<size_t>(std::lround((top - *low) / range * 7)) : 0];
-  }
-  return drawn;
-}
-
 std::vector<double> means(const std::vector<Estimate>& all) {
   std::vector<double> found;
   for (const Estimate& each : all) found.push_back(each.mean);
@@ -67,7 +49,8 @@ class Drawing {
  private:
   void title(const std::string& text) const { std::cout << '\n' << inked(Ink::bold, text) << '\n'; }
   void line(const std::string& name, const std::vector<double>& values, const std::string& after) const {
-    std::cout << "  " << in_cells(name, 11) << curve(values, std::max(10, columns_ - 13 - 26)) << "  " << after << '\n';
+    std::cout << "  " << in_cells(name, 11) << sparkline(values, std::max(10, columns_ - 13 - 26)) << "  " << after
+              << '\n';
   }
   void wrapped(const std::string& text, int indent) const {
     std::string row(static_cast<size_t>(indent), ' ');
@@ -192,7 +175,7 @@ class Drawing {
       for (const Estimate& e : head->importance) {
         if (e.n > 0) measured.push_back(e.mean);
       }
-      std::cout << "  " << in_cells(head->name, 7) << curve(measured, std::max(10, columns_ - 9 - 38)) << "  "
+      std::cout << "  " << in_cells(head->name, 7) << sparkline(measured, std::max(10, columns_ - 9 - 38)) << "  "
                 << interval(head->importance.back()) << '\n';
     }
   }
@@ -202,8 +185,8 @@ class Drawing {
     std::cout << "  " << in_cells("", 10) << in_cells("moved", 8) << in_cells("start.end", 11) << "moved over time\n";
     for (const Movie::Weight& w : movie_.weights) {
       std::cout << "  " << in_cells(w.name, 10) << in_cells(fmt::format("{:.3f}", w.moved.back()), 8)
-                << in_cells(fmt::format("{:.3f}", w.cosine.front()), 11) << curve(w.moved, std::max(10, columns_ - 33))
-                << '\n';
+                << in_cells(fmt::format("{:.3f}", w.cosine.front()), 11)
+                << sparkline(w.moved, std::max(10, columns_ - 33)) << '\n';
     }
     wrapped("moved: |W - W first| / |W first|; start.end: the cosine of the first and the last weights", 2);
   }

@@ -51,13 +51,13 @@ double measure_product(const Engine& engine, Precision precision) {
 }  // namespace
 
 TrainView::TrainView(const Engine& engine, const Recipe& recipe, Trainer& trainer, const TrainData& data,
-                     std::filesystem::path tokenizer, bool json)
+                     std::filesystem::path tokenizer, Show show)
     : engine_(engine),
       recipe_(recipe),
       trainer_(trainer),
       data_(data),
       tokenizer_(std::move(tokenizer)),
-      json_(json),
+      show_(show),
       progress_("training", recipe.steps) {}
 
 void TrainView::show_plan(const Model& model) {
@@ -74,7 +74,8 @@ void TrainView::show_plan(const Model& model) {
   const double seconds = trainer_.operations_per_step() * static_cast<double>(recipe_.steps) / (0.4 * best_product_);
   const auto epochs = static_cast<double>(recipe_.steps * recipe_.batch_tokens) /
                       static_cast<double>(std::max<uint64_t>(data_.train_tokens, 1));
-  if (json_) {
+  if (show_ == Show::nothing) return;
+  if (show_ == Show::json) {
     std::cout << Json{{"parameters", parameters},
                       {"tokens_per_step", recipe_.batch_tokens},
                       {"train_tokens", data_.train_tokens},
@@ -106,7 +107,7 @@ void TrainView::show_plan(const Model& model) {
 }
 
 void TrainView::show_step(const StepReport& report) {
-  if (json_) return;
+  if (show_ != Show::lines) return;
   progress_.update(report.step + 1,
                    fmt::format("loss {:.3f}  {:.1f} k tokens/s  {:.2f} TFLOP/s ({:.0f} % of a product)",
                                report.result.loss, static_cast<double>(report.result.tokens) / report.seconds / 1e3,
@@ -115,7 +116,8 @@ void TrainView::show_step(const StepReport& report) {
 
 void TrainView::show_evaluation(const EvalResult& result, bool best) {
   if (result.counted == 0) return;  // nothing is held out
-  if (json_) {
+  if (show_ == Show::nothing) return;
+  if (show_ == Show::json) {
     std::cout << log_line(result).dump() << '\n';
     std::cout.flush();
     return;
@@ -131,7 +133,8 @@ void TrainView::show_end(TrainEnd end, const std::filesystem::path& run) {
   const char* why = end == TrainEnd::done      ? "done"
                     : end == TrainEnd::stopped ? "stopped as asked, and saved"
                                                : "no better for a while";
-  if (json_) {
+  if (show_ == Show::nothing) return;
+  if (show_ == Show::json) {
     std::cout
         << Json{{"ended", why}, {"step", counters.step}, {"best", counters.best}, {"seconds", counters.seconds}}.dump()
         << '\n';
@@ -184,7 +187,7 @@ std::vector<std::string> TrainView::samples(const Model& model) {
     while (session.next()) {
     }
     texts.push_back(tokenizer.decode(session.ids(), {.skip_specials = true}));
-    if (!json_) std::cout << "    | " << texts.back() << '\n';
+    if (show_ == Show::lines) std::cout << "    | " << texts.back() << '\n';
   }
   return texts;
 }
@@ -233,7 +236,7 @@ std::optional<TranslationScore> TrainView::translations(const Model& model) {
   }
   const TranslationScore score{bleu(words).score, chrf(characters, ChrfWords::none),
                                static_cast<int64_t>(written.size())};
-  if (!json_) {
+  if (show_ == Show::lines) {
     std::cout << fmt::format("             BLEU {:.1f}  chrF {:.1f} on {} held-out lines, greedy\n", score.bleu,
                              score.chrf, score.lines);
     for (size_t n = 0; n < std::min<size_t>(2, written.size()); ++n) {

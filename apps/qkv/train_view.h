@@ -18,8 +18,9 @@ struct TranslationScore {
 
 class TrainView {
  public:
+  enum class Show { lines, json, nothing };
   TrainView(const Engine& engine, const Recipe& recipe, Trainer& trainer, const TrainData& data,
-            std::filesystem::path tokenizer, bool json);
+            std::filesystem::path tokenizer, Show show);
 
   // Parameters, tokens, memory by part; an Error with need and have if it does not fit.
   void show_plan(const Model& model);
@@ -43,7 +44,7 @@ class TrainView {
   Trainer& trainer_;
   const TrainData& data_;
   std::filesystem::path tokenizer_;
-  bool json_;
+  Show show_;
   Progress progress_;
   double best_product_ = 0;  // operations a second of one large product, measured at the start
 };

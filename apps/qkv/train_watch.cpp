@@ -99,6 +99,7 @@ bool TrainWatch::after_step(const StepReport& report, const TrainCounters& count
 void TrainWatch::take(const TrainCounters& counters) {
   Snapshot snapshot = watcher_.take(counters.step);
   snapshot.train_seconds = counters.seconds;
+  if (on_snapshot) on_snapshot(snapshot, watcher_.plan());
   folder_.write(std::move(snapshot));
 }
 

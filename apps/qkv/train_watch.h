@@ -14,6 +14,8 @@ class TrainWatch {
   TrainWatch(const std::filesystem::path& run, const Engine& engine, const Recipe& recipe, const Model& model,
              const TrainData& data);
 
+  std::function<void(const Snapshot&, const WatchPlan&)> on_snapshot = {};  // told of each
+
   Probe* probe() { return &watcher_; }
   // A run that begins, or goes on from a checkpoint.
   void begin(const TrainCounters& counters);

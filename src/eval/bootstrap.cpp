@@ -37,9 +37,15 @@ Interval bootstrap_interval(int64_t items, FunctionRef<double(std::span<const in
     }
     scores.push_back(score(picked));
   }
-  std::sort(scores.begin(), scores.end());
-  const double tail = (1.0 - options.confidence) / 2.0;
-  return {.low = quantile(scores, tail), .high = quantile(scores, 1.0 - tail)};
+  return middle_of(scores, options.confidence);
+}
+
+Interval middle_of(std::span<const double> scores, double confidence) {
+  QKV_ASSERT(!scores.empty(), "the middle of no scores");
+  std::vector<double> sorted(scores.begin(), scores.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double tail = (1.0 - confidence) / 2.0;
+  return {.low = quantile(sorted, tail), .high = quantile(sorted, 1.0 - tail)};
 }
 
 }  // namespace qkv

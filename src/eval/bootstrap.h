@@ -24,4 +24,7 @@ struct Interval {
 Interval bootstrap_interval(int64_t items, FunctionRef<double(std::span<const int64_t> picked)> score,
                             BootstrapOptions options = {});
 
+// The interval that holds the middle share of these.
+Interval middle_of(std::span<const double> scores, double confidence = 0.95);
+
 }  // namespace qkv

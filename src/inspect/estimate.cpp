@@ -44,6 +44,51 @@ Estimate estimate(std::span<const TextSum> texts, uint64_t seed) {
   });
 }
 
+std::vector<Estimate> estimates(std::span<const TextSum> all, size_t texts, uint64_t seed) {
+  QKV_ASSERT(texts > 0 && all.size() % texts == 0, all.size(), " sums of ", texts, " texts each");
+  std::vector<Estimate> made;
+  std::vector<std::vector<uint32_t>> draws;  // of the last ones that counted
+  std::vector<size_t> drawn_for, counted;
+  for (size_t first = 0; first < all.size(); first += texts) {
+    const std::span<const TextSum> one = all.subspan(first, texts);
+    Estimate e;
+    TextSum total;
+    counted.clear();
+    for (size_t i = 0; i < texts; ++i) {
+      if (one[i].count > 0) counted.push_back(i);
+      total += one[i];
+    }
+    e.n = total.count;
+    e.texts = std::ssize(counted);
+    e.mean = e.low = e.high = mean_of(total);
+    if (counted.size() > 1) {
+      if (counted != drawn_for) {
+        draws.clear();
+        drawn_for = counted;
+        bootstrap_interval(std::ssize(counted),
+                           [&](std::span<const int64_t> picked) {
+                             auto& row = draws.emplace_back();
+                             for (const int64_t p : picked)
+                               row.push_back(static_cast<uint32_t>(counted[static_cast<size_t>(p)]));
+                             return 0.0;
+                           },
+                           {.seed = seed});
+      }
+      std::vector<double> means;
+      for (const std::vector<uint32_t>& row : draws) {
+        TextSum sum;
+        for (const uint32_t i : row) sum += one[i];
+        means.push_back(mean_of(sum));
+      }
+      const Interval interval = middle_of(means);
+      e.low = interval.low;
+      e.high = interval.high;
+    }
+    made.push_back(e);
+  }
+  return made;
+}
+
 Estimate paired_difference(std::span<const TextSum> a, std::span<const TextSum> b, uint64_t seed) {
   QKV_ASSERT(a.size() == b.size(), a.size(), " texts against ", b.size());
   std::vector<size_t> counted;

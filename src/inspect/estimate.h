@@ -36,6 +36,10 @@ struct TextSum {
 // Sum of sums over sum of counts; texts without a count are left out.
 Estimate estimate(std::span<const TextSum> texts, uint64_t seed = 0);
 
+// Many at once, each with so many texts: the same as one by one, but the bootstrap's draws are made once for all that
+// count the same texts.
+std::vector<Estimate> estimates(std::span<const TextSum> all, size_t texts, uint64_t seed = 0);
+
 // Of a difference that each text has twice, with and without: b - a, text by text the same draws (the paired
 // bootstrap).
 Estimate paired_difference(std::span<const TextSum> a, std::span<const TextSum> b, uint64_t seed = 0);

@@ -10,12 +10,6 @@
 namespace qkv {
 namespace {
 
-// The rows of `length` that end a text of known length predict nothing of their own.
-int32_t target_of(const SeenText& text, size_t row) {
-  if (!text.targets.empty()) return text.targets[row];
-  return row + 1 < text.ids.size() ? text.ids[row + 1] : SeenText::kIgnored;
-}
-
 int64_t rows_of(const SeenText& text) {
   return std::ssize(text.ids);
 }
@@ -52,7 +46,7 @@ struct Reader::Pass {
   std::vector<int32_t> targets() const {
     std::vector<int32_t> all;
     for (const PassTexts::At& row : at.rows) {
-      all.push_back(target_of(at.texts[static_cast<size_t>(row.text)], static_cast<size_t>(row.position)));
+      all.push_back(at.texts[static_cast<size_t>(row.text)].target(static_cast<size_t>(row.position)));
     }
     return all;
   }

@@ -21,6 +21,11 @@ struct SeenText {
   std::vector<int32_t> ids;
   std::vector<int32_t> source = {};   // what an encoder-decoder reads
   std::vector<int32_t> targets = {};  // what each row should say, or ignored; otherwise the token after it
+
+  int32_t target(size_t row) const {
+    if (!targets.empty()) return targets[row];
+    return row + 1 < ids.size() ? ids[row + 1] : kIgnored;
+  }
 };
 
 // Which token of which text stands where in a pass.

@@ -50,6 +50,8 @@ class Config {
 
 // qkv's own key: what a norm adds to its weight, in configs that were read from GGUF.
 inline constexpr const char* kNormOffsetKey = "qkv_norm_offset";
+// And which heads and experts are left where some were cut out, see docs/add-a-family.md.
+inline constexpr const char *kHeadsKey = "qkv_heads", *kExpertsKey = "qkv_experts";
 
 // What configs of all families spell alike.
 Activation read_activation(const Config& config, Config::Keys keys, const char* otherwise);

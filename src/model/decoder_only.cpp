@@ -9,6 +9,10 @@ Tensor DecoderOnly::states(Context& cx, const Input& input) const {
   return stack_.forward(cx, input.ids, {.rows = *input.rows});
 }
 
+Tensor DecoderOnly::read_out(Context& cx, const Tensor& stream) const {
+  return head_.read_out(cx, stack_.last_norm(cx, stream));
+}
+
 Tensor DecoderOnly::next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages*) const {
   return stack_.forward(cx, ids, {.rows = past.rows, .past = &past});
 }

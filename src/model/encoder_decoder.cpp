@@ -24,6 +24,10 @@ Tensor EncoderDecoder::states(Context& cx, const Input& input) const {
   return decoder_.forward(cx, input.ids, {.rows = *input.rows, .memory = &memory});
 }
 
+Tensor EncoderDecoder::read_out(Context& cx, const Tensor& stream) const {
+  return head_.read_out(cx, decoder_.last_norm(cx, stream));
+}
+
 Tensor EncoderDecoder::next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const {
   const Memory read{.pages = memory};
   return decoder_.forward(cx, ids, {.rows = past.rows, .past = &past, .memory = &read});

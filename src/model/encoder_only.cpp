@@ -9,6 +9,10 @@ Tensor EncoderOnly::states(Context& cx, const Input& input) const {
   return stack_.forward(cx, input.ids, {.rows = *input.rows});
 }
 
+Tensor EncoderOnly::read_out(Context& cx, const Tensor& stream) const {
+  return head_.read_out(cx, stack_.last_norm(cx, stream));
+}
+
 Tensor EncoderOnly::next_states(Context&, const Tensor&, const KvPages&, const KvPages*) const {
   QKV_FAIL("a ", spec_.family, " reads whole texts and writes none",
            Hint("to generate text take a decoder or an encoder-decoder"));

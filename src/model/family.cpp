@@ -18,7 +18,7 @@ const Family* const kFamilies[] = {&families::bart,      &families::bert,   &fam
 // Heads that were cut out: "qkv_heads": {"decoder": [[0, 0, 1], ...]} names, layer by layer, the key/value head that
 // each query head left reads. Stacks: encoder, decoder, cross.
 void apply_head_maps(const Config& config, ModelSpec& spec) {
-  const std::optional<Config> maps = config.inside("qkv_heads");
+  const std::optional<Config> maps = config.inside(kHeadsKey);
   if (!maps) return;
   spec.heads_cut = true;
   for (const auto& [name, list] : maps->json().items()) {
@@ -34,6 +34,11 @@ void apply_head_maps(const Config& config, ModelSpec& spec) {
       LayerSpec& layer = stack.layers[i];
       if (name == "cross" && !layer.cross) maps->fail(name, "is given but the model has none", "leave it out");
       AttentionSpec& a = name == "cross" ? *layer.cross : layer.attention;
+      if (a.relative) a.relative->in_each_layer = true;
+      if (a.qk_norm == AttentionSpec::QkNorm::whole) {
+        a.normed_heads = a.heads;
+        a.normed_kv_heads = a.kv_heads;
+      }
       const Config one(Json{{"map", list[i]}}, maps->what() + ": '" + name + "' layer " + std::to_string(i));
       a.kv_map.clear();
       a.kv_heads = 0;
@@ -44,6 +49,21 @@ void apply_head_maps(const Config& config, ModelSpec& spec) {
       }
       a.heads = static_cast<int64_t>(a.kv_map.size());
     }
+  }
+}
+
+// Experts that were cut out: "qkv_experts": [4, 3] says how many each layer of the main stack has left.
+void apply_expert_counts(const Config& config, ModelSpec& spec) {
+  if (!config.has(kExpertsKey)) return;
+  spec.heads_cut = true;
+  const std::vector<int64_t> counts = config.wholes({kExpertsKey});
+  std::vector<LayerSpec>& layers = (spec.kind == ModelSpec::Kind::encoder_only ? spec.encoder : spec.decoder).layers;
+  if (counts.size() != layers.size()) {
+    config.fail(kExpertsKey, "must hold " + std::to_string(layers.size()) + " numbers, one per layer",
+                "0 stands for a layer without experts");
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].feed.experts) layers[i].feed.experts->count = counts[i];
   }
 }
 
@@ -69,6 +89,7 @@ ModelSpec read_spec(const Config& config) {
   ModelSpec spec = family.spec(config);
   spec.family = family.name;
   apply_head_maps(config, spec);
+  apply_expert_counts(config, spec);
   validate(spec, config.what());
   return spec;
 }

@@ -32,6 +32,10 @@ class Model {
   // The rows that follow what `past` holds; an encoder-decoder has remembered its source in `memory`.
   virtual Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const = 0;
 
+  // What the head says of a residual stream [N, C] at any height of the main stack: last norm, head. Taps nothing; of
+  // the last layer's stream it is logits(), bit for bit.
+  virtual Tensor read_out(Context& cx, const Tensor& stream) const = 0;
+
  protected:
   Model(ModelSpec spec, Weights weights);
 
@@ -47,6 +51,7 @@ class DecoderOnly : public Model {
   DecoderOnly(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
+  Tensor read_out(Context& cx, const Tensor& stream) const override;
 
  private:
   ModelStack stack_;
@@ -58,6 +63,7 @@ class EncoderOnly : public Model {
   EncoderOnly(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
+  Tensor read_out(Context& cx, const Tensor& stream) const override;
 
  private:
   ModelStack stack_;
@@ -69,6 +75,7 @@ class EncoderDecoder : public Model {
   EncoderDecoder(ModelSpec spec, Weights weights);
   Tensor states(Context& cx, const Input& input) const override;
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
+  Tensor read_out(Context& cx, const Tensor& stream) const override;
 
   Tensor encode(Context& cx, const Tensor& source_ids, const Rows& source_rows) const;  // [M, C]
   // Reads a source once for all passes of the decoder: `memory` has a place for each of its tokens.

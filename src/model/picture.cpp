@@ -69,11 +69,13 @@ void projections(Lines& lines, const AttentionSpec& a, int64_t c, bool across) {
     lines.push_back(fmt::format("{:<4} {:<22} {}", name, shape, note));
   };
   const std::string from = across ? ", of the memory" : "";
-  row("W_Q", matrix(a.heads * a.width, c, a.q_bias), heads_text(a.heads, a.width));
-  row("W_K", matrix(a.kv_heads * a.width, c, a.k_bias), heads_text(a.kv_heads, a.width) + from);
+  row("W_Q", matrix(a.projected_heads() * a.width, c, a.q_bias), heads_text(a.heads, a.width));
+  row("W_K", matrix(a.projected_kv_heads() * a.width, c, a.k_bias), heads_text(a.kv_heads, a.width) + from);
   row("W_V", matrix(a.kv_heads * a.value_width, c, a.v_bias), heads_text(a.kv_heads, a.value_width) + from);
   if (a.qk_norm == AttentionSpec::QkNorm::per_head) lines.push_back("norm on every head of q and k");
-  if (a.qk_norm == AttentionSpec::QkNorm::whole) lines.push_back("norm on q and on k, all heads joined");
+  if (a.qk_norm == AttentionSpec::QkNorm::whole)
+    lines.push_back(a.normed_heads > 0 ? "norm on q and on k, all heads joined, those cut too"
+                                       : "norm on q and on k, all heads joined");
 }
 
 void latent_projections(Lines& lines, const AttentionSpec& a, int64_t c) {
@@ -110,8 +112,9 @@ Lines attention_lines(const AttentionSpec& a, int64_t c, bool across) {
   if (a.rope) lines.push_back(rope_text(*a.rope, a.width));
   lines.push_back(across ? scores_text(a).substr(0, scores_text(a).rfind(',')) + ", over the memory" : scores_text(a));
   if (a.relative) {
-    lines.push_back(fmt::format("{} buckets up to distance {}, one table for all layers", a.relative->buckets,
-                                a.relative->max_distance));
+    lines.push_back(fmt::format("{} buckets up to distance {}, one table {}", a.relative->buckets,
+                                a.relative->max_distance,
+                                a.relative->in_each_layer ? "in each layer" : "for all layers"));
   }
   if (!a.kv_map.empty()) {
     lines.push_back("heads were cut: an own map from query to key/value heads");

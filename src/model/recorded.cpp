@@ -76,6 +76,10 @@ bool is_recorded_text(const StoredTensor& tensor) {
 std::vector<float> host_floats(const Tensor& t) {
   const int64_t size = size_of(t.dtype());
   std::vector<float> values(static_cast<size_t>(t.count()));
+  if (t.dtype() == DType::f32 && t.contiguous()) {
+    t.device().download(values.data(), t.data(), t.count() * size);
+    return values;
+  }
   std::vector<std::byte> row(static_cast<size_t>(t.cols() * size));
   for (int64_t r = 0; r < t.rows(); ++r) {
     const int64_t at = r * t.cols();

@@ -75,9 +75,10 @@ class Validator {
   void attention(const std::string& where, const AttentionSpec& a) const {
     in_range(where + " heads", a.heads, 1, kMostHeads);
     in_range(where + " key/value heads", a.kv_heads, 1, a.heads);
+    in_range(where + " heads under one norm", a.projected_heads(), a.heads, kMostHeads);
     in_range(where + " head width", a.width, 1, kMost);
     in_range(where + " value width", a.value_width, 1, kMost);
-    countable(where + " projections", {a.heads, a.width + a.value_width, spec_.width});
+    countable(where + " projections", {a.projected_heads(), a.width + a.value_width, spec_.width});
     in_range(where + " window", a.window, 0, INT64_MAX);
     number(where + " attention dropout", static_cast<double>(a.dropout), 0, 0.999);
     number(where + " softcap", a.softcap, 0, 1e12);

@@ -64,7 +64,7 @@ struct ModelSpec {
   HeadSpec head;
   InitSpec init;
   TokenIds tokens;
-  bool heads_cut = false;  // heads differ from what the family's config can say: Hugging Face cannot load it
+  bool heads_cut = false;  // heads or experts differ from what the family's config can say: only qkv can load it
 
   const StackSpec& main_stack() const { return kind == Kind::encoder_only ? encoder : decoder; }
 };

@@ -89,10 +89,13 @@ Tensor ModelStack::forward(Context& cx, const Tensor& ids, const Pass& pass) con
 }
 
 Tensor ModelStack::forward_vectors(Context& cx, const Tensor& vectors, const Pass& pass) const {
-  Tensor x = through_layers(cx, vectors, pass);
-  if (final_norm_) x = final_norm_->forward(cx, x);
+  Tensor x = last_norm(cx, through_layers(cx, vectors, pass));
   cx.tap({which_, 0}, Site::final, x, &pass.rows);
   return x;
+}
+
+Tensor ModelStack::last_norm(Context& cx, const Tensor& stream) const {
+  return final_norm_ ? final_norm_->forward(cx, stream) : stream;
 }
 
 void ModelStack::remember(Context& cx, const Tensor& states, const KvPages& pages) const {
@@ -126,9 +129,15 @@ Tensor Head::before_logits(Context& cx, const Tensor& states) const {
   return as_operand(cx, h);
 }
 
+Tensor Head::read_out(Context& cx, const Tensor& states) const {
+  const Tensor logits =
+      ops::linear(cx, before_logits(cx, states), *weight_, {.bias = bias_, .out = cx.precision.exact});
+  if (spec_.softcap <= 0) return logits;
+  return ops::activation(cx, logits, ops::act::softcap(static_cast<float>(spec_.softcap)));
+}
+
 Tensor Head::forward(Context& cx, const Tensor& states) const {
-  Tensor logits = ops::linear(cx, before_logits(cx, states), *weight_, {.bias = bias_, .out = cx.precision.exact});
-  if (spec_.softcap > 0) logits = ops::activation(cx, logits, ops::act::softcap(static_cast<float>(spec_.softcap)));
+  Tensor logits = read_out(cx, states);
   cx.tap(place_, Site::logits, logits);
   return logits;
 }

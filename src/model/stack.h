@@ -14,6 +14,7 @@ class ModelStack {
   Tensor forward(Context& cx, const Tensor& ids, const Pass& pass) const;
   // The same from embedded vectors [N, C]; a stack without a vocabulary has no other way in.
   Tensor forward_vectors(Context& cx, const Tensor& x, const Pass& pass) const;
+  Tensor last_norm(Context& cx, const Tensor& stream) const;  // the stream itself where the stack ends without one
   // Every layer's keys and values of what an encoder said.
   void remember(Context& cx, const Tensor& states, const KvPages& pages) const;
 
@@ -32,7 +33,8 @@ class ModelStack {
 class Head {
  public:
   Head(const ModelSpec& spec, const Weights& weights);
-  Tensor forward(Context& cx, const Tensor& states) const;  // [N, C] -> logits [N, V] in exact
+  Tensor forward(Context& cx, const Tensor& states) const;   // [N, C] -> logits [N, V] in exact
+  Tensor read_out(Context& cx, const Tensor& states) const;  // the same, shown to nobody
 
   // For the fused loss: what enters the last product, and that product's weight and bias.
   Tensor before_logits(Context& cx, const Tensor& states) const;

@@ -65,6 +65,11 @@ class Lister {
     add(name, {rows, spec_.width}, Part::embedding, normal(std));
   }
 
+  void relative(const std::string& name, const AttentionSpec& a) {
+    add(name, {a.heads, a.relative->buckets}, Part::embedding,
+        normal(spec_.init.kind == InitSpec::Kind::t5 ? spec_.init.std / std::sqrt(width()) : spec_.init.std));
+  }
+
   void stack(Stack which, const StackSpec& s, int64_t vocabulary) {
     prefix_ = stack_prefix(spec_, which);
     stack_ = which;
@@ -73,10 +78,7 @@ class Lister {
     if (s.token_types > 0) embedding("types", s.token_types);
     if (s.embedding_norm) norm("norm_embed", spec_.norm, spec_.width);
     const AttentionSpec& first = s.layers.front().attention;
-    if (first.relative) {
-      add("relative", {first.heads, first.relative->buckets}, Part::embedding,
-          normal(spec_.init.kind == InitSpec::Kind::t5 ? spec_.init.std / std::sqrt(width()) : spec_.init.std));
-    }
+    if (first.relative && !first.relative->in_each_layer) relative("relative", first);
     const std::string stack_name = prefix_;
     for (size_t i = 0; i < s.layers.size(); ++i) {
       prefix_ = stack_name + "layers." + std::to_string(i) + ".";
@@ -105,7 +107,8 @@ class Lister {
   }
 
   void attention(const std::string& name, const AttentionSpec& a) {
-    const int64_t c = spec_.width, q = a.heads * a.width, k = a.kv_heads * a.width, v = a.kv_heads * a.value_width;
+    const int64_t c = spec_.width, q = a.projected_heads() * a.width, k = a.projected_kv_heads() * a.width,
+                  v = a.kv_heads * a.value_width;
     const double by_width = 1 / std::sqrt(width());
     if (a.latent) {
       latent(name, a);
@@ -123,6 +126,7 @@ class Lister {
     const int64_t out = a.heads * a.value_width;
     linear(name + ".o", c, out, Part::out, a.out_bias, matrix(c, out, 1 / std::sqrt(static_cast<double>(out)), true));
     if (a.sinks) add(name + ".sinks", {a.heads}, Part::key, normal(spec_.init.std));
+    if (a.relative && a.relative->in_each_layer) relative(name + ".relative", a);
   }
 
   void latent(const std::string& name, const AttentionSpec& a) {

@@ -28,7 +28,9 @@ Attention::Attention(const AttentionSpec& spec, Place place, const Weights& weig
       kv_a_norm_(norm_or_none(spec.norm, weights, names.name + ".kv_a_norm")),
       out_(weights, names.name + ".o"),
       sinks_(weights.find(names.name + ".sinks")),
-      relative_(spec.relative ? &weights.at(names.relative) : nullptr) {
+      relative_(!spec.relative
+                    ? nullptr
+                    : &weights.at(spec.relative->in_each_layer ? names.name + ".relative" : names.relative)) {
   if (spec.relative) {
     buckets_ = ops::relative_buckets(spec.relative->buckets, spec.relative->max_distance, !spec.causal);
   }
@@ -53,9 +55,12 @@ Tensor Attention::forward_across(Context& cx, const Tensor& x, const KvPages& pa
   return attend(cx, {.q = project_q(cx, x, pages.rows), .k = layer.k, .v = layer.v}, pages.rows, &pages);
 }
 
-// A norm over each head, or over all heads joined.
+// A norm over each head, or over all heads joined: there those that were cut come along, and are left behind after it.
 Tensor Attention::normed_heads(Context& cx, Tensor x, const std::optional<Norm>& norm, int64_t heads) const {
-  if (norm && spec_.qk_norm == AttentionSpec::QkNorm::whole) x = norm->forward(cx, x);
+  if (norm && spec_.qk_norm == AttentionSpec::QkNorm::whole) {
+    x = norm->forward(cx, x);
+    if (x.cols() > heads * spec_.width) x = x.slice(-1, 0, heads * spec_.width);
+  }
   x = ops::split_heads(x, heads);
   return norm && spec_.qk_norm == AttentionSpec::QkNorm::per_head ? norm->forward(cx, x) : x;
 }

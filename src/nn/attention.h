@@ -1,6 +1,7 @@
 // Attention with its projections: x becomes questions, labels and contents, heads look, W_O mixes what they bring.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "nn/kv_cache.h"
@@ -18,9 +19,10 @@ struct LatentSpec {
   bool operator==(const LatentSpec&) const = default;
 };
 
-// T5: a bias per head and bucket of distances, one table for all layers of a stack.
+// T5: a bias per head and bucket of distances, one table for all layers of a stack; where heads were cut, one each.
 struct RelativeBiasSpec {
   int64_t buckets = 32, max_distance = 128;
+  bool in_each_layer = false;
   bool operator==(const RelativeBiasSpec&) const = default;
 };
 
@@ -34,17 +36,22 @@ struct AttentionSpec {
   double softcap = 0;
   bool q_bias = false, k_bias = false, v_bias = false, out_bias = false;
   enum class QkNorm : uint8_t { none, per_head, whole } qk_norm = QkNorm::none;
-  NormSpec norm;  // of q, k and latents
+  // A norm over all heads joined needs those that were cut too: W_Q and W_K hold so many, the cut ones last.
+  int64_t normed_heads = 0, normed_kv_heads = 0;  // 0: none was cut
+  NormSpec norm;                                  // of q, k and latents
   bool sinks = false;
   std::optional<RopeSpec> rope;
   std::optional<RelativeBiasSpec> relative;
   std::optional<LatentSpec> latent;
   float dropout = 0;  // on the probabilities
+
+  int64_t projected_heads() const { return std::max(heads, normed_heads); }  // of W_Q
+  int64_t projected_kv_heads() const { return std::max(kv_heads, normed_kv_heads); }
 };
 
 class Attention {
  public:
-  // `name`: of this attention's weights; `relative`: of the stack's relative bias, where it has one.
+  // `name`: of this attention's weights; `relative`: of the stack's relative bias, where it has one for all layers.
   struct Names {
     std::string name, relative;
   };

@@ -8,5 +8,6 @@ namespace qkv {
 
 // An Error that starts with `what` if the text is not base64.
 std::string decode_base64(std::string_view text, std::string_view what);
+std::string encode_base64(std::string_view bytes);
 
 }  // namespace qkv

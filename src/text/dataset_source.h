@@ -33,7 +33,8 @@ struct Document {
 class LineReader;
 
 // Texts must be UTF-8. A byte order mark at the start of a file and carriage returns at line ends are no text;
-// documents without text are left out. Errors name file and line.
+// documents without text are left out, and of TSV up to one line in a hundred that is no pair, with a warning. Errors
+// name file and line.
 class DocumentReader {
  public:
   // "-" is standard input.
@@ -50,7 +51,8 @@ class DocumentReader {
   bool next_in_file(Document& document);
   bool next_text(std::string& text);
   void parse_json_line(const std::string& line, Document& document);
-  void parse_tsv_line(std::string_view line, Document& document);
+  bool parse_tsv_line(std::string_view line, Document& document);
+  void check_tsv() const;
   void check_utf8(std::string_view text);
   std::string place(uint64_t line) const;
 
@@ -61,6 +63,8 @@ class DocumentReader {
   std::string line_;
   uint64_t first_line_ = 0;  // of the document being read
   uint64_t earlier_bytes_ = 0, total_bytes_ = 0, left_out_ = 0;
+  uint64_t tsv_lines_ = 0, tsv_wrong_ = 0;
+  std::string first_wrong_;  // where and how the first line that is no pair is none
 };
 
 }  // namespace qkv

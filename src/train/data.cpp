@@ -108,8 +108,11 @@ class Pairs : public TrainData {
       : recipe_(recipe),
         roles_(roles),
         sides_(folder),
-        train_(sides_.training(), {.tokens = recipe.batch_tokens / recipe.micro_batches, .seed = recipe.seed}),
-        validation_(sides_.validation(), {.tokens = recipe.batch_tokens / recipe.micro_batches, .seed = 0}) {
+        train_(sides_.training(), {.tokens = recipe.batch_tokens / recipe.micro_batches, .seed = recipe.seed}) {
+    if (sides_.validation().documents() > 0) {
+      validation_.emplace(sides_.validation(),
+                          PairOrder{.tokens = recipe.batch_tokens / recipe.micro_batches, .seed = 0});
+    }
     describe(*this, sides_);
     QKV_CHECK(train_tokens > 0, "the data have no pairs to train on",
               Hint("give some, or a smaller share for validation"));
@@ -129,10 +132,10 @@ class Pairs : public TrainData {
     return made;
   }
   int64_t validation_batches() const override {
-    return sides_.validation().documents() == 0 ? 0 : static_cast<int64_t>(validation_.per_epoch());
+    return validation_ ? static_cast<int64_t>(validation_->per_epoch()) : 0;
   }
   TrainBatch validation_batch(int64_t i) const override {
-    return batch_of(validation_.batch(static_cast<uint64_t>(i)));
+    return batch_of(validation_->batch(static_cast<uint64_t>(i)));
   }
 
  private:
@@ -159,7 +162,8 @@ class Pairs : public TrainData {
   const Recipe recipe_;
   TokenRoles roles_;
   Sides sides_;
-  PairBatches train_, validation_;
+  PairBatches train_;
+  std::optional<PairBatches> validation_;
 };
 
 // Conversations, as many to a micro-batch as fit; cut once, in another order each epoch.

@@ -47,15 +47,25 @@ EvalResult Trainer::evaluate() {
   EvalResult result{.step = counters_.step};
   int64_t batches = data_.validation_batches();
   if (recipe_.evaluate.batches > 0) batches = std::min(batches, recipe_.evaluate.batches);
-  double total = 0;
-  for (int64_t i = 0; i < batches; ++i) {
-    const TrainBatch batch = data_.validation_batch(i);
+  // Ranks take turns; each batch is one sum, and the sums are added in their order, so that any number of ranks agrees.
+  const Shares& shares = optimizer_.shares();
+  const auto ranks = static_cast<size_t>(shares.comm().size()), count = static_cast<size_t>(batches);
+  std::vector<double> sums(2 * count);  // nats and targets of each batch
+  for (size_t i = static_cast<size_t>(shares.comm().rank()); i < count; i += ranks) {
+    const TrainBatch batch = data_.validation_batch(static_cast<int64_t>(i));
     if (batch.counted == 0) continue;
     arena_.rewind({});
     Context cx = engine_.context(arena_, recipe_.precision());
     const LossOf loss = loss_of(cx, model_, batch, {}, {});
-    for (const float nats : host_floats(loss.losses)) total += static_cast<double>(nats);
-    result.counted += batch.counted;
+    for (const float nats : host_floats(loss.losses)) sums[2 * i] += static_cast<double>(nats);
+    sums[2 * i + 1] = static_cast<double>(batch.counted);
+  }
+  if (!sums.empty()) sums = shares.all_numbers(sums);
+  double total = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t by = (i % ranks) * 2 * count;  // whose sum this is
+    total += sums[by + 2 * i];
+    result.counted += static_cast<int64_t>(sums[by + 2 * i + 1]);
   }
   if (result.counted == 0) return result;
   result.loss = total / static_cast<double>(result.counted);
@@ -146,6 +156,7 @@ Trainer::Memory Trainer::plan() const {
 
 double Trainer::operations_per_step() const {
   double met = 0;  // weights of products a token meets
+  const bool two = model_.spec().kind == ModelSpec::Kind::encoder_decoder;
   for (const WeightSpec& weight : weight_list(model_.spec())) {
     if (weight.shape.rank() < 2 || !read_by_products(weight)) continue;
     double share = 1;
@@ -154,6 +165,7 @@ double Trainer::operations_per_step() const {
       if (experts) share = static_cast<double>(experts->rule.top_k) / static_cast<double>(experts->count);
     }
     const bool lookup = !weight.in_layer && weight.name.ends_with("embed") && !model_.spec().head.tied;
+    if (two) share /= 2;  // a token is read or written: it meets one of the stacks
     if (!lookup) met += share * static_cast<double>(weight.shape.count());
   }
   double attention = 0;  // scores and mixed values of a token, half of the window seen on average

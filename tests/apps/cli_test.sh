@@ -231,6 +231,58 @@ expect 2 '--window is 65 but' eval "$made/reader" --data "$tokenizers/training_t
 expect 2 'a stride of 32' eval "$made/reader" --data "$tokenizers/training_text.txt" --window 32 --stride 32
 expect 2 'has no encoder' eval "$made/reader" --pairs "$made/pairs.tsv"
 expect 2 'too few' eval "$made/reader" --data /dev/null
+# Looking inside.
+say='The cat 小猫🙂 sat'
+expect 0 'the ladder of guesses' look "$made/reader" "$say"
+expect 0 'the way of token 2' look "$made/reader" "$say" --token 2
+expect 0 'head L1H1' look "$made/reader" "$say" --layer 1 --head 1
+expect 2 'no layer 2' look "$made/reader" "$say" --layer 2
+expect 2 'L0H0 to L1H1' look "$made/reader" "$say" --layer 0 --head 2
+expect 2 'of which layer' look "$made/reader" "$say" --head 1
+expect 2 'no token 99: the text has tokens 0 to' look "$made/reader" "$say" --token 99
+expect 2 'the text is empty' look "$made/reader" ''
+expect 2 'was made for 64' look "$made/reader" "$(cat "$tokenizers/training_text.txt")"
+expect 2 'leave it out' look "$made/reader" "$say" --target x
+expect 0 'wrote' look "$made/reader" "$say" --npz "$made/a.npz" --html "$made/a.html" --json "$made/a.json"
+"$qkv" look "$made/reader" "$say" --json - | cmp - "$made/a.json" || failed=1
+if "$qkv" look "$made/reader" "$say" | cat - "$made/a.json" "$made/a.html" | grep -q "$(printf '\357\277\275')"; then
+  echo 'look: a replacement character'
+  failed=1
+fi
+if command -v python3 >/dev/null; then
+  python3 - "$made/a.npz" "$made/a.json" <<'END' || { echo 'look: the files are not what they should be'; failed=1; }
+import ast, base64, json, math, struct, sys, zipfile
+arrays = {}
+with zipfile.ZipFile(sys.argv[1]) as z:
+    assert z.testzip() is None
+    for name in z.namelist():
+        b = z.read(name)
+        size = struct.unpack("<H", b[8:10])[0]
+        head = ast.literal_eval(b[10:10 + size].decode())
+        arrays[name[:-4]] = (head["shape"], head["descr"], b[10 + size:])
+report = json.load(open(sys.argv[2]))
+tokens = len(report["tokens"])
+shape, kind, data = arrays["L1.probs"]
+assert shape == (tokens, 2, tokens) and kind == "<f4", shape
+probs = struct.unpack("<%df" % (len(data) // 4), data)
+head = report["heads"][3]
+assert head["name"] == "L1H1"
+drawn = base64.b64decode(head["map"])
+for i in range(tokens):
+    row = probs[(i * 2 + 1) * tokens:(i * 2 + 2) * tokens]
+    assert abs(sum(row) - 1) < 1e-5
+    assert all(abs(drawn[i * tokens + j] - 255 * math.sqrt(row[j])) < 0.51 for j in range(tokens))
+    key, weight = head["top"][i][0]
+    assert row[key] == max(row) and abs(weight - row[key]) < 1e-4
+words = arrays["tokens"]
+width = int(words[1][2:])
+told = [words[2][i * width:(i + 1) * width].rstrip(b"\0").decode() for i in range(tokens)]
+assert told == [t["text"] for t in report["tokens"]]
+logits = struct.unpack("<%df" % (len(arrays["logits"][2]) // 4), arrays["logits"][2])[-arrays["logits"][0][1]:]
+best = math.exp(max(logits)) / sum(math.exp(x) for x in logits)
+assert abs(report["ladder"]["guesses"][-1][-1][0]["p"] - best) < 1e-4
+END
+fi
 printf '{"sentence_good": "The cats sleep.", "sentence_bad": "The cats sleeps."}\n{"sentence_good": "猫在睡觉。", "sentence_bad": "猫睡觉在。"}\n' >"$made/agreement.jsonl"
 expect 0 '2 pairs   agreement' eval "$made/reader" --data "$made/agreement.jsonl"
 mkdir "$made/pairs"

@@ -373,6 +373,30 @@ TEST(Attention, TheFutureHasNoInfluenceAtAll) {
   EXPECT_NE(part(before, 7, 1, kHeads * kWidth), part(after, 7, 1, kHeads * kWidth));
 }
 
+TEST(Attention, ANaNIsPassedOnToThoseWhoLookAtItAndNoOthers) {
+  constexpr int64_t kLength = 80, kAsks = 70, kAsked = 3;  // the row whose question, and the key whose label is NaN
+  Sequence asks(41, kLength), asked(42, kLength);
+  asks.q[static_cast<size_t>((kAsks * kHeads + 1) * kWidth)] = std::nan("");
+  asked.k[static_cast<size_t>((kAsked * kKvHeads + 1) * kWidth)] = std::nan("");
+  for (const How& setup : setups()) {
+    const std::vector<int64_t> one_by_one(kLength, 1);
+    for (const bool cached : {false, true}) {
+      const auto z_of = [&](const Sequence& s) {
+        return cached ? attend_cached(setup, s, one_by_one, 16, {.causal = true}).z
+                      : attend_together(setup, {s}, {.causal = true}).front();
+      };
+      const Numbers by_question = z_of(asks), by_label = z_of(asked);
+      for (int64_t row = 0; row < kLength; ++row) {
+        for (int64_t head = 0; head < kHeads; ++head) {
+          const auto at = static_cast<size_t>((row * kHeads + head) * kWidth);
+          ASSERT_EQ(std::isnan(by_question[at]), row == kAsks && head == 1) << row << ", " << head;
+          ASSERT_EQ(std::isnan(by_label[at]), row >= kAsked && head >= 2) << row << ", " << head;
+        }
+      }
+    }
+  }
+}
+
 TEST(Attention, DocumentsInOnePackDoNotSeeEachOther) {
   const std::vector<Sequence> packed{{31, 9}, {32, 6}};
   const std::vector<Sequence> other{{33, 9}, {32, 6}};

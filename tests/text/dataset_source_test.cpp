@@ -119,6 +119,18 @@ TEST(DocumentReader, BadTsvNamesTheLine) {
   expect_refused("a\t\n", tsv, "line 1", "the target is empty");
 }
 
+TEST(DocumentReader, LeavesOutOneTsvLineInAHundred) {
+  const SourceOptions tsv{.format = DataFormat::tsv};
+  std::string good;
+  for (int i = 0; i < 99; ++i) good += "a\tb\n";
+  EXPECT_EQ(read_text("a\tb\tc\n" + good, tsv).size(), 99U);
+  EXPECT_EQ(read_text(good + "alone\n" + good + "x\t\n", tsv).size(), 198U);
+  expect_refused("a\tb\tc\n" + good + "alone\n", tsv, "line 1", "3 columns", "2 of 101 lines");
+  std::string none;
+  for (int i = 0; i < 300; ++i) none += "alone\n";
+  expect_refused(none, tsv, "line 1", "1 column", "101 of 101 lines");
+}
+
 TEST(DocumentReader, WhatIsNotUtf8NamesItsLine) {
   expect_refused("one\n\ntwo\nth\xC4ree\n", {}, "line 4", "not UTF-8", "\\xc4");
   expect_refused("\xC4\xE3\xBA\xC3\n", {.cut = DocumentCut::line}, "line 1", "not UTF-8");  // 你好 in GBK

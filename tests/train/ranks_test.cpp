@@ -8,7 +8,7 @@
 #include "model/checkpoint.h"
 #include "model/recorded.h"
 #include "support/pass.h"
-#include "train/step.h"
+#include "train/trainer.h"
 
 namespace qkv {
 namespace {
@@ -135,6 +135,54 @@ TEST(Ranks, GiveTheBitsOfOneAlone) {
             EXPECT_TRUE(other.weights == right.weights) << size << " ranks, zero " << zero;
         }
       }
+    }
+  }
+}
+
+// Held-out texts of unequal length, one of them with nothing to predict.
+class SomeTexts : public TrainData {
+ public:
+  explicit SomeTexts(const ModelSpec& spec) : spec_(spec) {}
+  TrainBatch micro_batch(int64_t step, int64_t micro) const override { return batch_for(spec_, step, micro); }
+  int64_t validation_batches() const override { return 7; }
+  TrainBatch validation_batch(int64_t i) const override {
+    TrainBatch batch = batch_for(spec_, 50, i);
+    if (i == 3) {
+      batch.targets.assign(batch.targets.size(), TrainBatch::kIgnored);
+      batch.counted = 0;
+    }
+    return batch;
+  }
+
+ private:
+  const ModelSpec& spec_;
+};
+
+TEST(Ranks, DivideAnEvaluationAndAgreeOnIt) {
+  const auto evaluated = [](Comm& comm) {
+    const Engine engine(kernels::best_table(), {.threads = 1});
+    const auto model = Checkpoint::open(test::golden("llama")).model();
+    const SomeTexts data(model->spec());
+    const Recipe recipe;
+    return Trainer(engine, recipe, *model, data, comm).evaluate();
+  };
+  const EvalResult right = evaluated(self_comm());
+  EXPECT_EQ(right.counted, 6 + 9 + 5 + 11 + 7 + 10);  // the lengths of batch_for, without the fourth
+  EXPECT_GT(right.loss, 0);
+  for (const int size : {2, 4}) {
+    Meeting meeting(size);
+    std::vector<EvalResult> got(static_cast<size_t>(size));
+    std::vector<std::thread> ranks;
+    for (int r = 0; r < size; ++r) {
+      ranks.emplace_back([&, r] {
+        Meeting::Seat seat(meeting, r);
+        got[static_cast<size_t>(r)] = evaluated(seat);
+      });
+    }
+    for (std::thread& rank : ranks) rank.join();
+    for (const EvalResult& each : got) {
+      EXPECT_EQ(each.loss, right.loss) << size << " ranks";
+      EXPECT_EQ(each.counted, right.counted) << size << " ranks";
     }
   }
 }

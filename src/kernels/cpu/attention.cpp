@@ -122,9 +122,9 @@ class ForwardBlock {
   void finish() {
     for (int64_t r = 0; r < block_.count(); ++r) {
       const Row& row = block_.row(r);
-      const float total = total_[r], lse = total > 0 ? highest_[r] + std::log(total) : Row::kHidden;
+      const float total = total_[r], lse = total != 0 ? highest_[r] + std::log(total) : Row::kHidden;
       float* z = z_ + r * width();
-      if (total > 0) {
+      if (total != 0) {  // NaN is passed on
         F.divide_row(z, width(), total);
       } else {
         std::fill(z, z + width(), 0.0F);

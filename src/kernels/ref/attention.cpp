@@ -28,8 +28,9 @@ void attend(const AttentionArgs& a, const QueryRow<R>& row, int64_t head, Buffer
       block_highest = std::max(block_highest, scores[j - block]);
     }
     stats.keep_scores(from, to, [&](int64_t j) { return scores[j - block]; });
-    if (block_highest == QueryRow<R>::kHidden) continue;  // everything so far is hidden
-    const R rescale = std::exp(highest - block_highest);
+    // Everything so far is hidden, or NaN, which no number is below.
+    const bool nothing = block_highest == QueryRow<R>::kHidden;
+    const R rescale = nothing ? R{1} : std::exp(highest - block_highest);
     highest = block_highest;
     total *= rescale;
     for (int64_t c = 0; c < width; ++c) z[c] *= rescale;
@@ -37,7 +38,7 @@ void attend(const AttentionArgs& a, const QueryRow<R>& row, int64_t head, Buffer
     for (int64_t j = from; j < to; ++j) {
       const R x = scores[j - block];
       if (x == QueryRow<R>::kHidden) continue;
-      const R p = std::exp(x - highest);
+      const R p = std::exp(x - highest);  // NaN stays NaN
       total += p;
       stats.add(j, x, p);
       const R carried = p * row.keep(j);
@@ -46,9 +47,9 @@ void attend(const AttentionArgs& a, const QueryRow<R>& row, int64_t head, Buffer
     }
   }
 
-  const R lse = total > 0 ? highest + std::log(total) : QueryRow<R>::kHidden;
+  const R lse = total != 0 ? highest + std::log(total) : QueryRow<R>::kHidden;
   const Out<R> out(a.z, {row.row(), head});
-  for (int64_t c = 0; c < width; ++c) out.set(c, total > 0 ? z[c] / total : R{0});
+  for (int64_t c = 0; c < width; ++c) out.set(c, total != 0 ? z[c] / total : R{0});
   Out<R>(a.lse, {row.row()}).set(head, lse);
   stats.write(head, total, lse);
 }

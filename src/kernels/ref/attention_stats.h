@@ -59,7 +59,7 @@ class RowStats {
   // total: sum of all exp(x - max), a sink included.
   void write(int64_t head, R total, R lse) const {
     const int64_t n = row_.row();
-    const R norm = total > 0 ? 1 / total : R{0};
+    const R norm = total != 0 ? 1 / total : R{0};
     const auto put = [&](const Tensor& t, R value) {
       if (t.defined()) Out<R>(t, {n}).set(head, value);
     };

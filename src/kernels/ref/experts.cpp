@@ -69,9 +69,13 @@ void route(const Split& split, const RouteArgs& a) {
     split(a.logits.rows(), [&](Range rows) {
       Buffer<R> scores(experts), choice(experts);
       for (int64_t r = rows.begin; r < rows.end; ++r) {
-        find_scores(a.rule, In<R>::row(a.logits, r), scores);
+        const auto logits = In<R>::row(a.logits, r);
+        find_scores(a.rule, logits, scores);
         const In<R> bias(a.bias);
-        for (int64_t e = 0; e < experts; ++e) choice[e] = scores[e] + (bias ? bias[e] : R{0});
+        constexpr R kNever = -std::numeric_limits<R>::infinity();  // a logit that says so is no match for any bias
+        for (int64_t e = 0; e < experts; ++e) {
+          choice[e] = logits[e] == kNever ? kNever : scores[e] + (bias ? bias[e] : R{0});
+        }
         if (a.rule.groups > 1) keep_best_groups(a.rule, choice);
         auto* ids = a.ids.as<int32_t>() + r * top_k;
         R total = 0;

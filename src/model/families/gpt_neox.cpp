@@ -35,12 +35,14 @@ ModelSpec spec(const Config& c) {
 
 void names(TensorNames& list) {
   list.tensor("gpt_neox.embed_in.weight", "embed");
+  auto spec = list.spec().decoder.layers.begin();
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "gpt_neox.layers." + i + ".", layer = "layers." + i + ".";
+    const int64_t heads = (spec++)->attention.heads;
     list.linear(file + "input_layernorm", layer + "norm_attn");
     list.linear(file + "post_attention_layernorm", layer + "norm_mlp");
     list.fused(file + "attention.query_key_value", {layer + "attn.q", layer + "attn.k", layer + "attn.v"},
-               NamedTensor::Layout::by_head, list.spec().decoder.layers.front().attention.heads);
+               NamedTensor::Layout::by_head, heads);
     list.linear(file + "attention.dense", layer + "attn.o");
     list.linear(file + "mlp.dense_h_to_4h", layer + "mlp.up");
     list.linear(file + "mlp.dense_4h_to_h", layer + "mlp.down");

@@ -61,6 +61,9 @@ void names(TensorNames& list) {
         list.linear(file + "0.SelfAttention." + which, layer + "attn." + which);
         list.linear(file + "1.EncDecAttention." + which, layer + "cross." + which);
       }
+      list.tensor_as({.name = file + "0.SelfAttention.relative_attention_bias.weight",
+                      .parts = {{layer + "attn.relative"}},
+                      .layout = NamedTensor::Layout::swapped});
       list.linear(file + "0.layer_norm", layer + "norm_attn");
       list.linear(file + "1.layer_norm", layer + (decodes ? "norm_cross" : "norm_mlp"));
       if (decodes) list.linear(file + "2.layer_norm", layer + "norm_mlp");

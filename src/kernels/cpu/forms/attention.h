@@ -39,10 +39,14 @@ void softmax_step(SoftmaxStep& s) noexcept {
   }
   const float highest = highest_lane(top);
   constexpr float kNothing = -__builtin_inff();
-  if (highest == kNothing) {
-    for (int64_t j = 0; j < kKeyBlock; ++j) s.probs[j] = 0;
-    s.rescale = 1;
+  if (highest == kNothing) {  // all hidden, or NaN, which no number is below
     s.mass = 0;
+    for (int64_t j = 0; j < kKeyBlock; ++j) {
+      s.probs[j] = s.scores[j] == kNothing ? 0 : s.scores[j];
+      s.mass += s.probs[j];
+    }
+    s.rescale = 1;
+    s.total += s.mass;
     return;
   }
   s.rescale = s.highest == highest ? 1 : exp_one(s.highest - highest);

@@ -1,0 +1,134 @@
+// qkv route: which tokens the experts of a model get.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/progress.h"
+#include "commands.h"
+#include "drawing.h"
+#include "inspect/ablation.h"
+#include "inspect/expert_use.h"
+#include "interrupt.h"
+#include "reports.h"
+#include "text/characters.h"
+#include "text/utf8.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr const char* kHelp =
+    R"(load: share of tokens that visit an expert; p: the mean probability its router gives it. balance = E sum load p, which is
+the number of experts a token visits if all are used alike. entropy: of the router's probabilities, 1 if it cannot
+decide. special: mutual information of expert and kind of token in bits, beside what shuffled kinds give.
+
+Examples:
+  qkv route MODEL --data world
+  qkv route MODEL --data text.txt --json route.json)";
+
+struct Options {
+  InspectOptions inspect;
+  TextOptions text;
+  std::string json;
+};
+
+constexpr const char* kKinds[] = {"word", "word part", "number", "sign", "Chinese", "space", "special"};
+enum Kind : int32_t { word, part, number, sign, chinese, space, special };
+
+int32_t kind_of(const Tokenizer& tokenizer, int32_t id) {
+  if (!tokenizer.has(id) || tokenizer.is_special(id)) return special;
+  const std::string bytes = tokenizer.bytes_of(id);
+  const size_t first = bytes.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return space;
+  const std::string_view rest = std::string_view(bytes).substr(first);
+  if (!is_utf8(rest)) return part;  // of a character
+  const Char c = char_at(rest);
+  if (is_chinese(c)) return chinese;
+  if (is_number(c)) return number;
+  if (is_punctuation(c)) return sign;
+  return first > 0 ? word : part;
+}
+
+void print(const std::vector<LayerRouting>& layers) {
+  const int cells = std::clamp(terminal_columns() - 52, 8, 30);
+  for (const LayerRouting& layer : layers) {
+    std::cout << fmt::format("layer {}: {} experts, {} a token; {} tokens\n", layer.layer, layer.experts, layer.visited,
+                             layer.tokens);
+    double most = 0;
+    for (const ExpertUse& use : layer.of_expert) most = std::max(most, use.load.mean);
+    for (size_t e = 0; e < layer.of_expert.size(); ++e) {
+      const ExpertUse& use = layer.of_expert[e];
+      const auto friends = std::max_element(use.together.begin(), use.together.end());
+      const auto kind = std::max_element(use.classes.begin(), use.classes.end());
+      std::string with = layer.visited > 1 && *friends > 0
+                             ? fmt::format("  with E{} {:.2f}", friends - use.together.begin(), *friends)
+                             : "";
+      std::cout << fmt::format("  E{:<3} {} {}  p {:.3f}{}  {}\n", e, bar(use.load.mean / std::max(most, 1e-9), cells),
+                               with_interval(use.load), use.probability, with,
+                               use.load.mean > 0 ? kKinds[kind - use.classes.begin()] : "nothing");
+    }
+    std::cout << fmt::format("  balance {:.3f} (even: {}), entropy {}\n", layer.balance, layer.visited,
+                             with_interval(layer.entropy));
+    std::cout << fmt::format("  special {} bits, by chance {:.4f}; n = {} visits\n", with_interval(layer.information),
+                             layer.by_chance, layer.information.n);
+  }
+}
+
+nlohmann::ordered_json report(const std::vector<LayerRouting>& layers) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const LayerRouting& layer : layers) {
+    nlohmann::ordered_json one{{"layer", layer.layer},
+                               {"experts", layer.experts},
+                               {"visited", layer.visited},
+                               {"tokens", layer.tokens},
+                               {"balance", layer.balance},
+                               {"entropy", to_json(layer.entropy)},
+                               {"information_bits", to_json(layer.information)},
+                               {"information_by_chance", layer.by_chance}};
+    for (const ExpertUse& use : layer.of_expert) {
+      one["of_expert"].push_back({{"load", to_json(use.load)},
+                                  {"probability", use.probability},
+                                  {"together", use.together},
+                                  {"kinds", use.classes}});
+    }
+    all.push_back(std::move(one));
+  }
+  return {{"kinds", kKinds}, {"layers", std::move(all)}};
+}
+
+void run(const Options& options) {
+  Inspected inspected(options.inspect);
+  Reader reader(inspected.model(), inspected.engine(), {.precision = inspected.precision()});
+  RoutingOptions routing{.classes = static_cast<int32_t>(std::size(kKinds))};
+  if (!all_experts(inspected.spec()).empty()) {
+    for (int32_t id = 0; id < inspected.spec().vocabulary; ++id) {
+      routing.class_of.push_back(kind_of(inspected.tokenizer(), id));
+    }
+  }
+  const std::vector<SeenText> texts = seen(inspected.texts(options.text));
+  Progress progress("reading", std::ssize(texts));
+  const InterruptWatch watch;
+  routing.finished = [&](size_t done) {
+    if (watch.seen()) throw Interrupted{};
+    progress.update(static_cast<int64_t>(done));
+    return true;
+  };
+  const std::vector<LayerRouting> layers = measure_routing(reader, texts, routing);
+  progress.finish();
+  if (options.json != "-") print(layers);
+  if (!options.json.empty()) write_json(options.json, report(layers));
+}
+
+}  // namespace
+
+void add_route(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("route", "Which tokens the experts of a model get");
+  add_inspect_options(*command, options->inspect);
+  add_text_options(*command, options->text);
+  command->add_option("--json", options->json, "The report as JSON to a file; - is standard output");
+  command->footer(kHelp);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,458 @@
+// Roles of heads: against patterns worked out plainly, on heads set by hand, on heads that do nothing.
+#include "inspect/head_roles.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "base/expect_error.h"
+#include "base/file.h"
+#include "inspect/head_labels.h"
+#include "inspect/token_kinds.h"
+#include "kernels/tables.h"
+#include "model/checkpoint.h"
+#include "model/family.h"
+#include "model/recorded.h"
+#include "model/weight_list.h"
+#include "support/pass.h"
+#include "text/world/world.h"
+
+namespace qkv {
+namespace {
+
+std::vector<int32_t> some_ids(int64_t count, uint32_t seed, int32_t below = 50) {
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < count; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    ids.push_back(static_cast<int32_t>(seed >> 8) % below);
+  }
+  return ids;
+}
+
+std::vector<SeenText> some_texts(const Model& model, int32_t below = 12) {
+  std::vector<SeenText> texts;
+  for (const int64_t length : {31, 17, 24, 2, 40, 12, 28}) {
+    texts.push_back({.ids = some_ids(length, static_cast<uint32_t>(length), below)});
+    if (model.spec().kind == ModelSpec::Kind::encoder_decoder) {
+      texts.back().source = some_ids(length + 5, static_cast<uint32_t>(length) + 90, below);
+    }
+  }
+  return texts;
+}
+
+const double kRoom = 2e-5;
+
+// --- what is counted, worked out from whole patterns ---------------------------------------------------------------
+
+// All patterns, values and outputs of every text, alone in its pass.
+class Patterns : public ReadingProbe {
+ public:
+  void begin(Context&, const PassTexts&) override {}
+  Ask ask(Place, Site site) const override { return site == Site::attn_probs ? Ask::pattern : Ask::none; }
+  void visit(Context&, const Tap& tap, Tensor& x) override {
+    found[{tap.place.stack, tap.place.layer}] = {host_floats(x), x.dim(1), x.dim(2)};
+  }
+  struct One {
+    std::vector<float> weights;
+    int64_t heads, keys;
+    double at(int64_t i, int64_t h, int64_t j) const {
+      return static_cast<double>(weights[static_cast<size_t>((i * heads + h) * keys + j)]);
+    }
+  };
+  std::map<std::pair<Stack, int16_t>, One> found;
+};
+
+struct Plain {
+  TextSum previous, next, at_previous, first, sink, entropy, distance, confidence, duplicate, induction, induction_mass;
+};
+
+Plain plain_scores(const AttentionSpec& spec, const Patterns::One& a, int64_t h, const std::vector<int32_t>& queries,
+                   const std::vector<int32_t>& keys, bool itself) {
+  Plain p;
+  for (int64_t i = 2; i < std::ssize(queries); ++i) {
+    double mass = 0, entropy = 0, distance = 0, highest = 0;
+    int64_t seen = 0, strongest = -1;
+    for (int64_t j = 0; j < std::ssize(keys); ++j) {
+      const bool sees = (!spec.causal || j <= i) && (spec.window == 0 || j > i - spec.window);
+      const double w = a.at(i, h, j);
+      if (!sees) {
+        EXPECT_EQ(w, 0);
+        continue;
+      }
+      ++seen;
+      mass += w;
+      if (w > 0) entropy -= w * std::log(w);
+      distance += w * static_cast<double>(i - j);
+      if (w > highest) {
+        highest = w;
+        strongest = j;
+      }
+    }
+    p.first.add(a.at(i, h, 0));
+    if (i - 1 < std::ssize(keys)) {
+      p.previous.add(a.at(i, h, i - 1));
+      p.at_previous.add(strongest == i - 1 ? 1 : 0);
+    }
+    if (!spec.causal && i + 1 < std::ssize(keys)) p.next.add(a.at(i, h, i + 1));
+    if (spec.sinks) p.sink.add(1 - mass);
+    p.entropy.add(entropy / std::log(static_cast<double>(seen)));
+    p.distance.add(distance);
+    p.confidence.add(highest);
+    if (!itself) continue;
+    double copies = 0, after = 0;
+    bool any = false;
+    for (int64_t j = 0; j < i; ++j) {
+      if (queries[static_cast<size_t>(j)] != queries[static_cast<size_t>(i)]) continue;
+      any = true;
+      copies += a.at(i, h, j);
+      if (a.at(i, h, j + 1) >= 0.01) after += a.at(i, h, j + 1);
+    }
+    if (any) p.duplicate.add(copies);
+    if (any) p.induction.add(after);
+    p.induction_mass.add(after);
+  }
+  return p;
+}
+
+void near(const Estimate& got, const TextSum& right, const char* what) {
+  EXPECT_EQ(got.n, right.count) << what;
+  if (right.count > 0) EXPECT_NEAR(got.mean, right.sum / static_cast<double>(right.count), kRoom) << what;
+}
+
+class RolesOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(RolesOf, are_what_whole_patterns_say) {
+  const Engine engine(kernels::best_table(), {.threads = 2});
+  const auto model = Checkpoint::open(test::golden(GetParam())).model();
+  const ModelSpec& spec = model->spec();
+  const bool two = spec.kind == ModelSpec::Kind::encoder_decoder;
+  const std::vector<SeenText> texts = some_texts(*model);
+  Reader reader(*model, engine, {.rows = 64});
+  const RoleScores scores = head_roles(reader, nullptr, texts, {});
+  ASSERT_EQ(scores.heads.size(), all_heads(spec).size());
+
+  std::map<HeadId, Plain> right;
+  for (const SeenText& text : texts) {
+    Patterns patterns;
+    reader.look({&text, 1}, patterns);
+    for (const HeadId& id : all_heads(spec)) {
+      const auto& queries = two && id.stack == Stack::encoder ? text.source : text.ids;
+      const auto& keys = two && id.stack != Stack::decoder ? text.source : text.ids;
+      const Plain p = plain_scores(attention_at(spec, id.place()), patterns.found.at({id.stack, id.layer}), id.head,
+                                   queries, keys, id.stack != Stack::cross);
+      Plain& all = right[id];
+      for (TextSum Plain::*m :
+           {&Plain::previous, &Plain::next, &Plain::at_previous, &Plain::first, &Plain::sink, &Plain::entropy,
+            &Plain::distance, &Plain::confidence, &Plain::duplicate, &Plain::induction, &Plain::induction_mass}) {
+        all.*m += p.*m;
+      }
+    }
+  }
+  for (const HeadScore& head : scores.heads) {
+    SCOPED_TRACE(name_of(spec, head.id));
+    const Plain& p = right.at(head.id);
+    near(head[Measure::previous], p.previous, "previous");
+    near(head[Measure::next], p.next, "next");
+    near(head[Measure::at_previous], p.at_previous, "at_previous");
+    near(head[Measure::first], p.first, "first");
+    near(head[Measure::sink], p.sink, "sink");
+    near(head[Measure::entropy], p.entropy, "entropy");
+    near(head[Measure::distance], p.distance, "distance");
+    if (spec.tokens.eos.empty()) near(head[Measure::confidence], p.confidence, "confidence");
+    near(head[Measure::duplicate], p.duplicate, "duplicate");
+    near(head[Measure::induction], p.induction, "induction");
+    near(head[Measure::induction_mass], p.induction_mass, "induction_mass");
+    EXPECT_GT(head[Measure::write].n, 0);
+    EXPECT_TRUE(roles_of(head).empty()) << "a random model: none found";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(families, RolesOf,
+                         testing::Values("llama", "gpt2", "gemma2", "gpt_oss", "marian", "bert", "t5", "deepseek_v3",
+                                         "olmo2", "mixtral"));
+
+TEST(Roles, of_a_text_in_stretches_are_those_of_the_whole) {
+  const Engine engine(kernels::best_table(), {.threads = 2});
+  const auto model = Checkpoint::open(test::golden("llama")).model();
+  const std::vector<SeenText> texts{{.ids = some_ids(60, 1)}, {.ids = some_ids(90, 2)}, {.ids = some_ids(20, 3)}};
+  Reader whole(*model, engine, {.rows = 128}), parts(*model, engine, {.rows = 16});
+  // Enough room for all rows in both.
+  const RoleScores a = head_roles(whole, nullptr, texts, {}), b = head_roles(parts, nullptr, texts, {});
+  for (size_t h = 0; h < a.heads.size(); ++h) {
+    for (size_t m = 0; m < kMeasures; ++m) {
+      if (static_cast<Measure>(m) == Measure::copying) continue;  // of some rows of each pass
+      EXPECT_EQ(a.heads[h].values[m].n, b.heads[h].values[m].n) << name_of(static_cast<Measure>(m));
+      EXPECT_NEAR(a.heads[h].values[m].mean, b.heads[h].values[m].mean, 1e-6) << name_of(static_cast<Measure>(m));
+      EXPECT_NEAR(a.heads[h].moved[m].mean, b.heads[h].moved[m].mean, 1e-6) << name_of(static_cast<Measure>(m));
+    }
+  }
+  // With little room some rows are shown, and what the kernel counts stays.
+  const RoleScores some = head_roles(parts, nullptr, texts, {.pattern_numbers = 4000});
+  EXPECT_LT(some.rows, a.rows);
+  EXPECT_GT(some.rows, 0);
+  EXPECT_EQ(some.heads[0][Measure::entropy].mean, b.heads[0][Measure::entropy].mean);
+  EXPECT_LT(some.heads[0][Measure::duplicate].n, b.heads[0][Measure::duplicate].n);
+}
+
+// --- heads set by hand -----------------------------------------------------------------------------------------------
+
+// A GPT-2 of two layers whose stream is [token | position | what the token before was]: L0H0 looks one back and copies
+// the token there to the third part; L1H0 looks where the third part is its own token, which is what followed an
+// earlier copy, and writes the token it finds to where the logits read it. The other heads look everywhere.
+class ByHand {
+ public:
+  static constexpr int64_t kTokens = 24, kPositions = 64, kHead = 128, kHeads = 2, kWidth = kHead * kHeads;
+
+  ByHand() {
+    Json config = parse_json(read_file(test::golden("gpt2") / "config.json", 1 << 20), "config.json");
+    config["vocab_size"] = kTokens;
+    config["n_embd"] = kWidth;
+    config["n_head"] = kHeads;
+    config["n_positions"] = kPositions;
+    config["n_inner"] = 4;
+    config["eos_token_id"] = nullptr;
+    config["bos_token_id"] = 0;
+    config["tie_word_embeddings"] = false;
+    spec_ = read_spec(Config(config, "config.json"));
+    Weights weights;
+    for (const WeightSpec& one : weight_list(spec_)) {
+      Param& param = weights.add(Param(one.name, cpu_device(), Format(DType::f32), one.shape));
+      const bool gain = one.part == Part::norm && !one.name.ends_with(".bias");
+      std::vector<float> values(static_cast<size_t>(one.shape.count()), gain ? 1.0F : 0.0F);
+      fill(one.name, values);
+      std::memcpy(param.master().data(), values.data(), values.size() * sizeof(float));
+    }
+    model = Model::make(spec_, std::move(weights));
+  }
+
+  std::unique_ptr<Model> model;
+
+ private:
+  static constexpr int64_t kToken = 0, kPosition = kTokens, kBefore = kTokens + kPositions;
+  static constexpr int64_t kSaid = kBefore + kTokens;  // what the logits read
+  static constexpr float kSharp = 4;
+
+  void fill(const std::string& name, std::vector<float>& w) const {
+    const auto put = [&](int64_t row, int64_t column, float value) {
+      w[static_cast<size_t>(row * kWidth + column)] = value;
+    };
+    if (name == "embed") {
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
+    } else if (name == "positions") {
+      for (int64_t p = 0; p < kPositions; ++p) put(p, kPosition + p, 1);
+    } else if (name == "layers.0.attn.q") {  // asks for the position before its own
+      for (int64_t p = 1; p < kPositions; ++p) put(p - 1, kPosition + p, kSharp);
+    } else if (name == "layers.0.attn.k") {
+      for (int64_t p = 0; p < kPositions; ++p) put(p, kPosition + p, kSharp);
+    } else if (name == "layers.0.attn.v") {
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
+    } else if (name == "layers.0.attn.o") {
+      for (int64_t t = 0; t < kTokens; ++t) put(kBefore + t, t, 1);
+    } else if (name == "layers.1.attn.q") {  // asks who comes after its own token
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, kSharp);
+    } else if (name == "layers.1.attn.k") {
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kBefore + t, kSharp);
+    } else if (name == "layers.1.attn.v") {
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
+    } else if (name == "layers.1.attn.o") {
+      for (int64_t t = 0; t < kTokens; ++t) put(kSaid + t, t, 1);
+    } else if (name == "head") {
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kSaid + t, 1);
+    }
+  }
+
+  ModelSpec spec_;
+};
+
+bool has_role(const HeadScore& head, std::string_view name) {
+  for (const Role& role : roles_of(head)) {
+    if (role.rule->name == name) return true;
+  }
+  return false;
+}
+
+TEST(Roles, set_by_hand_are_found) {
+  const Engine engine(kernels::best_table(), {.threads = 2});
+  const ByHand hand;
+  Reader reader(*hand.model, engine, {});
+  std::vector<SeenText> texts;
+  for (uint32_t t = 0; t < 8; ++t) {
+    // Different tokens, said again: every row of the second half has one earlier copy.
+    std::vector<int32_t> ids;
+    for (int32_t i = 1; i < ByHand::kTokens; ++i)
+      ids.push_back(1 + static_cast<int32_t>((static_cast<uint32_t>(i) * 7 + t * 3) % 23));
+    const std::vector<int32_t> again = ids;
+    ids.insert(ids.end(), again.begin(), again.end());
+    ids.insert(ids.begin(), 0);
+    texts.push_back({.ids = ids});
+  }
+  const RoleScores scores = head_roles(reader, nullptr, texts, {});
+  const HeadScore &previous = scores.heads[0], &induction = scores.heads[2];
+  EXPECT_GT(previous[Measure::previous].low, 0.99);
+  EXPECT_GT(previous[Measure::at_previous].low, 0.99);
+  EXPECT_GT(previous[Measure::repeat_previous].low, 0.99);
+  EXPECT_GT(induction[Measure::induction].low, 0.99);
+  EXPECT_GT(induction[Measure::repeat_induction].low, 0.99);
+  EXPECT_GT(induction.moved[static_cast<size_t>(Measure::induction)].low, 0.99);
+  EXPECT_GT(induction[Measure::copying].low, 0);
+  EXPECT_EQ(previous.moved[static_cast<size_t>(Measure::previous)].n, previous[Measure::duplicate_mass].n);
+  EXPECT_TRUE(has_role(previous, "previous token"));
+  EXPECT_TRUE(has_role(induction, "induction"));
+  EXPECT_TRUE(has_role(induction, "induction on random tokens"));
+  EXPECT_TRUE(roles_of(induction).front().copies);
+  EXPECT_FALSE(has_role(previous, "induction"));
+  EXPECT_FALSE(has_role(induction, "previous token"));
+  for (const size_t idle : {size_t{1}, size_t{3}}) {
+    EXPECT_TRUE(roles_of(scores.heads[idle]).empty());
+    EXPECT_NEAR(scores.heads[idle][Measure::entropy].mean, 1, 1e-5);
+    EXPECT_EQ(scores.heads[idle][Measure::write].mean, 0);
+  }
+  // Half of the rows have nothing to find: the role explains half of what the head looks at, not all of it.
+  EXPECT_LT(induction[Measure::induction_mass].mean, 0.7);
+  // They rest and write nothing, but only cutting them says whether they are lazy.
+  std::vector<Estimate> cut(4, Estimate{.mean = 0.5, .low = 0.4, .high = 0.6, .n = 9, .texts = 9});
+  cut[1] = {.mean = 0, .low = -0.01, .high = 0.01, .n = 9, .texts = 9};
+  EXPECT_TRUE(laziness(scores)[1].maybe());
+  EXPECT_FALSE(laziness(scores)[1].lazy());
+  EXPECT_TRUE(laziness(scores, cut)[1].lazy());
+  EXPECT_FALSE(laziness(scores, cut)[3].lazy());
+  EXPECT_FALSE(laziness(scores, cut)[2].rests);
+}
+
+// One head alone writes: the raise of a logit is then what the whole model says, told by the logits themselves.
+TEST(Roles, copying_is_what_the_logits_say) {
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const ByHand hand;
+  Reader reader(*hand.model, engine, {});
+  std::vector<SeenText> texts;
+  for (uint32_t t = 0; t < 5; ++t) texts.push_back({.ids = some_ids(20, t, 20)});
+  const RoleScores scores = head_roles(reader, nullptr, texts, {.repeated_texts = 0});
+  TextSum right;
+  for (const SeenText& text : texts) {
+    Patterns patterns;
+    reader.look({&text, 1}, patterns);
+    const Patterns::One& a = patterns.found.at({Stack::decoder, int16_t{1}});
+    Arena arena(engine.device());
+    Context cx = engine.context(arena, Precision::f32());
+    const Rows rows = Rows::batch(cx, 1, std::ssize(text.ids));
+    const std::vector<float> logits = host_floats(hand.model->logits(cx, {.ids = cx.upload(text.ids), .rows = &rows}));
+    for (int64_t i = 2; i < std::ssize(text.ids); ++i) {
+      int64_t strongest = 0;
+      for (int64_t j = 0; j <= i; ++j) {
+        if (a.at(i, 0, j) > a.at(i, 0, strongest)) strongest = j;
+      }
+      const float* row = logits.data() + i * ByHand::kTokens;
+      double mean = 0;
+      for (int64_t v = 0; v < ByHand::kTokens; ++v) mean += static_cast<double>(row[v]) / ByHand::kTokens;
+      right.add(static_cast<double>(row[text.ids[static_cast<size_t>(strongest)]]) - mean);
+    }
+  }
+  // As long as the rows asked are all: 5 texts of 18.
+  const Estimate& copying = scores.heads[2][Measure::copying];
+  EXPECT_GT(copying.n, 20);
+  EXPECT_NEAR(copying.mean, right.sum / static_cast<double>(right.count),
+              0.25 * right.sum / static_cast<double>(right.count));
+  EXPECT_EQ(scores.heads[3][Measure::copying].mean, 0);
+}
+
+TEST(Roles, of_many_estimates_at_once_are_those_of_each) {
+  std::vector<TextSum> all;
+  for (const int32_t v : some_ids(3 * 40, 9, 100)) all.push_back({static_cast<double>(v), v % 5});
+  const std::vector<Estimate> made = estimates(all, 40, 7);
+  for (size_t i = 0; i < 3; ++i) {
+    const Estimate one = estimate(std::span(all).subspan(i * 40, 40), 7);
+    EXPECT_EQ(made[i].mean, one.mean);
+    EXPECT_EQ(made[i].low, one.low);
+    EXPECT_EQ(made[i].high, one.high);
+    EXPECT_EQ(made[i].n, one.n);
+    EXPECT_EQ(made[i].texts, one.texts);
+    EXPECT_LT(one.low, one.high);
+  }
+}
+
+TEST(TokenKinds, know_marks_in_both_writings) {
+  EXPECT_EQ(kind_of("."), TokenKind::period);
+  EXPECT_EQ(kind_of(" ."), TokenKind::period);
+  EXPECT_EQ(kind_of("。"), TokenKind::period);
+  EXPECT_EQ(kind_of("，"), TokenKind::comma);
+  EXPECT_EQ(kind_of("、"), TokenKind::comma);
+  EXPECT_EQ(kind_of("！"), TokenKind::question);
+  EXPECT_EQ(kind_of("；"), TokenKind::colon);
+  EXPECT_EQ(kind_of("\n\n"), TokenKind::newline);
+  for (const char* other : {"", " ", "a", ".a", ".,", "一", "\xe3"})
+    EXPECT_EQ(kind_of(other), TokenKind::other) << other;
+}
+
+// --- gold labels -----------------------------------------------------------------------------------------------------
+
+TEST(Labels, of_the_world_stand_at_their_words) {
+  const World world(5);
+  for (const Language language : {Language::english, Language::chinese}) {
+    for (uint64_t i = 0; i < 20; ++i) {
+      const Story story = world.story(i);
+      const Telling& telling = story.in(language);
+      const LabelledText text = labelled(telling);
+      size_t w = 0;
+      for (const StorySentence& sentence : telling.sentences) {
+        const size_t first = w;
+        for (const StoryWord& word : sentence.words) {
+          EXPECT_EQ(text.text.substr(text.words[w].begin, text.words[w].end - text.words[w].begin), word.form);
+          EXPECT_EQ(text.words[w].head, word.head == 0 ? -1 : static_cast<int>(first) + word.head - 1);
+          ++w;
+        }
+      }
+      EXPECT_EQ(w, text.words.size());
+      ASSERT_EQ(text.mentions.size(), telling.mentions.size());
+      for (size_t m = 0; m < telling.mentions.size(); ++m) {
+        for (const size_t a : telling.mentions[m].antecedents) {
+          const auto& same = text.mentions[m].same;
+          EXPECT_NE(std::find(same.begin(), same.end(), a), same.end());
+        }
+      }
+    }
+  }
+}
+
+TEST(Labels, belong_to_all_tokens_of_a_word) {
+  const LabelledText text{.text = "no 猫 yes", .words = {{0, 2}, {3, 6}, {7, 10}}};
+  Encoding encoding;
+  encoding.offsets = {{0, 0}, {0, 1}, {1, 2},  {2, 4},
+                      {4, 5}, {5, 6}, {6, 10}, {0, 0}};  // 猫 is three bytes, a space leads
+  const std::vector<std::vector<int32_t>> right{{1, 2}, {3, 4, 5}, {6}};
+  EXPECT_EQ(tokens_of_words(text, encoding), right);
+}
+
+TEST(Labels, of_conllu_and_gap_files_are_read_or_refused) {
+  const std::string good =
+      "# text = I can't 走。\n1\tI\t_\tPRON\t_\t_\t4\tnsubj\t_\t_\n2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\t_\n"
+      "2\tca\t_\tAUX\t_\t_\t4\taux\t_\t_\n3\tn't\t_\tPART\t_\t_\t4\tadvmod:neg\t_\t_\n"
+      "4\t走\t_\tVERB\t_\t_\t0\troot\t_\t_\n4.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n5\t。\t_\tPUNCT\t_\t_\t4\tpunct\t_\t_\n";
+  const std::vector<LabelledText> read = read_conllu(good, "f");
+  ASSERT_EQ(read.size(), 1U);
+  ASSERT_EQ(read[0].words.size(), 5U);
+  EXPECT_EQ(read[0].words[2].begin, 4U);  // n't
+  EXPECT_EQ(read[0].words[2].relation, "advmod");
+  EXPECT_EQ(read[0].words[3].begin, 8U);
+  EXPECT_EQ(read[0].words[3].end, 11U);
+  EXPECT_EQ(read[0].words[3].head, -1);
+  EXPECT_EQ(read[0].words[0].head, 3);
+  expect_error(
+      [] { read_conllu("# text = a b\n1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n2\tc\t_\t_\t_\t_\t1\tx\t_\t_\n", "f"); },
+      {"f:3", "byte 2"});
+  expect_error([] { read_conllu("# text = a\n1\ta\t_\t_\t_\t_\t7\troot\t_\t_\n", "f"); }, {"f:2", "7"});
+  expect_error([] { read_conllu("1 a b\n", "f"); }, {"f:1", "10"});
+  expect_error([] { read_conllu("", "f"); }, {"no sentence"});
+  const std::string gap = "x\tÉva met Ann and she left\tshe\t16\tÉva\t0\tFALSE\tAnn\t8\tTRUE\tu\n";
+  const std::vector<LabelledText> choice = read_gap(gap, "g");
+  ASSERT_EQ(choice.size(), 1U);
+  EXPECT_TRUE(choice[0].choices[0].feminine);
+  EXPECT_EQ(choice[0].choices[0].right, 2U);
+  EXPECT_EQ(choice[0].words[2].begin, 9U);  // É is two bytes
+  expect_error([] { read_gap("x\tA met B and she left\tshe\t11\tA\t0\tTRUE\tB\t6\tFALSE\tu\n", "g"); },
+               {"g:1", "she", "11"});
+}
+
+}  // namespace
+}  // namespace qkv

@@ -1,0 +1,71 @@
+// Small texts and plain passes for tests of looking inside.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inspect/reading.h"
+#include "model/checkpoint.h"
+#include "model/recorded.h"
+#include "support/pass.h"
+
+namespace qkv::test {
+
+inline std::vector<int32_t> tiny_ids(int64_t count, uint32_t seed) {
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < count; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    ids.push_back(static_cast<int32_t>(seed >> 8) % 50);
+  }
+  return ids;
+}
+
+// As a model of this kind reads them: pairs, or with every third token to be said again.
+inline std::vector<SeenText> tiny_texts(const ModelSpec& spec, const std::vector<int64_t>& lengths) {
+  std::vector<SeenText> texts;
+  for (const int64_t length : lengths) {
+    SeenText text{.ids = tiny_ids(length, static_cast<uint32_t>(length))};
+    if (spec.kind == ModelSpec::Kind::encoder_decoder) text.source = tiny_ids(length + 2, 5);
+    if (spec.kind == ModelSpec::Kind::encoder_only) {
+      for (int64_t i = 0; i < length; ++i) text.targets.push_back(i % 3 == 1 ? 7 : SeenText::kIgnored);
+    }
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+// What a model says of one text in one plain pass, [N, V].
+inline std::vector<float> plain_logits(const Model& model, const Engine& engine, const SeenText& text,
+                                       Probe* probe = nullptr) {
+  Arena arena(engine.device());
+  Context cx = engine.context(arena, Precision::f32());
+  cx.probe = probe;
+  const Rows rows = Rows::batch(cx, 1, std::ssize(text.ids));
+  const Rows source_rows = Rows::batch(cx, 1, std::ssize(text.source));
+  Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
+  if (!text.source.empty()) {
+    input.source_ids = cx.upload(text.source);
+    input.source_rows = &source_rows;
+  }
+  return host_floats(model.logits(cx, input));
+}
+
+// Numbers of a weight, changed by f(values).
+template <class F>
+void change_weight(Model& model, const Engine& engine, const std::string& name, F f) {
+  for (auto& [key, weight] : model.weights()) {
+    if (key != name) continue;
+    std::vector<float> values = host_floats(weight.master());
+    f(values);
+    Arena arena(engine.device());
+    Context cx = engine.context(arena, Precision::f32());
+    const Tensor to = weight.writable(cx);
+    to.device().upload(to.data(), values.data(), std::ssize(values) * static_cast<int64_t>(sizeof(float)));
+    weight.updated();
+    return;
+  }
+  QKV_FAIL("no weight ", name, Hint("look at weight_list"));
+}
+
+}  // namespace qkv::test

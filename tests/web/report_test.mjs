@@ -1,0 +1,246 @@
+// report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html, large.html and long.html as a person would, and looks.
+import { createRequire } from "node:module";
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+
+const { chromium } = createRequire(import.meta.url)("playwright-core");
+const [folder, shots] = process.argv.slice(2);
+if (shots) mkdirSync(shots, { recursive: true });
+
+let passed = 0, failed = 0;
+function check(good, what) {
+  good ? ++passed : ++failed;
+  if (!good) console.log(`not so: ${what}`);
+}
+const equal = (got, wanted, what) => check(got === wanted, `${what}: ${JSON.stringify(got)}, not ${JSON.stringify(wanted)}`);
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+
+// Every page is watched: nothing may go wrong in it, nothing may leave it.
+async function open(name, { width, scheme = "light", motion = "no-preference" }) {
+  const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme, reducedMotion: motion });
+  page.on("console", (message) => check(!["error", "warning"].includes(message.type()), `${name}: the console says ${message.text()}`));
+  page.on("pageerror", (error) => check(false, `${name}: ${error.stack}`));
+  page.on("request", (request) => check(/^(file|data|blob):/.test(request.url()), `${name} asks for ${request.url()}`));
+  await page.goto(`file://${path.resolve(folder, name)}.html`);
+  await page.waitForFunction(() => wallView.ready.has("thumbs"), null, { timeout: 60000 });
+  return page;
+}
+const shoot = async (page, name) => shots && page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
+const inkOf = (page, selector) => page.$eval(selector, (canvas) => {  // how many colours it shows
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  return new Set(new Uint32Array(copy.getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size;
+});
+const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+// Where a head's thumbnail is on the screen: the page's own geometry must agree with what the pointer finds there.
+async function overHead(page, layer, seat, layers, across) {
+  await page.locator(".wall").first().scrollIntoViewIfNeeded();
+  const box = await page.locator(".wall canvas").first().boundingBox();
+  const pitch = Math.min(Math.max(Math.floor((box.width - 30) / across) - 8, 26), 124) + 8;
+  return [box.x + 30 + (seat + 0.5) * pitch, box.y + (layers - 1 - layer + 0.5) * pitch];
+}
+
+// --- every part of a demo, wide ---------------------------------------------------------------------------------------
+{
+  const page = await open("demo", { width: 1400 });
+  for (const id of ["written", "tokens", "ladder", "wall", "cuts", "story", "movie"]) equal(await page.locator(`section#${id}`).count(), 1, `#${id}`);
+  equal(await page.title(), "Tom, Mia and the red ball · qkv", "title");
+  for (const selector of [".ladder canvas", ".wall canvas", ".bigmap canvas", ".panel canvas"]) check(await inkOf(page, selector) > 20, `${selector} is drawn`);
+  await shoot(page, "demo-1400-light");
+
+  // Text that is HTML stays text; Chinese and emoji are whole.
+  check((await page.locator("#written").textContent()).includes("</script> 小明笑了。"), "</script> and Chinese in what was written");
+  check(!(await page.content()).includes("\ufffd"), "no replacement characters");
+  equal(await page.locator("#tokens .chip").count(), 25, "chips");
+  equal(await page.locator("#tokens .chip.continues").count(), 2, "pieces of the fox");
+  equal(await page.locator("#tokens .glyph").textContent(), "🦊", "the fox is one glyph");
+
+  // The ladder: hover shows five guesses, arrows walk.
+  await page.locator("#ladder").scrollIntoViewIfNeeded();
+  const ladder = await page.locator(".ladder canvas").boundingBox();
+  await page.mouse.move(ladder.x + 400, ladder.y + 45);
+  equal(await page.locator("#tip .bar").count(), 5, "guesses in the ladder's tip");
+  check(/entropy.*nats/.test(await page.locator("#tip").textContent()), "entropy in the ladder's tip");
+  await page.mouse.move(5, 5);
+  await page.locator(".ladder").focus();
+  const head = () => page.locator(".ladder-detail .detail-head").textContent();
+  check((await head()).startsWith("after “red”output"), `the ladder begins at the last token: ${await head()}`);
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowDown");
+  check((await head()).startsWith("after “the”layer 3"), `arrows walk the ladder: ${await head()}`);
+
+  // The wall: hover shows, click locks, arrows move, Esc lets go.
+  const name = () => page.locator(".map-name b").textContent();
+  await page.mouse.move(...await overHead(page, 2, 0, 4, 4));
+  equal(await name(), "L2H0", "hover shows the head");
+  await page.mouse.move(...await overHead(page, 0, 0, 4, 4));
+  equal(await name(), "L0H0", "hover shows another head");
+  await page.mouse.down();
+  await page.mouse.up();
+  equal(await page.locator(".map-panel.is-locked").count(), 1, "click locks");
+  await page.mouse.move(...await overHead(page, 3, 3, 4, 4));
+  equal(await name(), "L0H0", "a locked head stays");
+  equal(new URL(page.url()).hash, "#L0H0", "a locked head has an address");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowRight");
+  equal(await name(), "L1H1", "arrows move over layer and head");
+  equal(await page.locator(".role-tag").textContent(), "previous token", "its role");
+
+  // The large map: row and column light up, and say the weight that the report has.
+  const report = await page.evaluate(() => JSON.parse(document.getElementById("report").textContent));
+  const previous = report.heads.find((one) => one.name === "L1H1");
+  const cell = await page.evaluate(() => {
+    document.querySelector(".bigmap").scrollIntoView({ block: "center", behavior: "instant" });
+    const box = document.querySelector(".bigmap canvas").getBoundingClientRect(), width = box.width, left = Math.min(Math.max(width * 0.17, 48), 84);
+    return { left: box.left + left, top: box.top + 64, size: Math.min((width - left - 6) / 25, Math.max(440, width * 0.6) / 25, 40) };
+  });
+  await page.mouse.move(cell.left + 9.5 * cell.size, cell.top + 10.5 * cell.size);  // row 10 "ball", column 9 "red"
+  const weight = Math.round(previous.top[10].find(([key]) => key === 9)[1] * 100);
+  equal(await page.locator(".reading").textContent(), `“ball” looks at “red”: ${weight} %`, "the weight under the pointer");
+  equal(await page.locator(".map-panel .strip .asking").textContent(), "ball", "the asking token");
+  equal(await page.locator(".map-panel .strip .answering").textContent(), "red", "the answering token");
+  await page.locator(".wall").first().focus();
+  await page.keyboard.press("Escape");
+  equal(await page.locator(".map-panel.is-locked").count(), 0, "Esc lets go");
+
+  // The legend filters; the first column comes back.
+  const before = await inkOf(page, ".wall canvas");
+  await page.locator(".wall-tools .role[data-role=induction]").click();
+  equal(await page.locator(".wall-tools .role[aria-pressed=true]").count(), 1, "one role chosen");
+  await settle(page);
+  check(await inkOf(page, ".wall canvas") !== before, "filtering changes the wall");
+  await page.locator(".wall-tools .role[data-role=induction]").click();
+
+  // Depths: explain has this example's numbers, numbers has a table.
+  await page.locator("#wall [data-depth=explain]").click();
+  check(/= 100 %/.test(await page.locator("#wall .explain").textContent()), "the row's shares make 100 %");
+  const most = Array.from({ length: 25 }, (_, i) => Math.log(i + 1)).reduce((a, b) => a + b) / 25;
+  check((await page.locator("#wall .explain").textContent()).includes(`${previous.entropy.toFixed(2)} nats: 0 would be one token at a time, ${most.toFixed(2)} all`), "its entropy, and the most it can be");
+  await page.locator("#ladder [data-depth=numbers]").click();
+  equal(await page.locator("#ladder tbody tr").count(), report.ladder.layers.length, "a row for every layer");
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.locator("#ladder .plain").click()]);
+  equal(saved.suggestedFilename(), "qkv-ladder.csv", "the table can be saved");
+
+  // The story: space and arrows.
+  await page.locator(".story").focus();
+  const stop = () => page.locator(".track [aria-current=step]").getAttribute("data-stop");
+  equal(await stop(), "in", "the story begins");
+  for (const key of [" ", "ArrowRight"]) await page.keyboard.press(key);
+  equal(await stop(), "k", "space and the arrow go on");
+  check((await page.locator(".story-body .match").count()) >= 16, "matches of every head");
+  await page.keyboard.press("ArrowLeft");
+  equal(await stop(), "q", "and back");
+  for (let i = 0; i < 7; ++i) await page.keyboard.press(" ");
+  equal(await stop(), "in", "on to the next layer");
+  equal(await page.locator(".rung[aria-pressed=true] .rung-name").textContent(), "layer 1", "layer 1");
+  await page.locator(".track [data-stop=k]").click();
+
+  // Cuts.
+  equal(await page.locator(".cut del").textContent(), "ball . Mia is happy .", "what it no longer writes is struck through");
+  check(/\+0\.361.*\+0\.466.*n = 4096/.test(await page.locator(".cut.most .fine").textContent()), "the interval and its n");
+  check(/word for word/.test(await page.locator(".cut.least").textContent()), "nothing changed without the least important head");
+
+  // The movie: the slider moves everything, play plays.
+  const sample = () => page.locator(".sample").textContent();
+  check((await sample()).includes("小明也喜欢🦊。"), "the last sample");
+  await page.locator(".transport input").focus();
+  await page.keyboard.press("ArrowLeft");
+  check(/snapshot 29 of 30/.test(await page.locator(".readout").textContent()), "one snapshot back");
+  await page.evaluate(() => { const slider = document.querySelector(".transport input"); slider.value = 0; slider.dispatchEvent(new Event("input")); });
+  equal(await sample(), report.movie.samples[0].text, "the first sample");
+  equal(await page.locator(".phases .past").count(), 0, "no phase at the start");
+  await page.locator(".play").click();
+  await page.waitForFunction(() => movieView.at > 1, null, { timeout: 20000 });
+  await page.locator(".play").click();
+  equal(await page.evaluate(() => movieView.playing), false, "pause");
+  await page.evaluate(() => { const slider = document.querySelector(".transport input"); slider.value = 20; slider.dispatchEvent(new Event("input")); });
+  await settle(page);
+  await shoot(page, "demo-1400-explained");
+
+  // The other language.
+  await page.locator(".lang").click();
+  equal(await page.locator("#wall h2").textContent(), "注意力头的墙", "Chinese");
+  equal(await page.getAttribute("html", "lang"), "zh-Hans", "the page's language");
+  equal(await page.evaluate(() => movieView.at), 20, "the movie stays where it was");
+  const english = await page.locator("main").evaluate((main) => [...main.querySelectorAll("h2, .lead, .hint, button, figcaption")].map((node) => node.textContent).filter((text) => /^[\x20-\x7e]{12,}$/.test(text)));
+  equal(english.join("|"), "", "English words left in the Chinese page");
+  await page.locator(".lang").click();
+  equal(await page.locator("#wall h2").textContent(), "The wall of heads", "and back");
+  await page.close();
+}
+
+// --- no width is too small, day and night -----------------------------------------------------------------------------
+for (const name of ["demo", "translate"]) {
+  for (const [width, scheme] of [[400, "dark"], [820, "light"], [1400, "dark"]]) {
+    const page = await open(name, { width, scheme, motion: "reduce" });
+    for (const depth of ["see", "explain", "numbers"]) {
+      for (const button of await page.locator(`[data-depth=${depth}]`).all()) await button.click();
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      check(wide <= width, `${name} at ${width}, ${depth}: ${wide} pixels wide`);
+    }
+    for (const button of await page.locator("[data-depth=see]").all()) await button.click();
+    await settle(page);
+    await shoot(page, `${name}-${width}-${scheme}`);
+    await page.close();
+  }
+}
+
+// --- encoder and decoder ----------------------------------------------------------------------------------------------
+{
+  const page = await open("translate", { width: 1200 });
+  equal(await page.getAttribute("html", "lang"), "zh-Hans", "the report's language is the page's");
+  equal(await page.locator(".wall").count(), 3, "three walls");
+  check(/^X/.test(await page.locator(".map-name b").textContent()), "a translation begins at the cross-attention");
+  equal(await page.locator(".map-panel .strip .chip").count(), 9, "which looks at the source");
+  check(!(await page.content()).includes("\ufffd"), "no replacement characters");
+  await page.close();
+}
+
+// --- 512 tokens, 144 heads --------------------------------------------------------------------------------------------
+{
+  const start = Date.now();
+  const page = await open("large", { width: 1400 });
+  const ready = Date.now() - start;
+  const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+  check(nodes < 5000, `${nodes} elements: cells must be pixels`);
+  await page.locator("#wall").scrollIntoViewIfNeeded();
+  const { moving, resting } = await page.evaluate(async () => {
+    const wall = document.querySelector(".wall canvas"), box = wall.getBoundingClientRect(), moving = [], resting = [];
+    for (let i = 0; i < 40; ++i) {
+      const idle = performance.now();
+      await new Promise(requestAnimationFrame);
+      const begin = performance.now();
+      resting.push(begin - idle);
+      wall.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: box.left + 40 + ((box.width - 60) * i) / 40, clientY: box.top + ((box.height - 40) * i) / 40 }));
+      await new Promise(requestAnimationFrame);
+      moving.push(performance.now() - begin);
+    }
+    const middle = (times) => times.sort((a, b) => a - b)[20];
+    return { moving: middle(moving), resting: middle(resting) };
+  });
+  console.log(`512 tokens, 144 heads: ready after ${ready} ms, a frame takes ${moving.toFixed(0)} ms moving over the wall, ${resting.toFixed(0)} at rest (medians)`);
+  check(moving < 4 * resting + 40, "moving over the wall stays smooth");  // beside a frame at rest: the machine may be busy
+  await shoot(page, "large-1400");
+  await page.close();
+}
+
+// --- a text too long for maps: the largest weights of the rows that were kept -----------------------------------------
+{
+  const page = await open("long", { width: 1000 });
+  equal(await page.locator(".reading").textContent(), "Where “ball” looks", "the last row");
+  equal(await page.locator(".role-legend").count(), 0, "no roles, no legend");
+  equal(await page.locator(".role-tag").count(), 0, "what was not measured is not denied");
+  check(await inkOf(page, ".bigmap canvas") > 3, "the large map is drawn");
+  await page.locator(".bigmap").focus();
+  await page.keyboard.press("ArrowRight");
+  equal(await page.locator(".reading").textContent(), "“ball” looks at “fox”: 0.0 %", "what is not listed is nothing");
+  await page.keyboard.press("ArrowLeft");
+  equal(await page.locator(".reading").textContent(), "“ball” looks at “the”: 20 %", "what is listed is exact");
+  await page.close();
+}
+
+await browser.close();
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
