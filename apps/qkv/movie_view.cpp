@@ -21,8 +21,8 @@ std::vector<double> means(const std::vector<Estimate>& all) {
 
 std::string interval(const Estimate& e) {
   if (e.n == 0) return "not measured";
-  return e.has_interval() ? fmt::format("{:.3f} [{:.3f}, {:.3f}] n={}", e.mean, e.low, e.high, e.n)
-                          : fmt::format("{:.3f} n={}", e.mean, e.n);
+  return e.has_interval() ? fmt::format("{:.2g} [{:.2g}, {:.2g}] n={}", e.mean, e.low, e.high, e.n)
+                          : fmt::format("{:.2g} n={}", e.mean, e.n);
 }
 
 class Drawing {
@@ -163,7 +163,7 @@ class Drawing {
   }
 
   void importance() const {
-    title("Importance of heads, by gradient, over the steps before each snapshot");
+    title("Importance of heads by gradient, since the snapshot before");
     std::vector<const Movie::Head*> order;
     for (const Movie::Head& head : movie_.heads) order.push_back(&head);
     std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
@@ -198,8 +198,9 @@ class Drawing {
     line("neighbours", e.neighbours,
          fmt::format("{:.0f} % to {:.0f} %", 100 * e.neighbours.front(), 100 * e.neighbours.back()));
     wrapped("share of a token's ten nearest that are its ten nearest at the end", 13);
-    std::cout << fmt::format("  At the end, along the two axes of most variance ({:.0f} % and {:.0f} % of it):\n",
-                             100 * e.share[0], 100 * e.share[1]);
+    wrapped(fmt::format("At the end, along the two axes of most variance ({:.0f} % and {:.0f} % of it):",
+                        100 * e.share[0], 100 * e.share[1]),
+            2);
     const auto &x = e.x.back(), &y = e.y.back();
     const auto [left, right] = std::minmax_element(x.begin(), x.end());
     const auto [low, high] = std::minmax_element(y.begin(), y.end());

@@ -161,15 +161,20 @@ Estimate Snapshot::Importance::estimate() const {
 }
 
 std::vector<int64_t> snapshot_steps(int64_t total, int64_t most) {
-  std::vector<int64_t> steps;
-  for (int64_t apart = std::max<int64_t>(1, total / most);; apart = std::max(apart + 1, apart + apart / 8)) {
-    steps.assign({0});
-    for (int64_t step = 0; step < total;) {
-      const int64_t quarter = std::llround(0.1892 * static_cast<double>(step));  // 2^(1/4) - 1
-      step += std::max<int64_t>(1, std::min(quarter, apart));
-      steps.push_back(std::min(step, total));
+  most = std::max<int64_t>(most, 4);
+  const auto spaced = [&](double octaves, int64_t apart) {
+    std::vector<int64_t> steps{0};
+    while (steps.back() < total && std::ssize(steps) <= most) {
+      const int64_t further = std::llround((std::exp2(octaves) - 1) * static_cast<double>(steps.back()));
+      steps.push_back(std::min(total, steps.back() + std::max<int64_t>(1, std::min(further, apart))));
     }
-    if (std::ssize(steps) <= most || apart >= total) return steps;
+    return steps;
+  };
+  for (double octaves = 0.25;; octaves *= 2) {
+    for (int64_t apart = std::max<int64_t>(1, total / most); apart < 2 * total; apart += apart / 8 + 1) {
+      std::vector<int64_t> steps = spaced(octaves, apart);
+      if (std::ssize(steps) <= most) return steps;
+    }
   }
 }
 

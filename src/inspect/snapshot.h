@@ -59,8 +59,8 @@ struct Snapshot {
 };
 
 // When snapshots are taken: 0, 1, 2, ... each a quarter of an octave or a fixed number of steps after the one before,
-// whichever is nearer, and the last step. `most` of them, or a few more where so few cannot be. Of the two numbers
-// alone.
+// whichever is nearer, and the last step; `most` of them, 4 at least, further apart where they would be more. A
+// function of the two numbers alone.
 std::vector<int64_t> snapshot_steps(int64_t total, int64_t most);
 
 class WatchFolder {

@@ -348,6 +348,18 @@ expect 0 'shakespeare-char' train --list
   rm -r "$made/run2/checkpoints/step-00000012"
   expect 0 'done after 12 steps' train --resume --out "$made/run2"
   [ "$(sum_of "$made/跑")" = "$(sum_of "$made/run2")" ] || { echo 'train: a resumed run differs'; failed=1; }
+  # Watched: the same bits; a run that goes on has each snapshot once.
+  expect 0 'watching cost' train world --watch --out "$made/watched" --threads 2 $small
+  [ "$(sum_of "$made/跑")" = "$(sum_of "$made/watched")" ] || { echo 'train: a watched run differs'; failed=1; }
+  taken=$(ls "$made/watched/watch")
+  case $taken in
+    *step-00000000.safetensors*step-00000012.safetensors*) ;;
+    *) echo "train --watch: no first and last snapshot: $taken"; failed=1 ;;
+  esac
+  rm -r "$made/watched/checkpoints/step-00000012"
+  expect 0 'watching cost' train --resume --out "$made/watched"
+  [ "$taken" = "$(ls "$made/watched/watch")" ] || { echo 'train --watch: resumed with other snapshots'; failed=1; }
+  [ "$(grep -c '"step":12.*watch_share' "$made/watched/log.jsonl")" = 1 ] || { echo 'train --watch: not logged'; failed=1; }
   expect 0 'parameters' train world --plan --out "$made/run3" $small
   expect 2 'exists already' train world --out "$made/run2" $small
 }
@@ -384,6 +396,15 @@ if command -v mpirun >/dev/null; then
     [ "$(sum_of "$made/跑")" = "$(sum_of "$made/ranks$zero")" ] || { echo "train: 2 ranks, zero $zero, differ"; failed=1; }
   done
 fi
+expect 0 'Examples' movie --help
+expect 0 'KL(model || unigram)' movie "$made/watched"
+expect 0 '"report":"movie"' movie "$made/watched" --json -
+expect 0 'the page:' movie "$made/watched" --html "$made/电影.html" --json "$made/movie.json"
+grep -q '</html>' "$made/电影.html" && grep -q '"importance_in_layer"' "$made/movie.json" || { echo 'movie: no page'; failed=1; }
+expect 2 'has no snapshots' movie "$made/跑"
+expect 2 'there is no' movie "$made/none"
+printf 'x' >>"$made/watched/watch/step-00000012.safetensors"
+expect 2 'step-00000012.safetensors' movie "$made/watched"
 expect 2 "did you mean 'steps'" train world --out "$made/run4" --set stps=1
 expect 2 "did you mean 'world'" train worl --out "$made/run4"
 expect 2 'no such file' train shakespeare-char --data "$made/none.txt" --out "$made/run4"
