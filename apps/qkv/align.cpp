@@ -12,7 +12,7 @@
 #include "inspect/alignment.h"
 #include "inspected.h"
 #include "interrupt.h"
-#include "json_out.h"
+#include "reports.h"
 #include "text/dataset_source.h"
 
 namespace qkv::app {

@@ -12,7 +12,7 @@
 #include "drawing.h"
 #include "inspect/attribution.h"
 #include "inspected.h"
-#include "json_out.h"
+#include "reports.h"
 #include "text/utf8.h"
 
 namespace qkv::app {

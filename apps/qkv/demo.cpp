@@ -264,10 +264,7 @@ class Demo {
                                {"after", after}});
   }
 
-  void write_page() {
-    const std::string html = report_html(report_);
-    write_file_atomic(page(), std::as_bytes(std::span(html)));
-  }
+  void write_page() { write_out(page().string(), report_html(report_)); }
 
   void say_where() {
     title("Look for yourself", "自己看看");

@@ -4,12 +4,12 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/progress.h"
 #include "commands.h"
 #include "heads_view.h"
 #include "inspected.h"
 #include "interrupt.h"
+#include "reports.h"
 #include "text/utf8.h"
 #include "text/world/world.h"
 
@@ -152,14 +152,8 @@ void heads(const Options& options) {
                                                     }});
   }
   if (watch.seen()) throw Interrupted{};
-  if (!options.json.empty()) {
-    const std::string json = to_json(report).dump(1) + '\n';
-    if (options.json == "-") {
-      std::cout << json;
-      return;
-    }
-    write_file_atomic(options.json, std::as_bytes(std::span(json)));
-  }
+  if (!options.json.empty()) write_json(options.json, to_json(report));
+  if (options.json == "-") return;
   show(report);
 }
 

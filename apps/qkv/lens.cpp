@@ -12,7 +12,7 @@
 #include "drawing.h"
 #include "inspected.h"
 #include "interrupt.h"
-#include "json_out.h"
+#include "reports.h"
 
 namespace qkv::app {
 namespace {
@@ -61,14 +61,14 @@ Report lens_json(const LensReport& report) {
   Report layers = Report::array();
   for (const LensLayer& layer : report.layers) {
     layers.push_back({{"layer", layer.name},
-                      {"agrees", as_json(layer.agrees)},
-                      {"rank", as_json(layer.rank)},
-                      {"entropy", as_json(layer.entropy)},
-                      {"kl", as_json(layer.kl)},
-                      {"settled", as_json(layer.settled)}});
-    if (layer.loss.n > 0) layers.back()["loss"] = as_json(layer.loss);
+                      {"agrees", to_json(layer.agrees)},
+                      {"rank", to_json(layer.rank)},
+                      {"entropy", to_json(layer.entropy)},
+                      {"kl", to_json(layer.kl)},
+                      {"settled", to_json(layer.settled)}});
+    if (layer.loss.n > 0) layers.back()["loss"] = to_json(layer.loss);
   }
-  return {{"layers", layers}, {"settled_at", as_json(report.settled_at)}};
+  return {{"layers", layers}, {"settled_at", to_json(report.settled_at)}};
 }
 
 std::string with_interval(const Estimate& e, double factor, int digits) {

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/progress.h"
 #include "commands.h"
 #include "drawing.h"
@@ -14,6 +13,7 @@
 #include "inspected.h"
 #include "look_view.h"
 #include "model/recorded.h"
+#include "reports.h"
 #include "text/characters.h"
 #include "text/utf8.h"
 
@@ -90,15 +90,6 @@ Json report_of(const Options& options, const LookedAt& at) {
   return report;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    std::cout << text;
-  } else {
-    write_file_atomic(path, std::as_bytes(std::span(text)));
-    std::cerr << "wrote " << path << '\n';
-  }
-}
-
 void write_files(const Options& options, const Inspected& model, const LookedAt& at) {
   if (!options.npz.empty()) {
     Arena arena(model.engine().device());
@@ -111,8 +102,11 @@ void write_files(const Options& options, const Inspected& model, const LookedAt&
   if (options.json.empty() && options.html.empty()) return;
   const Json report = report_of(options, at);
   if (!options.json.empty())
-    write_text(options.json, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-  if (!options.html.empty()) write_text(options.html, report_html(report));
+    write_out(options.json, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!options.html.empty()) write_out(options.html, report_html(report));
+  for (const std::string& file : {options.json, options.html}) {
+    if (!file.empty() && file != "-") std::cerr << "wrote " << file << '\n';
+  }
 }
 
 void draw(const Options& options, const LookedAt& at, const std::optional<HeadId>& head) {

@@ -7,12 +7,12 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/progress.h"
 #include "commands.h"
 #include "inspect/report_html.h"
 #include "movie_texts.h"
 #include "movie_view.h"
+#include "reports.h"
 
 namespace qkv::app {
 namespace {
@@ -33,14 +33,6 @@ struct Options {
   std::string run, json, html;
 };
 
-void write_to(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    std::cout << text;
-  } else {
-    write_file_atomic(path, std::as_bytes(std::span(text)));
-  }
-}
-
 void movie(const Options& options) {
   QKV_CHECK(options.json != "-" || options.html != "-", "--json and --html both go to standard output",
             Hint("give one of them a file"));
@@ -56,9 +48,9 @@ void movie(const Options& options) {
                     {"made_with", "qkv movie " + options.run},
                     {"movie", to_json(made, texts)}};
   if (!options.json.empty()) {
-    write_to(options.json, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_out(options.json, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
-  if (!options.html.empty()) write_to(options.html, report_html(report));
+  if (!options.html.empty()) write_out(options.html, report_html(report));
   if (options.json != "-" && options.html != "-") {
     show_movie(made, run, texts);
     if (!options.html.empty()) std::cout << "\nthe page: " << options.html << '\n';

@@ -22,13 +22,16 @@ nlohmann::ordered_json to_json(const Estimate& e) {
   return made;
 }
 
-void write_json(const std::string& file, const nlohmann::ordered_json& report) {
-  const std::string text = report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+void write_out(const std::string& file, std::string_view text) {
   if (file == "-") {
     std::cout << text;
   } else {
     write_file_atomic(file, std::as_bytes(std::span(text)));
   }
+}
+
+void write_json(const std::string& file, const nlohmann::ordered_json& report) {
+  write_out(file, report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 std::vector<SeenText> scored_texts(Inspected& inspected, const TextOptions& options) {

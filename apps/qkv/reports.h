@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/progress.h"
@@ -16,7 +17,8 @@ namespace qkv::app {
 std::string with_interval(const Estimate& e);
 nlohmann::ordered_json to_json(const Estimate& e);
 
-// A report to a file; "-" is standard output.
+// To a file that appears whole, or to standard output for "-".
+void write_out(const std::string& file, std::string_view text);
 void write_json(const std::string& file, const nlohmann::ordered_json& report);
 
 // work(finished), with a line that says how far it is; Ctrl-C ends it.

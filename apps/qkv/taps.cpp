@@ -13,7 +13,7 @@
 #include "inspect/tap_price.h"
 #include "inspected.h"
 #include "interrupt.h"
-#include "json_out.h"
+#include "reports.h"
 
 namespace qkv::app {
 namespace {
@@ -157,7 +157,7 @@ Report show_price(Inspected& inspected, bool print) {
   for (const TapPrice& price : prices) {
     list.push_back({{"what", price.what},
                     {"seconds", price.seconds},
-                    {"ratio", as_json(price.ratio)},
+                    {"ratio", to_json(price.ratio)},
                     {"same_bits", price.same_bits}});
     if (!print) continue;
     std::cout << fmt::format("{:<29} {:6.3f}  ({:.3f} to {:.3f}){}\n", price.what, price.ratio.mean, price.ratio.low,
