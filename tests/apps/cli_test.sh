@@ -374,7 +374,7 @@ best="$made/跑/best" few="--data world --tokens 900 --length 32 --threads 1"
   expect 0 '' run "$made/小" 'The cat' --max-new 3
   expect 2 'already there' cut "$best" --heads L0H1 --save "$made/小" $few
   expect 2 'left without a head' cut "$best" --heads L0 --save "$made/none" $few
-  expect 2 'no head L9H9' cut "$best" --heads L9H9 $few
+  expect 2 "no head 'L9H9'" cut "$best" --heads L9H9 $few
   expect 2 'leaves no head' cut "$best" --by random --keep 0% $few
   expect 2 'cuts nothing' cut "$best" --by random --keep 100% $few
   expect 2 'attentions keeps one' cut "$best" --by random --keep 1% $few
