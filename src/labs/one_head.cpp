@@ -47,8 +47,8 @@ double world_loss(const LabContext& lab, const WorldTexts& world, int64_t heads,
       fresh_model(config_of({.vocabulary = world.vocabulary(), .width = kWidth, .layers = 2, .heads = heads}), seed);
   teach(lab, *model,
         {.what = "the world, heads: " + std::to_string(heads),
-         .steps = lab.sized(300),
-         .lr = 4e-3,
+         .steps = lab.sized(500),
+         .lr = 1e-2,
          .batch = [&](int64_t step) { return world.batch(seed, step, 16, 96); }});
   TrainBatch held;
   for (const SeenText& text : world.held_out(lab.sized(150, 10), 96)) add_text(held, text.ids);
@@ -89,7 +89,7 @@ const Lab& one_head() {
       .claim = "Eight narrow heads learn more than one wide head of the same total width in the same steps.",
       .claim_zh = "总宽度相同、步数相同，八个窄头比一个宽头学得更好。",
       .how =
-          "Two layers of width 64 with 1 or 8 heads and equally many weights: 300 steps on the built-in world, loss "
+          "Two layers of width 64 with 1 or 8 heads and equally many weights: 500 steps on the built-in world, loss "
           "on\n"
           "stories nobody was taught; and 800 steps on a task that asks for two things at once, the sum of the\n"
           "values of two keys.",

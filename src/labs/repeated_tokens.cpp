@@ -1,5 +1,7 @@
 #include "labs/repeated_tokens.h"
 
+#include <numeric>
+
 #include "labs/small_model.h"
 #include "text/world/draw.h"
 
@@ -10,10 +12,16 @@ TrainBatch RepeatedTokens::texts(uint64_t seed, int64_t step, int64_t count) con
   TrainBatch batch;
   for (int64_t i = 0; i < count; ++i) {
     const int32_t block = draw.between(shortest, longest);
-    std::vector<int32_t> ids;
+    std::vector<int32_t> tokens(static_cast<size_t>(vocabulary)), ids;
+    std::iota(tokens.begin(), tokens.end(), 0);
     for (int32_t at = 0; at <= length; ++at) {
-      ids.push_back(at < block ? static_cast<int32_t>(draw.below(static_cast<uint32_t>(vocabulary)))
-                               : ids[static_cast<size_t>(at - block)]);
+      if (at < block) {
+        const auto first = static_cast<size_t>(at);
+        std::swap(tokens[first], tokens[first + draw.below(static_cast<uint32_t>(vocabulary - at))]);
+        ids.push_back(tokens[first]);
+      } else {
+        ids.push_back(ids[static_cast<size_t>(at - block)]);
+      }
     }
     // The first token of a repeat cannot be known: only its row tells that the block has ended.
     add_text(batch, ids, static_cast<size_t>(block));

@@ -5,10 +5,11 @@
 
 namespace qkv {
 
-// Each text is a block of random tokens said again and again until `length`. Blocks differ in length from text to text,
-// so that looking back by a fixed distance does not help. Only what has been said before counts: the rest is chance.
+// Each text is a block of random tokens, each of them once, said again and again until `length`. Blocks differ in
+// length from text to text, so that looking back by a fixed distance does not help. Only what has been said before
+// counts: the rest is chance.
 struct RepeatedTokens {
-  int32_t vocabulary = 32;
+  int32_t vocabulary = 64;
   int32_t length = 64;  // of a text
   int32_t shortest = 6, longest = 20;
 

@@ -24,7 +24,7 @@ struct Seats {
 Seats find(const LabContext& lab, const Model& model) {
   Reader reader(model, lab.engine, {});
   Seats seats;
-  for (const RepeatScore& head : repeat_scores(reader, {.length = 16, .repeats = 2, .texts = 12})) {
+  for (const RepeatScore& head : repeat_scores(reader, {.length = 12, .repeats = 2, .texts = 12})) {
     const bool first = head.id.layer == 0;
     Seat& seat = first ? seats.previous : seats.induction;
     const double score = first ? head.previous.mean : head.induction.mean;
@@ -39,7 +39,7 @@ Seats learn(const LabContext& lab, uint64_t weights, uint64_t texts) {
       config_of({.vocabulary = task.vocabulary, .width = 64, .layers = 2, .heads = kHeads, .init = 0.05}), weights);
   teach(lab, *model,
         {.what = "weights " + std::to_string(weights) + ", texts " + std::to_string(texts),
-         .steps = lab.sized(700),
+         .steps = lab.sized(800),
          .lr = 2e-2,
          .batch = [&](int64_t step) { return task.texts(texts, step, 24); }});
   return find(lab, *model);
@@ -118,7 +118,7 @@ const Lab& seats() {
           "first weights.",
       .claim_zh = "换一个随机种子，同样的分工仍会出现，但由另一个头担任：座位由初始权重偶然决定。",
       .how =
-          "Two layers of 8 heads learn repeated random tokens, 700 steps. Seats: the head of layer 0 that looks most\n"
+          "Two layers of 8 heads learn repeated random tokens, 800 steps. Seats: the head of layer 0 that looks most\n"
           "at the token before, and the head of layer 1 that looks most at what followed the last copy. By chance two\n"
           "seeds agree in 1 of 8. Control: the same first weights taught with other texts.",
       .seeds = 6,

@@ -38,7 +38,7 @@ SeedNumbers measure(const LabContext& lab, uint64_t seed) {
   const WorldTexts& world = WorldTexts::of(lab.sized(4000, 100));
   const auto model =
       fresh_model(config_of({.vocabulary = world.vocabulary(), .width = 128, .layers = 3, .heads = 16}), seed);
-  teach(lab, *model, {.what = "learning the world", .steps = lab.sized(300), .lr = 4e-3, .batch = [&](int64_t step) {
+  teach(lab, *model, {.what = "learning the world", .steps = lab.sized(400), .lr = 4e-3, .batch = [&](int64_t step) {
                         return world.batch(seed, step, 16, 96);
                       }});
 
@@ -94,7 +94,7 @@ const Lab& sixteen_heads() {
       .claim = "Many heads can go before the loss moves: a fifth of them at least, if the unimportant ones go first.",
       .claim_zh = "很多头可以剪掉而损失不变：先剪不重要的，至少五分之一可以去掉。",
       .how =
-          "Three layers of 16 heads learn the built-in world, 300 steps. Heads are ordered by gradient importance,\n"
+          "Three layers of 16 heads learn the built-in world, 400 steps. Heads are ordered by gradient importance,\n"
           "measured again at every tenth, on 48 texts, and cut (their output becomes 0) on 48 others; three random\n"
           "orders beside it. The loss has moved when it is 1 % higher.",
       .seeds = 3,
