@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/progress.h"
 #include "commands.h"
 #include "heads_view.h"
