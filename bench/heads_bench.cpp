@@ -22,7 +22,7 @@ constexpr double kHuggingFace = 474;  // tokens/s with output_attentions, on two
 constexpr double kAtMost = 1.10, kTimes = 10;
 
 struct Options {
-  std::string preset = "gpt2";
+  std::string preset = "gpt2", dtype = "bf16";
   int64_t tokens = 512, rounds = 7;
   int threads = 2;
 };
@@ -43,7 +43,8 @@ void run(const Options& options) {
   std::vector<SeenText> texts(1);
   for (int64_t i = 0; i < options.tokens; ++i)
     texts[0].ids.push_back(static_cast<int32_t>(i * 7919 % model->spec().vocabulary));
-  Reader reader(*model, engine, {.rows = options.tokens});
+  Reader reader(*model, engine,
+                {.precision = options.dtype == "bf16" ? Precision::bf16() : Precision::f32(), .rows = options.tokens});
   RoleTexts known(texts, model->spec(), nullptr);
   known.know_kinds([](int32_t id) { return id % 10 == 0 ? TokenKind::comma : TokenKind::other; });
   RoleSums sums(all_heads(model->spec()).size(), texts.size());
@@ -60,8 +61,8 @@ void run(const Options& options) {
     return *std::min_element(all.begin(), all.end());
   };
   const double alone = best(plain), with = best(counted), rate = static_cast<double>(options.tokens) / with;
-  std::cout << fmt::format("{}, random weights, {} tokens, the head included, {} threads, best of {}\n", options.preset,
-                           options.tokens, options.threads, options.rounds);
+  std::cout << fmt::format("{}, random weights, {}, {} tokens, the head included, {} threads, best of {}\n",
+                           options.preset, options.dtype, options.tokens, options.threads, options.rounds);
   std::cout << fmt::format("forward alone                              {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * alone,
                            static_cast<double>(options.tokens) / alone);
   std::cout << fmt::format("with what the kernel counts, all heads     {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * with,
@@ -77,6 +78,9 @@ int main(int argc, char** argv) {
   CLI::App app{"What looking at all heads costs", "qkv bench heads"};
   Options options;
   app.add_option("--preset", options.preset, "Shape of the model, with random weights")->capture_default_str();
+  app.add_option("--dtype", options.dtype, "What it computes in")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->capture_default_str();
   app.add_option("--tokens", options.tokens, "Of the text")->check(CLI::Range(8, 1 << 20))->capture_default_str();
   app.add_option("--rounds", options.rounds, "The best of these counts")
       ->check(CLI::Range(1, 1000))
