@@ -52,13 +52,9 @@ double measure_product(const Engine& engine, Precision precision) {
 
 TrainView::TrainView(const Engine& engine, const Recipe& recipe, Trainer& trainer, const TrainData& data,
                      std::filesystem::path tokenizer, Show show)
-    : engine_(engine),
-      recipe_(recipe),
-      trainer_(trainer),
-      data_(data),
-      tokenizer_(std::move(tokenizer)),
-      show_(show),
-      progress_("training", recipe.steps) {}
+    : engine_(engine), recipe_(recipe), trainer_(trainer), data_(data), tokenizer_(std::move(tokenizer)), show_(show) {
+  if (show == Show::lines) progress_.emplace("training", recipe.steps);
+}
 
 void TrainView::show_plan(const Model& model) {
   const Trainer::Memory memory = trainer_.plan();
@@ -107,11 +103,11 @@ void TrainView::show_plan(const Model& model) {
 }
 
 void TrainView::show_step(const StepReport& report) {
-  if (show_ != Show::lines) return;
-  progress_.update(report.step + 1,
-                   fmt::format("loss {:.3f}  {:.1f} k tokens/s  {:.2f} TFLOP/s ({:.0f} % of a product)",
-                               report.result.loss, static_cast<double>(report.result.tokens) / report.seconds / 1e3,
-                               rate(report) / 1e12, 100 * rate(report) / best_product_));
+  if (!progress_) return;
+  progress_->update(report.step + 1,
+                    fmt::format("loss {:.3f}  {:.1f} k tokens/s  {:.2f} TFLOP/s ({:.0f} % of a product)",
+                                report.result.loss, static_cast<double>(report.result.tokens) / report.seconds / 1e3,
+                                rate(report) / 1e12, 100 * rate(report) / best_product_));
 }
 
 void TrainView::show_evaluation(const EvalResult& result, bool best) {
@@ -128,7 +124,7 @@ void TrainView::show_evaluation(const EvalResult& result, bool best) {
 }
 
 void TrainView::show_end(TrainEnd end, const std::filesystem::path& run) {
-  progress_.finish();
+  if (progress_) progress_->finish();
   const TrainCounters& counters = trainer_.counters();
   const char* why = end == TrainEnd::done      ? "done"
                     : end == TrainEnd::stopped ? "stopped as asked, and saved"

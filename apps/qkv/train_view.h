@@ -45,7 +45,7 @@ class TrainView {
   const TrainData& data_;
   std::filesystem::path tokenizer_;
   Show show_;
-  Progress progress_;
+  std::optional<Progress> progress_;  // for people
   double best_product_ = 0;  // operations a second of one large product, measured at the start
 };
 
