@@ -222,8 +222,16 @@ class Demo {
         if (of_report["name"] == name) of_report["roles"] = roles;
       }
     }
-    if (found == 0)
-      std::cout << words("  none found: no role is clear enough yet\n", "  没有找到：还没有足够清楚的角色\n");
+    if (found > 0) return;
+    std::cout << words("  none found: after so few steps no role is clear enough. The nearest:\n",
+                       "  没有找到：步数这么少，还没有足够清楚的角色。最接近的是：\n");
+    for (const Measure measure : {Measure::previous, Measure::duplicate, Measure::induction, Measure::first}) {
+      const auto best = std::max_element(scores.heads.begin(), scores.heads.end(), [&](const auto& a, const auto& b) {
+        return a[measure].mean < b[measure].mean;
+      });
+      std::cout << fmt::format("  {:<6}{:<14}{} n={}\n", name_of(inspected_->spec(), best->id), name_of(measure),
+                               with_interval((*best)[measure]), (*best)[measure].n);
+    }
   }
 
   void cut_heads() {

@@ -23,8 +23,8 @@ expect() {  # expect EXIT_CODE TEXT ARGUMENTS...: the code, and the text somewhe
 
 expect 0 'qkv 0.1.0' --version
 expect 0 'demo' --help
-expect 0 'This build holds' demo
-expect 0 '"version"' demo --json
+expect 0 '--lang' demo --help
+expect 2 '--lang' demo --lang fr
 expect 0 'Examples' tokenizer train --help
 expect 2 'none.txt' tokenizer train --vocab 300 --out "${TMPDIR:-/tmp}" /none.txt
 expect 2 'llama3' tokenizer train --vocab 300 --pattern lama3 /none.txt
@@ -79,11 +79,6 @@ expect 2 'exists already' new --spec "$folder/config.json" --seed 1 "$folder/my 
 expect 0 '2 layers, width 8' info "$folder/my model"
 expect 2 '--seed' new --preset gpt2 "$folder/other"
 expect 2 'there is no preset' new --preset gpt3 --seed 1 "$folder/other"
-if "$qkv" demo --json | grep -q "$(printf '\033')"; then
-  echo 'qkv demo --json: colour where there is no terminal'
-  failed=1
-fi
-
 golden=$(dirname "$0")/../golden
 made=$(mktemp -d)
 expect 0 'Examples' convert --help
@@ -397,6 +392,22 @@ if command -v mpirun >/dev/null; then
   done
 fi
 expect 0 'Examples' movie --help
+# The demo on a run that is trained already; a run of another language or no run at all is said.
+for lang in en zh; do
+  # shellcheck disable=SC2086
+  expect 0 'snapshots' train world --watch --out "$made/demo-$lang/run" --threads 2 $small --set data.world=$lang --json
+done
+expect 0 'demo-en/demo.html' demo --out "$made/demo-en" --json "$made/demo.json"
+expect 0 '没有它们会怎样' demo --out "$made/demo-zh" --lang zh
+expect 2 'holds a demo with --lang zh' demo --out "$made/demo-zh"
+expect 2 "no demo's folder" demo --out "$golden"
+for part in tokens ladder heads story written cuts movie; do
+  grep -q "\"$part\"" "$made/demo.json" || { echo "demo: no $part in its report"; failed=1; }
+done
+if grep -q "$(printf '\357\277\275')" "$made/demo-zh/demo.html"; then
+  echo 'demo: a replacement character for Chinese'
+  failed=1
+fi
 expect 0 'KL(model || unigram)' movie "$made/watched"
 expect 0 '"report":"movie"' movie "$made/watched" --json -
 expect 0 'the page:' movie "$made/watched" --html "$made/电影.html" --json "$made/movie.json"
