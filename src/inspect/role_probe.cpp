@@ -130,7 +130,7 @@ RoleRow RoleProbe::row_of(Place place, const PassTexts::At& row) {
   return made;
 }
 
-void RoleProbe::visit_stats(Context&, const Tap& tap, const AttentionStats& stats) {
+void RoleProbe::visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) {
   Looks& one = looks(tap.place);
   const TextSide side = query_side(tap.place), keys = key_side(tap.place);
   const auto heads = static_cast<size_t>(one.spec->heads);
@@ -141,19 +141,28 @@ void RoleProbe::visit_stats(Context&, const Tap& tap, const AttentionStats& stat
   const std::vector<int32_t> argmax = host_ints(stats.argmax);
   constexpr auto kKinds = static_cast<size_t>(kTokenKinds);
   const std::vector<PassTexts::At>& rows = rows_of(side);
-  std::optional<RoleTexts::Rare> rare;
-  int32_t rare_of = -1;
+
+  struct Counted {  // a row that counts
+    size_t at;
+    RoleRow row;
+    double widest;  // entropy it could have
+    std::optional<RoleTexts::Rare> rare;
+  };
+  std::vector<Counted> counted;
   for (size_t r = 0; r < rows.size(); ++r) {
     if (rows[r].position < kFirstCounted) continue;
     const RoleRow row = row_of(tap.place, rows[r]);
     if (row.count() < 2) continue;
-    if (rare_of != row.text) {
-      rare = texts_.rare(keys, row.text);
-      rare_of = row.text;
-    }
+    const bool same = !counted.empty() && counted.back().row.text == row.text;
+    counted.push_back(
+        {r, row, std::log(static_cast<double>(row.count())), same ? counted.back().rare : texts_.rare(keys, row.text)});
     count_chance(tap.place, row, sums_.chance(one.first_head));
-    const double widest = std::log(static_cast<double>(row.count()));
-    for (size_t h = 0; h < heads; ++h) {
+  }
+
+  // A head's sums are its own.
+  cx.exec.pool->run(one.spec->heads, [&](int64_t head, int) {
+    const auto h = static_cast<size_t>(head);
+    for (const auto& [r, row, widest, rare] : counted) {
       const size_t i = r * heads + h;
       const auto sums = sums_.of(one.first_head + h, row.text);
       const auto add = [&](Measure m, double value) { sums[static_cast<size_t>(m)].add(value); };
@@ -180,7 +189,7 @@ void RoleProbe::visit_stats(Context&, const Tap& tap, const AttentionStats& stat
         add(Measure::rare2, looked_at == rare->ids[0] || looked_at == rare->ids[1] ? 1 : 0);
       }
     }
-  }
+  });
 }
 
 // The same for all heads of an attention: kept with its first, shared when all is done.
