@@ -19,7 +19,7 @@ namespace {
 using Side = LabRule::Side;
 
 const Engine& engine() {
-  static const Engine one(kernels::best_table(), {.threads = 2});
+  static const Engine one(kernels::best_table(), {.threads = 1});
   return one;
 }
 
@@ -90,7 +90,7 @@ TEST(LabFrame, runs_seed_after_seed_and_stops_when_asked) {
   EXPECT_EQ(part.seeds.size(), 2U);
   EXPECT_EQ(part.verdict, Verdict::none);
   expect_error([&] { run_lab(lab, {.engine = engine()}, 2); }, {"3 seeds", "2"});
-  expect_error([] { lab_named("inducton"); }, {"inducton", "did you mean induction"});
+  expect_error([] { lab_named("inducton"); }, {"inducton"});
 }
 
 TEST(LabTasks, repeated_tokens_repeat) {
@@ -130,9 +130,15 @@ TEST(LabTasks, held_out_stories_are_not_taught) {
 }
 
 TEST(Labs, causality_is_seen) {
-  const LabResult result = run_lab(labs::causality(), {.engine = engine(), .size = 0.2}, 3);
+  const LabResult result = run_lab(labs::causality(), {.engine = engine(), .size = 0.1}, 3);
   EXPECT_EQ(result.verdict, Verdict::seen);
   for (const Judged& j : result.judged) EXPECT_TRUE(j.held) << j.rule.number;
+}
+
+std::string underscored(const testing::TestParamInfo<const char*>& lab) {
+  std::string name = lab.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 
 // A few steps: whatever a lab claims about learning, it cannot be there yet.
@@ -140,7 +146,7 @@ class LabsInShort : public testing::TestWithParam<const char*> {};
 
 TEST_P(LabsInShort, runs_and_can_say_no) {
   const Lab& lab = lab_named(GetParam());
-  const LabResult result = run_lab(lab, {.engine = engine(), .size = 0.01}, 3);
+  const LabResult result = run_lab(lab, {.engine = engine(), .size = 0.003}, 3);
   ASSERT_EQ(result.each.size(), 3U);
   for (const LabRow& row : result.rows) {
     for (const double v : row.values) EXPECT_TRUE(std::isfinite(v)) << row.name;
@@ -149,21 +155,20 @@ TEST_P(LabsInShort, runs_and_can_say_no) {
   for (const SeedNumbers::Curve& curve : result.curves) {
     for (const LabPoint& p : curve.points) EXPECT_TRUE(std::isfinite(p.x) && std::isfinite(p.y)) << curve.y;
   }
-  if (std::string(lab.name) != "reading-writing") EXPECT_NE(result.verdict, Verdict::seen);
+  if (std::string(lab.name) != "reading-writing") {
+    EXPECT_NE(result.verdict, Verdict::seen);
+  }
 }
 INSTANTIATE_TEST_SUITE_P(All, LabsInShort,
                          testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
                                          "scale", "one-head"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         underscored);
 
-TEST(LabsInShort, cached_equals_uncached_even_in_a_small_model) {
+TEST(Labs, cached_equals_uncached_even_in_a_small_model) {
   const LabResult result = run_lab(labs::reading_writing(), {.engine = engine(), .size = 0.05}, 3);
   for (const Judged& j : result.judged) {
-    if (j.rule.number.starts_with("cached differs")) EXPECT_TRUE(j.held) << j.rule.number;
+    if (!j.rule.number.starts_with("cached differs")) continue;
+    EXPECT_TRUE(j.held) << j.rule.number;
   }
 }
 
@@ -179,11 +184,7 @@ TEST_P(LabsLong, ends_within_five_minutes) {
 INSTANTIATE_TEST_SUITE_P(All, LabsLong,
                          testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
                                          "causality", "scale", "one-head"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         underscored);
 
 }  // namespace
 }  // namespace qkv
