@@ -48,7 +48,18 @@ class ForwardBlock {
   Tile scores() { return block_.tile(scores_); }
   Tile probs() { return block_.tile(probs_); }
 
+  // Keys of a block that are not of class 0: few are, and all rows see the same keys.
+  void find_marked(int64_t key) {
+    marked_ = 0;
+    const Keys keys = block_.seen(key);
+    for (int64_t j = keys.begin; j < keys.end; ++j) {
+      const int32_t key_class = stats_[0]->class_of(j);
+      if (key_class != 0) marks_[marked_++] = {j, key_class};
+    }
+  }
+
   void walk(int64_t key) {
+    if (stats_[0] && stats_[0]->by_class()) find_marked(key);
     q_.meet(a_.in.k_scales, key, k_, scores_);
     if (block_.columns()) {
       step_columns(key);
@@ -116,7 +127,16 @@ class ForwardBlock {
     if (stats.beats(sums.highest)) stats.lead(key + where, sums.highest);
     const Keys seen = block_.seen(r, key);
     stats.keep_scores(seen.begin, seen.end, [&](int64_t j) { return scores()(r, j - key); });
-    for (int64_t j = seen.begin; j < seen.end && stats.by_class(); ++j) stats.add_class(j, probs()(r, j - key));
+    if (!stats.by_class()) return;
+    float rest = mass;
+    for (int64_t m = 0; m < marked_; ++m) {
+      const auto [j, key_class] = marks_[m];
+      if (j < seen.begin || j >= seen.end) continue;
+      const float p = probs()(r, j - key);
+      stats.add_to_class(key_class, p);
+      rest -= p;
+    }
+    stats.add_to_class(0, std::max(rest, 0.0F));
   }
 
   void finish() {
@@ -143,6 +163,12 @@ class ForwardBlock {
   float scores_[kKeyBlock * RowBlock::kMost], probs_[kKeyBlock * RowBlock::kMost];
   float highest_[RowBlock::kMost], total_[RowBlock::kMost], rescale_[RowBlock::kMost];  // of the running softmax
   std::optional<ref::RowStats<float>> stats_[RowBlock::kMost];
+  struct Mark {
+    int64_t key;
+    int32_t key_class;
+  };
+  Mark marks_[kKeyBlock];
+  int64_t marked_ = 0;
 };
 
 // Whether every row belongs to a segment, and is therefore written.

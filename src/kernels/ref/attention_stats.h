@@ -47,9 +47,11 @@ class RowStats {
     distance_ += distance;
   }
   bool by_class() const { return in_class_.size() > 0; }
+  int32_t class_of(int64_t j) const { return stats_.key_classes.as<int32_t>()[row_.slot(j)]; }
   void add_class(int64_t j, R p) {
-    if (by_class()) in_class_[stats_.key_classes.as<int32_t>()[row_.slot(j)]] += p;
+    if (by_class()) add_to_class(class_of(j), p);
   }
+  void add_to_class(int32_t key_class, R p) { in_class_[key_class] += p; }
   bool beats(R x) const { return argmax_ < 0 || x > highest_; }
   void lead(int64_t j, R x) {
     highest_ = x;
