@@ -21,16 +21,16 @@ constexpr int kInternal = 3;
 constexpr int kInterrupted = 130;
 
 constexpr const char* kExamples = R"(Examples:
-  ./qkv demo                                    what this build holds
-  ./qkv verify tests/golden/llama               a model against what transformers recorded
+  ./qkv demo                                    trains a small model and looks inside it; --lang zh in Chinese
+  ./qkv train world --watch --out my-world      a model from text, and snapshots of how it learns
   ./qkv run MODEL "Once upon a time"            what a model writes
-  ./qkv look MODEL "The cat sat on the"         its guesses layer by layer, its heads, one token's way
+  ./qkv look MODEL "The cat sat on the"         guesses layer by layer, who looks at whom, one token's way
+  ./qkv heads MODEL --data text.txt             what each head does
+  ./qkv cut MODEL --heads L3H7 --data text.txt  what happens without it
+  ./qkv lab --list                              claims about Transformers as experiments
+  ./qkv verify tests/golden/llama               a model against what transformers recorded
   ./qkv info --preset llama3-8b                 a model as a picture, its parameters, its memory
-  ./qkv translate MODEL < in.txt > out.txt      line by line, with beams
-  ./qkv eval MODEL --data text.txt              perplexity, bits per byte
-  ./qkv heads MODEL --data world                what each head does, measured over many texts
   ./qkv tokenize MODEL "床前明月光"               text as tokens
-  ./qkv world --lang zh --lines 3               small stories with gold labels
   ./qkv COMMAND --help                          options and examples of a command
   ./qkv test                                    build everything and run the tests
 
