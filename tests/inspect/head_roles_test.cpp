@@ -15,6 +15,7 @@
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
 #include "model/family.h"
+#include "model/kv_layouts.h"
 #include "model/recorded.h"
 #include "model/weight_list.h"
 #include "support/pass.h"
@@ -562,6 +563,22 @@ TEST(Labels, of_conllu_and_gap_files_are_read_or_refused) {
   EXPECT_EQ(choice[0].words[2].begin, 9U);  // É is two bytes
   expect_error([] { read_gap("x\tA met B and she left\tshe\t11\tA\t0\tTRUE\tB\t6\tFALSE\tu\n", "g"); },
                {"g:1", "she", "11"});
+}
+
+// Beyond the cache nothing grows with a text: four times the tokens, the same passes.
+TEST(Roles, need_no_more_memory_for_a_longer_text_than_its_cache) {
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const auto model = Checkpoint::open(test::golden("llama")).model();
+  const auto beyond_cache = [&](int64_t tokens) {
+    SeenText text;
+    for (int64_t i = 0; i < tokens; ++i) text.ids.push_back(static_cast<int32_t>(i * 7 % 50));
+    Reader reader(*model, engine, {.rows = 16});
+    head_roles(reader, nullptr, {&text, 1}, {.patterns = false, .repeated_texts = 0});
+    return reader.peak_bytes() - KvCache::bytes_for(kv_layouts(model->spec()), DType::f32, tokens);
+  };
+  const int64_t shorter = beyond_cache(64), longer = beyond_cache(256);
+  EXPECT_GT(shorter, 0);
+  EXPECT_LT(longer, shorter + shorter / 20) << "the page table alone may grow";
 }
 
 }  // namespace
