@@ -95,7 +95,8 @@ const Lab& one_head() {
           "values of two keys.",
       .seeds = 3,
       .rules = {{"world: 1 head less 8 heads", LabRule::Side::above, 0, "nats a token: 8 heads are better"},
-                {"two keys at once: 1 head less 8 heads", LabRule::Side::above, 0, "nats: 8 heads are better"}},
+                {"two keys at once: 1 head less 8 heads", LabRule::Side::above, 0, "nats: 8 heads are better"},
+                {"loss on two keys at once, 8 heads", LabRule::Side::below, 2, "nats; not knowing is 2.3"}},
       .measure = measure};
   return lab;
 }
