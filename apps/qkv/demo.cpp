@@ -92,8 +92,8 @@ class Demo {
                                                 "这台机器：{} 个线程{}，内核 {}。\n")),
                              engine.threads(), chinese_ || engine.threads() == 1 ? "" : "s", level);
     if (level.find("avx512") == std::string::npos) {
-      std::cout << words("Without AVX-512 the same numbers take some minutes longer.\n",
-                         "没有 AVX-512，同样的结果要多等几分钟。\n");
+      std::cout << words("Without AVX-512 it takes some minutes longer, and is as right.\n",
+                         "没有 AVX-512，要多等几分钟，结果同样正确。\n");
     }
   }
 
