@@ -26,6 +26,8 @@ endfunction()
 function(qkv_plain target)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${target} PRIVATE -O0 -U_FORTIFY_SOURCE)  # which only watches optimised code
+  elseif(QKV_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()
 
