@@ -1,10 +1,7 @@
 #include "limits.h"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 #include <fmt/format.h>
@@ -15,6 +12,7 @@
 #include <fstream>
 #include <thread>
 
+#include "kernels/cpu/isa.h"
 #include "random.h"
 
 namespace qkv::bench {
@@ -51,15 +49,6 @@ bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-// The CPU says what it has; the kernel must agree to save the tiles, once per process.
-bool has_amx(unsigned kind_bit) {
-  constexpr unsigned kTileBit = 1U << 24;
-  constexpr long kAskPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTileBit) == 0 || (d & kind_bit) == 0) return false;
-  return ::syscall(SYS_arch_prctl, kAskPermission, kTileData) == 0;
-}
-
 std::array<bool, kLimits> find_usable() {
   const bool avx512 = has_avx512();
   return {true,
@@ -67,8 +56,8 @@ std::array<bool, kLimits> find_usable() {
           avx512,
           avx512 && __builtin_cpu_supports("avx512bf16"),
           avx512 && __builtin_cpu_supports("avx512vnni"),
-          has_amx(1U << 22),
-          has_amx(1U << 25),
+          kernels::cpu::has_tiles(),
+          kernels::cpu::has_tiles(),
           true,
           true};
 }

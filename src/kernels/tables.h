@@ -12,7 +12,7 @@ const Kernels& table();  // plain loops: the truth, always complete
 }
 namespace cpu {
 const Kernels& table();                    // the fastest instruction set of this CPU, or the one QKV_ISA names
-std::span<const Kernels* const> tables();  // one per instruction set this CPU runs: plain, avx2, avx512, avx512bf16
+std::span<const Kernels* const> tables();  // one per instruction set this CPU runs: from plain to amx
 }  // namespace cpu
 
 std::span<const Kernels* const> all_tables();  // what the harness holds against `ref`

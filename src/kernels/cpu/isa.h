@@ -18,6 +18,12 @@ struct Choice {
 };
 Choice choose_forms(std::string_view wanted);
 
+// Whether tiles can be used: the CPU has them, and the system agreed to keep them for this process.
+bool has_tiles();
+// Set before anything asks by tests that carry the instructions of tiles out themselves: the forms are usable then, but
+// never chosen as the best.
+extern bool tiles_by_hand;
+
 // Integer products go with the forms of their name; avx512 and avx512bf16 take those with VNNI where the CPU has it,
 // else avx2's.
 const IntForms& int_forms(const Forms& forms);

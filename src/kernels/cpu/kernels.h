@@ -70,7 +70,8 @@ void sum_squares(const Exec& exec, const SumSquaresArgs& a) noexcept;
   template void kernel<plain_forms>(const Exec& exec, const Args& a) noexcept;  \
   template void kernel<avx2_forms>(const Exec& exec, const Args& a) noexcept;   \
   template void kernel<avx512_forms>(const Exec& exec, const Args& a) noexcept; \
-  template void kernel<avx512bf16_forms>(const Exec& exec, const Args& a) noexcept;
+  template void kernel<avx512bf16_forms>(const Exec& exec, const Args& a) noexcept; \
+  template void kernel<amx_forms>(const Exec& exec, const Args& a) noexcept;
 #else
 #define QKV_FOR_ALL_FORMS(kernel, Args) template void kernel<plain_forms>(const Exec& exec, const Args& a) noexcept;
 #endif

@@ -52,6 +52,7 @@ const Kernels& table_of() {
 
 const Kernels& table_of(const Forms* forms) {
 #if defined(__x86_64__)
+  if (forms == &amx_forms) return table_of<amx_forms>();
   if (forms == &avx512bf16_forms) return table_of<avx512bf16_forms>();
   if (forms == &avx512_forms) return table_of<avx512_forms>();
   if (forms == &avx2_forms) return table_of<avx2_forms>();

@@ -262,6 +262,6 @@ struct Forms {
   void (*head_gradient)(const HeadGradient&) noexcept;
 };
 
-extern const Forms plain_forms, avx2_forms, avx512_forms, avx512bf16_forms;
+extern const Forms plain_forms, avx2_forms, avx512_forms, avx512bf16_forms, amx_forms;
 
 }  // namespace qkv::kernels::cpu

@@ -89,6 +89,6 @@ struct IntForms {
   void (*in_place[kGguf])(const InPlaceCall&) noexcept;  // null where unpacking first is the way
 };
 
-extern const IntForms plain_int_forms, avx2_int_forms, avx512vnni_int_forms;
+extern const IntForms plain_int_forms, avx2_int_forms, avx512vnni_int_forms, amx_int_forms;
 
 }  // namespace qkv::kernels::cpu

@@ -1,0 +1,46 @@
+// Tiles: registers of sixteen rows of 64 bytes, and products of them (AMX).
+//
+//   product of bf16   c[m][n] += sum of 32 products a[m][k] b[k][n]; a lies as [m][k], b as pairs, [k / 2][n][2]
+//                     two chains of fused multiply-adds, even k and odd k, from zero; their sum is added to c
+//   product of bytes  c[m][n] += sum of 64 products, exact; b lies as fours, [k / 4][n][4]
+//
+// All numbers are f32 rounded to nearest, denormals are zeros, whatever the thread's float mode. A row of c depends on
+// its row of a and on b alone.
+//
+// All eight tiles are used whole: rows and columns that do not exist are zeros in memory. Tiles 0 to 3 hold sums by
+// custom, 4 to 7 what is multiplied.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace qkv::kernels::cpu {
+namespace {
+
+constexpr int64_t kTileRows = 16, kTileRowBytes = 64, kTileBytes = kTileRows * kTileRowBytes;
+constexpr int64_t kTileInner = 32;  // of bf16
+
+// Between its making and its end the calling thread's tiles can be used.
+class UseTiles {
+ public:
+  UseTiles() {
+    const Config config;
+    // Not _tile_loadconfig: GCC 12 may drop the stores to the struct before it.
+    asm volatile("ldtilecfg %0" ::"m"(config) : "memory");
+  }
+  UseTiles(const UseTiles&) = delete;
+  UseTiles& operator=(const UseTiles&) = delete;
+  ~UseTiles() { _tile_release(); }  // else every switch of threads saves 8 KiB
+
+ private:
+  struct alignas(64) Config {
+    uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  };
+  static_assert(sizeof(Config) == 64);
+};
+
+}  // namespace
+}  // namespace qkv::kernels::cpu
