@@ -64,12 +64,22 @@ struct LinearArgs {  // y = x w^T + b; where w is of blocks, x is rounded to byt
   Tensor y;          // [N, O]
   Tensor x;          // [N, K]
   Tensor w;          // [O, K], grouped [E, O, K]; plain, or of any block format
+  Tensor tiles;      // w as tiles, or absent; where they are given w is a shape and may have no memory
   Tensor b;          // [O] or absent, grouped [E, O]
   Tensor groups;     // i32 [E + 1] or absent: rows groups[e] .. groups[e + 1] use w[e]
 };
 struct LinearBackwardArgs {
   Grad dx, dw, db;
   Tensor dy, x, w, groups;
+};
+
+// A weight [.., O, K] as bf16 tiles, the way products want it that have them: [.., O / 32, K / 32, 1024], blocks of 32
+// outputs by 32 inputs, in a block [2][16][16][2]: sixteen outputs, pairs of inputs. What does not exist is zero.
+constexpr int64_t kTileSide = 32;
+Shape tiles_shape(const Shape& weight);
+struct LayTilesArgs {
+  Tensor y;  // bf16
+  Tensor x;  // f32 or bf16 [.., O, K]
 };
 
 struct QuantizeArgs {  // y = x in fewer bits
@@ -301,6 +311,7 @@ struct CrossEntropyArgs {
   Tensor losses, lse;  // [N]
   Tensor x;            // [N, C]
   Tensor w;            // [V, C]
+  Tensor tiles;        // w as tiles, or absent, as LinearArgs says
   Tensor b;            // [V] or absent
   Tensor targets;      // i32 [N]
   CrossEntropyRule rule;
@@ -310,6 +321,7 @@ struct CrossEntropyBackwardArgs {  // of factor * sum(losses)
   Tensor dloss;  // [1]
   double factor = 1;
   Tensor x, w, b, targets, lse;
+  Tensor tiles;  // w as tiles beside w, or absent
   CrossEntropyRule rule;
 };
 
@@ -337,6 +349,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
   X(outside, OutsideArgs)                             \
   X(linear, LinearArgs)                               \
   X(linear_backward, LinearBackwardArgs)              \
+  X(lay_tiles, LayTilesArgs)                          \
   X(quantize, QuantizeArgs)                           \
   X(dequantize, DequantizeArgs)                       \
   X(embedding, EmbeddingArgs)                         \
@@ -376,6 +389,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
 
 struct Kernels {
   const char* name = "";
+  bool wants_tiles = false;  // products of bf16 take weights as tiles
 #define QKV_KERNEL(kernel, Args) void (*kernel)(const Exec&, const Args&) noexcept = nullptr;
   QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL

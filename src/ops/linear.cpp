@@ -69,10 +69,13 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   const RowGroups groups = find_groups(cx, x, w, options.groups);
 
   const Tensor y = cx.make(output_shape(x, outputs), out);
-  const Tensor weight = w.value(cx, dtype);
+  const bool on_tiles = dtype == DType::bf16 && (out == DType::bf16 || out == DType::f32);
+  const Tensor tiles = on_tiles ? w.tiles(cx) : Tensor();
+  const Tensor weight = tiles.defined() && cx.tape == nullptr ? w.shape_only(dtype) : w.value(cx, dtype);
   cx.kernels.linear(cx.exec, {.y = y.flatten_to(2),
                               .x = x.flatten_to(2),
                               .w = weight,
+                              .tiles = tiles,
                               .b = bias != nullptr ? bias->value(cx, dtype) : Tensor(),
                               .groups = groups.starts()});
   if (cx.tape != nullptr) {

@@ -168,6 +168,7 @@ template <const Forms& F>
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
   if (!a.w.format().plain()) return linear_with_blocks(exec, a, F);
   if (!simple(a.x) || !simple(a.y) || a.x.dtype() != a.w.dtype()) return ref::linear(ref::Split(*exec.pool), a);
+  if (on_tiles(exec, F, {&a.x, &a.w})) return linear_on_tiles(exec, a, F);
   for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t) {
     over_threads(exec, g.rows, a.y.cols(),
                  [&](Range rows, Range outputs, int thread) { forward_part<F>(exec, a, g, rows, outputs, thread); });
@@ -182,7 +183,9 @@ void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
     return ref::linear_backward(ref::Split(*exec.pool), a);
   }
   for_groups(a.groups, a.dy.rows(), a.w, {}, [&](const Group& g, int64_t e) {
-    if (a.dx) {
+    if (a.dx && on_tiles(exec, F, {&a.dy, &a.w})) {
+      dx_on_tiles(exec, a, g, F);
+    } else if (a.dx) {
       over_threads(exec, g.rows, a.x.cols(),
                    [&](Range rows, Range columns, int thread) { dx_part<F>(exec, a, g, rows, columns, thread); });
     }
@@ -191,14 +194,34 @@ void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
       return a.groups.defined() ? t.slice(0, e, 1).flatten_to(t.rank() - 1) : t;
     };
     const Tensor dw = a.dw ? of_group(a.dw.tensor) : Tensor(), db = a.db ? of_group(a.db.tensor) : Tensor();
+    const bool dw_of_tiles = a.dw && on_tiles(exec, F, {&a.dy, &a.x});
+    if (dw_of_tiles) dw_on_tiles(exec, a, g, dw, F);
     over_threads(exec, {0, 1}, a.dy.cols(), [&](Range, Range outputs, int thread) {
-      if (a.dw) dw_part<F>(exec, a, dw, g.rows, outputs, thread);
+      if (a.dw && !dw_of_tiles) dw_part<F>(exec, a, dw, g.rows, outputs, thread);
       if (a.db) db_part(a, db, g.rows, outputs);
     });
   });
 }
 
+template <const Forms& F>
+void lay_tiles(const Exec& exec, const LayTilesArgs& a) noexcept {
+  if (F.lay_weight == nullptr || !simple(a.x)) return ref::lay_tiles(ref::Split(*exec.pool), a);
+  const int64_t outputs = a.x.dim(-2), inner = a.x.dim(-1), panels = a.y.dim(-3);
+  over_stretches(exec, a.y.rows() / a.y.dim(-2), 1, [&](Range mine, int) {
+    for (int64_t p = mine.begin; p < mine.end; ++p) {
+      F.lay_weight({.to = a.y.as<uint16_t>() + p * a.y.stride(-3),
+                    .from = floats_at(a.x, p / panels * outputs * inner),
+                    .stride = inner,
+                    .rows = outputs,
+                    .inner = inner,
+                    .first_panel = p % panels,
+                    .end_panel = p % panels + 1});
+    }
+  });
+}
+
 QKV_FOR_ALL_FORMS(linear, LinearArgs)
+QKV_FOR_ALL_FORMS(lay_tiles, LayTilesArgs)
 QKV_FOR_ALL_FORMS(linear_backward, LinearBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

@@ -10,6 +10,14 @@ namespace qkv::kernels::cpu {
 // With a weight of any block format: linear_blocks.cpp.
 void linear_with_blocks(const Exec& exec, const LinearArgs& a, const Forms& forms);
 
+// On tiles: linear_tiles.cpp. Whether all operands are for them, and the forms have them.
+bool on_tiles(const Exec& exec, const Forms& forms, std::initializer_list<const Tensor*> operands);
+TileSide weight_side(const Tensor& w, const Tensor& tiles, int64_t first);  // rows of w from an even panel on
+void linear_on_tiles(const Exec& exec, const LinearArgs& a, const Forms& forms);
+struct Group;
+void dx_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Forms& forms);
+void dw_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Tensor& dw, const Forms& forms);
+
 // Address of row r, column c of a matrix.
 inline const void* at(const Tensor& t, int64_t r, int64_t c) {
   return t.data() + (r * t.stride(0) + c) * size_of(t.dtype());

@@ -17,6 +17,9 @@
 #if defined(__AVX512BF16__)
 #include "kernels/cpu/forms/pair_mix.h"
 #endif
+#if defined(__AMX_BF16__)
+#include "kernels/cpu/forms/tile_product.h"
+#endif
 
 namespace qkv::kernels::cpu {
 namespace {
@@ -41,6 +44,14 @@ constexpr void (*kMixPairs)(const PairMixCall&) noexcept = nullptr;
 constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
 #endif
 
+#if defined(__AMX_BF16__)
+constexpr auto kTileProduct = tile_product;
+constexpr auto kLayWeight = lay_weight;
+#else
+constexpr void (*kTileProduct)(const TileCall&) noexcept = nullptr;
+constexpr void (*kLayWeight)(const LayWeight&) noexcept = nullptr;
+#endif
+
 }  // namespace
 
 extern const Forms QKV_FORMS;
@@ -51,6 +62,8 @@ const Forms QKV_FORMS{
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
     .mix_pairs = kMixPairs,
+    .tile_product = kTileProduct,
+    .lay_weight = kLayWeight,
     .mix_into_f32 = mix_into<float>,
     .mix_into_bf16 = mix_into<uint16_t>,
     .widen = widen,

@@ -127,6 +127,32 @@ struct Floats {
   bool bf16 = false;
 };
 
+// One side of a product on tiles: bf16 rows with the inner index along them or across them, or (right side only) a
+// weight that was laid as tiles once, tile_product.h.
+struct TileSide {
+  enum class Lies : uint8_t { along, across, tiles };
+  const uint16_t* data = nullptr;
+  int64_t stride = 0;
+  Lies lies = Lies::along;
+};
+
+// y[m][n] = (add ? y : 0) + sum_k a[m][k] b[n][k] + bias[n]. Columns start at an even panel of 32 of the whole.
+constexpr int64_t kTileRoom = 1408 << 10;  // bytes
+struct TileCall {
+  TileSide a, b;
+  int64_t rows = 0, cols = 0, inner = 0;
+  Floats y, bias;  // bias may be absent
+  int64_t y_stride = 0;
+  bool add = false;
+  void* room = nullptr;  // kTileRoom on a cache line
+};
+
+struct LayWeight {  // panels [first, end) of a weight [rows, inner]
+  uint16_t* to = nullptr;
+  Floats from;
+  int64_t stride = 0, rows = 0, inner = 0, first_panel = 0, end_panel = 0;
+};
+
 struct NormCall {  // layer_norm where centred, else rms_norm; see norms.h
   Floats y, x;
   const float* w = nullptr;
@@ -220,8 +246,10 @@ struct Forms {
   void (*dots_bf16)(const DotCall&) noexcept;
   void (*mix_f32)(const MixCall&) noexcept;
   void (*mix_bf16)(const MixCall&) noexcept;
-  void (*mix_pairs)(const PairMixCall&) noexcept;                       // or null: the CPU multiplies no pairs
-  void (*mix_into_f32)(const MixCall&) noexcept;  // mix with `add`, for a few rows and a short inner index
+  void (*mix_pairs)(const PairMixCall&) noexcept;  // or null: the CPU multiplies no pairs
+  void (*tile_product)(const TileCall&) noexcept;  // or null: the CPU has no tiles
+  void (*lay_weight)(const LayWeight&) noexcept;   // or null, alike
+  void (*mix_into_f32)(const MixCall&) noexcept;   // mix with `add`, for a few rows and a short inner index
   void (*mix_into_bf16)(const MixCall&) noexcept;
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32
   void (*narrow)(uint16_t* y, const float* x, int64_t count) noexcept;  // f32 -> bf16, to nearest even
