@@ -19,14 +19,8 @@ constexpr int64_t kWords = 512, kRows = 64;  // a block of logits
 constexpr int64_t kManyRows = 512;           // that use kWords of the head while they are in the second-level cache
 
 constexpr int64_t kLogits = kRows * kWords * size_of(DType::f32);  // bytes
-// Beside them: what products lay out on the way.
-constexpr int64_t kLaid = std::max(kManyRows, kWords) * PairMixCall::kPanel * size_of(DType::bf16);
-int64_t laid_bytes(const Forms& forms) {
-  return forms.tile_product != nullptr ? kTileRoom : kLaid;
-}
-
-bool fits(const Exec& exec, const Forms& forms) {
-  return kLogits + laid_bytes(forms) <= exec.scratch.dim(1);
+bool fits(const Exec& exec) {
+  return kLogits + kTileRoom <= exec.scratch.dim(1);
 }
 
 int64_t length(Range r) {
@@ -41,7 +35,7 @@ struct Head {
 template <const Forms& F>
 void products(const Head& head, Range rows, Range words, float* y, int64_t stride) {
   const Tensor &x = head.x, &w = head.w;
-  if (F.tile_product != nullptr && x.dtype() == DType::bf16) {
+  if (F.lay_weight != nullptr && x.dtype() == DType::bf16) {
     return F.tile_product({.a = {static_cast<const uint16_t*>(at(x, rows.begin, 0)), x.stride(0)},
                            .b = weight_side(w, head.tiles, words.begin),
                            .rows = length(rows),
@@ -140,12 +134,12 @@ class HeadBackward {
         a_(a),
         width_(a.x.cols()),
         vocabulary_(a.w.dim(0)),
-        pairs_((F.mix_pairs != nullptr || F.tile_product != nullptr) && a.x.dtype() == DType::bf16),
+        pairs_(F.tile_product != nullptr && a.x.dtype() == DType::bf16),
         direct_(a.dx && a.dx.tensor.dtype() == DType::f32) {}
 
   // How many rows fit; 0 if the model is too wide.
   static int64_t rows_at_once(const Exec& exec, int64_t width) {
-    const int64_t left = exec.scratch.dim(1) - kLogits - laid_bytes(F) - kManyRows * kWords * size_of(DType::f32);
+    const int64_t left = exec.scratch.dim(1) - kLogits - kTileRoom - kManyRows * kWords * size_of(DType::f32);
     return std::clamp<int64_t>(left / (width * size_of(DType::f32)), 0, kManyRows) / 8 * 8;
   }
 
@@ -176,15 +170,15 @@ class HeadBackward {
     int64_t room = 0;
     return scratch_of(exec_, thread, &room);
   }
-  uint16_t* laid(int thread) const { return reinterpret_cast<uint16_t*>(logits(thread) + kRows * kWords); }
+  void* room(int thread) const { return logits(thread) + kRows * kWords; }
   // All threads': gradients of logits from a row on, bf16 where pairs are multiplied, and the sums of its dx.
   Floats dlogits(int64_t row, int64_t word = 0) const {
-    std::byte* start = exec_.scratch.data() + kLogits + laid_bytes(F);
+    std::byte* start = exec_.scratch.data() + kLogits + kTileRoom;
     return {start + (row * kWords + word) * size_of(pairs_ ? DType::bf16 : DType::f32), pairs_};
   }
   float* sums(int64_t row) const {
     if (direct_) return a_.dx.tensor.template as<float>() + (rows_.begin + row) * a_.dx.tensor.stride(0);
-    std::byte* start = exec_.scratch.data() + kLogits + laid_bytes(F) + kManyRows * kWords * size_of(DType::f32);
+    std::byte* start = exec_.scratch.data() + kLogits + kTileRoom + kManyRows * kWords * size_of(DType::f32);
     return reinterpret_cast<float*>(start) + row * width_;
   }
 
@@ -193,7 +187,7 @@ class HeadBackward {
     for (int64_t r = mine.begin; r < mine.end; r += kRows) {
       const Range some{rows_.begin + r, rows_.begin + std::min(r + kRows, mine.end)};
       float* to = pairs_ ? logits(thread) : static_cast<float*>(dlogits(r).data);
-      find_dlogits<F>(a_, some, words_, to, laid(thread));
+      find_dlogits<F>(a_, some, words_, to, room(thread));
       for (int64_t i = 0; i < length(some) && pairs_; ++i) {
         F.narrow(static_cast<uint16_t*>(dlogits(r + i).data), to + i * kWords, length(words_));
       }
@@ -245,31 +239,16 @@ class HeadBackward {
       call.a = static_cast<const float*>(a.data);
       return (a_.x.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
     }
-    const bool turned = call.a_inner == kWords;
-    if (F.tile_product != nullptr) {
-      const auto* b = static_cast<const uint16_t*>(call.b);
-      return F.tile_product({.a = {static_cast<const uint16_t*>(a.data), kWords, turned ? Lies::across : Lies::along},
-                             .b = {b, call.b_stride, Lies::across},
-                             .rows = call.rows,
-                             .cols = call.cols,
-                             .inner = call.inner,
-                             .y = {call.y},
-                             .y_stride = call.y_stride,
-                             .add = call.add,
-                             .room = laid(thread)});
-    }
-    F.mix_pairs({.a = static_cast<const uint16_t*>(a.data),
-                 .b = static_cast<const uint16_t*>(call.b),
-                 .y = call.y,
-                 .a_stride = kWords,
-                 .b_stride = call.b_stride,
-                 .y_stride = call.y_stride,
-                 .rows = call.rows,
-                 .inner = call.inner,
-                 .cols = call.cols,
-                 .turned = turned,
-                 .add = call.add,
-                 .room = laid(thread)});
+    F.tile_product(
+        {.a = {static_cast<const uint16_t*>(a.data), kWords, call.a_inner == kWords ? Lies::across : Lies::along},
+         .b = {static_cast<const uint16_t*>(call.b), call.b_stride, Lies::across},
+         .rows = call.rows,
+         .cols = call.cols,
+         .inner = call.inner,
+         .y = {call.y},
+         .y_stride = call.y_stride,
+         .add = call.add,
+         .room = room(thread)});
   }
 
   const Exec& exec_;
@@ -293,8 +272,7 @@ void over_blocks(const Exec& exec, int64_t count, int64_t block, F&& f) {
 
 template <const Forms& F>
 void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept {
-  if (!all_simple({&a.x, &a.w, &a.b}) || a.x.dtype() != a.w.dtype() || !all_f32({&a.losses, &a.lse}) ||
-      !fits(exec, F)) {
+  if (!all_simple({&a.x, &a.w, &a.b}) || a.x.dtype() != a.w.dtype() || !all_f32({&a.losses, &a.lse}) || !fits(exec)) {
     return ref::cross_entropy(ref::Split(*exec.pool), a);
   }
   over_blocks(exec, a.x.rows(), kManyRows, [&](Range rows, float* scratch) { some_losses<F>(a, rows, scratch); });

@@ -5,7 +5,7 @@
 //   forward   dots: rows of x against rows of w, both read as they lie
 //   dx        mix: dy (f32) times the rows of w
 //   dw        mix: columns of dy times the rows of x, in chunks of rows that add up in order
-// Where the forms multiply pairs of bf16, dy is not widened.
+// Where the forms multiply pairs of bf16 or tiles of them: linear_tiles.cpp.
 #include "kernels/cpu/linear.h"
 
 namespace qkv::kernels::cpu {
@@ -59,19 +59,10 @@ const float* as_f32(const Tensor& t, Range rows, Range columns, float* room, int
   return room;
 }
 
-// Whether the form multiplies pairs, and both operands are of them.
-template <const Forms& F>
-bool of_pairs(const Tensor& a, const Tensor& b) {
-  return F.mix_pairs != nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16;
-}
-
 template <const Forms& F>
 void dx_part(const Exec& exec, const LinearBackwardArgs& a, const Group& g, Range rows, Range columns, int thread) {
   int64_t room = 0;
   float* scratch = scratch_of(exec, thread, &room);
-  auto* laid = reinterpret_cast<uint16_t*>(scratch);
-  scratch += kRowBlock * PairMixCall::kPanel / 2;
-  room -= kRowBlock * PairMixCall::kPanel / 2;
   const int64_t outputs = a.dy.cols(), width = columns.end - columns.begin;
   const Tensor& dx = a.dx.tensor;
   const bool direct = dx.dtype() == DType::f32;
@@ -87,22 +78,8 @@ void dx_part(const Exec& exec, const LinearBackwardArgs& a, const Group& g, Rang
                  .inner = outputs,
                  .cols = width,
                  .add = direct && a.dx.add};
-    if (of_pairs<F>(a.dy, g.w)) {
-      F.mix_pairs({.a = static_cast<const uint16_t*>(at(a.dy, r, 0)),
-                   .b = static_cast<const uint16_t*>(call.b),
-                   .y = call.y,
-                   .a_stride = a.dy.stride(0),
-                   .b_stride = call.b_stride,
-                   .y_stride = call.y_stride,
-                   .rows = call.rows,
-                   .inner = outputs,
-                   .cols = width,
-                   .add = call.add,
-                   .room = laid});
-    } else {
-      call.a = as_f32<F>(a.dy, some, {0, outputs}, scratch, &call.a_row);
-      (g.w.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
-    }
+    call.a = as_f32<F>(a.dy, some, {0, outputs}, scratch, &call.a_row);
+    (g.w.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
     for (int64_t i = 0; i < call.rows && !direct; ++i) {
       put_row(F, dx, r + i, columns, call.y + i * width, {}, a.dx.add);
     }
@@ -113,24 +90,6 @@ template <const Forms& F>
 void dw_part(const Exec& exec, const LinearBackwardArgs& a, const Tensor& dw, Range rows, Range outputs, int thread) {
   int64_t room = 0;
   float* scratch = scratch_of(exec, thread, &room);
-  if (of_pairs<F>(a.dy, a.x)) {
-    constexpr int64_t kOutputs = 1024;  // whose pairs stay in the second-level cache
-    for (int64_t o = outputs.begin; o < outputs.end; o += kOutputs) {
-      F.mix_pairs({.a = static_cast<const uint16_t*>(at(a.dy, rows.begin, o)),
-                   .b = static_cast<const uint16_t*>(at(a.x, rows.begin, 0)),
-                   .y = at_f32(dw, o, 0),
-                   .a_stride = a.dy.stride(0),
-                   .b_stride = a.x.stride(0),
-                   .y_stride = dw.stride(0),
-                   .rows = std::min(kOutputs, outputs.end - o),
-                   .inner = rows.end - rows.begin,
-                   .cols = a.x.cols(),
-                   .turned = true,
-                   .add = a.dw.add,
-                   .room = reinterpret_cast<uint16_t*>(scratch)});
-    }
-    return;
-  }
   const int64_t count = outputs.end - outputs.begin;
   const int64_t block = std::max<int64_t>(room / std::max<int64_t>(count, 1), 1);
   bool add = a.dw.add;
@@ -168,7 +127,7 @@ template <const Forms& F>
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
   if (!a.w.format().plain()) return linear_with_blocks(exec, a, F);
   if (!simple(a.x) || !simple(a.y) || a.x.dtype() != a.w.dtype()) return ref::linear(ref::Split(*exec.pool), a);
-  if (on_tiles(exec, F, {&a.x, &a.w})) return linear_on_tiles(exec, a, F);
+  if (F.lay_weight != nullptr && on_tiles(exec, F, {&a.x, &a.w})) return linear_on_tiles(exec, a, F);
   for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t) {
     over_threads(exec, g.rows, a.y.cols(),
                  [&](Range rows, Range outputs, int thread) { forward_part<F>(exec, a, g, rows, outputs, thread); });

@@ -19,7 +19,7 @@ const Kernels& table_of() {
 #undef QKV_KERNEL
     };
     t.fill = fill;
-    t.wants_tiles = F.tile_product != nullptr;
+    t.wants_tiles = F.lay_weight != nullptr;
     t.linear = linear<F>;
     t.lay_tiles = lay_tiles<F>;
     t.linear_backward = linear_backward<F>;

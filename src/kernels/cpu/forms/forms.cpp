@@ -14,11 +14,10 @@
 #if defined(__AVX512F__)
 #include "kernels/cpu/forms/block_dots.h"
 #endif
-#if defined(__AVX512BF16__)
-#include "kernels/cpu/forms/pair_mix.h"
-#endif
 #if defined(__AMX_BF16__)
 #include "kernels/cpu/forms/tile_product.h"
+#elif defined(__AVX512BF16__)
+#include "kernels/cpu/forms/pair_product.h"
 #endif
 
 namespace qkv::kernels::cpu {
@@ -32,7 +31,6 @@ constexpr auto kDotsF32 = dots<float>;
 
 #if defined(__AVX512BF16__)
 constexpr auto kDotsBf16 = block_dots<PairStep>;
-constexpr auto kMixPairs = mix_pairs;
 constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
 #else
 #if defined(__AVX512F__)
@@ -40,13 +38,15 @@ constexpr auto kDotsBf16 = block_dots<WidenedStep>;
 #else
 constexpr auto kDotsBf16 = dots<uint16_t>;
 #endif
-constexpr void (*kMixPairs)(const PairMixCall&) noexcept = nullptr;
 constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
 #endif
 
 #if defined(__AMX_BF16__)
 constexpr auto kTileProduct = tile_product;
 constexpr auto kLayWeight = lay_weight;
+#elif defined(__AVX512BF16__)
+constexpr auto kTileProduct = pair_product;
+constexpr void (*kLayWeight)(const LayWeight&) noexcept = nullptr;  // dots reads a weight where it lies as fast
 #else
 constexpr void (*kTileProduct)(const TileCall&) noexcept = nullptr;
 constexpr void (*kLayWeight)(const LayWeight&) noexcept = nullptr;
@@ -61,7 +61,6 @@ const Forms QKV_FORMS{
     .dots_bf16 = kDotsBf16,
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
-    .mix_pairs = kMixPairs,
     .tile_product = kTileProduct,
     .lay_weight = kLayWeight,
     .mix_into_f32 = mix_into<float>,

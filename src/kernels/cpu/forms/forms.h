@@ -2,8 +2,8 @@
 // but <cstdint> and their own: an inline function built here for a newer CPU must never end up in code an older one
 // runs.
 //
-// One order of additions for every instruction set and any number of rows (AVX-512 has its own: block_dots.h,
-// pair_mix.h):
+// One order of additions for every instruction set and any number of rows (AVX-512 has its own: block_dots.h;
+// products of bf16 theirs: tile_product.h, pair_product.h):
 //   dots   element k goes to lane k % 16; the lanes are added as a tree, i + (i + 8), then 4, 2, 1
 //   mix    a chain over the inner index, one fused multiply-add after the other
 // (`plain` has no fused multiply-add and rounds the product first.)
@@ -44,18 +44,6 @@ struct ColumnDots {
   float* y = nullptr;
   int64_t row_stride = 0, y_stride = 0;
   int64_t count = 0, inner = 0;
-};
-
-// The same sum of bf16 numbers: a[m][l], or a[l][m] where turned.
-struct PairMixCall {
-  static constexpr int64_t kPanel = 256;  // of the inner index
-  const uint16_t* a = nullptr;
-  const uint16_t* b = nullptr;
-  float* y = nullptr;
-  int64_t a_stride = 0, b_stride = 0, y_stride = 0;
-  int64_t rows = 0, inner = 0, cols = 0;
-  bool turned = false, add = false;
-  uint16_t* room = nullptr;  // for kPanel numbers of each row, rows counted to eights, on a cache line
 };
 
 // Keys of one block; blocks start at multiples of it, counted from a sequence's first key.
@@ -246,9 +234,8 @@ struct Forms {
   void (*dots_bf16)(const DotCall&) noexcept;
   void (*mix_f32)(const MixCall&) noexcept;
   void (*mix_bf16)(const MixCall&) noexcept;
-  void (*mix_pairs)(const PairMixCall&) noexcept;  // or null: the CPU multiplies no pairs
-  void (*tile_product)(const TileCall&) noexcept;  // or null: the CPU has no tiles
-  void (*lay_weight)(const LayWeight&) noexcept;   // or null, alike
+  void (*tile_product)(const TileCall&) noexcept;  // or null: the CPU multiplies no pairs of bf16
+  void (*lay_weight)(const LayWeight&) noexcept;   // or null: it is read as it lies
   void (*mix_into_f32)(const MixCall&) noexcept;   // mix with `add`, for a few rows and a short inner index
   void (*mix_into_bf16)(const MixCall&) noexcept;
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32

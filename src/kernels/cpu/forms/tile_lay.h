@@ -6,13 +6,21 @@
 // Numbers lie along k in memory, or across it. What does not exist is zero, and is not read.
 #pragma once
 
+#include "kernels/cpu/forms/forms.h"
 #include "kernels/cpu/forms/simd.h"
-#include "kernels/cpu/forms/tiles.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
 constexpr int64_t kBlockSide = 32, kBlockNumbers = kBlockSide * kBlockSide;
+constexpr int64_t kPanelColumns = kBlockSide;
+
+constexpr int64_t steps_of(int64_t inner) {
+  return (inner + kBlockSide - 1) / kBlockSide;
+}
+QKV_INLINE int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 
 // Rows of 32 numbers, or what there is of them.
 struct BlockFrom {
@@ -104,6 +112,66 @@ QKV_INLINE void lay_left_across(uint16_t* to, const BlockFrom& from) {
   for (int64_t r = 0; r < 16; ++r) _mm512_store_si512(to + r * kBlockSide, low[r]);
   turn(high);
   for (int64_t r = 0; r < 16; ++r) _mm512_store_si512(to + (16 + r) * kBlockSide, high[r]);
+}
+
+// Panels of the right side from rows, one stretch of k: panel after panel, block after block.
+struct PanelStretch {
+  int64_t panel, panels, first, inner;
+};
+void lay_panels(uint16_t* to, const TileCall& call, const PanelStretch& at) {
+  const TileSide& b = call.b;
+  for (int64_t j = 0; j < at.panels; ++j) {
+    const int64_t column = (at.panel + j) * kPanelColumns, columns = call.cols - column;
+    for (int64_t k = 0; k < at.inner; k += kBlockSide, to += kBlockNumbers) {
+      const int64_t left = at.inner - k;
+      if (b.lies == TileSide::Lies::along) {
+        lay_right_along(to, {b.data + column * b.stride + at.first + k, b.stride, columns, left});
+      } else {
+        lay_right_across(to, {b.data + (at.first + k) * b.stride + column, b.stride, left, columns});
+      }
+    }
+  }
+}
+
+// A weight as right blocks, [O / 32][K / 32]: made once, read by all products of it.
+void lay_weight(const LayWeight& call) noexcept {
+  const int64_t steps = steps_of(call.inner);
+  uint16_t* to = call.to;
+  for (int64_t panel = call.first_panel; panel < call.end_panel; ++panel) {
+    for (int64_t s = 0; s < steps; ++s, to += kBlockNumbers) {
+      const int64_t row = panel * kPanelColumns, k = s * kBlockSide;
+      const BlockFrom from{static_cast<const uint16_t*>(call.from.data) + row * call.stride + k, call.stride,
+                           call.rows - row, call.inner - k};
+      if (call.from.bf16) {
+        lay_right_along(to, from);
+        continue;
+      }
+      alignas(64) uint16_t narrow_rows[kBlockNumbers];
+      const int64_t columns = smaller(from.columns, kBlockSide);
+      for (int64_t r = 0; r < kBlockSide; ++r) {
+        uint16_t* y = narrow_rows + r * kBlockSide;
+        const auto* x = static_cast<const float*>(call.from.data) + (row + r) * call.stride + k;
+        for (int64_t half = 0; half < kBlockSide; half += kLanes) {
+          const int64_t count = r < from.rows ? smaller(columns - half, kLanes) : 0;
+          store(y + half, count > 0 ? load_some(x + half, count) : splat(0));
+        }
+      }
+      lay_right_along(to, {narrow_rows, kBlockSide, kBlockSide, kBlockSide});
+    }
+  }
+}
+
+// Some columns of one row of sums, to where they belong.
+QKV_INLINE Lanes numbers_at(const Floats& from, int64_t at, int64_t count) {
+  return from.bf16 ? load_some(static_cast<const uint16_t*>(from.data) + at, count)
+                   : load_some(static_cast<const float*>(from.data) + at, count);
+}
+QKV_INLINE void put_down(const TileCall& call, int64_t row, int64_t column, Lanes sum, int64_t count) {
+  if (call.bias.data != nullptr) sum = sum + numbers_at(call.bias, column, count);
+  const int64_t at = row * call.y_stride + column;
+  if (call.add) sum = sum + numbers_at(call.y, at, count);
+  if (call.y.bf16) return store_some(static_cast<uint16_t*>(call.y.data) + at, sum, count);
+  store_some(static_cast<float*>(call.y.data) + at, sum, count);
 }
 
 }  // namespace

@@ -13,21 +13,15 @@
 #pragma once
 
 #include "kernels/cpu/forms/tile_lay.h"
+#include "kernels/cpu/forms/tiles.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
 constexpr int64_t kWholeInner = 1024, kStretch = 512;
-constexpr int64_t kPanelColumns = kBlockSide;
 
 constexpr int64_t stretch_of(int64_t inner) {
   return inner <= kWholeInner ? inner : kStretch;
-}
-constexpr int64_t steps_of(int64_t inner) {
-  return (inner + kBlockSide - 1) / kBlockSide;
-}
-QKV_INLINE int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
 }
 
 // The next strip of a: laid piece by piece.
@@ -102,19 +96,7 @@ class LastSums {
       if (add_partial_) sum = load(partial) + sum;
       if (keep_partial_) return store(partial, sum);
     }
-    put_down(row_ + row, column, sum, count);
-  }
-
-  void put_down(int64_t row, int64_t column, Lanes sum, int64_t count) const {
-    if (call_.bias.data != nullptr) sum = sum + numbers(call_.bias, column, count);
-    const int64_t at = row * call_.y_stride + column;
-    if (call_.add) sum = sum + numbers(call_.y, at, count);
-    if (call_.y.bf16) return store_some(static_cast<uint16_t*>(call_.y.data) + at, sum, count);
-    store_some(static_cast<float*>(call_.y.data) + at, sum, count);
-  }
-  static Lanes numbers(const Floats& from, int64_t at, int64_t count) {
-    return from.bf16 ? load_some(static_cast<const uint16_t*>(from.data) + at, count)
-                     : load_some(static_cast<const float*>(from.data) + at, count);
+    put_down(call_, row_ + row, column, sum, count);
   }
 
   const TileCall& call_;
@@ -167,7 +149,7 @@ class TileProduct {
   // All strips of some rows against some panels, one stretch of k.
   void block(int64_t row, int64_t rows, int64_t panel, int64_t panels) {
     const int64_t steps = steps_of(inner());
-    if (call_.b.lies != TileSide::Lies::tiles) lay_panels(panel, panels);
+    if (call_.b.lies != TileSide::Lies::tiles) lay_panels(laid_, call_, {panel, panels, first(), inner()});
     int64_t strip = 0;
     last_.rest();
     last_.between(part_ == 0, part_ + 1 == parts_);
@@ -193,21 +175,6 @@ class TileProduct {
     next_.begin(call_.a, row + from, smaller(kBlockSide, rows - from), first(), inner(), strips_[strip % 2]);
   }
 
-  void lay_panels(int64_t panel, int64_t panels) const {
-    const int64_t steps = steps_of(inner());
-    for (int64_t j = 0; j < panels; ++j) {
-      const int64_t column = (panel + j) * kPanelColumns, columns = call_.cols - column;
-      for (int64_t s = 0; s < steps; ++s) {
-        uint16_t* to = laid_ + (j * steps + s) * kBlockNumbers;
-        const int64_t k = s * kBlockSide, left = inner() - k;
-        if (call_.b.lies == TileSide::Lies::along) {
-          lay_right_along(to, {call_.b.data + column * call_.b.stride + first() + k, call_.b.stride, columns, left});
-        } else {
-          lay_right_across(to, {call_.b.data + (first() + k) * call_.b.stride + column, call_.b.stride, left, columns});
-        }
-      }
-    }
-  }
   const uint16_t* right(int64_t first_panel, int64_t panel) const {
     if (call_.b.lies == TileSide::Lies::tiles) {
       return call_.b.data + (panel * steps_of(call_.inner) + first() / kBlockSide) * kBlockNumbers;
@@ -264,34 +231,6 @@ class TileProduct {
 
 void tile_product(const TileCall& call) noexcept {
   TileProduct(call).run();
-}
-
-// A weight as right blocks, [O / 32][K / 32]: made once, read by all products of it.
-void lay_weight(const LayWeight& call) noexcept {
-  const int64_t steps = steps_of(call.inner);
-  uint16_t* to = call.to;
-  for (int64_t panel = call.first_panel; panel < call.end_panel; ++panel) {
-    for (int64_t s = 0; s < steps; ++s, to += kBlockNumbers) {
-      const int64_t row = panel * kPanelColumns, k = s * kBlockSide;
-      const BlockFrom from{static_cast<const uint16_t*>(call.from.data) + row * call.stride + k, call.stride,
-                           call.rows - row, call.inner - k};
-      if (call.from.bf16) {
-        lay_right_along(to, from);
-        continue;
-      }
-      alignas(64) uint16_t narrow_rows[kBlockNumbers];
-      const int64_t columns = smaller(from.columns, kBlockSide);
-      for (int64_t r = 0; r < kBlockSide; ++r) {
-        uint16_t* y = narrow_rows + r * kBlockSide;
-        const auto* x = static_cast<const float*>(call.from.data) + (row + r) * call.stride + k;
-        for (int64_t half = 0; half < kBlockSide; half += kLanes) {
-          const int64_t count = r < from.rows ? smaller(columns - half, kLanes) : 0;
-          store(y + half, count > 0 ? load_some(x + half, count) : splat(0));
-        }
-      }
-      lay_right_along(to, {narrow_rows, kBlockSide, kBlockSide, kBlockSide});
-    }
-  }
 }
 
 }  // namespace
