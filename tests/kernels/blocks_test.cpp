@@ -93,8 +93,8 @@ class Weight {
 };
 
 // Activations whose blocks differ much in size; some are all zero.
-Numbers activations(int64_t rows) {
-  Numbers x = normals(5, rows * kWidth);
+Numbers activations(int64_t rows, int64_t width = kWidth) {
+  Numbers x = normals(5, rows * width);
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] = round_to(DType::bf16, x[i] * std::pow(2.0, static_cast<double>(i / 32 % 11) - 5));
     if (i / 32 % 13 == 3) x[i] = 0;
@@ -111,8 +111,9 @@ struct How {
 
 Numbers multiply(const Param& w, const Numbers& x, const How& how) {
   Pass pass({.kernels = how.kernels, .precision = how.precision, .threads = how.threads});
-  const std::span<const double> some{x.data() + how.first * kWidth, static_cast<size_t>(how.rows * kWidth)};
-  return to_host(ops::linear(pass.cx, pass.input(some, {how.rows, kWidth}, how.precision.compute), w));
+  const int64_t width = w.shape()[-1];
+  const std::span<const double> some{x.data() + how.first * width, static_cast<size_t>(how.rows * width)};
+  return to_host(ops::linear(pass.cx, pass.input(some, {how.rows, width}, how.precision.compute), w));
 }
 
 std::vector<const Kernels*> cpu_tables() {
@@ -173,6 +174,30 @@ TEST_P(EveryFormat, HasTheSameBitsEverywhere) {
   }
 }
 
+// Widths that end inside a tile of 64 columns where the format allows it, behind the first 512 columns and before;
+// three panels, the last not full; rows on both sides of where tiles begin, and tiles that are not full.
+TEST_P(EveryFormat, HasTheSameBitsForEveryRowCountAndRaggedShapes) {
+  constexpr int64_t kSome = 65, kFew = 37;
+  const Format format = GetParam();
+  std::vector<int64_t> widths{512 + std::max<int64_t>(format.panels() ? format.group : format.block_elements(), 32)};
+  if (format.panels() && format.group == 0) widths = {96, 1120};
+  for (const int64_t width : widths) {
+    const Weight w(format, {kFew, width});
+    const Numbers x = activations(kSome, width);
+    const Numbers all = multiply(w.param(), x, {.kernels = cpu_tables().front(), .rows = kSome});
+    for (const Kernels* table : cpu_tables()) {
+      const auto expect_rows = [&](int64_t first, int64_t rows, int threads) {
+        const Numbers part(all.begin() + first * kFew, all.begin() + (first + rows) * kFew);
+        EXPECT_EQ(multiply(w.param(), x, {.kernels = table, .threads = threads, .first = first, .rows = rows}), part)
+            << table->name << ", " << width << " wide, " << rows << " rows from " << first;
+      };
+      for (int64_t rows = 1; rows <= 40; ++rows) expect_rows(rows % 26, rows, 1);
+      expect_rows(0, kSome, 1);
+      expect_rows(0, kSome, 3);
+    }
+  }
+}
+
 TEST_P(EveryFormat, GroupsUseTheirOwnWeightAndBias) {
   const Weight w(GetParam(), {3, 20, kWidth});
   const Numbers x = activations(9), b = normals(3, 3 * 20);
@@ -230,6 +255,22 @@ TEST(IntForms, GoWithTheFormsOfTheirInstructionSet) {
     const std::string name = forms->name, ints = int_forms(*forms).name;
     EXPECT_TRUE(name.starts_with("avx512") ? ints == "avx512vnni" || ints == "avx2" : ints == name)
         << name << " has " << ints;
+  }
+}
+
+// More rows than stay in a cache at once are worked on in pieces.
+TEST(ManyRows, HaveTheBitsOfFewer) {
+  constexpr int64_t kWide = 4096, kMany = 260, kFew = 20;
+  const Weight w(Format(Block::q8, 256), {kFew, kWide});
+  const Numbers x = activations(kMany, kWide);
+  for (const Kernels* table : cpu_tables()) {
+    Numbers parts;
+    for (int64_t first = 0; first < kMany; first += 100) {
+      const Numbers part =
+          multiply(w.param(), x, {.kernels = table, .first = first, .rows = std::min<int64_t>(100, kMany - first)});
+      parts.insert(parts.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(multiply(w.param(), x, {.kernels = table, .rows = kMany}), parts) << table->name;
   }
 }
 

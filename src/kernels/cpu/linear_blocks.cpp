@@ -15,6 +15,8 @@ namespace {
 constexpr int64_t kFewRows = 3;
 // Outputs of one thread that are worked on together, in panels.
 constexpr int64_t kPanelsAtOnce = 8, kPanelsUnpacked = 2;
+// What rows and their sums may take of the second-level cache while panels pass by.
+constexpr int64_t kCloseBytes = 1 << 20;
 
 IntShape shape_of(const Tensor& w) {
   const int64_t inner = w.cols();
@@ -41,9 +43,9 @@ IntShape shape_of(const Tensor& w) {
       return {.inner = inner, .block = 256, .part = 16, .offset = 4, .subscales = true};
     case Block::q4_k:
     case Block::q5_k:
-      return {.inner = inner, .block = 256, .part = 32, .minima = true, .subscales = true};
+      return {.inner = inner, .block = 256, .part = 32, .minima = true, .subscales = true, .wide = true};
     case Block::q6_k:
-      return {.inner = inner, .block = 256, .part = 16, .offset = 32, .subscales = true};
+      return {.inner = inner, .block = 256, .part = 16, .offset = 32, .subscales = true, .wide = true};
     case Block::mxfp4:
       return {.inner = inner, .block = 32, .part = 32, .offset = 12};
     case Block::none:
@@ -108,9 +110,17 @@ class BlockProduct {
   void quantize(int64_t row, const IntRow& to) const {
     ints_.quantize_row({.x = floats_at(a_.x, row * a_.x.stride(0)), .shape = shape_, .row = to});
   }
+  // A multiple of sixteen where there is room: the rows of a tile lie evenly then.
   int64_t rows_per_thread(Range rows) const {
-    const int64_t threads = exec_.pool->threads();
-    return (rows.end - rows.begin + threads - 1) / threads;
+    const int64_t tiles = exec_.pool->threads() * kPanel;
+    return std::min((rows.end - rows.begin + tiles - 1) / tiles * kPanel, rows_each_);
+  }
+  // Rows that stay close while panels pass by. What has to be unpacked is dearer than rows from afar: all of them.
+  int64_t rows_at_once(Range rows) const {
+    const int64_t count = rows.end - rows.begin, each = shape_.row_bytes() + kPanelsAtOnce * kPanel * 4;
+    if (!a_.w.format().panels()) return count;
+    const int64_t pieces = (count * each + kCloseBytes - 1) / kCloseBytes, two_tiles = 2 * kPanel;
+    return ((count + pieces - 1) / pieces + two_tiles - 1) / two_tiles * two_tiles;
   }
   void quantize_together(Range rows) const {
     const int64_t each = rows_per_thread(rows);
@@ -134,9 +144,12 @@ class BlockProduct {
       const auto part = [&](int64_t size) { return Range{piece * size / threads, (piece + 1) * size / threads}; };
       const Range r = by_panels ? Range{0, count} : part(count), p = by_panels ? part(panels) : Range{0, panels};
       if (r.begin == r.end) return;
-      for (int64_t first = p.begin; first < p.end; first += kPanelsAtOnce) {
-        some_panels(g, {rows.begin + r.begin, rows.begin + r.end}, x + r.begin,
-                    {first, std::min(first + kPanelsAtOnce, p.end)}, thread);
+      const int64_t at_once = rows_at_once(r);
+      for (int64_t row = r.begin; row < r.end; row += at_once) {
+        for (int64_t first = p.begin; first < p.end; first += kPanelsAtOnce) {
+          some_panels(g, {rows.begin + row, rows.begin + std::min(row + at_once, r.end)}, x + row,
+                      {first, std::min(first + kPanelsAtOnce, p.end)}, thread);
+        }
       }
     });
   }

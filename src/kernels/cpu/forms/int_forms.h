@@ -25,10 +25,12 @@ struct IntShape {
   int64_t inner = 0, block = 0, part = 0;  // K, G, S in elements
   int32_t offset = 0;                      // of the bytes; formats with minima have none
   bool minima = false, subscales = false;
+  bool wide = false;  // -sub (u - offset) does not fit a signed byte
 
   int64_t blocks() const { return inner / block; }
   int64_t parts() const { return inner / part; }
-  // What a row of activations takes, and sixteen unpacked rows of weights.
+  // What a row of activations takes, and sixteen unpacked rows of weights. Behind q there are always bytes up to the
+  // next multiple of 64: tiles read them, and multiply them with zeros.
   int64_t row_bytes() const { return (inner + 4 * blocks() + (subscales ? 2 : 4) * parts() + 63) / 64 * 64; }
   int64_t panel_bytes() const {
     return kPanel * (inner + 4 * blocks() * (minima ? 2 : 1) + (subscales ? 3 * parts() : 0));

@@ -7,13 +7,13 @@
 // All numbers are f32 rounded to nearest, denormals are zeros, whatever the thread's float mode. A row of c depends on
 // its row of a and on b alone.
 //
-// All eight tiles are used whole: rows and columns that do not exist are zeros in memory. Tiles 0 to 3 hold sums by
-// custom, 4 to 7 what is multiplied.
+// Tiles 0 to 3 hold sums, 4 and 5 what stands on the left of a product, 6 and 7 what stands on the right. They are used
+// whole: rows and columns that do not exist are zeros in memory. Only k can be shorter than a tile.
+//
+// GCC does not know that a tile load reads memory: written_before_tiles() stands between what is written and the load.
 #pragma once
 
-#include <immintrin.h>
-
-#include <cstdint>
+#include "kernels/cpu/forms/simd.h"
 
 namespace qkv::kernels::cpu {
 namespace {
@@ -21,11 +21,18 @@ namespace {
 constexpr int64_t kTileRows = 16, kTileRowBytes = 64, kTileBytes = kTileRows * kTileRowBytes;
 constexpr int64_t kTileInner = 32;  // of bf16
 
+QKV_INLINE void written_before_tiles() {
+  asm volatile("" ::: "memory");
+}
+
 // Between its making and its end the calling thread's tiles can be used.
 class UseTiles {
  public:
-  UseTiles() {
-    const Config config;
+  // Bytes along k: of a row on the left, and a quarter as many rows on the right.
+  explicit UseTiles(int64_t inner_bytes = kTileRowBytes) {
+    Config config;
+    config.row_bytes[4] = config.row_bytes[5] = static_cast<uint16_t>(inner_bytes);
+    config.rows[6] = config.rows[7] = static_cast<uint8_t>(inner_bytes / 4);
     // Not _tile_loadconfig: GCC 12 may drop the stores to the struct before it.
     asm volatile("ldtilecfg %0" ::"m"(config) : "memory");
   }
