@@ -187,6 +187,7 @@ class TileProduct {
     const int64_t vectors = steps > 0 ? (2 * kBlockSide + steps - 1) / steps : 0;
     const bool call_near = call_.rows <= kBlockSide && call_.b.lies == TileSide::Lies::tiles;
     const uint16_t* next_right = right + steps_of(call_.inner) * kBlockNumbers;
+    written_before_tiles();
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
