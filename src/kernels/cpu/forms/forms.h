@@ -173,6 +173,26 @@ struct GateCall {  // y = curve(min(gate, limit)) (clamp(up, limit) + shift); gr
   bool dgate_add = false, dup_add = false;
 };
 
+// Rows of numbers: row r begins at data + r * stride.
+struct Matrix {
+  void* data = nullptr;
+  int64_t stride = 0;  // in elements
+  bool bf16 = false;
+};
+
+struct FinishCall {  // what becomes of the f32 sums of a product, see finish.h
+  enum class Kind : uint8_t { plain, residual, curve, gated, curve_dx, gated_dx } kind = Kind::plain;
+  Matrix y;         // the result; of gated_dx the gradient of pre
+  Floats bias;      // of all columns, or null
+  Matrix residual;  // may be y
+  Matrix pre;       // curve, gated: kept where not null; curve_dx, gated_dx: what the curve was applied to
+  Matrix gate, dgate;
+  Curve curve = Curve::identity;
+  float alpha = 1, limit = 0, shift = 0;
+  bool rounded = false;  // sums become bf16 before a curve
+  bool add = false, dgate_add = false;
+};
+
 struct RotateCall {  // x and y: the turned columns
   Floats y, x, cosine, sine;
   int64_t pairs = 0;
@@ -255,6 +275,8 @@ struct Forms {
   void (*curve_dx_row)(const CurveCall&) noexcept;
   void (*gated_row)(const GateCall&) noexcept;
   void (*gated_dx_row)(const GateCall&) noexcept;
+  // Columns [column, column + count) of a row from their sums, which are not results themselves.
+  void (*finish_row)(const FinishCall&, int64_t row, int64_t column, const float* sums, int64_t count) noexcept;
   void (*adamw_step)(const AdamWStep&) noexcept;
   void (*sgd_step)(const SgdStep&) noexcept;
   double (*squares)(Floats x, int64_t count) noexcept;  // their sum
