@@ -124,8 +124,7 @@ TEST_P(TileProducts, HaveTheStatedOrderHoweverOperandsLie) {
                               .rows = s.rows,
                               .cols = s.cols,
                               .inner = s.inner,
-                              .y = {y.data()},
-                              .y_stride = s.cols,
+                              .finish = {.y = {y.data(), s.cols}},
                               .room = room_.data()});
         for (int64_t i = 0; i < s.rows * s.cols; ++i) {
           ASSERT_EQ(y[static_cast<size_t>(i)], in_order(forms(), a, i / s.cols, b, i % s.cols))
@@ -151,10 +150,7 @@ TEST_P(TileProducts, PutTheirSumsWhereTheyBelong) {
                           .rows = s.rows,
                           .cols = s.cols,
                           .inner = s.inner,
-                          .y = {y.data(), true},
-                          .bias = {bias.data()},
-                          .y_stride = stride,
-                          .add = add,
+                          .finish = {.y = {y.data(), stride, true}, .bias = {bias.data()}, .add = add},
                           .room = room_.data()});
     for (int64_t i = 0; i < s.rows * stride; ++i) {
       const int64_t m = i / stride, n = i % stride;
@@ -175,13 +171,11 @@ TEST_P(TileProducts, OfNothingAreZeroOrWhatWasThere) {
                         .b = b.side(),
                         .rows = 3,
                         .cols = 4,
-                        .y = {y.data()},
-                        .y_stride = 4,
-                        .add = true,
+                        .finish = {.y = {y.data(), 4}, .add = true},
                         .room = room_.data()});
   EXPECT_EQ(y, std::vector<float>(12, 7.0F));
   forms().tile_product(
-      {.a = a.side(), .b = b.side(), .rows = 3, .cols = 4, .y = {y.data()}, .y_stride = 4, .room = room_.data()});
+      {.a = a.side(), .b = b.side(), .rows = 3, .cols = 4, .finish = {.y = {y.data(), 4}}, .room = room_.data()});
   EXPECT_EQ(y, std::vector<float>(12, 0.0F));
 }
 

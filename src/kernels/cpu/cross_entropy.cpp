@@ -41,8 +41,7 @@ void products(const Head& head, Range rows, Range words, float* y, int64_t strid
                            .rows = length(rows),
                            .cols = length(words),
                            .inner = x.cols(),
-                           .y = {y},
-                           .y_stride = stride,
+                           .finish = {.y = {y, stride}},
                            .room = head.room});
   }
   (x.dtype() == DType::f32 ? F.dots_f32 : F.dots_bf16)({.x = floats_at(x, rows.begin * x.stride(0)).data,
@@ -245,9 +244,7 @@ class HeadBackward {
          .rows = call.rows,
          .cols = call.cols,
          .inner = call.inner,
-         .y = {call.y},
-         .y_stride = call.y_stride,
-         .add = call.add,
+         .finish = {.y = {call.y, call.y_stride}, .add = call.add},
          .room = room(thread)});
   }
 

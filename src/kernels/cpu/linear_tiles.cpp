@@ -60,25 +60,24 @@ void linear_on_tiles(const Exec& exec, const LinearArgs& a, const Forms& forms) 
                           .rows = rows.end - rows.begin,
                           .cols = columns.end - columns.begin,
                           .inner = a.x.cols(),
-                          .y = floats_at(a.y, rows.begin * a.y.stride(0) + columns.begin),
-                          .bias = floats_at(g.b, columns.begin),
-                          .y_stride = a.y.stride(0),
+                          .finish = finish_of(a, g.b),
+                          .row = rows.begin,
+                          .column = columns.begin,
                           .room = room_of(exec, thread)});
     });
   });
 }
 
 void dx_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Forms& forms) {
-  const Tensor& dx = a.dx.tensor;
-  over_tile_threads(exec, g.rows, dx.cols(), [&](Range rows, Range columns, int thread) {
+  over_tile_threads(exec, g.rows, a.x.cols(), [&](Range rows, Range columns, int thread) {
     forms.tile_product({.a = side(a.dy, rows.begin, 0, Lies::along),
                         .b = side(g.w, 0, columns.begin, Lies::across),
                         .rows = rows.end - rows.begin,
                         .cols = columns.end - columns.begin,
                         .inner = a.dy.cols(),
-                        .y = floats_at(dx, rows.begin * dx.stride(0) + columns.begin),
-                        .y_stride = dx.stride(0),
-                        .add = a.dx.add,
+                        .finish = finish_of(a),
+                        .row = rows.begin,
+                        .column = columns.begin,
                         .room = room_of(exec, thread)});
   });
 }
@@ -90,9 +89,9 @@ void dw_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, 
                         .rows = outputs.end - outputs.begin,
                         .cols = columns.end - columns.begin,
                         .inner = g.rows.end - g.rows.begin,
-                        .y = floats_at(dw, outputs.begin * dw.stride(0) + columns.begin),
-                        .y_stride = dw.stride(0),
-                        .add = a.dw.add,
+                        .finish = {.y = matrix_of(dw), .add = a.dw.add},
+                        .row = outputs.begin,
+                        .column = columns.begin,
                         .room = room_of(exec, thread)});
   });
 }

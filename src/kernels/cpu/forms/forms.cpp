@@ -5,6 +5,7 @@
 #include "kernels/cpu/forms/bytes.h"
 #include "kernels/cpu/forms/columns.h"
 #include "kernels/cpu/forms/curves.h"
+#include "kernels/cpu/forms/finish.h"
 #include "kernels/cpu/forms/head.h"
 #include "kernels/cpu/forms/norms.h"
 #include "kernels/cpu/forms/products.h"
@@ -93,6 +94,7 @@ const Forms QKV_FORMS{
     .curve_dx_row = curve_dx_row,
     .gated_row = gated_row,
     .gated_dx_row = gated_dx_row,
+    .finish_row = finish_row,
     .adamw_step = adamw_step,
     .sgd_step = sgd_step,
     .squares = squares,

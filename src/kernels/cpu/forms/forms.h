@@ -115,32 +115,6 @@ struct Floats {
   bool bf16 = false;
 };
 
-// One side of a product on tiles: bf16 rows with the inner index along them or across them, or (right side only) a
-// weight that was laid as tiles once, tile_product.h.
-struct TileSide {
-  enum class Lies : uint8_t { along, across, tiles };
-  const uint16_t* data = nullptr;
-  int64_t stride = 0;
-  Lies lies = Lies::along;
-};
-
-// y[m][n] = (add ? y : 0) + sum_k a[m][k] b[n][k] + bias[n]. Columns start at an even panel of 32 of the whole.
-constexpr int64_t kTileRoom = 1408 << 10;  // bytes
-struct TileCall {
-  TileSide a, b;
-  int64_t rows = 0, cols = 0, inner = 0;
-  Floats y, bias;  // bias may be absent
-  int64_t y_stride = 0;
-  bool add = false;
-  void* room = nullptr;  // kTileRoom on a cache line
-};
-
-struct LayWeight {  // panels [first, end) of a weight [rows, inner]
-  uint16_t* to = nullptr;
-  Floats from;
-  int64_t stride = 0, rows = 0, inner = 0, first_panel = 0, end_panel = 0;
-};
-
 struct NormCall {  // layer_norm where centred, else rms_norm; see norms.h
   Floats y, x;
   const float* w = nullptr;
@@ -185,6 +159,52 @@ struct GateCall {  // y = curve(min(gate, limit)) (clamp(up, limit) + shift); gr
   Curve curve = Curve::identity;
   float alpha = 1, limit = 0, shift = 0;
   bool dgate_add = false, dup_add = false;
+};
+
+// Rows of numbers: row r begins at data + r * stride.
+struct Matrix {
+  void* data = nullptr;
+  int64_t stride = 0;  // in elements
+  bool bf16 = false;
+};
+
+struct FinishCall {  // what becomes of the f32 sums of a product, see finish.h
+  enum class Kind : uint8_t { plain, residual, curve, gated, curve_dx, gated_dx } kind = Kind::plain;
+  Matrix y;         // the result; of gated_dx the gradient of pre
+  Floats bias;      // of all columns, or null
+  Matrix residual;  // may be y
+  Matrix pre;       // curve, gated: kept where not null; curve_dx, gated_dx: what the curve was applied to
+  Matrix gate, dgate;
+  Curve curve = Curve::identity;
+  float alpha = 1, limit = 0, shift = 0;
+  bool rounded = false;  // sums become bf16 before a curve
+  bool add = false, dgate_add = false;
+};
+
+// One side of a product on tiles: bf16 rows with the inner index along them or across them, or (right side only) a
+// weight that was laid as tiles once, tile_product.h.
+struct TileSide {
+  enum class Lies : uint8_t { along, across, tiles };
+  const uint16_t* data = nullptr;
+  int64_t stride = 0;
+  Lies lies = Lies::along;
+};
+
+// sum_k a[m][k] b[n][k] for rows and columns of a result that may be a part of a larger one. Columns start at an even
+// panel of 32 of the whole.
+constexpr int64_t kTileRoom = 1408 << 10;  // bytes
+struct TileCall {
+  TileSide a, b;
+  int64_t rows = 0, cols = 0, inner = 0;
+  FinishCall finish;            // what becomes of the sums
+  int64_t row = 0, column = 0;  // of the whole, where this part begins
+  void* room = nullptr;         // kTileRoom on a cache line
+};
+
+struct LayWeight {  // panels [first, end) of a weight [rows, inner]
+  uint16_t* to = nullptr;
+  Floats from;
+  int64_t stride = 0, rows = 0, inner = 0, first_panel = 0, end_panel = 0;
 };
 
 struct RotateCall {  // x and y: the turned columns
@@ -270,6 +290,8 @@ struct Forms {
   void (*curve_dx_row)(const CurveCall&) noexcept;
   void (*gated_row)(const GateCall&) noexcept;
   void (*gated_dx_row)(const GateCall&) noexcept;
+  // Columns [column, column + count) of a row from their sums, which are not results themselves.
+  void (*finish_row)(const FinishCall&, int64_t row, int64_t column, const float* sums, int64_t count) noexcept;
   void (*adamw_step)(const AdamWStep&) noexcept;
   void (*sgd_step)(const SgdStep&) noexcept;
   double (*squares)(Floats x, int64_t count) noexcept;  // their sum

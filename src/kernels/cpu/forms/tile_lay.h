@@ -6,8 +6,7 @@
 // Numbers lie along k in memory, or across it. What does not exist is zero, and is not read.
 #pragma once
 
-#include "kernels/cpu/forms/forms.h"
-#include "kernels/cpu/forms/simd.h"
+#include "kernels/cpu/forms/finish.h"
 
 namespace qkv::kernels::cpu {
 namespace {
@@ -162,16 +161,8 @@ void lay_weight(const LayWeight& call) noexcept {
 }
 
 // Some columns of one row of sums, to where they belong.
-QKV_INLINE Lanes numbers_at(const Floats& from, int64_t at, int64_t count) {
-  return from.bf16 ? load_some(static_cast<const uint16_t*>(from.data) + at, count)
-                   : load_some(static_cast<const float*>(from.data) + at, count);
-}
-QKV_INLINE void put_down(const TileCall& call, int64_t row, int64_t column, Lanes sum, int64_t count) {
-  if (call.bias.data != nullptr) sum = sum + numbers_at(call.bias, column, count);
-  const int64_t at = row * call.y_stride + column;
-  if (call.add) sum = sum + numbers_at(call.y, at, count);
-  if (call.y.bf16) return store_some(static_cast<uint16_t*>(call.y.data) + at, sum, count);
-  store_some(static_cast<float*>(call.y.data) + at, sum, count);
+QKV_INLINE void put_down(const TileCall& call, int64_t row, int64_t column, const Lanes& sum, int64_t count) {
+  finish_lanes(call.finish, call.row + row, call.column + column, sum, count);
 }
 
 }  // namespace
