@@ -225,7 +225,7 @@ TEST_P(EveryFormat, HasTheSameBitsForEveryRowCountAndRaggedShapes) {
       };
       for (int64_t rows = 1; rows <= 40; ++rows) expect_rows(rows % 26, rows, 1);
       expect_rows(0, kSome, 1);
-      expect_rows(0, kSome, 3);
+      expect_rows(1, kSome - 1, 3);  // threads get rows, and tiles begin among them anywhere
     }
   }
 }

@@ -66,11 +66,13 @@ class IntTileProducts {
     columns_ = smaller(kChunk, shape_.inner - k);
     block_columns_ = smaller(shape_.block, columns_);
     steps_ = (block_columns_ + step_ - 1) / step_;
+    first_block_ = k / shape_.block;
+    convert_each_ = (2 * kTileRows + steps_ - 1) / steps_;
     for (int p = 0; p < kPanels; ++p) {
       const char* w = panel(first_panel + p);
       int8_t* to = tiles_ + p * kPanel * step_;
       for (int64_t i = 0; i < columns_; i += step_, to += kWidth * step_) lay_step(w, k + i, to);
-      for (int64_t b = 0; b < columns_ / block_columns_; ++b) lay_scales(w, k / shape_.block + b, scales_[b][p]);
+      for (int64_t b = 0; b < columns_ / block_columns_; ++b) lay_scales(w, first_block_ + b, scales_[b][p]);
     }
     written_before_tiles();
     aim_at_next();
@@ -193,7 +195,7 @@ class IntTileProducts {
           _tile_dpbssd(3, 5, 7);
           b.q += step_;
         }
-        convert((2 * kTileRows + steps_ - 1) / steps_);
+        convert(convert_each_);
         fetch_some();
       }
       constexpr int64_t kStride = kWidth * 4;
@@ -222,7 +224,7 @@ class IntTileProducts {
     float* y = c_.y + row * c_.y_stride + first_panel_ * kPanel;
     pending_ = {.x = c_.x + row,
                 .rows = smaller(2 * kTileRows, c_.rows - row),
-                .block = first_ / shape_.block + slot,
+                .block = first_block_ + slot,
                 .slot = slot,
                 .from = slot == 0 ? y : waiting_,
                 .to = last ? y : waiting_,
@@ -279,10 +281,11 @@ class IntTileProducts {
 
   const IntCall& c_;
   const IntShape shape_;
-  int64_t step_ = 0;                       // columns of a tile
-  int64_t first_ = 0, columns_ = 0;        // of the chunk
-  int64_t first_panel_ = 0;                // of the two
-  int64_t block_columns_ = 0, steps_ = 0;  // of a block, or its part in the chunk
+  int64_t step_ = 0;                                   // columns of a tile
+  int64_t first_ = 0, columns_ = 0, first_block_ = 0;  // of the chunk
+  int64_t first_panel_ = 0;                            // of the two
+  int64_t block_columns_ = 0, steps_ = 0;              // of a block, or its part in the chunk
+  int64_t convert_each_ = 0;                           // rows at a step
   const char *fetch_ = nullptr, *fetch_end_ = nullptr;
   int64_t fetch_each_ = 0;  // lines at a step
   Pending pending_;
