@@ -132,7 +132,8 @@ Trainer::Memory Trainer::plan() const {
   for (const auto& [name, weight] : model_.weights()) {
     const int64_t count = weight.shape().count();
     memory.weights += count * size_of(DType::f32);
-    if (recipe_.bf16) memory.copies += count * size_of(DType::bf16);
+    const bool as_tiles = engine_.kernels().wants_tiles && weight.shape().rank() > 1;
+    if (recipe_.bf16) memory.copies += (as_tiles ? 2 : 1) * count * size_of(DType::bf16);
     if (weight.trainable) memory.gradients += count * size_of(DType::f32);
   }
   int64_t levels = 1;
