@@ -41,6 +41,22 @@ Work make_cross_entropy(const Engine& engine, bool back, DType dtype, int64_t ro
   return work;
 }
 
+// What reaches the table of tokens: dy is read, and a row of the table read and written for every token.
+Work make_embedding_gradient(const Engine& engine, DType dtype, int64_t rows) {
+  const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
+  const Tensor dy = bed->tensor({rows, kWidth}, dtype), ids = bed->cx.constant({rows}, DType::i32);
+  fill(bed->pool(), ids.as<int32_t>(), rows,
+       [](uint64_t i) { return static_cast<int32_t>(random_bits(11, i) % kVocabulary); });
+  const Tensor dtable = bed->cx.constant({kVocabulary, kWidth}, DType::f32);
+  return {.size = fmt::format("{} x {} of {}", rows, kWidth, kVocabulary),
+          .amount = number(rows * kWidth) * number(size_of(dtype) + 8),
+          .ours = [=] {
+            return seconds_of([&] {
+              bed->cx.kernels.embedding_backward(bed->cx.exec, {.dtable = {dtable, true}, .dy = dy, .ids = ids});
+            });
+          }};
+}
+
 struct AdamBed : Bed {
   AdamBed(const Engine& engine, int64_t count)
       : Bed(engine, Precision::f32()),
@@ -112,6 +128,15 @@ void add_ends(std::vector<HotOp>& list, const Engine& engine) {
                       .power = 1,
                       .make = [=, &engine](int64_t rows) { return make_cross_entropy(engine, back, dtype, rows); }});
     }
+  }
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    list.push_back({.name = "embedding gradient",
+                    .dtype = name_of(dtype),
+                    .bound = Bound::memory,
+                    .full = 16384,
+                    .first = 256,
+                    .power = 1,
+                    .make = [=, &engine](int64_t rows) { return make_embedding_gradient(engine, dtype, rows); }});
   }
   list.push_back({.name = "adamw",
                   .dtype = name_of(DType::f32),

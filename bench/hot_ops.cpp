@@ -12,7 +12,7 @@
 namespace qkv::bench {
 namespace {
 
-constexpr int64_t kWidth = 768, kHidden = 3072, kHeads = 12, kHeadWidth = 64;
+constexpr int64_t kWidth = 768, kHidden = 3072, kHeads = 12, kHeadWidth = 64, kVocabulary = 50304;
 constexpr int64_t kFewRows = 32;
 
 // How far ours is from the peer's result: nothing if as near as the dtype allows.
@@ -78,16 +78,41 @@ Work make_linear(const Engine& engine, const LinearSize& size, DType dtype, int6
   return work;
 }
 
+// Rows of eight experts, of uneven numbers.
+Work make_experts(const Engine& engine, Product product, DType dtype, int64_t rows) {
+  const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
+  constexpr int64_t kExperts = 8, kShare[kExperts] = {1, 3, 2, 1, 4, 2, 2, 1}, kShares = 16;
+  const Tensor x = bed->tensor({rows, kWidth}, dtype), dy = bed->tensor({rows, kHidden}, dtype);
+  Param& w = bed->param({kExperts, kHidden, kWidth});
+  w.trainable = product == Product::weight_gradient;
+  std::vector<int32_t> sizes;
+  for (const int64_t share : kShare) sizes.push_back(static_cast<int32_t>(rows * share / kShares));
+  const auto groups = ops::RowGroups::of_sizes(bed->cx, sizes);
+  Work work{.size = fmt::format("{} x {} -> {}, {} experts", rows, kWidth, kHidden, kExperts),
+            .amount = 2 * number(rows) * number(kWidth) * number(kHidden)};
+  work.ours = [=, &w] {
+    const auto run = [&](const Tensor& in) { return ops::linear(bed->cx, in, w, {.groups = groups}); };
+    if (product == Product::forward) return bed->forward([&] { return run(x); });
+    const bool into_x = product == Product::input_gradient;
+    return bed->backward([&](const auto& track) { return run(into_x ? track(x) : x); }, dy);
+  };
+  return work;
+}
+
 void add_linear(std::vector<HotOp>& list, const Engine& engine) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const Product product : {Product::forward, Product::input_gradient, Product::weight_gradient}) {
       for (const int64_t rows : {4096, 512}) {
-        // GPT-2 124 M, and the feed-forward of a Llama 1.1 B
+        // GPT-2 124 M and its head, and the feed-forward of a Llama 1.1 B
         for (const auto& [inner, outputs] :
              {std::pair{kWidth, kWidth}, std::pair{kWidth, 3 * kWidth}, std::pair{kWidth, kHidden},
-              std::pair{kHidden, kWidth}, std::pair{int64_t{2048}, int64_t{5632}},
+              std::pair{kHidden, kWidth}, std::pair{kWidth, kVocabulary}, std::pair{int64_t{2048}, int64_t{5632}},
               std::pair{int64_t{5632}, int64_t{2048}}}) {
           if (rows == 512 && product != Product::forward) continue;
+          // The head's weight gradient belongs to the cross-entropy, and in f32 it only takes time.
+          if (outputs == kVocabulary && (rows == 512 || dtype == DType::f32 || product == Product::weight_gradient)) {
+            continue;
+          }
           const LinearSize size{product, inner, outputs};
           list.push_back({.name = name_of(product),
                           .dtype = name_of(dtype),
@@ -98,6 +123,15 @@ void add_linear(std::vector<HotOp>& list, const Engine& engine) {
                           .make = [=, &engine](int64_t some) { return make_linear(engine, size, dtype, some); }});
         }
       }
+    }
+    for (const Product product : {Product::forward, Product::input_gradient, Product::weight_gradient}) {
+      list.push_back({.name = std::string(name_of(product)).replace(0, 6, "experts"),
+                      .dtype = name_of(dtype),
+                      .bound = dtype == DType::bf16 ? Bound::bf16_products : Bound::f32_products,
+                      .full = 4096,
+                      .first = 64,
+                      .power = 1,
+                      .make = [=, &engine](int64_t rows) { return make_experts(engine, product, dtype, rows); }});
     }
     for (const int64_t few : {1, 2, 4, 8, 16, 32}) {
       if (few > 1 && dtype == DType::f32) continue;
@@ -194,19 +228,24 @@ void add_attention(std::vector<HotOp>& list, const Engine& engine) {
 
 // --- row by row ------------------------------------------------------------------------------------------------------
 
-enum class RowOp { rms_norm, layer_norm, swiglu };
+enum class RowOp { rms_norm, layer_norm, gelu, swiglu, rotary };
 
 struct RowBed : Bed {
   RowBed(const Engine& engine, RowOp which, DType compute, int64_t rows)
       : Bed(engine, precision_of(compute)),
         op(which),
-        cols(op == RowOp::swiglu ? kHidden : kWidth),
-        input(op == RowOp::swiglu ? compute : DType::f32),  // norms read the residual stream
+        cols(op == RowOp::swiglu || op == RowOp::gelu ? kHidden : kWidth),
+        input(op == RowOp::rms_norm || op == RowOp::layer_norm ? DType::f32 : compute),  // norms read the stream
         a(tensor({rows, cols}, input)),
         dy(tensor({rows, cols}, compute)),
         weight(param({cols})),
         bias(param({cols})) {
     if (op == RowOp::swiglu) b = tensor({rows, cols}, input);
+    if (op != RowOp::rotary) return;
+    angles = {.cos = tensor({kPositions, kHeadWidth / 2}, DType::f32),
+              .sin = tensor({kPositions, kHeadWidth / 2}, DType::f32)};
+    positions = cx.constant({rows}, DType::i32);
+    fill(pool(), positions.as<int32_t>(), rows, [](uint64_t i) { return static_cast<int32_t>(i % kPositions); });
   }
 
   template <class Track>
@@ -215,20 +254,26 @@ struct RowBed : Bed {
       const Tensor gate = track(a), up = track(b);
       return ops::gated(cx, gate, up, ops::gate::swiglu);
     }
+    if (op == RowOp::gelu) return ops::activation(cx, track(a), ops::act::gelu_tanh);
+    if (op == RowOp::rotary) {
+      return ops::merge_heads(ops::rotary(cx, ops::split_heads(track(a), kHeads), positions, angles));
+    }
     if (op == RowOp::rms_norm) return ops::rms_norm(cx, track(a), {.weight = &weight});
     return ops::layer_norm(cx, track(a), {.weight = &weight, .bias = &bias});
   }
 
-  // Every tensor once: inputs and the result, backward also dy.
+  // Every tensor once: inputs and the result, backward also dy; how far a row is turned back depends on no input.
   double bytes(bool back) const {
-    const int64_t inputs = op == RowOp::swiglu ? 2 : 1;
-    return number(a.count()) * number((back ? 2 : 1) * inputs * size_of(input) + size_of(dy.dtype()));
+    const int64_t inputs = op == RowOp::swiglu ? 2 : 1, times = back && op != RowOp::rotary ? 2 : 1;
+    return number(a.count()) * number(times * inputs * size_of(input) + size_of(dy.dtype()));
   }
 
   RowOp op;
   int64_t cols;
   DType input;
-  Tensor a, b, dy;
+  static constexpr int64_t kPositions = 1024;
+  Tensor a, b, dy, positions;
+  ops::RotaryOptions angles;
   Param &weight, &bias;
 };
 
@@ -244,14 +289,14 @@ Work make_row_op(const Engine& engine, RowOp op, bool back, DType dtype, int64_t
 }
 
 void add_row_ops(std::vector<HotOp>& list, const Engine& engine) {
-  constexpr const char* kNames[] = {"rms_norm", "layer_norm", "swiglu"};
-  for (const RowOp op : {RowOp::rms_norm, RowOp::layer_norm, RowOp::swiglu}) {
+  constexpr const char* kNames[] = {"rms_norm", "layer_norm", "gelu", "swiglu", "rotary"};
+  for (const RowOp op : {RowOp::rms_norm, RowOp::layer_norm, RowOp::gelu, RowOp::swiglu, RowOp::rotary}) {
     for (const bool back : {false, true}) {
       for (const DType dtype : {DType::f32, DType::bf16}) {
         list.push_back({.name = std::string(kNames[static_cast<int>(op)]) + (back ? " backward" : " forward"),
                         .dtype = name_of(dtype),
                         .bound = Bound::memory,
-                        .full = op == RowOp::swiglu ? 4096 : 16384,  // far more than the caches hold
+                        .full = op == RowOp::swiglu || op == RowOp::gelu ? 4096 : 16384,  // far more than caches hold
                         .first = 64,
                         .power = 1,
                         .make = [=, &engine](int64_t rows) { return make_row_op(engine, op, back, dtype, rows); }});

@@ -68,6 +68,59 @@ void add_products(Cases& all) {
                  .bf16_roundings = 8});
 }
 
+// Products that go on to what comes after them.
+void add_fused(Cases& all) {
+  OpInput onto = rows("onto", {17});
+  onto.exact = true;
+  all.push_back({.name = "linear_onto",
+                 .inputs = {rows("x", {33}), onto, weight("w", {17, 33}), weight("b", {17})},
+                 .run = [](OpIo& io) -> Outputs {
+                   return {
+                       ops::linear(io.cx, io["x"], io.weight("w"), {.bias = &io.weight("b"), .onto = {io["onto"]}})};
+                 }});
+  const auto shared = [](OpIo& io) {
+    return ops::FeedForwardOptions{.up = {&io.weight("up"), &io.weight("up_bias")},
+                                   .down = {&io.weight("down"), &io.weight("down_bias")},
+                                   .out = io.cx.precision.exact};
+  };
+  const std::vector<OpInput> plain{rows("x", {12}),          onto,
+                                   weight("up", {37, 12}),   weight("up_bias", {37}),
+                                   weight("down", {17, 37}), weight("down_bias", {17})};
+  std::vector<OpInput> gated = plain;
+  gated.push_back(weight("gate", {37, 12}));
+  all.push_back({.name = "feed_forward_gelu",
+                 .inputs = plain,
+                 .run = [shared](OpIo& io) -> Outputs {
+                   ops::FeedForwardOptions options = shared(io);
+                   options.form = {ops::act::gelu_tanh};
+                   options.onto = {io["onto"]};
+                   return {ops::feed_forward(io.cx, io["x"], options)};
+                 },
+                 .bf16_roundings = 12});
+  all.push_back({.name = "feed_forward_swiglu",
+                 .inputs = gated,
+                 .run = [shared](OpIo& io) -> Outputs {
+                   ops::FeedForwardOptions options = shared(io);
+                   options.gate = {&io.weight("gate")};
+                   options.form = ops::gate::swiglu;
+                   options.onto = {io["onto"]};
+                   return {ops::feed_forward(io.cx, io["x"], options)};
+                 },
+                 .bf16_roundings = 16});
+  all.push_back({.name = "feed_forward_experts",  // one of them is visited by nobody
+                 .inputs = {fixed("x", {9, 7}), weight("up", {4, 21, 7}), weight("up_bias", {4, 21}),
+                            weight("gate", {4, 21, 7}), weight("down", {4, 5, 21}), weight("down_bias", {4, 5})},
+                 .run = [shared](OpIo& io) -> Outputs {
+                   ops::FeedForwardOptions options = shared(io);
+                   options.gate = {&io.weight("gate")};
+                   options.form = ops::gate::swiglu;
+                   options.groups = ops::RowGroups::of_sizes(io.cx, std::vector<int32_t>{4, 0, 3, 2});
+                   return {ops::feed_forward(io.cx, io["x"], options)};
+                 },
+                 .row_wise = false,
+                 .bf16_roundings = 16});
+}
+
 void add_lookups(Cases& all) {
   all.push_back({.name = "embedding",
                  .inputs = {ids("token", {}, 11), ids("position", {}, 7), ids("type", {}, 2), weight("tokens", {11, 9}),
@@ -442,6 +495,7 @@ const std::vector<OpCase>& op_cases() {
   static const Cases cases = [] {
     Cases all;
     add_products(all);
+    add_fused(all);
     add_lookups(all);
     add_elementwise(all);
     add_norms(all);

@@ -41,6 +41,7 @@ class Context {
 
   // Looking: one predicted branch where nobody does.
   Ask ask(Place place, Site site) const { return probe == nullptr ? Ask::none : probe->ask(place, site); }
+  bool watched(Place place, Site site) const { return has(ask(place, site), Ask::read | Ask::edit); }
   void tap(Place place, Site site, Tensor& x, const Rows* rows = nullptr) {
     if (probe != nullptr) [[unlikely]]
       visit(place, site, x, rows);

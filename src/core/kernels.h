@@ -60,16 +60,54 @@ struct OutsideArgs {  // index of the first id that is neither in [0, limit) nor
 
 // --- products --------------------------------------------------------------------------------------------------------
 
+struct Activation {
+  enum class Kind : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh } kind = Kind::identity;
+  float alpha = 1;  // silu: x sigmoid(alpha x), 1.702 is "quick gelu"; tanh: alpha tanh(x / alpha), a soft cap
+};
+struct Gating {  // y = act(min(gate, limit)) * (clamp(up, -limit, limit) + shift)
+  Activation act;
+  float limit = 0;  // 0: no clamp
+  float shift = 0;
+};
+
+// What becomes of the sums s of a product on their way into y. The bits are those of the kernels one after the other:
+// s is rounded to y's dtype before an activation or a gate meets it, and not before it is added to a residual.
+struct Finish {
+  Gating form = {};  // y = act(s); with a gate, y = gated(gate, s)
+  Tensor gate;       // [N, O] or absent
+  Tensor pre;        // [N, O] of y's dtype or absent: keeps s
+  Tensor residual;   // [N, O] or absent: y = residual + s, and nothing of the above. May be y itself
+};
 struct LinearArgs {  // y = x w^T + b; where w is of blocks, x is rounded to bytes on the way (docs/kernels.md)
   Tensor y;          // [N, O]
   Tensor x;          // [N, K]
   Tensor w;          // [O, K], grouped [E, O, K]; plain, or of any block format
+  Tensor tiles;      // w as tiles, or absent; where they are given w is a shape and may have no memory
   Tensor b;          // [O] or absent, grouped [E, O]
   Tensor groups;     // i32 [E + 1] or absent: rows groups[e] .. groups[e + 1] use w[e]
+  Finish finish = {};
+};
+
+// What x of a product was made of, x = act(pre) or x = gated(gate, pre): backward goes straight on to it, and dx is
+// rounded to x's dtype on the way as if it had been kept.
+struct Origin {
+  Gating form = {};
+  Tensor pre, gate;
+  Grad dpre, dgate;
 };
 struct LinearBackwardArgs {
   Grad dx, dw, db;
   Tensor dy, x, w, groups;
+  Origin origin = {};  // where pre is there, dx is not
+};
+
+// A weight [.., O, K] as bf16 tiles, the way products want it that have them: [.., O / 32, K / 32, 1024], blocks of 32
+// outputs by 32 inputs, in a block [2][16][16][2]: sixteen outputs, pairs of inputs. What does not exist is zero.
+constexpr int64_t kTileSide = 32;
+Shape tiles_shape(const Shape& weight);
+struct LayTilesArgs {
+  Tensor y;  // bf16
+  Tensor x;  // f32 or bf16 [.., O, K]
 };
 
 struct QuantizeArgs {  // y = x in fewer bits
@@ -135,10 +173,6 @@ struct DropoutArgs {  // y = x * keep / (1 - p), or +=; the backward is the same
   Dropout dropout;
   bool add = false;
 };
-struct Activation {
-  enum class Kind : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh } kind = Kind::identity;
-  float alpha = 1;  // silu: x sigmoid(alpha x), 1.702 is "quick gelu"; tanh: alpha tanh(x / alpha), a soft cap
-};
 struct ActivationArgs {
   Tensor y, x;
   Activation act;
@@ -147,11 +181,6 @@ struct ActivationBackwardArgs {
   Grad dx;
   Tensor dy, x;
   Activation act;
-};
-struct Gating {  // y = act(min(gate, limit)) * (clamp(up, -limit, limit) + shift)
-  Activation act;
-  float limit = 0;  // 0: no clamp
-  float shift = 0;
 };
 struct GatedArgs {
   Tensor y, gate, up;
@@ -301,6 +330,7 @@ struct CrossEntropyArgs {
   Tensor losses, lse;  // [N]
   Tensor x;            // [N, C]
   Tensor w;            // [V, C]
+  Tensor tiles;        // w as tiles, or absent, as LinearArgs says
   Tensor b;            // [V] or absent
   Tensor targets;      // i32 [N]
   CrossEntropyRule rule;
@@ -310,6 +340,7 @@ struct CrossEntropyBackwardArgs {  // of factor * sum(losses)
   Tensor dloss;  // [1]
   double factor = 1;
   Tensor x, w, b, targets, lse;
+  Tensor tiles;  // w as tiles beside w, or absent
   CrossEntropyRule rule;
 };
 
@@ -337,6 +368,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
   X(outside, OutsideArgs)                             \
   X(linear, LinearArgs)                               \
   X(linear_backward, LinearBackwardArgs)              \
+  X(lay_tiles, LayTilesArgs)                          \
   X(quantize, QuantizeArgs)                           \
   X(dequantize, DequantizeArgs)                       \
   X(embedding, EmbeddingArgs)                         \
@@ -376,6 +408,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
 
 struct Kernels {
   const char* name = "";
+  bool wants_tiles = false;  // products of bf16 take weights as tiles
 #define QKV_KERNEL(kernel, Args) void (*kernel)(const Exec&, const Args&) noexcept = nullptr;
   QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL

@@ -60,7 +60,7 @@ Tensor Param::value(Context& cx) const {
 
 Tensor Param::value(Context& cx, DType dtype) const {
   if (!format().plain() || format().dtype == dtype) return master(cx);
-  if (cx.arena.planning()) return Tensor(*device_, nullptr, Format(dtype), shape_);
+  if (cx.arena.planning()) return shape_only(dtype);
   QKV_ASSERT(!form_.defined() || form_.dtype() == dtype, "weight '", name_, "' was used as ", form_.dtype(),
              " and now as ", dtype, " in one run");
   if (!form_.defined()) {
@@ -74,6 +74,23 @@ Tensor Param::value(Context& cx, DType dtype) const {
     stale_ = false;
   }
   return form_;
+}
+
+Tensor Param::tiles(Context& cx) const {
+  if (!cx.kernels.wants_tiles || !format().plain() || shape_.rank() < 2) return {};
+  const Shape shape = tiles_shape(shape_);
+  if (cx.arena.planning()) return Tensor(*device_, nullptr, Format(DType::bf16), shape);
+  if (!tiles_.defined()) {
+    tiles_storage_ = Storage(*device_, Format(DType::bf16), shape);
+    tiles_ = Tensor(tiles_storage_, shape);
+    tiles_stale_ = true;
+  }
+  if (tiles_stale_) {
+    cx.kernels.lay_tiles(cx.exec, {.y = tiles_, .x = master()});
+    give_back();
+    tiles_stale_ = false;
+  }
+  return tiles_;
 }
 
 Storage Param::take_gradient() {

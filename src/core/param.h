@@ -41,11 +41,17 @@ class Param {
   Tensor value(Context& cx) const;
   Tensor value(Context& cx, DType dtype) const;
 
+  // Its shape alone, for kernels that read its tiles.
+  Tensor shape_only(DType dtype) const { return Tensor(*device_, nullptr, Format(dtype), shape_); }
+
+  // The same as tiles where the pass' kernels want them, else undefined.
+  Tensor tiles(Context& cx) const;
+
   // Gives the memory behind the master back where it can be had again from its source.
   void give_back() const;
 
   // Whoever changed the master says so.
-  void updated() { stale_ = true; }
+  void updated() { stale_ = tiles_stale_ = true; }
 
   bool trainable = true;
 
@@ -67,9 +73,9 @@ class Param {
 
   // Caches behind a const weight: a forward pass may make them, but never changes what the weight is.
   mutable ParamSource source_;
-  mutable Storage master_storage_, form_storage_, gradient_storage_;
-  mutable Tensor master_, form_, gradient_;
-  mutable bool stale_ = false, has_gradient_ = false;
+  mutable Storage master_storage_, form_storage_, tiles_storage_, gradient_storage_;
+  mutable Tensor master_, form_, tiles_, gradient_;
+  mutable bool stale_ = false, tiles_stale_ = false, has_gradient_ = false;
 };
 
 }  // namespace qkv

@@ -18,10 +18,6 @@ Key key_of(Place place) {
   return {place.stack, place.layer};
 }
 
-Stack main_stack(const ModelSpec& spec) {
-  return spec.kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder;
-}
-
 // Changes some columns [N, 1, ...] of x: in place, or under a tape in a copy, whose gradient they get none of.
 template <class Change>
 void change_columns(Context& cx, Tensor& x, const std::vector<int16_t>& columns, const Change& change) {
@@ -168,7 +164,7 @@ std::shared_ptr<const HeadOutputs> measure_outputs(Reader& reader, std::span<con
 }
 
 CutProbe::CutProbe(const ModelSpec& spec, Cut cut, std::shared_ptr<const HeadOutputs> outputs)
-    : cut_(std::move(cut)), outputs_(std::move(outputs)), main_(main_stack(spec)) {
+    : cut_(std::move(cut)), outputs_(std::move(outputs)), main_(spec.main()) {
   QKV_ASSERT(cut_.ablation == Ablation::zero || cut_.heads.empty() ||
                  (outputs_ && outputs_->keeps_rows() == (cut_.ablation == Ablation::resample)),
              "a cut by ", name_of(cut_.ablation), " without what was measured for it");

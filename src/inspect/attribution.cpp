@@ -62,15 +62,11 @@ class FrozenNorm {
   Vector gain_, bias_;
 };
 
-Stack main_stack(const ModelSpec& spec) {
-  return spec.kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder;
-}
-
 // Everything that is written to the main stream, and the streams whose norms have a scale.
 std::vector<TapId> wanted_taps(const ModelSpec& spec) {
   std::vector<TapId> wanted;
   for (const TapInfo& tap : all_taps(spec)) {
-    const bool other = main_stack(spec) == Stack::decoder && tap.id.place.stack == Stack::encoder;
+    const bool other = spec.main() == Stack::decoder && tap.id.place.stack == Stack::encoder;
     switch (tap.id.site) {
       case Site::embed:
       case Site::resid_pre:
@@ -171,7 +167,7 @@ struct Attributor::Run {
   }
 
   void stack() {
-    const Stack which = main_stack(spec());
+    const Stack which = spec().main();
     const StackSpec& s = spec().main_stack();
     biases.assign(static_cast<size_t>(spec().width), 0.0);
     to.parts_.push_back({AttributedPart::Kind::embed, "embed", at({which, 0}, Site::embed)});
@@ -179,7 +175,7 @@ struct Attributor::Run {
     Place place{which, 0};
     for (size_t i = 0; i < s.layers.size(); ++i) {
       place.layer = static_cast<int16_t>(i);
-      const std::string prefix = of_stack + "layers." + std::to_string(i) + ".";
+      const std::string prefix = layer_prefix(spec(), place);
       attention(place, s.layers[i], prefix);
       if (s.layers[i].cross) attention({Stack::cross, place.layer}, s.layers[i], prefix);
       feed(place, s.layers[i], prefix);
@@ -214,7 +210,7 @@ struct Attributor::Run {
   }
 
   void head() {
-    const TapId last{{main_stack(spec()), 0}, Site::final};
+    const TapId last{{spec().main(), 0}, Site::final};
     const std::vector<float> states(seen.last(last).row(row).begin(), seen.last(last).row(row).end());
     if (spec().head.transform) transform(as_vector(states));
     to.parts_.push_back({AttributedPart::Kind::biases, "biases", biases});

@@ -23,7 +23,7 @@ std::vector<TextSum> sums_of(const std::vector<std::vector<float>>& losses) {
 class StatesProbe : public ReadingProbe {
  public:
   StatesProbe(const ModelSpec& spec, size_t texts)
-      : states(texts), main_(spec.kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder) {}
+      : states(texts), main_(spec.main()) {}
 
   void begin(Context&, const PassTexts&) override {}
   Ask ask(Place place, Site site) const override {

@@ -8,6 +8,7 @@
 #include "io/floats.h"
 #include "model/convert.h"
 #include "model/recorded.h"
+#include "model/weight_list.h"
 
 namespace qkv {
 namespace {
@@ -21,11 +22,6 @@ struct Selection {
   int64_t unit = 1;
   Indices units;
 };
-
-std::string attention_name(const ModelSpec& spec, Place place) {
-  return stack_prefix(spec, place.stack == Stack::encoder ? Stack::encoder : Stack::decoder) + "layers." +
-         std::to_string(place.layer) + (place.stack == Stack::cross ? ".cross" : ".attn");
-}
 
 // What is left of one attention.
 struct Left {
@@ -69,7 +65,7 @@ class Selections {
 
   void attention(Place place, const Left& left) {
     const AttentionSpec& a = attention_at(spec_, place);
-    const std::string name = attention_name(spec_, place);
+    const std::string name = attention_prefix(spec_, place);
     const bool whole = a.qk_norm == AttentionSpec::QkNorm::whole;
     const Indices q = whole ? with_the_others(left.heads, a.projected_heads()) : left.heads,
                   k = whole ? with_the_others(left.kv_heads, a.projected_kv_heads()) : left.kv_heads;
@@ -94,8 +90,7 @@ class Selections {
   }
 
   void experts(int16_t layer, const Indices& stay) {
-    const Stack main = spec_.kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder;
-    const std::string name = stack_prefix(spec_, main) + "layers." + std::to_string(layer) + ".mlp.";
+    const std::string name = layer_prefix(spec_, {spec_.main(), layer}) + "mlp.";
     for (const char* which : {"router", "router.correction", "experts.gate", "experts.up", "experts.down"}) {
       for (const char* ending : {"", ".bias"}) add(name + which + ending, {.units = stay});
     }
@@ -197,7 +192,7 @@ SmallerModel cut_out(const Checkpoint& whole, Device& device, const Cut& cut, co
     QKV_ASSERT(outputs != nullptr, "a cut by mean without what was measured for it");
     QKV_CHECK(attention_at(spec, head.place()).out_bias, "W_O of a ", spec.family,
               " has no bias that could take what a head brings on average", Hint("cut by zero"));
-    means[attention_name(spec, head.place())].push_back(head);
+    means[attention_prefix(spec, head.place())].push_back(head);
   }
   Weights unchanged = whole.weights(device);
   std::map<std::string_view, Param*> whole_by_name;

@@ -62,14 +62,12 @@ class RouteProbe : public ReadingProbe {
 
   void begin(Context&, const PassTexts&) override {}
   Ask ask(Place place, Site site) const override {
-    const bool main = (place.stack == Stack::encoder) == (spec_.kind == ModelSpec::Kind::encoder_only);
-    return main && (site == Site::route_logits || site == Site::route_ids) ? Ask::read : Ask::none;
+    return place.stack == spec_.main() && (site == Site::route_logits || site == Site::route_ids) ? Ask::read : Ask::none;
   }
   void visit(Context&, const Tap& tap, Tensor& x) override {
     Said& said = layers.at(tap.place.layer);
     if (tap.site == Site::route_ids) {
-      std::vector<int32_t> ids(static_cast<size_t>(x.count()));
-      x.device().download(ids.data(), x.data(), std::ssize(ids) * size_of(DType::i32));
+      const std::vector<int32_t> ids = host_ints(x);
       said.ids.insert(said.ids.end(), ids.begin(), ids.end());
       return;
     }

@@ -10,10 +10,6 @@
 namespace qkv {
 namespace {
 
-Stack main_stack(const ModelSpec& spec) {
-  return spec.kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder;
-}
-
 // Digits at the front of a text, taken from it.
 std::optional<int16_t> take_number(std::string_view& text) {
   int16_t value = 0;
@@ -51,7 +47,7 @@ std::string what_exists(const ModelSpec& spec) {
 }  // namespace
 
 std::string name_of(const ModelSpec& spec, Place attention) {
-  const char* letter = attention.stack == Stack::cross ? "X" : attention.stack == main_stack(spec) ? "L" : "E";
+  const char* letter = attention.stack == Stack::cross ? "X" : attention.stack == spec.main() ? "L" : "E";
   return letter + std::to_string(attention.layer);
 }
 
@@ -102,7 +98,7 @@ std::vector<HeadId> parse_heads(const ModelSpec& spec, std::string_view text) {
     const char letter = static_cast<char>(rest.front() & ~0x20);  // l and L alike
     if (letter != 'L' && letter != 'E' && letter != 'X') fail(spec, name);
     rest.remove_prefix(1);
-    const Stack stack = letter == 'L' ? main_stack(spec) : letter == 'E' ? Stack::encoder : Stack::cross;
+    const Stack stack = letter == 'L' ? spec.main() : letter == 'E' ? Stack::encoder : Stack::cross;
     const std::optional<int16_t> layer = take_number(rest);
     std::optional<int16_t> head;
     if (!rest.empty() && (rest.front() == 'H' || rest.front() == 'h')) {

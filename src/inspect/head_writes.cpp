@@ -40,15 +40,13 @@ std::vector<float> weight_rows(Context& cx, const Param& weight, std::span<const
 }
 
 HeadWrites::HeadWrites(Context& cx, const Model& model, Place place)
-    : model_(model), spec_(attention_at(model.spec(), place)) {
+    : model_(model), place_(place), spec_(attention_at(model.spec(), place)) {
   const ModelSpec& spec = model.spec();
   const bool cross = place.stack == Stack::cross;
-  const Stack stack = place.stack == Stack::encoder ? Stack::encoder : Stack::decoder;
-  const std::string layer = stack_prefix(spec, stack) + "layers." + std::to_string(place.layer) + ".";
-  name_ = layer + (cross ? "cross.o" : "attn.o");
-  const Param* norm = model.weights().find(layer + (cross ? "norm_cross_out" : "norm_attn_out"));
+  name_ = attention_prefix(spec, place) + ".o";
+  const Param* norm = model.weights().find(layer_prefix(spec, place) + (cross ? "norm_cross_out" : "norm_attn_out"));
   if (norm != nullptr) {
-    const StackSpec& layers = stack == Stack::encoder ? spec.encoder : spec.decoder;
+    const StackSpec& layers = place.stack == Stack::encoder ? spec.encoder : spec.decoder;
     const NormSpec& kind = layers.layers[static_cast<size_t>(place.layer)].norm;
     QKV_CHECK(kind.kind == NormSpec::Kind::rms, "the branch of ", name_of(spec, place),
               " ends in a layer norm: what one head writes is not known through it",
@@ -78,17 +76,16 @@ std::vector<float> HeadWrites::matrix(Context& cx) const {
   return w;
 }
 
-std::vector<float> HeadWrites::lengths(Context& cx, const Tensor& x) const {
-  const std::vector<float> values = host_floats(x);
-  const auto rows = static_cast<size_t>(x.dim(0)), groups = static_cast<size_t>(x.dim(1)),
-             width = static_cast<size_t>(x.dim(2)), heads = static_cast<size_t>(spec_.heads);
+std::vector<float> HeadWrites::lengths(Context& cx, std::span<const float> x, int64_t groups) const {
+  const auto width = static_cast<size_t>(spec_.value_width), heads = static_cast<size_t>(spec_.heads);
+  const size_t each = static_cast<size_t>(groups) * width, rows = x.size() / each;
   std::vector<float> found(rows * heads);
   cx.exec.pool->run(spec_.heads, [&](int64_t head, int) {
     const auto h = static_cast<size_t>(head);
-    const size_t group = groups == heads ? h : static_cast<size_t>(kv_head_of(spec_, head));
+    const size_t group = groups == spec_.heads ? h : static_cast<size_t>(kv_head_of(spec_, head));
     const float* square = squares_.data() + h * width * width;
     for (size_t r = 0; r < rows; ++r) {
-      const float* v = values.data() + (r * groups + group) * width;
+      const float* v = x.data() + r * each + group * width;
       float sum = 0;
       for (size_t a = 0; a < width; ++a) {
         float dot = 0;

@@ -15,8 +15,10 @@ class HeadWrites {
  public:
   HeadWrites(Context& cx, const Model& model, Place place);
 
-  // |x W_O^h| of x [rows, heads or kv heads, E]: one number for each row and query head.
-  std::vector<float> lengths(Context& cx, const Tensor& x) const;
+  Place place() const { return place_; }
+
+  // |x W_O^h| of x [rows, groups, E], groups being heads or key/value heads: one number for each row and query head.
+  std::vector<float> lengths(Context& cx, std::span<const float> x, int64_t groups) const;
 
   // 1 / rms of a row of attn.out where its branch has a norm, otherwise 1.
   bool has_norm() const { return norm_eps_ >= 0; }
@@ -30,6 +32,7 @@ class HeadWrites {
 
  private:
   const Model& model_;
+  Place place_;
   AttentionSpec spec_;
   std::string name_;
   std::vector<float> gain_;  // of the branch's norm; empty: none

@@ -19,7 +19,7 @@ constexpr int64_t kRowsOfStep = 256;               // of the tuned lens, at most
 class Streams : public ReadingProbe {
  public:
   explicit Streams(const Model& model)
-      : stack_(model.spec().kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder) {
+      : stack_(model.spec().main()) {
     QKV_CHECK(model.spec().vocabulary > 0, "a ", model.spec().family, " without a vocabulary has no guesses",
               Hint("take a model with a head"));
   }

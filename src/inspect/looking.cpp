@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <optional>
 
 #include "base/error.h"
+#include "inspect/head_writes.h"
 #include "model/recorded.h"
-#include "model/weight_list.h"
-#include "ops/ops.h"
 
 namespace qkv {
 namespace {
@@ -20,13 +18,6 @@ constexpr int64_t kFewestRows = 64;
 KeptRows rows_around(int64_t token, int64_t rows, int64_t most) {
   const int64_t count = std::min(rows, most);
   return {.first = std::clamp<int64_t>(token - count * 3 / 4, 0, rows - count), .count = count};
-}
-
-std::vector<int32_t> host_ints(const Tensor& t) {
-  QKV_ASSERT(t.dtype() == DType::i32 && t.contiguous(), "host_ints: got ", t);
-  std::vector<int32_t> out(static_cast<size_t>(t.count()));
-  t.device().download(out.data(), t.data(), t.count() * size_of(DType::i32));
-  return out;
 }
 
 std::vector<float> norms_of_rows(std::span<const float> x, size_t width) {
@@ -42,70 +33,9 @@ void append(std::vector<T>& to, std::span<const T> more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// W_O of one attention, cut into what each head writes with: [C, E] each.
-class OutputOfHeads {
+class LookProbe : public ReadingProbe {
  public:
-  OutputOfHeads(Context& cx, const Model& model, Place place) : place_(place) {
-    const AttentionSpec& spec = attention_at(model.spec(), place);
-    const std::string name = stack_prefix(model.spec(), place.stack) + "layers." + std::to_string(place.layer) +
-                             (place.stack == Stack::cross ? ".cross.o" : ".attn.o");
-    const Param& weight = model.weights().at(name);
-    const Arena::Mark mark = cx.arena.mark();
-    const std::vector<float> all =
-        host_floats(weight.format().plain() ? weight.master() : ops::dequantize(cx, weight, DType::f32));
-    cx.arena.rewind(mark);
-    const int64_t rows = weight.shape()[0], columns = weight.shape()[1], width = spec.value_width;
-    std::vector<float> part(static_cast<size_t>(rows * width));
-    for (int64_t h = 0; h < spec.heads; ++h) {
-      for (int64_t r = 0; r < rows; ++r) {
-        std::copy_n(all.begin() + (r * columns + h * width), width, part.begin() + r * width);
-      }
-      Param& made = heads_.emplace_back(name, cx.arena.device(), Format(DType::f32), Shape{rows, width});
-      made.device().upload(made.writable(cx).data(), part.data(), static_cast<int64_t>(part.size() * sizeof(float)));
-      kv_heads_of_.push_back(static_cast<size_t>(kv_head_of(spec, h)));
-    }
-    width_ = static_cast<size_t>(width);
-    kv_heads_ = static_cast<size_t>(spec.kv_heads);
-  }
-
-  Place place() const { return place_; }
-
-  std::vector<float> norms_of_z(Context& cx, std::span<const float> z) const {  // [n, H, E] -> [n, H]
-    return norms(cx, z, heads_.size(), [](size_t h) { return h; });
-  }
-  std::vector<float> norms_of_values(Context& cx, std::span<const float> v) const {  // [n, G, E] -> [n, H]
-    return norms(cx, v, kv_heads_, [this](size_t h) { return kv_heads_of_[h]; });
-  }
-
- private:
-  template <class From>
-  std::vector<float> norms(Context& cx, std::span<const float> x, size_t parts, const From& from) const {
-    const size_t count = x.size() / (parts * width_);
-    std::vector<float> norms(count * heads_.size()), rows(count * width_);
-    for (size_t h = 0; h < heads_.size() && count > 0; ++h) {
-      for (size_t r = 0; r < count; ++r) {
-        std::copy_n(x.begin() + static_cast<std::ptrdiff_t>((r * parts + from(h)) * width_), width_,
-                    rows.begin() + static_cast<std::ptrdiff_t>(r * width_));
-      }
-      const Arena::Mark mark = cx.arena.mark();
-      const Tensor in = cx.upload(rows, {static_cast<int64_t>(count), static_cast<int64_t>(width_)});
-      const std::vector<float> out = host_floats(ops::linear(cx, in, heads_[h], {.dtype = cx.precision.exact}));
-      cx.arena.rewind(mark);
-      const std::vector<float> of_head = norms_of_rows(out, out.size() / count);
-      for (size_t r = 0; r < count; ++r) norms[r * heads_.size() + h] = of_head[r];
-    }
-    return norms;
-  }
-
-  Place place_;
-  std::deque<Param> heads_;
-  std::vector<size_t> kv_heads_of_;
-  size_t width_ = 0, kv_heads_ = 0;
-};
-
-class Watcher : public ReadingProbe {
- public:
-  Watcher(const Model& model, Looked& seen, int64_t most) : model_(model), seen_(seen) {
+  LookProbe(const Model& model, Looked& seen, int64_t most) : model_(model), seen_(seen) {
     const ModelSpec& spec = model.spec();
     two_ = spec.kind == ModelSpec::Kind::encoder_decoder;
     const int64_t rows = std::ssize(seen.text.ids), sources = std::ssize(seen.text.source);
@@ -225,14 +155,14 @@ class Watcher : public ReadingProbe {
         return append<float>(to.k, host_floats(x));
       case Site::attn_v: {
         const std::vector<float> v = host_floats(x);
-        append<float>(to.value_norm, output(cx, tap.place).norms_of_values(cx, v));
+        append<float>(to.value_norm, writes(cx, tap.place).lengths(cx, v, x.dim(1)));
         if (seen_.whole) to.v = v;
         return;
       }
       case Site::attn_z: {
         const std::vector<float> z = kept(tap.place, x);
         append<float>(to.z_norm, norms_of_rows(z, static_cast<size_t>(to.value_width)));
-        append<float>(to.out_norm, output(cx, tap.place).norms_of_z(cx, z));
+        append<float>(to.out_norm, writes(cx, tap.place).lengths(cx, z, x.dim(1)));
         if (here) to.z_at = at_token(x);
         if (seen_.whole) to.z = z;
         return;
@@ -308,10 +238,10 @@ class Watcher : public ReadingProbe {
     const auto number = &seen_.at(place) - seen_.attentions.data();
     return seen_.attentions[static_cast<size_t>(number)];
   }
-  const OutputOfHeads& output(Context& cx, Place place) {
-    const bool same = output_ && output_->place().stack == place.stack && output_->place().layer == place.layer;
-    if (!same) output_.emplace(cx, model_, place);
-    return *output_;
+  const HeadWrites& writes(Context& cx, Place place) {
+    const bool same = writes_ && writes_->place().stack == place.stack && writes_->place().layer == place.layer;
+    if (!same) writes_.emplace(cx, model_, place);
+    return *writes_;
   }
 
   const Model& model_;
@@ -319,7 +249,7 @@ class Watcher : public ReadingProbe {
   bool two_ = false;
   int64_t first_ = 0, count_ = 0;  // rows of this pass, of the stack that speaks
   std::vector<float> pending_;     // norms of mlp.out until the layer is done
-  std::optional<OutputOfHeads> output_;
+  std::optional<HeadWrites> writes_;  // of the attention looked at
 };
 
 void check(const ModelSpec& spec, const SeenText& text, int64_t token) {
@@ -371,8 +301,8 @@ Looked look_at(const Model& model, const Engine& engine, const SeenText& text, c
               .whole = longest <= most,
               .width = spec.width};
   seen.rows = rows_around(seen.token, rows, most);
-  Watcher watcher(model, seen, most);
-  Reader(model, engine, {.precision = options.precision, .rows = options.rows}).look({&text, 1}, watcher);
+  LookProbe probe(model, seen, most);
+  Reader(model, engine, {.precision = options.precision, .rows = options.rows}).look({&text, 1}, probe);
   return seen;
 }
 

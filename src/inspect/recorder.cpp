@@ -10,8 +10,7 @@ namespace {
 
 std::vector<float> numbers(const Tensor& x) {
   if (x.dtype() != DType::i32) return host_floats(x);
-  std::vector<int32_t> ids(static_cast<size_t>(x.count()));
-  x.device().download(ids.data(), x.data(), x.count() * size_of(DType::i32));
+  const std::vector<int32_t> ids = host_ints(x);
   return {ids.begin(), ids.end()};
 }
 

@@ -8,15 +8,6 @@
 #include "ops/ops.h"
 
 namespace qkv {
-namespace {
-
-std::vector<int32_t> host_ints(const Tensor& t) {
-  std::vector<int32_t> values(static_cast<size_t>(t.count()));
-  t.device().download(values.data(), t.data(), t.count() * size_of(DType::i32));
-  return values;
-}
-
-}  // namespace
 
 RoleProbe::RoleProbe(const Model& model, RoleTexts& texts, RoleSums& sums, const RoleOptions& options)
     : model_(model),

@@ -64,7 +64,7 @@ void RoleProbe::visit(Context& cx, const Tap& tap, Tensor& x) {
   if (!one.writes) one.writes = std::make_unique<HeadWrites>(cx, model_, place);
   switch (tap.site) {
     case Site::attn_v: {
-      const std::vector<float> lengths = one.writes->lengths(cx, x);
+      const std::vector<float> lengths = one.writes->lengths(cx, host_floats(x), x.dim(1));
       const std::vector<PassTexts::At>& rows = rows_of(key_side(place));
       const auto heads = static_cast<size_t>(one.spec->heads);
       for (size_t r = 0; r < rows.size(); ++r) {
@@ -191,7 +191,7 @@ void RoleProbe::weigh_row(Place place, const RoleRow& row, std::span<const float
 void RoleProbe::read_written(Context& cx, Place place, const Tensor& z) {
   Looks& one = looks(place);
   const Tensor rows = shown_rows(cx, query_side(place), z);
-  one.written = one.writes->lengths(cx, rows.view({rows.dim(0), z.dim(1), z.dim(2)}));
+  one.written = one.writes->lengths(cx, host_floats(rows), z.dim(1));
   one.raised.clear();
   const bool foreign =
       place.stack == Stack::cross && model_.spec().source_vocabulary != 0;  // other tokens than its own

@@ -42,10 +42,6 @@ bool of_a_layer(Site site) {
   return site != Site::embed && site != Site::final && site != Site::logits;
 }
 
-Stack main_stack(const ModelSpec& spec) {
-  return spec.kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder;
-}
-
 class Lister {
  public:
   explicit Lister(const ModelSpec& spec) : spec_(spec) {}
@@ -53,7 +49,7 @@ class Lister {
   std::vector<TapInfo> run() {
     if (!spec_.encoder.layers.empty()) stack(Stack::encoder, spec_.encoder);
     if (!spec_.decoder.layers.empty()) stack(Stack::decoder, spec_.decoder);
-    if (spec_.vocabulary > 0) add({main_stack(spec_), 0}, Site::logits, {{"N", 0}, {"V", spec_.vocabulary}});
+    if (spec_.vocabulary > 0) add({spec_.main(), 0}, Site::logits, {{"N", 0}, {"V", spec_.vocabulary}});
     return std::move(all_);
   }
 
@@ -236,7 +232,7 @@ std::vector<TapId> parse_taps(const ModelSpec& spec, std::string_view text) {
       named.stack = Stack::cross;
       named.site = Site::resid_pre;
     }
-    const Stack stack = named.stack.value_or(main_stack(spec));
+    const Stack stack = named.stack.value_or(spec.main());
     bool any = false;
     for (const TapInfo& tap : all) {
       const bool here = tap.id.place.stack == stack && tap.id.site == *named.site;

@@ -167,8 +167,7 @@ class HeadWeights {
 
  private:
   std::string name(const HeadId& head) const {
-    return stack_prefix(model_.spec(), head.stack == Stack::encoder ? Stack::encoder : Stack::decoder) + "layers." +
-           std::to_string(head.layer) + (head.stack == Stack::cross ? ".cross" : ".attn");
+    return attention_prefix(model_.spec(), head.place());
   }
   Matrix columns(const HeadId& head, const std::string& which, int64_t unit) {  // [E, C]
     const std::vector<float>& all = numbers(name(head) + which);

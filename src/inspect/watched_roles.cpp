@@ -59,7 +59,7 @@ class NaturalLooker : public Looker {
       : Looker(reader, texts, into),
         counts_(counts),
         pool_(*reader.engine().exec().pool),
-        main_(model_.spec().kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder) {
+        main_(model_.spec().main()) {
     into.texts.resize(texts.size());
   }
 

@@ -73,6 +73,13 @@ bool is_recorded_text(const StoredTensor& tensor) {
   return tensor.name.starts_with("generate_");
 }
 
+std::vector<int32_t> host_ints(const Tensor& t) {
+  QKV_ASSERT(t.dtype() == DType::i32 && t.contiguous(), "host_ints: got ", t);
+  std::vector<int32_t> out(static_cast<size_t>(t.count()));
+  t.device().download(out.data(), t.data(), t.count() * size_of(DType::i32));
+  return out;
+}
+
 std::vector<float> host_floats(const Tensor& t) {
   const int64_t size = size_of(t.dtype());
   std::vector<float> values(static_cast<size_t>(t.count()));

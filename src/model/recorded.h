@@ -28,6 +28,7 @@ bool is_recorded_text(const StoredTensor& tensor);
 
 // A plain float tensor of a device, row by row.
 std::vector<float> host_floats(const Tensor& t);
+std::vector<int32_t> host_ints(const Tensor& t);  // of i32, contiguous
 
 struct Distance {
   double nmse = 0, worst = 0;  // worst difference in standard deviations of what is right

@@ -66,6 +66,8 @@ struct ModelSpec {
   TokenIds tokens;
   bool heads_cut = false;  // heads or experts differ from what the family's config can say: only qkv can load it
 
+  // The stack that speaks: an encoder alone, otherwise the decoder.
+  Stack main() const { return kind == Kind::encoder_only ? Stack::encoder : Stack::decoder; }
   const StackSpec& main_stack() const { return kind == Kind::encoder_only ? encoder : decoder; }
 };
 

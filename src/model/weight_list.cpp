@@ -171,7 +171,7 @@ class Lister {
 
   void head() {
     prefix_ = "";
-    stack_ = spec_.kind == ModelSpec::Kind::encoder_only ? Stack::encoder : Stack::decoder;
+    stack_ = spec_.main();
     const int64_t c = spec_.width;
     if (spec_.vocabulary == 0) return;  // vectors in, vectors out
     if (spec_.head.transform) {
@@ -228,6 +228,14 @@ bool read_by_products(const WeightSpec& weight) {
 std::string stack_prefix(const ModelSpec& spec, Stack stack) {
   if (spec.kind != ModelSpec::Kind::encoder_decoder) return "";
   return stack == Stack::encoder ? "enc." : "dec.";
+}
+
+std::string layer_prefix(const ModelSpec& spec, Place place) {
+  return stack_prefix(spec, place.stack) + "layers." + std::to_string(place.layer) + ".";
+}
+
+std::string attention_prefix(const ModelSpec& spec, Place place) {
+  return layer_prefix(spec, place) + (place.stack == Stack::cross ? "cross" : "attn");
 }
 
 std::vector<WeightSpec> weight_list(const ModelSpec& spec) {

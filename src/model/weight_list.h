@@ -38,5 +38,8 @@ bool read_by_products(const WeightSpec& weight);
 
 // "", "enc." or "dec.": what the names of a stack begin with.
 std::string stack_prefix(const ModelSpec& spec, Stack stack);
+// "dec.layers.3.", and of the attention there "dec.layers.3.attn" or, across, "dec.layers.3.cross".
+std::string layer_prefix(const ModelSpec& spec, Place place);
+std::string attention_prefix(const ModelSpec& spec, Place place);
 
 }  // namespace qkv

@@ -37,22 +37,23 @@ Attention::Attention(const AttentionSpec& spec, Place place, const Weights& weig
   if (spec.rope) rope_ = ropes.get(*spec.rope);
 }
 
-Tensor Attention::forward(Context& cx, const Tensor& x, const Rows& rows, const KvPages* pages) const {
-  const Heads heads = spec_.latent ? project_latent(cx, x, rows) : project(cx, x, x, rows);
-  return attend(cx, pages != nullptr ? into_pages(cx, heads, *pages) : heads, rows, pages);
+Tensor Attention::forward(Context& cx, const Tensor& x, const How& how) const {
+  const Heads heads = spec_.latent ? project_latent(cx, x, how.rows) : project(cx, x, x, how.rows);
+  return attend(cx, how.pages != nullptr ? into_pages(cx, heads, *how.pages) : heads, how);
 }
 
-Tensor Attention::forward_across(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const {
-  return attend(cx, project(cx, x, memory, rows), rows, nullptr);
+Tensor Attention::forward_across(Context& cx, const Tensor& x, const Tensor& memory, const How& how) const {
+  return attend(cx, project(cx, x, memory, how.rows), how);
 }
 
 void Attention::remember(Context& cx, const Tensor& memory, const KvPages& pages) const {
   into_pages(cx, project_kv(cx, memory, pages.rows), pages);
 }
 
-Tensor Attention::forward_across(Context& cx, const Tensor& x, const KvPages& pages) const {
+Tensor Attention::forward_across(Context& cx, const Tensor& x, const KvPages& pages, const ops::Onto& onto) const {
   const KvCache::Layer& layer = pages.cache->layer(place_.layer);
-  return attend(cx, {.q = project_q(cx, x, pages.rows), .k = layer.k, .v = layer.v}, pages.rows, &pages);
+  return attend(cx, {.q = project_q(cx, x, pages.rows), .k = layer.k, .v = layer.v},
+                {.rows = pages.rows, .pages = &pages, .onto = onto});
 }
 
 // A norm over each head, or over all heads joined: there those that were cut come along, and are left behind after it.
@@ -107,7 +108,7 @@ Attention::Heads Attention::into_pages(Context& cx, Heads heads, const KvPages& 
   return {.q = heads.q, .k = layer.k, .v = layer.v};
 }
 
-Tensor Attention::attend(Context& cx, const Heads& heads, const Rows& rows, const KvPages* pages) const {
+Tensor Attention::attend(Context& cx, const Heads& heads, const How& how) const {
   ops::AttentionOptions options{.place = place_,
                                 .scale = spec_.scale,
                                 .softcap = spec_.softcap,
@@ -116,18 +117,20 @@ Tensor Attention::attend(Context& cx, const Heads& heads, const Rows& rows, cons
                                 .sinks = sinks_,
                                 .bias = relative_,
                                 .dropout = spec_.dropout};
-  if (pages != nullptr) {
-    const KvCache::Layer& layer = pages->cache->layer(place_.layer);
-    options.table = pages->tables[layer.set];
+  if (how.pages != nullptr) {
+    const KvCache::Layer& layer = how.pages->cache->layer(place_.layer);
+    options.table = how.pages->tables[layer.set];
     options.k_scales = layer.k_scales;
     options.v_scales = layer.v_scales;
   }
   if (!spec_.kv_map.empty()) options.kv_map = cx.upload(spec_.kv_map);
   if (relative_ != nullptr) options.buckets = cx.upload(buckets_);
-  const Tensor z = ops::attention(cx, heads.q, heads.k, heads.v, rows, options).z;  // [N, H, E]
-  Tensor out = out_.forward_to_stream(cx, ops::merge_heads(z));
-  cx.tap(place_, Site::attn_out, out, &rows);
-  return out;
+  const Tensor z = ops::attention(cx, heads.q, heads.k, heads.v, how.rows, options).z;  // [N, H, E]
+  const bool shown = cx.watched(place_, Site::attn_out);
+  Tensor out = out_.forward_to_stream(cx, ops::merge_heads(z), shown ? ops::Onto{} : how.onto);
+  if (!shown) return out;
+  cx.tap(place_, Site::attn_out, out, &how.rows);
+  return ops::add_onto(cx, how.onto, out);
 }
 
 }  // namespace qkv

@@ -57,13 +57,18 @@ class Attention {
   };
   Attention(const AttentionSpec& spec, Place place, const Weights& weights, const Names& names, Ropes& ropes);
 
-  // [N, C] -> [N, C]. With pages, the rows' keys and values enter them and are looked at there.
-  Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const KvPages* pages = nullptr) const;
+  // What the looking is done with and what becomes of it.
+  struct How {
+    const Rows& rows;
+    const KvPages* pages = nullptr;  // the rows' keys and values enter them and are looked at there
+    ops::Onto onto = {};             // what is brought is added to it; absent: it is the result
+  };
+  Tensor forward(Context& cx, const Tensor& x, const How& how) const;  // [N, C] -> [N, C]
   // Across: questions from x, labels and contents from `memory`; `rows` pairs them.
-  Tensor forward_across(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const;
+  Tensor forward_across(Context& cx, const Tensor& x, const Tensor& memory, const How& how) const;
   // The same in two steps: labels and contents once, questions whenever they come.
   void remember(Context& cx, const Tensor& memory, const KvPages& pages) const;
-  Tensor forward_across(Context& cx, const Tensor& x, const KvPages& pages) const;
+  Tensor forward_across(Context& cx, const Tensor& x, const KvPages& pages, const ops::Onto& onto) const;
 
  private:
   struct Heads {
@@ -74,7 +79,7 @@ class Attention {
   Heads project_kv(Context& cx, const Tensor& x, const Rows& rows) const;
   Heads project_latent(Context& cx, const Tensor& x, const Rows& rows) const;
   Heads into_pages(Context& cx, Heads heads, const KvPages& pages) const;
-  Tensor attend(Context& cx, const Heads& heads, const Rows& rows, const KvPages* pages) const;
+  Tensor attend(Context& cx, const Heads& heads, const How& how) const;
   Tensor normed_heads(Context& cx, Tensor x, const std::optional<Norm>& norm, int64_t heads) const;
   Tensor turned(Context& cx, const Tensor& x, const Rows& rows) const {
     return rope_ ? rope_->forward(cx, x, rows) : x;

@@ -3,6 +3,13 @@
 namespace qkv {
 namespace {
 
+// Whether the hidden numbers can stay inside one op: nobody looks at them or asks who made the first NaN, none is
+// dropped. Either way the bits are the same.
+bool unseen(const Context& cx, Place place, const FeedForwardSpec& spec) {
+  return !cx.watched(place, Site::mlp_pre) && !cx.watched(place, Site::mlp_post) && !cx.guard_finite &&
+         (spec.dropout == 0 || !cx.training);
+}
+
 class Dense : public FeedForward {
  public:
   Dense(const FeedForwardSpec& spec, Place place, const Weights& weights, const std::string& name)
@@ -10,26 +17,36 @@ class Dense : public FeedForward {
     if (spec.gated) gate_.emplace(weights, name + ".gate");
   }
 
-  Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const override {
-    Tensor pre = before(cx, x);
-    cx.tap(place_, Site::mlp_pre, pre, &rows);
-    Tensor post = after(cx, pre, x);
-    cx.tap(place_, Site::mlp_post, post, &rows);
-    Tensor out = down_.forward_to_stream(cx, post);
+  Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const ops::Onto& onto) const override {
+    const bool shown = cx.watched(place_, Site::mlp_out);
+    Tensor out = brought(cx, x, &rows, shown ? ops::Onto{} : onto);
+    if (!shown) return out;
     cx.tap(place_, Site::mlp_out, out, &rows);
-    return out;
+    return ops::add_onto(cx, onto, out);
   }
   // As a part of a mixture, whose taps show the experts that were chosen.
-  Tensor forward_untapped(Context& cx, const Tensor& x) const {
-    return down_.forward_to_stream(cx, after(cx, before(cx, x), x));
+  Tensor forward_untapped(Context& cx, const Tensor& x, const ops::Onto& onto) const {
+    return brought(cx, x, nullptr, onto);
   }
 
  private:
-  Tensor before(Context& cx, const Tensor& x) const { return gate_ ? gate_->forward(cx, x) : up_.forward(cx, x); }
-  Tensor after(Context& cx, const Tensor& pre, const Tensor& x) const {  // [N, F]
-    const Tensor post =
-        gate_ ? ops::gated(cx, pre, up_.forward(cx, x), spec_.gating()) : ops::activation(cx, pre, spec_.act);
-    return ops::dropout(cx, post, {.p = spec_.dropout, .place = place_, .site = Site::mlp_post});
+  // Tapped where rows are given.
+  Tensor brought(Context& cx, const Tensor& x, const Rows* rows, const ops::Onto& onto) const {
+    if (unseen(cx, place_, spec_)) {
+      return ops::feed_forward(cx, as_operand(cx, x),
+                               {.up = up_.affine(),
+                                .gate = gate_ ? gate_->affine() : ops::Affine{},
+                                .down = down_.affine(),
+                                .form = spec_.gating(),
+                                .out = cx.precision.exact,
+                                .onto = onto});
+    }
+    Tensor pre = gate_ ? gate_->forward(cx, x) : up_.forward(cx, x);  // [N, F]
+    if (rows != nullptr) cx.tap(place_, Site::mlp_pre, pre, rows);
+    Tensor post = gate_ ? ops::gated(cx, pre, up_.forward(cx, x), spec_.gating()) : ops::activation(cx, pre, spec_.act);
+    post = ops::dropout(cx, post, {.p = spec_.dropout, .place = place_, .site = Site::mlp_post});
+    if (rows != nullptr) cx.tap(place_, Site::mlp_post, post, rows);
+    return down_.forward_to_stream(cx, post, onto);
   }
 
   FeedForwardSpec spec_;
@@ -54,7 +71,7 @@ class MixtureOfExperts : public FeedForward {
     }
   }
 
-  Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const override {
+  Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const ops::Onto& onto) const override {
     const ExpertsSpec& experts = *spec_.experts;
     Tensor logits = router_.forward_exact(cx, x);  // [N, E]
     cx.tap(place_, Site::route_logits, logits, &rows);
@@ -63,30 +80,42 @@ class MixtureOfExperts : public FeedForward {
     cx.tap(place_, Site::route_weights, chosen.weights, &rows);
 
     const ops::Dispatch plan = ops::plan_dispatch(cx, chosen.ids, experts.count);
-    const Tensor sorted = ops::dispatch(cx, as_operand(cx, x), plan);  // [N k, C]
-    Tensor pre = gate_.forward(cx, sorted, plan.groups);               // [N k, F]
+    const Tensor brought = visited(cx, ops::dispatch(cx, as_operand(cx, x), plan), rows, plan);  // [N k, C]
+    Tensor out = ops::combine(cx, brought, chosen.weights, plan);                                // [N, C]
+    if (shared_) out = shared_->forward_untapped(cx, x, {.x = out});
+    cx.tap(place_, Site::mlp_out, out, &rows);
+    return ops::add_onto(cx, onto, out);
+  }
+
+ private:
+  // What the experts bring, rows sorted by expert.
+  Tensor visited(Context& cx, const Tensor& sorted, const Rows& rows, const ops::Dispatch& plan) const {
+    if (unseen(cx, place_, spec_)) {
+      return ops::feed_forward(cx, sorted,
+                               {.up = up_.affine(),
+                                .gate = gate_.affine(),
+                                .down = down_.affine(),
+                                .form = spec_.gating(),
+                                .groups = plan.groups,
+                                .out = cx.precision.exact});
+    }
+    Tensor pre = gate_.forward(cx, sorted, plan.groups);  // [N k, F]
     tap_chosen(cx, Site::mlp_pre, pre, rows, plan);
     Tensor post = ops::gated(cx, pre, up_.forward(cx, sorted, plan.groups), spec_.gating());
     post = ops::dropout(cx, post, {.p = spec_.dropout, .place = place_, .site = Site::mlp_post});
     tap_chosen(cx, Site::mlp_post, post, rows, plan);
-    const Tensor brought = down_.forward_to_stream(cx, post, plan.groups);
-    Tensor out = ops::combine(cx, brought, chosen.weights, plan);  // [N, C]
-    if (shared_) out = ops::add(cx, out, shared_->forward_untapped(cx, x));
-    cx.tap(place_, Site::mlp_out, out, &rows);
-    return out;
+    return down_.forward_to_stream(cx, post, plan.groups);
   }
 
- private:
   // Rows lie sorted by expert; who looks sees [N, k, F], each row's experts in the order they were chosen.
   void tap_chosen(Context& cx, Site site, Tensor& sorted, const Rows& rows, const ops::Dispatch& plan) const {
-    const Ask asked = cx.ask(place_, site);
-    if (!has(asked, Ask::read | Ask::edit)) return;
+    if (!cx.watched(place_, site)) return;
     const int64_t n = plan.slots.dim(0), pairs = n * plan.top_k;
     const Tensor slots = plan.slots.view({pairs, 1}), order = plan.order.view({pairs, 1});
     Tensor shown = ops::dispatch(cx, sorted, {.order = plan.slots.view({pairs}), .slots = order, .groups = plan.groups})
                        .view({n, plan.top_k, sorted.cols()});
     cx.tap(place_, site, shown, &rows);
-    if (!has(asked, Ask::edit)) return;
+    if (!has(cx.ask(place_, site), Ask::edit)) return;
     sorted = ops::dispatch(cx, shown.flatten_to(2), {.order = plan.order, .slots = slots, .groups = plan.groups});
   }
 

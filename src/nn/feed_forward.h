@@ -32,7 +32,8 @@ struct FeedForwardSpec {
 class FeedForward {
  public:
   virtual ~FeedForward() = default;
-  virtual Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const = 0;  // [N, C] -> [N, C]
+  // [N, C] -> [N, C]: what it brings, or the sum where it is said what to add to.
+  virtual Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const ops::Onto& onto) const = 0;
 
   static std::unique_ptr<FeedForward> make(const FeedForwardSpec& spec, Place place, const Weights& weights,
                                            const std::string& name);

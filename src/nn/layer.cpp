@@ -5,7 +5,8 @@
 namespace qkv {
 namespace {
 
-using Branch = FunctionRef<Tensor(const Tensor&)>;
+// What a branch makes of its input: alone, or added to what it is given.
+using Branch = FunctionRef<Tensor(const Tensor&, const ops::Onto&)>;
 
 // The stream and one branch of it. Norms named NAME stand before (or after the sum), NAME_out on what the branch
 // brings.
@@ -16,15 +17,22 @@ class Residual {
   virtual Tensor forward(Context& cx, const Tensor& x, Branch f) const = 0;
 
  protected:
-  // x and what its branch brought. Where no tape keeps the stream and nobody looks at it, the sum takes its place.
+  // x and what f brings of h. The last product of f adds to x itself where nothing comes between.
+  Tensor joined(Context& cx, const Tensor& x, const Tensor& h, Branch f) const {
+    if (cx.training && dropout_.p > 0) return joined(cx, x, f(h, {}));
+    return f(h, onto(cx, x));
+  }
+  // x and what its branch brought.
   Tensor joined(Context& cx, const Tensor& x, const Tensor& brought) const {
-    const Tensor more = ops::dropout(cx, brought, dropout_);
-    if (cx.tape != nullptr || cx.probe != nullptr) return ops::add(cx, x, more);
-    cx.kernels.add(cx.exec, {.y = x, .a = x, .b = more});
-    return cx.finish("add", x);
+    return ops::add_onto(cx, onto(cx, x), ops::dropout(cx, brought, dropout_));
   }
 
  private:
+  // Where no tape keeps the stream and nobody looks at it, the sum takes its place.
+  static ops::Onto onto(const Context& cx, const Tensor& x) {
+    return {.x = x, .in_place = cx.tape == nullptr && cx.probe == nullptr};
+  }
+
   ops::DropoutOptions dropout_;
 };
 
@@ -32,7 +40,7 @@ class NormBefore : public Residual {
  public:
   NormBefore(const ops::DropoutOptions& dropout, Norm norm) : Residual(dropout), norm_(norm) {}
   Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return joined(cx, x, f(norm_.forward(cx, x)));
+    return joined(cx, x, norm_.forward(cx, x), f);
   }
 
  private:
@@ -43,7 +51,7 @@ class NormAfter : public Residual {
  public:
   NormAfter(const ops::DropoutOptions& dropout, Norm norm) : Residual(dropout), norm_(norm) {}
   Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return norm_.forward(cx, joined(cx, x, f(as_operand(cx, x))), cx.precision.exact);
+    return norm_.forward(cx, joined(cx, x, as_operand(cx, x), f), cx.precision.exact);
   }
 
  private:
@@ -54,7 +62,7 @@ class NormOnBranch : public Residual {
  public:
   NormOnBranch(const ops::DropoutOptions& dropout, Norm norm) : Residual(dropout), norm_(norm) {}
   Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return joined(cx, x, norm_.forward(cx, f(as_operand(cx, x))));
+    return joined(cx, x, norm_.forward(cx, f(as_operand(cx, x), {})));
   }
 
  private:
@@ -66,7 +74,7 @@ class NormAround : public Residual {
   NormAround(const ops::DropoutOptions& dropout, Norm before, Norm after)
       : Residual(dropout), before_(before), after_(after) {}
   Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return joined(cx, x, after_.forward(cx, f(before_.forward(cx, x))));
+    return joined(cx, x, after_.forward(cx, f(before_.forward(cx, x), {})));
   }
 
  private:
@@ -77,7 +85,7 @@ class NormAround : public Residual {
 class Bare : public Residual {
  public:
   using Residual::Residual;
-  Tensor forward(Context& cx, const Tensor& x, Branch f) const override { return joined(cx, x, f(x)); }
+  Tensor forward(Context& cx, const Tensor& x, Branch f) const override { return joined(cx, x, x, f); }
 };
 
 std::unique_ptr<Residual> residual_of(const LayerSpec& spec, const ops::DropoutOptions& dropout, const Weights& weights,
@@ -120,13 +128,17 @@ class SequentialLayer : public Layer {
   Tensor forward(Context& cx, Tensor x, const Pass& pass) const override {
     const Rows& rows = pass.rows;
     cx.tap(place_, Site::resid_pre, x, &rows);
-    x = around_attention_->forward(cx, x, [&](const Tensor& h) { return attention_.forward(cx, h, rows, pass.past); });
+    x = around_attention_->forward(cx, x, [&](const Tensor& h, const ops::Onto& onto) {
+      return attention_.forward(cx, h, {rows, pass.past, onto});
+    });
     if (cross_) {
       cx.tap({Stack::cross, place_.layer}, Site::resid_pre, x, &rows);
-      x = around_cross_->forward(cx, x, [&](const Tensor& h) { return across(cx, h, *pass.memory); });
+      x = around_cross_->forward(
+          cx, x, [&](const Tensor& h, const ops::Onto& onto) { return across(cx, h, *pass.memory, onto); });
     }
     cx.tap(place_, Site::resid_mid, x, &rows);
-    x = around_feed_->forward(cx, x, [&](const Tensor& h) { return feed_->forward(cx, h, rows); });
+    x = around_feed_->forward(
+        cx, x, [&](const Tensor& h, const ops::Onto& onto) { return feed_->forward(cx, h, rows, onto); });
     cx.tap(place_, Site::resid_post, x, &rows);
     return x;
   }
@@ -136,9 +148,9 @@ class SequentialLayer : public Layer {
   }
 
  private:
-  Tensor across(Context& cx, const Tensor& h, const Memory& memory) const {
-    return memory.pages != nullptr ? cross_->forward_across(cx, h, *memory.pages)
-                                   : cross_->forward_across(cx, h, memory.states, memory.rows);
+  Tensor across(Context& cx, const Tensor& h, const Memory& memory, const ops::Onto& onto) const {
+    return memory.pages != nullptr ? cross_->forward_across(cx, h, *memory.pages, onto)
+                                   : cross_->forward_across(cx, h, memory.states, {.rows = memory.rows, .onto = onto});
   }
 
   Place place_;
@@ -163,11 +175,12 @@ class ParallelLayer : public Layer {
     const Rows& rows = pass.rows;
     cx.tap(place_, Site::resid_pre, x, &rows);
     const Tensor h = norm_feed_.forward(cx, x);  // of the stream before attention
-    x = after_attention_.forward(cx, x, [&](const Tensor& in) {
-      return attention_.forward(cx, norm_attention_.forward(cx, in), rows, pass.past);
+    x = after_attention_.forward(cx, x, [&](const Tensor& in, const ops::Onto& onto) {
+      return attention_.forward(cx, norm_attention_.forward(cx, in), {rows, pass.past, onto});
     });
     cx.tap(place_, Site::resid_mid, x, &rows);
-    x = after_feed_.forward(cx, x, [&](const Tensor&) { return feed_->forward(cx, h, rows); });
+    x = after_feed_.forward(cx, x,
+                            [&](const Tensor&, const ops::Onto& onto) { return feed_->forward(cx, h, rows, onto); });
     cx.tap(place_, Site::resid_post, x, &rows);
     return x;
   }

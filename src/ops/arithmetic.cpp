@@ -5,6 +5,7 @@
 // split_heads, merge_heads: views, so their gradients are views too
 #include "ops/checks.h"
 #include "ops/ops.h"
+#include "ops/product.h"
 
 namespace qkv::ops {
 namespace {
@@ -38,6 +39,15 @@ Tensor add(Context& cx, const Tensor& a, const Tensor& b) {
     });
   }
   return cx.finish("add", y);
+}
+
+Tensor add_onto(Context& cx, const Onto& onto, const Tensor& b) {
+  if (!onto.x.defined()) return b;
+  if (!onto.in_place) return add(cx, onto.x, b);
+  check_onto(cx, "add", onto, b.shape());
+  check_vectors(cx, "add", "b", b);
+  cx.kernels.add(cx.exec, {.y = onto.x, .a = onto.x, .b = b});
+  return cx.finish("add", onto.x);
 }
 
 Tensor scale(Context& cx, const Tensor& x, double factor) {

@@ -36,12 +36,18 @@ Loss cross_entropy(Context& cx, const Tensor& x, const Param& w, const Tensor& t
   const Tensor rows = x.flatten_to(2);
   const Tensor loss = cx.make({1}, exact);
   const Tensor losses = cx.constant({rows.dim(0)}, exact), lse = cx.constant({rows.dim(0)}, exact);
-  const Tensor weight = w.value(cx);
+  const Tensor weight = w.value(cx), tiles = weight.dtype() == DType::bf16 ? w.tiles(cx) : Tensor();
   const Param* b = options.bias;
   const Tensor bias = b != nullptr ? b->value(cx) : Tensor();
   const double factor = 1 / options.divisor;
-  cx.kernels.cross_entropy(
-      cx.exec, {.losses = losses, .lse = lse, .x = rows, .w = weight, .b = bias, .targets = targets, .rule = rule});
+  cx.kernels.cross_entropy(cx.exec, {.losses = losses,
+                                     .lse = lse,
+                                     .x = rows,
+                                     .w = weight,
+                                     .tiles = tiles,
+                                     .b = bias,
+                                     .targets = targets,
+                                     .rule = rule});
   cx.kernels.sum(cx.exec, {.y = loss, .x = losses, .factor = factor});
   if (cx.tape != nullptr) {
     cx.tape->record(kOp, [=, &w](Backward& bk) {
@@ -55,6 +61,7 @@ Loss cross_entropy(Context& cx, const Tensor& x, const Param& w, const Tensor& t
                                                   .b = bias,
                                                   .targets = targets,
                                                   .lse = lse,
+                                                  .tiles = tiles,
                                                   .rule = rule});
     });
   }

@@ -3,37 +3,38 @@
 //   y  = x w^T + b        x [..., K], w [O, K], b [O]
 //   dx = dy w     dw = dy^T x     db = sum over rows of dy
 //
+// Added onto something, y = onto + (x w^T + b), donto = dy.
 // Where w is of blocks (q8, q4, GGUF) x is rounded to bytes on the way, docs/kernels.md; there is no backward then.
 //
 // With w [E, O, K] each row uses one of E weights: rows come sorted, groups[e] is the first row of weight e. A batched
 // product, x [B, M, K] and w [B, O, K], is the same with groups of M rows each.
 #include "ops/checks.h"
-#include "ops/ops.h"
+#include "ops/product.h"
 
 namespace qkv::ops {
 namespace {
 
-Shape output_shape(const Tensor& x, int64_t outputs) {
-  return x.shape().with(-1, outputs);
-}
-
 // The groups of a grouped or batched product; undefined for a plain one.
-RowGroups find_groups(Context& cx, const Tensor& x, const Param& w, const RowGroups& given) {
+RowGroups find_groups(Context& cx, const char* op, const Tensor& x, const Param& w, const RowGroups& given) {
   if (w.shape().rank() == 2) {
-    QKV_CHECK(!given.defined(), "linear: ", given.count(), " groups were given but the weight '", w.name(), "' is ",
+    QKV_CHECK(!given.defined(), op, ": ", given.count(), " groups were given but the weight '", w.name(), "' is ",
               w.shape(), Hint("a grouped product needs a weight [E, O, K]"));
     return {};
   }
   const int64_t count = w.shape()[0];
   if (given.defined()) {
-    QKV_CHECK(given.count() == count && given.rows() == x.rows(), "linear: x is ", x, " and the weight '", w.name(),
+    QKV_CHECK(given.count() == count && given.rows() == x.rows(), op, ": x is ", x, " and the weight '", w.name(),
               "' is ", w.shape(), " but the groups are ", given.count(), " of ", given.rows(), " rows in all",
               Hint("groups, rows and weights must come from the same routing"));
     return given;
   }
-  QKV_CHECK(x.rank() == 3 && x.dim(0) == count, "linear: x is ", x, " but the weight '", w.name(), "' is ", w.shape(),
+  QKV_CHECK(x.rank() == 3 && x.dim(0) == count, op, ": x is ", x, " but the weight '", w.name(), "' is ", w.shape(),
             Hint("a batched product needs x [B, M, K] with the weight's B, a grouped one needs groups"));
   return RowGroups::of_sizes(cx, std::vector<int32_t>(static_cast<size_t>(count), static_cast<int32_t>(x.dim(1))));
+}
+
+Tensor as_matrix(const Tensor& t) {
+  return t.defined() ? t.flatten_to(2) : t;
 }
 
 }  // namespace
@@ -48,6 +49,80 @@ RowGroups RowGroups::of_sizes(Context& cx, std::span<const int32_t> sizes) {
   return {cx.upload(starts), starts.back()};
 }
 
+void check_onto(Context& cx, const char* op, const Onto& onto, const Shape& result) {
+  check_vectors(cx, op, "onto", onto.x);
+  QKV_CHECK(onto.x.shape() == result, op, ": onto is ", onto.x, " but what is added to it is ", result,
+            Hint("the shapes must be equal; nothing is broadcast"));
+  QKV_CHECK(!onto.in_place || cx.tape == nullptr, op, ": a sum cannot take the place of onto ", onto.x, " under a tape",
+            Hint("backward may need what is there: add without in_place"));
+}
+
+void pass_on(Backward& bk, const Onto& onto, const Tensor& dy) {
+  if (!onto.x.defined()) return;
+  if (const Grad dx = bk.grad(onto.x)) bk.kernels.copy(bk.exec, {.y = dx.tensor, .x = dy, .add = dx.add});
+}
+
+Product::Product(Context& cx, const char* op, const Tensor& x, const Of& of) : affine_(of.affine) {
+  const Param& w = *affine_.weight;
+  const int rank = w.shape().rank();
+  QKV_CHECK(rank == 2 || rank == 3, op, ": the weight '", w.name(), "' is ", w.shape(),
+            " but must be [O, K] or [E, O, K]", Hint("x is ", x));
+  check_any_weight(cx, op, w, w.shape().with(-1, x.cols()), x);
+  QKV_CHECK(cx.tape == nullptr || w.format().plain(), op, ": the weight '", w.name(), "' is ", w.format(),
+            " and nothing goes backward through it to x ", x, Hint("load the model in f32 or bf16 to train it"));
+  if (affine_.bias != nullptr) {
+    const int64_t outputs = w.shape()[-2];
+    check_weight(cx, op, *affine_.bias, rank == 2 ? Shape{outputs} : Shape{w.shape()[0], outputs}, x);
+  }
+  groups_ = find_groups(cx, op, x, w, of.groups).starts();
+  if (of.dtype == DType::bf16) tiles_ = w.tiles(cx);
+  weight_ = tiles_.defined() && cx.tape == nullptr ? w.shape_only(of.dtype) : w.value(cx, of.dtype);
+  if (affine_.bias != nullptr) bias_ = affine_.bias->value(cx, of.dtype);
+}
+
+void Product::forward(Context& cx, const Tensor& y, const Tensor& x, const Finish& finish) const {
+  cx.kernels.linear(cx.exec, {.y = as_matrix(y),
+                              .x = as_matrix(x),
+                              .w = weight_,
+                              .tiles = tiles_,
+                              .b = bias_,
+                              .groups = groups_,
+                              .finish = {.form = finish.form,
+                                         .gate = as_matrix(finish.gate),
+                                         .pre = as_matrix(finish.pre),
+                                         .residual = as_matrix(finish.residual)}});
+}
+
+LinearBackwardArgs Product::gradients(Backward& bk, const Tensor& dy, const Tensor& x) const {
+  LinearBackwardArgs args{.dw = bk.grad(*affine_.weight),
+                          .db = affine_.bias != nullptr ? bk.grad(*affine_.bias) : Grad{},
+                          .dy = as_matrix(dy),
+                          .x = as_matrix(x),
+                          .w = weight_,
+                          .groups = groups_};
+  // Operands of products are of one dtype: what comes down the residual stream is rounded on its way in.
+  if (dy.dtype() != weight_.dtype() && x.dtype() == weight_.dtype()) {
+    args.dy = bk.make(args.dy.shape(), weight_.dtype());
+    bk.kernels.copy(bk.exec, {.y = args.dy, .x = as_matrix(dy)});
+  }
+  return args;
+}
+
+void Product::backward(Backward& bk, const Tensor& dy, const Tensor& x, Grad dx) const {
+  LinearBackwardArgs args = gradients(bk, dy, x);
+  args.dx = {as_matrix(dx.tensor), dx.add};
+  bk.kernels.linear_backward(bk.exec, args);
+}
+
+void Product::backward(Backward& bk, const Tensor& dy, const Tensor& x, const Origin& origin) const {
+  LinearBackwardArgs args = gradients(bk, dy, x);
+  args.origin = origin;
+  for (Tensor* t : {&args.origin.pre, &args.origin.gate, &args.origin.dpre.tensor, &args.origin.dgate.tensor}) {
+    *t = as_matrix(*t);
+  }
+  bk.kernels.linear_backward(bk.exec, args);
+}
+
 Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions& options) {
   check_vectors(cx, "linear", "x", x);
   QKV_CHECK(x.rank() >= 2, "linear: x is ", x, " but must be [..., ", x.cols(), "]", Hint("view one row as [1, K]"));
@@ -55,44 +130,18 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   const DType out = options.out.value_or(dtype);
   QKV_CHECK(is_float(dtype) && is_float(out), "linear: x is ", x, " and cannot give an output of ", dtype,
             Hint("ask for f32 or bf16"));
-  const int rank = w.shape().rank();
-  QKV_CHECK(rank == 2 || rank == 3, "linear: the weight '", w.name(), "' is ", w.shape(),
-            " but must be [O, K] or [E, O, K]", Hint("x is ", x));
-  const int64_t outputs = w.shape()[-2], inner = x.cols();
-  check_any_weight(cx, "linear", w, w.shape().with(-1, inner), x);
-  QKV_CHECK(cx.tape == nullptr || w.format().plain(), "linear: the weight '", w.name(), "' is ", w.format(),
-            " and nothing goes backward through it to x ", x, Hint("load the model in f32 or bf16 to train it"));
-  const Param* bias = options.bias;
-  if (bias != nullptr) {
-    check_weight(cx, "linear", *bias, rank == 2 ? Shape{outputs} : Shape{w.shape()[0], outputs}, x);
-  }
-  const RowGroups groups = find_groups(cx, x, w, options.groups);
+  const Onto onto = options.onto;
+  const Product product(cx, "linear", x, {{&w, options.bias}, options.groups, dtype});
+  const Shape shape = x.shape().with(-1, product.outputs());
+  if (onto.x.defined() || onto.in_place) check_onto(cx, "linear", onto, shape);
 
-  const Tensor y = cx.make(output_shape(x, outputs), out);
-  const Tensor weight = w.value(cx, dtype);
-  cx.kernels.linear(cx.exec, {.y = y.flatten_to(2),
-                              .x = x.flatten_to(2),
-                              .w = weight,
-                              .b = bias != nullptr ? bias->value(cx, dtype) : Tensor(),
-                              .groups = groups.starts()});
+  const Tensor y = onto.in_place ? onto.x : cx.make(shape, onto.x.defined() ? onto.x.dtype() : out);
+  product.forward(cx, y, x, {.residual = onto.x});
   if (cx.tape != nullptr) {
-    cx.tape->record("linear", [=, &w](Backward& bk) {
-      Grad dx = bk.grad(x);
-      if (dx) dx.tensor = dx.tensor.flatten_to(2);
-      // Operands of products are of one dtype: what comes down the residual stream is rounded on its way in.
-      Tensor dy = bk.dy(y).flatten_to(2);
-      if (dy.dtype() != dtype && x.dtype() == dtype) {
-        const Tensor rounded = bk.make(dy.shape(), dtype);
-        bk.kernels.copy(bk.exec, {.y = rounded, .x = dy});
-        dy = rounded;
-      }
-      bk.kernels.linear_backward(bk.exec, {.dx = dx,
-                                           .dw = bk.grad(w),
-                                           .db = bias != nullptr ? bk.grad(*bias) : Grad{},
-                                           .dy = dy,
-                                           .x = x.flatten_to(2),
-                                           .w = weight,
-                                           .groups = groups.starts()});
+    cx.tape->record("linear", [=](Backward& bk) {
+      const Tensor dy = bk.dy(y);
+      pass_on(bk, onto, dy);
+      product.backward(bk, dy, x, bk.grad(x));
     });
   }
   return cx.finish("linear", y);

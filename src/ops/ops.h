@@ -15,6 +15,12 @@ namespace qkv::ops {
 // --- plain arithmetic ------------------------------------------------------------------------------------------------
 
 Tensor add(Context& cx, const Tensor& a, const Tensor& b);  // same shape; dtype of a
+// What a result is added to: the sum has its shape and dtype.
+struct Onto {
+  Tensor x;               // absent: nothing is added
+  bool in_place = false;  // the sum takes x's place. Not under a tape
+};
+Tensor add_onto(Context& cx, const Onto& onto, const Tensor& b);  // onto.x + b; b itself where onto is absent
 Tensor scale(Context& cx, const Tensor& x, double factor);
 Tensor cast(Context& cx, const Tensor& x, DType dtype);        // also makes a strided view contiguous
 Tensor concat(Context& cx, const Tensor& a, const Tensor& b);  // [N, H, A], [N, H or 1, B] -> [N, H, A + B]
@@ -50,10 +56,26 @@ struct LinearOptions {
   RowGroups groups;            // group e uses weight e of [E, O, K]
   std::optional<DType> dtype;  // of weight and output; the pass' compute dtype if not said (routers say exact)
   std::optional<DType> out;    // of the output alone (logits say exact)
+  Onto onto = {};              // the product is added to it unrounded; its dtype is the output's
 };
 // w [O, K]: every row. w [E, O, K] with groups: rows sorted by group. w [B, O, K] and x [B, M, K]: one weight per
 // batch.
 Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions& options = {});
+
+// down(act(up x)), or with a gate down(gated(gate x, up x)): the ops one after the other give the same bits, but here
+// sums become what they are to be while they are at hand. For where nobody looks between.
+struct Affine {  // x w^T + b
+  const Param* weight = nullptr;
+  const Param* bias = nullptr;
+};
+struct FeedForwardOptions {
+  Affine up, gate, down;     // a gate without weight is absent
+  Gating form = {};          // without a gate its activation alone
+  RowGroups groups = {};     // experts: group e uses the weights e
+  std::optional<DType> out;  // of the output; the pass' compute dtype if not said
+  Onto onto = {};            // as in linear
+};
+Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& options);
 
 // A weight in fewer bits: w is q8 or q4 and takes the numbers of x, which has its shape and is finite.
 void quantize(Context& cx, Param& w, const Tensor& x);

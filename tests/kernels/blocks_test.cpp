@@ -155,6 +155,38 @@ TEST_P(EveryFormat, IsNearTheProductOfTheDecodedWeight) {
   EXPECT_GT(error, 1e-7);
 }
 
+// What becomes of a product while its sums are at hand is what the ops one after the other make of it.
+TEST_P(EveryFormat, FinishesAsTheOpsOneAfterTheOther) {
+  const Weight up(GetParam(), {kWidth, kWidth}), gate(GetParam(), {kWidth, kWidth});
+  const Weight down(GetParam(), {kOutputs, kWidth});
+  for (const Kernels* table : kernels::all_tables()) {
+    for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
+      for (const int64_t rows : {2, 21}) {
+        for (const bool gated : {false, true}) {
+          Pass pass({.kernels = table, .precision = precision, .threads = 2});
+          Context& cx = pass.cx;
+          const Tensor x = pass.input(activations(rows), {rows, kWidth}, precision.compute);
+          const Param& bias = pass.param("b", normals(8, kWidth), {kWidth});
+          const Tensor stream = pass.input(normals(9, rows * kOutputs), {rows, kOutputs});
+          const auto times = [&](const Tensor& t, const Weight& w) {
+            return ops::linear(cx, t, w.param(), {.bias = &bias});
+          };
+          const Tensor h = gated ? ops::gated(cx, times(x, gate), times(x, up), ops::gate::swiglu)
+                                 : ops::activation(cx, times(x, up), ops::act::silu);
+          const Tensor right = ops::add(cx, stream, ops::linear(cx, h, down.param(), {.out = cx.precision.exact}));
+          const Tensor got = ops::feed_forward(cx, x,
+                                               {.up = {&up.param(), &bias},
+                                                .gate = gated ? ops::Affine{&gate.param(), &bias} : ops::Affine{},
+                                                .down = {&down.param()},
+                                                .form = ops::gate::swiglu,
+                                                .onto = {stream, true}});
+          ASSERT_EQ(to_host(got), to_host(right)) << table->name << ", " << rows << " rows";
+        }
+      }
+    }
+  }
+}
+
 TEST_P(EveryFormat, HasTheSameBitsEverywhere) {
   const Weight w(GetParam(), {kOutputs, kWidth});
   const Numbers x = activations(kRows);

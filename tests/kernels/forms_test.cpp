@@ -230,52 +230,6 @@ TEST_P(EveryForm, DotsAreTheDefinitionWhateverTheRowsBeside) {
   }
 }
 
-// Both ways to hand over a, sums put down and added, whatever the rows beside.
-TEST_P(EveryForm, PairsAreMixedAsDefined) {
-  if (forms().mix_pairs == nullptr) return;  // multiplies no pairs
-  constexpr int64_t kRows = 29, kCols = 100, kGap = 5;
-  std::vector<uint16_t> laid(32 * kernels::cpu::PairMixCall::kPanel + 32);
-  for (const bool turned : {false, true}) {
-    for (const int64_t inner : {0, 1, 2, 63, 256, 257, 700}) {
-      const int64_t a_stride = (turned ? kRows : inner) + kGap, b_stride = kCols + kGap;
-      const Operand a((turned ? inner : kRows) * a_stride, true, 3), b(inner * b_stride, true, 4);
-      const auto run = [&](int64_t from, int64_t rows, bool add) {
-        Values y(static_cast<size_t>(rows * kCols), add ? 2.0F : kNan);
-        forms().mix_pairs({.a = a.bits.data() + (turned ? from : from * a_stride),
-                           .b = b.bits.data(),
-                           .y = y.data(),
-                           .a_stride = a_stride,
-                           .b_stride = b_stride,
-                           .y_stride = kCols,
-                           .rows = rows,
-                           .inner = inner,
-                           .cols = kCols,
-                           .turned = turned,
-                           .add = add,
-                           .room = on_a_line(laid)});
-        return y;
-      };
-      const Values all = run(0, kRows, true);
-      for (int64_t m = 0; m < kRows; m += 7) {
-        for (int64_t c = 0; c < kCols; ++c) {
-          Sum right;
-          right.add(2);
-          for (int64_t l = 0; l < inner; ++l) {
-            right.add(a.number(turned ? l * a_stride + m : m * a_stride + l) * b.number(l * b_stride + c));
-          }
-          ASSERT_TRUE(right.near(all[static_cast<size_t>(m * kCols + c)], static_cast<double>(inner + 1))) << inner;
-        }
-      }
-      for (const auto& [from, rows] : {std::pair<int64_t, int64_t>{0, 1}, {3, 8}, {11, 18}}) {
-        const Values some = run(from, rows, true);
-        ASSERT_EQ(std::memcmp(some.data(), all.data() + from * kCols, some.size() * sizeof(float)), 0) << inner;
-      }
-      const Values alone = run(0, kRows, false);
-      for (size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(double{alone[i]}, double{all[i]} - 2, 1e-3) << inner;
-    }
-  }
-}
-
 TEST(Isa, TakesANameOrTheFastest) {
   using kernels::cpu::choose_forms;
   for (const Forms* forms : usable_forms()) {

@@ -212,6 +212,42 @@ REFUSES(Linear,  //
            ops::linear(b.cx, b.floats({2, 32}), b.weight_of(Format(Block::q8_0), {5, 32}));
          },
          {"linear", "'w'", "q8_0", "backward"}},
+        {"onto_another_shape",
+         [](B& b) {
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {b.floats({2, 4})}});
+         },
+         {"linear", "onto", "[2, 4]", "[2, 5]"}},
+        {"onto_indices",
+         [](B& b) {
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {b.ids({2, 5})}});
+         },
+         {"linear", "onto", "i32 [2, 5]"}},
+        {"onto_columns",
+         [](B& b) {
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {b.columns({5, 2})}});
+         },
+         {"linear", "onto", "[2, 5]", "stride 2"}},
+        {"onto_elsewhere",
+         [](B& b) {
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {b.elsewhere({2, 5})}});
+         },
+         {"linear", "onto", "guarded", "cpu"}},
+        {"in_place_under_a_tape",
+         [](B& b) {
+           b.tape();
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {b.floats({2, 5}), true}});
+         },
+         {"linear", "onto", "[2, 5]", "tape"}},
+        {"in_place_of_nothing",
+         [](B& b) {
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {{}, true}});
+         },
+         {"linear", "onto is missing"}},
+        {"sum_in_place_of_another_shape",
+         [](B& b) {
+           ops::add_onto(b.cx, {b.floats({2, 3}), true}, b.floats({3, 2}));
+         },
+         {"add", "[2, 3]", "[3, 2]"}},
         {"quantize_into_plain",
          [](B& b) {
            ops::quantize(b.cx, b.weight({2, 32}), b.floats({2, 32}));
@@ -287,6 +323,84 @@ REFUSES(Linear,  //
            ops::linear(b.cx, b.floats({4, 2, 3}), b.weight({2, 5, 3}));
          },
          {"linear", "[4, 2, 3]", "[2, 5, 3]"}});
+
+REFUSES(
+    FeedForward,  //
+    {"other_width",
+     [](B& b) {
+       ops::feed_forward(b.cx, b.floats({2, 3}), {.up = {&b.weight({5, 4})}, .gate = {}, .down = {&b.weight({3, 5})}});
+     },
+     {"feed_forward", "[2, 3]", "[5, 4]", "[5, 3]"}},
+    {"down_of_another_width",
+     [](B& b) {
+       ops::feed_forward(b.cx, b.floats({2, 3}), {.up = {&b.weight({5, 3})}, .gate = {}, .down = {&b.weight({3, 6})}});
+     },
+     {"feed_forward", "[2, 5]", "[3, 6]", "[3, 5]"}},
+    {"gate_of_another_width",
+     [](B& b) {
+       ops::feed_forward(b.cx, b.floats({2, 3}),
+                         {.up = {&b.weight({5, 3})}, .gate = {&b.weight({6, 3})}, .down = {&b.weight({3, 5})}});
+     },
+     {"feed_forward", "[6, 3]", "[5, 3]"}},
+    {"other_bias",
+     [](B& b) {
+       ops::feed_forward(b.cx, b.floats({2, 3}),
+                         {.up = {&b.weight({5, 3}), &b.weight({4})}, .gate = {}, .down = {&b.weight({3, 5})}});
+     },
+     {"feed_forward", "[4]", "[5]"}},
+    {"without_up",
+     [](B& b) {
+       ops::feed_forward(b.cx, b.floats({2, 3}), {.up = {}, .gate = {}, .down = {&b.weight({3, 5})}});
+     },
+     {"feed_forward", "[2, 3]", "up is missing"}},
+    {"without_down",
+     [](B& b) {
+       ops::feed_forward(b.cx, b.floats({2, 3}), {.up = {&b.weight({5, 3})}, .gate = {}, .down = {}});
+     },
+     {"feed_forward", "[2, 3]", "down is missing"}},
+    {"not_of_the_compute_dtype",
+     [](B& b) {
+       ops::feed_forward(b.cx, b.floats({2, 3}, DType::bf16),
+                         {.up = {&b.weight({5, 3})}, .gate = {}, .down = {&b.weight({3, 5})}});
+     },
+     {"feed_forward", "bf16 [2, 3]", "f32"}},
+    {"output_of_indices",
+     [](B& b) {
+       ops::feed_forward(b.cx, b.floats({2, 3}),
+                         {.up = {&b.weight({5, 3})}, .gate = {}, .down = {&b.weight({3, 5})}, .out = DType::i32});
+     },
+     {"feed_forward", "[2, 3]", "i32"}},
+    {"onto_another_shape",
+     [](B& b) {
+       ops::feed_forward(
+           b.cx, b.floats({2, 3}),
+           {.up = {&b.weight({5, 3})}, .gate = {}, .down = {&b.weight({3, 5})}, .onto = {b.floats({2, 4})}});
+     },
+     {"feed_forward", "onto", "[2, 4]", "[2, 3]"}},
+    {"limit_below_zero",
+     [](B& b) {
+       ops::feed_forward(b.cx, b.floats({2, 3}),
+                         {.up = {&b.weight({5, 3})},
+                          .gate = {&b.weight({5, 3})},
+                          .down = {&b.weight({3, 5})},
+                          .form = {ops::act::silu, -1.0F}});
+     },
+     {"feed_forward", "limit", "-1"}},
+    {"alpha_of_nothing",
+     [](B& b) {
+       ops::feed_forward(
+           b.cx, b.floats({2, 3}),
+           {.up = {&b.weight({5, 3})}, .gate = {}, .down = {&b.weight({3, 5})}, .form = {ops::act::softcap(0)}});
+     },
+     {"feed_forward", "alpha", "0"}},
+    {"weight_of_blocks_under_a_tape",
+     [](B& b) {
+       b.tape();
+       ops::feed_forward(
+           b.cx, b.floats({2, 32}),
+           {.up = {&b.weight({32, 32})}, .gate = {}, .down = {&b.weight_of(Format(Block::q8_0), {3, 32})}});
+     },
+     {"feed_forward", "'w'", "q8_0", "backward"}});
 
 REFUSES(
     Embedding,  //
@@ -1224,6 +1338,12 @@ INSTANTIATE_TEST_SUITE_P(
            return ops::linear(b.cx, b.floats({0, 3}), b.weight({2, 2, 3}), {.groups = b.groups({0, 0})});
          },
          {0, 2}},
+        {"feed_forward",
+         [](B& b) {
+           return ops::feed_forward(b.cx, b.floats({0, 3}),
+                                    {.up = {&b.weight({2, 3})}, .gate = {}, .down = {&b.weight({4, 2})}});
+         },
+         {0, 4}},
         {"linear_of_batches",
          [](B& b) {
            return ops::linear(b.cx, b.floats({2, 0, 3}), b.weight({2, 4, 3}));

@@ -172,6 +172,25 @@ std::vector<Case> every_op() {
            [](T& t) {
              t.output(ops::linear(t.cx, t.input({3, 4}), t.weight({5, 4}), {.bias = &t.weight({5})}));
            }},
+      Case{"linear_onto",
+           [](T& t) {
+             t.output(ops::linear(t.cx, t.input({3, 4}), t.weight({5, 4}), {.onto = {t.input({3, 5})}}));
+           }},
+      Case{"feed_forward",
+           [](T& t) {
+             t.output(ops::feed_forward(t.cx, ops::cast(t.cx, t.input({3, 4}), t.cx.precision.compute),
+                                        {.up = {&t.weight({6, 4}), &t.weight({6})},
+                                         .gate = {&t.weight({6, 4})},
+                                         .down = {&t.weight({5, 6}), &t.weight({5})},
+                                         .form = ops::gate::swiglu,
+                                         .onto = {t.input({3, 5})}}));
+           }},
+      Case{"feed_forward_without_gate",
+           [](T& t) {
+             t.output(ops::feed_forward(
+                 t.cx, ops::cast(t.cx, t.input({3, 4}), t.cx.precision.compute),
+                 {.up = {&t.weight({6, 4})}, .gate = {}, .down = {&t.weight({5, 6})}, .form = {ops::act::gelu_tanh}}));
+           }},
       Case{"linear_of_experts",
            [](T& t) {
              t.output(ops::linear(

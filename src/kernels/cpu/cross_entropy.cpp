@@ -8,15 +8,19 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/shared.h"
+#include "kernels/cpu/linear.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
-constexpr int64_t kWords = 512, kRows = 64;  // a block of logits
+using Lies = TileSide::Lies;
 
+constexpr int64_t kWords = 512, kRows = 64;  // a block of logits
+constexpr int64_t kManyRows = 512;           // that use kWords of the head while they are in the second-level cache
+
+constexpr int64_t kLogits = kRows * kWords * size_of(DType::f32);  // bytes
 bool fits(const Exec& exec) {
-  return kRows * kWords * size_of(DType::f32) <= exec.scratch.dim(1);
+  return kLogits + kTileRoom <= exec.scratch.dim(1);
 }
 
 int64_t length(Range r) {
@@ -24,8 +28,22 @@ int64_t length(Range r) {
 }
 
 // x[rows] w[words]^T, rows of `stride`.
+struct Head {
+  const Tensor &x, &w, &tiles;
+  void* room;
+};
 template <const Forms& F>
-void products(const Tensor& x, const Tensor& w, Range rows, Range words, float* y, int64_t stride) {
+void products(const Head& head, Range rows, Range words, float* y, int64_t stride) {
+  const Tensor &x = head.x, &w = head.w;
+  if (F.lay_weight != nullptr && x.dtype() == DType::bf16) {
+    return F.tile_product({.a = {static_cast<const uint16_t*>(at(x, rows.begin, 0)), x.stride(0)},
+                           .b = weight_side(w, head.tiles, words.begin),
+                           .rows = length(rows),
+                           .cols = length(words),
+                           .inner = x.cols(),
+                           .finish = {.y = {y, stride}},
+                           .room = head.room});
+  }
   (x.dtype() == DType::f32 ? F.dots_f32 : F.dots_bf16)({.x = floats_at(x, rows.begin * x.stride(0)).data,
                                                         .w = floats_at(w, words.begin * w.stride(0)).data,
                                                         .y = y,
@@ -41,22 +59,27 @@ template <const Forms& F>
 void some_losses(const CrossEntropyArgs& a, Range rows, float* logits) {
   const int64_t vocabulary = a.w.dim(0);
   const auto* targets = a.targets.as<int32_t>();
-  std::array<HeadStep, kRows> steps;
-  std::array<float, kRows> on_target{};
+  const Head head{a.x, a.w, a.tiles, logits + kRows * kWords};
+  std::array<HeadStep, kManyRows> steps;
+  std::array<float, kManyRows> on_target{};
   for (HeadStep& step : steps) {
     step = {.cap = static_cast<float>(a.rule.softcap), .highest = -std::numeric_limits<float>::infinity()};
   }
   for (int64_t first = 0; first < vocabulary; first += kWords) {
     const Range words{first, std::min(first + kWords, vocabulary)};
-    products<F>(a.x, a.w, rows, words, logits, kWords);
-    for (int64_t i = 0; i < length(rows); ++i) {
-      HeadStep& step = steps[static_cast<size_t>(i)];
-      step.logits = logits + i * kWords;
-      step.bias = floats_at(a.b, first);
-      step.count = length(words);
-      F.head_step(step);
-      const int64_t target = targets[rows.begin + i] - first;
-      if (target >= 0 && target < step.count) on_target[static_cast<size_t>(i)] = step.logits[target];
+    for (int64_t r = rows.begin; r < rows.end; r += kRows) {
+      const Range some{r, std::min(r + kRows, rows.end)};
+      products<F>(head, some, words, logits, kWords);
+      for (int64_t i = some.begin; i < some.end; ++i) {
+        const auto at = static_cast<size_t>(i - rows.begin);
+        HeadStep& step = steps[at];
+        step.logits = logits + (i - r) * kWords;
+        step.bias = floats_at(a.b, first);
+        step.count = length(words);
+        F.head_step(step);
+        const int64_t target = targets[i] - first;
+        if (target >= 0 && target < step.count) on_target[at] = step.logits[target];
+      }
     }
   }
   const auto smoothing = static_cast<float>(a.rule.smoothing), z_loss = static_cast<float>(a.rule.z_loss);
@@ -75,11 +98,11 @@ void some_losses(const CrossEntropyArgs& a, Range rows, float* logits) {
 
 // d loss / d product of some rows and words.
 template <const Forms& F>
-void find_dlogits(const CrossEntropyBackwardArgs& a, Range rows, Range words, float* d, int64_t stride) {
-  products<F>(a.x, a.w, rows, words, d, stride);
+void find_dlogits(const CrossEntropyBackwardArgs& a, Range rows, Range words, float* d, void* room) {
+  products<F>({a.x, a.w, a.tiles, room}, rows, words, d, kWords);
   const auto smoothing = static_cast<float>(a.rule.smoothing), z_loss = static_cast<float>(a.rule.z_loss);
   for (int64_t r = rows.begin; r < rows.end; ++r) {
-    float* row = d + (r - rows.begin) * stride;
+    float* row = d + (r - rows.begin) * kWords;
     const int64_t target = a.targets.as<int32_t>()[r];
     if (target == a.rule.ignore) {
       std::fill(row, row + length(words), 0.0F);
@@ -110,13 +133,13 @@ class HeadBackward {
         a_(a),
         width_(a.x.cols()),
         vocabulary_(a.w.dim(0)),
-        pairs_(F.mix_pairs != nullptr && a.x.dtype() == DType::bf16),
+        pairs_(F.tile_product != nullptr && a.x.dtype() == DType::bf16),
         direct_(a.dx && a.dx.tensor.dtype() == DType::f32) {}
 
   // How many rows fit; 0 if the model is too wide.
   static int64_t rows_at_once(const Exec& exec, int64_t width) {
-    const int64_t left = exec.scratch.dim(1) - kLogits - kLaid - kMostRows * kWords * size_of(DType::f32);
-    return std::clamp<int64_t>(left / (width * size_of(DType::f32)), 0, kMostRows) / 8 * 8;
+    const int64_t left = exec.scratch.dim(1) - kLogits - kTileRoom - kManyRows * kWords * size_of(DType::f32);
+    return std::clamp<int64_t>(left / (width * size_of(DType::f32)), 0, kManyRows) / 8 * 8;
   }
 
   void operator()() {
@@ -141,24 +164,20 @@ class HeadBackward {
   }
 
  private:
-  static constexpr int64_t kMostRows = 512;
-  static constexpr int64_t kLogits = kRows * kWords * size_of(DType::f32);  // bytes
-  static constexpr int64_t kLaid = std::max(kMostRows, kWords) * PairMixCall::kPanel * size_of(DType::bf16);
-
   // A thread's own.
   float* logits(int thread) const {
     int64_t room = 0;
     return scratch_of(exec_, thread, &room);
   }
-  uint16_t* laid(int thread) const { return reinterpret_cast<uint16_t*>(logits(thread) + kRows * kWords); }
+  void* room(int thread) const { return logits(thread) + kRows * kWords; }
   // All threads': gradients of logits from a row on, bf16 where pairs are multiplied, and the sums of its dx.
   Floats dlogits(int64_t row, int64_t word = 0) const {
-    std::byte* start = exec_.scratch.data() + kLogits + kLaid;
+    std::byte* start = exec_.scratch.data() + kLogits + kTileRoom;
     return {start + (row * kWords + word) * size_of(pairs_ ? DType::bf16 : DType::f32), pairs_};
   }
   float* sums(int64_t row) const {
     if (direct_) return a_.dx.tensor.template as<float>() + (rows_.begin + row) * a_.dx.tensor.stride(0);
-    std::byte* start = exec_.scratch.data() + kLogits + kLaid + kMostRows * kWords * size_of(DType::f32);
+    std::byte* start = exec_.scratch.data() + kLogits + kTileRoom + kManyRows * kWords * size_of(DType::f32);
     return reinterpret_cast<float*>(start) + row * width_;
   }
 
@@ -167,7 +186,7 @@ class HeadBackward {
     for (int64_t r = mine.begin; r < mine.end; r += kRows) {
       const Range some{rows_.begin + r, rows_.begin + std::min(r + kRows, mine.end)};
       float* to = pairs_ ? logits(thread) : static_cast<float*>(dlogits(r).data);
-      find_dlogits<F>(a_, some, words_, to, kWords);
+      find_dlogits<F>(a_, some, words_, to, room(thread));
       for (int64_t i = 0; i < length(some) && pairs_; ++i) {
         F.narrow(static_cast<uint16_t*>(dlogits(r + i).data), to + i * kWords, length(words_));
       }
@@ -219,18 +238,14 @@ class HeadBackward {
       call.a = static_cast<const float*>(a.data);
       return (a_.x.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
     }
-    F.mix_pairs({.a = static_cast<const uint16_t*>(a.data),
-                 .b = static_cast<const uint16_t*>(call.b),
-                 .y = call.y,
-                 .a_stride = kWords,
-                 .b_stride = call.b_stride,
-                 .y_stride = call.y_stride,
-                 .rows = call.rows,
-                 .inner = call.inner,
-                 .cols = call.cols,
-                 .turned = call.a_inner == kWords,
-                 .add = call.add,
-                 .room = laid(thread)});
+    F.tile_product(
+        {.a = {static_cast<const uint16_t*>(a.data), kWords, call.a_inner == kWords ? Lies::across : Lies::along},
+         .b = {static_cast<const uint16_t*>(call.b), call.b_stride, Lies::across},
+         .rows = call.rows,
+         .cols = call.cols,
+         .inner = call.inner,
+         .finish = {.y = {call.y, call.y_stride}, .add = call.add},
+         .room = room(thread)});
   }
 
   const Exec& exec_;
@@ -257,7 +272,7 @@ void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept {
   if (!all_simple({&a.x, &a.w, &a.b}) || a.x.dtype() != a.w.dtype() || !all_f32({&a.losses, &a.lse}) || !fits(exec)) {
     return ref::cross_entropy(ref::Split(*exec.pool), a);
   }
-  over_blocks(exec, a.x.rows(), kRows, [&](Range rows, float* scratch) { some_losses<F>(a, rows, scratch); });
+  over_blocks(exec, a.x.rows(), kManyRows, [&](Range rows, float* scratch) { some_losses<F>(a, rows, scratch); });
 }
 
 template <const Forms& F>

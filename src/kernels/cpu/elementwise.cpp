@@ -1,29 +1,14 @@
 // fill, copy, add, activations, dropout, gated forms, rotary and softmax on f32 and bf16 rows.
 #include <bit>
 #include <cstring>
-#include <limits>
 
 #include "kernels/cpu/shared.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
-using Kind = Activation::Kind;
-static_assert(static_cast<int>(Kind::gelu_erf) == static_cast<int>(Curve::gelu_erf) &&
-              static_cast<int>(Kind::gelu_tanh) == static_cast<int>(Curve::gelu_tanh) &&
-              static_cast<int>(Kind::silu) == static_cast<int>(Curve::silu) &&
-              static_cast<int>(Kind::tanh) == static_cast<int>(Curve::tanh) &&
-              static_cast<int>(Kind::relu) == static_cast<int>(Curve::relu));
-
-Curve curve_of(Activation act) {
-  return static_cast<Curve>(act.kind);
-}
-
 GateCall gate_call(const Gating& form) {
-  return {.curve = curve_of(form.act),
-          .alpha = form.act.alpha,
-          .limit = form.limit > 0 ? form.limit : std::numeric_limits<float>::infinity(),
-          .shift = form.shift};
+  return {.curve = curve_of(form.act), .alpha = form.act.alpha, .limit = limit_of(form), .shift = form.shift};
 }
 
 // Of matrices whose rows do not lie alike: small squares, so that what is read across stays in the cache.

@@ -12,6 +12,8 @@ void fill(const Exec& exec, const FillArgs& a) noexcept;
 template <const Forms& F>
 void linear(const Exec& exec, const LinearArgs& a) noexcept;
 template <const Forms& F>
+void lay_tiles(const Exec& exec, const LayTilesArgs& a) noexcept;
+template <const Forms& F>
 void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept;
 
 template <const Forms& F>

@@ -5,42 +5,47 @@
 //   forward   dots: rows of x against rows of w, both read as they lie
 //   dx        mix: dy (f32) times the rows of w
 //   dw        mix: columns of dy times the rows of x, in chunks of rows that add up in order
-// Where the forms multiply pairs of bf16, dy is not widened.
+// Where the forms multiply pairs of bf16 or tiles of them: linear_tiles.cpp. Sums of forward and dx that are not yet
+// what is wanted (forms/finish.h) are finished while they lie in the second-level cache.
 #include "kernels/cpu/linear.h"
+
+#include "base/buffer.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
 // Rows that are worked on together: small enough for the second-level cache, large enough to use a weight often.
 constexpr int64_t kRowBlock = 128;
+// Sums that are finished together: as many columns as that leaves for so many rows.
+constexpr int64_t kSums = kRowBlock * 512;
+int64_t columns_together(Range rows) {
+  constexpr int64_t kTile = 48;  // columns of the widest
+  return kSums / std::clamp<int64_t>(rows.end - rows.begin, 1, kRowBlock) / kTile * kTile;
+}
 
 template <const Forms& F>
 void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range rows, Range outputs, int thread) {
   int64_t room = 0;
-  float* scratch = scratch_of(exec, thread, &room);
-  const bool direct = a.y.dtype() == DType::f32;
-  float* laid = scratch;
-  scratch += kDotRoom / size_of(DType::f32);
-  room -= kDotRoom / size_of(DType::f32);
-  const int64_t widest = room / kRowBlock;
+  float* laid = scratch_of(exec, thread, &room);
+  float* sums = laid + kDotRoom / size_of(DType::f32);
+  const FinishCall finish = finish_of(a, g.b);
+  const bool direct = as_they_are(finish);
+  const int64_t widest = direct ? outputs.end - outputs.begin : columns_together(rows);
   for (int64_t first = outputs.begin; first < outputs.end; first += widest) {
-    const Range columns{first, std::min(first + widest, outputs.end)};
-    const int64_t width = columns.end - columns.begin;
+    const int64_t width = std::min(widest, outputs.end - first);
     for (int64_t r = rows.begin; r < rows.end; r += kRowBlock) {
-      const int64_t count = std::min(kRowBlock, rows.end - r);
       const DotCall call{.x = at(a.x, r, 0),
-                         .w = at(g.w, columns.begin, 0),
-                         .y = direct ? at_f32(a.y, r, columns.begin) : scratch,
+                         .w = at(g.w, first, 0),
+                         .y = direct ? at_f32(a.y, r, first) : sums,
                          .x_stride = a.x.stride(0),
                          .w_stride = g.w.stride(0),
                          .y_stride = direct ? a.y.stride(0) : width,
-                         .rows = count,
+                         .rows = std::min(kRowBlock, rows.end - r),
                          .outputs = width,
                          .inner = a.x.cols(),
                          .room = laid};
       (a.x.dtype() == DType::f32 ? F.dots_f32 : F.dots_bf16)(call);
-      if (direct && !g.b.defined()) continue;
-      for (int64_t i = 0; i < count; ++i) put_row(F, a.y, r + i, columns, call.y + i * call.y_stride, g.b, false);
+      for (int64_t i = 0; i < call.rows && !direct; ++i) F.finish_row(finish, r + i, first, sums + i * width, width);
     }
   }
 }
@@ -59,52 +64,33 @@ const float* as_f32(const Tensor& t, Range rows, Range columns, float* room, int
   return room;
 }
 
-// Whether the form multiplies pairs, and both operands are of them.
-template <const Forms& F>
-bool of_pairs(const Tensor& a, const Tensor& b) {
-  return F.mix_pairs != nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16;
-}
-
 template <const Forms& F>
 void dx_part(const Exec& exec, const LinearBackwardArgs& a, const Group& g, Range rows, Range columns, int thread) {
   int64_t room = 0;
   float* scratch = scratch_of(exec, thread, &room);
-  auto* laid = reinterpret_cast<uint16_t*>(scratch);
-  scratch += kRowBlock * PairMixCall::kPanel / 2;
-  room -= kRowBlock * PairMixCall::kPanel / 2;
-  const int64_t outputs = a.dy.cols(), width = columns.end - columns.begin;
-  const Tensor& dx = a.dx.tensor;
-  const bool direct = dx.dtype() == DType::f32;
-  const int64_t block = std::clamp<int64_t>(room / (outputs + width), 1, kRowBlock);
+  float *sums = scratch, *wide = sums + kSums;
+  const int64_t outputs = a.dy.cols();
+  const FinishCall finish = finish_of(a);
+  const bool direct = as_they_are(finish);
+  const int64_t block = std::clamp<int64_t>((room - kSums) / std::max<int64_t>(outputs, 1), 1, kRowBlock);
+  const int64_t widest = direct ? columns.end - columns.begin : columns_together(rows);
   for (int64_t r = rows.begin; r < rows.end; r += block) {
     const Range some{r, std::min(r + block, rows.end)};
-    MixCall call{.b = at(g.w, 0, columns.begin),
-                 .y = direct ? at_f32(dx, r, columns.begin) : scratch + block * outputs,
-                 .a_inner = 1,
+    MixCall call{.a_inner = 1,
                  .b_stride = g.w.stride(0),
-                 .y_stride = direct ? dx.stride(0) : width,
                  .rows = some.end - some.begin,
                  .inner = outputs,
-                 .cols = width,
                  .add = direct && a.dx.add};
-    if (of_pairs<F>(a.dy, g.w)) {
-      F.mix_pairs({.a = static_cast<const uint16_t*>(at(a.dy, r, 0)),
-                   .b = static_cast<const uint16_t*>(call.b),
-                   .y = call.y,
-                   .a_stride = a.dy.stride(0),
-                   .b_stride = call.b_stride,
-                   .y_stride = call.y_stride,
-                   .rows = call.rows,
-                   .inner = outputs,
-                   .cols = width,
-                   .add = call.add,
-                   .room = laid});
-    } else {
-      call.a = as_f32<F>(a.dy, some, {0, outputs}, scratch, &call.a_row);
+    call.a = as_f32<F>(a.dy, some, {0, outputs}, wide, &call.a_row);
+    for (int64_t first = columns.begin; first < columns.end; first += widest) {
+      call.cols = std::min(widest, columns.end - first);
+      call.b = at(g.w, 0, first);
+      call.y = direct ? at_f32(a.dx.tensor, r, first) : sums;
+      call.y_stride = direct ? a.dx.tensor.stride(0) : call.cols;
       (g.w.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
-    }
-    for (int64_t i = 0; i < call.rows && !direct; ++i) {
-      put_row(F, dx, r + i, columns, call.y + i * width, {}, a.dx.add);
+      for (int64_t i = 0; i < call.rows && !direct; ++i) {
+        F.finish_row(finish, r + i, first, sums + i * call.cols, call.cols);
+      }
     }
   }
 }
@@ -113,24 +99,6 @@ template <const Forms& F>
 void dw_part(const Exec& exec, const LinearBackwardArgs& a, const Tensor& dw, Range rows, Range outputs, int thread) {
   int64_t room = 0;
   float* scratch = scratch_of(exec, thread, &room);
-  if (of_pairs<F>(a.dy, a.x)) {
-    constexpr int64_t kOutputs = 1024;  // whose pairs stay in the second-level cache
-    for (int64_t o = outputs.begin; o < outputs.end; o += kOutputs) {
-      F.mix_pairs({.a = static_cast<const uint16_t*>(at(a.dy, rows.begin, o)),
-                   .b = static_cast<const uint16_t*>(at(a.x, rows.begin, 0)),
-                   .y = at_f32(dw, o, 0),
-                   .a_stride = a.dy.stride(0),
-                   .b_stride = a.x.stride(0),
-                   .y_stride = dw.stride(0),
-                   .rows = std::min(kOutputs, outputs.end - o),
-                   .inner = rows.end - rows.begin,
-                   .cols = a.x.cols(),
-                   .turned = true,
-                   .add = a.dw.add,
-                   .room = reinterpret_cast<uint16_t*>(scratch)});
-    }
-    return;
-  }
   const int64_t count = outputs.end - outputs.begin;
   const int64_t block = std::max<int64_t>(room / std::max<int64_t>(count, 1), 1);
   bool add = a.dw.add;
@@ -162,12 +130,48 @@ void db_part(const LinearBackwardArgs& a, const Tensor& db, Range rows, Range ou
   }
 }
 
+// What the forms do not know: the product by plain loops, and what comes of it as the other kernels have it.
+template <const Forms& F>
+void linear_elsewhere(const Exec& exec, const LinearArgs& a) {
+  const Finish& f = a.finish;
+  LinearArgs product = a;
+  product.finish = {.residual = f.residual};
+  if (f.pre.defined()) product.y = f.pre;
+  ref::linear(ref::Split(*exec.pool), product);
+  if (f.gate.defined()) return gated<F>(exec, {.y = a.y, .gate = f.gate, .up = product.y, .form = f.form});
+  if (finish_of(a, {}).kind != FinishCall::Kind::curve) return;
+  activation<F>(exec, {.y = a.y, .x = product.y, .act = f.form.act});
+}
+
+template <const Forms& F>
+void linear_backward_elsewhere(const Exec& exec, const LinearBackwardArgs& a) {
+  const Origin& o = a.origin;
+  if (!o.pre.defined()) return ref::linear_backward(ref::Split(*exec.pool), a);
+  Buffer<std::byte> room(a.x.count() * size_of(a.x.dtype()));
+  LinearBackwardArgs product = a;
+  product.origin = {};
+  product.dx = {Tensor(a.x.device(), room.data(), a.x.dtype(), a.x.shape())};
+  ref::linear_backward(ref::Split(*exec.pool), product);
+  if (!o.gate.defined()) {
+    return activation_backward<F>(exec, {.dx = o.dpre, .dy = product.dx.tensor, .x = o.pre, .act = o.form.act});
+  }
+  gated_backward<F>(
+      exec, {.dgate = o.dgate, .dup = o.dpre, .dy = product.dx.tensor, .gate = o.gate, .up = o.pre, .form = o.form});
+}
+
 }  // namespace
 
 template <const Forms& F>
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
-  if (!a.w.format().plain()) return linear_with_blocks(exec, a, F);
-  if (!simple(a.x) || !simple(a.y) || a.x.dtype() != a.w.dtype()) return ref::linear(ref::Split(*exec.pool), a);
+  if (!a.w.format().plain()) {
+    if (!linear_with_blocks(exec, a, F)) linear_elsewhere<F>(exec, a);
+    return;
+  }
+  const Finish& f = a.finish;
+  if (!all_simple({&a.x, &a.y, &f.gate, &f.pre, &f.residual}) || a.x.dtype() != a.w.dtype()) {
+    return linear_elsewhere<F>(exec, a);
+  }
+  if (F.lay_weight != nullptr && on_tiles(exec, F, {&a.x, &a.w})) return linear_on_tiles(exec, a, F);
   for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t) {
     over_threads(exec, g.rows, a.y.cols(),
                  [&](Range rows, Range outputs, int thread) { forward_part<F>(exec, a, g, rows, outputs, thread); });
@@ -176,13 +180,16 @@ void linear(const Exec& exec, const LinearArgs& a) noexcept {
 
 template <const Forms& F>
 void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
-  const auto f32_or_none = [](const Grad& g) { return !g || g.tensor.dtype() == DType::f32; };
-  if (!simple(a.dy) || !simple(a.x) || !simple(a.w) || (a.dx && !simple(a.dx.tensor)) || !f32_or_none(a.dw) ||
-      !f32_or_none(a.db)) {
-    return ref::linear_backward(ref::Split(*exec.pool), a);
+  const Origin& o = a.origin;
+  if (!all_simple({&a.dy, &a.x, &a.w, &a.dx.tensor, &o.pre, &o.gate, &o.dpre.tensor, &o.dgate.tensor}) ||
+      !all_f32({&a.dw.tensor, &a.db.tensor})) {
+    return linear_backward_elsewhere<F>(exec, a);
   }
   for_groups(a.groups, a.dy.rows(), a.w, {}, [&](const Group& g, int64_t e) {
-    if (a.dx) {
+    const bool goes_on = a.dx || o.pre.defined();
+    if (goes_on && on_tiles(exec, F, {&a.dy, &a.w})) {
+      dx_on_tiles(exec, a, g, F);
+    } else if (goes_on) {
       over_threads(exec, g.rows, a.x.cols(),
                    [&](Range rows, Range columns, int thread) { dx_part<F>(exec, a, g, rows, columns, thread); });
     }
@@ -191,14 +198,34 @@ void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
       return a.groups.defined() ? t.slice(0, e, 1).flatten_to(t.rank() - 1) : t;
     };
     const Tensor dw = a.dw ? of_group(a.dw.tensor) : Tensor(), db = a.db ? of_group(a.db.tensor) : Tensor();
+    const bool dw_of_tiles = a.dw && on_tiles(exec, F, {&a.dy, &a.x});
+    if (dw_of_tiles) dw_on_tiles(exec, a, g, dw, F);
     over_threads(exec, {0, 1}, a.dy.cols(), [&](Range, Range outputs, int thread) {
-      if (a.dw) dw_part<F>(exec, a, dw, g.rows, outputs, thread);
+      if (a.dw && !dw_of_tiles) dw_part<F>(exec, a, dw, g.rows, outputs, thread);
       if (a.db) db_part(a, db, g.rows, outputs);
     });
   });
 }
 
+template <const Forms& F>
+void lay_tiles(const Exec& exec, const LayTilesArgs& a) noexcept {
+  if (F.lay_weight == nullptr || !simple(a.x)) return ref::lay_tiles(ref::Split(*exec.pool), a);
+  const int64_t outputs = a.x.dim(-2), inner = a.x.dim(-1), panels = a.y.dim(-3);
+  over_stretches(exec, a.y.rows() / a.y.dim(-2), 1, [&](Range mine, int) {
+    for (int64_t p = mine.begin; p < mine.end; ++p) {
+      F.lay_weight({.to = a.y.as<uint16_t>() + p * a.y.stride(-3),
+                    .from = floats_at(a.x, p / panels * outputs * inner),
+                    .stride = inner,
+                    .rows = outputs,
+                    .inner = inner,
+                    .first_panel = p % panels,
+                    .end_panel = p % panels + 1});
+    }
+  });
+}
+
 QKV_FOR_ALL_FORMS(linear, LinearArgs)
+QKV_FOR_ALL_FORMS(lay_tiles, LayTilesArgs)
 QKV_FOR_ALL_FORMS(linear_backward, LinearBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

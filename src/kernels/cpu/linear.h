@@ -7,8 +7,17 @@
 
 namespace qkv::kernels::cpu {
 
-// With a weight of any block format: linear_blocks.cpp.
-void linear_with_blocks(const Exec& exec, const LinearArgs& a, const Forms& forms);
+// With a weight of any block format: linear_blocks.cpp. False, and nothing done, where dtypes or sizes are not the
+// forms'.
+bool linear_with_blocks(const Exec& exec, const LinearArgs& a, const Forms& forms);
+
+// On tiles: linear_tiles.cpp. Whether all operands are for them, and the forms have them.
+bool on_tiles(const Exec& exec, const Forms& forms, std::initializer_list<const Tensor*> operands);
+TileSide weight_side(const Tensor& w, const Tensor& tiles, int64_t first);  // rows of w from an even panel on
+void linear_on_tiles(const Exec& exec, const LinearArgs& a, const Forms& forms);
+struct Group;
+void dx_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Forms& forms);
+void dw_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Tensor& dw, const Forms& forms);
 
 // Address of row r, column c of a matrix.
 inline const void* at(const Tensor& t, int64_t r, int64_t c) {
@@ -53,17 +62,47 @@ void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
   });
 }
 
-// Rows of f32 sums into a tensor of either dtype, with a bias or added to what is there.
-inline void put_row(const Forms& forms, const Tensor& y, int64_t row, Range columns, float* sums, const Tensor& bias,
-                    bool add) {
-  const int64_t count = columns.end - columns.begin;
-  if (bias.defined()) forms.add_rows({sums}, {sums}, floats_at(bias, columns.begin), count);
-  if (add) forms.add_rows({sums}, {sums}, floats_at(y, row * y.stride(0) + columns.begin), count);
-  if (y.dtype() == DType::bf16) {
-    forms.narrow(y.as<uint16_t>() + row * y.stride(0) + columns.begin, sums, count);
-  } else if (float* to = at_f32(y, row, columns.begin); to != sums) {
-    std::copy(sums, sums + count, to);
-  }
+// What becomes of sums, for the forms.
+inline FinishCall finish_of(const LinearArgs& a, const Tensor& bias) {
+  const Finish& f = a.finish;
+  using Kind = FinishCall::Kind;
+  const bool curved = f.form.act.kind != Activation::Kind::identity || f.pre.defined();
+  return {.kind = f.residual.defined() ? Kind::residual
+                  : f.gate.defined()   ? Kind::gated
+                  : curved             ? Kind::curve
+                                       : Kind::plain,
+          .y = matrix_of(a.y),
+          .bias = floats_at(bias, 0),
+          .residual = matrix_of(f.residual),
+          .pre = matrix_of(f.pre),
+          .gate = matrix_of(f.gate),
+          .curve = curve_of(f.form.act),
+          .alpha = f.form.act.alpha,
+          .limit = limit_of(f.form),
+          .shift = f.form.shift,
+          .rounded = a.y.dtype() == DType::bf16};
+}
+inline FinishCall finish_of(const LinearBackwardArgs& a) {
+  const Origin& o = a.origin;
+  using Kind = FinishCall::Kind;
+  if (!o.pre.defined()) return {.y = matrix_of(a.dx.tensor), .add = a.dx.add};
+  return {.kind = o.gate.defined() ? Kind::gated_dx : Kind::curve_dx,
+          .y = matrix_of(o.dpre.tensor),
+          .pre = matrix_of(o.pre),
+          .gate = matrix_of(o.gate),
+          .dgate = matrix_of(o.dgate.tensor),
+          .curve = curve_of(o.form.act),
+          .alpha = o.form.act.alpha,
+          .limit = limit_of(o.form),
+          .shift = o.form.shift,
+          .rounded = a.x.dtype() == DType::bf16,
+          .add = o.dpre.add,
+          .dgate_add = o.dgate.add};
+}
+
+// Whether sums are what is wanted as they are, and can be made in their place.
+inline bool as_they_are(const FinishCall& f) {
+  return f.kind == FinishCall::Kind::plain && f.bias.data == nullptr && !f.y.bf16;
 }
 
 }  // namespace qkv::kernels::cpu

@@ -72,7 +72,7 @@ class BlockProduct {
     sums_at_ = rows_at_ + rows_each_ * shape_.row_bytes();
     panels_at_ = sums_at_ + kMostRows * kPanelsAtOnce * kPanel * size_of(DType::f32);
     const bool unpacks = !a.w.format().panels();
-    takes_ = all_simple({&a.x, &a.y}) && rows_each_ > 0 &&
+    takes_ = all_simple({&a.x, &a.y, &a.finish.gate, &a.finish.pre, &a.finish.residual}) && rows_each_ > 0 &&
              panels_at_ + (unpacks ? kPanelsUnpacked * shape_.panel_bytes() : 0) <= bytes;
   }
 
@@ -157,7 +157,8 @@ class BlockProduct {
   // Rows of x against at most kPanelsAtOnce panels, and the result to where it belongs.
   void some_panels(const Group& g, Range rows, const IntRow* x, Range panels, int thread) const {
     const Range columns{panels.begin * kPanel, std::min(panels.end * kPanel, a_.y.cols())};
-    const bool direct = a_.y.dtype() == DType::f32;
+    const FinishCall finish = finish_of(a_, g.b);
+    const bool direct = as_they_are(finish);
     IntCall call{
         .x = x,
         .y = direct ? at_f32(a_.y, rows.begin, columns.begin) : reinterpret_cast<float*>(scratch(thread) + sums_at_),
@@ -173,9 +174,8 @@ class BlockProduct {
     } else {
       multiply_gguf(g.w, call, columns, thread);
     }
-    if (direct && !g.b.defined()) return;
-    for (int64_t i = 0; i < call.rows; ++i) {
-      put_row(forms_, a_.y, rows.begin + i, columns, call.y + i * call.y_stride, g.b, false);
+    for (int64_t i = 0; i < call.rows && !direct; ++i) {
+      forms_.finish_row(finish, rows.begin + i, columns.begin, call.y + i * call.y_stride, call.outputs);
     }
   }
 
@@ -228,10 +228,11 @@ class BlockProduct {
 
 }  // namespace
 
-void linear_with_blocks(const Exec& exec, const LinearArgs& a, const Forms& forms) {
+bool linear_with_blocks(const Exec& exec, const LinearArgs& a, const Forms& forms) {
   BlockProduct product(exec, a, forms);
-  if (!product.takes()) return ref::linear(ref::Split(*exec.pool), a);
+  if (!product.takes()) return false;
   for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t) { product.run(g); });
+  return true;
 }
 
 }  // namespace qkv::kernels::cpu

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <limits>
 
 #include "base/philox.h"
 #include "kernels/cpu/kernels.h"
@@ -28,6 +29,24 @@ inline bool all_f32(std::initializer_list<const Tensor*> tensors) {
 inline Floats floats_at(const Tensor& t, int64_t offset) {
   if (!t.defined()) return {};
   return {t.data() + offset * size_of(t.dtype()), t.dtype() == DType::bf16};
+}
+
+inline Matrix matrix_of(const Tensor& t) {
+  if (!t.defined()) return {};
+  return {t.data(), t.stride(0), t.dtype() == DType::bf16};
+}
+
+static_assert(static_cast<int>(Activation::Kind::identity) == static_cast<int>(Curve::identity) &&
+              static_cast<int>(Activation::Kind::relu) == static_cast<int>(Curve::relu) &&
+              static_cast<int>(Activation::Kind::gelu_erf) == static_cast<int>(Curve::gelu_erf) &&
+              static_cast<int>(Activation::Kind::gelu_tanh) == static_cast<int>(Curve::gelu_tanh) &&
+              static_cast<int>(Activation::Kind::silu) == static_cast<int>(Curve::silu) &&
+              static_cast<int>(Activation::Kind::tanh) == static_cast<int>(Curve::tanh));
+inline Curve curve_of(Activation act) {
+  return static_cast<Curve>(act.kind);
+}
+inline float limit_of(const Gating& form) {
+  return form.limit > 0 ? form.limit : std::numeric_limits<float>::infinity();
 }
 
 // The rows of a tensor, leading axes counted as one: finds a row without divisions where rows are evenly spaced.

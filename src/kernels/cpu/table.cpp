@@ -19,7 +19,9 @@ const Kernels& table_of() {
 #undef QKV_KERNEL
     };
     t.fill = fill;
+    t.wants_tiles = F.lay_weight != nullptr;
     t.linear = linear<F>;
+    t.lay_tiles = lay_tiles<F>;
     t.linear_backward = linear_backward<F>;
     t.attention = attention<F>;
     t.attention_backward = attention_backward<F>;

@@ -40,9 +40,16 @@ R bias_at(const Tensor& b, int64_t g, int64_t o) {
   return b.rank() == 2 ? In<R>(b, {g})[o] : In<R>(b)[o];
 }
 
+// Alone, or added to a residual.
+template <class R>
+void put(const LinearArgs& a, const Tensor& y, int64_t n, int64_t o, R sum) {
+  const auto residual = In<R>::row(a.finish.residual, n);
+  Out<R>::row(y, n).set(o, residual ? residual[o] + sum : sum);
+}
+
 // With a weight of blocks: activations are rounded to bytes as the format asks for, all else is exact in double.
-void linear_with_blocks(const Split& split, const LinearArgs& a) {
-  const int64_t outputs = a.y.cols(), inner = a.x.cols(), rows = a.y.rows();
+void multiply_blocks(const Split& split, const LinearArgs& a, const Tensor& y) {
+  const int64_t outputs = y.cols(), inner = a.x.cols(), rows = y.rows();
   const auto width = static_cast<size_t>(inner);
   const Groups groups(a.groups, rows);
   Buffer<double> x(rows * inner);
@@ -61,33 +68,56 @@ void linear_with_blocks(const Split& split, const LinearArgs& a) {
       for (int64_t n = members.begin; n < members.end; ++n) {
         double total = 0;
         for (int64_t k = 0; k < inner; ++k) total += x[n * inner + k] * static_cast<double>(w[k]);
-        Out<double>::row(a.y, n).set(o, total + bias_at<double>(a.b, g, o));
+        in_real(y, [&]<class R>() { put(a, y, n, o, static_cast<R>(total + bias_at<double>(a.b, g, o))); });
       }
     }
   });
 }
 
-}  // namespace
-
-void linear(const Split& split, const LinearArgs& a) {
-  if (!a.w.format().plain()) return linear_with_blocks(split, a);
-  in_real(a.y, [&]<class R>() {
-    const int64_t outputs = a.y.cols(), inner = a.x.cols();
-    const Groups groups(a.groups, a.y.rows());
-    split(a.y.rows() * outputs, [&](Range elements) {
+void multiply(const Split& split, const LinearArgs& a, const Tensor& y) {
+  in_real(y, [&]<class R>() {
+    const int64_t outputs = y.cols(), inner = a.x.cols();
+    const Groups groups(a.groups, y.rows());
+    split(y.rows() * outputs, [&](Range elements) {
       for (int64_t i = elements.begin; i < elements.end; ++i) {
         const int64_t n = i / outputs, o = i % outputs, g = groups.group_of(n);
         const auto x = In<R>::row(a.x, n);
         const auto w = weight_row<R>(a.w, g, o);
         R total = 0;
         for (int64_t k = 0; k < inner; ++k) total += x[k] * w[k];
-        Out<R>::row(a.y, n).set(o, total + bias_at<R>(a.b, g, o));
+        put(a, y, n, o, total + bias_at<R>(a.b, g, o));
       }
     });
   });
 }
 
+}  // namespace
+
+void linear(const Split& split, const LinearArgs& a) {
+  const Finish& f = a.finish;
+  const Tensor& sums = f.pre.defined() ? f.pre : a.y;  // rounded there, as a curve is to see them
+  a.w.format().plain() ? multiply(split, a, sums) : multiply_blocks(split, a, sums);
+  if (f.residual.defined()) return;
+  if (f.gate.defined()) return gated(split, {.y = a.y, .gate = f.gate, .up = sums, .form = f.form});
+  if (f.pre.defined() || f.form.act.kind != Activation::Kind::identity) {
+    activation(split, {.y = a.y, .x = sums, .act = f.form.act});
+  }
+}
+
 void linear_backward(const Split& split, const LinearBackwardArgs& a) {
+  if (const Origin& o = a.origin; o.pre.defined()) {
+    Buffer<std::byte> room(a.x.count() * size_of(a.x.dtype()));
+    LinearBackwardArgs product = a;
+    product.origin = {};
+    product.dx = {Tensor(a.x.device(), room.data(), a.x.dtype(), a.x.shape())};
+    linear_backward(split, product);
+    const Tensor& dx = product.dx.tensor;
+    if (!o.gate.defined()) {
+      return activation_backward(split, {.dx = o.dpre, .dy = dx, .x = o.pre, .act = o.form.act});
+    }
+    return gated_backward(split,
+                          {.dgate = o.dgate, .dup = o.dpre, .dy = dx, .gate = o.gate, .up = o.pre, .form = o.form});
+  }
   in_real(a.dy, [&]<class R>() {
     const int64_t outputs = a.dy.cols(), inner = a.x.cols(), rows = a.dy.rows();
     const Groups groups(a.groups, rows);

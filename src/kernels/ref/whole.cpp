@@ -38,6 +38,21 @@ void add(const Split& split, const AddArgs& args) {
   });
 }
 
+void lay_tiles(const Split& split, const LayTilesArgs& a) {
+  const int64_t outputs = a.x.dim(-2), inner = a.x.dim(-1), panels = a.y.dim(-3), steps = a.y.dim(-2);
+  split(a.y.rows(), [&](Range blocks) {
+    for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+      const auto y = Out<float>::row(a.y, block);
+      const int64_t weight = block / steps / panels, panel = block / steps % panels, step = block % steps;
+      for (int64_t i = 0; i < a.y.cols(); ++i) {  // [2][16][16][2]
+        const int64_t o = panel * kTileSide + i / 512 * 16 + i / 2 % 16;
+        const int64_t k = step * kTileSide + i / 32 % 16 * 2 + i % 2;
+        y.set(i, o < outputs && k < inner ? In<float>::row(a.x, weight * outputs + o)[k] : 0);
+      }
+    }
+  });
+}
+
 void sum(const Split&, const SumArgs& a) {
   in_real(a.y, [&]<class R>() {
     double total = 0;  // in double whatever R is: one number, many terms

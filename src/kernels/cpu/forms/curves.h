@@ -120,31 +120,48 @@ void curve_dx_row(const CurveCall& call) noexcept {
   });
 }
 
+struct GateNumbers {
+  Lanes alpha, limit, shift;
+};
+
+template <Curve K>
+QKV_INLINE Lanes gated(Kind<K> kind, const Lanes& gate, const Lanes& up, const GateNumbers& by) {
+  const Lanes act = apply(kind, minimum(gate, by.limit), by.alpha).value;
+  return act * (minimum(maximum(up, -by.limit), by.limit) + by.shift);
+}
+
+struct GateGradients {
+  Lanes gate, up;
+};
+
+template <Curve K>
+QKV_INLINE GateGradients gated_dx(Kind<K> kind, const Lanes& gate, const Lanes& up, const Lanes& dy,
+                                  const GateNumbers& by) {
+  const Lanes none = splat(0);
+  const Curved act = apply(kind, minimum(gate, by.limit), by.alpha);
+  const Lanes slope = if_less(by.limit, gate, none, act.slope);
+  return {dy * slope * (minimum(maximum(up, -by.limit), by.limit) + by.shift),
+          if_less(by.limit, absolute(up), none, dy * act.value)};
+}
+
 void gated_row(const GateCall& call) noexcept {
   const GateCall c = call;
-  const Lanes alpha = splat(c.alpha), limit = splat(c.limit), shift = splat(c.shift);
+  const GateNumbers by{splat(c.alpha), splat(c.limit), splat(c.shift)};
   with_kind(c.curve, [=](auto kind) {
     along(
-        c.count, QKV_STEP(=) {
-          const Lanes act = apply(kind, minimum(load(c.gate, i, n), limit), alpha).value;
-          store(c.y, i, n, act * (minimum(maximum(load(c.up, i, n), -limit), limit) + shift));
-        });
+        c.count, QKV_STEP(=) { store(c.y, i, n, gated(kind, load(c.gate, i, n), load(c.up, i, n), by)); });
   });
 }
 
 void gated_dx_row(const GateCall& call) noexcept {
   const GateCall c = call;
-  const Lanes alpha = splat(c.alpha), limit = splat(c.limit), shift = splat(c.shift), none = splat(0);
+  const GateNumbers by{splat(c.alpha), splat(c.limit), splat(c.shift)};
   with_kind(c.curve, [=](auto kind) {
     along(
         c.count, QKV_STEP(=) {
-          const Lanes gate = load(c.gate, i, n), up = load(c.up, i, n), dy = load(c.dy, i, n);
-          const Curved act = apply(kind, minimum(gate, limit), alpha);
-          if (c.dgate.data != nullptr) {
-            const Lanes slope = if_less(limit, gate, none, act.slope);
-            put(c.dgate, i, n, dy * slope * (minimum(maximum(up, -limit), limit) + shift), c.dgate_add);
-          }
-          if (c.dup.data != nullptr) put(c.dup, i, n, if_less(limit, absolute(up), none, dy * act.value), c.dup_add);
+          const GateGradients d = gated_dx(kind, load(c.gate, i, n), load(c.up, i, n), load(c.dy, i, n), by);
+          if (c.dgate.data != nullptr) put(c.dgate, i, n, d.gate, c.dgate_add);
+          if (c.dup.data != nullptr) put(c.dup, i, n, d.up, c.dup_add);
         });
   });
 }

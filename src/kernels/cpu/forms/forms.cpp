@@ -5,6 +5,7 @@
 #include "kernels/cpu/forms/bytes.h"
 #include "kernels/cpu/forms/columns.h"
 #include "kernels/cpu/forms/curves.h"
+#include "kernels/cpu/forms/finish.h"
 #include "kernels/cpu/forms/head.h"
 #include "kernels/cpu/forms/norms.h"
 #include "kernels/cpu/forms/products.h"
@@ -14,8 +15,10 @@
 #if defined(__AVX512F__)
 #include "kernels/cpu/forms/block_dots.h"
 #endif
-#if defined(__AVX512BF16__)
-#include "kernels/cpu/forms/pair_mix.h"
+#if defined(__AMX_BF16__)
+#include "kernels/cpu/forms/tile_product.h"
+#elif defined(__AVX512BF16__)
+#include "kernels/cpu/forms/pair_product.h"
 #endif
 
 namespace qkv::kernels::cpu {
@@ -29,7 +32,6 @@ constexpr auto kDotsF32 = dots<float>;
 
 #if defined(__AVX512BF16__)
 constexpr auto kDotsBf16 = block_dots<PairStep>;
-constexpr auto kMixPairs = mix_pairs;
 constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
 #else
 #if defined(__AVX512F__)
@@ -37,8 +39,18 @@ constexpr auto kDotsBf16 = block_dots<WidenedStep>;
 #else
 constexpr auto kDotsBf16 = dots<uint16_t>;
 #endif
-constexpr void (*kMixPairs)(const PairMixCall&) noexcept = nullptr;
 constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
+#endif
+
+#if defined(__AMX_BF16__)
+constexpr auto kTileProduct = tile_product;
+constexpr auto kLayWeight = lay_weight;
+#elif defined(__AVX512BF16__)
+constexpr auto kTileProduct = pair_product;
+constexpr void (*kLayWeight)(const LayWeight&) noexcept = nullptr;  // dots reads a weight where it lies as fast
+#else
+constexpr void (*kTileProduct)(const TileCall&) noexcept = nullptr;
+constexpr void (*kLayWeight)(const LayWeight&) noexcept = nullptr;
 #endif
 
 }  // namespace
@@ -50,7 +62,8 @@ const Forms QKV_FORMS{
     .dots_bf16 = kDotsBf16,
     .mix_f32 = mix<float>,
     .mix_bf16 = mix<uint16_t>,
-    .mix_pairs = kMixPairs,
+    .tile_product = kTileProduct,
+    .lay_weight = kLayWeight,
     .mix_into_f32 = mix_into<float>,
     .mix_into_bf16 = mix_into<uint16_t>,
     .widen = widen,
@@ -81,6 +94,7 @@ const Forms QKV_FORMS{
     .curve_dx_row = curve_dx_row,
     .gated_row = gated_row,
     .gated_dx_row = gated_dx_row,
+    .finish_row = finish_row,
     .adamw_step = adamw_step,
     .sgd_step = sgd_step,
     .squares = squares,

@@ -2,8 +2,8 @@
 // but <cstdint> and their own: an inline function built here for a newer CPU must never end up in code an older one
 // runs.
 //
-// One order of additions for every instruction set and any number of rows (AVX-512 has its own: block_dots.h,
-// pair_mix.h):
+// One order of additions for every instruction set and any number of rows (AVX-512 has its own: block_dots.h;
+// products of bf16 theirs: tile_product.h, pair_product.h):
 //   dots   element k goes to lane k % 16; the lanes are added as a tree, i + (i + 8), then 4, 2, 1
 //   mix    a chain over the inner index, one fused multiply-add after the other
 // (`plain` has no fused multiply-add and rounds the product first.)
@@ -44,18 +44,6 @@ struct ColumnDots {
   float* y = nullptr;
   int64_t row_stride = 0, y_stride = 0;
   int64_t count = 0, inner = 0;
-};
-
-// The same sum of bf16 numbers: a[m][l], or a[l][m] where turned.
-struct PairMixCall {
-  static constexpr int64_t kPanel = 256;  // of the inner index
-  const uint16_t* a = nullptr;
-  const uint16_t* b = nullptr;
-  float* y = nullptr;
-  int64_t a_stride = 0, b_stride = 0, y_stride = 0;
-  int64_t rows = 0, inner = 0, cols = 0;
-  bool turned = false, add = false;
-  uint16_t* room = nullptr;  // for kPanel numbers of each row, rows counted to eights, on a cache line
 };
 
 // Keys of one block; blocks start at multiples of it, counted from a sequence's first key.
@@ -173,6 +161,52 @@ struct GateCall {  // y = curve(min(gate, limit)) (clamp(up, limit) + shift); gr
   bool dgate_add = false, dup_add = false;
 };
 
+// Rows of numbers: row r begins at data + r * stride.
+struct Matrix {
+  void* data = nullptr;
+  int64_t stride = 0;  // in elements
+  bool bf16 = false;
+};
+
+struct FinishCall {  // what becomes of the f32 sums of a product, see finish.h
+  enum class Kind : uint8_t { plain, residual, curve, gated, curve_dx, gated_dx } kind = Kind::plain;
+  Matrix y;         // the result; of gated_dx the gradient of pre
+  Floats bias;      // of all columns, or null
+  Matrix residual;  // may be y
+  Matrix pre;       // curve, gated: kept where not null; curve_dx, gated_dx: what the curve was applied to
+  Matrix gate, dgate;
+  Curve curve = Curve::identity;
+  float alpha = 1, limit = 0, shift = 0;
+  bool rounded = false;  // sums become bf16 before a curve
+  bool add = false, dgate_add = false;
+};
+
+// One side of a product on tiles: bf16 rows with the inner index along them or across them, or (right side only) a
+// weight that was laid as tiles once, tile_product.h.
+struct TileSide {
+  enum class Lies : uint8_t { along, across, tiles };
+  const uint16_t* data = nullptr;
+  int64_t stride = 0;
+  Lies lies = Lies::along;
+};
+
+// sum_k a[m][k] b[n][k] for rows and columns of a result that may be a part of a larger one. Columns start at an even
+// panel of 32 of the whole.
+constexpr int64_t kTileRoom = 1408 << 10;  // bytes
+struct TileCall {
+  TileSide a, b;
+  int64_t rows = 0, cols = 0, inner = 0;
+  FinishCall finish;            // what becomes of the sums
+  int64_t row = 0, column = 0;  // of the whole, where this part begins
+  void* room = nullptr;         // kTileRoom on a cache line
+};
+
+struct LayWeight {  // panels [first, end) of a weight [rows, inner]
+  uint16_t* to = nullptr;
+  Floats from;
+  int64_t stride = 0, rows = 0, inner = 0, first_panel = 0, end_panel = 0;
+};
+
 struct RotateCall {  // x and y: the turned columns
   Floats y, x, cosine, sine;
   int64_t pairs = 0;
@@ -220,8 +254,9 @@ struct Forms {
   void (*dots_bf16)(const DotCall&) noexcept;
   void (*mix_f32)(const MixCall&) noexcept;
   void (*mix_bf16)(const MixCall&) noexcept;
-  void (*mix_pairs)(const PairMixCall&) noexcept;                       // or null: the CPU multiplies no pairs
-  void (*mix_into_f32)(const MixCall&) noexcept;  // mix with `add`, for a few rows and a short inner index
+  void (*tile_product)(const TileCall&) noexcept;  // or null: the CPU multiplies no pairs of bf16
+  void (*lay_weight)(const LayWeight&) noexcept;   // or null: it is read as it lies
+  void (*mix_into_f32)(const MixCall&) noexcept;   // mix with `add`, for a few rows and a short inner index
   void (*mix_into_bf16)(const MixCall&) noexcept;
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32
   void (*narrow)(uint16_t* y, const float* x, int64_t count) noexcept;  // f32 -> bf16, to nearest even
@@ -255,6 +290,8 @@ struct Forms {
   void (*curve_dx_row)(const CurveCall&) noexcept;
   void (*gated_row)(const GateCall&) noexcept;
   void (*gated_dx_row)(const GateCall&) noexcept;
+  // Columns [column, column + count) of a row from their sums, which are not results themselves.
+  void (*finish_row)(const FinishCall&, int64_t row, int64_t column, const float* sums, int64_t count) noexcept;
   void (*adamw_step)(const AdamWStep&) noexcept;
   void (*sgd_step)(const SgdStep&) noexcept;
   double (*squares)(Floats x, int64_t count) noexcept;  // their sum

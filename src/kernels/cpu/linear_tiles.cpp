@@ -1,0 +1,99 @@
+// linear on tiles, for bf16 operands: three products of one form (forms/tile_product.h).
+//
+//   forward   x along k       w laid as tiles once per change of the weight (Param::tiles), or along k
+//   dx        dy along o      w across o
+//   dw        dy across rows  x across rows
+#include "kernels/cpu/linear.h"
+
+namespace qkv::kernels::cpu {
+namespace {
+
+constexpr int64_t kPanelColumns = 32;
+constexpr int64_t kTwoPanels = 2 * kPanelColumns;  // where columns may be cut: see TileCall
+
+using Lies = TileSide::Lies;
+
+TileSide side(const Tensor& t, int64_t row, int64_t column, Lies lies) {
+  return {static_cast<const uint16_t*>(at(t, row, column)), t.stride(0), lies};
+}
+
+// Rows where each thread gets many, and so uses what it lays of the other side often; else columns.
+template <class F>
+void over_tile_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
+  constexpr int64_t kMany = 256;
+  const int64_t count = rows.end - rows.begin, threads = exec.pool->threads();
+  if (count <= 0 || columns <= 0) return;
+  if (count >= kMany * threads || columns < kTwoPanels * threads) {
+    return over_stretches(exec, count, kPanelColumns, [&](Range r, int thread) {
+      f(Range{rows.begin + r.begin, rows.begin + r.end}, Range{0, columns}, thread);
+    });
+  }
+  over_stretches(exec, columns, kTwoPanels, [&](Range c, int thread) { f(rows, c, thread); });
+}
+
+void* room_of(const Exec& exec, int thread) {
+  return exec.scratch.data() + thread * exec.scratch.dim(1);
+}
+
+bool is_bf16(const Tensor& t) {
+  return t.format().plain() && t.dtype() == DType::bf16;
+}
+
+}  // namespace
+
+bool on_tiles(const Exec& exec, const Forms& forms, std::initializer_list<const Tensor*> operands) {
+  return forms.tile_product != nullptr && exec.scratch.dim(1) >= kTileRoom &&
+         std::all_of(operands.begin(), operands.end(), [](const Tensor* t) { return is_bf16(*t); });
+}
+
+TileSide weight_side(const Tensor& w, const Tensor& tiles, int64_t first) {
+  if (!tiles.defined()) return side(w, first, 0, Lies::along);
+  return {tiles.as<uint16_t>() + first / kPanelColumns * tiles.stride(-3), 0, Lies::tiles};
+}
+
+void linear_on_tiles(const Exec& exec, const LinearArgs& a, const Forms& forms) {
+  for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t e) {
+    const Tensor tiles = a.tiles.rank() == 4 ? a.tiles.slice(0, e, 1) : a.tiles;
+    over_tile_threads(exec, g.rows, a.y.cols(), [&](Range rows, Range columns, int thread) {
+      forms.tile_product({.a = side(a.x, rows.begin, 0, Lies::along),
+                          .b = weight_side(g.w, tiles, columns.begin),
+                          .rows = rows.end - rows.begin,
+                          .cols = columns.end - columns.begin,
+                          .inner = a.x.cols(),
+                          .finish = finish_of(a, g.b),
+                          .row = rows.begin,
+                          .column = columns.begin,
+                          .room = room_of(exec, thread)});
+    });
+  });
+}
+
+void dx_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Forms& forms) {
+  over_tile_threads(exec, g.rows, a.x.cols(), [&](Range rows, Range columns, int thread) {
+    forms.tile_product({.a = side(a.dy, rows.begin, 0, Lies::along),
+                        .b = side(g.w, 0, columns.begin, Lies::across),
+                        .rows = rows.end - rows.begin,
+                        .cols = columns.end - columns.begin,
+                        .inner = a.dy.cols(),
+                        .finish = finish_of(a),
+                        .row = rows.begin,
+                        .column = columns.begin,
+                        .room = room_of(exec, thread)});
+  });
+}
+
+void dw_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Tensor& dw, const Forms& forms) {
+  over_tile_threads(exec, {0, dw.rows()}, dw.cols(), [&](Range outputs, Range columns, int thread) {
+    forms.tile_product({.a = side(a.dy, g.rows.begin, outputs.begin, Lies::across),
+                        .b = side(a.x, g.rows.begin, columns.begin, Lies::across),
+                        .rows = outputs.end - outputs.begin,
+                        .cols = columns.end - columns.begin,
+                        .inner = g.rows.end - g.rows.begin,
+                        .finish = {.y = matrix_of(dw), .add = a.dw.add},
+                        .row = outputs.begin,
+                        .column = columns.begin,
+                        .room = room_of(exec, thread)});
+  });
+}
+
+}  // namespace qkv::kernels::cpu

@@ -1,0 +1,72 @@
+// src/ops/feed_forward.cpp
+//
+//   u = x w_up^T + b_up     g = x w_gate^T + b_gate          x [..., K], u, g, h [..., F]
+//   h = f(u), or gated(g, u) where there is a gate           activation.cpp has the curves
+//   y = h w_down^T + b_down, or onto + that                  y [..., O]
+//
+//   dh = dy w_down,   du = dh f'(u), or du and dg as gated has them,   dx = du w_up + dg w_gate
+//   weights and biases as in linear,   donto = dy
+//
+// h is made out of the sums of w_up, du and dg out of the sums of w_down, while they are at hand; u, h and dh are
+// rounded as if they were kept, so the bits are those of linear, activation or gated, and linear.
+#include "ops/checks.h"
+#include "ops/product.h"
+
+namespace qkv::ops {
+namespace {
+
+constexpr const char* kOp = "feed_forward";
+
+void check_form(const Gating& form) {
+  check_number(kOp, "limit", static_cast<double>(form.limit), 0, 1e30);
+  check_number(kOp, "shift", static_cast<double>(form.shift), -1e30, 1e30);
+  check_number(kOp, "alpha", static_cast<double>(form.act.alpha), 1e-30, 1e30);
+}
+
+}  // namespace
+
+Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& options) {
+  check_vectors(cx, kOp, "x", x);
+  const DType dtype = cx.precision.compute;
+  QKV_CHECK(x.rank() >= 2 && x.dtype() == dtype, kOp, ": x is ", x, " but must be ", dtype, " [..., ", x.cols(), "]",
+            Hint("cast it to the pass' compute dtype; view one row as [1, K]"));
+  const DType out = options.out.value_or(dtype);
+  QKV_CHECK(is_float(out), kOp, ": x is ", x, " and cannot give an output of ", out, Hint("ask for f32 or bf16"));
+  QKV_CHECK(options.up.weight != nullptr && options.down.weight != nullptr, kOp, ": x is ", x, " but the weight ",
+            options.up.weight == nullptr ? "up" : "down", " is missing", Hint("only the gate may be absent"));
+  check_form(options.form);
+
+  const bool gated = options.gate.weight != nullptr;
+  const Product up(cx, kOp, x, {options.up, options.groups, dtype});
+  const Product gating = gated ? Product(cx, kOp, x, {options.gate, options.groups, dtype}) : up;
+  QKV_CHECK(gating.outputs() == up.outputs(), kOp, ": the weight '", options.gate.weight->name(), "' is ",
+            options.gate.weight->shape(), " but '", options.up.weight->name(), "' is ", options.up.weight->shape(),
+            Hint("gate and up give rows of one width"));
+  const Shape hidden = x.shape().with(-1, up.outputs());
+  const Tensor h = cx.constant(hidden, dtype);
+  const Product down(cx, kOp, h, {options.down, options.groups, dtype});
+  const Shape shape = x.shape().with(-1, down.outputs());
+  const Onto onto = options.onto;
+  if (onto.x.defined() || onto.in_place) check_onto(cx, kOp, onto, shape);
+
+  const Tensor g = gated ? cx.constant(hidden, dtype) : Tensor();
+  const Tensor u = cx.tape != nullptr ? cx.constant(hidden, dtype) : Tensor();  // only backward asks for it
+  const Tensor y = onto.in_place ? onto.x : cx.make(shape, onto.x.defined() ? onto.x.dtype() : out);
+  if (gated) gating.forward(cx, g, x, {});
+  up.forward(cx, h, x, {.form = options.form, .gate = g, .pre = u});
+  down.forward(cx, y, h, {.residual = onto.x});
+
+  if (cx.tape != nullptr) {
+    cx.tape->record(kOp, [=, form = options.form](Backward& bk) {
+      const Tensor dy = bk.dy(y);
+      pass_on(bk, onto, dy);
+      const Tensor du = bk.make(hidden, dtype), dg = gated ? bk.make(hidden, dtype) : Tensor();
+      down.backward(bk, dy, h, {.form = form, .pre = u, .gate = g, .dpre = {du}, .dgate = {dg}});
+      up.backward(bk, du, x, bk.grad(x));
+      if (gated) gating.backward(bk, dg, x, bk.grad(x));
+    });
+  }
+  return cx.finish(kOp, y);
+}
+
+}  // namespace qkv::ops

@@ -1,0 +1,38 @@
+// One product with its weight: what linear and feed_forward are made of.
+#pragma once
+
+#include "ops/ops.h"
+
+namespace qkv::ops {
+
+// A residual that a result of this shape is added to.
+void check_onto(Context& cx, const char* op, const Onto& onto, const Shape& result);
+
+// x w^T + b as `op` has it: weight and bias checked against x, the rows of x in groups where each has its own weight.
+class Product {
+ public:
+  struct Of {
+    Affine affine;
+    RowGroups groups;
+    DType dtype = DType::f32;  // of the weight as it is multiplied
+  };
+  Product(Context& cx, const char* op, const Tensor& x, const Of& of);
+
+  int64_t outputs() const { return weight_.dim(-2); }
+  void forward(Context& cx, const Tensor& y, const Tensor& x, const Finish& finish) const;  // `finish` of rows as y's
+  // Gradients of weight and bias, and of x where dx is there.
+  void backward(Backward& bk, const Tensor& dy, const Tensor& x, Grad dx) const;
+  // The same, and of what x was made of.
+  void backward(Backward& bk, const Tensor& dy, const Tensor& x, const Origin& origin) const;
+
+ private:
+  LinearBackwardArgs gradients(Backward& bk, const Tensor& dy, const Tensor& x) const;
+
+  Affine affine_;
+  Tensor weight_, tiles_, bias_, groups_;  // where tiles serve, the weight may be a shape alone
+};
+
+// The gradient of a result that was added to something, in its place too.
+void pass_on(Backward& bk, const Onto& onto, const Tensor& dy);
+
+}  // namespace qkv::ops
