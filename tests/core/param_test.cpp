@@ -8,12 +8,16 @@
 namespace qkv::test {
 namespace {
 
-int copies = 0;
+int copies = 0, laid = 0;
 
-// The ref table, counting its copies.
+// The ref table, counting its copies and the weights it lays as tiles.
 const Kernels& counting_kernels() {
   static const Kernels table = [] {
     Kernels k = kernels::ref::table();
+    k.lay_tiles = [](const Exec& exec, const LayTilesArgs& args) noexcept {
+      ++laid;
+      kernels::ref::table().lay_tiles(exec, args);
+    };
     k.copy = [](const Exec& exec, const CopyArgs& args) noexcept {
       ++copies;
       kernels::ref::table().copy(exec, args);
@@ -25,7 +29,7 @@ const Kernels& counting_kernels() {
 
 class ParamIn : public ::testing::Test {
  protected:
-  ParamIn() { copies = 0; }
+  ParamIn() { copies = laid = 0; }
 };
 
 TEST_F(ParamIn, ItsOwnDtypeIsTheMasterItself) {
@@ -57,6 +61,49 @@ TEST_F(ParamIn, Bf16IsACopyMadeOnceAndAgainAfterAnUpdate) {
   std::ignore = w.value(p.cx);
   EXPECT_EQ(copies, 2);
   EXPECT_EQ(to_host(w.master()), Numbers({4, 5, 6}));
+}
+
+// Element (o, k) of tiles, as core/kernels.h has them: [E, O / 32, K / 32, 2, 16, 16, 2].
+double in_tiles(const Tensor& tiles, const Shape& weight, const std::array<int64_t, 3>& at) {
+  const auto [e, o, k] = at;
+  const int64_t panels = (weight[-2] + 31) / 32, steps = (weight[-1] + 31) / 32;
+  const int64_t block = (e * panels + o / 32) * steps + k / 32;
+  const int64_t inside = o % 32 / 16 * 512 + k % 32 / 2 * 32 + o % 16 * 2 + k % 2;
+  return double{to_float(tiles.as<Bf16>()[block * 1024 + inside])};
+}
+
+TEST_F(ParamIn, TilesAreLaidOnceAndAgainAfterAnUpdate) {
+  Kernels kernels = counting_kernels();
+  Pass without({.kernels = &kernels, .precision = Precision::bf16()});
+  EXPECT_FALSE(without.param("w", Numbers(6, 1), {2, 3}).tiles(without.cx).defined()) << "nobody wants them";
+
+  kernels.wants_tiles = true;
+  Pass p({.kernels = &kernels, .precision = Precision::bf16()});
+  EXPECT_FALSE(p.param("b", Numbers(3, 1), {3}).tiles(p.cx).defined()) << "a vector has none";
+  for (const Shape& shape : {Shape{35, 70}, Shape{2, 5, 33}}) {
+    laid = 0;
+    Numbers numbers(static_cast<size_t>(shape.count()));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i % 251);  // exact in bf16
+    Param& w = p.param("w" + std::to_string(shape.rank()), numbers, shape);
+    const auto expect_all = [&] {
+      const Tensor tiles = w.tiles(p.cx);
+      ASSERT_EQ(tiles.shape(), tiles_shape(shape));
+      for (int64_t i = 0; i < shape.count(); ++i) {
+        const int64_t row = i / shape[-1], per_weight = shape[-2];
+        ASSERT_EQ(in_tiles(tiles, shape, {row / per_weight, row % per_weight, i % shape[-1]}),
+                  numbers[static_cast<size_t>(i)]);
+      }
+    };
+    expect_all();
+    expect_all();
+    EXPECT_EQ(laid, 1);
+    for (double& x : numbers) x += 1;
+    to_device(w.master(), numbers);
+    w.updated();
+    expect_all();
+    EXPECT_EQ(laid, 2);
+    EXPECT_EQ(to_host(w.value(p.cx)), numbers) << "the copy beside them is made again as well";
+  }
 }
 
 TEST_F(ParamIn, TwoOtherDtypesInOneRunIsOurMistake) {
