@@ -99,6 +99,31 @@ Work make_experts(const Engine& engine, Product product, DType dtype, int64_t ro
   return work;
 }
 
+// Rows to their two experts and back, without the experts: x read twice and written sorted, read twice and added up.
+Work make_dispatch(const Engine& engine, bool back, DType dtype, int64_t rows) {
+  const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
+  constexpr int64_t kExperts = 8, kChosen = 2;
+  const Tensor x = bed->tensor({rows, kWidth}, dtype), dy = bed->tensor(x.shape(), dtype);
+  const Tensor ids = bed->cx.constant({rows, kChosen}, DType::i32), weights = bed->tensor({rows, kChosen}, DType::f32);
+  fill(bed->pool(), ids.as<int32_t>(), ids.count(), [](uint64_t i) {
+    return static_cast<int32_t>((random_bits(12, i / 2) + i % 2 * (1 + random_bits(13, i / 2) % (kExperts - 1))) %
+                                kExperts);
+  });
+  const ops::Dispatch plan = ops::plan_dispatch(bed->cx, ids, kExperts);
+  const double traffic = back ? 3 + 2 + 3 * kChosen : 2 * kChosen + kChosen + 1;  // rows of x's size
+  Work work{.size = fmt::format("{} x {}, {} of {} experts", rows, kWidth, kChosen, kExperts),
+            .amount = traffic * number(x.count() * size_of(dtype))};
+  const auto run = [=](const Tensor& in, const Tensor& by) {
+    return ops::combine(bed->cx, ops::dispatch(bed->cx, in, plan), by, plan);
+  };
+  if (back) {
+    work.ours = [=] { return bed->backward([&](const auto& track) { return run(track(x), track(weights)); }, dy); };
+  } else {
+    work.ours = [=] { return bed->forward([&] { return run(x, weights); }); };
+  }
+  return work;
+}
+
 void add_linear(std::vector<HotOp>& list, const Engine& engine) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const Product product : {Product::forward, Product::input_gradient, Product::weight_gradient}) {
@@ -132,6 +157,15 @@ void add_linear(std::vector<HotOp>& list, const Engine& engine) {
                       .first = 64,
                       .power = 1,
                       .make = [=, &engine](int64_t rows) { return make_experts(engine, product, dtype, rows); }});
+    }
+    for (const bool back : {false, true}) {
+      list.push_back({.name = back ? "dispatch + combine back" : "dispatch + combine",
+                      .dtype = name_of(dtype),
+                      .bound = Bound::memory,
+                      .full = 16384,
+                      .first = 64,
+                      .power = 1,
+                      .make = [=, &engine](int64_t rows) { return make_dispatch(engine, back, dtype, rows); }});
     }
     for (const int64_t few : {1, 2, 4, 8, 16, 32}) {
       if (few > 1 && dtype == DType::f32) continue;

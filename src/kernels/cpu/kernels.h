@@ -56,6 +56,12 @@ void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a) noexce
 template <const Forms& F>
 void scatter_rows(const Exec& exec, const ScatterRowsArgs& a) noexcept;
 template <const Forms& F>
+void dispatch(const Exec& exec, const DispatchArgs& a) noexcept;
+template <const Forms& F>
+void combine(const Exec& exec, const CombineArgs& a) noexcept;
+template <const Forms& F>
+void combine_backward(const Exec& exec, const CombineBackwardArgs& a) noexcept;
+template <const Forms& F>
 void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept;
 template <const Forms& F>
 void cross_entropy_backward(const Exec& exec, const CrossEntropyBackwardArgs& a) noexcept;

@@ -42,6 +42,9 @@ const Kernels& table_of() {
     t.embedding = embedding<F>;
     t.embedding_backward = embedding_backward<F>;
     t.scatter_rows = scatter_rows<F>;
+    t.dispatch = dispatch<F>;
+    t.combine = combine<F>;
+    t.combine_backward = combine_backward<F>;
     t.cross_entropy = cross_entropy<F>;
     t.cross_entropy_backward = cross_entropy_backward<F>;
     t.adamw = adamw<F>;
