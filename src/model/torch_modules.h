@@ -40,7 +40,7 @@ class TorchAttention {
   // in_proj_weight as nn.MultiheadAttention has it, or W_query, W_key and W_value; biases where the file has them.
   static TorchAttention load(const std::filesystem::path& file, const TorchOptions& options);
 
-  Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const { return attention_.forward(cx, x, rows); }
+  Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const { return attention_.forward(cx, x, {rows}); }
 
  private:
   TorchAttention(const AttentionSpec& spec, Weights weights);
