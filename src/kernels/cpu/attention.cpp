@@ -1,11 +1,10 @@
 // Attention forward, f32 and bf16, and keys and values stored otherwise: sixteen query rows at a time against blocks of
 // 64 keys, online softmax, nothing of size T x S. Scores are `dots`, the mixed values `mix`; a row's bits are the same
 // alone, in a block, cached or not, because both work on every row for itself and blocks start at absolute positions.
-#include "kernels/cpu/attention.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/attention_pairs.h"
 #include "kernels/ref/attention_stats.h"
 
 namespace qkv::kernels::cpu {
@@ -18,16 +17,28 @@ bool any(const AttentionStats& s) {
          s.argmax.defined() || s.at_offset.defined() || s.in_class.defined();
 }
 
+// What a thread keeps from block to block.
+template <const Forms& F>
+struct ForwardRoom {
+  ForwardRoom(const AttentionArgs& a, Room& room)
+      : z(room.take(RowBlock::kMost * a.z.dim(2))),
+        q(room.take(LeftRows<F>::room(a.in.q))),
+        k(room.take(kKeyBlock * a.in.q.cols())),
+        v(room.take(kKeyBlock * a.z.dim(2))) {
+    if (mixes_pairs<F>(a.in.q, a.in.v)) mixer.emplace(a.in, a.in.v, room);
+  }
+
+  float* z;  // [rows, E]
+  float* q;
+  float *k, *v;  // [kKeyBlock, D], [kKeyBlock, E]: for those that are widened first
+  std::optional<KeyMixer<F>> mixer;
+};
+
 template <const Forms& F>
 class ForwardBlock {
  public:
-  ForwardBlock(const AttentionArgs& a, const RowBlock& block, float* scratch)
-      : a_(a),
-        block_(block),
-        z_(scratch),
-        q_(block, a.in.q, a.in.k, z_ + RowBlock::kMost * width()),
-        k_(z_ + RowBlock::kMost * width() + q_.room(a.in.q)),
-        v_(k_ + kKeyBlock * a.in.q.cols()) {
+  ForwardBlock(const AttentionArgs& a, const RowBlock& block, ForwardRoom<F>& room)
+      : a_(a), block_(block), room_(room), z_(room.z), q_(block, a.in.q, a.in.k, room.q) {
     std::fill(z_, z_ + block.count() * width(), 0.0F);
     for (int64_t r = 0; r < RowBlock::kMost; ++r) {
       const bool sink = r < block.count() && a.in.sinks.defined();
@@ -60,7 +71,7 @@ class ForwardBlock {
 
   void walk(int64_t key) {
     if (stats_[0] && stats_[0]->by_class()) find_marked(key);
-    q_.meet(a_.in.k_scales, key, k_, scores_);
+    q_.meet(a_.in.k_scales, key, room_.k, scores_);
     if (block_.columns()) {
       step_columns(key);
     } else {
@@ -70,9 +81,11 @@ class ForwardBlock {
       if (rescale_[r] != 1) F.scale_row(z_ + r * width(), width(), rescale_[r]);
       if (a_.in.dropout.p > 0) block_.drop(r, key, probs());
     }
-    if (a_.in.v.dtype() == DType::i8) {
-      block_.template widen_keys<F>(a_.in.v, a_.in.v_scales, key, v_);
-      block_.template mix_values<F>(v_, width(), key, probs(), z_);
+    if (room_.mixer) {
+      room_.mixer->mix(block_, key, probs(), z_);
+    } else if (a_.in.v.dtype() == DType::i8) {
+      block_.template widen_keys<F>(a_.in.v, a_.in.v_scales, key, room_.v);
+      block_.template mix_values<F>(room_.v, width(), key, probs(), z_);
     } else {
       block_.template mix_values<F>(a_.in.v, key, probs(), z_);
     }
@@ -157,9 +170,9 @@ class ForwardBlock {
 
   const AttentionArgs& a_;
   const RowBlock& block_;
-  float* z_;  // [rows, E]
+  ForwardRoom<F>& room_;
+  float* z_;
   LeftRows<F> q_;
-  float *k_, *v_;  // [kKeyBlock, D], [kKeyBlock, E]: for those that are widened first
   float scores_[kKeyBlock * RowBlock::kMost], probs_[kKeyBlock * RowBlock::kMost];
   float highest_[RowBlock::kMost], total_[RowBlock::kMost], rescale_[RowBlock::kMost];  // of the running softmax
   std::optional<ref::RowStats<float>> stats_[RowBlock::kMost];
@@ -185,7 +198,11 @@ void attention(const Exec& exec, const AttentionArgs& a) noexcept {
   const ref::Split split(*exec.pool);
   if (!RowBlock::takes(exec, a.in, a.z)) return ref::attention(split, a);
   if (!all_in_segments(a.in)) ref::blank_rows<float>(a, split);
-  for_row_blocks(exec, a.in, [&](const RowBlock& block, float* scratch) { ForwardBlock<F>(a, block, scratch).run(); });
+  for_row_blocks<F>(exec, a.in, [&](Room& memory) {
+    return [&a, room = ForwardRoom<F>(a, memory)](const RowBlock& block) mutable {
+      ForwardBlock<F>(a, block, room).run();
+    };
+  });
 }
 
 QKV_FOR_ALL_FORMS(attention, AttentionArgs)

@@ -13,6 +13,10 @@
 
 #if defined(__AVX512F__)
 #include "kernels/cpu/forms/block_dots.h"
+#include "kernels/cpu/forms/pairs.h"
+#endif
+#if defined(__AMX_BF16__)
+#include "kernels/cpu/forms/tile_pairs.h"
 #endif
 #if defined(__AVX512BF16__)
 #include "kernels/cpu/forms/pair_mix.h"
@@ -30,7 +34,6 @@ constexpr auto kDotsF32 = dots<float>;
 #if defined(__AVX512BF16__)
 constexpr auto kDotsBf16 = block_dots<PairStep>;
 constexpr auto kMixPairs = mix_pairs;
-constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
 #else
 #if defined(__AVX512F__)
 constexpr auto kDotsBf16 = block_dots<WidenedStep>;
@@ -38,7 +41,29 @@ constexpr auto kDotsBf16 = block_dots<WidenedStep>;
 constexpr auto kDotsBf16 = dots<uint16_t>;
 #endif
 constexpr void (*kMixPairs)(const PairMixCall&) noexcept = nullptr;
+#endif
+
+// Attention of bf16 by pairs.
+#if defined(__AMX_BF16__)
+constexpr auto kColumnDotsOfBf16 = tile_dots;
+constexpr auto kMixIntoPairs = tile_mix;
+constexpr auto kWithTiles = with_tiles;
+#else
+#if defined(__AVX512BF16__)
+constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
+constexpr auto kMixIntoPairs = mix_into_pairs;
+#else
 constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
+constexpr void (*kMixIntoPairs)(const PairsMix&) noexcept = nullptr;
+#endif
+constexpr void (*kWithTiles)(void (*)(void*), void*) = nullptr;
+#endif
+#if defined(__AVX512F__)
+constexpr auto kPairWeights = pair_weights;
+constexpr auto kPairRows = pair_rows;
+#else
+constexpr void (*kPairWeights)(const PairWeights&) noexcept = nullptr;
+constexpr bool (*kPairRows)(const PairRows&) noexcept = nullptr;
 #endif
 
 }  // namespace
@@ -57,6 +82,10 @@ const Forms QKV_FORMS{
     .narrow = narrow,
     .column_dots = column_dots<Singles>,
     .column_dots_bf16 = kColumnDotsOfBf16,
+    .pair_weights = kPairWeights,
+    .pair_rows = kPairRows,
+    .mix_into_pairs = kMixIntoPairs,
+    .with_tiles = kWithTiles,
     .to_columns = to_columns,
     .softmax_step = softmax_step,
     .softmax_columns = softmax_columns,
