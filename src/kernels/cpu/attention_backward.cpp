@@ -1,6 +1,9 @@
 // Attention backward, f32 and bf16; the formulas stand in kernels/ref/attention_backward.cpp. Two walks, so that every
 // gradient has one owner and one order of additions: dq by blocks of rows over their keys, dk and dv by blocks of keys
 // over the heads that read them and their rows. Both recompute scores and probabilities from q, k and LSE.
+//
+// In pairs of bf16, where a thread has room for the dq of all rows that read a key head, and there are key heads enough
+// for all threads, the second walk does both: the same additions in the same order, and scores are computed once.
 #include <algorithm>
 #include <cmath>
 
@@ -248,7 +251,8 @@ class KeyColumns {
         rows_(room.take(RowGroup::kMost * width_)) {
     if (!mixes_pairs_) return;
     spare_ = reinterpret_cast<uint32_t*>(room.take(PairedRows::room(width_)));
-    paired_.pairs = reinterpret_cast<uint32_t*>(room.take(PairedRows::room(width_)));
+    paired_.pairs = reinterpret_cast<uint32_t*>(room.take(PairedRows::room(width_) / 2));
+    given_.pairs = reinterpret_cast<uint32_t*>(room.take(PairedRows::room(width_)));
   }
 
   void begin(int64_t first, int64_t count, int64_t head) {
@@ -262,6 +266,27 @@ class KeyColumns {
       to_columns<F>(columns_ + j * width_, rows_, some, pairs_ ? width_ / 2 : width_);
     }
     std::fill(sums_, sums_ + kKeyBlock * width_, 0.0F);
+  }
+  // The keys as they are mixed by rows in return: to[r] += sum of weights[r][j] key j, for the rows of a block.
+  void begin_giving(int64_t first, int64_t count, int64_t head) {
+    for (int64_t j = 0; j < kKeyBlock; ++j) {
+      given_.rows[j] = j < count ? static_cast<const uint16_t*>(RowBlock::at(keys_, first + j, head)) : nullptr;
+    }
+    given_.make<F>(kKeyBlock, width_);
+  }
+  void give(const RowBlock& block, int64_t key, const float* weights, float* to) {
+    alignas(64) uint32_t pairs[kKeyBlock / 2 * RowBlock::kMost];
+    F.narrow(reinterpret_cast<uint16_t*>(pairs), weights, block.count() * kKeyBlock);
+    const Keys seen = block.seen(key);
+    mix_pairs<F>({.weights = pairs,
+                  .lane_stride = kKeyBlock / 2,
+                  .pair_stride = 1,
+                  .lanes = block.count(),
+                  .begin = seen.begin - key,
+                  .end = seen.end - key,
+                  .to = to,
+                  .cols = width_},
+                 given_, spare_, [&](int64_t r, int64_t j) { return block.row(r).sees(key + j); });
   }
 
   // out[r][j] = row r . key j, for the rows of a group from `at` on
@@ -332,36 +357,47 @@ class KeyColumns {
   int64_t width_;
   bool pairs_, mixes_pairs_;
   float *columns_, *sums_, *rows_;
-  PairedRows paired_;
+  PairedRows paired_, given_;
   uint32_t* spare_ = nullptr;
 };
 
+// One block of keys of a segment and head. `dq`, where it is found on the way: sums of the rows of all heads that read
+// the key head, one head after the other.
+struct KeyTask {
+  int64_t segment = 0, kv_head = 0, key = 0;
+  float* dq = nullptr;
+};
+
 template <const Forms& F>
-void find_dk_dv_block(const AttentionBackwardArgs& a, int64_t n, int64_t kv_head, int64_t key, Room room) {
+void find_dk_dv_block(const AttentionBackwardArgs& a, const KeyTask& task, Room room) {
   const AttentionInput& in = a.in;
-  const Segment& s = ref::segments_of(in)[n];
-  const int64_t first = s.first_key + key, count = std::min(kKeyBlock, s.keys - key);
+  const Segment& s = ref::segments_of(in)[task.segment];
+  const int64_t key = task.key, first = s.first_key + key, count = std::min(kKeyBlock, s.keys - key);
   KeyColumns<F> k(in.k, in.q, room), v(in.v, a.dz, room);
-  k.begin(first, count, kv_head);
-  v.begin(first, count, kv_head);
+  k.begin(first, count, task.kv_head);
+  v.begin(first, count, task.kv_head);
+  if (task.dq != nullptr) k.begin_giving(first, count, task.kv_head);
   RowGroup group;
   PairGradients pairs;
+  float* dq = task.dq;
   for (int64_t h = 0; h < in.q.dim(1); ++h) {
-    if (in.kv_map.as<int32_t>()[h] != kv_head) continue;
+    if (in.kv_map.as<int32_t>()[h] != task.kv_head) continue;
     for (int64_t row = 0; row < s.rows; row += RowGroup::kMost) {
-      if (!group.find(in, {.segment = n, .row = row, .head = h}, s.rows, key)) continue;
+      if (!group.find(in, {.segment = task.segment, .row = row, .head = h}, s.rows, key)) continue;
       group.each([&](const RowBlock& block, int64_t at) {
         k.meet(block, at, pairs.probs + at * kKeyBlock);
         v.meet(block, at, pairs.ds + at * kKeyBlock);
         pairs.template find_rows<F>(a, block, key, at);
+        if (dq != nullptr) k.give(block, key, pairs.ds + at * kKeyBlock, dq + (row + at) * in.q.cols());
       });
       if (a.dk) k.take(group, key, pairs.ds);
       if (a.dv) v.take(group, key, pairs.probs);
     }
+    if (dq != nullptr) dq += s.rows * in.q.cols();
   }
   for (int64_t j = 0; j < count; ++j) {
-    if (a.dk) add_row<F>(a.dk.tensor, first + j, kv_head, k.sum(j), static_cast<float>(in.scale));
-    if (a.dv) add_row<F>(a.dv.tensor, first + j, kv_head, v.sum(j), 1);
+    if (a.dk) add_row<F>(a.dk.tensor, first + j, task.kv_head, k.sum(j), static_cast<float>(in.scale));
+    if (a.dv) add_row<F>(a.dv.tensor, first + j, task.kv_head, v.sum(j), 1);
   }
 }
 
@@ -374,8 +410,55 @@ void find_dk_dv(const Exec& exec, const AttentionBackwardArgs& a) {
   exec.pool->run(tasks, [&](int64_t task, int thread) {
     int64_t n = 0;
     for (; task >= blocks_of(n) * kv_heads; ++n) task -= blocks_of(n) * kv_heads;
-    with_tiles<F>(
-        [&] { find_dk_dv_block<F>(a, n, task / blocks_of(n), task % blocks_of(n) * kKeyBlock, Room(exec, thread)); });
+    const KeyTask block{.segment = n, .kv_head = task / blocks_of(n), .key = task % blocks_of(n) * kKeyBlock};
+    with_tiles<F>([&] { find_dk_dv_block<F>(a, block, Room(exec, thread)); });
+  });
+}
+
+// Rows of dq that read one key head of a segment, at most.
+int64_t most_rows_of_a_key_head(const AttentionInput& in) {
+  int64_t heads = 0, rows = 0;
+  const auto* kv_map = in.kv_map.as<int32_t>();
+  for (int64_t g = 0; g < in.k.dim(1); ++g) {
+    heads = std::max<int64_t>(heads, std::count(kv_map, kv_map + in.q.dim(1), static_cast<int32_t>(g)));
+  }
+  for (int64_t n = 0; n < in.segments.dim(0); ++n) rows = std::max<int64_t>(rows, ref::segments_of(in)[n].rows);
+  return heads * rows;
+}
+
+template <const Forms& F>
+bool finds_all_at_once(const Exec& exec, const AttentionBackwardArgs& a) {
+  constexpr int64_t kBlocks = 3 * RowBlock::kMost + 3 * kKeyBlock;  // of which `takes` made sure
+  const int64_t bytes =
+      (most_rows_of_a_key_head(a.in) * a.in.q.cols() + kBlocks * (a.in.v.cols() + a.in.q.cols() + 2 * kColumns)) *
+      size_of(DType::f32);
+  const int64_t tasks = a.in.segments.dim(0) * a.in.k.dim(1), threads = exec.pool->threads();
+  return mixes_pairs<F>(a.in.q, a.in.k) && bytes <= exec.scratch.dim(1) &&
+         (tasks % threads == 0 || tasks >= 4 * threads);
+}
+
+template <const Forms& F>
+void find_all(const Exec& exec, const AttentionBackwardArgs& a) {
+  const AttentionInput& in = a.in;
+  const int64_t kv_heads = in.k.dim(1), width = in.q.cols();
+  exec.pool->run(in.segments.dim(0) * kv_heads, [&](int64_t task, int thread) {
+    const Segment& s = ref::segments_of(in)[task / kv_heads];
+    const auto* kv_map = in.kv_map.as<int32_t>();
+    KeyTask block{.segment = task / kv_heads, .kv_head = task % kv_heads};
+    const int64_t rows = s.rows * std::count(kv_map, kv_map + in.q.dim(1), static_cast<int32_t>(block.kv_head));
+    Room room(exec, thread);
+    block.dq = room.take(rows * width);
+    std::fill(block.dq, block.dq + rows * width, 0.0F);
+    with_tiles<F>([&] {
+      for (; block.key < s.keys; block.key += kKeyBlock) find_dk_dv_block<F>(a, block, room);
+    });
+    const float* sums = block.dq;
+    for (int64_t h = 0; h < in.q.dim(1); ++h) {
+      if (kv_map[h] != block.kv_head) continue;
+      for (int64_t r = 0; r < s.rows; ++r, sums += width) {
+        add_row<F>(a.dq.tensor, s.first_row + r, h, sums, static_cast<float>(in.scale));
+      }
+    }
   });
 }
 
@@ -393,8 +476,12 @@ void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexce
   for (const Grad& g : {a.dq, a.dk, a.dv}) {
     if (g && !g.add) fill(exec, {.y = g.tensor, .value = 0});
   }
-  if (a.dq) for_row_blocks<F>(exec, a.in, [&](Room& room) { return DqRows<F>(a, room); });
-  if (a.dk || a.dv) find_dk_dv<F>(exec, a);
+  if (a.dq && (a.dk || a.dv) && finds_all_at_once<F>(exec, a)) {
+    find_all<F>(exec, a);
+  } else {
+    if (a.dq) for_row_blocks<F>(exec, a.in, [&](Room& room) { return DqRows<F>(a, room); });
+    if (a.dk || a.dv) find_dk_dv<F>(exec, a);
+  }
   if (a.dsinks || a.dbias) {
     AttentionBackwardArgs heads = a;
     heads.dq = heads.dk = heads.dv = {};

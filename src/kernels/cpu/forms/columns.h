@@ -43,38 +43,54 @@ struct PairsOfBf16 {
 };
 #endif
 
-// The part of the tree over the lanes First, First + Step, ...: the k-th of what is multiplied is of lane k % 16.
-template <class Of, int Rows, int First, int Step>
+// The part of the tree over the lanes First, First + Step, ...: the k-th of what is multiplied is of lane k % 16. Every
+// lane adds `Depth` of them, or as many as there are if it is 0.
+template <class Of, int Rows, int Depth, int First, int Step>
 QKV_INLINE ColumnSums<Rows> column_sums(const ColumnDots& d, const typename Of::Element* rows) {
   ColumnSums<Rows> sums;
   if constexpr (Step == kLanes) {
     for (int r = 0; r < Rows; ++r) sums.of[r] = splat(0);
     const auto* columns = static_cast<const typename Of::Element*>(d.columns);
-    for (int64_t k = First * Of::kWidth; k < d.inner; k += kLanes * Of::kWidth) {
+    const auto add = [&](int64_t k) __attribute__((always_inline)) {
       for (int r = 0; r < Rows; ++r) {
         sums.of[r] = Of::multiply(columns + k * kColumns, rows + r * d.row_stride + k, sums.of[r]);
       }
+    };
+    constexpr int64_t kFirst = First * Of::kWidth, kStep = kLanes * Of::kWidth;
+    if constexpr (Depth > 0) {
+      for (int i = 0; i < Depth; ++i) add(kFirst + i * kStep);
+    } else {
+      for (int64_t k = kFirst; k < d.inner; k += kStep) add(k);
     }
   } else {
-    sums = column_sums<Of, Rows, First, 2 * Step>(d, rows);
-    const ColumnSums<Rows> more = column_sums<Of, Rows, First + Step, 2 * Step>(d, rows);
+    sums = column_sums<Of, Rows, Depth, First, 2 * Step>(d, rows);
+    const ColumnSums<Rows> more = column_sums<Of, Rows, Depth, First + Step, 2 * Step>(d, rows);
     for (int r = 0; r < Rows; ++r) sums.of[r] = sums.of[r] + more.of[r];
   }
   return sums;
 }
 
-template <class Of, int Rows>
+template <class Of, int Rows, int Depth>
 void column_tile(const ColumnDots& d, int64_t first) {
   const auto* rows = static_cast<const typename Of::Element*>(d.rows) + first * d.row_stride;
-  const ColumnSums<Rows> sums = column_sums<Of, Rows, 0, 1>(d, rows);
+  const ColumnSums<Rows> sums = column_sums<Of, Rows, Depth, 0, 1>(d, rows);
   for (int r = 0; r < Rows; ++r) store(d.y + (first + r) * d.y_stride, sums.of[r]);
 }
 
+template <class Of, int Depth>
+void column_dots_of(const ColumnDots& d) {
+  int64_t i = 0;
+  for (; i + kColumnTile <= d.count; i += kColumnTile) column_tile<Of, kColumnTile, Depth>(d, i);
+  for (; i < d.count; ++i) column_tile<Of, 1, Depth>(d, i);
+}
+
+// Heads of 64 and of 128 have no loops inside.
 template <class Of>
 void column_dots(const ColumnDots& d) noexcept {
-  int64_t i = 0;
-  for (; i + kColumnTile <= d.count; i += kColumnTile) column_tile<Of, kColumnTile>(d, i);
-  for (; i < d.count; ++i) column_tile<Of, 1>(d, i);
+  constexpr int kDepthOf64 = 64 / (kLanes * Of::kWidth);
+  if (d.inner == 64) return column_dots_of<Of, kDepthOf64>(d);
+  if (d.inner == 128) return column_dots_of<Of, 2 * kDepthOf64>(d);
+  column_dots_of<Of, 0>(d);
 }
 
 void to_columns(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, int64_t cols) noexcept {

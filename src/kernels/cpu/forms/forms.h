@@ -100,7 +100,8 @@ struct PairRows {
   int64_t count = 0, cols = 0;
 };
 
-// y[m][c] += sum over the pairs p of a[m a_lane + p a_pair] . b[p][c], a product of pairs being the sum of two.
+// y[m][c] += sum over the pairs p of a[m a_lane + p a_pair] . b[p][c], a product of pairs being the sum of two. One of
+// a's strides is 1.
 struct PairsMix {
   const uint32_t* a = nullptr;
   const uint32_t* b = nullptr;
@@ -261,7 +262,7 @@ struct Forms {
   void (*pair_weights)(const PairWeights&) noexcept;
   bool (*pair_rows)(const PairRows&) noexcept;  // returns whether all are finite
   void (*mix_into_pairs)(const PairsMix&) noexcept;
-  // Where tiles make the products of pairs: work(what), which may use them then; a_lane is 1. Else null.
+  // Where tiles make the products of pairs: work(what), which may use them then. Else null.
   void (*with_tiles)(void (*work)(void*), void* what);
   // y[c][0 .. 15] = x[0 .. 15][c], a number or a pair; columns of rows that do not exist are 0
   void (*to_columns)(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, int64_t cols) noexcept;

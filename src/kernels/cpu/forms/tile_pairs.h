@@ -2,7 +2,7 @@
 // wants them; what a product needs and is not there, at the ends of rows, keys and columns, is zeros on both sides.
 //
 //   tile_dots   y[i][0 .. 15] = rows i . columns    rows as they lie, sixteen at a time; columns [inner / 2][16]
-//   tile_mix    y[m][c] += weights . rows           weights [pairs][lane] turned to [lane][pairs]; rows [pairs][column]
+//   tile_mix    y[m][c] += weights . rows           weights [lane][pairs], or turned to that; rows [pairs][column]
 //
 // The order of sums: 32 of the inner index at a time, from the first.
 #pragma once
@@ -140,6 +140,15 @@ void turn_pairs(uint32_t* y, const uint32_t* x, int64_t stride, int64_t pairs, i
   }
 }
 
+// The same where the pairs of a lane lie side by side.
+void lay_pairs(uint32_t* y, const uint32_t* x, int64_t stride, int64_t pairs, int64_t lanes) {
+  for (int64_t r = 0; r < kTileRows; ++r) {
+    const __m512i row =
+        r < lanes ? _mm512_maskz_loadu_epi32(some_lanes(pairs), x + r * stride) : _mm512_setzero_si512();
+    _mm512_store_si512(y + r * kTilePairs, row);
+  }
+}
+
 // Sums that may be fewer than sixteen by sixteen, in memory of their own where they are.
 template <int Tile>
 class TileOfSums {
@@ -183,8 +192,10 @@ void tile_mix(const PairsMix& d) noexcept {
   const int64_t steps = (d.pairs + kTilePairs - 1) / kTilePairs, stride = d.b_stride * 4;
   for (int64_t row = 0; row < d.rows; row += kTileRows) {
     for (int64_t s = 0; s < steps; ++s) {
-      turn_pairs(left + s * kTilePairs * kTileRows, d.a + s * kTilePairs * d.a_pair + row, d.a_pair,
-                 d.pairs - s * kTilePairs, d.rows - row);
+      uint32_t* to = left + s * kTilePairs * kTileRows;
+      const uint32_t* from = d.a + s * kTilePairs * d.a_pair + row * d.a_lane;
+      const int64_t pairs = d.pairs - s * kTilePairs, lanes = d.rows - row;
+      d.a_lane == 1 ? turn_pairs(to, from, d.a_pair, pairs, lanes) : lay_pairs(to, from, d.a_lane, pairs, lanes);
     }
     const auto step = [&]<int Sum>(int64_t s, int64_t column) __attribute__((always_inline)) {
       load_tile<6 + Sum>(d.b + s * kTilePairs * d.b_stride + column, stride);
