@@ -48,8 +48,7 @@ class ForwardBlock {
   }
 
   void run() {
-    const bool counting = any(a_.stats);
-    for (int64_t r = 0; r < block_.count() && counting; ++r) stats_[r].emplace(a_.stats, block_.row(r));
+    if (any(a_.stats)) begin_counting();
     for (int64_t key = block_.begin() / kKeyBlock * kKeyBlock; key < block_.end(); key += kKeyBlock) walk(key);
     finish();
   }
@@ -58,6 +57,21 @@ class ForwardBlock {
   int64_t width() const { return a_.z.dim(2); }
   Tile scores() { return block_.tile(scores_); }
   Tile probs() { return block_.tile(probs_); }
+
+  void begin_counting() {
+    for (int64_t r = 0; r < block_.count(); ++r) stats_[r].emplace(a_.stats, block_.row(r));
+    if (!a_.stats.at_offset.defined()) return;
+    const auto* offsets = a_.stats.offsets.as<int32_t>();
+    for (int64_t r = 0; r < block_.count(); ++r) {
+      for (int64_t o = 0; o < a_.stats.offsets.count(); ++o) {
+        const int64_t key = block_.row(r).position() - offsets[o];
+        single_begin_ = std::min(single_begin_, key);
+        single_end_ = std::max(single_end_, key + 1);
+      }
+    }
+  }
+  // Whether a block may have keys whose own probability is wanted: the first, and those at offsets.
+  bool has_singles(int64_t key) const { return key == 0 || (key < single_end_ && key + kKeyBlock > single_begin_); }
 
   // Keys of a block that are not of class 0: few are, and all rows see the same keys.
   void find_marked(int64_t key) {
@@ -138,6 +152,7 @@ class ForwardBlock {
     if (sums.highest == Row::kHidden) return;
     stats.add_sums(mass, sums.mass_x, sums.distance);
     if (stats.beats(sums.highest)) stats.lead(key + where, sums.highest);
+    if (!stats.by_class() && !has_singles(key)) return;
     const Keys seen = block_.seen(r, key);
     stats.keep_scores(seen.begin, seen.end, [&](int64_t j) { return scores()(r, j - key); });
     if (!stats.by_class()) return;
@@ -182,6 +197,7 @@ class ForwardBlock {
   };
   Mark marks_[kKeyBlock];
   int64_t marked_ = 0;
+  int64_t single_begin_ = INT64_MAX, single_end_ = INT64_MIN;
 };
 
 // Whether every row belongs to a segment, and is therefore written.

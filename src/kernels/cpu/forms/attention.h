@@ -7,10 +7,17 @@
 namespace qkv::kernels::cpu {
 namespace {
 
+// a > b ? a : b, which is one instruction and not the two that GCC makes of it.
 QKV_INLINE Lanes lanes_max(const Lanes& a, const Lanes& b) {
-  Lanes v;
-  for (int p = 0; p < kParts; ++p) v.part[p] = a.part[p] > b.part[p] ? a.part[p] : b.part[p];
-  return v;
+  return each(a, b, [](Register x, Register y) {
+#if defined(__AVX512F__)
+    return (Register)_mm512_maskz_max_ps(0xffff, (__m512)x, (__m512)y);
+#elif defined(__AVX2__)
+    return (Register)_mm256_max_ps((__m256)x, (__m256)y);
+#else
+    return x > y ? x : y;
+#endif
+  });
 }
 
 QKV_INLINE float highest_lane(const Lanes& v) {

@@ -184,33 +184,54 @@ void softmax_columns(SoftmaxColumns& s) noexcept {
   const Lanes fall = exp(before + shift), one = splat(1);
   Lanes rescale;
   for (int p = 0; p < kParts; ++p) rescale.part[p] = before.part[p] == top.part[p] ? one.part[p] : fall.part[p];
-  for (int64_t j = 0; j < kKeyBlock; ++j) store(s.probs + j * kColumns, exp(load(s.scores + j * kColumns) + shift));
-  const Lanes mass = over_keys([&](const Lanes& sum, int64_t j) { return sum + load(s.probs + j * kColumns); });
+  const Lanes mass = over_keys([&](const Lanes& sum, int64_t j) {
+    const Lanes prob = exp(load(s.scores + j * kColumns) + shift);
+    store(s.probs + j * kColumns, prob);
+    return sum + prob;
+  });
   store(s.rescale, rescale);
   store(s.highest, top);
   store(s.mass, mass);
   store(s.total, load(s.total) * rescale + mass);
 }
 
+// Sums of p * score and of p * (position - key), the part of the tree over the keys First, First + Step, ...
+struct KeySums {
+  Lanes mass_x, distance;
+};
+template <int First, int Step>
+QKV_INLINE KeySums key_sums(const StatsColumns& s) {
+  if constexpr (Step == kLanes) {
+    KeySums sums{splat(0), splat(0)};
+    Lanes away = load(s.from) - splat(First);
+    for (int64_t j = First; j < kKeyBlock; j += kLanes) {
+      const Lanes p = load(s.probs + j * kColumns);
+      const Lanes seen = each(load(s.scores + j * kColumns), [](Register x) {
+        return x == splat_register(-__builtin_inff()) ? Register{} : x;  // 0 * -inf would be NaN
+      });
+      sums.mass_x = multiply_add(p, seen, sums.mass_x);
+      sums.distance = multiply_add(p, away, sums.distance);
+      away = away - splat(kLanes);
+    }
+    return sums;
+  } else {
+    const KeySums sums = key_sums<First, 2 * Step>(s), more = key_sums<First + Step, 2 * Step>(s);
+    return {sums.mass_x + more.mass_x, sums.distance + more.distance};
+  }
+}
+
 void stats_columns(StatsColumns& s) noexcept {
-  constexpr float kNothing = -__builtin_inff();
-  const Lanes from = load(s.from);
-  const auto prob = [&](int64_t j) { return load(s.probs + j * kColumns); };
-  Lanes top = splat(kNothing), where = splat(0);
+  const Lanes one = splat(1);
+  Lanes top = splat(-__builtin_inff()), where = splat(0), key = splat(0);
   for (int64_t j = 0; j < kKeyBlock; ++j) {
     const Lanes x = load(s.scores + j * kColumns);
-    where = if_less(top, x, splat(static_cast<float>(j)), where);
+    where = if_less(top, x, key, where);
     top = lanes_max(top, x);
+    key = key + one;
   }
-  store(s.mass_x, over_keys([&](const Lanes& sum, int64_t j) {
-          const Lanes seen = each(load(s.scores + j * kColumns), [](Register x) {
-            return x == splat_register(kNothing) ? Register{} : x;  // 0 * -inf would be NaN
-          });
-          return multiply_add(prob(j), seen, sum);
-        }));
-  store(s.distance, over_keys([&](const Lanes& sum, int64_t j) {
-          return multiply_add(prob(j), from - splat(static_cast<float>(j)), sum);
-        }));
+  const KeySums sums = key_sums<0, 1>(s);
+  store(s.mass_x, sums.mass_x);
+  store(s.distance, sums.distance);
   store(s.highest, top);
   store(s.where, where);
 }
