@@ -60,6 +60,7 @@ class ForwardBlock {
 
   void begin_counting() {
     for (int64_t r = 0; r < block_.count(); ++r) stats_[r].emplace(a_.stats, block_.row(r));
+    std::fill(leader_, leader_ + RowBlock::kMost, -1);
     if (!a_.stats.at_offset.defined()) return;
     const auto* offsets = a_.stats.offsets.as<int32_t>();
     for (int64_t r = 0; r < block_.count(); ++r) {
@@ -91,6 +92,7 @@ class ForwardBlock {
     } else {
       for (int64_t r = 0; r < block_.count(); ++r) step_row(r, key);
     }
+    if (stats_[0]) count_singles(key);
     for (int64_t r = 0; r < block_.count(); ++r) {
       if (rescale_[r] != 1) F.scale_row(z_ + r * width(), width(), rescale_[r]);
       if (a_.in.dropout.p > 0) block_.drop(r, key, probs());
@@ -120,6 +122,7 @@ class ForwardBlock {
     const float from = static_cast<float>(block_.row(r).position() - key);
     const BlockStats sums = F.block_stats(step.scores, step.probs, from);
     const auto* first = std::find(step.scores, step.scores + kKeyBlock, sums.highest);
+    block_mass_[r] = step.mass;
     count_row(r, key, sums, step.mass, first - step.scores);
   }
 
@@ -140,23 +143,39 @@ class ForwardBlock {
       sums.from[r] = static_cast<float>(block_.row(r).position() - key);
     }
     F.stats_columns(sums);
+    std::copy(step.mass, step.mass + kColumns, block_mass_);
     for (int64_t r = 0; r < block_.count(); ++r) {
       count_row(r, key, {sums.mass_x[r], sums.distance[r], sums.highest[r]}, step.mass[r],
                 static_cast<int64_t>(sums.where[r]));
     }
   }
 
+  // What a block gives row r; `where`: the first of its keys with the largest score.
   void count_row(int64_t r, int64_t key, const BlockStats& sums, float mass, int64_t where) {
+    const bool hidden = sums.highest == Row::kHidden;
+    mass_[r] = mass_[r] * rescale_[r] + (hidden ? 0 : mass);
+    mass_x_[r] = mass_x_[r] * rescale_[r] + (hidden ? 0 : sums.mass_x);
+    distance_[r] = distance_[r] * rescale_[r] + (hidden ? 0 : sums.distance);
+    if (!hidden && (leader_[r] < 0 || sums.highest > lead_[r])) {
+      lead_[r] = sums.highest;
+      leader_[r] = key + where;
+    }
+  }
+  // The same for what only some blocks, or some who look, have.
+  void count_singles(int64_t key) {
+    const bool by_class = stats_[0]->by_class();
+    if (!by_class && !has_singles(key)) return;
+    for (int64_t r = 0; r < block_.count(); ++r) {
+      ref::RowStats<float>& stats = *stats_[r];
+      const Keys seen = block_.seen(r, key);
+      stats.keep_scores(seen.begin, seen.end, [&](int64_t j) { return scores()(r, j - key); });
+      if (by_class) count_classes(r, key, seen);
+    }
+  }
+  void count_classes(int64_t r, int64_t key, Keys seen) {
     ref::RowStats<float>& stats = *stats_[r];
     stats.rescale(rescale_[r]);
-    if (sums.highest == Row::kHidden) return;
-    stats.add_sums(mass, sums.mass_x, sums.distance);
-    if (stats.beats(sums.highest)) stats.lead(key + where, sums.highest);
-    if (!stats.by_class() && !has_singles(key)) return;
-    const Keys seen = block_.seen(r, key);
-    stats.keep_scores(seen.begin, seen.end, [&](int64_t j) { return scores()(r, j - key); });
-    if (!stats.by_class()) return;
-    float rest = mass;
+    float rest = block_mass_[r];
     for (int64_t m = 0; m < marked_; ++m) {
       const auto [j, key_class] = marks_[m];
       if (j < seen.begin || j >= seen.end) continue;
@@ -165,6 +184,11 @@ class ForwardBlock {
       rest -= p;
     }
     stats.add_to_class(0, std::max(rest, 0.0F));
+  }
+  void write_stats(int64_t r, float total, float lse) {
+    stats_[r]->add_sums(mass_[r], mass_x_[r], distance_[r]);
+    if (leader_[r] >= 0) stats_[r]->lead(leader_[r], lead_[r]);
+    stats_[r]->write(block_.row(r).head(), total, lse);
   }
 
   void finish() {
@@ -179,7 +203,7 @@ class ForwardBlock {
       }
       put_row<F>(a_.z, row.row(), row.head(), z);
       ref::Out<float>(a_.lse, {row.row()}).set(row.head(), lse);
-      if (stats_[r]) stats_[r]->write(row.head(), total, lse);
+      if (stats_[r]) write_stats(r, total, lse);
     }
   }
 
@@ -190,6 +214,10 @@ class ForwardBlock {
   LeftRows<F> q_;
   float scores_[kKeyBlock * RowBlock::kMost], probs_[kKeyBlock * RowBlock::kMost];
   float highest_[RowBlock::kMost], total_[RowBlock::kMost], rescale_[RowBlock::kMost];  // of the running softmax
+  // Sums and the leading key of every row, relative to the running maximum; the rest is kept by RowStats.
+  float mass_[RowBlock::kMost] = {}, mass_x_[RowBlock::kMost] = {}, distance_[RowBlock::kMost] = {};
+  float lead_[RowBlock::kMost], block_mass_[RowBlock::kMost];
+  int64_t leader_[RowBlock::kMost];
   std::optional<ref::RowStats<float>> stats_[RowBlock::kMost];
   struct Mark {
     int64_t key;

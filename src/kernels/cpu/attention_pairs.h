@@ -106,10 +106,11 @@ class KeyMixer {
 
   // The keys of a block from the first any row sees to the segment's last: rows that come later see more of them.
   PairedRows at(const RowBlock& block, int64_t key) {
-    const int64_t slot = key / kKeyBlock % count_, kv_head = block.row(0).kv_head();
+    const Segment& s = ref::segments_of(in_)[block.segment()];
+    const bool met_again = s.rows > RowBlock::kMost;  // else all go through the first, which stays close
+    const int64_t slot = met_again ? key / kKeyBlock % count_ : 0, kv_head = block.row(0).kv_head();
     PairedRows rows{.pairs = kept_ + slot * PairedRows::room(keys_.cols())};
-    const int64_t keys = ref::segments_of(in_)[block.segment()].keys;
-    const Keys there{block.seen(key).begin, std::min(key + kKeyBlock, keys)};
+    const Keys there{block.seen(key).begin, std::min<int64_t>(key + kKeyBlock, s.keys)};
     Owner& owner = owners_[static_cast<size_t>(slot)];
     const bool made =
         owner.segment == block.segment() && owner.kv_head == kv_head && owner.key == key && owner.begin <= there.begin;

@@ -106,8 +106,9 @@ void scale_row(float* y, int64_t count, float factor) noexcept {
   for (int64_t i = 0; i < count; ++i) y[i] *= factor;
 }
 
+// Zeros come out as +0: whether a sum that fell below all numbers is -0 depends on how many zeros were added behind it.
 void divide_row(float* y, int64_t count, float by) noexcept {
-  for (int64_t i = 0; i < count; ++i) y[i] /= by;
+  for (int64_t i = 0; i < count; ++i) y[i] = y[i] / by + 0.0F;
 }
 
 }  // namespace
