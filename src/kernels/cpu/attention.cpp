@@ -5,17 +5,13 @@
 #include <cmath>
 
 #include "kernels/cpu/attention_pairs.h"
+#include "kernels/cpu/attention_stats.h"
 #include "kernels/ref/attention_stats.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
 using Row = ref::QueryRow<float>;
-
-bool any(const AttentionStats& s) {
-  return s.entropy.defined() || s.distance.defined() || s.first.defined() || s.highest.defined() ||
-         s.argmax.defined() || s.at_offset.defined() || s.in_class.defined();
-}
 
 // What a thread keeps from block to block.
 template <const Forms& F>
@@ -26,12 +22,14 @@ struct ForwardRoom {
         k(room.take(kKeyBlock * a.in.q.cols())),
         v(room.take(kKeyBlock * a.z.dim(2))) {
     if (mixes_pairs<F>(a.in.q, a.in.v)) mixer.emplace(a.in, a.in.v, room);
+    if (StatsOfRows::wanted(a.stats)) stats.emplace(a.stats);
   }
 
   float* z;  // [rows, E]
   float* q;
   float *k, *v;  // [kKeyBlock, D], [kKeyBlock, E]: for those that are widened first
   std::optional<KeyMixer<F>> mixer;
+  std::optional<StatsOfRows> stats;
 };
 
 template <const Forms& F>
@@ -48,7 +46,7 @@ class ForwardBlock {
   }
 
   void run() {
-    if (any(a_.stats)) begin_counting();
+    if (room_.stats) room_.stats->begin(block_);
     for (int64_t key = block_.begin() / kKeyBlock * kKeyBlock; key < block_.end(); key += kKeyBlock) walk(key);
     finish();
   }
@@ -58,41 +56,14 @@ class ForwardBlock {
   Tile scores() { return block_.tile(scores_); }
   Tile probs() { return block_.tile(probs_); }
 
-  void begin_counting() {
-    for (int64_t r = 0; r < block_.count(); ++r) stats_[r].emplace(a_.stats, block_.row(r));
-    std::fill(leader_, leader_ + RowBlock::kMost, -1);
-    if (!a_.stats.at_offset.defined()) return;
-    const auto* offsets = a_.stats.offsets.as<int32_t>();
-    for (int64_t r = 0; r < block_.count(); ++r) {
-      for (int64_t o = 0; o < a_.stats.offsets.count(); ++o) {
-        const int64_t key = block_.row(r).position() - offsets[o];
-        single_begin_ = std::min(single_begin_, key);
-        single_end_ = std::max(single_end_, key + 1);
-      }
-    }
-  }
-  // Whether a block may have keys whose own probability is wanted: the first, and those at offsets.
-  bool has_singles(int64_t key) const { return key == 0 || (key < single_end_ && key + kKeyBlock > single_begin_); }
-
-  // Keys of a block that are not of class 0: few are, and all rows see the same keys.
-  void find_marked(int64_t key) {
-    marked_ = 0;
-    const Keys keys = block_.seen(key);
-    for (int64_t j = keys.begin; j < keys.end; ++j) {
-      const int32_t key_class = stats_[0]->class_of(j);
-      if (key_class != 0) marks_[marked_++] = {j, key_class};
-    }
-  }
-
   void walk(int64_t key) {
-    if (stats_[0] && stats_[0]->by_class()) find_marked(key);
     q_.meet(a_.in.k_scales, key, room_.k, scores_);
     if (block_.columns()) {
       step_columns(key);
     } else {
       for (int64_t r = 0; r < block_.count(); ++r) step_row(r, key);
     }
-    if (stats_[0]) count_singles(key);
+    if (room_.stats) room_.stats->add_singles(key, scores(), probs(), rescale_);
     for (int64_t r = 0; r < block_.count(); ++r) {
       if (rescale_[r] != 1) F.scale_row(z_ + r * width(), width(), rescale_[r]);
       if (a_.in.dropout.p > 0) block_.drop(r, key, probs());
@@ -118,12 +89,11 @@ class ForwardBlock {
     highest_[r] = step.highest;
     total_[r] = step.total;
     rescale_[r] = step.rescale;
-    if (!stats_[r]) return;
+    if (!room_.stats) return;
     const float from = static_cast<float>(block_.row(r).position() - key);
     const BlockStats sums = F.block_stats(step.scores, step.probs, from);
     const auto* first = std::find(step.scores, step.scores + kKeyBlock, sums.highest);
-    block_mass_[r] = step.mass;
-    count_row(r, key, sums, step.mass, first - step.scores);
+    room_.stats->add(r, step.rescale, step.mass, sums, key + (first - step.scores));
   }
 
   void step_columns(int64_t key) {
@@ -137,58 +107,16 @@ class ForwardBlock {
     std::copy(step.highest, step.highest + kColumns, highest_);
     std::copy(step.total, step.total + kColumns, total_);
     std::copy(step.rescale, step.rescale + kColumns, rescale_);
-    if (!stats_[0]) return;
+    if (!room_.stats) return;
     StatsColumns sums{.scores = scores_, .probs = probs_};
     for (int64_t r = 0; r < block_.count(); ++r) {
       sums.from[r] = static_cast<float>(block_.row(r).position() - key);
     }
     F.stats_columns(sums);
-    std::copy(step.mass, step.mass + kColumns, block_mass_);
     for (int64_t r = 0; r < block_.count(); ++r) {
-      count_row(r, key, {sums.mass_x[r], sums.distance[r], sums.highest[r]}, step.mass[r],
-                static_cast<int64_t>(sums.where[r]));
+      room_.stats->add(r, step.rescale[r], step.mass[r], {sums.mass_x[r], sums.distance[r], sums.highest[r]},
+                       key + static_cast<int64_t>(sums.where[r]));
     }
-  }
-
-  // What a block gives row r; `where`: the first of its keys with the largest score.
-  void count_row(int64_t r, int64_t key, const BlockStats& sums, float mass, int64_t where) {
-    const bool hidden = sums.highest == Row::kHidden;
-    mass_[r] = mass_[r] * rescale_[r] + (hidden ? 0 : mass);
-    mass_x_[r] = mass_x_[r] * rescale_[r] + (hidden ? 0 : sums.mass_x);
-    distance_[r] = distance_[r] * rescale_[r] + (hidden ? 0 : sums.distance);
-    if (!hidden && (leader_[r] < 0 || sums.highest > lead_[r])) {
-      lead_[r] = sums.highest;
-      leader_[r] = key + where;
-    }
-  }
-  // The same for what only some blocks, or some who look, have.
-  void count_singles(int64_t key) {
-    const bool by_class = stats_[0]->by_class();
-    if (!by_class && !has_singles(key)) return;
-    for (int64_t r = 0; r < block_.count(); ++r) {
-      ref::RowStats<float>& stats = *stats_[r];
-      const Keys seen = block_.seen(r, key);
-      stats.keep_scores(seen.begin, seen.end, [&](int64_t j) { return scores()(r, j - key); });
-      if (by_class) count_classes(r, key, seen);
-    }
-  }
-  void count_classes(int64_t r, int64_t key, Keys seen) {
-    ref::RowStats<float>& stats = *stats_[r];
-    stats.rescale(rescale_[r]);
-    float rest = block_mass_[r];
-    for (int64_t m = 0; m < marked_; ++m) {
-      const auto [j, key_class] = marks_[m];
-      if (j < seen.begin || j >= seen.end) continue;
-      const float p = probs()(r, j - key);
-      stats.add_to_class(key_class, p);
-      rest -= p;
-    }
-    stats.add_to_class(0, std::max(rest, 0.0F));
-  }
-  void write_stats(int64_t r, float total, float lse) {
-    stats_[r]->add_sums(mass_[r], mass_x_[r], distance_[r]);
-    if (leader_[r] >= 0) stats_[r]->lead(leader_[r], lead_[r]);
-    stats_[r]->write(block_.row(r).head(), total, lse);
   }
 
   void finish() {
@@ -203,7 +131,7 @@ class ForwardBlock {
       }
       put_row<F>(a_.z, row.row(), row.head(), z);
       ref::Out<float>(a_.lse, {row.row()}).set(row.head(), lse);
-      if (stats_[r]) write_stats(r, total, lse);
+      if (room_.stats) room_.stats->write(r, total, lse);
     }
   }
 
@@ -214,18 +142,6 @@ class ForwardBlock {
   LeftRows<F> q_;
   float scores_[kKeyBlock * RowBlock::kMost], probs_[kKeyBlock * RowBlock::kMost];
   float highest_[RowBlock::kMost], total_[RowBlock::kMost], rescale_[RowBlock::kMost];  // of the running softmax
-  // Sums and the leading key of every row, relative to the running maximum; the rest is kept by RowStats.
-  float mass_[RowBlock::kMost] = {}, mass_x_[RowBlock::kMost] = {}, distance_[RowBlock::kMost] = {};
-  float lead_[RowBlock::kMost], block_mass_[RowBlock::kMost];
-  int64_t leader_[RowBlock::kMost];
-  std::optional<ref::RowStats<float>> stats_[RowBlock::kMost];
-  struct Mark {
-    int64_t key;
-    int32_t key_class;
-  };
-  Mark marks_[kKeyBlock];
-  int64_t marked_ = 0;
-  int64_t single_begin_ = INT64_MAX, single_end_ = INT64_MIN;
 };
 
 // Whether every row belongs to a segment, and is therefore written.

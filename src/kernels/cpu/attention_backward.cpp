@@ -248,12 +248,10 @@ class KeyColumns {
         mixes_pairs_(mixes_pairs<F>(t, rows)),
         columns_(room.take(kKeyBlock * width_)),
         sums_(room.take(kKeyBlock * width_)),
-        rows_(room.take(RowGroup::kMost * width_)) {
-    if (!mixes_pairs_) return;
-    spare_ = reinterpret_cast<uint32_t*>(room.take(PairedRows::room(width_)));
-    paired_.pairs = reinterpret_cast<uint32_t*>(room.take(PairedRows::room(width_) / 2));
-    given_.pairs = reinterpret_cast<uint32_t*>(room.take(PairedRows::room(width_)));
-  }
+        rows_(room.take(RowGroup::kMost * width_)),
+        spare_(room.take(PairedRows::room(width_))),
+        paired_(room.take(PairedRows::room(width_) / 2)),
+        given_(room.take(PairedRows::room(width_))) {}
 
   void begin(int64_t first, int64_t count, int64_t head) {
     for (int64_t j = 0; j < kKeyBlock; j += kColumns) {
@@ -356,9 +354,8 @@ class KeyColumns {
   const Tensor &keys_, &left_;
   int64_t width_;
   bool pairs_, mixes_pairs_;
-  float *columns_, *sums_, *rows_;
+  float *columns_, *sums_, *rows_, *spare_;
   PairedRows paired_, given_;
-  uint32_t* spare_ = nullptr;
 };
 
 // One block of keys of a segment and head. `dq`, where it is found on the way: sums of the rows of all heads that read

@@ -15,10 +15,12 @@ bool mixes_pairs(const Tensor& left, const Tensor& right) {
   return F.mix_into_pairs != nullptr && left.dtype() == DType::bf16 && right.dtype() == DType::bf16;
 }
 
-// Up to kKeyBlock rows of bf16, a null where there is none, and the same as pairs.
+// Up to kKeyBlock rows of bf16, a null where there is none, and the same as pairs. Who makes pairs sets the rows.
 struct PairedRows {
-  const uint16_t* rows[kKeyBlock] = {};
-  uint32_t* pairs = nullptr;  // [kKeyBlock / 2][wide]
+  explicit PairedRows(float* room) : pairs(reinterpret_cast<uint32_t*>(room)) {}
+
+  const uint16_t* rows[kKeyBlock];
+  uint32_t* pairs;  // [kKeyBlock / 2][wide]
   bool finite = true;
 
   static int64_t room(int64_t cols) { return kKeyBlock / 2 * PairRows::wide(cols); }
@@ -40,7 +42,7 @@ struct PairMixing {
 
 // sees(lane, i): whether a lane adds row i at all. `spare`: room for the rows one lane sees.
 template <const Forms& F, class Sees>
-void mix_pairs(const PairMixing& m, const PairedRows& right, uint32_t* spare, Sees&& sees) {
+void mix_pairs(const PairMixing& m, const PairedRows& right, float* spare, Sees&& sees) {
   const int64_t first = PairWeights::first(m.begin) / 2, wide = PairRows::wide(m.cols);
   PairsMix call{.a = m.weights + first * m.pair_stride,
                 .b = right.pairs + first * wide,
@@ -55,10 +57,12 @@ void mix_pairs(const PairMixing& m, const PairedRows& right, uint32_t* spare, Se
   if (right.finite) return F.mix_into_pairs(call);
   call.rows = 1;
   for (int64_t lane = 0; lane < m.lanes; ++lane, call.a += m.lane_stride, call.y += m.cols) {
-    PairedRows seen{.pairs = spare};
-    for (int64_t i = m.begin; i < m.end; ++i) seen.rows[i] = sees(lane, i) ? right.rows[i] : nullptr;
+    PairedRows seen(spare);
+    for (int64_t i = 0; i < kKeyBlock; ++i) {
+      seen.rows[i] = i >= m.begin && i < m.end && sees(lane, i) ? right.rows[i] : nullptr;
+    }
     seen.make<F>(kKeyBlock, m.cols);
-    call.b = spare + first * wide;
+    call.b = seen.pairs + first * wide;
     F.mix_into_pairs(call);
   }
 }
@@ -70,9 +74,9 @@ class KeyMixer {
  public:
   KeyMixer(const AttentionInput& in, const Tensor& t, Room& room) : in_(in), keys_(t) {
     const int64_t floats = PairedRows::room(t.cols());
-    spare_ = pairs(room.take(floats));
+    spare_ = room.take(floats);
     count_ = std::clamp<int64_t>(room.left() / floats, 1, kMostKept);
-    kept_ = pairs(room.take(count_ * floats));
+    kept_ = room.take(count_ * floats);
   }
 
   // to[r] += sum of weights of row r and key j * key row j; what a row does not see has no weight.
@@ -102,19 +106,19 @@ class KeyMixer {
     int64_t segment = -1, kv_head = 0, key = 0, begin = 0;
     bool finite = true;
   };
-  static uint32_t* pairs(float* room) { return reinterpret_cast<uint32_t*>(room); }
 
   // The keys of a block from the first any row sees to the segment's last: rows that come later see more of them.
   PairedRows at(const RowBlock& block, int64_t key) {
     const Segment& s = ref::segments_of(in_)[block.segment()];
     const bool met_again = s.rows > RowBlock::kMost;  // else all go through the first, which stays close
     const int64_t slot = met_again ? key / kKeyBlock % count_ : 0, kv_head = block.row(0).kv_head();
-    PairedRows rows{.pairs = kept_ + slot * PairedRows::room(keys_.cols())};
+    PairedRows rows(kept_ + slot * PairedRows::room(keys_.cols()));
     const Keys there{block.seen(key).begin, std::min<int64_t>(key + kKeyBlock, s.keys)};
     Owner& owner = owners_[static_cast<size_t>(slot)];
     const bool made =
         owner.segment == block.segment() && owner.kv_head == kv_head && owner.key == key && owner.begin <= there.begin;
     if (made && owner.finite) return rows;
+    std::fill(rows.rows, rows.rows + kKeyBlock, nullptr);
     block.for_runs(keys_, there, [&](const void* first, int64_t stride, Keys run) {
       for (int64_t j = run.begin; j < run.end; ++j) {
         rows.rows[j - key] = static_cast<const uint16_t*>(first) + (j - run.begin) * stride;
@@ -127,7 +131,7 @@ class KeyMixer {
 
   const AttentionInput& in_;
   const Tensor& keys_;
-  uint32_t *spare_ = nullptr, *kept_ = nullptr;
+  float *spare_ = nullptr, *kept_ = nullptr;
   int64_t count_ = 0;
   std::array<Owner, kMostKept> owners_;
   alignas(64) uint32_t weights_[kKeyBlock / 2 * kColumns];
