@@ -43,21 +43,34 @@ void pair_weights(const PairWeights& d) noexcept {
   }
 }
 
+// 32 columns of two rows at a time, woven in fours of columns first. A row's next lines are called near meanwhile: rows
+// of one head are far apart, and one row alone waits for nothing else.
 bool pair_rows(const PairRows& d) noexcept {
+  constexpr int64_t kAtOnce = 2 * kLanes, kAhead = 16;
+  constexpr __mmask32 kAll = ~__mmask32{0};
+  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+  const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
   const __m512i magnitude = _mm512_set1_epi16(0x7fff), infinite = _mm512_set1_epi16(0x7f80);
-  const auto words = [](const uint16_t* row, int64_t c, __mmask16 some) __attribute__((always_inline)) {
-    if (row == nullptr) return _mm512_setzero_si512();
-    return _mm512_maskz_cvtepu16_epi32(some, _mm256_maskz_loadu_epi16(some, row + c));
-  };
+  const int64_t wide = PairRows::wide(d.cols);
+  const auto row_at = [&](int64_t i) { return i < d.count ? d.rows[i] : nullptr; };
   __m512i largest = _mm512_setzero_si512();
   for (int64_t i = 0; i < d.count; i += 2) {
-    const uint16_t *even = d.rows[i], *odd = i + 1 < d.count ? d.rows[i + 1] : nullptr;
-    for (int64_t c = 0; c < d.cols; c += kLanes) {
-      const __mmask16 some = some_lanes(d.cols - c);
-      const __m512i pairs =
-          _mm512_or_si512(words(even, c, some), _mm512_maskz_slli_epi32(some, words(odd, c, some), 16));
-      largest = _mm512_maskz_max_epu16(~__mmask32{0}, largest, _mm512_and_si512(pairs, magnitude));
-      _mm512_storeu_si512(d.y + i / 2 * PairRows::wide(d.cols) + c, pairs);
+    const uint16_t *even = d.rows[i], *odd = row_at(i + 1), *even_next = row_at(i + kAhead),
+                   *odd_next = row_at(i + 1 + kAhead);
+    uint32_t* y = d.y + i / 2 * wide;
+    for (int64_t c = 0; c < d.cols; c += kAtOnce) {
+      const int64_t left = d.cols - c;
+      const auto some = left >= kAtOnce ? kAll : static_cast<__mmask32>((1U << left) - 1U);
+      const __m512i none = _mm512_setzero_si512();
+      const __m512i a = even != nullptr ? _mm512_maskz_loadu_epi16(some, even + c) : none;
+      const __m512i b = odd != nullptr ? _mm512_maskz_loadu_epi16(some, odd + c) : none;
+      if (even_next != nullptr) __builtin_prefetch(even_next + c);
+      if (odd_next != nullptr) __builtin_prefetch(odd_next + c);
+      largest = _mm512_maskz_max_epu16(kAll, largest, _mm512_and_si512(a, magnitude));
+      largest = _mm512_maskz_max_epu16(kAll, largest, _mm512_and_si512(b, magnitude));
+      const __m512i low = _mm512_maskz_unpacklo_epi16(kAll, a, b), high = _mm512_maskz_unpackhi_epi16(kAll, a, b);
+      _mm512_storeu_si512(y + c, _mm512_permutex2var_epi64(low, first, high));
+      if (left > kLanes) _mm512_storeu_si512(y + c + kLanes, _mm512_permutex2var_epi64(low, second, high));
     }
   }
   return _mm512_cmp_epu16_mask(largest, infinite, _MM_CMPINT_NLT) == 0;
