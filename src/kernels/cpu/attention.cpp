@@ -1,11 +1,11 @@
 // Attention forward, f32 and bf16, and keys and values stored otherwise: sixteen query rows at a time against blocks of
 // 64 keys, online softmax, nothing of size T x S. Scores are `dots`, the mixed values `mix`; a row's bits are the same
 // alone, in a block, cached or not, because both work on every row for itself and blocks start at absolute positions.
-#include "kernels/cpu/attention.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/attention_pairs.h"
+#include "kernels/cpu/attention_stats.h"
 #include "kernels/ref/attention_stats.h"
 
 namespace qkv::kernels::cpu {
@@ -13,21 +13,30 @@ namespace {
 
 using Row = ref::QueryRow<float>;
 
-bool any(const AttentionStats& s) {
-  return s.entropy.defined() || s.distance.defined() || s.first.defined() || s.highest.defined() ||
-         s.argmax.defined() || s.at_offset.defined() || s.in_class.defined();
-}
+// What a thread keeps from block to block.
+template <const Forms& F>
+struct ForwardRoom {
+  ForwardRoom(const AttentionArgs& a, Room& room)
+      : z(room.take(RowBlock::kMost * a.z.dim(2))),
+        q(room.take(LeftRows<F>::room(a.in.q))),
+        k(room.take(kKeyBlock * a.in.q.cols())),
+        v(room.take(kKeyBlock * a.z.dim(2))) {
+    if (mixes_pairs<F>(a.in.q, a.in.v)) mixer.emplace(a.in, a.in.v, room);
+    if (StatsOfRows::wanted(a.stats)) stats.emplace(a.stats);
+  }
+
+  float* z;  // [rows, E]
+  float* q;
+  float *k, *v;  // [kKeyBlock, D], [kKeyBlock, E]: for those that are widened first
+  std::optional<KeyMixer<F>> mixer;
+  std::optional<StatsOfRows> stats;
+};
 
 template <const Forms& F>
 class ForwardBlock {
  public:
-  ForwardBlock(const AttentionArgs& a, const RowBlock& block, float* scratch)
-      : a_(a),
-        block_(block),
-        z_(scratch),
-        q_(block, a.in.q, a.in.k, z_ + RowBlock::kMost * width()),
-        k_(z_ + RowBlock::kMost * width() + q_.room(a.in.q)),
-        v_(k_ + kKeyBlock * a.in.q.cols()) {
+  ForwardBlock(const AttentionArgs& a, const RowBlock& block, ForwardRoom<F>& room)
+      : a_(a), block_(block), room_(room), z_(room.z), q_(block, a.in.q, a.in.k, room.q) {
     std::fill(z_, z_ + block.count() * width(), 0.0F);
     for (int64_t r = 0; r < RowBlock::kMost; ++r) {
       const bool sink = r < block.count() && a.in.sinks.defined();
@@ -37,8 +46,7 @@ class ForwardBlock {
   }
 
   void run() {
-    const bool counting = any(a_.stats);
-    for (int64_t r = 0; r < block_.count() && counting; ++r) stats_[r].emplace(a_.stats, block_.row(r));
+    if (room_.stats) room_.stats->begin(block_);
     for (int64_t key = block_.begin() / kKeyBlock * kKeyBlock; key < block_.end(); key += kKeyBlock) walk(key);
     finish();
   }
@@ -48,31 +56,23 @@ class ForwardBlock {
   Tile scores() { return block_.tile(scores_); }
   Tile probs() { return block_.tile(probs_); }
 
-  // Keys of a block that are not of class 0: few are, and all rows see the same keys.
-  void find_marked(int64_t key) {
-    marked_ = 0;
-    const Keys keys = block_.seen(key);
-    for (int64_t j = keys.begin; j < keys.end; ++j) {
-      const int32_t key_class = stats_[0]->class_of(j);
-      if (key_class != 0) marks_[marked_++] = {j, key_class};
-    }
-  }
-
   void walk(int64_t key) {
-    if (stats_[0] && stats_[0]->by_class()) find_marked(key);
-    q_.meet(a_.in.k_scales, key, k_, scores_);
+    q_.meet(a_.in.k_scales, key, room_.k, scores_);
     if (block_.columns()) {
       step_columns(key);
     } else {
       for (int64_t r = 0; r < block_.count(); ++r) step_row(r, key);
     }
+    if (room_.stats) room_.stats->add_singles(key, scores(), probs(), rescale_);
     for (int64_t r = 0; r < block_.count(); ++r) {
       if (rescale_[r] != 1) F.scale_row(z_ + r * width(), width(), rescale_[r]);
       if (a_.in.dropout.p > 0) block_.drop(r, key, probs());
     }
-    if (a_.in.v.dtype() == DType::i8) {
-      block_.template widen_keys<F>(a_.in.v, a_.in.v_scales, key, v_);
-      block_.template mix_values<F>(v_, width(), key, probs(), z_);
+    if (room_.mixer) {
+      room_.mixer->mix(block_, key, probs(), z_);
+    } else if (a_.in.v.dtype() == DType::i8) {
+      block_.template widen_keys<F>(a_.in.v, a_.in.v_scales, key, room_.v);
+      block_.template mix_values<F>(room_.v, width(), key, probs(), z_);
     } else {
       block_.template mix_values<F>(a_.in.v, key, probs(), z_);
     }
@@ -89,11 +89,11 @@ class ForwardBlock {
     highest_[r] = step.highest;
     total_[r] = step.total;
     rescale_[r] = step.rescale;
-    if (!stats_[r]) return;
+    if (!room_.stats) return;
     const float from = static_cast<float>(block_.row(r).position() - key);
     const BlockStats sums = F.block_stats(step.scores, step.probs, from);
     const auto* first = std::find(step.scores, step.scores + kKeyBlock, sums.highest);
-    count_row(r, key, sums, step.mass, first - step.scores);
+    room_.stats->add(r, step.rescale, step.mass, sums, key + (first - step.scores));
   }
 
   void step_columns(int64_t key) {
@@ -107,36 +107,16 @@ class ForwardBlock {
     std::copy(step.highest, step.highest + kColumns, highest_);
     std::copy(step.total, step.total + kColumns, total_);
     std::copy(step.rescale, step.rescale + kColumns, rescale_);
-    if (!stats_[0]) return;
+    if (!room_.stats) return;
     StatsColumns sums{.scores = scores_, .probs = probs_};
     for (int64_t r = 0; r < block_.count(); ++r) {
       sums.from[r] = static_cast<float>(block_.row(r).position() - key);
     }
     F.stats_columns(sums);
     for (int64_t r = 0; r < block_.count(); ++r) {
-      count_row(r, key, {sums.mass_x[r], sums.distance[r], sums.highest[r]}, step.mass[r],
-                static_cast<int64_t>(sums.where[r]));
+      room_.stats->add(r, step.rescale[r], step.mass[r], {sums.mass_x[r], sums.distance[r], sums.highest[r]},
+                       key + static_cast<int64_t>(sums.where[r]));
     }
-  }
-
-  void count_row(int64_t r, int64_t key, const BlockStats& sums, float mass, int64_t where) {
-    ref::RowStats<float>& stats = *stats_[r];
-    stats.rescale(rescale_[r]);
-    if (sums.highest == Row::kHidden) return;
-    stats.add_sums(mass, sums.mass_x, sums.distance);
-    if (stats.beats(sums.highest)) stats.lead(key + where, sums.highest);
-    const Keys seen = block_.seen(r, key);
-    stats.keep_scores(seen.begin, seen.end, [&](int64_t j) { return scores()(r, j - key); });
-    if (!stats.by_class()) return;
-    float rest = mass;
-    for (int64_t m = 0; m < marked_; ++m) {
-      const auto [j, key_class] = marks_[m];
-      if (j < seen.begin || j >= seen.end) continue;
-      const float p = probs()(r, j - key);
-      stats.add_to_class(key_class, p);
-      rest -= p;
-    }
-    stats.add_to_class(0, std::max(rest, 0.0F));
   }
 
   void finish() {
@@ -151,24 +131,17 @@ class ForwardBlock {
       }
       put_row<F>(a_.z, row.row(), row.head(), z);
       ref::Out<float>(a_.lse, {row.row()}).set(row.head(), lse);
-      if (stats_[r]) stats_[r]->write(row.head(), total, lse);
+      if (room_.stats) room_.stats->write(r, total, lse);
     }
   }
 
   const AttentionArgs& a_;
   const RowBlock& block_;
-  float* z_;  // [rows, E]
+  ForwardRoom<F>& room_;
+  float* z_;
   LeftRows<F> q_;
-  float *k_, *v_;  // [kKeyBlock, D], [kKeyBlock, E]: for those that are widened first
   float scores_[kKeyBlock * RowBlock::kMost], probs_[kKeyBlock * RowBlock::kMost];
   float highest_[RowBlock::kMost], total_[RowBlock::kMost], rescale_[RowBlock::kMost];  // of the running softmax
-  std::optional<ref::RowStats<float>> stats_[RowBlock::kMost];
-  struct Mark {
-    int64_t key;
-    int32_t key_class;
-  };
-  Mark marks_[kKeyBlock];
-  int64_t marked_ = 0;
 };
 
 // Whether every row belongs to a segment, and is therefore written.
@@ -185,7 +158,11 @@ void attention(const Exec& exec, const AttentionArgs& a) noexcept {
   const ref::Split split(*exec.pool);
   if (!RowBlock::takes(exec, a.in, a.z)) return ref::attention(split, a);
   if (!all_in_segments(a.in)) ref::blank_rows<float>(a, split);
-  for_row_blocks(exec, a.in, [&](const RowBlock& block, float* scratch) { ForwardBlock<F>(a, block, scratch).run(); });
+  for_row_blocks<F>(exec, a.in, [&](Room& memory) {
+    return [&a, room = ForwardRoom<F>(a, memory)](const RowBlock& block) mutable {
+      ForwardBlock<F>(a, block, room).run();
+    };
+  });
 }
 
 QKV_FOR_ALL_FORMS(attention, AttentionArgs)

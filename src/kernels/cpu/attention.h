@@ -32,7 +32,9 @@ class RowBlock {
  public:
   static constexpr int64_t kMost = kColumns, kFew = 8;
 
-  RowBlock(const AttentionInput& in, const BlockRows& b) : in_(in), count_(b.rows * b.heads) {
+  // At most `few` rows are worked on one after the other, more as columns. Which of the two changes no bit.
+  RowBlock(const AttentionInput& in, const BlockRows& b, int64_t few = kFew)
+      : in_(in), segment_(b.segment), count_(b.rows * b.heads), columns_(count_ > few) {
     begin_ = INT64_MAX;
     for (int64_t r = 0; r < count_; ++r) {
       const ref::QueryRow<float>& row =
@@ -47,16 +49,17 @@ class RowBlock {
   // Whether this kernel can do the work: f32 or bf16, keys and values also bytes, and what is kept fits the scratch.
   static bool takes(const Exec& exec, const AttentionInput& in, const Tensor& z) {
     return all_simple({&in.q, &z}) && stored_simply(in.k) && stored_simply(in.v) &&
-           (3 * kMost + 2 * kKeyBlock) * (in.v.cols() + in.q.cols()) * size_of(DType::f32) <= exec.scratch.dim(1);
+           (3 * kMost + 3 * kKeyBlock) * (in.v.cols() + in.q.cols() + 2 * kColumns) * size_of(DType::f32) <=
+               exec.scratch.dim(1);
   }
 
   int64_t count() const { return count_; }
+  int64_t segment() const { return segment_; }
   int64_t begin() const { return begin_; }  // keys any row sees
   int64_t end() const { return end_; }
   const ref::QueryRow<float>& row(int64_t r) const { return *rows_[static_cast<size_t>(r)]; }
 
-  // Few rows are worked on one after the other, more as columns. Which of the two changes no bit.
-  bool columns() const { return count_ > kFew; }
+  bool columns() const { return columns_; }
   Tile tile(float* data) const { return columns() ? Tile::columns(data) : Tile::rows(data); }
 
   // Keys of the block at `key` that row r sees, that any row may see, that all rows see.
@@ -218,7 +221,8 @@ class RowBlock {
   }
 
   const AttentionInput& in_;
-  int64_t count_, begin_ = 0, end_ = 0;
+  int64_t segment_, count_, begin_ = 0, end_ = 0;
+  bool columns_;
   std::array<std::optional<ref::QueryRow<float>>, kMost> rows_;
 };
 
@@ -326,10 +330,35 @@ void list_row_blocks(const AttentionInput& in, int64_t most_heads, Fn&& f) {
   }
 }
 
-// Calls f(RowBlock, scratch of the thread) for all of them. Every thread gets a stretch of about the same number of
-// pairs of rows and keys; how they are cut changes no bit.
-template <class Fn>
-void for_row_blocks(const Exec& exec, const AttentionInput& in, Fn&& f) {
+// Calls f with what tiles need around it, where the forms use any.
+template <const Forms& F, class Fn>
+void with_tiles(Fn&& f) {
+  if (F.with_tiles == nullptr) return f();
+  F.with_tiles([](void* what) { (*static_cast<std::remove_reference_t<Fn>*>(what))(); }, &f);
+}
+
+// A thread's memory, piece after piece, each on a cache line.
+class Room {
+ public:
+  Room(const Exec& exec, int thread) : at_(scratch_of(exec, thread, &left_)) {}
+  float* take(int64_t floats) {
+    float* taken = at_;
+    const int64_t lines = (floats + 15) / 16 * 16;
+    at_ += lines;
+    left_ -= lines;
+    return taken;
+  }
+  int64_t left() const { return left_; }
+
+ private:
+  int64_t left_ = 0;
+  float* at_;
+};
+
+// For every thread work = make(its Room), then work(RowBlock) for all blocks that are its own. Every thread gets a
+// stretch of about the same number of pairs of rows and keys; how they are cut changes no bit.
+template <const Forms& F, class Make>
+void for_row_blocks(const Exec& exec, const AttentionInput& in, Make&& make) {
   const auto cost_of = [&](const BlockRows& b) {
     const ref::QueryRow<float> first(in, b.segment, b.row, b.head), last(in, b.segment, b.row + b.rows - 1, b.head);
     return (last.end() - first.begin() + kKeyBlock) * b.rows * b.heads;
@@ -343,13 +372,18 @@ void for_row_blocks(const Exec& exec, const AttentionInput& in, Fn&& f) {
   }
   if (blocks == 0) return;
   list_row_blocks(in, most_heads, [&](const BlockRows& b) { total += cost_of(b); });
+  // Tiles take any number of rows at the price of sixteen.
+  const int64_t few = F.with_tiles != nullptr && in.q.dtype() == DType::bf16 ? 0 : RowBlock::kFew;
   exec.pool->run(threads, [&](int64_t piece, int thread) {
-    int64_t room = 0, before = 0;
-    float* scratch = scratch_of(exec, thread, &room);
-    list_row_blocks(in, most_heads, [&](const BlockRows& b) {
-      const int64_t cost = cost_of(b), owner = (2 * before + cost) * threads / (2 * total);
-      before += cost;
-      if (owner == piece) f(RowBlock(in, b), scratch);
+    with_tiles<F>([&] {
+      Room room(exec, thread);
+      auto work = make(room);
+      int64_t before = 0;
+      list_row_blocks(in, most_heads, [&](const BlockRows& b) {
+        const int64_t cost = cost_of(b), owner = (2 * before + cost) * threads / (2 * total);
+        before += cost;
+        if (owner == piece) work(RowBlock(in, b, few));
+      });
     });
   });
 }

@@ -7,10 +7,17 @@
 namespace qkv::kernels::cpu {
 namespace {
 
+// a > b ? a : b, which is one instruction and not the two that GCC makes of it.
 QKV_INLINE Lanes lanes_max(const Lanes& a, const Lanes& b) {
-  Lanes v;
-  for (int p = 0; p < kParts; ++p) v.part[p] = a.part[p] > b.part[p] ? a.part[p] : b.part[p];
-  return v;
+  return each(a, b, [](Register x, Register y) {
+#if defined(__AVX512F__)
+    return (Register)_mm512_maskz_max_ps(0xffff, (__m512)x, (__m512)y);
+#elif defined(__AVX2__)
+    return (Register)_mm256_max_ps((__m256)x, (__m256)y);
+#else
+    return x > y ? x : y;
+#endif
+  });
 }
 
 QKV_INLINE float highest_lane(const Lanes& v) {
@@ -99,8 +106,9 @@ void scale_row(float* y, int64_t count, float factor) noexcept {
   for (int64_t i = 0; i < count; ++i) y[i] *= factor;
 }
 
+// Zeros come out as +0: whether a sum that fell below all numbers is -0 depends on how many zeros were added behind it.
 void divide_row(float* y, int64_t count, float by) noexcept {
-  for (int64_t i = 0; i < count; ++i) y[i] /= by;
+  for (int64_t i = 0; i < count; ++i) y[i] = y[i] / by + 0.0F;
 }
 
 }  // namespace

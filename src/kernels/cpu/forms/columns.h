@@ -43,38 +43,54 @@ struct PairsOfBf16 {
 };
 #endif
 
-// The part of the tree over the lanes First, First + Step, ...: the k-th of what is multiplied is of lane k % 16.
-template <class Of, int Rows, int First, int Step>
+// The part of the tree over the lanes First, First + Step, ...: the k-th of what is multiplied is of lane k % 16. Every
+// lane adds `Depth` of them, or as many as there are if it is 0.
+template <class Of, int Rows, int Depth, int First, int Step>
 QKV_INLINE ColumnSums<Rows> column_sums(const ColumnDots& d, const typename Of::Element* rows) {
   ColumnSums<Rows> sums;
   if constexpr (Step == kLanes) {
     for (int r = 0; r < Rows; ++r) sums.of[r] = splat(0);
     const auto* columns = static_cast<const typename Of::Element*>(d.columns);
-    for (int64_t k = First * Of::kWidth; k < d.inner; k += kLanes * Of::kWidth) {
+    const auto add = [&](int64_t k) __attribute__((always_inline)) {
       for (int r = 0; r < Rows; ++r) {
         sums.of[r] = Of::multiply(columns + k * kColumns, rows + r * d.row_stride + k, sums.of[r]);
       }
+    };
+    constexpr int64_t kFirst = First * Of::kWidth, kStep = kLanes * Of::kWidth;
+    if constexpr (Depth > 0) {
+      for (int i = 0; i < Depth; ++i) add(kFirst + i * kStep);
+    } else {
+      for (int64_t k = kFirst; k < d.inner; k += kStep) add(k);
     }
   } else {
-    sums = column_sums<Of, Rows, First, 2 * Step>(d, rows);
-    const ColumnSums<Rows> more = column_sums<Of, Rows, First + Step, 2 * Step>(d, rows);
+    sums = column_sums<Of, Rows, Depth, First, 2 * Step>(d, rows);
+    const ColumnSums<Rows> more = column_sums<Of, Rows, Depth, First + Step, 2 * Step>(d, rows);
     for (int r = 0; r < Rows; ++r) sums.of[r] = sums.of[r] + more.of[r];
   }
   return sums;
 }
 
-template <class Of, int Rows>
+template <class Of, int Rows, int Depth>
 void column_tile(const ColumnDots& d, int64_t first) {
   const auto* rows = static_cast<const typename Of::Element*>(d.rows) + first * d.row_stride;
-  const ColumnSums<Rows> sums = column_sums<Of, Rows, 0, 1>(d, rows);
+  const ColumnSums<Rows> sums = column_sums<Of, Rows, Depth, 0, 1>(d, rows);
   for (int r = 0; r < Rows; ++r) store(d.y + (first + r) * d.y_stride, sums.of[r]);
 }
 
+template <class Of, int Depth>
+void column_dots_of(const ColumnDots& d) {
+  int64_t i = 0;
+  for (; i + kColumnTile <= d.count; i += kColumnTile) column_tile<Of, kColumnTile, Depth>(d, i);
+  for (; i < d.count; ++i) column_tile<Of, 1, Depth>(d, i);
+}
+
+// Heads of 64 and of 128 have no loops inside.
 template <class Of>
 void column_dots(const ColumnDots& d) noexcept {
-  int64_t i = 0;
-  for (; i + kColumnTile <= d.count; i += kColumnTile) column_tile<Of, kColumnTile>(d, i);
-  for (; i < d.count; ++i) column_tile<Of, 1>(d, i);
+  constexpr int kDepthOf64 = 64 / (kLanes * Of::kWidth);
+  if (d.inner == 64) return column_dots_of<Of, kDepthOf64>(d);
+  if (d.inner == 128) return column_dots_of<Of, 2 * kDepthOf64>(d);
+  column_dots_of<Of, 0>(d);
 }
 
 void to_columns(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, int64_t cols) noexcept {
@@ -168,33 +184,54 @@ void softmax_columns(SoftmaxColumns& s) noexcept {
   const Lanes fall = exp(before + shift), one = splat(1);
   Lanes rescale;
   for (int p = 0; p < kParts; ++p) rescale.part[p] = before.part[p] == top.part[p] ? one.part[p] : fall.part[p];
-  for (int64_t j = 0; j < kKeyBlock; ++j) store(s.probs + j * kColumns, exp(load(s.scores + j * kColumns) + shift));
-  const Lanes mass = over_keys([&](const Lanes& sum, int64_t j) { return sum + load(s.probs + j * kColumns); });
+  const Lanes mass = over_keys([&](const Lanes& sum, int64_t j) {
+    const Lanes prob = exp(load(s.scores + j * kColumns) + shift);
+    store(s.probs + j * kColumns, prob);
+    return sum + prob;
+  });
   store(s.rescale, rescale);
   store(s.highest, top);
   store(s.mass, mass);
   store(s.total, load(s.total) * rescale + mass);
 }
 
+// Sums of p * score and of p * (position - key), the part of the tree over the keys First, First + Step, ...
+struct KeySums {
+  Lanes mass_x, distance;
+};
+template <int First, int Step>
+QKV_INLINE KeySums key_sums(const StatsColumns& s) {
+  if constexpr (Step == kLanes) {
+    KeySums sums{splat(0), splat(0)};
+    Lanes away = load(s.from) - splat(First);
+    for (int64_t j = First; j < kKeyBlock; j += kLanes) {
+      const Lanes p = load(s.probs + j * kColumns);
+      const Lanes seen = each(load(s.scores + j * kColumns), [](Register x) {
+        return x == splat_register(-__builtin_inff()) ? Register{} : x;  // 0 * -inf would be NaN
+      });
+      sums.mass_x = multiply_add(p, seen, sums.mass_x);
+      sums.distance = multiply_add(p, away, sums.distance);
+      away = away - splat(kLanes);
+    }
+    return sums;
+  } else {
+    const KeySums sums = key_sums<First, 2 * Step>(s), more = key_sums<First + Step, 2 * Step>(s);
+    return {sums.mass_x + more.mass_x, sums.distance + more.distance};
+  }
+}
+
 void stats_columns(StatsColumns& s) noexcept {
-  constexpr float kNothing = -__builtin_inff();
-  const Lanes from = load(s.from);
-  const auto prob = [&](int64_t j) { return load(s.probs + j * kColumns); };
-  Lanes top = splat(kNothing), where = splat(0);
+  const Lanes one = splat(1);
+  Lanes top = splat(-__builtin_inff()), where = splat(0), key = splat(0);
   for (int64_t j = 0; j < kKeyBlock; ++j) {
     const Lanes x = load(s.scores + j * kColumns);
-    where = if_less(top, x, splat(static_cast<float>(j)), where);
+    where = if_less(top, x, key, where);
     top = lanes_max(top, x);
+    key = key + one;
   }
-  store(s.mass_x, over_keys([&](const Lanes& sum, int64_t j) {
-          const Lanes seen = each(load(s.scores + j * kColumns), [](Register x) {
-            return x == splat_register(kNothing) ? Register{} : x;  // 0 * -inf would be NaN
-          });
-          return multiply_add(prob(j), seen, sum);
-        }));
-  store(s.distance, over_keys([&](const Lanes& sum, int64_t j) {
-          return multiply_add(prob(j), from - splat(static_cast<float>(j)), sum);
-        }));
+  const KeySums sums = key_sums<0, 1>(s);
+  store(s.mass_x, sums.mass_x);
+  store(s.distance, sums.distance);
   store(s.highest, top);
   store(s.where, where);
 }

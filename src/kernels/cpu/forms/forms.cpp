@@ -14,8 +14,10 @@
 
 #if defined(__AVX512F__)
 #include "kernels/cpu/forms/block_dots.h"
+#include "kernels/cpu/forms/pairs.h"
 #endif
 #if defined(__AMX_BF16__)
+#include "kernels/cpu/forms/tile_pairs.h"
 #include "kernels/cpu/forms/tile_product.h"
 #elif defined(__AVX512BF16__)
 #include "kernels/cpu/forms/pair_product.h"
@@ -24,33 +26,46 @@
 namespace qkv::kernels::cpu {
 namespace {
 
+// Products by what there is for them.
 #if defined(__AVX512F__)
 constexpr auto kDotsF32 = block_dots<F32Step>;
 #else
 constexpr auto kDotsF32 = dots<float>;
 #endif
-
 #if defined(__AVX512BF16__)
 constexpr auto kDotsBf16 = block_dots<PairStep>;
-constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
-#else
-#if defined(__AVX512F__)
+#elif defined(__AVX512F__)
 constexpr auto kDotsBf16 = block_dots<WidenedStep>;
 #else
 constexpr auto kDotsBf16 = dots<uint16_t>;
 #endif
-constexpr void (*kColumnDotsOfBf16)(const ColumnDots&) noexcept = nullptr;
-#endif
 
+// Pairs of bf16.
 #if defined(__AMX_BF16__)
 constexpr auto kTileProduct = tile_product;
 constexpr auto kLayWeight = lay_weight;
+constexpr auto kColumnDotsOfBf16 = tile_dots;
+constexpr auto kMixIntoPairs = tile_mix;
+constexpr auto kWithTiles = with_tiles;
 #elif defined(__AVX512BF16__)
 constexpr auto kTileProduct = pair_product;
-constexpr void (*kLayWeight)(const LayWeight&) noexcept = nullptr;  // dots reads a weight where it lies as fast
+constexpr decltype(Forms::lay_weight) kLayWeight = nullptr;  // dots reads a weight where it lies as fast
+constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
+constexpr auto kMixIntoPairs = mix_into_pairs;
+constexpr decltype(Forms::with_tiles) kWithTiles = nullptr;
 #else
-constexpr void (*kTileProduct)(const TileCall&) noexcept = nullptr;
-constexpr void (*kLayWeight)(const LayWeight&) noexcept = nullptr;
+constexpr decltype(Forms::tile_product) kTileProduct = nullptr;
+constexpr decltype(Forms::lay_weight) kLayWeight = nullptr;
+constexpr decltype(Forms::column_dots_bf16) kColumnDotsOfBf16 = nullptr;
+constexpr decltype(Forms::mix_into_pairs) kMixIntoPairs = nullptr;
+constexpr decltype(Forms::with_tiles) kWithTiles = nullptr;
+#endif
+#if defined(__AVX512F__)
+constexpr auto kPairWeights = pair_weights;
+constexpr auto kPairRows = pair_rows;
+#else
+constexpr decltype(Forms::pair_weights) kPairWeights = nullptr;
+constexpr decltype(Forms::pair_rows) kPairRows = nullptr;
 #endif
 
 }  // namespace
@@ -70,6 +85,10 @@ const Forms QKV_FORMS{
     .narrow = narrow,
     .column_dots = column_dots<Singles>,
     .column_dots_bf16 = kColumnDotsOfBf16,
+    .pair_weights = kPairWeights,
+    .pair_rows = kPairRows,
+    .mix_into_pairs = kMixIntoPairs,
+    .with_tiles = kWithTiles,
     .to_columns = to_columns,
     .softmax_step = softmax_step,
     .softmax_columns = softmax_columns,

@@ -69,6 +69,35 @@ struct SoftmaxColumns {
   float highest[kColumns] = {}, total[kColumns] = {}, rescale[kColumns] = {}, mass[kColumns] = {};
 };
 
+// Weights of attention as pairs along the inner index, rounded to bf16: y[i / 2][lane] = x[i][lane], x[i + 1][lane] for
+// i from first(begin) to end; those before begin are zeros, and so is the second of the last two if it is end.
+struct PairWeights {
+  // Sums start where a tile's do: at a multiple of 32.
+  static constexpr int64_t first(int64_t begin) { return begin / 32 * 32; }
+  uint32_t* y = nullptr;
+  const float* x = nullptr;
+  int64_t begin = 0, end = 0;
+  int64_t lanes = 0;  // sixteens
+};
+
+// Rows of bf16 as pairs: y[i / 2][c] = rows[i][c], rows[i + 1][c]; the columns that do not exist are zeros.
+struct PairRows {
+  static constexpr int64_t wide(int64_t cols) { return (cols + kColumns - 1) / kColumns * kColumns; }
+  uint32_t* y = nullptr;                  // [count / 2][wide]
+  const uint16_t* const* rows = nullptr;  // null: a row of zeros
+  int64_t count = 0, cols = 0;
+};
+
+// y[m][c] += sum over the pairs p of a[m a_lane + p a_pair] . b[p][c], a product of pairs being the sum of two. One of
+// a's strides is 1.
+struct PairsMix {
+  const uint32_t* a = nullptr;
+  const uint32_t* b = nullptr;
+  float* y = nullptr;
+  int64_t a_lane = 0, a_pair = 0, b_stride = 0, y_stride = 0;
+  int64_t rows = 0, pairs = 0, cols = 0;
+};
+
 struct WidenBytes {  // y[r] = scales[r] x[r], rows of y one after the other
   float* y = nullptr;
   const int8_t* x = nullptr;
@@ -264,6 +293,12 @@ struct Forms {
   // The order of dots_bf16 where that is another: columns are pairs, [inner / 2][16]. Null where it is that of
   // dots_f32.
   void (*column_dots_bf16)(const ColumnDots&) noexcept;
+  // What is mixed by attention where all is bf16 and column_dots_bf16 is there; else null.
+  void (*pair_weights)(const PairWeights&) noexcept;
+  bool (*pair_rows)(const PairRows&) noexcept;  // returns whether all are finite
+  void (*mix_into_pairs)(const PairsMix&) noexcept;
+  // Where tiles make the products of pairs: work(what), which may use them then. Else null.
+  void (*with_tiles)(void (*work)(void*), void* what);
   // y[c][0 .. 15] = x[0 .. 15][c], a number or a pair; columns of rows that do not exist are 0
   void (*to_columns)(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, int64_t cols) noexcept;
   void (*softmax_step)(SoftmaxStep&) noexcept;

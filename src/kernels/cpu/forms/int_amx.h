@@ -54,7 +54,6 @@ class IntTileProducts {
     for (int64_t r = 0; r < rows; ++r) {
       __builtin_memcpy(copies_[tile][r], x[r].q + right_.first, static_cast<size_t>(right_.columns));
     }
-    written_before_tiles();
     return {copies_[tile][0], kChunk};
   }
 
@@ -66,33 +65,33 @@ class IntTileProducts {
     const int64_t step = right_.step, steps = right_.steps, blocks = right_.blocks;
     const int64_t rows_each = (2 * kTileRows + steps - 1) / steps;  // to floats, at a step
     for (int64_t block = 0; block < blocks; ++block) {
-      _tile_zero(0);
-      _tile_zero(1);
+      zero_tile<0>();
+      zero_tile<1>();
       if constexpr (Tiles == 2) {
-        _tile_zero(2);
-        _tile_zero(3);
+        zero_tile<2>();
+        zero_tile<3>();
       }
       for (int64_t s = 0; s < steps; ++s, right += kTwoPanels * step, a.q += step) {
-        _tile_stream_loadd(4, a.q, a.stride);
-        if constexpr (Tiles == 2) _tile_stream_loadd(5, b.q, b.stride);
-        _tile_loadd(6, right, kTileRowBytes);
-        _tile_loadd(7, right + kPanel * step, kTileRowBytes);
-        _tile_dpbssd(0, 4, 6);
-        _tile_dpbssd(1, 4, 7);
+        stream_tile<4>(a.q, a.stride);
+        if constexpr (Tiles == 2) stream_tile<5>(b.q, b.stride);
+        load_tile<6>(right, kTileRowBytes);
+        load_tile<7>(right + kPanel * step, kTileRowBytes);
+        multiply_byte_tiles<0, 4, 6>();
+        multiply_byte_tiles<1, 4, 7>();
         if constexpr (Tiles == 2) {
-          _tile_dpbssd(2, 5, 6);
-          _tile_dpbssd(3, 5, 7);
+          multiply_byte_tiles<2, 5, 6>();
+          multiply_byte_tiles<3, 5, 7>();
           b.q += step;
         }
         convert(rows_each);
         right_.fetch_some();
       }
       constexpr int64_t kStride = kTwoPanels * 4;
-      _tile_stored(0, integers_, kStride);
-      _tile_stored(1, integers_ + kPanel, kStride);
+      store_tile<0>(integers_, kStride);
+      store_tile<1>(integers_ + kPanel, kStride);
       if constexpr (Tiles == 2) {
-        _tile_stored(2, integers_ + kTileRows * kTwoPanels, kStride);
-        _tile_stored(3, integers_ + kTileRows * kTwoPanels + kPanel, kStride);
+        store_tile<2>(integers_ + kTileRows * kTwoPanels, kStride);
+        store_tile<3>(integers_ + kTileRows * kTwoPanels + kPanel, kStride);
       }
       hand_over(row, block, block + 1 == blocks);
     }

@@ -49,7 +49,6 @@ struct RightTiles {
       for (int64_t i = 0; i < columns; i += step, to += kTwoPanels * step) lay_step(w, k + i, to);
       for (int64_t b = 0; b < blocks; ++b) lay_scales(w, first_block + b, scales[b][p]);
     }
-    written_before_tiles();
     aim_at_next();
   }
   bool ends_row() const { return first + columns == shape.inner; }

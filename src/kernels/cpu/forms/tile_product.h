@@ -187,23 +187,22 @@ class TileProduct {
     const int64_t vectors = steps > 0 ? (2 * kBlockSide + steps - 1) / steps : 0;
     const bool call_near = call_.rows <= kBlockSide && call_.b.lies == TileSide::Lies::tiles;
     const uint16_t* next_right = right + steps_of(call_.inner) * kBlockNumbers;
-    written_before_tiles();
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    zero_tile<0>();
+    zero_tile<1>();
+    zero_tile<2>();
+    zero_tile<3>();
     for (int64_t s = 0; s < steps; ++s) {
       const int64_t at = backwards ? steps - 1 - s : s;
       const uint16_t *l = left + at * kBlockNumbers, *r = right + at * kBlockNumbers;
-      _tile_stream_loadd(6, r, kTileRowBytes);
-      _tile_stream_loadd(7, r + kBlockNumbers / 2, kTileRowBytes);
-      _tile_loadd(4, l, kTileRowBytes);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(1, 4, 7);
+      stream_tile<6>(r, kTileRowBytes);
+      stream_tile<7>(r + kBlockNumbers / 2, kTileRowBytes);
+      load_tile<4>(l, kTileRowBytes);
+      multiply_tiles<0, 4, 6>();
+      multiply_tiles<1, 4, 7>();
       if (rows > kTileRows) {
-        _tile_loadd(5, l + kBlockNumbers / 2, kTileRowBytes);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+        load_tile<5>(l + kBlockNumbers / 2, kTileRowBytes);
+        multiply_tiles<2, 5, 6>();
+        multiply_tiles<3, 5, 7>();
       }
       if (call_near) {
         const auto* near = reinterpret_cast<const char*>(next_right + (steps - 1 - at) * kBlockNumbers);
@@ -215,10 +214,10 @@ class TileProduct {
     last_.rest();
     float* sums = last_.room();
     constexpr int64_t kRowBytes = kPanelColumns * 4;
-    _tile_stored(0, sums, kRowBytes);
-    _tile_stored(1, sums + kTileRows, kRowBytes);
-    _tile_stored(2, sums + kTileRows * kPanelColumns, kRowBytes);
-    _tile_stored(3, sums + kTileRows * kPanelColumns + kTileRows, kRowBytes);
+    store_tile<0>(sums, kRowBytes);
+    store_tile<1>(sums + kTileRows, kRowBytes);
+    store_tile<2>(sums + kTileRows * kPanelColumns, kRowBytes);
+    store_tile<3>(sums + kTileRows * kPanelColumns + kTileRows, kRowBytes);
   }
 
   const TileCall& call_;

@@ -9,8 +9,6 @@
 //
 // Tiles 0 to 3 hold sums, 4 and 5 what stands on the left of a product, 6 and 7 what stands on the right. They are used
 // whole: rows and columns that do not exist are zeros in memory. Only k can be shorter than a tile.
-//
-// GCC does not know that a tile load reads memory: written_before_tiles() stands between what is written and the load.
 #pragma once
 
 #include "kernels/cpu/forms/simd.h"
@@ -21,8 +19,30 @@ namespace {
 constexpr int64_t kTileRows = 16, kTileRowBytes = 64, kTileBytes = kTileRows * kTileRowBytes;
 constexpr int64_t kTileInner = 32;  // of bf16
 
-QKV_INLINE void written_before_tiles() {
-  asm volatile("" ::: "memory");
+// GCC's own say nothing of the memory they read, so what was just written there might not be.
+template <int Tile>
+QKV_INLINE void load_tile(const void* from, int64_t stride_bytes) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride_bytes), "i"(Tile) : "memory");
+}
+template <int Tile>
+QKV_INLINE void stream_tile(const void* from, int64_t stride_bytes) {  // what is not used again soon
+  asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride_bytes), "i"(Tile) : "memory");
+}
+template <int Tile>
+QKV_INLINE void store_tile(void* to, int64_t stride_bytes) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride_bytes), "i"(Tile) : "memory");
+}
+template <int Tile>
+QKV_INLINE void zero_tile() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(Tile));
+}
+template <int Sum, int Left, int Right>
+QKV_INLINE void multiply_tiles() {  // of bf16
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sum), "i"(Left), "i"(Right));
+}
+template <int Sum, int Left, int Right>
+QKV_INLINE void multiply_byte_tiles() {  // of signed bytes
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sum), "i"(Left), "i"(Right));
 }
 
 // Between its making and its end the calling thread's tiles can be used.
