@@ -222,6 +222,7 @@ class Verifier : public Probe {
     }
     kl /= static_cast<double>(std::max<int64_t>(rows, 1));
     VerifyLine& line = report_.lines.back();
+    line.kl = kl;
     line.note = fmt::format("mean KL {:.1e}, top-1 {} of {} clear rows", kl, agree, clear);
     if (!rerouted_.empty())
       line.note += fmt::format(", without {} rows after other experts were chosen", rerouted_.size());

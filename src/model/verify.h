@@ -14,6 +14,7 @@ struct VerifyLine {
   std::string name;  // as recorded
   std::string shape;
   std::optional<double> nmse, worst;  // worst in standard deviations of the recorded tensor
+  std::optional<double> kl;           // of logits in bf16, the mean over rows
   std::string note;                   // what else is to say: tokens that agree, KL, routing that changed
 };
 
