@@ -33,51 +33,76 @@ QKV_INLINE Lanes with_bias(const FinishCall& f, int64_t column, const Lanes& sum
   return f.bias.data == nullptr ? sum : sum + load(f.bias, column, count);
 }
 
-// As if kept and read again.
-QKV_INLINE Lanes as_kept(const FinishCall& f, const Lanes& s) {
-  return f.rounded ? each(s, [](Register x) { return widened(narrowed(x)); }) : s;
+// s as if kept and read again, and kept where `to` is not null.
+QKV_INLINE Lanes kept(const FinishCall& f, const Floats& to, int64_t column, const Lanes& s, int64_t count) {
+  if (!f.rounded) {
+    if (to.data != nullptr) store(to, column, count, s);
+    return s;
+  }
+  Lanes v;
+  uint16_t* at = to.data == nullptr ? nullptr : static_cast<uint16_t*>(to.data) + column;
+  for (int p = 0; p < kParts; ++p) {
+    const HalfRegister half = narrowed(s.part[p]);
+    if (at != nullptr && count == kLanes) __builtin_memcpy(at + p * kRegister, &half, sizeof(half));
+    v.part[p] = widened(half);
+  }
+  if (at != nullptr && count < kLanes) store_some(at, v, count);
+  return v;
 }
+
+using Finished = FinishCall::Kind;
 
 // From s on, without and with a curve.
 QKV_INLINE void finish_plainly(const FinishCall& f, const FinishRow& at, int64_t column, const Lanes& s,
                                int64_t count) {
-  if (f.kind == FinishCall::Kind::residual) return store(at.y, column, count, load(at.residual, column, count) + s);
+  if (f.kind == Finished::residual) return store(at.y, column, count, load(at.residual, column, count) + s);
   put(at.y, column, count, s, f.add);
 }
 
-template <Curve K>
-QKV_INLINE void finish_curved(Kind<K> kind, const FinishCall& f, const FinishRow& at, int64_t column, const Lanes& sum,
+template <Finished W, Curve K>
+QKV_INLINE void finish_curved(const FinishCall& f, const FinishRow& at, int64_t column, const Lanes& sum,
                               int64_t count) {
-  const Lanes s = as_kept(f, sum);
+  constexpr Kind<K> kind;
   const GateNumbers by{splat(f.alpha), splat(f.limit), splat(f.shift)};
-  switch (f.kind) {
-    case FinishCall::Kind::plain:
-    case FinishCall::Kind::residual:
-      return;
-    case FinishCall::Kind::curve:
-      if (at.pre.data != nullptr) store(at.pre, column, count, s);
-      return store(at.y, column, count, apply(kind, s, by.alpha).value);
-    case FinishCall::Kind::gated:
-      if (at.pre.data != nullptr) store(at.pre, column, count, s);
-      return store(at.y, column, count, gated(kind, load(at.gate, column, count), s, by));
-    case FinishCall::Kind::curve_dx:
-      return put(at.y, column, count, s * apply(kind, load(at.pre, column, count), by.alpha).slope, f.add);
-    case FinishCall::Kind::gated_dx: {
-      const GateGradients d = gated_dx(kind, load(at.gate, column, count), load(at.pre, column, count), s, by);
-      if (at.dgate.data != nullptr) put(at.dgate, column, count, d.gate, f.dgate_add);
-      if (at.y.data != nullptr) put(at.y, column, count, d.up, f.add);
-    }
+  if constexpr (W == Finished::curve) {
+    const Lanes s = kept(f, at.pre, column, sum, count);
+    store(at.y, column, count, apply(kind, s, by.alpha).value);
+  } else if constexpr (W == Finished::gated) {
+    const Lanes s = kept(f, at.pre, column, sum, count);
+    store(at.y, column, count, gated(kind, load(at.gate, column, count), s, by));
+  } else if constexpr (W == Finished::curve_dx) {
+    const Lanes d = kept(f, {}, column, sum, count);
+    put(at.y, column, count, d * apply(kind, load(at.pre, column, count), by.alpha).slope, f.add);
+  } else {
+    const Lanes d = kept(f, {}, column, sum, count);
+    const GateGradients of = gated_dx(kind, load(at.gate, column, count), load(at.pre, column, count), d, by);
+    if (at.dgate.data != nullptr) put(at.dgate, column, count, of.gate, f.dgate_add);
+    if (at.y.data != nullptr) put(at.y, column, count, of.up, f.add);
   }
 }
 
 QKV_INLINE bool curved(const FinishCall& f) {
-  return f.kind != FinishCall::Kind::plain && f.kind != FinishCall::Kind::residual;
+  return f.kind != Finished::plain && f.kind != Finished::residual;
+}
+
+// Calls f.template operator()<what, curve>() of a call that is curved: one loop for each.
+template <Finished W, class F>
+QKV_INLINE void with_curve(Curve curve, F&& f) {
+  with_kind(
+      curve, [&](auto kind) __attribute__((always_inline)) { f.template operator()<W, decltype(kind)::value>(); });
+}
+template <class F>
+QKV_INLINE void with_finish(const FinishCall& call, F&& f) {
+  if (call.kind == Finished::curve) return with_curve<Finished::curve>(call.curve, f);
+  if (call.kind == Finished::gated) return with_curve<Finished::gated>(call.curve, f);
+  if (call.kind == Finished::curve_dx) return with_curve<Finished::curve_dx>(call.curve, f);
+  with_curve<Finished::gated_dx>(call.curve, f);
 }
 
 // One vector of curves at a time is not worth its code in every loop that calls it.
 [[gnu::noinline]] void finish_curved_lanes(const FinishCall& f, int64_t row, int64_t column, const Lanes& s,
                                            int64_t count) {
-  with_kind(f.curve, [&](auto kind) { finish_curved(kind, f, row_of(f, row), column, s, count); });
+  with_finish(f, [&]<Finished W, Curve K>() { finish_curved<W, K>(f, row_of(f, row), column, s, count); });
 }
 
 // Columns [column, column + count) of a row, sixteen at most.
@@ -87,23 +112,43 @@ QKV_INLINE void finish_lanes(const FinishCall& f, int64_t row, int64_t column, c
   finish_plainly(f, row_of(f, row), column, s, count);
 }
 
+// What a row two below reads and writes is called near: stretches of rows are too short for the hardware to see them
+// coming.
+constexpr int64_t kRowsAhead = 2;
+
+QKV_INLINE void call_near(const Floats& x, int64_t column) {
+  if (x.data != nullptr) __builtin_prefetch(static_cast<const char*>(x.data) + column * (x.bf16 ? 2 : 4), 1);
+}
+QKV_INLINE void call_near(const FinishRow& at, int64_t column) {
+  call_near(at.y, column);
+  call_near(at.residual, column);
+  call_near(at.pre, column);
+  call_near(at.gate, column);
+  call_near(at.dgate, column);
+}
+
 // The same for as many columns as there are.
 void finish_row(const FinishCall& call, int64_t row, int64_t column, const float* sums, int64_t count) noexcept {
   const FinishCall f = call;
-  const FinishRow at = row_of(f, row);
-  const int64_t whole = count / kLanes * kLanes;
-  const auto each_whole = [=](auto&& finish) __attribute__((always_inline)) {
-    for (int64_t i = 0; i < whole; i += kLanes) finish(column + i, with_bias(f, column + i, load(sums + i), kLanes));
-  };
+  const FinishRow at = row_of(f, row), ahead = row_of(f, row + kRowsAhead);
+  const int64_t end = column + count / kLanes * kLanes;
   if (curved(f)) {
-    with_kind(f.curve, [=](auto kind) {
-      each_whole([=](int64_t c, const Lanes& s)
-                     __attribute__((always_inline)) { finish_curved(kind, f, at, c, s, kLanes); });
+    with_finish(f, [=]<Finished W, Curve K>() {
+      const float* from = sums;
+      for (int64_t c = column; c < end; c += kLanes, from += kLanes) {
+        call_near(ahead, c);
+        finish_curved<W, K>(f, at, c, with_bias(f, c, load(from), kLanes), kLanes);
+      }
     });
   } else {
-    each_whole([=](int64_t c, const Lanes& s) __attribute__((always_inline)) { finish_plainly(f, at, c, s, kLanes); });
+    const float* from = sums;
+    for (int64_t c = column; c < end; c += kLanes, from += kLanes) {
+      call_near(ahead, c);
+      finish_plainly(f, at, c, with_bias(f, c, load(from), kLanes), kLanes);
+    }
   }
-  if (whole < count) finish_lanes(f, row, column + whole, load_some(sums + whole, count - whole), count - whole);
+  const int64_t done = end - column;
+  if (done < count) finish_lanes(f, row, end, load_some(sums + done, count - done), count - done);
 }
 
 }  // namespace
