@@ -137,23 +137,22 @@ TEST(AttentionOfBf16, RowsInChunksOfAnySizeGiveTheSameBits) {
 }
 
 // A key and its value that are no numbers, in the middle of a block of rows and of keys: whoever does not see them has
-// the bits it has without.
+// the bits it has without. So have the heads that read another key head, which lies right before.
 TEST(AttentionOfBf16, HiddenKeysAndValuesMayBeNoNumbers) {
-  constexpr int64_t kBad = 37, kWindow = 20;
-  const Given clean({64, 40, 83});
+  constexpr int64_t kBad = 37, kBadHead = 1, kWindow = 20;
+  const Given clean({72, 40, 83});
   for (const double no_number : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     Given given = clean;
-    for (int64_t head = 0; head < kKvHeads; ++head) {
-      given.k[static_cast<size_t>((kBad * kKvHeads + head) * given.size.width + 3)] = no_number;
-      given.v[static_cast<size_t>((kBad * kKvHeads + head) * given.size.value_width + 7)] = no_number;
-    }
+    given.k[static_cast<size_t>((kBad * kKvHeads + kBadHead) * given.size.width + 3)] = no_number;
+    given.v[static_cast<size_t>((kBad * kKvHeads + kBadHead) * given.size.value_width + 7)] = no_number;
     for (const Kernels* table : kernels::all_tables()) {
       const ops::AttentionOptions options{.causal = true, .window = kWindow};
       const Found right = attend_all(on(table), clean, options), got = attend_all(on(table), given, options);
-      for (int64_t row = 0; row < clean.size.length; ++row) {
-        const bool sees = row >= kBad && row < kBad + kWindow;
-        const auto z_of = [&](const Found& f) { return part(f.z, row, 1, kHeads * clean.size.value_width); };
-        const auto dq_of = [&](const Found& f) { return part(f.dq, row, 1, kHeads * clean.size.width); };
+      for (int64_t at = 0; at < clean.size.length * kHeads; ++at) {
+        const int64_t row = at / kHeads, head = at % kHeads * kKvHeads / kHeads;
+        const bool sees = head == kBadHead && row >= kBad && row < kBad + kWindow;
+        const auto z_of = [&](const Found& f) { return part(f.z, at, 1, clean.size.value_width); };
+        const auto dq_of = [&](const Found& f) { return part(f.dq, at, 1, clean.size.width); };
         EXPECT_EQ(z_of(got) == z_of(right), !sees) << table->name << " row " << row;
         EXPECT_EQ(dq_of(got) == dq_of(right), !sees) << table->name << " row " << row;
       }
@@ -165,25 +164,23 @@ TEST(AttentionOfBf16, HiddenKeysAndValuesMayBeNoNumbers) {
 
 // The same for a row: keys it does not see are not told of it.
 TEST(AttentionOfBf16, RowsThatAreNoNumbersReachNoKeyTheyDoNotSee) {
-  constexpr int64_t kBad = 37, kWindow = 20;
-  const Given clean({64, 40, 83});
+  constexpr int64_t kBad = 37, kBadHead = 2, kWindow = 20;
+  const Given clean({72, 40, 83});
   Given given = clean;
-  given.q[static_cast<size_t>(kBad * kHeads * given.size.width)] = std::nan("");
-  given.dz[static_cast<size_t>(kBad * kHeads * given.size.value_width)] = std::nan("");
+  given.q[static_cast<size_t>((kBad * kHeads + kBadHead) * given.size.width)] = std::nan("");
+  given.dz[static_cast<size_t>((kBad * kHeads + kBadHead) * given.size.value_width)] = std::nan("");
   for (const Kernels* table : kernels::all_tables()) {
     const std::string_view name = table->name;
     if (name != "ref" && name != "avx512bf16" && name != "amx") continue;  // the others multiply by zero there
     const ops::AttentionOptions options{.causal = true, .window = kWindow};
     const Found right = attend_all(on(table), clean, options), got = attend_all(on(table), given, options);
-    for (int64_t key = 0; key < clean.size.length; ++key) {
-      for (int64_t head = 0; head < kKvHeads; ++head) {
-        const bool told = head == 0 && key <= kBad && key > kBad - kWindow;
-        const int64_t at = key * kKvHeads + head;
-        const auto dk_of = [&](const Found& f) { return part(f.dk, at, 1, clean.size.width); };
-        const auto dv_of = [&](const Found& f) { return part(f.dv, at, 1, clean.size.value_width); };
-        EXPECT_EQ(dk_of(got) == dk_of(right), !told) << name << " key " << key;
-        EXPECT_EQ(dv_of(got) == dv_of(right), !told) << name << " key " << key;
-      }
+    for (int64_t at = 0; at < clean.size.length * kKvHeads; ++at) {
+      const int64_t key = at / kKvHeads, head = at % kKvHeads;
+      const bool told = head == kBadHead * kKvHeads / kHeads && key <= kBad && key > kBad - kWindow;
+      const auto dk_of = [&](const Found& f) { return part(f.dk, at, 1, clean.size.width); };
+      const auto dv_of = [&](const Found& f) { return part(f.dv, at, 1, clean.size.value_width); };
+      EXPECT_EQ(dk_of(got) == dk_of(right), !told) << name << " key " << key;
+      EXPECT_EQ(dv_of(got) == dv_of(right), !told) << name << " key " << key;
     }
   }
 }
