@@ -2,8 +2,10 @@
 // everywhere. Each raises SIGILL; the handler reads it, does what the manual says it does to tiles of its own, and goes
 // on behind it. Linked into a test program it makes the amx table one of those under test.
 //
-// Where the CPU has AMX nothing is done: the forms run as they are.
+// Where the CPU has AMX nothing is done: the forms run as they are, or the system keeps the tiles from us and there are
+// none.
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #include <signal.h>
 #include <ucontext.h>
@@ -200,9 +202,14 @@ void on_illegal(int, siginfo_t*, void* context) {
   ::sigaction(SIGILL, &before, nullptr);  // the instruction is met again, and ends the program as it always did
 }
 
+bool cpu_knows_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & 1U << 24) != 0;
+}
+
 // Before any other object is made: which tables there are is asked for early.
 [[gnu::constructor(101)]] void stand_in() {
-  if (kernels::cpu::has_tiles()) return;
+  if (cpu_knows_tiles()) return;
   struct sigaction action {};
   action.sa_sigaction = on_illegal;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
