@@ -22,6 +22,8 @@ class StatsOfRows {
         distance_of_(stats.distance),
         highest_(stats.highest),
         first_of_(stats.first),
+        at_offset_of_(stats.at_offset),
+        in_class_of_(stats.in_class),
         argmax_(stats.argmax),
         offsets_(stats.at_offset.defined() ? stats.offsets.count() : 0),
         classes_(stats.in_class.defined() ? stats.in_class.dim(2) : 0),
@@ -84,11 +86,10 @@ class StatsOfRows {
     first_of_.put(n, head, probability(first_[r]));
     argmax_.put(n, head, static_cast<int32_t>(leader_[r]));
     for (int64_t o = 0; o < offsets_; ++o) {
-      ref::Out<float>(stats_.at_offset, {n, head})
-          .set(o, probability(at_offset_[static_cast<size_t>(r * offsets_ + o)]));
+      at_offset_of_.at(n, head)[o] = probability(at_offset_[static_cast<size_t>(r * offsets_ + o)]);
     }
     for (int64_t c = 0; c < classes_; ++c) {
-      ref::Out<float>(stats_.in_class, {n, head}).set(c, in_class_[static_cast<size_t>(r * classes_ + c)] * norm);
+      in_class_of_.at(n, head)[c] = in_class_[static_cast<size_t>(r * classes_ + c)] * norm;
     }
   }
 
@@ -96,7 +97,7 @@ class StatsOfRows {
   static constexpr int64_t kRows = RowBlock::kMost;
   static constexpr float kHidden = ref::QueryRow<float>::kHidden;
 
-  // A number for each row and head, or nothing where nobody asked.
+  // A number, or a few, for each row and head; nothing where nobody asked.
   template <class T>
   class PerHead {
    public:
@@ -106,8 +107,9 @@ class StatsOfRows {
       row_ = t.stride(0);
       head_ = t.stride(1);
     }
+    T* at(int64_t n, int64_t head) const { return data_ + n * row_ + head * head_; }
     void put(int64_t n, int64_t head, T value) const {
-      if (data_ != nullptr) data_[n * row_ + head * head_] = value;
+      if (data_ != nullptr) *at(n, head) = value;
     }
 
    private:
@@ -141,7 +143,7 @@ class StatsOfRows {
   }
 
   const AttentionStats& stats_;
-  PerHead<float> entropy_, distance_of_, highest_, first_of_;
+  PerHead<float> entropy_, distance_of_, highest_, first_of_, at_offset_of_, in_class_of_;
   PerHead<int32_t> argmax_;
   int64_t offsets_, classes_;
   const RowBlock* block_ = nullptr;
