@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "commands.h"
 #include "drawing.h"
+#include "inspect/tuned_lens.h"
 #include "inspected.h"
 #include "interrupt.h"
 #include "reports.h"
