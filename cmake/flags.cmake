@@ -11,6 +11,9 @@ target_compile_options(qkv_flags INTERFACE
   -ffp-contract=off                          # a*b+c rounds the same way in every build; kernels say fma where they mean it
   -fstack-protector-strong)
 target_compile_definitions(qkv_flags INTERFACE _GLIBCXX_ASSERTIONS)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(qkv_flags INTERFACE --param=ggc-min-heapsize=1000000)  # KB: a file's compiler never collects garbage
+endif()
 
 if(QKV_SANITIZE)
   target_compile_options(qkv_flags INTERFACE -fsanitize=${QKV_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

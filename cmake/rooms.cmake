@@ -15,7 +15,7 @@ function(qkv_room name)
     target_precompile_headers(qkv_${name} PRIVATE <algorithm> <filesystem> <functional> <map> <memory> <optional> <span>
       <sstream> <string> <vector>)
     if(name STREQUAL "base")
-      target_precompile_headers(qkv_base PRIVATE <nlohmann/json.hpp>)
+      target_precompile_headers(qkv_base PRIVATE <base/json.h>)
     endif()
   else()
     target_precompile_headers(qkv_${name} REUSE_FROM qkv_base)
