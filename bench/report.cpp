@@ -4,8 +4,8 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "peer.h"
 
 namespace qkv::bench {

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <exception>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/progress.h"
 #include "command.h"
 #include "kernels/tables.h"

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/progress.h"
 #include "bed.h"
 #include "command.h"

@@ -11,9 +11,14 @@ target_compile_options(qkv_flags INTERFACE
   -ffp-contract=off                          # a*b+c rounds the same way in every build; kernels say fma where they mean it
   -fstack-protector-strong)
 target_compile_definitions(qkv_flags INTERFACE _GLIBCXX_ASSERTIONS)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(qkv_flags INTERFACE --param=ggc-min-heapsize=1000000)  # KB: a file's compiler never collects garbage
+endif()
 
 if(QKV_SANITIZE)
-  target_compile_options(qkv_flags INTERFACE -fsanitize=${QKV_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  # A target's UNSANITIZED takes checks out again that would double its build and that other code has.
+  target_compile_options(qkv_flags INTERFACE -fsanitize=${QKV_SANITIZE} $<TARGET_PROPERTY:UNSANITIZED>
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(qkv_flags INTERFACE -fsanitize=${QKV_SANITIZE})
 elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_definitions(qkv_flags INTERFACE _FORTIFY_SOURCE=3)

@@ -15,19 +15,21 @@ function(qkv_room name)
     target_precompile_headers(qkv_${name} PRIVATE <algorithm> <filesystem> <functional> <map> <memory> <optional> <span>
       <sstream> <string> <vector>)
     if(name STREQUAL "base")
-      target_precompile_headers(qkv_base PRIVATE <nlohmann/json.hpp>)
+      target_precompile_headers(qkv_base PRIVATE <base/json.h>)
     endif()
   else()
     target_precompile_headers(qkv_${name} REUSE_FROM qkv_base)
   endif()
 endfunction()
 
-# qkv_plain(TARGET): the rooms are optimised; tests and commands around them need not be, and build faster.
+# qkv_plain(TARGET): the rooms are optimised and checked in full; tests and commands around them need not be, and build
+# faster.
 function(qkv_plain target)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${target} PRIVATE -O0 -U_FORTIFY_SOURCE)  # which only watches optimised code
   elseif(QKV_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
+    set_target_properties(${target} PROPERTIES UNSANITIZED -fno-sanitize=alignment,null,object-size,vptr)
   endif()
 endfunction()
 
@@ -61,6 +63,9 @@ function(qkv_forms name isa)
   set(target qkv_${name}_${isa})
   add_library(${target} OBJECT src/kernels/cpu/forms/${name}.cpp)
   target_link_libraries(${target} PRIVATE qkv_flags)
+  if(NOT isa STREQUAL "plain")  # the same C++, or intrinsics
+    set_target_properties(${target} PROPERTIES UNSANITIZED -fno-sanitize=undefined)
+  endif()
   target_compile_options(${target} PRIVATE ${ARG_FLAGS} -Wno-psabi -Wno-unused-function)
   target_compile_definitions(${target} PRIVATE QKV_FORMS=${isa}_${name} QKV_FORMS_LABEL="${isa}")
   target_sources(qkv_kernels PRIVATE $<TARGET_OBJECTS:${target}>)

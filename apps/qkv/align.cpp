@@ -127,18 +127,18 @@ void run_align(const Options& options) {
 
 }  // namespace
 
-void add_align(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("align", "Word alignment from cross-attention");
+void add_align(Command app) {
+  const Command command = app.add_command("align", "Word alignment from cross-attention");
   const auto options = std::make_shared<Options>();
-  add_inspect_options(*command, options->inspect);
-  command->add_option("SOURCE", options->source, "A sentence");
-  command->add_option("TARGET", options->target, "Its translation");
-  command->add_option("--data", options->data, "Many pairs: a file of source<TAB>target");
-  command->add_option("--layer", options->layer, "Whose heads, counted from 0; otherwise the last but one");
-  command->add_flag("--pairs", options->pairs, "Print i-j pairs alone");
-  command->add_option("--json", options->json, "Write the report there; - is standard output");
-  command->footer(kExamples);
-  command->callback([options] { run_align(*options); });
+  add_inspect_options(command, options->inspect);
+  command.add_option("SOURCE", options->source, "A sentence");
+  command.add_option("TARGET", options->target, "Its translation");
+  command.add_option("--data", options->data, "Many pairs: a file of source<TAB>target");
+  command.add_option("--layer", options->layer, "Whose heads, counted from 0; otherwise the last but one");
+  command.add_flag("--pairs", options->pairs, "Print i-j pairs alone");
+  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.footer(kExamples);
+  command.callback([options] { run_align(*options); });
 }
 
 }  // namespace qkv::app

@@ -151,18 +151,18 @@ void attribute(const Options& options) {
 
 }  // namespace
 
-void add_attribute(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("attribute", "Which heads and feed-forwards speak for a token");
+void add_attribute(Command app) {
+  const Command command = app.add_command("attribute", "Which heads and feed-forwards speak for a token");
   const auto options = std::make_shared<Options>();
-  add_inspect_options(*command, options->inspect);
-  command->add_option("TEXT", options->text, "The text; of a model that translates, the source")->required();
-  command->add_option("WRITTEN", options->written, "What a model that translates has written so far");
-  command->add_option("--token", options->token, "After which token, counted from 0; otherwise the last");
-  command->add_option("--target", options->target, "The token spoken for");
-  command->add_option("--against", options->against, "The token spoken against");
-  command->add_option("--json", options->json, "Write the report there; - is standard output");
-  command->footer(kExamples);
-  command->callback([options] { attribute(*options); });
+  add_inspect_options(command, options->inspect);
+  command.add_option("TEXT", options->text, "The text; of a model that translates, the source").required();
+  command.add_option("WRITTEN", options->written, "What a model that translates has written so far");
+  command.add_option("--token", options->token, "After which token, counted from 0; otherwise the last");
+  command.add_option("--target", options->target, "The token spoken for");
+  command.add_option("--against", options->against, "The token spoken against");
+  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.footer(kExamples);
+  command.callback([options] { attribute(*options); });
 }
 
 }  // namespace qkv::app

@@ -217,17 +217,16 @@ class Chat {
 
 }  // namespace
 
-void add_chat(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("chat", "Talk with a model, in the words of its own chat template");
+void add_chat(Command app) {
+  const Command command = app.add_command("chat", "Talk with a model, in the words of its own chat template");
   const auto options = std::make_shared<Options>();
-  add_load_options(*command, options->load);
-  command->add_option("--system", options->system, "An instruction the conversation begins with");
-  command->add_option("--template", options->chat_template, "A Jinja template instead of the model's own");
-  command->add_option("--set", options->set, "NAME=VALUE, a variable of the template; may be repeated")
-      ->allow_extra_args(false);
-  add_text_flags(*command, options->text);
-  command->add_flag("--stats", options->stats, "Counts and speeds of each answer on standard error");
-  command->footer(std::string(kTextFlagsHelp) + "\n\nWhile it runs:\n" + kCommands + R"(
+  add_load_options(command, options->load);
+  command.add_option("--system", options->system, "An instruction the conversation begins with");
+  command.add_option("--template", options->chat_template, "A Jinja template instead of the model's own");
+  command.add_option("--set", options->set, "NAME=VALUE, a variable of the template; may be repeated").one_value();
+  add_text_flags(command, options->text);
+  command.add_flag("--stats", options->stats, "Counts and speeds of each answer on standard error");
+  command.footer(std::string(kTextFlagsHelp) + "\n\nWhile it runs:\n" + kCommands + R"(
 What was said stays in the cache, so only the new message is read. Without a terminal each line of standard input is
 a message, and each answer is printed. Control tokens spelled out in a message are text.
 
@@ -236,7 +235,7 @@ Examples:
   qkv chat MODEL --system "你是一位诗人。" --temperature 0.7
   qkv chat MODEL --set enable_thinking=false
   printf 'Hello\nAnd now?\n' | qkv chat MODEL --max-new 50)");
-  command->callback([options] { Chat(*options).run(); });
+  command.callback([options] { Chat(*options).run(); });
 }
 
 }  // namespace qkv::app

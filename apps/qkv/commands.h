@@ -1,40 +1,40 @@
 // One function a command, each in its own file: it adds its subcommand, whose callback does the work.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "command.h"
 
 namespace qkv::app {
 
 // Thrown when everything is printed and the answer is no (verify, compare): exit code 1.
 struct AnswerNo {};
 
-void add_align(CLI::App& app);
-void add_attribute(CLI::App& app);
-void add_chat(CLI::App& app);
-void add_convert(CLI::App& app);
-void add_demo(CLI::App& app);
-void add_cut(CLI::App& app);
-void add_data(CLI::App& app);
-void add_data_stats(CLI::App& data);  // a part of data
-void add_eval(CLI::App& app);
-void add_heads(CLI::App& app);
-void add_info(CLI::App& app);
-void add_lab(CLI::App& app);
-void add_lens(CLI::App& app);
-void add_look(CLI::App& app);
-void add_movie(CLI::App& app);
-void add_new(CLI::App& app);
-void add_quantize(CLI::App& app);
-void add_route(CLI::App& app);
-void add_run(CLI::App& app);
-void add_score(CLI::App& app);
-void add_taps(CLI::App& app);
-void add_tokenize(CLI::App& app);
-void add_tokenizer(CLI::App& app);
-void add_train(CLI::App& app);
-void add_translate(CLI::App& app);
-void add_twins(CLI::App& app);
-void add_verify(CLI::App& app);
-void add_world(CLI::App& app);
+void add_align(Command app);
+void add_attribute(Command app);
+void add_chat(Command app);
+void add_convert(Command app);
+void add_demo(Command app);
+void add_cut(Command app);
+void add_data(Command app);
+void add_data_stats(Command data);  // a part of data
+void add_eval(Command app);
+void add_heads(Command app);
+void add_info(Command app);
+void add_lab(Command app);
+void add_lens(Command app);
+void add_look(Command app);
+void add_movie(Command app);
+void add_new(Command app);
+void add_quantize(Command app);
+void add_route(Command app);
+void add_run(Command app);
+void add_score(Command app);
+void add_taps(Command app);
+void add_tokenize(Command app);
+void add_tokenizer(Command app);
+void add_train(Command app);
+void add_translate(Command app);
+void add_twins(Command app);
+void add_verify(Command app);
+void add_world(Command app);
 
 }  // namespace qkv::app

@@ -44,17 +44,16 @@ void run(const Request& request) {
 
 }  // namespace
 
-void add_convert(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("convert", "writes a model in another form: Hugging Face folder or GGUF");
+void add_convert(Command app) {
+  const Command command = app.add_command("convert", "writes a model in another form: Hugging Face folder or GGUF");
   auto request = std::make_shared<Request>();
-  command->add_option("MODEL", request->model, "a Hugging Face folder or a .gguf file")->required();
-  command->add_option("OUT", request->out, "what to write; must not be there yet")->required();
-  command->add_option("--to", request->to, "hf or gguf; by OUT's ending if not said")
-      ->check(CLI::IsMember({"hf", "gguf"}));
-  command->add_option("--dtype", request->dtype, "f32, bf16, f16, or for GGUF q8_0; the model's own if not said")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "q8_0"}));
-  command->footer(kExamples);
-  command->callback([request] { run(*request); });
+  command.add_option("MODEL", request->model, "a Hugging Face folder or a .gguf file").required();
+  command.add_option("OUT", request->out, "what to write; must not be there yet").required();
+  command.add_option("--to", request->to, "hf or gguf; by OUT's ending if not said").one_of({"hf", "gguf"});
+  command.add_option("--dtype", request->dtype, "f32, bf16, f16, or for GGUF q8_0; the model's own if not said")
+      .one_of({"f32", "bf16", "f16", "q8_0"});
+  command.footer(kExamples);
+  command.callback([request] { run(*request); });
 }
 
 }  // namespace qkv::app

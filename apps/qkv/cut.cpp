@@ -211,26 +211,26 @@ class CutCommand {
 
 }  // namespace
 
-void add_cut(CLI::App& app) {
+void add_cut(Command app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("cut", "What happens without some heads, and a model without them");
-  add_inspect_options(*command, options->inspect);
-  add_text_options(*command, options->text);
-  command->get_option("--data")->required(false)->default_str("world");
-  CLI::Option* heads = command->add_option("--heads", options->heads, "The heads to cut: L3H7,L4");
-  command->add_option("--experts", options->experts, "The experts to cut: L1E3,L2E0");
-  CLI::Option* keep = command->add_option("--keep", options->keep, "How many heads stay, as 60%");
-  command->add_option("--by", options->by, "Which go first")
-      ->check(CLI::IsMember({"gradient", "ablation", "random"}))
-      ->needs(keep)
-      ->excludes(heads);
-  command->add_option("--with", options->with, "What stands in for a head: mean; with --save zero")
-      ->check(CLI::IsMember({"zero", "mean", "resample"}));
-  command->add_option("--save", options->save, "A folder for the model without them");
-  command->add_option("--prompt", options->prompt, "What to write on from, before and after; otherwise from the data");
-  command->add_option("--json", options->json, "The report as JSON to a file; - is standard output");
-  command->footer(kHelp);
-  command->callback([options] {
+  const Command command = app.add_command("cut", "What happens without some heads, and a model without them");
+  add_inspect_options(command, options->inspect);
+  add_text_options(command, options->text);
+  command.option("--data").optional().show_default("world");
+  const Option heads = command.add_option("--heads", options->heads, "The heads to cut: L3H7,L4");
+  command.add_option("--experts", options->experts, "The experts to cut: L1E3,L2E0");
+  const Option keep = command.add_option("--keep", options->keep, "How many heads stay, as 60%");
+  command.add_option("--by", options->by, "Which go first")
+      .one_of({"gradient", "ablation", "random"})
+      .needs(keep)
+      .excludes(heads);
+  command.add_option("--with", options->with, "What stands in for a head: mean; with --save zero")
+      .one_of({"zero", "mean", "resample"});
+  command.add_option("--save", options->save, "A folder for the model without them");
+  command.add_option("--prompt", options->prompt, "What to write on from, before and after; otherwise from the data");
+  command.add_option("--json", options->json, "The report as JSON to a file; - is standard output");
+  command.footer(kHelp);
+  command.callback([options] {
     QKV_CHECK(!options->heads.empty() || !options->by.empty() || !options->experts.empty(), "nothing to cut was named",
               Hint("--heads L0H1, --by gradient --keep 60%, or --experts L0E1"));
     QKV_CHECK(options->keep.empty() || !options->by.empty(), "--keep ", options->keep, " without --by",

@@ -1,10 +1,10 @@
 // What cutting heads looks like on a terminal and in JSON.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "inspect/importance.h"
 
 namespace qkv::app {

@@ -122,44 +122,41 @@ void verify(const std::string& folder) {
   std::cout << folder << ": every file is what was written\n";
 }
 
-void add_pack(CLI::App& data) {
-  CLI::App* command = data.add_subcommand("pack", "Turn text, JSONL or TSV pairs into token shards");
+void add_pack(Command data) {
+  const Command command = data.add_command("pack", "Turn text, JSONL or TSV pairs into token shards");
   const auto all = std::make_shared<PackCommand>();  // lives as long as the callback
   PackOptions& options = all->options;
-  command->add_option("FILES", options.files, "What to pack; - is standard input")->required();
-  command->add_option("--tokenizer", all->tokenizer, "A tokenizer's file or folder, or 'bytes' (256 bytes and an end)")
-      ->required();
-  command->add_option("--end-token", all->end_token, "Put behind every document, if not the tokenizer's own choice");
-  command->add_option("--out", options.out, "The new folder")->required();
-  command->add_option("--format", all->format, "text, jsonl or tsv")
-      ->check(CLI::IsMember({"text", "jsonl", "tsv"}))
-      ->capture_default_str();
-  command->add_option("--document", all->document, "Where a document of plain text ends")
-      ->check(CLI::IsMember({"line", "blank", "file"}))
-      ->capture_default_str();
-  command->add_option("--field", options.source.field, "JSONL: the field with the text")->capture_default_str();
-  command->add_option("--source-field", options.source.source_field, "JSONL pairs: the field with the source");
-  command->add_option("--target-field", options.source.target_field, "JSONL pairs: the field with the target");
-  command->add_option("--split-validation", options.validation, "Share of the documents for validation")
-      ->capture_default_str();
-  command->add_option("--seed", options.seed, "Which documents that are")->capture_default_str();
-  command->add_flag("--json", all->json, "Print the result as JSON");
-  command->footer(kPackExamples);
-  command->callback([all] { pack(*all); });
+  command.add_option("FILES", options.files, "What to pack; - is standard input").required();
+  command.add_option("--tokenizer", all->tokenizer, "A tokenizer's file or folder, or 'bytes' (256 bytes and an end)")
+      .required();
+  command.add_option("--end-token", all->end_token, "Put behind every document, if not the tokenizer's own choice");
+  command.add_option("--out", options.out, "The new folder").required();
+  command.add_option("--format", all->format, "text, jsonl or tsv").one_of({"text", "jsonl", "tsv"}).show_default();
+  command.add_option("--document", all->document, "Where a document of plain text ends")
+      .one_of({"line", "blank", "file"})
+      .show_default();
+  command.add_option("--field", options.source.field, "JSONL: the field with the text").show_default();
+  command.add_option("--source-field", options.source.source_field, "JSONL pairs: the field with the source");
+  command.add_option("--target-field", options.source.target_field, "JSONL pairs: the field with the target");
+  command.add_option("--split-validation", options.validation, "Share of the documents for validation").show_default();
+  command.add_option("--seed", options.seed, "Which documents that are").show_default();
+  command.add_flag("--json", all->json, "Print the result as JSON");
+  command.footer(kPackExamples);
+  command.callback([all] { pack(*all); });
 }
 
 }  // namespace
 
-void add_data(CLI::App& app) {
-  CLI::App* data = app.add_subcommand("data", "Pack text for training, and look at it");
-  data->require_subcommand(1);
-  add_pack(*data);
-  add_data_stats(*data);
+void add_data(Command app) {
+  const Command data = app.add_command("data", "Pack text for training, and look at it");
+  data.needs_command();
+  add_pack(data);
+  add_data_stats(data);
 
-  CLI::App* command = data->add_subcommand("verify", "Check every byte of a packed dataset against its checksums");
+  const Command command = data.add_command("verify", "Check every byte of a packed dataset against its checksums");
   const auto folder = std::make_shared<std::string>();
-  command->add_option("DIR", *folder, "A folder made by  qkv data pack")->required();
-  command->callback([folder] { verify(*folder); });
+  command.add_option("DIR", *folder, "A folder made by  qkv data pack").required();
+  command.callback([folder] { verify(*folder); });
 }
 
 }  // namespace qkv::app

@@ -142,15 +142,15 @@ void stats(const Options& options) {
 
 }  // namespace
 
-void add_data_stats(CLI::App& data) {
-  CLI::App* command =
-      data.add_subcommand("stats", "Documents, tokens, lengths and frequent tokens of a packed dataset");
+void add_data_stats(Command data) {
+  const Command command =
+      data.add_command("stats", "Documents, tokens, lengths and frequent tokens of a packed dataset");
   const auto options = std::make_shared<Options>();  // lives as long as the callback
-  command->add_option("DIR", options->folder, "A folder made by  qkv data pack")->required();
-  command->add_option("--tokenizer", options->tokenizer, "Shows what the frequent tokens stand for");
-  command->add_flag("--json", options->json, "Print it as JSON");
-  command->footer("Examples:\n  qkv data stats shakespeare\n  qkv data stats shakespeare --json");
-  command->callback([options] { stats(*options); });
+  command.add_option("DIR", options->folder, "A folder made by  qkv data pack").required();
+  command.add_option("--tokenizer", options->tokenizer, "Shows what the frequent tokens stand for");
+  command.add_flag("--json", options->json, "Print it as JSON");
+  command.footer("Examples:\n  qkv data stats shakespeare\n  qkv data stats shakespeare --json");
+  command.callback([options] { stats(*options); });
 }
 
 }  // namespace qkv::app

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "commands.h"
-#include "demo_screen.h"
+#include "demo_training.h"
 #include "drawing.h"
 #include "inspect/head_roles.h"
 #include "inspect/importance.h"
@@ -19,7 +19,6 @@
 #include "kernels/tables.h"
 #include "look_view.h"
 #include "movie_texts.h"
-#include "recipes.h"
 #include "reports.h"
 #include "terminal.h"
 #include "written_on.h"
@@ -39,19 +38,14 @@ Examples:
   qkv demo --lang zh          the same in Chinese
   qkv demo --out /tmp/demo    another folder than qkv-demo)";
 
-struct Options {
-  std::string out = "qkv-demo", lang = "en", json;
-  int threads = 0;
-};
-
 class Demo {
  public:
-  explicit Demo(const Options& options)
-      : options_(options), chinese_(options.lang == "zh"), run_(fs::path(options.out) / "run") {}
+  explicit Demo(const DemoOptions& options) : options_(options), chinese_(options.chinese()), run_(options.run()) {}
 
   void run() {
     greet();
-    train();
+    title("It learns", "学习");
+    train_demo(options_);
     inspected_.emplace(InspectOptions{.model = (run_ / "last").string(), .threads = options_.threads});
     reader_.emplace(inspected_->model(), inspected_->engine(), ReadOptions{.precision = inspected_->precision()});
     texts_ = inspected_->texts({.data = chinese_ ? "world:zh" : "world", .tokens = 6000, .length = 128});
@@ -75,7 +69,7 @@ class Demo {
  private:
   template <class Text>
   Text words(Text english, Text chinese) const {
-    return chinese_ ? chinese : english;
+    return options_.words(english, chinese);
   }
   void title(const char* english, const char* chinese) {
     std::cout << '\n' << inked(Ink::bold, fmt::format("{}. {}", ++part_, words(english, chinese))) << "\n\n";
@@ -94,69 +88,6 @@ class Demo {
     if (level.find("avx512") == std::string::npos) {
       std::cout << words("Without AVX-512 it takes some minutes longer, and is as right.\n",
                          "没有 AVX-512，要多等几分钟，结果同样正确。\n");
-    }
-  }
-
-  // A folder that is there is gone on with, if it is ours.
-  bool goes_on() const {
-    if (!fs::exists(options_.out)) return false;
-    if (!fs::exists(run_)) {
-      QKV_CHECK(fs::is_directory(options_.out) && fs::is_empty(options_.out), options_.out,
-                " is there already and is no demo's folder", Hint("choose another with  --out FOLDER"));
-      return false;
-    }
-    QKV_CHECK(fs::exists(run_ / "recipe.json"), run_.string(), " is there but no run is in it",
-              Hint("remove ", options_.out, ", or choose another folder with  --out"));
-    const Json recipe = parse_json(read_file(run_ / "recipe.json", 1 << 20), "recipe.json");
-    const std::string there = recipe.value("/data/world"_json_pointer, std::string());
-    QKV_CHECK(there == options_.lang, options_.out, " holds a demo with --lang ", there.empty() ? "?" : there,
-              " but --lang is ", options_.lang, Hint("remove it, or choose another folder with  --out"));
-    return true;
-  }
-
-  void train() {
-    const bool resume = goes_on();
-    Json recipe = find_recipe("world");
-    recipe["data"]["world"] = options_.lang;
-    recipe["evaluate"] = {{"every", 50}, {"batches", 4}, {"samples", 1}};
-    title("It learns", "学习");
-    std::cout << words("Little stories go in; nothing but the next token is asked for.\n",
-                       "读进去的是小故事；只要求猜下一个词元。\n");
-    std::cout.flush();
-    fs::create_directories(options_.out);
-    DemoScreen screen(chinese_, recipe["steps"].get<int64_t>());
-    TrainRun training({.recipe = resume ? Json() : recipe,
-                       .named = "world",
-                       .out = run_.string(),
-                       .threads = options_.threads,
-                       .resume = resume,
-                       .watch = true,
-                       .show = TrainView::Show::nothing,
-                       .observer = screen.observer()},
-                      self_comm());
-    const bool finished = training.counters().step >= training.recipe().steps;
-    if (resume) {
-      std::cout << fmt::format(
-          fmt::runtime(
-              finished
-                  ? words("{} holds a trained model already: it is used. Remove the folder to train anew.\n",
-                          "{} 里已有训练好的模型，直接使用。要重新训练，请删除该文件夹。\n")
-                  : words("{} holds a run that was stopped: it goes on.\n", "{} 里有一次中断的训练，接着进行。\n")),
-          options_.out);
-      std::cout.flush();
-    }
-    const std::optional<TrainEnd> end = training.run();
-    screen.finish();
-    if (end == TrainEnd::stopped) {
-      std::cout << fmt::format(
-          fmt::runtime(words("\nStopped and saved. The same command goes on; the model so far: {}\n",
-                             "\n已停止并保存。再次运行同一命令会继续；目前的模型：{}\n")),
-          (run_ / "last").string());
-      throw Interrupted{};
-    }
-    if (!finished) {
-      std::cout << fmt::format(fmt::runtime(words("{} steps in {:.0f} s.\n", "{} 步，{:.0f} 秒。\n")),
-                               training.counters().step, training.counters().seconds);
     }
   }
 
@@ -289,7 +220,7 @@ class Demo {
                        "  ./qkv lab --list   关于 Transformer 的说法，做成实验\n");
   }
 
-  const Options& options_;
+  const DemoOptions& options_;
   bool chinese_;
   fs::path run_;
   int part_ = 0;
@@ -303,17 +234,15 @@ class Demo {
 
 }  // namespace
 
-void add_demo(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("demo", "Train a small model, look inside, and write a page about it");
-  const auto options = std::make_shared<Options>();  // lives as long as the callback
-  command->add_option("--lang", options->lang, "The stories' language")
-      ->check(CLI::IsMember({"en", "zh"}))
-      ->capture_default_str();
-  command->add_option("--out", options->out, "Where it goes")->capture_default_str();
-  command->add_option("--json", options->json, "Write the report there too");
-  command->add_option("--threads", options->threads, "0: as many as there are")->check(CLI::Range(0, 1024));
-  command->footer(kExamples);
-  command->callback([options] { Demo(*options).run(); });
+void add_demo(Command app) {
+  const Command command = app.add_command("demo", "Train a small model, look inside, and write a page about it");
+  const auto options = std::make_shared<DemoOptions>();  // lives as long as the callback
+  command.add_option("--lang", options->lang, "The stories' language").one_of({"en", "zh"}).show_default();
+  command.add_option("--out", options->out, "Where it goes").show_default();
+  command.add_option("--json", options->json, "Write the report there too");
+  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
+  command.footer(kExamples);
+  command.callback([options] { Demo(*options).run(); });
 }
 
 }  // namespace qkv::app

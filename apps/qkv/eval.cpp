@@ -385,22 +385,22 @@ class Evaluation {
 
 }  // namespace
 
-void add_eval(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("eval", "Perplexity, bits per byte, accuracy on minimal pairs");
+void add_eval(Command app) {
+  const Command command = app.add_command("eval", "Perplexity, bits per byte, accuracy on minimal pairs");
   const auto options = std::make_shared<Options>();
-  add_load_options(*command, options->load);
-  CLI::Option* data =
-      command->add_option("--data", options->data, "A text, a .jsonl of minimal pairs, or a folder of these");
-  CLI::Option* pairs = command->add_option("--pairs", options->pairs, "Sources and targets, a tab between them");
-  data->excludes(pairs);
-  command->add_option("--window", options->window, "Tokens of a window; otherwise 512, or the model's context if less")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20));
-  command->add_option("--stride", options->stride, "How many of them are new; the others are context")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  command->add_option("--seed", options->seed, "Seed of the bootstrap");
-  command->add_flag("--json", options->json, "Print it as JSON");
-  command->footer(kHelp);
-  command->callback([options] {
+  add_load_options(command, options->load);
+  const Option data =
+      command.add_option("--data", options->data, "A text, a .jsonl of minimal pairs, or a folder of these");
+  const Option pairs = command.add_option("--pairs", options->pairs, "Sources and targets, a tab between them");
+  data.excludes(pairs);
+  command.add_option("--window", options->window, "Tokens of a window; otherwise 512, or the model's context if less")
+      .between(int64_t{2}, int64_t{1} << 20);
+  command.add_option("--stride", options->stride, "How many of them are new; the others are context")
+      .between(int64_t{1}, int64_t{1} << 20);
+  command.add_option("--seed", options->seed, "Seed of the bootstrap");
+  command.add_flag("--json", options->json, "Print it as JSON");
+  command.footer(kHelp);
+  command.callback([options] {
     QKV_CHECK(!options->data.empty() || !options->pairs.empty(), "there is nothing to evaluate on",
               Hint("give a text with --data, or translations with --pairs"));
     Evaluation(*options).run();

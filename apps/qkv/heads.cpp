@@ -160,18 +160,18 @@ void heads(const Options& options) {
 
 }  // namespace
 
-void add_heads(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("heads", "What each head does: roles found over many texts");
+void add_heads(Command app) {
+  const Command command = app.add_command("heads", "What each head does: roles found over many texts");
   auto options = std::make_shared<Options>();
-  add_inspect_options(*command, options->inspect);
-  add_text_options(*command, options->text);
-  command->add_option("--labels", options->labels, "What --data is labelled with: conllu, gap, world")
-      ->check(CLI::IsMember({"conllu", "gap", "world"}));
-  command->add_option("--skip", options->skip, "Leave out so many texts first: for a second, disjoint sample")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  command->add_option("--json", options->json, "Write everything to this file; - is standard output");
-  command->footer(kHelp);
-  command->callback([options] { heads(*options); });
+  add_inspect_options(command, options->inspect);
+  add_text_options(command, options->text);
+  command.add_option("--labels", options->labels, "What --data is labelled with: conllu, gap, world")
+      .one_of({"conllu", "gap", "world"});
+  command.add_option("--skip", options->skip, "Leave out so many texts first: for a second, disjoint sample")
+      .between(int64_t{0}, int64_t{1} << 40);
+  command.add_option("--json", options->json, "Write everything to this file; - is standard output");
+  command.footer(kHelp);
+  command.callback([options] { heads(*options); });
 }
 
 }  // namespace qkv::app

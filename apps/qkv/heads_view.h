@@ -1,8 +1,7 @@
 // What qkv heads shows: a table of roles, a wall of all heads, gold labels, and the same as JSON.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "inspect/head_labels.h"
 #include "inspect/head_roles.h"
 

@@ -72,19 +72,18 @@ void info(const Options& options) {
 
 }  // namespace
 
-void add_info(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("info", "Show what a model is: a picture, its parameters, the memory it needs");
+void add_info(Command app) {
+  const Command command =
+      app.add_command("info", "Show what a model is: a picture, its parameters, the memory it needs");
   const auto options = std::make_shared<Options>();
   std::string presets;
   for (const std::string_view name : preset_names()) presets += "\n  " + std::string(name);
-  CLI::Option_group* what = command->add_option_group("what", "One of these");
-  what->add_option("MODEL", options->model, "A Hugging Face folder, a .gguf file, or a config.json alone");
-  what->add_option("--preset", options->preset, "A well-known model by name; needs no weights");
-  what->require_option(1);
-  command->add_flag("--json", options->json, "Print it as JSON");
-  command->footer("Examples:\n  qkv info tests/golden/gemma3\n  qkv info --preset deepseek-v3\n\nPresets:" + presets);
-  command->callback([options] { info(*options); });
+  const Command what = command.one_of();
+  what.add_option("MODEL", options->model, "A Hugging Face folder, a .gguf file, or a config.json alone");
+  what.add_option("--preset", options->preset, "A well-known model by name; needs no weights");
+  command.add_flag("--json", options->json, "Print it as JSON");
+  command.footer("Examples:\n  qkv info tests/golden/gemma3\n  qkv info --preset deepseek-v3\n\nPresets:" + presets);
+  command.callback([options] { info(*options); });
 }
 
 }  // namespace qkv::app

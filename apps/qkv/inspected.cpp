@@ -35,25 +35,25 @@ class Windows {
 
 }  // namespace
 
-void add_inspect_options(CLI::App& command, InspectOptions& options) {
-  command.add_option("MODEL", options.model, "A Hugging Face folder or a GGUF file")->required();
+void add_inspect_options(Command command, InspectOptions& options) {
+  command.add_option("MODEL", options.model, "A Hugging Face folder or a GGUF file").required();
   command.add_option("--dtype", options.dtype, "What it computes in; auto: f32 if all weights are f32, otherwise bf16")
-      ->check(CLI::IsMember({"auto", "f32", "bf16"}))
-      ->capture_default_str();
-  command.add_option("--threads", options.threads, "0: as many as there are")->check(CLI::Range(0, 1024));
+      .one_of({"auto", "f32", "bf16"})
+      .show_default();
+  command.add_option("--threads", options.threads, "0: as many as there are").between(0, 1024);
 }
 
-void add_text_options(CLI::App& command, TextOptions& options) {
+void add_text_options(Command command, TextOptions& options) {
   command
       .add_option("--data", options.data,
                   "A text file (of a model that translates: source<TAB>target), or world, world:zh, world:pairs")
-      ->required();
+      .required();
   command.add_option("--tokens", options.tokens, "How many are looked at, at most")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 40))
-      ->capture_default_str();
+      .between(int64_t{2}, int64_t{1} << 40)
+      .show_default();
   command.add_option("--length", options.length, "Most tokens of one text; longer ones are cut")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30))
-      ->capture_default_str();
+      .between(int64_t{2}, int64_t{1} << 30)
+      .show_default();
 }
 
 Inspected::Inspected(const InspectOptions& options, BlockWeights blocks)

@@ -1,13 +1,13 @@
 // What every command that looks inside has: a model with its tokenizer, and texts to look at.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "command.h"
 #include "inspect/reading.h"
 #include "model/checkpoint.h"
 #include "text/tokenizer.h"
@@ -19,7 +19,7 @@ struct InspectOptions {
   int threads = 0;
 };
 // The argument MODEL and --dtype, --threads.
-void add_inspect_options(CLI::App& command, InspectOptions& options);
+void add_inspect_options(Command command, InspectOptions& options);
 
 // Stories of the built-in world that no recipe trains on.
 inline constexpr uint64_t kWorldSeed = 20260101, kFirstStory = 1'000'000;
@@ -29,7 +29,7 @@ struct TextOptions {
   int64_t tokens = 20000;  // how many are looked at, at most
   int64_t length = 256;    // of one text, at most; longer documents are cut
 };
-void add_text_options(CLI::App& command, TextOptions& options);
+void add_text_options(Command command, TextOptions& options);
 
 // A text as a model reads it, and what it was before.
 struct InspectedText {

@@ -206,16 +206,16 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_lab(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("lab", "Run an experiment that can fail: induction, seats, causality, ...");
+void add_lab(Command app) {
+  const Command command = app.add_command("lab", "Run an experiment that can fail: induction, seats, causality, ...");
   const auto options = std::make_shared<Options>();  // lives as long as the callback
-  command->add_option("NAME", options->name, "Which; --list shows them");
-  command->add_flag("--list", options->list, "What there is, with its claim");
-  command->add_option("--seeds", options->seeds, "How many seeds, 3 or more; each lab has its own number otherwise");
-  command->add_option("--json", options->json, "All numbers as JSON, into this file; - is standard output");
-  command->add_option("--threads", options->threads, "Threads; 0: as many as the machine has");
-  command->footer(kExamples);
-  command->callback([options] { run(*options); });
+  command.add_option("NAME", options->name, "Which; --list shows them");
+  command.add_flag("--list", options->list, "What there is, with its claim");
+  command.add_option("--seeds", options->seeds, "How many seeds, 3 or more; each lab has its own number otherwise");
+  command.add_option("--json", options->json, "All numbers as JSON, into this file; - is standard output");
+  command.add_option("--threads", options->threads, "Threads; 0: as many as the machine has");
+  command.footer(kExamples);
+  command.callback([options] { run(*options); });
 }
 
 }  // namespace qkv::app

@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "commands.h"
 #include "drawing.h"
+#include "inspect/tuned_lens.h"
 #include "inspected.h"
 #include "interrupt.h"
 #include "reports.h"
@@ -171,15 +172,15 @@ void lens(const Options& options) {
 
 }  // namespace
 
-void add_lens(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("lens", "How early guesses settle, layer by layer, over a corpus");
+void add_lens(Command app) {
+  const Command command = app.add_command("lens", "How early guesses settle, layer by layer, over a corpus");
   const auto options = std::make_shared<Options>();
-  add_inspect_options(*command, options->inspect);
-  add_text_options(*command, options->text);
-  command->add_flag("--train", options->train, "Learn a tuned lens and compare");
-  command->add_option("--json", options->json, "Write the report there; - is standard output");
-  command->footer(kExamples);
-  command->callback([options] { lens(*options); });
+  add_inspect_options(command, options->inspect);
+  add_text_options(command, options->text);
+  command.add_flag("--train", options->train, "Learn a tuned lens and compare");
+  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.footer(kExamples);
+  command.callback([options] { lens(*options); });
 }
 
 }  // namespace qkv::app

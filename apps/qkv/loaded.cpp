@@ -35,20 +35,20 @@ Precision precision_of(const std::string& dtype, const Model& model) {
   return f32 ? Precision::f32() : Precision::bf16();
 }
 
-void add_load_options(CLI::App& command, LoadOptions& options) {
-  command.add_option("MODEL", options.model, "A Hugging Face folder or a GGUF file")->required();
+void add_load_options(Command command, LoadOptions& options) {
+  command.add_option("MODEL", options.model, "A Hugging Face folder or a GGUF file").required();
   command.add_option("--dtype", options.dtype, "What it computes in; auto: f32 if all weights are f32, otherwise bf16")
-      ->check(CLI::IsMember({"auto", "f32", "bf16"}))
-      ->capture_default_str();
+      .one_of({"auto", "f32", "bf16"})
+      .show_default();
   command.add_option("--cache", options.cache, "What keys and values are kept in; auto: as --dtype")
-      ->check(CLI::IsMember({"auto", "f32", "bf16", "i8"}))
-      ->capture_default_str();
+      .one_of({"auto", "f32", "bf16", "i8"})
+      .show_default();
   command
       .add_option("--context", options.context,
                   "Most tokens of a text, prompt included; otherwise the model's own, at most " +
                       std::to_string(LoadOptions::kUsualContext))
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  command.add_option("--threads", options.threads, "0: as many as there are")->check(CLI::Range(0, 1024));
+      .between(int64_t{1}, int64_t{1} << 30);
+  command.add_option("--threads", options.threads, "0: as many as there are").between(0, 1024);
 }
 
 Loaded::Loaded(const LoadOptions& options, int64_t texts)

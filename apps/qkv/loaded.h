@@ -1,12 +1,12 @@
 // What every command that runs a model has: the model, its tokenizer, the engine and the caches.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "command.h"
 #include "infer/generation_defaults.h"
 #include "infer/runner.h"
 #include "model/checkpoint.h"
@@ -22,7 +22,7 @@ struct LoadOptions {
 };
 
 // The argument MODEL and --dtype, --cache, --context, --threads.
-void add_load_options(CLI::App& command, LoadOptions& options);
+void add_load_options(Command command, LoadOptions& options);
 
 // "f32", "bf16", or "auto": f32 if all weights are.
 Precision precision_of(const std::string& dtype, const Model& model);

@@ -146,21 +146,21 @@ void look(const Options& options) {
 
 }  // namespace
 
-void add_look(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("look", "See one text go through a model: guesses, heads, one token's way");
+void add_look(Command app) {
+  const Command command = app.add_command("look", "See one text go through a model: guesses, heads, one token's way");
   const auto options = std::make_shared<Options>();  // lives as long as the callback
-  add_inspect_options(*command, options->model);
-  command->add_option("TEXT", options->text, "What it reads")->required();
-  command->add_option("--target", options->target, "What a model that translates has written");
-  command->add_option("--token", options->token, "Whose way is told; otherwise the last one's, in short")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
-  command->add_option("--layer", options->layer, "One layer in full")->check(CLI::Range(0, 32767));
-  command->add_option("--head", options->head, "One head large: its number in --layer, or a name, L3H7, E0H1, X0H1");
-  command->add_option("--json", options->json, "Write the report there; - is standard output");
-  command->add_option("--npz", options->npz, "Write the arrays there, for NumPy");
-  command->add_option("--html", options->html, "Write one page that opens offline");
-  command->footer(kExamples);
-  command->callback([options] { look(*options); });
+  add_inspect_options(command, options->model);
+  command.add_option("TEXT", options->text, "What it reads").required();
+  command.add_option("--target", options->target, "What a model that translates has written");
+  command.add_option("--token", options->token, "Whose way is told; otherwise the last one's, in short")
+      .between(int64_t{0}, int64_t{1} << 30);
+  command.add_option("--layer", options->layer, "One layer in full").between(0, 32767);
+  command.add_option("--head", options->head, "One head large: its number in --layer, or a name, L3H7, E0H1, X0H1");
+  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.add_option("--npz", options->npz, "Write the arrays there, for NumPy");
+  command.add_option("--html", options->html, "Write one page that opens offline");
+  command.footer(kExamples);
+  command.callback([options] { look(*options); });
 }
 
 }  // namespace qkv::app

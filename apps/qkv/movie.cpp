@@ -59,14 +59,14 @@ void movie(const Options& options) {
 
 }  // namespace
 
-void add_movie(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("movie", "How a model learnt, from the snapshots of train --watch");
+void add_movie(Command app) {
+  const Command command = app.add_command("movie", "How a model learnt, from the snapshots of train --watch");
   const auto options = std::make_shared<Options>();
-  command->add_option("RUN", options->run, "The folder of a run")->required();
-  command->add_option("--json", options->json, "A file for all numbers, - for standard output");
-  command->add_option("--html", options->html, "A file for the page");
-  command->footer(kExamples);
-  command->callback([options] { movie(*options); });
+  command.add_option("RUN", options->run, "The folder of a run").required();
+  command.add_option("--json", options->json, "A file for all numbers, - for standard output");
+  command.add_option("--html", options->html, "A file for the page");
+  command.footer(kExamples);
+  command.callback([options] { movie(*options); });
 }
 
 }  // namespace qkv::app

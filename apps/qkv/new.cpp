@@ -40,23 +40,22 @@ void make_new(const Options& options) {
 
 }  // namespace
 
-void add_new(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("new", "Write a model with random weights, ready to train");
+void add_new(Command app) {
+  const Command command = app.add_command("new", "Write a model with random weights, ready to train");
   const auto options = std::make_shared<Options>();
-  command->add_option("OUT", options->out, "The folder to make; it must not exist yet")->required();
-  CLI::Option_group* what = command->add_option_group("what", "One of these");
-  what->add_option("--preset", options->preset, "A model known by name; qkv info --help lists them");
-  what->add_option("--spec", options->spec, "A config.json as Hugging Face writes it");
-  what->require_option(1);
-  command->add_option("--seed", options->seed, "The same seed gives the same bits on every machine")->required();
-  command->add_option("--dtype", options->dtype, "How weights are stored; bf16 rounds the same numbers")
-      ->check(CLI::IsMember({"f32", "bf16"}))
-      ->capture_default_str();
-  command->add_option("--threads", options->threads, "0: as many as there are")->check(CLI::Range(0, 1024));
-  command->footer(
+  command.add_option("OUT", options->out, "The folder to make; it must not exist yet").required();
+  const Command what = command.one_of();
+  what.add_option("--preset", options->preset, "A model known by name; qkv info --help lists them");
+  what.add_option("--spec", options->spec, "A config.json as Hugging Face writes it");
+  command.add_option("--seed", options->seed, "The same seed gives the same bits on every machine").required();
+  command.add_option("--dtype", options->dtype, "How weights are stored; bf16 rounds the same numbers")
+      .one_of({"f32", "bf16"})
+      .show_default();
+  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
+  command.footer(
       "Examples:\n  qkv new --preset gpt2 --seed 1 my-gpt2\n"
       "  qkv new --spec config.json --seed 7 --dtype bf16 my-model");
-  command->callback([options] { make_new(*options); });
+  command.callback([options] { make_new(*options); });
 }
 
 }  // namespace qkv::app

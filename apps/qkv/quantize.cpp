@@ -4,10 +4,10 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/philox.h"
 #include "base/progress.h"
 #include "commands.h"
@@ -222,24 +222,24 @@ void quantize(const Options& options) {
 
 }  // namespace
 
-void add_quantize(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("quantize", "Write a model in 8 or 4 bits, and say what that costs");
+void add_quantize(Command app) {
+  const Command command = app.add_command("quantize", "Write a model in 8 or 4 bits, and say what that costs");
   const auto options = std::make_shared<Options>();
-  command->add_option("MODEL", options->model, "A Hugging Face folder or a .gguf file")->required();
-  command->add_option("OUT", options->out, "The folder to make; it must not exist yet")->required();
-  command->add_option("--to", options->to, "q8 or q4; embedding and head are q8 in both")
-      ->required()
-      ->check(CLI::IsMember({"q8", "q4"}));
+  command.add_option("MODEL", options->model, "A Hugging Face folder or a .gguf file").required();
+  command.add_option("OUT", options->out, "The folder to make; it must not exist yet").required();
+  command.add_option("--to", options->to, "q8 or q4; embedding and head are q8 in both")
+      .required()
+      .one_of({"q8", "q4"});
   options->group = "32";
-  command->add_option("--group", options->group, "Numbers that share a scale: 32, 64, 128, 256 or row")
-      ->check(CLI::IsMember({"32", "64", "128", "256", "row"}))
-      ->capture_default_str();
-  command->add_option("--data", options->data,
-                      "Text to compare both models on; stories of the built-in world if not said");
-  command->add_option("--threads", options->threads, "0: as many as there are")->check(CLI::Range(0, 1024));
-  command->add_flag("--json", options->json, "Print the report as JSON");
-  command->footer(kExamples);
-  command->callback([options] { quantize(*options); });
+  command.add_option("--group", options->group, "Numbers that share a scale: 32, 64, 128, 256 or row")
+      .one_of({"32", "64", "128", "256", "row"})
+      .show_default();
+  command.add_option("--data", options->data,
+                     "Text to compare both models on; stories of the built-in world if not said");
+  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
+  command.add_flag("--json", options->json, "Print the report as JSON");
+  command.footer(kExamples);
+  command.callback([options] { quantize(*options); });
 }
 
 }  // namespace qkv::app

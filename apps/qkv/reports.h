@@ -1,11 +1,11 @@
 // What commands that measure say: numbers with their intervals, and JSON.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/progress.h"
 #include "inspect/estimate.h"
 #include "inspected.h"

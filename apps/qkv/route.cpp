@@ -136,14 +136,14 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_route(CLI::App& app) {
+void add_route(Command app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("route", "Which tokens the experts of a model get");
-  add_inspect_options(*command, options->inspect);
-  add_text_options(*command, options->text);
-  command->add_option("--json", options->json, "The report as JSON to a file; - is standard output");
-  command->footer(kHelp);
-  command->callback([options] { run(*options); });
+  const Command command = app.add_command("route", "Which tokens the experts of a model get");
+  add_inspect_options(command, options->inspect);
+  add_text_options(command, options->text);
+  command.add_option("--json", options->json, "The report as JSON to a file; - is standard output");
+  command.footer(kHelp);
+  command.callback([options] { run(*options); });
 }
 
 }  // namespace qkv::app

@@ -228,25 +228,25 @@ class Run {
 
 }  // namespace
 
-void add_run(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("run", "Write what follows a prompt, or translate it");
+void add_run(Command app) {
+  const Command command = app.add_command("run", "Write what follows a prompt, or translate it");
   const auto options = std::make_shared<Options>();
-  add_load_options(*command, options->load);
-  command->add_option("PROMPT", options->prompt, "The text to go on from, or to translate; - reads standard input")
-      ->required();
-  add_text_flags(*command, options->text);
-  command->add_option("--n", options->texts, "So many texts, with seeds SEED, SEED + 1, ...")
-      ->check(CLI::Range(int64_t{1}, int64_t{1024}));
-  command->add_option("--logprobs", options->logprobs, "With --json: log-probabilities, and those of the N most likely")
-      ->check(CLI::Range(int64_t{0}, int64_t{1024}));
-  command->add_option("--beam", options->beam, "Search with so many beams instead of choosing token by token")
-      ->check(CLI::Range(int64_t{1}, int64_t{64}));
-  command->add_option("--length-penalty", options->length_penalty, "Of --beam: above 0 longer texts win more often")
-      ->check(CLI::Range(-10.0, 10.0));
-  command->add_flag("--ids", options->ids, "The prompt is token ids, and ids are written; needs no tokenizer");
-  command->add_flag("--json", options->json, "As JSON: text, ids, how it ended, times");
-  command->add_flag("--stats", options->stats, "Counts and speeds on standard error, also if that is no terminal");
-  command->footer(std::string(kTextFlagsHelp) + R"(
+  add_load_options(command, options->load);
+  command.add_option("PROMPT", options->prompt, "The text to go on from, or to translate; - reads standard input")
+      .required();
+  add_text_flags(command, options->text);
+  command.add_option("--n", options->texts, "So many texts, with seeds SEED, SEED + 1, ...")
+      .between(int64_t{1}, int64_t{1024});
+  command.add_option("--logprobs", options->logprobs, "With --json: log-probabilities, and those of the N most likely")
+      .between(int64_t{0}, int64_t{1024});
+  command.add_option("--beam", options->beam, "Search with so many beams instead of choosing token by token")
+      .between(int64_t{1}, int64_t{64});
+  command.add_option("--length-penalty", options->length_penalty, "Of --beam: above 0 longer texts win more often")
+      .between(-10.0, 10.0);
+  command.add_flag("--ids", options->ids, "The prompt is token ids, and ids are written; needs no tokenizer");
+  command.add_flag("--json", options->json, "As JSON: text, ids, how it ended, times");
+  command.add_flag("--stats", options->stats, "Counts and speeds on standard error, also if that is no terminal");
+  command.footer(std::string(kTextFlagsHelp) + R"(
 
 The output is what follows the prompt, and a line break. Special tokens written in the prompt are those tokens; the line
 break at the end of standard input is not a part of it. Ctrl-C ends the text: what there is stays, and the exit code is 0,
@@ -257,7 +257,7 @@ Examples:
   qkv run MODEL "床前明月光" --temperature 0.8 --top-p 0.95 --seed 7
   qkv run MODEL --stop "Q:" --json "Q: What is a key? A:" --logprobs 5
   qkv run MODEL - --n 4 --temperature 1 < prompt.txt)");
-  command->callback([options] {
+  command.callback([options] {
     QKV_CHECK(options->logprobs < 0 || options->json, "--logprobs ", options->logprobs, " without --json",
               Hint("add --json: only there is room for them"));
     QKV_CHECK(!options->ids || options->text.stop.empty(), "--stop ", printable(options->text.stop.front()),

@@ -157,18 +157,17 @@ void score(const Options& options) {
 
 }  // namespace
 
-void add_score(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("score", "Score translations against references: BLEU, chrF");
+void add_score(Command app) {
+  const Command command = app.add_command("score", "Score translations against references: BLEU, chrF");
   const auto options = std::make_shared<Options>();  // lives as long as the callback
-  command->add_option("HYP", options->hypothesis, "Translations, one a line")->required();
-  command->add_option("REF", options->references, "References, one file or several")->required();
-  command->add_option("--metric", options->metric, "bleu or chrf")->check(CLI::IsMember({"bleu", "chrf"}));
-  command->add_option("--tokenize", options->tokenize, "BLEU's words: 13a, or zh for Chinese")
-      ->check(CLI::IsMember({"13a", "zh"}));
-  command->add_option("--seed", options->seed, "Seed of the bootstrap");
-  command->add_flag("--json", options->json, "Print it as JSON");
-  command->footer(kExamples);
-  command->callback([options] { score(*options); });
+  command.add_option("HYP", options->hypothesis, "Translations, one a line").required();
+  command.add_option("REF", options->references, "References, one file or several").required();
+  command.add_option("--metric", options->metric, "bleu or chrf").one_of({"bleu", "chrf"});
+  command.add_option("--tokenize", options->tokenize, "BLEU's words: 13a, or zh for Chinese").one_of({"13a", "zh"});
+  command.add_option("--seed", options->seed, "Seed of the bootstrap");
+  command.add_flag("--json", options->json, "Print it as JSON");
+  command.footer(kExamples);
+  command.callback([options] { score(*options); });
 }
 
 }  // namespace qkv::app

@@ -190,18 +190,18 @@ void taps(const Options& options) {
 
 }  // namespace
 
-void add_taps(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("taps", "The places where one can look inside, by name");
+void add_taps(Command app) {
+  const Command command = app.add_command("taps", "The places where one can look inside, by name");
   const auto options = std::make_shared<Options>();
-  add_inspect_options(*command, options->inspect);
-  command->get_option("MODEL")->required(false);
-  command->add_option("TEXT", options->text, "Show what stands at the taps for this text (or source)");
-  command->add_option("TARGET", options->target, "What a model that translates has written");
-  command->add_option("--only", options->only, "Which taps, with commas");
-  command->add_flag("--price", options->price, "Measure what looking costs");
-  command->add_option("--json", options->json, "Write the report there; - is standard output");
-  command->footer(kExamples);
-  command->callback([options] { taps(*options); });
+  add_inspect_options(command, options->inspect);
+  command.option("MODEL").optional();
+  command.add_option("TEXT", options->text, "Show what stands at the taps for this text (or source)");
+  command.add_option("TARGET", options->target, "What a model that translates has written");
+  command.add_option("--only", options->only, "Which taps, with commas");
+  command.add_flag("--price", options->price, "Measure what looking costs");
+  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.footer(kExamples);
+  command.callback([options] { taps(*options); });
 }
 
 }  // namespace qkv::app

@@ -24,9 +24,9 @@ std::pair<int32_t, double> parse_bias(const std::string& text) {
 
 }  // namespace
 
-void add_text_flags(CLI::App& command, TextFlags& flags) {
+void add_text_flags(Command command, TextFlags& flags) {
   command.add_option("--max-new", flags.max_new, "Most tokens to write; otherwise until the context is full")
-      ->check(CLI::PositiveNumber);
+      .positive();
   command.add_option("--temperature", flags.temperature, "Divides the logits; 0 takes the most likely token");
   command.add_option("--top-k", flags.top_k, "Draw from the K most likely; 0: from all");
   command.add_option("--top-p", flags.top_p, "Draw from the most likely that reach this probability together");
@@ -37,10 +37,9 @@ void add_text_flags(CLI::App& command, TextFlags& flags) {
   command.add_option("--frequency-penalty", flags.frequency_penalty, "Taken for each time a token is in the text");
   command.add_option("--no-repeat-ngram", flags.no_repeat_ngram, "No N tokens in a row appear twice");
   command.add_option("--logit-bias", flags.logit_bias, "ID=VALUE, added to a token's logit; may be repeated")
-      ->allow_extra_args(false);
-  command.add_option("--seed", flags.seed, "Of what is drawn: the same seed writes the same text")
-      ->capture_default_str();
-  command.add_option("--stop", flags.stop, "End before this text; may be repeated")->allow_extra_args(false);
+      .one_value();
+  command.add_option("--seed", flags.seed, "Of what is drawn: the same seed writes the same text").show_default();
+  command.add_option("--stop", flags.stop, "End before this text; may be repeated").one_value();
   command.add_option("--draft", flags.draft, "Guess up to N tokens ahead from the text itself: the same text, sooner");
 }
 

@@ -1,11 +1,11 @@
 // Options of commands that write text: how tokens are chosen and where a text ends.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "command.h"
 #include "infer/generation_defaults.h"
 #include "infer/text_run.h"
 
@@ -20,7 +20,7 @@ struct TextFlags {
   int64_t draft = 0;
 };
 
-void add_text_flags(CLI::App& command, TextFlags& flags);
+void add_text_flags(Command command, TextFlags& flags);
 
 // What --help says about them.
 inline constexpr const char* kTextFlagsHelp =

@@ -145,25 +145,25 @@ void run(const Request& request) {
 
 }  // namespace
 
-void add_tokenize(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("tokenize", "Text as a model sees it: tokens and their ids");
+void add_tokenize(Command app) {
+  const Command command = app.add_command("tokenize", "Text as a model sees it: tokens and their ids");
   const auto request = std::make_shared<Request>();  // lives as long as the callback
-  command->add_option("tokenizer", request->tokenizer, "A tokenizer's file or a folder with one")->required();
-  CLI::Option* text = command->add_option("text", request->text, "The text; standard input if missing or -");
-  command->add_flag("--ids", request->ids, "The ids only");
-  command->add_flag("--spans", request->spans, "A line for each span: its bytes, its text, its ids");
-  command->add_flag("--json", request->json, "As JSON");
-  command->add_flag("--plain", request->plain, "Without the special tokens around the text");
-  command->add_option("--verify", request->vectors, "Compare with the vectors in this file; exit code 1 if any differ");
-  command->footer(R"(A character that several tokens share is one span, with all of their ids.
+  command.add_option("tokenizer", request->tokenizer, "A tokenizer's file or a folder with one").required();
+  const Option text = command.add_option("text", request->text, "The text; standard input if missing or -");
+  command.add_flag("--ids", request->ids, "The ids only");
+  command.add_flag("--spans", request->spans, "A line for each span: its bytes, its text, its ids");
+  command.add_flag("--json", request->json, "As JSON");
+  command.add_flag("--plain", request->plain, "Without the special tokens around the text");
+  command.add_option("--verify", request->vectors, "Compare with the vectors in this file; exit code 1 if any differ");
+  command.footer(R"(A character that several tokens share is one span, with all of their ids.
 
 Examples:
   qkv tokenize gpt2/tokenizer.json "Hello, 世界"
   qkv tokenize qwen2/ --ids - < text.txt
   qkv tokenize qwen2/ --spans --json "👍🏽"
   qkv tokenize gpt2/tokenizer.json --verify gpt2/vectors.json)");
-  command->callback([request, text] {
-    request->has_text = text->count() > 0;
+  command.callback([request, text] {
+    request->has_text = text.given();
     run(*request);
   });
 }

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -97,21 +96,21 @@ void train(const Request& request) {
 
 }  // namespace
 
-void add_tokenizer(CLI::App& app) {
-  CLI::App* group = app.add_subcommand("tokenizer", "Train a tokenizer");
-  group->require_subcommand(1);
-  CLI::App* command = group->add_subcommand("train", "A tokenizer.json from text files");
+void add_tokenizer(Command app) {
+  const Command group = app.add_command("tokenizer", "Train a tokenizer");
+  group.needs_command();
+  const Command command = group.add_command("train", "A tokenizer.json from text files");
   const auto request = std::make_shared<Request>();  // lives as long as the callback
-  command->add_option("--model", request->model, "bpe (of bytes) or unigram")->capture_default_str();
-  command->add_option("--vocab", request->vocab, "Tokens in all")->required();
-  command->add_option("--pattern", request->pattern,
-                      fmt::format("How BPE splits text into words: {}", fmt::join(pattern_names(), ", ")));
-  command->add_option("--special", request->specials, "A special token; may be given again")->allow_extra_args(false);
-  command->add_option("--out", request->out, "A folder, or a file that ends in .json")->capture_default_str();
-  command->add_flag("--json", request->json, "Report as JSON");
-  command->add_option("files", request->files, "Text files")->required();
-  command->footer(kExamples);
-  command->callback([request] { train(*request); });
+  command.add_option("--model", request->model, "bpe (of bytes) or unigram").show_default();
+  command.add_option("--vocab", request->vocab, "Tokens in all").required();
+  command.add_option("--pattern", request->pattern,
+                     fmt::format("How BPE splits text into words: {}", fmt::join(pattern_names(), ", ")));
+  command.add_option("--special", request->specials, "A special token; may be given again").one_value();
+  command.add_option("--out", request->out, "A folder, or a file that ends in .json").show_default();
+  command.add_flag("--json", request->json, "Report as JSON");
+  command.add_option("files", request->files, "Text files").required();
+  command.footer(kExamples);
+  command.callback([request] { train(*request); });
 }
 
 }  // namespace qkv::app

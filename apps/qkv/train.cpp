@@ -70,23 +70,23 @@ void train(const Options& options) {
 
 }  // namespace
 
-void add_train(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "Train a model from text or sentence pairs");
+void add_train(Command app) {
+  const Command command = app.add_command("train", "Train a model from text or sentence pairs");
   const auto options = std::make_shared<Options>();
-  command->add_option("RECIPE", options->recipe, "A recipe's name or file");
-  command->add_option("--out", options->out, "The run's folder");
-  command->add_option("--data", options->data, "Text files, or TSV of pairs, instead of the recipe's");
-  command->add_option("--from", options->from, "A model folder to go on with: its weights, tokenizer and config");
-  command->add_option("--set", options->set, "A key of the recipe by its path, KEY=VALUE; may be repeated")->take_all();
-  command->add_flag("--resume", options->resume, "Go on with the run in --out");
-  command->add_flag("--watch", options->watch,
-                    "Keep small snapshots in RUN/watch for qkv movie; --resume goes on with it");
-  command->add_flag("--plan", options->dry, "Print the plan and stop");
-  command->add_flag("--list", options->list, "The recipes that ship");
-  command->add_option("--threads", options->threads, "0: as many as there are")->check(CLI::Range(0, 1024));
-  command->add_flag("--json", options->json, "Lines of JSON instead of a progress line");
-  command->footer(kExamples);
-  command->callback([options] { options->list ? list_recipes() : train(*options); });
+  command.add_option("RECIPE", options->recipe, "A recipe's name or file");
+  command.add_option("--out", options->out, "The run's folder");
+  command.add_option("--data", options->data, "Text files, or TSV of pairs, instead of the recipe's");
+  command.add_option("--from", options->from, "A model folder to go on with: its weights, tokenizer and config");
+  command.add_option("--set", options->set, "A key of the recipe by its path, KEY=VALUE; may be repeated");
+  command.add_flag("--resume", options->resume, "Go on with the run in --out");
+  command.add_flag("--watch", options->watch,
+                   "Keep small snapshots in RUN/watch for qkv movie; --resume goes on with it");
+  command.add_flag("--plan", options->dry, "Print the plan and stop");
+  command.add_flag("--list", options->list, "The recipes that ship");
+  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
+  command.add_flag("--json", options->json, "Lines of JSON instead of a progress line");
+  command.footer(kExamples);
+  command.callback([options] { options->list ? list_recipes() : train(*options); });
 }
 
 }  // namespace qkv::app

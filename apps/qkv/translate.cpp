@@ -193,25 +193,25 @@ class Translator {
 
 }  // namespace
 
-void add_translate(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("translate", "Translate lines, or do what else an encoder-decoder was made for");
+void add_translate(Command app) {
+  const Command command =
+      app.add_command("translate", "Translate lines, or do what else an encoder-decoder was made for");
   const auto options = std::make_shared<Options>();
-  add_load_options(*command, options->load);
-  command->add_option("--beam", options->beams, "Beams; 1 is greedy")->check(CLI::Range(int64_t{1}, int64_t{256}));
-  command->add_option("--length-penalty", options->length_penalty, "More than 0 favours longer translations");
-  command->add_option("--max-new", options->max_new, "Most tokens of a translation")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  add_load_options(command, options->load);
+  command.add_option("--beam", options->beams, "Beams; 1 is greedy").between(int64_t{1}, int64_t{256});
+  command.add_option("--length-penalty", options->length_penalty, "More than 0 favours longer translations");
+  command.add_option("--max-new", options->max_new, "Most tokens of a translation")
+      .between(int64_t{1}, int64_t{1} << 20);
   command
-      ->add_option("--n-best", options->n_best, "So many translations: line number, score and text, with tabs between")
-      ->check(CLI::Range(int64_t{1}, int64_t{256}));
-  command->add_option("--batch", options->rows, "Most rows of a pass: a text has one for each beam")
-      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
-      ->capture_default_str();
-  command->add_option("--prefix", options->prefix, "Before every line, as T5 wants it");
-  command->add_flag("--json", options->json, "A JSON object for each line: text, score and ids of its translations");
-  command->footer(kHelp);
-  command->callback([options] { Translator(*options).run(); });
+      .add_option("--n-best", options->n_best, "So many translations: line number, score and text, with tabs between")
+      .between(int64_t{1}, int64_t{256});
+  command.add_option("--batch", options->rows, "Most rows of a pass: a text has one for each beam")
+      .between(int64_t{1}, int64_t{4096})
+      .show_default();
+  command.add_option("--prefix", options->prefix, "Before every line, as T5 wants it");
+  command.add_flag("--json", options->json, "A JSON object for each line: text, score and ids of its translations");
+  command.footer(kHelp);
+  command.callback([options] { Translator(*options).run(); });
 }
 
 }  // namespace qkv::app

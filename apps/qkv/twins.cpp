@@ -93,17 +93,17 @@ void run(Options options) {
 
 }  // namespace
 
-void add_twins(CLI::App& app) {
+void add_twins(Command app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("twins", "Heads that do the same, or none");
-  add_inspect_options(*command, options->inspect);
-  add_text_options(*command, options->text);
-  command->add_option("--pairs", options->twins.pairs, "How many of the closest pairs are looked at further")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command->add_option("--json", options->json, "The report as JSON to a file; - is standard output");
-  command->footer(kHelp);
-  command->callback([options] { run(*options); });
+  const Command command = app.add_command("twins", "Heads that do the same, or none");
+  add_inspect_options(command, options->inspect);
+  add_text_options(command, options->text);
+  command.add_option("--pairs", options->twins.pairs, "How many of the closest pairs are looked at further")
+      .between(1, 100000)
+      .show_default();
+  command.add_option("--json", options->json, "The report as JSON to a file; - is standard output");
+  command.footer(kHelp);
+  command.callback([options] { run(*options); });
 }
 
 }  // namespace qkv::app

@@ -6,8 +6,8 @@
 
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "commands.h"
 #include "infer/verify_tokens.h"
 #include "kernels/tables.h"
@@ -83,19 +83,19 @@ void verify(const Options& options) {
 
 }  // namespace
 
-void add_verify(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("verify", "Compute what io.safetensors recorded beside a model, and compare");
+void add_verify(Command app) {
+  const Command command = app.add_command("verify", "Compute what io.safetensors recorded beside a model, and compare");
   const auto options = std::make_shared<Options>();
-  command->add_option("DIR", options->folder, "A model folder with io.safetensors")->required();
-  command->add_option("--dtype", options->dtype, "f32: held to every number. bf16: held to its logits")
-      ->check(CLI::IsMember({"f32", "bf16"}))
-      ->capture_default_str();
-  command->add_option("--threads", options->threads, "0: as many as there are")->check(CLI::Range(0, 1024));
-  command->add_flag("--json", options->json, "Print it as JSON");
-  command->footer(
+  command.add_option("DIR", options->folder, "A model folder with io.safetensors").required();
+  command.add_option("--dtype", options->dtype, "f32: held to every number. bf16: held to its logits")
+      .one_of({"f32", "bf16"})
+      .show_default();
+  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
+  command.add_flag("--json", options->json, "Print it as JSON");
+  command.footer(
       "Examples:\n  qkv verify tests/golden/gpt2\n  qkv verify tests/golden/mixtral --dtype bf16 --json\n\n"
       "Exit code 0 only if everything that has a bound is within it, 1 if not.");
-  command->callback([options] { verify(*options); });
+  command.callback([options] { verify(*options); });
 }
 
 }  // namespace qkv::app

@@ -78,19 +78,18 @@ void print(const Options& options) {
 
 }  // namespace
 
-void add_world(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("world", "Stories of the built-in world, with labels on request");
+void add_world(Command app) {
+  const Command command = app.add_command("world", "Stories of the built-in world, with labels on request");
   const auto options = std::make_shared<Options>();
-  command->add_option("--lang", options->lang, "en, zh, or pairs of both (default en)")
-      ->check(CLI::IsMember({"en", "zh", "pairs"}));
-  command->add_option("--seed", options->seed, "Which world (default 1)");
-  command->add_option("--lines", options->lines, "How many stories (default 20)")
-      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
-  command->add_option("--labels", options->labels, "conllu, coref, answers or brackets instead of plain text")
-      ->check(CLI::IsMember({"conllu", "coref", "answers", "brackets"}));
-  command->add_flag("--json", options->json, "One JSON object a story");
-  command->footer(kExamples);
-  command->callback([options] { print(*options); });
+  command.add_option("--lang", options->lang, "en, zh, or pairs of both (default en)").one_of({"en", "zh", "pairs"});
+  command.add_option("--seed", options->seed, "Which world (default 1)");
+  command.add_option("--lines", options->lines, "How many stories (default 20)")
+      .between(int64_t{0}, std::numeric_limits<int64_t>::max());
+  command.add_option("--labels", options->labels, "conllu, coref, answers or brackets instead of plain text")
+      .one_of({"conllu", "coref", "answers", "brackets"});
+  command.add_flag("--json", options->json, "One JSON object a story");
+  command.footer(kExamples);
+  command.callback([options] { print(*options); });
 }
 
 }  // namespace qkv::app

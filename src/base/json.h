@@ -3,11 +3,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+// The literal ""_json calls a parser, and every file that saw it would compile that parser again, used or not: half a
+// second each. So its body goes to a template that nobody instantiates, and the literal is only declared.
+#define _json(...)    \
+  _json(__VA_ARGS__); \
+  template <class>    \
+  nlohmann::json literal_of_nobody(__VA_ARGS__)
+#include <nlohmann/json.hpp>
+#undef _json
 
 namespace qkv {
 

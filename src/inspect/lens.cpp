@@ -3,72 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
-#include "model/recorded.h"
-#include "nn/linear.h"
-#include "ops/ops.h"
-#include "ops/optim.h"
+#include "inspect/lens_streams.h"
+#include "inspect/tuned_lens.h"
 
 namespace qkv {
-namespace {
 
-constexpr int64_t kMostLogits = int64_t{1} << 22;  // in memory at a time, of one depth
-constexpr int64_t kRowsOfStep = 256;               // of the tuned lens, at most
-
-// The streams of a pass, bottom to top, and at its end a call.
-class Streams : public ReadingProbe {
- public:
-  explicit Streams(const Model& model)
-      : stack_(model.spec().main()) {
-    QKV_CHECK(model.spec().vocabulary > 0, "a ", model.spec().family, " without a vocabulary has no guesses",
-              Hint("take a model with a head"));
-  }
-
-  void begin(Context&, const PassTexts& pass) override {
-    pass_ = &pass;
-    streams_.clear();
-  }
-  Ask ask(Place place, Site site) const override {
-    const bool wanted = site == Site::embed || site == Site::resid_post || site == Site::final;
-    return wanted && place.stack == stack_ ? Ask::read : Ask::none;
-  }
-  void visit(Context& cx, const Tap& tap, Tensor& x) override {
-    if (tap.site != Site::final) {
-      streams_.push_back(host_floats(x));
-      width_ = x.cols();
-      return;
-    }
-    done(cx);
-  }
-
- protected:
-  virtual void done(Context& cx) = 0;
-
-  const PassTexts& pass() const { return *pass_; }
-  size_t depths() const { return streams_.size(); }
-  int64_t rows() const { return std::ssize(pass_->rows); }
-  Tensor stream(Context& cx, size_t depth, int64_t first, int64_t count) const {
-    const auto width = static_cast<size_t>(width_);
-    return cx.upload(
-        std::span(streams_[depth]).subspan(static_cast<size_t>(first) * width, static_cast<size_t>(count) * width),
-        {count, width_});
-  }
-
- private:
-  Stack stack_;
-  const PassTexts* pass_ = nullptr;
-  std::vector<std::vector<float>> streams_;
-  int64_t width_ = 0;
-};
-
-// One row of logits as a distribution.
-struct Guess {
-  double lse = 0;
-  size_t top = 0;
-};
-
-Guess guess_of(std::span<const float> logits) {
-  Guess g{.top = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin())};
+RowGuess guess_of(std::span<const float> logits) {
+  RowGuess g{.top = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin())};
   const float most = logits[g.top];
   double sum = 0;
   for (const float v : logits) sum += static_cast<double>(std::exp(v - most));
@@ -76,7 +17,6 @@ Guess guess_of(std::span<const float> logits) {
   return g;
 }
 
-// p = exp(logits - lse), in place; returns the entropy.
 double to_probabilities(std::span<float> logits, double lse) {
   double entropy = lse;
   for (float& v : logits) {
@@ -86,6 +26,8 @@ double to_probabilities(std::span<float> logits, double lse) {
   }
   return entropy;
 }
+
+namespace {
 
 // log-loss of q under p: -sum p log q, of q's logits.
 double cross(std::span<const float> p, std::span<const float> logits, double lse) {
@@ -103,10 +45,10 @@ int64_t rank_of(std::span<const float> logits, size_t id) {
   return rank;
 }
 
-class LensProbe : public Streams {
+class LensProbe : public LensStreams {
  public:
   LensProbe(const Model& model, size_t texts, const TunedLens* tuned)
-      : Streams(model), model_(model), tuned_(tuned), settled_at_(texts) {
+      : LensStreams(model), model_(model), tuned_(tuned), settled_at_(texts) {
     for (size_t i = 0; i <= model.spec().main_stack().layers.size(); ++i) sums_.emplace_back(texts);
   }
 
@@ -137,7 +79,7 @@ class LensProbe : public Streams {
     std::vector<TextSum> agrees, rank, entropy, kl, loss, settled;
   };
   struct Seen {
-    Guess guess;
+    RowGuess guess;
     double entropy = 0, kl = 0;
     int64_t rank = 0;
     float target = 0;  // logit of the token that comes
@@ -224,124 +166,6 @@ LensReport read_lens(Reader& reader, std::span<const SeenText> texts, const Tune
   LensProbe probe(reader.model(), texts.size(), tuned);
   reader.look(texts, probe, finished);
   return probe.report();
-}
-
-// --- the tuned lens --------------------------------------------------------------------------------------------------
-
-TunedLens::TunedLens(const Model& model, const Engine& engine) {
-  const int64_t width = model.spec().width;
-  Arena arena(engine.device());
-  Context cx = engine.context(arena, Precision::f32());
-  for (size_t d = 0; d < model.spec().main_stack().layers.size(); ++d) {
-    const std::string name = "lens." + std::to_string(d);
-    auto map = std::make_unique<Map>(Map{.matrix = Param(name, engine.device(), DType::f32, {width, width}),
-                                         .bias = Param(name + ".bias", engine.device(), DType::f32, {width})});
-    Param* const both[] = {&map->matrix, &map->bias};
-    for (size_t i = 0; i < 2; ++i) {
-      cx.kernels.fill(cx.exec, {.y = both[i]->writable(cx), .value = 0});
-      both[i]->updated();
-      for (Storage* state : {&map->m[i], &map->v[i]}) {
-        *state = Storage(engine.device(), DType::f32, both[i]->shape());
-        cx.kernels.fill(cx.exec, {.y = Tensor(*state, both[i]->shape()), .value = 0});
-      }
-    }
-    maps_.push_back(std::move(map));
-  }
-}
-
-Tensor TunedLens::moved(Context& cx, size_t depth, const Tensor& stream) const {
-  const Map& map = *maps_.at(depth);
-  const Tensor more = ops::linear(cx, as_operand(cx, stream), map.matrix, {.bias = &map.bias, .out = stream.dtype()});
-  return ops::add(cx, stream, more);
-}
-
-// One step of every map for each pass of the reader.
-class TunedLens::Trainer : public Streams {
- public:
-  Trainer(TunedLens& lens, const Reader& reader, const Rule& rule, int64_t tokens)
-      : Streams(reader.model()),
-        lens_(lens),
-        reader_(reader),
-        rule_(rule),
-        left_(static_cast<double>(tokens) * static_cast<double>(rule.epochs)),
-        all_(left_),
-        arena_(reader.engine().device()),
-        gradients_(reader.engine().device()) {}
-
- protected:
-  void done(Context&) override {
-    const int64_t vocabulary = reader_.model().spec().vocabulary;
-    const int64_t at_once = std::clamp<int64_t>(kMostLogits / vocabulary, 1, kRowsOfStep);
-    for (int64_t first = 0; first < rows(); first += at_once) step(first, std::min(at_once, rows() - first));
-  }
-
- private:
-  void step(int64_t first, int64_t count) {
-    const auto vocabulary = static_cast<size_t>(reader_.model().spec().vocabulary);
-    std::vector<float> last;
-    {
-      arena_.rewind({});
-      Context cx = reader_.engine().context(arena_, reader_.options().precision);
-      last = host_floats(reader_.model().read_out(cx, stream(cx, depths() - 1, first, count)));
-      cx.exec.pool->run(count, [&](int64_t r, int) {
-        const std::span<float> x = std::span(last).subspan(static_cast<size_t>(r) * vocabulary, vocabulary);
-        to_probabilities(x, guess_of(x).lse);
-      });
-    }
-    for (size_t d = 0; d + 1 < depths(); ++d) step_of(d, first, count, last);
-    left_ -= static_cast<double>(count);
-  }
-
-  // d KL(p_L || p_l) / d logits = p_l - p_L.
-  void step_of(size_t depth, int64_t first, int64_t count, const std::vector<float>& last) {
-    arena_.rewind({});
-    gradients_.rewind({});
-    Tape tape(gradients_);
-    Context cx = reader_.engine().context(arena_, reader_.options().precision);
-    cx.tape = &tape;
-    const Tensor logits = reader_.model().read_out(cx, lens_.moved(cx, depth, stream(cx, depth, first, count)));
-    std::vector<float> slope = host_floats(logits);
-    const auto vocabulary = static_cast<size_t>(logits.cols());
-    cx.exec.pool->run(count, [&](int64_t r, int) {
-      const size_t begin = static_cast<size_t>(r) * vocabulary;
-      const std::span<float> x = std::span(slope).subspan(begin, vocabulary);
-      to_probabilities(x, guess_of(x).lse);
-      for (size_t i = 0; i < vocabulary; ++i) x[i] = (x[i] - last[begin + i]) / static_cast<float>(count);
-    });
-    tape.seed(cx, logits, cx.upload(slope, logits.shape()));
-    tape.backward(cx);
-    cx.tape = nullptr;
-    Map& map = *lens_.maps_[depth];
-    Param* const both[] = {&map.matrix, &map.bias};
-    for (size_t i = 0; i < 2; ++i) {
-      const Shape& shape = both[i]->shape();
-      ops::AdamState adam{.m = Tensor(map.m[i], shape), .v = Tensor(map.v[i], shape), .step = map.steps};
-      ops::adamw_step(cx, *both[i], adam, {.lr = rule_.lr * std::max(left_ / all_, 0.0), .decay = rule_.decay});
-      both[i]->clear_gradient();
-    }
-    ++map.steps;
-  }
-
-  TunedLens& lens_;
-  const Reader& reader_;
-  Rule rule_;
-  double left_, all_;  // rows to come, and all
-  Arena arena_, gradients_;
-};
-
-void TunedLens::train(Reader& reader, std::span<const SeenText> texts, const Rule& rule,
-                      const Reader::Finished& finished) {
-  for (const auto& [name, weight] : reader.model().weights()) {
-    QKV_ASSERT(!weight.trainable, "weight ", name, " would get a gradient from the lens");
-  }
-  int64_t tokens = 0;
-  for (const SeenText& text : texts) tokens += std::ssize(text.ids);
-  Trainer trainer(*this, reader, rule, tokens);
-  bool going = true;
-  for (int64_t epoch = 0; epoch < rule.epochs && going; ++epoch) {
-    const size_t before = static_cast<size_t>(epoch) * texts.size();
-    reader.look(texts, trainer, [&](size_t done) { return going = !finished || finished(before + done); });
-  }
 }
 
 }  // namespace qkv

@@ -1,11 +1,7 @@
 // The logit lens: what a model would say if it ended after layer l, p_l = softmax(W_U Norm_f(h_l)), over many texts.
 // How early do guesses settle, and how far are they from the last word, p_L?
-//
-// The tuned lens learns one affine map for each layer that brings its stream to where the last one's is read:
-// p_l = softmax(W_U Norm_f(h + A_l h + b_l)), from A = b = 0, by KL(p_L || p_l).
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +9,8 @@
 #include "inspect/reading.h"
 
 namespace qkv {
+
+class TunedLens;
 
 // Of one depth: the embedding, or the stream after a layer. The last one is the model's output itself.
 struct LensLayer {
@@ -28,34 +26,6 @@ struct LensLayer {
 struct LensReport {
   std::vector<LensLayer> layers;
   Estimate settled_at;  // mean of where, in layers: the embedding is 0, the last layer their number
-};
-
-// One map for each depth but the last.
-class TunedLens {
- public:
-  explicit TunedLens(const Model& model, const Engine& engine);
-
-  // The stream [N, C] of a depth, moved to where the last is read. Under a tape, with gradients.
-  Tensor moved(Context& cx, size_t depth, const Tensor& stream) const;
-
-  struct Rule {
-    int64_t epochs = 4;
-    double lr = 1e-3;  // falls to 0 in a straight line
-    double decay = 1e-2;
-  };
-  // On the texts' streams; the model's weights must not be trainable. `finished` hears of texts, epoch after epoch;
-  // false ends it there.
-  void train(Reader& reader, std::span<const SeenText> texts, const Rule& rule, const Reader::Finished& finished = {});
-
- private:
-  struct Map {
-    Param matrix, bias;
-    Storage m[2], v[2];  // of AdamW
-    int64_t steps = 0;
-  };
-  class Trainer;
-
-  std::vector<std::unique_ptr<Map>> maps_;
 };
 
 // With a tuned lens the same through its maps.

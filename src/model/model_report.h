@@ -1,9 +1,9 @@
 // What qkv info says of a model, for people and for programs.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json.h"
 #include "model/summary.h"
 
 namespace qkv {

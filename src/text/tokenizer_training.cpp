@@ -1,11 +1,11 @@
 #include "text/tokenizer_training.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/printable.h"
 #include "base/progress.h"
 #include "text/byte_alphabet.h"

@@ -23,9 +23,9 @@ std::vector<BeamRequest> some_requests(const ModelSpec& spec, uint32_t count) {
   std::vector<BeamRequest> requests;
   for (uint32_t n = 0; n < count; ++n) {
     if (spec.kind == ModelSpec::Kind::encoder_decoder) {
-      requests.push_back({.source = test::some_ids(2 + n * 5 % 23, test::source_words(spec), n + 1)});
+      requests.push_back({.source = test::some_ids(2 + n * 5 % 23, n + 1, test::source_words(spec))});
     } else {
-      requests.push_back({.prompt = test::some_ids(1 + n * 7 % 11, spec.vocabulary, n + 1)});
+      requests.push_back({.prompt = test::some_ids(1 + n * 7 % 11, n + 1, spec.vocabulary)});
     }
   }
   return requests;

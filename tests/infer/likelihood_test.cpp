@@ -81,8 +81,8 @@ std::vector<KnownText> some_texts(const ModelSpec& spec) {
   const bool translates = spec.kind == ModelSpec::Kind::encoder_decoder;
   for (uint32_t n = 0; n < 12; ++n) {
     const int64_t length = 2 + n * 17 % 60;
-    texts.push_back({.ids = test::some_ids(length, spec.vocabulary, n),
-                     .source = translates ? test::some_ids(1 + n * 7 % 40, test::source_words(spec), n) : Ids{},
+    texts.push_back({.ids = test::some_ids(length, n, spec.vocabulary),
+                     .source = translates ? test::some_ids(1 + n * 7 % 40, n, test::source_words(spec)) : Ids{},
                      .first = 1 + n * 5 % (length - 1)});
   }
   texts.push_back({.ids = {3}, .source = translates ? Ids{4} : Ids{}});  // asks nothing

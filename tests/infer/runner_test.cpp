@@ -7,6 +7,7 @@
 #include <list>
 
 #include "base/expect_error.h"
+#include "infer/whole_pass.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
 #include "model/recorded.h"
@@ -29,41 +30,20 @@ std::vector<std::string> writing_families() {
   return names;
 }
 
-// Any ids will do: what is compared are two ways to compute the same.
-std::vector<int32_t> some_ids(int64_t count, int64_t vocabulary, uint32_t seed) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    ids.push_back(static_cast<int32_t>(seed >> 8) % static_cast<int32_t>(vocabulary));
-  }
-  return ids;
-}
-
 struct Text {
   std::vector<int32_t> ids, source;
 };
 
 Text text_for(const ModelSpec& spec, int64_t length, uint32_t seed) {
-  Text text{.ids = some_ids(length, spec.vocabulary, seed)};
+  Text text{.ids = test::some_ids(length, seed, spec.vocabulary)};
   if (spec.kind == ModelSpec::Kind::encoder_decoder) {
-    const int64_t words = spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary;
-    text.source = some_ids(9 + seed % 5, words, seed + 1);
+    text.source = test::some_ids(9 + seed % 5, seed + 1, test::source_words(spec));
   }
   return text;
 }
 
-// Logits of every row from one pass without a cache.
 std::vector<float> whole(const Model& model, const Engine& engine, Precision precision, const Text& text) {
-  Arena arena(engine.device());
-  Context cx = engine.context(arena, precision);
-  const Rows rows = Rows::batch(cx, 1, static_cast<int64_t>(text.ids.size()));
-  const Rows source_rows = Rows::batch(cx, 1, static_cast<int64_t>(text.source.size()));
-  Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
-  if (!text.source.empty()) {
-    input.source_ids = cx.upload(text.source);
-    input.source_rows = &source_rows;
-  }
-  return host_floats(model.logits(cx, input));
+  return test::whole_pass(model, engine, precision, text.ids, text.source);
 }
 
 Runner::Sequence start(Runner& runner, const Text& text) {
@@ -127,7 +107,7 @@ TEST_P(Family, ForksShareAndDoNotDisturbEachOther) {
   Runner runner(*model, engine, {.precision = Precision::f32(), .cache = DType::f32, .positions = 512});
   Text a = text_for(model->spec(), length(), 3), b = a;
   const size_t same = a.ids.size() / 2;
-  const std::vector<int32_t> other = some_ids(length(), model->spec().vocabulary, 9);
+  const std::vector<int32_t> other = test::some_ids(length(), 9, model->spec().vocabulary);
   std::copy(other.begin() + static_cast<int64_t>(same), other.end(), b.ids.begin() + static_cast<int64_t>(same));
   const auto last = [&](const Runner::Sequence& s, std::span<const int32_t> ids) {
     const auto logits = runner.read({.sequence = s, .ids = ids, .reach = length()});

@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "model/model.h"
 #include "model/recorded.h"
+#include "support/some_ids.h"
 
 namespace qkv::test {
 
@@ -23,16 +24,6 @@ inline std::vector<float> whole_pass(const Model& model, const Engine& engine, P
     input.source_rows = &source_rows;
   }
   return host_floats(model.logits(cx, input));  // [N, V]
-}
-
-// Any ids will do where two ways to compute the same are compared.
-inline std::vector<int32_t> some_ids(int64_t count, int64_t vocabulary, uint32_t seed) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    ids.push_back(static_cast<int32_t>(seed >> 8) % static_cast<int32_t>(vocabulary));
-  }
-  return ids;
 }
 
 inline int64_t source_words(const ModelSpec& spec) {

@@ -206,7 +206,7 @@ TEST(EffectOfACut, is_what_the_logits_say) {
     double kl = 0, same = 0, delta = 0, rows = 0;
     for (const SeenText& text : texts) {
       const std::vector<float> p = test::plain_logits(*model, engine, text),
-                               q = test::plain_logits(*model, engine, text, &probe);
+                               q = test::plain_logits(*model, engine, text, {.probe = &probe});
       const auto words = static_cast<size_t>(spec.vocabulary);
       for (size_t r = 0; r < text.ids.size(); ++r) {
         const int32_t target = text.target(r);
@@ -314,7 +314,7 @@ TEST(Experts, that_are_cut_are_never_visited) {
 
 TEST(HiddenTokens, are_about_the_share_asked_for_and_always_the_same) {
   std::vector<SeenText> texts;
-  for (int i = 0; i < 50; ++i) texts.push_back({.ids = test::tiny_ids(i == 0 ? 3 : 60, static_cast<uint32_t>(i))});
+  for (int i = 0; i < 50; ++i) texts.push_back({.ids = test::some_ids(i == 0 ? 3 : 60, static_cast<uint32_t>(i))});
   for (SeenText& text : texts) text.ids.front() = 99;
   const HidingOptions options{.mask = 77, .kept = {99}};
   const std::vector<SeenText> made = with_hidden_tokens(texts, options), again = with_hidden_tokens(texts, options);

@@ -8,6 +8,7 @@
 
 #include "base/expect_error.h"
 #include "inspect/recorder.h"
+#include "inspect/tiny.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
 #include "model/recorded.h"
@@ -16,25 +17,12 @@
 namespace qkv {
 namespace {
 
+using test::plain_logits;
+
 SeenText text_for(const ModelSpec& spec) {
   SeenText text{.ids = {5, 9, 2, 7, 11, 5, 9, 3}};
   if (spec.kind == ModelSpec::Kind::encoder_decoder) text.source = {4, 8, 15, 16, 23};
   return text;
-}
-
-// The model's own logits, cap and all.
-std::vector<float> plain_logits(const Model& model, const Engine& engine, const SeenText& text,
-                                Probe* probe = nullptr) {
-  Arena arena(engine.device());
-  Context cx = engine.context(arena, Precision::f32());
-  cx.probe = probe;
-  const Rows rows = Rows::batch(cx, 1, std::ssize(text.ids)), source_rows = Rows::batch(cx, 1, std::ssize(text.source));
-  Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
-  if (!text.source.empty()) {
-    input.source_ids = cx.upload(text.source);
-    input.source_rows = &source_rows;
-  }
-  return host_floats(model.logits(cx, input));
 }
 
 struct Case {
@@ -103,10 +91,10 @@ TEST(Attribution, of_a_head_is_what_the_logits_lose_with_the_scale_kept) {
   ASSERT_EQ(spec.decoder.layers.size(), 2U);
   const SeenText text = text_for(spec);
   Recorder with(parse_taps(spec, "1.resid.post"));
-  const std::vector<float> before = plain_logits(*model, engine, text, &with);
+  const std::vector<float> before = plain_logits(*model, engine, text, {.probe = &with});
   Cut cut;
   Recorder recorder(parse_taps(spec, "1.resid.post"));
-  const std::vector<float> after = plain_logits(*model, engine, text, &cut);
+  const std::vector<float> after = plain_logits(*model, engine, text, {.probe = &cut});
   // sigma of both runs, from the streams: the cut run's logits are scaled back to the first one's.
   class CutAndRecord : public Cut {
    public:
@@ -120,7 +108,7 @@ TEST(Attribution, of_a_head_is_what_the_logits_lose_with_the_scale_kept) {
    private:
     Recorder& into_;
   } both(recorder);
-  plain_logits(*model, engine, text, &both);
+  plain_logits(*model, engine, text, {.probe = &both});
   const int64_t row = 5;
   const auto deviation = [&](const Recorder& r) {
     const std::span<const float> x = r.all().front().row(row);

@@ -59,7 +59,7 @@ TEST_P(CutOut, says_what_the_whole_model_says_without_the_heads) {
   const auto model = whole.model(), small = cut.model();
   CutProbe probe(whole.spec, {.heads = heads, .ablation = Ablation::zero});
   for (const SeenText& text : tiny_texts(whole.spec, {3, 17})) {
-    const std::vector<float> silenced = plain_logits(*model, engine, text, &probe);
+    const std::vector<float> silenced = plain_logits(*model, engine, text, {.probe = &probe});
     EXPECT_LE(distance(plain_logits(*small, engine, text), silenced).nmse, 1e-11);
     EXPECT_GT(distance(plain_logits(*model, engine, text), silenced).nmse, 1e-6) << "the heads said nothing anyway";
   }
@@ -70,7 +70,8 @@ TEST_P(CutOut, says_what_the_whole_model_says_without_the_heads) {
   const auto smallest = std::move(twice).model();
   CutProbe first(cut.spec, {.heads = again, .ablation = Ablation::zero});
   const SeenText text = tiny_texts(whole.spec, {11}).front();
-  EXPECT_LE(distance(plain_logits(*smallest, engine, text), plain_logits(*small, engine, text, &first)).nmse, 1e-11);
+  EXPECT_LE(distance(plain_logits(*smallest, engine, text), plain_logits(*small, engine, text, {.probe = &first})).nmse,
+            1e-11);
 }
 
 INSTANTIATE_TEST_SUITE_P(families, CutOut,
@@ -102,7 +103,8 @@ TEST(CutOutMeans, go_into_the_bias_of_w_o_where_there_is_one) {
   const auto small = cut_out(whole, cpu_device(), cut, outputs.get()).model();
   CutProbe probe(whole.spec, cut, outputs);
   for (const SeenText& text : texts) {
-    EXPECT_LE(distance(plain_logits(*small, engine, text), plain_logits(*model, engine, text, &probe)).nmse, 1e-11);
+    EXPECT_LE(distance(plain_logits(*small, engine, text), plain_logits(*model, engine, text, {.probe = &probe})).nmse,
+              1e-11);
   }
   const Checkpoint llama = Checkpoint::open(test::golden("llama"));
   expect_error(
@@ -138,7 +140,7 @@ TEST(CutOutExperts, say_what_the_whole_model_says_without_them) {
     EXPECT_EQ(all_experts(small.spec).size(), all_experts(whole.spec).size() - 2);
     CutProbe probe(whole.spec, cut);
     const SeenText text = tiny_texts(whole.spec, {23}).front();
-    const std::vector<float> right = plain_logits(*whole.model(), engine, text, &probe);
+    const std::vector<float> right = plain_logits(*whole.model(), engine, text, {.probe = &probe});
     EXPECT_LE(distance(plain_logits(*small.model(), engine, text), right).nmse, 1e-11) << family;
   }
 }

@@ -5,33 +5,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 
-#include "base/expect_error.h"
-#include "base/file.h"
-#include "inspect/head_labels.h"
+#include "inspect/heads_by_hand.h"
 #include "inspect/token_kinds.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
-#include "model/family.h"
 #include "model/kv_layouts.h"
 #include "model/recorded.h"
-#include "model/weight_list.h"
 #include "support/pass.h"
-#include "text/world/world.h"
+#include "support/some_ids.h"
 
 namespace qkv {
 namespace {
 
-std::vector<int32_t> some_ids(int64_t count, uint32_t seed, int32_t below = 50) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    ids.push_back(static_cast<int32_t>(seed >> 8) % below);
-  }
-  return ids;
-}
+using test::HeadsByHand;
+using test::some_ids;
 
 std::vector<SeenText> some_texts(const Model& model, int32_t below = 12) {
   std::vector<SeenText> texts;
@@ -262,74 +251,6 @@ TEST(Roles, of_a_text_in_stretches_are_those_of_the_whole) {
 
 // --- heads set by hand -----------------------------------------------------------------------------------------------
 
-// A GPT-2 of two layers whose stream is [token | position | what the token before was]: L0H0 looks one back and copies
-// the token there to the third part; L1H0 looks where the third part is its own token, which is what followed an
-// earlier copy, and writes the token it finds to where the logits read it. The other heads look everywhere.
-class ByHand {
- public:
-  static constexpr int64_t kTokens = 24, kPositions = 64, kHead = 128, kHeads = 2, kWidth = kHead * kHeads;
-
-  ByHand() {
-    Json config = parse_json(read_file(test::golden("gpt2") / "config.json", 1 << 20), "config.json");
-    config["vocab_size"] = kTokens;
-    config["n_embd"] = kWidth;
-    config["n_head"] = kHeads;
-    config["n_positions"] = kPositions;
-    config["n_inner"] = 4;
-    config["eos_token_id"] = nullptr;
-    config["bos_token_id"] = 0;
-    config["tie_word_embeddings"] = false;
-    spec_ = read_spec(Config(config, "config.json"));
-    Weights weights;
-    for (const WeightSpec& one : weight_list(spec_)) {
-      Param& param = weights.add(Param(one.name, cpu_device(), Format(DType::f32), one.shape));
-      const bool gain = one.part == Part::norm && !one.name.ends_with(".bias");
-      std::vector<float> values(static_cast<size_t>(one.shape.count()), gain ? 1.0F : 0.0F);
-      fill(one.name, values);
-      std::memcpy(param.master().data(), values.data(), values.size() * sizeof(float));
-    }
-    model = Model::make(spec_, std::move(weights));
-  }
-
-  std::unique_ptr<Model> model;
-
- private:
-  static constexpr int64_t kToken = 0, kPosition = kTokens, kBefore = kTokens + kPositions;
-  static constexpr int64_t kSaid = kBefore + kTokens;  // what the logits read
-  static constexpr float kSharp = 4;
-
-  void fill(const std::string& name, std::vector<float>& w) const {
-    const auto put = [&](int64_t row, int64_t column, float value) {
-      w[static_cast<size_t>(row * kWidth + column)] = value;
-    };
-    if (name == "embed") {
-      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
-    } else if (name == "positions") {
-      for (int64_t p = 0; p < kPositions; ++p) put(p, kPosition + p, 1);
-    } else if (name == "layers.0.attn.q") {  // asks for the position before its own
-      for (int64_t p = 1; p < kPositions; ++p) put(p - 1, kPosition + p, kSharp);
-    } else if (name == "layers.0.attn.k") {
-      for (int64_t p = 0; p < kPositions; ++p) put(p, kPosition + p, kSharp);
-    } else if (name == "layers.0.attn.v") {
-      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
-    } else if (name == "layers.0.attn.o") {
-      for (int64_t t = 0; t < kTokens; ++t) put(kBefore + t, t, 1);
-    } else if (name == "layers.1.attn.q") {  // asks who comes after its own token
-      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, kSharp);
-    } else if (name == "layers.1.attn.k") {
-      for (int64_t t = 0; t < kTokens; ++t) put(t, kBefore + t, kSharp);
-    } else if (name == "layers.1.attn.v") {
-      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
-    } else if (name == "layers.1.attn.o") {
-      for (int64_t t = 0; t < kTokens; ++t) put(kSaid + t, t, 1);
-    } else if (name == "head") {
-      for (int64_t t = 0; t < kTokens; ++t) put(t, kSaid + t, 1);
-    }
-  }
-
-  ModelSpec spec_;
-};
-
 bool has_role(const HeadScore& head, std::string_view name) {
   for (const Role& role : roles_of(head)) {
     if (role.rule->name == name) return true;
@@ -339,13 +260,13 @@ bool has_role(const HeadScore& head, std::string_view name) {
 
 TEST(Roles, set_by_hand_are_found) {
   const Engine engine(kernels::best_table(), {.threads = 2});
-  const ByHand hand;
+  const HeadsByHand hand;
   Reader reader(*hand.model, engine, {});
   std::vector<SeenText> texts;
   for (uint32_t t = 0; t < 8; ++t) {
     // Different tokens, said again: every row of the second half has one earlier copy.
     std::vector<int32_t> ids;
-    for (int32_t i = 1; i < ByHand::kTokens; ++i)
+    for (int32_t i = 1; i < HeadsByHand::kTokens; ++i)
       ids.push_back(1 + static_cast<int32_t>((static_cast<uint32_t>(i) * 7 + t * 3) % 23));
     const std::vector<int32_t> again = ids;
     ids.insert(ids.end(), again.begin(), again.end());
@@ -388,7 +309,7 @@ TEST(Roles, set_by_hand_are_found) {
 // One head alone writes: the raise of a logit is then what the whole model says, told by the logits themselves.
 TEST(Roles, copying_is_what_the_logits_say) {
   const Engine engine(kernels::best_table(), {.threads = 1});
-  const ByHand hand;
+  const HeadsByHand hand;
   Reader reader(*hand.model, engine, {});
   std::vector<SeenText> texts;
   for (uint32_t t = 0; t < 5; ++t) texts.push_back({.ids = some_ids(8, t, 6)});
@@ -407,9 +328,9 @@ TEST(Roles, copying_is_what_the_logits_say) {
       for (int64_t j = 0; j <= i; ++j) {
         if (a.at(i, 0, j) > a.at(i, 0, strongest)) strongest = j;
       }
-      const float* row = logits.data() + i * ByHand::kTokens;
+      const float* row = logits.data() + i * HeadsByHand::kTokens;
       double mean = 0;
-      for (int64_t v = 0; v < ByHand::kTokens; ++v) mean += static_cast<double>(row[v]) / ByHand::kTokens;
+      for (int64_t v = 0; v < HeadsByHand::kTokens; ++v) mean += static_cast<double>(row[v]) / HeadsByHand::kTokens;
       right.add(static_cast<double>(row[text.ids[static_cast<size_t>(strongest)]]) - mean);
     }
   }
@@ -446,123 +367,6 @@ TEST(TokenKinds, know_marks_in_both_writings) {
   EXPECT_EQ(kind_of("\n\n"), TokenKind::newline);
   for (const char* other : {"", " ", "a", ".a", ".,", "一", "\xe3"})
     EXPECT_EQ(kind_of(other), TokenKind::other) << other;
-}
-
-// --- gold labels -----------------------------------------------------------------------------------------------------
-
-TEST(Labels, of_the_world_stand_at_their_words) {
-  const World world(5);
-  for (const Language language : {Language::english, Language::chinese}) {
-    for (uint64_t i = 0; i < 20; ++i) {
-      const Story story = world.story(i);
-      const Telling& telling = story.in(language);
-      const LabelledText text = labelled(telling);
-      size_t w = 0;
-      for (const StorySentence& sentence : telling.sentences) {
-        const size_t first = w;
-        for (const StoryWord& word : sentence.words) {
-          EXPECT_EQ(text.text.substr(text.words[w].begin, text.words[w].end - text.words[w].begin), word.form);
-          EXPECT_EQ(text.words[w].head, word.head == 0 ? -1 : static_cast<int>(first) + word.head - 1);
-          ++w;
-        }
-      }
-      EXPECT_EQ(w, text.words.size());
-      ASSERT_EQ(text.mentions.size(), telling.mentions.size());
-      for (size_t m = 0; m < telling.mentions.size(); ++m) {
-        for (const size_t a : telling.mentions[m].antecedents) {
-          const auto& same = text.mentions[m].same;
-          EXPECT_NE(std::find(same.begin(), same.end(), a), same.end());
-        }
-      }
-    }
-  }
-}
-
-TEST(Labels, belong_to_all_tokens_of_a_word) {
-  const LabelledText text{.text = "no 猫 yes", .words = {{0, 2}, {3, 6}, {7, 10}}};
-  Encoding encoding;
-  encoding.offsets = {{0, 0}, {0, 1}, {1, 2},  {2, 4},
-                      {4, 5}, {5, 6}, {6, 10}, {0, 0}};  // 猫 is three bytes, a space leads
-  const std::vector<std::vector<int32_t>> right{{1, 2}, {3, 4, 5}, {6}};
-  EXPECT_EQ(tokens_of_words(text, encoding), right);
-}
-
-// On the heads set by hand: the one that looks one back has every arc to the word before, but no more than a fixed
-// offset has; the other one finds what followed a word's earlier copy, wherever that is.
-TEST(Labels, are_found_where_a_head_looks) {
-  Json vocab;
-  for (int32_t t = 0; t < ByHand::kTokens; ++t) vocab["w" + std::to_string(t)] = t;
-  const Json file{{"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "w0"}}},
-                  {"pre_tokenizer", {{"type", "Whitespace"}}}};
-  const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "words");
-  std::vector<LabelledText> texts;
-  for (uint32_t t = 0; t < 6; ++t) {
-    const size_t count = 8 + t;
-    std::vector<int32_t> ids{0};  // a word of its own, a few words, and these again
-    for (size_t i = 0; i < 2 * count; ++i) ids.push_back(static_cast<int32_t>(1 + (i % count * 5 + t) % 23));
-    LabelledText& text = texts.emplace_back();
-    for (size_t i = 0; i < ids.size(); ++i) {
-      const size_t begin = text.text.size();
-      text.text += "w" + std::to_string(ids[i]);
-      const bool late = i > count;
-      text.words.push_back({.begin = begin,
-                            .end = text.text.size(),
-                            .head = static_cast<int>(late ? i - count + 1 : i) - (late ? 0 : 1),
-                            .relation = late ? "after copy" : "before"});
-      text.text += ' ';
-    }
-    text.words.front().head = -1;
-  }
-  const Engine engine(kernels::best_table(), {.threads = 1});
-  const ByHand hand;
-  Reader reader(*hand.model, engine, {});
-  const LabelScores scores = label_scores(reader, tokenizer, texts, {});
-  EXPECT_TRUE(scores.earlier_only);
-  ASSERT_EQ(scores.labels.size(), 2U);
-  for (const LabelScore& label : scores.labels) {
-    SCOPED_TRACE(label.name);
-    EXPECT_EQ(label.direction, "dependent to head");
-    const bool copy = label.name == "after copy";
-    const size_t head = copy ? 2 : 0;
-    EXPECT_EQ(label.best_head(), head);
-    EXPECT_EQ(label.accuracy[head].mean, 1);
-    EXPECT_EQ(label.accuracy[head].n, copy ? 63 : 57);  // of 8 to 13 words; the second word is too early
-    EXPECT_EQ(label.holds(head), copy);
-    EXPECT_EQ(label.best_baseline().score.mean == 1, !copy);
-    // What it explains are the arcs among all words.
-    const double words = 2 * 63 + 6;
-    EXPECT_NEAR(label.coverage[head].mean, static_cast<double>(label.accuracy[head].n) / words, 0.01);
-  }
-}
-
-TEST(Labels, of_conllu_and_gap_files_are_read_or_refused) {
-  const std::string good =
-      "# text = I can't 走。\n1\tI\t_\tPRON\t_\t_\t4\tnsubj\t_\t_\n2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\t_\n"
-      "2\tca\t_\tAUX\t_\t_\t4\taux\t_\t_\n3\tn't\t_\tPART\t_\t_\t4\tadvmod:neg\t_\t_\n"
-      "4\t走\t_\tVERB\t_\t_\t0\troot\t_\t_\n4.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n5\t。\t_\tPUNCT\t_\t_\t4\tpunct\t_\t_\n";
-  const std::vector<LabelledText> read = read_conllu(good, "f");
-  ASSERT_EQ(read.size(), 1U);
-  ASSERT_EQ(read[0].words.size(), 5U);
-  EXPECT_EQ(read[0].words[2].begin, 4U);  // n't
-  EXPECT_EQ(read[0].words[2].relation, "advmod");
-  EXPECT_EQ(read[0].words[3].begin, 8U);
-  EXPECT_EQ(read[0].words[3].end, 11U);
-  EXPECT_EQ(read[0].words[3].head, -1);
-  EXPECT_EQ(read[0].words[0].head, 3);
-  expect_error(
-      [] { read_conllu("# text = a b\n1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n2\tc\t_\t_\t_\t_\t1\tx\t_\t_\n", "f"); },
-      {"f:3", "byte 2"});
-  expect_error([] { read_conllu("# text = a\n1\ta\t_\t_\t_\t_\t7\troot\t_\t_\n", "f"); }, {"f:2", "7"});
-  expect_error([] { read_conllu("1 a b\n", "f"); }, {"f:1", "10"});
-  expect_error([] { read_conllu("", "f"); }, {"no sentence"});
-  const std::string gap = "x\tÉva met Ann and she left\tshe\t16\tÉva\t0\tFALSE\tAnn\t8\tTRUE\tu\n";
-  const std::vector<LabelledText> choice = read_gap(gap, "g");
-  ASSERT_EQ(choice.size(), 1U);
-  EXPECT_TRUE(choice[0].choices[0].feminine);
-  EXPECT_EQ(choice[0].choices[0].right, 2U);
-  EXPECT_EQ(choice[0].words[2].begin, 9U);  // É is two bytes
-  expect_error([] { read_gap("x\tA met B and she left\tshe\t11\tA\t0\tTRUE\tB\t6\tFALSE\tu\n", "g"); },
-               {"g:1", "she", "11"});
 }
 
 // Beyond the cache nothing grows with a text: four times the tokens, the same passes.

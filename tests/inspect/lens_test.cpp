@@ -8,22 +8,17 @@
 
 #include "base/expect_error.h"
 #include "inspect/recorder.h"
+#include "inspect/tuned_lens.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
 #include "model/recorded.h"
 #include "support/pass.h"
+#include "support/some_ids.h"
 
 namespace qkv {
 namespace {
 
-std::vector<int32_t> some_ids(int64_t count, uint32_t seed) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    ids.push_back(static_cast<int32_t>(seed >> 8) % 50);
-  }
-  return ids;
-}
+using test::some_ids;
 
 std::vector<SeenText> some_texts(const ModelSpec& spec, int count) {
   std::vector<SeenText> texts;

@@ -10,13 +10,17 @@
 #include "inspect/ladder.h"
 #include "inspect/shown_tokens.h"
 #include "inspect/story.h"
+#include "inspect/tiny.h"
 #include "model/checkpoint.h"
 #include "model/recorded.h"
 #include "support/pass.h"
+#include "support/some_ids.h"
 #include "text/utf8.h"
 
 namespace qkv {
 namespace {
+
+using test::some_ids;
 
 constexpr double kNmse = 2e-11, kWorst = 2e-5;
 
@@ -64,18 +68,6 @@ struct Recorded {
   SeenText text;
 };
 
-std::vector<float> plain_logits(const Model& model, const Engine& engine, const SeenText& text, Precision precision) {
-  Arena arena(engine.device());
-  Context cx = engine.context(arena, precision);
-  const Rows rows = Rows::batch(cx, 1, std::ssize(text.ids)), source = Rows::batch(cx, 1, std::ssize(text.source));
-  Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
-  if (!text.source.empty()) {
-    input.source_ids = cx.upload(text.source);
-    input.source_rows = &source;
-  }
-  return host_floats(model.logits(cx, input));
-}
-
 std::vector<float> read_out(const Model& model, const Engine& engine, const Looked& seen, size_t level,
                             Precision precision = Precision::f32()) {
   Arena arena(engine.device());
@@ -111,7 +103,7 @@ TEST_P(LookAt, reads_the_models_own_logits_out_of_the_last_stream) {
   for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
     const Looked seen = look_at(*recorded.model, engine, recorded.text, {.precision = precision});
     EXPECT_EQ(read_out(*recorded.model, engine, seen, seen.layers.size(), precision),
-              plain_logits(*recorded.model, engine, recorded.text, precision));
+              test::plain_logits(*recorded.model, engine, recorded.text, {.precision = precision}));
   }
 }
 
@@ -196,19 +188,13 @@ TEST(Looking, norms_are_of_what_each_head_writes) {
   }
 }
 
-std::vector<int32_t> some_ids(int64_t count) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < count; ++i) ids.push_back(static_cast<int32_t>((i * i * 7 + 3 * i) % 50));
-  return ids;
-}
-
 // Of a text too long to keep, what is kept is the same as when all of it is.
 TEST(Looking, keeps_rows_around_the_token_of_a_long_text) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   for (const char* family : {"llama", "mistral", "bert", "t5"}) {
     const auto model = Checkpoint::open(test::golden(family)).model();
-    SeenText text{.ids = some_ids(50)};
-    if (model->spec().kind == ModelSpec::Kind::encoder_decoder) text.source = some_ids(40);
+    SeenText text{.ids = some_ids(50, 1)};
+    if (model->spec().kind == ModelSpec::Kind::encoder_decoder) text.source = some_ids(40, 2);
     // Decoders read it in stretches of 20 rows, through a cache.
     const Looked all = look_at(*model, engine, text, {.token = 30}),
                  some = look_at(*model, engine, text, {.token = 30, .whole = 12, .rows = 20});
@@ -261,7 +247,7 @@ TEST(Looking, refuses_what_is_not_there) {
   expect_error([&] { look_at(*gpt2, engine, {.ids = {1, 2}}, {.token = 2}); }, {"no token 2", "0 to 1"});
   expect_error([&] { look_at(*gpt2, engine, {}); }, {"0 tokens"});
   expect_error([&] { look_at(*Checkpoint::open(test::golden("t5")).model(), engine, {.ids = {1}}); }, {"source"});
-  expect_error([&] { look_at(*gpt2, engine, {.ids = some_ids(5000)}); }, {"5000", "made for"});
+  expect_error([&] { look_at(*gpt2, engine, {.ids = some_ids(5000, 1)}); }, {"5000", "made for"});
 }
 
 // Against a second way to the same numbers, in plain double.
@@ -273,7 +259,7 @@ TEST(TheLadder, says_what_its_definitions_say) {
     const Ladder ladder = climb(*recorded.model, engine, seen);
     const size_t top = ladder.levels.size() - 1;
     ASSERT_EQ(top, recorded.model->spec().main_stack().layers.size());
-    const std::vector<float> logits = plain_logits(*recorded.model, engine, recorded.text, Precision::f32());
+    const std::vector<float> logits = test::plain_logits(*recorded.model, engine, recorded.text);
     const std::vector<float> lowest = read_out(*recorded.model, engine, seen, 0);
     const auto width = static_cast<size_t>(recorded.model->spec().vocabulary);
     for (size_t r = 0; r < recorded.text.ids.size(); ++r) {

@@ -18,9 +18,12 @@
 #include "model/recorded.h"
 #include "ops/ops.h"
 #include "support/pass.h"
+#include "support/some_ids.h"
 
 namespace qkv {
 namespace {
+
+using test::some_ids;
 
 namespace fs = std::filesystem;
 
@@ -150,15 +153,6 @@ TEST(TokenCounts, give_the_divergences_of_their_definition) {
 }
 
 // --- what a snapshot says of a model -------------------------------------------------------------------------------
-
-std::vector<int32_t> some_ids(int64_t count, uint32_t seed) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    ids.push_back(static_cast<int32_t>(seed >> 8) % 50);
-  }
-  return ids;
-}
 
 std::vector<SeenText> some_texts(const Model& model) {
   std::vector<SeenText> texts;

@@ -7,35 +7,21 @@
 
 #include "base/expect_error.h"
 #include "inspect/head_id.h"
+#include "inspect/tiny.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
 #include "model/recorded.h"
 #include "support/pass.h"
+#include "support/some_ids.h"
 
 namespace qkv {
 namespace {
 
-std::vector<int32_t> some_ids(int64_t count, uint32_t seed) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    ids.push_back(static_cast<int32_t>(seed >> 8) % 50);
-  }
-  return ids;
-}
+using test::some_ids;
 
 // -log p of each next token, from the logits of one plain pass, in double.
 std::vector<double> plain_losses(const Model& model, const Engine& engine, const SeenText& text) {
-  Arena arena(engine.device());
-  Context cx = engine.context(arena, Precision::f32());
-  const Rows rows = Rows::batch(cx, 1, std::ssize(text.ids));
-  const Rows source_rows = Rows::batch(cx, 1, std::ssize(text.source));
-  Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
-  if (!text.source.empty()) {
-    input.source_ids = cx.upload(text.source);
-    input.source_rows = &source_rows;
-  }
-  const std::vector<float> logits = host_floats(model.logits(cx, input));
+  const std::vector<float> logits = test::plain_logits(model, engine, text);
   const auto width = static_cast<size_t>(model.spec().vocabulary);
   std::vector<double> losses;
   for (size_t r = 0; r + 1 < text.ids.size(); ++r) {

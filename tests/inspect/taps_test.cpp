@@ -10,6 +10,7 @@
 #include "base/expect_error.h"
 #include "inspect/head_id.h"
 #include "inspect/recorder.h"
+#include "inspect/tiny.h"
 #include "kernels/tables.h"
 #include "model/checkpoint.h"
 #include "model/kv_layouts.h"
@@ -29,16 +30,9 @@ std::vector<TapId> ids_of(const std::vector<TapInfo>& taps) {
 
 // One pass over kIds, whole or through a cache in two texts at once; the logits of the last row.
 std::vector<float> whole(const Model& model, const Engine& engine, Probe* probe) {
-  Arena arena(engine.device());
-  Context cx = engine.context(arena, Precision::f32());
-  cx.probe = probe;
-  const Rows rows = Rows::batch(cx, 1, std::ssize(kIds)), source_rows = Rows::batch(cx, 1, std::ssize(kSource));
-  Model::Input input{.ids = cx.upload(kIds), .rows = &rows};
-  if (model.spec().kind == ModelSpec::Kind::encoder_decoder) {
-    input.source_ids = cx.upload(kSource);
-    input.source_rows = &source_rows;
-  }
-  const std::vector<float> all = host_floats(model.logits(cx, input));
+  SeenText text{.ids = kIds};
+  if (model.spec().kind == ModelSpec::Kind::encoder_decoder) text.source = kSource;
+  const std::vector<float> all = test::plain_logits(model, engine, text, {.probe = probe});
   return {all.end() - model.spec().vocabulary, all.end()};
 }
 

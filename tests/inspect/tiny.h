@@ -9,24 +9,16 @@
 #include "model/checkpoint.h"
 #include "model/recorded.h"
 #include "support/pass.h"
+#include "support/some_ids.h"
 
 namespace qkv::test {
-
-inline std::vector<int32_t> tiny_ids(int64_t count, uint32_t seed) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    ids.push_back(static_cast<int32_t>(seed >> 8) % 50);
-  }
-  return ids;
-}
 
 // As a model of this kind reads them: pairs, or with every third token to be said again.
 inline std::vector<SeenText> tiny_texts(const ModelSpec& spec, const std::vector<int64_t>& lengths) {
   std::vector<SeenText> texts;
   for (const int64_t length : lengths) {
-    SeenText text{.ids = tiny_ids(length, static_cast<uint32_t>(length))};
-    if (spec.kind == ModelSpec::Kind::encoder_decoder) text.source = tiny_ids(length + 2, 5);
+    SeenText text{.ids = some_ids(length, static_cast<uint32_t>(length))};
+    if (spec.kind == ModelSpec::Kind::encoder_decoder) text.source = some_ids(length + 2, 5);
     if (spec.kind == ModelSpec::Kind::encoder_only) {
       for (int64_t i = 0; i < length; ++i) text.targets.push_back(i % 3 == 1 ? 7 : SeenText::kIgnored);
     }
@@ -36,11 +28,15 @@ inline std::vector<SeenText> tiny_texts(const ModelSpec& spec, const std::vector
 }
 
 // What a model says of one text in one plain pass, [N, V].
+struct PlainPass {
+  Probe* probe = nullptr;
+  Precision precision = Precision::f32();
+};
 inline std::vector<float> plain_logits(const Model& model, const Engine& engine, const SeenText& text,
-                                       Probe* probe = nullptr) {
+                                       const PlainPass& pass = {}) {
   Arena arena(engine.device());
-  Context cx = engine.context(arena, Precision::f32());
-  cx.probe = probe;
+  Context cx = engine.context(arena, pass.precision);
+  cx.probe = pass.probe;
   const Rows rows = Rows::batch(cx, 1, std::ssize(text.ids));
   const Rows source_rows = Rows::batch(cx, 1, std::ssize(text.source));
   Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};

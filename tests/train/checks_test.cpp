@@ -9,6 +9,7 @@
 #include "model/initialise.h"
 #include "model/recorded.h"
 #include "support/pass.h"
+#include "support/some_ids.h"
 #include "train/schedule.h"
 #include "train/step.h"
 
@@ -52,13 +53,8 @@ TrainBatch texts(std::vector<std::vector<int32_t>> lines) {
   return batch;
 }
 
-std::vector<int32_t> some(size_t count, uint32_t seed, int32_t below = 40) {
-  std::vector<int32_t> ids;
-  for (size_t i = 0; i < count; ++i) {
-    seed = seed * 1664525 + 1013904223;
-    ids.push_back(static_cast<int32_t>(seed >> 8) % below);
-  }
-  return ids;
+std::vector<int32_t> some(int64_t count, uint32_t seed, int64_t below = 40) {
+  return test::some_ids(count, seed, below);
 }
 
 class Checks : public testing::Test {

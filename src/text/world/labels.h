@@ -1,10 +1,10 @@
 // A story's labels as files carry them: CoNLL-U, and one JSON object a line.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "text/world/story.h"
 
 namespace qkv {
