@@ -5,14 +5,11 @@
 // In pairs of bf16, where a thread has room for the dq of all rows that read a key head, and there are key heads enough
 // for all threads, the second walk does both: the same additions in the same order, and scores are computed once.
 #include <algorithm>
-#include <cmath>
 
-#include "kernels/cpu/attention_pairs.h"
+#include "kernels/cpu/attention_keys.h"
 
 namespace qkv::kernels::cpu {
 namespace {
-
-using Row = ref::QueryRow<float>;
 
 // Each key belongs to one segment at most, so a block of keys has one owner.
 bool keys_have_one_owner(const AttentionInput& in) {
@@ -25,79 +22,6 @@ bool keys_have_one_owner(const AttentionInput& in) {
   }
   return true;
 }
-
-constexpr int64_t kTile = RowBlock::kMost * kKeyBlock, kBlocksOfGroup = 2;
-
-float lse_of(const AttentionBackwardArgs& a, const Row& row) {
-  const float lse = ref::In<float>(a.lse, {row.row()})[row.head()];
-  return lse == Row::kHidden ? 0 : lse;
-}
-float delta_of(const AttentionBackwardArgs& a, const Row& row) {
-  return ref::In<float>(a.delta, {row.row()})[row.head()];
-}
-
-// A cap lets 1 - tanh^2 of a score's gradient through; raw: products q . k.
-void through_cap(const AttentionInput& in, const RowBlock& block, int64_t key, const Tile& raw, const Tile& ds) {
-  const float cap = static_cast<float>(in.softcap), scale = static_cast<float>(in.scale);
-  for (int64_t r = 0; r < block.count(); ++r) {
-    const Keys seen = block.seen(r, key);
-    for (int64_t j = seen.begin - key; j < seen.end - key; ++j) {
-      const float t = std::tanh(raw(r, j) * scale / cap);
-      ds(r, j) *= 1 - t * t;
-    }
-  }
-}
-
-// What a block of rows and a block of keys give each other, from the products q . k and dz . v.
-class PairGradients {
- public:
-  float probs[kBlocksOfGroup * kTile];  // q . k on the way in, p keep on the way out (rows only)
-  float ds[kBlocksOfGroup * kTile];     // dz . v on the way in, d loss / d score without the scale on the way out
-
-  // Rows one after the other, the first of them is row `at`; zeros where a row sees nothing.
-  template <const Forms& F>
-  void find_rows(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key, int64_t at = 0) {
-    const Tile p = Tile::rows(probs + at * kKeyBlock), d = Tile::rows(ds + at * kKeyBlock);
-    begin(a, block, key, p, d);
-    for (int64_t r = 0; r < block.count(); ++r) {
-      GradientStep step{.scores = &p(r, 0), .dp = &d(r, 0), .probs = &p(r, 0), .ds = &d(r, 0)};
-      step.scale = block.finish_scores(r, key, p);
-      block.cover(r, key, &p(r, 0), Row::kHidden);
-      step.lse = lse_of(a, block.row(r));
-      step.delta = delta_of(a, block.row(r));
-      F.gradient_step(step);
-      block.cover(r, key, &p(r, 0), 0);
-      block.cover(r, key, &d(r, 0), 0);
-      if (a.in.dropout.p > 0) block.drop(r, key, p);
-    }
-    if (a.in.softcap > 0) through_cap(a.in, block, key, Tile::rows(raw_), d);
-  }
-
-  // The gradients of the scores alone, rows as columns.
-  template <const Forms& F>
-  void find_columns(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key) {
-    const Tile p = Tile::columns(probs), d = Tile::columns(ds);
-    begin(a, block, key, p, d);
-    const Keys keys = block.seen(key);
-    GradientColumns step{.scores = probs, .dp = ds, .ds = ds, .from = keys.begin - key, .to = keys.end - key};
-    block.column_bounds(key, step.begin, step.end);
-    for (int64_t r = 0; r < block.count(); ++r) {
-      step.scale = block.finish_scores(r, key, p);
-      step.lse[r] = lse_of(a, block.row(r));
-      step.delta[r] = delta_of(a, block.row(r));
-    }
-    F.gradient_columns(step);
-    if (a.in.softcap > 0) through_cap(a.in, block, key, Tile::columns(raw_), d);
-  }
-
- private:
-  void begin(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key, const Tile& p, const Tile& d) {
-    if (a.in.softcap > 0) std::copy(p.data, p.data + kTile, raw_);
-    for (int64_t r = 0; r < block.count() && a.in.dropout.p > 0; ++r) block.drop(r, key, d);
-  }
-
-  float raw_[kTile];
-};
 
 // In the order of the scores' own products: where a row sees one key only, its score gradient is then exactly zero.
 // Pairs: sixteen rows against sixteen, of which the diagonal is taken; no faster way has the order of tiles.
@@ -201,161 +125,6 @@ class DqRows {
   const AttentionBackwardArgs& a_;
   float *sums_, *q_, *dz_, *wide_;
   std::optional<KeyMixer<F>> mixer_;
-};
-
-// Two blocks of rows of one head on their way to a block of keys: tiles sum over 32 of them.
-class RowGroup {
- public:
-  static constexpr int64_t kBlocks = kBlocksOfGroup, kMost = kBlocks * RowBlock::kMost;
-
-  // The rows of one head of a segment from `row` on; false where none of them sees a key of the block.
-  bool find(const AttentionInput& in, const BlockRows& first, int64_t rows, int64_t key) {
-    bool any = false;
-    for (int64_t b = 0; b < kBlocks; ++b) {
-      blocks_[b].reset();
-      BlockRows at = first;
-      at.row += b * RowBlock::kMost;
-      at.rows = std::min(RowBlock::kMost, rows - at.row);
-      if (at.rows <= 0) continue;
-      const RowBlock& block = blocks_[b].emplace(in, at);
-      if (block.seen(key).begin == block.seen(key).end) blocks_[b].reset();
-      any = any || blocks_[b];
-    }
-    return any;
-  }
-  // f(RowBlock, which of the rows of the group is its first)
-  template <class Fn>
-  void each(Fn&& f) const {
-    for (int64_t b = 0; b < kBlocks; ++b) {
-      if (blocks_[b]) f(*blocks_[b], b * RowBlock::kMost);
-    }
-  }
-  bool sees(int64_t r, int64_t key) const { return blocks_[r / RowBlock::kMost]->row(r % RowBlock::kMost).sees(key); }
-
- private:
-  std::optional<RowBlock> blocks_[kBlocks];
-};
-
-// A block of keys or values of one head as the columns of products with rows, and what rows give it in return.
-template <const Forms& F>
-class KeyColumns {
- public:
-  KeyColumns(const Tensor& t, const Tensor& rows, Room& room)
-      : keys_(t),
-        left_(rows),
-        width_(t.cols()),
-        pairs_(in_pairs<F>(t, rows)),
-        mixes_pairs_(mixes_pairs<F>(t, rows)),
-        columns_(room.take(kKeyBlock * width_)),
-        sums_(room.take(kKeyBlock * width_)),
-        rows_(room.take(RowGroup::kMost * width_)),
-        spare_(room.take(PairedRows::room(width_))),
-        paired_(room.take(PairedRows::room(width_) / 2)),
-        given_(room.take(PairedRows::room(width_))) {}
-
-  void begin(int64_t first, int64_t count, int64_t head) {
-    for (int64_t j = 0; j < kKeyBlock; j += kColumns) {
-      const int64_t some = std::clamp<int64_t>(count - j, 0, kColumns);
-      for (int64_t i = 0; i < some; ++i) {
-        const Floats from = floats_at(keys_, (first + j + i) * keys_.stride(0) + head * keys_.stride(1));
-        float* to = rows_ + i * (pairs_ ? width_ / 2 : width_);
-        F.scaled_row({to, pairs_}, from, 1, false, width_);
-      }
-      to_columns<F>(columns_ + j * width_, rows_, some, pairs_ ? width_ / 2 : width_);
-    }
-    std::fill(sums_, sums_ + kKeyBlock * width_, 0.0F);
-  }
-  // The keys as they are mixed by rows in return: to[r] += sum of weights[r][j] key j, for the rows of a block.
-  void begin_giving(int64_t first, int64_t count, int64_t head) {
-    for (int64_t j = 0; j < kKeyBlock; ++j) {
-      given_.rows[j] = j < count ? static_cast<const uint16_t*>(RowBlock::at(keys_, first + j, head)) : nullptr;
-    }
-    given_.make<F>(kKeyBlock, width_);
-  }
-  void give(const RowBlock& block, int64_t key, const float* weights, float* to) {
-    alignas(64) uint32_t pairs[kKeyBlock / 2 * RowBlock::kMost];
-    F.narrow(reinterpret_cast<uint16_t*>(pairs), weights, block.count() * kKeyBlock);
-    const Keys seen = block.seen(key);
-    mix_pairs<F>({.weights = pairs,
-                  .lane_stride = kKeyBlock / 2,
-                  .pair_stride = 1,
-                  .lanes = block.count(),
-                  .begin = seen.begin - key,
-                  .end = seen.end - key,
-                  .to = to,
-                  .cols = width_},
-                 given_, spare_, [&](int64_t r, int64_t j) { return block.row(r).sees(key + j); });
-  }
-
-  // out[r][j] = row r . key j, for the rows of a group from `at` on
-  void meet(const RowBlock& block, int64_t at, float* out) {
-    float* wide = rows_ + at * width_;
-    if (!pairs_) block.template widen_rows<F>(left_, wide);
-    const Row& first = block.row(0);
-    for (int64_t j = 0; j < kKeyBlock; j += kColumns) {
-      ColumnDots call{.columns = columns_ + j * width_,
-                      .rows = wide,
-                      .y = out + j,
-                      .row_stride = width_,
-                      .y_stride = kKeyBlock,
-                      .count = block.count(),
-                      .inner = width_};
-      if (pairs_) {
-        call.rows = RowBlock::at(left_, first.row(), first.head());
-        call.row_stride = left_.stride(0);
-      }
-      (pairs_ ? F.column_dots_bf16 : F.column_dots)(call);
-    }
-  }
-  // Key j gets the sum of weights[r][j] times the rows it last met, in order.
-  void take(const RowGroup& group, int64_t key, const float* weights) {
-    if (mixes_pairs_) return take_pairs(group, key, weights);
-    group.each([&](const RowBlock& block, int64_t at) {
-      F.mix_into_f32({.a = weights + at * kKeyBlock,
-                      .b = rows_ + at * width_,
-                      .y = sums_,
-                      .a_row = 1,
-                      .a_inner = kKeyBlock,
-                      .b_stride = width_,
-                      .y_stride = width_,
-                      .rows = kKeyBlock,
-                      .inner = block.count(),
-                      .cols = width_,
-                      .add = true});
-    });
-  }
-  const float* sum(int64_t j) const { return sums_ + j * width_; }
-
- private:
-  void take_pairs(const RowGroup& group, int64_t key, const float* weights) {
-    alignas(64) uint32_t pairs[RowGroup::kMost / 2 * kKeyBlock];
-    std::fill(paired_.rows, paired_.rows + RowGroup::kMost, nullptr);
-    int64_t begin = RowGroup::kMost, end = 0;
-    group.each([&](const RowBlock& block, int64_t at) {
-      for (int64_t r = 0; r < block.count(); ++r) {
-        paired_.rows[at + r] =
-            static_cast<const uint16_t*>(RowBlock::at(left_, block.row(r).row(), block.row(r).head()));
-      }
-      begin = std::min(begin, at);
-      end = at + block.count();
-    });
-    F.pair_weights({.y = pairs, .x = weights, .begin = begin, .end = end, .lanes = kKeyBlock});
-    paired_.make<F>(RowGroup::kMost, width_);
-    mix_pairs<F>({.weights = pairs,
-                  .pair_stride = kKeyBlock,
-                  .lanes = kKeyBlock,
-                  .begin = begin,
-                  .end = end,
-                  .to = sums_,
-                  .cols = width_},
-                 paired_, spare_, [&](int64_t j, int64_t r) { return group.sees(r, key + j); });
-  }
-
-  const Tensor &keys_, &left_;
-  int64_t width_;
-  bool pairs_, mixes_pairs_;
-  float *columns_, *sums_, *rows_, *spare_;
-  PairedRows paired_, given_;
 };
 
 // One block of keys of a segment and head. `dq`, where it is found on the way: sums of the rows of all heads that read
