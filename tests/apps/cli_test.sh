@@ -38,6 +38,13 @@ expect 0 '"continues": true' tokenize "$tokenizers/gpt2" --spans --json '早'
 expect 2 'no such file' tokenize /none/tokenizer.json x
 expect 2 'hint' tokenize "$tokenizers/training_text.txt" x
 expect 2 'demo' dmeo
+expect 2 'not in range 1 to 1024' run model prompt --n 0
+expect 2 'PROMPT is required' run model
+expect 2 '--by requires --keep' cut model --by random
+expect 2 '--heads excludes --by' cut model --by random --keep 60% --heads L0
+expect 2 'Exactly 1 option' new folder --seed 1
+expect 2 'Exactly 1 option' new folder --preset a --spec b --seed 1
+expect 2 'A subcommand is required' tokenizer
 expect 0 '' world --lines 0
 expect 0 'root' world --labels conllu --lines 1
 expect 0 '。' world --lang zh --lines 3
