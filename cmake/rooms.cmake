@@ -12,13 +12,20 @@ function(qkv_room name)
   # Half of a small file's build is reading these. All rooms read the same ones, made once, except those that are built with
   # flags of their own.
   if(ARG_OWN_HEADERS OR name STREQUAL "base")
-    target_precompile_headers(qkv_${name} PRIVATE <algorithm> <filesystem> <functional> <map> <memory> <optional> <span>
-      <sstream> <string> <vector>)
+    target_precompile_headers(qkv_${name} PRIVATE <algorithm> <atomic> <cmath> <filesystem> <functional> <map> <memory>
+      <optional> <span> <sstream> <string> <thread> <vector>)
     if(name STREQUAL "base")
-      target_precompile_headers(qkv_base PRIVATE <base/json.h>)
+      target_precompile_headers(qkv_base PRIVATE <base/json.h> <fmt/format.h>)
     endif()
   else()
     target_precompile_headers(qkv_${name} REUSE_FROM qkv_base)
+  endif()
+endfunction()
+
+# qkv_unsanitized(TARGET CHECKS): without these, except where everything is checked (./qkv test --asan --long).
+function(qkv_unsanitized target checks)
+  if(QKV_SANITIZE AND NOT QKV_SANITIZE_ALL)
+    set_target_properties(${target} PROPERTIES UNSANITIZED -fno-sanitize=${checks})
   endif()
 endfunction()
 
@@ -29,7 +36,7 @@ function(qkv_plain target)
     target_compile_options(${target} PRIVATE -O0 -U_FORTIFY_SOURCE)  # which only watches optimised code
   elseif(QKV_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
-    set_target_properties(${target} PROPERTIES UNSANITIZED -fno-sanitize=alignment,null,object-size,vptr)
+    qkv_unsanitized(${target} alignment,null,object-size,vptr)
   endif()
 endfunction()
 
@@ -64,7 +71,7 @@ function(qkv_forms name isa)
   add_library(${target} OBJECT src/kernels/cpu/forms/${name}.cpp)
   target_link_libraries(${target} PRIVATE qkv_flags)
   if(NOT isa STREQUAL "plain")  # the same C++, or intrinsics
-    set_target_properties(${target} PROPERTIES UNSANITIZED -fno-sanitize=undefined)
+    qkv_unsanitized(${target} undefined)
   endif()
   target_compile_options(${target} PRIVATE ${ARG_FLAGS} -Wno-psabi -Wno-unused-function)
   target_compile_definitions(${target} PRIVATE QKV_FORMS=${isa}_${name} QKV_FORMS_LABEL="${isa}")

@@ -17,9 +17,6 @@ Option Option::optional() const {
 Option Option::one_of(const std::vector<std::string>& words) const {
   return Option(option_->check(CLI::IsMember(words)));
 }
-Option Option::positive() const {
-  return Option(option_->check(CLI::PositiveNumber));
-}
 Option Option::needs(Option other) const {
   return Option(option_->needs(other.option_));
 }

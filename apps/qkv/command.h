@@ -23,7 +23,6 @@ class Option {
   Option one_of(const std::vector<std::string>& words) const;
   template <class Number>  // int, int64_t or double
   Option between(Number lowest, Number highest) const;
-  Option positive() const;
   Option needs(Option other) const;
   Option excludes(Option other) const;
   Option one_value() const;  // each time it is given; the next word is the next argument

@@ -26,7 +26,7 @@ std::pair<int32_t, double> parse_bias(const std::string& text) {
 
 void add_text_flags(Command command, TextFlags& flags) {
   command.add_option("--max-new", flags.max_new, "Most tokens to write; otherwise until the context is full")
-      .positive();
+      .between(int64_t{1}, int64_t{1} << 30);
   command.add_option("--temperature", flags.temperature, "Divides the logits; 0 takes the most likely token");
   command.add_option("--top-k", flags.top_k, "Draw from the K most likely; 0: from all");
   command.add_option("--top-p", flags.top_p, "Draw from the most likely that reach this probability together");
