@@ -227,6 +227,12 @@ Work make_attention(const Engine& engine, Attending what, DType dtype, int64_t b
   const int products = what == Attending::backward ? 5 : 2;
   Work work{.size = fmt::format("{} x {}, {} heads of {}", batch, length, kHeads, kHeadWidth),
             .amount = 2 * products * pairs * number(kHeadWidth)};
+  const int64_t inputs = bed->arena.used(), all_scores = batch * kHeads * length * length * size_of(DType::f32);
+  work.note = [=] {  // what it took beside q, k, v and dz; scratch, of one size for all ops, apart
+    const int64_t took = bed->arena.peak() - inputs + bed->gradients.peak();
+    constexpr double kMiB = 1 << 20;
+    return fmt::format("took {:.1f} MiB, all scores are {:.0f}", number(took) / kMiB, number(all_scores) / kMiB);
+  };
   switch (what) {
     case Attending::forward:
       work.ours = [bed] { return bed->run_forward(nullptr); };

@@ -24,6 +24,7 @@ struct Work {
   double amount = 0;  // operations or bytes of one call
   std::function<double()> ours;
   std::vector<Beside> beside;
+  std::function<std::string()> note;  // may be empty: what else is to say, asked for after the rounds
 };
 
 struct HotOp {

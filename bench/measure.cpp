@@ -118,6 +118,7 @@ Row measure(const HotOp& op, Limits& limits, double seconds) {
     }
   }
   if (!work.beside.empty()) let_others_sleep();
+  if (work.note) row.note += (row.note.empty() ? "" : "; ") + work.note();
   return row;
 }
 
