@@ -157,8 +157,9 @@ TEST_P(EveryFormat, IsNearTheProductOfTheDecodedWeight) {
 
 // What becomes of a product while its sums are at hand is what the ops one after the other make of it.
 TEST_P(EveryFormat, FinishesAsTheOpsOneAfterTheOther) {
-  const Weight up(GetParam(), {kWidth, kWidth}), gate(GetParam(), {kWidth, kWidth});
-  const Weight down(GetParam(), {kOutputs, kWidth});
+  constexpr int64_t kHidden = 256;  // a block of the widest format
+  const Weight up(GetParam(), {kHidden, kWidth}), gate(GetParam(), {kHidden, kWidth});
+  const Weight down(GetParam(), {kOutputs, kHidden});
   for (const Kernels* table : kernels::all_tables()) {
     for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
       for (const int64_t rows : {2, 21}) {
@@ -166,7 +167,7 @@ TEST_P(EveryFormat, FinishesAsTheOpsOneAfterTheOther) {
           Pass pass({.kernels = table, .precision = precision, .threads = 2});
           Context& cx = pass.cx;
           const Tensor x = pass.input(activations(rows), {rows, kWidth}, precision.compute);
-          const Param& bias = pass.param("b", normals(8, kWidth), {kWidth});
+          const Param& bias = pass.param("b", normals(8, kHidden), {kHidden});
           const Tensor stream = pass.input(normals(9, rows * kOutputs), {rows, kOutputs});
           const auto times = [&](const Tensor& t, const Weight& w) {
             return ops::linear(cx, t, w.param(), {.bias = &bias});
