@@ -7,11 +7,11 @@
 
 #include "bed.h"
 #include "command.h"
-#include "inspect/role_probe.h"
+#include "inspect/heads/role_probe.h"
 #include "kernels/tables.h"
-#include "model/family.h"
+#include "model/families/family.h"
+#include "model/families/presets.h"
 #include "model/initialise.h"
-#include "model/presets.h"
 #include "model/weight_list.h"
 
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/engine.h"
 #include "kernels/tables.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 
 namespace {
 

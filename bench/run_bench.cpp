@@ -14,7 +14,7 @@
 #include "command.h"
 #include "kernels/tables.h"
 #include "measure.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "model_runs.h"
 
 namespace qkv::bench {

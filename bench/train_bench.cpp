@@ -14,9 +14,9 @@
 #include "command.h"
 #include "kernels/tables.h"
 #include "measure.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
+#include "model/families/presets.h"
 #include "model/initialise.h"
-#include "model/presets.h"
 #include "timed_kernels.h"
 #include "train/trainer.h"
 

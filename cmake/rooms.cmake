@@ -64,17 +64,17 @@ function(qkv_test name)
   endif()
 endfunction()
 
-# qkv_forms(NAME ISA FLAGS ...): the inner loops of src/kernels/cpu/forms/NAME.cpp for one instruction set, into qkv_kernels.
-function(qkv_forms name isa)
+# qkv_isa_kernels(NAME ISA FLAGS ...): the inner loops of src/kernels/cpu/isa/NAME.cpp for one instruction set, into qkv_kernels.
+function(qkv_isa_kernels name isa)
   cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
   set(target qkv_${name}_${isa})
-  add_library(${target} OBJECT src/kernels/cpu/forms/${name}.cpp)
+  add_library(${target} OBJECT src/kernels/cpu/isa/${name}.cpp)
   target_link_libraries(${target} PRIVATE qkv_flags)
   if(NOT isa STREQUAL "plain")  # the same C++, or intrinsics
     qkv_unsanitized(${target} undefined)
   endif()
   target_compile_options(${target} PRIVATE ${ARG_FLAGS} -Wno-psabi -Wno-unused-function)
-  target_compile_definitions(${target} PRIVATE QKV_FORMS=${isa}_${name} QKV_FORMS_LABEL="${isa}")
+  target_compile_definitions(${target} PRIVATE QKV_ISA_KERNELS=${isa}_${name} QKV_ISA_LABEL="${isa}")
   target_sources(qkv_kernels PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
 
@@ -88,7 +88,7 @@ function(qkv_embed_recipes target folder)
     string(APPEND entries "      {\"${name}\", R\"recipe(${text})recipe\"},\n")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${recipe})
   endforeach()
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/shipped_recipes.cpp @ONLY CONTENT "#include \"recipes.h\"
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/shipped_recipes.cpp @ONLY CONTENT "#include \"make/recipes.h\"
 
 namespace qkv::app {
 
@@ -105,7 +105,7 @@ const std::vector<std::pair<std::string_view, std::string_view>>& shipped_recipe
 endfunction()
 
 # qkv_embed_page(TARGET FOLDER SCRIPTS ...): FOLDER/page.html, style.css and the scripts, in the order they run, become a
-# part of the library (src/inspect/report_page.h).
+# part of the library (src/inspect/report/report_page.h).
 function(qkv_embed_page target folder)
   cmake_parse_arguments(ARG "" "" "SCRIPTS" ${ARGN})
   set(limit 60000)  # compilers need not take a longer literal than 64 KiB
@@ -126,7 +126,7 @@ function(qkv_embed_page target folder)
       string(APPEND scripts "      R\"page(${text})page\",\n")
     endif()
   endforeach()
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/report_page.cpp @ONLY CONTENT "#include \"inspect/report_page.h\"
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/report_page.cpp @ONLY CONTENT "#include \"inspect/report/report_page.h\"
 
 namespace qkv {
 

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "commands.h"
-#include "interrupt.h"
+#include "common/commands.h"
+#include "common/interrupt.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Inner loops that run into a limit of the machine, each compiled for the instruction set in its name (see
-// CMakeLists.txt). As in src/kernels/cpu/forms these files include nothing but <cstdint> and <immintrin.h>, so that no
+// CMakeLists.txt). As in src/kernels/cpu/isa these files include nothing but <cstdint> and <immintrin.h>, so that no
 // inline function built for a newer CPU can reach an older one.
 #pragma once
 

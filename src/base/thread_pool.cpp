@@ -207,7 +207,7 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t task, int thread)> 
   }
   wait_for_workers();
 
-  // Shares are in order of tasks, so the first error by thread is the first by task.
+  // DataParallel are in order of tasks, so the first error by thread is the first by task.
   std::exception_ptr first;
   for (std::exception_ptr& error : errors_) {
     if (std::exception_ptr taken = std::exchange(error, nullptr); taken && !first) first = std::move(taken);

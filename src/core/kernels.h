@@ -72,7 +72,7 @@ struct Gating {  // y = act(min(gate, limit)) * (clamp(up, -limit, limit) + shif
 
 // What becomes of the sums s of a product on their way into y. The bits are those of the kernels one after the other:
 // s is rounded to y's dtype before an activation or a gate meets it, and not before it is added to a residual.
-struct Finish {
+struct Epilogue {
   Gating form = {};  // y = act(s); with a gate, y = gated(gate, s)
   Tensor gate;       // [N, O] or absent
   Tensor pre;        // [N, O] of y's dtype or absent: keeps s
@@ -85,7 +85,7 @@ struct LinearArgs {  // y = x w^T + b; where w is of blocks, x is rounded to byt
   Tensor tiles;      // w as tiles, or absent; where they are given w is a shape and may have no memory
   Tensor b;          // [O] or absent, grouped [E, O]
   Tensor groups;     // i32 [E + 1] or absent: rows groups[e] .. groups[e + 1] use w[e]
-  Finish finish = {};
+  Epilogue finish = {};
 };
 
 // What x of a product was made of, x = act(pre) or x = gated(gate, pre): backward goes straight on to it, and dx is
@@ -105,7 +105,7 @@ struct LinearBackwardArgs {
 // outputs by 32 inputs, in a block [2][16][16][2]: sixteen outputs, pairs of inputs. What does not exist is zero.
 constexpr int64_t kTileSide = 32;
 Shape tiles_shape(const Shape& weight);
-struct LayTilesArgs {
+struct PackTilesArgs {
   Tensor y;  // bf16
   Tensor x;  // f32 or bf16 [.., O, K]
 };
@@ -368,7 +368,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
   X(outside, OutsideArgs)                             \
   X(linear, LinearArgs)                               \
   X(linear_backward, LinearBackwardArgs)              \
-  X(lay_tiles, LayTilesArgs)                          \
+  X(pack_tiles, PackTilesArgs)                        \
   X(quantize, QuantizeArgs)                           \
   X(dequantize, DequantizeArgs)                       \
   X(embedding, EmbeddingArgs)                         \

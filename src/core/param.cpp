@@ -86,7 +86,7 @@ Tensor Param::tiles(Context& cx) const {
     tiles_stale_ = true;
   }
   if (tiles_stale_) {
-    cx.kernels.lay_tiles(cx.exec, {.y = tiles_, .x = master()});
+    cx.kernels.pack_tiles(cx.exec, {.y = tiles_, .x = master()});
     give_back();
     tiles_stale_ = false;
   }

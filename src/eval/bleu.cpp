@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "eval/ngrams.h"
-#include "text/utf8.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv {
 namespace {

@@ -1,6 +1,6 @@
 #include "eval/ngrams.h"
 
-#include "text/utf8.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv {
 namespace {

@@ -13,7 +13,7 @@ int64_t pages_for(int64_t positions) {
 }
 
 std::vector<int32_t> prompt_of(const BeamRequest& request, const ModelSpec& spec) {
-  if (!request.prompt.empty() || spec.kind != ModelSpec::Kind::encoder_decoder) return request.prompt;
+  if (!request.prompt.empty() || !spec.has_source()) return request.prompt;
   QKV_CHECK(spec.tokens.decoder_start.has_value(), "the ", spec.family,
             " does not say which token its target starts with, and no prompt was given",
             Hint("config.json should have decoder_start_token_id"));
@@ -27,7 +27,7 @@ BeamRunner::BeamRunner(Runner& runner, std::span<const BeamRequest> requests, co
     : runner_(runner), requests_(requests), options_(options), results_(requests.size()) {
   if (requests.empty()) return;
   const ModelSpec& spec = runner.model().spec();
-  const bool translates = spec.kind == ModelSpec::Kind::encoder_decoder;
+  const bool translates = spec.has_source();
   const auto source_words = static_cast<size_t>(spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary);
   QKV_CHECK(options.max_length <= runner.context(), "max_length is ", options.max_length,
             " but this model's context has ", runner.context(), Hint("ask for fewer tokens"));

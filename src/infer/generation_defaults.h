@@ -5,7 +5,7 @@
 
 #include "infer/beam.h"
 #include "infer/sampling.h"
-#include "model/config.h"
+#include "model/families/config.h"
 
 namespace qkv {
 

@@ -21,7 +21,7 @@ class Likelihood {
  public:
   Likelihood(Runner& runner, std::span<const KnownText> texts) : runner_(runner), texts_(texts), found_(texts.size()) {
     const ModelSpec& spec = runner.model().spec();
-    const bool translates = spec.kind == ModelSpec::Kind::encoder_decoder;
+    const bool translates = spec.has_source();
     const auto source_words =
         static_cast<size_t>(spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary);
     for (size_t i = 0; i < texts.size(); ++i) {

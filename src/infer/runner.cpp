@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "model/recorded.h"
+#include "core/host_values.h"
 
 namespace qkv {
 namespace {

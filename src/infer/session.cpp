@@ -27,7 +27,7 @@ const char* name_of(Ended ended) {
 Session::Session(Runner& runner, SessionOptions options, int32_t request)
     : runner_(&runner), options_(std::move(options)), request_(request) {
   const ModelSpec& spec = runner.model().spec();
-  const bool translates = spec.kind == ModelSpec::Kind::encoder_decoder;
+  const bool translates = spec.has_source();
   if (translates && options_.prompt.empty()) {
     QKV_CHECK(spec.tokens.decoder_start.has_value(), "the ", spec.family,
               " does not say which token its target starts with, and no prompt was given",

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "text/utf8.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv {
 namespace {

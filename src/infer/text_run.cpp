@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "infer/stop_strings.h"
-#include "text/stream_decoder.h"
-#include "text/utf8.h"
+#include "text/tokenizer/stream_decoder.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv {
 namespace {

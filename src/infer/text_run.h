@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "infer/scheduler.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace qkv {
 

@@ -3,11 +3,11 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "core/host_values.h"
 #include "labs/labs.h"
 #include "labs/small_model.h"
-#include "model/family.h"
-#include "model/recorded.h"
-#include "text/world/draw.h"
+#include "model/families/family.h"
+#include "world/draw.h"
 
 namespace qkv::labs {
 namespace {

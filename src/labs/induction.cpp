@@ -1,7 +1,7 @@
 // Two layers of attention learn to copy what followed the last time, in a jump; one layer does not.
 #include <algorithm>
 
-#include "inspect/head_roles.h"
+#include "inspect/heads/head_roles.h"
 #include "labs/labs.h"
 #include "labs/repeated_tokens.h"
 #include "labs/small_model.h"

@@ -2,7 +2,7 @@
 #include "labs/labs.h"
 #include "labs/small_model.h"
 #include "labs/world_texts.h"
-#include "text/world/draw.h"
+#include "world/draw.h"
 
 namespace qkv::labs {
 namespace {

@@ -3,11 +3,11 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/host_values.h"
 #include "infer/runner.h"
 #include "labs/labs.h"
 #include "labs/small_model.h"
-#include "model/recorded.h"
-#include "text/world/draw.h"
+#include "world/draw.h"
 
 namespace qkv::labs {
 namespace {

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "labs/small_model.h"
-#include "text/world/draw.h"
+#include "world/draw.h"
 
 namespace qkv {
 

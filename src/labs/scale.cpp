@@ -2,11 +2,11 @@
 #include <cmath>
 
 #include "base/random_fill.h"
+#include "core/host_values.h"
 #include "labs/labs.h"
 #include "labs/repeated_tokens.h"
 #include "labs/small_model.h"
-#include "model/family.h"
-#include "model/recorded.h"
+#include "model/families/family.h"
 #include "ops/ops.h"
 #include "train/step.h"
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <array>
 
-#include "inspect/head_roles.h"
+#include "inspect/heads/head_roles.h"
 #include "labs/labs.h"
 #include "labs/repeated_tokens.h"
 #include "labs/small_model.h"
-#include "text/world/draw.h"
+#include "world/draw.h"
 
 namespace qkv::labs {
 namespace {

@@ -1,7 +1,7 @@
 // How many of many heads can go before the loss moves: by their importance, and by chance.
 #include <algorithm>
 
-#include "inspect/importance.h"
+#include "inspect/cut/importance.h"
 #include "labs/labs.h"
 #include "labs/small_model.h"
 #include "labs/world_texts.h"

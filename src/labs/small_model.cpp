@@ -1,8 +1,8 @@
 #include "labs/small_model.h"
 
-#include "model/family.h"
+#include "core/host_values.h"
+#include "model/families/family.h"
 #include "model/initialise.h"
-#include "model/recorded.h"
 #include "train/step.h"
 
 namespace qkv {

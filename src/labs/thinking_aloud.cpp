@@ -4,7 +4,7 @@
 #include "infer/runner.h"
 #include "labs/labs.h"
 #include "labs/small_model.h"
-#include "text/world/draw.h"
+#include "world/draw.h"
 
 namespace qkv::labs {
 namespace {

@@ -3,10 +3,10 @@
 #include <map>
 
 #include "labs/small_model.h"
-#include "text/bpe_trainer.h"
-#include "text/tokenizer_training.h"
-#include "text/world/draw.h"
-#include "text/world/world.h"
+#include "text/tokenizer/training/bpe_trainer.h"
+#include "text/tokenizer/training/tokenizer_training.h"
+#include "world/draw.h"
+#include "world/world.h"
 
 namespace qkv {
 namespace {

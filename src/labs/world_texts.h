@@ -1,8 +1,8 @@
 // The built-in world as tokens, in memory: a small tokenizer learnt from it, and windows of its stories.
 #pragma once
 
-#include "inspect/reading.h"
-#include "text/tokenizer.h"
+#include "inspect/texts/reading.h"
+#include "text/tokenizer/tokenizer.h"
 #include "train/objective.h"
 
 namespace qkv {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/random_fill.h"
 #include "io/floats.h"
-#include "model/tensor_layout.h"
+#include "model/checkpoint/tensor_layout.h"
 
 namespace qkv {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/thread_pool.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 
 namespace qkv {
 

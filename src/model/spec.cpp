@@ -25,7 +25,7 @@ class Validator {
     in_range("context", spec_.context, 0, kMost);
     norm("the last norm", spec_.norm);
     using Kind = ModelSpec::Kind;
-    if (spec_.kind != Kind::encoder_only) stack("decoder", spec_.decoder, spec_.kind == Kind::encoder_decoder);
+    if (spec_.kind != Kind::encoder_only) stack("decoder", spec_.decoder, spec_.has_source());
     if (spec_.kind != Kind::decoder_only) stack("encoder", spec_.encoder, false);
     number("head factor", spec_.head.factor, 1e-12, 1e12);
     number("head softcap", spec_.head.softcap, 0, 1e12);

@@ -67,6 +67,7 @@ struct ModelSpec {
   bool heads_cut = false;  // heads or experts differ from what the family's config can say: only qkv can load it
 
   // The stack that speaks: an encoder alone, otherwise the decoder.
+  bool has_source() const { return kind == Kind::encoder_decoder; }  // an encoder reads a text of its own
   Stack main() const { return kind == Kind::encoder_only ? Stack::encoder : Stack::decoder; }
   const StackSpec& main_stack() const { return kind == Kind::encoder_only ? encoder : decoder; }
 };

@@ -107,9 +107,7 @@ void ModelStack::remember(Context& cx, const Tensor& states, const KvPages& page
 }
 
 Head::Head(const ModelSpec& spec, const Weights& weights)
-    : spec_(spec.head),
-      place_{spec.main(), 0},
-      bias_(weights.find("head.bias")) {
+    : spec_(spec.head), place_{spec.main(), 0}, bias_(weights.find("head.bias")) {
   if (!spec_.tied) {
     weight_ = &weights.at("head");
   } else {

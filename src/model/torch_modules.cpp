@@ -2,7 +2,7 @@
 
 #include "io/safetensors_folder.h"
 #include "io/stored_type.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 
 namespace qkv {
 namespace {

@@ -11,12 +11,12 @@ class Lister {
 
   std::vector<WeightSpec> run() {
     using Kind = ModelSpec::Kind;
-    const bool two = spec_.kind == Kind::encoder_decoder;
-    if (two && spec_.source_vocabulary == 0 && spec_.vocabulary > 0) embedding("embed", spec_.vocabulary);
+    const bool has_source = spec_.has_source();
+    if (has_source && spec_.source_vocabulary == 0 && spec_.vocabulary > 0) embedding("embed", spec_.vocabulary);
     if (spec_.kind != Kind::decoder_only)
-      stack(Stack::encoder, spec_.encoder, two ? spec_.source_vocabulary : spec_.vocabulary);
+      stack(Stack::encoder, spec_.encoder, has_source ? spec_.source_vocabulary : spec_.vocabulary);
     if (spec_.kind != Kind::encoder_only) {
-      stack(Stack::decoder, spec_.decoder, two && spec_.source_vocabulary == 0 ? 0 : spec_.vocabulary);
+      stack(Stack::decoder, spec_.decoder, has_source && spec_.source_vocabulary == 0 ? 0 : spec_.vocabulary);
     }
     head();
     return std::move(list_);
@@ -226,7 +226,7 @@ bool read_by_products(const WeightSpec& weight) {
 }
 
 std::string stack_prefix(const ModelSpec& spec, Stack stack) {
-  if (spec.kind != ModelSpec::Kind::encoder_decoder) return "";
+  if (!spec.has_source()) return "";
   return stack == Stack::encoder ? "enc." : "dec.";
 }
 

@@ -78,9 +78,8 @@ void check_any_weight(Context& cx, const char* op, const Param& w, const Shape& 
             expected, Hint("the weights belong to a model of another width"));
   QKV_CHECK(!w.format().plain() || is_float(w.format().dtype), op, ": the weight '", w.name(), "' is ", w.format(),
             " but must be of floats or of blocks", Hint("integers are indices, not weights"));
-  QKV_CHECK(&w.device() == cx.exec.device, op, ": the weight '", w.name(), "' is on ",
-            w.device().name(), " but the pass runs on ", cx.exec.device->name(),
-            Hint("load the weight on the engine's device"));
+  QKV_CHECK(&w.device() == cx.exec.device, op, ": the weight '", w.name(), "' is on ", w.device().name(),
+            " but the pass runs on ", cx.exec.device->name(), Hint("load the weight on the engine's device"));
 }
 
 void check_number(const char* op, const char* name, double value, double low, double high) {

@@ -80,7 +80,7 @@ Product::Product(Context& cx, const char* op, const Tensor& x, const Of& of) : a
   if (affine_.bias != nullptr) bias_ = affine_.bias->value(cx, of.dtype);
 }
 
-void Product::forward(Context& cx, const Tensor& y, const Tensor& x, const Finish& finish) const {
+void Product::forward(Context& cx, const Tensor& y, const Tensor& x, const Epilogue& finish) const {
   cx.kernels.linear(cx.exec, {.y = as_matrix(y),
                               .x = as_matrix(x),
                               .w = weight_,

@@ -9,7 +9,7 @@
 #include "base/sha256.h"
 #include "io/floats.h"
 #include "io/safetensors.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 
 namespace qkv {
 namespace {

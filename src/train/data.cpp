@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/permutation.h"
 #include "base/philox.h"
-#include "train/chats.h"
+#include "data/chats.h"
 
 namespace qkv {
 namespace {

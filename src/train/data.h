@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "text/dataset_order.h"
-#include "text/tokenizer.h"
+#include "data/dataset_order.h"
+#include "text/tokenizer/tokenizer.h"
 #include "train/recipe.h"
 
 namespace qkv {

@@ -9,7 +9,7 @@
 #include "model/weight_list.h"
 #include "nn/weights.h"
 #include "ops/optim.h"
-#include "train/shares.h"
+#include "train/data_parallel.h"
 
 namespace qkv {
 
@@ -25,13 +25,13 @@ void validate(const OptimizerSpec& spec);
 
 class Optimizer {
  public:
-  // With other ranks the work may be divided; see Shares.
+  // With other ranks the work may be divided; see DataParallel.
   Optimizer(const ModelSpec& model, Weights& weights, const OptimizerSpec& spec, Comm& comm = self_comm(),
             int zero = 0);
 
   // Gradients must be there for every weight it keeps; they are multiplied by `factor` first.
   void step(Context& cx, double lr, double factor);
-  const Shares& shares() const { return shares_; }
+  const DataParallel& shares() const { return shares_; }
   int64_t steps() const { return steps_; }
 
   // What has to be kept to go on: tensors like the weights, by name ("m.layers.0.attn.q"), zeros at the start. Where
@@ -60,7 +60,7 @@ class Optimizer {
   Storage zeros_like(const Param& weight) const;
 
   OptimizerSpec spec_;
-  Shares shares_;
+  DataParallel shares_;
   int64_t steps_ = 0;
   std::vector<Slot> slots_;
 };

@@ -8,14 +8,14 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "base/progress.h"
-#include "model/presets.h"
-#include "text/dataset_pack.h"
-#include "text/dataset_tokenizer.h"
-#include "text/tokenizer.h"
-#include "text/tokenizer_training.h"
-#include "text/utf8.h"
-#include "text/world/labels.h"
-#include "text/world/world.h"
+#include "data/dataset_pack.h"
+#include "data/dataset_tokenizer.h"
+#include "model/families/presets.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/training/tokenizer_training.h"
+#include "text/unicode/utf8.h"
+#include "world/labels.h"
+#include "world/world.h"
 
 namespace qkv {
 namespace {

@@ -59,7 +59,7 @@ struct Recipe {
   int64_t sequence = 256;  // tokens of a text window, or the most of a side of a pair
   int64_t batch_tokens = 4096, micro_batches = 1, steps = 0;
   bool bf16 = true, recompute = false;
-  int64_t zero = 0;  // what ranks divide among them; see Shares
+  int64_t zero = 0;  // what ranks divide among them; see DataParallel
   uint64_t seed = 1;
   double masking = 0.15;            // of tokens, if masked
   std::vector<std::string> frozen;  // weights that stay as they are; '*' stands for anything

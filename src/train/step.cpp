@@ -70,7 +70,7 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
   QKV_CHECK(std::has_single_bit(micro_batches.size()), "a step of ", micro_batches.size(), " micro-batches",
             Hint("their number is a power of two, so that ranks can divide them"));
   const std::vector<Param*> weights = optimizer.trainable();
-  const Shares& shares = optimizer.shares();
+  const DataParallel& shares = optimizer.shares();
   StepResult result;
   std::vector<double> sizes{0, 0};
   for (const TrainBatch& batch : micro_batches) {

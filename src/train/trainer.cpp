@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "model/recorded.h"
-#include "model/tensor_names.h"
+#include "core/host_values.h"
+#include "model/checkpoint/tensor_names.h"
 
 namespace qkv {
 namespace {
@@ -19,7 +19,7 @@ double now() {
 
 void choose_trainable(Model& model, std::span<const std::string> frozen) {
   for (auto& [name, weight] : model.weights()) {
-    weight.trainable = !(name == "head.bias" && model.spec().kind == ModelSpec::Kind::encoder_decoder);
+    weight.trainable = !(name == "head.bias" && model.spec().has_source());
   }
   for (const std::string& pattern : frozen) {
     size_t found = 0;
@@ -48,7 +48,7 @@ EvalResult Trainer::evaluate() {
   int64_t batches = data_.validation_batches();
   if (recipe_.evaluate.batches > 0) batches = std::min(batches, recipe_.evaluate.batches);
   // Ranks take turns; each batch is one sum, and the sums are added in their order, so that any number of ranks agrees.
-  const Shares& shares = optimizer_.shares();
+  const DataParallel& shares = optimizer_.shares();
   const auto ranks = static_cast<size_t>(shares.comm().size()), count = static_cast<size_t>(batches);
   std::vector<double> sums(2 * count);  // nats and targets of each batch
   for (size_t i = static_cast<size_t>(shares.comm().rank()); i < count; i += ranks) {
@@ -93,7 +93,7 @@ TrainEnd Trainer::run(const TrainHooks& hooks, Probe* probe) {
     if (hooks.on_evaluation) hooks.on_evaluation(result, best);
     return best;
   };
-  const Shares::Part part = optimizer_.shares().part_of(recipe_.micro_batches);
+  const DataParallel::Part part = optimizer_.shares().part_of(recipe_.micro_batches);
   while (counters_.step < recipe_.steps) {
     if (hooks.stop && anyone(hooks.stop())) {
       if (hooks.on_save) hooks.on_save(counters_, false);
@@ -157,7 +157,7 @@ Trainer::Memory Trainer::plan() const {
 
 double Trainer::operations_per_step() const {
   double met = 0;  // weights of products a token meets
-  const bool two = model_.spec().kind == ModelSpec::Kind::encoder_decoder;
+  const bool has_source = model_.spec().has_source();
   for (const WeightSpec& weight : weight_list(model_.spec())) {
     if (weight.shape.rank() < 2 || !read_by_products(weight)) continue;
     double share = 1;
@@ -166,7 +166,7 @@ double Trainer::operations_per_step() const {
       if (experts) share = static_cast<double>(experts->rule.top_k) / static_cast<double>(experts->count);
     }
     const bool lookup = !weight.in_layer && weight.name.ends_with("embed") && !model_.spec().head.tied;
-    if (two) share /= 2;  // a token is read or written: it meets one of the stacks
+    if (has_source) share /= 2;  // a token is read or written: it meets one of the stacks
     if (!lookup) met += share * static_cast<double>(weight.shape.count());
   }
   double attention = 0;  // scores and mixed values of a token, half of the window seen on average

@@ -14,9 +14,9 @@ int copies = 0, laid = 0;
 const Kernels& counting_kernels() {
   static const Kernels table = [] {
     Kernels k = kernels::ref::table();
-    k.lay_tiles = [](const Exec& exec, const LayTilesArgs& args) noexcept {
+    k.pack_tiles = [](const Exec& exec, const PackTilesArgs& args) noexcept {
       ++laid;
-      kernels::ref::table().lay_tiles(exec, args);
+      kernels::ref::table().pack_tiles(exec, args);
     };
     k.copy = [](const Exec& exec, const CopyArgs& args) noexcept {
       ++copies;

@@ -10,7 +10,7 @@
 #include "infer/session.h"
 #include "infer/whole_pass.h"
 #include "kernels/tables.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
 
 namespace qkv {
@@ -22,7 +22,7 @@ using Found = std::vector<BeamRunner::Hypotheses>;
 std::vector<BeamRequest> some_requests(const ModelSpec& spec, uint32_t count) {
   std::vector<BeamRequest> requests;
   for (uint32_t n = 0; n < count; ++n) {
-    if (spec.kind == ModelSpec::Kind::encoder_decoder) {
+    if (spec.has_source()) {
       requests.push_back({.source = test::some_ids(2 + n * 5 % 23, n + 1, test::source_words(spec))});
     } else {
       requests.push_back({.prompt = test::some_ids(1 + n * 7 % 11, n + 1, spec.vocabulary)});
@@ -70,11 +70,11 @@ class BeamFamily : public testing::TestWithParam<std::string> {
   Checkpoint checkpoint_ = Checkpoint::open(test::golden(GetParam()));
   std::unique_ptr<Model> model_ = checkpoint_.model();
   const ModelSpec& spec_ = model_->spec();
-  Engine one_{kernels::best_table(), {.threads = 1}}, two_{kernels::best_table(), {.threads = 2}};
+  Engine one_{kernels::best_table(), {.threads = 1}}, has_source_{kernels::best_table(), {.threads = 2}};
 };
 
 TEST_P(BeamFamily, FindsWhatWholePassesFind) {
-  Runner runner(*model_, two_, {.precision = Precision::f32(), .cache = DType::f32, .positions = 1024});
+  Runner runner(*model_, has_source_, {.precision = Precision::f32(), .cache = DType::f32, .positions = 1024});
   const std::vector<BeamRequest> requests = some_requests(spec_, 3);
   const Found found = beam_search(runner, requests, some_options(spec_));
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -104,7 +104,7 @@ TEST_P(BeamFamily, FindsTheSameWhateverRunsBeside) {
     const auto runner = [&, precision = precision, cache = cache](const Engine& engine, int64_t positions) {
       return Runner(*model_, engine, {.precision = precision, .cache = cache, .positions = positions, .sources = 192});
     };
-    Runner narrow = runner(one_, 128), wide = runner(two_, 2048);  // one text at once, eight sources at most
+    Runner narrow = runner(one_, 128), wide = runner(has_source_, 2048);  // one text at once, eight sources at most
     const Found right = one_by_one(narrow, requests, options);
     EXPECT_EQ(BeamRunner(narrow, requests, options).most_at_once(), 1);
     EXPECT_EQ(BeamRunner(wide, requests, options).most_at_once(), 16);
@@ -122,7 +122,7 @@ TEST_P(BeamFamily, FindsTheSameWhateverRunsBeside) {
 }
 
 TEST_P(BeamFamily, OneBeamIsGreedy) {
-  Runner runner(*model_, two_, {.precision = Precision::f32(), .cache = DType::f32, .positions = 512});
+  Runner runner(*model_, has_source_, {.precision = Precision::f32(), .cache = DType::f32, .positions = 512});
   const std::vector<BeamRequest> requests = some_requests(spec_, 6);
   const BeamOptions options{.beams = 1,
                             .early = BeamOptions::Early::yes,

@@ -10,7 +10,7 @@
 #include "infer/whole_pass.h"
 #include "io/safetensors.h"
 #include "kernels/tables.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "ops/ops.h"
 #include "support/pass.h"
 #include "support/safetensors_numbers.h"
@@ -51,7 +51,7 @@ TEST_P(LikelihoodOf, IsThatOfTheRecordedLogits) {
   const auto model = checkpoint.model();
   const Engine engine(kernels::best_table(), {.threads = 2});
   const Safetensors io = Safetensors::open(test::golden(GetParam()) / "io.safetensors");
-  const bool translates = spec.kind == ModelSpec::Kind::encoder_decoder;
+  const bool translates = spec.has_source();
   const RecordedBatch read = recorded_batch(io, "input_ids");
   const RecordedBatch target = translates ? recorded_batch(io, "decoder_input_ids") : read;
   const std::vector<float> logits = recorded_floats(io.at("logits"));
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(All, LikelihoodOf, testing::ValuesIn(test::golden_model
 
 std::vector<KnownText> some_texts(const ModelSpec& spec) {
   std::vector<KnownText> texts;
-  const bool translates = spec.kind == ModelSpec::Kind::encoder_decoder;
+  const bool translates = spec.has_source();
   for (uint32_t n = 0; n < 12; ++n) {
     const int64_t length = 2 + n * 17 % 60;
     texts.push_back({.ids = test::some_ids(length, n, spec.vocabulary),

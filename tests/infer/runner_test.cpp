@@ -7,11 +7,12 @@
 #include <list>
 
 #include "base/expect_error.h"
+#include "core/host_values.h"
 #include "infer/whole_pass.h"
 #include "kernels/tables.h"
-#include "model/checkpoint.h"
-#include "model/recorded.h"
+#include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
+#include "verify/recorded.h"
 
 namespace qkv {
 namespace {
@@ -36,7 +37,7 @@ struct Text {
 
 Text text_for(const ModelSpec& spec, int64_t length, uint32_t seed) {
   Text text{.ids = test::some_ids(length, seed, spec.vocabulary)};
-  if (spec.kind == ModelSpec::Kind::encoder_decoder) {
+  if (spec.has_source()) {
     text.source = test::some_ids(9 + seed % 5, seed + 1, test::source_words(spec));
   }
   return text;

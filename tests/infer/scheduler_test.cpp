@@ -10,7 +10,7 @@
 #include "base/expect_error.h"
 #include "base/philox.h"
 #include "kernels/tables.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
 
 namespace qkv {
@@ -35,7 +35,7 @@ std::vector<SessionOptions> mixed_requests(const ModelSpec& spec, size_t count) 
     const uint64_t family = n % 4 == 0 ? 1000 : n;  // every fourth begins alike
     const auto length = static_cast<uint64_t>(1 + word(n, 0, 70));
     for (uint64_t i = 0; i < length; ++i) r.prompt.push_back(word(i < 40 ? family : n, 1 + i, vocabulary));
-    if (spec.kind == ModelSpec::Kind::encoder_decoder) {
+    if (spec.has_source()) {
       const auto words = static_cast<uint32_t>(spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary);
       r.prompt.clear();
       for (uint64_t i = 0; i < length % 20 + 2; ++i) r.source.push_back(word(n, 1 + i, words));

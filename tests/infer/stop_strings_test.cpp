@@ -4,7 +4,7 @@
 #include <rapidcheck.h>
 
 #include "base/expect_error.h"
-#include "text/utf8.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv {
 namespace {

@@ -11,7 +11,7 @@
 #include "kernels/tables.h"
 #include "model/initialise.h"
 #include "support/pass.h"
-#include "text/utf8.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv {
 namespace {

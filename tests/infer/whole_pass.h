@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/engine.h"
+#include "core/host_values.h"
 #include "model/model.h"
-#include "model/recorded.h"
 #include "support/some_ids.h"
 
 namespace qkv::test {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "inspect/reading.h"
-#include "model/checkpoint.h"
-#include "model/recorded.h"
+#include "core/host_values.h"
+#include "inspect/texts/reading.h"
+#include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
 #include "support/some_ids.h"
 
@@ -18,7 +18,7 @@ inline std::vector<SeenText> tiny_texts(const ModelSpec& spec, const std::vector
   std::vector<SeenText> texts;
   for (const int64_t length : lengths) {
     SeenText text{.ids = some_ids(length, static_cast<uint32_t>(length))};
-    if (spec.kind == ModelSpec::Kind::encoder_decoder) text.source = some_ids(length + 2, 5);
+    if (spec.has_source()) text.source = some_ids(length + 2, 5);
     if (spec.kind == ModelSpec::Kind::encoder_only) {
       for (int64_t i = 0; i < length; ++i) text.targets.push_back(i % 3 == 1 ? 7 : SeenText::kIgnored);
     }

@@ -282,10 +282,10 @@ TEST_P(EveryFormat, SpreadsWhatIsNotFiniteOverItsRowOnly) {
 INSTANTIATE_TEST_SUITE_P(Blocks, EveryFormat, ::testing::ValuesIn(all_formats()),
                          [](const auto& format) { return name_of_format(format.param); });
 
-TEST(IntForms, GoWithTheFormsOfTheirInstructionSet) {
+TEST(IntIsaKernels, GoWithTheFormsOfTheirInstructionSet) {
   using namespace kernels::cpu;
-  for (const Forms* forms : usable_forms()) {
-    const std::string name = forms->name, ints = int_forms(*forms).name;
+  for (const IsaKernels* isa : usable_isas()) {
+    const std::string name = isa->name, ints = int_isa_kernels(*isa).name;
     EXPECT_TRUE(name.starts_with("avx512") ? ints == "avx512vnni" || ints == "avx2" : ints == name)
         << name << " has " << ints;
   }

@@ -1,4 +1,4 @@
-// Products of bf16 against their stated order, one number at a time: forms/tile_product.h, forms/pair_product.h. On a
+// Products of bf16 against their stated order, one number at a time: isa/tile_product.h, isa/pair_product.h. On a
 // CPU without AMX its instructions are carried out by hand, tests/support/amx_by_hand.cpp.
 #include <gtest/gtest.h>
 
@@ -13,17 +13,17 @@
 namespace qkv::test {
 namespace {
 
-using kernels::cpu::amx_forms;
+using kernels::cpu::amx_isa;
 using kernels::cpu::Floats;
-using kernels::cpu::Forms;
+using kernels::cpu::IsaKernels;
 using kernels::cpu::TileSide;
 using Lies = TileSide::Lies;
 
 // Those that multiply pairs of bf16.
-std::vector<const Forms*> forms_with_products() {
-  std::vector<const Forms*> list;
-  for (const Forms* forms : kernels::cpu::usable_forms()) {
-    if (forms->tile_product != nullptr) list.push_back(forms);
+std::vector<const IsaKernels*> isas_with_products() {
+  std::vector<const IsaKernels*> list;
+  for (const IsaKernels* isa : kernels::cpu::usable_isas()) {
+    if (isa->tile_product != nullptr) list.push_back(isa);
   }
   return list;
 }
@@ -81,17 +81,17 @@ float by_tiles(const Matrix& a, int64_t m, const Matrix& b, int64_t n) {
   return all;
 }
 
-float in_order(const Forms& forms, const Matrix& a, int64_t m, const Matrix& b, int64_t n) {
-  return &forms == &amx_forms ? by_tiles(a, m, b, n) : by_pairs(a, m, b, n);
+float in_order(const IsaKernels& isa, const Matrix& a, int64_t m, const Matrix& b, int64_t n) {
+  return &isa == &amx_isa ? by_tiles(a, m, b, n) : by_pairs(a, m, b, n);
 }
 
 struct Shape3 {
   int64_t rows, cols, inner;
 };
 
-class TileProducts : public ::testing::TestWithParam<const Forms*> {
+class TileProducts : public ::testing::TestWithParam<const IsaKernels*> {
  protected:
-  const Forms& forms() const { return *GetParam(); }
+  const IsaKernels& isa() const { return *GetParam(); }
   Storage room_{cpu_device(), DType::i8, kernels::cpu::kTileRoom};
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TileProducts);  // where no form has them
@@ -107,19 +107,19 @@ TEST_P(TileProducts, HaveTheStatedOrderHoweverOperandsLie) {
         const int64_t panels = (s.cols + 31) / 32, steps = (s.inner + 31) / 32;
         Storage laid(cpu_device(), DType::bf16, panels * steps * 1024);
         TileSide right = b.side();
-        if (b_lies == Lies::tiles && forms().lay_weight == nullptr) continue;
+        if (b_lies == Lies::tiles && isa().pack_weight == nullptr) continue;
         if (b_lies == Lies::tiles) {
           auto* to = reinterpret_cast<uint16_t*>(laid.data());
-          forms().lay_weight({.to = to,
-                              .from = {const_cast<uint16_t*>(b.data.data()), true},
-                              .stride = b.stride(),
-                              .rows = s.cols,
-                              .inner = s.inner,
-                              .end_panel = panels});
+          isa().pack_weight({.to = to,
+                               .from = {const_cast<uint16_t*>(b.data.data()), true},
+                               .stride = b.stride(),
+                               .rows = s.cols,
+                               .inner = s.inner,
+                               .end_panel = panels});
           right = {to, 0, Lies::tiles};
         }
         std::vector<float> y(static_cast<size_t>(s.rows * s.cols), std::nanf(""));
-        forms().tile_product({.a = a.side(),
+        isa().tile_product({.a = a.side(),
                               .b = right,
                               .rows = s.rows,
                               .cols = s.cols,
@@ -127,7 +127,7 @@ TEST_P(TileProducts, HaveTheStatedOrderHoweverOperandsLie) {
                               .finish = {.y = {y.data(), s.cols}},
                               .room = room_.data()});
         for (int64_t i = 0; i < s.rows * s.cols; ++i) {
-          ASSERT_EQ(y[static_cast<size_t>(i)], in_order(forms(), a, i / s.cols, b, i % s.cols))
+          ASSERT_EQ(y[static_cast<size_t>(i)], in_order(isa(), a, i / s.cols, b, i % s.cols))
               << s.rows << " x " << s.cols << " x " << s.inner << ", lying " << static_cast<int>(a_lies) << " and "
               << static_cast<int>(b_lies) << ", at " << i / s.cols << ", " << i % s.cols;
         }
@@ -145,7 +145,7 @@ TEST_P(TileProducts, PutTheirSumsWhereTheyBelong) {
   fill_normal({5, 0}, 0, 1, bias);
   for (const bool add : {false, true}) {
     std::vector<uint16_t> y(static_cast<size_t>(s.rows * stride), to_bf16(2.5F).bits);
-    forms().tile_product({.a = a.side(),
+    isa().tile_product({.a = a.side(),
                           .b = b.side(),
                           .rows = s.rows,
                           .cols = s.cols,
@@ -156,7 +156,7 @@ TEST_P(TileProducts, PutTheirSumsWhereTheyBelong) {
       const int64_t m = i / stride, n = i % stride;
       float wanted = 2.5F;
       if (n < s.cols) {
-        wanted = in_order(forms(), a, m, b, n) + bias[static_cast<size_t>(n)];
+        wanted = in_order(isa(), a, m, b, n) + bias[static_cast<size_t>(n)];
         if (add) wanted += 2.5F;
       }
       ASSERT_EQ(y[static_cast<size_t>(i)], to_bf16(wanted).bits) << m << ", " << n;
@@ -167,22 +167,22 @@ TEST_P(TileProducts, PutTheirSumsWhereTheyBelong) {
 TEST_P(TileProducts, OfNothingAreZeroOrWhatWasThere) {
   std::vector<float> y(3 * 4, 7.0F);
   const Matrix a(3, 1, Lies::along, 1), b(4, 1, Lies::along, 2);
-  forms().tile_product({.a = a.side(),
+  isa().tile_product({.a = a.side(),
                         .b = b.side(),
                         .rows = 3,
                         .cols = 4,
                         .finish = {.y = {y.data(), 4}, .add = true},
                         .room = room_.data()});
   EXPECT_EQ(y, std::vector<float>(12, 7.0F));
-  forms().tile_product(
+  isa().tile_product(
       {.a = a.side(), .b = b.side(), .rows = 3, .cols = 4, .finish = {.y = {y.data(), 4}}, .room = room_.data()});
   EXPECT_EQ(y, std::vector<float>(12, 0.0F));
 }
 
 // From f32 masters the same tiles as from their rounded numbers.
 TEST(LaidWeights, AreRoundedOnTheWay) {
-  const auto all = forms_with_products();
-  const auto lays = std::find(all.begin(), all.end(), &amx_forms);
+  const auto all = isas_with_products();
+  const auto lays = std::find(all.begin(), all.end(), &amx_isa);
   if (lays == all.end()) GTEST_SKIP() << "no AMX, and no AVX-512 to carry it out by hand";
   const int64_t rows = 37, inner = 70, panels = 2, numbers = panels * 3 * 1024;
   std::vector<float> master(static_cast<size_t>(rows * inner));
@@ -191,12 +191,12 @@ TEST(LaidWeights, AreRoundedOnTheWay) {
   for (const float x : master) rounded.push_back(to_bf16(x).bits);
   Storage from_f32(cpu_device(), DType::bf16, numbers), from_bf16(cpu_device(), DType::bf16, numbers);
   for (const bool bf16 : {false, true}) {
-    (*lays)->lay_weight({.to = reinterpret_cast<uint16_t*>((bf16 ? from_bf16 : from_f32).data()),
-                         .from = {bf16 ? static_cast<void*>(rounded.data()) : master.data(), bf16},
-                         .stride = inner,
-                         .rows = rows,
-                         .inner = inner,
-                         .end_panel = panels});
+    (*lays)->pack_weight({.to = reinterpret_cast<uint16_t*>((bf16 ? from_bf16 : from_f32).data()),
+                          .from = {bf16 ? static_cast<void*>(rounded.data()) : master.data(), bf16},
+                          .stride = inner,
+                          .rows = rows,
+                          .inner = inner,
+                          .end_panel = panels});
   }
   const auto* tiles = reinterpret_cast<const uint16_t*>(from_f32.data());
   for (int64_t i = 0; i < numbers; ++i) {
@@ -208,7 +208,7 @@ TEST(LaidWeights, AreRoundedOnTheWay) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, TileProducts, ::testing::ValuesIn(forms_with_products()),
+INSTANTIATE_TEST_SUITE_P(IsaKernels, TileProducts, ::testing::ValuesIn(isas_with_products()),
                          [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace

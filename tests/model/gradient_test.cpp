@@ -1,9 +1,9 @@
 // The gradient of a whole model: the tape against differences of the loss along random directions, in double.
 #include <gtest/gtest.h>
 
+#include "core/host_values.h"
 #include "kernels/tables.h"
-#include "model/checkpoint.h"
-#include "model/recorded.h"
+#include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
 
 namespace qkv::test {
@@ -29,7 +29,7 @@ double loss_of(const Model& model, bool backward) {
   const auto length = static_cast<int64_t>(kIds.size());
   const Rows rows = Rows::batch(cx, 1, length);
   Model::Input input{.ids = cx.upload(kIds), .rows = &rows};
-  if (model.spec().kind == ModelSpec::Kind::encoder_decoder) {
+  if (model.spec().has_source()) {
     input.source_ids = cx.upload(kIds);
     input.source_rows = &rows;
   }

@@ -12,7 +12,7 @@
 #include "io/floats.h"
 #include "io/safetensors_folder.h"
 #include "kernels/tables.h"
-#include "model/presets.h"
+#include "model/families/presets.h"
 #include "support/pass.h"
 
 namespace qkv {

@@ -6,11 +6,12 @@
 
 #include "base/file.h"
 #include "base/temp_folder.h"
+#include "core/host_values.h"
 #include "io/safetensors_folder.h"
 #include "kernels/tables.h"
-#include "model/recorded.h"
-#include "model/verify.h"
 #include "support/pass.h"
+#include "verify/recorded.h"
+#include "verify/verify_model.h"
 
 namespace qkv {
 namespace {

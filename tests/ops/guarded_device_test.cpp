@@ -279,11 +279,9 @@ std::vector<Case> every_op() {
              const Tensor bytes = t.pass.zeros({8, 2, 4}, DType::i8), scales = t.pass.zeros({8, 2}, DType::f32);
              ops::scatter_rows(t.cx, bytes, t.input({3, 2, 4}), t.ids({6, 7, 2}), scales);
              const Tensor pages = bytes.view({4, 2, 2, 4}), beside = scales.view({4, 2, 2});
-             t.output(ops::attention(t.cx, t.input({1, 2, 4}), pages, pages, rows,
-                                     {.causal = true,
-                                      .table = t.ids({3, 1}).view({1, 2}),
-                                      .k_scales = beside,
-                                      .v_scales = beside})
+             t.output(ops::attention(
+                          t.cx, t.input({1, 2, 4}), pages, pages, rows,
+                          {.causal = true, .table = t.ids({3, 1}).view({1, 2}), .k_scales = beside, .v_scales = beside})
                           .z);
            },
            false},

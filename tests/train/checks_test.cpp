@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "base/expect_error.h"
+#include "core/host_values.h"
 #include "kernels/tables.h"
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "model/initialise.h"
-#include "model/recorded.h"
 #include "support/pass.h"
 #include "support/some_ids.h"
 #include "train/schedule.h"

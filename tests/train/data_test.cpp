@@ -7,9 +7,9 @@
 
 #include "base/expect_error.h"
 #include "base/temp_folder.h"
+#include "data/chats.h"
 #include "support/pass.h"
-#include "text/tokenizer.h"
-#include "train/chats.h"
+#include "text/tokenizer/tokenizer.h"
 #include "train/prepare.h"
 
 namespace qkv {

@@ -4,9 +4,9 @@
 #include <barrier>
 #include <thread>
 
+#include "core/host_values.h"
 #include "kernels/tables.h"
-#include "model/checkpoint.h"
-#include "model/recorded.h"
+#include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
 #include "train/trainer.h"
 
@@ -91,7 +91,7 @@ Outcome train(const std::string& family, Comm& comm, const OptimizerSpec& rule, 
   const auto model = Checkpoint::open(test::golden(family)).model();
   Optimizer optimizer(model->spec(), model->weights(), rule, comm, zero);
   Arena arena(engine.device()), gradients(engine.device());
-  const Shares::Part part = optimizer.shares().part_of(kMicroBatches);
+  const DataParallel::Part part = optimizer.shares().part_of(kMicroBatches);
   Outcome out;
   for (int64_t s = 0; s < kSteps; ++s) {
     std::vector<TrainBatch> batches;

@@ -5,7 +5,7 @@
 #include <bit>
 #include <fstream>
 
-#include "model/checkpoint.h"
+#include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
 #include "train/run_folder.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "inspect/report_html.h"
+#include "inspect/report/report_html.h"
 
 int main(int argc, char** argv) {
   try {

@@ -14,7 +14,7 @@ namespace {
 using Row = ref::QueryRow<float>;
 
 // What a thread keeps from block to block.
-template <const Forms& F>
+template <const IsaKernels& F>
 struct ForwardRoom {
   ForwardRoom(const AttentionArgs& a, Room& room)
       : z(room.take(RowBlock::kMost * a.z.dim(2))),
@@ -32,7 +32,7 @@ struct ForwardRoom {
   std::optional<StatsOfRows> stats;
 };
 
-template <const Forms& F>
+template <const IsaKernels& F>
 class ForwardBlock {
  public:
   ForwardBlock(const AttentionArgs& a, const RowBlock& block, ForwardRoom<F>& room)
@@ -153,7 +153,7 @@ bool all_in_segments(const AttentionInput& in) {
 
 }  // namespace
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void attention(const Exec& exec, const AttentionArgs& a) noexcept {
   const ref::Split split(*exec.pool);
   if (!RowBlock::takes(exec, a.in, a.z)) return ref::attention(split, a);

@@ -87,7 +87,7 @@ class RowBlock {
   }
 
   // The rows in f32, to[r]; and the keys of a block that any row sees, to[j - key]. The numbers are those stored.
-  template <const Forms& F>
+  template <const IsaKernels& F>
   void widen_rows(const Tensor& t, float* to) const {
     for (int64_t r = 0; r < count_; ++r) {
       const int64_t from = row(r).row() * t.stride(0) + row(r).head() * t.stride(1);
@@ -100,7 +100,7 @@ class RowBlock {
       std::copy(from, from + t.cols(), to + r * t.cols());
     }
   }
-  template <const Forms& F>
+  template <const IsaKernels& F>
   void widen_keys(const Tensor& t, const Tensor& scales, int64_t key, float* to) const {
     for_runs(t, seen(key), [&](const void* first, int64_t stride, Keys run) {
       float* wide = to + (run.begin - key) * t.cols();
@@ -167,12 +167,12 @@ class RowBlock {
   }
 
   // to[r] += sum_j weights of row r and key j * right row j, keys in order; each row adds only what it sees.
-  template <const Forms& F>
+  template <const IsaKernels& F>
   void mix_values(const Tensor& right, int64_t key, const Tile& weights, float* to) const {
     mix_runs<F>(right.cols(), right.dtype(), key, weights, to, [&](Keys keys, auto&& f) { for_runs(right, keys, f); });
   }
   // The same from values in f32, [kKeyBlock, width].
-  template <const Forms& F>
+  template <const IsaKernels& F>
   void mix_values(const float* right, int64_t width, int64_t key, const Tile& weights, float* to) const {
     mix_runs<F>(width, DType::f32, key, weights, to, [&](Keys keys, auto&& f) {
       if (keys.begin < keys.end) f(right + (keys.begin - key) * width, width, keys);
@@ -192,7 +192,7 @@ class RowBlock {
   }
 
   // All rows together for the keys all see, each for itself before and behind them.
-  template <const Forms& F, class Runs>
+  template <const IsaKernels& F, class Runs>
   void mix_runs(int64_t width, DType dtype, int64_t key, const Tile& weights, float* to, Runs&& runs) const {
     const auto mix = [&](int64_t r, int64_t rows, Keys keys) {
       runs(keys, [&](const void* first, int64_t stride, Keys run) {
@@ -227,27 +227,27 @@ class RowBlock {
 };
 
 // Rows of numbers, or of pairs of bf16, one after the other, as columns.
-template <const Forms& F>
+template <const IsaKernels& F>
 void to_columns(float* y, const float* x, int64_t rows, int64_t cols) {
   F.to_columns(reinterpret_cast<uint32_t*>(y), reinterpret_cast<const uint32_t*>(x), cols, rows, cols);
 }
 
 // Whether products of two bf16 tensors are made of pairs, in the order dots_bf16 has of its own. All others have the
 // order of f32, in whatever form they come.
-template <const Forms& F>
+template <const IsaKernels& F>
 bool in_pairs(const Tensor& a, const Tensor& b) {
   constexpr int64_t kMost = 1024;  // beyond it dots_bf16 cuts sums into blocks
   return F.column_dots_bf16 != nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16 && a.cols() % 2 == 0 &&
          a.cols() <= kMost;
 }
 // Whether dots_bf16 gives these products.
-template <const Forms& F>
+template <const IsaKernels& F>
 bool by_dots_bf16(const Tensor& a, const Tensor& b) {
   return in_pairs<F>(a, b) || (F.column_dots_bf16 == nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16);
 }
 
 // The rows of a block as one side of products with keys or values: one after the other, or as columns.
-template <const Forms& F>
+template <const IsaKernels& F>
 class LeftRows {
  public:
   static int64_t room(const Tensor& t) { return 2 * RowBlock::kMost * t.cols(); }
@@ -306,7 +306,7 @@ class LeftRows {
 };
 
 // Row r, head h of [N, H, D] from f32.
-template <const Forms& F>
+template <const IsaKernels& F>
 void put_row(const Tensor& t, int64_t r, int64_t h, const float* from) {
   F.scaled_row(floats_at(t, r * t.stride(0) + h * t.stride(1)), {const_cast<float*>(from)}, 1, false, t.cols());
 }
@@ -331,7 +331,7 @@ void list_row_blocks(const AttentionInput& in, int64_t most_heads, Fn&& f) {
 }
 
 // Calls f with what tiles need around it, where the forms use any.
-template <const Forms& F, class Fn>
+template <const IsaKernels& F, class Fn>
 void with_tiles(Fn&& f) {
   if (F.with_tiles == nullptr) return f();
   F.with_tiles([](void* what) { (*static_cast<std::remove_reference_t<Fn>*>(what))(); }, &f);
@@ -357,7 +357,7 @@ class Room {
 
 // For every thread work = make(its Room), then work(RowBlock) for all blocks that are its own. Every thread gets a
 // stretch of about the same number of pairs of rows and keys; how they are cut changes no bit.
-template <const Forms& F, class Make>
+template <const IsaKernels& F, class Make>
 void for_row_blocks(const Exec& exec, const AttentionInput& in, Make&& make) {
   const auto cost_of = [&](const BlockRows& b) {
     const ref::QueryRow<float> first(in, b.segment, b.row, b.head), last(in, b.segment, b.row + b.rows - 1, b.head);

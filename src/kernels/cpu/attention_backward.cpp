@@ -25,7 +25,7 @@ bool keys_have_one_owner(const AttentionInput& in) {
 
 // In the order of the scores' own products: where a row sees one key only, its score gradient is then exactly zero.
 // Pairs: sixteen rows against sixteen, of which the diagonal is taken; no faster way has the order of tiles.
-template <const Forms& F>
+template <const IsaKernels& F>
 void find_delta_of_pairs(const AttentionBackwardArgs& a, Range tasks, Room room) {
   const int64_t heads = a.z.dim(1), width = a.z.cols();
   float *dz = room.take(RowBlock::kMost * width), *columns = room.take(RowBlock::kMost * width);
@@ -56,7 +56,7 @@ void find_delta_of_pairs(const AttentionBackwardArgs& a, Range tasks, Room room)
   }
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void find_delta(const Exec& exec, const AttentionBackwardArgs& a) {
   const int64_t heads = a.z.dim(1);
   over_stretches(exec, a.z.dim(0) * heads, 1, [&](Range tasks, int thread) {
@@ -77,13 +77,13 @@ void find_delta(const Exec& exec, const AttentionBackwardArgs& a) {
 }
 
 // Adds factor * from to one row of a gradient.
-template <const Forms& F>
+template <const IsaKernels& F>
 void add_row(const Tensor& t, int64_t row, int64_t head, const float* from, float factor) {
   F.scaled_row(floats_at(t, row * t.stride(0) + head * t.stride(1)), {const_cast<float*>(from)}, factor, true,
                t.cols());
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 class DqRows {
  public:
   DqRows(const AttentionBackwardArgs& a, Room& room)
@@ -134,7 +134,7 @@ struct KeyTask {
   float* dq = nullptr;
 };
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void find_dk_dv_block(const AttentionBackwardArgs& a, const KeyTask& task, Room room) {
   const AttentionInput& in = a.in;
   const Segment& s = ref::segments_of(in)[task.segment];
@@ -167,7 +167,7 @@ void find_dk_dv_block(const AttentionBackwardArgs& a, const KeyTask& task, Room 
   }
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void find_dk_dv(const Exec& exec, const AttentionBackwardArgs& a) {
   const int64_t kv_heads = a.in.k.dim(1), segments = a.in.segments.dim(0);
   const auto blocks_of = [&](int64_t n) { return (ref::segments_of(a.in)[n].keys + kKeyBlock - 1) / kKeyBlock; };
@@ -192,7 +192,7 @@ int64_t most_rows_of_a_key_head(const AttentionInput& in) {
   return heads * rows;
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 bool finds_all_at_once(const Exec& exec, const AttentionBackwardArgs& a) {
   constexpr int64_t kBlocks = 3 * RowBlock::kMost + 3 * kKeyBlock;  // of which `takes` made sure
   const int64_t bytes =
@@ -203,7 +203,7 @@ bool finds_all_at_once(const Exec& exec, const AttentionBackwardArgs& a) {
          (tasks % threads == 0 || tasks >= 4 * threads);
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void find_all(const Exec& exec, const AttentionBackwardArgs& a) {
   const AttentionInput& in = a.in;
   const int64_t kv_heads = in.k.dim(1), width = in.q.cols();
@@ -230,7 +230,7 @@ void find_all(const Exec& exec, const AttentionBackwardArgs& a) {
 
 }  // namespace
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexcept {
   const ref::Split split(*exec.pool);
   if (!RowBlock::takes(exec, a.in, a.z) || a.in.table.defined() || a.in.k.dtype() != a.in.q.dtype() ||

@@ -36,7 +36,7 @@ class PairGradients {
   float ds[kBlocksOfGroup * kTile];     // dz . v on the way in, d loss / d score without the scale on the way out
 
   // Rows one after the other, the first of them is row `at`; zeros where a row sees nothing.
-  template <const Forms& F>
+  template <const IsaKernels& F>
   void find_rows(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key, int64_t at = 0) {
     const Tile p = Tile::rows(probs + at * kKeyBlock), d = Tile::rows(ds + at * kKeyBlock);
     begin(a, block, key, p, d);
@@ -55,7 +55,7 @@ class PairGradients {
   }
 
   // The gradients of the scores alone, rows as columns.
-  template <const Forms& F>
+  template <const IsaKernels& F>
   void find_columns(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key) {
     const Tile p = Tile::columns(probs), d = Tile::columns(ds);
     begin(a, block, key, p, d);

@@ -40,7 +40,7 @@ class RowGroup {
 };
 
 // A block of keys or values of one head as the columns of products with rows, and what rows give it in return.
-template <const Forms& F>
+template <const IsaKernels& F>
 class KeyColumns {
  public:
   KeyColumns(const Tensor& t, const Tensor& rows, Room& room)

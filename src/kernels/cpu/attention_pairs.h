@@ -10,7 +10,7 @@
 namespace qkv::kernels::cpu {
 
 // Whether the weights of rows of `left` mix rows of `right` in pairs. Dtypes alone decide.
-template <const Forms& F>
+template <const IsaKernels& F>
 bool mixes_pairs(const Tensor& left, const Tensor& right) {
   return F.mix_into_pairs != nullptr && left.dtype() == DType::bf16 && right.dtype() == DType::bf16;
 }
@@ -24,7 +24,7 @@ struct PairedRows {
   bool finite = true;
 
   static int64_t room(int64_t cols) { return kKeyBlock / 2 * PairRows::wide(cols); }
-  template <const Forms& F>
+  template <const IsaKernels& F>
   void make(int64_t count, int64_t cols) {
     finite = F.pair_rows({.y = pairs, .rows = rows, .count = count, .cols = cols});
   }
@@ -41,7 +41,7 @@ struct PairMixing {
 };
 
 // sees(lane, i): whether a lane adds row i at all. `spare`: room for the rows one lane sees.
-template <const Forms& F, class Sees>
+template <const IsaKernels& F, class Sees>
 void mix_pairs(const PairMixing& m, const PairedRows& right, float* spare, Sees&& sees) {
   const int64_t first = PairWeights::first(m.begin) / 2, wide = PairRows::wide(m.cols);
   PairsMix call{.a = m.weights + first * m.pair_stride,
@@ -69,7 +69,7 @@ void mix_pairs(const PairMixing& m, const PairedRows& right, float* spare, Sees&
 
 // Keys or values as pairs, block by block, and the mixing of them by a block of rows. What was made once is kept as
 // long as there is room: the rows of a head meet the same keys one block after the other.
-template <const Forms& F>
+template <const IsaKernels& F>
 class KeyMixer {
  public:
   KeyMixer(const AttentionInput& in, const Tensor& t, Room& room) : in_(in), keys_(t) {

@@ -32,10 +32,10 @@ struct Head {
   const Tensor &x, &w, &tiles;
   void* room;
 };
-template <const Forms& F>
+template <const IsaKernels& F>
 void products(const Head& head, Range rows, Range words, float* y, int64_t stride) {
   const Tensor &x = head.x, &w = head.w;
-  if (F.lay_weight != nullptr && x.dtype() == DType::bf16) {
+  if (F.pack_weight != nullptr && x.dtype() == DType::bf16) {
     return F.tile_product({.a = {static_cast<const uint16_t*>(at(x, rows.begin, 0)), x.stride(0)},
                            .b = weight_side(w, head.tiles, words.begin),
                            .rows = length(rows),
@@ -55,7 +55,7 @@ void products(const Head& head, Range rows, Range words, float* y, int64_t strid
                                                         .inner = x.cols()});
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void some_losses(const CrossEntropyArgs& a, Range rows, float* logits) {
   const int64_t vocabulary = a.w.dim(0);
   const auto* targets = a.targets.as<int32_t>();
@@ -97,7 +97,7 @@ void some_losses(const CrossEntropyArgs& a, Range rows, float* logits) {
 }
 
 // d loss / d product of some rows and words.
-template <const Forms& F>
+template <const IsaKernels& F>
 void find_dlogits(const CrossEntropyBackwardArgs& a, Range rows, Range words, float* d, void* room) {
   products<F>({a.x, a.w, a.tiles, room}, rows, words, d, kWords);
   const auto smoothing = static_cast<float>(a.rule.smoothing), z_loss = static_cast<float>(a.rule.z_loss);
@@ -125,7 +125,7 @@ void find_dlogits(const CrossEntropyBackwardArgs& a, Range rows, Range words, fl
 // Backward takes some rows and kWords of the vocabulary at a time: gradients of logits are found once, by the rows'
 // owners, who add them up to dx; then the words' owners add them to dw and db. How many rows depends on the width
 // alone, and neither sum's order on how many.
-template <const Forms& F>
+template <const IsaKernels& F>
 class HeadBackward {
  public:
   HeadBackward(const Exec& exec, const CrossEntropyBackwardArgs& a)
@@ -267,7 +267,7 @@ void over_blocks(const Exec& exec, int64_t count, int64_t block, F&& f) {
 
 }  // namespace
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept {
   if (!all_simple({&a.x, &a.w, &a.b}) || a.x.dtype() != a.w.dtype() || !all_f32({&a.losses, &a.lse}) || !fits(exec)) {
     return ref::cross_entropy(ref::Split(*exec.pool), a);
@@ -275,7 +275,7 @@ void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept {
   over_blocks(exec, a.x.rows(), kManyRows, [&](Range rows, float* scratch) { some_losses<F>(a, rows, scratch); });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void cross_entropy_backward(const Exec& exec, const CrossEntropyBackwardArgs& a) noexcept {
   if (!all_simple({&a.x, &a.w, &a.b, &a.dx.tensor}) || a.x.dtype() != a.w.dtype() ||
       !all_f32({&a.lse, &a.dloss, &a.dw.tensor, &a.db.tensor}) ||

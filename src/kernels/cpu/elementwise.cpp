@@ -1,4 +1,4 @@
-// fill, copy, add, activations, dropout, gated forms, rotary and softmax on f32 and bf16 rows.
+// fill, copy, add, activations, dropout, gated isa, rotary and softmax on f32 and bf16 rows.
 #include <bit>
 #include <cstring>
 
@@ -12,7 +12,7 @@ GateCall gate_call(const Gating& form) {
 }
 
 // Of matrices whose rows do not lie alike: small squares, so that what is read across stays in the cache.
-template <const Forms& F>
+template <const IsaKernels& F>
 void turned_copy(const Exec& exec, const CopyArgs& a) {
   constexpr int64_t kSide = 16;
   const auto factor = static_cast<float>(a.factor);
@@ -48,7 +48,7 @@ void fill(const Exec& exec, const FillArgs& a) noexcept {
   over_elements(exec, {&a.y}, [&](Stretch at) { std::memset(at(a.y).data, 0, static_cast<size_t>(at.count) * size); });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void copy(const Exec& exec, const CopyArgs& a) noexcept {
   // Rows that lie in one piece on both sides; what is turned takes the plain loops.
   const bool rows_alike = a.y.cols() == a.x.cols() && a.y.rows_contiguous() && a.x.rows_contiguous();
@@ -64,14 +64,14 @@ void copy(const Exec& exec, const CopyArgs& a) noexcept {
   over_elements(exec, {&a.y, &a.x}, [&](Stretch at) { F.scaled_row(at(a.y), at(a.x), factor, a.add, at.count); });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void add(const Exec& exec, const AddArgs& args) noexcept {
   if (!all_simple({&args.y, &args.a, &args.b})) return ref::add(ref::Split(*exec.pool), args);
   over_elements(exec, {&args.y, &args.a, &args.b},
                 [&](Stretch at) { F.add_rows(at(args.y), at(args.a), at(args.b), at.count); });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void activation(const Exec& exec, const ActivationArgs& a) noexcept {
   if (!all_simple({&a.y, &a.x})) return ref::activation(ref::Split(*exec.pool), a);
   over_elements(exec, {&a.y, &a.x}, [&](Stretch at) {
@@ -79,7 +79,7 @@ void activation(const Exec& exec, const ActivationArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void activation_backward(const Exec& exec, const ActivationBackwardArgs& a) noexcept {
   if (!a.dx) return;
   const Tensor& dx = a.dx.tensor;
@@ -95,7 +95,7 @@ void activation_backward(const Exec& exec, const ActivationBackwardArgs& a) noex
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void dropout(const Exec& exec, const DropoutArgs& a) noexcept {
   if (!all_simple({&a.y, &a.x})) return ref::dropout(ref::Split(*exec.pool), a);
   constexpr int64_t kSome = 256;
@@ -117,7 +117,7 @@ void dropout(const Exec& exec, const DropoutArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void gated(const Exec& exec, const GatedArgs& a) noexcept {
   if (!all_simple({&a.y, &a.gate, &a.up})) return ref::gated(ref::Split(*exec.pool), a);
   over_elements(exec, {&a.y, &a.gate, &a.up}, [&](Stretch at) {
@@ -130,7 +130,7 @@ void gated(const Exec& exec, const GatedArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void gated_backward(const Exec& exec, const GatedBackwardArgs& a) noexcept {
   const Tensor &dgate = a.dgate.tensor, &dup = a.dup.tensor;
   if (!all_simple({&a.dy, &a.gate, &a.up, &dgate, &dup})) return ref::gated_backward(ref::Split(*exec.pool), a);
@@ -148,7 +148,7 @@ void gated_backward(const Exec& exec, const GatedBackwardArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void rotary(const Exec& exec, const RotaryArgs& a) noexcept {
   if (!all_simple({&a.y, &a.x, &a.cos, &a.sin})) return ref::rotary(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), x(a.x), cos(a.cos), sin(a.sin);
@@ -174,7 +174,7 @@ void rotary(const Exec& exec, const RotaryArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void softmax(const Exec& exec, const SoftmaxArgs& a) noexcept {
   if (!all_simple({&a.y, &a.x})) return ref::softmax(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), x(a.x);
@@ -183,7 +183,7 @@ void softmax(const Exec& exec, const SoftmaxArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void softmax_backward(const Exec& exec, const SoftmaxBackwardArgs& a) noexcept {
   if (!a.dx) return;
   if (!all_simple({&a.dx.tensor, &a.dy, &a.y})) return ref::softmax_backward(ref::Split(*exec.pool), a);
@@ -195,15 +195,15 @@ void softmax_backward(const Exec& exec, const SoftmaxBackwardArgs& a) noexcept {
   });
 }
 
-QKV_FOR_ALL_FORMS(copy, CopyArgs)
-QKV_FOR_ALL_FORMS(add, AddArgs)
-QKV_FOR_ALL_FORMS(activation, ActivationArgs)
-QKV_FOR_ALL_FORMS(activation_backward, ActivationBackwardArgs)
-QKV_FOR_ALL_FORMS(dropout, DropoutArgs)
-QKV_FOR_ALL_FORMS(gated, GatedArgs)
-QKV_FOR_ALL_FORMS(gated_backward, GatedBackwardArgs)
-QKV_FOR_ALL_FORMS(rotary, RotaryArgs)
-QKV_FOR_ALL_FORMS(softmax, SoftmaxArgs)
-QKV_FOR_ALL_FORMS(softmax_backward, SoftmaxBackwardArgs)
+QKV_FOR_ALL_ISAS(copy, CopyArgs)
+QKV_FOR_ALL_ISAS(add, AddArgs)
+QKV_FOR_ALL_ISAS(activation, ActivationArgs)
+QKV_FOR_ALL_ISAS(activation_backward, ActivationBackwardArgs)
+QKV_FOR_ALL_ISAS(dropout, DropoutArgs)
+QKV_FOR_ALL_ISAS(gated, GatedArgs)
+QKV_FOR_ALL_ISAS(gated_backward, GatedBackwardArgs)
+QKV_FOR_ALL_ISAS(rotary, RotaryArgs)
+QKV_FOR_ALL_ISAS(softmax, SoftmaxArgs)
+QKV_FOR_ALL_ISAS(softmax_backward, SoftmaxBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

@@ -6,7 +6,7 @@ namespace qkv::kernels::cpu {
 namespace {
 
 // Rows of numbers in f32: where they lie, or widened into `room`.
-template <const Forms& F>
+template <const IsaKernels& F>
 const float* as_f32(Floats row, int64_t count, float* room) {
   if (!row.bf16) return static_cast<const float*>(row.data);
   F.widen(room, static_cast<const uint16_t*>(row.data), count);
@@ -15,7 +15,7 @@ const float* as_f32(Floats row, int64_t count, float* room) {
 
 }  // namespace
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void dispatch(const Exec& exec, const DispatchArgs& a) noexcept {
   if (!all_simple({&a.y, &a.x})) return ref::dispatch(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), x(a.x);
@@ -25,7 +25,7 @@ void dispatch(const Exec& exec, const DispatchArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void combine(const Exec& exec, const CombineArgs& a) noexcept {
   const int64_t cols = a.y.cols(), top_k = a.slots.dim(1);
   if (!all_simple({&a.y, &a.z, &a.weights}) || cols * size_of(DType::f32) > exec.scratch.dim(1)) {
@@ -46,7 +46,7 @@ void combine(const Exec& exec, const CombineArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void combine_backward(const Exec& exec, const CombineBackwardArgs& a) noexcept {
   const int64_t cols = a.dy.cols(), top_k = a.slots.dim(1);
   if (!all_simple({&a.dy, &a.z, &a.weights, &a.dz.tensor, &a.dweights.tensor}) ||

@@ -16,26 +16,26 @@ namespace qkv::kernels::cpu {
 namespace {
 
 #if defined(__x86_64__)
-constexpr std::array<const Forms*, 5> kAll{&plain_forms, &avx2_forms, &avx512_forms, &avx512bf16_forms, &amx_forms};
+constexpr std::array<const IsaKernels*, 5> kAll{&plain_isa, &avx2_isa, &avx512_isa, &avx512bf16_isa, &amx_isa};
 
 bool has_vnni() {
   return __builtin_cpu_supports("avx512vnni");
 }
 
-bool runs(const Forms* forms) {
-  if (forms == &avx2_forms) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (forms == &avx512bf16_forms) return runs(&avx512_forms) && __builtin_cpu_supports("avx512bf16");
-  if (forms == &avx512_forms) {
+bool runs(const IsaKernels* isa) {
+  if (isa == &avx2_isa) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (isa == &avx512bf16_isa) return runs(&avx512_isa) && __builtin_cpu_supports("avx512bf16");
+  if (isa == &avx512_isa) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   }
-  if (forms == &amx_forms) return runs(&avx512_forms) && has_vnni() && (tiles_by_hand || has_tiles());
+  if (isa == &amx_isa) return runs(&avx512_isa) && has_vnni() && (tiles_by_hand || has_tiles());
   return true;
 }
 // On Intel's CPUs vdpbf16ps gives half of what f32 arithmetic gives, on AMD's the double of it.
-bool worth_it(const Forms* forms) {
-  if (forms == &amx_forms) return has_tiles();
-  return forms != &avx512bf16_forms || !__builtin_cpu_is("intel");
+bool worth_it(const IsaKernels* isa) {
+  if (isa == &amx_isa) return has_tiles();
+  return isa != &avx512bf16_isa || !__builtin_cpu_is("intel");
 }
 
 // The CPU says what it has; the system must agree to save the tiles, once per process.
@@ -47,12 +47,12 @@ bool ask_for_tiles() {
   return ::syscall(SYS_arch_prctl, kAskPermission, kTileData) == 0;
 }
 #else
-constexpr std::array<const Forms*, 1> kAll{&plain_forms};
+constexpr std::array<const IsaKernels*, 1> kAll{&plain_isa};
 
-bool runs(const Forms*) {
+bool runs(const IsaKernels*) {
   return true;
 }
-bool worth_it(const Forms*) {
+bool worth_it(const IsaKernels*) {
   return true;
 }
 bool ask_for_tiles() {
@@ -69,27 +69,27 @@ bool has_tiles() {
   return has;
 }
 
-std::span<const Forms* const> usable_forms() {
-  static const std::vector<const Forms*> usable = [] {
-    std::vector<const Forms*> list;
-    for (const Forms* forms : kAll) {
-      if (runs(forms)) list.push_back(forms);
+std::span<const IsaKernels* const> usable_isas() {
+  static const std::vector<const IsaKernels*> usable = [] {
+    std::vector<const IsaKernels*> list;
+    for (const IsaKernels* isa : kAll) {
+      if (runs(isa)) list.push_back(isa);
     }
     return list;
   }();
   return usable;
 }
 
-Choice choose_forms(std::string_view wanted) {
+Choice choose_isa(std::string_view wanted) {
   if (wanted.empty()) {
-    const auto usable = usable_forms();
+    const auto usable = usable_isas();
     return {*std::find_if(usable.rbegin(), usable.rend(), worth_it)};
   }
-  const Forms* best = usable_forms().front();
-  for (const Forms* forms : kAll) {
-    if (runs(forms)) best = forms;
-    if (wanted == forms->name) {
-      return {best, best == forms ? "" : "this CPU cannot run what QKV_ISA asks for; the next form below it is used"};
+  const IsaKernels* best = usable_isas().front();
+  for (const IsaKernels* isa : kAll) {
+    if (runs(isa)) best = isa;
+    if (wanted == isa->name) {
+      return {best, best == isa ? "" : "this CPU cannot run what QKV_ISA asks for; the next form below it is used"};
     }
   }
   QKV_FAIL("QKV_ISA is '", wanted, "' but the forms of this build are ",
@@ -97,14 +97,14 @@ Choice choose_forms(std::string_view wanted) {
            Hint("unset QKV_ISA to use the best"));
 }
 
-const IntForms& int_forms(const Forms& forms) {
+const IntIsaKernels& int_isa_kernels(const IsaKernels& isa) {
 #if defined(__x86_64__)
-  if (&forms == &amx_forms) return amx_int_forms;
-  if ((&forms == &avx512_forms || &forms == &avx512bf16_forms) && has_vnni()) return avx512vnni_int_forms;
-  if (&forms != &plain_forms) return avx2_int_forms;
+  if (&isa == &amx_isa) return amx_int_isa;
+  if ((&isa == &avx512_isa || &isa == &avx512bf16_isa) && has_vnni()) return avx512vnni_int_isa;
+  if (&isa != &plain_isa) return avx2_int_isa;
 #endif
-  (void)forms;
-  return plain_int_forms;
+  (void)isa;
+  return plain_int_isa;
 }
 
 }  // namespace qkv::kernels::cpu

@@ -4,19 +4,19 @@
 #include <span>
 #include <string_view>
 
-#include "kernels/cpu/forms/int_forms.h"
+#include "kernels/cpu/isa/int_isa_kernels.h"
 
 namespace qkv::kernels::cpu {
 
 // From plain to best, only those this CPU runs.
-std::span<const Forms* const> usable_forms();
+std::span<const IsaKernels* const> usable_isas();
 
 // The fastest, or the one named. A name this CPU cannot run falls back to the best below it; `note` then says so.
 struct Choice {
-  const Forms* forms;
+  const IsaKernels* isa;
   const char* note = "";
 };
-Choice choose_forms(std::string_view wanted);
+Choice choose_isa(std::string_view wanted);
 
 // Whether tiles can be used: the CPU has them, and the system agreed to keep them for this process.
 bool has_tiles();
@@ -26,6 +26,6 @@ extern bool tiles_by_hand;
 
 // Integer products go with the forms of their name; avx512 and avx512bf16 take those with VNNI where the CPU has it,
 // else avx2's.
-const IntForms& int_forms(const Forms& forms);
+const IntIsaKernels& int_isa_kernels(const IsaKernels& isa);
 
 }  // namespace qkv::kernels::cpu

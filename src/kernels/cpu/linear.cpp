@@ -1,12 +1,12 @@
 // y = x w^T + b and its gradients, for f32 and bf16 operands; other dtypes take the plain loops. What is computed for
-// an output is one sum in the order forms.h states, so neither the rows beside it nor the number of threads can change
+// an output is one sum in the order isa_kernels.h states, so neither the rows beside it nor the number of threads can change
 // it.
 //
 //   forward   dots: rows of x against rows of w, both read as they lie
 //   dx        mix: dy (f32) times the rows of w
 //   dw        mix: columns of dy times the rows of x, in chunks of rows that add up in order
 // Where the forms multiply pairs of bf16 or tiles of them: linear_tiles.cpp. Sums of forward and dx that are not yet
-// what is wanted (forms/finish.h) are finished while they lie in the second-level cache.
+// what is wanted (isa/finish.h) are finished while they lie in the second-level cache.
 #include "kernels/cpu/linear.h"
 
 #include "base/buffer.h"
@@ -23,12 +23,12 @@ int64_t columns_together(Range rows) {
   return kSums / std::clamp<int64_t>(rows.end - rows.begin, 1, kRowBlock) / kTile * kTile;
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range rows, Range outputs, int thread) {
   int64_t room = 0;
   float* laid = scratch_of(exec, thread, &room);
   float* sums = laid + kDotRoom / size_of(DType::f32);
-  const FinishCall finish = finish_of(a, g.b);
+  const EpilogueCall finish = finish_of(a, g.b);
   const bool direct = as_they_are(finish);
   const int64_t widest = direct ? outputs.end - outputs.begin : columns_together(rows);
   for (int64_t first = outputs.begin; first < outputs.end; first += widest) {
@@ -51,7 +51,7 @@ void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range r
 }
 
 // dy of some rows and columns as f32: where it lies, or widened into memory for `count` rows.
-template <const Forms& F>
+template <const IsaKernels& F>
 const float* as_f32(const Tensor& t, Range rows, Range columns, float* room, int64_t* stride) {
   if (t.dtype() == DType::f32) {
     *stride = t.stride(0);
@@ -64,13 +64,13 @@ const float* as_f32(const Tensor& t, Range rows, Range columns, float* room, int
   return room;
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void dx_part(const Exec& exec, const LinearBackwardArgs& a, const Group& g, Range rows, Range columns, int thread) {
   int64_t room = 0;
   float* scratch = scratch_of(exec, thread, &room);
   float *sums = scratch, *wide = sums + kSums;
   const int64_t outputs = a.dy.cols();
-  const FinishCall finish = finish_of(a);
+  const EpilogueCall finish = finish_of(a);
   const bool direct = as_they_are(finish);
   const int64_t block = std::clamp<int64_t>((room - kSums) / std::max<int64_t>(outputs, 1), 1, kRowBlock);
   const int64_t widest = direct ? columns.end - columns.begin : columns_together(rows);
@@ -95,7 +95,7 @@ void dx_part(const Exec& exec, const LinearBackwardArgs& a, const Group& g, Rang
   }
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void dw_part(const Exec& exec, const LinearBackwardArgs& a, const Tensor& dw, Range rows, Range outputs, int thread) {
   int64_t room = 0;
   float* scratch = scratch_of(exec, thread, &room);
@@ -131,19 +131,19 @@ void db_part(const LinearBackwardArgs& a, const Tensor& db, Range rows, Range ou
 }
 
 // What the forms do not know: the product by plain loops, and what comes of it as the other kernels have it.
-template <const Forms& F>
+template <const IsaKernels& F>
 void linear_elsewhere(const Exec& exec, const LinearArgs& a) {
-  const Finish& f = a.finish;
+  const Epilogue& f = a.finish;
   LinearArgs product = a;
   product.finish = {.residual = f.residual};
   if (f.pre.defined()) product.y = f.pre;
   ref::linear(ref::Split(*exec.pool), product);
   if (f.gate.defined()) return gated<F>(exec, {.y = a.y, .gate = f.gate, .up = product.y, .form = f.form});
-  if (finish_of(a, {}).kind != FinishCall::Kind::curve) return;
+  if (finish_of(a, {}).kind != EpilogueCall::Kind::curve) return;
   activation<F>(exec, {.y = a.y, .x = product.y, .act = f.form.act});
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void linear_backward_elsewhere(const Exec& exec, const LinearBackwardArgs& a) {
   const Origin& o = a.origin;
   if (!o.pre.defined()) return ref::linear_backward(ref::Split(*exec.pool), a);
@@ -161,24 +161,24 @@ void linear_backward_elsewhere(const Exec& exec, const LinearBackwardArgs& a) {
 
 }  // namespace
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
   if (!a.w.format().plain()) {
     if (!linear_with_blocks(exec, a, F)) linear_elsewhere<F>(exec, a);
     return;
   }
-  const Finish& f = a.finish;
+  const Epilogue& f = a.finish;
   if (!all_simple({&a.x, &a.y, &f.gate, &f.pre, &f.residual}) || a.x.dtype() != a.w.dtype()) {
     return linear_elsewhere<F>(exec, a);
   }
-  if (F.lay_weight != nullptr && on_tiles(exec, F, {&a.x, &a.w})) return linear_on_tiles(exec, a, F);
+  if (F.pack_weight != nullptr && on_tiles(exec, F, {&a.x, &a.w})) return linear_on_tiles(exec, a, F);
   for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t) {
     over_threads(exec, g.rows, a.y.cols(),
                  [&](Range rows, Range outputs, int thread) { forward_part<F>(exec, a, g, rows, outputs, thread); });
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
   const Origin& o = a.origin;
   if (!all_simple({&a.dy, &a.x, &a.w, &a.dx.tensor, &o.pre, &o.gate, &o.dpre.tensor, &o.dgate.tensor}) ||
@@ -207,25 +207,25 @@ void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
-void lay_tiles(const Exec& exec, const LayTilesArgs& a) noexcept {
-  if (F.lay_weight == nullptr || !simple(a.x)) return ref::lay_tiles(ref::Split(*exec.pool), a);
+template <const IsaKernels& F>
+void pack_tiles(const Exec& exec, const PackTilesArgs& a) noexcept {
+  if (F.pack_weight == nullptr || !simple(a.x)) return ref::pack_tiles(ref::Split(*exec.pool), a);
   const int64_t outputs = a.x.dim(-2), inner = a.x.dim(-1), panels = a.y.dim(-3);
   over_stretches(exec, a.y.rows() / a.y.dim(-2), 1, [&](Range mine, int) {
     for (int64_t p = mine.begin; p < mine.end; ++p) {
-      F.lay_weight({.to = a.y.as<uint16_t>() + p * a.y.stride(-3),
-                    .from = floats_at(a.x, p / panels * outputs * inner),
-                    .stride = inner,
-                    .rows = outputs,
-                    .inner = inner,
-                    .first_panel = p % panels,
-                    .end_panel = p % panels + 1});
+      F.pack_weight({.to = a.y.as<uint16_t>() + p * a.y.stride(-3),
+                     .from = floats_at(a.x, p / panels * outputs * inner),
+                     .stride = inner,
+                     .rows = outputs,
+                     .inner = inner,
+                     .first_panel = p % panels,
+                     .end_panel = p % panels + 1});
     }
   });
 }
 
-QKV_FOR_ALL_FORMS(linear, LinearArgs)
-QKV_FOR_ALL_FORMS(lay_tiles, LayTilesArgs)
-QKV_FOR_ALL_FORMS(linear_backward, LinearBackwardArgs)
+QKV_FOR_ALL_ISAS(linear, LinearArgs)
+QKV_FOR_ALL_ISAS(pack_tiles, PackTilesArgs)
+QKV_FOR_ALL_ISAS(linear_backward, LinearBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

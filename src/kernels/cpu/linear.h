@@ -9,15 +9,16 @@ namespace qkv::kernels::cpu {
 
 // With a weight of any block format: linear_blocks.cpp. False, and nothing done, where dtypes or sizes are not the
 // forms'.
-bool linear_with_blocks(const Exec& exec, const LinearArgs& a, const Forms& forms);
+bool linear_with_blocks(const Exec& exec, const LinearArgs& a, const IsaKernels& isa);
 
 // On tiles: linear_tiles.cpp. Whether all operands are for them, and the forms have them.
-bool on_tiles(const Exec& exec, const Forms& forms, std::initializer_list<const Tensor*> operands);
+bool on_tiles(const Exec& exec, const IsaKernels& isa, std::initializer_list<const Tensor*> operands);
 TileSide weight_side(const Tensor& w, const Tensor& tiles, int64_t first);  // rows of w from an even panel on
-void linear_on_tiles(const Exec& exec, const LinearArgs& a, const Forms& forms);
+void linear_on_tiles(const Exec& exec, const LinearArgs& a, const IsaKernels& isa);
 struct Group;
-void dx_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Forms& forms);
-void dw_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Tensor& dw, const Forms& forms);
+void dx_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const IsaKernels& isa);
+void dw_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Tensor& dw,
+                 const IsaKernels& isa);
 
 // Address of row r, column c of a matrix.
 inline const void* at(const Tensor& t, int64_t r, int64_t c) {
@@ -63,9 +64,9 @@ void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
 }
 
 // What becomes of sums, for the forms.
-inline FinishCall finish_of(const LinearArgs& a, const Tensor& bias) {
-  const Finish& f = a.finish;
-  using Kind = FinishCall::Kind;
+inline EpilogueCall finish_of(const LinearArgs& a, const Tensor& bias) {
+  const Epilogue& f = a.finish;
+  using Kind = EpilogueCall::Kind;
   const bool curved = f.form.act.kind != Activation::Kind::identity || f.pre.defined();
   return {.kind = f.residual.defined() ? Kind::residual
                   : f.gate.defined()   ? Kind::gated
@@ -82,9 +83,9 @@ inline FinishCall finish_of(const LinearArgs& a, const Tensor& bias) {
           .shift = f.form.shift,
           .rounded = a.y.dtype() == DType::bf16};
 }
-inline FinishCall finish_of(const LinearBackwardArgs& a) {
+inline EpilogueCall finish_of(const LinearBackwardArgs& a) {
   const Origin& o = a.origin;
-  using Kind = FinishCall::Kind;
+  using Kind = EpilogueCall::Kind;
   if (!o.pre.defined()) return {.y = matrix_of(a.dx.tensor), .add = a.dx.add};
   return {.kind = o.gate.defined() ? Kind::gated_dx : Kind::curve_dx,
           .y = matrix_of(o.dpre.tensor),
@@ -101,8 +102,8 @@ inline FinishCall finish_of(const LinearBackwardArgs& a) {
 }
 
 // Whether sums are what is wanted as they are, and can be made in their place.
-inline bool as_they_are(const FinishCall& f) {
-  return f.kind == FinishCall::Kind::plain && f.bias.data == nullptr && !f.y.bf16;
+inline bool as_they_are(const EpilogueCall& f) {
+  return f.kind == EpilogueCall::Kind::plain && f.bias.data == nullptr && !f.y.bf16;
 }
 
 }  // namespace qkv::kernels::cpu

@@ -1,5 +1,5 @@
 // y = x w^T + b where w is q8, q4 or GGUF blocks: activations become bytes, products are sums of integers
-// (forms/int_forms.h has the definition). Weights stay as they are in memory.
+// (isa/int_isa_kernels.h has the definition). Weights stay as they are in memory.
 //
 //   q8, q4         panels of sixteen rows, multiplied as they lie
 //   GGUF, few rows blocks multiplied as they lie, where a form for them exists
@@ -58,14 +58,14 @@ IntShape shape_of(const Tensor& w) {
 
 // Place of a GGUF format in the forms' tables.
 int gguf_index(Block block) {
-  static_assert(static_cast<int>(Block::q8_0) == 1 && static_cast<int>(Block::mxfp4) == IntForms::kGguf);
+  static_assert(static_cast<int>(Block::q8_0) == 1 && static_cast<int>(Block::mxfp4) == IntIsaKernels::kGguf);
   return static_cast<int>(block) - static_cast<int>(Block::q8_0);
 }
 
 class BlockProduct {
  public:
-  BlockProduct(const Exec& exec, const LinearArgs& a, const Forms& forms)
-      : exec_(exec), a_(a), forms_(forms), ints_(int_forms(forms)), shape_(shape_of(a.w)) {
+  BlockProduct(const Exec& exec, const LinearArgs& a, const IsaKernels& isa)
+      : exec_(exec), a_(a), isa_(isa), ints_(int_isa_kernels(isa)), shape_(shape_of(a.w)) {
     const int64_t bytes = exec.scratch.dim(1);
     rows_at_ = kMostRows * static_cast<int64_t>(sizeof(IntRow));
     rows_each_ = std::min(kMostRows, bytes / 4 / shape_.row_bytes());
@@ -157,7 +157,7 @@ class BlockProduct {
   // Rows of x against at most kPanelsAtOnce panels, and the result to where it belongs.
   void some_panels(const Group& g, Range rows, const IntRow* x, Range panels, int thread) const {
     const Range columns{panels.begin * kPanel, std::min(panels.end * kPanel, a_.y.cols())};
-    const FinishCall finish = finish_of(a_, g.b);
+    const EpilogueCall finish = finish_of(a_, g.b);
     const bool direct = as_they_are(finish);
     IntCall call{
         .x = x,
@@ -175,7 +175,7 @@ class BlockProduct {
       multiply_gguf(g.w, call, columns, thread);
     }
     for (int64_t i = 0; i < call.rows && !direct; ++i) {
-      forms_.finish_row(finish, rows.begin + i, columns.begin, call.y + i * call.y_stride, call.outputs);
+      isa_.finish_row(finish, rows.begin + i, columns.begin, call.y + i * call.y_stride, call.outputs);
     }
   }
 
@@ -218,8 +218,8 @@ class BlockProduct {
 
   const Exec& exec_;
   const LinearArgs& a_;
-  const Forms& forms_;
-  const IntForms& ints_;
+  const IsaKernels& isa_;
+  const IntIsaKernels& ints_;
   IntShape shape_;
   int64_t rows_each_ = 0;                              // rows of x that fit a thread's memory
   int64_t rows_at_ = 0, sums_at_ = 0, panels_at_ = 0;  // bytes into it, behind a round's list of rows
@@ -228,8 +228,8 @@ class BlockProduct {
 
 }  // namespace
 
-bool linear_with_blocks(const Exec& exec, const LinearArgs& a, const Forms& forms) {
-  BlockProduct product(exec, a, forms);
+bool linear_with_blocks(const Exec& exec, const LinearArgs& a, const IsaKernels& isa) {
+  BlockProduct product(exec, a, isa);
   if (!product.takes()) return false;
   for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t) { product.run(g); });
   return true;

@@ -1,4 +1,4 @@
-// linear on tiles, for bf16 operands: three products of one form (forms/tile_product.h).
+// linear on tiles, for bf16 operands: three products of one form (isa/tile_product.h).
 //
 //   forward   x along k       w laid as tiles once per change of the weight (Param::tiles), or along k
 //   dx        dy along o      w across o
@@ -41,8 +41,8 @@ bool is_bf16(const Tensor& t) {
 
 }  // namespace
 
-bool on_tiles(const Exec& exec, const Forms& forms, std::initializer_list<const Tensor*> operands) {
-  return forms.tile_product != nullptr && exec.scratch.dim(1) >= kTileRoom &&
+bool on_tiles(const Exec& exec, const IsaKernels& isa, std::initializer_list<const Tensor*> operands) {
+  return isa.tile_product != nullptr && exec.scratch.dim(1) >= kTileRoom &&
          std::all_of(operands.begin(), operands.end(), [](const Tensor* t) { return is_bf16(*t); });
 }
 
@@ -51,48 +51,49 @@ TileSide weight_side(const Tensor& w, const Tensor& tiles, int64_t first) {
   return {tiles.as<uint16_t>() + first / kPanelColumns * tiles.stride(-3), 0, Lies::tiles};
 }
 
-void linear_on_tiles(const Exec& exec, const LinearArgs& a, const Forms& forms) {
+void linear_on_tiles(const Exec& exec, const LinearArgs& a, const IsaKernels& isa) {
   for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t e) {
     const Tensor tiles = a.tiles.rank() == 4 ? a.tiles.slice(0, e, 1) : a.tiles;
     over_tile_threads(exec, g.rows, a.y.cols(), [&](Range rows, Range columns, int thread) {
-      forms.tile_product({.a = side(a.x, rows.begin, 0, Lies::along),
-                          .b = weight_side(g.w, tiles, columns.begin),
-                          .rows = rows.end - rows.begin,
-                          .cols = columns.end - columns.begin,
-                          .inner = a.x.cols(),
-                          .finish = finish_of(a, g.b),
-                          .row = rows.begin,
-                          .column = columns.begin,
-                          .room = room_of(exec, thread)});
+      isa.tile_product({.a = side(a.x, rows.begin, 0, Lies::along),
+                        .b = weight_side(g.w, tiles, columns.begin),
+                        .rows = rows.end - rows.begin,
+                        .cols = columns.end - columns.begin,
+                        .inner = a.x.cols(),
+                        .finish = finish_of(a, g.b),
+                        .row = rows.begin,
+                        .column = columns.begin,
+                        .room = room_of(exec, thread)});
     });
   });
 }
 
-void dx_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Forms& forms) {
+void dx_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const IsaKernels& isa) {
   over_tile_threads(exec, g.rows, a.x.cols(), [&](Range rows, Range columns, int thread) {
-    forms.tile_product({.a = side(a.dy, rows.begin, 0, Lies::along),
-                        .b = side(g.w, 0, columns.begin, Lies::across),
-                        .rows = rows.end - rows.begin,
-                        .cols = columns.end - columns.begin,
-                        .inner = a.dy.cols(),
-                        .finish = finish_of(a),
-                        .row = rows.begin,
-                        .column = columns.begin,
-                        .room = room_of(exec, thread)});
+    isa.tile_product({.a = side(a.dy, rows.begin, 0, Lies::along),
+                      .b = side(g.w, 0, columns.begin, Lies::across),
+                      .rows = rows.end - rows.begin,
+                      .cols = columns.end - columns.begin,
+                      .inner = a.dy.cols(),
+                      .finish = finish_of(a),
+                      .row = rows.begin,
+                      .column = columns.begin,
+                      .room = room_of(exec, thread)});
   });
 }
 
-void dw_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Tensor& dw, const Forms& forms) {
+void dw_on_tiles(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Tensor& dw,
+                 const IsaKernels& isa) {
   over_tile_threads(exec, {0, dw.rows()}, dw.cols(), [&](Range outputs, Range columns, int thread) {
-    forms.tile_product({.a = side(a.dy, g.rows.begin, outputs.begin, Lies::across),
-                        .b = side(a.x, g.rows.begin, columns.begin, Lies::across),
-                        .rows = outputs.end - outputs.begin,
-                        .cols = columns.end - columns.begin,
-                        .inner = g.rows.end - g.rows.begin,
-                        .finish = {.y = matrix_of(dw), .add = a.dw.add},
-                        .row = outputs.begin,
-                        .column = columns.begin,
-                        .room = room_of(exec, thread)});
+    isa.tile_product({.a = side(a.dy, g.rows.begin, outputs.begin, Lies::across),
+                      .b = side(a.x, g.rows.begin, columns.begin, Lies::across),
+                      .rows = outputs.end - outputs.begin,
+                      .cols = columns.end - columns.begin,
+                      .inner = g.rows.end - g.rows.begin,
+                      .finish = {.y = matrix_of(dw), .add = a.dw.add},
+                      .row = outputs.begin,
+                      .column = columns.begin,
+                      .room = room_of(exec, thread)});
   });
 }
 

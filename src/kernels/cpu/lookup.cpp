@@ -4,7 +4,7 @@
 
 namespace qkv::kernels::cpu {
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void embedding(const Exec& exec, const EmbeddingArgs& a) noexcept {
   if (!all_simple({&a.y, &a.table})) return ref::embedding(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), table(a.table);
@@ -16,7 +16,7 @@ void embedding(const Exec& exec, const EmbeddingArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a) noexcept {
   const Tensor& dtable = a.dtable.tensor;
   if (!all_f32({&dtable}) || !all_simple({&a.dy})) return ref::embedding_backward(ref::Split(*exec.pool), a);
@@ -34,7 +34,7 @@ void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a) noexce
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void scatter_rows(const Exec& exec, const ScatterRowsArgs& a) noexcept {
   if (!simple(a.x) || !(simple(a.y) || a.scales.defined())) return ref::scatter_rows(ref::Split(*exec.pool), a);
   const RowsOf x(a.x);

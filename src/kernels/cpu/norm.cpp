@@ -6,7 +6,7 @@ namespace qkv::kernels::cpu {
 namespace {
 
 // The columns of dw and db that one thread owns.
-template <const Forms& F>
+template <const IsaKernels& F>
 void add_columns(NormDwCall call, const LayerNormBackwardArgs& a, Range cols) {
   const RowsOf dy(a.dy), x(a.x);
   const float *mean = f32_or_null(a.mean), *rstd = a.rstd.as<float>();
@@ -25,7 +25,7 @@ void add_columns(NormDwCall call, const LayerNormBackwardArgs& a, Range cols) {
 }
 
 // dw and db; either may be absent.
-template <const Forms& F>
+template <const IsaKernels& F>
 void weight_gradients(const Exec& exec, const Grad& dw, const Grad& db, const LayerNormBackwardArgs& a) {
   if (!dw && !db) return;
   over_stretches(exec, a.x.cols(), 16, [&](Range cols, int thread) {
@@ -42,7 +42,7 @@ void weight_gradients(const Exec& exec, const Grad& dw, const Grad& db, const La
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void input_gradients(const Exec& exec, const LayerNormBackwardArgs& a, float offset) {
   const RowsOf dx(a.dx.tensor), dy(a.dy), x(a.x);
   const float* mean = f32_or_null(a.mean);
@@ -64,7 +64,7 @@ void input_gradients(const Exec& exec, const LayerNormBackwardArgs& a, float off
 
 }  // namespace
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void layer_norm(const Exec& exec, const LayerNormArgs& a) noexcept {
   if (!all_simple({&a.x, &a.y}) || !all_f32({&a.w, &a.b, &a.mean, &a.rstd})) {
     return ref::layer_norm(ref::Split(*exec.pool), a);
@@ -86,7 +86,7 @@ void layer_norm(const Exec& exec, const LayerNormArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void rms_norm(const Exec& exec, const RmsNormArgs& a) noexcept {
   if (!all_simple({&a.x, &a.y}) || !all_f32({&a.w, &a.r})) return ref::rms_norm(ref::Split(*exec.pool), a);
   const RowsOf x(a.x), y(a.y);
@@ -104,7 +104,7 @@ void rms_norm(const Exec& exec, const RmsNormArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a) noexcept {
   if (!all_simple({&a.x, &a.dy, &a.dx.tensor}) || !all_f32({&a.w, &a.mean, &a.rstd, &a.dw.tensor, &a.db.tensor}) ||
       a.x.cols() > exec.scratch.dim(1) / size_of(DType::f32)) {
@@ -114,7 +114,7 @@ void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a) noexc
   weight_gradients<F>(exec, a.dw, a.db, a);
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void rms_norm_backward(const Exec& exec, const RmsNormBackwardArgs& a) noexcept {
   if (!all_simple({&a.x, &a.dy, &a.dx.tensor}) || !all_f32({&a.w, &a.r, &a.dw.tensor})) {
     return ref::rms_norm_backward(ref::Split(*exec.pool), a);

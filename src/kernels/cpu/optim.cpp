@@ -5,7 +5,7 @@
 
 namespace qkv::kernels::cpu {
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void adamw(const Exec& exec, const AdamWArgs& a) noexcept {
   if (!all_f32({&a.w, &a.g, &a.m, &a.v})) return ref::adamw(ref::Split(*exec.pool), a);
   const auto step = static_cast<double>(a.step);
@@ -26,7 +26,7 @@ void adamw(const Exec& exec, const AdamWArgs& a) noexcept {
   });
 }
 
-template <const Forms& F>
+template <const IsaKernels& F>
 void sgd(const Exec& exec, const SgdArgs& a) noexcept {
   if (!all_f32({&a.w, &a.g, &a.buffer})) return ref::sgd(ref::Split(*exec.pool), a);
   over_stretches(exec, a.w.count(), 64, [&](Range range, int) {
@@ -42,7 +42,7 @@ void sgd(const Exec& exec, const SgdArgs& a) noexcept {
 }
 
 // Chunks are cut by the count alone and their sums added in order, so the number of threads changes nothing.
-template <const Forms& F>
+template <const IsaKernels& F>
 void sum_squares(const Exec& exec, const SumSquaresArgs& a) noexcept {
   if (!simple(a.x) || !a.x.contiguous()) return ref::sum_squares(ref::Split(*exec.pool), a);
   constexpr int64_t kMostChunks = 4096, kSmallest = 16384;

@@ -9,7 +9,7 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-template <const Forms& F>
+template <const IsaKernels& F>
 const Kernels& table_of() {
   static const Kernels kernels = [] {
     Kernels t{.name = F.name,
@@ -19,9 +19,9 @@ const Kernels& table_of() {
 #undef QKV_KERNEL
     };
     t.fill = fill;
-    t.wants_tiles = F.lay_weight != nullptr;
+    t.wants_tiles = F.pack_weight != nullptr;
     t.linear = linear<F>;
-    t.lay_tiles = lay_tiles<F>;
+    t.pack_tiles = pack_tiles<F>;
     t.linear_backward = linear_backward<F>;
     t.attention = attention<F>;
     t.attention_backward = attention_backward<F>;
@@ -55,15 +55,15 @@ const Kernels& table_of() {
   return kernels;
 }
 
-const Kernels& table_of(const Forms* forms) {
+const Kernels& table_of(const IsaKernels* isa) {
 #if defined(__x86_64__)
-  if (forms == &amx_forms) return table_of<amx_forms>();
-  if (forms == &avx512bf16_forms) return table_of<avx512bf16_forms>();
-  if (forms == &avx512_forms) return table_of<avx512_forms>();
-  if (forms == &avx2_forms) return table_of<avx2_forms>();
+  if (isa == &amx_isa) return table_of<amx_isa>();
+  if (isa == &avx512bf16_isa) return table_of<avx512bf16_isa>();
+  if (isa == &avx512_isa) return table_of<avx512_isa>();
+  if (isa == &avx2_isa) return table_of<avx2_isa>();
 #endif
-  (void)forms;
-  return table_of<plain_forms>();
+  (void)isa;
+  return table_of<plain_isa>();
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ const Kernels& table_of(const Forms* forms) {
 std::span<const Kernels* const> tables() {
   static const std::vector<const Kernels*> list = [] {
     std::vector<const Kernels*> all;
-    for (const Forms* forms : usable_forms()) all.push_back(&table_of(forms));
+    for (const IsaKernels* isa : usable_isas()) all.push_back(&table_of(isa));
     return all;
   }();
   return list;
@@ -80,9 +80,9 @@ std::span<const Kernels* const> tables() {
 const Kernels& table() {
   static const Kernels& chosen = []() -> const Kernels& {
     const char* wanted = std::getenv("QKV_ISA");
-    const Choice choice = choose_forms(wanted != nullptr ? wanted : "");
+    const Choice choice = choose_isa(wanted != nullptr ? wanted : "");
     if (*choice.note != '\0') log_line(Log::warn, choice.note);
-    return table_of(choice.forms);
+    return table_of(choice.isa);
   }();
   return chosen;
 }

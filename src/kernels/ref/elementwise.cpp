@@ -1,4 +1,4 @@
-// Activations, gated forms, dropout, rotary and softmax.
+// Activations, gated isa, dropout, rotary and softmax.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -94,7 +94,7 @@ void multiply(const Split& split, const LinearArgs& a, const Tensor& y) {
 }  // namespace
 
 void linear(const Split& split, const LinearArgs& a) {
-  const Finish& f = a.finish;
+  const Epilogue& f = a.finish;
   const Tensor& sums = f.pre.defined() ? f.pre : a.y;  // rounded there, as a curve is to see them
   a.w.format().plain() ? multiply(split, a, sums) : multiply_blocks(split, a, sums);
   if (f.residual.defined()) return;

@@ -38,7 +38,7 @@ void add(const Split& split, const AddArgs& args) {
   });
 }
 
-void lay_tiles(const Split& split, const LayTilesArgs& a) {
+void pack_tiles(const Split& split, const PackTilesArgs& a) {
   const int64_t outputs = a.x.dim(-2), inner = a.x.dim(-1), panels = a.y.dim(-3), steps = a.y.dim(-2);
   split(a.y.rows(), [&](Range blocks) {
     for (int64_t block = blocks.begin; block < blocks.end; ++block) {

@@ -1,7 +1,7 @@
 // Every family there is; family.cpp lists them.
 #pragma once
 
-#include "model/family.h"
+#include "model/families/family.h"
 
 namespace qkv::families {
 

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "model/family.h"
+#include "model/families/family.h"
 
 namespace qkv {
 

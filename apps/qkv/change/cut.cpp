@@ -1,0 +1,242 @@
+// qkv cut: what happens without some heads, which heads can go, and a smaller model without them.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <cmath>
+#include <iostream>
+
+#include "base/error.h"
+#include "change/cut_view.h"
+#include "common/commands.h"
+#include "common/drawing.h"
+#include "common/reports.h"
+#include "common/written_on.h"
+#include "inspect/cut/cut_model.h"
+#include "model/describe/summary.h"
+
+namespace qkv::app {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr const char* kHelp =
+    R"(Heads are named L3H7, head 7 of layer 3; L3 is all of a layer. In models that translate E3H7 is the encoder's and X3H7
+looks from the decoder at the encoder. Experts are named L1E3.
+A cut head says its mean over the texts, nothing (--with zero), or what it says in another text (--with resample). What
+it costs is the loss added, nats a token, with a 95 % interval by the paired bootstrap over texts.
+--by tries all three orders, draws what each costs from all heads to one in every attention, and takes the one it names.
+--save writes a model without the heads. It says what the model says with them at zero (with --with mean: their means go
+into the bias of W_O), runs faster, and only qkv can load it.
+
+Examples:
+  qkv cut MODEL --heads L1H2,L3H0 --data world
+  qkv cut MODEL --by gradient --keep 70% --data text.txt --save SMALLER
+  qkv cut MODEL --experts L1E3 --data world --json -)";
+
+struct Options {
+  InspectOptions inspect;
+  TextOptions text{.tokens = 8000};
+  std::string heads, experts, by, keep, with, save, prompt, json;
+};
+
+class CutCommand {
+ public:
+  explicit CutCommand(const Options& options)
+      : options_(options),
+        inspected_(options.inspect, BlockWeights::decoded),
+        reader_(inspected_.model(), inspected_.engine(), {.precision = inspected_.precision()}),
+        quiet_(options.json == "-") {
+    cut_.ablation = options.with == "zero" || (options.with.empty() && !options.save.empty()) ? Ablation::zero
+                    : options.with == "resample"                                              ? Ablation::resample
+                                                                                              : Ablation::mean;
+  }
+
+  void run() {
+    if (!options_.experts.empty()) cut_.experts = parse_experts(spec(), options_.experts);
+    if (!options_.heads.empty()) cut_.heads = parse_heads(spec(), options_.heads);
+    const double keep = options_.by.empty() ? 0 : parse_keep(options_.keep);
+    check_save();
+    TextOptions text = options_.text;
+    if (text.data.empty()) text.data = spec().has_source() ? "world:pairs" : "world";
+    texts_ = scored_texts(inspected_, text);
+    if (cut_.heads.empty() && options_.by.empty()) cut_.ablation = Ablation::zero;  // experts alone
+    if (!options_.by.empty()) choose(keep);
+    measure();
+    report_effect();
+    if (spec().kind != ModelSpec::Kind::encoder_only && cut_.ablation != Ablation::resample) before_and_after();
+    if (!options_.save.empty()) save();
+    if (!options_.json.empty()) write_json(options_.json, json_);
+  }
+
+ private:
+  const ModelSpec& spec() const { return inspected_.spec(); }
+  void say(const std::string& line) const {
+    if (!quiet_) std::cout << line << '\n';
+  }
+  void check_save() const {
+    if (options_.save.empty()) return;
+    std::error_code ignored;
+    QKV_CHECK(!std::filesystem::exists(options_.save, ignored), options_.save, ": is already there",
+              Hint("nothing is overwritten; remove it or choose another name"));
+    QKV_CHECK(cut_.ablation != Ablation::resample, "--save with --with resample",
+              Hint("a saved model says nothing or a mean where heads were"));
+    if (options_.by.empty())
+      cut_out(inspected_.checkpoint(), inspected_.engine().device(), {cut_.heads, cut_.experts, Ablation::zero});
+  }
+
+  void measure() {
+    if (cut_.ablation == Ablation::zero) return;
+    outputs_ = watched("what heads say", std::ssize(texts_), [&](const Reader::Finished& finished) {
+      return measure_outputs(reader_, texts_, cut_.ablation, finished);
+    });
+  }
+
+  // On every other text, so that what the choice costs is measured on texts it has not seen.
+  void choose(double keep) {
+    QKV_CHECK(texts_.size() > 1, "heads are chosen on some texts and judged on others, but there is ", texts_.size(),
+              Hint("give more --data"));
+    const int64_t heads = std::ssize(all_heads(spec())), must_stay = std::ssize(all_attentions(spec()));
+    const auto kept = static_cast<int64_t>(std::llround(keep * static_cast<double>(heads)));
+    QKV_CHECK(
+        kept >= must_stay, "--keep ", options_.keep, " leaves ", kept, " of ", heads, " heads but each of ", must_stay,
+        " attentions keeps one",
+        Hint("keep ", std::ceil(100.0 * static_cast<double>(must_stay) / static_cast<double>(heads)), "% or more"));
+    QKV_CHECK(kept < heads, "--keep ", options_.keep, " of ", heads, " heads cuts none", Hint("keep fewer"));
+    std::vector<SeenText> chosen_on, unseen;
+    for (size_t i = 0; i < texts_.size(); ++i) (i % 2 == 0 ? chosen_on : unseen).push_back(texts_[i]);
+    texts_ = std::move(chosen_on);
+    measure();
+    CurveOptions curve{.ablation = cut_.ablation, .outputs = outputs_};
+    const auto alone = watched("each head alone", heads, [&](const Reader::Finished& finished) {
+      return ablation_importance(reader_, texts_, cut_.ablation, outputs_, finished);
+    });
+    std::vector<PruningCurve> curves;
+    for (const Order order : {Order::gradient, Order::ablation, Order::random}) {
+      curve.known = order == Order::ablation ? cut_order(alone) : std::vector<HeadId>{};
+      curves.push_back(watched(fmt::format("by {}", name_of(order)), 10, [&](const Reader::Finished& finished) {
+        curve.finished = finished;
+        return pruning_curve(reader_, texts_, order, curve);
+      }));
+      if (options_.by == name_of(order)) {
+        cut_.heads.assign(curves.back().cut.begin(), curves.back().cut.begin() + (heads - kept));
+      }
+      json_["curves"].push_back(to_json(spec(), curves.back()));
+    }
+    for (const HeadImportance& h : alone) {
+      json_["alone"].push_back({{"head", name_of(spec(), h.head)}, {"delta", to_json(h.raw)}});
+    }
+    std::sort(cut_.heads.begin(), cut_.heads.end());
+    say(draw_curves(curves, terminal_columns()));
+    say(fmt::format("chosen by {} on {} texts; what follows is of {} others\n", options_.by, texts_.size(),
+                    unseen.size()));
+    texts_ = std::move(unseen);
+  }
+
+  void report_effect() {
+    probe_ = std::make_unique<CutProbe>(spec(), cut_, outputs_);
+    const CutEffect effect = watched("with and without", 2 * std::ssize(texts_), [&](const Reader::Finished& finished) {
+      return effect_of(reader_, texts_, *probe_, finished);
+    });
+    ablated_ = effect.after.mean;
+    std::vector<std::string> names;
+    for (const HeadId& head : cut_.heads) names.push_back(name_of(spec(), head));
+    for (const ExpertId& expert : cut_.experts) names.push_back(name_of(expert));
+    const std::string experts = fmt::format(" and {} of {} experts", cut_.experts.size(), all_experts(spec()).size());
+    say(fmt::format("cut {} of {} heads{}: {}", cut_.heads.size(), all_heads(spec()).size(),
+                    all_experts(spec()).empty() ? "" : experts, fmt::join(names, ", ")));
+    say(described(effect) + fmt::format("\n  heads replaced by {}", name_of(cut_.ablation)));
+    json_["cut"] = names;
+    json_["with"] = name_of(cut_.ablation);
+    json_["effect"] = to_json(effect);
+  }
+
+  void before_and_after() {
+    const WrittenOn asked{.prompt = options_.prompt, .otherwise = texts_.front()};
+    const std::string given = prompt_of(inspected_, asked), before = written_on(inspected_, asked, nullptr),
+                      after = written_on(inspected_, asked, probe_.get());
+    const int columns = terminal_columns() - 9;
+    say(fmt::format("\nprompt   {}\nbefore   {}\nafter    {}", in_cells(given, columns), in_cells(before, columns),
+                    in_cells(after, columns)));
+    json_["written"] = {{"prompt", given}, {"before", before}, {"after", after}};
+  }
+
+  // Tokens a second, over a while.
+  double speed(Reader& reader) const {
+    constexpr double kLongEnough = 0.3;
+    double tokens = 0, seconds = 0;
+    const auto start = std::chrono::steady_clock::now();
+    while (seconds < kLongEnough) {
+      reader.losses(texts_);
+      for (const SeenText& text : texts_) tokens += static_cast<double>(text.ids.size() + text.source.size());
+      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    return tokens / seconds;
+  }
+
+  void save() {
+    const SmallerModel made = cut_out(inspected_.checkpoint(), inspected_.engine().device(), cut_, outputs_.get());
+    const std::vector<std::string> notes = write_cut_model(options_.save, made, inspected_.path());
+    const auto smaller = Checkpoint::open(options_.save).model(inspected_.engine().device());
+    Reader reader(*smaller, inspected_.engine(), {.precision = inspected_.precision()});
+    constexpr int kRounds = 5;  // in turn, the best of each: the machine may be busy
+    double before = 0, after = 0;
+    for (int round = 0; round < kRounds; ++round) {
+      before = std::max(before, speed(reader_));
+      after = std::max(after, speed(reader));
+    }
+    const SavedCut saved{.folder = options_.save,
+                         .parameters = summarise(smaller->spec()).parameters,
+                         .parameters_before = summarise(spec()).parameters,
+                         .loss = estimate(loss_sums(reader, texts_)),
+                         .ablated_loss = ablated_,
+                         .speed = after,
+                         .speed_before = before};
+    say("\n" + described(saved));
+    for (const std::string& note : notes) say("  " + note);
+    json_["saved"] = to_json(saved);
+  }
+
+  const Options& options_;
+  Inspected inspected_;
+  Reader reader_;
+  bool quiet_;
+  Cut cut_;
+  std::vector<SeenText> texts_;
+  std::shared_ptr<const HeadOutputs> outputs_;
+  std::unique_ptr<CutProbe> probe_;
+  double ablated_ = 0;
+  OrderedJson json_;
+};
+
+}  // namespace
+
+void add_cut(Command app) {
+  auto options = std::make_shared<Options>();
+  const Command command = app.add_command("cut", "What happens without some heads, and a model without them");
+  add_inspect_options(command, options->inspect);
+  add_text_options(command, options->text);
+  command.option("--data").optional().show_default("world");
+  const Option heads = command.add_option("--heads", options->heads, "The heads to cut: L3H7,L4");
+  command.add_option("--experts", options->experts, "The experts to cut: L1E3,L2E0");
+  const Option keep = command.add_option("--keep", options->keep, "How many heads stay, as 60%");
+  command.add_option("--by", options->by, "Which go first")
+      .one_of({"gradient", "ablation", "random"})
+      .needs(keep)
+      .excludes(heads);
+  command.add_option("--with", options->with, "What stands in for a head: mean; with --save zero")
+      .one_of({"zero", "mean", "resample"});
+  command.add_option("--save", options->save, "A folder for the model without them");
+  command.add_option("--prompt", options->prompt, "What to write on from, before and after; otherwise from the data");
+  command.add_option("--json", options->json, "The report as JSON to a file; - is standard output");
+  command.footer(kHelp);
+  command.callback([options] {
+    QKV_CHECK(!options->heads.empty() || !options->by.empty() || !options->experts.empty(), "nothing to cut was named",
+              Hint("--heads L0H1, --by gradient --keep 60%, or --experts L0E1"));
+    QKV_CHECK(options->keep.empty() || !options->by.empty(), "--keep ", options->keep, " without --by",
+              Hint("say which heads go first: --by gradient, ablation or random"));
+    CutCommand(*options).run();
+  });
+}
+
+}  // namespace qkv::app

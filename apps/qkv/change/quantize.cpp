@@ -1,0 +1,245 @@
+// qkv quantize: a model in 8 or 4 bits, and what that costs.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/philox.h"
+#include "base/progress.h"
+#include "common/commands.h"
+#include "io/gguf.h"
+#include "kernels/tables.h"
+#include "model/checkpoint/convert.h"
+#include "model/quantized/quantized_model.h"
+#include "model/quantized/quantized_names.h"
+#include "text/tokenizer/tokenizer.h"
+#include "world/world.h"
+
+namespace qkv::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLargestText = size_t{1} << 30;
+constexpr size_t kMostTokens = 8192;
+constexpr int64_t kWindow = 256;
+
+constexpr const char* kExamples = R"(Examples:
+  qkv quantize models/llama models/llama-q8 --to q8
+  qkv quantize models/llama models/llama-q4 --to q4 --group 32 --data text.txt
+  qkv quantize llama.gguf models/llama-q4 --to q4 --json
+
+The report holds the new model against the old one on text: KL divergence, agreement of the first choice, perplexity.
+docs/quantization.md says what the groups cost and bring.)";
+
+struct Options {
+  std::string model, out, to, group, data;
+  int threads = 0;
+  bool json = false;
+};
+
+// --- Ctrl-C ---------------------------------------------------------------------------------------------------------
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// While it lives Ctrl-C is an Error at the next piece, so that what was begun is removed.
+class Interruptible {
+ public:
+  Interruptible() : before_(std::signal(SIGINT, [](int) { interrupted = 1; })) {}
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+  ~Interruptible() { std::signal(SIGINT, before_); }
+  static void check(const std::string& out) {
+    QKV_CHECK(interrupted == 0, out, ": stopped, nothing is written", Hint("run it again"));
+  }
+
+ private:
+  void (*before_)(int);
+};
+
+// --- text to compare on ---------------------------------------------------------------------------------------------
+
+struct Text {
+  TextWindows windows;
+  std::string what;  // where it is from
+};
+
+std::vector<int32_t> random_ids(int64_t vocabulary) {
+  std::vector<int32_t> ids;
+  const PhiloxKey key = fold({.seed = 1});
+  for (uint64_t i = 0; ids.size() < kMostTokens / 4; ++i) {
+    ids.push_back(static_cast<int32_t>(random_u32(key, i, 0) % static_cast<uint64_t>(vocabulary)));
+  }
+  return ids;
+}
+
+// Every window starts as a text does, with the token that opens one.
+std::vector<int32_t> in_windows(const std::vector<int32_t>& ids, const Tokenizer& tokenizer, int64_t length) {
+  const std::vector<int32_t> empty = tokenizer.encode("");
+  const bool opens = empty.size() == 1 && empty.front() == tokenizer.named().bos;
+  std::vector<int32_t> out;
+  for (const int32_t id : ids) {
+    if (opens && out.size() % static_cast<size_t>(length) == 0) out.push_back(empty.front());
+    out.push_back(id);
+    if (out.size() >= kMostTokens) break;
+  }
+  return out;
+}
+
+std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& data) {
+  const EncodeOptions plain{.add_specials = false};
+  if (!data.empty()) return tokenizer.encode(read_file(data, kLargestText), plain);
+  std::vector<int32_t> ids;
+  const World world(1);
+  for (uint64_t i = 0; ids.size() < kMostTokens; ++i) {
+    const std::vector<int32_t> story = tokenizer.encode(world.text(i, Language::english) + "\n", plain);
+    ids.insert(ids.end(), story.begin(), story.end());
+  }
+  return ids;
+}
+
+Text text_for(const Options& options, const ModelSpec& spec) {
+  QKV_CHECK(spec.vocabulary > 0, options.model, ": has no vocabulary, so there are no choices to compare",
+            Hint("this is a part of a model"));
+  const int64_t ids = spec.source_vocabulary > 0 ? std::min(spec.source_vocabulary, spec.vocabulary) : spec.vocabulary;
+  Text text;
+  text.windows.precision = spec.dtype == DType::bf16 ? Precision::bf16() : Precision::f32();
+  text.windows.length = spec.context > 0 ? std::min(kWindow, spec.context) : kWindow;
+  try {
+    const Tokenizer tokenizer = Tokenizer::load(options.model).whole_texts();
+    text.windows.ids = in_windows(tokens_of(tokenizer, options.data), tokenizer, text.windows.length);
+    text.what = options.data.empty() ? "stories of the built-in world" : options.data;
+  } catch (const Error& error) {
+    QKV_CHECK(options.data.empty(), error.message(), Hint("--data needs the model's tokenizer and a text"));
+    text.windows.ids = random_ids(ids);
+    text.what = "random ids, for want of a tokenizer (" + error.message() + ")";
+  }
+  for (const int32_t id : text.windows.ids) {
+    QKV_CHECK(id < ids, "the tokenizer gives token ", id, " but the model has ", ids,
+              Hint("the tokenizer belongs to another model"));
+  }
+  return text;
+}
+
+// --- the report -----------------------------------------------------------------------------------------------------
+
+void print(const Options& options, const QuantizeReport& report, const std::string& what, const TextDistance& d) {
+  const auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  std::cout << fmt::format("{:<20} {:<7} {:>8} {:>12} {:>10}  {:>9} {:>9}\n", "weights", "as", "count", "numbers", "MB",
+                           "mean err", "worst err");
+  for (const QuantizeReport::Kind& kind : report.kinds) {
+    std::cout << fmt::format("{:<20} {:<7} {:>8} {:>12} {:>10.2f}  {:>8.3f}% {:>8.3f}%\n", name_of(kind.part),
+                             format_text(kind.format), kind.weights, kind.numbers, megabytes(kind.bytes),
+                             100 * kind.mean, 100 * kind.worst);
+  }
+  for (const std::string& note : report.notes) std::cout << "note: " << note << '\n';
+  std::cout << fmt::format("{:.2f} MB become {:.2f} MB, {:.2f} bits a weight\n", megabytes(report.bytes_before),
+                           megabytes(report.bytes_after), report.bits());
+  std::cout << fmt::format("on {} tokens of {}: KL {:.2e}, top-1 agreement {:.2f} %", d.tokens, what, d.kl,
+                           100 * d.agree);
+  if (d.perplexity_before) {
+    std::cout << fmt::format(", perplexity {:.4f} -> {:.4f}", *d.perplexity_before, *d.perplexity_after);
+  }
+  std::cout << '\n' << options.out << " is written\n";
+}
+
+void print_json(const Options& options, const QuantizeReport& report, const std::string& what, const TextDistance& d) {
+  nlohmann::ordered_json kinds = nlohmann::ordered_json::array();
+  for (const QuantizeReport::Kind& kind : report.kinds) {
+    kinds.push_back({{"weights", name_of(kind.part)},
+                     {"format", format_text(kind.format)},
+                     {"count", kind.weights},
+                     {"numbers", kind.numbers},
+                     {"bytes", kind.bytes},
+                     {"mean_error", kind.mean},
+                     {"worst_error", kind.worst}});
+  }
+  nlohmann::ordered_json text{{"from", what}, {"tokens", d.tokens}, {"kl", d.kl}, {"top1_agreement", d.agree}};
+  if (d.perplexity_before) {
+    text["perplexity_before"] = *d.perplexity_before;
+    text["perplexity_after"] = *d.perplexity_after;
+  }
+  const nlohmann::ordered_json out{{"out", options.out},
+                                   {"bytes_before", report.bytes_before},
+                                   {"bytes_after", report.bytes_after},
+                                   {"bits_per_weight", report.bits()},
+                                   {"kinds", std::move(kinds)},
+                                   {"notes", report.notes},
+                                   {"text", std::move(text)}};
+  std::cout << out.dump(2) << '\n';
+}
+
+// --- the work -------------------------------------------------------------------------------------------------------
+
+WrittenSoFar progress_line(std::unique_ptr<Progress>& line, const std::string& what) {
+  return [&line, what](int64_t done, int64_t total) {
+    if (!line) line = std::make_unique<Progress>(what, total);
+    line->update(done);
+  };
+}
+
+void quantize(const Options& options) {
+  const std::string group = options.group == "row" ? "" : "/" + options.group;
+  const Format to = parse_panels(options.to + group, "--to and --group");
+  std::error_code ignored;
+  QKV_CHECK(!fs::exists(options.out, ignored), options.out, ": is already there",
+            Hint("nothing is overwritten; remove it or choose another name"));
+  const Checkpoint source = Checkpoint::open(options.model);
+  Text text = text_for(options, source.spec);  // what is wrong with it is better said before the work
+  const Engine engine(kernels::best_table(), {.threads = options.threads});
+  const bool folder = fs::is_directory(options.model, ignored);
+
+  std::unique_ptr<Progress> line;
+  QuantizeReport report;
+  {
+    const Interruptible stops;
+    const WrittenSoFar show = progress_line(line, "writing " + options.out);
+    report = quantize_model(source, options.out, engine,
+                            {.to = to,
+                             .copied = folder ? files_along(options.model) : std::vector<fs::path>{},
+                             .progress = [&](int64_t done, int64_t total) {
+                               Interruptible::check(options.out);
+                               show(done, total);
+                             }});
+  }
+  if (line) line->finish();
+  line.reset();
+  if (!folder && Gguf::open(options.model).has("tokenizer.ggml.tokens")) {
+    report.notes.push_back(
+        "the GGUF's tokenizer is not written: put tokenizer.json of the original model into the folder");
+  }
+
+  text.windows.progress = progress_line(line, "comparing");
+  const TextDistance distance = distance_on_text(
+      *source.model(engine.device()), *Checkpoint::open(options.out).model(engine.device()), engine, text.windows);
+  if (line) line->finish();
+  (options.json ? print_json : print)(options, report, text.what, distance);
+}
+
+}  // namespace
+
+void add_quantize(Command app) {
+  const Command command = app.add_command("quantize", "Write a model in 8 or 4 bits, and say what that costs");
+  const auto options = std::make_shared<Options>();
+  command.add_option("MODEL", options->model, "A Hugging Face folder or a .gguf file").required();
+  command.add_option("OUT", options->out, "The folder to make; it must not exist yet").required();
+  command.add_option("--to", options->to, "q8 or q4; embedding and head are q8 in both")
+      .required()
+      .one_of({"q8", "q4"});
+  options->group = "32";
+  command.add_option("--group", options->group, "Numbers that share a scale: 32, 64, 128, 256 or row")
+      .one_of({"32", "64", "128", "256", "row"})
+      .show_default();
+  command.add_option("--data", options->data,
+                     "Text to compare both models on; stories of the built-in world if not said");
+  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
+  command.add_flag("--json", options->json, "Print the report as JSON");
+  command.footer(kExamples);
+  command.callback([options] { quantize(*options); });
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,132 @@
+#include "common/drawing.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/display_width.h"
+#include "base/printable.h"
+#include "common/terminal.h"
+
+namespace qkv::app {
+namespace {
+
+bool coloured() {
+  static const bool may = may_colour();
+  return may;
+}
+
+struct Rgb {
+  int r, g, b;
+};
+
+// Dark blue, violet, orange, light yellow: even steps of lightness, and told apart by the colour-blind.
+Rgb heat_colour(double share) {
+  static constexpr std::array<Rgb, 6> kStops{
+      {{12, 8, 38}, {66, 15, 100}, {135, 36, 102}, {205, 66, 71}, {246, 128, 23}, {252, 228, 120}}};
+  const double at = std::clamp(std::isfinite(share) ? share : 0.0, 0.0, 1.0) * (kStops.size() - 1);
+  const auto low = std::min(static_cast<size_t>(at), kStops.size() - 2);
+  const double part = at - static_cast<double>(low);
+  const auto mix = [&](int a, int b) { return static_cast<int>(std::lround(a + part * (b - a))); };
+  const Rgb &a = kStops[low], &b = kStops[low + 1];
+  return {mix(a.r, b.r), mix(a.g, b.g), mix(a.b, b.b)};
+}
+
+std::string shown(std::string_view text) {
+  std::string clean;
+  for (const char c : text) {
+    switch (c) {
+      case '\n':
+        clean += "⏎";
+        break;
+      case '\t':
+        clean += "⇥";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) clean += c;
+    }
+  }
+  return clean;
+}
+
+std::string cut(const std::string& text, int cells) {
+  if (display_width(text) <= cells) return text;
+  return std::string(fit_width(text, std::max(cells - 1, 0))) + (cells > 0 ? "…" : "");
+}
+
+std::string spaces(int count) {
+  return std::string(static_cast<size_t>(std::max(count, 0)), ' ');
+}
+
+}  // namespace
+
+int terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+std::string in_cells(std::string_view text, int cells) {
+  const std::string fitting = cut(shown(text), cells);
+  return fitting + spaces(cells - display_width(fitting));
+}
+
+std::string in_cells_right(std::string_view text, int cells) {
+  const std::string fitting = cut(shown(text), cells);
+  return spaces(cells - display_width(fitting)) + fitting;
+}
+
+std::string heat(double share, int cells) {
+  if (coloured()) {
+    const Rgb c = heat_colour(share);
+    return fmt::format("\x1b[48;2;{};{};{}m{}\x1b[0m", c.r, c.g, c.b, spaces(cells));
+  }
+  static constexpr std::string_view kShades = " .:-=+*#%@";
+  const double at = std::clamp(std::isfinite(share) ? share : 0.0, 0.0, 1.0) * static_cast<double>(kShades.size() - 1);
+  return std::string(static_cast<size_t>(cells), kShades[static_cast<size_t>(std::lround(at))]);
+}
+
+std::string on_heat(double share, std::string_view text, int cells) {
+  const std::string fitting = in_cells(text, cells);
+  if (!coloured()) return fitting;
+  const Rgb c = heat_colour(share);
+  const bool light = c.r * 3 + c.g * 6 + c.b > 1100;
+  return fmt::format("\x1b[48;2;{};{};{}m\x1b[{}m{}\x1b[0m", c.r, c.g, c.b, light ? "30" : "97", fitting);
+}
+
+std::string bar(double share, int cells) {
+  static constexpr std::array<std::string_view, 8> kEighths{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double at = std::clamp(std::isfinite(share) ? share : 0.0, 0.0, 1.0) * cells;
+  const auto eighths = static_cast<int>(std::lround(at * 8));
+  std::string drawn;
+  for (int i = 0; i < eighths / 8; ++i) drawn += "█";
+  drawn += kEighths[static_cast<size_t>(eighths % 8)];
+  return drawn + spaces(cells - display_width(drawn));
+}
+
+std::string sparkline(const std::vector<double>& values, int cells) {
+  static constexpr std::array<std::string_view, 8> kLevels{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  if (values.empty() || cells <= 0) return {};
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double range = *high - *low;
+  const size_t shown = std::min(static_cast<size_t>(cells), values.size());
+  std::string drawn;
+  for (size_t c = 0; c < shown; ++c) {
+    const auto first = static_cast<std::ptrdiff_t>(values.size() * c / shown);
+    const auto end = static_cast<std::ptrdiff_t>(values.size() * (c + 1) / shown);
+    const double top = *std::max_element(values.begin() + first, values.begin() + end);
+    drawn += kLevels[range > 0 ? static_cast<size_t>(std::lround((top - *low) / range * 7)) : 0];
+  }
+  return drawn;
+}
+
+std::string inked(Ink ink, std::string_view text) {
+  if (!coloured() || ink == Ink::plain) return std::string(text);
+  static constexpr std::array<std::string_view, 9> kCodes{"0", "2", "1", "31", "32", "33", "34", "35", "36"};
+  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(ink)], text);
+}
+
+}  // namespace qkv::app

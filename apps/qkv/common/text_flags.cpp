@@ -1,0 +1,77 @@
+#include "common/text_flags.h"
+
+#include <charconv>
+
+#include "base/error.h"
+#include "base/printable.h"
+
+namespace qkv::app {
+namespace {
+
+// "id=value".
+std::pair<int32_t, double> parse_bias(const std::string& text) {
+  const size_t equals = std::min(text.find('='), text.size());
+  const char *begin = text.data(), *middle = begin + equals, *end = begin + text.size();
+  int32_t id = 0;
+  double value = 0;
+  const auto read_id = std::from_chars(begin, middle, id);
+  const bool id_good = read_id.ec == std::errc() && read_id.ptr == middle && middle < end;
+  const auto read_value = std::from_chars(id_good ? middle + 1 : end, end, value);
+  QKV_CHECK(id_good && read_value.ec == std::errc() && read_value.ptr == end, "--logit-bias ", printable(text),
+            " is not ID=VALUE", Hint("for example  --logit-bias 50256=-100"));
+  return {id, value};
+}
+
+}  // namespace
+
+void add_text_flags(Command command, TextFlags& flags) {
+  command.add_option("--max-new", flags.max_new, "Most tokens to write; otherwise until the context is full")
+      .between(int64_t{1}, int64_t{1} << 30);
+  command.add_option("--temperature", flags.temperature, "Divides the logits; 0 takes the most likely token");
+  command.add_option("--top-k", flags.top_k, "Draw from the K most likely; 0: from all");
+  command.add_option("--top-p", flags.top_p, "Draw from the most likely that reach this probability together");
+  command.add_option("--min-p", flags.min_p, "Draw from those at least so likely, relative to the most likely");
+  command.add_option("--typical-p", flags.typical_p, "Draw from the most typical that reach this probability");
+  command.add_option("--repetition-penalty", flags.repetition_penalty, "Above 1: less of what prompt and text hold");
+  command.add_option("--presence-penalty", flags.presence_penalty, "Taken once from each token of the text");
+  command.add_option("--frequency-penalty", flags.frequency_penalty, "Taken for each time a token is in the text");
+  command.add_option("--no-repeat-ngram", flags.no_repeat_ngram, "No N tokens in a row appear twice");
+  command.add_option("--logit-bias", flags.logit_bias, "ID=VALUE, added to a token's logit; may be repeated")
+      .one_value();
+  command.add_option("--seed", flags.seed, "Of what is drawn: the same seed writes the same text").show_default();
+  command.add_option("--stop", flags.stop, "End before this text; may be repeated").one_value();
+  command.add_option("--draft", flags.draft, "Guess up to N tokens ahead from the text itself: the same text, sooner");
+}
+
+TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults) {
+  constexpr double kNever = -100;
+  TextRequest request;
+  SessionOptions& options = request.options;
+  Sampling& s = options.sampling;
+  const bool asked = flags.temperature || flags.top_k || flags.top_p || flags.min_p || flags.typical_p;
+  const auto choose = [](const auto& first, const auto& second, auto otherwise) {
+    return first.value_or(second.value_or(otherwise));
+  };
+  s.temperature = asked || defaults.do_sample ? choose(flags.temperature, defaults.temperature, 1.0) : 0;
+  s.top_k = choose(flags.top_k, defaults.top_k, s.top_k);
+  s.top_p = choose(flags.top_p, defaults.top_p, s.top_p);
+  s.min_p = choose(flags.min_p, defaults.min_p, s.min_p);
+  s.typical_p = choose(flags.typical_p, defaults.typical_p, s.typical_p);
+  s.repetition_penalty = choose(flags.repetition_penalty, defaults.repetition_penalty, s.repetition_penalty);
+  s.presence_penalty = flags.presence_penalty.value_or(s.presence_penalty);
+  s.frequency_penalty = flags.frequency_penalty.value_or(s.frequency_penalty);
+  s.no_repeat_ngram = flags.no_repeat_ngram.value_or(defaults.no_repeat_ngram);
+  for (const int32_t id : defaults.banned) s.logit_bias[id] = kNever;
+  for (const std::string& bias : flags.logit_bias) {
+    const auto [id, value] = parse_bias(bias);
+    s.logit_bias[id] = value;
+  }
+  s.seed = flags.seed;
+  options.max_new = choose(flags.max_new, defaults.max_new_tokens, int64_t{0});
+  options.draft = flags.draft;
+  options.stop = defaults.tokens.eos;
+  request.stop = flags.stop;
+  return request;
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,221 @@
+// qkv lab: claims about Transformers as experiments that anyone can run and that can fail.
+#include "labs/lab.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "base/display_width.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/progress.h"
+#include "common/commands.h"
+#include "common/drawing.h"
+#include "common/interrupt.h"
+#include "common/reports.h"
+#include "kernels/tables.h"
+
+namespace qkv::app {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr const char* kExamples =
+    R"(Each lab starts from zero: no files, no downloads, minutes on two cores. What would count as seen is fixed before
+anything is measured: a rule holds if the whole 95 % interval over the seeds (Student's t) lies on its side. Seen: all
+rules hold. Not seen: none does. Mixed: some do. Exit code 0 if seen, else 1.
+
+Examples:
+  qkv lab --list                         what there is, with its claim
+  qkv lab causality                      the quickest: seconds
+  qkv lab induction --seeds 5            more seeds, narrower intervals
+  qkv lab one-head --json one-head.json  all numbers of all seeds)";
+
+struct Options {
+  std::string name, json;
+  int64_t seeds = 0;
+  int threads = 0;
+  bool list = false;
+};
+
+std::string indented(std::string_view text, const char* with) {
+  std::string out = with;
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += with;
+  }
+  return out;
+}
+
+void list_labs() {
+  for (const Lab* lab : all_labs()) {
+    std::cout << inked(Ink::bold, lab->name) << '\n'
+              << indented(lab->claim, "  ") << '\n'
+              << indented(lab->claim_zh, "  ") << "\n\n";
+  }
+}
+
+std::string number(double x) {
+  const double size = std::abs(x);
+  if (size >= 1000) return fmt::format("{:.0f}", x);
+  if (size != 0 && size < 0.01) return fmt::format("{:.2g}", x);
+  return fmt::format("{:.3f}", x);
+}
+
+void print_rows(const LabResult& result) {
+  int widest = 0;
+  for (const LabRow& row : result.rows) widest = std::max(widest, static_cast<int>(display_width(row.name)));
+  const bool one_line = widest + 48 <= terminal_columns();
+  for (const LabRow& row : result.rows) {
+    std::string values = fmt::format("{:>9}", number(row.mean));
+    if (row.label) {
+      values = "   ";
+      for (const double v : row.values) values += fmt::format(" {:.0f}", v);
+    } else if (row.values.size() > 1) {
+      values += fmt::format("   95 % {} to {}, n {}", number(row.low), number(row.high), row.values.size());
+    }
+    if (one_line) {
+      std::cout << "  " << in_cells(row.name, widest) << values << '\n';
+    } else {
+      std::cout << "  " << row.name << "\n    " << values << '\n';
+    }
+  }
+}
+
+// All series of one y, shaded on one scale.
+void print_curves(const LabResult& result) {
+  std::vector<std::string> drawn;
+  for (const SeedNumbers::Curve& first : result.curves) {
+    if (std::find(drawn.begin(), drawn.end(), first.y) != drawn.end()) continue;
+    drawn.push_back(first.y);
+    double low = first.points.front().y, high = low;
+    int widest = 0;
+    for (const SeedNumbers::Curve& curve : result.curves) {
+      if (curve.y != first.y) continue;
+      widest = std::max(widest, static_cast<int>(display_width(curve.series)));
+      for (const LabPoint& p : curve.points) {
+        low = std::min(low, p.y);
+        high = std::max(high, p.y);
+      }
+    }
+    std::cout << fmt::format("\n  {}, over {} from {} to {} (dark {}, bright {})\n", first.y, first.x,
+                             number(first.points.front().x), number(first.points.back().x), number(low), number(high));
+    for (const SeedNumbers::Curve& curve : result.curves) {
+      if (curve.y != first.y) continue;
+      std::cout << "    " << in_cells(curve.series, widest) << " [";
+      const int cells = std::ssize(curve.points) <= 12 ? 3 : 1;
+      for (const LabPoint& p : curve.points) std::cout << heat(high > low ? (p.y - low) / (high - low) : 0, cells);
+      std::cout << "]\n";
+    }
+  }
+}
+
+void print_verdict(const LabResult& result) {
+  std::cout << '\n';
+  for (const Judged& j : result.judged) {
+    const bool above = j.rule.side == LabRule::Side::above;
+    std::cout << "  " << (j.held ? inked(Ink::green, "yes") : inked(Ink::red, "no ")) << ' ' << j.rule.number
+              << (above ? " > " : " < ") << number(j.rule.bound) << "  (" << j.rule.why << ")\n";
+  }
+  const Ink ink = result.verdict == Verdict::seen       ? Ink::green
+                  : result.verdict == Verdict::not_seen ? Ink::red
+                                                        : Ink::yellow;
+  std::cout << "\nverdict: " << inked(ink, name_of(result.verdict))
+            << fmt::format(", {} seeds, {:.1f} s\n", result.seeds.size(), result.seconds);
+  if (result.stopped) std::cout << "It was stopped: the numbers are of the seeds that were finished.\n";
+}
+
+OrderedJson report_of(const Lab& lab, const LabResult& result, int threads) {
+  OrderedJson out{{"lab", lab.name},
+                  {"claim", lab.claim},
+                  {"verdict", name_of(result.verdict)},
+                  {"stopped", result.stopped},
+                  {"seeds", result.seeds},
+                  {"seconds", result.seconds},
+                  {"threads", threads},
+                  {"interval", "95 %, Student's t over seeds"},
+                  {"rows", OrderedJson::array()},
+                  {"rules", OrderedJson::array()},
+                  {"curves", OrderedJson::array()}};
+  for (const LabRow& row : result.rows) {
+    OrderedJson one{{"name", row.name}, {"n", row.values.size()}, {"values", row.values}};
+    if (!row.label) one.update({{"mean", row.mean}, {"low", row.low}, {"high", row.high}});
+    out["rows"].push_back(std::move(one));
+  }
+  for (const Judged& j : result.judged) {
+    out["rules"].push_back({{"number", j.rule.number},
+                            {"side", j.rule.side == LabRule::Side::above ? "above" : "below"},
+                            {"bound", j.rule.bound},
+                            {"why", j.rule.why},
+                            {"held", j.held}});
+  }
+  for (size_t c = 0; c < result.curves.size(); ++c) {
+    const SeedNumbers::Curve& mean = result.curves[c];
+    OrderedJson curve{{"x", mean.x}, {"y", mean.y}, {"series", mean.series}, {"points", OrderedJson::array()}};
+    for (size_t p = 0; p < mean.points.size(); ++p) {
+      OrderedJson values = OrderedJson::array();
+      for (const SeedNumbers& seed : result.each) values.push_back(seed.curves[c].points[p].y);
+      curve["points"].push_back({{"x", mean.points[p].x}, {"mean", mean.points[p].y}, {"values", values}});
+    }
+    out["curves"].push_back(std::move(curve));
+  }
+  return out;
+}
+
+void run(const Options& options) {
+  if (options.list) return list_labs();
+  QKV_CHECK(!options.name.empty(), "which lab?", Hint("qkv lab --list  shows them"));
+  const Lab& lab = lab_named(options.name);
+  const Engine engine(kernels::best_table(), {.threads = options.threads});
+  const bool quiet = options.json == "-";
+  if (!quiet) {
+    std::cout << inked(Ink::bold, lab.name) << '\n'
+              << indented(lab.claim, "  ") << '\n'
+              << indented(lab.claim_zh, "  ") << "\n\n"
+              << indented(lab.how, "  ") << '\n'
+              << std::endl;
+  }
+  LabResult result;
+  {
+    const InterruptWatch interrupt;
+    Progress progress(lab.name, 0);
+    int64_t told = 0;
+    result = run_lab(lab,
+                     {.engine = engine,
+                      .stop = [&] { return interrupt.seen(); },
+                      .progress = [&](std::string_view doing) { progress.update(++told, doing); }},
+                     options.seeds > 0 ? options.seeds : lab.seeds);
+  }
+  if (result.each.empty()) {
+    std::cerr << fmt::format("stopped after {:.0f} s, before the first seed was finished: nothing to say\n",
+                             result.seconds);
+    throw Interrupted();
+  }
+  if (!quiet) {
+    print_rows(result);
+    print_curves(result);
+    print_verdict(result);
+  }
+  if (!options.json.empty()) write_json(options.json, report_of(lab, result, engine.threads()));
+  if (result.stopped) throw Interrupted();
+  if (result.verdict != Verdict::seen) throw AnswerNo();
+}
+
+}  // namespace
+
+void add_lab(Command app) {
+  const Command command = app.add_command("lab", "Run an experiment that can fail: induction, seats, causality, ...");
+  const auto options = std::make_shared<Options>();  // lives as long as the callback
+  command.add_option("NAME", options->name, "Which; --list shows them");
+  command.add_flag("--list", options->list, "What there is, with its claim");
+  command.add_option("--seeds", options->seeds, "How many seeds, 3 or more; each lab has its own number otherwise");
+  command.add_option("--json", options->json, "All numbers as JSON, into this file; - is standard output");
+  command.add_option("--threads", options->threads, "Threads; 0: as many as the machine has");
+  command.footer(kExamples);
+  command.callback([options] { run(*options); });
+}
+
+}  // namespace qkv::app

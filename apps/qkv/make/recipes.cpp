@@ -1,0 +1,39 @@
+#include "make/recipes.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/printable.h"
+
+namespace qkv::app {
+
+Json find_recipe(const std::string& name_or_file) {
+  for (const auto& [name, text] : shipped_recipes()) {
+    if (name == name_or_file) return parse_json(text, name);
+  }
+  if (std::filesystem::is_regular_file(name_or_file)) {
+    return parse_json(read_file(name_or_file, 1 << 20), name_or_file);
+  }
+  std::vector<std::string_view> known;
+  std::string all;
+  for (const auto& [name, text] : shipped_recipes()) {
+    known.push_back(name);
+    all += (all.empty() ? "" : ", ") + std::string(name);
+  }
+  const std::string near = nearest_key(name_or_file, known);
+  QKV_FAIL("there is no recipe and no file ", printable(name_or_file),
+           near.empty() ? Hint("the recipes that ship are ", all) : Hint("did you mean '", near, "'? There are ", all));
+}
+
+void list_recipes() {
+  for (const auto& [name, text] : shipped_recipes()) {
+    const Json recipe = parse_json(text, name);
+    std::cout << fmt::format("  {:<18} {}\n", name, recipe.value("about", ""));
+  }
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,92 @@
+// qkv train: from a recipe to a model, step by step; a killed run goes on where its last checkpoint was.
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "common/commands.h"
+#include "make/recipes.h"
+#include "make/train_run.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr const char* kExamples = R"(Recipes that ship, also usable by name: qkv train --list
+
+Examples:
+  qkv train world --out my-world                            a small decoder on the built-in world
+  qkv train shakespeare-char --data shakespeare.txt --out shakespeare
+  qkv train translate --data en-de.tsv --out en-de          sentence pairs, source<TAB>target
+  qkv train my-recipe.json --out run --set steps=2000 --set optimizer.kind=muon
+  qkv train --resume --out run                              goes on after Ctrl-C, a crash or a power cut
+  qkv train fine-tune.json --from MODEL --data notes.txt --out tuned
+  qkv train world --watch --out my-world                    snapshots of how it learns, for  qkv movie my-world
+
+RUN holds recipe.json, log.jsonl, TensorBoard events, samples.jsonl and checkpoints; RUN/best and RUN/last are models that
+qkv and Hugging Face load. docs/training.md has all keys of a recipe.)";
+
+struct Options {
+  std::string recipe, out, from;
+  std::vector<std::string> data, set;
+  int threads = 0;
+  bool resume = false, list = false, json = false, dry = false, watch = false;
+};
+
+Json recipe_of(const Options& options) {
+  Json json = find_recipe(options.recipe);
+  if (!options.data.empty()) json["data"]["files"] = options.data;
+  if (!options.from.empty()) {
+    json["tokenizer"] = {{"load", options.from}};
+    json["model"] = {{"from", options.from}};
+  }
+  for (const std::string& assignment : options.set) set_value(json, assignment);
+  return json;
+}
+
+void train(const Options& options) {
+  QKV_CHECK(!options.out.empty(), "no folder for the run was named", Hint("say  --out RUN"));
+  QKV_CHECK(options.resume == options.recipe.empty(),
+            options.resume ? "--resume goes on with the run's own recipe, but '"
+                           : "neither a recipe nor --resume was given ('",
+            options.recipe, options.resume ? "' was given too" : "')", Hint("see  qkv train --help"));
+  Comm& comm = world_comm();
+  try {
+    TrainRun({.recipe = options.resume ? Json() : recipe_of(options),
+              .named = options.recipe,
+              .out = options.out,
+              .from = options.from,
+              .threads = options.threads,
+              .resume = options.resume,
+              .dry = options.dry,
+              .watch = options.watch,
+              .show = options.json ? TrainView::Show::json : TrainView::Show::lines},
+             comm)
+        .run();
+  } catch (const std::exception& error) {
+    if (comm.size() == 1) throw;
+    std::cerr << "qkv: rank " << comm.rank() << ": " << error.what() << '\n';
+    comm.end_all();
+  }
+}
+
+}  // namespace
+
+void add_train(Command app) {
+  const Command command = app.add_command("train", "Train a model from text or sentence pairs");
+  const auto options = std::make_shared<Options>();
+  command.add_option("RECIPE", options->recipe, "A recipe's name or file");
+  command.add_option("--out", options->out, "The run's folder");
+  command.add_option("--data", options->data, "Text files, or TSV of pairs, instead of the recipe's");
+  command.add_option("--from", options->from, "A model folder to go on with: its weights, tokenizer and config");
+  command.add_option("--set", options->set, "A key of the recipe by its path, KEY=VALUE; may be repeated");
+  command.add_flag("--resume", options->resume, "Go on with the run in --out");
+  command.add_flag("--watch", options->watch,
+                   "Keep small snapshots in RUN/watch for qkv movie; --resume goes on with it");
+  command.add_flag("--plan", options->dry, "Print the plan and stop");
+  command.add_flag("--list", options->list, "The recipes that ship");
+  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
+  command.add_flag("--json", options->json, "Lines of JSON instead of a progress line");
+  command.footer(kExamples);
+  command.callback([options] { options->list ? list_recipes() : train(*options); });
+}
+
+}  // namespace qkv::app

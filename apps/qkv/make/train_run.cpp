@@ -1,0 +1,159 @@
+#include "make/train_run.h"
+
+#include <csignal>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "kernels/tables.h"
+#include "model/checkpoint/convert.h"
+#include "model/initialise.h"
+#include "train/checkpoint_files.h"
+#include "train/prepare.h"
+
+namespace qkv::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+volatile std::sig_atomic_t stop_asked = 0;
+void ask_to_stop(int) {
+  if (stop_asked != 0) std::_Exit(130);  // the second time it is meant
+  stop_asked = 1;
+}
+
+}  // namespace
+
+TrainRun::TrainRun(TrainOptions options, Comm& comm)
+    : options_(std::move(options)),
+      comm_(comm),
+      engine_(kernels::best_table(), {.threads = options_.threads}),
+      recipe_(open_run()),
+      prepared_(fs::path(options_.out) / "prepared") {
+  try {
+    set_up();
+  } catch (...) {  // there is nothing to go on with yet
+    if (run_ && !options_.resume) fs::remove_all(run_->path());
+    throw;
+  }
+  if (options_.resume) go_on();
+}
+
+std::optional<TrainEnd> TrainRun::run() {
+  std::optional<TrainView> view;
+  if (run_) {
+    view.emplace(engine_, recipe_, *trainer_, *data_, prepared_ / "tokenizer", options_.show);
+    view->show_plan(*model_);
+  }
+  if (options_.dry) {
+    if (run_ && !options_.resume) fs::remove_all(run_->path());
+    return std::nullopt;
+  }
+  stop_asked = 0;
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, ask_to_stop);
+  if (run_ && (options_.watch || WatchFolder::exists(run_->path()))) {
+    watch_.emplace(run_->path(), engine_, recipe_, *model_, *data_);
+    watch_->on_snapshot = options_.observer.on_snapshot;
+    watch_->begin(trainer_->counters());
+  }
+  TrainHooks hooks;
+  hooks.stop = [] { return stop_asked != 0; };
+  if (run_) {
+    hooks.on_step = [&](const StepReport& report) { tell(*view, report); };
+    hooks.on_evaluation = [&](const EvalResult& result, bool best) { tell(*view, result, best); };
+  }
+  hooks.on_save = [&](const TrainCounters& counters, bool best) { save(counters, best); };
+  const TrainEnd end = trainer_->run(hooks, watch_ ? watch_->probe() : nullptr);
+  if (run_) run_->wait();
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, SIG_DFL);
+  if (!run_) return end;
+  view->show_end(end, run_->path());
+  if (watch_ && options_.show != TrainView::Show::nothing) {
+    watch_->show_end(trainer_->counters(), options_.show == TrainView::Show::json);
+  }
+  return end;
+}
+
+// The first rank opens the folder; the others hear what is to be done.
+Recipe TrainRun::open_run() {
+  std::string text;
+  if (comm_.rank() == 0) {
+    run_.emplace(options_.resume ? RunFolder::open(options_.out)
+                                 : RunFolder::create(options_.out, read_recipe(options_.recipe, options_.named)));
+    text = to_json(run_->recipe()).dump();
+  }
+  const std::vector<std::byte> said = comm_.all_gather(std::as_bytes(std::span(text))).front();
+  return read_recipe(parse_json({reinterpret_cast<const char*>(said.data()), said.size()}, "recipe.json"),
+                     "recipe.json");
+}
+
+void TrainRun::set_up() {
+  if (run_) prepare();
+  comm_.barrier();
+  start_ = Checkpoint::open(prepared_ / "start");
+  model_ = start_.model(engine_.device());
+  choose_trainable(*model_, recipe_.frozen);
+  const TokenIds& tokens = model_->spec().tokens;
+  const std::optional<int32_t> mask = Tokenizer::load(prepared_ / "tokenizer").named().mask;
+  data_ = TrainData::open(
+      recipe_, prepared_,
+      {.start = tokens.decoder_start.value_or(0), .mask = mask.value_or(-1), .vocabulary = model_->spec().vocabulary},
+      model_->spec().context);
+  trainer_.emplace(engine_, recipe_, *model_, *data_, comm_);
+}
+
+void TrainRun::prepare() {
+  if (!fs::exists(prepared_)) prepare_run(recipe_, options_.from, prepared_, *engine_.exec().pool);
+  const fs::path start = prepared_ / "start";
+  if (fs::exists(start)) return;
+  if (!options_.from.empty()) {
+    convert_model(options_.from, start, {.dtype = "F32"});  // masters are f32
+  } else {
+    const Json config = parse_json(read_file(prepared_ / "config.json", 16 << 20), "config.json");
+    write_new_model(start, config, {.seed = recipe_.seed}, *engine_.exec().pool);
+  }
+}
+
+void TrainRun::go_on() {
+  bool found = run_ && run_->load_newest(*model_, trainer_->optimizer(), trainer_->counters());
+  found = comm_.all_gather(std::as_bytes(std::span(&found, 1))).front().front() != std::byte{0};
+  if (found && !run_) {
+    read_checkpoint(fs::path(options_.out) / "last", *model_, trainer_->optimizer(), trainer_->counters());
+  }
+  if (run_) run_->forget_after(trainer_->counters().step);
+}
+
+void TrainRun::tell(TrainView& view, const StepReport& report) {
+  view.show_step(report);
+  run_->log(view.log_line(report));
+  run_->scalars(report.step + 1,
+                {{"loss", report.result.loss}, {"lr", report.lr}, {"grad_norm", report.result.grad_norm}});
+  const TrainCounters& counters = trainer_->counters();
+  if (options_.observer.on_step) options_.observer.on_step(report, counters);
+  if (watch_ && watch_->after_step(report, counters)) run_->log(watch_->log_line(counters));
+}
+
+void TrainRun::tell(TrainView& view, const EvalResult& result, bool best) {
+  view.show_evaluation(result, best);
+  run_->log(view.log_line(result));
+  run_->scalars(result.step, {{"val_loss", result.loss}, {"bits_per_byte", result.bits_per_byte}});
+  if (options_.observer.on_evaluation) options_.observer.on_evaluation(result);
+  const std::vector<std::string> samples = view.samples(*model_);
+  for (const std::string& sample : samples) run_->text_sample(result.step, sample);
+  if (options_.observer.on_samples && !samples.empty()) options_.observer.on_samples(samples);
+  if (const std::optional<TranslationScore> score = view.translations(*model_)) {
+    run_->log({{"step", result.step}, {"bleu", score->bleu}, {"chrf", score->chrf}, {"translated", score->lines}});
+    run_->scalars(result.step, {{"bleu", score->bleu}, {"chrf", score->chrf}});
+  }
+}
+
+void TrainRun::save(const TrainCounters& counters, bool best) {
+  trainer_->optimizer().gather_states();
+  if (run_) {
+    if (watch_) watch_->wait();  // a checkpoint never outlives the snapshots before it
+    run_->save(*model_, start_.config, trainer_->optimizer(), counters, best);
+    run_->keep_last(recipe_.checkpoint.keep);
+  }
+  trainer_->optimizer().drop_gathered();
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,95 @@
+// qkv world: stories of the built-in world, one a line, or their labels.
+#include "world/world.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "common/commands.h"
+#include "world/labels.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  qkv world --lang en --seed 7 --lines 20             twenty stories in English, one a line
+  qkv world --lang zh --seed 7 --lines 20             the same twenty in Chinese
+  qkv world --lang pairs --lines 1000 > pairs.tsv     sentence by sentence: English, a tab, Chinese
+  qkv world --lang zh --labels conllu --lines 5       words, parts of speech, heads and relations
+  qkv world --lang en --labels coref --lines 5        each pronoun with its antecedent, each name with its first mention
+  qkv world --lang en --labels answers --lines 5      questions, and where in the text the answer stands
+  qkv world --lang en --json --lines 5                text with all its labels, one object a line
+
+The same seed gives the same stories in both languages; line i never depends on the others.)";
+
+struct Options {
+  std::string lang = "en", labels;
+  uint64_t seed = 1;
+  int64_t lines = 20;
+  bool json = false;
+};
+
+std::string id_of(const Options& options, uint64_t index) {
+  return fmt::format("world-{}-{}-{}", options.seed, index, options.lang);
+}
+
+std::string json_line(const Options& options, const Story& story, uint64_t index) {
+  nlohmann::ordered_json out{{"id", id_of(options, index)}, {"kind", story.kind}};
+  if (options.lang == "pairs") {
+    out["en"] = story.english.text;
+    out["zh"] = story.chinese.text;
+    return out.dump() + "\n";
+  }
+  const Telling& telling = story.in(options.lang == "en" ? Language::english : Language::chinese);
+  const bool all = options.labels.empty();
+  out["text"] = telling.text;
+  if (all || options.labels == "coref") out["mentions"] = mentions_json(telling);
+  if (all || options.labels == "answers") out["answers"] = answers_json(telling);
+  if (all || options.labels == "brackets") out["brackets"] = partners_json(telling);
+  if (all) out["conllu"] = to_conllu(telling, id_of(options, index));
+  return out.dump() + "\n";
+}
+
+void print(const Options& options) {
+  const bool pairs = options.lang == "pairs";
+  QKV_CHECK(!pairs || options.labels.empty(), "--labels ", options.labels, " wants one language, but --lang is pairs",
+            Hint("say --lang en or --lang zh"));
+  QKV_CHECK(!(options.json && options.labels == "conllu"), "--labels conllu is a format of its own, not JSON",
+            Hint("leave out --json, or leave out --labels: then each line's JSON holds everything"));
+  const World world(options.seed);
+  const Language language = options.lang == "zh" ? Language::chinese : Language::english;
+  const auto lines = static_cast<uint64_t>(options.lines);
+  for (uint64_t i = 0; i < lines && std::cout; ++i) {
+    if (options.json || (!options.labels.empty() && options.labels != "conllu")) {
+      std::cout << json_line(options, world.story(i), i);
+    } else if (options.labels == "conllu") {
+      std::cout << to_conllu(world.story(i).in(language), id_of(options, i));
+    } else if (pairs) {
+      std::cout << to_pairs(world.story(i));
+    } else {
+      std::cout << world.text(i, language) << '\n';
+    }
+  }
+}
+
+}  // namespace
+
+void add_world(Command app) {
+  const Command command = app.add_command("world", "Stories of the built-in world, with labels on request");
+  const auto options = std::make_shared<Options>();
+  command.add_option("--lang", options->lang, "en, zh, or pairs of both (default en)").one_of({"en", "zh", "pairs"});
+  command.add_option("--seed", options->seed, "Which world (default 1)");
+  command.add_option("--lines", options->lines, "How many stories (default 20)")
+      .between(int64_t{0}, std::numeric_limits<int64_t>::max());
+  command.add_option("--labels", options->labels, "conllu, coref, answers or brackets instead of plain text")
+      .one_of({"conllu", "coref", "answers", "brackets"});
+  command.add_flag("--json", options->json, "One JSON object a story");
+  command.footer(kExamples);
+  command.callback([options] { print(*options); });
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,241 @@
+// qkv chat: a conversation with a model that was trained to have one.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "common/commands.h"
+#include "common/interrupt.h"
+#include "common/line_editor.h"
+#include "common/loaded.h"
+#include "common/terminal.h"
+#include "common/text_flags.h"
+#include "text/chat/chat_prompt.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr size_t kLargestTemplate = 1 << 20;
+
+constexpr const char* kCommands = R"(/help           this
+/system TEXT    begin anew with this instruction; without TEXT, with none
+/undo           take back the last message and its answer
+/reset          begin anew
+/exit           leave, as Ctrl-D and Ctrl-C on an empty line do
+Ctrl-C while the model writes ends its answer. A message that starts with / has a space before it.
+)";
+
+struct Options {
+  LoadOptions load;
+  TextFlags text;
+  std::string system, chat_template;
+  std::vector<std::string> set;
+  bool stats = false;
+};
+
+ChatTemplate template_of(const Options& options) {
+  if (!options.chat_template.empty()) {
+    return ChatTemplate::parse(read_file(options.chat_template, kLargestTemplate), options.chat_template);
+  }
+  if (std::optional<ChatTemplate> own = ChatTemplate::load(options.load.model)) return *own;
+  QKV_FAIL(options.load.model, ": the model has no chat template, so it was not trained to converse",
+           Hint("qkv run goes on with a text; --template FILE takes a template from elsewhere"));
+}
+
+// Variables of the template: the tokens it may name, and what --set says, which is JSON or a plain word.
+OrderedJson variables_of(const Options& options, const Tokenizer& tokenizer) {
+  OrderedJson variables = OrderedJson::object();
+  const auto name_token = [&](const char* name, std::optional<int32_t> id) {
+    if (id && !options.chat_template.empty()) variables[name] = tokenizer.token(*id);
+  };
+  name_token("bos_token", tokenizer.named().bos);
+  name_token("eos_token", tokenizer.named().eos);
+  for (const std::string& set : options.set) {
+    const size_t equals = set.find('=');
+    QKV_CHECK(equals != set.npos && equals > 0, "--set ", printable(set), " is not NAME=VALUE",
+              Hint("for example  --set enable_thinking=false"));
+    const std::string value = set.substr(equals + 1);
+    OrderedJson read = OrderedJson::parse(value, nullptr, false);
+    variables[set.substr(0, equals)] = read.is_discarded() ? OrderedJson(value) : read;
+  }
+  return variables;
+}
+
+class Chat {
+ public:
+  explicit Chat(const Options& options)
+      : options_(options),
+        template_(template_of(options)),
+        loaded_(options.load, kTexts),
+        scheduler_(loaded_.runner()),
+        variables_(variables_of(options, loaded_.tokenizer())),
+        request_(text_request(options.text, loaded_.defaults())),
+        colour_(may_colour()),
+        editor_(colour_ ? "\1\033[1;32m\1> \1\033[0m\1" : "> ", history_file()) {
+    QKV_CHECK(!loaded_.translates(), options.load.model, ": a ", loaded_.spec().family, " translates and does not chat",
+              Hint("qkv run translates a text"));
+    request_.options.context = loaded_.context();
+    request_.own_text = true;
+    begin(options.system);
+  }
+
+  void run() {
+    if (editor_.at_terminal())
+      note(fmt::format("{} tokens of context; /help says what can be done", loaded_.context()));
+    while (const std::optional<std::string> line = editor_.read()) {
+      if (line->find_first_not_of(" \t\r") == line->npos) continue;
+      if (line->starts_with('/')) {
+        if (!command(*line)) return;
+      } else {
+        say(line->starts_with(" /") ? line->substr(1) : *line);
+      }
+    }
+    if (editor_.at_terminal()) std::cout << '\n';
+  }
+
+ private:
+  // The next turn and the text it begins with both have their places in the cache, so nothing is read twice.
+  static constexpr int64_t kTexts = 2;
+
+  void begin(const std::string& system) {
+    system_ = system;
+    messages_.clear();
+    if (!system.empty()) messages_.push_back({.role = "system", .content = system});
+  }
+
+  // For whoever sits there, not a part of the conversation.
+  void note(const std::string& text) const {
+    std::cout.flush();
+    std::cerr << (colour_ ? "\033[2m" : "") << text << (colour_ ? "\033[0m" : "") << '\n';
+  }
+
+  // False: leave.
+  bool command(const std::string& line) {
+    const size_t space = std::min(line.find(' '), line.size());
+    const std::string name = line.substr(0, space), rest = line.substr(std::min(space + 1, line.size()));
+    if (name == "/exit" || name == "/quit") return false;
+    if (name == "/help") {
+      std::cout << kCommands << std::flush;
+    } else if (name == "/reset") {
+      begin(system_);
+      note("a new conversation");
+    } else if (name == "/system") {
+      begin(rest);
+      note(rest.empty() ? "a new conversation without an instruction" : "a new conversation with this instruction");
+    } else if (name == "/undo") {
+      undo();
+    } else {
+      wrong(fmt::format("there is no command {}: see /help, or put a space before the / to say it", printable(name)));
+    }
+    return true;
+  }
+
+  void undo() {
+    const size_t first = system_.empty() ? 0 : 1;
+    if (messages_.size() == first) return note("nothing was said yet");
+    while (messages_.size() > first && messages_.back().role != "user") messages_.pop_back();
+    if (messages_.size() > first) messages_.pop_back();
+    note(fmt::format("taken back; {} messages are left", messages_.size() - first));
+  }
+
+  // A person reads it and goes on; a script must not.
+  void wrong(const std::string& text) const {
+    QKV_CHECK(editor_.at_terminal(), text, Hint("the lines before were answered"));
+    note(text);
+  }
+
+  void say(const std::string& text) {
+    messages_.push_back({.role = "user", .content = text});
+    const auto unsaid = [&] { messages_.pop_back(); };
+    TextRequest request = request_;
+    try {
+      request.options.prompt =
+          encode_chat(loaded_.tokenizer(), template_, {.messages = messages_json(messages_), .more = variables_});
+    } catch (const Error& error) {
+      unsaid();
+      return wrong(error.message());
+    }
+    const auto length = static_cast<int64_t>(request.options.prompt.size());
+    if (length >= loaded_.context()) {
+      unsaid();
+      return wrong(
+          fmt::format("with this message the conversation has {} tokens, and the context has room for {}: "
+                      "/reset begins a new one, /undo takes back the last message, --context may give more",
+                      length, loaded_.context()));
+    }
+    answer(std::move(request));
+  }
+
+  void answer(TextRequest request) {
+    WrittenText written;
+    request.on_text = [this](std::string_view text) {
+      return static_cast<bool>(std::cout << (editor_.at_terminal() ? without_controls(text) : std::string(text))
+                                         << std::flush);
+    };
+    request.on_end = [&](const WrittenText& text) { written = text; };
+    const int64_t shared = scheduler_.counts().shared;
+    {
+      const InterruptWatch interrupt;
+      const Scheduler::Ticket ticket = submit_text(scheduler_, loaded_.tokenizer(), std::move(request));
+      bool told = false;
+      while (scheduler_.step()) {
+        if (!told && interrupt.seen()) scheduler_.cancel(ticket);
+        told = told || interrupt.seen();
+      }
+    }
+    if (!written.text.ends_with('\n')) std::cout << '\n';
+    std::cout.flush();
+    QKV_CHECK(written.ended != Ended::failed, "writing failed: ", written.error,
+              Hint("qkv verify and qkv info may say more"));
+    messages_.push_back({.role = "assistant", .content = written.text});
+    if (written.ended == Ended::context) {
+      note(fmt::format("the answer ends here: the context of {} tokens is full; /reset begins a new conversation",
+                       loaded_.context()));
+    }
+    if (options_.stats) {
+      note(fmt::format("{} of {} tokens were known, first word after {:.2f} s, {} written in {:.2f} s, ended: {}",
+                       scheduler_.counts().shared - shared, written.prompt_tokens, written.read_seconds,
+                       written.tokens.size(), written.write_seconds, name_of(written.ended)));
+    }
+    if (!std::cout) throw AnswerNo{};  // nobody reads any more; main says so
+  }
+
+  const Options& options_;
+  ChatTemplate template_;
+  Loaded loaded_;
+  Scheduler scheduler_;
+  OrderedJson variables_;
+  TextRequest request_;  // of every answer, but for its prompt
+  bool colour_;
+  LineEditor editor_;
+  std::string system_;
+  std::vector<ChatMessage> messages_;
+};
+
+}  // namespace
+
+void add_chat(Command app) {
+  const Command command = app.add_command("chat", "Talk with a model, in the words of its own chat template");
+  const auto options = std::make_shared<Options>();
+  add_load_options(command, options->load);
+  command.add_option("--system", options->system, "An instruction the conversation begins with");
+  command.add_option("--template", options->chat_template, "A Jinja template instead of the model's own");
+  command.add_option("--set", options->set, "NAME=VALUE, a variable of the template; may be repeated").one_value();
+  add_text_flags(command, options->text);
+  command.add_flag("--stats", options->stats, "Counts and speeds of each answer on standard error");
+  command.footer(std::string(kTextFlagsHelp) + "\n\nWhile it runs:\n" + kCommands + R"(
+What was said stays in the cache, so only the new message is read. Without a terminal each line of standard input is
+a message, and each answer is printed. Control tokens spelled out in a message are text.
+
+Examples:
+  qkv chat MODEL
+  qkv chat MODEL --system "你是一位诗人。" --temperature 0.7
+  qkv chat MODEL --set enable_thinking=false
+  printf 'Hello\nAnd now?\n' | qkv chat MODEL --max-new 50)");
+  command.callback([options] { Chat(*options).run(); });
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,269 @@
+// qkv run: a prompt goes in, what the model writes comes out.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/printable.h"
+#include "common/commands.h"
+#include "common/interrupt.h"
+#include "common/loaded.h"
+#include "common/terminal.h"
+#include "common/text_flags.h"
+#include "infer/beam_runner.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr int64_t kMostAtOnce = 32;
+
+struct Options {
+  LoadOptions load;
+  TextFlags text;
+  std::string prompt;
+  int64_t texts = 1, logprobs = -1, beam = 0;
+  double length_penalty = 1;
+  bool ids = false, json = false, stats = false;
+};
+
+std::string read_prompt(const std::string& given) {
+  if (given != "-") return given;
+  std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+std::vector<int32_t> parse_ids(std::string_view text) {
+  std::vector<int32_t> ids;
+  const char *at = text.data(), *end = at + text.size();
+  while (true) {
+    while (at < end && (*at == ' ' || *at == ',' || *at == '\n' || *at == '\t')) ++at;
+    if (at == end) return ids;
+    int32_t id = 0;
+    const auto read = std::from_chars(at, end, id);
+    QKV_CHECK(read.ec == std::errc(), "with --ids the prompt is token ids, but there is ",
+              printable(std::string_view(at, end)), Hint("for example  --ids \"1 403 407\""));
+    ids.push_back(id);
+    at = read.ptr;
+  }
+}
+
+std::string joined(const WrittenText& written) {
+  std::string ids;
+  for (const Choice& choice : written.tokens) ids += (ids.empty() ? "" : " ") + std::to_string(choice.id);
+  return ids;
+}
+
+Json token_json(const Tokenizer* tokenizer, int32_t id, double logprob) {
+  Json json{{"id", id}, {"logprob", logprob}};
+  if (tokenizer == nullptr || !tokenizer->has(id)) return json;
+  json["token"] = tokenizer->is_special(id) ? std::string(tokenizer->token(id)) : tokenizer->bytes_of(id);
+  return json;
+}
+
+Json to_json(const WrittenText& written, const Tokenizer* tokenizer, const Options& options) {
+  Json json{{"prompt_tokens", written.prompt_tokens},
+            {"ended", name_of(written.ended)},
+            {"read_seconds", written.read_seconds},
+            {"write_seconds", written.write_seconds}};
+  Json& ids = json["ids"] = Json::array();
+  for (const Choice& choice : written.tokens) ids.push_back(choice.id);
+  if (tokenizer != nullptr) json["text"] = written.text;
+  if (!written.stop.empty()) json["stop"] = written.stop;
+  if (options.logprobs < 0) return json;
+  Json& logprobs = json["logprobs"] = Json::array();
+  for (const Choice& choice : written.tokens) {
+    Json token = token_json(tokenizer, choice.id, choice.logprob);
+    Json& others = token["most_likely"] = Json::array();
+    for (const auto& [id, logprob] : choice.alternatives) others.push_back(token_json(tokenizer, id, logprob));
+    logprobs.push_back(std::move(token));
+  }
+  return json;
+}
+
+std::string stats_line(const WrittenText& written) {
+  const auto count = static_cast<double>(written.tokens.size());
+  std::string line = fmt::format("{} tokens read in {:.2f} s", written.prompt_tokens, written.read_seconds);
+  if (written.read_seconds > 0) {
+    line += fmt::format(" ({:.1f}/s)", static_cast<double>(written.prompt_tokens) / written.read_seconds);
+  }
+  line += fmt::format(", {} written", written.tokens.size());
+  if (written.write_seconds > 0) line += fmt::format(" ({:.1f}/s)", (count - 1) / written.write_seconds);
+  return line + fmt::format(", ended: {}", name_of(written.ended));
+}
+
+void print_text(const std::string& text) {
+  std::cout << text << (text.ends_with('\n') ? "" : "\n") << std::flush;
+}
+
+// All texts of one prompt, side by side.
+class Run {
+ public:
+  explicit Run(const Options& options)
+      : options_(options),
+        loaded_(options.load, std::max(std::min(options.texts, kMostAtOnce), 2 * options.beam)),
+        tokenizer_(options.ids ? nullptr : &loaded_.tokenizer()),
+        scheduler_(loaded_.runner(), {.most_active = kMostAtOnce}),
+        written_(static_cast<size_t>(options.texts)) {}
+
+  void run() {
+    const TextRequest request = make_request();
+    if (options_.beam > 0) return search(request);
+    const InterruptWatch interrupt;
+    std::vector<Scheduler::Ticket> tickets;
+    for (size_t n = 0; n < written_.size(); ++n) tickets.push_back(submit(request, n));
+    bool told = false;
+    while (scheduler_.step()) {
+      if (!interrupt.seen() || told) continue;
+      for (const Scheduler::Ticket ticket : tickets) scheduler_.cancel(ticket);
+      told = true;
+    }
+    finish(told);
+  }
+
+ private:
+  bool streams() const { return !options_.json && written_.size() == 1 && tokenizer_ != nullptr; }
+
+  TextRequest make_request() {
+    TextRequest request = text_request(options_.text, loaded_.defaults());
+    SessionOptions& session = request.options;
+    session.context = loaded_.context();
+    session.sampling.alternatives = options_.logprobs;
+    QKV_CHECK(options_.beam > 0 || options_.texts == 1 || session.sampling.temperature > 0, "--n asks for ",
+              options_.texts, " texts but the most likely token is always the same",
+              Hint("add --temperature 0.8 or the like"));
+    const std::string prompt = read_prompt(options_.prompt);
+    if (options_.ids) {
+      (loaded_.translates() ? session.source : session.prompt) = parse_ids(prompt);
+    } else if (loaded_.translates()) {
+      session.source = loaded_.tokenizer().encode(prompt);
+    } else {
+      session.prompt = prompt_ids(loaded_.tokenizer(), loaded_.spec(), prompt);
+    }
+    return request;
+  }
+
+  // The best of what a beam search finds.
+  void search(const TextRequest& request) {
+    const SessionOptions& session = request.options;
+    const auto prompt = static_cast<int64_t>(session.prompt.empty() ? 1 : session.prompt.size());
+    const int64_t room = loaded_.context() - prompt;
+    const BeamRequest one{.prompt = session.prompt, .source = session.source};
+    const auto found =
+        beam_search(loaded_.runner(), {&one, 1},
+                    {.beams = options_.beam,
+                     .n_best = options_.texts,
+                     .length_penalty = options_.length_penalty,
+                     .max_length = prompt + (session.max_new > 0 ? std::min(session.max_new, room) : room),
+                     .eos = loaded_.spec().tokens.eos,
+                     .forced_eos = loaded_.spec().tokens.forced_eos,
+                     .no_repeat_ngram = session.sampling.no_repeat_ngram,
+                     .repetition_penalty = session.sampling.repetition_penalty});
+    written_.resize(found.front().size());
+    for (size_t n = 0; n < written_.size(); ++n) {
+      const std::vector<int32_t>& ids = found.front()[n].ids;
+      WrittenText& written = written_[n];
+      written.prompt_tokens = prompt;
+      for (auto id = ids.begin() + prompt; id != ids.end(); ++id) written.tokens.push_back({.id = *id});
+      const std::vector<int32_t> shown(ids.begin() + prompt, ids.end());
+      if (tokenizer_ != nullptr) written.text = tokenizer_->decode(shown, {.skip_specials = true});
+      written.ended = Ended::stopped;
+    }
+    if (streams()) std::cout << written_[0].text;
+    finish(false);
+  }
+
+  Scheduler::Ticket submit(TextRequest request, size_t n) {
+    request.options.sampling.seed += n;
+    request.on_end = [this, n](const WrittenText& written) { written_[n] = written; };
+    if (tokenizer_ == nullptr) return submit_ids(scheduler_, std::move(request));
+    if (streams()) {
+      request.on_text = [terminal = isatty(STDOUT_FILENO) != 0](std::string_view text) {
+        return static_cast<bool>(std::cout << (terminal ? without_controls(text) : std::string(text)) << std::flush);
+      };
+    }
+    return submit_text(scheduler_, *tokenizer_, std::move(request));
+  }
+
+  void finish(bool interrupted) const {
+    if (options_.json) {
+      print_json();
+    } else if (streams()) {
+      if (!written_[0].text.ends_with('\n')) std::cout << '\n';
+    } else {
+      for (size_t n = 0; n < written_.size(); ++n) {
+        if (written_.size() > 1) std::cout << fmt::format("[{} of {}]\n", n + 1, written_.size());
+        print_text(tokenizer_ != nullptr ? written_[n].text : joined(written_[n]));
+      }
+    }
+    std::cout.flush();
+    bool nothing = true;
+    for (const WrittenText& written : written_) {
+      if (options_.stats || isatty(STDERR_FILENO) != 0) std::cerr << stats_line(written) << '\n';
+      QKV_CHECK(written.ended != Ended::failed, "writing failed: ", written.error,
+                Hint("qkv verify and qkv info may say more"));
+      nothing = nothing && written.tokens.empty();
+    }
+    if (interrupted && nothing) throw Interrupted{};
+  }
+
+  void print_json() const {
+    Json all = Json::array();
+    for (const WrittenText& written : written_) all.push_back(to_json(written, tokenizer_, options_));
+    const Json json = written_.size() == 1 ? all[0] : Json{{"texts", all}};
+    std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  }
+
+  const Options& options_;
+  Loaded loaded_;
+  const Tokenizer* tokenizer_;  // none if ids are all that is asked for
+  Scheduler scheduler_;
+  std::vector<WrittenText> written_;
+};
+
+}  // namespace
+
+void add_run(Command app) {
+  const Command command = app.add_command("run", "Write what follows a prompt, or translate it");
+  const auto options = std::make_shared<Options>();
+  add_load_options(command, options->load);
+  command.add_option("PROMPT", options->prompt, "The text to go on from, or to translate; - reads standard input")
+      .required();
+  add_text_flags(command, options->text);
+  command.add_option("--n", options->texts, "So many texts, with seeds SEED, SEED + 1, ...")
+      .between(int64_t{1}, int64_t{1024});
+  command.add_option("--logprobs", options->logprobs, "With --json: log-probabilities, and those of the N most likely")
+      .between(int64_t{0}, int64_t{1024});
+  command.add_option("--beam", options->beam, "Search with so many beams instead of choosing token by token")
+      .between(int64_t{1}, int64_t{64});
+  command.add_option("--length-penalty", options->length_penalty, "Of --beam: above 0 longer texts win more often")
+      .between(-10.0, 10.0);
+  command.add_flag("--ids", options->ids, "The prompt is token ids, and ids are written; needs no tokenizer");
+  command.add_flag("--json", options->json, "As JSON: text, ids, how it ended, times");
+  command.add_flag("--stats", options->stats, "Counts and speeds on standard error, also if that is no terminal");
+  command.footer(std::string(kTextFlagsHelp) + R"(
+
+The output is what follows the prompt, and a line break. Special tokens written in the prompt are those tokens; the line
+break at the end of standard input is not a part of it. Ctrl-C ends the text: what there is stays, and the exit code is 0,
+or 130 if there is nothing yet.
+
+Examples:
+  qkv run MODEL "Once upon a time" --max-new 100
+  qkv run MODEL "床前明月光" --temperature 0.8 --top-p 0.95 --seed 7
+  qkv run MODEL --stop "Q:" --json "Q: What is a key? A:" --logprobs 5
+  qkv run MODEL - --n 4 --temperature 1 < prompt.txt)");
+  command.callback([options] {
+    QKV_CHECK(options->logprobs < 0 || options->json, "--logprobs ", options->logprobs, " without --json",
+              Hint("add --json: only there is room for them"));
+    QKV_CHECK(!options->ids || options->text.stop.empty(), "--stop ", printable(options->text.stop.front()),
+              " with --ids", Hint("texts are looked for where a tokenizer makes them"));
+    Run(*options).run();
+  });
+}
+
+}  // namespace qkv::app

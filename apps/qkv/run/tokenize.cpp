@@ -1,0 +1,171 @@
+// qkv tokenize: text as a model sees it.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "base/display_width.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/printable.h"
+#include "common/commands.h"
+#include "common/terminal.h"
+#include "text/tokenizer/display_spans.h"
+#include "text/tokenizer/tokenizer.h"
+#include "verify/verify_tokenizer.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr size_t kLargestVectors = 512 << 20;
+constexpr int kColumns = 96;
+
+struct Request {
+  std::string tokenizer, text, vectors;
+  bool has_text = false, ids = false, spans = false, json = false, plain = false;
+};
+
+void print_json(const Json& json) {
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+std::string shortened(const Json& value) {
+  constexpr int kShown = 400;
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string_view fits = fit_width(text, kShown);
+  return std::string(fits) + (fits.size() < text.size() ? "..." : "");
+}
+
+void verify(const Tokenizer& tokenizer, const Request& request) {
+  const std::string text = read_file(request.vectors, kLargestVectors);
+  const Json vectors = parse_json(text, request.vectors, {.bytes = kLargestVectors});
+  const TokenizerVerdict verdict = verify_tokenizer(tokenizer, vectors, request.vectors);
+  if (request.json) {
+    Json differences = Json::array();
+    for (const TokenizerDifference& d : verdict.differences) {
+      differences.push_back(
+          {{"index", d.index}, {"text", d.text}, {"field", d.field}, {"expected", d.expected}, {"got", d.got}});
+    }
+    print_json({{"cases", verdict.cases}, {"equal", verdict.equal}, {"differences", differences}});
+  } else {
+    for (const TokenizerDifference& d : verdict.differences) {
+      std::cout << fmt::format("case {}: {} of {}\n  expected {}\n  got      {}\n", d.index, d.field, printable(d.text),
+                               shortened(d.expected), shortened(d.got));
+    }
+    std::cout << fmt::format("{} of {} equal\n", verdict.equal, verdict.cases);
+  }
+  if (verdict.equal != verdict.cases) throw AnswerNo{};
+}
+
+std::string ids_of(const DisplaySpan& span, const std::vector<int32_t>& ids) {
+  return fmt::format("{}",
+                     fmt::join(ids.begin() + static_cast<std::ptrdiff_t>(span.first_token),
+                               ids.begin() + static_cast<std::ptrdiff_t>(span.first_token + span.token_count), " "));
+}
+
+// Control characters as their pictures, so that a line break does not break the line.
+std::string visible(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20) {
+      out += "\xe2\x90";
+      out += static_cast<char>(0x80 + byte);
+    } else if (byte == 0x7f) {
+      out += "\xe2\x90\xa1";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+// Each span in brackets, or on a coloured ground on a terminal, and its ids below.
+void print_rows(const DisplaySpans& all, const std::vector<int32_t>& ids, bool colour) {
+  std::string above, below;
+  int column = 0;
+  const auto flush = [&] {
+    if (column > 0) std::cout << above << '\n' << below << '\n';
+    above.clear();
+    below.clear();
+    column = 0;
+  };
+  bool odd = false;
+  for (const DisplaySpan& span : all.spans) {
+    const std::string text = colour ? visible(span.text) : "[" + visible(span.text) + "]", under = ids_of(span, ids);
+    const int text_width = display_width(text), width = std::max(text_width, display_width(under)) + 1;
+    if (column > 0 && column + width > kColumns) flush();
+    above += colour ? fmt::format("\x1b[{}m{}\x1b[0m", odd ? "30;46" : "30;43", text) : text;
+    above += std::string(static_cast<size_t>(width - text_width), ' ');
+    below += under + std::string(static_cast<size_t>(width - display_width(under)), ' ');
+    column += width;
+    odd = !odd;
+  }
+  flush();
+  std::cout << fmt::format("{} tokens, {} bytes\n", ids.size(), all.text.size());
+}
+
+void print_spans(const DisplaySpans& all, const std::vector<int32_t>& ids) {
+  for (const DisplaySpan& span : all.spans) {
+    std::cout << fmt::format("{:>6} {:>6}  {}  {}\n", span.begin, span.end, "[" + visible(span.text) + "]",
+                             ids_of(span, ids));
+  }
+}
+
+void print_spans_json(const Tokenizer& tokenizer, const DisplaySpans& all, const std::vector<int32_t>& ids) {
+  Json spans = Json::array();
+  for (const DisplaySpan& span : all.spans) {
+    Json tokens = Json::array();
+    for (size_t i = span.first_token; i < span.first_token + span.token_count; ++i) {
+      tokens.push_back({{"id", ids[i]}, {"token", tokenizer.token(ids[i])}, {"continues", all.continues(i)}});
+    }
+    spans.push_back({{"text", span.text}, {"begin", span.begin}, {"end", span.end}, {"tokens", tokens}});
+  }
+  print_json({{"ids", ids}, {"spans", spans}});
+}
+
+void run(const Request& request) {
+  const Tokenizer tokenizer = Tokenizer::load(request.tokenizer);
+  if (!request.vectors.empty()) return verify(tokenizer, request);
+  std::string text = request.text;
+  if (!request.has_text || text == "-") {
+    text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = !request.plain});
+  if (request.ids) {
+    request.json ? print_json(ids) : void(std::cout << fmt::format("{}\n", fmt::join(ids, " ")));
+    return;
+  }
+  const DisplaySpans spans = display_spans(tokenizer, ids);
+  if (request.json) return print_spans_json(tokenizer, spans, ids);
+  request.spans ? print_spans(spans, ids) : print_rows(spans, ids, may_colour());
+}
+
+}  // namespace
+
+void add_tokenize(Command app) {
+  const Command command = app.add_command("tokenize", "Text as a model sees it: tokens and their ids");
+  const auto request = std::make_shared<Request>();  // lives as long as the callback
+  command.add_option("tokenizer", request->tokenizer, "A tokenizer's file or a folder with one").required();
+  const Option text = command.add_option("text", request->text, "The text; standard input if missing or -");
+  command.add_flag("--ids", request->ids, "The ids only");
+  command.add_flag("--spans", request->spans, "A line for each span: its bytes, its text, its ids");
+  command.add_flag("--json", request->json, "As JSON");
+  command.add_flag("--plain", request->plain, "Without the special tokens around the text");
+  command.add_option("--verify", request->vectors, "Compare with the vectors in this file; exit code 1 if any differ");
+  command.footer(R"(A character that several tokens share is one span, with all of their ids.
+
+Examples:
+  qkv tokenize gpt2/tokenizer.json "Hello, 世界"
+  qkv tokenize qwen2/ --ids - < text.txt
+  qkv tokenize qwen2/ --spans --json "👍🏽"
+  qkv tokenize gpt2/tokenizer.json --verify gpt2/vectors.json)");
+  command.callback([request, text] {
+    request->has_text = text.given();
+    run(*request);
+  });
+}
+
+}  // namespace qkv::app

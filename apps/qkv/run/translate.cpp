@@ -1,0 +1,217 @@
+// qkv translate: lines in, their translations out, in the same order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/progress.h"
+#include "common/commands.h"
+#include "common/interrupt.h"
+#include "common/loaded.h"
+#include "infer/beam_runner.h"
+#include "infer/generation_defaults.h"
+#include "text/unicode/utf8.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr size_t kWindow = 1024;  // lines that are sorted by length and translated together
+constexpr int64_t kUsualBeams = 4, kUsualLength = 256, kUsualRows = 64;
+
+constexpr const char* kHelp =
+    R"(Every line of standard input is one text; an empty line stays empty. Lines of similar length are translated together,
+1024 at a time, and come out in their order as soon as these are done; a translation never depends on its company.
+What the options leave open is as generation_config.json beside the model says; without it 4 beams, at most 256 tokens.
+A line that the model cannot read ends it: what was before that line is written.
+
+Examples:
+  qkv translate opus-mt-en-zh < in.en > out.zh
+  qkv translate t5 --prefix "translate English to German: " --beam 1 < in.en > out.de
+  qkv translate opus-mt-en-de --n-best 4 --json < in.en > out.jsonl)";
+
+struct Options {
+  LoadOptions load;
+  std::optional<int64_t> beams, max_new;
+  std::optional<double> length_penalty;
+  int64_t n_best = 1, rows = kUsualRows;
+  std::string prefix;
+  bool json = false;
+};
+
+BeamOptions beam_options(const Options& options, const GenerationDefaults& defaults, int64_t context) {
+  BeamOptions beam{.beams = options.beams.value_or(defaults.num_beams > 1 ? defaults.num_beams : kUsualBeams),
+                   .n_best = options.n_best,
+                   .length_penalty = options.length_penalty.value_or(defaults.length_penalty),
+                   .early = defaults.early,
+                   .eos = defaults.tokens.eos,
+                   .forced_eos = defaults.tokens.forced_eos,
+                   .forced_bos = defaults.forced_bos,
+                   .banned = defaults.banned,
+                   .no_repeat_ngram = defaults.no_repeat_ngram,
+                   .repetition_penalty = defaults.repetition_penalty.value_or(1)};
+  if (beam.beams == 1) beam.early = BeamOptions::Early::yes;  // greedy
+  if (options.max_new) {
+    QKV_CHECK(*options.max_new < context, "--max-new is ", *options.max_new, " but a text has at most ", context,
+              " tokens, its start included", Hint("use --max-new ", context - 1, " or less"));
+    beam.max_length = 1 + *options.max_new;
+  } else {
+    const int64_t usual =
+        defaults.max_new_tokens ? 1 + *defaults.max_new_tokens : defaults.max_length.value_or(kUsualLength);
+    beam.max_length = std::min(usual, context);
+  }
+  return beam;
+}
+
+struct Line {
+  std::string text;
+  std::vector<int32_t> source;  // none: nothing to translate
+};
+
+class Translator {
+ public:
+  explicit Translator(const Options& options)
+      : options_(options), loaded_(options.load, [this](const Loaded& loaded) { return room(loaded); }) {
+    start_ = *defaults_.tokens.decoder_start;
+  }
+
+  void run() {
+    Progress progress("translating", 0);
+    while (!ended_ && !stop_) {
+      std::vector<Line> window = read_window();
+      const std::vector<BeamRunner::Hypotheses> found = translated(window, progress);
+      for (size_t i = 0; i < window.size(); ++i) print(window[i], first_line_ + static_cast<int64_t>(i), found[i]);
+      std::cout.flush();
+      if (!std::cout) return;  // nobody reads it any more; main says so
+      first_line_ += std::ssize(window);
+    }
+    progress.finish();
+    if (stop_) throw *stop_;
+  }
+
+ private:
+  // Before anything is taken: what the model and the options ask for.
+  RunOptions room(const Loaded& loaded) {
+    QKV_CHECK(loaded.translates(), loaded.path(), " is a ", loaded.spec().family, ", which is ",
+              name_of(loaded.spec().kind), " and translates nothing",
+              Hint("take an encoder-decoder such as Marian, BART or T5; or ask a decoder with  qkv run"));
+    defaults_ = generation_defaults(loaded.path(), loaded.checkpoint().config, loaded.spec().vocabulary);
+    QKV_CHECK(defaults_.tokens.decoder_start.has_value(), loaded.path(),
+              " does not say which token a target starts with", Hint("config.json should have decoder_start_token_id"));
+    beam_ = beam_options(options_, defaults_, loaded.context());
+    BeamSearch checked(beam_, {*defaults_.tokens.decoder_start});
+    const auto whole_pages = [](int64_t n) { return (n + KvCache::kPage - 1) / KvCache::kPage * KvCache::kPage; };
+    const int64_t texts = std::max<int64_t>(options_.rows / beam_.beams, 1);
+    return {.positions = texts * beam_.beams * whole_pages(beam_.max_length),
+            .sources = std::max(whole_pages(loaded.context()), texts * kUsualLength),
+            .chunk = std::max(options_.rows, beam_.beams)};
+  }
+
+  // Up to the end, or to a line that cannot be translated: then stop_ says why.
+  std::vector<Line> read_window() {
+    std::vector<Line> window;
+    const Tokenizer& tokenizer = loaded_.tokenizer();
+    try {
+      while (window.size() < kWindow) {
+        Line line;
+        if (!std::getline(std::cin, line.text)) {
+          ended_ = true;
+          break;
+        }
+        if (line.text.ends_with('\r')) line.text.pop_back();
+        const int64_t number = first_line_ + std::ssize(window);
+        QKV_CHECK(is_utf8(line.text), "line ", number, " is not UTF-8", Hint("convert it, for example with  iconv"));
+        if (line.text.find_first_not_of(" \t") != std::string::npos) {
+          line.source = tokenizer.encode(options_.prefix + line.text);
+          QKV_CHECK(std::ssize(line.source) <= loaded_.context(), "line ", number, " has ", line.source.size(),
+                    " tokens but this model reads ", loaded_.context(), Hint("cut it into sentences"));
+        }
+        window.push_back(std::move(line));
+      }
+    } catch (const Error& error) {
+      stop_ = error;
+    }
+    return window;
+  }
+
+  std::vector<BeamRunner::Hypotheses> translated(const std::vector<Line>& window, Progress& progress) {
+    std::vector<size_t> order;  // long ones first, so that those of a pass end together
+    for (size_t i = 0; i < window.size(); ++i) {
+      if (!window[i].source.empty()) order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return window[a].source.size() > window[b].source.size(); });
+    std::vector<BeamRequest> requests;
+    for (const size_t i : order) requests.push_back({.prompt = {start_}, .source = window[i].source});
+    BeamRunner run(loaded_.runner(), requests, beam_, options_.rows);
+    const InterruptWatch interrupt;
+    while (run.step()) {
+      progress.update(first_line_ - 1 + run.finished());
+      if (interrupt.seen()) throw Interrupted{};
+    }
+    std::vector<BeamRunner::Hypotheses> found(window.size());
+    for (size_t n = 0; n < order.size(); ++n) found[order[n]] = std::move(run.results()[n]);
+    return found;
+  }
+
+  // On one line, whatever the model wrote.
+  std::string text_of(const BeamSearch::Hypothesis& hypothesis) {
+    std::string text = loaded_.tokenizer().decode(std::span(hypothesis.ids).subspan(1), {.skip_specials = true});
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    return text;
+  }
+
+  void print(const Line& line, int64_t number, const BeamRunner::Hypotheses& found) {
+    if (options_.json) {
+      nlohmann::ordered_json all = nlohmann::ordered_json::array();
+      for (const BeamSearch::Hypothesis& h : found) {
+        all.push_back({{"text", text_of(h)}, {"score", h.score}, {"ids", h.ids}});
+      }
+      const nlohmann::ordered_json out{{"line", number}, {"source", line.text}, {"translations", std::move(all)}};
+      std::cout << out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+    } else if (options_.n_best == 1) {
+      std::cout << (found.empty() ? "" : text_of(found[0])) << '\n';
+    } else {
+      for (const BeamSearch::Hypothesis& h : found)
+        std::cout << fmt::format("{}\t{:.4f}\t{}\n", number, h.score, text_of(h));
+    }
+  }
+
+  const Options& options_;
+  GenerationDefaults defaults_;
+  BeamOptions beam_;
+  Loaded loaded_;
+  int32_t start_ = 0;
+  int64_t first_line_ = 1;  // of the window
+  bool ended_ = false;
+  std::optional<Error> stop_;
+};
+
+}  // namespace
+
+void add_translate(Command app) {
+  const Command command =
+      app.add_command("translate", "Translate lines, or do what else an encoder-decoder was made for");
+  const auto options = std::make_shared<Options>();
+  add_load_options(command, options->load);
+  command.add_option("--beam", options->beams, "Beams; 1 is greedy").between(int64_t{1}, int64_t{256});
+  command.add_option("--length-penalty", options->length_penalty, "More than 0 favours longer translations");
+  command.add_option("--max-new", options->max_new, "Most tokens of a translation")
+      .between(int64_t{1}, int64_t{1} << 20);
+  command
+      .add_option("--n-best", options->n_best, "So many translations: line number, score and text, with tabs between")
+      .between(int64_t{1}, int64_t{256});
+  command.add_option("--batch", options->rows, "Most rows of a pass: a text has one for each beam")
+      .between(int64_t{1}, int64_t{4096})
+      .show_default();
+  command.add_option("--prefix", options->prefix, "Before every line, as T5 wants it");
+  command.add_flag("--json", options->json, "A JSON object for each line: text, score and ids of its translations");
+  command.footer(kHelp);
+  command.callback([options] { Translator(*options).run(); });
+}
+
+}  // namespace qkv::app

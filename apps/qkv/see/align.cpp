@@ -1,0 +1,144 @@
+// qkv align: which words of a source a translation looks at.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/display_width.h"
+#include "base/error.h"
+#include "base/progress.h"
+#include "common/commands.h"
+#include "common/drawing.h"
+#include "common/inspected.h"
+#include "common/interrupt.h"
+#include "common/reports.h"
+#include "inspect/look/alignment.h"
+#include "text/documents.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr const char* kExamples =
+    R"(The attention of the decoder to the encoder, the mean of one layer's heads (the last but one layer, or --layer), from
+tokens to words. i-j pairs are source-target, counted from 0: each target word with the source word it looks at most.
+
+Examples:
+  qkv align MODEL "Guten Morgen , Anna" "Good morning , Anna"
+  qkv align MODEL "早上好" "good morning" --pairs
+  qkv align MODEL --data pairs.tsv > pairs.align        a line of i-j pairs for each source<TAB>target
+  qkv align MODEL --data pairs.tsv --json out.json      with all weights)";
+
+struct Options {
+  InspectOptions inspect;
+  std::string source, target, data, json;
+  std::optional<int64_t> layer;
+  bool pairs = false;
+};
+
+using Report = nlohmann::ordered_json;
+
+std::string pharaoh(const WordAlignment& alignment) {
+  std::string line;
+  for (const auto& [source, target] : alignment.pairs()) {
+    line += (line.empty() ? "" : " ") + fmt::format("{}-{}", source, target);
+  }
+  return line;
+}
+
+Report alignment_json(const WordAlignment& alignment) {
+  Report source = Report::array(), target = Report::array(), pairs = Report::array(), weights = Report::array();
+  for (const TokenWord& word : alignment.source) source.push_back(word.text);
+  for (const TokenWord& word : alignment.target) target.push_back(word.text);
+  for (const auto& [s, t] : alignment.pairs()) pairs.push_back({s, t});
+  for (size_t t = 0; t < alignment.target.size(); ++t) {
+    Report row = Report::array();
+    for (size_t s = 0; s < alignment.source.size(); ++s) row.push_back(alignment.at(t, s));
+    weights.push_back(row);
+  }
+  return {{"source", source}, {"target", target}, {"layer", alignment.layer}, {"pairs", pairs}, {"weights", weights}};
+}
+
+int widest(const std::vector<TokenWord>& words) {
+  int most = 1;
+  for (const TokenWord& word : words) most = std::max(most, display_width(word.text));
+  return most;
+}
+
+// Target words downward, source words across, in as many blocks as the terminal is wide.
+void draw(const WordAlignment& alignment) {
+  const int label = std::min(widest(alignment.target), 16), room = terminal_columns() - label - 2;
+  const int cells = std::clamp(widest(alignment.source), 3, 9) + 1;
+  const auto across = static_cast<size_t>(std::max(room / cells, 1));
+  for (size_t first = 0; first < alignment.source.size(); first += across) {
+    const size_t end = std::min(first + across, alignment.source.size());
+    std::cout << std::string(static_cast<size_t>(label) + 1, ' ');
+    for (size_t s = first; s < end; ++s) std::cout << in_cells(alignment.source[s].text, cells - 1) << ' ';
+    std::cout << '\n';
+    for (size_t t = 0; t < alignment.target.size(); ++t) {
+      std::cout << in_cells_right(alignment.target[t].text, label) << ' ';
+      for (size_t s = first; s < end; ++s) std::cout << heat(alignment.at(t, s), cells - 1) << ' ';
+      std::cout << '\n';
+    }
+    std::cout << '\n';
+  }
+  std::cout << pharaoh(alignment) << '\n'
+            << fmt::format("layer {} of {} target and {} source words\n", alignment.layer, alignment.target.size(),
+                           alignment.source.size());
+}
+
+void align_file(Inspected& inspected, const Options& options, const AlignOptions& how) {
+  DocumentReader reader({options.data}, {.format = DataFormat::tsv});
+  Progress progress("pairs", 0);
+  InterruptWatch interrupts;
+  Report all = Report::array();
+  int64_t done = 0;
+  for (Document document; reader.next(document);) {
+    const SeenText pair = inspected.read(document.text, document.target);
+    const WordAlignment made = align(inspected.model(), inspected.engine(), inspected.tokenizer(), pair, how);
+    if (!options.json.empty()) all.push_back(alignment_json(made));
+    if (options.json != "-") std::cout << pharaoh(made) << '\n';
+    progress.update(++done);
+    if (interrupts.seen()) throw Interrupted{};
+  }
+  progress.finish();
+  QKV_CHECK(done > 0, options.data, " has no pairs", Hint("one a line, source<TAB>target"));
+  if (!options.json.empty()) write_json(options.json, {{"model", inspected.path()}, {"alignments", all}});
+}
+
+void run_align(const Options& options) {
+  const bool one = !options.source.empty() && !options.target.empty();
+  QKV_CHECK(one != !options.data.empty() && (one || options.source.empty()),
+            "qkv align takes a source and a target, or --data", Hint("qkv align MODEL \"source\" \"target\""));
+  Inspected inspected(options.inspect);
+  QKV_CHECK(inspected.spec().has_source(), "a ", inspected.spec().family, " has no cross-attention to align by",
+            Hint("take a model that translates"));
+  const AlignOptions how{.precision = inspected.precision(), .layer = options.layer};
+  if (!one) return align_file(inspected, options, how);
+  const SeenText pair = inspected.read(options.source, options.target);
+  const WordAlignment made = align(inspected.model(), inspected.engine(), inspected.tokenizer(), pair, how);
+  if (!options.json.empty()) write_json(options.json, alignment_json(made));
+  if (options.json == "-") return;
+  if (options.pairs) {
+    std::cout << pharaoh(made) << '\n';
+  } else {
+    draw(made);
+  }
+}
+
+}  // namespace
+
+void add_align(Command app) {
+  const Command command = app.add_command("align", "Word alignment from cross-attention");
+  const auto options = std::make_shared<Options>();
+  add_inspect_options(command, options->inspect);
+  command.add_option("SOURCE", options->source, "A sentence");
+  command.add_option("TARGET", options->target, "Its translation");
+  command.add_option("--data", options->data, "Many pairs: a file of source<TAB>target");
+  command.add_option("--layer", options->layer, "Whose heads, counted from 0; otherwise the last but one");
+  command.add_flag("--pairs", options->pairs, "Print i-j pairs alone");
+  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.footer(kExamples);
+  command.callback([options] { run_align(*options); });
+}
+
+}  // namespace qkv::app

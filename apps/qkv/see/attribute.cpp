@@ -1,0 +1,168 @@
+// qkv attribute: which head and which feed-forward speaks for one token and against another.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "common/commands.h"
+#include "common/drawing.h"
+#include "common/inspected.h"
+#include "common/reports.h"
+#include "inspect/look/attribution.h"
+#include "text/unicode/utf8.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr const char* kExamples =
+    R"(At one token of the text, the logit of --target less the logit of --against, as a sum with one term for each writer:
+the embedding, every head, every feed-forward, the biases. Without --target it is the model's first guess, without
+--against its second (or, if that is the target, its first).
+
+A target is one token; most tokenizers write the space before a word into it: --target " Paris".
+
+Examples:
+  qkv attribute MODEL "The capital of France is"
+  qkv attribute MODEL "The cat sat on the" --target " mat" --against " dog"
+  qkv attribute MODEL "Tom saw Anna. He" --token 2 --json -
+  qkv attribute TRANSLATOR "Guten Morgen" "Good"           heads that look at the source are X0H0 ...)";
+
+struct Options {
+  InspectOptions inspect{.dtype = "f32"};
+  std::string text, written, json;
+  std::optional<std::string> target, against;
+  std::optional<int64_t> token;
+};
+
+using Report = nlohmann::ordered_json;
+
+// What a token adds to a text; the part of a character by its bytes.
+std::string shown(const Tokenizer& tokenizer, int32_t id) {
+  if (!tokenizer.has(id)) return "#" + std::to_string(id);
+  if (tokenizer.is_special(id)) return std::string(tokenizer.token(id));
+  const std::string bytes = tokenizer.bytes_of(id);
+  if (is_utf8(bytes)) return bytes;
+  std::string hex;
+  for (const char c : bytes) hex += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+  return hex;
+}
+
+int32_t one_token(const Tokenizer& tokenizer, const char* flag, const std::string& text) {
+  const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = false});
+  if (ids.size() == 1) return ids.front();
+  std::string parts;
+  for (const int32_t id : ids) parts += "[" + shown(tokenizer, id) + "]";
+  QKV_FAIL(flag, " ", printable(text), " is ", ids.size(), " tokens: ", printable(parts),
+           Hint("name one of them", ids.empty() ? "" : "; the first says most of what comes next"));
+}
+
+std::vector<int32_t> two_best(const std::vector<float>& logits) {
+  std::vector<int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto most = std::min<std::ptrdiff_t>(2, std::ssize(ids));
+  std::partial_sort(ids.begin(), ids.begin() + most, ids.end(), [&](int32_t a, int32_t b) {
+    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+  });
+  ids.resize(static_cast<size_t>(most));
+  return ids;
+}
+
+const char* name_of(AttributedPart::Kind kind) {
+  switch (kind) {
+    case AttributedPart::Kind::embed:
+      return "embed";
+    case AttributedPart::Kind::head:
+      return "head";
+    case AttributedPart::Kind::feed:
+      return "mlp";
+    case AttributedPart::Kind::biases:
+      return "biases";
+  }
+  return "?";
+}
+
+void print(const Attribution& found, const std::string& title, const std::string& how) {
+  std::vector<AttributedPart> sorted = found.parts;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const AttributedPart& a, const AttributedPart& b) {
+    return std::abs(a.share) > std::abs(b.share);
+  });
+  const double most = std::max(std::abs(sorted.front().share), 1e-30);
+  const int room = std::clamp(terminal_columns() - 22, 10, 50);
+  std::cout << inked(Ink::bold, title) << "\n\n";
+  for (const AttributedPart& part : sorted) {
+    std::cout << fmt::format("{:<9} {:+9.4f}  ", part.name, part.share)
+              << inked(part.share < 0 ? Ink::red : Ink::green, bar(std::abs(part.share) / most, room)) << '\n';
+  }
+  std::cout << fmt::format("\nsum {:+.5f}, the model's difference {:+.5f}, apart {:.1e}\n", found.sum, found.difference,
+                           std::abs(found.sum - found.difference))
+            << how << '\n';
+}
+
+void attribute(const Options& options) {
+  Inspected inspected(options.inspect);
+  const Tokenizer& tokenizer = inspected.tokenizer();
+  const SeenText text = inspected.read(options.text, options.written);
+  QKV_CHECK(!text.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
+  const int64_t row = options.token.value_or(std::ssize(text.ids) - 1);
+  const Attributor attributor(inspected.model(), inspected.engine(), inspected.precision(), text, row);
+  const std::vector<int32_t> best = two_best(attributor.logits());
+  QKV_CHECK(best.size() == 2, inspected.path(), " has a vocabulary of ", best.size(), Hint("a difference needs two"));
+  const int32_t target = options.target ? one_token(tokenizer, "--target", *options.target) : best[0];
+  const int32_t against =
+      options.against ? one_token(tokenizer, "--against", *options.against) : best[best[0] == target ? 1 : 0];
+  QKV_CHECK(target != against, "target and against are both ", printable(shown(tokenizer, target)),
+            Hint("a token against itself is 0"));
+  const Attribution found = attributor.of(target, against);
+  const ModelSpec& spec = inspected.spec();
+  std::string how = attributor.linearised()
+                        ? "linearised: norms stand on the stream, each keeps the scale it had in this run"
+                        : "exact: the last norm keeps the scale it had in this run";
+  if (spec.head.transform) how += "; so does the head's activation";
+  if (spec.head.softcap > 0) how += fmt::format("; logits before the cap of {}", spec.head.softcap);
+  const std::string at = shown(tokenizer, text.ids[static_cast<size_t>(row)]);
+  if (options.json != "-") {
+    const auto quoted = [&](int32_t id) { return printable(shown(tokenizer, id)); };
+    print(found,
+          fmt::format("after token {} {}: {} rather than {}", row, printable(at), quoted(target), quoted(against)),
+          how);
+  }
+  if (options.json.empty()) return;
+  const auto token = [&](int32_t id) {
+    return Report{{"id", id}, {"text", shown(tokenizer, id)}, {"logit", attributor.logits()[static_cast<size_t>(id)]}};
+  };
+  Report parts = Report::array();
+  for (const AttributedPart& part : found.parts) {
+    parts.push_back({{"name", part.name}, {"kind", name_of(part.kind)}, {"share", part.share}});
+  }
+  write_json(options.json, {{"model", inspected.path()},
+                            {"token", {{"index", row}, {"text", at}}},
+                            {"target", token(target)},
+                            {"against", token(against)},
+                            {"linearised", attributor.linearised()},
+                            {"how", how},
+                            {"parts", parts},
+                            {"sum", found.sum},
+                            {"difference", found.difference}});
+}
+
+}  // namespace
+
+void add_attribute(Command app) {
+  const Command command = app.add_command("attribute", "Which heads and feed-forwards speak for a token");
+  const auto options = std::make_shared<Options>();
+  add_inspect_options(command, options->inspect);
+  command.add_option("TEXT", options->text, "The text; of a model that translates, the source").required();
+  command.add_option("WRITTEN", options->written, "What a model that translates has written so far");
+  command.add_option("--token", options->token, "After which token, counted from 0; otherwise the last");
+  command.add_option("--target", options->target, "The token spoken for");
+  command.add_option("--against", options->against, "The token spoken against");
+  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.footer(kExamples);
+  command.callback([options] { attribute(*options); });
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,177 @@
+// qkv heads: what each head does, found over many texts.
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "common/commands.h"
+#include "common/inspected.h"
+#include "common/interrupt.h"
+#include "common/reports.h"
+#include "see/heads_view.h"
+#include "text/unicode/utf8.h"
+#include "world/world.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr size_t kLargestFile = size_t{1} << 30;
+
+constexpr const char* kHelp =
+    R"(Nobody assigns roles to heads; this finds them. Each is shown with its score, 95 % interval, n, and the share of the
+head's looks it explains. A role is named only where the whole interval is above its threshold (--json lists them).
+With --labels, --data is the labelled file and heads are also held to it: syntactic relations of a CoNLL-U file, the two
+names of a GAP file, both relations and coreference of the built-in world.
+
+Examples:
+  qkv heads MODEL --data world
+  qkv heads MODEL --data text.txt --tokens 100000 --json heads.json
+  qkv heads MODEL --data world --labels world
+  qkv heads MODEL --data en_ewt-ud-dev.conllu --labels conllu
+  qkv heads MODEL --data gap-development.tsv --labels gap)";
+
+struct Options {
+  InspectOptions inspect;
+  TextOptions text;
+  std::string labels, json;
+  int64_t skip = 0;
+};
+
+// Labelled texts, as many as there are tokens for.
+std::vector<LabelledText> labelled_texts(const Options& options, Inspected& model) {
+  const std::string& data = options.text.data;
+  std::vector<LabelledText> all;
+  auto room_for = [&, tokens = int64_t{0}](const LabelledText& text) mutable {
+    const bool room = tokens < options.text.tokens;
+    tokens += std::ssize(model.tokenizer().encode(text.text));
+    return room;
+  };
+  if (options.labels == "world") {
+    QKV_CHECK(data == "world" || data == "world:zh", "the labels of the world do not belong to ", data,
+              Hint("use --data world or world:zh"));
+    const World world(kWorldSeed);
+    for (auto i = static_cast<uint64_t>(options.skip);; ++i) {
+      LabelledText text =
+          labelled(world.story(kFirstStory + i).in(data == "world" ? Language::english : Language::chinese));
+      if (!room_for(text)) return all;
+      all.push_back(std::move(text));
+    }
+  }
+  const std::string content = read_file(data, kLargestFile);
+  QKV_CHECK(is_utf8(content), data, " is not UTF-8", Hint("convert it, for example with  iconv"));
+  std::vector<LabelledText> found = options.labels == "gap" ? read_gap(content, data) : read_conllu(content, data);
+  for (auto i = static_cast<size_t>(options.skip); i < found.size() && room_for(found[i]); ++i) {
+    all.push_back(std::move(found[i]));
+  }
+  return all;
+}
+
+std::vector<SeenText> texts_of(const Options& options, Inspected& model, const std::vector<LabelledText>& labelled) {
+  std::vector<SeenText> texts;
+  if (options.labels.empty()) {
+    TextOptions wanted = options.text;
+    wanted.tokens += options.skip * options.text.length;
+    texts = seen(model.texts(wanted));
+    texts.erase(texts.begin(), texts.begin() + std::min(std::ssize(texts), options.skip));
+    int64_t tokens = 0;
+    const auto last = std::find_if(texts.begin(), texts.end(), [&](const SeenText& text) {
+      const bool full = tokens >= options.text.tokens;
+      tokens += std::ssize(text.ids);
+      return full;
+    });
+    texts.erase(last, texts.end());
+    return texts;
+  }
+  const int64_t context = model.spec().context,
+                length = context > 0 ? std::min(options.text.length, context) : options.text.length;
+  for (const LabelledText& text : labelled) {
+    SeenText one = model.read(text.text);
+    for (std::vector<int32_t>* ids : {&one.ids, &one.source})
+      ids->resize(static_cast<size_t>(std::min(std::ssize(*ids), length)));
+    if (one.ids.size() > 1 || !one.source.empty()) texts.push_back(std::move(one));
+  }
+  return texts;
+}
+
+class Blind : public ReadingProbe {
+ public:
+  void begin(Context&, const PassTexts&) override {}
+  Ask ask(Place, Site) const override { return Ask::none; }
+  void visit(Context&, const Tap&, Tensor&) override {}
+};
+
+// The first pass' texts three times: what looking costs.
+void price(Reader& reader, const Tokenizer* tokenizer, std::span<const SeenText> texts, HeadsReport& report) {
+  size_t count = 0;
+  int64_t tokens = 0;
+  while (count < texts.size() && tokens < reader.options().rows) tokens += std::ssize(texts[count++].ids);
+  const std::span<const SeenText> first = texts.first(count);
+  Blind blind;
+  for (int round = 0; round < 2; ++round) {  // the first reads the weights
+    const auto start = std::chrono::steady_clock::now();
+    reader.look(first, blind);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    report.plain = static_cast<double>(tokens) / took.count();
+  }
+  const auto rate = [&](RoleOptions options) {
+    options.repeated_texts = 0;
+    return static_cast<double>(tokens) / head_roles(reader, tokenizer, first, options).seconds;
+  };
+  report.fast = rate({.patterns = false});
+  report.all = rate({});
+}
+
+void heads(const Options& options) {
+  Inspected model(options.inspect);
+  const std::vector<LabelledText> labelled =
+      options.labels.empty() ? std::vector<LabelledText>() : labelled_texts(options, model);
+  const std::vector<SeenText> texts = texts_of(options, model, labelled);
+  QKV_CHECK(std::ssize(texts) >= Estimate::kFewestTexts, options.text.data, " gives ", texts.size(),
+            " texts; an interval needs ", Estimate::kFewestTexts,
+            Hint("raise --tokens, or cut shorter texts with --length", options.skip > 0 ? ", or --skip fewer" : ""));
+  Reader reader(model.model(), model.engine(), {.precision = model.precision()});
+  const Tokenizer* tokenizer = model.has_tokenizer() ? &model.tokenizer() : nullptr;
+  const InterruptWatch watch;
+  HeadsReport report{.model = model.path(), .data = options.text.data, .spec = &model.spec()};
+  price(reader, tokenizer, texts, report);
+  {
+    Progress progress("looking", std::ssize(texts));
+    report.roles = head_roles(reader, tokenizer, texts, {.finished = [&](size_t done) {
+                                progress.update(static_cast<int64_t>(done));
+                                return !watch.seen();
+                              }});
+  }
+  if (watch.seen()) throw Interrupted{};
+  if (!options.labels.empty()) {
+    Progress progress("asking for labels", std::ssize(labelled));
+    report.labels =
+        label_scores(reader, *tokenizer, labelled, {.length = options.text.length, .finished = [&](size_t done) {
+                                                      progress.update(static_cast<int64_t>(done));
+                                                      return !watch.seen();
+                                                    }});
+  }
+  if (watch.seen()) throw Interrupted{};
+  if (!options.json.empty()) write_json(options.json, to_json(report));
+  if (options.json == "-") return;
+  show(report);
+}
+
+}  // namespace
+
+void add_heads(Command app) {
+  const Command command = app.add_command("heads", "What each head does: roles found over many texts");
+  auto options = std::make_shared<Options>();
+  add_inspect_options(command, options->inspect);
+  add_text_options(command, options->text);
+  command.add_option("--labels", options->labels, "What --data is labelled with: conllu, gap, world")
+      .one_of({"conllu", "gap", "world"});
+  command.add_option("--skip", options->skip, "Leave out so many texts first: for a second, disjoint sample")
+      .between(int64_t{0}, int64_t{1} << 40);
+  command.add_option("--json", options->json, "Write everything to this file; - is standard output");
+  command.footer(kHelp);
+  command.callback([options] { heads(*options); });
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,225 @@
+#include "see/heads_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "common/drawing.h"
+
+namespace qkv::app {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+// A role on the wall: one letter and a colour.
+struct Sign {
+  std::string_view role;
+  const char* letter;
+  Ink ink;
+};
+constexpr Sign kSigns[] = {
+    {"always previous token", "P", Ink::cyan},
+    {"always next token", "N", Ink::cyan},
+    {"previous token", "p", Ink::cyan},
+    {"next token", "n", Ink::cyan},
+    {"current token", "c", Ink::blue},
+    {"two back", "2", Ink::blue},
+    {"three back", "3", Ink::blue},
+    {"four back", "4", Ink::blue},
+    {"duplicate token", "d", Ink::yellow},
+    {"duplicate of random tokens", "D", Ink::yellow},
+    {"induction", "i", Ink::red},
+    {"induction on random tokens", "I", Ink::red},
+    {"first token", "f", Ink::dim},
+    {"learned sink", "s", Ink::dim},
+    {"punctuation", ",", Ink::green},
+    {"separators", "|", Ink::green},
+    {"rare word", "r", Ink::magenta},
+};
+const Sign& sign_of(const RoleRule& rule) {
+  return *std::find_if(std::begin(kSigns), std::end(kSigns) - 1, [&](const Sign& s) { return s.role == rule.name; });
+}
+
+std::string interval(const Estimate& e) {
+  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", e.mean, e.low, e.high);
+}
+std::string percent(const Estimate& e) {
+  return fmt::format("{:.1f} % [{:.1f}, {:.1f}]", 100 * e.mean, 100 * e.low, 100 * e.high);
+}
+
+void show_role(const std::string& head, const Role& role) {
+  std::cout << in_cells(head, 7) << in_cells(role.rule->name, 27) << interval(role.score) << '\n';
+  std::string more = fmt::format("explains {} of its looks, n {}", percent(role.coverage), role.score.n);
+  if (role.coverage.n == 0) more = fmt::format("n {}", role.score.n);
+  if (role.moved.n > 0) more += fmt::format(", by what it brings {:.3f}", role.moved.mean);
+  if (role.copies) more += ", copies";
+  std::cout << "       " << inked(Ink::dim, more) << '\n';
+}
+
+// Layers from top to bottom, heads from left to right.
+void show_wall(const HeadsReport& report, const std::vector<std::vector<Role>>& roles) {
+  int64_t most = 0;
+  for (const Place place : all_attentions(*report.spec)) most = std::max(most, attention_at(*report.spec, place).heads);
+  const bool wide = 7 + 2 * most <= terminal_columns();
+  std::vector<const Sign*> used;
+  size_t h = 0;
+  for (const Place place : all_attentions(*report.spec)) {
+    std::string line = in_cells(name_of(*report.spec, place), 7);
+    for (int64_t i = 0; i < attention_at(*report.spec, place).heads; ++i, ++h) {
+      const Sign* sign = roles[h].empty() ? nullptr : &sign_of(*roles[h].front().rule);
+      line += sign == nullptr ? inked(Ink::dim, "·") : inked(sign->ink, sign->letter);
+      if (wide) line += ' ';
+      if (sign != nullptr && std::find(used.begin(), used.end(), sign) == used.end()) used.push_back(sign);
+    }
+    std::cout << line << '\n';
+  }
+  for (const Sign* sign : used) std::cout << "  " << inked(sign->ink, sign->letter) << ' ' << sign->role << '\n';
+  std::cout << "  " << inked(Ink::dim, "·") << " none found\n";
+}
+
+void show_labels(const ModelSpec& spec, const LabelScores& labels) {
+  const std::vector<HeadId> heads = all_heads(spec);
+  std::cout << fmt::format("\ngold labels: {} words in {} texts, {} questions", labels.words, labels.texts,
+                           labels.decisions);
+  if (labels.lost > 0) std::cout << fmt::format(" ({} more about words cut off or too early)", labels.lost);
+  std::cout << '\n';
+  if (labels.earlier_only)
+    std::cout << "this model sees only what is left of a word: scores and baselines\nare over labels whose other end "
+                 "is earlier\n";
+  for (const LabelScore& label : labels.labels) {
+    const size_t best = label.best_head();
+    const LabelScore::Baseline& baseline = label.best_baseline();
+    std::cout << inked(label.holds(best) ? Ink::bold : Ink::plain, label.name)
+              << inked(Ink::dim, ", " + label.direction) << '\n';
+    std::cout << fmt::format("  {:<7}{}  {}\n", name_of(spec, heads[best]), percent(label.accuracy[best]),
+                             label.holds(best) ? "explains " + percent(label.coverage[best]) : "not found");
+    std::cout << inked(Ink::dim, fmt::format("  without looking: {} {:.1f} %, n {}", baseline.name,
+                                             100 * baseline.score.mean, label.accuracy[best].n))
+              << '\n';
+  }
+}
+
+OrderedJson json_of(const Estimate& e) {
+  OrderedJson made{{"mean", e.mean}, {"n", e.n}, {"texts", e.texts}};
+  if (e.has_interval()) made["interval95"] = {e.low, e.high};
+  return made;
+}
+
+OrderedJson json_of(const Laziness& lazy) {
+  OrderedJson made{{"rests", lazy.rests}, {"writes_little", lazy.writes_little}};
+  made["not_missed"] = lazy.not_missed ? OrderedJson(*lazy.not_missed) : OrderedJson(nullptr);
+  made["lazy"] = lazy.lazy()    ? OrderedJson(true)
+                 : lazy.maybe() ? OrderedJson("not known until it is cut")
+                                : OrderedJson(false);
+  return made;
+}
+
+}  // namespace
+
+void show(const HeadsReport& report) {
+  const RoleScores& scores = report.roles;
+  std::cout << fmt::format("{} heads, {} texts, {} tokens; {} rows key by key\n", scores.heads.size(), scores.texts,
+                           scores.tokens, scores.rows);
+  std::vector<std::vector<Role>> roles;
+  size_t none = 0;
+  for (const HeadScore& head : scores.heads) {
+    roles.push_back(roles_of(head));
+    if (roles.back().empty()) ++none;
+    for (size_t r = 0; r < roles.back().size(); ++r)
+      show_role(r == 0 ? name_of(*report.spec, head.id) : "", roles.back()[r]);
+  }
+  std::cout << (none == scores.heads.size() ? "none found"
+                                            : fmt::format("none found in {} of {} heads", none, scores.heads.size()))
+            << "\n\n";
+  show_wall(report, roles);
+  const std::vector<Laziness> lazy = laziness(scores);
+  std::string maybe;
+  for (size_t h = 0; h < lazy.size(); ++h) {
+    if (lazy[h].maybe()) maybe += (maybe.empty() ? "" : ", ") + name_of(*report.spec, scores.heads[h].id);
+  }
+  if (!maybe.empty()) std::cout << "resting and writing little, perhaps lazy (qkv cut tells): " << maybe << '\n';
+  if (report.labels) show_labels(*report.spec, *report.labels);
+  std::cout << '\n';
+  for (const std::string& what : scores.missing) std::cout << inked(Ink::dim, "not measured: " + what) << '\n';
+  const auto price = [&](double rate) { return 100 * (report.plain / rate - 1); };
+  std::cout << inked(
+                   Ink::dim,
+                   fmt::format(
+                       "price: {:.0f} tokens/s without looking; what the kernel counts {:+.0f} %, everything {:+.0f} %",
+                       report.plain, price(report.fast), price(report.all)))
+            << '\n';
+}
+
+OrderedJson to_json(const HeadsReport& report) {
+  const RoleScores& scores = report.roles;
+  OrderedJson made{
+      {"report", "heads"},
+      {"model", report.model},
+      {"data", report.data},
+      {"texts", scores.texts},
+      {"tokens", scores.tokens},
+      {"rows_key_by_key", scores.rows},
+      {"not_measured", scores.missing},
+      {"tokens_per_second", {{"plain", report.plain}, {"kernel_statistics", report.fast}, {"everything", report.all}}}};
+  made["rules"] = OrderedJson::array();
+  for (const RoleRule& rule : role_rules()) {
+    made["rules"].push_back({{"role", rule.name},
+                             {"measure", name_of(rule.score)},
+                             {"coverage", name_of(rule.coverage)},
+                             {"threshold", rule.threshold},
+                             {"why", rule.why}});
+  }
+  const std::vector<Laziness> lazy = laziness(scores);
+  made["heads"] = OrderedJson::array();
+  for (size_t h = 0; h < scores.heads.size(); ++h) {
+    const HeadScore& head = scores.heads[h];
+    OrderedJson one{{"name", name_of(*report.spec, head.id)},
+                    {"stack", head.id.stack == Stack::encoder ? "encoder"
+                              : head.id.stack == Stack::cross ? "cross"
+                                                              : "decoder"},
+                    {"layer", head.id.layer},
+                    {"head", head.id.head}};
+    one["roles"] = OrderedJson::array();
+    for (const Role& role : roles_of(head)) {
+      OrderedJson r{{"name", role.rule->name}, {"score", role.score.mean}, {"low", role.score.low},
+                    {"high", role.score.high}, {"n", role.score.n},        {"coverage", json_of(role.coverage)},
+                    {"chance", role.chance}};
+      if (role.moved.n > 0) r["value_weighted"] = json_of(role.moved);
+      if (role.rule->score == Measure::induction || role.rule->score == Measure::repeat_induction)
+        r["copies"] = role.copies;
+      one["roles"].push_back(std::move(r));
+    }
+    for (size_t m = 0; m < kMeasures; ++m) {
+      if (head.values[m].n == 0) continue;
+      OrderedJson value = json_of(head.values[m]);
+      if (head.chance[m] > 0) value["chance"] = head.chance[m];
+      if (head.moved[m].n > 0) value["value_weighted"] = json_of(head.moved[m]);
+      one["measures"][name_of(static_cast<Measure>(m))] = std::move(value);
+    }
+    one["lazy"] = json_of(lazy[h]);
+    made["heads"].push_back(std::move(one));
+  }
+  if (!report.labels) return made;
+  const std::vector<HeadId> ids = all_heads(*report.spec);
+  OrderedJson labels{{"words", report.labels->words},
+                     {"questions", report.labels->decisions},
+                     {"lost", report.labels->lost},
+                     {"earlier_only", report.labels->earlier_only}};
+  for (const LabelScore& label : report.labels->labels) {
+    OrderedJson one{{"label", label.name}, {"direction", label.direction}};
+    for (const auto& baseline : label.baselines) one["baselines"][baseline.name] = json_of(baseline.score);
+    for (size_t h = 0; h < ids.size(); ++h) {
+      if (label.accuracy[h].n == 0) continue;
+      one["heads"].push_back({{"name", name_of(*report.spec, ids[h])},
+                              {"accuracy", json_of(label.accuracy[h])},
+                              {"coverage", json_of(label.coverage[h])},
+                              {"found", label.holds(h)}});
+    }
+    labels["scores"].push_back(std::move(one));
+  }
+  made["labels"] = std::move(labels);
+  return made;
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,89 @@
+// qkv info: what a model is, drawn and counted.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "base/file.h"
+#include "common/commands.h"
+#include "model/checkpoint/checkpoint.h"
+#include "model/describe/model_report.h"
+#include "model/families/presets.h"
+#include "model/quantized/quantized_names.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr size_t kLargestConfig = 16 << 20;
+
+struct Options {
+  std::string model, preset;
+  bool json = false;
+};
+
+// Bytes of each type in the file; no file, no types.
+using Stored = std::map<std::string, int64_t>;
+
+Stored stored_in(const Checkpoint& checkpoint) {
+  Stored stored;
+  std::map<std::string, std::string> panels;
+  for (const NamedTensor& tensor : checkpoint.names->tensors()) {
+    if (!tensor.panels.plain()) panels[tensor.name] = format_text(tensor.panels);
+  }
+  for (const StoredTensor& entry : checkpoint.file->entries()) {
+    const auto own = panels.find(entry.name);
+    stored[own == panels.end() ? entry.dtype : own->second] += static_cast<int64_t>(entry.bytes.size());
+  }
+  return stored;
+}
+
+ModelSpec spec_of(const Options& options, Stored& stored) {
+  if (!options.preset.empty()) {
+    return read_spec(Config(preset_config(options.preset), "preset " + options.preset));
+  }
+  const std::filesystem::path path = options.model;
+  if (path.extension() == ".json") {
+    return read_spec(Config(parse_json(read_file(path, kLargestConfig), options.model), options.model));
+  }
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  stored = stored_in(checkpoint);
+  return checkpoint.spec;
+}
+
+void info(const Options& options) {
+  Stored stored;
+  const ModelSpec spec = spec_of(options, stored);
+  const ModelSummary summary = summarise(spec);
+  if (options.json) {
+    auto json = report_json(spec, summary);
+    if (!stored.empty()) json["stored_bytes"] = stored;
+    std::cout << json.dump(2) << '\n';
+    return;
+  }
+  std::cout << report_text(spec, summary);
+  if (stored.empty()) return;
+  std::cout << "\nStored as";
+  for (const auto& [type, bytes] : stored) {
+    std::cout << fmt::format("  {} {:.2f} MB", type, static_cast<double>(bytes) / 1e6);
+  }
+  std::cout << '\n';
+}
+
+}  // namespace
+
+void add_info(Command app) {
+  const Command command =
+      app.add_command("info", "Show what a model is: a picture, its parameters, the memory it needs");
+  const auto options = std::make_shared<Options>();
+  std::string presets;
+  for (const std::string_view name : preset_names()) presets += "\n  " + std::string(name);
+  const Command what = command.one_of();
+  what.add_option("MODEL", options->model, "A Hugging Face folder, a .gguf file, or a config.json alone");
+  what.add_option("--preset", options->preset, "A well-known model by name; needs no weights");
+  command.add_flag("--json", options->json, "Print it as JSON");
+  command.footer("Examples:\n  qkv info tests/golden/gemma3\n  qkv info --preset deepseek-v3\n\nPresets:" + presets);
+  command.callback([options] { info(*options); });
+}
+
+}  // namespace qkv::app

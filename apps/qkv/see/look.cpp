@@ -1,0 +1,166 @@
+// qkv look: one text through a model, and everything that happens inside.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "common/commands.h"
+#include "common/drawing.h"
+#include "common/inspected.h"
+#include "common/reports.h"
+#include "core/host_values.h"
+#include "inspect/report/report_html.h"
+#include "see/look_view.h"
+#include "text/unicode/characters.h"
+#include "text/unicode/utf8.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr const char* kExamples =
+    R"(Tokens, layers and heads are counted from 0. A model that translates reads TEXT and writes --target; without one it has only what a target starts with.
+A text of up to 512 tokens is shown whole, of a longer one the rows around --token.
+
+Examples:
+  qkv look MODEL "The cat sat on the"                    guesses layer by layer, and who looks at whom
+  qkv look MODEL "The cat sat on the" --token 2          the whole way of one token, in real numbers
+  qkv look MODEL "床前明月光" --layer 3 --head 7          one head large, with the tokens on both sides
+  qkv look MODEL "The cat sat" --layer 3                 all heads of a layer
+  qkv look T5 "The cat sat." --target "Die Katze saß."   both stacks; heads are E0H1, L0H1 and X0H1
+  qkv look T5 "The cat sat." --target "Die Katze" --head X0H1
+  qkv look MODEL "The cat sat" --html cat.html           one page to open offline
+  qkv look MODEL "The cat sat" --npz cat.npz             q, k, v, z, probabilities, stream and logits for NumPy)";
+
+struct Options {
+  InspectOptions model;
+  std::string text, target, head, json, npz, html;
+  int64_t token = -1, layer = -1;
+};
+
+// A head by its name, or by its number in --layer.
+std::optional<HeadId> wanted_head(const ModelSpec& spec, const Options& options) {
+  if (options.head.empty()) return std::nullopt;
+  std::string name = options.head;
+  if (name.find_first_not_of("0123456789") == std::string::npos) {
+    QKV_CHECK(options.layer >= 0, "--head ", name, " of which layer?", Hint("give --layer too, or a name as L3H7"));
+    name = fmt::format("L{}H{}", options.layer, name);
+  }
+  const std::vector<HeadId> heads = parse_heads(spec, name);
+  QKV_CHECK(heads.size() == 1, "--head ", name, " are ", heads.size(), " heads", Hint("one is shown at a time: L3H7"));
+  return heads.front();
+}
+
+void check_layer(const ModelSpec& spec, int64_t layer) {
+  const int64_t layers = std::ssize(spec.main_stack().layers);
+  QKV_CHECK(layer < layers, "no layer ", layer, ": this ", spec.family, " has layers 0 to ", layers - 1,
+            Hint("layers are counted from 0"));
+}
+
+Ladder climb_showing(const Inspected& model, const Looked& seen) {
+  Progress progress("reading guesses", seen.rows.count * std::ssize(seen.streams));
+  return climb(model.model(), model.engine(), seen,
+               {.precision = model.precision(), .progress = [&](int64_t done) { progress.update(done); }});
+}
+
+std::string language_of(const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const Char c = char_at(text, at);
+    if (is_chinese(c)) return "zh";
+    at += c.bytes;
+  }
+  return "en";
+}
+
+std::string name_of_model(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return folder.filename().string();
+}
+
+Json report_of(const Options& options, const LookedAt& at) {
+  Json report = look_parts(at);
+  report["report"] = "look";
+  report["model"] = name_of_model(options.model.model);
+  report["title"] = options.text;
+  report["lang"] = language_of(options.text);
+  report["made_with"] = "qkv look " + name_of_model(options.model.model);
+  return report;
+}
+
+void write_files(const Options& options, const Inspected& model, const LookedAt& at) {
+  if (!options.npz.empty()) {
+    Arena arena(model.engine().device());
+    Context cx = model.engine().context(arena, model.precision());
+    const std::vector<float>& last = at.seen.streams.back();
+    const Tensor stream = cx.upload(last, {at.seen.rows.count, at.seen.width});
+    write_npz(options.npz, at, host_floats(model.model().read_out(cx, stream)));
+    std::cerr << "wrote " << options.npz << '\n';
+  }
+  if (options.json.empty() && options.html.empty()) return;
+  const Json report = report_of(options, at);
+  if (!options.json.empty())
+    write_out(options.json, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!options.html.empty()) write_out(options.html, report_html(report));
+  for (const std::string& file : {options.json, options.html}) {
+    if (!file.empty() && file != "-") std::cerr << "wrote " << file << '\n';
+  }
+}
+
+void draw(const Options& options, const LookedAt& at, const std::optional<HeadId>& head) {
+  const LookView view{.at = at, .out = std::cout, .columns = std::max(terminal_columns(), 40)};
+  draw_tokens(view);
+  if (head) return draw_map(view, *head);
+  if (options.layer < 0) draw_ladder(view);
+  if (options.token >= 0 || options.layer >= 0) {
+    draw_story(view, options.layer);
+  } else {
+    draw_way(view);
+  }
+  draw_wall(view, options.layer);
+}
+
+void look(const Options& options) {
+  QKV_CHECK(!options.text.empty(), "the text is empty", Hint("give a few words to look at"));
+  for (const std::string& text : {options.text, options.target}) {
+    QKV_CHECK(is_utf8(text), "the text is not UTF-8", Hint("convert it, for example with  iconv"));
+  }
+  Inspected model(options.model);
+  check_layer(model.spec(), options.layer);
+  const std::optional<HeadId> head = wanted_head(model.spec(), options);
+  const bool has_source = model.spec().has_source();
+  QKV_CHECK(has_source || options.target.empty(), "--target, but a ", model.spec().family, " writes on from its text",
+            Hint("leave it out: only models that translate have a source and a target"));
+  if (has_source && options.target.empty()) {
+    std::cerr << "no --target: the decoder sees only the token it starts with\n";
+  }
+  const SeenText text = model.read(options.text, options.target);
+  Looked seen = look_at(model.model(), model.engine(), text, {.precision = model.precision(), .token = options.token});
+  Ladder ladder = climb_showing(model, seen);
+  const LookedAt at(model.tokenizer(), model.spec(), std::move(seen), std::move(ladder));
+  write_files(options, model, at);
+  if (options.json != "-" && options.html != "-") draw(options, at, head);
+}
+
+}  // namespace
+
+void add_look(Command app) {
+  const Command command = app.add_command("look", "See one text go through a model: guesses, heads, one token's way");
+  const auto options = std::make_shared<Options>();  // lives as long as the callback
+  add_inspect_options(command, options->model);
+  command.add_option("TEXT", options->text, "What it reads").required();
+  command.add_option("--target", options->target, "What a model that translates has written");
+  command.add_option("--token", options->token, "Whose way is told; otherwise the last one's, in short")
+      .between(int64_t{0}, int64_t{1} << 30);
+  command.add_option("--layer", options->layer, "One layer in full").between(0, 32767);
+  command.add_option("--head", options->head, "One head large: its number in --layer, or a name, L3H7, E0H1, X0H1");
+  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.add_option("--npz", options->npz, "Write the arrays there, for NumPy");
+  command.add_option("--html", options->html, "Write one page that opens offline");
+  command.footer(kExamples);
+  command.callback([options] { look(*options); });
+}
+
+}  // namespace qkv::app

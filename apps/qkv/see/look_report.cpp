@@ -1,0 +1,244 @@
+#include "see/look_report.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+#include "inspect/look/story.h"
+#include "io/npz.h"
+#include "text/tokenizer/files/base64.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr int64_t kMostMapCells = 40'000'000;  // of all heads: 512 tokens of a model with 144
+constexpr size_t kShownNumbers = 8;
+
+// Five digits: a report has many numbers.
+Json brief(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  const std::string text = fmt::format("{:.5g}", value);
+  double rounded = 0;
+  std::from_chars(text.data(), text.data() + text.size(), rounded);
+  return rounded;
+}
+
+Json brief(std::span<const float> values) {
+  Json list = Json::array();
+  for (const float value : values) list.push_back(brief(static_cast<double>(value)));
+  return list;
+}
+
+Json tokens_json(const std::vector<ShownToken>& tokens) {
+  Json list = Json::array();
+  for (const ShownToken& token : tokens) {
+    list.push_back({{"id", token.id}, {"text", token.text}, {"continues", token.continues}});
+  }
+  return list;
+}
+
+Json guesses_json(const std::vector<Guess>& guesses, const ShownGuess& shown) {
+  Json list = Json::array();
+  for (const Guess& guess : guesses) list.push_back({{"text", shown.text(guess.id)}, {"p", brief(guess.p)}});
+  return list;
+}
+
+// One list a token of the text, so that its numbers are those of "tokens"; rows that were not kept are empty or null.
+Json ladder_json(const LookedAt& at) {
+  Json out;
+  const auto rows = static_cast<int64_t>(at.tokens.size());
+  const bool predicts = at.spec.kind != ModelSpec::Kind::encoder_only;
+  Json layers = Json::array(), guesses = Json::array(), rank = Json::array(), kl = Json::array(),
+       entropy = Json::array(), settled = Json::array(), next = Json::array();
+  for (size_t level = 0; level < at.ladder.levels.size(); ++level) {
+    layers.push_back(at.level_name(level));
+    Json of_level[4] = {Json::array(), Json::array(), Json::array(), Json::array()};
+    for (int64_t r = 0; r < rows; ++r) {
+      if (!at.ladder.rows.has(r)) {
+        of_level[0].push_back(Json::array());
+        for (int i = 1; i < 4; ++i) of_level[i].push_back(nullptr);
+        continue;
+      }
+      const Rung& rung = at.ladder.at(level, r);
+      of_level[0].push_back(guesses_json(rung.guesses, at.guesser(r)));
+      of_level[1].push_back(rung.rank);
+      of_level[2].push_back(brief(rung.kl));
+      of_level[3].push_back(brief(rung.entropy));
+    }
+    guesses.push_back(std::move(of_level[0]));
+    rank.push_back(std::move(of_level[1]));
+    kl.push_back(std::move(of_level[2]));
+    entropy.push_back(std::move(of_level[3]));
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const bool kept = at.ladder.rows.has(r);
+    settled.push_back(kept ? Json(at.ladder.settled[static_cast<size_t>(r - at.ladder.rows.first)]) : Json(nullptr));
+    const bool known = predicts && r + 1 < rows;
+    next.push_back(known ? Json(at.guesser(r).text(at.seen.text.ids[static_cast<size_t>(r + 1)])) : Json(nullptr));
+  }
+  return {{"layers", layers},   {"guesses", guesses}, {"rank", rank}, {"kl", kl},
+          {"entropy", entropy}, {"settled", settled}, {"next", next}};
+}
+
+std::string map_of(const SeenAttention& a, int64_t head) {
+  std::string bytes;
+  for (int64_t i = 0; i < a.queries; ++i) {
+    for (int64_t j = 0; j < a.keys; ++j) {
+      bytes += static_cast<char>(std::lround(255 * std::sqrt(std::clamp(a.weight(i, head, j), 0.0F, 1.0F))));
+    }
+  }
+  return encode_base64(bytes);
+}
+
+Json heads_json(const LookedAt& at) {
+  int64_t cells = 0;
+  for (const SeenAttention& a : at.seen.attentions) cells += a.heads * a.queries * a.keys;
+  const bool maps = at.seen.whole && cells <= kMostMapCells;
+  Json list = Json::array();
+  for (const SeenAttention& a : at.seen.attentions) {
+    const bool across = a.place.stack == Stack::cross, reads = a.q_at.empty();
+    for (int64_t h = 0; h < a.heads; ++h) {
+      Json top = Json::array();
+      for (int64_t r = 0; r < a.queries; ++r) {
+        Json row = Json::array();
+        if (a.rows.has(r)) {
+          for (const TopKey& key : a.top_of(r, h)) {
+            if (key.key >= 0) row.push_back({key.key, brief(static_cast<double>(key.weight))});
+          }
+        }
+        top.push_back(std::move(row));
+      }
+      Json head{{"name", name_of(at.spec, HeadId{a.place.stack, a.place.layer, static_cast<int16_t>(h)})},
+                {"stack", across                            ? "cross"
+                          : a.place.stack == Stack::encoder ? "encoder"
+                                                            : "decoder"},
+                {"layer", a.place.layer},
+                {"head", h},
+                {"queries", reads ? "source" : "tokens"},
+                {"keys", reads || across ? "source" : "tokens"},
+                {"entropy", brief(a.entropy[static_cast<size_t>(h)])},
+                {"top", std::move(top)}};
+      if (maps) head["map"] = map_of(a, h);
+      list.push_back(std::move(head));
+    }
+  }
+  return list;
+}
+
+Json head_story_json(const LookedAt& at, const HeadStory& head, const std::vector<ShownToken>& keys) {
+  Json matches = Json::array();
+  for (const Match& m : head.matches) {
+    matches.push_back({{"key", m.key},
+                       {"text", keys[static_cast<size_t>(m.key)].text},
+                       {"qk", brief(m.qk)},
+                       {"score", brief(m.score)},
+                       {"share", brief(m.share)},
+                       {"v_norm", brief(m.value_norm)}});
+  }
+  return {{"name", name_of(at.spec, head.head)},
+          {"q", brief(std::span(head.q).first(std::min(kShownNumbers, head.q.size())))},
+          {"q_norm", brief(norm_of(head.q))},
+          {"width", head.q.size()},
+          {"scale", brief(head.scale)},
+          {"matches", std::move(matches)},
+          {"others", brief(head.others)},
+          {"nowhere", brief(head.nowhere)},
+          {"z_norm", brief(head.z_norm)},
+          {"out_norm", brief(head.out_norm)}};
+}
+
+Json story_json(const LookedAt& at) {
+  const int64_t token = at.seen.token;
+  const ShownGuess guesser = at.guesser(token);
+  Json layers = Json::array();
+  for (const LayerStory& layer : story_of(at.spec, at.seen)) {
+    Json heads = Json::array();
+    double brought = 0;
+    for (const AttentionStory& a : layer.attentions) {
+      const std::vector<ShownToken>& keys = at.keys_of(at.seen.at(a.place));
+      for (const HeadStory& head : a.heads) heads.push_back(head_story_json(at, head, keys));
+      if (a.place.stack != Stack::cross) brought = norm_of(a.out);
+    }
+    Json one{{"layer", layer.layer},
+             {"norm_in", brief(norm_of(layer.seen->pre_at))},
+             {"heads", std::move(heads)},
+             {"attn_out_norm", brief(brought)},
+             {"resid_mid_norm", brief(norm_of(layer.seen->mid_at))},
+             {"mlp_out_norm", brief(norm_of(layer.seen->mlp_at))},
+             {"resid_norm", brief(norm_of(layer.seen->post_at))},
+             {"guess", guesses_json(at.ladder.at(static_cast<size_t>(layer.layer) + 1, token).guesses, guesser)}};
+    if (layer.attentions.size() > 1) one["cross_out_norm"] = brief(norm_of(layer.attentions[1].out));
+    layers.push_back(std::move(one));
+  }
+  return {{"token", token}, {"shown", at.tokens[static_cast<size_t>(token)].text}, {"layers", std::move(layers)}};
+}
+
+}  // namespace
+
+LookedAt::LookedAt(const Tokenizer& words, const ModelSpec& model, Looked looked, Ladder guesses)
+    : tokenizer(words),
+      spec(model),
+      seen(std::move(looked)),
+      ladder(std::move(guesses)),
+      tokens(shown_tokens(words, seen.text.ids)),
+      source(shown_tokens(words, seen.text.source)) {}
+
+const std::vector<ShownToken>& LookedAt::queries_of(const SeenAttention& a) const {
+  return a.q_at.empty() ? source : tokens;
+}
+
+const std::vector<ShownToken>& LookedAt::keys_of(const SeenAttention& a) const {
+  return a.place.stack == Stack::cross || a.q_at.empty() ? source : tokens;
+}
+
+ShownGuess LookedAt::guesser(int64_t row) const {
+  const auto before = static_cast<size_t>(spec.kind == ModelSpec::Kind::encoder_only ? row : row + 1);
+  return {tokenizer, std::span(seen.text.ids).first(before)};
+}
+
+std::string LookedAt::level_name(size_t level) const {
+  if (level == 0) return "embed";
+  return level + 1 == ladder.levels.size() ? "out" : std::to_string(level - 1);
+}
+
+Json look_parts(const LookedAt& at) {
+  Json out{{"tokens", tokens_json(at.tokens)},
+           {"ladder", ladder_json(at)},
+           {"heads", heads_json(at)},
+           {"story", story_json(at)}};
+  if (!at.source.empty()) out["source"] = tokens_json(at.source);
+  return out;
+}
+
+void write_npz(const std::filesystem::path& path, const LookedAt& at, std::span<const float> logits) {
+  const Looked& seen = at.seen;
+  const auto rows = static_cast<int64_t>(seen.text.ids.size());
+  QKV_CHECK(seen.whole, path.string(), ": of a text of ", rows, " tokens only ", seen.rows.count, " rows are kept",
+            Hint("look at a text of ", LookOptions{}.whole, " tokens or fewer"));
+  NpzWriter out(path);
+  const auto texts = [&](const std::string& name, const std::vector<ShownToken>& tokens, std::span<const int32_t> ids) {
+    std::vector<std::string> list;
+    for (const ShownToken& token : tokens) list.push_back(token.text);
+    out.add(name, list);
+    out.add(name + ".ids", ids, {std::ssize(ids)});
+  };
+  texts("tokens", at.tokens, seen.text.ids);
+  if (!at.source.empty()) texts("source", at.source, seen.text.source);
+  for (size_t level = 0; level < seen.streams.size(); ++level) {
+    out.add(level == 0 ? "embed" : fmt::format("resid.{}", level - 1), seen.streams[level], {rows, seen.width});
+  }
+  for (const SeenAttention& a : seen.attentions) {
+    const std::string name = name_of(at.spec, a.place);
+    out.add(name + ".q", a.q, {a.queries, a.heads, a.width});
+    out.add(name + ".k", a.k, {a.keys, a.kv_heads, a.width});
+    out.add(name + ".v", a.v, {a.keys, a.kv_heads, a.value_width});
+    out.add(name + ".z", a.z, {a.queries, a.heads, a.value_width});
+    out.add(name + ".probs", a.pattern, {a.queries, a.heads, a.keys});
+  }
+  out.add("logits", logits, {rows, static_cast<int64_t>(logits.size()) / rows});
+  out.commit();
+}
+
+}  // namespace qkv::app

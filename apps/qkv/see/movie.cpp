@@ -1,0 +1,72 @@
+// qkv movie: how a model learnt, from the snapshots of qkv train --watch.
+#include "inspect/watch/movie.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "common/commands.h"
+#include "common/reports.h"
+#include "inspect/report/report_html.h"
+#include "see/movie_texts.h"
+#include "see/movie_view.h"
+
+namespace qkv::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExamples = R"(Examples:
+  qkv train world --watch --out my-world      take the snapshots while it learns
+  qkv movie my-world                          roles, importance, motion, phases
+  qkv movie my-world --html movie.html        the same as one page for a browser
+  qkv movie my-world --json - | head          all numbers with n and 95 % intervals
+
+Phases: unigram and bigram are the steps at which the model was nearest to plain frequencies (KL), induction the steepest
+rise of the best head's prefix matching if it is a jump, plateau the step from which the loss is flat. "Not seen" is an
+answer. docs/looking.md says how all of it is measured.)";
+
+struct Options {
+  std::string run, json, html;
+};
+
+void movie(const Options& options) {
+  QKV_CHECK(options.json != "-" || options.html != "-", "--json and --html both go to standard output",
+            Hint("give one of them a file"));
+  Progress progress("reading snapshots", 0);
+  const Movie made = make_movie(options.run, [&](size_t done, size_t) { progress.update(static_cast<int64_t>(done)); });
+  progress.finish();
+  const std::vector<std::string> texts = movie_texts(options.run, made.embedding.tokens);
+  const fs::path run = fs::path(options.run).lexically_normal();
+  const std::string name = (run.has_filename() ? run : run.parent_path()).filename().string();
+  const Json report{{"report", "movie"},
+                    {"model", name},
+                    {"title", "How " + name + " learnt"},
+                    {"made_with", "qkv movie " + options.run},
+                    {"movie", to_json(made, texts)}};
+  if (!options.json.empty()) {
+    write_out(options.json, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+  if (!options.html.empty()) write_out(options.html, report_html(report));
+  if (options.json != "-" && options.html != "-") {
+    show_movie(made, run, texts);
+    if (!options.html.empty()) std::cout << "\nthe page: " << options.html << '\n';
+  }
+}
+
+}  // namespace
+
+void add_movie(Command app) {
+  const Command command = app.add_command("movie", "How a model learnt, from the snapshots of train --watch");
+  const auto options = std::make_shared<Options>();
+  command.add_option("RUN", options->run, "The folder of a run").required();
+  command.add_option("--json", options->json, "A file for all numbers, - for standard output");
+  command.add_option("--html", options->html, "A file for the page");
+  command.footer(kExamples);
+  command.callback([options] { movie(*options); });
+}
+
+}  // namespace qkv::app

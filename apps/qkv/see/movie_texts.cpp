@@ -1,0 +1,24 @@
+#include "see/movie_texts.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "text/tokenizer/display_spans.h"
+
+namespace qkv::app {
+
+std::vector<std::string> movie_texts(const std::filesystem::path& run, const std::vector<int32_t>& tokens) {
+  std::vector<std::string> texts;
+  const std::filesystem::path folder = run / "prepared" / "tokenizer";
+  std::optional<Tokenizer> tokenizer;
+  if (std::filesystem::exists(folder)) tokenizer.emplace(Tokenizer::load(folder));
+  for (const int32_t id : tokens) {
+    std::string text = tokenizer ? display_spans(*tokenizer, {&id, 1}).text : "";
+    if (text.empty() || text.find("\xEF\xBF\xBD") != std::string::npos) text = fmt::format("#{}", id);
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,149 @@
+// qkv route: which tokens the experts of a model get.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <numeric>
+
+#include "common/commands.h"
+#include "common/drawing.h"
+#include "common/reports.h"
+#include "inspect/heads/expert_use.h"
+#include "text/unicode/characters.h"
+#include "text/unicode/utf8.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr const char* kHelp =
+    R"(load: share of tokens that visit an expert; p: the mean probability its router gives it. balance = E sum load p, which is
+the number of experts a token visits if all are used alike. entropy: of the router's probabilities, 1 if it cannot
+decide. special: mutual information of expert and kind of token in bits, beside what shuffled kinds give. Under an expert stands
+the kind it gets most of against its share of all visits, and the expert most often visited with it.
+
+Examples:
+  qkv route MODEL --data world
+  qkv route MODEL --data text.txt --json route.json)";
+
+struct Options {
+  InspectOptions inspect;
+  TextOptions text;
+  std::string json;
+};
+
+constexpr const char* kKinds[] = {"word", "word part", "number", "sign", "Chinese", "space", "special"};
+constexpr int64_t kFewest = 5;  // tokens of a kind, to say that an expert likes it
+enum Kind : int32_t { word, part, number, sign, chinese, space, special };
+
+int32_t kind_of(const Tokenizer& tokenizer, int32_t id) {
+  if (!tokenizer.has(id) || tokenizer.is_special(id)) return special;
+  const std::string bytes = tokenizer.bytes_of(id);
+  const size_t first = bytes.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return space;
+  const std::string_view rest = std::string_view(bytes).substr(first);
+  if (!is_utf8(rest)) return part;  // of a character
+  const Char c = char_at(rest);
+  if (is_chinese(c)) return chinese;
+  if (is_number(c)) return number;
+  if (is_punctuation(c)) return sign;
+  return first > 0 ? word : part;
+}
+
+// The kind an expert gets most of, against what all experts get: "number x 2.1".
+std::string liking(const LayerRouting& layer, const ExpertUse& use) {
+  const auto sum = [](const std::vector<int64_t>& counts) {
+    return static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
+  };
+  std::vector<int64_t> all(std::size(kKinds));
+  for (const ExpertUse& each : layer.of_expert) {
+    for (size_t k = 0; k < all.size(); ++k) all[k] += each.classes[k];
+  }
+  std::string found;
+  double most = 0;
+  for (size_t k = 0; k < all.size(); ++k) {
+    if (use.classes[k] < kFewest) continue;
+    const double times =
+        static_cast<double>(use.classes[k]) / sum(use.classes) * sum(all) / static_cast<double>(all[k]);
+    if (times <= most) continue;
+    most = times;
+    found = fmt::format("{} x{:.1f}", kKinds[k], times);
+  }
+  return found;
+}
+
+void print(const std::vector<LayerRouting>& layers) {
+  const int cells = std::clamp(terminal_columns() - 52, 8, 30);
+  for (const LayerRouting& layer : layers) {
+    std::cout << fmt::format("layer {}: {} experts, {} a token; {} tokens\n", layer.layer, layer.experts, layer.visited,
+                             layer.tokens);
+    double most = 0;
+    for (const ExpertUse& use : layer.of_expert) most = std::max(most, use.load.mean);
+    for (size_t e = 0; e < layer.of_expert.size(); ++e) {
+      const ExpertUse& use = layer.of_expert[e];
+      const auto friends = std::max_element(use.together.begin(), use.together.end());
+      const std::string with = layer.visited > 1 && *friends > 0
+                                   ? fmt::format("  with E{} {:.2f}", friends - use.together.begin(), *friends)
+                                   : "";
+      std::cout << fmt::format("  E{:<3} {} {}  p {:.3f}\n", e, bar(use.load.mean / std::max(most, 1e-9), cells),
+                               with_interval(use.load), use.probability);
+      std::cout << fmt::format("       {}{}\n", liking(layer, use), with);
+    }
+    std::cout << fmt::format("  balance {:.3f} (even: {}), entropy {}\n", layer.balance, layer.visited,
+                             with_interval(layer.entropy));
+    std::cout << fmt::format("  special {} bits, by chance {:.4f}; n = {} visits\n", with_interval(layer.information),
+                             layer.by_chance, layer.information.n);
+  }
+}
+
+nlohmann::ordered_json report(const std::vector<LayerRouting>& layers) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const LayerRouting& layer : layers) {
+    nlohmann::ordered_json one{{"layer", layer.layer},
+                               {"experts", layer.experts},
+                               {"visited", layer.visited},
+                               {"tokens", layer.tokens},
+                               {"balance", layer.balance},
+                               {"entropy", to_json(layer.entropy)},
+                               {"information_bits", to_json(layer.information)},
+                               {"information_by_chance", layer.by_chance}};
+    for (const ExpertUse& use : layer.of_expert) {
+      one["of_expert"].push_back({{"load", to_json(use.load)},
+                                  {"probability", use.probability},
+                                  {"together", use.together},
+                                  {"kinds", use.classes}});
+    }
+    all.push_back(std::move(one));
+  }
+  return {{"kinds", kKinds}, {"layers", std::move(all)}};
+}
+
+void run(const Options& options) {
+  Inspected inspected(options.inspect);
+  check_experts(inspected.spec());
+  Reader reader(inspected.model(), inspected.engine(), {.precision = inspected.precision()});
+  RoutingOptions routing{.classes = static_cast<int32_t>(std::size(kKinds))};
+  for (int32_t id = 0; id < inspected.spec().vocabulary; ++id) {
+    routing.class_of.push_back(kind_of(inspected.tokenizer(), id));
+  }
+  const std::vector<SeenText> texts = seen(inspected.texts(options.text));
+  const std::vector<LayerRouting> layers = watched("reading", std::ssize(texts), [&](const Reader::Finished& finished) {
+    routing.finished = finished;
+    return measure_routing(reader, texts, routing);
+  });
+  if (options.json != "-") print(layers);
+  if (!options.json.empty()) write_json(options.json, report(layers));
+}
+
+}  // namespace
+
+void add_route(Command app) {
+  auto options = std::make_shared<Options>();
+  const Command command = app.add_command("route", "Which tokens the experts of a model get");
+  add_inspect_options(command, options->inspect);
+  add_text_options(command, options->text);
+  command.add_option("--json", options->json, "The report as JSON to a file; - is standard output");
+  command.footer(kHelp);
+  command.callback([options] { run(*options); });
+}
+
+}  // namespace qkv::app

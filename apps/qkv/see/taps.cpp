@@ -1,0 +1,207 @@
+// qkv taps: the places where one can look inside, by name; what stands there; what looking costs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "common/commands.h"
+#include "common/drawing.h"
+#include "common/inspected.h"
+#include "common/interrupt.h"
+#include "common/reports.h"
+#include "inspect/taps/recorder.h"
+#include "inspect/taps/tap_price.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr const char* kExamples =
+    R"(Names: LAYER.SITE, as 3.attn.q; in an encoder-decoder enc.3.attn.q, dec.3.attn.q, cross.3.attn.q. A site without a
+layer, attn.q, is that of every layer. embed, final and logits have none. Names of TransformerLens
+(blocks.3.attn.hook_q, ln_final.hook_normalized) are read too.
+
+Letters: N rows of a pass, M rows whose labels enter, S keys, C width, H heads, G key/value heads, D and D' widths of
+labels and contents, F inner width, E experts, k of them chosen, V vocabulary.
+
+Examples:
+  qkv taps                                          all sites, what they are, their shapes
+  qkv taps MODEL                                    those this model has, with its numbers
+  qkv taps MODEL "The cat sat" --only 0.attn.z      what stands there for a text
+  qkv taps MODEL --price                            what looking costs, against a pass nobody looks at)";
+
+struct Options {
+  InspectOptions inspect;
+  std::string text, target, only, json;
+  bool price = false;
+};
+
+using Report = nlohmann::ordered_json;
+
+std::string shape_text(const std::vector<TapAxis>& shape) {
+  std::string text;
+  for (const TapAxis& axis : shape) {
+    text += (text.empty() ? "[" : ", ") + (axis.size > 0 ? std::to_string(axis.size) : axis.letter);
+  }
+  return text + "]";
+}
+
+Report shape_json(const std::vector<TapAxis>& shape) {
+  Report axes = Report::array();
+  for (const TapAxis& axis : shape) {
+    axes.push_back(axis.size > 0 ? Report{{"axis", axis.letter}, {"size", axis.size}} : Report{{"axis", axis.letter}});
+  }
+  return axes;
+}
+
+Report show_sites(bool print) {
+  Report sites = Report::array();
+  const int room = std::max(terminal_columns() - 28, 20);
+  for (const SiteInfo& site : all_sites()) {
+    sites.push_back({{"site", site.name}, {"shape", site.shape}, {"meaning", site.meaning}});
+    if (site.transformer_lens[0] != '\0') sites.back()["transformer_lens"] = site.transformer_lens;
+    if (print) {
+      std::cout << fmt::format("{:<14} {:<11}  ", site.name, site.shape) << in_cells(site.meaning, room) << '\n';
+    }
+  }
+  return {{"sites", sites}};
+}
+
+Report show_model(Inspected& inspected, bool print) {
+  Report taps = Report::array();
+  for (const TapInfo& tap : all_taps(inspected.spec())) {
+    taps.push_back({{"name", tap.name}, {"shape", shape_json(tap.shape)}});
+    if (print) std::cout << fmt::format("{:<24} {}\n", tap.name, shape_text(tap.shape));
+  }
+  return {{"model", inspected.path()}, {"family", inspected.spec().family}, {"taps", taps}};
+}
+
+Report show_text(Inspected& inspected, const Options& options, bool print) {
+  const ModelSpec& spec = inspected.spec();
+  std::vector<TapId> wanted;
+  if (options.only.empty()) {
+    for (const TapInfo& tap : all_taps(spec)) wanted.push_back(tap.id);
+  } else {
+    wanted = parse_taps(spec, options.only);
+  }
+  const SeenText text = inspected.read(options.text, options.target);
+  Recorder recorder(wanted);
+  Arena arena(inspected.engine().device());
+  Context cx = inspected.engine().context(arena, inspected.precision());
+  cx.probe = &recorder;
+  const Rows rows = Rows::batch(cx, 1, std::ssize(text.ids)), source_rows = Rows::batch(cx, 1, std::ssize(text.source));
+  Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
+  if (!text.source.empty()) {
+    input.source_ids = cx.upload(text.source);
+    input.source_rows = &source_rows;
+  }
+  inspected.model().logits(cx, input);
+  Report taps = Report::array();
+  for (const RecordedTap& tap : recorder.all()) {
+    double sum = 0, power = 0;
+    int64_t finite = 0;  // scores of keys a row does not see are -inf
+    for (const float v : tap.values) {
+      if (!std::isfinite(v)) continue;
+      ++finite;
+      sum += static_cast<double>(v);
+      power += static_cast<double>(v) * static_cast<double>(v);
+    }
+    const double mean = finite > 0 ? sum / static_cast<double>(finite) : 0;
+    const std::vector<float> first(tap.values.begin(),
+                                   tap.values.begin() + std::min<std::ptrdiff_t>(4, std::ssize(tap.values)));
+    Report sizes = Report::array(), numbers = Report::array();
+    std::string shape, shown;
+    for (int axis = 0; axis < tap.shape.rank(); ++axis) {
+      sizes.push_back(tap.shape[axis]);
+      shape += (axis == 0 ? "[" : ", ") + std::to_string(tap.shape[axis]);
+    }
+    for (const float v : first) {
+      numbers.push_back(std::isfinite(v) ? Report(v) : Report());
+      shown += fmt::format(" {:.4g}", v);
+    }
+    const std::string name = name_of(spec, tap.id);
+    taps.push_back({{"name", name},
+                    {"shape", sizes},
+                    {"n", finite},
+                    {"mean", mean},
+                    {"norm", std::sqrt(power)},
+                    {"first", numbers}});
+    if (!print) continue;
+    shown = shown.substr(shown.empty() ? 0 : 1) + (tap.values.size() > first.size() ? " ..." : "");
+    std::cout << fmt::format("{:<22} {}]\n", name, shape)
+              << inked(Ink::dim, fmt::format("  mean {:.4g}, norm {:.4g}: {}", mean, std::sqrt(power), shown)) << '\n';
+  }
+  return {{"model", inspected.path()}, {"tokens", text.ids.size()}, {"taps", taps}};
+}
+
+Report show_price(Inspected& inspected, bool print) {
+  QKV_CHECK(inspected.spec().vocabulary > 0, inspected.path(), " has no vocabulary to run", Hint("give another model"));
+  PriceOptions options{.precision = inspected.precision()};
+  if (inspected.spec().context > 0) options.tokens = std::min(options.tokens, inspected.spec().context);
+  Progress progress("passes", options.rounds);
+  InterruptWatch interrupts;
+  options.finished = [&](int64_t round) {
+    progress.update(round);
+    if (interrupts.seen()) throw Interrupted{};
+    return true;
+  };
+  const std::vector<TapPrice> prices = tap_prices(inspected.model(), inspected.engine(), options);
+  progress.finish();
+  Report list = Report::array();
+  if (print) {
+    std::cout << fmt::format("{} tokens, {} rounds in turns, {} threads; a pass nobody looks at is 1\n", options.tokens,
+                             prices.front().ratio.n, inspected.engine().threads());
+  }
+  for (const TapPrice& price : prices) {
+    list.push_back({{"what", price.what},
+                    {"seconds", price.seconds},
+                    {"ratio", to_json(price.ratio)},
+                    {"same_bits", price.same_bits}});
+    if (!print) continue;
+    std::cout << fmt::format("{:<29} {:6.3f}  ({:.3f} to {:.3f}){}\n", price.what, price.ratio.mean, price.ratio.low,
+                             price.ratio.high, price.same_bits ? "" : "  OTHER BITS");
+  }
+  const bool same = std::all_of(prices.begin(), prices.end(), [](const TapPrice& price) { return price.same_bits; });
+  if (print && same) {
+    std::cout << "the logits are the same bits in all of them\n";
+  }
+  return {{"model", inspected.path()}, {"tokens", options.tokens}, {"prices", list}};
+}
+
+void taps(const Options& options) {
+  const bool print = options.json != "-";
+  QKV_CHECK(options.inspect.model.empty() ? !options.price && options.only.empty() : true,
+            "--price and --only are about a model", Hint("qkv taps MODEL ..."));
+  QKV_CHECK(options.only.empty() || !options.text.empty(), "--only ", options.only,
+            " shows what stands there for a text", Hint("qkv taps MODEL \"text\" --only ", options.only));
+  Report report;
+  if (options.inspect.model.empty()) {
+    report = show_sites(print);
+  } else {
+    Inspected inspected(options.inspect);
+    report = options.price          ? show_price(inspected, print)
+             : options.text.empty() ? show_model(inspected, print)
+                                    : show_text(inspected, options, print);
+  }
+  if (!options.json.empty()) write_json(options.json, report);
+}
+
+}  // namespace
+
+void add_taps(Command app) {
+  const Command command = app.add_command("taps", "The places where one can look inside, by name");
+  const auto options = std::make_shared<Options>();
+  add_inspect_options(command, options->inspect);
+  command.option("MODEL").optional();
+  command.add_option("TEXT", options->text, "Show what stands at the taps for this text (or source)");
+  command.add_option("TARGET", options->target, "What a model that translates has written");
+  command.add_option("--only", options->only, "Which taps, with commas");
+  command.add_flag("--price", options->price, "Measure what looking costs");
+  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.footer(kExamples);
+  command.callback([options] { taps(*options); });
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,109 @@
+// qkv twins: heads that do the same.
+#include "inspect/heads/twins.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "common/commands.h"
+#include "common/reports.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr const char* kHelp =
+    R"(Two heads are duplicates if their maps are alike (d below 0.1, the root of the mean Jensen-Shannon divergence in bits),
+what they write moves together (linear CKA above 0.9), and the model misses the second more once the first is gone
+(syn = what cutting both costs beyond what cutting each costs, nats a token, above 0). Maps are compared for all pairs of
+one kind; the closest are looked at further. QK and OV: cosines of their weights.
+
+Examples:
+  qkv twins MODEL --data world
+  qkv twins MODEL --data text.txt --pairs 30 --json twins.json)";
+
+struct Options {
+  InspectOptions inspect;
+  TextOptions text{.tokens = 4000};
+  TwinOptions twins;
+  std::string json;
+};
+
+std::string cosine(const std::optional<double>& value) {
+  return value ? fmt::format("{:5.2f}", *value) : "    -";
+}
+
+void print(const ModelSpec& spec, const Twins& found) {
+  std::cout << fmt::format("{:<15} {:>5} {:>5} {:>5} {:>5}  {}\n", "heads", "d", "CKA", "QK", "OV", "syn [95 %]");
+  int64_t duplicates = 0;
+  for (const TwinPair& pair : found.closest) {
+    duplicates += pair.duplicate();
+    std::cout << fmt::format("{:<15} {:5.3f} {:5.2f} {} {}  {}{}\n",
+                             name_of(spec, pair.a) + " " + name_of(spec, pair.b), pair.distance, pair.cka,
+                             cosine(pair.qk_cosine), cosine(pair.ov_cosine), with_interval(pair.synergy),
+                             pair.duplicate() ? "  duplicate" : "");
+  }
+  const Estimate& synergy = found.closest.front().synergy;
+  std::cout << fmt::format(
+      "{} pairs compared on {} rows, {} with d < 0.1; the closest {} cut on {} tokens of {} texts\n", found.compared,
+      found.rows, found.alike, found.closest.size(), synergy.n, synergy.texts);
+  for (const std::vector<HeadId>& cluster : found.clusters) {
+    std::string names;
+    for (const HeadId& head : cluster) names += " " + name_of(spec, head);
+    std::cout << "maps alike:" << names << '\n';
+  }
+  std::cout << (duplicates == 0 ? std::string("duplicates: none found") : fmt::format("duplicates: {}", duplicates))
+            << '\n';
+}
+
+nlohmann::ordered_json report(const ModelSpec& spec, const Twins& found) {
+  nlohmann::ordered_json made{{"compared", found.compared}, {"alike", found.alike}, {"rows", found.rows}};
+  made["pairs"] = nlohmann::ordered_json::array();
+  for (const TwinPair& pair : found.closest) {
+    nlohmann::ordered_json one{{"a", name_of(spec, pair.a)},
+                               {"b", name_of(spec, pair.b)},
+                               {"distance", pair.distance},
+                               {"rows", pair.rows},
+                               {"cka", pair.cka},
+                               {"synergy", to_json(pair.synergy)},
+                               {"duplicate", pair.duplicate()}};
+    if (pair.qk_cosine) one["qk_cosine"] = *pair.qk_cosine;
+    if (pair.ov_cosine) one["ov_cosine"] = *pair.ov_cosine;
+    made["pairs"].push_back(std::move(one));
+  }
+  made["clusters"] = nlohmann::ordered_json::array();
+  for (const std::vector<HeadId>& cluster : found.clusters) {
+    nlohmann::ordered_json names = nlohmann::ordered_json::array();
+    for (const HeadId& head : cluster) names.push_back(name_of(spec, head));
+    made["clusters"].push_back(std::move(names));
+  }
+  return made;
+}
+
+void run(Options options) {
+  Inspected inspected(options.inspect, BlockWeights::decoded);
+  Reader reader(inspected.model(), inspected.engine(), {.precision = inspected.precision()});
+  const std::vector<SeenText> texts = scored_texts(inspected, options.text);
+  const Twins found = watched("pairs of heads", options.twins.pairs, [&](const Reader::Finished& finished) {
+    options.twins.finished = finished;
+    return find_twins(reader, texts, options.twins);
+  });
+  if (options.json != "-") print(inspected.spec(), found);
+  if (!options.json.empty()) write_json(options.json, report(inspected.spec(), found));
+}
+
+}  // namespace
+
+void add_twins(Command app) {
+  auto options = std::make_shared<Options>();
+  const Command command = app.add_command("twins", "Heads that do the same, or none");
+  add_inspect_options(command, options->inspect);
+  add_text_options(command, options->text);
+  command.add_option("--pairs", options->twins.pairs, "How many of the closest pairs are looked at further")
+      .between(1, 100000)
+      .show_default();
+  command.add_option("--json", options->json, "The report as JSON to a file; - is standard output");
+  command.footer(kHelp);
+  command.callback([options] { run(*options); });
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,76 @@
+#include "data/chats.h"
+
+#include <fstream>
+
+#include "base/error.h"
+
+namespace qkv {
+namespace {
+
+void add(Chat& chat, const Tokenizer& tokenizer, std::string_view text, bool answer) {
+  for (const int32_t id : tokenizer.encode(text, {.add_specials = false})) {
+    chat.ids.push_back(id);
+    chat.answer.push_back(answer);
+  }
+}
+
+// The whole conversation, cut where an answer begins and ends: what the template writes up to a message with the answer
+// asked for, and what it writes with the answer there.
+Chat chat_of(const OrderedJson& messages, const ChatTemplate& how, const Tokenizer& tokenizer,
+             const std::string& place) {
+  Chat chat;
+  OrderedJson so_far = OrderedJson::array();
+  std::string written;
+  for (const OrderedJson& message : messages) {
+    const bool answer = message.value("role", "") == "assistant";
+    if (answer) {
+      const std::string before = how.render({.messages = so_far, .add_generation_prompt = true});
+      QKV_CHECK(before.starts_with(written), place, ": the template writes earlier messages anew once others follow",
+                Hint("split the conversation: one line for each answer"));
+      add(chat, tokenizer, std::string_view(before).substr(written.size()), false);
+      written = before;
+    }
+    so_far.push_back(message);
+    if (!answer) continue;
+    const std::string after = how.render({.messages = so_far, .add_generation_prompt = false});
+    QKV_CHECK(after.starts_with(written), place, ": the template does not begin an answer as it asks for one",
+              Hint("this template cannot tell where an answer starts"));
+    add(chat, tokenizer, std::string_view(after).substr(written.size()), true);
+    written = after;
+  }
+  return chat;
+}
+
+}  // namespace
+
+std::vector<Chat> read_chats(const std::filesystem::path& file, const ChatTemplate& how, const Tokenizer& tokenizer,
+                             int64_t longest) {
+  std::ifstream in(file, std::ios::binary);
+  QKV_CHECK(in.good(), file.string(), ": cannot be read", Hint("does it exist?"));
+  std::vector<Chat> chats;
+  int64_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string place = file.filename().string() + " line " + std::to_string(number);
+    const OrderedJson json = parse_ordered_json(line, place);
+    const auto messages = json.is_object() ? json.find("messages") : json.end();
+    const bool good = json.is_object() && messages != json.end() && messages->is_array() && !messages->empty() &&
+                      std::all_of(messages->begin(), messages->end(), [](const OrderedJson& m) {
+                        return m.is_object() && m.contains("role") && m["role"].is_string() && m.contains("content") &&
+                               m["content"].is_string();
+                      });
+    QKV_CHECK(good, place, ": is no conversation: ", line.substr(0, 60),
+              Hint("write {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}, ...]}"));
+    Chat chat = chat_of(*messages, how, tokenizer, place);
+    QKV_CHECK(std::find(chat.answer.begin(), chat.answer.end(), true) != chat.answer.end(), place,
+              ": nobody answers in it", Hint("a message with the role \"assistant\" is what is learnt"));
+    QKV_CHECK(static_cast<int64_t>(chat.ids.size()) <= longest, place, ": has ", chat.ids.size(),
+              " tokens but the recipe's sequence is ", longest, Hint("raise sequence, or split the conversation"));
+    chats.push_back(std::move(chat));
+  }
+  QKV_CHECK(!chats.empty(), file.string(), ": holds no conversation", Hint("one JSON object a line"));
+  return chats;
+}
+
+}  // namespace qkv

@@ -1,0 +1,73 @@
+// What a training step reads. Sample k of the endless order is a pure function of the packed data, the seed and k: no
+// state, nothing to skip on resume, and any division of k over micro-batches and ranks reads the same samples. Epoch e
+// is k in [e * per_epoch, (e + 1) * per_epoch), and holds everything exactly once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace qkv {
+
+inline constexpr int32_t kIgnoredTarget = -100;  // positions whose prediction does not count
+
+// Rows of equal length, one after the other, with the documents' pieces in them as `Rows::ragged` wants them.
+struct TextBatch {
+  std::vector<int32_t> tokens;   // [rows * length]
+  std::vector<int32_t> targets;  // the next token of the same document, or kIgnoredTarget after its last one
+  std::vector<int32_t> lengths;  // of the pieces: attention never leaves one
+  int64_t counted = 0;           // targets that are not ignored
+};
+
+struct TextOrder {
+  int64_t length = 0;  // tokens in a sample
+  uint64_t seed = 0;
+};
+
+// Language modelling. Sample windows tile the split's row of tokens; the last one is filled up with a piece of ignored
+// zeros. The split must outlive this.
+class TextSamples {
+ public:
+  TextSamples(const PackedSplit& split, TextOrder order);
+
+  uint64_t per_epoch() const { return windows_; }
+  void append(uint64_t k, TextBatch& batch) const;
+  TextBatch batch(uint64_t first, int64_t rows) const;  // samples first .. first + rows - 1
+
+ private:
+  const PackedSplit& split_;
+  TextOrder order_;
+  uint64_t windows_;
+};
+
+// Pairs one after the other, without padding.
+struct PairBatch {
+  std::vector<int32_t> sources, targets;
+  std::vector<int32_t> source_lengths, target_lengths;
+  std::vector<uint64_t> pairs;  // their numbers in the split
+};
+
+struct PairOrder {
+  int64_t tokens = 0;  // most tokens in a batch, if it were padded: pairs * (longest source + longest target)
+  uint64_t seed = 0;
+};
+
+// Translation. Pairs of like lengths form a bucket; batches are cut from the row of buckets once, for all epochs. Which
+// pairs of a bucket share a batch, and the order of the batches, is shuffled anew in each epoch.
+class PairBatches {
+ public:
+  PairBatches(const PackedSplit& split, PairOrder order);
+
+  uint64_t per_epoch() const { return cuts_.size() - 1; }
+  PairBatch batch(uint64_t k) const;
+
+ private:
+  const PackedSplit& split_;
+  PairOrder order_;
+  std::vector<uint32_t> pairs_;    // by bucket
+  std::vector<uint64_t> buckets_;  // where each begins in pairs_, and the end
+  std::vector<uint64_t> cuts_;     // where each batch begins in pairs_, and the end
+};
+
+}  // namespace qkv

@@ -1,0 +1,84 @@
+// The probe behind head_roles(): statistics from inside the kernel for every row, and rows of the pattern for what
+// needs single keys.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "inspect/heads/head_roles.h"
+#include "inspect/heads/head_writes.h"
+#include "inspect/heads/role_row.h"
+#include "inspect/heads/role_sums.h"
+#include "inspect/texts/role_texts.h"
+
+namespace qkv {
+
+class RoleProbe : public ReadingProbe {
+ public:
+  RoleProbe(const Model& model, RoleTexts& texts, RoleSums& sums, const RoleOptions& options);
+
+  void begin(Context& cx, const PassTexts& pass) override;
+  Ask ask(Place place, Site site) const override;
+  StatsWanted stats_wanted(Place place) const override;
+  std::vector<int32_t> rows_wanted(Place place) const override { return shown_[at(query_side(place))]; }
+  void visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) override;
+  void visit(Context& cx, const Tap& tap, Tensor& x) override;
+
+  int64_t rows_shown() const { return rows_shown_; }
+
+ private:
+  static constexpr int32_t kFirstCounted = 2;  // rows before it see too little to say anything
+  static size_t at(TextSide side) { return static_cast<size_t>(side); }
+
+  // One attention: its spec, where its heads stand in the list, and what its heads write.
+  struct Looks {
+    const AttentionSpec* spec = nullptr;
+    size_t first_head = 0;
+    std::unique_ptr<HeadWrites> writes;
+    std::map<int32_t, std::vector<float>> lengths;  // of a text's v W_O, [position, head]
+    std::vector<float> written;                     // of shown rows' z W_O, [row, head]
+    std::vector<int32_t> strongest;                 // their strongest keys, [row, head]
+    std::vector<double> raised;                     // logits of copied rows, [row, head]
+  };
+  Looks& looks(Place place) { return looks_.at({place.stack, place.layer}); }
+  TextSide query_side(Place place) const {
+    return two_ && place.stack == Stack::encoder ? TextSide::source : TextSide::own;
+  }
+  TextSide key_side(Place place) const {
+    return two_ && place.stack != Stack::decoder ? TextSide::source : TextSide::own;
+  }
+  const std::vector<PassTexts::At>& rows_of(TextSide side) const {
+    return side == TextSide::own ? pass_->rows : pass_->source_rows;
+  }
+  RoleRow row_of(Place place, const PassTexts::At& row);
+  void choose_rows(TextSide side);
+  Tensor shown_rows(Context& cx, TextSide side, const Tensor& x) const;
+
+  void count_chance(Place place, const RoleRow& row, std::span<TextSum, kMeasures> chance) const;
+  void read_pattern(Place place, const std::vector<float>& pattern, int64_t keys);
+  void weigh_row(Place place, const RoleRow& row, std::span<const float> weights,
+                 std::span<TextSum, kMeasures> sums) const;
+  void rest_of_texts(Place place);
+  void read_written(Context& cx, Place place, const Tensor& z);
+  void raise_logits(Context& cx, Place place, const Tensor& z);
+  void finish_written(Place place, std::span<const double> scales);
+  void finish_logits(const std::vector<float>& stream);
+
+  const Model& model_;
+  RoleTexts& texts_;
+  RoleSums& sums_;
+  const RoleOptions& options_;
+  bool two_;
+  bool copies_;  // whether the logits can be attributed to heads
+  std::map<std::pair<Stack, int16_t>, Looks> looks_;
+  std::unique_ptr<LogitDirections> directions_;
+
+  const PassTexts* pass_ = nullptr;
+  std::array<Tensor, 2> kinds_;                // of the keys of each side
+  std::array<std::vector<int32_t>, 2> shown_;  // rows whose pattern is wanted
+  std::vector<size_t> copied_;                 // which of shown_[own] are asked what they copy
+  std::vector<float> stream_;                  // lengths of the shown rows' stream before the layer
+  int64_t rows_shown_ = 0;
+};
+
+}  // namespace qkv

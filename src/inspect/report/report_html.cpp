@@ -1,0 +1,55 @@
+#include "inspect/report/report_html.h"
+
+#include <string_view>
+
+#include "base/error.h"
+#include "inspect/report/report_page.h"
+
+namespace qkv {
+namespace {
+
+// JSON that an HTML reader and a JavaScript reader both leave alone: "</script" and "<!--" would end or change the
+// element it stands in, U+2028 and U+2029 are line ends to old readers of JavaScript. All of them stand in strings
+// only.
+std::string safe_in_script(const std::string& json) {
+  constexpr std::string_view kLineSeparators = "\xE2\x80";  // then A8 or A9
+  std::string safe;
+  safe.reserve(json.size() + json.size() / 64);
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (json[i] == '<') {
+      safe += "\\u003c";
+    } else if (json.compare(i, 2, kLineSeparators) == 0 && (json[i + 2] == '\xA8' || json[i + 2] == '\xA9')) {
+      safe += json[i + 2] == '\xA8' ? "\\u2028" : "\\u2029";
+      i += 2;
+    } else {
+      safe += json[i];
+    }
+  }
+  return safe;
+}
+
+// Takes what stands before the mark from rest and puts it into html.
+void copy_until(std::string_view mark, std::string_view& rest, std::string& html) {
+  const size_t at = rest.find(mark);
+  QKV_ASSERT(at != rest.npos, "the report's page has no ", mark);
+  html += rest.substr(0, at);
+  rest.remove_prefix(at + mark.size());
+}
+
+}  // namespace
+
+std::string report_html(const Json& report) {
+  const ReportPage& files = report_page();
+  std::string_view rest = files.page;
+  std::string html;
+  copy_until("{{style}}", rest, html);
+  html += files.style;
+  copy_until("{{report}}", rest, html);
+  html += safe_in_script(report.dump(-1, ' ', false, Json::error_handler_t::replace));
+  copy_until("{{script}}", rest, html);
+  for (const std::string_view script : files.scripts) html += script;
+  html += rest;
+  return html;
+}
+
+}  // namespace qkv

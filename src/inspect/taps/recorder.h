@@ -1,0 +1,41 @@
+// Takes down what taps show, as plain numbers: for any pass, of a model alone or of a Runner (RunOptions::probe).
+#pragma once
+
+#include <vector>
+
+#include "inspect/taps/taps.h"
+#include "model/stack.h"
+
+namespace qkv {
+
+struct RecordedTap {
+  TapId id;
+  Shape shape;
+  std::vector<float> values;
+  std::vector<Segment> rows;  // whose they are; empty where a tensor has no rows of a pass
+
+  // Element (row, ...rest): the numbers of one row.
+  std::span<const float> row(int64_t r) const {
+    const auto width = values.size() / static_cast<size_t>(shape[0]);
+    return std::span(values).subspan(static_cast<size_t>(r) * width, width);
+  }
+};
+
+class Recorder : public Probe {
+ public:
+  explicit Recorder(std::vector<TapId> wanted) : wanted_(std::move(wanted)) {}
+
+  Ask ask(Place place, Site site) const override;
+  void visit(Context& cx, const Tap& tap, Tensor& x) override;
+
+  // One for each visit since the last clear(), in the order they came.
+  const std::vector<RecordedTap>& all() const { return all_; }
+  const RecordedTap& last(const TapId& id) const;  // an Error if no pass came by
+  void clear() { all_.clear(); }
+
+ private:
+  std::vector<TapId> wanted_;
+  std::vector<RecordedTap> all_;
+};
+
+}  // namespace qkv

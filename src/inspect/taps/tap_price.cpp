@@ -1,0 +1,126 @@
+#include "inspect/taps/tap_price.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "core/host_values.h"
+#include "eval/bootstrap.h"
+#include "inspect/taps/recorder.h"
+
+namespace qkv {
+namespace {
+
+// Asks for one kind of looking everywhere, and does nothing with what it sees.
+class Onlooker : public Probe {
+ public:
+  enum class Wants { nothing, reads, stats, patterns };
+  explicit Onlooker(Wants wants) : wants_(wants) {}
+
+  Ask ask(Place, Site site) const override {
+    const bool pattern = site == Site::attn_probs;
+    switch (wants_) {
+      case Wants::nothing:
+        return Ask::none;
+      case Wants::reads:
+        return pattern || site == Site::attn_scores ? Ask::none : Ask::read;
+      case Wants::stats:
+        return pattern ? Ask::stats : Ask::none;
+      case Wants::patterns:
+        return pattern ? Ask::pattern : Ask::none;
+    }
+    return Ask::none;
+  }
+  void visit(Context&, const Tap&, Tensor&) override {}
+  StatsWanted stats_wanted(Place) const override { return {.offsets = {0, 1, 2, 3, 4}}; }
+
+ private:
+  Wants wants_;
+};
+
+struct Way {
+  std::string what;
+  std::unique_ptr<Probe> probe;  // null: nobody looks
+  std::vector<double> seconds;
+  std::vector<float> logits;
+};
+
+std::vector<Way> all_ways(const ModelSpec& spec) {
+  std::vector<TapId> everything;
+  for (const TapInfo& tap : all_taps(spec)) everything.push_back(tap.id);
+  std::vector<Way> ways;
+  const auto add = [&](std::string what, std::unique_ptr<Probe> probe) {
+    ways.push_back({.what = std::move(what), .probe = std::move(probe)});
+  };
+  using Wants = Onlooker::Wants;
+  add("nobody looks", nullptr);
+  add("a probe that asks for nothing", std::make_unique<Onlooker>(Wants::nothing));
+  add("every tap read, no maps", std::make_unique<Onlooker>(Wants::reads));
+  add("statistics of every head", std::make_unique<Onlooker>(Wants::stats));
+  add("maps of every head", std::make_unique<Onlooker>(Wants::patterns));
+  add("every tap copied, maps too", std::make_unique<Recorder>(everything));
+  return ways;
+}
+
+}  // namespace
+
+std::vector<TapPrice> tap_prices(const Model& model, const Engine& engine, const PriceOptions& options) {
+  const ModelSpec& spec = model.spec();
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < options.tokens; ++i) ids.push_back(static_cast<int32_t>(i * 7919 % spec.vocabulary));
+  std::vector<Way> ways = all_ways(spec);
+  Arena arena(engine.device());
+  const auto pass = [&](Way& way) {
+    arena.rewind({});
+    if (auto* recorder = dynamic_cast<Recorder*>(way.probe.get())) recorder->clear();
+    Context cx = engine.context(arena, options.precision);
+    cx.probe = way.probe.get();
+    const Rows rows = Rows::batch(cx, 1, options.tokens), source_rows = Rows::batch(cx, 1, options.tokens);
+    Model::Input input{.ids = cx.upload(ids), .rows = &rows};
+    if (spec.has_source()) {
+      input.source_ids = input.ids;
+      input.source_rows = &source_rows;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const Tensor logits = model.logits(cx, input);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (way.logits.empty()) way.logits = host_floats(logits);
+    return took.count();
+  };
+  for (Way& way : ways) pass(way);  // weights come into memory
+  for (int64_t round = 0; round < options.rounds; ++round) {
+    for (size_t i = 0; i < ways.size(); ++i) {  // each is first in turn, and comes after each
+      Way& way = ways[(i + static_cast<size_t>(round)) % ways.size()];
+      way.seconds.push_back(pass(way));
+    }
+    if (options.finished && !options.finished(round + 1)) break;
+  }
+  std::vector<TapPrice> prices;
+  const std::vector<double>& plain = ways.front().seconds;
+  for (const Way& way : ways) {
+    const auto ratio = [&](const auto& at) {
+      const auto median = [&](const std::vector<double>& all) {
+        std::vector<double> some;
+        for (size_t i = 0; i < all.size(); ++i) some.push_back(all[at(i)]);
+        std::nth_element(some.begin(), some.begin() + std::ssize(some) / 2, some.end());
+        return some[some.size() / 2];
+      };
+      return median(way.seconds) / median(plain);
+    };
+    const auto n = std::ssize(plain);
+    const Interval interval = bootstrap_interval(n, [&](std::span<const int64_t> picked) {
+      return ratio([&](size_t i) { return static_cast<size_t>(picked[i]); });
+    });
+    prices.push_back({.what = way.what,
+                      .seconds = *std::min_element(way.seconds.begin(), way.seconds.end()),
+                      .ratio = {.mean = ratio([](size_t i) { return i; }),
+                                .low = interval.low,
+                                .high = interval.high,
+                                .n = n,
+                                .texts = n},
+                      .same_bits = way.logits == ways.front().logits});
+  }
+  return prices;
+}
+
+}  // namespace qkv

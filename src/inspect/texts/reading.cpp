@@ -1,0 +1,236 @@
+#include "inspect/texts/reading.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "core/host_values.h"
+#include "model/kv_layouts.h"
+#include "ops/ops.h"
+
+namespace qkv {
+namespace {
+
+int64_t rows_of(const SeenText& text) {
+  return std::ssize(text.ids);
+}
+
+// One segment a text, numbered as the caller's list of texts is.
+Rows numbered(Context& cx, std::span<const int32_t> lengths, size_t first) {
+  std::vector<Segment> list;
+  int32_t at = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    list.push_back({.request = static_cast<int32_t>(first + i),
+                    .first_row = at,
+                    .rows = lengths[i],
+                    .first_key = at,
+                    .keys = lengths[i]});
+    at += lengths[i];
+  }
+  return Rows::make(cx, std::move(list), at, at);
+}
+
+void append_positions(std::vector<PassTexts::At>& to, size_t text, size_t count) {
+  for (size_t i = 0; i < count; ++i) to.push_back({static_cast<int32_t>(text), static_cast<int32_t>(i)});
+}
+
+}  // namespace
+
+// What the passes of one reading have in common.
+struct Reader::Pass {
+  PassTexts at;
+  ReadingProbe* probe = nullptr;
+  std::vector<std::vector<float>>* losses = nullptr;  // null: nobody wants them
+
+  std::span<const SeenText> texts() const { return at.texts; }
+
+  std::vector<int32_t> targets() const {
+    std::vector<int32_t> all;
+    for (const PassTexts::At& row : at.rows) {
+      all.push_back(at.texts[static_cast<size_t>(row.text)].target(static_cast<size_t>(row.position)));
+    }
+    return all;
+  }
+  ops::Loss loss(Context& cx, const Model& model, const Tensor& states, double divisor) const {
+    const Head& head = model.head();
+    return ops::cross_entropy(
+        cx, head.before_logits(cx, states), head.weight(), cx.upload(targets()),
+        {.bias = head.bias(), .rule = {.softcap = head.softcap(), .ignore = SeenText::kIgnored}, .divisor = divisor});
+  }
+  void take_losses(Context& cx, const Model& model, const Tensor& states) {
+    if (losses == nullptr) return;
+    const std::vector<float> of_rows = host_floats(loss(cx, model, states, 1).losses);
+    const std::vector<int32_t> wanted = targets();
+    for (size_t r = 0; r < wanted.size(); ++r) {
+      if (wanted[r] != SeenText::kIgnored) (*losses)[static_cast<size_t>(at.rows[r].text)].push_back(of_rows[r]);
+    }
+  }
+};
+
+Reader::Reader(const Model& model, const Engine& engine, const ReadOptions& options)
+    : model_(model), engine_(engine), options_(options), arena_(engine.device()), gradients_(engine.device()) {
+  QKV_CHECK(options.rows > 0, "passes of ", options.rows, " rows", Hint("1 or more"));
+}
+
+int64_t Reader::peak_bytes() const {
+  return arena_.peak() + gradients_.peak() + cache_bytes_;
+}
+
+void Reader::check(std::span<const SeenText> texts, bool scored) const {
+  const ModelSpec& spec = model_.spec();
+  const bool has_source = spec.has_source();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const SeenText& text = texts[i];
+    QKV_CHECK(!text.ids.empty(), "text ", i, " of ", texts.size(), " has no tokens", Hint("leave it out"));
+    QKV_CHECK(spec.context == 0 || rows_of(text) <= spec.context, "text ", i, " has ", text.ids.size(),
+              " tokens but this model was made for ", spec.context, Hint("cut it into shorter ones"));
+    QKV_CHECK(has_source == !text.source.empty(), "text ", i, " has a source of ", text.source.size(), " tokens but a ",
+              spec.family, has_source ? " reads one of at least 1" : " has no encoder beside its decoder",
+              Hint(has_source ? "give pairs, source<TAB>target" : "give texts alone"));
+    QKV_CHECK(text.targets.empty() || text.targets.size() == text.ids.size(), "text ", i, " has ", text.ids.size(),
+              " tokens and ", text.targets.size(), " targets", Hint("one for each token"));
+    QKV_CHECK(!scored || spec.kind != ModelSpec::Kind::encoder_only || !text.targets.empty(), "a ", spec.family,
+              " sees the tokens after a row too: text ", i, " has no loss without targets",
+              Hint("hide some tokens and say what stands there"));
+  }
+}
+
+// Texts [first, end) in one pass, without a cache.
+void Reader::whole(Pass& pass, size_t first, size_t end) {
+  arena_.rewind({});
+  Context cx = engine_.context(arena_, options_.precision);
+  cx.probe = pass.probe;
+  std::vector<int32_t> ids, lengths, source_ids, source_lengths;
+  pass.at.rows.clear();
+  pass.at.source_rows.clear();
+  for (size_t i = first; i < end; ++i) {
+    const SeenText& text = pass.texts()[i];
+    ids.insert(ids.end(), text.ids.begin(), text.ids.end());
+    lengths.push_back(static_cast<int32_t>(text.ids.size()));
+    append_positions(pass.at.rows, i, text.ids.size());
+    if (text.source.empty()) continue;
+    source_ids.insert(source_ids.end(), text.source.begin(), text.source.end());
+    source_lengths.push_back(static_cast<int32_t>(text.source.size()));
+    append_positions(pass.at.source_rows, i, text.source.size());
+  }
+  pass.at.keys = pass.at.rows;
+  if (pass.probe != nullptr) pass.probe->begin(cx, pass.at);
+  const Rows rows = numbered(cx, lengths, first);
+  Model::Input input{.ids = cx.upload(ids), .rows = &rows};
+  Rows source_rows;
+  if (!source_ids.empty()) {
+    source_rows = numbered(cx, source_lengths, first);
+    input.source_ids = cx.upload(source_ids);
+    input.source_rows = &source_rows;
+  }
+  pass.take_losses(cx, model_, model_.states(cx, input));
+}
+
+// One text that is longer than a pass.
+void Reader::in_stretches(Pass& pass, size_t text) {
+  const std::vector<int32_t>& ids = pass.texts()[text].ids;
+  KvCache cache(engine_.device(), kv_layouts(model_.spec()),
+                {.dtype = options_.precision.compute, .positions = std::ssize(ids)});
+  cache_bytes_ = std::max(cache_bytes_,
+                          KvCache::bytes_for(kv_layouts(model_.spec()), options_.precision.compute, std::ssize(ids)));
+  const KvCache::Id sequence = cache.start();
+  pass.at.keys.assign(static_cast<size_t>(cache.pages() * KvCache::kPage), {});
+  pass.at.source_rows.clear();
+  for (size_t first = 0; first < ids.size();) {
+    arena_.rewind({});
+    Context cx = engine_.context(arena_, options_.precision);
+    cx.probe = pass.probe;
+    const size_t count = std::min(ids.size() - first, static_cast<size_t>(options_.rows));
+    const KvCache::Part part{.id = sequence,
+                             .count = static_cast<int32_t>(count),
+                             .request = static_cast<int32_t>(text),
+                             .reach = static_cast<int32_t>(ids.size())};
+    const KvPages pages = cache.append(cx, {&part, 1});
+    pass.at.rows.clear();
+    std::vector<int32_t> slots(count);
+    pages.slots.front().device().download(slots.data(), pages.slots.front().data(),
+                                          static_cast<int64_t>(count * sizeof(int32_t)));
+    for (size_t r = 0; r < count; ++r) {
+      pass.at.rows.push_back({static_cast<int32_t>(text), static_cast<int32_t>(first + r)});
+      pass.at.keys[static_cast<size_t>(slots[r])] = pass.at.rows.back();
+    }
+    if (pass.probe != nullptr) pass.probe->begin(cx, pass.at);
+    const Tensor in = cx.upload(std::span(ids).subspan(first, count));
+    pass.take_losses(cx, model_, model_.next_states(cx, in, pages, nullptr));
+    first += count;
+  }
+}
+
+void Reader::read(std::span<const SeenText> texts, ReadingProbe* probe, std::vector<std::vector<float>>* losses,
+                  const Finished& finished) {
+  check(texts, losses != nullptr);
+  const bool can_stretch = model_.spec().kind == ModelSpec::Kind::decoder_only;
+  Pass pass{.at = {.texts = texts}, .probe = probe, .losses = losses};
+  for (size_t first = 0; first < texts.size();) {
+    int64_t rows = 0, source_rows = 0;
+    size_t end = first;
+    for (; end < texts.size(); ++end) {
+      rows += rows_of(texts[end]);
+      source_rows += std::ssize(texts[end].source);
+      if (end > first && std::max(rows, source_rows) > options_.rows) break;
+    }
+    if (can_stretch && rows_of(texts[first]) > options_.rows) {
+      end = first + 1;
+      in_stretches(pass, first);
+    } else {
+      whole(pass, first, end);
+    }
+    first = end;
+    if (finished && !finished(end)) return;
+  }
+}
+
+std::vector<std::vector<float>> Reader::losses(std::span<const SeenText> texts, ReadingProbe* probe,
+                                               const Finished& finished) {
+  std::vector<std::vector<float>> found(texts.size());
+  read(texts, probe, &found, finished);
+  return found;
+}
+
+void Reader::look(std::span<const SeenText> texts, ReadingProbe& probe, const Finished& finished) {
+  read(texts, &probe, nullptr, finished);
+}
+
+std::vector<double> Reader::backward(std::span<const SeenText> texts, ReadingProbe& probe, const Finished& finished) {
+  check(texts, true);
+  std::vector<double> found;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const SeenText& text = texts[i];
+    Pass pass{.at = {.texts = texts}, .probe = &probe};
+    append_positions(pass.at.rows, i, text.ids.size());
+    append_positions(pass.at.source_rows, i, text.source.size());
+    pass.at.keys = pass.at.rows;
+    const std::vector<int32_t> targets = pass.targets();
+    const auto counted =
+        static_cast<int64_t>(targets.size()) - std::count(targets.begin(), targets.end(), SeenText::kIgnored);
+    QKV_CHECK(counted > 0, "text ", i, " of ", text.ids.size(), " tokens has nothing to predict",
+              Hint("two tokens at least"));
+    arena_.rewind({});
+    gradients_.rewind({});
+    Tape tape(gradients_);
+    Context cx = engine_.context(arena_, options_.precision);
+    cx.tape = &tape;
+    cx.probe = &probe;
+    probe.begin(cx, pass.at);
+    const auto length = static_cast<int32_t>(text.ids.size()), source = static_cast<int32_t>(text.source.size());
+    const Rows rows = numbered(cx, {&length, 1}, i);
+    Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
+    Rows source_rows;
+    if (source > 0) {
+      source_rows = numbered(cx, {&source, 1}, i);
+      input.source_ids = cx.upload(text.source);
+      input.source_rows = &source_rows;
+    }
+    const ops::Loss loss = pass.loss(cx, model_, model_.states(cx, input), static_cast<double>(counted));
+    tape.backward(cx, loss.loss);
+    found.push_back(static_cast<double>(host_floats(loss.loss).front()));
+    if (finished && !finished(i + 1)) break;
+  }
+  return found;
+}
+
+}  // namespace qkv

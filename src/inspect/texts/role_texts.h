@@ -1,0 +1,66 @@
+// What is known of the tokens heads look at: which are marks, which came before, which are rare.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "inspect/texts/reading.h"
+#include "inspect/texts/token_kinds.h"
+
+namespace qkv {
+
+// The text a decoder (or the only stack) reads, and the one its encoder does.
+enum class TextSide : uint8_t { own, source };
+
+class RoleTexts {
+ public:
+  static constexpr size_t kFrequent = 500;  // as in Voita et al. 2019
+
+  RoleTexts(std::span<const SeenText> texts, const ModelSpec& spec, const Tokenizer* tokenizer);
+
+  const std::vector<int32_t>& ids(TextSide side, int32_t text) const {
+    const SeenText& seen = texts_[static_cast<size_t>(text)];
+    return side == TextSide::own ? seen.ids : seen.source;
+  }
+  void know_kinds(const std::function<TokenKind(int32_t id)>& kind_of_id);  // of the tokens of the texts
+  bool has_kinds() const { return !kinds_.empty(); }
+  TokenKind kind(TextSide side, int32_t text, int32_t position) const;
+  bool ends(int32_t id) const { return ends_.contains(id); }  // the end of a text, or what stands between two
+
+  using Counts = std::array<int32_t, kTokenKinds>;
+  // Kinds among the tokens before each position, one more entry than tokens. Kept until forget().
+  const std::vector<Counts>& counts_before(TextSide side, int32_t text);
+  void forget() { counts_.clear(); }
+
+  // Where the same token stood before.
+  std::vector<int32_t> earlier_copies(TextSide side, int32_t text, int32_t position) const;
+
+  // The two rarest tokens of a text, if the rarest is outside the most frequent ones, and where each first stands.
+  struct Rare {
+    std::array<int32_t, 2> ids, at;
+  };
+  std::optional<Rare> rare(TextSide side, int32_t text) const;
+  bool knows_rare(TextSide side) const { return frequency_[static_cast<size_t>(side)].size() > kFrequent; }
+
+  // What repeated random tokens are drawn from: seen, but neither the most frequent nor seen once.
+  std::vector<int32_t> ordinary_tokens() const;
+
+ private:
+  struct Frequency {
+    int64_t count = 0;
+    size_t rank = 0;  // 0: the most frequent
+  };
+
+  std::span<const SeenText> texts_;
+  std::vector<TokenKind> kinds_;  // by id; empty: nobody knows
+  std::set<int32_t> special_, ends_;
+  std::array<std::map<int32_t, Frequency>, 2> frequency_;
+  std::map<std::pair<TextSide, int32_t>, std::vector<Counts>> counts_;
+};
+
+}  // namespace qkv

@@ -1,0 +1,68 @@
+#include "inspect/texts/shown_tokens.h"
+
+#include <fmt/format.h>
+
+#include "text/tokenizer/display_spans.h"
+#include "text/unicode/utf8.h"
+
+namespace qkv {
+namespace {
+
+// Characters as they are, other bytes by their numbers.
+std::string by_bytes(std::string_view bytes) {
+  std::string out;
+  for (size_t at = 0; at < bytes.size();) {
+    if (const size_t length = utf8_length(bytes.substr(at)); length > 0) {
+      out += bytes.substr(at, length);
+      at += length;
+    } else {
+      out += fmt::format("\\x{:02X}", static_cast<unsigned char>(bytes[at++]));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  const DisplaySpans spans = display_spans(tokenizer, ids);
+  std::vector<ShownToken> shown;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ShownToken token{.id = ids[i], .continues = spans.continues(i)};
+    const DisplaySpan& span = spans.spans[spans.span_of[i]];
+    if (!token.continues) {
+      // A span that breaks off in the middle of a character has no text to show but its bytes.
+      const bool broken = span.text.find(kReplacementCharacter) != std::string::npos;
+      std::string bytes;
+      for (size_t t = 0; broken && t < span.token_count; ++t) bytes += tokenizer.bytes_of(ids[span.first_token + t]);
+      token.text = broken ? by_bytes(bytes) : span.text;
+      if (token.text.empty()) token.text = tokenizer.token(ids[i]);
+    }
+    shown.push_back(std::move(token));
+  }
+  return shown;
+}
+
+ShownGuess::ShownGuess(const Tokenizer& tokenizer, std::span<const int32_t> before) : tokenizer_(tokenizer) {
+  constexpr size_t kMostBytes = 4;  // of one character: no more tokens can have a part in it
+  std::string bytes;
+  for (size_t i = before.size() - std::min(before.size(), kMostBytes); i < before.size(); ++i) {
+    bytes += tokenizer.has(before[i]) ? tokenizer.bytes_of(before[i]) : "";
+  }
+  for (size_t length = std::min(bytes.size(), kMostBytes - 1); length > 0; --length) {
+    const std::string_view end = std::string_view(bytes).substr(bytes.size() - length);
+    if (!is_utf8_prefix(end) || utf8_length(end) > 0) continue;
+    begun_ = end;
+    return;
+  }
+}
+
+std::string ShownGuess::text(int32_t id) const {
+  if (!tokenizer_.has(id)) return fmt::format("#{}", id);  // models may have more rows than there are tokens
+  const std::string bytes = tokenizer_.bytes_of(id);
+  if (bytes.empty()) return std::string(tokenizer_.token(id));
+  if (!begun_.empty() && is_utf8(begun_ + bytes)) return begun_ + bytes;
+  return by_bytes(bytes);
+}
+
+}  // namespace qkv

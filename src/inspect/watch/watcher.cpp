@@ -1,0 +1,259 @@
+#include "inspect/watch/watcher.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/permutation.h"
+#include "base/philox.h"
+#include "core/host_values.h"
+#include "inspect/heads/head_id.h"
+#include "inspect/watch/watched_roles.h"
+#include "model/weight_list.h"
+
+namespace qkv {
+namespace {
+
+constexpr size_t kTokens = 200;         // whose embeddings are kept
+constexpr int64_t kMostSnapshots = 60;  // and so few at least:
+constexpr int64_t kFewestSnapshots = 6;
+constexpr double kBudget = 0.02;       // of the training's time
+constexpr double kPassOverStep = 0.5;  // a row of a snapshot costs so much of a row of a step: forward, head and all
+
+// Adds the time it lives.
+class Clock {
+ public:
+  explicit Clock(double& seconds) : seconds_(seconds) {}
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+  ~Clock() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// "L0 W_Q"; a cross-attention's is "X0 W_Q".
+std::string label_of(const ModelSpec& spec, const WeightSpec& weight) {
+  Place place = weight.place;
+  if (weight.name.find(".cross.") != std::string::npos) place.stack = Stack::cross;
+  std::string last = weight.name.substr(weight.name.rfind('.') + 1);
+  if (last.size() == 1) last = std::string("W_") + static_cast<char>(last.front() - 'a' + 'A');
+  return name_of(spec, place) + " " + last;
+}
+
+bool is_watched(const WeightSpec& weight) {
+  return weight.in_layer && weight.shape.rank() == 2 &&
+         (weight.part == Part::query || weight.part == Part::key || weight.part == Part::value ||
+          weight.part == Part::key_value || weight.part == Part::out);
+}
+
+// One entry of each of kSketch equal stretches of a matrix, drawn once.
+std::vector<int64_t> entries_of(const Param& weight, uint32_t number) {
+  const PhiloxKey key = fold({.seed = 1, .layer = number, .site = 1});
+  const auto count = static_cast<double>(weight.shape().count());
+  std::vector<int64_t> entries;
+  for (int64_t k = 0; k < Snapshot::kSketch; ++k) {
+    const double at =
+        static_cast<double>(k) + static_cast<double>(uniform01(random_u32(key, 0, static_cast<uint64_t>(k))));
+    entries.push_back(std::min(weight.shape().count() - 1,
+                               static_cast<int64_t>(at / static_cast<double>(Snapshot::kSketch) * count)));
+  }
+  return entries;
+}
+
+// A first token, then L random ones twice: neither the most frequent tenth nor the rarest.
+std::vector<SeenText> repeated_texts(const ModelSpec& spec, const TokenCounts& counts, int64_t half, int64_t texts,
+                                     uint64_t seed) {
+  std::vector<SeenText> made;
+  const std::vector<int32_t> known = counts.most_frequent(static_cast<size_t>(spec.vocabulary));
+  const size_t cut = known.size() / 10, kept = known.size() - 2 * cut;
+  if (half < 2 || kept < 2) return made;
+  for (int64_t t = 0; t < texts; ++t) {
+    const Permutation order(kept, fold({.seed = seed, .step = static_cast<uint64_t>(t), .site = 3}));
+    const auto drawn = [&](size_t i) { return known[cut + order(i % kept)]; };
+    SeenText text;
+    const TokenIds& ids = spec.tokens;
+    const bool has_source = spec.has_source();
+    text.ids.push_back(has_source && ids.decoder_start ? *ids.decoder_start
+                       : ids.bos                       ? *ids.bos
+                       : !ids.eos.empty()              ? ids.eos.front()
+                                                       : drawn(static_cast<size_t>(half)));
+    for (int64_t i = 0; i < 2 * half; ++i) text.ids.push_back(drawn(static_cast<size_t>(i % half)));
+    if (has_source) {
+      text.source = text.ids;
+      for (int32_t& id : text.source) {
+        if (spec.source_vocabulary > 0) id %= static_cast<int32_t>(spec.source_vocabulary);
+      }
+    }
+    made.push_back(std::move(text));
+  }
+  return made;
+}
+
+int64_t rows_of(std::span<const SeenText> texts) {
+  int64_t rows = 0;
+  for (const SeenText& text : texts) rows += std::ssize(text.ids) + std::ssize(text.source);
+  return rows;
+}
+
+}  // namespace
+
+int64_t watched_rows(int64_t batch_tokens) {
+  return std::clamp<int64_t>(batch_tokens / 6, 256, 2048);
+}
+int64_t watched_length(int64_t batch_tokens) {
+  return watched_rows(batch_tokens) / Estimate::kFewestTexts;
+}
+
+Watcher::Watcher(const Model& model, const Engine& engine, WatchMaterial material, const WatchOptions& options)
+    : model_(model),
+      engine_(engine),
+      material_(std::move(material)),
+      reader_(model, engine, {.precision = options.precision}) {
+  const ModelSpec& spec = model.spec();
+  const int64_t half = std::min<int64_t>(32, (options.length - 1) / 2);
+  synthetic_ = repeated_texts(spec, material_.counts, half, Estimate::kFewestTexts, options.seed);
+  for (const HeadId& head : all_heads(spec)) plan_.heads.push_back(name_of(spec, head));
+  const auto watch = [&](const std::string& label, const Param& weight) {
+    weights_.push_back({&weight, entries_of(weight, static_cast<uint32_t>(weights_.size()))});
+    plan_.weights.push_back(label);
+  };
+  for (const WeightSpec& weight : weight_list(spec)) {
+    if (is_watched(weight)) watch(label_of(spec, weight), model.weights().at(weight.name));
+  }
+  tokens_ = model.weights().find("embed");
+  if (tokens_ == nullptr) tokens_ = &model.weights().at("dec.embed");
+  watch("E", *tokens_);
+  plan_.tokens = material_.counts.most_frequent(kTokens);
+  plan_.width = tokens_->shape()[-1];
+  plan_.texts = std::ssize(material_.texts);
+  plan_.synthetic = std::ssize(synthetic_);
+  plan_.repeated = synthetic_.empty() ? 0 : half;
+  for (const SeenText& text : material_.texts) plan_.rows += std::ssize(text.ids);
+  plan_.held_out = material_.held_out;
+  plan_.counted = material_.counts.counted();
+  const double of_a_step = kPassOverStep * static_cast<double>(rows_of(material_.texts) + rows_of(synthetic_)) /
+                           static_cast<double>(options.batch_tokens);
+  const auto affordable = static_cast<int64_t>(kBudget * static_cast<double>(options.steps) / of_a_step);
+  plan_.steps = snapshot_steps(options.steps, std::clamp(affordable, kFewestSnapshots, kMostSnapshots));
+  importance_.resize(plan_.heads.size());
+  in_step_.resize(plan_.heads.size());
+}
+
+bool Watcher::due(int64_t step) const {
+  return std::binary_search(plan_.steps.begin(), plan_.steps.end(), step);
+}
+
+void Watcher::go_on(const WatchPlan& plan, double seconds) {
+  QKV_CHECK(plan.heads == plan_.heads && plan.weights == plan_.weights && plan.tokens == plan_.tokens &&
+                plan.texts == plan_.texts && plan.synthetic == plan_.synthetic,
+            "the snapshots there are have ", plan.heads.size(), " heads, ", plan.weights.size(), " matrices and ",
+            plan.texts, " texts, but this run would take them of ", plan_.heads.size(), ", ", plan_.weights.size(),
+            " and ", plan_.texts, Hint("they are of another run: move the folder watch away"));
+  plan_.steps = plan.steps;
+  seconds_ += seconds;
+}
+
+Ask Watcher::ask(Place, Site site) const {
+  return site == Site::attn_z ? Ask::importance : Ask::none;
+}
+
+void Watcher::visit_importance(Context&, const Tap& tap, const Tensor& z_dz) {
+  const Clock clock(seconds_);
+  const auto heads = static_cast<size_t>(z_dz.dim(1));
+  const std::vector<float> values = host_floats(z_dz.contiguous() ? z_dz.view({z_dz.count()}) : z_dz);
+  const std::vector<Segment>& list = tap.rows->list;
+  // An example's loss is a mean over its targets. Backward meets the decoder first, whose rows they are.
+  const bool source = tap.place.stack == Stack::encoder && model_.spec().has_source();
+  if (!source) {
+    targets_.clear();
+    for (const Segment& s : list) targets_.push_back(s.rows);
+  }
+  const size_t first = first_head(model_.spec(), tap.place);
+  std::vector<double> sums(heads);
+  for (size_t i = 0; i < list.size() && i < targets_.size(); ++i) {
+    if (list[i].rows == 0 || targets_[i] == 0) continue;
+    std::fill(sums.begin(), sums.end(), 0.0);
+    const auto begin = static_cast<size_t>(list[i].first_row), end = begin + static_cast<size_t>(list[i].rows);
+    for (size_t r = begin; r < end; ++r) {
+      for (size_t h = 0; h < heads; ++h) sums[h] += static_cast<double>(values[r * heads + h]);
+    }
+    for (size_t h = 0; h < heads; ++h) {
+      const double example = std::abs(sums[h]) / targets_[i];
+      Snapshot::Importance& into = in_step_[first + h];
+      into.sum += example;
+      into.squares += example * example;
+      ++into.examples;
+    }
+  }
+}
+
+void Watcher::after_step(int64_t counted_targets) {
+  const Clock clock(seconds_);
+  const auto divisor = static_cast<double>(counted_targets);  // the loss was divided by it
+  for (size_t h = 0; h < importance_.size(); ++h) {
+    importance_[h].sum += in_step_[h].sum * divisor;
+    importance_[h].squares += in_step_[h].squares * divisor * divisor;
+    importance_[h].examples += in_step_[h].examples;
+    in_step_[h] = {};
+  }
+}
+
+std::vector<float> Watcher::sketch() const {
+  std::vector<float> values;
+  values.reserve(weights_.size() * Snapshot::kSketch);
+  for (const Watched& watched : weights_) {
+    const Tensor master = watched.weight->master();
+    QKV_ASSERT(master.dtype() == DType::f32, watched.weight->name(), " is ", master);
+    for (const int64_t entry : watched.entries) {
+      float value = 0;
+      master.device().download(&value, master.data() + entry * size_of(DType::f32), size_of(DType::f32));
+      values.push_back(value);
+    }
+  }
+  return values;
+}
+
+std::vector<float> Watcher::embeddings() const {
+  const Tensor master = tokens_->master();
+  std::vector<float> values(plan_.tokens.size() * static_cast<size_t>(plan_.width));
+  const int64_t bytes = plan_.width * size_of(DType::f32);
+  for (size_t t = 0; t < plan_.tokens.size(); ++t) {
+    master.device().download(values.data() + t * static_cast<size_t>(plan_.width),
+                             master.data() + plan_.tokens[t] * bytes, bytes);
+  }
+  return values;
+}
+
+void Watcher::remember(int64_t step) {
+  if (!due(step + 1)) return;
+  const Clock clock(seconds_);
+  before_ = sketch();
+}
+
+Snapshot Watcher::take(int64_t step) {
+  Snapshot s{.step = step};
+  {
+    const Clock clock(seconds_);
+    measure_roles(reader_, material_.texts, synthetic_, material_.counts, s);
+    s.sketches = sketch();
+    s.update.assign(weights_.size(), 0);
+    for (size_t w = 0; w < weights_.size() && !before_.empty(); ++w) {
+      double change = 0, size = 0;
+      for (size_t k = w * Snapshot::kSketch; k < (w + 1) * Snapshot::kSketch; ++k) {
+        const auto now = static_cast<double>(s.sketches[k]), then = static_cast<double>(before_[k]);
+        change += (now - then) * (now - then);
+        size += now * now;
+      }
+      s.update[w] = size > 0 ? static_cast<float>(std::sqrt(change / size)) : 0;
+    }
+    before_.clear();
+    s.embedding = embeddings();
+    s.importance = std::exchange(importance_, std::vector<Snapshot::Importance>(plan_.heads.size()));
+  }
+  s.watch_seconds = seconds_;
+  return s;
+}
+
+}  // namespace qkv

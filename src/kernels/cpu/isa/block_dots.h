@@ -1,0 +1,274 @@
+// dots with AVX-512, for f32, bf16 widened, and bf16 as pairs where the CPU multiplies them (vdpbf16ps: two products
+// are added to a f32 lane, in f32 arithmetic of its own: to nearest, denormals are zeros).
+//
+//   the inner index is cut into as few blocks of one length, whole cache lines, as keep it within 2 KiB; in a block
+//   element k goes to lane k % 16 (of pairs: k % 32 / 2) and the lanes are added as a tree (8, 4, 2, 1); blocks are
+//   added in order
+//
+// Eight rows of weights and four of x stay in the first-level cache for a block, all rows of x in the second-level one.
+#pragma once
+
+#include "kernels/cpu/isa/products.h"
+
+namespace qkv::kernels::cpu {
+namespace {
+
+constexpr int64_t kBlockBytes = 2048;  // of a row
+constexpr int64_t kRowsAtOnce = kDotRoom / kBlockBytes;
+constexpr int64_t kCloseOutputs = 8;  // rows of weights that stay close while all rows of x pass by
+
+struct F32Step {
+  using Number = float;
+  using Vector = __m512;
+  static constexpr int64_t kWide = kLanes;
+  QKV_INLINE Vector load_at(const float* x) { return _mm512_loadu_ps(x); }
+  QKV_INLINE Vector load_first(const float* x, int64_t count) { return _mm512_maskz_loadu_ps(first_bits(count), x); }
+  QKV_INLINE __m512 add_product(__m512 sum, Vector a, Vector b) { return _mm512_fmadd_ps(a, b, sum); }
+};
+
+struct WidenedStep : F32Step {
+  using Number = uint16_t;
+  QKV_INLINE Vector load_at(const uint16_t* x) { return (__m512)load(x).part[0]; }
+  QKV_INLINE Vector load_first(const uint16_t* x, int64_t count) { return (__m512)load_some(x, count).part[0]; }
+};
+
+QKV_INLINE __mmask32 first_halves(int64_t count) {
+  return static_cast<__mmask32>((uint64_t{1} << count) - 1);
+}
+
+#if defined(__AVX512BF16__)
+struct PairStep {
+  using Number = uint16_t;
+  using Vector = __m512bh;
+  static constexpr int64_t kWide = 2 * kLanes;
+  QKV_INLINE Vector load_at(const uint16_t* x) { return (__m512bh)_mm512_loadu_si512(x); }
+  QKV_INLINE Vector load_first(const uint16_t* x, int64_t count) {
+    return (__m512bh)_mm512_maskz_loadu_epi16(first_halves(count), x);
+  }
+  QKV_INLINE __m512 add_product(__m512 sum, Vector a, Vector b) { return _mm512_dpbf16_ps(sum, a, b); }
+};
+#endif
+
+// Some rows of one block of the inner index.
+template <class T>
+struct BlockRows {
+  const T* data;
+  int64_t stride;
+  const T* row(int64_t r) const { return data + r * stride; }
+};
+
+template <class T>
+struct DotBlock {
+  BlockRows<T> x, w;
+  BlockRows<T> next;  // weights that are called near meanwhile
+  int64_t count;      // of the inner index
+};
+
+template <class Step, int Rows, int Cols, int Next>
+QKV_INLINE void block_sums(const DotBlock<typename Step::Number>& at, Lanes* sums) {
+  using T = typename Step::Number;
+  __m512 all[unsigned{Rows}][unsigned{Cols}];
+  for (int r = 0; r < Rows; ++r) {
+    for (int c = 0; c < Cols; ++c) all[r][c] = _mm512_setzero_ps();
+  }
+  const auto step = [&](auto load_at) __attribute__((always_inline)) {
+    typename Step::Vector left[unsigned{Rows}];
+    for (int r = 0; r < Rows; ++r) left[r] = load_at(at.x.row(r));
+    for (int c = 0; c < Cols; ++c) {
+      const typename Step::Vector right = load_at(at.w.row(c));
+      for (int r = 0; r < Rows; ++r) all[r][c] = Step::add_product(all[r][c], left[r], right);
+    }
+  };
+  // The last step is masked, also where it is whole: a branch there would put all sums into memory.
+  const int64_t last = at.count > 0 ? (at.count - 1) / Step::kWide * Step::kWide : 0, rest = at.count - last;
+  for (int64_t k = 0; k < last; k += Step::kWide) {
+    for (int n = 0; n < Next; ++n) _mm_prefetch(at.next.row(n) + k, _MM_HINT_T1);
+    step([k](const T* p) __attribute__((always_inline)) { return Step::load_at(p + k); });
+  }
+  step([ last, rest ](const T* p) __attribute__((always_inline)) { return Step::load_first(p + last, rest); });
+  for (int r = 0; r < Rows; ++r) {
+    for (int c = 0; c < Cols; ++c) sums[r * Cols + c].part[0] = (Register)all[r][c];
+  }
+}
+
+// One step of the tree for two vectors: x gives the lanes of the mask's zeros, y the others, and `crossed` what they
+// are added to. Two shuffles would do, but shuffles take the place of products.
+template <int Mask>
+QKV_INLINE __m512 folded(__m512 x, __m512 y, __m512 crossed) {
+  return _mm512_add_ps(_mm512_mask_blend_ps(static_cast<__mmask16>(Mask), x, y), crossed);
+}
+
+// sum() of sixteen vectors at once, the same tree for each: what one vector has no use for holds the next one.
+QKV_INLINE Register sums_of_sixteen(const Lanes* s) {
+  const __m512i quarters = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
+  const __m512i singles = _mm512_setr_epi32(1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30);
+  __m512 a[8], b[4], c[2];
+  for (int i = 0; i < 8; ++i) {
+    const Register x = s[i].part[0], y = s[i + 8].part[0];
+    const Register crossed =
+        __builtin_shufflevector(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23);
+    a[i] = folded<0xff00>((__m512)x, (__m512)y, (__m512)crossed);
+  }
+  for (int i = 0; i < 4; ++i) b[i] = folded<0xf0f0>(a[i], a[i + 4], _mm512_permutex2var_ps(a[i], quarters, a[i + 4]));
+  for (int i = 0; i < 2; ++i) c[i] = folded<0xcccc>(b[i], b[i + 2], _mm512_shuffle_ps(b[i], b[i + 2], 0x4e));
+  return (Register)folded<0xaaaa>(c[0], c[1], _mm512_permutex2var_ps(c[0], singles, c[1]));
+}
+
+// Where sums over a block go: put down by the first block, added by the others.
+struct BlockSums {
+  float* y;
+  int64_t stride;
+  bool add;
+};
+
+// 4 x 4 outputs.
+template <class Step, int Next>
+QKV_INLINE void block_tile(const DotBlock<typename Step::Number>& at, const BlockSums& to) {
+  Lanes sums[16];
+  block_sums<Step, 4, 4, Next>(at, sums);
+  typedef float Four __attribute__((vector_size(16)));
+  const Register all = sums_of_sixteen(sums);
+  const Four rows[4] = {__builtin_shufflevector(all, all, 0, 1, 2, 3), __builtin_shufflevector(all, all, 4, 5, 6, 7),
+                        __builtin_shufflevector(all, all, 8, 9, 10, 11),
+                        __builtin_shufflevector(all, all, 12, 13, 14, 15)};
+  for (int r = 0; r < 4; ++r) {
+    float* y = to.y + r * to.stride;
+    Four before;
+    __builtin_memcpy(&before, y, sizeof(before));
+    const Four now = to.add ? before + rows[r] : rows[r];
+    __builtin_memcpy(y, &now, sizeof(now));
+  }
+}
+
+// One row, some outputs: as many streams of weights.
+template <class Step, int Cols, int Next>
+void block_row(const DotBlock<typename Step::Number>& at, const BlockSums& to) {
+  Lanes sums[unsigned{Cols}];
+  block_sums<Step, 1, Cols, Next>(at, sums);
+  for (int c = 0; c < Cols; ++c) to.y[c] = to.add ? to.y[c] + sum(sums[c]) : sum(sums[c]);
+}
+
+// Rows side by side, each in whole cache lines with zeros behind it.
+template <class T>
+void pack_block(T* to, int64_t stride, const DotBlock<T>& at, int64_t rows) {
+  constexpr int64_t kLine = 32;  // of two bytes
+  const int64_t halves = at.count * int64_t{sizeof(T)} / 2;
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto* row = reinterpret_cast<const char*>(at.x.row(r));
+    auto* place = reinterpret_cast<char*>(to + r * stride);
+    for (int64_t k = 0; k < halves; k += kLine) {
+      const __mmask32 which = first_halves(halves - k < kLine ? halves - k : kLine);
+      _mm512_store_si512(place + 2 * k, _mm512_maskz_loadu_epi16(which, row + 2 * k));
+    }
+  }
+}
+
+template <class T>
+QKV_INLINE BlockRows<T> from_row(const BlockRows<T>& rows, int64_t r) {
+  return {rows.row(r), rows.stride};
+}
+
+// One block of the inner index, some rows, kCloseOutputs outputs. The first tiles call the next weights near, one line
+// a step where there are tiles enough.
+template <class Step>
+void block_dots_of_eight(DotBlock<typename Step::Number> at, int64_t rows, BlockSums to) {
+  const auto next = at.next, w = at.w;
+  int64_t m = 0, called = next.data != nullptr ? 0 : kCloseOutputs;
+  for (; m + 4 <= rows; m += 4) {
+    for (int64_t c = 0; c < kCloseOutputs; c += 4) {
+      at.w = from_row(w, c);
+      at.next = from_row(next, called);
+      const BlockSums four{to.y + m * to.stride + c, to.stride, to.add};
+      if (called == kCloseOutputs) {
+        block_tile<Step, 0>(at, four);
+      } else if (rows >= 2 * kCloseOutputs) {
+        block_tile<Step, 1>(at, four);
+        called += 1;
+      } else {
+        block_tile<Step, 4>(at, four);
+        called += 4;
+      }
+    }
+    at.x = from_row(at.x, 4);
+  }
+  at.w = w;
+  for (; m < rows; ++m, at.x = from_row(at.x, 1)) {
+    const BlockSums one{to.y + m * to.stride, to.stride, to.add};
+    if (called == kCloseOutputs) {
+      block_row<Step, kCloseOutputs, 0>(at, one);
+    } else {
+      at.next = next;
+      block_row<Step, kCloseOutputs, kCloseOutputs>(at, one);
+      called = kCloseOutputs;
+    }
+  }
+}
+
+// The same for fewer outputs.
+template <class Step>
+void block_dots_of_few(DotBlock<typename Step::Number> at, int64_t rows, int64_t outputs, const BlockSums& to) {
+  const auto w = at.w;
+  for (int64_t m = 0; m < rows; ++m, at.x = from_row(at.x, 1)) {
+    for (int64_t c = 0; c < outputs; ++c) {
+      at.w = from_row(w, c);
+      block_row<Step, 1, 0>(at, {to.y + m * to.stride + c, to.stride, to.add});
+    }
+  }
+}
+
+template <class Step>
+void dots_at_once(const DotCall& d) {
+  using T = typename Step::Number;
+  constexpr int64_t kBlock = kBlockBytes / int64_t{sizeof(T)}, kLine = 64 / int64_t{sizeof(T)};
+  const BlockRows<T> x{static_cast<const T*>(d.x), d.x_stride}, w{static_cast<const T*>(d.w), d.w_stride};
+  auto* laid = static_cast<T*>(d.room);
+  const bool lay = laid != nullptr && d.rows >= 4;
+  // Few rows walk along the weights as they lie; many rows take a block of the inner index at a time.
+  const int64_t blocks = d.inner > kBlock ? (d.inner + kBlock - 1) / kBlock : 1;
+  const int64_t size = ((d.inner + blocks - 1) / blocks + kLine - 1) / kLine * kLine;
+  const int64_t stretch = blocks * d.rows <= kRowsAtOnce ? blocks : 1;
+  for (int64_t begin = 0; begin < blocks; begin += stretch) {
+    const int64_t end = begin + stretch;
+    const auto block_of = [&](int64_t b) {
+      const int64_t left = d.inner - b * size;
+      return DotBlock<T>{.x = {x.data + b * size, x.stride},
+                         .w = {w.data + b * size, w.stride},
+                         .next = {nullptr, w.stride},
+                         .count = left < size ? left : size};
+    };
+    const auto place_of = [&](int64_t b) { return laid + (b - begin) * d.rows * size; };
+    for (int64_t b = begin; b < end && lay; ++b) pack_block(place_of(b), size, block_of(b), d.rows);
+    for (int64_t o = 0; o < d.outputs; o += kCloseOutputs) {
+      for (int64_t b = begin; b < end; ++b) {
+        const BlockSums to{d.y + o, d.y_stride, b > 0};
+        DotBlock<T> at = block_of(b);
+        at.w = from_row(at.w, o);
+        if (lay) at.x = {place_of(b), size};
+        if (d.outputs - o < kCloseOutputs) {
+          block_dots_of_few<Step>(at, d.rows, d.outputs - o, to);
+          continue;
+        }
+        if (b + 1 < end) {
+          at.next.data = at.w.data + size;
+        } else if (o + 2 * kCloseOutputs <= d.outputs) {
+          at.next.data = w.row(o + kCloseOutputs) + begin * size;
+        }
+        block_dots_of_eight<Step>(at, d.rows, to);
+      }
+    }
+  }
+}
+
+template <class Step>
+void block_dots(const DotCall& d) noexcept {
+  DotCall some = d;
+  for (int64_t m = 0; m < d.rows; m += kRowsAtOnce) {
+    some.x = static_cast<const typename Step::Number*>(d.x) + m * d.x_stride;
+    some.y = d.y + m * d.y_stride;
+    some.rows = d.rows - m < kRowsAtOnce ? d.rows - m : kRowsAtOnce;
+    dots_at_once<Step>(some);
+  }
+}
+
+}  // namespace
+}  // namespace qkv::kernels::cpu

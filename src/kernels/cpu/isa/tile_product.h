@@ -1,0 +1,237 @@
+// y[m][n] = sum over k of a[m][k] b[n][k], bf16, on tiles (tiles.h). One order of additions for every number of rows:
+//
+//   k is cut into stretches: one up to kWholeInner, else of kStretch. In a stretch the products of 32 k at a time are
+//   added to a sum from zero, from the first to the last in even panels of 32 columns, from the last to the first in
+//   odd ones. Stretches are added in order.
+//
+//   a strip of 32 rows of a   [k / 32] left blocks    first-level cache, read forwards and backwards in turns: what was
+//                                                     read last is still there
+//   panels of 32 columns of b [k / 32] right blocks   second-level cache, streamed
+//
+// The multiplier is busy for 64 cycles with a step of four products. Meanwhile the vector units lay the next strip and
+// put down the sums before: both are cut into small pieces, some for every step.
+#pragma once
+
+#include "kernels/cpu/isa/tile_pack.h"
+#include "kernels/cpu/isa/tiles.h"
+
+namespace qkv::kernels::cpu {
+namespace {
+
+constexpr int64_t kWholeInner = 1024, kStretch = 512;
+
+constexpr int64_t stretch_of(int64_t inner) {
+  return inner <= kWholeInner ? inner : kStretch;
+}
+
+// The next strip of a: laid piece by piece.
+class NextStrip {
+ public:
+  void begin(const TileSide& a, int64_t row, int64_t rows, int64_t first, int64_t inner, uint16_t* to) {
+    a_ = a;
+    row_ = row;
+    rows_ = rows;
+    first_ = first;
+    inner_ = inner;
+    to_ = to;
+    piece_ = 0;
+    pieces_ = steps_of(inner) * (a.lies == TileSide::Lies::along ? kBlockSide : 1);
+  }
+  int64_t pieces() const { return pieces_; }
+  void some(int64_t count) {
+    for (; count > 0 && piece_ < pieces_; --count, ++piece_) lay(piece_);
+  }
+  void rest() { some(pieces_ - piece_); }
+
+ private:
+  void lay(int64_t piece) const {
+    if (a_.lies == TileSide::Lies::along) {
+      const int64_t step = piece / kBlockSide, k = step * kBlockSide;
+      pack_left_row(to_ + step * kBlockNumbers, {a_.data + row_ * a_.stride + first_ + k, a_.stride, rows_, inner_ - k},
+                    piece % kBlockSide);
+    } else {
+      const int64_t k = piece * kBlockSide;
+      lay_left_across(to_ + piece * kBlockNumbers,
+                      {a_.data + (first_ + k) * a_.stride + row_, a_.stride, inner_ - k, rows_});
+    }
+  }
+
+  TileSide a_;
+  int64_t row_ = 0, rows_ = 0, first_ = 0, inner_ = 0, piece_ = 0, pieces_ = 0;
+  uint16_t* to_ = nullptr;
+};
+
+// 32 x 32 sums that wait to be put down: with those of the stretches before, and to where they belong after the last.
+class LastSums {
+ public:
+  explicit LastSums(const TileCall& call) : call_(call) {}
+
+  float* room() { return sums_; }
+  void take(int64_t row, int64_t rows, int64_t column, float* partial, int64_t partial_stride) {
+    row_ = row;
+    column_ = column;
+    partial_ = partial;
+    stride_ = partial_stride;
+    vector_ = 0;
+    vectors_ = 2 * rows;
+  }
+  // Of the stretches before (none: this is the first) and of those to come.
+  void between(bool first, bool last) {
+    add_partial_ = !first;
+    keep_partial_ = !last;
+  }
+  void some(int64_t count) {
+    for (; count > 0 && vector_ < vectors_; --count, ++vector_) put(vector_);
+  }
+  void rest() { some(vectors_ - vector_); }
+
+ private:
+  void put(int64_t vector) {
+    const int64_t row = vector / 2, half = vector % 2 * kLanes, column = column_ + half;
+    const int64_t count = smaller(call_.cols - column, kLanes);
+    if (count <= 0) return;
+    Lanes sum = load(sums_ + vector * kLanes);
+    if (partial_ != nullptr) {
+      float* partial = partial_ + row * stride_ + half;
+      if (add_partial_) sum = load(partial) + sum;
+      if (keep_partial_) return store(partial, sum);
+    }
+    put_down(call_, row_ + row, column, sum, count);
+  }
+
+  const TileCall& call_;
+  alignas(64) float sums_[kBlockNumbers];
+  float* partial_ = nullptr;
+  int64_t row_ = 0, column_ = 0, stride_ = 0, vector_ = 0, vectors_ = 0;
+  bool add_partial_ = false, keep_partial_ = false;
+};
+
+class TileProduct {
+ public:
+  explicit TileProduct(const TileCall& call)
+      : call_(call),
+        stretch_(stretch_of(call.inner)),
+        parts_(call.inner <= stretch_ ? 1 : (call.inner + stretch_ - 1) / stretch_),
+        panels_(steps_of(call.cols)),
+        strips_{static_cast<uint16_t*>(call.room), static_cast<uint16_t*>(call.room) + kStripNumbers},
+        laid_(strips_[1] + kStripNumbers),
+        partial_(reinterpret_cast<float*>(laid_ + kLaidNumbers)),
+        last_(call) {}
+
+  void run() {
+    const UseTiles use;
+    const int64_t most_rows = parts_ > 1 ? kPartRows : call_.rows, most_panels = panels_at_once();
+    for (int64_t row = 0; row < call_.rows; row += most_rows) {
+      for (int64_t panel = 0; panel < panels_; panel += most_panels) {
+        for (part_ = 0; part_ < parts_; ++part_) {
+          block(row, smaller(most_rows, call_.rows - row), panel, smaller(most_panels, panels_ - panel));
+        }
+      }
+    }
+    last_.rest();
+  }
+
+ private:
+  static constexpr int64_t kStripNumbers = kBlockSide * kWholeInner;
+  static constexpr int64_t kLaidNumbers = 384 << 10;          // 768 KiB of right blocks
+  static constexpr int64_t kPartRows = 512, kPartPanels = 8;  // whose partial sums are kept
+  static constexpr int64_t kMostPanels = 32;
+  static_assert(kTileRoom == (2 * kStripNumbers + kLaidNumbers) * 2 + kPartRows * kPartPanels * kPanelColumns * 4);
+
+  int64_t panels_at_once() const {  // even: the order of a panel's sums depends on where it stands
+    if (parts_ > 1) return kPartPanels;
+    const int64_t fit = kLaidNumbers / (kBlockNumbers * (steps_of(stretch_) + 1));
+    return smaller(fit, kMostPanels) / 2 * 2;
+  }
+  int64_t first() const { return part_ * stretch_; }
+  int64_t inner() const { return smaller(stretch_, call_.inner - first()); }
+
+  // All strips of some rows against some panels, one stretch of k.
+  void block(int64_t row, int64_t rows, int64_t panel, int64_t panels) {
+    const int64_t steps = steps_of(inner());
+    if (call_.b.lies != TileSide::Lies::tiles) pack_panels(laid_, call_, {panel, panels, first(), inner()});
+    int64_t strip = 0;
+    last_.rest();
+    last_.between(part_ == 0, part_ + 1 == parts_);
+    begin_strip(row, rows, strip);
+    next_.rest();
+    for (; strip * kBlockSide < rows; ++strip) {
+      const uint16_t* left = strips_[strip % 2];
+      next_.begin(call_.a, 0, 0, 0, 0, nullptr);
+      if ((strip + 1) * kBlockSide < rows) begin_strip(row, rows, strip + 1);
+      const int64_t in_strip = smaller(kBlockSide, rows - strip * kBlockSide);
+      pieces_each_step_ = steps > 0 ? (next_.pieces() + panels * steps - 1) / (panels * steps) : 0;
+      for (int64_t j = 0; j < panels; ++j) {
+        multiply(left, right(panel, panel + j), steps, (panel + j) % 2 != 0, in_strip);
+        float* partial = parts_ == 1 ? nullptr : partial_ + (strip * kBlockSide * kPartPanels + j) * kPanelColumns;
+        last_.take(row + strip * kBlockSide, in_strip, (panel + j) * kPanelColumns, partial,
+                   kPartPanels * kPanelColumns);
+      }
+      next_.rest();
+    }
+  }
+  void begin_strip(int64_t row, int64_t rows, int64_t strip) {
+    const int64_t from = strip * kBlockSide;
+    next_.begin(call_.a, row + from, smaller(kBlockSide, rows - from), first(), inner(), strips_[strip % 2]);
+  }
+
+  const uint16_t* right(int64_t first_panel, int64_t panel) const {
+    if (call_.b.lies == TileSide::Lies::tiles) {
+      return call_.b.data + (panel * steps_of(call_.inner) + first() / kBlockSide) * kBlockNumbers;
+    }
+    return laid_ + (panel - first_panel) * steps_of(inner()) * kBlockNumbers;
+  }
+
+  // One strip against one panel. Few rows are bound by memory: the panel after this one is called near.
+  void multiply(const uint16_t* left, const uint16_t* right, int64_t steps, bool backwards, int64_t rows) {
+    const int64_t vectors = steps > 0 ? (2 * kBlockSide + steps - 1) / steps : 0;
+    const bool call_near = call_.rows <= kBlockSide && call_.b.lies == TileSide::Lies::tiles;
+    const uint16_t* next_right = right + steps_of(call_.inner) * kBlockNumbers;
+    zero_tile<0>();
+    zero_tile<1>();
+    zero_tile<2>();
+    zero_tile<3>();
+    for (int64_t s = 0; s < steps; ++s) {
+      const int64_t at = backwards ? steps - 1 - s : s;
+      const uint16_t *l = left + at * kBlockNumbers, *r = right + at * kBlockNumbers;
+      stream_tile<6>(r, kTileRowBytes);
+      stream_tile<7>(r + kBlockNumbers / 2, kTileRowBytes);
+      load_tile<4>(l, kTileRowBytes);
+      multiply_tiles<0, 4, 6>();
+      multiply_tiles<1, 4, 7>();
+      if (rows > kTileRows) {
+        load_tile<5>(l + kBlockNumbers / 2, kTileRowBytes);
+        multiply_tiles<2, 5, 6>();
+        multiply_tiles<3, 5, 7>();
+      }
+      if (call_near) {
+        const auto* near = reinterpret_cast<const char*>(next_right + (steps - 1 - at) * kBlockNumbers);
+        for (int64_t line = 0; line < 2 * kTileBytes; line += 64) __builtin_prefetch(near + line, 0, 2);
+      }
+      last_.some(vectors);
+      next_.some(pieces_each_step_);
+    }
+    last_.rest();
+    float* sums = last_.room();
+    constexpr int64_t kRowBytes = kPanelColumns * 4;
+    store_tile<0>(sums, kRowBytes);
+    store_tile<1>(sums + kTileRows, kRowBytes);
+    store_tile<2>(sums + kTileRows * kPanelColumns, kRowBytes);
+    store_tile<3>(sums + kTileRows * kPanelColumns + kTileRows, kRowBytes);
+  }
+
+  const TileCall& call_;
+  int64_t stretch_, parts_, panels_, part_ = 0, pieces_each_step_ = 0;
+  uint16_t* strips_[2];
+  uint16_t* laid_;
+  float* partial_;
+  NextStrip next_;
+  LastSums last_;
+};
+
+void tile_product(const TileCall& call) noexcept {
+  TileProduct(call).run();
+}
+
+}  // namespace
+}  // namespace qkv::kernels::cpu

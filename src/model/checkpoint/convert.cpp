@@ -1,0 +1,90 @@
+#include "model/checkpoint/convert.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "io/gguf.h"
+#include "model/gguf/gguf_model.h"
+#include "model/quantized/quantized_names.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool comes_along(const fs::path& file) {
+  static constexpr std::string_view kNames[] = {"tokenizer.json",
+                                                "tokenizer_config.json",
+                                                "generation_config.json",
+                                                "special_tokens_map.json",
+                                                "added_tokens.json",
+                                                "merges.txt",
+                                                "vocab.json",
+                                                "vocab.txt",
+                                                "chat_template.jinja"};
+  const std::string name = file.filename().string();
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) || file.extension() == ".model" ||
+         file.extension() == ".spm";
+}
+
+void check_dtype(const std::string& dtype, bool gguf) {
+  const bool plain = dtype.empty() || dtype == "F32" || dtype == "BF16" || dtype == "F16";
+  QKV_CHECK(plain || (gguf && dtype == "Q8_0"), "weights cannot be written as ", dtype,
+            gguf ? " in GGUF" : " in a Hugging Face folder",
+            Hint(gguf ? "F32, F16, BF16 and Q8_0 are possible" : "F32, BF16 and F16 are; blocks are for GGUF"));
+}
+
+}  // namespace
+
+std::vector<fs::path> files_along(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+    if (comes_along(entry.path()) && entry.is_regular_file(failed)) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<std::string> convert_model(const fs::path& from, const fs::path& to, const ConvertOptions& options) {
+  const bool to_gguf = options.to == ConvertOptions::To::gguf ||
+                       (options.to == ConvertOptions::To::by_name && to.extension() == ".gguf");
+  check_dtype(options.dtype, to_gguf);
+  std::error_code ignored;
+  QKV_CHECK(!fs::exists(to, ignored), to.string(), ": is already there",
+            Hint("nothing is overwritten; remove it or choose another name"));
+  const Checkpoint source = Checkpoint::open(from);
+  const bool from_folder = fs::is_directory(from, ignored);
+  if (to_gguf && !from_folder) {
+    rewrite_gguf(to, Gguf::open(from), options.dtype, options.progress);
+    return {};
+  }
+  const Weights weights = source.weights(cpu_device());
+  if (to_gguf) {
+    return write_gguf_model(to, source.spec, weights,
+                            {.dtype = options.dtype.empty() ? stored_name(source.spec.dtype) : options.dtype,
+                             .tokenizer = from,
+                             .name = fs::absolute(from).lexically_normal().filename().string(),
+                             .progress = options.progress});
+  }
+  std::vector<std::string> notes;
+  // GGUF keeps norms in float32 beside smaller matrices; in a folder all are what the config says.
+  const std::string dtype = from_folder || !options.dtype.empty() ? options.dtype : stored_name(source.spec.dtype);
+  const bool own_names = from_folder && !is_quantized(source.config);
+  write_hugging_face(to, source.config, weights, own_names ? *source.names : hugging_face_names(source.spec),
+                     {.dtype = dtype,
+                      .copied = from_folder ? files_along(from) : std::vector<fs::path>{},
+                      .progress = options.progress});
+  if (!from_folder && Gguf::open(from).has("tokenizer.ggml.tokens")) {
+    notes.push_back("the GGUF's tokenizer is not written: put tokenizer.json of the original model into the folder");
+  }
+  if (is_quantized(source.config)) {
+    notes.push_back("the weights are plain numbers again, but those that quantising left");
+  }
+  if (source.spec.heads_cut) {
+    notes.push_back("heads are cut out of this model: qkv reads the folder, Hugging Face transformers cannot");
+  }
+  return notes;
+}
+
+}  // namespace qkv

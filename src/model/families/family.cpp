@@ -1,0 +1,97 @@
+#include "model/families/family.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "model/families/all.h"
+
+namespace qkv {
+namespace {
+
+const Family* const kFamilies[] = {&families::bart,      &families::bert,   &families::deepseek_v3, &families::gemma2,
+                                   &families::gemma3,    &families::gpt2,   &families::gpt_neox,    &families::gpt_oss,
+                                   &families::llama,     &families::marian, &families::mistral,     &families::mixtral,
+                                   &families::olmo2,     &families::phi3,   &families::qwen2,       &families::qwen3,
+                                   &families::qwen3_moe, &families::t5,     &families::transformer};
+
+// Heads that were cut out: "qkv_heads": {"decoder": [[0, 0, 1], ...]} names, layer by layer, the key/value head that
+// each query head left reads. Stacks: encoder, decoder, cross.
+void apply_head_maps(const Config& config, ModelSpec& spec) {
+  const std::optional<Config> maps = config.inside(kHeadsKey);
+  if (!maps) return;
+  spec.heads_cut = true;
+  for (const auto& [name, list] : maps->json().items()) {
+    StackSpec& stack = name == "encoder" ? spec.encoder : spec.decoder;
+    if (name != "encoder" && name != "decoder" && name != "cross") {
+      maps->fail(name, "is not a stack", "stacks are encoder, decoder and cross");
+    }
+    if (!list.is_array() || list.size() != stack.layers.size()) {
+      maps->fail(name, "must hold " + std::to_string(stack.layers.size()) + " lists, one per layer",
+                 "each names the key/value head of every query head");
+    }
+    for (size_t i = 0; i < stack.layers.size(); ++i) {
+      LayerSpec& layer = stack.layers[i];
+      if (name == "cross" && !layer.cross) maps->fail(name, "is given but the model has none", "leave it out");
+      AttentionSpec& a = name == "cross" ? *layer.cross : layer.attention;
+      if (a.relative) a.relative->in_each_layer = true;
+      if (a.qk_norm == AttentionSpec::QkNorm::whole) {
+        a.normed_heads = a.heads;
+        a.normed_kv_heads = a.kv_heads;
+      }
+      const Config one(Json{{"map", list[i]}}, maps->what() + ": '" + name + "' layer " + std::to_string(i));
+      a.kv_map.clear();
+      a.kv_heads = 0;
+      for (const int64_t g : one.wholes({"map"})) {
+        if (g < 0 || g > 65535) one.fail("map", "holds " + std::to_string(g), "heads count from 0");
+        a.kv_map.push_back(static_cast<int32_t>(g));
+        a.kv_heads = std::max(a.kv_heads, g + 1);
+      }
+      a.heads = static_cast<int64_t>(a.kv_map.size());
+    }
+  }
+}
+
+// Experts that were cut out: "qkv_experts": [4, 3] says how many each layer of the main stack has left.
+void apply_expert_counts(const Config& config, ModelSpec& spec) {
+  if (!config.has(kExpertsKey)) return;
+  spec.heads_cut = true;
+  const std::vector<int64_t> counts = config.wholes({kExpertsKey});
+  std::vector<LayerSpec>& layers = (spec.kind == ModelSpec::Kind::encoder_only ? spec.encoder : spec.decoder).layers;
+  if (counts.size() != layers.size()) {
+    config.fail(kExpertsKey, "must hold " + std::to_string(layers.size()) + " numbers, one per layer",
+                "0 stands for a layer without experts");
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].feed.experts) layers[i].feed.experts->count = counts[i];
+  }
+}
+
+}  // namespace
+
+std::span<const Family* const> all_families() {
+  return kFamilies;
+}
+
+const Family& family_of(const std::string& model_type, const std::string& what) {
+  std::string known;
+  for (const Family* family : kFamilies) {
+    if (model_type == family->name) return *family;
+    known += (known.empty() ? "" : ", ") + std::string(family->name);
+  }
+  QKV_FAIL(what, ": model_type is ", printable(model_type), ", a family that is not known",
+           Hint("known are ", known, "; docs/add-a-family.md shows how to add one"));
+}
+
+ModelSpec read_spec(const Config& config) {
+  QKV_CHECK(config.json().is_object(), config.what(), ": a config is a JSON object", Hint("this is another file"));
+  const Family& family = family_of(config.text({"model_type"}), config.what());
+  ModelSpec spec = family.spec(config);
+  spec.family = family.name;
+  apply_head_maps(config, spec);
+  apply_expert_counts(config, spec);
+  validate(spec, config.what());
+  return spec;
+}
+
+}  // namespace qkv

@@ -1,0 +1,120 @@
+#include "text/chat/chat_template.h"
+
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "io/gguf.h"
+#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/program.h"
+#include "text/tokenizer/files/json_node.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLargestFile = 256 << 20;
+constexpr std::array<const char*, 7> kTokens{"bos_token", "eos_token", "pad_token", "unk_token",
+                                             "sep_token", "cls_token", "mask_token"};
+
+std::optional<std::string> template_in(const JsonNode& config) {
+  const auto found = config.find("chat_template");
+  if (!found) return {};
+  if (!found->json().is_array()) return found->string();
+  for (size_t i = 0; i < found->size(); ++i) {
+    if (found->at(i).at("name").string() == "default") return found->at(i).at("template").string();
+  }
+  QKV_FAIL(found->where(), " has ", found->size(), " templates but none is named \"default\"",
+           Hint("name the one for plain conversations so"));
+}
+
+// Special tokens are named by their text, or by an object that has it.
+OrderedJson tokens_in(const JsonNode& config) {
+  OrderedJson tokens = OrderedJson::object();
+  for (const char* name : kTokens) {
+    const auto found = config.find(name);
+    if (found) tokens[name] = found->json().is_object() ? found->at("content").string() : found->string();
+  }
+  return tokens;
+}
+
+// GGUF names special tokens by their place in the vocabulary.
+OrderedJson tokens_in(const Gguf& file) {
+  OrderedJson tokens = OrderedJson::object();
+  if (!file.has("tokenizer.ggml.tokens")) return tokens;
+  const std::vector<std::string_view> vocabulary = file.texts("tokenizer.ggml.tokens");
+  for (const char* name : {"bos", "eos"}) {
+    const std::string key = std::string("tokenizer.ggml.") + name + "_token_id";
+    if (!file.has(key)) continue;
+    const int64_t id = file.integer(key);
+    QKV_CHECK(id >= 0 && std::cmp_less(id, vocabulary.size()), file.name(), ": ", key, " is ", id, " but there are ",
+              vocabulary.size(), " tokens", Hint("the file is damaged"));
+    tokens[std::string(name) + "_token"] = vocabulary[static_cast<size_t>(id)];
+  }
+  return tokens;
+}
+
+}  // namespace
+
+OrderedJson messages_json(const std::vector<ChatMessage>& messages) {
+  OrderedJson out = OrderedJson::array();
+  for (const ChatMessage& message : messages) {
+    out.push_back(OrderedJson{{"role", message.role}, {"content", message.content}});
+  }
+  return out;
+}
+
+ChatTemplate ChatTemplate::parse(std::string_view source, std::string_view what) {
+  ChatTemplate made;
+  made.program_ = jinja::parse(source, what);
+  return made;
+}
+
+std::optional<ChatTemplate> ChatTemplate::load(const fs::path& path) {
+  QKV_CHECK(fs::exists(path), path.string(), ": no such file or folder", Hint("give a model's folder or a .gguf file"));
+  if (!fs::is_directory(path)) {
+    const Gguf file = Gguf::open(path);
+    if (!file.has("tokenizer.chat_template")) return {};
+    ChatTemplate made = parse(file.text("tokenizer.chat_template"), path.string());
+    made.tokens_ = tokens_in(file);
+    return made;
+  }
+  std::optional<std::string> source;
+  OrderedJson tokens = OrderedJson::object();
+  fs::path from = path / "tokenizer_config.json";
+  if (fs::exists(from)) {
+    const Json config = parse_json(read_file(from, kLargestFile), from.string());
+    const JsonNode root(config, from.string());
+    source = template_in(root);
+    tokens = tokens_in(root);
+  }
+  if (fs::exists(path / "chat_template.jinja")) {
+    from = path / "chat_template.jinja";
+    source = read_file(from, jinja::kLargestSource);
+  }
+  if (!source) return {};
+  ChatTemplate made = parse(*source, from.string());
+  made.tokens_ = std::move(tokens);
+  return made;
+}
+
+void ChatTemplate::fail_without(const fs::path& path) {
+  QKV_FAIL(path.string(), ": the model has no chat template, so it was not trained to converse",
+           Hint("give it plain text to go on with, or put a chat_template.jinja beside the model"));
+}
+
+std::string ChatTemplate::render(const Input& input) const {
+  jinja::Machine machine(*program_, input.now ? *input.now : std::time(nullptr));
+  // As transformers does it, what is not given is none, not undefined.
+  for (const char* name : {"tools", "documents"}) machine.define(name, jinja::Value::none());
+  for (const auto& [name, token] : tokens_.items()) machine.define(name, machine.from_json(token));
+  for (const auto& [name, value] : input.more.items()) machine.define(name, machine.from_json(value));
+  machine.define("messages", machine.from_json(input.messages));
+  machine.define("add_generation_prompt", machine.from_json(input.add_generation_prompt));
+  return machine.run();
+}
+
+}  // namespace qkv

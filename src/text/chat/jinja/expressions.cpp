@@ -1,0 +1,361 @@
+#include <algorithm>
+#include <array>
+
+#include "base/printable.h"
+#include "text/chat/jinja/builtins.h"
+#include "text/chat/jinja/parser.h"
+
+namespace qkv::jinja {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, char>, 6> kComparisons{
+    {{"==", '='}, {"!=", '!'}, {"<", '<'}, {"<=", 'l'}, {">", '>'}, {">=", 'g'}}};
+
+}  // namespace
+
+const Node* ExpressionParser::expression(Choice allowed) {
+  const Deeper deeper(depth_);
+  check_depth(depth_);
+  return allowed == Choice::allowed ? choice() : either();
+}
+
+const Node* ExpressionParser::choice() {
+  const int line = now().line;
+  const Node* node = either();
+  for (int depth = depth_; skip_word("if");) {
+    check_depth(++depth);
+    const Node* condition = either();
+    const Node* otherwise = skip_word("else") ? expression() : nullptr;
+    node = &make(Node::Kind::choice, line, {condition, node, otherwise});
+  }
+  return node;
+}
+
+// Operators of one level stand side by side in one node, so that a long sum is not a deep tree.
+const Node* ExpressionParser::chain(Node::Kind kind, int line, std::vector<const Node*> parts, std::string operators) {
+  if (parts.size() == 1) return parts[0];
+  Node& node = make(kind, line, std::move(parts));
+  if (!operators.empty()) more(node).operators = std::move(operators);
+  return &node;
+}
+
+const Node* ExpressionParser::either() {
+  const int line = now().line;
+  std::vector<const Node*> parts{both()};
+  while (skip_word("or")) parts.push_back(both());
+  return chain(Node::Kind::either, line, std::move(parts), "");
+}
+
+const Node* ExpressionParser::both() {
+  const int line = now().line;
+  std::vector<const Node*> parts{inverse()};
+  while (skip_word("and")) parts.push_back(inverse());
+  return chain(Node::Kind::both, line, std::move(parts), "");
+}
+
+const Node* ExpressionParser::inverse() {
+  if (!is_word("not")) return compare();
+  const Deeper deeper(depth_);
+  check_depth(depth_);
+  const int line = now().line;
+  skip();
+  return &make(Node::Kind::inverse, line, {inverse()});
+}
+
+const Node* ExpressionParser::compare() {
+  const int line = now().line;
+  std::vector<const Node*> parts{sum()};
+  std::string operators;
+  while (true) {
+    const auto found = std::ranges::find_if(kComparisons, [&](const auto& c) { return is_mark(c.first); });
+    if (found != kComparisons.end()) {
+      skip();
+      operators += found->second;
+    } else if (skip_word("in")) {
+      operators += 'i';
+    } else if (is_word("not") && later().kind == Kind::name && later().text == "in") {
+      skip();
+      skip();
+      operators += 'n';
+    } else {
+      return chain(Node::Kind::compare, line, std::move(parts), std::move(operators));
+    }
+    parts.push_back(sum());
+  }
+}
+
+const Node* ExpressionParser::sum() {
+  const int line = now().line;
+  std::vector<const Node*> parts{concat()};
+  std::string operators;
+  while (is_mark("+") || is_mark("-")) {
+    operators += now().text;
+    skip();
+    parts.push_back(concat());
+  }
+  return chain(Node::Kind::arithmetic, line, std::move(parts), std::move(operators));
+}
+
+const Node* ExpressionParser::concat() {
+  const int line = now().line;
+  std::vector<const Node*> parts{product()};
+  while (skip_mark("~")) parts.push_back(product());
+  return chain(Node::Kind::concat, line, std::move(parts), "");
+}
+
+const Node* ExpressionParser::product() {
+  const int line = now().line;
+  std::vector<const Node*> parts{power()};
+  std::string operators;
+  while (is_mark("*") || is_mark("/") || is_mark("//") || is_mark("%")) {
+    operators += now().text == "//" ? 'f' : now().text[0];
+    skip();
+    parts.push_back(power());
+  }
+  return chain(Node::Kind::arithmetic, line, std::move(parts), std::move(operators));
+}
+
+const Node* ExpressionParser::power() {
+  const int line = now().line;
+  std::vector<const Node*> parts{unary(true)};
+  std::string operators;
+  while (skip_mark("**")) {
+    operators += 'p';
+    parts.push_back(unary(true));
+  }
+  return chain(Node::Kind::arithmetic, line, std::move(parts), std::move(operators));
+}
+
+const Node* ExpressionParser::unary(bool with_filters) {
+  const Deeper deeper(depth_);
+  check_depth(depth_);
+  const int line = now().line;
+  const Node* node = nullptr;
+  if (is_mark("-") || is_mark("+")) {
+    const Node::Kind kind = is_mark("-") ? Node::Kind::negative : Node::Kind::positive;
+    skip();
+    node = &make(kind, line, {unary(false)});
+  } else {
+    node = primary();
+  }
+  node = postfix(node);
+  if (!with_filters) return node;
+  for (int depth = depth_;; check_depth(++depth)) {
+    if (is_mark("|")) {
+      node = filters(node);
+    } else if (is_word("is")) {
+      node = test(node);
+    } else if (is_mark("(")) {
+      node = postfix(node);
+    } else {
+      return node;
+    }
+  }
+}
+
+const Node* ExpressionParser::primary() {
+  const Token& token = now();
+  Node* node = nullptr;
+  if (token.kind == Kind::name) {
+    const std::string& name = token.text;
+    node = &make(Node::Kind::constant, token.line);
+    if (name == "true" || name == "True" || name == "false" || name == "False") {
+      node->value = Value::boolean(name[0] == 't' || name[0] == 'T');
+    } else if (name == "none" || name == "None") {
+      node->value = Value::none();
+    } else {
+      node->kind = Node::Kind::name;
+      node->name = program_.id_of(name);
+    }
+    skip();
+  } else if (token.kind == Kind::text) {
+    node = &make(Node::Kind::constant, token.line);
+    std::string text;
+    for (; is(Kind::text); skip()) text += now().text;
+    node->value = Value::text_of(program_.keep(std::move(text)));
+  } else if (token.kind == Kind::integer || token.kind == Kind::number) {
+    node = &make(Node::Kind::constant, token.line);
+    node->value = token.kind == Kind::integer ? Value::integer_of(token.integer) : Value::number_of(token.number);
+    skip();
+  } else if (skip_mark("(")) {
+    const Node* inner = is_mark(")") ? &make(Node::Kind::tuple, token.line) : tuple();
+    expect_mark(")");
+    return inner;
+  } else if (is_mark("[")) {
+    return literal_list();
+  } else if (is_mark("{")) {
+    return literal_dict();
+  } else {
+    unexpected("an expression");
+  }
+  return node;
+}
+
+bool ExpressionParser::tuple_ends() const {
+  return is(Kind::end_print) || is(Kind::end_block) || is_mark(")") || is_mark("=") || is_word("in");
+}
+
+const Node* ExpressionParser::tuple(Choice choice) {
+  const int line = now().line;
+  std::vector<const Node*> parts{expression(choice)};
+  if (!is_mark(",")) return parts[0];
+  while (skip_mark(",") && !tuple_ends()) parts.push_back(expression(choice));
+  return &make(Node::Kind::tuple, line, std::move(parts));
+}
+
+const Node* ExpressionParser::target() {
+  const Deeper deeper(depth_);
+  check_depth(depth_);
+  const int line = now().line;
+  std::vector<const Node*> parts;
+  bool is_tuple = false;
+  do {
+    if (tuple_ends()) break;
+    if (skip_mark("(")) {
+      parts.push_back(target());
+      expect_mark(")");
+    } else {
+      if (!is(Kind::name)) unexpected("a name to assign to");
+      const Node* name = primary();
+      if (name->kind != Node::Kind::name) fail("true, false and none cannot be assigned to", "choose another name");
+      parts.push_back(name);
+    }
+    is_tuple = is_tuple || is_mark(",");
+  } while (skip_mark(","));
+  if (parts.empty()) unexpected("a name to assign to");
+  return is_tuple ? &make(Node::Kind::tuple, line, std::move(parts)) : parts[0];
+}
+
+const Node* ExpressionParser::literal_list() {
+  Node& node = make(Node::Kind::list, now().line);
+  skip();
+  while (!is_mark("]")) {
+    node.parts.push_back(expression());
+    if (!skip_mark(",") && !is_mark("]")) unexpected("',' or ']'");
+  }
+  skip();
+  return &node;
+}
+
+const Node* ExpressionParser::literal_dict() {
+  Node& node = make(Node::Kind::dict, now().line);
+  skip();
+  while (!is_mark("}")) {
+    node.parts.push_back(expression());
+    expect_mark(":");
+    node.parts.push_back(expression());
+    if (!skip_mark(",") && !is_mark("}")) unexpected("',' or '}'");
+  }
+  skip();
+  return &node;
+}
+
+const Node* ExpressionParser::postfix(const Node* node) {
+  for (int depth = depth_; is_mark(".") || is_mark("[") || is_mark("(");) {
+    check_depth(++depth);
+    if (is_mark("(")) {
+      Node& call = make(Node::Kind::call, now().line, {node});
+      arguments(call);
+      node = &call;
+    } else {
+      node = subscript(node);
+    }
+  }
+  return node;
+}
+
+const Node* ExpressionParser::subscript(const Node* object) {
+  const int line = now().line;
+  if (skip_mark(".")) {
+    if (is(Kind::integer)) return &make(Node::Kind::item, line, {object, primary()});
+    Node& node = make(Node::Kind::attribute, line, {object});
+    node.text = program_.keep(expect_name("a name after '.'"));
+    if (node.text->starts_with("__")) {
+      fail("attributes like " + printable(*node.text) + " are closed to templates",
+           "they lead into Python's inside; no chat template needs them");
+    }
+    return &node;
+  }
+  skip();  // [
+  std::vector<const Node*> parts;
+  while (!is_mark("]")) {
+    parts.push_back(subscript_part());
+    if (!is_mark("]")) expect_mark(",");
+  }
+  skip();
+  if (parts.empty()) fail("[] has nothing in it", "name an index or a key");
+  const Node* key = parts.size() == 1 ? parts[0] : &make(Node::Kind::tuple, line, std::move(parts));
+  return &make(Node::Kind::item, line, {object, key});
+}
+
+const Node* ExpressionParser::subscript_part() {
+  const int line = now().line;
+  std::vector<const Node*> parts(3);
+  if (!is_mark(":")) {
+    parts[0] = expression();
+    if (!is_mark(":")) return parts[0];
+  }
+  for (size_t i = 1; i < 3 && skip_mark(":"); ++i) {
+    if (!is_mark(":") && !is_mark("]") && !is_mark(",")) parts[i] = expression();
+  }
+  return &make(Node::Kind::slice, line, std::move(parts));
+}
+
+void ExpressionParser::arguments(Node& node) {
+  expect_mark("(");
+  while (!is_mark(")")) {
+    if (is_mark("*") || is_mark("**")) fail("arguments from a list or a dict are not supported", "write them out");
+    if (is(Kind::name) && later().kind == Kind::mark && later().text == "=") {
+      const std::string* name = program_.keep(now().text);
+      skip();
+      skip();
+      more(node).named.emplace_back(*name, expression());
+    } else {
+      if (node.more) fail("a plain argument follows one with a name", "put the named ones last");
+      node.parts.push_back(expression());
+    }
+    if (!skip_mark(",") && !is_mark(")")) unexpected("',' or ')'");
+  }
+  skip();
+}
+
+std::string ExpressionParser::dotted_name(std::string_view what) {
+  std::string name = expect_name(what);
+  while (skip_mark(".")) name += "." + expect_name(what);
+  return name;
+}
+
+const Node* ExpressionParser::filter(const Node* input) {
+  Node& node = make(Node::Kind::filter, now().line, {input});
+  node.text = program_.keep(dotted_name("the name of a filter"));
+  node.builtin = find_filter(*node.text);
+  if (*node.text == "attr") {
+    fail("the filter 'attr' is closed to templates", "write value.name or value['name']");
+  }
+  if (is_mark("(")) arguments(node);
+  return &node;
+}
+
+const Node* ExpressionParser::filters(const Node* input) {
+  for (int depth = depth_; skip_mark("|"); check_depth(++depth)) input = filter(input);
+  return input;
+}
+
+const Node* ExpressionParser::test(const Node* input) {
+  const int line = now().line;
+  skip();
+  const bool inverted = skip_word("not");
+  Node& node = make(Node::Kind::test, line, {input});
+  node.text = program_.keep(dotted_name("the name of a test"));
+  node.builtin = find_test(*node.text);
+  const bool word = is(Kind::name) && !is_word("else") && !is_word("or") && !is_word("and");
+  if (is_mark("(")) {
+    arguments(node);
+  } else if (word || is(Kind::text) || is(Kind::integer) || is(Kind::number) || is_mark("[") || is_mark("{")) {
+    if (is_word("is")) fail("two tests in a row", "join them with 'and'");
+    node.parts.push_back(postfix(primary()));
+  }
+  return inverted ? &make(Node::Kind::inverse, line, {&node}) : &node;
+}
+
+}  // namespace qkv::jinja

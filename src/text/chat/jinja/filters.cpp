@@ -1,0 +1,259 @@
+// Filters of single values; those of lists are in jinja_list_filters.cpp.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "base/printable.h"
+#include "text/chat/jinja/list_filters.h"
+#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/methods.h"
+#include "text/chat/jinja/text.h"
+#include "text/unicode/python_text.h"
+
+namespace qkv::jinja {
+namespace {
+
+template <std::string (*change)(std::string_view)>
+Value changed(Machine& m, const Call& call) {
+  const std::string text = m.str(call.self);
+  m.scan_case(text);
+  return m.text(change(text));
+}
+
+// Unlike the method: a word starts after white space and opening brackets only.
+std::string title(std::string_view text) {
+  std::string out;
+  bool starts = true;
+  std::string_view word = text;
+  const auto flush = [&](std::string_view end) {
+    const std::string_view done = word.substr(0, static_cast<size_t>(end.data() - word.data()));
+    if (!done.empty()) {
+      const size_t first = bytes_of_characters(done, 1);
+      out += python_upper(done.substr(0, first)) + python_lower(done.substr(first));
+    }
+    word = end;
+  };
+  for (std::string_view left = text; !left.empty();) {
+    const std::string_view c = left.substr(0, bytes_of_characters(left, 1));
+    const bool breaks = python_strip(c, {}, Ends::both).empty() || std::string_view("-({[<").find(c) != c.npos;
+    if (breaks != starts) flush(left);
+    starts = breaks;
+    left.remove_prefix(c.size());
+  }
+  flush(text.substr(text.size()));
+  return out;
+}
+
+Value titled(Machine& m, const Call& call) {
+  m.spend(m.str(call.self).size());
+  return changed<title>(m, call);
+}
+
+Value trim(Machine& m, const Call& call) {
+  const std::string text = m.str(call.self);
+  std::optional<std::string_view> characters;
+  if (call.has[0] && !call.at[0].is(Kind::none)) characters = text_argument(m, call, 0);
+  return m.text(stripped(m, text, characters, Ends::both));
+}
+
+Value replace(Machine& m, const Call& call) {
+  const int64_t most = call.has[2] && !call.at[2].is(Kind::none) ? integer_argument(m, call, 2) : -1;
+  return m.text(replaced(m, m.str(call.self), m.str(call.at[0]), m.str(call.at[1]), most));
+}
+
+Value string(Machine& m, const Call& call) {
+  return call.self.is(Kind::text) ? call.self : m.text(m.str(call.self));
+}
+
+Value safe(Machine& m, const Call& call) {
+  Value value = string(m, call);
+  value.safe = true;
+  return value;
+}
+
+Value escape(Machine& m, const Call& call) {
+  if (call.self.is(Kind::text) && call.self.safe) return call.self;
+  Value value = m.text(escaped(m, m.str(call.self)));
+  value.safe = true;
+  return value;
+}
+
+Value otherwise(Machine&, const Call& call) {
+  const bool missing = call.self.is(Kind::undefined) || (truth(call.at[1]) && !truth(call.self));
+  return missing ? call.at[0] : call.self;
+}
+
+Value default_filter(Machine& m, const Call& call) {
+  if (call.has[0]) return otherwise(m, call);
+  Call filled = call;
+  filled.at[0] = m.text("");
+  return otherwise(m, filled);
+}
+
+Value indent(Machine& m, const Call& call) {
+  if (!call.self.is(Kind::text))
+    m.fail(std::string("indent of a ") + name_of(call.self), "make it a string first: |string");
+  std::string by = "    ";
+  if (call.has[0]) {
+    by = call.at[0].is(Kind::text) ? *call.at[0].text
+                                   : repeated(m, " ", std::max<int64_t>(0, integer_argument(m, call, 0)));
+  }
+  return m.text(indented(m, *call.self.text, by, truth(call.at[1]), truth(call.at[2])));
+}
+
+Value tojson(Machine& m, const Call& call) {
+  JsonStyle style;
+  style.ascii = truth(call.at[0]);
+  style.sorted = truth(call.at[3]);
+  if (call.has[1] && !call.at[1].is(Kind::none)) {
+    style.pretty = true;
+    style.item_separator = ",";
+    style.indent = call.at[1].is(Kind::text) ? *call.at[1].text
+                                             : repeated(m, " ", std::max<int64_t>(0, integer_argument(m, call, 1)));
+  }
+  if (call.has[2] && !call.at[2].is(Kind::none)) {
+    const std::vector<Value> two = m.items(call.at[2]);
+    if (two.size() != 2 || !two[0].is(Kind::text) || !two[1].is(Kind::text)) {
+      m.fail("tojson's separators are not two strings", "give (', ', ': ')");
+    }
+    style.item_separator = *two[0].text;
+    style.key_separator = *two[1].text;
+  }
+  return m.text(m.json(call.self, style));
+}
+
+// A number as Python reads one from a string: spaces around it, a sign, single underscores between digits.
+std::optional<std::string> bare_number(std::string_view text) {
+  std::string bare(python_strip(text, {}, Ends::both));
+  for (size_t at = 0; (at = bare.find('_', at)) != bare.npos;) {
+    const auto digit = [&](size_t i) { return i < bare.size() && bare[i] >= '0' && bare[i] <= '9'; };
+    if (at == 0 || !digit(at - 1) || !digit(at + 1)) return {};
+    bare.erase(at, 1);
+  }
+  if (bare.starts_with('+') && !bare.starts_with("+-")) bare.erase(0, 1);
+  return bare;
+}
+
+std::optional<double> number_in(Machine& m, std::string_view text) {
+  m.scan(text.size());
+  const auto bare = text.size() <= 4096 ? bare_number(text) : std::nullopt;
+  double number = 0;
+  if (!bare || bare->empty()) return {};
+  const char* end = bare->data() + bare->size();
+  const auto result = std::from_chars(bare->data(), end, number);
+  if (result.ptr != end) return {};
+  if (result.ec == std::errc::result_out_of_range) return bare->find("e-") != bare->npos ? 0 : HUGE_VAL;
+  return number;
+}
+
+Value truncated(Machine& m, double number) {
+  if (!(std::fabs(number) < 9.2e18)) m.fail("a number does not fit in 64 bits", "keep numbers below 9.2e18");
+  return Value::integer_of(static_cast<int64_t>(number));
+}
+
+Value integer(Machine& m, const Call& call) {
+  const Value& v = call.self;
+  if (v.is(Kind::undefined)) m.fail_undefined(v);
+  if (v.is_integral()) return Value::integer_of(v.as_integer());
+  if (v.is(Kind::number)) return truncated(m, v.number);
+  const Value fallback = call.has[0] ? call.at[0] : Value::integer_of(0);
+  if (!v.is(Kind::text)) return fallback;
+  const auto base = static_cast<int>(std::clamp<int64_t>(call.has[1] ? integer_argument(m, call, 1) : 10, 2, 36));
+  std::optional<std::string> bare = v.text->size() <= 4096 ? bare_number(*v.text) : std::nullopt;
+  if (bare) {
+    const size_t sign = bare->starts_with('-') ? 1 : 0;
+    const std::string_view prefix = base == 16 ? "0x" : base == 8 ? "0o" : base == 2 ? "0b" : "0z";
+    if (std::string_view(*bare).substr(sign).starts_with(prefix)) bare->erase(sign, 2);
+    int64_t number = 0;
+    const char* end = bare->data() + bare->size();
+    const auto result = std::from_chars(bare->data(), end, number, base);
+    if (result.ptr == end && result.ec == std::errc()) return Value::integer_of(number);
+  }
+  const auto number = number_in(m, *v.text);
+  return number && !std::isnan(*number) ? truncated(m, *number) : fallback;
+}
+
+Value number(Machine& m, const Call& call) {
+  const Value& v = call.self;
+  if (v.is(Kind::undefined)) m.fail_undefined(v);
+  if (v.is_numeric()) return Value::number_of(v.as_number());
+  const auto read = v.is(Kind::text) ? number_in(m, *v.text) : std::nullopt;
+  if (read) return Value::number_of(*read);
+  return call.has[0] ? call.at[0] : Value::number_of(0);
+}
+
+Value absolute(Machine& m, const Call& call) {
+  if (call.self.is(Kind::number)) return Value::number_of(std::fabs(call.self.number));
+  if (call.self.is(Kind::undefined)) m.fail_undefined(call.self);
+  if (!call.self.is_integral()) m.fail(std::string("abs of a ") + name_of(call.self), "give it a number");
+  const int64_t number = call.self.as_integer();
+  return number < 0 ? m.arithmetic('-', Value::integer_of(0), Value::integer_of(number)) : Value::integer_of(number);
+}
+
+Value round(Machine& m, const Call& call) {
+  const std::string method = call.has[1] ? m.str(call.at[1]) : "common";
+  const int64_t precision = call.has[0] ? integer_argument(m, call, 0) : 0;
+  if (!call.self.is_numeric()) m.fail(std::string("round of a ") + name_of(call.self), "give it a number");
+  if (precision < 0 || precision > 100) m.fail("round to " + std::to_string(precision) + " digits", "give 0 to 100");
+  const double value = call.self.as_number();
+  if (method == "common") {
+    if (call.self.is_integral()) return Value::integer_of(call.self.as_integer());
+    if (!std::isfinite(value)) return call.self;
+    if (std::fabs(value) >= 1e17) return call.self;  // no digits behind the point
+    m.spend(static_cast<size_t>(precision));
+    std::array<char, 128> digits;
+    const auto end =
+        std::to_chars(digits.begin(), digits.end(), value, std::chars_format::fixed, static_cast<int>(precision)).ptr;
+    double rounded = 0;
+    std::from_chars(digits.data(), end, rounded);
+    return Value::number_of(rounded);
+  }
+  if (method != "ceil" && method != "floor") m.fail("round by " + printable(method), "use common, ceil or floor");
+  const double scale = std::pow(10, static_cast<double>(precision));
+  return Value::number_of((method == "ceil" ? std::ceil(value * scale) : std::floor(value * scale)) / scale);
+}
+
+Value format(Machine& m, const Call& call) {
+  Args args = call.args;
+  if (!args.named.empty()) {
+    const Value names = m.dict();
+    for (const auto& [name, value] : args.named) m.insert(*names.dict, m.text(std::string(name)), value);
+    if (!args.values.empty()) m.fail("format is given values with and without names", "use one or the other");
+    args.values = {names};
+  }
+  return m.format(m.text(m.str(call.self)), args);
+}
+
+constexpr std::array kFilters{
+    Builtin{"upper", changed<python_upper>},
+    Builtin{"lower", changed<python_lower>},
+    Builtin{"capitalize", changed<python_capitalize>},
+    Builtin{"title", titled},
+    Builtin{"trim", trim, "chars"},
+    Builtin{"replace", replace, "old new count", 2},
+    Builtin{"string", string},
+    Builtin{"safe", safe},
+    Builtin{"escape", escape},
+    Builtin{"e", escape},
+    Builtin{"default", default_filter, "default_value boolean"},
+    Builtin{"d", default_filter, "default_value boolean"},
+    Builtin{"indent", indent, "width first blank"},
+    Builtin{"tojson", tojson, "ensure_ascii indent separators sort_keys"},
+    Builtin{"int", integer, "default base"},
+    Builtin{"float", number, "default"},
+    Builtin{"abs", absolute},
+    Builtin{"round", round, "precision method"},
+    Builtin{"format", format, "*"},
+};
+
+}  // namespace
+
+const Builtin* find_filter(std::string_view name) {
+  const auto found = std::ranges::find(kFilters, name, &Builtin::name);
+  return found == kFilters.end() ? find_list_filter(name) : &*found;
+}
+
+}  // namespace qkv::jinja

@@ -1,0 +1,95 @@
+// From tokens to a Program, as Jinja's grammar has it.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/chat/jinja/lexer.h"
+#include "text/chat/jinja/program.h"
+
+namespace qkv::jinja {
+
+// How deep the parser stands: brackets, blocks and operators that nest. Every step down is counted.
+class Deeper {
+ public:
+  explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+  ~Deeper() { --depth_; }
+
+ private:
+  int& depth_;
+};
+
+// Reads tokens and makes nodes.
+class TokenReader {
+ public:
+  TokenReader(Program& program, std::vector<Token> tokens) : program_(program), tokens_(std::move(tokens)) {}
+
+ protected:
+  using Kind = Token::Kind;
+
+  const Token& now() const { return tokens_[at_]; }
+  const Token& later() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
+  bool is(Kind kind) const { return now().kind == kind; }
+  bool is_mark(std::string_view mark) const { return is(Kind::mark) && now().text == mark; }
+  bool is_word(std::string_view word) const { return is(Kind::name) && now().text == word; }
+  void skip() { at_ = std::min(at_ + 1, tokens_.size() - 1); }
+  bool skip_mark(std::string_view mark);
+  bool skip_word(std::string_view word);
+  void expect_mark(std::string_view mark);
+  std::string expect_name(std::string_view what);
+  [[noreturn]] void fail(std::string_view problem, std::string_view hint) const;
+  [[noreturn]] void unexpected(std::string_view wanted) const;
+
+  Node& make(Node::Kind kind, int line);
+  Node& make(Node::Kind kind, int line, std::vector<const Node*> parts);
+  static Node::More& more(Node& node);
+  void check_depth(int depth) const;
+
+  Program& program_;
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+  int depth_ = 0;
+};
+
+class ExpressionParser : public TokenReader {
+ public:
+  using TokenReader::TokenReader;
+
+ protected:
+  enum class Choice { allowed, no };  // whether "a if b else c" may stand here
+  const Node* expression(Choice choice = Choice::allowed);
+  const Node* tuple(Choice choice = Choice::allowed);  // "a, b" is a tuple, "a" is itself
+  const Node* target();                                // of for, set and with
+  const Node* filters(const Node* input);              // "|a|b" after it, which may be null
+  const Node* filter(const Node* input);               // "a" after "|"
+
+ private:
+  const Node* choice();
+  const Node* either();
+  const Node* both();
+  const Node* inverse();
+  const Node* compare();
+  const Node* sum();
+  const Node* concat();
+  const Node* product();
+  const Node* power();
+  const Node* unary(bool with_filters);
+  const Node* primary();
+  const Node* literal_list();
+  const Node* literal_dict();
+  const Node* postfix(const Node* node);
+  const Node* subscript(const Node* object);
+  const Node* subscript_part();
+  const Node* test(const Node* input);
+  const Node* chain(Node::Kind kind, int line, std::vector<const Node*> parts, std::string operators);
+  void arguments(Node& node);
+  bool tuple_ends() const;
+  std::string dotted_name(std::string_view what);
+};
+
+}  // namespace qkv::jinja

@@ -1,0 +1,98 @@
+// A parsed template: nodes that point at each other, all owned by the Program.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "text/chat/jinja/value.h"
+
+namespace qkv::jinja {
+
+struct Builtin;
+
+inline constexpr int kDeepest = 64;                // blocks and brackets in a template, macros calling macros
+inline constexpr size_t kLargestSource = 1 << 17;  // bytes of a template
+
+struct Node {
+  enum class Kind : uint8_t {
+    // Expressions, and the parts they have.
+    constant,
+    name,
+    list,
+    tuple,
+    dict,        // key, value, key, value, ...
+    attribute,   // object
+    item,        // object, key
+    slice,       // from, to, step; each may be null
+    call,        // what, arguments ...
+    filter,      // input (null in a block), arguments ...
+    test,        // input, arguments ...
+    negative,    // number
+    positive,    // number
+    inverse,     // truth
+    arithmetic,  // first, operand ...; one operator before each operand
+    concat,      // pieces ...
+    compare,     // first, operand ...; one operator before each operand
+    both,        // truths ...
+    either,      // truths ...
+    choice,      // condition, then, else or null
+    // Statements.
+    data,
+    print,         // what
+    branch,        // conditions ...; one body each, and otherwise
+    loop,          // target, what, condition or null; body, otherwise
+    set,           // target, value
+    set_block,     // target, filter or null; body
+    macro,         // default or null for each of the names; body
+    with,          // target, value, target, value, ...; body
+    filter_block,  // filter; body
+    scope,         // body
+    stop,          // break
+    next,          // continue
+  };
+  using Body = std::vector<const Node*>;
+  struct More {
+    std::vector<Body> bodies;
+    Body otherwise;
+    std::vector<std::pair<std::string_view, const Node*>> named;  // arguments
+    std::vector<int> names;                                       // of a macro's parameters
+    std::string operators;
+  };
+
+  Kind kind = Kind::constant;
+  int line = 0;
+  int name = -1;                      // of a name or a macro: its place in Program::names
+  const std::string* text = nullptr;  // of an attribute, a filter or a test
+  const Builtin* builtin = nullptr;   // of a filter or a test, where there is one of that name
+  Value value;                        // of a constant or data
+  std::vector<const Node*> parts;
+  std::unique_ptr<More> more;
+};
+
+struct Program {
+  std::string what;  // for error texts: the file the template is from
+  Node::Body body;
+  std::vector<const std::string*> names;
+  std::unordered_map<std::string_view, int> name_ids;
+  std::deque<std::string> texts;
+  std::deque<Node> nodes;
+
+  const std::string* keep(std::string text) { return &texts.emplace_back(std::move(text)); }
+  int id_of(std::string_view name) {
+    if (const auto found = name_ids.find(name); found != name_ids.end()) return found->second;
+    const int id = static_cast<int>(names.size());
+    names.push_back(keep(std::string(name)));
+    name_ids.emplace(*names.back(), id);
+    return id;
+  }
+};
+
+std::unique_ptr<const Program> parse(std::string_view source, std::string_view what);
+
+}  // namespace qkv::jinja

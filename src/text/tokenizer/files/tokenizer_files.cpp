@@ -1,0 +1,234 @@
+#include "text/tokenizer/files/tokenizer_files.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/printable.h"
+#include "io/gguf.h"
+#include "text/tokenizer/files/tokenizer_json.h"
+#include "text/tokenizer/models/bpe.h"
+#include "text/tokenizer/models/word_models.h"
+#include "text/tokenizer/sentencepiece/sentencepiece.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLargestFile = 256 << 20;
+constexpr JsonLimits kLimits{.depth = 64, .bytes = kLargestFile};
+
+struct JsonFile {
+  std::string name;
+  Json json;
+  JsonNode root() const { return {json, name}; }
+};
+
+JsonFile read_json(const fs::path& path) {
+  return {path.string(), parse_json(read_file(path, kLargestFile), path.string(), kLimits)};
+}
+
+// The first bytes of a file.
+std::string read_start(const fs::path& path) {
+  const MappedFile file(path);
+  const auto bytes = file.bytes().first(std::min<size_t>(file.bytes().size(), 1024));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+// The lines without their ends.
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+int32_t find_token(const TokenizerParts& parts, std::string_view content) {
+  for (const AddedToken& token : parts.added) {
+    if (token.content == content) return token.id;
+  }
+  return parts.model->vocab().find(content);
+}
+
+void add_special(TokenizerParts& parts, std::string_view content) {
+  const int32_t id = parts.model->vocab().find(content);
+  if (id >= 0) {
+    parts.added.push_back({.id = id, .content = std::string(content), .normalized = false, .special = true});
+  }
+}
+
+TemplatePiece special_piece(const Vocab& vocab, std::string_view token, int32_t type_id) {
+  const int32_t id = vocab.find(token);
+  QKV_CHECK(id >= 0, "vocab.txt has no token ", token, Hint("BERT puts it around every text; is this BERT's file?"));
+  return {.kind = TemplatePiece::Kind::special, .type_id = type_id, .ids = {id}, .tokens = {std::string(token)}};
+}
+
+// SentencePiece puts nothing around a text; the models that were trained with it do, as their configuration says.
+void put_around(const fs::path& folder, TokenizerParts& parts) {
+  if (!fs::exists(folder / "tokenizer_config.json")) return;
+  const JsonFile config = read_json(folder / "tokenizer_config.json");
+  const auto named_class = config.root().find("tokenizer_class");
+  const std::string name = named_class ? named_class->string() : "";
+  const auto special = [&](const char* flag, bool otherwise, std::optional<int32_t> id) {
+    if (!config.root().flag_or(flag, otherwise) || !id) return;
+    const std::string token(parts.model->vocab().token(*id));
+    parts.post.single.push_back({.kind = TemplatePiece::Kind::special, .ids = {*id}, .tokens = {token}});
+  };
+  special("add_bos_token", name.starts_with("Llama"), parts.named.bos);
+  parts.post.single.push_back({.kind = TemplatePiece::Kind::first_text});
+  special("add_eos_token", name.starts_with("T5"), parts.named.eos);
+}
+
+// Two formats share the extension: SentencePiece's and, for Llama 3, tiktoken's.
+TokenizerParts parts_of_model_file(const fs::path& file) {
+  if (is_tiktoken(read_start(file))) return parts_of_tiktoken(file);
+  TokenizerParts parts = parts_of_sentencepiece_file(file);
+  put_around(file.parent_path(), parts);
+  return parts;
+}
+
+}  // namespace
+
+TokenizerParts parts_of_json(std::string_view text, std::string_view what) {
+  TapedPart lists[] = {{.keys = {"model", "vocab"}}, {.keys = {"model", "merges"}}};
+  const Json json = parse_json(text, what, kLimits, lists);
+  const JsonNode root(json, std::string(what));
+  const auto pre_tokenizer = root.find("pre_tokenizer");
+  const bool spelled = pre_tokenizer && ends_in_byte_level(*pre_tokenizer);
+  auto [model, reads_bytes] =
+      read_model(root.at("model"), {.vocab = lists[0].tape, .merges = lists[1].tape, .spelled = spelled});
+
+  TokenizerParts parts{.what = std::string(what), .keeps_bytes = reads_bytes};
+  parts.model = std::move(model);
+  if (const auto node = root.find("normalizer")) parts.normalizer = read_normalizer(*node);
+  if (pre_tokenizer) parts.pre_tokenizer = read_pre_tokenizer(*pre_tokenizer, {.raw_bytes = reads_bytes});
+  if (const auto node = root.find("post_processor")) read_post_processor(*node, parts.post);
+  if (const auto node = root.find("truncation")) parts.post.truncation = read_truncation(*node);
+  if (const auto node = root.find("padding")) parts.post.padding = read_padding(*node);
+  if (const auto node = root.find("decoder")) {
+    parts.decoder = read_decoder(*node);
+    parts.byte_tokens = has_byte_fallback(*node);
+  }
+  if (const auto node = root.find("added_tokens")) parts.added = read_added_tokens(*node, parts.model->vocab());
+  return parts;
+}
+
+TokenizerParts parts_of_vocab_and_merges(const fs::path& vocab_file, const fs::path& merges_file) {
+  const std::string name = vocab_file.string();
+  TapedPart vocab[] = {{.keys = {}}};
+  parse_json(read_file(vocab_file, kLargestFile), name, kLimits, vocab);
+  const std::string merges_text = read_file(merges_file, kLargestFile);
+  JsonTape merges;
+  merges.add(JsonTape::Kind::open_array);
+  for (const std::string_view line : lines_of(merges_text)) {
+    if (!line.empty() && !line.starts_with("#version")) merges.add_text(JsonTape::Kind::string, line);
+  }
+  merges.add(JsonTape::Kind::close_array);
+  const Json options{{"type", "BPE"}};
+  const std::string both = name + " with " + merges_file.filename().string();
+  auto [model, reads_bytes] =
+      read_model(JsonNode(options, both), {.vocab = vocab[0].tape, .merges = merges, .spelled = true});
+  TokenizerParts parts{.what = name, .keeps_bytes = reads_bytes};
+  parts.model = std::move(model);
+  parts.pre_tokenizer =
+      byte_level_pre_tokenizer({.add_prefix_space = false, .use_regex = true, .spelled = !reads_bytes});
+  parts.decoder = byte_level_decoder();
+  add_special(parts, "<|endoftext|>");
+  return parts;
+}
+
+TokenizerParts parts_of_vocab_txt(const fs::path& file, bool lowercase) {
+  const std::string text = read_file(file, kLargestFile);
+  const std::vector<std::string_view> lines = lines_of(text);
+  Vocab vocab;
+  vocab.reserve(lines.size(), text.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    vocab.add(lines[i], static_cast<int64_t>(i), {.what = file.string(), .tokens = lines.size()});
+  }
+  TokenizerParts parts{.what = file.string()};
+  parts.model = std::make_unique<WordPiece>(std::move(vocab), WordPieceOptions{.what = file.string()});
+  parts.normalizer = bert_normalizer({.strip_accents = lowercase, .lowercase = lowercase});
+  parts.pre_tokenizer = bert_pre_tokenizer();
+  parts.decoder = word_piece_decoder({});
+  using Kind = TemplatePiece::Kind;
+  const Vocab& tokens = parts.model->vocab();
+  const TemplatePiece cls = special_piece(tokens, "[CLS]", 0), sep = special_piece(tokens, "[SEP]", 0);
+  const TemplatePiece first{.kind = Kind::first_text}, second{.kind = Kind::second_text, .type_id = 1};
+  parts.post.single = {cls, first, sep};
+  parts.post.pair = {cls, first, sep, second, special_piece(tokens, "[SEP]", 1)};
+  for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) add_special(parts, token);
+  return parts;
+}
+
+void name_tokens(const fs::path& folder, TokenizerParts& parts) {
+  const std::array<std::pair<const char*, std::optional<int32_t>*>, 7> roles{{{"bos_token", &parts.named.bos},
+                                                                              {"eos_token", &parts.named.eos},
+                                                                              {"pad_token", &parts.named.pad},
+                                                                              {"unk_token", &parts.named.unk},
+                                                                              {"sep_token", &parts.named.sep},
+                                                                              {"cls_token", &parts.named.cls},
+                                                                              {"mask_token", &parts.named.mask}}};
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    if (!fs::exists(folder / name)) continue;
+    const JsonFile file = read_json(folder / name);
+    for (const auto& [key, slot] : roles) {
+      const auto node = file.root().find(key);
+      if (!node || *slot) continue;
+      const std::string token = node->json().is_object() ? node->at("content").string() : node->string();
+      if (const int32_t id = find_token(parts, token); id >= 0) *slot = id;
+    }
+  }
+}
+
+Tokenizer Tokenizer::from_json(std::string_view json, std::string_view what) {
+  return Tokenizer(parts_of_json(json, what));
+}
+
+Tokenizer Tokenizer::load(const fs::path& path) {
+  QKV_CHECK(fs::exists(path), path.string(), ": no such file or folder",
+            Hint("give a tokenizer.json, a folder that has one, or an older tokenizer file"));
+  const bool is_folder = fs::is_directory(path);
+  const fs::path folder = is_folder ? path : path.parent_path();
+  const auto wanted = [&](const char* name) { return is_folder ? fs::exists(folder / name) : path.filename() == name; };
+  const auto finish = [&](TokenizerParts parts) {
+    name_tokens(folder, parts);
+    return Tokenizer(std::move(parts));
+  };
+  if (wanted("tokenizer.json") || (!is_folder && path.extension() == ".json" && !wanted("vocab.json"))) {
+    const fs::path file = is_folder ? folder / "tokenizer.json" : path;
+    return finish(parts_of_json(read_file(file, kLargestFile), file.string()));
+  }
+  if (!is_folder && path.extension() == ".gguf") return Tokenizer(parts_of_gguf(Gguf::open(path)));
+  if (!is_folder && path.extension() == ".tiktoken") return finish(parts_of_tiktoken(path));
+  if (wanted("source.spm") || (!is_folder && path.extension() == ".spm")) {
+    return finish(parts_of_marian(is_folder ? folder / "source.spm" : path));
+  }
+  if (wanted("tokenizer.model") || (!is_folder && path.extension() == ".model")) {
+    return finish(parts_of_model_file(is_folder ? folder / "tokenizer.model" : path));
+  }
+  if (wanted("vocab.json") || wanted("merges.txt")) {
+    return finish(parts_of_vocab_and_merges(folder / "vocab.json", folder / "merges.txt"));
+  }
+  if (wanted("vocab.txt")) {
+    bool lowercase = true;
+    if (fs::exists(folder / "tokenizer_config.json")) {
+      lowercase = read_json(folder / "tokenizer_config.json").root().flag_or("do_lower_case", true);
+    }
+    return finish(parts_of_vocab_txt(is_folder ? folder / "vocab.txt" : path, lowercase));
+  }
+  QKV_FAIL(
+      path.string(), is_folder ? ": the folder has no tokenizer" : ": not a tokenizer file",
+      Hint("known are tokenizer.json, vocab.json with merges.txt, vocab.txt, SentencePiece's .model, Marian's .spm, "
+           "tiktoken's ranks and .gguf"));
+}
+
+}  // namespace qkv

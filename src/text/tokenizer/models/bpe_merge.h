@@ -1,0 +1,88 @@
+// The heart of byte-pair encoding: of all neighbours that have a merge the pair with the lowest rank is joined,
+// leftmost first, until none is left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "text/tokenizer/hash.h"
+
+namespace qkv {
+
+// What two neighbours become. Half full at most, linear probing. Most pairs that are asked for have no merge: a small
+// table of bits says so without a look into the large one.
+class MergeTable {
+ public:
+  struct Merge {
+    uint32_t rank;  // kNoRank: they stay apart
+    int32_t id;
+  };
+  static constexpr uint32_t kNoRank = UINT32_MAX;
+
+  explicit MergeTable(size_t merges);
+  void add(int32_t left, int32_t right, Merge merge);  // a later one replaces an earlier one
+  Merge find(int32_t left, int32_t right) const;
+
+ private:
+  struct Slot {
+    uint64_t pair = UINT64_MAX;
+    Merge merge{kNoRank, -1};
+  };
+  static uint64_t key(int32_t left, int32_t right) {
+    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  }
+
+  static constexpr int kFilterBits = 21;
+
+  std::vector<Slot> slots_;
+  std::vector<uint64_t> filter_;  // a bit for the top bits of each pair's hash
+};
+
+inline MergeTable::Merge MergeTable::find(int32_t left, int32_t right) const {
+  const uint64_t pair = key(left, right), hash = hash_number(pair);
+  const uint64_t bit = hash >> (64 - kFilterBits);
+  if ((filter_.data()[bit / 64] >> bit % 64 & 1) == 0) return {kNoRank, -1};
+  const size_t mask = slots_.size() - 1;
+  const Slot* slots = slots_.data();
+  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+    if (slots[i].pair == pair) return slots[i].merge;
+    if (slots[i].pair == UINT64_MAX) return {kNoRank, -1};
+  }
+}
+
+// The symbols of a piece, each with its end. Few of them live on the stack.
+struct BpeSymbols {
+  static constexpr size_t kFew = 96;  // up to so many the best pair is found by looking at all of them
+
+  size_t count = 0;
+  int32_t* ids = few_ids;
+  uint32_t* ends = few_ends;
+
+  explicit BpeSymbols(size_t most) {
+    if (most <= kFew) return;
+    many_ids.resize(most);
+    many_ends.resize(most);
+    ids = many_ids.data();
+    ends = many_ends.data();
+  }
+  BpeSymbols(const BpeSymbols&) = delete;
+  BpeSymbols& operator=(const BpeSymbols&) = delete;
+
+  void put(int32_t id, size_t end) {
+    ids[count] = id;
+    ends[count++] = static_cast<uint32_t>(end);
+  }
+
+ private:
+  int32_t few_ids[kFew];
+  uint32_t few_ends[kFew];
+  std::vector<int32_t> many_ids;
+  std::vector<uint32_t> many_ends;
+};
+
+// `pairs`, where the caller has them at hand: the merge of each symbol with the next one.
+void merge(const MergeTable& merges, BpeSymbols& symbols, std::span<const MergeTable::Merge> pairs = {});
+
+}  // namespace qkv

@@ -1,0 +1,179 @@
+#include "text/tokenizer/models/unigram.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <limits>
+#include <queue>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "text/unicode/utf8.h"
+
+namespace qkv {
+namespace {
+
+constexpr double kUnkPenalty = 10;
+constexpr uint32_t kNowhere = UINT32_MAX;
+constexpr size_t kWindow = size_t{1} << 16;
+
+// The best way to a position: its last piece and where that starts.
+template <class Sum>
+struct Best {
+  Sum score = 0;
+  uint32_t start = kNowhere;
+  int32_t id = -1;
+
+  void offer(double candidate, uint32_t from, int32_t piece) {
+    if (start != kNowhere && !(candidate > double{score})) return;
+    score = static_cast<Sum>(candidate);
+    start = from;
+    id = piece;
+  }
+};
+
+}  // namespace
+
+Unigram::Unigram(Pieces pieces, Options options) : pieces_(std::move(pieces)), options_(std::move(options)) {
+  narrow<int32_t>(pieces_.size(), "number of unigram pieces");
+  QKV_CHECK(options_.unk_id < size() && options_.unk_id >= -1, "unk_id is ", options_.unk_id, " but there are ",
+            pieces_.size(), " unigram pieces", Hint("the unknown token must be one of the pieces"));
+  QKV_ASSERT(options_.parts.empty() || options_.parts.size() == pieces_.size(), "unigram: ", options_.parts.size(),
+             " parts for ", pieces_.size(), " pieces");
+  std::vector<std::pair<std::string_view, int32_t>> keys;
+  for (int32_t id = 0; id < size(); ++id) {
+    const Part part = options_.parts.empty() ? Part::normal : options_.parts[static_cast<size_t>(id)];
+    QKV_CHECK(std::isfinite(score(id)), "score of unigram piece ", id, " ", printable(piece(id)), " is ", score(id),
+              " but must be finite", Hint("the tokenizer file is damaged"));
+    if (part != Part::never) keys.emplace_back(piece(id), id);
+    if (const int byte = byte_of_token(piece(id)); byte >= 0) bytes_.ids[static_cast<size_t>(byte)] = id;
+  }
+  trie_ = ByteTrie(std::move(keys));
+  prepare_scores();
+}
+
+void Unigram::prepare_scores() {
+  scores_.reserve(pieces_.size());
+  if (options_.rules == Rules::hugging_face) {
+    double lowest = std::numeric_limits<double>::infinity();
+    for (const auto& [text, score] : pieces_) {
+      lowest = std::min(lowest, score);
+      scores_.push_back(score);
+    }
+    unk_score_ = lowest - kUnkPenalty;
+    return;
+  }
+  // SentencePiece looks at normal pieces only, and starts its search for the highest score at FLT_MIN.
+  float lowest = FLT_MAX, highest = FLT_MIN;
+  const auto part = [&](size_t i) { return options_.parts.empty() ? Part::normal : options_.parts[i]; };
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (part(i) != Part::normal) continue;
+    lowest = std::min(lowest, static_cast<float>(pieces_[i].second));
+    highest = std::max(highest, static_cast<float>(pieces_[i].second));
+  }
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const float whole = static_cast<float>(pieces_[i].first.size()) * highest;
+    scores_.push_back(part(i) == Part::whole ? double{whole} - 0.1 : double{static_cast<float>(pieces_[i].second)});
+  }
+  unk_score_ = double{lowest - static_cast<float>(kUnkPenalty)};
+}
+
+// One run over a text. Nodes are kept from `base_` on: what all ways have in common is handed out and forgotten.
+template <class Sum>
+class Unigram::Search {
+ public:
+  Search(const Unigram& model, std::string_view text, std::vector<int32_t>& ids, std::vector<uint32_t>& ends)
+      : model_(model),
+        text_(text),
+        runs_(text,
+              {.unk_id = model.options_.unk_id,
+               .bytes = model.options_.byte_fallback ? &model.bytes_ : nullptr,
+               .names = model.options_.rules == Rules::hugging_face ? &model.trie_ : nullptr},
+              ids, ends),
+        nodes_(1) {}
+
+  void run() {
+    size_t try_at = kWindow;
+    uint32_t at = 0;
+    const auto size = static_cast<uint32_t>(text_.size());
+    while (at < size) {
+      const auto length = static_cast<uint32_t>(std::min<size_t>(utf8_promised(text_[at]), text_.size() - at));
+      leave(at, length);
+      at += length;
+      if (nodes_.size() < try_at) continue;
+      forget_before(common(at));
+      try_at = std::max(kWindow, 2 * nodes_.size());
+    }
+    forget_before(size);
+    runs_.finish();
+  }
+
+ private:
+  Best<Sum>& node(uint32_t at) {
+    if (at - base_ >= nodes_.size()) nodes_.resize(at - base_ + 1);
+    return nodes_[at - base_];
+  }
+
+  // Every piece that starts here, and the unknown token where none covers just this character.
+  void leave(uint32_t at, uint32_t length) {
+    const double here = double{node(at).score};
+    bool covered = false;
+    uint32_t down = ByteTrie::kRoot;
+    for (uint32_t end = at; end < text_.size();) {
+      down = model_.trie_.step(down, static_cast<unsigned char>(text_[end]));
+      if (down == ByteTrie::kNone) break;
+      ++end;
+      const int32_t id = model_.trie_.value(down);
+      if (id < 0) continue;
+      node(end).offer(model_.scores_[static_cast<size_t>(id)] + here, at, id);
+      covered = covered || end - at == length;
+    }
+    if (covered) return;
+    QKV_CHECK(model_.options_.unk_id >= 0, "no piece covers ", printable(text_.substr(at, length)),
+              " and the model has no unknown token",
+              Hint("the tokenizer must have a piece for this character or an unk_id"));
+    node(at + length).offer(static_cast<Sum>(model_.unk_score_ + here), at, model_.options_.unk_id);
+  }
+
+  // The last position that every way from before `at` onwards goes through.
+  uint32_t common(uint32_t at) const {
+    std::priority_queue<uint32_t> positions;
+    positions.push(at);
+    for (size_t i = at - base_ + 1; i < nodes_.size(); ++i) {
+      if (nodes_[i].start != kNowhere) positions.push(nodes_[i].start);
+    }
+    while (true) {
+      const uint32_t last = positions.top();
+      while (!positions.empty() && positions.top() == last) positions.pop();
+      if (positions.empty() || last == base_) return last;
+      positions.push(nodes_[last - base_].start);
+    }
+  }
+
+  void forget_before(uint32_t end) {
+    std::vector<uint32_t> way;
+    for (uint32_t at = end; at > base_; at = nodes_[at - base_].start) way.push_back(at);
+    for (size_t i = way.size(); i-- > 0;) runs_.take(nodes_[way[i] - base_].id, way[i]);
+    nodes_.erase(nodes_.begin(), nodes_.begin() + static_cast<std::ptrdiff_t>(end - base_));
+    base_ = end;
+  }
+
+  const Unigram& model_;
+  std::string_view text_;
+  UnknownRuns runs_;
+  std::vector<Best<Sum>> nodes_;  // of the positions from base_ on
+  uint32_t base_ = 0;
+};
+
+void Unigram::encode(std::string_view text, std::vector<int32_t>& ids, std::vector<uint32_t>& ends) const {
+  QKV_CHECK(text.size() < kNowhere, "the text has ", text.size(), " bytes but one piece of text may have ",
+            kNowhere - 1, Hint("cut it into documents"));
+  if (options_.rules == Rules::hugging_face) {
+    Search<double>(*this, text, ids, ends).run();
+  } else {
+    Search<float>(*this, text, ids, ends).run();
+  }
+}
+
+}  // namespace qkv

@@ -1,0 +1,113 @@
+#include "text/tokenizer/pipeline/added_tokens.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "text/unicode/characters.h"
+#include "text/unicode/utf8.h"
+
+namespace qkv {
+namespace {
+
+Char last_char(std::string_view text) {
+  size_t at = text.size() - 1;
+  while (at > 0 && is_utf8_continuation(text[at]) && text.size() - at < 4) --at;
+  return char_at(text, at);
+}
+
+bool ends_in_word(std::string_view text) {
+  return !text.empty() && is_word(last_char(text));
+}
+bool starts_with_word(std::string_view text) {
+  return !text.empty() && is_word(char_at(text));
+}
+
+size_t spaces_at_end(std::string_view text) {
+  const size_t size = text.size();
+  while (!text.empty() && is_space(last_char(text))) text.remove_suffix(last_char(text).bytes);
+  return size - text.size();
+}
+
+size_t spaces_at_start(std::string_view text) {
+  const size_t size = text.size();
+  while (!text.empty() && is_space(char_at(text))) text.remove_prefix(char_at(text).bytes);
+  return size - text.size();
+}
+
+}  // namespace
+
+void AddedTokens::Finder::build(const std::vector<std::pair<std::string, int32_t>>& keys) {
+  std::vector<std::pair<std::string_view, int32_t>> views;
+  for (const auto& [key, index] : keys) {
+    if (key.empty()) continue;
+    views.emplace_back(key, index);
+    starts[static_cast<unsigned char>(key[0])] = true;
+  }
+  empty = views.empty();
+  trie = ByteTrie(std::move(views));
+}
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer) : tokens_(std::move(tokens)) {
+  std::vector<std::pair<std::string, int32_t>> original, normalized;
+  std::vector<std::pair<std::string_view, int32_t>> contents;
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    const AddedToken& token = tokens_[i];
+    const auto index = static_cast<int32_t>(i);
+    by_id_.emplace_back(token.id, static_cast<uint32_t>(i));
+    contents.emplace_back(token.content, index);
+    if (!token.in_text) continue;
+    if (!token.normalized) {
+      original.emplace_back(token.content, index);
+    } else if (normalizer) {
+      AlignedText content(TextPiece{.text = token.content});
+      normalizer->apply(content);
+      normalized.emplace_back(content.text(), index);
+    } else {
+      normalized.emplace_back(token.content, index);
+    }
+  }
+  std::ranges::sort(by_id_);
+  by_content_ = ByteTrie(std::move(contents));
+  original_.build(original);
+  normalized_.build(normalized);
+}
+
+const AddedToken* AddedTokens::find(int32_t id) const {
+  const auto at = std::ranges::lower_bound(by_id_, std::pair<int32_t, uint32_t>(id, 0));
+  return at != by_id_.end() && at->first == id ? &tokens_[at->second] : nullptr;
+}
+
+const AddedToken* AddedTokens::find(std::string_view content) const {
+  const int32_t index = by_content_.find(content);
+  return index < 0 ? nullptr : &tokens_[static_cast<size_t>(index)];
+}
+
+void AddedTokens::split(std::string_view text, Where where, bool specials, FunctionRef<void(Part)> found) const {
+  const Finder& finder = where == Where::original_text ? original_ : normalized_;
+  size_t given = 0;  // everything before it has been reported
+  for (size_t at = finder.empty ? text.size() : 0; at < text.size();) {
+    if (!finder.starts[static_cast<unsigned char>(text[at])]) {
+      ++at;
+      continue;
+    }
+    const ByteTrie::Match match = finder.trie.longest(text.substr(at));
+    if (match.length == 0) {
+      ++at;
+      continue;
+    }
+    const AddedToken& token = tokens_[static_cast<size_t>(match.value)];
+    size_t begin = at, end = at + match.length;
+    at = end;
+    if (token.special && !specials) continue;
+    if (token.single_word && (ends_in_word(text.substr(0, begin)) || starts_with_word(text.substr(end)))) continue;
+    if (token.lstrip) begin = std::max(begin - spaces_at_end(text.substr(0, begin)), given);
+    if (token.rstrip) end += spaces_at_start(text.substr(end));
+    at = std::max(at, end);
+    if (begin > given) found({given, begin, -1});
+    found({begin, end, token.id});
+    given = end;
+  }
+  if (given < text.size()) found({given, text.size(), -1});
+}
+
+}  // namespace qkv

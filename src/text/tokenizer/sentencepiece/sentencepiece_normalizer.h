@@ -1,0 +1,18 @@
+// Text as SentencePiece models see it: replaced by the model's character map, extra spaces gone, spaces written as
+// U+2581.
+#pragma once
+
+#include <string_view>
+
+#include "text/tokenizer/models/byte_trie.h"
+#include "text/tokenizer/pipeline/normalizer.h"
+#include "text/tokenizer/sentencepiece/sentencepiece_model.h"
+
+namespace qkv {
+
+inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";  // U+2581
+
+// Takes the character map out of the model. User-defined pieces are left as they stand in the text.
+NormalizerPtr sentencepiece_normalizer(SentencePieceModel& model, ByteTrie user_defined);
+
+}  // namespace qkv

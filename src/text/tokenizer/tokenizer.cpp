@@ -1,0 +1,296 @@
+#include "text/tokenizer/tokenizer.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "text/tokenizer/models/piece_cache.h"
+#include "text/tokenizer/models/unknown_runs.h"
+#include "text/unicode/characters.h"
+#include "text/unicode/utf8.h"
+
+namespace qkv {
+namespace {
+
+struct Scratch {
+  PieceCache cache;
+  PieceTokens tokens;
+};
+
+size_t stray_bytes(std::string_view text) {
+  size_t count = 0;
+  for (size_t at = 0; at < text.size();) {
+    const Char c = char_at(text, at);
+    count += is_stray_byte(c) ? 1U : 0U;
+    at += c.bytes;
+  }
+  return count;
+}
+
+void replace_stray_bytes(AlignedText& text) {
+  Rewrite rewrite(text);
+  while (!rewrite.done()) {
+    const Char c = char_at(rewrite.rest());
+    is_stray_byte(c) ? rewrite.replace(1, kReplacementCharacter) : rewrite.keep(c.bytes);
+  }
+  rewrite.commit();
+}
+
+// For each byte the character it is part of, and at the end their number.
+std::vector<uint32_t> characters_of_bytes(std::string_view text) {
+  std::vector<uint32_t> characters;
+  characters.reserve(text.size() + 1);
+  uint32_t number = 0;
+  while (!text.empty()) {
+    const size_t length = first_character(text).size();
+    characters.insert(characters.end(), length, number++);
+    text.remove_prefix(length);
+  }
+  characters.push_back(number);
+  return characters;
+}
+
+}  // namespace
+
+struct Tokenizer::Impl {
+  TokenizerParts parts;
+  AddedTokens added;
+  int32_t vocab_size = 0;
+
+  explicit Impl(TokenizerParts all)
+      : parts(std::move(all)),
+        added(std::move(parts.added), parts.normalizer.get()),
+        vocab_size(parts.model->vocab().size()) {
+    if (!parts.decoder) parts.decoder = spaced_decoder();
+    for (const AddedToken& token : added.all()) vocab_size = std::max(vocab_size, token.id + 1);
+  }
+
+  // --- encoding ---
+
+  // Every token found in the text and every piece for the model, in order.
+  template <class OnToken, class OnPiece>
+  void walk(const TextPiece& all, bool specials, OnToken on_token, OnPiece on_piece) const {
+    added.split(all.text, AddedTokens::Where::original_text, specials, [&](AddedTokens::Part part) {
+      const TextPiece piece = all.part(part.begin, part.end);
+      if (part.id >= 0) return on_token(part.id, piece);
+      if (!parts.normalizer || !parts.normalizer->may_change(piece.text)) {
+        return walk_normalized(piece, specials, on_token, on_piece);
+      }
+      AlignedText normalized(piece);
+      parts.normalizer->apply(normalized);
+      walk_normalized(normalized.piece(), specials, on_token, on_piece);
+    });
+  }
+
+  template <class OnToken, class OnPiece>
+  void walk_normalized(const TextPiece& all, bool specials, OnToken& on_token, OnPiece& on_piece) const {
+    added.split(all.text, AddedTokens::Where::normalized_text, specials, [&](AddedTokens::Part part) {
+      const TextPiece piece = all.part(part.begin, part.end);
+      if (part.id >= 0) return on_token(part.id, piece);
+      if (!parts.pre_tokenizer) return on_piece(piece);
+      parts.pre_tokenizer->split(piece, on_piece);
+    });
+  }
+
+  Encoding ids_only(std::string_view text, bool specials) const {
+    Encoding out;
+    TextPiece all{.text = text};
+    AlignedText repaired(TextPiece{});
+    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.repairs_bytes) {
+      repaired = AlignedText(all);
+      replace_stray_bytes(repaired);
+      all = repaired.piece();
+    }
+    std::unique_ptr<Scratch> scratch = take_scratch();
+    out.ids.reserve(all.text.size() / 3);
+    walk(
+        all, specials, [&](int32_t id, const TextPiece&) { out.ids.push_back(id); },
+        [&](const TextPiece& piece) { append_ids(piece.text, *scratch, out.ids); });
+    give_back(std::move(scratch));
+    return out;
+  }
+
+  void append_ids(std::string_view piece, Scratch& scratch, std::vector<int32_t>& ids) const {
+    PieceCache::Entry* entry = scratch.cache.entry(piece);
+    if (entry && entry->holds(piece)) {
+      ids.insert(ids.end(), entry->ids, entry->ids + entry->count);
+      return;
+    }
+    scratch.tokens.clear();
+    parts.model->encode(piece, scratch.tokens);
+    if (entry) entry->set(piece, scratch.tokens.ids);
+    ids.insert(ids.end(), scratch.tokens.ids.begin(), scratch.tokens.ids.end());
+  }
+
+  Encoding recorded(std::string_view text, const EncodeOptions& options) const {
+    Encoding out;
+    AlignedText all = AlignedText::original(text, 0);
+    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.repairs_bytes) {
+      replace_stray_bytes(all);
+    }
+    PieceTokens tokens;
+    walk(
+        all.piece(), options.read_specials,
+        [&](int32_t id, const TextPiece& piece) {
+          add(out, piece, {.id = id, .begin = 0, .end = piece.text.size(), .as_text = true});
+        },
+        [&](const TextPiece& piece) {
+          tokens.clear();
+          parts.model->encode(piece.text, tokens);
+          size_t begin = 0, end = 0;
+          for (size_t i = 0; i < tokens.ids.size(); ++i) {
+            if (tokens.ends[i] != end) begin = end;
+            end = tokens.ends[i];
+            add(out, piece, {.id = tokens.ids[i], .begin = begin, .end = end});
+          }
+        });
+    if (options.unit == OffsetUnit::characters) {
+      const std::vector<uint32_t> characters = characters_of_bytes(text);
+      for (Offset& offset : out.offsets) offset = {characters[offset.begin], characters[offset.end]};
+    }
+    return out;
+  }
+
+  struct Found {
+    int32_t id;
+    size_t begin, end;
+    bool as_text = false;  // shown as the text it was found in
+  };
+
+  void add(Encoding& out, const TextPiece& piece, Found token) const {
+    out.ids.push_back(token.id);
+    const std::string_view text = piece.text.substr(token.begin, token.end - token.begin);
+    const bool as_text = token.as_text || token.id == parts.model->shows_text();
+    out.tokens.emplace_back(as_text ? text : parts.model->vocab().token(token.id));
+    out.offsets.push_back(token.begin < token.end
+                              ? Offset{piece.origin[token.begin].begin, piece.origin[token.end - 1].end}
+                              : Offset{piece.start, piece.start});
+  }
+
+  // --- decoding ---
+
+  std::string_view token(int32_t id) const {
+    const AddedToken* added_token = added.find(id);
+    if (added_token) return added_token->content;
+    QKV_CHECK(parts.model->vocab().has(id), parts.what, ": no token has the id ", id, "; ids lie in [0, ",
+              vocab_size - 1, "]", Hint("the ids come from another tokenizer or another model"));
+    return parts.model->vocab().token(id);
+  }
+
+  bool is_special(int32_t id) const {
+    const AddedToken* token = added.find(id);
+    return token && token->special;
+  }
+
+  std::string decoded(const std::vector<std::string_view>& tokens) const {
+    const std::unique_ptr<Decoder::Run> run = parts.decoder->start();
+    std::string text;
+    const auto put = [&](const Decoder::Part& part) { text += part.text; };
+    for (const std::string_view token : tokens) run->take({.text = std::string(token)}, put);
+    run->finish(put);
+    return text;
+  }
+
+  // --- what encoding needs over and over, one per call that runs at the same time ---
+
+  std::unique_ptr<Scratch> take_scratch() const {
+    const std::lock_guard lock(mutex);
+    if (idle.empty()) return std::make_unique<Scratch>();
+    std::unique_ptr<Scratch> scratch = std::move(idle.back());
+    idle.pop_back();
+    return scratch;
+  }
+  void give_back(std::unique_ptr<Scratch> scratch) const {
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(scratch));
+  }
+
+  mutable std::mutex mutex;
+  mutable std::vector<std::unique_ptr<Scratch>> idle;
+};
+
+Tokenizer::Tokenizer(TokenizerParts parts) : impl_(std::make_shared<const Impl>(std::move(parts))) {}
+
+Tokenizer Tokenizer::whole_texts() const {
+  Tokenizer same = *this;
+  same.whole_ = true;
+  return same;
+}
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
+  Encoding first = impl_->ids_only(text, options.read_specials), second;
+  if (options.second) second = impl_->ids_only(*options.second, options.read_specials);
+  return impl_->parts.post
+      .apply({.first = &first,
+              .second = options.second ? &second : nullptr,
+              .specials = options.add_specials,
+              .recorded = false,
+              .whole = whole_})
+      .ids;
+}
+
+Encoding Tokenizer::encode_full(std::string_view text, EncodeOptions options) const {
+  Encoding first = impl_->recorded(text, options), second;
+  if (options.second) second = impl_->recorded(*options.second, options);
+  return impl_->parts.post.apply({.first = &first,
+                                  .second = options.second ? &second : nullptr,
+                                  .specials = options.add_specials,
+                                  .recorded = true,
+                                  .whole = whole_});
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, DecodeOptions options) const {
+  std::vector<std::string_view> tokens;
+  tokens.reserve(ids.size());
+  for (const int32_t id : ids) {
+    const std::string_view token = impl_->token(id);
+    if (!(options.skip_specials && impl_->is_special(id))) tokens.push_back(token);
+  }
+  return impl_->decoded(tokens);
+}
+
+std::unique_ptr<Decoder::Run> Tokenizer::start_decoding() const {
+  return impl_->parts.decoder->start();
+}
+
+std::string_view Tokenizer::token(int32_t id) const {
+  return impl_->token(id);
+}
+
+std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
+  if (const AddedToken* added = impl_->added.find(token)) return added->id;
+  const int32_t id = impl_->parts.model->vocab().find(token);
+  if (id < 0) return std::nullopt;
+  return id;
+}
+
+std::string Tokenizer::bytes_of(int32_t id) const {
+  const std::string token(impl_->token(id));
+  if (const int byte = byte_of_token(token); byte >= 0 && impl_->parts.byte_tokens) {
+    return std::string(1, static_cast<char>(byte));
+  }
+  // What it adds between two others: decoders treat the first and the last token in their own ways.
+  const std::string between = impl_->decoded({"a", token, "a"}), without = impl_->decoded({"a", "a"});
+  if (between.size() < without.size()) return {};
+  return between.substr(1, between.size() - without.size());
+}
+
+bool Tokenizer::has(int32_t id) const {
+  return impl_->added.find(id) || impl_->parts.model->vocab().has(id);
+}
+bool Tokenizer::is_special(int32_t id) const {
+  return impl_->is_special(id);
+}
+int32_t Tokenizer::vocab_size() const {
+  return impl_->vocab_size;
+}
+const NamedTokens& Tokenizer::named() const {
+  return impl_->parts.named;
+}
+const std::string& Tokenizer::what() const {
+  return impl_->parts.what;
+}
+
+}  // namespace qkv

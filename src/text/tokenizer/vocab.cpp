@@ -1,0 +1,72 @@
+#include "text/tokenizer/vocab.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "text/tokenizer/hash.h"
+
+namespace qkv {
+
+void Vocab::reserve(size_t tokens, size_t bytes) {
+  texts_.reserve(bytes);
+  places_.reserve(tokens);
+  const size_t wanted = std::bit_ceil(std::max<size_t>(2 * tokens, 16));
+  if (wanted > slots_.size() && count_ == 0) slots_.resize(wanted);
+}
+
+bool Vocab::add(std::string_view token, int64_t id, Check check) {
+  const auto limit = static_cast<int64_t>(4 * check.tokens + 65536);
+  QKV_CHECK(id >= 0 && id < limit && id < INT32_MAX, check.what, ": the id of token ", printable(token), " is ", id,
+            " but must lie in [0, ", limit - 1, "]", Hint("ids count from 0 with few gaps; the file is damaged"));
+  const auto index = static_cast<size_t>(id);
+  QKV_CHECK(!has(static_cast<int32_t>(id)), check.what, ": the id ", id, " belongs to both ",
+            printable(this->token(static_cast<int32_t>(id))), " and ", printable(token),
+            Hint("every token needs an id of its own"));
+  if (index >= places_.size()) places_.resize(index + 1);
+  places_[index] = {narrow<uint32_t>(texts_.size(), "bytes of all tokens"),
+                    narrow<uint32_t>(token.size(), "bytes of a token")};
+  narrow<uint32_t>(texts_.size() + token.size(), "bytes of all tokens");
+  texts_ += token;
+  if (2 * (count_ + 1) > slots_.size()) grow();
+  const uint64_t hash = hash_bytes(token);
+  Slot& slot = slot_for(token, hash);
+  const bool is_new = slot.id < 0;
+  slot = {static_cast<uint32_t>(hash >> 32), static_cast<int32_t>(id)};
+  ++count_;
+  return is_new;
+}
+
+Vocab::Slot& Vocab::slot_for(std::string_view token, uint64_t hash) {
+  const size_t mask = slots_.size() - 1;
+  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+    Slot& slot = slots_[i];
+    if (slot.id < 0 || (slot.hash == hash >> 32 && this->token(slot.id) == token)) return slot;
+  }
+}
+
+int32_t Vocab::find(std::string_view token) const {
+  if (slots_.empty()) return -1;
+  const uint64_t hash = hash_bytes(token);
+  const size_t mask = slots_.size() - 1;
+  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+    const Slot& slot = slots_[i];
+    if (slot.id < 0) return -1;
+    if (slot.hash == hash >> 32 && this->token(slot.id) == token) return slot.id;
+  }
+}
+
+void Vocab::grow() {
+  std::vector<Slot> old(std::max<size_t>(2 * slots_.size(), 16));
+  old.swap(slots_);
+  for (const Slot& slot : old) {
+    if (slot.id < 0) continue;
+    const std::string_view text = token(slot.id);
+    slot_for(text, hash_bytes(text)) = slot;
+  }
+}
+
+}  // namespace qkv

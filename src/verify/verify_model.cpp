@@ -1,0 +1,324 @@
+#include "verify/verify_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "core/host_values.h"
+#include "io/safetensors.h"
+#include "io/stored_type.h"
+#include "verify/recorded.h"
+
+namespace qkv {
+namespace {
+
+using Verdict = VerifyLine::Verdict;
+
+// docs/architecture.md says where these come from.
+constexpr double kExactNmse = 2e-11, kExactWorst = 2e-5;
+constexpr double kHalfLogitsNmse = 5e-4, kHalfLogitsKl = 1e-3, kClearMargin = 0.1;
+
+// Padding is hidden as keys; padded rows look at the others, as the reference's do.
+Rows rows_of(Context& cx, const RecordedBatch& ids) {
+  std::vector<Segment> list;
+  for (int64_t b = 0; b < ids.batch; ++b) {
+    const auto first = static_cast<int32_t>(b * ids.length);
+    list.push_back({.request = static_cast<int32_t>(b),
+                    .first_row = first,
+                    .rows = static_cast<int32_t>(ids.length),
+                    .first_key = first,
+                    .keys = ids.lengths[static_cast<size_t>(b)]});
+  }
+  return Rows::make(cx, list, ids.batch * ids.length, ids.batch * ids.length);
+}
+
+class Verifier : public Probe {
+ public:
+  Verifier(const Model& model, const Engine& engine, Precision precision, const Safetensors& io)
+      : model_(model), engine_(engine), precision_(precision), io_(io) {
+    for (const auto& [name, weight] : model.weights()) quantized_ |= !weight.format().plain();
+  }
+
+  VerifyReport run() {
+    const RecordedBatch ids = recorded_batch(io_, "input_ids");
+    using Kind = ModelSpec::Kind;
+    switch (model_.spec().kind) {
+      case Kind::decoder_only:
+        compare_pass(ids, nullptr, "logits");
+        break;
+      case Kind::encoder_only: {
+        RecordedBatch whole = ids;
+        whole.all_count();
+        compare_pass(whole, nullptr, "logits");
+        looking_ = false;  // the rest was recorded without padding
+        if (io_.find("logits_padded") != nullptr) compare_pass(ids, nullptr, "logits_padded");
+        break;
+      }
+      case Kind::encoder_decoder:
+        compare_pass(recorded_batch(io_, "decoder_input_ids"), &ids, "logits");
+        break;
+    }
+    for (const StoredTensor& entry : io_.entries()) say_unchecked(entry);
+    return std::move(report_);
+  }
+
+  // --- looking while the pass runs -----------------------------------------------------------------------------------
+
+  Ask ask(Place, Site site) const override {
+    if (!looking_) return Ask::none;
+    switch (site) {
+      case Site::embed:
+      case Site::resid_post:
+      case Site::final:
+      case Site::route_logits:
+        return Ask::read;
+      case Site::attn_probs:
+        return Ask::pattern;
+      default:
+        return Ask::none;
+    }
+  }
+
+  void visit(Context&, const Tap& tap, Tensor& x) override {
+    rows_ = tap.rows;
+    const auto layer = static_cast<int64_t>(tap.place.layer);
+    const StackSpec& stack = tap.place.stack == Stack::encoder ? model_.spec().encoder : model_.spec().decoder;
+    const auto layers = static_cast<int64_t>(stack.layers.size());
+    const bool has_source = model_.spec().has_source();
+    const std::string side = !has_source ? "" : tap.place.stack == Stack::encoder ? "encoder_" : "decoder_";
+    const auto states = [&](int64_t i) { return side + "hidden_states." + std::to_string(i); };
+    if (tap.site == Site::embed) {
+      compare(states(0), host_floats(x));
+    } else if (tap.site == Site::final) {
+      compare(states(layers), host_floats(x));
+    } else if (tap.site == Site::resid_post) {
+      if (layer + 1 < layers) compare(states(layer + 1), host_floats(x));  // the last one is seen after its norm
+    } else if (tap.site == Site::route_logits) {
+      compare_routing("router_logits." + std::to_string(layer), x, stack.layers[static_cast<size_t>(layer)]);
+    } else {
+      const std::string which = tap.place.stack == Stack::cross ? "cross_" : side;
+      compare_pattern(which + "attentions." + std::to_string(layer), x, *tap.rows);
+    }
+  }
+
+ private:
+  Verdict judged(bool within) const {
+    if (quantized_) return Verdict::shown;
+    return within ? Verdict::good : exact() ? Verdict::bad : Verdict::shown;
+  }
+  bool exact() const { return precision_.compute != DType::bf16 && !quantized_; }
+
+  VerifyLine line_for(const StoredTensor& right) const {
+    return {.verdict = Verdict::shown, .name = right.name, .shape = shape_text(right.shape)};
+  }
+  void add(VerifyLine line) { report_.lines.push_back(std::move(line)); }
+
+  void compare(const std::string& name, const std::vector<float>& got) {
+    const StoredTensor* right = io_.find(name);
+    if (right == nullptr) return;
+    VerifyLine line = line_for(*right);
+    const std::vector<float> values = recorded_floats(*right);
+    if (values.size() != got.size()) {
+      line.verdict = Verdict::bad;
+      line.note = fmt::format("we compute {} numbers", got.size());
+      return add(line);
+    }
+    const Distance d = distance(got, values);
+    line.nmse = d.nmse;
+    line.worst = d.worst;
+    const bool within = d.nmse <= kExactNmse && d.worst <= kExactWorst;
+    line.verdict = judged(within);
+    add(line);
+  }
+
+  // [N, H, S] against [B, H, T, S']: keys no segment has are zero there.
+  void compare_pattern(const std::string& name, const Tensor& x, const Rows& rows) {
+    const StoredTensor* right = io_.find(name);
+    if (right == nullptr) return;
+    const std::vector<float> pattern = host_floats(x);
+    const auto batch = static_cast<int64_t>(rows.list.size());
+    const int64_t length = batch > 0 ? x.dim(0) / batch : 0, heads = x.dim(1), keys = x.dim(2);
+    const int64_t recorded_keys = right->shape.size() == 4 ? right->shape[3] : keys;
+    std::vector<float> got;
+    got.reserve(static_cast<size_t>(batch * heads * length * recorded_keys));
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t h = 0; h < heads; ++h) {
+        for (int64_t t = 0; t < length; ++t) {
+          const float* row = pattern.data() + ((b * length + t) * heads + h) * keys;
+          for (int64_t j = 0; j < recorded_keys; ++j) got.push_back(j < keys ? row[j] : 0.0F);
+        }
+      }
+    }
+    compare(name, got);
+  }
+
+  void compare_routing(const std::string& name, const Tensor& x, const LayerSpec& layer) {
+    const std::vector<float> got = host_floats(x);
+    compare(name, got);
+    const StoredTensor* right = io_.find(name);
+    if (right == nullptr || exact() || !layer.feed.experts) return;
+    const std::vector<float> values = recorded_floats(*right);
+    const auto experts = static_cast<size_t>(x.cols());
+    int64_t changed = 0;
+    for (size_t r = 0; r + experts <= std::min(values.size(), got.size()); r += experts) {
+      const auto chosen = [&](const std::vector<float>& from) {
+        std::vector<size_t> order(experts);
+        std::iota(order.begin(), order.end(), size_t{0});
+        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return from[r + a] > from[r + b]; });
+        order.resize(static_cast<size_t>(layer.feed.experts->rule.top_k));
+        std::sort(order.begin(), order.end());
+        return order;
+      };
+      if (chosen(got) == chosen(values)) continue;
+      ++changed;
+      leave_out_from(static_cast<int64_t>(r / experts));
+    }
+    report_.lines.back().note = fmt::format("{} of {} rows chose other experts", changed, x.rows());
+  }
+
+  // A row that visited other experts is another computation, and so are the rows that read it.
+  void leave_out_from(int64_t row) {
+    for (const Segment& s : rows_->list) {
+      for (int64_t r = std::max<int64_t>(row, s.first_row); row >= s.first_row && r < s.first_row + s.rows; ++r) {
+        rerouted_.insert(static_cast<size_t>(r));
+      }
+    }
+  }
+
+  void compare_logits(const std::string& name, const Tensor& logits) {
+    std::vector<float> got = host_floats(logits);
+    compare(name, got);
+    const StoredTensor* right = io_.find(name);
+    if (right == nullptr || exact() || !report_.lines.back().nmse) return;
+    std::vector<float> values = recorded_floats(*right);
+    const auto width = static_cast<size_t>(logits.cols());
+    for (auto row = rerouted_.rbegin(); row != rerouted_.rend(); ++row) {
+      for (std::vector<float>* all : {&got, &values}) {
+        if (all->size() == width) break;  // not the last one
+        const auto at = all->begin() + static_cast<std::ptrdiff_t>(*row * width);
+        all->erase(at, at + static_cast<std::ptrdiff_t>(width));
+      }
+    }
+    report_.lines.back().nmse = distance(got, values).nmse;
+    double kl = 0, sum = 0, power = 0;
+    for (const float v : values)
+      sum += static_cast<double>(v), power += static_cast<double>(v) * static_cast<double>(v);
+    const auto n = static_cast<double>(values.size());
+    const double deviation = std::sqrt(std::max(power / n - sum / n * sum / n, 0.0));
+    int64_t clear = 0, agree = 0, rows = 0;
+    for (size_t r = 0; r + width <= values.size(); r += width, ++rows) {
+      const std::span<const float> ours = std::span(got).subspan(r, width),
+                                   theirs = std::span(values).subspan(r, width);
+      kl += divergence(theirs, ours);
+      const auto best = std::max_element(theirs.begin(), theirs.end());
+      float second = -INFINITY;
+      for (auto at = theirs.begin(); at != theirs.end(); ++at) second = at == best ? second : std::max(second, *at);
+      if (static_cast<double>(*best - second) <= kClearMargin * deviation) continue;
+      ++clear;
+      agree += std::max_element(ours.begin(), ours.end()) - ours.begin() == best - theirs.begin() ? 1 : 0;
+    }
+    kl /= static_cast<double>(std::max<int64_t>(rows, 1));
+    VerifyLine& line = report_.lines.back();
+    line.kl = kl;
+    line.note = fmt::format("mean KL {:.1e}, top-1 {} of {} clear rows", kl, agree, clear);
+    if (!rerouted_.empty())
+      line.note += fmt::format(", without {} rows after other experts were chosen", rerouted_.size());
+    const bool within = *line.nmse <= kHalfLogitsNmse && kl <= kHalfLogitsKl && agree == clear;
+    line.verdict = quantized_ ? Verdict::shown : within ? Verdict::good : Verdict::bad;
+  }
+
+  // KL(p || q) of two rows of logits.
+  static double divergence(std::span<const float> p, std::span<const float> q) {
+    const auto log_sum = [](std::span<const float> x) {
+      const auto most = static_cast<double>(*std::max_element(x.begin(), x.end()));
+      double sum = 0;
+      for (const float v : x) sum += std::exp(static_cast<double>(v) - most);
+      return most + std::log(sum);
+    };
+    const double lp = log_sum(p), lq = log_sum(q);
+    double kl = 0;
+    for (size_t i = 0; i < p.size(); ++i) {
+      const double a = static_cast<double>(p[i]) - lp, b = static_cast<double>(q[i]) - lq;
+      kl += std::exp(a) * (a - b);
+    }
+    return kl;
+  }
+
+  void compare_pass(const RecordedBatch& target, const RecordedBatch* source, const std::string& name) {
+    Arena arena(engine_.device());
+    Context cx = engine_.context(arena, precision_);
+    cx.probe = this;
+    const Rows rows = rows_of(cx, target);
+    Model::Input input{.ids = cx.upload(target.ids), .rows = &rows};
+    Rows source_rows;
+    if (source != nullptr) {
+      source_rows = rows_of(cx, *source);
+      input.source_ids = cx.upload(source->ids);
+      input.source_rows = &source_rows;
+    }
+    compare_logits(name, model_.logits(cx, input));
+  }
+
+  void say_unchecked(const StoredTensor& entry) {
+    static constexpr std::string_view kInputs[] = {"input_ids", "attention_mask", "decoder_input_ids"};
+    if (std::find(std::begin(kInputs), std::end(kInputs), entry.name) != std::end(kInputs)) return;
+    if (is_recorded_text(entry)) return;  // whoever writes texts looks at those
+    const auto checked = [&](const VerifyLine& line) { return line.name == entry.name; };
+    if (std::any_of(report_.lines.begin(), report_.lines.end(), checked)) return;
+    VerifyLine line = line_for(entry);
+    line.verdict = Verdict::bad;
+    line.note = "recorded, but this model computes no such tensor";
+    add(line);
+  }
+
+  const Model& model_;
+  const Engine& engine_;
+  Precision precision_;
+  const Safetensors& io_;
+  VerifyReport report_;
+  const Rows* rows_ = nullptr;  // of the pass
+  std::set<size_t> rerouted_;   // rows that visited other experts than the reference's, or read one that did
+  bool looking_ = true;
+  bool quantized_ = false;  // the recording is of other numbers: distances are shown, nothing is held to a bound
+};
+
+bool only_worst_is_bad(const VerifyLine& line) {
+  return line.verdict == Verdict::bad && line.nmse && *line.nmse <= kExactNmse && *line.worst > kExactWorst;
+}
+
+void allow_what_the_recording_rounded(VerifyReport& report, const VerifyReport& in_double) {
+  for (VerifyLine& line : report.lines) {
+    if (!only_worst_is_bad(line)) continue;
+    const auto same = [&](const VerifyLine& other) { return other.name == line.name; };
+    const auto exact = std::find_if(in_double.lines.begin(), in_double.lines.end(), same);
+    if (exact == in_double.lines.end() || !exact->nmse || *exact->nmse > kExactNmse) continue;
+    line.note = fmt::format("recorded {:.1e} away from double", *exact->worst);
+    if (*line.worst <= *exact->worst + kExactWorst) line.verdict = Verdict::good;
+  }
+}
+
+}  // namespace
+
+bool VerifyReport::good() const {
+  return count(Verdict::bad) == 0 && count(Verdict::good) > 0;
+}
+int64_t VerifyReport::count(Verdict verdict) const {
+  return std::count_if(lines.begin(), lines.end(), [&](const VerifyLine& line) { return line.verdict == verdict; });
+}
+
+VerifyReport verify_model(const Checkpoint& checkpoint, const Engine& engine, Precision precision,
+                          const std::filesystem::path& folder) {
+  const Safetensors io = Safetensors::open(folder / "io.safetensors");
+  const auto run = [&](Precision p) { return Verifier(*checkpoint.model(engine.device()), engine, p, io).run(); };
+  VerifyReport report = run(precision);
+  if (precision.compute == DType::f32 && std::any_of(report.lines.begin(), report.lines.end(), only_worst_is_bad)) {
+    allow_what_the_recording_rounded(report, run(Precision::f64()));
+  }
+  return report;
+}
+
+}  // namespace qkv

@@ -1,0 +1,72 @@
+#include "verify/verify_tokenizer.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "text/tokenizer/files/json_node.h"
+
+namespace qkv {
+namespace {
+
+constexpr size_t kShown = 5;
+
+Json pairs_of(const std::vector<Offset>& offsets) {
+  Json list = Json::array();
+  for (const Offset& offset : offsets) list.push_back({offset.begin, offset.end});
+  return list;
+}
+
+// Strings of bytes that may not be UTF-8, for comparing and showing.
+Json text_of(std::string text) {
+  return Json(std::move(text));
+}
+
+Json value_of(const Tokenizer& tokenizer, std::string_view text, const std::string& field,
+              const std::vector<int32_t>& ids) {
+  if (field == "ids") return ids;
+  if (field == "ids_special") return tokenizer.encode(text);
+  if (field == "tokens" || field == "pieces") return tokenizer.encode_full(text, {.add_specials = false}).tokens;
+  if (field == "offsets") return pairs_of(tokenizer.encode_full(text, {.add_specials = false}).offsets);
+  if (field == "decoded") return text_of(tokenizer.decode(ids));
+  if (field == "decoded_skip") return text_of(tokenizer.decode(tokenizer.encode(text), {.skip_specials = true}));
+  return nullptr;
+}
+
+}  // namespace
+
+TokenizerVerdict verify_tokenizer(const Tokenizer& tokenizer, const Json& vectors, std::string_view what) {
+  const JsonNode list(vectors, std::string(what));
+  TokenizerVerdict verdict;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const JsonNode test = list.at(i);
+    const std::string& text = test.at("text").string();
+    const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = false});
+    bool equal = true;
+    for (const auto& [field, expected] : test.json().items()) {
+      if (field == "text") continue;
+      Json got = value_of(tokenizer, text, field, ids);
+      QKV_CHECK(!got.is_null(), test.where(), ": unknown field '", field, "'",
+                Hint("known are ids, ids_special, tokens, pieces, offsets, decoded, decoded_skip"));
+      if (got == expected) continue;
+      equal = false;
+      if (verdict.differences.size() < kShown) {
+        verdict.differences.push_back(
+            {.index = i, .text = text, .field = field, .expected = expected, .got = std::move(got)});
+      }
+    }
+    // The way with offsets and the way without must agree.
+    const std::vector<int32_t> full = tokenizer.encode_full(text, {.add_specials = false}).ids;
+    if (full != ids) {
+      equal = false;
+      if (verdict.differences.size() < kShown) {
+        verdict.differences.push_back(
+            {.index = i, .text = text, .field = "ids with offsets", .expected = ids, .got = full});
+      }
+    }
+    ++verdict.cases;
+    verdict.equal += equal ? 1 : 0;
+  }
+  return verdict;
+}
+
+}  // namespace qkv

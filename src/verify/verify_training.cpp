@@ -1,0 +1,235 @@
+#include "verify/verify_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "core/host_values.h"
+#include "io/safetensors.h"
+#include "io/stored_type.h"
+#include "train/step.h"
+#include "verify/recorded.h"
+
+namespace qkv {
+namespace {
+
+using Verdict = VerifyLine::Verdict;
+using Tensors = std::map<std::string, std::vector<float>>;
+
+// How the recordings were made, and how near we must come.
+constexpr double kClip = 1, kPeak = 1e-3, kSmoothing = 0.1, kBalance = 0.02;
+constexpr int64_t kWarmup = 5;
+constexpr OptimizerSpec kRule{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1};
+constexpr double kLossBound = 1e-5, kGradientBound = 1e-9, kFinalBound = 1e-8, kFloor = 1e-4;
+// A bias of keys moves all scores of a row alike: its true gradient is zero. What was recorded is rounding (up to 1e-7
+// of the gradients' rms, so that zero itself would not be within the bound); ours must be as small.
+constexpr double kNothing = 1e-6;
+bool is_key_bias(const std::string& name) {
+  return name.ends_with("k_proj.bias");
+}
+
+// Weights as the tensors a Hugging Face folder has.
+Tensors as_stored(const Weights& weights, const TensorNames& names) {
+  Tensors all;
+  for (const OutgoingTensor& tensor :
+       outgoing_tensors(weights, names, [](const NamedTensor&, const std::string&) { return std::string("F32"); })) {
+    std::vector<float>& values = all[tensor.name];
+    tensor.give([&](std::span<const std::byte> piece) {
+      const size_t at = values.size();
+      values.resize(at + piece.size() / sizeof(float));
+      std::copy(piece.begin(), piece.end(), reinterpret_cast<std::byte*>(values.data() + at));
+    });
+  }
+  return all;
+}
+
+class Replay {
+ public:
+  Replay(const Checkpoint& checkpoint, const Engine& engine, const Safetensors& recorded)
+      : checkpoint_(checkpoint), engine_(engine), recorded_(recorded), model_(checkpoint.model(engine.device())) {
+    const auto trained = [&](const std::string& weight) {
+      for (const NamedTensor& tensor : checkpoint.names->tensors()) {
+        const auto part = [&](const NamedPart& p) { return p.weight == weight; };
+        if (std::any_of(tensor.parts.begin(), tensor.parts.end(), part)) {
+          return recorded.find("final." + tensor.name) != nullptr;
+        }
+      }
+      return false;
+    };
+    for (auto& [name, weight] : model_->weights()) weight.trainable = trained(name);
+  }
+
+  void run(VerifyReport& report) {
+    const bool translates = model_->spec().has_source();
+    const bool experts = model_->spec().decoder.layers.front().feed.experts.has_value();
+    const int64_t steps = recorded_.at("tokens").shape.at(0);
+    Optimizer optimizer(model_->spec(), model_->weights(), kRule);
+    Arena arena(engine_.device()), gradients(engine_.device());
+    std::vector<float> losses, norms, balances;
+    for (int64_t s = 0; s < steps; ++s) {
+      StepOptions options{.loss = {.smoothing = translates ? kSmoothing : 0, .balance = experts ? kBalance : 0},
+                          .lr = kPeak * std::min(1.0, static_cast<double>(s + 1) / kWarmup),
+                          .clip = kClip,
+                          .step = static_cast<uint64_t>(s)};
+      if (s == 0) options.before_update = [&](Context&) { first_ = gradients_now(); };
+      const TrainBatch batch = batch_of(s);
+      const StepResult result = train_step(engine_, arena, gradients, *model_, optimizer, {&batch, 1}, options);
+      losses.push_back(static_cast<float>(result.loss));
+      norms.push_back(static_cast<float>(result.grad_norm));
+      balances.push_back(static_cast<float>(result.balance));
+    }
+    compare_numbers(report, "loss", losses);
+    compare_numbers(report, "grad_norm", norms);
+    if (experts) compare_numbers(report, "aux", balances);
+    compare_gradients(report, static_cast<double>(norms.front()));
+    compare_weights(report);
+  }
+
+ private:
+  TrainBatch batch_of(int64_t step) const {
+    const StoredTensor& tokens = recorded_.at("tokens");
+    const int64_t batch = tokens.shape.at(1), length = tokens.shape.at(2);
+    const std::vector<int32_t> ids = recorded_ids(tokens);
+    TrainBatch made;
+    for (int64_t b = 0; b < batch; ++b) {
+      const int32_t* row = ids.data() + (step * batch + b) * length;
+      made.ids.insert(made.ids.end(), row, row + length - 1);
+      made.targets.insert(made.targets.end(), row + 1, row + length);
+      made.lengths.push_back(static_cast<int32_t>(length - 1));
+    }
+    made.counted = static_cast<int64_t>(made.targets.size());
+    if (const StoredTensor* source = recorded_.find("source")) {
+      const std::vector<int32_t> all = recorded_ids(*source);
+      const int64_t words = source->shape.at(2);
+      const auto first = all.begin() + step * batch * words;
+      made.source_ids.assign(first, first + batch * words);
+      made.source_lengths.assign(static_cast<size_t>(batch), static_cast<int32_t>(words));
+    }
+    return made;
+  }
+
+  // The gradients as if they were weights.
+  Tensors gradients_now() const {
+    Weights shown;
+    for (const auto& [name, weight] : model_->weights()) {
+      Param& made = shown.add(Param(name, weight.device(), DType::f32, weight.shape()));
+      std::vector<float> values(static_cast<size_t>(weight.shape().count()), 0.0F);
+      if (weight.gradient().defined()) values = host_floats(weight.gradient());
+      weight.device().upload(made.master().data(), values.data(), static_cast<int64_t>(values.size() * sizeof(float)));
+    }
+    return as_stored(shown, *checkpoint_.names);
+  }
+
+  // One number a step, recorded as NAME [steps] or NAME.0, NAME.1, ...
+  std::vector<float> recorded_numbers(const std::string& name) const {
+    if (const StoredTensor* all = recorded_.find(name)) return recorded_floats(*all);
+    std::vector<float> values;
+    while (const StoredTensor* one = recorded_.find(name + "." + std::to_string(values.size()))) {
+      values.push_back(recorded_floats(*one).at(0));
+    }
+    return values;
+  }
+
+  void compare_numbers(VerifyReport& report, const std::string& name, const std::vector<float>& got) const {
+    const std::vector<float> right = recorded_numbers(name);
+    double worst = right.size() == got.size() ? 0 : INFINITY;
+    for (size_t i = 0; i < std::min(got.size(), right.size()); ++i) {
+      worst = std::max(worst, static_cast<double>(std::abs(got[i] - right[i]) / std::abs(right[i])));
+    }
+    report.lines.push_back({.verdict = worst <= kLossBound ? Verdict::good : Verdict::bad,
+                            .name = "train " + name,
+                            .shape = fmt::format("[{}]", right.size()),
+                            .note = fmt::format("worst relative difference {:.1e}", worst)});
+  }
+
+  void compare_gradients(VerifyReport& report, double norm) {
+    const double factor = ops::clip_factor(norm, kClip);
+    double squares = 0, count = 0;
+    for (const StoredTensor& entry : recorded_.entries()) {
+      if (!entry.name.starts_with("grad_after_clip.")) continue;
+      for (const float g : recorded_floats(entry)) {
+        squares += static_cast<double>(g) * static_cast<double>(g);
+        count += 1;
+      }
+    }
+    const double floor = kFloor * kFloor * squares / std::max(count, 1.0);
+    double worst = 0;
+    std::string where = "none";
+    int64_t tensors = 0;
+    for (const StoredTensor& entry : recorded_.entries()) {
+      constexpr std::string_view kPrefix = "grad_after_clip.";
+      if (!entry.name.starts_with(kPrefix)) continue;
+      ++tensors;
+      std::vector<float> right = recorded_floats(entry);
+      const std::vector<float>& got = first_[entry.name.substr(kPrefix.size())];
+      const bool nothing = is_key_bias(entry.name);
+      if (nothing) std::fill(right.begin(), right.end(), 0.0F);
+      double wrong = got.size() == right.size() ? 0 : INFINITY, power = 0;
+      for (size_t i = 0; i < std::min(got.size(), right.size()); ++i) {
+        const double off = static_cast<double>(got[i]) * factor - static_cast<double>(right[i]);
+        wrong += off * off;
+        power += static_cast<double>(right[i]) * static_cast<double>(right[i]);
+      }
+      const double scale = std::max(power, floor * static_cast<double>(right.size()));
+      const double nmse =
+          nothing ? wrong / scale * kGradientBound * (kFloor * kFloor) / (kNothing * kNothing) : wrong / scale;
+      if (nmse < worst) continue;
+      worst = nmse;
+      where = entry.name.substr(kPrefix.size());
+    }
+    report.lines.push_back({.verdict = tensors > 0 && worst <= kGradientBound ? Verdict::good : Verdict::bad,
+                            .name = "train gradients",
+                            .shape = fmt::format("{} tensors", tensors),
+                            .nmse = worst,
+                            .note = "of the first step, worst: " + where});
+  }
+
+  // All together; the biases of keys are left out: their true gradient is zero, so Adam amplifies rounding.
+  void compare_weights(VerifyReport& report) const {
+    const Tensors now = as_stored(model_->weights(), *checkpoint_.names);
+    double wrong = 0, power = 0;
+    int64_t tensors = 0;
+    for (const StoredTensor& entry : recorded_.entries()) {
+      constexpr std::string_view kPrefix = "final.";
+      if (!entry.name.starts_with(kPrefix) || is_key_bias(entry.name)) continue;
+      const std::string name = entry.name.substr(kPrefix.size());
+      const auto got = now.find(name);
+      const std::vector<float> right = recorded_floats(entry);
+      if (got == now.end() || got->second.size() != right.size()) wrong = INFINITY;
+      const bool fused = name.ends_with("attn.c_attn.bias");  // GPT-2: q, k and v in one
+      for (size_t i = 0; i < right.size() && wrong < INFINITY; ++i) {
+        if (fused && i / (right.size() / 3) == 1) continue;
+        const double off = static_cast<double>(got->second[i]) - static_cast<double>(right[i]);
+        wrong += off * off;
+        power += static_cast<double>(right[i]) * static_cast<double>(right[i]);
+      }
+      ++tensors;
+    }
+    report.lines.push_back({.verdict = tensors > 0 && wrong <= kFinalBound * power ? Verdict::good : Verdict::bad,
+                            .name = "train final weights",
+                            .shape = fmt::format("{} tensors", tensors),
+                            .nmse = wrong / power,
+                            .note = "all together, biases of keys left out"});
+  }
+
+  const Checkpoint& checkpoint_;
+  const Engine& engine_;
+  const Safetensors& recorded_;
+  std::unique_ptr<Model> model_;
+  Tensors first_;  // gradients of the first step, before the clip
+};
+
+}  // namespace
+
+void verify_training(VerifyReport& report, const Checkpoint& checkpoint, const Engine& engine,
+                     const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "train.safetensors";
+  if (!std::filesystem::exists(file)) return;
+  const Safetensors recorded = Safetensors::open(file);
+  Replay(checkpoint, engine, recorded).run(report);
+}
+
+}  // namespace qkv

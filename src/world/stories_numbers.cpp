@@ -1,0 +1,307 @@
+// Stories that count: the market, the lesson, and sums with or without their steps.
+#include <algorithm>
+#include <string>
+
+#include "world/stories.h"
+
+namespace qkv::world {
+namespace {
+
+constexpr Line kAdd{"[nsubj P [conj cc:+/S Q]] =/S obj:R .", "[nsubj P [conj cc:+/S Q]] =/S obj:R 。"};
+
+struct Operation {
+  Line question, answer, so;
+};
+
+constexpr Operation kPlus{
+    {"[nsubj P [conj cc:+/S Q]] =/S obj:?/S", "[nsubj P [conj cc:+/S Q]] =/S obj:？/S"},
+    kAdd,
+    {"advmod:so [nsubj P [conj cc:+/S Q]] =/S obj:R .", "所以 [nsubj P [conj cc:+/S Q]] =/S obj:R 。"}};
+constexpr Operation kMinus{
+    {"[nsubj P [conj cc:-/S Q]] =/S obj:?/S", "[nsubj P [conj cc:-/S Q]] =/S obj:？/S"},
+    {"[nsubj P [conj cc:-/S Q]] =/S obj:R .", "[nsubj P [conj cc:-/S Q]] =/S obj:R 。"},
+    {"advmod:so [nsubj P [conj cc:-/S Q]] =/S obj:R .", "所以 [nsubj P [conj cc:-/S Q]] =/S obj:R 。"}};
+constexpr Operation kTimes{
+    {"[nsubj P [conj cc:×/S Q]] =/S obj:?/S", "[nsubj P [conj cc:×/S Q]] =/S obj:？/S"},
+    {"[nsubj P [conj cc:×/S Q]] =/S obj:R .", "[nsubj P [conj cc:×/S Q]] =/S obj:R 。"},
+    {"advmod:so [nsubj P [conj cc:×/S Q]] =/S obj:R .", "所以 [nsubj P [conj cc:×/S Q]] =/S obj:R 。"}};
+
+// Column by column, from the right.
+void plus_steps(Teller& t, int64_t p, int64_t q) {
+  int64_t carry = 0;
+  for (; p > 0 || q > 0; p /= 10, q /= 10) {
+    const int64_t sum = p % 10 + q % 10 + carry;
+    t.number('A', p % 10);
+    t.number('B', q % 10);
+    t.number('I', carry);
+    t.number('C', sum);
+    t.number('D', sum % 10);
+    t.number('E', sum / 10);
+    const bool last = p < 10 && q < 10;
+    if (carry > 0 && sum >= 10 && !last) {
+      t.say("[nsubj A [conj cc:+/S B] [conj cc:+/S I]] =/S obj:C , [parataxis write obj:D] , [parataxis carry obj:E] .",
+            "[nsubj A [conj cc:+/S B] [conj cc:+/S I]] =/S obj:C ， [parataxis 写 obj:D] ， [parataxis 进 obj:E] 。");
+    } else if (carry > 0) {
+      t.say("[nsubj A [conj cc:+/S B] [conj cc:+/S I]] =/S obj:C , [parataxis write obj:C] .",
+            "[nsubj A [conj cc:+/S B] [conj cc:+/S I]] =/S obj:C ， [parataxis 写 obj:C] 。");
+    } else if (sum >= 10 && !last) {
+      t.say("[nsubj A [conj cc:+/S B]] =/S obj:C , [parataxis write obj:D] , [parataxis carry obj:E] .",
+            "[nsubj A [conj cc:+/S B]] =/S obj:C ， [parataxis 写 obj:D] ， [parataxis 进 obj:E] 。");
+    } else {
+      t.say("[nsubj A [conj cc:+/S B]] =/S obj:C , [parataxis write obj:C] .",
+            "[nsubj A [conj cc:+/S B]] =/S obj:C ， [parataxis 写 obj:C] 。");
+    }
+    carry = last ? 0 : sum / 10;
+  }
+}
+
+// By parts: first the tens of what is taken away, then its ones.
+void minus_steps(Teller& t, int64_t p, int64_t q) {
+  t.number('A', p);
+  t.number('B', q - q % 10);
+  t.number('C', p - (q - q % 10));
+  t.number('D', q % 10);
+  t.number('E', p - q);
+  t.say("first/R [nsubj A [conj cc:-/S B]] =/S obj:C , [conj and advmod:then [nsubj C [conj cc:-/S D]] =/S obj:E] .",
+        "先 [nsubj A [conj cc:-/S B]] =/S obj:C ， [conj 再 [nsubj C [conj cc:-/S D]] =/S obj:E] 。");
+}
+
+void times_steps(Teller& t, int64_t p, int64_t q) {
+  t.number('A', p - p % 10);
+  t.number('B', p % 10);
+  t.number('I', q);
+  t.number('C', (p - p % 10) * q);
+  t.number('D', p % 10 * q);
+  t.number('E', p * q);
+  t.say("[nsubj A [conj cc:×/S I]] =/S obj:C , [conj and [nsubj B [conj cc:×/S I]] =/S obj:D] .",
+        "[nsubj A [conj cc:×/S I]] =/S obj:C ， [conj [nsubj B [conj cc:×/S I]] =/S obj:D] 。");
+  t.say("[nsubj C [conj cc:+/S D]] =/S obj:E .", "[nsubj C [conj cc:+/S D]] =/S obj:E 。");
+}
+
+void one_sum(Teller& t) {
+  int64_t p = t.draw().between(11, t.draw().chance(40) ? 999 : 99);
+  int64_t q = t.draw().between(11, t.draw().chance(40) ? 999 : 99);
+  const uint32_t which = t.draw().below(3);
+  if (which == 1 && p < q) std::swap(p, q);
+  if (which == 2) q = t.draw().between(3, 9);
+  const Operation& op = which == 0 ? kPlus : which == 1 ? kMinus : kTimes;
+  const int64_t result = which == 0 ? p + q : which == 1 ? p - q : p * q;
+  t.number('P', p);
+  t.number('Q', q);
+  t.number('R', result);
+  if (t.draw().chance(40)) {
+    t.say(op.answer.en, op.answer.zh);
+  } else {
+    t.say(op.question.en, op.question.zh);
+    if (which == 0) plus_steps(t, p, q);
+    if (which == 1) minus_steps(t, p, q);
+    if (which == 2) times_steps(t, p, q);
+    t.say(op.so.en, op.so.zh);
+  }
+  t.ask(op.question, op.answer, 'R');
+}
+
+// "Tom has 17 apples. Anna gives him 25 more."
+void word_problem(Teller& t) {
+  const int p = t.draw().between(12, 99), q = t.draw().between(3, p - 2);
+  const bool more = t.draw().chance(50);
+  t.person('K', anyone(t));
+  t.contrast('H', 'K');
+  t.plain('J', t.draw().chance(60) ? fruit() : t.draw().chance(50) ? toys() : baked());
+  t.number('P', p);
+  t.number('Q', q);
+  t.number('R', more ? p + q : p - q);
+  t.any({
+      {"nsubj:K have* [obj nummod:P J%] .", "nsubj:K 有 [obj nummod:P clf:J^ J%] 。"},
+      {"nsubj:K count* [obj nummod:P J%] .", "nsubj:K 数 了 compound:数/V ， [conj 有/V [obj nummod:P clf:J^ J%]] 。"},
+  });
+  if (more) {
+    t.any({
+        {"nsubj:H give* iobj:K! [obj nummod:Q amod:more] .", "nsubj:H 又 送 [obl 给 K!] [obj nummod:Q J^] 。"},
+        {"nsubj:H bring* [obj nummod:Q J%] .", "nsubj:H 又 带来 了 [obj nummod:Q clf:J^ J%] 。"},
+    });
+  } else {
+    t.any({
+        {"nsubj:K! give* [obj nummod:Q J%] [obl to H] .", "nsubj:K! 送 [obl 给 H] [obj nummod:Q clf:J^ J%] 。"},
+        {"nsubj:H take* [obj nummod:Q J%] compound:prt:away .", "nsubj:H 拿走 了 [obj nummod:Q clf:J^ J%] 。"},
+    });
+  }
+  const Operation& op = more ? kPlus : kMinus;
+  t.say("[nsubj [amod how many] J%] are/V there now ?", "nsubj:K! obl:tmod:现在 有 [obj [nummod 多少 clf:J^] J%] ？");
+  if (t.draw().chance(50)) {
+    t.say(op.question.en, op.question.zh);
+    if (more) {
+      plus_steps(t, p, q);
+    } else {
+      minus_steps(t, p, q);
+    }
+    t.say(op.so.en, op.so.zh);
+  } else {
+    t.say(op.answer.en, op.answer.zh);
+  }
+  t.say("expl:there/U are/V [nsubj nummod:R J%] now .", "nsubj:K! obl:tmod:现在 有 [obj [nummod R clf:J^] J%] 。");
+}
+
+}  // namespace
+
+void sums(Teller& t) {
+  if (t.draw().chance(45)) {
+    // Steps use most letters, so the people come in anew.
+    word_problem(t);
+    return;
+  }
+  const int count = t.draw().between(2, 4);
+  for (int i = 0; i < count; ++i) one_sum(t);
+}
+
+void market(Teller& t) {
+  t.day();
+  t.person('A', anyone(t));
+  t.contrast('C', 'A');
+  const int m = t.draw().between(2, 12), n = t.draw().between(2, 12);
+  t.things('F', fruit(), m);
+  t.things('G', fruit(), n);
+  while (t.noun('F') == t.noun('G')) t.things('G', fruit(), n);
+  t.pet('D');
+  const int f = t.draw().between(2, 9), g = t.draw().between(2, 9);
+  const int total = m * f + n * g;
+  const int purse = total + t.draw().between(1, 60);
+  t.number('U', purse);
+  t.number('P', m);
+  t.number('Q', f);
+  t.number('R', m * f);
+  t.number('S', n);
+  t.number('T', g);
+  t.number('V', n * g);
+  t.number('W', total);
+  t.number('Z', purse - total);
+  t.any({
+      {"&t , nsubj:A go* [obl to the market] [obl with nummod:U coins] .",
+       "&t ， nsubj:A 带 着 [obj nummod:U clf:块 钱] [conj 去 了 obj:市场] 。"},
+      {"&t , nsubj:A have* [obj nummod:U coins] [conj and go* [obl to the market]] .",
+       "&t ， nsubj:A 有 [obj nummod:U clf:块 钱] ， [conj 去 了 obj:市场] 。"},
+  });
+  t.any({
+      {"nsubj:A buy* [obj F [conj and G]] .", "nsubj:A 买 了 [obj F [conj 和 G]] 。"},
+      {"nsubj:A choose* [obj F [conj and G]] .", "nsubj:A 挑 了 [obj F [conj 和 G]] 。"},
+      {"nsubj:C sell* iobj:A! [obj F [conj and G]] .", "nsubj:C 卖 [obl 给 A!] [obj F [conj 和 G]] 。"},
+  });
+  t.say(
+      "[nsubj each/U [nmod of F-]] cost* [obj nummod:Q coins] , [conj and [nsubj each/U [nmod of G-]] cost* [obj "
+      "nummod:T coins]] .",
+      "[nsubj F#] [obl det:每 F^] 要/V [obj nummod:Q clf:块 钱] ， [conj [nsubj G#] [obl det:每 G^] 要/V [obj nummod:T "
+      "clf:块 钱]] 。");
+  if (t.draw().chance(60)) {
+    t.any({
+        {"[ccomp “ advmod:how much/R cop:is nsubj:that/U ? ”] nsubj:A! ask* .",
+         "[ccomp “ [advmod 一共] 多少/V obj:钱 ？ ”] nsubj:A! 问 。"},
+        {"nsubj:A! count* [obl on A'~ fingers] .", "nsubj:A! 扳/V 着 obj:手指 [conj 算 compound:起来/V] 。"},
+        {"nsubj:A! think* [obl for a minute] .", "nsubj:A! 想/V 了 obl:一会儿 。"},
+    });
+  }
+  if (t.draw().chance(65)) {
+    t.say("[nsubj P [conj cc:×/S Q]] =/S obj:R , [conj and [nsubj S [conj cc:×/S T]] =/S obj:V] .",
+          "[nsubj P [conj cc:×/S Q]] =/S obj:R ， [conj [nsubj S [conj cc:×/S T]] =/S obj:V] 。");
+    t.say("advmod:together , nsubj:that/U is/V [obj R [conj cc:+/S V [conj cc:=/S W]]] .",
+          "[advmod 一共] 是/V [obj R [conj cc:+/S V [conj cc:=/S W]]] 。");
+  }
+  t.any({
+      {"nsubj:A! pay* [obj nummod:W coins] , [conj and [nsubj nummod:Z coins] be* left/J] .",
+       "nsubj:A! 付 了 [obj nummod:W clf:块 钱] ， [conj 还 剩/V [obj nummod:Z clf:块]] 。"},
+      {"advmod:so nsubj:A! pay* [obj nummod:W coins] [conj and go* home [obl with [nummod Z] coins]] .",
+       "所以 nsubj:A! 付 了 [obj nummod:W clf:块 钱] ， [conj 带 着 [obj nummod:Z clf:块 钱] [conj 回/V obj:家 了_]] "
+       "。"},
+  });
+  t.any({
+      {"[obl on the way] home , [nsubj D , [appos A'! D=] ,] eat* [obj nummod:one [nmod of F-]] .",
+       "[obl 在 [acl 回家 的] 路 上] ， [nsubj A'!0 [det 那/D clf:D^] compound:D= D] 吃 了 [obj nummod:一 clf:F^ F#] "
+       "。"},
+      {"[ccomp “ [nsubj F-] are/X better^good/J [obl than money/N] , ”] say* nsubj:A! .",
+       "[ccomp “ nsubj:F- [obl 比 钱] 好/J 。 ”] nsubj:A! 说 。"},
+      {"nsubj:nobody/U be* happier^happy/J [obl than A!] .", "没有 nsubj:人 [ccomp [obl 比 A!] 更 高兴/J] 。"},
+      {"nsubj:A! make* obj:soup [obl with F-] , [conj and nsubj:everyone/U be* surprised/J] .",
+       "nsubj:A! [obl 用 F-] 煮 了 obj:汤 ， [conj nsubj:大家/U 都 很 惊讶/J] 。"},
+  });
+  t.ask({"advmod:how [obj amod:many coins] aux:did nsubj:A! pay/V ?",
+         "nsubj:A! [advmod 一共] 付 了 [obj nummod:多少 钱] ？"},
+        {"nsubj:A! paid [obj nummod:W coins] .", "nsubj:A! 付 了 [obj nummod:W clf:块 钱] 。"}, 'W');
+  t.ask({"[nsubj [amod advmod:how many] coins] cop:were left/J ?", "还 剩 [obj nummod:多少 钱] ？"},
+        {"[nsubj nummod:Z coins] cop:were left/J .", "还 剩 [obj nummod:Z clf:块 钱] 。"}, 'Z');
+}
+
+void lesson(Teller& t) {
+  t.person('Z', {.age = Age::adult});
+  t.person('A');
+  t.person('C');
+  t.animal('D', pets());
+  t.day();
+  t.any({
+      {"&t , nsubj:Z teach* [obj the class] .", "&t ， nsubj:Z [obl 给 大家/U] 上课/V 。"},
+      {"nsubj:Z be* a amod:patient teacher/N , [conj but nsubj:A be* always sleepy/J] .",
+       "nsubj:Z 是 [nummod 一 clf:位] [amod 有耐心 的] 老师/N ， [conj 可是 nsubj:A 总是 很 困/J] 。"},
+      {"&t , nsubj:Z open* [obj a amod:thick book] [conj and look* [obl at the class]] .",
+       "&t ， nsubj:Z 打开 [obj [nummod 一 clf:本] [amod 厚厚 的] 书] ， [conj 看 着 obj:大家/U] 。"},
+  });
+  const int rounds = t.draw().between(1, 3);
+  for (int i = 0; i < rounds; ++i) {
+    t.country('N', 'K');
+    t.country('M', 'L');
+    while (t.name('M') == t.name('N')) t.country('M', 'L');
+    t.any({
+        {"nsubj:Z! ask* , [ccomp “ what/U cop:is [nsubj the capital [nmod of N]] ? ”]",
+         "nsubj:Z! 问 ： [ccomp “ [nsubj [nmod N 的] 首都] 是 哪里/U ？ ”]"},
+        {"[ccomp “ nsubj:who/U knows [obj the capital [nmod of N]] ? ”] nsubj:Z! ask* .",
+         "[ccomp “ nsubj:谁/U 知道 [obj [nmod N 的] 首都] ？ ”] nsubj:Z! 问 。"},
+    });
+    if (t.draw().chance(35)) {
+      t.say("[ccomp “ L , ”] say* nsubj:A! .", "[ccomp “ L 。 ”] nsubj:A! 说 。");
+      t.any({
+          {"[ccomp “ discourse:no , nsubj:L! cop:is the capital/N [nmod of M] , ”] say* nsubj:Z! .",
+           "[ccomp “ 不对/J ， [parataxis nsubj:L! 是 [nmod M 的] 首都/N] 。 ”] nsubj:Z! 说 。"},
+          {"[ccomp “ almost/R , [conj but nsubj:L! cop:is the capital/N [nmod of M]] , ”] say* nsubj:Z! kindly .",
+           "[ccomp “ 差/V obj:一点 ， [parataxis nsubj:L! 是 [nmod M 的] 首都/N] 。 ”] nsubj:Z! [advmod 和蔼] 地 说 "
+           "。"},
+      });
+      t.any({
+          {"[ccomp “ K , ”] whisper* nsubj:C .", "[ccomp “ K 。 ”] nsubj:C [advmod 小声] 说 。"},
+          {"nsubj:C know* obj:it/U : [parataxis “ K ! ”]", "nsubj:C 知道 ： [parataxis “ K ！ ”]"},
+      });
+    } else {
+      t.any({
+          {"[ccomp “ K , ”] answer* nsubj:C .", "[ccomp “ K 。 ”] nsubj:C 回答 。"},
+          {"[ccomp “ [nsubj the capital [nmod of N!]] cop:is K , ”] say* nsubj:C .",
+           "[ccomp “ [nsubj [nmod N! 的] 首都] 是 K 。 ”] nsubj:C 说 。"},
+          {"nsubj:A! wake* compound:prt:up [conj and say* , [ccomp “ K . ”]]",
+           "nsubj:A 醒/V compound:过来/V ， [conj 说 ： [ccomp “ K 。 ”]]"},
+      });
+    }
+    t.ask({"what/U cop:is [nsubj the capital [nmod of N!]] ?", "[nsubj [nmod N! 的] 首都] 是 哪里/U ？"},
+          {"[nsubj the capital [nmod of N!]] cop:is K! .", "[nsubj [nmod N! 的] 首都] 是 K! 。"}, 'K');
+  }
+  if (t.draw().chance(50)) {
+    const int p = t.draw().between(11, 99), q = t.draw().between(11, 99);
+    t.number('P', p);
+    t.number('Q', q);
+    t.number('R', p + q);
+    t.say("[ccomp “ advmod:and [nsubj what/U] cop:is P [conj cc:+/S Q] ? ”] nsubj:Z! ask* .",
+          "[ccomp “ 那么/R [nsubj P [conj cc:+/S Q]] 等于/V obj:多少/U 呢 ？ ”] nsubj:Z! 问 。");
+    t.any({
+        {"[ccomp “ R , ”] say* nsubj:C! .", "[ccomp “ R 。 ”] nsubj:C! 说 。"},
+        {"nsubj:C! count* [obl on C'~ fingers] [conj and say* , [ccomp “ R . ”]]",
+         "nsubj:C! 扳 着 obj:手指 [conj 算/V 了 compound:算/V] ， [conj 说 ： [ccomp “ R 。 ”]]"},
+    });
+    t.ask({"[nsubj P [conj cc:+/S Q]] =/S obj:?/S", "[nsubj P [conj cc:+/S Q]] =/S obj:？/S"}, kAdd, 'R');
+  }
+  t.any({
+      {"[ccomp “ very good/J , ”] say* nsubj:Z! , [conj and nsubj:everyone/U go* home] .",
+       "[ccomp “ 很 好/J 。 ”] nsubj:Z! 说 ， [conj nsubj:大家/U 就 回家/V 了_] 。"},
+      {"[ccomp “ [nsubj the lesson] cop:is over/R , ”] say* nsubj:Z! , [conj and [nsubj even D] be* glad/J] .",
+       "[ccomp “ 下课/V 。 ”] nsubj:Z! 说 ， [conj advmod:连 nsubj:D 都 很 高兴/J] 。"},
+      {"nsubj:Z! smile* , [parataxis because nsubj:nobody/U sleep*] .",
+       "nsubj:Z! 笑 了_ ， [advcl 因为 没有/V nsubj:人 [ccomp 睡着/V]] 。"},
+      {"nsubj:A! say* , [ccomp “ nsubj:A.I know obj:everything/U advmod:now . ”]",
+       "nsubj:A! 说 ： [ccomp “ nsubj:A.I obl:tmod:现在 dislocated:什么/U 都 知道 了_ 。 ”]"},
+  });
+}
+
+}  // namespace qkv::world

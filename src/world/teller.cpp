@@ -1,0 +1,332 @@
+#include "world/teller.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+
+namespace qkv::world {
+namespace {
+
+constexpr Phrase kTimes[] = {
+    {"[obl:tmod nummod:one morning]", "[obl:tmod nmod:一天 早上]"},
+    {"[obl on Monday]", "obl:tmod:星期一"},
+    {"[obl on Tuesday]", "obl:tmod:星期二"},
+    {"[obl on Wednesday]", "obl:tmod:星期三"},
+    {"[obl on Thursday]", "obl:tmod:星期四"},
+    {"[obl on Friday]", "obl:tmod:星期五"},
+    {"[obl on Saturday]", "obl:tmod:星期六"},
+    {"[obl on Sunday]", "obl:tmod:星期天"},
+    {"[obl after breakfast]", "[obl 早饭 之后]"},
+    {"[obl after lunch]", "[obl 午饭 之后]"},
+    {"[obl:tmod nummod:one evening]", "[obl:tmod nmod:一天 晚上]"},
+    {"[obl:tmod nummod:one afternoon]", "[obl:tmod nmod:一天 下午]"},
+    {"[obl on Monday [nmod:tmod morning]]", "[obl:tmod nmod:星期一 早上]"},
+    {"[obl on Friday [nmod:tmod evening]]", "[obl:tmod nmod:星期五 晚上]"},
+    {"[obl on Sunday [nmod:tmod afternoon]]", "[obl:tmod nmod:星期天 下午]"},
+    {"[obl on a amod:rainy day]", "[obl 在 [nummod 一 clf:个] [amod 下雨 的] 日子]"},
+    {"[obl on a amod:sunny morning]", "[obl 在 [nummod 一 clf:个] [amod 晴朗 的] 早晨]"},
+    {"[obl on a amod:windy afternoon]", "[obl 在 [nummod 一 clf:个] [amod 刮风 的] 下午]"},
+    {"[obl on a amod:snowy evening]", "[obl 在 [nummod 一 clf:个] [amod 下雪 的] 晚上]"},
+    {"[obl on a amod:foggy morning]", "[obl 在 [nummod 一 clf:个] [amod 有雾 的] 早晨]"},
+    {"[obl on a amod:quiet Sunday]", "[obl 在 [nummod 一 clf:个] [amod 安静 的] 星期天]"},
+    {"[obl on a amod:cold night]", "[obl 在 [nummod 一 clf:个] [amod 寒冷 的] 夜晚]"},
+    {"[obl on a amod:warm evening]", "[obl 在 [nummod 一 clf:个] [amod 温暖 的] 傍晚]"},
+    {"[obl on the amod:first day [nmod of spring]]", "[obl 在 [nmod 春天 的] nummod:第一 天]"},
+    {"[obl on the amod:first day [nmod of winter]]", "[obl 在 [nmod 冬天 的] nummod:第一 天]"},
+    {"[obl on the amod:last day [nmod of summer]]", "[obl 在 [nmod 夏天 的] amod:最后 nummod:一 天]"},
+    {"[obl in spring]", "[obl:tmod 春天 里]"},
+    {"[obl in autumn]", "[obl:tmod 秋天 里]"},
+    {"[obl after dinner]", "[obl 晚饭 之后]"},
+    {"[obl case:before breakfast]", "[obl 早饭 之前]"},
+    {"[obl at noon]", "obl:tmod:中午"},
+    {"[obl at midnight]", "obl:tmod:半夜"},
+    {"[obl during the holidays]", "[obl:tmod 假期 里]"},
+};
+
+// The first of them name a day and no weather.
+constexpr size_t kDays = 10;
+
+std::string_view pick_given(Draw& draw, Gender gender, bool chinese, std::string_view& zh) {
+  const bool male = gender == Gender::male;
+  const auto table = chinese ? (male ? chinese_boys() : chinese_girls()) : (male ? western_boys() : western_girls());
+  const GivenName& name = draw.pick(table);
+  zh = name.zh;
+  return name.en;
+}
+
+PhiloxKey choices(uint64_t seed, uint64_t story) {
+  return fold({.seed = seed, .step = story, .layer = 1, .site = kDrawSite});
+}
+
+}  // namespace
+
+Teller::Teller(uint64_t seed, uint64_t index, Voices voices)
+    : draw_(seed, index, 0),
+      tense_(draw_.chance(78) ? Tense::past : Tense::present),
+      voices_(voices),
+      english_(cast_, roles_, tense_, choices(seed, index)),
+      chinese_(cast_, roles_, tense_, choices(seed, index)) {
+  roles_.entities.fill(-1);
+  cast_.reserve(16);
+}
+
+void Teller::bind(char role, Entity entity) {
+  cast_.push_back(std::move(entity));
+  roles_.entities[index(role)] = static_cast<int>(cast_.size()) - 1;
+}
+
+Entity Teller::named(Age age, Gender gender) {
+  if (gender == Gender::none) gender = draw_.chance(50) ? Gender::male : Gender::female;
+  const bool male = gender == Gender::male;
+  const bool chinese = draw_.chance(45);
+  Entity who{.kind = EntityKind::person, .gender = gender};
+  std::string_view zh;
+  if (age == Age::adult) {
+    struct Title {
+      std::string_view en, zh;
+    };
+    static constexpr Title kMen[] = {
+        {"Mr", "先生"}, {"Mr", "先生"}, {"Uncle", "叔叔"}, {"Grandpa", "爷爷"}, {"Mr", "先生"}};
+    static constexpr Title kWomen[] = {
+        {"Mrs", "太太"}, {"Miss", "小姐"}, {"Aunt", "阿姨"}, {"Grandma", "奶奶"}, {"Ms", "女士"}};
+    const Title& title = male ? kMen[draw_.below(5)] : kWomen[draw_.below(5)];
+    const GivenName& family = draw_.pick(chinese ? chinese_families() : western_families());
+    who.name = std::string(title.en) + " " + std::string(family.en);
+    who.name_zh = std::string(family.zh) + " " + std::string(title.zh);
+    return who;
+  }
+  const std::string given(pick_given(draw_, gender, chinese, zh));
+  who.name = given;
+  who.name_zh = zh;
+  if (chinese) {
+    const GivenName& family = draw_.pick(chinese_families());
+    const bool long_given = zh.size() > 3;
+    if (long_given) {
+      who.short_name = given;
+      who.short_name_zh = zh;
+    }
+    who.name = std::string(family.en) + " " + given;
+    who.name_zh = std::string(family.zh) + std::string(zh);
+  }
+  return who;
+}
+
+void Teller::person(char role, PersonOptions options) {
+  const auto word_taken = [&](const Entity& who) {
+    return std::any_of(cast_.begin(), cast_.end(), [&](const Entity& other) {
+      return !other.name.empty() &&
+             (other.name.find(who.name) != std::string::npos || who.name.find(other.name) != std::string::npos ||
+              other.name_zh == who.name_zh || (!who.short_name.empty() && other.short_name == who.short_name) ||
+              other.name.substr(other.name.find(' ') + 1) == who.name.substr(who.name.find(' ') + 1));
+    });
+  };
+  Entity who = named(options.age, options.gender);
+  while (word_taken(who)) who = named(options.age, options.gender);
+  bind(role, std::move(who));
+}
+
+void Teller::rival(char role, char of) {
+  person(role, {.age = cast_[at(of)].name.find("Mr") == 0 ? Age::adult : Age::child, .gender = gender(of)});
+}
+
+void Teller::contrast(char role, char of) {
+  const Gender other = gender(of) == Gender::male ? Gender::female : Gender::male;
+  person(role, {.age = draw_.chance(30) ? Age::adult : Age::child, .gender = other});
+}
+
+void Teller::worker(char role) {
+  const Noun& trade = draw_.pick(jobs());
+  const bool man = trade.en.ends_with("man") || draw_.chance(50);
+  bind(role, {.kind = EntityKind::person,
+              .gender = man ? Gender::male : Gender::female,
+              .noun = &trade,
+              .adjective = draw_.chance(70) ? &draw_.pick(person_qualities()) : nullptr});
+}
+
+void Teller::trade(char role, char of) {
+  const Gender gender = this->gender(of);
+  do worker(role);
+  while (gender == Gender::female && noun(role)->en.ends_with("man"));
+}
+
+void Teller::thing(char role, std::span<const Noun> nouns, std::span<const Adjective> qualities) {
+  bind(role, {.kind = EntityKind::thing, .noun = &draw_.pick(nouns), .adjective = &draw_.pick(qualities)});
+}
+
+void Teller::things(char role, std::span<const Noun> nouns, int count) {
+  bind(role, {.kind = EntityKind::thing, .count = count, .noun = &draw_.pick(nouns)});
+}
+
+void Teller::plain(char role, std::span<const Noun> nouns) {
+  things(role, nouns, 1);
+}
+
+void Teller::any_thing(char role) {
+  const auto table = [&]() -> std::span<const Noun> {
+    switch (draw_.below(13)) {
+      case 0:
+        return clothes();
+      case 1:
+        return readables();
+      case 2:
+        return toys();
+      case 3:
+        return kitchenware();
+      case 4:
+        return tools();
+      case 12:
+        return instruments();
+      case 5:
+      case 6:
+      case 7:
+        return keepsakes();
+      default:
+        return trinkets();
+    }
+  }();
+  const auto qualities = draw_.chance(40) ? colours() : thing_qualities();
+  thing(role, table, qualities);
+  const std::string_view noun = this->noun(role)->en;
+  if (draw_.chance(25) || cast_.back().adjective->en == noun) cast_.back().adjective = nullptr;
+}
+
+void Teller::food(char role) {
+  if (draw_.chance(50)) {
+    thing(role, baked(), baked_qualities());
+  } else {
+    thing(role, fruit(), fruit_qualities());
+  }
+}
+
+void Teller::pet(char role) {
+  const GivenName& name = draw_.pick(pet_names());
+  bind(role, {.kind = EntityKind::animal,
+              .gender = draw_.chance(50) ? Gender::male : Gender::female,
+              .noun = &draw_.pick(pets()),
+              .adjective = &draw_.pick(animal_qualities()),
+              .name = std::string(name.en),
+              .name_zh = std::string(name.zh)});
+}
+
+void Teller::animal(char role, std::span<const Noun> nouns) {
+  bind(role, {.kind = EntityKind::animal, .noun = &draw_.pick(nouns), .adjective = &draw_.pick(animal_qualities())});
+}
+
+void Teller::place(char role, std::span<const Spot> table) {
+  const auto taken = [&](const Spot& spot) {
+    return std::any_of(cast_.begin(), cast_.end(),
+                       [&](const Entity& e) { return e.noun != nullptr && e.noun->zh == spot.noun.zh; });
+  };
+  const Spot* spot = &draw_.pick(table);
+  while (taken(*spot)) spot = &draw_.pick(table);
+  bind(role, {.kind = EntityKind::place, .noun = &spot->noun, .at = spot->at, .at_zh = spot->at_zh});
+}
+
+void Teller::hiding_place(char role, char thing) {
+  const auto small = trinkets();
+  const Noun* noun = this->noun(thing);
+  const bool tiny = noun >= small.data() && noun < small.data() + small.size();
+  place(role, tiny && draw_.chance(60) ? nooks() : spots());
+}
+
+void Teller::country(char country, char capital) {
+  const Country& row = draw_.pick(countries());
+  bind(country,
+       {.kind = EntityKind::name, .name = std::string(row.en), .name_zh = std::string(row.zh), .article = row.article});
+  bind(capital, {.kind = EntityKind::name, .name = std::string(row.capital), .name_zh = std::string(row.capital_zh)});
+}
+
+void Teller::number(char role, int64_t value) {
+  bind(role, {.kind = EntityKind::number, .value = value});
+}
+
+void Teller::pair(char role, char first, char second) {
+  const bool women = gender(first) == Gender::female && gender(second) == Gender::female;
+  Entity both{.kind = EntityKind::group, .gender = women ? Gender::female : Gender::male, .count = 2};
+  both.members[0] = static_cast<int>(at(first));
+  both.members[1] = static_cast<int>(at(second));
+  bind(role, std::move(both));
+}
+
+void Teller::phrase(char letter, std::span<const Phrase> phrases) {
+  roles_.phrases[static_cast<size_t>(letter - 'a')] = &draw_.pick(phrases);
+}
+
+void Teller::time() {
+  phrase('t', kTimes);
+}
+
+void Teller::day() {
+  phrase('t', std::span(kTimes).first(kDays));
+}
+
+void Teller::say(std::string_view en, std::string_view zh) {
+  if (voices_.english) {
+    english_.update(cast_, roles_);
+    english_.sentence(en);
+  }
+  if (voices_.chinese) {
+    chinese_.update(cast_, roles_);
+    chinese_.sentence(zh);
+  }
+}
+
+void Teller::any(std::span<const Line> lines) {
+  const Line& line = draw_.pick(lines);
+  say(line.en, line.zh);
+}
+
+void Teller::any(std::initializer_list<Line> lines) {
+  any(std::span(lines.begin(), lines.size()));
+}
+
+void Teller::ask(Line question, Line answer, char role) {
+  questions_.push_back({question, answer, roles_.entities[index(role)], roles_});
+}
+
+// The answer is where the story last says it outright, before anybody asks.
+void Teller::answer(Telling& telling, const Question& question, std::string text, size_t asked_sentence) const {
+  Answer out{.question = std::move(text)};
+  const bool is_number = cast_[static_cast<size_t>(question.entity)].kind == EntityKind::number;
+  if (asked_sentence < telling.sentences.size()) out.asked_at = telling.sentences[asked_sentence].begin;
+  for (const Mention& mention : telling.mentions) {
+    if (is_number || mention.entity != question.entity || mention.kind == MentionKind::pronoun) continue;
+    if (mention.sentence < asked_sentence) out.begin = mention.begin, out.end = mention.end;
+  }
+  for (size_t s = 0; is_number && s < std::min(asked_sentence, telling.sentences.size()); ++s) {
+    for (const StoryWord& word : telling.sentences[s].words) {
+      if (word.entity == question.entity) out.begin = word.begin, out.end = word.end;
+    }
+  }
+  QKV_ASSERT(out.end > out.begin, "the story never says the answer to: ", out.question);
+  out.answer = telling.text.substr(out.begin, out.end - out.begin);
+  telling.answers.push_back(std::move(out));
+}
+
+Story Teller::finish(std::string_view kind) {
+  const bool aloud = !questions_.empty() && draw_.chance(50);
+  const size_t chosen = questions_.empty() ? 0 : draw_.below(static_cast<uint32_t>(questions_.size()));
+  Story story;
+  story.kind = kind;
+  const auto close = [&](Realiser& voice, Telling& telling, auto pattern) {
+    std::vector<std::string> texts;
+    for (const Question& q : questions_) {
+      voice.update(cast_, q.roles);
+      texts.push_back(voice.aside(pattern(q.question)));
+    }
+    const size_t asked = voice.length();
+    if (aloud) {
+      voice.update(cast_, questions_[chosen].roles);
+      voice.sentence(pattern(questions_[chosen].question));
+      voice.sentence(pattern(questions_[chosen].answer));
+    }
+    telling = voice.finish();
+    for (size_t i = 0; i < questions_.size(); ++i) answer(telling, questions_[i], std::move(texts[i]), asked);
+  };
+  if (voices_.english) close(english_, story.english, [](const Line& line) { return line.en; });
+  if (voices_.chinese) close(chinese_, story.chinese, [](const Line& line) { return line.zh; });
+  return story;
+}
+
+}  // namespace qkv::world

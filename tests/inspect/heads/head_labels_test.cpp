@@ -1,0 +1,134 @@
+// Labels of words and the heads that find them: the world's own, files of others, heads set by hand.
+#include "inspect/heads/head_labels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/expect_error.h"
+#include "inspect/heads/heads_by_hand.h"
+#include "kernels/tables.h"
+#include "world/world.h"
+
+namespace qkv {
+namespace {
+
+using test::HeadsByHand;
+
+TEST(Labels, of_the_world_stand_at_their_words) {
+  const World world(5);
+  for (const Language language : {Language::english, Language::chinese}) {
+    for (uint64_t i = 0; i < 20; ++i) {
+      const Story story = world.story(i);
+      const Telling& telling = story.in(language);
+      const LabelledText text = labelled(telling);
+      size_t w = 0;
+      for (const StorySentence& sentence : telling.sentences) {
+        const size_t first = w;
+        for (const StoryWord& word : sentence.words) {
+          EXPECT_EQ(text.text.substr(text.words[w].begin, text.words[w].end - text.words[w].begin), word.form);
+          EXPECT_EQ(text.words[w].head, word.head == 0 ? -1 : static_cast<int>(first) + word.head - 1);
+          ++w;
+        }
+      }
+      EXPECT_EQ(w, text.words.size());
+      ASSERT_EQ(text.mentions.size(), telling.mentions.size());
+      for (size_t m = 0; m < telling.mentions.size(); ++m) {
+        for (const size_t a : telling.mentions[m].antecedents) {
+          const auto& same = text.mentions[m].same;
+          EXPECT_NE(std::find(same.begin(), same.end(), a), same.end());
+        }
+      }
+    }
+  }
+}
+
+TEST(Labels, belong_to_all_tokens_of_a_word) {
+  const LabelledText text{.text = "no 猫 yes", .words = {{0, 2}, {3, 6}, {7, 10}}};
+  Encoding encoding;
+  encoding.offsets = {{0, 0}, {0, 1}, {1, 2},  {2, 4},
+                      {4, 5}, {5, 6}, {6, 10}, {0, 0}};  // 猫 is three bytes, a space leads
+  const std::vector<std::vector<int32_t>> right{{1, 2}, {3, 4, 5}, {6}};
+  EXPECT_EQ(tokens_of_words(text, encoding), right);
+}
+
+// On the heads set by hand: the one that looks one back has every arc to the word before, but no more than a fixed
+// offset has; the other one finds what followed a word's earlier copy, wherever that is.
+TEST(Labels, are_found_where_a_head_looks) {
+  Json vocab;
+  for (int32_t t = 0; t < HeadsByHand::kTokens; ++t) vocab["w" + std::to_string(t)] = t;
+  const Json file{{"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "w0"}}},
+                  {"pre_tokenizer", {{"type", "Whitespace"}}}};
+  const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "words");
+  std::vector<LabelledText> texts;
+  for (uint32_t t = 0; t < 6; ++t) {
+    const size_t count = 8 + t;
+    std::vector<int32_t> ids{0};  // a word of its own, a few words, and these again
+    for (size_t i = 0; i < 2 * count; ++i) ids.push_back(static_cast<int32_t>(1 + (i % count * 5 + t) % 23));
+    LabelledText& text = texts.emplace_back();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const size_t begin = text.text.size();
+      text.text += "w" + std::to_string(ids[i]);
+      const bool late = i > count;
+      text.words.push_back({.begin = begin,
+                            .end = text.text.size(),
+                            .head = static_cast<int>(late ? i - count + 1 : i) - (late ? 0 : 1),
+                            .relation = late ? "after copy" : "before"});
+      text.text += ' ';
+    }
+    text.words.front().head = -1;
+  }
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const HeadsByHand hand;
+  Reader reader(*hand.model, engine, {});
+  const LabelScores scores = label_scores(reader, tokenizer, texts, {});
+  EXPECT_TRUE(scores.earlier_only);
+  ASSERT_EQ(scores.labels.size(), 2U);
+  for (const LabelScore& label : scores.labels) {
+    SCOPED_TRACE(label.name);
+    EXPECT_EQ(label.direction, "dependent to head");
+    const bool copy = label.name == "after copy";
+    const size_t head = copy ? 2 : 0;
+    EXPECT_EQ(label.best_head(), head);
+    EXPECT_EQ(label.accuracy[head].mean, 1);
+    EXPECT_EQ(label.accuracy[head].n, copy ? 63 : 57);  // of 8 to 13 words; the second word is too early
+    EXPECT_EQ(label.holds(head), copy);
+    EXPECT_EQ(label.best_baseline().score.mean == 1, !copy);
+    // What it explains are the arcs among all words.
+    const double words = 2 * 63 + 6;
+    EXPECT_NEAR(label.coverage[head].mean, static_cast<double>(label.accuracy[head].n) / words, 0.01);
+  }
+}
+
+TEST(Labels, of_conllu_and_gap_files_are_read_or_refused) {
+  const std::string good =
+      "# text = I can't 走。\n1\tI\t_\tPRON\t_\t_\t4\tnsubj\t_\t_\n2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\t_\n"
+      "2\tca\t_\tAUX\t_\t_\t4\taux\t_\t_\n3\tn't\t_\tPART\t_\t_\t4\tadvmod:neg\t_\t_\n"
+      "4\t走\t_\tVERB\t_\t_\t0\troot\t_\t_\n4.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n5\t。\t_\tPUNCT\t_\t_\t4\tpunct\t_\t_\n";
+  const std::vector<LabelledText> read = read_conllu(good, "f");
+  ASSERT_EQ(read.size(), 1U);
+  ASSERT_EQ(read[0].words.size(), 5U);
+  EXPECT_EQ(read[0].words[2].begin, 4U);  // n't
+  EXPECT_EQ(read[0].words[2].relation, "advmod");
+  EXPECT_EQ(read[0].words[3].begin, 8U);
+  EXPECT_EQ(read[0].words[3].end, 11U);
+  EXPECT_EQ(read[0].words[3].head, -1);
+  EXPECT_EQ(read[0].words[0].head, 3);
+  expect_error(
+      [] { read_conllu("# text = a b\n1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n2\tc\t_\t_\t_\t_\t1\tx\t_\t_\n", "f"); },
+      {"f:3", "byte 2"});
+  expect_error([] { read_conllu("# text = a\n1\ta\t_\t_\t_\t_\t7\troot\t_\t_\n", "f"); }, {"f:2", "7"});
+  expect_error([] { read_conllu("1 a b\n", "f"); }, {"f:1", "10"});
+  expect_error([] { read_conllu("", "f"); }, {"no sentence"});
+  const std::string gap = "x\tÉva met Ann and she left\tshe\t16\tÉva\t0\tFALSE\tAnn\t8\tTRUE\tu\n";
+  const std::vector<LabelledText> choice = read_gap(gap, "g");
+  ASSERT_EQ(choice.size(), 1U);
+  EXPECT_TRUE(choice[0].choices[0].feminine);
+  EXPECT_EQ(choice[0].choices[0].right, 2U);
+  EXPECT_EQ(choice[0].words[2].begin, 9U);  // É is two bytes
+  expect_error([] { read_gap("x\tA met B and she left\tshe\t11\tA\t0\tTRUE\tB\t6\tFALSE\tu\n", "g"); },
+               {"g:1", "she", "11"});
+}
+
+}  // namespace
+}  // namespace qkv

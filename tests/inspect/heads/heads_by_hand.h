@@ -1,0 +1,85 @@
+// A model whose heads are set by hand, so what they do is known.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "model/families/family.h"
+#include "model/model.h"
+#include "model/weight_list.h"
+#include "support/pass.h"
+
+namespace qkv::test {
+
+// A GPT-2 of two layers whose stream is [token | position | what the token before was]: L0H0 looks one back and copies
+// the token there to the third part; L1H0 looks where the third part is its own token, which is what followed an
+// earlier copy, and writes the token it finds to where the logits read it. The other heads look everywhere.
+class HeadsByHand {
+ public:
+  static constexpr int64_t kTokens = 24, kPositions = 64, kHead = 128, kHeads = 2, kWidth = kHead * kHeads;
+
+  HeadsByHand() {
+    Json config = parse_json(read_file(test::golden("gpt2") / "config.json", 1 << 20), "config.json");
+    config["vocab_size"] = kTokens;
+    config["n_embd"] = kWidth;
+    config["n_head"] = kHeads;
+    config["n_positions"] = kPositions;
+    config["n_inner"] = 4;
+    config["eos_token_id"] = nullptr;
+    config["bos_token_id"] = 0;
+    config["tie_word_embeddings"] = false;
+    spec_ = read_spec(Config(config, "config.json"));
+    Weights weights;
+    for (const WeightSpec& one : weight_list(spec_)) {
+      Param& param = weights.add(Param(one.name, cpu_device(), Format(DType::f32), one.shape));
+      const bool gain = one.part == Part::norm && !one.name.ends_with(".bias");
+      std::vector<float> values(static_cast<size_t>(one.shape.count()), gain ? 1.0F : 0.0F);
+      fill(one.name, values);
+      std::memcpy(param.master().data(), values.data(), values.size() * sizeof(float));
+    }
+    model = Model::make(spec_, std::move(weights));
+  }
+
+  std::unique_ptr<Model> model;
+
+ private:
+  static constexpr int64_t kToken = 0, kPosition = kTokens, kBefore = kTokens + kPositions;
+  static constexpr int64_t kSaid = kBefore + kTokens;  // what the logits read
+  static constexpr float kSharp = 4;
+
+  void fill(const std::string& name, std::vector<float>& w) const {
+    const auto put = [&](int64_t row, int64_t column, float value) {
+      w[static_cast<size_t>(row * kWidth + column)] = value;
+    };
+    if (name == "embed") {
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
+    } else if (name == "positions") {
+      for (int64_t p = 0; p < kPositions; ++p) put(p, kPosition + p, 1);
+    } else if (name == "layers.0.attn.q") {  // asks for the position before its own
+      for (int64_t p = 1; p < kPositions; ++p) put(p - 1, kPosition + p, kSharp);
+    } else if (name == "layers.0.attn.k") {
+      for (int64_t p = 0; p < kPositions; ++p) put(p, kPosition + p, kSharp);
+    } else if (name == "layers.0.attn.v") {
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
+    } else if (name == "layers.0.attn.o") {
+      for (int64_t t = 0; t < kTokens; ++t) put(kBefore + t, t, 1);
+    } else if (name == "layers.1.attn.q") {  // asks who comes after its own token
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, kSharp);
+    } else if (name == "layers.1.attn.k") {
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kBefore + t, kSharp);
+    } else if (name == "layers.1.attn.v") {
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
+    } else if (name == "layers.1.attn.o") {
+      for (int64_t t = 0; t < kTokens; ++t) put(kSaid + t, t, 1);
+    } else if (name == "head") {
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kSaid + t, 1);
+    }
+  }
+
+  ModelSpec spec_;
+};
+
+}  // namespace qkv::test

@@ -1,0 +1,53 @@
+// The conversations and templates in tests/text/chat, and rendering in one line.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "support/pass.h"
+#include "text/chat/chat_template.h"
+
+namespace qkv::test {
+
+inline std::string chat_file(const std::string& name) {
+  return read_file(golden("../text/chat/" + name), 1 << 24);
+}
+
+inline OrderedJson chat_json(const std::string& name) {
+  return parse_ordered_json(chat_file(name), name);
+}
+
+// A conversation of the file: messages, and variables beside them.
+inline ChatTemplate::Input chat_input(const OrderedJson& conversation) {
+  ChatTemplate::Input input;
+  for (const auto& [name, value] : conversation.items()) {
+    if (name == "messages") {
+      input.messages = value;
+    } else if (name == "add_generation_prompt") {
+      input.add_generation_prompt = value.get<bool>();
+    } else {
+      input.more[name] = value;
+    }
+  }
+  return input;
+}
+
+// "=== name" starts a template, which ends before the line end that precedes the next one.
+inline std::vector<std::pair<std::string, std::string>> chat_templates() {
+  std::vector<std::pair<std::string, std::string>> out;
+  const std::string all = "\n" + chat_file("templates.txt"), mark = "\n=== ";
+  for (size_t at = all.find(mark); at != all.npos;) {
+    const size_t name = at + mark.size(), source = all.find('\n', name) + 1;
+    at = all.find(mark, source - 1);
+    out.emplace_back(all.substr(name, source - 1 - name), all.substr(source, at == all.npos ? at : at - source));
+  }
+  return out;
+}
+
+inline std::string render(std::string_view source, const ChatTemplate::Input& input = {}) {
+  return ChatTemplate::parse(source, "test.jinja").render(input);
+}
+
+}  // namespace qkv::test
