@@ -1,7 +1,13 @@
-# qkv_room(NAME [OWN_HEADERS] [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library qkv_NAME, built where it is
-# needed.
+# qkv_unity(TARGET FILES): FILES source files are compiled as one, which reads their headers and instantiates their
+# templates once. Names in anonymous namespaces must differ within a room; QKV_UNITY=OFF compiles file by file.
+function(qkv_unity target files)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${QKV_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
+endfunction()
+
+# qkv_room(NAME [UNITY n] [OWN_HEADERS] [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library
+# qkv_NAME, built where it is needed.
 function(qkv_room name)
-  cmake_parse_arguments(ARG "OWN_HEADERS" "WITHOUT" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OWN_HEADERS" "WITHOUT;UNITY" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   if(ARG_WITHOUT)
     list(FILTER sources EXCLUDE REGEX ${ARG_WITHOUT})
@@ -9,8 +15,10 @@ function(qkv_room name)
   add_library(qkv_${name} STATIC EXCLUDE_FROM_ALL ${sources})
   target_link_libraries(qkv_${name} PUBLIC ${ARG_LINK} PRIVATE qkv_flags)
   target_include_directories(qkv_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
-  # Half of a small file's build is reading these. All rooms read the same ones, made once, except those that are built with
-  # flags of their own.
+  if(ARG_UNITY)
+    qkv_unity(qkv_${name} ${ARG_UNITY})
+  endif()
+  # All rooms read the same precompiled headers, made once, except those that are built with flags of their own.
   if(ARG_OWN_HEADERS OR name STREQUAL "base")
     target_precompile_headers(qkv_${name} PRIVATE <algorithm> <atomic> <cmath> <filesystem> <functional> <map> <memory>
       <optional> <span> <sstream> <string> <thread> <vector>)
@@ -57,18 +65,18 @@ function(qkv_test name)
         ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${quarter}")
     endforeach()
   else()
-    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -*Long.* DISCOVERY_TIMEOUT 60
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -*Long.* DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST
       PROPERTIES TIMEOUT 300)
     gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER *Long.* TEST_LIST test_${name}_long
-      DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 3000 LABELS long)
+      DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 3000 LABELS long)
   endif()
 endfunction()
 
-# qkv_isa_kernels(NAME ISA FLAGS ...): the inner loops of src/kernels/cpu/isa/NAME.cpp for one instruction set, into qkv_kernels.
+# qkv_isa_kernels(NAME ISA FLAGS ...): the inner loops of src/kernels/cpu/isa/NAME_kernels.cpp for one instruction set, into qkv_kernels.
 function(qkv_isa_kernels name isa)
   cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
   set(target qkv_${name}_${isa})
-  add_library(${target} OBJECT src/kernels/cpu/isa/${name}.cpp)
+  add_library(${target} OBJECT src/kernels/cpu/isa/${name}_kernels.cpp)
   target_link_libraries(${target} PRIVATE qkv_flags)
   if(NOT isa STREQUAL "plain")  # the same C++, or intrinsics
     qkv_unsanitized(${target} undefined)

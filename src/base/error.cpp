@@ -1,5 +1,8 @@
 #include "base/error.h"
 
+#include <sstream>
+#include <utility>
+
 namespace qkv {
 namespace {
 
@@ -19,5 +22,29 @@ Error::Error(Kind kind, std::string message, std::string hint, Where where)
       message_(std::move(message)),
       hint_(std::move(hint)),
       where_(where) {}
+
+namespace detail {
+
+void MessagePart::print_text(std::ostream& out, const void* text) {
+  out << static_cast<const char*>(text);
+}
+
+void MessagePart::print_hint(std::ostream& out, const void* hint) {
+  out << static_cast<const Hint*>(hint)->text;
+}
+
+std::string message_text(std::initializer_list<MessagePart> parts) {
+  std::ostringstream out;
+  for (const MessagePart& part : parts) part.print(out);
+  return std::move(out).str();
+}
+
+void fail(Error::Kind kind, Where where, std::initializer_list<MessagePart> parts) {
+  std::ostringstream message, hint;
+  for (const MessagePart& part : parts) part.print(part.is_hint() ? hint : message);
+  throw Error(kind, std::move(message).str(), std::move(hint).str(), where);
+}
+
+}  // namespace detail
 
 }  // namespace qkv

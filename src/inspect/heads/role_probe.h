@@ -42,10 +42,10 @@ class RoleProbe : public ReadingProbe {
   };
   Looks& looks(Place place) { return looks_.at({place.stack, place.layer}); }
   TextSide query_side(Place place) const {
-    return two_ && place.stack == Stack::encoder ? TextSide::source : TextSide::own;
+    return has_source_ && place.stack == Stack::encoder ? TextSide::source : TextSide::own;
   }
   TextSide key_side(Place place) const {
-    return two_ && place.stack != Stack::decoder ? TextSide::source : TextSide::own;
+    return has_source_ && place.stack != Stack::decoder ? TextSide::source : TextSide::own;
   }
   const std::vector<PassTexts::At>& rows_of(TextSide side) const {
     return side == TextSide::own ? pass_->rows : pass_->source_rows;
@@ -68,7 +68,7 @@ class RoleProbe : public ReadingProbe {
   RoleTexts& texts_;
   RoleSums& sums_;
   const RoleOptions& options_;
-  bool two_;
+  bool has_source_;
   bool copies_;  // whether the logits can be attributed to heads
   std::map<std::pair<Stack, int16_t>, Looks> looks_;
   std::unique_ptr<LogitDirections> directions_;

@@ -165,6 +165,6 @@ void attention(const Exec& exec, const AttentionArgs& a) noexcept {
   });
 }
 
-QKV_FOR_ALL_FORMS(attention, AttentionArgs)
+QKV_FOR_ALL_ISAS(attention, AttentionArgs)
 
 }  // namespace qkv::kernels::cpu

@@ -255,6 +255,6 @@ void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexce
   }
 }
 
-QKV_FOR_ALL_FORMS(attention_backward, AttentionBackwardArgs)
+QKV_FOR_ALL_ISAS(attention_backward, AttentionBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

@@ -285,7 +285,7 @@ void cross_entropy_backward(const Exec& exec, const CrossEntropyBackwardArgs& a)
   HeadBackward<F>(exec, a)();
 }
 
-QKV_FOR_ALL_FORMS(cross_entropy, CrossEntropyArgs)
-QKV_FOR_ALL_FORMS(cross_entropy_backward, CrossEntropyBackwardArgs)
+QKV_FOR_ALL_ISAS(cross_entropy, CrossEntropyArgs)
+QKV_FOR_ALL_ISAS(cross_entropy_backward, CrossEntropyBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

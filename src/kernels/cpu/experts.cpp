@@ -77,8 +77,8 @@ void combine_backward(const Exec& exec, const CombineBackwardArgs& a) noexcept {
   });
 }
 
-QKV_FOR_ALL_FORMS(dispatch, DispatchArgs)
-QKV_FOR_ALL_FORMS(combine, CombineArgs)
-QKV_FOR_ALL_FORMS(combine_backward, CombineBackwardArgs)
+QKV_FOR_ALL_ISAS(dispatch, DispatchArgs)
+QKV_FOR_ALL_ISAS(combine, CombineArgs)
+QKV_FOR_ALL_ISAS(combine_backward, CombineBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

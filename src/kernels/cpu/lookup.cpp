@@ -53,8 +53,8 @@ void scatter_rows(const Exec& exec, const ScatterRowsArgs& a) noexcept {
   });
 }
 
-QKV_FOR_ALL_FORMS(embedding, EmbeddingArgs)
-QKV_FOR_ALL_FORMS(embedding_backward, EmbeddingBackwardArgs)
-QKV_FOR_ALL_FORMS(scatter_rows, ScatterRowsArgs)
+QKV_FOR_ALL_ISAS(embedding, EmbeddingArgs)
+QKV_FOR_ALL_ISAS(embedding_backward, EmbeddingBackwardArgs)
+QKV_FOR_ALL_ISAS(scatter_rows, ScatterRowsArgs)
 
 }  // namespace qkv::kernels::cpu

@@ -125,9 +125,9 @@ void rms_norm_backward(const Exec& exec, const RmsNormBackwardArgs& a) noexcept 
   weight_gradients<F>(exec, a.dw, {}, same);
 }
 
-QKV_FOR_ALL_FORMS(layer_norm, LayerNormArgs)
-QKV_FOR_ALL_FORMS(layer_norm_backward, LayerNormBackwardArgs)
-QKV_FOR_ALL_FORMS(rms_norm, RmsNormArgs)
-QKV_FOR_ALL_FORMS(rms_norm_backward, RmsNormBackwardArgs)
+QKV_FOR_ALL_ISAS(layer_norm, LayerNormArgs)
+QKV_FOR_ALL_ISAS(layer_norm_backward, LayerNormBackwardArgs)
+QKV_FOR_ALL_ISAS(rms_norm, RmsNormArgs)
+QKV_FOR_ALL_ISAS(rms_norm_backward, RmsNormBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

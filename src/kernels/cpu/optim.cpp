@@ -59,8 +59,8 @@ void sum_squares(const Exec& exec, const SumSquaresArgs& a) noexcept {
   *a.y.as<double>() += total;
 }
 
-QKV_FOR_ALL_FORMS(adamw, AdamWArgs)
-QKV_FOR_ALL_FORMS(sgd, SgdArgs)
-QKV_FOR_ALL_FORMS(sum_squares, SumSquaresArgs)
+QKV_FOR_ALL_ISAS(adamw, AdamWArgs)
+QKV_FOR_ALL_ISAS(sgd, SgdArgs)
+QKV_FOR_ALL_ISAS(sum_squares, SumSquaresArgs)
 
 }  // namespace qkv::kernels::cpu
