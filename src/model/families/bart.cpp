@@ -4,7 +4,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec bart_spec(const Config& c) {
   ModelSpec s = bart_like(c);
   for (StackSpec* stack : {&s.encoder, &s.decoder}) {
     stack->positions = {.kind = PositionSpec::Kind::learned, .count = s.context, .offset = 2};
@@ -16,6 +16,6 @@ ModelSpec spec(const Config& c) {
 }  // namespace
 
 const Family bart{
-    .name = "bart", .architecture = "BartForConditionalGeneration", .spec = spec, .names = bart_like_names};
+    .name = "bart", .architecture = "BartForConditionalGeneration", .spec = bart_spec, .names = bart_like_names};
 
 }  // namespace qkv::families

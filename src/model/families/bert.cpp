@@ -4,7 +4,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec bert_spec(const Config& c) {
   ModelSpec s{.kind = ModelSpec::Kind::encoder_only,
               .vocabulary = c.whole({"vocab_size"}),
               .width = c.whole({"hidden_size"}),
@@ -71,7 +71,7 @@ void names_with(TensorNames& list, const std::string& norm_weight, const std::st
 
 const Family bert{.name = "bert",
                   .architecture = "BertForMaskedLM",
-                  .spec = spec,
+                  .spec = bert_spec,
                   .names = [](TensorNames& list) { names_with(list, ".weight", ".bias"); },
                   // The first public files call a norm's weight and bias so.
                   .names_otherwise = [](TensorNames& list) { names_with(list, ".gamma", ".beta"); }};

@@ -28,7 +28,7 @@ AttentionSpec latent_attention(const Config& c, AttentionSpec a) {
   return a;
 }
 
-ModelSpec spec(const Config& c) {
+ModelSpec deepseek_v3_spec(const Config& c) {
   ModelSpec s = llama_like(c);
   const int64_t width = c.whole({"moe_intermediate_size"});
   for (size_t i = 0; i < s.decoder.layers.size(); ++i) {
@@ -49,7 +49,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void names(TensorNames& list) {
+void deepseek_v3_names(TensorNames& list) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -72,6 +72,9 @@ void names(TensorNames& list) {
 
 }  // namespace
 
-const Family deepseek_v3{.name = "deepseek_v3", .architecture = "DeepseekV3ForCausalLM", .spec = spec, .names = names};
+const Family deepseek_v3{.name = "deepseek_v3",
+                         .architecture = "DeepseekV3ForCausalLM",
+                         .spec = deepseek_v3_spec,
+                         .names = deepseek_v3_names};
 
 }  // namespace qkv::families

@@ -4,7 +4,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec gemma2_spec(const Config& c) {
   ModelSpec s = gemma_like(c);
   const std::vector<bool> sliding =
       read_sliding(c, static_cast<int64_t>(s.decoder.layers.size()), [](int64_t layer) { return layer % 2 == 0; });
@@ -16,6 +16,7 @@ ModelSpec spec(const Config& c) {
 
 }  // namespace
 
-const Family gemma2{.name = "gemma2", .architecture = "Gemma2ForCausalLM", .spec = spec, .names = gemma_like_names};
+const Family gemma2{
+    .name = "gemma2", .architecture = "Gemma2ForCausalLM", .spec = gemma2_spec, .names = gemma_like_names};
 
 }  // namespace qkv::families

@@ -5,7 +5,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec gemma3_spec(const Config& c) {
   ModelSpec s = gemma_like(c);
   const int64_t pattern = c.whole({"sliding_window_pattern", "_sliding_window_pattern"}, 6);
   std::vector<bool> sliding = read_sliding(c, static_cast<int64_t>(s.decoder.layers.size()), nullptr);
@@ -29,6 +29,6 @@ ModelSpec spec(const Config& c) {
 }  // namespace
 
 const Family gemma3{
-    .name = "gemma3_text", .architecture = "Gemma3ForCausalLM", .spec = spec, .names = gemma_like_names};
+    .name = "gemma3_text", .architecture = "Gemma3ForCausalLM", .spec = gemma3_spec, .names = gemma_like_names};
 
 }  // namespace qkv::families

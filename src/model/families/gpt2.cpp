@@ -6,7 +6,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec gpt2_spec(const Config& c) {
   const int64_t width = c.whole({"n_embd"}), positions = c.whole({"n_positions", "n_ctx"});
   ModelSpec s{.vocabulary = c.whole({"vocab_size"}),
               .width = width,
@@ -63,7 +63,7 @@ void names_under(TensorNames& list, const std::string& root) {
 
 const Family gpt2{.name = "gpt2",
                   .architecture = "GPT2LMHeadModel",
-                  .spec = spec,
+                  .spec = gpt2_spec,
                   .names = [](TensorNames& list) { names_under(list, "transformer."); },
                   .names_otherwise = [](TensorNames& list) { names_under(list, ""); }};
 

@@ -4,7 +4,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec gpt_neox_spec(const Config& c) {
   ModelSpec s{.vocabulary = c.whole({"vocab_size"}),
               .width = c.whole({"hidden_size"}),
               .context = c.whole({"max_position_embeddings"}, 0),
@@ -33,7 +33,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void names(TensorNames& list) {
+void gpt_neox_names(TensorNames& list) {
   list.tensor("gpt_neox.embed_in.weight", "embed");
   auto spec = list.spec().decoder.layers.begin();
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
@@ -56,6 +56,7 @@ void names(TensorNames& list) {
 
 }  // namespace
 
-const Family gpt_neox{.name = "gpt_neox", .architecture = "GPTNeoXForCausalLM", .spec = spec, .names = names};
+const Family gpt_neox{
+    .name = "gpt_neox", .architecture = "GPTNeoXForCausalLM", .spec = gpt_neox_spec, .names = gpt_neox_names};
 
 }  // namespace qkv::families

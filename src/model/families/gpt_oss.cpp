@@ -4,7 +4,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec gpt_oss_spec(const Config& c) {
   ModelSpec s = llama_like(c);
   const std::vector<bool> sliding =
       read_sliding(c, static_cast<int64_t>(s.decoder.layers.size()), [](int64_t layer) { return layer % 2 == 0; });
@@ -24,7 +24,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void names(TensorNames& list) {
+void gpt_oss_names(TensorNames& list) {
   using Layout = NamedTensor::Layout;
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
@@ -45,6 +45,7 @@ void names(TensorNames& list) {
 
 }  // namespace
 
-const Family gpt_oss{.name = "gpt_oss", .architecture = "GptOssForCausalLM", .spec = spec, .names = names};
+const Family gpt_oss{
+    .name = "gpt_oss", .architecture = "GptOssForCausalLM", .spec = gpt_oss_spec, .names = gpt_oss_names};
 
 }  // namespace qkv::families

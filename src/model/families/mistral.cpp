@@ -4,7 +4,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec mistral_spec(const Config& c) {
   ModelSpec s = llama_like(c);
   for (LayerSpec& layer : s.decoder.layers) layer.attention.window = c.whole({"sliding_window"}, 0);
   return s;
@@ -12,6 +12,7 @@ ModelSpec spec(const Config& c) {
 
 }  // namespace
 
-const Family mistral{.name = "mistral", .architecture = "MistralForCausalLM", .spec = spec, .names = llama_like_names};
+const Family mistral{
+    .name = "mistral", .architecture = "MistralForCausalLM", .spec = mistral_spec, .names = llama_like_names};
 
 }  // namespace qkv::families

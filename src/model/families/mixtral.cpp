@@ -4,7 +4,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec mixtral_spec(const Config& c) {
   ModelSpec s = llama_like(c);
   for (LayerSpec& layer : s.decoder.layers) {
     layer.attention.window = c.whole({"sliding_window"}, 0);
@@ -15,7 +15,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void names(TensorNames& list) {
+void mixtral_names(TensorNames& list) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -33,8 +33,8 @@ void names(TensorNames& list) {
 
 const Family mixtral{.name = "mixtral",
                      .architecture = "MixtralForCausalLM",
-                     .spec = spec,
-                     .names = names,
+                     .spec = mixtral_spec,
+                     .names = mixtral_names,
                      .names_otherwise = packed_experts_names};
 
 }  // namespace qkv::families

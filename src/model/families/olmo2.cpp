@@ -4,7 +4,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec olmo2_spec(const Config& c) {
   ModelSpec s = llama_like(c);
   for (LayerSpec& layer : s.decoder.layers) {
     layer.place = NormPlace::branch;
@@ -15,6 +15,6 @@ ModelSpec spec(const Config& c) {
 
 }  // namespace
 
-const Family olmo2{.name = "olmo2", .architecture = "Olmo2ForCausalLM", .spec = spec, .names = llama_like_names};
+const Family olmo2{.name = "olmo2", .architecture = "Olmo2ForCausalLM", .spec = olmo2_spec, .names = llama_like_names};
 
 }  // namespace qkv::families

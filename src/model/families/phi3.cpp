@@ -4,7 +4,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec phi3_spec(const Config& c) {
   ModelSpec s = llama_like(c);
   for (LayerSpec& layer : s.decoder.layers) layer.attention.window = c.whole({"sliding_window"}, 0);
   for (LayerSpec& layer : s.decoder.layers) layer.dropout = c.chance({"resid_pdrop"}, 0);
@@ -12,7 +12,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void names(TensorNames& list) {
+void phi3_names(TensorNames& list) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -26,6 +26,6 @@ void names(TensorNames& list) {
 
 }  // namespace
 
-const Family phi3{.name = "phi3", .architecture = "Phi3ForCausalLM", .spec = spec, .names = names};
+const Family phi3{.name = "phi3", .architecture = "Phi3ForCausalLM", .spec = phi3_spec, .names = phi3_names};
 
 }  // namespace qkv::families

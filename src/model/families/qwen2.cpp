@@ -4,7 +4,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec qwen2_spec(const Config& c) {
   ModelSpec s = llama_like(c);
   const std::vector<bool> sliding = qwen_sliding(c);
   for (size_t i = 0; i < s.decoder.layers.size(); ++i) {
@@ -17,6 +17,6 @@ ModelSpec spec(const Config& c) {
 
 }  // namespace
 
-const Family qwen2{.name = "qwen2", .architecture = "Qwen2ForCausalLM", .spec = spec, .names = llama_like_names};
+const Family qwen2{.name = "qwen2", .architecture = "Qwen2ForCausalLM", .spec = qwen2_spec, .names = llama_like_names};
 
 }  // namespace qkv::families

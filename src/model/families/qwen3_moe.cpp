@@ -6,7 +6,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec qwen3_moe_spec(const Config& c) {
   ModelSpec s = llama_like(c);
   const std::vector<int64_t> dense = c.wholes({"mlp_only_layers"});
   const int64_t step = std::max<int64_t>(c.whole({"decoder_sparse_step"}, 1), 1);
@@ -25,7 +25,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void names(TensorNames& list) {
+void qwen3_moe_names(TensorNames& list) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
@@ -40,8 +40,8 @@ void names(TensorNames& list) {
 
 const Family qwen3_moe{.name = "qwen3_moe",
                        .architecture = "Qwen3MoeForCausalLM",
-                       .spec = spec,
-                       .names = names,
+                       .spec = qwen3_moe_spec,
+                       .names = qwen3_moe_names,
                        .names_otherwise = packed_experts_names};
 
 }  // namespace qkv::families

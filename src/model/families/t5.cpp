@@ -31,7 +31,7 @@ StackSpec stack(const Config& c, const NormSpec& norm, int64_t layers, bool deco
   return {.layers = same_layers(c, layers, layer), .embedding_dropout = a.dropout};
 }
 
-ModelSpec spec(const Config& c) {
+ModelSpec t5_spec(const Config& c) {
   const int64_t width = c.whole({"d_model"}), layers = c.whole({"num_layers"});
   ModelSpec s{.kind = ModelSpec::Kind::encoder_decoder,
               .vocabulary = c.whole({"vocab_size"}),
@@ -47,7 +47,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void names(TensorNames& list) {
+void t5_names(TensorNames& list) {
   list.tensor("shared.weight", "embed");
   for (const std::string name : {"encoder", "decoder"}) {
     const bool decodes = name == "decoder";
@@ -83,6 +83,6 @@ void names(TensorNames& list) {
 
 }  // namespace
 
-const Family t5{.name = "t5", .architecture = "T5ForConditionalGeneration", .spec = spec, .names = names};
+const Family t5{.name = "t5", .architecture = "T5ForConditionalGeneration", .spec = t5_spec, .names = t5_names};
 
 }  // namespace qkv::families

@@ -7,7 +7,7 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec spec(const Config& c) {
+ModelSpec transformer_spec(const Config& c) {
   ModelSpec s{.kind = ModelSpec::Kind::encoder_decoder,
               .vocabulary = c.whole({"vocab_size"}),
               .width = c.whole({"d_model"}),
@@ -45,7 +45,7 @@ ModelSpec spec(const Config& c) {
   return s;
 }
 
-void names(TensorNames& list) {
+void transformer_names(TensorNames& list) {
   list.tensor("embed.weight", "embed");
   for (const std::string name : {"encoder", "decoder"}) {
     const bool decodes = name == "decoder";
@@ -67,6 +67,7 @@ void names(TensorNames& list) {
 
 }  // namespace
 
-const Family transformer{.name = "transformer", .architecture = "Transformer", .spec = spec, .names = names};
+const Family transformer{
+    .name = "transformer", .architecture = "Transformer", .spec = transformer_spec, .names = transformer_names};
 
 }  // namespace qkv::families
