@@ -14,28 +14,26 @@ namespace {
 using Row = ref::QueryRow<float>;
 
 // What a thread keeps from block to block.
-template <const IsaKernels& F>
 struct ForwardRoom {
-  ForwardRoom(const AttentionArgs& a, Room& room)
+  ForwardRoom(const AttentionArgs& a, Room& room, const IsaKernels& isa)
       : z(room.take(RowBlock::kMost * a.z.dim(2))),
-        q(room.take(LeftRows<F>::room(a.in.q))),
+        q(room.take(LeftRows::room(a.in.q))),
         k(room.take(kKeyBlock * a.in.q.cols())),
         v(room.take(kKeyBlock * a.z.dim(2))) {
-    if (mixes_pairs<F>(a.in.q, a.in.v)) mixer.emplace(a.in, a.in.v, room);
+    if (mixes_pairs(a.in.q, a.in.v, isa)) mixer.emplace(a.in, a.in.v, room);
     if (StatsOfRows::wanted(a.stats)) stats.emplace(a.stats);
   }
 
   float* z;  // [rows, E]
   float* q;
   float *k, *v;  // [kKeyBlock, D], [kKeyBlock, E]: for those that are widened first
-  std::optional<KeyMixer<F>> mixer;
+  std::optional<KeyMixer> mixer;
   std::optional<StatsOfRows> stats;
 };
 
-template <const IsaKernels& F>
 class ForwardBlock {
  public:
-  ForwardBlock(const AttentionArgs& a, const RowBlock& block, ForwardRoom<F>& room)
+  ForwardBlock(const AttentionArgs& a, const RowBlock& block, ForwardRoom& room)
       : a_(a), block_(block), room_(room), z_(room.z), q_(block, a.in.q, a.in.k, room.q) {
     std::fill(z_, z_ + block.count() * width(), 0.0F);
     for (int64_t r = 0; r < RowBlock::kMost; ++r) {
@@ -52,6 +50,7 @@ class ForwardBlock {
   }
 
  private:
+  const IsaKernels& isa() const { return block_.isa(); }
   int64_t width() const { return a_.z.dim(2); }
   Tile scores() { return block_.tile(scores_); }
   Tile probs() { return block_.tile(probs_); }
@@ -65,16 +64,16 @@ class ForwardBlock {
     }
     if (room_.stats) room_.stats->add_singles(key, scores(), probs(), rescale_);
     for (int64_t r = 0; r < block_.count(); ++r) {
-      if (rescale_[r] != 1) F.scale_row(z_ + r * width(), width(), rescale_[r]);
+      if (rescale_[r] != 1) isa().scale_row(z_ + r * width(), width(), rescale_[r]);
       if (a_.in.dropout.p > 0) block_.drop(r, key, probs());
     }
     if (room_.mixer) {
       room_.mixer->mix(block_, key, probs(), z_);
     } else if (a_.in.v.dtype() == DType::i8) {
-      block_.template widen_keys<F>(a_.in.v, a_.in.v_scales, key, room_.v);
-      block_.template mix_values<F>(room_.v, width(), key, probs(), z_);
+      block_.widen_keys(a_.in.v, a_.in.v_scales, key, room_.v);
+      block_.mix_values(room_.v, width(), key, probs(), z_);
     } else {
-      block_.template mix_values<F>(a_.in.v, key, probs(), z_);
+      block_.mix_values(a_.in.v, key, probs(), z_);
     }
   }
 
@@ -85,13 +84,13 @@ class ForwardBlock {
                      .highest = highest_[r],
                      .total = total_[r]};
     block_.cover(r, key, step.scores, Row::kHidden);
-    F.softmax_step(step);
+    isa().softmax_step(step);
     highest_[r] = step.highest;
     total_[r] = step.total;
     rescale_[r] = step.rescale;
     if (!room_.stats) return;
     const float from = static_cast<float>(block_.row(r).position() - key);
-    const BlockStats sums = F.block_stats(step.scores, step.probs, from);
+    const BlockStats sums = isa().block_stats(step.scores, step.probs, from);
     const auto* first = std::find(step.scores, step.scores + kKeyBlock, sums.highest);
     room_.stats->add(r, step.rescale, step.mass, sums, key + (first - step.scores));
   }
@@ -103,7 +102,7 @@ class ForwardBlock {
     for (int64_t r = 0; r < block_.count(); ++r) step.scale = block_.finish_scores(r, key, scores());
     std::copy(highest_, highest_ + kColumns, step.highest);
     std::copy(total_, total_ + kColumns, step.total);
-    F.softmax_columns(step);
+    isa().softmax_columns(step);
     std::copy(step.highest, step.highest + kColumns, highest_);
     std::copy(step.total, step.total + kColumns, total_);
     std::copy(step.rescale, step.rescale + kColumns, rescale_);
@@ -112,7 +111,7 @@ class ForwardBlock {
     for (int64_t r = 0; r < block_.count(); ++r) {
       sums.from[r] = static_cast<float>(block_.row(r).position() - key);
     }
-    F.stats_columns(sums);
+    isa().stats_columns(sums);
     for (int64_t r = 0; r < block_.count(); ++r) {
       room_.stats->add(r, step.rescale[r], step.mass[r], {sums.mass_x[r], sums.distance[r], sums.highest[r]},
                        key + static_cast<int64_t>(sums.where[r]));
@@ -125,11 +124,11 @@ class ForwardBlock {
       const float total = total_[r], lse = total != 0 ? highest_[r] + std::log(total) : Row::kHidden;
       float* z = z_ + r * width();
       if (total != 0) {  // NaN is passed on
-        F.divide_row(z, width(), total);
+        isa().divide_row(z, width(), total);
       } else {
         std::fill(z, z + width(), 0.0F);
       }
-      put_row<F>(a_.z, row.row(), row.head(), z);
+      put_row(a_.z, row.row(), row.head(), z, isa());
       ref::Out<float>(a_.lse, {row.row()}).set(row.head(), lse);
       if (room_.stats) room_.stats->write(r, total, lse);
     }
@@ -137,9 +136,9 @@ class ForwardBlock {
 
   const AttentionArgs& a_;
   const RowBlock& block_;
-  ForwardRoom<F>& room_;
+  ForwardRoom& room_;
   float* z_;
-  LeftRows<F> q_;
+  LeftRows q_;
   float scores_[kKeyBlock * RowBlock::kMost], probs_[kKeyBlock * RowBlock::kMost];
   float highest_[RowBlock::kMost], total_[RowBlock::kMost], rescale_[RowBlock::kMost];  // of the running softmax
 };
@@ -153,18 +152,14 @@ bool all_in_segments(const AttentionInput& in) {
 
 }  // namespace
 
-template <const IsaKernels& F>
-void attention(const Exec& exec, const AttentionArgs& a) noexcept {
+void attention(const Exec& exec, const AttentionArgs& a, const IsaKernels& isa) noexcept {
   const ref::Split split(*exec.pool);
   if (!RowBlock::takes(exec, a.in, a.z)) return ref::attention(split, a);
   if (!all_in_segments(a.in)) ref::blank_rows<float>(a, split);
-  for_row_blocks<F>(exec, a.in, [&](Room& memory) {
-    return [&a, room = ForwardRoom<F>(a, memory)](const RowBlock& block) mutable {
-      ForwardBlock<F>(a, block, room).run();
-    };
+  for_row_blocks(exec, a.in, isa, [&](Room& memory) {
+    return
+        [&a, room = ForwardRoom(a, memory, isa)](const RowBlock& block) mutable { ForwardBlock(a, block, room).run(); };
   });
 }
-
-QKV_FOR_ALL_ISAS(attention, AttentionArgs)
 
 }  // namespace qkv::kernels::cpu

@@ -33,8 +33,8 @@ class RowBlock {
   static constexpr int64_t kMost = kColumns, kFew = 8;
 
   // At most `few` rows are worked on one after the other, more as columns. Which of the two changes no bit.
-  RowBlock(const AttentionInput& in, const BlockRows& b, int64_t few = kFew)
-      : in_(in), segment_(b.segment), count_(b.rows * b.heads), columns_(count_ > few) {
+  RowBlock(const AttentionInput& in, const BlockRows& b, const IsaKernels& isa, int64_t few = kFew)
+      : in_(in), isa_(isa), segment_(b.segment), count_(b.rows * b.heads), columns_(count_ > few) {
     begin_ = INT64_MAX;
     for (int64_t r = 0; r < count_; ++r) {
       const ref::QueryRow<float>& row =
@@ -53,6 +53,7 @@ class RowBlock {
                exec.scratch.dim(1);
   }
 
+  const IsaKernels& isa() const { return isa_; }
   int64_t count() const { return count_; }
   int64_t segment() const { return segment_; }
   int64_t begin() const { return begin_; }  // keys any row sees
@@ -87,11 +88,10 @@ class RowBlock {
   }
 
   // The rows in f32, to[r]; and the keys of a block that any row sees, to[j - key]. The numbers are those stored.
-  template <const IsaKernels& F>
   void widen_rows(const Tensor& t, float* to) const {
     for (int64_t r = 0; r < count_; ++r) {
       const int64_t from = row(r).row() * t.stride(0) + row(r).head() * t.stride(1);
-      F.scaled_row({to + r * t.cols()}, floats_at(t, from), 1, false, t.cols());
+      isa_.scaled_row({to + r * t.cols()}, floats_at(t, from), 1, false, t.cols());
     }
   }
   void copy_rows(const Tensor& t, uint16_t* to) const {
@@ -100,23 +100,22 @@ class RowBlock {
       std::copy(from, from + t.cols(), to + r * t.cols());
     }
   }
-  template <const IsaKernels& F>
   void widen_keys(const Tensor& t, const Tensor& scales, int64_t key, float* to) const {
     for_runs(t, seen(key), [&](const void* first, int64_t stride, Keys run) {
       float* wide = to + (run.begin - key) * t.cols();
       if (scales.defined()) {
-        return F.widen_bytes({.y = wide,
-                              .x = static_cast<const int8_t*>(first),
-                              .scales = scales.as<float>() + row(0).slot(run.begin) * t.dim(2) + row(0).kv_head(),
-                              .x_stride = stride,
-                              .scale_stride = t.dim(2),
-                              .rows = run.end - run.begin,
-                              .cols = t.cols()});
+        return isa_.widen_bytes({.y = wide,
+                                 .x = static_cast<const int8_t*>(first),
+                                 .scales = scales.as<float>() + row(0).slot(run.begin) * t.dim(2) + row(0).kv_head(),
+                                 .x_stride = stride,
+                                 .scale_stride = t.dim(2),
+                                 .rows = run.end - run.begin,
+                                 .cols = t.cols()});
       }
       const auto* from = static_cast<const std::byte*>(first);
       const int64_t bytes = stride * size_of(t.dtype());
       for (int64_t j = run.begin; j < run.end; ++j, from += bytes, wide += t.cols()) {
-        F.scaled_row({wide}, {const_cast<std::byte*>(from), t.dtype() == DType::bf16}, 1, false, t.cols());
+        isa_.scaled_row({wide}, {const_cast<std::byte*>(from), t.dtype() == DType::bf16}, 1, false, t.cols());
       }
     });
   }
@@ -167,14 +166,12 @@ class RowBlock {
   }
 
   // to[r] += sum_j weights of row r and key j * right row j, keys in order; each row adds only what it sees.
-  template <const IsaKernels& F>
   void mix_values(const Tensor& right, int64_t key, const Tile& weights, float* to) const {
-    mix_runs<F>(right.cols(), right.dtype(), key, weights, to, [&](Keys keys, auto&& f) { for_runs(right, keys, f); });
+    mix_runs(right.cols(), right.dtype(), key, weights, to, [&](Keys keys, auto&& f) { for_runs(right, keys, f); });
   }
   // The same from values in f32, [kKeyBlock, width].
-  template <const IsaKernels& F>
   void mix_values(const float* right, int64_t width, int64_t key, const Tile& weights, float* to) const {
-    mix_runs<F>(width, DType::f32, key, weights, to, [&](Keys keys, auto&& f) {
+    mix_runs(width, DType::f32, key, weights, to, [&](Keys keys, auto&& f) {
       if (keys.begin < keys.end) f(right + (keys.begin - key) * width, width, keys);
     });
   }
@@ -192,7 +189,7 @@ class RowBlock {
   }
 
   // All rows together for the keys all see, each for itself before and behind them.
-  template <const IsaKernels& F, class Runs>
+  template <class Runs>
   void mix_runs(int64_t width, DType dtype, int64_t key, const Tile& weights, float* to, Runs&& runs) const {
     const auto mix = [&](int64_t r, int64_t rows, Keys keys) {
       runs(keys, [&](const void* first, int64_t stride, Keys run) {
@@ -207,7 +204,7 @@ class RowBlock {
                            .inner = run.end - run.begin,
                            .cols = width,
                            .add = true};
-        (dtype == DType::f32 ? F.mix_into_f32 : F.mix_into_bf16)(call);
+        (dtype == DType::f32 ? isa_.mix_into_f32 : isa_.mix_into_bf16)(call);
       });
     };
     const Keys all = seen_by_all(key);
@@ -221,33 +218,31 @@ class RowBlock {
   }
 
   const AttentionInput& in_;
+  const IsaKernels& isa_;
   int64_t segment_, count_, begin_ = 0, end_ = 0;
   bool columns_;
   std::array<std::optional<ref::QueryRow<float>>, kMost> rows_;
 };
 
 // Rows of numbers, or of pairs of bf16, one after the other, as columns.
-template <const IsaKernels& F>
-void to_columns(float* y, const float* x, int64_t rows, int64_t cols) {
-  F.to_columns(reinterpret_cast<uint32_t*>(y), reinterpret_cast<const uint32_t*>(x), cols, rows, cols);
+inline void to_columns(float* y, const float* x, int64_t rows, int64_t cols, const IsaKernels& isa) {
+  isa.to_columns(reinterpret_cast<uint32_t*>(y), reinterpret_cast<const uint32_t*>(x), cols, rows, cols);
 }
 
 // Whether products of two bf16 tensors are made of pairs, in the order dots_bf16 has of its own. All others have the
 // order of f32, in whatever form they come.
-template <const IsaKernels& F>
-bool in_pairs(const Tensor& a, const Tensor& b) {
+inline bool in_pairs(const Tensor& a, const Tensor& b, const IsaKernels& isa) {
   constexpr int64_t kMost = 1024;  // beyond it dots_bf16 cuts sums into blocks
-  return F.column_dots_bf16 != nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16 && a.cols() % 2 == 0 &&
+  return isa.column_dots_bf16 != nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16 && a.cols() % 2 == 0 &&
          a.cols() <= kMost;
 }
 // Whether dots_bf16 gives these products.
-template <const IsaKernels& F>
-bool by_dots_bf16(const Tensor& a, const Tensor& b) {
-  return in_pairs<F>(a, b) || (F.column_dots_bf16 == nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16);
+inline bool by_dots_bf16(const Tensor& a, const Tensor& b, const IsaKernels& isa) {
+  return in_pairs(a, b, isa) ||
+         (isa.column_dots_bf16 == nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16);
 }
 
 // The rows of a block as one side of products with keys or values: one after the other, or as columns.
-template <const IsaKernels& F>
 class LeftRows {
  public:
   static int64_t room(const Tensor& t) { return 2 * RowBlock::kMost * t.cols(); }
@@ -256,44 +251,45 @@ class LeftRows {
       : block_(block),
         right_(right),
         width_(t.cols()),
-        pairs_(in_pairs<F>(t, right)),
-        narrow_(block.columns() ? pairs_ : by_dots_bf16<F>(t, right)),
+        pairs_(in_pairs(t, right, block.isa())),
+        narrow_(block.columns() ? pairs_ : by_dots_bf16(t, right, block.isa())),
         rows_(scratch),
         columns_(scratch + RowBlock::kMost * width_) {
     if (narrow_) {
       block.copy_rows(t, reinterpret_cast<uint16_t*>(rows_));
     } else {
-      block.template widen_rows<F>(t, rows_);
+      block.widen_rows(t, rows_);
     }
-    if (block.columns()) to_columns<F>(columns_, rows_, block.count(), pairs_ ? width_ / 2 : width_);
+    if (block.columns()) to_columns(columns_, rows_, block.count(), pairs_ ? width_ / 2 : width_, block.isa());
   }
 
   // out = left . right, for the keys any row sees; laid out as the block says. `wide` is room for a block of keys.
   void meet(const Tensor& scales, int64_t key, float* wide, float* out) const {
+    const IsaKernels& isa = block_.isa();
     const auto dots = [&](const void* first, int64_t stride, Keys run) {
       const int64_t count = run.end - run.begin;
       if (block_.columns()) {
-        return (pairs_ ? F.column_dots_bf16 : F.column_dots)({.columns = columns_,
-                                                              .rows = first,
-                                                              .y = out + (run.begin - key) * kColumns,
-                                                              .row_stride = stride,
-                                                              .y_stride = kColumns,
-                                                              .count = count,
-                                                              .inner = width_});
+        return (pairs_ ? isa.column_dots_bf16 : isa.column_dots)({.columns = columns_,
+                                                                  .rows = first,
+                                                                  .y = out + (run.begin - key) * kColumns,
+                                                                  .row_stride = stride,
+                                                                  .y_stride = kColumns,
+                                                                  .count = count,
+                                                                  .inner = width_});
       }
-      (narrow_ ? F.dots_bf16 : F.dots_f32)({.x = rows_,
-                                            .w = first,
-                                            .y = out + (run.begin - key),
-                                            .x_stride = width_,
-                                            .w_stride = stride,
-                                            .y_stride = kKeyBlock,
-                                            .rows = block_.count(),
-                                            .outputs = count,
-                                            .inner = width_});
+      (narrow_ ? isa.dots_bf16 : isa.dots_f32)({.x = rows_,
+                                                .w = first,
+                                                .y = out + (run.begin - key),
+                                                .x_stride = width_,
+                                                .w_stride = stride,
+                                                .y_stride = kKeyBlock,
+                                                .rows = block_.count(),
+                                                .outputs = count,
+                                                .inner = width_});
     };
     const Keys keys = block_.seen(key);
     if (narrow_ || right_.dtype() == DType::f32) return block_.for_runs(right_, keys, dots);
-    block_.template widen_keys<F>(right_, scales, key, wide);
+    block_.widen_keys(right_, scales, key, wide);
     if (keys.begin < keys.end) dots(wide + (keys.begin - key) * width_, width_, keys);
   }
 
@@ -306,9 +302,8 @@ class LeftRows {
 };
 
 // Row r, head h of [N, H, D] from f32.
-template <const IsaKernels& F>
-void put_row(const Tensor& t, int64_t r, int64_t h, const float* from) {
-  F.scaled_row(floats_at(t, r * t.stride(0) + h * t.stride(1)), {const_cast<float*>(from)}, 1, false, t.cols());
+inline void put_row(const Tensor& t, int64_t r, int64_t h, const float* from, const IsaKernels& isa) {
+  isa.scaled_row(floats_at(t, r * t.stride(0) + h * t.stride(1)), {const_cast<float*>(from)}, 1, false, t.cols());
 }
 
 // Calls f(BlockRows) for all rows and heads: at most kMost rows of a head, or where a segment has few rows, as when
@@ -331,10 +326,10 @@ void list_row_blocks(const AttentionInput& in, int64_t most_heads, Fn&& f) {
 }
 
 // Calls f with what tiles need around it, where the forms use any.
-template <const IsaKernels& F, class Fn>
-void with_tiles(Fn&& f) {
-  if (F.with_tiles == nullptr) return f();
-  F.with_tiles([](void* what) { (*static_cast<std::remove_reference_t<Fn>*>(what))(); }, &f);
+template <class Fn>
+void with_tiles(const IsaKernels& isa, Fn&& f) {
+  if (isa.with_tiles == nullptr) return f();
+  isa.with_tiles([](void* what) { (*static_cast<std::remove_reference_t<Fn>*>(what))(); }, &f);
 }
 
 // A thread's memory, piece after piece, each on a cache line.
@@ -357,8 +352,8 @@ class Room {
 
 // For every thread work = make(its Room), then work(RowBlock) for all blocks that are its own. Every thread gets a
 // stretch of about the same number of pairs of rows and keys; how they are cut changes no bit.
-template <const IsaKernels& F, class Make>
-void for_row_blocks(const Exec& exec, const AttentionInput& in, Make&& make) {
+template <class Make>
+void for_row_blocks(const Exec& exec, const AttentionInput& in, const IsaKernels& isa, Make&& make) {
   const auto cost_of = [&](const BlockRows& b) {
     const ref::QueryRow<float> first(in, b.segment, b.row, b.head), last(in, b.segment, b.row + b.rows - 1, b.head);
     return (last.end() - first.begin() + kKeyBlock) * b.rows * b.heads;
@@ -373,16 +368,16 @@ void for_row_blocks(const Exec& exec, const AttentionInput& in, Make&& make) {
   if (blocks == 0) return;
   list_row_blocks(in, most_heads, [&](const BlockRows& b) { total += cost_of(b); });
   // Tiles take any number of rows at the price of sixteen.
-  const int64_t few = F.with_tiles != nullptr && in.q.dtype() == DType::bf16 ? 0 : RowBlock::kFew;
+  const int64_t few = isa.with_tiles != nullptr && in.q.dtype() == DType::bf16 ? 0 : RowBlock::kFew;
   exec.pool->run(threads, [&](int64_t piece, int thread) {
-    with_tiles<F>([&] {
+    with_tiles(isa, [&] {
       Room room(exec, thread);
       auto work = make(room);
       int64_t before = 0;
       list_row_blocks(in, most_heads, [&](const BlockRows& b) {
         const int64_t cost = cost_of(b), owner = (2 * before + cost) * threads / (2 * total);
         before += cost;
-        if (owner == piece) work(RowBlock(in, b, few));
+        if (owner == piece) work(RowBlock(in, b, isa, few));
       });
     });
   });

@@ -25,8 +25,7 @@ bool keys_have_one_owner(const AttentionInput& in) {
 
 // In the order of the scores' own products: where a row sees one key only, its score gradient is then exactly zero.
 // Pairs: sixteen rows against sixteen, of which the diagonal is taken; no faster way has the order of tiles.
-template <const IsaKernels& F>
-void find_delta_of_pairs(const AttentionBackwardArgs& a, Range tasks, Room room) {
+void find_delta_of_pairs(const AttentionBackwardArgs& a, Range tasks, Room room, const IsaKernels& isa) {
   const int64_t heads = a.z.dim(1), width = a.z.cols();
   float *dz = room.take(RowBlock::kMost * width), *columns = room.take(RowBlock::kMost * width);
   auto* z = reinterpret_cast<uint16_t*>(room.take(RowBlock::kMost * width));
@@ -42,80 +41,77 @@ void find_delta_of_pairs(const AttentionBackwardArgs& a, Range tasks, Room room)
       copy(a.dz, dz);
       copy(a.z, z);
     }
-    to_columns<F>(columns, dz, rows, width / 2);
-    F.column_dots_bf16({.columns = columns,
-                        .rows = z,
-                        .y = dots,
-                        .row_stride = width,
-                        .y_stride = kColumns,
-                        .count = rows,
-                        .inner = width});
+    to_columns(columns, dz, rows, width / 2, isa);
+    isa.column_dots_bf16({.columns = columns,
+                          .rows = z,
+                          .y = dots,
+                          .row_stride = width,
+                          .y_stride = kColumns,
+                          .count = rows,
+                          .inner = width});
     for (int64_t r = 0; r < rows; ++r) {
       ref::Out<float>(a.delta, {(task + r) / heads}).set((task + r) % heads, dots[r * kColumns + r]);
     }
   }
 }
 
-template <const IsaKernels& F>
-void find_delta(const Exec& exec, const AttentionBackwardArgs& a) {
+void find_delta(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
   const int64_t heads = a.z.dim(1);
   over_stretches(exec, a.z.dim(0) * heads, 1, [&](Range tasks, int thread) {
-    if (in_pairs<F>(a.dz, a.z)) {
-      return with_tiles<F>([&] { find_delta_of_pairs<F>(a, tasks, Room(exec, thread)); });
+    if (in_pairs(a.dz, a.z, isa)) {
+      return with_tiles(isa, [&] { find_delta_of_pairs(a, tasks, Room(exec, thread), isa); });
     }
     int64_t room = 0;
     float *dz = scratch_of(exec, thread, &room), *z = dz + a.z.cols();
     for (int64_t task = tasks.begin; task < tasks.end; ++task) {
       const int64_t n = task / heads, h = task % heads;
       float dot = 0;
-      F.scaled_row({dz}, floats_at(a.dz, n * a.dz.stride(0) + h * a.dz.stride(1)), 1, false, a.z.cols());
-      F.scaled_row({z}, floats_at(a.z, n * a.z.stride(0) + h * a.z.stride(1)), 1, false, a.z.cols());
-      F.dots_f32({.x = dz, .w = z, .y = &dot, .rows = 1, .outputs = 1, .inner = a.z.cols()});
+      isa.scaled_row({dz}, floats_at(a.dz, n * a.dz.stride(0) + h * a.dz.stride(1)), 1, false, a.z.cols());
+      isa.scaled_row({z}, floats_at(a.z, n * a.z.stride(0) + h * a.z.stride(1)), 1, false, a.z.cols());
+      isa.dots_f32({.x = dz, .w = z, .y = &dot, .rows = 1, .outputs = 1, .inner = a.z.cols()});
       ref::Out<float>(a.delta, {n}).set(h, dot);
     }
   });
 }
 
 // Adds factor * from to one row of a gradient.
-template <const IsaKernels& F>
-void add_row(const Tensor& t, int64_t row, int64_t head, const float* from, float factor) {
-  F.scaled_row(floats_at(t, row * t.stride(0) + head * t.stride(1)), {const_cast<float*>(from)}, factor, true,
-               t.cols());
+void add_row(const Tensor& t, int64_t row, int64_t head, const float* from, float factor, const IsaKernels& isa) {
+  isa.scaled_row(floats_at(t, row * t.stride(0) + head * t.stride(1)), {const_cast<float*>(from)}, factor, true,
+                 t.cols());
 }
 
-template <const IsaKernels& F>
 class DqRows {
  public:
-  DqRows(const AttentionBackwardArgs& a, Room& room)
+  DqRows(const AttentionBackwardArgs& a, Room& room, const IsaKernels& isa)
       : a_(a),
         sums_(room.take(RowBlock::kMost * width())),
-        q_(room.take(LeftRows<F>::room(a.in.q))),
-        dz_(room.take(LeftRows<F>::room(a.dz))),
+        q_(room.take(LeftRows::room(a.in.q))),
+        dz_(room.take(LeftRows::room(a.dz))),
         wide_(room.take(kKeyBlock * std::max(a.in.k.cols(), a.in.v.cols()))) {
-    if (mixes_pairs<F>(a.in.q, a.in.k)) mixer_.emplace(a.in, a.in.k, room);
+    if (mixes_pairs(a.in.q, a.in.k, isa)) mixer_.emplace(a.in, a.in.k, room);
   }
 
   void operator()(const RowBlock& block) {
     std::fill(sums_, sums_ + block.count() * width(), 0.0F);
-    const LeftRows<F> q(block, a_.in.q, a_.in.k, q_), dz(block, a_.dz, a_.in.v, dz_);
+    const LeftRows q(block, a_.in.q, a_.in.k, q_), dz(block, a_.dz, a_.in.v, dz_);
     PairGradients pairs;
     for (int64_t key = block.begin() / kKeyBlock * kKeyBlock; key < block.end(); key += kKeyBlock) {
       q.meet({}, key, wide_, pairs.probs);
       dz.meet({}, key, wide_, pairs.ds);
       if (block.columns()) {
-        pairs.template find_columns<F>(a_, block, key);
+        pairs.find_columns(a_, block, key);
       } else {
-        pairs.template find_rows<F>(a_, block, key);
+        pairs.find_rows(a_, block, key);
       }
       if (mixer_) {
         mixer_->mix(block, key, block.tile(pairs.ds), sums_);
       } else {
-        block.template mix_values<F>(a_.in.k, key, block.tile(pairs.ds), sums_);
+        block.mix_values(a_.in.k, key, block.tile(pairs.ds), sums_);
       }
     }
     for (int64_t r = 0; r < block.count(); ++r) {
-      add_row<F>(a_.dq.tensor, block.row(r).row(), block.row(r).head(), sums_ + r * width(),
-                 static_cast<float>(a_.in.scale));
+      add_row(a_.dq.tensor, block.row(r).row(), block.row(r).head(), sums_ + r * width(),
+              static_cast<float>(a_.in.scale), block.isa());
     }
   }
 
@@ -124,7 +120,7 @@ class DqRows {
 
   const AttentionBackwardArgs& a_;
   float *sums_, *q_, *dz_, *wide_;
-  std::optional<KeyMixer<F>> mixer_;
+  std::optional<KeyMixer> mixer_;
 };
 
 // One block of keys of a segment and head. `dq`, where it is found on the way: sums of the rows of all heads that read
@@ -134,12 +130,11 @@ struct KeyTask {
   float* dq = nullptr;
 };
 
-template <const IsaKernels& F>
-void find_dk_dv_block(const AttentionBackwardArgs& a, const KeyTask& task, Room room) {
+void find_dk_dv_block(const AttentionBackwardArgs& a, const KeyTask& task, Room room, const IsaKernels& isa) {
   const AttentionInput& in = a.in;
   const Segment& s = ref::segments_of(in)[task.segment];
   const int64_t key = task.key, first = s.first_key + key, count = std::min(kKeyBlock, s.keys - key);
-  KeyColumns<F> k(in.k, in.q, room), v(in.v, a.dz, room);
+  KeyColumns k(in.k, in.q, room, isa), v(in.v, a.dz, room, isa);
   k.begin(first, count, task.kv_head);
   v.begin(first, count, task.kv_head);
   if (task.dq != nullptr) k.begin_giving(first, count, task.kv_head);
@@ -149,11 +144,11 @@ void find_dk_dv_block(const AttentionBackwardArgs& a, const KeyTask& task, Room 
   for (int64_t h = 0; h < in.q.dim(1); ++h) {
     if (in.kv_map.as<int32_t>()[h] != task.kv_head) continue;
     for (int64_t row = 0; row < s.rows; row += RowGroup::kMost) {
-      if (!group.find(in, {.segment = task.segment, .row = row, .head = h}, s.rows, key)) continue;
+      if (!group.find(in, {.segment = task.segment, .row = row, .head = h}, s.rows, key, isa)) continue;
       group.each([&](const RowBlock& block, int64_t at) {
         k.meet(block, at, pairs.probs + at * kKeyBlock);
         v.meet(block, at, pairs.ds + at * kKeyBlock);
-        pairs.template find_rows<F>(a, block, key, at);
+        pairs.find_rows(a, block, key, at);
         if (dq != nullptr) k.give(block, key, pairs.ds + at * kKeyBlock, dq + (row + at) * in.q.cols());
       });
       if (a.dk) k.take(group, key, pairs.ds);
@@ -162,13 +157,12 @@ void find_dk_dv_block(const AttentionBackwardArgs& a, const KeyTask& task, Room 
     if (dq != nullptr) dq += s.rows * in.q.cols();
   }
   for (int64_t j = 0; j < count; ++j) {
-    if (a.dk) add_row<F>(a.dk.tensor, first + j, task.kv_head, k.sum(j), static_cast<float>(in.scale));
-    if (a.dv) add_row<F>(a.dv.tensor, first + j, task.kv_head, v.sum(j), 1);
+    if (a.dk) add_row(a.dk.tensor, first + j, task.kv_head, k.sum(j), static_cast<float>(in.scale), isa);
+    if (a.dv) add_row(a.dv.tensor, first + j, task.kv_head, v.sum(j), 1, isa);
   }
 }
 
-template <const IsaKernels& F>
-void find_dk_dv(const Exec& exec, const AttentionBackwardArgs& a) {
+void find_dk_dv(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
   const int64_t kv_heads = a.in.k.dim(1), segments = a.in.segments.dim(0);
   const auto blocks_of = [&](int64_t n) { return (ref::segments_of(a.in)[n].keys + kKeyBlock - 1) / kKeyBlock; };
   int64_t tasks = 0;
@@ -177,7 +171,7 @@ void find_dk_dv(const Exec& exec, const AttentionBackwardArgs& a) {
     int64_t n = 0;
     for (; task >= blocks_of(n) * kv_heads; ++n) task -= blocks_of(n) * kv_heads;
     const KeyTask block{.segment = n, .kv_head = task / blocks_of(n), .key = task % blocks_of(n) * kKeyBlock};
-    with_tiles<F>([&] { find_dk_dv_block<F>(a, block, Room(exec, thread)); });
+    with_tiles(isa, [&] { find_dk_dv_block(a, block, Room(exec, thread), isa); });
   });
 }
 
@@ -192,19 +186,17 @@ int64_t most_rows_of_a_key_head(const AttentionInput& in) {
   return heads * rows;
 }
 
-template <const IsaKernels& F>
-bool finds_all_at_once(const Exec& exec, const AttentionBackwardArgs& a) {
+bool finds_all_at_once(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
   constexpr int64_t kBlocks = 3 * RowBlock::kMost + 3 * kKeyBlock;  // of which `takes` made sure
   const int64_t bytes =
       (most_rows_of_a_key_head(a.in) * a.in.q.cols() + kBlocks * (a.in.v.cols() + a.in.q.cols() + 2 * kColumns)) *
       size_of(DType::f32);
   const int64_t tasks = a.in.segments.dim(0) * a.in.k.dim(1), threads = exec.pool->threads();
-  return mixes_pairs<F>(a.in.q, a.in.k) && bytes <= exec.scratch.dim(1) &&
+  return mixes_pairs(a.in.q, a.in.k, isa) && bytes <= exec.scratch.dim(1) &&
          (tasks % threads == 0 || tasks >= 4 * threads);
 }
 
-template <const IsaKernels& F>
-void find_all(const Exec& exec, const AttentionBackwardArgs& a) {
+void find_all(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
   const AttentionInput& in = a.in;
   const int64_t kv_heads = in.k.dim(1), width = in.q.cols();
   exec.pool->run(in.segments.dim(0) * kv_heads, [&](int64_t task, int thread) {
@@ -215,14 +207,14 @@ void find_all(const Exec& exec, const AttentionBackwardArgs& a) {
     Room room(exec, thread);
     block.dq = room.take(rows * width);
     std::fill(block.dq, block.dq + rows * width, 0.0F);
-    with_tiles<F>([&] {
-      for (; block.key < s.keys; block.key += kKeyBlock) find_dk_dv_block<F>(a, block, room);
+    with_tiles(isa, [&] {
+      for (; block.key < s.keys; block.key += kKeyBlock) find_dk_dv_block(a, block, room, isa);
     });
     const float* sums = block.dq;
     for (int64_t h = 0; h < in.q.dim(1); ++h) {
       if (kv_map[h] != block.kv_head) continue;
       for (int64_t r = 0; r < s.rows; ++r, sums += width) {
-        add_row<F>(a.dq.tensor, s.first_row + r, h, sums, static_cast<float>(in.scale));
+        add_row(a.dq.tensor, s.first_row + r, h, sums, static_cast<float>(in.scale), isa);
       }
     }
   });
@@ -230,23 +222,22 @@ void find_all(const Exec& exec, const AttentionBackwardArgs& a) {
 
 }  // namespace
 
-template <const IsaKernels& F>
-void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexcept {
+void attention_backward(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) noexcept {
   const ref::Split split(*exec.pool);
   if (!RowBlock::takes(exec, a.in, a.z) || a.in.table.defined() || a.in.k.dtype() != a.in.q.dtype() ||
       a.dz.dtype() != a.in.v.dtype() || a.z.dtype() != a.dz.dtype() ||
       !all_simple({&a.dq.tensor, &a.dk.tensor, &a.dv.tensor}) || !keys_have_one_owner(a.in)) {
     return ref::attention_backward(split, a);
   }
-  find_delta<F>(exec, a);
+  find_delta(exec, a, isa);
   for (const Grad& g : {a.dq, a.dk, a.dv}) {
     if (g && !g.add) fill(exec, {.y = g.tensor, .value = 0});
   }
-  if (a.dq && (a.dk || a.dv) && finds_all_at_once<F>(exec, a)) {
-    find_all<F>(exec, a);
+  if (a.dq && (a.dk || a.dv) && finds_all_at_once(exec, a, isa)) {
+    find_all(exec, a, isa);
   } else {
-    if (a.dq) for_row_blocks<F>(exec, a.in, [&](Room& room) { return DqRows<F>(a, room); });
-    if (a.dk || a.dv) find_dk_dv<F>(exec, a);
+    if (a.dq) for_row_blocks(exec, a.in, isa, [&](Room& room) { return DqRows(a, room, isa); });
+    if (a.dk || a.dv) find_dk_dv(exec, a, isa);
   }
   if (a.dsinks || a.dbias) {
     AttentionBackwardArgs heads = a;
@@ -254,7 +245,5 @@ void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexce
     ref::attention_backward(split, heads);
   }
 }
-
-QKV_FOR_ALL_ISAS(attention_backward, AttentionBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

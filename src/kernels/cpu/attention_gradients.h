@@ -36,7 +36,6 @@ class PairGradients {
   float ds[kBlocksOfGroup * kTile];     // dz . v on the way in, d loss / d score without the scale on the way out
 
   // Rows one after the other, the first of them is row `at`; zeros where a row sees nothing.
-  template <const IsaKernels& F>
   void find_rows(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key, int64_t at = 0) {
     const Tile p = Tile::rows(probs + at * kKeyBlock), d = Tile::rows(ds + at * kKeyBlock);
     begin(a, block, key, p, d);
@@ -46,7 +45,7 @@ class PairGradients {
       block.cover(r, key, &p(r, 0), ref::QueryRow<float>::kHidden);
       step.lse = lse_of(a, block.row(r));
       step.delta = delta_of(a, block.row(r));
-      F.gradient_step(step);
+      block.isa().gradient_step(step);
       block.cover(r, key, &p(r, 0), 0);
       block.cover(r, key, &d(r, 0), 0);
       if (a.in.dropout.p > 0) block.drop(r, key, p);
@@ -55,7 +54,6 @@ class PairGradients {
   }
 
   // The gradients of the scores alone, rows as columns.
-  template <const IsaKernels& F>
   void find_columns(const AttentionBackwardArgs& a, const RowBlock& block, int64_t key) {
     const Tile p = Tile::columns(probs), d = Tile::columns(ds);
     begin(a, block, key, p, d);
@@ -67,7 +65,7 @@ class PairGradients {
       step.lse[r] = lse_of(a, block.row(r));
       step.delta[r] = delta_of(a, block.row(r));
     }
-    F.gradient_columns(step);
+    block.isa().gradient_columns(step);
     if (a.in.softcap > 0) through_cap(a.in, block, key, Tile::columns(raw_), d);
   }
 

@@ -12,7 +12,7 @@ class RowGroup {
   static constexpr int64_t kBlocks = kBlocksOfGroup, kMost = kBlocks * RowBlock::kMost;
 
   // The rows of one head of a segment from `row` on; false where none of them sees a key of the block.
-  bool find(const AttentionInput& in, const BlockRows& first, int64_t rows, int64_t key) {
+  bool find(const AttentionInput& in, const BlockRows& first, int64_t rows, int64_t key, const IsaKernels& isa) {
     bool any = false;
     for (int64_t b = 0; b < kBlocks; ++b) {
       blocks_[b].reset();
@@ -20,7 +20,7 @@ class RowGroup {
       at.row += b * RowBlock::kMost;
       at.rows = std::min(RowBlock::kMost, rows - at.row);
       if (at.rows <= 0) continue;
-      const RowBlock& block = blocks_[b].emplace(in, at);
+      const RowBlock& block = blocks_[b].emplace(in, at, isa);
       if (block.seen(key).begin == block.seen(key).end) blocks_[b].reset();
       any = any || blocks_[b];
     }
@@ -40,15 +40,15 @@ class RowGroup {
 };
 
 // A block of keys or values of one head as the columns of products with rows, and what rows give it in return.
-template <const IsaKernels& F>
 class KeyColumns {
  public:
-  KeyColumns(const Tensor& t, const Tensor& rows, Room& room)
-      : keys_(t),
+  KeyColumns(const Tensor& t, const Tensor& rows, Room& room, const IsaKernels& isa)
+      : isa_(isa),
+        keys_(t),
         left_(rows),
         width_(t.cols()),
-        pairs_(in_pairs<F>(t, rows)),
-        mixes_pairs_(mixes_pairs<F>(t, rows)),
+        pairs_(in_pairs(t, rows, isa)),
+        mixes_pairs_(mixes_pairs(t, rows, isa)),
         columns_(room.take(kKeyBlock * width_)),
         sums_(room.take(kKeyBlock * width_)),
         rows_(room.take(RowGroup::kMost * width_)),
@@ -62,9 +62,9 @@ class KeyColumns {
       for (int64_t i = 0; i < some; ++i) {
         const Floats from = floats_at(keys_, (first + j + i) * keys_.stride(0) + head * keys_.stride(1));
         float* to = rows_ + i * (pairs_ ? width_ / 2 : width_);
-        F.scaled_row({to, pairs_}, from, 1, false, width_);
+        isa_.scaled_row({to, pairs_}, from, 1, false, width_);
       }
-      to_columns<F>(columns_ + j * width_, rows_, some, pairs_ ? width_ / 2 : width_);
+      to_columns(columns_ + j * width_, rows_, some, pairs_ ? width_ / 2 : width_, isa_);
     }
     std::fill(sums_, sums_ + kKeyBlock * width_, 0.0F);
   }
@@ -73,27 +73,27 @@ class KeyColumns {
     for (int64_t j = 0; j < kKeyBlock; ++j) {
       given_.rows[j] = j < count ? static_cast<const uint16_t*>(RowBlock::at(keys_, first + j, head)) : nullptr;
     }
-    given_.make<F>(kKeyBlock, width_);
+    given_.make(kKeyBlock, width_, isa_);
   }
   void give(const RowBlock& block, int64_t key, const float* weights, float* to) {
     alignas(64) uint32_t pairs[kKeyBlock / 2 * RowBlock::kMost];
-    F.narrow(reinterpret_cast<uint16_t*>(pairs), weights, block.count() * kKeyBlock);
+    isa_.narrow(reinterpret_cast<uint16_t*>(pairs), weights, block.count() * kKeyBlock);
     const Keys seen = block.seen(key);
-    mix_pairs<F>({.weights = pairs,
-                  .lane_stride = kKeyBlock / 2,
-                  .pair_stride = 1,
-                  .lanes = block.count(),
-                  .begin = seen.begin - key,
-                  .end = seen.end - key,
-                  .to = to,
-                  .cols = width_},
-                 given_, spare_, [&](int64_t r, int64_t j) { return block.row(r).sees(key + j); });
+    mix_pairs({.weights = pairs,
+               .lane_stride = kKeyBlock / 2,
+               .pair_stride = 1,
+               .lanes = block.count(),
+               .begin = seen.begin - key,
+               .end = seen.end - key,
+               .to = to,
+               .cols = width_},
+              given_, spare_, isa_, [&](int64_t r, int64_t j) { return block.row(r).sees(key + j); });
   }
 
   // out[r][j] = row r . key j, for the rows of a group from `at` on
   void meet(const RowBlock& block, int64_t at, float* out) {
     float* wide = rows_ + at * width_;
-    if (!pairs_) block.template widen_rows<F>(left_, wide);
+    if (!pairs_) block.widen_rows(left_, wide);
     const ref::QueryRow<float>& first = block.row(0);
     for (int64_t j = 0; j < kKeyBlock; j += kColumns) {
       ColumnDots call{.columns = columns_ + j * width_,
@@ -107,24 +107,24 @@ class KeyColumns {
         call.rows = RowBlock::at(left_, first.row(), first.head());
         call.row_stride = left_.stride(0);
       }
-      (pairs_ ? F.column_dots_bf16 : F.column_dots)(call);
+      (pairs_ ? isa_.column_dots_bf16 : isa_.column_dots)(call);
     }
   }
   // Key j gets the sum of weights[r][j] times the rows it last met, in order.
   void take(const RowGroup& group, int64_t key, const float* weights) {
     if (mixes_pairs_) return take_pairs(group, key, weights);
     group.each([&](const RowBlock& block, int64_t at) {
-      F.mix_into_f32({.a = weights + at * kKeyBlock,
-                      .b = rows_ + at * width_,
-                      .y = sums_,
-                      .a_row = 1,
-                      .a_inner = kKeyBlock,
-                      .b_stride = width_,
-                      .y_stride = width_,
-                      .rows = kKeyBlock,
-                      .inner = block.count(),
-                      .cols = width_,
-                      .add = true});
+      isa_.mix_into_f32({.a = weights + at * kKeyBlock,
+                         .b = rows_ + at * width_,
+                         .y = sums_,
+                         .a_row = 1,
+                         .a_inner = kKeyBlock,
+                         .b_stride = width_,
+                         .y_stride = width_,
+                         .rows = kKeyBlock,
+                         .inner = block.count(),
+                         .cols = width_,
+                         .add = true});
     });
   }
   const float* sum(int64_t j) const { return sums_ + j * width_; }
@@ -142,18 +142,19 @@ class KeyColumns {
       begin = std::min(begin, at);
       end = at + block.count();
     });
-    F.pair_weights({.y = pairs, .x = weights, .begin = begin, .end = end, .lanes = kKeyBlock});
-    paired_.make<F>(RowGroup::kMost, width_);
-    mix_pairs<F>({.weights = pairs,
-                  .pair_stride = kKeyBlock,
-                  .lanes = kKeyBlock,
-                  .begin = begin,
-                  .end = end,
-                  .to = sums_,
-                  .cols = width_},
-                 paired_, spare_, [&](int64_t j, int64_t r) { return group.sees(r, key + j); });
+    isa_.pair_weights({.y = pairs, .x = weights, .begin = begin, .end = end, .lanes = kKeyBlock});
+    paired_.make(RowGroup::kMost, width_, isa_);
+    mix_pairs({.weights = pairs,
+               .pair_stride = kKeyBlock,
+               .lanes = kKeyBlock,
+               .begin = begin,
+               .end = end,
+               .to = sums_,
+               .cols = width_},
+              paired_, spare_, isa_, [&](int64_t j, int64_t r) { return group.sees(r, key + j); });
   }
 
+  const IsaKernels& isa_;
   const Tensor &keys_, &left_;
   int64_t width_;
   bool pairs_, mixes_pairs_;

@@ -10,9 +10,8 @@
 namespace qkv::kernels::cpu {
 
 // Whether the weights of rows of `left` mix rows of `right` in pairs. Dtypes alone decide.
-template <const IsaKernels& F>
-bool mixes_pairs(const Tensor& left, const Tensor& right) {
-  return F.mix_into_pairs != nullptr && left.dtype() == DType::bf16 && right.dtype() == DType::bf16;
+inline bool mixes_pairs(const Tensor& left, const Tensor& right, const IsaKernels& isa) {
+  return isa.mix_into_pairs != nullptr && left.dtype() == DType::bf16 && right.dtype() == DType::bf16;
 }
 
 // Up to kKeyBlock rows of bf16, a null where there is none, and the same as pairs. Who makes pairs sets the rows.
@@ -24,9 +23,8 @@ struct PairedRows {
   bool finite = true;
 
   static int64_t room(int64_t cols) { return kKeyBlock / 2 * PairRows::wide(cols); }
-  template <const IsaKernels& F>
-  void make(int64_t count, int64_t cols) {
-    finite = F.pair_rows({.y = pairs, .rows = rows, .count = count, .cols = cols});
+  void make(int64_t count, int64_t cols, const IsaKernels& isa) {
+    finite = isa.pair_rows({.y = pairs, .rows = rows, .count = count, .cols = cols});
   }
 };
 
@@ -41,8 +39,8 @@ struct PairMixing {
 };
 
 // sees(lane, i): whether a lane adds row i at all. `spare`: room for the rows one lane sees.
-template <const IsaKernels& F, class Sees>
-void mix_pairs(const PairMixing& m, const PairedRows& right, float* spare, Sees&& sees) {
+template <class Sees>
+void mix_pairs(const PairMixing& m, const PairedRows& right, float* spare, const IsaKernels& isa, Sees&& sees) {
   const int64_t first = PairWeights::first(m.begin) / 2, wide = PairRows::wide(m.cols);
   PairsMix call{.a = m.weights + first * m.pair_stride,
                 .b = right.pairs + first * wide,
@@ -54,22 +52,21 @@ void mix_pairs(const PairMixing& m, const PairedRows& right, float* spare, Sees&
                 .rows = m.lanes,
                 .pairs = (m.end + 1) / 2 - first,
                 .cols = m.cols};
-  if (right.finite) return F.mix_into_pairs(call);
+  if (right.finite) return isa.mix_into_pairs(call);
   call.rows = 1;
   for (int64_t lane = 0; lane < m.lanes; ++lane, call.a += m.lane_stride, call.y += m.cols) {
     PairedRows seen(spare);
     for (int64_t i = 0; i < kKeyBlock; ++i) {
       seen.rows[i] = i >= m.begin && i < m.end && sees(lane, i) ? right.rows[i] : nullptr;
     }
-    seen.make<F>(kKeyBlock, m.cols);
+    seen.make(kKeyBlock, m.cols, isa);
     call.b = seen.pairs + first * wide;
-    F.mix_into_pairs(call);
+    isa.mix_into_pairs(call);
   }
 }
 
 // Keys or values as pairs, block by block, and the mixing of them by a block of rows. What was made once is kept as
 // long as there is room: the rows of a head meet the same keys one block after the other.
-template <const IsaKernels& F>
 class KeyMixer {
  public:
   KeyMixer(const AttentionInput& in, const Tensor& t, Room& room) : in_(in), keys_(t) {
@@ -83,6 +80,7 @@ class KeyMixer {
   void mix(const RowBlock& block, int64_t key, const Tile& weights, float* to) {
     const Keys seen = block.seen(key);
     if (seen.begin == seen.end) return;
+    const IsaKernels& isa = block.isa();
     PairMixing m{.weights = weights_,
                  .lanes = block.count(),
                  .begin = seen.begin - key,
@@ -91,13 +89,13 @@ class KeyMixer {
                  .cols = keys_.cols()};
     if (block.columns()) {
       m.pair_stride = kColumns;
-      F.pair_weights({.y = weights_, .x = weights.data, .begin = m.begin, .end = m.end, .lanes = kColumns});
+      isa.pair_weights({.y = weights_, .x = weights.data, .begin = m.begin, .end = m.end, .lanes = kColumns});
     } else {
       m.lane_stride = kKeyBlock / 2;
       m.pair_stride = 1;
-      F.narrow(reinterpret_cast<uint16_t*>(weights_), weights.data, block.count() * kKeyBlock);
+      isa.narrow(reinterpret_cast<uint16_t*>(weights_), weights.data, block.count() * kKeyBlock);
     }
-    mix_pairs<F>(m, at(block, key), spare_, [&](int64_t r, int64_t j) { return block.row(r).sees(key + j); });
+    mix_pairs(m, at(block, key), spare_, isa, [&](int64_t r, int64_t j) { return block.row(r).sees(key + j); });
   }
 
  private:
@@ -124,7 +122,7 @@ class KeyMixer {
         rows.rows[j - key] = static_cast<const uint16_t*>(first) + (j - run.begin) * stride;
       }
     });
-    rows.make<F>(kKeyBlock, keys_.cols());
+    rows.make(kKeyBlock, keys_.cols(), block.isa());
     owner = {block.segment(), kv_head, key, there.begin, rows.finite};
     return rows;
   }

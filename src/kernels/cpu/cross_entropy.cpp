@@ -32,31 +32,29 @@ struct Head {
   const Tensor &x, &w, &tiles;
   void* room;
 };
-template <const IsaKernels& F>
-void products(const Head& head, Range rows, Range words, float* y, int64_t stride) {
+void products(const Head& head, Range rows, Range words, float* y, int64_t stride, const IsaKernels& isa) {
   const Tensor &x = head.x, &w = head.w;
-  if (F.pack_weight != nullptr && x.dtype() == DType::bf16) {
-    return F.tile_product({.a = {static_cast<const uint16_t*>(at(x, rows.begin, 0)), x.stride(0)},
-                           .b = weight_side(w, head.tiles, words.begin),
-                           .rows = length(rows),
-                           .cols = length(words),
-                           .inner = x.cols(),
-                           .finish = {.y = {y, stride}},
-                           .room = head.room});
+  if (isa.pack_weight != nullptr && x.dtype() == DType::bf16) {
+    return isa.tile_product({.a = {static_cast<const uint16_t*>(at(x, rows.begin, 0)), x.stride(0)},
+                             .b = weight_side(w, head.tiles, words.begin),
+                             .rows = length(rows),
+                             .cols = length(words),
+                             .inner = x.cols(),
+                             .finish = {.y = {y, stride}},
+                             .room = head.room});
   }
-  (x.dtype() == DType::f32 ? F.dots_f32 : F.dots_bf16)({.x = floats_at(x, rows.begin * x.stride(0)).data,
-                                                        .w = floats_at(w, words.begin * w.stride(0)).data,
-                                                        .y = y,
-                                                        .x_stride = x.stride(0),
-                                                        .w_stride = w.stride(0),
-                                                        .y_stride = stride,
-                                                        .rows = length(rows),
-                                                        .outputs = length(words),
-                                                        .inner = x.cols()});
+  (x.dtype() == DType::f32 ? isa.dots_f32 : isa.dots_bf16)({.x = floats_at(x, rows.begin * x.stride(0)).data,
+                                                            .w = floats_at(w, words.begin * w.stride(0)).data,
+                                                            .y = y,
+                                                            .x_stride = x.stride(0),
+                                                            .w_stride = w.stride(0),
+                                                            .y_stride = stride,
+                                                            .rows = length(rows),
+                                                            .outputs = length(words),
+                                                            .inner = x.cols()});
 }
 
-template <const IsaKernels& F>
-void some_losses(const CrossEntropyArgs& a, Range rows, float* logits) {
+void some_losses(const CrossEntropyArgs& a, Range rows, float* logits, const IsaKernels& isa) {
   const int64_t vocabulary = a.w.dim(0);
   const auto* targets = a.targets.as<int32_t>();
   const Head head{a.x, a.w, a.tiles, logits + kRows * kWords};
@@ -69,14 +67,14 @@ void some_losses(const CrossEntropyArgs& a, Range rows, float* logits) {
     const Range words{first, std::min(first + kWords, vocabulary)};
     for (int64_t r = rows.begin; r < rows.end; r += kRows) {
       const Range some{r, std::min(r + kRows, rows.end)};
-      products<F>(head, some, words, logits, kWords);
+      products(head, some, words, logits, kWords, isa);
       for (int64_t i = some.begin; i < some.end; ++i) {
         const auto at = static_cast<size_t>(i - rows.begin);
         HeadStep& step = steps[at];
         step.logits = logits + (i - r) * kWords;
         step.bias = floats_at(a.b, first);
         step.count = length(words);
-        F.head_step(step);
+        isa.head_step(step);
         const int64_t target = targets[i] - first;
         if (target >= 0 && target < step.count) on_target[at] = step.logits[target];
       }
@@ -97,9 +95,9 @@ void some_losses(const CrossEntropyArgs& a, Range rows, float* logits) {
 }
 
 // d loss / d product of some rows and words.
-template <const IsaKernels& F>
-void find_dlogits(const CrossEntropyBackwardArgs& a, Range rows, Range words, float* d, void* room) {
-  products<F>({a.x, a.w, a.tiles, room}, rows, words, d, kWords);
+void find_dlogits(const CrossEntropyBackwardArgs& a, Range rows, Range words, float* d, void* room,
+                  const IsaKernels& isa) {
+  products({a.x, a.w, a.tiles, room}, rows, words, d, kWords, isa);
   const auto smoothing = static_cast<float>(a.rule.smoothing), z_loss = static_cast<float>(a.rule.z_loss);
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     float* row = d + (r - rows.begin) * kWords;
@@ -109,31 +107,31 @@ void find_dlogits(const CrossEntropyBackwardArgs& a, Range rows, Range words, fl
       continue;
     }
     const float lse = a.lse.as<float>()[r];
-    F.head_gradient({.logits = row,
-                     .bias = floats_at(a.b, words.begin),
-                     .count = length(words),
-                     .target = target - words.begin,
-                     .cap = static_cast<float>(a.rule.softcap),
-                     .lse = lse,
-                     .weight = 1 + 2 * z_loss * lse,
-                     .everywhere = smoothing / static_cast<float>(a.w.dim(0)),
-                     .on_target = 1 - smoothing,
-                     .scale = a.dloss.as<float>()[0] * static_cast<float>(a.factor)});
+    isa.head_gradient({.logits = row,
+                       .bias = floats_at(a.b, words.begin),
+                       .count = length(words),
+                       .target = target - words.begin,
+                       .cap = static_cast<float>(a.rule.softcap),
+                       .lse = lse,
+                       .weight = 1 + 2 * z_loss * lse,
+                       .everywhere = smoothing / static_cast<float>(a.w.dim(0)),
+                       .on_target = 1 - smoothing,
+                       .scale = a.dloss.as<float>()[0] * static_cast<float>(a.factor)});
   }
 }
 
 // Backward takes some rows and kWords of the vocabulary at a time: gradients of logits are found once, by the rows'
 // owners, who add them up to dx; then the words' owners add them to dw and db. How many rows depends on the width
 // alone, and neither sum's order on how many.
-template <const IsaKernels& F>
 class HeadBackward {
  public:
-  HeadBackward(const Exec& exec, const CrossEntropyBackwardArgs& a)
+  HeadBackward(const Exec& exec, const CrossEntropyBackwardArgs& a, const IsaKernels& isa)
       : exec_(exec),
         a_(a),
+        isa_(isa),
         width_(a.x.cols()),
         vocabulary_(a.w.dim(0)),
-        pairs_(F.tile_product != nullptr && a.x.dtype() == DType::bf16),
+        pairs_(isa.tile_product != nullptr && a.x.dtype() == DType::bf16),
         direct_(a.dx && a.dx.tensor.dtype() == DType::f32) {}
 
   // How many rows fit; 0 if the model is too wide.
@@ -176,7 +174,7 @@ class HeadBackward {
     return {start + (row * kWords + word) * size_of(pairs_ ? DType::bf16 : DType::f32), pairs_};
   }
   float* sums(int64_t row) const {
-    if (direct_) return a_.dx.tensor.template as<float>() + (rows_.begin + row) * a_.dx.tensor.stride(0);
+    if (direct_) return a_.dx.tensor.as<float>() + (rows_.begin + row) * a_.dx.tensor.stride(0);
     std::byte* start = exec_.scratch.data() + kLogits + kTileRoom + kManyRows * kWords * size_of(DType::f32);
     return reinterpret_cast<float*>(start) + row * width_;
   }
@@ -186,9 +184,9 @@ class HeadBackward {
     for (int64_t r = mine.begin; r < mine.end; r += kRows) {
       const Range some{rows_.begin + r, rows_.begin + std::min(r + kRows, mine.end)};
       float* to = pairs_ ? logits(thread) : static_cast<float*>(dlogits(r).data);
-      find_dlogits<F>(a_, some, words_, to, room(thread));
+      find_dlogits(a_, some, words_, to, room(thread), isa_);
       for (int64_t i = 0; i < length(some) && pairs_; ++i) {
-        F.narrow(static_cast<uint16_t*>(dlogits(r + i).data), to + i * kWords, length(words_));
+        isa_.narrow(static_cast<uint16_t*>(dlogits(r + i).data), to + i * kWords, length(words_));
       }
     }
   }
@@ -208,7 +206,7 @@ class HeadBackward {
     if (direct_ || words_.end < vocabulary_) return;
     const Tensor& dx = a_.dx.tensor;
     for (int64_t r = mine.begin; r < mine.end; ++r) {
-      F.scaled_row(floats_at(dx, (rows_.begin + r) * dx.stride(0)), {sums(r)}, 1, a_.dx.add, width_);
+      isa_.scaled_row(floats_at(dx, (rows_.begin + r) * dx.stride(0)), {sums(r)}, 1, a_.dx.add, width_);
     }
   }
 
@@ -228,17 +226,17 @@ class HeadBackward {
   }
 
   void add_to_db(Range mine) const {
-    float* db = a_.db.tensor.template as<float>() + words_.begin + mine.begin;
+    float* db = a_.db.tensor.as<float>() + words_.begin + mine.begin;
     if (rows_.begin == 0 && !a_.db.add) std::fill(db, db + length(mine), 0.0F);
-    for (int64_t r = 0; r < length(rows_); ++r) F.scaled_row({db}, dlogits(r, mine.begin), 1, true, length(mine));
+    for (int64_t r = 0; r < length(rows_); ++r) isa_.scaled_row({db}, dlogits(r, mine.begin), 1, true, length(mine));
   }
 
   void mix(MixCall call, Floats a, int thread) const {
     if (!pairs_) {
       call.a = static_cast<const float*>(a.data);
-      return (a_.x.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
+      return (a_.x.dtype() == DType::f32 ? isa_.mix_f32 : isa_.mix_bf16)(call);
     }
-    F.tile_product(
+    isa_.tile_product(
         {.a = {static_cast<const uint16_t*>(a.data), kWords, call.a_inner == kWords ? Lies::across : Lies::along},
          .b = {static_cast<const uint16_t*>(call.b), call.b_stride, Lies::across},
          .rows = call.rows,
@@ -250,6 +248,7 @@ class HeadBackward {
 
   const Exec& exec_;
   const CrossEntropyBackwardArgs& a_;
+  const IsaKernels& isa_;
   int64_t width_, vocabulary_;
   bool pairs_, direct_;
   Range rows_, words_;  // now
@@ -267,25 +266,19 @@ void over_blocks(const Exec& exec, int64_t count, int64_t block, F&& f) {
 
 }  // namespace
 
-template <const IsaKernels& F>
-void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept {
+void cross_entropy(const Exec& exec, const CrossEntropyArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.x, &a.w, &a.b}) || a.x.dtype() != a.w.dtype() || !all_f32({&a.losses, &a.lse}) || !fits(exec)) {
     return ref::cross_entropy(ref::Split(*exec.pool), a);
   }
-  over_blocks(exec, a.x.rows(), kManyRows, [&](Range rows, float* scratch) { some_losses<F>(a, rows, scratch); });
+  over_blocks(exec, a.x.rows(), kManyRows, [&](Range rows, float* scratch) { some_losses(a, rows, scratch, isa); });
 }
 
-template <const IsaKernels& F>
-void cross_entropy_backward(const Exec& exec, const CrossEntropyBackwardArgs& a) noexcept {
+void cross_entropy_backward(const Exec& exec, const CrossEntropyBackwardArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.x, &a.w, &a.b, &a.dx.tensor}) || a.x.dtype() != a.w.dtype() ||
-      !all_f32({&a.lse, &a.dloss, &a.dw.tensor, &a.db.tensor}) ||
-      HeadBackward<F>::rows_at_once(exec, a.x.cols()) == 0) {
+      !all_f32({&a.lse, &a.dloss, &a.dw.tensor, &a.db.tensor}) || HeadBackward::rows_at_once(exec, a.x.cols()) == 0) {
     return ref::cross_entropy_backward(ref::Split(*exec.pool), a);
   }
-  HeadBackward<F>(exec, a)();
+  HeadBackward(exec, a, isa)();
 }
-
-QKV_FOR_ALL_ISAS(cross_entropy, CrossEntropyArgs)
-QKV_FOR_ALL_ISAS(cross_entropy_backward, CrossEntropyBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

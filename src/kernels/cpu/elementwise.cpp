@@ -12,8 +12,7 @@ GateCall gate_call(const Gating& form) {
 }
 
 // Of matrices whose rows do not lie alike: small squares, so that what is read across stays in the cache.
-template <const IsaKernels& F>
-void turned_copy(const Exec& exec, const CopyArgs& a) {
+void turned_copy(const Exec& exec, const CopyArgs& a, const IsaKernels& isa) {
   constexpr int64_t kSide = 16;
   const auto factor = static_cast<float>(a.factor);
   const auto size_y = size_of(a.y.dtype()), size_x = size_of(a.x.dtype());
@@ -24,15 +23,15 @@ void turned_copy(const Exec& exec, const CopyArgs& a) {
         float square[size_t{kSide * kSide}], row[size_t{kSide}];
         const int64_t count = std::min(kSide, rows.end - first);
         for (int64_t j = 0; j < cols; ++j) {  // down a column of x, which lies in one piece
-          F.scaled_row(
+          isa.scaled_row(
               {row},
               {a.x.data() + (first * a.x.stride(0) + (c + j) * a.x.stride(1)) * size_x, a.x.dtype() == DType::bf16}, 1,
               false, count);
           for (int64_t i = 0; i < count; ++i) square[i * kSide + j] = row[i];
         }
         for (int64_t i = 0; i < count; ++i) {
-          F.scaled_row({a.y.data() + ((first + i) * a.y.stride(0) + c) * size_y, a.y.dtype() == DType::bf16},
-                       {square + i * kSide}, factor, a.add, cols);
+          isa.scaled_row({a.y.data() + ((first + i) * a.y.stride(0) + c) * size_y, a.y.dtype() == DType::bf16},
+                         {square + i * kSide}, factor, a.add, cols);
         }
       }
     }
@@ -48,55 +47,50 @@ void fill(const Exec& exec, const FillArgs& a) noexcept {
   over_elements(exec, {&a.y}, [&](Stretch at) { std::memset(at(a.y).data, 0, static_cast<size_t>(at.count) * size); });
 }
 
-template <const IsaKernels& F>
-void copy(const Exec& exec, const CopyArgs& a) noexcept {
+void copy(const Exec& exec, const CopyArgs& a, const IsaKernels& isa) noexcept {
   // Rows that lie in one piece on both sides; what is turned takes the plain loops.
   const bool rows_alike = a.y.cols() == a.x.cols() && a.y.rows_contiguous() && a.x.rows_contiguous();
   const bool flat = a.y.contiguous() && a.x.contiguous();
   if (all_simple({&a.y, &a.x}) && a.y.rank() == 2 && a.x.rank() == 2 && a.y.stride(1) == 1 && a.x.stride(0) == 1 &&
       a.x.stride(1) != 1) {
-    return turned_copy<F>(exec, a);
+    return turned_copy(exec, a, isa);
   }
   if (!all_simple({&a.y, &a.x}) || (!flat && (!rows_alike || a.y.cols() < 4))) {
     return ref::copy(ref::Split(*exec.pool), a);
   }
   const auto factor = static_cast<float>(a.factor);
-  over_elements(exec, {&a.y, &a.x}, [&](Stretch at) { F.scaled_row(at(a.y), at(a.x), factor, a.add, at.count); });
+  over_elements(exec, {&a.y, &a.x}, [&](Stretch at) { isa.scaled_row(at(a.y), at(a.x), factor, a.add, at.count); });
 }
 
-template <const IsaKernels& F>
-void add(const Exec& exec, const AddArgs& args) noexcept {
+void add(const Exec& exec, const AddArgs& args, const IsaKernels& isa) noexcept {
   if (!all_simple({&args.y, &args.a, &args.b})) return ref::add(ref::Split(*exec.pool), args);
   over_elements(exec, {&args.y, &args.a, &args.b},
-                [&](Stretch at) { F.add_rows(at(args.y), at(args.a), at(args.b), at.count); });
+                [&](Stretch at) { isa.add_rows(at(args.y), at(args.a), at(args.b), at.count); });
 }
 
-template <const IsaKernels& F>
-void activation(const Exec& exec, const ActivationArgs& a) noexcept {
+void activation(const Exec& exec, const ActivationArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.y, &a.x})) return ref::activation(ref::Split(*exec.pool), a);
   over_elements(exec, {&a.y, &a.x}, [&](Stretch at) {
-    F.curve_row({.y = at(a.y), .x = at(a.x), .count = at.count, .curve = curve_of(a.act), .alpha = a.act.alpha});
+    isa.curve_row({.y = at(a.y), .x = at(a.x), .count = at.count, .curve = curve_of(a.act), .alpha = a.act.alpha});
   });
 }
 
-template <const IsaKernels& F>
-void activation_backward(const Exec& exec, const ActivationBackwardArgs& a) noexcept {
+void activation_backward(const Exec& exec, const ActivationBackwardArgs& a, const IsaKernels& isa) noexcept {
   if (!a.dx) return;
   const Tensor& dx = a.dx.tensor;
   if (!all_simple({&dx, &a.dy, &a.x})) return ref::activation_backward(ref::Split(*exec.pool), a);
   over_elements(exec, {&dx, &a.dy, &a.x}, [&](Stretch at) {
-    F.curve_dx_row({.y = at(dx),
-                    .x = at(a.x),
-                    .dy = at(a.dy),
-                    .count = at.count,
-                    .curve = curve_of(a.act),
-                    .alpha = a.act.alpha,
-                    .add = a.dx.add});
+    isa.curve_dx_row({.y = at(dx),
+                      .x = at(a.x),
+                      .dy = at(a.dy),
+                      .count = at.count,
+                      .curve = curve_of(a.act),
+                      .alpha = a.act.alpha,
+                      .add = a.dx.add});
   });
 }
 
-template <const IsaKernels& F>
-void dropout(const Exec& exec, const DropoutArgs& a) noexcept {
+void dropout(const Exec& exec, const DropoutArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.y, &a.x})) return ref::dropout(ref::Split(*exec.pool), a);
   constexpr int64_t kSome = 256;
   const RowsOf y(a.y), x(a.x);
@@ -106,19 +100,18 @@ void dropout(const Exec& exec, const DropoutArgs& a) noexcept {
       for (int64_t c = 0; c < a.y.cols(); c += kSome) {
         float some[size_t{kSome}];
         const int64_t count = std::min(kSome, a.y.cols() - c);
-        F.scaled_row({some}, x(r, c), 1, false, count);
+        isa.scaled_row({some}, x(r, c), 1, false, count);
         for (int64_t i = 0; i < count; ++i) {
           const float factor = kept(static_cast<uint64_t>(c + i));
           some[i] = factor > 0 ? some[i] * factor : 0;
         }
-        F.scaled_row(y(r, c), {some}, 1, a.add, count);
+        isa.scaled_row(y(r, c), {some}, 1, a.add, count);
       }
     }
   });
 }
 
-template <const IsaKernels& F>
-void gated(const Exec& exec, const GatedArgs& a) noexcept {
+void gated(const Exec& exec, const GatedArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.y, &a.gate, &a.up})) return ref::gated(ref::Split(*exec.pool), a);
   over_elements(exec, {&a.y, &a.gate, &a.up}, [&](Stretch at) {
     GateCall call = gate_call(a.form);
@@ -126,12 +119,11 @@ void gated(const Exec& exec, const GatedArgs& a) noexcept {
     call.gate = at(a.gate);
     call.up = at(a.up);
     call.count = at.count;
-    F.gated_row(call);
+    isa.gated_row(call);
   });
 }
 
-template <const IsaKernels& F>
-void gated_backward(const Exec& exec, const GatedBackwardArgs& a) noexcept {
+void gated_backward(const Exec& exec, const GatedBackwardArgs& a, const IsaKernels& isa) noexcept {
   const Tensor &dgate = a.dgate.tensor, &dup = a.dup.tensor;
   if (!all_simple({&a.dy, &a.gate, &a.up, &dgate, &dup})) return ref::gated_backward(ref::Split(*exec.pool), a);
   over_elements(exec, {&a.dy, &a.gate, &a.up, &dgate, &dup}, [&](Stretch at) {
@@ -144,12 +136,11 @@ void gated_backward(const Exec& exec, const GatedBackwardArgs& a) noexcept {
     call.count = at.count;
     call.dgate_add = a.dgate.add;
     call.dup_add = a.dup.add;
-    F.gated_dx_row(call);
+    isa.gated_dx_row(call);
   });
 }
 
-template <const IsaKernels& F>
-void rotary(const Exec& exec, const RotaryArgs& a) noexcept {
+void rotary(const Exec& exec, const RotaryArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.y, &a.x, &a.cos, &a.sin})) return ref::rotary(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), x(a.x), cos(a.cos), sin(a.sin);
   const auto* positions = a.positions.as<int32_t>();
@@ -157,16 +148,16 @@ void rotary(const Exec& exec, const RotaryArgs& a) noexcept {
   over_rows(exec, a.x.dim(0) * heads, width, [&](Range tasks, int) {
     for (int64_t task = tasks.begin; task < tasks.end; ++task) {
       const auto position = positions[task / heads];
-      F.rotate_row({.y = y(task, a.first),
-                    .x = x(task, a.first),
-                    .cosine = cos(position),
-                    .sine = sin(position),
-                    .pairs = pairs,
-                    .interleaved = a.interleaved,
-                    .inverse = a.inverse,
-                    .add = a.add});
+      isa.rotate_row({.y = y(task, a.first),
+                      .x = x(task, a.first),
+                      .cosine = cos(position),
+                      .sine = sin(position),
+                      .pairs = pairs,
+                      .interleaved = a.interleaved,
+                      .inverse = a.inverse,
+                      .add = a.add});
       const auto keep = [&](int64_t from, int64_t to) {
-        if (from < to) F.scaled_row(y(task, from), x(task, from), 1, a.add, to - from);
+        if (from < to) isa.scaled_row(y(task, from), x(task, from), 1, a.add, to - from);
       };
       keep(0, a.first);
       keep(end, width);
@@ -174,36 +165,23 @@ void rotary(const Exec& exec, const RotaryArgs& a) noexcept {
   });
 }
 
-template <const IsaKernels& F>
-void softmax(const Exec& exec, const SoftmaxArgs& a) noexcept {
+void softmax(const Exec& exec, const SoftmaxArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.y, &a.x})) return ref::softmax(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), x(a.x);
   over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
-    for (int64_t r = rows.begin; r < rows.end; ++r) F.softmax_row(y(r), x(r), a.y.cols());
+    for (int64_t r = rows.begin; r < rows.end; ++r) isa.softmax_row(y(r), x(r), a.y.cols());
   });
 }
 
-template <const IsaKernels& F>
-void softmax_backward(const Exec& exec, const SoftmaxBackwardArgs& a) noexcept {
+void softmax_backward(const Exec& exec, const SoftmaxBackwardArgs& a, const IsaKernels& isa) noexcept {
   if (!a.dx) return;
   if (!all_simple({&a.dx.tensor, &a.dy, &a.y})) return ref::softmax_backward(ref::Split(*exec.pool), a);
   const RowsOf dx(a.dx.tensor), dy(a.dy), y(a.y);
   over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
-      F.softmax_dx_row(dx(r), dy(r), y(r), a.dx.add, a.y.cols());
+      isa.softmax_dx_row(dx(r), dy(r), y(r), a.dx.add, a.y.cols());
     }
   });
 }
-
-QKV_FOR_ALL_ISAS(copy, CopyArgs)
-QKV_FOR_ALL_ISAS(add, AddArgs)
-QKV_FOR_ALL_ISAS(activation, ActivationArgs)
-QKV_FOR_ALL_ISAS(activation_backward, ActivationBackwardArgs)
-QKV_FOR_ALL_ISAS(dropout, DropoutArgs)
-QKV_FOR_ALL_ISAS(gated, GatedArgs)
-QKV_FOR_ALL_ISAS(gated_backward, GatedBackwardArgs)
-QKV_FOR_ALL_ISAS(rotary, RotaryArgs)
-QKV_FOR_ALL_ISAS(softmax, SoftmaxArgs)
-QKV_FOR_ALL_ISAS(softmax_backward, SoftmaxBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

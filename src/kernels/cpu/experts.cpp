@@ -6,27 +6,24 @@ namespace qkv::kernels::cpu {
 namespace {
 
 // Rows of numbers in f32: where they lie, or widened into `room`.
-template <const IsaKernels& F>
-const float* as_f32(Floats row, int64_t count, float* room) {
+const float* as_f32(Floats row, int64_t count, float* room, const IsaKernels& isa) {
   if (!row.bf16) return static_cast<const float*>(row.data);
-  F.widen(room, static_cast<const uint16_t*>(row.data), count);
+  isa.widen(room, static_cast<const uint16_t*>(row.data), count);
   return room;
 }
 
 }  // namespace
 
-template <const IsaKernels& F>
-void dispatch(const Exec& exec, const DispatchArgs& a) noexcept {
+void dispatch(const Exec& exec, const DispatchArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.y, &a.x})) return ref::dispatch(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), x(a.x);
   const auto* order = a.order.as<int32_t>();
   over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
-    for (int64_t i = rows.begin; i < rows.end; ++i) F.scaled_row(y(i), x(order[i] / a.top_k), 1, false, a.y.cols());
+    for (int64_t i = rows.begin; i < rows.end; ++i) isa.scaled_row(y(i), x(order[i] / a.top_k), 1, false, a.y.cols());
   });
 }
 
-template <const IsaKernels& F>
-void combine(const Exec& exec, const CombineArgs& a) noexcept {
+void combine(const Exec& exec, const CombineArgs& a, const IsaKernels& isa) noexcept {
   const int64_t cols = a.y.cols(), top_k = a.slots.dim(1);
   if (!all_simple({&a.y, &a.z, &a.weights}) || cols * size_of(DType::f32) > exec.scratch.dim(1)) {
     return ref::combine(ref::Split(*exec.pool), a);
@@ -39,15 +36,14 @@ void combine(const Exec& exec, const CombineArgs& a) noexcept {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       const auto weights = ref::In<float>::row(a.weights, r);
       for (int64_t s = 0; s < top_k; ++s) {
-        F.scaled_row({sum}, z(slots[r * top_k + s]), weights ? weights[s] : 1, s > 0, cols);
+        isa.scaled_row({sum}, z(slots[r * top_k + s]), weights ? weights[s] : 1, s > 0, cols);
       }
-      F.scaled_row(y(r), {sum}, 1, a.add, cols);
+      isa.scaled_row(y(r), {sum}, 1, a.add, cols);
     }
   });
 }
 
-template <const IsaKernels& F>
-void combine_backward(const Exec& exec, const CombineBackwardArgs& a) noexcept {
+void combine_backward(const Exec& exec, const CombineBackwardArgs& a, const IsaKernels& isa) noexcept {
   const int64_t cols = a.dy.cols(), top_k = a.slots.dim(1);
   if (!all_simple({&a.dy, &a.z, &a.weights, &a.dz.tensor, &a.dweights.tensor}) ||
       2 * cols * size_of(DType::f32) > exec.scratch.dim(1)) {
@@ -62,23 +58,19 @@ void combine_backward(const Exec& exec, const CombineBackwardArgs& a) noexcept {
       const auto weights = ref::In<float>::row(a.weights, r);
       for (int64_t s = 0; s < top_k; ++s) {
         const int64_t slot = slots[r * top_k + s];
-        if (a.dz) F.scaled_row(dz(slot), dy(r), weights[s], a.dz.add, cols);
+        if (a.dz) isa.scaled_row(dz(slot), dy(r), weights[s], a.dz.add, cols);
         if (!a.dweights) continue;
         float dot = 0;
-        F.dots_f32({.x = as_f32<F>(dy(r), cols, scratch),
-                    .w = as_f32<F>(z(slot), cols, scratch + cols),
-                    .y = &dot,
-                    .rows = 1,
-                    .outputs = 1,
-                    .inner = cols});
+        isa.dots_f32({.x = as_f32(dy(r), cols, scratch, isa),
+                      .w = as_f32(z(slot), cols, scratch + cols, isa),
+                      .y = &dot,
+                      .rows = 1,
+                      .outputs = 1,
+                      .inner = cols});
         ref::Out<float>::row(a.dweights.tensor, r).put(s, dot, a.dweights.add);
       }
     }
   });
 }
-
-QKV_FOR_ALL_ISAS(dispatch, DispatchArgs)
-QKV_FOR_ALL_ISAS(combine, CombineArgs)
-QKV_FOR_ALL_ISAS(combine_backward, CombineBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

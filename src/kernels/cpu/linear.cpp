@@ -23,10 +23,10 @@ int64_t columns_together(Range rows) {
   return kSums / std::clamp<int64_t>(rows.end - rows.begin, 1, kRowBlock) / kTile * kTile;
 }
 
-template <const IsaKernels& F>
-void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range rows, Range outputs, int thread) {
+void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, const Part& part, const IsaKernels& isa) {
+  const Range rows = part.rows, outputs = part.columns;
   int64_t room = 0;
-  float* laid = scratch_of(exec, thread, &room);
+  float* laid = scratch_of(exec, part.thread, &room);
   float* sums = laid + kDotRoom / size_of(DType::f32);
   const EpilogueCall finish = finish_of(a, g.b);
   const bool direct = as_they_are(finish);
@@ -44,30 +44,29 @@ void forward_part(const Exec& exec, const LinearArgs& a, const Group& g, Range r
                          .outputs = width,
                          .inner = a.x.cols(),
                          .room = laid};
-      (a.x.dtype() == DType::f32 ? F.dots_f32 : F.dots_bf16)(call);
-      for (int64_t i = 0; i < call.rows && !direct; ++i) F.finish_row(finish, r + i, first, sums + i * width, width);
+      (a.x.dtype() == DType::f32 ? isa.dots_f32 : isa.dots_bf16)(call);
+      for (int64_t i = 0; i < call.rows && !direct; ++i) isa.finish_row(finish, r + i, first, sums + i * width, width);
     }
   }
 }
 
 // dy of some rows and columns as f32: where it lies, or widened into memory for `count` rows.
-template <const IsaKernels& F>
-const float* as_f32(const Tensor& t, Range rows, Range columns, float* room, int64_t* stride) {
+const float* as_f32(const Tensor& t, Range rows, Range columns, float* room, int64_t* stride, const IsaKernels& isa) {
   if (t.dtype() == DType::f32) {
     *stride = t.stride(0);
     return at_f32(t, rows.begin, columns.begin);
   }
   *stride = columns.end - columns.begin;
   for (int64_t r = rows.begin; r < rows.end; ++r) {
-    F.widen(room + (r - rows.begin) * *stride, static_cast<const uint16_t*>(at(t, r, columns.begin)), *stride);
+    isa.widen(room + (r - rows.begin) * *stride, static_cast<const uint16_t*>(at(t, r, columns.begin)), *stride);
   }
   return room;
 }
 
-template <const IsaKernels& F>
-void dx_part(const Exec& exec, const LinearBackwardArgs& a, const Group& g, Range rows, Range columns, int thread) {
+void dx_part(const Exec& exec, const LinearBackwardArgs& a, const Group& g, const Part& part, const IsaKernels& isa) {
+  const Range rows = part.rows, columns = part.columns;
   int64_t room = 0;
-  float* scratch = scratch_of(exec, thread, &room);
+  float* scratch = scratch_of(exec, part.thread, &room);
   float *sums = scratch, *wide = sums + kSums;
   const int64_t outputs = a.dy.cols();
   const EpilogueCall finish = finish_of(a);
@@ -81,24 +80,25 @@ void dx_part(const Exec& exec, const LinearBackwardArgs& a, const Group& g, Rang
                  .rows = some.end - some.begin,
                  .inner = outputs,
                  .add = direct && a.dx.add};
-    call.a = as_f32<F>(a.dy, some, {0, outputs}, wide, &call.a_row);
+    call.a = as_f32(a.dy, some, {0, outputs}, wide, &call.a_row, isa);
     for (int64_t first = columns.begin; first < columns.end; first += widest) {
       call.cols = std::min(widest, columns.end - first);
       call.b = at(g.w, 0, first);
       call.y = direct ? at_f32(a.dx.tensor, r, first) : sums;
       call.y_stride = direct ? a.dx.tensor.stride(0) : call.cols;
-      (g.w.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
+      (g.w.dtype() == DType::f32 ? isa.mix_f32 : isa.mix_bf16)(call);
       for (int64_t i = 0; i < call.rows && !direct; ++i) {
-        F.finish_row(finish, r + i, first, sums + i * call.cols, call.cols);
+        isa.finish_row(finish, r + i, first, sums + i * call.cols, call.cols);
       }
     }
   }
 }
 
-template <const IsaKernels& F>
-void dw_part(const Exec& exec, const LinearBackwardArgs& a, const Tensor& dw, Range rows, Range outputs, int thread) {
+void dw_part(const Exec& exec, const LinearBackwardArgs& a, const Tensor& dw, Range rows, const Part& part,
+             const IsaKernels& isa) {
+  const Range outputs = part.columns;
   int64_t room = 0;
-  float* scratch = scratch_of(exec, thread, &room);
+  float* scratch = scratch_of(exec, part.thread, &room);
   const int64_t count = outputs.end - outputs.begin;
   const int64_t block = std::max<int64_t>(room / std::max<int64_t>(count, 1), 1);
   bool add = a.dw.add;
@@ -114,8 +114,8 @@ void dw_part(const Exec& exec, const LinearBackwardArgs& a, const Tensor& dw, Ra
                  .inner = some.end - some.begin,
                  .cols = a.x.cols(),
                  .add = add};
-    call.a = as_f32<F>(a.dy, some, outputs, scratch, &call.a_inner);
-    (a.x.dtype() == DType::f32 ? F.mix_f32 : F.mix_bf16)(call);
+    call.a = as_f32(a.dy, some, outputs, scratch, &call.a_inner, isa);
+    (a.x.dtype() == DType::f32 ? isa.mix_f32 : isa.mix_bf16)(call);
     add = true;
     r = some.end;
   } while (r < rows.end);
@@ -131,20 +131,18 @@ void db_part(const LinearBackwardArgs& a, const Tensor& db, Range rows, Range ou
 }
 
 // What the forms do not know: the product by plain loops, and what comes of it as the other kernels have it.
-template <const IsaKernels& F>
-void linear_elsewhere(const Exec& exec, const LinearArgs& a) {
+void linear_elsewhere(const Exec& exec, const LinearArgs& a, const IsaKernels& isa) {
   const Epilogue& f = a.finish;
   LinearArgs product = a;
   product.finish = {.residual = f.residual};
   if (f.pre.defined()) product.y = f.pre;
   ref::linear(ref::Split(*exec.pool), product);
-  if (f.gate.defined()) return gated<F>(exec, {.y = a.y, .gate = f.gate, .up = product.y, .form = f.form});
+  if (f.gate.defined()) return gated(exec, {.y = a.y, .gate = f.gate, .up = product.y, .form = f.form}, isa);
   if (finish_of(a, {}).kind != EpilogueCall::Kind::curve) return;
-  activation<F>(exec, {.y = a.y, .x = product.y, .act = f.form.act});
+  activation(exec, {.y = a.y, .x = product.y, .act = f.form.act}, isa);
 }
 
-template <const IsaKernels& F>
-void linear_backward_elsewhere(const Exec& exec, const LinearBackwardArgs& a) {
+void linear_backward_elsewhere(const Exec& exec, const LinearBackwardArgs& a, const IsaKernels& isa) {
   const Origin& o = a.origin;
   if (!o.pre.defined()) return ref::linear_backward(ref::Split(*exec.pool), a);
   Buffer<std::byte> room(a.x.count() * size_of(a.x.dtype()));
@@ -153,79 +151,71 @@ void linear_backward_elsewhere(const Exec& exec, const LinearBackwardArgs& a) {
   product.dx = {Tensor(a.x.device(), room.data(), a.x.dtype(), a.x.shape())};
   ref::linear_backward(ref::Split(*exec.pool), product);
   if (!o.gate.defined()) {
-    return activation_backward<F>(exec, {.dx = o.dpre, .dy = product.dx.tensor, .x = o.pre, .act = o.form.act});
+    return activation_backward(exec, {.dx = o.dpre, .dy = product.dx.tensor, .x = o.pre, .act = o.form.act}, isa);
   }
-  gated_backward<F>(
-      exec, {.dgate = o.dgate, .dup = o.dpre, .dy = product.dx.tensor, .gate = o.gate, .up = o.pre, .form = o.form});
+  gated_backward(
+      exec, {.dgate = o.dgate, .dup = o.dpre, .dy = product.dx.tensor, .gate = o.gate, .up = o.pre, .form = o.form},
+      isa);
 }
 
 }  // namespace
 
-template <const IsaKernels& F>
-void linear(const Exec& exec, const LinearArgs& a) noexcept {
+void linear(const Exec& exec, const LinearArgs& a, const IsaKernels& isa) noexcept {
   if (!a.w.format().plain()) {
-    if (!linear_with_blocks(exec, a, F)) linear_elsewhere<F>(exec, a);
+    if (!linear_with_blocks(exec, a, isa)) linear_elsewhere(exec, a, isa);
     return;
   }
   const Epilogue& f = a.finish;
   if (!all_simple({&a.x, &a.y, &f.gate, &f.pre, &f.residual}) || a.x.dtype() != a.w.dtype()) {
-    return linear_elsewhere<F>(exec, a);
+    return linear_elsewhere(exec, a, isa);
   }
-  if (F.pack_weight != nullptr && on_tiles(exec, F, {&a.x, &a.w})) return linear_on_tiles(exec, a, F);
+  if (isa.pack_weight != nullptr && on_tiles(exec, isa, {&a.x, &a.w})) return linear_on_tiles(exec, a, isa);
   for_groups(a.groups, a.y.rows(), a.w, a.b, [&](const Group& g, int64_t) {
-    over_threads(exec, g.rows, a.y.cols(),
-                 [&](Range rows, Range outputs, int thread) { forward_part<F>(exec, a, g, rows, outputs, thread); });
+    over_threads(exec, g.rows, a.y.cols(), [&](const Part& part) { forward_part(exec, a, g, part, isa); });
   });
 }
 
-template <const IsaKernels& F>
-void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
+void linear_backward(const Exec& exec, const LinearBackwardArgs& a, const IsaKernels& isa) noexcept {
   const Origin& o = a.origin;
   if (!all_simple({&a.dy, &a.x, &a.w, &a.dx.tensor, &o.pre, &o.gate, &o.dpre.tensor, &o.dgate.tensor}) ||
       !all_f32({&a.dw.tensor, &a.db.tensor})) {
-    return linear_backward_elsewhere<F>(exec, a);
+    return linear_backward_elsewhere(exec, a, isa);
   }
   for_groups(a.groups, a.dy.rows(), a.w, {}, [&](const Group& g, int64_t e) {
     const bool goes_on = a.dx || o.pre.defined();
-    if (goes_on && on_tiles(exec, F, {&a.dy, &a.w})) {
-      dx_on_tiles(exec, a, g, F);
+    if (goes_on && on_tiles(exec, isa, {&a.dy, &a.w})) {
+      dx_on_tiles(exec, a, g, isa);
     } else if (goes_on) {
-      over_threads(exec, g.rows, a.x.cols(),
-                   [&](Range rows, Range columns, int thread) { dx_part<F>(exec, a, g, rows, columns, thread); });
+      over_threads(exec, g.rows, a.x.cols(), [&](const Part& part) { dx_part(exec, a, g, part, isa); });
     }
     if (!a.dw && !a.db) return;
     const auto of_group = [&](const Tensor& t) {
       return a.groups.defined() ? t.slice(0, e, 1).flatten_to(t.rank() - 1) : t;
     };
     const Tensor dw = a.dw ? of_group(a.dw.tensor) : Tensor(), db = a.db ? of_group(a.db.tensor) : Tensor();
-    const bool dw_of_tiles = a.dw && on_tiles(exec, F, {&a.dy, &a.x});
-    if (dw_of_tiles) dw_on_tiles(exec, a, g, dw, F);
-    over_threads(exec, {0, 1}, a.dy.cols(), [&](Range, Range outputs, int thread) {
-      if (a.dw && !dw_of_tiles) dw_part<F>(exec, a, dw, g.rows, outputs, thread);
-      if (a.db) db_part(a, db, g.rows, outputs);
+    const bool dw_of_tiles = a.dw && on_tiles(exec, isa, {&a.dy, &a.x});
+    if (dw_of_tiles) dw_on_tiles(exec, a, g, dw, isa);
+    over_threads(exec, {0, 1}, a.dy.cols(), [&](const Part& part) {
+      if (a.dw && !dw_of_tiles) dw_part(exec, a, dw, g.rows, part, isa);
+      if (a.db) db_part(a, db, g.rows, part.columns);
     });
   });
 }
 
-template <const IsaKernels& F>
-void pack_tiles(const Exec& exec, const PackTilesArgs& a) noexcept {
-  if (F.pack_weight == nullptr || !simple(a.x)) return ref::pack_tiles(ref::Split(*exec.pool), a);
+void pack_tiles(const Exec& exec, const PackTilesArgs& a, const IsaKernels& isa) noexcept {
+  if (isa.pack_weight == nullptr || !simple(a.x)) return ref::pack_tiles(ref::Split(*exec.pool), a);
   const int64_t outputs = a.x.dim(-2), inner = a.x.dim(-1), panels = a.y.dim(-3);
   over_stretches(exec, a.y.rows() / a.y.dim(-2), 1, [&](Range mine, int) {
     for (int64_t p = mine.begin; p < mine.end; ++p) {
-      F.pack_weight({.to = a.y.as<uint16_t>() + p * a.y.stride(-3),
-                     .from = floats_at(a.x, p / panels * outputs * inner),
-                     .stride = inner,
-                     .rows = outputs,
-                     .inner = inner,
-                     .first_panel = p % panels,
-                     .end_panel = p % panels + 1});
+      isa.pack_weight({.to = a.y.as<uint16_t>() + p * a.y.stride(-3),
+                       .from = floats_at(a.x, p / panels * outputs * inner),
+                       .stride = inner,
+                       .rows = outputs,
+                       .inner = inner,
+                       .first_panel = p % panels,
+                       .end_panel = p % panels + 1});
     }
   });
 }
-
-QKV_FOR_ALL_ISAS(linear, LinearArgs)
-QKV_FOR_ALL_ISAS(pack_tiles, PackTilesArgs)
-QKV_FOR_ALL_ISAS(linear_backward, LinearBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

@@ -48,7 +48,13 @@ void for_groups(const Tensor& groups, int64_t rows, const Tensor& w, const Tenso
   }
 }
 
-// Cuts rows x columns over the threads, along whichever has more to give; a thread's part is one rectangle.
+// The rectangle of a product that one thread computes.
+struct Part {
+  Range rows, columns;
+  int thread;
+};
+
+// Cuts rows x columns over the threads, along whichever has more to give: f(Part).
 template <class F>
 void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
   const int64_t count = rows.end - rows.begin, threads = exec.pool->threads();
@@ -59,7 +65,7 @@ void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
     const auto part = [&](int64_t size) { return Range{piece * size / threads, (piece + 1) * size / threads}; };
     const Range r = by_columns ? rows : Range{rows.begin + part(count).begin, rows.begin + part(count).end};
     const Range c = by_columns ? part(columns) : Range{0, columns};
-    if (r.begin < r.end && c.begin < c.end) f(r, c, thread);
+    if (r.begin < r.end && c.begin < c.end) f(Part{r, c, thread});
   });
 }
 

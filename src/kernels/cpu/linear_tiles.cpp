@@ -1,4 +1,5 @@
-// linear on tiles, for bf16 operands: three products of one form (isa/tile_product.h).
+// linear for bf16 operands where the forms multiply tiles (isa/tile_product.h) or pairs (isa/pair_product.h, which
+// leaves forward to dots): three products of one form.
 //
 //   forward   x along k       w laid as tiles once per change of the weight (Param::tiles), or along k
 //   dx        dy along o      w across o
@@ -8,8 +9,7 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-constexpr int64_t kPanelColumns = 32;
-constexpr int64_t kTwoPanels = 2 * kPanelColumns;  // where columns may be cut: see TileCall
+constexpr int64_t kTwoPanels = 2 * kTileSide;  // where columns may be cut: see TileCall
 
 using Lies = TileSide::Lies;
 
@@ -24,7 +24,7 @@ void over_tile_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
   const int64_t count = rows.end - rows.begin, threads = exec.pool->threads();
   if (count <= 0 || columns <= 0) return;
   if (count >= kMany * threads || columns < kTwoPanels * threads) {
-    return over_stretches(exec, count, kPanelColumns, [&](Range r, int thread) {
+    return over_stretches(exec, count, kTileSide, [&](Range r, int thread) {
       f(Range{rows.begin + r.begin, rows.begin + r.end}, Range{0, columns}, thread);
     });
   }
@@ -32,7 +32,8 @@ void over_tile_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
 }
 
 void* room_of(const Exec& exec, int thread) {
-  return exec.scratch.data() + thread * exec.scratch.dim(1);
+  int64_t floats = 0;
+  return scratch_of(exec, thread, &floats);
 }
 
 bool is_bf16(const Tensor& t) {
@@ -48,7 +49,7 @@ bool on_tiles(const Exec& exec, const IsaKernels& isa, std::initializer_list<con
 
 TileSide weight_side(const Tensor& w, const Tensor& tiles, int64_t first) {
   if (!tiles.defined()) return side(w, first, 0, Lies::along);
-  return {tiles.as<uint16_t>() + first / kPanelColumns * tiles.stride(-3), 0, Lies::tiles};
+  return {tiles.as<uint16_t>() + first / kTileSide * tiles.stride(-3), 0, Lies::tiles};
 }
 
 void linear_on_tiles(const Exec& exec, const LinearArgs& a, const IsaKernels& isa) {

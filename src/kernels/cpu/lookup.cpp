@@ -4,20 +4,18 @@
 
 namespace qkv::kernels::cpu {
 
-template <const IsaKernels& F>
-void embedding(const Exec& exec, const EmbeddingArgs& a) noexcept {
+void embedding(const Exec& exec, const EmbeddingArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.y, &a.table})) return ref::embedding(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), table(a.table);
   const auto* ids = a.ids.as<int32_t>();
   over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
-      F.scaled_row(y(r), table(ids[r]), static_cast<float>(a.factor), a.add, a.y.cols());
+      isa.scaled_row(y(r), table(ids[r]), static_cast<float>(a.factor), a.add, a.y.cols());
     }
   });
 }
 
-template <const IsaKernels& F>
-void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a) noexcept {
+void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a, const IsaKernels& isa) noexcept {
   const Tensor& dtable = a.dtable.tensor;
   if (!all_f32({&dtable}) || !all_simple({&a.dy})) return ref::embedding_backward(ref::Split(*exec.pool), a);
   const RowsOf sums(dtable), dy(a.dy);
@@ -29,13 +27,12 @@ void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a) noexce
       std::fill(row, row + count, 0.0F);
     }
     for (int64_t r = 0; r < a.dy.rows(); ++r) {
-      F.scaled_row(sums(ids[r], cols.begin), dy(r, cols.begin), static_cast<float>(a.factor), true, count);
+      isa.scaled_row(sums(ids[r], cols.begin), dy(r, cols.begin), static_cast<float>(a.factor), true, count);
     }
   });
 }
 
-template <const IsaKernels& F>
-void scatter_rows(const Exec& exec, const ScatterRowsArgs& a) noexcept {
+void scatter_rows(const Exec& exec, const ScatterRowsArgs& a, const IsaKernels& isa) noexcept {
   if (!simple(a.x) || !(simple(a.y) || a.scales.defined())) return ref::scatter_rows(ref::Split(*exec.pool), a);
   const RowsOf x(a.x);
   const auto* slots = a.slots.as<int32_t>();
@@ -45,16 +42,12 @@ void scatter_rows(const Exec& exec, const ScatterRowsArgs& a) noexcept {
       const int64_t to = slots[r / rows_each] * rows_each + r % rows_each;
       std::byte* y = a.y.data() + ref::row_offset(a.y, to) * size;
       if (a.scales.defined()) {
-        a.scales.as<float>()[to] = F.put_bytes(reinterpret_cast<int8_t*>(y), x(r), a.x.cols());
+        a.scales.as<float>()[to] = isa.put_bytes(reinterpret_cast<int8_t*>(y), x(r), a.x.cols());
       } else {
-        F.scaled_row({y, a.y.dtype() == DType::bf16}, x(r), 1, false, a.x.cols());
+        isa.scaled_row({y, a.y.dtype() == DType::bf16}, x(r), 1, false, a.x.cols());
       }
     }
   });
 }
-
-QKV_FOR_ALL_ISAS(embedding, EmbeddingArgs)
-QKV_FOR_ALL_ISAS(embedding_backward, EmbeddingBackwardArgs)
-QKV_FOR_ALL_ISAS(scatter_rows, ScatterRowsArgs)
 
 }  // namespace qkv::kernels::cpu

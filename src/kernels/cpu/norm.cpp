@@ -6,8 +6,7 @@ namespace qkv::kernels::cpu {
 namespace {
 
 // The columns of dw and db that one thread owns.
-template <const IsaKernels& F>
-void add_columns(NormDwCall call, const LayerNormBackwardArgs& a, Range cols) {
+void add_columns(NormDwCall call, const LayerNormBackwardArgs& a, Range cols, const IsaKernels& isa) {
   const RowsOf dy(a.dy), x(a.x);
   const float *mean = f32_or_null(a.mean), *rstd = a.rstd.as<float>();
   const int64_t rows = a.x.rows();
@@ -20,13 +19,13 @@ void add_columns(NormDwCall call, const LayerNormBackwardArgs& a, Range cols) {
       call.mean[i] = mean != nullptr ? mean[r + i] : 0;
       call.rstd[i] = rstd[r + i];
     }
-    F.norm_dw_rows(call);
+    isa.norm_dw_rows(call);
   }
 }
 
 // dw and db; either may be absent.
-template <const IsaKernels& F>
-void weight_gradients(const Exec& exec, const Grad& dw, const Grad& db, const LayerNormBackwardArgs& a) {
+void weight_gradients(const Exec& exec, const Grad& dw, const Grad& db, const LayerNormBackwardArgs& a,
+                      const IsaKernels& isa) {
   if (!dw && !db) return;
   over_stretches(exec, a.x.cols(), 16, [&](Range cols, int thread) {
     int64_t room = 0;
@@ -38,34 +37,32 @@ void weight_gradients(const Exec& exec, const Grad& dw, const Grad& db, const La
     };
     NormDwCall call{.dw = unused, .db = db ? start(db) : nullptr};
     if (dw) call.dw = start(dw);
-    add_columns<F>(call, a, cols);
+    add_columns(call, a, cols, isa);
   });
 }
 
-template <const IsaKernels& F>
-void input_gradients(const Exec& exec, const LayerNormBackwardArgs& a, float offset) {
+void input_gradients(const Exec& exec, const LayerNormBackwardArgs& a, float offset, const IsaKernels& isa) {
   const RowsOf dx(a.dx.tensor), dy(a.dy), x(a.x);
   const float* mean = f32_or_null(a.mean);
   over_rows(exec, a.x.rows(), a.x.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
-      F.norm_dx_row({.dx = dx(r),
-                     .dy = dy(r),
-                     .x = x(r),
-                     .w = f32_or_null(a.w),
-                     .count = a.x.cols(),
-                     .offset = offset,
-                     .mean = mean != nullptr ? mean[r] : 0,
-                     .rstd = a.rstd.as<float>()[r],
-                     .centred = mean != nullptr,
-                     .add = a.dx.add});
+      isa.norm_dx_row({.dx = dx(r),
+                       .dy = dy(r),
+                       .x = x(r),
+                       .w = f32_or_null(a.w),
+                       .count = a.x.cols(),
+                       .offset = offset,
+                       .mean = mean != nullptr ? mean[r] : 0,
+                       .rstd = a.rstd.as<float>()[r],
+                       .centred = mean != nullptr,
+                       .add = a.dx.add});
     }
   });
 }
 
 }  // namespace
 
-template <const IsaKernels& F>
-void layer_norm(const Exec& exec, const LayerNormArgs& a) noexcept {
+void layer_norm(const Exec& exec, const LayerNormArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.x, &a.y}) || !all_f32({&a.w, &a.b, &a.mean, &a.rstd})) {
     return ref::layer_norm(ref::Split(*exec.pool), a);
   }
@@ -79,15 +76,14 @@ void layer_norm(const Exec& exec, const LayerNormArgs& a) noexcept {
                     .count = a.x.cols(),
                     .eps = static_cast<float>(a.eps),
                     .centred = true};
-      F.norm_row(call);
+      isa.norm_row(call);
       a.mean.as<float>()[r] = call.mean;
       a.rstd.as<float>()[r] = call.rstd;
     }
   });
 }
 
-template <const IsaKernels& F>
-void rms_norm(const Exec& exec, const RmsNormArgs& a) noexcept {
+void rms_norm(const Exec& exec, const RmsNormArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.x, &a.y}) || !all_f32({&a.w, &a.r})) return ref::rms_norm(ref::Split(*exec.pool), a);
   const RowsOf x(a.x), y(a.y);
   over_rows(exec, a.x.rows(), a.x.cols(), [&](Range rows, int) {
@@ -98,36 +94,29 @@ void rms_norm(const Exec& exec, const RmsNormArgs& a) noexcept {
                     .count = a.x.cols(),
                     .eps = static_cast<float>(a.eps),
                     .offset = static_cast<float>(a.offset)};
-      F.norm_row(call);
+      isa.norm_row(call);
       a.r.as<float>()[r] = call.rstd;
     }
   });
 }
 
-template <const IsaKernels& F>
-void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a) noexcept {
+void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.x, &a.dy, &a.dx.tensor}) || !all_f32({&a.w, &a.mean, &a.rstd, &a.dw.tensor, &a.db.tensor}) ||
       a.x.cols() > exec.scratch.dim(1) / size_of(DType::f32)) {
     return ref::layer_norm_backward(ref::Split(*exec.pool), a);
   }
-  if (a.dx) input_gradients<F>(exec, a, 0);
-  weight_gradients<F>(exec, a.dw, a.db, a);
+  if (a.dx) input_gradients(exec, a, 0, isa);
+  weight_gradients(exec, a.dw, a.db, a, isa);
 }
 
-template <const IsaKernels& F>
-void rms_norm_backward(const Exec& exec, const RmsNormBackwardArgs& a) noexcept {
+void rms_norm_backward(const Exec& exec, const RmsNormBackwardArgs& a, const IsaKernels& isa) noexcept {
   if (!all_simple({&a.x, &a.dy, &a.dx.tensor}) || !all_f32({&a.w, &a.r, &a.dw.tensor})) {
     return ref::rms_norm_backward(ref::Split(*exec.pool), a);
   }
   // layer_norm's without a mean.
   const LayerNormBackwardArgs same{.dx = a.dx, .dy = a.dy, .x = a.x, .w = a.w, .rstd = a.r};
-  if (a.dx) input_gradients<F>(exec, same, static_cast<float>(a.offset));
-  weight_gradients<F>(exec, a.dw, {}, same);
+  if (a.dx) input_gradients(exec, same, static_cast<float>(a.offset), isa);
+  weight_gradients(exec, a.dw, {}, same, isa);
 }
-
-QKV_FOR_ALL_ISAS(layer_norm, LayerNormArgs)
-QKV_FOR_ALL_ISAS(layer_norm_backward, LayerNormBackwardArgs)
-QKV_FOR_ALL_ISAS(rms_norm, RmsNormArgs)
-QKV_FOR_ALL_ISAS(rms_norm_backward, RmsNormBackwardArgs)
 
 }  // namespace qkv::kernels::cpu

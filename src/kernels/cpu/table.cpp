@@ -9,47 +9,53 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-template <const IsaKernels& F>
+// A kernel as an entry of the table of one instruction set.
+template <const IsaKernels& isa, auto kernel, class Args>
+void entry(const Exec& exec, const Args& a) noexcept {
+  kernel(exec, a, isa);
+}
+
+template <const IsaKernels& isa>
 const Kernels& table_of() {
   static const Kernels kernels = [] {
-    Kernels t{.name = F.name,
+    Kernels t{.name = isa.name,
 #define QKV_KERNEL(kernel, Args) \
   .kernel = [](const Exec& exec, const Args& a) noexcept { ref::kernel(ref::Split(*exec.pool), a); },
               QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
     };
     t.fill = fill;
-    t.wants_tiles = F.pack_weight != nullptr;
-    t.linear = linear<F>;
-    t.pack_tiles = pack_tiles<F>;
-    t.linear_backward = linear_backward<F>;
-    t.attention = attention<F>;
-    t.attention_backward = attention_backward<F>;
-    t.layer_norm = layer_norm<F>;
-    t.layer_norm_backward = layer_norm_backward<F>;
-    t.rms_norm = rms_norm<F>;
-    t.rms_norm_backward = rms_norm_backward<F>;
-    t.copy = copy<F>;
-    t.add = add<F>;
-    t.activation = activation<F>;
-    t.activation_backward = activation_backward<F>;
-    t.dropout = dropout<F>;
-    t.gated = gated<F>;
-    t.gated_backward = gated_backward<F>;
-    t.rotary = rotary<F>;
-    t.softmax = softmax<F>;
-    t.softmax_backward = softmax_backward<F>;
-    t.embedding = embedding<F>;
-    t.embedding_backward = embedding_backward<F>;
-    t.scatter_rows = scatter_rows<F>;
-    t.dispatch = dispatch<F>;
-    t.combine = combine<F>;
-    t.combine_backward = combine_backward<F>;
-    t.cross_entropy = cross_entropy<F>;
-    t.cross_entropy_backward = cross_entropy_backward<F>;
-    t.adamw = adamw<F>;
-    t.sgd = sgd<F>;
-    t.sum_squares = sum_squares<F>;
+    t.wants_tiles = isa.pack_weight != nullptr;
+    t.linear = entry<isa, linear>;
+    t.pack_tiles = entry<isa, pack_tiles>;
+    t.linear_backward = entry<isa, linear_backward>;
+    t.attention = entry<isa, attention>;
+    t.attention_backward = entry<isa, attention_backward>;
+    t.layer_norm = entry<isa, layer_norm>;
+    t.layer_norm_backward = entry<isa, layer_norm_backward>;
+    t.rms_norm = entry<isa, rms_norm>;
+    t.rms_norm_backward = entry<isa, rms_norm_backward>;
+    t.copy = entry<isa, copy>;
+    t.add = entry<isa, add>;
+    t.activation = entry<isa, activation>;
+    t.activation_backward = entry<isa, activation_backward>;
+    t.dropout = entry<isa, dropout>;
+    t.gated = entry<isa, gated>;
+    t.gated_backward = entry<isa, gated_backward>;
+    t.rotary = entry<isa, rotary>;
+    t.softmax = entry<isa, softmax>;
+    t.softmax_backward = entry<isa, softmax_backward>;
+    t.embedding = entry<isa, embedding>;
+    t.embedding_backward = entry<isa, embedding_backward>;
+    t.scatter_rows = entry<isa, scatter_rows>;
+    t.dispatch = entry<isa, dispatch>;
+    t.combine = entry<isa, combine>;
+    t.combine_backward = entry<isa, combine_backward>;
+    t.cross_entropy = entry<isa, cross_entropy>;
+    t.cross_entropy_backward = entry<isa, cross_entropy_backward>;
+    t.adamw = entry<isa, adamw>;
+    t.sgd = entry<isa, sgd>;
+    t.sum_squares = entry<isa, sum_squares>;
     return t;
   }();
   return kernels;

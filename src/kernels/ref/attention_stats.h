@@ -35,25 +35,11 @@ class RowStats {
     for (int64_t c = 0; c < in_class_.size(); ++c) in_class_[c] *= by;
   }
   void add(int64_t j, R x, R p) {
-    add_sums(p, p * x, p * static_cast<R>(row_.position() - j));
-    add_class(j, p);
-    if (beats(x)) lead(j, x);
-  }
-
-  // The parts of add(), for who has whole sums.
-  void add_sums(R mass, R mass_x, R distance) {
-    mass_ += mass;
-    mass_x_ += mass_x;
-    distance_ += distance;
-  }
-  bool by_class() const { return in_class_.size() > 0; }
-  int32_t class_of(int64_t j) const { return stats_.key_classes.as<int32_t>()[row_.slot(j)]; }
-  void add_class(int64_t j, R p) {
-    if (by_class()) add_to_class(class_of(j), p);
-  }
-  void add_to_class(int32_t key_class, R p) { in_class_[key_class] += p; }
-  bool beats(R x) const { return argmax_ < 0 || x > highest_; }
-  void lead(int64_t j, R x) {
+    mass_ += p;
+    mass_x_ += p * x;
+    distance_ += p * static_cast<R>(row_.position() - j);
+    if (in_class_.size() > 0) in_class_[stats_.key_classes.as<int32_t>()[row_.slot(j)]] += p;
+    if (argmax_ >= 0 && !(x > highest_)) return;  // nor is NaN larger
     highest_ = x;
     argmax_ = j;
   }

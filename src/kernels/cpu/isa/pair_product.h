@@ -23,7 +23,6 @@ constexpr int64_t kStripStride = kPairStretch / 2 + kLanes;  // words; rows a po
 struct PairTile {
   const uint32_t* a;
   const uint16_t* b;
-  const uint16_t* next;  // right blocks that are called near meanwhile, or null
   int64_t steps;
   float* sums;  // [12] rows
   int64_t stride;
@@ -40,10 +39,6 @@ void pair_tile(const PairTile& t) {
   }
   for (int64_t s = 0; s < t.steps; ++s) {
     const uint16_t* b = t.b + s * kBlockNumbers;
-    if (t.next != nullptr) {
-      const auto* near = reinterpret_cast<const char*>(t.next + s * kBlockNumbers);
-      for (int64_t line = 0; line < 2 * kBlockNumbers; line += 64) __builtin_prefetch(near + line, 0, 2);
-    }
     for (int64_t p = 0; p < kLanes; ++p) {
       const auto low = (__m512bh)_mm512_load_si512(b + p * kBlockSide),
                  high = (__m512bh)_mm512_load_si512(b + p * kBlockSide + kBlockNumbers / 2);
@@ -119,21 +114,16 @@ class PairProduct {
   int64_t inner() const { return smaller(kPairStretch, call_.inner - first()); }
 
   void block(int64_t row, int64_t rows, int64_t panel, int64_t panels) {
-    const bool as_tiles = call_.b.lies == TileSide::Lies::tiles;
-    const int64_t steps = steps_of(inner()), panel_numbers = (as_tiles ? steps_of(call_.inner) : steps) * kBlockNumbers;
-    if (!as_tiles) pack_panels(laid_, call_, {panel, panels, first(), inner()});
-    const uint16_t* b = as_tiles ? call_.b.data + panel * panel_numbers + first() / kBlockSide * kBlockNumbers : laid_;
-    const bool bound_by_memory = as_tiles && call_.rows <= kStripRows;
+    const int64_t steps = steps_of(inner());
+    const bool parked = parts_ > 1;
+    pack_panels(laid_, call_, {panel, panels, first(), inner()});
     alignas(64) float whole[kStripRows * kPanelColumns];
     for (int64_t r = 0; r < rows; r += kStripRows) {
       const int64_t some = smaller(kStripRows, rows - r);
       pack_strip(row + r, some);
       for (int64_t j = 0; j < panels; ++j) {
-        const uint16_t* right = b + j * panel_numbers;
-        const bool parked = parts_ > 1;
         const PairTile tile{.a = strip_,
-                            .b = right,
-                            .next = bound_by_memory ? right + panel_numbers : nullptr,
+                            .b = laid_ + j * steps * kBlockNumbers,
                             .steps = steps,
                             .sums = parked ? partial_ + r * kPartColumns + j * kPanelColumns : whole,
                             .stride = parked ? kPartColumns : kPanelColumns,

@@ -75,7 +75,7 @@ QKV_INLINE PairedRows paired(__m512i even, __m512i odd) {
   return {_mm512_permutex2var_epi16(even, low, odd), _mm512_permutex2var_epi16(even, high, odd)};
 }
 
-// A left block from rows along k: row by row, or whole.
+// One row of a left block from rows along k.
 QKV_INLINE void pack_left_row(uint16_t* to, const BlockFrom& from, int64_t row) {
   _mm512_store_si512(to + row * kBlockSide, load_row(from, row));
 }

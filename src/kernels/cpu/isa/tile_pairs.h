@@ -23,13 +23,9 @@ void with_tiles(void (*work)(void*), void* what) {
 
 // --- dots ------------------------------------------------------------------------------------------------------------
 
-// Sixteen rows, some of them and the end of all zeros where they do not exist: 32 of the inner index.
-void pack_rows_of_tile(uint16_t* to, const uint16_t* rows, int64_t stride, int64_t count, int64_t inner) {
-  const auto some = static_cast<__mmask32>((uint64_t{1} << inner) - 1);
-  for (int64_t r = 0; r < kTileRows; ++r) {
-    const __m512i row = r < count ? _mm512_maskz_loadu_epi16(some, rows + r * stride) : _mm512_setzero_si512();
-    _mm512_store_si512(to + r * kTileInner, row);
-  }
+// Sixteen rows of 32, zeros where they do not exist.
+void pack_rows_of_tile(uint16_t* to, const BlockFrom& from) {
+  for (int64_t r = 0; r < kTileRows; ++r) pack_left_row(to, from, r);
 }
 
 // `Tiles` times sixteen rows, of which all exist unless it is one.
@@ -53,21 +49,26 @@ void tile_dots_of(const ColumnDots& d, int64_t first) {
       right = end;
     }
     load_tile<7>(right, kTileRowBytes);
-    const auto multiply = [&]<int Tile>() __attribute__((always_inline)) {
+    const auto load_left = [&]<int Tile>() __attribute__((always_inline)) {
       const uint16_t* left = rows + Tile * kTileRows * d.row_stride + k;
       if (inner == kTileInner && count >= Tiles * kTileRows) {
         load_tile<4 + Tile % 3>(left, stride);
       } else {
-        pack_rows_of_tile(few, left, d.row_stride, count - Tile * kTileRows, inner);
+        pack_rows_of_tile(few, {left, d.row_stride, count - Tile * kTileRows, inner});
         load_tile<4 + Tile % 3>(few, kTileRowBytes);
       }
-      multiply_tiles<Tile, 4 + Tile % 3, 7>();
     };
-    multiply.template operator()<0>();
-    if constexpr (Tiles == 4) {
-      multiply.template operator()<1>();
-      multiply.template operator()<2>();
-      multiply.template operator()<3>();
+    load_left.template operator()<0>();
+    if constexpr (Tiles == 1) {
+      multiply_tiles<0, 4, 7>();
+    } else {  // as much as there are tiles for is loaded before it is multiplied
+      load_left.template operator()<1>();
+      load_left.template operator()<2>();
+      multiply_tiles<0, 4, 7>();
+      multiply_tiles<1, 5, 7>();
+      multiply_tiles<2, 6, 7>();
+      load_left.template operator()<3>();
+      multiply_tiles<3, 4, 7>();
     }
   }
   float* y = d.y + first * d.y_stride;

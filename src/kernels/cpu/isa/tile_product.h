@@ -24,19 +24,22 @@ constexpr int64_t stretch_of(int64_t inner) {
   return inner <= kWholeInner ? inner : kStretch;
 }
 
-// The next strip of a: laid piece by piece.
+// Rows [row, row + rows) of a, one stretch of k.
+struct Strip {
+  int64_t row = 0, rows = 0, first = 0, inner = 0;
+};
+
+// The next strip of a, laid piece by piece: rows, or blocks where k lies across them.
 class NextStrip {
  public:
-  void begin(const TileSide& a, int64_t row, int64_t rows, int64_t first, int64_t inner, uint16_t* to) {
+  void begin(const TileSide& a, const Strip& strip, uint16_t* to) {
     a_ = a;
-    row_ = row;
-    rows_ = rows;
-    first_ = first;
-    inner_ = inner;
+    strip_ = strip;
     to_ = to;
     piece_ = 0;
-    pieces_ = steps_of(inner) * (a.lies == TileSide::Lies::along ? kBlockSide : 1);
+    pieces_ = steps_of(strip.inner) * (a.lies == TileSide::Lies::along ? kBlockSide : 1);
   }
+  void none() { piece_ = pieces_ = 0; }
   int64_t pieces() const { return pieces_; }
   void some(int64_t count) {
     for (; count > 0 && piece_ < pieces_; --count, ++piece_) lay(piece_);
@@ -47,38 +50,40 @@ class NextStrip {
   void lay(int64_t piece) const {
     if (a_.lies == TileSide::Lies::along) {
       const int64_t step = piece / kBlockSide, k = step * kBlockSide;
-      pack_left_row(to_ + step * kBlockNumbers, {a_.data + row_ * a_.stride + first_ + k, a_.stride, rows_, inner_ - k},
+      pack_left_row(to_ + step * kBlockNumbers,
+                    {a_.data + strip_.row * a_.stride + strip_.first + k, a_.stride, strip_.rows, strip_.inner - k},
                     piece % kBlockSide);
     } else {
       const int64_t k = piece * kBlockSide;
-      lay_left_across(to_ + piece * kBlockNumbers,
-                      {a_.data + (first_ + k) * a_.stride + row_, a_.stride, inner_ - k, rows_});
+      lay_left_across(to_ + piece * kBlockNumbers, {a_.data + (strip_.first + k) * a_.stride + strip_.row, a_.stride,
+                                                    strip_.inner - k, strip_.rows});
     }
   }
 
   TileSide a_;
-  int64_t row_ = 0, rows_ = 0, first_ = 0, inner_ = 0, piece_ = 0, pieces_ = 0;
+  Strip strip_;
+  int64_t piece_ = 0, pieces_ = 0;
   uint16_t* to_ = nullptr;
 };
 
-// 32 x 32 sums that wait to be put down: with those of the stretches before, and to where they belong after the last.
+// Where 32 x 32 sums belong; between stretches of k they wait in `partial`, with those of the stretches before.
+struct SumsAt {
+  int64_t row = 0, rows = 0, column = 0;
+  float* partial = nullptr;        // null: there is one stretch
+  int64_t stride = 0;              // of partial
+  bool first = true, last = true;  // of the stretches
+};
+
+// The last sums, put down piece by piece.
 class LastSums {
  public:
   explicit LastSums(const TileCall& call) : call_(call) {}
 
   float* room() { return sums_; }
-  void take(int64_t row, int64_t rows, int64_t column, float* partial, int64_t partial_stride) {
-    row_ = row;
-    column_ = column;
-    partial_ = partial;
-    stride_ = partial_stride;
+  void take(const SumsAt& at) {
+    at_ = at;
     vector_ = 0;
-    vectors_ = 2 * rows;
-  }
-  // Of the stretches before (none: this is the first) and of those to come.
-  void between(bool first, bool last) {
-    add_partial_ = !first;
-    keep_partial_ = !last;
+    vectors_ = 2 * at.rows;
   }
   void some(int64_t count) {
     for (; count > 0 && vector_ < vectors_; --count, ++vector_) put(vector_);
@@ -87,23 +92,22 @@ class LastSums {
 
  private:
   void put(int64_t vector) {
-    const int64_t row = vector / 2, half = vector % 2 * kLanes, column = column_ + half;
+    const int64_t row = vector / 2, half = vector % 2 * kLanes, column = at_.column + half;
     const int64_t count = smaller(call_.cols - column, kLanes);
     if (count <= 0) return;
     Lanes sum = load(sums_ + vector * kLanes);
-    if (partial_ != nullptr) {
-      float* partial = partial_ + row * stride_ + half;
-      if (add_partial_) sum = load(partial) + sum;
-      if (keep_partial_) return store(partial, sum);
+    if (at_.partial != nullptr) {
+      float* partial = at_.partial + row * at_.stride + half;
+      if (!at_.first) sum = load(partial) + sum;
+      if (!at_.last) return store(partial, sum);
     }
-    put_down(call_, row_ + row, column, sum, count);
+    put_down(call_, at_.row + row, column, sum, count);
   }
 
   const TileCall& call_;
   alignas(64) float sums_[kBlockNumbers];
-  float* partial_ = nullptr;
-  int64_t row_ = 0, column_ = 0, stride_ = 0, vector_ = 0, vectors_ = 0;
-  bool add_partial_ = false, keep_partial_ = false;
+  SumsAt at_;
+  int64_t vector_ = 0, vectors_ = 0;
 };
 
 class TileProduct {
@@ -150,29 +154,28 @@ class TileProduct {
   void block(int64_t row, int64_t rows, int64_t panel, int64_t panels) {
     const int64_t steps = steps_of(inner());
     if (call_.b.lies != TileSide::Lies::tiles) pack_panels(laid_, call_, {panel, panels, first(), inner()});
-    int64_t strip = 0;
-    last_.rest();
-    last_.between(part_ == 0, part_ + 1 == parts_);
-    begin_strip(row, rows, strip);
+    constexpr int64_t kPartialStride = kPartPanels * kPanelColumns;
+    SumsAt sums{.stride = kPartialStride, .first = part_ == 0, .last = part_ + 1 == parts_};
+    begin_strip(row, rows, 0);
     next_.rest();
-    for (; strip * kBlockSide < rows; ++strip) {
-      const uint16_t* left = strips_[strip % 2];
-      next_.begin(call_.a, 0, 0, 0, 0, nullptr);
-      if ((strip + 1) * kBlockSide < rows) begin_strip(row, rows, strip + 1);
-      const int64_t in_strip = smaller(kBlockSide, rows - strip * kBlockSide);
+    for (int64_t from = 0; from < rows; from += kBlockSide) {
+      next_.none();
+      if (from + kBlockSide < rows) begin_strip(row, rows, from + kBlockSide);
       pieces_each_step_ = steps > 0 ? (next_.pieces() + panels * steps - 1) / (panels * steps) : 0;
+      sums.row = row + from;
+      sums.rows = smaller(kBlockSide, rows - from);
       for (int64_t j = 0; j < panels; ++j) {
-        multiply(left, right(panel, panel + j), steps, (panel + j) % 2 != 0, in_strip);
-        float* partial = parts_ == 1 ? nullptr : partial_ + (strip * kBlockSide * kPartPanels + j) * kPanelColumns;
-        last_.take(row + strip * kBlockSide, in_strip, (panel + j) * kPanelColumns, partial,
-                   kPartPanels * kPanelColumns);
+        multiply(strip_at(from), right(panel, panel + j), steps, (panel + j) % 2 != 0, sums.rows);
+        sums.column = (panel + j) * kPanelColumns;
+        if (parts_ > 1) sums.partial = partial_ + from * kPartialStride + j * kPanelColumns;
+        last_.take(sums);
       }
       next_.rest();
     }
   }
-  void begin_strip(int64_t row, int64_t rows, int64_t strip) {
-    const int64_t from = strip * kBlockSide;
-    next_.begin(call_.a, row + from, smaller(kBlockSide, rows - from), first(), inner(), strips_[strip % 2]);
+  uint16_t* strip_at(int64_t from) const { return strips_[from / kBlockSide % 2]; }
+  void begin_strip(int64_t row, int64_t rows, int64_t from) {
+    next_.begin(call_.a, {row + from, smaller(kBlockSide, rows - from), first(), inner()}, strip_at(from));
   }
 
   const uint16_t* right(int64_t first_panel, int64_t panel) const {
@@ -182,9 +185,11 @@ class TileProduct {
     return laid_ + (panel - first_panel) * steps_of(inner()) * kBlockNumbers;
   }
 
-  // One strip against one panel. Few rows are bound by memory: the panel after this one is called near.
+  // One strip against one panel: what is loaded before all products of a step does not wait for them. Few rows are
+  // bound by memory: the panel after this one is called near.
   void multiply(const uint16_t* left, const uint16_t* right, int64_t steps, bool backwards, int64_t rows) {
     const int64_t vectors = steps > 0 ? (2 * kBlockSide + steps - 1) / steps : 0;
+    const bool two = rows > kTileRows;
     const bool call_near = call_.rows <= kBlockSide && call_.b.lies == TileSide::Lies::tiles;
     const uint16_t* next_right = right + steps_of(call_.inner) * kBlockNumbers;
     zero_tile<0>();
@@ -197,10 +202,10 @@ class TileProduct {
       stream_tile<6>(r, kTileRowBytes);
       stream_tile<7>(r + kBlockNumbers / 2, kTileRowBytes);
       load_tile<4>(l, kTileRowBytes);
+      if (two) load_tile<5>(l + kBlockNumbers / 2, kTileRowBytes);
       multiply_tiles<0, 4, 6>();
       multiply_tiles<1, 4, 7>();
-      if (rows > kTileRows) {
-        load_tile<5>(l + kBlockNumbers / 2, kTileRowBytes);
+      if (two) {
         multiply_tiles<2, 5, 6>();
         multiply_tiles<3, 5, 7>();
       }
