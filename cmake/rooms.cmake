@@ -72,20 +72,6 @@ function(qkv_test name)
   endif()
 endfunction()
 
-# qkv_isa_kernels(NAME ISA FLAGS ...): the inner loops of src/kernels/cpu/isa/NAME_kernels.cpp for one instruction set, into qkv_kernels.
-function(qkv_isa_kernels name isa)
-  cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
-  set(target qkv_${name}_${isa})
-  add_library(${target} OBJECT src/kernels/cpu/isa/${name}_kernels.cpp)
-  target_link_libraries(${target} PRIVATE qkv_flags)
-  if(NOT isa STREQUAL "plain")  # the same C++, or intrinsics
-    qkv_unsanitized(${target} undefined)
-  endif()
-  target_compile_options(${target} PRIVATE ${ARG_FLAGS} -Wno-psabi -Wno-unused-function)
-  target_compile_definitions(${target} PRIVATE QKV_ISA_KERNELS=${isa}_${name} QKV_ISA_LABEL="${isa}")
-  target_sources(qkv_kernels PRIVATE $<TARGET_OBJECTS:${target}>)
-endfunction()
-
 # qkv_embed_recipes(TARGET FOLDER): every FOLDER/NAME.json becomes a part of the program.
 function(qkv_embed_recipes target folder)
   file(GLOB recipes CONFIGURE_DEPENDS ${folder}/*.json)

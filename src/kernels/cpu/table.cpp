@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa_list.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/ref/loops.h"
 #include "kernels/tables.h"
@@ -62,13 +63,10 @@ const Kernels& table_of() {
 }
 
 const Kernels& table_of(const IsaKernels* isa) {
-#if defined(__x86_64__)
-  if (isa == &amx_isa) return table_of<amx_isa>();
-  if (isa == &avx512bf16_isa) return table_of<avx512bf16_isa>();
-  if (isa == &avx512_isa) return table_of<avx512_isa>();
-  if (isa == &avx2_isa) return table_of<avx2_isa>();
-#endif
-  (void)isa;
+#define QKV_TABLE(name) \
+  if (isa == &name##_isa) return table_of<name##_isa>();
+  QKV_ISA_LIST(QKV_TABLE)
+#undef QKV_TABLE
   return table_of<plain_isa>();
 }
 
