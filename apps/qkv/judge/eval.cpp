@@ -13,9 +13,9 @@
 #include "base/printable.h"
 #include "base/progress.h"
 #include "common/commands.h"
-#include "common/loaded.h"
+#include "common/model_options.h"
+#include "data/text_windows.h"
 #include "eval/bootstrap.h"
-#include "infer/generation_defaults.h"
 #include "infer/likelihood.h"
 #include "text/unicode/utf8.h"
 
@@ -43,7 +43,8 @@ Examples:
   qkv eval opus-mt-en-de --pairs valid.tsv)";
 
 struct Options {
-  LoadOptions load;
+  ModelOptions model;
+  CacheOptions cache;
   std::string data, pairs;
   int64_t window = 0, stride = 0;
   uint64_t seed = 0;
@@ -91,7 +92,7 @@ struct Tally {
   double bits_per_byte() const { return nats / std::log(2.0) / static_cast<double>(bytes); }
 };
 
-std::vector<double> sums(Runner& runner, std::span<const KnownText> texts) {
+std::vector<double> sums(Runner& runner, std::span<const TokenText> texts) {
   Progress progress("evaluating", std::ssize(texts));
   const auto told = [&](size_t done) {
     progress.update(static_cast<int64_t>(done));
@@ -167,15 +168,20 @@ std::optional<MinimalPair> pair_in(std::string_view line, const std::string& wha
 
 class Evaluation {
  public:
-  explicit Evaluation(const Options& options) : options_(options), loaded_(options.load, room), report_(options) {
-    const NamedTokens& named = loaded_.tokenizer().named();
-    bos_ = named.bos ? named.bos : loaded_.spec().tokens.bos;
-    if (bos_ && *bos_ >= loaded_.spec().vocabulary) bos_.reset();
+  explicit Evaluation(const Options& options)
+      : options_(options),
+        model_(open_model(options.model)),
+        context_(context_of(model_, options.cache)),
+        runner_(model_.runner(room())),
+        report_(options) {
+    const NamedTokens& named = model_.tokenizer().named();
+    bos_ = named.bos ? named.bos : model_.spec().tokens.bos;
+    if (bos_ && *bos_ >= model_.spec().vocabulary) bos_.reset();
   }
 
   void run() {
-    const bool translates = loaded_.translates();
-    QKV_CHECK(translates == !options_.pairs.empty(), loaded_.path(), " is a ", loaded_.spec().family, ", which ",
+    const bool translates = model_.spec().has_source();
+    QKV_CHECK(translates == !options_.pairs.empty(), model_.path(), " is a ", model_.spec().family, ", which ",
               translates ? "translates, but --data was given" : "has no encoder, but --pairs was given",
               Hint(translates ? "give lines of source, tab, target with --pairs" : "give a text with --data"));
     if (translates) {
@@ -195,12 +201,12 @@ class Evaluation {
 
  private:
   // One text of a whole context, or a pass full of sentences.
-  static RunOptions room(const Loaded& loaded) {
-    QKV_CHECK(loaded.spec().kind != ModelSpec::Kind::encoder_only, loaded.path(), " is a ", loaded.spec().family,
+  RunOptions room() const {
+    QKV_CHECK(model_.spec().kind != ModelSpec::Kind::encoder_only, model_.path(), " is a ", model_.spec().family,
               ": it sees the tokens after a hole too, so a text has no probability and no perplexity",
               Hint("take a decoder or an encoder-decoder"));
     constexpr int64_t kSentences = 1024;
-    return {.positions = std::max(loaded.context(), kSentences)};
+    return {.cache = cache_type(model_, options_.cache), .positions = std::max(context_, kSentences)};
   }
 
   static std::vector<fs::path> files_in(const fs::path& folder) {
@@ -223,12 +229,12 @@ class Evaluation {
   }
 
   std::vector<int32_t> encoded(std::string_view text) {
-    return loaded_.tokenizer().encode(text, {.add_specials = false, .read_specials = false});
+    return model_.tokenizer().encode(text, {.add_specials = false, .read_specials = false});
   }
-  std::string lead_name() { return bos_ ? std::string(loaded_.tokenizer().token(*bos_)) : ""; }
+  std::string lead_name() { return bos_ ? std::string(model_.tokenizer().token(*bos_)) : ""; }
 
   void text_windows(const std::string& text) {
-    const Encoding whole = loaded_.tokenizer().encode_full(
+    const Encoding whole = model_.tokenizer().encode_full(
         text, {.add_specials = false, .read_specials = false, .unit = OffsetUnit::bytes});
     const std::vector<int32_t>& ids = whole.ids;
     const auto first_byte = [&](int64_t token) {  // of those asked about: windows share the bytes of the text
@@ -236,32 +242,32 @@ class Evaluation {
       return token == std::ssize(ids) ? std::ssize(text)
                                       : static_cast<int64_t>(whole.offsets[static_cast<size_t>(token)].begin);
     };
-    const int64_t length = options_.window > 0 ? options_.window : std::min(kUsualWindow, loaded_.context());
-    QKV_CHECK(length <= loaded_.context(), "--window is ", length, " but a text has at most ", loaded_.context(),
-              " tokens", Hint("use --window ", loaded_.context(), " or less"));
-    const std::vector<TextWindow> windows =
-        windows_of(std::ssize(ids), {.length = length, .stride = options_.stride, .prefixed = bos_.has_value()});
+    const int64_t length = options_.window > 0 ? options_.window : std::min(kUsualWindow, context_);
+    QKV_CHECK(length <= context_, "--window is ", length, " but a text has at most ", context_, " tokens",
+              Hint("use --window ", context_, " or less"));
+    // Without BOS the last token of a window is the first of the next one: it predicts what follows it.
+    const std::vector<int32_t> before = bos_ ? std::vector<int32_t>{*bos_} : std::vector<int32_t>{};
+    const int64_t stride = options_.stride > 0 ? options_.stride : length - 1;
+    QKV_CHECK(stride < length, "a stride of ", stride, " tokens but a window of ", length,
+              Hint("use a stride of ", length - 1, " or less, or a longer window"));
+    const WindowOptions cut{.length = length, .overlap = length - std::ssize(before) - stride, .before = before};
+    const std::vector<TextWindow> windows = windows_of(std::ssize(ids), cut);
     QKV_CHECK(!windows.empty(), options_.data, " has ", ids.size(), " tokens, too few to ask about one",
               Hint("give a longer text"));
-    std::vector<KnownText> texts;
+    const std::vector<TokenText> texts = cut_into_windows(ids, cut);
     std::vector<Tally> tallies;
     for (const TextWindow& w : windows) {
-      KnownText& known = texts.emplace_back();
-      if (bos_) known.ids.push_back(*bos_);
-      known.first = std::ssize(known.ids) + w.begin - w.context;
-      known.ids.insert(known.ids.end(), ids.begin() + w.context, ids.begin() + w.end);
       tallies.push_back({.tokens = w.end - w.begin, .bytes = first_byte(w.end) - first_byte(w.begin)});
     }
     report_.json = {{"mode", "text"},
                     {"windows", windows.size()},
                     {"window", length},
-                    {"stride", options_.stride > 0 ? options_.stride : length - 1},
+                    {"stride", stride},
                     {"windows_begin_with", bos_ ? Json(lead_name()) : Json()}};
-    report_.say(
-        fmt::format("{} as a text: {} windows of at most {} tokens, {} of them new{}", options_.data, windows.size(),
-                    length, options_.stride > 0 ? options_.stride : length - 1,
-                    bos_ ? ", each begins with " + lead_name() : "; the text's first token is not asked about"));
-    add_nats(tallies, sums(loaded_.runner(), texts));
+    report_.say(fmt::format(
+        "{} as a text: {} windows of at most {} tokens, {} of them new{}", options_.data, windows.size(), length,
+        stride, bos_ ? ", each begins with " + lead_name() : "; the text's first token is not asked about"));
+    add_nats(tallies, sums(runner_, texts));
     report_.add_likelihood(tallies, "window");
   }
 
@@ -269,8 +275,8 @@ class Evaluation {
     for (size_t i = 0; i < tallies.size(); ++i) tallies[i].nats = -log_probabilities[i];
   }
 
-  KnownText sentence(const std::string& text, const std::string& what) {
-    KnownText known;
+  TokenText sentence(const std::string& text, const std::string& what) {
+    TokenText known;
     if (bos_) known.ids.push_back(*bos_);
     const std::vector<int32_t> ids = encoded(text);
     known.ids.insert(known.ids.end(), ids.begin(), ids.end());
@@ -281,8 +287,8 @@ class Evaluation {
   }
 
   void check_length(const std::vector<int32_t>& ids, const std::string& what) const {
-    QKV_CHECK(std::ssize(ids) <= loaded_.context(), what, " has ", ids.size(), " tokens but this model reads ",
-              loaded_.context(), Hint("leave it out"));
+    QKV_CHECK(std::ssize(ids) <= context_, what, " has ", ids.size(), " tokens but this model reads ", context_,
+              Hint("leave it out"));
   }
 
   void minimal_pairs(const std::vector<fs::path>& files) {
@@ -309,7 +315,7 @@ class Evaluation {
   // 1 for each pair whose good sentence is more likely.
   std::vector<int64_t> right_pairs(const fs::path& file) {
     const std::string text = checked_text(file);
-    std::vector<KnownText> sentences;
+    std::vector<TokenText> sentences;
     int64_t number = 0;
     for (const std::string_view line : lines_of(text)) {
       const std::string what = fmt::format("{}: line {}", file.string(), ++number);
@@ -321,7 +327,7 @@ class Evaluation {
       sentences.push_back(sentence(pair->bad, what));
     }
     QKV_CHECK(!sentences.empty(), file.string(), " has no pairs", Hint("there is nothing to evaluate"));
-    const std::vector<double> found = sums(loaded_.runner(), sentences);
+    const std::vector<double> found = sums(runner_, sentences);
     std::vector<int64_t> right;
     for (size_t i = 0; i < found.size(); i += 2) right.push_back(found[i] > found[i + 1] ? 1 : 0);
     return right;
@@ -341,15 +347,8 @@ class Evaluation {
   }
 
   void translations() {
-    const GenerationDefaults defaults =
-        generation_defaults(loaded_.path(), loaded_.checkpoint().config, loaded_.spec().vocabulary);
-    QKV_CHECK(defaults.tokens.decoder_start.has_value(), loaded_.path(),
-              " does not say which token a target starts with", Hint("config.json should have decoder_start_token_id"));
-    // Marian cuts targets by a model of their own.
-    const fs::path target_file = fs::path(loaded_.path()) / "target.spm";
-    const Tokenizer target = fs::exists(target_file) ? Tokenizer::load(target_file).whole_texts() : loaded_.tokenizer();
     const std::string text = checked_text(options_.pairs);
-    std::vector<KnownText> texts;
+    std::vector<TokenText> texts;
     std::vector<Tally> tallies;
     int64_t number = 0;
     for (const std::string_view line : lines_of(text)) {
@@ -358,12 +357,9 @@ class Evaluation {
       QKV_CHECK(tab != std::string_view::npos && line.find('\t', tab + 1) == std::string_view::npos, what, " has ",
                 std::count(line.begin(), line.end(), '\t'), " tabs but must have one",
                 Hint("a line is a source, a tab, and its translation"));
-      KnownText& known = texts.emplace_back();
-      known.source = loaded_.tokenizer().encode(line.substr(0, tab));
-      known.ids = target.encode(line.substr(tab + 1));
-      QKV_CHECK(!known.source.empty() && !known.ids.empty(), what, " has a source of ", known.source.size(),
-                " tokens and a target of ", known.ids.size(), Hint("both need at least one"));
-      known.ids.insert(known.ids.begin(), *defaults.tokens.decoder_start);
+      const TokenText& known = texts.emplace_back(model_.encode(line.substr(0, tab), line.substr(tab + 1)));
+      QKV_CHECK(!known.source.empty() && known.ids.size() > 1, what, " has a source of ", known.source.size(),
+                " tokens and a target of ", known.ids.size() - 1, Hint("both need at least one"));
       check_length(known.source, what);
       check_length(known.ids, what);
       tallies.push_back(
@@ -373,12 +369,14 @@ class Evaluation {
     report_.json = {{"mode", "pairs"}, {"lines", texts.size()}};
     report_.say(
         fmt::format("{} as sources and targets: {} targets, given their sources", options_.pairs, texts.size()));
-    add_nats(tallies, sums(loaded_.runner(), texts));
+    add_nats(tallies, sums(runner_, texts));
     report_.add_likelihood(tallies, "line");
   }
 
   const Options& options_;
-  Loaded loaded_;
+  OpenModel model_;
+  int64_t context_;  // most tokens of a text
+  Runner runner_;
   Report report_;
   std::optional<int32_t> bos_;
 };
@@ -388,7 +386,8 @@ class Evaluation {
 void add_eval(Command app) {
   const Command command = app.add_command("eval", "Perplexity, bits per byte, accuracy on minimal pairs");
   const auto options = std::make_shared<Options>();
-  add_load_options(command, options->load);
+  add_model_options(command, options->model);
+  add_cache_options(command, options->cache);
   const Option data =
       command.add_option("--data", options->data, "A text, a .jsonl of minimal pairs, or a folder of these");
   const Option pairs = command.add_option("--pairs", options->pairs, "Sources and targets, a tab between them");

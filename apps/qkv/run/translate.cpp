@@ -11,7 +11,7 @@
 #include "base/progress.h"
 #include "common/commands.h"
 #include "common/interrupt.h"
-#include "common/loaded.h"
+#include "common/model_options.h"
 #include "infer/beam_runner.h"
 #include "infer/generation_defaults.h"
 #include "text/unicode/utf8.h"
@@ -34,7 +34,8 @@ Examples:
   qkv translate opus-mt-en-de --n-best 4 --json < in.en > out.jsonl)";
 
 struct Options {
-  LoadOptions load;
+  ModelOptions model;
+  CacheOptions cache;
   std::optional<int64_t> beams, max_new;
   std::optional<double> length_penalty;
   int64_t n_best = 1, rows = kUsualRows;
@@ -74,9 +75,11 @@ struct Line {
 class Translator {
  public:
   explicit Translator(const Options& options)
-      : options_(options), loaded_(options.load, [this](const Loaded& loaded) { return room(loaded); }) {
-    start_ = *defaults_.tokens.decoder_start;
-  }
+      : options_(options),
+        model_(open_model(options.model)),
+        context_(context_of(model_, options.cache)),
+        beam_(checked_beam_options()),
+        runner_(model_.runner(room())) {}
 
   void run() {
     Progress progress("translating", 0);
@@ -93,27 +96,27 @@ class Translator {
   }
 
  private:
-  // Before anything is taken: what the model and the options ask for.
-  RunOptions room(const Loaded& loaded) {
-    QKV_CHECK(loaded.translates(), loaded.path(), " is a ", loaded.spec().family, ", which is ",
-              name_of(loaded.spec().kind), " and translates nothing",
+  BeamOptions checked_beam_options() const {
+    QKV_CHECK(model_.spec().has_source(), model_.path(), " is a ", model_.spec().family, ", which is ",
+              name_of(model_.spec().kind), " and translates nothing",
               Hint("take an encoder-decoder such as Marian, BART or T5; or ask a decoder with  qkv run"));
-    defaults_ = generation_defaults(loaded.path(), loaded.checkpoint().config, loaded.spec().vocabulary);
-    QKV_CHECK(defaults_.tokens.decoder_start.has_value(), loaded.path(),
-              " does not say which token a target starts with", Hint("config.json should have decoder_start_token_id"));
-    beam_ = beam_options(options_, defaults_, loaded.context());
-    BeamSearch checked(beam_, {*defaults_.tokens.decoder_start});
-    const auto whole_pages = [](int64_t n) { return (n + KvCache::kPage - 1) / KvCache::kPage * KvCache::kPage; };
+    BeamOptions beam = beam_options(options_, model_.defaults(), context_);
+    BeamSearch checked(beam, model_.target_start());
+    return beam;
+  }
+
+  RunOptions room() const {
     const int64_t texts = std::max<int64_t>(options_.rows / beam_.beams, 1);
-    return {.positions = texts * beam_.beams * whole_pages(beam_.max_length),
-            .sources = std::max(whole_pages(loaded.context()), texts * kUsualLength),
+    return {.cache = cache_type(model_, options_.cache),
+            .positions = texts * beam_.beams * KvCache::whole_pages(beam_.max_length),
+            .sources = std::max(KvCache::whole_pages(context_), texts * kUsualLength),
             .chunk = std::max(options_.rows, beam_.beams)};
   }
 
   // Up to the end, or to a line that cannot be translated: then stop_ says why.
   std::vector<Line> read_window() {
     std::vector<Line> window;
-    const Tokenizer& tokenizer = loaded_.tokenizer();
+    const Tokenizer& tokenizer = model_.tokenizer();
     try {
       while (window.size() < kWindow) {
         Line line;
@@ -126,8 +129,8 @@ class Translator {
         QKV_CHECK(is_utf8(line.text), "line ", number, " is not UTF-8", Hint("convert it, for example with  iconv"));
         if (line.text.find_first_not_of(" \t") != std::string::npos) {
           line.source = tokenizer.encode(options_.prefix + line.text);
-          QKV_CHECK(std::ssize(line.source) <= loaded_.context(), "line ", number, " has ", line.source.size(),
-                    " tokens but this model reads ", loaded_.context(), Hint("cut it into sentences"));
+          QKV_CHECK(std::ssize(line.source) <= context_, "line ", number, " has ", line.source.size(),
+                    " tokens but this model reads ", context_, Hint("cut it into sentences"));
         }
         window.push_back(std::move(line));
       }
@@ -145,8 +148,8 @@ class Translator {
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return window[a].source.size() > window[b].source.size(); });
     std::vector<BeamRequest> requests;
-    for (const size_t i : order) requests.push_back({.prompt = {start_}, .source = window[i].source});
-    BeamRunner run(loaded_.runner(), requests, beam_, options_.rows);
+    for (const size_t i : order) requests.push_back({.prompt = model_.target_start(), .source = window[i].source});
+    BeamRunner run(runner_, requests, beam_, options_.rows);
     const InterruptWatch interrupt;
     while (run.step()) {
       progress.update(first_line_ - 1 + run.finished());
@@ -159,7 +162,7 @@ class Translator {
 
   // On one line, whatever the model wrote.
   std::string text_of(const BeamSearch::Hypothesis& hypothesis) {
-    std::string text = loaded_.tokenizer().decode(std::span(hypothesis.ids).subspan(1), {.skip_specials = true});
+    std::string text = model_.tokenizer().decode(std::span(hypothesis.ids).subspan(1), {.skip_specials = true});
     std::replace_if(
         text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
     return text;
@@ -182,10 +185,10 @@ class Translator {
   }
 
   const Options& options_;
-  GenerationDefaults defaults_;
+  OpenModel model_;
+  int64_t context_;  // most tokens of a text
   BeamOptions beam_;
-  Loaded loaded_;
-  int32_t start_ = 0;
+  Runner runner_;
   int64_t first_line_ = 1;  // of the window
   bool ended_ = false;
   std::optional<Error> stop_;
@@ -197,7 +200,8 @@ void add_translate(Command app) {
   const Command command =
       app.add_command("translate", "Translate lines, or do what else an encoder-decoder was made for");
   const auto options = std::make_shared<Options>();
-  add_load_options(command, options->load);
+  add_model_options(command, options->model);
+  add_cache_options(command, options->cache);
   command.add_option("--beam", options->beams, "Beams; 1 is greedy").between(int64_t{1}, int64_t{256});
   command.add_option("--length-penalty", options->length_penalty, "More than 0 favours longer translations");
   command.add_option("--max-new", options->max_new, "Most tokens of a translation")

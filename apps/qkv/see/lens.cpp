@@ -10,9 +10,10 @@
 #include "base/progress.h"
 #include "common/commands.h"
 #include "common/drawing.h"
-#include "common/inspected.h"
 #include "common/interrupt.h"
+#include "common/model_options.h"
 #include "common/reports.h"
+#include "common/texts.h"
 #include "inspect/lens/tuned_lens.h"
 
 namespace qkv::app {
@@ -32,7 +33,7 @@ Examples:
   qkv lens MODEL --data world --json lens.json     every number with its n and interval)";
 
 struct Options {
-  InspectOptions inspect;
+  ModelOptions model;
   TextOptions text;
   std::string json;
   bool train = false;
@@ -136,12 +137,12 @@ void print_tuned(const LensReport& plain, const LensReport& tuned) {
 
 void lens(const Options& options) {
   // Gradients go back through weights as plain numbers.
-  Inspected inspected(options.inspect, options.train ? BlockWeights::decoded : BlockWeights::kept);
-  const std::vector<SeenText> texts = seen(inspected.texts(options.text));
-  Reader reader(inspected.model(), inspected.engine(), {.precision = inspected.precision()});
+  const OpenModel model = open_model(options.model, options.train ? BlockWeights::decoded : BlockWeights::kept);
+  const std::vector<TokenText> texts = read_texts(model, options.text);
+  Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   const bool prints = options.json != "-";
-  Report report{{"model", inspected.path()}, {"data", options.text.data}};
-  const auto read = [&](std::span<const SeenText> some, const TunedLens* tuned) {
+  Report report{{"model", model.path()}, {"data", options.text.data}};
+  const auto read = [&](std::span<const TokenText> some, const TunedLens* tuned) {
     Watched watched("texts", some.size());
     return read_lens(reader, some, tuned, watched.finished());
   };
@@ -153,9 +154,9 @@ void lens(const Options& options) {
     const size_t held = texts.size() / 4;
     QKV_CHECK(held >= 1, texts.size(), " texts are too few to learn from some and measure on others",
               Hint("4 or more: a longer --data, more --tokens, or a smaller --length"));
-    const std::span<const SeenText> learnt = std::span(texts).first(texts.size() - held),
-                                    kept = std::span(texts).last(held);
-    TunedLens tuned(inspected.model(), inspected.engine());
+    const std::span<const TokenText> learnt = std::span(texts).first(texts.size() - held),
+                                     kept = std::span(texts).last(held);
+    TunedLens tuned(model.model(), model.engine());
     const TunedLens::Rule rule;
     {
       Watched watched("learning from texts", learnt.size() * static_cast<size_t>(rule.epochs));
@@ -175,7 +176,7 @@ void lens(const Options& options) {
 void add_lens(Command app) {
   const Command command = app.add_command("lens", "How early guesses settle, layer by layer, over a corpus");
   const auto options = std::make_shared<Options>();
-  add_inspect_options(command, options->inspect);
+  add_model_options(command, options->model);
   add_text_options(command, options->text);
   command.add_flag("--train", options->train, "Learn a tuned lens and compare");
   command.add_option("--json", options->json, "Write the report there; - is standard output");

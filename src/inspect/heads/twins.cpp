@@ -229,7 +229,7 @@ std::optional<double> cosine(const std::optional<Matrix>& p1, const std::optiona
 // Losses with some heads cut, each list of heads read once.
 class CutLosses {
  public:
-  CutLosses(Reader& reader, std::span<const SeenText> texts, Ablation ablation)
+  CutLosses(Reader& reader, std::span<const TokenText> texts, Ablation ablation)
       : reader_(reader),
         texts_(texts),
         ablation_(ablation),
@@ -253,7 +253,7 @@ class CutLosses {
 
  private:
   Reader& reader_;
-  std::span<const SeenText> texts_;
+  std::span<const TokenText> texts_;
   Ablation ablation_;
   std::shared_ptr<const HeadOutputs> outputs_;
   std::map<std::vector<HeadId>, std::vector<TextSum>> read_;
@@ -261,7 +261,7 @@ class CutLosses {
 
 }  // namespace
 
-Twins find_twins(Reader& reader, std::span<const SeenText> texts, const TwinOptions& options) {
+Twins find_twins(Reader& reader, std::span<const TokenText> texts, const TwinOptions& options) {
   const ModelSpec& spec = reader.model().spec();
   std::vector<Distances> kinds;
   for (const Stack stack : {Stack::encoder, Stack::decoder, Stack::cross}) {
@@ -274,8 +274,8 @@ Twins find_twins(Reader& reader, std::span<const SeenText> texts, const TwinOpti
 
   MapsProbe probe;
   int64_t rows = 0;
-  for (const SeenText& text : texts) {
-    SeenText shown = text;
+  for (const TokenText& text : texts) {
+    TokenText shown = text;
     const auto fit = [&](std::vector<int32_t>& ids) {
       ids.resize(std::min(ids.size(), static_cast<size_t>(options.map_length)));
     };

@@ -223,7 +223,8 @@ struct Attributor::Run {
   }
 };
 
-Attributor::Attributor(const Model& model, const Engine& engine, Precision precision, const SeenText& text, int64_t row)
+Attributor::Attributor(const Model& model, const Engine& engine, Precision precision, const TokenText& text,
+                       int64_t row)
     : model_(model), engine_(engine), precision_(precision) {
   const ModelSpec& spec = model.spec();
   QKV_CHECK(spec.vocabulary > 0, "a ", spec.family, " without a vocabulary has no logits to attribute",
