@@ -70,20 +70,20 @@ void add_products(Cases& all) {
 
 // Products that go on to what comes after them.
 void add_fused(Cases& all) {
-  OpInput onto = rows("onto", {17});
-  onto.exact = true;
-  all.push_back({.name = "linear_onto",
-                 .inputs = {rows("x", {33}), onto, weight("w", {17, 33}), weight("b", {17})},
-                 .run = [](OpIo& io) -> Outputs {
-                   return {
-                       ops::linear(io.cx, io["x"], io.weight("w"), {.bias = &io.weight("b"), .onto = {io["onto"]}})};
-                 }});
+  OpInput residual = rows("residual", {17});
+  residual.exact = true;
+  all.push_back(
+      {.name = "linear_residual",
+       .inputs = {rows("x", {33}), residual, weight("w", {17, 33}), weight("b", {17})},
+       .run = [](OpIo& io) -> Outputs {
+         return {ops::linear(io.cx, io["x"], io.weight("w"), {.bias = &io.weight("b"), .residual = {io["residual"]}})};
+       }});
   const auto shared = [](OpIo& io) {
     return ops::FeedForwardOptions{.up = {&io.weight("up"), &io.weight("up_bias")},
                                    .down = {&io.weight("down"), &io.weight("down_bias")},
                                    .out = io.cx.precision.exact};
   };
-  const std::vector<OpInput> plain{rows("x", {12}),          onto,
+  const std::vector<OpInput> plain{rows("x", {12}),          residual,
                                    weight("up", {37, 12}),   weight("up_bias", {37}),
                                    weight("down", {17, 37}), weight("down_bias", {17})};
   std::vector<OpInput> gated = plain;
@@ -93,7 +93,7 @@ void add_fused(Cases& all) {
                  .run = [shared](OpIo& io) -> Outputs {
                    ops::FeedForwardOptions options = shared(io);
                    options.form = {ops::act::gelu_tanh};
-                   options.onto = {io["onto"]};
+                   options.residual = {io["residual"]};
                    return {ops::feed_forward(io.cx, io["x"], options)};
                  },
                  .bf16_roundings = 12});
@@ -103,7 +103,7 @@ void add_fused(Cases& all) {
                    ops::FeedForwardOptions options = shared(io);
                    options.gate = {&io.weight("gate")};
                    options.form = ops::gate::swiglu;
-                   options.onto = {io["onto"]};
+                   options.residual = {io["residual"]};
                    return {ops::feed_forward(io.cx, io["x"], options)};
                  },
                  .bf16_roundings = 16});

@@ -137,7 +137,7 @@ std::vector<Runner::Sequence> Runner::start(std::span<const std::vector<int32_t>
   cx.probe = options_.probe;
   const KvPages pages = sources_->append(cx, parts);
   const Rows rows = Rows::ragged(cx, lengths);
-  static_cast<const EncoderDecoder&>(*model_).remember(cx, cx.upload(ids), rows, pages);
+  static_cast<const EncoderDecoder&>(*model_).cache_source(cx, cx.upload(ids), rows, pages);
   return made;
 }
 

@@ -11,9 +11,9 @@ Tensor EncoderDecoder::encode(Context& cx, const Tensor& source_ids, const Rows&
   return encoder_.forward(cx, source_ids, {.rows = source_rows});
 }
 
-void EncoderDecoder::remember(Context& cx, const Tensor& source_ids, const Rows& source_rows,
+void EncoderDecoder::cache_source(Context& cx, const Tensor& source_ids, const Rows& source_rows,
                               const KvPages& memory) const {
-  decoder_.remember(cx, as_operand(cx, encode(cx, source_ids, source_rows)), memory);
+  decoder_.cache_source(cx, as_operand(cx, encode(cx, source_ids, source_rows)), memory);
 }
 
 Tensor EncoderDecoder::states(Context& cx, const Input& input) const {

@@ -79,7 +79,7 @@ class EncoderDecoder : public Model {
 
   Tensor encode(Context& cx, const Tensor& source_ids, const Rows& source_rows) const;  // [M, C]
   // Reads a source once for all passes of the decoder: `memory` has a place for each of its tokens.
-  void remember(Context& cx, const Tensor& source_ids, const Rows& source_rows, const KvPages& memory) const;
+  void cache_source(Context& cx, const Tensor& source_ids, const Rows& source_rows, const KvPages& memory) const;
 
  private:
   ModelStack encoder_, decoder_;

@@ -98,10 +98,10 @@ Tensor ModelStack::last_norm(Context& cx, const Tensor& stream) const {
   return final_norm_ ? final_norm_->forward(cx, stream) : stream;
 }
 
-void ModelStack::remember(Context& cx, const Tensor& states, const KvPages& pages) const {
+void ModelStack::cache_source(Context& cx, const Tensor& states, const KvPages& pages) const {
   const Arena::Mark done = cx.arena.mark();
   for (const auto& layer : layers_) {
-    layer->remember(cx, states, pages);
+    layer->cache_source(cx, states, pages);
     cx.arena.rewind(done);
   }
 }

@@ -16,7 +16,7 @@ class ModelStack {
   Tensor forward_vectors(Context& cx, const Tensor& x, const Pass& pass) const;
   Tensor last_norm(Context& cx, const Tensor& stream) const;  // the stream itself where the stack ends without one
   // Every layer's keys and values of what an encoder said.
-  void remember(Context& cx, const Tensor& states, const KvPages& pages) const;
+  void cache_source(Context& cx, const Tensor& states, const KvPages& pages) const;
 
  private:
   Tensor embed(Context& cx, const Tensor& ids, const Rows& rows) const;

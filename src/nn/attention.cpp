@@ -37,27 +37,29 @@ Attention::Attention(const AttentionSpec& spec, Place place, const Weights& weig
   if (spec.rope) rope_ = ropes.get(*spec.rope);
 }
 
-Tensor Attention::forward(Context& cx, const Tensor& x, const How& how) const {
-  const Heads heads = spec_.latent ? project_latent(cx, x, how.rows) : project(cx, x, x, how.rows);
-  return attend(cx, how.pages != nullptr ? into_pages(cx, heads, *how.pages) : heads, how);
+Tensor Attention::forward(Context& cx, const Tensor& x, const Options& options) const {
+  const Heads heads = spec_.latent ? project_latent(cx, x, options.rows) : project(cx, x, x, options.rows);
+  return attend(cx, options.pages != nullptr ? append_to_cache(cx, heads, *options.pages) : heads, options);
 }
 
-Tensor Attention::forward_across(Context& cx, const Tensor& x, const Tensor& memory, const How& how) const {
-  return attend(cx, project(cx, x, memory, how.rows), how);
+Tensor Attention::forward_cross(Context& cx, const Tensor& x, const Tensor& memory, const Options& options) const {
+  return attend(cx, project(cx, x, memory, options.rows), options);
 }
 
-void Attention::remember(Context& cx, const Tensor& memory, const KvPages& pages) const {
-  into_pages(cx, project_kv(cx, memory, pages.rows), pages);
+void Attention::cache_source(Context& cx, const Tensor& memory, const KvPages& pages) const {
+  append_to_cache(cx, project_kv(cx, memory, pages.rows), pages);
 }
 
-Tensor Attention::forward_across(Context& cx, const Tensor& x, const KvPages& pages, const ops::Onto& onto) const {
+Tensor Attention::forward_cross(Context& cx, const Tensor& x, const KvPages& pages,
+                                const ops::Residual& residual) const {
   const KvCache::Layer& layer = pages.cache->layer(place_.layer);
   return attend(cx, {.q = project_q(cx, x, pages.rows), .k = layer.k, .v = layer.v},
-                {.rows = pages.rows, .pages = &pages, .onto = onto});
+                {.rows = pages.rows, .pages = &pages, .residual = residual});
 }
 
-// A norm over each head, or over all heads joined: there those that were cut come along, and are left behind after it.
-Tensor Attention::normed_heads(Context& cx, Tensor x, const std::optional<Norm>& norm, int64_t heads) const {
+// [N, H D] -> [N, H, D], normed per head or over all heads joined. A joined norm includes cut heads; they are dropped
+// after it.
+Tensor Attention::split_and_norm(Context& cx, Tensor x, const std::optional<Norm>& norm, int64_t heads) const {
   if (norm && spec_.qk_norm == AttentionSpec::QkNorm::whole) {
     x = norm->forward(cx, x);
     if (x.cols() > heads * spec_.width) x = x.slice(-1, 0, heads * spec_.width);
@@ -67,11 +69,11 @@ Tensor Attention::normed_heads(Context& cx, Tensor x, const std::optional<Norm>&
 }
 
 Tensor Attention::project_q(Context& cx, const Tensor& x, const Rows& rows) const {
-  return turned(cx, normed_heads(cx, q_->forward(cx, x), q_norm_, spec_.heads), rows);
+  return rotate(cx, split_and_norm(cx, q_->forward(cx, x), q_norm_, spec_.heads), rows);
 }
 
 Attention::Heads Attention::project_kv(Context& cx, const Tensor& x, const Rows& rows) const {
-  return {.k = turned(cx, normed_heads(cx, k_->forward(cx, x), k_norm_, spec_.kv_heads), rows),
+  return {.k = rotate(cx, split_and_norm(cx, k_->forward(cx, x), k_norm_, spec_.kv_heads), rows),
           .v = ops::split_heads(v_->forward(cx, x), spec_.kv_heads)};
 }
 
@@ -88,15 +90,15 @@ Attention::Heads Attention::project_latent(Context& cx, const Tensor& x, const R
   const Tensor small = kv_a_->forward(cx, x);  // [N, rank + turned]
   const Tensor kv =
       ops::split_heads(kv_b_->forward(cx, kv_a_norm_->forward(cx, small.slice(1, 0, latent.kv_rank))), spec_.kv_heads);
-  // The columns that turn are the same for all heads.
+  // All heads share the rotary columns.
   const Tensor shared_key = ops::split_heads(small.slice(1, latent.kv_rank, latent.turned), 1);
   return {.q = rope_->forward(cx, ops::split_heads(q, spec_.heads), rows),
           .k = ops::concat(cx, kv.slice(2, 0, latent.still), rope_->forward_bare(cx, shared_key, rows)),
           .v = kv.slice(2, latent.still, spec_.value_width)};
 }
 
-// These rows' keys and values to their places; then all that went before is seen with them.
-Attention::Heads Attention::into_pages(Context& cx, Heads heads, const KvPages& pages) const {
+// Writes the rows' keys and values into the cache; q then attends to everything cached.
+Attention::Heads Attention::append_to_cache(Context& cx, Heads heads, const KvPages& pages) const {
   cx.tap(place_, Site::attn_k, heads.k, &pages.rows);
   cx.tap(place_, Site::attn_v, heads.v, &pages.rows);
   const KvCache::Layer& layer = pages.cache->layer(place_.layer);
@@ -108,29 +110,28 @@ Attention::Heads Attention::into_pages(Context& cx, Heads heads, const KvPages& 
   return {.q = heads.q, .k = layer.k, .v = layer.v};
 }
 
-Tensor Attention::attend(Context& cx, const Heads& heads, const How& how) const {
-  ops::AttentionOptions options{.place = place_,
-                                .scale = spec_.scale,
-                                .softcap = spec_.softcap,
-                                .causal = spec_.causal,
-                                .window = spec_.window,
-                                .sinks = sinks_,
-                                .bias = relative_,
-                                .dropout = spec_.dropout};
-  if (how.pages != nullptr) {
-    const KvCache::Layer& layer = how.pages->cache->layer(place_.layer);
-    options.table = how.pages->tables[layer.set];
-    options.k_scales = layer.k_scales;
-    options.v_scales = layer.v_scales;
+Tensor Attention::attend(Context& cx, const Heads& heads, const Options& options) const {
+  ops::AttentionOptions with{.place = place_,
+                             .scale = spec_.scale,
+                             .softcap = spec_.softcap,
+                             .causal = spec_.causal,
+                             .window = spec_.window,
+                             .sinks = sinks_,
+                             .bias = relative_,
+                             .dropout = spec_.dropout};
+  if (options.pages != nullptr) {
+    const KvCache::Layer& layer = options.pages->cache->layer(place_.layer);
+    with.table = options.pages->tables[layer.set];
+    with.k_scales = layer.k_scales;
+    with.v_scales = layer.v_scales;
   }
-  if (!spec_.kv_map.empty()) options.kv_map = cx.upload(spec_.kv_map);
-  if (relative_ != nullptr) options.buckets = cx.upload(buckets_);
-  const Tensor z = ops::attention(cx, heads.q, heads.k, heads.v, how.rows, options).z;  // [N, H, E]
-  const bool shown = cx.watched(place_, Site::attn_out);
-  Tensor out = out_.forward_to_stream(cx, ops::merge_heads(z), shown ? ops::Onto{} : how.onto);
-  if (!shown) return out;
-  cx.tap(place_, Site::attn_out, out, &how.rows);
-  return ops::add_onto(cx, how.onto, out);
+  if (!spec_.kv_map.empty()) with.kv_map = cx.upload(spec_.kv_map);
+  if (relative_ != nullptr) with.buckets = cx.upload(buckets_);
+  const Tensor z = ops::merge_heads(ops::attention(cx, heads.q, heads.k, heads.v, options.rows, with).z);  // [N, H E]
+  if (!cx.watched(place_, Site::attn_out)) return out_.forward_to_stream(cx, z, options.residual);
+  Tensor out = out_.forward_to_stream(cx, z, ops::Residual{});
+  cx.tap(place_, Site::attn_out, out, &options.rows);
+  return ops::add_residual(cx, options.residual, out);
 }
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// Attention with its projections: x becomes questions, labels and contents, heads look, W_O mixes what they bring.
+// Multi-head attention with its projections: softmax(q k^T / sqrt(D)) v per head, W_O of all heads joined.
 #pragma once
 
 #include <algorithm>
@@ -57,18 +57,17 @@ class Attention {
   };
   Attention(const AttentionSpec& spec, Place place, const Weights& weights, const Names& names, Ropes& ropes);
 
-  // What the looking is done with and what becomes of it.
-  struct How {
+  struct Options {
     const Rows& rows;
-    const KvPages* pages = nullptr;  // the rows' keys and values enter them and are looked at there
-    ops::Onto onto = {};             // what is brought is added to it; absent: it is the result
+    const KvPages* pages = nullptr;  // the rows' keys and values are appended to the cache and read there
+    ops::Residual residual = {};     // added to the output in W_O's product; absent: nothing is added
   };
-  Tensor forward(Context& cx, const Tensor& x, const How& how) const;  // [N, C] -> [N, C]
-  // Across: questions from x, labels and contents from `memory`; `rows` pairs them.
-  Tensor forward_across(Context& cx, const Tensor& x, const Tensor& memory, const How& how) const;
-  // The same in two steps: labels and contents once, questions whenever they come.
-  void remember(Context& cx, const Tensor& memory, const KvPages& pages) const;
-  Tensor forward_across(Context& cx, const Tensor& x, const KvPages& pages, const ops::Onto& onto) const;
+  Tensor forward(Context& cx, const Tensor& x, const Options& options) const;  // [N, C] -> [N, C]
+  // Cross attention: queries of x, keys and values of `memory`, the encoder's output; `rows` pairs them.
+  Tensor forward_cross(Context& cx, const Tensor& x, const Tensor& memory, const Options& options) const;
+  // The same in two steps: keys and values once into a cache, queries in every pass.
+  void cache_source(Context& cx, const Tensor& memory, const KvPages& pages) const;
+  Tensor forward_cross(Context& cx, const Tensor& x, const KvPages& pages, const ops::Residual& residual) const;
 
  private:
   struct Heads {
@@ -78,10 +77,10 @@ class Attention {
   Tensor project_q(Context& cx, const Tensor& x, const Rows& rows) const;
   Heads project_kv(Context& cx, const Tensor& x, const Rows& rows) const;
   Heads project_latent(Context& cx, const Tensor& x, const Rows& rows) const;
-  Heads into_pages(Context& cx, Heads heads, const KvPages& pages) const;
-  Tensor attend(Context& cx, const Heads& heads, const How& how) const;
-  Tensor normed_heads(Context& cx, Tensor x, const std::optional<Norm>& norm, int64_t heads) const;
-  Tensor turned(Context& cx, const Tensor& x, const Rows& rows) const {
+  Heads append_to_cache(Context& cx, Heads heads, const KvPages& pages) const;
+  Tensor attend(Context& cx, const Heads& heads, const Options& options) const;
+  Tensor split_and_norm(Context& cx, Tensor x, const std::optional<Norm>& norm, int64_t heads) const;
+  Tensor rotate(Context& cx, const Tensor& x, const Rows& rows) const {
     return rope_ ? rope_->forward(cx, x, rows) : x;
   }
 

@@ -3,9 +3,9 @@
 namespace qkv {
 namespace {
 
-// Whether the hidden numbers can stay inside one op: nobody looks at them or asks who made the first NaN, none is
-// dropped. Either way the bits are the same.
-bool unseen(const Context& cx, Place place, const FeedForwardSpec& spec) {
+// Whether the hidden layer can stay inside one fused op: no tap, no check for NaN and no dropout reads it. The bits are
+// the same either way.
+bool can_fuse(const Context& cx, Place place, const FeedForwardSpec& spec) {
   return !cx.watched(place, Site::mlp_pre) && !cx.watched(place, Site::mlp_post) && !cx.guard_finite &&
          (spec.dropout == 0 || !cx.training);
 }
@@ -17,36 +17,35 @@ class Dense : public FeedForward {
     if (spec.gated) gate_.emplace(weights, name + ".gate");
   }
 
-  Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const ops::Onto& onto) const override {
-    const bool shown = cx.watched(place_, Site::mlp_out);
-    Tensor out = brought(cx, x, &rows, shown ? ops::Onto{} : onto);
-    if (!shown) return out;
+  Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const ops::Residual& residual) const override {
+    if (!cx.watched(place_, Site::mlp_out)) return run(cx, x, &rows, residual);
+    Tensor out = run(cx, x, &rows, {});
     cx.tap(place_, Site::mlp_out, out, &rows);
-    return ops::add_onto(cx, onto, out);
+    return ops::add_residual(cx, residual, out);
   }
-  // As a part of a mixture, whose taps show the experts that were chosen.
-  Tensor forward_untapped(Context& cx, const Tensor& x, const ops::Onto& onto) const {
-    return brought(cx, x, nullptr, onto);
+  // As the shared expert of a mixture, whose taps show the chosen experts.
+  Tensor forward_untapped(Context& cx, const Tensor& x, const ops::Residual& residual) const {
+    return run(cx, x, nullptr, residual);
   }
 
  private:
-  // Tapped where rows are given.
-  Tensor brought(Context& cx, const Tensor& x, const Rows* rows, const ops::Onto& onto) const {
-    if (unseen(cx, place_, spec_)) {
+  // With taps where rows are given.
+  Tensor run(Context& cx, const Tensor& x, const Rows* rows, const ops::Residual& residual) const {
+    if (can_fuse(cx, place_, spec_)) {
       return ops::feed_forward(cx, as_operand(cx, x),
                                {.up = up_.affine(),
                                 .gate = gate_ ? gate_->affine() : ops::Affine{},
                                 .down = down_.affine(),
                                 .form = spec_.gating(),
                                 .out = cx.precision.exact,
-                                .onto = onto});
+                                .residual = residual});
     }
     Tensor pre = gate_ ? gate_->forward(cx, x) : up_.forward(cx, x);  // [N, F]
     if (rows != nullptr) cx.tap(place_, Site::mlp_pre, pre, rows);
     Tensor post = gate_ ? ops::gated(cx, pre, up_.forward(cx, x), spec_.gating()) : ops::activation(cx, pre, spec_.act);
     post = ops::dropout(cx, post, {.p = spec_.dropout, .place = place_, .site = Site::mlp_post});
     if (rows != nullptr) cx.tap(place_, Site::mlp_post, post, rows);
-    return down_.forward_to_stream(cx, post, onto);
+    return down_.forward_to_stream(cx, post, residual);
   }
 
   FeedForwardSpec spec_;
@@ -71,7 +70,7 @@ class MixtureOfExperts : public FeedForward {
     }
   }
 
-  Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const ops::Onto& onto) const override {
+  Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const ops::Residual& residual) const override {
     const ExpertsSpec& experts = *spec_.experts;
     Tensor logits = router_.forward_exact(cx, x);  // [N, E]
     cx.tap(place_, Site::route_logits, logits, &rows);
@@ -80,17 +79,17 @@ class MixtureOfExperts : public FeedForward {
     cx.tap(place_, Site::route_weights, chosen.weights, &rows);
 
     const ops::Dispatch plan = ops::plan_dispatch(cx, chosen.ids, experts.count);
-    const Tensor brought = visited(cx, ops::dispatch(cx, as_operand(cx, x), plan), rows, plan);  // [N k, C]
-    Tensor out = ops::combine(cx, brought, chosen.weights, plan);                                // [N, C]
+    const Tensor outputs = run_experts(cx, ops::dispatch(cx, as_operand(cx, x), plan), rows, plan);  // [N k, C]
+    Tensor out = ops::combine(cx, outputs, chosen.weights, plan);                                    // [N, C]
     if (shared_) out = shared_->forward_untapped(cx, x, {.x = out});
     cx.tap(place_, Site::mlp_out, out, &rows);
-    return ops::add_onto(cx, onto, out);
+    return ops::add_residual(cx, residual, out);
   }
 
  private:
-  // What the experts bring, rows sorted by expert.
-  Tensor visited(Context& cx, const Tensor& sorted, const Rows& rows, const ops::Dispatch& plan) const {
-    if (unseen(cx, place_, spec_)) {
+  // Each expert on its rows, which are sorted by expert: [N k, C] -> [N k, C].
+  Tensor run_experts(Context& cx, const Tensor& sorted, const Rows& rows, const ops::Dispatch& plan) const {
+    if (can_fuse(cx, place_, spec_)) {
       return ops::feed_forward(cx, sorted,
                                {.up = up_.affine(),
                                 .gate = gate_.affine(),
@@ -107,7 +106,7 @@ class MixtureOfExperts : public FeedForward {
     return down_.forward_to_stream(cx, post, plan.groups);
   }
 
-  // Rows lie sorted by expert; who looks sees [N, k, F], each row's experts in the order they were chosen.
+  // Rows are sorted by expert; a probe sees [N, k, F], the experts of a row in the order they were chosen.
   void tap_chosen(Context& cx, Site site, Tensor& sorted, const Rows& rows, const ops::Dispatch& plan) const {
     if (!cx.watched(place_, site)) return;
     const int64_t n = plan.slots.dim(0), pairs = n * plan.top_k;

@@ -1,4 +1,4 @@
-// The feed-forward of a block: one for all tokens, or experts that a router chooses among.
+// The feed-forward of a layer: dense, or a mixture of experts.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@ namespace qkv {
 struct ExpertsSpec {
   int64_t count = 0, width = 0;
   RouteRule rule;
-  int64_t shared_width = 0;  // 0: no expert that every token visits
+  int64_t shared_width = 0;  // of the expert every token visits; 0: none
   bool router_bias = false;
-  bool correction = false;  // a bias on the scores for choosing only
+  bool correction = false;  // a bias on the scores, for the choice only
   bool bias = false;
 };
 
@@ -32,8 +32,8 @@ struct FeedForwardSpec {
 class FeedForward {
  public:
   virtual ~FeedForward() = default;
-  // [N, C] -> [N, C]: what it brings, or the sum where it is said what to add to.
-  virtual Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const ops::Onto& onto) const = 0;
+  // [N, C] -> [N, C], added to the residual where there is one.
+  virtual Tensor forward(Context& cx, const Tensor& x, const Rows& rows, const ops::Residual& residual) const = 0;
 
   static std::unique_ptr<FeedForward> make(const FeedForwardSpec& spec, Place place, const Weights& weights,
                                            const std::string& name);

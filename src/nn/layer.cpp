@@ -1,198 +1,186 @@
 #include "nn/layer.h"
 
-#include "base/function_ref.h"
-
 namespace qkv {
 namespace {
 
-// What a branch makes of its input: alone, or added to what it is given.
-using Branch = FunctionRef<Tensor(const Tensor&, const ops::Onto&)>;
-
-// The stream and one branch of it. Norms named NAME stand before (or after the sum), NAME_out on what the branch
-// brings.
-class Residual {
+// A sublayer f on the residual stream x: attention, cross attention or the feed-forward, with norms and dropout.
+class Sublayer {
  public:
-  explicit Residual(const ops::DropoutOptions& dropout) : dropout_(dropout) {}
-  virtual ~Residual() = default;
-  virtual Tensor forward(Context& cx, const Tensor& x, Branch f) const = 0;
+  // f(h), computed when it is used: alone, or as x + f(h), where f's last product adds to x itself.
+  struct Branch {
+    const Pass& pass;
+    Tensor h;
+  };
+
+  // `name`: of the norm before f or after the sum. The norm of f's output is `name`_out.
+  Sublayer(const LayerSpec& spec, const ops::DropoutOptions& dropout, const Weights& weights, const std::string& name)
+      : place_(spec.place), dropout_(dropout) {
+    const bool out = place_ == NormPlace::branch || place_ == NormPlace::around;
+    if (place_ != NormPlace::branch) norm_.emplace(spec.norm, weights, name);
+    if (out) norm_out_.emplace(spec.norm, weights, name + "_out");
+  }
+  virtual ~Sublayer() = default;
+
+  // The stream after this sublayer.
+  Tensor forward(Context& cx, const Tensor& x, const Pass& pass) const {
+    const auto f = [&](const Tensor& h) { return branch(cx, h, pass); };
+    const auto norm = [&](const Tensor& t) { return norm_->forward(cx, t); };
+    const auto norm_sum = [&](const Tensor& t) { return norm_->forward(cx, t, cx.precision.exact); };
+    const auto norm_out = [&](const Branch& b) { return norm_out_->forward(cx, compute(cx, b)); };
+    const auto add = [&](const Tensor& a, const auto& b) { return this->add(cx, a, b); };
+    switch (place_) {
+      case NormPlace::before:  // GPT-2, Llama
+        return add(x, f(norm(x)));
+      case NormPlace::after:  // the 2017 Transformer, BERT
+        return norm_sum(add(x, f(x)));
+      case NormPlace::branch:  // OLMo 2
+        return add(x, norm_out(f(x)));
+      case NormPlace::around:  // Gemma
+        return add(x, norm_out(f(norm(x))));
+      case NormPlace::parallel:
+        break;
+    }
+    QKV_ASSERT(false, "a parallel layer adds its branches itself");
+  }
+
+  // The parts of it, for a parallel layer.
+  Tensor norm(Context& cx, const Tensor& x) const { return norm_->forward(cx, x); }
+  Branch branch(Context& cx, const Tensor& h, const Pass& pass) const {
+    return {pass, as_operand(cx, h)};  // cast once for all products that read h
+  }
+  // x + dropout(f(h)). Without dropout the sum is fused into f.
+  Tensor add(Context& cx, const Tensor& x, const Branch& b) const {
+    if (cx.training && dropout_.p > 0) return add(cx, x, compute(cx, b));
+    return fused(cx, b.h, b.pass, residual(cx, x));
+  }
 
  protected:
-  // x and what f brings of h. The last product of f adds to x itself where nothing comes between.
-  Tensor joined(Context& cx, const Tensor& x, const Tensor& h, Branch f) const {
-    if (cx.training && dropout_.p > 0) return joined(cx, x, f(h, {}));
-    return f(h, onto(cx, x));
-  }
-  // x and what its branch brought.
-  Tensor joined(Context& cx, const Tensor& x, const Tensor& brought) const {
-    return ops::add_onto(cx, onto(cx, x), ops::dropout(cx, brought, dropout_));
-  }
+  // f(h), or residual + f(h).
+  virtual Tensor fused(Context& cx, const Tensor& h, const Pass& pass, const ops::Residual& residual) const = 0;
 
  private:
-  // Where no tape keeps the stream and nobody looks at it, the sum takes its place.
-  static ops::Onto onto(const Context& cx, const Tensor& x) {
+  Tensor compute(Context& cx, const Branch& b) const { return fused(cx, b.h, b.pass, {}); }
+  Tensor add(Context& cx, const Tensor& x, const Tensor& y) const {  // x + dropout(y)
+    return ops::add_residual(cx, residual(cx, x), ops::dropout(cx, y, dropout_));
+  }
+  // The sum overwrites x unless a tape keeps x or a probe may look at it.
+  static ops::Residual residual(const Context& cx, const Tensor& x) {
     return {.x = x, .in_place = cx.tape == nullptr && cx.probe == nullptr};
   }
 
+  NormPlace place_;
   ops::DropoutOptions dropout_;
+  std::optional<Norm> norm_, norm_out_;
 };
 
-class NormBefore : public Residual {
+class SelfAttention : public Sublayer {
  public:
-  NormBefore(const ops::DropoutOptions& dropout, Norm norm) : Residual(dropout), norm_(norm) {}
-  Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return joined(cx, x, norm_.forward(cx, x), f);
+  SelfAttention(const LayerSpec& spec, Place place, const Weights& weights, const Attention::Names& names, Ropes& ropes)
+      : Sublayer(spec, {spec.dropout, place, Site::attn_out}, weights, names.name + "norm_attn"),
+        attention_(spec.attention, place, weights, {names.name + "attn", names.relative}, ropes) {}
+
+ private:
+  Tensor fused(Context& cx, const Tensor& h, const Pass& pass, const ops::Residual& residual) const override {
+    return attention_.forward(cx, h, {pass.rows, pass.past, residual});
+  }
+
+  Attention attention_;
+};
+
+class CrossAttention : public Sublayer {
+ public:
+  CrossAttention(const LayerSpec& spec, Place place, const Weights& weights, const std::string& prefix, Ropes& ropes)
+      : Sublayer(spec, {spec.dropout, place, Site::attn_out}, weights, prefix + "norm_cross"),
+        attention_(*spec.cross, place, weights, {prefix + "cross", ""}, ropes) {}
+
+  void cache_source(Context& cx, const Tensor& states, const KvPages& pages) const {
+    attention_.cache_source(cx, states, pages);
   }
 
  private:
-  Norm norm_;
+  Tensor fused(Context& cx, const Tensor& h, const Pass& pass, const ops::Residual& residual) const override {
+    const Memory& memory = *pass.memory;
+    return memory.pages != nullptr ? attention_.forward_cross(cx, h, *memory.pages, residual)
+                                   : attention_.forward_cross(cx, h, memory.states, {memory.rows, nullptr, residual});
+  }
+
+  Attention attention_;
 };
 
-class NormAfter : public Residual {
+class FeedForwardSublayer : public Sublayer {
  public:
-  NormAfter(const ops::DropoutOptions& dropout, Norm norm) : Residual(dropout), norm_(norm) {}
-  Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return norm_.forward(cx, joined(cx, x, as_operand(cx, x), f), cx.precision.exact);
-  }
+  FeedForwardSublayer(const LayerSpec& spec, Place place, const Weights& weights, const std::string& prefix)
+      : Sublayer(spec, {spec.dropout, place, Site::mlp_out}, weights, prefix + "norm_mlp"),
+        feed_(FeedForward::make(spec.feed, place, weights, prefix + "mlp")) {}
 
  private:
-  Norm norm_;
-};
-
-class NormOnBranch : public Residual {
- public:
-  NormOnBranch(const ops::DropoutOptions& dropout, Norm norm) : Residual(dropout), norm_(norm) {}
-  Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return joined(cx, x, norm_.forward(cx, f(as_operand(cx, x), {})));
+  Tensor fused(Context& cx, const Tensor& h, const Pass& pass, const ops::Residual& residual) const override {
+    return feed_->forward(cx, h, pass.rows, residual);
   }
 
- private:
-  Norm norm_;
+  std::unique_ptr<FeedForward> feed_;
 };
 
-class NormAround : public Residual {
- public:
-  NormAround(const ops::DropoutOptions& dropout, Norm before, Norm after)
-      : Residual(dropout), before_(before), after_(after) {}
-  Tensor forward(Context& cx, const Tensor& x, Branch f) const override {
-    return joined(cx, x, after_.forward(cx, f(before_.forward(cx, x), {})));
-  }
-
- private:
-  Norm before_, after_;
-};
-
-// Without a norm of its own: parallel branches have theirs before they part.
-class Bare : public Residual {
- public:
-  using Residual::Residual;
-  Tensor forward(Context& cx, const Tensor& x, Branch f) const override { return joined(cx, x, x, f); }
-};
-
-std::unique_ptr<Residual> residual_of(const LayerSpec& spec, const ops::DropoutOptions& dropout, const Weights& weights,
-                                      const std::string& name) {
-  const auto norm = [&](const std::string& which) { return Norm(spec.norm, weights, which); };
-  switch (spec.place) {
-    case NormPlace::before:
-      return std::make_unique<NormBefore>(dropout, norm(name));
-    case NormPlace::after:
-      return std::make_unique<NormAfter>(dropout, norm(name));
-    case NormPlace::branch:
-      return std::make_unique<NormOnBranch>(dropout, norm(name + "_out"));
-    case NormPlace::around:
-      return std::make_unique<NormAround>(dropout, norm(name), norm(name + "_out"));
-    case NormPlace::parallel:
-      break;
-  }
-  return std::make_unique<Bare>(dropout);
-}
-
+// x = x + attention(norm(x)),  x = x + feed(norm(x)),  with the norms where the spec says.
 class SequentialLayer : public Layer {
  public:
   SequentialLayer(const LayerSpec& spec, Place place, const Weights& weights, const Attention::Names& names,
                   Ropes& ropes)
       : place_(place),
-        attention_(spec.attention, place, weights, {names.name + "attn", names.relative}, ropes),
-        feed_(FeedForward::make(spec.feed, place, weights, names.name + "mlp")),
-        around_attention_(residual_of(spec, ops::DropoutOptions{spec.dropout, place, Site::attn_out}, weights,
-                                      names.name + "norm_attn")),
-        around_feed_(residual_of(spec, ops::DropoutOptions{spec.dropout, place, Site::mlp_out}, weights,
-                                 names.name + "norm_mlp")) {
-    if (spec.cross) {
-      const Place across{Stack::cross, place.layer};
-      cross_.emplace(*spec.cross, across, weights, Attention::Names{names.name + "cross", ""}, ropes);
-      around_cross_ = residual_of(spec, ops::DropoutOptions{spec.dropout, across, Site::attn_out}, weights,
-                                  names.name + "norm_cross");
-    }
+        cross_place_{Stack::cross, place.layer},
+        attention_(spec, place, weights, names, ropes),
+        feed_(spec, place, weights, names.name) {
+    if (spec.cross) cross_.emplace(spec, cross_place_, weights, names.name, ropes);
   }
 
   Tensor forward(Context& cx, Tensor x, const Pass& pass) const override {
-    const Rows& rows = pass.rows;
-    cx.tap(place_, Site::resid_pre, x, &rows);
-    x = around_attention_->forward(cx, x, [&](const Tensor& h, const ops::Onto& onto) {
-      return attention_.forward(cx, h, {rows, pass.past, onto});
-    });
+    cx.tap(place_, Site::resid_pre, x, &pass.rows);
+    x = attention_.forward(cx, x, pass);
     if (cross_) {
-      cx.tap({Stack::cross, place_.layer}, Site::resid_pre, x, &rows);
-      x = around_cross_->forward(
-          cx, x, [&](const Tensor& h, const ops::Onto& onto) { return across(cx, h, *pass.memory, onto); });
+      cx.tap(cross_place_, Site::resid_pre, x, &pass.rows);
+      x = cross_->forward(cx, x, pass);
     }
-    cx.tap(place_, Site::resid_mid, x, &rows);
-    x = around_feed_->forward(
-        cx, x, [&](const Tensor& h, const ops::Onto& onto) { return feed_->forward(cx, h, rows, onto); });
-    cx.tap(place_, Site::resid_post, x, &rows);
+    cx.tap(place_, Site::resid_mid, x, &pass.rows);
+    x = feed_.forward(cx, x, pass);
+    cx.tap(place_, Site::resid_post, x, &pass.rows);
     return x;
   }
 
-  void remember(Context& cx, const Tensor& states, const KvPages& pages) const override {
-    if (cross_) cross_->remember(cx, states, pages);
+  void cache_source(Context& cx, const Tensor& states, const KvPages& pages) const override {
+    if (cross_) cross_->cache_source(cx, states, pages);
   }
 
  private:
-  Tensor across(Context& cx, const Tensor& h, const Memory& memory, const ops::Onto& onto) const {
-    return memory.pages != nullptr ? cross_->forward_across(cx, h, *memory.pages, onto)
-                                   : cross_->forward_across(cx, h, memory.states, {.rows = memory.rows, .onto = onto});
-  }
-
-  Place place_;
-  Attention attention_;
-  std::optional<Attention> cross_;
-  std::unique_ptr<FeedForward> feed_;
-  std::unique_ptr<Residual> around_attention_, around_cross_, around_feed_;
+  Place place_, cross_place_;
+  SelfAttention attention_;
+  std::optional<CrossAttention> cross_;
+  FeedForwardSublayer feed_;
 };
 
+// x = x + attention(norm1(x)) + feed(norm2(x)),  both of the same x: GPT-NeoX.
 class ParallelLayer : public Layer {
  public:
   ParallelLayer(const LayerSpec& spec, Place place, const Weights& weights, const Attention::Names& names, Ropes& ropes)
-      : place_(place),
-        attention_(spec.attention, place, weights, {names.name + "attn", names.relative}, ropes),
-        feed_(FeedForward::make(spec.feed, place, weights, names.name + "mlp")),
-        norm_attention_(spec.norm, weights, names.name + "norm_attn"),
-        norm_feed_(spec.norm, weights, names.name + "norm_mlp"),
-        after_attention_({spec.dropout, place, Site::attn_out}),
-        after_feed_({spec.dropout, place, Site::mlp_out}) {}
+      : place_(place), attention_(spec, place, weights, names, ropes), feed_(spec, place, weights, names.name) {}
 
   Tensor forward(Context& cx, Tensor x, const Pass& pass) const override {
-    const Rows& rows = pass.rows;
-    cx.tap(place_, Site::resid_pre, x, &rows);
-    const Tensor h = norm_feed_.forward(cx, x);  // of the stream before attention
-    x = after_attention_.forward(cx, x, [&](const Tensor& in, const ops::Onto& onto) {
-      return attention_.forward(cx, norm_attention_.forward(cx, in), {rows, pass.past, onto});
-    });
-    cx.tap(place_, Site::resid_mid, x, &rows);
-    x = after_feed_.forward(cx, x,
-                            [&](const Tensor&, const ops::Onto& onto) { return feed_->forward(cx, h, rows, onto); });
-    cx.tap(place_, Site::resid_post, x, &rows);
+    cx.tap(place_, Site::resid_pre, x, &pass.rows);
+    // Both norms before the first sum, which may overwrite x.
+    const Sublayer::Branch feed = feed_.branch(cx, feed_.norm(cx, x), pass);
+    const Sublayer::Branch attention = attention_.branch(cx, attention_.norm(cx, x), pass);
+    x = attention_.add(cx, x, attention);
+    cx.tap(place_, Site::resid_mid, x, &pass.rows);
+    x = feed_.add(cx, x, feed);
+    cx.tap(place_, Site::resid_post, x, &pass.rows);
     return x;
   }
 
-  void remember(Context&, const Tensor&, const KvPages&) const override {}
+  void cache_source(Context&, const Tensor&, const KvPages&) const override {}  // no cross attention
 
  private:
   Place place_;
-  Attention attention_;
-  std::unique_ptr<FeedForward> feed_;
-  Norm norm_attention_, norm_feed_;
-  Bare after_attention_, after_feed_;
+  SelfAttention attention_;
+  FeedForwardSublayer feed_;
 };
 
 }  // namespace

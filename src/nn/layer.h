@@ -6,46 +6,46 @@
 
 namespace qkv {
 
-// Where norms stand around a branch f of the stream x.
+// Where the norms of a sublayer f are, x being the residual stream.
 enum class NormPlace : uint8_t {
   before,    // x + f(norm(x))              GPT-2, Llama
   after,     // norm(x + f(x))              the 2017 Transformer, BERT
   branch,    // x + norm(f(x))              OLMo 2
   around,    // x + norm2(f(norm1(x)))      Gemma
-  parallel,  // x + f(norm1(x)) + g(norm2(x)), both branches at once: GPT-NeoX
+  parallel,  // x + f(norm1(x)) + g(norm2(x))   attention and feed-forward of the same x: GPT-NeoX
 };
 
 struct LayerSpec {
   AttentionSpec attention;
-  std::optional<AttentionSpec> cross;  // a decoder that looks at an encoder
+  std::optional<AttentionSpec> cross;  // cross attention: the decoder of an encoder-decoder
   FeedForwardSpec feed;
   NormPlace place = NormPlace::before;
   NormSpec norm;
-  float dropout = 0;  // on what a branch brings
+  float dropout = 0;  // on a sublayer's output, before it is added
 };
 
-// What the encoder said, for decoders that look at it: its states, or the keys and values made of them before.
+// The encoder's output, for cross attention: its states, or the keys and values cached from them.
 struct Memory {
   Tensor states;  // [M, C]
   Rows rows;      // the decoder's rows against the encoder's
   const KvPages* pages = nullptr;
 };
 
-// What a pass knows beside the stream.
+// What a pass gives its layers beside the stream.
 struct Pass {
   const Rows& rows;
-  const KvPages* past = nullptr;  // keys and values of the rows before; these rows' own are added
+  const KvPages* past = nullptr;  // the KV cache: these rows' keys and values are appended
   const Memory* memory = nullptr;
 };
 
 class Layer {
  public:
   virtual ~Layer() = default;
-  // [N, C] -> same. Without a tape and a probe the sum may take x's place: the caller's stream is used up.
+  // [N, C] -> [N, C]. Without a tape and a probe the result may overwrite x.
   virtual Tensor forward(Context& cx, Tensor x, const Pass& pass) const = 0;
 
-  // Keys and values of what an encoder said, for passes that come.
-  virtual void remember(Context& cx, const Tensor& states, const KvPages& pages) const = 0;
+  // Keys and values of the encoder's output into the cache that later passes have as memory.pages.
+  virtual void cache_source(Context& cx, const Tensor& states, const KvPages& pages) const = 0;
 
   // `names.name` is the layer's prefix, "layers.3."
   static std::unique_ptr<Layer> make(const LayerSpec& spec, Place place, const Weights& weights,

@@ -1,4 +1,4 @@
-// A weight, its bias if it has one, and the product with them.
+// A linear layer: a weight and its bias, if it has one.
 #pragma once
 
 #include "nn/weights.h"
@@ -22,14 +22,15 @@ class Linear {
   Tensor forward(Context& cx, const Tensor& x, const ops::RowGroups& groups) const {  // one weight per group of rows
     return ops::linear(cx, as_operand(cx, x), *weight_, {.bias = bias_, .groups = groups});
   }
-  // What is added to the stream is not rounded before it is: the product, or the sum where it is said what to add to.
-  Tensor forward_to_stream(Context& cx, const Tensor& x, const ops::Onto& onto) const {
-    return ops::linear(cx, as_operand(cx, x), *weight_, {.bias = bias_, .out = cx.precision.exact, .onto = onto});
+  // For products that are added to the residual stream: not rounded before the sum. With a residual, the sum.
+  Tensor forward_to_stream(Context& cx, const Tensor& x, const ops::Residual& residual) const {
+    return ops::linear(cx, as_operand(cx, x), *weight_,
+                       {.bias = bias_, .out = cx.precision.exact, .residual = residual});
   }
   Tensor forward_to_stream(Context& cx, const Tensor& x, const ops::RowGroups& groups) const {
     return ops::linear(cx, as_operand(cx, x), *weight_, {.bias = bias_, .groups = groups, .out = cx.precision.exact});
   }
-  Tensor forward_exact(Context& cx, const Tensor& x) const {  // routers: a rounded logit may choose another expert
+  Tensor forward_exact(Context& cx, const Tensor& x) const {  // routers: a rounded logit might choose another expert
     const DType exact = cx.precision.exact;
     return ops::linear(cx, x.dtype() == exact ? x : ops::cast(cx, x, exact), *weight_, {.bias = bias_, .dtype = exact});
   }

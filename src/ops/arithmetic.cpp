@@ -41,13 +41,13 @@ Tensor add(Context& cx, const Tensor& a, const Tensor& b) {
   return cx.finish("add", y);
 }
 
-Tensor add_onto(Context& cx, const Onto& onto, const Tensor& b) {
-  if (!onto.x.defined()) return b;
-  if (!onto.in_place) return add(cx, onto.x, b);
-  check_onto(cx, "add", onto, b.shape());
+Tensor add_residual(Context& cx, const Residual& residual, const Tensor& b) {
+  if (!residual.x.defined()) return b;
+  if (!residual.in_place) return add(cx, residual.x, b);
+  check_residual(cx, "add", residual, b.shape());
   check_vectors(cx, "add", "b", b);
-  cx.kernels.add(cx.exec, {.y = onto.x, .a = onto.x, .b = b});
-  return cx.finish("add", onto.x);
+  cx.kernels.add(cx.exec, {.y = residual.x, .a = residual.x, .b = b});
+  return cx.finish("add", residual.x);
 }
 
 Tensor scale(Context& cx, const Tensor& x, double factor) {

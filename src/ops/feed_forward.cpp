@@ -2,10 +2,10 @@
 //
 //   u = x w_up^T + b_up     g = x w_gate^T + b_gate          x [..., K], u, g, h [..., F]
 //   h = f(u), or gated(g, u) where there is a gate           activation.cpp has the curves
-//   y = h w_down^T + b_down, or onto + that                  y [..., O]
+//   y = h w_down^T + b_down, or residual + that              y [..., O]
 //
 //   dh = dy w_down,   du = dh f'(u), or du and dg as gated has them,   dx = du w_up + dg w_gate
-//   weights and biases as in linear,   donto = dy
+//   weights and biases as in linear,   dresidual = dy
 //
 // h is made out of the sums of w_up, du and dg out of the sums of w_down, while they are at hand; u, h and dh are
 // rounded as if they were kept, so the bits are those of linear, activation or gated, and linear.
@@ -46,20 +46,20 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
   const Tensor h = cx.constant(hidden, dtype);
   const Product down(cx, kOp, h, {options.down, options.groups, dtype});
   const Shape shape = x.shape().with(-1, down.outputs());
-  const Onto onto = options.onto;
-  if (onto.x.defined() || onto.in_place) check_onto(cx, kOp, onto, shape);
+  const Residual residual = options.residual;
+  if (residual.x.defined() || residual.in_place) check_residual(cx, kOp, residual, shape);
 
   const Tensor g = gated ? cx.constant(hidden, dtype) : Tensor();
   const Tensor u = cx.tape != nullptr ? cx.constant(hidden, dtype) : Tensor();  // only backward asks for it
-  const Tensor y = onto.in_place ? onto.x : cx.make(shape, onto.x.defined() ? onto.x.dtype() : out);
+  const Tensor y = residual.in_place ? residual.x : cx.make(shape, residual.x.defined() ? residual.x.dtype() : out);
   if (gated) gating.forward(cx, g, x, {});
   up.forward(cx, h, x, {.form = options.form, .gate = g, .pre = u});
-  down.forward(cx, y, h, {.residual = onto.x});
+  down.forward(cx, y, h, {.residual = residual.x});
 
   if (cx.tape != nullptr) {
     cx.tape->record(kOp, [=, form = options.form](Backward& bk) {
       const Tensor dy = bk.dy(y);
-      pass_on(bk, onto, dy);
+      residual_backward(bk, residual, dy);
       const Tensor du = bk.make(hidden, dtype), dg = gated ? bk.make(hidden, dtype) : Tensor();
       down.backward(bk, dy, h, {.form = form, .pre = u, .gate = g, .dpre = {du}, .dgate = {dg}});
       up.backward(bk, du, x, bk.grad(x));

@@ -3,7 +3,7 @@
 //   y  = x w^T + b        x [..., K], w [O, K], b [O]
 //   dx = dy w     dw = dy^T x     db = sum over rows of dy
 //
-// Added onto something, y = onto + (x w^T + b), donto = dy.
+// With a residual, y = residual + (x w^T + b), dresidual = dy.
 // Where w is of blocks (q8, q4, GGUF) x is rounded to bytes on the way, docs/kernels.md; there is no backward then.
 //
 // With w [E, O, K] each row uses one of E weights: rows come sorted, groups[e] is the first row of weight e. A batched
@@ -49,17 +49,17 @@ RowGroups RowGroups::of_sizes(Context& cx, std::span<const int32_t> sizes) {
   return {cx.upload(starts), starts.back()};
 }
 
-void check_onto(Context& cx, const char* op, const Onto& onto, const Shape& result) {
-  check_vectors(cx, op, "onto", onto.x);
-  QKV_CHECK(onto.x.shape() == result, op, ": onto is ", onto.x, " but what is added to it is ", result,
+void check_residual(Context& cx, const char* op, const Residual& residual, const Shape& result) {
+  check_vectors(cx, op, "residual", residual.x);
+  QKV_CHECK(residual.x.shape() == result, op, ": residual is ", residual.x, " but the result added to it is ", result,
             Hint("the shapes must be equal; nothing is broadcast"));
-  QKV_CHECK(!onto.in_place || cx.tape == nullptr, op, ": a sum cannot take the place of onto ", onto.x, " under a tape",
-            Hint("backward may need what is there: add without in_place"));
+  QKV_CHECK(!residual.in_place || cx.tape == nullptr, op, ": a sum cannot overwrite its residual ", residual.x,
+            " under a tape", Hint("backward may need what is there: add without in_place"));
 }
 
-void pass_on(Backward& bk, const Onto& onto, const Tensor& dy) {
-  if (!onto.x.defined()) return;
-  if (const Grad dx = bk.grad(onto.x)) bk.kernels.copy(bk.exec, {.y = dx.tensor, .x = dy, .add = dx.add});
+void residual_backward(Backward& bk, const Residual& residual, const Tensor& dy) {
+  if (!residual.x.defined()) return;
+  if (const Grad dx = bk.grad(residual.x)) bk.kernels.copy(bk.exec, {.y = dx.tensor, .x = dy, .add = dx.add});
 }
 
 Product::Product(Context& cx, const char* op, const Tensor& x, const Of& of) : affine_(of.affine) {
@@ -130,17 +130,17 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   const DType out = options.out.value_or(dtype);
   QKV_CHECK(is_float(dtype) && is_float(out), "linear: x is ", x, " and cannot give an output of ", dtype,
             Hint("ask for f32 or bf16"));
-  const Onto onto = options.onto;
+  const Residual residual = options.residual;
   const Product product(cx, "linear", x, {{&w, options.bias}, options.groups, dtype});
   const Shape shape = x.shape().with(-1, product.outputs());
-  if (onto.x.defined() || onto.in_place) check_onto(cx, "linear", onto, shape);
+  if (residual.x.defined() || residual.in_place) check_residual(cx, "linear", residual, shape);
 
-  const Tensor y = onto.in_place ? onto.x : cx.make(shape, onto.x.defined() ? onto.x.dtype() : out);
-  product.forward(cx, y, x, {.residual = onto.x});
+  const Tensor y = residual.in_place ? residual.x : cx.make(shape, residual.x.defined() ? residual.x.dtype() : out);
+  product.forward(cx, y, x, {.residual = residual.x});
   if (cx.tape != nullptr) {
     cx.tape->record("linear", [=](Backward& bk) {
       const Tensor dy = bk.dy(y);
-      pass_on(bk, onto, dy);
+      residual_backward(bk, residual, dy);
       product.backward(bk, dy, x, bk.grad(x));
     });
   }

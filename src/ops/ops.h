@@ -15,12 +15,12 @@ namespace qkv::ops {
 // --- plain arithmetic ------------------------------------------------------------------------------------------------
 
 Tensor add(Context& cx, const Tensor& a, const Tensor& b);  // same shape; dtype of a
-// What a result is added to: the sum has its shape and dtype.
-struct Onto {
+// A result is added to x; the sum has the shape and dtype of x.
+struct Residual {
   Tensor x;               // absent: nothing is added
-  bool in_place = false;  // the sum takes x's place. Not under a tape
+  bool in_place = false;  // the sum overwrites x. Not under a tape
 };
-Tensor add_onto(Context& cx, const Onto& onto, const Tensor& b);  // onto.x + b; b itself where onto is absent
+Tensor add_residual(Context& cx, const Residual& residual, const Tensor& b);  // x + b; b itself where x is absent
 Tensor scale(Context& cx, const Tensor& x, double factor);
 Tensor cast(Context& cx, const Tensor& x, DType dtype);        // also makes a strided view contiguous
 Tensor concat(Context& cx, const Tensor& a, const Tensor& b);  // [N, H, A], [N, H or 1, B] -> [N, H, A + B]
@@ -56,7 +56,7 @@ struct LinearOptions {
   RowGroups groups;            // group e uses weight e of [E, O, K]
   std::optional<DType> dtype;  // of weight and output; the pass' compute dtype if not said (routers say exact)
   std::optional<DType> out;    // of the output alone (logits say exact)
-  Onto onto = {};              // the product is added to it unrounded; its dtype is the output's
+  Residual residual = {};      // the product is added to it unrounded; its dtype is the output's
 };
 // w [O, K]: every row. w [E, O, K] with groups: rows sorted by group. w [B, O, K] and x [B, M, K]: one weight per
 // batch.
@@ -73,7 +73,7 @@ struct FeedForwardOptions {
   Gating form = {};          // without a gate its activation alone
   RowGroups groups = {};     // experts: group e uses the weights e
   std::optional<DType> out;  // of the output; the pass' compute dtype if not said
-  Onto onto = {};            // as in linear
+  Residual residual = {};    // as in linear
 };
 Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& options);
 

@@ -6,7 +6,7 @@
 namespace qkv::ops {
 
 // A residual that a result of this shape is added to.
-void check_onto(Context& cx, const char* op, const Onto& onto, const Shape& result);
+void check_residual(Context& cx, const char* op, const Residual& residual, const Shape& result);
 
 // x w^T + b as `op` has it: weight and bias checked against x, the rows of x in groups where each has its own weight.
 class Product {
@@ -32,7 +32,7 @@ class Product {
   Tensor weight_, tiles_, bias_, groups_;  // where tiles serve, the weight may be a shape alone
 };
 
-// The gradient of a result that was added to something, in its place too.
-void pass_on(Backward& bk, const Onto& onto, const Tensor& dy);
+// dresidual = dy.
+void residual_backward(Backward& bk, const Residual& residual, const Tensor& dy);
 
 }  // namespace qkv::ops

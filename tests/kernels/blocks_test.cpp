@@ -180,7 +180,7 @@ TEST_P(EveryFormat, FinishesAsTheOpsOneAfterTheOther) {
                                                 .gate = gated ? ops::Affine{&gate.param(), &bias} : ops::Affine{},
                                                 .down = {&down.param()},
                                                 .form = ops::gate::swiglu,
-                                                .onto = {stream, true}});
+                                                .residual = {stream, true}});
           ASSERT_EQ(to_host(got), to_host(right)) << table->name << ", " << rows << " rows";
         }
       }

@@ -214,38 +214,38 @@ REFUSES(Linear,  //
          {"linear", "'w'", "q8_0", "backward"}},
         {"onto_another_shape",
          [](B& b) {
-           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {b.floats({2, 4})}});
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.residual = {b.floats({2, 4})}});
          },
-         {"linear", "onto", "[2, 4]", "[2, 5]"}},
+         {"linear", "residual", "[2, 4]", "[2, 5]"}},
         {"onto_indices",
          [](B& b) {
-           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {b.ids({2, 5})}});
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.residual = {b.ids({2, 5})}});
          },
-         {"linear", "onto", "i32 [2, 5]"}},
+         {"linear", "residual", "i32 [2, 5]"}},
         {"onto_columns",
          [](B& b) {
-           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {b.columns({5, 2})}});
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.residual = {b.columns({5, 2})}});
          },
-         {"linear", "onto", "[2, 5]", "stride 2"}},
+         {"linear", "residual", "[2, 5]", "stride 2"}},
         {"onto_elsewhere",
          [](B& b) {
-           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {b.elsewhere({2, 5})}});
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.residual = {b.elsewhere({2, 5})}});
          },
-         {"linear", "onto", "guarded", "cpu"}},
+         {"linear", "residual", "guarded", "cpu"}},
         {"in_place_under_a_tape",
          [](B& b) {
            b.tape();
-           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {b.floats({2, 5}), true}});
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.residual = {b.floats({2, 5}), true}});
          },
-         {"linear", "onto", "[2, 5]", "tape"}},
+         {"linear", "residual", "[2, 5]", "tape"}},
         {"in_place_of_nothing",
          [](B& b) {
-           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.onto = {{}, true}});
+           ops::linear(b.cx, b.floats({2, 3}), b.weight({5, 3}), {.residual = {{}, true}});
          },
-         {"linear", "onto is missing"}},
+         {"linear", "residual is missing"}},
         {"sum_in_place_of_another_shape",
          [](B& b) {
-           ops::add_onto(b.cx, {b.floats({2, 3}), true}, b.floats({3, 2}));
+           ops::add_residual(b.cx, {b.floats({2, 3}), true}, b.floats({3, 2}));
          },
          {"add", "[2, 3]", "[3, 2]"}},
         {"quantize_into_plain",
@@ -374,9 +374,9 @@ REFUSES(
      [](B& b) {
        ops::feed_forward(
            b.cx, b.floats({2, 3}),
-           {.up = {&b.weight({5, 3})}, .gate = {}, .down = {&b.weight({3, 5})}, .onto = {b.floats({2, 4})}});
+           {.up = {&b.weight({5, 3})}, .gate = {}, .down = {&b.weight({3, 5})}, .residual = {b.floats({2, 4})}});
      },
-     {"feed_forward", "onto", "[2, 4]", "[2, 3]"}},
+     {"feed_forward", "residual", "[2, 4]", "[2, 3]"}},
     {"limit_below_zero",
      [](B& b) {
        ops::feed_forward(b.cx, b.floats({2, 3}),

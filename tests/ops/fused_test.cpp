@@ -1,4 +1,4 @@
-// Products that go on to what comes after them: linear onto a residual and feed_forward give bit for bit what the ops
+// Fused products: linear with a residual and feed_forward give bit for bit what the ops
 // one after the other give, outputs and every gradient, on every table.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct Case {
   const char* name;
   Sizes sizes;
   Gating form;
-  bool gated = false, biased = true, onto = true;
+  bool gated = false, biased = true, residual = true;
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };
 
@@ -38,7 +38,7 @@ class Hidden {
         cx_(pass_.cx) {
     const Sizes& s = one.sizes;
     x_ = pass_.input(numbers(s.rows * s.in, 1), {s.rows, s.in}, cx_.precision.compute);
-    if (one.onto) onto_ = pass_.input(numbers(s.rows * s.out, 2), {s.rows, s.out});
+    if (one.residual) residual_ = pass_.input(numbers(s.rows * s.out, 2), {s.rows, s.out});
     if (!s.groups.empty()) groups_ = ops::RowGroups::of_sizes(cx_, s.groups);
     up_ = affine("up", s.hidden, s.in);
     if (one.gated) gate_ = affine("gate", s.hidden, s.in);
@@ -53,7 +53,7 @@ class Hidden {
                               .form = case_.form,
                               .groups = groups_,
                               .out = cx_.precision.exact,
-                              .onto = {.x = onto_, .in_place = in_place}});
+                              .residual = {.x = residual_, .in_place = in_place}});
   }
   Tensor separate() {
     Tensor h;
@@ -64,13 +64,13 @@ class Hidden {
       h = ops::activation(cx_, linear(x_, up_, {}), case_.form.act);
     }
     const Tensor y = linear(h, down_, cx_.precision.exact);
-    return onto_.defined() ? ops::add(cx_, onto_, y) : y;
+    return residual_.defined() ? ops::add(cx_, residual_, y) : y;
   }
 
-  // x and onto have another use that comes later, so that gradients are added to what is there.
+  // x and residual have another use that comes later, so that gradients are added to what is there.
   std::vector<Numbers> gradients(const Tensor& y) {
     std::vector<Tensor> ends{y, ops::scale(cx_, x_, 0.5)};
-    if (onto_.defined()) ends.push_back(ops::scale(cx_, onto_, 0.25));
+    if (residual_.defined()) ends.push_back(ops::scale(cx_, residual_, 0.25));
     uint64_t seed = 50;
     for (const Tensor& end : ends) {
       const Tensor d = cx_.constant(end.shape(), end.dtype());
@@ -79,7 +79,7 @@ class Hidden {
     }
     pass_.tape.backward(cx_);
     std::vector<Numbers> all{to_host(pass_.tape.gradient(x_))};
-    if (onto_.defined()) all.push_back(to_host(pass_.tape.gradient(onto_)));
+    if (residual_.defined()) all.push_back(to_host(pass_.tape.gradient(residual_)));
     for (const ops::Affine& a : {up_, gate_, down_}) {
       if (a.weight != nullptr) all.push_back(to_host(a.weight->gradient()));
       if (a.bias != nullptr) all.push_back(to_host(a.bias->gradient()));
@@ -87,7 +87,7 @@ class Hidden {
     return all;
   }
 
-  const Tensor& onto() const { return onto_; }
+  const Tensor& residual() const { return residual_; }
 
  private:
   static Numbers numbers(int64_t count, uint64_t seed, double deviation = 1) {
@@ -115,7 +115,7 @@ class Hidden {
   Pass pass_;
   Context& cx_;
   uint64_t seed_ = 10;
-  Tensor x_, onto_;
+  Tensor x_, residual_;
   ops::RowGroups groups_;
   ops::Affine up_, gate_, down_;
 };
@@ -151,11 +151,11 @@ TEST_P(Fused, GivesTheBitsOfTheOpsOneAfterTheOther) {
 
 TEST_P(Fused, GivesThemInThePlaceOfTheResidual) {
   for (const Setting& how : settings()) {
-    if (!GetParam().onto) return;
+    if (!GetParam().residual) return;
     SCOPED_TRACE(std::string(how.kernels->name) + " " + name_of(how.precision.compute));
     Hidden fused(GetParam(), how, false), separate(GetParam(), how, false);
     const Tensor got = fused.fused(true);
-    EXPECT_EQ(got.data(), fused.onto().data());
+    EXPECT_EQ(got.data(), fused.residual().data());
     ASSERT_EQ(to_host(got), to_host(separate.separate()));
   }
 }
@@ -180,9 +180,13 @@ std::vector<Case> cases() {
   add_gated("gated_identity", {ops::act::identity});
   add_gated("gated_relu", {ops::act::relu, 1.5F, -0.5F});
   all.push_back({.name = "without_bias", .sizes = small, .form = {ops::act::gelu_tanh}, .biased = false});
-  all.push_back({.name = "without_onto", .sizes = small, .form = {ops::act::gelu_tanh}, .onto = false});
-  all.push_back(
-      {.name = "bare_gated", .sizes = small, .form = ops::gate::swiglu, .gated = true, .biased = false, .onto = false});
+  all.push_back({.name = "without_residual", .sizes = small, .form = {ops::act::gelu_tanh}, .residual = false});
+  all.push_back({.name = "bare_gated",
+                 .sizes = small,
+                 .form = ops::gate::swiglu,
+                 .gated = true,
+                 .biased = false,
+                 .residual = false});
   all.push_back({.name = "one_column", .sizes = {3, 1, 1, 1}, .form = ops::gate::swiglu, .gated = true});
   all.push_back({.name = "one_row", .sizes = {1, 64, 700, 64}, .form = {ops::act::silu}});
   // More rows and columns than are finished together.
@@ -197,20 +201,20 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(, Fused, ::testing::ValuesIn(cases()), [](const auto& one) { return one.param.name; });
 
-// A product onto a residual of any dtype: as the product in f32 and then the sum.
-TEST(FusedLinear, OntoIsTheSumOfAnUnroundedProduct) {
+// A product added to a residual of any dtype: as the product in f32 and then the sum.
+TEST(FusedLinear, ResidualIsAddedToAnUnroundedProduct) {
   for (const Kernels* table : kernels::all_tables()) {
     for (const DType stream : {DType::f32, DType::bf16}) {
       for (const bool in_place : {false, true}) {
         Pass pass({.kernels = table, .precision = Precision::bf16(), .threads = 2});
         const Tensor x = pass.input(normals(1, 130 * 24), {130, 24}, DType::bf16);
         const Tensor wide = pass.input(normals(2, 130 * 40), {130, 40}, stream);
-        const Tensor onto = wide.slice(1, 3, 33);  // rows of something wider
+        const Tensor residual = wide.slice(1, 3, 33);  // rows of something wider
         const Param& w = pass.param("w", normals(3, 33 * 24), {33, 24});
         const Param& b = pass.param("b", normals(4, 33), {33});
-        const Tensor right = ops::add(pass.cx, onto, ops::linear(pass.cx, x, w, {.bias = &b, .out = DType::f32}));
+        const Tensor right = ops::add(pass.cx, residual, ops::linear(pass.cx, x, w, {.bias = &b, .out = DType::f32}));
         const Numbers before = to_host(wide);
-        const Tensor got = ops::linear(pass.cx, x, w, {.bias = &b, .onto = {onto, in_place}});
+        const Tensor got = ops::linear(pass.cx, x, w, {.bias = &b, .residual = {residual, in_place}});
         EXPECT_EQ(got.dtype(), stream);
         ASSERT_EQ(to_host(got), to_host(right)) << table->name;
         const Numbers after = to_host(wide);

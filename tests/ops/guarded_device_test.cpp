@@ -172,9 +172,9 @@ std::vector<Case> every_op() {
            [](T& t) {
              t.output(ops::linear(t.cx, t.input({3, 4}), t.weight({5, 4}), {.bias = &t.weight({5})}));
            }},
-      Case{"linear_onto",
+      Case{"linear_residual",
            [](T& t) {
-             t.output(ops::linear(t.cx, t.input({3, 4}), t.weight({5, 4}), {.onto = {t.input({3, 5})}}));
+             t.output(ops::linear(t.cx, t.input({3, 4}), t.weight({5, 4}), {.residual = {t.input({3, 5})}}));
            }},
       Case{"feed_forward",
            [](T& t) {
@@ -183,7 +183,7 @@ std::vector<Case> every_op() {
                                          .gate = {&t.weight({6, 4})},
                                          .down = {&t.weight({5, 6}), &t.weight({5})},
                                          .form = ops::gate::swiglu,
-                                         .onto = {t.input({3, 5})}}));
+                                         .residual = {t.input({3, 5})}}));
            }},
       Case{"feed_forward_without_gate",
            [](T& t) {

@@ -54,7 +54,7 @@ std::vector<float> decoded(const Model& model, const Engine& engine, Probe* prob
     std::vector<int32_t> both = kSource;
     both.insert(both.end(), kSource.begin(), kSource.end());
     const Rows rows = Rows::batch(cx, 2, source);
-    static_cast<const EncoderDecoder&>(model).remember(cx, cx.upload(both), rows, pages);
+    static_cast<const EncoderDecoder&>(model).cache_source(cx, cx.upload(both), rows, pages);
   }
   std::vector<float> logits;
   for (const int32_t count : {length - 1, 1}) {
