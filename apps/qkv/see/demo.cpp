@@ -52,7 +52,6 @@ class Demo {
     for (const InspectedText& text : texts_) seen_.push_back(text.seen);
     report_ = {{"report", "demo"},
                {"model", "world"},
-               {"title", words("A model of one minute", "一分钟学成的模型")},
                {"lang", options_.lang},
                {"made_with", "qkv demo" + std::string(chinese_ ? " --lang zh" : "")}};
     const InterruptWatch watch;
