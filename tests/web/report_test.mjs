@@ -1,6 +1,6 @@
 // report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html, large.html and long.html as a person would, and looks.
 import { createRequire } from "node:module";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 
 const { chromium } = createRequire(import.meta.url)("playwright-core");
@@ -14,11 +14,18 @@ function check(good, what) {
 }
 const equal = (got, wanted, what) => check(got === wanted, `${what}: ${JSON.stringify(got)}, not ${JSON.stringify(wanted)}`);
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+// Playwright gives it a new, empty profile. Root has no sandbox in a container.
+const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, args: process.getuid() === 0 ? ["--no-sandbox", ...quiet] : quiet });
 
 // Every page is watched: nothing may go wrong in it, nothing may leave it.
 async function open(name, { width, scheme = "light", motion = "no-preference" }) {
   const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme, reducedMotion: motion });
+  await page.addInitScript(() => {  // what canvases show as text
+    window.drawnTexts = new Set();
+    const fillText = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) { drawnTexts.add(String(text)); return fillText.call(this, text, ...rest); };
+  });
   page.on("console", (message) => check(!["error", "warning"].includes(message.type()), `${name}: the console says ${message.text()}`));
   page.on("pageerror", (error) => check(false, `${name}: ${error.stack}`));
   page.on("request", (request) => check(/^(file|data|blob):/.test(request.url()), `${name} asks for ${request.url()}`));
@@ -42,11 +49,52 @@ async function overHead(page, layer, seat, layers, across) {
   return [box.x + 30 + (seat + 0.5) * pitch, box.y + (layers - 1 - layer + 0.5) * pitch];
 }
 
+// All texts on the page: those of elements, and those drawn on canvases.
+const shownTexts = (page) => page.evaluate(async () => {
+  drawnTexts.clear();
+  repaintAll();
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const texts = [...drawnTexts], walk = document.createTreeWalker(document.getElementById("page"), NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) texts.push(walk.currentNode.textContent);
+  for (const node of document.querySelectorAll("[aria-label]")) texts.push(node.getAttribute("aria-label"));
+  return texts;
+});
+
+// English words the page itself says, not the report's texts, formulas or names.
+async function leftInEnglish(page) {
+  const data = await page.evaluate(() => JSON.stringify([report.tokens, report.source, report.ladder.guesses, report.written, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]));
+  const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "softmax", "norm", "Esc", "English"];
+  const words = (text) => text.match(/[A-Za-z]{3,}/g) || [];  // a canvas may cut a word short
+  return (await shownTexts(page)).filter((text) => words(text).some((word) => !allowed.some((one) => one.startsWith(word))));
+}
+
+// --- the words ---------------------------------------------------------------------------------------------------------
+{
+  const page = await open("demo", { width: 1000 });
+  const paths = (lang) => page.evaluate((lang) => {
+    const all = [];
+    const walk = (value, path) => (typeof value === "object" ? Object.entries(value).forEach(([key, inner]) => walk(inner, `${path}.${key}`)) : all.push(`${path}:${typeof value}`));
+    walk(words[lang], "");
+    return all.sort();
+  }, lang);
+  equal((await paths("zh")).join("\n"), (await paths("en")).join("\n"), "both languages have the same words");
+  // Keys that the program sends.
+  const source = (file) => readFileSync(new URL(`../../src/inspect/${file}`, import.meta.url), "utf8");
+  const keysIn = (text, pattern) => [...text.matchAll(pattern)].map((found) => found[1]).sort();
+  const roles = keysIn(source("heads/role_rules.cpp"), /^ {4}\{"([^"]+)", Measure::/gm);
+  const reasons = keysIn(source("watch/phases.cpp"), /^ {4}\{"([a-z_]+)",/gm);
+  check(roles.length > 10 && reasons.length > 5, `${roles.length} roles and ${reasons.length} reasons in the sources`);
+  const known = await page.evaluate(() => ({ roles: Object.keys(words.en.roles), reasons: Object.keys(words.en.reasons).sort() }));
+  for (const role of roles) check(known.roles.includes(role), `the role ${role} has words`);
+  equal(known.reasons.join(), reasons.join(), "every reason of a phase has words");
+  await page.close();
+}
+
 // --- every part of a demo, wide ---------------------------------------------------------------------------------------
 {
   const page = await open("demo", { width: 1400 });
   for (const id of ["written", "tokens", "ladder", "wall", "cuts", "story", "movie"]) equal(await page.locator(`section#${id}`).count(), 1, `#${id}`);
-  equal(await page.title(), "Tom, Mia and the red ball · qkv", "title");
+  equal(await page.title(), "A model trained in minutes · qkv", "title");
   for (const selector of [".ladder canvas", ".wall canvas", ".bigmap canvas", ".panel canvas"]) check(await inkOf(page, selector) > 20, `${selector} is drawn`);
   await shoot(page, "demo-1400-light");
 
@@ -101,6 +149,8 @@ async function overHead(page, layer, seat, layers, across) {
   equal(await page.locator(".reading").textContent(), `“ball” looks at “red”: ${weight} %`, "the weight under the pointer");
   equal(await page.locator(".map-panel .strip .asking").textContent(), "ball", "the asking token");
   equal(await page.locator(".map-panel .strip .answering").textContent(), "red", "the answering token");
+  const depths = await page.$$eval(".map-panel .strip .chip", (chips) => chips.map((chip) => Number(chip.style.getPropertyValue("--p"))));
+  equal(depths.indexOf(Math.max(...depths)), 9, "the deepest chip is the one looked at most");
   await page.locator(".wall").first().focus();
   await page.keyboard.press("Escape");
   equal(await page.locator(".map-panel.is-locked").count(), 0, "Esc lets go");
@@ -115,9 +165,10 @@ async function overHead(page, layer, seat, layers, across) {
 
   // Depths: explain has this example's numbers, numbers has a table.
   await page.locator("#wall [data-depth=explain]").click();
+  check(/the shares add up to 100 %/.test(await page.locator("#wall .explain").textContent()), "the shares are explained");
   check(/= 100 %/.test(await page.locator("#wall .explain").textContent()), "the row's shares make 100 %");
   const most = Array.from({ length: 25 }, (_, i) => Math.log(i + 1)).reduce((a, b) => a + b) / 25;
-  check((await page.locator("#wall .explain").textContent()).includes(`${previous.entropy.toFixed(2)} nats: 0 would be one token at a time, ${most.toFixed(2)} all`), "its entropy, and the most it can be");
+  check((await page.locator("#wall .explain").textContent()).includes(`${previous.entropy.toFixed(2)} nats: 0 is one token at a time, ${most.toFixed(2)} is all`), "its entropy, and the most it can be");
   await page.locator("#ladder [data-depth=numbers]").click();
   equal(await page.locator("#ladder tbody tr").count(), report.ladder.layers.length, "a row for every layer");
   const [saved] = await Promise.all([page.waitForEvent("download"), page.locator("#ladder .plain").click()]);
@@ -127,7 +178,11 @@ async function overHead(page, layer, seat, layers, across) {
   await page.locator(".story").focus();
   const stop = () => page.locator(".track [aria-current=step]").getAttribute("data-stop");
   equal(await stop(), "in", "the story begins");
-  for (const key of [" ", "ArrowRight"]) await page.keyboard.press(key);
+  await page.keyboard.press(" ");
+  const cells = await page.$$eval(".vector span", (spans) => spans.map((span) => [span.textContent, span.scrollWidth - span.clientWidth]));
+  check(cells.length && cells.every(([, over]) => over <= 0), `numbers of q stay in their cells: ${cells.filter(([, over]) => over > 0)}`);
+  equal(cells.slice(0, 3).map(([text]) => text).join(" "), "−0.03 −123 56.8", "numbers of q are short");
+  await page.keyboard.press("ArrowRight");
   equal(await stop(), "k", "space and the arrow go on");
   check((await page.locator(".story-body .match").count()) >= 16, "matches of every head");
   await page.keyboard.press("ArrowLeft");
@@ -140,7 +195,7 @@ async function overHead(page, layer, seat, layers, across) {
   // Cuts.
   equal(await page.locator(".cut del").textContent(), "ball . Mia is happy .", "what it no longer writes is struck through");
   check(/\+0\.361.*\+0\.466.*n = 4096/.test(await page.locator(".cut.most .fine").textContent()), "the interval and its n");
-  check(/word for word/.test(await page.locator(".cut.least").textContent()), "nothing changed without the least important head");
+  check(/is unchanged/.test(await page.locator(".cut.least").textContent()), "nothing changed without the least important head");
 
   // The movie: the slider moves everything, play plays.
   const sample = () => page.locator(".sample").textContent();
@@ -151,6 +206,7 @@ async function overHead(page, layer, seat, layers, across) {
   await page.evaluate(() => { const slider = document.querySelector(".transport input"); slider.value = 0; slider.dispatchEvent(new Event("input")); });
   equal(await sample(), report.movie.samples[0].text, "the first sample");
   equal(await page.locator(".phases .past").count(), 0, "no phase at the start");
+  equal(await page.locator(".phases small").last().textContent(), "the loss is still falling: −1.02 nats while the steps grow e-fold; flat is under 0.10", "why there was no plateau");
   await page.locator(".play").click();
   await page.waitForFunction(() => movieView.at > 1, null, { timeout: 20000 });
   await page.locator(".play").click();
@@ -159,21 +215,44 @@ async function overHead(page, layer, seat, layers, across) {
   await settle(page);
   await shoot(page, "demo-1400-explained");
 
+  // A score below what the program asks of a role is no role: grey, not the role's colour.
+  await page.evaluate(() => { const slider = document.querySelector(".transport input"); slider.value = slider.max; slider.dispatchEvent(new Event("input")); });
+  await settle(page);
+  const chroma = (layer, seat) => page.$eval("canvas[aria-label='Heads and their roles']", (canvas, [layer, seat]) => {
+    const ratio = canvas.width / canvas.clientWidth, w = (canvas.clientWidth - 30) / 4, h = Math.min(Math.max(Math.min(w, 75), 22), 64);
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const [r, g, b] = copy.getImageData((30 + seat * w + 12) * ratio, ((3 - layer) * h + 12) * ratio, 1, 1).data;
+    return Math.max(r, g, b) - Math.min(r, g, b);
+  }, [layer, seat]);
+  check(await chroma(2, 0) > 60, `L2H0 has the colour of its role: ${await chroma(2, 0)}`);
+  check(await chroma(0, 2) < 30, `L0H2 has none: ${await chroma(0, 2)}`);
+  await page.evaluate(() => { const slider = document.querySelector(".transport input"); slider.value = 20; slider.dispatchEvent(new Event("input")); });
+
   // The other language.
   await page.locator(".lang").click();
-  equal(await page.locator("#wall h2").textContent(), "注意力头的墙", "Chinese");
+  equal(await page.locator("#wall h2").textContent(), "注意力头总览", "Chinese");
   equal(await page.getAttribute("html", "lang"), "zh-Hans", "the page's language");
   equal(await page.evaluate(() => movieView.at), 20, "the movie stays where it was");
-  const english = await page.locator("main").evaluate((main) => [...main.querySelectorAll("h2, .lead, .hint, button, figcaption")].map((node) => node.textContent).filter((text) => /^[\x20-\x7e]{12,}$/.test(text)));
-  equal(english.join("|"), "", "English words left in the Chinese page");
+  for (const depth of ["see", "explain", "numbers"]) {
+    for (const button of await page.locator(`[data-depth=${depth}]`).all()) await button.click();
+    await settle(page);
+    equal((await leftInEnglish(page)).join("|"), "", `English words left in the Chinese page (${depth})`);
+  }
+  for (let i = 0; i < 8; ++i) {
+    await page.locator(".track button").nth(i).click();
+    equal((await leftInEnglish(page)).join("|"), "", `English words left in the Chinese story, step ${i}`);
+  }
+  await shoot(page, "demo-1400-zh");
+  check(!(await shownTexts(page)).some((text) => /\\x[0-9A-F]{2}|^#\d+$/.test(text)), "bytes and numbers of tokens are not shown as words");
   await page.locator(".lang").click();
-  equal(await page.locator("#wall h2").textContent(), "The wall of heads", "and back");
+  equal(await page.locator("#wall h2").textContent(), "All attention heads", "and back");
   await page.close();
 }
 
 // --- no width is too small, day and night -----------------------------------------------------------------------------
 for (const name of ["demo", "translate"]) {
-  for (const [width, scheme] of [[400, "dark"], [820, "light"], [1400, "dark"]]) {
+  for (const [width, scheme] of [[390, "light"], [390, "dark"], [820, "light"], [1400, "dark"]]) {
     const page = await open(name, { width, scheme, motion: "reduce" });
     for (const depth of ["see", "explain", "numbers"]) {
       for (const button of await page.locator(`[data-depth=${depth}]`).all()) await button.click();

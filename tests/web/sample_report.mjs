@@ -12,7 +12,7 @@ const token = (text, id, continues = false) => ({ id, text, continues });
 
 const words = ["Tom", "has", "a", "red", "ball", ".", "Mia", "sees", "the", "red", "ball", ".", "小", "明", "也", "喜欢", "🦊", null, null, "。", "Tom", "gives", "Mia", "the", "red"];
 const demoTokens = words.map((word, i) => (word === null ? token("", 200 + i, true) : token(word, 10 + i)));
-const vocabulary = ["ball", "red", "the", "Tom", "Mia", "a", "狐狸", "红色", "喜欢", "。", "🦊", "gives", "</script>", "小明"];
+const vocabulary = ["ball", "red", "the", "Tom", "Mia", "a", "狐狸", "红色", "喜欢", "。", "🦊", "gives", "</script>", "小明", "\\xE6\\xB3"];
 
 function attention(kind, tokens, keys, causal) {
   return tokens.map((_, i) => {
@@ -33,10 +33,9 @@ function head(name, stack, layer, seat, kind, tokens, keys) {
   const bytes = new Uint8Array(tokens.length * keys.length);
   rows.forEach((row, i) => row.forEach((weight, j) => { bytes[i * keys.length + j] = Math.round(255 * Math.sqrt(weight)); }));
   const entropy = rows.reduce((sum, row) => sum - row.reduce((s, a) => s + a * Math.log(a), 0), 0) / rows.length;  // nats
-  const roles = ["previous", "induction", "duplicate", "first"].map((role) => {
-    const score = role === kind ? 0.72 + 0.25 * random() : 0.16 * random();
-    return { name: role, score: round(score), low: round(score - 0.03), high: round(score + 0.03), n: 1800 + Math.floor(random() * 400) };
-  });
+  const found = { previous: "previous token", induction: "induction", duplicate: "duplicate token", first: "first token" }[kind];
+  const score = 0.72 + 0.25 * random();
+  const roles = found ? [{ name: found, score: round(score), low: round(score - 0.03), high: round(score + 0.03), n: 1800 + Math.floor(random() * 400) }] : [];
   return { name, stack, layer, head: seat, queries: stack === "encoder" ? "source" : "tokens", keys: stack === "decoder" ? "tokens" : "source", entropy: round(entropy),
     map: Buffer.from(bytes).toString("base64"), roles,
     top: rows.map((row) => row.map((weight, j) => [j, round(weight, 4)]).sort((a, b) => b[1] - a[1]).slice(0, 6)) };
@@ -72,7 +71,7 @@ function ladder(tokens, layerCount) {
 function story(tokens, at, layerCount, heads, seats) {
   return { token: at, shown: tokens[at].text, layers: Array.from({ length: layerCount }, (_, layer) => ({
     layer, norm_in: round(2 + layer * 1.9), attn_out_norm: round(1.2 + random()), resid_mid_norm: round(2.9 + layer * 1.9), mlp_out_norm: round(1.4 + random()), resid_norm: round(3.9 + layer * 1.9),
-    heads: heads.slice(layer * seats, (layer + 1) * seats).map((one) => ({ name: one.name, q: Array.from({ length: 8 }, () => round(4 * random() - 2)), q_norm: round(3 + random()), z_norm: round(0.5 + random()), out_norm: round(0.3 + random()),
+    heads: heads.slice(layer * seats, (layer + 1) * seats).map((one) => ({ name: one.name, q: [-0.025, -123.4, 56.78, ...Array.from({ length: 5 }, () => round(4 * random() - 2))], q_norm: round(3 + random()), z_norm: round(0.5 + random()), out_norm: round(0.3 + random()),
       matches: one.top[at].slice(0, 5).map(([key, share]) => ({ key, text: tokens[key].text, qk: round(12 * random() + 6 * share), score: round(3 * random() + 1.5 * share), share, v_norm: round(0.8 + random()) })) })),
     guess: guesses(layer > 1 ? "ball" : vocabulary[layer], 0.2 + layer * 0.18),
   })) };
@@ -81,32 +80,37 @@ function story(tokens, at, layerCount, heads, seats) {
 function movie(heads) {
   const count = 30, steps = Array.from({ length: count }, (_, i) => Math.round(600 * (i / (count - 1)) ** 1.7));
   const rise = (step, from, to, size) => round(size / (1 + Math.exp(-(step - (from + to) / 2) / ((to - from) / 8))));
-  const classes = ["NOUN", "NOUN", "NOUN", "VERB", "VERB", "VERB", "ADJ", "ADJ", "NAME", "NAME", "NAME", "NOUN", "VERB", "ADJ"];
-  const labels = ["ball", "fox", "house", "sees", "gives", "has", "red", "small", "Tom", "Mia", "小明", "狐狸", "喜欢", "红色"];
-  const centre = { NOUN: [2, 1], VERB: [-2, 1.5], ADJ: [1.6, -2], NAME: [-1.6, -1.8] };
+  const labels = ["ball", "fox", "house", "sees", "gives", "has", "red", "small", "Tom", "Mia", "小明", "狐狸", "喜欢", "红色", ""];
+  const kind = [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 0, 1, 2, 3];
+  const centre = [[2, 1], [-2, 1.5], [1.6, -2], [-1.6, -1.8]];
   const start = labels.map(() => [random() - 0.5, random() - 0.5]), spread = labels.map(() => [1.4 * (random() - 0.5), 1.4 * (random() - 0.5)]);
   const path = (axis) => steps.map((step) => labels.map((_, t) => {
     const done = rise(step, 20, 400, 1);
-    return round((1 - done) * start[t][axis] + done * (centre[classes[t]][axis] + spread[t][axis]));
+    return round((1 - done) * start[t][axis] + done * (centre[kind[t]][axis] + spread[t][axis]));
   }));
   return {
     steps,
     loss: Array.from({ length: 121 }, (_, i) => ({ step: i * 5, loss: round(0.95 + 3.6 * Math.exp(-i / 14) - (i > 62 ? 0.35 * (1 - Math.exp(-(i - 62) / 6)) : 0) + 0.09 * random()), val: i % 15 ? null : round(1 + 3.6 * Math.exp(-i / 14) - (i > 62 ? 0.33 : 0)) })),
-    heads: heads.map((one) => {
-      const kind = one.roles.reduce((a, b) => (a.score > b.score ? a : b));
-      return { name: one.name, importance: steps.map((step) => round(0.04 * random() + rise(step, 60, 420, kind.score * 0.8))),
-        roles: Object.fromEntries([...one.roles.map((role) => [role.name, steps.map((step) => round(0.02 * random() + (role.name === "induction" ? rise(step, 250, 380, role.score) : rise(step, 40, 260, role.score))))]), ["entropy", steps.map((step) => round(0.95 - rise(step, 30, 400, 0.2 * one.entropy)))]]) };
+    thresholds: { previous: 0.4, duplicate: 0.4, induction: 0.4, first: 0.3 },
+    heads: heads.map((one, i) => {  // L0H2 stays just below a role
+      const kind = kinds.flat()[i], end = (role) => (role === kind ? one.roles[0].score : one.name === "L0H2" && role === "previous" ? 0.37 : 0.16 * random());
+      const curve = (role) => { const top = end(role); return steps.map((step) => round(0.02 * random() + (role === "induction" ? rise(step, 250, 380, top) : rise(step, 40, 260, top)))); };
+      return { name: one.name, importance: steps.map((step) => round(0.04 * random() + rise(step, 60, 420, kind === "none" ? 0.1 : 0.7))),
+        roles: Object.fromEntries([...["previous", "duplicate", "induction", "first"].map((role) => [role, curve(role)]), ["entropy", steps.map((step) => round(0.95 - rise(step, 30, 400, 0.2 * one.entropy)))]]) };
     }),
     weights: ["L0 W_Q", "L0 W_K", "L0 W_V", "L2 W_Q", "L2 W_K", "L2 W_V"].map((name, i) => ({ name, moved: steps.map((step) => rise(step, 0, 500, 0.7 + 0.12 * i)), cosine: steps.map((step) => round(0.2 + rise(step, 0, 400, 0.8))) })),
-    embedding: { tokens: labels, classes, x: path(0), y: path(1) },
-    phases: [{ name: "unigram", step: 25, why: "nearest to the word counts here" }, { name: "bigram", step: 90, why: "nearest to the pair counts here" }, { name: "induction", step: 315, why: "steepest rise of L2H0" }, { name: "plateau", step: null, why: "the loss was still falling at the end" }],
+    embedding: { tokens: labels, x: path(0), y: path(1) },
+    phases: [{ name: "unigram", step: 25, reason: "lowest", numbers: { start: 4.182, first_step: 0, low: 0.214, end: 3.051 } },
+      { name: "bigram", step: 90, reason: "lowest", numbers: { start: 4.602, first_step: 0, low: 0.731, end: 1.214 } },
+      { name: "induction", step: 315, reason: "jump", numbers: { from: 0.021, to: 0.861, rise: 0.712, least: 0.15, first_step: 250, last_step: 380 } },
+      { name: "plateau", step: null, reason: "still_falling", numbers: { slope: -1.016, limit: 0.1 } }],
     samples: [{ step: 0, text: "ball 。 Mia Mia a 红色 gives" }, { step: 60, text: "the the red a Tom ." }, { step: 200, text: "Tom gives the ball . Tom gives the ball ." }, { step: 500, text: "Tom gives Mia the red ball . 小明也喜欢🦊。" }],
   };
 }
 
 function demo() {
   const heads = kinds.flatMap((row, layer) => row.map((kind, seat) => head(`L${layer}H${seat}`, "decoder", layer, seat, kind, demoTokens, demoTokens)));
-  return { report: "demo", model: "world (4 layers, 4 heads)", title: "Tom, Mia and the red ball", lang: "en", made_with: "qkv demo", tokens: demoTokens, ladder: ladder(demoTokens, 5), heads,
+  return { report: "demo", model: "world", lang: "en", made_with: "qkv demo", tokens: demoTokens, ladder: ladder(demoTokens, 5), heads,
     story: story(demoTokens, demoTokens.length - 1, 4, heads, 4),
     written: { prompt: "Tom has a red ball . Mia sees the red ball . 小明也喜欢🦊。 Tom gives Mia the red", text: " ball . Mia is happy . </script> 小明笑了。" },
     cuts: [{ head: "L2H0", kind: "most", delta: 0.412, low: 0.361, high: 0.466, n: 4096, before: "Tom gives Mia the red ball . Mia is happy .", after: "Tom gives Mia the red house . The fox sees ." },

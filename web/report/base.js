@@ -43,9 +43,11 @@ function percent(p) {
   return (p < 0.0995 ? (p * 100).toFixed(1) : Math.round(p * 100)) + " %";
 }
 
-// White space made visible; the space that begins most English tokens is only told where it is all there is.
+// White space made visible; the space that begins most English tokens is shown only where it is all there is. The
+// program writes bytes that are no whole character as \xE6\xB3: one sign stands for them.
+const loneBytes = /(?:\\x[89A-F][0-9A-F])+/g;
 function visible(text) {
-  const marked = String(text ?? "").replace(/\r/g, "").replace(/\n/g, "⏎").replace(/\t/g, "⇥");
+  const marked = String(text ?? "").replace(loneBytes, "◌").replace(/\r/g, "").replace(/\n/g, "⏎").replace(/\t/g, "⇥");
   return marked.trim() === "" ? marked.replace(/ /g, "␣") : marked.trim();
 }
 
@@ -68,7 +70,9 @@ function tokenName(tokens, i) {
 }
 
 const layerName = (name) => say("layers")[name] || (/^\d+$/.test(name) ? say("layerN")(name) : String(name));
-const roleName = (name) => say("roles")[name] || String(name).replace(/_/g, " ");
+// Snapshots have short names for the roles that reports name in full.
+const fullRole = (name) => ({ previous: "previous token", duplicate: "duplicate token", first: "first token" })[name] || name;
+const roleName = (name) => say("roles")[fullRole(name)] || String(name);
 
 // --- colours ----------------------------------------------------------------------------------------------------------
 
@@ -80,20 +84,16 @@ const heatTable = Array.from({ length: 256 }, (_, i) => {
   return heatStops[low].map((value, c) => Math.round(mix(value, heatStops[low + 1][c], at - low)));
 });
 const heatPixels = Uint32Array.from(heatTable, ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
-const heat = (share) => heatTable[Math.round(clamp(share || 0, 0, 1) * 255)];
-const heatCss = (share) => `rgb(${heat(share).join(",")})`;
-const onHeat = (share) => {
-  const [r, g, b] = heat(share);
-  return r * 3 + g * 6 + b > 1100 ? "#16101f" : "#ffffff";
-};
 
 // Told apart by the colour-blind, on white and on black; a role that has no colour of its own takes a free one.
 const roleColours = {
-  previous: "#2f8fe0", induction: "#e4572e", duplicate: "#e0a008", first: "#8a7fa8", sink: "#8a7fa8", punctuation: "#17a398",
-  offset: "#5fb4ef", copying: "#d6418c", coreference: "#9b5de5", rare: "#7a9e2f", syntactic: "#2a9d5c", lazy: "#9a9489",
+  "previous token": "#2f8fe0", "always previous token": "#1d6fb8", induction: "#e4572e", "induction on random tokens": "#d6418c",
+  "duplicate token": "#e0a008", "duplicate of random tokens": "#b5853d", "first token": "#8a7fa8", "learned sink": "#6d6390",
+  punctuation: "#17a398", separators: "#2a9d5c", "rare word": "#7a9e2f", "current token": "#9b5de5", "next token": "#5fb4ef",
 };
-const freeColours = ["#c0655e", "#4f9d8f", "#b5853d", "#7f6fd0", "#5b8c5a", "#b45fa0"];
-function roleColour(name) {
+const freeColours = ["#c0655e", "#4f9d8f", "#7f6fd0", "#5b8c5a", "#b45fa0"];
+function roleColour(short) {
+  const name = fullRole(short);
   if (!roleColours[name]) roleColours[name] = freeColours[Object.keys(roleColours).length % freeColours.length];
   return roleColours[name];
 }
@@ -202,7 +202,7 @@ const tip = {
 // Guesses with bars, as tips and stories show them.
 function guessBars(guesses) {
   return el("div", { class: "bars" }, list(guesses).map((guess, i) => el("div", { class: i ? "bar" : "bar first" },
-    el("span", { class: "bar-name" }, visible(guess.text)),
+    el("span", { class: "bar-name" }, visible(guess.text), visible(guess.text) === "◌" ? el("small", {}, ` ${say("partOfCharacter")}`) : ""),
     el("span", { class: "bar-track" }, el("i", { style: { width: `${clamp(guess.p, 0, 1) * 100}%` } })),
     el("span", { class: "bar-value" }, percent(guess.p)))));
 }
@@ -248,6 +248,6 @@ function table(name, { columns, rows }) {
       el("thead", {}, el("tr", {}, columns.map((column) => el("th", { scope: "col" }, column)))),
       el("tbody", {}, rows.slice(0, shownRows).map((row) => el("tr", {}, row.map((cell) =>
         el("td", { class: typeof cell === "number" ? "number" : null }, typeof cell === "number" ? (Number.isInteger(cell) ? String(cell) : num(cell, 4)) : visible(cell ?? "–")))))))),
-    el("p", { class: "table-foot" }, rows.length > shownRows ? `${shownRows} ${say("of")} ${rows.length}. ` : "",
+    el("p", { class: "table-foot" }, rows.length > shownRows ? `${say("shown")(shownRows, rows.length)} ` : "",
       el("button", { type: "button", class: "plain", onclick: save }, say("save"))));
 }

@@ -34,9 +34,9 @@ function render() {
       return el("section", { id }, el("p", { class: "card" }, say("broken")));
     }
   });
-  const main = el("main", {}, header, sections.length ? sections : el("p", { class: "card" }, say("nothing")));
+  const main = el("main", { id: "content", tabindex: "-1" }, header, sections.length ? sections : el("p", { class: "card" }, say("nothing")));
   const scroll = window.scrollY;
-  document.getElementById("page").replaceChildren(nav, main, el("footer", {}, say("footer")));
+  document.getElementById("page").replaceChildren(el("a", { class: "skip", href: "#content" }, say("skip")), nav, main, el("footer", {}, say("footer")));
   window.scrollTo(0, scroll);
 }
 

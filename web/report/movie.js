@@ -35,9 +35,9 @@ function moviePart() {
   function set(at) {
     movieView.at = at;
     slider.value = String(at);
-    slider.setAttribute("aria-valuetext", `${say("step")} ${Math.round(stepNow())}`);
+    slider.setAttribute("aria-valuetext", say("stepN")(Math.round(stepNow())));
     const now = lossAt(stepNow());
-    readout.replaceChildren(el("b", {}, `${say("step")} ${Math.round(stepNow())}`), el("span", {}, say("snapshot")(index() + 1, steps.length)),
+    readout.replaceChildren(el("b", {}, say("stepN")(Math.round(stepNow()))), el("span", {}, say("snapshot")(index() + 1, steps.length)),
       known(now) ? el("span", {}, `${say("lossTitle")} ${num(now)}`) : "");
     panels.forEach((panel) => panel.paint());
     showSample();
@@ -183,8 +183,12 @@ function moviePart() {
     playhead(context, g);
   }));
 
+  const reasonOf = ({ reason, numbers }) => {
+    const text = say("reasons")[reason];
+    return text ? text(Object.fromEntries(Object.entries(numbers || {}).map(([name, x]) => [name, Number.isInteger(x) ? String(x) : num(x)]))) : "";
+  };
   const phaseList = el("ul", { class: "phases" }, phases.map((phase) => el("li", { "data-step": phase.step ?? "" },
-    el("b", {}, say("phases")[phase.name] || phase.name), el("span", {}, known(phase.step) ? `${say("step")} ${phase.step}` : say("notSeen")), phase.why ? el("small", {}, phase.why) : "")));
+    el("b", {}, say("phases")[phase.name] || phase.name), el("span", {}, known(phase.step) ? say("stepN")(phase.step) : say("notSeen")), el("small", {}, reasonOf(phase)))));
   const markPhases = () => [...phaseList.children].forEach((item) => item.classList.toggle("past", item.dataset.step !== "" && Number(item.dataset.step) <= stepNow()));
 
   // --- the heads ---
@@ -197,6 +201,9 @@ function moviePart() {
   const scales = Object.fromEntries(roleNames.map((name) => [name, Math.max(1, largest(heads.flatMap((head) => list((head.roles || {})[name]))))]));
   const strengths = (head) => Object.entries(head.roles || {}).filter(([name]) => !notRoles.has(name)).map(([name, values]) => [name, between(values)]).filter(([, x]) => known(x));
   const strongest = (head) => strengths(head).reduce((best, now) => (!best || now[1] > best[1] ? now : best), null);
+  // A role counts from the score on that the program asks of it; below, a head has none and no colour.
+  const counts = (name, value) => known(value) && value >= ((movie.thresholds || {})[name] ?? Infinity);
+  const colourOf = (name, value) => (notRoles.has(name) || (movieView.role === "strongest" && !counts(name, value)) ? "#8a8594" : roleColour(name));
   const wallRows = [...new Set(heads.map((head) => `${head.stack}\n${head.layer}`))];
   const across = Math.max(1, ...heads.map((head) => head.seat + 1));
   const picker = el("div", { class: "role-legend", role: "group" }, ["strongest", ...roleNames].map((name) => el("button", {
@@ -229,7 +236,7 @@ function moviePart() {
         context.fillStyle = ink.sunk;
         context.fill();
         if (!best || !known(best[1])) continue;
-        context.fillStyle = withAlpha(notRoles.has(best[0]) ? "#8a7fa8" : roleColour(best[0]), best[1] / scales[best[0]]);
+        context.fillStyle = withAlpha(colourOf(...best), best[1] / scales[best[0]]);
         context.fill();
         if (w > 44 && h > 28) {
           context.fillStyle = best[1] / scales[best[0]] > 0.6 ? "#fff" : ink.soft;
@@ -259,7 +266,7 @@ function moviePart() {
     weighed.forEach((head, i) => {
       const value = between(head.importance), best = strongest(head);
       if (!known(value)) return;
-      context.fillStyle = best && best[1] >= clearRole ? roleColour(best[0]) : ink.faint;
+      context.fillStyle = best && counts(...best) ? roleColour(best[0]) : ink.faint;
       const x = g.left + i * w, pad = Math.min(w * 0.15, 4);
       box(context, x + pad, g.y(value), w - 2 * pad, Math.max(g.bottom - g.y(value), 0.5), [3, 3, 0, 0]);
       context.fill();
@@ -274,8 +281,6 @@ function moviePart() {
 
   // --- words that move ---
   const embedding = movie.embedding;
-  const classes = embedding && Array.isArray(embedding.classes) ? [...new Set(embedding.classes)] : [];
-  const classColour = (name) => seriesColours[classes.indexOf(name) % seriesColours.length];
   const embeddingPicture = () => {
     const xs = embedding.x.flat().filter(known), ys = embedding.y.flat().filter(known);
     const range = (values) => values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
@@ -292,8 +297,7 @@ function moviePart() {
         const [ax, ay] = place(t, low), [bx, by] = place(t, high);
         const x = mix(ax, bx, part), y = mix(ay, by, part);
         if (!known(x) || !known(y)) return;
-        const colour = classes.length ? classColour(embedding.classes[t]) : seriesColours[0];
-        context.strokeStyle = withAlpha(colour, 0.28);  // where it came from
+        context.strokeStyle = withAlpha(seriesColours[0], 0.28);  // where it came from
         context.lineWidth = 1.5;
         context.beginPath();
         for (let back = Math.max(low - 5, 0); back <= low; ++back) {
@@ -302,10 +306,11 @@ function moviePart() {
         }
         context.lineTo(x, y);
         context.stroke();
-        context.fillStyle = colour;
+        context.fillStyle = seriesColours[0];
         context.beginPath();
         context.arc(x, y, 3.5, 0, 7);
         context.fill();
+        if (!token) return;  // a part of a character has no text
         context.font = `12px ${ink.font}`;
         const label = visible(token), w = textWidth(context, label);
         const right = x + 8 + w < width;
@@ -352,7 +357,7 @@ function moviePart() {
     let now = null;
     for (const sample of samples) if (sample.step <= stepNow() + 0.5) now = sample;
     sampleText.textContent = now ? now.text : say("noSample");
-    sampleStep.textContent = now ? `${say("step")} ${now.step}` : "";
+    sampleStep.textContent = now ? say("stepN")(now.step) : "";
   }
 
   const legendOf = (entries) => el("p", { class: "legend dots" }, entries.map(([name, colour]) => el("span", {}, el("i", { style: { background: colour } }), name)));
@@ -360,7 +365,7 @@ function moviePart() {
     points.length ? el("div", { class: "panel-wide" }, add(say("lossTitle"), lossPicture(), vals.length ? legendOf([[say("loss"), seriesColours[0]], [say("val"), seriesColours[1]]]) : ""), phases.length ? phaseList : "") : null,
     samples.length ? el("figure", { class: "panel sample-panel" }, el("figcaption", {}, say("samplesTitle"), " ", sampleStep), sampleText) : null,
     heads.length && roleNames.length ? add(say("rolesTitle"), rolesPicture(), picker) : null,
-    embedding && list(embedding.x).length ? add(say("embeddingTitle"), embeddingPicture(), classes.length ? legendOf(classes.map((name) => [name, classColour(name)])) : "") : null,
+    embedding && list(embedding.x).length ? add(say("embeddingTitle"), embeddingPicture()) : null,
     weighed.length ? add(say("importanceTitle"), importancePicture()) : null,
     weights.length ? add(say("weightsTitle"), weightsPicture(), kinds.length > 1 ? legendOf(kinds.map((name) => [name, seriesColours[kinds.indexOf(name) % seriesColours.length]])) : "") : null);
 
@@ -368,8 +373,8 @@ function moviePart() {
     id: "movie", title: say("movieTitle"), lead: say("movieLead"),
     figure: el("div", { class: "card movie" }, el("div", { class: "transport" }, playButton, slider, readout), panelsNode),
     explain() {
-      const loss = lossAt(stepNow()), best = heads.map((head) => [head, strongest(head)]).filter(([, s]) => s).sort((a, b) => b[1][1] - a[1][1])[0];
-      return say("movieExplain")({ step: Math.round(stepNow()), loss: num(loss), words: num(Math.exp(loss), 1), words0: num(Math.exp(points[0] ? points[0].loss : NaN), 0),
+      const loss = lossAt(stepNow()), best = heads.map((head) => [head, strongest(head)]).filter(([, s]) => s && counts(...s)).sort((a, b) => b[1][1] - a[1][1])[0];
+      return say("movieExplain")({ step: Math.round(stepNow()), loss: num(loss), perplexity: num(Math.exp(loss), 1), perplexity0: num(Math.exp(points[0] ? points[0].loss : NaN), 0),
         head: best && best[0].name, role: best && roleName(best[1][0]), score: best && score(best[1][1]), score0: best && score(list(best[0].roles[best[1][0]])[0]) });
     },
     numbers: () => ({ columns: [say("step"), say("head"), ...roleNames.map(roleName), say("importanceTitle")],

@@ -1,11 +1,11 @@
-// The way of one token through the layers; what the model wrote; what it writes without a head.
+// One token's path through the layers; what the model wrote; what it writes without a head.
 
 const storyView = { layer: 0, stop: 0 };
 const storyStops = ["in", "q", "k", "v", "o", "mid", "mlp", "out"];
 
 function storyPart() {
   const story = report.story, layers = story.layers;
-  const shown = visible(story.shown ?? "");
+  const shown = list(report.tokens)[story.token] ? tokenName(report.tokens, story.token) : visible(story.shown);
   // A layer has only the stops its numbers allow.
   const hasStop = (layer, stop) => ({
     in: known(layer.norm_in), q: list(layer.heads).some((head) => list(head.q).length), k: list(layer.heads).some((head) => list(head.matches).length),
@@ -58,12 +58,14 @@ function storyPart() {
   const matchName = (m) => [visible(m.text) || "·", el("small", {}, ` ${m.key}`)];  // with its place: a word may stand there twice
   const headCards = (heads, content) => el("div", { class: "head-cards" }, heads.map((head) => el("div", { class: "head-card" }, el("h4", {}, head.name), content(head))));
 
+  // At most five characters: a cell has room for no more.
+  const short = (x) => x.toFixed(Math.abs(x) < 9.995 ? 2 : Math.abs(x) < 99.95 ? 1 : 0).replace("-", "−");
   function numbersRow(values) {
     const most = largest(values.map(Math.abs)) || 1;
     return el("div", { class: "vector" }, values.map((value) => {
       const share = Math.abs(value) / most;
-      return el("span", { style: { background: withAlpha(value < 0 ? "#2f8fe0" : "#e4572e", 0.12 + 0.6 * share) } }, num(value, 1));
-    }), el("span", { class: "more" }, "…"));
+      return el("span", { style: { background: withAlpha(value < 0 ? "#2f8fe0" : "#e4572e", 0.12 + 0.6 * share) } }, short(value));
+    }));
   }
 
   const lengths = (entries) => {
@@ -100,10 +102,10 @@ function storyPart() {
         return [text(say("stopO")(num(layer.attn_out_norm))), lengths(heads.map((head) => [head.name, head.out_norm]))];
       case "mid":
         return [text(say("stopMid")(num(layer.norm_in), num(layer.attn_out_norm), num(layer.resid_mid_norm))),
-          lengths([["x", layer.norm_in], ["+ attention", layer.attn_out_norm], ["+ cross", layer.cross_out_norm], ["=", layer.resid_mid_norm]])];
+          lengths([["x", layer.norm_in], [say("plusAttention"), layer.attn_out_norm], [say("plusCross"), layer.cross_out_norm], ["=", layer.resid_mid_norm]])];
       case "mlp":
         return [text(say("stopMlp")(num(layer.mlp_out_norm), num(layer.resid_norm))),
-          lengths([["x", layer.resid_mid_norm], ["+ mlp", layer.mlp_out_norm], ["=", layer.resid_norm]])];
+          lengths([["x", layer.resid_mid_norm], [say("plusMlp"), layer.mlp_out_norm], ["=", layer.resid_norm]])];
       default:
         return [text(say("stopOut")), el("div", { class: "big-guess" }, guessBars(layer.guess))];
     }
@@ -172,6 +174,7 @@ function common(a, b) {
 
 function cutsPart() {
   const cuts = report.cuts;
+  const kindName = (kind) => (kind === "least" || kind === "most" ? say(kind) : kind || "");
   const ends = cuts.flatMap((cut) => [cut.low, cut.high, cut.delta]).filter(known);
   const low = Math.min(0, ...ends), high = Math.max(0, ...ends), span = high - low || 1;
   const at = (x) => `${(((x - low) / span) * 92 + 4).toFixed(2)}%`;
@@ -182,7 +185,7 @@ function cutsPart() {
   const cards = cuts.map((cut) => {
     const [start, before, after] = common(String(cut.before ?? ""), String(cut.after ?? ""));
     return el("article", { class: `card cut ${cut.kind === "least" ? "least" : "most"}` },
-      el("header", {}, el("h3", {}, cut.head), el("span", { class: "badge" }, cut.kind === "least" || cut.kind === "most" ? say(cut.kind) : cut.kind || "")),
+      el("header", {}, el("h3", {}, cut.head), el("span", { class: "badge" }, kindName(cut.kind))),
       el("p", { class: "delta" }, el("b", {}, signed(cut.delta)), ` ${say("nats2")}`),
       whisker(cut),
       el("p", { class: "fine" }, known(cut.low) ? `95 %: ${signed(cut.low)} … ${signed(cut.high)} · ` : "", known(cut.n) ? `n = ${cut.n}` : ""),
@@ -194,6 +197,6 @@ function cutsPart() {
     explain: () => cuts.flatMap((cut) => say("cutsExplain")({ head: cut.head, delta: num(cut.delta, 3), low: signed(cut.low), high: signed(cut.high), n: cut.n ?? "–",
       clear: cut.low > 0 || cut.high < 0, times: num(Math.exp(cut.delta)) })),
     numbers: () => ({ columns: [say("head"), say("kind"), say("delta"), "2.5 %", "97.5 %", "n", say("before"), say("afterCut")],
-      rows: cuts.map((cut) => [cut.head, cut.kind, cut.delta, cut.low, cut.high, cut.n, cut.before, cut.after]) }),
+      rows: cuts.map((cut) => [cut.head, kindName(cut.kind), cut.delta, cut.low, cut.high, cut.n, cut.before, cut.after]) }),
   };
 }

@@ -1,16 +1,16 @@
 // The wall of heads: a thumbnail of every head, the large map of one, and where one token looks.
 
-const clearRole = 1 / 3;  // below it a head has no clear role
-const thumb = 64;         // cells of a thumbnail; larger maps show the largest weight of each patch
+const thumb = 64;  // cells of a thumbnail; larger maps show the largest weight of each patch
 const wallView = { head: null, locked: false, row: -1, column: -1, hideFirst: true, filter: null, ready: new Set() };
 
 const queriesOf = (head) => (head.queries === "source" ? report.source : report.tokens) || [];
 const keysOf = (head) => (head.keys === "source" ? report.source : report.tokens) || [];
 
+// A report lists the roles that were found, none other.
 function strongestRole(head) {
   let best = null;
   for (const role of list(head.roles)) if (known(role.score) && (!best || role.score > best.score)) best = role;
-  return best && best.score >= clearRole ? best : null;
+  return best;
 }
 
 // [queries][keys] of 255 * sqrt(weight). A long text has no map: there the largest weights of each row stand alone.
@@ -95,7 +95,7 @@ function wallPart() {
   const interest = (head) => {
     const role = strongestRole(head);
     if (head.stack === "cross") return 100 - (head.entropy || 0);
-    return role ? role.score - (["first", "sink", "lazy"].includes(role.name) ? 1 : 0) : -1;
+    return role ? role.score - (["first token", "learned sink"].includes(role.name) ? 1 : 0) : -1;
   };
   const start = () => heads.reduce((best, head) => (interest(head) > interest(best) ? head : best));
   wallView.head = heads.find((head) => location.hash === "#" + encodeURIComponent(head.name)) || wallView.head || start();
@@ -327,9 +327,7 @@ function wallPart() {
       if (strip.dataset.keys !== head.keys) strip.replaceChildren(...chips(keys).childNodes);
       strip.dataset.keys = head.keys;
       strip.querySelectorAll(".chip").forEach((node, j) => {
-        const share = hidesFirst(head) && j === 0 ? 0 : Math.sqrt(weightAt(map, row, j));
-        node.style.background = share > 0.07 ? heatCss(share) : "";
-        node.style.color = share > 0.07 ? onHeat(share) : "";
+        node.style.setProperty("--p", (hidesFirst(head) && j === 0 ? 0 : Math.sqrt(weightAt(map, row, j))).toFixed(3));
         node.classList.toggle("unseen", map.causal && j > row);
         node.classList.toggle("asking", head.queries === head.keys && j === row);
       });

@@ -52,7 +52,6 @@ class Demo {
     texts_ = read_texts(*model_, {.data = chinese_ ? "world:zh" : "world", .tokens = 6000, .length = 128});
     report_ = {{"report", "demo"},
                {"model", "world"},
-               {"title", words("A model of one minute", "一分钟学成的模型")},
                {"lang", options_.lang},
                {"made_with", "qkv demo" + std::string(chinese_ ? " --lang zh" : "")}};
     const InterruptWatch watch;

@@ -42,11 +42,8 @@ void movie(const Options& options) {
   const std::vector<std::string> texts = movie_texts(options.run, made.embedding.tokens);
   const fs::path run = fs::path(options.run).lexically_normal();
   const std::string name = (run.has_filename() ? run : run.parent_path()).filename().string();
-  const Json report{{"report", "movie"},
-                    {"model", name},
-                    {"title", "How " + name + " learnt"},
-                    {"made_with", "qkv movie " + options.run},
-                    {"movie", to_json(made, texts)}};
+  const Json report{
+      {"report", "movie"}, {"model", name}, {"made_with", "qkv movie " + options.run}, {"movie", to_json(made, texts)}};
   if (!options.json.empty()) {
     write_out(options.json, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }

@@ -105,7 +105,7 @@ class Drawing {
     for (const Phase& phase : movie_.phases) {
       const std::string date = phase.step ? fmt::format("step {}", *phase.step) : "not seen";
       std::cout << "  " << in_cells(phase.name, 11) << inked(phase.step ? Ink::green : Ink::dim, date) << '\n';
-      wrapped(phase.why, 13);
+      wrapped(why_of(phase), 13);
     }
   }
 

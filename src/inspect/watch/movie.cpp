@@ -185,14 +185,15 @@ std::vector<double> means(const std::vector<Estimate>& all) {
 }
 
 void add_phases(Movie& movie) {
-  const auto missing = [](const char* name, const char* why) { return Phase{.name = name, .step = {}, .why = why}; };
+  const auto missing = [](const char* name, const char* reason) {
+    return Phase{.name = name, .step = {}, .reason = reason, .numbers = {}};
+  };
   if (movie.loss.front().n == 0) {
-    for (const char* name : {"unigram", "bigram"}) movie.phases.push_back(missing(name, "no text was measured"));
+    for (const char* name : {"unigram", "bigram"}) movie.phases.push_back(missing(name, "no_texts"));
   } else {
     movie.phases.push_back(nearest_phase("unigram", movie.steps, means(movie.unigram)));
-    movie.phases.push_back(movie.bigram.front().n > 0
-                               ? nearest_phase("bigram", movie.steps, means(movie.bigram))
-                               : missing("bigram", "this model is not asked for the next token"));
+    movie.phases.push_back(movie.bigram.front().n > 0 ? nearest_phase("bigram", movie.steps, means(movie.bigram))
+                                                      : missing("bigram", "not_next_token"));
   }
   std::vector<double> best(movie.steps.size(), 0);
   bool any = false;
@@ -203,10 +204,9 @@ void add_phases(Movie& movie) {
       any = any || induction[s].n > 0;
     }
   }
-  movie.phases.push_back(any ? jump_phase(movie.steps, best)
-                             : missing("induction", "texts are too short for repeated tokens"));
+  movie.phases.push_back(any ? jump_phase(movie.steps, best) : missing("induction", "short_texts"));
   movie.phases.push_back(movie.loss.front().n > 0 ? plateau_phase(movie.steps, means(movie.loss))
-                                                  : missing("plateau", "no text was measured"));
+                                                  : missing("plateau", "no_texts"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,8 +19,10 @@ namespace qkv {
 struct Phase {
   std::string name;
   std::optional<int64_t> step;
-  std::string why;  // the numbers behind it
+  std::string reason;                     // a key: why_of() has its words, the report page has them in two languages
+  std::map<std::string, double> numbers;  // that the reason is given with
 };
+std::string why_of(const Phase& phase);  // one English sentence
 
 using Series = std::vector<std::optional<double>>;  // one for each snapshot; nothing where it was not measured
 

@@ -1,3 +1,4 @@
+#include "inspect/heads/head_roles.h"
 #include "inspect/watch/movie.h"
 
 namespace qkv {
@@ -59,6 +60,20 @@ Json head_json(const Movie::Head& head) {
           {"importance_in_layer", in_layer}};
 }
 
+// From which score on a head has a role: the rule of qkv heads for the same measure.
+Json thresholds() {
+  Json made = Json::object();
+  for (const auto& [role, measure] : {std::pair(WatchedRole::previous, Measure::previous),
+                                      {WatchedRole::duplicate, Measure::repeat_duplicate},
+                                      {WatchedRole::induction, Measure::repeat_induction},
+                                      {WatchedRole::first, Measure::first}}) {
+    for (const RoleRule& rule : role_rules()) {
+      if (rule.score == measure) made[name_of(role)] = rule.threshold;
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
 Json to_json(const Movie& movie, const std::vector<std::string>& texts) {
@@ -69,14 +84,17 @@ Json to_json(const Movie& movie, const std::vector<std::string>& texts) {
     weights.push_back({{"name", w.name}, {"moved", w.moved}, {"cosine", w.cosine}, {"update", w.update}});
   }
   for (const Phase& phase : movie.phases) {
-    phases.push_back(
-        {{"name", phase.name}, {"step", phase.step ? Json(*phase.step) : Json(nullptr)}, {"why", phase.why}});
+    phases.push_back({{"name", phase.name},
+                      {"step", phase.step ? Json(*phase.step) : Json(nullptr)},
+                      {"reason", phase.reason},
+                      {"numbers", phase.numbers}});
   }
   for (const Movie::Sample& sample : movie.samples) samples.push_back({{"step", sample.step}, {"text", sample.text}});
   for (const std::optional<double>& value : movie.icl) icl.push_back(or_null(value));
   return {{"steps", movie.steps},
           {"loss", loss_json(movie.log)},
           {"heads", heads},
+          {"thresholds", thresholds()},
           {"weights", weights},
           {"embedding",
            {{"tokens", texts},

@@ -1,4 +1,5 @@
 // The dates of a training, from its curves.
+#include <fmt/args.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,25 +15,61 @@ double log_of(int64_t step) {
   return std::log(static_cast<double>(step) + 1);  // step 0 has one too
 }
 
+Phase too_few(Phase phase, size_t snapshots) {
+  phase.reason = "few_snapshots";
+  phase.numbers = {{"snapshots", static_cast<double>(snapshots)}};
+  return phase;
+}
+
+// Named fields are the phase's numbers.
+constexpr std::pair<const char*, const char*> kReasons[] = {
+    {"few_snapshots", "{snapshots:.0f} snapshots are too few"},
+    {"lowest", "KL(model || {name}) {start:.3f} at step {first_step:.0f}, lowest {low:.3f} here, {end:.3f} at the end"},
+    {"never_lower", "KL(model || {name}) {start:.3f} at step {first_step:.0f}, and never lower"},
+    {"lowest_at_end",
+     "KL(model || {name}) {start:.3f} at step {first_step:.0f}, {low:.3f} at the end and still falling"},
+    {"jump",
+     "the best head's induction score rises from {from:.3f} to {to:.3f}, by {rise:.3f} from step {first_step:.0f} "
+     "to {last_step:.0f}"},
+    {"no_jump",
+     "the best head's induction score goes from {from:.3f} to {to:.3f}, by at most {rise:.3f} while the steps double; "
+     "a jump is {least}"},
+    {"flat", "from here on the loss changes by less than {limit} nats while the steps grow e-fold"},
+    {"still_falling", "the loss is still falling: {slope:.3f} nats while the steps grow e-fold; flat is under {limit}"},
+    {"still_rising", "the loss is rising: {slope:.3f} nats while the steps grow e-fold; flat is under {limit}"},
+    {"no_texts", "no text was measured"},
+    {"not_next_token", "this model does not predict the next token"},
+    {"short_texts", "the texts are too short for repeated tokens"},
+};
+
 }  // namespace
+
+std::string why_of(const Phase& phase) {
+  const auto found = std::find_if(std::begin(kReasons), std::end(kReasons),
+                                  [&](const auto& reason) { return phase.reason == reason.first; });
+  QKV_ASSERT(found != std::end(kReasons), "no words for the reason ", phase.reason);
+  fmt::dynamic_format_arg_store<fmt::format_context> arguments;
+  arguments.push_back(fmt::arg("name", phase.name));
+  for (const auto& [name, value] : phase.numbers) arguments.push_back(fmt::arg(name.c_str(), value));
+  return fmt::vformat(found->second, arguments);
+}
 
 Phase nearest_phase(const std::string& name, std::span<const int64_t> steps, std::span<const double> divergence) {
   QKV_ASSERT(steps.size() == divergence.size(), steps.size(), " steps, ", divergence.size(), " values");
   Phase phase{.name = name};
-  if (steps.size() < 3) {
-    phase.why = fmt::format("{} snapshots are too few", steps.size());
-    return phase;
-  }
+  if (steps.size() < 3) return too_few(phase, steps.size());
   const auto at = static_cast<size_t>(std::min_element(divergence.begin(), divergence.end()) - divergence.begin());
-  const double start = divergence.front(), low = divergence[at], end = divergence.back();
-  const std::string curve = fmt::format("KL(model || {}) {:.3f} at step {}", name, start, steps.front());
+  phase.numbers = {{"start", divergence.front()},
+                   {"first_step", static_cast<double>(steps.front())},
+                   {"low", divergence[at]},
+                   {"end", divergence.back()}};
   if (at == 0) {
-    phase.why = curve + ", and never nearer";
+    phase.reason = "never_lower";
   } else if (at + 1 == steps.size()) {
-    phase.why = fmt::format("{}, {:.3f} at the end and still falling", curve, low);
+    phase.reason = "lowest_at_end";
   } else {
     phase.step = steps[at];
-    phase.why = fmt::format("{}, lowest {:.3f} here, {:.3f} at the end", curve, low, end);
+    phase.reason = "lowest";
   }
   return phase;
 }
@@ -40,10 +77,7 @@ Phase nearest_phase(const std::string& name, std::span<const int64_t> steps, std
 Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score) {
   QKV_ASSERT(steps.size() == score.size(), steps.size(), " steps, ", score.size(), " values");
   Phase phase{.name = "induction"};
-  if (steps.size() < 3) {
-    phase.why = fmt::format("{} snapshots are too few", steps.size());
-    return phase;
-  }
+  if (steps.size() < 3) return too_few(phase, steps.size());
   // The octave with the largest rise, then the steepest stretch inside it.
   double rise = 0;
   size_t from = 0, to = 0;
@@ -57,12 +91,10 @@ Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score) 
       }
     }
   }
-  const std::string curve = fmt::format("the best head's prefix matching goes from {:.3f} to {:.3f}", score.front(),
-                                        *std::max_element(score.begin(), score.end()));
-  if (rise < kJump) {
-    phase.why = fmt::format("{}, by {:.3f} within an octave of steps at most; a jump is {}", curve, rise, kJump);
-    return phase;
-  }
+  phase.numbers = {
+      {"from", score.front()}, {"to", *std::max_element(score.begin(), score.end())}, {"rise", rise}, {"least", kJump}};
+  phase.reason = "no_jump";
+  if (rise < kJump) return phase;
   double steepest = 0;
   for (size_t i = from; i < to; ++i) {
     const double slope = (score[i + 1] - score[i]) / (log_of(steps[i + 1]) - log_of(steps[i]));
@@ -70,7 +102,9 @@ Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score) 
     steepest = slope;
     phase.step = steps[i + 1];
   }
-  phase.why = fmt::format("{}, by {:.3f} from step {} to {}", curve, rise, steps[from], steps[to]);
+  phase.reason = "jump";
+  phase.numbers["first_step"] = static_cast<double>(steps[from]);
+  phase.numbers["last_step"] = static_cast<double>(steps[to]);
   return phase;
 }
 
@@ -95,14 +129,13 @@ Phase plateau_phase(std::span<const int64_t> steps, std::span<const double> loss
     if (std::abs(slope) >= kFlat) break;
     flat_from = i;
   }
-  if (!any) {
-    phase.why = fmt::format("{} snapshots are too few", steps.size());
-  } else if (flat_from == steps.size()) {
-    phase.why = fmt::format("at the end the loss still goes by {:.3f} nats while the step grows by e; flat is under {}",
-                            last, kFlat);
+  if (!any) return too_few(phase, steps.size());
+  phase.numbers = {{"slope", last}, {"limit", kFlat}};
+  if (flat_from == steps.size()) {
+    phase.reason = last < 0 ? "still_falling" : "still_rising";
   } else {
     phase.step = steps[flat_from];
-    phase.why = fmt::format("from here on the loss goes by under {} nats while the step grows by e", kFlat);
+    phase.reason = "flat";
   }
   return phase;
 }
