@@ -32,13 +32,13 @@ bool runs(const IsaKernels* isa) {
   if (isa == &amx_isa) return runs(&avx512_isa) && has_vnni() && (tiles_by_hand || has_tiles());
   return true;
 }
-// On Intel's CPUs vdpbf16ps gives half of what f32 arithmetic gives, on AMD's the double of it.
+// On Intel's CPUs vdpbf16ps has half the throughput of f32 arithmetic, on AMD's twice.
 bool worth_it(const IsaKernels* isa) {
   if (isa == &amx_isa) return has_tiles();
   return isa != &avx512bf16_isa || !__builtin_cpu_is("intel");
 }
 
-// The CPU says what it has; the system must agree to save the tiles, once per process.
+// CPUID reports the feature; the operating system must grant the tile state, once per process.
 bool ask_for_tiles() {
   constexpr unsigned kTiles = 1U << 24, kOfBf16 = 1U << 22, kOfBytes = 1U << 25, kWanted = kTiles | kOfBf16 | kOfBytes;
   constexpr long kAskPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -89,10 +89,12 @@ Choice choose_isa(std::string_view wanted) {
   for (const IsaKernels* isa : kAll) {
     if (runs(isa)) best = isa;
     if (wanted == isa->name) {
-      return {best, best == isa ? "" : "this CPU cannot run what QKV_ISA asks for; the next form below it is used"};
+      return {best, best == isa
+                        ? ""
+                        : "this CPU cannot run what QKV_ISA asks for; the next instruction set below it is used"};
     }
   }
-  QKV_FAIL("QKV_ISA is '", wanted, "' but the forms of this build are ",
+  QKV_FAIL("QKV_ISA is '", wanted, "' but the instruction sets of this build are ",
            kAll.size() == 1 ? "plain" : "plain, avx2, avx512, avx512bf16 and amx",
            Hint("unset QKV_ISA to use the best"));
 }

@@ -43,7 +43,7 @@ R bias_at(const Tensor& b, int64_t g, int64_t o) {
 // Alone, or added to a residual.
 template <class R>
 void put(const LinearArgs& a, const Tensor& y, int64_t n, int64_t o, R sum) {
-  const auto residual = In<R>::row(a.finish.residual, n);
+  const auto residual = In<R>::row(a.epilogue.residual, n);
   Out<R>::row(y, n).set(o, residual ? residual[o] + sum : sum);
 }
 
@@ -94,7 +94,7 @@ void multiply(const Split& split, const LinearArgs& a, const Tensor& y) {
 }  // namespace
 
 void linear(const Split& split, const LinearArgs& a) {
-  const Epilogue& f = a.finish;
+  const Epilogue& f = a.epilogue;
   const Tensor& sums = f.pre.defined() ? f.pre : a.y;  // rounded there, as a curve is to see them
   a.w.format().plain() ? multiply(split, a, sums) : multiply_blocks(split, a, sums);
   if (f.residual.defined()) return;
@@ -105,10 +105,10 @@ void linear(const Split& split, const LinearArgs& a) {
 }
 
 void linear_backward(const Split& split, const LinearBackwardArgs& a) {
-  if (const Origin& o = a.origin; o.pre.defined()) {
+  if (const InputActivation& o = a.input_act; o.pre.defined()) {
     Buffer<std::byte> room(a.x.count() * size_of(a.x.dtype()));
     LinearBackwardArgs product = a;
-    product.origin = {};
+    product.input_act = {};
     product.dx = {Tensor(a.x.device(), room.data(), a.x.dtype(), a.x.shape())};
     linear_backward(split, product);
     const Tensor& dx = product.dx.tensor;
