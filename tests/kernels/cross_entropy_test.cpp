@@ -1,4 +1,4 @@
-// The fused head and loss where rows and vocabulary take several blocks, which the op table's small rows do not.
+// The fused output projection and loss with several blocks of rows and vocabulary; the op table has only small shapes.
 #include <gtest/gtest.h>
 
 #include "ops/ops.h"
@@ -40,7 +40,7 @@ TEST(CrossEntropyBlocks, AgreeWithRefInDouble) {
   }
 }
 
-TEST(CrossEntropyBlocks, KnowNeitherThreadsNorOtherRows) {
+TEST(CrossEntropyBlocks, DependOnNeitherThreadsNorOtherRows) {
   for (const Kernels* table : kernels::all_tables()) {
     if (table == &kernels::ref::table()) continue;  // has no blocks
     for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
