@@ -70,8 +70,8 @@ struct Gating {  // y = act(min(gate, limit)) * (clamp(up, -limit, limit) + shif
   float shift = 0;
 };
 
-// What becomes of the sums s of a product on their way into y. The bits are those of the kernels one after the other:
-// s is rounded to y's dtype before an activation or a gate meets it, and not before it is added to a residual.
+// What is done with the sums s of a product before they are stored in y. The bits are those of separate kernels: s is
+// rounded to y's dtype before an activation or a gate, but not before it is added to a residual.
 struct Epilogue {
   Gating form = {};  // y = act(s); with a gate, y = gated(gate, s)
   Tensor gate;       // [N, O] or absent
@@ -85,12 +85,12 @@ struct LinearArgs {  // y = x w^T + b; where w is of blocks, x is rounded to byt
   Tensor tiles;      // w as tiles, or absent; where they are given w is a shape and may have no memory
   Tensor b;          // [O] or absent, grouped [E, O]
   Tensor groups;     // i32 [E + 1] or absent: rows groups[e] .. groups[e + 1] use w[e]
-  Epilogue finish = {};
+  Epilogue epilogue = {};
 };
 
-// What x of a product was made of, x = act(pre) or x = gated(gate, pre): backward goes straight on to it, and dx is
-// rounded to x's dtype on the way as if it had been kept.
-struct Origin {
+// The activation a product's input came from, x = act(pre) or x = gated(gate, pre): backward computes the gradients of
+// pre and gate directly. dx is rounded to x's dtype as if it had been stored.
+struct InputActivation {
   Gating form = {};
   Tensor pre, gate;
   Grad dpre, dgate;
@@ -98,7 +98,7 @@ struct Origin {
 struct LinearBackwardArgs {
   Grad dx, dw, db;
   Tensor dy, x, w, groups;
-  Origin origin = {};  // where pre is there, dx is not
+  InputActivation input_act = {};  // if pre is given, dx is not
 };
 
 // A weight [.., O, K] as bf16 tiles, the way products want it that have them: [.., O / 32, K / 32, 1024], blocks of 32

@@ -8,14 +8,14 @@
 namespace qkv::kernels {
 
 namespace ref {
-const Kernels& table();  // plain loops: the truth, always complete
+const Kernels& table();  // reference loops: defines the results, always complete
 }
 namespace cpu {
 const Kernels& table();                    // the fastest instruction set of this CPU, or the one QKV_ISA names
 std::span<const Kernels* const> tables();  // one per instruction set this CPU runs: from plain to amx
 }  // namespace cpu
 
-std::span<const Kernels* const> all_tables();  // what the harness holds against `ref`
+std::span<const Kernels* const> all_tables();  // what the tests compare with `ref`
 const Kernels& best_table();                   // what a program uses
 
 }  // namespace qkv::kernels

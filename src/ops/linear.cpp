@@ -80,17 +80,17 @@ Product::Product(Context& cx, const char* op, const Tensor& x, const Of& of) : a
   if (affine_.bias != nullptr) bias_ = affine_.bias->value(cx, of.dtype);
 }
 
-void Product::forward(Context& cx, const Tensor& y, const Tensor& x, const Epilogue& finish) const {
+void Product::forward(Context& cx, const Tensor& y, const Tensor& x, const Epilogue& epilogue) const {
   cx.kernels.linear(cx.exec, {.y = as_matrix(y),
                               .x = as_matrix(x),
                               .w = weight_,
                               .tiles = tiles_,
                               .b = bias_,
                               .groups = groups_,
-                              .finish = {.form = finish.form,
-                                         .gate = as_matrix(finish.gate),
-                                         .pre = as_matrix(finish.pre),
-                                         .residual = as_matrix(finish.residual)}});
+                              .epilogue = {.form = epilogue.form,
+                                           .gate = as_matrix(epilogue.gate),
+                                           .pre = as_matrix(epilogue.pre),
+                                           .residual = as_matrix(epilogue.residual)}});
 }
 
 LinearBackwardArgs Product::gradients(Backward& bk, const Tensor& dy, const Tensor& x) const {
@@ -114,10 +114,11 @@ void Product::backward(Backward& bk, const Tensor& dy, const Tensor& x, Grad dx)
   bk.kernels.linear_backward(bk.exec, args);
 }
 
-void Product::backward(Backward& bk, const Tensor& dy, const Tensor& x, const Origin& origin) const {
+void Product::backward(Backward& bk, const Tensor& dy, const Tensor& x, const InputActivation& input) const {
   LinearBackwardArgs args = gradients(bk, dy, x);
-  args.origin = origin;
-  for (Tensor* t : {&args.origin.pre, &args.origin.gate, &args.origin.dpre.tensor, &args.origin.dgate.tensor}) {
+  args.input_act = input;
+  for (Tensor* t :
+       {&args.input_act.pre, &args.input_act.gate, &args.input_act.dpre.tensor, &args.input_act.dgate.tensor}) {
     *t = as_matrix(*t);
   }
   bk.kernels.linear_backward(bk.exec, args);

@@ -19,11 +19,11 @@ class Product {
   Product(Context& cx, const char* op, const Tensor& x, const Of& of);
 
   int64_t outputs() const { return weight_.dim(-2); }
-  void forward(Context& cx, const Tensor& y, const Tensor& x, const Epilogue& finish) const;  // `finish` of rows as y's
+  void forward(Context& cx, const Tensor& y, const Tensor& x, const Epilogue& epilogue) const;  // of y's rows
   // Gradients of weight and bias, and of x where dx is there.
   void backward(Backward& bk, const Tensor& dy, const Tensor& x, Grad dx) const;
-  // The same, and of what x was made of.
-  void backward(Backward& bk, const Tensor& dy, const Tensor& x, const Origin& origin) const;
+  // The same, and of the activation's inputs x was computed from.
+  void backward(Backward& bk, const Tensor& dy, const Tensor& x, const InputActivation& input) const;
 
  private:
   LinearBackwardArgs gradients(Backward& bk, const Tensor& dy, const Tensor& x) const;

@@ -1,5 +1,5 @@
-// Products and lookups with weights of blocks: q8, q4 and the GGUF formats. Integer sums are exact and floats are added
-// in one order, so all instruction sets, tiles, chunks and thread counts must give the same bits.
+// Products and lookups with quantised weights: q8, q4 and the GGUF formats. Integer sums are exact and floats are added
+// in one order, so all instruction sets, tile sizes, chunks and thread counts must give the same bits.
 #include "base/blocks.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace qkv::test {
 namespace {
 
-constexpr int64_t kWidth = 512, kOutputs = 150, kRows = 512;  // ten panels, the last not full
+constexpr int64_t kWidth = 512, kOutputs = 150, kRows = 512;  // ten panels, the last partial
 
 std::vector<Format> all_formats() {
   std::vector<Format> all;
@@ -36,7 +36,7 @@ std::string name_of_format(Format f) {
   return name;
 }
 
-// Where a GGUF block has its half-precision scales.
+// Offsets of the half-precision scales in a GGUF block.
 std::vector<int> scales_in(Block block) {
   switch (block) {
     case Block::q4_1:
@@ -57,8 +57,8 @@ std::vector<int> scales_in(Block block) {
   }
 }
 
-// A weight whose bytes are random but whose scales are reasonable. GGUF blocks start at an odd address, and nothing
-// lies behind them: the address sanitizer sees a byte too many.
+// A weight with random bytes and reasonable scales. GGUF blocks start at an odd address and end with the allocation, so
+// the address sanitizer catches an overrun.
 class Weight {
  public:
   Weight(Format format, const Shape& shape) {
@@ -141,7 +141,7 @@ TEST_P(EveryFormat, AgreesWithItsDefinitionInDouble) {
   }
 }
 
-// The rounding of activations is all that stands between this and the product of the decoded weight.
+// The result differs from the product with the decoded weight only by the rounding of the activations.
 TEST_P(EveryFormat, IsNearTheProductOfTheDecodedWeight) {
   constexpr int64_t kSome = 7;
   const Weight w(GetParam(), {kOutputs, kWidth});
@@ -155,8 +155,8 @@ TEST_P(EveryFormat, IsNearTheProductOfTheDecodedWeight) {
   EXPECT_GT(error, 1e-7);
 }
 
-// What becomes of a product while its sums are at hand is what the ops one after the other make of it.
-TEST_P(EveryFormat, FinishesAsTheOpsOneAfterTheOther) {
+// A fused epilogue gives the same bits as separate ops.
+TEST_P(EveryFormat, FusedEpilogueEqualsSeparateOps) {
   constexpr int64_t kHidden = 256;  // a block of the widest format
   const Weight up(GetParam(), {kHidden, kWidth}), gate(GetParam(), {kHidden, kWidth});
   const Weight down(GetParam(), {kOutputs, kHidden});
@@ -207,8 +207,8 @@ TEST_P(EveryFormat, HasTheSameBitsEverywhere) {
   }
 }
 
-// Widths that end inside a tile of 64 columns where the format allows it, behind the first 512 columns and before;
-// three panels, the last not full; rows on both sides of where tiles begin, and tiles that are not full.
+// Widths that end inside a tile of 64 columns if the format allows it, before and after column 512; three panels, the
+// last partial; row counts below and above the threshold for tiles, and partial tiles.
 TEST_P(EveryFormat, HasTheSameBitsForEveryRowCountAndRaggedShapes) {
   constexpr int64_t kSome = 65, kFew = 37;
   const Format format = GetParam();
@@ -226,7 +226,7 @@ TEST_P(EveryFormat, HasTheSameBitsForEveryRowCountAndRaggedShapes) {
       };
       for (int64_t rows = 1; rows <= 40; ++rows) expect_rows(rows % 26, rows, 1);
       expect_rows(0, kSome, 1);
-      expect_rows(1, kSome - 1, 3);  // threads get rows, and tiles begin among them anywhere
+      expect_rows(1, kSome - 1, 3);  // threads get rows; tiles start at any of them
     }
   }
 }
@@ -268,7 +268,7 @@ TEST_P(EveryFormat, LooksUpRowsExactly) {
   }
 }
 
-TEST_P(EveryFormat, SpreadsWhatIsNotFiniteOverItsRowOnly) {
+TEST_P(EveryFormat, NanAndInfinityStayInTheirRow) {
   const Weight w(GetParam(), {20, kWidth});
   Numbers x = activations(3);
   x[kWidth + 40] = std::numeric_limits<double>::infinity();
@@ -282,7 +282,7 @@ TEST_P(EveryFormat, SpreadsWhatIsNotFiniteOverItsRowOnly) {
 INSTANTIATE_TEST_SUITE_P(Blocks, EveryFormat, ::testing::ValuesIn(all_formats()),
                          [](const auto& format) { return name_of_format(format.param); });
 
-TEST(IntIsaKernels, GoWithTheFormsOfTheirInstructionSet) {
+TEST(IntIsaKernels, GoWithTheirInstructionSet) {
   using namespace kernels::cpu;
   for (const IsaKernels* isa : usable_isas()) {
     const std::string name = isa->name, ints = int_isa_kernels(*isa).name;
@@ -291,7 +291,7 @@ TEST(IntIsaKernels, GoWithTheFormsOfTheirInstructionSet) {
   }
 }
 
-// More rows than stay in a cache at once are worked on in pieces.
+// More rows than fit the cache are processed in pieces.
 TEST(ManyRows, HaveTheBitsOfFewer) {
   constexpr int64_t kWide = 4096, kMany = 260, kFew = 20;
   const Weight w(Format(Block::q8, 256), {kFew, kWide});
@@ -332,7 +332,7 @@ TEST(Panels, HoldAMatrixToHalfAStep) {
   }
 }
 
-TEST(Panels, LieAsTheirHeaderSays) {
+TEST(Panels, HaveTheDocumentedLayout) {
   // Row r, column k holds r - 10 at k = 0 and k = 5, else 0; the largest of a row sets its scale.
   constexpr int64_t kSmall = 64;
   Numbers x(20 * kSmall, 0.0);

@@ -1,4 +1,4 @@
-// The fused head and loss where rows and vocabulary take several blocks, which the op table's small rows do not.
+// The fused output projection and loss with several blocks of rows and vocabulary; the op table has only small shapes.
 #include <gtest/gtest.h>
 
 #include "ops/ops.h"
@@ -7,7 +7,7 @@
 namespace qkv::test {
 namespace {
 
-constexpr int64_t kWidth = 40, kWords = 1100, kRows = 600;
+constexpr int64_t kWidth = 40, kVocab = 1100, kRows = 600;
 constexpr CrossEntropyRule kRule{.smoothing = 0.1, .z_loss = 1e-3, .softcap = 6, .ignore = 5};
 
 struct Result {
@@ -19,10 +19,10 @@ Result run(const Pass::Options& how, int64_t rows) {
   const Numbers x = normals(1, kRows * kWidth);
   const Tensor input =
       pass.input({x.data(), static_cast<size_t>(rows * kWidth)}, {rows, kWidth}, how.precision.compute);
-  const Param &w = pass.param("w", normals(2, kWords * kWidth), {kWords, kWidth}),
-              &b = pass.param("b", normals(3, kWords), {kWords});
+  const Param &w = pass.param("w", normals(2, kVocab * kWidth), {kVocab, kWidth}),
+              &b = pass.param("b", normals(3, kVocab), {kVocab});
   std::vector<int32_t> targets;
-  for (int64_t r = 0; r < rows; ++r) targets.push_back(static_cast<int32_t>((r * 7919 + 5) % kWords));
+  for (int64_t r = 0; r < rows; ++r) targets.push_back(static_cast<int32_t>((r * 7919 + 5) % kVocab));
   const ops::Loss loss =
       ops::cross_entropy(pass.cx, input, w, pass.indices(targets, {rows}), {.bias = &b, .rule = kRule, .divisor = 100});
   pass.tape.backward(pass.cx, loss.loss);
@@ -40,7 +40,7 @@ TEST(CrossEntropyBlocks, AgreeWithRefInDouble) {
   }
 }
 
-TEST(CrossEntropyBlocks, KnowNeitherThreadsNorOtherRows) {
+TEST(CrossEntropyBlocks, DependOnNeitherThreadsNorOtherRows) {
   for (const Kernels* table : kernels::all_tables()) {
     if (table == &kernels::ref::table()) continue;  // has no blocks
     for (const Precision precision : {Precision::f32(), Precision::bf16()}) {

@@ -1,5 +1,5 @@
-// Functions on sixteen lanes against double, for every instruction set this machine has. The largest errors found here
-// are what the comments in src/kernels/cpu/isa state.
+// Functions on sixteen lanes against double, for every instruction set this machine has. The errors measured here are
+// stated in the comments of src/kernels/cpu/isa.
 #include "kernels/cpu/isa/isa_kernels.h"
 
 #include <gtest/gtest.h>
@@ -18,9 +18,9 @@
 namespace qkv::test {
 namespace {
 
-using kernels::cpu::Curve;
-using kernels::cpu::CurveCall;
-using kernels::cpu::Floats;
+using kernels::cpu::ActivationCall;
+using kernels::cpu::ActivationKind;
+using kernels::cpu::FloatRow;
 using kernels::cpu::IsaKernels;
 using kernels::cpu::usable_isas;
 using Values = std::vector<float>;
@@ -64,25 +64,25 @@ Values exp_of(const IsaKernels& isa, const Values& x) {
   return y;
 }
 
-Values curve_of(const IsaKernels& isa, Curve curve, Values x) {
+Values activation_of(const IsaKernels& isa, ActivationKind act, Values x) {
   Values y(x.size());
-  isa.curve_row({.y = {y.data()}, .x = {x.data()}, .count = static_cast<int64_t>(x.size()), .curve = curve});
+  isa.activation_row({.y = {y.data()}, .x = {x.data()}, .count = static_cast<int64_t>(x.size()), .act = act});
   return y;
 }
 
-class EveryForm : public ::testing::TestWithParam<const IsaKernels*> {
+class EveryIsa : public ::testing::TestWithParam<const IsaKernels*> {
  protected:
   const IsaKernels& isa() const { return *GetParam(); }
 };
 
-TEST_P(EveryForm, ExpIsWithin1Point2Ulp) {
+TEST_P(EveryIsa, ExpIsWithin1Point2Ulp) {
   const Values x = sweep(1e-6F, 88.72F, 61);
   const double error = largest_error(x, exp_of(isa(), x), [](double v) { return v < -87.33 ? 0 : std::exp(v); });
   RecordProperty("ulp", std::to_string(error));
   EXPECT_LE(error, 1.2);
 }
 
-TEST_P(EveryForm, ExpKnowsItsEnds) {
+TEST_P(EveryIsa, ExpKnowsItsEnds) {
   const Values y = exp_of(isa(), {0.0F, -0.0F, -kInfinity, -87.4F, -1e30F, 88.8F, 1e30F, kInfinity, kNan});
   EXPECT_EQ(y[0], 1);
   EXPECT_EQ(y[1], 1);
@@ -91,45 +91,46 @@ TEST_P(EveryForm, ExpKnowsItsEnds) {
   EXPECT_TRUE(std::isnan(y[8]));
 }
 
-TEST_P(EveryForm, TanhIsWithin1Point3Ulp) {
+TEST_P(EveryIsa, TanhIsWithin1Point3Ulp) {
   const Values x = sweep(1e-20F, 30.0F, 1021);
-  const double error = largest_error(x, curve_of(isa(), Curve::tanh, x), [](double v) { return std::tanh(v); });
+  const double error =
+      largest_error(x, activation_of(isa(), ActivationKind::tanh, x), [](double v) { return std::tanh(v); });
   RecordProperty("ulp", std::to_string(error));
   EXPECT_LE(error, 1.3);
-  const Values ends = curve_of(isa(), Curve::tanh, {0.0F, kInfinity, -kInfinity, kNan});
+  const Values ends = activation_of(isa(), ActivationKind::tanh, {0.0F, kInfinity, -kInfinity, kNan});
   EXPECT_EQ(ends[0], 0);
   EXPECT_EQ(ends[1], 1);
   EXPECT_EQ(ends[2], -1);
   EXPECT_TRUE(std::isnan(ends[3]));
 }
 
-TEST_P(EveryForm, GeluErfKeepsItsTailWithin5Point5Ulp) {
+TEST_P(EveryIsa, GeluErfKeepsItsTailWithin5Point5Ulp) {
   const Values x = sweep(1e-20F, 12.9F, 1021);
   const auto right = [](double v) { return v * std::erfc(-v / std::numbers::sqrt2) / 2; };
-  const double error = largest_error(x, curve_of(isa(), Curve::gelu_erf, x), right);
+  const double error = largest_error(x, activation_of(isa(), ActivationKind::gelu_erf, x), right);
   RecordProperty("ulp", std::to_string(error));
   EXPECT_LE(error, 5.5);
 }
 
-TEST_P(EveryForm, SiluIsWithin2Point5UlpAndGeluTanhWithin12) {
+TEST_P(EveryIsa, SiluIsWithin2Point5UlpAndGeluTanhWithin12) {
   const Values x = sweep(1e-20F, 20.0F, 1021);
   const auto right_silu = [](double v) { return v / (1 + std::exp(-v)); };
-  const double silu = largest_error(x, curve_of(isa(), Curve::silu, x), right_silu);
+  const double silu = largest_error(x, activation_of(isa(), ActivationKind::silu, x), right_silu);
   RecordProperty("silu_ulp", std::to_string(silu));
   EXPECT_LE(silu, 2.5);
-  // Near 0 and above only: far below, the rounding of the exponent is what is left.
+  // Not far below 0: there the rounding of the exponent dominates.
   const Values y = sweep(1e-20F, 3.0F, 1021);
   const auto right = [](double v) {
     return v / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
   };
-  const double gelu = largest_error(y, curve_of(isa(), Curve::gelu_tanh, y), right);
+  const double gelu = largest_error(y, activation_of(isa(), ActivationKind::gelu_tanh, y), right);
   RecordProperty("gelu_tanh_ulp", std::to_string(gelu));
   EXPECT_LE(gelu, 12);
 }
 
-TEST_P(EveryForm, ActivationsKnowTheirEnds) {
-  for (const Curve curve : {Curve::gelu_erf, Curve::gelu_tanh, Curve::silu}) {
-    const Values y = curve_of(isa(), curve, {0.0F, 100.0F, 1e30F, kInfinity, -100.0F, -1e30F, kNan});
+TEST_P(EveryIsa, ActivationsKnowTheirEnds) {
+  for (const ActivationKind act : {ActivationKind::gelu_erf, ActivationKind::gelu_tanh, ActivationKind::silu}) {
+    const Values y = activation_of(isa(), act, {0.0F, 100.0F, 1e30F, kInfinity, -100.0F, -1e30F, kNan});
     EXPECT_EQ(y[0], 0);
     EXPECT_EQ(y[1], 100);
     EXPECT_EQ(y[2], 1e30F);
@@ -140,7 +141,7 @@ TEST_P(EveryForm, ActivationsKnowTheirEnds) {
   }
 }
 
-TEST_P(EveryForm, NarrowRoundsAsToBf16Does) {
+TEST_P(EveryIsa, NarrowRoundsAsToBf16Does) {
   Values x{0.0F, -0.0F, 1.0F, kInfinity, -kInfinity, kNan, 3.4e38F, 1.00390625F, 1.01171875F};
   for (uint32_t bits = 0; bits < 0x7f800000U; bits += 40503) x.push_back(std::bit_cast<float>(bits));
   std::vector<uint16_t> y(x.size());
@@ -148,15 +149,15 @@ TEST_P(EveryForm, NarrowRoundsAsToBf16Does) {
   for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], to_bf16(x[i]).bits) << x[i];
 }
 
-TEST_P(EveryForm, SoftmaxOfNothingIsZero) {
+TEST_P(EveryIsa, SoftmaxOfNothingIsZero) {
   Values x(19, -kInfinity), y(19, 1.0F);
-  isa().softmax_row(Floats{y.data()}, Floats{x.data()}, 19);
+  isa().softmax_row(FloatRow{y.data()}, FloatRow{x.data()}, 19);
   for (const float p : y) EXPECT_EQ(p, 0);
 }
 
 // --- products --------------------------------------------------------------------------------------------------------
 
-// Numbers in [-1, 1], as f32 or as bf16; `values` holds them exactly either way.
+// Values in [-1, 1] as f32 or bf16; `values` holds them exactly either way.
 struct Operand {
   Operand(int64_t count, bool bf16, uint32_t seed) : values(static_cast<size_t>(count)) {
     fill_uniform({7, seed}, 0, 1, values);
@@ -174,7 +175,7 @@ struct Operand {
   std::vector<uint16_t> bits;
 };
 
-// A sum in double, and how far f32 sums of the same may be from it.
+// A sum in double, and the error bound of an f32 sum.
 struct Sum {
   void add(double term) {
     value += term;
@@ -188,41 +189,41 @@ uint16_t* on_a_line(std::vector<uint16_t>& memory) {
   return memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64 / 2;
 }
 
-// Inner lengths around a register, a tile's block and several blocks; rows and outputs that leave rests.
-TEST_P(EveryForm, DotsAreTheDefinitionWhateverTheRowsBeside) {
+// Inner lengths around a register, a block and several blocks; rows and outputs that leave remainders.
+TEST_P(EveryIsa, MatmulNtIsTheDefinitionWhateverTheRowsBeside) {
   constexpr int64_t kRows = 135, kOutputs = 21, kGap = 3;  // between rows: no row begins on a cache line
-  std::vector<uint16_t> laid(kernels::cpu::kDotRoom / 2 + 32);
-  uint16_t* room = on_a_line(laid);
+  std::vector<uint16_t> packed(kernels::cpu::kMatmulScratch / 2 + 32);
+  uint16_t* scratch = on_a_line(packed);
   for (const bool bf16 : {false, true}) {
-    const auto dots = bf16 ? isa().dots_bf16 : isa().dots_f32;
+    const auto matmul_nt = bf16 ? isa().matmul_nt_bf16 : isa().matmul_nt_f32;
     for (const int64_t inner : {0, 1, 31, 32, 70, 1024, 1025, 3100}) {
       const int64_t stride = inner + kGap;
       const Operand x(kRows * stride, bf16, 1), w(kOutputs * stride, bf16, 2);
       const auto run = [&](int64_t from, int64_t rows, uint16_t* with) {
         Values y(static_cast<size_t>(rows * kOutputs), kNan);
-        dots({.x = x.at(static_cast<size_t>(from * stride)),
-              .w = w.at(0),
-              .y = y.data(),
-              .x_stride = stride,
-              .w_stride = stride,
-              .y_stride = kOutputs,
-              .rows = rows,
-              .outputs = kOutputs,
-              .inner = inner,
-              .room = with});
+        matmul_nt({.x = x.at(static_cast<size_t>(from * stride)),
+                   .w = w.at(0),
+                   .y = y.data(),
+                   .x_stride = stride,
+                   .w_stride = stride,
+                   .y_stride = kOutputs,
+                   .rows = rows,
+                   .outputs = kOutputs,
+                   .inner = inner,
+                   .scratch = with});
         return y;
       };
-      const Values all = run(0, kRows, room);
+      const Values all = run(0, kRows, scratch);
       for (const int64_t row : {int64_t{0}, int64_t{5}, kRows - 1}) {
         for (int64_t o = 0; o < kOutputs; ++o) {
           Sum right;
           for (int64_t k = 0; k < inner; ++k) right.add(x.number(row * stride + k) * w.number(o * stride + k));
-          const double roundings = static_cast<double>(inner) / 16 + 6;  // of a lane, and of the tree
+          const double roundings = static_cast<double>(inner) / 16 + 6;  // of a lane and of the tree
           ASSERT_TRUE(right.near(all[static_cast<size_t>(row * kOutputs + o)], roundings)) << inner << ' ' << row;
         }
       }
       for (const auto& [from, rows] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {3, 7}, {10, 33}, {43, 92}}) {
-        const Values some = run(from, rows, from % 2 == 0 ? room : nullptr);
+        const Values some = run(from, rows, from % 2 == 0 ? scratch : nullptr);
         const auto* wanted = all.data() + from * kOutputs;
         ASSERT_EQ(std::memcmp(some.data(), wanted, some.size() * sizeof(float)), 0) << inner << ' ' << from;
       }
@@ -240,8 +241,8 @@ TEST(Isa, TakesANameOrTheFastest) {
   EXPECT_THROW(choose_isa("avx513"), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(IsaKernels, EveryForm, ::testing::ValuesIn(usable_isas().begin(), usable_isas().end()),
-                         [](const auto& form) { return std::string(form.param->name); });
+INSTANTIATE_TEST_SUITE_P(IsaKernels, EveryIsa, ::testing::ValuesIn(usable_isas().begin(), usable_isas().end()),
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace qkv::test

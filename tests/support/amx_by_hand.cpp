@@ -1,9 +1,8 @@
-// Carries the instructions of AMX out on CPUs that do not have them, so that the forms made of them are tested
-// everywhere. Each raises SIGILL; the handler reads it, does what the manual says it does to tiles of its own, and goes
-// on behind it. Linked into a test program it makes the amx table one of those under test.
+// Emulates the AMX instructions on CPUs without them, so that the kernels using them are tested everywhere. Each raises
+// SIGILL; the handler decodes it, carries it out on tiles in memory as the manual defines it, and resumes after it.
+// Linked into a test program, it adds the amx table to those under test.
 //
-// Where the CPU has AMX nothing is done: the forms run as they are, or the system keeps the tiles from us and there are
-// none.
+// On a CPU with AMX it does nothing: the kernels run natively, or are left out if the system does not grant the tiles.
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
@@ -56,7 +55,7 @@ uint64_t value_of(const ucontext_t& at, int reg) {
   return static_cast<uint64_t>(at.uc_mcontext.gregs[kRegisters[static_cast<size_t>(reg)]]);
 }
 
-// False for whatever is not such an instruction.
+// Returns false for any other instruction.
 bool read(const ucontext_t& at, Instruction& to) {
   const auto* start = reinterpret_cast<const uint8_t*>(at.uc_mcontext.gregs[REG_RIP]);
   if (start[0] != 0xC4) return false;
@@ -80,7 +79,7 @@ bool read(const ucontext_t& at, Instruction& to) {
       without_base = (sib & 7) == 5 && to.mode == 0;
       if (!without_base) base = value_of(at, base_reg);
     } else if ((modrm & 7) == 5 && to.mode == 0) {
-      without_base = true;  // beside the instruction pointer, which is behind the four bytes that follow
+      without_base = true;  // relative to the instruction pointer, which is after the next four bytes
       base = reinterpret_cast<uint64_t>(next) + 4;
     } else {
       base = value_of(at, to.rm);
@@ -102,7 +101,7 @@ bool read(const ucontext_t& at, Instruction& to) {
 
 typedef uint32_t Words __attribute__((vector_size(64)));
 
-// The thread's float mode inside a handler is its own: denormals are made zeros first.
+// A signal handler has its own float mode: flush denormals explicitly.
 [[gnu::target("avx512f")]] void product_of_bf16(Tile& c, const Tile& a, const Tile& b, int rows, int pairs) {
   constexpr unsigned kFlushDenormals = 0x8040;
   _mm_setcsr(_mm_getcsr() | kFlushDenormals);
@@ -139,7 +138,7 @@ void product_of_bytes(Tile& c, const Tile& a, const Tile& b, const Instruction& 
   }
 }
 
-// False for an instruction that is none of AMX, or used as it must not be: it is illegal then, as on the CPU itself.
+// Returns false for an instruction that is not AMX, or invalid: it stays illegal, as on a real CPU.
 bool carry_out(const Instruction& i) {
   Config& config = state.config;
   const auto is_tile = [&](int t) { return t < kTiles && config.palette == 1 && config.rows[t] > 0; };
@@ -199,7 +198,7 @@ void on_illegal(int, siginfo_t*, void* context) {
     at.uc_mcontext.gregs[REG_RIP] += instruction.length;
     return;
   }
-  ::sigaction(SIGILL, &before, nullptr);  // the instruction is met again, and ends the program as it always did
+  ::sigaction(SIGILL, &before, nullptr);  // the instruction is executed again and ends the program
 }
 
 bool cpu_knows_tiles() {
@@ -207,7 +206,7 @@ bool cpu_knows_tiles() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & 1U << 24) != 0;
 }
 
-// Before any other object is made: which tables there are is asked for early.
+// Runs before other initialisers: the tables are listed early.
 [[gnu::constructor(101)]] void stand_in() {
   if (cpu_knows_tiles()) return;
   struct sigaction action {};

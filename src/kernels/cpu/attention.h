@@ -1,5 +1,5 @@
-// A block of query rows that read one key/value head, and what forward and backward do with it: scores against a block
-// of keys, which of them a row sees, values and keys mixed by weights.
+// A block of query rows that read one key/value head, shared by forward and backward: scores against a block of keys,
+// which keys a row sees, weighted sums of values and keys.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ struct Keys {
   int64_t begin = 0, end = 0;
 };
 
-// A number for each row of a block and each key of kKeyBlock: rows one after the other, or as columns.
+// A matrix of kMost rows x kKeyBlock keys, stored by rows or by columns (transposed).
 struct Tile {
   float* data = nullptr;
   int64_t row_stride = 0, key_stride = 0;
@@ -32,7 +32,7 @@ class RowBlock {
  public:
   static constexpr int64_t kMost = kColumns, kFew = 8;
 
-  // At most `few` rows are worked on one after the other, more as columns. Which of the two changes no bit.
+  // Up to `few` rows are processed one by one, more as columns (a row is a SIMD lane). The bits are the same.
   RowBlock(const AttentionInput& in, const BlockRows& b, const IsaKernels& isa, int64_t few = kFew)
       : in_(in), isa_(isa), segment_(b.segment), count_(b.rows * b.heads), columns_(count_ > few) {
     begin_ = INT64_MAX;
@@ -46,9 +46,9 @@ class RowBlock {
     begin_ = std::min(begin_, end_);
   }
 
-  // Whether this kernel can do the work: f32 or bf16, keys and values also bytes, and what is kept fits the scratch.
+  // Whether this kernel handles the dtypes (f32 or bf16, keys and values also i8) and the scratch memory is large enough.
   static bool takes(const Exec& exec, const AttentionInput& in, const Tensor& z) {
-    return all_simple({&in.q, &z}) && stored_simply(in.k) && stored_simply(in.v) &&
+    return all_float({&in.q, &z}) && is_cached_float(in.k) && is_cached_float(in.v) &&
            (3 * kMost + 3 * kKeyBlock) * (in.v.cols() + in.q.cols() + 2 * kColumns) * size_of(DType::f32) <=
                exec.scratch.dim(1);
   }
@@ -63,7 +63,7 @@ class RowBlock {
   bool columns() const { return columns_; }
   Tile tile(float* data) const { return columns() ? Tile::columns(data) : Tile::rows(data); }
 
-  // Keys of the block at `key` that row r sees, that any row may see, that all rows see.
+  // Keys of the block at `key` that row r sees, that any row sees, that all rows see.
   Keys seen(int64_t r, int64_t key) const { return cut(row(r).begin(), row(r).end(), key); }
   Keys seen(int64_t key) const { return cut(begin_, end_, key); }
   Keys seen_by_all(int64_t key) const {
@@ -74,7 +74,7 @@ class RowBlock {
     }
     return cut(from, to, key);
   }
-  // The same for columns, counted from the block's first key. Returns whether all see what any row sees.
+  // The bounds of each column, relative to `key`. Returns whether all rows see the same keys.
   bool column_bounds(int64_t key, float* begin, float* end) const {
     const Keys any = seen(key);
     bool alike = true;
@@ -87,11 +87,11 @@ class RowBlock {
     return alike;
   }
 
-  // The rows in f32, to[r]; and the keys of a block that any row sees, to[j - key]. The numbers are those stored.
+  // Widens to f32: the rows, to[r]; the keys of a block that any row sees, to[j - key].
   void widen_rows(const Tensor& t, float* to) const {
     for (int64_t r = 0; r < count_; ++r) {
       const int64_t from = row(r).row() * t.stride(0) + row(r).head() * t.stride(1);
-      isa_.scaled_row({to + r * t.cols()}, floats_at(t, from), 1, false, t.cols());
+      isa_.scaled_row({to + r * t.cols()}, float_row_at(t, from), 1, false, t.cols());
     }
   }
   void copy_rows(const Tensor& t, uint16_t* to) const {
@@ -120,7 +120,7 @@ class RowBlock {
     });
   }
 
-  // Calls f(address, stride, keys) for each stretch of keys that lie one after the other: all of them, or page by page.
+  // Calls f(address, stride, keys) for each run of keys with one stride: all of them, or page by page.
   template <class Fn>
   void for_runs(const Tensor& t, Keys keys, Fn&& f) const {
     const int64_t kv_head = row(0).kv_head();
@@ -137,8 +137,8 @@ class RowBlock {
     }
   }
 
-  // Where the model has more than a scale, finishes the scores of row r. Returns the scale left to apply.
-  float finish_scores(int64_t r, int64_t key, const Tile& scores) const {
+  // Applies cap, slopes, bias and mask to the scores of row r, if any. Returns the scale left to apply.
+  float apply_score_rules(int64_t r, int64_t key, const Tile& scores) const {
     const float scale = static_cast<float>(in_.scale);
     if (!more_than_scale()) return scale;
     const Keys keys = seen(r, key);
@@ -148,8 +148,8 @@ class RowBlock {
     }
     return 1;
   }
-  // What row r does not see of its kKeyBlock numbers becomes `value`.
-  void cover(int64_t r, int64_t key, float* row_of_tile, float value) const {
+  // Sets what row r does not see of its kKeyBlock elements to `value`.
+  void mask_hidden(int64_t r, int64_t key, float* row_of_tile, float value) const {
     const Keys keys = seen(r, key);
     std::fill(row_of_tile, row_of_tile + (keys.begin - key), value);
     std::fill(row_of_tile + (keys.end - key), row_of_tile + kKeyBlock, value);
@@ -158,20 +158,20 @@ class RowBlock {
     return in_.softcap > 0 || in_.slopes.defined() || in_.bias.defined() || in_.mask.defined();
   }
 
-  void drop(int64_t r, int64_t key, const Tile& probs) const {
+  void apply_dropout(int64_t r, int64_t key, const Tile& probs) const {
     const Keys keys = seen(r, key);
-    Kept kept(in_.dropout, row(r).row());
+    DropoutFactors kept(in_.dropout, row(r).row());
     const uint64_t head = static_cast<uint64_t>(row(r).head()) << 32;
     for (int64_t j = keys.begin; j < keys.end; ++j) probs(r, j - key) *= kept(head | static_cast<uint64_t>(j));
   }
 
-  // to[r] += sum_j weights of row r and key j * right row j, keys in order; each row adds only what it sees.
-  void mix_values(const Tensor& right, int64_t key, const Tile& weights, float* to) const {
-    mix_runs(right.cols(), right.dtype(), key, weights, to, [&](Keys keys, auto&& f) { for_runs(right, keys, f); });
+  // to[r] += sum_j weights(r, j) * right[j], keys in order; each row adds only the keys it sees.
+  void matmul_values(const Tensor& right, int64_t key, const Tile& weights, float* to) const {
+    matmul_runs(right.cols(), right.dtype(), key, weights, to, [&](Keys keys, auto&& f) { for_runs(right, keys, f); });
   }
-  // The same from values in f32, [kKeyBlock, width].
-  void mix_values(const float* right, int64_t width, int64_t key, const Tile& weights, float* to) const {
-    mix_runs(width, DType::f32, key, weights, to, [&](Keys keys, auto&& f) {
+  // The same with values in f32, [kKeyBlock, width].
+  void matmul_values(const float* right, int64_t width, int64_t key, const Tile& weights, float* to) const {
+    matmul_runs(width, DType::f32, key, weights, to, [&](Keys keys, auto&& f) {
       if (keys.begin < keys.end) f(right + (keys.begin - key) * width, width, keys);
     });
   }
@@ -181,40 +181,40 @@ class RowBlock {
   }
 
  private:
-  static bool stored_simply(const Tensor& t) { return simple(t) || (t.format().plain() && t.dtype() == DType::i8); }
+  static bool is_cached_float(const Tensor& t) { return is_float(t) || (t.format().plain() && t.dtype() == DType::i8); }
 
   static Keys cut(int64_t begin, int64_t end, int64_t key) {
     const int64_t from = std::max(begin, key), to = std::min(end, key + kKeyBlock);
     return {std::min(from, std::max(to, key)), std::max(to, key)};
   }
 
-  // All rows together for the keys all see, each for itself before and behind them.
+  // All rows together for the keys all see, row by row for the keys before and after them.
   template <class Runs>
-  void mix_runs(int64_t width, DType dtype, int64_t key, const Tile& weights, float* to, Runs&& runs) const {
-    const auto mix = [&](int64_t r, int64_t rows, Keys keys) {
+  void matmul_runs(int64_t width, DType dtype, int64_t key, const Tile& weights, float* to, Runs&& runs) const {
+    const auto multiply = [&](int64_t r, int64_t rows, Keys keys) {
       runs(keys, [&](const void* first, int64_t stride, Keys run) {
-        const MixCall call{.a = &weights(r, run.begin - key),
-                           .b = first,
-                           .y = to + r * width,
-                           .a_row = weights.row_stride,
-                           .a_inner = weights.key_stride,
-                           .b_stride = stride,
-                           .y_stride = width,
-                           .rows = rows,
-                           .inner = run.end - run.begin,
-                           .cols = width,
-                           .add = true};
-        (dtype == DType::f32 ? isa_.mix_into_f32 : isa_.mix_into_bf16)(call);
+        const MatmulNnCall call{.a = &weights(r, run.begin - key),
+                                .b = first,
+                                .y = to + r * width,
+                                .a_row = weights.row_stride,
+                                .a_inner = weights.key_stride,
+                                .b_stride = stride,
+                                .y_stride = width,
+                                .rows = rows,
+                                .inner = run.end - run.begin,
+                                .cols = width,
+                                .add = true};
+        (dtype == DType::f32 ? isa_.small_matmul_nn_f32 : isa_.small_matmul_nn_bf16)(call);
       });
     };
     const Keys all = seen_by_all(key);
     if (all.begin == all.end) {
-      for (int64_t r = 0; r < count_; ++r) mix(r, 1, seen(r, key));
+      for (int64_t r = 0; r < count_; ++r) multiply(r, 1, seen(r, key));
       return;
     }
-    for (int64_t r = 0; r < count_; ++r) mix(r, 1, {seen(r, key).begin, all.begin});
-    mix(0, count_, all);
-    for (int64_t r = 0; r < count_; ++r) mix(r, 1, {all.end, seen(r, key).end});
+    for (int64_t r = 0; r < count_; ++r) multiply(r, 1, {seen(r, key).begin, all.begin});
+    multiply(0, count_, all);
+    for (int64_t r = 0; r < count_; ++r) multiply(r, 1, {all.end, seen(r, key).end});
   }
 
   const AttentionInput& in_;
@@ -224,35 +224,35 @@ class RowBlock {
   std::array<std::optional<ref::QueryRow<float>>, kMost> rows_;
 };
 
-// Rows of numbers, or of pairs of bf16, one after the other, as columns.
+// Transposes rows of f32, or of pairs of bf16, to columns.
 inline void to_columns(float* y, const float* x, int64_t rows, int64_t cols, const IsaKernels& isa) {
   isa.to_columns(reinterpret_cast<uint32_t*>(y), reinterpret_cast<const uint32_t*>(x), cols, rows, cols);
 }
 
-// Whether products of two bf16 tensors are made of pairs, in the order dots_bf16 has of its own. All others have the
-// order of f32, in whatever form they come.
-inline bool in_pairs(const Tensor& a, const Tensor& b, const IsaKernels& isa) {
-  constexpr int64_t kMost = 1024;  // beyond it dots_bf16 cuts sums into blocks
-  return isa.column_dots_bf16 != nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16 && a.cols() % 2 == 0 &&
-         a.cols() <= kMost;
+// Whether products a . b multiply pairs of bf16, in matmul_nt_bf16's own order of additions. All others have the order of
+// f32, whatever the storage.
+inline bool multiplies_pairs_nt(const Tensor& a, const Tensor& b, const IsaKernels& isa) {
+  constexpr int64_t kMost = 1024;  // beyond it matmul_nt_bf16 splits sums into blocks
+  return isa.matmul_columns_bf16 != nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16 &&
+         a.cols() % 2 == 0 && a.cols() <= kMost;
 }
-// Whether dots_bf16 gives these products.
-inline bool by_dots_bf16(const Tensor& a, const Tensor& b, const IsaKernels& isa) {
-  return in_pairs(a, b, isa) ||
-         (isa.column_dots_bf16 == nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16);
+// Whether matmul_nt_bf16 computes these products.
+inline bool uses_matmul_nt_bf16(const Tensor& a, const Tensor& b, const IsaKernels& isa) {
+  return multiplies_pairs_nt(a, b, isa) ||
+         (isa.matmul_columns_bf16 == nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16);
 }
 
-// The rows of a block as one side of products with keys or values: one after the other, or as columns.
+// The rows of a block as the left operand of products with keys or values: by rows, or as columns.
 class LeftRows {
  public:
-  static int64_t room(const Tensor& t) { return 2 * RowBlock::kMost * t.cols(); }
+  static int64_t scratch_floats(const Tensor& t) { return 2 * RowBlock::kMost * t.cols(); }
 
   LeftRows(const RowBlock& block, const Tensor& t, const Tensor& right, float* scratch)
       : block_(block),
         right_(right),
         width_(t.cols()),
-        pairs_(in_pairs(t, right, block.isa())),
-        narrow_(block.columns() ? pairs_ : by_dots_bf16(t, right, block.isa())),
+        pairs_(multiplies_pairs_nt(t, right, block.isa())),
+        narrow_(block.columns() ? pairs_ : uses_matmul_nt_bf16(t, right, block.isa())),
         rows_(scratch),
         columns_(scratch + RowBlock::kMost * width_) {
     if (narrow_) {
@@ -263,51 +263,51 @@ class LeftRows {
     if (block.columns()) to_columns(columns_, rows_, block.count(), pairs_ ? width_ / 2 : width_, block.isa());
   }
 
-  // out = left . right, for the keys any row sees; laid out as the block says. `wide` is room for a block of keys.
-  void meet(const Tensor& scales, int64_t key, float* wide, float* out) const {
+  // out = left . right for the keys any row sees, stored as block.tile(). `wide`: scratch for a block of keys.
+  void multiply(const Tensor& scales, int64_t key, float* wide, float* out) const {
     const IsaKernels& isa = block_.isa();
-    const auto dots = [&](const void* first, int64_t stride, Keys run) {
+    const auto multiply_run = [&](const void* first, int64_t stride, Keys run) {
       const int64_t count = run.end - run.begin;
       if (block_.columns()) {
-        return (pairs_ ? isa.column_dots_bf16 : isa.column_dots)({.columns = columns_,
-                                                                  .rows = first,
-                                                                  .y = out + (run.begin - key) * kColumns,
-                                                                  .row_stride = stride,
-                                                                  .y_stride = kColumns,
-                                                                  .count = count,
-                                                                  .inner = width_});
+        return (pairs_ ? isa.matmul_columns_bf16 : isa.matmul_columns)({.columns = columns_,
+                                                                        .rows = first,
+                                                                        .y = out + (run.begin - key) * kColumns,
+                                                                        .row_stride = stride,
+                                                                        .y_stride = kColumns,
+                                                                        .count = count,
+                                                                        .inner = width_});
       }
-      (narrow_ ? isa.dots_bf16 : isa.dots_f32)({.x = rows_,
-                                                .w = first,
-                                                .y = out + (run.begin - key),
-                                                .x_stride = width_,
-                                                .w_stride = stride,
-                                                .y_stride = kKeyBlock,
-                                                .rows = block_.count(),
-                                                .outputs = count,
-                                                .inner = width_});
+      (narrow_ ? isa.matmul_nt_bf16 : isa.matmul_nt_f32)({.x = rows_,
+                                                          .w = first,
+                                                          .y = out + (run.begin - key),
+                                                          .x_stride = width_,
+                                                          .w_stride = stride,
+                                                          .y_stride = kKeyBlock,
+                                                          .rows = block_.count(),
+                                                          .outputs = count,
+                                                          .inner = width_});
     };
     const Keys keys = block_.seen(key);
-    if (narrow_ || right_.dtype() == DType::f32) return block_.for_runs(right_, keys, dots);
+    if (narrow_ || right_.dtype() == DType::f32) return block_.for_runs(right_, keys, multiply_run);
     block_.widen_keys(right_, scales, key, wide);
-    if (keys.begin < keys.end) dots(wide + (keys.begin - key) * width_, width_, keys);
+    if (keys.begin < keys.end) multiply_run(wide + (keys.begin - key) * width_, width_, keys);
   }
 
  private:
   const RowBlock& block_;
   const Tensor& right_;
   int64_t width_;
-  bool pairs_, narrow_;  // narrow: both sides as they are, bf16
+  bool pairs_, narrow_;  // narrow: both operands stay bf16
   float *rows_, *columns_;
 };
 
-// Row r, head h of [N, H, D] from f32.
+// t[r][h] = from, t: [N, H, D].
 inline void put_row(const Tensor& t, int64_t r, int64_t h, const float* from, const IsaKernels& isa) {
-  isa.scaled_row(floats_at(t, r * t.stride(0) + h * t.stride(1)), {const_cast<float*>(from)}, 1, false, t.cols());
+  isa.scaled_row(float_row_at(t, r * t.stride(0) + h * t.stride(1)), {const_cast<float*>(from)}, 1, false, t.cols());
 }
 
-// Calls f(BlockRows) for all rows and heads: at most kMost rows of a head, or where a segment has few rows, as when
-// decoding, those of up to `most_heads` heads that read the same keys and values.
+// Calls f(BlockRows) for all rows and heads: at most kMost rows of a head, or, where a segment has few rows (decoding),
+// the rows of up to `most_heads` heads that read the same keys and values.
 template <class Fn>
 void list_row_blocks(const AttentionInput& in, int64_t most_heads, Fn&& f) {
   const int64_t heads = in.q.dim(1);
@@ -325,17 +325,17 @@ void list_row_blocks(const AttentionInput& in, int64_t most_heads, Fn&& f) {
   }
 }
 
-// Calls f with what tiles need around it, where the forms use any.
+// Calls f with the tiles configured, if the instruction set has tiles.
 template <class Fn>
 void with_tiles(const IsaKernels& isa, Fn&& f) {
   if (isa.with_tiles == nullptr) return f();
   isa.with_tiles([](void* what) { (*static_cast<std::remove_reference_t<Fn>*>(what))(); }, &f);
 }
 
-// A thread's memory, piece after piece, each on a cache line.
-class Room {
+// A bump allocator over a thread's scratch memory, aligned to cache lines.
+class Workspace {
  public:
-  Room(const Exec& exec, int thread) : at_(scratch_of(exec, thread, &left_)) {}
+  Workspace(const Exec& exec, int thread) : at_(scratch_of(exec, thread)), left_(scratch_floats(exec)) {}
   float* take(int64_t floats) {
     float* taken = at_;
     const int64_t lines = (floats + 15) / 16 * 16;
@@ -346,12 +346,12 @@ class Room {
   int64_t left() const { return left_; }
 
  private:
-  int64_t left_ = 0;
   float* at_;
+  int64_t left_;
 };
 
-// For every thread work = make(its Room), then work(RowBlock) for all blocks that are its own. Every thread gets a
-// stretch of about the same number of pairs of rows and keys; how they are cut changes no bit.
+// For every thread: work = make(Workspace), then work(RowBlock) for its blocks. Every thread gets a range of blocks with
+// about the same number of row-key pairs; the split changes no bit.
 template <class Make>
 void for_row_blocks(const Exec& exec, const AttentionInput& in, const IsaKernels& isa, Make&& make) {
   const auto cost_of = [&](const BlockRows& b) {
@@ -360,19 +360,19 @@ void for_row_blocks(const Exec& exec, const AttentionInput& in, const IsaKernels
   };
   const int64_t threads = exec.pool->threads();
   int64_t most_heads = 2 * RowBlock::kMost, blocks = 0, total = 0;
-  while (blocks < 2 * threads && most_heads > 1) {  // no thread is idle for the sake of reading keys once
+  while (blocks < 2 * threads && most_heads > 1) {  // rather read keys twice than leave a thread idle
     most_heads /= 2;
     blocks = 0;
     list_row_blocks(in, most_heads, [&](const BlockRows&) { ++blocks; });
   }
   if (blocks == 0) return;
   list_row_blocks(in, most_heads, [&](const BlockRows& b) { total += cost_of(b); });
-  // Tiles take any number of rows at the price of sixteen.
+  // Tiles process any number of rows at the cost of sixteen.
   const int64_t few = isa.with_tiles != nullptr && in.q.dtype() == DType::bf16 ? 0 : RowBlock::kFew;
   exec.pool->run(threads, [&](int64_t piece, int thread) {
     with_tiles(isa, [&] {
-      Room room(exec, thread);
-      auto work = make(room);
+      Workspace workspace(exec, thread);
+      auto work = make(workspace);
       int64_t before = 0;
       list_row_blocks(in, most_heads, [&](const BlockRows& b) {
         const int64_t cost = cost_of(b), owner = (2 * before + cost) * threads / (2 * total);

@@ -1,9 +1,9 @@
-// Attention backward, f32 and bf16; the formulas stand in kernels/ref/attention_backward.cpp. Two walks, so that every
-// gradient has one owner and one order of additions: dq by blocks of rows over their keys, dk and dv by blocks of keys
-// over the heads that read them and their rows. Both recompute scores and probabilities from q, k and LSE.
+// Attention backward for f32 and bf16; formulas in kernels/ref/attention_backward.cpp. Two passes, so that every gradient
+// has one owner and one order of additions: dq by blocks of rows over their keys, dk and dv by blocks of keys over the
+// heads that read them and their rows. Both recompute scores and probabilities from q, k and LSE.
 //
-// In pairs of bf16, where a thread has room for the dq of all rows that read a key head, and there are key heads enough
-// for all threads, the second walk does both: the same additions in the same order, and scores are computed once.
+// With pairs of bf16, if the dq of all rows that read a key head fits a thread's scratch and there are enough key heads
+// for all threads, the second pass does both: the same additions in the same order, and scores are computed once.
 #include <algorithm>
 
 #include "kernels/cpu/attention_keys.h"
@@ -23,12 +23,12 @@ bool keys_have_one_owner(const AttentionInput& in) {
   return true;
 }
 
-// In the order of the scores' own products: where a row sees one key only, its score gradient is then exactly zero.
-// Pairs: sixteen rows against sixteen, of which the diagonal is taken; no faster way has the order of tiles.
-void find_delta_of_pairs(const AttentionBackwardArgs& a, Range tasks, Room room, const IsaKernels& isa) {
+// delta = dz . z, in the same order of additions as the score products, so that the score gradient of a row that sees one
+// key only is exactly zero. With pairs: the diagonal of sixteen rows times sixteen; only this has the order of tiles.
+void compute_delta_pairs(const AttentionBackwardArgs& a, Range tasks, Workspace workspace, const IsaKernels& isa) {
   const int64_t heads = a.z.dim(1), width = a.z.cols();
-  float *dz = room.take(RowBlock::kMost * width), *columns = room.take(RowBlock::kMost * width);
-  auto* z = reinterpret_cast<uint16_t*>(room.take(RowBlock::kMost * width));
+  float *dz = workspace.take(RowBlock::kMost * width), *columns = workspace.take(RowBlock::kMost * width);
+  auto* z = reinterpret_cast<uint16_t*>(workspace.take(RowBlock::kMost * width));
   float dots[RowBlock::kMost * kColumns];
   for (int64_t task = tasks.begin; task < tasks.end; task += RowBlock::kMost) {
     const int64_t rows = std::min(tasks.end - task, RowBlock::kMost);
@@ -42,33 +42,32 @@ void find_delta_of_pairs(const AttentionBackwardArgs& a, Range tasks, Room room,
       copy(a.z, z);
     }
     to_columns(columns, dz, rows, width / 2, isa);
-    isa.column_dots_bf16({.columns = columns,
-                          .rows = z,
-                          .y = dots,
-                          .row_stride = width,
-                          .y_stride = kColumns,
-                          .count = rows,
-                          .inner = width});
+    isa.matmul_columns_bf16({.columns = columns,
+                             .rows = z,
+                             .y = dots,
+                             .row_stride = width,
+                             .y_stride = kColumns,
+                             .count = rows,
+                             .inner = width});
     for (int64_t r = 0; r < rows; ++r) {
       ref::Out<float>(a.delta, {(task + r) / heads}).set((task + r) % heads, dots[r * kColumns + r]);
     }
   }
 }
 
-void find_delta(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
+void compute_delta(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
   const int64_t heads = a.z.dim(1);
-  over_stretches(exec, a.z.dim(0) * heads, 1, [&](Range tasks, int thread) {
-    if (in_pairs(a.dz, a.z, isa)) {
-      return with_tiles(isa, [&] { find_delta_of_pairs(a, tasks, Room(exec, thread), isa); });
+  over_thread_ranges(exec, a.z.dim(0) * heads, 1, [&](Range tasks, int thread) {
+    if (multiplies_pairs_nt(a.dz, a.z, isa)) {
+      return with_tiles(isa, [&] { compute_delta_pairs(a, tasks, Workspace(exec, thread), isa); });
     }
-    int64_t room = 0;
-    float *dz = scratch_of(exec, thread, &room), *z = dz + a.z.cols();
+    float *dz = scratch_of(exec, thread), *z = dz + a.z.cols();
     for (int64_t task = tasks.begin; task < tasks.end; ++task) {
       const int64_t n = task / heads, h = task % heads;
       float dot = 0;
-      isa.scaled_row({dz}, floats_at(a.dz, n * a.dz.stride(0) + h * a.dz.stride(1)), 1, false, a.z.cols());
-      isa.scaled_row({z}, floats_at(a.z, n * a.z.stride(0) + h * a.z.stride(1)), 1, false, a.z.cols());
-      isa.dots_f32({.x = dz, .w = z, .y = &dot, .rows = 1, .outputs = 1, .inner = a.z.cols()});
+      isa.scaled_row({dz}, float_row_at(a.dz, n * a.dz.stride(0) + h * a.dz.stride(1)), 1, false, a.z.cols());
+      isa.scaled_row({z}, float_row_at(a.z, n * a.z.stride(0) + h * a.z.stride(1)), 1, false, a.z.cols());
+      isa.matmul_nt_f32({.x = dz, .w = z, .y = &dot, .rows = 1, .outputs = 1, .inner = a.z.cols()});
       ref::Out<float>(a.delta, {n}).set(h, dot);
     }
   });
@@ -76,37 +75,37 @@ void find_delta(const Exec& exec, const AttentionBackwardArgs& a, const IsaKerne
 
 // Adds factor * from to one row of a gradient.
 void add_row(const Tensor& t, int64_t row, int64_t head, const float* from, float factor, const IsaKernels& isa) {
-  isa.scaled_row(floats_at(t, row * t.stride(0) + head * t.stride(1)), {const_cast<float*>(from)}, factor, true,
+  isa.scaled_row(float_row_at(t, row * t.stride(0) + head * t.stride(1)), {const_cast<float*>(from)}, factor, true,
                  t.cols());
 }
 
 class DqRows {
  public:
-  DqRows(const AttentionBackwardArgs& a, Room& room, const IsaKernels& isa)
+  DqRows(const AttentionBackwardArgs& a, Workspace& workspace, const IsaKernels& isa)
       : a_(a),
-        sums_(room.take(RowBlock::kMost * width())),
-        q_(room.take(LeftRows::room(a.in.q))),
-        dz_(room.take(LeftRows::room(a.dz))),
-        wide_(room.take(kKeyBlock * std::max(a.in.k.cols(), a.in.v.cols()))) {
-    if (mixes_pairs(a.in.q, a.in.k, isa)) mixer_.emplace(a.in, a.in.k, room);
+        sums_(workspace.take(RowBlock::kMost * width())),
+        q_(workspace.take(LeftRows::scratch_floats(a.in.q))),
+        dz_(workspace.take(LeftRows::scratch_floats(a.dz))),
+        wide_(workspace.take(kKeyBlock * std::max(a.in.k.cols(), a.in.v.cols()))) {
+    if (multiplies_pairs_nn(a.in.q, a.in.k, isa)) paired_keys_.emplace(a.in, a.in.k, workspace);
   }
 
   void operator()(const RowBlock& block) {
     std::fill(sums_, sums_ + block.count() * width(), 0.0F);
     const LeftRows q(block, a_.in.q, a_.in.k, q_), dz(block, a_.dz, a_.in.v, dz_);
-    PairGradients pairs;
+    ScoreGradients pairs;
     for (int64_t key = block.begin() / kKeyBlock * kKeyBlock; key < block.end(); key += kKeyBlock) {
-      q.meet({}, key, wide_, pairs.probs);
-      dz.meet({}, key, wide_, pairs.ds);
+      q.multiply({}, key, wide_, pairs.probs);
+      dz.multiply({}, key, wide_, pairs.ds);
       if (block.columns()) {
-        pairs.find_columns(a_, block, key);
+        pairs.compute_columns(a_, block, key);
       } else {
-        pairs.find_rows(a_, block, key);
+        pairs.compute_rows(a_, block, key);
       }
-      if (mixer_) {
-        mixer_->mix(block, key, block.tile(pairs.ds), sums_);
+      if (paired_keys_) {
+        paired_keys_->multiply(block, key, block.tile(pairs.ds), sums_);
       } else {
-        block.mix_values(a_.in.k, key, block.tile(pairs.ds), sums_);
+        block.matmul_values(a_.in.k, key, block.tile(pairs.ds), sums_);
       }
     }
     for (int64_t r = 0; r < block.count(); ++r) {
@@ -120,39 +119,40 @@ class DqRows {
 
   const AttentionBackwardArgs& a_;
   float *sums_, *q_, *dz_, *wide_;
-  std::optional<KeyMixer> mixer_;
+  std::optional<PairedKeys> paired_keys_;
 };
 
-// One block of keys of a segment and head. `dq`, where it is found on the way: sums of the rows of all heads that read
-// the key head, one head after the other.
+// One block of keys of a segment and head. `dq`, or null: sums for the rows of all heads that read the key head, head by
+// head.
 struct KeyTask {
   int64_t segment = 0, kv_head = 0, key = 0;
   float* dq = nullptr;
 };
 
-void find_dk_dv_block(const AttentionBackwardArgs& a, const KeyTask& task, Room room, const IsaKernels& isa) {
+void compute_dk_dv_block(const AttentionBackwardArgs& a, const KeyTask& task, Workspace workspace,
+                         const IsaKernels& isa) {
   const AttentionInput& in = a.in;
   const Segment& s = ref::segments_of(in)[task.segment];
   const int64_t key = task.key, first = s.first_key + key, count = std::min(kKeyBlock, s.keys - key);
-  KeyColumns k(in.k, in.q, room, isa), v(in.v, a.dz, room, isa);
+  KeyColumns k(in.k, in.q, workspace, isa), v(in.v, a.dz, workspace, isa);
   k.begin(first, count, task.kv_head);
   v.begin(first, count, task.kv_head);
-  if (task.dq != nullptr) k.begin_giving(first, count, task.kv_head);
+  if (task.dq != nullptr) k.begin_dq(first, count, task.kv_head);
   RowGroup group;
-  PairGradients pairs;
+  ScoreGradients pairs;
   float* dq = task.dq;
   for (int64_t h = 0; h < in.q.dim(1); ++h) {
     if (in.kv_map.as<int32_t>()[h] != task.kv_head) continue;
     for (int64_t row = 0; row < s.rows; row += RowGroup::kMost) {
       if (!group.find(in, {.segment = task.segment, .row = row, .head = h}, s.rows, key, isa)) continue;
       group.each([&](const RowBlock& block, int64_t at) {
-        k.meet(block, at, pairs.probs + at * kKeyBlock);
-        v.meet(block, at, pairs.ds + at * kKeyBlock);
-        pairs.find_rows(a, block, key, at);
-        if (dq != nullptr) k.give(block, key, pairs.ds + at * kKeyBlock, dq + (row + at) * in.q.cols());
+        k.multiply(block, at, pairs.probs + at * kKeyBlock);
+        v.multiply(block, at, pairs.ds + at * kKeyBlock);
+        pairs.compute_rows(a, block, key, at);
+        if (dq != nullptr) k.add_to_dq(block, key, pairs.ds + at * kKeyBlock, dq + (row + at) * in.q.cols());
       });
-      if (a.dk) k.take(group, key, pairs.ds);
-      if (a.dv) v.take(group, key, pairs.probs);
+      if (a.dk) k.accumulate(group, key, pairs.ds);
+      if (a.dv) v.accumulate(group, key, pairs.probs);
     }
     if (dq != nullptr) dq += s.rows * in.q.cols();
   }
@@ -162,7 +162,7 @@ void find_dk_dv_block(const AttentionBackwardArgs& a, const KeyTask& task, Room 
   }
 }
 
-void find_dk_dv(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
+void compute_dk_dv(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
   const int64_t kv_heads = a.in.k.dim(1), segments = a.in.segments.dim(0);
   const auto blocks_of = [&](int64_t n) { return (ref::segments_of(a.in)[n].keys + kKeyBlock - 1) / kKeyBlock; };
   int64_t tasks = 0;
@@ -171,7 +171,7 @@ void find_dk_dv(const Exec& exec, const AttentionBackwardArgs& a, const IsaKerne
     int64_t n = 0;
     for (; task >= blocks_of(n) * kv_heads; ++n) task -= blocks_of(n) * kv_heads;
     const KeyTask block{.segment = n, .kv_head = task / blocks_of(n), .key = task % blocks_of(n) * kKeyBlock};
-    with_tiles(isa, [&] { find_dk_dv_block(a, block, Room(exec, thread), isa); });
+    with_tiles(isa, [&] { compute_dk_dv_block(a, block, Workspace(exec, thread), isa); });
   });
 }
 
@@ -186,17 +186,17 @@ int64_t most_rows_of_a_key_head(const AttentionInput& in) {
   return heads * rows;
 }
 
-bool finds_all_at_once(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
-  constexpr int64_t kBlocks = 3 * RowBlock::kMost + 3 * kKeyBlock;  // of which `takes` made sure
+bool computes_all_at_once(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
+  constexpr int64_t kBlocks = 3 * RowBlock::kMost + 3 * kKeyBlock;  // as RowBlock::takes
   const int64_t bytes =
       (most_rows_of_a_key_head(a.in) * a.in.q.cols() + kBlocks * (a.in.v.cols() + a.in.q.cols() + 2 * kColumns)) *
       size_of(DType::f32);
   const int64_t tasks = a.in.segments.dim(0) * a.in.k.dim(1), threads = exec.pool->threads();
-  return mixes_pairs(a.in.q, a.in.k, isa) && bytes <= exec.scratch.dim(1) &&
+  return multiplies_pairs_nn(a.in.q, a.in.k, isa) && bytes <= exec.scratch.dim(1) &&
          (tasks % threads == 0 || tasks >= 4 * threads);
 }
 
-void find_all(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
+void compute_all(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) {
   const AttentionInput& in = a.in;
   const int64_t kv_heads = in.k.dim(1), width = in.q.cols();
   exec.pool->run(in.segments.dim(0) * kv_heads, [&](int64_t task, int thread) {
@@ -204,11 +204,11 @@ void find_all(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels
     const auto* kv_map = in.kv_map.as<int32_t>();
     KeyTask block{.segment = task / kv_heads, .kv_head = task % kv_heads};
     const int64_t rows = s.rows * std::count(kv_map, kv_map + in.q.dim(1), static_cast<int32_t>(block.kv_head));
-    Room room(exec, thread);
-    block.dq = room.take(rows * width);
+    Workspace workspace(exec, thread);
+    block.dq = workspace.take(rows * width);
     std::fill(block.dq, block.dq + rows * width, 0.0F);
     with_tiles(isa, [&] {
-      for (; block.key < s.keys; block.key += kKeyBlock) find_dk_dv_block(a, block, room, isa);
+      for (; block.key < s.keys; block.key += kKeyBlock) compute_dk_dv_block(a, block, workspace, isa);
     });
     const float* sums = block.dq;
     for (int64_t h = 0; h < in.q.dim(1); ++h) {
@@ -226,18 +226,18 @@ void attention_backward(const Exec& exec, const AttentionBackwardArgs& a, const 
   const ref::Split split(*exec.pool);
   if (!RowBlock::takes(exec, a.in, a.z) || a.in.table.defined() || a.in.k.dtype() != a.in.q.dtype() ||
       a.dz.dtype() != a.in.v.dtype() || a.z.dtype() != a.dz.dtype() ||
-      !all_simple({&a.dq.tensor, &a.dk.tensor, &a.dv.tensor}) || !keys_have_one_owner(a.in)) {
+      !all_float({&a.dq.tensor, &a.dk.tensor, &a.dv.tensor}) || !keys_have_one_owner(a.in)) {
     return ref::attention_backward(split, a);
   }
-  find_delta(exec, a, isa);
+  compute_delta(exec, a, isa);
   for (const Grad& g : {a.dq, a.dk, a.dv}) {
     if (g && !g.add) fill(exec, {.y = g.tensor, .value = 0});
   }
-  if (a.dq && (a.dk || a.dv) && finds_all_at_once(exec, a, isa)) {
-    find_all(exec, a, isa);
+  if (a.dq && (a.dk || a.dv) && computes_all_at_once(exec, a, isa)) {
+    compute_all(exec, a, isa);
   } else {
-    if (a.dq) for_row_blocks(exec, a.in, isa, [&](Room& room) { return DqRows(a, room, isa); });
-    if (a.dk || a.dv) find_dk_dv(exec, a, isa);
+    if (a.dq) for_row_blocks(exec, a.in, isa, [&](Workspace& workspace) { return DqRows(a, workspace, isa); });
+    if (a.dk || a.dv) compute_dk_dv(exec, a, isa);
   }
   if (a.dsinks || a.dbias) {
     AttentionBackwardArgs heads = a;

@@ -1,5 +1,5 @@
-// Statistics of a block of rows, gathered while the softmax runs; the formulas are those of
-// kernels/ref/attention_stats.h. Sums are kept relative to the running maximum and rescaled with it.
+// Statistics of a block of rows, computed during the softmax; formulas in kernels/ref/attention_stats.h. Sums are
+// relative to the running maximum and rescaled with it.
 #pragma once
 
 #include <cmath>
@@ -9,14 +9,14 @@
 
 namespace qkv::kernels::cpu {
 
-class StatsOfRows {
+class BlockRowStats {
  public:
   static bool wanted(const AttentionStats& s) {
     return s.entropy.defined() || s.distance.defined() || s.first.defined() || s.highest.defined() ||
            s.argmax.defined() || s.at_offset.defined() || s.in_class.defined();
   }
 
-  explicit StatsOfRows(const AttentionStats& stats)
+  explicit BlockRowStats(const AttentionStats& stats)
       : stats_(stats),
         entropy_(stats.entropy),
         distance_of_(stats.distance),
@@ -33,7 +33,7 @@ class StatsOfRows {
   void begin(const RowBlock& block) {
     block_ = &block;
     for (float* sums : {mass_, mass_x_, distance_}) std::fill(sums, sums + kRows, 0.0F);
-    std::fill(leader_, leader_ + kRows, -1);
+    std::fill(top_key_, top_key_ + kRows, -1);
     std::fill(first_, first_ + kRows, kHidden);
     std::fill(at_offset_.begin(), at_offset_.end(), kHidden);
     std::fill(in_class_.begin(), in_class_.end(), 0.0F);
@@ -46,20 +46,20 @@ class StatsOfRows {
     }
   }
 
-  // What a block gives row r, of which the first key with the largest score is `where`.
+  // Adds a block's sums to row r; `where` is the block's first key with the largest score.
   void add(int64_t r, float rescale, float mass, const BlockStats& sums, int64_t where) {
     const bool hidden = sums.highest == kHidden;
     block_mass_[r] = mass;
     mass_[r] = mass_[r] * rescale + (hidden ? 0 : mass);
     mass_x_[r] = mass_x_[r] * rescale + (hidden ? 0 : sums.mass_x);
     distance_[r] = distance_[r] * rescale + (hidden ? 0 : sums.distance);
-    if (!hidden && (leader_[r] < 0 || sums.highest > lead_[r])) {
-      lead_[r] = sums.highest;
-      leader_[r] = where;
+    if (!hidden && (top_key_[r] < 0 || sums.highest > top_score_[r])) {
+      top_score_[r] = sums.highest;
+      top_key_[r] = where;
     }
   }
 
-  // Then, for what only some blocks have or some who look want: scores of single keys, masses of classes.
+  // Then the statistics only some blocks or callers have: scores of single keys, masses of key classes.
   void add_singles(int64_t key, const Tile& scores, const Tile& probs, const float* rescale) {
     const bool singles = key == 0 || (key < single_end_ && key + kKeyBlock > single_begin_);
     if (classes_ > 0) find_marked(key);
@@ -78,13 +78,13 @@ class StatsOfRows {
   void write(int64_t r, float total, float lse) const {
     const int64_t n = block_->row(r).row(), head = block_->row(r).head();
     const float norm = total != 0 ? 1 / total : 0;
-    const bool none = leader_[r] < 0;
+    const bool none = top_key_[r] < 0;
     const auto probability = [&](float x) { return x == kHidden ? 0 : std::exp(x - lse); };
     entropy_.put(n, head, none ? 0 : mass_[r] * norm * lse - mass_x_[r] * norm);
     distance_of_.put(n, head, distance_[r] * norm);
-    highest_.put(n, head, none ? 0 : std::exp(lead_[r] - lse));
+    highest_.put(n, head, none ? 0 : std::exp(top_score_[r] - lse));
     first_of_.put(n, head, probability(first_[r]));
-    argmax_.put(n, head, static_cast<int32_t>(leader_[r]));
+    argmax_.put(n, head, static_cast<int32_t>(top_key_[r]));
     for (int64_t o = 0; o < offsets_; ++o) {
       at_offset_of_.at(n, head)[o] = probability(at_offset_[static_cast<size_t>(r * offsets_ + o)]);
     }
@@ -97,7 +97,7 @@ class StatsOfRows {
   static constexpr int64_t kRows = RowBlock::kMost;
   static constexpr float kHidden = ref::QueryRow<float>::kHidden;
 
-  // A number, or a few, for each row and head; nothing where nobody asked.
+  // One or more values for each row and head; does nothing if the tensor is absent.
   template <class T>
   class PerHead {
    public:
@@ -121,7 +121,7 @@ class StatsOfRows {
     return block_->row(r).position() - stats_.offsets.as<int32_t>()[offset];
   }
 
-  // Keys of a block that are not of class 0: few are, and all rows see the same keys.
+  // Keys of a block that are not of class 0; they are few, and the same for all rows.
   void find_marked(int64_t key) {
     marked_ = 0;
     const Keys keys = block_->seen(key);
@@ -147,8 +147,8 @@ class StatsOfRows {
   PerHead<int32_t> argmax_;
   int64_t offsets_, classes_;
   const RowBlock* block_ = nullptr;
-  float mass_[kRows], mass_x_[kRows], distance_[kRows], lead_[kRows], first_[kRows], block_mass_[kRows];
-  int64_t leader_[kRows];  // the key with the largest score
+  float mass_[kRows], mass_x_[kRows], distance_[kRows], top_score_[kRows], first_[kRows], block_mass_[kRows];
+  int64_t top_key_[kRows];  // the key with the largest score
   int64_t single_begin_ = 0, single_end_ = 0;
   std::vector<float> at_offset_, in_class_;  // [kRows, offsets], [kRows, classes]
   struct Mark {

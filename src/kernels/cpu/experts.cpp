@@ -1,21 +1,21 @@
-// Rows on their way to experts and back, f32 and bf16. Every sorted row belongs to one row of the batch, so threads
-// take rows of the batch and meet nowhere.
+// Dispatch of rows to experts and back, f32 and bf16. Every sorted row belongs to one row of the batch, so threads take
+// rows of the batch and share no output.
 #include "kernels/cpu/shared.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
-// Rows of numbers in f32: where they lie, or widened into `room`.
-const float* as_f32(Floats row, int64_t count, float* room, const IsaKernels& isa) {
+// A row as f32: in place, or widened into `scratch`.
+const float* as_f32(FloatRow row, int64_t count, float* scratch, const IsaKernels& isa) {
   if (!row.bf16) return static_cast<const float*>(row.data);
-  isa.widen(room, static_cast<const uint16_t*>(row.data), count);
-  return room;
+  isa.widen(scratch, static_cast<const uint16_t*>(row.data), count);
+  return scratch;
 }
 
 }  // namespace
 
 void dispatch(const Exec& exec, const DispatchArgs& a, const IsaKernels& isa) noexcept {
-  if (!all_simple({&a.y, &a.x})) return ref::dispatch(ref::Split(*exec.pool), a);
+  if (!all_float({&a.y, &a.x})) return ref::dispatch(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), x(a.x);
   const auto* order = a.order.as<int32_t>();
   over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
@@ -25,14 +25,13 @@ void dispatch(const Exec& exec, const DispatchArgs& a, const IsaKernels& isa) no
 
 void combine(const Exec& exec, const CombineArgs& a, const IsaKernels& isa) noexcept {
   const int64_t cols = a.y.cols(), top_k = a.slots.dim(1);
-  if (!all_simple({&a.y, &a.z, &a.weights}) || cols * size_of(DType::f32) > exec.scratch.dim(1)) {
+  if (!all_float({&a.y, &a.z, &a.weights}) || cols * size_of(DType::f32) > exec.scratch.dim(1)) {
     return ref::combine(ref::Split(*exec.pool), a);
   }
   const RowsOf y(a.y), z(a.z);
   const auto* slots = a.slots.as<int32_t>();
   over_rows(exec, a.y.rows(), cols * top_k, [&](Range rows, int thread) {
-    int64_t room = 0;
-    float* sum = scratch_of(exec, thread, &room);
+    float* sum = scratch_of(exec, thread);
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       const auto weights = ref::In<float>::row(a.weights, r);
       for (int64_t s = 0; s < top_k; ++s) {
@@ -45,15 +44,14 @@ void combine(const Exec& exec, const CombineArgs& a, const IsaKernels& isa) noex
 
 void combine_backward(const Exec& exec, const CombineBackwardArgs& a, const IsaKernels& isa) noexcept {
   const int64_t cols = a.dy.cols(), top_k = a.slots.dim(1);
-  if (!all_simple({&a.dy, &a.z, &a.weights, &a.dz.tensor, &a.dweights.tensor}) ||
+  if (!all_float({&a.dy, &a.z, &a.weights, &a.dz.tensor, &a.dweights.tensor}) ||
       2 * cols * size_of(DType::f32) > exec.scratch.dim(1)) {
     return ref::combine_backward(ref::Split(*exec.pool), a);
   }
   const RowsOf dy(a.dy), z(a.z), dz(a.dz.tensor);
   const auto* slots = a.slots.as<int32_t>();
   over_rows(exec, a.dy.rows(), cols * top_k, [&](Range rows, int thread) {
-    int64_t room = 0;
-    float* scratch = scratch_of(exec, thread, &room);
+    float* scratch = scratch_of(exec, thread);
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       const auto weights = ref::In<float>::row(a.weights, r);
       for (int64_t s = 0; s < top_k; ++s) {
@@ -61,12 +59,12 @@ void combine_backward(const Exec& exec, const CombineBackwardArgs& a, const IsaK
         if (a.dz) isa.scaled_row(dz(slot), dy(r), weights[s], a.dz.add, cols);
         if (!a.dweights) continue;
         float dot = 0;
-        isa.dots_f32({.x = as_f32(dy(r), cols, scratch, isa),
-                      .w = as_f32(z(slot), cols, scratch + cols, isa),
-                      .y = &dot,
-                      .rows = 1,
-                      .outputs = 1,
-                      .inner = cols});
+        isa.matmul_nt_f32({.x = as_f32(dy(r), cols, scratch, isa),
+                           .w = as_f32(z(slot), cols, scratch + cols, isa),
+                           .y = &dot,
+                           .rows = 1,
+                           .outputs = 1,
+                           .inner = cols});
         ref::Out<float>::row(a.dweights.tensor, r).put(s, dot, a.dweights.add);
       }
     }

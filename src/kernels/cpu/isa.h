@@ -18,14 +18,14 @@ struct Choice {
 };
 Choice choose_isa(std::string_view wanted);
 
-// Whether tiles can be used: the CPU has them, and the system agreed to keep them for this process.
+// Whether AMX tiles can be used: the CPU has them, and the kernel granted this process permission.
 bool has_tiles();
-// Set before anything asks by tests that carry the instructions of tiles out themselves: the forms are usable then, but
-// never chosen as the best.
+// Set by tests that emulate the tile instructions, before anything asks: the AMX kernels are usable then, but never
+// chosen as the best.
 extern bool tiles_by_hand;
 
-// Integer products go with the forms of their name; avx512 and avx512bf16 take those with VNNI where the CPU has it,
-// else avx2's.
+// The integer kernels that go with an instruction set: those of the same name; avx512 and avx512bf16 take the VNNI ones
+// if the CPU has VNNI, else avx2's.
 const IntIsaKernels& int_isa_kernels(const IsaKernels& isa);
 
 }  // namespace qkv::kernels::cpu

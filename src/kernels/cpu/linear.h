@@ -1,4 +1,4 @@
-// What the products of plain weights and of blocks share.
+// Shared by the products with plain weights and with block formats.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,11 @@
 
 namespace qkv::kernels::cpu {
 
-// With a weight of any block format: linear_blocks.cpp. False, and nothing done, where dtypes or sizes are not the
-// forms'.
+// With a weight of any block format: linear_blocks.cpp. Returns false and does nothing if the integer kernels do not
+// handle the dtypes or sizes.
 bool linear_with_blocks(const Exec& exec, const LinearArgs& a, const IsaKernels& isa);
 
-// On tiles: linear_tiles.cpp. Whether all operands are for them, and the forms have them.
+// On tiles or pairs of bf16: linear_tiles.cpp. Whether the instruction set has them and all operands are bf16.
 bool on_tiles(const Exec& exec, const IsaKernels& isa, std::initializer_list<const Tensor*> operands);
 TileSide weight_side(const Tensor& w, const Tensor& tiles, int64_t first);  // rows of w from an even panel on
 void linear_on_tiles(const Exec& exec, const LinearArgs& a, const IsaKernels& isa);
@@ -59,7 +59,8 @@ template <class F>
 void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
   const int64_t count = rows.end - rows.begin, threads = exec.pool->threads();
   if (count <= 0 || columns <= 0) return;
-  constexpr int64_t kNarrow = 512;  // what few columns meet fits the cache, and cutting them leaves ragged tiles
+  constexpr int64_t kNarrow =
+      512;  // what few columns are multiplied with fits the cache; cutting them leaves ragged tiles
   const bool by_columns = columns >= std::max(32 * threads, kNarrow) || columns >= count;
   exec.pool->run(threads, [&](int64_t piece, int thread) {
     const auto part = [&](int64_t size) { return Range{piece * size / threads, (piece + 1) * size / threads}; };
@@ -69,36 +70,36 @@ void over_threads(const Exec& exec, Range rows, int64_t columns, F&& f) {
   });
 }
 
-// What becomes of sums, for the forms.
-inline EpilogueCall finish_of(const LinearArgs& a, const Tensor& bias) {
-  const Epilogue& f = a.finish;
+// The epilogue of a product, as the ISA kernels take it.
+inline EpilogueCall epilogue_of(const LinearArgs& a, const Tensor& bias) {
+  const Epilogue& f = a.epilogue;
   using Kind = EpilogueCall::Kind;
-  const bool curved = f.form.act.kind != Activation::Kind::identity || f.pre.defined();
+  const bool activated = f.form.act.kind != Activation::Kind::identity || f.pre.defined();
   return {.kind = f.residual.defined() ? Kind::residual
                   : f.gate.defined()   ? Kind::gated
-                  : curved             ? Kind::curve
+                  : activated          ? Kind::activation
                                        : Kind::plain,
           .y = matrix_of(a.y),
-          .bias = floats_at(bias, 0),
+          .bias = float_row_at(bias, 0),
           .residual = matrix_of(f.residual),
           .pre = matrix_of(f.pre),
           .gate = matrix_of(f.gate),
-          .curve = curve_of(f.form.act),
+          .act = activation_kind(f.form.act),
           .alpha = f.form.act.alpha,
           .limit = limit_of(f.form),
           .shift = f.form.shift,
           .rounded = a.y.dtype() == DType::bf16};
 }
-inline EpilogueCall finish_of(const LinearBackwardArgs& a) {
-  const Origin& o = a.origin;
+inline EpilogueCall epilogue_of(const LinearBackwardArgs& a) {
+  const InputActivation& o = a.input_act;
   using Kind = EpilogueCall::Kind;
   if (!o.pre.defined()) return {.y = matrix_of(a.dx.tensor), .add = a.dx.add};
-  return {.kind = o.gate.defined() ? Kind::gated_dx : Kind::curve_dx,
+  return {.kind = o.gate.defined() ? Kind::gated_dx : Kind::activation_dx,
           .y = matrix_of(o.dpre.tensor),
           .pre = matrix_of(o.pre),
           .gate = matrix_of(o.gate),
           .dgate = matrix_of(o.dgate.tensor),
-          .curve = curve_of(o.form.act),
+          .act = activation_kind(o.form.act),
           .alpha = o.form.act.alpha,
           .limit = limit_of(o.form),
           .shift = o.form.shift,
@@ -107,8 +108,8 @@ inline EpilogueCall finish_of(const LinearBackwardArgs& a) {
           .dgate_add = o.dgate.add};
 }
 
-// Whether sums are what is wanted as they are, and can be made in their place.
-inline bool as_they_are(const EpilogueCall& f) {
+// Whether the f32 sums are the result and can be computed in place.
+inline bool writes_directly(const EpilogueCall& f) {
   return f.kind == EpilogueCall::Kind::plain && f.bias.data == nullptr && !f.y.bf16;
 }
 

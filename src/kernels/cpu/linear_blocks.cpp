@@ -1,9 +1,9 @@
-// y = x w^T + b where w is q8, q4 or GGUF blocks: activations become bytes, products are sums of integers
-// (isa/int_isa_kernels.h has the definition). Weights stay as they are in memory.
+// y = x w^T + b where w is q8, q4 or GGUF blocks: activations are quantised to bytes, products are sums of integers
+// (defined in isa/int_isa_kernels.h). Weights stay as they are in memory.
 //
-//   q8, q4         panels of sixteen rows, multiplied as they lie
-//   GGUF, few rows blocks multiplied as they lie, where a form for them exists
-//   GGUF           two panels of sixteen rows at a time are unpacked to bytes and serve all rows of x
+//   q8, q4           panels of sixteen rows, multiplied in place
+//   GGUF, few rows   blocks multiplied in place, if the instruction set has a kernel for it
+//   GGUF             two panels of sixteen rows at a time are unpacked to bytes and serve all rows of x
 #include "core/panels.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/linear.h"
@@ -11,12 +11,12 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-// Rows of activations for which unpacking a weight does not pay.
+// Up to so many rows of activations, unpacking a weight does not pay.
 constexpr int64_t kFewRows = 3;
-// Outputs of one thread that are worked on together, in panels.
+// Panels a thread multiplies at once.
 constexpr int64_t kPanelsAtOnce = 8, kPanelsUnpacked = 2;
-// What rows and their sums may take of the second-level cache while panels pass by.
-constexpr int64_t kCloseBytes = 1 << 20;
+// What rows and their sums may take of the L2 cache while panels stream through.
+constexpr int64_t kCacheBytes = 1 << 20;
 
 IntShape shape_of(const Tensor& w) {
   const int64_t inner = w.cols();
@@ -56,7 +56,7 @@ IntShape shape_of(const Tensor& w) {
   return {};
 }
 
-// Place of a GGUF format in the forms' tables.
+// Index of a GGUF format in the tables of IntIsaKernels.
 int gguf_index(Block block) {
   static_assert(static_cast<int>(Block::q8_0) == 1 && static_cast<int>(Block::mxfp4) == IntIsaKernels::kGguf);
   return static_cast<int>(block) - static_cast<int>(Block::q8_0);
@@ -72,18 +72,18 @@ class BlockProduct {
     sums_at_ = rows_at_ + rows_each_ * shape_.row_bytes();
     panels_at_ = sums_at_ + kMostRows * kPanelsAtOnce * kPanel * size_of(DType::f32);
     const bool unpacks = !a.w.format().panels();
-    takes_ = all_simple({&a.x, &a.y, &a.finish.gate, &a.finish.pre, &a.finish.residual}) && rows_each_ > 0 &&
+    takes_ = all_float({&a.x, &a.y, &a.epilogue.gate, &a.epilogue.pre, &a.epilogue.residual}) && rows_each_ > 0 &&
              panels_at_ + (unpacks ? kPanelsUnpacked * shape_.panel_bytes() : 0) <= bytes;
   }
 
-  // Whether the dtypes are those of the forms and scratch has room for the rows.
+  // Whether the kernels handle the dtypes and the rows fit the scratch memory.
   bool takes() const { return takes_; }
 
   void run(const Group& g) {
     const int64_t threads = exec_.pool->threads();
     const int64_t at_once = std::min(kMostRows, rows_each_ * threads);
     for (int64_t r = g.rows.begin; r < g.rows.end;) {
-      // A few rows every thread makes for itself: cheaper than waiting for one another.
+      // Every thread quantises a few rows for itself: cheaper than a barrier.
       const int64_t left = g.rows.end - r, alone = std::min<int64_t>(4, rows_each_);
       const Range rows{r, r + (left <= alone ? left : std::min(left, at_once))};
       if (left > alone) quantize_together(rows);
@@ -97,7 +97,7 @@ class BlockProduct {
 
   std::byte* scratch(int64_t thread) const { return exec_.scratch.data() + thread * exec_.scratch.dim(1); }
 
-  // Row i of a round as it lies in a thread's memory.
+  // Row i of a round in a thread's scratch memory.
   IntRow row_in(int64_t thread, int64_t i) const {
     std::byte* at = scratch(thread) + rows_at_ + i * shape_.row_bytes();
     auto* scales = reinterpret_cast<float*>(at + shape_.inner);
@@ -108,18 +108,18 @@ class BlockProduct {
             .part_sums = reinterpret_cast<int16_t*>(sums)};
   }
   void quantize(int64_t row, const IntRow& to) const {
-    ints_.quantize_row({.x = floats_at(a_.x, row * a_.x.stride(0)), .shape = shape_, .row = to});
+    ints_.quantize_row({.x = float_row_at(a_.x, row * a_.x.stride(0)), .shape = shape_, .row = to});
   }
-  // A multiple of sixteen where there is room: the rows of a tile lie evenly then.
+  // A multiple of sixteen if it fits, so that the rows of a tile are evenly spaced.
   int64_t rows_per_thread(Range rows) const {
     const int64_t tiles = exec_.pool->threads() * kPanel;
     return std::min((rows.end - rows.begin + tiles - 1) / tiles * kPanel, rows_each_);
   }
-  // Rows that stay close while panels pass by. What has to be unpacked is dearer than rows from afar: all of them.
+  // Rows kept in cache while panels stream through. Unpacking a panel again costs more than rows from memory: then all.
   int64_t rows_at_once(Range rows) const {
     const int64_t count = rows.end - rows.begin, each = shape_.row_bytes() + kPanelsAtOnce * kPanel * 4;
     if (!a_.w.format().panels()) return count;
-    const int64_t pieces = (count * each + kCloseBytes - 1) / kCloseBytes, two_tiles = 2 * kPanel;
+    const int64_t pieces = (count * each + kCacheBytes - 1) / kCacheBytes, two_tiles = 2 * kPanel;
     return ((count + pieces - 1) / pieces + two_tiles - 1) / two_tiles * two_tiles;
   }
   void quantize_together(Range rows) const {
@@ -154,11 +154,11 @@ class BlockProduct {
     });
   }
 
-  // Rows of x against at most kPanelsAtOnce panels, and the result to where it belongs.
+  // Rows of x times at most kPanelsAtOnce panels, and the epilogue.
   void some_panels(const Group& g, Range rows, const IntRow* x, Range panels, int thread) const {
     const Range columns{panels.begin * kPanel, std::min(panels.end * kPanel, a_.y.cols())};
-    const EpilogueCall finish = finish_of(a_, g.b);
-    const bool direct = as_they_are(finish);
+    const EpilogueCall epilogue = epilogue_of(a_, g.b);
+    const bool direct = writes_directly(epilogue);
     IntCall call{
         .x = x,
         .y = direct ? at_f32(a_.y, rows.begin, columns.begin) : reinterpret_cast<float*>(scratch(thread) + sums_at_),
@@ -175,7 +175,7 @@ class BlockProduct {
       multiply_gguf(g.w, call, columns, thread);
     }
     for (int64_t i = 0; i < call.rows && !direct; ++i) {
-      isa_.finish_row(finish, rows.begin + i, columns.begin, call.y + i * call.y_stride, call.outputs);
+      isa_.epilogue_row(epilogue, rows.begin + i, columns.begin, call.y + i * call.y_stride, call.outputs);
     }
   }
 
@@ -196,9 +196,9 @@ class BlockProduct {
       }
       o = whole;
     }
-    std::byte* room = scratch(thread) + panels_at_;
+    std::byte* unpacked = scratch(thread) + panels_at_;
     call.panel_bytes = shape_.panel_bytes();
-    call.w = room;
+    call.w = unpacked;
     const int64_t outputs = call.outputs;
     float* y = call.y;
     for (; o < outputs; o += kPanelsUnpacked * kPanel) {
@@ -209,7 +209,7 @@ class BlockProduct {
         ints_.unpack[index]({.w = weights + (o + p * kPanel) * row_bytes,
                              .row_bytes = row_bytes,
                              .rows = std::min(call.outputs - p * kPanel, kPanel),
-                             .panel = room + p * call.panel_bytes,
+                             .panel = unpacked + p * call.panel_bytes,
                              .shape = shape_});
       }
       ints_.unpacked(call);
@@ -221,8 +221,8 @@ class BlockProduct {
   const IsaKernels& isa_;
   const IntIsaKernels& ints_;
   IntShape shape_;
-  int64_t rows_each_ = 0;                              // rows of x that fit a thread's memory
-  int64_t rows_at_ = 0, sums_at_ = 0, panels_at_ = 0;  // bytes into it, behind a round's list of rows
+  int64_t rows_each_ = 0;                              // rows of x that fit a thread's scratch
+  int64_t rows_at_ = 0, sums_at_ = 0, panels_at_ = 0;  // byte offsets into it, after a round's list of rows
   bool takes_ = false;
 };
 

@@ -1,11 +1,11 @@
-// Embeddings on f32 and bf16 rows, and keys and values on their way into pages. A column of the gradient belongs to one
-// thread that walks the rows in order, so repeated ids add up in the same order every time.
+// Embeddings on f32 and bf16 rows, and the scatter of keys and values into pages. A column of the gradient belongs to one
+// thread that adds the rows in order, so repeated ids add up in the same order every time.
 #include "kernels/cpu/shared.h"
 
 namespace qkv::kernels::cpu {
 
 void embedding(const Exec& exec, const EmbeddingArgs& a, const IsaKernels& isa) noexcept {
-  if (!all_simple({&a.y, &a.table})) return ref::embedding(ref::Split(*exec.pool), a);
+  if (!all_float({&a.y, &a.table})) return ref::embedding(ref::Split(*exec.pool), a);
   const RowsOf y(a.y), table(a.table);
   const auto* ids = a.ids.as<int32_t>();
   over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
@@ -17,10 +17,10 @@ void embedding(const Exec& exec, const EmbeddingArgs& a, const IsaKernels& isa) 
 
 void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a, const IsaKernels& isa) noexcept {
   const Tensor& dtable = a.dtable.tensor;
-  if (!all_f32({&dtable}) || !all_simple({&a.dy})) return ref::embedding_backward(ref::Split(*exec.pool), a);
+  if (!all_f32({&dtable}) || !all_float({&a.dy})) return ref::embedding_backward(ref::Split(*exec.pool), a);
   const RowsOf sums(dtable), dy(a.dy);
   const auto* ids = a.ids.as<int32_t>();
-  over_stretches(exec, dtable.cols(), 16, [&](Range cols, int) {
+  over_thread_ranges(exec, dtable.cols(), 16, [&](Range cols, int) {
     const int64_t count = cols.end - cols.begin;
     for (int64_t v = 0; v < dtable.dim(0) && !a.dtable.add; ++v) {
       float* row = dtable.as<float>() + v * dtable.stride(0) + cols.begin;
@@ -33,7 +33,7 @@ void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a, const 
 }
 
 void scatter_rows(const Exec& exec, const ScatterRowsArgs& a, const IsaKernels& isa) noexcept {
-  if (!simple(a.x) || !(simple(a.y) || a.scales.defined())) return ref::scatter_rows(ref::Split(*exec.pool), a);
+  if (!is_float(a.x) || !(is_float(a.y) || a.scales.defined())) return ref::scatter_rows(ref::Split(*exec.pool), a);
   const RowsOf x(a.x);
   const auto* slots = a.slots.as<int32_t>();
   const int64_t rows_each = a.x.dim(0) > 0 ? a.x.rows() / a.x.dim(0) : 0, size = size_of(a.y.dtype());

@@ -1,11 +1,11 @@
-// layer_norm and rms_norm on f32 and bf16 rows. Rows belong to one thread each; a column of dw and db belongs to one
-// thread that walks the rows in order.
+// layer_norm and rms_norm on f32 and bf16 rows. Each row belongs to one thread; each column of dw and db belongs to one
+// thread that adds the rows in order.
 #include "kernels/cpu/shared.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
-// The columns of dw and db that one thread owns.
+// Adds all rows to the columns of dw and db that one thread owns.
 void add_columns(NormDwCall call, const LayerNormBackwardArgs& a, Range cols, const IsaKernels& isa) {
   const RowsOf dy(a.dy), x(a.x);
   const float *mean = f32_or_null(a.mean), *rstd = a.rstd.as<float>();
@@ -27,9 +27,8 @@ void add_columns(NormDwCall call, const LayerNormBackwardArgs& a, Range cols, co
 void weight_gradients(const Exec& exec, const Grad& dw, const Grad& db, const LayerNormBackwardArgs& a,
                       const IsaKernels& isa) {
   if (!dw && !db) return;
-  over_stretches(exec, a.x.cols(), 16, [&](Range cols, int thread) {
-    int64_t room = 0;
-    float* unused = scratch_of(exec, thread, &room);  // where dw goes if only db is wanted
+  over_thread_ranges(exec, a.x.cols(), 16, [&](Range cols, int thread) {
+    float* unused = scratch_of(exec, thread);  // receives dw if only db is wanted
     const auto start = [&](const Grad& g) {
       float* sums = g.tensor.as<float>() + cols.begin;
       if (!g.add) std::fill(sums, sums + (cols.end - cols.begin), 0.0F);
@@ -63,7 +62,7 @@ void input_gradients(const Exec& exec, const LayerNormBackwardArgs& a, float off
 }  // namespace
 
 void layer_norm(const Exec& exec, const LayerNormArgs& a, const IsaKernels& isa) noexcept {
-  if (!all_simple({&a.x, &a.y}) || !all_f32({&a.w, &a.b, &a.mean, &a.rstd})) {
+  if (!all_float({&a.x, &a.y}) || !all_f32({&a.w, &a.b, &a.mean, &a.rstd})) {
     return ref::layer_norm(ref::Split(*exec.pool), a);
   }
   const RowsOf x(a.x), y(a.y);
@@ -84,7 +83,7 @@ void layer_norm(const Exec& exec, const LayerNormArgs& a, const IsaKernels& isa)
 }
 
 void rms_norm(const Exec& exec, const RmsNormArgs& a, const IsaKernels& isa) noexcept {
-  if (!all_simple({&a.x, &a.y}) || !all_f32({&a.w, &a.r})) return ref::rms_norm(ref::Split(*exec.pool), a);
+  if (!all_float({&a.x, &a.y}) || !all_f32({&a.w, &a.r})) return ref::rms_norm(ref::Split(*exec.pool), a);
   const RowsOf x(a.x), y(a.y);
   over_rows(exec, a.x.rows(), a.x.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
@@ -101,7 +100,7 @@ void rms_norm(const Exec& exec, const RmsNormArgs& a, const IsaKernels& isa) noe
 }
 
 void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a, const IsaKernels& isa) noexcept {
-  if (!all_simple({&a.x, &a.dy, &a.dx.tensor}) || !all_f32({&a.w, &a.mean, &a.rstd, &a.dw.tensor, &a.db.tensor}) ||
+  if (!all_float({&a.x, &a.dy, &a.dx.tensor}) || !all_f32({&a.w, &a.mean, &a.rstd, &a.dw.tensor, &a.db.tensor}) ||
       a.x.cols() > exec.scratch.dim(1) / size_of(DType::f32)) {
     return ref::layer_norm_backward(ref::Split(*exec.pool), a);
   }
@@ -110,10 +109,10 @@ void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a, const
 }
 
 void rms_norm_backward(const Exec& exec, const RmsNormBackwardArgs& a, const IsaKernels& isa) noexcept {
-  if (!all_simple({&a.x, &a.dy, &a.dx.tensor}) || !all_f32({&a.w, &a.r, &a.dw.tensor})) {
+  if (!all_float({&a.x, &a.dy, &a.dx.tensor}) || !all_f32({&a.w, &a.r, &a.dw.tensor})) {
     return ref::rms_norm_backward(ref::Split(*exec.pool), a);
   }
-  // layer_norm's without a mean.
+  // As layer_norm, without a mean.
   const LayerNormBackwardArgs same{.dx = a.dx, .dy = a.dy, .x = a.x, .w = a.w, .rstd = a.r};
   if (a.dx) input_gradients(exec, same, static_cast<float>(a.offset), isa);
   weight_gradients(exec, a.dw, {}, same, isa);

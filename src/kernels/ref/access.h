@@ -13,7 +13,7 @@ struct Range {
   int64_t begin = 0, end = 0;
 };
 
-// Calls f.template operator()<double>() if the tensor is f64, with <float> otherwise: what a kernel computes in.
+// Calls f.template operator()<R>() with the type a kernel computes in: double if the tensor is f64, else float.
 template <class F>
 void in_real(const Tensor& t, F&& f) {
   if (t.dtype() == DType::f64) {
@@ -30,7 +30,7 @@ inline int64_t offset_of(const Tensor& t, std::initializer_list<int64_t> leading
   return offset;
 }
 
-// Element offset of row r, the leading axes counted as one.
+// Element offset of row r, leading axes flattened.
 inline int64_t row_offset(const Tensor& t, int64_t r) {
   int64_t offset = 0;
   for (int axis = t.rank() - 2; axis >= 0; --axis) {

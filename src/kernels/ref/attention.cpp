@@ -1,5 +1,5 @@
-// Attention forward: one row at a time, keys in blocks at absolute positions, online softmax, nothing of size T x S.
-// And the form that shows the pattern, exact from q, k and LSE:  A_ij = exp(x_ij - LSE_i).
+// Attention forward: one row at a time, keys in blocks at absolute positions, online softmax, no memory of size T x S.
+// And the attention pattern, recomputed exactly from q, k and LSE:  A_ij = exp(x_ij - LSE_i).
 #include "base/buffer.h"
 #include "kernels/ref/attention_scores.h"
 #include "kernels/ref/attention_stats.h"
@@ -28,7 +28,7 @@ void attend(const AttentionArgs& a, const QueryRow<R>& row, int64_t head, Buffer
       block_highest = std::max(block_highest, scores[j - block]);
     }
     stats.keep_scores(from, to, [&](int64_t j) { return scores[j - block]; });
-    // Everything so far is hidden, or NaN, which no number is below.
+    // Everything so far is hidden, or NaN, which compares as not larger.
     const bool nothing = block_highest == QueryRow<R>::kHidden;
     const R rescale = nothing ? R{1} : std::exp(highest - block_highest);
     highest = block_highest;

@@ -34,7 +34,7 @@ PairGradient<R> pair_gradient(const AttentionBackwardArgs& a, const QueryRow<R>&
 }
 
 template <class R>
-void find_delta(const AttentionBackwardArgs& a, const Split& split) {
+void compute_delta(const AttentionBackwardArgs& a, const Split& split) {
   const int64_t heads = a.z.dim(1);
   split(a.z.dim(0) * heads, [&](Range tasks) {
     for (int64_t task = tasks.begin; task < tasks.end; ++task) {
@@ -67,7 +67,7 @@ void find_dq(const AttentionBackwardArgs& a, const Split& split) {
 
 // Each key and its head is one task: query heads in order, then rows in order.
 template <class R>
-void find_dk_dv(const AttentionBackwardArgs& a, const Split& split) {
+void compute_dk_dv(const AttentionBackwardArgs& a, const Split& split) {
   const AttentionInput& in = a.in;
   const int64_t kv_heads = in.k.dim(1), heads = in.q.dim(1);
   split(in.k.dim(0) * kv_heads, [&](Range tasks) {
@@ -134,9 +134,9 @@ void find_head_gradients(const AttentionBackwardArgs& a, const Split& split) {
 
 void attention_backward(const Split& split, const AttentionBackwardArgs& a) {
   in_real(a.lse, [&]<class R>() {
-    find_delta<R>(a, split);
+    compute_delta<R>(a, split);
     if (a.dq) find_dq<R>(a, split);
-    if (a.dk || a.dv) find_dk_dv<R>(a, split);
+    if (a.dk || a.dv) compute_dk_dv<R>(a, split);
     if (a.dsinks || a.dbias) find_head_gradients<R>(a, split);
   });
 }

@@ -1,4 +1,4 @@
-// One query row and head against its keys: which keys it sees and what enters the softmax.
+// One query row and head against its keys: which keys it sees, and its scores before the softmax.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline int64_t key_slot(const AttentionInput& in, int64_t n, int64_t j) {
   return in.table.as<int32_t>()[n * in.table.dim(1) + j / page] * page + j % page;
 }
 
-// A key or value: numbers as they lie, or bytes times their scale.
+// A key or value row: floats, or bytes times their scale.
 template <class R>
 class KeyRow {
  public:
@@ -98,7 +98,7 @@ class QueryRow {
     return in_.buckets.as<int32_t>()[std::clamp(j - position_, -reach, reach) + reach];
   }
 
-  // 0, or 1 / (1 - p): what dropout multiplies the probability of key j with.
+  // The dropout factor for the probability of key j: 0 or 1 / (1 - p).
   R keep(int64_t j) const {
     const Dropout& drop = in_.dropout;
     if (drop.p == 0) return 1;

@@ -1,4 +1,4 @@
-// Per-row statistics of attention, gathered while the softmax runs.
+// Per-row statistics of attention, computed during the softmax.
 #pragma once
 
 #include "base/buffer.h"
@@ -17,7 +17,7 @@ class RowStats {
     at_offset_.fill(QueryRow<R>::kHidden);
   }
 
-  // Keeps the scores of single keys that were asked for, if they are among the keys [from, to); score(j) is theirs.
+  // Keeps the scores of the requested single keys that are in [from, to); score(j) returns them.
   template <class Score>
   void keep_scores(int64_t from, int64_t to, Score&& score) {
     const auto keep = [&](int64_t j, R& x) {
@@ -39,7 +39,7 @@ class RowStats {
     mass_x_ += p * x;
     distance_ += p * static_cast<R>(row_.position() - j);
     if (in_class_.size() > 0) in_class_[stats_.key_classes.as<int32_t>()[row_.slot(j)]] += p;
-    if (argmax_ >= 0 && !(x > highest_)) return;  // nor is NaN larger
+    if (argmax_ >= 0 && !(x > highest_)) return;  // NaN is never larger
     highest_ = x;
     argmax_ = j;
   }
@@ -72,7 +72,7 @@ class RowStats {
   Buffer<R> in_class_, at_offset_;
 };
 
-// Rows of no segment: nothing seen, nothing brought.
+// Rows that belong to no segment.
 template <class R>
 void blank_rows(const AttentionArgs& a, const Split& split) {
   const auto clear = [&](const Tensor& t, double value) {

@@ -1,4 +1,4 @@
-// Quantising and its inverse, and what lookups and products need of it.
+// Quantisation and dequantisation, and what lookups and products need of them.
 #include "kernels/ref/blocks.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kSmallest = 0x1p-100F;
 
-// The panels of q8 and q4 matrices, several matrices counted as one.
+// The panels of q8 and q4 matrices; several matrices are treated as one.
 class Panels {
  public:
   explicit Panels(const Tensor& t)
@@ -30,7 +30,7 @@ class Panels {
   std::byte* at(int64_t panel) const { return tensor_.data() + panel * layout_.bytes(); }
   int64_t panel_of(int64_t row) const { return row / rows_ * each_ + row % rows_ / kPanelRows; }
   int64_t lane_of(int64_t row) const { return row % rows_ % kPanelRows; }
-  // Row of the tensor that lies in a lane; -1 for padding.
+  // Row of the tensor in a lane; -1 for padding.
   int64_t row_of(int64_t panel, int64_t lane) const {
     const int64_t in_matrix = panel % each_ * kPanelRows + lane;
     return in_matrix < rows_ ? panel / each_ * rows_ + in_matrix : -1;
@@ -42,9 +42,8 @@ class Panels {
   int64_t rows_, each_, count_;
 };
 
-// q8: the largest magnitude becomes 127; the scale's rounding moves it by a quarter of a step at most. q4 has one more
-// value below zero than above: whichever side reaches further gets it, so the largest magnitude becomes -8 and the
-// scale may be negative.
+// q8: the largest magnitude becomes 127; rounding the scale moves it by a quarter of a step at most. q4 has one more
+// value below zero than above, and the largest magnitude always becomes -8: the scale may be negative.
 Bf16 scale_of(const In<float>& x, int64_t first, int64_t count, bool nibbles) {
   float extreme = 0;
   for (int64_t i = first; i < first + count; ++i) {

@@ -1,4 +1,4 @@
-// Numbers of block formats, one row at a time, and activations as products with them see them.
+// Rows of block formats as floats, and activations as quantised for products with them.
 #pragma once
 
 #include <span>
@@ -7,14 +7,14 @@
 
 namespace qkv::kernels::ref {
 
-// Row `row` of a matrix, or of several counted as one, as the format defines it.
+// Row `row` of a matrix (or of several, flattened), dequantised as the format defines it.
 void decode_row(const Tensor& t, int64_t row, std::span<float> out);
 
 // How many activations share a scale in a product with this weight: a group, a block, or the whole row.
 int64_t activation_block(const Tensor& w);
 
-// What is left of a row of activations: scale * q,  scale = max |x| / 127,  q = x (127 / max) rounded to even. A block
-// below 2^-100 is zero, one with a number that is not finite is NaN.
+// A row of activations after quantisation: scale * q,  scale = max |x| / 127,  q = x (127 / max) rounded to even. A block
+// below 2^-100 is zero; a block with NaN or infinity is NaN.
 void round_activations(const In<float>& x, int64_t block, std::span<double> out);
 
 }  // namespace qkv::kernels::ref

@@ -1,4 +1,4 @@
-// Activations, gated isa, dropout, rotary and softmax.
+// Activations, gated activations, dropout, rotary and softmax.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -50,7 +50,7 @@ ValueAndSlope<R> apply(Activation act, R x) {
   return {0, 0};
 }
 
-// The two factors of a gated form and whether the clamp lets their gradients through.
+// The two factors of a gated activation, and their derivatives (0 where clamped).
 template <class R>
 struct GateParts {
   R act, act_slope, up, up_slope;

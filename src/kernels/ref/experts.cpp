@@ -1,4 +1,4 @@
-// Mixture of experts: choosing, sorting rows by expert, bringing them back, and the balance of the load.
+// Mixture of experts: routing, dispatch (rows sorted by expert), combine, and the load-balance loss.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -34,7 +34,7 @@ int64_t take_best(Buffer<R>& values) {
   return best;
 }
 
-// Hides all experts outside the best groups. A group counts as much as its two best experts together.
+// Hides all experts outside the best groups. A group's score is the sum of its two best experts.
 template <class R>
 void keep_best_groups(const RouteRule& rule, Buffer<R>& choice) {
   const int64_t each = choice.size() / rule.groups;
@@ -72,7 +72,7 @@ void route(const Split& split, const RouteArgs& a) {
         const auto logits = In<R>::row(a.logits, r);
         find_scores(a.rule, logits, scores);
         const In<R> bias(a.bias);
-        constexpr R kNever = -std::numeric_limits<R>::infinity();  // a logit that says so is no match for any bias
+        constexpr R kNever = -std::numeric_limits<R>::infinity();  // a logit of -inf stays out whatever the bias
         for (int64_t e = 0; e < experts; ++e) {
           choice[e] = logits[e] == kNever ? kNever : scores[e] + (bias ? bias[e] : R{0});
         }

@@ -1,4 +1,4 @@
-// y = x w^T + b, for all rows with one weight or for groups of rows each with its own.
+// y = x w^T + b, with one weight for all rows or one per group of rows.
 #include "base/buffer.h"
 #include "kernels/ref/blocks.h"
 #include "kernels/ref/loops.h"
@@ -40,14 +40,14 @@ R bias_at(const Tensor& b, int64_t g, int64_t o) {
   return b.rank() == 2 ? In<R>(b, {g})[o] : In<R>(b)[o];
 }
 
-// Alone, or added to a residual.
+// The sum, or the sum plus a residual.
 template <class R>
 void put(const LinearArgs& a, const Tensor& y, int64_t n, int64_t o, R sum) {
-  const auto residual = In<R>::row(a.finish.residual, n);
+  const auto residual = In<R>::row(a.epilogue.residual, n);
   Out<R>::row(y, n).set(o, residual ? residual[o] + sum : sum);
 }
 
-// With a weight of blocks: activations are rounded to bytes as the format asks for, all else is exact in double.
+// With a weight of a block format: activations are quantised as the format requires, all else is exact in double.
 void multiply_blocks(const Split& split, const LinearArgs& a, const Tensor& y) {
   const int64_t outputs = y.cols(), inner = a.x.cols(), rows = y.rows();
   const auto width = static_cast<size_t>(inner);
@@ -94,8 +94,8 @@ void multiply(const Split& split, const LinearArgs& a, const Tensor& y) {
 }  // namespace
 
 void linear(const Split& split, const LinearArgs& a) {
-  const Epilogue& f = a.finish;
-  const Tensor& sums = f.pre.defined() ? f.pre : a.y;  // rounded there, as a curve is to see them
+  const Epilogue& f = a.epilogue;
+  const Tensor& sums = f.pre.defined() ? f.pre : a.y;  // rounded there, before the activation
   a.w.format().plain() ? multiply(split, a, sums) : multiply_blocks(split, a, sums);
   if (f.residual.defined()) return;
   if (f.gate.defined()) return gated(split, {.y = a.y, .gate = f.gate, .up = sums, .form = f.form});
@@ -105,11 +105,11 @@ void linear(const Split& split, const LinearArgs& a) {
 }
 
 void linear_backward(const Split& split, const LinearBackwardArgs& a) {
-  if (const Origin& o = a.origin; o.pre.defined()) {
-    Buffer<std::byte> room(a.x.count() * size_of(a.x.dtype()));
+  if (const InputActivation& o = a.input_act; o.pre.defined()) {
+    Buffer<std::byte> dx(a.x.count() * size_of(a.x.dtype()));
     LinearBackwardArgs product = a;
-    product.origin = {};
-    product.dx = {Tensor(a.x.device(), room.data(), a.x.dtype(), a.x.shape())};
+    product.input_act = {};
+    product.dx = {Tensor(a.x.device(), dx.data(), a.x.dtype(), a.x.shape())};
     linear_backward(split, product);
     const Tensor& dx = product.dx.tensor;
     if (!o.gate.defined()) {
@@ -132,7 +132,7 @@ void linear_backward(const Split& split, const LinearBackwardArgs& a) {
         }
       });
     }
-    // Weight gradients: each output row of each group is one task that walks its rows in order.
+    // Weight gradients: each output row of each group is one task that adds its rows in order.
     if (!a.dw && !a.db) return;
     split(groups.count() * outputs, [&](Range tasks) {
       for (int64_t task = tasks.begin; task < tasks.end; ++task) {

@@ -1,4 +1,4 @@
-// Rows of a table by index: embeddings, and keys and values entering their pages.
+// Rows of a table by index: embeddings, and the scatter of keys and values into pages.
 #include <cmath>
 #include <limits>
 
@@ -26,7 +26,7 @@ void embedding(const Split& split, const EmbeddingArgs& a) {
   });
 }
 
-// Each column is one task that walks the rows in order, so repeated ids add up in the same order every time.
+// Each column is one task that adds the rows in order, so repeated ids add up in the same order every time.
 void embedding_backward(const Split& split, const EmbeddingBackwardArgs& a) {
   in_real(a.dtable.tensor, [&]<class R>() {
     const auto* ids = a.ids.as<int32_t>();

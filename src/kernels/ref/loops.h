@@ -1,5 +1,5 @@
-// The plain loops behind every kernel, written over an index range so that one text serves two tables: `ref` runs the
-// whole range at once, `cpu` hands pieces of it to the pool. A piece never looks at another, so the bits are the same.
+// The reference loops of every kernel, written over an index range so that two tables share them: `ref` runs the whole
+// range at once, `cpu` splits it over the pool. Pieces are independent, so the bits are the same.
 #pragma once
 
 #include "base/function_ref.h"

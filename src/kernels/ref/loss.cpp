@@ -1,4 +1,4 @@
-// Pooling, and the cross-entropy fused with the head: logits exist one at a time.
+// Pooling, and the cross-entropy fused with the output projection: logits exist one at a time.
 #include <cmath>
 #include <limits>
 
@@ -9,7 +9,7 @@
 namespace qkv::kernels::ref {
 namespace {
 
-// Rows of segment n that a pooled row is the mean of.
+// Rows of segment n that are pooled.
 Range pooled_rows(PoolArgs::Kind kind, const Segment& s) {
   const int64_t first = s.first_row, end = first + s.rows;
   if (s.rows == 0 || kind == PoolArgs::Kind::mean) return {first, end};

@@ -55,7 +55,7 @@ void pack_tiles(const Split& split, const PackTilesArgs& a) {
 
 void sum(const Split&, const SumArgs& a) {
   in_real(a.y, [&]<class R>() {
-    double total = 0;  // in double whatever R is: one number, many terms
+    double total = 0;  // in double whatever R is: many terms
     for (int64_t r = 0; r < a.x.rows(); ++r) {
       const auto x = In<double>::row(a.x, r);
       for (int64_t c = 0; c < a.x.cols(); ++c) total += x[c];

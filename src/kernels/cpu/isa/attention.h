@@ -1,4 +1,4 @@
-// What attention does to one row of scores against one block of keys.
+// Attention on one row of scores against one block of keys.
 #pragma once
 
 #include "kernels/cpu/isa/exp.h"
@@ -7,7 +7,7 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-// a > b ? a : b, which is one instruction and not the two that GCC makes of it.
+// a > b ? a : b in one instruction; GCC emits two.
 QKV_INLINE Lanes lanes_max(const Lanes& a, const Lanes& b) {
   return each(a, b, [](Register x, Register y) {
 #if defined(__AVX512F__)
@@ -34,7 +34,7 @@ QKV_INLINE float exp_one(float x) {
   return all[0];
 }
 
-// Online softmax, one block further. Hidden keys are -inf in the scores and 0 in the result.
+// One step of the online softmax. Hidden keys are -inf in the scores and 0 in the result.
 void softmax_step(SoftmaxStep& s) noexcept {
   const Lanes scale = splat(s.scale);
   Lanes top = splat(s.highest);
@@ -46,7 +46,7 @@ void softmax_step(SoftmaxStep& s) noexcept {
   }
   const float highest = highest_lane(top);
   constexpr float kNothing = -__builtin_inff();
-  if (highest == kNothing) {  // all hidden, or NaN, which no number is below
+  if (highest == kNothing) {  // all hidden, or NaN, which compares as not larger
     s.mass = 0;
     for (int64_t j = 0; j < kKeyBlock; ++j) {
       s.probs[j] = s.scores[j] == kNothing ? 0 : s.scores[j];
@@ -106,7 +106,7 @@ void scale_row(float* y, int64_t count, float factor) noexcept {
   for (int64_t i = 0; i < count; ++i) y[i] *= factor;
 }
 
-// Zeros come out as +0: whether a sum that fell below all numbers is -0 depends on how many zeros were added behind it.
+// -0 becomes +0: whether a sum that underflowed is -0 depends on how many zeros were added after it.
 void divide_row(float* y, int64_t count, float by) noexcept {
   for (int64_t i = 0; i < count; ++i) y[i] = y[i] / by + 0.0F;
 }

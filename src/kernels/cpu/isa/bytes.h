@@ -1,4 +1,4 @@
-// A row of numbers as bytes with one scale, and back: how a cache keeps keys and values small.
+// A row as bytes with one scale, and back: the i8 format of cached keys and values.
 #pragma once
 
 #include "kernels/cpu/isa/rows.h"
@@ -37,7 +37,7 @@ void widen_bytes(const WidenBytes& w) noexcept {
   }
 }
 
-float put_bytes(int8_t* y, Floats x, int64_t count) noexcept {
+float put_bytes(int8_t* y, FloatRow x, int64_t count) noexcept {
   Lanes top = splat(0), strange = splat(0);  // x - x is 0 unless x is not finite
   along(count, [&](int64_t i, int64_t n) {
     const Lanes v = load(x, i, n);
@@ -47,7 +47,7 @@ float put_bytes(int8_t* y, Floats x, int64_t count) noexcept {
   const float highest = largest(top);
   const bool finite = sum(strange) == 0, zero = !finite || highest < 0x1p-100F;  // kSmallestScaled
   const float scale = !finite ? __builtin_nanf("") : zero ? 0 : highest / 127;
-  const Lanes by = splat(scale), magic = splat(12582912.0F);  // adding 1.5 * 2^23 rounds to a whole number
+  const Lanes by = splat(scale), magic = splat(12582912.0F);  // adding 1.5 * 2^23 rounds to an integer
   along(
       count, QKV_STEP(=) {
         float whole[kLanes];

@@ -1,10 +1,10 @@
-// What attention does to sixteen rows at once: a row is a lane, so that nothing is ever added across lanes. Bit for bit
-// what the forms for one row give: where those put element k into lane k % 16 and add the lanes as a tree, here sixteen
-// sums are added as the same tree.
+// Attention on sixteen rows at once: a row is a lane, so nothing is added across lanes. Bit for bit the same as the
+// kernels for one row: where those put element k into lane k % 16 and add the lanes as a tree, here sixteen sums are
+// added as the same tree.
 #pragma once
 
 #include "kernels/cpu/isa/attention.h"
-#include "kernels/cpu/isa/products.h"
+#include "kernels/cpu/isa/matmul.h"
 
 namespace qkv::kernels::cpu {
 namespace {
@@ -22,7 +22,7 @@ struct ColumnSums {
   Lanes of[unsigned{Rows}];
 };
 
-// What is multiplied at a time: a number, or where bf16 has an order of its own a pair.
+// What is multiplied at a time: one f32, or a pair of bf16 where that has its own order.
 struct Singles {
   typedef float Element;
   static constexpr int64_t kWidth = 1;
@@ -43,10 +43,10 @@ struct PairsOfBf16 {
 };
 #endif
 
-// The part of the tree over the lanes First, First + Step, ...: the k-th of what is multiplied is of lane k % 16. Every
-// lane adds `Depth` of them, or as many as there are if it is 0.
+// The part of the tree over the lanes First, First + Step, ...: the k-th product belongs to lane k % 16. Every lane adds
+// `Depth` products, or as many as there are if it is 0.
 template <class Of, int Rows, int Depth, int First, int Step>
-QKV_INLINE ColumnSums<Rows> column_sums(const ColumnDots& d, const typename Of::Element* rows) {
+QKV_INLINE ColumnSums<Rows> column_sums(const MatmulColumnsCall& d, const typename Of::Element* rows) {
   ColumnSums<Rows> sums;
   if constexpr (Step == kLanes) {
     for (int r = 0; r < Rows; ++r) sums.of[r] = splat(0);
@@ -71,26 +71,26 @@ QKV_INLINE ColumnSums<Rows> column_sums(const ColumnDots& d, const typename Of::
 }
 
 template <class Of, int Rows, int Depth>
-void column_tile(const ColumnDots& d, int64_t first) {
+void column_tile(const MatmulColumnsCall& d, int64_t first) {
   const auto* rows = static_cast<const typename Of::Element*>(d.rows) + first * d.row_stride;
   const ColumnSums<Rows> sums = column_sums<Of, Rows, Depth, 0, 1>(d, rows);
   for (int r = 0; r < Rows; ++r) store(d.y + (first + r) * d.y_stride, sums.of[r]);
 }
 
 template <class Of, int Depth>
-void column_dots_of(const ColumnDots& d) {
+void matmul_columns_of(const MatmulColumnsCall& d) {
   int64_t i = 0;
   for (; i + kColumnTile <= d.count; i += kColumnTile) column_tile<Of, kColumnTile, Depth>(d, i);
   for (; i < d.count; ++i) column_tile<Of, 1, Depth>(d, i);
 }
 
-// Heads of 64 and of 128 have no loops inside.
+// Heads of 64 and 128 are unrolled.
 template <class Of>
-void column_dots(const ColumnDots& d) noexcept {
+void matmul_columns(const MatmulColumnsCall& d) noexcept {
   constexpr int kDepthOf64 = 64 / (kLanes * Of::kWidth);
-  if (d.inner == 64) return column_dots_of<Of, kDepthOf64>(d);
-  if (d.inner == 128) return column_dots_of<Of, 2 * kDepthOf64>(d);
-  column_dots_of<Of, 0>(d);
+  if (d.inner == 64) return matmul_columns_of<Of, kDepthOf64>(d);
+  if (d.inner == 128) return matmul_columns_of<Of, 2 * kDepthOf64>(d);
+  matmul_columns_of<Of, 0>(d);
 }
 
 void to_columns(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, int64_t cols) noexcept {
@@ -99,10 +99,10 @@ void to_columns(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, in
   }
 }
 
-// mix with `add`, bit for bit, for a few rows and a short inner index: 64 columns at a time, all in registers.
+// matmul_nn with `add`, bit for bit, for few rows and a short inner index: 64 columns at a time, all in registers.
 #if defined(__AVX512F__)
 template <int Rows, class T>
-void mix_tile_of_64(const MixCall& d, const float* a, const T* b, float* y) {
+void nn_tile_of_64(const MatmulNnCall& d, const float* a, const T* b, float* y) {
   constexpr int kCols = 4;
   Register sums[unsigned{Rows}][kCols];
   for (int r = 0; r < Rows; ++r) {
@@ -123,8 +123,8 @@ void mix_tile_of_64(const MixCall& d, const float* a, const T* b, float* y) {
 #endif
 
 template <class T>
-void mix_into(const MixCall& d) noexcept {
-  MixCall rest = d;
+void small_matmul_nn(const MatmulNnCall& d) noexcept {
+  MatmulNnCall rest = d;
 #if defined(__AVX512F__)
   constexpr int64_t kWide = 64;
   constexpr int kRows = 4;
@@ -133,16 +133,16 @@ void mix_into(const MixCall& d) noexcept {
     const T* b = static_cast<const T*>(d.b) + column;
     int64_t m = 0;
     for (; m + kRows <= d.rows; m += kRows) {
-      mix_tile_of_64<kRows>(d, d.a + m * d.a_row, b, d.y + m * d.y_stride + column);
+      nn_tile_of_64<kRows>(d, d.a + m * d.a_row, b, d.y + m * d.y_stride + column);
     }
-    for (; m < d.rows; ++m) mix_tile_of_64<1>(d, d.a + m * d.a_row, b, d.y + m * d.y_stride + column);
+    for (; m < d.rows; ++m) nn_tile_of_64<1>(d, d.a + m * d.a_row, b, d.y + m * d.y_stride + column);
   }
   if (wide == d.cols) return;
   rest.b = static_cast<const T*>(d.b) + wide;
   rest.y += wide;
   rest.cols -= wide;
 #endif
-  mix<T>(rest);
+  matmul_nn<T>(rest);
 }
 
 // Sums over the keys of a block: key j goes to sum j % 16, then the tree.

@@ -1,7 +1,7 @@
-// exp on sixteen lanes: 2^n e^r with r in [-ln 2 / 2, ln 2 / 2], e^r as its Taylor sum to the seventh power (what is
-// left out is below 6e-9 of the value). Largest error against double: 1.2 units in the last place, 0.92 with fused
-// multiply-add (tests/kernels/isa_kernels_test.cpp). Below -87.33 the result is 0: numbers that small are flushed everywhere.
-// Above 88.72 it is infinite; NaN stays NaN.
+// exp on sixteen lanes: 2^n e^r with r in [-ln 2 / 2, ln 2 / 2], e^r by its Taylor series to the seventh power (relative
+// truncation error below 6e-9). Largest error against double: 1.2 ulp, 0.92 with fused multiply-add
+// (tests/kernels/isa_kernels_test.cpp). Below -87.33 the result is 0, as denormals are flushed everywhere. Above 88.72 it
+// is infinite; NaN stays NaN.
 #pragma once
 
 #include "kernels/cpu/isa/simd.h"
@@ -9,13 +9,13 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-// e^(x + small), for what is left of an argument that needs more digits than x has; |small| < 0.03.
+// e^(x + small), for arguments with more digits than one float has; |small| < 0.03.
 QKV_INLINE Register exp_register(Register x, const Register* small = nullptr) {
   const Register lowest = splat_register(-87.33F), highest = splat_register(89.0F);
   const IntRegister vanishes = x < lowest;
   x = x > highest ? highest : x;
   x = vanishes ? lowest : x;
-  const Register magic = splat_register(12582912.0F);  // adding and taking it away rounds to a whole number
+  const Register magic = splat_register(12582912.0F);  // adding and subtracting it rounds to an integer
   const Register shifted = x * 1.44269504F + magic, n = shifted - magic;
   // ln 2 in two parts: n times the first is exact.
   Register r = multiply_add(n, splat_register(-0.693359375F), x);
@@ -27,7 +27,7 @@ QKV_INLINE Register exp_register(Register x, const Register* small = nullptr) {
 #if defined(__AVX512F__)
   const auto result = (Register)_mm512_maskz_scalef_ps(0xffff, (__m512)y, (__m512)n);
 #else
-  // 2^n in two factors: 2^128 is no number, but y 2^128 may be.
+  // 2^n in two factors: 2^128 is infinite, but y 2^128 may be finite.
   const IntRegister whole = (IntRegister)shifted - 0x4b400000, half = whole >> 1;
   const Register result = y * (Register)((half + 127) << 23) * (Register)((whole - half + 127) << 23);
 #endif

@@ -1,12 +1,12 @@
-// Logits of one row against a block of the vocabulary: what the loss does with them.
+// The loss on one row of logits, for a block of the vocabulary.
 #pragma once
 
-#include "kernels/cpu/isa/curves.h"
+#include "kernels/cpu/isa/activations.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
-// Products become logits, and the row's log-sum-exp goes one block further.
+// Turns products into logits and adds the block to the row's log-sum-exp.
 void head_step(HeadStep& call) noexcept {
   HeadStep c = call;
   const Lanes cap = splat(c.cap), nothing = splat(-__builtin_inff());

@@ -1,12 +1,12 @@
-// One row of activations against rows of GGUF blocks as they lie in memory, sixteen rows of weights side by side. Sums
-// of a block come out in several lanes; those of sixteen rows are added together, so that a lane becomes a row and the
-// floats go the way of int_isa_kernels.h.
+// One row of activations times rows of GGUF blocks in place, sixteen rows of weights at a time. The sums of a block are
+// spread over several lanes; those of sixteen rows are reduced together, so that a lane becomes a row, and then follow
+// the float order of int_isa_kernels.h.
 //
-// A register holds two rows, A and B, and for each row two things, in fours of lanes: [first A | first B | second A |
-// second B].
-//   blocks of 32   the two are neighbouring blocks
-//   blocks of 256  the two are I and M; products of bytes go to 16 bits (exact: u is at most 63), times the subscale to
-//   32
+// A register holds two rows, A and B, and two values per row, in groups of four lanes:
+//   [first A | first B | second A | second B]
+//   blocks of 32    first and second are neighbouring blocks
+//   blocks of 256   first and second are I and M; products of bytes are summed in 16 bits (exact: u is at most 63), then
+//                   multiplied by the subscale and summed in 32 bits
 #pragma once
 
 #include "kernels/cpu/isa/unpack.h"
@@ -47,7 +47,7 @@ QKV_INLINE __m512i words_down(__m512i q) {
   return Bits > 0 ? _mm512_srli_epi16(q, Bits > 0 ? Bits : 0) : _mm512_slli_epi16(q, Bits < 0 ? -Bits : 0);
 }
 
-// Where sixteen rows stand: few addresses, because there are few registers for them.
+// Addresses of sixteen rows: only four pointers, to save registers.
 struct RowsInPlace {
   const uint8_t* fourth[4];  // rows 0, 4, 8, 12
   int64_t stride;
@@ -61,8 +61,8 @@ struct RowsInPlace {
   inline __attribute__((always_inline)) void advance(int64_t bytes) {
     for (const uint8_t*& at : fourth) at += bytes;
   }
-  // The same bytes of rows r and r + 4 of the next sixteen rows. Rows are too short for the CPU to see sixteen streams
-  // coming, and one stream alone, row after row, reaches half of what memory gives.
+  // Prefetches the same bytes of rows r and r + 4 of the next sixteen rows. Rows are too short for the hardware to detect
+  // sixteen streams, and a single stream reaches half of the memory bandwidth.
   template <int Bytes>
   inline __attribute__((always_inline)) void fetch(int r) const {
 #pragma GCC unroll 8
@@ -77,7 +77,7 @@ struct TwoSums {
   Ints first, second;
 };
 
-// Of sixteen rows, where two(a, b) gives those of rows a and b as above.
+// Sums of sixteen rows; two(a, b) gives those of rows a and b as above.
 template <class Two>
 QKV_INLINE TwoSums sums_of_rows(Two&& two) {
   __m512i eight[2];
@@ -95,7 +95,7 @@ QKV_INLINE TwoSums sums_of_rows(Two&& two) {
           {{(IntRegister)_mm512_maskz_shuffle_i32x4(0xffff, eight[0], eight[1], 0xee)}}};
 }
 
-// A word of sixteen rows: the first of the sixteen bytes at at(r), or the last.
+// A word of each of sixteen rows: the first of the sixteen bytes at at(r), or the last.
 enum class Word { first, last };
 template <Word W, class At>
 QKV_INLINE Ints words_of_rows(At&& at) {
@@ -124,10 +124,9 @@ QKV_INLINE Lanes upper_half(const Ints& words) {
   return lower_half(shifted_down<16>(words));
 }
 
-// --- blocks of 32
-// ------------------------------------------------------------------------------------------------------
+// --- blocks of 32 ----------------------------------------------------------------------------------------------------
 
-// Bytes 0 to 15 of neighbouring blocks of two rows, and 16 to 31. `next` is the way to the neighbour.
+// Bytes 0 to 15 and 16 to 31 of neighbouring blocks of two rows. `next`: bytes to the neighbour.
 struct HalfBlocks {
   __m512i low, high;
 };
@@ -150,7 +149,7 @@ QKV_INLINE HalfBlocks half_blocks(Q4_0, const uint8_t* a, const uint8_t* b, int6
 QKV_INLINE HalfBlocks half_blocks(Q4_1, const uint8_t* a, const uint8_t* b, int64_t next) {
   return halves_of(load_blocks<4>(a, b, next));
 }
-// Adds the fifth bits, of which each block has 32: sixteen low ones, sixteen high ones.
+// Adds the fifth bits; each block has 32 of them.
 template <int Offset>
 QKV_INLINE HalfBlocks with_fifth_bits(const HalfBlocks& q, const uint8_t* a, const uint8_t* b, int64_t next) {
   const auto bits = [&](int shift) __attribute__((always_inline)) {
@@ -179,7 +178,7 @@ QKV_INLINE HalfBlocks half_blocks(Mxfp4, const uint8_t* a, const uint8_t* b, int
 struct ScaleAndMinimum {
   Lanes scale, minimum;
 };
-// All blocks of 32 begin with their scale.
+// All blocks of 32 start with their scale.
 template <class Q, class At>
 QKV_INLINE ScaleAndMinimum scales_of_rows(At&& at) {
   const Ints words = words_of_rows<Word::first>(at);
@@ -207,7 +206,7 @@ void blocks_of_32(const InPlaceCall& c) noexcept {
       y = y + to_floats(Minima ? total : total + sums) * (w.scale * scale_x);
       if constexpr (Minima) y = y + to_floats(sums) * (w.minimum * scale_x);
     };
-    // Two blocks, or an odd one that is its own neighbour.
+    // Two blocks, or a last odd one as its own neighbour.
     const auto step = [&](int64_t block, int64_t next) __attribute__((always_inline)) {
       const int8_t *x = c.x.q + block * 32, *x_next = x + next * 32;
       const __m512i x_low = load_four(x, x, x_next, x_next);
@@ -227,11 +226,10 @@ void blocks_of_32(const InPlaceCall& c) noexcept {
   }
 }
 
-// --- blocks of 256
-// -----------------------------------------------------------------------------------------------------
+// --- blocks of 256 ---------------------------------------------------------------------------------------------------
 
-// What the rows of a block share: 32 activations at a time, twice; sums of its parts, beside what they are multiplied
-// with.
+// Shared by all rows of a block: activations, 32 at a time and twice per register; sums of the parts, in the lanes of
+// their factors.
 struct SharedBlock {
   __m512i x[8], sums;
 };
@@ -243,7 +241,7 @@ QKV_INLINE __m512i load_rows(const uint8_t* a, const uint8_t* b) {
 QKV_INLINE __m512i add_products(__m512i total, __m512i u, __m512i x, __m512i sub) {
   return _mm512_dpwssd_epi32(total, _mm512_maddubs_epi16(u, x), sub);
 }
-// Words i and j of both rows' sixteen, i for the lower half of a row's lanes.
+// Broadcasts words i and j of both rows' sixteen; i to the lower half of a row's lanes.
 QKV_INLINE __m512i words_at(__m512i words, int i, int j) {
   const auto four = [](int k) __attribute__((always_inline)) {
     return static_cast<int64_t>(k * 0x0001000100010001);
@@ -252,7 +250,7 @@ QKV_INLINE __m512i words_at(__m512i words, int i, int j) {
   return _mm512_maskz_permutexvar_epi16(~0U, _mm512_set_epi64(d, d, c, c, b, b, a, a), words);
 }
 
-// Parts of 16: I in eight lanes of a row, M too; bytes(i) gives 32 bytes of two rows.
+// Parts of 16: I and M in eight lanes of a row each; bytes(i) gives 32 bytes of two rows.
 template <class Bytes>
 QKV_INLINE __m512i parts_of_16(__m512i subs, __m512i lows, const SharedBlock& s, Bytes&& bytes) {
   __m512i total = _mm512_setzero_si512();
@@ -263,7 +261,7 @@ QKV_INLINE __m512i parts_of_16(__m512i subs, __m512i lows, const SharedBlock& s,
                           _mm512_maskz_shuffle_i64x2(0xff, total, lowest, 0xdd));
 }
 
-// Eight subscales and eight lows of each of two rows as words, from blocks that begin with two halves and twelve bytes.
+// Eight subscales and eight lows of each of two rows as words, from blocks that start with two halves and twelve bytes.
 QKV_INLINE __m512i six_bits(const uint8_t* a, const uint8_t* b) {
   const __m256i words = load_two(a, b);  // [halves, s, l, upper bits of both] for each row
   const __m256i low = _mm256_and_si256(words, _mm256_set1_epi32(0x3f3f3f3f));
@@ -291,7 +289,7 @@ QKV_INLINE __m512i two_rows(Q4K, const uint8_t* a, const uint8_t* b, const Share
         return i % 2 == 0 ? low_halves(q) : high_halves(q);
       });
 }
-// u with one more bit: `value` where bit i of the byte in `bits` is set.
+// u plus `value` where bit i of the byte in `bits` is set.
 QKV_INLINE __m512i with_bit(__m512i u, __m512i bits, int i, int8_t value) {
   const __mmask64 set = _mm512_test_epi8_mask(bits, _mm512_set1_epi8(static_cast<int8_t>(1 << i)));
   return _mm512_mask_add_epi8(u, set, u, _mm512_set1_epi8(value));
@@ -363,8 +361,8 @@ QKV_INLINE __m512i two_rows(Q6K, const uint8_t* a, const uint8_t* b, const Share
       });
 }
 
-// Blocks begin or end with a word that has their scale: in its lower half, the scale of their minima above; where there
-// are no minima, in the upper half.
+// Blocks start or end with a word that holds the scale: in its lower half, with the scale of the minima above; without
+// minima in its upper half.
 template <class Q>
 constexpr Word kScales = Word::last;
 template <>

@@ -1,9 +1,9 @@
-// Many rows of activations against panels of weights by products of tiles: the sums of int_isa_kernels.h, so the same bits.
+// Many rows of activations times panels of weights by products of tiles: the sums of int_isa_kernels.h, so the same bits.
 //
-//   right   512 columns of two panels at a time are laid as tiles of signed bytes and serve all rows (int_right.h)
-//   left    rows of q where they lie; rows that do not lie evenly, and the last ones, are copied
-//   sums    2 x 2 tiles, 32 rows and 32 outputs; a block's integers go through 4 KiB of memory and become floats while
-//           the products of the next block run. Blocks longer than 512 columns leave their integers in y meanwhile.
+//   right   512 columns of two panels at a time are packed as tiles of signed bytes and serve all rows (int_right.h)
+//   left    rows of q in place; rows that are not evenly spaced, and the last ones, are copied
+//   sums    2 x 2 tiles, 32 rows and 32 outputs; a block's integers go through 4 KiB of memory and are converted to
+//           floats during the products of the next block. Blocks longer than 512 columns keep their integers in y.
 #pragma once
 
 #include "kernels/cpu/isa/int_tile.h"
@@ -15,7 +15,7 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-// For 512 columns of two panels VNNI takes 128 cycles a row; laying tiles and multiplying up to sixteen rows about 850.
+// For 512 columns of two panels VNNI takes 128 cycles per row; packing tiles and multiplying up to 16 rows about 850.
 constexpr int64_t kRowsForTiles = 8;
 
 template <Layout L, bool Minima = false, bool Subscales = false, bool Wide = false>
@@ -26,7 +26,7 @@ class IntTileProducts {
     const UseTiles use(products.right_.step);
     for (int64_t panel = 0; panel < c.panels; panel += kPanels) {
       for (int64_t k = 0; k < c.shape.inner; k += kChunk) {
-        products.right_.lay(panel, k);
+        products.right_.pack(panel, k);
         for (int64_t row = 0; row < c.rows; row += 2 * kTileRows) {
           c.rows - row > kTileRows ? products.multiply<2>(row) : products.multiply<1>(row);
         }
@@ -63,7 +63,7 @@ class IntTileProducts {
     if constexpr (Tiles == 2) b = left(row + kTileRows, 1);
     const int8_t* right = right_.bytes;
     const int64_t step = right_.step, steps = right_.steps, blocks = right_.blocks;
-    const int64_t rows_each = (2 * kTileRows + steps - 1) / steps;  // to floats, at a step
+    const int64_t rows_each = (2 * kTileRows + steps - 1) / steps;  // converted per step
     for (int64_t block = 0; block < blocks; ++block) {
       zero_tile<0>();
       zero_tile<1>();
@@ -84,7 +84,7 @@ class IntTileProducts {
           b.q += step;
         }
         convert(rows_each);
-        right_.fetch_some();
+        right_.prefetch_some();
       }
       constexpr int64_t kStride = kTwoPanels * 4;
       store_tile<0>(integers_, kStride);
@@ -97,9 +97,9 @@ class IntTileProducts {
     }
   }
 
-  // --- integers to floats
+  // Integers to floats.
 
-  // The sums of a block on their way from memory to y, or between blocks to where they wait.
+  // Sums of a block that are still to be converted: into y, or between blocks into waiting_.
   struct Pending {
     const IntRow* x = nullptr;
     int64_t rows = 0, done = 0, block = 0, slot = 0;
@@ -122,12 +122,12 @@ class IntTileProducts {
       const int64_t left = c_.outputs - (right_.panel + p) * kPanel, there = left < 0 ? 0 : smaller(left, kPanel);
       pending_.from_count[p] = slot > 0            ? kPanel
                                : right_.first == 0 ? 0
-                                                   : there;  // a row's first block starts from zeros
+                                                   : there;  // the first block of a row starts from zero
       pending_.to_count[p] = last ? there : kPanel;
     }
   }
 
-  // Some rows more of what is pending.
+  // Converts some more of the pending rows.
   void convert(int64_t rows) {
     const Pending job = pending_;
     const bool part = L != Layout::unpacked && shape_.block > kChunk, last = right_.ends_row();
@@ -157,7 +157,7 @@ class IntTileProducts {
     }
     pending_.done = r;
   }
-  // A block's sum of what its minimum is taken times.
+  // M of int_isa_kernels.h for one block.
   Ints minima(const IntRow& x, int64_t block, const char* after_scales) const {
     if constexpr (!Subscales) return splat_int(x.sums[block]);
     const char* lows = after_scales + kPanel * 4 * shape_.blocks();

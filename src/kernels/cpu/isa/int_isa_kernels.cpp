@@ -1,4 +1,4 @@
-// The integer forms of one instruction set. QKV_ISA_KERNELS names the table, QKV_ISA_LABEL how people call it.
+// The integer kernels of one instruction set. QKV_ISA_KERNELS is the name of the table, QKV_ISA_LABEL its printed name.
 #include "kernels/cpu/isa/in_place.h"
 #include "kernels/cpu/isa/int_amx.h"
 #include "kernels/cpu/isa/int_rows.h"

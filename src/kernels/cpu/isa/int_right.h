@@ -1,9 +1,8 @@
-// Columns of panels as the right side of tile products (int_amx.h), as signed bytes:
+// Columns of panels packed as the right operand of tile products (int_amx.h), as signed bytes:
 //   u - offset
-//   -sub (u - offset)   with subscales, so that a block of 256 is one sum. Where that needs two bytes, low and high
-//   ones
-//                       of a single panel take the place of two panels. A scale's sign makes up for the minus, which is
-//                       there because 4 . 32 (Q3_K) is no signed byte.
+//   -sub (u - offset)   with subscales, so that a block of 256 is one sum. If that needs two bytes, the low and high bytes
+//                       of one panel take the place of two panels. It is negated because 4 * 32 (Q3_K) does not fit a
+//                       signed byte; the scale is negated too.
 #pragma once
 
 #include "kernels/cpu/isa/int_tile.h"
@@ -12,7 +11,7 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-constexpr int64_t kChunk = 512;             // columns; 16 KiB of tiles stay in the first-level cache
+constexpr int64_t kChunk = 512;             // columns; 16 KiB of tiles stay in the L1 cache
 constexpr int64_t kTwoPanels = 2 * kPanel;  // outputs of a pair of tiles
 
 QKV_INLINE int64_t smaller(int64_t a, int64_t b) {
@@ -27,15 +26,15 @@ struct RightTiles {
   const IntCall& call;
   const IntShape shape = call.shape;
   const int64_t step = shape.block == 32 ? 32 : kTileRowBytes;  // columns of a tile
-  // What is laid: so many columns, from the first on, of a panel and the one behind it.
+  // What is packed: `columns` from `first` on, of a panel and the next one.
   int64_t panel = 0, first = 0, columns = 0;
-  int64_t first_block = 0, blocks = 0, steps = 0;  // steps of a block; what is longer than a chunk counts as one
+  int64_t first_block = 0, blocks = 0, steps = 0;  // steps per block; a block longer than a chunk counts as one
   alignas(64) int8_t bytes[kTwoPanels * kChunk];   // [step][2][columns / 4][16][4]
   alignas(64) float scales[kChunk / 32][2][kPanel];
 
   explicit RightTiles(const IntCall& c) : call(c) {}
 
-  void lay(int64_t first_panel, int64_t k) {
+  void pack(int64_t first_panel, int64_t k) {
     panel = first_panel;
     first = k;
     columns = smaller(kChunk, shape.inner - k);
@@ -46,19 +45,19 @@ struct RightTiles {
     for (int p = 0; p < kPanels; ++p) {
       const char* w = panel_at(p);
       int8_t* to = bytes + p * kPanel * step;
-      for (int64_t i = 0; i < columns; i += step, to += kTwoPanels * step) lay_step(w, k + i, to);
-      for (int64_t b = 0; b < blocks; ++b) lay_scales(w, first_block + b, scales[b][p]);
+      for (int64_t i = 0; i < columns; i += step, to += kTwoPanels * step) pack_step(w, k + i, to);
+      for (int64_t b = 0; b < blocks; ++b) pack_scales(w, first_block + b, scales[b][p]);
     }
-    aim_at_next();
+    set_prefetch();
   }
   bool ends_row() const { return first + columns == shape.inner; }
 
-  const char* panel_at(int p) const {  // one past the last is the last once more
+  const char* panel_at(int p) const {  // the last panel again if past the end
     return static_cast<const char*>(call.w) + smaller(panel + p, call.panels - 1) * call.panel_bytes;
   }
 
-  // The columns that come next are called near, some lines at every step.
-  void fetch_some() {
+  // Prefetches the next columns, some lines at every step.
+  void prefetch_some() {
     if constexpr (L == Layout::unpacked) return;
     for (int64_t i = 0; i < fetch_each_ && fetch_ < fetch_end_; ++i, fetch_ += kLine) {
       for (int p = 0; p < kPanels; ++p) __builtin_prefetch(fetch_ + p * call.panel_bytes, 0, 2);
@@ -74,7 +73,7 @@ struct RightTiles {
     return k * kColumnBytes + (k / shape.block / 2 + 1) * kLine;
   }
 
-  void lay_step(const char* w, int64_t k, int8_t* to) {
+  void pack_step(const char* w, int64_t k, int8_t* to) {
     const int64_t here = smaller(step, shape.inner - k);
     const char* from = w + column_at(k);
     const __m512i offset = _mm512_set1_epi8(static_cast<char>(shape.offset));
@@ -120,7 +119,7 @@ struct RightTiles {
                                  _mm512_add_epi16(odd, half))};
   }
 
-  void lay_scales(const char* w, int64_t block, float* to) const {
+  void pack_scales(const char* w, int64_t block, float* to) const {
     if constexpr (L == Layout::unpacked) {
       const Lanes scale = load(reinterpret_cast<const float*>(w + kPanel * (shape.inner + 4 * block)));
       store(to, Subscales ? -scale : scale);
@@ -130,7 +129,7 @@ struct RightTiles {
     }
   }
 
-  void aim_at_next() {
+  void set_prefetch() {
     if constexpr (L == Layout::unpacked) return;  // was just written
     const int64_t end = first + columns;
     const int64_t next = end < shape.inner ? end : 0, panels_on = end < shape.inner ? 0 : kPanels;
@@ -141,7 +140,7 @@ struct RightTiles {
   }
 
   const char *fetch_ = nullptr, *fetch_end_ = nullptr;
-  int64_t fetch_each_ = 0;  // lines at a step
+  int64_t fetch_each_ = 0;  // lines per step
 };
 
 }  // namespace

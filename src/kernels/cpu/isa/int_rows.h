@@ -1,4 +1,4 @@
-// A row of activations to bytes, scales and sums (int_isa_kernels.h).
+// Quantises a row of activations to bytes, scales and sums (int_isa_kernels.h).
 #pragma once
 
 #include "kernels/cpu/isa/int_isa_kernels.h"
@@ -10,11 +10,11 @@ namespace {
 
 void quantize_row(const QuantizeRow& call) noexcept {
   const IntShape shape = call.shape;
-  const Floats x = call.x;
+  const FloatRow x = call.x;
   const IntRow row = call.row;
   int64_t k = 0;
   for (int64_t block = 0; block < shape.blocks(); ++block) {
-    // Bits of |x| order as the numbers do, infinity and NaN above all.
+    // The bits of |x| sort like the values, infinity and NaN above all.
     Ints top = splat_int(0);
     for (int64_t i = k; i < k + shape.block; i += kLanes) top = larger(top, as_ints(absolute(load(x, i, kLanes))));
     const int32_t bits = largest_of(top);

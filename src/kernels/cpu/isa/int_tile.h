@@ -1,4 +1,4 @@
-// Register tiles of outputs: some rows of activations against some panels of weights (int_isa_kernels.h).
+// Register tiles of outputs: some rows of activations times some panels of weights (int_isa_kernels.h).
 #pragma once
 
 #include "kernels/cpu/isa/int_isa_kernels.h"
@@ -7,10 +7,10 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-// What a tile holds in registers: an integer and a float sum for every row and panel, with subscales one more integer.
+// A tile holds an integer and a float sum in registers for every row and panel, with subscales one more integer.
 #if defined(__AVX512VNNI__)
 constexpr int kMostRows = 6, kMostRowsWithSubscales = 4, kTilePanels = 2;
-constexpr int kStreams = 8;  // panels that one row reads side by side
+constexpr int kStreams = 8;  // panels a single row reads in parallel
 #elif defined(__AVX2__)
 constexpr int kMostRows = 2, kMostRowsWithSubscales = 1, kTilePanels = 1;
 constexpr int kStreams = 1;
@@ -26,7 +26,7 @@ struct IntTiles {
   static constexpr int kRows = Subscales ? kMostRowsWithSubscales : kMostRows;
   static constexpr int64_t kLine = 64;
 
-  // Panels of a tile lie `stride` bytes apart.
+  // Panels of a tile are `stride` bytes apart.
   template <int Rows, int Panels>
   static void tile(const IntCall& c, const IntRow* x, const char* w, int64_t stride, float* y, int64_t outputs) {
     const IntShape shape = c.shape;
@@ -129,7 +129,7 @@ struct IntTiles {
     }
   }
 
-  // The largest tiles that fit, so that some panels stay close while all rows pass by.
+  // The largest tiles that fit; panels stay in the cache while all rows stream through.
   template <int Rows, int Panels>
   static void rows_from(const IntCall& c, int64_t row, int64_t panel, int64_t stride) {
     for (; row + Rows <= c.rows; row += Rows) {
@@ -149,7 +149,7 @@ struct IntTiles {
       }
     }
     for (; panel < c.panels; panel += kTilePanels) {
-      // A tile past the last panel reads the last one again and stores nothing of it.
+      // A tile past the last panel reads the last one again and stores nothing.
       rows_from<kRows, kTilePanels>(c, 0, panel, panel + kTilePanels <= c.panels ? c.panel_bytes : 0);
     }
   }

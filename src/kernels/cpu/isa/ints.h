@@ -1,4 +1,4 @@
-// Sixteen 32-bit integers, and sixteen fours of bytes, in as many registers as Lanes (simd.h).
+// Sixteen 32-bit integers, or sixteen groups of four bytes, in as many registers as Lanes (simd.h).
 #pragma once
 
 #include "kernels/cpu/isa/simd.h"
@@ -81,7 +81,7 @@ QKV_INLINE Ints as_ints(const Lanes& a) {
   for (int p = 0; p < kParts; ++p) v.part[p] = (IntRegister)a.part[p];
   return v;
 }
-QKV_INLINE Lanes to_floats(const Ints& a) {  // the same numbers, to nearest even
+QKV_INLINE Lanes to_floats(const Ints& a) {  // the same values, rounded to nearest even
   Lanes v;
   for (int p = 0; p < kParts; ++p) v.part[p] = __builtin_convertvector(a.part[p], Register);
   return v;
@@ -93,7 +93,7 @@ QKV_INLINE Ints rounded(const Lanes& x) {
   return as_ints(x + splat(kMagic)) + splat_int(-0x4b400000);
 }
 
-// All lanes into one, by halves; the order does not matter to integers.
+// Reduces all lanes to one, by halves; for integers the order does not matter.
 template <class Join>
 QKV_INLINE int32_t joined(const Ints& v, Join&& join) {
   int32_t all[kLanes];
@@ -110,8 +110,7 @@ QKV_INLINE int32_t largest_of(const Ints& v) {
   return joined(v, [](int32_t a, int32_t b) { return a > b ? a : b; });
 }
 
-// --- two 16-bit integers a lane
-// ----------------------------------------------------------------------------------------
+// --- two 16-bit integers per lane ------------------------------------------------------------------------------------
 
 #if defined(__SSE2__) && !defined(__AVX512F__)
 QKV_INLINE IntRegister pair_products(IntRegister a, IntRegister b) {
@@ -123,7 +122,7 @@ QKV_INLINE IntRegister pair_products(IntRegister a, IntRegister b) {
 }
 #endif
 
-// The same two in every lane.
+// The same pair in every lane.
 QKV_INLINE Ints splat_two(const int16_t* x) {
   int32_t word;
   __builtin_memcpy(&word, x, 4);
@@ -144,10 +143,10 @@ QKV_INLINE Ints dot2(const Ints& sums, const Ints& a, const Ints& b) {
   return v;
 }
 
-// --- four bytes a lane -----------------------------------------------------------------------------------------------
+// --- four bytes per lane ---------------------------------------------------------------------------------------------
 
-// Four signed bytes, the same in every lane, as dot4 wants them: where there is no instruction for bytes, columns 0 and
-// 2 and columns 1 and 3 as pairs of 16 bits, whose products and sums of two are exact.
+// Four signed bytes, the same in every lane, for dot4. Without an instruction for bytes: columns 0 and 2, and columns 1
+// and 3, as pairs of 16 bits, whose products and sums of two are exact.
 #if defined(__AVX512VNNI__)
 struct Four {
   IntRegister bytes;

@@ -1,20 +1,20 @@
-// The forms of one instruction set. QKV_ISA_KERNELS names the table, QKV_ISA_LABEL how people call it.
+// The kernels of one instruction set. QKV_ISA_KERNELS is the name of the table, QKV_ISA_LABEL its printed name.
 #include "kernels/cpu/isa/isa_kernels.h"
 
+#include "kernels/cpu/isa/activations.h"
 #include "kernels/cpu/isa/attention.h"
 #include "kernels/cpu/isa/bytes.h"
 #include "kernels/cpu/isa/columns.h"
-#include "kernels/cpu/isa/curves.h"
 #include "kernels/cpu/isa/epilogue.h"
 #include "kernels/cpu/isa/head.h"
+#include "kernels/cpu/isa/matmul.h"
 #include "kernels/cpu/isa/norms.h"
-#include "kernels/cpu/isa/products.h"
 #include "kernels/cpu/isa/rows.h"
 #include "kernels/cpu/isa/steps.h"
 
 #if defined(__AVX512F__)
-#include "kernels/cpu/isa/block_dots.h"
-#include "kernels/cpu/isa/pairs.h"
+#include "kernels/cpu/isa/matmul_blocked.h"
+#include "kernels/cpu/isa/matmul_pairs.h"
 #endif
 #if defined(__AMX_BF16__)
 #include "kernels/cpu/isa/tile_pairs.h"
@@ -26,38 +26,38 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-// Products by what there is for them.
+// The best products this instruction set has.
 #if defined(__AVX512F__)
-constexpr auto kDotsF32 = block_dots<F32Step>;
+constexpr auto kMatmulNtF32 = blocked_matmul_nt<F32Step>;
 #else
-constexpr auto kDotsF32 = dots<float>;
+constexpr auto kMatmulNtF32 = matmul_nt<float>;
 #endif
 #if defined(__AVX512BF16__)
-constexpr auto kDotsBf16 = block_dots<PairStep>;
+constexpr auto kMatmulNtBf16 = blocked_matmul_nt<PairStep>;
 #elif defined(__AVX512F__)
-constexpr auto kDotsBf16 = block_dots<WidenedStep>;
+constexpr auto kMatmulNtBf16 = blocked_matmul_nt<WidenedStep>;
 #else
-constexpr auto kDotsBf16 = dots<uint16_t>;
+constexpr auto kMatmulNtBf16 = matmul_nt<uint16_t>;
 #endif
 
 // Pairs of bf16.
 #if defined(__AMX_BF16__)
 constexpr auto kTileProduct = tile_product;
-constexpr auto kLayWeight = pack_weight;
-constexpr auto kColumnDotsOfBf16 = tile_dots;
-constexpr auto kMixIntoPairs = tile_mix;
+constexpr auto kPackWeight = pack_weight;
+constexpr auto kMatmulColumnsBf16 = tile_matmul_columns;
+constexpr auto kMatmulPairs = tile_matmul_pairs;
 constexpr auto kWithTiles = with_tiles;
 #elif defined(__AVX512BF16__)
 constexpr auto kTileProduct = pair_product;
-constexpr decltype(IsaKernels::pack_weight) kLayWeight = nullptr;  // dots reads a weight where it lies as fast
-constexpr auto kColumnDotsOfBf16 = column_dots<PairsOfBf16>;
-constexpr auto kMixIntoPairs = mix_into_pairs;
+constexpr decltype(IsaKernels::pack_weight) kPackWeight = nullptr;  // matmul_nt is as fast on weights in place
+constexpr auto kMatmulColumnsBf16 = matmul_columns<PairsOfBf16>;
+constexpr auto kMatmulPairs = matmul_pairs;
 constexpr decltype(IsaKernels::with_tiles) kWithTiles = nullptr;
 #else
 constexpr decltype(IsaKernels::tile_product) kTileProduct = nullptr;
-constexpr decltype(IsaKernels::pack_weight) kLayWeight = nullptr;
-constexpr decltype(IsaKernels::column_dots_bf16) kColumnDotsOfBf16 = nullptr;
-constexpr decltype(IsaKernels::mix_into_pairs) kMixIntoPairs = nullptr;
+constexpr decltype(IsaKernels::pack_weight) kPackWeight = nullptr;
+constexpr decltype(IsaKernels::matmul_columns_bf16) kMatmulColumnsBf16 = nullptr;
+constexpr decltype(IsaKernels::matmul_pairs) kMatmulPairs = nullptr;
 constexpr decltype(IsaKernels::with_tiles) kWithTiles = nullptr;
 #endif
 #if defined(__AVX512F__)
@@ -73,21 +73,21 @@ constexpr decltype(IsaKernels::pair_rows) kPairRows = nullptr;
 extern const IsaKernels QKV_ISA_KERNELS;
 const IsaKernels QKV_ISA_KERNELS{
     .name = QKV_ISA_LABEL,
-    .dots_f32 = kDotsF32,
-    .dots_bf16 = kDotsBf16,
-    .mix_f32 = mix<float>,
-    .mix_bf16 = mix<uint16_t>,
+    .matmul_nt_f32 = kMatmulNtF32,
+    .matmul_nt_bf16 = kMatmulNtBf16,
+    .matmul_nn_f32 = matmul_nn<float>,
+    .matmul_nn_bf16 = matmul_nn<uint16_t>,
     .tile_product = kTileProduct,
-    .pack_weight = kLayWeight,
-    .mix_into_f32 = mix_into<float>,
-    .mix_into_bf16 = mix_into<uint16_t>,
+    .pack_weight = kPackWeight,
+    .small_matmul_nn_f32 = small_matmul_nn<float>,
+    .small_matmul_nn_bf16 = small_matmul_nn<uint16_t>,
     .widen = widen,
     .narrow = narrow,
-    .column_dots = column_dots<Singles>,
-    .column_dots_bf16 = kColumnDotsOfBf16,
+    .matmul_columns = matmul_columns<Singles>,
+    .matmul_columns_bf16 = kMatmulColumnsBf16,
     .pair_weights = kPairWeights,
     .pair_rows = kPairRows,
-    .mix_into_pairs = kMixIntoPairs,
+    .matmul_pairs = kMatmulPairs,
     .with_tiles = kWithTiles,
     .to_columns = to_columns,
     .softmax_step = softmax_step,
@@ -109,11 +109,11 @@ const IsaKernels QKV_ISA_KERNELS{
     .softmax_row = softmax_row,
     .softmax_dx_row = softmax_dx_row,
     .rotate_row = rotate_row,
-    .curve_row = curve_row,
-    .curve_dx_row = curve_dx_row,
+    .activation_row = activation_row,
+    .activation_dx_row = activation_dx_row,
     .gated_row = gated_row,
     .gated_dx_row = gated_dx_row,
-    .finish_row = finish_row,
+    .epilogue_row = epilogue_row,
     .adamw_step = adamw_step,
     .sgd_step = sgd_step,
     .squares = squares,

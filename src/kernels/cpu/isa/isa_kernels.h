@@ -1,11 +1,11 @@
 // Inner loops on plain pointers, compiled once per instruction set (see CMakeLists.txt). These files include no header
-// but <cstdint> and their own: an inline function built here for a newer CPU must never end up in code an older one
-// runs.
+// but <cstdint> and their own: an inline function compiled here for a newer CPU must never be linked into code that an
+// older one runs.
 //
-// One order of additions for every instruction set and any number of rows (AVX-512 has its own: block_dots.h;
-// products of bf16 theirs: tile_product.h, pair_product.h):
-//   dots   element k goes to lane k % 16; the lanes are added as a tree, i + (i + 8), then 4, 2, 1
-//   mix    a chain over the inner index, one fused multiply-add after the other
+// One order of additions for every instruction set and any number of rows (AVX-512 has its own, see matmul_blocked.h;
+// products of bf16 too, see tile_product.h and pair_product.h):
+//   matmul_nt   element k goes to lane k % 16; the lanes are added as a tree, i + (i + 8), then 4, 2, 1
+//   matmul_nn   a chain over the inner index, one fused multiply-add after the other
 // (`plain` has no fused multiply-add and rounds the product first.)
 #pragma once
 
@@ -13,20 +13,20 @@
 
 namespace qkv::kernels::cpu {
 
-constexpr int64_t kDotRoom = 256 << 10;  // bytes
+constexpr int64_t kMatmulScratch = 256 << 10;  // bytes
 
 // y[m][o] = sum_k x[m][k] w[o][k]. Strides in elements; bf16 operands as their 16 bits.
-struct DotCall {
+struct MatmulNtCall {
   const void* x = nullptr;
   const void* w = nullptr;
   float* y = nullptr;
   int64_t x_stride = 0, w_stride = 0, y_stride = 0;
   int64_t rows = 0, outputs = 0, inner = 0;
-  void* room = nullptr;  // kDotRoom on a cache line where rows of x may be laid side by side, or null
+  void* scratch = nullptr;  // kMatmulScratch bytes, 64-byte aligned, to pack rows of x in; or null
 };
 
 // y[m][c] = (add ? y[m][c] : 0) + sum_l a[m a_row + l a_inner] b[l][c]
-struct MixCall {
+struct MatmulNnCall {
   const float* a = nullptr;
   const void* b = nullptr;
   float* y = nullptr;
@@ -35,10 +35,10 @@ struct MixCall {
   bool add = false;
 };
 
-// Sixteen vectors lie as columns, [inner][16], and meet rows: y[i][0 .. 15] = sum_d columns[d][0 .. 15] rows[i][d].
-// Every sum has the order of `dots`, but no lane is ever added to another.
+// y[i][0 .. 15] = sum_d rows[i][d] columns[d][0 .. 15]: sixteen vectors stored as columns, [inner][16]. Every sum has the
+// order of matmul_nt, but no lane is added to another.
 constexpr int64_t kColumns = 16;
-struct ColumnDots {
+struct MatmulColumnsCall {
   const void* columns = nullptr;
   const void* rows = nullptr;
   float* y = nullptr;
@@ -46,41 +46,41 @@ struct ColumnDots {
   int64_t count = 0, inner = 0;
 };
 
-// Keys of one block; blocks start at multiples of it, counted from a sequence's first key.
+// Keys per block; blocks start at multiples of it, counted from a sequence's first key.
 constexpr int64_t kKeyBlock = 64;
 
 struct SoftmaxStep {
-  float* scores = nullptr;  // [kKeyBlock], -inf where hidden; multiplied by scale on the way
+  float* scores = nullptr;  // [kKeyBlock], -inf where hidden; multiplied by scale in place
   float* probs = nullptr;   // [kKeyBlock], exp(score - highest)
   float scale = 1;
   float highest = 0, total = 0;  // of all blocks so far
-  float rescale = 1;             // what sums of earlier blocks are to be multiplied with
+  float rescale = 1;             // factor for the sums of earlier blocks
   float mass = 0;                // sum of this block's probs
 };
 
-// The same for sixteen rows that are columns: scores and probs are [kKeyBlock][kColumns].
+// The same for sixteen rows stored as columns: scores and probs are [kKeyBlock][kColumns].
 struct SoftmaxColumns {
   float* scores = nullptr;  // of keys [from, to), the others are hidden
   float* probs = nullptr;
   int64_t from = 0, to = 0;
-  float begin[kColumns] = {}, end[kColumns] = {};  // keys of the block each row sees; nobody's rows see none
+  float begin[kColumns] = {}, end[kColumns] = {};  // keys of the block each row sees; none for unused columns
   bool alike = false;                              // all rows see [from, to)
   float scale = 1;
   float highest[kColumns] = {}, total[kColumns] = {}, rescale[kColumns] = {}, mass[kColumns] = {};
 };
 
-// Weights of attention as pairs along the inner index, rounded to bf16: y[i / 2][lane] = x[i][lane], x[i + 1][lane] for
-// i from first(begin) to end; those before begin are zeros, and so is the second of the last two if it is end.
+// Packs attention weights as bf16 pairs along the inner index: y[i / 2][lane] = x[i][lane], x[i + 1][lane] for i from
+// first(begin) to end. Elements before begin and at end are zeros.
 struct PairWeights {
-  // Sums start where a tile's do: at a multiple of 32.
+  // Where sums start: at a multiple of 32, as for tiles.
   static constexpr int64_t first(int64_t begin) { return begin / 32 * 32; }
   uint32_t* y = nullptr;
   const float* x = nullptr;
   int64_t begin = 0, end = 0;
-  int64_t lanes = 0;  // sixteens
+  int64_t lanes = 0;  // a multiple of sixteen
 };
 
-// Rows of bf16 as pairs: y[i / 2][c] = rows[i][c], rows[i + 1][c]; the columns that do not exist are zeros.
+// Packs rows of bf16 as pairs: y[i / 2][c] = rows[i][c], rows[i + 1][c]; padding columns are zeros.
 struct PairRows {
   static constexpr int64_t wide(int64_t cols) { return (cols + kColumns - 1) / kColumns * kColumns; }
   uint32_t* y = nullptr;                  // [count / 2][wide]
@@ -88,9 +88,8 @@ struct PairRows {
   int64_t count = 0, cols = 0;
 };
 
-// y[m][c] += sum over the pairs p of a[m a_lane + p a_pair] . b[p][c], a product of pairs being the sum of two. One of
-// a's strides is 1.
-struct PairsMix {
+// y[m][c] += sum_p a[m a_lane + p a_pair] . b[p][c], each term the dot product of two pairs. One of a's strides is 1.
+struct MatmulPairsCall {
   const uint32_t* a = nullptr;
   const uint32_t* b = nullptr;
   float* y = nullptr;
@@ -115,7 +114,7 @@ struct BlockStats {
 struct StatsColumns {
   const float* scores = nullptr;
   const float* probs = nullptr;
-  float from[kColumns] = {};  // how far before each row the block's first key lies
+  float from[kColumns] = {};  // distance from each row's position to the block's first key
   float mass_x[kColumns] = {}, distance[kColumns] = {}, highest[kColumns] = {};
   float where[kColumns] = {};  // the first key of the block with the largest score
 };
@@ -128,7 +127,7 @@ struct GradientStep {
   float scale = 1, lse = 0, delta = 0;
 };
 
-struct GradientColumns {  // the same for sixteen rows that are columns
+struct GradientColumns {  // the same for sixteen rows stored as columns
   const float* scores = nullptr;
   const float* dp = nullptr;
   float* ds = nullptr;  // may be dp
@@ -138,14 +137,14 @@ struct GradientColumns {  // the same for sixteen rows that are columns
   float scale = 1;
 };
 
-// A row of numbers: f32, or bf16 as its 16 bits.
-struct Floats {
+// A row of f32, or of bf16 as 16 bits each.
+struct FloatRow {
   void* data = nullptr;
   bool bf16 = false;
 };
 
 struct NormCall {  // layer_norm where centred, else rms_norm; see norms.h
-  Floats y, x;
+  FloatRow y, x;
   const float* w = nullptr;
   const float* b = nullptr;
   int64_t count = 0;
@@ -155,7 +154,7 @@ struct NormCall {  // layer_norm where centred, else rms_norm; see norms.h
 };
 
 struct NormDxCall {
-  Floats dx, dy, x;
+  FloatRow dx, dy, x;
   const float* w = nullptr;
   int64_t count = 0;
   float offset = 0, mean = 0, rstd = 0;
@@ -166,78 +165,78 @@ struct NormDwCall {  // adds the rows to dw and db, in order
   static constexpr int kRows = 4;
   float* dw = nullptr;
   float* db = nullptr;  // or null
-  Floats dy[kRows], x[kRows];
+  FloatRow dy[kRows], x[kRows];
   float mean[kRows] = {}, rstd[kRows] = {};
   int rows = 0;
   int64_t count = 0;
 };
 
-enum class Curve : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh };  // as Activation::Kind
+enum class ActivationKind : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh };  // as Activation::Kind
 
-struct CurveCall {  // y = curve(x), or y = dy curve'(x)
-  Floats y, x, dy;
+struct ActivationCall {  // y = act(x), or y = dy act'(x)
+  FloatRow y, x, dy;
   int64_t count = 0;
-  Curve curve = Curve::identity;
+  ActivationKind act = ActivationKind::identity;
   float alpha = 1;
   bool add = false;
 };
 
-struct GateCall {  // y = curve(min(gate, limit)) (clamp(up, limit) + shift); gradients of either may be absent
-  Floats y, gate, up, dy, dgate, dup;
+struct GateCall {  // y = act(min(gate, limit)) (clamp(up, limit) + shift); either gradient may be absent
+  FloatRow y, gate, up, dy, dgate, dup;
   int64_t count = 0;
-  Curve curve = Curve::identity;
+  ActivationKind act = ActivationKind::identity;
   float alpha = 1, limit = 0, shift = 0;
   bool dgate_add = false, dup_add = false;
 };
 
-// Rows of numbers: row r begins at data + r * stride.
+// Rows of f32 or bf16: row r begins at data + r * stride.
 struct Matrix {
   void* data = nullptr;
   int64_t stride = 0;  // in elements
   bool bf16 = false;
 };
 
-struct EpilogueCall {  // what becomes of the f32 sums of a product, see finish.h
-  enum class Kind : uint8_t { plain, residual, curve, gated, curve_dx, gated_dx } kind = Kind::plain;
+struct EpilogueCall {  // what is done with the f32 sums of a product, see epilogue.h
+  enum class Kind : uint8_t { plain, residual, activation, gated, activation_dx, gated_dx } kind = Kind::plain;
   Matrix y;         // the result; of gated_dx the gradient of pre
-  Floats bias;      // of all columns, or null
+  FloatRow bias;    // of all columns, or null
   Matrix residual;  // may be y
-  Matrix pre;       // curve, gated: kept where not null; curve_dx, gated_dx: what the curve was applied to
+  Matrix pre;  // activation, gated: receives the sums if not null; activation_dx, gated_dx: input of the activation
   Matrix gate, dgate;
-  Curve curve = Curve::identity;
+  ActivationKind act = ActivationKind::identity;
   float alpha = 1, limit = 0, shift = 0;
-  bool rounded = false;  // sums become bf16 before a curve
+  bool rounded = false;  // sums are rounded to bf16 before the activation
   bool add = false, dgate_add = false;
 };
 
-// One side of a product on tiles: bf16 rows with the inner index along them or across them, or (right side only) a
-// weight that was laid as tiles once, tile_product.h.
+// One operand of a bf16 product: rows with the inner index k contiguous or strided, or (right operand, and only where
+// pack_weight is there) a weight packed as tiles, tile_pack.h.
 struct TileSide {
-  enum class Lies : uint8_t { along, across, tiles };
+  enum class Layout : uint8_t { k_contiguous, k_strided, packed };
   const uint16_t* data = nullptr;
   int64_t stride = 0;
-  Lies lies = Lies::along;
+  Layout layout = Layout::k_contiguous;
 };
 
-// sum_k a[m][k] b[n][k] for rows and columns of a result that may be a part of a larger one. Columns start at an even
-// panel of 32 of the whole.
-constexpr int64_t kTileRoom = 1408 << 10;  // bytes
+// sum_k a[m][k] b[n][k] for a rectangle of a result. Its first column is a multiple of 64: the order of additions depends
+// on the parity of a panel of 32 columns.
+constexpr int64_t kTileScratch = 1408 << 10;  // bytes
 struct TileCall {
   TileSide a, b;
   int64_t rows = 0, cols = 0, inner = 0;
-  EpilogueCall finish;          // what becomes of the sums
-  int64_t row = 0, column = 0;  // of the whole, where this part begins
-  void* room = nullptr;         // kTileRoom on a cache line
+  EpilogueCall epilogue;
+  int64_t row = 0, column = 0;  // of the whole result, where the rectangle begins
+  void* scratch = nullptr;      // kTileScratch bytes, 64-byte aligned
 };
 
 struct PackWeight {  // panels [first, end) of a weight [rows, inner]
   uint16_t* to = nullptr;
-  Floats from;
+  FloatRow from;
   int64_t stride = 0, rows = 0, inner = 0, first_panel = 0, end_panel = 0;
 };
 
-struct RotateCall {  // x and y: the turned columns
-  Floats y, x, cosine, sine;
+struct RotateCall {  // x and y: the rotated columns
+  FloatRow y, x, cosine, sine;
   int64_t pairs = 0;
   bool interleaved = false, inverse = false, add = false;
 };
@@ -260,50 +259,49 @@ struct SgdStep {
 };
 
 struct HeadStep {           // one row, one block of the vocabulary
-  float* logits = nullptr;  // products on the way in
-  Floats bias;              // or null
+  float* logits = nullptr;  // in: products; out: logits
+  FloatRow bias;            // or null
   int64_t count = 0;
   float cap = 0;
   float highest = 0, total = 0, sum = 0;  // of all blocks so far
 };
 
 struct HeadGradient {
-  float* logits = nullptr;  // products on the way in, d loss / d product on the way out
-  Floats bias;              // or null
+  float* logits = nullptr;  // in: products; out: d loss / d product
+  FloatRow bias;            // or null
   int64_t count = 0, target = -1;
   float cap = 0, lse = 0;
   float weight = 1;                     // of the probability
-  float everywhere = 0, on_target = 0;  // what is taken from it
+  float everywhere = 0, on_target = 0;  // target probability: of every entry, and added at the target
   float scale = 1;
 };
 
 struct IsaKernels {
   const char* name;
-  void (*dots_f32)(const DotCall&) noexcept;
-  void (*dots_bf16)(const DotCall&) noexcept;
-  void (*mix_f32)(const MixCall&) noexcept;
-  void (*mix_bf16)(const MixCall&) noexcept;
-  void (*tile_product)(const TileCall&) noexcept;   // or null: the CPU multiplies no pairs of bf16
-  void (*pack_weight)(const PackWeight&) noexcept;  // or null: it is read as it lies
-  void (*mix_into_f32)(const MixCall&) noexcept;    // mix with `add`, for a few rows and a short inner index
-  void (*mix_into_bf16)(const MixCall&) noexcept;
+  void (*matmul_nt_f32)(const MatmulNtCall&) noexcept;
+  void (*matmul_nt_bf16)(const MatmulNtCall&) noexcept;
+  void (*matmul_nn_f32)(const MatmulNnCall&) noexcept;
+  void (*matmul_nn_bf16)(const MatmulNnCall&) noexcept;
+  void (*tile_product)(const TileCall&) noexcept;             // or null: no instructions for bf16 pairs
+  void (*pack_weight)(const PackWeight&) noexcept;            // or null: weights are read in place
+  void (*small_matmul_nn_f32)(const MatmulNnCall&) noexcept;  // with `add`, for few rows and a short inner index
+  void (*small_matmul_nn_bf16)(const MatmulNnCall&) noexcept;
   void (*widen)(float* y, const uint16_t* x, int64_t count) noexcept;   // bf16 -> f32
   void (*narrow)(uint16_t* y, const float* x, int64_t count) noexcept;  // f32 -> bf16, to nearest even
-  void (*column_dots)(const ColumnDots&) noexcept;
-  // The order of dots_bf16 where that is another: columns are pairs, [inner / 2][16]. Null where it is that of
-  // dots_f32.
-  void (*column_dots_bf16)(const ColumnDots&) noexcept;
-  // What is mixed by attention where all is bf16 and column_dots_bf16 is there; else null.
+  void (*matmul_columns)(const MatmulColumnsCall&) noexcept;
+  // In the order of matmul_nt_bf16: columns are pairs, [inner / 2][16]. Null where that is the order of matmul_nt_f32.
+  void (*matmul_columns_bf16)(const MatmulColumnsCall&) noexcept;
+  // Weighted sums of attention with bf16 pairs; null where matmul_columns_bf16 is.
   void (*pair_weights)(const PairWeights&) noexcept;
   bool (*pair_rows)(const PairRows&) noexcept;  // returns whether all are finite
-  void (*mix_into_pairs)(const PairsMix&) noexcept;
-  // Where tiles make the products of pairs: work(what), which may use them then. Else null.
+  void (*matmul_pairs)(const MatmulPairsCall&) noexcept;
+  // Calls work(what) with the tiles configured; null where there are no tiles.
   void (*with_tiles)(void (*work)(void*), void* what);
-  // y[c][0 .. 15] = x[0 .. 15][c], a number or a pair; columns of rows that do not exist are 0
+  // y[c][0 .. 15] = x[0 .. 15][c], elements of 32 bits; 0 for missing rows
   void (*to_columns)(uint32_t* y, const uint32_t* x, int64_t stride, int64_t rows, int64_t cols) noexcept;
   void (*softmax_step)(SoftmaxStep&) noexcept;
   void (*softmax_columns)(SoftmaxColumns&) noexcept;
-  // of kKeyBlock keys, the first of which lies `from` positions before the row
+  // of kKeyBlock keys, the first of which is `from` positions before the row
   BlockStats (*block_stats)(const float* scores, const float* probs, float from) noexcept;
   void (*stats_columns)(StatsColumns&) noexcept;
   void (*gradient_step)(const GradientStep&) noexcept;
@@ -311,25 +309,25 @@ struct IsaKernels {
   void (*scale_row)(float* y, int64_t count, float factor) noexcept;
   void (*divide_row)(float* y, int64_t count, float by) noexcept;
   void (*widen_bytes)(const WidenBytes&) noexcept;
-  float (*put_bytes)(int8_t* y, Floats x, int64_t count) noexcept;  // returns the scale, see ScatterRowsArgs
+  float (*put_bytes)(int8_t* y, FloatRow x, int64_t count) noexcept;  // returns the scale, see ScatterRowsArgs
   void (*norm_row)(NormCall&) noexcept;
   void (*norm_dx_row)(const NormDxCall&) noexcept;
   void (*norm_dw_rows)(const NormDwCall&) noexcept;
   void (*exp_row)(float* y, const float* x, int64_t count) noexcept;
-  void (*scaled_row)(Floats y, Floats x, float factor, bool add, int64_t count) noexcept;  // y = factor x, or +=
-  void (*add_rows)(Floats y, Floats a, Floats b, int64_t count) noexcept;
-  void (*softmax_row)(Floats y, Floats x, int64_t count) noexcept;
-  void (*softmax_dx_row)(Floats dx, Floats dy, Floats y, bool add, int64_t count) noexcept;
+  void (*scaled_row)(FloatRow y, FloatRow x, float factor, bool add, int64_t count) noexcept;  // y = factor x, or +=
+  void (*add_rows)(FloatRow y, FloatRow a, FloatRow b, int64_t count) noexcept;
+  void (*softmax_row)(FloatRow y, FloatRow x, int64_t count) noexcept;
+  void (*softmax_dx_row)(FloatRow dx, FloatRow dy, FloatRow y, bool add, int64_t count) noexcept;
   void (*rotate_row)(const RotateCall&) noexcept;
-  void (*curve_row)(const CurveCall&) noexcept;
-  void (*curve_dx_row)(const CurveCall&) noexcept;
+  void (*activation_row)(const ActivationCall&) noexcept;
+  void (*activation_dx_row)(const ActivationCall&) noexcept;
   void (*gated_row)(const GateCall&) noexcept;
   void (*gated_dx_row)(const GateCall&) noexcept;
-  // Columns [column, column + count) of a row from their sums, which are not results themselves.
-  void (*finish_row)(const EpilogueCall&, int64_t row, int64_t column, const float* sums, int64_t count) noexcept;
+  // Columns [column, column + count) of a row, from their sums.
+  void (*epilogue_row)(const EpilogueCall&, int64_t row, int64_t column, const float* sums, int64_t count) noexcept;
   void (*adamw_step)(const AdamWStep&) noexcept;
   void (*sgd_step)(const SgdStep&) noexcept;
-  double (*squares)(Floats x, int64_t count) noexcept;  // their sum
+  double (*squares)(FloatRow x, int64_t count) noexcept;  // their sum
   void (*head_step)(HeadStep&) noexcept;
   void (*head_gradient)(const HeadGradient&) noexcept;
 };

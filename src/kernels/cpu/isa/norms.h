@@ -46,7 +46,7 @@ void norm_dx_row(const NormDxCall& call) noexcept {
   Lanes sum_g = splat(0), sum_gx = splat(0);
   along(
       c.count, QKV_STEP(&) {
-        const Lanes g = load(c.dy, i, n) * norm_weight(c.w, c.offset, i, n);  // 0 behind the end
+        const Lanes g = load(c.dy, i, n) * norm_weight(c.w, c.offset, i, n);  // 0 past the end
         sum_g = sum_g + g;
         sum_gx = multiply_add(g, (load(c.x, i, n) - mean) * rstd, sum_gx);
       });
@@ -60,7 +60,7 @@ void norm_dx_row(const NormDxCall& call) noexcept {
       });
 }
 
-// dw += dy xhat,  db += dy: some rows, one after the other.
+// dw += dy xhat,  db += dy: some rows, in order.
 void norm_dw_rows(const NormDwCall& call) noexcept {
   const NormDwCall c = call;
   along(

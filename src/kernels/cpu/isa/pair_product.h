@@ -1,14 +1,14 @@
-// y[m][n] = sum over k of a[m][k] b[n][k], bf16, by pairs (vdpbf16ps). Every sum is one chain over the pairs of k in
-// order, for any number of rows: where k is cut, sums wait in f32, which rounds nothing.
+// y[m][n] = sum_k a[m][k] b[n][k], bf16, by pairs (vdpbf16ps). Every sum is one chain over the pairs of k in order, for
+// any number of rows: where k is split, partial sums are kept in f32, which rounds nothing.
 //
-//   twelve rows of a against a panel of 32 columns of b: 24 sums in registers. For each pair of k two registers of b
-//   are loaded and twelve pairs of a broadcast, for 24 products; lanes are columns and are never added to each other.
+// A register tile is twelve rows of a times a panel of 32 columns of b, 24 accumulators. For each pair of k it loads two
+// registers of b and broadcasts twelve pairs of a, for 24 products; lanes are columns and are not added to each other.
 //
-//   strip of a    [row][pairs], copied side by side; from rows across k [pairs][16 rows]   first- or second-level cache
-//   panels of b   right blocks (tile_pack.h)                                                second-level cache
+//   strip of a    packed [row][pairs], or [pairs][16 rows] if k is strided    L1 or L2 cache
+//   panels of b   right blocks (tile_pack.h)                                  L2 cache
 //
-// vdpbf16ps is two fused multiply-adds, of a pair's second numbers and then of its first, rounded to nearest even;
-// denormal operands and results are zeros whatever the thread's float mode.
+// vdpbf16ps is two fused multiply-adds, of a pair's second elements and then of its first, rounded to nearest even;
+// denormal operands and results are flushed to zero whatever the thread's float mode.
 #pragma once
 
 #include "kernels/cpu/isa/tile_pack.h"
@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kStripRows = 12;
 constexpr int64_t kPairStretch = 2048;
-constexpr int64_t kStripStride = kPairStretch / 2 + kLanes;  // words; rows a power of two apart would fight for one set
+constexpr int64_t kStripStride =
+    kPairStretch / 2 + kLanes;  // words; a power of two would map all rows to one cache set
 
 struct PairTile {
   const uint32_t* a;
@@ -26,10 +27,10 @@ struct PairTile {
   int64_t steps;
   float* sums;  // [12] rows
   int64_t stride;
-  bool add;  // to what they are
+  bool add;
 };
 
-template <int Rows, bool Turned>
+template <int Rows, bool Transposed>
 void pair_tile(const PairTile& t) {
   __m512 sums[unsigned{Rows}][2];
   for (int r = 0; r < Rows; ++r) {
@@ -44,7 +45,7 @@ void pair_tile(const PairTile& t) {
                  high = (__m512bh)_mm512_load_si512(b + p * kBlockSide + kBlockNumbers / 2);
       for (int r = 0; r < Rows; ++r) {
         const int64_t pair = s * kLanes + p;
-        const auto two = static_cast<int>(t.a[Turned ? pair * kLanes + r : r * kStripStride + pair]);
+        const auto two = static_cast<int>(t.a[Transposed ? pair * kLanes + r : r * kStripStride + pair]);
         const auto left = (__m512bh)_mm512_set1_epi32(two);
         sums[r][0] = _mm512_dpbf16_ps(sums[r][0], left, low);
         sums[r][1] = _mm512_dpbf16_ps(sums[r][1], left, high);
@@ -56,12 +57,12 @@ void pair_tile(const PairTile& t) {
   }
 }
 
-template <bool Turned>
+template <bool Transposed>
 void pair_tile_of(const PairTile& t, int64_t rows) {
   switch (rows) {
 #define QKV_ROWS(n) \
   case n:           \
-    return pair_tile<n, Turned>(t)
+    return pair_tile<n, Transposed>(t)
     QKV_ROWS(1);
     QKV_ROWS(2);
     QKV_ROWS(3);
@@ -84,10 +85,10 @@ class PairProduct {
       : call_(call),
         parts_(call.inner > kPairStretch ? (call.inner + kPairStretch - 1) / kPairStretch : 1),
         panels_(steps_of(call.cols)),
-        turned_(call.a.lies == TileSide::Lies::across),
-        strip_(static_cast<uint32_t*>(call.room)),
+        transposed_(call.a.layout == TileSide::Layout::k_strided),
+        strip_(static_cast<uint32_t*>(call.scratch)),
         partial_(reinterpret_cast<float*>(strip_ + kStripWords)),
-        laid_(reinterpret_cast<uint16_t*>(partial_ + kPartRows * kPartColumns)) {}
+        packed_(reinterpret_cast<uint16_t*>(partial_ + kPartRows * kPartColumns)) {}
 
   void run() {
     const int64_t most_rows = parts_ > 1 ? kPartRows : call_.rows, most_panels = panels_at_once();
@@ -103,12 +104,12 @@ class PairProduct {
  private:
   static constexpr int64_t kStripWords = kPairStretch / 2 * kLanes;  // 64 KiB, turned or not
   static constexpr int64_t kPartRows = 240, kPartPanels = 4, kPartColumns = 32 * kPartPanels;
-  static constexpr int64_t kLaidNumbers = kPartPanels * kPanelColumns * kPairStretch;  // 512 KiB
+  static constexpr int64_t kPackedNumbers = kPartPanels * kPanelColumns * kPairStretch;  // 512 KiB
   static_assert(kStripRows * kStripStride <= kStripWords);
-  static_assert(kTileRoom >= kStripWords * 4 + kPartRows * kPartColumns * 4 + kLaidNumbers * 2);
+  static_assert(kTileScratch >= kStripWords * 4 + kPartRows * kPartColumns * 4 + kPackedNumbers * 2);
 
   int64_t panels_at_once() const {
-    return parts_ > 1 ? kPartPanels : kLaidNumbers / (kBlockNumbers * (steps_of(call_.inner) + 1));
+    return parts_ > 1 ? kPartPanels : kPackedNumbers / (kBlockNumbers * (steps_of(call_.inner) + 1));
   }
   int64_t first() const { return part_ * kPairStretch; }
   int64_t inner() const { return smaller(kPairStretch, call_.inner - first()); }
@@ -116,19 +117,19 @@ class PairProduct {
   void block(int64_t row, int64_t rows, int64_t panel, int64_t panels) {
     const int64_t steps = steps_of(inner());
     const bool parked = parts_ > 1;
-    pack_panels(laid_, call_, {panel, panels, first(), inner()});
+    pack_panels(packed_, call_, {panel, panels, first(), inner()});
     alignas(64) float whole[kStripRows * kPanelColumns];
     for (int64_t r = 0; r < rows; r += kStripRows) {
       const int64_t some = smaller(kStripRows, rows - r);
       pack_strip(row + r, some);
       for (int64_t j = 0; j < panels; ++j) {
         const PairTile tile{.a = strip_,
-                            .b = laid_ + j * steps * kBlockNumbers,
+                            .b = packed_ + j * steps * kBlockNumbers,
                             .steps = steps,
                             .sums = parked ? partial_ + r * kPartColumns + j * kPanelColumns : whole,
                             .stride = parked ? kPartColumns : kPanelColumns,
                             .add = part_ > 0};
-        turned_ ? pair_tile_of<true>(tile, some) : pair_tile_of<false>(tile, some);
+        transposed_ ? pair_tile_of<true>(tile, some) : pair_tile_of<false>(tile, some);
         if (part_ + 1 == parts_) put(tile, row + r, some, (panel + j) * kPanelColumns);
       }
     }
@@ -138,7 +139,7 @@ class PairProduct {
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t half = 0; half < kPanelColumns; half += kLanes) {
         const int64_t count = smaller(call_.cols - column - half, kLanes);
-        if (count > 0) put_down(call_, row + r, column + half, load(tile.sums + r * tile.stride + half), count);
+        if (count > 0) store_sums(call_, row + r, column + half, load(tile.sums + r * tile.stride + half), count);
       }
     }
   }
@@ -147,7 +148,7 @@ class PairProduct {
     const TileSide& a = call_.a;
     for (int64_t k = 0; k < inner(); k += kBlockSide) {
       const int64_t left = inner() - k;
-      if (turned_) {
+      if (transposed_) {
         const BlockFrom from{a.data + (first() + k) * a.stride + row, a.stride, left, rows};
         for (int64_t p = 0; p < kLanes; ++p) {
           const PairedRows pairs = paired(load_row(from, 2 * p), load_row(from, 2 * p + 1));
@@ -162,10 +163,10 @@ class PairProduct {
 
   const TileCall& call_;
   int64_t parts_, panels_, part_ = 0;
-  bool turned_;
+  bool transposed_;
   uint32_t* strip_;
   float* partial_;
-  uint16_t* laid_;
+  uint16_t* packed_;
 };
 
 void pair_product(const TileCall& call) noexcept {

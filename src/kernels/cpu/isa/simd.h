@@ -1,4 +1,4 @@
-// Sixteen floats, in one, two or four registers. Everything here has internal linkage: see isa_kernels.h.
+// Sixteen floats in one, two or four registers. Everything here has internal linkage: see isa_kernels.h.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ QKV_INLINE Lanes load(const float* x) {
 }
 
 QKV_INLINE Register widened(HalfRegister x) {
-#if defined(__AVX512F__)  // GCC takes five instructions for what is one
+#if defined(__AVX512F__)  // one instruction; GCC emits five for the plain C++
   const auto words = (WordRegister)_mm512_maskz_cvtepu16_epi32(0xffff, (__m256i)x);
 #elif defined(__AVX2__)
   const auto words = (WordRegister)_mm256_cvtepu16_epi32((__m128i)x);
@@ -67,7 +67,7 @@ QKV_INLINE Lanes load(const uint16_t* x) {
   return v;
 }
 
-// The first `count` elements, zeros behind them: nothing past the end is read.
+// The first `count` elements, then zeros; reads nothing past the end.
 #if defined(__AVX512F__)
 QKV_INLINE __mmask16 first_bits(int64_t count) {
   return static_cast<__mmask16>((1U << count) - 1U);
@@ -93,7 +93,7 @@ QKV_INLINE void store(float* y, const Lanes& v) {
 
 // To bf16: to nearest, ties to even; NaN stays NaN.
 QKV_INLINE HalfRegister narrowed(Register v) {
-#if defined(__AVX512BF16__)  // one instruction, but for it denormals are zeros
+#if defined(__AVX512BF16__)  // one instruction, but it flushes denormals
   constexpr int kDenormal = 0x20;
   if (_mm512_fpclass_ps_mask((__m512)v, kDenormal) == 0) return (HalfRegister)_mm512_cvtneps_pbh((__m512)v);
 #endif
@@ -110,7 +110,7 @@ QKV_INLINE void store(uint16_t* y, const Lanes& v) {
   }
 }
 
-// The first `count` lanes: nothing past the end is written.
+// The first `count` lanes; writes nothing past the end.
 #if defined(__AVX512F__)
 QKV_INLINE void store_some(float* y, const Lanes& v, int64_t count) {
   _mm512_mask_storeu_ps(y, first_bits(count), (__m512)v.part[0]);
@@ -164,8 +164,7 @@ QKV_INLINE float sum(const Lanes& v) {
 #endif
 }
 
-// --- arithmetic lane by lane
-// ------------------------------------------------------------------------------------------
+// --- arithmetic lane by lane -----------------------------------------------------------------------------------------
 
 template <class F>
 QKV_INLINE Lanes each(const Lanes& a, F&& f) {
@@ -197,7 +196,7 @@ QKV_INLINE Lanes operator-(const Lanes& a) {
   return each(a, [](Register x) { return -x; });
 }
 
-// The smaller and the larger; a NaN in `a` stays.
+// Minimum and maximum; a NaN in `a` is kept.
 QKV_INLINE Lanes minimum(const Lanes& a, const Lanes& b) {
   return each(a, b, [](Register x, Register y) { return y < x ? y : x; });
 }
@@ -229,7 +228,7 @@ QKV_INLINE Lanes if_less(const Lanes& a, const Lanes& b, const Lanes& yes, const
   return v;
 }
 
-// The first `count` lanes of v, `other` behind them.
+// The first `count` lanes of v, then `other`.
 QKV_INLINE Lanes first_lanes(const Lanes& v, int64_t count, const Lanes& other) {
   static constexpr float kNumbers[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   return if_less(load(kNumbers), splat(static_cast<float>(count)), v, other);

@@ -39,7 +39,7 @@ void sgd_step(const SgdStep& call) noexcept {
 
 // The sum of squares in double: element i goes to lane i % 32, the lanes are added as a tree (16, 8, 4, 2, 1). The
 // square of a float is exact there, so every instruction set gives the same bits.
-double squares(Floats x, int64_t count) noexcept {
+double squares(FloatRow x, int64_t count) noexcept {
   typedef double Doubles __attribute__((vector_size(64)));
   typedef float EightFloats __attribute__((vector_size(32)));
   constexpr int64_t kParallel = 32;

@@ -1,9 +1,9 @@
-// Laying bf16 numbers as tiles. A block is 32 of the inner index k by 32 of the other, two tiles:
+// Packing bf16 as tiles. A block is 32 of the inner index k by 32 of the other, two tiles:
 //
-//   left    [2][16][32]       row r of either tile: 32 numbers along k
+//   left    [2][16][32]       row r of either tile: 32 elements along k
 //   right   [2][16][16][2]    row p of either tile: the pair k = 2 p, 2 p + 1 of sixteen columns
 //
-// Numbers lie along k in memory, or across it. What does not exist is zero, and is not read.
+// In memory k is contiguous or strided. Missing rows and columns are packed as zeros and not read.
 #pragma once
 
 #include "kernels/cpu/isa/epilogue.h"
@@ -21,11 +21,11 @@ QKV_INLINE int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-// Rows of 32 numbers, or what there is of them.
+// Up to 32 rows of up to 32 elements.
 struct BlockFrom {
   const uint16_t* data;
   int64_t stride;
-  int64_t rows, columns;  // that exist, 32 at most; none or fewer than none is none
+  int64_t rows, columns;  // may be more than 32, or negative: none
 };
 
 QKV_INLINE __m512i load_row(const BlockFrom& from, int64_t row) {
@@ -36,8 +36,8 @@ QKV_INLINE __m512i load_row(const BlockFrom& from, int64_t row) {
   return _mm512_maskz_loadu_epi16(mask, from.data + row * from.stride);
 }
 
-// Sixteen rows of sixteen words become columns.
-QKV_INLINE void turn(__m512i* m) {
+// Transposes sixteen rows of sixteen words.
+QKV_INLINE void transpose(__m512i* m) {
   constexpr __mmask16 kAll = 0xffff;
   constexpr __mmask8 kAllWide = 0xff;
   for (int i = 0; i < 16; i += 4) {
@@ -51,7 +51,7 @@ QKV_INLINE void turn(__m512i* m) {
     m[i + 3] = _mm512_maskz_unpackhi_epi64(kAllWide, b, d);
   }
   __m512i out[16];
-  for (int c = 0; c < 4; ++c) {  // quarters of four rows each, of the columns c, c + 4, c + 8, c + 12
+  for (int c = 0; c < 4; ++c) {  // quarters of four rows each, columns c, c + 4, c + 8, c + 12
     const __m512i even_ab = _mm512_maskz_shuffle_i32x4(kAll, m[c], m[c + 4], 0x88),
                   odd_ab = _mm512_maskz_shuffle_i32x4(kAll, m[c], m[c + 4], 0xdd),
                   even_cd = _mm512_maskz_shuffle_i32x4(kAll, m[c + 8], m[c + 12], 0x88),
@@ -64,7 +64,7 @@ QKV_INLINE void turn(__m512i* m) {
   for (int i = 0; i < 16; ++i) m[i] = out[i];
 }
 
-// Two rows of 32 numbers as 32 pairs.
+// Two rows of 32 elements as 32 pairs.
 struct PairedRows {
   __m512i low, high;
 };
@@ -75,23 +75,23 @@ QKV_INLINE PairedRows paired(__m512i even, __m512i odd) {
   return {_mm512_permutex2var_epi16(even, low, odd), _mm512_permutex2var_epi16(even, high, odd)};
 }
 
-// One row of a left block from rows along k.
+// One row of a left block, k contiguous.
 QKV_INLINE void pack_left_row(uint16_t* to, const BlockFrom& from, int64_t row) {
   _mm512_store_si512(to + row * kBlockSide, load_row(from, row));
 }
 
-// A right block from rows along k: a row is a column of the result.
-QKV_INLINE void lay_right_along(uint16_t* to, const BlockFrom& from) {
+// A right block, k contiguous: a row of `from` becomes a column.
+QKV_INLINE void pack_right_transposed(uint16_t* to, const BlockFrom& from) {
   for (int64_t tile = 0; tile < 2; ++tile) {
     __m512i words[16];
     for (int64_t r = 0; r < 16; ++r) words[r] = load_row(from, tile * 16 + r);
-    turn(words);
+    transpose(words);
     for (int64_t p = 0; p < 16; ++p) _mm512_store_si512(to + (tile * 16 + p) * kBlockSide, words[p]);
   }
 }
 
-// A right block from rows across k: rows are k.
-QKV_INLINE void lay_right_across(uint16_t* to, const BlockFrom& from) {
+// A right block, k strided: rows of `from` are k.
+QKV_INLINE void pack_right(uint16_t* to, const BlockFrom& from) {
   for (int64_t p = 0; p < 16; ++p) {
     const PairedRows pairs = paired(load_row(from, 2 * p), load_row(from, 2 * p + 1));
     _mm512_store_si512(to + p * kBlockSide, pairs.low);
@@ -99,40 +99,40 @@ QKV_INLINE void lay_right_across(uint16_t* to, const BlockFrom& from) {
   }
 }
 
-// A left block from rows across k: rows are k, columns become rows.
-QKV_INLINE void lay_left_across(uint16_t* to, const BlockFrom& from) {
+// A left block, k strided: rows of `from` are k, its columns become rows.
+QKV_INLINE void pack_left_transposed(uint16_t* to, const BlockFrom& from) {
   __m512i low[16], high[16];
   for (int64_t p = 0; p < 16; ++p) {
     const PairedRows pairs = paired(load_row(from, 2 * p), load_row(from, 2 * p + 1));
     low[p] = pairs.low;
     high[p] = pairs.high;
   }
-  turn(low);
+  transpose(low);
   for (int64_t r = 0; r < 16; ++r) _mm512_store_si512(to + r * kBlockSide, low[r]);
-  turn(high);
+  transpose(high);
   for (int64_t r = 0; r < 16; ++r) _mm512_store_si512(to + (16 + r) * kBlockSide, high[r]);
 }
 
-// Panels of the right side from rows, one stretch of k: panel after panel, block after block.
-struct PanelStretch {
+// Packs panels of the right operand for one range of k: panel by panel, block by block.
+struct PanelRange {
   int64_t panel, panels, first, inner;
 };
-void pack_panels(uint16_t* to, const TileCall& call, const PanelStretch& at) {
+void pack_panels(uint16_t* to, const TileCall& call, const PanelRange& at) {
   const TileSide& b = call.b;
   for (int64_t j = 0; j < at.panels; ++j) {
     const int64_t column = (at.panel + j) * kPanelColumns, columns = call.cols - column;
     for (int64_t k = 0; k < at.inner; k += kBlockSide, to += kBlockNumbers) {
       const int64_t left = at.inner - k;
-      if (b.lies == TileSide::Lies::along) {
-        lay_right_along(to, {b.data + column * b.stride + at.first + k, b.stride, columns, left});
+      if (b.layout == TileSide::Layout::k_contiguous) {
+        pack_right_transposed(to, {b.data + column * b.stride + at.first + k, b.stride, columns, left});
       } else {
-        lay_right_across(to, {b.data + (at.first + k) * b.stride + column, b.stride, left, columns});
+        pack_right(to, {b.data + (at.first + k) * b.stride + column, b.stride, left, columns});
       }
     }
   }
 }
 
-// A weight as right blocks, [O / 32][K / 32]: made once, read by all products of it.
+// Packs a weight as right blocks, [O / 32][K / 32]: once, for all products with it.
 void pack_weight(const PackWeight& call) noexcept {
   const int64_t steps = steps_of(call.inner);
   uint16_t* to = call.to;
@@ -142,7 +142,7 @@ void pack_weight(const PackWeight& call) noexcept {
       const BlockFrom from{static_cast<const uint16_t*>(call.from.data) + row * call.stride + k, call.stride,
                            call.rows - row, call.inner - k};
       if (call.from.bf16) {
-        lay_right_along(to, from);
+        pack_right_transposed(to, from);
         continue;
       }
       alignas(64) uint16_t narrow_rows[kBlockNumbers];
@@ -155,14 +155,14 @@ void pack_weight(const PackWeight& call) noexcept {
           store(y + half, count > 0 ? load_some(x + half, count) : splat(0));
         }
       }
-      lay_right_along(to, {narrow_rows, kBlockSide, kBlockSide, kBlockSide});
+      pack_right_transposed(to, {narrow_rows, kBlockSide, kBlockSide, kBlockSide});
     }
   }
 }
 
-// Some columns of one row of sums, to where they belong.
-QKV_INLINE void put_down(const TileCall& call, int64_t row, int64_t column, const Lanes& sum, int64_t count) {
-  finish_lanes(call.finish, call.row + row, call.column + column, sum, count);
+// The epilogue for up to sixteen columns of one row.
+QKV_INLINE void store_sums(const TileCall& call, int64_t row, int64_t column, const Lanes& sum, int64_t count) {
+  epilogue_lanes(call.epilogue, call.row + row, call.column + column, sum, count);
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
-// Attention's products of bf16 on tiles (see tiles.h). Both lay pairs of the inner index as a product's right side
-// wants them; what a product needs and is not there, at the ends of rows, keys and columns, is zeros on both sides.
+// Attention's products of bf16 on tiles (see tiles.h). The right operand is packed as pairs of the inner index; missing
+// rows, keys and columns are zeros in both operands.
 //
-//   tile_dots   y[i][0 .. 15] = rows i . columns    rows as they lie, sixteen at a time; columns [inner / 2][16]
-//   tile_mix    y[m][c] += weights . rows           weights [lane][pairs], or turned to that; rows [pairs][column]
+//   tile_matmul_columns   y[i][0 .. 15] = rows[i] . columns   rows in place, sixteen at a time; columns [inner / 2][16]
+//   tile_matmul_pairs     y[m][c] += weights . rows           weights [lane][pairs], or transposed; rows [pairs][column]
 //
-// The order of sums: 32 of the inner index at a time, from the first.
+// Order of additions: 32 of the inner index at a time, from the first.
 #pragma once
 
-#include "kernels/cpu/isa/pairs.h"
+#include "kernels/cpu/isa/matmul_pairs.h"
 #include "kernels/cpu/isa/tile_pack.h"
 #include "kernels/cpu/isa/tiles.h"
 
@@ -21,16 +21,16 @@ void with_tiles(void (*work)(void*), void* what) {
   work(what);
 }
 
-// --- dots ------------------------------------------------------------------------------------------------------------
+// --- matmul_columns --------------------------------------------------------------------------------------------------
 
-// Sixteen rows of 32, zeros where they do not exist.
+// Sixteen rows of 32, padded with zeros.
 void pack_rows_of_tile(uint16_t* to, const BlockFrom& from) {
   for (int64_t r = 0; r < kTileRows; ++r) pack_left_row(to, from, r);
 }
 
-// `Tiles` times sixteen rows, of which all exist unless it is one.
+// Sixteen rows per tile; with four tiles all rows exist, with one some may be missing.
 template <int Tiles>
-void tile_dots_of(const ColumnDots& d, int64_t first) {
+void tile_matmul_columns_of(const MatmulColumnsCall& d, int64_t first) {
   alignas(64) uint16_t few[kTileRows * kTileInner];
   alignas(64) uint32_t end[kTilePairs * kColumns];
   const auto* rows = static_cast<const uint16_t*>(d.rows) + first * d.row_stride;
@@ -61,7 +61,7 @@ void tile_dots_of(const ColumnDots& d, int64_t first) {
     load_left.template operator()<0>();
     if constexpr (Tiles == 1) {
       multiply_tiles<0, 4, 7>();
-    } else {  // as much as there are tiles for is loaded before it is multiplied
+    } else {  // load as many tiles as there are registers for before multiplying
       load_left.template operator()<1>();
       load_left.template operator()<2>();
       multiply_tiles<0, 4, 7>();
@@ -86,25 +86,25 @@ void tile_dots_of(const ColumnDots& d, int64_t first) {
   }
 }
 
-void tile_dots(const ColumnDots& d) noexcept {
+void tile_matmul_columns(const MatmulColumnsCall& d) noexcept {
   int64_t i = 0;
-  for (; i + 4 * kTileRows <= d.count; i += 4 * kTileRows) tile_dots_of<4>(d, i);
-  for (; i < d.count; i += kTileRows) tile_dots_of<1>(d, i);
+  for (; i + 4 * kTileRows <= d.count; i += 4 * kTileRows) tile_matmul_columns_of<4>(d, i);
+  for (; i < d.count; i += kTileRows) tile_matmul_columns_of<1>(d, i);
 }
 
-// --- mix -------------------------------------------------------------------------------------------------------------
+// --- matmul_pairs ----------------------------------------------------------------------------------------------------
 
-// y[r][c] = x[c][r] of sixteen by sixteen, of which `pairs` and `lanes` exist.
-void turn_pairs(uint32_t* y, const uint32_t* x, int64_t stride, int64_t pairs, int64_t lanes) {
+// y[r][c] = x[c][r], sixteen by sixteen, of which `pairs` x `lanes` exist.
+void transpose_pairs(uint32_t* y, const uint32_t* x, int64_t stride, int64_t pairs, int64_t lanes) {
   __m512i words[kTilePairs];
   for (int i = 0; i < kTilePairs; ++i) {
     words[i] = i < pairs ? _mm512_maskz_loadu_epi32(some_lanes(lanes), x + i * stride) : _mm512_setzero_si512();
   }
-  turn(words);
+  transpose(words);
   for (int i = 0; i < kTilePairs; ++i) _mm512_store_si512(y + i * kTilePairs, words[i]);
 }
 
-// The same where the pairs of a lane lie side by side.
+// The same where the pairs of a lane are contiguous: no transpose.
 void pack_pairs(uint32_t* y, const uint32_t* x, int64_t stride, int64_t pairs, int64_t lanes) {
   for (int64_t r = 0; r < kTileRows; ++r) {
     const __m512i row =
@@ -113,11 +113,11 @@ void pack_pairs(uint32_t* y, const uint32_t* x, int64_t stride, int64_t pairs, i
   }
 }
 
-// Sums that may be fewer than sixteen by sixteen, in memory of their own where they are.
+// A tile of sums; through a buffer if fewer than sixteen by sixteen exist.
 template <int Tile>
 class TileOfSums {
  public:
-  TileOfSums(const PairsMix& d, int64_t row, int64_t column)
+  TileOfSums(const MatmulPairsCall& d, int64_t row, int64_t column)
       : y_(d.y + row * d.y_stride + column),
         stride_(d.y_stride),
         rows_(d.rows - row < kTileRows ? d.rows - row : kTileRows),
@@ -149,8 +149,8 @@ class TileOfSums {
   bool whole_;
 };
 
-// Rows of b behind the last pair are read as far as the sixteen are full, and meet zeros: they must be finite.
-void tile_mix(const PairsMix& d) noexcept {
+// Rows of b after the last pair are read up to the next multiple of sixteen and multiplied by zeros: must be finite.
+void tile_matmul_pairs(const MatmulPairsCall& d) noexcept {
   constexpr int64_t kMostSteps = 2;  // 64 of the inner index
   alignas(64) uint32_t left[kMostSteps * kTilePairs * kTileRows];
   const int64_t steps = (d.pairs + kTilePairs - 1) / kTilePairs, stride = d.b_stride * 4;
@@ -159,7 +159,7 @@ void tile_mix(const PairsMix& d) noexcept {
       uint32_t* to = left + s * kTilePairs * kTileRows;
       const uint32_t* from = d.a + s * kTilePairs * d.a_pair + row * d.a_lane;
       const int64_t pairs = d.pairs - s * kTilePairs, lanes = d.rows - row;
-      d.a_lane == 1 ? turn_pairs(to, from, d.a_pair, pairs, lanes) : pack_pairs(to, from, d.a_lane, pairs, lanes);
+      d.a_lane == 1 ? transpose_pairs(to, from, d.a_pair, pairs, lanes) : pack_pairs(to, from, d.a_lane, pairs, lanes);
     }
     const auto step = [&]<int Sum>(int64_t s, int64_t column) __attribute__((always_inline)) {
       load_tile<6 + Sum>(d.b + s * kTilePairs * d.b_stride + column, stride);

@@ -1,15 +1,15 @@
-// y[m][n] = sum over k of a[m][k] b[n][k], bf16, on tiles (tiles.h). One order of additions for every number of rows:
+// y[m][n] = sum_k a[m][k] b[n][k], bf16, on tiles (tiles.h). One order of additions for any number of rows:
 //
-//   k is cut into stretches: one up to kWholeInner, else of kStretch. In a stretch the products of 32 k at a time are
-//   added to a sum from zero, from the first to the last in even panels of 32 columns, from the last to the first in
-//   odd ones. Stretches are added in order.
+//   k is split into ranges: a single one up to kWholeInner, else ranges of kRange. In a range the products of 32 k at a
+//   time are added to a sum that starts at zero: first to last in even panels of 32 columns, last to first in odd ones.
+//   Ranges are added in order.
 //
-//   a strip of 32 rows of a   [k / 32] left blocks    first-level cache, read forwards and backwards in turns: what was
-//                                                     read last is still there
-//   panels of 32 columns of b [k / 32] right blocks   second-level cache, streamed
+//   a strip of 32 rows of a     [k / 32] left blocks    L1 cache, read forwards and backwards in turn: the blocks read
+//                                                       last are still cached
+//   panels of 32 columns of b   [k / 32] right blocks   L2 cache, streamed
 //
-// The multiplier is busy for 64 cycles with a step of four products. Meanwhile the vector units lay the next strip and
-// put down the sums before: both are cut into small pieces, some for every step.
+// A step of four products keeps the matrix unit busy for 64 cycles. Meanwhile the vector units pack the next strip and
+// store the previous sums: both are split into small pieces, some for every step.
 #pragma once
 
 #include "kernels/cpu/isa/tile_pack.h"
@@ -18,18 +18,18 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-constexpr int64_t kWholeInner = 1024, kStretch = 512;
+constexpr int64_t kWholeInner = 1024, kRange = 512;
 
-constexpr int64_t stretch_of(int64_t inner) {
-  return inner <= kWholeInner ? inner : kStretch;
+constexpr int64_t range_of(int64_t inner) {
+  return inner <= kWholeInner ? inner : kRange;
 }
 
-// Rows [row, row + rows) of a, one stretch of k.
+// Rows [row, row + rows) of a, one range of k.
 struct Strip {
   int64_t row = 0, rows = 0, first = 0, inner = 0;
 };
 
-// The next strip of a, laid piece by piece: rows, or blocks where k lies across them.
+// Packs the next strip of a, piece by piece: rows, or whole blocks if k is strided.
 class NextStrip {
  public:
   void begin(const TileSide& a, const Strip& strip, uint16_t* to) {
@@ -37,26 +37,26 @@ class NextStrip {
     strip_ = strip;
     to_ = to;
     piece_ = 0;
-    pieces_ = steps_of(strip.inner) * (a.lies == TileSide::Lies::along ? kBlockSide : 1);
+    pieces_ = steps_of(strip.inner) * (a.layout == TileSide::Layout::k_contiguous ? kBlockSide : 1);
   }
   void none() { piece_ = pieces_ = 0; }
   int64_t pieces() const { return pieces_; }
   void some(int64_t count) {
-    for (; count > 0 && piece_ < pieces_; --count, ++piece_) lay(piece_);
+    for (; count > 0 && piece_ < pieces_; --count, ++piece_) pack(piece_);
   }
   void rest() { some(pieces_ - piece_); }
 
  private:
-  void lay(int64_t piece) const {
-    if (a_.lies == TileSide::Lies::along) {
+  void pack(int64_t piece) const {
+    if (a_.layout == TileSide::Layout::k_contiguous) {
       const int64_t step = piece / kBlockSide, k = step * kBlockSide;
       pack_left_row(to_ + step * kBlockNumbers,
                     {a_.data + strip_.row * a_.stride + strip_.first + k, a_.stride, strip_.rows, strip_.inner - k},
                     piece % kBlockSide);
     } else {
       const int64_t k = piece * kBlockSide;
-      lay_left_across(to_ + piece * kBlockNumbers, {a_.data + (strip_.first + k) * a_.stride + strip_.row, a_.stride,
-                                                    strip_.inner - k, strip_.rows});
+      pack_left_transposed(to_ + piece * kBlockNumbers, {a_.data + (strip_.first + k) * a_.stride + strip_.row,
+                                                         a_.stride, strip_.inner - k, strip_.rows});
     }
   }
 
@@ -66,20 +66,20 @@ class NextStrip {
   uint16_t* to_ = nullptr;
 };
 
-// Where 32 x 32 sums belong; between stretches of k they wait in `partial`, with those of the stretches before.
+// Where 32 x 32 sums belong; between ranges of k the partial sums are kept in `partial`.
 struct SumsAt {
   int64_t row = 0, rows = 0, column = 0;
-  float* partial = nullptr;        // null: there is one stretch
+  float* partial = nullptr;        // null: there is one range
   int64_t stride = 0;              // of partial
-  bool first = true, last = true;  // of the stretches
+  bool first = true, last = true;  // of the ranges
 };
 
-// The last sums, put down piece by piece.
-class LastSums {
+// Stores the previous tile's sums, piece by piece.
+class PendingSums {
  public:
-  explicit LastSums(const TileCall& call) : call_(call) {}
+  explicit PendingSums(const TileCall& call) : call_(call) {}
 
-  float* room() { return sums_; }
+  float* buffer() { return sums_; }
   void take(const SumsAt& at) {
     at_ = at;
     vector_ = 0;
@@ -101,7 +101,7 @@ class LastSums {
       if (!at_.first) sum = load(partial) + sum;
       if (!at_.last) return store(partial, sum);
     }
-    put_down(call_, at_.row + row, column, sum, count);
+    store_sums(call_, at_.row + row, column, sum, count);
   }
 
   const TileCall& call_;
@@ -114,13 +114,13 @@ class TileProduct {
  public:
   explicit TileProduct(const TileCall& call)
       : call_(call),
-        stretch_(stretch_of(call.inner)),
-        parts_(call.inner <= stretch_ ? 1 : (call.inner + stretch_ - 1) / stretch_),
+        range_(range_of(call.inner)),
+        parts_(call.inner <= range_ ? 1 : (call.inner + range_ - 1) / range_),
         panels_(steps_of(call.cols)),
-        strips_{static_cast<uint16_t*>(call.room), static_cast<uint16_t*>(call.room) + kStripNumbers},
-        laid_(strips_[1] + kStripNumbers),
-        partial_(reinterpret_cast<float*>(laid_ + kLaidNumbers)),
-        last_(call) {}
+        strips_{static_cast<uint16_t*>(call.scratch), static_cast<uint16_t*>(call.scratch) + kStripNumbers},
+        packed_(strips_[1] + kStripNumbers),
+        partial_(reinterpret_cast<float*>(packed_ + kPackedNumbers)),
+        pending_(call) {}
 
   void run() {
     const UseTiles use;
@@ -132,28 +132,28 @@ class TileProduct {
         }
       }
     }
-    last_.rest();
+    pending_.rest();
   }
 
  private:
   static constexpr int64_t kStripNumbers = kBlockSide * kWholeInner;
-  static constexpr int64_t kLaidNumbers = 384 << 10;          // 768 KiB of right blocks
+  static constexpr int64_t kPackedNumbers = 384 << 10;        // 768 KiB of right blocks
   static constexpr int64_t kPartRows = 512, kPartPanels = 8;  // whose partial sums are kept
   static constexpr int64_t kMostPanels = 32;
-  static_assert(kTileRoom == (2 * kStripNumbers + kLaidNumbers) * 2 + kPartRows * kPartPanels * kPanelColumns * 4);
+  static_assert(kTileScratch == (2 * kStripNumbers + kPackedNumbers) * 2 + kPartRows * kPartPanels * kPanelColumns * 4);
 
-  int64_t panels_at_once() const {  // even: the order of a panel's sums depends on where it stands
+  int64_t panels_at_once() const {  // even: a panel's order of additions depends on its parity
     if (parts_ > 1) return kPartPanels;
-    const int64_t fit = kLaidNumbers / (kBlockNumbers * (steps_of(stretch_) + 1));
+    const int64_t fit = kPackedNumbers / (kBlockNumbers * (steps_of(range_) + 1));
     return smaller(fit, kMostPanels) / 2 * 2;
   }
-  int64_t first() const { return part_ * stretch_; }
-  int64_t inner() const { return smaller(stretch_, call_.inner - first()); }
+  int64_t first() const { return part_ * range_; }
+  int64_t inner() const { return smaller(range_, call_.inner - first()); }
 
-  // All strips of some rows against some panels, one stretch of k.
+  // All strips of some rows times some panels, one range of k.
   void block(int64_t row, int64_t rows, int64_t panel, int64_t panels) {
     const int64_t steps = steps_of(inner());
-    if (call_.b.lies != TileSide::Lies::tiles) pack_panels(laid_, call_, {panel, panels, first(), inner()});
+    if (call_.b.layout != TileSide::Layout::packed) pack_panels(packed_, call_, {panel, panels, first(), inner()});
     constexpr int64_t kPartialStride = kPartPanels * kPanelColumns;
     SumsAt sums{.stride = kPartialStride, .first = part_ == 0, .last = part_ + 1 == parts_};
     begin_strip(row, rows, 0);
@@ -168,7 +168,7 @@ class TileProduct {
         multiply(strip_at(from), right(panel, panel + j), steps, (panel + j) % 2 != 0, sums.rows);
         sums.column = (panel + j) * kPanelColumns;
         if (parts_ > 1) sums.partial = partial_ + from * kPartialStride + j * kPanelColumns;
-        last_.take(sums);
+        pending_.take(sums);
       }
       next_.rest();
     }
@@ -179,18 +179,18 @@ class TileProduct {
   }
 
   const uint16_t* right(int64_t first_panel, int64_t panel) const {
-    if (call_.b.lies == TileSide::Lies::tiles) {
+    if (call_.b.layout == TileSide::Layout::packed) {
       return call_.b.data + (panel * steps_of(call_.inner) + first() / kBlockSide) * kBlockNumbers;
     }
-    return laid_ + (panel - first_panel) * steps_of(inner()) * kBlockNumbers;
+    return packed_ + (panel - first_panel) * steps_of(inner()) * kBlockNumbers;
   }
 
-  // One strip against one panel: what is loaded before all products of a step does not wait for them. Few rows are
-  // bound by memory: the panel after this one is called near.
+  // One strip times one panel. All loads of a step come before its products, so they do not wait for them. Few rows are
+  // bound by memory: then the next panel is prefetched.
   void multiply(const uint16_t* left, const uint16_t* right, int64_t steps, bool backwards, int64_t rows) {
     const int64_t vectors = steps > 0 ? (2 * kBlockSide + steps - 1) / steps : 0;
     const bool two = rows > kTileRows;
-    const bool call_near = call_.rows <= kBlockSide && call_.b.lies == TileSide::Lies::tiles;
+    const bool prefetches = call_.rows <= kBlockSide && call_.b.layout == TileSide::Layout::packed;
     const uint16_t* next_right = right + steps_of(call_.inner) * kBlockNumbers;
     zero_tile<0>();
     zero_tile<1>();
@@ -209,15 +209,15 @@ class TileProduct {
         multiply_tiles<2, 5, 6>();
         multiply_tiles<3, 5, 7>();
       }
-      if (call_near) {
+      if (prefetches) {
         const auto* near = reinterpret_cast<const char*>(next_right + (steps - 1 - at) * kBlockNumbers);
         for (int64_t line = 0; line < 2 * kTileBytes; line += 64) __builtin_prefetch(near + line, 0, 2);
       }
-      last_.some(vectors);
+      pending_.some(vectors);
       next_.some(pieces_each_step_);
     }
-    last_.rest();
-    float* sums = last_.room();
+    pending_.rest();
+    float* sums = pending_.buffer();
     constexpr int64_t kRowBytes = kPanelColumns * 4;
     store_tile<0>(sums, kRowBytes);
     store_tile<1>(sums + kTileRows, kRowBytes);
@@ -226,12 +226,12 @@ class TileProduct {
   }
 
   const TileCall& call_;
-  int64_t stretch_, parts_, panels_, part_ = 0, pieces_each_step_ = 0;
+  int64_t range_, parts_, panels_, part_ = 0, pieces_each_step_ = 0;
   uint16_t* strips_[2];
-  uint16_t* laid_;
+  uint16_t* packed_;
   float* partial_;
   NextStrip next_;
-  LastSums last_;
+  PendingSums pending_;
 };
 
 void tile_product(const TileCall& call) noexcept {

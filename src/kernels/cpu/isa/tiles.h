@@ -1,14 +1,14 @@
-// Tiles: registers of sixteen rows of 64 bytes, and products of them (AMX).
+// AMX tiles: registers of sixteen rows of 64 bytes, and products of them.
 //
-//   product of bf16   c[m][n] += sum of 32 products a[m][k] b[k][n]; a lies as [m][k], b as pairs, [k / 2][n][2]
-//                     two chains of fused multiply-adds, even k and odd k, from zero; their sum is added to c
-//   product of bytes  c[m][n] += sum of 64 products, exact; b lies as fours, [k / 4][n][4]
+//   product of bf16    c[m][n] += sum of 32 products a[m][k] b[k][n]; a is [m][k], b is pairs, [k / 2][n][2]
+//                      two chains of fused multiply-adds, even k and odd k, from zero; their sum is added to c
+//   product of bytes   c[m][n] += sum of 64 products, exact; b is fours, [k / 4][n][4]
 //
-// All numbers are f32 rounded to nearest, denormals are zeros, whatever the thread's float mode. A row of c depends on
-// its row of a and on b alone.
+// Results are f32 rounded to nearest, denormals are flushed, whatever the thread's float mode. A row of c depends on its
+// row of a and on b alone.
 //
-// Tiles 0 to 3 hold sums, 4 and 5 what stands on the left of a product, 6 and 7 what stands on the right. They are used
-// whole: rows and columns that do not exist are zeros in memory. Only k can be shorter than a tile.
+// Tiles 0 to 3 hold sums, 4 and 5 left operands, 6 and 7 right operands. They are always full: missing rows and columns
+// are zeros in memory. Only k can be shorter than a tile.
 #pragma once
 
 #include "kernels/cpu/isa/simd.h"
@@ -19,13 +19,13 @@ namespace {
 constexpr int64_t kTileRows = 16, kTileRowBytes = 64, kTileBytes = kTileRows * kTileRowBytes;
 constexpr int64_t kTileInner = 32;  // of bf16
 
-// GCC's own say nothing of the memory they read, so what was just written there might not be.
+// Not GCC's intrinsics: they declare no memory operand, so earlier stores might be moved behind them.
 template <int Tile>
 QKV_INLINE void load_tile(const void* from, int64_t stride_bytes) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride_bytes), "i"(Tile) : "memory");
 }
 template <int Tile>
-QKV_INLINE void stream_tile(const void* from, int64_t stride_bytes) {  // what is not used again soon
+QKV_INLINE void stream_tile(const void* from, int64_t stride_bytes) {  // non-temporal hint: not used again soon
   asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride_bytes), "i"(Tile) : "memory");
 }
 template <int Tile>
@@ -45,10 +45,10 @@ QKV_INLINE void multiply_byte_tiles() {  // of signed bytes
   asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sum), "i"(Left), "i"(Right));
 }
 
-// Between its making and its end the calling thread's tiles can be used.
+// Configures the calling thread's tiles for the lifetime of the object.
 class UseTiles {
  public:
-  // Bytes along k: of a row on the left, and a quarter as many rows on the right.
+  // Bytes along k: of a row of the left operand; the right one has a quarter as many rows.
   explicit UseTiles(int64_t inner_bytes = kTileRowBytes) {
     Config config;
     config.row_bytes[4] = config.row_bytes[5] = static_cast<uint16_t>(inner_bytes);
@@ -58,7 +58,7 @@ class UseTiles {
   }
   UseTiles(const UseTiles&) = delete;
   UseTiles& operator=(const UseTiles&) = delete;
-  ~UseTiles() { _tile_release(); }  // else every switch of threads saves 8 KiB
+  ~UseTiles() { _tile_release(); }  // else every context switch saves 8 KiB
 
  private:
   struct alignas(64) Config {

@@ -1,5 +1,5 @@
-// GGUF blocks to bytes, scales and subscales. What the bits of a block mean is fixed by the container's format; blocks
-// lie at any address.
+// GGUF blocks to bytes, scales and subscales. The meaning of the bits is fixed by the file format; blocks are not
+// aligned.
 #pragma once
 
 #include "kernels/cpu/isa/int_isa_kernels.h"
@@ -8,7 +8,7 @@
 namespace qkv::kernels::cpu {
 namespace {
 
-// IEEE half precision; subnormal numbers keep their value whatever the thread does with denormal floats.
+// IEEE half precision; subnormals keep their value whatever the thread's float mode.
 QKV_INLINE float half_at(const uint8_t* at) {
   const uint32_t bits = at[0] | static_cast<uint32_t>(at[1]) << 8;
   const uint32_t sign = (bits & 0x8000U) << 16, rest = bits & 0x7fffU;
@@ -22,14 +22,14 @@ QKV_INLINE float half_at(const uint8_t* at) {
   return value;
 }
 
-// One decoded block: bytes in the order of the row, and what multiplies them.
+// One decoded block: bytes in the order of the row, and their scales.
 struct Decoded {
   uint8_t u[256];
   float scale = 0, minimum = 0;
   int8_t sub[16], low[16];
 };
 
-// Sixteen bytes of two halves each: elements 0 to 15 below, 16 to 31 above.
+// Sixteen bytes of two nibbles each: elements 0 to 15 in the low ones, 16 to 31 in the high ones.
 QKV_INLINE void decode_halves(const uint8_t* from, uint8_t* u) {
   typedef uint8_t Sixteen __attribute__((vector_size(16)));
   Sixteen q;
@@ -88,7 +88,7 @@ struct Mxfp4 {
   static constexpr int kBytes = 17, kElements = 32, kPart = 32;
   // Twice the values of a 4-bit float, plus the offset 12; the scale is half of 2^(e - 127).
   static constexpr uint8_t kTwice[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
-  template <class Word>  // a number, or a vector of them
+  template <class Word>  // a word, or a vector of them
   static Word scale_bits(Word e) {
     const Word usual = (e - 1) << 23;
     const Word tiny = e == 0 ? Word{} + 0x200000U : Word{} + 0x400000U, nan = Word{} + 0x7fc00000U;
@@ -155,7 +155,7 @@ QKV_INLINE void decode_six_bits(const uint8_t* s, Decoded& d) {
     d.low[4 + i] = static_cast<int8_t>(s[8 + i] >> 4 | s[4 + i] >> 6 << 4);
   }
 }
-// 32 bytes of two halves each are 64 elements.
+// 32 bytes of two nibbles each are 64 elements.
 QKV_INLINE void decode_long_halves(const uint8_t* from, uint8_t* u) {
   for (int j = 0; j < 4; ++j) {
     for (int l = 0; l < 32; ++l) {

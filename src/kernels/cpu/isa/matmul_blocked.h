@@ -1,21 +1,21 @@
-// dots with AVX-512, for f32, bf16 widened, and bf16 as pairs where the CPU multiplies them (vdpbf16ps: two products
-// are added to a f32 lane, in f32 arithmetic of its own: to nearest, denormals are zeros).
+// matmul_nt with AVX-512, for f32, widened bf16, and pairs of bf16 where the CPU multiplies them (vdpbf16ps: two products
+// are added to an f32 lane, rounded to nearest, denormals flushed).
 //
-//   the inner index is cut into as few blocks of one length, whole cache lines, as keep it within 2 KiB; in a block
-//   element k goes to lane k % 16 (of pairs: k % 32 / 2) and the lanes are added as a tree (8, 4, 2, 1); blocks are
-//   added in order
+// Order of additions: the inner index is split into the fewest blocks of equal length, whole cache lines of at most 2 KiB.
+// In a block element k goes to lane k % 16 (pairs: k % 32 / 2) and the lanes are added as a tree (8, 4, 2, 1). Blocks are
+// added in order.
 //
-// Eight rows of weights and four of x stay in the first-level cache for a block, all rows of x in the second-level one.
+// For a block, eight rows of weights and four of x stay in the L1 cache, all rows of x in L2.
 #pragma once
 
-#include "kernels/cpu/isa/products.h"
+#include "kernels/cpu/isa/matmul.h"
 
 namespace qkv::kernels::cpu {
 namespace {
 
 constexpr int64_t kBlockBytes = 2048;  // of a row
-constexpr int64_t kRowsAtOnce = kDotRoom / kBlockBytes;
-constexpr int64_t kCloseOutputs = 8;  // rows of weights that stay close while all rows of x pass by
+constexpr int64_t kRowsAtOnce = kMatmulScratch / kBlockBytes;
+constexpr int64_t kCachedOutputs = 8;  // rows of weights that stay in L1 while all rows of x stream through
 
 struct F32Step {
   using Number = float;
@@ -58,14 +58,14 @@ struct BlockRows {
 };
 
 template <class T>
-struct DotBlock {
+struct MatmulBlock {
   BlockRows<T> x, w;
-  BlockRows<T> next;  // weights that are called near meanwhile
+  BlockRows<T> next;  // weights to prefetch
   int64_t count;      // of the inner index
 };
 
 template <class Step, int Rows, int Cols, int Next>
-QKV_INLINE void block_sums(const DotBlock<typename Step::Number>& at, Lanes* sums) {
+QKV_INLINE void block_sums(const MatmulBlock<typename Step::Number>& at, Lanes* sums) {
   using T = typename Step::Number;
   __m512 all[unsigned{Rows}][unsigned{Cols}];
   for (int r = 0; r < Rows; ++r) {
@@ -79,7 +79,7 @@ QKV_INLINE void block_sums(const DotBlock<typename Step::Number>& at, Lanes* sum
       for (int r = 0; r < Rows; ++r) all[r][c] = Step::add_product(all[r][c], left[r], right);
     }
   };
-  // The last step is masked, also where it is whole: a branch there would put all sums into memory.
+  // The last step is always masked: a branch here would spill all accumulators.
   const int64_t last = at.count > 0 ? (at.count - 1) / Step::kWide * Step::kWide : 0, rest = at.count - last;
   for (int64_t k = 0; k < last; k += Step::kWide) {
     for (int n = 0; n < Next; ++n) _mm_prefetch(at.next.row(n) + k, _MM_HINT_T1);
@@ -91,14 +91,14 @@ QKV_INLINE void block_sums(const DotBlock<typename Step::Number>& at, Lanes* sum
   }
 }
 
-// One step of the tree for two vectors: x gives the lanes of the mask's zeros, y the others, and `crossed` what they
-// are added to. Two shuffles would do, but shuffles take the place of products.
+// One step of the tree for two vectors: lanes of x where the mask is 0, of y where it is 1, plus `crossed`. A blend, not
+// two shuffles: shuffles compete with multiplications for a port.
 template <int Mask>
 QKV_INLINE __m512 folded(__m512 x, __m512 y, __m512 crossed) {
   return _mm512_add_ps(_mm512_mask_blend_ps(static_cast<__mmask16>(Mask), x, y), crossed);
 }
 
-// sum() of sixteen vectors at once, the same tree for each: what one vector has no use for holds the next one.
+// sum() of sixteen vectors at once, the same tree for each: lanes one vector no longer needs hold the next.
 QKV_INLINE Register sums_of_sixteen(const Lanes* s) {
   const __m512i quarters = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
   const __m512i singles = _mm512_setr_epi32(1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30);
@@ -114,7 +114,7 @@ QKV_INLINE Register sums_of_sixteen(const Lanes* s) {
   return (Register)folded<0xaaaa>(c[0], c[1], _mm512_permutex2var_ps(c[0], singles, c[1]));
 }
 
-// Where sums over a block go: put down by the first block, added by the others.
+// Where the sums of a block go: stored by the first block, added by the others.
 struct BlockSums {
   float* y;
   int64_t stride;
@@ -123,7 +123,7 @@ struct BlockSums {
 
 // 4 x 4 outputs.
 template <class Step, int Next>
-QKV_INLINE void block_tile(const DotBlock<typename Step::Number>& at, const BlockSums& to) {
+QKV_INLINE void block_tile(const MatmulBlock<typename Step::Number>& at, const BlockSums& to) {
   Lanes sums[16];
   block_sums<Step, 4, 4, Next>(at, sums);
   typedef float Four __attribute__((vector_size(16)));
@@ -142,15 +142,15 @@ QKV_INLINE void block_tile(const DotBlock<typename Step::Number>& at, const Bloc
 
 // One row, some outputs: as many streams of weights.
 template <class Step, int Cols, int Next>
-void block_row(const DotBlock<typename Step::Number>& at, const BlockSums& to) {
+void block_row(const MatmulBlock<typename Step::Number>& at, const BlockSums& to) {
   Lanes sums[unsigned{Cols}];
   block_sums<Step, 1, Cols, Next>(at, sums);
   for (int c = 0; c < Cols; ++c) to.y[c] = to.add ? to.y[c] + sum(sums[c]) : sum(sums[c]);
 }
 
-// Rows side by side, each in whole cache lines with zeros behind it.
+// Packs rows contiguously, each padded with zeros to whole cache lines.
 template <class T>
-void pack_block(T* to, int64_t stride, const DotBlock<T>& at, int64_t rows) {
+void pack_block(T* to, int64_t stride, const MatmulBlock<T>& at, int64_t rows) {
   constexpr int64_t kLine = 32;  // of two bytes
   const int64_t halves = at.count * int64_t{sizeof(T)} / 2;
   for (int64_t r = 0; r < rows; ++r) {
@@ -168,25 +168,25 @@ QKV_INLINE BlockRows<T> from_row(const BlockRows<T>& rows, int64_t r) {
   return {rows.row(r), rows.stride};
 }
 
-// One block of the inner index, some rows, kCloseOutputs outputs. The first tiles call the next weights near, one line
-// a step where there are tiles enough.
+// One block of the inner index, some rows, kCachedOutputs outputs. The first tiles prefetch the next weights, one line
+// per step if there are enough tiles.
 template <class Step>
-void block_dots_of_eight(DotBlock<typename Step::Number> at, int64_t rows, BlockSums to) {
+void blocked_eight_outputs(MatmulBlock<typename Step::Number> at, int64_t rows, BlockSums to) {
   const auto next = at.next, w = at.w;
-  int64_t m = 0, called = next.data != nullptr ? 0 : kCloseOutputs;
+  int64_t m = 0, prefetched = next.data != nullptr ? 0 : kCachedOutputs;
   for (; m + 4 <= rows; m += 4) {
-    for (int64_t c = 0; c < kCloseOutputs; c += 4) {
+    for (int64_t c = 0; c < kCachedOutputs; c += 4) {
       at.w = from_row(w, c);
-      at.next = from_row(next, called);
+      at.next = from_row(next, prefetched);
       const BlockSums four{to.y + m * to.stride + c, to.stride, to.add};
-      if (called == kCloseOutputs) {
+      if (prefetched == kCachedOutputs) {
         block_tile<Step, 0>(at, four);
-      } else if (rows >= 2 * kCloseOutputs) {
+      } else if (rows >= 2 * kCachedOutputs) {
         block_tile<Step, 1>(at, four);
-        called += 1;
+        prefetched += 1;
       } else {
         block_tile<Step, 4>(at, four);
-        called += 4;
+        prefetched += 4;
       }
     }
     at.x = from_row(at.x, 4);
@@ -194,19 +194,19 @@ void block_dots_of_eight(DotBlock<typename Step::Number> at, int64_t rows, Block
   at.w = w;
   for (; m < rows; ++m, at.x = from_row(at.x, 1)) {
     const BlockSums one{to.y + m * to.stride, to.stride, to.add};
-    if (called == kCloseOutputs) {
-      block_row<Step, kCloseOutputs, 0>(at, one);
+    if (prefetched == kCachedOutputs) {
+      block_row<Step, kCachedOutputs, 0>(at, one);
     } else {
       at.next = next;
-      block_row<Step, kCloseOutputs, kCloseOutputs>(at, one);
-      called = kCloseOutputs;
+      block_row<Step, kCachedOutputs, kCachedOutputs>(at, one);
+      prefetched = kCachedOutputs;
     }
   }
 }
 
 // The same for fewer outputs.
 template <class Step>
-void block_dots_of_few(DotBlock<typename Step::Number> at, int64_t rows, int64_t outputs, const BlockSums& to) {
+void blocked_few_outputs(MatmulBlock<typename Step::Number> at, int64_t rows, int64_t outputs, const BlockSums& to) {
   const auto w = at.w;
   for (int64_t m = 0; m < rows; ++m, at.x = from_row(at.x, 1)) {
     for (int64_t c = 0; c < outputs; ++c) {
@@ -217,13 +217,13 @@ void block_dots_of_few(DotBlock<typename Step::Number> at, int64_t rows, int64_t
 }
 
 template <class Step>
-void dots_at_once(const DotCall& d) {
+void matmul_nt_at_once(const MatmulNtCall& d) {
   using T = typename Step::Number;
   constexpr int64_t kBlock = kBlockBytes / int64_t{sizeof(T)}, kLine = 64 / int64_t{sizeof(T)};
   const BlockRows<T> x{static_cast<const T*>(d.x), d.x_stride}, w{static_cast<const T*>(d.w), d.w_stride};
-  auto* laid = static_cast<T*>(d.room);
-  const bool lay = laid != nullptr && d.rows >= 4;
-  // Few rows walk along the weights as they lie; many rows take a block of the inner index at a time.
+  auto* packed = static_cast<T*>(d.scratch);
+  const bool packs = packed != nullptr && d.rows >= 4;
+  // Few rows read whole rows of weights; many rows take a block of the inner index at a time.
   const int64_t blocks = d.inner > kBlock ? (d.inner + kBlock - 1) / kBlock : 1;
   const int64_t size = ((d.inner + blocks - 1) / blocks + kLine - 1) / kLine * kLine;
   const int64_t stretch = blocks * d.rows <= kRowsAtOnce ? blocks : 1;
@@ -231,42 +231,42 @@ void dots_at_once(const DotCall& d) {
     const int64_t end = begin + stretch;
     const auto block_of = [&](int64_t b) {
       const int64_t left = d.inner - b * size;
-      return DotBlock<T>{.x = {x.data + b * size, x.stride},
-                         .w = {w.data + b * size, w.stride},
-                         .next = {nullptr, w.stride},
-                         .count = left < size ? left : size};
+      return MatmulBlock<T>{.x = {x.data + b * size, x.stride},
+                            .w = {w.data + b * size, w.stride},
+                            .next = {nullptr, w.stride},
+                            .count = left < size ? left : size};
     };
-    const auto place_of = [&](int64_t b) { return laid + (b - begin) * d.rows * size; };
-    for (int64_t b = begin; b < end && lay; ++b) pack_block(place_of(b), size, block_of(b), d.rows);
-    for (int64_t o = 0; o < d.outputs; o += kCloseOutputs) {
+    const auto place_of = [&](int64_t b) { return packed + (b - begin) * d.rows * size; };
+    for (int64_t b = begin; b < end && packs; ++b) pack_block(place_of(b), size, block_of(b), d.rows);
+    for (int64_t o = 0; o < d.outputs; o += kCachedOutputs) {
       for (int64_t b = begin; b < end; ++b) {
         const BlockSums to{d.y + o, d.y_stride, b > 0};
-        DotBlock<T> at = block_of(b);
+        MatmulBlock<T> at = block_of(b);
         at.w = from_row(at.w, o);
-        if (lay) at.x = {place_of(b), size};
-        if (d.outputs - o < kCloseOutputs) {
-          block_dots_of_few<Step>(at, d.rows, d.outputs - o, to);
+        if (packs) at.x = {place_of(b), size};
+        if (d.outputs - o < kCachedOutputs) {
+          blocked_few_outputs<Step>(at, d.rows, d.outputs - o, to);
           continue;
         }
         if (b + 1 < end) {
           at.next.data = at.w.data + size;
-        } else if (o + 2 * kCloseOutputs <= d.outputs) {
-          at.next.data = w.row(o + kCloseOutputs) + begin * size;
+        } else if (o + 2 * kCachedOutputs <= d.outputs) {
+          at.next.data = w.row(o + kCachedOutputs) + begin * size;
         }
-        block_dots_of_eight<Step>(at, d.rows, to);
+        blocked_eight_outputs<Step>(at, d.rows, to);
       }
     }
   }
 }
 
 template <class Step>
-void block_dots(const DotCall& d) noexcept {
-  DotCall some = d;
+void blocked_matmul_nt(const MatmulNtCall& d) noexcept {
+  MatmulNtCall some = d;
   for (int64_t m = 0; m < d.rows; m += kRowsAtOnce) {
     some.x = static_cast<const typename Step::Number*>(d.x) + m * d.x_stride;
     some.y = d.y + m * d.y_stride;
     some.rows = d.rows - m < kRowsAtOnce ? d.rows - m : kRowsAtOnce;
-    dots_at_once<Step>(some);
+    matmul_nt_at_once<Step>(some);
   }
 }
 

@@ -1,4 +1,4 @@
-// Activations, their slopes, and the gated forms made of them.
+// Activations, their derivatives, and gated activations.
 #pragma once
 
 #include "kernels/cpu/isa/rows.h"
@@ -17,7 +17,7 @@ QKV_INLINE Lanes sigmoid(const Lanes& x) {
   return splat(1) / (splat(1) + exp(-x));
 }
 
-// Cephes' tanhf: x + x^3 P(x^2) near 0, 1 - 2 / (e^2|x| + 1) elsewhere. Largest error: 1.3 units in the last place.
+// Cephes' tanhf: x + x^3 P(x^2) near 0, 1 - 2 / (e^2|x| + 1) elsewhere. Largest error: 1.3 ulp.
 QKV_INLINE Lanes tanh(const Lanes& x) {
   static constexpr float kNear[] = {-5.70498872745e-3F, 2.06390887954e-2F, -5.37397155531e-2F, 1.33314422036e-1F,
                                     -3.33332819422e-1F};
@@ -33,13 +33,13 @@ struct Normal {
 };
 
 // cdf(-a) = e^(-a^2 / 2) R(a) for a >= 0, with R(a) (a + 4) a polynomial in (a - 4) / (a + 4), fitted at Chebyshev
-// nodes for a up to 14 (relative error 1.3e-8). The square is taken in two parts so that the tail keeps its digits:
-// x cdf(x) is off by 5.3 units in the last place at most, for all |x| < 12.9.
+// nodes for a up to 14 (relative error 1.3e-8). The square is split in two parts so that the tail keeps its digits:
+// the error of x cdf(x) is at most 5.3 ulp for all |x| < 12.9.
 QKV_INLINE Normal normal(const Lanes& x) {
   static constexpr float kRatio[] = {-0.0001201844011F, 0.0002012617303F, 0.001572317879F, -0.0035261837F,
                                      -0.007529250703F,  0.06040668873F,   -0.1865226849F,  0.3871366841F,
                                      -0.6078966183F,    0.7552851383F};
-  const Lanes a = minimum(absolute(x), splat(14));  // the tail is 0 long before
+  const Lanes a = minimum(absolute(x), splat(14));  // the tail is 0 well before
   const Lanes coarse = each(a, [](Register v) { return (Register)((IntRegister)v & ~0xfff); });
   const Lanes minus_half = splat(-0.5F);
   const Lanes bell = exp(minus_half * coarse * coarse, minus_half * (a - coarse) * (a + coarse));
@@ -48,33 +48,33 @@ QKV_INLINE Normal normal(const Lanes& x) {
   return {bell, if_less(splat(0), x, splat(1) - tail, tail)};
 }
 
-struct Curved {
+struct ActivationValue {
   Lanes value, slope;
 };
 
-template <Curve K>
+template <ActivationKind K>
 struct Kind {
-  static constexpr Curve value = K;
+  static constexpr ActivationKind value = K;
 };
 
-template <Curve K>
-QKV_INLINE Curved apply(Kind<K>, const Lanes& x, const Lanes& alpha) {
+template <ActivationKind K>
+QKV_INLINE ActivationValue apply(Kind<K>, const Lanes& x, const Lanes& alpha) {
   const Lanes one = splat(1);
-  if constexpr (K == Curve::identity) {
+  if constexpr (K == ActivationKind::identity) {
     return {x, one};
-  } else if constexpr (K == Curve::relu) {
+  } else if constexpr (K == ActivationKind::relu) {
     return {if_less(splat(0), x, x, splat(0)), if_less(splat(0), x, one, splat(0))};
-  } else if constexpr (K == Curve::gelu_erf) {
+  } else if constexpr (K == ActivationKind::gelu_erf) {
     const Normal at = normal(x);
     return {x * at.cdf, multiply_add(x, at.bell * splat(0.398942280F), at.cdf)};
-  } else if constexpr (K == Curve::gelu_tanh) {
+  } else if constexpr (K == ActivationKind::gelu_tanh) {
     // (1 + tanh u) / 2 = sigmoid(2 u),  2 u = x (k + 0.044715 k x^2),  k = 2 sqrt(2 / pi)
     constexpr float kTwice = 1.59576912F, kCubic = 0.0713548163F;
     const Lanes square = x * x;
     const Lanes s = sigmoid(x * multiply_add(square, splat(kCubic), splat(kTwice)));
-    const Lanes turn = x * multiply_add(square, splat(3 * kCubic), splat(kTwice));
-    return {x * s, multiply_add(turn, s * (one - s), s)};
-  } else if constexpr (K == Curve::silu) {
+    const Lanes transpose = x * multiply_add(square, splat(3 * kCubic), splat(kTwice));
+    return {x * s, multiply_add(transpose, s * (one - s), s)};
+  } else if constexpr (K == ActivationKind::silu) {
     const Lanes s = sigmoid(alpha * x);
     return {x * s, multiply_add(alpha * x, s * (one - s), s)};
   } else {
@@ -83,49 +83,49 @@ QKV_INLINE Curved apply(Kind<K>, const Lanes& x, const Lanes& alpha) {
   }
 }
 
-// Calls f with the kind as a type: one loop for each.
+// Calls f with the kind as a type: one loop per kind.
 template <class F>
-QKV_INLINE void with_kind(Curve curve, F&& f) {
-  switch (curve) {
-    case Curve::identity:
-      return f(Kind<Curve::identity>{});
-    case Curve::relu:
-      return f(Kind<Curve::relu>{});
-    case Curve::gelu_erf:
-      return f(Kind<Curve::gelu_erf>{});
-    case Curve::gelu_tanh:
-      return f(Kind<Curve::gelu_tanh>{});
-    case Curve::silu:
-      return f(Kind<Curve::silu>{});
-    case Curve::tanh:
-      return f(Kind<Curve::tanh>{});
+QKV_INLINE void with_kind(ActivationKind act, F&& f) {
+  switch (act) {
+    case ActivationKind::identity:
+      return f(Kind<ActivationKind::identity>{});
+    case ActivationKind::relu:
+      return f(Kind<ActivationKind::relu>{});
+    case ActivationKind::gelu_erf:
+      return f(Kind<ActivationKind::gelu_erf>{});
+    case ActivationKind::gelu_tanh:
+      return f(Kind<ActivationKind::gelu_tanh>{});
+    case ActivationKind::silu:
+      return f(Kind<ActivationKind::silu>{});
+    case ActivationKind::tanh:
+      return f(Kind<ActivationKind::tanh>{});
   }
 }
 
-void curve_row(const CurveCall& call) noexcept {
-  const CurveCall c = call;
+void activation_row(const ActivationCall& call) noexcept {
+  const ActivationCall c = call;
   const Lanes alpha = splat(c.alpha);
-  with_kind(c.curve, [=](auto kind) {
+  with_kind(c.act, [=](auto kind) {
     along(
         c.count, QKV_STEP(=) { store(c.y, i, n, apply(kind, load(c.x, i, n), alpha).value); });
   });
 }
 
-void curve_dx_row(const CurveCall& call) noexcept {
-  const CurveCall c = call;
+void activation_dx_row(const ActivationCall& call) noexcept {
+  const ActivationCall c = call;
   const Lanes alpha = splat(c.alpha);
-  with_kind(c.curve, [=](auto kind) {
+  with_kind(c.act, [=](auto kind) {
     along(
         c.count, QKV_STEP(=) { put(c.y, i, n, load(c.dy, i, n) * apply(kind, load(c.x, i, n), alpha).slope, c.add); });
   });
 }
 
-struct GateNumbers {
+struct GateParams {
   Lanes alpha, limit, shift;
 };
 
-template <Curve K>
-QKV_INLINE Lanes gated(Kind<K> kind, const Lanes& gate, const Lanes& up, const GateNumbers& by) {
+template <ActivationKind K>
+QKV_INLINE Lanes gated(Kind<K> kind, const Lanes& gate, const Lanes& up, const GateParams& by) {
   const Lanes act = apply(kind, minimum(gate, by.limit), by.alpha).value;
   return act * (minimum(maximum(up, -by.limit), by.limit) + by.shift);
 }
@@ -134,11 +134,11 @@ struct GateGradients {
   Lanes gate, up;
 };
 
-template <Curve K>
+template <ActivationKind K>
 QKV_INLINE GateGradients gated_dx(Kind<K> kind, const Lanes& gate, const Lanes& up, const Lanes& dy,
-                                  const GateNumbers& by) {
+                                  const GateParams& by) {
   const Lanes none = splat(0);
-  const Curved act = apply(kind, minimum(gate, by.limit), by.alpha);
+  const ActivationValue act = apply(kind, minimum(gate, by.limit), by.alpha);
   const Lanes slope = if_less(by.limit, gate, none, act.slope);
   return {dy * slope * (minimum(maximum(up, -by.limit), by.limit) + by.shift),
           if_less(by.limit, absolute(up), none, dy * act.value)};
@@ -146,8 +146,8 @@ QKV_INLINE GateGradients gated_dx(Kind<K> kind, const Lanes& gate, const Lanes& 
 
 void gated_row(const GateCall& call) noexcept {
   const GateCall c = call;
-  const GateNumbers by{splat(c.alpha), splat(c.limit), splat(c.shift)};
-  with_kind(c.curve, [=](auto kind) {
+  const GateParams by{splat(c.alpha), splat(c.limit), splat(c.shift)};
+  with_kind(c.act, [=](auto kind) {
     along(
         c.count, QKV_STEP(=) { store(c.y, i, n, gated(kind, load(c.gate, i, n), load(c.up, i, n), by)); });
   });
@@ -155,8 +155,8 @@ void gated_row(const GateCall& call) noexcept {
 
 void gated_dx_row(const GateCall& call) noexcept {
   const GateCall c = call;
-  const GateNumbers by{splat(c.alpha), splat(c.limit), splat(c.shift)};
-  with_kind(c.curve, [=](auto kind) {
+  const GateParams by{splat(c.alpha), splat(c.limit), splat(c.shift)};
+  with_kind(c.act, [=](auto kind) {
     along(
         c.count, QKV_STEP(=) {
           const GateGradients d = gated_dx(kind, load(c.gate, i, n), load(c.up, i, n), load(c.dy, i, n), by);

@@ -1,7 +1,7 @@
-// Attention's weights and what they mix as pairs of bf16, for CPUs that multiply pairs.
+// Weighted sums of attention with pairs of bf16, for CPUs that multiply pairs. Packing:
 //
-//   weights   probabilities or gradients of scores, [inner][lane] in f32   ->   [inner / 2][lane][2]
-//   rows      values, keys, queries, dz where they lie, a row per inner    ->   [inner / 2][column][2]
+//   weights   probabilities or score gradients, f32 [inner][lane]        ->   [inner / 2][lane][2]
+//   rows      values, keys, queries or dz in place, one row per inner    ->   [inner / 2][column][2]
 #pragma once
 
 #include "kernels/cpu/isa/isa_kernels.h"
@@ -14,7 +14,7 @@ QKV_INLINE __mmask16 some_lanes(int64_t count) {
   return count >= kLanes ? static_cast<__mmask16>(0xffff) : first_bits(count);
 }
 
-// Two numbers a lane, rounded to nearest even.
+// Two values per lane, rounded to nearest even.
 QKV_INLINE __m512i rounded_pairs(const Lanes& even, const Lanes& odd) {
 #if defined(__AVX512BF16__)
   alignas(64) static constexpr uint16_t kTurns[2 * kLanes] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
@@ -43,8 +43,8 @@ void pair_weights(const PairWeights& d) noexcept {
   }
 }
 
-// 32 columns of two rows at a time, woven in fours of columns first. A row's next lines are called near meanwhile: rows
-// of one head are far apart, and one row alone waits for nothing else.
+// 32 columns of two rows at a time, interleaved by fours first. Prefetches later rows: rows of one head are far apart in
+// memory.
 bool pair_rows(const PairRows& d) noexcept {
   constexpr int64_t kAtOnce = 2 * kLanes, kAhead = 16;
   constexpr __mmask32 kAll = ~__mmask32{0};
@@ -79,7 +79,7 @@ bool pair_rows(const PairRows& d) noexcept {
 #if defined(__AVX512BF16__)
 // A chain over the pairs: vdpbf16ps adds two products to the sum.
 template <int Rows, int Cols>
-void mix_pairs_tile(const PairsMix& d, int64_t row, int64_t column) {
+void matmul_pairs_tile(const MatmulPairsCall& d, int64_t row, int64_t column) {
   const uint32_t *a = d.a + row * d.a_lane, *b = d.b + column;
   float* y = d.y + row * d.y_stride + column;
   const __mmask16 last = some_lanes(d.cols - column - (Cols - 1) * kLanes);
@@ -103,19 +103,19 @@ void mix_pairs_tile(const PairsMix& d, int64_t row, int64_t column) {
 }
 
 template <int Cols>
-void mix_pairs_columns(const PairsMix& d, int64_t column) {
-  constexpr int kRows = Cols > 2 ? 4 : 8;  // at least eight sums on their way at a time
+void matmul_pairs_columns(const MatmulPairsCall& d, int64_t column) {
+  constexpr int kRows = Cols > 2 ? 4 : 8;  // at least eight independent accumulators
   int64_t row = 0;
-  for (; row + kRows <= d.rows; row += kRows) mix_pairs_tile<kRows, Cols>(d, row, column);
-  for (; row < d.rows; ++row) mix_pairs_tile<1, Cols>(d, row, column);
+  for (; row + kRows <= d.rows; row += kRows) matmul_pairs_tile<kRows, Cols>(d, row, column);
+  for (; row < d.rows; ++row) matmul_pairs_tile<1, Cols>(d, row, column);
 }
 
-void mix_into_pairs(const PairsMix& d) noexcept {
+void matmul_pairs(const MatmulPairsCall& d) noexcept {
   int64_t column = 0;
-  for (; d.cols - column > 3 * kLanes; column += 4 * kLanes) mix_pairs_columns<4>(d, column);
-  if (d.cols - column > 2 * kLanes) return mix_pairs_columns<3>(d, column);
-  if (d.cols - column > kLanes) return mix_pairs_columns<2>(d, column);
-  if (d.cols > column) mix_pairs_columns<1>(d, column);
+  for (; d.cols - column > 3 * kLanes; column += 4 * kLanes) matmul_pairs_columns<4>(d, column);
+  if (d.cols - column > 2 * kLanes) return matmul_pairs_columns<3>(d, column);
+  if (d.cols - column > kLanes) return matmul_pairs_columns<2>(d, column);
+  if (d.cols > column) matmul_pairs_columns<1>(d, column);
 }
 #endif
 
