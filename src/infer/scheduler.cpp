@@ -106,7 +106,7 @@ Scheduler::Prefix Scheduler::find_prefix(const Session& session) const {
   for (const Job& job : active_) {
     if (runner_.turns_as_long(job.session.most_ids()) != as_long || !job.session.options().source.empty()) continue;
     const int64_t all = consider(job.session.ids(), job.session.done(), job.session.sequence());
-    if (job.session.reading()) coming = std::max(coming, all);
+    if (job.session.prefilling()) coming = std::max(coming, all);
   }
   best.coming = coming >= best.length + KvCache::kPage;
   return best;
@@ -192,7 +192,7 @@ void Scheduler::keep(Session& session) {
     kept_.pop_front();
   }
   kept_.push_back({.ids = std::vector<int32_t>(held.begin(), held.end()),
-                   .sequence = session.leave(),
+                   .sequence = session.release(),
                    .as_long = runner_.turns_as_long(session.most_ids())});
   kept_pages_ += KvCache::pages_for(static_cast<int64_t>(held.size()));
 }
@@ -210,13 +210,13 @@ void Scheduler::finish(Jobs::iterator job) {
 void Scheduler::run_pass() {
   std::vector<Runner::Part> parts;
   std::vector<Job*> in_pass;
-  int64_t room = runner_.options().chunk;  // for prompts; what is being written always goes on
+  int64_t room = runner_.options().chunk;  // rows of prompts; sessions that decode always have theirs
   for (Job& job : active_) {
-    const bool reading = job.session.reading();
-    if (reading && room == 0) continue;
+    const bool prefilling = job.session.prefilling();
+    if (prefilling && room == 0) continue;
     parts.push_back(job.session.next_part(room));
     in_pass.push_back(&job);
-    if (reading) room -= std::min(room, static_cast<int64_t>(parts.back().ids.size()));
+    if (prefilling) room -= std::min(room, static_cast<int64_t>(parts.back().ids.size()));
     counts_.rows += static_cast<int64_t>(parts.back().ids.size());
   }
   std::span<const float> logits;

@@ -5,9 +5,9 @@
 
 #include "base/expect_error.h"
 #include "base/file.h"
+#include "base/temp_folder.h"
 #include "infer/likelihood.h"
 #include "support/pass.h"
-#include "support/temp_folder.h"
 
 namespace qkv {
 namespace {

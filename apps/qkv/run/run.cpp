@@ -28,7 +28,7 @@ struct Options {
   TextFlags text;
   std::string prompt;
   int64_t texts = 1, logprobs = -1, beam = 0;
-  double length_penalty = 1;
+  std::optional<double> length_penalty;
   bool ids = false, json = false, stats = false;
 };
 
@@ -142,6 +142,7 @@ class Run {
               options_.texts, " texts but the most likely token is always the same",
               Hint("add --temperature 0.8 or the like"));
     const std::string prompt = read_prompt(options_.prompt);
+    if (model_.spec().has_source()) session.prompt = model_.target_start();
     if (options_.ids) {
       (model_.spec().has_source() ? session.source : session.prompt) = parse_ids(prompt);
     } else if (model_.spec().has_source()) {
@@ -152,22 +153,27 @@ class Run {
     return request;
   }
 
-  // The best of what a beam search finds.
+  // The best hypotheses of a beam search.
   void search(const TextRequest& request) {
     const SessionOptions& session = request.options;
-    const auto prompt = static_cast<int64_t>(session.prompt.empty() ? 1 : session.prompt.size());
-    const int64_t room = context_ - prompt;
+    const auto prompt = std::ssize(session.prompt);
+    const TextFlags& asked = options_.text;
+    const BeamOptions beam =
+        beam_options(model_.defaults(),
+                     {.beams = options_.beam,
+                      .max_new = asked.max_new,
+                      .no_repeat_ngram = asked.no_repeat_ngram,
+                      .length_penalty = options_.length_penalty,
+                      .repetition_penalty = asked.repetition_penalty,
+                      .n_best = options_.texts},
+                     {.prompt = prompt, .context = context_, .has_source = model_.spec().has_source()});
     const BeamRequest one{.prompt = session.prompt, .source = session.source};
-    const auto found =
-        beam_search(runner_, {&one, 1},
-                    {.beams = options_.beam,
-                     .n_best = options_.texts,
-                     .length_penalty = options_.length_penalty,
-                     .max_length = prompt + (session.max_new > 0 ? std::min(session.max_new, room) : room),
-                     .eos = model_.spec().tokens.eos,
-                     .forced_eos = model_.spec().tokens.forced_eos,
-                     .no_repeat_ngram = session.sampling.no_repeat_ngram,
-                     .repetition_penalty = session.sampling.repetition_penalty});
+    BeamRunner run(runner_, {&one, 1}, beam);
+    const InterruptWatch interrupt;
+    while (run.step()) {
+      if (interrupt.seen()) throw Interrupted{};
+    }
+    const std::vector<BeamRunner::Hypotheses>& found = run.results();
     written_.resize(found.front().size());
     for (size_t n = 0; n < written_.size(); ++n) {
       const std::vector<int32_t>& ids = found.front()[n].ids;

@@ -13,14 +13,13 @@
 #include "common/interrupt.h"
 #include "common/model_options.h"
 #include "infer/beam_runner.h"
-#include "infer/generation_defaults.h"
 #include "text/unicode/utf8.h"
 
 namespace qkv::app {
 namespace {
 
 constexpr size_t kWindow = 1024;  // lines that are sorted by length and translated together
-constexpr int64_t kUsualBeams = 4, kUsualLength = 256, kUsualRows = 64;
+constexpr int64_t kUsualRows = 64, kUsualSource = 256;
 
 constexpr const char* kHelp =
     R"(Every line of standard input is one text; an empty line stays empty. Lines of similar length are translated together,
@@ -42,30 +41,6 @@ struct Options {
   std::string prefix;
   bool json = false;
 };
-
-BeamOptions beam_options(const Options& options, const GenerationDefaults& defaults, int64_t context) {
-  BeamOptions beam{.beams = options.beams.value_or(defaults.num_beams > 1 ? defaults.num_beams : kUsualBeams),
-                   .n_best = options.n_best,
-                   .length_penalty = options.length_penalty.value_or(defaults.length_penalty),
-                   .early = defaults.early,
-                   .eos = defaults.tokens.eos,
-                   .forced_eos = defaults.tokens.forced_eos,
-                   .forced_bos = defaults.forced_bos,
-                   .banned = defaults.banned,
-                   .no_repeat_ngram = defaults.no_repeat_ngram,
-                   .repetition_penalty = defaults.repetition_penalty.value_or(1)};
-  if (beam.beams == 1) beam.early = BeamOptions::Early::yes;  // greedy
-  if (options.max_new) {
-    QKV_CHECK(*options.max_new < context, "--max-new is ", *options.max_new, " but a text has at most ", context,
-              " tokens, its start included", Hint("use --max-new ", context - 1, " or less"));
-    beam.max_length = 1 + *options.max_new;
-  } else {
-    const int64_t usual =
-        defaults.max_new_tokens ? 1 + *defaults.max_new_tokens : defaults.max_length.value_or(kUsualLength);
-    beam.max_length = std::min(usual, context);
-  }
-  return beam;
-}
 
 struct Line {
   std::string text;
@@ -100,8 +75,16 @@ class Translator {
     QKV_CHECK(model_.spec().has_source(), model_.path(), " is a ", model_.spec().family, ", which is ",
               name_of(model_.spec().kind), " and translates nothing",
               Hint("take an encoder-decoder such as Marian, BART or T5; or ask a decoder with  qkv run"));
-    BeamOptions beam = beam_options(options_, model_.defaults(), context_);
-    BeamSearch checked(beam, model_.target_start());
+    QKV_CHECK(!options_.max_new || *options_.max_new < context_, "--max-new is ", *options_.max_new,
+              " but a text has at most ", context_, " tokens, its start included",
+              Hint("use --max-new ", context_ - 1, " or less"));
+    BeamOptions beam = beam_options(model_.defaults(),
+                                    {.beams = options_.beams,
+                                     .max_new = options_.max_new,
+                                     .length_penalty = options_.length_penalty,
+                                     .n_best = options_.n_best},
+                                    {.context = context_, .has_source = true});
+    BeamSearch checked(beam, model_.target_start());  // throws if an option is out of its range
     return beam;
   }
 
@@ -109,7 +92,7 @@ class Translator {
     const int64_t texts = std::max<int64_t>(options_.rows / beam_.beams, 1);
     return {.cache = cache_type(model_, options_.cache),
             .positions = texts * beam_.beams * KvCache::whole_pages(beam_.max_length),
-            .sources = std::max(KvCache::whole_pages(context_), texts * kUsualLength),
+            .sources = std::max(KvCache::whole_pages(context_), texts * kUsualSource),
             .chunk = std::max(options_.rows, beam_.beams)};
   }
 
