@@ -28,7 +28,7 @@ void expect_whole(const fs::path& path, int64_t& step) {
   const bool found = loaded.load(run);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");  // nothing is damaged
   step = found ? loaded.counters.step : 0;
-  run.forget_after(step);
+  run.remove_after(step);
   if (!found) return;
   right.go_to(step);
   ASSERT_EQ(loaded.bits(), right.bits());
@@ -48,7 +48,7 @@ void expect_whole(const fs::path& path, int64_t& step) {
     Training training("gpt2");
     RunFolder run = RunFolder::open(path);
     training.load(run);
-    run.forget_after(training.counters.step);
+    run.remove_after(training.counters.step);
     for (int64_t step = training.counters.step + 1;; ++step) {
       training.go_to(step);
       run.log({{"step", step}});

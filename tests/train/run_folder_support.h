@@ -49,7 +49,7 @@ struct Training {
                 .seconds = 0.1 * static_cast<double>(step),
                 .best = 1.0 / 3,
                 .best_step = step - step % 3,
-                .without_better = step % 3};
+                .evals_without_improvement = step % 3};
   }
   void save(RunFolder& run, bool best = false) const { run.save(*model, start.config, optimizer, counters, best); }
   bool load(const RunFolder& run) { return run.load_newest(*model, optimizer, counters); }
@@ -68,7 +68,7 @@ struct Training {
       const auto b = std::bit_cast<std::array<uint32_t, 2>>(value);
       at->insert(at->end(), b.begin(), b.end());
     };
-    for (const int64_t n : {c.step, c.tokens, c.best_step, c.without_better, optimizer.steps()}) add(n);
+    for (const int64_t n : {c.step, c.tokens, c.best_step, c.evals_without_improvement, optimizer.steps()}) add(n);
     for (const double n : {c.seconds, c.best}) add(n);
     return all;
   }

@@ -273,7 +273,7 @@ TEST(RunFolder, UnfinishedLinesAreCutAndStepsDoneAgainForgotten) {
   {
     RunFolder run = RunFolder::open(path);
     EXPECT_EQ(steps_in(path / "log.jsonl"), (std::vector<int64_t>{1, 2, 3, 4, 5}));
-    run.forget_after(3);
+    run.remove_after(3);
     run.log({{"step", 4}});
   }
   EXPECT_EQ(steps_in(path / "log.jsonl"), (std::vector<int64_t>{1, 2, 3, 4}));

@@ -1,4 +1,4 @@
-// The dates of a training, from its curves.
+// Finds the phases of a training run on its curves.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace qkv {
 namespace {
 
 double log_of(int64_t step) {
-  return std::log(static_cast<double>(step) + 1);  // step 0 has one too
+  return std::log(static_cast<double>(step) + 1);  // defined for step 0
 }
 
 }  // namespace
@@ -27,12 +27,12 @@ Phase nearest_phase(const std::string& name, std::span<const int64_t> steps, std
   const double start = divergence.front(), low = divergence[at], end = divergence.back();
   const std::string curve = fmt::format("KL(model || {}) {:.3f} at step {}", name, start, steps.front());
   if (at == 0) {
-    phase.why = curve + ", and never nearer";
+    phase.why = curve + ", never lower";
   } else if (at + 1 == steps.size()) {
-    phase.why = fmt::format("{}, {:.3f} at the end and still falling", curve, low);
+    phase.why = fmt::format("{}, still falling at the end with {:.3f}", curve, low);
   } else {
     phase.step = steps[at];
-    phase.why = fmt::format("{}, lowest {:.3f} here, {:.3f} at the end", curve, low, end);
+    phase.why = fmt::format("{}, lowest here with {:.3f}, {:.3f} at the end", curve, low, end);
   }
   return phase;
 }
@@ -44,12 +44,12 @@ Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score) 
     phase.why = fmt::format("{} snapshots are too few", steps.size());
     return phase;
   }
-  // The octave with the largest rise, then the steepest stretch inside it.
+  // The doubling of the step with the largest rise, then the steepest interval inside it.
   double rise = 0;
   size_t from = 0, to = 0;
   for (size_t a = 0; a < steps.size(); ++a) {
     for (size_t b = a + 1; b < steps.size(); ++b) {
-      if (b > a + 1 && steps[b] + 1 > 2 * (steps[a] + 1)) break;  // neighbours count however far apart
+      if (b > a + 1 && steps[b] + 1 > 2 * (steps[a] + 1)) break;  // adjacent snapshots always count
       if (score[b] - score[a] > rise) {
         rise = score[b] - score[a];
         from = a;
@@ -57,10 +57,10 @@ Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score) 
       }
     }
   }
-  const std::string curve = fmt::format("the best head's prefix matching goes from {:.3f} to {:.3f}", score.front(),
+  const std::string curve = fmt::format("the best head's induction score goes from {:.3f} to {:.3f}", score.front(),
                                         *std::max_element(score.begin(), score.end()));
   if (rise < kJump) {
-    phase.why = fmt::format("{}, by {:.3f} within an octave of steps at most; a jump is {}", curve, rise, kJump);
+    phase.why = fmt::format("{}; it rises by {:.3f} at most while the step doubles, a jump is {}", curve, rise, kJump);
     return phase;
   }
   double steepest = 0;
@@ -70,14 +70,14 @@ Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score) 
     steepest = slope;
     phase.step = steps[i + 1];
   }
-  phase.why = fmt::format("{}, by {:.3f} from step {} to {}", curve, rise, steps[from], steps[to]);
+  phase.why = fmt::format("{}; it rises by {:.3f} from step {} to {}", curve, rise, steps[from], steps[to]);
   return phase;
 }
 
 Phase plateau_phase(std::span<const int64_t> steps, std::span<const double> loss) {
   QKV_ASSERT(steps.size() == loss.size(), steps.size(), " steps, ", loss.size(), " values");
   Phase phase{.name = "plateau"};
-  // Slopes over half an octave at least, so that two snapshots side by side do not decide.
+  // Slopes over at least half an octave, so that two adjacent snapshots do not decide.
   const auto slope_to_end = [&](size_t i, size_t j) {
     return (loss[j] - loss[i]) / (log_of(steps[j]) - log_of(steps[i]));
   };
@@ -88,7 +88,7 @@ Phase plateau_phase(std::span<const int64_t> steps, std::span<const double> loss
   for (size_t i = steps.size(); i-- > 0;) {
     size_t j = i;
     while (j < steps.size() && log_of(steps[j]) - log_of(steps[i]) < half_octave) ++j;
-    if (j == steps.size()) continue;  // too near the end to tell
+    if (j == steps.size()) continue;  // too close to the end
     const double slope = slope_to_end(i, j);
     if (!any) last = slope;
     any = true;
@@ -98,11 +98,11 @@ Phase plateau_phase(std::span<const int64_t> steps, std::span<const double> loss
   if (!any) {
     phase.why = fmt::format("{} snapshots are too few", steps.size());
   } else if (flat_from == steps.size()) {
-    phase.why = fmt::format("at the end the loss still goes by {:.3f} nats while the step grows by e; flat is under {}",
-                            last, kFlat);
+    phase.why = fmt::format("the loss is still {} at the end: {:+.3f} nats per e-fold of steps, flat is under {}",
+                            last < 0 ? "falling" : "rising", last, kFlat);
   } else {
     phase.step = steps[flat_from];
-    phase.why = fmt::format("from here on the loss goes by under {} nats while the step grows by e", kFlat);
+    phase.why = fmt::format("from here on the loss changes by less than {} nats per e-fold of steps", kFlat);
   }
   return phase;
 }

@@ -167,7 +167,7 @@ std::vector<SeenText> some_texts(const Model& model) {
   return texts;
 }
 
-WatchMaterial material_of(const Model& model) {
+WatchData material_of(const Model& model) {
   TokenCounts counts(model.spec().vocabulary, some_ids(50, 3));
   counts.add(some_ids(400, 1), some_ids(400, 2));
   counts.finish();
@@ -205,7 +205,7 @@ TEST_P(WatchOf, measures_what_the_pattern_shows) {
   using enum WatchedRole;
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden(GetParam())).model();
-  const WatchMaterial material = material_of(*model);
+  const WatchData material = material_of(*model);
   std::vector<SeenText> repeated;
   constexpr int32_t kHalf = 8;
   for (uint32_t t = 0; t < 3; ++t) {
@@ -381,7 +381,7 @@ TEST(Sketches, tell_motion_and_cosine_of_whole_matrices) {
     folder.write(std::move(s));
   };
   take(0);
-  watcher.remember(0);  // the step before the snapshot at step 1
+  watcher.before_step(0);  // the step before the snapshot at step 1
   Arena arena(engine.device());
   Context cx = engine.context(arena, Precision::f32());
   uint64_t seed = 0;
@@ -427,7 +427,7 @@ TEST(Sketches, tell_motion_and_cosine_of_whole_matrices) {
   EXPECT_EQ(json["embedding"]["x"][1].size(), movie.embedding.tokens.size());
   EXPECT_EQ(json["phases"].size(), 4U);
 
-  folder.forget_after(0);
+  folder.remove_after(0);
   EXPECT_EQ(folder.steps(), std::vector<int64_t>{0});
 }
 
