@@ -10,7 +10,7 @@
 namespace qkv {
 namespace {
 
-constexpr int64_t kLogits = int64_t{1} << 22;  // of one product: the vocabulary may be large
+constexpr int64_t kLogits = int64_t{1} << 22;  // per matmul: the vocabulary may be large
 
 std::vector<double> log_softmax(std::span<const float> logits) {
   const auto most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
@@ -48,7 +48,7 @@ Rung rung_of(std::span<const double> log_p, std::span<const double> last) {
     if (right > 0) rung.kl += right * (last[v] - log_p[v]);
     rung.rank += log_p[v] > log_p[final_guess] ? 1 : 0;
   }
-  rung.kl = std::max(rung.kl, 0.0);  // what rounding leaves of zero
+  rung.kl = std::max(rung.kl, 0.0);  // rounding may give slightly less than 0
   return rung;
 }
 

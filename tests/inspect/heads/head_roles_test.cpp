@@ -220,7 +220,7 @@ TEST(Roles, weighted_by_values_are_what_w_o_says) {
         write.add(length_through(*model, brought.found.at(Site::attn_z), i, h, h) / std::sqrt(stream));
       }
       const HeadScore& head = scores.heads[static_cast<size_t>(spec.heads + h)];
-      near(head.moved[static_cast<size_t>(Measure::previous)], previous, "previous, weighted");
+      near(head.value_weighted[static_cast<size_t>(Measure::previous)], previous, "previous, weighted");
       near(head[Measure::write], write, "write");
     }
   }
@@ -238,7 +238,8 @@ TEST(Roles, of_a_text_in_stretches_are_those_of_the_whole) {
       if (static_cast<Measure>(m) == Measure::copying) continue;  // of some rows of each pass
       EXPECT_EQ(a.heads[h].values[m].n, b.heads[h].values[m].n) << name_of(static_cast<Measure>(m));
       EXPECT_NEAR(a.heads[h].values[m].mean, b.heads[h].values[m].mean, 1e-6) << name_of(static_cast<Measure>(m));
-      EXPECT_NEAR(a.heads[h].moved[m].mean, b.heads[h].moved[m].mean, 1e-6) << name_of(static_cast<Measure>(m));
+      EXPECT_NEAR(a.heads[h].value_weighted[m].mean, b.heads[h].value_weighted[m].mean, 1e-6)
+          << name_of(static_cast<Measure>(m));
     }
   }
   // With little room some rows are shown, and what the kernel counts stays.
@@ -280,9 +281,9 @@ TEST(Roles, set_by_hand_are_found) {
   EXPECT_GT(previous[Measure::repeat_previous].low, 0.99);
   EXPECT_GT(induction[Measure::induction].low, 0.99);
   EXPECT_GT(induction[Measure::repeat_induction].low, 0.99);
-  EXPECT_GT(induction.moved[static_cast<size_t>(Measure::induction)].low, 0.99);
+  EXPECT_GT(induction.value_weighted[static_cast<size_t>(Measure::induction)].low, 0.99);
   EXPECT_GT(induction[Measure::copying].low, 0);
-  EXPECT_EQ(previous.moved[static_cast<size_t>(Measure::previous)].n, previous[Measure::duplicate_mass].n);
+  EXPECT_EQ(previous.value_weighted[static_cast<size_t>(Measure::previous)].n, previous[Measure::duplicate_mass].n);
   EXPECT_TRUE(has_role(previous, "previous token"));
   EXPECT_TRUE(has_role(induction, "induction"));
   EXPECT_TRUE(has_role(induction, "induction on random tokens"));
@@ -299,11 +300,11 @@ TEST(Roles, set_by_hand_are_found) {
   // They rest and write nothing, but only cutting them says whether they are lazy.
   std::vector<Estimate> cut(4, Estimate{.mean = 0.5, .low = 0.4, .high = 0.6, .n = 9, .texts = 9});
   cut[1] = {.mean = 0, .low = -0.01, .high = 0.01, .n = 9, .texts = 9};
-  EXPECT_TRUE(laziness(scores)[1].maybe());
-  EXPECT_FALSE(laziness(scores)[1].lazy());
-  EXPECT_TRUE(laziness(scores, cut)[1].lazy());
-  EXPECT_FALSE(laziness(scores, cut)[3].lazy());
-  EXPECT_FALSE(laziness(scores, cut)[2].rests);
+  EXPECT_TRUE(lazy_heads(scores)[1].maybe());
+  EXPECT_FALSE(lazy_heads(scores)[1].lazy());
+  EXPECT_TRUE(lazy_heads(scores, cut)[1].lazy());
+  EXPECT_FALSE(lazy_heads(scores, cut)[3].lazy());
+  EXPECT_FALSE(lazy_heads(scores, cut)[2].rests);
 }
 
 // One head alone writes: the raise of a logit is then what the whole model says, told by the logits themselves.
