@@ -1,9 +1,10 @@
 // One training step: forward and backward of all micro-batches, gradients summed in a fixed tree, clipped, applied.
 //
-//   micro-batches   0   1   2   3          Pairs are added, then pairs of pairs: the order does not depend on who
-//                    \ /     \ /           computed which, so 1, 2 and 4 ranks that hold whole subtrees get the same
-//                     +       +            bits. Their number is a power of two.
+//   micro-batches   0   1   2   3        Pairs are added, then pairs of pairs. The order does not depend on which rank
+//                    \ /     \ /         computed which micro-batch: 1, 2 and 4 ranks, each with a whole subtree, get
+//                     +       +          the same bits. The number of micro-batches and of ranks is a power of two.
 //                      \     /
+//                       \   /
 //                         +
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 //   record      u64 length | u32 crc of the length | Event | u32 crc of the Event      little endian, masked CRC-32C
 //
-//   Event       double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog session = 7
+//   Event       double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog log = 7
 //   Summary     repeated Value value = 1
 //   Value       string tag = 1; float simple_value = 2
 //   SessionLog  SessionStatus status = 1 (START = 1)

@@ -1,4 +1,4 @@
-// Ranks that train together get the bits one alone gets, whatever they divide among them.
+// Several ranks get the same bits as a single one, at every ZeRO level.
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -13,7 +13,7 @@
 namespace qkv {
 namespace {
 
-// Ranks as threads of one process, meeting at a table.
+// Ranks as threads of one process, exchanging bytes through shared memory.
 class Meeting {
  public:
   explicit Meeting(int size) : size_(size), barrier_(size), table_(static_cast<size_t>(size)) {}

@@ -1,4 +1,4 @@
-// A model in training whose state is a function of the step, and what is in the folder of its run.
+// A model in training whose state is a function of the step, and the contents of its run folder.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ inline Recipe some_recipe() {
 
 using Bits = std::map<std::string, std::vector<uint32_t>>;
 
-// A model with an optimiser, as they are after some step: any finite bits, a function of the step.
+// A model and optimiser in the state of some step: arbitrary finite bits, a function of the step.
 struct Training {
   explicit Training(const std::string& family, const OptimizerSpec& rule = {})
       : start(Checkpoint::open(golden(family))),
