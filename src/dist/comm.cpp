@@ -12,7 +12,7 @@ class SelfComm final : public Comm {
   const char* name() const override { return "self"; }
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void end_all() override {}
+  void abort_all() override {}
   void barrier() override {}
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) override {
     return {{mine.begin(), mine.end()}};

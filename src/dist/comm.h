@@ -1,4 +1,4 @@
-// Processes that train one model together: who they are, and how bytes get from one to another.
+// Communication between the processes (ranks) that train one model together.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@ class Comm {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Ends every rank: one of them cannot go on, and the others would wait for it.
-  virtual void end_all() = 0;
+  // Ends the job on every rank: this one has failed, and the others would wait for it.
+  virtual void abort_all() = 0;
 
-  // Each of these is called by all ranks alike.
+  // Collectives: all ranks must call them in the same order.
   virtual void barrier() = 0;
-  // What every rank has, in the order of the ranks; it may differ in size.
+  // The bytes of every rank, in rank order; sizes may differ.
   virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) = 0;
   // send[r] goes to rank r, receive[r] comes from it. Both sides know the sizes.
   virtual void exchange(std::span<const std::span<const std::byte>> send,
                         std::span<const std::span<std::byte>> receive) = 0;
 };
 
-// Alone.
+// A single process.
 Comm& self_comm();
 
-// All processes that mpirun started, if this program was built with MPI and was started by it; else alone. A rank that
-// waits longer than QKV_HANG_SECONDS (600) for the others says where and ends the job.
+// All processes started by mpirun if the program was built with MPI, else a single process. A rank that waits longer
+// than QKV_HANG_SECONDS (600) for the others logs the operation and aborts the job.
 Comm& world_comm();
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// Comm over MPI. Compiled only where MPI was found.
+// Comm over MPI, compiled only if MPI was found.
 #if defined(QKV_WITH_MPI)
 
 #include <mpi.h>
@@ -20,8 +20,8 @@
 namespace qkv {
 namespace {
 
-// Watches how long the process has been inside one operation, and ends the job if that is too long: a rank that died
-// would otherwise leave the others waiting for ever.
+// Aborts the job if this process spends too long inside one operation: after a rank died the others would wait for
+// ever.
 class Watchdog {
  public:
   Watchdog(int rank, double limit) : rank_(rank), limit_(limit), thread_([this] { watch(); }) {}
@@ -101,7 +101,7 @@ class MpiComm final : public Comm {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void end_all() override { MPI_Abort(MPI_COMM_WORLD, 2); }
+  void abort_all() override { MPI_Abort(MPI_COMM_WORLD, 2); }
 
   void barrier() override {
     const Watchdog::Inside inside(*dog_, "barrier");
@@ -165,7 +165,7 @@ class MpiComm final : public Comm {
 }  // namespace
 
 Comm& world_comm() {
-  // Without mpirun there is nobody to meet, and MPI need not even start.
+  // Without mpirun there are no other ranks: MPI is not initialised.
   const bool launched = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMI_SIZE") != nullptr ||
                         std::getenv("PMIX_RANK") != nullptr;
   if (!launched) return self_comm();

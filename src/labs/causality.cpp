@@ -1,4 +1,4 @@
-// What stands right of a token never changes what is computed for it: exactly, bit for bit.
+// Causality: tokens to the right of a position never change what is computed for it, bit for bit.
 #include <algorithm>
 #include <cstring>
 
@@ -12,20 +12,20 @@
 namespace qkv::labs {
 namespace {
 
-constexpr int32_t kVocabulary = 64;
-constexpr int32_t kLength = 24;
+constexpr int32_t kCausalVocabulary = 64;
+constexpr int32_t kCausalLength = 24;
 
-// Decoders that differ in everything that could leak: positions, windows, caps, grouped and latent heads, experts.
+// Decoders that differ in everything that could leak: positions, windows, soft caps, grouped and latent heads, experts.
 std::vector<Json> decoders() {
   const auto llama_like = [](const char* family) {
-    return Json{{"model_type", family},        {"vocab_size", kVocabulary},     {"hidden_size", 32},
-                {"intermediate_size", 48},     {"num_hidden_layers", 2},        {"num_attention_heads", 4},
-                {"num_key_value_heads", 2},    {"max_position_embeddings", 64}, {"head_dim", 8},
+    return Json{{"model_type", family},        {"vocab_size", kCausalVocabulary}, {"hidden_size", 32},
+                {"intermediate_size", 48},     {"num_hidden_layers", 2},          {"num_attention_heads", 4},
+                {"num_key_value_heads", 2},    {"max_position_embeddings", 64},   {"head_dim", 8},
                 {"tie_word_embeddings", false}};
   };
   std::vector<Json> all{llama_like("llama"), llama_like("qwen3"), llama_like("olmo2")};
   all.push_back({{"model_type", "gpt2"},
-                 {"vocab_size", kVocabulary},
+                 {"vocab_size", kCausalVocabulary},
                  {"n_positions", 64},
                  {"n_embd", 32},
                  {"n_layer", 2},
@@ -58,17 +58,17 @@ std::vector<Json> decoders() {
   return all;
 }
 
-// The control: an encoder sees both ways, so it must show what a decoder never does.
+// The control: bidirectional attention must show the leaks that a decoder never has.
 Json encoder() {
-  return {{"model_type", "bert"},         {"vocab_size", kVocabulary}, {"hidden_size", 32},
-          {"intermediate_size", 48},      {"num_hidden_layers", 2},    {"num_attention_heads", 4},
+  return {{"model_type", "bert"},         {"vocab_size", kCausalVocabulary}, {"hidden_size", 32},
+          {"intermediate_size", 48},      {"num_hidden_layers", 2},          {"num_attention_heads", 4},
           {"max_position_embeddings", 64}};
 }
 
-// Each token once, so that every position has a row of the embedding to itself.
+// A permutation of the vocabulary, so that every position has its own row of the embedding.
 std::vector<int32_t> distinct_tokens(world::Draw& draw) {
-  std::vector<int32_t> all(kVocabulary);
-  for (int32_t i = 0; i < kVocabulary; ++i) all[static_cast<size_t>(i)] = i;
+  std::vector<int32_t> all(kCausalVocabulary);
+  for (int32_t i = 0; i < kCausalVocabulary; ++i) all[static_cast<size_t>(i)] = i;
   for (size_t i = all.size() - 1; i > 0; --i) std::swap(all[i], all[draw.below(static_cast<uint32_t>(i + 1))]);
   return all;
 }
@@ -81,9 +81,9 @@ std::vector<float> logits_of(const Engine& engine, const Model& model, std::span
 }
 
 struct Leaks {
-  int64_t rows = 0, left_changed = 0;       // rows left of a change, and those of which any bit differs
-  int64_t controls = 0, right_changed = 0;  // rows at the change, and those that differ
-  int64_t gradients = 0, not_zero = 0;      // numbers of d loss_t / d x_later, and those that are not exactly 0
+  int64_t rows = 0, left_changed = 0;       // rows left of a change, and how many of them differ in any bit
+  int64_t controls = 0, right_changed = 0;  // rows at the change, and how many differ
+  int64_t gradients = 0, not_zero = 0;      // entries of d loss_t / d x_later, and how many are not exactly 0
   int64_t own = 0;                          // texts in which d loss_t / d x_t is not 0
 
   Leaks& operator+=(const Leaks& o) {
@@ -98,17 +98,18 @@ struct Leaks {
   }
 };
 
-// Changes everything from position `t` on.
+// For every t: replaces all tokens from position t on and compares the logits before and after.
 void compare_bits(Leaks& leaks, const Engine& engine, const Model& model, std::span<const int32_t> tokens) {
-  const std::vector<int32_t> ids(tokens.begin(), tokens.begin() + kLength);
+  const std::vector<int32_t> ids(tokens.begin(), tokens.begin() + kCausalLength);
   const std::vector<float> before = logits_of(engine, model, ids);
-  for (int32_t t = 1; t < kLength; ++t) {
+  for (int32_t t = 1; t < kCausalLength; ++t) {
     std::vector<int32_t> other = ids;
-    for (int32_t i = t; i < kLength; ++i) other[static_cast<size_t>(i)] = tokens[static_cast<size_t>(kLength + i - t)];
+    for (int32_t i = t; i < kCausalLength; ++i)
+      other[static_cast<size_t>(i)] = tokens[static_cast<size_t>(kCausalLength + i - t)];
     const std::vector<float> after = logits_of(engine, model, other);
     const auto differs = [&](int32_t row) {
-      const auto at = static_cast<size_t>(row * kVocabulary);
-      return std::memcmp(&before[at], &after[at], kVocabulary * sizeof(float)) != 0;
+      const auto at = static_cast<size_t>(row * kCausalVocabulary);
+      return std::memcmp(&before[at], &after[at], kCausalVocabulary * sizeof(float)) != 0;
     };
     for (int32_t row = 0; row < t; ++row) leaks.left_changed += differs(row) ? 1 : 0;
     leaks.rows += t;
@@ -117,29 +118,29 @@ void compare_bits(Leaks& leaks, const Engine& engine, const Model& model, std::s
   }
 }
 
-// The loss of one row, walked back to every row of the embedding.
+// Backward from the loss of one row: gradients at the embeddings of later tokens must be 0.
 void compare_gradients(Leaks& leaks, const Engine& engine, Model& model, std::span<const int32_t> tokens) {
-  for (const int32_t t : {0, kLength / 2, kLength - 2}) {
-    TrainBatch batch{.ids = {tokens.begin(), tokens.begin() + kLength},
-                     .targets = std::vector<int32_t>(kLength, TrainBatch::kIgnored),
-                     .lengths = {kLength},
+  for (const int32_t t : {0, kCausalLength / 2, kCausalLength - 2}) {
+    TrainBatch batch{.ids = {tokens.begin(), tokens.begin() + kCausalLength},
+                     .targets = std::vector<int32_t>(kCausalLength, TrainBatch::kIgnored),
+                     .lengths = {kCausalLength},
                      .source_ids = {},
                      .source_lengths = {},
                      .counted = 1};
-    batch.targets[static_cast<size_t>(t)] = tokens[kLength];
+    batch.targets[static_cast<size_t>(t)] = tokens[kCausalLength];
     Arena arena(engine.device()), gradients(engine.device());
     Tape tape(gradients);
     Context cx = engine.context(arena, Precision::f32());
     cx.tape = &tape;
     tape.backward(cx, loss_of(cx, model, batch, {}, {}).loss);
     const std::vector<float> embed = host_floats(model.weights().at("embed").gradient());
-    const size_t width = embed.size() / kVocabulary;
+    const size_t width = embed.size() / kCausalVocabulary;
     const auto not_zero = [&](int32_t position) {
       const auto row = embed.begin() +
                        static_cast<std::ptrdiff_t>(static_cast<size_t>(tokens[static_cast<size_t>(position)]) * width);
       return width - static_cast<size_t>(std::count(row, row + static_cast<std::ptrdiff_t>(width), 0.0F));
     };
-    for (int32_t later = t + 1; later < kLength; ++later) {
+    for (int32_t later = t + 1; later < kCausalLength; ++later) {
       leaks.gradients += static_cast<int64_t>(width);
       leaks.not_zero += static_cast<int64_t>(not_zero(later));
     }
@@ -158,22 +159,24 @@ Leaks leaks_of(const LabContext& lab, Model& model, uint64_t seed) {
 }
 
 void train_a_little(const LabContext& lab, Model& model, uint64_t seed) {
-  teach(lab, model,
-        {.what = model.spec().family + " learns", .steps = lab.sized(30), .lr = 5e-3, .batch = [&](int64_t step) {
-           world::Draw draw(seed, static_cast<uint64_t>(step), 4);
-           TrainBatch batch;
-           for (int i = 0; i < 8; ++i) {
-             std::vector<int32_t> ids;
-             for (int32_t at = 0; at <= kLength; ++at) {
-               ids.push_back(at < 6 ? static_cast<int32_t>(draw.below(kVocabulary)) : ids[static_cast<size_t>(at - 6)]);
-             }
-             add_text(batch, ids);
+  train_model(
+      lab, model,
+      {.label = model.spec().family + " learns", .steps = lab.sized(30), .lr = 5e-3, .batch = [&](int64_t step) {
+         world::Draw draw(seed, static_cast<uint64_t>(step), 4);
+         TrainBatch batch;
+         for (int i = 0; i < 8; ++i) {
+           std::vector<int32_t> ids;
+           for (int32_t at = 0; at <= kCausalLength; ++at) {
+             ids.push_back(at < 6 ? static_cast<int32_t>(draw.below(kCausalVocabulary))
+                                  : ids[static_cast<size_t>(at - 6)]);
            }
-           return batch;
-         }});
+           add_text(batch, ids);
+         }
+         return batch;
+       }});
 }
 
-SeedNumbers measure(const LabContext& lab, uint64_t seed) {
+SeedNumbers measure_causality(const LabContext& lab, uint64_t seed) {
   Leaks fresh, trained;
   for (const Json& config : decoders()) {
     lab.check("a " + config["model_type"].get<std::string>());
@@ -207,13 +210,13 @@ SeedNumbers measure(const LabContext& lab, uint64_t seed) {
 const Lab& causality() {
   static const Lab lab{
       .name = "causality",
-      .claim = "In a decoder, what stands right of a token never changes what is computed for it: not by one bit.",
+      .claim = "In a decoder, tokens to the right never change what is computed for a token: not by one bit.",
       .claim_zh = "因果性：在解码器里，右边的词永远不会改变左边的计算结果：一个比特都不会变。",
       .how =
-          "Seven families of decoders, with their first weights and after 30 steps of training. Everything from a\n"
-          "position on is replaced: the logits left of it are compared bit by bit. The loss of one row is walked\n"
-          "back: its gradient at later tokens is compared with 0. Controls: the row of the change must change,\n"
-          "and an encoder, which looks both ways, must fail both.",
+          "Seven decoder families, with initial weights and after 30 steps of training. All tokens from a position on\n"
+          "are replaced, and the logits to the left are compared bit by bit. The gradient of one row's loss at later\n"
+          "tokens must be exactly 0. Controls: the row of the change must change, and an encoder, which sees both\n"
+          "directions, must fail both.",
       .seeds = 3,
       .rules = {{"of them changed, fresh models", LabRule::Side::below, 0.5, "none may"},
                 {"of them changed, trained models", LabRule::Side::below, 0.5, "none may"},
@@ -223,8 +226,8 @@ const Lab& causality() {
                 {"control: share of own gradients not 0", LabRule::Side::above, 0.999,
                  "else the gradient sees nothing"},
                 {"control: share of rows left that change in an encoder", LabRule::Side::above, 0.999,
-                 "a model that looks both ways must fail"}},
-      .measure = measure};
+                 "a bidirectional model must fail"}},
+      .measure = measure_causality};
   return lab;
 }
 

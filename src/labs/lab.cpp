@@ -11,7 +11,7 @@
 namespace qkv {
 namespace {
 
-// The 97.5 % point of Student's t with so many degrees of freedom.
+// The 97.5 % quantile of Student's t with `freedom` degrees of freedom.
 double student_t(int64_t freedom) {
   static constexpr std::array<double, 30> kTable{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
                                                  2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
@@ -78,7 +78,7 @@ LabRow over_seeds(std::string name, std::vector<double> values) {
   for (const double v : values) sum += v;
   const double mean = sum / n;
   for (const double v : values) squares += (v - mean) * (v - mean);
-  // One seed says nothing about others.
+  // One seed has no interval.
   const double half = values.size() < 2 ? std::numeric_limits<double>::infinity()
                                         : student_t(std::ssize(values) - 1) * std::sqrt(squares / (n - 1) / n);
   return {.name = std::move(name), .values = std::move(values), .mean = mean, .low = mean - half, .high = mean + half};

@@ -1,4 +1,4 @@
-// The labs there are: one file each, named here and in the list of labs.cpp.
+// All labs: one .cpp file each, listed here and in labs.cpp.
 #pragma once
 
 #include "labs/lab.h"

@@ -1,4 +1,4 @@
-// Reading a prompt against writing an answer: the same work for each token, but reading does many at once.
+// Prefill against decode: the same work per token, but prefill computes many tokens at once.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -12,46 +12,46 @@
 namespace qkv::labs {
 namespace {
 
-constexpr int64_t kVocabulary = 2048, kTimes = 5;
+constexpr int64_t kSpeedVocabulary = 2048, kRounds = 5;
 
-double now() {
+double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 struct Speeds {
-  double read = 0, write = 0, write_together = 0;  // tokens a second
+  double prefill = 0, decode = 0, decode_batched = 0;  // tokens per second
 };
 
-// Best of several, so that what else the machine does counts least.
+// Best of several rounds, so that other load on the machine matters least.
 Speeds speeds(const LabContext& lab, const Model& model, std::span<const int32_t> prompt) {
-  constexpr int64_t kTogether = 8;
+  constexpr int64_t kBatch = 8;
   const int64_t answer = lab.sized(32);
-  Runner runner(model, lab.engine, {.positions = 2 * kTogether * (std::ssize(prompt) + answer)});
+  Runner runner(model, lab.engine, {.positions = 2 * kBatch * (std::ssize(prompt) + answer)});
   Speeds best;
-  for (int64_t time = 0; time < kTimes; ++time) {
+  for (int64_t round = 0; round < kRounds; ++round) {
     lab.check("reading and writing");
     std::vector<Runner::Part> parts{{.sequence = runner.start(), .ids = prompt}};
-    double start = now();
+    double start = seconds_now();
     runner.read(parts.front());
-    best.read = std::max(best.read, static_cast<double>(prompt.size()) / (now() - start));
-    parts.front().ids = prompt.first(1);  // which token it is changes nothing about the time
-    start = now();
+    best.prefill = std::max(best.prefill, static_cast<double>(prompt.size()) / (seconds_now() - start));
+    parts.front().ids = prompt.first(1);  // which token does not matter for the time
+    start = seconds_now();
     for (int64_t i = 0; i < answer; ++i) runner.pass(parts);
-    best.write = std::max(best.write, static_cast<double>(answer) / (now() - start));
+    best.decode = std::max(best.decode, static_cast<double>(answer) / (seconds_now() - start));
 
-    for (int64_t i = 1; i < kTogether; ++i) {
+    for (int64_t i = 1; i < kBatch; ++i) {
       parts.push_back({.sequence = runner.fork(parts.front().sequence, runner.length(parts.front().sequence)),
                        .ids = prompt.first(1)});
     }
-    start = now();
+    start = seconds_now();
     for (int64_t i = 0; i < answer; ++i) runner.pass(parts);
-    best.write_together = std::max(best.write_together, static_cast<double>(answer * kTogether) / (now() - start));
+    best.decode_batched = std::max(best.decode_batched, static_cast<double>(answer * kBatch) / (seconds_now() - start));
     for (const Runner::Part& part : parts) runner.end(part.sequence);
   }
   return best;
 }
 
-// Logits of one plain pass against those through a cache: read in uneven pieces, then token by token.
+// Logits of one plain pass against those through the KV cache: in uneven pieces, then token by token.
 int64_t different_rows(const LabContext& lab, const Model& model, std::span<const int32_t> ids, Precision precision) {
   Arena arena(lab.engine.device());
   Context cx = lab.engine.context(arena, precision);
@@ -67,8 +67,9 @@ int64_t different_rows(const LabContext& lab, const Model& model, std::span<cons
         .sequence = sequence, .ids = ids.subspan(first, count), .logits = static_cast<int64_t>(count)};
     const std::span<const float> cached = runner.pass({&part, 1});
     for (size_t r = 0; r < count; ++r) {
-      const size_t bytes = kVocabulary * sizeof(float);
-      different += std::memcmp(&cached[r * kVocabulary], &plain[(first + r) * kVocabulary], bytes) == 0 ? 0 : 1;
+      const size_t bytes = kSpeedVocabulary * sizeof(float);
+      different +=
+          std::memcmp(&cached[r * kSpeedVocabulary], &plain[(first + r) * kSpeedVocabulary], bytes) == 0 ? 0 : 1;
     }
     first += count;
     if (first > ids.size() / 2) piece = 1;
@@ -76,23 +77,25 @@ int64_t different_rows(const LabContext& lab, const Model& model, std::span<cons
   return different;
 }
 
-SeedNumbers measure(const LabContext& lab, uint64_t seed) {
+SeedNumbers measure_reading_writing(const LabContext& lab, uint64_t seed) {
   const bool full = lab.size >= 1;
-  const auto model = fresh_model(
-      config_of(
-          {.vocabulary = kVocabulary, .width = full ? 512 : 64, .layers = full ? 8 : 2, .heads = 8, .context = 1024}),
-      seed);
+  const auto model = fresh_model(config_of({.vocabulary = kSpeedVocabulary,
+                                            .width = full ? 512 : 64,
+                                            .layers = full ? 8 : 2,
+                                            .heads = 8,
+                                            .context = 1024}),
+                                 seed);
   world::Draw draw(seed, 0, 7);
   std::vector<int32_t> prompt;
-  for (int64_t i = 0; i < 256; ++i) prompt.push_back(static_cast<int32_t>(draw.below(kVocabulary)));
+  for (int64_t i = 0; i < 256; ++i) prompt.push_back(static_cast<int32_t>(draw.below(kSpeedVocabulary)));
 
   const Speeds speed = speeds(lab, *model, prompt);
   SeedNumbers out;
-  out.add("tokens read a second", speed.read);
-  out.add("tokens written a second", speed.write);
-  out.add("tokens written a second, 8 answers at once", speed.write_together);
-  out.add("reading over writing", speed.read / speed.write);
-  out.add("8 answers at once over one", speed.write_together / speed.write);
+  out.add("tokens read a second", speed.prefill);
+  out.add("tokens written a second", speed.decode);
+  out.add("tokens written a second, 8 answers at once", speed.decode_batched);
+  out.add("reading over writing", speed.prefill / speed.decode);
+  out.add("8 answers at once over one", speed.decode_batched / speed.decode);
   const std::span<const int32_t> some = std::span(prompt).first(100);
   out.add("rows compared", 2 * static_cast<double>(some.size()));
   out.add("cached differs from uncached, f32",
@@ -108,18 +111,19 @@ const Lab& reading_writing() {
   static const Lab lab{
       .name = "reading-writing",
       .claim =
-          "Reading a prompt is several times faster a token than writing an answer, and writing with a cache gives\n"
-          "exactly what reading everything again would give.",
+          "Reading a prompt (prefill) is several times faster per token than writing an answer (decode), and writing\n"
+          "with a KV cache gives exactly the logits of a full pass without one.",
       .claim_zh = "读提示比写回答每个词快好几倍；用缓存写出的结果与从头重算完全一致，逐比特相同。",
       .how =
-          "Eight layers of width 512 with their first weights, in bf16: a prompt of 256 tokens is read, 32 tokens are\n"
-          "written, then 8 answers at once; the best of 5 rounds each. Logits of 100 tokens through a cache, in\n"
+          "Eight layers of width 512 with initial weights, in bf16: a prompt of 256 tokens is read, 32 tokens are\n"
+          "written, then 8 answers in one batch; the best of 5 rounds each. Logits of 100 tokens through the cache, "
+          "in\n"
           "pieces and one by one, are compared bit by bit with those of one plain pass.",
       .seeds = 3,
       .rules = {{"reading over writing", LabRule::Side::above, 2, "clearly more than noise"},
                 {"cached differs from uncached, f32", LabRule::Side::below, 0.5, "no row may"},
                 {"cached differs from uncached, bf16", LabRule::Side::below, 0.5, "no row may"}},
-      .measure = measure};
+      .measure = measure_reading_writing};
   return lab;
 }
 

@@ -23,7 +23,7 @@ TrainBatch RepeatedTokens::texts(uint64_t seed, int64_t step, int64_t count) con
         ids.push_back(ids[static_cast<size_t>(at - block)]);
       }
     }
-    // The first token of a repeat cannot be known: only its row tells that the block has ended.
+    // The first token of the first repeat is not a target: nothing before it tells that the block has ended.
     add_text(batch, ids, static_cast<size_t>(block));
   }
   return batch;

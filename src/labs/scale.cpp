@@ -1,4 +1,4 @@
-// Why scores are divided by sqrt(d): without it the softmax has one winner and nothing to learn from.
+// Why scores are divided by sqrt(d): without it the softmax saturates and its gradient vanishes.
 #include <cmath>
 
 #include "base/random_fill.h"
@@ -13,30 +13,30 @@
 namespace qkv::labs {
 namespace {
 
-constexpr int64_t kKeys = 64, kHeads = 4;
+constexpr int64_t kScaleKeys = 64, kScaleHeads = 4;
 constexpr std::array<int64_t, 4> kWidths{4, 16, 64, 256};
 
 struct Softness {
-  double entropy = 0;   // of a row over ln(keys)
+  double entropy = 0;   // of a row, divided by ln(keys)
   double gradient = 0;  // Frobenius norm of d probabilities / d scores
 };
 
-// q and k with unit variance, as they are in the claim: through the engine's own attention.
+// q and k with unit variance, as in the claim, through the engine's own attention.
 Softness softness(const Engine& engine, int64_t width, std::optional<double> scale, uint64_t seed) {
   Arena arena(engine.device());
   Context cx = engine.context(arena, Precision::f32());
   const auto numbers = [&](uint32_t site) {
-    std::vector<float> all(static_cast<size_t>(kKeys * kHeads * width));
+    std::vector<float> all(static_cast<size_t>(kScaleKeys * kScaleHeads * width));
     fill_normal(fold({.seed = seed, .step = static_cast<uint64_t>(width), .site = site}), 0, 1, all);
-    return cx.upload(all, {kKeys, kHeads, width});
+    return cx.upload(all, {kScaleKeys, kScaleHeads, width});
   };
   const Tensor q = numbers(1), k = numbers(2), v = numbers(3);
-  const Rows rows = Rows::batch(cx, 1, kKeys);
+  const Rows rows = Rows::batch(cx, 1, kScaleKeys);
   const ops::AttentionOptions options{.scale = scale};
   const ops::Attended seen = ops::attention(cx, q, k, v, rows, options);
   const std::vector<float> probs = host_floats(ops::attention_pattern(cx, q, k, seen.lse, rows, options));
   Softness sum;
-  const auto n = static_cast<size_t>(kKeys);
+  const auto n = static_cast<size_t>(kScaleKeys);
   for (size_t row = 0; row < probs.size() / n; ++row) {
     double entropy = 0, squares = 0, all = 0;
     for (size_t j = 0; j < n; ++j) {
@@ -45,7 +45,7 @@ Softness softness(const Engine& engine, int64_t width, std::optional<double> sca
       squares += p * p;
       all += p * p * (1 - 2 * p);
     }
-    // J = diag(p) - p p': its squares add up to sum p^2 - 2 sum p^3 + (sum p^2)^2
+    // J = diag(p) - p p':  |J|^2 = sum p^2 - 2 sum p^3 + (sum p^2)^2
     sum.entropy += entropy / std::log(static_cast<double>(n));
     sum.gradient += std::sqrt(std::max(0.0, all + squares * squares));
   }
@@ -53,13 +53,13 @@ Softness softness(const Engine& engine, int64_t width, std::optional<double> sca
   return {sum.entropy / count, sum.gradient / count};
 }
 
-struct Taught {
-  double loss = 0;      // of tokens said before
-  double gradient = 0;  // norm of what reaches W_Q and W_K at the first step
+struct ScaleTraining {
+  double loss = 0;      // of repeated tokens
+  double gradient = 0;  // norm of the gradients of W_Q and W_K at the first step
 };
 
-// One head as wide as the model, with first weights that keep unit variance.
-Taught taught(const LabContext& lab, bool scaled, uint64_t seed) {
+// One head as wide as the model, with initial weights that keep unit variance.
+ScaleTraining train_scale(const LabContext& lab, bool scaled, uint64_t seed) {
   constexpr int64_t kWidth = 128;
   const RepeatedTokens task;
   ModelSpec spec = read_spec(Config(config_of({.vocabulary = task.vocabulary,
@@ -73,7 +73,7 @@ Taught taught(const LabContext& lab, bool scaled, uint64_t seed) {
   }
   const auto model = fresh_model(std::move(spec), seed);
 
-  Taught result;
+  ScaleTraining result;
   {
     Arena arena(lab.engine.device()), gradients(lab.engine.device());
     Tape tape(gradients);
@@ -91,18 +91,18 @@ Taught taught(const LabContext& lab, bool scaled, uint64_t seed) {
     }
     result.gradient = std::sqrt(of_scores);
   }
-  teach(lab, *model,
-        {.what = scaled ? "with 1/sqrt(d)" : "without",
-         .steps = lab.sized(400),
-         .lr = 2e-3,
-         .optimizer = OptimizerSpec::Kind::adamw,
-         .batch = [&](int64_t step) { return task.texts(seed, step, 16); }});
+  train_model(lab, *model,
+              {.label = scaled ? "with 1/sqrt(d)" : "without",
+               .steps = lab.sized(400),
+               .lr = 2e-3,
+               .optimizer = OptimizerSpec::Kind::adamw,
+               .batch = [&](int64_t step) { return task.texts(seed, step, 16); }});
   const TrainBatch held = task.texts(seed, -1, 64);
   result.loss = mean_loss(lab.engine, *model, {&held, 1});
   return result;
 }
 
-SeedNumbers measure(const LabContext& lab, uint64_t seed) {
+SeedNumbers measure_scale(const LabContext& lab, uint64_t seed) {
   SeedNumbers out;
   SeedNumbers::Curve with{"head width", "entropy", "with 1/sqrt(d)"}, without{"head width", "entropy", "without"};
   SeedNumbers::Curve slope{"head width", "gradient of the softmax", "with 1/sqrt(d)"},
@@ -120,7 +120,7 @@ SeedNumbers measure(const LabContext& lab, uint64_t seed) {
   out.add("gradient of the softmax, width 256 over width 4, with", slope.points.back().y / slope.points.front().y);
   out.add("gradient of the softmax, width 256 over width 4, without",
           slope_without.points.back().y / slope_without.points.front().y);
-  const Taught scaled = taught(lab, true, seed), raw = taught(lab, false, seed);
+  const ScaleTraining scaled = train_scale(lab, true, seed), raw = train_scale(lab, false, seed);
   out.add("first gradient of W_Q and W_K, without over with", raw.gradient / scaled.gradient);
   out.add("loss of repeated tokens after training, with", scaled.loss);
   out.add("loss of repeated tokens after training, without", raw.loss);
@@ -141,17 +141,17 @@ const Lab& scale() {
       .how =
           "Queries and keys of unit variance, 64 keys, heads of width 4 to 256: entropy of the weights over ln 64 and\n"
           "the norm of d probabilities / d scores. Then two layers with one head of width 128 learn repeated random\n"
-          "tokens, 400 steps, with and without the scale, from first weights that keep unit variance.",
+          "tokens, 400 steps, with and without the scale, from initial weights that keep unit variance.",
       .seeds = 3,
-      .rules = {{"entropy at width 256, without", LabRule::Side::below, 0.2, "a fifth of what looking everywhere has"},
+      .rules = {{"entropy at width 256, without", LabRule::Side::below, 0.2, "a fifth of uniform attention"},
                 {"entropy at width 256, with", LabRule::Side::above, 0.8, "the scale keeps it soft"},
                 {"gradient of the softmax, width 256 over width 4, without", LabRule::Side::below, 0.5,
                  "half of it is gone"},
                 {"gradient of the softmax, width 256 over width 4, with", LabRule::Side::above, 0.8,
                  "the scale keeps it"},
-                {"first gradient of W_Q and W_K, without over with", LabRule::Side::below, 1, "less reaches them"},
+                {"first gradient of W_Q and W_K, without over with", LabRule::Side::below, 1, "it is smaller"},
                 {"loss without less loss with", LabRule::Side::above, 0.05, "nats; training suffers"}},
-      .measure = measure};
+      .measure = measure_scale};
   return lab;
 }
 

@@ -1,4 +1,4 @@
-// The same role in another seat: which head becomes the one that looks back is decided by the first weights.
+// The same role in another head: which head takes a role depends on the random initial weights.
 #include <algorithm>
 #include <array>
 
@@ -11,17 +11,17 @@
 namespace qkv::labs {
 namespace {
 
-constexpr int64_t kHeads = 8;
+constexpr int64_t kSeatHeads = 8;
 
 struct Seat {
   int64_t head = 0;
   double score = 0;
 };
 struct Seats {
-  Seat previous, induction;  // of the first layer, and of the second
+  Seat previous, induction;  // of the first layer; of the second
 };
 
-Seats find(const LabContext& lab, const Model& model) {
+Seats find_seats(const LabContext& lab, const Model& model) {
   Reader reader(model, lab.engine, {});
   Seats seats;
   for (const RepeatScore& head : repeat_scores(reader, {.length = 12, .repeats = 2, .texts = 12})) {
@@ -33,21 +33,21 @@ Seats find(const LabContext& lab, const Model& model) {
   return seats;
 }
 
-Seats learn(const LabContext& lab, uint64_t weights, uint64_t texts) {
+Seats train_seats(const LabContext& lab, uint64_t weights, uint64_t texts) {
   const RepeatedTokens task;
   const auto model = fresh_model(
-      config_of({.vocabulary = task.vocabulary, .width = 64, .layers = 2, .heads = kHeads, .init = 0.05}), weights);
-  teach(lab, *model,
-        {.what = "weights " + std::to_string(weights) + ", texts " + std::to_string(texts),
-         .steps = lab.sized(800),
-         .lr = 2e-2,
-         .batch = [&](int64_t step) { return task.texts(texts, step, 24); }});
-  return find(lab, *model);
+      config_of({.vocabulary = task.vocabulary, .width = 64, .layers = 2, .heads = kSeatHeads, .init = 0.05}), weights);
+  train_model(lab, *model,
+              {.label = "weights " + std::to_string(weights) + ", texts " + std::to_string(texts),
+               .steps = lab.sized(800),
+               .lr = 2e-2,
+               .batch = [&](int64_t step) { return task.texts(texts, step, 24); }});
+  return find_seats(lab, *model);
 }
 
-SeedNumbers measure(const LabContext& lab, uint64_t seed) {
-  const Seats seats = learn(lab, seed, seed);
-  const Seats again = learn(lab, seed, seed + 1000);
+SeedNumbers measure_seats(const LabContext& lab, uint64_t seed) {
+  const Seats seats = train_seats(lab, seed, seed);
+  const Seats again = train_seats(lab, seed, seed + 1000);
   SeedNumbers out;
   out.add_label("seat of the previous-token head", seats.previous.head);
   out.add("its score", seats.previous.score);
@@ -60,7 +60,7 @@ SeedNumbers measure(const LabContext& lab, uint64_t seed) {
   return out;
 }
 
-// Of each seed, the share of other seeds that have the role in the same seat.
+// For each seed, the share of other seeds that have the role in the same head.
 std::vector<double> agreement(std::span<const int64_t> seats) {
   std::vector<double> shares;
   for (size_t i = 0; i < seats.size(); ++i) {
@@ -77,21 +77,21 @@ int64_t pairs_alike(std::span<const int64_t> seats) {
   return pairs;
 }
 
-// How often seats drawn by chance agree as much as these.
+// Probability that randomly drawn seats agree at least as often.
 double chance_of(std::span<const int64_t> seats) {
-  constexpr int kRounds = 20000;
+  constexpr int kDraws = 20000;
   world::Draw draw(1, 0, 9);
   const int64_t seen = pairs_alike(seats);
   int as_many = 0;
   std::vector<int64_t> drawn(seats.size());
-  for (int round = 0; round < kRounds; ++round) {
-    for (int64_t& seat : drawn) seat = draw.below(kHeads);
+  for (int round = 0; round < kDraws; ++round) {
+    for (int64_t& seat : drawn) seat = draw.below(kSeatHeads);
     as_many += pairs_alike(drawn) >= seen ? 1 : 0;
   }
-  return static_cast<double>(as_many) / kRounds;
+  return static_cast<double>(as_many) / kDraws;
 }
 
-std::vector<LabRow> together(std::span<const SeedNumbers> each) {
+std::vector<LabRow> compare_seats(std::span<const SeedNumbers> each) {
   std::vector<LabRow> rows;
   for (const auto& [number, role] : std::array{std::pair{"seat of the previous-token head", "previous-token"},
                                                std::pair{"seat of the induction head", "induction"}}) {
@@ -114,13 +114,14 @@ const Lab& seats() {
   static const Lab lab{
       .name = "seats",
       .claim =
-          "With another seed the same role appears, but in another seat: which head takes it is an accident of the\n"
-          "first weights.",
+          "With another seed the same role appears, but in another head (seat): which head takes it is decided by\n"
+          "chance in the initial weights.",
       .claim_zh = "换一个随机种子，同样的分工仍会出现，但由另一个头担任：座位由初始权重偶然决定。",
       .how =
-          "Two layers of 8 heads learn repeated random tokens, 800 steps. Seats: the head of layer 0 that looks most\n"
-          "at the token before, and the head of layer 1 that looks most at what followed the last copy. By chance two\n"
-          "seeds agree in 1 of 8. Control: the same first weights taught with other texts.",
+          "Two layers of 8 heads learn repeated random tokens, 800 steps. Seats: the head of layer 0 that attends "
+          "most\n"
+          "to the previous token, and the head of layer 1 that attends most to what followed the previous copy. By\n"
+          "chance two seeds agree in 1 of 8 cases. Control: the same initial weights trained on other texts.",
       .seeds = 6,
       .rules = {{"its score", LabRule::Side::above, 0.3, "the role is there"},
                 {"the induction head's score", LabRule::Side::above, 0.3, "the role is there"},
@@ -128,10 +129,10 @@ const Lab& seats() {
                  "most seeds have it elsewhere"},
                 {"share of other seeds with the same induction seat", LabRule::Side::below, 0.5,
                  "most seeds have it elsewhere"},
-                {"chance of as much agreement, previous-token", LabRule::Side::above, 0.05, "seats look drawn"},
-                {"chance of as much agreement, induction", LabRule::Side::above, 0.05, "seats look drawn"}},
-      .measure = measure,
-      .together = together};
+                {"chance of as much agreement, previous-token", LabRule::Side::above, 0.05, "no more than by chance"},
+                {"chance of as much agreement, induction", LabRule::Side::above, 0.05, "no more than by chance"}},
+      .measure = measure_seats,
+      .together = compare_seats};
   return lab;
 }
 

@@ -1,4 +1,4 @@
-// How many of many heads can go before the loss moves: by their importance, and by chance.
+// How many heads can be pruned before the loss rises: by importance, and at random.
 #include <algorithm>
 
 #include "inspect/cut/importance.h"
@@ -9,10 +9,10 @@
 namespace qkv::labs {
 namespace {
 
-constexpr int64_t kLength = 64;
-constexpr double kMoved = 0.01;  // of the loss
+constexpr int64_t kPruneLength = 64;
+constexpr double kPruneTolerance = 0.01;  // relative rise of the loss
 
-// The rise of the loss against the share of heads that is gone.
+// The relative rise of the loss over the share of heads pruned.
 std::vector<LabPoint> rise(const PruningCurve& curve, double loss) {
   std::vector<LabPoint> points;
   for (const CurvePoint& p : curve.points) points.push_back({1 - p.kept, p.delta.mean / loss});
@@ -22,7 +22,7 @@ std::vector<LabPoint> rise(const PruningCurve& curve, double loss) {
 double share_that_can_go(std::span<const LabPoint> points) {
   double share = 0;
   for (const LabPoint& p : points) {
-    if (p.y > kMoved) break;
+    if (p.y > kPruneTolerance) break;
     share = p.x;
   }
   return share;
@@ -33,26 +33,27 @@ double rise_at_half(std::span<const LabPoint> points) {
   return past->y;
 }
 
-SeedNumbers measure(const LabContext& lab, uint64_t seed) {
+SeedNumbers measure_sixteen_heads(const LabContext& lab, uint64_t seed) {
   constexpr uint64_t kDraws = 3;
   const WorldTexts& world = WorldTexts::of(lab.sized(4000, 100));
   const auto model =
       fresh_model(config_of({.vocabulary = world.vocabulary(), .width = 128, .layers = 3, .heads = 16}), seed);
-  teach(lab, *model, {.what = "learning the world", .steps = lab.sized(400), .lr = 4e-3, .batch = [&](int64_t step) {
-                        return world.batch(seed, step, 16, 96);
-                      }});
+  train_model(lab, *model,
+              {.label = "learning the world", .steps = lab.sized(400), .lr = 4e-3, .batch = [&](int64_t step) {
+                 return world.batch(seed, step, 16, 96);
+               }});
 
-  // Heads are ordered on some texts and cut on others: what was chosen by chance does not count.
+  // Heads are ordered on some texts and cut on others, so that noise in the choice does not count.
   const int64_t half = lab.sized(48, 6);
-  const std::vector<TokenText> texts = world.held_out(2 * half, kLength);
+  const std::vector<TokenText> texts = world.held_out(2 * half, kPruneLength);
   const auto chosen_on = std::span(texts).first(static_cast<size_t>(half));
   const auto cut_on = std::span(texts).subspan(static_cast<size_t>(half));
   Reader reader(*model, lab.engine, {});
-  const auto going_on = [&](size_t) {
+  const auto progress = [&](size_t) {
     lab.check("cutting heads");
     return true;
   };
-  CurveOptions options{.ablation = Ablation::zero, .outputs = nullptr, .seed = seed, .finished = going_on};
+  CurveOptions options{.ablation = Ablation::zero, .outputs = nullptr, .seed = seed, .finished = progress};
   options.known = pruning_curve(reader, chosen_on, Order::gradient, options).cut;
   const PruningCurve by_importance = pruning_curve(reader, cut_on, Order::ablation, options);
   const TextSum whole = [&] {
@@ -91,16 +92,16 @@ SeedNumbers measure(const LabContext& lab, uint64_t seed) {
 const Lab& sixteen_heads() {
   static const Lab lab{
       .name = "sixteen-heads",
-      .claim = "Many heads can go before the loss moves: a fifth of them at least, if the unimportant ones go first.",
+      .claim = "Many heads can be pruned before the loss rises: at least a fifth, if the unimportant ones go first.",
       .claim_zh = "很多头可以剪掉而损失不变：先剪不重要的，至少五分之一可以去掉。",
       .how =
           "Three layers of 16 heads learn the built-in world, 400 steps. Heads are ordered by gradient importance,\n"
-          "measured again at every tenth, on 48 texts, and cut (their output becomes 0) on 48 others; three random\n"
-          "orders beside it. The loss has moved when it is 1 % higher.",
+          "measured again at every tenth, on 48 texts, and cut (their output becomes 0) on 48 others, beside three\n"
+          "random orders. The loss counts as risen when it is 1 % higher.",
       .seeds = 3,
       .rules = {{"share that can go by importance", LabRule::Side::above, 0.2, "what Michel et al. 2019 found in WMT"},
-                {"rise by chance less rise by importance", LabRule::Side::above, 0, "importance knows which"}},
-      .measure = measure};
+                {"rise by chance less rise by importance", LabRule::Side::above, 0, "better than a random order"}},
+      .measure = measure_sixteen_heads};
   return lab;
 }
 

@@ -44,27 +44,27 @@ void add_text(TrainBatch& batch, std::span<const int32_t> ids, size_t counted_fr
   batch.lengths.push_back(static_cast<int32_t>(ids.size()) - 1);
 }
 
-void teach(const LabContext& lab, Model& model, const Lessons& lessons) {
-  Optimizer optimizer(model.spec(), model.weights(), {.kind = lessons.optimizer, .decay = 0.01});
+void train_model(const LabContext& lab, Model& model, const LabTraining& training) {
+  Optimizer optimizer(model.spec(), model.weights(), {.kind = training.optimizer, .decay = 0.01});
   Arena arena(lab.engine.device()), gradients(lab.engine.device());
-  const int64_t steps = lessons.steps;
+  const int64_t steps = training.steps;
   const Schedule schedule{.kind = Schedule::Kind::stable_decay,
-                          .peak = lessons.lr,
-                          .last = 0.05 * lessons.lr,
+                          .peak = training.lr,
+                          .last = 0.05 * training.lr,
                           .steps = steps,
                           .warmup = std::max<int64_t>(1, steps / 10),
                           .decay = steps / 3};
   for (int64_t step = 0; step < steps; ++step) {
-    if (lessons.every > 0 && step % lessons.every == 0) lessons.look(step);
+    if (training.eval_every > 0 && step % training.eval_every == 0) training.on_eval(step);
     if (step % 8 == 0) {
-      lab.check(lessons.what + ", step " + std::to_string(step) + " of " + std::to_string(steps));
+      lab.check(training.label + ", step " + std::to_string(step) + " of " + std::to_string(steps));
     }
-    const TrainBatch batch = lessons.batch(step);
+    const TrainBatch batch = training.batch(step);
     train_step(
         lab.engine, arena, gradients, model, optimizer, {&batch, 1},
-        {.precision = lessons.precision, .lr = schedule.at(step), .clip = 1, .step = static_cast<uint64_t>(step)});
+        {.precision = training.precision, .lr = schedule.at(step), .clip = 1, .step = static_cast<uint64_t>(step)});
   }
-  if (lessons.every > 0) lessons.look(steps);
+  if (training.eval_every > 0) training.on_eval(steps);
 }
 
 std::vector<float> row_losses(const Engine& engine, const Model& model, const TrainBatch& batch, Precision precision) {

@@ -1,4 +1,4 @@
-// Sums with and without worked steps, by models of equal size that are taught equally many tokens.
+// Addition with and without intermediate steps, by models of equal size trained on equally many tokens.
 #include <algorithm>
 
 #include "infer/runner.h"
@@ -9,11 +9,11 @@
 namespace qkv::labs {
 namespace {
 
-// 0 to 9 are the digits.
-constexpr int32_t kPlus = 10, kEquals = 11, kComma = 12, kEnd = 13, kVocabulary = 14;
+// Token ids 0 to 9 are the digits.
+constexpr int32_t kPlus = 10, kEquals = 11, kComma = 12, kEnd = 13, kSumVocabulary = 14;
 constexpr int64_t kStepTokens = 2048, kHeldOut = 400;
 
-// Sums of single digits are one average away; sums with carries are not.
+// Sums of single digits need only an average over positions; sums with carries need more.
 struct Task {
   const char* name;
   int numbers;
@@ -34,7 +34,7 @@ void write_number(std::vector<int32_t>& to, int32_t n, int digits) {
   std::reverse(to.begin() + static_cast<std::ptrdiff_t>(first), to.end());
 }
 
-// An eighth of all problems is for the exam alone, whoever draws.
+// An eighth of all problems, chosen by a hash, is held out for the exam.
 Problem draw_problem(const Task& task, world::Draw& draw, bool aloud, bool exam) {
   std::vector<int32_t> numbers(static_cast<size_t>(task.numbers));
   const uint32_t below = task.digits == 1 ? 10 : 100;
@@ -62,7 +62,7 @@ Problem draw_problem(const Task& task, world::Draw& draw, bool aloud, bool exam)
   return p;
 }
 
-TrainBatch lesson(const Task& task, uint64_t seed, int64_t step, bool aloud) {
+TrainBatch problem_batch(const Task& task, uint64_t seed, int64_t step, bool aloud) {
   world::Draw draw(seed, static_cast<uint64_t>(step), 5);
   TrainBatch batch;
   while (std::ssize(batch.ids) < kStepTokens) {
@@ -74,7 +74,7 @@ TrainBatch lesson(const Task& task, uint64_t seed, int64_t step, bool aloud) {
   return batch;
 }
 
-// The model writes on its own, the likeliest token each time; only the last number counts.
+// Greedy decoding; only the last number counts.
 double exam(const LabContext& lab, const Model& model, const Task& task, uint64_t seed, bool aloud) {
   const int64_t problems = lab.sized(kHeldOut, 20);
   world::Draw draw(seed, 0, 6);
@@ -95,7 +95,7 @@ double exam(const LabContext& lab, const Model& model, const Task& task, uint64_
     for (size_t i = 0; i < all.size(); ++i) parts[i].ids = next[i];
     const std::span<const float> logits = runner.pass(parts);
     for (size_t i = 0; i < all.size(); ++i) {
-      const auto row = logits.subspan(i * kVocabulary, kVocabulary);
+      const auto row = logits.subspan(i * kSumVocabulary, kSumVocabulary);
       written[i].push_back(static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin()));
       next[i].assign(1, written[i].back());
     }
@@ -111,16 +111,16 @@ double exam(const LabContext& lab, const Model& model, const Task& task, uint64_
 
 double accuracy(const LabContext& lab, const Task& task, uint64_t seed, bool aloud) {
   const auto model =
-      fresh_model(config_of({.vocabulary = kVocabulary, .width = 64, .layers = 2, .heads = 4, .context = 64}), seed);
-  teach(lab, *model,
-        {.what = std::string(task.name) + (aloud ? " with steps" : " at once"),
-         .steps = lab.sized(task.steps),
-         .lr = 5e-3,
-         .batch = [&](int64_t step) { return lesson(task, seed, step, aloud); }});
+      fresh_model(config_of({.vocabulary = kSumVocabulary, .width = 64, .layers = 2, .heads = 4, .context = 64}), seed);
+  train_model(lab, *model,
+              {.label = std::string(task.name) + (aloud ? " with steps" : " at once"),
+               .steps = lab.sized(task.steps),
+               .lr = 5e-3,
+               .batch = [&](int64_t step) { return problem_batch(task, seed, step, aloud); }});
   return exam(lab, *model, task, seed, aloud);
 }
 
-SeedNumbers measure(const LabContext& lab, uint64_t seed) {
+SeedNumbers measure_thinking_aloud(const LabContext& lab, uint64_t seed) {
   SeedNumbers out;
   for (const Task& task : {kEasy, kHard}) {
     const double aloud = accuracy(lab, task, seed, true), at_once = accuracy(lab, task, seed, false);
@@ -137,20 +137,18 @@ SeedNumbers measure(const LabContext& lab, uint64_t seed) {
 const Lab& thinking_aloud() {
   static const Lab lab{
       .name = "thinking-aloud",
-      .claim = "A model that writes its worked steps adds better than one of equal size that says the sum at once.",
+      .claim = "A model that writes intermediate steps adds better than one of equal size that gives the sum at once.",
       .claim_zh = "同样大小的模型，把中间步骤写出来，比直接说出答案算得更准。",
       .how =
-          "Two tasks: eight digits, 3+9+...+4=43; at once or =12,...,43; with every sum on the way, and five numbers "
-          "of\n"
-          "two digits, where sums carry. Two layers of width 64, 400 and 700 steps of 2048 tokens each, so that the\n"
-          "model without steps sees more problems. The exam is 400 problems nobody was taught, written token by "
-          "token;\n"
-          "the last number must be right.",
+          "Two tasks: eight digits, 3+9+...+4=43; at once or =12,...,43; with every partial sum, and five two-digit\n"
+          "numbers, where sums carry. Two layers of width 64, 400 and 700 steps of 2048 tokens each, so the model\n"
+          "without steps sees more problems. The exam is 400 held-out problems, answered token by token; the last\n"
+          "number must be right.",
       .seeds = 3,
       .rules = {{"eight digits: with steps less at once", LabRule::Side::above, 0.1, "a tenth of all problems"},
                 {"five two-digit numbers: with steps less at once", LabRule::Side::above, 0.1,
                  "a tenth of all problems"}},
-      .measure = measure};
+      .measure = measure_thinking_aloud};
   return lab;
 }
 

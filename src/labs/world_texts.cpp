@@ -32,7 +32,7 @@ WorldTexts::WorldTexts(int64_t stories) {
   const BpeModel model = train_bpe(counter.take(), {.vocab = kVocabulary, .specials = {}, .on_merge = {}});
   const Tokenizer tokenizer = Tokenizer::from_json(bpe_tokenizer_json(model, Pattern::gpt2), "the lab's tokenizer");
   for (size_t i = 0; i < texts.size(); ++i) {
-    std::vector<int32_t>& to = std::cmp_less(i, stories) ? taught_ : held_;
+    std::vector<int32_t>& to = std::cmp_less(i, stories) ? train_ : held_out_;
     const std::vector<int32_t> ids = tokenizer.encode(texts[i]);
     to.insert(to.end(), ids.begin(), ids.end());
   }
@@ -48,15 +48,15 @@ TrainBatch WorldTexts::batch(uint64_t seed, int64_t step, int64_t texts, int64_t
   TrainBatch batch;
   const auto window = static_cast<size_t>(length) + 1;
   for (int64_t i = 0; i < texts; ++i) {
-    const size_t first = draw.below(static_cast<uint32_t>(taught_.size() - window));
-    add_text(batch, std::span(taught_).subspan(first, window));
+    const size_t first = draw.below(static_cast<uint32_t>(train_.size() - window));
+    add_text(batch, std::span(train_).subspan(first, window));
   }
   return batch;
 }
 
 std::vector<TokenText> WorldTexts::held_out(int64_t texts, int64_t length) const {
-  const int64_t window = length + 1, whole = std::min(texts, std::ssize(held_) / window);
-  return cut_into_windows(std::span(held_).first(static_cast<size_t>(whole * window)), {.length = window});
+  const int64_t window = length + 1, whole = std::min(texts, std::ssize(held_out_) / window);
+  return cut_into_windows(std::span(held_out_).first(static_cast<size_t>(whole * window)), {.length = window});
 }
 
 }  // namespace qkv

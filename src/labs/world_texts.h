@@ -1,4 +1,4 @@
-// The built-in world as tokens, in memory: a small tokenizer learnt from it, and windows of its stories.
+// Stories of the built-in world as token ids, with a small BPE tokenizer trained on them, in memory.
 #pragma once
 
 #include "data/token_text.h"
@@ -12,17 +12,17 @@ class WorldTexts {
   static constexpr size_t kVocabulary = 512;
 
   explicit WorldTexts(int64_t stories);
-  // Made once for all seeds and labs: what there is to learn does not depend on them.
+  // Cached: the texts are the same for all seeds and labs.
   static const WorldTexts& of(int64_t stories);
 
   int64_t vocabulary() const { return static_cast<int64_t>(kVocabulary); }
-  // `texts` windows of `length` tokens each, drawn by seed and step; a story may begin inside one.
+  // `texts` windows of `length` tokens each, drawn by seed and step; a window may span several stories.
   TrainBatch batch(uint64_t seed, int64_t step, int64_t texts, int64_t length) const;
-  // Stories nobody was taught: of other numbers than those of batch().
+  // Windows of stories that batch() never draws.
   std::vector<TokenText> held_out(int64_t texts, int64_t length) const;
 
  private:
-  std::vector<int32_t> taught_, held_;
+  std::vector<int32_t> train_, held_out_;
 };
 
 }  // namespace qkv

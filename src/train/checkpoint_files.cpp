@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr const char *kManifest = "manifest.json", *kStates = "train_state.safetensors", *kState = "train_state.json";
 constexpr size_t kLargestJson = 16 << 20;
 
-void write_text(const fs::path& path, std::string_view text) {
+void write_text_file(const fs::path& path, std::string_view text) {
   write_file_atomic(path, std::as_bytes(std::span(text)));
 }
 
@@ -40,7 +40,7 @@ void check_finite(const std::string& name, std::span<const float> values) {
            Hint("go on from an earlier one, with a smaller learning rate"));
 }
 
-// The tensor's numbers in f32, on the host.
+// The tensor's values in f32, on the host.
 void add_copy(Weights& copies, const std::string& name, const Tensor& t) {
   const bool known = t.dtype() == DType::f32 || t.dtype() == DType::bf16 || t.dtype() == DType::f16;
   QKV_CHECK(t.format().plain() && known, "'", name, "' is ", t.format(), " but checkpoints hold f32",
@@ -66,7 +66,7 @@ Json state_json(const CheckpointCopy& copy) {
           {"seconds", c.seconds},
           {"best", std::isfinite(c.best) ? Json(c.best) : Json()},  // none yet
           {"best_step", c.best_step},
-          {"without_better", c.without_better},
+          {"without_better", c.evals_without_improvement},
           {"optimizer_steps", copy.optimizer_steps}};
 }
 
@@ -96,7 +96,7 @@ StoredState read_state(const fs::path& file) {
                        .seconds = number("seconds"),
                        .best = number("best"),
                        .best_step = whole("best_step"),
-                       .without_better = whole("without_better")},
+                       .evals_without_improvement = whole("without_better")},
           .optimizer_steps = whole("optimizer_steps")};
 }
 
@@ -113,7 +113,7 @@ void write_manifest(const fs::path& folder) {
     const std::string name = entry.path().filename();
     if (name != kManifest) files[name] = fingerprint(entry.path());
   }
-  write_text(folder / kManifest, Json{{"files", files}}.dump(2) + "\n");
+  write_text_file(folder / kManifest, Json{{"files", files}}.dump(2) + "\n");
 }
 
 void write_files(const fs::path& folder, const CheckpointCopy& copy, const std::vector<fs::path>& tokenizer_files) {
@@ -136,7 +136,7 @@ void write_files(const fs::path& folder, const CheckpointCopy& copy, const std::
                                .bytes = std::as_bytes(numbers_of(state))}));
   }
   write_safetensors(folder / kStates, states, {});
-  write_text(folder / kState, state_json(copy).dump(2) + "\n");
+  write_text_file(folder / kState, state_json(copy).dump(2) + "\n");
   write_manifest(folder);
 }
 
@@ -164,8 +164,8 @@ void check_checkpoint(const fs::path& folder) {
   const Hint damaged("it was changed after it was written, or the disk is failing");
   const std::string text = read_file(file, kLargestJson);
   const Json manifest = parse_json(text, file.string());
-  const bool right = manifest.is_object() && manifest.contains("files") && manifest["files"].is_object();
-  QKV_CHECK(right && manifest.dump(2) + "\n" == text, file.string(), ": is not as it was written", damaged);
+  const bool valid = manifest.is_object() && manifest.contains("files") && manifest["files"].is_object();
+  QKV_CHECK(valid && manifest.dump(2) + "\n" == text, file.string(), ": is not as it was written", damaged);
   for (const auto& [name, written] : manifest["files"].items()) {
     QKV_CHECK(name.find('/') == std::string::npos, file.string(), ": names ", printable(name), ", which is elsewhere",
               damaged);
@@ -189,8 +189,9 @@ void read_checkpoint(const fs::path& folder, Model& model, Optimizer& optimizer,
   }
   const Safetensors file = Safetensors::open(folder / kStates);
   const std::vector<Optimizer::State> states = optimizer.states();
-  // A rank that keeps only its own takes those.
-  QKV_CHECK(file.entries().size() == states.size() || (!optimizer.shares().alone() && optimizer.shares().zero() > 0),
+  // With ZeRO, a rank reads only the optimiser tensors it owns.
+  QKV_CHECK(file.entries().size() == states.size() ||
+                (!optimizer.data_parallel().alone() && optimizer.data_parallel().zero() > 0),
             file.name(), ": holds ", file.entries().size(), " tensors but the optimiser has ", states.size(), other);
   for (const auto& [name, tensor] : states) {
     const StoredTensor* found = file.find(name);
@@ -202,7 +203,7 @@ void read_checkpoint(const fs::path& folder, Model& model, Optimizer& optimizer,
 
   for (auto& [name, weight] : model.weights()) {
     const std::span<const float> values = numbers_of(stored.at(name));
-    // Fresh memory in the same Param: what it started from, and copies made of that, are gone.
+    // Fresh memory in the same Param: drops the initial values and every copy cached from them.
     Param fresh(name, weight.device(), weight.format(), weight.shape());
     fresh.trainable = weight.trainable;
     std::vector<std::byte> bytes(static_cast<size_t>(weight.format().bytes_for(weight.shape())));

@@ -1,8 +1,8 @@
-// One checkpoint of a run on disk: a model any program loads, and what training needs to go on.
+// One checkpoint of a run on disk: a Hugging Face model folder plus the state needed to resume training.
 //
 //   config.json  model.safetensors (f32)  tokenizer files     a Hugging Face folder
 //   train_state.safetensors                                   "m.layers.0.attn.q", ...: the optimiser's tensors
-//   train_state.json                                          steps, tokens, the best so far
+//   train_state.json                                          step, tokens, best validation loss so far
 //   manifest.json                                             size and SHA-256 of every other file, written last
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace qkv {
 
-// Everything a checkpoint will hold, copied: what becomes of the model afterwards does not matter. A number that is not
-// finite is an Error that names its tensor.
+// A copy of everything a checkpoint holds, so that training may go on while it is written. A value that is not finite
+// is an Error that names its tensor.
 struct CheckpointCopy {
   CheckpointCopy(const Model& model, Json config, const Optimizer& optimizer, const TrainCounters& counters);
 
@@ -25,14 +25,14 @@ struct CheckpointCopy {
   TrainCounters counters;
 };
 
-// The folder appears whole or not at all; one that has the name already is replaced in one step.
+// The folder appears complete or not at all; an existing folder of that name is replaced atomically.
 void write_checkpoint(const std::filesystem::path& folder, const CheckpointCopy& copy,
                       const std::vector<std::filesystem::path>& tokenizer_files);
 
-// An Error unless every file the manifest names is there, bit for bit.
+// An Error unless every file in the manifest exists with the same size and SHA-256.
 void check_checkpoint(const std::filesystem::path& folder);
 
-// Bits as they were. An Error, and nothing changed, if it holds another model or the tensors of another optimiser.
+// Restores the exact bits. If it holds another model or another optimiser's tensors: an Error, and nothing is changed.
 void read_checkpoint(const std::filesystem::path& folder, Model& model, Optimizer& optimizer, TrainCounters& counters);
 
 }  // namespace qkv

@@ -10,7 +10,7 @@
 namespace qkv {
 namespace {
 
-// A folder of token shards for each side; the share for validation is a split of the first where it has no folder.
+// Token shards for training and validation. Without a validation folder, validation is a split of the training data.
 struct Sides {
   explicit Sides(const std::filesystem::path& folder)
       : train(folder / "train"),
@@ -31,7 +31,7 @@ void describe(TrainData& data, const Sides& sides) {
                          static_cast<double>(std::max<uint64_t>(data.validation_tokens, 1));
 }
 
-// Windows of text: each token is to say the next, or what stands where one was hidden.
+// Windows of text; the target is the next token, or for masked models the hidden token.
 class Windows : public TrainData {
  public:
   Windows(const Recipe& recipe, const std::filesystem::path& folder, const TokenRoles& roles)
@@ -75,7 +75,7 @@ class Windows : public TrainData {
     return made;
   }
 
-  // BERT: of the chosen, 8 in 10 are hidden, 1 becomes another token, 1 stays.
+  // BERT: of the chosen tokens 80 % become the mask, 10 % a random token, 10 % stay.
   void hide(TrainBatch& batch, uint64_t seed) const {
     const PhiloxKey key = fold({.seed = seed, .site = 1});
     batch.counted = 0;
@@ -101,7 +101,7 @@ class Windows : public TrainData {
   TextSamples train_, validation_;
 };
 
-// Pairs: a source to read, a target to write.
+// Pairs of a source and a target text.
 class Pairs : public TrainData {
  public:
   Pairs(const Recipe& recipe, const std::filesystem::path& folder, const TokenRoles& roles, int64_t context)
@@ -128,7 +128,7 @@ class Pairs : public TrainData {
   TrainBatch micro_batch(int64_t step, int64_t micro) const override {
     const int64_t k = step * recipe_.micro_batches + micro;
     TrainBatch made = batch_of(train_.batch(static_cast<uint64_t>(k)));
-    made.first_row = k * recipe_.batch_tokens;  // no batch has more rows
+    made.first_row = k * recipe_.batch_tokens;  // an upper bound of a batch's rows
     return made;
   }
   int64_t validation_batches() const override {
@@ -150,7 +150,7 @@ class Pairs : public TrainData {
                     .source_lengths = std::move(pairs.source_lengths)};
     made.counted = static_cast<int64_t>(made.targets.size());
     size_t at = 0;
-    for (const int32_t length : made.lengths) {  // what is written, one place to the right
+    for (const int32_t length : made.lengths) {  // decoder input: the targets shifted right
       made.ids.push_back(roles_.start);
       made.ids.insert(made.ids.end(), made.targets.begin() + static_cast<int64_t>(at),
                       made.targets.begin() + static_cast<int64_t>(at) + length - 1);
@@ -166,7 +166,7 @@ class Pairs : public TrainData {
   std::optional<PairBatches> validation_;
 };
 
-// Conversations, as many to a micro-batch as fit; cut once, in another order each epoch.
+// Conversations, packed into micro-batches once; the order of the batches changes every epoch.
 class Chats : public TrainData {
  public:
   Chats(const Recipe& recipe, const std::filesystem::path& prepared)

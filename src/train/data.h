@@ -1,5 +1,5 @@
-// The batches of a run. Micro-batch m of step s is a function of (data, seed, s, m) alone, so nothing has to be
-// remembered to go on, and ranks may divide the micro-batches as they like.
+// The batches of a run. Micro-batch m of step s is a function of (data, seed, s, m) alone: resuming needs no reader
+// state, and ranks may divide the micro-batches in any way.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace qkv {
 
-// Which tokens have a role, as the model's config says.
+// Special tokens the training needs, from the model's config.
 struct TokenRoles {
-  int32_t start = 0;  // what a decoder's target begins with
-  int32_t mask = -1;  // stands for what is hidden
+  int32_t start = 0;  // first token of the decoder's input
+  int32_t mask = -1;  // replaces a hidden token
   int64_t vocabulary = 0;
 };
 
@@ -26,9 +26,9 @@ class TrainData {
   virtual TrainBatch validation_batch(int64_t i) const = 0;
 
   uint64_t train_tokens = 0, validation_tokens = 0;
-  double bytes_per_token = 0;  // of the validation text: nats a token become bits a byte
+  double bytes_per_token = 0;  // of the validation text; converts nats per token to bits per byte
 
-  // What prepare_run() left in `prepared`. An Error if a text is longer than `context`.
+  // Opens what prepare_run() wrote to `prepared`. An Error if a text is longer than `context`.
   static std::unique_ptr<TrainData> open(const Recipe& recipe, const std::filesystem::path& prepared,
                                          const TokenRoles& roles, int64_t context);
 };

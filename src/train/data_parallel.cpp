@@ -35,7 +35,7 @@ DataParallel::DataParallel(Comm& comm, std::vector<Param*> weights, int zero)
   }
 }
 
-DataParallel::Part DataParallel::part_of(int64_t micro_batches) const {
+DataParallel::Range DataParallel::micro_batch_range(int64_t micro_batches) const {
   QKV_CHECK(micro_batches % comm_.size() == 0, micro_batches, " micro-batches do not divide over ", comm_.size(),
             " ranks", Hint("set micro_batches to a multiple of the ranks"));
   const int64_t count = micro_batches / comm_.size();
@@ -45,7 +45,7 @@ DataParallel::Part DataParallel::part_of(int64_t micro_batches) const {
 void DataParallel::sum_gradients(Context& cx) const {
   if (alone()) return;
   const auto ranks = static_cast<size_t>(comm_.size()), me = static_cast<size_t>(comm_.rank());
-  // Which weights have a gradient is the same everywhere but for experts nobody visited: zeros stand for those.
+  // A weight without a gradient (an expert no token was routed to) is sent as zeros.
   std::vector<Bytes> out(ranks), in(ranks);
   for (size_t i = 0; i < weights_.size(); ++i) {
     Bytes& to = out[static_cast<size_t>(owner_[i])];
@@ -60,7 +60,7 @@ void DataParallel::sum_gradients(Context& cx) const {
   const std::vector<std::span<std::byte>> receive(in.begin(), in.end());
   comm_.exchange(send, receive);
 
-  // The top of the tree: neighbours, then neighbours of neighbours.
+  // The top of the tree: pairs of ranks, then pairs of pairs.
   const auto numbers = [&](size_t r) { return reinterpret_cast<float*>(in[r].data()); };
   const size_t count = out[me].size() / sizeof(float);
   for (size_t step = 1; step < ranks; step *= 2) {
@@ -89,7 +89,7 @@ double DataParallel::gradient_norm(Context& cx) const {
     const Param* one = weights_[i];
     squares[i] = ops::square_norm(cx, *one);
   }
-  const std::vector<double> all = all_numbers(squares);
+  const std::vector<double> all = all_gather_numbers(squares);
   double total = 0;
   for (size_t i = 0; i < weights_.size(); ++i) {
     total += all[static_cast<size_t>(owner_[i]) * weights_.size() + i];
@@ -97,7 +97,7 @@ double DataParallel::gradient_norm(Context& cx) const {
   return std::sqrt(total);
 }
 
-void DataParallel::share_weights(Context& cx) const {
+void DataParallel::all_gather_weights(Context& cx) const {
   if (alone() || zero_ == 0) return;
   Bytes mine;
   for (size_t i = 0; i < weights_.size(); ++i) {
@@ -120,7 +120,7 @@ void DataParallel::share_weights(Context& cx) const {
   }
 }
 
-std::vector<double> DataParallel::all_numbers(std::span<const double> mine) const {
+std::vector<double> DataParallel::all_gather_numbers(std::span<const double> mine) const {
   std::vector<double> all;
   for (const Bytes& bytes : comm_.all_gather(std::as_bytes(mine))) {
     const size_t at = all.size();

@@ -1,9 +1,10 @@
-// A step that several ranks do together. Each computes the micro-batches of one whole subtree; gradients meet at the
-// weight's owner, who adds them as the rest of the tree says, so the sum has the same bits for any number of ranks.
+// Data parallelism over ranks. Each rank computes the micro-batches of one whole subtree of the gradient tree (step.h).
+// Every weight has an owner rank, which receives all gradients of it and adds them in the order of the tree's top, so
+// the sum has the same bits for 1, 2, 4 ... ranks.
 //
-//   zero 0   everyone gets all sums and moves all weights
-//   zero 1   owners alone keep optimiser tensors, move their weights and send them round
-//   zero 2   the same, and gradients of others' weights are let go once they are sent
+//   zero 0   all-reduce: every rank gets all sums and updates all weights
+//   zero 1   only the owner keeps optimiser tensors; it updates its weights, then they are all-gathered
+//   zero 2   as 1, and gradients of weights owned by others are freed once sent
 #pragma once
 
 #include <span>
@@ -16,7 +17,8 @@ namespace qkv {
 
 class DataParallel {
  public:
-  // Whole weights go to owners, the largest first to who has least. An Error unless the ranks are a power of two.
+  // Weights are assigned whole: largest first, to the rank with the least so far. An Error unless the number of ranks
+  // is a power of two.
   DataParallel(Comm& comm, std::vector<Param*> weights, int zero);
 
   Comm& comm() const { return comm_; }
@@ -24,23 +26,24 @@ class DataParallel {
   int owner(size_t weight) const { return owner_[weight]; }
   int zero() const { return zero_; }
   bool alone() const { return comm_.size() == 1; }
-  bool keeps(size_t weight) const { return zero_ == 0 || owner_[weight] == comm_.rank(); }  // its optimiser tensors
+  // Whether this rank keeps the weight's optimiser tensors and updates it.
+  bool keeps(size_t weight) const { return zero_ == 0 || owner_[weight] == comm_.rank(); }
 
-  // The part of a step's micro-batches that is this rank's.
-  struct Part {
+  // The micro-batches of a step that this rank computes.
+  struct Range {
     int64_t first = 0, count = 0;
   };
-  Part part_of(int64_t micro_batches) const;
+  Range micro_batch_range(int64_t micro_batches) const;
 
-  // From the gradients of this rank's part to those of the whole step, where they are needed.
+  // Replaces this rank's gradients by the sums over all ranks: for all weights, or with zero > 0 for owned ones.
   void sum_gradients(Context& cx) const;
-  // The norm over all weights, each counted once by its owner, in the order of the weights.
+  // The l2 norm over all gradients; each owner contributes its weights, added in the order of the weights.
   double gradient_norm(Context& cx) const;
-  // Owners have moved their weights: everyone gets them.
-  void share_weights(Context& cx) const;
+  // After the update with zero > 0: every rank receives the weights from their owners.
+  void all_gather_weights(Context& cx) const;
 
-  // Numbers of all ranks, one after the other in the order of ranks.
-  std::vector<double> all_numbers(std::span<const double> mine) const;
+  // All-gather: the numbers of rank 0, then of rank 1, ...
+  std::vector<double> all_gather_numbers(std::span<const double> mine) const;
 
  private:
   using Bytes = std::vector<std::byte>;

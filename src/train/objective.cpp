@@ -6,10 +6,10 @@
 namespace qkv {
 namespace {
 
-// Keeps what routers said, and passes everything on to whoever looks.
-class Routers : public Probe {
+// Keeps router logits and chosen experts for the balance loss, and forwards all calls to another probe.
+class RouterProbe : public Probe {
  public:
-  explicit Routers(Probe* other) : other_(other) {}
+  explicit RouterProbe(Probe* other) : other_(other) {}
 
   Ask ask(Place place, Site site) const override {
     const Ask others = other_ != nullptr ? other_->ask(place, site) : Ask::none;
@@ -41,12 +41,12 @@ class Routers : public Probe {
 
 }  // namespace
 
-LossOf loss_of(Context& cx, const Model& model, const TrainBatch& batch, const LossSpec& spec,
-               const LossWeights& weights) {
+BatchLoss loss_of(Context& cx, const Model& model, const TrainBatch& batch, const LossSpec& spec,
+                  const LossWeights& weights) {
   QKV_CHECK(!cx.recompute_layers || spec.balance == 0, "a balance loss of ", spec.balance,
             " looks into layers, and layers that are computed again are not kept",
             Hint("train experts without recomputation, or without the balance loss"));
-  Routers routers(cx.probe);
+  RouterProbe routers(cx.probe);
   Probe* const others = cx.probe;
   if (spec.balance > 0) cx.probe = &routers;
   cx.rng.first_row = static_cast<uint64_t>(batch.first_row);

@@ -1,4 +1,4 @@
-// What a model is trained to do: the loss of a batch.
+// The training loss of a batch.
 #pragma once
 
 #include <vector>
@@ -8,33 +8,33 @@
 
 namespace qkv {
 
-// Texts one after the other, without padding. `targets` is what each row should say next (or, of a masked model, what
-// stands there), or ignored.
+// Texts concatenated without padding. `targets`: for each row the next token (masked models: the hidden token), or
+// kIgnored.
 struct TrainBatch {
   static constexpr int32_t kIgnored = -100;
 
   std::vector<int32_t> ids, targets, lengths;
   std::vector<int32_t> source_ids, source_lengths;  // of an encoder-decoder
   int64_t counted = 0;                              // targets that are not ignored
-  int64_t first_row = 0;  // global number of the first row: what is dropped does not depend on how rows are divided
+  int64_t first_row = 0;  // global row number, for dropout: the mask does not depend on how rows are split into batches
 };
 
 struct LossSpec {
   double smoothing = 0, z_loss = 0;
-  double balance = 0;  // of the experts' load, times this
+  double balance = 0;  // coefficient of the experts' load-balancing loss
 };
 
-struct LossOf {
-  Tensor loss;     // [1]: what is walked back from
-  Tensor losses;   // [N] of the rows, without smoothing's normaliser; 0 where ignored
-  Tensor balance;  // [1] or absent, before its weight in the step
+struct BatchLoss {
+  Tensor loss;     // [1], the root of backward
+  Tensor losses;   // [N] per row, without smoothing's normaliser; 0 where ignored
+  Tensor balance;  // [1] or undefined, before its coefficient
 };
 
-// `divisor`: targets counted in the whole step; `share`: how much of the step's balance loss this batch is.
+// `divisor`: number of targets of the whole step; `share`: this batch's part of the step's balance loss.
 struct LossWeights {
   double divisor = 1, share = 1;
 };
-LossOf loss_of(Context& cx, const Model& model, const TrainBatch& batch, const LossSpec& spec,
-               const LossWeights& weights);
+BatchLoss loss_of(Context& cx, const Model& model, const TrainBatch& batch, const LossSpec& spec,
+                  const LossWeights& weights);
 
 }  // namespace qkv

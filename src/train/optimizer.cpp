@@ -60,16 +60,16 @@ std::vector<Param*> trainable_of(Weights& weights) {
 }  // namespace
 
 Optimizer::Optimizer(const ModelSpec& model, Weights& weights, const OptimizerSpec& spec, Comm& comm, int zero)
-    : spec_(spec), shares_(comm, trainable_of(weights), zero) {
+    : spec_(spec), data_parallel_(comm, trainable_of(weights), zero) {
   validate(spec);
   std::map<std::string, WeightSpec> known;
   for (WeightSpec& weight : weight_list(model)) known.emplace(weight.name, weight);
-  for (size_t i = 0; i < shares_.weights().size(); ++i) {
-    Param* weight = shares_.weights()[i];
+  for (size_t i = 0; i < data_parallel_.weights().size(); ++i) {
+    Param* weight = data_parallel_.weights()[i];
     const Kind rule = rule_for(spec, known.at(weight->name()));
     Slot& slot = slots_.emplace_back(
         Slot{.weight = weight, .rule = rule, .decays = weight->shape().rank() >= 2 && !is_bias(weight->name())});
-    if (!shares_.keeps(i)) continue;
+    if (!data_parallel_.keeps(i)) continue;
     if (has_first(rule, spec)) slot.first = zeros_like(*weight);
     if (has_second(rule)) slot.second = zeros_like(*weight);
   }
@@ -86,8 +86,8 @@ void Optimizer::step(Context& cx, double lr, double factor) {
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     Param& w = *slot.weight;
-    // Another rank's; or nothing reached it: a bias that only chooses experts.
-    if (!shares_.keeps(i) || !w.gradient().defined()) continue;
+    // Owned by another rank, or without a gradient (a bias used only to choose experts).
+    if (!data_parallel_.keeps(i) || !w.gradient().defined()) continue;
     const double decay = slot.decays ? spec_.decay : 0;
     const Tensor first = slot.first.defined() ? Tensor(slot.first, w.shape()) : Tensor();
     switch (slot.rule) {
@@ -104,17 +104,17 @@ void Optimizer::step(Context& cx, double lr, double factor) {
         break;
     }
   }
-  shares_.share_weights(cx);
+  data_parallel_.all_gather_weights(cx);
   ++steps_;
 }
 
 void Optimizer::gather_states() {
-  if (shares_.alone() || shares_.zero() == 0) return;
-  const auto ranks = static_cast<size_t>(shares_.comm().size());
-  const bool first_rank = shares_.comm().rank() == 0;
+  if (data_parallel_.alone() || data_parallel_.zero() == 0) return;
+  const auto ranks = static_cast<size_t>(data_parallel_.comm().size());
+  const bool first_rank = data_parallel_.comm().rank() == 0;
   std::vector<std::byte> mine;
   for (size_t i = 0; i < slots_.size() && !first_rank; ++i) {
-    if (!shares_.keeps(i)) continue;
+    if (!data_parallel_.keeps(i)) continue;
     for (const Storage* state : {&slots_[i].first, &slots_[i].second}) {
       if (!state->defined()) continue;
       const size_t at = mine.size();
@@ -124,21 +124,21 @@ void Optimizer::gather_states() {
   }
   std::vector<std::vector<std::byte>> in(ranks);
   for (size_t i = 0; i < slots_.size() && first_rank; ++i) {
-    if (shares_.keeps(i)) continue;
+    if (data_parallel_.keeps(i)) continue;
     Slot& slot = slots_[i];
     if (has_first(slot.rule, spec_)) slot.first = zeros_like(*slot.weight);
     if (has_second(slot.rule)) slot.second = zeros_like(*slot.weight);
-    std::vector<std::byte>& from = in[static_cast<size_t>(shares_.owner(i))];
+    std::vector<std::byte>& from = in[static_cast<size_t>(data_parallel_.owner(i))];
     from.resize(from.size() + static_cast<size_t>(slot.first.bytes() + slot.second.bytes()));
   }
   std::vector<std::span<const std::byte>> send(ranks);
   if (!first_rank) send[0] = mine;
   const std::vector<std::span<std::byte>> receive(in.begin(), in.end());
-  shares_.comm().exchange(send, receive);
+  data_parallel_.comm().exchange(send, receive);
   std::vector<size_t> at(ranks, 0);
   for (size_t i = 0; i < slots_.size() && first_rank; ++i) {
-    if (shares_.keeps(i)) continue;
-    const auto owner = static_cast<size_t>(shares_.owner(i));
+    if (data_parallel_.keeps(i)) continue;
+    const auto owner = static_cast<size_t>(data_parallel_.owner(i));
     for (const Storage* state : {&slots_[i].first, &slots_[i].second}) {
       if (!state->defined()) continue;
       state->device().upload(state->data(), in[owner].data() + at[owner], state->bytes());
@@ -149,7 +149,7 @@ void Optimizer::gather_states() {
 
 void Optimizer::drop_gathered() {
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (shares_.keeps(i)) continue;
+    if (data_parallel_.keeps(i)) continue;
     slots_[i].first = Storage();
     slots_[i].second = Storage();
   }

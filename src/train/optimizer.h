@@ -1,5 +1,5 @@
-// All weights of a model, one step further. Decay pulls at matrices only; Muon turns the matrices inside the layers and
-// leaves embeddings, heads, routers, norms and biases to AdamW.
+// AdamW, Muon or SGD over all weights of a model. Weight decay applies to matrices only. Muon updates the matrices
+// inside the layers; embeddings, output heads, routers, norms and biases use AdamW.
 #pragma once
 
 #include <map>
@@ -18,24 +18,24 @@ struct OptimizerSpec {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double momentum = 0.95;  // of Muon and SGD
   double decay = 0.1;
-  double clip = 1;  // the most the norm of all gradients may be; 0: any
+  double clip = 1;  // largest norm of all gradients; 0: no clipping
 };
 const char* name_of(OptimizerSpec::Kind kind);
 void validate(const OptimizerSpec& spec);
 
 class Optimizer {
  public:
-  // With other ranks the work may be divided; see DataParallel.
+  // Several ranks: see DataParallel.
   Optimizer(const ModelSpec& model, Weights& weights, const OptimizerSpec& spec, Comm& comm = self_comm(),
             int zero = 0);
 
-  // Gradients must be there for every weight it keeps; they are multiplied by `factor` first.
+  // Updates the weights this rank keeps; gradients are multiplied by `factor` first.
   void step(Context& cx, double lr, double factor);
-  const DataParallel& shares() const { return shares_; }
+  const DataParallel& data_parallel() const { return data_parallel_; }
   int64_t steps() const { return steps_; }
 
-  // What has to be kept to go on: tensors like the weights, by name ("m.layers.0.attn.q"), zeros at the start. Where
-  // owners keep them, those of this rank; gather_states() brings all to rank 0, until drop_gathered().
+  // The optimiser's tensors, shaped like the weights ("m.layers.0.attn.q"), zero at the start. With zero > 0 only those
+  // this rank owns; gather_states() brings all to rank 0 until drop_gathered().
   struct State {
     std::string name;
     Tensor tensor;
@@ -43,11 +43,11 @@ class Optimizer {
   std::vector<State> states() const;
   void gather_states();
   void drop_gathered();
-  void set_steps(int64_t steps) { steps_ = steps; }  // after the states were read back
+  void set_steps(int64_t steps) { steps_ = steps; }  // when states are restored
   static int64_t bytes(const ModelSpec& model, const OptimizerSpec& spec);
 
-  // The weights it moves, in the order of their names.
-  std::vector<Param*> trainable() const { return shares_.weights(); }
+  // The weights it updates, in the order of their names.
+  std::vector<Param*> trainable() const { return data_parallel_.weights(); }
 
  private:
   struct Slot {
@@ -60,7 +60,7 @@ class Optimizer {
   Storage zeros_like(const Param& weight) const;
 
   OptimizerSpec spec_;
-  DataParallel shares_;
+  DataParallel data_parallel_;
   int64_t steps_ = 0;
   std::vector<Slot> slots_;
 };

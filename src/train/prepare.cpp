@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Tokens with a role, by objective: in the trained tokenizer they have the first ids.
+// Special tokens by objective; in a trained tokenizer they have the first ids.
 constexpr const char *kEnd = "<|end|>", *kPad = "<pad>", *kMask = "<mask>";
 
 void write_text(const fs::path& path, std::string_view text) {
@@ -30,13 +30,13 @@ void write_text(const fs::path& path, std::string_view text) {
 }
 
 struct Corpus {
-  std::vector<std::string> train, validation;  // files; no validation files: a share of the others
+  std::vector<std::string> train, validation;  // files; without validation files, a share of the training files
   SourceOptions source;
 };
 
 // --- the corpus ------------------------------------------------------------------------------------------------------
 
-// Stories of the built-in world, one a line; or pairs of sentences.
+// Stories of the built-in world, one per line; or pairs of sentences.
 Corpus world_corpus(const Recipe& recipe, const fs::path& folder) {
   const bool pairs = recipe.data.world == "pairs";
   const fs::path file = folder / (pairs ? "world.tsv" : "world.txt");
@@ -59,7 +59,7 @@ Corpus world_corpus(const Recipe& recipe, const fs::path& folder) {
           .source = {.format = pairs ? DataFormat::tsv : DataFormat::text, .cut = DocumentCut::line}};
 }
 
-// The last share of each file is for validation: cut at a character.
+// The end of each file is for validation; the cut is at a character boundary.
 Corpus tail_corpus(const Recipe& recipe, const fs::path& folder, Corpus corpus) {
   std::vector<std::string> train, validation;
   for (const std::string& file : corpus.train) {
@@ -201,7 +201,7 @@ void pack_corpus(const Recipe& recipe, const Corpus& corpus, const Tokenizer& to
   pack_files({.files = corpus.validation, .out = folder / "validation", .source = corpus.source}, tokenizer, pool);
 }
 
-// Conversations stay as they are: the chat template writes them when they are read.
+// Conversations are copied as they are; the chat template is applied when they are read.
 void pack_chats(const Corpus& corpus, const fs::path& folder) {
   std::ofstream out(folder / "chats.jsonl", std::ios::binary);
   for (const std::string& file : corpus.train) {
@@ -219,7 +219,7 @@ void prepare_run(const Recipe& recipe, const fs::path& from, const fs::path& fol
     QKV_CHECK(needed.empty() || fs::exists(needed), needed.string(), ": there is no such file or folder",
               Hint("--from names a model, tokenizer.load a tokenizer"));
   }
-  if (!from.empty()) Tokenizer::load(from);  // what is missing there is said with its name
+  if (!from.empty()) Tokenizer::load(from);  // throws if it is missing
   AtomicFolder made(folder);
   const fs::path root = made.path(), corpus_folder = root / "corpus";
   fs::create_directories(root / "tokenizer");

@@ -1,4 +1,4 @@
-// From a recipe to what a run reads: corpus, tokenizer, token shards and the model's config, below one folder.
+// Prepares a run from its recipe: corpus, tokenizer, token shards and the model's config, in one folder.
 //
 //   FOLDER/tokenizer/             tokenizer.json and tokenizer_config.json, trained or copied
 //   FOLDER/data/train, validation token shards (docs/data.md)
@@ -12,8 +12,8 @@
 
 namespace qkv {
 
-// Everything, or an Error and nothing that looks finished. `from`: a model to go on with, whose tokenizer and config
-// are taken; empty: none. Shows its progress on stderr.
+// Writes all of it, or throws and leaves nothing that looks complete. `from`: a model to fine-tune, whose tokenizer and
+// config are used; may be empty. Progress goes to stderr.
 void prepare_run(const Recipe& recipe, const std::filesystem::path& from, const std::filesystem::path& folder,
                  ThreadPool& pool);
 

@@ -11,7 +11,7 @@
 namespace qkv {
 namespace {
 
-// One object of the recipe: every key is asked for by name, and what nobody asked for is an Error.
+// One object of the recipe. Keys are read by name; a key that was never read is an Error.
 class Fields {
  public:
   Fields(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
@@ -59,7 +59,7 @@ class Fields {
           key, *given, "a list of texts");
     value = given->get<std::vector<std::string>>();
   }
-  // One of some words; the place it has among them.
+  // The index of the value in a list of words.
   template <class Enum>
   void word(const std::string& key, Enum& value, std::initializer_list<const char*> words) {
     std::string given;
@@ -72,7 +72,7 @@ class Fields {
               Hint("see docs/training.md"));
     value = static_cast<Enum>(at - words.begin());
   }
-  // An object inside, read by f.
+  // A nested object, read by f.
   template <class F>
   void inside(const std::string& key, F&& f) {
     const Json* given = find(key);
@@ -131,7 +131,7 @@ bool one_of(const std::string& word, std::initializer_list<const char*> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// What no single key can tell.
+// Checks that involve several keys.
 void check_together(const Recipe& r, const std::string& what) {
   QKV_CHECK(r.steps > 0, what, ".steps is ", r.steps, Hint("say for how many steps to train"));
   QKV_CHECK(r.model.is_object() && !r.model.empty(), what, " has no model",

@@ -1,5 +1,5 @@
-// What a training run is, in one short JSON file: model, tokenizer, data, batch, rule and schedule. docs/training.md
-// has the list of keys; one that is not known is an Error with the nearest that is.
+// A training run as a short JSON file: model, tokenizer, data, batch, optimiser and schedule. docs/training.md lists
+// the keys; an unknown key is an Error with the nearest known one.
 #pragma once
 
 #include <filesystem>
@@ -25,44 +25,44 @@ struct Recipe {
     std::string train;  // "bpe", "unigram" or "char"; empty: loaded
     int64_t vocab = 0;
     std::string pattern = "gpt2";       // how BPE cuts text into words
-    std::vector<std::string> specials;  // tokens beside those the objective needs
+    std::vector<std::string> specials;  // besides those the objective needs
     std::string load;                   // a tokenizer file, or a folder that has one
   };
   struct DataSource {
     std::string world;                          // "en", "zh", "both" or "pairs" (zh to en): the built-in world
-    int64_t stories = 0;                        // of it
-    std::vector<std::string> files;             // else
+    int64_t stories = 0;                        // of the world
+    std::vector<std::string> files;             // instead of a world
     std::string format = "text";                // text, jsonl or tsv
     std::string document = "blank";             // where a text ends: blank, line or file
     bool reversed = false;                      // of pairs: the second side is the source
     double validation = 0.02;                   // share of the documents, by a hash of their text
-    bool tail = false;                          // or the last share of each file
-    std::vector<std::string> validation_files;  // or files of their own
+    bool tail = false;                          // or the end of each file
+    std::vector<std::string> validation_files;  // or separate files
   };
   struct Evaluation {
     int64_t every = 0;     // steps; 0: at the end only
-    int64_t batches = 0;   // of validation data; 0: all of it
-    int64_t patience = 0;  // evaluations without a better one before it stops; 0: never
-    int64_t samples = 0;   // texts written at each
+    int64_t batches = 0;   // of validation data; 0: all
+    int64_t patience = 0;  // stop after so many evaluations without improvement; 0: never
+    int64_t samples = 0;   // texts generated at each evaluation
     std::vector<std::string> prompts;
   };
   struct Saving {
     int64_t every = 0;  // steps; 0: at the end only
-    int64_t keep = 2;   // the last ones; the best is always kept
+    int64_t keep = 2;   // most recent checkpoints; the best is always kept
   };
 
   std::string name, about;
   Objective objective = Objective::causal;
-  Json model;  // config.json as Hugging Face spells it; with "preset" what differs from that
+  Json model;  // a Hugging Face config.json, or "preset" plus the keys that differ from it
   TokenizerSource tokenizer;
   DataSource data;
-  int64_t sequence = 256;  // tokens of a text window, or the most of a side of a pair
+  int64_t sequence = 256;  // tokens of a text window, or the longest side of a pair
   int64_t batch_tokens = 4096, micro_batches = 1, steps = 0;
   bool bf16 = true, recompute = false;
-  int64_t zero = 0;  // what ranks divide among them; see DataParallel
+  int64_t zero = 0;  // what is sharded over ranks; see DataParallel
   uint64_t seed = 1;
-  double masking = 0.15;            // of tokens, if masked
-  std::vector<std::string> frozen;  // weights that stay as they are; '*' stands for anything
+  double masking = 0.15;            // share of tokens hidden, objective masked
+  std::vector<std::string> frozen;  // weights that are not trained; '*' matches anything
   OptimizerSpec optimizer;
   Schedule schedule;
   LossSpec loss;
@@ -73,11 +73,11 @@ struct Recipe {
 };
 const char* name_of(Recipe::Objective objective);
 
-// Ranges are checked and everything fits together; `what` names the file for the message.
+// Checks ranges and combinations; `what` names the file in messages.
 Recipe read_recipe(const Json& json, const std::string& what);
 Json to_json(const Recipe& recipe);  // every key, defaults too
 
-// A value deep inside by its path, "optimizer.decay=0.01": JSON if it parses as that, else text.
+// Sets a value by its path, "optimizer.decay=0.01": as JSON if it parses, else as text.
 void set_value(Json& recipe, const std::string& assignment);
 
 }  // namespace qkv

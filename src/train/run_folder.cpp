@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/replace.h"
 #include "train/checkpoint_files.h"
-#include "train/line_file.h"
+#include "train/jsonl_file.h"
 #include "train/tensorboard.h"
 
 namespace qkv {
@@ -27,26 +27,6 @@ namespace fs = std::filesystem;
 constexpr size_t kLargestRecipe = 16 << 20;
 constexpr const char *kRecipe = "recipe.json", *kCheckpoints = "checkpoints", *kBest = "best", *kLast = "last";
 constexpr std::string_view kStep = "step-";
-
-// The folder itself is locked, so nothing is left behind however the process ends.
-class FolderLock {
- public:
-  explicit FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    // File systems that know no locks say something else.
-    const bool taken = fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (taken) ::close(fd_);
-    QKV_CHECK(!taken, folder.string(), " is in use: another process trains in it",
-              Hint("wait for it, or stop it first"));
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-  ~FolderLock() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
- private:
-  int fd_;
-};
 
 void remove_temporaries(const fs::path& run) {
   std::vector<fs::path> stale;
@@ -62,7 +42,7 @@ std::string checkpoint_name(int64_t step) {
   return fmt::format("{}{:08}", kStep, step);
 }
 
-// Steps of the checkpoints there are, the newest first.
+// Steps of the existing checkpoints, newest first.
 std::vector<int64_t> checkpoint_steps(const fs::path& checkpoints) {
   std::vector<int64_t> steps;
   std::error_code none;
@@ -94,6 +74,26 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 
 }  // namespace
 
+// Locks the folder itself, so no lock file is left behind however the process ends.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    // File systems without locks fail with another errno: then there is no lock.
+    const bool taken = fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (taken) ::close(fd_);
+    QKV_CHECK(!taken, folder.string(), " is in use: another process trains in it",
+              Hint("wait for it, or stop it first"));
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+ private:
+  int fd_;
+};
+
 struct RunFolder::State {
   explicit State(const fs::path& run) : path(run), lock(run), log(run / "log.jsonl"), samples(run / "samples.jsonl") {}
   ~State() {
@@ -111,13 +111,13 @@ struct RunFolder::State {
   fs::path path;
   Recipe recipe;
   FolderLock lock;
-  LineFile log, samples;
+  JsonlFile log, samples;
   std::shared_ptr<EventFile> events;
-  int64_t restarted = -1;  // the step events go on from, until that is written
+  int64_t restarted = -1;  // step the event file resumes from, until that event is written
 
   std::thread writer;
   std::exception_ptr failure;
-  std::mutex mutex;  // for what follows
+  std::mutex mutex;  // guards the members below
   bool writing = false;
   int64_t keep = 0, newest = -1;  // 0: all; -1: nothing saved yet
 };
@@ -144,7 +144,7 @@ void RunFolder::State::write(const CheckpointCopy& copy, bool best) {
   newest = step;
 }
 
-// Those of later steps are of no use to anyone, but they are not ours to remove: a run that goes on replaces them.
+// Checkpoints of steps after the newest are left alone: a resumed run replaces them.
 void RunFolder::State::remove_old() {
   if (keep == 0) return;
   std::error_code failed;
@@ -155,7 +155,7 @@ void RunFolder::State::remove_old() {
     if (++kept <= keep || checkpoint_name(step) == best) continue;
     const fs::path old = path / kCheckpoints / checkpoint_name(step);
     const fs::path away = path / kCheckpoints / (kTemporaryPrefix + checkpoint_name(step));
-    fs::rename(old, away, failed);  // half a checkpoint is never seen under its name
+    fs::rename(old, away, failed);  // a half-removed checkpoint never has a valid name
     if (!failed) fs::remove_all(away, failed);
     if (failed) log_line(Log::warn, fmt::format("cannot remove {}: {}", old.string(), failed.message()));
   }
@@ -184,8 +184,8 @@ RunFolder RunFolder::open(const fs::path& run) {
   RunFolder made(run);
   remove_temporaries(run);
   made.state_->recipe = read_recipe(parse_json(read_file(recipe, kLargestRecipe), recipe.string()), recipe.string());
-  made.state_->log.heal();
-  made.state_->samples.heal();
+  made.state_->log.drop_partial_line();
+  made.state_->samples.drop_partial_line();
   return made;
 }
 
@@ -201,7 +201,7 @@ void RunFolder::save(const Model& model, const Json& config, const Optimizer& op
   State* s = state_.get();
   s->finish();
   auto copy = std::make_shared<const CheckpointCopy>(model, config, optimizer, counters);
-  // What was logged before the checkpoint outlives a power cut if the checkpoint does.
+  // Logs are synced first: after a power cut they are at least as new as the checkpoint.
   s->writing = true;
   s->writer = std::thread([s, copy, best, log = s->log.file(), samples = s->samples.file(), events = s->events] {
     try {
@@ -240,7 +240,7 @@ bool RunFolder::load_newest(Model& model, Optimizer& optimizer, TrainCounters& c
       continue;
     }
     read_checkpoint(folder, model, optimizer, counters);
-    // A process killed just after a save has not set the links.
+    // A process killed right after a save may not have set the links.
     point_to(path(), kLast, step);
     if (fs::exists(checkpoints / checkpoint_name(counters.best_step))) point_to(path(), kBest, counters.best_step);
     return true;
@@ -248,10 +248,10 @@ bool RunFolder::load_newest(Model& model, Optimizer& optimizer, TrainCounters& c
   return false;
 }
 
-void RunFolder::forget_after(int64_t step) {
+void RunFolder::remove_after(int64_t step) {
   state_->finish();
-  state_->log.drop_after(step);
-  state_->samples.drop_after(step);
+  state_->log.remove_after(step);
+  state_->samples.remove_after(step);
   state_->restarted = step + 1;
 }
 

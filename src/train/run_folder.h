@@ -1,10 +1,10 @@
-// Everything a run keeps on disk. A process killed at any moment leaves a run that goes on from its newest checkpoint.
+// The folder of a training run. A process killed at any moment leaves a run that resumes from its newest checkpoint.
 //
-//   RUN/recipe.json                  the recipe as it runs, every default written out
+//   RUN/recipe.json                  the recipe with all defaults filled in
 //   RUN/prepared/                    tokenizer, token shards, config (prepare_run)
 //   RUN/checkpoints/step-00001000/   checkpoint_files.h
 //   RUN/last, RUN/best               links to checkpoints
-//   RUN/log.jsonl, samples.jsonl     one object a line
+//   RUN/log.jsonl, samples.jsonl     one object per line
 //   RUN/events.out.tfevents.*        TensorBoard
 #pragma once
 
@@ -21,27 +21,27 @@ namespace qkv {
 class RunFolder {
  public:
   static RunFolder create(const std::filesystem::path& run, const Recipe& recipe);  // an Error if it exists
-  // An Error if there is none, or if another process has it open. What a killed one left half written is removed.
+  // An Error if there is none or another process has it open. Removes half-written files of a killed process.
   static RunFolder open(const std::filesystem::path& run);
   RunFolder(RunFolder&&) noexcept;
   RunFolder& operator=(RunFolder&&) noexcept;
-  ~RunFolder();  // waits; a failure nobody asked for is said on stderr
+  ~RunFolder();  // waits for the writer; its failure, if not yet reported, goes to stderr
 
   const Recipe& recipe() const;
   const std::filesystem::path& path() const;
 
-  // Copies all and returns; a thread writes it, as soon as the save before is done. What fails there is an Error of the
-  // next save() or wait(), with earlier checkpoints as they were; a weight that is not finite is one at once.
+  // Copies everything and returns; a thread writes the checkpoint after the previous save is done. A write failure is
+  // thrown by the next save() or wait() and leaves earlier checkpoints intact; a weight that is not finite throws here.
   void save(const Model& model, const Json& config, const Optimizer& optimizer, const TrainCounters& counters,
             bool best);
   void wait();
-  // From now on only so many of the last ones stay, and the best.
+  // From now on only the last `keep` checkpoints and the best are kept.
   void keep_last(int64_t keep);
 
-  // From the newest checkpoint that is whole; newer ones that are not are named on stderr. False: there is none.
+  // Loads the newest intact checkpoint; damaged newer ones are named on stderr. False if there is none.
   bool load_newest(Model& model, Optimizer& optimizer, TrainCounters& counters) const;
-  // A run that goes on from this step does the later ones again: what was logged of them goes.
-  void forget_after(int64_t step);
+  // Removes what was logged after this step: a resumed run does those steps again.
+  void remove_after(int64_t step);
 
   void log(const Json& line);
   void scalars(int64_t step, const std::map<std::string, double>& values);
@@ -51,7 +51,7 @@ class RunFolder {
   struct State;
   explicit RunFolder(const std::filesystem::path& run);
 
-  std::unique_ptr<State> state_;  // the writing thread has its address
+  std::unique_ptr<State> state_;  // at a fixed address, for the writing thread
 };
 
 }  // namespace qkv

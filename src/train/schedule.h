@@ -1,10 +1,10 @@
-// The learning rate of a step, counted from 0. Every schedule warms up in a straight line first.
+// The learning rate of a step, counted from 0. Every schedule starts with a linear warm-up.
 //
 //   lr(s) = peak (s + 1) / warmup                                                 s < warmup
 //   constant       peak
 //   cosine         last + (peak - last) (1 + cos(pi (s - warmup) / (steps - warmup))) / 2
 //   inverse_sqrt   peak sqrt(warmup / (s + 1))                                    the 2017 Transformer
-//   stable_decay   peak, then over the last `decay` steps in a straight line to `last`
+//   stable_decay   peak, then linear to `last` over the last `decay` steps
 #pragma once
 
 #include <cstdint>

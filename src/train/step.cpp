@@ -9,8 +9,8 @@
 namespace qkv {
 namespace {
 
-// Adds the time since it was last asked.
-class Watch {
+// Adds the time since the last call.
+class Stopwatch {
  public:
   void add_to(double& seconds) {
     const auto now = std::chrono::steady_clock::now();
@@ -56,7 +56,7 @@ void GradientTree::add(Context& cx) {
 
 void GradientTree::finish(Context&) {
   for (size_t level = 0; level + 1 < levels_.size(); ++level) {
-    QKV_ASSERT(levels_[level].empty(), "the number of micro-batches is no power of two");
+    QKV_ASSERT(levels_[level].empty(), "the number of micro-batches is not a power of two");
   }
   for (size_t i = 0; i < weights_.size(); ++i) {
     Storage& sum = levels_.back()[i];
@@ -70,31 +70,31 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
   QKV_CHECK(std::has_single_bit(micro_batches.size()), "a step of ", micro_batches.size(), " micro-batches",
             Hint("their number is a power of two, so that ranks can divide them"));
   const std::vector<Param*> weights = optimizer.trainable();
-  const DataParallel& shares = optimizer.shares();
+  const DataParallel& data_parallel = optimizer.data_parallel();
   StepResult result;
   std::vector<double> sizes{0, 0};
   for (const TrainBatch& batch : micro_batches) {
     sizes[0] += static_cast<double>(batch.counted);
     sizes[1] += static_cast<double>(batch.ids.size());
   }
-  sizes = shares.all_numbers(sizes);
+  sizes = data_parallel.all_gather_numbers(sizes);
   for (size_t r = 0; r < sizes.size(); r += 2) {
     result.counted += static_cast<int64_t>(sizes[r]);
     result.tokens += static_cast<int64_t>(sizes[r + 1]);
   }
-  const double all_batches = static_cast<double>(micro_batches.size()) * shares.comm().size();
+  const double all_batches = static_cast<double>(micro_batches.size()) * data_parallel.comm().size();
   QKV_CHECK(result.counted > 0, "a step of ", result.tokens, " tokens has nothing to predict",
             Hint("every target is ignored: the texts are too short, or the answers empty"));
 
   GradientTree tree(weights);
-  std::vector<double> said;  // loss and balance of each micro-batch
+  std::vector<double> losses;  // loss and balance of each micro-batch
   const auto context = [&] {
     arena.rewind({});
     Context cx = engine.context(arena, options.precision);
     cx.rng = {.seed = options.seed, .step = options.step};
     return cx;
   };
-  Watch watch;
+  Stopwatch watch;
   for (const TrainBatch& batch : micro_batches) {
     gradients.rewind({});
     Tape tape(gradients);
@@ -103,8 +103,8 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
     cx.probe = options.probe;
     cx.training = true;
     cx.recompute_layers = options.recompute;
-    const LossOf loss = loss_of(cx, model, batch, options.loss,
-                                {.divisor = static_cast<double>(result.counted), .share = 1 / all_batches});
+    const BatchLoss loss = loss_of(cx, model, batch, options.loss,
+                                   {.divisor = static_cast<double>(result.counted), .share = 1 / all_batches});
     watch.add_to(result.seconds.forward);
     tape.backward(cx, loss.loss);
     watch.add_to(result.seconds.backward);
@@ -113,22 +113,22 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
       t.device().download(&value, t.data(), sizeof(value));
       return static_cast<double>(value);
     };
-    said.push_back(number(loss.loss));
-    said.push_back(loss.balance.defined() ? number(loss.balance) / all_batches : 0);
+    losses.push_back(number(loss.loss));
+    losses.push_back(loss.balance.defined() ? number(loss.balance) / all_batches : 0);
     if (micro_batches.size() > 1) tree.add(cx);
     watch.add_to(result.seconds.gradients);
   }
   Context cx = context();
   if (micro_batches.size() > 1) tree.finish(cx);
-  shares.sum_gradients(cx);
+  data_parallel.sum_gradients(cx);
   if (options.before_update) options.before_update(cx);
-  said = shares.all_numbers(said);
-  for (size_t i = 0; i < said.size(); i += 2) {
-    result.loss += said[i];
-    result.balance += said[i + 1];
+  losses = data_parallel.all_gather_numbers(losses);
+  for (size_t i = 0; i < losses.size(); i += 2) {
+    result.loss += losses[i];
+    result.balance += losses[i + 1];
   }
   watch.add_to(result.seconds.gradients);
-  // Once more, every op watched: the first that made a NaN says so.
+  // Runs forward again with every op checked: the first one that produces a NaN throws.
   const auto find_nan = [&] {
     for (const TrainBatch& batch : micro_batches) {
       Context watched = context();
@@ -142,7 +142,7 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
              Hint("the step is refused: lower the learning rate, or look at the data"));
   }
   try {
-    result.grad_norm = shares.gradient_norm(cx);
+    result.grad_norm = data_parallel.gradient_norm(cx);
   } catch (const Error&) {
     find_nan();
     throw;

@@ -42,7 +42,7 @@ constexpr std::array<uint32_t, 256> kCrcTable = [] {
   return table;
 }();
 
-// CRC-32C as records hold it: so changed that the sum of bytes that hold a sum is no special case.
+// CRC-32C, rotated and offset as the format requires, so that a CRC over data containing CRCs is not degenerate.
 uint32_t masked_crc(std::string_view bytes) {
   uint32_t crc = ~uint32_t{0};
   for (const char c : bytes) crc = kCrcTable[(crc ^ static_cast<unsigned char>(c)) & 0xFF] ^ crc >> 8;
@@ -53,7 +53,7 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Runs may start twice in a second.
+// Two runs may start in the same second.
 std::filesystem::path free_name(const std::filesystem::path& folder) {
   const auto seconds = static_cast<int64_t>(seconds_now());
   for (int n = 0;; ++n) {

@@ -47,23 +47,23 @@ EvalResult Trainer::evaluate() {
   EvalResult result{.step = counters_.step};
   int64_t batches = data_.validation_batches();
   if (recipe_.evaluate.batches > 0) batches = std::min(batches, recipe_.evaluate.batches);
-  // Ranks take turns; each batch is one sum, and the sums are added in their order, so that any number of ranks agrees.
-  const DataParallel& shares = optimizer_.shares();
-  const auto ranks = static_cast<size_t>(shares.comm().size()), count = static_cast<size_t>(batches);
+  // Batch i is evaluated by rank i % ranks; sums are added in batch order, so the result does not depend on the ranks.
+  const DataParallel& data_parallel = optimizer_.data_parallel();
+  const auto ranks = static_cast<size_t>(data_parallel.comm().size()), count = static_cast<size_t>(batches);
   std::vector<double> sums(2 * count);  // nats and targets of each batch
-  for (size_t i = static_cast<size_t>(shares.comm().rank()); i < count; i += ranks) {
+  for (size_t i = static_cast<size_t>(data_parallel.comm().rank()); i < count; i += ranks) {
     const TrainBatch batch = data_.validation_batch(static_cast<int64_t>(i));
     if (batch.counted == 0) continue;
     arena_.rewind({});
     Context cx = engine_.context(arena_, recipe_.precision());
-    const LossOf loss = loss_of(cx, model_, batch, {}, {});
+    const BatchLoss loss = loss_of(cx, model_, batch, {}, {});
     for (const float nats : host_floats(loss.losses)) sums[2 * i] += static_cast<double>(nats);
     sums[2 * i + 1] = static_cast<double>(batch.counted);
   }
-  if (!sums.empty()) sums = shares.all_numbers(sums);
+  if (!sums.empty()) sums = data_parallel.all_gather_numbers(sums);
   double total = 0;
   for (size_t i = 0; i < count; ++i) {
-    const size_t by = (i % ranks) * 2 * count;  // whose sum this is
+    const size_t by = (i % ranks) * 2 * count;  // offset of the rank that has it
     total += sums[by + 2 * i];
     result.counted += static_cast<int64_t>(sums[by + 2 * i + 1]);
   }
@@ -74,11 +74,11 @@ EvalResult Trainer::evaluate() {
   return result;
 }
 
-TrainEnd Trainer::run(const TrainHooks& hooks, Probe* probe) {
-  // What one rank was told all do.
-  const auto anyone = [&](bool mine) {
+StopReason Trainer::run(const TrainHooks& hooks, Probe* probe) {
+  // True on all ranks if it is true on any.
+  const auto on_any_rank = [&](bool mine) {
     const double number = mine ? 1 : 0;
-    const std::vector<double> all = optimizer_.shares().all_numbers({&number, 1});
+    const std::vector<double> all = optimizer_.data_parallel().all_gather_numbers({&number, 1});
     return std::any_of(all.begin(), all.end(), [](double each) { return each != 0; });
   };
   const auto due = [](int64_t step, int64_t every) { return every > 0 && step % every == 0; };
@@ -89,15 +89,15 @@ TrainEnd Trainer::run(const TrainHooks& hooks, Probe* probe) {
       counters_.best = result.loss;
       counters_.best_step = counters_.step;
     }
-    counters_.without_better = best ? 0 : counters_.without_better + 1;
+    counters_.evals_without_improvement = best ? 0 : counters_.evals_without_improvement + 1;
     if (hooks.on_evaluation) hooks.on_evaluation(result, best);
     return best;
   };
-  const DataParallel::Part part = optimizer_.shares().part_of(recipe_.micro_batches);
+  const DataParallel::Range part = optimizer_.data_parallel().micro_batch_range(recipe_.micro_batches);
   while (counters_.step < recipe_.steps) {
-    if (hooks.stop && anyone(hooks.stop())) {
+    if (hooks.stop && on_any_rank(hooks.stop())) {
       if (hooks.on_save) hooks.on_save(counters_, false);
-      return TrainEnd::stopped;
+      return StopReason::stopped;
     }
     const double start = now();
     std::vector<TrainBatch> batches;
@@ -122,9 +122,9 @@ TrainEnd Trainer::run(const TrainHooks& hooks, Probe* probe) {
     if (hooks.on_save && (last || best || due(counters_.step, recipe_.checkpoint.every)))
       hooks.on_save(counters_, best);
     const int64_t patience = recipe_.evaluate.patience;
-    if (!last && patience > 0 && counters_.without_better >= patience) return TrainEnd::no_better;
+    if (!last && patience > 0 && counters_.evals_without_improvement >= patience) return StopReason::no_improvement;
   }
-  return TrainEnd::done;
+  return StopReason::finished;
 }
 
 Trainer::Memory Trainer::plan() const {
@@ -140,7 +140,7 @@ Trainer::Memory Trainer::plan() const {
   for (int64_t m = recipe_.micro_batches; m > 1; m /= 2) ++levels;
   memory.gradients *= levels;
 
-  // One micro-batch without kernels, on arenas without memory.
+  // A dry run of one micro-batch: no kernels, no memory.
   Arena arena(engine_.device(), 0, Arena::Mode::plan), gradients(engine_.device(), 0, Arena::Mode::plan);
   Tape tape(gradients);
   Context cx{.kernels = Kernels::none(), .exec = engine_.exec(), .arena = arena, .precision = recipe_.precision()};
@@ -148,7 +148,7 @@ Trainer::Memory Trainer::plan() const {
   cx.training = true;
   cx.recompute_layers = recipe_.recompute;
   const TrainBatch batch = data_.micro_batch(0, 0);
-  const LossOf loss = loss_of(cx, model_, batch, recipe_.loss, {});
+  const BatchLoss loss = loss_of(cx, model_, batch, recipe_.loss, {});
   tape.backward(cx, loss.loss);
   memory.activations = arena.peak() + gradients.peak();
   for (auto& [name, weight] : model_.weights()) weight.clear_gradient();
@@ -156,7 +156,7 @@ Trainer::Memory Trainer::plan() const {
 }
 
 double Trainer::operations_per_step() const {
-  double met = 0;  // weights of products a token meets
+  double met = 0;  // matmul weights applied to a token
   const bool has_source = model_.spec().has_source();
   for (const WeightSpec& weight : weight_list(model_.spec())) {
     if (weight.shape.rank() < 2 || !read_by_products(weight)) continue;
@@ -166,10 +166,10 @@ double Trainer::operations_per_step() const {
       if (experts) share = static_cast<double>(experts->rule.top_k) / static_cast<double>(experts->count);
     }
     const bool lookup = !weight.in_layer && weight.name.ends_with("embed") && !model_.spec().head.tied;
-    if (has_source) share /= 2;  // a token is read or written: it meets one of the stacks
+    if (has_source) share /= 2;  // a token passes through the encoder or the decoder, not both
     if (!lookup) met += share * static_cast<double>(weight.shape.count());
   }
-  double attention = 0;  // scores and mixed values of a token, half of the window seen on average
+  double attention = 0;  // scores and weighted values per token; on average half of the window is visible
   for (const LayerSpec& layer : model_.spec().main_stack().layers) {
     attention += static_cast<double>(layer.attention.heads * (layer.attention.width + layer.attention.value_width));
   }

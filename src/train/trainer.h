@@ -1,5 +1,5 @@
-// The loop: step after step of a recipe, with evaluation in between. Who logs, saves and draws samples does it through
-// the hooks, so that training knows nothing of files or of generation.
+// The training loop with periodic evaluation. Logging, saving and sampling are hooks, so the loop itself depends on
+// neither files nor generation.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace qkv {
 
 struct EvalResult {
   int64_t step = 0;
-  double loss = 0;  // nats a target, without smoothing
+  double loss = 0;  // nats per target, without smoothing
   double perplexity = 0, bits_per_byte = 0;
   int64_t counted = 0;
 };
@@ -22,23 +22,23 @@ struct StepReport {
   double lr = 0, seconds = 0;  // of this step
 };
 
-// What a run must remember beside weights and the optimiser's tensors.
+// State of a run besides weights and the optimiser's tensors.
 struct TrainCounters {
   int64_t step = 0;  // steps done
   int64_t tokens = 0;
   double seconds = 0;
   double best = std::numeric_limits<double>::infinity();
-  int64_t best_step = -1, without_better = 0;
+  int64_t best_step = -1, evals_without_improvement = 0;
 };
 
 struct TrainHooks {
   std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EvalResult&, bool best)> on_evaluation = {};
-  std::function<void(const TrainCounters&, bool best)> on_save = {};  // the weights are those after `step` steps
-  std::function<bool()> stop = {};                                    // asked between steps; a last save follows
+  std::function<void(const TrainCounters&, bool best)> on_save = {};  // weights after `step` steps
+  std::function<bool()> stop = {};                                    // polled between steps; true saves and stops
 };
 
-enum class TrainEnd : uint8_t { done, stopped, no_better };
+enum class StopReason : uint8_t { finished, stopped, no_improvement };
 
 class Trainer {
  public:
@@ -47,17 +47,17 @@ class Trainer {
   Optimizer& optimizer() { return optimizer_; }
   TrainCounters& counters() { return counters_; }
 
-  TrainEnd run(const TrainHooks& hooks, Probe* probe = nullptr);
+  StopReason run(const TrainHooks& hooks, Probe* probe = nullptr);
   EvalResult evaluate();
 
-  // Bytes of each part of a run, before any of it is taken.
+  // Bytes each part of a run will need, computed before anything is allocated.
   struct Memory {
     int64_t weights = 0, copies = 0, gradients = 0, states = 0, activations = 0;
     int64_t total() const { return weights + copies + gradients + states + activations; }
   };
   Memory plan() const;
   int64_t arena_peak() const { return arena_.peak() + gradients_.peak(); }
-  // Floating-point operations of one step: 6 for each weight a token meets, and those of attention.
+  // FLOPs of one step: 6 per weight and token, plus attention.
   double operations_per_step() const;
 
  private:
@@ -70,8 +70,8 @@ class Trainer {
   TrainCounters counters_;
 };
 
-// Weights that fit a pattern, and those a family keeps constant (Marian's bias of logits), are not trained. An Error if
-// a pattern fits none.
+// Freezes weights that match a pattern, and those a family keeps constant (Marian's logit bias). An Error if a pattern
+// matches none.
 void choose_trainable(Model& model, std::span<const std::string> frozen);
 
 }  // namespace qkv

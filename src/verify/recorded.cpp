@@ -52,7 +52,7 @@ RecordedBatch recorded_batch(const Safetensors& io, const std::string& name) {
             shape_text(tensor.shape), " but must be [B, T] with at least one token",
             Hint("the recording is of another format"));
   RecordedBatch batch{.batch = tensor.shape[0], .length = tensor.shape[1], .ids = recorded_ids(tensor)};
-  batch.all_count();
+  batch.ignore_padding();
   const StoredTensor* mask = name == "input_ids" ? io.find("attention_mask") : nullptr;
   if (mask == nullptr) return batch;
   QKV_CHECK(mask->shape == tensor.shape, io.name(), ": 'attention_mask' is ", shape_text(mask->shape),

@@ -19,11 +19,11 @@ namespace {
 
 using Verdict = VerifyLine::Verdict;
 
-// docs/architecture.md says where these come from.
+// docs/architecture.md explains these bounds.
 constexpr double kExactNmse = 2e-11, kExactWorst = 2e-5;
 constexpr double kHalfLogitsNmse = 5e-4, kHalfLogitsKl = 1e-3, kClearMargin = 0.1;
 
-// Padding is hidden as keys; padded rows look at the others, as the reference's do.
+// Padded keys are masked; padded query rows attend to the rest, as in the reference.
 Rows rows_of(Context& cx, const RecordedBatch& ids) {
   std::vector<Segment> list;
   for (int64_t b = 0; b < ids.batch; ++b) {
@@ -53,9 +53,9 @@ class Verifier : public Probe {
         break;
       case Kind::encoder_only: {
         RecordedBatch whole = ids;
-        whole.all_count();
+        whole.ignore_padding();
         compare_pass(whole, nullptr, "logits");
-        looking_ = false;  // the rest was recorded without padding
+        comparing_ = false;  // everything else was recorded without padding
         if (io_.find("logits_padded") != nullptr) compare_pass(ids, nullptr, "logits_padded");
         break;
       }
@@ -67,10 +67,10 @@ class Verifier : public Probe {
     return std::move(report_);
   }
 
-  // --- looking while the pass runs -----------------------------------------------------------------------------------
+  // --- probe ---------------------------------------------------------------------------------------------------------
 
   Ask ask(Place, Site site) const override {
-    if (!looking_) return Ask::none;
+    if (!comparing_) return Ask::none;
     switch (site) {
       case Site::embed:
       case Site::resid_post:
@@ -97,7 +97,7 @@ class Verifier : public Probe {
     } else if (tap.site == Site::final) {
       compare(states(layers), host_floats(x));
     } else if (tap.site == Site::resid_post) {
-      if (layer + 1 < layers) compare(states(layer + 1), host_floats(x));  // the last one is seen after its norm
+      if (layer + 1 < layers) compare(states(layer + 1), host_floats(x));  // the last one is compared after its norm
     } else if (tap.site == Site::route_logits) {
       compare_routing("router_logits." + std::to_string(layer), x, stack.layers[static_cast<size_t>(layer)]);
     } else {
@@ -136,7 +136,7 @@ class Verifier : public Probe {
     add(line);
   }
 
-  // [N, H, S] against [B, H, T, S']: keys no segment has are zero there.
+  // [N, H, S] against [B, H, T, S']: keys outside a segment are zero.
   void compare_pattern(const std::string& name, const Tensor& x, const Rows& rows) {
     const StoredTensor* right = io_.find(name);
     if (right == nullptr) return;
@@ -181,7 +181,7 @@ class Verifier : public Probe {
     report_.lines.back().note = fmt::format("{} of {} rows chose other experts", changed, x.rows());
   }
 
-  // A row that visited other experts is another computation, and so are the rows that read it.
+  // A row routed to other experts differs legitimately, and so do the later rows that attend to it.
   void leave_out_from(int64_t row) {
     for (const Segment& s : rows_->list) {
       for (int64_t r = std::max<int64_t>(row, s.first_row); row >= s.first_row && r < s.first_row + s.rows; ++r) {
@@ -199,7 +199,7 @@ class Verifier : public Probe {
     const auto width = static_cast<size_t>(logits.cols());
     for (auto row = rerouted_.rbegin(); row != rerouted_.rend(); ++row) {
       for (std::vector<float>* all : {&got, &values}) {
-        if (all->size() == width) break;  // not the last one
+        if (all->size() == width) break;  // keep at least one row
         const auto at = all->begin() + static_cast<std::ptrdiff_t>(*row * width);
         all->erase(at, at + static_cast<std::ptrdiff_t>(width));
       }
@@ -250,7 +250,7 @@ class Verifier : public Probe {
   void say_unchecked(const StoredTensor& entry) {
     static constexpr std::string_view kInputs[] = {"input_ids", "attention_mask", "decoder_input_ids"};
     if (std::find(std::begin(kInputs), std::end(kInputs), entry.name) != std::end(kInputs)) return;
-    if (is_recorded_text(entry)) return;  // whoever writes texts looks at those
+    if (is_recorded_text(entry)) return;  // checked by verify_tokens
     const auto checked = [&](const VerifyLine& line) { return line.name == entry.name; };
     if (std::any_of(report_.lines.begin(), report_.lines.end(), checked)) return;
     VerifyLine line = line_for(entry);
@@ -265,16 +265,16 @@ class Verifier : public Probe {
   const Safetensors& io_;
   VerifyReport report_;
   const Rows* rows_ = nullptr;  // of the pass
-  std::set<size_t> rerouted_;   // rows that visited other experts than the reference's, or read one that did
-  bool looking_ = true;
-  bool quantized_ = false;  // the recording is of other numbers: distances are shown, nothing is held to a bound
+  std::set<size_t> rerouted_;   // rows routed differently from the reference, and rows that attend to them
+  bool comparing_ = true;
+  bool quantized_ = false;  // the recording is of unquantized weights: distances are shown but not judged
 };
 
 bool only_worst_is_bad(const VerifyLine& line) {
   return line.verdict == Verdict::bad && line.nmse && *line.nmse <= kExactNmse && *line.worst > kExactWorst;
 }
 
-void allow_what_the_recording_rounded(VerifyReport& report, const VerifyReport& in_double) {
+void allow_recording_error(VerifyReport& report, const VerifyReport& in_double) {
   for (VerifyLine& line : report.lines) {
     if (!only_worst_is_bad(line)) continue;
     const auto same = [&](const VerifyLine& other) { return other.name == line.name; };
@@ -300,7 +300,7 @@ VerifyReport verify_model(const Checkpoint& checkpoint, const Engine& engine, Pr
   const auto run = [&](Precision p) { return Verifier(*checkpoint.model(engine.device()), engine, p, io).run(); };
   VerifyReport report = run(precision);
   if (precision.compute == DType::f32 && std::any_of(report.lines.begin(), report.lines.end(), only_worst_is_bad)) {
-    allow_what_the_recording_rounded(report, run(Precision::f64()));
+    allow_recording_error(report, run(Precision::f64()));
   }
   return report;
 }

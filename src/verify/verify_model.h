@@ -1,4 +1,4 @@
-// Computes again what a reference recorded of a model, and says how far apart the two are.
+// Recomputes the activations a reference recorded for a model and reports how far apart the two are.
 #pragma once
 
 #include <filesystem>
@@ -13,9 +13,9 @@ struct VerifyLine {
   enum class Verdict : uint8_t { good, bad, shown } verdict = Verdict::bad;
   std::string name;  // as recorded
   std::string shape;
-  std::optional<double> nmse, worst;  // worst in standard deviations of the recorded tensor
-  std::optional<double> kl;           // of logits in bf16, the mean over rows
-  std::string note;                   // what else is to say: tokens that agree, KL, routing that changed
+  std::optional<double> nmse, worst;  // worst: in standard deviations of the recorded tensor
+  std::optional<double> kl;           // of bf16 logits, mean over rows
+  std::string note;                   // tokens that agree, KL, changed routing
 };
 
 struct VerifyReport {
@@ -24,10 +24,11 @@ struct VerifyReport {
   int64_t count(VerifyLine::Verdict verdict) const;
 };
 
-// `folder` holds io.safetensors beside the model; texts in it are left to verify/verify_tokens.h. f32 is held to every recorded number, bf16 to its logits.
+// `folder` holds io.safetensors; generated texts in it are checked by verify/verify_tokens.h. In f32 every recorded
+// tensor must match, in bf16 only the logits.
 //
-// A recording in f32 is rounded too. Where its worst difference from us is too large, the pass is done again in double:
-// what lies between that and the recording is the recording's own, and is not held against us.
+// The f32 recording has rounding errors of its own. Where the worst difference is too large, the pass is repeated in
+// double, and the recording's distance from double is added to the bound.
 VerifyReport verify_model(const Checkpoint& checkpoint, const Engine& engine, Precision precision,
                           const std::filesystem::path& folder);
 

@@ -16,7 +16,7 @@ Json pairs_of(const std::vector<Offset>& offsets) {
   return list;
 }
 
-// Strings of bytes that may not be UTF-8, for comparing and showing.
+// Bytes that may be invalid UTF-8, for comparing and showing.
 Json text_of(std::string text) {
   return Json(std::move(text));
 }
@@ -54,7 +54,7 @@ TokenizerVerdict verify_tokenizer(const Tokenizer& tokenizer, const Json& vector
             {.index = i, .text = text, .field = field, .expected = expected, .got = std::move(got)});
       }
     }
-    // The way with offsets and the way without must agree.
+    // encode() and encode_full() must agree.
     const std::vector<int32_t> full = tokenizer.encode_full(text, {.add_specials = false}).ids;
     if (full != ids) {
       equal = false;

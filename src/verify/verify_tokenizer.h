@@ -1,4 +1,4 @@
-// Does a tokenizer agree with what the reference computed? Every field a vectors file records is compared.
+// Compares a tokenizer with vectors recorded from the reference, field by field.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace qkv {
 
 struct TokenizerDifference {
-  size_t index;  // which case
+  size_t index;  // of the case
   std::string text, field;
   Json expected, got;
 };

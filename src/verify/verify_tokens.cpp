@@ -17,15 +17,15 @@ namespace {
 using Verdict = VerifyLine::Verdict;
 using Ids = std::vector<int32_t>;
 
-// How many tokens recordings write at most, and the ways they write them.
+// Maximum number of new tokens in the recordings.
 constexpr int64_t kTranslated = 24, kGreedy = 32, kBeam = 16;
 
-struct Way {
+struct Decoding {
   std::string_view name;
   int64_t beams;  // 1: greedy
   double length_penalty;
 };
-constexpr Way kWays[] = {{"generate_greedy", 1, 1}, {"generate_beam4", 4, 1}, {"generate_beam4_lp2", 4, 2}};
+constexpr Decoding kDecodings[] = {{"generate_greedy", 1, 1}, {"generate_beam4", 4, 1}, {"generate_beam4_lp2", 4, 2}};
 
 class TokenVerifier {
  public:
@@ -34,81 +34,84 @@ class TokenVerifier {
 
   VerifyLine line(const StoredTensor& right) const {
     VerifyLine line{.verdict = Verdict::bad, .name = right.name, .shape = shape_text(right.shape)};
-    const auto named = [&](const Way& way) { return way.name == right.name; };
-    const auto way = std::find_if(std::begin(kWays), std::end(kWays), named);
+    const auto named = [&](const Decoding& d) { return d.name == right.name; };
+    const auto decoding = std::find_if(std::begin(kDecodings), std::end(kDecodings), named);
     const ModelSpec& spec = model_.spec();
     const bool translates = spec.has_source();
-    if (way == std::end(kWays) ||
+    if (decoding == std::end(kDecodings) ||
         (translates ? !spec.tokens.decoder_start : spec.kind != ModelSpec::Kind::decoder_only)) {
       line.note = "recorded, but this model writes no such text";
       return line;
     }
     try {
-      compare(line, *way, recorded_ids(right));
-    } catch (const Error& error) {  // logits that are no numbers
+      compare(line, *decoding, recorded_ids(right));
+    } catch (const Error& error) {  // NaN logits
       line.note = error.message();
     }
     return line;
   }
 
  private:
-  // The recording is of other numbers, and nothing is held to it.
+  // The recording is of unquantized weights: differences are shown but not judged.
   bool quantized() const {
     const auto blocks = [](const auto& weight) { return !weight.second.format().plain(); };
     return std::any_of(model_.weights().begin(), model_.weights().end(), blocks);
   }
 
-  void compare(VerifyLine& line, const Way& way, const Ids& values) const {
+  void compare(VerifyLine& line, const Decoding& decoding, const Ids& values) const {
     const bool translates = model_.spec().has_source();
-    const Ids got = translates ? translations(way, values.size()) : continuation(way);
+    const Ids got = translates ? translations(decoding, values.size()) : continuation(decoding);
     if (got == values) {
       line.verdict = Verdict::good;
       line.note = fmt::format("{} tokens identical", values.size());
     } else {
       const auto same = std::mismatch(got.begin(), got.end(), values.begin(), values.end()).first - got.begin();
       line.verdict = precision_.compute == DType::bf16 ? Verdict::shown : Verdict::bad;
-      line.note = fmt::format("tokens differ from place {} on", same);
+      line.note = fmt::format("tokens differ from position {} on", same);
     }
     if (quantized()) line.verdict = Verdict::shown;
   }
 
-  Ids continuation(const Way& way) const {
+  Ids continuation(const Decoding& decoding) const {
     const RecordedBatch read = recorded_batch(io_, "input_ids");
     const std::span<const int32_t> prompt = read.row(0);
-    return written(way, {{.prompt = {prompt.begin(), prompt.end()}}}, way.beams == 1 ? kGreedy : kBeam).front();
+    const int64_t new_tokens = decoding.beams == 1 ? kGreedy : kBeam;
+    return generate(decoding, {{.prompt = {prompt.begin(), prompt.end()}}}, new_tokens).front();
   }
 
-  Ids translations(const Way& way, size_t recorded) const {
+  Ids translations(const Decoding& decoding, size_t recorded) const {
     const TokenIds& tokens = model_.spec().tokens;
     const RecordedBatch read = recorded_batch(io_, "input_ids");
-    const size_t length = recorded / static_cast<size_t>(read.batch);  // of each; shorter ones are filled up
+    const size_t length = recorded / static_cast<size_t>(read.batch);  // of each; shorter ones are padded
     int32_t filler = tokens.pad.value_or(0);
-    if (way.beams > 1 && filler == 0 && !tokens.eos.empty()) filler = tokens.eos[0];  // transformers takes 0 for no id
+    // transformers treats pad id 0 as unset here
+    if (decoding.beams > 1 && filler == 0 && !tokens.eos.empty()) filler = tokens.eos[0];
     std::vector<BeamRequest> requests;
     for (int64_t b = 0; b < read.batch; ++b) {
       const std::span<const int32_t> source = read.row(b);
       requests.push_back({.prompt = {*tokens.decoder_start}, .source = {source.begin(), source.end()}});
     }
     Ids all;
-    for (Ids& ids : written(way, requests, kTranslated)) {
+    for (Ids& ids : generate(decoding, requests, kTranslated)) {
       ids.resize(std::max(ids.size(), length), filler);
       all.insert(all.end(), ids.begin(), ids.end());
     }
     return all;
   }
 
-  // All of them have prompts of the same length.
-  std::vector<Ids> written(const Way& way, const std::vector<BeamRequest>& requests, int64_t new_tokens) const {
+  // All prompts have the same length.
+  std::vector<Ids> generate(const Decoding& decoding, const std::vector<BeamRequest>& requests,
+                            int64_t new_tokens) const {
     const TokenIds& tokens = model_.spec().tokens;
     const int64_t most = std::ssize(requests[0].prompt) + new_tokens;
     const int64_t each = KvCache::whole_pages(most);
     Runner runner(model_, engine_,
                   {.precision = precision_,
                    .cache = precision_.compute,
-                   .positions = std::ssize(requests) * way.beams * each,
+                   .positions = std::ssize(requests) * decoding.beams * each,
                    .sources = std::ssize(requests) * KvCache::whole_pages(longest_source(requests))});
     std::vector<Ids> texts;
-    if (way.beams == 1) {
+    if (decoding.beams == 1) {
       for (const BeamRequest& request : requests) {
         Session session(runner, {.prompt = request.prompt,
                                  .source = request.source,
@@ -123,8 +126,8 @@ class TokenVerifier {
     const bool translates = model_.spec().has_source();
     for (const BeamRunner::Hypotheses& found :
          beam_search(runner, requests,
-                     {.beams = way.beams,
-                     .length_penalty = way.length_penalty,
+                     {.beams = decoding.beams,
+                     .length_penalty = decoding.length_penalty,
                      .max_length = most,
                      .eos = tokens.eos,
                      .forced_eos = translates ? tokens.forced_eos : std::nullopt})) {

@@ -1,12 +1,12 @@
-// What a model writes through its caches against what a reference wrote: greedily and with beams.
+// Compares text generated with the KV cache, greedy and by beam search, with what the reference generated.
 #pragma once
 
 #include "verify/verify_model.h"
 
 namespace qkv {
 
-// A line for every generate_... that `folder`/io.safetensors recorded. In bf16, or in fewer bits, other tokens are shown,
-// not held against the model.
+// One line for every generate_... tensor in `folder`/io.safetensors. In bf16 or with quantized weights a difference is
+// shown but is not a failure.
 void verify_tokens(VerifyReport& report, const Checkpoint& checkpoint, const Engine& engine, Precision precision,
                    const std::filesystem::path& folder);
 

@@ -19,19 +19,19 @@ namespace {
 using Verdict = VerifyLine::Verdict;
 using Tensors = std::map<std::string, std::vector<float>>;
 
-// How the recordings were made, and how near we must come.
+// Hyperparameters of the recordings, and the bounds.
 constexpr double kClip = 1, kPeak = 1e-3, kSmoothing = 0.1, kBalance = 0.02;
 constexpr int64_t kWarmup = 5;
 constexpr OptimizerSpec kRule{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1};
 constexpr double kLossBound = 1e-5, kGradientBound = 1e-9, kFinalBound = 1e-8, kFloor = 1e-4;
-// A bias of keys moves all scores of a row alike: its true gradient is zero. What was recorded is rounding (up to 1e-7
-// of the gradients' rms, so that zero itself would not be within the bound); ours must be as small.
-constexpr double kNothing = 1e-6;
+// A key bias shifts all scores of a row equally, so its true gradient is zero and the recorded one is rounding (up to
+// 1e-7 of the gradients' rms, so exactly zero would miss the bound). Ours must be as small.
+constexpr double kZeroBound = 1e-6;
 bool is_key_bias(const std::string& name) {
   return name.ends_with("k_proj.bias");
 }
 
-// Weights as the tensors a Hugging Face folder has.
+// Weights as the tensors of a Hugging Face folder.
 Tensors as_stored(const Weights& weights, const TensorNames& names) {
   Tensors all;
   for (const OutgoingTensor& tensor :
@@ -111,7 +111,7 @@ class Replay {
     return made;
   }
 
-  // The gradients as if they were weights.
+  // The gradients under the names of the weights.
   Tensors gradients_now() const {
     Weights shown;
     for (const auto& [name, weight] : model_->weights()) {
@@ -123,7 +123,7 @@ class Replay {
     return as_stored(shown, *checkpoint_.names);
   }
 
-  // One number a step, recorded as NAME [steps] or NAME.0, NAME.1, ...
+  // One number per step, recorded as NAME [steps] or NAME.0, NAME.1, ...
   std::vector<float> recorded_numbers(const std::string& name) const {
     if (const StoredTensor* all = recorded_.find(name)) return recorded_floats(*all);
     std::vector<float> values;
@@ -165,8 +165,8 @@ class Replay {
       ++tensors;
       std::vector<float> right = recorded_floats(entry);
       const std::vector<float>& got = first_[entry.name.substr(kPrefix.size())];
-      const bool nothing = is_key_bias(entry.name);
-      if (nothing) std::fill(right.begin(), right.end(), 0.0F);
+      const bool is_zero = is_key_bias(entry.name);
+      if (is_zero) std::fill(right.begin(), right.end(), 0.0F);
       double wrong = got.size() == right.size() ? 0 : INFINITY, power = 0;
       for (size_t i = 0; i < std::min(got.size(), right.size()); ++i) {
         const double off = static_cast<double>(got[i]) * factor - static_cast<double>(right[i]);
@@ -175,7 +175,7 @@ class Replay {
       }
       const double scale = std::max(power, floor * static_cast<double>(right.size()));
       const double nmse =
-          nothing ? wrong / scale * kGradientBound * (kFloor * kFloor) / (kNothing * kNothing) : wrong / scale;
+          is_zero ? wrong / scale * kGradientBound * (kFloor * kFloor) / (kZeroBound * kZeroBound) : wrong / scale;
       if (nmse < worst) continue;
       worst = nmse;
       where = entry.name.substr(kPrefix.size());
@@ -187,7 +187,7 @@ class Replay {
                             .note = "of the first step, worst: " + where});
   }
 
-  // All together; the biases of keys are left out: their true gradient is zero, so Adam amplifies rounding.
+  // One error over all tensors. Key biases are left out: their true gradient is zero, so Adam amplifies rounding.
   void compare_weights(VerifyReport& report) const {
     const Tensors now = as_stored(model_->weights(), *checkpoint_.names);
     double wrong = 0, power = 0;
@@ -212,7 +212,7 @@ class Replay {
                             .name = "train final weights",
                             .shape = fmt::format("{} tensors", tensors),
                             .nmse = wrong / power,
-                            .note = "all together, biases of keys left out"});
+                            .note = "over all tensors, key biases left out"});
   }
 
   const Checkpoint& checkpoint_;

@@ -1,4 +1,4 @@
-// Small texts and plain passes for tests of looking inside.
+// Small texts and plain passes for the tests of inspect.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace qkv::test {
 
-// As a model of this kind reads them: pairs, or with every third token to be said again.
+// Inputs for a model of this kind: pairs, or texts in which every third token is a target.
 inline std::vector<TokenText> tiny_texts(const ModelSpec& spec, const std::vector<int64_t>& lengths) {
   std::vector<TokenText> texts;
   for (const int64_t length : lengths) {
@@ -27,7 +27,7 @@ inline std::vector<TokenText> tiny_texts(const ModelSpec& spec, const std::vecto
   return texts;
 }
 
-// What a model says of one text in one plain pass, [N, V].
+// Logits of one text in one plain pass, [N, V].
 struct PlainPass {
   Probe* probe = nullptr;
   Precision precision = Precision::f32();
@@ -47,7 +47,7 @@ inline std::vector<float> plain_logits(const Model& model, const Engine& engine,
   return host_floats(model.logits(cx, input));
 }
 
-// Numbers of a weight, changed by f(values).
+// Changes the values of a weight by f(values).
 template <class F>
 void change_weight(Model& model, const Engine& engine, const std::string& name, F f) {
   for (auto& [key, weight] : model.weights()) {

@@ -1,4 +1,4 @@
-// The frame judges as it says, and every lab runs, gives finite numbers and can say no.
+// Verdicts follow the rules, and every lab runs, gives finite numbers and can fail.
 #include "labs/labs.h"
 
 #include <gtest/gtest.h>
@@ -141,7 +141,7 @@ std::string underscored(const testing::TestParamInfo<const char*>& lab) {
   return name;
 }
 
-// A few steps: whatever a lab claims about learning, it cannot be there yet.
+// After a few steps nothing is learnt, so no claim about learning may hold.
 class LabsInShort : public testing::TestWithParam<const char*> {};
 
 TEST_P(LabsInShort, runs_and_can_say_no) {
@@ -172,7 +172,7 @@ TEST(Labs, cached_equals_uncached_even_in_a_small_model) {
   }
 }
 
-// As a user runs them: no verdict is expected, an answer within the time is.
+// Full size, as a user runs them: any verdict, but within the time limit.
 class LabsLong : public testing::TestWithParam<const char*> {};
 
 TEST_P(LabsLong, ends_within_five_minutes) {

@@ -1,4 +1,4 @@
-// What makes a training run trusted: the checks every trainer should pass.
+// Sanity checks that every trainer should pass.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 using Numbers = std::vector<float>;
 
-// A model with its first weights, in memory.
+// A model with initial weights, in memory.
 std::unique_ptr<Model> fresh(const Json& config, uint64_t seed = 1) {
   ModelSpec spec = read_spec(Config(config, "test"));
   Weights weights;
@@ -65,7 +65,7 @@ class Checks : public testing::Test {
   StepResult step(Model& model, Optimizer& optimizer, std::span<const TrainBatch> batches, StepOptions options) {
     return train_step(engine_, arena_, gradients_, model, optimizer, batches, options);
   }
-  // The gradients of a step that moves nothing.
+  // The gradients of a step with learning rate 0.
   std::map<std::string, Numbers> gradients(Model& model, std::span<const TrainBatch> batches,
                                            StepOptions options = {}) {
     Optimizer optimizer(model.spec(), model.weights(), {});
@@ -169,7 +169,7 @@ TEST_F(Checks, MicroBatchesOfUnequalSizeAreOneBigBatch) {
   for (const auto& [name, gradient] : together) EXPECT_LT(squared_distance(apart.at(name), gradient), 1e-11) << name;
 }
 
-// Two halves of the tree, added: what two ranks would do.
+// The sum of two halves of the tree, as two ranks would compute it.
 TEST_F(Checks, HalvesOfTheTreeAddUpToItsBits) {
   const auto model = fresh(llama());
   std::vector<TrainBatch> parts;

@@ -1,4 +1,4 @@
-// From a recipe's texts to batches: what is hidden, what is predicted, what a pair becomes.
+// Training batches from a recipe's texts: masking, targets, pairs and conversations.
 #include "train/data.h"
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST_F(Prepared, PairsShowTheTargetOnePlaceLate) {
   for (size_t i = 0; i < batch.lengths.size(); ++i) {
     const auto length = static_cast<size_t>(batch.lengths[i]), source = static_cast<size_t>(batch.source_lengths[i]);
     const std::span<const int32_t> target = std::span(batch.targets).subspan(at, length);
-    EXPECT_EQ(batch.ids[at], *tokenizer_->named().pad);  // what a target begins with
+    EXPECT_EQ(batch.ids[at], *tokenizer_->named().pad);  // the first token of a decoder's input
     for (size_t t = 1; t < length; ++t) EXPECT_EQ(batch.ids[at + t], target[t - 1]);
     EXPECT_EQ(target.back(), *tokenizer_->named().eos);
     const auto text = [&](std::span<const int32_t> ids) { return tokenizer_->decode(ids, {.skip_specials = true}); };

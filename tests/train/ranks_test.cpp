@@ -1,4 +1,4 @@
-// Ranks that train together get the bits one alone gets, whatever they divide among them.
+// Several ranks get the same bits as a single one, at every ZeRO level.
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -13,7 +13,7 @@
 namespace qkv {
 namespace {
 
-// Ranks as threads of one process, meeting at a table.
+// Ranks as threads of one process, exchanging bytes through shared memory.
 class Meeting {
  public:
   explicit Meeting(int size) : size_(size), barrier_(size), table_(static_cast<size_t>(size)) {}
@@ -24,7 +24,7 @@ class Meeting {
     const char* name() const override { return "threads"; }
     int rank() const override { return rank_; }
     int size() const override { return meeting_.size_; }
-    void end_all() override { FAIL() << "a rank ended all"; }
+    void abort_all() override { FAIL() << "a rank ended all"; }
     void barrier() override { meeting_.barrier_.arrive_and_wait(); }
     std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) override {
       put({std::vector<std::byte>(mine.begin(), mine.end())});
@@ -91,7 +91,7 @@ Outcome train(const std::string& family, Comm& comm, const OptimizerSpec& rule, 
   const auto model = Checkpoint::open(test::golden(family)).model();
   Optimizer optimizer(model->spec(), model->weights(), rule, comm, zero);
   Arena arena(engine.device()), gradients(engine.device());
-  const DataParallel::Part part = optimizer.shares().part_of(kMicroBatches);
+  const DataParallel::Range part = optimizer.data_parallel().micro_batch_range(kMicroBatches);
   Outcome out;
   for (int64_t s = 0; s < kSteps; ++s) {
     std::vector<TrainBatch> batches;

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::some_recipe, test::steps_in, test::Training;
 
-// What a killed process left: nothing half, the newest step bit for bit, each step logged once.
+// The folder after a kill: no partial files, the newest step restored bit for bit, each step logged once.
 void expect_whole(const fs::path& path, int64_t& step) {
   RunFolder run = RunFolder::open(path);
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
@@ -28,7 +28,7 @@ void expect_whole(const fs::path& path, int64_t& step) {
   const bool found = loaded.load(run);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");  // nothing is damaged
   step = found ? loaded.counters.step : 0;
-  run.forget_after(step);
+  run.remove_after(step);
   if (!found) return;
   right.go_to(step);
   ASSERT_EQ(loaded.bits(), right.bits());
@@ -42,13 +42,13 @@ void expect_whole(const fs::path& path, int64_t& step) {
   for (size_t s = 0; s < logged.size(); ++s) EXPECT_EQ(logged[s], static_cast<int64_t>(s) + 1);
 }
 
-// Goes on with the run and saves step after step; tells each step that is safe.
+// Resumes the run and saves step after step; reports each step that is safely on disk.
 [[noreturn]] void train_until_killed(const fs::path& path, int tell) {
   try {
     Training training("gpt2");
     RunFolder run = RunFolder::open(path);
     training.load(run);
-    run.forget_after(training.counters.step);
+    run.remove_after(training.counters.step);
     for (int64_t step = training.counters.step + 1;; ++step) {
       training.go_to(step);
       run.log({{"step", step}});
@@ -79,7 +79,7 @@ void kill_often(int times) {
     if (child == 0) train_until_killed(path, pipe[1]);
     ::close(pipe[1]);
     int64_t told = 0, safe = last;
-    while (i % 2 == 0 && told <= last) {  // until it has come further; else it may be killed while it opens the run
+    while (i % 2 == 0 && told <= last) {  // wait for progress; otherwise it may be killed while it opens the run
       ASSERT_EQ(::read(pipe[0], &told, sizeof(told)), static_cast<ssize_t>(sizeof(told)));
     }
     random = random * 1664525 + 1013904223;
@@ -155,7 +155,7 @@ bool changes_files(uint64_t call) {
   ::_exit(1);
 }
 
-// Kills the child as it enters the n-th of those calls; -1 if it came to its end before. Its threads are followed.
+// Kills the child as it enters the n-th of those calls; -1 if it finished before. Its threads are traced too.
 int killed_at(pid_t child, int n) {
   int status = 0;
   if (::waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) return status;
@@ -177,7 +177,7 @@ int killed_at(pid_t child, int n) {
     __ptrace_syscall_info info{};
     ::ptrace(PTRACE_GET_SYSCALL_INFO, stopped, sizeof(info), &info);
     if (info.op != PTRACE_SYSCALL_INFO_ENTRY || !changes_files(info.entry.nr) || --n > 0) continue;
-    ::kill(child, SIGKILL);  // its threads end first, and each is told
+    ::kill(child, SIGKILL);  // its threads end first, and each is reported
     do stopped = ::waitpid(-1, &status, __WALL);
     while (stopped > 0 && (stopped != child || WIFSTOPPED(status)));
     return status;
@@ -198,7 +198,7 @@ void kill_at_every_call(int stride) {
     int64_t found = 0;
     ASSERT_NO_FATAL_FAILURE(expect_whole(path, found));
     ASSERT_TRUE(found == last || found == last + 1) << found << " after " << last;
-    RunFolder::open(path).keep_last(2);  // else what kills left grows faster than n
+    RunFolder::open(path).keep_last(2);  // otherwise leftovers of kills grow faster than n
     steps += found - last;
     last = found;
     if (status == -1) {
@@ -207,7 +207,7 @@ void kill_at_every_call(int stride) {
     }
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
   }
-  EXPECT_GT(steps, 1);  // the last calls come after the checkpoint is whole
+  EXPECT_GT(steps, 1);  // the last calls come after the checkpoint is complete
 }
 
 TEST(RunFolder, GoesOnWhereverItWasKilled) {

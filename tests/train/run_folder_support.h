@@ -1,4 +1,4 @@
-// A model in training whose state is a function of the step, and what is in the folder of its run.
+// A model in training whose state is a function of the step, and the contents of its run folder.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ inline Recipe some_recipe() {
 
 using Bits = std::map<std::string, std::vector<uint32_t>>;
 
-// A model with an optimiser, as they are after some step: any finite bits, a function of the step.
+// A model and optimiser in the state of some step: arbitrary finite bits, a function of the step.
 struct Training {
   explicit Training(const std::string& family, const OptimizerSpec& rule = {})
       : start(Checkpoint::open(golden(family))),
@@ -49,7 +49,7 @@ struct Training {
                 .seconds = 0.1 * static_cast<double>(step),
                 .best = 1.0 / 3,
                 .best_step = step - step % 3,
-                .without_better = step % 3};
+                .evals_without_improvement = step % 3};
   }
   void save(RunFolder& run, bool best = false) const { run.save(*model, start.config, optimizer, counters, best); }
   bool load(const RunFolder& run) { return run.load_newest(*model, optimizer, counters); }
@@ -68,7 +68,7 @@ struct Training {
       const auto b = std::bit_cast<std::array<uint32_t, 2>>(value);
       at->insert(at->end(), b.begin(), b.end());
     };
-    for (const int64_t n : {c.step, c.tokens, c.best_step, c.without_better, optimizer.steps()}) add(n);
+    for (const int64_t n : {c.step, c.tokens, c.best_step, c.evals_without_improvement, optimizer.steps()}) add(n);
     for (const double n : {c.seconds, c.best}) add(n);
     return all;
   }

@@ -1,4 +1,4 @@
-// What a run keeps on disk: bits come back, damage is seen, and no moment to be killed at is a bad one.
+// The run folder: state is restored bit for bit, damage is detected, and a kill at any moment is harmless.
 #include "train/run_folder.h"
 
 #include <gtest/gtest.h>
@@ -184,7 +184,7 @@ TEST(RunFolder, AnyFlippedBitIsSeenAndAnOlderCheckpointTaken) {
   ASSERT_TRUE(training.load(run));
   EXPECT_EQ(training.counters.step, 9);
 
-  // A run that goes on does the damaged step again.
+  // A resumed run does the damaged step again.
   flip_bit(newest / "model.safetensors", 12345);
   ASSERT_TRUE(training.load(run));
   training.go_to(9);
@@ -247,7 +247,7 @@ TEST(RunFolder, KeepsTheLastOnesAndTheBest) {
   run.keep_last(1);
   EXPECT_EQ(names_in(checkpoints), (std::vector<std::string>{"step-00000002", "step-00000006"}));
   expect_error([&] { run.keep_last(0); }, {"0"});
-  // A checkpoint of a later step, damaged say, does not push out the one just saved.
+  // A checkpoint of a later step (a damaged one, say) does not push out the one just saved.
   fs::create_directory(checkpoints / "step-00000009");
   for (const auto& [step, best, left] :
        {std::tuple{7, false, std::vector<std::string>{"step-00000002", "step-00000007", "step-00000009"}},
@@ -266,14 +266,14 @@ TEST(RunFolder, UnfinishedLinesAreCutAndStepsDoneAgainForgotten) {
   {
     RunFolder run = RunFolder::create(path, some_recipe());
     for (int64_t step = 1; step <= 5; ++step) run.log({{"step", step}, {"loss", 1.5}, {"text", "行\n二"}});
-    run.text_sample(2, "春天\xE4\xB8");  // a token's half of a character
+    run.text_sample(2, "春天\xE4\xB8");  // half of a character, as a token may have
     run.text_sample(4, "x");
   }
   std::ofstream(path / "log.jsonl", std::ios::app) << R"({"step": 6, "lo)";
   {
     RunFolder run = RunFolder::open(path);
     EXPECT_EQ(steps_in(path / "log.jsonl"), (std::vector<int64_t>{1, 2, 3, 4, 5}));
-    run.forget_after(3);
+    run.remove_after(3);
     run.log({{"step", 4}});
   }
   EXPECT_EQ(steps_in(path / "log.jsonl"), (std::vector<int64_t>{1, 2, 3, 4}));
@@ -284,7 +284,7 @@ TEST(RunFolder, UnfinishedLinesAreCutAndStepsDoneAgainForgotten) {
   EXPECT_EQ(read_file(path / "log.jsonl", kLimit), "");
 }
 
-// A child that may not write files beyond `largest` bytes stands for a full disk.
+// A child process that may not write files beyond `largest` bytes simulates a full disk.
 template <class Call>
 bool on_a_full_disk(rlim_t largest, const Call& good) {
   std::fflush(nullptr);
@@ -332,7 +332,7 @@ TEST(RunFolder, AFullDiskIsSaidAndTheCheckpointBeforeIsWhole) {
       const auto error = error_of([&] { training.save(run); });
       right &= says(error, {"checkpoints/step-00000002", "bytes", std::strerror(EFBIG),
                             largest == 10'000 ? "model.safetensors" : "train_state.safetensors"});
-      const auto again = error_of([&] { run.wait(); });  // said once
+      const auto again = error_of([&] { run.wait(); });  // reported once
       right &= !again;
       training.load(run);
       right &= training.counters.step == 1;
@@ -343,7 +343,7 @@ TEST(RunFolder, AFullDiskIsSaidAndTheCheckpointBeforeIsWhole) {
     const auto error = error_of([&] { run.log({{"text", std::string(500, 'x')}}); });
     right &= says(error, {"log.jsonl", "bytes", std::strerror(EFBIG)});
     right &= steps_in(path / "log.jsonl") == std::vector<int64_t>{1, 2};
-    right &= allow(RLIM_INFINITY);  // and room again
+    right &= allow(RLIM_INFINITY);  // space again
     training.go_to(2);
     training.save(run);
     run.wait();

@@ -1,4 +1,4 @@
-// TensorBoard's files, read back by their definition: TFRecord and protocol buffers, bit by bit.
+// TensorBoard event files, parsed independently: TFRecord and protocol buffers, bit by bit.
 #include "train/tensorboard.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ std::vector<std::string> records(std::string_view file) {
   return all;
 }
 
-// Field to its values: numbers as their bits, messages and texts as bytes.
+// Values by field number: numbers as their bits, messages and texts as bytes.
 struct Message {
   explicit Message(std::string_view bytes) {
     const auto varint = [&] {

@@ -1,4 +1,4 @@
-// Every family against what transformers computed: the committed goldens, and the larger ones where they are.
+// Every family against recordings of transformers: the committed goldens, and the larger ones if present.
 #include "verify/verify_model.h"
 
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST(Verify, KnowsAllFamilies) {
   EXPECT_EQ(test::golden_models().size(), 24U);
 }
 
-// A small mistake in the config must be seen.
+// A small mistake in the config must be detected.
 struct Mistake {
   std::string folder;
   Json patch;
@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"t5", {{"scale_decoder_outputs", false}}}),
     [](const auto& tested) { return std::to_string(tested.index) + "_" + tested.param.folder; });
 
-// What the reference rounded is not more than it says: our doubles are as near to it as its own would be.
+// The recording's distance from our doubles is no larger than its own rounding error.
 TEST(Verify, AgreesInDouble) {
   for (const char* name : {"t5_gated", "llama", "mixtral"}) {
     const VerifyReport report =

@@ -64,7 +64,7 @@ void train(const Options& options) {
   } catch (const std::exception& error) {
     if (comm.size() == 1) throw;
     std::cerr << "qkv: rank " << comm.rank() << ": " << error.what() << '\n';
-    comm.end_all();
+    comm.abort_all();
   }
 }
 

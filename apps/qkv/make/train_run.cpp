@@ -38,7 +38,7 @@ TrainRun::TrainRun(TrainOptions options, Comm& comm)
   if (options_.resume) go_on();
 }
 
-std::optional<TrainEnd> TrainRun::run() {
+std::optional<StopReason> TrainRun::run() {
   std::optional<TrainView> view;
   if (run_) {
     view.emplace(engine_, recipe_, *trainer_, *data_, prepared_ / "tokenizer", options_.show);
@@ -62,7 +62,7 @@ std::optional<TrainEnd> TrainRun::run() {
     hooks.on_evaluation = [&](const EvalResult& result, bool best) { tell(*view, result, best); };
   }
   hooks.on_save = [&](const TrainCounters& counters, bool best) { save(counters, best); };
-  const TrainEnd end = trainer_->run(hooks, watch_ ? watch_->probe() : nullptr);
+  const StopReason end = trainer_->run(hooks, watch_ ? watch_->probe() : nullptr);
   if (run_) run_->wait();
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, SIG_DFL);
   if (!run_) return end;
@@ -119,7 +119,7 @@ void TrainRun::go_on() {
   if (found && !run_) {
     read_checkpoint(fs::path(options_.out) / "last", *model_, trainer_->optimizer(), trainer_->counters());
   }
-  if (run_) run_->forget_after(trainer_->counters().step);
+  if (run_) run_->remove_after(trainer_->counters().step);
 }
 
 void TrainRun::tell(TrainView& view, const StepReport& report) {

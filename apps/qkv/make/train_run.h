@@ -39,7 +39,7 @@ class TrainRun {
   TrainRun(TrainOptions options, Comm& comm);
 
   // Until it is done or a signal asks it to stop; then it is saved. Nothing where only the plan was wanted.
-  std::optional<TrainEnd> run();
+  std::optional<StopReason> run();
   const Recipe& recipe() const { return recipe_; }
   const TrainCounters& counters() { return trainer_->counters(); }
 

@@ -123,12 +123,12 @@ void TrainView::show_evaluation(const EvalResult& result, bool best) {
   std::cout.flush();
 }
 
-void TrainView::show_end(TrainEnd end, const std::filesystem::path& run) {
+void TrainView::show_end(StopReason end, const std::filesystem::path& run) {
   if (progress_) progress_->finish();
   const TrainCounters& counters = trainer_.counters();
-  const char* why = end == TrainEnd::done      ? "done"
-                    : end == TrainEnd::stopped ? "stopped as asked, and saved"
-                                               : "no better for a while";
+  const char* why = end == StopReason::finished  ? "done"
+                    : end == StopReason::stopped ? "stopped as asked, and saved"
+                                                 : "no better for a while";
   if (show_ == Show::nothing) return;
   if (show_ == Show::json) {
     std::cout
@@ -141,7 +141,7 @@ void TrainView::show_end(TrainEnd end, const std::filesystem::path& run) {
   if (counters.best_step >= 0)
     std::cout << fmt::format("; best held-out loss {:.4f} at step {}", counters.best, counters.best_step);
   std::cout << fmt::format("\n  the model: {}\n", (run / (counters.best_step >= 0 ? "best" : "last")).string());
-  if (end == TrainEnd::stopped) std::cout << fmt::format("  go on with  qkv train --resume --out {}\n", run.string());
+  if (end == StopReason::stopped) std::cout << fmt::format("  go on with  qkv train --resume --out {}\n", run.string());
 }
 
 Json TrainView::log_line(const StepReport& report) const {

@@ -26,7 +26,7 @@ class TrainView {
   void show_plan(const Model& model);
   void show_step(const StepReport& report);
   void show_evaluation(const EvalResult& result, bool best);
-  void show_end(TrainEnd end, const std::filesystem::path& run);
+  void show_end(StopReason end, const std::filesystem::path& run);
 
   Json log_line(const StepReport& report) const;
   Json log_line(const EvalResult& result) const;

@@ -36,7 +36,7 @@ void add_texts(std::vector<TokenText>& to, const TrainBatch& batch, int64_t rows
   }
 }
 
-WatchMaterial material_of(const Recipe& recipe, const Model& model, const TrainData& data) {
+WatchData material_of(const Recipe& recipe, const Model& model, const TrainData& data) {
   const int64_t rows = watched_rows(recipe.batch_tokens), length = watched_length(recipe.batch_tokens);
   const bool held_out = data.validation_batches() > 0;
   std::vector<TokenText> texts;
@@ -81,18 +81,18 @@ TrainWatch::TrainWatch(const std::filesystem::path& run, const Engine& engine, c
       folder_(folder_of(run, watcher_.plan())) {}
 
 void TrainWatch::begin(const TrainCounters& counters) {
-  folder_.forget_after(counters.step);
+  folder_.remove_after(counters.step);
   const std::vector<int64_t> taken = folder_.steps();
-  watcher_.go_on(folder_.plan(), taken.empty() ? 0 : folder_.read(taken.back()).watch_seconds);
+  watcher_.resume(folder_.plan(), taken.empty() ? 0 : folder_.read(taken.back()).watch_seconds);
   if (taken.empty() || (watcher_.due(counters.step) && taken.back() != counters.step)) take(counters);
-  watcher_.remember(counters.step);
+  watcher_.before_step(counters.step);
 }
 
 bool TrainWatch::after_step(const StepReport& report, const TrainCounters& counters) {
   watcher_.after_step(report.result.counted);
   const bool due = watcher_.due(counters.step);
   if (due) take(counters);
-  watcher_.remember(counters.step);
+  watcher_.before_step(counters.step);
   return due;
 }
 

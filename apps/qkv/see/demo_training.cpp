@@ -65,9 +65,9 @@ void train_demo(const DemoOptions& options) {
         options.out);
     std::cout.flush();
   }
-  const std::optional<TrainEnd> end = training.run();
+  const std::optional<StopReason> end = training.run();
   screen.finish();
-  if (end == TrainEnd::stopped) {
+  if (end == StopReason::stopped) {
     std::cout << fmt::format(
         fmt::runtime(options.words("\nStopped and saved. The same command goes on; the model so far: {}\n",
                                    "\n已停止并保存。再次运行同一命令会继续；目前的模型：{}\n")),

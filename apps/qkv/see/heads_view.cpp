@@ -52,7 +52,7 @@ void show_role(const std::string& head, const Role& role) {
   std::cout << in_cells(head, 7) << in_cells(role.rule->name, 27) << interval(role.score) << '\n';
   std::string more = fmt::format("explains {} of its looks, n {}", percent(role.coverage), role.score.n);
   if (role.coverage.n == 0) more = fmt::format("n {}", role.score.n);
-  if (role.moved.n > 0) more += fmt::format(", by what it brings {:.3f}", role.moved.mean);
+  if (role.value_weighted.n > 0) more += fmt::format(", by what it brings {:.3f}", role.value_weighted.mean);
   if (role.copies) more += ", copies";
   std::cout << "       " << inked(Ink::dim, more) << '\n';
 }
@@ -106,7 +106,7 @@ OrderedJson json_of(const Estimate& e) {
   return made;
 }
 
-OrderedJson json_of(const Laziness& lazy) {
+OrderedJson json_of(const LazyHead& lazy) {
   OrderedJson made{{"rests", lazy.rests}, {"writes_little", lazy.writes_little}};
   made["not_missed"] = lazy.not_missed ? OrderedJson(*lazy.not_missed) : OrderedJson(nullptr);
   made["lazy"] = lazy.lazy()    ? OrderedJson(true)
@@ -133,7 +133,7 @@ void show(const HeadsReport& report) {
                                             : fmt::format("none found in {} of {} heads", none, scores.heads.size()))
             << "\n\n";
   show_wall(report, roles);
-  const std::vector<Laziness> lazy = laziness(scores);
+  const std::vector<LazyHead> lazy = lazy_heads(scores);
   std::string maybe;
   for (size_t h = 0; h < lazy.size(); ++h) {
     if (lazy[h].maybe()) maybe += (maybe.empty() ? "" : ", ") + name_of(*report.spec, scores.heads[h].id);
@@ -170,7 +170,7 @@ OrderedJson to_json(const HeadsReport& report) {
                              {"threshold", rule.threshold},
                              {"why", rule.why}});
   }
-  const std::vector<Laziness> lazy = laziness(scores);
+  const std::vector<LazyHead> lazy = lazy_heads(scores);
   made["heads"] = OrderedJson::array();
   for (size_t h = 0; h < scores.heads.size(); ++h) {
     const HeadScore& head = scores.heads[h];
@@ -185,7 +185,7 @@ OrderedJson to_json(const HeadsReport& report) {
       OrderedJson r{{"name", role.rule->name}, {"score", role.score.mean}, {"low", role.score.low},
                     {"high", role.score.high}, {"n", role.score.n},        {"coverage", json_of(role.coverage)},
                     {"chance", role.chance}};
-      if (role.moved.n > 0) r["value_weighted"] = json_of(role.moved);
+      if (role.value_weighted.n > 0) r["value_weighted"] = json_of(role.value_weighted);
       if (role.rule->score == Measure::induction || role.rule->score == Measure::repeat_induction)
         r["copies"] = role.copies;
       one["roles"].push_back(std::move(r));
@@ -194,7 +194,7 @@ OrderedJson to_json(const HeadsReport& report) {
       if (head.values[m].n == 0) continue;
       OrderedJson value = json_of(head.values[m]);
       if (head.chance[m] > 0) value["chance"] = head.chance[m];
-      if (head.moved[m].n > 0) value["value_weighted"] = json_of(head.moved[m]);
+      if (head.value_weighted[m].n > 0) value["value_weighted"] = json_of(head.value_weighted[m]);
       one["measures"][name_of(static_cast<Measure>(m))] = std::move(value);
     }
     one["lazy"] = json_of(lazy[h]);

@@ -18,7 +18,7 @@ Key key_of(Place place) {
   return {place.stack, place.layer};
 }
 
-// Changes some columns [N, 1, ...] of x: in place, or under a tape in a copy, whose gradient they get none of.
+// Edits columns [N, 1, ...] of x in place; under a tape in a copy, and the edited columns pass no gradient back.
 template <class Change>
 void change_columns(Context& cx, Tensor& x, const std::vector<int16_t>& columns, const Change& change) {
   Tensor y = x;
@@ -109,7 +109,7 @@ std::span<const float> HeadOutputs::elsewhere(const HeadId& head, int64_t text, 
                                   static_cast<size_t>(here.width));
 }
 
-// Sums, or keeps, what every head brings.
+// Sums the outputs of every head, or keeps them all.
 class OutputsProbe : public ReadingProbe {
  public:
   OutputsProbe(HeadOutputs& into, size_t texts, bool keeps) : into_(into), texts_(texts) { into.keeps_rows_ = keeps; }
@@ -167,7 +167,7 @@ CutProbe::CutProbe(const ModelSpec& spec, Cut cut, std::shared_ptr<const HeadOut
     : cut_(std::move(cut)), outputs_(std::move(outputs)), main_(spec.main()) {
   QKV_ASSERT(cut_.ablation == Ablation::zero || cut_.heads.empty() ||
                  (outputs_ && outputs_->keeps_rows() == (cut_.ablation == Ablation::resample)),
-             "a cut by ", name_of(cut_.ablation), " without what was measured for it");
+             "a cut by ", name_of(cut_.ablation), " without the measured outputs");
   for (const HeadId& head : cut_.heads) heads_[key_of(head.place())].push_back(head.head);
   for (const ExpertId& expert : cut_.experts) experts_[{main_, expert.layer}].push_back(expert.expert);
   for (const auto& [place, closed] : experts_) {
@@ -175,7 +175,7 @@ CutProbe::CutProbe(const ModelSpec& spec, Cut cut, std::shared_ptr<const HeadOut
     QKV_ASSERT(experts != nullptr, "layer ", place.second, " has no experts");
     const int64_t left = experts->count - std::ssize(std::set(closed.begin(), closed.end()));
     QKV_CHECK(left >= experts->rule.top_k, "layer ", place.second, " is left with ", left,
-              " experts but every token visits ", experts->rule.top_k, Hint("cut fewer of its ", experts->count));
+              " experts but every token needs ", experts->rule.top_k, Hint("cut fewer of its ", experts->count));
     QKV_CHECK(experts->rule.groups == 1, "layer ", place.second, " chooses groups of experts first",
               Hint("experts in groups cannot be cut one by one"));
   }

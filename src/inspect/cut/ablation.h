@@ -1,7 +1,10 @@
-// What happens without it: heads whose output is replaced and experts nobody is sent to, on the same fused passes.
+// Ablation of heads (output replaced) and experts (never chosen), as probe edits on the same fused passes.
 //
-//   z^h <- 0 (zero), E[z^h] over the texts (mean), z^h of another text at the same position (resample)
-//   delta loss, KL(p || p cut), share of rows whose first guess stays: by the paired bootstrap over texts
+//   z^h <- 0                                             zero
+//   z^h <- E[z^h] over the texts                         mean
+//   z^h <- z^h of another text at the same position      resample
+//
+// Effect: change of loss, KL(p || p cut), share of rows whose top guess stays; paired bootstrap over texts.
 #pragma once
 
 #include <map>
@@ -22,21 +25,21 @@ struct ExpertId {
   auto operator<=>(const ExpertId&) const = default;
 };
 std::string name_of(const ExpertId& expert);
-std::vector<ExpertId> all_experts(const ModelSpec& spec);  // of the main stack; none where it has no experts
-// "L1E3,L1E5". An Error says what exists. In order, each once.
+std::vector<ExpertId> all_experts(const ModelSpec& spec);  // of the main stack; empty if it has none
+// "L1E3,L1E5". The Error lists what exists. Sorted, without duplicates.
 std::vector<ExpertId> parse_experts(const ModelSpec& spec, std::string_view text);
 
 struct Cut {
   std::vector<HeadId> heads = {};
   std::vector<ExpertId> experts = {};
-  Ablation ablation = Ablation::mean;  // of heads
+  Ablation ablation = Ablation::mean;  // for heads
 };
 
-// What heads bring on texts: what replaces them. Made by one pass over the texts, and shared by all cuts on them.
+// Outputs z of all heads on some texts, the replacements for an ablation. Measured once, shared by all cuts.
 class HeadOutputs {
  public:
   std::span<const float> mean(const HeadId& head) const;  // [E]
-  // z of a row of another text than this, the same for the same row; where that text is shorter it begins again.
+  // z at the same position of another text, chosen deterministically; positions wrap around if that text is shorter.
   std::span<const float> elsewhere(const HeadId& head, int64_t text, int64_t position) const;
   bool keeps_rows() const { return keeps_rows_; }
 
@@ -45,22 +48,22 @@ class HeadOutputs {
   struct OfAttention {
     int64_t heads = 0, width = 0;
     std::vector<float> mean;                // [H, E]
-    std::vector<std::vector<float>> texts;  // [rows, H, E] of each text, if they are kept
+    std::vector<std::vector<float>> texts;  // [rows, H, E] of each text, if kept
   };
   const OfAttention& at(const HeadId& head) const;
 
   std::map<std::pair<Stack, int16_t>, OfAttention> all_;
   bool keeps_rows_ = false;
 };
-// For Ablation::resample every row's output is kept, otherwise its mean alone.
+// For Ablation::resample the outputs of all rows are kept, otherwise only the mean.
 std::shared_ptr<const HeadOutputs> measure_outputs(Reader& reader, std::span<const TokenText> texts, Ablation ablation,
                                                    const Reader::Finished& finished = {});
 
-// The cut itself. In a Reader it does all three; as RunOptions::probe, where no texts are known, zero and mean.
-// Under a tape the gradient does not go through what was cut.
+// The probe that applies a cut. In a Reader all three ablations work; as RunOptions::probe only zero and mean. Under a
+// tape no gradient flows through what was cut.
 class CutProbe : public ReadingProbe {
  public:
-  // An Error if a layer is left with fewer experts than a token visits. Ablation::zero needs no outputs.
+  // An Error if a layer keeps fewer experts than a token needs. Ablation::zero needs no outputs.
   CutProbe(const ModelSpec& spec, Cut cut, std::shared_ptr<const HeadOutputs> outputs = nullptr);
 
   const Cut& cut() const { return cut_; }
@@ -78,22 +81,22 @@ class CutProbe : public ReadingProbe {
   Stack main_;
 };
 
-// Losses as sums, text by text: what paired_difference takes.
+// Sums of losses per text, as paired_difference() takes them.
 std::vector<TextSum> loss_sums(Reader& reader, std::span<const TokenText> texts, ReadingProbe* probe = nullptr,
                                const Reader::Finished& finished = {});
 
 struct CutEffect {
-  Estimate before, after;  // mean loss, nats a token
+  Estimate before, after;  // mean loss, nats per token
   Estimate delta;          // after - before, paired
-  Estimate kl;             // KL(p || p cut), nats a token
-  Estimate same_guess;     // share of rows whose most likely token stays
+  Estimate kl;             // KL(p || p cut), nats per token
+  Estimate same_guess;     // share of rows whose top guess stays
 };
-// Of a probe that edits: a CutProbe, or one that does more.
+// The effect of a probe that edits, usually a CutProbe.
 CutEffect effect_of(Reader& reader, std::span<const TokenText> texts, ReadingProbe& probe,
                     const Reader::Finished& finished = {});
 
-// An encoder alone predicts what is hidden: about `share` of the tokens of each text, one at least, never one of
-// `kept` (special tokens). Which ones depends on the text's number and ids alone.
+// For encoders: hides about `share` of the tokens of each text, at least one, never one of `kept` (special tokens), and
+// makes them the targets. The choice depends only on the text's number and ids.
 struct HidingOptions {
   int32_t mask = -1;
   double share = 0.15;

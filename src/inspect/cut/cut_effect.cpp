@@ -1,4 +1,4 @@
-// What a cut costs, and what an encoder alone is asked.
+// The effect of a cut on loss and predictions; hidden tokens for encoders.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ std::vector<TextSum> sums_of(const std::vector<std::vector<float>>& losses) {
   return sums;
 }
 
-// Keeps what the head reads of every row, text after text.
+// Keeps the final hidden states of every row, per text.
 class StatesProbe : public ReadingProbe {
  public:
   StatesProbe(const ModelSpec& spec, size_t texts) : states(texts), main_(spec.main()) {}
@@ -43,7 +43,7 @@ class StatesProbe : public ReadingProbe {
   Stack main_;
 };
 
-// Beside another probe's edits: what the head says of the rows now, against what it said of them before.
+// Applies another probe's edits and compares the predictions with those from the states kept before.
 class Compared : public StatesProbe {
  public:
   Compared(const Model& model, std::span<const TokenText> texts, const StatesProbe& before, ReadingProbe& cut)
@@ -91,7 +91,7 @@ class Compared : public StatesProbe {
         const auto begin = of.logits.begin() + static_cast<std::ptrdiff_t>(at);
         return static_cast<size_t>(std::max_element(begin, begin + static_cast<std::ptrdiff_t>(words)) - begin);
       };
-      // The logarithm of the sum, from the likeliest entry: its probability is never tiny.
+      // log-sum-exp = logit - log p, from the most likely entry, whose p is never tiny.
       const auto lse = [&](const Said& of, size_t top) {
         return static_cast<double>(of.logits[at + top]) - std::log(static_cast<double>(of.chances[at + top]));
       };
@@ -144,14 +144,15 @@ CutEffect effect_of(Reader& reader, std::span<const TokenText> texts, ReadingPro
 }
 
 std::vector<TokenText> with_hidden_tokens(std::span<const TokenText> texts, const HidingOptions& options) {
-  QKV_CHECK(options.mask >= 0, "no token stands for what is hidden", Hint("the tokenizer should name a mask token"));
+  QKV_CHECK(options.mask >= 0, "there is no mask token to hide words with",
+            Hint("the tokenizer should name a mask token"));
   const PhiloxKey key = fold({.site = static_cast<uint32_t>(Site::embed)});
   std::vector<TokenText> made(texts.begin(), texts.end());
   for (size_t t = 0; t < made.size(); ++t) {
     TokenText& text = made[t];
     const std::vector<int32_t> ids = text.ids;
     text.targets.assign(ids.size(), TokenText::kIgnored);
-    size_t least = ids.size();  // the one that is hidden if chance picks none
+    size_t least = ids.size();  // hidden if the draw picks none
     uint32_t lowest = UINT32_MAX;
     const auto hide = [&](size_t i) {
       text.targets[i] = ids[i];

@@ -15,7 +15,7 @@ namespace {
 
 using Indices = std::vector<int64_t>;
 
-// Some units of a weight along one axis, in this order. A unit is a head's rows or columns, or an expert.
+// Selects units of a weight along one axis, in this order. A unit is a head's rows or columns, or an expert.
 struct Selection {
   std::string from;
   int axis = 0;
@@ -25,8 +25,8 @@ struct Selection {
 
 // What is left of one attention.
 struct Left {
-  Indices heads, kv_heads;      // of those it had
-  std::vector<int32_t> kv_map;  // key/value head of each head left, counted anew
+  Indices heads, kv_heads;      // original numbers of those that stay
+  std::vector<int32_t> kv_map;  // new key/value head of each remaining head
 };
 
 Left left_of(const ModelSpec& spec, Place place, const std::vector<HeadId>& cut) {
@@ -50,7 +50,7 @@ Left left_of(const ModelSpec& spec, Place place, const std::vector<HeadId>& cut)
   return left;
 }
 
-// Those that stay, then all others: for a norm over all of them.
+// Those that stay, then all others: for a QK norm that spans all heads.
 Indices with_the_others(Indices stay, int64_t count) {
   Indices all = stay;
   for (int64_t i = 0; i < count; ++i) {
@@ -111,7 +111,7 @@ class Selections {
   std::map<std::string, Selection> all_;
 };
 
-// The selected numbers, as they lie in memory.
+// The raw bytes of the selected units.
 std::vector<std::byte> selected(const Param& from, const Selection& s) {
   const Tensor master = from.master();
   const int64_t size = size_of(from.format().dtype), along = from.shape()[s.axis];
@@ -129,7 +129,7 @@ std::vector<std::byte> selected(const Param& from, const Selection& s) {
   return some;
 }
 
-// A bias of W_O that also says what the heads that go bring on average.
+// The bias of W_O plus the mean outputs of the removed heads.
 std::vector<float> bias_with_means(const Weights& whole, const std::string& name, const std::vector<HeadId>& heads,
                                    const HeadOutputs& outputs) {
   std::vector<float> bias = host_floats(whole.at(name + ".o.bias").master());
@@ -156,7 +156,7 @@ const char* stack_key(Stack stack) {
 SmallerModel cut_out(const Checkpoint& whole, Device& device, const Cut& cut, const HeadOutputs* outputs) {
   const ModelSpec& spec = whole.spec;
   QKV_CHECK(!cut.heads.empty() || !cut.experts.empty(), "nothing is to be cut", Hint("name heads or experts"));
-  QKV_CHECK(cut.ablation != Ablation::resample, "a head that says what it says elsewhere cannot be taken out",
+  QKV_CHECK(cut.ablation != Ablation::resample, "a resampled head cannot be removed from the weights",
             Hint("cut by zero or by mean"));
   SmallerModel made{.config = whole.config};
   Selections selections(spec);
@@ -189,9 +189,9 @@ SmallerModel cut_out(const Checkpoint& whole, Device& device, const Cut& cut, co
   std::map<std::string, std::vector<HeadId>> means;  // by the attention whose bias takes them
   for (const HeadId& head : cut.heads) {
     if (cut.ablation == Ablation::zero) break;
-    QKV_ASSERT(outputs != nullptr, "a cut by mean without what was measured for it");
+    QKV_ASSERT(outputs != nullptr, "a cut by mean without the measured outputs");
     QKV_CHECK(attention_at(spec, head.place()).out_bias, "W_O of a ", spec.family,
-              " has no bias that could take what a head brings on average", Hint("cut by zero"));
+              " has no bias to add the mean output of a head to", Hint("cut by zero"));
     means[attention_prefix(spec, head.place())].push_back(head);
   }
   Weights unchanged = whole.weights(device);
@@ -233,7 +233,8 @@ std::vector<std::string> write_cut_model(const std::filesystem::path& folder, co
   write_hugging_face(folder, model.config, model.weights, hugging_face_names(model.spec),
                      {.dtype = from_folder ? std::string() : std::string(stored_name(model.spec.dtype)),
                       .copied = from_folder ? files_along(from) : std::vector<fs::path>{}});
-  std::vector<std::string> notes{"Hugging Face cannot load it: what is left per layer stands in keys of qkv's own"};
+  std::vector<std::string> notes{
+      "Hugging Face cannot load it: the number of heads per layer is in config keys of qkv's own"};
   if (!from_folder) notes.push_back("the GGUF's tokenizer is not written: put tokenizer.json of the original into it");
   return notes;
 }

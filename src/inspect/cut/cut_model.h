@@ -1,7 +1,7 @@
-// Heads and experts taken out for good: smaller W_Q, W_K, W_V, W_O, routers and stacks of experts.
+// Pruning: removes heads and experts from the weights (W_Q, W_K, W_V, W_O, routers, experts).
 //
-// A key/value head goes when no query head is left that reads it. What is left computes what the whole model computes
-// with the same heads at zero.
+// A key/value head is removed with the last query head that reads it. The smaller model computes what the whole model
+// computes with the same heads ablated to zero.
 #pragma once
 
 #include <filesystem>
@@ -15,17 +15,17 @@ namespace qkv {
 struct SmallerModel {
   Json config;  // with qkv's own keys, see docs/add-a-family.md
   ModelSpec spec;
-  Weights weights;  // made of the whole model's when they are first needed
+  Weights weights;  // cut from the whole model's on first use
 
   std::unique_ptr<Model> model() && { return Model::make(spec, std::move(weights)); }
 };
 
-// `cut.ablation` is zero, or mean: then what the heads bring on average goes into the bias of W_O. An Error if an
-// attention would be left without a head, if a mean has no bias to go into, or if nothing is cut.
+// `cut.ablation` is zero, or mean: then the mean outputs of the heads are added to the bias of W_O. An Error if an
+// attention would be left without a head, if W_O has no bias for the means, or if nothing is cut.
 SmallerModel cut_out(const Checkpoint& whole, Device& device, const Cut& cut, const HeadOutputs* outputs = nullptr);
 
-// A folder that qkv loads and Hugging Face does not; it appears whole or not at all, and nothing is overwritten.
-// `from`: where the model came from, whose tokenizer comes along. Returns what its owner should know, a line each.
+// Writes a folder that qkv loads but Hugging Face does not; complete or not at all, and nothing is overwritten. `from`:
+// the original model, whose tokenizer is copied. Returns notes for the user, one per line.
 std::vector<std::string> write_cut_model(const std::filesystem::path& folder, const SmallerModel& model,
                                          const std::filesystem::path& from);
 

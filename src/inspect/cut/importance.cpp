@@ -11,7 +11,7 @@
 namespace qkv {
 namespace {
 
-// |sum_i z_i . dL/dz_i| of every head, text by text. Edits of a cut go through.
+// |sum_i z_i . dL/dz_i| of every head and text, with the edits of a cut applied.
 class GradientProbe : public ReadingProbe {
  public:
   explicit GradientProbe(CutProbe* cut) : cut_(cut) {}
@@ -26,9 +26,9 @@ class GradientProbe : public ReadingProbe {
   void visit(Context& cx, const Tap& tap, Tensor& x) override {
     if (cut_ != nullptr && has(cut_->ask(tap.place, tap.site), Ask::edit)) cut_->visit(cx, tap, x);
   }
-  void visit_importance(Context&, const Tap& tap, const Tensor& brought) override {
-    const std::vector<float> values = host_floats(brought);  // [N, H]
-    const auto heads = static_cast<size_t>(brought.dim(1));
+  void visit_importance(Context&, const Tap& tap, const Tensor& z_dz) override {
+    const std::vector<float> values = host_floats(z_dz);  // [N, H]
+    const auto heads = static_cast<size_t>(z_dz.dim(1));
     for (size_t h = 0; h < heads; ++h) {
       double sum = 0;
       for (size_t i = h; i < values.size(); i += heads) sum += static_cast<double>(values[i]);
@@ -107,7 +107,7 @@ std::vector<HeadId> random_order(const ModelSpec& spec, uint64_t seed) {
 
 namespace {
 
-// The next heads to go by gradient: those already cut are no candidates, and count as heads their layers lack.
+// The next heads to cut by gradient; heads already cut are not candidates.
 std::vector<HeadId> next_by_gradient(Reader& reader, std::span<const TokenText> texts, const CurveOptions& options,
                                      const std::vector<HeadId>& cut) {
   CutProbe probe(reader.model().spec(), {.heads = cut, .ablation = options.ablation}, options.outputs);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kShuffles = 20;
 
-// Counts [experts][classes], and what knowing one says of the other, in bits.
+// Mutual information in bits, from counts [experts][classes].
 double information(std::span<const int64_t> table, int64_t experts) {
   const int64_t classes = std::ssize(table) / experts;
   std::vector<double> of_expert(static_cast<size_t>(experts)), of_class(static_cast<size_t>(classes));
@@ -35,13 +35,13 @@ double information(std::span<const int64_t> table, int64_t experts) {
   return std::max(bits, 0.0);
 }
 
-// All a layer's router said.
-struct Said {
+// Everything a layer's router decided.
+struct Routed {
   int64_t experts = 0, visited = 0;
   std::vector<int32_t> ids;      // [tokens, k]
-  std::vector<int32_t> text;     // of every token
-  std::vector<int32_t> classes;  // of every token
-  std::vector<TextSum> entropy;  // of every text
+  std::vector<int32_t> text;     // of each token
+  std::vector<int32_t> classes;  // of each token
+  std::vector<TextSum> entropy;  // of each text
   std::vector<double> probability;
 };
 
@@ -52,11 +52,11 @@ class RouteProbe : public ReadingProbe {
     for (size_t i = 0; i < spec.main_stack().layers.size(); ++i) {
       const auto& experts = spec.main_stack().layers[i].feed.experts;
       if (!experts) continue;
-      Said& said = layers[static_cast<int16_t>(i)];
-      said.experts = experts->count;
-      said.visited = experts->rule.top_k;
-      said.entropy.resize(texts.size());
-      said.probability.resize(static_cast<size_t>(experts->count));
+      Routed& routed = layers[static_cast<int16_t>(i)];
+      routed.experts = experts->count;
+      routed.visited = experts->rule.top_k;
+      routed.entropy.resize(texts.size());
+      routed.probability.resize(static_cast<size_t>(experts->count));
     }
   }
 
@@ -66,10 +66,10 @@ class RouteProbe : public ReadingProbe {
                                                                                                   : Ask::none;
   }
   void visit(Context&, const Tap& tap, Tensor& x) override {
-    Said& said = layers.at(tap.place.layer);
+    Routed& routed = layers.at(tap.place.layer);
     if (tap.site == Site::route_ids) {
       const std::vector<int32_t> ids = host_ints(x);
-      said.ids.insert(said.ids.end(), ids.begin(), ids.end());
+      routed.ids.insert(routed.ids.end(), ids.begin(), ids.end());
       return;
     }
     const std::vector<float> logits = host_floats(x);
@@ -78,17 +78,18 @@ class RouteProbe : public ReadingProbe {
       for (int32_t r = 0; r < s.rows; ++r) {
         const auto text = static_cast<size_t>(s.request), row = static_cast<size_t>(s.first_row + r);
         const int32_t id = texts_[text].ids[static_cast<size_t>(s.position + r)];
-        said.text.push_back(s.request);
-        said.classes.push_back(options_.class_of.at(static_cast<size_t>(id)));
-        take(said, std::span(logits).subspan(row * said.probability.size(), said.probability.size()), sigmoid, text);
+        routed.text.push_back(s.request);
+        routed.classes.push_back(options_.class_of.at(static_cast<size_t>(id)));
+        take(routed, std::span(logits).subspan(row * routed.probability.size(), routed.probability.size()), sigmoid,
+             text);
       }
     }
   }
 
-  std::map<int16_t, Said> layers;
+  std::map<int16_t, Routed> layers;
 
  private:
-  static void take(Said& said, std::span<const float> logits, bool sigmoid, size_t text) {
+  static void take(Routed& routed, std::span<const float> logits, bool sigmoid, size_t text) {
     std::vector<double> p;
     double total = 0, entropy = 0;
     const double highest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
@@ -99,10 +100,10 @@ class RouteProbe : public ReadingProbe {
     }
     for (size_t e = 0; e < p.size(); ++e) {
       p[e] /= total;
-      said.probability[e] += p[e];
+      routed.probability[e] += p[e];
       if (p[e] > 0) entropy -= p[e] * std::log(p[e]);
     }
-    said.entropy[text].add(p.size() > 1 ? entropy / std::log(static_cast<double>(p.size())) : 0);
+    routed.entropy[text].add(p.size() > 1 ? entropy / std::log(static_cast<double>(p.size())) : 0);
   }
 
   const ModelSpec& spec_;
@@ -110,14 +111,14 @@ class RouteProbe : public ReadingProbe {
   const RoutingOptions& options_;
 };
 
-// [experts][classes] of each text, with the classes as they are or moved to other tokens.
-std::vector<std::vector<int64_t>> tables(const Said& said, std::span<const int32_t> classes, int32_t kinds,
+// Counts [experts][classes] of each text.
+std::vector<std::vector<int64_t>> tables(const Routed& routed, std::span<const int32_t> classes, int32_t kinds,
                                          size_t texts) {
-  std::vector<std::vector<int64_t>> made(texts, std::vector<int64_t>(static_cast<size_t>(said.experts * kinds)));
+  std::vector<std::vector<int64_t>> made(texts, std::vector<int64_t>(static_cast<size_t>(routed.experts * kinds)));
   for (size_t t = 0; t < classes.size(); ++t) {
-    for (int64_t s = 0; s < said.visited; ++s) {
-      const int32_t e = said.ids[t * static_cast<size_t>(said.visited) + static_cast<size_t>(s)];
-      ++made[static_cast<size_t>(said.text[t])][static_cast<size_t>(e * kinds + classes[t])];
+    for (int64_t s = 0; s < routed.visited; ++s) {
+      const int32_t e = routed.ids[t * static_cast<size_t>(routed.visited) + static_cast<size_t>(s)];
+      ++made[static_cast<size_t>(routed.text[t])][static_cast<size_t>(e * kinds + classes[t])];
     }
   }
   return made;
@@ -131,24 +132,24 @@ std::vector<int64_t> sum_of(const std::vector<std::vector<int64_t>>& parts) {
   return sum;
 }
 
-double by_chance(const Said& said, int32_t kinds) {
+double by_chance(const Routed& routed, int32_t kinds) {
   double sum = 0;
   for (int round = 0; round < kShuffles; ++round) {
-    const Permutation shuffled(said.classes.size(), fold({.seed = static_cast<uint64_t>(round)}));
-    std::vector<int32_t> moved(said.classes.size());
-    for (size_t t = 0; t < moved.size(); ++t) moved[t] = said.classes[shuffled(t)];
-    std::vector<int64_t> table(static_cast<size_t>(said.experts * kinds));
-    for (size_t i = 0; i < said.ids.size(); ++i) {
-      ++table[static_cast<size_t>(said.ids[i] * kinds + moved[i / static_cast<size_t>(said.visited)])];
+    const Permutation shuffled(routed.classes.size(), fold({.seed = static_cast<uint64_t>(round)}));
+    std::vector<int32_t> moved(routed.classes.size());
+    for (size_t t = 0; t < moved.size(); ++t) moved[t] = routed.classes[shuffled(t)];
+    std::vector<int64_t> table(static_cast<size_t>(routed.experts * kinds));
+    for (size_t i = 0; i < routed.ids.size(); ++i) {
+      ++table[static_cast<size_t>(routed.ids[i] * kinds + moved[i / static_cast<size_t>(routed.visited)])];
     }
-    sum += information(table, said.experts);
+    sum += information(table, routed.experts);
   }
   return sum / kShuffles;
 }
 
-Estimate information_of(const Said& said, const std::vector<std::vector<int64_t>>& of_text) {
-  const double all = information(sum_of(of_text), said.experts);
-  Estimate made{.mean = all, .low = all, .high = all, .n = std::ssize(said.ids), .texts = std::ssize(of_text)};
+Estimate information_of(const Routed& routed, const std::vector<std::vector<int64_t>>& of_text) {
+  const double all = information(sum_of(of_text), routed.experts);
+  Estimate made{.mean = all, .low = all, .high = all, .n = std::ssize(routed.ids), .texts = std::ssize(of_text)};
   if (of_text.size() < 2) return made;
   const Interval interval = bootstrap_interval(std::ssize(of_text), [&](std::span<const int64_t> picked) {
     std::vector<int64_t> sum(of_text.front().size());
@@ -156,44 +157,44 @@ Estimate information_of(const Said& said, const std::vector<std::vector<int64_t>
       const std::vector<int64_t>& part = of_text[static_cast<size_t>(i)];
       for (size_t k = 0; k < sum.size(); ++k) sum[k] += part[k];
     }
-    return information(sum, said.experts);
+    return information(sum, routed.experts);
   });
   made.low = interval.low;
   made.high = interval.high;
   return made;
 }
 
-LayerRouting of_layer(int16_t layer, const Said& said, int32_t kinds, size_t texts) {
-  const auto tokens = static_cast<double>(said.text.size());
-  const auto experts = static_cast<size_t>(said.experts), k = static_cast<size_t>(said.visited);
-  const auto of_text = tables(said, said.classes, kinds, texts);
+LayerRouting of_layer(int16_t layer, const Routed& routed, int32_t kinds, size_t texts) {
+  const auto tokens = static_cast<double>(routed.text.size());
+  const auto experts = static_cast<size_t>(routed.experts), k = static_cast<size_t>(routed.visited);
+  const auto of_text = tables(routed, routed.classes, kinds, texts);
   const std::vector<int64_t> whole = sum_of(of_text);
   LayerRouting made{.layer = layer,
-                    .experts = said.experts,
-                    .visited = said.visited,
-                    .tokens = std::ssize(said.text),
-                    .entropy = estimate(said.entropy),
-                    .information = information_of(said, of_text),
-                    .by_chance = by_chance(said, kinds)};
+                    .experts = routed.experts,
+                    .visited = routed.visited,
+                    .tokens = std::ssize(routed.text),
+                    .entropy = estimate(routed.entropy),
+                    .information = information_of(routed, of_text),
+                    .by_chance = by_chance(routed, kinds)};
   std::vector<std::vector<double>> both(experts, std::vector<double>(experts));
   std::vector<std::vector<TextSum>> loads(experts, std::vector<TextSum>(texts));
-  for (size_t t = 0; t < said.text.size(); ++t) {
-    const std::span<const int32_t> chosen = std::span(said.ids).subspan(t * k, k);
-    for (auto& of_expert : loads) ++of_expert[static_cast<size_t>(said.text[t])].count;
+  for (size_t t = 0; t < routed.text.size(); ++t) {
+    const std::span<const int32_t> chosen = std::span(routed.ids).subspan(t * k, k);
+    for (auto& of_expert : loads) ++of_expert[static_cast<size_t>(routed.text[t])].count;
     for (const int32_t a : chosen) {
-      ++loads[static_cast<size_t>(a)][static_cast<size_t>(said.text[t])].sum;
+      ++loads[static_cast<size_t>(a)][static_cast<size_t>(routed.text[t])].sum;
       for (const int32_t b : chosen) both[static_cast<size_t>(a)][static_cast<size_t>(b)] += 1;
     }
   }
   for (size_t e = 0; e < experts; ++e) {
-    ExpertUse use{.load = estimate(loads[e]), .probability = said.probability[e] / tokens};
+    ExpertUse use{.load = estimate(loads[e]), .probability = routed.probability[e] / tokens};
     const double visits = both[e][e];
     for (size_t other = 0; other < experts; ++other) {
       use.together.push_back(other == e || visits == 0 ? 0 : both[e][other] / visits);
     }
     const auto first = whole.begin() + static_cast<std::ptrdiff_t>(e) * kinds;
     use.classes.assign(first, first + kinds);
-    made.balance += static_cast<double>(said.experts) * use.load.mean * use.probability;
+    made.balance += static_cast<double>(routed.experts) * use.load.mean * use.probability;
     made.of_expert.push_back(std::move(use));
   }
   return made;
@@ -218,8 +219,8 @@ std::vector<LayerRouting> measure_routing(Reader& reader, std::span<const TokenT
   RouteProbe probe(spec, texts, options);
   reader.look(texts, probe, options.finished);
   std::vector<LayerRouting> found;
-  for (const auto& [layer, said] : probe.layers) {
-    found.push_back(of_layer(layer, said, options.classes, texts.size()));
+  for (const auto& [layer, routed] : probe.layers) {
+    found.push_back(of_layer(layer, routed, options.classes, texts.size()));
   }
   return found;
 }

@@ -10,7 +10,7 @@
 namespace qkv {
 namespace {
 
-// Digits at the front of a text, taken from it.
+// Parses and removes a leading number.
 std::optional<int16_t> take_number(std::string_view& text) {
   int16_t value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -19,7 +19,7 @@ std::optional<int16_t> take_number(std::string_view& text) {
   return value;
 }
 
-std::string range(const ModelSpec& spec, Place first, size_t layers, int64_t heads) {
+std::string head_range(const ModelSpec& spec, Place first, size_t layers, int64_t heads) {
   const std::string letter = name_of(spec, first).substr(0, 1);
   return letter + "0H0 to " + letter + std::to_string(layers - 1) + "H" + std::to_string(heads - 1);
 }
@@ -34,12 +34,12 @@ std::string what_exists(const ModelSpec& spec) {
       ++layers;
       heads = std::max(heads, attention_at(spec, place).heads);
     }
-    if (layers > 0) all += (all.empty() ? "" : ", ") + range(spec, {stack, 0}, layers, heads);
+    if (layers > 0) all += (all.empty() ? "" : ", ") + head_range(spec, {stack, 0}, layers, heads);
   }
   return all;
 }
 
-[[noreturn]] void fail(const ModelSpec& spec, std::string_view name) {
+[[noreturn]] void fail_no_head(const ModelSpec& spec, std::string_view name) {
   QKV_FAIL("no head ", printable(std::string(name)), ": this ", spec.family, " has ", what_exists(spec),
            Hint("heads are written L3H7, several with commas; L3 alone is a whole layer"));
 }
@@ -94,9 +94,9 @@ std::vector<HeadId> parse_heads(const ModelSpec& spec, std::string_view text) {
     const std::string_view name = text.substr(at, comma - at);
     at = comma + 1;
     std::string_view rest = name;
-    if (rest.empty()) fail(spec, name);
-    const char letter = static_cast<char>(rest.front() & ~0x20);  // l and L alike
-    if (letter != 'L' && letter != 'E' && letter != 'X') fail(spec, name);
+    if (rest.empty()) fail_no_head(spec, name);
+    const char letter = static_cast<char>(rest.front() & ~0x20);  // to upper case
+    if (letter != 'L' && letter != 'E' && letter != 'X') fail_no_head(spec, name);
     rest.remove_prefix(1);
     const Stack stack = letter == 'L' ? spec.main() : letter == 'E' ? Stack::encoder : Stack::cross;
     const std::optional<int16_t> layer = take_number(rest);
@@ -104,14 +104,14 @@ std::vector<HeadId> parse_heads(const ModelSpec& spec, std::string_view text) {
     if (!rest.empty() && (rest.front() == 'H' || rest.front() == 'h')) {
       rest.remove_prefix(1);
       head = take_number(rest);
-      if (!head) fail(spec, name);
+      if (!head) fail_no_head(spec, name);
     }
-    if (!layer || !rest.empty()) fail(spec, name);
+    if (!layer || !rest.empty()) fail_no_head(spec, name);
     const size_t before = found.size();
     for (const HeadId& id : all) {
       if (id.stack == stack && id.layer == *layer && (!head || id.head == *head)) found.push_back(id);
     }
-    if (found.size() == before) fail(spec, name);
+    if (found.size() == before) fail_no_head(spec, name);
   }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());

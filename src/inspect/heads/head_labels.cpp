@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostGroups = 256;
 
-// Word by word what each head looks at, decided label by label.
+// Sums attention over the tokens of words and counts correct decisions per label and head.
 class LabelProbe : public ReadingProbe {
  public:
   LabelProbe(const ModelSpec& spec, std::span<const DecidedText> texts, size_t labels)
@@ -29,8 +29,8 @@ class LabelProbe : public ReadingProbe {
 
   void begin(Context&, const PassTexts& pass) override { pass_ = &pass; }
   Ask ask(Place place, Site site) const override {
-    const bool reads = has_source_ ? place.stack == Stack::encoder : true;
-    return reads && site == Site::attn_probs ? Ask::pattern : Ask::none;
+    const bool wanted = has_source_ ? place.stack == Stack::encoder : true;
+    return wanted && site == Site::attn_probs ? Ask::pattern : Ask::none;
   }
 
   void visit(Context& cx, const Tap& tap, Tensor& x) override {
@@ -63,7 +63,7 @@ class LabelProbe : public ReadingProbe {
   template <class Row>
   void decide(const DecidedText& text, size_t head, size_t group, const Row& row) {
     std::vector<double> to(text.words.size());
-    size_t of_word = text.words.size();  // whose looks `to` has
+    size_t of_word = text.words.size();  // query word that `to` was computed for
     for (size_t label = 0; label < labels_; ++label) mass_[index(label, head, group)].count += text.rows;
     for (const Decision& d : text.decisions) {
       if (d.query != of_word) {

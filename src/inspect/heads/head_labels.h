@@ -1,6 +1,6 @@
-// Heads against gold labels: does the strongest word a head looks at stand where the label says? Syntactic relations
-// (Clark et al. 2019, Voita et al. 2019), coreference (Clark), and GAP's choice between two names, each beside what
-// one would score without looking.
+// Heads against gold labels: is the word with the most attention the labelled one? Syntactic relations (Clark et al.
+// 2019, Voita et al. 2019), coreference (Clark) and GAP's choice between two names, each compared with baselines that
+// need no attention.
 #pragma once
 
 #include "inspect/heads/head_id.h"
@@ -12,7 +12,7 @@
 namespace qkv {
 
 struct LabelScore {
-  static constexpr double kMargin = 0.10;  // over the best baseline: what counts as more than an offset
+  static constexpr double kMargin = 0.10;  // required above the best baseline
 
   std::string name, direction;  // "nsubj", "dependent to head"
   struct Baseline {
@@ -20,29 +20,29 @@ struct LabelScore {
     Estimate score;
   };
   std::vector<Baseline> baselines;
-  std::vector<Estimate> accuracy, coverage;  // of each of all_heads(); n = 0 where a head was not asked
+  std::vector<Estimate> accuracy, coverage;  // per head of all_heads(); n = 0 where not measured
 
   const Baseline& best_baseline() const;
   size_t best_head() const;
-  // Ten points over the best baseline, and the interval above it.
+  // At least kMargin above the best baseline, and the whole interval above it.
   bool holds(size_t head) const;
 };
 
 struct LabelScores {
-  std::vector<LabelScore> labels;  // those with enough arcs, most first
+  std::vector<LabelScore> labels;  // those with enough decisions, most frequent first
   int64_t texts = 0, words = 0, decisions = 0;
-  int64_t lost = 0;           // decisions whose words the model does not see: cut off, or no token of their own
-  bool earlier_only = false;  // heads that see only what is left: only labels whose other end is earlier count
+  int64_t lost = 0;           // decisions skipped: a word was cut off or has no token of its own
+  bool earlier_only = false;  // causal heads: only labels whose other end is earlier count
 };
 
 struct LabelOptions {
-  int64_t length = 512;  // most tokens of a text
-  int64_t fewest = 20;   // decisions of a label, for it to be shown
+  int64_t length = 512;  // longer texts are cut
+  int64_t fewest = 20;   // labels with fewer decisions are left out
   uint64_t seed = 0;
   Reader::Finished finished = {};
 };
 
-// The tokens of each word: those that share a byte with it. Special tokens belong to none.
+// The tokens of each word: those that overlap it in bytes. Special tokens belong to no word.
 std::vector<std::vector<int32_t>> tokens_of_words(const LabelledText& text, const Encoding& encoding);
 
 LabelScores label_scores(Reader& reader, const Tokenizer& tokenizer, std::span<const LabelledText> texts,

@@ -53,7 +53,7 @@ constexpr const char* kNames[] = {
 };
 static_assert(std::size(kNames) == kMeasures);
 
-// Tokens drawn from what the texts have, as many as fit.
+// Random tokens are drawn from those that occur in the texts; as many as fit the context.
 void add_repeats(Reader& reader, const RoleTexts& known, const RoleOptions& options, RoleScores& scores) {
   RepeatOptions repeat{.texts = options.repeated_texts, .seed = options.seed, .tokens = known.ordinary_tokens()};
   const ModelSpec& spec = reader.model().spec();
@@ -76,15 +76,15 @@ void add_repeats(Reader& reader, const RoleTexts& known, const RoleOptions& opti
   }
 }
 
-void say_missing(const ModelSpec& spec, const Tokenizer* tokenizer, const RoleTexts& known, const RoleOptions& options,
-                 std::vector<std::string>& missing) {
-  if (tokenizer == nullptr) missing.push_back("punctuation: there is no tokenizer to say which tokens are marks");
+void list_missing(const ModelSpec& spec, const Tokenizer* tokenizer, const RoleTexts& known, const RoleOptions& options,
+                  std::vector<std::string>& missing) {
+  if (tokenizer == nullptr) missing.push_back("punctuation: without a tokenizer the punctuation tokens are not known");
   if (!known.knows_rare(TextSide::own)) {
     missing.push_back("rare words: the texts have no more than " + std::to_string(RoleTexts::kFrequent) +
                       " different tokens");
   }
   if (!options.patterns) {
-    missing.push_back("what needs single keys: not asked for");
+    missing.push_back("measures that need attention maps: not requested");
   } else if (const std::string why = LogitDirections::why_not(spec); !why.empty()) {
     missing.push_back("copying: " + why);
   }
@@ -119,10 +119,10 @@ RoleScores head_roles(Reader& reader, const Tokenizer* tokenizer, std::span<cons
   scores.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   scores.rows = probe.rows_shown();
   sums.finish(scores.heads, options.seed);
-  for (size_t h = 1; h < scores.heads.size(); ++h) {  // counted once for all heads of an attention
+  for (size_t h = 1; h < scores.heads.size(); ++h) {  // computed once per attention, for its first head
     if (scores.heads[h].id.head > 0) scores.heads[h].chance = scores.heads[h - 1].chance;
   }
-  say_missing(spec, tokenizer, known, options, scores.missing);
+  list_missing(spec, tokenizer, known, options, scores.missing);
   if (options.repeated_texts > 0) add_repeats(reader, known, options, scores);
   return scores;
 }

@@ -1,7 +1,7 @@
-// What each head does, measured over many texts: how much it looks at the token before, at an earlier copy, at what
-// followed an earlier copy, at the first token, at punctuation; how widely, how far; what it writes. The shared
-// document on metrics has the formulas. Nobody assigns roles to heads: they are found, with a score, its interval and
-// the share of the head's attention the role explains; "none found" is a good answer.
+// Roles of heads, measured over many texts: attention mass on the previous token, on an earlier copy of the token, on
+// what followed that copy, on the first token, on punctuation; entropy and distance; size of the output. A role is
+// reported with its score, 95 % interval and coverage, the share of the head's attention it explains; a head may have
+// none.
 #pragma once
 
 #include <array>
@@ -18,46 +18,46 @@
 namespace qkv {
 
 enum class Measure : uint8_t {
-  // Accumulated inside the fused kernel, for every row: nearly free.
+  // Accumulated inside the fused kernel for every row: nearly free.
   current,  // A_{i,i}
   previous,
   back2,
   back3,
   back4,
-  next,        // A_{i,i+1}: heads that see what follows
-  at_current,  // how often the strongest key is this one
+  next,        // A_{i,i+1}, bidirectional heads only
+  at_current,  // how often this key has the largest weight
   at_previous,
   at_back2,
   at_back3,
   at_back4,
   at_next,
   first,        // the first key
-  sink,         // 1 - sum_j A_ij: what a learned sink takes
-  entropy,      // of a row over ln(keys it may see)
-  distance,     // i - j in tokens, the mean of a row
-  punctuation,  // all marks together, less what looking everywhere alike would give
-  period,       // each of them so
+  sink,         // 1 - sum_j A_ij: mass on a learned sink
+  entropy,      // of a row, divided by ln(visible keys)
+  distance,     // mean of i - j in tokens
+  punctuation,  // mass on all punctuation, minus that of uniform attention
+  period,       // and so on for each mark
   comma,
   colon,     // and semicolon
   question,  // and exclamation mark
   newline,
-  special,           // separators and ends; not the token a text begins with
-  punctuation_mass,  // without the base rate: what it explains
+  special,           // separator and end tokens; not the first token of a text
+  punctuation_mass,  // without subtracting the base rate: coverage
   special_mass,
-  from_punctuation,  // marks looking at marks, less the base rate
-  rare,              // the strongest key is the rarest token of the text
+  from_punctuation,  // from punctuation rows to punctuation, minus the base rate
+  rare,              // how often the largest weight is on the rarest token of the text
   rare2,             // or one of the two rarest
-  // From rows of the pattern, computed again from q, k and LSE: these cost.
-  confidence,      // highest weight of a row, ends left out
-  spread,          // deviation of the distance inside a row
+  // From rows of the attention map, recomputed from q, k and LSE: more expensive.
+  confidence,      // largest weight of a row, end tokens left out
+  spread,          // standard deviation of the distance within a row
   duplicate,       // rows with an earlier copy: mass on the copies
-  duplicate_mass,  // the same over all rows: what it explains
-  induction,       // rows with an earlier copy: mass on what followed the copies, each at least 0.01
+  duplicate_mass,  // the same over all rows: coverage
+  induction,       // rows with an earlier copy: mass on the tokens after the copies, each weight at least 0.01
   induction_mass,
-  copying,  // logit of the token most looked at, less the mean logit, as this head alone raises it
-  write,    // length of what it writes over the length of the stream
-  resting,  // length of what the first key would bring over the mean of all keys
-  // On random tokens that repeat.
+  copying,  // the head's own contribution to the logit of its most attended token, minus the mean logit
+  write,    // norm of its output over the norm of the residual stream
+  resting,  // |v W_O| of the first key over the mean of all keys
+  // On repeated random tokens.
   repeat_previous,
   repeat_duplicate,
   repeat_induction,
@@ -65,13 +65,13 @@ enum class Measure : uint8_t {
 inline constexpr size_t kMeasures = static_cast<size_t>(Measure::repeat_induction) + 1;
 
 const char* name_of(Measure measure);  // "at_previous"
-bool from_kernel(Measure measure);     // nearly free
+bool from_kernel(Measure measure);     // accumulated inside the kernel
 
 struct HeadScore {
   HeadId id;
-  std::array<Estimate, kMeasures> values = {};  // n = 0: was not measured here
-  std::array<Estimate, kMeasures> moved = {};   // the same with weights times the length of what each key brings
-  std::array<double, kMeasures> chance = {};    // what a head that looks everywhere alike would score
+  std::array<Estimate, kMeasures> values = {};          // n = 0: not measured
+  std::array<Estimate, kMeasures> value_weighted = {};  // with weights A_ij |v_j W_O|, normalised
+  std::array<double, kMeasures> chance = {};            // score of uniform attention
 
   const Estimate& operator[](Measure m) const { return values[static_cast<size_t>(m)]; }
   Estimate& operator[](Measure m) { return values[static_cast<size_t>(m)]; }
@@ -80,71 +80,71 @@ struct HeadScore {
 struct RoleScores {
   std::vector<HeadScore> heads;      // in the order of all_heads()
   int64_t texts = 0, tokens = 0;     // read
-  int64_t rows = 0;                  // of them looked at key by key
-  double seconds = 0;                // the texts took to read; repeats and intervals come on top
+  int64_t rows = 0;                  // rows whose attention map was recomputed
+  double seconds = 0;                // reading the texts; without repeated tokens and bootstrap
   std::vector<std::string> missing;  // what was not measured, and why
 };
 
 struct RoleOptions {
   bool patterns = true;               // false: only what the kernel accumulates
-  int64_t pattern_numbers = 1 << 22;  // most weights of one attention shown at once; longer texts show some rows only
+  int64_t pattern_numbers = 1 << 22;  // most map entries of one attention at a time; longer texts sample their rows
   int64_t repeated_texts = 12;        // of random tokens; 0: none
-  uint64_t seed = 0;                  // of their tokens, and of the intervals
-  Reader::Finished finished = {};     // told how many texts are done; false ends it there
+  uint64_t seed = 0;                  // for random tokens and the bootstrap
+  Reader::Finished finished = {};     // told how many texts are done; return false to stop
 };
 
-// One pass over the texts, in memory that does not grow with their length beyond the cache. Without a tokenizer there
-// are no classes of tokens.
+// One pass over the texts; apart from the KV cache, memory does not grow with their length. Without a tokenizer
+// punctuation is not measured.
 RoleScores head_roles(Reader& reader, const Tokenizer* tokenizer, std::span<const TokenText> texts,
                       const RoleOptions& options);
 
-// Random tokens r1 .. rL said `repeats` times, and how each head looks at them: fast, needs neither texts nor a
-// tokenizer, so that snapshots of a training can be judged by it.
+// Attention on random tokens r1 .. rL repeated `repeats` times. Fast, and needs neither texts nor a tokenizer, so it
+// works during training.
 struct RepeatOptions {
   int64_t length = 25, repeats = 2, texts = 12;
   uint64_t seed = 0;
   std::vector<int32_t> tokens = {};   // drawn from these; empty: all but the special ones the spec names
-  std::optional<int32_t> begin = {};  // before them; if not said, the spec's
+  std::optional<int32_t> begin = {};  // first token; default: the spec's
 };
 struct RepeatScore {
   HeadId id;
   Estimate previous;   // A_{i,i-1}
   Estimate duplicate;  // A_{i,i-L} in the repeats
   Estimate induction;  // A_{i,i-L+1} in the repeats
-  double chance = 0;   // what looking everywhere alike would give the last two
+  double chance = 0;   // of the last two under uniform attention
 };
 inline constexpr int64_t kShortestRepeat = 3;
 std::vector<RepeatScore> repeat_scores(Reader& reader, const RepeatOptions& options);  // in the order of all_heads()
 
-// --- roles ---------------------------------------------------------------------------------------------------------
+// --- roles -----------------------------------------------------------------------------------------------------------
 
-// A role is named where the whole interval lies above its threshold, never by the mean alone.
+// A head has a role if the whole interval of the score lies above the threshold, not the mean alone.
 struct RoleRule {
   const char* name;
   Measure score, coverage;
   double threshold;
-  const char* why;  // this threshold
+  const char* why;  // reason for the threshold
 };
 std::span<const RoleRule> role_rules();
 
 struct Role {
   const RoleRule* rule;
-  Estimate score, coverage, moved;  // moved.n = 0: has no weighted form
+  Estimate score, coverage, value_weighted;  // value_weighted.n = 0: has none
   double chance = 0;
-  bool copies = false;  // induction: it also raises the logit of what it looks at
+  bool copies = false;  // induction: the head also raises the logit of the token it attends to
 };
-// Of one head, strongest coverage first.
+// Roles of one head, largest coverage first.
 std::vector<Role> roles_of(const HeadScore& head);
 
-// A head that does nothing: looks at the first key or everywhere, writes little, and is not missed.
-struct Laziness {
+// A head that does nothing: attends to the first key or uniformly, writes little, and its ablation costs nothing.
+struct LazyHead {
   bool rests = false;                // first >= 0.9 or entropy >= 0.95
-  bool writes_little = false;        // among the lowest tenth of the model's heads
-  std::optional<bool> not_missed{};  // loss without it: the interval holds 0. Absent: nobody cut it
+  bool writes_little = false;        // in the lowest tenth of the model's heads
+  std::optional<bool> not_missed{};  // the interval of the loss change contains 0; absent: not ablated
   bool lazy() const { return rests && writes_little && not_missed.value_or(false); }
   bool maybe() const { return rests && writes_little && !not_missed; }
 };
-// `cut`: change of the loss without each head, in the order of the heads; empty if not known.
-std::vector<Laziness> laziness(const RoleScores& scores, std::span<const Estimate> cut = {});
+// `cut`: change of the loss when each head is ablated, in the order of the heads; may be empty.
+std::vector<LazyHead> lazy_heads(const RoleScores& scores, std::span<const Estimate> cut = {});
 
 }  // namespace qkv

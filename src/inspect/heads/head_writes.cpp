@@ -49,7 +49,7 @@ HeadWrites::HeadWrites(Context& cx, const Model& model, Place place)
     const StackSpec& layers = place.stack == Stack::encoder ? spec.encoder : spec.decoder;
     const NormSpec& kind = layers.layers[static_cast<size_t>(place.layer)].norm;
     QKV_CHECK(kind.kind == NormSpec::Kind::rms, "the branch of ", name_of(spec, place),
-              " ends in a layer norm: what one head writes is not known through it",
+              " ends in a layer norm, which mixes the outputs of the heads",
               Hint("families with a norm on the branch use RMS norms"));
     norm_eps_ = kind.eps;
     gain_ = vector_of(*norm, kind.offset);
@@ -147,13 +147,11 @@ double LogitDirections::scale_of(std::span<const float> stream) const {
 }
 
 std::string LogitDirections::why_not(const ModelSpec& spec) {
-  if (spec.kind == ModelSpec::Kind::encoder_only)
-    return "an encoder's heads write for a token that is hidden, not for the next one";
-  if (spec.head.transform) return "the head of this model has a layer of its own";
+  if (spec.kind == ModelSpec::Kind::encoder_only) return "an encoder predicts hidden tokens, not the next one";
+  if (spec.head.transform) return "the output head of this model has a layer of its own";
   for (const LayerSpec& layer : spec.decoder.layers) {
     if (layer.place == NormPlace::after)
-      return "norms stand on the stream itself, after every layer: what a head writes does not reach the logits as it "
-             "is";
+      return "norms after every layer change the residual stream: a head's output does not reach the logits unchanged";
   }
   return "";
 }

@@ -1,4 +1,4 @@
-// What heads write, without writing it: lengths of v W_O and z W_O of single heads, and how far they raise a logit.
+// Output of single heads: norms of v W_O and z W_O, and their contribution to a logit.
 #pragma once
 
 #include <span>
@@ -9,22 +9,22 @@
 
 namespace qkv {
 
-// One attention's W_O, head by head. A norm on the branch is part of it but for its scale, which changes from row to
-// row (`scale_of`).
+// W_O of one attention, split by heads. If the branch ends in a norm, its weight is folded in; its scale changes from
+// row to row (`scale_of`).
 class HeadWrites {
  public:
   HeadWrites(Context& cx, const Model& model, Place place);
 
   Place place() const { return place_; }
 
-  // |x W_O^h| of x [rows, groups, E], groups being heads or key/value heads: one number for each row and query head.
+  // |x W_O^h| for x [rows, groups, E], groups being heads or key/value heads. Returns [rows, heads].
   std::vector<float> lengths(Context& cx, std::span<const float> x, int64_t groups) const;
 
-  // 1 / rms of a row of attn.out where its branch has a norm, otherwise 1.
+  // 1 / rms of a row of attn.out if the branch has a norm, else 1.
   bool has_norm() const { return norm_eps_ >= 0; }
   double scale_of(std::span<const float> out) const;
 
-  // W_O as floats [C, H E], the norm's weight multiplied in. Not kept: it is as large as the weight.
+  // W_O as floats [C, H E], times the norm's weight. Not cached: it is as large as the weight.
   std::vector<float> matrix(Context& cx) const;
 
   int64_t heads() const { return spec_.heads; }
@@ -35,20 +35,20 @@ class HeadWrites {
   Place place_;
   AttentionSpec spec_;
   std::string name_;
-  std::vector<float> gain_;  // of the branch's norm; empty: none
+  std::vector<float> gain_;  // weight of the branch's norm; empty: none
   double norm_eps_ = -1;
   std::vector<float> squares_;  // [H, E, E]: W_O^h' W_O^h
 };
 
-// The direction each token's logit rises in, less that of the mean token: folded with the last norm's weight, for
-// streams divided by that norm's scale.
+// Gradient of a token's logit minus the mean logit with respect to the normalised residual stream: rows of W_U minus
+// their mean, times the final norm's weight.
 class LogitDirections {
  public:
   LogitDirections(Context& cx, const Model& model);
   std::vector<float> of(Context& cx, std::span<const int32_t> tokens) const;  // [tokens, C]
-  double scale_of(std::span<const float> stream) const;                       // 1 / sigma of the last norm
+  double scale_of(std::span<const float> stream) const;                       // 1 / sigma of the final norm
 
-  // Whether what a head writes reaches the logits through nothing but the last norm; otherwise why not.
+  // Empty if a head's output reaches the logits through the final norm only; otherwise the reason why not.
   static std::string why_not(const ModelSpec& spec);
 
  private:
@@ -56,7 +56,7 @@ class LogitDirections {
   std::vector<float> gain_, mean_;
 };
 
-// A weight of any format as floats, row by row.
+// Rows of a weight of any format as floats.
 std::vector<float> weight_rows(Context& cx, const Param& weight, std::span<const int32_t> rows);
 
 }  // namespace qkv

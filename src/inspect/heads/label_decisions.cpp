@@ -9,14 +9,14 @@
 namespace qkv {
 namespace {
 
-constexpr int32_t kFirstCounted = 2;  // as of all measures: rows before it see too little
+constexpr int32_t kFirstDecided = 2;  // earlier rows have too few keys, as for all measures
 constexpr const char* kOffset = "offset";
 
-bool is(const std::vector<size_t>& words, size_t word) {
+bool contains(const std::vector<size_t>& words, size_t word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// "word 2 back", "next word"
+// "the word before", "2 words after"
 std::string offset_name(int64_t offset) {
   if (offset == -1) return "the word before";
   if (offset == 1) return "the word after";
@@ -60,7 +60,7 @@ Decisions::Decisions(const ModelSpec& spec, const Tokenizer& tokenizer, std::spa
   guess_offsets();
   drop_small(options.fewest);
   QKV_CHECK(!labels.empty(), "no label has ", options.fewest, " cases in ", labelled.size(), " texts",
-            Hint(earlier_only_ ? "this model sees only what is left of a word; give more texts" : "give more texts"));
+            Hint(earlier_only_ ? "this model sees only earlier words; give more texts" : "give more texts"));
 }
 
 size_t Decisions::label(const std::string& name, const std::string& direction) {
@@ -71,9 +71,9 @@ size_t Decisions::label(const std::string& name, const std::string& direction) {
   return labels.size() - 1;
 }
 
-bool Decisions::known(size_t word) const {
+bool Decisions::usable(size_t word) const {
   const std::vector<int32_t>& tokens = texts.back().words[word];
-  return !tokens.empty() && tokens.front() >= kFirstCounted;
+  return !tokens.empty() && tokens.front() >= kFirstDecided;
 }
 
 void Decisions::add(Decision decision, std::initializer_list<std::pair<const char*, size_t>> guesses) {
@@ -85,12 +85,12 @@ void Decisions::add(Decision decision, std::initializer_list<std::pair<const cha
   for (const auto& [name, guess] : guesses) {
     std::vector<TextSum>& sums = one.baselines[at++].second;
     sums.resize(texts.size());
-    sums.back().add(is(decision.right, guess) ? 1 : 0);
+    sums.back().add(contains(decision.right, guess) ? 1 : 0);
   }
   texts.back().decisions.push_back(std::move(decision));
 }
 
-// Both ends of every arc, each asked for the other.
+// Each arc gives two decisions: from dependent to head and from head to dependent.
 void Decisions::add_arcs(const LabelledText& text) {
   for (size_t w = 0; w < text.words.size(); ++w) {
     if (text.words[w].head < 0) continue;
@@ -98,7 +98,7 @@ void Decisions::add_arcs(const LabelledText& text) {
     for (const auto& [query, other, direction] :
          {std::tuple(w, head, "dependent to head"), std::tuple(head, w, "head to dependent")}) {
       if (earlier_only_ && other > query) continue;
-      if (!known(query) || texts.back().words[other].empty()) {
+      if (!usable(query) || texts.back().words[other].empty()) {
         ++lost;
         continue;
       }
@@ -106,7 +106,7 @@ void Decisions::add_arcs(const LabelledText& text) {
       for (size_t c = 0; c < (earlier_only_ ? query : text.words.size()); ++c) {
         if (c != query && !texts.back().words[c].empty()) d.candidates.push_back(c);
       }
-      add(std::move(d), {{kOffset, std::numeric_limits<size_t>::max()}});  // judged when all arcs are known
+      add(std::move(d), {{kOffset, std::numeric_limits<size_t>::max()}});  // filled in by guess_offsets()
     }
   }
 }
@@ -114,7 +114,7 @@ void Decisions::add_arcs(const LabelledText& text) {
 void Decisions::add_mentions(const LabelledText& text) {
   for (size_t m = 0; m < text.mentions.size(); ++m) {
     const LabelledText::Mention& mention = text.mentions[m];
-    if (mention.same.empty()) continue;  // the first of its kind
+    if (mention.same.empty()) continue;  // no antecedent
     const auto form = [&](size_t word) {
       return text.text.substr(text.words[word].begin, text.words[word].end - text.words[word].begin);
     };
@@ -122,17 +122,17 @@ void Decisions::add_mentions(const LabelledText& text) {
     size_t nearest = mention.word, match = mention.word;
     for (size_t e = 0; e < m; ++e) {
       const size_t word = text.mentions[e].word;
-      if (word == mention.word || texts.back().words[word].empty() || is(d.candidates, word)) continue;
+      if (word == mention.word || texts.back().words[word].empty() || contains(d.candidates, word)) continue;
       d.candidates.push_back(word);
-      if (is(mention.same, e)) d.right.push_back(word);
+      if (contains(mention.same, e)) d.right.push_back(word);
       nearest = word;
       if (form(word) == form(mention.word)) match = word;
     }
-    if (!known(mention.word) || d.right.empty()) {
+    if (!usable(mention.word) || d.right.empty()) {
       ++lost;
       continue;
     }
-    if (match == mention.word) match = nearest;  // no such word before: the nearest is as good as any
+    if (match == mention.word) match = nearest;  // no earlier copy of the word: take the nearest
     for (const std::string& name : {std::string("coreference"), "coreference of a " + mention.kind}) {
       d.label = label(name, "mention to antecedent");
       add(d, {{"nearest mention", nearest}, {"same word", match}});
@@ -145,14 +145,14 @@ bool Decisions::visible(const LabelledText& text, const LabelledText::Choice& ch
   return !earlier_only_ || std::max(at(choice.right), at(choice.wrong)) < at(choice.pronoun);
 }
 
-// Together as many of one gender as of the other.
+// The label "GAP" has equally many decisions of each gender.
 void Decisions::add_choices(const LabelledText& text) {
   for (const LabelledText::Choice& choice : text.choices) {
     const auto at = [&](size_t word) { return static_cast<int64_t>(text.words[word].begin); };
     const auto& tokens = texts.back().words;
     const int64_t pronoun = at(choice.pronoun);
     if (!visible(text, choice)) continue;
-    if (!known(choice.pronoun) || tokens[choice.right].empty() || tokens[choice.wrong].empty()) {
+    if (!usable(choice.pronoun) || tokens[choice.right].empty() || tokens[choice.wrong].empty()) {
       ++lost;
       continue;
     }
@@ -169,7 +169,7 @@ void Decisions::add_choices(const LabelledText& text) {
   }
 }
 
-// The best fixed distance of each relation.
+// The baseline of a relation: its most frequent distance.
 void Decisions::guess_offsets() {
   std::vector<std::map<int64_t, int64_t>> seen_offsets(labels.size());
   const auto offset_of = [](const Decision& d) {

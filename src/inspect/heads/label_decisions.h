@@ -1,5 +1,5 @@
-// Gold labels as questions to a head: from this word, which of these is meant? With what one would answer without
-// looking.
+// Gold labels as decisions: given a query word, which candidate word is the right one? With baselines that need no
+// attention.
 #pragma once
 
 #include <array>
@@ -9,13 +9,13 @@
 namespace qkv {
 
 struct Decision {
-  size_t label = 0, query = 0;  // a word
+  size_t label = 0, query = 0;  // query, candidates, right: numbers of words
   std::vector<size_t> candidates, right;
 };
 struct DecidedText {
-  std::vector<std::vector<int32_t>> words;  // their tokens
-  std::vector<Decision> decisions;          // those of one query together
-  int64_t rows = 0;                         // tokens that are words
+  std::vector<std::vector<int32_t>> words;  // tokens of each word
+  std::vector<Decision> decisions;          // sorted by query
+  int64_t rows = 0;                         // tokens that belong to words
 };
 struct DecidedLabel {
   std::string name, direction;
@@ -38,14 +38,14 @@ class Decisions {
   void add_arcs(const LabelledText& text);
   void add_mentions(const LabelledText& text);
   void add_choices(const LabelledText& text);
-  bool known(size_t word) const;  // and not so early that it sees nothing
+  bool usable(size_t word) const;  // has tokens, and they are not the first of the text
   bool visible(const LabelledText& text, const LabelledText::Choice& choice) const;
   void guess_offsets();
   void drop_small(int64_t fewest);
 
   bool earlier_only_;
-  std::array<size_t, 2> choices_ = {};  // of each gender so far, and how many both have
-  size_t fair_share_ = 0;
+  std::array<size_t, 2> choices_ = {};  // of each gender so far
+  size_t fair_share_ = 0;               // most of each gender in the balanced label
 };
 
 }  // namespace qkv

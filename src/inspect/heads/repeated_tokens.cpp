@@ -1,5 +1,5 @@
-// Random tokens that repeat: a head that finds what followed an earlier copy is seen at once, and nothing else about
-// the texts can explain it. All it takes are three distances, which the kernel counts.
+// Induction on repeated random tokens: nothing but the repetition can explain attention to what followed the earlier
+// copy. It needs the mass at three distances, which the kernel accumulates.
 #include <algorithm>
 
 #include "base/error.h"
@@ -37,7 +37,7 @@ class RepeatProbe : public ReadingProbe {
   void visit_stats(Context&, const Tap& tap, const AttentionStats& stats) override {
     const bool source = has_source_ && tap.place.stack == Stack::encoder;
     const auto& rows = source ? pass_->source_rows : pass_->rows;
-    const int32_t begin = source ? 0 : begin_;  // tokens before the first of the random ones
+    const int32_t begin = source ? 0 : begin_;  // position of the first random token
     const std::vector<float> at = host_floats(stats.at_offset);
     const auto heads = static_cast<size_t>(stats.at_offset.dim(1)), offsets = offsets_.size();
     const auto first = std::find_if(sums_.begin(), sums_.end(), [&](const auto& s) {
@@ -115,7 +115,7 @@ std::vector<RepeatScore> repeat_scores(Reader& reader, const RepeatOptions& opti
   std::vector<int32_t> from = options.tokens.empty() ? all_but_special(spec) : options.tokens;
   QKV_CHECK(options.length >= kShortestRepeat && options.length <= std::ssize(from) && options.repeats >= 2 &&
                 options.texts > 0,
-            options.texts, " texts of ", options.length, " tokens said ", options.repeats, " times, drawn from ",
+            options.texts, " texts of ", options.length, " tokens repeated ", options.repeats, " times, drawn from ",
             from.size(), Hint("at least 1 text of ", kShortestRepeat, " tokens, twice, and as many to draw from"));
   const std::optional<int32_t> begin = options.begin       ? options.begin
                                        : spec.has_source() ? spec.tokens.decoder_start
@@ -123,7 +123,8 @@ std::vector<RepeatScore> repeat_scores(Reader& reader, const RepeatOptions& opti
   std::vector<TokenText> texts;
   for (int64_t t = 0; t < options.texts; ++t) {
     const PhiloxKey key = fold({.seed = options.seed, .step = static_cast<uint64_t>(t)});
-    for (size_t i = 0; i < static_cast<size_t>(options.length); ++i) {  // each once: an earlier copy is the only one
+    for (size_t i = 0; i < static_cast<size_t>(options.length);
+         ++i) {  // without replacement: each token has one earlier copy
       const uint64_t left = from.size() - i;
       std::swap(from[i], from[i + (random_u32(key, 0, i) * left >> 32)]);
     }

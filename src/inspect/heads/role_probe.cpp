@@ -18,7 +18,7 @@ RoleProbe::RoleProbe(const Model& model, RoleTexts& texts, RoleSums& sums, const
       copies_(options.patterns && LogitDirections::why_not(model.spec()).empty()) {
   size_t first = 0;
   for (const Place place : all_attentions(model.spec())) {
-    Looks& one = looks_[{place.stack, place.layer}];
+    OfAttention& one = attentions_[{place.stack, place.layer}];
     one.spec = &attention_at(model.spec(), place);
     one.first_head = first;
     first += static_cast<size_t>(one.spec->heads);
@@ -38,18 +38,18 @@ void RoleProbe::begin(Context& cx, const PassTexts& pass) {
   upload(TextSide::own, pass.keys);
   if (has_source_) upload(TextSide::source, pass.source_rows);
   if (!options_.patterns) return;
-  for (auto& [place, one] : looks_) {
+  for (auto& [place, one] : attentions_) {
     std::erase_if(one.lengths, [&](const auto& text) { return text.first != pass.rows.front().text; });
   }
   choose_rows(TextSide::own);
   if (has_source_) choose_rows(TextSide::source);
   copied_.clear();
-  constexpr size_t kMostCopied = 32;  // of a pass: each costs as much as W_O does for a token
+  constexpr size_t kMostCopied = 32;  // per pass: each costs as much as W_O for a token
   const size_t shown = shown_[at(TextSide::own)].size(), step = (shown + kMostCopied - 1) / kMostCopied;
   for (size_t r = 0; r < shown; r += step) copied_.push_back(r);
 }
 
-// All rows where there is room for their patterns, otherwise some at equal distances.
+// All rows if their maps fit, otherwise rows at equal distances.
 void RoleProbe::choose_rows(TextSide side) {
   int64_t longest = 1, heads = 1;
   std::vector<int32_t> candidates;
@@ -59,7 +59,7 @@ void RoleProbe::choose_rows(TextSide side) {
     if (has_source_) longest = std::max(longest, std::ssize(texts_.ids(TextSide::source, rows[r].text)));
     if (rows[r].position >= kFirstCounted) candidates.push_back(static_cast<int32_t>(r));
   }
-  for (const auto& [place, one] : looks_) heads = std::max(heads, one.spec->heads);
+  for (const auto& [place, one] : attentions_) heads = std::max(heads, one.spec->heads);
   const int64_t room = std::max<int64_t>(options_.pattern_numbers / (longest * heads), 1);
   const int64_t step = (std::ssize(candidates) + room - 1) / room;
   std::vector<int32_t>& shown = shown_[at(side)];
@@ -90,7 +90,7 @@ Ask RoleProbe::ask(Place place, Site site) const {
 }
 
 StatsWanted RoleProbe::stats_wanted(Place place) const {
-  const AttentionSpec& spec = *looks_.at({place.stack, place.layer}).spec;
+  const AttentionSpec& spec = *attentions_.at({place.stack, place.layer}).spec;
   StatsWanted wanted{.offsets = {0, 1, 2, 3, 4}};
   if (!spec.causal) wanted.offsets.push_back(-1);
   if (texts_.has_kinds() || spec.sinks) {
@@ -101,7 +101,7 @@ StatsWanted RoleProbe::stats_wanted(Place place) const {
 }
 
 RoleRow RoleProbe::row_of(Place place, const PassTexts::At& row) {
-  const AttentionSpec& spec = *looks(place).spec;
+  const AttentionSpec& spec = *attention(place).spec;
   RoleRow made{.text = row.text, .position = row.position, .end = std::ssize(texts_.ids(key_side(place), row.text))};
   if (spec.causal) made.end = std::min<int64_t>(made.end, row.position + 1);
   if (spec.window > 0) {
@@ -122,7 +122,7 @@ RoleRow RoleProbe::row_of(Place place, const PassTexts::At& row) {
 }
 
 void RoleProbe::visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) {
-  Looks& one = looks(tap.place);
+  OfAttention& one = attention(tap.place);
   const TextSide side = query_side(tap.place), keys = key_side(tap.place);
   const auto heads = static_cast<size_t>(one.spec->heads);
   const size_t offsets = one.spec->causal ? 5 : 6;
@@ -133,10 +133,10 @@ void RoleProbe::visit_stats(Context& cx, const Tap& tap, const AttentionStats& s
   constexpr auto kKinds = static_cast<size_t>(kTokenKinds);
   const std::vector<PassTexts::At>& rows = rows_of(side);
 
-  struct Counted {  // a row that counts
+  struct Counted {
     size_t at;
     RoleRow row;
-    double widest;  // entropy it could have
+    double max_entropy;
     std::optional<RoleTexts::Rare> rare;
   };
   std::vector<Counted> counted;
@@ -150,21 +150,21 @@ void RoleProbe::visit_stats(Context& cx, const Tap& tap, const AttentionStats& s
     count_chance(tap.place, row, sums_.chance(one.first_head));
   }
 
-  // A head's sums are its own.
+  // Each head has its own sums: no locking.
   cx.exec.pool->run(one.spec->heads, [&](int64_t head, int) {
     const auto h = static_cast<size_t>(head);
-    for (const auto& [r, row, widest, rare] : counted) {
+    for (const auto& [r, row, max_entropy, rare] : counted) {
       const size_t i = r * heads + h;
       const auto sums = sums_.of(one.first_head + h, row.text);
       const auto add = [&](Measure m, double value) { sums[static_cast<size_t>(m)].add(value); };
-      for (size_t o = 0; o < offsets; ++o) {  // offset o stands at current + o, the next key at next
+      for (size_t o = 0; o < offsets; ++o) {  // measures current ... back4, then next
         const int64_t key = o < 5 ? row.position - static_cast<int64_t>(o) : row.position + 1;
-        if (key < row.begin || key >= row.end) continue;  // a row that has no such key says nothing about it
+        if (key < row.begin || key >= row.end) continue;  // this row has no such key
         sums[static_cast<size_t>(Measure::current) + o].add(static_cast<double>(at_offset[i * offsets + o]));
         sums[static_cast<size_t>(Measure::at_current) + o].add(argmax[i] == key ? 1 : 0);
       }
       add(Measure::first, static_cast<double>(first[i]));
-      add(Measure::entropy, static_cast<double>(entropy[i]) / widest);
+      add(Measure::entropy, static_cast<double>(entropy[i]) / max_entropy);
       add(Measure::distance, static_cast<double>(distance[i]));
       const std::span<const float> masses(in_class.data() + (in_class.empty() ? 0 : i * kKinds),
                                           in_class.empty() ? 0 : kKinds);
@@ -183,7 +183,7 @@ void RoleProbe::visit_stats(Context& cx, const Tap& tap, const AttentionStats& s
   });
 }
 
-// The same for all heads of an attention: kept with its first, shared when all is done.
+// Scores of uniform attention: the same for all heads of an attention, so kept for the first and copied at the end.
 void RoleProbe::count_chance(Place place, const RoleRow& row, std::span<TextSum, kMeasures> chance) const {
   const double even = 1 / static_cast<double>(row.count());
   const auto add = [&](Measure m, double value) { chance[static_cast<size_t>(m)].add(value); };
@@ -192,7 +192,7 @@ void RoleProbe::count_chance(Place place, const RoleRow& row, std::span<TextSum,
                           Measure::at_back4, Measure::first, Measure::rare, Measure::rare2}) {
     add(m, even);
   }
-  if (!looks_.at({place.stack, place.layer}).spec->causal) {
+  if (!attentions_.at({place.stack, place.layer}).spec->causal) {
     add(Measure::next, even);
     add(Measure::at_next, even);
   }

@@ -1,5 +1,5 @@
-// The probe behind head_roles(): statistics from inside the kernel for every row, and rows of the pattern for what
-// needs single keys.
+// The probe behind head_roles(): statistics from the kernel for every row, and recomputed rows of the attention map for
+// measures that need single keys.
 #pragma once
 
 #include <map>
@@ -27,20 +27,20 @@ class RoleProbe : public ReadingProbe {
   int64_t rows_shown() const { return rows_shown_; }
 
  private:
-  static constexpr int32_t kFirstCounted = 2;  // rows before it see too little to say anything
+  static constexpr int32_t kFirstCounted = 2;  // earlier rows have too few keys
   static size_t at(TextSide side) { return static_cast<size_t>(side); }
 
-  // One attention: its spec, where its heads stand in the list, and what its heads write.
-  struct Looks {
+  // State of one attention.
+  struct OfAttention {
     const AttentionSpec* spec = nullptr;
-    size_t first_head = 0;
+    size_t first_head = 0;  // in all_heads()
     std::unique_ptr<HeadWrites> writes;
-    std::map<int32_t, std::vector<float>> lengths;  // of a text's v W_O, [position, head]
-    std::vector<float> written;                     // of shown rows' z W_O, [row, head]
-    std::vector<int32_t> strongest;                 // their strongest keys, [row, head]
-    std::vector<double> raised;                     // logits of copied rows, [row, head]
+    std::map<int32_t, std::vector<float>> lengths;  // |v W_O| of each text, [position, head]
+    std::vector<float> written;                     // |z W_O| of shown rows, [row, head]
+    std::vector<int32_t> strongest;                 // most attended key, [row, head]
+    std::vector<double> raised;                     // logit contributions of copied_ rows, [row, head]
   };
-  Looks& looks(Place place) { return looks_.at({place.stack, place.layer}); }
+  OfAttention& attention(Place place) { return attentions_.at({place.stack, place.layer}); }
   TextSide query_side(Place place) const {
     return has_source_ && place.stack == Stack::encoder ? TextSide::source : TextSide::own;
   }
@@ -69,15 +69,15 @@ class RoleProbe : public ReadingProbe {
   RoleSums& sums_;
   const RoleOptions& options_;
   bool has_source_;
-  bool copies_;  // whether the logits can be attributed to heads
-  std::map<std::pair<Stack, int16_t>, Looks> looks_;
+  bool copies_;  // whether logits can be attributed to heads
+  std::map<std::pair<Stack, int16_t>, OfAttention> attentions_;
   std::unique_ptr<LogitDirections> directions_;
 
   const PassTexts* pass_ = nullptr;
   std::array<Tensor, 2> kinds_;                // of the keys of each side
-  std::array<std::vector<int32_t>, 2> shown_;  // rows whose pattern is wanted
-  std::vector<size_t> copied_;                 // which of shown_[own] are asked what they copy
-  std::vector<float> stream_;                  // lengths of the shown rows' stream before the layer
+  std::array<std::vector<int32_t>, 2> shown_;  // rows whose attention map is recomputed
+  std::vector<size_t> copied_;                 // which of shown_[own] are measured for copying
+  std::vector<float> stream_;                  // norm of the residual stream before the layer, per shown row
   int64_t rows_shown_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a query row may look at, the same for all heads of an attention.
+// The keys visible to a query row; the same for all heads of an attention.
 #pragma once
 
 #include <array>
@@ -12,22 +12,22 @@ namespace qkv {
 
 struct RoleRow {
   int32_t text = 0, position = 0;
-  int64_t begin = 0, end = 0;                 // keys it sees
-  bool kinds = false;                         // whether the kinds of its keys are known
-  bool is_mark = false;                       // it is punctuation itself
-  std::array<double, kTokenKinds> base = {};  // share of each kind among the keys it sees
-  std::vector<int32_t> copies;                // where its token stood before
+  int64_t begin = 0, end = 0;                 // visible keys
+  bool kinds = false;                         // whether token kinds are known
+  bool is_mark = false;                       // the query token is punctuation
+  std::array<double, kTokenKinds> base = {};  // share of each kind among the visible keys
+  std::vector<int32_t> copies;                // earlier positions of the same token
 
   int64_t count() const { return end - begin; }
   bool sees(int64_t key) const { return key >= begin && key < end; }
 
-  // Measures of marks from the mass on each kind.
+  // Punctuation measures from the mass on each token kind.
   template <class Mass>
   void add_kinds(std::span<const Mass> masses, std::span<TextSum, kMeasures> sums) const {
     const auto add = [&](Measure m, double value) { sums[static_cast<size_t>(m)].add(value); };
     constexpr auto kSpecial = static_cast<size_t>(TokenKind::special);
     double marks = 0, marks_base = 0;
-    for (size_t k = 1; k < kSpecial; ++k) {  // in the order of both lists
+    for (size_t k = 1; k < kSpecial; ++k) {  // TokenKind and Measure have the same order
       marks += static_cast<double>(masses[k]);
       marks_base += base[k];
       sums[static_cast<size_t>(Measure::period) + k - 1].add(static_cast<double>(masses[k]) - base[k]);

@@ -1,4 +1,4 @@
-// The part of RoleProbe that looks at single keys: rows of the pattern, what values bring, what heads write.
+// The part of RoleProbe that needs single keys: rows of the attention map, values and head outputs.
 #include <algorithm>
 #include <cmath>
 
@@ -10,15 +10,15 @@
 namespace qkv {
 namespace {
 
-constexpr double kFaint = 0.01;  // weights below it are no looking
+constexpr double kFaint = 0.01;  // smaller weights are ignored
 
-double length_of(std::span<const float> x) {
+double norm_of(std::span<const float> x) {
   double sum = 0;
   for (const float v : x) sum += static_cast<double>(v) * static_cast<double>(v);
   return std::sqrt(sum);
 }
 
-// Mass on earlier copies, and on what followed them.
+// Attention mass on earlier copies, and on the tokens after them.
 struct CopyMass {
   double copies = 0, after = 0;
 };
@@ -57,10 +57,10 @@ void RoleProbe::visit(Context& cx, const Tap& tap, Tensor& x) {
     const auto width = static_cast<size_t>(x.cols());
     stream_.clear();
     for (size_t r = 0; r < rows.size(); r += width)
-      stream_.push_back(static_cast<float>(length_of({rows.data() + r, width})));
+      stream_.push_back(static_cast<float>(norm_of({rows.data() + r, width})));
     return;
   }
-  Looks& one = looks(place);
+  OfAttention& one = attention(place);
   if (!one.writes) one.writes = std::make_unique<HeadWrites>(cx, model_, place);
   switch (tap.site) {
     case Site::attn_v: {
@@ -94,9 +94,9 @@ void RoleProbe::visit(Context& cx, const Tap& tap, Tensor& x) {
   }
 }
 
-// Whether the first key brings less than others: once a text, when all its values are known.
+// Measure::resting, once per text when all its values are known.
 void RoleProbe::rest_of_texts(Place place) {
-  const Looks& one = looks(place);
+  const OfAttention& one = attention(place);
   const auto heads = static_cast<size_t>(one.spec->heads);
   for (const PassTexts::At& row : rows_of(key_side(place))) {
     const std::vector<float>& lengths = one.lengths.at(row.text);
@@ -113,7 +113,7 @@ void RoleProbe::rest_of_texts(Place place) {
 }
 
 void RoleProbe::read_pattern(Place place, const std::vector<float>& pattern, int64_t keys) {
-  Looks& one = looks(place);
+  OfAttention& one = attention(place);
   const TextSide side = query_side(place), key = key_side(place);
   const auto heads = static_cast<size_t>(one.spec->heads);
   const std::vector<int32_t>& shown = shown_[at(side)];
@@ -122,7 +122,7 @@ void RoleProbe::read_pattern(Place place, const std::vector<float>& pattern, int
   for (size_t r = 0; r < shown.size(); ++r) {
     RoleRow row = row_of(place, rows_of(side)[static_cast<size_t>(shown[r])]);
     if (row.count() < 2) continue;
-    const bool itself = place.stack != Stack::cross;  // the same text on both sides: its tokens can come again
+    const bool itself = place.stack != Stack::cross;  // queries and keys are of the same text
     if (itself) row.copies = texts_.earlier_copies(key, row.text, row.position);
     const std::vector<int32_t>& ids = texts_.ids(key, row.text);
     const std::vector<float>& lengths = one.lengths.at(row.text);
@@ -155,17 +155,17 @@ void RoleProbe::read_pattern(Place place, const std::vector<float>& pattern, int
       if (itself) add_copies(row, copy_mass(row, [&](int64_t j) { return static_cast<double>(a[j]); }), sums);
       if (total <= 0) continue;
       for (float& w : weights) w = static_cast<float>(static_cast<double>(w) / total);
-      weigh_row(place, row, weights, sums_.moved(one.first_head + h, row.text));
+      weigh_row(place, row, weights, sums_.value_weighted(one.first_head + h, row.text));
     }
   }
 }
 
-// The same measures of weights that say what is really brought.
+// The measures with value-weighted attention, A_ij |v_j W_O|.
 void RoleProbe::weigh_row(Place place, const RoleRow& row, std::span<const float> weights,
                           std::span<TextSum, kMeasures> sums) const {
   const auto weight = [&](int64_t j) { return static_cast<double>(weights[static_cast<size_t>(j)]); };
   const auto add = [&](Measure m, double value) { sums[static_cast<size_t>(m)].add(value); };
-  const bool causal = looks_.at({place.stack, place.layer}).spec->causal;
+  const bool causal = attentions_.at({place.stack, place.layer}).spec->causal;
   const auto strongest = std::max_element(weights.begin(), weights.end()) - weights.begin();
   for (int64_t o = 0; o < (causal ? 5 : 6); ++o) {
     const int64_t key = o < 5 ? row.position - o : row.position + 1;
@@ -189,18 +189,17 @@ void RoleProbe::weigh_row(Place place, const RoleRow& row, std::span<const float
 }
 
 void RoleProbe::read_written(Context& cx, Place place, const Tensor& z) {
-  Looks& one = looks(place);
+  OfAttention& one = attention(place);
   const Tensor rows = shown_rows(cx, query_side(place), z);
   one.written = one.writes->lengths(cx, host_floats(rows), z.dim(1));
   one.raised.clear();
-  const bool foreign =
-      place.stack == Stack::cross && model_.spec().source_vocabulary != 0;  // other tokens than its own
+  const bool foreign = place.stack == Stack::cross && model_.spec().source_vocabulary != 0;  // another vocabulary
   if (copies_ && place.stack != Stack::encoder && !foreign) raise_logits(cx, place, rows);
 }
 
-// How far each head raises the logit of the token it looks at most; the last norm's scale is not known yet.
+// Each head's contribution to the logit of its most attended token, before the final norm's scale is known.
 void RoleProbe::raise_logits(Context& cx, Place place, const Tensor& z) {
-  Looks& one = looks(place);
+  OfAttention& one = attention(place);
   if (!directions_) directions_ = std::make_unique<LogitDirections>(cx, model_);
   const auto heads = static_cast<size_t>(one.spec->heads), width = static_cast<size_t>(one.spec->value_width),
              stream = static_cast<size_t>(model_.spec().width);
@@ -233,7 +232,7 @@ void RoleProbe::raise_logits(Context& cx, Place place, const Tensor& z) {
 }
 
 void RoleProbe::finish_written(Place place, std::span<const double> scales) {
-  Looks& one = looks(place);
+  OfAttention& one = attention(place);
   const auto heads = static_cast<size_t>(one.spec->heads);
   const TextSide side = query_side(place);
   for (size_t r = 0; r < shown_[at(side)].size(); ++r) {
@@ -253,7 +252,7 @@ void RoleProbe::finish_logits(const std::vector<float>& stream) {
   const auto width = static_cast<size_t>(model_.spec().width);
   std::vector<double> scales;
   for (const size_t r : copied_) scales.push_back(directions_->scale_of({stream.data() + r * width, width}));
-  for (auto& [place, one] : looks_) {
+  for (auto& [place, one] : attentions_) {
     const auto heads = static_cast<size_t>(one.spec->heads);
     for (size_t i = 0; i < one.raised.size(); ++i) {
       const auto row = static_cast<size_t>(shown_[at(TextSide::own)][copied_[i / heads]]);

@@ -1,4 +1,4 @@
-// Which scores are called a role, and from where on.
+// The rules that turn scores into roles, and their thresholds.
 #include <algorithm>
 
 #include "base/error.h"
@@ -9,11 +9,12 @@ namespace {
 
 constexpr double kOften = 0.9, kMuch = 0.4, kSinks = 0.3;
 
-constexpr const char* kVoita = "Voita et al. 2019 call a head positional from 90 % on";
+constexpr const char* kVoita = "Voita et al. 2019: a head is positional from 90 %";
 constexpr const char* kShare =
-    "two fifths of all a head looks at: no mixture of other habits reaches that in long texts";
-constexpr const char* kGu = "Gu et al. 2024 count sinks from 0.3 on";
+    "two fifths of the head's attention: in long texts no mixture of other roles reaches that";
+constexpr const char* kGu = "Gu et al. 2024: attention sinks from 0.3";
 constexpr const char* kTwoFifths = "two fifths, in rows that have an earlier copy";
+constexpr const char* kAboveUniform = "0.3 more than uniform attention";
 
 constexpr RoleRule kRules[] = {
     {"always previous token", Measure::at_previous, Measure::previous, kOften, kVoita},
@@ -30,14 +31,14 @@ constexpr RoleRule kRules[] = {
     {"induction on random tokens", Measure::repeat_induction, Measure::induction_mass, kMuch, kTwoFifths},
     {"first token", Measure::first, Measure::first, kSinks, kGu},
     {"learned sink", Measure::sink, Measure::sink, kSinks, kGu},
-    {"punctuation", Measure::punctuation, Measure::punctuation_mass, kSinks, "0.3 more than looking everywhere alike"},
-    {"separators", Measure::special, Measure::special_mass, kSinks, "0.3 more than looking everywhere alike"},
+    {"punctuation", Measure::punctuation, Measure::punctuation_mass, kSinks, kAboveUniform},
+    {"separators", Measure::special, Measure::special_mass, kSinks, kAboveUniform},
     {"rare word", Measure::rare, Measure::rare, 0.5, "every second row; Voita et al. 2019 saw 66 % and 83 %"},
 };
 
-constexpr double kAboveChance = 2;  // times what looking everywhere alike would score
+constexpr double kAboveChance = 2;  // times the score of uniform attention
 
-bool holds(const Estimate& score, double threshold, double chance) {
+bool is_role(const Estimate& score, double threshold, double chance) {
   return score.has_interval() && score.low >= threshold && score.low >= kAboveChance * chance;
 }
 
@@ -51,13 +52,13 @@ std::vector<Role> roles_of(const HeadScore& head) {
   std::vector<Role> found;
   for (const RoleRule& rule : kRules) {
     const auto m = static_cast<size_t>(rule.score);
-    if (!holds(head.values[m], rule.threshold, head.chance[m])) continue;
+    if (!is_role(head.values[m], rule.threshold, head.chance[m])) continue;
     const Estimate& copying = head[Measure::copying];
     const bool inducing = rule.score == Measure::induction || rule.score == Measure::repeat_induction;
     found.push_back({.rule = &rule,
                      .score = head.values[m],
                      .coverage = head[rule.coverage],
-                     .moved = head.moved[m],
+                     .value_weighted = head.value_weighted[m],
                      .chance = head.chance[m],
                      .copies = inducing && copying.has_interval() && copying.low > 0});
   }
@@ -66,7 +67,7 @@ std::vector<Role> roles_of(const HeadScore& head) {
   return found;
 }
 
-std::vector<Laziness> laziness(const RoleScores& scores, std::span<const Estimate> cut) {
+std::vector<LazyHead> lazy_heads(const RoleScores& scores, std::span<const Estimate> cut) {
   QKV_CHECK(cut.empty() || cut.size() == scores.heads.size(), cut.size(), " heads were cut but ", scores.heads.size(),
             " measured", Hint("cut each of them, in the order of all_heads()"));
   std::vector<double> writes;
@@ -74,10 +75,10 @@ std::vector<Laziness> laziness(const RoleScores& scores, std::span<const Estimat
     if (head[Measure::write].n > 0) writes.push_back(head[Measure::write].mean);
   }
   std::sort(writes.begin(), writes.end());
-  std::vector<Laziness> found;
+  std::vector<LazyHead> found;
   for (size_t h = 0; h < scores.heads.size(); ++h) {
     const HeadScore& head = scores.heads[h];
-    Laziness one{.rests = head[Measure::first].mean >= 0.9 || head[Measure::entropy].mean >= 0.95};
+    LazyHead one{.rests = head[Measure::first].mean >= 0.9 || head[Measure::entropy].mean >= 0.95};
     const auto lower = std::lower_bound(writes.begin(), writes.end(), head[Measure::write].mean) - writes.begin();
     one.writes_little = head[Measure::write].n > 0 && 10 * lower < std::ssize(writes);
     if (!cut.empty() && cut[h].n > 0) one.not_missed = cut[h].low <= 0 && cut[h].high >= 0;

@@ -20,7 +20,7 @@ void RoleSums::finish(std::span<HeadScore> heads, uint64_t seed) const {
   };
   for (size_t m = 0; m < kMeasures; ++m) {
     take(sums_, m, &HeadScore::values);
-    take(moved_, m, &HeadScore::moved);
+    take(value_weighted_, m, &HeadScore::value_weighted);
     for (size_t h = 0; h < heads_; ++h) {
       const TextSum& one = chance_[h * kMeasures + m];
       if (one.count > 0) heads[h].chance[m] = one.sum / static_cast<double>(one.count);

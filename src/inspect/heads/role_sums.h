@@ -1,4 +1,4 @@
-// Sums of every measure, head by head and text by text, and the estimates they become.
+// Sums of every measure per head and text, and the estimates computed from them.
 #pragma once
 
 #include "inspect/heads/head_roles.h"
@@ -7,20 +7,20 @@ namespace qkv {
 
 class RoleSums {
  public:
-  // Texts beyond these share a sum: an interval from so many groups is as good, and memory stays small.
+  // Further texts share a sum: so many groups are enough for the bootstrap, and memory stays bounded.
   static constexpr size_t kMostGroups = 256;
 
   RoleSums(size_t heads, size_t texts)
       : heads_(heads),
         groups_(std::min(texts, kMostGroups)),
         sums_(heads * groups_ * kMeasures),
-        moved_(sums_.size()),
+        value_weighted_(sums_.size()),
         chance_(heads * kMeasures) {}
 
   // All measures of one head in one text.
   std::span<TextSum, kMeasures> of(size_t head, int32_t text) { return part(sums_, head, text); }
-  std::span<TextSum, kMeasures> moved(size_t head, int32_t text) { return part(moved_, head, text); }
-  // What looking everywhere alike would score.
+  std::span<TextSum, kMeasures> value_weighted(size_t head, int32_t text) { return part(value_weighted_, head, text); }
+  // Scores of uniform attention.
   std::span<TextSum, kMeasures> chance(size_t head) {
     return std::span<TextSum, kMeasures>(chance_.data() + head * kMeasures, kMeasures);
   }
@@ -34,7 +34,7 @@ class RoleSums {
   }
 
   size_t heads_, groups_;
-  std::vector<TextSum> sums_, moved_, chance_;
+  std::vector<TextSum> sums_, value_weighted_, chance_;
 };
 
 }  // namespace qkv

@@ -12,9 +12,9 @@ namespace qkv {
 namespace {
 
 constexpr double kAlike = 0.1;
-constexpr int64_t kFirstRow = 2;  // rows before it have too few keys to differ
+constexpr int64_t kFirstRow = 2;  // earlier rows have too few keys to differ
 
-// A matrix of a few rows, in double.
+// A small matrix in double.
 struct Matrix {
   int64_t rows = 0, cols = 0;
   std::vector<double> values;
@@ -42,7 +42,7 @@ double dot(const Matrix& a, const Matrix& b) {
   return sum;
 }
 
-// What all maps of one text say, and what the heads bring there.
+// Attention maps of one text, and the heads' outputs z of all texts.
 class MapsProbe : public ReadingProbe {
  public:
   void begin(Context&, const PassTexts&) override { maps.clear(); }
@@ -66,7 +66,7 @@ class MapsProbe : public ReadingProbe {
   std::map<HeadId, std::vector<float>> brought;  // of all texts, [n, E]
 };
 
-// Sums JS of every pair of heads of one kind, text after text.
+// Sums the JS divergence of every pair of heads of one kind over texts.
 class Distances {
  public:
   explicit Distances(std::vector<HeadId> heads) : heads_(std::move(heads)), sums_(heads_.size() * heads_.size()) {}
@@ -87,7 +87,7 @@ class Distances {
     rows_ += std::ssize(smooth.front()) / keys;
     for (size_t i = 0; i < heads_.size(); ++i) {
       for (size_t j = i + 1; j < heads_.size(); ++j) {
-        // JS = H(M) - (H(A) + H(B)) / 2: one logarithm an entry
+        // JS = H(M) - (H(A) + H(B)) / 2: one logarithm per entry
         double between = 0;
         for (size_t k = 0; k < smooth[i].size(); ++k) {
           const float m = (smooth[i][k] + smooth[j][k]) / 2;
@@ -105,7 +105,7 @@ class Distances {
   const std::vector<HeadId>& heads() const { return heads_; }
   int64_t rows() const { return rows_; }
 
-  // Average linkage: the two nearest groups join while the mean distance between them is small.
+  // Average linkage: merges the two nearest groups while their mean distance is below kAlike.
   std::vector<std::vector<HeadId>> clusters() const {
     std::vector<std::vector<size_t>> groups;
     for (size_t i = 0; i < heads_.size(); ++i) groups.push_back({i});
@@ -145,7 +145,7 @@ class Distances {
   int64_t rows_ = 0;
 };
 
-// The weights of heads, as small matrices.
+// The weights of single heads as small matrices.
 class HeadWeights {
  public:
   explicit HeadWeights(const Model& model) : model_(model) {}
@@ -199,7 +199,7 @@ Matrix centred(const std::vector<float>& z, int64_t width) {  // transposed: [E,
   return made;
 }
 
-// |Y'X|^2 = tr(S G_y S' G_x) with S = z_x' z_y and G = W_O W_O' of each head: nothing larger than [E, E] is made.
+// |Y'X|^2 = tr(S G_y S' G_x) with S = z_x' z_y and G = W_O W_O' of each head: no matrix larger than [E, E].
 double squared(const Matrix& s, const Matrix& gx, const Matrix& gy) {
   return dot(product_with_transposed(gx, product_with_transposed(gy, s)), s);
 }
@@ -216,8 +216,8 @@ double cka(const std::map<HeadId, std::vector<float>>& brought, HeadWeights& wei
 }
 
 // cos of P1' R1 and P2' R2, from products no larger than [E, E].
-std::optional<double> cosine(const std::optional<Matrix>& p1, const std::optional<Matrix>& r1,
-                             const std::optional<Matrix>& p2, const std::optional<Matrix>& r2) {
+std::optional<double> cosine_of_products(const std::optional<Matrix>& p1, const std::optional<Matrix>& r1,
+                                         const std::optional<Matrix>& p2, const std::optional<Matrix>& r2) {
   if (!p1 || !r1 || !p2 || !r2) return std::nullopt;
   const auto inner = [](const Matrix& pa, const Matrix& ra, const Matrix& pb, const Matrix& rb) {
     return dot(product_with_transposed(pa, pb), product_with_transposed(ra, rb));
@@ -226,7 +226,7 @@ std::optional<double> cosine(const std::optional<Matrix>& p1, const std::optiona
   return norms > 0 ? inner(*p1, *r1, *p2, *r2) / std::sqrt(norms) : 0;
 }
 
-// Losses with some heads cut, each list of heads read once.
+// Losses with some heads ablated, cached per list of heads.
 class CutLosses {
  public:
   CutLosses(Reader& reader, std::span<const TokenText> texts, Ablation ablation)
@@ -269,8 +269,8 @@ Twins find_twins(Reader& reader, std::span<const TokenText> texts, const TwinOpt
     std::erase_if(heads, [&](const HeadId& h) { return h.stack != stack; });
     if (heads.size() > 1) kinds.emplace_back(std::move(heads));
   }
-  QKV_CHECK(!kinds.empty(), "a ", spec.family, " of one head has no two that could be alike",
-            Hint("nothing to compare"));
+  QKV_CHECK(!kinds.empty(), "a ", spec.family, " with one head has no pairs to compare",
+            Hint("take a model with more heads"));
 
   MapsProbe probe;
   int64_t rows = 0;
@@ -292,7 +292,7 @@ Twins find_twins(Reader& reader, std::span<const TokenText> texts, const TwinOpt
       kind.add(probe.maps, std::ssize(stack == Stack::decoder || shown.source.empty() ? shown.ids : shown.source));
     }
   }
-  QKV_CHECK(rows > 0, "no text has more than ", kFirstRow, " tokens: maps of fewer are all alike",
+  QKV_CHECK(rows > 0, "no text has more than ", kFirstRow, " tokens: shorter attention maps are all alike",
             Hint("give longer texts"));
 
   Twins found{.rows = kinds.front().rows()};
@@ -315,10 +315,10 @@ Twins find_twins(Reader& reader, std::span<const TokenText> texts, const TwinOpt
   for (TwinPair& pair : all) {
     if (std::ssize(found.closest) == options.pairs) break;
     pair.cka = cka(probe.brought, weights, pair.a, pair.b);
-    pair.qk_cosine = cosine(weights.rows(pair.a, ".q"), weights.rows(pair.a, ".k"), weights.rows(pair.b, ".q"),
-                            weights.rows(pair.b, ".k"));
-    pair.ov_cosine =
-        cosine(weights.out(pair.a), weights.rows(pair.a, ".v"), weights.out(pair.b), weights.rows(pair.b, ".v"));
+    pair.qk_cosine = cosine_of_products(weights.rows(pair.a, ".q"), weights.rows(pair.a, ".k"),
+                                        weights.rows(pair.b, ".q"), weights.rows(pair.b, ".k"));
+    pair.ov_cosine = cosine_of_products(weights.out(pair.a), weights.rows(pair.a, ".v"), weights.out(pair.b),
+                                        weights.rows(pair.b, ".v"));
     pair.synergy = losses.synergy(pair.a, pair.b);
     found.closest.push_back(pair);
     if (options.finished && !options.finished(found.closest.size())) break;

@@ -11,7 +11,7 @@
 namespace qkv {
 namespace {
 
-constexpr int64_t kLogits = int64_t{1} << 22;  // of one product: the vocabulary may be large
+constexpr int64_t kLogits = int64_t{1} << 22;  // per matmul: the vocabulary may be large
 
 std::vector<Guess> best_of(std::span<const double> log_p) {
   std::vector<int32_t> ids(log_p.size());
@@ -38,7 +38,7 @@ Rung rung_of(std::span<const double> log_p, std::span<const double> last) {
     if (right > 0) rung.kl += right * (last[v] - log_p[v]);
     rung.rank += log_p[v] > log_p[final_guess] ? 1 : 0;
   }
-  rung.kl = std::max(rung.kl, 0.0);  // what rounding leaves of zero
+  rung.kl = std::max(rung.kl, 0.0);  // rounding may give slightly less than 0
   return rung;
 }
 

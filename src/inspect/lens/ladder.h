@@ -1,6 +1,7 @@
-// The ladder of guesses: what the head would say if the stream went to it after each layer (the logit lens).
+// The ladder of guesses of one text (logit lens): the residual stream after each layer, read through the final norm and
+// the output head.
 //
-//   p_l = softmax(head(last norm(h_l)))      KL(p_L || p_l)      settled: from there on the top guess stays
+//   p_l = softmax(head(norm_f(h_l)))      KL(p_L || p_l)      settled: the level from which the top guess stays
 #pragma once
 
 #include <functional>
@@ -14,12 +15,12 @@ struct Guess {
   double p = 0;
 };
 
-// One token at one height.
+// One token at one level.
 struct Rung {
-  std::vector<Guess> guesses;  // likeliest first
+  std::vector<Guess> guesses;  // most likely first
   double entropy = 0;          // of p_l, in nats
   double kl = 0;               // KL(p_L || p_l), in nats
-  int64_t rank = 1;            // of the guess the last layer makes; 1: it leads here too
+  int64_t rank = 1;            // of the last layer's top guess; 1: it is the top guess here too
 };
 
 struct Ladder {
@@ -27,14 +28,14 @@ struct Ladder {
 
   KeptRows rows;                          // of the text
   std::vector<std::vector<Rung>> levels;  // the embedding, then after each layer; [level][row - rows.first]
-  std::vector<size_t> settled;            // level, for each row
+  std::vector<size_t> settled;            // level, per row
 
   const Rung& at(size_t level, int64_t row) const { return levels[level][static_cast<size_t>(row - rows.first)]; }
 };
 
 struct LadderOptions {
   Precision precision = Precision::f32();
-  std::function<void(int64_t rows)> progress;  // told how many of all levels' rows are done
+  std::function<void(int64_t rows)> progress;  // rows done so far, over all levels
 };
 Ladder climb(const Model& model, const Engine& engine, const Looked& seen, const LadderOptions& options = {});
 

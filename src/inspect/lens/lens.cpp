@@ -27,7 +27,7 @@ double to_probabilities(std::span<float> logits, double lse) {
 
 namespace {
 
-// log-loss of q under p: -sum p log q, of q's logits.
+// Cross-entropy -sum p log q, from q's logits.
 double cross(std::span<const float> p, std::span<const float> logits, double lse) {
   double sum = 0;
   for (size_t i = 0; i < p.size(); ++i) {
@@ -36,7 +36,7 @@ double cross(std::span<const float> p, std::span<const float> logits, double lse
   return sum;
 }
 
-// Counted among those before it: logits that are greater, and equal ones with a smaller id.
+// 1 + the number of greater logits; of equal logits the smaller id comes first.
 int64_t rank_of(std::span<const float> logits, size_t id) {
   int64_t rank = 1;
   for (size_t i = 0; i < logits.size(); ++i) rank += logits[i] > logits[id] || (logits[i] == logits[id] && i < id);
@@ -80,7 +80,7 @@ class LensProbe : public LensStreams {
     RowGuess guess;
     double entropy = 0, kl = 0;
     int64_t rank = 0;
-    float target = 0;  // logit of the token that comes
+    float target = 0;  // logit of the next token
   };
 
   std::vector<float> logits(Context& cx, size_t depth, int64_t first, int64_t count) const {

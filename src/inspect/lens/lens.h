@@ -1,5 +1,5 @@
-// The logit lens: what a model would say if it ended after layer l, p_l = softmax(W_U Norm_f(h_l)), over many texts.
-// How early do guesses settle, and how far are they from the last word, p_L?
+// The logit lens over many texts: p_l = softmax(W_U Norm_f(h_l)), the prediction if the model ended after layer l. At
+// which depth do guesses settle, and how far is p_l from the model's output p_L?
 #pragma once
 
 #include <string>
@@ -12,23 +12,23 @@ namespace qkv {
 
 class TunedLens;
 
-// Of one depth: the embedding, or the stream after a layer. The last one is the model's output itself.
+// One depth: the embedding, or the residual stream after a layer. The last one is the model's output itself.
 struct LensLayer {
   std::string name;  // "embed", "0", "1", ...
-  Estimate agrees;   // share of rows whose first guess is the last one's
-  Estimate rank;     // of the last one's first guess; 1: it is the first here too
+  Estimate agrees;   // share of rows whose top guess equals the output's
+  Estimate rank;     // of the output's top guess; 1: it is the top guess here too
   Estimate entropy;  // in nats
   Estimate kl;       // KL(p_L || p_l), in nats
-  Estimate loss;     // -log p_l of the token that comes; n is 0 where none is known
-  Estimate settled;  // share of rows whose first guess is the last one's from here on, and not before
+  Estimate loss;     // -log p_l of the next token; n is 0 where it is not known
+  Estimate settled;  // share of rows that settle here: the top guess is the output's from this depth on, not before
 };
 
 struct LensReport {
   std::vector<LensLayer> layers;
-  Estimate settled_at;  // mean of where, in layers: the embedding is 0, the last layer their number
+  Estimate settled_at;  // mean depth of settling, in layers; the embedding is 0
 };
 
-// With a tuned lens the same through its maps.
+// With `tuned`, through the tuned lens.
 LensReport read_lens(Reader& reader, std::span<const TokenText> texts, const TunedLens* tuned = nullptr,
                      const Reader::Finished& finished = {});
 

@@ -1,4 +1,4 @@
-// What the lens and its tuned kin read: the streams of a pass, and logits as distributions.
+// Shared by the logit lens and the tuned lens: the residual streams of a pass, and logits as distributions.
 #pragma once
 
 #include <span>
@@ -10,9 +10,9 @@
 
 namespace qkv {
 
-inline constexpr int64_t kMostLogits = int64_t{1} << 22;  // in memory at a time, of one depth
+inline constexpr int64_t kMostLogits = int64_t{1} << 22;  // in memory at a time, per depth
 
-// The streams of a pass, bottom to top, and at its end a call.
+// Collects the residual streams of a pass, bottom to top, then calls done().
 class LensStreams : public ReadingProbe {
  public:
   explicit LensStreams(const Model& model) : stack_(model.spec().main()) {

@@ -41,7 +41,7 @@ Tensor TunedLens::moved(Context& cx, size_t depth, const Tensor& stream) const {
   return ops::add(cx, stream, more);
 }
 
-// One step of every map for each pass of the reader.
+// Updates every map once per block of rows.
 class TunedLens::Trainer : public LensStreams {
  public:
   Trainer(TunedLens& lens, const Reader& reader, const Rule& rule, int64_t tokens)
@@ -111,7 +111,7 @@ class TunedLens::Trainer : public LensStreams {
   TunedLens& lens_;
   const Reader& reader_;
   Rule rule_;
-  double left_, all_;  // rows to come, and all
+  double left_, all_;  // rows left, and in total
   Arena arena_, gradients_;
 };
 

@@ -10,7 +10,7 @@ double mean_of(const TextSum& all) {
   return all.count > 0 ? all.sum / static_cast<double>(all.count) : 0;
 }
 
-// `value(picked)` over the texts that count, and its interval.
+// `value(picked)` over the texts that have counts, and its interval.
 template <class Value>
 Estimate with_interval(const std::vector<size_t>& counted, int64_t n, uint64_t seed, const Value& value) {
   Estimate made{.n = n, .texts = std::ssize(counted)};
@@ -47,7 +47,7 @@ Estimate estimate(std::span<const TextSum> texts, uint64_t seed) {
 std::vector<Estimate> estimates(std::span<const TextSum> all, size_t texts, uint64_t seed) {
   QKV_ASSERT(texts > 0 && all.size() % texts == 0, all.size(), " sums of ", texts, " texts each");
   std::vector<Estimate> made;
-  std::vector<std::vector<uint32_t>> draws;  // of the last ones that counted
+  std::vector<std::vector<uint32_t>> draws;  // for the texts in drawn_for
   std::vector<size_t> drawn_for, counted;
   for (size_t first = 0; first < all.size(); first += texts) {
     const std::span<const TextSum> one = all.subspan(first, texts);

@@ -8,9 +8,8 @@
 namespace qkv {
 namespace {
 
-// JSON that an HTML reader and a JavaScript reader both leave alone: "</script" and "<!--" would end or change the
-// element it stands in, U+2028 and U+2029 are line ends to old readers of JavaScript. All of them stand in strings
-// only.
+// Escapes JSON for a <script> element: "</script" and "<!--" would end or change the element, and U+2028 and U+2029 are
+// line ends in old JavaScript. All of them can occur only inside strings.
 std::string safe_in_script(const std::string& json) {
   constexpr std::string_view kLineSeparators = "\xE2\x80";  // then A8 or A9
   std::string safe;
@@ -28,7 +27,7 @@ std::string safe_in_script(const std::string& json) {
   return safe;
 }
 
-// Takes what stands before the mark from rest and puts it into html.
+// Moves the text before the mark from rest to html, and drops the mark.
 void copy_until(std::string_view mark, std::string_view& rest, std::string& html) {
   const size_t at = rest.find(mark);
   QKV_ASSERT(at != rest.npos, "the report's page has no ", mark);

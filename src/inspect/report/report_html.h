@@ -1,4 +1,4 @@
-// The page of a report: one file that shows it offline in any browser, with nothing to fetch (web/report/).
+// A report as one self-contained HTML file that works offline (web/report/).
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace qkv {
 
-// Bytes that are no UTF-8 are shown as U+FFFD: a report is made of texts for people (text/tokenizer/display_spans.h).
+// Invalid UTF-8 becomes U+FFFD; token texts are made printable before (text/tokenizer/display_spans.h).
 std::string report_html(const Json& report);
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// The files of web/report, made a part of the program when it is configured (cmake/rooms.cmake).
+// The files of web/report, embedded into the program at configure time (cmake/rooms.cmake).
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 namespace qkv {
 
 struct ReportPage {
-  std::string_view page;  // holds the marks {{style}}, {{report}} and {{script}}, each once
+  std::string_view page;  // with the placeholders {{style}}, {{report}} and {{script}}, each once
   std::string_view style;
   std::span<const std::string_view> scripts;  // in the order they run
 };

@@ -1,4 +1,4 @@
-// Takes down what taps show, as plain numbers: for any pass, of a model alone or of a Runner (RunOptions::probe).
+// A probe that copies tensors at chosen taps to the host, in a pass of a Model or a Runner (RunOptions::probe).
 #pragma once
 
 #include <vector>
@@ -12,9 +12,9 @@ struct RecordedTap {
   TapId id;
   Shape shape;
   std::vector<float> values;
-  std::vector<Segment> rows;  // whose they are; empty where a tensor has no rows of a pass
+  std::vector<Segment> rows;  // which text each row belongs to; empty if the tensor has no rows of the pass
 
-  // Element (row, ...rest): the numbers of one row.
+  // All values of one row.
   std::span<const float> row(int64_t r) const {
     const auto width = values.size() / static_cast<size_t>(shape[0]);
     return std::span(values).subspan(static_cast<size_t>(r) * width, width);
@@ -28,9 +28,9 @@ class Recorder : public Probe {
   Ask ask(Place place, Site site) const override;
   void visit(Context& cx, const Tap& tap, Tensor& x) override;
 
-  // One for each visit since the last clear(), in the order they came.
+  // One per visit since the last clear(), in order.
   const std::vector<RecordedTap>& all() const { return all_; }
-  const RecordedTap& last(const TapId& id) const;  // an Error if no pass came by
+  const RecordedTap& last(const TapId& id) const;  // an Error if nothing was recorded
   void clear() { all_.clear(); }
 
  private:

@@ -11,11 +11,11 @@
 namespace qkv {
 namespace {
 
-// Asks for one kind of looking everywhere, and does nothing with what it sees.
-class Onlooker : public Probe {
+// Requests one kind of data at every tap and discards it.
+class DiscardingProbe : public Probe {
  public:
   enum class Wants { nothing, reads, stats, patterns };
-  explicit Onlooker(Wants wants) : wants_(wants) {}
+  explicit DiscardingProbe(Wants wants) : wants_(wants) {}
 
   Ask ask(Place, Site site) const override {
     const bool pattern = site == Site::attn_probs;
@@ -38,28 +38,28 @@ class Onlooker : public Probe {
   Wants wants_;
 };
 
-struct Way {
+struct Variant {
   std::string what;
-  std::unique_ptr<Probe> probe;  // null: nobody looks
+  std::unique_ptr<Probe> probe;  // null: no probe
   std::vector<double> seconds;
   std::vector<float> logits;
 };
 
-std::vector<Way> all_ways(const ModelSpec& spec) {
+std::vector<Variant> all_variants(const ModelSpec& spec) {
   std::vector<TapId> everything;
   for (const TapInfo& tap : all_taps(spec)) everything.push_back(tap.id);
-  std::vector<Way> ways;
+  std::vector<Variant> variants;
   const auto add = [&](std::string what, std::unique_ptr<Probe> probe) {
-    ways.push_back({.what = std::move(what), .probe = std::move(probe)});
+    variants.push_back({.what = std::move(what), .probe = std::move(probe)});
   };
-  using Wants = Onlooker::Wants;
-  add("nobody looks", nullptr);
-  add("a probe that asks for nothing", std::make_unique<Onlooker>(Wants::nothing));
-  add("every tap read, no maps", std::make_unique<Onlooker>(Wants::reads));
-  add("statistics of every head", std::make_unique<Onlooker>(Wants::stats));
-  add("maps of every head", std::make_unique<Onlooker>(Wants::patterns));
-  add("every tap copied, maps too", std::make_unique<Recorder>(everything));
-  return ways;
+  using Wants = DiscardingProbe::Wants;
+  add("no probe", nullptr);
+  add("a probe that requests nothing", std::make_unique<DiscardingProbe>(Wants::nothing));
+  add("every tap read, no attention maps", std::make_unique<DiscardingProbe>(Wants::reads));
+  add("statistics of every head", std::make_unique<DiscardingProbe>(Wants::stats));
+  add("attention maps of every head", std::make_unique<DiscardingProbe>(Wants::patterns));
+  add("every tap copied, with attention maps", std::make_unique<Recorder>(everything));
+  return variants;
 }
 
 }  // namespace
@@ -68,13 +68,13 @@ std::vector<TapPrice> tap_prices(const Model& model, const Engine& engine, const
   const ModelSpec& spec = model.spec();
   std::vector<int32_t> ids;
   for (int64_t i = 0; i < options.tokens; ++i) ids.push_back(static_cast<int32_t>(i * 7919 % spec.vocabulary));
-  std::vector<Way> ways = all_ways(spec);
+  std::vector<Variant> variants = all_variants(spec);
   Arena arena(engine.device());
-  const auto pass = [&](Way& way) {
+  const auto pass = [&](Variant& variant) {
     arena.rewind({});
-    if (auto* recorder = dynamic_cast<Recorder*>(way.probe.get())) recorder->clear();
+    if (auto* recorder = dynamic_cast<Recorder*>(variant.probe.get())) recorder->clear();
     Context cx = engine.context(arena, options.precision);
-    cx.probe = way.probe.get();
+    cx.probe = variant.probe.get();
     const Rows rows = Rows::batch(cx, 1, options.tokens), source_rows = Rows::batch(cx, 1, options.tokens);
     Model::Input input{.ids = cx.upload(ids), .rows = &rows};
     if (spec.has_source()) {
@@ -84,20 +84,20 @@ std::vector<TapPrice> tap_prices(const Model& model, const Engine& engine, const
     const auto start = std::chrono::steady_clock::now();
     const Tensor logits = model.logits(cx, input);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    if (way.logits.empty()) way.logits = host_floats(logits);
+    if (variant.logits.empty()) variant.logits = host_floats(logits);
     return took.count();
   };
-  for (Way& way : ways) pass(way);  // weights come into memory
+  for (Variant& variant : variants) pass(variant);  // warm-up: loads the weights
   for (int64_t round = 0; round < options.rounds; ++round) {
-    for (size_t i = 0; i < ways.size(); ++i) {  // each is first in turn, and comes after each
-      Way& way = ways[(i + static_cast<size_t>(round)) % ways.size()];
-      way.seconds.push_back(pass(way));
+    for (size_t i = 0; i < variants.size(); ++i) {  // rotated: each is first once in a while
+      Variant& variant = variants[(i + static_cast<size_t>(round)) % variants.size()];
+      variant.seconds.push_back(pass(variant));
     }
     if (options.finished && !options.finished(round + 1)) break;
   }
   std::vector<TapPrice> prices;
-  const std::vector<double>& plain = ways.front().seconds;
-  for (const Way& way : ways) {
+  const std::vector<double>& plain = variants.front().seconds;
+  for (const Variant& variant : variants) {
     const auto ratio = [&](const auto& at) {
       const auto median = [&](const std::vector<double>& all) {
         std::vector<double> some;
@@ -105,20 +105,20 @@ std::vector<TapPrice> tap_prices(const Model& model, const Engine& engine, const
         std::nth_element(some.begin(), some.begin() + std::ssize(some) / 2, some.end());
         return some[some.size() / 2];
       };
-      return median(way.seconds) / median(plain);
+      return median(variant.seconds) / median(plain);
     };
     const auto n = std::ssize(plain);
     const Interval interval = bootstrap_interval(n, [&](std::span<const int64_t> picked) {
       return ratio([&](size_t i) { return static_cast<size_t>(picked[i]); });
     });
-    prices.push_back({.what = way.what,
-                      .seconds = *std::min_element(way.seconds.begin(), way.seconds.end()),
+    prices.push_back({.what = variant.what,
+                      .seconds = *std::min_element(variant.seconds.begin(), variant.seconds.end()),
                       .ratio = {.mean = ratio([](size_t i) { return i; }),
                                 .low = interval.low,
                                 .high = interval.high,
                                 .n = n,
                                 .texts = n},
-                      .same_bits = way.logits == ways.front().logits});
+                      .same_bits = variant.logits == variants.front().logits});
   }
   return prices;
 }

@@ -1,5 +1,5 @@
-// What looking costs: the same forward pass without a probe and with several, taken in turns in one run, so that
-// whatever else the machine does meets all of them.
+// The cost of probes: the same forward pass without a probe and with several kinds, timed in turns within one run so
+// that other load on the machine affects all of them alike.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@ namespace qkv {
 
 struct TapPrice {
   std::string what;
-  double seconds = 0;      // of a pass, the fastest
-  Estimate ratio;          // of medians, to the pass nobody looks at; n: rounds
-  bool same_bits = false;  // its logits are that pass' logits
+  double seconds = 0;      // of the fastest pass
+  Estimate ratio;          // of medians, to the pass without a probe; n: rounds
+  bool same_bits = false;  // its logits equal those of the pass without a probe
 };
 
 struct PriceOptions {
   Precision precision = Precision::f32();
   int64_t tokens = 256;
   int64_t rounds = 20;
-  std::function<bool(int64_t round)> finished;  // false ends it there
+  std::function<bool(int64_t round)> finished;  // return false to stop
 };
 
 std::vector<TapPrice> tap_prices(const Model& model, const Engine& engine, const PriceOptions& options);

@@ -14,31 +14,32 @@ namespace qkv {
 namespace {
 
 constexpr std::array<SiteInfo, 20> kSites{{
-    {Site::embed, "embed", "[N, C]", "what enters layer 0: token, position, type, and their norm", "hook_embed"},
-    {Site::resid_pre, "resid.pre", "[N, C]", "the stream before a layer (cross: before it looks at the encoder)",
+    {Site::embed, "embed", "[N, C]", "input of layer 0: token, position and type embeddings, and their norm",
+     "hook_embed"},
+    {Site::resid_pre, "resid.pre", "[N, C]", "residual stream before a layer (cross: before cross-attention)",
      "hook_resid_pre"},
-    {Site::attn_q, "attn.q", "[N, H, D]", "questions as multiplied: after norm and rotary", "attn.hook_q"},
-    {Site::attn_k, "attn.k", "[M, G, D]", "labels, of the rows of this pass", "attn.hook_k"},
-    {Site::attn_v, "attn.v", "[M, G, D']", "contents, of the rows of this pass", "attn.hook_v"},
-    {Site::attn_scores, "attn.scores", "[N, H, S]", "what enters the softmax", "attn.hook_attn_scores"},
-    {Site::attn_probs, "attn.probs", "[N, H, S]", "what leaves it: who looks at whom", "attn.hook_pattern"},
-    {Site::attn_lse, "attn.lse", "[N, H]", "log of the sum the softmax divides by", ""},
-    {Site::attn_z, "attn.z", "[N, H, D']", "what each head brings, before W_O", "attn.hook_z"},
-    {Site::attn_out, "attn.out", "[N, C]", "what all heads bring, after W_O", "hook_attn_out"},
-    {Site::resid_mid, "resid.mid", "[N, C]", "the stream before the feed-forward", "hook_resid_mid"},
-    {Site::route_logits, "route.logits", "[N, E]", "what the router says of each expert", "mlp.hook_gate"},
-    {Site::route_ids, "route.ids", "[N, k]", "the experts it chose", "mlp.hook_expert_indices"},
-    {Site::route_weights, "route.weights", "[N, k]", "how much each of them counts", "mlp.hook_expert_weights"},
-    {Site::mlp_pre, "mlp.pre", "[N, F]", "before the activation (gated: its gate); of experts [N, k, F], the chosen",
-     "mlp.hook_pre"},
-    {Site::mlp_post, "mlp.post", "[N, F]", "after it, and after the gate; of experts [N, k, F]", "mlp.hook_post"},
-    {Site::mlp_out, "mlp.out", "[N, C]", "what the feed-forward brings", "hook_mlp_out"},
-    {Site::resid_post, "resid.post", "[N, C]", "the stream after a layer", "hook_resid_post"},
+    {Site::attn_q, "attn.q", "[N, H, D]", "queries, after norm and RoPE", "attn.hook_q"},
+    {Site::attn_k, "attn.k", "[M, G, D]", "keys of the rows of this pass", "attn.hook_k"},
+    {Site::attn_v, "attn.v", "[M, G, D']", "values of the rows of this pass", "attn.hook_v"},
+    {Site::attn_scores, "attn.scores", "[N, H, S]", "attention scores, before the softmax", "attn.hook_attn_scores"},
+    {Site::attn_probs, "attn.probs", "[N, H, S]", "attention weights, after the softmax", "attn.hook_pattern"},
+    {Site::attn_lse, "attn.lse", "[N, H]", "log-sum-exp of the scores", ""},
+    {Site::attn_z, "attn.z", "[N, H, D']", "output of each head, before W_O", "attn.hook_z"},
+    {Site::attn_out, "attn.out", "[N, C]", "attention output, after W_O", "hook_attn_out"},
+    {Site::resid_mid, "resid.mid", "[N, C]", "residual stream before the feed-forward", "hook_resid_mid"},
+    {Site::route_logits, "route.logits", "[N, E]", "router logit of each expert", "mlp.hook_gate"},
+    {Site::route_ids, "route.ids", "[N, k]", "the chosen experts", "mlp.hook_expert_indices"},
+    {Site::route_weights, "route.weights", "[N, k]", "their weights", "mlp.hook_expert_weights"},
+    {Site::mlp_pre, "mlp.pre", "[N, F]",
+     "before the activation (gated: the gate); with experts [N, k, F], the chosen ones", "mlp.hook_pre"},
+    {Site::mlp_post, "mlp.post", "[N, F]", "after the activation and gate; with experts [N, k, F]", "mlp.hook_post"},
+    {Site::mlp_out, "mlp.out", "[N, C]", "output of the feed-forward", "hook_mlp_out"},
+    {Site::resid_post, "resid.post", "[N, C]", "residual stream after a layer", "hook_resid_post"},
     {Site::final, "final", "[N, C]", "after the last norm", "ln_final.hook_normalized"},
-    {Site::logits, "logits", "[N, V]", "what the model says, of the rows that were asked for", ""},
+    {Site::logits, "logits", "[N, V]", "output logits of the requested rows", ""},
 }};
 
-bool of_a_layer(Site site) {
+bool is_per_layer(Site site) {
   return site != Site::embed && site != Site::final && site != Site::logits;
 }
 
@@ -62,7 +63,7 @@ class Lister {
   Axes stream() const { return {{"N", 0}, {"C", spec_.width}}; }
 
   void stack(Stack which, const StackSpec& s) {
-    if (spec_.vocabulary > 0) add({which, 0}, Site::embed, stream());  // nn.Transformer is given vectors
+    if (spec_.vocabulary > 0) add({which, 0}, Site::embed, stream());  // nn.Transformer has no embedding
     for (size_t i = 0; i < s.layers.size(); ++i) layer({which, static_cast<int16_t>(i)}, s.layers[i]);
     add({which, 0}, Site::final, stream());
   }
@@ -95,14 +96,14 @@ class Lister {
 
   void attention(Place place, const AttentionSpec& a) {
     const TapAxis rows{"N", 0}, heads{"H", a.heads}, keys{"S", 0};
-    const TapAxis label{"D", a.width}, content{"D'", a.value_width};
-    add(place, Site::attn_q, {rows, heads, label});
-    add(place, Site::attn_k, {{"M", 0}, {"G", a.kv_heads}, label});
-    add(place, Site::attn_v, {{"M", 0}, {"G", a.kv_heads}, content});
+    const TapAxis width{"D", a.width}, value_width{"D'", a.value_width};
+    add(place, Site::attn_q, {rows, heads, width});
+    add(place, Site::attn_k, {{"M", 0}, {"G", a.kv_heads}, width});
+    add(place, Site::attn_v, {{"M", 0}, {"G", a.kv_heads}, value_width});
     add(place, Site::attn_scores, {rows, heads, keys});
     add(place, Site::attn_probs, {rows, heads, keys});
     add(place, Site::attn_lse, {rows, heads});
-    add(place, Site::attn_z, {rows, heads, content});
+    add(place, Site::attn_z, {rows, heads, value_width});
     add(place, Site::attn_out, stream());
   }
 
@@ -112,8 +113,8 @@ class Lister {
 
 // --- reading names ---------------------------------------------------------------------------------------------------
 
-// A name in parts; what it leaves out is not there.
-struct Named {
+// A parsed name; parts it leaves out are absent.
+struct TapName {
   std::optional<Stack> stack;
   std::optional<int16_t> layer;
   std::optional<Site> site;
@@ -134,21 +135,21 @@ std::optional<int16_t> take_layer(std::string_view& text) {
   return value;
 }
 
-Named in_our_words(std::string_view text) {
-  Named named;
+TapName parse_own_name(std::string_view text) {
+  TapName named;
   if (take(text, "enc.")) named.stack = Stack::encoder;
   if (take(text, "dec.")) named.stack = Stack::decoder;
   if (take(text, "cross.")) named.stack = Stack::cross;
   named.layer = take_layer(text);
   if (!named.layer) take(text, "*.");
   for (const SiteInfo& site : kSites) {
-    if (text == site.name && (of_a_layer(site.site) || !named.layer)) named.site = site.site;
+    if (text == site.name && (is_per_layer(site.site) || !named.layer)) named.site = site.site;
   }
   return named;
 }
 
-Named in_transformer_lens_words(std::string_view text) {
-  Named named;
+TapName parse_transformer_lens_name(std::string_view text) {
+  TapName named;
   if (take(text, "encoder")) {
     named.stack = Stack::encoder;
   } else if (take(text, "decoder")) {
@@ -162,19 +163,19 @@ Named in_transformer_lens_words(std::string_view text) {
   }
   if (take(text, ".")) named.layer = take_layer(text);
   if (named.layer.has_value() && (take(text, "cross_") || text == "hook_cross_attn_out")) named.stack = Stack::cross;
-  // The stream between self- and cross-attention is hook_resid_mid there; ours of that name is before the feed-forward.
+  // TransformerLens: hook_resid_mid is between self- and cross-attention; ours is before the feed-forward.
   if (text == "hook_resid_mid_cross") text = "hook_resid_mid";
   if (text == "hook_cross_attn_out") text = "hook_attn_out";
   if (text == "attn.hook_rot_q") text = "attn.hook_q";
   if (text == "attn.hook_rot_k") text = "attn.hook_k";
   if (text == "hook_full_embed") text = "hook_embed";
   for (const SiteInfo& site : kSites) {
-    if (text == site.transformer_lens && of_a_layer(site.site) == named.layer.has_value()) named.site = site.site;
+    if (text == site.transformer_lens && is_per_layer(site.site) == named.layer.has_value()) named.site = site.site;
   }
   return named;
 }
 
-[[noreturn]] void fail(const ModelSpec& spec, std::string_view name) {
+[[noreturn]] void fail_no_tap(const ModelSpec& spec, std::string_view name) {
   QKV_CHECK(!name.ends_with("attn.hook_result"), printable(std::string(name)), " is not a tap: a head's own part of",
             " attn.out is its attn.z times its rows of W_O", Hint("qkv attribute computes it; tap attn.z otherwise"));
   std::vector<std::string> exist;
@@ -213,7 +214,7 @@ std::string name_of(const ModelSpec& spec, const TapId& tap) {
   } else if (spec.has_source() && tap.site != Site::logits) {
     name = tap.place.stack == Stack::encoder ? "enc." : "dec.";
   }
-  if (of_a_layer(tap.site)) name += std::to_string(tap.place.layer) + ".";
+  if (is_per_layer(tap.site)) name += std::to_string(tap.place.layer) + ".";
   return name + name_of(tap.site);
 }
 
@@ -224,8 +225,9 @@ std::vector<TapId> parse_taps(const ModelSpec& spec, std::string_view text) {
     const size_t comma = std::min(text.find(',', at), text.size());
     const std::string_view name = text.substr(at, comma - at);
     at = comma + 1;
-    Named named = name.find("hook_") == std::string_view::npos ? in_our_words(name) : in_transformer_lens_words(name);
-    if (!named.site) fail(spec, name);
+    TapName named =
+        name.find("hook_") == std::string_view::npos ? parse_own_name(name) : parse_transformer_lens_name(name);
+    if (!named.site) fail_no_tap(spec, name);
     const bool between = name.ends_with("hook_resid_mid") && spec.has_source() && named.stack != Stack::encoder;
     if (between) {
       named.stack = Stack::cross;
@@ -239,7 +241,7 @@ std::vector<TapId> parse_taps(const ModelSpec& spec, std::string_view text) {
       any = true;
       if (std::find(found.begin(), found.end(), tap.id) == found.end()) found.push_back(tap.id);
     }
-    if (!any) fail(spec, name);
+    if (!any) fail_no_tap(spec, name);
   }
   return found;
 }

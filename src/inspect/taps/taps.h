@@ -1,6 +1,6 @@
-// Taps have stable names: 3.attn.q is what the heads of layer 3 ask with. In an encoder-decoder a name says its stack:
-// enc.3.attn.q, dec.3.attn.q, cross.3.attn.q; without one it is the decoder's. embed, final and logits have no layer.
-// Names of TransformerLens (blocks.3.attn.hook_q) are read too.
+// Stable names of taps: 3.attn.q is the queries of layer 3. An encoder-decoder has enc.3.attn.q, dec.3.attn.q and
+// cross.3.attn.q; without a prefix the decoder is meant. embed, final and logits have no layer. TransformerLens names
+// (blocks.3.attn.hook_q) are accepted too.
 #pragma once
 
 #include <compare>
@@ -23,7 +23,7 @@ struct TapId {
 
 struct TapAxis {
   std::string letter;  // N rows, M keys' rows, S keys, C width, H heads, G key/value heads, D head width, ...
-  int64_t size = 0;    // in this model; 0: as many as a pass has
+  int64_t size = 0;    // in this model; 0: depends on the pass
 };
 
 struct TapInfo {
@@ -32,10 +32,10 @@ struct TapInfo {
   std::vector<TapAxis> shape;
 };
 
-// Every tap of a model, in the order a pass meets them.
+// Every tap of a model, in the order of a forward pass.
 std::vector<TapInfo> all_taps(const ModelSpec& spec);
 
-// What each site is, for tables: shape in letters, one line of meaning, the name TransformerLens has for it.
+// For tables: shape in letters, a one-line description, the TransformerLens name.
 struct SiteInfo {
   Site site;
   const char *name, *shape, *meaning, *transformer_lens;
@@ -44,8 +44,8 @@ std::vector<SiteInfo> all_sites();
 
 std::string name_of(const ModelSpec& spec, const TapId& tap);
 
-// "3.attn.q,final"; without a layer, "attn.q", of every layer of that stack. An Error says what this model has, and the
-// nearest name.
+// "3.attn.q,final"; without a layer, "attn.q" means every layer of that stack. For an unknown name the Error lists what
+// this model has and the nearest name.
 std::vector<TapId> parse_taps(const ModelSpec& spec, std::string_view text);
 
 }  // namespace qkv

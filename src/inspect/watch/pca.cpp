@@ -77,7 +77,8 @@ Plane fit_plane(std::span<const float> points, size_t width) {
     variance += x[i] * x[i];
   }
   if (variance == 0) return plane;
-  // The smaller of X X' and X' X has the same eigenvalues; from a vector u of the first, X' u is one of the second.
+  // X X' and X' X have the same eigenvalues; the smaller matrix is used. If u is an eigenvector of X X', X' u is one of
+  // X' X.
   const bool by_points = n <= width;
   const size_t size = by_points ? n : width;
   std::vector<double> gram(size * size);

@@ -1,4 +1,4 @@
-// The dates of a training, from its curves.
+// Finds the phases of a training run on its curves.
 #include <fmt/args.h>
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace qkv {
 namespace {
 
 double log_of(int64_t step) {
-  return std::log(static_cast<double>(step) + 1);  // step 0 has one too
+  return std::log(static_cast<double>(step) + 1);  // defined for step 0
 }
 
 Phase too_few(Phase phase, size_t snapshots) {
@@ -78,12 +78,12 @@ Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score) 
   QKV_ASSERT(steps.size() == score.size(), steps.size(), " steps, ", score.size(), " values");
   Phase phase{.name = "induction"};
   if (steps.size() < 3) return too_few(phase, steps.size());
-  // The octave with the largest rise, then the steepest stretch inside it.
+  // The doubling of the step with the largest rise, then the steepest interval inside it.
   double rise = 0;
   size_t from = 0, to = 0;
   for (size_t a = 0; a < steps.size(); ++a) {
     for (size_t b = a + 1; b < steps.size(); ++b) {
-      if (b > a + 1 && steps[b] + 1 > 2 * (steps[a] + 1)) break;  // neighbours count however far apart
+      if (b > a + 1 && steps[b] + 1 > 2 * (steps[a] + 1)) break;  // adjacent snapshots always count
       if (score[b] - score[a] > rise) {
         rise = score[b] - score[a];
         from = a;
@@ -111,7 +111,7 @@ Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score) 
 Phase plateau_phase(std::span<const int64_t> steps, std::span<const double> loss) {
   QKV_ASSERT(steps.size() == loss.size(), steps.size(), " steps, ", loss.size(), " values");
   Phase phase{.name = "plateau"};
-  // Slopes over half an octave at least, so that two snapshots side by side do not decide.
+  // Slopes over at least half an octave, so that two adjacent snapshots do not decide.
   const auto slope_to_end = [&](size_t i, size_t j) {
     return (loss[j] - loss[i]) / (log_of(steps[j]) - log_of(steps[i]));
   };
@@ -122,7 +122,7 @@ Phase plateau_phase(std::span<const int64_t> steps, std::span<const double> loss
   for (size_t i = steps.size(); i-- > 0;) {
     size_t j = i;
     while (j < steps.size() && log_of(steps[j]) - log_of(steps[i]) < half_octave) ++j;
-    if (j == steps.size()) continue;  // too near the end to tell
+    if (j == steps.size()) continue;  // too close to the end
     const double slope = slope_to_end(i, j);
     if (!any) last = slope;
     any = true;

@@ -30,7 +30,7 @@ OutgoingTensor tensor_of(const char* name, const char* dtype, std::vector<int64_
           [values = std::move(values)](ByteSink sink) { sink(std::as_bytes(std::span(values))); }};
 }
 
-// The numbers of a tensor that must have this shape.
+// The values of a tensor, which must have this shape.
 template <class T>
 std::vector<T> numbers(const Safetensors& file, const char* name, const char* dtype,
                        const std::vector<int64_t>& shape) {
@@ -41,20 +41,20 @@ std::vector<T> numbers(const Safetensors& file, const char* name, const char* dt
   for (size_t i = 0; i < shape.size(); ++i) {
     QKV_CHECK(shape[i] < 0 || stored.shape[i] == shape[i], file.name(), ": dimension ", i, " of '", name, "' is ",
               stored.shape[i], " but ", kPlan, " says ", shape[i],
-              Hint("the snapshot is of another run: leave it out of the folder"));
+              Hint("the snapshot is of another run: remove it from the folder"));
   }
   std::vector<T> values(stored.bytes.size() / sizeof(T));
   std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
   for (const T value : values) {
     QKV_CHECK(std::isfinite(static_cast<double>(value)), file.name(), ": '", name, "' holds ", value,
-              " where a number should be", Hint("the file is damaged: leave it out of the folder"));
+              " where a number should be", Hint("the file is damaged: remove it from the folder"));
   }
   return values;
 }
 
 int64_t count_in(const Safetensors& file, double value) {
   QKV_CHECK(value >= 0 && value <= 0x1p53, file.name(), ": a count is ", value, " but must be 0 or more",
-            Hint("the file is damaged: leave it out of the folder"));
+            Hint("the file is damaged: remove it from the folder"));
   return static_cast<int64_t>(value);
 }
 
@@ -66,11 +66,11 @@ double number_in(const Safetensors& file, const std::string& key) {
       text != nullptr && std::from_chars(text, text + at->second.size(), value).ptr == text + at->second.size();
   QKV_CHECK(good && std::isfinite(value), file.name(), ": its metadata say '",
             text != nullptr ? at->second : std::string("nothing"), "' for ", key, " where a number should be",
-            Hint("the file is no snapshot, or damaged: leave it out of the folder"));
+            Hint("the file is not a snapshot, or damaged: remove it from the folder"));
   return value;
 }
 
-// Roles of all heads as two lists of [heads, roles, texts]; a role has as many texts as it was measured on.
+// Roles are stored as sums and counts [heads, roles, texts]; roles measured on fewer texts are padded with 0.
 constexpr int64_t kOfRoles = static_cast<int64_t>(kWatchedRoles);
 
 bool is_synthetic(size_t role) {
@@ -192,7 +192,7 @@ WatchFolder WatchFolder::create(const fs::path& run, WatchPlan plan) {
 WatchFolder WatchFolder::open(const fs::path& run) {
   QKV_CHECK(fs::exists(run), "there is no ", run.string(), Hint("name the folder of a run: qkv train ... --out RUN"));
   QKV_CHECK(exists(run), run.string(), " has no snapshots: ", (in(run) / kPlan).string(), " is not there",
-            Hint("they are taken while a model learns:  qkv train RECIPE --watch --out RUN"));
+            Hint("they are taken during training:  qkv train RECIPE --watch --out RUN"));
   const fs::path file = in(run) / kPlan;
   return {in(run), plan_from(parse_json(read_file(file, kLargestPlan), file.string()), file.string())};
 }
@@ -218,7 +218,7 @@ Snapshot WatchFolder::read(int64_t step) const {
              .watch_seconds = number_in(file, "watch_seconds"),
              .train_seconds = number_in(file, "train_seconds")};
   QKV_CHECK(s.step == step, file.name(), " is of step ", s.step, ", not of ", step,
-            Hint("the file was renamed: leave it out of the folder"));
+            Hint("the file was renamed: remove it from the folder"));
   const auto sums = numbers<double>(file, "roles.sum", "F64", {heads, kOfRoles, most});
   const auto counts = numbers<int32_t>(file, "roles.count", "I32", {heads, kOfRoles, most});
   s.roles.resize(static_cast<size_t>(heads));
@@ -259,7 +259,7 @@ void WatchFolder::wait() {
   if (writing_.valid()) writing_.get();
 }
 
-void WatchFolder::forget_after(int64_t step) {
+void WatchFolder::remove_after(int64_t step) {
   wait();
   for (const int64_t taken : steps()) {
     if (taken > step) fs::remove(folder_ / file_name(taken));

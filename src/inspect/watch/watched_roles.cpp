@@ -14,9 +14,9 @@ size_t at(WatchedRole role) {
   return static_cast<size_t>(role);
 }
 
-class Looker : public ReadingProbe {
+class WatchProbe : public ReadingProbe {
  public:
-  Looker(Reader& reader, std::span<const TokenText> texts, Snapshot& into)
+  WatchProbe(Reader& reader, std::span<const TokenText> texts, Snapshot& into)
       : model_(reader.model()), texts_(texts), into_(into) {
     into.roles.resize(all_heads(model_.spec()).size());
   }
@@ -53,16 +53,19 @@ class Looker : public ReadingProbe {
   Snapshot& into_;
 };
 
-class NaturalLooker : public Looker {
+class TextProbe : public WatchProbe {
  public:
-  NaturalLooker(Reader& reader, std::span<const TokenText> texts, const TokenCounts& counts, Snapshot& into)
-      : Looker(reader, texts, into), counts_(counts), pool_(*reader.engine().exec().pool), main_(model_.spec().main()) {
+  TextProbe(Reader& reader, std::span<const TokenText> texts, const TokenCounts& counts, Snapshot& into)
+      : WatchProbe(reader, texts, into),
+        counts_(counts),
+        pool_(*reader.engine().exec().pool),
+        main_(model_.spec().main()) {
     into.texts.resize(texts.size());
   }
 
   Ask ask(Place place, Site site) const override {
     if (site == Site::final && place.stack == main_) return Ask::read;
-    return Looker::ask(place, site);
+    return WatchProbe::ask(place, site);
   }
   StatsWanted stats_wanted(Place) const override { return {.offsets = {1}}; }
 
@@ -81,7 +84,7 @@ class NaturalLooker : public Looker {
     });
   }
 
-  // What leaves the last norm: from here to the logits, a few rows at a time.
+  // After the final norm: computes logits a few rows at a time.
   void visit(Context& cx, const Tap& tap, Tensor& states) override {
     struct Row {
       size_t text = 0, position = 0;
@@ -115,7 +118,7 @@ class NaturalLooker : public Looker {
   }
 
  private:
-  // The token a decoder's row stands at; an encoder hides the one it asks for.
+  // The token before the target in a decoder; none in an encoder, where the target is hidden.
   int32_t before(size_t text, size_t position) const {
     return main_ == Stack::encoder ? TokenCounts::kNone : texts_[text].ids[position];
   }
@@ -139,10 +142,10 @@ class NaturalLooker : public Looker {
   Stack main_;
 };
 
-class RepeatedLooker : public Looker {
+class RepeatedTextProbe : public WatchProbe {
  public:
-  RepeatedLooker(Reader& reader, std::span<const TokenText> texts, Snapshot& into)
-      : Looker(reader, texts, into), half_(static_cast<int32_t>(texts.front().ids.size() / 2)) {}
+  RepeatedTextProbe(Reader& reader, std::span<const TokenText> texts, Snapshot& into)
+      : WatchProbe(reader, texts, into), half_(static_cast<int32_t>(texts.front().ids.size() / 2)) {}
 
   StatsWanted stats_wanted(Place) const override { return {.offsets = {half_, half_ - 1}}; }
 
@@ -175,11 +178,11 @@ size_t first_head(const ModelSpec& spec, Place place) {
 void measure_roles(Reader& reader, std::span<const TokenText> texts, std::span<const TokenText> repeated,
                    const TokenCounts& counts, Snapshot& into) {
   if (!texts.empty()) {
-    NaturalLooker natural(reader, texts, counts, into);
+    TextProbe natural(reader, texts, counts, into);
     reader.look(texts, natural);
   }
   if (!repeated.empty()) {
-    RepeatedLooker twice(reader, repeated, into);
+    RepeatedTextProbe twice(reader, repeated, into);
     reader.look(repeated, twice);
   }
 }

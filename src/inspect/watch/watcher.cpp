@@ -14,13 +14,12 @@
 namespace qkv {
 namespace {
 
-constexpr size_t kTokens = 200;         // whose embeddings are kept
-constexpr int64_t kMostSnapshots = 60;  // and so few at least:
-constexpr int64_t kFewestSnapshots = 6;
-constexpr double kBudget = 0.02;       // of the training's time
-constexpr double kPassOverStep = 0.5;  // a row of a snapshot costs so much of a row of a step: forward, head and all
+constexpr size_t kTokens = 200;  // whose embeddings are kept
+constexpr int64_t kMostSnapshots = 60, kFewestSnapshots = 6;
+constexpr double kBudget = 0.02;       // share of the training time
+constexpr double kPassOverStep = 0.5;  // cost of a row in a snapshot (forward only) relative to a row in a step
 
-// Adds the time it lives.
+// Adds its lifetime to a counter.
 class Clock {
  public:
   explicit Clock(double& seconds) : seconds_(seconds) {}
@@ -48,7 +47,7 @@ bool is_watched(const WeightSpec& weight) {
           weight.part == Part::key_value || weight.part == Part::out);
 }
 
-// One entry of each of kSketch equal stretches of a matrix, drawn once.
+// One random entry from each of kSketch equal stretches of a matrix; the same at every step.
 std::vector<int64_t> entries_of(const Param& weight, uint32_t number) {
   const PhiloxKey key = fold({.seed = 1, .layer = number, .site = 1});
   const auto count = static_cast<double>(weight.shape().count());
@@ -62,7 +61,7 @@ std::vector<int64_t> entries_of(const Param& weight, uint32_t number) {
   return entries;
 }
 
-// A first token, then L random ones twice: neither the most frequent tenth nor the rarest.
+// A first token, then L random tokens twice. The most frequent and the rarest tenth of the tokens are not used.
 std::vector<TokenText> repeated_texts(const ModelSpec& spec, const TokenCounts& counts, int64_t half, int64_t texts,
                                       uint64_t seed) {
   std::vector<TokenText> made;
@@ -106,14 +105,11 @@ int64_t watched_length(int64_t batch_tokens) {
   return watched_rows(batch_tokens) / Estimate::kFewestTexts;
 }
 
-Watcher::Watcher(const Model& model, const Engine& engine, WatchMaterial material, const WatchOptions& options)
-    : model_(model),
-      engine_(engine),
-      material_(std::move(material)),
-      reader_(model, engine, {.precision = options.precision}) {
+Watcher::Watcher(const Model& model, const Engine& engine, WatchData data, const WatchOptions& options)
+    : model_(model), engine_(engine), data_(std::move(data)), reader_(model, engine, {.precision = options.precision}) {
   const ModelSpec& spec = model.spec();
   const int64_t half = std::min<int64_t>(32, (options.length - 1) / 2);
-  synthetic_ = repeated_texts(spec, material_.counts, half, Estimate::kFewestTexts, options.seed);
+  synthetic_ = repeated_texts(spec, data_.counts, half, Estimate::kFewestTexts, options.seed);
   for (const HeadId& head : all_heads(spec)) plan_.heads.push_back(name_of(spec, head));
   const auto watch = [&](const std::string& label, const Param& weight) {
     weights_.push_back({&weight, entries_of(weight, static_cast<uint32_t>(weights_.size()))});
@@ -125,15 +121,15 @@ Watcher::Watcher(const Model& model, const Engine& engine, WatchMaterial materia
   tokens_ = model.weights().find("embed");
   if (tokens_ == nullptr) tokens_ = &model.weights().at("dec.embed");
   watch("E", *tokens_);
-  plan_.tokens = material_.counts.most_frequent(kTokens);
+  plan_.tokens = data_.counts.most_frequent(kTokens);
   plan_.width = tokens_->shape()[-1];
-  plan_.texts = std::ssize(material_.texts);
+  plan_.texts = std::ssize(data_.texts);
   plan_.synthetic = std::ssize(synthetic_);
   plan_.repeated = synthetic_.empty() ? 0 : half;
-  for (const TokenText& text : material_.texts) plan_.rows += std::ssize(text.ids);
-  plan_.held_out = material_.held_out;
-  plan_.counted = material_.counts.counted();
-  const double of_a_step = kPassOverStep * static_cast<double>(rows_of(material_.texts) + rows_of(synthetic_)) /
+  for (const TokenText& text : data_.texts) plan_.rows += std::ssize(text.ids);
+  plan_.held_out = data_.held_out;
+  plan_.counted = data_.counts.counted();
+  const double of_a_step = kPassOverStep * static_cast<double>(rows_of(data_.texts) + rows_of(synthetic_)) /
                            static_cast<double>(options.batch_tokens);
   const auto affordable = static_cast<int64_t>(kBudget * static_cast<double>(options.steps) / of_a_step);
   plan_.steps = snapshot_steps(options.steps, std::clamp(affordable, kFewestSnapshots, kMostSnapshots));
@@ -145,10 +141,10 @@ bool Watcher::due(int64_t step) const {
   return std::binary_search(plan_.steps.begin(), plan_.steps.end(), step);
 }
 
-void Watcher::go_on(const WatchPlan& plan, double seconds) {
+void Watcher::resume(const WatchPlan& plan, double seconds) {
   QKV_CHECK(plan.heads == plan_.heads && plan.weights == plan_.weights && plan.tokens == plan_.tokens &&
                 plan.texts == plan_.texts && plan.synthetic == plan_.synthetic,
-            "the snapshots there are have ", plan.heads.size(), " heads, ", plan.weights.size(), " matrices and ",
+            "the existing snapshots have ", plan.heads.size(), " heads, ", plan.weights.size(), " matrices and ",
             plan.texts, " texts, but this run would take them of ", plan_.heads.size(), ", ", plan_.weights.size(),
             " and ", plan_.texts, Hint("they are of another run: move the folder watch away"));
   plan_.steps = plan.steps;
@@ -164,7 +160,7 @@ void Watcher::visit_importance(Context&, const Tap& tap, const Tensor& z_dz) {
   const auto heads = static_cast<size_t>(z_dz.dim(1));
   const std::vector<float> values = host_floats(z_dz.contiguous() ? z_dz.view({z_dz.count()}) : z_dz);
   const std::vector<Segment>& list = tap.rows->list;
-  // An example's loss is a mean over its targets. Backward meets the decoder first, whose rows they are.
+  // An example's loss is a mean over its targets, the rows of the decoder, which backward reaches first.
   const bool source = tap.place.stack == Stack::encoder && model_.spec().has_source();
   if (!source) {
     targets_.clear();
@@ -226,7 +222,7 @@ std::vector<float> Watcher::embeddings() const {
   return values;
 }
 
-void Watcher::remember(int64_t step) {
+void Watcher::before_step(int64_t step) {
   if (!due(step + 1)) return;
   const Clock clock(seconds_);
   before_ = sketch();
@@ -236,7 +232,7 @@ Snapshot Watcher::take(int64_t step) {
   Snapshot s{.step = step};
   {
     const Clock clock(seconds_);
-    measure_roles(reader_, material_.texts, synthetic_, material_.counts, s);
+    measure_roles(reader_, data_.texts, synthetic_, data_.counts, s);
     s.sketches = sketch();
     s.update.assign(weights_.size(), 0);
     for (size_t w = 0; w < weights_.size() && !before_.empty(); ++w) {

@@ -1,5 +1,6 @@
-// Watches a model while it is trained. Importance comes from inside backward, over all steps between two snapshots; the
-// rest is measured when a snapshot is taken, on the same few texts each time. Nothing it does reaches the training.
+// Takes snapshots of a model during training. Importance is collected in backward over all steps between two snapshots;
+// the rest is measured when a snapshot is taken, always on the same texts. Training is not affected: weights have the
+// same bits with and without it.
 #pragma once
 
 #include <span>
@@ -10,9 +11,9 @@
 
 namespace qkv {
 
-// What a run is measured on.
-struct WatchMaterial {
-  std::vector<TokenText> texts;  // natural ones, with targets
+// The texts snapshots are measured on.
+struct WatchData {
+  std::vector<TokenText> texts;  // natural texts with targets
   bool held_out = false;
   TokenCounts counts;  // of the training data
 };
@@ -24,23 +25,24 @@ struct WatchOptions {
   uint64_t seed = 0;
 };
 
-// How many rows the natural texts of a run should have, and one of them: a small part of a step.
+// Total rows of the natural texts, and the length of one: a small part of a step.
 int64_t watched_rows(int64_t batch_tokens);
 int64_t watched_length(int64_t batch_tokens);
 
 class Watcher : public Probe {
  public:
-  Watcher(const Model& model, const Engine& engine, WatchMaterial material, const WatchOptions& options);
+  Watcher(const Model& model, const Engine& engine, WatchData data, const WatchOptions& options);
 
   const WatchPlan& plan() const { return plan_; }
   bool due(int64_t step) const;
-  double seconds() const { return seconds_; }  // spent here so far
-  // A run that goes on: when snapshots are taken, and what they cost before.
-  void go_on(const WatchPlan& plan, double seconds);
+  double seconds() const { return seconds_; }  // spent on watching so far
+  // For a resumed run: the existing plan and the seconds spent before.
+  void resume(const WatchPlan& plan, double seconds);
 
-  // The weights are those after `step` steps. If the next step ends in a snapshot, its change will be known.
-  void remember(int64_t step);
-  void after_step(int64_t counted_targets);  // of the step whose backward this has seen
+  // Call before each step, with the number of steps done. If the step ends in a snapshot, keeps sampled weights so that
+  // its update can be measured.
+  void before_step(int64_t step);
+  void after_step(int64_t counted_targets);  // call after each step, with its number of targets
   Snapshot take(int64_t step);
 
   Ask ask(Place place, Site site) const override;
@@ -53,7 +55,7 @@ class Watcher : public Probe {
 
   const Model& model_;
   const Engine& engine_;
-  WatchMaterial material_;
+  WatchData data_;
   WatchPlan plan_;
   Reader reader_;
   std::vector<TokenText> synthetic_;
@@ -65,8 +67,8 @@ class Watcher : public Probe {
   const Param* tokens_;
 
   std::vector<Snapshot::Importance> importance_;  // since the last snapshot
-  std::vector<Snapshot::Importance> in_step_;     // of this step, before its divisor is known
-  std::vector<int32_t> targets_;                  // of each text of the batch that is walked back
+  std::vector<Snapshot::Importance> in_step_;     // of this step, not yet multiplied by its divisor
+  std::vector<int32_t> targets_;                  // per text of the batch in backward
   std::vector<float> before_;                     // the sketch before the step that ends in a snapshot
   double seconds_ = 0;
 };

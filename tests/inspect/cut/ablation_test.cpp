@@ -1,4 +1,4 @@
-// Cutting against independent definitions: weights set to zero by hand, numbers written by hand, finite differences.
+// Ablation against independent definitions: weights set to zero, outputs written by hand, finite differences.
 #include "inspect/cut/ablation.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST_P(Cutting, to_zero_is_a_model_whose_w_o_has_columns_of_zeros) {
   }
 }
 
-// Scales what one head brings.
+// Scales the output of one head.
 class Gate : public ReadingProbe {
  public:
   Gate(HeadId head, double factor, ReadingProbe* inner) : head_(head), factor_(factor), inner_(inner) {}
@@ -120,7 +120,7 @@ TEST_P(Cutting, importance_by_gradient_is_the_slope_of_the_loss_along_a_gate) {
 INSTANTIATE_TEST_SUITE_P(families, Cutting,
                          testing::Values("llama", "gpt2", "bert", "marian", "t5_gated", "gpt_oss", "olmo2"));
 
-// What heads bring, before and after a cut.
+// Head outputs before and after a cut.
 class Spy : public ReadingProbe {
  public:
   explicit Spy(ReadingProbe* cut, Place place) : cut_(cut), place_(place) {}
@@ -159,7 +159,7 @@ TEST(Cutting, takes_means_and_other_texts_as_they_are) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = open("llama");
   const std::vector<TokenText> texts = tiny_texts(model->spec(), {9, 5, 12, 40});
-  Reader reader(*model, engine, {.rows = 16});  // the last goes in stretches
+  Reader reader(*model, engine, {.rows = 16});  // the last text is read in several passes
   const HeadId head{Stack::decoder, 0, 2};
   Spy plain(nullptr, head.place());
   reader.look(texts, plain);
@@ -270,7 +270,7 @@ TEST(Orders, leave_a_head_everywhere_and_curves_end_there) {
             std::ssize(all_heads(spec)) - std::llround(0.8 * static_cast<double>(all_heads(spec).size())));
 }
 
-// Notes which experts tokens visit.
+// Records which experts tokens are routed to.
 class Visits : public ReadingProbe {
  public:
   explicit Visits(ReadingProbe& cut) : cut_(cut) {}

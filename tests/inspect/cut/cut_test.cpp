@@ -1,4 +1,4 @@
-// Heads taken out for good against the same heads silenced; twins and routes against naive counts.
+// Pruned models against the same heads ablated; duplicate heads and routing against plain loops.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 using test::plain_logits;
 using test::tiny_texts;
 
-// Enough heads that some key/value heads go too: of every attention all but the heads 1 and 2, and of the last all but
-// the first.
+// Enough heads that some key/value heads go too: all heads of every attention except 1 and 2; of the last attention all
+// except the first.
 std::vector<HeadId> many_heads(const ModelSpec& spec) {
   std::vector<HeadId> heads = all_heads(spec);
   const Place last = all_attentions(spec).back();
@@ -251,14 +251,14 @@ TEST(Twins, are_found_where_a_head_is_a_copy_and_not_where_all_are_drawn_alone) 
       std::copy_n(w.begin() + static_cast<std::ptrdiff_t>(one), one, w.begin() + static_cast<std::ptrdiff_t>(2 * one));
     });
   }
-  constexpr float kLouder = 3;  // loud enough to be missed
+  constexpr float kLouder = 3;  // large enough that the ablation costs loss
   test::change_weight(*model, engine, name + "o", [&](std::vector<float>& w) {
     const auto width = static_cast<size_t>(a.value_width), row = width * static_cast<size_t>(a.heads);
     for (size_t at = 0; at < w.size(); at += row) {
       for (size_t e = 0; e < width; ++e) w[at + 2 * width + e] = w[at + width + e] *= kLouder;
     }
   });
-  // Asked for what it says anyway, the model misses both more than twice one.
+  // With its own predictions as targets, cutting both costs more than twice cutting one.
   std::vector<TokenText> sure = texts;
   for (TokenText& text : sure) {
     const std::vector<float> logits = plain_logits(*model, engine, text);

@@ -1,4 +1,4 @@
-// Labels of words and the heads that find them: the world's own, files of others, heads set by hand.
+// Word labels (built-in world, CoNLL-U and GAP files) and the heads that find them, with hand-set heads.
 #include "inspect/heads/head_labels.h"
 
 #include <gtest/gtest.h>
@@ -52,8 +52,8 @@ TEST(Labels, belong_to_all_tokens_of_a_word) {
   EXPECT_EQ(tokens_of_words(text, encoding), right);
 }
 
-// On the heads set by hand: the one that looks one back has every arc to the word before, but no more than a fixed
-// offset has; the other one finds what followed a word's earlier copy, wherever that is.
+// Hand-set heads: the previous-token head finds every arc to the word before, but no more than a fixed offset does; the
+// induction head finds what followed a word's earlier copy at any distance.
 TEST(Labels, are_found_where_a_head_looks) {
   Json vocab;
   for (int32_t t = 0; t < HeadsByHand::kTokens; ++t) vocab["w" + std::to_string(t)] = t;
@@ -63,7 +63,7 @@ TEST(Labels, are_found_where_a_head_looks) {
   std::vector<LabelledText> texts;
   for (uint32_t t = 0; t < 6; ++t) {
     const size_t count = 8 + t;
-    std::vector<int32_t> ids{0};  // a word of its own, a few words, and these again
+    std::vector<int32_t> ids{0};  // a unique word, then a few words twice
     for (size_t i = 0; i < 2 * count; ++i) ids.push_back(static_cast<int32_t>(1 + (i % count * 5 + t) % 23));
     LabelledText& text = texts.emplace_back();
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -94,7 +94,7 @@ TEST(Labels, are_found_where_a_head_looks) {
     EXPECT_EQ(label.accuracy[head].n, copy ? 63 : 57);  // of 8 to 13 words; the second word is too early
     EXPECT_EQ(label.holds(head), copy);
     EXPECT_EQ(label.best_baseline().score.mean == 1, !copy);
-    // What it explains are the arcs among all words.
+    // Coverage: the arcs among all words.
     const double words = 2 * 63 + 6;
     EXPECT_NEAR(label.coverage[head].mean, static_cast<double>(label.accuracy[head].n) / words, 0.01);
   }

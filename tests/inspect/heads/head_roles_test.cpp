@@ -1,4 +1,4 @@
-// Roles of heads: against patterns worked out plainly, on heads set by hand, on heads that do nothing.
+// Roles of heads: against whole attention maps, on hand-set heads, on heads that do nothing.
 #include "inspect/heads/head_roles.h"
 
 #include <gtest/gtest.h>
@@ -35,9 +35,9 @@ std::vector<TokenText> some_texts(const Model& model, int32_t below = 12) {
 
 const double kRoom = 2e-5;
 
-// --- what is counted, worked out from whole patterns ---------------------------------------------------------------
+// --- measures recomputed from whole attention maps -------------------------------------------------------------------
 
-// All patterns, values and outputs of every text, alone in its pass.
+// Attention maps, values and outputs of every text, one text per pass.
 class Patterns : public ReadingProbe {
  public:
   void begin(Context&, const PassTexts&) override {}
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(families, RolesOf,
                          testing::Values("llama", "gpt2", "gemma2", "gpt_oss", "marian", "bert", "t5", "deepseek_v3",
                                          "olmo2", "mixtral"));
 
-// What heads bring and write, from the values and W_O themselves, number by number.
+// Value-weighted measures and outputs, computed directly from the values and W_O.
 class Brought : public ReadingProbe {
  public:
   void begin(Context&, const PassTexts&) override {}
@@ -220,7 +220,7 @@ TEST(Roles, weighted_by_values_are_what_w_o_says) {
         write.add(length_through(*model, brought.found.at(Site::attn_z), i, h, h) / std::sqrt(stream));
       }
       const HeadScore& head = scores.heads[static_cast<size_t>(spec.heads + h)];
-      near(head.moved[static_cast<size_t>(Measure::previous)], previous, "previous, weighted");
+      near(head.value_weighted[static_cast<size_t>(Measure::previous)], previous, "previous, weighted");
       near(head[Measure::write], write, "write");
     }
   }
@@ -238,10 +238,11 @@ TEST(Roles, of_a_text_in_stretches_are_those_of_the_whole) {
       if (static_cast<Measure>(m) == Measure::copying) continue;  // of some rows of each pass
       EXPECT_EQ(a.heads[h].values[m].n, b.heads[h].values[m].n) << name_of(static_cast<Measure>(m));
       EXPECT_NEAR(a.heads[h].values[m].mean, b.heads[h].values[m].mean, 1e-6) << name_of(static_cast<Measure>(m));
-      EXPECT_NEAR(a.heads[h].moved[m].mean, b.heads[h].moved[m].mean, 1e-6) << name_of(static_cast<Measure>(m));
+      EXPECT_NEAR(a.heads[h].value_weighted[m].mean, b.heads[h].value_weighted[m].mean, 1e-6)
+          << name_of(static_cast<Measure>(m));
     }
   }
-  // With little room some rows are shown, and what the kernel counts stays.
+  // With a small limit some rows are sampled; what the kernel accumulates is unchanged.
   const RoleScores some = head_roles(parts, nullptr, texts, {.pattern_numbers = 4000});
   EXPECT_LT(some.rows, a.rows);
   EXPECT_GT(some.rows, 0);
@@ -264,7 +265,7 @@ TEST(Roles, set_by_hand_are_found) {
   Reader reader(*hand.model, engine, {});
   std::vector<TokenText> texts;
   for (uint32_t t = 0; t < 8; ++t) {
-    // Different tokens, said again: every row of the second half has one earlier copy.
+    // Distinct tokens, repeated: every row of the second half has one earlier copy.
     std::vector<int32_t> ids;
     for (int32_t i = 1; i < HeadsByHand::kTokens; ++i)
       ids.push_back(1 + static_cast<int32_t>((static_cast<uint32_t>(i) * 7 + t * 3) % 23));
@@ -280,9 +281,9 @@ TEST(Roles, set_by_hand_are_found) {
   EXPECT_GT(previous[Measure::repeat_previous].low, 0.99);
   EXPECT_GT(induction[Measure::induction].low, 0.99);
   EXPECT_GT(induction[Measure::repeat_induction].low, 0.99);
-  EXPECT_GT(induction.moved[static_cast<size_t>(Measure::induction)].low, 0.99);
+  EXPECT_GT(induction.value_weighted[static_cast<size_t>(Measure::induction)].low, 0.99);
   EXPECT_GT(induction[Measure::copying].low, 0);
-  EXPECT_EQ(previous.moved[static_cast<size_t>(Measure::previous)].n, previous[Measure::duplicate_mass].n);
+  EXPECT_EQ(previous.value_weighted[static_cast<size_t>(Measure::previous)].n, previous[Measure::duplicate_mass].n);
   EXPECT_TRUE(has_role(previous, "previous token"));
   EXPECT_TRUE(has_role(induction, "induction"));
   EXPECT_TRUE(has_role(induction, "induction on random tokens"));
@@ -294,19 +295,19 @@ TEST(Roles, set_by_hand_are_found) {
     EXPECT_NEAR(scores.heads[idle][Measure::entropy].mean, 1, 1e-5);
     EXPECT_EQ(scores.heads[idle][Measure::write].mean, 0);
   }
-  // Half of the rows have nothing to find: the role explains half of what the head looks at, not all of it.
+  // Half of the rows have no earlier copy: the role covers half of the head's attention.
   EXPECT_LT(induction[Measure::induction_mass].mean, 0.7);
-  // They rest and write nothing, but only cutting them says whether they are lazy.
+  // They attend to the first key and write nothing, but only an ablation tells whether they are lazy.
   std::vector<Estimate> cut(4, Estimate{.mean = 0.5, .low = 0.4, .high = 0.6, .n = 9, .texts = 9});
   cut[1] = {.mean = 0, .low = -0.01, .high = 0.01, .n = 9, .texts = 9};
-  EXPECT_TRUE(laziness(scores)[1].maybe());
-  EXPECT_FALSE(laziness(scores)[1].lazy());
-  EXPECT_TRUE(laziness(scores, cut)[1].lazy());
-  EXPECT_FALSE(laziness(scores, cut)[3].lazy());
-  EXPECT_FALSE(laziness(scores, cut)[2].rests);
+  EXPECT_TRUE(lazy_heads(scores)[1].maybe());
+  EXPECT_FALSE(lazy_heads(scores)[1].lazy());
+  EXPECT_TRUE(lazy_heads(scores, cut)[1].lazy());
+  EXPECT_FALSE(lazy_heads(scores, cut)[3].lazy());
+  EXPECT_FALSE(lazy_heads(scores, cut)[2].rests);
 }
 
-// One head alone writes: the raise of a logit is then what the whole model says, told by the logits themselves.
+// Only one head writes, so its contribution to a logit can be read off the model's logits.
 TEST(Roles, copying_is_what_the_logits_say) {
   const Engine engine(kernels::best_table(), {.threads = 1});
   const HeadsByHand hand;
@@ -335,7 +336,7 @@ TEST(Roles, copying_is_what_the_logits_say) {
     }
   }
   const Estimate& copying = scores.heads[2][Measure::copying];
-  EXPECT_EQ(copying.n, right.count);  // few enough to be asked all
+  EXPECT_EQ(copying.n, right.count);  // few enough that all rows are measured
   EXPECT_GT(copying.mean, 1);
   EXPECT_NEAR(copying.mean, right.sum / static_cast<double>(right.count), 1e-4);
   EXPECT_EQ(scores.heads[3][Measure::copying].mean, 0);
@@ -369,7 +370,7 @@ TEST(TokenKinds, know_marks_in_both_writings) {
     EXPECT_EQ(kind_of(other), TokenKind::other) << other;
 }
 
-// Beyond the cache nothing grows with a text: four times the tokens, the same passes.
+// Apart from the KV cache, memory does not grow with the text: four times the tokens, the same passes.
 TEST(Roles, need_no_more_memory_for_a_longer_text_than_its_cache) {
   const Engine engine(kernels::best_table(), {.threads = 1});
   const auto model = Checkpoint::open(test::golden("llama")).model();

@@ -14,9 +14,10 @@
 
 namespace qkv::test {
 
-// A GPT-2 of two layers whose stream is [token | position | what the token before was]: L0H0 looks one back and copies
-// the token there to the third part; L1H0 looks where the third part is its own token, which is what followed an
-// earlier copy, and writes the token it finds to where the logits read it. The other heads look everywhere.
+// A two-layer GPT-2 whose residual stream is [token | position | previous token | output]. L0H0 is a previous-token
+// head: it copies the token before into the third part. L1H0 is an induction head: it attends where the third part
+// equals its own token, that is to what followed an earlier copy, and writes the token there to the output part, which
+// the logits read. The other heads attend uniformly.
 class HeadsByHand {
  public:
   static constexpr int64_t kTokens = 24, kPositions = 64, kHead = 128, kHeads = 2, kWidth = kHead * kHeads;
@@ -47,7 +48,7 @@ class HeadsByHand {
 
  private:
   static constexpr int64_t kToken = 0, kPosition = kTokens, kBefore = kTokens + kPositions;
-  static constexpr int64_t kSaid = kBefore + kTokens;  // what the logits read
+  static constexpr int64_t kOutput = kBefore + kTokens;  // what the logits read
   static constexpr float kSharp = 4;
 
   void fill(const std::string& name, std::vector<float>& w) const {
@@ -58,7 +59,7 @@ class HeadsByHand {
       for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
     } else if (name == "positions") {
       for (int64_t p = 0; p < kPositions; ++p) put(p, kPosition + p, 1);
-    } else if (name == "layers.0.attn.q") {  // asks for the position before its own
+    } else if (name == "layers.0.attn.q") {  // query: the previous position
       for (int64_t p = 1; p < kPositions; ++p) put(p - 1, kPosition + p, kSharp);
     } else if (name == "layers.0.attn.k") {
       for (int64_t p = 0; p < kPositions; ++p) put(p, kPosition + p, kSharp);
@@ -66,16 +67,16 @@ class HeadsByHand {
       for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
     } else if (name == "layers.0.attn.o") {
       for (int64_t t = 0; t < kTokens; ++t) put(kBefore + t, t, 1);
-    } else if (name == "layers.1.attn.q") {  // asks who comes after its own token
+    } else if (name == "layers.1.attn.q") {  // query: keys whose previous token is its own
       for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, kSharp);
     } else if (name == "layers.1.attn.k") {
       for (int64_t t = 0; t < kTokens; ++t) put(t, kBefore + t, kSharp);
     } else if (name == "layers.1.attn.v") {
       for (int64_t t = 0; t < kTokens; ++t) put(t, kToken + t, 1);
     } else if (name == "layers.1.attn.o") {
-      for (int64_t t = 0; t < kTokens; ++t) put(kSaid + t, t, 1);
+      for (int64_t t = 0; t < kTokens; ++t) put(kOutput + t, t, 1);
     } else if (name == "head") {
-      for (int64_t t = 0; t < kTokens; ++t) put(t, kSaid + t, 1);
+      for (int64_t t = 0; t < kTokens; ++t) put(t, kOutput + t, 1);
     }
   }
 

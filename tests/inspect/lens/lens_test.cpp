@@ -1,4 +1,4 @@
-// The logit lens: its top is the model's output, bit by bit; its numbers are what plain definitions say.
+// The logit lens: the last depth is the model's output, bit by bit; the numbers agree with plain definitions.
 #include "inspect/lens/lens.h"
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(families, LensOf,
                                          "marian", "t5", "t5_gated"),
                          [](const auto& at) { return at.param; });
 
-// Every number again from whole rows of logits in double.
+// Every number recomputed from whole rows of logits in double.
 TEST(Lens, says_what_the_definitions_say) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("llama")).model();
@@ -147,7 +147,7 @@ TEST(Lens, says_what_the_definitions_say) {
   }
 }
 
-// Untrained maps are none at all; trained ones come nearer to the output on texts they have not seen.
+// Untrained maps are the identity; trained maps lower the KL to the output on held-out texts.
 TEST(Lens, learns_maps_that_come_nearer) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("gpt2")).model();

@@ -16,7 +16,7 @@ size_t count(std::string_view text, std::string_view part) {
   return found;
 }
 
-// What a browser takes for the element's text: everything up to the first "</script".
+// The element's text as a browser reads it: everything up to the first "</script".
 std::string embedded(const std::string& html) {
   const size_t begin = html.find(kOpen) + kOpen.size();
   return html.substr(begin, html.find("</script", begin) - begin);
@@ -37,7 +37,7 @@ TEST(ReportHtml, whatever_text_a_report_has_it_comes_out_of_the_page_as_it_went_
 
   for (const char* bad : {"<", "\u2028", "\u2029"}) EXPECT_EQ(count(inside, bad), 0u) << bad;
   Json expected = report;
-  expected["written"][6]["text"] = "… — \uFFFD";  // a broken byte is the one thing that cannot stay
+  expected["written"][6]["text"] = "… — \uFFFD";  // only invalid UTF-8 is changed
   EXPECT_EQ(parse_json(inside, "the page's report"), expected);
 }
 

@@ -1,4 +1,4 @@
-// Names of taps, and that every one of them is visited, with the shape the table says, however a model is run.
+// Names of taps; every tap is visited with the documented shape, in plain and cached passes.
 #include "inspect/taps/taps.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::vector<float> whole(const Model& model, const Engine& engine, Probe* probe)
   return {all.end() - model.spec().vocabulary, all.end()};
 }
 
-// The same text, and beside it another, through pages: all but the last token, then one token of each.
+// The same text batched with another one through a paged cache: all but the last token, then one token of each.
 std::vector<float> decoded(const Model& model, const Engine& engine, Probe* probe) {
   Arena arena(engine.device());
   const int64_t room = 4 * KvCache::kPage;
@@ -108,18 +108,18 @@ TEST_P(TapsOf, show_the_same_through_a_cache_and_beside_another_text) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden(GetParam())).model();
   const ModelSpec& spec = model->spec();
-  if (spec.kind == ModelSpec::Kind::encoder_only) return;  // writes nothing
+  if (spec.kind == ModelSpec::Kind::encoder_only) return;  // does not generate
   const std::vector<TapInfo> taps = all_taps(spec);
   Recorder one(ids_of(taps)), other(ids_of(taps));
   whole(*model, engine, &one);
   EXPECT_EQ(decoded(*model, engine, &other), decoded(*model, engine, nullptr));
   for (const TapInfo& tap : taps) {
     const RecordedTap &right = one.last(tap.id), &got = other.last(tap.id);
-    const int64_t row = right.shape[0] - 1, last = got.shape[0] - 1;  // of the text, which stands second in the cache
+    const int64_t row = right.shape[0] - 1, last = got.shape[0] - 1;  // of the text, which is second in the cache
     const std::span<const float> a = right.row(row), b = got.row(last);
     ASSERT_EQ(a.size(), b.size()) << tap.name;
     for (size_t i = 0; i < a.size(); ++i) {
-      if (a[i] == b[i]) continue;  // minus infinity too: keys a row does not see
+      if (a[i] == b[i]) continue;  // also minus infinity: masked keys
       ASSERT_NEAR(a[i], b[i], 2e-5F * std::max(1.0F, std::abs(a[i]))) << tap.name << " " << i;
     }
   }
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(families, TapsOf,
                                          "qwen3_moe", "bert", "bart", "marian", "t5"),
                          [](const auto& at) { return at.param; });
 
-// The same row through the experts by hand: what mlp.post shows of a chosen expert, times its W_down, is mlp.out.
+// The same row through the experts by hand: mlp.post of a chosen expert times its W_down is mlp.out.
 TEST(Taps, of_experts_show_the_chosen_in_the_order_of_the_router) {
   const Engine engine(kernels::best_table(), {.threads = 1});
   const auto model = Checkpoint::open(test::golden("mixtral")).model();

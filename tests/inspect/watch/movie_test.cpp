@@ -1,4 +1,4 @@
-// Snapshots of a training and the movie made of them: each number against its definition computed another way.
+// Snapshots of a training run and the movie made from them: each number against an independent computation.
 #include "inspect/watch/movie.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ using test::some_ids;
 
 namespace fs = std::filesystem;
 
-// --- when ----------------------------------------------------------------------------------------------------------
+// --- steps of snapshots ----------------------------------------------------------------------------------------------
 
 TEST(SnapshotSteps, are_dense_early_and_few) {
   for (const int64_t total : {1, 2, 12, 100, 350, 2000, 20000, 1'000'000}) {
@@ -43,10 +43,10 @@ TEST(SnapshotSteps, are_dense_early_and_few) {
       }
     }
   }
-  EXPECT_NEAR(static_cast<double>(snapshot_steps(350, 60).size()), 56, 4);  // it uses what it may
+  EXPECT_NEAR(static_cast<double>(snapshot_steps(350, 60).size()), 56, 4);  // it uses nearly all it may
 }
 
-// --- phases on curves made for it ----------------------------------------------------------------------------------
+// --- phases on constructed curves ------------------------------------------------------------------------------------
 
 std::vector<int64_t> some_steps() {
   return snapshot_steps(4000, 60);
@@ -63,7 +63,7 @@ TEST(Phases, are_dated_where_the_curve_turns) {
   const Phase turned = nearest_phase("unigram", steps, over(steps, [](double o) { return 1 + std::abs(o - 6); }));
   ASSERT_TRUE(turned.step.has_value());
   EXPECT_NEAR(static_cast<double>(*turned.step), 63, 6);
-  EXPECT_FALSE(nearest_phase("bigram", steps, over(steps, [](double o) { return 9 - o / 2; })).step);  // falls on
+  EXPECT_FALSE(nearest_phase("bigram", steps, over(steps, [](double o) { return 9 - o / 2; })).step);  // keeps falling
   EXPECT_FALSE(nearest_phase("bigram", steps, over(steps, [](double o) { return o; })).step);          // a start
   EXPECT_FALSE(nearest_phase("bigram", std::vector<int64_t>{0, 5}, std::vector<double>{2, 1}).step);
 
@@ -83,7 +83,7 @@ TEST(Phases, are_dated_where_the_curve_turns) {
   ASSERT_TRUE(flat.step.has_value());
   EXPECT_NEAR(std::log2(static_cast<double>(*flat.step)), 9, 0.4);
   EXPECT_FALSE(plateau_phase(steps, over(steps, [](double o) { return 8 - 0.5 * o; })).step);
-  // Flat for a while, and then it falls again: that was no end.
+  // Flat for a while, then falling again: not a plateau.
   EXPECT_FALSE(plateau_phase(steps, over(steps, [](double o) { return 5 - (o < 10 ? 0 : o - 10); })).step);
 }
 
@@ -110,7 +110,7 @@ TEST(Phases, say_why_with_their_numbers) {
   EXPECT_EQ(plateau_phase(steps, std::vector<double>{1, 2, 3, 4, 5}).reason, "still_rising");
 }
 
-// --- PCA -----------------------------------------------------------------------------------------------------------
+// --- PCA -------------------------------------------------------------------------------------------------------------
 
 TEST(Pca, finds_eigenvalues_known_by_hand) {
   const Eigen eigen = symmetric_eigen({2, -1, 0, -1, 2, -1, 0, -1, 2}, 3);
@@ -122,7 +122,7 @@ TEST(Pca, finds_eigenvalues_known_by_hand) {
 }
 
 TEST(Pca, finds_the_axes_points_were_made_along) {
-  // Points along (3, 4, 0, ...) / 5 with deviation 5 and (4, -3, 0, ...) / 5 with deviation 2, both ways of computing.
+  // Points along (3, 4, 0, ...) / 5 with deviation 5 and (4, -3, 0, ...) / 5 with deviation 2, for both code paths.
   for (const auto& [count, width] : {std::pair<size_t, size_t>{8, 30}, {40, 6}}) {
     std::vector<float> points(count * width, 7.0F);  // far from the origin
     for (size_t i = 0; i < count; ++i) {
@@ -141,10 +141,10 @@ TEST(Pca, finds_the_axes_points_were_made_along) {
     EXPECT_NEAR(x, 5, 1e-5);
     EXPECT_NEAR(y, 2, 1e-5);
   }
-  EXPECT_EQ(fit_plane(std::vector<float>(12, 1.0F), 3).share[0], 0);  // all in one place
+  EXPECT_EQ(fit_plane(std::vector<float>(12, 1.0F), 3).share[0], 0);  // all points equal
 }
 
-// --- frequencies ---------------------------------------------------------------------------------------------------
+// --- frequencies -----------------------------------------------------------------------------------------------------
 
 TEST(TokenCounts, give_the_divergences_of_their_definition) {
   constexpr int32_t kVocabulary = 7;
@@ -156,7 +156,7 @@ TEST(TokenCounts, give_the_divergences_of_their_definition) {
   EXPECT_EQ(counts.most_frequent(3), (std::vector<int32_t>{2, 1, 4}));
   EXPECT_DOUBLE_EQ(counts.unigram(6), 0.5 / 15.5);  // never seen
   EXPECT_DOUBLE_EQ(counts.bigram(2, 1), (3 + 10 * counts.unigram(1)) / (4 + 10));
-  EXPECT_DOUBLE_EQ(counts.bigram(4, 1), counts.unigram(1));  // after 4 nothing is counted
+  EXPECT_DOUBLE_EQ(counts.bigram(4, 1), counts.unigram(1));  // no pair begins with 4
   const std::vector<float> logits{0.3F, -1.5F, 2.0F, 0.0F, 40.0F, 39.0F, -60.0F};
   double sum = 0;
   for (const float x : logits) sum += std::exp(static_cast<double>(x));
@@ -176,7 +176,7 @@ TEST(TokenCounts, give_the_divergences_of_their_definition) {
   }
 }
 
-// --- what a snapshot says of a model -------------------------------------------------------------------------------
+// --- snapshots of a model --------------------------------------------------------------------------------------------
 
 std::vector<TokenText> some_texts(const Model& model) {
   std::vector<TokenText> texts;
@@ -190,7 +190,7 @@ std::vector<TokenText> some_texts(const Model& model) {
   return texts;
 }
 
-WatchMaterial material_of(const Model& model) {
+WatchData material_of(const Model& model) {
   TokenCounts counts(model.spec().vocabulary, some_ids(50, 3));
   counts.add(some_ids(400, 1), some_ids(400, 2));
   counts.finish();
@@ -199,7 +199,7 @@ WatchMaterial material_of(const Model& model) {
 
 const WatchOptions kOptions{.steps = 100, .batch_tokens = 512, .length = 30, .seed = 4};
 
-// Every weight of every head, as the plain pattern has it.
+// Every attention weight of every head, from the attention map.
 struct Patterns : ReadingProbe {
   struct Seen {
     Place place;
@@ -228,7 +228,7 @@ TEST_P(WatchOf, measures_what_the_pattern_shows) {
   using enum WatchedRole;
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden(GetParam())).model();
-  const WatchMaterial material = material_of(*model);
+  const WatchData material = material_of(*model);
   std::vector<TokenText> repeated;
   constexpr int32_t kHalf = 8;
   for (uint32_t t = 0; t < 3; ++t) {
@@ -324,7 +324,7 @@ struct Gate : ReadingProbe {
   float factor;
 };
 
-// |dL(x)/d xi| of each example x, by the difference of two losses with the head a little louder and quieter.
+// |dL(x)/d xi| of each example x, by the difference of two losses with the head's output scaled up and down.
 TEST_P(WatchOf, importance_is_how_the_loss_changes_with_a_gate) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden(GetParam())).model();
@@ -388,10 +388,10 @@ TEST_P(WatchOf, importance_is_how_the_loss_changes_with_a_gate) {
   EXPECT_EQ(watcher.take(8).importance[0].examples, 0);  // each step counts once
 }
 
-// Without ReLU, whose corners a difference quotient feels.
+// Families without ReLU, whose kinks disturb a difference quotient.
 INSTANTIATE_TEST_SUITE_P(families, WatchOf, testing::Values("gpt2", "gemma2", "bart"));
 
-// Two models that differ in known ways: what sketches say against all entries.
+// Two models that differ in known ways: sampled entries against all entries.
 TEST(Sketches, tell_motion_and_cosine_of_whole_matrices) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("llama")).model(),
@@ -404,7 +404,7 @@ TEST(Sketches, tell_motion_and_cosine_of_whole_matrices) {
     folder.write(std::move(s));
   };
   take(0);
-  watcher.remember(0);  // the step before the snapshot at step 1
+  watcher.before_step(0);  // the step before the snapshot at step 1
   Arena arena(engine.device());
   Context cx = engine.context(arena, Precision::f32());
   uint64_t seed = 0;
@@ -446,11 +446,11 @@ TEST(Sketches, tell_motion_and_cosine_of_whole_matrices) {
   const Json json = to_json(movie, std::vector<std::string>(movie.embedding.tokens.size(), "猫"));
   EXPECT_EQ(json["heads"].size(), all_heads(model->spec()).size());
   EXPECT_EQ(json["heads"][0]["roles"]["previous"].size(), 2U);
-  EXPECT_TRUE(json["heads"][0]["importance"][0].is_null());  // nobody walked back
+  EXPECT_TRUE(json["heads"][0]["importance"][0].is_null());  // there was no backward pass
   EXPECT_EQ(json["embedding"]["x"][1].size(), movie.embedding.tokens.size());
   EXPECT_EQ(json["phases"].size(), 4U);
 
-  folder.forget_after(0);
+  folder.remove_after(0);
   EXPECT_EQ(folder.steps(), std::vector<int64_t>{0});
 }
 
