@@ -393,7 +393,7 @@ void add_attention(Cases& all) {
                  .run = [](OpIo& io) -> Outputs {
                    const Rows from = Rows::ragged(io.cx, std::vector<int32_t>{2, 3});
                    const Rows to = Rows::ragged(io.cx, std::vector<int32_t>{4, 5});
-                   return {ops::attention(io.cx, io["q"], io["k"], io["v"], Rows::across(io.cx, from, to), {}).z};
+                   return {ops::attention(io.cx, io["q"], io["k"], io["v"], Rows::cross(io.cx, from, to), {}).z};
                  },
                  .row_wise = false,
                  .bench_rows = 5,

@@ -22,7 +22,7 @@ AppendFile::AppendFile(const std::filesystem::path& path) : name_(path.string())
   fd_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   QKV_CHECK(fd_ >= 0, "cannot open ", name_, ": ", errno_text(errno), Hint("check the folder it is in"));
   size_ = ::lseek(fd_, 0, SEEK_END);
-  sync_folder(path.has_parent_path() ? path.parent_path().string() : ".");  // its first sync() says if the disk fails
+  sync_folder(path.has_parent_path() ? path.parent_path().string() : ".");  // errors show at the first sync()
 }
 
 AppendFile::~AppendFile() {

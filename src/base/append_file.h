@@ -1,4 +1,4 @@
-// A file that grows at its end, as logs do.
+// A file that is only appended to, such as a log.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace qkv {
 
 class AppendFile {
  public:
-  explicit AppendFile(const std::filesystem::path& path);  // made if it is not there
+  explicit AppendFile(const std::filesystem::path& path);  // created if absent
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
   ~AppendFile();
 
-  // All of it in one write; a disk that is full is an Error and the file is as long as before. Killed processes have
-  // written what they appended, a power cut takes what came after the last sync.
+  // One write. If the disk is full, an Error, and the file keeps its length. Appended bytes survive a killed process;
+  // after a power cut, only bytes before the last sync() are certain.
   void append(std::string_view bytes);
   void sync() const;
 

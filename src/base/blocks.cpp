@@ -231,7 +231,7 @@ void encode_q8_0(std::span<const float> in, std::span<std::byte> out) {
       largest = std::max(largest, std::abs(x[i]));
     }
     const float d = largest / 127;
-    const float inverse = d != 0 ? 1 / d : 0;  // the product with it, not the quotient, is what llama.cpp rounds
+    const float inverse = d != 0 ? 1 / d : 0;  // llama.cpp rounds x * (1 / d), not x / d
     BlockQ8_0 block;
     block.d = to_f16(d);
     QKV_CHECK(std::isfinite(to_float(block.d)), "element ", at, " and its 31 neighbours reach ", largest,

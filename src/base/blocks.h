@@ -1,13 +1,11 @@
-// Blocks of weights that share scales, laid out as GGUF files hold them. Readers and kernels both stand on these
-// structs.
+// Quantised blocks of weights with shared scales, in the layout of GGUF files. Used by readers and kernels.
 //
 //   q8_0              x = d q                               32 to a block
 //   q4_0 q5_0         x = d (q - 8),  d (q - 16)
 //   q4_1 q5_1         x = d q + m
 //   q2_k q4_k q5_k    x = (d s) q - (dmin m)                256 to a block, s and m per 16 (q2_k) or 32
 //   q3_k q6_k         x = (d s) (q - 4),  (d s) (q - 32)    256 to a block, s per 16
-//   mxfp4             x = 2^(e - 127) f                     32 to a block, f one of 0 0.5 1 1.5 2 3 4 6 and their
-//   negatives
+//   mxfp4             x = 2^(e - 127) f                     32 to a block, f = +- 0, 0.5, 1, 1.5, 2, 3, 4, 6
 //
 // A 4-bit quant of the 32-element blocks: element i < 16 is the low half of byte i, element i >= 16 the high half of
 // byte i - 16.
@@ -21,7 +19,7 @@
 
 namespace qkv {
 
-// The last two are not of GGUF but our own: core/panels.h.
+// The last two are not GGUF but our own: core/panels.h.
 enum class Block : uint8_t { none, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, mxfp4, q8, q4 };
 
 const char* name_of(Block block);  // "q8_0"; "plain" for none
@@ -151,7 +149,7 @@ void decode_block(const BlockMxfp4& in, float* out);
 // Whole blocks at any address; an Error unless the sizes fit each other.
 void decode_blocks(Block block, std::span<const std::byte> in, std::span<float> out);
 
-// d = max |x| / 127, q = x / d rounded with ties away from zero. An Error if a value is not finite or d is no F16.
+// d = max |x| / 127, q = x / d rounded with ties away from zero. An Error if a value is not finite or d overflows F16.
 void encode_q8_0(std::span<const float> in, std::span<std::byte> out);
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// A fixed-size heap array indexed by int64_t, the one index type of kernels. Kernels' and tests' working memory.
+// A fixed-size heap array indexed by int64_t, the index type of kernels. For scratch memory.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Arithmetic on sizes that come from a file: a result that does not fit is an Error naming it, never a wrapped number.
+// Arithmetic on sizes read from files: overflow is an Error that names the value.
 #pragma once
 
 #include <bit>
@@ -21,9 +21,9 @@ T narrow(From value, std::string_view what) {
   return static_cast<T>(value);
 }
 
-// Carries the name of what is being computed through a whole expression:
+// A uint64_t with a name for error texts, kept through an expression:
 //   CheckedU64 end = CheckedU64(offset, "end of tensor 'wte'") + CheckedU64(rows, "size of tensor 'wte'") * row_bytes;
-// The name is not copied: it must outlive the expression. In an operation of two named values the left name stays.
+// The name is not copied: it must outlive the expression. Of two names the left one is kept.
 class CheckedU64 {
  public:
   template <std::integral T>

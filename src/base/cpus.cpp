@@ -42,7 +42,7 @@ std::string read_or_empty(const std::filesystem::path& path) {
   try {
     return read_file(path, size_t{16} << 20);
   } catch (const Error&) {
-    return {};  // a system without control groups, or one that hides them
+    return {};  // no cgroups, or hidden
   }
 }
 

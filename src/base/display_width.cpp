@@ -11,7 +11,7 @@ struct Range {
   char32_t first, last;
 };
 
-// Facts of Unicode (UAX 11): East Asian Wide and Fullwidth characters and emoji.
+// UAX 11: East Asian Wide and Fullwidth characters, and emoji.
 constexpr Range kWide[] = {
     {0x1100, 0x115F},   {0x231A, 0x231B},   {0x2329, 0x232A},   {0x23E9, 0x23EC},   {0x23F0, 0x23F0},
     {0x23F3, 0x23F3},   {0x25FD, 0x25FE},   {0x2614, 0x2615},   {0x2648, 0x2653},   {0x267F, 0x267F},
@@ -31,8 +31,8 @@ constexpr Range kWide[] = {
     {0x1F6F4, 0x1F6FF}, {0x1F7E0, 0x1F7F0}, {0x1F90C, 0x1F93A}, {0x1F93C, 0x1F945}, {0x1F947, 0x1F9FF},
     {0x1FA70, 0x1FAFF}, {0x20000, 0x3FFFD}};
 
-// Marks drawn over the character before. Those of the Arabic, Indic and Thai scripts are left out, so such a text
-// counts as wider than it is and a line with it is cut early, never too late.
+// Combining marks. Those of the Arabic, Indic and Thai scripts are left out: such text counts as wider than it is, so
+// lines are cut too early, never too late.
 constexpr Range kZero[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x1160, 0x11FF}, {0x1AB0, 0x1ACE},
                            {0x1DC0, 0x1DFF}, {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x206F},
                            {0x20D0, 0x20F0}, {0x302A, 0x302D}, {0x3099, 0x309A}, {0xD7B0, 0xD7FB},

@@ -1,4 +1,4 @@
-// How many terminal cells a text takes: Chinese characters take two.
+// Width of text in terminal cells: Chinese characters take two.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@ namespace qkv {
 
 int display_width(std::string_view utf8);
 
-// The longest beginning that takes at most so many cells.
+// The longest prefix of at most `cells` cells.
 std::string_view fit_width(std::string_view utf8, int cells);
 
 }  // namespace qkv

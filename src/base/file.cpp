@@ -66,8 +66,8 @@ std::string folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path().string() : ".";
 }
 
-// Calls make(name) with names in the folder until one is free. The number counts on when a process killed earlier, with
-// the same id, has left its file. Afterwards errno tells whether it worked: make gives < 0 if not.
+// Calls make(name) with names in the folder until one is free: a killed process with the same id may have left files.
+// make returns < 0 on failure, with errno set.
 template <class Make>
 std::pair<std::string, int> make_temporary(const std::string& folder, const Make& make) {
   static std::atomic<uint64_t> number{0};
@@ -80,7 +80,7 @@ std::pair<std::string, int> make_temporary(const std::string& folder, const Make
   return {std::move(name), made};
 }
 
-// From here on the new content is in place; only a power cut could still bring the old one back.
+// The new content is in place; until the folder is synced, a power cut may bring the old one back.
 void sync_after_rename(const std::string& name, const std::string& folder) {
   const int code = sync_folder(folder);
   QKV_CHECK(code == 0, "wrote ", name, " but cannot sync its folder: ", errno_text(code),
@@ -103,8 +103,8 @@ std::string read_file(const std::filesystem::path& path, size_t limit) {
   const auto size = narrow<size_t>(file.info.st_size, "file size");
   QKV_CHECK(size <= limit, name, " has ", size, " bytes but the limit for this file is ", limit, Hint(kWrongFile));
 
-  // The size is only a first guess: pipes and /proc files say 0, and a file may grow while it is read.
-  // One byte more than expected shows the end without another round.
+  // The size is a first guess: pipes and /proc files report 0, and a file may grow while it is read.
+  // One extra byte detects the end without another read.
   std::string text(size + 1, '\0');
   size_t filled = 0;
   while (true) {
@@ -149,7 +149,7 @@ void MappedFile::release(std::span<const std::byte> bytes) const {
   const auto first = reinterpret_cast<uintptr_t>(bytes_.data()), begin = reinterpret_cast<uintptr_t>(bytes.data());
   if (bytes.empty() || begin < first || begin - first > bytes_.size()) return;
   if (bytes.size() > bytes_.size() - (begin - first)) return;
-  // The first and last page may also hold neighbours, which only costs them a second read.
+  // The first and last page may hold other bytes too; those are just read again.
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const uintptr_t start = begin / page * page;
   ::madvise(reinterpret_cast<void*>(start), begin - start + bytes.size(), MADV_DONTNEED);  // a hint: may fail
@@ -236,7 +236,7 @@ void AtomicFolder::commit() {
   QKV_ASSERT(!temporary_.empty(), target_.string(), ": committed twice");
   const int synced = sync_folder(temporary_.string());
   QKV_CHECK(synced == 0, "cannot write ", target_.string(), ": ", errno_text(synced), Hint("the disk may be failing"));
-  // A plain rename silently replaces an empty folder made meanwhile; some file systems know no other.
+  // Some file systems know only a plain rename, which would replace an empty folder made meanwhile.
   int renamed = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
   if (renamed != 0 && errno == EINVAL) renamed = std::rename(temporary_.c_str(), target_.c_str());
   QKV_CHECK(renamed == 0, "cannot move ", temporary_.string(), " to ", target_.string(), ": ", errno_text(errno),

@@ -1,5 +1,5 @@
-// Whole files: read, map, and write so that a crash or a full disk leaves either the old content or the new. The same
-// for a folder of files.
+// Reading, mapping and atomic writing of files and folders: after a crash or a full disk, either the old content is
+// there or the new.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace qkv {
 
-// Pipes and /proc files are read to their end too. More than limit bytes is an Error.
+// Also reads pipes and /proc files to the end. More than `limit` bytes is an Error.
 std::string read_file(const std::filesystem::path& path, size_t limit);
 
-// A file mapped read-only. The bytes stay valid as long as this object and nobody shortens the file.
+// A read-only mapping. The bytes are valid while this object lives and the file is not truncated.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -27,8 +27,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
 
-  // Gives the pages under these bytes back to the system; touching the bytes again reads them again. What is not of
-  // this file is left alone.
+  // Drops the pages of these bytes from memory; the next access reads them again. Bytes outside this file are ignored.
   void release(std::span<const std::byte> bytes) const;
 
  private:
@@ -36,11 +35,11 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// Temporaries are named kTemporaryPrefix + something: what a killed process left behind can be found and removed.
+// Prefix of temporary names, so that leftovers of killed processes can be found and removed.
 inline constexpr const char* kTemporaryPrefix = ".qkv-tmp-";
 
-// A file written piece by piece that appears under its name whole or not at all: a temporary in the same folder, synced
-// and renamed by commit. Without commit, or after a write that failed, nothing is left and what the name held stays.
+// Writes a file atomically: a temporary in the same folder, synced and renamed by commit(). Without commit(), or after
+// a failed write, the temporary is removed and the old file stays.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -48,7 +47,7 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
 
-  void write(std::span<const std::byte> bytes);  // small pieces are gathered
+  void write(std::span<const std::byte> bytes);  // buffered
   void commit();
   uint64_t size() const { return size_; }
 
@@ -65,8 +64,8 @@ class AtomicFile {
 
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
-// A folder that appears under its name with all its files or not at all. Files go to path() until commit; the name must
-// be free, at the start and at the end.
+// Writes a folder atomically. Files go to path() until commit(); the final name must not exist, at the start and at the
+// end.
 class AtomicFolder {
  public:
   explicit AtomicFolder(const std::filesystem::path& path);

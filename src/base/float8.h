@@ -1,4 +1,4 @@
-// The two 8-bit floats of weights: e4m3 (no infinities, 0x7f and 0xff are NaN, at most 448) and e5m2 (as IEEE).
+// The two 8-bit floats: e4m3 (no infinities, 0x7f and 0xff are NaN, at most 448) and e5m2 (as IEEE).
 #pragma once
 
 #include <bit>

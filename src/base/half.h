@@ -1,4 +1,4 @@
-// The two 16-bit floats, and how they round.
+// The two 16-bit floats and their conversions.
 #pragma once
 
 #include <bit>

@@ -15,7 +15,7 @@
 namespace qkv {
 namespace {
 
-// Lets the handler know how far the parser has read.
+// Tells the handler how far the parser has read.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -50,7 +50,7 @@ std::string shortened(std::string_view text) {
 }
 
 // nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: reason; last read: '...'" without the
-// frame. What was last read goes too: it can be as long as the text and hold broken UTF-8.
+// frame and without the "last read" part, which can be as long as the text and hold broken UTF-8.
 std::string reason_of(std::string_view text) {
   if (const size_t bracket = text.find("] "); bracket != text.npos) text.remove_prefix(bracket + 2);
   if (text.starts_with("parse error")) {
@@ -118,11 +118,11 @@ class Builder final : public nlohmann::json_sax<Json> {
     if (failure.id == kNumberOverflow) hint = "numbers must fit in a double, up to about 1.8e308";
     if (reason.find("UTF-8") != reason.npos) hint = "save the text as UTF-8";
     if (reason.find("unexpected end of input") != reason.npos) hint = "the text is cut off: was it written completely?";
-    // The parser counts the byte it stumbled over as read.
+    // The parser counts the offending byte as read.
     QKV_FAIL(what_, ": not valid JSON, ", place(position - 1), ": ", shortened(reason), Hint(hint));
   }
 
-  // People look for lines and columns (in characters), programs for bytes.
+  // Line and column (in characters) for people, the byte for programs.
   std::string place(size_t offset) const {
     const std::string_view before = text_.substr(0, offset);
     const auto lines = std::count(before.begin(), before.end(), '\n');
@@ -205,12 +205,12 @@ class Builder final : public nlohmann::json_sax<Json> {
   std::vector<Json*> open_;  // arrays and objects not yet closed; only the last one grows, so the pointers hold
   Json* value_of_key_ = nullptr;
   std::span<TapedPart> taped_;
-  std::vector<std::string> keys_;  // on the way to the value being read; empty ones stand for places in arrays
-  JsonTape* tape_ = nullptr;       // where what is read goes now
+  std::vector<std::string> keys_;  // path of the value being read; empty for array elements
+  JsonTape* tape_ = nullptr;       // where tokens go now
   size_t taped_depth_ = 0;
 };
 
-// Edits that make a of b: insert, delete, replace a byte, or swap two neighbours.
+// Edit distance: insert, delete or replace a byte, or swap two neighbours.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> older(b.size() + 1), old(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -242,7 +242,7 @@ Json parse_json(std::string_view text, std::string_view what, JsonLimits limits,
   QKV_CHECK(text.size() <= limits.bytes, what, ": the JSON text has ", text.size(), " bytes but the limit is ",
             limits.bytes, Hint("this is probably not the file you meant"));
   Builder builder(text, what, limits, taped);
-  // The parser takes a zero byte for the end of the text and would accept whatever follows.
+  // The parser takes a zero byte as the end of the text and would accept anything after it.
   const size_t zero = text.find('\0');
   QKV_CHECK(zero == text.npos, what, ": not valid JSON, ", builder.place(zero), ": a zero byte",
             Hint("this is a binary file or UTF-16 text; save it as UTF-8"));
@@ -255,7 +255,7 @@ std::string nearest_key(std::string_view word, std::span<const std::string_view>
   for (const std::string_view candidate : known) {
     const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
     const size_t limit = longer / 3;
-    // No fewer edits than the lengths differ by; this also keeps a huge word from costing a huge table.
+    // The length difference is a lower bound; this also avoids a huge table for a huge word.
     if (longer - shorter > limit) continue;
     const size_t distance = edit_distance(word, candidate);
     if (distance <= limit && distance < smallest) {

@@ -1,4 +1,4 @@
-// JSON from files and requests: strict, bounded, and every failure says which text, where in it, and what to do.
+// Strict JSON parsing with limits; errors name the text, the position and a hint.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-// The literal ""_json calls a parser, and every file that saw it would compile that parser again, used or not: half a
-// second each. So its body goes to a template that nobody instantiates, and the literal is only declared.
+// The literal ""_json would make every including file compile nlohmann's parser, half a second each. So its body goes
+// into a template that is never instantiated, and the literal is only declared.
 #define _json(...)    \
   _json(__VA_ARGS__); \
   template <class>    \
@@ -29,7 +29,7 @@ struct JsonLimits {
 // RFC 8259 with UTF-8, one value, no key twice in an object, and only numbers a double can hold.
 Json parse_json(std::string_view text, std::string_view what, JsonLimits limits = {});
 
-// A part of a document as the list of what was read, for parts with hundreds of thousands of values.
+// A part of a document as a flat list of tokens, for parts with hundreds of thousands of values.
 class JsonTape {
  public:
   enum class Kind : uint8_t {
@@ -49,7 +49,7 @@ class JsonTape {
   Kind kind(size_t i) const { return items_[i].kind; }
   std::string_view text(size_t i) const { return std::string_view(texts_).substr(items_[i].begin, items_[i].size); }
   int64_t integer(size_t i) const { return items_[i].integer; }  // an integer or a boolean
-  double number(size_t i) const { return items_[i].number; }     // a number that is no 64-bit integer
+  double number(size_t i) const { return items_[i].number; }     // a number that is not a 64-bit integer
 
   void add(Kind kind) { items_.push_back({.kind = kind, .begin = 0}); }
   void add_text(Kind kind, std::string_view text);
@@ -70,15 +70,15 @@ class JsonTape {
   std::string texts_;
 };
 
-// The array or object at this place of the document goes onto a tape, its brackets included, and null stands in the
-// document instead. Keys that appear twice in it are for its reader to find.
+// The array or object at this path goes to a tape, brackets included; the document has null there. Duplicate keys in it
+// are not checked.
 struct TapedPart {
   std::vector<std::string_view> keys;  // from the root
   JsonTape tape = {};
 };
 Json parse_json(std::string_view text, std::string_view what, JsonLimits limits, std::span<TapedPart> taped);
 
-// The known word that was probably meant, for hints; empty if none is near.
+// The known word closest to `word`, for hints; empty if none is close.
 std::string nearest_key(std::string_view word, std::span<const std::string_view> known);
 
 }  // namespace qkv

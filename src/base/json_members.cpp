@@ -11,12 +11,12 @@ namespace {
 
 constexpr const char* kNotJson = "the text is damaged or cut off: was it written completely?";
 
-// Finds where keys and values begin and end; what they hold is for parse_json to judge.
+// Finds where keys and values begin and end; parse_json validates them.
 class Scanner {
  public:
   Scanner(std::string_view text, std::string_view what) : text_(text), what_(what) {}
 
-  // The next character that is no white space, which must be one of `wanted`.
+  // The next character after white space, which must be one of `wanted`.
   char expect(std::string_view wanted) {
     skip_space();
     const std::string found = at_ < text_.size() ? printable(text_.substr(at_, 1)) : "the end";

@@ -1,4 +1,4 @@
-// One JSON object read member by member, for objects whose whole tree would take many times the memory of their text.
+// Reads a JSON object member by member, for objects whose tree would take many times the memory of their text.
 #pragma once
 
 #include <string>
@@ -15,12 +15,11 @@ struct JsonMemberLimits {
   size_t members = 250'000;
 };
 
-// As strict as parse_json, whose limits hold for each member. Each is handed over as soon as it is read, and then
-// forgotten.
+// As strict as parse_json, with its limits for each member. A member is passed on as soon as it is read, then freed.
 using JsonMember = FunctionRef<void(const std::string& key, const Json& value)>;
 void parse_json_members(std::string_view text, std::string_view what, JsonMember member, JsonMemberLimits limits = {});
 
-// The same with the values as text, for objects inside: what they hold is not looked at.
+// The same with values as text, for nested objects; the values are not validated.
 using JsonTextMember = FunctionRef<void(const std::string& key, std::string_view value)>;
 void scan_json_members(std::string_view text, std::string_view what, JsonTextMember member,
                        JsonMemberLimits limits = {});

@@ -52,7 +52,7 @@ void log_line(Log level, std::string_view text) {
   while (!rest.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody listens, and there is nobody to tell
+    if (written <= 0) return;  // stderr is closed; nothing to be done
     rest.remove_prefix(static_cast<size_t>(written));
   }
 }

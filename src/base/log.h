@@ -1,4 +1,4 @@
-// Lines for people, on stderr.
+// Log lines on stderr.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@ namespace qkv {
 
 enum class Log { info, warn, error };
 
-// One write per call: lines of several threads never mix.
+// One write per call, so lines of several threads do not mix.
 void log_line(Log level, std::string_view text);
 
-// A warning the first time a key is seen in this process. Keys are chosen by the code, not by its input.
+// A warning the first time a key is seen in this process. Keys come from the code, never from input.
 void warn_once(std::string_view key, std::string_view text);
 
 }  // namespace qkv

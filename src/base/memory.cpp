@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-// The number behind a word of a file of "word number" lines; without a word, the number the file is.
+// The number after `word` in a file of "word number" lines; without a word, the file is one number.
 std::optional<int64_t> number_in(const std::filesystem::path& path, std::string_view word) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
@@ -29,7 +29,7 @@ std::optional<int64_t> number_in(const std::filesystem::path& path, std::string_
   return std::nullopt;
 }
 
-// What a group leaves: its limit less what is used, cached files not counted.
+// Free memory of a cgroup: limit minus usage, without cached files.
 int64_t left_in(const std::filesystem::path& folder, bool v2) {
   const auto limit = number_in(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"), "");
   const auto used = number_in(folder / (v2 ? "memory.current" : "memory.usage_in_bytes"), "");
@@ -38,7 +38,7 @@ int64_t left_in(const std::filesystem::path& folder, bool v2) {
   return std::max<int64_t>(*limit - *used + std::min(cached, *used), 0);
 }
 
-// What the limit on our address space leaves, if there is one.
+// Free address space, if it is limited.
 int64_t left_of_addresses(const std::filesystem::path& root) {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;

@@ -1,4 +1,4 @@
-// How much memory this process may still take.
+// How much memory this process can still allocate.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,8 @@
 
 namespace qkv {
 
-// The least of what the machine has free, what our control groups leave, and the limit on our address space. What the
-// system would give back at once (cached files) counts as free. Reads below root, so that tests can build a system of
-// their own; where nothing is said there is no limit.
+// The minimum of free memory, cgroup limits and the limit on the address space. Cached files count as free. Reads below
+// root, so that tests can provide their own files; a missing file means no limit.
 int64_t available_memory(const std::filesystem::path& root = "/");
 
 }  // namespace qkv

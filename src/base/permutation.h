@@ -1,5 +1,5 @@
-// A shuffle of the numbers below `size` that needs no memory and gives any entry at once: a Feistel network whose round
-// function is Philox. It shuffles the next power of two; what falls outside is shuffled again until it is inside.
+// A pseudo-random permutation of [0, size) without a table: a Feistel network with Philox as its round function. It
+// permutes the next power of two; a result >= size is permuted again until it is inside (cycle walking).
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace qkv {
 
 class Permutation {
  public:
-  // The key says which shuffle; the index given must be below size.
+  // One permutation per key; indices must be < size.
   Permutation(uint64_t size, PhiloxKey key)
       : size_(size),
         low_bits_(std::max(2, static_cast<int>(std::bit_width(std::max<uint64_t>(size, 1) - 1))) / 2),
@@ -30,7 +30,7 @@ class Permutation {
   }
 
  private:
-  static constexpr uint32_t kRounds = 8;  // even: the halves trade widths in every round
+  static constexpr uint32_t kRounds = 8;  // even: the halves swap widths in every round
 
   uint64_t shuffle(uint64_t index) const {
     uint64_t a = index >> low_bits_, b = index & mask(low_bits_);  // a has high_bits_, b has low_bits_

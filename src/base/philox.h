@@ -1,6 +1,6 @@
-// Randomness as a function of an address. Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy
-// as 1, 2, 3; SC 2011) turns a counter and a key into four words. The key is made of seed, step, layer and site, the
-// counter of a global row and column, so a value never depends on threads, batches or the layout of memory.
+// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3;
+// SC 2011) maps a counter and a key to four words. The key is made of seed, step, layer and site, the counter of a
+// global row and column, so a value does not depend on threads, batches or memory layout.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// Who draws: one key per stream.
+// One key per random stream.
 struct RngKey {
   uint64_t seed = 0, step = 0;
   uint32_t layer = 0, site = 0;
@@ -55,9 +55,8 @@ constexpr float uniform01(uint32_t random) {
   return static_cast<float>(random >> 8) * 0x1p-24F;
 }
 
-// Standard normal by Box-Muller. A value needs two words, and a pair of words makes two values: the columns 2p and
-// 2p+1 share the words of their own two addresses, one takes the cosine and one the sine. So a block of four words
-// makes four values. A stream draws either uniforms or normals: under one key they are made of the same words.
+// Standard normal by Box-Muller: two words give two values. Columns 2p and 2p+1 share their two words; one takes the
+// cosine, one the sine. Uniforms and normals of one key use the same words, so a stream must draw only one kind.
 // log, cos and sin are the C library's: another library may differ in the last bit.
 inline double normal(PhiloxKey key, uint64_t row, uint64_t column) {
   const PhiloxCounter words = random_block(key, row, column);

@@ -1,4 +1,4 @@
-// Names that come from a file, shown safely in error texts.
+// Escapes names from files for error texts.
 #pragma once
 
 #include <string>
@@ -6,8 +6,7 @@
 
 namespace qkv {
 
-// 'name' with its control characters escaped, so that a file cannot steer a terminal, and the end of a long one left
-// out.
+// 'name' in quotes, with control characters escaped (a file must not control the terminal) and long names cut.
 std::string printable(std::string_view name);
 
 }  // namespace qkv

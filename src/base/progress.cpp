@@ -57,7 +57,7 @@ Progress::Progress(std::string what, int64_t total, std::FILE* out, ProgressOpti
 }
 
 Progress::~Progress() {
-  if (open_) std::fputs("\n", out_);  // left by an exception: what is printed next gets a line of its own
+  if (open_) std::fputs("\n", out_);  // after an exception: end the line
 }
 
 void Progress::update(int64_t done, std::string_view note) {
@@ -94,12 +94,12 @@ std::string Progress::status(double time, std::string_view note) const {
 }
 
 void Progress::show(std::string line, const char* end) {
-  // A note may quote text of any kind, and this is one line.
+  // A note may quote any text; keep it on one line.
   for (char& c : line) {
     if ((c >= 0 && c < 0x20) || c == 0x7F) c = ' ';
   }
   if (terminal_) {
-    // A full line would make the terminal wrap; the escape sequence erases what was longer before.
+    // A full line would wrap; the escape sequence erases the rest of a longer line before.
     line = fmt::format("\r{}\x1b[K{}", fit_width(line, columns_of(out_) - 1), end);
   } else {
     line += end;

@@ -1,4 +1,4 @@
-// One line that says how far long work has come.
+// A progress line.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ProgressOptions {
 };
 
 // On a terminal the line is rewritten in place, at most 10 times a second; elsewhere a plain line at most every 10
-// seconds. Work that ends within a second leaves no trace.
+// seconds. Work that ends within a second prints nothing.
 class Progress {
  public:
   // A total of 0 means unknown.
@@ -37,7 +37,7 @@ class Progress {
   ProgressOptions options_;
   bool terminal_;
   double start_, last_shown_;
-  bool open_ = false;  // an unfinished line stands on the terminal
+  bool open_ = false;  // the terminal shows an unfinished line
   bool finished_ = false;
 };
 

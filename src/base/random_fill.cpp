@@ -1,4 +1,4 @@
-// Sixteen blocks of four words go side by side through every step, so that the compiler makes vectors of them.
+// Sixteen blocks of four words at a time, so that the compiler vectorises every step.
 #include "base/random_fill.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ inline float fraction(uint32_t word, uint32_t plus) {
 }
 
 // sqrt(-2 ln u), u = (word + 1) 2^-32 = 2^e (1 + d) with 1 + d in [sqrt(1/2), sqrt(2)).
-// ln(1 + d) = 2 artanh(d / (2 + d)), a short series. Where u is near 1, d comes from the word: u itself has lost it.
+// ln(1 + d) = 2 artanh(d / (2 + d)), a short series. Near u = 1, d comes from the word: u has lost its bits.
 inline float radius(uint32_t word) {
   constexpr uint32_t kRootHalf = 0x3f3504f3, kOne = 0x3f800000;
   const uint32_t bits = std::bit_cast<uint32_t>(fraction(word, 1)) + (kOne - kRootHalf);
@@ -57,7 +57,7 @@ inline float radius(uint32_t word) {
   return std::sqrt(-2.0F * log);
 }
 
-// cos and sin of 2 pi word 2^-32: the nearest quarter of a turn, and the rest by Taylor's series.
+// cos and sin of 2 pi word 2^-32: the nearest quarter turn, and a Taylor series for the rest.
 inline void turn(uint32_t word, float& cosine, float& sine) {
   const uint32_t quarter = (word + 0x20000000U) >> 30;
   const float rest = static_cast<float>(static_cast<int32_t>(word - (quarter << 30)));

@@ -1,5 +1,5 @@
-// Many random numbers at once. Number i of a stream is made of the words of random_block(key, 0, i) and of nothing
-// else, so any part of a stream can be drawn by anyone, in any order.
+// Arrays of random numbers. Number i of a stream depends only on random_block(key, 0, i), so parts of a stream can be
+// drawn in any order and by any thread.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace qkv {
 
-// out[k] = deviation * normal(key, 0, first + k), in float and of arithmetic alone: the same bits with any C library.
+// out[k] = deviation * normal(key, 0, first + k), in float without library functions: the same bits with any C library.
 void fill_normal(PhiloxKey key, uint64_t first, float deviation, std::span<float> out);
 
 // Uniform in [-bound, bound].

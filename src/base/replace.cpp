@@ -33,7 +33,7 @@ void replace_link(const fs::path& link, const fs::path& target) {
   QKV_CHECK(fs::is_symlink(link, none) || !fs::exists(link, none), link.string(), " is in the way: it is no link",
             Hint("move it away"));
   const fs::path temporary = link.parent_path() / (kTemporaryPrefix + link.filename().string());
-  ::unlink(temporary.c_str());  // of a process that was killed
+  ::unlink(temporary.c_str());  // left by a killed process
   const bool made = ::symlink(target.c_str(), temporary.c_str()) == 0 && ::rename(temporary.c_str(), link.c_str()) == 0;
   const int code = errno;
   if (!made) ::unlink(temporary.c_str());
@@ -43,7 +43,7 @@ void replace_link(const fs::path& link, const fs::path& target) {
 }
 
 void replace_folder(const fs::path& fresh, const fs::path& name) {
-  // Where the file system cannot exchange two names there is a moment with neither; both folders are whole then.
+  // If the file system cannot exchange two names, for a moment neither exists; both folders are complete then.
   const bool exchanged = ::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, name.c_str(), RENAME_EXCHANGE) == 0;
   std::error_code failed;
   if (!exchanged) {
@@ -55,7 +55,7 @@ void replace_folder(const fs::path& fresh, const fs::path& name) {
               Hint("check both folders"));
   }
   check_synced(name);
-  if (exchanged) fs::remove_all(fresh, failed);  // the old one; what cannot be removed is only untidy
+  if (exchanged) fs::remove_all(fresh, failed);  // the old one; failing to remove it is harmless
 }
 
 }  // namespace qkv

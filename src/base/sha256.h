@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): what proves that a file still holds what was written.
+// SHA-256 (FIPS 180-4), to check that a file is unchanged.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@ class Sha256 {
  public:
   using Form = void (*)(std::array<uint32_t, 8>& state, const std::byte* data, size_t blocks);
 
-  Sha256();               // with the CPU's own instructions where it has them
-  static Sha256 plain();  // without: the form of every other CPU
+  Sha256();               // with the CPU's SHA instructions if it has them
+  static Sha256 plain();  // without them
   void update(std::span<const std::byte> bytes);
-  std::string hex();  // of all bytes so far, 64 digits; ends the sum
+  std::string hex();  // of all bytes so far, 64 digits; the object is used up
 
  private:
   static constexpr size_t kBlock = 64;
@@ -24,7 +24,7 @@ class Sha256 {
   Form add_blocks_;
   std::array<uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<std::byte, kBlock> pending_{};  // the beginning of a block that is not full yet
+  std::array<std::byte, kBlock> pending_{};  // a partial block
   uint64_t size_ = 0;
 };
 

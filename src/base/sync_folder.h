@@ -1,11 +1,11 @@
-// The last part of every write that must outlive a power cut.
+// fsync of a folder: the last step of a durable write.
 #pragma once
 
 #include <string>
 
 namespace qkv {
 
-// Names made or changed in the folder stay. 0, or an errno.
+// Makes new and renamed entries of the folder durable. 0, or an errno.
 int sync_folder(const std::string& folder);
 
 }  // namespace qkv

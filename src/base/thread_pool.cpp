@@ -39,7 +39,7 @@ unsigned float_mode() {
 void set_float_mode(unsigned) {}
 #endif
 
-// Denormal numbers are zero on this thread until destroyed: a result must not depend on which thread made it.
+// Flushes denormals to zero on this thread until destroyed: results must not depend on the thread.
 class FlushDenormals {
  public:
   FlushDenormals() : saved_(float_mode()) { set_float_mode(saved_ | kFlushDenormals); }
@@ -51,8 +51,8 @@ class FlushDenormals {
   unsigned saved_;
 };
 
-// Looks for a while before the caller goes to sleep. On a busy machine the thread we wait for may need this very CPU:
-// giving way now and then makes such a run ten times faster, and costs nothing where CPUs are free.
+// Polls for a while before the caller sleeps. On a busy machine the thread we wait for may need this CPU: yielding now
+// and then makes such a run ten times faster, and costs nothing where CPUs are free.
 template <class Done>
 void spin(int looks, const Done& done) {
   for (int i = 1; i <= looks && !done(); ++i) {
@@ -64,7 +64,7 @@ void spin(int looks, const Done& done) {
   }
 }
 
-// Which pool the current thread is doing a share for.
+// The pool whose tasks the current thread is running.
 struct Current {
   const ThreadPool* pool = nullptr;
   int thread = 0;
@@ -76,11 +76,11 @@ void pin_this_thread(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<size_t>(cpu), &set);
-  ::sched_setaffinity(0, sizeof set, &set);  // a wish: without it only the speed may change
+  ::sched_setaffinity(0, sizeof set, &set);  // best effort: only speed depends on it
 }
 
-// On a busy machine the system may put the caller where a worker is pinned, and the two take turns. Moves it to the CPU
-// no worker has; it is not kept there.
+// On a busy machine the scheduler may put the caller on a worker's CPU, so that the two take turns. Moves it once to
+// the CPU without a worker; it is not pinned there.
 void leave_to_workers(const std::vector<int>& cpus) {
   if (cpus.empty() || cpus.front() >= CPU_SETSIZE || ::sched_getcpu() == cpus.front()) return;
   cpu_set_t allowed;
@@ -113,11 +113,11 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), spins_(kSpins) {
   if (threads_ == 0) threads_ = default_threads();
   const std::vector<int> cpus = allowed_cpus();
   const auto allowed = static_cast<int>(cpus.size());
-  if (allowed > 0 && threads_ > allowed) spins_ = 0;  // there is always someone to make room for
+  if (allowed > 0 && threads_ > allowed) spins_ = 0;  // more threads than CPUs: spinning would block the others
 
-  // One worker per CPU gains from staying where its cache is. With fewer threads than CPUs the scheduler knows better
-  // which are free (another pool may pin to the same ones), and under a quota a pinned worker would wait for its own
-  // CPU while another one idles. The caller is not our thread to pin.
+  // With one thread per CPU, pinning workers keeps caches warm. With fewer threads the scheduler knows better which
+  // CPUs are free (another pool may pin to the same ones), and under a quota a pinned worker would wait for its own CPU
+  // while another idles. The caller is not ours to pin.
   const bool quota_below = cpu_quota().value_or(allowed) < allowed;
   if (threads_ > 1 && threads_ == allowed && !quota_below) pin_to_ = cpus;
 
@@ -190,7 +190,7 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t task, int thread)> 
   if (tasks == 0) return;
 
   const std::lock_guard lock(one_run_);
-  if (tasks == 1 || threads_ == 1) {  // waking somebody takes longer than many a single task
+  if (tasks == 1 || threads_ == 1) {  // waking a worker takes longer than most single tasks
     const Inside inside(this);
     for (int64_t task = 0; task < tasks; ++task) body(task, 0);
     return;
@@ -207,7 +207,7 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t task, int thread)> 
   }
   wait_for_workers();
 
-  // DataParallel are in order of tasks, so the first error by thread is the first by task.
+  // Shares are in order of tasks, so the first error by thread is the first by task.
   std::exception_ptr first;
   for (std::exception_ptr& error : errors_) {
     if (std::exception_ptr taken = std::exchange(error, nullptr); taken && !first) first = std::move(taken);

@@ -1,4 +1,4 @@
-// The engine's threads. Work is split the same way every time, so what a thread touched it touches again.
+// A thread pool with a fixed split of tasks: the same thread gets the same tasks every time, which suits its cache.
 #pragma once
 
 #include <atomic>
@@ -24,10 +24,10 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   // Calls body(task, thread) for every task in [0, tasks). Thread t of n takes the tasks [t*tasks/n, (t+1)*tasks/n) in
-  // order; thread 0 is the caller, and does a task alone. Everything the tasks wrote is visible when run returns.
+  // order; thread 0 is the caller, and runs a single task alone. All writes of the tasks are visible when run returns.
   // A task that throws ends its thread's share; the others finish theirs, then the exception of the lowest task is
-  // thrown again here. A run from inside a task is done on the spot, under the number of the thread it is on.
-  // Denormals count as zero in every task, on every thread.
+  // rethrown here. A nested run is done inline, with the number of the thread it is on.
+  // Denormals are flushed to zero in every task, on every thread.
   void run(int64_t tasks, FunctionRef<void(int64_t task, int thread)> body);
 
  private:
@@ -40,7 +40,7 @@ class ThreadPool {
   void wait_for_workers();
 
   int threads_;
-  int spins_;                // looks at a flag before going to sleep on it
+  int spins_;                // polls of a flag before sleeping on it
   std::vector<int> pin_to_;  // the CPU of each thread, or empty
   std::vector<std::thread> workers_;
 
@@ -50,7 +50,7 @@ class ThreadPool {
   bool stop_ = false;
   std::vector<std::exception_ptr> errors_;  // by thread
 
-  alignas(64) std::atomic<uint32_t> round_{0};  // goes up when there is work, or when it is time to stop
+  alignas(64) std::atomic<uint32_t> round_{0};  // incremented when there is work, or to stop
   alignas(64) std::atomic<int> busy_{0};        // workers that have not finished this round
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kSmallestBlock = int64_t{1} << 20;
 
-// A planning arena's addresses start here: never dereferenced, but differences of them are meaningful.
+// The first address of a planning arena: never dereferenced, but offsets are computed from it.
 std::byte* plan_base() {
   return reinterpret_cast<std::byte*>(uintptr_t{1} << 40);
 }

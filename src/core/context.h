@@ -1,4 +1,4 @@
-// What a pass carries from op to op.
+// The state of a pass: what every op takes as its first argument.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace qkv {
 
-// Randomness of a pass: a counter keyed by these and by layer and site, never a state.
+// Random numbers of a pass are a function of these, layer, site and index (Philox); there is no generator state.
 struct Rng {
   uint64_t seed = 0;
   uint64_t step = 0;
@@ -23,23 +23,23 @@ class Context {
   Arena& arena;
   Precision precision;
   Tape* tape = nullptr;    // absent: inference
-  Probe* probe = nullptr;  // absent: nobody looks
+  Probe* probe = nullptr;  // absent: no taps
   Rng rng;
   bool training = false;          // dropout is on
-  bool recompute_layers = false;  // under a tape, layers of one stack keep only what enters and leaves them
-  bool guard_finite = false;      // every op's output is checked: slow, names the op that made the first NaN
-  bool replaying = false;         // inside recompute(): taps that only read have been visited already
+  bool recompute_layers = false;  // under a tape, only the input and output of a layer are kept
+  bool guard_finite = false;      // check every op's output and name the op of the first NaN; slow
+  bool replaying = false;         // inside recompute(): taps that only read are skipped
 
   Tensor make(const Shape& shape, DType dtype);  // an op's output: memory from the arena, a node on the tape
-  Tensor constant(const Shape& shape, DType dtype) { return arena.take(dtype, shape); }  // no gradient wanted
+  Tensor constant(const Shape& shape, DType dtype) { return arena.take(dtype, shape); }  // without a gradient
   Tensor upload(std::span<const int32_t> host);                                          // i32 [size]
   Tensor upload(std::span<const float> host, const Shape& shape);                        // in precision.exact
 
-  // The last line of every op: hands the output back, checked if guard_finite.
+  // The last line of every op: returns the output, checked if guard_finite.
   Tensor finish(const char* op, const Tensor& y);
   void check_finite(const char* op, const char* what, const Tensor& t);
 
-  // Looking: one predicted branch where nobody does.
+  // Taps: one predicted branch without a probe.
   Ask ask(Place place, Site site) const { return probe == nullptr ? Ask::none : probe->ask(place, site); }
   bool watched(Place place, Site site) const { return has(ask(place, site), Ask::read | Ask::edit); }
   void tap(Place place, Site site, Tensor& x, const Rows* rows = nullptr) {

@@ -1,4 +1,4 @@
-// Element types, and how elements lie in memory.
+// Element types and memory formats.
 #pragma once
 
 #include <cstdint>
@@ -65,10 +65,10 @@ struct Format {
   Format(Block b, int32_t group);  // q8 or q4; Error unless the group is 0, 32, 64, 128 or 256
 
   bool plain() const { return block == Block::none; }
-  bool panels() const { return block == Block::q8 || block == Block::q4; }  // rows lie interleaved: core/panels.h
+  bool panels() const { return block == Block::q8 || block == Block::q4; }  // rows are interleaved: core/panels.h
   int64_t block_elements() const;                                           // along a row
   int64_t block_bytes() const;
-  int64_t bytes_for(int64_t elements) const;    // of rows that lie one after the other; Error unless whole blocks
+  int64_t bytes_for(int64_t elements) const;    // of consecutive rows; Error unless whole blocks
   int64_t bytes_for(const Shape& shape) const;  // of any format
   bool operator==(const Format&) const = default;
 };

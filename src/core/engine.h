@@ -1,4 +1,4 @@
-// What lives as long as the program: the pool, the device, the kernels' scratch. Contexts are made from it.
+// The thread pool, the device and the kernels' scratch memory: one per program. Contexts are made from it.
 #pragma once
 
 #include "core/context.h"

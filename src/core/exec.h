@@ -10,7 +10,7 @@ struct Exec {
   Device* device = nullptr;
   ThreadPool* pool = nullptr;  // CPU devices
   void* stream = nullptr;      // devices that queue their work
-  Tensor scratch;              // i8 [threads, bytes per thread], allocated once; a kernel cuts its blocks to fit
+  Tensor scratch;              // i8 [threads, bytes per thread], allocated once; kernels choose block sizes that fit
 };
 
 }  // namespace qkv

@@ -1,22 +1,23 @@
-// The table every op calls through: one function pointer per kernel, one table per backend and instruction set.
+// The kernel table: one function pointer per kernel, one table per backend and instruction set.
 //
 // Rules for a kernel
-//   - takes Exec and one argument struct, returns nothing, never throws; ops have checked everything before;
+//   - takes Exec and one argument struct, returns nothing, never throws; ops check everything before;
 //   - the last axis of every tensor is contiguous; leading axes may be strided;
-//   - a row's bits never depend on other rows, nor on the number of threads; sums over rows have one fixed order;
-//   - a Grad is written or added to as it says, and skipped where its tensor is undefined;
-//   - undefined tensors are absent options.
+//   - the bits of a row depend neither on other rows nor on the number of threads; sums over rows have one fixed order;
+//   - a Grad is written or added to, as its flag says, and skipped where its tensor is undefined;
+//   - an undefined tensor is an absent option.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
 #include "core/exec.h"
+#include "core/formulas.h"
 #include "core/probe.h"
 
 namespace qkv {
 
-// Where a gradient goes: the first use writes, later ones add.
+// Where to write a gradient: the first use writes, later ones add.
 struct Grad {
   Tensor tensor;
   bool add = false;
@@ -44,13 +45,13 @@ struct SumArgs {  // y = factor * sum(x)
 struct SumSquaresArgs {  // y += sum(x^2), y is f64 [1]
   Tensor y, x;
 };
-struct NonfiniteArgs {  // how many NaN or Inf, and the index of the first; the host reads these
+struct NonfiniteArgs {  // how many NaN or Inf, and the index of the first; results on the host
   Tensor x;
   int64_t* count = nullptr;
   int64_t* first = nullptr;
 };
 constexpr int64_t kNoException = INT64_MIN;
-struct OutsideArgs {  // index of the first id that is neither in [0, limit) nor `allowed`, else -1; the host reads it
+struct OutsideArgs {  // index of the first id that is neither in [0, limit) nor `allowed`, else -1; result on the host
   Tensor ids;
   int64_t limit = 0;
   int64_t allowed = kNoException;
@@ -60,29 +61,19 @@ struct OutsideArgs {  // index of the first id that is neither in [0, limit) nor
 
 // --- products --------------------------------------------------------------------------------------------------------
 
-struct Activation {
-  enum class Kind : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh } kind = Kind::identity;
-  float alpha = 1;  // silu: x sigmoid(alpha x), 1.702 is "quick gelu"; tanh: alpha tanh(x / alpha), a soft cap
-};
-struct Gating {  // y = act(min(gate, limit)) * (clamp(up, -limit, limit) + shift)
-  Activation act;
-  float limit = 0;  // 0: no clamp
-  float shift = 0;
-};
-
-// What is done with the sums s of a product before they are stored in y. The bits are those of separate kernels: s is
-// rounded to y's dtype before an activation or a gate, but not before it is added to a residual.
+// What a product does with its sums s before it writes y. The same bits as separate kernels: s is rounded to y's dtype
+// before an activation or a gate, and not rounded before it is added to a residual.
 struct Epilogue {
   Gating form = {};  // y = act(s); with a gate, y = gated(gate, s)
   Tensor gate;       // [N, O] or absent
   Tensor pre;        // [N, O] of y's dtype or absent: keeps s
-  Tensor residual;   // [N, O] or absent: y = residual + s, and nothing of the above. May be y itself
+  Tensor residual;   // [N, O] or absent: y = residual + s, and none of the above. May be y itself
 };
-struct LinearArgs {  // y = x w^T + b; where w is of blocks, x is rounded to bytes on the way (docs/kernels.md)
+struct LinearArgs {  // y = x w^T + b; where w is in blocks, x is rounded to int8 (docs/kernels.md)
   Tensor y;          // [N, O]
   Tensor x;          // [N, K]
-  Tensor w;          // [O, K], grouped [E, O, K]; plain, or of any block format
-  Tensor tiles;      // w as tiles, or absent; where they are given w is a shape and may have no memory
+  Tensor w;          // [O, K], grouped [E, O, K]; plain or any block format
+  Tensor tiles;      // w as tiles, or absent; with tiles, w may be a shape without memory
   Tensor b;          // [O] or absent, grouped [E, O]
   Tensor groups;     // i32 [E + 1] or absent: rows groups[e] .. groups[e + 1] use w[e]
   Epilogue epilogue = {};
@@ -101,8 +92,8 @@ struct LinearBackwardArgs {
   InputActivation input_act = {};  // if pre is given, dx is not
 };
 
-// A weight [.., O, K] as bf16 tiles, the way products want it that have them: [.., O / 32, K / 32, 1024], blocks of 32
-// outputs by 32 inputs, in a block [2][16][16][2]: sixteen outputs, pairs of inputs. What does not exist is zero.
+// A weight [.., O, K] as bf16 tiles for AMX products: [.., O / 32, K / 32, 1024], blocks of 32 outputs by 32 inputs,
+// each block [2][16][16][2]: sixteen outputs, pairs of inputs. Padded with zeros.
 constexpr int64_t kTileSide = 32;
 Shape tiles_shape(const Shape& weight);
 struct PackTilesArgs {
@@ -110,7 +101,7 @@ struct PackTilesArgs {
   Tensor x;  // f32 or bf16 [.., O, K]
 };
 
-struct QuantizeArgs {  // y = x in fewer bits
+struct QuantizeArgs {  // y = x quantised
   Tensor y;            // q8 or q4 [O, K] or [E, O, K]
   Tensor x;            // the same shape, plain
 };
@@ -133,7 +124,7 @@ struct EmbeddingBackwardArgs {
   Tensor dy, ids;
   double factor = 1;
 };
-struct ScatterRowsArgs {  // y[slots[r]] = x[r]: how keys and values enter their pages
+struct ScatterRowsArgs {  // y[slots[r]] = x[r]: keys and values into the pages of a KV cache
   Tensor y;               // [P, ...], of another float dtype if wanted; i8 with scales
   Tensor x;               // [N, ...]
   Tensor slots;           // i32 [N]
@@ -166,7 +157,7 @@ struct RmsNormBackwardArgs {
 struct Dropout {
   float p = 0;
   std::array<uint32_t, 2> key{};  // of seed, step, layer and site
-  uint64_t first_row = 0;         // global index of row 0, so that a mask never depends on the layout
+  uint64_t first_row = 0;         // global index of row 0, so that the mask does not depend on how rows are batched
 };
 struct DropoutArgs {  // y = x * keep / (1 - p), or +=; the backward is the same call on dy
   Tensor y, x;
@@ -191,13 +182,13 @@ struct GatedBackwardArgs {
   Tensor dy, gate, up;
   Gating form;
 };
-struct RotaryArgs {  // turns the pairs of columns [first, first + 2 R) by the angle of the row's position
+struct RotaryArgs {  // rotates the pairs of columns [first, first + 2 R) by the angle of the row's position
   Tensor y, x;       // [N, H, D]
   Tensor cos, sin;   // [P, R]
   Tensor positions;  // i32 [N]
   int64_t first = 0;
   bool interleaved = false;  // pairs (2i, 2i + 1) instead of (i, i + R)
-  bool inverse = false;      // the backward: the transposed turn
+  bool inverse = false;      // the backward: the transposed rotation
   bool add = false;
 };
 struct SoftmaxArgs {
@@ -251,14 +242,6 @@ struct AttentionPatternArgs {
 
 // --- experts ---------------------------------------------------------------------------------------------------------
 
-struct RouteRule {
-  int64_t top_k = 1;
-  bool sigmoid = false;      // scores = sigmoid(logits), else softmax(logits)
-  bool renormalise = false;  // weights of the chosen sum to 1
-  double scaling = 1;        // weights times this, at the end
-  int64_t groups = 1;        // experts in equal groups; only the best `top_groups` by the sum of their two best compete
-  int64_t top_groups = 1;
-};
 struct RouteArgs {
   Tensor ids;      // i32 [N, k]; ties go to the lower id
   Tensor weights;  // [N, k]
@@ -413,7 +396,7 @@ struct Kernels {
   QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
 
-  static const Kernels& none();  // every kernel does nothing: for planning memory
+  static const Kernels& none();  // kernels that do nothing, for planning memory
 };
 
 }  // namespace qkv

@@ -1,12 +1,13 @@
-// How q8 and q4 lie in memory: panels of sixteen rows of a matrix, so that a row is a lane and a dot product never has
-// to add lanes. K is the width, a multiple of 32; rows are padded to sixteen with zeros.
+// The memory layout of q8 and q4: panels of sixteen rows of a matrix. Each row is one vector lane, so a dot product
+// needs no sum across lanes. K is the width, a multiple of 32; missing rows of the last panel are zeros.
 //
 //   panel      [scales of groups 0, 1][values of group 0][values of group 1][scales of groups 2, 3] ...
-//   scales     64 bytes: for each row two bf16 scales, of the even group in the low half of a word, of the odd one
-//   above q8 values  a line of 64 bytes holds four columns: byte 4 r + i is column i of row r, plus 128 q4 values  a
-//   line of 64 bytes holds eight: byte 4 r + i is column i in its low half and column 4 + i above, plus 8
+//   scales     64 bytes: a word per row, the bf16 scale of the even group in its low half, of the odd group above
+//   q8 values  64 bytes hold four columns:  byte 4 r + i is column i of row r, plus 128
+//   q4 values  64 bytes hold eight columns: byte 4 r + i is column i of row r in its low half and column 4 + i
+//              above, each plus 8
 //
-// A value is (byte - 128 or nibble - 8) times its scale. Every line starts on a cache line.
+// A weight is (byte - 128) or (nibble - 8) times its scale. Each of these 64-byte lines is one cache line.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,7 @@ namespace qkv {
 
 Param::Param(std::string name, Device& device, Format format, const Shape& shape)
     : Param(std::move(name), device, format, shape, {}) {
-  take_memory();
+  allocate_master();
 }
 
 Param::Param(std::string name, Device& device, Format format, const Shape& shape, ParamSource source)
@@ -18,14 +18,14 @@ Param::Param(std::string name, Device& device, Format format, const Shape& shape
   if (source_.in_place != nullptr) master_ = Tensor(device, source_.in_place, format, shape);
 }
 
-void Param::take_memory() const {
+void Param::allocate_master() const {
   master_storage_ = Storage(*device_, format_, shape_);
   master_ = Tensor(master_storage_, shape_);
 }
 
 Tensor Param::master() const {
   if (!master_.defined()) {
-    take_memory();
+    allocate_master();
     source_.fill(master_);
   }
   return master_;
@@ -38,7 +38,7 @@ Tensor Param::master(Context& cx) const {
 Tensor Param::writable(Context& cx) {
   if (cx.arena.planning()) return master(cx);
   if (source_.in_place != nullptr) {
-    take_memory();
+    allocate_master();
     device_->upload(master_.data(), source_.in_place, master_storage_.bytes());
     if (source_.release) source_.release();
   }
@@ -47,7 +47,7 @@ Tensor Param::writable(Context& cx) {
   return mine;
 }
 
-void Param::give_back() const {
+void Param::release_master() const {
   if (source_.release) source_.release();
   if (!source_.fill) return;
   master_ = {};
@@ -61,19 +61,19 @@ Tensor Param::value(Context& cx) const {
 Tensor Param::value(Context& cx, DType dtype) const {
   if (!format().plain() || format().dtype == dtype) return master(cx);
   if (cx.arena.planning()) return shape_only(dtype);
-  QKV_ASSERT(!form_.defined() || form_.dtype() == dtype, "weight '", name_, "' was used as ", form_.dtype(),
-             " and now as ", dtype, " in one run");
-  if (!form_.defined()) {
-    form_storage_ = Storage(*device_, Format(dtype), shape_);
-    form_ = Tensor(form_storage_, shape_);
+  QKV_ASSERT(!converted_.defined() || converted_.dtype() == dtype, "weight '", name_, "' was used as ",
+             converted_.dtype(), " and now as ", dtype, " in one run");
+  if (!converted_.defined()) {
+    converted_storage_ = Storage(*device_, Format(dtype), shape_);
+    converted_ = Tensor(converted_storage_, shape_);
     stale_ = true;
   }
   if (stale_) {
-    cx.kernels.copy(cx.exec, {.y = form_, .x = master()});
-    give_back();
+    cx.kernels.copy(cx.exec, {.y = converted_, .x = master()});
+    release_master();
     stale_ = false;
   }
-  return form_;
+  return converted_;
 }
 
 Tensor Param::tiles(Context& cx) const {
@@ -87,7 +87,7 @@ Tensor Param::tiles(Context& cx) const {
   }
   if (tiles_stale_) {
     cx.kernels.pack_tiles(cx.exec, {.y = tiles_, .x = master()});
-    give_back();
+    release_master();
     tiles_stale_ = false;
   }
   return tiles_;

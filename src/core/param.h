@@ -1,4 +1,4 @@
-// A named weight: its master, its gradient, and the forms kernels want it in.
+// A named weight: the master values, their gradient, and copies in the dtype or layout that kernels take.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@ namespace qkv {
 
 class Context;
 
-// Where a weight's numbers come from when it is not made empty.
+// Where the values of a weight come from.
 struct ParamSource {
-  // Bytes that lie somewhere already, a mapped file say: used in place and only read.
+  // Bytes that exist already, as in a mapped file: used in place, read only.
   std::byte* in_place = nullptr;
   std::shared_ptr<const void> owner;  // keeps them alive
-  std::function<void()> release;      // called once a copy has taken their place: the pages can go back
+  std::function<void()> release;      // called once they have been copied: their pages can be dropped
 
-  std::function<void(const Tensor& to)> fill;  // otherwise: writes the numbers, when they are first needed
+  std::function<void(const Tensor& to)> fill;  // otherwise: writes the values at first use
 };
 
 class Param {
@@ -32,49 +32,48 @@ class Param {
   Device& device() const { return *device_; }
   Tensor master() const;  // for reading
 
-  // For passes. A plan sees shapes only: no weight need exist for it.
+  // For passes. While planning, a shape without memory.
   Tensor master(Context& cx) const;
-  Tensor writable(Context& cx);  // for changing; memory of its own if it was in place. Say updated() afterwards
+  Tensor writable(Context& cx);  // copied first if it is used in place; call updated() after writing
 
-  // The weight as a pass multiplies it: the master itself, or a copy in the pass' dtype made at first use and
-  // made again after updated().
+  // The weight in the pass' dtype: the master itself, or a copy made at first use and again after updated().
   Tensor value(Context& cx) const;
   Tensor value(Context& cx, DType dtype) const;
 
-  // Its shape alone, for kernels that read its tiles.
+  // A shape without memory, for kernels that read the tiles.
   Tensor shape_only(DType dtype) const { return Tensor(*device_, nullptr, Format(dtype), shape_); }
 
-  // The same as tiles where the pass' kernels want them, else undefined.
+  // The weight as tiles (kernels.h) if the pass' kernels want them, else undefined.
   Tensor tiles(Context& cx) const;
 
-  // Gives the memory behind the master back where it can be had again from its source.
-  void give_back() const;
+  // Frees the master's memory if its source can fill it again.
+  void release_master() const;
 
-  // Whoever changed the master says so.
+  // To be called after the master was changed.
   void updated() { stale_ = tiles_stale_ = true; }
 
   bool trainable = true;
 
-  // The gradient belongs to the weight because it outlives a pass: micro-batches add to it until it is cleared.
+  // The gradient lives in the weight, not on the tape: micro-batches add to it until it is cleared.
   Grad use_gradient(DType exact) const;  // where the next contribution goes; undefined if not trainable
   Tensor gradient() const { return has_gradient_ ? gradient_ : Tensor(); }
   void clear_gradient() { has_gradient_ = false; }
-  // The gradient with its memory, for sums that are not made in place; undefined if there is none.
+  // Moves the gradient's memory out, for sums that are not in place; undefined if there is none.
   Storage take_gradient();
   void put_gradient(Storage gradient);
 
  private:
-  void take_memory() const;
+  void allocate_master() const;
 
   std::string name_;
   Device* device_;
   Format format_;
   Shape shape_;
 
-  // Caches behind a const weight: a forward pass may make them, but never changes what the weight is.
+  // Caches: a forward pass on a const weight may fill them.
   mutable ParamSource source_;
-  mutable Storage master_storage_, form_storage_, tiles_storage_, gradient_storage_;
-  mutable Tensor master_, form_, tiles_, gradient_;
+  mutable Storage master_storage_, converted_storage_, tiles_storage_, gradient_storage_;
+  mutable Tensor master_, converted_, tiles_, gradient_;
   mutable bool stale_ = false, tiles_stale_ = false, has_gradient_ = false;
 };
 

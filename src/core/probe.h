@@ -1,56 +1,26 @@
-// Looking inside: fixed names of spots (Site), where they are (Place), and who looks or edits there (Probe).
+// A probe reads or edits tensors inside a pass.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "core/place.h"
 #include "core/rows.h"
 
 namespace qkv {
 
 class Context;
 
-enum class Site : uint8_t {
-  embed,
-  resid_pre,
-  resid_mid,
-  resid_post,
-  attn_q,       // [N, H, D] as multiplied: after norm and rotary
-  attn_k,       // [M, G, D]
-  attn_v,       // [M, G, E]
-  attn_scores,  // [rows, H, S] what enters the softmax
-  attn_probs,   // [rows, H, S] what leaves it
-  attn_z,       // [N, H, E] what each head brings, before W_O
-  attn_out,
-  attn_lse,  // [N, H]
-  mlp_pre,
-  mlp_post,
-  mlp_out,
-  route_logits,
-  route_ids,
-  route_weights,
-  final,
-  logits,
-};
-const char* name_of(Site site);
-
-enum class Stack : uint8_t { decoder, encoder, cross };
-
-struct Place {
-  Stack stack = Stack::decoder;
-  int16_t layer = 0;
-};
-
-// What a probe wants at a place, said before the kernel is chosen. A set of flags.
+// What a probe asks for at a site, known before the kernel is chosen. A set of flags.
 enum class Ask : uint8_t {
   none = 0,
   read = 1,         // visit() with the tensor
   edit = 2,         // visit() may replace the tensor
   stats = 4,        // attention only: per-row statistics, from inside the fused kernel
   rows = 8,         // attention only: the pattern of some query rows
-  pattern = 16,     // attention only: the whole pattern, the one thing that costs N x S memory
-  importance = 32,  // attn.z under a tape: what each head brings times its gradient, while backward runs
+  pattern = 16,     // attention only: the whole pattern; the only request that takes N x S memory
+  importance = 32,  // attn.z under a tape: z . dL/dz of each head, during backward
 };
 constexpr Ask operator|(Ask a, Ask b) {
   return static_cast<Ask>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
@@ -62,7 +32,7 @@ constexpr bool has(Ask set, Ask flag) {
 struct Tap {
   Place place;
   Site site = Site::embed;
-  const Rows* rows = nullptr;  // whose rows these are; null where a tensor has no rows of a pass
+  const Rows* rows = nullptr;  // the rows of the pass; null where a tensor has none
 };
 
 // Per query row and head, accumulated while the softmax runs. Undefined tensors are not computed.
@@ -78,7 +48,7 @@ struct AttentionStats {
   Tensor in_class;     // [N, H, K]  mass on the keys of each class
 };
 
-// What a probe that asked for statistics wants of them.
+// The optional statistics.
 struct StatsWanted {
   std::vector<int32_t> offsets;
   Tensor key_classes;
@@ -89,7 +59,8 @@ class Probe {
  public:
   virtual ~Probe() = default;
   virtual Ask ask(Place place, Site site) const = 0;
-  virtual void visit(Context& cx, const Tap& tap, Tensor& x) = 0;  // look, or replace x (under a tape by an op)
+  virtual void visit(Context& cx, const Tap& tap,
+                     Tensor& x) = 0;  // read x, or replace it (under a tape by an op's output)
 
   virtual StatsWanted stats_wanted(Place) const { return {}; }
   virtual void visit_stats(Context&, const Tap&, const AttentionStats&) {}

@@ -20,7 +20,7 @@ Tensor recompute(Context& cx, const Tensor& x, std::function<Tensor(Context&, co
   cx.arena.rewind(before);
 
   cx.tape->record("recompute", [=, block = std::move(block), rng = cx.rng, training = cx.training](Backward& bk) {
-    // Straight into the outer gradient: sums then have the order they have without recomputation.
+    // Straight into the outer gradient, so that sums have the same order as without recomputation.
     const Grad dx = bk.grad(x);
     const Tensor dy = bk.dy(y);
     const auto gradients_before = bk.gradients().mark();

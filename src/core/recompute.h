@@ -1,4 +1,4 @@
-// Trades time for memory: only a block's input and output are kept, what lies between is computed again in backward.
+// Activation checkpointing: only a block's input and output are kept; backward computes the rest again.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace qkv {
 
-// `block` maps a tensor to one of the same shape and dtype. Bits are those of calling it directly.
+// `block` maps a tensor to one of the same shape and dtype. The same bits as calling it directly.
 Tensor recompute(Context& cx, const Tensor& x, std::function<Tensor(Context&, const Tensor&)> block);
 
 }  // namespace qkv

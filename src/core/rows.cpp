@@ -86,7 +86,7 @@ Rows Rows::padded(Context& cx, std::span<const int32_t> lengths, int64_t length)
   return make(cx, std::move(list), rows, rows);
 }
 
-Rows Rows::across(Context& cx, const Rows& queries, const Rows& keys) {
+Rows Rows::cross(Context& cx, const Rows& queries, const Rows& keys) {
   QKV_CHECK(queries.list.size() == keys.list.size(), "rows: ", queries.list.size(), " query segments but ",
             keys.list.size(), " key segments", Hint("cross-attention pairs them one to one"));
   std::vector<Segment> list = queries.list;

@@ -1,8 +1,8 @@
-// Which sequence, and which position in it, each row of a pass belongs to.
+// The sequence and position of each row of a pass.
 //
-// A pass works on N rows. Consecutive rows of one sequence form a segment, and a segment says which keys its rows may
-// look at. Batches, padding, packed documents, cached prefixes and cross-attention are all lists of segments, so no
-// mask matrix exists:
+// A pass works on N rows. Consecutive rows of one sequence form a segment, and a segment says which keys its rows
+// attend to. Batches, padding, packed documents, cached prefixes and cross-attention are all lists of segments; there
+// is no mask matrix:
 //
 //   batch of B x T        B segments of T rows and T keys
 //   padded batch          segments shorter than T; the padded rows belong to none and come out as zeros
@@ -27,7 +27,7 @@ struct Segment {
   int32_t rows = 0;
   int32_t first_key = 0;  // keys [first_key, first_key + keys); with pages, keys 0 .. keys - 1 of the page table
   int32_t keys = 0;
-  int32_t position = 0;  // where the first row stands among the keys: row r sees keys j <= position + r if causal
+  int32_t position = 0;  // of the first row among the keys: row r sees keys j <= position + r if causal
 };
 static_assert(sizeof(Segment) == 6 * sizeof(int32_t));  // kernels read the list as i32 [n, 6]
 
@@ -39,8 +39,8 @@ struct Rows {
   int64_t rows = 0;          // N
   int64_t keys = 0;          // rows of k and v these segments index, or kPaged
   int64_t longest_keys = 0;  // S: the most keys any segment has
-  // How long each segment's sequence may become; empty: no longer than it is. Angles that change with the length of a
-  // text (longrope) go by it, so that what a row computes does not depend on how the text was cut into passes.
+  // The final length of each segment's sequence; empty: its length now. Rotary angles that depend on the length
+  // (longrope) use it, so that the result does not depend on how a sequence is split into passes.
   std::vector<int32_t> reach;
 
   // Checked against `rows` and `keys`; device tensors are taken from cx's arena.
@@ -48,8 +48,8 @@ struct Rows {
   static Rows batch(Context& cx, int64_t batch, int64_t length);
   static Rows ragged(Context& cx, std::span<const int32_t> lengths);  // packed documents, one after the other
   static Rows padded(Context& cx, std::span<const int32_t> lengths,
-                     int64_t length);                                      // each at the start of `length` rows
-  static Rows across(Context& cx, const Rows& queries, const Rows& keys);  // cross-attention, segment by segment
+                     int64_t length);                                     // each at the start of `length` rows
+  static Rows cross(Context& cx, const Rows& queries, const Rows& keys);  // cross-attention, segment by segment
 };
 
 }  // namespace qkv

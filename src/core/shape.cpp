@@ -16,7 +16,7 @@ Shape::Shape(std::span<const int64_t> dims) {
   int64_t count = 1;
   for (const int64_t d : dims) {
     QKV_CHECK(d >= 0, "a dimension is ", d, " in ", *this, " but must be 0 or more");
-    // A zero does not excuse what stands beside it: views replace single dimensions.
+    // Checked even if one dimension is 0: views replace single dimensions.
     QKV_CHECK(d == 0 || !__builtin_mul_overflow(count, d, &count), "the elements of ", *this, " do not fit in 64 bits");
   }
 }

@@ -1,4 +1,4 @@
-// Where bytes live: a device that can allocate and copy, and the owner of one allocation.
+// A device that allocates and copies memory, and the owner of one allocation.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,12 @@ class Device {
 
   virtual ~Device() = default;
   virtual const char* name() const = 0;
-  virtual std::byte* allocate(int64_t bytes) = 0;  // aligned to kAlignment; Error says need and have
+  virtual std::byte* allocate(
+      int64_t bytes) = 0;  // aligned to kAlignment; the Error of a failure says how much was needed and free
   virtual void release(std::byte* data, int64_t bytes) noexcept = 0;
   virtual void upload(std::byte* to, const void* from_host, int64_t bytes) = 0;
   virtual void download(void* to_host, const std::byte* from, int64_t bytes) = 0;
-  virtual void copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;  // from one place on it to another
+  virtual void copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;  // within the device
 };
 
 Device& cpu_device();

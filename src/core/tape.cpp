@@ -22,7 +22,7 @@ Grad Backward::grad(const Tensor& x) {
 }
 
 Grad Backward::grad(const Param& w) {
-  if (cx.arena.planning()) {  // a plan leaves the weights as they are; nobody reads this address
+  if (cx.arena.planning()) {  // a plan does not touch the weights; this address is never read
     return w.trainable ? Grad{Tensor(w.device(), nullptr, cx.precision.exact, w.shape())} : Grad{};
   }
   used_.push_back(&w);

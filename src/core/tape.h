@@ -1,7 +1,7 @@
-// What the forward pass did, so that it can be walked backward; and the gradients on the way.
+// Reverse-mode autodiff: the steps of a forward pass, and the gradients while backward runs them in reverse.
 //
-// Ops record one step each. The tensors made since the step before are the step's outputs: once the step has run
-// backward nobody needs their gradients any more, and their memory is used again. keep() holds a gradient for reading.
+// Each op records one step. Its outputs are the tensors made since the step before. Once a step has run backward, the
+// gradients of its outputs are free and their memory is reused; keep() keeps one for reading.
 #pragma once
 
 #include <functional>
@@ -23,11 +23,11 @@ class Backward {
   const Kernels& kernels;
   const Exec& exec;
 
-  Tensor dy(const Tensor& y);  // gradient that reached an output; zeros if only other outputs got one
+  Tensor dy(const Tensor& y);  // gradient of an output; zeros if only other outputs have one
   Grad grad(const Tensor& x);  // where an input's gradient goes; undefined for constants
   Grad grad(const Param& w);
   Tensor make(const Shape& shape, DType dtype);  // working memory until the step ends
-  Arena& gradients();                            // for a tape within the step
+  Arena& gradients();                            // for a nested tape
 
  private:
   Tape& tape_;
@@ -44,14 +44,14 @@ class Tape {
   Tape& operator=(const Tape&) = delete;
 
   Tensor track(const Tensor& t);                    // an output of the step about to be recorded; Context::make does it
-  Tensor input(const Tensor& t);                    // where gradients are wanted though no step made it; kept
-  Tensor input(const Tensor& t, const Grad& into);  // the same, its gradient going where another tape wants it
+  Tensor input(const Tensor& t);                    // a leaf with a gradient, which is kept
+  Tensor input(const Tensor& t, const Grad& into);  // the same, with another tape's gradient as its own
   void record(const char* op, Step step);
   void keep(const Tensor& t);
 
-  void seed(Context& cx, const Tensor& y, const Tensor& dy);  // dy reaches y, before backward walks
-  void backward(Context& cx);                                 // from all that was seeded
-  void backward(Context& cx, const Tensor& loss);             // from one number, d loss = 1
+  void seed(Context& cx, const Tensor& y, const Tensor& dy);  // adds dy to y's gradient, before backward()
+  void backward(Context& cx);                                 // from everything seeded
+  void backward(Context& cx, const Tensor& loss);             // from a scalar, d loss = 1
   Tensor gradient(const Tensor& t) const;  // after backward, of a kept tensor; undefined if nothing reached it
 
  private:
@@ -60,7 +60,7 @@ class Tape {
   struct Node {
     Tensor value;     // as made: contiguous
     Tensor gradient;  // undefined until the first use
-    Tensor reserved;  // what the first use takes, if it is not to be allocated
+    Tensor reserved;  // memory for the first use, instead of an allocation
     bool kept = false;
     bool input = false;
   };
@@ -78,7 +78,7 @@ class Tape {
   void check_passed_on(Backward& bk, const Recorded& step) const;
 
   Arena& gradients_;
-  std::map<int64_t, std::vector<Tensor>> free_;  // buffers by size: layers repeat the same few
+  std::map<int64_t, std::vector<Tensor>> free_;  // buffers by size; layers reuse a few sizes
   std::vector<Node> nodes_;
   std::vector<Recorded> steps_;
 };

@@ -1,4 +1,4 @@
-// A view of bytes on a device: shape, strides and format. Cheap to copy, owns nothing, knows no maths.
+// A view of bytes on a device: shape, strides and format. Cheap to copy, owns nothing.
 // Owners are Param, Arena, KvCache and Storage itself; a tensor must not outlive its owner.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace qkv {
 
 class Tensor {
  public:
-  Tensor() = default;  // undefined: "absent"
+  Tensor() = default;  // undefined
   Tensor(Device& device, std::byte* data, Format format, const Shape& shape);
   explicit Tensor(const Storage& storage, const Shape& shape);
 
@@ -52,7 +52,7 @@ class Tensor {
   Tensor transposed(int a, int b) const;
   Tensor expanded(int axis, int64_t count) const;  // repeats an axis of size 1, for reading only
 
-  // The tape's name for the value this is a view of; -1 outside a tape.
+  // The tape node of the value this is a view of; -1 without a tape.
   int32_t node() const { return node_; }
   Tensor with_node(int32_t node) const {
     Tensor t = *this;
@@ -60,7 +60,7 @@ class Tensor {
     return t;
   }
 
-  // The same view of other bytes that are laid out alike: how a gradient finds its place.
+  // The same view of other memory with the same layout: how the gradient of a view is found.
   Tensor rebased(const std::byte* from, std::byte* to) const;
 
  private:

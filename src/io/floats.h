@@ -1,4 +1,4 @@
-// Stored weights as float32 and back.
+// Conversion of stored weights to float32 and back.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace qkv {
 
 bool decodes_to_floats(std::string_view dtype);
 
-// F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0 and the block types. Whole elements or blocks at any address: an Error
-// unless the sizes fit each other.
+// F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0 and the block types. Whole elements or blocks, at any address; an Error
+// unless the sizes match.
 void decode_floats(std::string_view dtype, std::span<const std::byte> in, std::span<float> out);
 
 bool encodes_floats(std::string_view dtype);
@@ -30,8 +30,8 @@ struct TiledFloat8 {
 };
 void decode_tiled_float8(const TiledFloat8& in, std::span<float> out);
 
-// MXFP4 as gpt-oss stores it (_blocks, _scales): 16 bytes to a block, the low half of byte i is element 2 i. (GGUF's
-// blocks hold their scale inside and another order: those are decode_floats("MXFP4").)
+// MXFP4 as gpt-oss stores it (_blocks, _scales): 16 bytes per block, the low half of byte i is element 2 i. (GGUF
+// blocks contain their scale and have another order: decode_floats("MXFP4").)
 //   out[32 b + i] = fp4[b][i] * 2^(scales[b] - 127)
 void decode_mxfp4_pairs(std::span<const std::byte> blocks, std::span<const std::byte> scales, std::span<float> out);
 

@@ -90,7 +90,7 @@ std::string kind_text(const Gguf::Field& field) {
   return std::string("array of ") + name_of(array_of(field).kind);
 }
 
-// The next text of an array that was checked when the file was read.
+// The next string of an array, validated when the file was read.
 std::string_view take_text(Bytes& values) {
   const Bytes text = values.subspan(8, load<uint64_t>(values));
   values = values.subspan(8 + text.size());
@@ -105,7 +105,7 @@ std::string_view name_in(const StoredTensor& entry) {
   return entry.name;
 }
 
-// By positions that are sorted by name.
+// Binary search in indices sorted by name.
 template <class T>
 const T* find_in(const std::vector<T>& all, const std::vector<uint32_t>& positions, std::string_view name) {
   const auto found = std::lower_bound(positions.begin(), positions.end(), name,

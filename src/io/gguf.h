@@ -1,12 +1,13 @@
-// A GGUF file (version 3, and 2, which is laid out alike): typed metadata and tensors as byte spans. Nothing is copied.
+// A GGUF file (version 3, or 2, which has the same layout): typed metadata and tensors as byte spans. Nothing is
+// copied.
 //
 //   "GGUF" | u32 version | u64 tensors | u64 keys                       all little endian; text is u64 length + bytes
 //   keys:     text key | u32 kind | value                               an array is u32 kind | u64 count | values
 //   tensors:  text name | u32 dims | u64 dim, innermost first | u32 type | u64 offset
-//   padding to general.alignment (32 unless said) | data, each tensor padded alike
+//   padding to general.alignment (default 32) | data, each tensor padded to it too
 //
-// As llama.cpp does, a file is taken only if its tensors lie back to back in the order of their descriptions; bytes
-// after the last one are refused too. So every span of an accepted file lies inside it, and no byte is used twice.
+// As in llama.cpp, the tensors must be back to back in the order of their descriptions, with no bytes after the last.
+// So every span is inside the file, and no byte is used twice.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +33,12 @@ class Gguf {
   struct Field {
     std::string_view key;
     GgufKind kind;
-    std::span<const std::byte> value;  // as in the file, checked: numbers, or the parts of a text or an array
+    std::span<const std::byte> value;  // as in the file, validated
   };
 
   // Maps the file; entries and fields live as long as this object or a copy of it.
   static Gguf open(const std::filesystem::path& path);
-  // Reads from memory that the caller keeps; the name is for error texts.
+  // Parses memory that the caller keeps alive; the name is for error texts.
   static Gguf parse(std::span<const std::byte> file, std::string name);
 
   const std::string& name() const { return name_; }
@@ -46,13 +47,12 @@ class Gguf {
   const std::vector<StoredTensor>& entries() const { return entries_; }  // in the order of the file
   const StoredTensor* find(std::string_view name) const;                 // nullptr if absent
   const StoredTensor& at(std::string_view name) const;                   // an Error with the nearest names if absent
-  // Gives the pages under an entry back once it was copied; its bytes stay readable.
+  // Drops the pages of an entry that was copied; its bytes stay readable.
   void release(const StoredTensor& entry) const;
 
   const std::vector<Field>& fields() const { return fields_; }  // in the order of the file
   bool has(std::string_view key) const { return find_field(key) != nullptr; }
-  // Each an Error if the key is absent or of another kind. Integers of any width will do where integers are asked for,
-  // f32 and f64 where a number is.
+  // An Error if the key is absent or of another kind. integer() takes any width, number() f32 and f64.
   std::string_view text(std::string_view key) const;
   int64_t integer(std::string_view key) const;
   double number(std::string_view key) const;
@@ -70,7 +70,7 @@ class Gguf {
   uint64_t alignment_ = 32;
   std::vector<Field> fields_;
   std::vector<StoredTensor> entries_;
-  std::vector<uint32_t> fields_by_key_, entries_by_name_;  // positions, sorted by what stands there
+  std::vector<uint32_t> fields_by_key_, entries_by_name_;  // indices, sorted by key and by name
   std::shared_ptr<const MappedFile> file_;
 };
 

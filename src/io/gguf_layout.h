@@ -1,4 +1,4 @@
-// What the reader and the writer of GGUF agree on.
+// Constants of the GGUF format, for reader and writer.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace qkv::gguf {
 
-static_assert(std::endian::native == std::endian::little, "GGUF numbers are read and written as they stand");
+static_assert(std::endian::native == std::endian::little, "GGUF numbers are read and written without conversion");
 
 inline constexpr std::string_view kMagic = "GGUF";
 inline constexpr uint32_t kVersion = 3, kOldestVersion = 2;
@@ -21,9 +21,9 @@ inline constexpr uint64_t kDefaultAlignment = 32, kLeastAlignment = 8, kMostAlig
 
 inline constexpr uint64_t kLongestKey = 65535, kLongestName = 64;
 inline constexpr uint32_t kMostDims = 4, kKindCount = 13;
-inline constexpr uint64_t kMostKeys = 100'000, kMostTensors = 100'000;  // real files have some thousands at most
+inline constexpr uint64_t kMostKeys = 100'000, kMostTensors = 100'000;  // real files have a few thousand at most
 
-uint64_t least_bytes(GgufKind kind);  // what a value takes; a text or an array may take more
+uint64_t least_bytes(GgufKind kind);  // of a value; a text or an array may take more
 
 template <class T>
 T load(std::span<const std::byte> bytes) {

@@ -22,7 +22,7 @@ using gguf::load;
 constexpr const char* kDamaged = "the file is damaged or cut short; fetch or write it again";
 constexpr int kDeepestArray = 4;
 
-// Walks over the file. `what` says in error texts what is being read.
+// A cursor over the file. `what` names the value being read in error texts.
 class Cursor {
  public:
   Cursor(Bytes bytes, const std::string& name) : bytes_(bytes), name_(name) {}
@@ -110,7 +110,7 @@ Gguf::Field take_field(Cursor& in, uint64_t number) {
 }
 
 struct Described {
-  StoredTensor entry;  // without its bytes, which are found when the data's start is known
+  StoredTensor entry;  // its bytes are set once the start of the data is known
   uint64_t offset, bytes;
 };
 
@@ -144,7 +144,7 @@ struct Counts {
   uint64_t tensors, keys;
 };
 
-// The smallest key takes 14 bytes and the smallest tensor 25, so absurd counts are seen before anything is kept.
+// The smallest key takes 14 bytes and the smallest tensor 25, so impossible counts fail before memory is allocated.
 Counts take_head(Cursor& in) {
   const Bytes magic = in.take(gguf::kMagic.size(), "the magic 'GGUF'");
   const std::string_view start(reinterpret_cast<const char*>(magic.data()), magic.size());
@@ -179,7 +179,7 @@ uint64_t read_alignment(const Gguf::Field& field, const std::string& name) {
   return alignment;
 }
 
-// Finds each tensor's bytes: back to back in the order of the descriptions, and nothing behind them.
+// Sets the bytes of each tensor: back to back in the order of the descriptions, and nothing after them.
 void place(std::vector<Described>& tensors, Bytes file, uint64_t head, uint64_t alignment, const std::string& name) {
   const std::string what = name + ": the end of the tensors";
   const CheckedU64 start = align_up(CheckedU64(head, what), alignment);
@@ -207,7 +207,7 @@ std::string_view name_in(const StoredTensor& entry) {
   return entry.name;
 }
 
-// Positions in the order of the names; an Error if one stands there twice.
+// Indices sorted by name; an Error for a duplicate.
 template <class T>
 std::vector<uint32_t> sorted_positions(const std::vector<T>& all, const std::string& name, const char* what) {
   std::vector<uint32_t> out(all.size());

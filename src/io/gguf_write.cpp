@@ -30,10 +30,10 @@ void put_all(std::string& out, std::span<const T> values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
 }
 
-// The description of a tensor at this offset, appended to `out`; gives the tensor's size.
+// Appends the description of a tensor at this offset to `out`; returns the size of its data.
 uint64_t put_tensor(std::string& out, const OutgoingTensor& tensor, uint64_t offset, const std::string& file) {
   const std::string what = file + ": tensor " + printable(tensor.name);
-  // One less than a reader may meet: llama.cpp keeps names in 64 bytes with a zero at the end.
+  // One less than the reader accepts: llama.cpp keeps names in 64 bytes including the final zero.
   QKV_CHECK(!tensor.name.empty() && tensor.name.size() < gguf::kLongestName, what, " has a name of ",
             tensor.name.size(), " bytes but GGUF takes 1 to ", gguf::kLongestName - 1, Hint("shorten it"));
   QKV_CHECK(tensor.shape.size() <= gguf::kMostDims, what, " has ", tensor.shape.size(), " dimensions but GGUF takes ",
@@ -158,7 +158,7 @@ void write_gguf(const std::filesystem::path& path, const GgufMetadata& metadata,
   for (const std::string_view part :
        {std::string_view(head), std::string_view(metadata.bytes()), std::string_view(descriptions)})
     out.write(std::as_bytes(std::span(part)));
-  if (!tensors.empty()) pad(out, metadata.alignment());  // the data's start; a vocabulary alone has none
+  if (!tensors.empty()) pad(out, metadata.alignment());  // start of the data; a vocabulary-only file has none
   for (size_t i = 0; i < tensors.size(); ++i) {
     write_tensor(out, tensors[i], sizes[i]);
     pad(out, metadata.alignment());

@@ -1,4 +1,4 @@
-// Writing GGUF version 3 as llama.cpp reads it.
+// Writes GGUF version 3 files that llama.cpp reads.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace qkv {
 
-// Keys and values in the order they are added; a key twice is an Error.
+// Keys and values in the order they are added; a duplicate key is an Error.
 class GgufMetadata {
  public:
   void add_text(std::string_view key, std::string_view value);
@@ -25,11 +25,11 @@ class GgufMetadata {
   void add_u32s(std::string_view key, std::span<const uint32_t> values);
   void add_i32s(std::string_view key, std::span<const int32_t> values);
   void add_f32s(std::string_view key, std::span<const float> values);
-  void add(const Gguf::Field& field);  // as another file has it
+  void add(const Gguf::Field& field);  // copied from another file
 
   uint64_t count() const { return keys_.size(); }
   uint64_t alignment() const { return alignment_; }
-  const std::string& bytes() const { return bytes_; }  // as they stand in the file
+  const std::string& bytes() const { return bytes_; }  // as in the file
 
  private:
   void start(std::string_view key, GgufKind kind);
@@ -40,8 +40,7 @@ class GgufMetadata {
   uint64_t alignment_ = 32;  // what general.alignment says, once it is added
 };
 
-// Writes tensor after tensor in the order given, so that never more than a piece is in memory; the file appears whole
-// or not at all.
+// Writes the tensors in the order given, a piece at a time. Atomic: the file is complete or absent.
 void write_gguf(const std::filesystem::path& path, const GgufMetadata& metadata,
                 std::span<const OutgoingTensor> tensors);
 

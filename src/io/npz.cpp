@@ -27,7 +27,7 @@ uint32_t crc32(uint32_t crc, std::span<const std::byte> bytes) {
   return ~crc;
 }
 
-// Numbers of a zip, the low byte first.
+// Little-endian numbers of a zip.
 class Record {
  public:
   Record& u16(uint32_t value) { return put(value, 2); }
@@ -46,7 +46,7 @@ class Record {
   std::string bytes_;
 };
 
-// What stands in front of an array: its type, order and shape as Python writes a dict, up to a multiple of 64 bytes.
+// The .npy header: type, order and shape as a Python dict, padded to a multiple of 64 bytes.
 std::string npy_header(const std::string& type, const std::vector<int64_t>& shape) {
   std::string dict = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (";
   for (const int64_t size : shape) dict += std::to_string(size) + ",";
@@ -62,7 +62,7 @@ std::string npy_header(const std::string& type, const std::vector<int64_t>& shap
   return head + dict;
 }
 
-// Version, flags, method (stored), and the first day a zip can name: the same arrays are the same bytes.
+// Version, flags, method (stored), and the earliest date of a zip, so that equal arrays give equal bytes.
 Record& common(Record& record) {
   return record.u16(20).u16(0).u16(0).u16(0).u16(33);
 }
@@ -80,7 +80,7 @@ void NpzWriter::add(const std::string& name, std::span<const int32_t> numbers, c
 }
 
 void NpzWriter::add(const std::string& name, std::span<const std::string> utf8) {
-  // NumPy has a text type of one width, in code points; bytes of UTF-8 are what it reads everywhere: S, then decode.
+  // As UTF-8 bytes of type S, which the reader decodes; NumPy's own text type has a fixed width in code points.
   size_t width = 1;
   for (const std::string& text : utf8) width = std::max(width, text.size());
   std::string all;

@@ -1,4 +1,4 @@
-// NumPy's .npz: a zip of .npy arrays, not compressed, that numpy.load opens.
+// Writes NumPy's .npz: an uncompressed zip of .npy arrays.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace qkv {
 
-// The file appears whole at commit() or not at all.
+// Atomic: the file exists, complete, after commit().
 class NpzWriter {
  public:
   explicit NpzWriter(const std::filesystem::path& path);

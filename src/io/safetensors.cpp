@@ -17,18 +17,18 @@ using Bytes = std::span<const std::byte>;
 
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kLongestHeader = 100'000'000;
-constexpr JsonLimits kSmall{.bytes = 64'000};  // a tensor's description; as a tree it takes many times its text
+constexpr JsonLimits kSmall{.bytes = 64'000};  // a tensor's description; its tree takes many times its text
 constexpr size_t kMostMetadata = 10'000;
 constexpr const char* kDamaged = "the file is damaged or cut short; fetch or write it again";
 
-// An entry and where its bytes stand in the data. All its error texts start with `what`: the file and the tensor.
+// An entry and the offsets of its bytes. Error texts start with `what`: the file and the tensor.
 struct Placed {
   StoredTensor entry;
   uint64_t begin;
   uint64_t end;
 };
 
-// The JSON text without its padding, and the data behind it.
+// The JSON text without its padding, and the data after it.
 std::pair<std::string_view, Bytes> split(Bytes file, const std::string& name) {
   QKV_CHECK(file.size() >= kLengthBytes, name, ": has ", file.size(), " bytes but a safetensors file starts with ",
             kLengthBytes, " that give the length of its header", Hint(kDamaged));
@@ -117,7 +117,7 @@ void check_cover(std::vector<Placed>& placed, uint64_t data_size, const std::str
             Hint("bytes after the last tensor belong to nothing; the file is damaged or hides something"));
 }
 
-// What is not text is parsed only to say what it is, and only where it is short.
+// A value that is not a string is parsed only for the error text, and only if it is short.
 std::map<std::string, std::string> read_metadata(std::string_view text, const std::string& name) {
   const std::string what = name + ": __metadata__";
   if (!text.starts_with('{')) {

@@ -25,7 +25,7 @@ constexpr const char* kMixed = "the folder mixes two models or was not fetched w
 
 using WeightMap = std::map<std::string, std::string>;
 
-// Without exceptions: a name too long for the system is not there.
+// No exceptions: a name that is too long does not exist.
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
@@ -154,7 +154,7 @@ const StoredTensor& SafetensorsFolder::at(std::string_view name) const {
 }
 
 void SafetensorsFolder::release(const StoredTensor& entry) const {
-  for (const Safetensors& file : files_) file.release(entry);  // each leaves alone what is not its own
+  for (const Safetensors& file : files_) file.release(entry);  // each ignores entries of the others
 }
 
 void write_safetensors_folder(const fs::path& folder, std::span<const OutgoingTensor> tensors,
@@ -173,15 +173,15 @@ void write_safetensors_folder(const fs::path& folder, std::span<const OutgoingTe
     total = total + sizes.back();
   }
   const auto shards = cut(tensors, sizes, options.largest_shard);
-  if (shards.size() == 1) return write_safetensors(folder / kSingle, tensors, metadata, options.line);
+  if (shards.size() == 1) return write_safetensors(folder / kSingle, tensors, metadata, options.alignment);
 
   WeightMap map;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string file = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
     for (const OutgoingTensor& tensor : shards[i]) map.emplace(tensor.name, file);
-    write_safetensors(folder / file, shards[i], metadata, options.line);
+    write_safetensors(folder / file, shards[i], metadata, options.alignment);
   }
-  // The index last: without it there is no model, so a failure half way leaves none.
+  // The index last: without it there is no model, so a failure leaves none.
   const Json index{{"metadata", {{"total_size", total.value()}}}, {"weight_map", map}};
   const std::string text = index.dump(2) + "\n";
   write_file_atomic(folder / kIndex, std::as_bytes(std::span(text)));

@@ -32,7 +32,7 @@ std::vector<Planned> plan(std::span<const OutgoingTensor> tensors, const std::st
   return out;
 }
 
-// nlohmann's dump throws on text that is no UTF-8; that is the caller's mistake, so it is an Error here.
+// nlohmann's dump throws on invalid UTF-8, which is the caller's mistake: an Error here.
 std::string json_text(const Json& value, const std::string& what) {
   try {
     return value.dump();
@@ -42,7 +42,7 @@ std::string json_text(const Json& value, const std::string& what) {
 }
 
 std::string header_text(std::span<const Planned> planned, const std::map<std::string, std::string>& metadata,
-                        const std::string& file, uint64_t line) {
+                        const std::string& file, uint64_t alignment) {
   std::string out = "{";
   if (!metadata.empty()) out += "\"__metadata__\":" + json_text(Json(metadata), file + ": __metadata__");
   uint64_t end = 0;
@@ -54,7 +54,7 @@ std::string header_text(std::span<const Planned> planned, const std::map<std::st
            "\",\"shape\":" + Json(p.tensor->shape).dump() + ",\"data_offsets\":" + Json{begin, end}.dump() + "}";
   }
   out += '}';
-  out.append((line - (kLengthBytes + out.size()) % line) % line, ' ');
+  out.append((alignment - (kLengthBytes + out.size()) % alignment) % alignment, ' ');
   return out;
 }
 
@@ -79,11 +79,11 @@ uint64_t safetensors_bytes(const OutgoingTensor& tensor, const std::string& file
 }
 
 void write_safetensors(const std::filesystem::path& path, std::span<const OutgoingTensor> tensors,
-                       const std::map<std::string, std::string>& metadata, uint64_t line) {
+                       const std::map<std::string, std::string>& metadata, uint64_t alignment) {
   const std::string file = path.string();
   const std::vector<Planned> planned = plan(tensors, file);
   check_no_name_twice(planned, file);
-  const std::string header = header_text(planned, metadata, file, line);
+  const std::string header = header_text(planned, metadata, file, alignment);
 
   AtomicFile out(path);
   std::array<std::byte, kLengthBytes> length{};

@@ -1,4 +1,4 @@
-// A tensor as every container gives it, and as every writer takes it.
+// A tensor as all file formats read and write it.
 #pragma once
 
 #include <cstddef>
@@ -24,22 +24,22 @@ struct StoredTensor {
 
 using ByteSink = FunctionRef<void(std::span<const std::byte>)>;
 
-// A tensor to be written. Its bytes are asked for once, when their turn comes, and given in pieces of any size.
+// A tensor to be written. give() is called once, when its turn comes, and passes the bytes to the sink in any pieces.
 struct OutgoingTensor {
   std::string name, dtype;
   std::vector<int64_t> shape;
   std::function<void(ByteSink)> give;
 };
 
-OutgoingTensor outgoing(const StoredTensor& entry);  // the entry's bytes must stay until they are written
+OutgoingTensor outgoing(const StoredTensor& entry);  // the entry's bytes must outlive the write
 
-// Asks for the bytes and writes them; an Error unless they are exactly as many as they should be.
+// Writes the bytes that give() passes; an Error unless their number is right.
 void write_tensor(AtomicFile& out, const OutgoingTensor& tensor, uint64_t bytes);
 
 // In entries sorted by name; nullptr if absent.
 const StoredTensor* find_by_name(std::span<const StoredTensor> sorted, std::string_view name);
 
-// The Error for a name a container does not have, with the nearest that it has.
+// The Error for a missing name, with the nearest names in the file.
 [[noreturn]] void fail_no_such_tensor(const std::string& container, std::string_view wanted,
                                       std::span<const StoredTensor> entries);
 

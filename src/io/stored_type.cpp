@@ -86,7 +86,7 @@ std::string known_gguf_types() {
 }
 
 uint64_t stored_bytes(const StoredType& type, std::span<const int64_t> shape, const std::string& what) {
-  // Zeros are left out of the product, so that the other sizes fit however they are multiplied later.
+  // Zeros are left out, so that any later product of the other dimensions fits too.
   CheckedU64 product(1, what);
   for (const int64_t dim : shape) product = product * (dim == 0 ? 1 : dim);
   const uint64_t elements = std::ranges::find(shape, 0) == shape.end() ? product.value() : 0;

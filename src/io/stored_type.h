@@ -1,4 +1,4 @@
-// The element types containers know, by the names their files give them: "F32", "BF16", "Q4_K", ...
+// The element types of file formats, by name: "F32", "BF16", "Q4_K", ...
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct StoredType {
   uint64_t elements;  // to a block; 1 for plain types
   uint64_t bits;      // of a block
   Block block;
-  int safetensors_rank;  // the order in which safetensors writers lay tensors, highest first; -1 if not of that format
+  int safetensors_rank;  // order of types in a safetensors file, highest first; -1 if not of that format
   int gguf_id;           // -1 if not of that format
 };
 
@@ -26,8 +26,8 @@ const StoredType* find_gguf_type(uint32_t id);
 std::string known_safetensors_types();  // "F64 F32 ...", for error texts
 std::string known_gguf_types();
 
-// The bytes of a tensor of this row-major shape. An Error that starts with `what` if they do not fit in 64 bits or are
-// no whole blocks or bytes.
+// The bytes of a tensor of this row-major shape. An Error that starts with `what` if they overflow 64 bits or are not
+// whole blocks or bytes.
 uint64_t stored_bytes(const StoredType& type, std::span<const int64_t> shape, const std::string& what);
 
 std::string shape_text(std::span<const int64_t> shape);  // "[2, 3]", long ones cut short

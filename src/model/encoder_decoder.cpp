@@ -12,7 +12,7 @@ Tensor EncoderDecoder::encode(Context& cx, const Tensor& source_ids, const Rows&
 }
 
 void EncoderDecoder::cache_source(Context& cx, const Tensor& source_ids, const Rows& source_rows,
-                              const KvPages& memory) const {
+                                  const KvPages& memory) const {
   decoder_.cache_source(cx, as_operand(cx, encode(cx, source_ids, source_rows)), memory);
 }
 
@@ -20,7 +20,7 @@ Tensor EncoderDecoder::states(Context& cx, const Input& input) const {
   QKV_CHECK(input.source_ids.defined(), "an encoder-decoder reads a source, but only ", input.ids,
             " target tokens were given", Hint("give source_ids and source_rows too"));
   const Tensor read = as_operand(cx, encode(cx, input.source_ids, *input.source_rows));
-  const Memory memory{.states = read, .rows = Rows::across(cx, *input.rows, *input.source_rows)};
+  const Memory memory{.states = read, .rows = Rows::cross(cx, *input.rows, *input.source_rows)};
   return decoder_.forward(cx, input.ids, {.rows = *input.rows, .memory = &memory});
 }
 

@@ -25,7 +25,7 @@ class Drawer {
 
   // Numbers [first, ...) of a weight as bytes of a file.
   void draw(const WeightSpec& weight, int64_t first, std::span<std::byte> out) const {
-    constexpr size_t kBlock = 16384;  // its floats stay in the cache
+    constexpr size_t kBlock = 16384;  // fits the cache
     const size_t count = out.size() / size_, blocks = (count + kBlock - 1) / kBlock;
     pool_.run(static_cast<int64_t>(blocks), [&](int64_t block, int) {
       const size_t begin = static_cast<size_t>(block) * kBlock, some = std::min(kBlock, count - begin);
@@ -84,7 +84,7 @@ void initial_numbers(const WeightSpec& weight, uint64_t seed, int64_t first, std
 }
 
 void write_new_model(const std::filesystem::path& folder, const Json& config, const NewModelOptions& options,
-                     ThreadPool& pool, const WrittenSoFar& progress) {
+                     ThreadPool& pool, const WriteProgress& progress) {
   const ModelSpec spec = read_spec(Config(config, "config.json"));
   const TensorNames names = hugging_face_names(spec);
   const Drawer drawer(options, pool);

@@ -1,5 +1,5 @@
-// The first weights of a model, as its family was published to start. A number depends on the seed, the name of its
-// weight and its place there, and on nothing else: not on threads, files or the type it is stored in.
+// Initial weights of a model, drawn as published for its family. Each number depends only on the seed, the name of its
+// weight and its index: not on threads, files or the stored dtype.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@ struct NewModelOptions {
   std::string dtype = "F32";  // or "BF16", "F16": rounded from the same numbers
 };
 
-// Writes a Hugging Face folder, a piece of a tensor at a time, so the model may be larger than memory.
+// Writes a Hugging Face folder, a piece of a tensor at a time: the model may be larger than memory.
 void write_new_model(const std::filesystem::path& folder, const Json& config, const NewModelOptions& options,
-                     ThreadPool& pool, const WrittenSoFar& progress = {});
+                     ThreadPool& pool, const WriteProgress& progress = {});
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// Keys and values the layers of a model keep, of their own text and of a source.
+// What a KV cache holds per layer: of the decoder's own sequence, and of an encoder's source for cross attention.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// A Transformer: its spec, its weights, and what it computes. Three kinds from the same parts.
+// A Transformer: spec, weights and forward passes. Three kinds built from the same parts.
 #pragma once
 
 #include <memory>
@@ -21,19 +21,19 @@ class Model {
   const Head& head() const { return head_; }
 
   struct Input {
-    Tensor ids;  // i32 [N], and whose they are
+    Tensor ids;  // i32 [N], and their rows
     const Rows* rows = nullptr;
-    Tensor source_ids;  // what an encoder-decoder reads
+    Tensor source_ids;  // of the encoder, in an encoder-decoder
     const Rows* source_rows = nullptr;
   };
-  virtual Tensor states(Context& cx, const Input& input) const = 0;  // [N, C], what the head reads
+  virtual Tensor states(Context& cx, const Input& input) const = 0;  // [N, C], the input of the head
   Tensor logits(Context& cx, const Input& input) const { return head_.forward(cx, states(cx, input)); }  // [N, V]
 
-  // What the head says of a residual stream [N, C] at any height of the main stack: last norm, head. Taps nothing; of
-  // the last layer's stream it is logits(), bit for bit.
+  // Final norm and head applied to the residual stream [N, C] after any layer of the main stack (logit lens). No taps.
+  // After the last layer it equals logits(), bit for bit.
   virtual Tensor read_out(Context& cx, const Tensor& stream) const = 0;
 
-  // The rows that follow what `past` holds; an encoder-decoder has remembered its source in `memory`.
+  // States of the next rows after those in the cache `past`. `memory`: the cached source of an encoder-decoder.
   virtual Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const = 0;
 
  protected:
@@ -45,7 +45,7 @@ class Model {
   Head head_;
 };
 
-// A decoder that stands alone: each token sees what is left of it.
+// A decoder-only model: causal attention.
 class DecoderOnly : public Model {
  public:
   DecoderOnly(ModelSpec spec, Weights weights);
@@ -57,7 +57,7 @@ class DecoderOnly : public Model {
   ModelStack stack_;
 };
 
-// An encoder that stands alone: each token sees all.
+// An encoder-only model: bidirectional attention.
 class EncoderOnly : public Model {
  public:
   EncoderOnly(ModelSpec spec, Weights weights);
@@ -69,7 +69,7 @@ class EncoderOnly : public Model {
   ModelStack stack_;
 };
 
-// An encoder reads, a decoder writes and looks at what was read.
+// An encoder-decoder: the decoder attends to the encoder's output by cross attention.
 class EncoderDecoder : public Model {
  public:
   EncoderDecoder(ModelSpec spec, Weights weights);
@@ -78,7 +78,7 @@ class EncoderDecoder : public Model {
   Tensor next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const override;
 
   Tensor encode(Context& cx, const Tensor& source_ids, const Rows& source_rows) const;  // [M, C]
-  // Reads a source once for all passes of the decoder: `memory` has a place for each of its tokens.
+  // Runs the encoder once and caches its keys and values for all passes of the decoder. `memory` has a slot per token.
   void cache_source(Context& cx, const Tensor& source_ids, const Rows& source_rows, const KvPages& memory) const;
 
  private:

@@ -1,18 +1,20 @@
-// What a model is, before any of it exists: a plain description, read from a file and checked in full.
+// The description of a model: read from its config, checked in full, and what every part of it is built from.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "nn/layer.h"
+#include "core/dtype.h"
+#include "core/place.h"
+#include "nn/spec.h"
 
 namespace qkv {
 
 struct PositionSpec {
   enum class Kind : uint8_t { none, learned, sinusoidal } kind = Kind::none;
   int64_t count = 0;   // rows of a learned table
-  int64_t offset = 0;  // position p uses row p + offset (BART says 2)
+  int64_t offset = 0;  // position p uses row p + offset (2 in BART)
   ops::Sinusoid order = ops::Sinusoid::halves;
 };
 
@@ -32,16 +34,16 @@ struct HeadSpec {
   bool bias = false;       // on the logits
   bool transform = false;  // BERT: dense, activation and norm before the logits
   Activation act;          // of the transform
-  double factor = 1;       // on what enters the head (T5)
+  double factor = 1;       // on the input of the head (T5)
   double softcap = 0;
 };
 
-// The published way to draw the first weights.
+// The published initialisation.
 struct InitSpec {
   enum class Kind : uint8_t {
     normal,  // every matrix normal with `std`
-    gpt2,    // the same, but what writes to the stream smaller by sqrt(2 layers)
-    t5,      // by the width of what enters
+    gpt2,    // the same, but output projections divided by sqrt(2 layers)
+    t5,      // by the input width
     xavier,  // uniform; embeddings normal with width^-1/2: the 2017 Transformer
   } kind = Kind::normal;
   double std = 0.02;
@@ -56,25 +58,25 @@ struct ModelSpec {
   enum class Kind : uint8_t { decoder_only, encoder_only, encoder_decoder } kind = Kind::decoder_only;
   std::string family;
   int64_t vocabulary = 0, width = 0;
-  int64_t source_vocabulary = 0;  // encoder-decoders whose two sides have an embedding each; 0: they share one
-  int64_t context = 0;            // positions it was made for; 0: no limit is known
-  DType dtype = DType::f32;       // as its weights are stored
+  int64_t source_vocabulary = 0;  // of the encoder, if the two stacks have an embedding each; 0: shared
+  int64_t context = 0;            // longest sequence; 0: unknown
+  DType dtype = DType::f32;       // of the stored weights
   NormSpec norm;                  // of the last norm, of embeddings and head
   StackSpec encoder, decoder;     // an encoder-only model has only the first, a decoder-only model only the second
   HeadSpec head;
   InitSpec init;
   TokenIds tokens;
-  bool heads_cut = false;  // heads or experts differ from what the family's config can say: only qkv can load it
+  bool heads_cut = false;  // heads or experts were cut: the family's config cannot express it, only qkv can load it
 
-  // The stack that speaks: an encoder alone, otherwise the decoder.
-  bool has_source() const { return kind == Kind::encoder_decoder; }  // an encoder reads a text of its own
+  bool has_source() const { return kind == Kind::encoder_decoder; }  // the encoder reads a text of its own
+  // The stack the head is on: the encoder of an encoder-only model, otherwise the decoder.
   Stack main() const { return kind == Kind::encoder_only ? Stack::encoder : Stack::decoder; }
   const StackSpec& main_stack() const { return kind == Kind::encoder_only ? encoder : decoder; }
 };
 
 const char* name_of(ModelSpec::Kind kind);
 
-// An Error unless everything about it fits together. `what` names the file for the message.
+// An Error unless the spec is consistent. `what` names the file in the message.
 void validate(const ModelSpec& spec, const std::string& what);
 
 }  // namespace qkv

@@ -35,7 +35,7 @@ Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const
       for (int32_t r = 0; r < s.rows; ++r) at[static_cast<size_t>(s.first_row + r)] += s.position + r;
     }
     const ops::Lookup position{.ids = cx.upload(at), .table = positions_};
-    if (types_ != nullptr) {  // everything is of the first type: one text, not a pair
+    if (types_ != nullptr) {  // all tokens have type 0: one text, not a pair
       const std::vector<int32_t> first(static_cast<size_t>(rows.rows), 0);
       x = ops::embedding(cx, {token, {.ids = cx.upload(first), .table = types_}, position});
     } else {
@@ -55,10 +55,10 @@ Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const
 Tensor ModelStack::through_layers(Context& cx, Tensor x, const Pass& pass) const {
   if (cx.tape != nullptr) {
     for (const auto& layer : layers_) {
-      if (cx.recompute_layers && pass.memory == nullptr) {  // what an encoder said has a gradient of its own
+      if (cx.recompute_layers && pass.memory == nullptr) {  // the encoder's output needs a gradient too
         x = recompute(cx, x, [&layer, rows = pass.rows](Context& in, const Tensor& kept) {
           Tensor h = kept;
-          if (in.tape == nullptr) {  // a layer may add to what it is given
+          if (in.tape == nullptr) {  // a layer may overwrite its input
             h = in.constant(kept.shape(), kept.dtype());
             in.kernels.copy(in.exec, {.y = h, .x = kept});
           }
@@ -70,12 +70,12 @@ Tensor ModelStack::through_layers(Context& cx, Tensor x, const Pass& pass) const
     }
     return x;
   }
-  // Without a tape nothing of a layer is needed once it is done, but for the stream it leaves.
+  // Without a tape only the stream survives a layer; the rest of its memory is reused.
   const Tensor stream = cx.constant(x.shape(), x.dtype());
   const auto keep = [&](const Tensor& left) {
     if (left.data() != stream.data()) cx.kernels.copy(cx.exec, {.y = stream, .x = left});
   };
-  keep(x);  // the caller's own stays as it is
+  keep(x);  // the caller's x is not overwritten
   const Arena::Mark done = cx.arena.mark();
   for (const auto& layer : layers_) {
     keep(layer->forward(cx, stream, pass));

@@ -1,8 +1,8 @@
-// Embedding, layers and the last norm: what encoders and decoders have in common. And the head.
+// Embedding, layers and final norm of an encoder or a decoder; and the head.
 #pragma once
 
 #include "model/spec.h"
-#include "nn/weights.h"
+#include "nn/layer.h"
 
 namespace qkv {
 
@@ -10,12 +10,12 @@ class ModelStack {
  public:
   ModelStack(const ModelSpec& spec, Stack which, const Weights& weights, Ropes& ropes);
 
-  // ids i32 [N] -> states [N, C]. A decoder of an encoder-decoder gets what the encoder said.
+  // ids i32 [N] -> states [N, C]. With cross attention, pass.memory is the encoder's output.
   Tensor forward(Context& cx, const Tensor& ids, const Pass& pass) const;
-  // The same from embedded vectors [N, C]; a stack without a vocabulary has no other way in.
+  // The same from vectors [N, C] instead of ids; for stacks without a vocabulary.
   Tensor forward_vectors(Context& cx, const Tensor& x, const Pass& pass) const;
-  Tensor last_norm(Context& cx, const Tensor& stream) const;  // the stream itself where the stack ends without one
-  // Every layer's keys and values of what an encoder said.
+  Tensor last_norm(Context& cx, const Tensor& stream) const;  // the stream itself if the stack has no final norm
+  // Cross attention: every layer's keys and values of the encoder's output into the cache.
   void cache_source(Context& cx, const Tensor& states, const KvPages& pages) const;
 
  private:
@@ -34,9 +34,9 @@ class Head {
  public:
   Head(const ModelSpec& spec, const Weights& weights);
   Tensor forward(Context& cx, const Tensor& states) const;   // [N, C] -> logits [N, V] in exact
-  Tensor read_out(Context& cx, const Tensor& states) const;  // the same, shown to nobody
+  Tensor read_out(Context& cx, const Tensor& states) const;  // the same without a tap
 
-  // For the fused loss: what enters the last product, and that product's weight and bias.
+  // For the fused loss: the input, weight and bias of the last product.
   Tensor before_logits(Context& cx, const Tensor& states) const;
   const Param& weight() const { return *weight_; }
   const Param* bias() const { return bias_; }

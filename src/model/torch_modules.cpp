@@ -62,7 +62,7 @@ TorchTransformer TorchTransformer::load(const std::filesystem::path& path, const
 
 Tensor TorchTransformer::forward(Context& cx, const Side& source, const Side& target) const {
   const Tensor read = as_operand(cx, encoder_.forward_vectors(cx, source.vectors, {.rows = source.rows}));
-  const Memory memory{.states = read, .rows = Rows::across(cx, target.rows, source.rows)};
+  const Memory memory{.states = read, .rows = Rows::cross(cx, target.rows, source.rows)};
   return decoder_.forward_vectors(cx, target.vectors, {.rows = target.rows, .memory = &memory});
 }
 
@@ -87,7 +87,7 @@ TorchAttention TorchAttention::load(const std::filesystem::path& path, const Tor
   a.q_bias = a.k_bias = a.v_bias = file->find(prefix + (fused ? "in_proj_bias" : "W_query.bias")) != nullptr;
   a.out_bias = file->find(prefix + "out_proj.bias") != nullptr;
 
-  // A model of one layer, of which only the attention is there.
+  // A model of one layer with only its attention.
   ModelSpec spec{.kind = ModelSpec::Kind::encoder_only, .family = "transformer", .width = width};
   spec.encoder = {.layers = {{.attention = a, .feed = {.width = 1}}}, .final_norm = false};
   const auto names = std::make_shared<TensorNames>(spec);

@@ -1,5 +1,5 @@
-// torch's own modules from their state dicts: nn.Transformer, nn.MultiheadAttention, and the attention class of the
-// textbooks. They hold no embedding: vectors in, vectors out.
+// PyTorch modules from their state dicts: nn.Transformer, nn.MultiheadAttention, and the usual textbook attention class
+// (W_query, W_key, W_value). They have no embedding: vectors in, vectors out.
 #pragma once
 
 #include <filesystem>
@@ -9,9 +9,9 @@
 namespace qkv {
 
 struct TorchOptions {
-  int64_t heads = 0;        // a state dict does not say
+  int64_t heads = 0;        // not in a state dict
   bool norm_first = false;  // nn.Transformer's argument
-  bool causal = false;      // attention alone: each row sees what is left of it
+  bool causal = false;      // attention only: a causal mask
   std::string prefix;       // of the tensors' names: "mha."
   Device* device = nullptr;
 };

@@ -131,7 +131,7 @@ class Lister {
 
   void latent(const std::string& name, const AttentionSpec& a) {
     const LatentSpec& l = *a.latent;
-    const int64_t c = spec_.width, q = a.heads * a.width, kv = a.kv_heads * (l.still + a.value_width);
+    const int64_t c = spec_.width, q = a.heads * a.width, kv = a.kv_heads * (l.nope_width + a.value_width);
     if (l.q_rank == 0) {
       linear(name + ".q", q, c, Part::query, a.q_bias, matrix(q, c, 1));
     } else {
@@ -139,7 +139,7 @@ class Lister {
       norm(name + ".q_a_norm", a.norm, l.q_rank);
       linear(name + ".q_b", q, l.q_rank, Part::query, false, matrix(q, l.q_rank, 1));
     }
-    const int64_t small = l.kv_rank + l.turned;
+    const int64_t small = l.kv_rank + l.rope_width;
     linear(name + ".kv_a", small, c, Part::key_value, a.k_bias, matrix(small, c, 1));
     norm(name + ".kv_a_norm", a.norm, l.kv_rank);
     linear(name + ".kv_b", kv, l.kv_rank, Part::key_value, false, matrix(kv, l.kv_rank, 1));

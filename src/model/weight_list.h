@@ -1,5 +1,5 @@
-// Every weight of a model, from its spec alone: names, shapes, what part it is, how it starts. The one place that
-// knows; loading, counting, initialising and writing all walk this list.
+// Every weight of a model, from its spec alone: name, shape, part and initialisation. Loading, counting, initialising
+// and writing all use this list.
 //
 //   embed  positions  types  norm_embed
 //   layers.3.norm_attn  layers.3.attn.q  .k  .v  .o  ...  layers.3.mlp.gate  .up  .down  ...
@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "core/shape.h"
 #include "model/spec.h"
 
 namespace qkv {
@@ -32,13 +33,13 @@ struct WeightSpec {
 
 std::vector<WeightSpec> weight_list(const ModelSpec& spec);
 
-// Whether only products and lookups read it, which take weights in blocks. Routers are products too but choose experts
-// by what they say: they keep their numbers.
+// Whether the weight can be in blocks: only products and lookups read it. Routers are excluded, since rounding might
+// choose other experts.
 bool read_by_products(const WeightSpec& weight);
 
-// "", "enc." or "dec.": what the names of a stack begin with.
+// "", "enc." or "dec.": the prefix of a stack's names.
 std::string stack_prefix(const ModelSpec& spec, Stack stack);
-// "dec.layers.3.", and of the attention there "dec.layers.3.attn" or, across, "dec.layers.3.cross".
+// "dec.layers.3.", and its attention: "dec.layers.3.attn" or "dec.layers.3.cross".
 std::string layer_prefix(const ModelSpec& spec, Place place);
 std::string attention_prefix(const ModelSpec& spec, Place place);
 

@@ -87,14 +87,14 @@ Attention::Heads Attention::project(Context& cx, const Tensor& x, const Tensor& 
 Attention::Heads Attention::project_latent(Context& cx, const Tensor& x, const Rows& rows) const {
   const LatentSpec& latent = *spec_.latent;
   const Tensor q = q_ ? q_->forward(cx, x) : q_b_->forward(cx, q_a_norm_->forward(cx, q_a_->forward(cx, x)));
-  const Tensor small = kv_a_->forward(cx, x);  // [N, rank + turned]
+  const Tensor small = kv_a_->forward(cx, x);  // [N, kv_rank + rope_width]
   const Tensor kv =
       ops::split_heads(kv_b_->forward(cx, kv_a_norm_->forward(cx, small.slice(1, 0, latent.kv_rank))), spec_.kv_heads);
   // All heads share the rotary columns.
-  const Tensor shared_key = ops::split_heads(small.slice(1, latent.kv_rank, latent.turned), 1);
+  const Tensor shared_key = ops::split_heads(small.slice(1, latent.kv_rank, latent.rope_width), 1);
   return {.q = rope_->forward(cx, ops::split_heads(q, spec_.heads), rows),
-          .k = ops::concat(cx, kv.slice(2, 0, latent.still), rope_->forward_bare(cx, shared_key, rows)),
-          .v = kv.slice(2, latent.still, spec_.value_width)};
+          .k = ops::concat(cx, kv.slice(2, 0, latent.nope_width), rope_->forward_rotary_only(cx, shared_key, rows)),
+          .v = kv.slice(2, latent.nope_width, spec_.value_width)};
 }
 
 // Writes the rows' keys and values into the cache; q then attends to everything cached.

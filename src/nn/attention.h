@@ -1,7 +1,6 @@
 // Multi-head attention with its projections: softmax(q k^T / sqrt(D)) v per head, W_O of all heads joined.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 
 #include "nn/kv_cache.h"
@@ -11,47 +10,9 @@
 
 namespace qkv {
 
-// DeepSeek: keys and values are read out of one small vector per token.
-struct LatentSpec {
-  int64_t q_rank = 0;  // 0: queries are projected directly
-  int64_t kv_rank = 0;
-  int64_t still = 0, turned = 0;  // columns of a key that do not turn, and that do
-  bool operator==(const LatentSpec&) const = default;
-};
-
-// T5: a bias per head and bucket of distances, one table for all layers of a stack; where heads were cut, one each.
-struct RelativeBiasSpec {
-  int64_t buckets = 32, max_distance = 128;
-  bool in_each_layer = false;
-  bool operator==(const RelativeBiasSpec&) const = default;
-};
-
-struct AttentionSpec {
-  int64_t heads = 0, kv_heads = 0;
-  int64_t width = 0, value_width = 0;  // of one head's keys and values
-  std::vector<int32_t> kv_map;         // key/value head of each query head; empty: equal groups in order
-  bool causal = false;
-  int64_t window = 0;           // 0: all keys
-  std::optional<double> scale;  // 1 / sqrt(width) if not said
-  double softcap = 0;
-  bool q_bias = false, k_bias = false, v_bias = false, out_bias = false;
-  enum class QkNorm : uint8_t { none, per_head, whole } qk_norm = QkNorm::none;
-  // A norm over all heads joined needs those that were cut too: W_Q and W_K hold so many, the cut ones last.
-  int64_t normed_heads = 0, normed_kv_heads = 0;  // 0: none was cut
-  NormSpec norm;                                  // of q, k and latents
-  bool sinks = false;
-  std::optional<RopeSpec> rope;
-  std::optional<RelativeBiasSpec> relative;
-  std::optional<LatentSpec> latent;
-  float dropout = 0;  // on the probabilities
-
-  int64_t projected_heads() const { return std::max(heads, normed_heads); }  // of W_Q
-  int64_t projected_kv_heads() const { return std::max(kv_heads, normed_kv_heads); }
-};
-
 class Attention {
  public:
-  // `name`: of this attention's weights; `relative`: of the stack's relative bias, where it has one for all layers.
+  // `name`: prefix of the weights; `relative`: the relative bias that all layers of the stack share, if any.
   struct Names {
     std::string name, relative;
   };
@@ -86,8 +47,8 @@ class Attention {
 
   AttentionSpec spec_;
   Place place_;
-  std::optional<Linear> q_, k_, v_;                // projections, or
-  std::optional<Linear> q_a_, q_b_, kv_a_, kv_b_;  // their latent forms
+  std::optional<Linear> q_, k_, v_;                // projections, or with LatentSpec
+  std::optional<Linear> q_a_, q_b_, kv_a_, kv_b_;  // down (a) and up (b) projections
   std::optional<Norm> q_norm_, k_norm_, q_a_norm_, kv_a_norm_;
   Linear out_;
   const Param *sinks_, *relative_;

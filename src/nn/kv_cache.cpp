@@ -48,7 +48,7 @@ KvCache::KvCache(Device& device, std::vector<KvLayout> layers, const Options& op
 int64_t KvCache::bytes_for(std::span<const KvLayout> layers, DType dtype, int64_t positions) {
   int64_t bytes = 0;
   for (const KvLayout& l : layers) {
-    // A window's first and last page are seldom whole.
+    // The first and last page of a window may be partly used.
     const int64_t pages = l.window > 0 ? std::min(pages_for(positions), pages_for(l.window) + 2) : pages_for(positions);
     bytes += pages * page_bytes(l, dtype);
   }
@@ -97,7 +97,7 @@ bool KvCache::can_fork(Id from, int64_t length) const {
   for (size_t set = 0; set < sets_.size(); ++set) {
     const int64_t window = sets_[set].window;
     const int64_t oldest = window > 0 ? std::max<int64_t>(length - window + 1, 0) : 0;
-    // Windows free pages from the front, so one look at the oldest is enough.
+    // Windows free pages from the front, so checking the oldest is enough.
     if (oldest < length && s.tables[set][static_cast<size_t>(oldest / kPage)] == kGone) return false;
   }
   return true;
@@ -133,7 +133,7 @@ void KvCache::drop_page(size_t set, int32_t page) {
   if (--sets_[set].uses[static_cast<size_t>(page)] == 0) sets_[set].free.push_back(page);
 }
 
-// Pages that must be taken before `count` positions can be written: new ones, and a copy of a shared last one.
+// Pages to allocate before `count` positions can be written: new ones, and a copy of a shared last one.
 int64_t KvCache::pages_missing(const Sequence& s, size_t set, int64_t count) const {
   const auto have = static_cast<int64_t>(s.tables[set].size());
   const bool writes_last = count > 0 && s.length % kPage != 0;
@@ -179,7 +179,7 @@ void KvCache::make_room(Sequence& s, int64_t count) {
   for (size_t set = 0; set < sets_.size(); ++set) {
     std::vector<int32_t>& table = s.tables[set];
     if (const int64_t window = sets_[set].window; window > 0) {
-      // The next row looks back to length - window + 1; what lies on pages before that is done with.
+      // The next row attends from length - window + 1 on; earlier pages are free.
       const int64_t gone = std::max<int64_t>(s.length - window + 1, 0) / kPage;
       for (int64_t p = gone - 1; p >= 0 && table[static_cast<size_t>(p)] != kGone; --p) {
         drop_page(set, table[static_cast<size_t>(p)]);
@@ -192,7 +192,7 @@ void KvCache::make_room(Sequence& s, int64_t count) {
   s.length += count;
 }
 
-// The page tables of some sequences, one below the other.
+// The page tables of some sequences, one row each.
 Tensor KvCache::table_of(Context& cx, std::span<const Part> parts, size_t set, int64_t longest) const {
   const int64_t width = std::max<int64_t>(pages_for(longest), 1);
   std::vector<int32_t> table(parts.size() * static_cast<size_t>(width), kGone);

@@ -1,11 +1,9 @@
-// Keys and values of many sequences, in pages that sequences may share.
+// The KV cache: keys and values of many sequences, in pages that sequences can share.
 //
-//   sequence a   [page 0][page 1][page 2..]          a page: kPage positions, in every layer that looks equally far
-//   back sequence b   [page 0][page 1]   [page 7..]       b was forked from a: what they share lies there once, and is
-//   copied
-//                                                    when one of them writes to it
+//   sequence a   [page 0][page 1][page 2 ..]      a page: kPage positions of all layers with the same window
+//   sequence b   [page 0][page 1][page 7 ..]      forked from a: shared pages are stored once and copied on write
 //
-// Layers with a sliding window have pages of their own and give back those the window has left behind.
+// Layers with a sliding window have their own pages and free those that have left the window.
 #pragma once
 
 #include <span>
@@ -15,20 +13,20 @@
 
 namespace qkv {
 
-// What one attention keeps of a position.
+// What one layer caches per position.
 struct KvLayout {
   int64_t kv_heads = 0, width = 0, value_width = 0;
-  int64_t window = 0;  // 0: everything is kept
+  int64_t window = 0;  // 0: no window
 };
 
 class KvCache;
 
-// How one pass reaches the pages.
+// The pages one pass reads and writes.
 struct KvPages {
   const KvCache* cache = nullptr;
-  Rows rows;                   // of the pass, its keys in pages
+  Rows rows;                   // of the pass, with paged keys
   std::vector<Tensor> tables;  // for each set of pages, i32 [segments, pages]
-  std::vector<Tensor> slots;   // i32 [N]: where the rows' keys and values go; none where a pass only reads
+  std::vector<Tensor> slots;   // i32 [N]: where to write the rows' keys and values; none if the pass only reads
 };
 
 class KvCache {
@@ -51,38 +49,38 @@ class KvCache {
   void end(Id id);
   int64_t length(Id id) const { return sequence(id).length; }
   void truncate(Id id, int64_t length);
-  // A sequence that begins as the first `length` positions of another. Possible unless a window has left behind what
-  // position `length` looks at.
+  // A new sequence that shares the first `length` positions of another. Not possible if a window has freed pages that
+  // position `length` attends to.
   Id fork(Id from, int64_t length);
   bool can_fork(Id from, int64_t length) const;
 
-  // Whether there are pages for `count` more positions.
+  // Whether there are free pages for `count` more positions.
   bool fits(Id id, int64_t count) const;
-  // Pages of the fullest set that are taken, and how many there are.
+  // Pages in use in the fullest set, and pages of a set.
   int64_t pages_used() const;
   int64_t pages() const { return pages_; }
 
   struct Part {
     Id id = 0;
     int32_t count = 0;    // rows
-    int32_t request = 0;  // whose they are; taps report it
-    int32_t reach = 0;    // how long the sequence may become; see Rows::reach
+    int32_t request = 0;  // the request they belong to; taps report it
+    int32_t reach = 0;    // final length of the sequence; see Rows::reach
   };
-  // The next positions of some sequences: the pass writes them, then looks at them. An Error if they do not fit.
+  // The next positions of some sequences: the pass writes them, then attends to them. An Error if they do not fit.
   KvPages append(Context& cx, std::span<const Part> parts);
-  // Rows that look at whole sequences and write nothing: cross-attention.
+  // For rows that attend to whole sequences and write nothing: cross-attention.
   KvPages look(Context& cx, std::span<const Part> parts) const;
 
   // For attention, by layer.
   struct Layer {
     Tensor k, v;                // [P, page, G, D], [P, page, G, E]
     Tensor k_scales, v_scales;  // f32 [P, page, G] where the pages are i8
-    size_t set = 0;             // which tables and slots of KvPages are its own
+    size_t set = 0;             // index of its tables and slots in KvPages
   };
   const Layer& layer(int64_t i) const { return layers_[static_cast<size_t>(i)]; }
 
  private:
-  // Layers that look equally far back share page numbers.
+  // Layers with the same window share page numbers.
   struct Set {
     int64_t window = 0;
     std::vector<size_t> layers;

@@ -6,24 +6,6 @@
 
 namespace qkv {
 
-// Where the norms of a sublayer f are, x being the residual stream.
-enum class NormPlace : uint8_t {
-  before,    // x + f(norm(x))              GPT-2, Llama
-  after,     // norm(x + f(x))              the 2017 Transformer, BERT
-  branch,    // x + norm(f(x))              OLMo 2
-  around,    // x + norm2(f(norm1(x)))      Gemma
-  parallel,  // x + f(norm1(x)) + g(norm2(x))   attention and feed-forward of the same x: GPT-NeoX
-};
-
-struct LayerSpec {
-  AttentionSpec attention;
-  std::optional<AttentionSpec> cross;  // cross attention: the decoder of an encoder-decoder
-  FeedForwardSpec feed;
-  NormPlace place = NormPlace::before;
-  NormSpec norm;
-  float dropout = 0;  // on a sublayer's output, before it is added
-};
-
 // The encoder's output, for cross attention: its states, or the keys and values cached from them.
 struct Memory {
   Tensor states;  // [M, C]

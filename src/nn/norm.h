@@ -1,17 +1,11 @@
-// Layer norm and RMS norm as a model wants them.
+// Layer norm or RMS norm with its weights.
 #pragma once
 
+#include "nn/spec.h"
 #include "nn/weights.h"
 #include "ops/ops.h"
 
 namespace qkv {
-
-struct NormSpec {
-  enum class Kind : uint8_t { rms, layer } kind = Kind::rms;
-  double eps = 1e-5;
-  double offset = 0;  // rms: multiplies by (weight + offset)
-  bool operator==(const NormSpec&) const = default;
-};
 
 class Norm {
  public:

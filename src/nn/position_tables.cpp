@@ -16,7 +16,7 @@ int64_t positions_used(const Rows& rows) {
 
 namespace {
 
-// A few tables serve all lengths.
+// Powers of two, so that a table is seldom made anew.
 int64_t table_length(int64_t used) {
   constexpr int64_t kShortest = 256;
   return std::max(kShortest, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(used))));
@@ -67,7 +67,7 @@ void Rope::make_tables(Context& cx, Lengths lengths) const {
   made_ = lengths;
 }
 
-// The row of the table each row turns by.
+// The table row of each row of x.
 Tensor Rope::table_rows(Context& cx, const Rows& rows, Lengths lengths) const {
   if (lengths.beyond == 0) return rows.positions;
   std::vector<int32_t> at(static_cast<size_t>(rows.rows), 0);
@@ -79,7 +79,7 @@ Tensor Rope::table_rows(Context& cx, const Rows& rows, Lengths lengths) const {
   return cx.upload(at);
 }
 
-Tensor Rope::turn(Context& cx, const Tensor& x, const Rows& rows, int64_t first) const {
+Tensor Rope::rotate(Context& cx, const Tensor& x, const Rows& rows, int64_t first) const {
   const int64_t pairs = spec_.width / 2;
   Lengths lengths = needed(rows);
   ops::RotaryOptions options{.first = first, .interleaved = spec_.interleaved};

@@ -1,37 +1,28 @@
-// Tables a position looks up: rotary angles and sinusoids. Made on the device when a longer sequence first comes.
+// Rotary and sinusoidal position tables, grown when a longer sequence comes.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "core/context.h"
-#include "ops/positions.h"
+#include "nn/spec.h"
 
 namespace qkv {
 
-// One past the last position any row of the pass stands at.
+// One past the largest position of any row.
 int64_t positions_used(const Rows& rows);
-
-struct RopeSpec {
-  double base = 10000;
-  int64_t width = 0;         // columns that turn,
-  int64_t first = 0;         // from this one on
-  bool interleaved = false;  // pairs (2i, 2i + 1) instead of (i, i + width / 2)
-  ops::RopeScaling scaling;
-  bool operator==(const RopeSpec&) const = default;
-};
 
 class Rope {
  public:
   explicit Rope(RopeSpec spec) : spec_(std::move(spec)) {}
   const RopeSpec& spec() const { return spec_; }
-  Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const { return turn(cx, x, rows, spec_.first); }
-  // The same turn for x that is only the turning columns.
-  Tensor forward_bare(Context& cx, const Tensor& x, const Rows& rows) const { return turn(cx, x, rows, 0); }
+  Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const { return rotate(cx, x, rows, spec_.first); }
+  // The same for an x of the rotary columns alone.
+  Tensor forward_rotary_only(Context& cx, const Tensor& x, const Rows& rows) const { return rotate(cx, x, rows, 0); }
 
  private:
-  Tensor turn(Context& cx, const Tensor& x, const Rows& rows, int64_t first) const;
-  // The angles of so many positions; where long texts turn by others (longrope), theirs stand below.
+  Tensor rotate(Context& cx, const Tensor& x, const Rows& rows, int64_t first) const;
+  // Positions in the table. Longrope has other angles for long sequences: `beyond` more rows, below the first.
   struct Lengths {
     int64_t first = 0, beyond = 0;
     int64_t rows() const { return first + beyond; }
@@ -46,7 +37,7 @@ class Rope {
   mutable Lengths made_;
 };
 
-// Layers that turn alike share one table.
+// One table for all layers with the same spec.
 class Ropes {
  public:
   std::shared_ptr<const Rope> get(const RopeSpec& spec);
@@ -63,7 +54,7 @@ class Sinusoids {
  private:
   int64_t width_;
   ops::Sinusoid order_;
-  mutable std::vector<float> table_;  // of as many positions as were needed so far
+  mutable std::vector<float> table_;  // grown to the longest sequence so far
 };
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// The weights of a model by name. Layers hold pointers to them: a Weights never moves what it holds.
+// The weights of a model by name. Layers hold pointers to them, which stay valid when a Weights is moved.
 #pragma once
 
 #include <map>

@@ -4,8 +4,8 @@
 //   LSE_i = log(sum_j exp(x_ij) + exp(sink))      A_ij = exp(x_ij - LSE_i)      z_i = sum_j A_ij v_j
 //   backward: kernels/ref/attention_backward.cpp
 //
-// Which keys a row sees comes from its segment (see Rows), `causal` and `window`. The kernel keeps LSE and never stores
-// T x S; a probe that wants to look says so before, and gets statistics from inside the kernel or the exact pattern.
+// The keys a row sees follow from its segment (see Rows), `causal` and `window`. The kernel stores LSE and never T x S.
+// A probe that asked before gets statistics from inside the kernel, or the pattern, computed again from q, k and LSE.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -47,8 +47,8 @@ void check_pages(Context& cx, const Tensor& k, const Tensor& v, const Rows& rows
             Hint("append the keys to the cache before attending"));
 }
 
-// Pages a window has left behind may be gone (any number, -1 by habit); those a row sees must exist. One call for all
-// segments: decoding comes through here for every layer of every token.
+// Pages outside the window may be freed (any number, usually -1); those a row sees must exist. One call for all
+// segments, since decoding runs this for every layer of every token.
 void check_seen_pages(Context& cx, const Tensor& k, const Rows& rows, const Tensor& table, int64_t window) {
   const int64_t page = k.dim(1);
   std::vector<int32_t> spans;
@@ -69,7 +69,7 @@ void check_seen_pages(Context& cx, const Tensor& k, const Rows& rows, const Tens
            " but must be in [0, ", k.dim(0), ")", Hint("append keys to the cache, and keep the pages rows still see"));
 }
 
-// Keys or values: numbers, or in pages also bytes with their scales.
+// Keys or values: floats, or in pages also i8 with scales.
 void check_stored(Context& cx, const char* name, const Tensor& t, const Tensor& scales, const Tensor& table) {
   if (!scales.defined()) {
     QKV_CHECK(!t.defined() || t.dtype() != DType::i8, kOp, ": ", name, " is ", t, " and has no scales",
@@ -99,7 +99,7 @@ void check_qkv(Context& cx, const Tensor& q, const Tensor& k, const Tensor& v, c
     QKV_CHECK(rows.keys != Rows::kPaged, kOp, ": k is ", k, " but the segments' up to ", rows.longest_keys,
               " keys are in pages and there is no table", Hint("pass the cache's pages and its table"));
     QKV_CHECK(k.rank() == 3 && k.dim(0) == rows.keys, kOp, ": k is ", k, " but the segments index ", rows.keys, " keys",
-              Hint("cross-attention takes Rows::across"));
+              Hint("cross-attention takes Rows::cross"));
   }
 }
 
@@ -179,11 +179,11 @@ AttentionStats stats_of(Context& cx, const StatsWanted& wanted, const AttentionI
   return s;
 }
 
-// What backward leaves of each head's importance, for whoever asked before.
+// Each head's importance from backward, for a probe that asked for it.
 struct ShownImportance {
   Probe* probe;
   Place place;
-  Rows rows;  // a copy: those of the pass may be gone when backward runs
+  Rows rows;  // a copy: the pass' own may be gone when backward runs
 };
 
 std::shared_ptr<ShownImportance> importance_wanted(Context& cx, Place place, const Rows& rows) {
@@ -221,7 +221,7 @@ Tensor pattern_of(Context& cx, const AttentionInput& in, const Tensor& lse, cons
   return out;
 }
 
-// A probe reads the scores or the probabilities of the rows it asked for, or of all.
+// Taps of scores and probabilities, for the rows the probe asked for or all.
 void show(Context& cx, Site site, const AttentionInput& in, const Tensor& lse, const Rows& rows, Place place) {
   const Ask asked = cx.ask(place, site);
   if (cx.replaying || !(has(asked, Ask::rows) || has(asked, Ask::pattern))) return;
@@ -248,7 +248,7 @@ Attended attention(Context& cx, Tensor q, Tensor k, Tensor v, const Rows& rows, 
     v = rows_only(v, 3);
   }
   cx.tap(place, Site::attn_q, q, &rows);
-  if (!options.table.defined()) {  // what enters pages is shown before it does
+  if (!options.table.defined()) {  // paged keys and values were tapped before they were written
     cx.tap(place, Site::attn_k, k, &rows);
     cx.tap(place, Site::attn_v, v, &rows);
   }

@@ -1,4 +1,4 @@
-// Checks that stand at the entry of ops. Each throws an Error that names the op, what it was given and what it needs.
+// Argument checks of ops. Each throws an Error that names the op, the argument and what is required.
 #pragma once
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ void check_index_range(Context& cx, const char* op, const char* name, const Tens
                        int64_t allowed = kNoException);
 void check_same_shape(const char* op, const char* name_a, const Tensor& a, const char* name_b, const Tensor& b);
 void check_shape(const char* op, const char* name, const Tensor& t, const Shape& expected);
-// A weight on the device, of the shape x asks for: of floats, or also of blocks.
+// A weight on the device with the shape that x requires: floats, or (any) also blocks.
 void check_any_weight(Context& cx, const char* op, const Param& w, const Shape& expected, const Tensor& x);
 void check_weight(Context& cx, const char* op, const Param& w, const Shape& expected, const Tensor& x);
 // A finite number in [low, high].

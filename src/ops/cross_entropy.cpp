@@ -3,8 +3,8 @@
 //   l = cap(x w^T + b)     lse = log sum_v exp(l_v)     p = exp(l - lse)
 //   loss_r = (1 - s)(lse - l_target) + s (lse - mean(l)) + z lse^2        0 where the target is `ignore`
 //   loss   = sum_r loss_r / divisor
-//   dl_v   = p_v (1 + 2 z lse) - (1 - s)[v = target] - s / V,   through the cap;   dx = dl w,   dw = dl^T x,   db = sum
-//   dl
+//   dl_v   = p_v (1 + 2 z lse) - (1 - s)[v = target] - s / V,   through the cap
+//   dx = dl w,   dw = dl^T x,   db = sum over rows of dl
 //
 // Head and loss are one op so that the logits of all rows are never in memory together.
 #include "ops/checks.h"

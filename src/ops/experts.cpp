@@ -1,13 +1,12 @@
 // src/ops/experts.cpp
 //
-//   s = softmax(logits) or sigmoid(logits); the top k of s + correction are chosen; w = scaling * s, over their sum if
-//   renormalised
-//     ds_k = scaling * dw_k, or scaling * (dw_k - sum_j dw_j s_j / S) / S with S the sum of the chosen; then back
-//     through s
+//   route     s = softmax(logits) or sigmoid(logits); the top k of s + correction are chosen
+//             w = scaling s,  renormalised w = scaling s / S,  S the sum of the chosen s
+//             ds_k = scaling dw_k,  renormalised ds_k = scaling (dw_k - sum_j dw_j s_j / S) / S;  then through s
 //   dispatch  y[i] = x[row of i]                            dx[r] = sum of its copies' dy
 //   combine   y[r] = sum_s w[r, s] z[slot(r, s)]            dz[slot] = w dy[r],   dw[r, s] = dy[r] . z[slot]
-//   balance   c E sum_e f_e P_e, f_e the share of rows that chose e, P_e the mean probability; f is a count, so only P
-//   has a gradient
+//   balance   c E sum_e f_e P_e, f_e the share of rows that chose e, P_e the mean probability;
+//             f is a count, so only P has a gradient
 #include "ops/checks.h"
 #include "ops/ops.h"
 

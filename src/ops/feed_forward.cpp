@@ -1,14 +1,14 @@
 // src/ops/feed_forward.cpp
 //
 //   u = x w_up^T + b_up     g = x w_gate^T + b_gate          x [..., K], u, g, h [..., F]
-//   h = f(u), or gated(g, u) where there is a gate           activation.cpp has the curves
+//   h = f(u), or gated(g, u) where there is a gate           see activation.cpp
 //   y = h w_down^T + b_down, or residual + that              y [..., O]
 //
 //   dh = dy w_down,   du = dh f'(u), or du and dg as gated has them,   dx = du w_up + dg w_gate
 //   weights and biases as in linear,   dresidual = dy
 //
-// h is made out of the sums of w_up, du and dg out of the sums of w_down, while they are at hand; u, h and dh are
-// rounded as if they were kept, so the bits are those of linear, activation or gated, and linear.
+// Fused: h is computed inside the product with w_up, du and dg inside the backward product with w_down. u, h and dh are
+// rounded as if they were stored, so the bits are those of linear, activation or gated, and linear.
 #include "ops/checks.h"
 #include "ops/product.h"
 
@@ -50,7 +50,7 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
   if (residual.x.defined() || residual.in_place) check_residual(cx, kOp, residual, shape);
 
   const Tensor g = gated ? cx.constant(hidden, dtype) : Tensor();
-  const Tensor u = cx.tape != nullptr ? cx.constant(hidden, dtype) : Tensor();  // only backward asks for it
+  const Tensor u = cx.tape != nullptr ? cx.constant(hidden, dtype) : Tensor();  // only backward reads it
   const Tensor y = residual.in_place ? residual.x : cx.make(shape, residual.x.defined() ? residual.x.dtype() : out);
   if (gated) gating.forward(cx, g, x, {});
   up.forward(cx, h, x, {.form = options.form, .gate = g, .pre = u});

@@ -4,7 +4,7 @@
 //   dx = dy w     dw = dy^T x     db = sum over rows of dy
 //
 // With a residual, y = residual + (x w^T + b), dresidual = dy.
-// Where w is of blocks (q8, q4, GGUF) x is rounded to bytes on the way, docs/kernels.md; there is no backward then.
+// Where w is in blocks (q8, q4, GGUF), x is rounded to int8 (docs/kernels.md) and there is no backward.
 //
 // With w [E, O, K] each row uses one of E weights: rows come sorted, groups[e] is the first row of weight e. A batched
 // product, x [B, M, K] and w [B, O, K], is the same with groups of M rows each.
@@ -100,7 +100,7 @@ LinearBackwardArgs Product::gradients(Backward& bk, const Tensor& dy, const Tens
                           .x = as_matrix(x),
                           .w = weight_,
                           .groups = groups_};
-  // Operands of products are of one dtype: what comes down the residual stream is rounded on its way in.
+  // Both operands of a product have one dtype: dy of the residual stream is rounded first.
   if (dy.dtype() != weight_.dtype() && x.dtype() == weight_.dtype()) {
     args.dy = bk.make(args.dy.shape(), weight_.dtype());
     bk.kernels.copy(bk.exec, {.y = args.dy, .x = as_matrix(dy)});

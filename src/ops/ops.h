@@ -1,7 +1,8 @@
-// Every operation a Transformer needs, forward and backward. One file per op; the formulas stand at its head.
+// Every operation a Transformer needs, forward and backward. One file per op, with its formulas at the top.
 //
-// An op checks what it is given, takes its output from the context, calls kernels through the table and, under a tape,
-// records how to go backward. Tensors that hold one vector per row may have any leading axes; the last is the vector.
+// An op checks its arguments, allocates its output in the context's arena, calls kernels through the table and, under
+// a tape, records its backward step. A tensor with one vector per row may have any leading axes; the last is the
+// vector.
 #pragma once
 
 #include <initializer_list>
@@ -9,6 +10,7 @@
 #include <span>
 
 #include "core/context.h"
+#include "ops/activations.h"
 
 namespace qkv::ops {
 
@@ -32,7 +34,7 @@ Tensor merge_heads(const Tensor& x);
 
 // --- products and lookups --------------------------------------------------------------------------------------------
 
-// Consecutive rows in groups, one weight each. Made only where the sizes are known, so that they add up.
+// Consecutive rows in groups, one weight per group. Only of_sizes and plan_dispatch make them, so sizes always add up.
 class RowGroups {
  public:
   RowGroups() = default;
@@ -54,30 +56,30 @@ class RowGroups {
 struct LinearOptions {
   const Param* bias = nullptr;
   RowGroups groups;            // group e uses weight e of [E, O, K]
-  std::optional<DType> dtype;  // of weight and output; the pass' compute dtype if not said (routers say exact)
-  std::optional<DType> out;    // of the output alone (logits say exact)
+  std::optional<DType> dtype;  // of weight and output; default the pass' compute dtype (routers: exact)
+  std::optional<DType> out;    // of the output alone (logits: exact)
   Residual residual = {};      // the product is added to it unrounded; its dtype is the output's
 };
 // w [O, K]: every row. w [E, O, K] with groups: rows sorted by group. w [B, O, K] and x [B, M, K]: one weight per
 // batch.
 Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions& options = {});
 
-// down(act(up x)), or with a gate down(gated(gate x, up x)): the ops one after the other give the same bits, but here
-// sums become what they are to be while they are at hand. For where nobody looks between.
+// down(act(up x)), or with a gate down(gated(gate x, up x)), fused: the activation runs inside the product. The same
+// bits as the separate ops. For passes that do not read the hidden layer.
 struct Affine {  // x w^T + b
   const Param* weight = nullptr;
   const Param* bias = nullptr;
 };
 struct FeedForwardOptions {
-  Affine up, gate, down;     // a gate without weight is absent
-  Gating form = {};          // without a gate its activation alone
-  RowGroups groups = {};     // experts: group e uses the weights e
-  std::optional<DType> out;  // of the output; the pass' compute dtype if not said
+  Affine up, gate, down;     // gate.weight null: no gate
+  Gating form = {};          // without a gate, only its activation
+  RowGroups groups = {};     // experts: group e uses weights e
+  std::optional<DType> out;  // of the output; default the pass' compute dtype
   Residual residual = {};    // as in linear
 };
 Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& options);
 
-// A weight in fewer bits: w is q8 or q4 and takes the numbers of x, which has its shape and is finite.
+// w, of format q8 or q4, = quantised x. x has the shape of w and is finite.
 void quantize(Context& cx, Param& w, const Tensor& x);
 Tensor dequantize(Context& cx, const Param& w, DType dtype);  // of any block format
 
@@ -91,8 +93,8 @@ Tensor embedding(Context& cx, std::initializer_list<Lookup> lookups);  // the su
 // Some rows of x, [R] of [N, C] -> [R, C]. Not under a tape.
 Tensor gather_rows(Context& cx, const Tensor& x, const Tensor& rows);
 
-// Rows of x into slots of a cache, which may be of another float dtype, or i8 with one scale for each row of x
-// (scales f32 [P, G] beside [P, G, D]). Not under a tape: a cache carries no gradient.
+// Writes rows of x into slots of a cache, which may have another float dtype, or i8 with one scale per row of x
+// (scales f32 [P, G] beside [P, G, D]). Not under a tape: a cache has no gradient.
 void scatter_rows(Context& cx, const Tensor& cache, const Tensor& x, const Tensor& slots, const Tensor& scales = {});
 
 // --- norms and elementwise -------------------------------------------------------------------------------------------
@@ -101,8 +103,8 @@ struct NormOptions {
   const Param* weight = nullptr;
   const Param* bias = nullptr;  // layer_norm only
   double eps = 1e-5;
-  double offset = 0;           // rms_norm only: multiplies by (weight + offset); Gemma says 1
-  std::optional<DType> dtype;  // of the output; the pass' compute dtype if not said (post-norm streams say exact)
+  double offset = 0;           // rms_norm only: multiplies by (weight + offset); 1 in Gemma
+  std::optional<DType> dtype;  // of the output; default the pass' compute dtype (post-norm streams: exact)
 };
 Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options);
 Tensor rms_norm(Context& cx, const Tensor& x, const NormOptions& options);
@@ -114,32 +116,12 @@ struct DropoutOptions {
 };
 Tensor dropout(Context& cx, const Tensor& x, const DropoutOptions& options);  // x itself unless cx.training
 
-namespace act {
-inline constexpr Activation identity{Activation::Kind::identity};
-inline constexpr Activation relu{Activation::Kind::relu};
-inline constexpr Activation gelu_erf{Activation::Kind::gelu_erf};
-inline constexpr Activation gelu_tanh{Activation::Kind::gelu_tanh};
-inline constexpr Activation silu{Activation::Kind::silu};
-inline constexpr Activation quick_gelu{Activation::Kind::silu, 1.702F};
-inline constexpr Activation tanh{Activation::Kind::tanh};
-constexpr Activation softcap(float cap) {
-  return {Activation::Kind::tanh, cap};
-}
-}  // namespace act
-
-namespace gate {
-inline constexpr Gating swiglu{act::silu};
-inline constexpr Gating geglu_erf{act::gelu_erf};
-inline constexpr Gating geglu_tanh{act::gelu_tanh};
-inline constexpr Gating clamped_swiglu{act::quick_gelu, 7.0F, 1.0F};  // gpt-oss
-}  // namespace gate
-
 Tensor activation(Context& cx, const Tensor& x, Activation act);
 Tensor gated(Context& cx, const Tensor& gate, const Tensor& up, Gating form);
 
 struct RotaryOptions {
   Tensor cos, sin;    // [P, R], see positions.h
-  int64_t first = 0;  // columns [first, first + 2 R) turn, the others pass through
+  int64_t first = 0;  // columns [first, first + 2 R) are rotated, the others copied
   bool interleaved = false;
 };
 Tensor rotary(Context& cx, const Tensor& x, const Tensor& positions, const RotaryOptions& options);  // x [..., H, D]
@@ -148,8 +130,8 @@ Tensor rotary(Context& cx, const Tensor& x, const Tensor& positions, const Rotar
 
 struct AttentionOptions {
   Place place;
-  Tensor kv_map;                // i32 [H], key/value head of each query head; head h reads h / (H / G) if not said
-  std::optional<double> scale;  // 1 / sqrt(D) if not said
+  Tensor kv_map;                // i32 [H], key/value head of each query head; default h / (H / G)
+  std::optional<double> scale;  // default 1 / sqrt(D)
   double softcap = 0;
   bool causal = false;
   int64_t window = 0;            // 0: all keys
@@ -161,20 +143,20 @@ struct AttentionOptions {
   float dropout = 0;             // on the probabilities, if cx.training
   Tensor table;                  // i32 [n, pages]: k and v are pages [P, page, G, D], of any float dtype, or i8 with
   Tensor k_scales, v_scales;     // f32 [P, page, G]
-  Tensor importance;             // [N, H] or absent: backward leaves dz . z here, each head's gradient importance
+  Tensor importance;             // [N, H] or absent: backward writes dz . z, each head's gradient importance
 };
 struct Attended {
   Tensor z;    // [N, H, E]
   Tensor lse;  // [N, H]
 };
-// q [..., H, D], k [..., G, D], v [..., G, E]: leading axes are rows, as `rows` says.
+// q [..., H, D], k [..., G, D], v [..., G, E]; the leading axes are the rows of `rows`.
 Attended attention(Context& cx, Tensor q, Tensor k, Tensor v, const Rows& rows, const AttentionOptions& options);
 
 struct PatternOptions {
   AttentionPatternArgs::Stage stage = AttentionPatternArgs::Stage::probs;
-  Tensor which;  // i32 [R]: rows of q to show; all if absent
+  Tensor which;  // i32 [R]: rows of q; all if absent
 };
-// The pattern of a finished attention, exact from q, k and LSE. [R, H, S]; no gradient.
+// The attention pattern, computed again from q, k and LSE. [R, H, S]; no gradient.
 Tensor attention_pattern(Context& cx, const Tensor& q, const Tensor& k, const Tensor& lse, const Rows& rows,
                          const AttentionOptions& options, const PatternOptions& pattern = {});
 
@@ -186,7 +168,7 @@ struct Routed {
 };
 Routed route(Context& cx, const Tensor& logits, const RouteRule& rule, const Param* correction = nullptr);
 
-struct Dispatch {  // rows sorted by expert; every chosen (row, expert) pair is there, none is dropped
+struct Dispatch {  // rows sorted by expert; no (row, expert) pair is dropped
   Tensor order, slots;
   RowGroups groups;
   int64_t top_k = 1;
@@ -198,7 +180,7 @@ Tensor combine(Context& cx, const Tensor& z, const Tensor& weights, const Dispat
 struct RouterUse {
   Tensor logits, ids;
 };
-// coefficient * E * sum_e f_e P_e over the rows of all given layers joined; uniform routing gives coefficient * k.
+// coefficient * E * sum_e f_e P_e over the rows of all given layers; uniform routing gives coefficient * k.
 Tensor balance_loss(Context& cx, std::span<const RouterUse> layers, double coefficient);
 
 // --- ends of a model -------------------------------------------------------------------------------------------------
@@ -209,11 +191,11 @@ Tensor pool(Context& cx, const Tensor& x, const Rows& rows, Pooling kind);  // o
 struct CrossEntropyOptions {
   const Param* bias = nullptr;
   CrossEntropyRule rule;
-  double divisor = 1;  // the loss is the sum over rows divided by this: the global number of counted tokens
+  double divisor = 1;  // the loss is the sum over rows divided by this, usually the global number of target tokens
 };
 struct Loss {
   Tensor loss;    // [1]
-  Tensor losses;  // [N], 0 where ignored; for looking, without gradient
+  Tensor losses;  // [N], 0 where ignored; no gradient
 };
 Loss cross_entropy(Context& cx, const Tensor& x, const Param& w, const Tensor& targets,
                    const CrossEntropyOptions& options);

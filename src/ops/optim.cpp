@@ -20,7 +20,7 @@
 namespace qkv::ops {
 namespace {
 
-// The gradient a step works on. A plan has none, only its shape.
+// The gradient of a step; while planning, a shape without memory.
 Tensor gradient_of(Context& cx, const char* op, const Param& w) {
   QKV_CHECK(w.format().plain() && (w.format().dtype == DType::f32 || w.format().dtype == DType::f64), op,
             ": the weight '", w.name(), "' is ", w.format(), " but optimisers need an f32 or f64 master",

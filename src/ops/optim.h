@@ -1,4 +1,4 @@
-// One optimiser step on one weight, the norm over all gradients, and clipping. State lives with the caller.
+// Optimiser steps of one weight, the norm over all gradients, and clipping. The caller owns the state.
 #pragma once
 
 #include <span>
@@ -32,7 +32,7 @@ void sgd_step(Context& cx, Param& w, const Tensor& buffer, const Sgd& rule, doub
 double global_norm(Context& cx, std::span<const Param* const> params);
 double square_norm(Context& cx, const Param& param);  // of one gradient: the sum of its squares
 
-// What to multiply gradients of this norm by so that it does not exceed max_norm.
+// The factor on gradients of this norm so that it does not exceed max_norm.
 double clip_factor(double norm, double max_norm);
 
 }  // namespace qkv::ops

@@ -1,7 +1,7 @@
 // src/ops/pool.cpp
 //
-//   y[n] = first, last or mean row of segment n; 0 for an empty one      dx of those rows = dy[n], divided by their
-//   number
+//   y[n] = first, last or mean row of segment n; 0 if it is empty
+//   dx of these rows = dy[n], for the mean divided by their number
 #include "ops/checks.h"
 #include "ops/ops.h"
 

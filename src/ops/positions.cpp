@@ -13,7 +13,7 @@ namespace {
 constexpr double kPi = std::numbers::pi;
 using Kind = RopeScaling::Kind;
 
-// llama3: long waves are stretched by `factor`, short ones stay, between them a straight blend.
+// llama3: long wavelengths are stretched by `factor`, short ones stay, linear interpolation between.
 double llama3_frequency(double frequency, const RopeScaling& s) {
   const double wave = 2 * kPi / frequency;
   if (wave < s.original_context / s.high_freq) return frequency;
@@ -22,7 +22,7 @@ double llama3_frequency(double frequency, const RopeScaling& s) {
   return (1 - blend) * frequency / s.factor + blend * frequency;
 }
 
-// yarn: the pair whose wave turns `turns` times within the original context.
+// yarn: the pair that makes `turns` full turns within the original context.
 double yarn_pair(double turns, double base, int64_t width, const RopeScaling& s) {
   return static_cast<double>(width) * std::log(s.original_context / (turns * 2 * kPi)) / (2 * std::log(base));
 }
@@ -135,7 +135,7 @@ std::vector<float> sinusoidal_positions(int64_t positions, int64_t width, Sinuso
 
 std::vector<float> alibi_slopes(int64_t heads) {
   QKV_CHECK(heads > 0, "alibi_slopes: ", heads, " heads", Hint("a model has at least one head"));
-  // A geometric row for the largest power of two below; the heads left over take every other one of the next finer row.
+  // A geometric series for the largest power of two <= heads; the other heads take every other slope of the next one.
   int64_t power = 1;
   while (power * 2 <= heads) power *= 2;
   const auto slope = [](int64_t n, int64_t i) {
@@ -158,7 +158,7 @@ std::vector<int32_t> relative_buckets(int64_t buckets, int64_t max_distance, boo
     const int64_t distance = bidirectional ? std::abs(offset) : std::max<int64_t>(-offset, 0);
     int64_t bucket = distance;
     if (distance >= exact) {
-      // In float, as the reference does: the edges between buckets fall where it puts them.
+      // In float as in the reference, so that bucket edges are the same.
       const float position =
           std::log(static_cast<float>(distance) / static_cast<float>(exact)) /
           static_cast<float>(std::log(static_cast<double>(max_distance) / static_cast<double>(exact))) *

@@ -1,5 +1,4 @@
-// Tables that tell a model where a token stands: rotary angles, sinusoids, ALiBi slopes, T5 buckets. Computed once, on
-// the host.
+// Position tables: rotary angles, sinusoids, ALiBi slopes, T5 buckets. Computed once, on the host.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ struct RopeScaling {
   double beta_fast = 32, beta_slow = 1;   // yarn
   double mscale = 0, mscale_all_dim = 0;  // yarn as DeepSeek writes it
   bool truncate = true;                   // yarn: whole correction dimensions
-  double attention_factor = 0;            // yarn, longrope: what cos and sin are multiplied with; 0: by the formula
+  double attention_factor = 0;            // yarn, longrope: cos and sin are multiplied by it; 0: by the formula
   std::vector<double> short_factors, long_factors;  // longrope, one per pair
   bool operator==(const RopeScaling&) const = default;
 };
@@ -25,11 +24,11 @@ struct RopeTable {
   std::vector<float> cos, sin;  // [positions, pairs], times the attention factor
 };
 
-// `width` columns are turned, in width / 2 pairs. For longrope the table serves sequences of up to `positions` tokens:
-// beyond the original context the long factors apply.
+// `width` columns are rotated, in width / 2 pairs. For longrope the table is for sequences of up to `positions` tokens:
+// beyond the original context it uses the long factors.
 RopeTable rope_table(double base, int64_t width, int64_t positions, const RopeScaling& scaling = {});
 
-// The 2017 Transformer's: sin in the first half of the columns and cos in the second, or in turn.
+// The 2017 Transformer's: sin in the first half of the columns and cos in the second, or alternating.
 enum class Sinusoid : uint8_t { halves, interleaved };
 std::vector<float> sinusoidal_positions(int64_t positions, int64_t width, Sinusoid order);  // [positions, width]
 

@@ -1,20 +1,20 @@
-// One product with its weight: what linear and feed_forward are made of.
+// One product with its weight: the part that linear and feed_forward share.
 #pragma once
 
 #include "ops/ops.h"
 
 namespace qkv::ops {
 
-// A residual that a result of this shape is added to.
+// An Error unless a result of this shape can be added to the residual.
 void check_residual(Context& cx, const char* op, const Residual& residual, const Shape& result);
 
-// x w^T + b as `op` has it: weight and bias checked against x, the rows of x in groups where each has its own weight.
+// x w^T + b, checked for `op`; with groups, each group of rows has its own weight.
 class Product {
  public:
   struct Of {
     Affine affine;
     RowGroups groups;
-    DType dtype = DType::f32;  // of the weight as it is multiplied
+    DType dtype = DType::f32;  // of the weight in the product
   };
   Product(Context& cx, const char* op, const Tensor& x, const Of& of);
 
@@ -29,7 +29,7 @@ class Product {
   LinearBackwardArgs gradients(Backward& bk, const Tensor& dy, const Tensor& x) const;
 
   Affine affine_;
-  Tensor weight_, tiles_, bias_, groups_;  // where tiles serve, the weight may be a shape alone
+  Tensor weight_, tiles_, bias_, groups_;  // with tiles, the weight may be a shape without memory
 };
 
 // dresidual = dy.

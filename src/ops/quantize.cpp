@@ -3,7 +3,7 @@
 //   q8  w = s q,  q in -127 .. 127,  s = max |x| / 127 over the group
 //   q4  w = s q,  q in -8 .. 7,      s = x / -8 of the x that is furthest from 0
 //
-// s is a bf16; q is x / s rounded to even. core/panels.h says how they lie in memory.
+// s is bf16; q is x / s rounded to even. Layout: core/panels.h.
 #include "ops/checks.h"
 #include "ops/ops.h"
 

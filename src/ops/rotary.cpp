@@ -1,6 +1,6 @@
 // src/ops/rotary.cpp
 //
-// Pair i of a head's columns, (x1, x2), is turned by the angle of the row's position:
+// Pair i of a head's columns, (x1, x2), is rotated by the angle of the row's position:
 //   y1 = x1 cos - x2 sin      dx1 =  dy1 cos + dy2 sin
 //   y2 = x2 cos + x1 sin      dx2 = -dy1 sin + dy2 cos
 // Pairs are (i, i + R), or (2i, 2i + 1) if interleaved, within columns [first, first + 2 R).

@@ -196,13 +196,13 @@ TEST_F(ParamIn, NumbersToBeFilledInWaitForTheFirstUse) {
   EXPECT_EQ(to_host(w.master()), Numbers({4, 5}));
   EXPECT_EQ(to_host(w.master()), Numbers({4, 5}));
   EXPECT_EQ(fills, 1);
-  w.give_back();
+  w.release_master();
   EXPECT_EQ(to_host(w.master()), Numbers({4, 5}));
   EXPECT_EQ(fills, 2);
 
   Pass p;
   to_device(w.writable(p.cx), Numbers{6, 7});
-  w.give_back();
+  w.release_master();
   EXPECT_EQ(to_host(w.master()), Numbers({6, 7})) << "what was changed cannot be had from its source again";
 }
 

@@ -54,7 +54,7 @@ TEST(Rows, OfAPaddedBatchLeaveThePaddingToNobody) {
 TEST(Rows, AcrossPairQueriesWithTheKeysOfTheSameSequence) {
   Pass p;
   const std::vector<int32_t> target{2, 1}, source{4, 3};
-  const Rows rows = Rows::across(p.cx, Rows::ragged(p.cx, target), Rows::padded(p.cx, source, 5));
+  const Rows rows = Rows::cross(p.cx, Rows::ragged(p.cx, target), Rows::padded(p.cx, source, 5));
   EXPECT_EQ(rows.rows, 3);
   EXPECT_EQ(rows.keys, 10);
   EXPECT_EQ(rows.longest_keys, 4);
@@ -64,7 +64,7 @@ TEST(Rows, AcrossPairQueriesWithTheKeysOfTheSameSequence) {
 TEST(Rows, AcrossUnequalBatchesAreRefused) {
   Pass p;
   const Rows two = Rows::batch(p.cx, 2, 3), three = Rows::batch(p.cx, 3, 3);
-  expect_error([&] { Rows::across(p.cx, two, three); }, {"2 query segments", "3 key segments"});
+  expect_error([&] { Rows::cross(p.cx, two, three); }, {"2 query segments", "3 key segments"});
 }
 
 TEST(Rows, OfADecodingStepStandAtTheEndOfTheirKeys) {

@@ -97,7 +97,7 @@ class Piece : public WeightedPass {
     const Golden &src = weights().at("io.src"), &tgt = weights().at("io.tgt");
     const Rows source = Rows::batch(cx, src.shape[0], src.shape[1]);
     const Rows target = Rows::batch(cx, tgt.shape[0], tgt.shape[1]);
-    const Rows across = Rows::across(cx, target, source);
+    const Rows across = Rows::cross(cx, target, source);
 
     Tensor memory = input_of(src).flatten_to(2), y = input_of(tgt).flatten_to(2);
     for (const std::string layer : {"encoder.layers.0.", "encoder.layers.1."}) {

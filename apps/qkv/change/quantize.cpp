@@ -180,7 +180,7 @@ void print_json(const Options& options, const QuantizeReport& report, const std:
 
 // --- the work -------------------------------------------------------------------------------------------------------
 
-WrittenSoFar progress_line(std::unique_ptr<Progress>& line, const std::string& what) {
+WriteProgress progress_line(std::unique_ptr<Progress>& line, const std::string& what) {
   return [&line, what](int64_t done, int64_t total) {
     if (!line) line = std::make_unique<Progress>(what, total);
     line->update(done);
@@ -202,10 +202,10 @@ void quantize(const Options& options) {
   QuantizeReport report;
   {
     const Interruptible stops;
-    const WrittenSoFar show = progress_line(line, "writing " + options.out);
+    const WriteProgress show = progress_line(line, "writing " + options.out);
     report = quantize_model(source, options.out, engine,
                             {.to = to,
-                             .copied = folder ? files_along(options.model) : std::vector<fs::path>{},
+                             .copied = folder ? companion_files(options.model) : std::vector<fs::path>{},
                              .progress = [&](int64_t done, int64_t total) {
                                Interruptible::check(options.out);
                                show(done, total);

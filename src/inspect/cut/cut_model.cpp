@@ -125,7 +125,7 @@ std::vector<std::byte> selected(const Param& from, const Selection& s) {
       some.insert(some.end(), at, at + unit);
     }
   }
-  from.give_back();
+  from.release_master();
   return some;
 }
 
@@ -232,7 +232,7 @@ std::vector<std::string> write_cut_model(const std::filesystem::path& folder, co
   const bool from_folder = fs::is_directory(from, ignored);
   write_hugging_face(folder, model.config, model.weights, hugging_face_names(model.spec),
                      {.dtype = from_folder ? std::string() : std::string(stored_name(model.spec.dtype)),
-                      .copied = from_folder ? files_along(from) : std::vector<fs::path>{}});
+                      .copied = from_folder ? companion_files(from) : std::vector<fs::path>{}});
   std::vector<std::string> notes{
       "Hugging Face cannot load it: the number of heads per layer is in config keys of qkv's own"};
   if (!from_folder) notes.push_back("the GGUF's tokenizer is not written: put tokenizer.json of the original into it");

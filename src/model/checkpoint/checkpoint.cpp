@@ -12,7 +12,7 @@
 #include "io/gguf_layout.h"
 #include "io/safetensors_folder.h"
 #include "io/stored_type.h"
-#include "model/checkpoint/standing.h"
+#include "model/checkpoint/stored_weight.h"
 #include "model/gguf/gguf_config.h"
 #include "model/quantized/quantized_names.h"
 
@@ -29,11 +29,11 @@ bool starts_as_gguf(const std::filesystem::path& path) {
 
 size_t missing(const TensorFile& file, const TensorNames& names) {
   return static_cast<size_t>(std::count_if(names.tensors().begin(), names.tensors().end(), [&](const NamedTensor& t) {
-    return standing_for(file, t.name).tensor == nullptr;
+    return find_stored_weight(file, t.name).tensor == nullptr;
   }));
 }
 
-// The spelling the file comes in.
+// The naming scheme the file uses.
 std::shared_ptr<const TensorNames> names_in(const TensorFile& file, const ModelSpec& spec, const Family& family) {
   auto names = std::make_shared<TensorNames>(spec);
   family.names(*names);
@@ -57,7 +57,7 @@ Json read_config(const std::filesystem::path& path) {
 void check_tensors(const TensorFile& file, const TensorNames& names, Extras extras) {
   std::set<std::string_view> used;
   for (const NamedTensor& named : names.tensors()) {
-    const Standing s = standing_for(file, named.name);
+    const StoredWeight s = find_stored_weight(file, named.name);
     if (s.tensor == nullptr) {
       std::vector<std::string_view> known;
       for (const StoredTensor& entry : file.entries()) known.push_back(entry.name);
@@ -68,7 +68,7 @@ void check_tensors(const TensorFile& file, const TensorNames& names, Extras extr
                    ? Hint("the config belongs to another model, or a shard is missing")
                    : Hint("it has ", printable(near), "; the config belongs to another model, or a shard is missing"));
     }
-    check_standing(file, named, s);
+    check_stored_weight(file, named, s);
     used.insert(s.tensor->name);
     if (s.scales != nullptr) used.insert(s.scales->name);
   }

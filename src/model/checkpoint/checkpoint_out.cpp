@@ -14,7 +14,7 @@ namespace qkv {
 namespace {
 
 constexpr size_t kLargestCopied = size_t{1} << 30;
-constexpr int64_t kPiece = 1 << 20;  // numbers made at a time; whole blocks of every type
+constexpr int64_t kPiece = 1 << 20;  // numbers written at a time; whole blocks of every type
 
 // Some of a weight's numbers on the host, in its own dtype.
 std::vector<std::byte> host_bytes(const Param& weight, int64_t first, int64_t count) {
@@ -54,7 +54,7 @@ struct Giving {
   bool as_it_is(size_t part) const { return tensor.shift == 0 && dtype == stored_name(weight(part).format().dtype); }
   void done_with(size_t part, const PartLayout& layout) const {
     const Param& w = weight(part);
-    if (layout.first() + layout.dims().count() == w.shape().count()) w.give_back();
+    if (layout.first() + layout.dims().count() == w.shape().count()) w.release_master();
   }
 
   void give(ByteSink sink) const {
@@ -66,7 +66,7 @@ struct Giving {
     }
   }
 
-  // The numbers lie in the file as they do in the weight.
+  // File and weight have the same layout.
   void piece_by_piece(const PartLayout& layout, ByteSink sink) const {
     const int64_t count = layout.dims().count();
     for (int64_t at = 0; at < count; at += kPiece) {
@@ -127,7 +127,7 @@ int64_t bytes_of(const std::vector<OutgoingTensor>& tensors) {
   return total.as<int64_t>();
 }
 
-// Better said now than after an hour of writing.
+// Checked now, not after an hour of writing.
 void check_room_for(const std::filesystem::path& folder, int64_t bytes) {
   std::error_code unknown;
   const auto disk = std::filesystem::space(folder.has_parent_path() ? folder.parent_path() : ".", unknown);
@@ -137,7 +137,7 @@ void check_room_for(const std::filesystem::path& folder, int64_t bytes) {
 
 }  // namespace
 
-std::vector<OutgoingTensor> counted(std::vector<OutgoingTensor> tensors, const WrittenSoFar& progress) {
+std::vector<OutgoingTensor> counted(std::vector<OutgoingTensor> tensors, const WriteProgress& progress) {
   if (!progress) return tensors;
   const int64_t total = bytes_of(tensors);
   auto done = std::make_shared<int64_t>(0);
@@ -155,10 +155,10 @@ std::vector<OutgoingTensor> counted(std::vector<OutgoingTensor> tensors, const W
 
 void write_model_folder(const std::filesystem::path& folder, ModelFolder content) {
   check_room_for(folder, bytes_of(content.tensors));
-  const ShardOptions in_lines{.largest_shard = UINT64_MAX, .line = Device::kAlignment};
+  const ShardOptions aligned{.largest_shard = UINT64_MAX, .alignment = Device::kAlignment};
   AtomicFolder target(folder);
   write_safetensors_folder(target.path(), counted(std::move(content.tensors), content.progress), {{"format", "pt"}},
-                           content.in_lines ? in_lines : ShardOptions{});
+                           content.cache_aligned ? aligned : ShardOptions{});
   const std::string text = content.config.dump(2) + "\n";
   write_file_atomic(target.path() / "config.json", std::as_bytes(std::span(text)));
   for (const std::filesystem::path& file : content.copied) {
@@ -171,7 +171,7 @@ void write_model_folder(const std::filesystem::path& folder, ModelFolder content
 void write_hugging_face(const std::filesystem::path& folder, const Json& config, std::vector<OutgoingTensor> tensors,
                         const HuggingFaceOutput& output) {
   Json out = config;
-  out.erase(kNormOffsetKey);  // the names say how norms are stored
+  out.erase(kNormOffsetKey);  // the tensor names imply how norms are stored
   if (is_quantized(out)) out.erase(kQuantizationKey);
   if (!output.dtype.empty()) {
     out.erase("torch_dtype");

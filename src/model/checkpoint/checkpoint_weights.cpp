@@ -1,4 +1,4 @@
-// From the tensors of a file to weights.
+// Loads weights from the tensors of a file.
 #include <algorithm>
 #include <map>
 
@@ -6,7 +6,7 @@
 #include "core/panels.h"
 #include "io/floats.h"
 #include "model/checkpoint/checkpoint.h"
-#include "model/checkpoint/standing.h"
+#include "model/checkpoint/stored_weight.h"
 #include "model/checkpoint/tensor_layout.h"
 
 namespace qkv {
@@ -35,19 +35,19 @@ std::vector<float> panel_floats(std::span<const std::byte> bytes, Format format,
   return values;
 }
 
-// Where a weight's bytes lie in a part of a tensor, and how many there are.
+// The bytes of a weight within a part of a tensor.
 std::span<std::byte> part_of(std::span<std::byte> weight, const PartLayout& layout, int64_t size) {
   return weight.subspan(static_cast<size_t>(layout.first() * size), static_cast<size_t>(layout.dims().count() * size));
 }
 
-// Rows of blocks come over as they are, in the order the weight has them.
+// Copies rows of blocks unchanged, in the order of the weight.
 void copy_blocks(std::span<std::byte> host, Format format, const Piece& piece, const StoredTensor& stored,
                  const TensorNames& names) {
   const PartLayout layout = PartLayout(*piece.tensor, piece.part, names).in_blocks(format.block_elements());
   layout.read(part_of(host, layout, format.block_bytes()), stored.bytes, format.block_bytes());
 }
 
-void copy_numbers(std::span<std::byte> host, DType dtype, const Piece& piece, const Standing& s,
+void copy_numbers(std::span<std::byte> host, DType dtype, const Piece& piece, const StoredWeight& s,
                   const TensorNames& names) {
   const int64_t size = size_of(dtype);
   const PartLayout layout(*piece.tensor, piece.part, names, s.pairs);
@@ -74,16 +74,16 @@ void copy_numbers(std::span<std::byte> host, DType dtype, const Piece& piece, co
   }
 }
 
-// Writes one weight's numbers from the tensors that hold them.
+// Fills a weight from the tensors that hold it.
 void fill_weight(const Tensor& to, const std::vector<Piece>& pieces, const TensorFile& file, const TensorNames& names) {
   const Format format = to.format();
   std::vector<std::byte> host(static_cast<size_t>(format.bytes_for(to.shape())));
   for (const Piece& piece : pieces) {
-    const Standing s = standing_for(file, piece.tensor->name);
+    const StoredWeight s = find_stored_weight(file, piece.tensor->name);
     if (format.plain()) {
       copy_numbers(host, format.dtype, piece, s, names);
     } else if (format.panels()) {
-      std::ranges::copy(s.tensor->bytes, host.begin());  // always a tensor of their own
+      std::ranges::copy(s.tensor->bytes, host.begin());  // panels are always one whole tensor
     } else {
       copy_blocks(host, format, piece, *s.tensor, names);
     }
@@ -92,34 +92,35 @@ void fill_weight(const Tensor& to, const std::vector<Piece>& pieces, const Tenso
   to.device().upload(to.data(), host.data(), static_cast<int64_t>(host.size()));
 }
 
-// The dtype a weight of numbers has in memory: its own if the file holds plain ones, else what the config says.
+// The dtype of a plain weight in memory: the file's if that is plain, else the config's.
 DType weight_dtype(const std::vector<Piece>& pieces, const TensorFile& file, DType otherwise) {
   std::optional<DType> common;
   for (const Piece& piece : pieces) {
-    const std::optional<DType> own = standing_for(file, piece.tensor->name).plain();
+    const std::optional<DType> own = find_stored_weight(file, piece.tensor->name).plain();
     if (!own || (common && common != own)) return otherwise == DType::bf16 ? DType::bf16 : DType::f32;
     common = own;
   }
   return *common;
 }
 
-// The blocks a weight can stay in: all its rows are whole blocks of one kind that the file holds as they are.
+// The block format a weight can stay in: all its rows are stored as whole blocks of one kind.
 std::optional<Format> block_format(const WeightSpec& weight, const std::vector<Piece>& pieces, const TensorFile& file) {
   if (!read_by_products(weight)) return std::nullopt;
   if (const Format panels = pieces.front().tensor->panels; !panels.plain()) return panels;
-  const Block block = standing_for(file, pieces.front().tensor->name).block();
+  const Block block = find_stored_weight(file, pieces.front().tensor->name).block();
   if (block == Block::none || weight.shape[-1] % elements_of(block) != 0) return std::nullopt;
   for (const auto& [tensor, part] : pieces) {
     using Layout = NamedTensor::Layout;
-    const bool rows_whole = tensor->layout != Layout::swapped && tensor->layout != Layout::in_turn;
-    if (!rows_whole || tensor->shift != 0 || standing_for(file, tensor->name).block() != block) return std::nullopt;
+    const bool rows_whole = tensor->layout != Layout::transposed && tensor->layout != Layout::interleaved;
+    if (!rows_whole || tensor->shift != 0 || find_stored_weight(file, tensor->name).block() != block)
+      return std::nullopt;
   }
   return Format(block);
 }
 
 ParamSource source_of(const std::vector<Piece>& pieces, const Checkpoint& checkpoint, Format format) {
   const auto& [tensor, part] = pieces.front();
-  const Standing s = standing_for(*checkpoint.file, tensor->name);
+  const StoredWeight s = find_stored_weight(*checkpoint.file, tensor->name);
   const int64_t at = PartLayout(*tensor, part, *checkpoint.names).contiguous_at();
   const bool alone = pieces.size() == 1 && tensor->parts[part].expert < 0;
   const bool same = format.plain() ? s.plain() == format.dtype : format.panels() || s.block() == format.block;
@@ -147,7 +148,7 @@ Weights Checkpoint::weights(Device& device, BlockWeights blocks) const {
   Weights weights;
   for (const WeightSpec& weight : weight_list(spec)) {
     const auto found = pieces.find(weight.name);
-    if (found == pieces.end()) continue;  // a part of a model; whole ones name every weight
+    if (found == pieces.end()) continue;  // a partial model; complete ones name every weight
     const std::vector<Piece>& of_weight = found->second;
     std::optional<Format> format;
     if (blocks == BlockWeights::kept) format = block_format(weight, of_weight, *file);

@@ -36,7 +36,7 @@ void check_dtype(const std::string& dtype, bool gguf) {
 
 }  // namespace
 
-std::vector<fs::path> files_along(const fs::path& folder) {
+std::vector<fs::path> companion_files(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code failed;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
@@ -68,12 +68,12 @@ std::vector<std::string> convert_model(const fs::path& from, const fs::path& to,
                              .progress = options.progress});
   }
   std::vector<std::string> notes;
-  // GGUF keeps norms in float32 beside smaller matrices; in a folder all are what the config says.
+  // GGUF keeps norms in float32 beside smaller matrices; in a folder all have the config's dtype.
   const std::string dtype = from_folder || !options.dtype.empty() ? options.dtype : stored_name(source.spec.dtype);
   const bool own_names = from_folder && !is_quantized(source.config);
   write_hugging_face(to, source.config, weights, own_names ? *source.names : hugging_face_names(source.spec),
                      {.dtype = dtype,
-                      .copied = from_folder ? files_along(from) : std::vector<fs::path>{},
+                      .copied = from_folder ? companion_files(from) : std::vector<fs::path>{},
                       .progress = options.progress});
   if (!from_folder && Gguf::open(from).has("tokenizer.ggml.tokens")) {
     notes.push_back("the GGUF's tokenizer is not written: put tokenizer.json of the original model into the folder");

@@ -1,4 +1,4 @@
-// The tensors of a model on disk by name, whatever container holds them.
+// The tensors of a model on disk by name, for any file format.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ class TensorFile {
   virtual const std::string& name() const = 0;
   virtual const std::vector<StoredTensor>& entries() const = 0;
   virtual const StoredTensor* find(std::string_view name) const = 0;
-  virtual void release(const StoredTensor& entry) const = 0;  // gives the pages back; the bytes stay readable
+  virtual void release(const StoredTensor& entry) const = 0;  // drops the pages; the bytes stay readable
 };
 
 // Any of Safetensors, SafetensorsFolder, Gguf.

@@ -14,7 +14,7 @@ MatrixDims matrix_dims(const WeightSpec& weight) {
   return dims;
 }
 
-PartLayout::PartLayout(const NamedTensor& tensor, size_t part, const TensorNames& names, bool unswapped)
+PartLayout::PartLayout(const NamedTensor& tensor, size_t part, const TensorNames& names, bool untransposed)
     : layout_(tensor.layout),
       parts_(static_cast<int64_t>(tensor.parts.size())),
       part_(static_cast<int64_t>(part)),
@@ -33,11 +33,11 @@ PartLayout::PartLayout(const NamedTensor& tensor, size_t part, const TensorNames
     first_ = tensor.parts[part].expert * dims_.outputs * dims_.inputs;
   }
   const bool matrix = dims_.inputs > 1;
-  swapped_ = matrix && !unswapped && (layout_ == Layout::swapped || layout_ == Layout::in_turn);
+  transposed_ = matrix && !untransposed && (layout_ == Layout::transposed || layout_ == Layout::interleaved);
 }
 
 PartLayout PartLayout::in_blocks(int64_t elements) const {
-  QKV_ASSERT(!swapped_ && dims_.inputs % elements == 0, "rows of ", dims_.inputs, " are no blocks of ", elements);
+  QKV_ASSERT(!transposed_ && dims_.inputs % elements == 0, "rows of ", dims_.inputs, " are no blocks of ", elements);
   PartLayout blocks = *this;
   blocks.dims_.inputs /= elements;
   blocks.first_ /= elements;
@@ -48,9 +48,9 @@ int64_t PartLayout::row(int64_t output) const {
   using Layout = NamedTensor::Layout;
   switch (layout_) {
     case Layout::plain:
-    case Layout::swapped:
+    case Layout::transposed:
       return before_ + output;
-    case Layout::in_turn:
+    case Layout::interleaved:
       return output * parts_ + part_;
     case Layout::by_head: {
       const int64_t mine = dims_.outputs / heads_, head = output / mine;
@@ -69,19 +69,19 @@ int64_t PartLayout::contiguous_at() const {
   return before_ * dims_.inputs;
 }
 
-// copy(at in the part, at in the tensor, bytes), both in bytes, as long runs as there are.
+// Calls copy(offset in the part, offset in the tensor, bytes) for the longest contiguous runs.
 template <class Copy>
 void PartLayout::walk(int64_t size, Copy copy) const {
   for (int64_t m = 0; m < dims_.matrices; ++m) {
     const int64_t part_matrix = m * dims_.outputs * dims_.inputs, tensor_matrix = m * outputs_ * dims_.inputs;
-    if (!swapped_) {
+    if (!transposed_) {
       for (int64_t o = 0; o < dims_.outputs; ++o) {
         copy((part_matrix + o * dims_.inputs) * size, (tensor_matrix + row(o) * dims_.inputs) * size,
              dims_.inputs * size);
       }
       continue;
     }
-    // Blocks keep the cache lines of both sides in use.
+    // Blocked transpose: uses whole cache lines on both sides.
     constexpr int64_t kBlock = 32;
     for (int64_t o0 = 0; o0 < dims_.outputs; o0 += kBlock) {
       const int64_t o1 = std::min(o0 + kBlock, dims_.outputs);

@@ -46,7 +46,7 @@ void TensorNames::add(NamedTensor stored) {
       stored.shape.push_back(shape[axis]);
     }
     const bool matrix = stored.shape.size() >= 2 && !stored.parts.front().weight.ends_with(".bias");
-    if (matrix && (stored.layout == Layout::swapped || stored.layout == Layout::in_turn)) {
+    if (matrix && (stored.layout == Layout::transposed || stored.layout == Layout::interleaved)) {
       std::swap(stored.shape[stored.shape.size() - 1], stored.shape[stored.shape.size() - 2]);
     }
   }
@@ -62,8 +62,8 @@ void TensorNames::linear(const std::string& name, const std::string& weight) {
   tensor(name + ".bias", weight + ".bias");
 }
 
-void TensorNames::swapped(const std::string& name, const std::string& weight) {
-  if (has(weight)) add({.name = name + ".weight", .parts = {{weight}}, .layout = NamedTensor::Layout::swapped});
+void TensorNames::transposed(const std::string& name, const std::string& weight) {
+  if (has(weight)) add({.name = name + ".weight", .parts = {{weight}}, .layout = NamedTensor::Layout::transposed});
   tensor(name + ".bias", weight + ".bias");
 }
 
@@ -71,7 +71,7 @@ void TensorNames::fused(const std::string& name, std::vector<std::string> weight
                         int64_t heads) {
   for (const std::string ending : {"", ".bias"}) {
     NamedTensor stored{.name = name + (ending.empty() ? ".weight" : ending), .layout = layout, .heads = heads};
-    if (!ending.empty() && layout == NamedTensor::Layout::swapped) stored.layout = NamedTensor::Layout::plain;
+    if (!ending.empty() && layout == NamedTensor::Layout::transposed) stored.layout = NamedTensor::Layout::plain;
     for (const std::string& weight : weights) {
       if (has(weight + ending)) stored.parts.push_back({weight + ending});
     }

@@ -1,5 +1,4 @@
-// How a file holds the weights of a model: which of its tensors is which weight, and how the numbers lie in it.
-// The same list reads and writes.
+// The map between tensors of a file and weights of a model: names and layouts. Used for reading and writing.
 #pragma once
 
 #include <string>
@@ -15,25 +14,25 @@ struct NamedPart {
   int64_t expert = -1;
 };
 
-// One tensor of the file. Several parts lie one after the other along the outputs.
+// One tensor of the file. Several parts are concatenated along the outputs.
 struct NamedTensor {
   enum class Layout : uint8_t {
-    plain,       // as the weights are, [.., O, K]
-    swapped,     // the last two axes changed, [.., K, O]
-    by_head,     // outputs of the first head of every part, then of the second, ...
-    in_turn,     // swapped, and outputs alternate between the parts: gpt-oss
-    rope_pairs,  // within a head, outputs i and i + D / 2 lie side by side: GGUF's Llama
+    plain,        // as the weights are, [.., O, K]
+    transposed,   // [.., K, O]
+    by_head,      // outputs of the first head of every part, then of the second, ...
+    interleaved,  // transposed, and outputs alternate between the parts: gpt-oss
+    rope_pairs,   // within a head, outputs i and i + D / 2 are adjacent: GGUF's Llama
   };
   std::string name;
   std::vector<NamedPart> parts;
   Layout layout = Layout::plain;
   int64_t heads = 1;           // by_head, rope_pairs
-  std::vector<int64_t> shape;  // as the file has it
+  std::vector<int64_t> shape;  // in the file
   double shift = 0;            // the file holds weight + shift
   Format panels;               // q8 or q4: the file holds the bytes of core/panels.h, of one whole weight
 };
 
-// Whether a name fits a pattern, in which '*' stands for anything.
+// Whether a name matches a pattern, in which '*' matches anything.
 bool matches(std::string_view pattern, std::string_view name);
 
 class TensorNames {
@@ -44,26 +43,25 @@ class TensorNames {
   bool has(const std::string& weight) const { return find(weight) != nullptr; }
   const WeightSpec& weight(const std::string& name) const;
 
-  // Each adds tensors for the weights that the model has, and nothing for those it has not.
+  // Each adds tensors for the weights the model has, and skips the others.
   void tensor(const std::string& name, const std::string& weight);  // a bare name
   void linear(const std::string& name, const std::string& weight);  // NAME.weight, NAME.bias
   void fused(const std::string& name, std::vector<std::string> weights,
              NamedTensor::Layout layout = NamedTensor::Layout::plain, int64_t heads = 1);  // NAME.weight, NAME.bias
-  void swapped(const std::string& name, const std::string& weight);  // NAME.weight [K, O], NAME.bias
-  void tensor_as(NamedTensor stored);                                // anything else
+  void transposed(const std::string& name, const std::string& weight);  // NAME.weight [K, O], NAME.bias
+  void tensor_as(NamedTensor stored);                                   // anything else
   // PREFIX0SUFFIX, PREFIX1SUFFIX, ...: one tensor per expert.
   void experts(const std::string& prefix, const std::string& suffix, const std::string& weight);
 
-  // Norms multiply by weight + offset (NormSpec) and files differ in which of the two sums they keep: one whose norms
-  // multiply by what it holds plus `offset`.
+  // Norms multiply by weight + offset (NormSpec). For a file whose norms multiply by its stored value + `offset`.
   void norms_stored_for(double offset);
 
-  // Tensors that may be in a file and say nothing new: buffers, copies of tied weights. '*' stands for anything.
+  // Tensors to skip: buffers, copies of tied weights. '*' matches anything.
   void ignore(std::string pattern);
   bool ignores(const std::string& name) const;
 
   const std::vector<NamedTensor>& tensors() const { return list_; }
-  // An Error, ours, unless every weight is named exactly once.
+  // An internal Error unless every weight is named exactly once.
   void check_complete() const;
 
  private:

@@ -58,7 +58,7 @@ std::string one_line(const ModelSpec& spec) {
 
 using Row = std::vector<std::string>;
 
-// The first column to the left, the others to the right.
+// The first column aligned left, the others right.
 std::string aligned(const std::vector<Row>& rows) {
   std::vector<int> widths;
   for (const Row& row : rows) {

@@ -1,4 +1,4 @@
-// What qkv info says of a model, for people and for programs.
+// The report of qkv info, as text and JSON.
 #pragma once
 
 #include <string>

@@ -89,10 +89,10 @@ void latent_projections(Lines& lines, const AttentionSpec& a, int64_t c) {
     row(matrix(l.q_rank, c, a.q_bias), fmt::format("W_Q, down to {}, norm", l.q_rank));
     row(matrix(a.heads * a.width, l.q_rank, false), "W_Q, up to " + heads_text(a.heads, a.width));
   }
-  row(matrix(l.kv_rank + l.turned, c, a.k_bias),
-      fmt::format("W_K, W_V: down to {}, norm; and {} that turn", l.kv_rank, l.turned));
-  row(matrix(a.kv_heads * (l.still + a.value_width), l.kv_rank, false),
-      fmt::format("W_K, W_V: up to {} heads of {} and {}", a.kv_heads, l.still, a.value_width));
+  row(matrix(l.kv_rank + l.rope_width, c, a.k_bias),
+      fmt::format("W_K, W_V: down to {}, norm; and {} that turn", l.kv_rank, l.rope_width));
+  row(matrix(a.kv_heads * (l.nope_width + a.value_width), l.kv_rank, false),
+      fmt::format("W_K, W_V: up to {} heads of {} and {}", a.kv_heads, l.nope_width, a.value_width));
 }
 
 std::string scores_text(const AttentionSpec& a) {
@@ -182,7 +182,7 @@ class Drawing {
   }
   void plain(const std::string& text) { text_ += std::string(kStream, ' ') + text + '\n'; }
 
-  // A line inside the layer's frame; `at` stands on the stream, `text` to its right. What is too long goes on below.
+  // A line inside the layer's frame: `at` on the stream, `text` to its right, wrapped if too long.
   void inside(const std::string& at, const std::string& text) {
     const int room = kPictureWidth - 1 - kStream - display_width(at);
     std::string_view now = fit_width(text, room);
@@ -231,7 +231,7 @@ class Drawing {
     branch(s, "feed-forward", [&](const LayerSpec& l) { return feed_lines(l.feed, spec_.width); });
   }
 
-  // One branch of the stream: where it leaves, what it does, where it comes back.
+  // One branch of the residual stream.
   template <class Describe>
   void branch(const StackSpec& s, const std::string& name, Describe describe) {
     const LayerSpec& first = s.layers.front();

@@ -1,4 +1,4 @@
-// The architecture as a picture in text: the residual stream from top to bottom, one layer opened up.
+// Draws the architecture as text: the residual stream from top to bottom, one layer in detail.
 #pragma once
 
 #include <string>

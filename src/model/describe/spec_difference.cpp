@@ -35,7 +35,7 @@ void compare(Comparison& c, const std::string& what, const NormSpec& a, const No
   c.close(what + " norm's epsilon", a.eps, b.eps);
 }
 
-// Scalings of one table are one scaling, however they are said.
+// Two scalings are equal if they give the same table.
 bool same_angles(const RopeSpec& a, const RopeSpec& b) {
   if (a.scaling == b.scaling && a.base == b.base) return true;
   const double original = std::max(a.scaling.original_context, b.scaling.original_context);

@@ -7,8 +7,8 @@
 
 namespace qkv {
 
-// The first thing in which they differ, with both values: "layer 1 window is 8 and 0"; "" if they compute the same.
-// Numbers may differ by what a float rounds away; names, dropout, initialisation and norms' offsets do not count.
+// The first difference, with both values: "layer 1 window is 8 and 0"; "" if they compute the same. Numbers are
+// compared as floats; names, dropout, initialisation and offsets of norms are ignored.
 std::string difference(const ModelSpec& a, const ModelSpec& b);
 
 }  // namespace qkv

@@ -68,7 +68,7 @@ class Counter {
   }
 
   static int64_t kept(const AttentionSpec& a) {
-    return a.latent ? a.latent->kv_rank + a.latent->turned : product(a.kv_heads, a.width + a.value_width);
+    return a.latent ? a.latent->kv_rank + a.latent->rope_width : product(a.kv_heads, a.width + a.value_width);
   }
 
   void cache() {
@@ -90,7 +90,7 @@ class Counter {
   int64_t vectors_ = 0;  // numbers in them
 };
 
-// A training step on an arena that has no memory and kernels that do nothing: what it takes is what a real one needs.
+// Plans a training step: an arena without memory and kernels that do nothing give the memory of a real step.
 int64_t plan_activations(const ModelSpec& spec, int64_t length) {
   Weights weights;
   for (const WeightSpec& w : weight_list(spec)) weights.add(Param(w.name, cpu_device(), DType::f32, w.shape, {}));

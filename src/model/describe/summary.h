@@ -1,4 +1,4 @@
-// What a model is made of and what it needs, from its spec alone: no weights are read.
+// Parameter counts and memory needs of a model, from its spec alone.
 #pragma once
 
 #include <map>
@@ -17,13 +17,13 @@ struct LayerGroup {
   int64_t parameters = 0;
 };
 
-// Keys and values that decoding keeps, in numbers (times the bytes of one).
+// Size of the KV cache, in numbers (multiply by the bytes of one).
 struct CacheNeed {
-  int64_t per_token = 0;         // of all layers: while a text is shorter than every window
-  int64_t per_token_beyond = 0;  // once it is longer: layers that slide throw one away for each they add
-  int64_t at_context = 0;        // of one text as long as the context; 0 where no context is known
-  int64_t per_source_token = 0;  // of cross-attention: made once of what the encoder read
-  bool latent = false;           // what is kept is the small vector that keys and values are read out of
+  int64_t per_token = 0;         // of all layers, while the text is shorter than every window
+  int64_t per_token_beyond = 0;  // once it is longer: layers with a window drop one for each they add
+  int64_t at_context = 0;        // of one text as long as the context; 0 if that is unknown
+  int64_t per_source_token = 0;  // of cross-attention: computed once from the encoder's output
+  bool latent = false;           // the cache holds the latent vectors (LatentSpec)
 };
 
 struct TrainingNeed {
@@ -33,11 +33,10 @@ struct TrainingNeed {
 
 struct ModelSummary {
   PartCounts parts;                // of the whole model
-  PartCounts outside;              // of them, what is in no layer
+  PartCounts outside;              // of them, those outside layers
   std::vector<LayerGroup> groups;  // in the order of their first layer, the encoder's first
   int64_t parameters = 0;
-  // All but the routed experts, and of those the chosen ones: how the active parameters of published models are
-  // counted.
+  // Parameters used per token: of routed experts only the chosen ones, as published models count them.
   int64_t active = 0;
   int64_t f32 = 0, bf16 = 0, q8 = 0, q4 = 0;  // bytes; q8 and q4: matrices in 8.5 and 4.5 bits, vectors in f32
   CacheNeed cache;

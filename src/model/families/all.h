@@ -1,4 +1,4 @@
-// Every family there is; family.cpp lists them.
+// All families; family.cpp has the list.
 #pragma once
 
 #include "model/families/family.h"

@@ -73,7 +73,7 @@ const Family bert{.name = "bert",
                   .architecture = "BertForMaskedLM",
                   .spec = bert_spec,
                   .names = [](TensorNames& list) { names_with(list, ".weight", ".bias"); },
-                  // The first public files call a norm's weight and bias so.
+                  // Names of norm weights and biases in the first public files.
                   .names_otherwise = [](TensorNames& list) { names_with(list, ".gamma", ".beta"); }};
 
 }  // namespace qkv::families

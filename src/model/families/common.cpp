@@ -57,7 +57,7 @@ void llama_like_attention(TensorNames& list, const std::string& file_layer, cons
 
 void llama_like_norms(TensorNames& list, const std::string& file_layer, const std::string& layer) {
   list.linear(file_layer + "input_layernorm", layer + "norm_attn");
-  if (list.has(layer + "norm_attn_out")) {  // norms on the branches: their names move up by one
+  if (list.has(layer + "norm_attn_out")) {  // with norms on the outputs, the names shift by one
     list.linear(file_layer + "post_attention_layernorm", layer + "norm_attn_out");
     list.linear(file_layer + "pre_feedforward_layernorm", layer + "norm_mlp");
     list.linear(file_layer + "post_feedforward_layernorm", layer + "norm_mlp_out");
@@ -104,7 +104,7 @@ ModelSpec gemma_like(const Config& c) {
   ModelSpec spec = llama_like(c);
   spec.head.tied = c.flag({"tie_word_embeddings"}, true);
   spec.head.softcap = c.number({"final_logit_softcapping"}, 0);
-  // Hugging Face keeps norms around 0. GGUF keeps them around 1, where adding 1 back and forth would cost bits.
+  // Hugging Face stores norms around 0, GGUF around 1; converting by adding 1 would lose bits.
   spec.norm.offset = c.number({kNormOffsetKey}, 1);
   spec.decoder.embedding_factor = std::sqrt(static_cast<double>(spec.width));
   for (LayerSpec& layer : spec.decoder.layers) {

@@ -1,4 +1,4 @@
-// config.json as Hugging Face writes it: typed reading with the file's name and the key in every complaint.
+// Typed access to a Hugging Face config.json; errors name the file and the key.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +14,7 @@ namespace qkv {
 
 class Config {
  public:
-  // Keys of one meaning, the first that is there and not null counts: models of different age spell differently.
+  // Alternative keys of one value, since older models use other names; the first that is present and not null counts.
   using Keys = std::initializer_list<const char*>;
 
   Config(Json json, std::string what) : json_(std::move(json)), what_(std::move(what)) {}
@@ -48,21 +48,21 @@ class Config {
   std::string what_;
 };
 
-// qkv's own key: what a norm adds to its weight, in configs that were read from GGUF.
+// qkv's own key: the offset of norms, in configs read from GGUF.
 inline constexpr const char* kNormOffsetKey = "qkv_norm_offset";
-// And which heads and experts are left where some were cut out, see docs/add-a-family.md.
+// And the heads and experts that remain after a cut, see docs/add-a-family.md.
 inline constexpr const char *kHeadsKey = "qkv_heads", *kExpertsKey = "qkv_experts";
 
-// What configs of all families spell alike.
+// Keys of all families.
 Activation read_activation(const Config& config, Config::Keys keys, const char* otherwise);
-DType read_dtype(const Config& config);  // "dtype", or "torch_dtype" as it was; f32 if neither
+DType read_dtype(const Config& config);  // "dtype", or the older "torch_dtype"; default f32
 TokenIds read_token_ids(const Config& config);
 
 // Rotary embedding of a head `width` wide: `rope_parameters` (one, or one per kind of layer), or `rope_theta` with
 // `rope_scaling` as older configs have it.
 RopeSpec read_rope(const Config& config, int64_t width, const char* layer_type = nullptr);
 
-// Which layers look through a sliding window: `layer_types`, or what `otherwise` says of layer i; without either [].
+// Which layers have a sliding window: `layer_types`, or `otherwise` of layer i; without either [].
 std::vector<bool> read_sliding(const Config& config, int64_t layers, bool (*otherwise)(int64_t layer));
 
 }  // namespace qkv

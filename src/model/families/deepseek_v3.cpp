@@ -1,4 +1,4 @@
-// DeepSeek V3: keys and values from one small vector, experts in groups chosen by sigmoid scores, one expert for all.
+// DeepSeek V3: latent attention, experts in groups chosen by sigmoid scores, a shared expert.
 #include <cmath>
 
 #include "model/families/all.h"
@@ -9,18 +9,18 @@ namespace {
 AttentionSpec latent_attention(const Config& c, AttentionSpec a) {
   const LatentSpec latent{.q_rank = c.whole({"q_lora_rank"}, 0),
                           .kv_rank = c.whole({"kv_lora_rank"}),
-                          .still = c.whole({"qk_nope_head_dim"}),
-                          .turned = c.whole({"qk_rope_head_dim"})};
+                          .nope_width = c.whole({"qk_nope_head_dim"}),
+                          .rope_width = c.whole({"qk_rope_head_dim"})};
   a.latent = latent;
   a.kv_heads = a.heads;
-  a.width = latent.still + latent.turned;
+  a.width = latent.nope_width + latent.rope_width;
   a.value_width = c.whole({"v_head_dim"});
   a.v_bias = false;
-  a.norm.eps = 1e-6;  // of the small vectors; the config's epsilon is for the others
-  RopeSpec rope = read_rope(c, latent.turned);
-  rope.first = latent.still;
+  a.norm.eps = 1e-6;  // of the latents; the config's epsilon is for the other norms
+  RopeSpec rope = read_rope(c, latent.rope_width);
+  rope.first = latent.nope_width;
   rope.interleaved = c.flag({"rope_interleave"}, true);
-  // Stretched rotary angles come with sharper attention.
+  // YaRN also scales the attention scores.
   const double all = rope.scaling.mscale_all_dim, factor = rope.scaling.factor;
   const double sharper = all > 0 && factor > 1 ? 0.1 * all * std::log(factor) + 1 : 1;
   a.scale = sharper * sharper / std::sqrt(static_cast<double>(a.width));
@@ -66,7 +66,7 @@ void deepseek_v3_names(TensorNames& list) {
     list.tensor(file + "mlp.gate.e_score_correction_bias", layer + "mlp.router.correction");
     llama_like_feed(list, file + "mlp.shared_experts.", layer + "mlp.shared.");
   });
-  // The extra layer that predicts one more token ahead, for training.
+  // The multi-token prediction layer, for training only.
   list.ignore("model.layers." + std::to_string(list.spec().decoder.layers.size()) + ".*");
 }
 

@@ -15,8 +15,8 @@ const Family* const kFamilies[] = {&families::bart,      &families::bert,   &fam
                                    &families::olmo2,     &families::phi3,   &families::qwen2,       &families::qwen3,
                                    &families::qwen3_moe, &families::t5,     &families::transformer};
 
-// Heads that were cut out: "qkv_heads": {"decoder": [[0, 0, 1], ...]} names, layer by layer, the key/value head that
-// each query head left reads. Stacks: encoder, decoder, cross.
+// Heads that were cut: "qkv_heads": {"decoder": [[0, 0, 1], ...]} gives, per layer, the key/value head of each
+// remaining query head. Stacks: encoder, decoder, cross.
 void apply_head_maps(const Config& config, ModelSpec& spec) {
   const std::optional<Config> maps = config.inside(kHeadsKey);
   if (!maps) return;
@@ -52,7 +52,7 @@ void apply_head_maps(const Config& config, ModelSpec& spec) {
   }
 }
 
-// Experts that were cut out: "qkv_experts": [4, 3] says how many each layer of the main stack has left.
+// Experts that were cut: "qkv_experts": [4, 3] is the number left in each layer of the main stack.
 void apply_expert_counts(const Config& config, ModelSpec& spec) {
   if (!config.has(kExpertsKey)) return;
   spec.heads_cut = true;

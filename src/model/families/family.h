@@ -1,4 +1,4 @@
-// A family: how its config.json reads and how its files name their weights. One file each in families/.
+// A family: how to read its config.json and how its files name the weights. One file per family in this folder.
 #pragma once
 
 #include <span>
@@ -9,12 +9,11 @@
 namespace qkv {
 
 struct Family {
-  const char* name;                         // the config's model_type
-  const char* architecture;                 // what transformers calls the class
-  ModelSpec (*spec)(const Config& config);  // not yet validated
-  void (*names)(TensorNames& list);         // the tensors of a Hugging Face folder
-  void (*names_otherwise)(TensorNames& list) =
-      nullptr;  // another spelling that files come in; told apart by its first tensor
+  const char* name;                                      // the config's model_type
+  const char* architecture;                              // its class in transformers
+  ModelSpec (*spec)(const Config& config);               // not yet validated
+  void (*names)(TensorNames& list);                      // the tensors of a Hugging Face folder
+  void (*names_otherwise)(TensorNames& list) = nullptr;  // another naming scheme, recognised by its first tensor
 };
 
 std::span<const Family* const> all_families();
@@ -23,21 +22,22 @@ const Family& family_of(const std::string& model_type, const std::string& what);
 // Reads and checks. `heads` beyond what the family can say stand in qkv's own key, see docs/add-a-family.md.
 ModelSpec read_spec(const Config& config);
 
-// --- what many families share (families/common.cpp) -----------------------------------------------------------------
+// --- shared by families (families/common.cpp) ------------------------------------------------------------------------
 
-// A decoder of the Llama kind: RMS norms before the branches, rotary positions, a gated feed-forward, grouped heads.
+// A Llama-like decoder: RMS pre-norms, rotary positions, gated feed-forward, grouped-query attention.
 ModelSpec llama_like(const Config& config);
 void llama_like_names(TensorNames& list);
-// The parts of it that mixes of known parts put together anew.
+// Parts of it, for families that combine them differently.
 void llama_like_ends(TensorNames& list);
 void llama_like_attention(TensorNames& list, const std::string& file_layer, const std::string& layer);
 void llama_like_norms(TensorNames& list, const std::string& file_layer, const std::string& layer);
 void llama_like_feed(TensorNames& list, const std::string& file, const std::string& weight);
 void llama_like_experts(TensorNames& list, const std::string& file, const std::string& weight);
-// Experts of a layer in two tensors, as transformers 5 holds them in memory.
+// Experts of a layer in two tensors, as in transformers 5.
 void packed_experts_names(TensorNames& list);
 
-std::vector<bool> qwen_sliding(const Config& config);  // the layers from `max_window_layers` on, if it says so at all
+std::vector<bool> qwen_sliding(
+    const Config& config);  // the layers from `max_window_layers` on, if the config has windows
 ModelSpec gemma_like(const Config& config);
 void gemma_like_names(TensorNames& list);
 
@@ -48,11 +48,11 @@ void for_each_layer(const StackSpec& stack, F f) {  // f(number as text)
 // Repeats one layer.
 std::vector<LayerSpec> same_layers(const Config& config, int64_t count, const LayerSpec& layer);
 
-// An encoder-decoder with biases everywhere, as BART and Marian write it.
+// An encoder-decoder with biases everywhere, as BART and Marian name it.
 ModelSpec bart_like(const Config& config);
 void bart_like_names(TensorNames& list);
 
-// torch's nn.MultiheadAttention: W_Q, W_K and W_V in one.
+// torch's nn.MultiheadAttention: W_Q, W_K and W_V in one tensor.
 void torch_attention_names(TensorNames& list, const std::string& file, const std::string& weight);
 
 }  // namespace qkv

@@ -1,4 +1,5 @@
-// Gemma 2: norms around the branches that multiply by 1 + w, soft caps, every other layer slides.
+// Gemma 2: norms before and after the sublayers that multiply by 1 + w, soft caps, a sliding window in every other
+// layer.
 #include "model/families/all.h"
 
 namespace qkv::families {

@@ -1,5 +1,5 @@
-// Gemma 3 (text): Gemma 2 with a norm on queries and keys; five layers slide, with a rotary base of their own, then one
-// sees all.
+// Gemma 3 (text): Gemma 2 with q and k norms; five layers with a sliding window and their own rotary base, then one
+// with full attention.
 #include "model/families/all.h"
 
 namespace qkv::families {
@@ -16,7 +16,7 @@ ModelSpec gemma3_spec(const Config& c) {
     if (slides) a.window = c.whole({"sliding_window"}, 4096);
     if (c.has("rope_parameters")) {
       a.rope = read_rope(c, a.width, slides ? "sliding_attention" : "full_attention");
-    } else if (slides) {  // older configs: scaling is for the layers that see all
+    } else if (slides) {  // older configs: scaling only for full attention
       a.rope = RopeSpec{.base = c.number({"rope_local_base_freq"}, 10000), .width = a.width};
     } else {
       a.rope = read_rope(c, a.width);

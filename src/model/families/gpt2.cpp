@@ -1,4 +1,4 @@
-// GPT-2: layer norms before the branches, learned positions, weights stored as [in, out].
+// GPT-2: pre-layer-norms, learned positions, weights stored as [in, out].
 #include <cmath>
 
 #include "model/families/all.h"
@@ -46,11 +46,11 @@ void names_under(TensorNames& list, const std::string& root) {
     const std::string file = root + "h." + i + ".", layer = "layers." + i + ".";
     list.linear(file + "ln_1", layer + "norm_attn");
     list.fused(file + "attn.c_attn", {layer + "attn.q", layer + "attn.k", layer + "attn.v"},
-               NamedTensor::Layout::swapped);
-    list.swapped(file + "attn.c_proj", layer + "attn.o");
+               NamedTensor::Layout::transposed);
+    list.transposed(file + "attn.c_proj", layer + "attn.o");
     list.linear(file + "ln_2", layer + "norm_mlp");
-    list.swapped(file + "mlp.c_fc", layer + "mlp.up");
-    list.swapped(file + "mlp.c_proj", layer + "mlp.down");
+    list.transposed(file + "mlp.c_fc", layer + "mlp.up");
+    list.transposed(file + "mlp.c_proj", layer + "mlp.down");
   });
   list.linear(root + "ln_f", "norm_final");
   list.tensor("lm_head.weight", "head");

@@ -1,4 +1,4 @@
-// GPT-NeoX and Pythia: both branches at once, rotary on part of a head, W_Q, W_K and W_V of each head side by side.
+// GPT-NeoX and Pythia: parallel attention and feed-forward, rotary on part of a head, W_Q, W_K and W_V fused per head.
 #include "model/families/all.h"
 
 namespace qkv::families {

@@ -1,4 +1,4 @@
-// gpt-oss: biased experts with a clamped gate, a sink per head, every other layer slides.
+// gpt-oss: biased experts with a clamped gate, a sink per head, a sliding window in every other layer.
 #include "model/families/all.h"
 
 namespace qkv::families {
@@ -34,11 +34,11 @@ void gpt_oss_names(TensorNames& list) {
     list.linear(file + "mlp.router", layer + "mlp.router");
     const std::string experts = file + "mlp.experts.", gate = layer + "mlp.experts.gate", up = layer + "mlp.experts.up",
                       down = layer + "mlp.experts.down";
-    list.tensor_as({.name = experts + "gate_up_proj", .parts = {{gate}, {up}}, .layout = Layout::in_turn});
+    list.tensor_as({.name = experts + "gate_up_proj", .parts = {{gate}, {up}}, .layout = Layout::interleaved});
     list.tensor_as({.name = experts + "gate_up_proj_bias",
                     .parts = {{gate + ".bias"}, {up + ".bias"}},
-                    .layout = Layout::in_turn});
-    list.tensor_as({.name = experts + "down_proj", .parts = {{down}}, .layout = Layout::swapped});
+                    .layout = Layout::interleaved});
+    list.tensor_as({.name = experts + "down_proj", .parts = {{down}}, .layout = Layout::transposed});
     list.tensor(experts + "down_proj_bias", down + ".bias");
   });
 }

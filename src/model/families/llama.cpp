@@ -1,4 +1,4 @@
-// Llama 1, 2 and 3: the plain mix. Rope scaling is read with the config.
+// Llama 1, 2 and 3. Rope scaling is read by read_rope.
 #include "model/families/all.h"
 
 namespace qkv::families {

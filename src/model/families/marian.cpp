@@ -1,4 +1,4 @@
-// Marian: the translation models of Helsinki; sinusoidal positions, two vocabularies or one.
+// Marian: the translation models of Helsinki-NLP; sinusoidal positions, one or two vocabularies.
 #include "model/families/all.h"
 
 namespace qkv::families {

@@ -1,4 +1,4 @@
-// Mistral: Llama whose layers look through a sliding window.
+// Mistral: Llama with a sliding window.
 #include "model/families/all.h"
 
 namespace qkv::families {

@@ -1,4 +1,4 @@
-// Mixtral: Llama whose feed-forward is a choice among experts.
+// Mixtral: Llama with a mixture of experts.
 #include "model/families/all.h"
 
 namespace qkv::families {

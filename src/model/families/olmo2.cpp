@@ -1,4 +1,4 @@
-// OLMo 2: Llama with norms on what the branches bring, and on all queries and keys joined.
+// OLMo 2: Llama with norms on the sublayers' outputs, and on the joined heads of q and k.
 #include "model/families/all.h"
 
 namespace qkv::families {

@@ -1,4 +1,4 @@
-// Phi-3: Llama with W_Q, W_K, W_V in one tensor, and the two halves of the feed-forward in another.
+// Phi-3: Llama with W_Q, W_K, W_V in one tensor, and gate and up of the feed-forward in another.
 #include "model/families/all.h"
 
 namespace qkv::families {

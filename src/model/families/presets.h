@@ -1,5 +1,4 @@
-// Well-known models by name, as the config.json that Hugging Face has for them: no weights needed to look at them, and
-// one reader for all.
+// Configs of well-known models by name, as on Hugging Face, to describe them without weights.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Qwen 2 and 2.5: Llama with biases on W_Q, W_K and W_V; some layers may slide.
+// Qwen 2 and 2.5: Llama with biases on W_Q, W_K and W_V; some layers may have a sliding window.
 #include "model/families/all.h"
 
 namespace qkv::families {

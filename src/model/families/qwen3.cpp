@@ -1,4 +1,4 @@
-// Qwen 3: Llama with a norm on every head's queries and keys.
+// Qwen 3: Llama with a norm on q and k of every head.
 #include "model/families/all.h"
 
 namespace qkv::families {

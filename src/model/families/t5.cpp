@@ -1,4 +1,4 @@
-// T5, plain and gated: RMS norms before the branches, a bias by distance instead of positions, no 1/sqrt(d).
+// T5, ungated and gated: RMS pre-norms, relative position bias, no 1/sqrt(d).
 #include <cmath>
 
 #include "model/families/all.h"
@@ -54,7 +54,7 @@ void t5_names(TensorNames& list) {
     const std::string weight = name.substr(0, 3) + ".";
     list.tensor_as({.name = name + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
                     .parts = {{weight + "relative"}},
-                    .layout = NamedTensor::Layout::swapped});
+                    .layout = NamedTensor::Layout::transposed});
     for_each_layer(decodes ? list.spec().decoder : list.spec().encoder, [&](const std::string& i) {
       const std::string file = name + ".block." + i + ".layer.", layer = weight + "layers." + i + ".";
       for (const std::string which : {"q", "k", "v", "o"}) {
@@ -63,7 +63,7 @@ void t5_names(TensorNames& list) {
       }
       list.tensor_as({.name = file + "0.SelfAttention.relative_attention_bias.weight",
                       .parts = {{layer + "attn.relative"}},
-                      .layout = NamedTensor::Layout::swapped});
+                      .layout = NamedTensor::Layout::transposed});
       list.linear(file + "0.layer_norm", layer + "norm_attn");
       list.linear(file + "1.layer_norm", layer + (decodes ? "norm_cross" : "norm_mlp"));
       if (decodes) list.linear(file + "2.layer_norm", layer + "norm_mlp");

@@ -13,8 +13,7 @@
 namespace qkv {
 namespace {
 
-// --- what all architectures say alike
-// ---------------------------------------------------------------------------------
+// --- keys of all architectures ---------------------------------------------------------------------------------------
 
 int64_t vocabulary(const GgufFacts& f) {
   const StoredTensor* embed = f.tensor("token_embd.weight");
@@ -30,7 +29,7 @@ int64_t vocabulary(const GgufFacts& f) {
   return embed->shape[0];
 }
 
-// The type of the matrices if they share a plain one; blocks become float32.
+// The dtype of the matrices if they share a plain one; float32 for blocks.
 const char* dtype(const GgufFacts& f) {
   std::set<std::string> types;
   for (const StoredTensor& entry : f.entries()) {
@@ -53,7 +52,7 @@ void add_token_ids(const GgufFacts& f, Json& config) {
   }
 }
 
-// Keys of models that compute what no family here does. 0 turns them off.
+// Keys of features that no family here has; 0 is accepted.
 void refuse_unknown_maths(const GgufFacts& f) {
   for (const char* suffix : {"attention.clamp_kqv", "attention.max_alibi_bias", "attention.scale", "logit_scale",
                              "residual_scale", "embedding_scale", "attention.temperature_scale"}) {
@@ -104,7 +103,7 @@ Json llama_like_config(const GgufFacts& f, const char* model_type) {
   return config;
 }
 
-Json layer_types(int64_t layers, int64_t period) {  // the last of each period sees all
+Json layer_types(int64_t layers, int64_t period) {  // the last layer of each period has no window
   Json types = Json::array();
   for (int64_t i = 0; i < layers; ++i) {
     types.push_back(period > 0 && (i + 1) % period != 0 ? "sliding_attention" : "full_attention");
@@ -117,8 +116,7 @@ void add_experts(const GgufFacts& f, Json& config) {
   config["num_experts_per_tok"] = f.whole("expert_used_count", 1, 65536);
 }
 
-// --- one function an architecture
-// --------------------------------------------------------------------------------------
+// --- one function per architecture -----------------------------------------------------------------------------------
 
 Json llama_config(const GgufFacts& f) {
   const bool experts = f.whole_or("expert_count", 0) > 0;
@@ -154,7 +152,7 @@ Json qwen3moe_config(const GgufFacts& f) {
   return config;
 }
 
-// `largest`: the layers of the one size whose scores are divided by the model's width per head.
+// `largest`: number of layers of the size whose scores are scaled by the model width per head.
 Json gemma_config(const GgufFacts& f, const char* model_type, int64_t period, int64_t largest) {
   Json config = llama_like_config(f, model_type);
   const int64_t layers = config["num_hidden_layers"], width = config["hidden_size"],
@@ -294,7 +292,7 @@ Json deepseek2_config(const GgufFacts& f) {
   config["topk_group"] = std::max<int64_t>(f.whole_or("expert_group_used_count", 1), 1);
   config["rope_interleave"] = true;
   Json rope = gguf_rope_parameters(f, turned);
-  if (rope["rope_type"] == "yarn") {  // public models have both alike, and only one is kept
+  if (rope["rope_type"] == "yarn") {  // GGUF keeps one of two values; in public models they are equal
     rope["mscale"] = rope["mscale_all_dim"] =
         as_written(static_cast<float>(10 * f.number_or("rope.scaling.yarn_log_multiplier", 0)));
   }
@@ -302,7 +300,7 @@ Json deepseek2_config(const GgufFacts& f) {
   return config;
 }
 
-// T5 1.0 is plain, tied and scales what enters the head; from 1.1 on it is gated and scales nothing.
+// T5 1.0 is ungated, tied and scales the input of the head; from 1.1 on it is gated and unscaled.
 Json t5_config(const GgufFacts& f) {
   const Heads heads = heads_of(f);
   const bool gated = f.tensor("dec.blk.0.ffn_gate.weight") != nullptr, tied = f.tensor("output.weight") == nullptr;

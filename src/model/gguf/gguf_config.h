@@ -1,13 +1,13 @@
-// GGUF's metadata as the config.json it was made from, GGUF's names for the weights, and both ways back.
+// GGUF metadata as a Hugging Face config, GGUF names of the weights, and the reverse of both.
 //
-// Facts that the format leaves to its reader, as llama.cpp settles them:
-// - W_Q and W_K of the architecture `llama` lie with the columns of a rotary pair side by side; no other's do.
-// - Norms of Gemma are stored as 1 + w. They are read as they stand, and the config says so (kNormOffsetKey).
-// - Llama 3's rope scaling is not said in keys: rope_freqs.weight holds what each pair's wavelength is stretched by.
-//   Where the published rule with some power of two as first context gives these numbers, the config says llama3;
-//   otherwise it says longrope with them, which computes the same.
-// - Which layers slide, Gemma's attention scale, T5's output scale and gpt-oss' gate limit follow from the
-// architecture.
+// What GGUF does not store explicitly, read as llama.cpp reads it:
+// - W_Q and W_K of the architecture `llama` have interleaved rotary pairs; no other architecture's do.
+// - Gemma's norms are stored as 1 + w. They are kept so, and the config says it (kNormOffsetKey).
+// - Llama 3's rope scaling is not in keys: rope_freqs.weight holds the factor on each pair's wavelength. If the llama3
+//   rule with some power of two as original context gives these factors, the config says llama3; otherwise it says
+//   longrope with these factors, which computes the same.
+// - Which layers have a sliding window, Gemma's attention scale, T5's output scale and gpt-oss' gate limit follow from
+//   the architecture.
 #pragma once
 
 #include <span>
@@ -19,14 +19,14 @@
 
 namespace qkv {
 
-// An Error that names the known architectures. `entries` are the file's tensors: some facts stand in their names and
-// shapes alone. Bytes are read of rope factors only.
+// An unknown architecture is an Error that names the known ones. `entries` are the file's tensors: some facts follow
+// only from their names and shapes. The only values read are rope factors.
 Json config_of(const Gguf& gguf, std::span<const StoredTensor> entries);
 inline Json config_of(const Gguf& gguf) {
   return config_of(gguf, gguf.entries());
 }
 
-// What GGUF calls models of this family; an Error where it has no name for them.
+// GGUF's architecture for this family; an Error if it has none.
 std::string gguf_architecture(const ModelSpec& spec);
 TensorNames gguf_names(const ModelSpec& spec);
 

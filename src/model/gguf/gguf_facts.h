@@ -1,4 +1,4 @@
-// What a GGUF file says of its model: typed reading with the file's name and the key in every complaint.
+// Typed access to the metadata of a GGUF model; errors name the file and the key.
 #pragma once
 
 #include <algorithm>

@@ -39,7 +39,7 @@ void add_rope(Keys& keys, const ModelSpec& spec, const RopeSpec& rope) {
     case Kind::plain:
       if (spec.family == "phi3") keys.whole("rope.scaling.original_context_length", spec.context);
       break;
-    case Kind::llama3:  // rope_freqs.weight says it
+    case Kind::llama3:  // in rope_freqs.weight
       keys.whole("rope.scaling.original_context_length", static_cast<int64_t>(s.original_context));
       break;
     case Kind::linear:
@@ -109,7 +109,7 @@ void add_family_keys(Keys& keys, const ModelSpec& spec, const AttentionSpec& ful
 }  // namespace
 
 void add_model_keys(GgufMetadata& metadata, const ModelSpec& spec) {
-  constexpr int64_t kContextOfT5 = 512;  // the published models were trained with it; configs do not say
+  constexpr int64_t kContextOfT5 = 512;  // of the published models; not in their configs
   const int64_t context = spec.context > 0 ? spec.context : spec.family == "t5" ? kContextOfT5 : 0;
   QKV_CHECK(context > 0, "GGUF needs to know the model's context, which its config does not say",
             Hint("add max_position_embeddings to config.json"));

@@ -20,7 +20,7 @@ uint32_t file_type(const std::string& dtype) {  // general.file_type
   return dtype == "F32" ? 0 : dtype == "F16" ? 1 : dtype == "Q8_0" ? 7 : 32;
 }
 
-// As llama.cpp's own converter decides: vectors, norms, biases, routers and tables of positions keep all their bits.
+// As in llama.cpp's converter: vectors, norms, biases, routers and position tables stay F32.
 std::string type_of(const std::string& name, const std::vector<int64_t>& shape, const std::string& wanted) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   const bool exact = shape.size() < 2 || !name.ends_with(".weight") || name.ends_with("_norm.weight") ||
@@ -60,14 +60,14 @@ std::vector<OutgoingTensor> rope_tensors(const ModelSpec& spec) {
   return {};
 }
 
-// What the file would say, without its data.
+// The metadata and tensor list of the file, without data.
 std::string header_only(const GgufMetadata& metadata) {
   const auto number = [](auto value) { return std::string(reinterpret_cast<const char*>(&value), sizeof(value)); };
   return std::string(gguf::kMagic) + number(gguf::kVersion) + number(uint64_t{0}) + number(metadata.count()) +
          metadata.bytes();
 }
 
-// A GGUF says less than a config: it must still say this model.
+// GGUF holds less than a config: check that it still describes this model.
 void check_said(const std::string& name, const ModelSpec& spec, const GgufMetadata& metadata,
                 std::span<const OutgoingTensor> tensors, std::span<const OutgoingTensor> ropes) {
   std::vector<std::vector<std::byte>> kept;
@@ -123,7 +123,7 @@ std::vector<std::string> write_gguf_model(const std::filesystem::path& path, con
 }
 
 void rewrite_gguf(const std::filesystem::path& path, const Gguf& source, const std::string& dtype,
-                  const WrittenSoFar& progress) {
+                  const WriteProgress& progress) {
   check_free(path);
   GgufMetadata metadata;
   for (const Gguf::Field& field : source.fields()) {

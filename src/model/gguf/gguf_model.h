@@ -1,4 +1,4 @@
-// A model as a GGUF file that llama.cpp loads.
+// Writes a model as a GGUF file that llama.cpp loads.
 #pragma once
 
 #include "io/gguf.h"
@@ -10,16 +10,16 @@ struct GgufOutput {
   std::string dtype = "F32";        // of matrices: F32, F16, BF16 or Q8_0. Norms, biases and routers are always F32
   std::filesystem::path tokenizer;  // the folder of tokenizer.json; empty: none
   std::string name;                 // general.name
-  WrittenSoFar progress;
+  WriteProgress progress;
 };
 
-// The file appears whole or not at all, and nothing is overwritten. An Error where GGUF cannot say all of the model:
-// what it would say is read back and compared first. Returns what whoever asked should know, a line each.
+// Atomic; an existing file is not overwritten. An Error if GGUF cannot express the model: its metadata is first read
+// back and compared with the spec. Returns notes for the user, one per line.
 std::vector<std::string> write_gguf_model(const std::filesystem::path& path, const ModelSpec& spec,
                                           const Weights& weights, const GgufOutput& output);
 
 // The same file with its matrices in another type (or "" for a plain copy); everything else stays as it is.
 void rewrite_gguf(const std::filesystem::path& path, const Gguf& source, const std::string& dtype,
-                  const WrittenSoFar& progress);
+                  const WriteProgress& progress);
 
 }  // namespace qkv

@@ -10,10 +10,10 @@ using Layout = NamedTensor::Layout;
 struct Naming {
   const char* family;
   const char* architecture;
-  bool pairs = false;        // W_Q and W_K with rotary pairs side by side
+  bool pairs = false;        // W_Q and W_K with interleaved rotary pairs
   bool one_qkv = false;      // W_Q, W_K and W_V in one tensor
   bool one_gate_up = false;  // both halves of the feed-forward in one tensor
-  bool late_norm = false;    // the norm before the feed-forward is called the one after attention
+  bool late_norm = false;    // the norm before the feed-forward is named as the norm after attention
 };
 
 constexpr Naming kNamings[] = {
@@ -93,7 +93,7 @@ void decoder_names(TensorNames& list, const Naming& naming) {
   list.linear("output_norm", "norm_final");
   list.tensor("output.weight", "head");
   for (const char* extra : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
-    list.ignore(extra);  // read with the config
+    list.ignore(extra);  // used by the config reader
   }
 }
 
@@ -102,7 +102,7 @@ void t5_names(TensorNames& list) {
   for (const std::string stack : {"enc.", "dec."}) {
     list.tensor_as({.name = stack + "blk.0.attn_rel_b.weight",
                     .parts = {{stack + "relative"}},
-                    .layout = NamedTensor::Layout::swapped});
+                    .layout = NamedTensor::Layout::transposed});
     for_each_layer(stack == "enc." ? list.spec().encoder : list.spec().decoder, [&](const std::string& i) {
       const std::string file = stack + "blk." + i + ".", layer = stack + "layers." + i + ".";
       for (const std::string which : {"q", "k", "v", "o"}) {

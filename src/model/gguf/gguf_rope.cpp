@@ -22,8 +22,8 @@ double as_written(float value) {
   return out;
 }
 
-// Wavelengths beyond the first context / low_freq are stretched by the factor, those below first context / high_freq
-// are not, those between in proportion.
+// Wavelengths beyond original context / low_freq are stretched by the factor, those below original context / high_freq
+// are not, with interpolation between.
 std::vector<float> llama3_factors(const RopeSpec& rope) {
   const ops::RopeScaling& s = rope.scaling;
   std::vector<float> factors;

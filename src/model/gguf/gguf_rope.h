@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "nn/position_tables.h"
+#include "nn/spec.h"
 
 namespace qkv {
 
@@ -15,15 +15,15 @@ class GgufFacts;
 // The config's rope_parameters for heads `width` wide.
 Json gguf_rope_parameters(const GgufFacts& f, int64_t width);
 
-// What rope_freqs.weight holds for Llama 3: how much longer each pair's wavelength becomes.
+// The values of rope_freqs.weight for Llama 3: the factor on each pair's wavelength.
 std::vector<float> llama3_factors(const RopeSpec& rope);
 
-// The scaling that has these factors; nullopt if the published rule with any likely setting gives others.
-// `original`: the first context where the file says it, or 0.
+// The llama3 scaling that gives these factors; nullopt if no likely setting does.
+// `original`: the original context if the file has it, or 0.
 std::optional<ops::RopeScaling> llama3_from_factors(std::span<const float> factors, const RopeSpec& rope,
                                                     double original);
 
-// The shortest decimal number that is this float: what somebody once wrote in a config.
+// The shortest decimal number that rounds to this float, as in the original config.
 double as_written(float value);
 
 }  // namespace qkv

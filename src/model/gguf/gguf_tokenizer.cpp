@@ -42,8 +42,7 @@ bool flag_in(const Json& object, const char* key) {
   QKV_FAIL("tokenizer.json: ", what, Hint("the file is damaged or of a kind that is not known"));
 }
 
-// --- tokens
-// ------------------------------------------------------------------------------------------------------------
+// --- tokens ----------------------------------------------------------------------------------------------------------
 
 struct Tokens {
   std::vector<std::string> texts;
@@ -109,7 +108,7 @@ std::vector<std::string> read_merges(const Json& model) {
   return out;
 }
 
-// SentencePiece joins the pair whose result scores highest: the earlier merge must score higher.
+// SentencePiece joins the pair with the highest score: earlier merges get higher scores.
 std::vector<float> scores_from_merges(const Tokens& tokens, const std::vector<std::string>& merges) {
   std::map<std::string, float, std::less<>> made;
   for (size_t i = 0; i < merges.size(); ++i) {
@@ -127,12 +126,11 @@ std::vector<float> scores_from_merges(const Tokens& tokens, const std::vector<st
   return scores;
 }
 
-// --- how text is cut
-// ---------------------------------------------------------------------------------------------------
+// --- pre-tokenization ------------------------------------------------------------------------------------------------
 
 struct Cut {
   bool byte_level = false;
-  bool own_pattern = false;           // the byte-level step cuts by GPT-2's pattern
+  bool own_pattern = false;           // the byte-level step splits by GPT-2's pattern
   std::vector<std::string> patterns;  // of the steps before it
 };
 
@@ -153,7 +151,7 @@ void read_cut(const Json& step, Cut& cut) {
   }
 }
 
-// llama.cpp's name for the way of cutting; "" if it has none that we know.
+// llama.cpp's name of the pre-tokenizer; "" if none is known.
 std::string name_of(const Cut& cut, bool ignores_merges) {
   if (cut.patterns.empty()) return cut.own_pattern ? "gpt-2" : "";
   static const std::string kWords = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)",
@@ -184,8 +182,7 @@ bool prepends_space(const Json& tokenizer) {
   return false;
 }
 
-// --- all of it
-// ---------------------------------------------------------------------------------------------------------
+// --- the whole tokenizer ---------------------------------------------------------------------------------------------
 
 void add_special_ids(GgufMetadata& out, const ModelSpec& spec) {
   const auto add = [&](const char* key, std::optional<int32_t> id) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kPiece = 1 << 22;  // numbers quantised at a time
 
-// Squares of what a weight lost and of what it was, added up piece by piece.
+// Sums of squared error and of squares of a weight.
 struct Errors {
   double lost = 0, all = 0;
   double relative() const { return all > 0 ? std::sqrt(lost / all) : 0; }
@@ -27,7 +27,7 @@ class Quantizer {
  public:
   Quantizer(const Engine& engine, const Param& weight, Format to) : engine_(engine), weight_(weight), to_(to) {}
 
-  // The panels, some rows of a matrix at a time: rows of other panels do not know each other.
+  // Quantises some rows of a matrix at a time: panels are independent.
   Errors give(ByteSink sink) const {
     const Shape& shape = weight_.shape();
     const int64_t rows = shape[-2], width = shape[-1], matrices = shape.count() / (rows * width);
@@ -39,7 +39,7 @@ class Quantizer {
         piece(all.slice(0, m * rows + first, std::min(some, rows - first)), sink, errors);
       }
     }
-    weight_.give_back();
+    weight_.release_master();
     return errors;
   }
 
@@ -80,7 +80,7 @@ OutgoingTensor as_it_is(const Param& weight) {
     std::vector<std::byte> host(static_cast<size_t>(weight.format().bytes_for(weight.shape())));
     master.device().download(host.data(), master.data(), static_cast<int64_t>(host.size()));
     sink(host);
-    weight.give_back();
+    weight.release_master();
   };
   return tensor;
 }
@@ -130,7 +130,7 @@ QuantizeReport quantize_model(const Checkpoint& source, const std::filesystem::p
   std::map<std::string, Format> formats;
   std::vector<OutgoingTensor> tensors;
   int64_t plain_bytes = 0;
-  std::map<std::string, int> odd;  // what stays as it is, layers counted
+  std::map<std::string, int> odd;  // weights that stay plain, with the number of layers
   for (const WeightSpec& weight : weight_list(source.spec)) {
     const Param& param = weights.at(weight.name);
     report.numbers += weight.shape.count();
@@ -173,7 +173,7 @@ QuantizeReport quantize_model(const Checkpoint& source, const std::filesystem::p
                               .tensors = std::move(tensors),
                               .copied = options.copied,
                               .progress = options.progress,
-                              .in_lines = true});
+                              .cache_aligned = true});
   std::ranges::sort(report.kinds, {}, [](const QuantizeReport::Kind& kind) { return kind.part; });
   return report;
 }

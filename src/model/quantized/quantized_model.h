@@ -9,7 +9,7 @@ namespace qkv {
 struct QuantizeOptions {
   Format to;                                  // q8 or q4, with its group
   std::vector<std::filesystem::path> copied;  // files that come along
-  WrittenSoFar progress;
+  WriteProgress progress;
 };
 
 struct QuantizeReport {

@@ -2,8 +2,8 @@
 //
 //   config.json        as Hugging Face spells it, with
 //                      "quantization_config": {"quant_method": "qkv", "weights": {"layers.0.attn.q": "q4/64", ...}}
-//   model.safetensors  every weight under its name of weight_list. Those the config lists are U8 [bytes], laid out as
-//                      core/panels.h says and on cache lines of the mapped file; the others are plain numbers
+//   model.safetensors  every weight under its name in weight_list. Those the config lists are U8 [bytes] in the layout
+//                      of core/panels.h, cache-aligned in the file; the others are plain
 #pragma once
 
 #include <map>
@@ -14,11 +14,11 @@
 namespace qkv {
 
 inline constexpr const char* kQuantizationKey = "quantization_config";
-inline constexpr const char* kPaddingTensor = "_align";  // brings the panels to a cache line
+inline constexpr const char* kPaddingTensor = "_align";  // aligns the panels to cache lines
 
 bool is_quantized(const Json& config);
 
-std::string format_text(Format format);                                 // "q4/64"; "q8" for one scale a row
+std::string format_text(Format format);                                 // "q4/64"; "q8" for one scale per row
 Format parse_panels(const std::string& text, const std::string& what);  // an Error that starts with `what`
 
 // Whether panels can hold rows of this many numbers.
@@ -26,8 +26,7 @@ bool holds_rows(Format panels, int64_t width);
 
 Json quantization_config(const std::map<std::string, Format>& formats);
 
-// Every weight under its own name; an Error unless the config's list is of this model's weights and they can be in
-// panels.
+// Every weight under its own name; an Error unless the config lists only weights of this model that can be in panels.
 TensorNames quantized_names(const ModelSpec& spec, const Json& config, const std::string& what);
 
 }  // namespace qkv

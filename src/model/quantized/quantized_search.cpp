@@ -1,10 +1,10 @@
-// src/model/quantized_search.cpp
+// src/model/quantized/quantized_search.cpp
 //
 //   s = e / (-8 - t / 4),  e the number of a group that is furthest from 0,  t in -8 .. 8
-//   q = x / s rounded to even, in -8 .. 7;  the s of least sum (x - s q)^2 is taken
+//   q = x / s rounded to even, in -8 .. 7;  the s with the least sum (x - s q)^2 is taken
 //
-// t = 0 is what ops::quantize does. A larger step cuts nothing and a smaller one cuts the largest numbers to have the
-// others finer: 11 to 16 % less square error on normal numbers in groups of 32 to 256 (docs/quantization.md).
+// t = 0 is what ops::quantize does. A larger s clips nothing; a smaller s clips the largest values and makes the others
+// finer: 11 to 16 % less squared error on normal numbers in groups of 32 to 256 (docs/quantization.md).
 #include "model/quantized/quantized_search.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ Bf16 best_scale(std::span<const float> x) {
 
 void put_group(const PanelLayout& layout, std::byte* panel, int64_t row, int64_t g, std::span<const float> x) {
   auto& stored = *reinterpret_cast<Bf16*>(panel + layout.scale_at(g, row));
-  if (to_float(stored) == 0) return;  // nothing but zeros
+  if (to_float(stored) == 0) return;  // all zeros
   stored = best_scale(x);
   const float inverse = 1 / to_float(stored);
   for (int64_t i = 0; i < layout.group(); ++i) {

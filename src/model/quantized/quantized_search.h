@@ -1,4 +1,4 @@
-// A better scale for each group of q4 than the one that reaches its largest number: the one of least square error.
+// Searches the q4 scale of least squared error for each group, instead of the one that reaches its largest value.
 #pragma once
 
 #include "core/engine.h"

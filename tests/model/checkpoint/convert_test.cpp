@@ -113,8 +113,7 @@ TEST_P(EveryGolden, FolderToFolderIsTheSameFile) {
   EXPECT_FALSE(fs::exists(to / "io.safetensors"));
 }
 
-// --- how numbers lie in GGUF, by formulas of our own
-// --------------------------------------------------------------------
+// --- layouts in GGUF, by formulas of our own -------------------------------------------------------------------------
 
 struct Both {
   Safetensors folder;
@@ -232,8 +231,7 @@ TEST(GgufNumbers, Llama3FactorsStretchLongWaves) {
   EXPECT_EQ(rope.at("original_max_position_embeddings"), 32);
 }
 
-// --- types
-// ---------------------------------------------------------------------------------------------------------------
+// --- types -----------------------------------------------------------------------------------------------------------
 
 TEST(ConvertTypes, MatricesChangeAndVectorsStay) {
   const TempFolder folder;
@@ -279,8 +277,7 @@ TEST(ConvertTypes, ProgressEndsAtAllBytes) {
   }
 }
 
-// --- refusals
-// ------------------------------------------------------------------------------------------------------------
+// --- refusals --------------------------------------------------------------------------------------------------------
 
 TEST(ConvertRefuses, WhatGgufCannotHold) {
   const TempFolder folder;

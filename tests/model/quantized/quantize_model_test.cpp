@@ -25,7 +25,7 @@ const Engine& engine() {
 }
 
 QuantizeReport quantize(const fs::path& from, const fs::path& to, Format format) {
-  return quantize_model(Checkpoint::open(from), to, engine(), {.to = format, .copied = files_along(from)});
+  return quantize_model(Checkpoint::open(from), to, engine(), {.to = format, .copied = companion_files(from)});
 }
 
 // q8: half a step of max / 127, and what the bf16 scale is off by. q4: no more square error than the scale has that

@@ -1,4 +1,4 @@
-#include "model/checkpoint/standing.h"
+#include "model/checkpoint/stored_weight.h"
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -25,7 +25,7 @@ void fail_shape(const TensorFile& file, const StoredTensor& tensor, const std::v
 
 }  // namespace
 
-Standing standing_for(const TensorFile& file, const std::string& name) {
+StoredWeight find_stored_weight(const TensorFile& file, const std::string& name) {
   if (const StoredTensor* tensor = file.find(name)) {
     const bool eight = tensor->dtype.starts_with("F8_");
     return {.tensor = tensor, .scales = eight ? file.find(name + "_scale_inv") : nullptr};
@@ -35,19 +35,19 @@ Standing standing_for(const TensorFile& file, const std::string& name) {
   return {};
 }
 
-std::optional<DType> Standing::plain() const {
+std::optional<DType> StoredWeight::plain() const {
   if (tensor->dtype == "F32") return DType::f32;
   if (tensor->dtype == "BF16") return DType::bf16;
   if (tensor->dtype == "F16") return DType::f16;
   return std::nullopt;
 }
 
-Block Standing::block() const {
+Block StoredWeight::block() const {
   const StoredType* type = find_stored_type(tensor->dtype);
   return type != nullptr ? type->block : Block::none;
 }
 
-std::vector<float> Standing::floats() const {
+std::vector<float> StoredWeight::floats() const {
   if (scales == nullptr) return floats_of(*tensor);
   if (pairs) {
     std::vector<float> values(tensor->bytes.size() * 2);
@@ -62,7 +62,7 @@ std::vector<float> Standing::floats() const {
   return values;
 }
 
-void check_standing(const TensorFile& file, const NamedTensor& named, const Standing& s) {
+void check_stored_weight(const TensorFile& file, const NamedTensor& named, const StoredWeight& s) {
   if (!named.panels.plain()) {
     QKV_CHECK(s.tensor->dtype == "U8", file.name(), ": tensor ", printable(s.tensor->name), " is ", s.tensor->dtype,
               " but the config says ", named.panels, ", which is stored as U8",

@@ -1,4 +1,4 @@
-#include "core/probe.h"
+#include "core/place.h"
 
 namespace qkv {
 
