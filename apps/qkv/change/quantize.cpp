@@ -110,7 +110,7 @@ Text text_for(const Options& options, const ModelSpec& spec) {
   text.windows.precision = spec.dtype == DType::bf16 ? Precision::bf16() : Precision::f32();
   text.windows.length = spec.context > 0 ? std::min(kWindow, spec.context) : kWindow;
   try {
-    const Tokenizer tokenizer = Tokenizer::load(options.model).whole_texts();
+    const Tokenizer tokenizer = Tokenizer::load(options.model).without_truncation();
     text.windows.ids = in_windows(tokens_of(tokenizer, options.data), tokenizer, text.windows.length);
     text.what = options.data.empty() ? "stories of the built-in world" : options.data;
   } catch (const Error& error) {

@@ -75,7 +75,7 @@ bool Inspected::has_tokenizer() {
 }
 
 const Tokenizer& Inspected::tokenizer() {
-  if (!tokenizer_) tokenizer_ = Tokenizer::load(path_).whole_texts();
+  if (!tokenizer_) tokenizer_ = Tokenizer::load(path_).without_truncation();
   return *tokenizer_;
 }
 
@@ -111,7 +111,7 @@ std::vector<InspectedText> Inspected::texts(const TextOptions& options) {
       if (translates) {  // Chinese to English, as the recipe world-translate reads them
         const Story story = world.story(i);
         for (size_t s = 0; s < story.english.sentences.size() && !windows.full(); ++s) {
-          const auto part = [&](const Telling& t) {
+          const auto part = [&](const AnnotatedText& t) {
             return t.text.substr(t.sentences[s].begin, t.sentences[s].end - t.sentences[s].begin);
           };
           pair(part(story.chinese), part(story.english));

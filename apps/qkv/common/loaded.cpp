@@ -73,7 +73,7 @@ Loaded::Loaded(const LoadOptions& options, const RoomFor& room)
 const Tokenizer& Loaded::tokenizer() {
   if (tokenizer_) return *tokenizer_;
   try {
-    tokenizer_ = Tokenizer::load(path_).whole_texts();
+    tokenizer_ = Tokenizer::load(path_).without_truncation();
   } catch (const Error& error) {
     throw Error(error.kind(), error.message(), error.hint() + "; qkv run --ids needs no tokenizer", error.where());
   }

@@ -347,7 +347,8 @@ class Evaluation {
               " does not say which token a target starts with", Hint("config.json should have decoder_start_token_id"));
     // Marian cuts targets by a model of their own.
     const fs::path target_file = fs::path(loaded_.path()) / "target.spm";
-    const Tokenizer target = fs::exists(target_file) ? Tokenizer::load(target_file).whole_texts() : loaded_.tokenizer();
+    const Tokenizer target =
+        fs::exists(target_file) ? Tokenizer::load(target_file).without_truncation() : loaded_.tokenizer();
     const std::string text = checked_text(options_.pairs);
     std::vector<KnownText> texts;
     std::vector<Tally> tallies;
