@@ -14,9 +14,9 @@ void add(Chat& chat, const Tokenizer& tokenizer, std::string_view text, bool ans
   }
 }
 
-// The whole conversation, cut where an answer begins and ends: what the template writes up to a message with the answer
-// asked for, and what it writes with the answer there.
-Chat chat_of(const OrderedJson& messages, const ChatTemplate& how, const Tokenizer& tokenizer,
+// The whole conversation, split where each answer begins and ends. An answer is the difference between the rendering of
+// the messages before it with a generation prompt and the rendering that includes it.
+Chat chat_of(const OrderedJson& messages, const ChatTemplate& chat_template, const Tokenizer& tokenizer,
              const std::string& place) {
   Chat chat;
   OrderedJson so_far = OrderedJson::array();
@@ -24,7 +24,7 @@ Chat chat_of(const OrderedJson& messages, const ChatTemplate& how, const Tokeniz
   for (const OrderedJson& message : messages) {
     const bool answer = message.value("role", "") == "assistant";
     if (answer) {
-      const std::string before = how.render({.messages = so_far, .add_generation_prompt = true});
+      const std::string before = chat_template.render({.messages = so_far, .add_generation_prompt = true});
       QKV_CHECK(before.starts_with(written), place, ": the template writes earlier messages anew once others follow",
                 Hint("split the conversation: one line for each answer"));
       add(chat, tokenizer, std::string_view(before).substr(written.size()), false);
@@ -32,7 +32,7 @@ Chat chat_of(const OrderedJson& messages, const ChatTemplate& how, const Tokeniz
     }
     so_far.push_back(message);
     if (!answer) continue;
-    const std::string after = how.render({.messages = so_far, .add_generation_prompt = false});
+    const std::string after = chat_template.render({.messages = so_far, .add_generation_prompt = false});
     QKV_CHECK(after.starts_with(written), place, ": the template does not begin an answer as it asks for one",
               Hint("this template cannot tell where an answer starts"));
     add(chat, tokenizer, std::string_view(after).substr(written.size()), true);
@@ -43,8 +43,8 @@ Chat chat_of(const OrderedJson& messages, const ChatTemplate& how, const Tokeniz
 
 }  // namespace
 
-std::vector<Chat> read_chats(const std::filesystem::path& file, const ChatTemplate& how, const Tokenizer& tokenizer,
-                             int64_t longest) {
+std::vector<Chat> read_chats(const std::filesystem::path& file, const ChatTemplate& chat_template,
+                             const Tokenizer& tokenizer, int64_t longest) {
   std::ifstream in(file, std::ios::binary);
   QKV_CHECK(in.good(), file.string(), ": cannot be read", Hint("does it exist?"));
   std::vector<Chat> chats;
@@ -62,7 +62,7 @@ std::vector<Chat> read_chats(const std::filesystem::path& file, const ChatTempla
                       });
     QKV_CHECK(good, place, ": is no conversation: ", line.substr(0, 60),
               Hint("write {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}, ...]}"));
-    Chat chat = chat_of(*messages, how, tokenizer, place);
+    Chat chat = chat_of(*messages, chat_template, tokenizer, place);
     QKV_CHECK(std::find(chat.answer.begin(), chat.answer.end(), true) != chat.answer.end(), place,
               ": nobody answers in it", Hint("a message with the role \"assistant\" is what is learnt"));
     QKV_CHECK(static_cast<int64_t>(chat.ids.size()) <= longest, place, ": has ", chat.ids.size(),

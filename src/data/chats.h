@@ -1,5 +1,5 @@
-// Conversations to learn answers from: JSONL, one {"messages": [{"role", "content"}, ...]} a line, written as the
-// model's own chat template writes them. Only what the assistant says is predicted.
+// Conversations for supervised fine-tuning: JSONL, one {"messages": [{"role", "content"}, ...]} per line, rendered with
+// the model's chat template. Only the assistant's tokens are training targets.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +15,8 @@ struct Chat {
   std::vector<bool> answer;  // whether the assistant wrote this token
 };
 
-// An Error names the line that makes no sense, or is longer than `longest` tokens.
-std::vector<Chat> read_chats(const std::filesystem::path& file, const ChatTemplate& how, const Tokenizer& tokenizer,
-                             int64_t longest);
+// An invalid conversation, or one longer than `longest` tokens, is an Error with the line number.
+std::vector<Chat> read_chats(const std::filesystem::path& file, const ChatTemplate& chat_template,
+                             const Tokenizer& tokenizer, int64_t longest);
 
 }  // namespace qkv

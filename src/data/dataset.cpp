@@ -102,7 +102,7 @@ void PackedSplit::copy(uint64_t begin, std::span<int32_t> ids) const {
   }
 }
 
-std::vector<std::string> PackedSplit::damaged_files(FunctionRef<void(uint64_t bytes)> shown) const {
+std::vector<std::string> PackedSplit::damaged_files(FunctionRef<void(uint64_t bytes)> on_progress) const {
   constexpr size_t kPiece = size_t{1} << 22;
   std::vector<std::string> damaged;
   uint64_t done = 0;
@@ -111,7 +111,7 @@ std::vector<std::string> PackedSplit::damaged_files(FunctionRef<void(uint64_t by
     for (auto rest = file.bytes(); !rest.empty(); rest = rest.subspan(std::min(kPiece, rest.size()))) {
       const auto piece = rest.first(std::min(kPiece, rest.size()));
       sum.update(piece);
-      shown(done += piece.size());
+      on_progress(done += piece.size());
     }
     if (sum.hex() != sha256) damaged.push_back(file.name());
   };

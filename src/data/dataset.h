@@ -1,4 +1,4 @@
-// A packed dataset as it lies on disk: token shards mapped read-only, every size checked when it is opened.
+// A packed dataset on disk: token shards mapped read-only; all sizes are checked on opening.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace qkv {
 
-// One split. Its shards read as one long row of tokens; entries cut it into documents, or into source, target, source,
-// target, ... where a document is a pair.
+// One split. Its shards form one sequence of tokens, divided into entries: documents, or source, target, source,
+// target, ... if documents are pairs.
 class PackedSplit {
  public:
   PackedSplit(const std::filesystem::path& folder, const DatasetManifest& manifest, Split split);
@@ -26,16 +26,16 @@ class PackedSplit {
   bool pairs() const { return parts_ == 2; }
   int64_t vocabulary() const { return vocabulary_; }
 
-  // Where an entry starts in the row of tokens; entry `entries()` starts at the end.
+  // Token offset of an entry; start(entries()) is the end.
   uint64_t start(uint64_t entry) const;
   uint64_t length(uint64_t entry) const { return start(entry + 1) - start(entry); }
-  // The entry that holds this token.
+  // The entry that contains this token.
   uint64_t entry_at(uint64_t token) const;
-  // The ids of the tokens from `begin` on.
+  // Copies the ids from token `begin` on.
   void copy(uint64_t begin, std::span<int32_t> ids) const;
 
-  // The files whose bytes are not those that were written; shown(bytes) is called as it goes.
-  std::vector<std::string> damaged_files(FunctionRef<void(uint64_t bytes)> shown) const;
+  // The files whose SHA-256 does not match the manifest. on_progress gets the bytes read so far.
+  std::vector<std::string> damaged_files(FunctionRef<void(uint64_t bytes)> on_progress) const;
 
  private:
   struct Shard {

@@ -15,7 +15,7 @@ constexpr const char* kPackAgain = "the manifest is damaged or not one of ours; 
 
 using Ordered = nlohmann::ordered_json;
 
-// A manifest being read; what names it in errors.
+// Reads a manifest; `what` names it in errors.
 struct Reading {
   const Json& json;
   std::string what;
@@ -53,7 +53,7 @@ SplitInfo read_split(const Reading& reading, Split split) {
   CheckedU64 tokens(0, "tokens of all shards"), documents(0, "documents of all shards");
   for (const Json& shard : shards) {
     const Reading part{shard, fmt::format("{}, shard {}", reading.what, info.shards.size())};
-    // Files are found by this rule only, so a manifest cannot point anywhere else.
+    // Only this file name is accepted, so that a manifest cannot point outside its folder.
     const std::string file = part.text("file"), expected = shard_name(split, info.shards.size());
     QKV_CHECK(file == expected, part.what, ": file is ", printable(file), " but must be ", printable(expected),
               Hint(kPackAgain));

@@ -1,4 +1,4 @@
-// manifest.json of a packed dataset: what the shards hold and how to read them (docs/data.md has the picture).
+// manifest.json of a packed dataset: contents and format of the shards (diagram in docs/data.md).
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace qkv {
 
-inline constexpr int64_t kLargestVocabulary = int64_t{1} << 24;  // so that a count of each token is no burden
+inline constexpr int64_t kLargestVocabulary = int64_t{1} << 24;  // so that a counter per token fits in memory
 
 enum class Split { train, validation };
 inline constexpr std::array kSplits{Split::train, Split::validation};
@@ -39,7 +39,7 @@ struct DatasetManifest {
 
   const SplitInfo& of(Split split) const { return splits[static_cast<size_t>(split)]; }
   SplitInfo& of(Split split) { return splits[static_cast<size_t>(split)]; }
-  // Entries of a shard's index that stand for one document.
+  // Index entries per document.
   uint64_t parts() const { return pairs ? 2 : 1; }
 };
 

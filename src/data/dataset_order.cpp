@@ -10,7 +10,7 @@
 namespace qkv {
 namespace {
 
-// Streams of the shuffles, as sites of one seed.
+// Random streams of the shuffles, as sites of one seed.
 enum Site : uint32_t { kWindows, kBatches, kInBucket };
 
 Permutation shuffle(uint64_t size, uint64_t seed, uint64_t epoch, Site site, uint32_t number = 0) {
@@ -24,9 +24,9 @@ uint32_t bucket_of(uint64_t tokens) {
 }
 
 struct Bucket {
-  uint32_t source, target;  // the longest a pair in it can have
+  uint32_t source, target;  // upper bounds of the lengths in it
 
-  // Rows of buckets with like sources, read like a snake: neighbours are alike in both lengths.
+  // Boustrophedon order over (source, target) buckets, so that neighbours are similar in both lengths.
   std::pair<uint32_t, uint32_t> place() const {
     return {source, source / kBucketWidth % 2 == 0 ? target : UINT32_MAX - target};
   }
@@ -53,7 +53,7 @@ void TextSamples::append(uint64_t k, TextBatch& batch) const {
   batch.tokens.resize(at + length);
   batch.targets.resize(at + length, kIgnoredTarget);
   split_.copy(begin, std::span(batch.tokens).subspan(at, end - begin));
-  // The target of the last position stands in the next window.
+  // The target of the last position is in the next window.
   split_.copy(begin + 1, std::span(batch.targets).subspan(at, std::min(end, split_.tokens() - 1) - begin));
   uint64_t piece = begin;
   for (uint64_t entry = split_.entry_at(begin); piece < end; ++entry) {

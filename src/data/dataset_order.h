@@ -1,6 +1,6 @@
-// What a training step reads. Sample k of the endless order is a pure function of the packed data, the seed and k: no
-// state, nothing to skip on resume, and any division of k over micro-batches and ranks reads the same samples. Epoch e
-// is k in [e * per_epoch, (e + 1) * per_epoch), and holds everything exactly once.
+// The order of training samples. Sample k is a pure function of the packed data, the seed and k: there is no state,
+// nothing to skip on resume, and any division of k over micro-batches and ranks reads the same samples. Epoch e is
+// k in [e * per_epoch, (e + 1) * per_epoch) and contains everything exactly once.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace qkv {
 
-inline constexpr int32_t kIgnoredTarget = -100;  // positions whose prediction does not count
+inline constexpr int32_t kIgnoredTarget = -100;  // target of positions without loss
 
-// Rows of equal length, one after the other, with the documents' pieces in them as `Rows::ragged` wants them.
+// Rows of equal length, concatenated, with the lengths of the document pieces in them for `Rows::ragged`.
 struct TextBatch {
   std::vector<int32_t> tokens;   // [rows * length]
   std::vector<int32_t> targets;  // the next token of the same document, or kIgnoredTarget after its last one
-  std::vector<int32_t> lengths;  // of the pieces: attention never leaves one
+  std::vector<int32_t> lengths;  // of the pieces: attention stays inside a piece
   int64_t counted = 0;           // targets that are not ignored
 };
 
@@ -25,8 +25,8 @@ struct TextOrder {
   uint64_t seed = 0;
 };
 
-// Language modelling. Sample windows tile the split's row of tokens; the last one is filled up with a piece of ignored
-// zeros. The split must outlive this.
+// Language modelling. A sample is a window of the split's tokens; windows do not overlap. The last one is padded with a
+// piece of zeros without loss. The split must outlive this.
 class TextSamples {
  public:
   TextSamples(const PackedSplit& split, TextOrder order);
@@ -41,20 +41,20 @@ class TextSamples {
   uint64_t windows_;
 };
 
-// Pairs one after the other, without padding.
+// Concatenated pairs, without padding.
 struct PairBatch {
   std::vector<int32_t> sources, targets;
   std::vector<int32_t> source_lengths, target_lengths;
-  std::vector<uint64_t> pairs;  // their numbers in the split
+  std::vector<uint64_t> pairs;  // their indices in the split
 };
 
 struct PairOrder {
-  int64_t tokens = 0;  // most tokens in a batch, if it were padded: pairs * (longest source + longest target)
+  int64_t tokens = 0;  // limit of a batch if it were padded: pairs * (longest source + longest target)
   uint64_t seed = 0;
 };
 
-// Translation. Pairs of like lengths form a bucket; batches are cut from the row of buckets once, for all epochs. Which
-// pairs of a bucket share a batch, and the order of the batches, is shuffled anew in each epoch.
+// Translation. Pairs of similar lengths form a bucket. Batch boundaries in the sequence of buckets are fixed for all
+// epochs; the pairs inside each bucket and the order of the batches are shuffled in each epoch.
 class PairBatches {
  public:
   PairBatches(const PackedSplit& split, PairOrder order);
@@ -66,8 +66,8 @@ class PairBatches {
   const PackedSplit& split_;
   PairOrder order_;
   std::vector<uint32_t> pairs_;    // by bucket
-  std::vector<uint64_t> buckets_;  // where each begins in pairs_, and the end
-  std::vector<uint64_t> cuts_;     // where each batch begins in pairs_, and the end
+  std::vector<uint64_t> buckets_;  // start of each in pairs_, and the end
+  std::vector<uint64_t> cuts_;     // start of each batch in pairs_, and the end
 };
 
 }  // namespace qkv

@@ -13,11 +13,11 @@
 namespace qkv {
 namespace {
 
-// Documents are read, encoded by the pool and written in such helpings.
-constexpr size_t kHelpingBytes = size_t{8} << 20;
-constexpr size_t kHelpingDocuments = 4096;
+// Documents are read, encoded by the pool and written in batches of this size.
+constexpr size_t kBatchBytes = size_t{8} << 20;
+constexpr size_t kBatchDocuments = 4096;
 
-// A file and its sum.
+// A file and its SHA-256.
 class SummedFile {
  public:
   explicit SummedFile(const std::filesystem::path& path) : file_(path) {}
@@ -104,7 +104,7 @@ struct Encoded {
 void encode(const PackTokenizer& tokenizer, std::string_view text, std::vector<int32_t>& ids) {
   ids.clear();
   tokenizer.encode(text, ids);
-  if (ids.empty()) return;  // a text the tokenizer drops whole is no document
+  if (ids.empty()) return;  // skipped: the tokenizer drops the whole text
   for (const int32_t id : ids) {
     QKV_CHECK(id >= 0 && id < tokenizer.vocabulary, "the tokenizer gave the id ", id, " but its vocabulary has ",
               tokenizer.vocabulary, Hint("the tokenizer's files do not belong together"));
@@ -113,16 +113,16 @@ void encode(const PackTokenizer& tokenizer, std::string_view text, std::vector<i
   if (tokenizer.end_token) ids.push_back(*tokenizer.end_token);
 }
 
-// Empty when nothing is left to read. A new list each time: one that is used again would keep the longest text ever
-// seen in every place.
-std::vector<Encoded> read_helping(DocumentReader& reader) {
-  std::vector<Encoded> helping;
+// Empty at the end of the input. Not reused: every element of a reused list would keep the capacity of the longest text
+// it ever held.
+std::vector<Encoded> read_batch(DocumentReader& reader) {
+  std::vector<Encoded> batch;
   size_t bytes = 0;
-  for (Document document; helping.size() < kHelpingDocuments && bytes < kHelpingBytes && reader.next(document);) {
+  for (Document document; batch.size() < kBatchDocuments && bytes < kBatchBytes && reader.next(document);) {
     bytes += document.text.size() + document.target.size();
-    helping.push_back({.document = std::move(document), .ids = {}, .target_ids = {}});
+    batch.push_back({.document = std::move(document), .ids = {}, .target_ids = {}});
   }
-  return helping;
+  return batch;
 }
 
 void check_options(const PackOptions& options, const PackTokenizer& tokenizer) {
@@ -163,15 +163,15 @@ Packed pack_dataset(const PackOptions& options, const PackTokenizer& tokenizer, 
   for (const Split split : kSplits) writers.emplace_back(folder.path(), split, manifest, options.shard_bytes);
 
   Progress progress("packing, bytes", static_cast<int64_t>(reader.total_bytes()));
-  for (auto helping = read_helping(reader); !helping.empty(); helping = read_helping(reader)) {
-    pool.run(std::ssize(helping), [&](int64_t i, int) {
-      Encoded& one = helping[static_cast<size_t>(i)];
+  for (auto batch = read_batch(reader); !batch.empty(); batch = read_batch(reader)) {
+    pool.run(std::ssize(batch), [&](int64_t i, int) {
+      Encoded& one = batch[static_cast<size_t>(i)];
       encode(tokenizer, one.document.text, one.ids);
       if (manifest.pairs) encode(tokenizer, one.document.target, one.target_ids);
     });
-    for (const Encoded& one : helping) {
+    for (const Encoded& one : batch) {
       if (one.ids.empty() || (manifest.pairs && one.target_ids.empty())) {
-        ++packed.left_out;
+        ++packed.skipped;
         continue;
       }
       const std::span<const int32_t> entries[] = {one.ids, one.target_ids};
@@ -182,9 +182,9 @@ Packed pack_dataset(const PackOptions& options, const PackTokenizer& tokenizer, 
     progress.update(static_cast<int64_t>(reader.bytes_read()));
   }
   progress.finish();
-  packed.left_out += reader.left_out();
+  packed.skipped += reader.skipped();
   for (const Split split : kSplits) manifest.of(split) = writers[static_cast<size_t>(split)].finish();
-  QKV_CHECK(manifest.of(Split::train).documents > 0, "no documents to train on: ", packed.left_out, " left out, ",
+  QKV_CHECK(manifest.of(Split::train).documents > 0, "no documents to train on: ", packed.skipped, " left out, ",
             manifest.of(Split::validation).documents, " for validation",
             Hint("is the input empty? A few documents may all fall to validation: --split-validation 0"));
 

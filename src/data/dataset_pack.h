@@ -1,4 +1,4 @@
-// qkv data pack: documents become token shards in a new folder, which appears whole or not at all (docs/data.md).
+// qkv data pack: encodes documents into token shards in a new folder, created atomically (docs/data.md).
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,32 @@
 
 namespace qkv {
 
-// What packing needs to know of a tokenizer. encode appends the text's ids and is called from several threads at once.
+// The tokenizer interface of packing. encode appends the ids of a text and must be thread-safe.
 struct PackTokenizer {
   FunctionRef<void(std::string_view text, std::vector<int32_t>& ids)> encode;
   int64_t vocabulary = 0;
   std::string fingerprint;
-  std::optional<int32_t> begin_token, end_token;  // put around every document, or both sides of a pair
+  std::optional<int32_t> begin_token, end_token;  // added around every document, or each side of a pair
 };
 
 struct PackOptions {
   std::vector<std::string> files;
   std::filesystem::path out;
   SourceOptions source;
-  double validation = 0.0;                     // share of the documents
-  uint64_t seed = 0;                           // which ones
-  uint64_t shard_bytes = uint64_t{128} << 20;  // a shard ends with the document that reaches it
+  double validation = 0.0;                     // fraction of the documents
+  uint64_t seed = 0;                           // selects them
+  uint64_t shard_bytes = uint64_t{128} << 20;  // a shard ends with the document that reaches this size
 };
 
 struct Packed {
   DatasetManifest manifest;
-  uint64_t left_out = 0;  // documents without text or without tokens
+  uint64_t skipped = 0;  // documents without text or without tokens
 };
 
 Packed pack_dataset(const PackOptions& options, const PackTokenizer& tokenizer, ThreadPool& pool);
 
-// A document's split depends on the seed and its text alone (a pair's on its source), so copies of one text never stand
-// on both sides.
+// The split of a document depends only on the seed and its text (of a pair: its source), so that copies of a text are
+// never in both splits.
 Split split_of(std::string_view text, double validation, uint64_t seed);
 
 }  // namespace qkv

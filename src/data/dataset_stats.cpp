@@ -5,7 +5,7 @@
 
 namespace qkv {
 
-SplitStats split_stats(const PackedSplit& split, size_t most_frequent, FunctionRef<void(uint64_t tokens)> shown) {
+SplitStats split_stats(const PackedSplit& split, size_t most_frequent, FunctionRef<void(uint64_t tokens)> on_progress) {
   SplitStats stats;
   stats.lengths.resize(split.pairs() ? 2 : 1);
   for (uint64_t entry = 0; entry < split.entries(); ++entry) {
@@ -22,7 +22,7 @@ SplitStats split_stats(const PackedSplit& split, size_t most_frequent, FunctionR
     ids.resize(std::min(kPiece, split.tokens() - begin));
     split.copy(begin, ids);
     for (const int32_t id : ids) ++counts[static_cast<size_t>(id)];
-    shown(begin + ids.size());
+    on_progress(begin + ids.size());
   }
   for (size_t id = 0; id < counts.size(); ++id) {
     if (counts[id] > 0) stats.frequent.emplace_back(static_cast<int32_t>(id), counts[id]);

@@ -1,4 +1,4 @@
-// How a tokenizer meets packed data: which tokens stand around a document, and a name that tells tokenizers apart.
+// What packed data needs from a tokenizer: the tokens around a document, and a fingerprint.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,11 @@ struct DocumentTokens {
   std::optional<int32_t> begin, end;
 };
 
-// What the tokenizer itself puts around a text; where it puts nothing behind it, its end-of-text token if it names one.
+// The special tokens that the tokenizer adds around a text. If it adds none at the end: its end-of-text token, if
+// named.
 DocumentTokens document_tokens(const Tokenizer& tokenizer);
 
-// A SHA-256 of the vocabulary and of how a fixed text is cut: the same for every file format a tokenizer comes in.
+// SHA-256 of the vocabulary and of the tokens of a fixed text: independent of the file format of the tokenizer.
 std::string fingerprint(const Tokenizer& tokenizer);
 
 }  // namespace qkv

@@ -20,7 +20,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// ASCII punctuation but ' , - and .
+// ASCII punctuation except ' , - and .
 bool always_splits(char c) {
   return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') || (c >= '(' && c <= '+') ||
          (c >= ':' && c <= '@') || c == '/';
@@ -30,7 +30,7 @@ bool is_stop(char c) {
   return c == '.' || c == ',';
 }
 
-// Rewrites each neighbouring pair of bytes that matches, left to right, none used twice.
+// Replaces each matching pair of adjacent bytes, left to right, without overlap.
 template <class Match, class Write>
 std::string rewrite_pairs(const std::string& text, const Match& match, const Write& write) {
   std::string out;
@@ -45,7 +45,7 @@ std::string rewrite_pairs(const std::string& text, const Match& match, const Wri
   return out;
 }
 
-// The four rules of mteval-v13a, in order. Working on bytes is safe: whatever is moved apart is ASCII.
+// The four rules of mteval-v13a, in order. Working on bytes is safe: only ASCII is separated.
 std::string split_punctuation(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -72,8 +72,9 @@ std::string split_punctuation(const std::string& text) {
       });
 }
 
-// sacreBLEU's list. Its two ranges of five hexadecimal digits are read by Python as four and one, so that its range of
-// rare ideographs is in truth 2001 to 2A6D: quotation marks, dashes and arrows stand alone, the rare ideographs do not.
+// sacreBLEU's list. Python parses its two ranges of five hexadecimal digits as four digits and one character, so its
+// range of rare ideographs is in fact 2001 to 2A6D: quotation marks, dashes and arrows are separated, rare ideographs
+// are not.
 bool is_chinese(int32_t c) {
   constexpr std::pair<int32_t, int32_t> kRanges[] = {
       {0x2001, 0x2A6D}, {0x2E80, 0x2FDF}, {0x2FF0, 0x303F}, {0x3100, 0x312F}, {0x31A0, 0x31BF},
@@ -128,7 +129,7 @@ BleuCounts& BleuCounts::operator+=(const BleuCounts& other) {
 
 BleuCounts bleu_counts(std::string_view hypothesis, std::span<const std::string_view> references,
                        BleuTokenizer tokenizer) {
-  WordNumbers numbers;
+  WordIds numbers;
   const auto numbered = [&](std::string_view line) {
     const std::vector<std::string> tokens = bleu_tokens(line, tokenizer);
     return numbers.of({tokens.begin(), tokens.end()});
@@ -139,7 +140,7 @@ BleuCounts bleu_counts(std::string_view hypothesis, std::span<const std::string_
 
   BleuCounts counts;
   counts.length = std::ssize(words);
-  const auto distance = [&](const std::u32string& reference) {  // the closest; of two equally close, the shorter
+  const auto distance = [&](const std::u32string& reference) {  // closest length; the shorter on a tie
     return std::pair(std::abs(std::ssize(reference) - counts.length), std::ssize(reference));
   };
   if (!wanted.empty()) {
@@ -147,7 +148,7 @@ BleuCounts bleu_counts(std::string_view hypothesis, std::span<const std::string_
         wanted.begin(), wanted.end(), [&](const auto& a, const auto& b) { return distance(a) < distance(b); }));
   }
   for (size_t n = 1; n <= BleuCounts::kOrders; ++n) {
-    NgramCounts most;  // in any one reference
+    NgramCounts most;  // maximum over the references
     for (const std::u32string& reference : wanted) {
       for (const auto& [ngram, count] : count_ngrams(reference, n)) most[ngram] = std::max(most[ngram], count);
     }
@@ -168,7 +169,7 @@ Bleu bleu(const BleuCounts& counts) {
 
   double smoothing = 1.0, logs = 0.0;
   for (size_t n = 0; n < BleuCounts::kOrders; ++n) {
-    if (counts.total[n] == 0) return out;  // no line is long enough for this order: the score stays 0
+    if (counts.total[n] == 0) return out;  // no line is long enough for this order: score 0
     auto correct = static_cast<double>(counts.correct[n]);
     if (counts.correct[n] == 0) correct = 1.0 / (smoothing *= 2.0);
     out.precisions[n] = 100.0 * correct / static_cast<double>(counts.total[n]);

@@ -14,13 +14,13 @@
 namespace qkv {
 
 enum class BleuTokenizer {
-  mteval_13a,  // what WMT uses for languages with spaces
-  chinese,     // Chinese characters one by one, the rest as above
+  mteval_13a,  // WMT's tokenizer for languages with spaces
+  chinese,     // Chinese characters separately, the rest as above
 };
 
 std::vector<std::string> bleu_tokens(std::string_view line, BleuTokenizer tokenizer);
 
-// Adds up over lines.
+// Counts of a line; they add up over lines.
 struct BleuCounts {
   static constexpr size_t kOrders = 4;
   std::array<int64_t, kOrders> correct{}, total{};

@@ -10,7 +10,7 @@
 namespace qkv {
 namespace {
 
-// The value below which a share q of the sorted values lies, linear between neighbours.
+// The quantile q of the sorted values, with linear interpolation.
 double quantile(const std::vector<double>& sorted, double q) {
   const double at = q * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(at);
@@ -37,10 +37,10 @@ Interval bootstrap_interval(int64_t items, FunctionRef<double(std::span<const in
     }
     scores.push_back(score(picked));
   }
-  return middle_of(scores, options.confidence);
+  return central_interval(scores, options.confidence);
 }
 
-Interval middle_of(std::span<const double> scores, double confidence) {
+Interval central_interval(std::span<const double> scores, double confidence) {
   QKV_ASSERT(!scores.empty(), "the middle of no scores");
   std::vector<double> sorted(scores.begin(), scores.end());
   std::sort(sorted.begin(), sorted.end());

@@ -20,7 +20,7 @@ bool is_ascii_punctuation(char c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
 
-// A punctuation mark at the end, or else at the beginning, of a longer word is a word of its own.
+// Splits off a punctuation mark at the end, else at the start, of a longer word as its own word.
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> out;
   for (const std::string_view word : split_words(text)) {
@@ -35,7 +35,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return out;
 }
 
-Line prepare(std::string_view text, WordNumbers& numbers) {
+Line prepare(std::string_view text, WordIds& numbers) {
   Line line{.characters = characters_of(text), .words = numbers.of(words_of(text))};
   std::erase(line.characters, U' ');
   return line;
@@ -74,7 +74,7 @@ ChrfCounts& ChrfCounts::operator+=(const ChrfCounts& other) {
 }
 
 ChrfCounts chrf_counts(std::string_view hypothesis, std::span<const std::string_view> references, ChrfWords words) {
-  WordNumbers numbers;
+  WordIds numbers;
   const Line ours = prepare(hypothesis, numbers);
   std::optional<ChrfCounts> best;
   for (const std::string_view reference : references) {

@@ -10,7 +10,7 @@ bool is_space(int32_t c) {
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-// Calls take(character, code point) for each character; a byte that starts none is U+FFFD.
+// Calls take(character, code point) for each character; an invalid byte is U+FFFD.
 template <class Take>
 void walk(std::string_view text, const Take& take) {
   while (!text.empty()) {
@@ -43,10 +43,10 @@ std::vector<std::string_view> split_words(std::string_view text) {
   return words;
 }
 
-std::u32string WordNumbers::of(const std::vector<std::string_view>& words) {
+std::u32string WordIds::of(const std::vector<std::string_view>& words) {
   std::u32string out;
   for (const std::string_view word : words)
-    out.push_back(numbers_.try_emplace(std::string(word), static_cast<char32_t>(numbers_.size())).first->second);
+    out.push_back(ids_.try_emplace(std::string(word), static_cast<char32_t>(ids_.size())).first->second);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// What BLEU and chrF have in common: a text as symbols (its characters, or numbers of its words) and counted n-grams.
+// Shared by BLEU and chrF: texts as symbol strings (characters or word ids) and n-gram counts.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@
 
 namespace qkv {
 
-// Bytes that are no UTF-8 become U+FFFD, one each.
+// Each invalid UTF-8 byte becomes U+FFFD.
 std::u32string characters_of(std::string_view text);
 
-// The pieces between white space, as Python's str.split finds it.
+// Splits at white space like Python's str.split().
 std::vector<std::string_view> split_words(std::string_view text);
 
-// Numbers words: equal words, equal numbers.
-class WordNumbers {
+// Assigns ids to words: equal words, equal ids.
+class WordIds {
  public:
   std::u32string of(const std::vector<std::string_view>& words);
 
  private:
-  std::unordered_map<std::string, char32_t> numbers_;
+  std::unordered_map<std::string, char32_t> ids_;
 };
 
-// Views into the symbols: valid as long as they are.
+// The keys are views into the symbols.
 using NgramCounts = std::unordered_map<std::u32string_view, int64_t>;
 NgramCounts count_ngrams(std::u32string_view symbols, size_t n);
 

@@ -35,7 +35,7 @@ const T& value_of(const std::variant<T, Error>& read) {
 std::variant<Tokenizer, Error> read_tokenizer(const fs::path& path) {
   return value_or_error([&] {
     try {
-      return Tokenizer::load(path).whole_texts();
+      return Tokenizer::load(path).without_truncation();
     } catch (const Error& error) {
       throw Error(error.kind(), error.message(), error.hint() + "; qkv run --ids needs no tokenizer", error.where());
     }

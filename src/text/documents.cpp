@@ -21,8 +21,8 @@ namespace qkv {
 // Lines of one file, read a block at a time.
 class LineReader {
  public:
-  LineReader(const std::string& file, size_t longest)
-      : name_(file == "-" ? "standard input" : file), longest_(longest) {
+  LineReader(const std::string& file, size_t max_bytes)
+      : name_(file == "-" ? "standard input" : file), max_bytes_(max_bytes) {
     fd_ = file == "-" ? STDIN_FILENO : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
     QKV_CHECK(fd_ >= 0, "cannot open ", file, ": ", std::generic_category().message(errno), Hint("check the path"));
     refill();
@@ -34,8 +34,8 @@ class LineReader {
     if (fd_ > STDIN_FILENO) ::close(fd_);
   }
 
-  // Appends the next line without its end; false at the end of the file. `before` bytes of the document stand
-  // elsewhere.
+  // Appends the next line without its line end; false at the end of the file. `before` bytes of the document were
+  // read already (for the size limit).
   bool append_line(std::string& text, size_t before = 0) {
     if (available().empty() && !refill()) return false;
     ++line_;
@@ -44,7 +44,7 @@ class LineReader {
       const size_t end = std::min(rest.find('\n'), rest.size());
       take(text, rest.substr(0, end), before);
       if (end < rest.size()) {
-        ++begin_;  // the line's end
+        ++begin_;  // the line end
         return true;
       }
       if (!refill()) return true;
@@ -67,8 +67,8 @@ class LineReader {
   std::string_view available() const { return std::string_view(block_).substr(begin_); }
 
   void take(std::string& text, std::string_view piece, size_t before) {
-    QKV_CHECK(before + text.size() + piece.size() <= longest_, name_, ", line ", line_,
-              ": the document is longer than ", longest_, " bytes, the limit",
+    QKV_CHECK(before + text.size() + piece.size() <= max_bytes_, name_, ", line ", line_,
+              ": the document is longer than ", max_bytes_, " bytes, the limit",
               Hint("are its ends marked? See --document in  qkv data pack --help"));
     text += piece;
     begin_ += piece.size();
@@ -89,10 +89,10 @@ class LineReader {
   }
 
   std::string name_;
-  size_t longest_;
+  size_t max_bytes_;
   int fd_ = -1;
   std::string block_;
-  size_t begin_ = 0;  // of what is not taken yet
+  size_t begin_ = 0;  // of the unread part of the block
   uint64_t line_ = 0, bytes_ = 0;
 };
 
@@ -141,7 +141,7 @@ bool DocumentReader::next(Document& document) {
     earlier_bytes_ = bytes_read();
     reader_.reset();
     if (next_file_ == files_.size()) return false;
-    reader_ = std::make_unique<LineReader>(files_[next_file_++], options_.longest);
+    reader_ = std::make_unique<LineReader>(files_[next_file_++], options_.max_bytes);
   }
 }
 
@@ -153,7 +153,7 @@ bool DocumentReader::next_in_file(Document& document) {
         check_utf8(document.text);
         return true;
       }
-      left_out_ += options_.cut == DocumentCut::file ? 1 : 0;
+      skipped_ += options_.cut == DocumentCut::file ? 1 : 0;
     }
     return false;
   }
@@ -173,11 +173,11 @@ bool DocumentReader::next_in_file(Document& document) {
       parse_json_line(line_, document);
     }
     if (!is_blank(document.text) && !(options_.pairs() && is_blank(document.target))) return true;
-    ++left_out_;
+    ++skipped_;
   }
 }
 
-// Blank texts are given too: the caller leaves them out.
+// Also returns blank texts; the caller skips them.
 bool DocumentReader::next_text(std::string& text) {
   text.clear();
   first_line_ = reader_->line() + 1;
@@ -224,7 +224,7 @@ void DocumentReader::parse_json_line(const std::string& line, Document& document
   document.target = options_.pairs() ? text_of(options_.target_field) : "";
 }
 
-// False: a line that is no pair is left out. Large collections have a few, with a tab inside a sentence.
+// False if the line is not a pair. Large collections have a few such lines, with a tab inside a sentence.
 bool DocumentReader::parse_tsv_line(std::string_view line, Document& document) {
   ++tsv_lines_;
   const auto tabs = std::count(line.begin(), line.end(), '\t');
@@ -232,7 +232,7 @@ bool DocumentReader::parse_tsv_line(std::string_view line, Document& document) {
   document.text = line.substr(0, tab);
   document.target = tabs > 0 ? line.substr(tab + 1) : "";
   if (tabs == 1 && !is_blank(document.text) && !is_blank(document.target)) return true;
-  ++left_out_;
+  ++skipped_;
   if (tsv_wrong_++ == 0) {
     const char* empty = is_blank(document.text) ? "source" : "target";
     first_wrong_ = tabs == 1 ? fmt::format("{}: the {} is empty", place(first_line_), empty)
@@ -244,7 +244,7 @@ bool DocumentReader::parse_tsv_line(std::string_view line, Document& document) {
   return false;
 }
 
-// A file with more such lines is of another format.
+// With more malformed lines the file is probably in another format.
 void DocumentReader::check_tsv() const {
   constexpr uint64_t kOneIn = 100;
   if (tsv_wrong_ == 0) return;

@@ -1,4 +1,5 @@
-// Documents out of text, JSONL and TSV files or a pipe, one at a time: memory is bounded by the longest document.
+// Reads documents one at a time from text, JSONL or TSV files or from standard input. Memory is bounded by the longest
+// document.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ namespace qkv {
 
 enum class DataFormat { text, jsonl, tsv };
 
-// Where a document of plain text ends.
+// What ends a document of plain text.
 enum class DocumentCut { line, blank_line, file };
 
 struct SourceOptions {
@@ -20,7 +21,7 @@ struct SourceOptions {
   DocumentCut cut = DocumentCut::blank_line;
   std::string field = "text";              // JSONL
   std::string source_field, target_field;  // JSONL of pairs: both, instead of field
-  size_t longest = size_t{64} << 20;       // bytes of a document or line; a longer one is an Error
+  size_t max_bytes = size_t{64} << 20;     // of a document or line; a longer one is an Error
 
   bool pairs() const { return format == DataFormat::tsv || (format == DataFormat::jsonl && !source_field.empty()); }
 };
@@ -32,9 +33,9 @@ struct Document {
 
 class LineReader;
 
-// Texts must be UTF-8. A byte order mark at the start of a file and carriage returns at line ends are no text;
-// documents without text are left out, and of TSV up to one line in a hundred that is no pair, with a warning. Errors
-// name file and line.
+// Texts must be UTF-8. A byte order mark at the start of a file and carriage returns at line ends are removed. Empty
+// documents are skipped. Of TSV, up to one line in a hundred may fail to be a pair: it is skipped with a warning.
+// Errors name the file and the line.
 class DocumentReader {
  public:
   // "-" is standard input.
@@ -44,8 +45,8 @@ class DocumentReader {
   bool next(Document& document);  // false at the end
 
   uint64_t bytes_read() const;
-  uint64_t total_bytes() const { return total_bytes_; }  // 0 where a pipe hides it
-  uint64_t left_out() const { return left_out_; }
+  uint64_t total_bytes() const { return total_bytes_; }  // 0 if unknown (a pipe)
+  uint64_t skipped() const { return skipped_; }
 
  private:
   bool next_in_file(Document& document);
@@ -62,9 +63,9 @@ class DocumentReader {
   std::unique_ptr<LineReader> reader_;
   std::string line_;
   uint64_t first_line_ = 0;  // of the document being read
-  uint64_t earlier_bytes_ = 0, total_bytes_ = 0, left_out_ = 0;
+  uint64_t earlier_bytes_ = 0, total_bytes_ = 0, skipped_ = 0;
   uint64_t tsv_lines_ = 0, tsv_wrong_ = 0;
-  std::string first_wrong_;  // where and how the first line that is no pair is none
+  std::string first_wrong_;  // place and problem of the first malformed TSV line
 };
 
 }  // namespace qkv

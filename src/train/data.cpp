@@ -173,11 +173,11 @@ class Chats : public TrainData {
       : recipe_(recipe), budget_(recipe.batch_tokens / recipe.micro_batches) {
     const std::filesystem::path folder = prepared / "tokenizer";
     const std::optional<ChatTemplate> how = ChatTemplate::load(folder);
-    if (!how) ChatTemplate::fail_without(folder);
+    if (!how) ChatTemplate::fail_missing(folder);
     QKV_CHECK(recipe.sequence <= budget_, "a conversation may have ", recipe.sequence, " tokens but a micro-batch has ",
               budget_, Hint("raise batch_tokens, or lower sequence"));
-    const std::vector<Chat> chats =
-        read_chats(prepared / "data" / "chats.jsonl", *how, Tokenizer::load(folder).whole_texts(), recipe.sequence);
+    const std::vector<Chat> chats = read_chats(prepared / "data" / "chats.jsonl", *how,
+                                               Tokenizer::load(folder).without_truncation(), recipe.sequence);
     const auto validation = static_cast<size_t>(recipe.data.validation * static_cast<double>(chats.size()));
     for (size_t i = 0; i < chats.size(); ++i) {
       const bool held_out = i >= chats.size() - validation;

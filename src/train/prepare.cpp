@@ -233,7 +233,7 @@ void prepare_run(const Recipe& recipe, const fs::path& from, const fs::path& fol
   } else {
     train_tokenizer_into(recipe, corpus, root / "tokenizer", pool);
   }
-  const Tokenizer tokenizer = Tokenizer::load(root / "tokenizer").whole_texts();
+  const Tokenizer tokenizer = Tokenizer::load(root / "tokenizer").without_truncation();
   if (recipe.objective == Recipe::Objective::chat) {
     pack_chats(corpus, root / "data");
   } else {

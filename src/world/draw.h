@@ -1,4 +1,4 @@
-// A stream of choices with an address: seed, story, stream.
+// A stream of random numbers addressed by (seed, story, stream).
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class Draw {
     if ((count_ & 3) == 0) block_ = random_block(key_, 0, count_);
     return block_[count_++ & 3];
   }
-  // In [0, n); n is far below 2^32, so the bias is too small to see.
+  // In [0, n). n is far below 2^32, so the bias is negligible.
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(uint64_t{next()} * n >> 32); }
   int between(int low, int high) { return low + static_cast<int>(below(static_cast<uint32_t>(high - low + 1))); }
   bool chance(uint32_t percent) { return below(100) < percent; }

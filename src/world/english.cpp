@@ -17,7 +17,7 @@ bool ends(std::string_view word, std::string_view tail) {
   return word.size() > tail.size() && word.ends_with(tail);
 }
 
-// One vowel between consonants: "stop" doubles its last letter, "open" and "play" do not.
+// Whether the last consonant is doubled: one syllable with a single vowel. "stop" is, "open" and "play" are not.
 bool doubles(std::string_view base) {
   if (base == "admit" || base == "begin" || base == "forget" || base == "regret") return true;
   const size_t n = base.size();
@@ -26,7 +26,7 @@ bool doubles(std::string_view base) {
   return std::none_of(base.begin(), base.end() - 2, is_vowel) || base == "quit";
 }
 
-bool hisses(std::string_view word) {
+bool ends_in_sibilant(std::string_view word) {
   return ends(word, "s") || ends(word, "x") || ends(word, "z") || ends(word, "ch") || ends(word, "sh");
 }
 
@@ -49,7 +49,7 @@ std::string third(std::string_view base) {
   if (base == "be") return "is";
   if (base == "have") return "has";
   if (consonant_y(base)) return stem(base, 1) + "ies";
-  if (hisses(base) || base.back() == 'o') return std::string(base) + "es";
+  if (ends_in_sibilant(base) || base.back() == 'o') return std::string(base) + "es";
   return std::string(base) + "s";
 }
 
@@ -99,7 +99,7 @@ std::string plural(std::string_view noun) {
   }();
   if (const auto found = map.find(noun); found != map.end()) return std::string(found->second);
   if (consonant_y(noun)) return stem(noun, 1) + "ies";
-  if (hisses(noun)) return std::string(noun) + "es";
+  if (ends_in_sibilant(noun)) return std::string(noun) + "es";
   return std::string(noun) + "s";
 }
 

@@ -1,4 +1,4 @@
-// English morphology: forms of verbs and nouns by rule and by the tables of exceptions, and the way back to the lemma.
+// English morphology: inflection of verbs and nouns by rules and tables of exceptions, and lemmatization.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ std::string plural(std::string_view noun);
 // "a" or "an" before this word.
 std::string_view article(std::string_view next);
 
-std::string verb_lemma(std::string_view form);  // empty if no verb of the world has this form
+std::string verb_lemma(std::string_view form);  // empty if the lexicon has no such verb form
 std::string noun_lemma(std::string_view form);
-std::string number_word(int n);  // up to twenty, digits beyond
+std::string number_word(int n);  // words up to twenty, then digits
 
 }  // namespace qkv::world

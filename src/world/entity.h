@@ -1,4 +1,4 @@
-// Who and what a story is about: the meaning that both languages put into words.
+// Entities of a story: the language-independent meaning that both realisers express.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace qkv::world {
 struct Noun {
   std::string_view en, zh;
   std::string_view classifier;  // 一本书
-  std::string_view unit = {};   // what does not count by itself is counted by this: a cup of tea
+  std::string_view unit = {};   // unit of an uncountable noun: a cup of tea
 };
 
 struct Adjective {
@@ -24,14 +24,14 @@ struct Entity {
   EntityKind kind = EntityKind::thing;
   Gender gender = Gender::none;
   int count = 1;
-  int64_t value = 0;  // a number's
+  int64_t value = 0;  // of a number
   const Noun* noun = nullptr;
   const Adjective* adjective = nullptr;
-  // A name's words stand apart by spaces, in Chinese too; the short form is for later mentions.
+  // Words of a name are separated by spaces, in Chinese too. The short form is used for later mentions.
   std::string name, name_zh, short_name, short_name_zh;
   std::string_view at = {}, at_zh = {};  // "on", 上
-  bool article = false;                  // a name with "the"
-  int members[2] = {-1, -1};             // a group's
+  bool article = false;                  // the name takes "the"
+  int members[2] = {-1, -1};             // of a group
 };
 
 }  // namespace qkv::world

@@ -33,12 +33,12 @@ std::string_view name_of(MentionKind kind) {
 
 }  // namespace
 
-std::string to_conllu(const Telling& telling, std::string_view document) {
+std::string to_conllu(const AnnotatedText& annotated, std::string_view document) {
   std::string out = fmt::format("# newdoc id = {}\n", document);
-  for (size_t s = 0; s < telling.sentences.size(); ++s) {
-    const StorySentence& sentence = telling.sentences[s];
+  for (size_t s = 0; s < annotated.sentences.size(); ++s) {
+    const StorySentence& sentence = annotated.sentences[s];
     out += fmt::format("# sent_id = {}-{}\n# text = {}\n", document, s + 1,
-                       std::string_view(telling.text).substr(sentence.begin, sentence.end - sentence.begin));
+                       std::string_view(annotated.text).substr(sentence.begin, sentence.end - sentence.begin));
     for (size_t w = 0; w < sentence.words.size(); ++w) {
       const StoryWord& word = sentence.words[w];
       std::string misc;
@@ -63,10 +63,10 @@ std::string to_pairs(const Story& story) {
   return out;
 }
 
-nlohmann::ordered_json mentions_json(const Telling& telling) {
+nlohmann::ordered_json mentions_json(const AnnotatedText& annotated) {
   Object out = Object::array();
-  for (const Mention& mention : telling.mentions) {
-    Object row = span(telling.text, mention.begin, mention.end);
+  for (const Mention& mention : annotated.mentions) {
+    Object row = span(annotated.text, mention.begin, mention.end);
     row["entity"] = fmt::format("e{}", mention.entity);
     row["kind"] = name_of(mention.kind);
     if (!mention.antecedents.empty()) row["antecedents"] = mention.antecedents;
@@ -75,19 +75,19 @@ nlohmann::ordered_json mentions_json(const Telling& telling) {
   return out;
 }
 
-nlohmann::ordered_json answers_json(const Telling& telling) {
+nlohmann::ordered_json answers_json(const AnnotatedText& annotated) {
   Object out = Object::array();
-  for (const Answer& answer : telling.answers) {
-    Object row{{"question", answer.question}, {"answer", span(telling.text, answer.begin, answer.end)}};
+  for (const Answer& answer : annotated.answers) {
+    Object row{{"question", answer.question}, {"answer", span(annotated.text, answer.begin, answer.end)}};
     if (answer.asked_at != std::string::npos) row["context_bytes"] = answer.asked_at;
     out.push_back(std::move(row));
   }
   return out;
 }
 
-nlohmann::ordered_json partners_json(const Telling& telling) {
+nlohmann::ordered_json brackets_json(const AnnotatedText& annotated) {
   Object out = Object::array();
-  for (const Partners& pair : telling.partners) out.push_back({pair.open, pair.close});
+  for (const BracketPair& pair : annotated.brackets) out.push_back({pair.open, pair.close});
   return out;
 }
 

@@ -1,4 +1,4 @@
-// A story's labels as files carry them: CoNLL-U, and one JSON object a line.
+// Story labels in file formats: CoNLL-U, and JSON with one object per line.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace qkv {
 
-// Ten columns; # newdoc, # sent_id and # text before them; SpaceAfter=No and Entity=eN in the last.
-std::string to_conllu(const Telling& telling, std::string_view document);
+// Ten columns, preceded by # newdoc, # sent_id and # text; SpaceAfter=No and Entity=eN in MISC.
+std::string to_conllu(const AnnotatedText& annotated, std::string_view document);
 
-// One line a sentence: English, a tab, Chinese.
+// One line per sentence: English, a tab, Chinese.
 std::string to_pairs(const Story& story);
 
-// Offsets are given twice: in bytes of UTF-8 and in characters.
-nlohmann::ordered_json mentions_json(const Telling& telling);
-nlohmann::ordered_json answers_json(const Telling& telling);
-nlohmann::ordered_json partners_json(const Telling& telling);
+// Offsets are given both in UTF-8 bytes and in characters.
+nlohmann::ordered_json mentions_json(const AnnotatedText& annotated);
+nlohmann::ordered_json answers_json(const AnnotatedText& annotated);
+nlohmann::ordered_json brackets_json(const AnnotatedText& annotated);
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// The words of the world. Tables are grouped by what one can do with a thing, so that nobody drinks a ladder.
+// The word lists. Tables are grouped by what can be done with a thing, so that sentences make sense.
 #pragma once
 
 #include <span>
@@ -23,7 +23,7 @@ struct Country {
   bool article = false;  // "the Netherlands"
 };
 
-// A verb phrase in both languages, in the notation of realiser.h, to stand where a pattern says &v.
+// A verb phrase in both languages, in the notation of realiser.h. Patterns insert it with &v.
 struct Phrase {
   std::string_view en, zh;
 };
@@ -47,8 +47,8 @@ std::span<const Noun> jobs();
 std::span<const Phrase> hobbies();
 
 // things.cpp
-std::span<const Noun> trinkets();   // they fit into a pocket
-std::span<const Noun> keepsakes();  // small things one carries, loses and gives
+std::span<const Noun> trinkets();   // fit into a pocket
+std::span<const Noun> keepsakes();  // small things that are carried, lost and given
 std::span<const Noun> clothes();
 std::span<const Noun> readables();
 std::span<const Noun> instruments();
@@ -57,7 +57,7 @@ std::span<const Noun> toys();
 std::span<const Noun> kitchenware();
 
 // nature.cpp
-std::span<const Noun> fruit();   // counted at the market: fruit, vegetables, eggs
+std::span<const Noun> fruit();   // sold by number at the market: fruit, vegetables, eggs
 std::span<const Noun> baked();   // cakes, buns, pies: one piece each
 std::span<const Noun> dishes();  // eaten with a spoon or chopsticks
 std::span<const Noun> hot_drinks();
@@ -70,12 +70,12 @@ std::span<const Noun> trees();
 // places.cpp
 std::span<const Country> countries();
 std::span<const Spot> rooms();
-std::span<const Spot> spots();  // where in a room a thing can lie
+std::span<const Spot> spots();  // where a thing can be in a room
 std::span<const Spot> shops();
-std::span<const Spot> nooks();   // where only a trinket fits
+std::span<const Spot> nooks();   // big enough for trinkets only
 std::span<const Spot> places();  // of a town
 std::span<const Noun> vehicles();
-std::span<const Noun> sights();  // what a traveller looks at
+std::span<const Noun> sights();  // for travellers
 
 // qualities.cpp
 std::span<const Adjective> thing_qualities();
@@ -88,7 +88,7 @@ std::span<const IrregularVerb> irregular_verbs();
 std::span<const std::string_view> regular_verbs();
 std::span<const IrregularPlural> irregular_plurals();
 
-// Every noun of every table above, for the plural's way back to its lemma.
+// All nouns of the tables above, for lemmatizing plurals.
 std::span<const Noun* const> all_nouns();
 
 }  // namespace qkv::world

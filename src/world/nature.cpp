@@ -1,4 +1,4 @@
-// Food and drink, animals and plants.
+// Word lists: food and drink, animals and plants.
 #include "world/lexicon.h"
 
 namespace qkv::world {

@@ -1,4 +1,4 @@
-// People: given names, family names, names of pets, trades, and what people like to do.
+// Word lists: given names, family names, pet names, occupations, hobbies.
 #include "world/lexicon.h"
 
 namespace qkv::world {

@@ -1,4 +1,4 @@
-// Countries with their capitals, rooms, spots in them, places of a town, and what travels between.
+// Word lists: countries and capitals, rooms, spots in them, places in a town, vehicles, sights.
 #include "world/lexicon.h"
 
 namespace qkv::world {

@@ -1,4 +1,4 @@
-// Qualities by what can have them, and the forms of verbs and nouns that follow no rule.
+// Word lists: adjectives by the kind of noun, and irregular verbs and plurals.
 #include <vector>
 
 #include "world/lexicon.h"

@@ -1,4 +1,4 @@
-// Chinese: words without spaces, measure words, 的, aspect, full-width punctuation.
+// Chinese realiser: no spaces, measure words, 的, aspect particles, full-width punctuation.
 #include <array>
 #include <string>
 #include <unordered_map>
@@ -8,15 +8,15 @@
 namespace qkv::world {
 namespace {
 
-struct FunctionWord {
+struct ChineseFunctionWord {
   std::string_view relation, upos;
 };
 
-const std::unordered_map<std::string_view, FunctionWord>& function_words() {
+const std::unordered_map<std::string_view, ChineseFunctionWord>& chinese_function_words() {
   static const auto map = [] {
-    std::unordered_map<std::string_view, FunctionWord> out;
+    std::unordered_map<std::string_view, ChineseFunctionWord> out;
     const auto add = [&](std::string_view relation, std::string_view upos, auto... forms) {
-      (out.emplace(forms, FunctionWord{relation, upos}), ...);
+      (out.emplace(forms, ChineseFunctionWord{relation, upos}), ...);
     };
     add("case", "ADP", "在", "把", "给", "对", "跟", "从", "到", "向", "为", "被", "用", "比", "往", "沿着", "除了",
         "关于", "为了", "朝", "像", "离", "替", "按", "由");
@@ -43,7 +43,7 @@ const std::unordered_map<std::string_view, FunctionWord>& function_words() {
   return map;
 }
 
-bool is_punctuation(std::string_view form) {
+bool is_chinese_punctuation(std::string_view form) {
   static constexpr std::array<std::string_view, 14> kMarks{"。", "，", "？", "！", "：", "；", "“",
                                                            "”",  "（", "）", "、", "《", "》", "……"};
   for (const std::string_view mark : kMarks) {
@@ -67,7 +67,7 @@ void Chinese::literal(Group& group, Token token) {
   std::string_view body = token.body;
   std::string_view relation = token.relation;
   bool usual = false;
-  if (is_punctuation(body)) {
+  if (is_chinese_punctuation(body)) {
     place(group, add(body, {}, "PUNCT"), relation.empty() ? "punct" : relation);
     return;
   }
@@ -83,7 +83,8 @@ void Chinese::literal(Group& group, Token token) {
     place(group, add(body, {}, "PART"), clause ? "mark:rel" : "case");
     return;
   }
-  if (const auto found = function_words().find(body); found != function_words().end() && upos.empty() && !verb) {
+  if (const auto found = chinese_function_words().find(body);
+      found != chinese_function_words().end() && upos.empty() && !verb) {
     if (relation.empty()) relation = found->second.relation, usual = true;
     upos = found->second.upos;
   }
@@ -172,7 +173,7 @@ void Chinese::possessive_mark(int head, std::string_view which) {
   attach(add("的", {}, "PART"), head, "case");
 }
 
-void Chinese::place_word(Group& group, const Entity& place_) {
+void Chinese::add_place_word(Group& group, const Entity& place_) {
   if (!place_.at_zh.empty()) place(group, add(place_.at_zh, {}, "ADP"), "case:loc");
 }
 

@@ -1,4 +1,4 @@
-// English: articles, agreement, tense, pronouns, capitals and spaces.
+// English realiser: articles, agreement, tense, pronouns, capitals and spaces.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -10,15 +10,15 @@
 namespace qkv::world {
 namespace {
 
-struct FunctionWord {
+struct EnglishFunctionWord {
   std::string_view relation, upos;
 };
 
-const std::unordered_map<std::string_view, FunctionWord>& function_words() {
+const std::unordered_map<std::string_view, EnglishFunctionWord>& english_function_words() {
   static const auto map = [] {
-    std::unordered_map<std::string_view, FunctionWord> out;
+    std::unordered_map<std::string_view, EnglishFunctionWord> out;
     const auto add = [&](std::string_view relation, std::string_view upos, auto... forms) {
-      (out.emplace(forms, FunctionWord{relation, upos}), ...);
+      (out.emplace(forms, EnglishFunctionWord{relation, upos}), ...);
     };
     add("case", "ADP", "in", "on", "at", "to", "from", "with", "under", "behind", "beside", "into", "onto", "for", "of",
         "by", "near", "over", "through", "without", "about", "around", "inside", "against", "between", "after",
@@ -41,7 +41,7 @@ const std::unordered_map<std::string_view, FunctionWord>& function_words() {
   return map;
 }
 
-bool is_punctuation(std::string_view form) {
+bool is_english_punctuation(std::string_view form) {
   static constexpr std::array<std::string_view, 11> kMarks{".", ",", "?", "!", ":", ";", "“", "”", "(", ")", "..."};
   for (const std::string_view mark : kMarks) {
     if (form == mark) return true;
@@ -135,7 +135,7 @@ void English::literal(Group& group, Token token) {
   std::string_view body = token.body;
   std::string_view relation = token.relation;
   bool usual = false;
-  if (is_punctuation(body)) {
+  if (is_english_punctuation(body)) {
     place(group, add(body == "“" || body == "”" ? "\"" : body, {}, "PUNCT"), relation.empty() ? "punct" : relation);
     return;
   }
@@ -150,13 +150,13 @@ void English::literal(Group& group, Token token) {
   }
   const bool inflected = body.size() > 1 && body.back() == '*';
   if (inflected) body.remove_suffix(1);
-  if (const auto found = function_words().find(body); found != function_words().end() && upos.empty()) {
+  if (const auto found = english_function_words().find(body); found != english_function_words().end() && upos.empty()) {
     if (relation.empty()) relation = found->second.relation, usual = true;
     upos = relation == "case" ? "ADP" : found->second.upos;
   }
   if (inflected && upos.empty()) {
     const bool auxiliary = relation.starts_with("aux") || relation == "cop" || body == "can" || body == "will";
-    // A bare be* is the copula of its group, whose head is what one is.
+    // A bare be* is the copula of its group; the predicate is the head.
     if (relation.empty() && body == "be") relation = "cop", usual = true;
     if (relation.empty() && (body == "can" || body == "will")) relation = "aux", usual = true;
     upos = auxiliary || relation == "cop" ? "AUX" : "VERB";
@@ -288,7 +288,7 @@ void English::possessive_mark(int head, std::string_view) {
   attach(add("'s", {}, "PART"), head, "case");
 }
 
-void English::place_word(Group& group, const Entity& place_) {
+void English::add_place_word(Group& group, const Entity& place_) {
   place(group, add(place_.at, {}, "ADP"), "case");
 }
 

@@ -16,7 +16,7 @@ std::string_view next_token(std::string_view& rest) {
   const size_t begin = rest.find_first_not_of(' ');
   if (begin == std::string_view::npos) return rest = {};
   rest.remove_prefix(begin);
-  // A closing bracket may lean on the word before it.
+  // A closing bracket may follow a word without a space.
   size_t end = rest.find_first_of(" ]");
   if (end == 0) end = 1;
   const std::string_view out = rest.substr(0, end);
@@ -24,7 +24,7 @@ std::string_view next_token(std::string_view& rest) {
   return out;
 }
 
-// Modes that speak of a kind of thing, or of what somebody is, and so mention nobody.
+// Modes for kinds and predicates, which are not mentions of an entity.
 bool forced_noun(std::string_view mode) {
   return !mode.empty() && (mode[0] == '%' || mode[0] == '?' || mode[0] == '^' || mode[0] == '=');
 }
@@ -143,10 +143,10 @@ int Realiser::group(Group& group, std::string_view& rest) {
       token(group, text);
     }
   }
-  return settle(group);
+  return choose_head(group);
 }
 
-int Realiser::settle(Group& group) {
+int Realiser::choose_head(Group& group) {
   const auto yields = [&](int index) {
     const StoryWord& w = word(index);
     return w.upos == "ADV" || w.upos == "AUX" || w.upos == "ADP" || w.upos == "DET" || w.upos == "NUM" ||
@@ -214,7 +214,7 @@ void Realiser::token(Group& group, std::string_view text) {
     entity_token(group, token);
   } else if (token.body[0] == '@') {
     const int index = roles_.entities[static_cast<size_t>(token.body[1] - 'A')];
-    place_word(group, entity(index));
+    add_place_word(group, entity(index));
   } else if (token.body[0] == '&') {
     phrase_token(group, token.body);
   } else {
@@ -231,7 +231,7 @@ void Realiser::phrase_token(Group& group, std::string_view body) {
                : form == ".le"  ? Form::le
                                 : Form::finite;
   std::string_view rest = phrase_text(*phrase);
-  // The phrase's words join this group: its head is the group's.
+  // The words of the phrase become part of this group; their head is the head of the group.
   for (std::string_view text = next_token(rest); !text.empty(); text = next_token(rest)) {
     if (text[0] == '[') {
       subtree(group, text.substr(1), rest);
@@ -242,18 +242,18 @@ void Realiser::phrase_token(Group& group, std::string_view body) {
 }
 
 bool Realiser::pronoun_is_clear(int index) const {
-  const int now = static_cast<int>(telling_.sentences.size());
+  const int now = static_cast<int>(annotated_.sentences.size());
   if (seen_[static_cast<size_t>(index)].sentence < now - 1) return false;
   const Gender gender = pronoun_gender(entity(index));
   for (size_t other = 0; other < cast_.size(); ++other) {
     if (static_cast<int>(other) == index || seen_[other].sentence < now - 1) continue;
-    const Entity& rival = cast_[other];
-    if (rival.kind == EntityKind::number || rival.kind == EntityKind::group) continue;
-    if (entity(index).kind == EntityKind::person && rival.kind != EntityKind::person &&
-        pronoun_gender(rival) != gender) {
+    const Entity& candidate = cast_[other];
+    if (candidate.kind == EntityKind::number || candidate.kind == EntityKind::group) continue;
+    if (entity(index).kind == EntityKind::person && candidate.kind != EntityKind::person &&
+        pronoun_gender(candidate) != gender) {
       continue;
     }
-    if (pronoun_gender(rival) == gender) return false;
+    if (pronoun_gender(candidate) == gender) return false;
   }
   return true;
 }
@@ -287,7 +287,7 @@ void Realiser::entity_token(Group& group, Token token) {
     const bool may = (who.kind == EntityKind::person || (who.kind == EntityKind::animal && !who.name.empty())) &&
                      (forced == ' ' || forced == '\'' || forced == '0');
     if (may && seen(index)) {
-      const bool again = seen_[static_cast<size_t>(index)].sentence == static_cast<int>(telling_.sentences.size());
+      const bool again = seen_[static_cast<size_t>(index)].sentence == static_cast<int>(annotated_.sentences.size());
       as_pronoun = (possessive && subject_ == index) || (pronoun_is_clear(index) && (again || chooses(index, 80, 0)));
     }
     if (as_pronoun) {
@@ -305,7 +305,7 @@ void Realiser::entity_token(Group& group, Token token) {
       }
     }
   }
-  // 他的 and "Tom's" are two words, but whom they mean is the first.
+  // 他的 and "Tom's" are two words; the mention is the first.
   const int last = static_cast<int>(words().size()) - 1;
   if (possessive) {
     group.possessor_begin = first;
@@ -319,23 +319,23 @@ void Realiser::entity_token(Group& group, Token token) {
   }
   const bool owned = !possessive && mode.starts_with('#') && group.possessor_begin >= 0;
   mention(index, kind, owned ? group.possessor_begin : first, last);
-  // "You" in a speech does not introduce anybody.
-  if (!mode.starts_with('.')) note(index);
+  // "You" in direct speech does not introduce an entity.
+  if (!mode.starts_with('.')) mark_seen(index);
   place(group, head, relation);
 }
 
 void Realiser::mention(int index, MentionKind kind, int first, int last) {
-  Mention& out = telling_.mentions.emplace_back();
+  Mention& out = annotated_.mentions.emplace_back();
   out.entity = index;
   out.kind = kind;
-  out.sentence = telling_.sentences.size();
+  out.sentence = annotated_.sentences.size();
   out.first = static_cast<size_t>(first);
   out.last = static_cast<size_t>(last);
 }
 
-void Realiser::note(int index) {
+void Realiser::mark_seen(int index) {
   Seen& seen = seen_[static_cast<size_t>(index)];
-  seen.sentence = static_cast<int>(telling_.sentences.size());
+  seen.sentence = static_cast<int>(annotated_.sentences.size());
   ++seen.times;
 }
 
@@ -344,7 +344,7 @@ int Realiser::member(int index) {
   const int head = name_phrase(index);
   word(head).entity = index;
   mention(index, MentionKind::name, first, static_cast<int>(words().size()) - 1);
-  note(index);
+  mark_seen(index);
   return head;
 }
 
@@ -363,30 +363,30 @@ void Realiser::sentence(std::string_view pattern) {
   std::string_view rest = pattern;
   attach(group(root, rest), -1, "root");
   finish_sentence(current_);
-  telling_.sentences.push_back(std::move(current_));
+  annotated_.sentences.push_back(std::move(current_));
 }
 
-std::string Realiser::aside(std::string_view pattern) {
+std::string Realiser::sentence_text(std::string_view pattern) {
   const std::vector<Seen> seen = seen_;
-  const size_t mentions = telling_.mentions.size();
+  const size_t mentions = annotated_.mentions.size();
   sentence(pattern);
   std::string out;
-  for (const StoryWord& word : telling_.sentences.back().words) {
+  for (const StoryWord& word : annotated_.sentences.back().words) {
     out += word.form;
     if (word.space_after) out += ' ';
   }
   while (out.ends_with(' ')) out.pop_back();
-  telling_.sentences.pop_back();
-  telling_.mentions.resize(mentions);
+  annotated_.sentences.pop_back();
+  annotated_.mentions.resize(mentions);
   seen_ = seen;
   return out;
 }
 
 void Realiser::link_mentions() {
-  std::vector<Mention>& all = telling_.mentions;
+  std::vector<Mention>& all = annotated_.mentions;
   for (size_t i = 0; i < all.size(); ++i) {
     Mention& here = all[i];
-    const StorySentence& sentence = telling_.sentences[here.sentence];
+    const StorySentence& sentence = annotated_.sentences[here.sentence];
     here.begin = sentence.words[here.first].begin;
     here.end = sentence.words[here.last].end;
     if (here.kind == MentionKind::pronoun) {
@@ -412,17 +412,17 @@ void Realiser::link_mentions() {
   }
 }
 
-void Realiser::find_partners() {
+void Realiser::find_brackets() {
   std::vector<size_t> open;
-  bool straight = false;  // English quotes look alike on both sides
-  for (const StorySentence& sentence : telling_.sentences) {
+  bool straight = false;  // inside English quotes, where opening and closing quote are the same character
+  for (const StorySentence& sentence : annotated_.sentences) {
     for (const StoryWord& word : sentence.words) {
       const bool quote = word.form == "\"";
       if (is_opening(word.form) || (quote && !straight)) {
         open.push_back(word.begin);
       } else if (is_closing(word.form) || quote) {
         QKV_ASSERT(!open.empty(), "a story closes '", word.form, "' that it never opened");
-        telling_.partners.push_back({.open = open.back(), .close = word.begin});
+        annotated_.brackets.push_back({.open = open.back(), .close = word.begin});
         open.pop_back();
       }
       if (quote) straight = !straight;
@@ -431,9 +431,9 @@ void Realiser::find_partners() {
   }
 }
 
-Telling Realiser::finish() {
-  std::string& text = telling_.text;
-  for (StorySentence& sentence : telling_.sentences) {
+AnnotatedText Realiser::finish() {
+  std::string& text = annotated_.text;
+  for (StorySentence& sentence : annotated_.sentences) {
     if (!text.empty()) text += between_sentences();
     sentence.begin = text.size();
     for (StoryWord& word : sentence.words) {
@@ -445,8 +445,8 @@ Telling Realiser::finish() {
     sentence.end = text.size();
   }
   link_mentions();
-  find_partners();
-  return std::move(telling_);
+  find_brackets();
+  return std::move(annotated_);
 }
 
 }  // namespace qkv::world

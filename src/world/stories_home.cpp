@@ -1,14 +1,14 @@
-// Stories at home: something is lost, given, spilled, quarrelled over, or carried about.
+// Stories at home: something is lost, given, spilled, argued over, or carried around.
 #include <array>
 
 #include "world/stories.h"
 
 namespace qkv::world {
-void lost_and_found(Teller& t) {
+void lost_and_found(StoryBuilder& t) {
   t.time();
   t.person('A', anyone(t));
   t.any_thing('B');
-  t.contrast('C', 'A');
+  t.other_gender_person('C', 'A');
   t.pet('D');
   t.hiding_place('E', 'B');
   t.hiding_place('S', 'B');
@@ -17,7 +17,7 @@ void lost_and_found(Teller& t) {
   do t.plain('F', trinkets());
   while (t.noun('F') == t.noun('B'));
   if (t.draw().chance(40)) introduce(t, 'A');
-  t.any({
+  t.say_one_of({
       {"&t , nsubj:A can* not find/V [obj A' B##] .",
        "&t ， nsubj:A 怎么 也 找不到/V [obj nmod:A.self [det 那/D clf:B^] B##] 。"},
       {"&t , nsubj:A lose* obj:B .", "&t ， nsubj:A 弄丢 了 obj:B 。"},
@@ -27,7 +27,7 @@ void lost_and_found(Teller& t) {
   });
   const bool long_search = t.draw().chance(50);
   if (long_search || t.draw().chance(50)) {
-    t.any({
+    t.say_one_of({
         {"nsubj:A look* [obl @E E] , [conj but [nsubj B-] be* not there/R] .",
          "nsubj:A 看 了 compound:看/V [obj E @E] ， [conj 可是 nsubj:B# 不 在/V obj:那里/U] 。"},
         {"nsubj:A look* [obl @E E] [conj and find* [obj advmod:only F]] .",
@@ -38,7 +38,7 @@ void lost_and_found(Teller& t) {
   }
   const bool pet = long_search || t.draw().chance(40);
   if (pet) {
-    t.any({
+    t.say_one_of({
         {"nsubj:A even ask* [obj D , [appos A' D=]] , [conj but nsubj:D! only yawn*] .",
          "nsubj:A advmod:甚至 问 了 [obj A'0 [det 那/D clf:D^] compound:D= D] ， [conj 可是 nsubj:D! 只 打 了 [obj "
          "clf:个 哈欠]] 。"},
@@ -48,13 +48,13 @@ void lost_and_found(Teller& t) {
     });
   }
   if (t.draw().chance(60)) {
-    t.any({
+    t.say_one_of({
         {"nsubj:A ask* obj:C , [ccomp “ aux:have nsubj:C.you seen/V [obj A.my B#] ? ”]",
          "nsubj:A 问 obj:C ： [ccomp “ nsubj:C.you 看见 [obj A.my B#] 了_ 吗 ？ ”]"},
         {"nsubj:A tell* obj:C , [ccomp “ nsubj:A.I have lost/V [obj A.my B#] . ”]",
          "nsubj:A [obl 对 C] 说 ： [ccomp “ nsubj:A.I [obl:patient 把 B#] 弄丢 了_ 。 ”]"},
     });
-    t.any({
+    t.say_one_of({
         {"[ccomp “ advmod:when aux:did nsubj:A.you last/R use/V obj:B~ ? ”] ask* nsubj:C! .",
          "nsubj:C! 问 ： [ccomp “ [csubj nsubj:A.you [obl:tmod 上次] 用/V obj:B~] 是 什么时候/N ？ ”]"},
         {"[ccomp “ nsubj:things always hide/V [advcl advmod:when nsubj:A.you need obj:them/U] , ”] say* nsubj:C! .",
@@ -66,7 +66,7 @@ void lost_and_found(Teller& t) {
   }
   const bool thief = pet && t.draw().chance(40);
   if (thief) {
-    t.any({
+    t.say_one_of({
         {"advmod:then nsubj:C find* obj:B~ [obl @S S] : [parataxis nsubj:D! aux:have* hidden/V obj:B~ there] .",
          "后来 nsubj:C [obl 在 S @S] 找到 了 obj:B~ ： [parataxis 原来 advmod:是 nsubj:D! [obl:patient 把 B~] 藏 [obl "
          "在 那里/U] 的_] 。"},
@@ -74,14 +74,14 @@ void lost_and_found(Teller& t) {
          "nsubj:小偷 原来 是 D! ， [conj nsubj:D~ [obl:patient 把 B#] 藏 [obl 在 S @S] 了_] 。"},
     });
   } else {
-    t.any({
+    t.say_one_of({
         {"[obl at last/J] , nsubj:C find* obj:B- [obl @S S] .", "终于 ， nsubj:C [obl 在 S @S] 找到 了 obj:B- 。"},
         {"[nsubj B- [acl:relcl [obj that/U] nsubj:A aux:have* lost/V]] be* @S S .",
          "[nsubj [acl nsubj:A 弄丢 的] B-] 就 在/V [obj S @S] 。"},
         {"nsubj:C find* obj:B- [obl @S S [nmod @R R]] .", "nsubj:C [obl 在 [nmod R 的] S @S] 找到 了 obj:B- 。"},
     });
   }
-  t.any({
+  t.say_one_of({
       {"[ccomp “ nsubj:A.I never look [obl @S S] , ”] say* nsubj:A! .",
        "[ccomp “ nsubj:A.I 从来 不 看 [obj S @S] 。 ”] nsubj:A! 说 。"},
       {"[ccomp “ of course/N ! ”] nsubj:A! say* .", "[ccomp “ 当然/J ！ ”] nsubj:A! 说 。"},
@@ -100,30 +100,30 @@ void lost_and_found(Teller& t) {
         {"nsubj:B~ cop:was @S S! .", "nsubj:B~ 在/V [obj S! @S] 。"}, 'S');
 }
 
-void gift(Teller& t) {
+void gift(StoryBuilder& t) {
   t.person('A', anyone(t));
-  t.contrast('C', 'A');
-  t.rival('E', 'C');
+  t.other_gender_person('C', 'A');
+  t.same_gender_person('E', 'C');
   t.any_thing('B');
   t.place('P', shops());
   t.food('F');
   t.number('N', t.draw().between(3, 60));
   if (t.draw().chance(25)) introduce(t, 'C');
-  t.any({
+  t.say_one_of({
       {"expl:it/U be* C'! birthday/N , [conj and nsubj:A want* [xcomp to_ give/V iobj:C~ obj:B]] .",
        "nsubj:这天 是 C'! 生日/N ， [conj nsubj:A 想/V [ccomp 送/V iobj:C~ obj:B]] 。"},
       {"nsubj:A want* [xcomp to_ give/V iobj:C! obj:B] .", "nsubj:A 想/V [ccomp 送/V iobj:C! obj:B] 。"},
       {"nsubj:C! like* obj:B% , [parataxis so/R nsubj:A plan* [xcomp to_ give/V iobj:C~ obj:B]] .",
        "nsubj:C! 喜欢 obj:B% ， [conj 所以 nsubj:A 打算/V [ccomp 送/V iobj:C~ obj:B]] 。"},
   });
-  t.any({
+  t.say_one_of({
       {"nsubj:A buy* obj:B~ [obl @P P] [obl for nummod:N coins] .",
        "nsubj:A [obl 在 P @P] 花 了 [obj nummod:N clf:块 钱] [conj 买 compound:下/V obj:B~] 。"},
       {"nsubj:A find* obj:B~ [obl @P P] .", "nsubj:A [obl 在 P @P] 找到 了 obj:B~ 。"},
       {"nsubj:A go* [obl to P] [conj and choose* obj:B~ very carefully] .",
        "nsubj:A 去 了 obj:P ， [conj advmod:仔细 地 挑 compound:好/V 了 obj:B~] 。"},
   });
-  t.any({
+  t.say_one_of({
       {"nsubj:A wrap* obj:B~ [obl in amod:blue paper] , [conj but nsubj:anyone/U can* see/V [ccomp mark:that nsubj:B~ "
        "be* a B#]] .",
        "nsubj:A [obl 用 amod:蓝 纸] [obl:patient 把 B~] 包 compound:起来/V ， [conj 可是 nsubj:谁/U 都 看得出/V [ccomp "
@@ -132,14 +132,14 @@ void gift(Teller& t) {
       {"nsubj:A can* not wait/V , [conj and run* [obl:tmod det:all det:the way]] .",
        "nsubj:A 等不及/V 了_ ， [conj advmod:一路 跑 着 xcomp:去/V] 。"},
   });
-  t.any({
+  t.say_one_of({
       {"nsubj:A! say* , [ccomp “ amod:happy birthday/N , vocative:C! ! ”]",
        "nsubj:A! 说 ： [ccomp “ vocative:C! ， nsubj:生日 快乐/J ！ ”]"},
       {"nsubj:A! say* , [ccomp “ nsubj:this/U cop:is for C.you . ”]",
        "nsubj:A! 说 ： [ccomp “ nsubj:这/U 是 送/V [obj C.you] 的_ 。 ”]"},
       {"nsubj:A! give* obj:B~ [obl to C!] .", "nsubj:A! [obl:patient 把 B~] 送 [obl 给 C!] 了_ 。"},
   });
-  t.any({
+  t.say_one_of({
       {"[ccomp “ nsubj:C.I have always wanted/V obj:B? , ”] say* [nsubj C! , [acl:relcl nsubj:who already have* "
        "obj:three/M]] .",
        "[ccomp “ nsubj:C.I 一直 想/X 要/V obj:B? 。 ”] nsubj:C! 说 ， [parataxis 其实 nsubj:C~ 已经 有/V [obj "
@@ -154,7 +154,7 @@ void gift(Teller& t) {
        "nsubj:C! 笑 了_ ， [conj 也 送 [obl 给 A!] obj:F] 。"},
   });
   if (t.draw().chance(40)) {
-    t.any({
+    t.say_one_of({
         {"[obl:tmod nummod:one week] later , nsubj:C! give* obj:B- [obl to E!] .",
          "[obl:tmod nummod:一 clf:个 星期 以后] ， nsubj:C! [obl:patient 把 B-] 送 [obl 给 E!] 了_ 。"},
         {"advmod:unfortunately , nsubj:C! forget* obj:B- [obl @P P] , [parataxis where/R nsubj:E! find* obj:B~] .",
@@ -166,7 +166,7 @@ void gift(Teller& t) {
           "nsubj:E! know* [ccomp mark:that nsubj:A! love* obj:B%] , [parataxis advmod:so nsubj:E~ give* obj:B~ [obl to "
           "A!]] .",
           "nsubj:E! 知道 [ccomp nsubj:A! 喜欢 obj:B%] ， [conj 于是 [obl:patient 把 B~] 送 [obl 给 A!] 了_] 。");
-      t.any({
+      t.say_one_of({
           {"[ccomp “ nsubj:A.I know obj:this/U , ”] say* nsubj:A! .",
            "[ccomp “ nsubj:这/U nsubj:A.I 认识/V 。 ”] nsubj:A! 说 。"},
           {"[ccomp “ advmod:how strange/J ! ”] say* nsubj:A! .", "[ccomp “ 真 奇怪/J ！ ”] nsubj:A! 说 。"},
@@ -182,22 +182,22 @@ void gift(Teller& t) {
         {"nsubj:A! gave obj:B+ [obl to C!] .", "nsubj:A! 送 了 obj:B+ [obl 给 C!] 。"}, 'B');
 }
 
-void tea_visit(Teller& t) {
+void tea_visit(StoryBuilder& t) {
   t.time();
   t.person('A', anyone(t));
-  t.contrast('C', 'A');
+  t.other_gender_person('C', 'A');
   t.plain('T', t.draw().chance(60) ? hot_drinks() : cold_drinks());
   t.thing('B', readables(), thing_qualities());
   t.pet('D');
   t.thing('F', baked(), baked_qualities());
   const bool alone = t.draw().chance(50);
-  t.any({
+  t.say_one_of({
       {"&t , nsubj:A visit* obj:C! .", "&t ， nsubj:A 去 [xcomp 看望 obj:C!] 。"},
       {"&t , nsubj:A knock* [obl at C'! door] .", "&t ， nsubj:A 敲 了 compound:敲/V [obj C'! 门] 。"},
       {"&t , nsubj:C! invite* obj:A! [obl to tea] .",
        "&t ， nsubj:C! 请/V obj:A! [xcomp [compound 来/V] 喝/V obj:茶] 。"},
   });
-  t.any({
+  t.say_one_of({
       {"nsubj:C! bring* obj:T [conj and put* obj:T~ [obl beside B]] .",
        "nsubj:C! 端 compound:来/V 了 obj:T ， [conj 放 [obl 在 B 旁边]] 。"},
       {"[nsubj B] lie* [obl on the table] , [conj and nsubj:C! put* obj:T [obl beside B~]] .",
@@ -206,14 +206,14 @@ void tea_visit(Teller& t) {
        "nsubj:A! 正在 读 obj:B ， [conj nsubj:C! [obl 给 A~] 倒 了 obj:T] 。"},
   });
   if (t.draw().chance(40)) {
-    t.any({
+    t.say_one_of({
         {"[ccomp “ nsubj:T- cop:is hot/J , [parataxis so/R be/X careful/J] , ”] nsubj:C! say* .",
          "[ccomp “ nsubj:T- 很 烫/J ， [parataxis 小心/V] 。 ”] nsubj:C! 说 。"},
         {"[ccomp “ aux:would nsubj:A.you like/V obj:F ? ”] nsubj:C! ask* .",
          "[ccomp “ nsubj:A.you 要/V obj:F 吗 ？ ”] nsubj:C! 问 。"},
     });
   }
-  t.any({
+  t.say_one_of({
       {"advmod:suddenly [nsubj D , [appos C'! D=] ,] jump* [obl onto the table] , [conj and nsubj:T- spill*] .",
        "突然 ， [nsubj C'!0 [det 那/D clf:D^] compound:D= D] 跳 compound:上/V 了 obj:桌子 ， [conj [obl:patient 把 T-] "
        "打翻/V 了_] 。"},
@@ -225,8 +225,8 @@ void tea_visit(Teller& t) {
   });
   t.say("expl:there/U be*/V nsubj:T% everywhere , [conj and nsubj:B- be* wet/J] .",
         "[dislocated 到处/N] 都 是/V obj:T% ， [conj nsubj:B- 也 湿/J 了_] 。");
-  // One "it", two things it could be.
-  t.any({
+  // One "it" with two possible antecedents.
+  t.say_one_of({
       {"[ccomp “ nsubj:B~ cop:was boring/J advmod:anyway , ”] say* nsubj:A! , [advcl looking/V [obl at B-]] .",
        "[ccomp “ nsubj:B~ advmod:反正 也 很 无聊/J 。 ”] nsubj:A! [advcl 看 着 obj:B-] 说 。"},
       {"[ccomp “ nsubj:T~ cop:was not very good/J advmod:anyway , ”] say* nsubj:A! , [advcl looking/V [obl at T-]] .",
@@ -236,7 +236,7 @@ void tea_visit(Teller& t) {
       {"[ccomp “ nsubj:B~ cop:is only a B# , ”] say* nsubj:C! politely .",
        "[ccomp “ nsubj:这/U advmod:不过 是 [nummod 一 clf:B^] B# 。 ”] nsubj:C! [advmod 客气] 地 说 。"},
   });
-  t.any({
+  t.say_one_of({
       {"nsubj:C! dry* obj:B- [obl beside the stove] [conj and bring* obj:F] .",
        "nsubj:C! [obl:patient 把 B-] [obl 在 炉子 旁边] 烤 compound:干/J ， [conj 又 端 compound:来/V 了 obj:F] 。"},
       {"nsubj:C! bring* obj:F , [conj and soon nsubj:everybody/U be* happy/J again] .",
@@ -250,33 +250,33 @@ void tea_visit(Teller& t) {
   t.ask({"nsubj:what/U spilled ?", "nsubj:什么/U 洒/V 了_ ？"}, {"nsubj:T! spilled .", "nsubj:T! 洒/V 了_ 。"}, 'T');
 }
 
-void quarrel(Teller& t) {
+void quarrel(StoryBuilder& t) {
   t.time();
   t.person('A');
   if (t.draw().chance(50)) {
-    t.rival('C', 'A');
+    t.same_gender_person('C', 'A');
   } else {
-    t.contrast('C', 'A');
+    t.other_gender_person('C', 'A');
   }
   t.pair('G', 'A', 'C');
   t.any_thing('B');
   t.food('F');
   t.plain('S', dishes());
   t.number('N', t.draw().between(2, 9));
-  t.any({
+  t.say_one_of({
       {"&t , nsubj:G quarrel* [obl about B] .", "&t ， nsubj:G [obl 为了 B] 吵 compound:起来/V 了_ 。"},
       {"&t , nsubj:G see* obj:B , [conj and nsubj:everyone/U want* obj:B~] .",
        "&t ， nsubj:G 看见 了 obj:B ， [conj nsubj:谁/U 都 想/X 要/V obj:B~] 。"},
       {"nsubj:G be* amod:good friends/N , [conj but obl:tmod:today nsubj:G~ quarrel* [obl about B]] .",
        "nsubj:G 是 [amod 好] 朋友/N ， [conj 可是 [obl:tmod 今天] nsubj:G~ [obl 为了 B] 吵架/V 了_] 。"},
   });
-  t.any({
+  t.say_one_of({
       {"[ccomp “ nsubj:B~ belongs [obl to A.me] , ”] say* nsubj:A! .",
        "nsubj:A! 说 ： [ccomp “ nsubj:B~ 是 A.me 的 。 ”]"},
       {"[ccomp “ nsubj:A.I saw obj:B~ advmod:first , ”] say* nsubj:A! .",
        "nsubj:A! 说 ： [ccomp “ advmod:是 nsubj:A.I 先 看见 obj:B~ 的_ 。 ”]"},
   });
-  t.any({
+  t.say_one_of({
       {"[ccomp “ discourse:no , nsubj:B~ belongs [obl to C.me] ! ”] say* nsubj:C! .",
        "nsubj:C! 说 ： [ccomp “ discourse:不/I ， nsubj:B~ 是 C.me 的 ！ ”]"},
       {"[ccomp “ nsubj:A.you do not even know [ccomp obj:what/U nsubj:B~ is/V] , ”] say* nsubj:C! .",
@@ -284,26 +284,26 @@ void quarrel(Teller& t) {
       {"[ccomp “ nsubj:A.you always say/V obj:that/U , ”] answer* nsubj:C! .",
        "nsubj:C! 回答 ： [ccomp “ nsubj:A.you 总是 这么 说 。 ”]"},
   });
-  t.any({
+  t.say_one_of({
       {"nsubj:G~ do* not speak/V [obl for nummod:N hours] .", "nsubj:G~ [obl:tmod nummod:N clf:个 小时] 没 说话/V 。"},
       {"[obl for nummod:N days] nsubj:G~ only speak* [obl to the cat] .",
        "nsubj:G~ [obl:tmod nummod:N 天] 只 [obl 跟 猫] 说话/V 。"},
   });
-  t.any({
+  t.say_one_of({
       {"advmod:then nsubj:C! bring* iobj:A! obj:S .", "后来 ， nsubj:C! [obl 给 A!] 端 compound:来/V 了 obj:S 。"},
       {"advmod:then expl:it/U begin* [xcomp to_ rain/V] , [conj and nsubj:A! have* [obj the amod:only umbrella]] .",
        "后来 下/V compound:起/V 了 obj:雨 ， [conj 只有/R nsubj:A! 有/V obj:伞] 。"},
       {"advmod:then nsubj:A! share* obj:F [obl with C!] .",
        "后来 ， nsubj:A! [obl:patient 把 F] 分 [obl 给 C!] [obj 一半] 。"},
   });
-  t.any({
+  t.say_one_of({
       {"[ccomp “ nsubj:C.I cop:am sorry/J , ”] say* nsubj:C! .", "[ccomp “ 对不起/I 。 ”] nsubj:C! 说 。"},
       {"[ccomp “ aux:can nsubj:G.we be/X friends/N again ? ”] ask* nsubj:C! .",
        "[ccomp “ nsubj:G.we 还 能 做/V obj:朋友 吗 ？ ”] nsubj:C! 问 。"},
       {"[ccomp “ nsubj:B~ cop:is not even pretty/J , ”] say* nsubj:C! .",
        "[ccomp “ nsubj:B~ 其实 也 不 好看/J 。 ”] nsubj:C! 说 。"},
   });
-  t.any({
+  t.say_one_of({
       {"[ccomp “ nsubj:A.I aux:was wrong/J advmod:too , ”] say* nsubj:A! , [conj and nsubj:G~ laugh*] .",
        "[ccomp “ nsubj:A.I 也 错/V 了_ 。 ”] nsubj:A! 说 ， [conj nsubj:G~ 都 笑 了_] 。"},
       {"nsubj:A! smile* , [conj and nsubj:G~ shake* obj:hands] .",

@@ -6,7 +6,7 @@
 namespace qkv::world {
 namespace {
 
-// A and C talk; E is known by a trade; B is a thing, D and M animals, F food, S soup, P and R places, N a number.
+// Roles: A and C talk; E is known by occupation; B thing, D and M animals, F food, S soup, P and R places, N number.
 const std::vector<std::vector<Line>>& all_jokes() {
   static const std::vector<std::vector<Line>> jokes{
       {{"nsubj:A tell* obj:C , [ccomp “ nsubj:A.I forget obj:everything/U . ”]",
@@ -129,10 +129,10 @@ const std::vector<std::vector<Line>>& all_jokes() {
 
 }  // namespace
 
-void jokes(Teller& t) {
+void jokes(StoryBuilder& t) {
   t.time();
   t.person('A', anyone(t));
-  t.contrast('C', 'A');
+  t.other_gender_person('C', 'A');
   t.any_thing('B');
   t.animal('D', pets());
   t.animal('M', wild_animals());
@@ -141,7 +141,7 @@ void jokes(Teller& t) {
   t.place('P', places());
   t.number('N', t.draw().between(2, 30));
   if (t.draw().chance(40)) introduce(t, t.draw().chance(50) ? 'A' : 'C');
-  if (t.draw().chance(22)) {  // the sum that is wrong for a good reason
+  if (t.draw().chance(22)) {  // the joke about a wrong sum
     const int n = t.draw().between(2, 9), m = t.draw().between(2, 9);
     t.number('P', n);
     t.number('Q', m);
@@ -163,7 +163,7 @@ void jokes(Teller& t) {
   }
   for (const Line& line : t.draw().pick(all_jokes())) t.say(line.en, line.zh);
   if (t.draw().chance(45)) {
-    t.any({
+    t.say_one_of({
         {"nsubj:nobody/U laugh* , [conj but [nsubj the cat] smile*] .",
          "没有 nsubj:人 [ccomp 笑/V] ， [conj 只有/R nsubj:猫 笑 了_] 。"},
         {"nsubj:A! laugh* advmod:so loudly [advcl mark:that [nsubj the windows] shake*] .",

@@ -1,4 +1,4 @@
-// Stories that count: the market, the lesson, and sums with or without their steps.
+// Stories with numbers: the market, the lesson, and sums with or without intermediate steps.
 #include <algorithm>
 #include <string>
 
@@ -26,8 +26,8 @@ constexpr Operation kTimes{
     {"[nsubj P [conj cc:×/S Q]] =/S obj:R .", "[nsubj P [conj cc:×/S Q]] =/S obj:R 。"},
     {"advmod:so [nsubj P [conj cc:×/S Q]] =/S obj:R .", "所以 [nsubj P [conj cc:×/S Q]] =/S obj:R 。"}};
 
-// Column by column, from the right.
-void plus_steps(Teller& t, int64_t p, int64_t q) {
+// Addition column by column, from the right.
+void plus_steps(StoryBuilder& t, int64_t p, int64_t q) {
   int64_t carry = 0;
   for (; p > 0 || q > 0; p /= 10, q /= 10) {
     const int64_t sum = p % 10 + q % 10 + carry;
@@ -55,8 +55,8 @@ void plus_steps(Teller& t, int64_t p, int64_t q) {
   }
 }
 
-// By parts: first the tens of what is taken away, then its ones.
-void minus_steps(Teller& t, int64_t p, int64_t q) {
+// Subtraction in two steps: first the tens of the subtrahend, then its ones.
+void minus_steps(StoryBuilder& t, int64_t p, int64_t q) {
   t.number('A', p);
   t.number('B', q - q % 10);
   t.number('C', p - (q - q % 10));
@@ -66,7 +66,7 @@ void minus_steps(Teller& t, int64_t p, int64_t q) {
         "先 [nsubj A [conj cc:-/S B]] =/S obj:C ， [conj 再 [nsubj C [conj cc:-/S D]] =/S obj:E] 。");
 }
 
-void times_steps(Teller& t, int64_t p, int64_t q) {
+void times_steps(StoryBuilder& t, int64_t p, int64_t q) {
   t.number('A', p - p % 10);
   t.number('B', p % 10);
   t.number('I', q);
@@ -78,7 +78,7 @@ void times_steps(Teller& t, int64_t p, int64_t q) {
   t.say("[nsubj C [conj cc:+/S D]] =/S obj:E .", "[nsubj C [conj cc:+/S D]] =/S obj:E 。");
 }
 
-void one_sum(Teller& t) {
+void one_sum(StoryBuilder& t) {
   int64_t p = t.draw().between(11, t.draw().chance(40) ? 999 : 99);
   int64_t q = t.draw().between(11, t.draw().chance(40) ? 999 : 99);
   const uint32_t which = t.draw().below(3);
@@ -102,26 +102,26 @@ void one_sum(Teller& t) {
 }
 
 // "Tom has 17 apples. Anna gives him 25 more."
-void word_problem(Teller& t) {
+void word_problem(StoryBuilder& t) {
   const int p = t.draw().between(12, 99), q = t.draw().between(3, p - 2);
   const bool more = t.draw().chance(50);
   t.person('K', anyone(t));
-  t.contrast('H', 'K');
+  t.other_gender_person('H', 'K');
   t.plain('J', t.draw().chance(60) ? fruit() : t.draw().chance(50) ? toys() : baked());
   t.number('P', p);
   t.number('Q', q);
   t.number('R', more ? p + q : p - q);
-  t.any({
+  t.say_one_of({
       {"nsubj:K have* [obj nummod:P J%] .", "nsubj:K 有 [obj nummod:P clf:J^ J%] 。"},
       {"nsubj:K count* [obj nummod:P J%] .", "nsubj:K 数 了 compound:数/V ， [conj 有/V [obj nummod:P clf:J^ J%]] 。"},
   });
   if (more) {
-    t.any({
+    t.say_one_of({
         {"nsubj:H give* iobj:K! [obj nummod:Q amod:more] .", "nsubj:H 又 送 [obl 给 K!] [obj nummod:Q J^] 。"},
         {"nsubj:H bring* [obj nummod:Q J%] .", "nsubj:H 又 带来 了 [obj nummod:Q clf:J^ J%] 。"},
     });
   } else {
-    t.any({
+    t.say_one_of({
         {"nsubj:K! give* [obj nummod:Q J%] [obl to H] .", "nsubj:K! 送 [obl 给 H] [obj nummod:Q clf:J^ J%] 。"},
         {"nsubj:H take* [obj nummod:Q J%] compound:prt:away .", "nsubj:H 拿走 了 [obj nummod:Q clf:J^ J%] 。"},
     });
@@ -144,9 +144,9 @@ void word_problem(Teller& t) {
 
 }  // namespace
 
-void sums(Teller& t) {
+void sums(StoryBuilder& t) {
   if (t.draw().chance(45)) {
-    // Steps use most letters, so the people come in anew.
+    // The steps use most role letters, so the people are created again.
     word_problem(t);
     return;
   }
@@ -154,10 +154,10 @@ void sums(Teller& t) {
   for (int i = 0; i < count; ++i) one_sum(t);
 }
 
-void market(Teller& t) {
+void market(StoryBuilder& t) {
   t.day();
   t.person('A', anyone(t));
-  t.contrast('C', 'A');
+  t.other_gender_person('C', 'A');
   const int m = t.draw().between(2, 12), n = t.draw().between(2, 12);
   t.things('F', fruit(), m);
   t.things('G', fruit(), n);
@@ -175,13 +175,13 @@ void market(Teller& t) {
   t.number('V', n * g);
   t.number('W', total);
   t.number('Z', purse - total);
-  t.any({
+  t.say_one_of({
       {"&t , nsubj:A go* [obl to the market] [obl with nummod:U coins] .",
        "&t ， nsubj:A 带 着 [obj nummod:U clf:块 钱] [conj 去 了 obj:市场] 。"},
       {"&t , nsubj:A have* [obj nummod:U coins] [conj and go* [obl to the market]] .",
        "&t ， nsubj:A 有 [obj nummod:U clf:块 钱] ， [conj 去 了 obj:市场] 。"},
   });
-  t.any({
+  t.say_one_of({
       {"nsubj:A buy* [obj F [conj and G]] .", "nsubj:A 买 了 [obj F [conj 和 G]] 。"},
       {"nsubj:A choose* [obj F [conj and G]] .", "nsubj:A 挑 了 [obj F [conj 和 G]] 。"},
       {"nsubj:C sell* iobj:A! [obj F [conj and G]] .", "nsubj:C 卖 [obl 给 A!] [obj F [conj 和 G]] 。"},
@@ -192,7 +192,7 @@ void market(Teller& t) {
       "[nsubj F#] [obl det:每 F^] 要/V [obj nummod:Q clf:块 钱] ， [conj [nsubj G#] [obl det:每 G^] 要/V [obj nummod:T "
       "clf:块 钱]] 。");
   if (t.draw().chance(60)) {
-    t.any({
+    t.say_one_of({
         {"[ccomp “ advmod:how much/R cop:is nsubj:that/U ? ”] nsubj:A! ask* .",
          "[ccomp “ [advmod 一共] 多少/V obj:钱 ？ ”] nsubj:A! 问 。"},
         {"nsubj:A! count* [obl on A'~ fingers] .", "nsubj:A! 扳/V 着 obj:手指 [conj 算 compound:起来/V] 。"},
@@ -205,14 +205,14 @@ void market(Teller& t) {
     t.say("advmod:together , nsubj:that/U is/V [obj R [conj cc:+/S V [conj cc:=/S W]]] .",
           "[advmod 一共] 是/V [obj R [conj cc:+/S V [conj cc:=/S W]]] 。");
   }
-  t.any({
+  t.say_one_of({
       {"nsubj:A! pay* [obj nummod:W coins] , [conj and [nsubj nummod:Z coins] be* left/J] .",
        "nsubj:A! 付 了 [obj nummod:W clf:块 钱] ， [conj 还 剩/V [obj nummod:Z clf:块]] 。"},
       {"advmod:so nsubj:A! pay* [obj nummod:W coins] [conj and go* home [obl with [nummod Z] coins]] .",
        "所以 nsubj:A! 付 了 [obj nummod:W clf:块 钱] ， [conj 带 着 [obj nummod:Z clf:块 钱] [conj 回/V obj:家 了_]] "
        "。"},
   });
-  t.any({
+  t.say_one_of({
       {"[obl on the way] home , [nsubj D , [appos A'! D=] ,] eat* [obj nummod:one [nmod of F-]] .",
        "[obl 在 [acl 回家 的] 路 上] ， [nsubj A'!0 [det 那/D clf:D^] compound:D= D] 吃 了 [obj nummod:一 clf:F^ F#] "
        "。"},
@@ -229,13 +229,13 @@ void market(Teller& t) {
         {"[nsubj nummod:Z coins] cop:were left/J .", "还 剩 [obj nummod:Z clf:块 钱] 。"}, 'Z');
 }
 
-void lesson(Teller& t) {
+void lesson(StoryBuilder& t) {
   t.person('Z', {.age = Age::adult});
   t.person('A');
   t.person('C');
   t.animal('D', pets());
   t.day();
-  t.any({
+  t.say_one_of({
       {"&t , nsubj:Z teach* [obj the class] .", "&t ， nsubj:Z [obl 给 大家/U] 上课/V 。"},
       {"nsubj:Z be* a amod:patient teacher/N , [conj but nsubj:A be* always sleepy/J] .",
        "nsubj:Z 是 [nummod 一 clf:位] [amod 有耐心 的] 老师/N ， [conj 可是 nsubj:A 总是 很 困/J] 。"},
@@ -247,7 +247,7 @@ void lesson(Teller& t) {
     t.country('N', 'K');
     t.country('M', 'L');
     while (t.name('M') == t.name('N')) t.country('M', 'L');
-    t.any({
+    t.say_one_of({
         {"nsubj:Z! ask* , [ccomp “ what/U cop:is [nsubj the capital [nmod of N]] ? ”]",
          "nsubj:Z! 问 ： [ccomp “ [nsubj [nmod N 的] 首都] 是 哪里/U ？ ”]"},
         {"[ccomp “ nsubj:who/U knows [obj the capital [nmod of N]] ? ”] nsubj:Z! ask* .",
@@ -255,19 +255,19 @@ void lesson(Teller& t) {
     });
     if (t.draw().chance(35)) {
       t.say("[ccomp “ L , ”] say* nsubj:A! .", "[ccomp “ L 。 ”] nsubj:A! 说 。");
-      t.any({
+      t.say_one_of({
           {"[ccomp “ discourse:no , nsubj:L! cop:is the capital/N [nmod of M] , ”] say* nsubj:Z! .",
            "[ccomp “ 不对/J ， [parataxis nsubj:L! 是 [nmod M 的] 首都/N] 。 ”] nsubj:Z! 说 。"},
           {"[ccomp “ almost/R , [conj but nsubj:L! cop:is the capital/N [nmod of M]] , ”] say* nsubj:Z! kindly .",
            "[ccomp “ 差/V obj:一点 ， [parataxis nsubj:L! 是 [nmod M 的] 首都/N] 。 ”] nsubj:Z! [advmod 和蔼] 地 说 "
            "。"},
       });
-      t.any({
+      t.say_one_of({
           {"[ccomp “ K , ”] whisper* nsubj:C .", "[ccomp “ K 。 ”] nsubj:C [advmod 小声] 说 。"},
           {"nsubj:C know* obj:it/U : [parataxis “ K ! ”]", "nsubj:C 知道 ： [parataxis “ K ！ ”]"},
       });
     } else {
-      t.any({
+      t.say_one_of({
           {"[ccomp “ K , ”] answer* nsubj:C .", "[ccomp “ K 。 ”] nsubj:C 回答 。"},
           {"[ccomp “ [nsubj the capital [nmod of N!]] cop:is K , ”] say* nsubj:C .",
            "[ccomp “ [nsubj [nmod N! 的] 首都] 是 K 。 ”] nsubj:C 说 。"},
@@ -285,14 +285,14 @@ void lesson(Teller& t) {
     t.number('R', p + q);
     t.say("[ccomp “ advmod:and [nsubj what/U] cop:is P [conj cc:+/S Q] ? ”] nsubj:Z! ask* .",
           "[ccomp “ 那么/R [nsubj P [conj cc:+/S Q]] 等于/V obj:多少/U 呢 ？ ”] nsubj:Z! 问 。");
-    t.any({
+    t.say_one_of({
         {"[ccomp “ R , ”] say* nsubj:C! .", "[ccomp “ R 。 ”] nsubj:C! 说 。"},
         {"nsubj:C! count* [obl on C'~ fingers] [conj and say* , [ccomp “ R . ”]]",
          "nsubj:C! 扳 着 obj:手指 [conj 算/V 了 compound:算/V] ， [conj 说 ： [ccomp “ R 。 ”]]"},
     });
     t.ask({"[nsubj P [conj cc:+/S Q]] =/S obj:?/S", "[nsubj P [conj cc:+/S Q]] =/S obj:？/S"}, kAdd, 'R');
   }
-  t.any({
+  t.say_one_of({
       {"[ccomp “ very good/J , ”] say* nsubj:Z! , [conj and nsubj:everyone/U go* home] .",
        "[ccomp “ 很 好/J 。 ”] nsubj:Z! 说 ， [conj nsubj:大家/U 就 回家/V 了_] 。"},
       {"[ccomp “ [nsubj the lesson] cop:is over/R , ”] say* nsubj:Z! , [conj and [nsubj even D] be* glad/J] .",

@@ -1,4 +1,4 @@
-// Stories that need thought: a mystery, one pronoun with two possible meanings, and who has what by now.
+// Stories that need reasoning: a mystery, a pronoun with two possible antecedents, and tracking who has what.
 #include <array>
 
 #include "world/stories.h"
@@ -6,7 +6,7 @@
 namespace qkv::world {
 namespace {
 
-// What each line needs: people A and C of one gender, and things by class.
+// Requirements of each line: people A and C of the same gender, and things by class.
 struct Riddle {
   Line line;
   Line question, answer;
@@ -141,10 +141,10 @@ constexpr Noun kBags[] = {{"bag", "袋子", "个"},       {"box", "盒子", "个
 
 }  // namespace
 
-void riddle_of_it(Teller& t) {
+void riddle_of_it(StoryBuilder& t) {
   t.person('A', anyone(t));
-  t.rival('C', 'A');
-  t.contrast('E', 'A');
+  t.same_gender_person('C', 'A');
+  t.other_gender_person('E', 'A');
   t.any_thing('B');
   t.thing('W', kBags, colours());
   while (t.noun('B')->en == t.noun('W')->en) t.any_thing('B');
@@ -165,7 +165,7 @@ void riddle_of_it(Teller& t) {
   if (t.draw().chance(50)) {
     t.say("[ccomp “ obj:what/U aux:are nsubj:A.you doing/V ? ”] ask* nsubj:E .",
           "[ccomp “ nsubj:A.you [advmod 在] 干/V obj:什么/U ？ ”] nsubj:E 问 。");
-    t.any({
+    t.say_one_of({
         {"[ccomp “ obj:nothing/U , ”] say* nsubj:A! .", "[ccomp “ 没/V obj:什么/U 。 ”] nsubj:A! 说 。"},
         {"[ccomp “ thinking/V , ”] say* nsubj:A! .", "[ccomp “ [advmod 在] 思考/V 。 ”] nsubj:A! 说 。"},
         {"[ccomp “ nsubj:A.I cop:am not sure/J , ”] answer* nsubj:A! .",
@@ -173,14 +173,14 @@ void riddle_of_it(Teller& t) {
         {"nsubj:A! only smile* .", "nsubj:A! 只 advmod:是 笑 了 compound:笑/V 。"},
     });
   } else {
-    t.any({
+    t.say_one_of({
         {"nsubj:E come* [obl into P] [conj and laugh*] .", "nsubj:E 走/V compound:进/V obj:P ， [conj 笑 了_] 。"},
         {"[nsubj E , [acl:relcl nsubj:who see* obj:everything/U] ,] say* obj:nothing/U .",
          "nsubj:E dislocated:什么/U 都 看见/V 了_ ， [conj 可是 dislocated:什么/U 也 没 说] 。"},
         {"[nsubj the news] be* soon all/R [obl over the village] .",
          "[nsubj 这 clf:个 消息] advmod:很快 传 compound:遍/V 了 obj:村子 。"},
     });
-    t.any({
+    t.say_one_of({
         {"[ccomp “ nsubj:today/N cop:is not A.my day/N , ”] say* nsubj:A! .",
          "[ccomp “ nsubj:今天 真 倒霉/J 。 ”] nsubj:A! 说 。"},
         {"[ccomp “ nsubj:everything/U is [advcl under control/N] , ”] say* nsubj:A! .",
@@ -191,9 +191,9 @@ void riddle_of_it(Teller& t) {
   if (t.draw().chance(20)) comic_aside(t);
 }
 
-void hide_and_seek(Teller& t) {
+void hide_and_seek(StoryBuilder& t) {
   t.person('A', anyone(t));
-  t.contrast('C', 'A');
+  t.other_gender_person('C', 'A');
   t.any_thing('B');
   t.any_thing('H');
   while (t.noun('B') == t.noun('H')) t.any_thing('H');
@@ -201,14 +201,14 @@ void hide_and_seek(Teller& t) {
   t.hiding_place('U', 'B');
   t.place('R', rooms());
   t.place('Q', rooms());
-  if (t.draw().chance(45)) {  // somebody looks where it used to be
-    t.any({
+  if (t.draw().chance(45)) {  // somebody looks in its old place
+    t.say_one_of({
         {"nsubj:A put* obj:B [obl @S S] [conj and leave* [obj the room]] .",
          "nsubj:A [obl:patient 把 B+] 放 [obl 在 S @S] ， [conj 离开/V 了 obj:房间] 。"},
         {"nsubj:A hide* obj:B [obl @S S] [conj and go* [obl to R]] .",
          "nsubj:A [obl:patient 把 B+] 藏 [obl 在 S @S] ， [conj 去 了 obj:R] 。"},
     });
-    t.any({
+    t.say_one_of({
         {"[advcl while nsubj:A~ be* away/R] , nsubj:C find* obj:B- [conj and put* obj:B~ [obl @U U]] .",
          "[obl:tmod [acl nsubj:A~ 不 在/V 的] 时候] ， nsubj:C 发现 了 obj:B- ， [conj [obl:patient 把 B~] 放 [obl 在 "
          "U @U]] 。"},
@@ -220,7 +220,7 @@ void hide_and_seek(Teller& t) {
       t.say("[advcl when nsubj:A! return*] , nsubj:A~ look* [obl @S S-] , [conj but nsubj:B- be* not there/R] .",
             "[obl:tmod [acl nsubj:A! 回来/V 的] 时候] ， nsubj:A~ 看 了 compound:看/V [obj S @S] ， [conj 可是 "
             "nsubj:B# 不 在/V obj:那里/U] 。");
-      t.any({
+      t.say_one_of({
           {"[ccomp “ aux:does [nsubj A.my B#] have/V obj:legs ? ”] ask* nsubj:A! .",
            "[ccomp “ advmod:难道 [nsubj A.my B#] 长/V obj:腿 了_ ？ ”] nsubj:A! 问 。"},
           {"nsubj:C! look* [obl at the ceiling] [conj and whistle*] .",
@@ -235,8 +235,8 @@ void hide_and_seek(Teller& t) {
     t.ask({"nsubj:who/U moved obj:B! ?", "nsubj:谁/U 动/V 了 obj:B! ？"}, {"nsubj:C! did .", "advmod:是 C! 。"}, 'C');
     return;
   }
-  // Things change hands and rooms; only the last state counts.
-  t.any({
+  // Things change owners and rooms; questions are about the final state.
+  t.say_one_of({
       {"nsubj:A have* obj:B , [conj and nsubj:C have* obj:H] .", "nsubj:A 有 obj:B ， [conj nsubj:C 有 obj:H] 。"},
       {"nsubj:A pick* compound:prt:up obj:B , [conj and nsubj:C pick* compound:prt:up obj:H] .",
        "nsubj:A 拿起/V 了 obj:B ， [conj nsubj:C 拿起/V 了 obj:H] 。"},
@@ -247,12 +247,12 @@ void hide_and_seek(Teller& t) {
   for (int i = 0; i < moves && !laid_down; ++i) {
     const bool first = t.draw().chance(50);
     char& holder = first ? has_b : has_h;
-    t.same('T', first ? 'B' : 'H');
-    t.same('F', holder);
-    t.same('G', holder == 'A' ? 'C' : 'A');
+    t.alias('T', first ? 'B' : 'H');
+    t.alias('F', holder);
+    t.alias('G', holder == 'A' ? 'C' : 'A');
     switch (t.draw().below(i + 1 == moves ? 4 : 3)) {
       case 0:
-        t.any({
+        t.say_one_of({
             {"nsubj:F! give* obj:T- [obl to G!] .", "nsubj:F! [obl:patient 把 T-] 给/V 了 obj:G! 。"},
             {"nsubj:F! hand* iobj:G! obj:T- .", "nsubj:F! [obl:patient 把 T-] 递 [obl 给 G!] 。"},
         });
@@ -260,14 +260,14 @@ void hide_and_seek(Teller& t) {
         break;
       case 1:
         t.place('W', rooms());
-        t.any({
+        t.say_one_of({
             {"nsubj:F! go* [obl to W] .", "nsubj:F! 去 了 obj:W 。"},
             {"nsubj:F! walk* [obl into W] [obl with T-] .",
              "nsubj:F! 带 着 obj:T- [conj 走/V compound:进/V 了 obj:W] 。"},
         });
         break;
       case 2:
-        t.any({
+        t.say_one_of({
             {"nsubj:G! admire* obj:T- , [conj but nsubj:F! do* not give/V obj:T~ compound:prt:away] .",
              "nsubj:G! 很 喜欢/V obj:T- ， [conj 可是 nsubj:F! 没 给/V] 。"},
             {"nsubj:F! drop* obj:T- , [conj but pick* obj:T~ compound:prt:up advmod:again] .",
@@ -291,17 +291,17 @@ void hide_and_seek(Teller& t) {
   if (t.draw().chance(12)) comic_aside(t);
 }
 
-void mystery(Teller& t) {
+void mystery(StoryBuilder& t) {
   t.time();
   t.person('A', anyone(t));
-  t.contrast('C', 'A');
+  t.other_gender_person('C', 'A');
   t.pet('D');
   t.worker('E');
   t.food('F');
   t.place('R', rooms());
   t.place('S', spots());
   t.animal('M', wild_animals());
-  t.any({
+  t.say_one_of({
       {"&t , nsubj:F vanish* [obl from A'! R#] .", "&t ， [nsubj [nmod [nmod A! 的] R# @R] F+] 忽然 不见/V 了_ 。"},
       {"nsubj:A leave* obj:F [obl on the table] , [conj and [obl:tmod nummod:one hour] later nsubj:F~ be* gone/J] .",
        "nsubj:A [obl:patient 把 F+] 放 [obl 在 桌子 上] ， [conj [obl:tmod nummod:一 clf:个 小时 以后] ， nsubj:F~ "
@@ -309,13 +309,13 @@ void mystery(Teller& t) {
       {"&t , nsubj:A can* not find/V [obj A' F##] .",
        "&t ， nsubj:A 找不到/V [obj nmod:A.self [det 那/D clf:F^] F##] 了_ 。"},
   });
-  t.any({
+  t.say_one_of({
       {"nsubj:A call* obj:E .", "nsubj:A 叫来/V 了 obj:E 。"},
       {"[nsubj E , [acl:relcl nsubj:who love* obj:mysteries] ,] come* advmod:quickly .",
        "nsubj:E 喜欢/V obj:谜案 ， [conj 马上 赶来 了_] 。"},
       {"advmod:luckily nsubj:E live* [obl in the amod:next house] .", "幸好/R nsubj:E 就 住/V [obl 在 隔壁] 。"},
   });
-  t.any({
+  t.say_one_of({
       {"nsubj:E- find* obj:crumbs [obl @S S] .", "nsubj:E- [obl 在 S @S] 发现 了 obj:碎屑 。"},
       {"nsubj:E- look* [obl at the floor] [conj and see* [obj amod:small footprints]] .",
        "nsubj:E- 看 了 compound:看/V obj:地板 ， [conj 看见 了 [obj [amod 小小 的] 脚印]] 。"},
@@ -325,13 +325,13 @@ void mystery(Teller& t) {
         "nsubj:E- 问 obj:C ： [ccomp “ advmod:是 nsubj:C.you 吃/V 了 obj:F- 吗 ？ ”]");
   const bool guilty = t.draw().chance(35);
   if (guilty) {
-    t.any({
+    t.say_one_of({
         {"[ccomp “ discourse:no , ”] say* nsubj:C! , [conj but expl:there/U be*/V nsubj:cream [obl on C'~ nose]] .",
          "[ccomp “ 没有/V 。 ”] nsubj:C! 说 ， [conj 可是 [nsubj [nmod C~ 的] 鼻子] [advmod 上] 有/V obj:奶油] 。"},
         {"[ccomp “ discourse:no , ”] say* nsubj:C! [obl with a amod:full mouth] .",
          "[ccomp “ 没有/V 。 ”] nsubj:C! [advcl nsubj:嘴里 塞/V 得 [xcomp 满满/J] 地] 说 。"},
     });
-    t.any({
+    t.say_one_of({
         {"[ccomp “ nsubj:C.I only wanted [xcomp to_ taste/V obj:F~] , ”] nsubj:C! admit* .",
          "[ccomp “ nsubj:C.I 只 想/X 尝/V obj:一口 。 ”] nsubj:C! 承认 。"},
         {"[ccomp “ nsubj:F~ cop:was so lonely/J , ”] nsubj:C! admit* .",
@@ -339,7 +339,7 @@ void mystery(Teller& t) {
     });
     t.ask({"nsubj:who/U ate obj:F! ?", "nsubj:谁/U 吃/V 了 obj:F! ？"}, {"nsubj:C! did .", "advmod:是 C! 。"}, 'C');
   } else {
-    t.any({
+    t.say_one_of({
         {"[ccomp “ discourse:no , nsubj:C.I do n't even like obj:F% , ”] say* nsubj:C! .",
          "[ccomp “ 没有/V ， [parataxis nsubj:C.I advmod:根本 就 不 喜欢/V obj:F%] 。 ”] nsubj:C! 说 。"},
         {"[ccomp “ discourse:no , nsubj:C.I was asleep/J , ”] say* nsubj:C! .",
@@ -348,12 +348,12 @@ void mystery(Teller& t) {
          "[ccomp “ 没有/V 。 ”] nsubj:C! 说 ， [conj nsubj:E- 相信/V 了_] 。"},
     });
     const bool pet = t.draw().chance(60);
-    t.same('G', pet ? 'D' : 'M');
+    t.alias('G', pet ? 'D' : 'M');
     if (pet) {
       t.say("advmod:then nsubj:E- look* [obl behind the curtain] [conj and find* [obj D , [appos A'! D=]]] .",
             "然后 nsubj:E- 看 了 compound:看/V [obj 窗帘 后面] ， [conj 发现 了 [obj A'!0 [det 那/D clf:D^] "
             "compound:D= D]] 。");
-      t.any({
+      t.say_one_of({
           {"nsubj:D! be* too full/J [advcl to_ run/V compound:prt:away] .",
            "nsubj:D! 吃/V 得 [xcomp 太 饱/J] ， [conj 跑不动/V 了_] 。"},
           {"nsubj:D! yawn* , [conj and [nsubj the case] be* closed/J] .",
@@ -367,7 +367,7 @@ void mystery(Teller& t) {
     }
     t.ask({"nsubj:who/U ate obj:F! ?", "nsubj:谁/U 吃/V 了 obj:F! ？"}, {"nsubj:G! did .", "advmod:是 G! 。"}, 'G');
   }
-  t.any({
+  t.say_one_of({
       {"[ccomp “ nsubj:that/U cop:was easy/J , ”] say* nsubj:E- .",
        "[ccomp “ nsubj:这/U 太 简单/J 了_ 。 ”] nsubj:E- 说 。"},
       {"nsubj:A! laugh* [conj and buy* [obj another F=]] .",

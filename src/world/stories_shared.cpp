@@ -1,4 +1,4 @@
-// Sentences that many stories share, and the list of kinds.
+// Sentences shared by many stories, and the list of story kinds.
 #include <array>
 
 #include "world/stories.h"
@@ -26,29 +26,29 @@ std::span<const StoryKind> kinds() {
   return kKinds;
 }
 
-PersonOptions anyone(Teller& t) {
+PersonOptions anyone(StoryBuilder& t) {
   return {.age = t.draw().chance(35) ? Age::adult : Age::child};
 }
 
-void ask_where(Teller& t, char thing, char place) {
-  t.same('X', thing);
-  t.same('Y', place);
+void ask_where(StoryBuilder& t, char thing, char place) {
+  t.alias('X', thing);
+  t.alias('Y', place);
   t.ask({"where/R cop:is nsubj:X! advmod:now ?", "nsubj:X! obl:tmod:现在 在/V obj:哪里/U ？"},
         {"nsubj:X~ cop:is @Y Y! .", "nsubj:X~ 在/V [obj Y! @Y] 。"}, 'Y');
 }
 
-void ask_who_has(Teller& t, char thing, char owner) {
-  t.same('X', thing);
-  t.same('Y', owner);
+void ask_who_has(StoryBuilder& t, char thing, char owner) {
+  t.alias('X', thing);
+  t.alias('Y', owner);
   t.ask({"nsubj:who/U has obj:X! advmod:now ?", "nsubj:X! obl:tmod:现在 在/V [obj nmod:谁/U 手里] ？"},
         {"nsubj:Y! has obj:X~ .", "nsubj:X~ 在/V [obj nmod:Y! 手里] 。"}, 'Y');
 }
 
-void introduce(Teller& t, char who) {
-  t.same('X', who);
-  t.trade('Y', who);
+void introduce(StoryBuilder& t, char who) {
+  t.alias('X', who);
+  t.occupation('Y', who);
   t.phrase('h', hobbies());
-  t.any({
+  t.say_one_of({
       {"nsubj:X be* Y? [acl:relcl nsubj:who like* [xcomp to_ &h.inf]] .",
        "nsubj:X 是 Y? ， [conj 最 喜欢/V [ccomp &h]] 。"},
       {"[nsubj everyone/U [nmod in the village]] know* [obj X , [appos Y?]] .",
@@ -64,8 +64,8 @@ void introduce(Teller& t, char who) {
   });
 }
 
-void comic_aside(Teller& t) {
-  t.any({
+void comic_aside(StoryBuilder& t) {
+  t.say_one_of({
       {"( [nsubj the tea] be* already cold/J . )", "（ nsubj:茶 已经 凉/J 了_ 。 ）"},
       {"( [nsubj the spoon] cop:is still missing/J . )", "（ [nsubj 那 clf:把 勺子] [obl 到 现在] 还 没 找到/V 。 ）"},
       {"( [nsubj the parrot] repeat* obj:everything/U . )",
@@ -87,10 +87,10 @@ void comic_aside(Teller& t) {
   });
 }
 
-void happy_end(Teller& t, char who) {
-  t.same('X', who);
+void happy_end(StoryBuilder& t, char who) {
+  t.alias('X', who);
   t.phrase('h', hobbies());
-  t.any({
+  t.say_one_of({
       {"[obl:tmod det:that night] , nsubj:X sleep* advmod:well .",
        "[obl:tmod det:那 nmod:天 晚上] ， nsubj:X 睡 得 [xcomp 很 香/J] 。"},
       {"nsubj:X smile* [obl:tmod det:all det:the way] advmod:home .", "nsubj:X [obl:tmod 一路上] 都 笑 着 。"},

@@ -1,4 +1,4 @@
-// Things: what one carries, wears, reads, plays and works with.
+// Word lists: things to carry, wear, read, play and work with.
 #include "world/lexicon.h"
 
 namespace qkv::world {

@@ -7,18 +7,18 @@
 namespace qkv {
 namespace {
 
-Story tell(uint64_t seed, uint64_t index, world::Voices voices) {
+Story tell(uint64_t seed, uint64_t index, world::Languages languages) {
   static const uint32_t total = [] {
     uint32_t sum = 0;
     for (const world::StoryKind& kind : world::kinds()) sum += kind.weight;
     return sum;
   }();
-  world::Teller teller(seed, index, voices);
-  uint32_t at = teller.draw().below(total);
+  world::StoryBuilder builder(seed, index, languages);
+  uint32_t at = builder.draw().below(total);
   const world::StoryKind* kind = world::kinds().data();
   while (at >= kind->weight) at -= (kind++)->weight;
-  kind->tell(teller);
-  return teller.finish(kind->name);
+  kind->tell(builder);
+  return builder.finish(kind->name);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The built-in world: endless short stories from a seed. Story i is a function of (seed, i) alone.
+// The built-in world: an endless stream of short stories. Story i is a pure function of (seed, i).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class World {
 
   Story story(uint64_t index) const;
 
-  // The text of one story: what a language model reads as one document.
+  // The text of one story: one document for a language model.
   std::string text(uint64_t index, Language language) const;
 
   uint64_t seed() const { return seed_; }

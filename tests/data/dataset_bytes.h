@@ -1,4 +1,4 @@
-// Packing with bytes as tokens: what comes out can be read.
+// Packing with bytes as tokens, so that the output is readable.
 #pragma once
 
 #include <string>

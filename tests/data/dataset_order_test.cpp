@@ -13,7 +13,7 @@
 namespace qkv {
 namespace {
 
-// Documents of 1 to 40 tokens, every token of all of them another one: a line "7 3" is the document 7, 8, 9.
+// Documents of 1 to 40 tokens, all tokens distinct: the line "7 3" is the document 7, 8, 9.
 struct TextData {
   explicit TextData(int documents, uint64_t shard_bytes = 1500) {
     std::string text;
@@ -42,7 +42,7 @@ struct TextData {
   std::unique_ptr<PackedDataset> data;
 };
 
-// One sample against the definition, from the whole row of tokens. Returns the window it is.
+// Checks one sample against the definition. Returns the index of its window.
 uint64_t check_sample(const PackedSplit& split, const TextBatch& sample, uint64_t length) {
   std::vector<int32_t> row(split.tokens());
   split.copy(0, row);
@@ -90,7 +90,7 @@ TEST(TextSamples, EveryTokenOncePerEpoch) {
   }
 }
 
-// All documents but their last tokens are predicted exactly once, whatever the windows cut.
+// Every token except the first of a document is predicted exactly once, wherever windows are cut.
 TEST(TextSamples, EveryPredictionOncePerEpoch) {
   const TextData data(60);
   for (const int64_t length : {1, 7, 32, 1000}) {
@@ -116,7 +116,7 @@ TEST(TextSamples, EveryPredictionOncePerEpoch) {
 TEST(TextSamples, AnyDivisionReadsTheSame) {
   const TextData data(60);
   const TextSamples samples(data.train(), {.length = 16, .seed = 8});
-  const TextBatch whole = samples.batch(100, 12);  // over the end of an epoch
+  const TextBatch whole = samples.batch(100, 12);  // across the end of an epoch
   EXPECT_LT(samples.per_epoch(), 112U);
   TextBatch parts;
   for (const auto& [first, rows] : {std::pair{100, 5}, {105, 1}, {106, 6}}) {
@@ -139,7 +139,7 @@ TEST(TextSamples, TheOrderIsAFunctionOfSeedAndEpoch) {
     return samples.batch(number * samples.per_epoch(), static_cast<int64_t>(samples.per_epoch())).tokens;
   };
   EXPECT_EQ(epoch(data, 1, 5), epoch(data, 1, 5));
-  EXPECT_EQ(epoch(data, 1, 5), epoch(other_shards, 1, 5));  // shards are only where the bytes lie
+  EXPECT_EQ(epoch(data, 1, 5), epoch(other_shards, 1, 5));  // the order does not depend on the shards
   EXPECT_NE(epoch(data, 1, 5), epoch(data, 1, 6));
   EXPECT_NE(epoch(data, 1, 5), epoch(data, 2, 5));
 }
@@ -215,7 +215,7 @@ TEST(PairBatches, SourcesAndTargetsBelongTogether) {
   }
 }
 
-// Buckets are worth having: padded, the batches waste little; pairs in the order of the file would waste half.
+// Bucketing pays off: padded batches waste little, while pairs in file order would waste half.
 TEST(PairBatches, LikeLengthsShareABatch) {
   const PairData data(500);
   const PairBatches batches(data.train(), {.tokens = 800});
@@ -246,7 +246,7 @@ TEST(PairBatches, TheOrderIsAFunctionOfSeedAndEpoch) {
     return all;
   };
   EXPECT_EQ(pairs(1, 0), pairs(1, 0));
-  EXPECT_NE(sorted(pairs(1, 0)), sorted(pairs(1, 1)));  // other company, not only another order
+  EXPECT_NE(sorted(pairs(1, 0)), sorted(pairs(1, 1)));  // other batch contents, not only another order
   EXPECT_NE(sorted(pairs(1, 0)), sorted(pairs(2, 0)));
 }
 

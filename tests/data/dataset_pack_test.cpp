@@ -139,7 +139,7 @@ TEST(Pack, ValidationIsDisjointAndAFunctionOfTheSeed) {
   EXPECT_NEAR(static_cast<double>(validation.size()), 600.0, 140.0);  // 4 standard deviations of 2 * binomial
   for (const std::string& text : validation) {
     EXPECT_EQ(train.count(text), 0U) << text;
-    EXPECT_EQ(validation.count(text), 2U) << text;  // both copies on one side
+    EXPECT_EQ(validation.count(text), 2U) << text;  // both copies in the same split
   }
   EXPECT_EQ(documents_of(b->of(Split::validation)), validation);
   EXPECT_NE(documents_of(c->of(Split::validation)), validation);
@@ -156,7 +156,7 @@ TEST(Pack, RefusesWhatIsThereAndWhatIsEmpty) {
   expect_error([&] { pack_bytes({.files = {}, .out = out}); }, {"no files"});
   expect_error([&] { pack_bytes({.files = {file.string()}, .out = out, .validation = 1.0}); }, {"is 1"});
   expect_error([&] { pack_bytes({.files = {file.string()}, .out = out}, 100); }, {"256", "vocabulary has 100"});
-  EXPECT_EQ(entries(folder.path()), 2);  // nothing was left, temporary or not
+  EXPECT_EQ(entries(folder.path()), 2);  // nothing remains, not even temporaries
 }
 
 TEST(Pack, ABadLineLeavesNothing) {
@@ -168,7 +168,7 @@ TEST(Pack, ABadLineLeavesNothing) {
   EXPECT_EQ(entries(folder.path()), 1);
 }
 
-// The child packs from a pipe that never ends, so it is killed in the middle.
+// The child packs from an endless pipe and is killed in the middle.
 TEST(Pack, AKilledRunLeavesNothingThatLooksFinished) {
   const TempFolder folder;
   const auto out = folder.path() / "out";
@@ -202,7 +202,7 @@ TEST(Pack, AKilledRunLeavesNothingThatLooksFinished) {
   for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
     EXPECT_NE(entry.path().filename(), "manifest.json");
   const auto file = folder.write("x", "text");
-  pack_bytes({.files = {file.string()}, .out = out});  // what was left is no obstacle
+  pack_bytes({.files = {file.string()}, .out = out});  // leftovers do not matter
   EXPECT_EQ(row_of(PackedDataset(out).of(Split::train)), "text|");
 }
 
@@ -301,7 +301,7 @@ TEST_F(DamagedDataset, ManifestsThatLie) {
   expect_manifest_refused("\"documents\": 50", "\"documents\": -1", {"documents must be a number"});
   expect_manifest_refused("\"text_bytes\"", "\"bytes\"", {"text_bytes is missing"});
   expect_manifest_refused("\"shards\": [", "\"shards\": [[", {"not valid JSON"});
-  // Sums that wrap: two shards whose sizes add up to what the totals say.
+  // Overflowing sums: two shards whose sizes add up to the totals modulo 2^64.
   std::string text = manifest_;
   const auto number_after = [&](size_t from, std::string_view key) {
     const size_t at = text.find(key, from) + key.size();

@@ -16,7 +16,7 @@ Tokenizer small(const std::string& name) {
   return Tokenizer::load(test::golden("tokenizers/" + name));
 }
 
-// As the post-processors of these files say.
+// By the post-processors of these files.
 TEST(DatasetTokenizer, PutsAroundADocumentWhatTheTokenizerPutsAroundAText) {
   const auto around = [](const std::string& name) {
     const DocumentTokens tokens = document_tokens(small(name));
@@ -29,7 +29,7 @@ TEST(DatasetTokenizer, PutsAroundADocumentWhatTheTokenizerPutsAroundAText) {
   EXPECT_EQ(around("wordpiece"), std::pair(2, 3));
 }
 
-// What Hugging Face gave for these texts, special tokens included.
+// Hugging Face's ids of these texts, with special tokens.
 TEST(DatasetTokenizer, PackedDocumentsAreTheReferencesIds) {
   for (const std::string name : {"gpt2", "llama2", "llama3", "unigram", "wordpiece"}) {
     SCOPED_TRACE(name);

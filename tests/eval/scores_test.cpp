@@ -1,4 +1,4 @@
-// BLEU and chrF against what sacreBLEU's definitions gave (../shared/bleu), and against sums done by hand.
+// BLEU and chrF against sacreBLEU's results (../shared/bleu) and against values computed by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -75,11 +75,11 @@ TEST(BleuTokens, ChineseCharactersStandAlone) {
   const auto tokens = [](std::string_view line) { return joined(line, BleuTokenizer::chinese); };
   EXPECT_EQ(tokens("我有3.5个GPU，好！"), "我 有 3.5 个 GPU ， 好 ！");
   EXPECT_EQ(tokens("“是”——"), "“ 是 ” — —");
-  EXPECT_EQ(tokens("𠀀𠀁"), "𠀀𠀁");  // sacreBLEU leaves the rare ideographs together
+  EXPECT_EQ(tokens("𠀀𠀁"), "𠀀𠀁");  // sacreBLEU does not separate the rare ideographs
   EXPECT_EQ(tokens("\xFF好"), "\xFF 好");
 }
 
-// 2 of 3 words, 1 of 2 pairs, no triple (exponential smoothing: half a match of 1), no 4-gram possible: 0.
+// 2 of 3 unigrams, 1 of 2 bigrams, no trigram (exponential smoothing: 1/2 of 1), no 4-gram possible: 0.
 TEST(Bleu, ShortAndEmptyLines) {
   EXPECT_EQ(corpus_bleu({"a b c"}, {{"a b d"}}, BleuTokenizer::mteval_13a), 0.0);
   EXPECT_EQ(corpus_bleu({""}, {{"a b c d"}}, BleuTokenizer::mteval_13a), 0.0);
@@ -93,7 +93,7 @@ TEST(Bleu, SmoothsOrdersWithoutAMatch) {
   EXPECT_NEAR(corpus_bleu({"a b x c d"}, {{"a b y c d"}}, BleuTokenizer::mteval_13a), std::exp(logs / 4), 1e-9);
 }
 
-// Clipping takes the most of any one reference, the length the closest one: 5 against 4 and 8 is 4, no penalty.
+// Clipping uses the maximum over references, the length the closest one: 5 against 4 and 8 is 4, no penalty.
 TEST(Bleu, SeveralReferences) {
   const std::string_view references[] = {"a a b c", "a b c d e f g h"};
   const BleuCounts counts = bleu_counts("a a a b c", references, BleuTokenizer::mteval_13a);

@@ -47,7 +47,7 @@ TEST(DocumentReader, CutsTextAtLinesOrFiles) {
   const auto a = folder.write("a", "one\r\n\ntwo\n").string(), b = folder.write("b", " \n").string();
   const auto c = folder.write("c", "three").string();
   EXPECT_EQ(read_all({a, b, c}, {.cut = DocumentCut::file}), (Texts{"one\r\n\ntwo\n", "three"}));
-  EXPECT_EQ(read_all({a, c}, {}), (Texts{"one", "two", "three"}));  // a file's end is a document's end
+  EXPECT_EQ(read_all({a, c}, {}), (Texts{"one", "two", "three"}));  // the end of a file ends the document
 }
 
 TEST(DocumentReader, AByteOrderMarkIsNoText) {
@@ -55,7 +55,7 @@ TEST(DocumentReader, AByteOrderMarkIsNoText) {
   EXPECT_EQ(read_text("\xEF\xBB\xBF你好\tHi\n", {.format = DataFormat::tsv}), Texts{"你好 => Hi"});
 }
 
-// Blocks are 256 kB: lines end before, at and after their edges.
+// Blocks are 256 kB: lines end before, at and after block boundaries.
 TEST(DocumentReader, LinesLongerThanABlock) {
   for (const size_t size : std::initializer_list<size_t>{(1 << 18) - 1, 1 << 18, (1 << 18) + 1, 1'000'000}) {
     const std::string line(size, 'x');
@@ -97,7 +97,7 @@ TEST(DocumentReader, ReadsJsonl) {
   DocumentReader reader({folder.write("x", "{\"text\": \"\"}\n{\"text\": \" \"}\n").string()}, plain);
   Document document;
   EXPECT_FALSE(reader.next(document));
-  EXPECT_EQ(reader.left_out(), 2U);
+  EXPECT_EQ(reader.skipped(), 2U);
 }
 
 TEST(DocumentReader, BadJsonlNamesTheLine) {
@@ -139,15 +139,15 @@ TEST(DocumentReader, WhatIsNotUtf8NamesItsLine) {
 }
 
 TEST(DocumentReader, TooLongADocumentIsAnErrorNotMemory) {
-  const SourceOptions by_line{.cut = DocumentCut::line, .longest = 1000};
+  const SourceOptions by_line{.cut = DocumentCut::line, .max_bytes = 1000};
   EXPECT_EQ(read_text(std::string(1000, 'x'), by_line).size(), 1U);
   expect_refused("one\n" + std::string(1001, 'x'), by_line, "line 2", "longer than 1000 bytes");
   const std::string paragraph = std::string(500, 'x') + "\n" + std::string(499, 'y');
-  EXPECT_EQ(read_text(paragraph, {.longest = 1000}), Texts{paragraph});
-  expect_refused("a\n\n" + paragraph + "zz\n", {.longest = 1000}, "line 4", "longer than 1000 bytes");
-  expect_refused(paragraph + "zz", {.cut = DocumentCut::file, .longest = 1000}, "longer than 1000 bytes");
-  // A line without end, as from a pipe of zeros: refused once the limit is reached, whatever would follow.
-  expect_error([] { read_all({"/dev/zero"}, {.longest = 1 << 20}); }, {"/dev/zero", "line 1", "1048576"});
+  EXPECT_EQ(read_text(paragraph, {.max_bytes = 1000}), Texts{paragraph});
+  expect_refused("a\n\n" + paragraph + "zz\n", {.max_bytes = 1000}, "line 4", "longer than 1000 bytes");
+  expect_refused(paragraph + "zz", {.cut = DocumentCut::file, .max_bytes = 1000}, "longer than 1000 bytes");
+  // An endless line: an Error as soon as the limit is reached.
+  expect_error([] { read_all({"/dev/zero"}, {.max_bytes = 1 << 20}); }, {"/dev/zero", "line 1", "1048576"});
 }
 
 TEST(DocumentReader, MissingFilesAndFoldersAreErrorsAtOnce) {

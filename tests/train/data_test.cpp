@@ -30,7 +30,7 @@ class Prepared : public testing::Test {
     recipe_ = read_recipe(json, "test");
     const fs::path folder = temp_.path() / "prepared";
     prepare_run(recipe_, from, folder, pool_);
-    tokenizer_ = Tokenizer::load(folder / "tokenizer").whole_texts();
+    tokenizer_ = Tokenizer::load(folder / "tokenizer").without_truncation();
     return TrainData::open(recipe_, folder,
                            {.start = tokenizer_->named().pad.value_or(0),
                             .mask = tokenizer_->named().mask.value_or(-1),

@@ -1,4 +1,4 @@
-// Labels agree with the text: trees, spans, antecedents, partners, answers.
+// Labels agree with the text: trees, spans, antecedents, bracket pairs, answers.
 #include <algorithm>
 #include <set>
 
@@ -19,9 +19,9 @@ TEST(WorldConllu, IsATreeOverTheText) {
       "orphan",   "parataxis", "punct",  "reparandum", "root",  "vocative", "xcomp"};
   for (const Story& story : some_stories()) {
     for (const Language language : kBoth) {
-      const Telling& telling = story.in(language);
-      const std::vector<ConlluSentence> sentences = read_conllu(to_conllu(telling, "d"));
-      ASSERT_EQ(sentences.size(), telling.sentences.size());
+      const AnnotatedText& annotated = story.in(language);
+      const std::vector<ConlluSentence> sentences = read_conllu(to_conllu(annotated, "d"));
+      ASSERT_EQ(sentences.size(), annotated.sentences.size());
       std::string whole;
       for (const ConlluSentence& sentence : sentences) {
         std::string joined;
@@ -45,12 +45,12 @@ TEST(WorldConllu, IsATreeOverTheText) {
         if (!whole.empty() && language == Language::english) whole += ' ';
         whole += sentence.text;
       }
-      ASSERT_EQ(whole, telling.text);
+      ASSERT_EQ(whole, annotated.text);
     }
   }
 }
 
-// Projective: what stands between a word and its head hangs below that head.
+// Projective: every word between a word and its head is a descendant of that head.
 TEST(WorldConllu, HasNoCrossingArcs) {
   for (const Story& story : some_stories()) {
     for (const Language language : kBoth) {
@@ -75,28 +75,28 @@ TEST(WorldMentions, CoverWordsAndPointBack) {
   size_t pronouns = 0;
   for (const Story& story : some_stories()) {
     for (const Language language : kBoth) {
-      const Telling& telling = story.in(language);
-      for (size_t i = 0; i < telling.mentions.size(); ++i) {
-        const Mention& mention = telling.mentions[i];
-        const auto& words = telling.sentences[mention.sentence].words;
+      const AnnotatedText& annotated = story.in(language);
+      for (size_t i = 0; i < annotated.mentions.size(); ++i) {
+        const Mention& mention = annotated.mentions[i];
+        const auto& words = annotated.sentences[mention.sentence].words;
         ASSERT_EQ(mention.begin, words[mention.first].begin);
         ASSERT_EQ(mention.end, words[mention.last].end);
-        ASSERT_EQ(telling.text.substr(words[mention.first].begin, words[mention.first].form.size()),
+        ASSERT_EQ(annotated.text.substr(words[mention.first].begin, words[mention.first].form.size()),
                   words[mention.first].form);
         const bool is_pronoun = std::any_of(words.begin() + static_cast<long>(mention.first),
                                             words.begin() + static_cast<long>(mention.last) + 1,
                                             [](const StoryWord& w) { return w.upos == "PRON"; });
         if (mention.kind == MentionKind::pronoun) {
           ++pronouns;
-          ASSERT_TRUE(is_pronoun) << telling.text;
-          ASSERT_FALSE(mention.antecedents.empty()) << telling.text.substr(mention.begin, mention.end - mention.begin)
-                                                    << " means nobody in: " << telling.text;
+          ASSERT_TRUE(is_pronoun) << annotated.text;
+          ASSERT_FALSE(mention.antecedents.empty()) << annotated.text.substr(mention.begin, mention.end - mention.begin)
+                                                    << " means nobody in: " << annotated.text;
         }
         for (const size_t at : mention.antecedents) {
           ASSERT_LT(at, i);
-          ASSERT_LE(telling.mentions[at].begin, mention.begin);
+          ASSERT_LE(annotated.mentions[at].begin, mention.begin);
           if (mention.kind == MentionKind::pronoun) {
-            ASSERT_NE(telling.mentions[at].kind, MentionKind::pronoun);
+            ASSERT_NE(annotated.mentions[at].kind, MentionKind::pronoun);
           }
         }
       }
@@ -105,7 +105,7 @@ TEST(WorldMentions, CoverWordsAndPointBack) {
   EXPECT_GT(pronouns, some_stories().size());
 }
 
-// Every pronoun of the text is labelled, but for those that stand for no one: "it" of the weather, "who", "nothing".
+// Every pronoun is labelled, except those without a referent: expletive "it", "who", "nothing".
 TEST(WorldMentions, MissNoPersonalPronoun) {
   const std::set<std::string> kPersonal{"he", "she", "him",  "his",  "her",     "they",    "I",   "my",
                                         "me", "you", "your", "we",   "himself", "herself", "他",  "她",
@@ -154,31 +154,31 @@ TEST(WorldMentions, KeepTheirGenderAlsoAcrossLanguages) {
   }
 }
 
-// Found again from the text alone: English quotes alternate, the others nest.
+// Recomputed from the text alone: English quotes alternate, the others nest.
 TEST(WorldPartners, MatchABracketCountOfTheText) {
   size_t found = 0;
   for (const Story& story : some_stories()) {
     for (const Language language : kBoth) {
-      const Telling& telling = story.in(language);
+      const AnnotatedText& annotated = story.in(language);
       std::vector<std::pair<size_t, size_t>> expected;
       std::vector<size_t> open;
       bool inside = false;
-      for (size_t at = 0; at < telling.text.size(); ++at) {
-        const std::string_view rest = std::string_view(telling.text).substr(at);
+      for (size_t at = 0; at < annotated.text.size(); ++at) {
+        const std::string_view rest = std::string_view(annotated.text).substr(at);
         const bool quote = rest.starts_with('"');
         if (rest.starts_with('(') || rest.starts_with("“") || rest.starts_with("（") || (quote && !inside)) {
           open.push_back(at);
         } else if (rest.starts_with(')') || rest.starts_with("”") || rest.starts_with("）") || quote) {
-          ASSERT_FALSE(open.empty()) << telling.text;
+          ASSERT_FALSE(open.empty()) << annotated.text;
           expected.emplace_back(open.back(), at);
           open.pop_back();
         }
         if (quote) inside = !inside;
       }
-      ASSERT_TRUE(open.empty()) << telling.text;
+      ASSERT_TRUE(open.empty()) << annotated.text;
       std::vector<std::pair<size_t, size_t>> got;
-      for (const Partners& pair : telling.partners) got.emplace_back(pair.open, pair.close);
-      ASSERT_EQ(got, expected) << telling.text;
+      for (const BracketPair& pair : annotated.brackets) got.emplace_back(pair.open, pair.close);
+      ASSERT_EQ(got, expected) << annotated.text;
       found += got.size();
     }
   }
@@ -190,14 +190,14 @@ TEST(WorldAnswers, StandInTheTextBeforeTheQuestion) {
   for (const Story& story : some_stories()) {
     ASSERT_EQ(story.english.answers.size(), story.chinese.answers.size());
     for (const Language language : kBoth) {
-      const Telling& telling = story.in(language);
-      for (const Answer& answer : telling.answers) {
+      const AnnotatedText& annotated = story.in(language);
+      for (const Answer& answer : annotated.answers) {
         ASSERT_FALSE(answer.answer.empty());
-        ASSERT_EQ(telling.text.substr(answer.begin, answer.end - answer.begin), answer.answer);
+        ASSERT_EQ(annotated.text.substr(answer.begin, answer.end - answer.begin), answer.answer);
         ASSERT_TRUE(answer.question.ends_with("?") || answer.question.ends_with("？")) << answer.question;
         ++asked;
         if (answer.asked_at == std::string::npos) continue;
-        ASSERT_LE(answer.end, answer.asked_at) << telling.text;
+        ASSERT_LE(answer.end, answer.asked_at) << annotated.text;
         ++aloud;
       }
     }
@@ -207,8 +207,8 @@ TEST(WorldAnswers, StandInTheTextBeforeTheQuestion) {
 }
 
 TEST(WorldJson, SpansAreTheSameInBytesAndCharacters) {
-  const Telling& telling = some_stories()[3].chinese;
-  for (const auto& row : mentions_json(telling)) {
+  const AnnotatedText& annotated = some_stories()[3].chinese;
+  for (const auto& row : mentions_json(annotated)) {
     const std::string text = row["text"];
     const size_t bytes = row["bytes"][1].get<size_t>() - row["bytes"][0].get<size_t>();
     const size_t characters = row["chars"][1].get<size_t>() - row["chars"][0].get<size_t>();

@@ -1,4 +1,4 @@
-// The language holds up under rules that the generator does not use: articles, agreement, facts, sums.
+// Checks the language with rules independent of the generator: articles, agreement, facts, sums.
 #include <set>
 
 #include "world/lexicon.h"
@@ -7,7 +7,7 @@
 namespace qkv {
 namespace {
 
-// By sound: the exceptions are listed here on their own.
+// "a" or "an" by sound; the exceptions are listed independently of the generator.
 TEST(WorldEnglish, SaysAnBeforeAVowelSound) {
   const std::set<std::string> kAnAnyway{"hour", "hourglass", "honest"};
   const std::set<std::string> kAAnyway{"uniform",    "useful",          "ukulele",  "unicorn",
@@ -114,7 +114,7 @@ TEST(WorldEnglish, SentencesBeginWithACapitalAndEnd) {
   }
 }
 
-// Facts one can look up anywhere.
+// Well-known facts.
 TEST(WorldFacts, CapitalsAreRight) {
   const std::map<std::string, std::string> kKnown{
       {"China", "Beijing"},     {"Japan", "Tokyo"},        {"France", "Paris"},
@@ -187,17 +187,17 @@ bool is_number(const StoryWord& word) {
 TEST(WorldSums, ComeOutRight) {
   size_t seen = 0;
   for (const Story& story : some_stories()) {
-    for (const Telling* telling : {&story.english, &story.chinese}) {
-      for (const StorySentence& sentence : telling->sentences) {
+    for (const AnnotatedText* annotated : {&story.english, &story.chinese}) {
+      for (const StorySentence& sentence : annotated->sentences) {
         const auto& words = sentence.words;
         for (size_t i = 0; i < words.size(); ++i) {
           if (words[i].form != "=" || !is_number(words[i + 1])) continue;
-          // Backwards over  a + b + c.
+          // Backwards over a + b + c.
           size_t first = i - 1;
           while (first >= 2 && is_number(words[first - 2]) && words[first - 1].upos == "SYM") first -= 2;
           int64_t sum = std::stoll(words[first].form);
           for (size_t k = first + 1; k + 1 < i; k += 2) sum = apply(sum, words[k].form, std::stoll(words[k + 1].form));
-          ASSERT_EQ(sum, std::stoll(words[i + 1].form)) << telling->text;
+          ASSERT_EQ(sum, std::stoll(words[i + 1].form)) << annotated->text;
           ++seen;
         }
       }
@@ -206,7 +206,7 @@ TEST(WorldSums, ComeOutRight) {
   EXPECT_GT(seen, some_stories().size() / 2);
 }
 
-// Column addition: what is written, read from right to left, is the result.
+// Column addition: the written digits, read from right to left, are the result.
 TEST(WorldSums, StepsSpellTheResult) {
   size_t seen = 0;
   for (const Story& story : some_stories()) {
@@ -226,7 +226,7 @@ TEST(WorldSums, StepsSpellTheResult) {
   EXPECT_GT(seen, 50U);
 }
 
-// A pair that is a translation has the same digits in the same order, but for small numbers written as words.
+// Both sides of a translation have the same digits in the same order, except small numbers written as words.
 TEST(WorldPairs, ShareTheirNumbers) {
   for (const Story& story : some_stories()) {
     for (size_t s = 0; s < story.english.sentences.size(); ++s) {
@@ -242,7 +242,7 @@ TEST(WorldPairs, ShareTheirNumbers) {
   }
 }
 
-// Measure words as a grammar lists them, for nouns one cannot get wrong.
+// Measure words of unambiguous nouns, as listed in a grammar.
 TEST(WorldChinese, CountsWithTheRightMeasureWord) {
   const std::map<std::string, std::string> kKnown{{"书", "本"},   {"猫", "只"},   {"狗", "只"},   {"茶", "杯"},
                                                   {"咖啡", "杯"}, {"信", "封"},   {"帽子", "顶"}, {"照片", "张"},

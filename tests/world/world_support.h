@@ -1,4 +1,4 @@
-// Stories that the world's tests share, and a reader of CoNLL-U that knows nothing of how it was written.
+// Stories shared by the world's tests, and a CoNLL-U reader independent of the writer.
 #pragma once
 
 #include <gtest/gtest.h>

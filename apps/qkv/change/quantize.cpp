@@ -111,7 +111,7 @@ Compared texts_for(const Options& options, const ModelSpec& spec) {
   WindowOptions windows{.length = spec.context > 0 ? std::min(kWindow, spec.context) : kWindow};
   Compared made;
   try {
-    const Tokenizer tokenizer = Tokenizer::load(options.model).whole_texts();
+    const Tokenizer tokenizer = Tokenizer::load(options.model).without_truncation();
     windows.before = opening(tokenizer);
     made.texts = in_windows(tokens_of(tokenizer, options.data), windows);
     made.what = options.data.empty() ? "stories of the built-in world" : options.data;

@@ -59,7 +59,7 @@ Packed pack_bytes(const PackOptions& options, ThreadPool& pool) {
 }
 
 Packed pack_tokens(const PackCommand& command, ThreadPool& pool) {
-  const Tokenizer tokenizer = Tokenizer::load(command.tokenizer).whole_texts();
+  const Tokenizer tokenizer = Tokenizer::load(command.tokenizer).without_truncation();
   DocumentTokens around = document_tokens(tokenizer);
   if (!command.end_token.empty()) {
     around.end = tokenizer.id_of(command.end_token);
@@ -85,7 +85,7 @@ void pack(PackCommand command) {
   const Packed packed = command.tokenizer == "bytes" ? pack_bytes(command.options, pool) : pack_tokens(command, pool);
   const DatasetManifest& manifest = packed.manifest;
   if (command.json) {
-    nlohmann::ordered_json out{{"out", command.options.out.string()}, {"left_out", packed.left_out}};
+    nlohmann::ordered_json out{{"out", command.options.out.string()}, {"left_out", packed.skipped}};
     for (const Split split : kSplits) {
       const SplitInfo& info = manifest.of(split);
       out[name_of(split)] = {{"documents", info.documents}, {"tokens", info.tokens}, {"text_bytes", info.text_bytes}};
@@ -104,7 +104,7 @@ void pack(PackCommand command) {
     }
     std::cout << '\n';
   }
-  if (packed.left_out > 0) std::cout << fmt::format("  {} without text left out\n", packed.left_out);
+  if (packed.skipped > 0) std::cout << fmt::format("  {} without text left out\n", packed.skipped);
 }
 
 void verify(const std::string& folder) {

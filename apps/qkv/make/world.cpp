@@ -44,13 +44,13 @@ std::string json_line(const Options& options, const Story& story, uint64_t index
     out["zh"] = story.chinese.text;
     return out.dump() + "\n";
   }
-  const Telling& telling = story.in(options.lang == "en" ? Language::english : Language::chinese);
+  const AnnotatedText& annotated = story.in(options.lang == "en" ? Language::english : Language::chinese);
   const bool all = options.labels.empty();
-  out["text"] = telling.text;
-  if (all || options.labels == "coref") out["mentions"] = mentions_json(telling);
-  if (all || options.labels == "answers") out["answers"] = answers_json(telling);
-  if (all || options.labels == "brackets") out["brackets"] = partners_json(telling);
-  if (all) out["conllu"] = to_conllu(telling, id_of(options, index));
+  out["text"] = annotated.text;
+  if (all || options.labels == "coref") out["mentions"] = mentions_json(annotated);
+  if (all || options.labels == "answers") out["answers"] = answers_json(annotated);
+  if (all || options.labels == "brackets") out["brackets"] = brackets_json(annotated);
+  if (all) out["conllu"] = to_conllu(annotated, id_of(options, index));
   return out.dump() + "\n";
 }
 

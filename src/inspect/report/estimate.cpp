@@ -81,7 +81,7 @@ std::vector<Estimate> estimates(std::span<const TextSum> all, size_t texts, uint
         for (const uint32_t i : row) sum += one[i];
         means.push_back(mean_of(sum));
       }
-      const Interval interval = middle_of(means);
+      const Interval interval = central_interval(means);
       e.low = interval.low;
       e.high = interval.high;
     }

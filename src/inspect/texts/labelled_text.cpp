@@ -163,10 +163,10 @@ std::vector<LabelledText> read_gap(std::string_view content, const std::string& 
   return found;
 }
 
-LabelledText labelled(const Telling& telling) {
-  LabelledText made{.text = telling.text};
+LabelledText labelled(const AnnotatedText& annotated) {
+  LabelledText made{.text = annotated.text};
   std::vector<size_t> first_word;
-  for (const StorySentence& sentence : telling.sentences) {
+  for (const StorySentence& sentence : annotated.sentences) {
     first_word.push_back(made.words.size());
     const auto first = static_cast<int>(made.words.size());
     for (const StoryWord& word : sentence.words) {
@@ -176,9 +176,9 @@ LabelledText labelled(const Telling& telling) {
                             .relation = std::string(word.relation.substr(0, word.relation.find(':')))});
     }
   }
-  const std::vector<Mention>& all = telling.mentions;
+  const std::vector<Mention>& all = annotated.mentions;
   for (size_t m = 0; m < all.size(); ++m) {
-    const StorySentence& sentence = telling.sentences[all[m].sentence];
+    const StorySentence& sentence = annotated.sentences[all[m].sentence];
     size_t head = all[m].last;
     for (size_t w = all[m].first; w <= all[m].last; ++w) {
       if (sentence.words[w].entity >= 0) head = w;

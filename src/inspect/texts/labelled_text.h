@@ -40,6 +40,6 @@ std::vector<LabelledText> read_conllu(std::string_view content, const std::strin
 // One text a line, those where exactly one of the two names is meant.
 std::vector<LabelledText> read_gap(std::string_view content, const std::string& what);
 
-LabelledText labelled(const Telling& telling);
+LabelledText labelled(const AnnotatedText& annotated);
 
 }  // namespace qkv

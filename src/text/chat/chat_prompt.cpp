@@ -13,7 +13,7 @@ namespace {
 constexpr EncodeOptions kRead{.add_specials = false, .unit = OffsetUnit::bytes};
 constexpr EncodeOptions kAsText{.add_specials = false, .read_specials = false};
 
-// One of Unicode's 32 noncharacters for internal use that no message holds.
+// One of Unicode's 32 noncharacters U+FDD0 to U+FDEF that no message contains.
 std::string unused_mark(const std::string& messages) {
   for (int byte = 0x90; byte <= 0xaf; ++byte) {
     const std::string mark{'\xef', '\xb7', static_cast<char>(byte)};
@@ -23,13 +23,13 @@ std::string unused_mark(const std::string& messages) {
            Hint("leave one out: it is needed to tell messages from the template"));
 }
 
-bool spells_special(const Tokenizer& tokenizer, int32_t id, std::string_view text) {
+bool contains_special(const Tokenizer& tokenizer, int32_t id, std::string_view text) {
   return tokenizer.is_special(id) && text.find(tokenizer.token(id)) != text.npos;
 }
 
-// Puts the mark into every special token that the text spells out. True if there was one.
+// Inserts the mark into every special token in the text. True if there was one.
 bool break_up(const Tokenizer& tokenizer, const std::string& mark, std::string& text) {
-  constexpr int kRounds = 4;  // one that was hidden behind another shows in the next
+  constexpr int kRounds = 4;  // breaking up one token may expose another
   bool any = false;
   for (int round = 0; tokenizer.encode(text, kRead) != tokenizer.encode(text, kAsText); ++round) {
     QKV_CHECK(round < kRounds, "the message ", printable(text), " holds special tokens that cannot be told from text",
@@ -38,8 +38,8 @@ bool break_up(const Tokenizer& tokenizer, const std::string& mark, std::string& 
     for (size_t i = read.ids.size(); i-- > 0;) {
       if (!tokenizer.is_special(read.ids[i])) continue;
       const auto [begin, end] = read.offsets[i];
-      const size_t spelled = text.find(tokenizer.token(read.ids[i]), begin);
-      const size_t at = spelled < end ? spelled : begin;
+      const size_t found = text.find(tokenizer.token(read.ids[i]), begin);
+      const size_t at = found < end ? found : begin;
       text.insert(at + first_character(std::string_view(text).substr(at)).size(), mark);
     }
     any = true;
@@ -65,7 +65,7 @@ std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, const ChatTemplate&
   const std::string text = chat_template.render(input);
   if (!broken_up) return tokenizer.encode(text, kRead);
 
-  // What stands between the template's special tokens is read again where it holds a mark, without it and as text.
+  // Text between the template's special tokens that contains a mark is encoded again, without it and as plain text.
   const Encoding read = tokenizer.encode_full(text, kRead);
   std::vector<int32_t> ids, between;
   size_t from = 0;
@@ -80,7 +80,7 @@ std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, const ChatTemplate&
   };
   for (size_t i = 0; i < read.ids.size(); ++i) {
     const auto [begin, end] = read.offsets[i];
-    if (!spells_special(tokenizer, read.ids[i], std::string_view(text).substr(begin, end - begin))) {
+    if (!contains_special(tokenizer, read.ids[i], std::string_view(text).substr(begin, end - begin))) {
       between.push_back(read.ids[i]);
       continue;
     }

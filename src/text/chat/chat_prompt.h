@@ -1,5 +1,5 @@
-// A conversation as the ids a model reads: its template around the messages, and the messages as text. A control token
-// that is spelled out in a message stays text: only the template's own are read as such.
+// Encodes a conversation with the model's chat template. Special tokens written by the template are parsed; the same
+// text inside a message stays plain text (no prompt injection through special tokens).
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "io/gguf.h"
-#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/interpreter.h"
 #include "text/chat/jinja/program.h"
 #include "text/tokenizer/files/json_node.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLargestFile = 256 << 20;
+constexpr size_t kLargestConfigFile = 256 << 20;
 constexpr std::array<const char*, 7> kTokens{"bos_token", "eos_token", "pad_token", "unk_token",
                                              "sep_token", "cls_token", "mask_token"};
 
@@ -31,7 +31,7 @@ std::optional<std::string> template_in(const JsonNode& config) {
            Hint("name the one for plain conversations so"));
 }
 
-// Special tokens are named by their text, or by an object that has it.
+// A special token is given by its text, or by an object with its "content".
 OrderedJson tokens_in(const JsonNode& config) {
   OrderedJson tokens = OrderedJson::object();
   for (const char* name : kTokens) {
@@ -41,7 +41,7 @@ OrderedJson tokens_in(const JsonNode& config) {
   return tokens;
 }
 
-// GGUF names special tokens by their place in the vocabulary.
+// GGUF gives special tokens by id.
 OrderedJson tokens_in(const Gguf& file) {
   OrderedJson tokens = OrderedJson::object();
   if (!file.has("tokenizer.ggml.tokens")) return tokens;
@@ -86,7 +86,7 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& path) {
   OrderedJson tokens = OrderedJson::object();
   fs::path from = path / "tokenizer_config.json";
   if (fs::exists(from)) {
-    const Json config = parse_json(read_file(from, kLargestFile), from.string());
+    const Json config = parse_json(read_file(from, kLargestConfigFile), from.string());
     const JsonNode root(config, from.string());
     source = template_in(root);
     tokens = tokens_in(root);
@@ -101,14 +101,14 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& path) {
   return made;
 }
 
-void ChatTemplate::fail_without(const fs::path& path) {
+void ChatTemplate::fail_missing(const fs::path& path) {
   QKV_FAIL(path.string(), ": the model has no chat template, so it was not trained to converse",
            Hint("give it plain text to go on with, or put a chat_template.jinja beside the model"));
 }
 
 std::string ChatTemplate::render(const Input& input) const {
-  jinja::Machine machine(*program_, input.now ? *input.now : std::time(nullptr));
-  // As transformers does it, what is not given is none, not undefined.
+  jinja::Interpreter machine(*program_, input.now ? *input.now : std::time(nullptr));
+  // As in transformers, missing variables are none, not undefined.
   for (const char* name : {"tools", "documents"}) machine.define(name, jinja::Value::none());
   for (const auto& [name, token] : tokens_.items()) machine.define(name, machine.from_json(token));
   for (const auto& [name, value] : input.more.items()) machine.define(name, machine.from_json(value));

@@ -1,4 +1,4 @@
-// Chat templates: how a model wants its messages written, as the Jinja template it comes with says.
+// Chat templates: renders a conversation with the model's own Jinja template.
 #pragma once
 
 #include <ctime>
@@ -25,25 +25,25 @@ OrderedJson messages_json(const std::vector<ChatMessage>& messages);
 class ChatTemplate {
  public:
   static ChatTemplate parse(std::string_view source, std::string_view what);
-  // Of a folder: chat_template.jinja, else chat_template of tokenizer_config.json (the one named "default" where there
-  // are several). Of a GGUF file: tokenizer.chat_template. None where the model has none.
+  // From a folder: chat_template.jinja, else chat_template in tokenizer_config.json (the one named "default" if there
+  // are several). From a GGUF file: tokenizer.chat_template. None if the model has no template.
   static std::optional<ChatTemplate> load(const std::filesystem::path& folder_or_gguf);
-  // The error for a model without a template.
-  [[noreturn]] static void fail_without(const std::filesystem::path& folder_or_gguf);
+  // Throws the Error for a model without a template.
+  [[noreturn]] static void fail_missing(const std::filesystem::path& folder_or_gguf);
 
   struct Input {
     OrderedJson messages;
     bool add_generation_prompt = true;
     OrderedJson more = OrderedJson::object();  // other variables: tools, documents, enable_thinking, ...
-    std::optional<std::time_t> now = {};       // for templates that write the date
+    std::optional<std::time_t> now = {};       // for templates with the date; default: the current time
   };
-  // bos_token and eos_token are the model's own unless `more` has them. What the template refuses is an Error with its
-  // words; one that does not end, or grows without end, is an Error too.
+  // bos_token and eos_token are the model's own unless `more` has them. raise_exception in the template is an Error
+  // with its message; exceeding the step or size limits is an Error too.
   std::string render(const Input& input) const;
 
  private:
   std::shared_ptr<const jinja::Program> program_;
-  OrderedJson tokens_ = OrderedJson::object();  // bos_token, eos_token, ... as the model names them
+  OrderedJson tokens_ = OrderedJson::object();  // bos_token, eos_token, ... of the model
 };
 
 }  // namespace qkv

@@ -9,7 +9,7 @@
 namespace qkv {
 namespace {
 
-// Builds what the tape holds from item `at` on, and moves behind it. The depth is the tape's, which has a limit.
+// Builds the value at item `at` of the tape and moves `at` past it. The recursion depth is limited by the tape.
 OrderedJson build(const JsonTape& tape, size_t& at, std::string_view what) {
   using Kind = JsonTape::Kind;
   const size_t here = at++;
@@ -53,7 +53,7 @@ OrderedJson parse_ordered_json(std::string_view text, std::string_view what, Jso
   const Json plain = parse_json(text, what, limits, whole);
   size_t at = 0;
   if (whole[0].tape.size() > 0) return build(whole[0].tape, at, what);
-  return OrderedJson::parse(plain.dump());  // no array and no object: the value itself
+  return OrderedJson::parse(plain.dump());  // a scalar
 }
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// JSON whose objects keep the order of their keys: templates show it.
+// JSON with ordered keys: the order is visible in rendered templates.
 #pragma once
 
 #include <string_view>

@@ -7,7 +7,7 @@
 namespace qkv {
 namespace {
 
-// The decoded bytes, and for each the token it comes from.
+// The decoded bytes, each with the index of its token.
 struct Decoded {
   std::string bytes;
   std::vector<size_t> sources;
@@ -15,7 +15,7 @@ struct Decoded {
 
 Decoded decode(const Tokenizer& tokenizer, std::span<const int32_t> ids, DecodeOptions options) {
   Decoded out;
-  // Text that a decoder kept back and gave for an earlier token must not go backwards.
+  // A decoder may emit delayed text for an earlier token; the token index must not decrease.
   const auto put = [&](const Decoder::Part& part) {
     out.bytes += part.text;
     const size_t source = std::max(part.source, out.sources.empty() ? 0 : out.sources.back());
@@ -31,16 +31,16 @@ Decoded decode(const Tokenizer& tokenizer, std::span<const int32_t> ids, DecodeO
   return out;
 }
 
-// What is shown as one: a grapheme, or bytes that are one U+FFFD.
+// The unit of display: a grapheme, or invalid bytes shown as one U+FFFD.
 size_t first_unit(std::string_view bytes) {
-  return utf8_length(bytes) > 0 ? first_grapheme(bytes).size() : broken_length(bytes);
+  return utf8_length(bytes) > 0 ? first_grapheme(bytes).size() : invalid_utf8_length(bytes);
 }
 
 }  // namespace
 
 DisplaySpans display_spans(const Tokenizer& tokenizer, std::span<const int32_t> ids, DecodeOptions options) {
   const Decoded decoded = decode(tokenizer, ids, options);
-  // joined[i]: token i and the one before it share something that is shown as one.
+  // joined[i]: tokens i - 1 and i share a unit of display.
   std::vector<bool> joined(ids.size() + 1, false);
   for (size_t at = 0; at < decoded.bytes.size();) {
     const size_t end = at + first_unit(std::string_view(decoded.bytes).substr(at));

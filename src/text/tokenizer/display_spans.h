@@ -1,5 +1,4 @@
-// Tokens as a reader sees them: a character or emoji that is spread over several tokens is one span, shown whole once,
-// and each token knows which span it is part of.
+// Groups tokens into spans that can be displayed: a character or emoji split over several tokens is one span.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +12,17 @@
 namespace qkv {
 
 struct DisplaySpan {
-  std::string text;                         // valid UTF-8; empty for tokens that leave no text
+  std::string text;                         // valid UTF-8; empty for tokens without text
   size_t begin = 0, end = 0;                // bytes of the decoded text
-  size_t first_token = 0, token_count = 0;  // spans follow one another in the list of tokens
+  size_t first_token = 0, token_count = 0;  // the spans partition the list of tokens
 };
 
 struct DisplaySpans {
-  std::string text;  // all of it, with U+FFFD for bytes that are no text
+  std::string text;  // the decoded text, U+FFFD for invalid bytes
   std::vector<DisplaySpan> spans;
   std::vector<size_t> span_of;  // for each token
 
-  // A token that goes on with what the one before it began: its text is shown there.
+  // True if the span of this token starts at an earlier token, where its text is shown.
   bool continues(size_t token) const { return spans[span_of[token]].first_token < token; }
 };
 

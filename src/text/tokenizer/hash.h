@@ -1,4 +1,4 @@
-// Hashes for tables of tokens and pairs: quick on a few bytes, which is what tokens are.
+// Hash functions for tables of tokens and token pairs, fast for short keys.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace qkv {
 
-// Both halves of the 128-bit product, folded.
+// XOR of both halves of the 128-bit product.
 inline uint64_t fold_product(uint64_t a, uint64_t b) {
   const auto product = static_cast<unsigned __int128>(a) * b;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
@@ -28,7 +28,7 @@ inline uint64_t hash_bytes(std::string_view bytes) {
     hash = fold_product(hash ^ word, 0x9E3779B97F4A7C15U);
   }
   word = 0;
-  if (left >= 4) {  // two reads that overlap, instead of a copy of unknown length
+  if (left >= 4) {  // two overlapping reads instead of a copy of variable length
     uint32_t first = 0, last = 0;
     std::memcpy(&first, at, 4);
     std::memcpy(&last, at + left - 4, 4);

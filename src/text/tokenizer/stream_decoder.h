@@ -1,9 +1,9 @@
-// Decoding while ids are still coming. What is handed out is always whole UTF-8 and never taken back; all parts
-// together are what decoding the whole list gives, with one U+FFFD for each broken sequence of bytes.
+// Streaming decoder. Every returned part is valid UTF-8 and final. All parts together equal the decoded text of the
+// whole list, with one U+FFFD for each invalid byte sequence.
 //
-// Only bytes that may still become a character are held back, and tokens that a later one can change (a run of byte
-// tokens that Hugging Face's ByteFallback judges as a whole). Combining marks and joined emoji are not: nobody can tell
-// whether one will follow, and a text must not lag behind for it.
+// Held back are only incomplete characters and tokens that a later one can change (a run of byte tokens, which Hugging
+// Face's ByteFallback decodes as a whole). Graphemes are not kept together: whether a combining mark or an emoji joiner
+// follows is unknown, and waiting for it would delay the text.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ class StreamDecoder {
  public:
   explicit StreamDecoder(Tokenizer tokenizer, DecodeOptions options = {});
 
-  // The text that is certain now; often empty. An id that does not exist is an Error and changes nothing.
+  // Returns the text that is final now, often empty. An unknown id is an Error and changes nothing.
   std::string add(int32_t id);
 
-  // The rest. Nothing may be added after it.
+  // Returns the rest. Do not call add() after it.
   std::string flush();
 
  private:
   Tokenizer tokenizer_;
   DecodeOptions options_;
   std::unique_ptr<Decoder::Run> run_;
-  std::string bytes_;  // decoded, not yet a character
+  std::string bytes_;  // of an incomplete character
 };
 
 }  // namespace qkv

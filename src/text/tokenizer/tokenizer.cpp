@@ -14,11 +14,6 @@
 namespace qkv {
 namespace {
 
-struct Scratch {
-  PieceCache cache;
-  PieceTokens tokens;
-};
-
 size_t stray_bytes(std::string_view text) {
   size_t count = 0;
   for (size_t at = 0; at < text.size();) {
@@ -29,8 +24,8 @@ size_t stray_bytes(std::string_view text) {
   return count;
 }
 
-void replace_stray_bytes(AlignedText& text) {
-  Rewrite rewrite(text);
+void replace_stray_bytes(NormalizedText& text) {
+  TextRewriter rewrite(text);
   while (!rewrite.done()) {
     const Char c = char_at(rewrite.rest());
     is_stray_byte(c) ? rewrite.replace(1, kReplacementCharacter) : rewrite.keep(c.bytes);
@@ -38,7 +33,7 @@ void replace_stray_bytes(AlignedText& text) {
   rewrite.commit();
 }
 
-// For each byte the character it is part of, and at the end their number.
+// The character index of each byte, then the number of characters.
 std::vector<uint32_t> characters_of_bytes(std::string_view text) {
   std::vector<uint32_t> characters;
   characters.reserve(text.size() + 1);
@@ -55,6 +50,11 @@ std::vector<uint32_t> characters_of_bytes(std::string_view text) {
 }  // namespace
 
 struct Tokenizer::Impl {
+  struct Scratch {
+    PieceCache cache;
+    PieceTokens tokens;
+  };
+
   TokenizerParts parts;
   AddedTokens added;
   int32_t vocab_size = 0;
@@ -67,9 +67,9 @@ struct Tokenizer::Impl {
     for (const AddedToken& token : added.all()) vocab_size = std::max(vocab_size, token.id + 1);
   }
 
-  // --- encoding ---
+  // --- encoding ------------------------------------------------------------------------------------------------------
 
-  // Every token found in the text and every piece for the model, in order.
+  // Visits the added tokens found in the text and the pieces for the model, in order.
   template <class OnToken, class OnPiece>
   void walk(const TextPiece& all, bool specials, OnToken on_token, OnPiece on_piece) const {
     added.split(all.text, AddedTokens::Where::original_text, specials, [&](AddedTokens::Part part) {
@@ -78,7 +78,7 @@ struct Tokenizer::Impl {
       if (!parts.normalizer || !parts.normalizer->may_change(piece.text)) {
         return walk_normalized(piece, specials, on_token, on_piece);
       }
-      AlignedText normalized(piece);
+      NormalizedText normalized(piece);
       parts.normalizer->apply(normalized);
       walk_normalized(normalized.piece(), specials, on_token, on_piece);
     });
@@ -97,9 +97,9 @@ struct Tokenizer::Impl {
   Encoding ids_only(std::string_view text, bool specials) const {
     Encoding out;
     TextPiece all{.text = text};
-    AlignedText repaired(TextPiece{});
-    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.repairs_bytes) {
-      repaired = AlignedText(all);
+    NormalizedText repaired(TextPiece{});
+    if (!parts.accepts_raw_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.normalizer_fixes_utf8) {
+      repaired = NormalizedText(all);
       replace_stray_bytes(repaired);
       all = repaired.piece();
     }
@@ -124,10 +124,10 @@ struct Tokenizer::Impl {
     ids.insert(ids.end(), scratch.tokens.ids.begin(), scratch.tokens.ids.end());
   }
 
-  Encoding recorded(std::string_view text, const EncodeOptions& options) const {
+  Encoding with_offsets(std::string_view text, const EncodeOptions& options) const {
     Encoding out;
-    AlignedText all = AlignedText::original(text, 0);
-    if (!parts.keeps_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.repairs_bytes) {
+    NormalizedText all = NormalizedText::from_original(text, 0);
+    if (!parts.accepts_raw_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.normalizer_fixes_utf8) {
       replace_stray_bytes(all);
     }
     PieceTokens tokens;
@@ -156,20 +156,20 @@ struct Tokenizer::Impl {
   struct Found {
     int32_t id;
     size_t begin, end;
-    bool as_text = false;  // shown as the text it was found in
+    bool as_text = false;  // its text is the matched text, not the vocabulary entry
   };
 
   void add(Encoding& out, const TextPiece& piece, Found token) const {
     out.ids.push_back(token.id);
     const std::string_view text = piece.text.substr(token.begin, token.end - token.begin);
-    const bool as_text = token.as_text || token.id == parts.model->shows_text();
+    const bool as_text = token.as_text || token.id == parts.model->id_shown_as_text();
     out.tokens.emplace_back(as_text ? text : parts.model->vocab().token(token.id));
     out.offsets.push_back(token.begin < token.end
                               ? Offset{piece.origin[token.begin].begin, piece.origin[token.end - 1].end}
                               : Offset{piece.start, piece.start});
   }
 
-  // --- decoding ---
+  // --- decoding ------------------------------------------------------------------------------------------------------
 
   std::string_view token(int32_t id) const {
     const AddedToken* added_token = added.find(id);
@@ -193,7 +193,7 @@ struct Tokenizer::Impl {
     return text;
   }
 
-  // --- what encoding needs over and over, one per call that runs at the same time ---
+  // --- scratch buffers, one per concurrent call ----------------------------------------------------------------------
 
   std::unique_ptr<Scratch> take_scratch() const {
     const std::lock_guard lock(mutex);
@@ -213,9 +213,9 @@ struct Tokenizer::Impl {
 
 Tokenizer::Tokenizer(TokenizerParts parts) : impl_(std::make_shared<const Impl>(std::move(parts))) {}
 
-Tokenizer Tokenizer::whole_texts() const {
+Tokenizer Tokenizer::without_truncation() const {
   Tokenizer same = *this;
-  same.whole_ = true;
+  same.keep_length_ = true;
   return same;
 }
 
@@ -226,19 +226,19 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions opti
       .apply({.first = &first,
               .second = options.second ? &second : nullptr,
               .specials = options.add_specials,
-              .recorded = false,
-              .whole = whole_})
+              .with_offsets = false,
+              .keep_length = keep_length_})
       .ids;
 }
 
 Encoding Tokenizer::encode_full(std::string_view text, EncodeOptions options) const {
-  Encoding first = impl_->recorded(text, options), second;
-  if (options.second) second = impl_->recorded(*options.second, options);
+  Encoding first = impl_->with_offsets(text, options), second;
+  if (options.second) second = impl_->with_offsets(*options.second, options);
   return impl_->parts.post.apply({.first = &first,
                                   .second = options.second ? &second : nullptr,
                                   .specials = options.add_specials,
-                                  .recorded = true,
-                                  .whole = whole_});
+                                  .with_offsets = true,
+                                  .keep_length = keep_length_});
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, DecodeOptions options) const {
@@ -271,7 +271,7 @@ std::string Tokenizer::bytes_of(int32_t id) const {
   if (const int byte = byte_of_token(token); byte >= 0 && impl_->parts.byte_tokens) {
     return std::string(1, static_cast<char>(byte));
   }
-  // What it adds between two others: decoders treat the first and the last token in their own ways.
+  // Decoded between two other tokens, because decoders treat the first and the last token specially.
   const std::string between = impl_->decoded({"a", token, "a"}), without = impl_->decoded({"a", "a"});
   if (between.size() < without.size()) return {};
   return between.substr(1, between.size() - without.size());

@@ -2,8 +2,7 @@
 //
 //   added tokens -> normalizer -> pre-tokenizer -> model -> post-processor        ids -> decoder
 //
-// Reading files fills TokenizerParts; what a part does is known nowhere else. Copies share everything; const calls are
-// safe from many threads.
+// File readers fill TokenizerParts; the behaviour is in the parts. Copies share all data; const calls are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,30 +23,30 @@
 
 namespace qkv {
 
-// The tokens with a role, where the files name them.
+// Ids of the tokens with a role, if the files name them.
 struct NamedTokens {
   std::optional<int32_t> bos = {}, eos = {}, pad = {}, unk = {}, sep = {}, cls = {}, mask = {};
 };
 
 struct TokenizerParts {
-  std::string what;  // the file, for error texts
+  std::string what;  // the file, for error messages
   std::vector<AddedToken> added = {};
   NormalizerPtr normalizer = {};       // null: none
   PreTokenizerPtr pre_tokenizer = {};  // null: the whole text is one piece
   TokenModelPtr model = {};
   PostProcessor post = {};
-  DecoderPtr decoder = {};  // null: tokens with spaces between
+  DecoderPtr decoder = {};  // null: tokens joined by spaces
   NamedTokens named = {};
-  bool keeps_bytes = false;    // text that is not UTF-8 reaches the model byte for byte
-  bool repairs_bytes = false;  // the normalizer reads what is not UTF-8 as U+FFFD in its own way
-  bool byte_tokens = false;    // <0x00> to <0xFF> stand for bytes
+  bool accepts_raw_bytes = false;      // invalid UTF-8 is passed to the model unchanged
+  bool normalizer_fixes_utf8 = false;  // the normalizer itself replaces invalid UTF-8 by U+FFFD
+  bool byte_tokens = false;            // <0x00> to <0xFF> stand for bytes
 };
 
 enum class OffsetUnit { characters, bytes };
 
 struct EncodeOptions {
-  bool add_specials = true;                     // around the text, as the post-processor says
-  bool read_specials = true;                    // special tokens written in the text are those tokens, not text
+  bool add_specials = true;                     // added by the post-processor
+  bool read_specials = true;                    // parse special tokens in the text; false: they are plain text
   std::optional<std::string_view> second = {};  // the second text of a pair
   OffsetUnit unit = OffsetUnit::characters;     // of encode_full's offsets
 };
@@ -56,38 +55,39 @@ struct DecodeOptions {
   bool skip_specials = false;
 };
 
+inline constexpr size_t kLargestTokenizerFile = size_t{256} << 20;  // bytes; a larger file is an Error
+
 class Tokenizer {
  public:
-  // A folder, tokenizer.json, or one of the older files; see docs/tokenizers.md.
+  // A folder, tokenizer.json, or one of the older formats; see docs/tokenizers.md.
   static Tokenizer load(const std::filesystem::path& file_or_folder);
   static Tokenizer from_json(std::string_view json, std::string_view what);
   explicit Tokenizer(TokenizerParts parts);
-  // The same, but texts are neither cut nor padded where the file says so: what a model is to read or learn is read
-  // whole.
-  Tokenizer whole_texts() const;
+  // The same tokenizer without the truncation and padding of its file: for input of a model, never silently cut.
+  Tokenizer without_truncation() const;
 
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
   Encoding encode_full(std::string_view text, EncodeOptions options = {}) const;
 
-  // For byte-level models the very bytes, even if they are not UTF-8. An id that does not exist is an Error.
+  // For byte-level models the exact bytes, even if they are not UTF-8. An unknown id is an Error.
   std::string decode(std::span<const int32_t> ids, DecodeOptions options = {}) const;
 
-  // The same token by token; see stream_decoder.h. Valid as long as a copy of this tokenizer is.
+  // Token by token; see stream_decoder.h. Valid while a copy of this tokenizer exists.
   std::unique_ptr<Decoder::Run> start_decoding() const;
 
-  std::string_view token(int32_t id) const;  // as the vocabulary writes it; an Error if there is none
+  std::string_view token(int32_t id) const;  // as written in the vocabulary; an unknown id is an Error
   std::optional<int32_t> id_of(std::string_view token) const;
-  std::string bytes_of(int32_t id) const;  // what it adds to a text, which can be a part of a character
+  std::string bytes_of(int32_t id) const;  // the bytes it decodes to, possibly part of a character
   bool has(int32_t id) const;
   bool is_special(int32_t id) const;
-  int32_t vocab_size() const;  // one more than the greatest id
+  int32_t vocab_size() const;  // greatest id + 1
   const NamedTokens& named() const;
   const std::string& what() const;
 
  private:
   struct Impl;
   std::shared_ptr<const Impl> impl_;
-  bool whole_ = false;
+  bool keep_length_ = false;  // neither truncate nor pad
 };
 
 }  // namespace qkv

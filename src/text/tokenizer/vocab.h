@@ -1,4 +1,4 @@
-// The tokens of a model by id and the ids by token: one string of all texts and one flat table.
+// A vocabulary: token by id and id by token. All texts in one string, ids in a flat hash table.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@ namespace qkv {
 
 class Vocab {
  public:
-  // Expects about so many tokens of so many bytes together.
+  // Expected number of tokens and their total bytes.
   void reserve(size_t tokens, size_t bytes);
 
-  // An id that is taken, negative or far beyond the number of tokens is an Error that starts with `what`; `tokens` is
-  // how many there will be. False if the text was there before: then the last one added is found.
+  // An id that is taken, negative or far beyond the expected number of tokens is an Error that starts with `what`.
+  // Returns false if the text was there before; find() then returns the id added last.
   struct Check {
     std::string_view what;
-    size_t tokens;
+    size_t tokens;  // expected in all
   };
   bool add(std::string_view token, int64_t id, Check check);
 
   // -1 if there is none.
   int32_t find(std::string_view token) const;
 
-  // One more than the greatest id; ids below it can be missing.
+  // Greatest id + 1; ids below it can be missing.
   int32_t size() const { return static_cast<int32_t>(places_.size()); }
   size_t count() const { return count_; }
   bool has(int32_t id) const { return id >= 0 && id < size() && places_[static_cast<size_t>(id)].size != kMissing; }

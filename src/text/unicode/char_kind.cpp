@@ -14,7 +14,7 @@ struct Range {
   uint8_t kind;
 };
 
-// Assigned by Unicode 15.1 and 16.0, which Hugging Face's patterns know and the installed utf8proc may not.
+// Assigned in Unicode 15.1 and 16.0: known to Hugging Face's patterns, maybe not to the installed utf8proc.
 constexpr Range kNewer[] = {
     {0x0897, 0x0897, kMark},          {0x1B4E, 0x1B4F, kSymbol},        {0x1B7F, 0x1B7F, kSymbol},
     {0x1C89, 0x1C89, kUpper},         {0x1C8A, 0x1C8A, kLower},         {0x2427, 0x2429, kSymbol},
@@ -43,7 +43,7 @@ constexpr Range kNewer[] = {
 
 uint8_t kind_of(uint32_t code) {
   if (code == '\r' || code == '\n') return kSpace | kLineEnd;
-  // White_Space beyond the separators.
+  // White_Space outside the separator categories.
   if ((code >= 9 && code <= 13) || code == 0x85) return kSpace;
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
     case UTF8PROC_CATEGORY_LU:

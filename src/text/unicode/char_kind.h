@@ -1,5 +1,5 @@
-// What kind of character stands at a place in UTF-8 text: the categories that pre-tokenizer patterns ask for, one table
-// lookup each. A byte that is no part of valid UTF-8 is a character of its own, of no kind.
+// Character classes of UTF-8 text: the Unicode categories used by pre-tokenizer patterns, one table lookup each. A byte
+// that is not part of valid UTF-8 counts as a character of no class.
 #pragma once
 
 #include <array>
@@ -17,17 +17,17 @@ enum CharKind : uint8_t {
   kNumber = 16,      // N
   kSpace = 32,       // White_Space
   kSymbol = 64,      // P, S
-  kLineEnd = 128,    // carriage return and line feed, beside kSpace
+  kLineEnd = 128,    // carriage return and line feed, in addition to kSpace
   kLetter = kUpper | kLower | kOtherLetter,
 };
 
 struct Char {
-  uint32_t code;  // the byte itself where it is not UTF-8
+  uint32_t code;  // the byte itself if it is not valid UTF-8
   uint8_t bytes;
   uint8_t kind;
 };
 
-// Made once from utf8proc's categories: 256 code points a block, equal blocks shared.
+// Built once from utf8proc's categories: blocks of 256 code points, equal blocks shared.
 class CharKinds {
  public:
   static const CharKinds& table();

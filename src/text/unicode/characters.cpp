@@ -57,7 +57,7 @@ bool is_control(Char c) {
 }
 
 bool is_chinese(Char c) {
-  // The block from 2B920 on starts 0x100 late in Hugging Face's code, and the ids depend on it.
+  // Hugging Face's range starts at 2B920, 0x100 too late. Kept, because the ids depend on it.
   return within(c.code, 0x4E00, 0x9FFF) || within(c.code, 0x3400, 0x4DBF) || within(c.code, 0x20000, 0x2A6DF) ||
          within(c.code, 0x2A700, 0x2B73F) || within(c.code, 0x2B740, 0x2B81F) || within(c.code, 0x2B920, 0x2CEAF) ||
          within(c.code, 0xF900, 0xFAFF) || within(c.code, 0x2F800, 0x2FA1F);

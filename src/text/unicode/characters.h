@@ -1,4 +1,4 @@
-// What Hugging Face's components ask about a character, beside its kind (char_kind.h).
+// Character predicates of Hugging Face's components, in addition to the classes of char_kind.h.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace qkv {
 
-// The character that starts the text, which must not be empty.
+// The character at byte `at`; at < text.size().
 inline Char char_at(std::string_view text, size_t at = 0) {
   const auto* begin = reinterpret_cast<const unsigned char*>(text.data());
   return CharKinds::table().at(begin + at, begin + text.size());
@@ -27,16 +27,16 @@ inline bool is_mark(Char c) {
   return (c.kind & kMark) != 0;
 }
 
-bool is_punctuation(Char c);      // Unicode's P, and all ASCII signs
+bool is_punctuation(Char c);      // Unicode category P, and all ASCII punctuation and symbols
 bool is_word(Char c);             // \w of Rust's regex: letters, marks, digits, connectors, joiners
 bool is_nonspacing_mark(Char c);  // Mn
 bool is_control(Char c);          // Cc, Cf, Cs, Co
-bool is_chinese(Char c);          // what BERT sets apart with spaces
+bool is_chinese(Char c);          // CJK ideographs that BERT surrounds with spaces
 
-// The bytes of a code point.
+// UTF-8 encoding of a code point.
 std::string utf8_of(uint32_t code);
 
-// In lower case; one character (U+0130) becomes two.
+// Lower case as UTF-8; one character (U+0130) becomes two.
 std::string lower_case(Char c);
 
 }  // namespace qkv

@@ -18,7 +18,7 @@ std::string_view last_character(std::string_view text) {
 }
 
 std::string_view next_character(std::string_view text) {
-  return text.substr(0, utf8_promised(text[0]));
+  return text.substr(0, utf8_length_from_lead(text[0]));
 }
 
 bool is_space(std::string_view character) {
@@ -27,7 +27,7 @@ bool is_space(std::string_view character) {
 
 enum class Case { lower, upper, title };
 
-// One character may become several: utf8proc maps one to one, but its case folding knows the long forms.
+// One character may become several. utf8proc's case mapping is one to one, so the long forms come from case folding.
 void append_mapped(std::string& out, int32_t code, Case to) {
   if (code < 0x80) {
     const bool lower = code >= 'a' && code <= 'z', upper = code >= 'A' && code <= 'Z';
@@ -69,7 +69,7 @@ bool is_cased(int32_t code) {
   return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL || category == UTF8PROC_CATEGORY_LT;
 }
 
-// Marks and the like between letters do not end a word.
+// Case_Ignorable: marks and the like between letters do not end a word.
 bool is_case_ignorable(int32_t code) {
   if (code < 0x80) return std::string_view("'.:^`").find(static_cast<char>(code)) != std::string_view::npos;
   switch (utf8proc_category(code)) {
@@ -84,7 +84,7 @@ bool is_case_ignorable(int32_t code) {
   }
 }
 
-// A capital sigma at the end of a word has a small form of its own.
+// A capital sigma at the end of a word has its own lower-case form.
 bool ends_word(std::string_view before, std::string_view after) {
   while (!before.empty() && is_case_ignorable(code_point(last_character(before)))) {
     before.remove_suffix(last_character(before).size());
@@ -105,7 +105,7 @@ void append_lower(std::string& out, std::string_view text, size_t at, int32_t co
   }
 }
 
-// Calls visit(place, code) for every character.
+// Calls visit(byte offset, code point) for every character.
 template <class Visit>
 void each_character(std::string_view text, const Visit& visit) {
   for (size_t at = 0; at < text.size();) {
@@ -121,8 +121,8 @@ std::vector<std::string_view> split_at_spaces(std::string_view text, const Pytho
   const bool from_left = options.from == Ends::left;
   text = python_strip(text, {}, options.from);
   while (!text.empty()) {
-    if (words.size() == options.most) {
-      words.push_back(text);  // the far end keeps its spaces
+    if (words.size() == options.max_splits) {
+      words.push_back(text);  // the unsplit rest keeps its trailing spaces
       break;
     }
     size_t size = 0;
@@ -161,7 +161,7 @@ std::vector<std::string_view> python_characters(std::string_view text) {
 
 size_t bytes_of_characters(std::string_view text, size_t characters) {
   size_t bytes = 0;
-  for (; characters > 0 && bytes < text.size(); --characters) bytes += utf8_promised(text[bytes]);
+  for (; characters > 0 && bytes < text.size(); --characters) bytes += utf8_length_from_lead(text[bytes]);
   return std::min(bytes, text.size());
 }
 
@@ -183,7 +183,7 @@ std::vector<std::string_view> python_split(std::string_view text, const PythonSp
   const std::string_view separator = *options.separator;
   std::vector<std::string_view> parts;
   const bool from_left = options.from == Ends::left;
-  while (parts.size() < options.most) {
+  while (parts.size() < options.max_splits) {
     const size_t at = from_left ? text.find(separator) : text.rfind(separator);
     if (at == text.npos) break;
     const std::string_view before = text.substr(0, at), after = text.substr(at + separator.size());

@@ -1,4 +1,5 @@
-// What Python's strings can do, for well-formed UTF-8: positions count characters, white space and case are Unicode's.
+// String methods with Python's semantics, for well-formed UTF-8: positions count characters; white space and case
+// follow Unicode.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,16 @@ bool is_python_space(int32_t code);
 
 size_t python_length(std::string_view text);  // in characters
 std::vector<std::string_view> python_characters(std::string_view text);
-size_t bytes_of_characters(std::string_view text, size_t characters);  // how long its first characters are
+size_t bytes_of_characters(std::string_view text, size_t characters);  // byte length of the first `characters` ones
 
 enum class Ends { left, right, both };
-// Without characters, white space is stripped.
+// Strips any of `characters`, or white space if not given.
 std::string_view python_strip(std::string_view text, std::optional<std::string_view> characters, Ends ends);
 
-// Cut at the separator, or at white space where none is given, at most this often, from the left or from the right.
+// Splits at the separator, or at white space if there is none, at most max_splits times, from the left or the right.
 struct PythonSplit {
   std::optional<std::string_view> separator = {};
-  size_t most = SIZE_MAX;
+  size_t max_splits = SIZE_MAX;
   Ends from = Ends::left;
 };
 std::vector<std::string_view> python_split(std::string_view text, const PythonSplit& options);

@@ -1,5 +1,5 @@
-// NFC, NFD, NFKC and NFKD with a record of where each character comes from. Only runs that can change are looked at
-// closely: most text is copied as it stands.
+// NFC, NFD, NFKC and NFKD with the origin of each character. Only runs that may change are normalized; the rest is
+// copied.
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace qkv {
 namespace {
 
-// A character of the new text. change: > 0 it was added, otherwise it takes the place of the next 1 - change ones.
+// A character of the new text. change > 0: it was inserted; else it replaces the next 1 - change characters.
 struct Changed {
   int32_t code;
   int change;
@@ -21,8 +21,8 @@ bool composes(UnicodeForm form) {
   return form == UnicodeForm::nfc || form == UnicodeForm::nfkc;
 }
 
-// True for characters that stay as they are and never join the one before, in this form. Not all of those: enough to
-// pass over Latin and Chinese text quickly.
+// True for characters that are unchanged in this form and never compose with the one before. Conservative: covers
+// enough to skip Latin and Chinese text quickly.
 bool is_settled(UnicodeForm form, Char c) {
   if (c.code < 0x80 || is_stray_byte(c)) return true;
   if (c.code >= 0x4E00 && c.code <= 0x9FFF) return true;
@@ -53,7 +53,7 @@ int combining_class(int32_t code) {
   return utf8proc_get_property(code)->combining_class;
 }
 
-// Marks behind a base stand in the order of their class.
+// Canonical ordering: marks after a base character are sorted by combining class.
 void order_marks(std::vector<Changed>& text) {
   for (auto at = text.begin(); at != text.end();) {
     if (combining_class(at->code) == 0) {
@@ -66,7 +66,7 @@ void order_marks(std::vector<Changed>& text) {
   }
 }
 
-// The one character that stands for both, -1 if there is none.
+// The composition of both characters, -1 if there is none.
 int32_t composed(int32_t a, int32_t b) {
   utf8proc_int32_t pair[] = {a, b};
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
@@ -76,7 +76,7 @@ int32_t composed(int32_t a, int32_t b) {
 void compose(std::vector<Changed>& text) {
   constexpr size_t kNone = SIZE_MAX;
   size_t base = kNone, end = 0;
-  int last_class = -1;  // of what stands between the base and the next character; -1: nothing does
+  int last_class = -1;  // combining class of the last character between the base and the next one; -1: none
   for (const Changed c : text) {
     const int own_class = combining_class(c.code);
     if (base != kNone && last_class < own_class) {
@@ -99,7 +99,7 @@ void compose(std::vector<Changed>& text) {
 class UnicodeNormalizer final : public Normalizer {
  public:
   explicit UnicodeNormalizer(UnicodeForm form) : form_(form) {}
-  void apply(AlignedText& text) const override { apply_unicode_form(form_, text); }
+  void apply(NormalizedText& text) const override { apply_unicode_form(form_, text); }
   bool may_change(std::string_view text) const override { return may_change_form(form_, text); }
 
  private:
@@ -117,11 +117,11 @@ bool may_change_form(UnicodeForm form, std::string_view text) {
   return false;
 }
 
-void apply_unicode_form(UnicodeForm form, AlignedText& text) {
-  Rewrite rewrite(text);
+void apply_unicode_form(UnicodeForm form, NormalizedText& text) {
+  TextRewriter rewrite(text);
   std::vector<Changed> run;
   while (!rewrite.done()) {
-    // From the last settled character before one that is not, up to the next settled one: nothing beyond can join in.
+    // From the last stable character before an unstable one up to the next stable one: nothing outside can compose.
     const std::string_view rest = rewrite.rest();
     size_t begin = 0, end = 0;
     bool unsettled = false;

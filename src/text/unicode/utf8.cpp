@@ -38,7 +38,7 @@ bool is_utf8(std::string_view text) {
 
 bool is_utf8_prefix(std::string_view text) {
   if (text.empty() || text.size() > 3 || utf8_length(text) > 0) return false;
-  // Only the second byte is bound by the first, so filling up with the lowest and the highest is enough.
+  // The lead byte restricts only the second byte, so trying the lowest and the highest continuation is enough.
   for (const char fill : {'\x80', '\x90', '\xbf'}) {
     char whole[4] = {fill, fill, fill, fill};
     text.copy(whole, text.size());
@@ -47,7 +47,7 @@ bool is_utf8_prefix(std::string_view text) {
   return false;
 }
 
-size_t broken_length(std::string_view text) {
+size_t invalid_utf8_length(std::string_view text) {
   size_t length = std::min<size_t>(text.size(), 3);
   while (length > 1 && !is_utf8_prefix(text.substr(0, length))) --length;
   return length;
@@ -63,7 +63,7 @@ std::string take_utf8(std::string& bytes, MoreBytes more) {
     rest.remove_prefix(good);
     if (rest.empty() || (more == MoreBytes::may_follow && is_utf8_prefix(rest))) break;
     out += kReplacementCharacter;
-    rest.remove_prefix(broken_length(rest));
+    rest.remove_prefix(invalid_utf8_length(rest));
   }
   bytes = std::string(rest);
   return out;

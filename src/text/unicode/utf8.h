@@ -1,4 +1,4 @@
-// UTF-8 as the tokenizers walk over it: whole characters where the bytes are right, single bytes where they are not.
+// Iterating over UTF-8: whole characters where the bytes are valid, single bytes where they are not.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +14,30 @@ inline bool is_utf8_continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
 }
 
-// Bytes of the well-formed character that starts the text (no surrogates, no overlong forms); 0 if none does.
+// Bytes of the well-formed character at the start of the text (no surrogates, no overlong forms); 0 if there is none.
 size_t utf8_length(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-// True for the start of a well-formed character that more bytes could complete.
+// True if the text is an incomplete character that more bytes could complete.
 bool is_utf8_prefix(std::string_view text);
 
-// How many bytes at the front, where no character starts, are one broken sequence: the start of a character that breaks
-// off, or a single byte.
-size_t broken_length(std::string_view text);
+// For a text that starts with invalid UTF-8: bytes of the first invalid sequence, i.e. a truncated character or a
+// single byte. Each becomes one U+FFFD.
+size_t invalid_utf8_length(std::string_view text);
 
-// Moves what is certain from the front of the bytes to the result, with one U+FFFD for each broken sequence. What may
-// still become a character stays, unless no more bytes follow.
+// Moves the decodable part from the front of `bytes` to the result, with one U+FFFD for each invalid sequence. An
+// incomplete character at the end stays in `bytes` if more bytes may follow.
 enum class MoreBytes { may_follow, no };
 std::string take_utf8(std::string& bytes, MoreBytes more);
 
-// What the lead byte promises, 1 to 4, whatever follows: SentencePiece walks by it.
-inline size_t utf8_promised(char lead) {
+// Length of the character by its lead byte alone, 1 to 4, whatever follows. SentencePiece steps this way.
+inline size_t utf8_length_from_lead(char lead) {
   constexpr unsigned char kLengths[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
   return kLengths[static_cast<unsigned char>(lead) >> 4];
 }
 
-// The text must not be empty. A byte that starts no character stands for itself.
+// The text must not be empty. A byte that starts no character is returned as it is.
 std::string_view first_character(std::string_view text);
 // The first extended grapheme cluster.
 std::string_view first_grapheme(std::string_view text);

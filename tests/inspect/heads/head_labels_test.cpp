@@ -20,10 +20,10 @@ TEST(Labels, of_the_world_stand_at_their_words) {
   for (const Language language : {Language::english, Language::chinese}) {
     for (uint64_t i = 0; i < 20; ++i) {
       const Story story = world.story(i);
-      const Telling& telling = story.in(language);
-      const LabelledText text = labelled(telling);
+      const AnnotatedText& annotated = story.in(language);
+      const LabelledText text = labelled(annotated);
       size_t w = 0;
-      for (const StorySentence& sentence : telling.sentences) {
+      for (const StorySentence& sentence : annotated.sentences) {
         const size_t first = w;
         for (const StoryWord& word : sentence.words) {
           EXPECT_EQ(text.text.substr(text.words[w].begin, text.words[w].end - text.words[w].begin), word.form);
@@ -32,9 +32,9 @@ TEST(Labels, of_the_world_stand_at_their_words) {
         }
       }
       EXPECT_EQ(w, text.words.size());
-      ASSERT_EQ(text.mentions.size(), telling.mentions.size());
-      for (size_t m = 0; m < telling.mentions.size(); ++m) {
-        for (const size_t a : telling.mentions[m].antecedents) {
+      ASSERT_EQ(text.mentions.size(), annotated.mentions.size());
+      for (size_t m = 0; m < annotated.mentions.size(); ++m) {
+        for (const size_t a : annotated.mentions[m].antecedents) {
           const auto& same = text.mentions[m].same;
           EXPECT_NE(std::find(same.begin(), same.end(), a), same.end());
         }

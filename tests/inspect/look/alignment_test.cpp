@@ -15,7 +15,7 @@ namespace qkv {
 namespace {
 
 Tokenizer tokenizer(const std::string& name) {
-  return Tokenizer::load(test::golden("tokenizers/" + name)).whole_texts();
+  return Tokenizer::load(test::golden("tokenizers/" + name)).without_truncation();
 }
 
 TEST(Words, are_what_a_reader_sees) {

@@ -1,4 +1,4 @@
-// What a template writes is read with its control tokens; what people write is text, whatever it spells.
+// Special tokens of the template are parsed; the same text in a message stays plain text.
 #include "text/chat/chat_prompt.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST_F(ChatPrompt, ControlTokensThatAreSpelledOutStayText) {
     EXPECT_EQ(std::count(ids.begin(), ids.end(), kStart), 3) << said;
     EXPECT_EQ(std::count(ids.begin(), ids.end(), kEnd), 2) << said;
     EXPECT_EQ(tokenizer_.decode(ids), rendered(said)) << said;
-    // Around the message nothing is different.
+    // The tokens around the message do not change.
     const std::vector<int32_t> plain = encode("x");
     const auto same = [&](auto a, auto b) { return std::equal(a, a + 9, b); };
     EXPECT_TRUE(same(ids.begin(), plain.begin()) && same(ids.rbegin(), plain.rbegin())) << said;

@@ -1,4 +1,4 @@
-// The conversations and templates in tests/text/chat, and rendering in one line.
+// Reads the conversations and templates in tests/text/chat, and renders them.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ inline OrderedJson chat_json(const std::string& name) {
   return parse_ordered_json(chat_file(name), name);
 }
 
-// A conversation of the file: messages, and variables beside them.
+// A conversation of the file: messages and other variables.
 inline ChatTemplate::Input chat_input(const OrderedJson& conversation) {
   ChatTemplate::Input input;
   for (const auto& [name, value] : conversation.items()) {
@@ -34,7 +34,7 @@ inline ChatTemplate::Input chat_input(const OrderedJson& conversation) {
   return input;
 }
 
-// "=== name" starts a template, which ends before the line end that precedes the next one.
+// "=== name" starts a template; the line end before the next "===" is not part of it.
 inline std::vector<std::pair<std::string, std::string>> chat_templates() {
   std::vector<std::pair<std::string, std::string>> out;
   const std::string all = "\n" + chat_file("templates.txt"), mark = "\n=== ";

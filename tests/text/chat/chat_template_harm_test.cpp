@@ -1,4 +1,4 @@
-// Templates made to do harm: each must stop with an Error that says why, soon.
+// Malicious templates: each must stop quickly with an Error that says why.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 #include "text/chat/chat_support.h"
-#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/interpreter.h"
 
 namespace qkv {
 namespace {
 
-// A sanitized program may take longer.
+// Sanitizer builds may take longer.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
 constexpr double kMostSeconds = 3;
 #else
@@ -24,7 +24,7 @@ std::string times(size_t count, std::string_view text) {
   return out;
 }
 
-// The message of the Error that rendering ends in; empty if it does not.
+// The message of the Error from rendering; empty if there is none.
 std::string complaint(std::string_view source, const ChatTemplate::Input& input) {
   try {
     test::render(source, input);
@@ -179,7 +179,7 @@ TEST(ChatTemplateHarm, TextThatIsNotUtf8IsRefused) {
   EXPECT_NE(complaint("{{ messages }}", {.messages = {{{"\xff", 1}}}}).find("not UTF-8"), std::string::npos);
 }
 
-// Renders or refuses; anything else ends the test program.
+// Rendering succeeds or throws an Error; anything else crashes the test program.
 void survive(const std::string& source) {
   try {
     test::render(source, hello());

@@ -1,4 +1,4 @@
-// Chat templates against what python3-jinja2 rendered (scripts/make_chat_vectors.py), byte for byte.
+// Chat templates against renderings of python3-jinja2 (scripts/make_chat_vectors.py), byte for byte.
 #include "text/chat/chat_template.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using test::chat_input;
 
-// What we render, or null where we refuse.
+// Our rendering, or null if it is an Error.
 OrderedJson outcome(const ChatTemplate& chat, const ChatTemplate::Input& input) {
   try {
     return chat.render(input);
@@ -122,7 +122,7 @@ TEST_F(ChatFolder, SaysWhatIsWrong) {
         << error.message();
   }
   EXPECT_THROW(ChatTemplate::load(path_ / "nothing"), Error);
-  EXPECT_THROW(ChatTemplate::fail_without(path_), Error);
+  EXPECT_THROW(ChatTemplate::fail_missing(path_), Error);
 }
 
 TEST(ChatTemplate, WritesTheDate) {

@@ -28,7 +28,7 @@ PieceTokens encoded(const TokenModel& model, std::string_view piece) {
   return out;
 }
 
-// The definition: join the leftmost pair of the lowest rank until no pair has one.
+// Reference implementation: merge the leftmost pair of the lowest rank until no pair has a merge.
 std::vector<std::string> by_definition(const Bpe::Merges& merges, std::string_view word) {
   std::vector<std::string> symbols;
   for (const char c : word) symbols.emplace_back(1, c);
@@ -47,7 +47,7 @@ std::vector<std::string> by_definition(const Bpe::Merges& merges, std::string_vi
 
 TEST(Bpe, EqualsItsDefinitionOnShortAndLongWords) {
   std::vector<std::string> tokens{"a", "b", "c"};
-  // Merges of random tokens, so that ranks and lengths have nothing to do with each other.
+  // Merges of random tokens, so that ranks and lengths are independent.
   std::vector<std::pair<std::string, std::string>> pairs;
   for (uint64_t i = 0; pairs.size() < 60; ++i) {
     const std::string left = tokens[random_u32({5, 1}, i, 0) % tokens.size()];
@@ -62,7 +62,7 @@ TEST(Bpe, EqualsItsDefinitionOnShortAndLongWords) {
   const Bpe bpe(vocab_of(tokens), merges, {.what = "test"});
   for (uint64_t row = 0; row < 300; ++row) {
     std::string word;
-    const uint64_t length = row < 200 ? 1 + row % 30 : 80 + row % 40;  // on both sides of the limit of a short word
+    const uint64_t length = row < 200 ? 1 + row % 30 : 80 + row % 40;  // below and above BpeSymbols::kFew
     for (uint64_t i = 0; i < length; ++i) word += static_cast<char>('a' + random_u32({6, 2}, row, i) % 3);
     std::vector<std::string> got;
     for (const int32_t id : encoded(bpe, word).ids) got.push_back(tokens[static_cast<size_t>(id)]);
@@ -94,7 +94,7 @@ TEST(Bpe, MarksPartsOfWords) {
                 {.what = "test", .continuing_subword_prefix = "##", .end_of_word_suffix = "</w>"});
   EXPECT_EQ(encoded(bpe, "abc").ids, (Ids{4}));
   EXPECT_EQ(encoded(bpe, "c").ids, (Ids{5}));
-  EXPECT_EQ(encoded(bpe, "ab").ids, (Ids{0}));  // b at the end has a form that is not here
+  EXPECT_EQ(encoded(bpe, "ab").ids, (Ids{0}));  // the token for a final b is missing
 }
 
 TEST(Bpe, AWholePieceCanGoPastTheMerges) {

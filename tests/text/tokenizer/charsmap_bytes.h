@@ -1,4 +1,4 @@
-// Character maps made by hand, to be read back and to be broken.
+// Builds character maps, for tests of valid and damaged ones.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ inline void put_u32(std::string& out, uint32_t value) {
   for (int i = 0; i < 4; ++i) out.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
 }
 
-// The double array of these rules in the plainest layout: every node's children in a block of 256 units of their own.
-// A node's own leaf stands at the block's start, where byte 0 would be.
+// The double array of these rules in the simplest layout: each node's children in their own block of 256 units.
+// The leaf of a node is at the start of the block, in the slot of byte 0.
 class Charsmap {
  public:
   explicit Charsmap(const std::map<std::string, std::string>& rules) {

@@ -1,4 +1,4 @@
-// GGUF files without tensors, written by hand, to be read back and to be broken.
+// Writes GGUF files without tensors, for tests of valid and damaged files.
 #pragma once
 
 #include <bit>
@@ -24,12 +24,12 @@ inline std::string base64(std::string_view bytes) {
 
 class GgufBytes {
  public:
-  void text(const std::string& key, std::string_view value) { fields_[key] = number(8, 4) + spelled(value); }
+  void text(const std::string& key, std::string_view value) { fields_[key] = number(8, 4) + length_prefixed(value); }
   void flag(const std::string& key, bool value) { fields_[key] = number(7, 4) + number(value ? 1 : 0, 1); }
   void integer(const std::string& key, uint64_t value) { fields_[key] = number(4, 4) + number(value, 4); }
   void texts(const std::string& key, const std::vector<std::string_view>& values) {
     std::string& out = fields_[key] = number(9, 4) + number(8, 4) + number(values.size(), 8);
-    for (const std::string_view value : values) out += spelled(value);
+    for (const std::string_view value : values) out += length_prefixed(value);
   }
   void integers(const std::string& key, const std::vector<int32_t>& values) {
     std::string& out = fields_[key] = number(9, 4) + number(5, 4) + number(values.size(), 8);
@@ -43,7 +43,7 @@ class GgufBytes {
 
   std::string bytes() const {
     std::string out = "GGUF" + number(3, 4) + number(0, 8) + number(fields_.size(), 8);
-    for (const auto& [key, value] : fields_) out += spelled(key) + value;
+    for (const auto& [key, value] : fields_) out += length_prefixed(key) + value;
     return out;
   }
 
@@ -53,7 +53,7 @@ class GgufBytes {
     for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i) & 0xff));
     return out;
   }
-  static std::string spelled(std::string_view text) { return number(text.size(), 8) + std::string(text); }
+  static std::string length_prefixed(std::string_view text) { return number(text.size(), 8) + std::string(text); }
 
   std::map<std::string, std::string> fields_;
 };

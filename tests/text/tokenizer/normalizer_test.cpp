@@ -14,18 +14,18 @@ namespace qkv {
 namespace {
 
 std::string normalized(const NormalizerPtr& normalizer, std::string_view text) {
-  AlignedText plain(TextPiece{.text = text});
+  NormalizedText plain(TextPiece{.text = text});
   normalizer->apply(plain);
-  AlignedText recorded = AlignedText::original(text, 0);
+  NormalizedText recorded = NormalizedText::from_original(text, 0);
   normalizer->apply(recorded);
   EXPECT_EQ(plain.text(), recorded.text()) << text;
   EXPECT_TRUE(normalizer->may_change(text) || plain.text() == text) << text;
   return plain.text();
 }
 
-// Where each byte of the normalized text comes from, as "begin-end " per byte.
+// The origin of each byte of the normalized text, as "begin-end ".
 std::string origins(const NormalizerPtr& normalizer, std::string_view text) {
-  AlignedText recorded = AlignedText::original(text, 0);
+  NormalizedText recorded = NormalizedText::from_original(text, 0);
   normalizer->apply(recorded);
   const TextPiece piece = recorded.piece();
   std::string all;
@@ -60,7 +60,7 @@ std::string by_utf8proc(const std::string& text, UnicodeForm form) {
 uint32_t random_code(uint64_t row, uint64_t column) {
   const PhiloxKey key{11, 3};
   const uint32_t random = random_u32(key, row, 2 * column);
-  // Letters that compose, marks of several classes, Hangul parts and syllables, then anything.
+  // Letters that compose, marks of several classes, Hangul parts and syllables, then any character.
   static constexpr uint32_t kFew[] = {'a',    'e',    'o',     0x301,  0x308,  0x323,  0x327,  0x1100, 0x1161, 0x11A8,
                                       0xAC00, 0xAC01, 0xFB01,  0x212B, 0x1E9B, 0x3099, 0x304B, 0x4E2D, 0xF900, 0x344,
                                       0xFDFA, 0x2126, 0x1D15E, 0xFF21, ' ',    0x9C7,  0x9BE,  0x2000, 0xBD};
@@ -81,7 +81,7 @@ TEST(UnicodeForms, EqualUtf8procOnRandomText) {
   }
 }
 
-// Every character that is passed over unlooked at must be one that no form changes, alone or behind a base.
+// Every character that the fast path skips must be unchanged in every form, alone or after a base character.
 TEST(UnicodeForms, EqualUtf8procOnEveryCharacter) {
   for (const UnicodeForm form : {UnicodeForm::nfc, UnicodeForm::nfkd}) {
     const NormalizerPtr normalizer = unicode_normalizer(form);
@@ -90,7 +90,7 @@ TEST(UnicodeForms, EqualUtf8procOnEveryCharacter) {
       if (code >= 0xD800 && code <= 0xDFFF) continue;
       text += "e" + utf8_of(code);
       if (code % 1024 != 0 && code != 0x10FFFF) continue;
-      AlignedText ours(TextPiece{.text = text});
+      NormalizedText ours(TextPiece{.text = text});
       normalizer->apply(ours);
       ASSERT_EQ(ours.text(), by_utf8proc(text, form)) << std::hex << code;
       text.clear();
@@ -108,9 +108,9 @@ TEST(UnicodeForms, StrayBytesStay) {
 }
 
 TEST(UnicodeForms, RememberWhereCharactersCameFrom) {
-  // e + acute (3 bytes) become one character of 2 bytes that comes from where e does; x keeps its place.
+  // e + acute (3 bytes) become one character of 2 bytes with the origin of e; x keeps its origin.
   EXPECT_EQ(origins(unicode_normalizer(UnicodeForm::nfc), "e\xcc\x81x"), "0-1 0-1 3-4 ");
-  // The ligature fi becomes two letters from one place.
+  // The ligature fi becomes two letters with the same origin.
   EXPECT_EQ(origins(unicode_normalizer(UnicodeForm::nfkc), "\xef\xac\x81x"), "0-3 0-3 3-4 ");
 }
 

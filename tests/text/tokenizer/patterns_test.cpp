@@ -18,10 +18,10 @@ using test::Pieces;
 
 struct Case {
   Pattern pattern;
-  std::vector<std::string> regexes;  // one after the other
+  std::vector<std::string> regexes;  // applied in sequence
 };
 
-// Every spelling a pattern is known by.
+// Every known regular expression of a pattern.
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const Pattern pattern :
@@ -143,7 +143,7 @@ TEST(Patterns, RealTextEqualsTheRegex) {
   }
 }
 
-// The code points a class matches, by PCRE2.
+// The code points that match a class, by PCRE2.
 std::vector<bool> members(const std::string& regex_class) {
   std::string text;
   for (uint32_t code = 0; code < 0x110000; ++code) {
@@ -153,7 +153,7 @@ std::vector<bool> members(const std::string& regex_class) {
   }
   std::vector<bool> seen(0x110000);
   for (const std::string& piece : test::pcre2_split(regex_class + "(?=\\|)", text)) {
-    // A match is one character; what lies between two matches starts and ends with a bar.
+    // A match is one character; a gap starts and ends with a bar.
     const auto* p = reinterpret_cast<const unsigned char*>(piece.data());
     const Char c = CharKinds::table().at(p, p + piece.size());
     if (c.bytes == piece.size() && piece != "|") seen[c.code] = true;
@@ -161,14 +161,14 @@ std::vector<bool> members(const std::string& regex_class) {
   return seen;
 }
 
-// PCRE2's Unicode may be older than utf8proc's, so what it does not know yet is left out. U+180E is a space for PCRE2
+// PCRE2's Unicode may be older than utf8proc's, so code points unknown to it are skipped. U+180E is a space for PCRE2
 // but not White_Space since Unicode 6.3.
 bool comparable(uint32_t code) {
   static const std::vector<bool> unassigned = members("\\p{Cn}");
   return code != 0x180E && code != '|' && (code < 0xD800 || code > 0xDFFF) && !unassigned[code];
 }
 
-// One character of every kind a pattern knows, then any: dense in corner cases.
+// Random texts of characters of every class a pattern uses: dense in corner cases.
 uint32_t random_code(PhiloxKey key, uint64_t row, uint64_t column) {
   static constexpr uint32_t kFew[] = {'\'', 's',  'S',    'l',    'L',    'r',    'e',   'A',  'b',    '1',     ' ',
                                       '\n', '\r', '\t',   '!',    '/',    0x17F,  0x301, 0xB2, 0x3000, 0x4E2D,  0x3042,
@@ -218,7 +218,7 @@ size_t characters(const std::string& text) {
   return count;
 }
 
-// A stray byte acts as a private-use character does: no letter, number, space or symbol.
+// A stray byte behaves like a private-use character: no letter, number, space or symbol.
 TEST(Patterns, StrayBytesAreCharactersOfNoKind) {
   const std::string stray[] = {
       "\xFF", "\xC0", "\x80", "\xED\xA0\x80", "\xE4\xB8", "\xF0\x9F\x91", "\xF4\x90\x80\x80", "\xC1\xBF"};
@@ -232,7 +232,7 @@ TEST(Patterns, StrayBytesAreCharactersOfNoKind) {
           const std::string& bytes = stray[random / 3 % std::size(stray)];
           bad += bytes;
           for (size_t i = 0; i < bytes.size(); ++i) good += stand_in;
-          bad += 'x', good += 'x';  // what follows must not complete it
+          bad += 'x', good += 'x';  // so that the next byte does not complete it
         } else {
           const uint32_t code = random_code({9, 3}, row, column);
           append_utf8(bad, code), append_utf8(good, code);
@@ -249,7 +249,7 @@ TEST(Patterns, StrayBytesAreCharactersOfNoKind) {
 TEST(Patterns, PiecesCoverRandomBytes) {
   for (const Case& c : all_cases()) {
     for (uint64_t row = 0; row < 200; ++row) {
-      std::vector<char> bytes(row);  // on the heap and exact: a sanitizer sees a read past the end
+      std::vector<char> bytes(row);  // exact heap allocation, so that a sanitizer sees a read past the end
       for (uint64_t i = 0; i < row; ++i) bytes[i] = static_cast<char>(random_u32({11, 4}, row, i));
       size_t done = 0;
       split_pattern(c.pattern, {bytes.data(), bytes.size()}, [&](size_t begin, size_t end) {
@@ -263,7 +263,7 @@ TEST(Patterns, PiecesCoverRandomBytes) {
 }
 
 TEST(Patterns, ACutChangesNoPiece) {
-  // What patterns treat in their own way around line ends and spaces.
+  // Texts with special cases around line ends and spaces.
   static constexpr uint32_t kDense[] = {'!', '\n', '/', 'a', ' ', '\r', 0x3000, 0x4E2D, '1', '\n', '\'', 's'};
   for (const Case& c : all_cases()) {
     int cuts = 0;
@@ -273,7 +273,7 @@ TEST(Patterns, ACutChangesNoPiece) {
         const uint32_t dense = kDense[random_u32({13, 6}, row, column) % std::size(kDense)];
         append_utf8(text, row % 2 == 0 ? dense : random_code({13, 5}, row, column));
       }
-      const size_t seen = text.size() * (row % 7) / 7;  // what follows is not known yet
+      const size_t seen = text.size() * (row % 7) / 7;  // the rest is not known yet
       const size_t cut = last_cut(c.pattern, std::string_view(text).substr(0, seen));
       if (cut == 0) continue;
       ++cuts;

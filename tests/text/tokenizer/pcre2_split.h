@@ -1,4 +1,4 @@
-// What a regular expression itself makes of a text, by PCRE2: the pieces of a Split that isolates its matches.
+// Splits a text with PCRE2 directly: the pieces of a Split with isolated matches.
 #pragma once
 
 #include <string>

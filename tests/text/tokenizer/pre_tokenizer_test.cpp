@@ -18,7 +18,7 @@ using Pieces = std::vector<std::string>;
 Pieces split(const PreTokenizerPtr& pre_tokenizer, std::string_view text) {
   Pieces plain, recorded;
   pre_tokenizer->split(TextPiece{.text = text}, [&](const TextPiece& piece) { plain.emplace_back(piece.text); });
-  const AlignedText aligned = AlignedText::original(text, 0);
+  const NormalizedText aligned = NormalizedText::from_original(text, 0);
   pre_tokenizer->split(aligned.piece(), [&](const TextPiece& piece) { recorded.emplace_back(piece.text); });
   EXPECT_EQ(plain, recorded);
   return plain;
@@ -29,7 +29,7 @@ PreTokenizerPtr from_json(const char* text) {
   return read_pre_tokenizer(JsonNode(json, "test"), {});
 }
 
-// The example of Hugging Face's documentation.
+// The example in Hugging Face's documentation.
 TEST(Split, HasFiveBehaviors) {
   const auto by_hyphen = [](SplitBehavior behavior, bool invert = false) {
     return split(split_pre_tokenizer(Matcher::string("-"), {.behavior = behavior, .invert = invert}),
@@ -84,7 +84,8 @@ TEST(PreTokenizers, MetaspaceMarksWordBeginnings) {
 TEST(PreTokenizers, ByteLevelSpellsBytes) {
   EXPECT_EQ(split(byte_level_pre_tokenizer({}), "Hello 中"), (Pieces{"ĠHello", "Ġä¸Ń"}));
   EXPECT_EQ(split(byte_level_pre_tokenizer({.add_prefix_space = false, .use_regex = false}), "a b"), (Pieces{"aĠb"}));
-  EXPECT_EQ(split(byte_level_pre_tokenizer({.add_prefix_space = true, .spelled = false}), "a b"), (Pieces{" a", " b"}));
+  EXPECT_EQ(split(byte_level_pre_tokenizer({.add_prefix_space = true, .to_letters = false}), "a b"),
+            (Pieces{" a", " b"}));
 }
 
 TEST(Regex, IsTranslatedWhereOnigurumaReadsItDifferently) {
@@ -102,7 +103,7 @@ TEST(Regex, GivesUpInsteadOfHanging) {
                {"pre_tokenizer.pattern.Regex", "gave up"});
 }
 
-// With a check of all the rest before each match this would take minutes.
+// If PCRE2 checked the rest of the text before each match, this would take minutes.
 TEST(Regex, ManyMatchesInALongTextAreQuick) {
   std::string text;
   for (int i = 0; i < 300'000; ++i) text += "ab ";

@@ -39,13 +39,14 @@ TEST(Precompiled, GraphemesAreReplacedWhole) {
   std::vector<uint32_t> origin;
   EXPECT_EQ(map.normalize("A①ﬁB", &origin), "a1fiB");
   EXPECT_EQ(origin, (std::vector<uint32_t>{0, 1, 4, 4, 7}));
-  // CR LF is one grapheme, and the shortest rule that starts it stands for all of it.
+  // CR LF is one grapheme; the shortest rule that matches at its start replaces all of it.
   EXPECT_EQ(map.normalize("x\r\ny", &origin), "x y");
   EXPECT_EQ(origin, (std::vector<uint32_t>{0, 1, 3}));
   EXPECT_EQ(map.normalize("e\u0301", nullptr), "é");
-  EXPECT_EQ(map.normalize("A\u0301", nullptr), "a");                                // the mark goes with its letter
-  EXPECT_EQ(map.normalize("A\u0301\u0301\u0301", nullptr), "a\u0301\u0301\u0301");  // seven bytes: one by one
-  EXPECT_EQ(map.normalize("abc", nullptr), "abc");                                  // no rule reaches over graphemes
+  EXPECT_EQ(map.normalize("A\u0301", nullptr), "a");  // the mark is replaced together with its letter
+  EXPECT_EQ(map.normalize("A\u0301\u0301\u0301", nullptr),
+            "a\u0301\u0301\u0301");                 // seven bytes: character by character
+  EXPECT_EQ(map.normalize("abc", nullptr), "abc");  // rules do not cross graphemes
 }
 
 TEST(Precompiled, KeepsBytesThatAreNoText) {
@@ -74,7 +75,7 @@ TEST(Precompiled, RefusesWhatLeadsOutOfTheMap) {
   expect_error([&] { read(out); }, {"leads to unit 4194303 but has"});
   Charsmap circle(kRules);
   const uint32_t root = circle.block_of[""];
-  circle.units[root ^ 'A'] = (uint32_t{'A'} << 10) | 'A';  // back to the root's own children
+  circle.units[root ^ 'A'] = (uint32_t{'A'} << 10) | 'A';  // a cycle to the root's children
   expect_error([&] { read(circle); }, {"runs in a circle"});
   Charsmap far(kRules);
   far.units[far.block_of["A"]] = (1U << 31) | 12345;

@@ -1,4 +1,4 @@
-// SentencePiece models written by hand, to be read back and to be broken.
+// Writes SentencePiece models byte by byte, for tests of valid and damaged files.
 #pragma once
 
 #include <bit>

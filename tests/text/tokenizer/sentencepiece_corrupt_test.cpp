@@ -1,4 +1,4 @@
-// .model files with one thing wrong each, and what we say about them.
+// .model files with one defect each, and the error messages.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -158,7 +158,7 @@ TEST(SentencePieceCorrupt, TheWholeModelIsFine) {
   expect_error([&] { model.decode(std::vector<int32_t>{-1}); }, {"id -1"});
 }
 
-// One space at the front is dropped, or all of them where the model removes extra spaces.
+// One leading space is dropped, or all of them if the model removes extra spaces.
 TEST(SentencePieceCorrupt, SpacesAtTheFront) {
   const std::vector<int32_t> ids{1, 3, 7};
   EXPECT_EQ(read(ModelBytes{}.bytes()).decode(ids), "ab");
@@ -166,7 +166,7 @@ TEST(SentencePieceCorrupt, SpacesAtTheFront) {
   EXPECT_EQ(read(with_normalizer(varint_field(3, 0) + varint_field(4, 0))).decode(ids), "  ab");
 }
 
-// Characters that are only parts of pieces are unknown like any other, and run together with them.
+// Characters that are only parts of pieces are unknown too, and join runs of unknown characters.
 TEST(SentencePieceCorrupt, UnknownCharactersRunTogether) {
   for (const uint64_t kind : {1U, 2U, 4U}) {
     ModelBytes model{.trainer = varint_field(3, kind)};
@@ -176,7 +176,7 @@ TEST(SentencePieceCorrupt, UnknownCharactersRunTogether) {
   }
 }
 
-// SentencePiece reads a byte that is no text as U+FFFD, even where its map replaces a U+FFFD that is written.
+// SentencePiece reads an invalid byte as U+FFFD, even if its map replaces a literal U+FFFD.
 TEST(SentencePieceCorrupt, StrayBytesAreNotMapped) {
   ModelBytes model{.normalizer = bytes_field(2, Charsmap(std::map<std::string, std::string>{{"\ufffd", "a"}}).bytes())};
   const Tokenizer tokenizer = read(model.bytes());
@@ -185,7 +185,7 @@ TEST(SentencePieceCorrupt, StrayBytesAreNotMapped) {
   EXPECT_EQ(tokenizer.encode_full("b\xff").replaced_bytes, 1U);
 }
 
-// A field nobody knows is passed over, whatever it holds.
+// Unknown fields are skipped.
 TEST(SentencePieceCorrupt, UnknownFieldsArePassedOver) {
   ModelBytes model{.trainer = bytes_field(999, "what") + varint_field(1000, UINT64_MAX)};
   model.rest = bytes_field(200, "\x0a\xff") + float_field(201, 1) + varint(uint64_t{202} << 3 | 1) + "12345678";

@@ -21,7 +21,7 @@ std::string repaired(std::string text) {
 
 struct Streamed {
   std::string text;
-  bool whole = true;  // each part was UTF-8
+  bool whole = true;  // each part was valid UTF-8
 };
 
 Streamed stream(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, DecodeOptions options) {
@@ -36,7 +36,7 @@ Streamed stream(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, Dec
   return out;
 }
 
-// Spans must cover the tokens and the text in order, and hold no half glyph.
+// Spans must cover the tokens and the text in order, without splitting a glyph.
 void check_spans(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, const std::string& text) {
   const DisplaySpans spans = display_spans(tokenizer, ids);
   ASSERT_EQ(spans.text, text);
@@ -68,7 +68,7 @@ void check_ids(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   check_spans(tokenizer, ids, repaired(tokenizer.decode(ids)));
 }
 
-// What encode gives, whole and cut anywhere, and ids at random: a model may say anything.
+// Encoded ids, complete and truncated, and random ids: a model may generate anything.
 void check_tokenizer(const Tokenizer& tokenizer, const Json& vectors) {
   const size_t step = vectors.size() > 300 ? 5 : 1;
   for (size_t i = 0; i < vectors.size(); i += step) {
@@ -82,7 +82,7 @@ void check_tokenizer(const Tokenizer& tokenizer, const Json& vectors) {
   EXPECT_TRUE(rc::check([&] {
     auto ids = *rc::gen::container<std::vector<int32_t>>(rc::gen::inRange(0, tokenizer.vocab_size()));
     std::erase_if(ids, [&](int32_t id) { return !tokenizer.has(id); });
-    // Small ids are bytes and letters in most vocabularies.
+    // In most vocabularies small ids are bytes and letters.
     const auto low =
         *rc::gen::container<std::vector<int32_t>>(rc::gen::inRange(0, std::min(260, tokenizer.vocab_size())));
     ids.insert(ids.end(), low.begin(), low.end());

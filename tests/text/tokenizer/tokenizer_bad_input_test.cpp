@@ -1,4 +1,4 @@
-// Damaged and hostile files and texts: a reason, never a crash and never silent nonsense.
+// Damaged and malicious files and texts: an error with a reason, no crash, no silent wrong result.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -169,7 +169,7 @@ TEST(TokenizerBadInput, FilesAndFoldersThatHoldNoTokenizer) {
   expect_error([&] { Tokenizer::load(list); }, {"list.json"});
 }
 
-// A word without a place to cut must not take time with the square of its length.
+// A word without a split point must not take quadratic time.
 TEST(TokenizerBadInput, OneHugeWordStaysBounded) {
   const Tokenizer tokenizer = golden_tokenizer("gpt2");
   std::string word;

@@ -1,4 +1,4 @@
-// Tokenizers from GGUF, tiktoken and Marian files: the reference's ids, and what we say about broken ones.
+// Tokenizers from GGUF, tiktoken and Marian files: reference ids, and errors for damaged files.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Ids = std::vector<int32_t>;
 
-// Cases end with a line of its own; ids stand one case a line.
+// Cases are ended by a separator line; the ids have one line per case.
 class GgufVocabs : public testing::TestWithParam<const char*> {};
 
 TEST_P(GgufVocabs, AreEqual) {
@@ -56,14 +56,14 @@ TEST(GgufVocab, PutsSpecialsAround) {
   EXPECT_EQ(Tokenizer::load(folder / "ggml-vocab-gpt-2.gguf").encode("Hello<|endoftext|>"), (Ids{15496, 50256}));
 }
 
-// The ranks of a real vocabulary, written as tiktoken writes them, give the ids of its tokenizer.json.
+// The ranks of a real vocabulary, written in tiktoken's format, give the ids of its tokenizer.json.
 void check_tiktoken(const char* name, const char* file_name, int32_t tokens) {
   QKV_NEED_SHARED(folder, std::string("tokenizers/real/") + name);
   const Tokenizer right = Tokenizer::load(folder / "tokenizer.json");
   std::string ranks;
   for (int32_t id = 0; id < tokens; ++id) {
     std::string bytes;
-    ASSERT_TRUE(append_spelled(right.token(id), bytes));
+    ASSERT_TRUE(append_letters_as_bytes(right.token(id), bytes));
     ranks += test::base64(bytes) + " " + std::to_string(id) + "\n";
   }
   const TempFolder temp;
@@ -94,7 +94,7 @@ std::string all_bytes() {
 
 TEST(Tiktoken, LowerRanksMergeFirst) {
   const TempFolder temp;
-  // "aaa" is both a + aa and aa + a; all that become "aa" do so first.
+  // "aaa" is both a + aa and aa + a; the merges into "aa" come first.
   temp.write("cl100k.tiktoken", all_bytes() + test::base64("aa") + " 256\n" + test::base64("aaa") + " 257\n");
   const Tokenizer tokenizer = Tokenizer::load(temp.path() / "cl100k.tiktoken");
   EXPECT_EQ(tokenizer.encode("aaaaa"), (Ids{256, 257}));
@@ -124,7 +124,7 @@ TEST(Tiktoken, SaysWhatIsWrong) {
   expect_error([&] { Tokenizer::load(temp.path() / "own.tiktoken"); }, {"256 tokens, which is no known encoding"});
 }
 
-// --- GGUF vocabularies made by hand ---
+// --- GGUF vocabularies made by hand ----------------------------------------------------------------------------------
 
 using test::GgufBytes;
 
@@ -212,7 +212,7 @@ TEST(GgufVocab, SaysWhatIsWrong) {
   wrong([&](GgufBytes& f) { f.text(t + "model", "bert"); }, {"names no unknown, cls or separator token"});
 }
 
-// --- Marian ---
+// --- Marian ----------------------------------------------------------------------------------------------------------
 
 TEST(Marian, PiecesGetTheirIdsFromVocabJson) {
   const TempFolder temp;

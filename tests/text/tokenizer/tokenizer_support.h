@@ -1,4 +1,4 @@
-// The committed tokenizers, whole or as JSON to change before reading.
+// The committed tokenizers, loaded or as JSON to be edited first.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ inline Tokenizer tokenizer_of(const Json& json) {
   return Tokenizer::from_json(json.dump(), "test.json");
 }
 
-// A tokenizer of whole words and nothing else, to put one component in.
+// A minimal WordLevel tokenizer, to which tests add one component.
 inline Json word_level_json(std::initializer_list<const char*> words) {
   Json vocab = Json::object();
   vocab["<unk>"] = 0;

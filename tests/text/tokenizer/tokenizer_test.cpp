@@ -56,7 +56,7 @@ TEST(Tokenizer, OffsetsInBytesCutTheText) {
   const Encoding encoding = tokenizer.encode_full(text, {.add_specials = false, .unit = OffsetUnit::bytes});
   size_t end = 0;
   for (const Offset& offset : encoding.offsets) {
-    // A token can end inside a character: then the next one starts with the same character.
+    // If a token ends inside a character, the next one starts with the same character.
     EXPECT_LE(offset.begin, end);
     EXPECT_GT(offset.end, offset.begin);
     end = std::max(end, offset.end);
@@ -218,7 +218,7 @@ TEST(Tokenizer, RolesComeFromTheFilesBesideIt) {
   EXPECT_EQ(tokenizer.named().bos, std::nullopt);
 }
 
-// The older files of the same tokenizer must give what tokenizer.json gives.
+// The older file formats of a tokenizer must give the same ids as its tokenizer.json.
 TEST(Tokenizer, OlderPairOfVocabularyAndMerges) {
   const Json json = golden_tokenizer_json("gpt2");
   std::string merges = "#version: 0.2\n";
@@ -253,7 +253,7 @@ TEST(Tokenizer, OlderVocabularyOfWords) {
   EXPECT_NE(cased.encode("The"), cased.encode("the"));
 }
 
-// What a model is to read is never cut silently.
+// Input of a model is never silently truncated.
 TEST(Tokenizer, WholeTextsAreNeitherCutNorPadded) {
   Json json = golden_tokenizer_json("gpt2");
   json["truncation"] = {{"direction", "Right"}, {"max_length", 3}, {"strategy", "LongestFirst"}, {"stride", 0}};
@@ -265,9 +265,9 @@ TEST(Tokenizer, WholeTextsAreNeitherCutNorPadded) {
   const Ids right = golden_tokenizer("gpt2").encode(text);
   ASSERT_GT(right.size(), 8U);
   EXPECT_EQ(cuts.encode(text).size(), 8U);
-  EXPECT_EQ(cuts.whole_texts().encode(text), right);
-  EXPECT_EQ(cuts.whole_texts().encode_full(text).ids, right);
-  EXPECT_EQ(cuts.whole_texts().encode("a"), golden_tokenizer("gpt2").encode("a"));
+  EXPECT_EQ(cuts.without_truncation().encode(text), right);
+  EXPECT_EQ(cuts.without_truncation().encode_full(text).ids, right);
+  EXPECT_EQ(cuts.without_truncation().encode("a"), golden_tokenizer("gpt2").encode("a"));
 }
 
 }  // namespace

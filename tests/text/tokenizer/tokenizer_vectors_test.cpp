@@ -1,4 +1,4 @@
-// What Hugging Face computed: ids, ids with specials, tokens, offsets and decoded text, for every case in the vectors.
+// Against Hugging Face's results: ids, ids with specials, tokens, offsets and decoded text of every case.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -22,7 +22,7 @@ Encoded encode(const Unigram& model, std::string_view text) {
   return out;
 }
 
-// The whole table at once, as the references write it.
+// Reference implementation: the whole Viterbi table at once.
 Encoded encode_plainly(const Unigram& model, std::string_view text) {
   struct Node {
     double score = 0;
@@ -95,24 +95,25 @@ TEST(Unigram, UnknownTextFallsBackToBytes) {
 }
 
 TEST(Unigram, PartsOfSentencePiece) {
-  using Part = Unigram::Part;
-  const Unigram model(
-      {{"<unk>", 0}, {"<s>", 0}, {"a", -1}, {"b", -1}, {"ab", -0.5}, {"ba", -9}, {"b!", -50}},
-      {.unk_id = 0,
-       .rules = Unigram::Rules::sentencepiece,
-       .parts = {Part::never, Part::never, Part::normal, Part::normal, Part::never, Part::whole, Part::normal}});
+  using Matching = Unigram::Matching;
+  const Unigram model({{"<unk>", 0}, {"<s>", 0}, {"a", -1}, {"b", -1}, {"ab", -0.5}, {"ba", -9}, {"b!", -50}},
+                      {.unk_id = 0,
+                       .rules = Unigram::Rules::sentencepiece,
+                       .matching = {Matching::never, Matching::never, Matching::normal, Matching::normal,
+                                    Matching::never, Matching::always, Matching::normal}});
   EXPECT_EQ(encode(model, "ab").ids, (Ids{2, 3}));    // ab is unused
   EXPECT_EQ(encode(model, "aba").ids, (Ids{2, 5}));   // ba costs 0.1 only
-  EXPECT_EQ(encode(model, "<s>a").ids, (Ids{0, 2}));  // control pieces are no text
+  EXPECT_EQ(encode(model, "<s>a").ids, (Ids{0, 2}));  // control pieces do not match text
 }
 
-// An unknown character costs ten more than the lowest score: just too much here.
+// An unknown character scores 10 below the lowest piece, just too little to win here.
 TEST(Unigram, UnknownCharactersHaveTheirPrice) {
   const Unigram::Pieces pieces{{"<unk>", 0}, {"ab", -1}, {"c", -1}, {"a", -12}, {"b!c", -11.5}};
-  using Part = Unigram::Part;
-  const std::vector<Part> parts{Part::never, Part::normal, Part::normal, Part::normal, Part::normal};
+  using Matching = Unigram::Matching;
+  const std::vector<Matching> matching{Matching::never, Matching::normal, Matching::normal, Matching::normal,
+                                       Matching::normal};
   for (const auto rules : {Unigram::Rules::hugging_face, Unigram::Rules::sentencepiece}) {
-    const Unigram model(pieces, {.unk_id = 0, .rules = rules, .parts = parts});
+    const Unigram model(pieces, {.unk_id = 0, .rules = rules, .matching = matching});
     EXPECT_EQ(encode(model, "ab!c").ids, (Ids{3, 4}));
   }
 }

@@ -1,4 +1,4 @@
-// Filters, tests, methods and functions: tables from names to what runs.
+// Lookup of built-in filters, tests, methods and functions by name.
 #pragma once
 
 #include <array>
@@ -8,29 +8,29 @@
 
 namespace qkv::jinja {
 
-class Machine;
+class Interpreter;
 
 struct Call {
-  Value self;               // what is filtered or tested, or whose method is called
-  const Args& args;         // as given
+  Value self;               // the filtered or tested value, or the object of a method
+  const Args& args;         // as written in the call
   std::array<Value, 5> at;  // by parameter
   std::array<bool, 5> has;
 };
 
 struct Builtin {
   std::string_view name;
-  Value (*run)(Machine& m, const Call& call);
-  std::string_view parameters = "";  // names with spaces between; "*" takes whatever comes
-  size_t required = 0;               // how many of them must be given
+  Value (*run)(Interpreter& interp, const Call& call);
+  std::string_view parameters = "";  // names separated by spaces; "*": any arguments
+  size_t required = 0;               // number of parameters without a default
 };
 
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_function(std::string_view name);
 const Builtin* find_method(const Value& self, std::string_view name);
-// True for methods of Python's lists and dicts that would change them: templates may not.
+// True for Python's mutating methods of lists and dicts, which templates may not call.
 bool is_mutating(const Value& self, std::string_view name);
 
-Value run(Machine& m, const Builtin& builtin, const Value& self, const Args& args);
+Value run(Interpreter& interp, const Builtin& builtin, const Value& self, const Args& args);
 
 }  // namespace qkv::jinja

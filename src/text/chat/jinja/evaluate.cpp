@@ -3,11 +3,11 @@
 
 #include "base/printable.h"
 #include "text/chat/jinja/builtins.h"
-#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/interpreter.h"
 
 namespace qkv::jinja {
 
-Value Machine::evaluate(const Node& node) {
+Value Interpreter::evaluate(const Node& node) {
   const Step step(*this, node.line);
   switch (node.kind) {
     case Node::Kind::constant:
@@ -33,11 +33,11 @@ Value Machine::evaluate(const Node& node) {
       if (!node.builtin) fail("there is no test " + printable(*node.text), "is it misspelt?");
       return jinja::run(*this, *node.builtin, input, arguments(node));
     }
-    case Node::Kind::inverse:
+    case Node::Kind::logical_not:
       return Value::boolean(!truth(evaluate(*node.parts[0])));
-    case Node::Kind::both:
-    case Node::Kind::either: {
-      const bool stops_at = node.kind == Node::Kind::either;
+    case Node::Kind::logical_and:
+    case Node::Kind::logical_or: {
+      const bool stops_at = node.kind == Node::Kind::logical_or;
       Value value;
       for (const Node* part : node.parts) {
         value = evaluate(*part);
@@ -45,7 +45,7 @@ Value Machine::evaluate(const Node& node) {
       }
       return value;
     }
-    case Node::Kind::choice:
+    case Node::Kind::conditional:
       if (truth(evaluate(*node.parts[0]))) return evaluate(*node.parts[1]);
       return node.parts[2] ? evaluate(*node.parts[2]) : Value::undefined();
     case Node::Kind::compare:
@@ -55,7 +55,7 @@ Value Machine::evaluate(const Node& node) {
   }
 }
 
-Value Machine::evaluate_container(const Node& node) {
+Value Interpreter::evaluate_container(const Node& node) {
   if (node.kind != Node::Kind::dict) {
     std::vector<Value> values;
     values.reserve(node.parts.size());
@@ -70,7 +70,7 @@ Value Machine::evaluate_container(const Node& node) {
   return made;
 }
 
-Value Machine::evaluate_operator(const Node& node) {
+Value Interpreter::evaluate_operator(const Node& node) {
   if (node.kind == Node::Kind::concat) {
     std::string joined;
     for (const Node* part : node.parts) {
@@ -88,13 +88,13 @@ Value Machine::evaluate_operator(const Node& node) {
   }
   if (value.is(Kind::undefined)) fail_undefined(value);
   if (!value.is_numeric()) fail(std::string("a sign before a ") + name_of(value), "signs are for numbers");
-  if (node.kind == Node::Kind::positive && value.is(Kind::number)) return value;
-  if (node.kind == Node::Kind::positive) return Value::integer_of(value.as_integer());
+  if (node.kind == Node::Kind::unary_plus && value.is(Kind::number)) return value;
+  if (node.kind == Node::Kind::unary_plus) return Value::integer_of(value.as_integer());
   if (value.is(Kind::number)) return Value::number_of(-value.number);
   return arithmetic('-', Value::integer_of(0), value);
 }
 
-Value Machine::evaluate_compare(const Node& node) {
+Value Interpreter::evaluate_compare(const Node& node) {
   Value left = evaluate(*node.parts[0]);
   for (size_t i = 1; i < node.parts.size(); ++i) {
     const Value right = evaluate(*node.parts[i]);
@@ -104,7 +104,7 @@ Value Machine::evaluate_compare(const Node& node) {
   return Value::boolean(true);
 }
 
-Args Machine::arguments(const Node& node) {
+Args Interpreter::arguments(const Node& node) {
   Args args;
   for (size_t i = 1; i < node.parts.size(); ++i) args.values.push_back(evaluate(*node.parts[i]));
   if (node.more) {
@@ -113,9 +113,9 @@ Args Machine::arguments(const Node& node) {
   return args;
 }
 
-Value Machine::evaluate_call(const Node& node) {
+Value Interpreter::evaluate_call(const Node& node) {
   const Node& what = *node.parts[0];
-  if (what.kind == Node::Kind::attribute) {  // a method, without making an object of it
+  if (what.kind == Node::Kind::attribute) {  // a method call, without creating a bound method
     const Value object = evaluate(*what.parts[0]);
     if (const Builtin* method = find_method(object, *what.text)) {
       return jinja::run(*this, *method, object, arguments(node));
@@ -126,7 +126,7 @@ Value Machine::evaluate_call(const Node& node) {
   return call(called, arguments(node));
 }
 
-Value Machine::evaluate_item(const Node& node) {
+Value Interpreter::evaluate_item(const Node& node) {
   const Value object = evaluate(*node.parts[0]);
   const Node& key = *node.parts[1];
   if (key.kind != Node::Kind::slice) return item(object, evaluate(key));
@@ -135,14 +135,14 @@ Value Machine::evaluate_item(const Node& node) {
   return slice(object, bounds);
 }
 
-Value Machine::evaluate_filter(const Node& node, const Value* block) {
+Value Interpreter::evaluate_filter(const Node& node, const Value* block) {
   const Node* from = node.parts[0];
   const Value input = from == nullptr ? *block : block ? evaluate_filter(*from, block) : evaluate(*from);
   if (!node.builtin) fail("there is no filter " + printable(*node.text), "is it misspelt?");
   return jinja::run(*this, *node.builtin, input, arguments(node));
 }
 
-Value Machine::call(const Value& what, const Args& args) {
+Value Interpreter::call(const Value& what, const Args& args) {
   if (what.is(Kind::undefined)) fail_undefined(what);
   if (!what.is(Kind::callable)) fail(std::string("a ") + name_of(what) + " cannot be called", "drop the brackets");
   if (what.callable->macro) return call_macro(*what.callable, args);

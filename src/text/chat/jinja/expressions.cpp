@@ -14,24 +14,24 @@ constexpr std::array<std::pair<std::string_view, char>, 6> kComparisons{
 }  // namespace
 
 const Node* ExpressionParser::expression(Choice allowed) {
-  const Deeper deeper(depth_);
+  const DepthGuard guard(depth_);
   check_depth(depth_);
-  return allowed == Choice::allowed ? choice() : either();
+  return allowed == Choice::allowed ? conditional() : logical_or();
 }
 
-const Node* ExpressionParser::choice() {
-  const int line = now().line;
-  const Node* node = either();
+const Node* ExpressionParser::conditional() {
+  const int line = current().line;
+  const Node* node = logical_or();
   for (int depth = depth_; skip_word("if");) {
     check_depth(++depth);
-    const Node* condition = either();
+    const Node* condition = logical_or();
     const Node* otherwise = skip_word("else") ? expression() : nullptr;
-    node = &make(Node::Kind::choice, line, {condition, node, otherwise});
+    node = &make(Node::Kind::conditional, line, {condition, node, otherwise});
   }
   return node;
 }
 
-// Operators of one level stand side by side in one node, so that a long sum is not a deep tree.
+// Operators of one precedence level share a node, so that a long sum is not a deep tree.
 const Node* ExpressionParser::chain(Node::Kind kind, int line, std::vector<const Node*> parts, std::string operators) {
   if (parts.size() == 1) return parts[0];
   Node& node = make(kind, line, std::move(parts));
@@ -39,41 +39,41 @@ const Node* ExpressionParser::chain(Node::Kind kind, int line, std::vector<const
   return &node;
 }
 
-const Node* ExpressionParser::either() {
-  const int line = now().line;
-  std::vector<const Node*> parts{both()};
-  while (skip_word("or")) parts.push_back(both());
-  return chain(Node::Kind::either, line, std::move(parts), "");
+const Node* ExpressionParser::logical_or() {
+  const int line = current().line;
+  std::vector<const Node*> parts{logical_and()};
+  while (skip_word("or")) parts.push_back(logical_and());
+  return chain(Node::Kind::logical_or, line, std::move(parts), "");
 }
 
-const Node* ExpressionParser::both() {
-  const int line = now().line;
-  std::vector<const Node*> parts{inverse()};
-  while (skip_word("and")) parts.push_back(inverse());
-  return chain(Node::Kind::both, line, std::move(parts), "");
+const Node* ExpressionParser::logical_and() {
+  const int line = current().line;
+  std::vector<const Node*> parts{logical_not()};
+  while (skip_word("and")) parts.push_back(logical_not());
+  return chain(Node::Kind::logical_and, line, std::move(parts), "");
 }
 
-const Node* ExpressionParser::inverse() {
+const Node* ExpressionParser::logical_not() {
   if (!is_word("not")) return compare();
-  const Deeper deeper(depth_);
+  const DepthGuard guard(depth_);
   check_depth(depth_);
-  const int line = now().line;
+  const int line = current().line;
   skip();
-  return &make(Node::Kind::inverse, line, {inverse()});
+  return &make(Node::Kind::logical_not, line, {logical_not()});
 }
 
 const Node* ExpressionParser::compare() {
-  const int line = now().line;
+  const int line = current().line;
   std::vector<const Node*> parts{sum()};
   std::string operators;
   while (true) {
-    const auto found = std::ranges::find_if(kComparisons, [&](const auto& c) { return is_mark(c.first); });
+    const auto found = std::ranges::find_if(kComparisons, [&](const auto& c) { return is_symbol(c.first); });
     if (found != kComparisons.end()) {
       skip();
       operators += found->second;
     } else if (skip_word("in")) {
       operators += 'i';
-    } else if (is_word("not") && later().kind == Kind::name && later().text == "in") {
+    } else if (is_word("not") && peek().kind == Kind::name && peek().text == "in") {
       skip();
       skip();
       operators += 'n';
@@ -85,11 +85,11 @@ const Node* ExpressionParser::compare() {
 }
 
 const Node* ExpressionParser::sum() {
-  const int line = now().line;
+  const int line = current().line;
   std::vector<const Node*> parts{concat()};
   std::string operators;
-  while (is_mark("+") || is_mark("-")) {
-    operators += now().text;
+  while (is_symbol("+") || is_symbol("-")) {
+    operators += current().text;
     skip();
     parts.push_back(concat());
   }
@@ -97,18 +97,18 @@ const Node* ExpressionParser::sum() {
 }
 
 const Node* ExpressionParser::concat() {
-  const int line = now().line;
+  const int line = current().line;
   std::vector<const Node*> parts{product()};
-  while (skip_mark("~")) parts.push_back(product());
+  while (skip_symbol("~")) parts.push_back(product());
   return chain(Node::Kind::concat, line, std::move(parts), "");
 }
 
 const Node* ExpressionParser::product() {
-  const int line = now().line;
+  const int line = current().line;
   std::vector<const Node*> parts{power()};
   std::string operators;
-  while (is_mark("*") || is_mark("/") || is_mark("//") || is_mark("%")) {
-    operators += now().text == "//" ? 'f' : now().text[0];
+  while (is_symbol("*") || is_symbol("/") || is_symbol("//") || is_symbol("%")) {
+    operators += current().text == "//" ? 'f' : current().text[0];
     skip();
     parts.push_back(power());
   }
@@ -116,10 +116,10 @@ const Node* ExpressionParser::product() {
 }
 
 const Node* ExpressionParser::power() {
-  const int line = now().line;
+  const int line = current().line;
   std::vector<const Node*> parts{unary(true)};
   std::string operators;
-  while (skip_mark("**")) {
+  while (skip_symbol("**")) {
     operators += 'p';
     parts.push_back(unary(true));
   }
@@ -127,12 +127,12 @@ const Node* ExpressionParser::power() {
 }
 
 const Node* ExpressionParser::unary(bool with_filters) {
-  const Deeper deeper(depth_);
+  const DepthGuard guard(depth_);
   check_depth(depth_);
-  const int line = now().line;
+  const int line = current().line;
   const Node* node = nullptr;
-  if (is_mark("-") || is_mark("+")) {
-    const Node::Kind kind = is_mark("-") ? Node::Kind::negative : Node::Kind::positive;
+  if (is_symbol("-") || is_symbol("+")) {
+    const Node::Kind kind = is_symbol("-") ? Node::Kind::unary_minus : Node::Kind::unary_plus;
     skip();
     node = &make(kind, line, {unary(false)});
   } else {
@@ -141,11 +141,11 @@ const Node* ExpressionParser::unary(bool with_filters) {
   node = postfix(node);
   if (!with_filters) return node;
   for (int depth = depth_;; check_depth(++depth)) {
-    if (is_mark("|")) {
+    if (is_symbol("|")) {
       node = filters(node);
     } else if (is_word("is")) {
       node = test(node);
-    } else if (is_mark("(")) {
+    } else if (is_symbol("(")) {
       node = postfix(node);
     } else {
       return node;
@@ -154,7 +154,7 @@ const Node* ExpressionParser::unary(bool with_filters) {
 }
 
 const Node* ExpressionParser::primary() {
-  const Token& token = now();
+  const Token& token = current();
   Node* node = nullptr;
   if (token.kind == Kind::name) {
     const std::string& name = token.text;
@@ -171,19 +171,19 @@ const Node* ExpressionParser::primary() {
   } else if (token.kind == Kind::text) {
     node = &make(Node::Kind::constant, token.line);
     std::string text;
-    for (; is(Kind::text); skip()) text += now().text;
+    for (; is(Kind::text); skip()) text += current().text;
     node->value = Value::text_of(program_.keep(std::move(text)));
   } else if (token.kind == Kind::integer || token.kind == Kind::number) {
     node = &make(Node::Kind::constant, token.line);
     node->value = token.kind == Kind::integer ? Value::integer_of(token.integer) : Value::number_of(token.number);
     skip();
-  } else if (skip_mark("(")) {
-    const Node* inner = is_mark(")") ? &make(Node::Kind::tuple, token.line) : tuple();
-    expect_mark(")");
+  } else if (skip_symbol("(")) {
+    const Node* inner = is_symbol(")") ? &make(Node::Kind::tuple, token.line) : tuple();
+    expect_symbol(")");
     return inner;
-  } else if (is_mark("[")) {
+  } else if (is_symbol("[")) {
     return literal_list();
-  } else if (is_mark("{")) {
+  } else if (is_symbol("{")) {
     return literal_dict();
   } else {
     unexpected("an expression");
@@ -192,69 +192,69 @@ const Node* ExpressionParser::primary() {
 }
 
 bool ExpressionParser::tuple_ends() const {
-  return is(Kind::end_print) || is(Kind::end_block) || is_mark(")") || is_mark("=") || is_word("in");
+  return is(Kind::end_print) || is(Kind::end_block) || is_symbol(")") || is_symbol("=") || is_word("in");
 }
 
 const Node* ExpressionParser::tuple(Choice choice) {
-  const int line = now().line;
+  const int line = current().line;
   std::vector<const Node*> parts{expression(choice)};
-  if (!is_mark(",")) return parts[0];
-  while (skip_mark(",") && !tuple_ends()) parts.push_back(expression(choice));
+  if (!is_symbol(",")) return parts[0];
+  while (skip_symbol(",") && !tuple_ends()) parts.push_back(expression(choice));
   return &make(Node::Kind::tuple, line, std::move(parts));
 }
 
 const Node* ExpressionParser::target() {
-  const Deeper deeper(depth_);
+  const DepthGuard guard(depth_);
   check_depth(depth_);
-  const int line = now().line;
+  const int line = current().line;
   std::vector<const Node*> parts;
   bool is_tuple = false;
   do {
     if (tuple_ends()) break;
-    if (skip_mark("(")) {
+    if (skip_symbol("(")) {
       parts.push_back(target());
-      expect_mark(")");
+      expect_symbol(")");
     } else {
       if (!is(Kind::name)) unexpected("a name to assign to");
       const Node* name = primary();
       if (name->kind != Node::Kind::name) fail("true, false and none cannot be assigned to", "choose another name");
       parts.push_back(name);
     }
-    is_tuple = is_tuple || is_mark(",");
-  } while (skip_mark(","));
+    is_tuple = is_tuple || is_symbol(",");
+  } while (skip_symbol(","));
   if (parts.empty()) unexpected("a name to assign to");
   return is_tuple ? &make(Node::Kind::tuple, line, std::move(parts)) : parts[0];
 }
 
 const Node* ExpressionParser::literal_list() {
-  Node& node = make(Node::Kind::list, now().line);
+  Node& node = make(Node::Kind::list, current().line);
   skip();
-  while (!is_mark("]")) {
+  while (!is_symbol("]")) {
     node.parts.push_back(expression());
-    if (!skip_mark(",") && !is_mark("]")) unexpected("',' or ']'");
+    if (!skip_symbol(",") && !is_symbol("]")) unexpected("',' or ']'");
   }
   skip();
   return &node;
 }
 
 const Node* ExpressionParser::literal_dict() {
-  Node& node = make(Node::Kind::dict, now().line);
+  Node& node = make(Node::Kind::dict, current().line);
   skip();
-  while (!is_mark("}")) {
+  while (!is_symbol("}")) {
     node.parts.push_back(expression());
-    expect_mark(":");
+    expect_symbol(":");
     node.parts.push_back(expression());
-    if (!skip_mark(",") && !is_mark("}")) unexpected("',' or '}'");
+    if (!skip_symbol(",") && !is_symbol("}")) unexpected("',' or '}'");
   }
   skip();
   return &node;
 }
 
 const Node* ExpressionParser::postfix(const Node* node) {
-  for (int depth = depth_; is_mark(".") || is_mark("[") || is_mark("(");) {
+  for (int depth = depth_; is_symbol(".") || is_symbol("[") || is_symbol("(");) {
     check_depth(++depth);
-    if (is_mark("(")) {
-      Node& call = make(Node::Kind::call, now().line, {node});
+    if (is_symbol("(")) {
+      Node& call = make(Node::Kind::call, current().line, {node});
       arguments(call);
       node = &call;
     } else {
@@ -265,8 +265,8 @@ const Node* ExpressionParser::postfix(const Node* node) {
 }
 
 const Node* ExpressionParser::subscript(const Node* object) {
-  const int line = now().line;
-  if (skip_mark(".")) {
+  const int line = current().line;
+  if (skip_symbol(".")) {
     if (is(Kind::integer)) return &make(Node::Kind::item, line, {object, primary()});
     Node& node = make(Node::Kind::attribute, line, {object});
     node.text = program_.keep(expect_name("a name after '.'"));
@@ -278,9 +278,9 @@ const Node* ExpressionParser::subscript(const Node* object) {
   }
   skip();  // [
   std::vector<const Node*> parts;
-  while (!is_mark("]")) {
+  while (!is_symbol("]")) {
     parts.push_back(subscript_part());
-    if (!is_mark("]")) expect_mark(",");
+    if (!is_symbol("]")) expect_symbol(",");
   }
   skip();
   if (parts.empty()) fail("[] has nothing in it", "name an index or a key");
@@ -289,24 +289,24 @@ const Node* ExpressionParser::subscript(const Node* object) {
 }
 
 const Node* ExpressionParser::subscript_part() {
-  const int line = now().line;
+  const int line = current().line;
   std::vector<const Node*> parts(3);
-  if (!is_mark(":")) {
+  if (!is_symbol(":")) {
     parts[0] = expression();
-    if (!is_mark(":")) return parts[0];
+    if (!is_symbol(":")) return parts[0];
   }
-  for (size_t i = 1; i < 3 && skip_mark(":"); ++i) {
-    if (!is_mark(":") && !is_mark("]") && !is_mark(",")) parts[i] = expression();
+  for (size_t i = 1; i < 3 && skip_symbol(":"); ++i) {
+    if (!is_symbol(":") && !is_symbol("]") && !is_symbol(",")) parts[i] = expression();
   }
   return &make(Node::Kind::slice, line, std::move(parts));
 }
 
 void ExpressionParser::arguments(Node& node) {
-  expect_mark("(");
-  while (!is_mark(")")) {
-    if (is_mark("*") || is_mark("**")) fail("arguments from a list or a dict are not supported", "write them out");
-    if (is(Kind::name) && later().kind == Kind::mark && later().text == "=") {
-      const std::string* name = program_.keep(now().text);
+  expect_symbol("(");
+  while (!is_symbol(")")) {
+    if (is_symbol("*") || is_symbol("**")) fail("arguments from a list or a dict are not supported", "write them out");
+    if (is(Kind::name) && peek().kind == Kind::symbol && peek().text == "=") {
+      const std::string* name = program_.keep(current().text);
       skip();
       skip();
       more(node).named.emplace_back(*name, expression());
@@ -314,48 +314,48 @@ void ExpressionParser::arguments(Node& node) {
       if (node.more) fail("a plain argument follows one with a name", "put the named ones last");
       node.parts.push_back(expression());
     }
-    if (!skip_mark(",") && !is_mark(")")) unexpected("',' or ')'");
+    if (!skip_symbol(",") && !is_symbol(")")) unexpected("',' or ')'");
   }
   skip();
 }
 
 std::string ExpressionParser::dotted_name(std::string_view what) {
   std::string name = expect_name(what);
-  while (skip_mark(".")) name += "." + expect_name(what);
+  while (skip_symbol(".")) name += "." + expect_name(what);
   return name;
 }
 
 const Node* ExpressionParser::filter(const Node* input) {
-  Node& node = make(Node::Kind::filter, now().line, {input});
+  Node& node = make(Node::Kind::filter, current().line, {input});
   node.text = program_.keep(dotted_name("the name of a filter"));
   node.builtin = find_filter(*node.text);
   if (*node.text == "attr") {
     fail("the filter 'attr' is closed to templates", "write value.name or value['name']");
   }
-  if (is_mark("(")) arguments(node);
+  if (is_symbol("(")) arguments(node);
   return &node;
 }
 
 const Node* ExpressionParser::filters(const Node* input) {
-  for (int depth = depth_; skip_mark("|"); check_depth(++depth)) input = filter(input);
+  for (int depth = depth_; skip_symbol("|"); check_depth(++depth)) input = filter(input);
   return input;
 }
 
 const Node* ExpressionParser::test(const Node* input) {
-  const int line = now().line;
+  const int line = current().line;
   skip();
   const bool inverted = skip_word("not");
   Node& node = make(Node::Kind::test, line, {input});
   node.text = program_.keep(dotted_name("the name of a test"));
   node.builtin = find_test(*node.text);
   const bool word = is(Kind::name) && !is_word("else") && !is_word("or") && !is_word("and");
-  if (is_mark("(")) {
+  if (is_symbol("(")) {
     arguments(node);
-  } else if (word || is(Kind::text) || is(Kind::integer) || is(Kind::number) || is_mark("[") || is_mark("{")) {
+  } else if (word || is(Kind::text) || is(Kind::integer) || is(Kind::number) || is_symbol("[") || is_symbol("{")) {
     if (is_word("is")) fail("two tests in a row", "join them with 'and'");
     node.parts.push_back(postfix(primary()));
   }
-  return inverted ? &make(Node::Kind::inverse, line, {&node}) : &node;
+  return inverted ? &make(Node::Kind::logical_not, line, {&node}) : &node;
 }
 
 }  // namespace qkv::jinja

@@ -1,4 +1,4 @@
-// Filters of single values; those of lists are in jinja_list_filters.cpp.
+// Filters of single values; filters of lists are in list_filters.cpp.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/printable.h"
+#include "text/chat/jinja/interpreter.h"
 #include "text/chat/jinja/list_filters.h"
-#include "text/chat/jinja/machine.h"
 #include "text/chat/jinja/methods.h"
 #include "text/chat/jinja/text.h"
 #include "text/unicode/python_text.h"
@@ -17,13 +17,13 @@ namespace qkv::jinja {
 namespace {
 
 template <std::string (*change)(std::string_view)>
-Value changed(Machine& m, const Call& call) {
-  const std::string text = m.str(call.self);
-  m.scan_case(text);
-  return m.text(change(text));
+Value filter_case(Interpreter& interp, const Call& call) {
+  const std::string text = interp.str(call.self);
+  interp.charge_case_change(text);
+  return interp.text(change(text));
 }
 
-// Unlike the method: a word starts after white space and opening brackets only.
+// Unlike the method title(), a word starts only after white space and opening brackets.
 std::string title(std::string_view text) {
   std::string out;
   bool starts = true;
@@ -47,85 +47,86 @@ std::string title(std::string_view text) {
   return out;
 }
 
-Value titled(Machine& m, const Call& call) {
-  m.spend(m.str(call.self).size());
-  return changed<title>(m, call);
+Value titled(Interpreter& interp, const Call& call) {
+  interp.spend(interp.str(call.self).size());
+  return filter_case<title>(interp, call);
 }
 
-Value trim(Machine& m, const Call& call) {
-  const std::string text = m.str(call.self);
+Value trim(Interpreter& interp, const Call& call) {
+  const std::string text = interp.str(call.self);
   std::optional<std::string_view> characters;
-  if (call.has[0] && !call.at[0].is(Kind::none)) characters = text_argument(m, call, 0);
-  return m.text(stripped(m, text, characters, Ends::both));
+  if (call.has[0] && !call.at[0].is(Kind::none)) characters = text_argument(interp, call, 0);
+  return interp.text(stripped(interp, text, characters, Ends::both));
 }
 
-Value replace(Machine& m, const Call& call) {
-  const int64_t most = call.has[2] && !call.at[2].is(Kind::none) ? integer_argument(m, call, 2) : -1;
-  return m.text(replaced(m, m.str(call.self), m.str(call.at[0]), m.str(call.at[1]), most));
+Value filter_replace(Interpreter& interp, const Call& call) {
+  const int64_t most = call.has[2] && !call.at[2].is(Kind::none) ? integer_argument(interp, call, 2) : -1;
+  return interp.text(replaced(interp, interp.str(call.self), interp.str(call.at[0]), interp.str(call.at[1]), most));
 }
 
-Value string(Machine& m, const Call& call) {
-  return call.self.is(Kind::text) ? call.self : m.text(m.str(call.self));
+Value string(Interpreter& interp, const Call& call) {
+  return call.self.is(Kind::text) ? call.self : interp.text(interp.str(call.self));
 }
 
-Value safe(Machine& m, const Call& call) {
-  Value value = string(m, call);
+Value safe(Interpreter& interp, const Call& call) {
+  Value value = string(interp, call);
   value.safe = true;
   return value;
 }
 
-Value escape(Machine& m, const Call& call) {
+Value escape(Interpreter& interp, const Call& call) {
   if (call.self.is(Kind::text) && call.self.safe) return call.self;
-  Value value = m.text(escaped(m, m.str(call.self)));
+  Value value = interp.text(escaped(interp, interp.str(call.self)));
   value.safe = true;
   return value;
 }
 
-Value otherwise(Machine&, const Call& call) {
+Value otherwise(Interpreter&, const Call& call) {
   const bool missing = call.self.is(Kind::undefined) || (truth(call.at[1]) && !truth(call.self));
   return missing ? call.at[0] : call.self;
 }
 
-Value default_filter(Machine& m, const Call& call) {
-  if (call.has[0]) return otherwise(m, call);
+Value default_filter(Interpreter& interp, const Call& call) {
+  if (call.has[0]) return otherwise(interp, call);
   Call filled = call;
-  filled.at[0] = m.text("");
-  return otherwise(m, filled);
+  filled.at[0] = interp.text("");
+  return otherwise(interp, filled);
 }
 
-Value indent(Machine& m, const Call& call) {
+Value indent(Interpreter& interp, const Call& call) {
   if (!call.self.is(Kind::text))
-    m.fail(std::string("indent of a ") + name_of(call.self), "make it a string first: |string");
+    interp.fail(std::string("indent of a ") + name_of(call.self), "make it a string first: |string");
   std::string by = "    ";
   if (call.has[0]) {
     by = call.at[0].is(Kind::text) ? *call.at[0].text
-                                   : repeated(m, " ", std::max<int64_t>(0, integer_argument(m, call, 0)));
+                                   : repeated(interp, " ", std::max<int64_t>(0, integer_argument(interp, call, 0)));
   }
-  return m.text(indented(m, *call.self.text, by, truth(call.at[1]), truth(call.at[2])));
+  return interp.text(indented(interp, *call.self.text, by, truth(call.at[1]), truth(call.at[2])));
 }
 
-Value tojson(Machine& m, const Call& call) {
+Value tojson(Interpreter& interp, const Call& call) {
   JsonStyle style;
   style.ascii = truth(call.at[0]);
   style.sorted = truth(call.at[3]);
   if (call.has[1] && !call.at[1].is(Kind::none)) {
     style.pretty = true;
     style.item_separator = ",";
-    style.indent = call.at[1].is(Kind::text) ? *call.at[1].text
-                                             : repeated(m, " ", std::max<int64_t>(0, integer_argument(m, call, 1)));
+    style.indent = call.at[1].is(Kind::text)
+                       ? *call.at[1].text
+                       : repeated(interp, " ", std::max<int64_t>(0, integer_argument(interp, call, 1)));
   }
   if (call.has[2] && !call.at[2].is(Kind::none)) {
-    const std::vector<Value> two = m.items(call.at[2]);
+    const std::vector<Value> two = interp.items(call.at[2]);
     if (two.size() != 2 || !two[0].is(Kind::text) || !two[1].is(Kind::text)) {
-      m.fail("tojson's separators are not two strings", "give (', ', ': ')");
+      interp.fail("tojson's separators are not two strings", "give (', ', ': ')");
     }
     style.item_separator = *two[0].text;
     style.key_separator = *two[1].text;
   }
-  return m.text(m.json(call.self, style));
+  return interp.text(interp.json(call.self, style));
 }
 
-// A number as Python reads one from a string: spaces around it, a sign, single underscores between digits.
+// Python's float(string): surrounding spaces, a sign, single underscores between digits.
 std::optional<std::string> bare_number(std::string_view text) {
   std::string bare(python_strip(text, {}, Ends::both));
   for (size_t at = 0; (at = bare.find('_', at)) != bare.npos;) {
@@ -137,8 +138,8 @@ std::optional<std::string> bare_number(std::string_view text) {
   return bare;
 }
 
-std::optional<double> number_in(Machine& m, std::string_view text) {
-  m.scan(text.size());
+std::optional<double> number_in(Interpreter& interp, std::string_view text) {
+  interp.charge_text(text.size());
   const auto bare = text.size() <= 4096 ? bare_number(text) : std::nullopt;
   double number = 0;
   if (!bare || bare->empty()) return {};
@@ -149,19 +150,19 @@ std::optional<double> number_in(Machine& m, std::string_view text) {
   return number;
 }
 
-Value truncated(Machine& m, double number) {
-  if (!(std::fabs(number) < 9.2e18)) m.fail("a number does not fit in 64 bits", "keep numbers below 9.2e18");
+Value truncated(Interpreter& interp, double number) {
+  if (!(std::fabs(number) < 9.2e18)) interp.fail("a number does not fit in 64 bits", "keep numbers below 9.2e18");
   return Value::integer_of(static_cast<int64_t>(number));
 }
 
-Value integer(Machine& m, const Call& call) {
+Value integer(Interpreter& interp, const Call& call) {
   const Value& v = call.self;
-  if (v.is(Kind::undefined)) m.fail_undefined(v);
+  if (v.is(Kind::undefined)) interp.fail_undefined(v);
   if (v.is_integral()) return Value::integer_of(v.as_integer());
-  if (v.is(Kind::number)) return truncated(m, v.number);
+  if (v.is(Kind::number)) return truncated(interp, v.number);
   const Value fallback = call.has[0] ? call.at[0] : Value::integer_of(0);
   if (!v.is(Kind::text)) return fallback;
-  const auto base = static_cast<int>(std::clamp<int64_t>(call.has[1] ? integer_argument(m, call, 1) : 10, 2, 36));
+  const auto base = static_cast<int>(std::clamp<int64_t>(call.has[1] ? integer_argument(interp, call, 1) : 10, 2, 36));
   std::optional<std::string> bare = v.text->size() <= 4096 ? bare_number(*v.text) : std::nullopt;
   if (bare) {
     const size_t sign = bare->starts_with('-') ? 1 : 0;
@@ -172,38 +173,40 @@ Value integer(Machine& m, const Call& call) {
     const auto result = std::from_chars(bare->data(), end, number, base);
     if (result.ptr == end && result.ec == std::errc()) return Value::integer_of(number);
   }
-  const auto number = number_in(m, *v.text);
-  return number && !std::isnan(*number) ? truncated(m, *number) : fallback;
+  const auto number = number_in(interp, *v.text);
+  return number && !std::isnan(*number) ? truncated(interp, *number) : fallback;
 }
 
-Value number(Machine& m, const Call& call) {
+Value number(Interpreter& interp, const Call& call) {
   const Value& v = call.self;
-  if (v.is(Kind::undefined)) m.fail_undefined(v);
+  if (v.is(Kind::undefined)) interp.fail_undefined(v);
   if (v.is_numeric()) return Value::number_of(v.as_number());
-  const auto read = v.is(Kind::text) ? number_in(m, *v.text) : std::nullopt;
+  const auto read = v.is(Kind::text) ? number_in(interp, *v.text) : std::nullopt;
   if (read) return Value::number_of(*read);
   return call.has[0] ? call.at[0] : Value::number_of(0);
 }
 
-Value absolute(Machine& m, const Call& call) {
+Value absolute(Interpreter& interp, const Call& call) {
   if (call.self.is(Kind::number)) return Value::number_of(std::fabs(call.self.number));
-  if (call.self.is(Kind::undefined)) m.fail_undefined(call.self);
-  if (!call.self.is_integral()) m.fail(std::string("abs of a ") + name_of(call.self), "give it a number");
+  if (call.self.is(Kind::undefined)) interp.fail_undefined(call.self);
+  if (!call.self.is_integral()) interp.fail(std::string("abs of a ") + name_of(call.self), "give it a number");
   const int64_t number = call.self.as_integer();
-  return number < 0 ? m.arithmetic('-', Value::integer_of(0), Value::integer_of(number)) : Value::integer_of(number);
+  return number < 0 ? interp.arithmetic('-', Value::integer_of(0), Value::integer_of(number))
+                    : Value::integer_of(number);
 }
 
-Value round(Machine& m, const Call& call) {
-  const std::string method = call.has[1] ? m.str(call.at[1]) : "common";
-  const int64_t precision = call.has[0] ? integer_argument(m, call, 0) : 0;
-  if (!call.self.is_numeric()) m.fail(std::string("round of a ") + name_of(call.self), "give it a number");
-  if (precision < 0 || precision > 100) m.fail("round to " + std::to_string(precision) + " digits", "give 0 to 100");
+Value round(Interpreter& interp, const Call& call) {
+  const std::string method = call.has[1] ? interp.str(call.at[1]) : "common";
+  const int64_t precision = call.has[0] ? integer_argument(interp, call, 0) : 0;
+  if (!call.self.is_numeric()) interp.fail(std::string("round of a ") + name_of(call.self), "give it a number");
+  if (precision < 0 || precision > 100)
+    interp.fail("round to " + std::to_string(precision) + " digits", "give 0 to 100");
   const double value = call.self.as_number();
   if (method == "common") {
     if (call.self.is_integral()) return Value::integer_of(call.self.as_integer());
     if (!std::isfinite(value)) return call.self;
-    if (std::fabs(value) >= 1e17) return call.self;  // no digits behind the point
-    m.spend(static_cast<size_t>(precision));
+    if (std::fabs(value) >= 1e17) return call.self;  // has no fractional digits
+    interp.spend(static_cast<size_t>(precision));
     std::array<char, 128> digits;
     const auto end =
         std::to_chars(digits.begin(), digits.end(), value, std::chars_format::fixed, static_cast<int>(precision)).ptr;
@@ -211,29 +214,29 @@ Value round(Machine& m, const Call& call) {
     std::from_chars(digits.data(), end, rounded);
     return Value::number_of(rounded);
   }
-  if (method != "ceil" && method != "floor") m.fail("round by " + printable(method), "use common, ceil or floor");
+  if (method != "ceil" && method != "floor") interp.fail("round by " + printable(method), "use common, ceil or floor");
   const double scale = std::pow(10, static_cast<double>(precision));
   return Value::number_of((method == "ceil" ? std::ceil(value * scale) : std::floor(value * scale)) / scale);
 }
 
-Value format(Machine& m, const Call& call) {
+Value format(Interpreter& interp, const Call& call) {
   Args args = call.args;
   if (!args.named.empty()) {
-    const Value names = m.dict();
-    for (const auto& [name, value] : args.named) m.insert(*names.dict, m.text(std::string(name)), value);
-    if (!args.values.empty()) m.fail("format is given values with and without names", "use one or the other");
+    const Value names = interp.dict();
+    for (const auto& [name, value] : args.named) interp.insert(*names.dict, interp.text(std::string(name)), value);
+    if (!args.values.empty()) interp.fail("format is given values with and without names", "use one or the other");
     args.values = {names};
   }
-  return m.format(m.text(m.str(call.self)), args);
+  return interp.format(interp.text(interp.str(call.self)), args);
 }
 
-constexpr std::array kFilters{
-    Builtin{"upper", changed<python_upper>},
-    Builtin{"lower", changed<python_lower>},
-    Builtin{"capitalize", changed<python_capitalize>},
+constexpr std::array kValueFilters{
+    Builtin{"upper", filter_case<python_upper>},
+    Builtin{"lower", filter_case<python_lower>},
+    Builtin{"capitalize", filter_case<python_capitalize>},
     Builtin{"title", titled},
     Builtin{"trim", trim, "chars"},
-    Builtin{"replace", replace, "old new count", 2},
+    Builtin{"replace", filter_replace, "old new count", 2},
     Builtin{"string", string},
     Builtin{"safe", safe},
     Builtin{"escape", escape},
@@ -252,8 +255,8 @@ constexpr std::array kFilters{
 }  // namespace
 
 const Builtin* find_filter(std::string_view name) {
-  const auto found = std::ranges::find(kFilters, name, &Builtin::name);
-  return found == kFilters.end() ? find_list_filter(name) : &*found;
+  const auto found = std::ranges::find(kValueFilters, name, &Builtin::name);
+  return found == kValueFilters.end() ? find_list_filter(name) : &*found;
 }
 
 }  // namespace qkv::jinja

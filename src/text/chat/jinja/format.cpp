@@ -1,4 +1,4 @@
-// "%s" % value and "{}".format(value), as far as templates use them.
+// "%s" % value and "{}".format(value), the subset that templates use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 #include "base/printable.h"
 #include "text/chat/jinja/builtins.h"
-#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/interpreter.h"
 #include "text/chat/jinja/methods.h"
 #include "text/chat/jinja/text.h"
 #include "text/unicode/python_text.h"
@@ -31,7 +31,7 @@ int take_number(std::string_view& text) {
   return result.ec == std::errc() ? std::min(number, kWidest + 1) : 0;
 }
 
-Field take_field(Machine& m, std::string_view& text) {
+Field take_field(Interpreter& interp, std::string_view& text) {
   Field field;
   for (; !text.empty() && std::string_view("-0+ ").find(text[0]) != std::string_view::npos; text.remove_prefix(1)) {
     field.left = field.left || text[0] == '-';
@@ -45,17 +45,17 @@ Field take_field(Machine& m, std::string_view& text) {
     field.precision = take_number(text);
   }
   if (field.width > kWidest || field.precision > kWidest) {
-    m.fail("a format is wider than " + std::to_string(kWidest), "make it narrower");
+    interp.fail("a format is wider than " + std::to_string(kWidest), "make it narrower");
   }
-  if (text.empty()) m.fail("a format ends after '%'", "write %% for a percent sign");
+  if (text.empty()) interp.fail("a format ends after '%'", "write %% for a percent sign");
   field.type = text[0];
   text.remove_prefix(1);
   return field;
 }
 
-std::string number_in(Machine& m, const Field& field, const Value& value) {
-  if (value.is(Kind::undefined)) m.fail_undefined(value);
-  if (!value.is_numeric()) m.fail(std::string("a ") + name_of(value) + " where % wants a number", "use %s");
+std::string number_in(Interpreter& interp, const Field& field, const Value& value) {
+  if (value.is(Kind::undefined)) interp.fail_undefined(value);
+  if (!value.is_numeric()) interp.fail(std::string("a ") + name_of(value) + " where % wants a number", "use %s");
   std::string digits;
   bool negative = false;
   if (std::string_view("feg").find(field.type) != std::string_view::npos) {
@@ -66,13 +66,13 @@ std::string number_in(Machine& m, const Field& field, const Value& value) {
                       : field.type == 'e' ? std::chars_format::scientific
                                           : std::chars_format::general;
     digits.resize(kWidest + 320);  // the largest double has 309 digits before its point
-    m.scan(digits.size(), 16);
+    interp.charge_text(digits.size(), 16);
     const auto end =
         std::to_chars(digits.data(), digits.data() + digits.size(), std::fabs(number), form, precision).ptr;
     digits.resize(static_cast<size_t>(end - digits.data()));
   } else {
     if (value.is(Kind::number) && std::fabs(value.number) >= 9.2e18)
-      m.fail("a number does not fit in 64 bits", "use %f");
+      interp.fail("a number does not fit in 64 bits", "use %f");
     const int64_t number = value.is(Kind::number) ? static_cast<int64_t>(value.number) : value.as_integer();
     negative = number < 0;
     const uint64_t size = negative ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
@@ -88,16 +88,16 @@ std::string number_in(Machine& m, const Field& field, const Value& value) {
   return sign + digits;
 }
 
-std::string shown(Machine& m, const Field& field, const Value& value) {
+std::string shown(Interpreter& interp, const Field& field, const Value& value) {
   std::string out;
   if (field.type == 's' || field.type == 'r') {
-    out = m.str(value);
+    out = interp.str(value);
     if (field.type == 'r' && value.is(Kind::text)) out = repr_text(out);
     if (field.precision >= 0) out.resize(bytes_of_characters(out, static_cast<size_t>(field.precision)));
   } else if (std::string_view("dixfeg").find(field.type) != std::string_view::npos) {
-    out = number_in(m, field, value);
+    out = number_in(interp, field, value);
   } else {
-    m.fail(std::string("% does not know the letter ") + printable({&field.type, 1}), "use s, r, d, x, f, e or g");
+    interp.fail(std::string("% does not know the letter ") + printable({&field.type, 1}), "use s, r, d, x, f, e or g");
   }
   const size_t length = python_length(out);
   if (std::cmp_less(length, field.width)) {
@@ -108,7 +108,7 @@ std::string shown(Machine& m, const Field& field, const Value& value) {
 
 }  // namespace
 
-Value Machine::format(const Value& pattern, const Args& args) {
+Value Interpreter::format(const Value& pattern, const Args& args) {
   std::string out;
   std::string_view text = *pattern.text;
   size_t used = 0;
@@ -144,7 +144,7 @@ Value Machine::format(const Value& pattern, const Args& args) {
   return this->text(std::move(out));
 }
 
-Value format_braces(Machine& m, const Call& call) {
+Value format_braces(Interpreter& interp, const Call& call) {
   std::string out;
   const std::string& pattern = *call.self.text;
   size_t automatic = 0;
@@ -160,7 +160,7 @@ Value format_braces(Machine& m, const Call& call) {
       continue;
     }
     const size_t end = pattern.find('}', at);
-    if (c == '}' || end == pattern.npos) m.fail("format finds a single brace", "write {{ and }} for braces");
+    if (c == '}' || end == pattern.npos) interp.fail("format finds a single brace", "write {{ and }} for braces");
     std::string_view name = std::string_view(pattern).substr(at + 1, end - at - 1);
     at = end;
     const auto named = std::ranges::find(call.args.named, name, [](const auto& pair) { return pair.first; });
@@ -169,16 +169,16 @@ Value format_braces(Machine& m, const Call& call) {
       ++automatic;
     } else if (named == call.args.named.end()) {
       index = static_cast<size_t>(take_number(name));
-      if (!name.empty()) m.fail("format takes only {}, {0} and {name} in strings", "use % to format numbers");
+      if (!name.empty()) interp.fail("format takes only {}, {0} and {name} in strings", "use % to format numbers");
     }
     const bool by_name = named != call.args.named.end();
     if (!by_name && index >= call.args.values.size())
-      m.fail("format has fewer values than places", "give one for each");
-    out += m.str(by_name ? named->second : call.args.values[index]);
-    m.check_size(out.size());
-    m.spend(1);
+      interp.fail("format has fewer values than places", "give one for each");
+    out += interp.str(by_name ? named->second : call.args.values[index]);
+    interp.check_size(out.size());
+    interp.spend(1);
   }
-  return m.text(std::move(out));
+  return interp.text(std::move(out));
 }
 
 }  // namespace qkv::jinja

@@ -1,11 +1,11 @@
-// JSON in and out of templates.
+// Conversion between values and JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/interpreter.h"
 #include "text/chat/jinja/text.h"
 #include "text/unicode/utf8.h"
 
@@ -16,7 +16,7 @@ void append_json_text(std::string& out, std::string_view text, bool ascii) {
   constexpr std::string_view kEscaped = "\"\\\n\r\t\b\f", kLetters = "\"\\nrtbf";
   out += '"';
   for (size_t at = 0; at < text.size();) {
-    const std::string_view c = text.substr(at, utf8_promised(text[at]));
+    const std::string_view c = text.substr(at, utf8_length_from_lead(text[at]));
     at += c.size();
     const size_t special = kEscaped.find(c[0]);
     const int32_t code = code_point(c);
@@ -33,20 +33,20 @@ void append_json_text(std::string& out, std::string_view text, bool ascii) {
   out += '"';
 }
 
-Value given_text(Machine& m, const std::string& text) {
-  if (!is_utf8(text)) m.fail("a text given to the template is not UTF-8", "send UTF-8");
-  return m.text(text);
+Value given_text(Interpreter& interp, const std::string& text) {
+  if (!is_utf8(text)) interp.fail("a text given to the template is not UTF-8", "send UTF-8");
+  return interp.text(text);
 }
 
 }  // namespace
 
-std::string Machine::json(const Value& value, const JsonStyle& style) {
+std::string Interpreter::json(const Value& value, const JsonStyle& style) {
   std::string out;
   append_json(out, value, style, 0);
   return out;
 }
 
-void Machine::append_json(std::string& out, const Value& value, const JsonStyle& style, int depth) {
+void Interpreter::append_json(std::string& out, const Value& value, const JsonStyle& style, int depth) {
   spend(1);
   check_value_depth(depth);
   check_size(out.size());
@@ -55,7 +55,7 @@ void Machine::append_json(std::string& out, const Value& value, const JsonStyle&
     out += '\n';
     const size_t bytes = style.indent.size() * static_cast<size_t>(level);
     check_size(out.size() + bytes);
-    scan(bytes);
+    charge_text(bytes);
     for (int i = 0; i < level; ++i) out += style.indent;
   };
   switch (value.kind) {
@@ -74,7 +74,7 @@ void Machine::append_json(std::string& out, const Value& value, const JsonStyle&
       if (std::isinf(value.number)) out += value.number < 0 ? "-Infinity" : "Infinity";
       return;
     case Kind::text:
-      scan(value.text->size(), 24);
+      charge_text(value.text->size(), 24);
       append_json_text(out, *value.text, style.ascii);
       return;
     case Kind::list:
@@ -115,7 +115,7 @@ void Machine::append_json(std::string& out, const Value& value, const JsonStyle&
   fail(std::string("a ") + name_of(value) + " cannot be JSON", "give tojson a list, a dict, a string or a number");
 }
 
-Value Machine::from_json(const OrderedJson& json, int depth) {
+Value Interpreter::from_json(const OrderedJson& json, int depth) {
   check_value_depth(depth);
   switch (json.type()) {
     case OrderedJson::value_t::boolean:

@@ -16,8 +16,6 @@
 namespace qkv::jinja {
 namespace {
 
-using Kind = Token::Kind;
-
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -34,6 +32,8 @@ bool is_name_part(std::string_view character) {
 }
 
 class Lexer {
+  using Kind = Token::Kind;
+
  public:
   Lexer(std::string_view source, std::string_view what) : source_(source), what_(what) {}
 
@@ -69,8 +69,8 @@ class Lexer {
     while (!read_end_of_tag(type)) read_token(tag_line);
   }
 
-  // What the tag after it leaves of a text: '-' takes all white space, a block or a comment takes the spaces before it
-  // on its own line.
+  // Strips the text before a tag: '-' removes all trailing white space; a block or comment alone at the start of its
+  // line removes the spaces before it.
   std::string_view before_tag(std::string_view text, char type, char sign) const {
     if (sign == '-') return python_strip(text, {}, Ends::right);
     if (sign == '+' || type == '{') return text;
@@ -84,7 +84,7 @@ class Lexer {
     if (!text.empty()) tokens_.push_back({.kind = Kind::data, .line = line_, .text = std::string(text)});
   }
 
-  // Goes on behind the end of a tag, whose sign is the byte before it.
+  // Continues after the end of a tag. `sign` is '-', '+' or ' '.
   void leave_tag(size_t end, char sign, bool trims) {
     size_t next = end;
     if (sign == '-') {
@@ -111,7 +111,7 @@ class Lexer {
     return source_.size() - python_strip(source_.substr(at), {}, Ends::left).size();
   }
 
-  // {% raw %} ... {% endraw %}; false if another tag stands here.
+  // {% raw %} ... {% endraw %}; false for any other tag.
   bool read_raw(int tag_line) {
     size_t at = skip_spaces(at_);
     if (!source_.substr(at).starts_with("raw")) return false;
@@ -158,7 +158,7 @@ class Lexer {
       end += first_character(source_.substr(end)).size();
     }
     if (end > at_) return add(Kind::name, end);
-    read_mark();
+    read_symbol();
   }
 
   void add(Kind kind, size_t end) {
@@ -177,7 +177,7 @@ class Lexer {
     advance(end + 1);
   }
 
-  // Digits with single underscores between them.
+  // End of digits with single underscores between them.
   size_t digits(size_t at, bool (*is)(char)) const {
     const size_t begin = at;
     while (at < source_.size() &&
@@ -187,7 +187,7 @@ class Lexer {
     return at;
   }
 
-  // 0x1F, 0o17 and 0b101: the digits' base, or 10.
+  // The base by prefix: 0x1F, 0o17, 0b101, else 10.
   int base() const {
     const char letter =
         at_ + 2 < source_.size() && source_[at_] == '0' ? static_cast<char>(source_[at_ + 1] | 32) : ' ';
@@ -227,31 +227,31 @@ class Lexer {
     advance(end);
   }
 
-  void read_mark() {
-    static constexpr std::array<std::string_view, 25> kMarks{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
-                                                             "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
-                                                             ">",  "<",  "=",  ".",  ":",  "|",  ","};
+  void read_symbol() {
+    static constexpr std::array<std::string_view, 25> kSymbols{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
+                                                               "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                                               ">",  "<",  "=",  ".",  ":",  "|",  ","};
     const std::string_view left = source_.substr(at_);
-    const auto mark = std::ranges::find_if(kMarks, [&](std::string_view m) { return left.starts_with(m); });
-    if (mark == kMarks.end()) {
+    const auto symbol = std::ranges::find_if(kSymbols, [&](std::string_view s) { return left.starts_with(s); });
+    if (symbol == kSymbols.end()) {
       fail_at(what_, line_, "unexpected character " + printable(first_character(left)), "Jinja has no such operator");
     }
-    const char c = (*mark)[0];
+    const char c = (*symbol)[0];
     if (c == '(' || c == '[' || c == '{') open_ += c == '(' ? ')' : c == '[' ? ']' : '}';
     if (c == ')' || c == ']' || c == '}') {
       if (open_.empty() || open_.back() != c) {
-        fail_at(what_, line_, "unexpected " + printable(*mark), "close brackets in the order they were opened");
+        fail_at(what_, line_, "unexpected " + printable(*symbol), "close brackets in the order they were opened");
       }
       open_.pop_back();
     }
-    add(Kind::mark, at_ + mark->size());
+    add(Kind::symbol, at_ + symbol->size());
   }
 
   std::string_view source_, what_;
   size_t at_ = 0;
   int line_ = 1;
-  bool line_starts_ = true;  // what was read last ended a line
-  std::string open_;         // the brackets that still have to be closed
+  bool line_starts_ = true;  // the last character read was a line end
+  std::string open_;         // closing brackets still expected
   std::vector<Token> tokens_;
 };
 

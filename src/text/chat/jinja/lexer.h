@@ -1,4 +1,4 @@
-// A template's text cut into tokens, as Jinja cuts it with trim_blocks and lstrip_blocks on.
+// Lexer for templates, with trim_blocks and lstrip_blocks on.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 namespace qkv::jinja {
 
 struct Token {
-  enum class Kind : uint8_t { data, print, end_print, block, end_block, name, text, integer, number, mark, end };
+  enum class Kind : uint8_t { data, print, end_print, block, end_block, name, text, integer, number, symbol, end };
   Kind kind = Kind::end;
   int line = 1;
-  std::string text = {};  // what it says: data and strings as meant, names and operators as written
+  std::string text = {};  // data, unescaped string, name or operator
   int64_t integer = 0;
   double number = 0;
 };

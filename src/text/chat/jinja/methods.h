@@ -1,14 +1,14 @@
-// Methods that live in files of their own.
+// Methods defined in their own files, and checked arguments of methods.
 #pragma once
 
 #include "text/chat/jinja/builtins.h"
 
 namespace qkv::jinja {
 
-Value format_braces(Machine& m, const Call& call);  // "{} {}".format(...)
+Value format_braces(Interpreter& interp, const Call& call);  // "{} {}".format(...)
 
-// Argument `at` of a call as the kind it must have; an Error naming the call otherwise.
-std::string_view text_argument(Machine& m, const Call& call, size_t at);
-int64_t integer_argument(Machine& m, const Call& call, size_t at);
+// Argument `at` of a call with the required type; an Error otherwise.
+std::string_view text_argument(Interpreter& interp, const Call& call, size_t at);
+int64_t integer_argument(Interpreter& interp, const Call& call, size_t at);
 
 }  // namespace qkv::jinja

@@ -1,17 +1,17 @@
-// Arithmetic and comparison, as Python has them.
+// Arithmetic and comparison with Python's semantics.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
 
 #include "text/chat/jinja/builtins.h"
-#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/interpreter.h"
 #include "text/chat/jinja/text.h"
 
 namespace qkv::jinja {
 namespace {
 
-// Both round towards minus infinity; b is not 0.
+// Python's // and %: round towards minus infinity. b must not be 0.
 int64_t floor_divide(int64_t a, int64_t b) {
   return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
 }
@@ -23,7 +23,7 @@ double floor_modulo(double a, double b) {
 
 }  // namespace
 
-Value Machine::arithmetic(char op, const Value& a, const Value& b) {
+Value Interpreter::arithmetic(char op, const Value& a, const Value& b) {
   if (a.is(Kind::undefined)) fail_undefined(a);
   if (op == '%' && a.is(Kind::text)) {
     Args args;
@@ -67,7 +67,7 @@ Value Machine::arithmetic(char op, const Value& a, const Value& b) {
        op == '+' ? "use ~ to join strings with other values" : "is a value of another kind than the template expects?");
 }
 
-Value Machine::integers(char op, int64_t a, int64_t b) {
+Value Interpreter::integers(char op, int64_t a, int64_t b) {
   int64_t result = 0;
   bool overflows = false;
   switch (op) {
@@ -99,7 +99,7 @@ Value Machine::integers(char op, int64_t a, int64_t b) {
   return Value::integer_of(result);
 }
 
-Value Machine::numbers(char op, double a, double b) {
+Value Interpreter::numbers(char op, double a, double b) {
   switch (op) {
     case '+':
       return Value::number_of(a + b);
@@ -119,7 +119,7 @@ Value Machine::numbers(char op, double a, double b) {
   }
 }
 
-bool Machine::compare(char op, const Value& a, const Value& b) {
+bool Interpreter::compare(char op, const Value& a, const Value& b) {
   switch (op) {
     case '=':
       return equal(a, b);
@@ -140,7 +140,7 @@ bool Machine::compare(char op, const Value& a, const Value& b) {
   }
 }
 
-bool Machine::equal(const Value& a, const Value& b, int depth) {
+bool Interpreter::equal(const Value& a, const Value& b, int depth) {
   spend(1);
   check_value_depth(depth);
   if (a.is_numeric() && b.is_numeric()) {
@@ -150,7 +150,7 @@ bool Machine::equal(const Value& a, const Value& b, int depth) {
   if (a.kind != b.kind) return false;
   switch (a.kind) {
     case Kind::text:
-      scan(std::min(a.text->size(), b.text->size()));
+      charge_text(std::min(a.text->size(), b.text->size()));
       return *a.text == *b.text;
     case Kind::list: {
       const auto &x = a.list->items, &y = b.list->items;
@@ -169,7 +169,7 @@ bool Machine::equal(const Value& a, const Value& b, int depth) {
         if (other == nullptr || !equal(value, *other, depth + 1)) return false;
       }
       return true;
-    case Kind::space:
+    case Kind::name_space:
       return a.dict == b.dict;
     case Kind::callable:
       return a.callable == b.callable;
@@ -180,13 +180,13 @@ bool Machine::equal(const Value& a, const Value& b, int depth) {
   }
 }
 
-bool Machine::less(const Value& a, const Value& b, int depth) {
+bool Interpreter::less(const Value& a, const Value& b, int depth) {
   spend(1);
   check_value_depth(depth);
   if (a.is_integral() && b.is_integral()) return a.as_integer() < b.as_integer();
   if (a.is_numeric() && b.is_numeric()) return a.as_number() < b.as_number();
   if (a.is(Kind::text) && b.is(Kind::text)) {
-    scan(std::min(a.text->size(), b.text->size()));
+    charge_text(std::min(a.text->size(), b.text->size()));
     return *a.text < *b.text;
   }
   if (a.is(Kind::undefined)) fail_undefined(a);
@@ -202,7 +202,7 @@ bool Machine::less(const Value& a, const Value& b, int depth) {
        "compare values of one kind");
 }
 
-bool Machine::contains(const Value& in, const Value& what) {
+bool Interpreter::contains(const Value& in, const Value& what) {
   if (in.is(Kind::text)) {
     if (what.is(Kind::text)) return find(*in.text, *what.text) != std::string::npos;
     if (what.is(Kind::undefined)) fail_undefined(what);
@@ -218,12 +218,12 @@ bool Machine::contains(const Value& in, const Value& what) {
   return false;
 }
 
-size_t Machine::find(std::string_view in, std::string_view what, size_t from) {
+size_t Interpreter::find(std::string_view in, std::string_view what, size_t from) {
   const std::string_view rest = in.substr(from);
-  // Unlike find of a string, linear in both texts.
+  // Linear in both texts, unlike std::string::find.
   const void* found = memmem(rest.data(), rest.size(), what.data(), what.size());
   const size_t at = found ? static_cast<size_t>(static_cast<const char*>(found) - in.data()) : in.npos;
-  scan(std::min(at, in.size()) - from + what.size(), 4);
+  charge_text(std::min(at, in.size()) - from + what.size(), 4);
   return at;
 }
 

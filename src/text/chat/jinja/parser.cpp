@@ -9,8 +9,8 @@
 
 namespace qkv::jinja {
 
-bool TokenReader::skip_mark(std::string_view mark) {
-  if (!is_mark(mark)) return false;
+bool TokenReader::skip_symbol(std::string_view mark) {
+  if (!is_symbol(mark)) return false;
   skip();
   return true;
 }
@@ -21,24 +21,24 @@ bool TokenReader::skip_word(std::string_view word) {
   return true;
 }
 
-void TokenReader::expect_mark(std::string_view mark) {
-  if (!skip_mark(mark)) unexpected(printable(mark));
+void TokenReader::expect_symbol(std::string_view mark) {
+  if (!skip_symbol(mark)) unexpected(printable(mark));
 }
 
 std::string TokenReader::expect_name(std::string_view what) {
   if (!is(Kind::name)) unexpected(what);
-  std::string name = now().text;
+  std::string name = current().text;
   skip();
   return name;
 }
 
 void TokenReader::fail(std::string_view problem, std::string_view hint) const {
-  fail_at(program_.what, now().line, problem, hint);
+  fail_at(program_.what, current().line, problem, hint);
 }
 
 void TokenReader::unexpected(std::string_view wanted) const {
   std::string found;
-  switch (now().kind) {
+  switch (current().kind) {
     case Kind::end:
       found = "the end of the template";
       break;
@@ -56,7 +56,7 @@ void TokenReader::unexpected(std::string_view wanted) const {
       found = "a string";
       break;
     default:
-      found = printable(now().text);
+      found = printable(current().text);
   }
   fail("expected " + std::string(wanted) + " but found " + found, "see what stands before it on this line");
 }
@@ -97,17 +97,18 @@ class Parser : public ExpressionParser {
  private:
   using Ends = std::initializer_list<std::string_view>;
 
-  // Statements up to one of the ends, whose name is the next token then; up to the template's end if there are none.
+  // Statements up to a tag named in `ends`, which becomes the current token; without ends, up to the end of the
+  // template.
   Node::Body body(Ends ends) {
-    const Deeper deeper(depth_);
+    const DepthGuard guard(depth_);
     check_depth(depth_);
-    const int line = now().line;
+    const int line = current().line;
     Node::Body out;
     while (!is(Kind::end)) {
-      const int at = now().line;
+      const int at = current().line;
       if (is(Kind::data)) {
         Node& node = make(Node::Kind::data, at);
-        node.value = Value::text_of(program_.keep(now().text));
+        node.value = Value::text_of(program_.keep(current().text));
         skip();
         out.push_back(&node);
       } else if (is(Kind::print)) {
@@ -117,7 +118,7 @@ class Parser : public ExpressionParser {
         skip();
       } else {
         skip();
-        if (is(Kind::name) && std::ranges::find(ends, now().text) != ends.end()) return out;
+        if (is(Kind::name) && std::ranges::find(ends, current().text) != ends.end()) return out;
         out.push_back(statement());
         end_block();
       }
@@ -129,7 +130,7 @@ class Parser : public ExpressionParser {
   }
 
   Node::Body block(Ends ends) {
-    skip_mark(":");
+    skip_symbol(":");
     end_block();
     return body(ends);
   }
@@ -146,7 +147,7 @@ class Parser : public ExpressionParser {
   }
 
   const Node* statement() {
-    const int line = now().line;
+    const int line = current().line;
     const std::string tag = expect_name("the name of a tag");
     if (tag == "if") return branch(line);
     if (tag == "for") return loop(line);
@@ -161,7 +162,7 @@ class Parser : public ExpressionParser {
     }
     if (tag == "break" || tag == "continue") {
       if (loops_ == 0) fail(printable(tag) + " stands outside of a loop", "put it between for and endfor");
-      return &make(tag == "break" ? Node::Kind::stop : Node::Kind::next, line);
+      return &make(tag == "break" ? Node::Kind::break_loop : Node::Kind::continue_loop, line);
     }
     for (const char* closed : {"import", "from", "include", "extends", "block", "call", "autoescape", "do", "print"}) {
       if (tag == closed) {
@@ -178,7 +179,7 @@ class Parser : public ExpressionParser {
       node.parts.push_back(tuple(Choice::no));
       more(node).bodies.push_back(block({"elif", "else", "endif"}));
     } while (skip_word("elif"));
-    if (skip_word("else")) more(node).otherwise = block({"endif"});
+    if (skip_word("else")) more(node).else_body = block({"endif"});
     skip();
     return &node;
   }
@@ -192,14 +193,14 @@ class Parser : public ExpressionParser {
     ++loops_;
     more(node).bodies.push_back(block({"else", "endfor"}));
     --loops_;
-    if (skip_word("else")) more(node).otherwise = block({"endfor"});
+    if (skip_word("else")) more(node).else_body = block({"endfor"});
     skip();
     return &node;
   }
 
   const Node* set(int line) {
     const Node* to = nullptr;
-    if (later().kind == Kind::mark && later().text == ".") {
+    if (peek().kind == Kind::symbol && peek().text == ".") {
       Node& space = make(Node::Kind::name, line);
       space.name = program_.id_of(expect_name("a namespace"));
       skip();
@@ -209,7 +210,7 @@ class Parser : public ExpressionParser {
     } else {
       to = target();
     }
-    if (skip_mark("=")) return &make(Node::Kind::set, line, {to, tuple()});
+    if (skip_symbol("=")) return &make(Node::Kind::set, line, {to, tuple()});
     Node& node = make(Node::Kind::set_block, line, {to, filters(nullptr)});
     more(node).bodies.push_back(whole_block("endset"));
     return &node;
@@ -219,15 +220,15 @@ class Parser : public ExpressionParser {
     Node& node = make(Node::Kind::macro, line);
     node.name = program_.id_of(expect_name("the name of the macro"));
     node.text = program_.names[static_cast<size_t>(node.name)];
-    expect_mark("(");
-    while (!is_mark(")")) {
+    expect_symbol("(");
+    while (!is_symbol(")")) {
       more(node).names.push_back(program_.id_of(expect_name("the name of a parameter")));
       const bool defaulted = !node.parts.empty() && node.parts.back() != nullptr;
-      node.parts.push_back(skip_mark("=") ? expression() : nullptr);
+      node.parts.push_back(skip_symbol("=") ? expression() : nullptr);
       if (defaulted && node.parts.back() == nullptr) {
         fail("a parameter without a default follows one with", "put parameters with defaults last");
       }
-      if (!skip_mark(",") && !is_mark(")")) unexpected("',' or ')'");
+      if (!skip_symbol(",") && !is_symbol(")")) unexpected("',' or ')'");
     }
     skip();
     const int loops = std::exchange(loops_, 0);
@@ -239,9 +240,9 @@ class Parser : public ExpressionParser {
   const Node* with(int line) {
     Node& node = make(Node::Kind::with, line);
     while (!is(Kind::end_block)) {
-      if (!node.parts.empty()) expect_mark(",");
+      if (!node.parts.empty()) expect_symbol(",");
       node.parts.push_back(target());
-      expect_mark("=");
+      expect_symbol("=");
       node.parts.push_back(expression());
     }
     more(node).bodies.push_back(whole_block("endwith"));
@@ -254,10 +255,10 @@ class Parser : public ExpressionParser {
     return &node;
   }
 
-  int loops_ = 0;  // that break and continue may leave
+  int loops_ = 0;  // enclosing loops, for break and continue
 };
 
-// Line ends as \n, and none at the end.
+// Converts line ends to \n and removes one at the end.
 std::string prepared(std::string_view source) {
   std::string out;
   out.reserve(source.size());

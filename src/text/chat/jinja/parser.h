@@ -1,4 +1,4 @@
-// From tokens to a Program, as Jinja's grammar has it.
+// Recursive-descent parser: tokens to a Program, by Jinja's grammar.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,19 @@
 
 namespace qkv::jinja {
 
-// How deep the parser stands: brackets, blocks and operators that nest. Every step down is counted.
-class Deeper {
+// Scope guard that counts the nesting depth of brackets, blocks and operators.
+class DepthGuard {
  public:
-  explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
-  ~Deeper() { --depth_; }
+  explicit DepthGuard(int& depth) : depth_(depth) { ++depth_; }
+  DepthGuard(const DepthGuard&) = delete;
+  DepthGuard& operator=(const DepthGuard&) = delete;
+  ~DepthGuard() { --depth_; }
 
  private:
   int& depth_;
 };
 
-// Reads tokens and makes nodes.
+// Token cursor and node factory.
 class TokenReader {
  public:
   TokenReader(Program& program, std::vector<Token> tokens) : program_(program), tokens_(std::move(tokens)) {}
@@ -32,15 +32,15 @@ class TokenReader {
  protected:
   using Kind = Token::Kind;
 
-  const Token& now() const { return tokens_[at_]; }
-  const Token& later() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
-  bool is(Kind kind) const { return now().kind == kind; }
-  bool is_mark(std::string_view mark) const { return is(Kind::mark) && now().text == mark; }
-  bool is_word(std::string_view word) const { return is(Kind::name) && now().text == word; }
+  const Token& current() const { return tokens_[at_]; }
+  const Token& peek() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
+  bool is(Kind kind) const { return current().kind == kind; }
+  bool is_symbol(std::string_view mark) const { return is(Kind::symbol) && current().text == mark; }
+  bool is_word(std::string_view word) const { return is(Kind::name) && current().text == word; }
   void skip() { at_ = std::min(at_ + 1, tokens_.size() - 1); }
-  bool skip_mark(std::string_view mark);
+  bool skip_symbol(std::string_view mark);
   bool skip_word(std::string_view word);
-  void expect_mark(std::string_view mark);
+  void expect_symbol(std::string_view mark);
   std::string expect_name(std::string_view what);
   [[noreturn]] void fail(std::string_view problem, std::string_view hint) const;
   [[noreturn]] void unexpected(std::string_view wanted) const;
@@ -61,18 +61,18 @@ class ExpressionParser : public TokenReader {
   using TokenReader::TokenReader;
 
  protected:
-  enum class Choice { allowed, no };  // whether "a if b else c" may stand here
+  enum class Choice { allowed, no };  // whether "a if b else c" is allowed here
   const Node* expression(Choice choice = Choice::allowed);
-  const Node* tuple(Choice choice = Choice::allowed);  // "a, b" is a tuple, "a" is itself
+  const Node* tuple(Choice choice = Choice::allowed);  // "a, b" is a tuple, "a" is just a
   const Node* target();                                // of for, set and with
-  const Node* filters(const Node* input);              // "|a|b" after it, which may be null
+  const Node* filters(const Node* input);              // "|a|b" after input, which may be null
   const Node* filter(const Node* input);               // "a" after "|"
 
  private:
-  const Node* choice();
-  const Node* either();
-  const Node* both();
-  const Node* inverse();
+  const Node* conditional();
+  const Node* logical_or();
+  const Node* logical_and();
+  const Node* logical_not();
   const Node* compare();
   const Node* sum();
   const Node* concat();

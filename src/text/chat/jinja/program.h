@@ -1,4 +1,4 @@
-// A parsed template: nodes that point at each other, all owned by the Program.
+// The syntax tree of a template. All nodes are owned by the Program.
 #pragma once
 
 #include <cstdint>
@@ -16,50 +16,50 @@ namespace qkv::jinja {
 
 struct Builtin;
 
-inline constexpr int kDeepest = 64;                // blocks and brackets in a template, macros calling macros
+inline constexpr int kDeepest = 64;                // nesting of blocks and brackets in a template, and of macro calls
 inline constexpr size_t kLargestSource = 1 << 17;  // bytes of a template
 
 struct Node {
   enum class Kind : uint8_t {
-    // Expressions, and the parts they have.
+    // Expressions, with their parts.
     constant,
     name,
     list,
     tuple,
-    dict,        // key, value, key, value, ...
-    attribute,   // object
-    item,        // object, key
-    slice,       // from, to, step; each may be null
-    call,        // what, arguments ...
-    filter,      // input (null in a block), arguments ...
-    test,        // input, arguments ...
-    negative,    // number
-    positive,    // number
-    inverse,     // truth
-    arithmetic,  // first, operand ...; one operator before each operand
-    concat,      // pieces ...
-    compare,     // first, operand ...; one operator before each operand
-    both,        // truths ...
-    either,      // truths ...
-    choice,      // condition, then, else or null
+    dict,         // key, value, key, value, ...
+    attribute,    // object
+    item,         // object, key
+    slice,        // from, to, step; each may be null
+    call,         // what, arguments ...
+    filter,       // input (null in a block), arguments ...
+    test,         // input, arguments ...
+    unary_minus,  // number
+    unary_plus,   // number
+    logical_not,  // operand
+    arithmetic,   // first, operand ...; one operator before each operand
+    concat,       // pieces ...
+    compare,      // first, operand ...; one operator before each operand
+    logical_and,  // operands ...
+    logical_or,   // operands ...
+    conditional,  // condition, then, else or null
     // Statements.
     data,
     print,         // what
-    branch,        // conditions ...; one body each, and otherwise
-    loop,          // target, what, condition or null; body, otherwise
+    branch,        // conditions ...; one body each, and else_body
+    loop,          // target, iterable, condition or null; body, else_body
     set,           // target, value
     set_block,     // target, filter or null; body
     macro,         // default or null for each of the names; body
     with,          // target, value, target, value, ...; body
     filter_block,  // filter; body
     scope,         // body
-    stop,          // break
-    next,          // continue
+    break_loop,
+    continue_loop,
   };
   using Body = std::vector<const Node*>;
   struct More {
     std::vector<Body> bodies;
-    Body otherwise;
+    Body else_body;
     std::vector<std::pair<std::string_view, const Node*>> named;  // arguments
     std::vector<int> names;                                       // of a macro's parameters
     std::string operators;
@@ -67,16 +67,16 @@ struct Node {
 
   Kind kind = Kind::constant;
   int line = 0;
-  int name = -1;                      // of a name or a macro: its place in Program::names
+  int name = -1;                      // of a name or a macro: index into Program::names
   const std::string* text = nullptr;  // of an attribute, a filter or a test
-  const Builtin* builtin = nullptr;   // of a filter or a test, where there is one of that name
+  const Builtin* builtin = nullptr;   // of a filter or a test; null if there is none of that name
   Value value;                        // of a constant or data
   std::vector<const Node*> parts;
   std::unique_ptr<More> more;
 };
 
 struct Program {
-  std::string what;  // for error texts: the file the template is from
+  std::string what;  // the file, for error messages
   Node::Body body;
   std::vector<const std::string*> names;
   std::unordered_map<std::string_view, int> name_ids;

@@ -8,7 +8,7 @@
 namespace qkv::jinja {
 namespace {
 
-// The character of an escape like \xE9: this many digits, read from the front of the text.
+// The character of an escape like \xE9: reads `digits` hexadecimal digits from the front of the text.
 int32_t take_code(std::string_view& text, size_t digits, FunctionRef<void(std::string_view)> fail) {
   uint32_t code = 0;
   const std::string_view read = text.substr(0, digits);
@@ -45,7 +45,7 @@ std::string unescape(std::string_view written, FunctionRef<void(std::string_view
       out += utf8_of(static_cast<uint32_t>(code));
     } else if (c == 'N') {
       fail("an escape in a string names its character");
-    } else if (c != '\n') {  // an escaped line end is nothing
+    } else if (c != '\n') {  // an escaped line end is dropped
       out += '\\';
       out += c;
     }

@@ -8,7 +8,7 @@
 
 namespace qkv::jinja {
 
-// What stands between the quotes, as Python means it. A bad escape is told to `fail`, which throws.
+// Resolves the escapes of a Python string literal. A bad escape is reported to `fail`, which throws.
 std::string unescape(std::string_view written, FunctionRef<void(std::string_view problem)> fail);
 
 }  // namespace qkv::jinja

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/interpreter.h"
 #include "text/unicode/python_text.h"
 #include "text/unicode/utf8.h"
 
@@ -56,7 +56,7 @@ std::string repr_text(std::string_view text) {
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
   std::string out(1, quote);
   for (size_t at = 0; at < text.size();) {
-    const std::string_view c = text.substr(at, utf8_promised(text[at]));
+    const std::string_view c = text.substr(at, utf8_length_from_lead(text[at]));
     at += c.size();
     const int32_t code = code_point(c);
     if (c[0] == quote || c[0] == '\\') {
@@ -72,11 +72,11 @@ std::string repr_text(std::string_view text) {
   return out + quote;
 }
 
-std::string escaped(Machine& m, std::string_view text) {
-  m.scan(text.size(), 16);
+std::string escaped(Interpreter& interp, std::string_view text) {
+  interp.charge_text(text.size(), 16);
   std::string out;
   for (const char c : text) {
-    m.check_size(out.size());
+    interp.check_size(out.size());
     switch (c) {
       case '&':
         out += "&amp;";
@@ -100,57 +100,59 @@ std::string escaped(Machine& m, std::string_view text) {
   return out;
 }
 
-std::string stripped(Machine& m, std::string_view text, std::optional<std::string_view> characters, Ends ends) {
-  if (characters) m.scan(text.size(), characters->size());
+std::string stripped(Interpreter& interp, std::string_view text, std::optional<std::string_view> characters,
+                     Ends ends) {
+  if (characters) interp.charge_text(text.size(), characters->size());
   const std::string_view left = python_strip(text, characters, ends);
-  m.scan(text.size() - left.size(), 32);
+  interp.charge_text(text.size() - left.size(), 32);
   return std::string(left);
 }
 
-std::string repeated(Machine& m, std::string_view text, int64_t times) {
+std::string repeated(Interpreter& interp, std::string_view text, int64_t times) {
   size_t bytes = 0;
   if (__builtin_mul_overflow(text.size(), static_cast<size_t>(times), &bytes)) bytes = SIZE_MAX;
-  m.room_for(bytes);
+  interp.charge_new_text(bytes);
   std::string out;
   out.reserve(bytes);
   for (int64_t i = 0; i < times && bytes > 0; ++i) out += text;
   return out;
 }
 
-std::string replaced(Machine& m, std::string_view text, std::string_view from, std::string_view to, int64_t most) {
+std::string replaced(Interpreter& interp, std::string_view text, std::string_view from, std::string_view to,
+                     int64_t most) {
   std::string out;
   size_t at = 0;
   for (; most != 0; most -= most > 0 ? 1 : 0) {
-    const size_t found = from.empty() ? at : m.find(text, from, at);
+    const size_t found = from.empty() ? at : interp.find(text, from, at);
     if (found > text.size()) break;
-    m.spend(1);
-    m.check_size(out.size());
+    interp.spend(1);
+    interp.check_size(out.size());
     out += text.substr(at, found - at);
     out += to;
     at = found + from.size();
     if (!from.empty()) continue;
-    // Between all characters, and at both ends.
+    // An empty `from` matches between all characters and at both ends.
     if (at == text.size()) return out;
-    const size_t size = utf8_promised(text[at]);
+    const size_t size = utf8_length_from_lead(text[at]);
     out += text.substr(at, size);
     at += size;
   }
   return out += text.substr(at);
 }
 
-std::string joined(Machine& m, std::string_view between, const std::vector<Value>& values) {
+std::string joined(Interpreter& interp, std::string_view between, const std::vector<Value>& values) {
   std::string out;
   for (size_t i = 0; i < values.size(); ++i) {
     if (i > 0) out += between;
-    values[i].is(Kind::text) ? out += *values[i].text : out += m.str(values[i]);
-    m.check_size(out.size());
-    m.spend(1);
+    values[i].is(Kind::text) ? out += *values[i].text : out += interp.str(values[i]);
+    interp.check_size(out.size());
+    interp.spend(1);
   }
   return out;
 }
 
-std::string indented(Machine& m, std::string_view text, std::string_view by, bool first, bool blank) {
-  m.scan(text.size(), 16);
+std::string indented(Interpreter& interp, std::string_view text, std::string_view by, bool first, bool blank) {
+  interp.charge_text(text.size(), 16);
   std::string out = first ? std::string(by) : "";
   const std::string ended = std::string(text) + "\n";
   const auto lines = python_lines(ended, LineEnds::drop);
@@ -158,13 +160,13 @@ std::string indented(Machine& m, std::string_view text, std::string_view by, boo
     if (i > 0) out += '\n';
     if (i > 0 && (blank || !lines[i].empty())) out += by;
     out += lines[i];
-    m.check_size(out.size());
-    m.scan(by.size());
+    interp.check_size(out.size());
+    interp.charge_text(by.size());
   }
   return out;
 }
 
-std::string Machine::str(const Value& value) {
+std::string Interpreter::str(const Value& value) {
   if (value.is(Kind::text)) return *value.text;
   if (value.is(Kind::undefined)) return "";
   std::string out;
@@ -172,7 +174,7 @@ std::string Machine::str(const Value& value) {
   return out;
 }
 
-void Machine::append_repr(std::string& out, const Value& value, int depth) {
+void Interpreter::append_repr(std::string& out, const Value& value, int depth) {
   spend(1);
   check_value_depth(depth);
   check_size(out.size());
@@ -201,7 +203,7 @@ void Machine::append_repr(std::string& out, const Value& value, int depth) {
       out += number_text(value.number);
       return;
     case Kind::text:
-      scan(value.text->size(), 24);
+      charge_text(value.text->size(), 24);
       out += value.safe ? "Markup(" + repr_text(*value.text) + ")" : repr_text(*value.text);
       return;
     case Kind::list: {
@@ -209,7 +211,7 @@ void Machine::append_repr(std::string& out, const Value& value, int depth) {
       if (list.form == List::Form::list) return all(list.items, "[", "]");
       if (list.form == List::Form::tuple) return all(list.items, "(", list.items.size() == 1 ? ",)" : ")");
       if (list.form == List::Form::view) {
-        out += list.shown;
+        out += list.view_name;
         return all(list.items, "([", "])");
       }
       if (list.form == List::Form::range) {
@@ -220,7 +222,7 @@ void Machine::append_repr(std::string& out, const Value& value, int depth) {
       fail("a generator cannot be printed", "make it a list first: |list");
     }
     case Kind::dict:
-    case Kind::space:
+    case Kind::name_space:
       out += value.is(Kind::dict) ? "{" : "<Namespace {";
       for (size_t i = 0; i < value.dict->items.size(); ++i) {
         if (i > 0) out += ", ";

@@ -1,6 +1,6 @@
-// The values a chat template works with: Python's, as far as templates need them, and nothing of the host. Values are
-// small and copied freely; what they point to belongs to the Program (constants) or to the Machine that renders, and
-// goes when it goes, so that values may hold each other in circles.
+// Values of chat templates: the Python types that templates need, without access to the host. Values are small and
+// copied by value. Their data is owned by the Program (constants) or the Interpreter and freed with it, so that cyclic
+// references are harmless.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct Dict;
 struct Loop;
 struct Callable;
 
-enum class Kind : uint8_t { undefined, none, boolean, integer, number, text, list, dict, space, callable, loop };
+enum class Kind : uint8_t { undefined, none, boolean, integer, number, text, list, dict, name_space, callable, loop };
 
 struct Value {
   Kind kind = Kind::undefined;
-  bool safe = false;  // of text: `safe` or `escape` made it, and + escapes what joins it
+  bool safe = false;  // of text: result of `safe` or `escape`; + escapes the other operand
   union {
-    const std::string* text = nullptr;  // of an undefined value: the name that was looked for, or null
+    const std::string* text = nullptr;  // of an undefined value: its name, or null
     bool flag;
     int64_t integer;
     double number;
@@ -73,30 +73,30 @@ struct Value {
   double as_number() const { return kind == Kind::number ? number : static_cast<double>(as_integer()); }
 };
 
-// Python's kinds of sequences differ in how they print, whether they have a length, and whether they last.
+// Python's sequence types differ in how they print, whether they have a length, and whether they are consumed.
 struct List {
   enum class Form : uint8_t { list, tuple, range, view, iterator };
   std::vector<Value> items;
   Form form = Form::list;
-  const char* shown = "";                 // a view: dict_keys, dict_values, dict_items
-  size_t next = 0;                        // an iterator: what was taken already
+  const char* view_name = "";             // a view: dict_keys, dict_values, dict_items
+  size_t next = 0;                        // an iterator: number of consumed items
   int64_t start = 0, stop = 0, step = 1;  // a range
 
-  std::span<const Value> left() const { return std::span(items).subspan(next); }
+  std::span<const Value> remaining() const { return std::span(items).subspan(next); }
   bool is_sequence() const { return form <= Form::range; }
 };
 
 struct Dict {
-  std::vector<std::pair<Value, Value>> items;  // in the order of their making
+  std::vector<std::pair<Value, Value>> items;  // in insertion order
 };
 
-// What a call is given.
+// Arguments of a call.
 struct Args {
   std::vector<Value> values;
   std::vector<std::pair<std::string_view, Value>> named;
 };
 
-const char* name_of(const Value& value);  // "string", "list", ... for error texts
+const char* name_of(const Value& value);  // "string", "list", ... for error messages
 bool truth(const Value& value);
 
 }  // namespace qkv::jinja

@@ -1,11 +1,11 @@
-// What values are and have: truth, length, items, attributes, slices.
+// Operations on values: truth, length, items, attributes, slices.
 #include <algorithm>
 #include <array>
 #include <string>
 
 #include "base/printable.h"
 #include "text/chat/jinja/builtins.h"
-#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/interpreter.h"
 #include "text/unicode/python_text.h"
 
 namespace qkv::jinja {
@@ -28,7 +28,7 @@ const char* name_of(const Value& value) {
       return value.list->form == List::Form::iterator ? "generator" : "list";
     case Kind::dict:
       return "dict";
-    case Kind::space:
+    case Kind::name_space:
       return "namespace";
     case Kind::callable:
       return value.callable->macro ? "macro" : "function";
@@ -60,9 +60,9 @@ bool truth(const Value& value) {
   }
 }
 
-size_t Machine::length(const Value& value) {
+size_t Interpreter::length(const Value& value) {
   if (value.is(Kind::text)) {
-    scan(value.text->size(), 4);
+    charge_text(value.text->size(), 4);
     return python_length(*value.text);
   }
   if (value.is(Kind::list) && value.list->form != List::Form::iterator) return value.list->items.size();
@@ -73,12 +73,12 @@ size_t Machine::length(const Value& value) {
        value.is(Kind::list) ? "make it a list first: |list" : "only strings, lists and dicts have one");
 }
 
-std::vector<Value> Machine::items(const Value& value) {
+std::vector<Value> Interpreter::items(const Value& value) {
   std::vector<Value> out;
   if (value.is(Kind::list)) {
     List& list = *value.list;
-    spend(1 + list.left().size());
-    out.assign(list.left().begin(), list.left().end());
+    spend(1 + list.remaining().size());
+    out.assign(list.remaining().begin(), list.remaining().end());
     if (list.form == List::Form::iterator) list.next = list.items.size();
   } else if (value.is(Kind::text)) {
     spend(value.text->size());
@@ -93,7 +93,7 @@ std::vector<Value> Machine::items(const Value& value) {
   return out;
 }
 
-Value* Machine::lookup(Dict& dict, const Value& key) {
+Value* Interpreter::lookup(Dict& dict, const Value& key) {
   spend(dict.items.size() / 8);
   for (auto& [name, value] : dict.items) {
     if (key.is(Kind::text) && name.is(Kind::text)) {
@@ -105,12 +105,12 @@ Value* Machine::lookup(Dict& dict, const Value& key) {
   return nullptr;
 }
 
-void Machine::check_key(const Value& key) const {
+void Interpreter::check_key(const Value& key) const {
   const bool changes = key.is(Kind::dict) || (key.is(Kind::list) && key.list->form == List::Form::list);
   if (changes) fail(std::string("a ") + name_of(key) + " cannot be a key", "use a string");
 }
 
-void Machine::insert(Dict& dict, const Value& key, const Value& value) {
+void Interpreter::insert(Dict& dict, const Value& key, const Value& value) {
   check_key(key);
   if (Value* there = lookup(dict, key)) {
     *there = value;
@@ -120,21 +120,21 @@ void Machine::insert(Dict& dict, const Value& key, const Value& value) {
   }
 }
 
-Value Machine::attribute(const Value& object, const std::string* name) {
+Value Interpreter::attribute(const Value& object, const std::string* name) {
   if (object.is(Kind::undefined)) fail_undefined(object);
   if (object.is(Kind::loop)) return loop_attribute(*object.loop, *name, name);
   if (const Builtin* method = find_method(object, *name)) return callable({.builtin = method, .self = object});
   if (is_mutating(object, *name)) {
     fail("the method " + printable(*name) + " would change a " + name_of(object), "templates may not change values");
   }
-  if (object.is(Kind::dict) || object.is(Kind::space)) {
+  if (object.is(Kind::dict) || object.is(Kind::name_space)) {
     const Value* found = lookup(*object.dict, Value::text_of(name));
     if (found) return *found;
   }
   return Value::undefined(name);
 }
 
-Value Machine::loop_attribute(Loop& loop, std::string_view name, const std::string* asked) {
+Value Interpreter::loop_attribute(Loop& loop, std::string_view name, const std::string* asked) {
   if (name == "index") return Value::integer_of(loop.index0 + 1);
   if (name == "index0") return Value::integer_of(loop.index0);
   if (name == "first") return Value::boolean(loop.index0 == 0);
@@ -152,7 +152,7 @@ Value Machine::loop_attribute(Loop& loop, std::string_view name, const std::stri
   return Value::undefined(asked);
 }
 
-Value Machine::item(const Value& object, const Value& key) {
+Value Interpreter::item(const Value& object, const Value& key) {
   if (object.is(Kind::undefined)) fail_undefined(object);
   if (object.is(Kind::dict)) {
     if (const Value* found = lookup(*object.dict, key)) return *found;
@@ -167,7 +167,7 @@ Value Machine::item(const Value& object, const Value& key) {
     if (is_list) return object.list->items[static_cast<size_t>(index)];
     const std::string_view whole = *object.text;
     const size_t before = bytes_of_characters(whole, static_cast<size_t>(index));
-    scan(before, 8);
+    charge_text(before, 8);
     const std::string_view from = whole.substr(before);
     return text(std::string(from.substr(0, bytes_of_characters(from, 1))));
   }
@@ -185,7 +185,7 @@ struct Cut {
   int64_t from, to, step;
 };
 
-// Python's rules for what a slice of so many items means.
+// Python's rules for slice bounds.
 Cut cut_of(int64_t size, const std::array<const int64_t*, 3>& bounds) {
   Cut cut{.from = 0, .to = size, .step = bounds[2] ? *bounds[2] : 1};
   const int64_t low = cut.step > 0 ? 0 : -1, high = cut.step > 0 ? size : size - 1;
@@ -200,7 +200,7 @@ Cut cut_of(int64_t size, const std::array<const int64_t*, 3>& bounds) {
 
 }  // namespace
 
-Value Machine::slice(const Value& object, std::span<const Value> bounds) {
+Value Interpreter::slice(const Value& object, std::span<const Value> bounds) {
   if (object.is(Kind::undefined)) fail_undefined(object);
   const bool is_list = object.is(Kind::list) && object.list->is_sequence();
   if (!is_list && !object.is(Kind::text)) {
@@ -216,7 +216,7 @@ Value Machine::slice(const Value& object, std::span<const Value> bounds) {
     given[i] = &numbers[i];
   }
   if (given[2] && numbers[2] == 0) fail("a slice with step 0", "leave the step out, or use -1 to go backwards");
-  // Steps longer than any list are alike; this keeps the counting below from overflowing.
+  // Steps longer than any list are equivalent; clamping prevents overflow below.
   constexpr int64_t kFar = int64_t{1} << 40;
   numbers[2] = std::clamp(numbers[2], -kFar, kFar);
   const auto size = static_cast<int64_t>(length(object));

@@ -31,7 +31,7 @@ std::string decode_base64(std::string_view text, std::string_view what) {
     const int digit = digit_of(digits[i]);
     QKV_CHECK(digit >= 0, what, ": letter ", i, " is not base64", Hint(kDamaged));
     bits = bits << 6 | static_cast<uint32_t>(digit);
-    // After the second, third and fourth letter of each four another byte is complete.
+    // The second, third and fourth character of a group of four each complete a byte.
     if (i % 4 != 0) out.push_back(static_cast<char>(bits >> (6 - 2 * (i % 4)) & 0xff));
   }
   return out;

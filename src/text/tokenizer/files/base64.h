@@ -1,4 +1,4 @@
-// Base64 as tokenizer files use it: RFC 4648's alphabet, padded, nothing else in between.
+// Base64 as in tokenizer files: RFC 4648 alphabet, padded, no white space.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace qkv {
 
-// An Error that starts with `what` if the text is not base64.
+// If the text is not base64: an Error that starts with `what`.
 std::string decode_base64(std::string_view text, std::string_view what);
 std::string encode_base64(std::string_view bytes);
 

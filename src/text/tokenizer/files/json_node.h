@@ -1,4 +1,4 @@
-// A value in a JSON file that knows where it stands, so that every complaint names the place.
+// A JSON value with its path in the file, for error messages.
 #pragma once
 
 #include <optional>

@@ -19,8 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLargestFile = 256 << 20;
-constexpr JsonLimits kLimits{.depth = 64, .bytes = kLargestFile};
+constexpr JsonLimits kLimits{.depth = 64, .bytes = kLargestTokenizerFile};
 
 struct JsonFile {
   std::string name;
@@ -29,7 +28,7 @@ struct JsonFile {
 };
 
 JsonFile read_json(const fs::path& path) {
-  return {path.string(), parse_json(read_file(path, kLargestFile), path.string(), kLimits)};
+  return {path.string(), parse_json(read_file(path, kLargestTokenizerFile), path.string(), kLimits)};
 }
 
 // The first bytes of a file.
@@ -72,7 +71,7 @@ TemplatePiece special_piece(const Vocab& vocab, std::string_view token, int32_t 
   return {.kind = TemplatePiece::Kind::special, .type_id = type_id, .ids = {id}, .tokens = {std::string(token)}};
 }
 
-// SentencePiece puts nothing around a text; the models that were trained with it do, as their configuration says.
+// SentencePiece itself adds no special tokens; models trained with it do, as their configuration says.
 void put_around(const fs::path& folder, TokenizerParts& parts) {
   if (!fs::exists(folder / "tokenizer_config.json")) return;
   const JsonFile config = read_json(folder / "tokenizer_config.json");
@@ -88,7 +87,7 @@ void put_around(const fs::path& folder, TokenizerParts& parts) {
   special("add_eos_token", name.starts_with("T5"), parts.named.eos);
 }
 
-// Two formats share the extension: SentencePiece's and, for Llama 3, tiktoken's.
+// Two formats use the extension .model: SentencePiece and, for Llama 3, tiktoken.
 TokenizerParts parts_of_model_file(const fs::path& file) {
   if (is_tiktoken(read_start(file))) return parts_of_tiktoken(file);
   TokenizerParts parts = parts_of_sentencepiece_file(file);
@@ -103,11 +102,11 @@ TokenizerParts parts_of_json(std::string_view text, std::string_view what) {
   const Json json = parse_json(text, what, kLimits, lists);
   const JsonNode root(json, std::string(what));
   const auto pre_tokenizer = root.find("pre_tokenizer");
-  const bool spelled = pre_tokenizer && ends_in_byte_level(*pre_tokenizer);
+  const bool byte_letters = pre_tokenizer && ends_in_byte_level(*pre_tokenizer);
   auto [model, reads_bytes] =
-      read_model(root.at("model"), {.vocab = lists[0].tape, .merges = lists[1].tape, .spelled = spelled});
+      read_model(root.at("model"), {.vocab = lists[0].tape, .merges = lists[1].tape, .byte_letters = byte_letters});
 
-  TokenizerParts parts{.what = std::string(what), .keeps_bytes = reads_bytes};
+  TokenizerParts parts{.what = std::string(what), .accepts_raw_bytes = reads_bytes};
   parts.model = std::move(model);
   if (const auto node = root.find("normalizer")) parts.normalizer = read_normalizer(*node);
   if (pre_tokenizer) parts.pre_tokenizer = read_pre_tokenizer(*pre_tokenizer, {.raw_bytes = reads_bytes});
@@ -125,8 +124,8 @@ TokenizerParts parts_of_json(std::string_view text, std::string_view what) {
 TokenizerParts parts_of_vocab_and_merges(const fs::path& vocab_file, const fs::path& merges_file) {
   const std::string name = vocab_file.string();
   TapedPart vocab[] = {{.keys = {}}};
-  parse_json(read_file(vocab_file, kLargestFile), name, kLimits, vocab);
-  const std::string merges_text = read_file(merges_file, kLargestFile);
+  parse_json(read_file(vocab_file, kLargestTokenizerFile), name, kLimits, vocab);
+  const std::string merges_text = read_file(merges_file, kLargestTokenizerFile);
   JsonTape merges;
   merges.add(JsonTape::Kind::open_array);
   for (const std::string_view line : lines_of(merges_text)) {
@@ -136,18 +135,18 @@ TokenizerParts parts_of_vocab_and_merges(const fs::path& vocab_file, const fs::p
   const Json options{{"type", "BPE"}};
   const std::string both = name + " with " + merges_file.filename().string();
   auto [model, reads_bytes] =
-      read_model(JsonNode(options, both), {.vocab = vocab[0].tape, .merges = merges, .spelled = true});
-  TokenizerParts parts{.what = name, .keeps_bytes = reads_bytes};
+      read_model(JsonNode(options, both), {.vocab = vocab[0].tape, .merges = merges, .byte_letters = true});
+  TokenizerParts parts{.what = name, .accepts_raw_bytes = reads_bytes};
   parts.model = std::move(model);
   parts.pre_tokenizer =
-      byte_level_pre_tokenizer({.add_prefix_space = false, .use_regex = true, .spelled = !reads_bytes});
+      byte_level_pre_tokenizer({.add_prefix_space = false, .use_regex = true, .to_letters = !reads_bytes});
   parts.decoder = byte_level_decoder();
   add_special(parts, "<|endoftext|>");
   return parts;
 }
 
 TokenizerParts parts_of_vocab_txt(const fs::path& file, bool lowercase) {
-  const std::string text = read_file(file, kLargestFile);
+  const std::string text = read_file(file, kLargestTokenizerFile);
   const std::vector<std::string_view> lines = lines_of(text);
   Vocab vocab;
   vocab.reserve(lines.size(), text.size());
@@ -169,7 +168,7 @@ TokenizerParts parts_of_vocab_txt(const fs::path& file, bool lowercase) {
   return parts;
 }
 
-void name_tokens(const fs::path& folder, TokenizerParts& parts) {
+void read_named_tokens(const fs::path& folder, TokenizerParts& parts) {
   const std::array<std::pair<const char*, std::optional<int32_t>*>, 7> roles{{{"bos_token", &parts.named.bos},
                                                                               {"eos_token", &parts.named.eos},
                                                                               {"pad_token", &parts.named.pad},
@@ -200,12 +199,12 @@ Tokenizer Tokenizer::load(const fs::path& path) {
   const fs::path folder = is_folder ? path : path.parent_path();
   const auto wanted = [&](const char* name) { return is_folder ? fs::exists(folder / name) : path.filename() == name; };
   const auto finish = [&](TokenizerParts parts) {
-    name_tokens(folder, parts);
+    read_named_tokens(folder, parts);
     return Tokenizer(std::move(parts));
   };
   if (wanted("tokenizer.json") || (!is_folder && path.extension() == ".json" && !wanted("vocab.json"))) {
     const fs::path file = is_folder ? folder / "tokenizer.json" : path;
-    return finish(parts_of_json(read_file(file, kLargestFile), file.string()));
+    return finish(parts_of_json(read_file(file, kLargestTokenizerFile), file.string()));
   }
   if (!is_folder && path.extension() == ".gguf") return Tokenizer(parts_of_gguf(Gguf::open(path)));
   if (!is_folder && path.extension() == ".tiktoken") return finish(parts_of_tiktoken(path));

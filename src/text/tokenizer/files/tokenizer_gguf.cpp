@@ -1,4 +1,4 @@
-// Vocabularies in GGUF files: the tokens, their scores and types, and the name of the algorithm.
+// Vocabularies in GGUF files: tokens, scores, token types, and the name of the algorithm.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -25,7 +25,7 @@ std::string key(std::string_view name) {
   return "tokenizer.ggml." + std::string(name);
 }
 
-// What all kinds of vocabularies have.
+// Fields common to all vocabularies.
 struct GgufVocab {
   const Gguf& file;
   std::vector<std::string_view> tokens;
@@ -57,7 +57,7 @@ struct GgufVocab {
                     .sep = id("separator_token_id"),
                     .cls = id("cls_token_id"),
                     .mask = id("mask_token_id")};
-    if (!out.sep) out.sep = id("seperator_token_id");  // as llama.cpp spelled it for years
+    if (!out.sep) out.sep = id("seperator_token_id");  // misspelt like this by llama.cpp for years
     return out;
   }
 
@@ -92,7 +92,7 @@ TemplatePiece special_piece(const GgufVocab& vocab, int32_t id, int32_t type_id 
 }
 
 struct Around {
-  bool bos = false, eos = false;  // unless the file says so itself
+  bool bos = false, eos = false;  // defaults if the file does not say
 };
 
 void add_template(const GgufVocab& vocab, Around around, TokenizerParts& parts) {
@@ -112,7 +112,7 @@ void add_template(const GgufVocab& vocab, Around around, TokenizerParts& parts) 
   }
 }
 
-// Control tokens and what users added are found in the text as they stand.
+// Control and user-defined tokens are matched in the unnormalized text.
 void add_found_tokens(const GgufVocab& vocab, TokenizerParts& parts) {
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
     const Type type = vocab.types[i];
@@ -150,9 +150,9 @@ TokenizerParts bpe_parts(const GgufVocab& vocab) {
   }
   Vocab tokens = plain_vocab(vocab);
   QKV_CHECK(Bpe::has_all_bytes(tokens), what, ": not every byte is a token", Hint(kDamaged));
-  TokenizerParts parts{.what = what, .keeps_bytes = true};
+  TokenizerParts parts{.what = what, .accepts_raw_bytes = true};
   parts.named = vocab.named();
-  const bool ignores = *pattern == Pattern::llama3;  // Llama 3's vocabulary has words that no merge reaches
+  const bool ignores = *pattern == Pattern::llama3;  // Llama 3's vocabulary has words that merges do not produce
   parts.model = std::make_unique<Bpe>(std::move(tokens), merges,
                                       BpeOptions{.what = what, .byte_level = true, .ignore_merges = ignores});
   parts.pre_tokenizer = pattern_pre_tokenizer(*pattern, what);
@@ -188,7 +188,7 @@ TokenizerParts sentencepiece_parts(const GgufVocab& vocab, SentencePieceModel::K
   return parts;
 }
 
-// "bert": WordPiece. A token that starts a word is written with U+2581 before it, one that goes on without the ##.
+// "bert": WordPiece. Word starts have a U+2581 prefix, continuations have no ##.
 TokenizerParts word_piece_parts(const GgufVocab& vocab) {
   const std::string& what = vocab.file.name();
   Vocab tokens;

@@ -16,7 +16,7 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-// The elements of a component's list, each read by `read`.
+// Reads each element of a component's list with `read`.
 template <class Ptr, class Read>
 std::vector<Ptr> read_list(const JsonNode& list, Read read) {
   std::vector<Ptr> steps;
@@ -122,12 +122,12 @@ bool ends_in_byte_level(const JsonNode& node) {
   return steps.size() > 0 && ends_in_byte_level(steps.at(steps.size() - 1));
 }
 
-PreTokenizerPtr read_pre_tokenizer(const JsonNode& node, PreTokenizerReading reading) {
+PreTokenizerPtr read_pre_tokenizer(const JsonNode& node, PreTokenizerReadOptions options) {
   const std::string type = type_of(node);
   if (type == "ByteLevel") {
     return byte_level_pre_tokenizer({.add_prefix_space = node.flag_or("add_prefix_space", true),
                                      .use_regex = node.flag_or("use_regex", true),
-                                     .spelled = !reading.raw_bytes});
+                                     .to_letters = !options.raw_bytes});
   }
   if (type == "Split") {
     return split_pre_tokenizer(read_pattern(node.at("pattern")),
@@ -158,7 +158,7 @@ PreTokenizerPtr read_pre_tokenizer(const JsonNode& node, PreTokenizerReading rea
   if (type == "Sequence") {
     return pre_tokenizer_sequence(
         read_list<PreTokenizerPtr>(node.at("pretokenizers"), [&](const JsonNode& step, bool last) {
-          return read_pre_tokenizer(step, {.raw_bytes = reading.raw_bytes && last});
+          return read_pre_tokenizer(step, {.raw_bytes = options.raw_bytes && last});
         }));
   }
   constexpr std::array<std::string_view, 10> kKnown{

@@ -1,5 +1,4 @@
-// The parts of Hugging Face's tokenizer.json, read one by one. An unknown component is an Error that names it and the
-// place.
+// Readers of the components of Hugging Face's tokenizer.json. An unknown component is an Error with its name and path.
 #pragma once
 
 #include <vector>
@@ -11,28 +10,27 @@ namespace qkv {
 
 NormalizerPtr read_normalizer(const JsonNode& node);
 
-struct PreTokenizerReading {
-  bool raw_bytes = false;  // the model reads bytes: a ByteLevel at the end only cuts
+struct PreTokenizerReadOptions {
+  bool raw_bytes = false;  // the model reads raw bytes: a final ByteLevel only splits
 };
-PreTokenizerPtr read_pre_tokenizer(const JsonNode& node, PreTokenizerReading reading);
+PreTokenizerPtr read_pre_tokenizer(const JsonNode& node, PreTokenizerReadOptions options);
 
-// Whether the last thing a pre-tokenizer does is to spell bytes in GPT-2's alphabet.
+// Whether the last step of the pre-tokenizer maps bytes to GPT-2's byte alphabet.
 bool ends_in_byte_level(const JsonNode& pre_tokenizer);
 
-// The model's vocabulary and merges, which are too many for a Json.
+// The model's vocabulary and merges, kept as tapes because a JSON DOM of them would be too large.
 struct ModelLists {
   const JsonTape& vocab;
   const JsonTape& merges;  // empty: none
-  bool spelled;            // pieces come spelled in GPT-2's alphabet
+  bool byte_letters;       // pieces are in GPT-2's byte alphabet
 };
 
-// A BPE over spelled bytes, all of them and without marks at a word's ends, is made to read the bytes themselves:
-// reads_bytes says so.
-struct ModelRead {
+// A byte-level BPE with all 256 bytes and no word prefix or suffix is built to read raw bytes; then reads_bytes is set.
+struct LoadedModel {
   TokenModelPtr model;
   bool reads_bytes = false;
 };
-ModelRead read_model(const JsonNode& node, const ModelLists& lists);
+LoadedModel read_model(const JsonNode& node, const ModelLists& lists);
 
 DecoderPtr read_decoder(const JsonNode& node);
 bool has_byte_fallback(const JsonNode& decoder);
@@ -46,7 +44,7 @@ std::vector<AddedToken> read_added_tokens(const JsonNode& list, const Vocab& voc
 // {"String": "..."} or {"Regex": "..."}.
 Matcher read_pattern(const JsonNode& node);
 
-// The component's "type", and an Error that lists what is known.
+// The component's "type"; and the Error for an unknown one, which lists the known ones.
 std::string type_of(const JsonNode& node);
 [[noreturn]] void unknown_type(const JsonNode& node, std::string_view kind, std::span<const std::string_view> known);
 

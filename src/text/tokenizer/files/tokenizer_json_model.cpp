@@ -12,7 +12,7 @@
 namespace qkv {
 namespace {
 
-// Older files leave the type out; what they have tells it.
+// Older files have no type; it follows from the fields.
 std::string model_type(const JsonNode& node, const ModelLists& lists) {
   if (const auto type = node.find("type")) return type->string();
   if (lists.merges.size() > 0) return "BPE";
@@ -20,21 +20,21 @@ std::string model_type(const JsonNode& node, const ModelLists& lists) {
   return node.find("continuing_subword_prefix") ? "WordPiece" : "WordLevel";
 }
 
-using Kind = JsonTape::Kind;
+using TapeKind = JsonTape::Kind;
 
-void check_present(const JsonTape& list, const std::string& where, Kind first, std::string_view wanted) {
+void check_present(const JsonTape& list, const std::string& where, TapeKind first, std::string_view wanted) {
   QKV_CHECK(list.size() > 0 && list.kind(0) == first, where, " is missing or not ", wanted,
             Hint("the file is damaged or not a tokenizer"));
 }
 
 Vocab read_vocab(const JsonTape& list, const std::string& where) {
-  check_present(list, where, Kind::open_object, "an object");
+  check_present(list, where, TapeKind::open_object, "an object");
   const size_t tokens = list.size() / 2 - 1;
   Vocab vocab;
   vocab.reserve(tokens, 8 * tokens);
   for (size_t i = 1; i + 1 < list.size(); i += 2) {
     const std::string_view token = list.text(i);
-    QKV_CHECK(list.kind(i + 1) == Kind::integer, where, ": the id of token ", printable(token),
+    QKV_CHECK(list.kind(i + 1) == TapeKind::integer, where, ": the id of token ", printable(token),
               " is not a whole number", Hint("the file is damaged"));
     QKV_CHECK(vocab.add(token, list.integer(i + 1), {.what = where, .tokens = tokens}), where, ": the token ",
               printable(token), " appears twice", Hint("keep one of the two"));
@@ -42,9 +42,9 @@ Vocab read_vocab(const JsonTape& list, const std::string& where) {
   return vocab;
 }
 
-// "left right", or ["left", "right"] where tokens may have spaces.
+// "left right", or ["left", "right"] if tokens may contain spaces.
 Bpe::Merges read_merges(const JsonTape& list, const std::string& where) {
-  check_present(list, where, Kind::open_array, "a list");
+  check_present(list, where, TapeKind::open_array, "a list");
   Bpe::Merges merges;
   merges.reserve(list.size() / 4);
   const auto check = [&](bool good) {
@@ -52,14 +52,14 @@ Bpe::Merges read_merges(const JsonTape& list, const std::string& where) {
               Hint("written \"left right\" or [\"left\", \"right\"]"));
   };
   for (size_t i = 1; i + 1 < list.size();) {
-    if (list.kind(i) == Kind::open_array) {
-      check(i + 4 < list.size() && list.kind(i + 1) == Kind::string && list.kind(i + 2) == Kind::string &&
-            list.kind(i + 3) == Kind::close_array);
+    if (list.kind(i) == TapeKind::open_array) {
+      check(i + 4 < list.size() && list.kind(i + 1) == TapeKind::string && list.kind(i + 2) == TapeKind::string &&
+            list.kind(i + 3) == TapeKind::close_array);
       merges.emplace_back(list.text(i + 1), list.text(i + 2));
       i += 4;
       continue;
     }
-    check(list.kind(i) == Kind::string);
+    check(list.kind(i) == TapeKind::string);
     const std::string_view text = list.text(i++);
     const size_t space = text.find(' ');
     check(space != text.npos && text.find(' ', space + 1) == text.npos);
@@ -68,7 +68,7 @@ Bpe::Merges read_merges(const JsonTape& list, const std::string& where) {
   return merges;
 }
 
-ModelRead read_bpe(const JsonNode& node, const ModelLists& lists) {
+LoadedModel read_bpe(const JsonNode& node, const ModelLists& lists) {
   if (const auto dropout = node.find("dropout")) {
     QKV_CHECK(dropout->number() == 0, dropout->where(), " is ", dropout->number(), " but must be 0 or null",
               Hint("dropout is for training a model; remove it from the file to encode text"));
@@ -82,7 +82,7 @@ ModelRead read_bpe(const JsonNode& node, const ModelLists& lists) {
                      .end_of_word_suffix = node.string_or("end_of_word_suffix", "")};
   Vocab vocab = read_vocab(lists.vocab, node.where() + ".vocab");
   const bool marked = !options.continuing_subword_prefix.empty() || !options.end_of_word_suffix.empty();
-  options.byte_level = lists.spelled && !marked && Bpe::has_all_bytes(vocab);
+  options.byte_level = lists.byte_letters && !marked && Bpe::has_all_bytes(vocab);
   const bool reads_bytes = options.byte_level;
   const Bpe::Merges merges = read_merges(lists.merges, node.where() + ".merges");
   return {std::make_unique<Bpe>(std::move(vocab), merges, std::move(options)), reads_bytes};
@@ -90,15 +90,16 @@ ModelRead read_bpe(const JsonNode& node, const ModelLists& lists) {
 
 TokenModelPtr read_unigram(const JsonNode& node, const JsonTape& list) {
   const std::string where = node.where() + ".vocab";
-  check_present(list, where, Kind::open_array, "a list");
+  check_present(list, where, TapeKind::open_array, "a list");
   Unigram::Pieces pieces;
   for (size_t i = 1; i + 1 < list.size(); i += 4) {
-    const bool good = i + 4 < list.size() && list.kind(i) == Kind::open_array && list.kind(i + 1) == Kind::string &&
-                      (list.kind(i + 2) == Kind::number || list.kind(i + 2) == Kind::integer) &&
-                      list.kind(i + 3) == Kind::close_array;
+    const bool good = i + 4 < list.size() && list.kind(i) == TapeKind::open_array &&
+                      list.kind(i + 1) == TapeKind::string &&
+                      (list.kind(i + 2) == TapeKind::number || list.kind(i + 2) == TapeKind::integer) &&
+                      list.kind(i + 3) == TapeKind::close_array;
     QKV_CHECK(good, where, "[", pieces.size(), "] is not a piece and its score", Hint("the file is damaged"));
     const double score =
-        list.kind(i + 2) == Kind::number ? list.number(i + 2) : static_cast<double>(list.integer(i + 2));
+        list.kind(i + 2) == TapeKind::number ? list.number(i + 2) : static_cast<double>(list.integer(i + 2));
     pieces.emplace_back(list.text(i + 1), score);
   }
   const int32_t unk = narrow<int32_t>(node.integer_or("unk_id", -1), node.where() + ".unk_id");
@@ -108,7 +109,7 @@ TokenModelPtr read_unigram(const JsonNode& node, const JsonTape& list) {
 
 }  // namespace
 
-ModelRead read_model(const JsonNode& node, const ModelLists& lists) {
+LoadedModel read_model(const JsonNode& node, const ModelLists& lists) {
   const std::string type = model_type(node, lists);
   const std::string vocab = node.where() + ".vocab";
   if (type == "BPE") return read_bpe(node, lists);

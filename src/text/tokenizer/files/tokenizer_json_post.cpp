@@ -1,4 +1,4 @@
-// The parts of tokenizer.json that stand around the text: added tokens, post-processors, truncation and padding.
+// Components of tokenizer.json that act outside the model: added tokens, post-processors, truncation and padding.
 #include <array>
 #include <set>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace qkv {
 namespace {
 
-constexpr int64_t kLongestSequence = 1 << 24;  // padding a text must not fill the memory
+constexpr int64_t kLongestSequence = 1 << 24;  // so that padding cannot exhaust memory
 
 int32_t read_id(const JsonNode& node) {
   return narrow<int32_t>(node.integer(), node.where());
@@ -73,13 +73,12 @@ void set_templates(const JsonNode& node, PostProcessor& post, std::vector<Templa
   post.pair = std::move(pair);
 }
 
-using Kind = TemplatePiece::Kind;
-
 void read_bert(const JsonNode& node, PostProcessor& post) {
   const auto cls = read_special_pair(node.at("cls"), 0), sep = read_special_pair(node.at("sep"), 0);
   const auto second_sep = read_special_pair(node.at("sep"), 1);
-  set_templates(node, post, {cls, text_piece(Kind::first_text, 0), sep},
-                {cls, text_piece(Kind::first_text, 0), sep, text_piece(Kind::second_text, 1), second_sep});
+  set_templates(node, post, {cls, text_piece(TemplatePiece::Kind::first_text, 0), sep},
+                {cls, text_piece(TemplatePiece::Kind::first_text, 0), sep,
+                 text_piece(TemplatePiece::Kind::second_text, 1), second_sep});
 }
 
 void read_roberta(const JsonNode& node, PostProcessor& post) {
@@ -87,8 +86,9 @@ void read_roberta(const JsonNode& node, PostProcessor& post) {
     post.trims.push_back({.add_prefix_space = node.flag_or("add_prefix_space", true)});
   }
   const auto cls = read_special_pair(node.at("cls"), 0), sep = read_special_pair(node.at("sep"), 0);
-  set_templates(node, post, {cls, text_piece(Kind::first_text, 0), sep},
-                {cls, text_piece(Kind::first_text, 0), sep, sep, text_piece(Kind::second_text, 0), sep});
+  set_templates(node, post, {cls, text_piece(TemplatePiece::Kind::first_text, 0), sep},
+                {cls, text_piece(TemplatePiece::Kind::first_text, 0), sep, sep,
+                 text_piece(TemplatePiece::Kind::second_text, 0), sep});
 }
 
 Side read_side(const JsonNode& node) {

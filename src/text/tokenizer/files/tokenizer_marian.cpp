@@ -1,4 +1,4 @@
-// Marian's three files: SentencePiece cuts, vocab.json numbers the pieces, </s> ends every text.
+// Marian's three files: SentencePiece splits the text, vocab.json has the ids, </s> ends every text.
 #include <algorithm>
 #include <utility>
 
@@ -14,15 +14,13 @@
 namespace qkv {
 namespace {
 
-constexpr size_t kLargestFile = size_t{1} << 28;
-
-// A model whose tokens have other ids; those without one are unknown.
+// Maps the ids of a model to other ids; tokens without one become unknown.
 class Renumbered final : public TokenModel {
  public:
   Renumbered(TokenModelPtr model, Vocab vocab, int32_t unk_id)
       : model_(std::move(model)), vocab_(std::move(vocab)), unk_id_(unk_id) {
     for (int32_t id = 0; id < model_->vocab().size(); ++id) {
-      const int32_t other = id == model_->shows_text() ? -1 : vocab_.find(model_->vocab().token(id));
+      const int32_t other = id == model_->id_shown_as_text() ? -1 : vocab_.find(model_->vocab().token(id));
       ids_.push_back(other >= 0 ? other : unk_id_);
     }
   }
@@ -33,7 +31,7 @@ class Renumbered final : public TokenModel {
     for (size_t i = begin; i < out.ids.size(); ++i) out.ids[i] = ids_[static_cast<size_t>(out.ids[i])];
   }
   const Vocab& vocab() const override { return vocab_; }
-  int32_t shows_text() const override { return unk_id_; }
+  int32_t id_shown_as_text() const override { return unk_id_; }
 
  private:
   TokenModelPtr model_;
@@ -43,7 +41,7 @@ class Renumbered final : public TokenModel {
 };
 
 Vocab read_vocab(const std::filesystem::path& file) {
-  const Json json = parse_json(read_file(file, kLargestFile), file.string(), {.bytes = kLargestFile});
+  const Json json = parse_json(read_file(file, kLargestTokenizerFile), file.string(), {.bytes = kLargestTokenizerFile});
   QKV_CHECK(json.is_object(), file.string(), ": must be an object of pieces and their ids",
             Hint("Marian's vocab.json maps each piece to a number"));
   Vocab vocab;
@@ -80,8 +78,8 @@ TokenizerParts parts_of_marian(const std::filesystem::path& spm) {
       parts.added.push_back({.id = id, .content = content, .normalized = false, .special = special});
     }
   }
-  SentencePieceModel target =
-      SentencePieceModel::parse(read_file(folder / "target.spm", kLargestFile), (folder / "target.spm").string());
+  SentencePieceModel target = SentencePieceModel::parse(read_file(folder / "target.spm", kLargestTokenizerFile),
+                                                        (folder / "target.spm").string());
   parts.decoder = sentencepiece_decoder(target);
   parts.model = std::make_unique<Renumbered>(std::move(parts.model), std::move(vocab), *parts.named.unk);
   const TemplatePiece end{.kind = TemplatePiece::Kind::special, .ids = {*parts.named.eos}, .tokens = {"</s>"}};

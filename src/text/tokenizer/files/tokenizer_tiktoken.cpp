@@ -1,5 +1,5 @@
-// tiktoken's rank files: one token a line, base64 and its rank. Two neighbours are merged if their joined bytes are a
-// token, the lowest rank first. The pattern and the special tokens are not in the file: they go with its name, or size.
+// tiktoken's rank files: one token per line, base64 and rank. Two neighbours merge if their concatenation is a token,
+// lowest rank first. Pattern and special tokens are not in the file; they follow from its name or size.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -17,8 +17,7 @@
 namespace qkv {
 namespace {
 
-constexpr size_t kLargestFile = size_t{1} << 28;
-constexpr size_t kLongestToken = 1024;  // bytes; real ones stay below 130, and each is cut in two at every place
+constexpr size_t kLongestToken = 1024;  // bytes; real ones stay below 130. Every split of a token into two is tried
 
 struct Special {
   std::string_view token;
@@ -26,10 +25,10 @@ struct Special {
 };
 
 struct KnownRanks {
-  std::string_view name;  // what the file's name starts with
+  std::string_view name;  // prefix of the file name
   size_t tokens;
   Pattern pattern;
-  std::array<Special, 6> specials;  // the first is the end of a text
+  std::array<Special, 6> specials;  // the first is the end-of-text token
 };
 
 constexpr std::array kEncodings{
@@ -113,20 +112,20 @@ bool is_tiktoken(std::string_view start) {
 
 TokenizerParts parts_of_tiktoken(const std::filesystem::path& file) {
   const std::string what = file.string();
-  std::vector<Ranked> tokens = read_ranks(read_file(file, kLargestFile), what);
+  std::vector<Ranked> tokens = read_ranks(read_file(file, kLargestTokenizerFile), what);
   std::ranges::sort(tokens, {}, &Ranked::rank);
   const KnownRanks& encoding = encoding_of(file, tokens.size());
 
   Vocab vocab;
   vocab.reserve(tokens.size(), 16 * tokens.size());
-  std::vector<std::string> spelled;
+  std::vector<std::string> letters;
   std::unordered_map<std::string_view, size_t> places;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    spelled.push_back(spell_bytes(tokens[i].bytes));
+    letters.push_back(bytes_to_letters(tokens[i].bytes));
     const auto [first, is_new] = places.emplace(tokens[i].bytes, i);
     QKV_CHECK(is_new, what, ": ranks ", tokens[first->second].rank, " and ", tokens[i].rank, " are the same token",
               Hint("the file is damaged; fetch it again"));
-    vocab.add(spelled.back(), tokens[i].rank, {.what = what, .tokens = tokens.size()});
+    vocab.add(letters.back(), tokens[i].rank, {.what = what, .tokens = tokens.size()});
   }
   QKV_CHECK(Bpe::has_all_bytes(vocab), what, ": not every byte is a token", Hint("the file is damaged or cut short"));
 
@@ -137,11 +136,11 @@ TokenizerParts parts_of_tiktoken(const std::filesystem::path& file) {
     for (size_t cut = 1; cut < bytes.size(); ++cut) {
       const auto left = places.find(bytes.substr(0, cut)), right = places.find(bytes.substr(cut));
       if (left == places.end() || right == places.end()) continue;
-      merges.emplace_back(spelled[left->second], spelled[right->second]);
+      merges.emplace_back(letters[left->second], letters[right->second]);
       options.ranks.push_back(tokens[i].rank);
     }
   }
-  TokenizerParts parts{.what = what, .keeps_bytes = true};
+  TokenizerParts parts{.what = what, .accepts_raw_bytes = true};
   parts.model = std::make_unique<Bpe>(std::move(vocab), merges, std::move(options));
   parts.pre_tokenizer = pattern_pre_tokenizer(encoding.pattern, what);
   parts.decoder = byte_level_decoder();

@@ -72,7 +72,7 @@ void Bpe::prepare_bytes() {
   std::string bytes;
   for (int32_t id = 0; id < vocab_.size(); ++id) {
     bytes.clear();
-    if (vocab_.has(id) && append_spelled(vocab_.token(id), bytes)) {
+    if (vocab_.has(id) && append_letters_as_bytes(vocab_.token(id), bytes)) {
       whole_pieces_.add(bytes, id, {.what = options_.what, .tokens = vocab_.count()});
     }
   }
@@ -105,10 +105,10 @@ void Bpe::encode_bytes(std::string_view piece, BpeSymbols& symbols) const {
   merge(merges_, symbols, {pairs, piece.size()});
 }
 
-// Hugging Face keeps an unknown character back until the next known one, so byte tokens can overtake it; the lengths
-// still add up from the left.
+// Hugging Face emits an unknown token only before the next known character, so byte tokens may come before it. The
+// lengths still add up from the left.
 void Bpe::split_characters(std::string_view piece, BpeSymbols& out) const {
-  size_t unknown = 0, end = 0;  // bytes of the unknown token that waits; bytes given out so far
+  size_t unknown = 0, end = 0;  // bytes of the pending unknown token; bytes emitted so far
   const auto give = [&](int32_t id, size_t length) {
     end += length;
     out.put(id, end);

@@ -1,5 +1,5 @@
-// Byte-pair encoding: a piece starts as single characters (or bytes), and of all neighbours that have a merge the pair
-// with the lowest rank is joined, leftmost first, until none is left.
+// Byte-pair encoding: a piece starts as single characters (or bytes). The adjacent pair with the lowest merge rank is
+// merged, leftmost first, until no pair has a merge.
 #pragma once
 
 #include <array>
@@ -14,28 +14,28 @@
 namespace qkv {
 
 struct BpeOptions {
-  std::string what;         // where the model comes from, for error texts
-  bool byte_level = false;  // pieces are raw bytes; the vocabulary spells them in GPT-2's alphabet, all 256 of them
+  std::string what;         // the file, for error messages
+  bool byte_level = false;  // pieces are raw bytes; the vocabulary has all 256 as letters of GPT-2's byte alphabet
   bool byte_fallback = false;
   bool fuse_unk = false;
-  bool ignore_merges = false;  // a piece that is a token is that token
-  std::string unk_token = {};  // empty: unknown characters leave no trace
+  bool ignore_merges = false;  // a piece that is itself a token becomes that token
+  std::string unk_token = {};  // empty: unknown characters are dropped
   std::string continuing_subword_prefix = {};
   std::string end_of_word_suffix = {};
-  std::vector<uint32_t> ranks = {};  // of the merges; empty: their place in the list
+  std::vector<uint32_t> ranks = {};  // of the merges; empty: their index in the list
 };
 
 class Bpe final : public TokenModel {
  public:
   using Merges = std::vector<std::pair<std::string_view, std::string_view>>;
 
-  // A merge of tokens that the vocabulary does not have, or into one, is an Error.
+  // A merge whose parts or result are not in the vocabulary is an Error.
   Bpe(Vocab vocab, const Merges& merges, BpeOptions options);
 
   void encode(std::string_view piece, PieceTokens& out) const override;
   const Vocab& vocab() const override { return vocab_; }
 
-  // Whether a vocabulary has a token for each of the 256 bytes, spelled in GPT-2's alphabet.
+  // Whether the vocabulary has a token for each of the 256 bytes, as letters of GPT-2's byte alphabet.
   static bool has_all_bytes(const Vocab& vocab);
 
  private:
@@ -48,9 +48,9 @@ class Bpe final : public TokenModel {
   BpeOptions options_;
   int32_t unk_id_ = -1;
   MergeTable merges_;
-  std::array<int32_t, 256> byte_ids_{};         // byte level: the token of each byte; fallback: of <0x..>, or -1
-  std::vector<MergeTable::Merge> byte_merges_;  // byte level: of each two bytes
-  Vocab whole_pieces_;                          // byte level with ignore_merges: tokens as the bytes they stand for
+  std::array<int32_t, 256> byte_ids_{};         // byte level: token of each byte; byte fallback: of <0x..>, or -1
+  std::vector<MergeTable::Merge> byte_merges_;  // byte level: merges of two single bytes
+  Vocab whole_pieces_;                          // byte level with ignore_merges: tokens as raw bytes
 };
 
 }  // namespace qkv

@@ -12,8 +12,8 @@ using Merge = MergeTable::Merge;
 constexpr uint32_t kNoRank = MergeTable::kNoRank;
 
 void merge_few(const MergeTable& merges, BpeSymbols& symbols, std::span<const Merge> pairs) {
-  uint32_t ranks[BpeSymbols::kFew];  // of each symbol with the next one
-  int32_t joined[BpeSymbols::kFew];  // what the two become
+  uint32_t ranks[BpeSymbols::kFew];  // of the pair of each symbol and the next
+  int32_t joined[BpeSymbols::kFew];  // id of the merged pair
   uint8_t before[BpeSymbols::kFew], after[BpeSymbols::kFew];
   int32_t* ids = symbols.ids;
   uint32_t* ends = symbols.ends;
@@ -29,7 +29,7 @@ void merge_few(const MergeTable& merges, BpeSymbols& symbols, std::span<const Me
   for (size_t i = 0; i < last; ++i) set(i, pairs.empty() ? merges.find(ids[i], ids[i + 1]) : pairs[i]);
   ranks[last] = kNoRank;
 
-  // A symbol that was joined to the one before stays in its place, with the rank of a pair that has no merge.
+  // A symbol merged into the one before keeps its slot, with rank kNoRank.
   while (true) {
     size_t best = 0;
     uint32_t lowest = ranks[0];
@@ -61,7 +61,7 @@ void merge_many(const MergeTable& merges, BpeSymbols& symbols) {
   const auto count = static_cast<uint32_t>(symbols.count);
   std::vector<uint32_t> before(count), after(count), ranks(count, kNoRank);
   std::vector<int32_t> joined(count);
-  // Lowest rank first, then leftmost: both in one number.
+  // Key: rank in the high bits, position in the low bits.
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> waiting;
   const auto look = [&](uint32_t i) {
     Merge merge{kNoRank, -1};
@@ -79,7 +79,7 @@ void merge_many(const MergeTable& merges, BpeSymbols& symbols) {
     const uint64_t top = waiting.top();
     waiting.pop();
     const auto i = static_cast<uint32_t>(top);
-    if (ranks[i] != top >> 32) continue;  // one of the two has been joined with another since
+    if (ranks[i] != top >> 32) continue;  // stale: one of the two was merged with another symbol
     const uint32_t gone = after[i];
     symbols.ids[i] = joined[i];
     symbols.ends[i] = symbols.ends[gone];

@@ -1,5 +1,5 @@
-// The heart of byte-pair encoding: of all neighbours that have a merge the pair with the lowest rank is joined,
-// leftmost first, until none is left.
+// The merge loop of byte-pair encoding: the adjacent pair with the lowest rank is merged, leftmost first, until no pair
+// has a merge.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace qkv {
 
-// What two neighbours become. Half full at most, linear probing. Most pairs that are asked for have no merge: a small
-// table of bits says so without a look into the large one.
+// Hash table from a pair of ids to its merge: linear probing, at most half full. Most lookups miss; a small bit filter
+// answers them without touching the large table.
 class MergeTable {
  public:
   struct Merge {
-    uint32_t rank;  // kNoRank: they stay apart
+    uint32_t rank;  // kNoRank: no merge
     int32_t id;
   };
   static constexpr uint32_t kNoRank = UINT32_MAX;
 
   explicit MergeTable(size_t merges);
-  void add(int32_t left, int32_t right, Merge merge);  // a later one replaces an earlier one
+  void add(int32_t left, int32_t right, Merge merge);  // replaces an earlier merge of the pair
   Merge find(int32_t left, int32_t right) const;
 
  private:
@@ -37,7 +37,7 @@ class MergeTable {
   static constexpr int kFilterBits = 21;
 
   std::vector<Slot> slots_;
-  std::vector<uint64_t> filter_;  // a bit for the top bits of each pair's hash
+  std::vector<uint64_t> filter_;  // indexed by the top bits of the pair's hash
 };
 
 inline MergeTable::Merge MergeTable::find(int32_t left, int32_t right) const {
@@ -52,9 +52,9 @@ inline MergeTable::Merge MergeTable::find(int32_t left, int32_t right) const {
   }
 }
 
-// The symbols of a piece, each with its end. Few of them live on the stack.
+// The symbols of a piece, each with its end offset. Up to kFew are stored without allocation.
 struct BpeSymbols {
-  static constexpr size_t kFew = 96;  // up to so many the best pair is found by looking at all of them
+  static constexpr size_t kFew = 96;  // up to this many, the best pair is found by a linear scan
 
   size_t count = 0;
   int32_t* ids = few_ids;
@@ -82,7 +82,7 @@ struct BpeSymbols {
   std::vector<uint32_t> many_ends;
 };
 
-// `pairs`, where the caller has them at hand: the merge of each symbol with the next one.
+// `pairs`, optional: the merge of each symbol with the next one, if the caller already has them.
 void merge(const MergeTable& merges, BpeSymbols& symbols, std::span<const MergeTable::Merge> pairs = {});
 
 }  // namespace qkv

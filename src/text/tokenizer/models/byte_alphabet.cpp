@@ -11,7 +11,7 @@ struct Alphabet {
   std::array<std::string, 256> letters;
   std::array<int16_t, 512> bytes;
 
-  // Visible characters of Latin-1 stand for themselves, the others follow from U+0100 on.
+  // Visible Latin-1 characters map to themselves, the other bytes to U+0100 and up.
   Alphabet() {
     bytes.fill(-1);
     uint32_t next = 256;
@@ -39,24 +39,24 @@ int byte_of_letter(uint32_t code) {
   return code < alphabet().bytes.size() ? alphabet().bytes[code] : -1;
 }
 
-std::string spell_bytes(std::string_view bytes) {
-  std::string spelled;
-  spelled.reserve(bytes.size() * 2);
-  for (const char byte : bytes) spelled += byte_letter(static_cast<unsigned char>(byte));
-  return spelled;
+std::string bytes_to_letters(std::string_view bytes) {
+  std::string letters;
+  letters.reserve(bytes.size() * 2);
+  for (const char byte : bytes) letters += byte_letter(static_cast<unsigned char>(byte));
+  return letters;
 }
 
-bool append_spelled(std::string_view spelled, std::string& bytes) {
+bool append_letters_as_bytes(std::string_view letters, std::string& bytes) {
   const size_t before = bytes.size();
-  while (!spelled.empty()) {
-    const Char c = char_at(spelled);
+  while (!letters.empty()) {
+    const Char c = char_at(letters);
     const int byte = is_stray_byte(c) ? -1 : byte_of_letter(c.code);
     if (byte < 0) {
       bytes.resize(before);
       return false;
     }
     bytes += static_cast<char>(byte);
-    spelled.remove_prefix(c.bytes);
+    letters.remove_prefix(c.bytes);
   }
   return true;
 }

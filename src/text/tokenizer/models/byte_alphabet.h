@@ -1,4 +1,5 @@
-// GPT-2's alphabet: each of the 256 bytes written as one visible character, as byte-level vocabularies are stored.
+// GPT-2's byte alphabet (bytes_to_unicode): each of the 256 bytes as one visible character, its letter. Byte-level
+// vocabularies are stored this way.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +8,15 @@
 
 namespace qkv {
 
-// The character that stands for the byte.
+// The letter of a byte.
 std::string_view byte_letter(unsigned char byte);
 
-// The byte that a character stands for, -1 for characters outside the alphabet.
+// The byte of a letter, -1 for characters outside the alphabet.
 int byte_of_letter(uint32_t code);
 
-std::string spell_bytes(std::string_view bytes);
+std::string bytes_to_letters(std::string_view bytes);
 
-// False, and nothing appended, if the text has a character outside the alphabet.
-bool append_spelled(std::string_view spelled, std::string& bytes);
+// The inverse. False, and nothing is appended, if the text has a character outside the alphabet.
+bool append_letters_as_bytes(std::string_view letters, std::string& bytes);
 
 }  // namespace qkv

@@ -8,8 +8,8 @@
 namespace qkv {
 namespace {
 
-// The keys that share the node's bytes: a range of the sorted list.
-struct Range {
+// A node to build: the range of the sorted keys that share its prefix.
+struct KeyRange {
   size_t begin, end, depth;
 };
 
@@ -20,7 +20,7 @@ ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, int32_t>> keys) {
   nodes_.push_back({});
   labels_.push_back(0);
 
-  std::vector<Range> ranges{{.begin = 0, .end = keys.size(), .depth = 0}};
+  std::vector<KeyRange> ranges{{.begin = 0, .end = keys.size(), .depth = 0}};
   for (size_t node = 0; node < ranges.size(); ++node) {
     auto [begin, end, depth] = ranges[node];
     longest_key_ = std::max(longest_key_, narrow<uint32_t>(depth, "length of a key"));

@@ -1,4 +1,4 @@
-// Byte strings to numbers, for walking along a text: every key that starts at a position is met on one way down.
+// A trie from byte strings to numbers: one descent finds every key that starts at a position of a text.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class ByteTrie {
   static constexpr uint32_t kRoot = 0;
 
   ByteTrie() : ByteTrie(std::vector<std::pair<std::string_view, int32_t>>{}) {}
-  // Values are >= 0. Of equal keys the last one stays; the empty key is left out.
+  // Values must be >= 0. Of equal keys the last one wins; the empty key is ignored.
   explicit ByteTrie(std::vector<std::pair<std::string_view, int32_t>> keys);
 
-  // The node one byte further down, kNone where no key goes on like this.
+  // The child node for this byte, kNone if there is none.
   uint32_t step(uint32_t node, unsigned char byte) const {
     const Node& at = nodes_[node];
     if (at.children <= 8) {
@@ -31,10 +31,10 @@ class ByteTrie {
     return found ? static_cast<uint32_t>(static_cast<const unsigned char*>(found) - labels_.data()) : kNone;
   }
 
-  // The value of the key that ends at this node, -1 where none does.
+  // The value of the key that ends at this node, -1 if there is none.
   int32_t value(uint32_t node) const { return nodes_[node].value; }
 
-  // The value of this very key, -1 if it is not here.
+  // The value of this key, -1 if it is missing.
   int32_t find(std::string_view key) const;
 
   struct Match {
@@ -47,7 +47,7 @@ class ByteTrie {
 
  private:
   struct Node {
-    uint32_t first = 0;     // its children stand side by side
+    uint32_t first = 0;     // child; children are contiguous
     uint32_t children = 0;  // at most 256
     int32_t value = -1;
   };

@@ -1,4 +1,4 @@
-// Words repeat: the tokens of short pieces seen lately, one cache line each. A newer piece takes an older one's place.
+// Direct-mapped cache of the token ids of short pieces, one cache line per entry. Words repeat, so most lookups hit.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class PieceCache {
  public:
   PieceCache() : entries_(kEntries) {}
 
-  // Where a piece is or would be kept; null if it is too long to keep.
+  // The entry for this piece; null if it is too long to be cached.
   struct Entry;
   Entry* entry(std::string_view piece) {
     if (piece.size() > kBytes) return nullptr;

@@ -1,4 +1,4 @@
-// What every model of a tokenizer offers: a piece of text becomes tokens of its vocabulary.
+// Interface of tokenizer models: encode a piece of text as tokens of the vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace qkv {
 
 struct PieceTokens {
   std::vector<int32_t> ids;
-  std::vector<uint32_t> ends;  // for each the byte of the piece where it ends; tokens that share an end share a start
+  std::vector<uint32_t> ends;  // end offset of each token in the piece, in bytes; tokens with equal ends share a start
 
   void put(int32_t id, size_t end) {
     ids.push_back(id);
@@ -28,12 +28,12 @@ class TokenModel {
  public:
   virtual ~TokenModel() = default;
 
-  // Appends. The same piece always gives the same tokens; safe from many threads.
+  // Appends the tokens of the piece. Deterministic and thread-safe.
   virtual void encode(std::string_view piece, PieceTokens& out) const = 0;
   virtual const Vocab& vocab() const = 0;
 
-  // The token that shows the text it stands for instead of its own name; -1: none.
-  virtual int32_t shows_text() const { return -1; }
+  // The token that Encoding::tokens shows as the covered text, not as its vocabulary entry; -1: none.
+  virtual int32_t id_shown_as_text() const { return -1; }
 };
 
 using TokenModelPtr = std::unique_ptr<const TokenModel>;

@@ -18,35 +18,20 @@ constexpr double kUnkPenalty = 10;
 constexpr uint32_t kNowhere = UINT32_MAX;
 constexpr size_t kWindow = size_t{1} << 16;
 
-// The best way to a position: its last piece and where that starts.
-template <class Sum>
-struct Best {
-  Sum score = 0;
-  uint32_t start = kNowhere;
-  int32_t id = -1;
-
-  void offer(double candidate, uint32_t from, int32_t piece) {
-    if (start != kNowhere && !(candidate > double{score})) return;
-    score = static_cast<Sum>(candidate);
-    start = from;
-    id = piece;
-  }
-};
-
 }  // namespace
 
 Unigram::Unigram(Pieces pieces, Options options) : pieces_(std::move(pieces)), options_(std::move(options)) {
   narrow<int32_t>(pieces_.size(), "number of unigram pieces");
   QKV_CHECK(options_.unk_id < size() && options_.unk_id >= -1, "unk_id is ", options_.unk_id, " but there are ",
             pieces_.size(), " unigram pieces", Hint("the unknown token must be one of the pieces"));
-  QKV_ASSERT(options_.parts.empty() || options_.parts.size() == pieces_.size(), "unigram: ", options_.parts.size(),
-             " parts for ", pieces_.size(), " pieces");
+  QKV_ASSERT(options_.matching.empty() || options_.matching.size() == pieces_.size(),
+             "unigram: ", options_.matching.size(), " parts for ", pieces_.size(), " pieces");
   std::vector<std::pair<std::string_view, int32_t>> keys;
   for (int32_t id = 0; id < size(); ++id) {
-    const Part part = options_.parts.empty() ? Part::normal : options_.parts[static_cast<size_t>(id)];
+    const Matching matching = options_.matching.empty() ? Matching::normal : options_.matching[static_cast<size_t>(id)];
     QKV_CHECK(std::isfinite(score(id)), "score of unigram piece ", id, " ", printable(piece(id)), " is ", score(id),
               " but must be finite", Hint("the tokenizer file is damaged"));
-    if (part != Part::never) keys.emplace_back(piece(id), id);
+    if (matching != Matching::never) keys.emplace_back(piece(id), id);
     if (const int byte = byte_of_token(piece(id)); byte >= 0) bytes_.ids[static_cast<size_t>(byte)] = id;
   }
   trie_ = ByteTrie(std::move(keys));
@@ -64,22 +49,23 @@ void Unigram::prepare_scores() {
     unk_score_ = lowest - kUnkPenalty;
     return;
   }
-  // SentencePiece looks at normal pieces only, and starts its search for the highest score at FLT_MIN.
+  // SentencePiece considers normal pieces only, and starts its search for the highest score at FLT_MIN.
   float lowest = FLT_MAX, highest = FLT_MIN;
-  const auto part = [&](size_t i) { return options_.parts.empty() ? Part::normal : options_.parts[i]; };
+  const auto matching = [&](size_t i) { return options_.matching.empty() ? Matching::normal : options_.matching[i]; };
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    if (part(i) != Part::normal) continue;
+    if (matching(i) != Matching::normal) continue;
     lowest = std::min(lowest, static_cast<float>(pieces_[i].second));
     highest = std::max(highest, static_cast<float>(pieces_[i].second));
   }
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const float whole = static_cast<float>(pieces_[i].first.size()) * highest;
-    scores_.push_back(part(i) == Part::whole ? double{whole} - 0.1 : double{static_cast<float>(pieces_[i].second)});
+    scores_.push_back(matching(i) == Matching::always ? double{whole} - 0.1
+                                                      : double{static_cast<float>(pieces_[i].second)});
   }
   unk_score_ = double{lowest - static_cast<float>(kUnkPenalty)};
 }
 
-// One run over a text. Nodes are kept from `base_` on: what all ways have in common is handed out and forgotten.
+// Viterbi over one text. Nodes before base_ are dropped: the prefix that all paths share is emitted early.
 template <class Sum>
 class Unigram::Search {
  public:
@@ -98,25 +84,39 @@ class Unigram::Search {
     uint32_t at = 0;
     const auto size = static_cast<uint32_t>(text_.size());
     while (at < size) {
-      const auto length = static_cast<uint32_t>(std::min<size_t>(utf8_promised(text_[at]), text_.size() - at));
-      leave(at, length);
+      const auto length = static_cast<uint32_t>(std::min<size_t>(utf8_length_from_lead(text_[at]), text_.size() - at));
+      extend_from(at, length);
       at += length;
       if (nodes_.size() < try_at) continue;
-      forget_before(common(at));
+      emit_until(common(at));
       try_at = std::max(kWindow, 2 * nodes_.size());
     }
-    forget_before(size);
+    emit_until(size);
     runs_.finish();
   }
 
  private:
-  Best<Sum>& node(uint32_t at) {
+  // The best path to a position: its score, its last piece and the start of that piece.
+  struct Best {
+    Sum score = 0;
+    uint32_t start = kNowhere;
+    int32_t id = -1;
+
+    void offer(double candidate, uint32_t from, int32_t piece) {
+      if (start != kNowhere && !(candidate > double{score})) return;
+      score = static_cast<Sum>(candidate);
+      start = from;
+      id = piece;
+    }
+  };
+
+  Best& node(uint32_t at) {
     if (at - base_ >= nodes_.size()) nodes_.resize(at - base_ + 1);
     return nodes_[at - base_];
   }
 
-  // Every piece that starts here, and the unknown token where none covers just this character.
-  void leave(uint32_t at, uint32_t length) {
+  // Extends paths by every piece that starts here, and by the unknown token if no piece is exactly this character.
+  void extend_from(uint32_t at, uint32_t length) {
     const double here = double{node(at).score};
     bool covered = false;
     uint32_t down = ByteTrie::kRoot;
@@ -136,7 +136,7 @@ class Unigram::Search {
     node(at + length).offer(static_cast<Sum>(model_.unk_score_ + here), at, model_.options_.unk_id);
   }
 
-  // The last position that every way from before `at` onwards goes through.
+  // The last position that all paths through or beyond `at` share.
   uint32_t common(uint32_t at) const {
     std::priority_queue<uint32_t> positions;
     positions.push(at);
@@ -151,10 +151,10 @@ class Unigram::Search {
     }
   }
 
-  void forget_before(uint32_t end) {
-    std::vector<uint32_t> way;
-    for (uint32_t at = end; at > base_; at = nodes_[at - base_].start) way.push_back(at);
-    for (size_t i = way.size(); i-- > 0;) runs_.take(nodes_[way[i] - base_].id, way[i]);
+  void emit_until(uint32_t end) {
+    std::vector<uint32_t> path;
+    for (uint32_t at = end; at > base_; at = nodes_[at - base_].start) path.push_back(at);
+    for (size_t i = path.size(); i-- > 0;) runs_.take(nodes_[path[i] - base_].id, path[i]);
     nodes_.erase(nodes_.begin(), nodes_.begin() + static_cast<std::ptrdiff_t>(end - base_));
     base_ = end;
   }
@@ -162,7 +162,7 @@ class Unigram::Search {
   const Unigram& model_;
   std::string_view text_;
   UnknownRuns runs_;
-  std::vector<Best<Sum>> nodes_;  // of the positions from base_ on
+  std::vector<Best> nodes_;  // of positions >= base_
   uint32_t base_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What becomes of text that no piece covers: neighbours are one unknown token, or a token for each of their bytes.
+// Encodes runs of unknown text: one unknown token for the run, or one token per byte (byte fallback).
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace qkv {
 
-// The ids of <0x00> to <0xFF>; -1: there is none.
+// The ids of <0x00> to <0xFF>; -1: missing.
 struct ByteTokens {
   std::array<int32_t, 256> ids;
   ByteTokens() { ids.fill(-1); }
@@ -20,17 +20,17 @@ struct ByteTokens {
   }
 };
 
-// The byte of a token written <0x00> to <0xFF>, -1 for every other text.
+// The byte of a token named <0x00> to <0xFF>, -1 for other texts.
 int byte_of_token(std::string_view token);
 
-// Takes the pieces of a text in order and hands out ids with the byte where each ends. All tokens of a run end
-// together.
+// Takes the pieces of a text in order and appends ids with their end offsets. All tokens of an unknown run have the end
+// of the run.
 class UnknownRuns {
  public:
   struct Options {
     int32_t unk_id = -1;
     const ByteTokens* bytes = nullptr;  // null: no fallback
-    const ByteTrie* names = nullptr;    // where a run as a whole is looked up first; null: nowhere
+    const ByteTrie* names = nullptr;    // the whole run is looked up here first; null: not looked up
   };
 
   UnknownRuns(std::string_view text, Options options, std::vector<int32_t>& ids, std::vector<uint32_t>& ends)

@@ -1,5 +1,4 @@
-// The models that look words up: WordPiece (the longest known beginning, then the rest) and WordLevel (the whole word).
-// And Unigram, as a model of a tokenizer.
+// WordPiece (greedy longest prefix), WordLevel (whole words), and Unigram behind the TokenModel interface.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 namespace qkv {
 
 struct WordPieceOptions {
-  std::string what;  // where the model comes from, for error texts
+  std::string what;  // the file, for error messages
   std::string unk_token = "[UNK]";
   std::string continuing_subword_prefix = "##";
   size_t max_input_chars_per_word = 100;
@@ -29,7 +28,7 @@ class WordPiece final : public TokenModel {
   Vocab vocab_;
   WordPieceOptions options_;
   int32_t unk_id_;
-  size_t longest_ = 0;  // bytes of the longest token: longer beginnings need no look
+  size_t longest_ = 0;  // bytes of the longest token: longer prefixes cannot match
 };
 
 struct WordLevelOptions {
@@ -54,7 +53,7 @@ class UnigramModel final : public TokenModel {
   explicit UnigramModel(Unigram unigram);
   void encode(std::string_view piece, PieceTokens& out) const override { unigram_.encode(piece, out.ids, out.ends); }
   const Vocab& vocab() const override { return vocab_; }
-  int32_t shows_text() const override { return unigram_.unk_id(); }
+  int32_t id_shown_as_text() const override { return unigram_.unk_id(); }
   const Unigram& unigram() const { return unigram_; }
 
  private:

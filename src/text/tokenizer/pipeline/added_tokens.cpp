@@ -59,7 +59,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
     if (!token.normalized) {
       original.emplace_back(token.content, index);
     } else if (normalizer) {
-      AlignedText content(TextPiece{.text = token.content});
+      NormalizedText content(TextPiece{.text = token.content});
       normalizer->apply(content);
       normalized.emplace_back(content.text(), index);
     } else {
@@ -84,7 +84,7 @@ const AddedToken* AddedTokens::find(std::string_view content) const {
 
 void AddedTokens::split(std::string_view text, Where where, bool specials, FunctionRef<void(Part)> found) const {
   const Finder& finder = where == Where::original_text ? original_ : normalized_;
-  size_t given = 0;  // everything before it has been reported
+  size_t given = 0;  // end of the part reported so far
   for (size_t at = finder.empty ? text.size() : 0; at < text.size();) {
     if (!finder.starts[static_cast<unsigned char>(text[at])]) {
       ++at;

@@ -1,4 +1,4 @@
-// Tokens that are found in the text itself, before any model sees it: special ones and those a user added.
+// Added tokens: special and user-added tokens, matched in the text before the model runs.
 #pragma once
 
 #include <array>
@@ -15,12 +15,12 @@ namespace qkv {
 struct AddedToken {
   int32_t id = -1;
   std::string content;
-  bool single_word = false;  // not as a part of a word
-  bool lstrip = false;       // takes the spaces before it along
-  bool rstrip = false;       // and those behind it
-  bool normalized = true;    // looked for in the normalized text
-  bool special = false;      // left out of decoded text on request
-  bool in_text = true;       // false: never found in text, it only has a role
+  bool single_word = false;  // does not match inside a word
+  bool lstrip = false;       // includes the spaces before it
+  bool rstrip = false;       // includes the spaces after it
+  bool normalized = true;    // matched in the normalized text
+  bool special = false;      // can be skipped when decoding
+  bool in_text = true;       // false: never matched, it only has a role
 };
 
 class AddedTokens {
@@ -30,8 +30,8 @@ class AddedTokens {
 
   enum class Where { original_text, normalized_text };
 
-  // The parts of the text in order: id of the token, or -1 for text in between. The longest token that starts leftmost
-  // is found. With `specials` off, special tokens are ordinary text.
+  // Splits the text into added tokens (id) and the text between them (-1), in order. Leftmost, then longest match.
+  // With `specials` off, special tokens are plain text.
   struct Part {
     size_t begin, end;
     int32_t id;
@@ -44,7 +44,7 @@ class AddedTokens {
 
  private:
   struct Finder {
-    ByteTrie trie;  // to an index in tokens_
+    ByteTrie trie;  // values are indices into tokens_
     std::array<bool, 256> starts{};
     bool empty = true;
     void build(const std::vector<std::pair<std::string, int32_t>>& keys);

@@ -26,20 +26,20 @@ namespace {
 
 constexpr size_t kMostSteps = 64;
 
-// A decoder whose run is an R made from these options.
+// A decoder that starts an R with these options.
 template <class R, class Options>
-class Made final : public Decoder {
+class RunDecoder final : public Decoder {
  public:
-  explicit Made(Options options) : options_(std::move(options)) {}
+  explicit RunDecoder(Options options) : options_(std::move(options)) {}
   std::unique_ptr<Run> start() const override { return std::make_unique<R>(options_); }
 
  private:
   Options options_;
 };
 
-struct Nothing {};
+struct NoOptions {};
 
-// English as it is written: no space before a sign, "don't" in one.
+// Hugging Face's cleanup: no space before punctuation, "do n't" becomes "don't".
 void clean_up(std::string& text) {
   using Change = std::pair<std::string_view, std::string_view>;
   constexpr std::array<Change, 11> kChanges{{{" .", "."},
@@ -56,9 +56,9 @@ void clean_up(std::string& text) {
   for (const auto& [from, to] : kChanges) replace_all(text, from, to);
 }
 
-class Spaced final : public WholeTokenRun {
+class SpacedRun final : public WholeTokenRun {
  public:
-  explicit Spaced(const Nothing&) {}
+  explicit SpacedRun(const NoOptions&) {}
 
  private:
   void take_token(Part token, Sink out) override {
@@ -69,10 +69,10 @@ class Spaced final : public WholeTokenRun {
   bool is_first_ = true;
 };
 
-// All tokens are one, in parts.
-class Fuse : public Decoder::Run {
+// All tokens become parts of one token.
+class FuseRun : public Decoder::Run {
  public:
-  explicit Fuse(const Nothing&) {}
+  explicit FuseRun(const NoOptions&) {}
   void take(Part part, Sink out) override {
     part.first = std::exchange(is_first_, false);
     part.last = false;
@@ -86,20 +86,20 @@ class Fuse : public Decoder::Run {
   size_t source_ = 0;
 };
 
-class ByteLevel final : public Fuse {
+class ByteLevelRun final : public FuseRun {
  public:
-  using Fuse::Fuse;
+  using FuseRun::FuseRun;
   void take(Part part, Sink out) override {
     std::string bytes;
-    if (append_spelled(part.text, bytes)) part.text = std::move(bytes);
-    Fuse::take(std::move(part), out);
+    if (append_letters_as_bytes(part.text, bytes)) part.text = std::move(bytes);
+    FuseRun::take(std::move(part), out);
   }
 };
 
-// Byte tokens side by side are one token, or one U+FFFD each if they are no text: that is known when the last is there.
-class ByteFallback final : public WholeTokenRun {
+// A run of byte tokens becomes one token, or one U+FFFD per byte if it is not UTF-8. Known only at the end of the run.
+class ByteFallbackRun final : public WholeTokenRun {
  public:
-  explicit ByteFallback(const Nothing&) {}
+  explicit ByteFallbackRun(const NoOptions&) {}
   void finish(Sink out) override { give(out); }
 
  private:
@@ -130,14 +130,14 @@ class ByteFallback final : public WholeTokenRun {
   std::vector<size_t> sources_;
 };
 
-struct ReplaceOptions {
+struct ReplaceRunOptions {
   Matcher wanted;
   std::string replacement;
 };
 
-class Replace final : public WholeTokenRun {
+class ReplaceRun final : public WholeTokenRun {
  public:
-  explicit Replace(const ReplaceOptions& options) : options_(options) {}
+  explicit ReplaceRun(const ReplaceRunOptions& options) : options_(options) {}
 
  private:
   void take_token(Part token, Sink out) override {
@@ -148,12 +148,12 @@ class Replace final : public WholeTokenRun {
     token.text = std::move(text);
     out(std::move(token));
   }
-  const ReplaceOptions& options_;
+  const ReplaceRunOptions& options_;
 };
 
-class StripStart final : public Decoder::Run {
+class StripStartRun final : public Decoder::Run {
  public:
-  explicit StripStart(const StripDecoderOptions& options) : options_(options) {}
+  explicit StripStartRun(const StripDecoderOptions& options) : options_(options) {}
   void take(Part part, Sink out) override {
     if (part.first) left_ = options_.start;
     std::string_view text = part.text;
@@ -166,12 +166,12 @@ class StripStart final : public Decoder::Run {
 
  private:
   const StripDecoderOptions& options_;
-  size_t left_ = 0;  // how many may still go
+  size_t left_ = 0;  // how many may still be removed
 };
 
-class StripBothEnds final : public WholeTokenRun {
+class StripBothEndsRun final : public WholeTokenRun {
  public:
-  explicit StripBothEnds(const StripDecoderOptions& options) : options_(options) {}
+  explicit StripBothEndsRun(const StripDecoderOptions& options) : options_(options) {}
 
  private:
   void take_token(Part token, Sink out) override {
@@ -185,9 +185,9 @@ class StripBothEnds final : public WholeTokenRun {
   const StripDecoderOptions& options_;
 };
 
-class Metaspace final : public WholeTokenRun {
+class MetaspaceRun final : public WholeTokenRun {
  public:
-  explicit Metaspace(const MetaspaceDecoderOptions& options) : options_(options) {}
+  explicit MetaspaceRun(const MetaspaceDecoderOptions& options) : options_(options) {}
 
  private:
   void take_token(Part token, Sink out) override {
@@ -199,9 +199,9 @@ class Metaspace final : public WholeTokenRun {
   bool is_first_ = true;
 };
 
-class WordPieces final : public WholeTokenRun {
+class WordPieceRun final : public WholeTokenRun {
  public:
-  explicit WordPieces(const WordPieceDecoderOptions& options) : options_(options) {}
+  explicit WordPieceRun(const WordPieceDecoderOptions& options) : options_(options) {}
 
  private:
   void take_token(Part token, Sink out) override {
@@ -215,10 +215,10 @@ class WordPieces final : public WholeTokenRun {
   bool is_first_ = true;
 };
 
-// The end of a word is a space, but not behind the last token: each waits for the next.
-class WordEnds final : public WholeTokenRun {
+// The word suffix becomes a space, except on the last token, so each token waits for the next one.
+class WordSuffixRun final : public WholeTokenRun {
  public:
-  explicit WordEnds(const std::string& suffix) : suffix_(suffix) {}
+  explicit WordSuffixRun(const std::string& suffix) : suffix_(suffix) {}
   void finish(Sink out) override { give("", out); }
 
  private:
@@ -236,9 +236,9 @@ class WordEnds final : public WholeTokenRun {
   std::optional<Part> waiting_;
 };
 
-class Ctc final : public WholeTokenRun {
+class CtcRun final : public WholeTokenRun {
  public:
-  explicit Ctc(const CtcDecoderOptions& options) : options_(options) {}
+  explicit CtcRun(const CtcDecoderOptions& options) : options_(options) {}
 
  private:
   void take_token(Part token, Sink out) override {
@@ -255,9 +255,9 @@ class Ctc final : public WholeTokenRun {
   std::optional<std::string> previous_;
 };
 
-class Sequence final : public Decoder {
+class DecoderSequence final : public Decoder {
  public:
-  explicit Sequence(std::vector<DecoderPtr> steps) : steps_(std::move(steps)) {}
+  explicit DecoderSequence(std::vector<DecoderPtr> steps) : steps_(std::move(steps)) {}
   std::unique_ptr<Run> start() const override { return std::make_unique<Steps>(steps_); }
 
  private:
@@ -286,46 +286,46 @@ class Sequence final : public Decoder {
 
 template <class R, class Options>
 DecoderPtr made(Options options) {
-  return std::make_unique<Made<R, Options>>(std::move(options));
+  return std::make_unique<RunDecoder<R, Options>>(std::move(options));
 }
 
 }  // namespace
 
 DecoderPtr spaced_decoder() {
-  return made<Spaced>(Nothing{});
+  return made<SpacedRun>(NoOptions{});
 }
 DecoderPtr byte_level_decoder() {
-  return made<ByteLevel>(Nothing{});
+  return made<ByteLevelRun>(NoOptions{});
 }
 DecoderPtr byte_fallback_decoder() {
-  return made<ByteFallback>(Nothing{});
+  return made<ByteFallbackRun>(NoOptions{});
 }
 DecoderPtr fuse_decoder() {
-  return made<Fuse>(Nothing{});
+  return made<FuseRun>(NoOptions{});
 }
 DecoderPtr replace_decoder(Matcher wanted, std::string replacement) {
-  return made<Replace>(ReplaceOptions{std::move(wanted), std::move(replacement)});
+  return made<ReplaceRun>(ReplaceRunOptions{std::move(wanted), std::move(replacement)});
 }
 DecoderPtr strip_decoder(StripDecoderOptions options) {
-  if (options.stop == 0) return made<StripStart>(std::move(options));
-  return made<StripBothEnds>(std::move(options));
+  if (options.stop == 0) return made<StripStartRun>(std::move(options));
+  return made<StripBothEndsRun>(std::move(options));
 }
 DecoderPtr metaspace_decoder(MetaspaceDecoderOptions options) {
-  return made<Metaspace>(std::move(options));
+  return made<MetaspaceRun>(std::move(options));
 }
 DecoderPtr word_piece_decoder(WordPieceDecoderOptions options) {
-  return made<WordPieces>(std::move(options));
+  return made<WordPieceRun>(std::move(options));
 }
 DecoderPtr bpe_decoder(std::string suffix) {
-  return made<WordEnds>(std::move(suffix));
+  return made<WordSuffixRun>(std::move(suffix));
 }
 DecoderPtr ctc_decoder(CtcDecoderOptions options) {
-  return made<Ctc>(std::move(options));
+  return made<CtcRun>(std::move(options));
 }
 DecoderPtr decoder_sequence(std::vector<DecoderPtr> steps) {
   QKV_CHECK(steps.size() <= kMostSteps, "a decoder of ", steps.size(), " steps, but at most ", kMostSteps,
             " are followed", Hint("no tokenizer needs so many; the file is damaged"));
-  return std::make_unique<Sequence>(std::move(steps));
+  return std::make_unique<DecoderSequence>(std::move(steps));
 }
 
 }  // namespace qkv

@@ -1,5 +1,5 @@
-// Decoders: the texts of tokens become the text again. Tokens go in one by one and come out as soon as nothing that
-// follows can change them, so a whole text and a stream are decoded by the same code.
+// Decoders: token texts to text. Tokens go in one by one and come out as soon as no later token can change them, so
+// whole lists and streams are decoded by the same code.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ namespace qkv {
 
 class Decoder {
  public:
-  // A token's text or, where tokens are fused into one, a part of it.
+  // The text of a token or, if tokens are fused into one, a part of it.
   struct Part {
     std::string text;
-    size_t source = 0;               // the number of the token it comes from, as counted on the way in
-    bool first = true, last = true;  // of the parts of its token
+    size_t source = 0;               // index of its input token
+    bool first = true, last = true;  // part of its token
   };
   using Sink = FunctionRef<void(Part)>;
 
-  // One list of tokens on its way. It may refer to its decoder.
+  // The decoding state of one list of tokens. It may refer to its decoder.
   class Run {
    public:
     virtual ~Run() = default;
@@ -36,7 +36,7 @@ class Decoder {
 
 using DecoderPtr = std::unique_ptr<const Decoder>;
 
-// A run that needs its tokens whole.
+// A run that collects the parts of each token before processing it.
 class WholeTokenRun : public Decoder::Run {
  public:
   void take(Decoder::Part part, Decoder::Sink out) final;
@@ -51,12 +51,12 @@ class WholeTokenRun : public Decoder::Run {
 
 struct StripDecoderOptions {
   std::string content = " ";   // one character
-  size_t start = 0, stop = 0;  // at most so many of it at each end
+  size_t start = 0, stop = 0;  // how many to remove at most at each end
 };
 
 struct MetaspaceDecoderOptions {
   std::string replacement = "\xe2\x96\x81";  // ▁
-  bool drop_first = true;                    // marks in the first token were added, not written
+  bool drop_first = true;                    // the mark at the start of the first token was added by the pre-tokenizer
 };
 
 struct WordPieceDecoderOptions {
@@ -70,7 +70,7 @@ struct CtcDecoderOptions {
   bool cleanup = true;
 };
 
-DecoderPtr spaced_decoder();  // tokens with spaces between
+DecoderPtr spaced_decoder();  // tokens joined by spaces
 DecoderPtr byte_level_decoder();
 DecoderPtr byte_fallback_decoder();
 DecoderPtr fuse_decoder();

@@ -1,4 +1,4 @@
-// What a Split or Replace looks for in a text: a string, a regular expression, or characters of one kind.
+// The search pattern of a Split or Replace: a string, a regular expression, or a character class.
 #pragma once
 
 #include <optional>
@@ -16,20 +16,20 @@ namespace qkv {
 class Matcher {
  public:
   static Matcher string(std::string_view wanted);
-  // A pattern that is known by its text is hand-written, any other goes through PCRE2.
+  // A known pattern runs as hand-written code, any other in PCRE2.
   static Matcher regex(std::string_view expression, std::string_view what);
   static Matcher characters(bool (*wanted)(Char));
 
   using Found = FunctionRef<void(size_t begin, size_t end, bool is_match)>;
 
-  // Matches and what lies between them, in order; together they cover the text.
+  // Reports the matches and the gaps between them, in order; together they cover the text.
   void scan(std::string_view text, Found found) const;
 
-  // Set where splitting by this matcher, every part a piece, is the hand-written pattern.
+  // Set if splitting by this matcher, with matches and gaps isolated, equals a hand-written pattern.
   std::optional<Pattern> pattern() const;
 
  private:
-  // The regular expression beside a known pattern tells matches from what lies between them.
+  // split_pattern() does not tell matches from gaps; the regular expression does.
   struct Known {
     Pattern pattern;
     Regex regex;

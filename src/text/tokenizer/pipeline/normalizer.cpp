@@ -9,21 +9,21 @@
 namespace qkv {
 namespace {
 
-// Calls rewrite steps for one character after the other.
+// Applies an edit to each character.
 template <class Step>
-void each_char(AlignedText& text, Step step) {
-  Rewrite rewrite(text);
+void each_char(NormalizedText& text, Step step) {
+  TextRewriter rewrite(text);
   while (!rewrite.done()) step(rewrite, char_at(rewrite.rest()));
   rewrite.commit();
 }
 
 template <class Remove>
-void remove_chars(AlignedText& text, Remove remove) {
-  each_char(text, [&](Rewrite& rewrite, Char c) { remove(c) ? rewrite.skip(c.bytes) : rewrite.keep(c.bytes); });
+void remove_chars(NormalizedText& text, Remove remove) {
+  each_char(text, [&](TextRewriter& rewrite, Char c) { remove(c) ? rewrite.skip(c.bytes) : rewrite.keep(c.bytes); });
 }
 
-void to_lower(AlignedText& text) {
-  each_char(text, [](Rewrite& rewrite, Char c) {
+void to_lower(NormalizedText& text) {
+  each_char(text, [](TextRewriter& rewrite, Char c) {
     if (is_stray_byte(c)) return rewrite.keep(c.bytes);
     const std::string lower = lower_case(c);
     const std::string_view first = first_character(lower);
@@ -32,21 +32,21 @@ void to_lower(AlignedText& text) {
   });
 }
 
-class Lowercase final : public Normalizer {
+class LowercaseNormalizer final : public Normalizer {
  public:
-  void apply(AlignedText& text) const override { to_lower(text); }
+  void apply(NormalizedText& text) const override { to_lower(text); }
 };
 
-class StripAccents final : public Normalizer {
+class StripAccentsNormalizer final : public Normalizer {
  public:
-  void apply(AlignedText& text) const override { remove_chars(text, is_mark); }
+  void apply(NormalizedText& text) const override { remove_chars(text, is_mark); }
 };
 
-class Strip final : public Normalizer {
+class StripNormalizer final : public Normalizer {
  public:
-  explicit Strip(StripOptions options) : options_(options) {}
+  explicit StripNormalizer(StripOptions options) : options_(options) {}
 
-  void apply(AlignedText& text) const override {
+  void apply(NormalizedText& text) const override {
     const std::string_view all = text.text();
     size_t begin = 0, end = all.size();
     if (options_.left) {
@@ -59,7 +59,7 @@ class Strip final : public Normalizer {
       end = last;
     }
     const size_t removed_behind = all.size() - end;
-    Rewrite rewrite(text);
+    TextRewriter rewrite(text);
     rewrite.skip(begin);
     rewrite.keep(end - begin);
     rewrite.skip(removed_behind);
@@ -70,21 +70,22 @@ class Strip final : public Normalizer {
   StripOptions options_;
 };
 
-class Prepend final : public Normalizer {
+class PrependNormalizer final : public Normalizer {
  public:
-  explicit Prepend(std::string front) : front_(std::move(front)) {}
-  void apply(AlignedText& text) const override { text.prepend(front_); }
+  explicit PrependNormalizer(std::string front) : front_(std::move(front)) {}
+  void apply(NormalizedText& text) const override { text.prepend(front_); }
 
  private:
   std::string front_;
 };
 
-class Replace final : public Normalizer {
+class ReplaceNormalizer final : public Normalizer {
  public:
-  Replace(Matcher wanted, std::string replacement) : wanted_(std::move(wanted)), replacement_(std::move(replacement)) {}
+  ReplaceNormalizer(Matcher wanted, std::string replacement)
+      : wanted_(std::move(wanted)), replacement_(std::move(replacement)) {}
 
-  void apply(AlignedText& text) const override {
-    Rewrite rewrite(text);
+  void apply(NormalizedText& text) const override {
+    TextRewriter rewrite(text);
     wanted_.scan(text.text(), [&](size_t begin, size_t end, bool is_match) {
       if (!is_match) return rewrite.keep(end - begin);
       rewrite.skip(end - begin);
@@ -98,11 +99,11 @@ class Replace final : public Normalizer {
   std::string replacement_;
 };
 
-class Bert final : public Normalizer {
+class BertNormalizer final : public Normalizer {
  public:
-  explicit Bert(BertNormalizerOptions options) : options_(options) {}
+  explicit BertNormalizer(BertNormalizerOptions options) : options_(options) {}
 
-  void apply(AlignedText& text) const override {
+  void apply(NormalizedText& text) const override {
     if (options_.clean_text) clean(text);
     if (options_.handle_chinese_chars) set_chinese_apart(text);
     if (options_.strip_accents) {
@@ -113,16 +114,16 @@ class Bert final : public Normalizer {
   }
 
  private:
-  static void clean(AlignedText& text) {
-    each_char(text, [](Rewrite& rewrite, Char c) {
+  static void clean(NormalizedText& text) {
+    each_char(text, [](TextRewriter& rewrite, Char c) {
       const bool blank = c.code == '\t' || c.code == '\n' || c.code == '\r';
       if (c.code == 0 || c.code == 0xFFFD || (!blank && is_control(c))) return rewrite.skip(c.bytes);
       blank || is_space(c) ? rewrite.replace(c.bytes, " ") : rewrite.keep(c.bytes);
     });
   }
 
-  static void set_chinese_apart(AlignedText& text) {
-    each_char(text, [](Rewrite& rewrite, Char c) {
+  static void set_chinese_apart(NormalizedText& text) {
+    each_char(text, [](TextRewriter& rewrite, Char c) {
       if (!is_chinese(c)) return rewrite.keep(c.bytes);
       const std::string_view character = rewrite.rest().substr(0, c.bytes);
       rewrite.replace(c.bytes, " ");
@@ -134,10 +135,10 @@ class Bert final : public Normalizer {
   BertNormalizerOptions options_;
 };
 
-class Nmt final : public Normalizer {
+class NmtNormalizer final : public Normalizer {
  public:
-  void apply(AlignedText& text) const override {
-    each_char(text, [](Rewrite& rewrite, Char c) {
+  void apply(NormalizedText& text) const override {
+    each_char(text, [](TextRewriter& rewrite, Char c) {
       if (is_removed(c.code)) return rewrite.skip(c.bytes);
       is_blank(c.code) ? rewrite.replace(c.bytes, " ") : rewrite.keep(c.bytes);
     });
@@ -159,10 +160,10 @@ class PrecompiledNormalizer final : public Normalizer {
  public:
   explicit PrecompiledNormalizer(Precompiled map) : map_(std::move(map)) {}
 
-  void apply(AlignedText& text) const override {
+  void apply(NormalizedText& text) const override {
     std::vector<uint32_t> sources;
     const std::string out = map_.normalize(text.text(), &sources);
-    Rewrite rewrite(text);
+    TextRewriter rewrite(text);
     size_t read = 0;
     for (size_t at = 0; at < out.size();) {
       const size_t source = sources[at];
@@ -182,11 +183,11 @@ class PrecompiledNormalizer final : public Normalizer {
   Precompiled map_;
 };
 
-class Sequence final : public Normalizer {
+class SequenceNormalizer final : public Normalizer {
  public:
-  explicit Sequence(std::vector<NormalizerPtr> steps) : steps_(std::move(steps)) {}
+  explicit SequenceNormalizer(std::vector<NormalizerPtr> steps) : steps_(std::move(steps)) {}
 
-  void apply(AlignedText& text) const override {
+  void apply(NormalizedText& text) const override {
     for (const NormalizerPtr& step : steps_) step->apply(text);
   }
   bool may_change(std::string_view text) const override {
@@ -200,31 +201,31 @@ class Sequence final : public Normalizer {
 }  // namespace
 
 NormalizerPtr lowercase_normalizer() {
-  return std::make_unique<Lowercase>();
+  return std::make_unique<LowercaseNormalizer>();
 }
 NormalizerPtr strip_accents_normalizer() {
-  return std::make_unique<StripAccents>();
+  return std::make_unique<StripAccentsNormalizer>();
 }
 NormalizerPtr strip_normalizer(StripOptions options) {
-  return std::make_unique<Strip>(options);
+  return std::make_unique<StripNormalizer>(options);
 }
 NormalizerPtr prepend_normalizer(std::string front) {
-  return std::make_unique<Prepend>(std::move(front));
+  return std::make_unique<PrependNormalizer>(std::move(front));
 }
 NormalizerPtr replace_normalizer(Matcher wanted, std::string replacement) {
-  return std::make_unique<Replace>(std::move(wanted), std::move(replacement));
+  return std::make_unique<ReplaceNormalizer>(std::move(wanted), std::move(replacement));
 }
 NormalizerPtr bert_normalizer(BertNormalizerOptions options) {
-  return std::make_unique<Bert>(options);
+  return std::make_unique<BertNormalizer>(options);
 }
 NormalizerPtr nmt_normalizer() {
-  return std::make_unique<Nmt>();
+  return std::make_unique<NmtNormalizer>();
 }
 NormalizerPtr precompiled_normalizer(Precompiled map) {
   return std::make_unique<PrecompiledNormalizer>(std::move(map));
 }
 NormalizerPtr normalizer_sequence(std::vector<NormalizerPtr> steps) {
-  return std::make_unique<Sequence>(std::move(steps));
+  return std::make_unique<SequenceNormalizer>(std::move(steps));
 }
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// Normalizers: text in, text out, before anything is split. Built once from a file, then only read.
+// Normalizers: text transformations that run before splitting. Immutable after construction.
 #pragma once
 
 #include <memory>
@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "text/tokenizer/pipeline/aligned_text.h"
 #include "text/tokenizer/pipeline/matcher.h"
+#include "text/tokenizer/pipeline/normalized_text.h"
 #include "text/tokenizer/pipeline/precompiled.h"
 
 namespace qkv {
@@ -15,9 +15,9 @@ namespace qkv {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  virtual void apply(AlignedText& text) const = 0;
+  virtual void apply(NormalizedText& text) const = 0;
 
-  // False where the text is certainly left as it is: then nobody copies it.
+  // False if apply() would certainly not change the text; the caller then skips the copy.
   virtual bool may_change(std::string_view) const { return true; }
 };
 
@@ -47,8 +47,8 @@ NormalizerPtr nmt_normalizer();
 NormalizerPtr precompiled_normalizer(Precompiled map);
 NormalizerPtr normalizer_sequence(std::vector<NormalizerPtr> steps);
 
-// The steps of the normalizers that have a form of Unicode among theirs.
-void apply_unicode_form(UnicodeForm form, AlignedText& text);
+// Shared by the normalizers that include a Unicode normalization form.
+void apply_unicode_form(UnicodeForm form, NormalizedText& text);
 bool may_change_form(UnicodeForm form, std::string_view text);
 
 }  // namespace qkv

@@ -9,7 +9,7 @@ namespace {
 
 using Byte = unsigned char;
 
-// Text and the runs a pattern is made of. Every function returns where its run ends.
+// The text and the character runs that make up a pattern. Every function returns the end of its run.
 class Scan {
  public:
   explicit Scan(std::string_view text) : begin(reinterpret_cast<const Byte*>(text.data())), end(begin + text.size()) {}
@@ -36,7 +36,7 @@ class Scan {
     return p;
   }
 
-  // \p{N}{1,3} from the second on
+  // \p{N}{1,3} after the first number
   const Byte* up_to_two_numbers(const Byte* p) const {
     for (int i = 0; i < 2 && p != end; ++i) {
       const Char c = at(p);
@@ -46,7 +46,7 @@ class Scan {
     return p;
   }
 
-  // \s+(?!\S)|\s+ at a space: a run leaves its last space to the word that follows.
+  // \s+(?!\S)|\s+ at a space: a run before a word excludes its last space.
   const Byte* spaces(const Byte* p) const {
     const Byte* const start = p;
     const Byte* last = p;
@@ -75,7 +75,7 @@ class Scan {
     return p == end || last == start ? p : last;
   }
 
-  // 's|'t|'re|'ve|'m|'ll|'d after p, which must hold the apostrophe; p itself if there is none.
+  // 's|'t|'re|'ve|'m|'ll|'d at p, which must be the apostrophe; returns p if there is no match.
   const Byte* contraction(const Byte* p) const {
     if (end - p < 2 || *p != '\'') return p;
     switch (p[1]) {
@@ -94,7 +94,7 @@ class Scan {
     }
   }
 
-  // The same in any case; the long s is a case of s.
+  // The same, case-insensitive; the long s folds to s.
   const Byte* any_case_contraction(const Byte* p) const {
     if (end - p < 2 || *p != '\'') return p;
     switch (p[1]) {
@@ -129,7 +129,7 @@ class Scan {
   const CharKinds& kinds_ = CharKinds::table();
 };
 
-// One function a pattern: where the match that starts at p < end ends, or p if none does.
+// One function per pattern: the end of the match that starts at p < end, or p if there is none.
 
 const Byte* match_gpt2(const Scan& s, const Byte* p) {
   if (*p == '\'') {
@@ -143,8 +143,8 @@ const Byte* match_gpt2(const Scan& s, const Byte* p) {
   return s.spaces(p);
 }
 
-//  ?[^\s\p{L}\p{N}]+[\r\n]* or spaces, where neither a word nor a number starts at p. GPT-4o's line ends may have
-// slashes between them.
+//  ?[^\s\p{L}\p{N}]+[\r\n]* or spaces, at a p that starts neither a word nor a number. GPT-4o also allows slashes
+// between the line ends.
 template <bool kSlashes>
 const Byte* match_symbols_or_spaces(const Scan& s, const Byte* p) {
   const Byte* const first = *p == ' ' && s.end - p > 1 ? p + 1 : p;
@@ -174,7 +174,7 @@ const Byte* match_llama3(const Scan& s, const Byte* p) {
 constexpr uint8_t kHead = kUpper | kOtherLetter | kMark;  // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
 constexpr uint8_t kTail = kLower | kOtherLetter | kMark;  // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
 
-// kHead* kTail+ at p: the heads give back as few characters as leave one tail. p if there is no tail.
+// kHead* kTail+ at p: the heads backtrack by as few characters as needed for one tail. Returns p if there is no tail.
 const Byte* match_heads_tails(const Scan& s, const Byte* p) {
   const Byte* after_last_tail = p;
   while (p != s.end) {
@@ -196,7 +196,7 @@ const Byte* match_gpt4o(const Scan& s, const Byte* p) {
       if (const Byte* q = match_heads_tails(s, next); q != next) return s.any_case_contraction(q);
     }
     if (const Byte* q = match_heads_tails(s, p); q != p) return s.any_case_contraction(q);
-    // No tail anywhere: heads alone.
+    // No tail: heads only.
     const Byte* const heads = may_lead ? next : p;
     if (const Byte* q = s.run_of<kHead>(heads); q != heads) return s.any_case_contraction(q);
   }
@@ -279,15 +279,15 @@ Char char_before(const Byte* begin, const Byte* p) {
   return kinds.at(p - 1, p);
 }
 
-// Where a word ends and a space follows: no match of GPT-2's goes from the one to the other, or looks that far.
+// GPT-2 can be cut between a word and a following space: no match or lookahead crosses it.
 bool cuts_before_space(const Scan& s, const Byte* p) {
   const bool space = *p == ' ' || (*p >= '\t' && *p <= '\r');
   return space && (char_before(s.begin, p).kind & kSpace) == 0;
 }
 
-// Where a line ends and no space follows: all other patterns end a match there, unless GPT-4o's goes on with a slash.
+// The other patterns can be cut after a line end that no space follows, for GPT-4o also no slash: a match ends there.
 bool cuts_after_line(const Scan& s, const Byte* p) {
-  constexpr ptrdiff_t kLongestChar = 4;  // a whole one must be in sight
+  constexpr ptrdiff_t kLongestChar = 4;  // the next character must be complete
   return p[-1] == '\n' && *p != '/' && s.end - p >= kLongestChar && (s.at(p).kind & kSpace) == 0;
 }
 
@@ -301,7 +301,7 @@ constexpr std::array<std::string_view, 1> kGpt4o = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
     R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-// The line ends in the last one are themselves, not escapes.
+// The last one contains literal line ends, not escapes.
 constexpr std::array<std::string_view, 3> kDeepseek = {
     R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+",
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
@@ -325,7 +325,7 @@ constexpr std::array<Spelling, 9> kSpellings = {{
     {kDeepseek[2], Pattern::deepseek_words},
 }};
 
-constexpr std::array<Spelling, 5> kNames = {{
+constexpr std::array<Spelling, 5> kPatternNames = {{
     {"gpt2", Pattern::gpt2},
     {"llama3", Pattern::llama3},
     {"qwen2", Pattern::qwen2},
@@ -333,7 +333,7 @@ constexpr std::array<Spelling, 5> kNames = {{
     {"deepseek_v3", Pattern::deepseek_v3},
 }};
 
-// As llama.cpp writes them.
+// Names used by llama.cpp.
 constexpr std::array<Spelling, 10> kGgufPre = {{
     {"gpt-2", Pattern::gpt2},
     {"phi-2", Pattern::gpt2},
@@ -365,13 +365,13 @@ std::optional<Pattern> pattern_of_gguf_pre(std::string_view pre) {
 }
 
 std::optional<Pattern> pattern_by_name(std::string_view name) {
-  return find(kNames, name);
+  return find(kPatternNames, name);
 }
 
 std::span<const std::string_view> pattern_names() {
   static constexpr auto kTexts = [] {
-    std::array<std::string_view, kNames.size()> texts{};
-    for (size_t i = 0; i < texts.size(); ++i) texts[i] = kNames[i].text;
+    std::array<std::string_view, kPatternNames.size()> texts{};
+    for (size_t i = 0; i < texts.size(); ++i) texts[i] = kPatternNames[i].text;
     return texts;
   }();
   return kTexts;
@@ -422,7 +422,7 @@ void split_pattern(Pattern pattern, std::string_view text, Piece piece) {
 }
 
 size_t last_cut(Pattern pattern, std::string_view text) {
-  // What these two do not match is one piece, however long.
+  // For these two a gap between matches is one piece of any length.
   if (pattern == Pattern::deepseek_numbers || pattern == Pattern::deepseek_cjk) return 0;
   const Scan s(text);
   const auto cuts = pattern == Pattern::gpt2 ? cuts_before_space : cuts_after_line;

@@ -36,7 +36,7 @@ void truncate(const Truncation& rule, size_t added, Encoding& first, Encoding* s
   if (total <= room) return;
   const size_t excess = total - room;
   if (second && rule.strategy == Truncation::Strategy::longest_first) {
-    // The longer one gives way until both are equal, then both do.
+    // The longer one is cut until both are equal, then both are.
     const size_t shorter = std::min(first.ids.size(), other);
     const bool first_is_shorter = first.ids.size() <= other;
     size_t small = shorter, large = room > shorter ? room - shorter : 0;
@@ -57,7 +57,7 @@ void truncate(const Truncation& rule, size_t added, Encoding& first, Encoding* s
 
 bool is_space_letter(Char c) {
   return is_space(c) || c.code == 0x120;
-}  // Ġ, the space in GPT-2's alphabet
+}  // Ġ, the letter of the space in GPT-2's byte alphabet
 
 void trim(const TrimOffsets& rule, Encoding& text) {
   for (size_t i = 0; i < text.tokens.size(); ++i) {
@@ -91,19 +91,19 @@ void append(std::vector<Value>& to, std::vector<Value>& from) {
   }
 }
 
-void add_text(Encoding& out, Encoding& text, int32_t type_id, bool recorded) {
+void add_text(Encoding& out, Encoding& text, int32_t type_id, bool with_offsets) {
   const size_t count = text.ids.size();
   append(out.ids, text.ids);
-  if (!recorded) return;
+  if (!with_offsets) return;
   append(out.tokens, text.tokens);
   append(out.offsets, text.offsets);
   out.type_ids.resize(out.type_ids.size() + count, type_id);
   out.attention.resize(out.attention.size() + count, 1);
 }
 
-void add_specials(Encoding& out, const TemplatePiece& piece, bool recorded) {
+void add_specials(Encoding& out, const TemplatePiece& piece, bool with_offsets) {
   out.ids.insert(out.ids.end(), piece.ids.begin(), piece.ids.end());
-  if (!recorded) return;
+  if (!with_offsets) return;
   out.tokens.insert(out.tokens.end(), piece.tokens.begin(), piece.tokens.end());
   out.offsets.resize(out.ids.size());
   out.type_ids.resize(out.ids.size(), piece.type_id);
@@ -115,13 +115,13 @@ void pad_one(std::vector<Value>& values, size_t count, Side side, const Value& v
   values.insert(side == Side::right ? values.end() : values.begin(), count, value);
 }
 
-void pad(const Padding& rule, Encoding& text, bool recorded) {
+void pad(const Padding& rule, Encoding& text, bool with_offsets) {
   size_t length = rule.fixed.value_or(text.ids.size());
   if (rule.multiple_of > 1) length = (length + rule.multiple_of - 1) / rule.multiple_of * rule.multiple_of;
   if (length <= text.ids.size()) return;
   const size_t count = length - text.ids.size();
   pad_one(text.ids, count, rule.direction, rule.id);
-  if (!recorded) return;
+  if (!with_offsets) return;
   pad_one(text.tokens, count, rule.direction, rule.token);
   pad_one(text.offsets, count, rule.direction, Offset{});
   pad_one(text.type_ids, count, rule.direction, rule.type_id);
@@ -132,12 +132,12 @@ void pad(const Padding& rule, Encoding& text, bool recorded) {
 
 Encoding PostProcessor::apply(Input input) const {
   const std::vector<TemplatePiece>& pieces = input.second ? pair : single;
-  if (truncation && !input.whole) {
+  if (truncation && !input.keep_length) {
     size_t added = 0;
     for (const TemplatePiece& piece : pieces) added += input.specials ? piece.ids.size() : 0;
     truncate(*truncation, added, *input.first, input.second);
   }
-  if (input.recorded) {
+  if (input.with_offsets) {
     for (const TrimOffsets& rule : trims) {
       trim(rule, *input.first);
       if (input.second) trim(rule, *input.second);
@@ -145,19 +145,19 @@ Encoding PostProcessor::apply(Input input) const {
   }
   Encoding out;
   if (pieces.empty()) {
-    add_text(out, *input.first, 0, input.recorded);
-    if (input.second) add_text(out, *input.second, 1, input.recorded);
+    add_text(out, *input.first, 0, input.with_offsets);
+    if (input.second) add_text(out, *input.second, 1, input.with_offsets);
   }
   for (const TemplatePiece& piece : pieces) {
     if (piece.kind == TemplatePiece::Kind::special) {
-      if (input.specials) add_specials(out, piece, input.recorded);
+      if (input.specials) add_specials(out, piece, input.with_offsets);
     } else {
       Encoding& text = piece.kind == TemplatePiece::Kind::first_text ? *input.first : *input.second;
-      add_text(out, text, piece.type_id, input.recorded);
+      add_text(out, text, piece.type_id, input.with_offsets);
     }
   }
   out.replaced_bytes = input.first->replaced_bytes + (input.second ? input.second->replaced_bytes : 0);
-  if (padding && !input.whole) pad(*padding, out, input.recorded);
+  if (padding && !input.keep_length) pad(*padding, out, input.with_offsets);
   return out;
 }
 

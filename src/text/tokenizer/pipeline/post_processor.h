@@ -1,5 +1,5 @@
-// What happens to the tokens of one or two texts at the end: cut to length, special tokens around them, offsets without
-// the spaces, padding. Plain data, filled from any of Hugging Face's post-processors.
+// Post-processing of the tokens of one or two texts: truncation, special tokens, trimmed offsets, padding. Plain data,
+// filled from any of Hugging Face's post-processors.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ struct Offset {
   bool operator==(const Offset&) const = default;
 };
 
-// Everything known about the tokens of a text. All vectors but `ids` stay empty unless offsets are recorded.
+// The tokens of a text. Only `ids` is filled unless offsets are requested.
 struct Encoding {
   std::vector<int32_t> ids;
-  std::vector<int32_t> type_ids;  // 0: first text, 1: second text, or what the template says
+  std::vector<int32_t> type_ids;  // 0: first text, 1: second text, or set by the template
   std::vector<std::string> tokens;
-  std::vector<Offset> offsets;     // in the text the token comes from; {0, 0} for added tokens
+  std::vector<Offset> offsets;     // in the token's own text; {0, 0} for special tokens and padding
   std::vector<uint8_t> attention;  // 0 for padding
-  size_t replaced_bytes = 0;       // bytes that were not UTF-8 and are read as U+FFFD
+  size_t replaced_bytes = 0;       // invalid UTF-8 bytes read as U+FFFD
 };
 
 struct TemplatePiece {
@@ -33,7 +33,7 @@ struct TemplatePiece {
 };
 
 struct TrimOffsets {
-  bool add_prefix_space = true;  // the space at the very start was added, so it has no place to leave out
+  bool add_prefix_space = true;  // a space at the start of the text was added: it has no offset to trim
 };
 
 enum class Side { left, right };
@@ -41,11 +41,11 @@ enum class Side { left, right };
 struct Truncation {
   enum class Strategy { longest_first, only_first, only_second } strategy = Strategy::longest_first;
   size_t max_length = 512;
-  Side direction = Side::right;  // where tokens are cut off
+  Side direction = Side::right;  // the side that loses tokens
 };
 
 struct Padding {
-  std::optional<size_t> fixed = {};  // nothing: to the text's own length
+  std::optional<size_t> fixed = {};  // none: no fixed length
   size_t multiple_of = 1;
   Side direction = Side::right;
   int32_t id = 0;
@@ -55,17 +55,17 @@ struct Padding {
 
 struct PostProcessor {
   std::vector<TrimOffsets> trims = {};
-  std::vector<TemplatePiece> single = {}, pair = {};  // empty: the texts one after the other
+  std::vector<TemplatePiece> single = {}, pair = {};  // empty: concatenate the texts
   std::optional<Truncation> truncation = {};
   std::optional<Padding> padding = {};
 
-  // `second` may be null. With recorded encodings all of their vectors are made, otherwise ids alone.
+  // `second` may be null. Without with_offsets only ids are filled.
   struct Input {
     Encoding* first;
     Encoding* second;
     bool specials;
-    bool recorded;
-    bool whole;  // neither cut nor padded
+    bool with_offsets;
+    bool keep_length;  // neither truncate nor pad
   };
   Encoding apply(Input input) const;
 };

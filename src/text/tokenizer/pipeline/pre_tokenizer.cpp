@@ -10,10 +10,10 @@
 namespace qkv {
 namespace {
 
-// Turns what a Matcher finds into pieces. Empty pieces are left out.
-class Splitter {
+// Turns the matches of a Matcher into pieces. Empty pieces are dropped.
+class MatchSplitter {
  public:
-  Splitter(const TextPiece& piece, SplitBehavior behavior, PieceSink sink)
+  MatchSplitter(const TextPiece& piece, SplitBehavior behavior, PieceSink sink)
       : piece_(piece), behavior_(behavior), sink_(sink) {}
 
   void found(size_t begin, size_t end, bool is_match) {
@@ -69,15 +69,15 @@ void split_by(const Matcher& wanted, SplitOptions options, const TextPiece& piec
       return;
     }
   }
-  Splitter splitter(piece, options.behavior, sink);
+  MatchSplitter splitter(piece, options.behavior, sink);
   wanted.scan(piece.text,
               [&](size_t begin, size_t end, bool is_match) { splitter.found(begin, end, is_match != options.invert); });
   splitter.finish();
 }
 
-class Split final : public PreTokenizer {
+class SplitPreTokenizer final : public PreTokenizer {
  public:
-  Split(Matcher wanted, SplitOptions options) : wanted_(std::move(wanted)), options_(options) {}
+  SplitPreTokenizer(Matcher wanted, SplitOptions options) : wanted_(std::move(wanted)), options_(options) {}
   void split(const TextPiece& piece, PieceSink sink) const override { split_by(wanted_, options_, piece, sink); }
 
  private:
@@ -85,13 +85,13 @@ class Split final : public PreTokenizer {
   SplitOptions options_;
 };
 
-class ByteLevel final : public PreTokenizer {
+class ByteLevelPreTokenizer final : public PreTokenizer {
  public:
-  explicit ByteLevel(ByteLevelOptions options) : options_(options) {}
+  explicit ByteLevelPreTokenizer(ByteLevelOptions options) : options_(options) {}
 
   void split(const TextPiece& piece, PieceSink sink) const override {
     if (!options_.add_prefix_space || piece.text.starts_with(' ')) return cut(piece, sink);
-    AlignedText spaced(piece);
+    NormalizedText spaced(piece);
     spaced.prepend(" ");
     cut(spaced.piece(), sink);
   }
@@ -103,29 +103,29 @@ class ByteLevel final : public PreTokenizer {
   }
 
   void emit(const TextPiece& piece, PieceSink sink) const {
-    if (!options_.spelled) return sink(piece);
-    AlignedText spelled(piece);
-    Rewrite rewrite(spelled);
+    if (!options_.to_letters) return sink(piece);
+    NormalizedText letters(piece);
+    TextRewriter rewrite(letters);
     while (!rewrite.done()) {
       const std::string_view character = first_character(rewrite.rest());
       rewrite.replace(character.size(), byte_letter(static_cast<unsigned char>(character[0])));
       for (const char byte : character.substr(1)) rewrite.insert(byte_letter(static_cast<unsigned char>(byte)));
     }
     rewrite.commit();
-    sink(spelled.piece());
+    sink(letters.piece());
   }
 
   ByteLevelOptions options_;
 };
 
-class Metaspace final : public PreTokenizer {
+class MetaspacePreTokenizer final : public PreTokenizer {
  public:
-  explicit Metaspace(MetaspaceOptions options)
+  explicit MetaspacePreTokenizer(MetaspaceOptions options)
       : options_(std::move(options)), mark_(Matcher::string(options_.replacement)) {}
 
   void split(const TextPiece& piece, PieceSink sink) const override {
-    AlignedText marked(piece);
-    Rewrite rewrite(marked);
+    NormalizedText marked(piece);
+    TextRewriter rewrite(marked);
     while (!rewrite.done()) {
       const size_t space = std::min(rewrite.rest().find(' '), rewrite.rest().size());
       rewrite.keep(space);
@@ -144,7 +144,7 @@ class Metaspace final : public PreTokenizer {
   Matcher mark_;
 };
 
-class Words final : public PreTokenizer {
+class WordsPreTokenizer final : public PreTokenizer {
  public:
   void split(const TextPiece& piece, PieceSink sink) const override {
     enum class Run { none, word, sign };
@@ -167,9 +167,9 @@ class Words final : public PreTokenizer {
   }
 };
 
-class Sequence final : public PreTokenizer {
+class SequencePreTokenizer final : public PreTokenizer {
  public:
-  explicit Sequence(std::vector<PreTokenizerPtr> steps) : steps_(std::move(steps)) {}
+  explicit SequencePreTokenizer(std::vector<PreTokenizerPtr> steps) : steps_(std::move(steps)) {}
   void split(const TextPiece& piece, PieceSink sink) const override { step(0, piece, sink); }
 
  private:
@@ -185,11 +185,11 @@ class Sequence final : public PreTokenizer {
 }  // namespace
 
 PreTokenizerPtr byte_level_pre_tokenizer(ByteLevelOptions options) {
-  return std::make_unique<ByteLevel>(options);
+  return std::make_unique<ByteLevelPreTokenizer>(options);
 }
 
 PreTokenizerPtr split_pre_tokenizer(Matcher wanted, SplitOptions options) {
-  return std::make_unique<Split>(std::move(wanted), options);
+  return std::make_unique<SplitPreTokenizer>(std::move(wanted), options);
 }
 
 PreTokenizerPtr pattern_pre_tokenizer(Pattern pattern, std::string_view what) {
@@ -201,11 +201,11 @@ PreTokenizerPtr pattern_pre_tokenizer(Pattern pattern, std::string_view what) {
 }
 
 PreTokenizerPtr metaspace_pre_tokenizer(MetaspaceOptions options) {
-  return std::make_unique<Metaspace>(std::move(options));
+  return std::make_unique<MetaspacePreTokenizer>(std::move(options));
 }
 
 PreTokenizerPtr words_pre_tokenizer() {
-  return std::make_unique<Words>();
+  return std::make_unique<WordsPreTokenizer>();
 }
 
 PreTokenizerPtr bert_pre_tokenizer() {
@@ -216,7 +216,7 @@ PreTokenizerPtr bert_pre_tokenizer() {
 }
 
 PreTokenizerPtr pre_tokenizer_sequence(std::vector<PreTokenizerPtr> steps) {
-  return std::make_unique<Sequence>(std::move(steps));
+  return std::make_unique<SequencePreTokenizer>(std::move(steps));
 }
 
 }  // namespace qkv

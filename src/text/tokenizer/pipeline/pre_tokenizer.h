@@ -1,20 +1,20 @@
-// Pre-tokenizers: cut a text into the pieces that the model sees. Pieces are views where the text stays as it is, so a
-// chain of cuts copies nothing.
+// Pre-tokenizers: split a text into the pieces that the model encodes. Pieces are views unless the text is modified, so
+// a chain of splits copies nothing.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "text/tokenizer/pipeline/aligned_text.h"
 #include "text/tokenizer/pipeline/matcher.h"
+#include "text/tokenizer/pipeline/normalized_text.h"
 
 namespace qkv {
 
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Pieces live until the sink returns.
+  // Pieces are valid until the sink returns.
   virtual void split(const TextPiece& piece, PieceSink sink) const = 0;
 };
 
@@ -24,13 +24,13 @@ enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_
 
 struct SplitOptions {
   SplitBehavior behavior = SplitBehavior::isolated;
-  bool invert = false;  // what lies between the matches takes their role
+  bool invert = false;  // swap matches and gaps
 };
 
 struct ByteLevelOptions {
   bool add_prefix_space = true;
   bool use_regex = true;
-  bool spelled = true;  // pieces are written in GPT-2's alphabet; false for a model that reads bytes
+  bool to_letters = true;  // pieces in GPT-2's byte alphabet; false for a model that reads raw bytes
 };
 
 enum class PrependScheme { always, first, never };

@@ -9,12 +9,12 @@
 namespace qkv {
 namespace {
 
-constexpr const char* kDamaged = "the tokenizer file is damaged; fetch it again";
-constexpr uint32_t kLongestRule = 200;  // bytes; real maps stay below 32, and each level of a search is bounded by it
-constexpr size_t kLongestGrapheme = 5;  // bytes; longer ones go character by character
+constexpr const char* kBadMap = "the tokenizer file is damaged; fetch it again";
+constexpr uint32_t kLongestRule = 200;  // bytes; real maps stay below 32. Bounds the depth of a search
+constexpr size_t kLongestGrapheme = 5;  // bytes; longer ones are replaced character by character
 constexpr uint8_t kUnseen = 255, kOpen = 254;
 
-// A unit of the double array. A node's children stand at node ^ byte; a leaf holds an offset into the replacements.
+// A unit of the double array. The child for a byte is at offset ^ byte; a leaf holds an offset into the replacements.
 bool has_leaf(uint32_t unit) {
   return ((unit >> 8) & 1) != 0;
 }
@@ -38,16 +38,16 @@ uint32_t read_u32(std::string_view bytes, size_t at) {
 
 Precompiled Precompiled::parse(std::string_view bytes, std::string_view what) {
   QKV_CHECK(bytes.size() >= 8, what, ": a character map of ", bytes.size(), " bytes is too short to hold one",
-            Hint(kDamaged));
+            Hint(kBadMap));
   const uint32_t trie_bytes = read_u32(bytes, 0);
   QKV_CHECK(trie_bytes % 4 == 0 && trie_bytes >= 4 && trie_bytes <= bytes.size() - 4, what,
             ": the character map says its trie has ", trie_bytes, " bytes but ", bytes.size() - 4,
-            " follow, and it comes in units of 4", Hint(kDamaged));
+            " follow, and it comes in units of 4", Hint(kBadMap));
   Precompiled map;
   map.units_.resize(trie_bytes / 4);
   for (size_t i = 0; i < map.units_.size(); ++i) map.units_[i] = read_u32(bytes, 4 + 4 * i);
   map.replacements_ = bytes.substr(4 + trie_bytes);
-  QKV_CHECK(is_utf8(map.replacements_), what, ": the replacements of the character map are not UTF-8", Hint(kDamaged));
+  QKV_CHECK(is_utf8(map.replacements_), what, ": the replacements of the character map are not UTF-8", Hint(kBadMap));
 
   std::vector<uint8_t> heights(map.units_.size(), kUnseen);
   const uint32_t root = offset_of(map.units_[0]);
@@ -60,15 +60,15 @@ Precompiled Precompiled::parse(std::string_view bytes, std::string_view what) {
   return map;
 }
 
-// The longest way down from the children of a node, in bytes. Nodes may be shared, so each is looked at once; one that
-// leads to itself, or too far down, is an error.
+// The greatest depth below a node, in bytes. Nodes may be shared, so each is visited once. A cycle or too great a depth
+// is an Error.
 uint32_t Precompiled::check_below(uint32_t node, uint32_t depth, std::vector<uint8_t>& heights,
                                   std::string_view what) const {
   QKV_CHECK(node < units_.size(), what, ": the character map's trie leads to unit ", node, " but has ", units_.size(),
-            Hint(kDamaged));
+            Hint(kBadMap));
   if (heights[node] < kOpen) return heights[node];
   QKV_CHECK(heights[node] == kUnseen && depth <= kLongestRule, what, ": the character map's trie ",
-            heights[node] == kOpen ? "runs in a circle" : "is too deep", " at unit ", node, Hint(kDamaged));
+            heights[node] == kOpen ? "runs in a circle" : "is too deep", " at unit ", node, Hint(kBadMap));
   heights[node] = kOpen;
   uint32_t height = 0;
   for (uint32_t c = 1; c < 256; ++c) {
@@ -79,13 +79,13 @@ uint32_t Precompiled::check_below(uint32_t node, uint32_t depth, std::vector<uin
     if (!has_leaf(units_[child])) continue;
     const uint32_t offset = value_of(units_[below]);
     QKV_CHECK(offset <= replacements_.size(), what, ": the character map points at byte ", offset, " of ",
-              replacements_.size(), " of its replacements", Hint(kDamaged));
+              replacements_.size(), " of its replacements", Hint(kBadMap));
     QKV_CHECK(offset == replacements_.size() || !is_utf8_continuation(replacements_[offset]), what,
               ": the character map points into the middle of a character at byte ", offset, " of its replacements",
-              Hint(kDamaged));
+              Hint(kBadMap));
   }
   QKV_CHECK(height <= kLongestRule, what, ": the character map has a rule longer than ", kLongestRule, " bytes",
-            Hint(kDamaged));
+            Hint(kBadMap));
   heights[node] = static_cast<uint8_t>(height);
   return height;
 }
@@ -95,7 +95,7 @@ std::string_view Precompiled::replacement_at(uint32_t offset) const {
   return rest.substr(0, rest.find('\0'));
 }
 
-// parse() has seen every unit that can be reached from here: all offsets are in range.
+// parse() has checked every unit reachable from here: all offsets are in range.
 Precompiled::Match Precompiled::search(std::string_view text, Take take) const {
   Match best;
   uint32_t node = offset_of(units_[0]);

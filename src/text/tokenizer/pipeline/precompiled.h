@@ -1,5 +1,5 @@
-// SentencePiece's precompiled character map: a trie of byte strings, each with the text that takes its place. The maps
-// come from model files, so all of a map is looked through when it is read, and no map can lead a search out of it.
+// SentencePiece's precompiled character map: a trie (double array) of byte strings, each with its replacement. Maps
+// come from untrusted files: parse() checks every reachable unit, so that no search can leave the map.
 #pragma once
 
 #include <array>
@@ -12,22 +12,22 @@ namespace qkv {
 
 class Precompiled {
  public:
-  // u32 size of the trie in bytes, the trie's units, the replacements with a NUL behind each.
+  // Format: u32 size of the trie in bytes, the trie's u32 units, the replacements, each ended by NUL.
   static Precompiled parse(std::string_view charsmap_bytes, std::string_view what);
 
   struct Match {
-    uint32_t length = 0;  // bytes of the text it stands for; 0: no rule starts here
+    uint32_t length = 0;  // matched bytes; 0: no rule matches
     std::string_view replacement;
   };
 
-  // What SentencePiece takes: the longest rule that starts the text.
+  // The longest rule that matches at the start of the text, as SentencePiece applies it.
   Match longest(std::string_view text) const;
 
   // Whether any rule starts with this ASCII character.
   bool has_rules_from(char c) const { return !plain_[static_cast<unsigned char>(c) & 127]; }
 
-  // What Hugging Face's Precompiled does: a grapheme of up to five bytes is replaced whole by the shortest rule that
-  // starts it, otherwise each of its characters is. origin[i] is where the source of output byte i starts in the input.
+  // Hugging Face's Precompiled: a grapheme of up to five bytes is replaced as a whole by the shortest rule that matches
+  // at its start, otherwise its characters one by one. origin[i]: input offset of the source of output byte i.
   std::string normalize(std::string_view utf8, std::vector<uint32_t>* origin) const;
 
  private:

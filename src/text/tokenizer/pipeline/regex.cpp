@@ -41,9 +41,9 @@ struct Regex::Compiled {
 std::string to_pcre2(std::string_view from) {
   constexpr std::string_view kSpaces = "\\x{09}-\\x{0d}\\x{85}\\p{Z}", kWord = "\\p{L}\\p{M}\\p{Nd}\\p{Pc}";
   std::string to;
-  std::vector<size_t> groups;  // where the open ones start
-  size_t atom = 0;             // where what a quantifier would repeat starts
-  int classes = 0;             // how many [ are open
+  std::vector<size_t> groups;  // starts of the open groups
+  size_t atom = 0;             // start of the atom a quantifier applies to
+  int classes = 0;             // depth of open [
   for (size_t i = 0; i < from.size(); ++i) {
     const char c = from[i];
     if (c == '\\' && i + 1 < from.size()) {
@@ -74,7 +74,7 @@ std::string to_pcre2(std::string_view from) {
         atom = to.size();
         ++classes;
         to += c;
-        // ] directly after [ or [^ is itself.
+        // ] directly after [ or [^ is a literal.
         if (i + 1 < from.size() && from[i + 1] == '^') to += from[++i];
         if (i + 1 < from.size() && from[i + 1] == ']') {
           to += "\\]";
@@ -94,7 +94,7 @@ std::string to_pcre2(std::string_view from) {
         break;
       case '}':
         to += c;
-        // {1,3}+ repeats a repetition in Oniguruma and never gives back in PCRE2.
+        // {1,3}+ repeats the repetition in Oniguruma and is possessive in PCRE2.
         if (i + 1 < from.size() && from[i + 1] == '+') {
           to.insert(atom, "(?:");
           to += ')';
@@ -108,7 +108,7 @@ std::string to_pcre2(std::string_view from) {
         break;
       case ',':
       default:
-        // Inside {1,3} the atom stays the one in front.
+        // Inside {1,3} the atom is still the one before it.
         if (const size_t open = to.rfind('{'); open == to.npos || to.find('}', open) != to.npos) atom = to.size();
         to += c;
         break;
@@ -128,7 +128,7 @@ Regex::Regex(std::string_view expression, std::string_view what) {
                                  PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code, &at, nullptr);
   QKV_CHECK(compiled->code, what, ": bad regular expression ", compiled->shown, " near byte ", at, ": ",
             message_of(code), Hint("patterns follow Oniguruma's syntax, as Hugging Face tokenizers do"));
-  pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // where there is no JIT the interpreter runs
+  pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // falls back to the interpreter without JIT
   compiled->context = pcre2_match_context_create(nullptr);
   QKV_ASSERT(compiled->context, "no memory for a regular expression");
   pcre2_set_match_limit(compiled->context, kMatchLimit);
@@ -137,7 +137,7 @@ Regex::Regex(std::string_view expression, std::string_view what) {
 }
 
 void Regex::find_all(std::string_view text, FunctionRef<void(size_t begin, size_t end)> match) const {
-  // Checked once and not by PCRE2, which would look at all the rest before each match.
+  // Checked once here: PCRE2 would check all the remaining text before each match.
   for (size_t begin = 0; begin <= text.size();) {
     size_t end = begin;
     while (end < text.size() && utf8_length(text.substr(end)) > 0) end += utf8_length(text.substr(end));

@@ -1,5 +1,5 @@
-// Regular expressions of tokenizer files, run by PCRE2 with limits. They are written for Oniguruma; where it reads a
-// sign differently, the expression is translated.
+// Regular expressions of tokenizer files, run by PCRE2 with limits. They are written for Oniguruma; syntax that means
+// something else in PCRE2 is translated.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ namespace qkv {
 
 class Regex {
  public:
-  // `what` says in error texts where the expression comes from.
+  // `what` names the source of the expression in error messages.
   Regex(std::string_view expression, std::string_view what);
 
-  // The matches in order. An empty match behind another match is left out. Bytes that are not UTF-8 match nothing.
-  // Throws when a match takes more steps than a real tokenizer needs.
+  // Reports the matches in order. An empty match right after another match is skipped. Invalid UTF-8 matches nothing.
+  // Throws if a match exceeds the step limit.
   void find_all(std::string_view text, FunctionRef<void(size_t begin, size_t end)> match) const;
 
  private:
@@ -26,7 +26,7 @@ class Regex {
   std::shared_ptr<const Compiled> compiled_;
 };
 
-// The expression as PCRE2 must see it to match what Oniguruma would.
+// Translates an Oniguruma expression to the equivalent PCRE2 expression.
 std::string to_pcre2(std::string_view oniguruma);
 
 }  // namespace qkv

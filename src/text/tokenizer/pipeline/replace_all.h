@@ -1,4 +1,4 @@
-// Plain replacing in a string.
+// Replacing substrings.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace qkv {
 
-// Every `from` in the text becomes `to`, from left to right.
+// Replaces every `from` in the text by `to`, from left to right.
 void replace_all(std::string& text, std::string_view from, std::string_view to);
 
 }  // namespace qkv

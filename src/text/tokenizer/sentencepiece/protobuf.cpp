@@ -8,7 +8,7 @@
 namespace qkv {
 namespace {
 
-constexpr const char* kDamaged = "the file is damaged, cut short, or not a protocol buffer; fetch it again";
+constexpr const char* kBadProtobuf = "the file is damaged, cut short, or not a protocol buffer; fetch it again";
 
 const char* name_of(uint64_t wire) {
   constexpr const char* kNames[] = {"a varint",           "8 bytes", "bytes with a length", "a group",
@@ -23,7 +23,7 @@ bool ProtobufReader::next() {
   const size_t at = position();
   const uint64_t tag = varint();
   QKV_CHECK(tag >> 3 > 0 && tag >> 3 < (1U << 29), what_, ": field number ", tag >> 3, " at byte ", at,
-            " is not one of protocol buffers", Hint(kDamaged));
+            " is not one of protocol buffers", Hint(kBadProtobuf));
   field_ = static_cast<uint32_t>(tag >> 3);
   switch (tag & 7) {
     case 0:
@@ -44,7 +44,7 @@ bool ProtobufReader::next() {
       break;
     default:
       QKV_FAIL(what_, ": field ", field_, " at byte ", at, " has wire type ", tag & 7, " (", name_of(tag & 7),
-               ") but these messages have 0, 1, 2 and 5 only", Hint(kDamaged));
+               ") but these messages have 0, 1, 2 and 5 only", Hint(kBadProtobuf));
   }
   return true;
 }
@@ -53,10 +53,11 @@ uint64_t ProtobufReader::varint() {
   const size_t at = position();
   uint64_t value = 0;
   for (int shift = 0; shift < 70; shift += 7) {
-    QKV_CHECK(!rest_.empty(), what_, ": ends inside the number that starts at byte ", at, Hint(kDamaged));
+    QKV_CHECK(!rest_.empty(), what_, ": ends inside the number that starts at byte ", at, Hint(kBadProtobuf));
     const auto byte = static_cast<unsigned char>(rest_.front());
     rest_.remove_prefix(1);
-    QKV_CHECK(shift < 63 || byte <= 1, what_, ": the number at byte ", at, " does not fit in 64 bits", Hint(kDamaged));
+    QKV_CHECK(shift < 63 || byte <= 1, what_, ": the number at byte ", at, " does not fit in 64 bits",
+              Hint(kBadProtobuf));
     value |= uint64_t{byte & 0x7fU} << shift;
     if (byte < 0x80) break;
   }
@@ -65,7 +66,7 @@ uint64_t ProtobufReader::varint() {
 
 std::string_view ProtobufReader::take(uint64_t length) {
   QKV_CHECK(length <= rest_.size(), what_, ": field ", field_, " says it has ", length, " bytes but ", rest_.size(),
-            " are left at byte ", position(), Hint(kDamaged));
+            " are left at byte ", position(), Hint(kBadProtobuf));
   const std::string_view out = rest_.substr(0, length);
   rest_.remove_prefix(length);
   return out;
@@ -73,7 +74,7 @@ std::string_view ProtobufReader::take(uint64_t length) {
 
 void ProtobufReader::expect(Wire wire, std::string_view name) const {
   QKV_CHECK(wire_ == wire, what_, ": '", name, "' (field ", field_, ") is ", name_of(static_cast<uint64_t>(wire_)),
-            " on the wire but must be ", name_of(static_cast<uint64_t>(wire)), Hint(kDamaged));
+            " on the wire but must be ", name_of(static_cast<uint64_t>(wire)), Hint(kBadProtobuf));
 }
 
 std::string_view ProtobufReader::bytes(std::string_view name) const {
@@ -90,7 +91,7 @@ float ProtobufReader::number(std::string_view name) const {
 
 int32_t ProtobufReader::integer(std::string_view name) const {
   expect(Wire::varint, name);
-  // Negative numbers travel as the 64 bits of their two's complement.
+  // Negative numbers are encoded as 64-bit two's complement.
   return narrow<int32_t>(std::bit_cast<int64_t>(varint_), what_ + ": '" + std::string(name) + "'");
 }
 

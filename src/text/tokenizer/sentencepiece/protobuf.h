@@ -1,4 +1,4 @@
-// Protocol buffers on the wire: the fields of one message in order, every length held against what is there.
+// Protocol buffer wire format: iterates over the fields of one message and checks every length.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace qkv {
 
 class ProtobufReader {
  public:
-  // Error texts start with `what`. The bytes must outlive the reader.
+  // Error messages start with `what`. The bytes must outlive the reader.
   ProtobufReader(std::string_view message, std::string_view what)
       : rest_(message), size_(message.size()), what_(what) {}
 
@@ -18,8 +18,7 @@ class ProtobufReader {
 
   uint32_t field() const { return field_; }
 
-  // The field's value; an Error that calls it `name` if it is of another type on the wire. A field that nobody asks
-  // about is passed over.
+  // The value of the current field; an Error with `name` if it has another wire type. Unread fields are skipped.
   std::string_view bytes(std::string_view name) const;
   float number(std::string_view name) const;
   int32_t integer(std::string_view name) const;

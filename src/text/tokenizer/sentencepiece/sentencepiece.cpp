@@ -18,10 +18,8 @@
 namespace qkv {
 namespace {
 
-using Kind = SentencePieceModel::Kind;
-using Type = SentencePieceModel::Type;
-
-constexpr size_t kLargestFile = size_t{1} << 28;
+using ModelKind = SentencePieceModel::Kind;
+using PieceType = SentencePieceModel::Type;
 
 Unigram make_unigram(const SentencePieceModel& model) {
   Unigram::Pieces pieces;
@@ -29,27 +27,28 @@ Unigram make_unigram(const SentencePieceModel& model) {
       .unk_id = model.unk_id, .byte_fallback = model.byte_fallback, .rules = Unigram::Rules::sentencepiece};
   for (const auto& piece : model.pieces) {
     pieces.emplace_back(piece.text, piece.score);
-    options.parts.push_back(piece.type == Type::normal         ? Unigram::Part::normal
-                            : piece.type == Type::user_defined ? Unigram::Part::whole
-                                                               : Unigram::Part::never);
+    options.matching.push_back(piece.type == PieceType::normal         ? Unigram::Matching::normal
+                               : piece.type == PieceType::user_defined ? Unigram::Matching::always
+                                                                       : Unigram::Matching::never);
   }
   return Unigram(std::move(pieces), std::move(options));
 }
 
-// The models that only look up: every character, or every word with the space before it.
+// The lookup models: every character, or every word with the space before it, is a token.
 class LookupModel final : public TokenModel {
  public:
   LookupModel(const SentencePieceModel& model, Vocab vocab, ByteTrie user_defined)
       : vocab_(std::move(vocab)),
         user_defined_(std::move(user_defined)),
-        words_(model.kind == Kind::word),
+        words_(model.kind == ModelKind::word),
         unk_id_(model.unk_id),
         byte_fallback_(model.byte_fallback) {
     std::vector<std::pair<std::string_view, int32_t>> texts;
     for (int32_t id = 0; id < static_cast<int32_t>(model.pieces.size()); ++id) {
       const auto& piece = model.pieces[static_cast<size_t>(id)];
-      if (piece.type == Type::byte) bytes_.ids[static_cast<size_t>(byte_of_token(piece.text))] = id;
-      const bool is_text = piece.type == Type::normal || piece.type == Type::user_defined || piece.type == Type::unused;
+      if (piece.type == PieceType::byte) bytes_.ids[static_cast<size_t>(byte_of_token(piece.text))] = id;
+      const bool is_text =
+          piece.type == PieceType::normal || piece.type == PieceType::user_defined || piece.type == PieceType::unused;
       if (is_text) texts.emplace_back(piece.text, id);
     }
     texts_ = ByteTrie(std::move(texts));
@@ -66,13 +65,13 @@ class LookupModel final : public TokenModel {
     runs.finish();
   }
   const Vocab& vocab() const override { return vocab_; }
-  int32_t shows_text() const override { return unk_id_; }
+  int32_t id_shown_as_text() const override { return unk_id_; }
 
  private:
   static std::string_view first_word(std::string_view text) { return text.substr(0, text.find(kSpaceSymbol, 1)); }
   std::string_view first_letter(std::string_view text) const {
     const auto own = user_defined_.longest(text);
-    return text.substr(0, own.length > 0 ? own.length : utf8_promised(text.front()));
+    return text.substr(0, own.length > 0 ? own.length : utf8_length_from_lead(text.front()));
   }
 
   Vocab vocab_;
@@ -108,10 +107,10 @@ double score_of(const SentencePieceModel& model, const Vocab& vocab, std::string
   return sum;
 }
 
-// Unigram models may know two ways of the same score; any of them will do.
+// A Unigram model may have two segmentations of the same score; either is accepted.
 void check_self_test(const SentencePieceModel& model, const TokenizerParts& parts) {
   for (const auto& sample : model.self_test) {
-    AlignedText text = AlignedText::original(sample.input, 0);
+    NormalizedText text = NormalizedText::from_original(sample.input, 0);
     parts.normalizer->apply(text);
     std::vector<std::string> pieces;
     const auto take = [&](const TextPiece& piece) {
@@ -128,7 +127,7 @@ void check_self_test(const SentencePieceModel& model, const TokenizerParts& part
     const std::string got = joined(pieces);
     const Vocab& vocab = parts.model->vocab();
     const bool equal = got == sample.expected ||
-                       (model.kind == Kind::unigram &&
+                       (model.kind == ModelKind::unigram &&
                         std::abs(score_of(model, vocab, got) - score_of(model, vocab, sample.expected)) < 1e-4);
     QKV_CHECK(equal, model.name, ": its self-test says that ", printable(sample.input), " is ",
               printable(sample.expected), " but it is ", printable(got),
@@ -144,22 +143,22 @@ std::optional<int32_t> named(int32_t id) {
 
 TokenizerParts parts_of_sentencepiece(SentencePieceModel model) {
   std::vector<std::pair<std::string_view, int32_t>> own;
-  TokenizerParts parts{.what = model.name, .repairs_bytes = true, .byte_tokens = model.byte_fallback};
+  TokenizerParts parts{.what = model.name, .normalizer_fixes_utf8 = true, .byte_tokens = model.byte_fallback};
   for (int32_t id = 0; id < static_cast<int32_t>(model.pieces.size()); ++id) {
     const auto& piece = model.pieces[static_cast<size_t>(id)];
-    if (piece.type == Type::user_defined) own.emplace_back(piece.text, id);
-    if (piece.type == Type::control || piece.type == Type::unknown) {
+    if (piece.type == PieceType::user_defined) own.emplace_back(piece.text, id);
+    if (piece.type == PieceType::control || piece.type == PieceType::unknown) {
       parts.added.push_back({.id = id, .content = piece.text, .normalized = false, .special = true, .in_text = false});
     }
   }
   const ByteTrie user_defined(std::move(own));
   parts.normalizer = sentencepiece_normalizer(model, user_defined);
   parts.decoder = sentencepiece_decoder(model);
-  if (model.kind == Kind::unigram) {
+  if (model.kind == ModelKind::unigram) {
     parts.model = std::make_unique<UnigramModel>(make_unigram(model));
-  } else if (model.kind == Kind::bpe) {
+  } else if (model.kind == ModelKind::bpe) {
     SentencePieceBpe bpe = sentencepiece_bpe(model, make_vocab(model), user_defined);
-    parts.pre_tokenizer = std::move(bpe.cutter);
+    parts.pre_tokenizer = std::move(bpe.pre_tokenizer);
     parts.model = std::move(bpe.model);
   } else {
     parts.model = std::make_unique<LookupModel>(model, make_vocab(model), user_defined);
@@ -171,7 +170,7 @@ TokenizerParts parts_of_sentencepiece(SentencePieceModel model) {
 }
 
 TokenizerParts parts_of_sentencepiece_file(const std::filesystem::path& file) {
-  return parts_of_sentencepiece(SentencePieceModel::parse(read_file(file, kLargestFile), file.string()));
+  return parts_of_sentencepiece(SentencePieceModel::parse(read_file(file, kLargestTokenizerFile), file.string()));
 }
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// SentencePiece models as tokenizers: the same ids, pieces and texts as the library of that name gives.
+// SentencePiece models as tokenizers, with the same ids, pieces and texts as the SentencePiece library.
 #pragma once
 
 #include <filesystem>

@@ -18,9 +18,9 @@ namespace {
 using Ids = std::unordered_map<std::string_view, int32_t>;
 
 constexpr int32_t kUnknownCharacter = -1;
-constexpr size_t kLongestText = size_t{1} << 26;  // bounds the memory: a symbol takes about 40 bytes
+constexpr size_t kLongestBpeText = size_t{1} << 26;  // bounds the memory: a symbol takes about 40 bytes
 
-// User-defined pieces take part in no merge: they get ids that no merge has.
+// User-defined pieces are never merged: they get ids that no merge has.
 int32_t frozen(int32_t id) {
   return -2 - id;
 }
@@ -29,15 +29,15 @@ uint64_t key_of(int32_t left, int32_t right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
 }
 
-// SentencePiece walks by lead bytes.
+// SentencePiece steps by lead bytes.
 size_t character_size(std::string_view text, size_t at) {
-  return std::min(utf8_promised(text[at]), text.size() - at);
+  return std::min(utf8_length_from_lead(text[at]), text.size() - at);
 }
 
-// What the model and the cutter both look at.
-class Tables {
+// BpeTables shared by the model and the pre-tokenizer.
+class BpeTables {
  public:
-  Tables(const SentencePieceModel& model, ByteTrie user_defined);
+  BpeTables(const SentencePieceModel& model, ByteTrie user_defined);
 
   struct Symbol {
     int32_t id;
@@ -49,8 +49,9 @@ class Tables {
     return {characters_.find(text.substr(0, size)), size};
   }
 
-  // No merge reaches over two characters that stand side by side in no piece. Unknown ones become one token.
-  bool belong_together(int32_t left, int32_t right) const {
+  // True if a merge may cross the two: they are adjacent in some piece. Unknown characters also stay together, as one
+  // token.
+  bool may_merge(int32_t left, int32_t right) const {
     return (is_no_piece(left) && is_no_piece(right)) || neighbours_.contains(key_of(left, right));
   }
 
@@ -67,7 +68,7 @@ class Tables {
   void take_unused_apart(const SentencePieceModel& model, const std::vector<Merge>& merges);
 
   ByteTrie user_defined_;
-  ByteTrie characters_;  // to ids; those behind the last piece are characters that are no piece themselves
+  ByteTrie characters_;  // to ids; ids beyond the pieces are characters that are no piece
   std::unordered_set<uint64_t> neighbours_;
   MergeTable merges_{0};
   int32_t pieces_ = 0;
@@ -75,11 +76,11 @@ class Tables {
 };
 
 bool is_matched(SentencePieceModel::Type type) {
-  using Type = SentencePieceModel::Type;
-  return type == Type::normal || type == Type::user_defined || type == Type::unused;
+  using enum SentencePieceModel::Type;
+  return type == normal || type == user_defined || type == unused;
 }
 
-Tables::Tables(const SentencePieceModel& model, ByteTrie user_defined) : user_defined_(std::move(user_defined)) {
+BpeTables::BpeTables(const SentencePieceModel& model, ByteTrie user_defined) : user_defined_(std::move(user_defined)) {
   pieces_ = narrow<int32_t>(model.pieces.size(), "number of pieces");
   Ids ids;
   for (int32_t id = 0; id < pieces_; ++id) {
@@ -89,7 +90,7 @@ Tables::Tables(const SentencePieceModel& model, ByteTrie user_defined) : user_de
   number_characters(model, ids);
   const std::vector<Merge> merges = find_merges(model, ids);
 
-  // Pieces of one score share a rank, so that the leftmost of them comes first.
+  // Pieces of equal score share a rank, so that the leftmost is merged first.
   std::vector<float> scores;
   for (const auto& piece : model.pieces) scores.push_back(piece.score);
   std::sort(scores.begin(), scores.end(), std::greater<>());
@@ -103,8 +104,8 @@ Tables::Tables(const SentencePieceModel& model, ByteTrie user_defined) : user_de
   take_unused_apart(model, merges);
 }
 
-// A character may take part in merges without being a piece: it gets a number behind them.
-void Tables::number_characters(const SentencePieceModel& model, Ids& ids) {
+// A character may be part of merges without being a piece: it gets an id beyond the pieces.
+void BpeTables::number_characters(const SentencePieceModel& model, Ids& ids) {
   std::vector<std::pair<std::string_view, int32_t>> characters;
   int32_t next = pieces_;
   for (const auto& piece : model.pieces) {
@@ -119,8 +120,8 @@ void Tables::number_characters(const SentencePieceModel& model, Ids& ids) {
   characters_ = ByteTrie(std::move(characters));
 }
 
-// Every two pieces or characters whose joined text is a piece.
-std::vector<Tables::Merge> Tables::find_merges(const SentencePieceModel& model, const Ids& ids) {
+// All pairs of pieces or characters whose concatenation is a piece.
+std::vector<BpeTables::Merge> BpeTables::find_merges(const SentencePieceModel& model, const Ids& ids) {
   std::vector<Merge> merges;
   for (int32_t id = 0; id < pieces_; ++id) {
     const auto& piece = model.pieces[static_cast<size_t>(id)];
@@ -141,9 +142,9 @@ std::vector<Tables::Merge> Tables::find_merges(const SentencePieceModel& model, 
   return merges;
 }
 
-// An unused piece is merged like any other and then given as the two it was made of. Its characters always merge in the
-// same order, so what stays when the last merge is left out tells them.
-void Tables::take_unused_apart(const SentencePieceModel& model, const std::vector<Merge>& merges) {
+// An unused piece is merged like any other, then output as its two halves. Its characters always merge in the same
+// order, so the halves are what remains without the last merge.
+void BpeTables::take_unused_apart(const SentencePieceModel& model, const std::vector<Merge>& merges) {
   for (size_t begin = 0, end = 0; begin < merges.size(); begin = end) {
     const int32_t id = merges[begin].id;
     while (end < merges.size() && merges[end].id == id) ++end;
@@ -168,7 +169,7 @@ void Tables::take_unused_apart(const SentencePieceModel& model, const std::vecto
   }
 }
 
-void Tables::put(BpeSymbols& symbols, UnknownRuns& runs, int32_t unk_id) const {
+void BpeTables::put(BpeSymbols& symbols, UnknownRuns& runs, int32_t unk_id) const {
   std::vector<Symbol> open;
   size_t end = 0;
   for (size_t i = 0; i < symbols.count; ++i) {
@@ -188,16 +189,16 @@ void Tables::put(BpeSymbols& symbols, UnknownRuns& runs, int32_t unk_id) const {
   }
 }
 
-class Cutter final : public PreTokenizer {
+class SentencePieceBpeSplitter final : public PreTokenizer {
  public:
-  explicit Cutter(std::shared_ptr<const Tables> tables) : tables_(std::move(tables)) {}
+  explicit SentencePieceBpeSplitter(std::shared_ptr<const BpeTables> tables) : tables_(std::move(tables)) {}
 
   void split(const TextPiece& piece, PieceSink sink) const override {
     size_t begin = 0, at = 0;
     int32_t previous = 0;
     while (at < piece.text.size()) {
-      const Tables::Symbol symbol = tables_->first_symbol(piece.text.substr(at));
-      if (at > begin && !tables_->belong_together(previous, symbol.id)) {
+      const BpeTables::Symbol symbol = tables_->first_symbol(piece.text.substr(at));
+      if (at > begin && !tables_->may_merge(previous, symbol.id)) {
         sink(piece.part(begin, at));
         begin = at;
       }
@@ -208,12 +209,12 @@ class Cutter final : public PreTokenizer {
   }
 
  private:
-  std::shared_ptr<const Tables> tables_;
+  std::shared_ptr<const BpeTables> tables_;
 };
 
-class Model final : public TokenModel {
+class SentencePieceBpeModel final : public TokenModel {
  public:
-  Model(const SentencePieceModel& model, Vocab vocab, std::shared_ptr<const Tables> tables)
+  SentencePieceBpeModel(const SentencePieceModel& model, Vocab vocab, std::shared_ptr<const BpeTables> tables)
       : what_(model.name), vocab_(std::move(vocab)), tables_(std::move(tables)), unk_id_(model.unk_id) {
     byte_fallback_ = model.byte_fallback;
     for (size_t id = 0; id < model.pieces.size(); ++id) {
@@ -223,11 +224,12 @@ class Model final : public TokenModel {
   }
 
   void encode(std::string_view piece, PieceTokens& out) const override {
-    QKV_CHECK(piece.size() <= kLongestText, what_, ": a text of ", piece.size(),
-              " bytes without a place to cut it, but the limit is ", kLongestText, Hint("cut the text into documents"));
+    QKV_CHECK(piece.size() <= kLongestBpeText, what_, ": a text of ", piece.size(),
+              " bytes without a place to cut it, but the limit is ", kLongestBpeText,
+              Hint("cut the text into documents"));
     BpeSymbols symbols(piece.size());
     for (size_t at = 0; at < piece.size();) {
-      const Tables::Symbol symbol = tables_->first_symbol(piece.substr(at));
+      const BpeTables::Symbol symbol = tables_->first_symbol(piece.substr(at));
       at += symbol.size;
       symbols.put(symbol.id, at);
     }
@@ -237,12 +239,12 @@ class Model final : public TokenModel {
     runs.finish();
   }
   const Vocab& vocab() const override { return vocab_; }
-  int32_t shows_text() const override { return unk_id_; }
+  int32_t id_shown_as_text() const override { return unk_id_; }
 
  private:
   std::string what_;
   Vocab vocab_;
-  std::shared_ptr<const Tables> tables_;
+  std::shared_ptr<const BpeTables> tables_;
   int32_t unk_id_;
   bool byte_fallback_ = false;
   ByteTokens bytes_;
@@ -251,9 +253,9 @@ class Model final : public TokenModel {
 }  // namespace
 
 SentencePieceBpe sentencepiece_bpe(const SentencePieceModel& model, Vocab vocab, ByteTrie user_defined) {
-  const auto tables = std::make_shared<const Tables>(model, std::move(user_defined));
-  return {.cutter = std::make_unique<Cutter>(tables),
-          .model = std::make_unique<Model>(model, std::move(vocab), tables)};
+  const auto tables = std::make_shared<const BpeTables>(model, std::move(user_defined));
+  return {.pre_tokenizer = std::make_unique<SentencePieceBpeSplitter>(tables),
+          .model = std::make_unique<SentencePieceBpeModel>(model, std::move(vocab), tables)};
 }
 
 }  // namespace qkv

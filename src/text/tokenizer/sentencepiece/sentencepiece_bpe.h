@@ -1,4 +1,4 @@
-// SentencePiece's BPE: neighbours whose joined text is a piece are merged, the highest score first, then the leftmost.
+// SentencePiece's BPE: adjacent symbols whose concatenation is a piece are merged, highest score first, then leftmost.
 #pragma once
 
 #include "text/tokenizer/models/byte_trie.h"
@@ -8,9 +8,9 @@
 
 namespace qkv {
 
-// The model, and what cuts a text where no merge can reach over: words repeat, whole texts do not.
+// The pre-tokenizer splits where no merge can cross. The ids do not change, but short pieces repeat and can be cached.
 struct SentencePieceBpe {
-  PreTokenizerPtr cutter;
+  PreTokenizerPtr pre_tokenizer;
   TokenModelPtr model;
 };
 SentencePieceBpe sentencepiece_bpe(const SentencePieceModel& model, Vocab vocab, ByteTrie user_defined);

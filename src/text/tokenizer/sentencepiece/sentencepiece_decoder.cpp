@@ -12,31 +12,31 @@
 namespace qkv {
 namespace {
 
-using Type = SentencePieceModel::Type;
+using PieceType = SentencePieceModel::Type;
 
-// What decoding needs to know of a model.
-struct Rules {
-  std::unordered_map<std::string, Type> types;  // of the pieces that are not text
+// The parts of a model that decoding needs.
+struct SentencePieceDecoding {
+  std::unordered_map<std::string, PieceType> types;  // of pieces that are not plain text
   std::string unk_surface;
   bool drops_first_space = true, drops_all_spaces = true;
 
-  Type type(const std::string& piece) const {
+  PieceType type(const std::string& piece) const {
     const auto found = types.find(piece);
-    return found == types.end() ? Type::normal : found->second;
+    return found == types.end() ? PieceType::normal : found->second;
   }
 };
 
 class SentencePieceRun final : public WholeTokenRun {
  public:
-  explicit SentencePieceRun(const Rules& rules) : rules_(rules) {}
+  explicit SentencePieceRun(const SentencePieceDecoding& rules) : rules_(rules) {}
   void finish(Decoder::Sink out) override { give_bytes(More::no, out); }
 
  private:
   enum class More { may_follow, no };
 
   void take_token(Decoder::Part token, Decoder::Sink out) override {
-    const Type type = rules_.type(token.text);
-    if (type == Type::byte) {
+    const PieceType type = rules_.type(token.text);
+    if (type == PieceType::byte) {
       bytes_ += static_cast<char>(byte_of_token(token.text));
       sources_.push_back(token.source);
       return give_bytes(More::may_follow, out);
@@ -44,8 +44,8 @@ class SentencePieceRun final : public WholeTokenRun {
     give_bytes(More::no, out);
     if (took_space_ || has_text_) at_front_ = false;
     took_space_ = false;
-    if (type == Type::control) return;
-    if (type == Type::unknown) {
+    if (type == PieceType::control) return;
+    if (type == PieceType::unknown) {
       token.text = rules_.unk_surface;
     } else {
       if (at_front_ && rules_.drops_first_space && token.text.starts_with(kSpaceSymbol)) {
@@ -58,7 +58,7 @@ class SentencePieceRun final : public WholeTokenRun {
     out(std::move(token));
   }
 
-  // Whole characters, and U+FFFD for bytes that cannot become part of one.
+  // Complete characters, and U+FFFD for bytes that cannot become part of one.
   void give_bytes(More more, Decoder::Sink out) {
     size_t at = 0;
     while (at < bytes_.size()) {
@@ -76,32 +76,33 @@ class SentencePieceRun final : public WholeTokenRun {
     sources_.erase(sources_.begin(), sources_.begin() + static_cast<std::ptrdiff_t>(at));
   }
 
-  const Rules& rules_;
-  std::string bytes_;  // of byte pieces, not yet a character
+  const SentencePieceDecoding& rules_;
+  std::string bytes_;  // of byte pieces: an incomplete character
   std::vector<size_t> sources_;
   bool has_text_ = false;
   bool at_front_ = true;
-  bool took_space_ = false;  // the piece before began with a space that was dropped
+  bool took_space_ = false;  // the previous piece began with a dropped space
 };
 
 class SentencePieceDecoder final : public Decoder {
  public:
-  explicit SentencePieceDecoder(Rules rules) : rules_(std::move(rules)) {}
+  explicit SentencePieceDecoder(SentencePieceDecoding rules) : rules_(std::move(rules)) {}
   std::unique_ptr<Run> start() const override { return std::make_unique<SentencePieceRun>(rules_); }
 
  private:
-  Rules rules_;
+  SentencePieceDecoding rules_;
 };
 
 }  // namespace
 
 DecoderPtr sentencepiece_decoder(const SentencePieceModel& model) {
-  Rules rules{.types = {},
-              .unk_surface = model.unk_surface,
-              .drops_first_space = model.add_dummy_prefix || model.remove_extra_whitespaces,
-              .drops_all_spaces = model.remove_extra_whitespaces};
+  SentencePieceDecoding rules{.types = {},
+                              .unk_surface = model.unk_surface,
+                              .drops_first_space = model.add_dummy_prefix || model.remove_extra_whitespaces,
+                              .drops_all_spaces = model.remove_extra_whitespaces};
   for (const auto& piece : model.pieces) {
-    const bool is_text = piece.type == Type::normal || piece.type == Type::user_defined || piece.type == Type::unused;
+    const bool is_text =
+        piece.type == PieceType::normal || piece.type == PieceType::user_defined || piece.type == PieceType::unused;
     if (!is_text) rules.types.emplace(piece.text, piece.type);
   }
   return std::make_unique<SentencePieceDecoder>(std::move(rules));

@@ -1,4 +1,4 @@
-// SentencePiece's decoder: what was added at the front is dropped, spaces are spaces again, bytes become characters.
+// SentencePiece's decoder: drops the added prefix, turns U+2581 into spaces and byte pieces into characters.
 #pragma once
 
 #include "text/tokenizer/pipeline/decoder.h"

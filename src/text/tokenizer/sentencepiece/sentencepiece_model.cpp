@@ -13,14 +13,12 @@
 namespace qkv {
 namespace {
 
-using Model = SentencePieceModel;
+constexpr const char* kBadModel = "the file is damaged or not a SentencePiece model; fetch it again";
+constexpr size_t kLongestSentencePiece = 8000;  // SentencePiece's own limit
 
-constexpr const char* kDamaged = "the file is damaged or not a SentencePiece model; fetch it again";
-constexpr size_t kLongestPiece = 8000;  // SentencePiece's own limit
-
-// Names in error texts are those of sentencepiece_model.proto. The numbers of the fields are its too.
-Model::Piece read_piece(std::string_view bytes, const std::string& what) {
-  Model::Piece piece;
+// Field numbers, and names in error messages, are those of sentencepiece_model.proto.
+SentencePieceModel::Piece read_piece(std::string_view bytes, const std::string& what) {
+  SentencePieceModel::Piece piece;
   ProtobufReader reader(bytes, what);
   while (reader.next()) {
     switch (reader.field()) {
@@ -32,8 +30,8 @@ Model::Piece read_piece(std::string_view bytes, const std::string& what) {
         break;
       case 3: {
         const int32_t type = reader.integer("type");
-        QKV_CHECK(type >= 1 && type <= 6, what, ": 'type' is ", type, " but must lie in [1, 6]", Hint(kDamaged));
-        piece.type = static_cast<Model::Type>(type);
+        QKV_CHECK(type >= 1 && type <= 6, what, ": 'type' is ", type, " but must lie in [1, 6]", Hint(kBadModel));
+        piece.type = static_cast<SentencePieceModel::Type>(type);
         break;
       }
       default:
@@ -43,15 +41,15 @@ Model::Piece read_piece(std::string_view bytes, const std::string& what) {
   return piece;
 }
 
-void read_trainer(std::string_view bytes, const std::string& what, Model& model) {
+void read_trainer(std::string_view bytes, const std::string& what, SentencePieceModel& model) {
   ProtobufReader reader(bytes, what);
   while (reader.next()) {
     switch (reader.field()) {
       case 3: {
         const int32_t kind = reader.integer("model_type");
         QKV_CHECK(kind >= 1 && kind <= 4, what, ": 'model_type' is ", kind,
-                  " but must be 1 (unigram), 2 (bpe), 3 (word) or 4 (char)", Hint(kDamaged));
-        model.kind = static_cast<Model::Kind>(kind);
+                  " but must be 1 (unigram), 2 (bpe), 3 (word) or 4 (char)", Hint(kBadModel));
+        model.kind = static_cast<SentencePieceModel::Kind>(kind);
         break;
       }
       case 24:
@@ -78,7 +76,7 @@ void read_trainer(std::string_view bytes, const std::string& what, Model& model)
   }
 }
 
-void read_normalizer(std::string_view bytes, const std::string& what, Model& model) {
+void read_normalizer(std::string_view bytes, const std::string& what, SentencePieceModel& model) {
   ProtobufReader reader(bytes, what);
   while (reader.next()) {
     switch (reader.field()) {
@@ -103,11 +101,11 @@ void read_normalizer(std::string_view bytes, const std::string& what, Model& mod
   }
 }
 
-void read_self_test(std::string_view bytes, const std::string& what, Model& model) {
+void read_self_test(std::string_view bytes, const std::string& what, SentencePieceModel& model) {
   ProtobufReader reader(bytes, what);
   while (reader.next()) {
     if (reader.field() != 1) continue;
-    Model::Sample sample;
+    SentencePieceModel::Sample sample;
     ProtobufReader inner(reader.bytes("samples"), what + ": sample " + std::to_string(model.self_test.size()));
     while (inner.next()) {
       if (inner.field() == 1) sample.input = inner.bytes("input");
@@ -129,7 +127,7 @@ void refuse_denormalizer(std::string_view bytes, const std::string& what) {
 }  // namespace
 
 SentencePieceModel SentencePieceModel::parse(std::string_view bytes, std::string_view name) {
-  Model model;
+  SentencePieceModel model;
   model.name = name;
   ProtobufReader reader(bytes, name);
   while (reader.next()) {
@@ -160,39 +158,40 @@ SentencePieceModel SentencePieceModel::parse(std::string_view bytes, std::string
 
 void SentencePieceModel::check_pieces() {
   narrow<int32_t>(pieces.size(), name + ": number of pieces");
-  QKV_CHECK(!pieces.empty(), name, ": has no pieces", Hint(kDamaged));
-  // Text can match normal, user-defined and unused pieces; the others have names of their own.
+  QKV_CHECK(!pieces.empty(), name, ": has no pieces", Hint(kBadModel));
+  // Only normal, user-defined and unused pieces match text; the others are just names.
   std::unordered_map<std::string_view, int32_t> matched, reserved;
   std::array<bool, 256> bytes_seen{};
   unk_id = -1;
   for (int32_t id = 0; id < static_cast<int32_t>(pieces.size()); ++id) {
     const Piece& piece = pieces[static_cast<size_t>(id)];
-    QKV_CHECK(!piece.text.empty() && piece.text.size() < kLongestPiece && piece.text.find('\0') == std::string::npos,
-              name, ": piece ", id, " is ", piece.text.empty() ? "empty" : "longer than 7999 bytes or has a NUL in it",
-              Hint(kDamaged));
+    QKV_CHECK(
+        !piece.text.empty() && piece.text.size() < kLongestSentencePiece && piece.text.find('\0') == std::string::npos,
+        name, ": piece ", id, " is ", piece.text.empty() ? "empty" : "longer than 7999 bytes or has a NUL in it",
+        Hint(kBadModel));
     QKV_CHECK(std::isfinite(piece.score), name, ": piece ", id, " ", printable(piece.text), " has the score ",
-              piece.score, " but it must be finite", Hint(kDamaged));
+              piece.score, " but it must be finite", Hint(kBadModel));
     const bool matches = piece.type == Type::normal || piece.type == Type::user_defined || piece.type == Type::unused;
     auto& map = matches ? matched : reserved;
     const auto [first, is_new] = map.emplace(piece.text, id);
     QKV_CHECK(is_new, name, ": pieces ", first->second, " and ", id, " are both ", printable(piece.text),
-              Hint(kDamaged));
+              Hint(kBadModel));
     if (piece.type == Type::unknown) {
-      QKV_CHECK(unk_id < 0, name, ": pieces ", unk_id, " and ", id, " are both of type unknown", Hint(kDamaged));
+      QKV_CHECK(unk_id < 0, name, ": pieces ", unk_id, " and ", id, " are both of type unknown", Hint(kBadModel));
       unk_id = id;
     }
     if (piece.type == Type::byte) {
       QKV_CHECK(byte_fallback, name, ": piece ", id, " ", printable(piece.text),
-                " is a byte but the model says it has no byte fallback", Hint(kDamaged));
+                " is a byte but the model says it has no byte fallback", Hint(kBadModel));
       const int byte = byte_of_token(piece.text);
       QKV_CHECK(byte >= 0, name, ": piece ", id, " ", printable(piece.text),
-                " is of type byte but must be one of <0x00> to <0xFF>", Hint(kDamaged));
+                " is of type byte but must be one of <0x00> to <0xFF>", Hint(kBadModel));
       bytes_seen[static_cast<size_t>(byte)] = true;
     }
   }
-  QKV_CHECK(unk_id >= 0, name, ": none of the ", pieces.size(), " pieces is of type unknown", Hint(kDamaged));
+  QKV_CHECK(unk_id >= 0, name, ": none of the ", pieces.size(), " pieces is of type unknown", Hint(kBadModel));
   for (size_t byte = 0; byte < 256 && byte_fallback; ++byte) {
-    QKV_CHECK(bytes_seen[byte], name, ": says it has byte fallback but has no piece for byte ", byte, Hint(kDamaged));
+    QKV_CHECK(bytes_seen[byte], name, ": says it has byte fallback but has no piece for byte ", byte, Hint(kBadModel));
   }
   const auto control = [&](const std::string& text) {
     const auto found = reserved.find(text);

@@ -1,4 +1,4 @@
-// What a SentencePiece .model file holds, read and checked by our own reader of its protocol buffer.
+// The contents of a SentencePiece .model file, parsed from its protocol buffer and checked.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct SentencePieceModel {
     Type type = Type::normal;
   };
   struct Sample {
-    std::string input, expected;  // the pieces with spaces between
+    std::string input, expected;  // pieces joined by spaces
   };
 
-  std::string name;  // of the file, for error texts
+  std::string name;  // of the file, for error messages
   std::vector<Piece> pieces;
   Kind kind = Kind::unigram;
   bool byte_fallback = false;
@@ -41,8 +41,8 @@ struct SentencePieceModel {
 
   static SentencePieceModel parse(std::string_view bytes, std::string_view name);
 
-  // What must hold for pieces from any source: exactly one unknown, texts that are there and differ, finite scores, and
-  // with byte fallback a piece for each byte. Fills the ids in.
+  // Checks pieces from any source: exactly one unknown piece, non-empty distinct texts, finite scores, and with byte
+  // fallback a piece for each byte. Sets unk_id, bos_id, eos_id and pad_id.
   void check_pieces();
 };
 

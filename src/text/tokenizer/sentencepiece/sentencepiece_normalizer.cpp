@@ -11,18 +11,18 @@
 namespace qkv {
 namespace {
 
-struct Rules {
+struct SentencePieceRules {
   std::optional<Precompiled> charsmap;
   ByteTrie user_defined;
   bool prefix = true, suffix = false;  // a space added at the front or at the end
   bool removes_spaces = true;
   std::string_view space = kSpaceSymbol;
-  std::array<bool, 256> plain{};  // bytes that are characters, no spaces, and start no rule
+  std::array<bool, 256> plain{};  // ASCII other than space that starts no rule: copied as it is
 };
 
-class Normalization {
+class SentencePieceRewrite {
  public:
-  Normalization(const Rules& rules, AlignedText& text) : rules_(rules), rewrite_(text) {}
+  SentencePieceRewrite(const SentencePieceRules& rules, NormalizedText& text) : rules_(rules), rewrite_(text) {}
 
   void run() {
     if (rules_.removes_spaces) skip_leading_spaces();
@@ -76,7 +76,7 @@ class Normalization {
     }
   }
 
-  // Spaces wait for something behind them: those at the end of the text are cut off.
+  // Spaces are written only before the next character, so that trailing ones are dropped.
   void take(Step step) {
     while (after_space_ && step.text.starts_with(' ')) step.text.remove_prefix(1);
     if (step.text.empty()) return rewrite_.skip(step.length);
@@ -101,30 +101,30 @@ class Normalization {
     for (; waiting_ > 0; --waiting_) rewrite_.insert(rules_.space);
   }
 
-  const Rules& rules_;
-  Rewrite rewrite_;
-  size_t waiting_ = 0;  // spaces that are not written yet
+  const SentencePieceRules& rules_;
+  TextRewriter rewrite_;
+  size_t waiting_ = 0;  // spaces not written yet
   bool after_space_ = false;
 };
 
 class SentencePieceNormalizer final : public Normalizer {
  public:
-  explicit SentencePieceNormalizer(Rules rules) : rules_(std::move(rules)) {}
-  void apply(AlignedText& text) const override { Normalization(rules_, text).run(); }
+  explicit SentencePieceNormalizer(SentencePieceRules rules) : rules_(std::move(rules)) {}
+  void apply(NormalizedText& text) const override { SentencePieceRewrite(rules_, text).run(); }
 
  private:
-  Rules rules_;
+  SentencePieceRules rules_;
 };
 
 }  // namespace
 
 NormalizerPtr sentencepiece_normalizer(SentencePieceModel& model, ByteTrie user_defined) {
-  Rules rules{.charsmap = std::exchange(model.charsmap, std::nullopt),
-              .user_defined = std::move(user_defined),
-              .prefix = model.add_dummy_prefix && !model.whitespace_as_suffix,
-              .suffix = model.add_dummy_prefix && model.whitespace_as_suffix,
-              .removes_spaces = model.remove_extra_whitespaces,
-              .space = model.escape_whitespaces ? kSpaceSymbol : " "};
+  SentencePieceRules rules{.charsmap = std::exchange(model.charsmap, std::nullopt),
+                           .user_defined = std::move(user_defined),
+                           .prefix = model.add_dummy_prefix && !model.whitespace_as_suffix,
+                           .suffix = model.add_dummy_prefix && model.whitespace_as_suffix,
+                           .removes_spaces = model.remove_extra_whitespaces,
+                           .space = model.escape_whitespaces ? kSpaceSymbol : " "};
   for (size_t byte = 0; byte < 128; ++byte) {
     const char c = static_cast<char>(byte);
     const bool own = rules.user_defined.step(ByteTrie::kRoot, static_cast<unsigned char>(c)) != ByteTrie::kNone;

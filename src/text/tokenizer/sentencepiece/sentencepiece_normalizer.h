@@ -1,5 +1,4 @@
-// Text as SentencePiece models see it: replaced by the model's character map, extra spaces gone, spaces written as
-// U+2581.
+// SentencePiece's normalizer: applies the character map, removes extra spaces, writes spaces as U+2581.
 #pragma once
 
 #include <string_view>
@@ -12,7 +11,7 @@ namespace qkv {
 
 inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";  // U+2581
 
-// Takes the character map out of the model. User-defined pieces are left as they stand in the text.
+// Moves the character map out of the model. User-defined pieces in the text are not changed.
 NormalizerPtr sentencepiece_normalizer(SentencePieceModel& model, ByteTrie user_defined);
 
 }  // namespace qkv

@@ -1,8 +1,8 @@
-// All distinct words stand in one array, a symbol per byte with a boundary between words. A token that spans several
-// bytes is named at its first and at its last one, so both neighbours of any token are one look away and a merge
-// touches four places. The two parts of a pair are never younger than the pair, so all its places are known when the
-// younger part is made: each pair is one candidate with its places, made once and never looked up. Counts only fall, so
-// a candidate's old count is a bound; it is counted again when it comes to the top of the heap.
+// All distinct words are stored in one array, one symbol per byte, with a boundary between words. A token of several
+// bytes is stored at its first and its last byte, so both neighbours of a token are found in O(1) and a merge writes
+// four positions. When a token is created, all positions of every pair it is part of are known: each pair becomes one
+// heap entry (Candidate) with its positions, and is never looked up again. Counts only decrease, so an old count is an
+// upper bound; a candidate is recounted when it reaches the top of the heap.
 #include "text/tokenizer/training/bpe_trainer.h"
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace qkv {
 namespace {
 
 constexpr uint32_t kBoundary = UINT32_MAX;    // between words
-constexpr uint32_t kInside = UINT32_MAX - 1;  // neither first nor last byte of its token
+constexpr uint32_t kInside = UINT32_MAX - 1;  // inner byte of a token: neither first nor last
 constexpr uint32_t kBytes = 256;
 
-// Lists of places: small ones live to the end, long ones go when they are given back.
+// Allocator for position lists: short ones live until the end, long ones are freed when given back.
 class Places {
  public:
   uint32_t* take(size_t size) {
@@ -45,25 +45,25 @@ class Places {
 };
 
 struct Candidate {
-  uint64_t count;  // at least as often as the pair stands there now
+  uint64_t count;  // upper bound of the current count
   uint32_t left, right;
-  uint32_t* places;  // of the first byte of `left`, rising
+  uint32_t* places;  // positions of the first byte of `left`, ascending
   uint32_t size, capacity;
 };
 
-class Trainer {
+class BpeTrainer {
  public:
-  Trainer(WordCounts words, const BpeTrainerOptions& options) : options_(options) {
+  BpeTrainer(WordCounts words, const BpeTrainerOptions& options) : options_(options) {
     for (uint32_t byte = 0; byte < kBytes; ++byte) tokens_.emplace_back(1, static_cast<char>(byte));
-    lay_out(std::move(words));
+    store_words(std::move(words));
     first_candidates();
   }
 
-  ~Trainer() {
+  ~BpeTrainer() {
     for (const Candidate& c : heap_) Places::give_back(c.places, c.capacity);
   }
-  Trainer(const Trainer&) = delete;
-  Trainer& operator=(const Trainer&) = delete;
+  BpeTrainer(const BpeTrainer&) = delete;
+  BpeTrainer& operator=(const BpeTrainer&) = delete;
 
   std::vector<std::pair<uint32_t, uint32_t>> run(size_t merges) {
     std::vector<std::pair<uint32_t, uint32_t>> made;
@@ -85,13 +85,13 @@ class Trainer {
   }
 
  private:
-  // Words by falling count, so that a place tells its word's count by the run it lies in.
+  // Words are sorted by descending count; a run is a range of words of equal count, so a position gives the count.
   struct Run {
     uint32_t end;
     uint64_t count;
   };
 
-  void lay_out(WordCounts counted) {
+  void store_words(WordCounts counted) {
     std::vector<Word> words = counted.words();
     std::erase_if(words, [](const Word& word) { return word.text.size() < 2; });
     std::stable_sort(words.begin(), words.end(), [](const Word& a, const Word& b) { return a.count > b.count; });
@@ -111,7 +111,7 @@ class Trainer {
     }
   }
 
-  // Places come in rising order, so the run is that of the place before or a later one; it starts as 0.
+  // For ascending positions: `run` is the run of the previous position, initially 0.
   uint64_t count_at(uint32_t place, size_t& run) const {
     if (place >= runs_[run].end) {
       const auto at = std::upper_bound(runs_.begin() + static_cast<ptrdiff_t>(run), runs_.end(), place,
@@ -180,14 +180,14 @@ class Trainer {
     c.count = count;
   }
 
-  // All of one pair while its places are collected.
+  // One pair while its positions are collected.
   struct Tally {
     uint64_t count = 0;
     uint32_t size = 0, filled = 0;
     uint32_t* places = nullptr;
   };
 
-  // The places of the pairs (other, token) or (token, other), other by other.
+  // The pairs (other, token) or (token, other), by the other symbol.
   struct Side {
     std::vector<Tally> tallies;  // by symbol
     std::vector<uint32_t> met;   // symbols with a tally
@@ -204,7 +204,7 @@ class Trainer {
     tokens_.push_back(tokens_[pair.left] + tokens_[pair.right]);
     const uint32_t first = bytes_of(pair.left), bytes = bytes_of(token);
 
-    // Two that overlap cannot both be merged: the earlier one is.
+    // Of two overlapping occurrences the earlier one is merged.
     uint32_t merged = 0;
     for (uint32_t i = 0; i < pair.size; ++i) {
       const uint32_t place = pair.places[i];
@@ -220,7 +220,7 @@ class Trainer {
     const uint32_t bytes = bytes_of(token);
     before_.tallies.resize(tokens_.size());
     after_.tallies.resize(tokens_.size());
-    // A token that follows its like is counted from behind only.
+    // A pair (token, token) is reported once, through its second token.
     const auto each_pair = [&](auto on_before, auto on_after) {
       for (const uint32_t place : merged) {
         const uint32_t before = symbols_[place - 1], after = symbols_[place + bytes];
@@ -258,7 +258,7 @@ class Trainer {
   Side before_, after_;
 };
 
-// UTF-8 sorts as the characters do.
+// Bytes sorted by their letters; UTF-8 sorts like code points.
 std::array<uint8_t, kBytes> bytes_in_order() {
   std::array<uint8_t, kBytes> bytes{};
   std::iota(bytes.begin(), bytes.end(), uint8_t{0});
@@ -274,7 +274,7 @@ BpeModel train_bpe(WordCounts words, const BpeTrainerOptions& options) {
             " special tokens and the 256 bytes", Hint("ask for at least ", specials + kBytes));
   QKV_CHECK(options.vocab < kInside / 2, "a vocabulary of ", options.vocab, " tokens is too large",
             Hint("ask for fewer"));
-  Trainer trainer(std::move(words), options);
+  BpeTrainer trainer(std::move(words), options);
   const auto merges = trainer.run(options.vocab - specials - kBytes);
 
   BpeModel model{.specials = specials, .tokens = options.specials};

@@ -1,5 +1,5 @@
-// Byte-pair encoding learnt from counted words (Sennrich, Haddow, Birch 2016): the most frequent pair of neighbours
-// becomes a token, again and again. Of equally frequent pairs the greatest wins, compared as bytes, first token first.
+// Trains byte-pair encoding on word counts (Sennrich, Haddow, Birch 2016): repeatedly merges the most frequent pair of
+// adjacent tokens. Ties: the greatest pair, compared as bytes, left token first.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace qkv {
 
 struct BpeModel {
   size_t specials = 0;
-  // By id: the special tokens, the 256 bytes in the order of their letters (byte_letter), the merges.
+  // By id: the special tokens, the 256 bytes in the order of their letters (byte_alphabet.h), the merged tokens.
   std::vector<std::string> tokens;
-  std::vector<std::pair<uint32_t, uint32_t>> merges;  // ids of their parts, best first
+  std::vector<std::pair<uint32_t, uint32_t>> merges;  // ids of the parts, in training order
 };
 
 struct BpeTrainerOptions {
-  size_t vocab = 0;  // tokens in all; fewer come out where the corpus has no pairs left
+  size_t vocab = 0;  // tokens in all; fewer if the corpus runs out of pairs
   std::vector<std::string> specials;
   std::function<void(size_t merges)> on_merge;
 };

@@ -33,7 +33,7 @@ OrderedJson added_tokens(const std::vector<std::string>& specials) {
   return added;
 }
 
-struct ByteLevel {
+struct ByteLevelJson {
   bool add_prefix_space, use_regex;
 
   OrderedJson json() const {
@@ -45,13 +45,13 @@ struct ByteLevel {
 };
 
 OrderedJson pre_tokenizer(Pattern pattern) {
-  // GPT-2's regular expression is ByteLevel's own.
-  if (pattern == Pattern::gpt2) return ByteLevel{.add_prefix_space = false, .use_regex = true}.json();
+  // GPT-2's regular expression is built into ByteLevel.
+  if (pattern == Pattern::gpt2) return ByteLevelJson{.add_prefix_space = false, .use_regex = true}.json();
   OrderedJson steps = OrderedJson::array();
   for (const std::string_view regex : pattern_regexes(pattern)) {
     steps.push_back({{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}});
   }
-  steps.push_back(ByteLevel{.add_prefix_space = false, .use_regex = false}.json());
+  steps.push_back(ByteLevelJson{.add_prefix_space = false, .use_regex = false}.json());
   return {{"type", "Sequence"}, {"pretokenizers", steps}};
 }
 
@@ -90,7 +90,7 @@ int64_t total_size(const std::vector<std::filesystem::path>& files) {
   for (const std::filesystem::path& file : files) {
     std::error_code failed;
     const auto size = std::filesystem::file_size(file, failed);
-    if (failed) return 0;  // a pipe: unknown
+    if (failed) return 0;  // unknown: a pipe
     total += static_cast<int64_t>(size);
   }
   return total;
@@ -106,7 +106,7 @@ std::vector<std::string> with_unknown(std::vector<std::string> specials) {
 
 void train_bpe_into(TrainedTokenizer& out, const TokenizerTraining& training, WordCounts words) {
   Progress progress("merging", static_cast<int64_t>(training.vocab));
-  const size_t given = training.specials.size() + 256;  // tokens that need no merge
+  const size_t given = training.specials.size() + 256;  // tokens that are not merges
   const auto on_merge = [&](size_t merges) { progress.update(static_cast<int64_t>(given + merges)); };
   const BpeModel model =
       train_bpe(std::move(words), {.vocab = training.vocab, .specials = training.specials, .on_merge = on_merge});
@@ -135,7 +135,7 @@ void train_unigram_into(TrainedTokenizer& out, const TokenizerTraining& training
 
 TrainedTokenizer train_characters(const TokenizerTraining& training) {
   TrainedTokenizer out;
-  std::set<std::string> seen;  // bytes of UTF-8 sort as code points do
+  std::set<std::string> seen;  // UTF-8 sorts like code points
   DocumentReader reader({training.files.begin(), training.files.end()}, {.cut = DocumentCut::line});
   seen.insert("\n");
   for (Document line; reader.next(line);) {
@@ -183,7 +183,7 @@ TrainedTokenizer train_tokenizer(const TokenizerTraining& training, ThreadPool& 
 std::string bpe_tokenizer_json(const BpeModel& model, Pattern pattern) {
   std::vector<std::string> names(model.tokens.begin(), model.tokens.begin() + static_cast<ptrdiff_t>(model.specials));
   const std::vector<std::string> specials = names;
-  for (size_t id = model.specials; id < model.tokens.size(); ++id) names.push_back(spell_bytes(model.tokens[id]));
+  for (size_t id = model.specials; id < model.tokens.size(); ++id) names.push_back(bytes_to_letters(model.tokens[id]));
   check_names(names);
 
   OrderedJson::object_t vocab;
@@ -192,7 +192,7 @@ std::string bpe_tokenizer_json(const BpeModel& model, Pattern pattern) {
   for (const auto& [left, right] : model.merges) merges.push_back({names[left], names[right]});
   return TokenizerFile{.added = added_tokens(specials),
                        .pre_tokenizer = pre_tokenizer(pattern),
-                       .decoder = ByteLevel{.add_prefix_space = true, .use_regex = true}.json(),
+                       .decoder = ByteLevelJson{.add_prefix_space = true, .use_regex = true}.json(),
                        .model = {{"type", "BPE"},
                                  {"dropout", nullptr},
                                  {"unk_token", nullptr},
@@ -240,7 +240,7 @@ std::string unigram_tokenizer_json(const TrainedUnigram& model, const std::vecto
     vocab.push_back({piece.text, piece.score});
   }
   check_names(names);
-  // "first": a text gets a space before it, the parts between special tokens do not, and come back as they were.
+  // "first": only the start of a text gets a space, not the parts after special tokens, so those decode unchanged.
   const OrderedJson metaspace{
       {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "first"}, {"split", true}};
   return TokenizerFile{.added = added_tokens(first),

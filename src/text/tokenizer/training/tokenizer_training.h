@@ -1,4 +1,4 @@
-// From text files to a tokenizer.json: count the words, train the model, write what Hugging Face's library loads.
+// Trains a tokenizer on text files: counts words, trains the model, writes a tokenizer.json for Hugging Face's library.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ enum class TokenizerKind { bpe, unigram, characters };
 
 struct TokenizerTraining {
   TokenizerKind kind = TokenizerKind::bpe;
-  size_t vocab = 0;                // tokens in all; of characters as many as there are
-  std::optional<Pattern> pattern;  // how text becomes words: gpt2 if none is named; only for BPE
+  size_t vocab = 0;                // tokens in all; ignored for characters
+  std::optional<Pattern> pattern;  // splits text into words; default gpt2; BPE only
   std::vector<std::string> specials;
   std::vector<std::filesystem::path> files;
 };
@@ -28,20 +28,20 @@ struct TrainedTokenizer {
   std::string json;  // the content of tokenizer.json
   size_t vocab = 0;
   uint64_t bytes = 0, distinct_words = 0;
-  uint64_t stray_bytes = 0;  // Unigram: bytes that were no UTF-8 and counted as U+FFFD
+  uint64_t stray_bytes = 0;  // Unigram: invalid UTF-8 bytes counted as U+FFFD
 };
 
-// Shows its progress on stderr. The same result for any number of threads.
+// Shows progress on stderr. The result does not depend on the number of threads.
 TrainedTokenizer train_tokenizer(const TokenizerTraining& training, ThreadPool& pool);
 
-// Byte-level: the pattern splits, then every byte is a printable character.
+// Byte-level: split by the pattern, then GPT-2's byte alphabet.
 std::string bpe_tokenizer_json(const BpeModel& model, Pattern pattern);
 
-// Every character is a token, in the order of their code points; what was not seen is <unk>.
+// Every character is a token, in the order of code points; unseen characters are <unk>.
 std::string character_tokenizer_json(const std::vector<std::string>& characters,
                                      const std::vector<std::string>& specials);
 
-// Spaces are U+2581. The first tokens are <unk>, unless it is among the specials, and the specials.
+// Spaces are U+2581. The first tokens are <unk>, unless it is one of the specials, then the specials.
 std::string unigram_tokenizer_json(const TrainedUnigram& model, const std::vector<std::string>& specials);
 
 }  // namespace qkv

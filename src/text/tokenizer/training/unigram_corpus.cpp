@@ -15,18 +15,18 @@
 namespace qkv {
 namespace {
 
-constexpr uint32_t kEnd = UINT32_MAX, kNone = UINT32_MAX;
+constexpr uint32_t kEnd = UINT32_MAX, kNoPiece = UINT32_MAX;
 constexpr std::string_view kSpaceMark = "\u2581";
-// Sums run over this many shares of the words, whoever computes them.
+// Sums are split into this many shares of the words, independent of the number of threads.
 constexpr size_t kShares = 8;
 
-// Pairs of neighbouring strings with what is known of the string they make; a flat hash table.
+// Flat hash table from a pair of adjacent strings to the statistics of their concatenation.
 class PairTable {
  public:
   struct Entry {
     uint64_t key = UINT64_MAX;
     uint64_t count = 0;
-    uint32_t places = 0, place = 0, piece = kNone;
+    uint32_t places = 0, place = 0, piece = kNoPiece;
   };
 
   Entry& at(uint64_t key) {
@@ -61,7 +61,7 @@ class PairTable {
 }  // namespace
 
 UnigramCorpus::UnigramCorpus(const WordCounts& counted, UnigramSeedOptions options) {
-  lay_out(counted);
+  store_words(counted);
   std::vector<Arc> arcs = character_arcs();
   const size_t characters = pieces_.size();
   const std::vector<Arc> longer = longer_arcs(arcs);
@@ -71,7 +71,7 @@ UnigramCorpus::UnigramCorpus(const WordCounts& counted, UnigramSeedOptions optio
   build_lattices(arcs, renumber(seeds(characters, options.most)));
 }
 
-void UnigramCorpus::lay_out(const WordCounts& counted) {
+void UnigramCorpus::store_words(const WordCounts& counted) {
   const CharKinds& kinds = CharKinds::table();
   WordCounts prepared;
   std::string word;
@@ -112,8 +112,8 @@ void UnigramCorpus::lay_out(const WordCounts& counted) {
       codes_.push_back(c.code);
       p += c.bytes;
     }
-    QKV_CHECK(codes_.size() < kNone - 1, "the distinct words of the corpus have more than ", kNone - 1, " characters",
-              Hint("train on a part of the corpus"));
+    QKV_CHECK(codes_.size() < kNoPiece - 1, "the distinct words of the corpus have more than ", kNoPiece - 1,
+              " characters", Hint("train on a part of the corpus"));
     words_.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(codes_.size()), w.count});
     codes_.push_back(kEnd);
   }
@@ -124,7 +124,7 @@ std::vector<UnigramCorpus::Arc> UnigramCorpus::character_arcs() {
   std::sort(alphabet.begin(), alphabet.end());
   alphabet.erase(std::unique(alphabet.begin(), alphabet.end()), alphabet.end());
   if (!alphabet.empty()) alphabet.pop_back();  // kEnd
-  pieces_.assign(alphabet.size(), {kNone, 1, 0});
+  pieces_.assign(alphabet.size(), {kNoPiece, 1, 0});
   std::vector<Arc> arcs;
   arcs.reserve(codes_.size());
   for (const Span& word : words_) {
@@ -139,10 +139,10 @@ std::vector<UnigramCorpus::Arc> UnigramCorpus::character_arcs() {
   return arcs;
 }
 
-// Length by length: a string can stand in two places only if it does without its first and without its last character.
+// Length by length: a string can occur twice only if it also does so without its first and without its last character.
 std::vector<UnigramCorpus::Arc> UnigramCorpus::longer_arcs(std::span<const Arc> characters) {
   std::vector<Arc> arcs;
-  std::vector<uint32_t> piece_at(codes_.size() + 1, kNone);  // of the length before
+  std::vector<uint32_t> piece_at(codes_.size() + 1, kNoPiece);  // of the previous length
   for (const Arc& arc : characters) piece_at[arc.place] = arc.piece;
   for (uint32_t length = 2; length <= kLongestPiece; ++length) {
     PairTable table;
@@ -150,7 +150,7 @@ std::vector<UnigramCorpus::Arc> UnigramCorpus::longer_arcs(std::span<const Arc> 
     const auto each_place = [&](auto visit) {
       for (const Span& word : words_) {
         for (uint32_t place = word.begin; place + length <= word.end; ++place) {
-          if (piece_at[place] != kNone && piece_at[place + 1] != kNone) visit(place, word.count);
+          if (piece_at[place] != kNoPiece && piece_at[place + 1] != kNoPiece) visit(place, word.count);
         }
       }
     };
@@ -163,21 +163,21 @@ std::vector<UnigramCorpus::Arc> UnigramCorpus::longer_arcs(std::span<const Arc> 
     each_place([&](uint32_t place, uint64_t) {
       PairTable::Entry& entry = table.at(key_at(place));
       if (entry.places < 2) return;
-      if (entry.piece == kNone) {
+      if (entry.piece == kNoPiece) {
         entry.piece = static_cast<uint32_t>(pieces_.size());
         pieces_.push_back({entry.place, length, entry.count});
       }
       arcs.push_back({place, entry.piece});
     });
     if (arcs.size() == before) break;
-    std::fill(piece_at.begin(), piece_at.end(), kNone);
+    std::fill(piece_at.begin(), piece_at.end(), kNoPiece);
     for (size_t i = before; i < arcs.size(); ++i) piece_at[arcs[i].place] = arcs[i].piece;
   }
   return arcs;
 }
 
 void UnigramCorpus::add_whole_words(std::vector<Arc>& arcs) {
-  std::vector<bool> known(codes_.size());  // a piece of the whole word's length starts here
+  std::vector<bool> known(codes_.size());  // a piece equal to the whole word starts here
   std::vector<uint32_t> word_length(codes_.size());
   for (const Span& word : words_) word_length[word.begin] = word.end - word.begin;
   for (const Arc& arc : arcs) {
@@ -207,14 +207,14 @@ std::vector<bool> UnigramCorpus::seeds(size_t characters, size_t most) const {
 void UnigramCorpus::build_lattices(std::span<const Arc> arcs, std::span<const uint32_t> new_id) {
   first_start_.assign(codes_.size() + 1, 0);
   for (const Arc& arc : arcs) {
-    if (new_id[arc.piece] != kNone) ++first_start_[arc.place + 1];
+    if (new_id[arc.piece] != kNoPiece) ++first_start_[arc.place + 1];
   }
   std::partial_sum(first_start_.begin(), first_start_.end(), first_start_.begin());
   starts_.resize(first_start_.back());
   std::vector<uint32_t> next(first_start_.begin(), first_start_.end() - 1);
-  // The arcs come by length, so each place gets its short pieces first.
+  // Arcs are sorted by length, so each position lists its short pieces first.
   for (const Arc& arc : arcs) {
-    if (new_id[arc.piece] != kNone) starts_[next[arc.place]++] = new_id[arc.piece];
+    if (new_id[arc.piece] != kNoPiece) starts_[next[arc.place]++] = new_id[arc.piece];
   }
 }
 
@@ -225,7 +225,7 @@ std::string UnigramCorpus::text(uint32_t piece) const {
 }
 
 std::vector<uint32_t> UnigramCorpus::renumber(const std::vector<bool>& marked) {
-  std::vector<uint32_t> new_id(pieces_.size(), kNone);
+  std::vector<uint32_t> new_id(pieces_.size(), kNoPiece);
   uint32_t next = 0;
   for (uint32_t piece = 0; piece < pieces_.size(); ++piece) {
     if (!marked[piece]) continue;
@@ -242,7 +242,7 @@ void UnigramCorpus::keep(const std::vector<bool>& marked) {
   for (size_t place = 0; place + 1 < first_start_.size(); ++place) {
     const uint32_t end = first_start_[place + 1];
     for (uint32_t i = begin; i < end; ++i) {
-      if (new_id[starts_[i]] != kNone) starts_[kept++] = new_id[starts_[i]];
+      if (new_id[starts_[i]] != kNoPiece) starts_[kept++] = new_id[starts_[i]];
     }
     begin = end;
     first_start_[place + 1] = kept;
@@ -250,8 +250,8 @@ void UnigramCorpus::keep(const std::vector<bool>& marked) {
   starts_.resize(kept);
 }
 
-void UnigramCorpus::each_share(ThreadPool& pool,
-                               FunctionRef<void(size_t share, std::span<const Span> words)> body) const {
+void UnigramCorpus::for_each_share(ThreadPool& pool,
+                                   FunctionRef<void(size_t share, std::span<const Span> words)> body) const {
   pool.run(static_cast<int64_t>(kShares), [&](int64_t task, int) {
     const auto share = static_cast<size_t>(task);
     const size_t begin = words_.size() * share / kShares, end = words_.size() * (share + 1) / kShares;
@@ -259,13 +259,14 @@ void UnigramCorpus::each_share(ThreadPool& pool,
   });
 }
 
-double UnigramCorpus::expect(std::span<const double> probability, std::span<double> expected, ThreadPool& pool) const {
+double UnigramCorpus::add_expected_counts(std::span<const double> probability, std::span<double> expected,
+                                          ThreadPool& pool) const {
   std::array<std::vector<double>, kShares> sums;
   std::array<double, kShares> logs{};
-  each_share(pool, [&](size_t share, std::span<const Span> words) {
+  for_each_share(pool, [&](size_t share, std::span<const Span> words) {
     std::vector<double>& sum = sums[share];
     sum.resize(pieces_.size());
-    std::array<double, kLongestWord + 1> after{}, before{};  // probability of the rest, of what came so far
+    std::array<double, kLongestWord + 1> after{}, before{};  // probability of the suffix, of the prefix
     for (const Span& word : words) {
       const uint32_t length = word.end - word.begin;
       after[length] = 1;
@@ -296,12 +297,12 @@ double UnigramCorpus::expect(std::span<const double> probability, std::span<doub
   return std::accumulate(logs.begin(), logs.end(), 0.0);
 }
 
-// Where two paths are equally good, the one whose last piece is longer.
+// Of equally good paths, the one with the longer last piece.
 void UnigramCorpus::best_path(Span span, std::span<const double> score, uint32_t without,
                               std::vector<uint32_t>& path) const {
   struct Best {
     double score = -std::numeric_limits<double>::infinity();
-    uint32_t piece = kNone;
+    uint32_t piece = kNoPiece;
   };
   std::array<Best, kLongestWord + 1> best;
   const uint32_t length = span.end - span.begin;
@@ -315,19 +316,19 @@ void UnigramCorpus::best_path(Span span, std::span<const double> score, uint32_t
     }
   }
   path.clear();
-  for (uint32_t end = length; end > 0 && best[end].piece != kNone; end -= pieces_[best[end].piece].length) {
+  for (uint32_t end = length; end > 0 && best[end].piece != kNoPiece; end -= pieces_[best[end].piece].length) {
     path.push_back(best[end].piece);
   }
 }
 
-void UnigramCorpus::best_use(std::span<const double> score, std::span<Use> use, ThreadPool& pool) const {
+void UnigramCorpus::add_best_path_use(std::span<const double> score, std::span<Use> use, ThreadPool& pool) const {
   std::array<std::vector<Use>, kShares> sums;
-  each_share(pool, [&](size_t share, std::span<const Span> words) {
+  for_each_share(pool, [&](size_t share, std::span<const Span> words) {
     std::vector<Use>& sum = sums[share];
     sum.resize(pieces_.size());
     std::vector<uint32_t> path;
     for (const Span& word : words) {
-      best_path(word, score, kNone, path);
+      best_path(word, score, kNoPiece, path);
       const auto count = static_cast<double>(word.count);
       for (size_t i = 0; i < path.size(); ++i) {
         sum[path[i]].times += count;
@@ -344,7 +345,7 @@ void UnigramCorpus::best_use(std::span<const double> score, std::span<Use> use, 
   }
 }
 
-std::vector<uint32_t> UnigramCorpus::best_without(uint32_t piece, std::span<const double> score) const {
+std::vector<uint32_t> UnigramCorpus::best_split_of(uint32_t piece, std::span<const double> score) const {
   const Piece& p = pieces_[piece];
   std::vector<uint32_t> path;
   best_path({p.place, p.place + p.length, 0}, score, piece, path);

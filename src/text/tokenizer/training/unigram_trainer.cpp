@@ -12,9 +12,9 @@ namespace qkv {
 namespace {
 
 constexpr int kStepsPerRound = 2;
-constexpr double kShrink = 0.75;  // of the pieces survive a round
+constexpr double kShrink = 0.75;  // share of the pieces kept per round
 constexpr double kLeastExpected = 0.5;
-constexpr double kRoomAtTheEnd = 1.1;  // times the vocabulary: the last cut is by probability, not by loss
+constexpr double kFinalMargin = 1.1;  // times the vocabulary: from there the last cut is by probability, not by loss
 
 // d/dx log gamma(x) for x > 0: recurrence up to 6, then the asymptotic series.
 double digamma(double x) {
@@ -24,9 +24,9 @@ double digamma(double x) {
   return result + std::log(x) - 0.5 / x - f * (1.0 / 12 - f * (1.0 / 120 - f * (1.0 / 252 - f * (1.0 / 240))));
 }
 
-class Trainer {
+class UnigramTrainer {
  public:
-  Trainer(const WordCounts& words, const UnigramTrainerOptions& options, ThreadPool& pool)
+  UnigramTrainer(const WordCounts& words, const UnigramTrainerOptions& options, ThreadPool& pool)
       : options_(options), pool_(pool), corpus_(words, {}) {
     size_t characters = 0;
     while (characters < corpus_.pieces() && corpus_.length(static_cast<uint32_t>(characters)) == 1) ++characters;
@@ -37,7 +37,7 @@ class Trainer {
   }
 
   TrainedUnigram run() {
-    const auto enough = static_cast<size_t>(static_cast<double>(options_.pieces) * kRoomAtTheEnd);
+    const auto enough = static_cast<size_t>(static_cast<double>(options_.pieces) * kFinalMargin);
     while (corpus_.pieces() != 0) {
       for (int step = 0; step < kStepsPerRound; ++step) improve();
       if (options_.on_round) options_.on_round(corpus_.pieces());
@@ -58,7 +58,7 @@ class Trainer {
                    [](double score) { return std::exp(score); });
   }
 
-  // By the text they cover.
+  // Initial weights: the amount of text they cover.
   void first_scores() {
     std::vector<double> scores(corpus_.pieces());
     for (uint32_t piece = 0; piece < scores.size(); ++piece) {
@@ -78,11 +78,11 @@ class Trainer {
     by_piece.resize(next);
   }
 
-  // One step of expectation maximisation. The digamma function in place of the logarithm is the variational form with
-  // a sparse prior: it makes rare pieces rarer, and they fall out.
+  // One step of expectation maximisation. Digamma instead of the logarithm is the variational form with a sparse prior:
+  // it lowers rare pieces further until they drop out.
   void improve() {
     std::vector<double> expected(corpus_.pieces());
-    corpus_.expect(probabilities_, expected, pool_);
+    corpus_.add_expected_counts(probabilities_, expected, pool_);
     std::vector<bool> marked(expected.size());
     for (size_t piece = 0; piece < marked.size(); ++piece) {
       marked[piece] = piece < characters_ || expected[piece] >= kLeastExpected;
@@ -93,17 +93,18 @@ class Trainer {
     set_scores(expected);
   }
 
-  // How much less probable the corpus' best segmentations become if a piece is written with others.
+  // The loss in log-likelihood of the best segmentations if a piece is replaced by its best split.
   void prune(size_t pieces) {
     std::vector<UnigramCorpus::Use> use(corpus_.pieces());
-    corpus_.best_use(scores_, use, pool_);
+    corpus_.add_best_path_use(scores_, use, pool_);
     const double all =
         std::accumulate(use.begin(), use.end(), 0.0, [](double s, const auto& u) { return s + u.times; });
-    std::vector<double> loss(use.size(), -std::numeric_limits<double>::infinity());  // of what no word needs
+    std::vector<double> loss(use.size(),
+                             -std::numeric_limits<double>::infinity());  // pieces that no best segmentation uses
     pool_.run(static_cast<int64_t>(use.size()), [&](int64_t task, int) {
       const auto piece = static_cast<uint32_t>(task);
       if (piece < characters_ || use[piece].times == 0) return;
-      const std::vector<uint32_t> others = corpus_.best_without(piece, scores_);
+      const std::vector<uint32_t> others = corpus_.best_split_of(piece, scores_);
       const double times = use[piece].times;
       const double log_all = std::log(all + times * (static_cast<double>(others.size()) - 1));
       double without = 0;
@@ -115,7 +116,7 @@ class Trainer {
 
   void cut_to(size_t pieces) { keep_best(scores_, pieces); }
 
-  // The characters, and of the others those with the greatest value.
+  // Keeps the characters and, of the others, those with the greatest value.
   void keep_best(const std::vector<double>& value, size_t pieces) {
     std::vector<uint32_t> order(corpus_.pieces() - characters_);
     std::iota(order.begin(), order.end(), static_cast<uint32_t>(characters_));
@@ -128,19 +129,19 @@ class Trainer {
     set_scores(scores);
   }
 
-  // The last steps are plain maximum likelihood: the probabilities of the pieces that stayed sum to one.
+  // The last steps are plain maximum likelihood: the probabilities of the remaining pieces sum to one.
   TrainedUnigram model() {
     TrainedUnigram model{.stray_bytes = corpus_.stray_bytes()};
     for (int step = 0; step < kStepsPerRound && corpus_.pieces() != 0; ++step) {
       std::vector<double> expected(corpus_.pieces());
-      corpus_.expect(probabilities_, expected, pool_);
+      corpus_.add_expected_counts(probabilities_, expected, pool_);
       for (double& value : expected) value = std::max(value, kLeastExpected);
       const double all = std::accumulate(expected.begin(), expected.end(), 0.0);
       for (double& value : expected) value = std::log(value / all);
       set_scores(expected);
     }
     std::vector<double> ignored(corpus_.pieces());
-    model.log_likelihood = corpus_.expect(probabilities_, ignored, pool_);
+    model.log_likelihood = corpus_.add_expected_counts(probabilities_, ignored, pool_);
     for (uint32_t piece = 0; piece < corpus_.pieces(); ++piece) {
       model.pieces.push_back({corpus_.text(piece), scores_[piece]});
     }
@@ -153,14 +154,14 @@ class Trainer {
   const UnigramTrainerOptions& options_;
   ThreadPool& pool_;
   UnigramCorpus corpus_;
-  size_t characters_ = 0;  // these pieces come first and stay
+  size_t characters_ = 0;  // the first pieces, never removed
   std::vector<double> scores_, probabilities_;
 };
 
 }  // namespace
 
 TrainedUnigram train_unigram(const WordCounts& words, const UnigramTrainerOptions& options, ThreadPool& pool) {
-  return Trainer(words, options, pool).run();
+  return UnigramTrainer(words, options, pool).run();
 }
 
 }  // namespace qkv

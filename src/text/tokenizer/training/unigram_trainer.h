@@ -1,5 +1,6 @@
-// A unigram language model over pieces (Kudo 2018, as SentencePiece trains it): from many seed pieces, expectation
-// maximisation, then the pieces whose loss hurts least go, until the vocabulary is small enough.
+// Trains a unigram language model over pieces (Kudo 2018, as in SentencePiece): starts from many seed pieces,
+// alternates expectation maximisation and pruning of the pieces whose removal costs least, until the vocabulary has its
+// size.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,12 @@ struct UnigramPiece {
 
 struct TrainedUnigram {
   std::vector<UnigramPiece> pieces;  // the most probable first
-  uint64_t stray_bytes = 0;          // of the corpus that were no UTF-8 and counted as U+FFFD
+  uint64_t stray_bytes = 0;          // invalid UTF-8 in the corpus, counted as U+FFFD
   double log_likelihood = 0;         // of the corpus
 };
 
 struct UnigramTrainerOptions {
-  size_t pieces = 0;  // fewer come out where the corpus has no more to offer
+  size_t pieces = 0;  // fewer if the corpus has too few candidates
   std::function<void(size_t pieces)> on_round;
 };
 

@@ -18,7 +18,7 @@ constexpr size_t kBatch = size_t{4} << 20;  // text counted at a time
 constexpr size_t kChunk = size_t{1} << 18;  // text one thread splits at a time
 constexpr size_t kTextBlock = size_t{1} << 16;
 
-// At most `most` bytes, ending between two characters where there are any.
+// At most `most` bytes, ending at a character boundary if there is one.
 size_t whole_chars(std::string_view text, size_t most) {
   if (text.size() <= most) return text.size();
   size_t end = most;
@@ -37,7 +37,7 @@ const char* WordCounts::Part::keep(std::string_view word) {
     text_left = std::max(kTextBlock, word.size());
     texts.push_back(std::make_unique_for_overwrite<char[]>(text_left));
   }
-  // Blocks fill from their end, so that what is left is also where the next word ends.
+  // Blocks are filled from the end: text_left is both the free space and the end of the next word.
   char* const to = texts.back().get() + (text_left -= word.size());
   std::memcpy(to, word.data(), word.size());
   return to;
@@ -134,8 +134,8 @@ WordCounts WordCounter::take() {
   return std::exchange(counts_, {});
 }
 
-// The first special at or after `from`, the longest of those that start together. Each is looked for again only when it
-// was passed, so a rare one does not cost a walk through the buffer every time.
+// The first special at or after `from`, the longest if several start there. A special is searched again only after its
+// known position was passed, so that a rare one does not cost a scan of the buffer each time.
 WordCounter::Span WordCounter::next_special(size_t from) {
   Span best{std::string::npos, std::string::npos};
   for (size_t i = 0; i < special_at_.size(); ++i) {
@@ -156,13 +156,13 @@ size_t WordCounter::cut_buffer(bool last) {
   const auto take_chunk = [&](size_t begin, size_t end) {
     if (begin != end) chunks_.push_back(text.substr(begin, end - begin));
   };
-  // Where a special may have begun that the next text completes.
+  // From here on, a special may start that the next text completes.
   const size_t sure =
       last ? text.size() : text.size() - std::min(text.size(), std::max<size_t>(longest_special_, 1) - 1);
   size_t at = 0;
   while (true) {
     Span special = next_special(at);
-    // One that reaches into the doubtful tail may be the start of a longer one.
+    // A special that starts there may turn out to be a longer one.
     if (special.begin != std::string::npos && special.begin >= sure) special.begin = std::string::npos;
     const size_t end = special.begin == std::string::npos ? sure : special.begin;
     while (end > at && end - at > kChunk) {
@@ -217,7 +217,7 @@ void WordCounter::count_buffer(bool last) {
       split_chunk(chunks_[chunk], pieces_[share]);
     }
   });
-  // Each part takes its words share by share: in the order of the text, whoever does it.
+  // Each part adds its words in the order of the text, so the result does not depend on the threads.
   pool_.run(static_cast<int64_t>(WordCounts::kParts), [&](int64_t i, int) {
     const auto part = static_cast<size_t>(i);
     for (size_t share = 0; share < shares_.size(); ++share) {

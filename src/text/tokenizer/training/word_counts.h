@@ -1,6 +1,5 @@
-// How often each distinct word stands in a corpus: what tokenizers are trained on. Texts stream through; memory holds
-// the distinct words and a few megabytes more. The counts, and the order of the words, are the same for any number of
-// threads.
+// Word counts of a corpus, the input of tokenizer training. Texts are streamed; memory holds the distinct words and a
+// few megabytes. Counts and word order do not depend on the number of threads.
 #pragma once
 
 #include <array>
@@ -29,7 +28,7 @@ class WordCounts {
 
   void add(std::string_view word, uint64_t count = 1);
   size_t size() const;
-  // The views stay valid as long as this object.
+  // The views are valid as long as this object.
   std::vector<Word> words() const&;
   std::vector<Word> words() const&& = delete;
 
@@ -43,9 +42,9 @@ class WordCounts {
   };
   struct Slot {
     uint32_t hash = 0;
-    uint32_t entry = 0;  // 1 + its index; 0 is free
+    uint32_t entry = 0;  // index + 1; 0: free
   };
-  // Words whose hashes share their low bits.
+  // Shard: the words whose hashes share the low bits.
   struct Part {
     void add(std::string_view word, uint32_t hash, uint64_t count);
     void grow();
@@ -66,20 +65,20 @@ class WordCounts {
 
 struct WordCounterOptions {
   Pattern pattern = Pattern::gpt2;
-  std::vector<std::string> specials;  // the text is split at them; they are no words
+  std::vector<std::string> specials;  // the text is split at them; they are not counted
 };
 
 class WordCounter {
  public:
   WordCounter(WordCounterOptions options, ThreadPool& pool);
 
-  // Goes on with the document.
+  // Appends to the current document.
   void add_text(std::string_view text);
   void end_document();
-  // A document of its own, read piece by piece; on_read gets the bytes of each.
+  // Adds a file as one document, read in blocks; on_read gets the bytes of each block.
   void add_file(const std::filesystem::path& path, const std::function<void(size_t bytes)>& on_read);
 
-  // What was counted; the counter starts anew.
+  // Returns the counts and resets the counter.
   WordCounts take();
 
  private:
@@ -94,7 +93,7 @@ class WordCounter {
   };
 
   void count_buffer(bool last);
-  size_t cut_buffer(bool last);  // into chunks_; what is left over starts at the result
+  size_t cut_buffer(bool last);  // fills chunks_; returns where the uncut rest starts
   Span next_special(size_t from);
   void group_chunks();
   void split_chunk(std::string_view chunk, Pieces& pieces) const;
@@ -102,7 +101,7 @@ class WordCounter {
   WordCounterOptions options_;
   ThreadPool& pool_;
   size_t longest_special_ = 0;
-  std::vector<size_t> special_at_;  // where each stands next in the buffer
+  std::vector<size_t> special_at_;  // next position of each in the buffer
   std::string buffer_;
   std::vector<std::string_view> chunks_;
   std::vector<Span> shares_;    // chunks that one thread splits together

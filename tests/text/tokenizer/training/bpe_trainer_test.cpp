@@ -20,7 +20,7 @@ Merges merges_of(const BpeModel& model) {
   return merges;
 }
 
-// The definition, slowly: count all pairs of all words, merge the best, start again.
+// Reference implementation: count all pairs of all words, merge the best, repeat.
 Merges slow_bpe(const std::map<std::string, uint64_t>& words, size_t merges) {
   std::vector<std::pair<std::vector<std::string>, uint64_t>> split;
   for (const auto& [word, count] : words) {
@@ -34,7 +34,7 @@ Merges slow_bpe(const std::map<std::string, uint64_t>& words, size_t merges) {
       for (size_t i = 0; i + 1 < symbols.size(); ++i) counts[{symbols[i], symbols[i + 1]}] += count;
     }
     if (counts.empty()) break;
-    // The map rises, so the last of the most frequent is the greatest pair.
+    // The map is ordered, so the last of the most frequent is the greatest pair.
     auto pair = counts.begin();
     for (auto at = counts.begin(); at != counts.end(); ++at) {
       if (at->second >= pair->second) pair = at;
@@ -59,13 +59,14 @@ TEST(BpeTrainer, EqualsTheReference) {
   const BpeModel model = train_bpe(counter.take(), {.vocab = 500, .specials = {"<|endoftext|>"}});
 
   std::string merges;
-  for (const auto& [left, right] : merges_of(model)) merges += spell_bytes(left) + ' ' + spell_bytes(right) + '\n';
+  for (const auto& [left, right] : merges_of(model))
+    merges += bytes_to_letters(left) + ' ' + bytes_to_letters(right) + '\n';
   EXPECT_EQ(merges, read_file(folder / "train-bpe-reference-merges.txt", 1'000'000));
 
   const Json vocab = parse_json(read_file(folder / "train-bpe-reference-vocab.json", 1'000'000), "reference");
   ASSERT_EQ(vocab.size(), model.tokens.size());
   for (size_t id = 0; id < model.tokens.size(); ++id) {
-    const std::string name = id < model.specials ? model.tokens[id] : spell_bytes(model.tokens[id]);
+    const std::string name = id < model.specials ? model.tokens[id] : bytes_to_letters(model.tokens[id]);
     EXPECT_EQ(vocab.value(name, -1), static_cast<int>(id)) << name;
   }
 }
@@ -93,7 +94,7 @@ TEST(BpeTrainer, EqualsTheDefinitionOnRandomWords) {
 
 TEST(BpeTrainer, CountsBeyond32Bits) {
   WordCounts counts;
-  counts.add("ab", (uint64_t{1} << 32) + 1);  // 1 if it were cut to 32 bits
+  counts.add("ab", (uint64_t{1} << 32) + 1);  // 1 if truncated to 32 bits
   counts.add("cd", uint64_t{1} << 31);
   counts.add("cd", 5);
   const BpeModel model = train_bpe(std::move(counts), {.vocab = 258});

@@ -34,7 +34,7 @@ Json json_of(const TrainedTokenizer& trained) {
   return parse_json(trained.json, "tokenizer.json");
 }
 
-// All that does not depend on the text.
+// Everything that does not depend on the training text.
 Json frame(Json file) {
   file["model"].erase("vocab");
   file["model"].erase("merges");
@@ -105,7 +105,7 @@ TEST(TokenizerTraining, ATrainedByteLevelTokenizerKeepsEveryByte) {
   }
 }
 
-// Each word of the corpus must come out as the training left it: merges are in their right order and complete.
+// Each word of the corpus must be encoded as at the end of training: the merges are complete and in order.
 TEST(TokenizerTraining, FrequentWordsAreOneToken) {
   const TempFolder folder;
   const auto file = folder.write("text.txt", some_text());

@@ -25,7 +25,7 @@ Scores scores_of(const TrainedUnigram& model) {
   return scores;
 }
 
-// Calls visit with every way to write the word with the pieces, and its score.
+// Calls visit with every segmentation of the word into pieces, and its score.
 void each_segmentation(const std::string& word, const Scores& scores, std::vector<std::string>& path, double score,
                        const std::function<void(const std::vector<std::string>&, double)>& visit) {
   if (word.empty()) return visit(path, score);
@@ -38,7 +38,7 @@ void each_segmentation(const std::string& word, const Scores& scores, std::vecto
   }
 }
 
-// The logarithm of the text's probability, all segmentations together; scores of byte strings.
+// The log-probability of the text, summed over all segmentations.
 double log_likelihood(const Scores& scores, std::string_view text) {
   const std::unordered_map<std::string_view, double> lookup(scores.begin(), scores.end());
   std::vector<double> log_before(text.size() + 1, -INFINITY);
@@ -89,7 +89,7 @@ TEST(UnigramCorpus, ExpectationsEqualEverySegmentationByHand) {
     probability[piece] = 0.02 + 0.01 * piece;
     scores[texts.back()] = std::log(probability[piece]);
   }
-  // Strings in two places, whole words seen twice, every character.
+  // Strings at two positions, whole words seen twice, every character.
   const std::set<std::string> right = {"a",  "b",  "c",    "\u2581", "人",        "民",
                                        "ab", "bc", "abab", "abc",    "\u2581bca", "人民人"};
   EXPECT_EQ(std::set<std::string>(texts.begin(), texts.end()), right);
@@ -108,7 +108,7 @@ TEST(UnigramCorpus, ExpectationsEqualEverySegmentationByHand) {
     log_by_hand += count * std::log(total);
   }
   std::vector<double> expected(corpus.pieces());
-  EXPECT_NEAR(corpus.expect(probability, expected, pool), log_by_hand, 1e-9 * std::abs(log_by_hand));
+  EXPECT_NEAR(corpus.add_expected_counts(probability, expected, pool), log_by_hand, 1e-9 * std::abs(log_by_hand));
   for (uint32_t piece = 0; piece < corpus.pieces(); ++piece) {
     EXPECT_NEAR(expected[piece], expected_by_hand[texts[piece]], 1e-12) << texts[piece];
   }
@@ -137,14 +137,14 @@ TEST(UnigramCorpus, BestPathsAreTheBestByHand) {
     for (const std::string& piece : best_of(with_marks(word.text), scores)) times[piece] += double(word.count);
   }
   std::vector<UnigramCorpus::Use> use(corpus.pieces());
-  corpus.best_use(score, use, pool);
+  corpus.add_best_path_use(score, use, pool);
   for (uint32_t piece = 0; piece < corpus.pieces(); ++piece) {
     const std::string text = corpus.text(piece);
     EXPECT_EQ(use[piece].times, times[text]) << text;
     Scores others = scores;
     others.erase(text);
     std::vector<std::string> path;
-    for (const uint32_t other : corpus.best_without(piece, score)) path.insert(path.begin(), corpus.text(other));
+    for (const uint32_t other : corpus.best_split_of(piece, score)) path.insert(path.begin(), corpus.text(other));
     EXPECT_EQ(path, best_of(text, others)) << text;
   }
 }
@@ -161,7 +161,7 @@ TEST(UnigramTrainer, CoversEveryCharacterAndSumsToOne) {
   double sum = 0;
   for (const auto& [piece, score] : scores) {
     sum += std::exp(score);
-    EXPECT_EQ(piece.find("\u2581", 1), std::string::npos) << piece;  // a space only starts a piece
+    EXPECT_EQ(piece.find("\u2581", 1), std::string::npos) << piece;  // a space is only at the start of a piece
   }
   EXPECT_NEAR(sum, 1, 1e-9);
   EXPECT_GT(log_likelihood(scores, with_marks(text)), -INFINITY);
@@ -174,7 +174,7 @@ TEST(UnigramTrainer, IsAtLeastAsGoodAsHuggingFaceOnTheirText) {
   for (const Json& piece : theirs.at("model").at("vocab")) their_scores[piece[0]] = piece[1];
   for (const char* special : {"<pad>", "</s>", "<unk>"}) their_scores.erase(special);
 
-  // As their normalizer leaves it: full-width signs made narrow. Each line is a text of its own.
+  // As normalized by the reference: full-width characters made narrow. Each line is a separate text.
   std::string text = " " + read_file(folder / "training_text.txt", 1'000'000);
   for (const auto& [from, to] : {std::pair{"，", ","}, {"；", ";"}, {"\n", " "}}) {
     for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;) {
@@ -190,7 +190,7 @@ TEST(UnigramTrainer, IsAtLeastAsGoodAsHuggingFaceOnTheirText) {
   EXPECT_NEAR(ours, model.log_likelihood, 1e-9 * std::abs(ours));
 }
 
-// A vocabulary of the same size, its tokens as frequent as BPE uses them: what a unigram model makes of BPE's choice.
+// Baseline: a unigram model over BPE's vocabulary of the same size, with BPE's token frequencies.
 TEST(UnigramTrainer, IsAtLeastAsGoodAsBpe) {
   QKV_NEED_SHARED(folder, "text");
   const std::string text = read_file(folder / "en/tinyshakespeare.txt", 10'000'000).substr(0, 200'000);

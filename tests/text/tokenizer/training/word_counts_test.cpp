@@ -22,7 +22,7 @@ Counts counts_of(const WordCounts& counts) {
   return map;
 }
 
-// The definition: split at the specials, then by the pattern.
+// Reference implementation: split at the specials, then by the pattern.
 Counts slow_counts(Pattern pattern, const std::vector<std::string>& specials, std::string_view text) {
   Counts map;
   size_t begin = 0, at = 0;
@@ -55,7 +55,7 @@ std::string real_text() {
 TEST(WordCounts, EqualTheDefinitionOnRealText) {
   const std::string text = real_text();
   if (text.empty()) GTEST_SKIP() << "../shared/text is not on this machine";
-  // Long enough for two batches; the specials stand in both languages, one begins another, one has a space.
+  // Long enough for two batches; specials in both languages, one a prefix of another, one with a space.
   const std::vector<std::string> specials = {"宝玉", "宝玉道", "the king", "ROMEO:"};
   for (const Pattern pattern : {Pattern::gpt2, Pattern::llama3}) {
     ThreadPool pool(2);
@@ -82,7 +82,7 @@ TEST(WordCounts, AreTheSameHoweverTheTextArrives) {
   }
 }
 
-// Wherever a batch of text ends, for one of these prefixes it ends where the shorter special could be all there is.
+// With one of these prefix lengths, the batch ends where only the shorter special is complete so far.
 TEST(WordCounts, ASpecialIsWholeWhereverTheTextIsCut) {
   ThreadPool pool(2);
   std::string specials;

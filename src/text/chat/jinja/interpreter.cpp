@@ -1,4 +1,4 @@
-#include "text/chat/jinja/machine.h"
+#include "text/chat/jinja/interpreter.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace qkv::jinja {
 
-Machine::Machine(const Program& program, std::time_t now) : program_(program), now_(now) {
+Interpreter::Interpreter(const Program& program, std::time_t now) : program_(program), now_(now) {
   for (size_t id = 0; id < program.names.size(); ++id) {
     if (const Builtin* function = find_function(*program.names[id])) {
       root_.values.emplace_back(static_cast<int>(id), callable({.builtin = function}));
@@ -17,7 +17,7 @@ Machine::Machine(const Program& program, std::time_t now) : program_(program), n
   }
 }
 
-void Machine::define(std::string_view name, const Value& value) {
+void Interpreter::define(std::string_view name, const Value& value) {
   const auto found = program_.name_ids.find(name);
   if (found == program_.name_ids.end()) return;  // the template never asks for it
   if (Value* there = find_name(found->second)) {
@@ -27,17 +27,17 @@ void Machine::define(std::string_view name, const Value& value) {
   }
 }
 
-std::string Machine::run() {
+std::string Interpreter::run() {
   run_body(program_.body);
   return std::move(output_);
 }
 
-Value Machine::text(std::string text) {
-  room_for(text.size());
+Value Interpreter::text(std::string text) {
+  charge_new_text(text.size());
   return Value::text_of(&texts_.emplace_back(std::move(text)));
 }
 
-Value Machine::list(std::vector<Value> items, List::Form form) {
+Value Interpreter::list(std::vector<Value> items, List::Form form) {
   spend(1 + items.size());
   Value v = Value::of(Kind::list);
   v.list = &lists_.emplace_back();
@@ -46,39 +46,39 @@ Value Machine::list(std::vector<Value> items, List::Form form) {
   return v;
 }
 
-Value Machine::dict_of(Kind kind) {
+Value Interpreter::dict_of(Kind kind) {
   spend(1);
   Value v = Value::of(kind);
   v.dict = &dicts_.emplace_back();
   return v;
 }
 
-Value Machine::callable(const Callable& callable) {
+Value Interpreter::callable(const Callable& callable) {
   spend(1);
   Value v = Value::of(Kind::callable);
   v.callable = &callables_.emplace_back(callable);
   return v;
 }
 
-void Machine::check_size(size_t bytes) const {
+void Interpreter::check_size(size_t bytes) const {
   if (bytes > kLargestText) {
     fail("a string of " + std::to_string(bytes) + " bytes, but the limit is " + std::to_string(kLargestText),
          "shorten the messages; a template that does this with short ones is made to do harm");
   }
 }
 
-void Machine::room_for(size_t bytes) {
+void Interpreter::charge_new_text(size_t bytes) {
   check_size(bytes);
-  scan(bytes, 2);
+  charge_text(bytes, 2);
 }
 
-void Machine::scan_case(std::string_view text) {
+void Interpreter::charge_case_change(std::string_view text) {
   const auto beyond_ascii = std::ranges::count_if(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
-  scan(text.size(), 8);
+  charge_text(text.size(), 8);
   spend(static_cast<size_t>(beyond_ascii));
 }
 
-void Machine::go_deeper() {
+void Interpreter::enter_level() {
   spend(1);
   if (++depth_ > kDeepestEvaluation) {
     fail("evaluated more than " + std::to_string(kDeepestEvaluation) + " levels deep",
@@ -86,27 +86,27 @@ void Machine::go_deeper() {
   }
 }
 
-void Machine::fail(std::string_view problem, std::string_view hint) const {
+void Interpreter::fail(std::string_view problem, std::string_view hint) const {
   fail_at(program_.what, line_, problem, hint);
 }
 
-void Machine::fail_without_fuel() const {
+void Interpreter::fail_without_fuel() const {
   fail("still not done after " + std::to_string(kFuel) + " steps",
        "shorten the messages; a template that does this with short ones is made to do harm");
 }
 
-void Machine::fail_undefined(const Value& value) const {
+void Interpreter::fail_undefined(const Value& value) const {
   fail((value.text ? printable(*value.text) : std::string("a value")) + " is undefined",
        "the template expects it; give it, or test it with 'is defined' first");
 }
 
-void Machine::check_value_depth(int depth) const {
+void Interpreter::check_value_depth(int depth) const {
   if (depth > kDeepestValue) {
     fail("lists and dicts nested more than " + std::to_string(kDeepestValue) + " levels deep", "flatten them");
   }
 }
 
-Value* Machine::find_name(int name) {
+Value* Interpreter::find_name(int name) {
   for (Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
     spend(scope->values.size() / kPerStep);
     for (auto& [id, value] : scope->values) {
@@ -116,32 +116,32 @@ Value* Machine::find_name(int name) {
   return nullptr;
 }
 
-void Machine::put_out(std::string_view text) {
+void Interpreter::emit(std::string_view text) {
   if (text.size() + out_->size() > kLargestText) {
     fail("the output has more than " + std::to_string(kLargestText) + " bytes", "shorten the messages");
   }
-  scan(text.size());
+  charge_text(text.size());
   *out_ += text;
 }
 
-Machine::Flow Machine::run_body(const Node::Body& body) {
+Interpreter::Flow Interpreter::run_body(const Node::Body& body) {
   for (const Node* node : body) {
     const Flow flow = run_statement(*node);
-    if (flow != Flow::on) return flow;
+    if (flow != Flow::normal) return flow;
   }
-  return Flow::on;
+  return Flow::normal;
 }
 
-Machine::Flow Machine::run_statement(const Node& node) {
+Interpreter::Flow Interpreter::run_statement(const Node& node) {
   const Step step(*this, node.line);
   switch (node.kind) {
     case Node::Kind::data:
-      put_out(*node.value.text);
-      return Flow::on;
+      emit(*node.value.text);
+      return Flow::normal;
     case Node::Kind::print: {
       const Value value = evaluate(*node.parts[0]);
-      value.is(Kind::text) ? put_out(*value.text) : put_out(str(value));
-      return Flow::on;
+      value.is(Kind::text) ? emit(*value.text) : emit(str(value));
+      return Flow::normal;
     }
     case Node::Kind::branch:
       return run_branch(node);
@@ -149,23 +149,23 @@ Machine::Flow Machine::run_statement(const Node& node) {
       return run_loop(node);
     case Node::Kind::set:
       assign(*node.parts[0], evaluate(*node.parts[1]));
-      return Flow::on;
+      return Flow::normal;
     case Node::Kind::macro: {
       bind(node.name, callable({.macro = &node, .scope = scope_}));
-      return Flow::on;
+      return Flow::normal;
     }
     case Node::Kind::set_block:
     case Node::Kind::filter_block: {
-      Flow flow = Flow::on;
-      Value value = text(run_aside(node.more->bodies[0], flow));
-      if (flow != Flow::on) return flow;
+      Flow flow = Flow::normal;
+      Value value = text(render_to_string(node.more->bodies[0], flow));
+      if (flow != Flow::normal) return flow;
       if (node.kind == Node::Kind::filter_block) {
-        put_out(str(evaluate_filter(*node.parts[0], &value)));
+        emit(str(evaluate_filter(*node.parts[0], &value)));
       } else {
         if (node.parts[1]) value = evaluate_filter(*node.parts[1], &value);
         assign(*node.parts[0], value);
       }
-      return Flow::on;
+      return Flow::normal;
     }
     case Node::Kind::with:
     case Node::Kind::scope: {
@@ -178,21 +178,21 @@ Machine::Flow Machine::run_statement(const Node& node) {
       scope_ = outer;
       return flow;
     }
-    case Node::Kind::stop:
-      return Flow::stop;
+    case Node::Kind::break_loop:
+      return Flow::break_loop;
     default:
-      return Flow::next;
+      return Flow::continue_loop;
   }
 }
 
-Machine::Flow Machine::run_branch(const Node& node) {
+Interpreter::Flow Interpreter::run_branch(const Node& node) {
   for (size_t i = 0; i < node.parts.size(); ++i) {
     if (truth(evaluate(*node.parts[i]))) return run_body(node.more->bodies[i]);
   }
-  return run_body(node.more->otherwise);
+  return run_body(node.more->else_body);
 }
 
-std::string Machine::run_aside(const Node::Body& body, Flow& flow) {
+std::string Interpreter::render_to_string(const Node::Body& body, Flow& flow) {
   std::string aside;
   std::string* out = std::exchange(out_, &aside);
   Scope* outer = std::exchange(scope_, &scopes_.emplace_back(Scope{.parent = scope_, .values = {}}));
@@ -202,7 +202,7 @@ std::string Machine::run_aside(const Node::Body& body, Flow& flow) {
   return aside;
 }
 
-void Machine::bind(int name, const Value& value) {
+void Interpreter::bind(int name, const Value& value) {
   spend(scope_->values.size() / kPerStep);
   for (auto& [id, old] : scope_->values) {
     if (id == name) {
@@ -213,12 +213,12 @@ void Machine::bind(int name, const Value& value) {
   scope_->values.emplace_back(name, value);
 }
 
-void Machine::assign(const Node& target, const Value& value) {
+void Interpreter::assign(const Node& target, const Value& value) {
   if (target.kind == Node::Kind::name) {
     bind(target.name, value);
   } else if (target.kind == Node::Kind::attribute) {
     const Value space = evaluate(*target.parts[0]);
-    if (!space.is(Kind::space)) {
+    if (!space.is(Kind::name_space)) {
       fail(std::string("cannot set ") + printable(*target.text) + " of a " + name_of(space),
            "only a namespace() can be changed");
     }
@@ -234,7 +234,7 @@ void Machine::assign(const Node& target, const Value& value) {
   }
 }
 
-bool Machine::passes(Loop& loop, const Value& value) {
+bool Interpreter::passes(Loop& loop, const Value& value) {
   if (loop.node->parts[2] == nullptr) return true;
   Scope* outer = std::exchange(scope_, &scopes_.emplace_back(Scope{.parent = loop.outside, .values = {}}));
   assign(*loop.node->parts[0], value);
@@ -243,7 +243,7 @@ bool Machine::passes(Loop& loop, const Value& value) {
   return passed;
 }
 
-bool Machine::loop_peek(Loop& loop) {
+bool Interpreter::loop_peek(Loop& loop) {
   while (loop.ready.empty() && loop.at < loop.source.size()) {
     const Value value = loop.source[loop.at++];
     if (passes(loop, value)) loop.ready.push_back(value);
@@ -251,7 +251,7 @@ bool Machine::loop_peek(Loop& loop) {
   return !loop.ready.empty();
 }
 
-int64_t Machine::loop_length(Loop& loop) {
+int64_t Interpreter::loop_length(Loop& loop) {
   while (loop.at < loop.source.size()) {
     const Value value = loop.source[loop.at++];
     if (passes(loop, value)) loop.ready.push_back(value);
@@ -259,7 +259,7 @@ int64_t Machine::loop_length(Loop& loop) {
   return loop.index0 + 1 + static_cast<int64_t>(loop.ready.size());
 }
 
-Machine::Flow Machine::run_loop(const Node& node) {
+Interpreter::Flow Interpreter::run_loop(const Node& node) {
   const Value over = evaluate(*node.parts[1]);
   Loop& loop = loops_.emplace_back();
   loop.node = &node;
@@ -279,13 +279,13 @@ Machine::Flow Machine::run_loop(const Node& node) {
     assign(*node.parts[0], loop.current);
     const Flow flow = run_body(node.more->bodies[0]);
     scope_ = outer;
-    if (flow == Flow::stop) break;
+    if (flow == Flow::break_loop) break;
   }
-  if (loop.index0 < 0) return run_body(node.more->otherwise);
-  return Flow::on;
+  if (loop.index0 < 0) return run_body(node.more->else_body);
+  return Flow::normal;
 }
 
-Value Machine::call_macro(const Callable& macro, const Args& args) {
+Value Interpreter::call_macro(const Callable& macro, const Args& args) {
   const Node& node = *macro.macro;
   const std::string name = "macro " + printable(*node.text);
   if (macros_ >= kDeepest) {
@@ -320,8 +320,8 @@ Value Machine::call_macro(const Callable& macro, const Args& args) {
          "see its definition on line " + std::to_string(node.line));
   }
   ++macros_;
-  Flow flow = Flow::on;
-  Value result = text(run_aside(node.more->bodies[0], flow));
+  Flow flow = Flow::normal;
+  Value result = text(render_to_string(node.more->bodies[0], flow));
   --macros_;
   scope_ = outer;
   return result;

@@ -1,4 +1,4 @@
-// Renders a Program: one Machine for one rendering. Every step costs fuel, and everything that could grow has a limit.
+// Tree-walking interpreter: renders a Program once. Every step costs fuel, and every size has a limit.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace qkv::jinja {
 struct JsonStyle;
 
 inline constexpr size_t kFuel = 1'000'000;               // steps of one rendering
-inline constexpr size_t kPerStep = 64;                   // bytes copied, or names looked through, for one step
-inline constexpr size_t kLargestText = size_t{4} << 20;  // bytes of the output, and of any string on the way
+inline constexpr size_t kPerStep = 64;                   // bytes copied, or names searched, per step
+inline constexpr size_t kLargestText = size_t{4} << 20;  // bytes of the output and of any string
 inline constexpr size_t kLongestRange = 100'000;         // numbers of range()
-inline constexpr int kDeepestEvaluation = 1500;  // expressions and statements within each other, over all macros
-inline constexpr int kDeepestValue = 128;        // lists and dicts within each other
+inline constexpr int kDeepestEvaluation = 1500;          // nesting of expressions and statements, across macros
+inline constexpr int kDeepestValue = 128;                // nesting of lists and dicts
 
-// Names and their values; a macro keeps the scope it stands in.
+// Variables by name id. A macro keeps the scope it is defined in.
 struct Scope {
   Scope* parent = nullptr;
   std::vector<std::pair<int, Value>> values;
@@ -38,25 +38,25 @@ struct Callable {
   Value self;
 };
 
-// A running for loop. Items that pass its condition are looked for only when they are needed, as Jinja does it.
+// A running for loop. As in Jinja, the condition is evaluated lazily, when the next item is needed.
 struct Loop {
   const Node* node = nullptr;
   Scope* outside = nullptr;
   std::vector<Value> source;
-  size_t at = 0;            // of the source: what was not looked at yet
-  std::deque<Value> ready;  // passed, and not yet had
+  size_t at = 0;            // index of the next unchecked item of the source
+  std::deque<Value> ready;  // passed the condition, not yet used
   int64_t index0 = -1;
   Value before, current;
 };
 
-class Machine {
+class Interpreter {
  public:
-  Machine(const Program& program, std::time_t now);
+  Interpreter(const Program& program, std::time_t now);
 
   void define(std::string_view name, const Value& value);
   std::string run();
 
-  // What filters, tests and methods work with.
+  // Used by filters, tests and methods.
   Value text(std::string text);
   Value list(std::vector<Value> items, List::Form form = List::Form::list);
   Value dict() { return dict_of(Kind::dict); }
@@ -68,27 +68,27 @@ class Machine {
     if (steps > fuel_) fail_without_fuel();
     fuel_ -= steps;
   }
-  // Before work on a text: copying has weight 1, looking at each character more.
-  void scan(size_t bytes, size_t weight = 1) { spend(1 + bytes * weight / kPerStep); }
-  void scan_case(std::string_view text);  // before changing it to capitals or back
-  void check_size(size_t bytes) const;    // of a text that grows
-  void room_for(size_t bytes);            // before making a text
+  // Charges fuel for work on a text: weight 1 for copying, more for work per character.
+  void charge_text(size_t bytes, size_t weight = 1) { spend(1 + bytes * weight / kPerStep); }
+  void charge_case_change(std::string_view text);  // before upper() or lower()
+  void check_size(size_t bytes) const;             // of a growing text
+  void charge_new_text(size_t bytes);              // size check and fuel for a new text
   [[noreturn]] void fail(std::string_view problem, std::string_view hint) const;
   [[noreturn]] void fail_without_fuel() const;
   [[noreturn]] void fail_undefined(const Value& value) const;
   void check_value_depth(int depth) const;
 
-  std::string str(const Value& value);  // as Python's str()
+  std::string str(const Value& value);  // Python's str()
   std::string json(const Value& value, const JsonStyle& style);
   bool equal(const Value& a, const Value& b, int depth = 0);
   bool less(const Value& a, const Value& b, int depth = 0);
   bool contains(const Value& in, const Value& what);
   bool compare(char op, const Value& a, const Value& b);  // = ! < > l(e) g(e) i(n) n(ot in)
   size_t length(const Value& value);
-  std::vector<Value> items(const Value& value);  // what a loop over it sees
+  std::vector<Value> items(const Value& value);  // of an iteration
   size_t find(std::string_view in, std::string_view what, size_t from = 0);
-  Value* lookup(Dict& dict, const Value& key);  // null if it has no such key
-  void check_key(const Value& key) const;       // an Error for what Python does not take as a key
+  Value* lookup(Dict& dict, const Value& key);  // null if missing
+  void check_key(const Value& key) const;       // unhashable keys are an Error
   void insert(Dict& dict, const Value& key, const Value& value);
 
   Value attribute(const Value& object, const std::string* name);
@@ -103,36 +103,36 @@ class Machine {
   bool loop_peek(Loop& loop);  // whether another item follows
   std::time_t now() const { return now_; }
 
-  // Alive while one builtin runs others.
+  // Scope guard while one builtin runs others.
   class Nested {
    public:
-    explicit Nested(Machine& m) : m_(m) { m.go_deeper(); }
+    explicit Nested(Interpreter& interp) : interp_(interp) { interp.enter_level(); }
     Nested(const Nested&) = delete;
     Nested& operator=(const Nested&) = delete;
-    ~Nested() { --m_.depth_; }
+    ~Nested() { --interp_.depth_; }
 
    private:
-    Machine& m_;
+    Interpreter& interp_;
   };
 
  private:
-  enum class Flow { on, stop, next };
+  enum class Flow { normal, break_loop, continue_loop };
 
-  // Alive while a node is worked on: counts it, and remembers its line for errors.
+  // Scope guard of a node: charges a step, counts the depth and sets the line for errors.
   class Step : Nested {
    public:
-    Step(Machine& m, int line) : Nested(m) { m.line_ = line; }
+    Step(Interpreter& interp, int line) : Nested(interp) { interp.line_ = line; }
   };
-  void go_deeper();
+  void enter_level();
 
   Flow run_body(const Node::Body& body);
   Flow run_statement(const Node& node);
   Flow run_branch(const Node& node);
   Flow run_loop(const Node& node);
-  std::string run_aside(const Node::Body& body, Flow& flow);  // what the body would put out
+  std::string render_to_string(const Node::Body& body, Flow& flow);  // captures the output of the body
   void assign(const Node& target, const Value& value);
   void bind(int name, const Value& value);
-  void put_out(std::string_view text);
+  void emit(std::string_view text);
   bool passes(Loop& loop, const Value& value);
   Value loop_attribute(Loop& loop, std::string_view name, const std::string* asked);
   Value call_macro(const Callable& macro, const Args& args);
@@ -143,7 +143,7 @@ class Machine {
   Value evaluate_compare(const Node& node);
   Value evaluate_call(const Node& node);
   Value evaluate_item(const Node& node);
-  Value evaluate_filter(const Node& node, const Value* block);  // of a block: what it would put out
+  Value evaluate_filter(const Node& node, const Value* block);  // block: its output, for {% filter %}
   Args arguments(const Node& node);
   Value* find_name(int name);
   void append_repr(std::string& out, const Value& value, int depth);
@@ -157,7 +157,7 @@ class Machine {
   Scope* scope_ = &root_;
   std::string output_;
   std::string* out_ = &output_;
-  // What values point to.
+  // Storage that values point to.
   std::deque<std::string> texts_;
   std::deque<List> lists_;
   std::deque<Dict> dicts_;

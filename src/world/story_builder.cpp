@@ -1,4 +1,4 @@
-#include "world/teller.h"
+#include "world/story_builder.h"
 
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 namespace qkv::world {
 namespace {
 
-constexpr Phrase kTimes[] = {
+constexpr Phrase kTimePhrases[] = {
     {"[obl:tmod nummod:one morning]", "[obl:tmod nmod:一天 早上]"},
     {"[obl on Monday]", "obl:tmod:星期一"},
     {"[obl on Tuesday]", "obl:tmod:星期二"},
@@ -44,7 +44,7 @@ constexpr Phrase kTimes[] = {
     {"[obl during the holidays]", "[obl:tmod 假期 里]"},
 };
 
-// The first of them name a day and no weather.
+// The first kDays of them name a day without weather.
 constexpr size_t kDays = 10;
 
 std::string_view pick_given(Draw& draw, Gender gender, bool chinese, std::string_view& zh) {
@@ -61,22 +61,22 @@ PhiloxKey choices(uint64_t seed, uint64_t story) {
 
 }  // namespace
 
-Teller::Teller(uint64_t seed, uint64_t index, Voices voices)
+StoryBuilder::StoryBuilder(uint64_t seed, uint64_t index, Languages languages)
     : draw_(seed, index, 0),
       tense_(draw_.chance(78) ? Tense::past : Tense::present),
-      voices_(voices),
+      languages_(languages),
       english_(cast_, roles_, tense_, choices(seed, index)),
       chinese_(cast_, roles_, tense_, choices(seed, index)) {
   roles_.entities.fill(-1);
   cast_.reserve(16);
 }
 
-void Teller::bind(char role, Entity entity) {
+void StoryBuilder::bind(char role, Entity entity) {
   cast_.push_back(std::move(entity));
   roles_.entities[index(role)] = static_cast<int>(cast_.size()) - 1;
 }
 
-Entity Teller::named(Age age, Gender gender) {
+Entity StoryBuilder::named(Age age, Gender gender) {
   if (gender == Gender::none) gender = draw_.chance(50) ? Gender::male : Gender::female;
   const bool male = gender == Gender::male;
   const bool chinese = draw_.chance(45);
@@ -112,7 +112,7 @@ Entity Teller::named(Age age, Gender gender) {
   return who;
 }
 
-void Teller::person(char role, PersonOptions options) {
+void StoryBuilder::person(char role, PersonOptions options) {
   const auto word_taken = [&](const Entity& who) {
     return std::any_of(cast_.begin(), cast_.end(), [&](const Entity& other) {
       return !other.name.empty() &&
@@ -126,43 +126,43 @@ void Teller::person(char role, PersonOptions options) {
   bind(role, std::move(who));
 }
 
-void Teller::rival(char role, char of) {
+void StoryBuilder::same_gender_person(char role, char of) {
   person(role, {.age = cast_[at(of)].name.find("Mr") == 0 ? Age::adult : Age::child, .gender = gender(of)});
 }
 
-void Teller::contrast(char role, char of) {
+void StoryBuilder::other_gender_person(char role, char of) {
   const Gender other = gender(of) == Gender::male ? Gender::female : Gender::male;
   person(role, {.age = draw_.chance(30) ? Age::adult : Age::child, .gender = other});
 }
 
-void Teller::worker(char role) {
-  const Noun& trade = draw_.pick(jobs());
-  const bool man = trade.en.ends_with("man") || draw_.chance(50);
+void StoryBuilder::worker(char role) {
+  const Noun& job = draw_.pick(jobs());
+  const bool man = job.en.ends_with("man") || draw_.chance(50);
   bind(role, {.kind = EntityKind::person,
               .gender = man ? Gender::male : Gender::female,
-              .noun = &trade,
+              .noun = &job,
               .adjective = draw_.chance(70) ? &draw_.pick(person_qualities()) : nullptr});
 }
 
-void Teller::trade(char role, char of) {
+void StoryBuilder::occupation(char role, char of) {
   const Gender gender = this->gender(of);
   do worker(role);
   while (gender == Gender::female && noun(role)->en.ends_with("man"));
 }
 
-void Teller::thing(char role, std::span<const Noun> nouns, std::span<const Adjective> qualities) {
+void StoryBuilder::thing(char role, std::span<const Noun> nouns, std::span<const Adjective> qualities) {
   bind(role, {.kind = EntityKind::thing, .noun = &draw_.pick(nouns), .adjective = &draw_.pick(qualities)});
 }
 
-void Teller::things(char role, std::span<const Noun> nouns, int count) {
+void StoryBuilder::things(char role, std::span<const Noun> nouns, int count) {
   bind(role, {.kind = EntityKind::thing, .count = count, .noun = &draw_.pick(nouns)});
 }
 
-void Teller::plain(char role, std::span<const Noun> nouns) {
+void StoryBuilder::plain(char role, std::span<const Noun> nouns) {
   things(role, nouns, 1);
 }
 
-void Teller::any_thing(char role) {
+void StoryBuilder::any_thing(char role) {
   const auto table = [&]() -> std::span<const Noun> {
     switch (draw_.below(13)) {
       case 0:
@@ -191,7 +191,7 @@ void Teller::any_thing(char role) {
   if (draw_.chance(25) || cast_.back().adjective->en == noun) cast_.back().adjective = nullptr;
 }
 
-void Teller::food(char role) {
+void StoryBuilder::food(char role) {
   if (draw_.chance(50)) {
     thing(role, baked(), baked_qualities());
   } else {
@@ -199,7 +199,7 @@ void Teller::food(char role) {
   }
 }
 
-void Teller::pet(char role) {
+void StoryBuilder::pet(char role) {
   const GivenName& name = draw_.pick(pet_names());
   bind(role, {.kind = EntityKind::animal,
               .gender = draw_.chance(50) ? Gender::male : Gender::female,
@@ -209,11 +209,11 @@ void Teller::pet(char role) {
               .name_zh = std::string(name.zh)});
 }
 
-void Teller::animal(char role, std::span<const Noun> nouns) {
+void StoryBuilder::animal(char role, std::span<const Noun> nouns) {
   bind(role, {.kind = EntityKind::animal, .noun = &draw_.pick(nouns), .adjective = &draw_.pick(animal_qualities())});
 }
 
-void Teller::place(char role, std::span<const Spot> table) {
+void StoryBuilder::place(char role, std::span<const Spot> table) {
   const auto taken = [&](const Spot& spot) {
     return std::any_of(cast_.begin(), cast_.end(),
                        [&](const Entity& e) { return e.noun != nullptr && e.noun->zh == spot.noun.zh; });
@@ -223,25 +223,25 @@ void Teller::place(char role, std::span<const Spot> table) {
   bind(role, {.kind = EntityKind::place, .noun = &spot->noun, .at = spot->at, .at_zh = spot->at_zh});
 }
 
-void Teller::hiding_place(char role, char thing) {
+void StoryBuilder::hiding_place(char role, char thing) {
   const auto small = trinkets();
   const Noun* noun = this->noun(thing);
   const bool tiny = noun >= small.data() && noun < small.data() + small.size();
   place(role, tiny && draw_.chance(60) ? nooks() : spots());
 }
 
-void Teller::country(char country, char capital) {
+void StoryBuilder::country(char country, char capital) {
   const Country& row = draw_.pick(countries());
   bind(country,
        {.kind = EntityKind::name, .name = std::string(row.en), .name_zh = std::string(row.zh), .article = row.article});
   bind(capital, {.kind = EntityKind::name, .name = std::string(row.capital), .name_zh = std::string(row.capital_zh)});
 }
 
-void Teller::number(char role, int64_t value) {
+void StoryBuilder::number(char role, int64_t value) {
   bind(role, {.kind = EntityKind::number, .value = value});
 }
 
-void Teller::pair(char role, char first, char second) {
+void StoryBuilder::pair(char role, char first, char second) {
   const bool women = gender(first) == Gender::female && gender(second) == Gender::female;
   Entity both{.kind = EntityKind::group, .gender = women ? Gender::female : Gender::male, .count = 2};
   both.members[0] = static_cast<int>(at(first));
@@ -249,83 +249,84 @@ void Teller::pair(char role, char first, char second) {
   bind(role, std::move(both));
 }
 
-void Teller::phrase(char letter, std::span<const Phrase> phrases) {
+void StoryBuilder::phrase(char letter, std::span<const Phrase> phrases) {
   roles_.phrases[static_cast<size_t>(letter - 'a')] = &draw_.pick(phrases);
 }
 
-void Teller::time() {
-  phrase('t', kTimes);
+void StoryBuilder::time() {
+  phrase('t', kTimePhrases);
 }
 
-void Teller::day() {
-  phrase('t', std::span(kTimes).first(kDays));
+void StoryBuilder::day() {
+  phrase('t', std::span(kTimePhrases).first(kDays));
 }
 
-void Teller::say(std::string_view en, std::string_view zh) {
-  if (voices_.english) {
+void StoryBuilder::say(std::string_view en, std::string_view zh) {
+  if (languages_.english) {
     english_.update(cast_, roles_);
     english_.sentence(en);
   }
-  if (voices_.chinese) {
+  if (languages_.chinese) {
     chinese_.update(cast_, roles_);
     chinese_.sentence(zh);
   }
 }
 
-void Teller::any(std::span<const Line> lines) {
+void StoryBuilder::say_one_of(std::span<const Line> lines) {
   const Line& line = draw_.pick(lines);
   say(line.en, line.zh);
 }
 
-void Teller::any(std::initializer_list<Line> lines) {
-  any(std::span(lines.begin(), lines.size()));
+void StoryBuilder::say_one_of(std::initializer_list<Line> lines) {
+  say_one_of(std::span(lines.begin(), lines.size()));
 }
 
-void Teller::ask(Line question, Line answer, char role) {
+void StoryBuilder::ask(Line question, Line answer, char role) {
   questions_.push_back({question, answer, roles_.entities[index(role)], roles_});
 }
 
-// The answer is where the story last says it outright, before anybody asks.
-void Teller::answer(Telling& telling, const Question& question, std::string text, size_t asked_sentence) const {
+// The answer span is the last explicit mention before the question.
+void StoryBuilder::answer(AnnotatedText& annotated, const Question& question, std::string text,
+                          size_t asked_sentence) const {
   Answer out{.question = std::move(text)};
   const bool is_number = cast_[static_cast<size_t>(question.entity)].kind == EntityKind::number;
-  if (asked_sentence < telling.sentences.size()) out.asked_at = telling.sentences[asked_sentence].begin;
-  for (const Mention& mention : telling.mentions) {
+  if (asked_sentence < annotated.sentences.size()) out.asked_at = annotated.sentences[asked_sentence].begin;
+  for (const Mention& mention : annotated.mentions) {
     if (is_number || mention.entity != question.entity || mention.kind == MentionKind::pronoun) continue;
     if (mention.sentence < asked_sentence) out.begin = mention.begin, out.end = mention.end;
   }
-  for (size_t s = 0; is_number && s < std::min(asked_sentence, telling.sentences.size()); ++s) {
-    for (const StoryWord& word : telling.sentences[s].words) {
+  for (size_t s = 0; is_number && s < std::min(asked_sentence, annotated.sentences.size()); ++s) {
+    for (const StoryWord& word : annotated.sentences[s].words) {
       if (word.entity == question.entity) out.begin = word.begin, out.end = word.end;
     }
   }
   QKV_ASSERT(out.end > out.begin, "the story never says the answer to: ", out.question);
-  out.answer = telling.text.substr(out.begin, out.end - out.begin);
-  telling.answers.push_back(std::move(out));
+  out.answer = annotated.text.substr(out.begin, out.end - out.begin);
+  annotated.answers.push_back(std::move(out));
 }
 
-Story Teller::finish(std::string_view kind) {
+Story StoryBuilder::finish(std::string_view kind) {
   const bool aloud = !questions_.empty() && draw_.chance(50);
   const size_t chosen = questions_.empty() ? 0 : draw_.below(static_cast<uint32_t>(questions_.size()));
   Story story;
   story.kind = kind;
-  const auto close = [&](Realiser& voice, Telling& telling, auto pattern) {
+  const auto close = [&](Realiser& realiser, AnnotatedText& annotated, auto pattern) {
     std::vector<std::string> texts;
     for (const Question& q : questions_) {
-      voice.update(cast_, q.roles);
-      texts.push_back(voice.aside(pattern(q.question)));
+      realiser.update(cast_, q.roles);
+      texts.push_back(realiser.sentence_text(pattern(q.question)));
     }
-    const size_t asked = voice.length();
+    const size_t asked = realiser.length();
     if (aloud) {
-      voice.update(cast_, questions_[chosen].roles);
-      voice.sentence(pattern(questions_[chosen].question));
-      voice.sentence(pattern(questions_[chosen].answer));
+      realiser.update(cast_, questions_[chosen].roles);
+      realiser.sentence(pattern(questions_[chosen].question));
+      realiser.sentence(pattern(questions_[chosen].answer));
     }
-    telling = voice.finish();
-    for (size_t i = 0; i < questions_.size(); ++i) answer(telling, questions_[i], std::move(texts[i]), asked);
+    annotated = realiser.finish();
+    for (size_t i = 0; i < questions_.size(); ++i) answer(annotated, questions_[i], std::move(texts[i]), asked);
   };
-  if (voices_.english) close(english_, story.english, [](const Line& line) { return line.en; });
-  if (voices_.chinese) close(chinese_, story.chinese, [](const Line& line) { return line.zh; });
+  if (languages_.english) close(english_, story.english, [](const Line& line) { return line.en; });
+  if (languages_.chinese) close(chinese_, story.chinese, [](const Line& line) { return line.zh; });
   return story;
 }
 

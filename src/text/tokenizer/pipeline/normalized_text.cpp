@@ -1,4 +1,4 @@
-#include "text/tokenizer/pipeline/aligned_text.h"
+#include "text/tokenizer/pipeline/normalized_text.h"
 
 #include <utility>
 
@@ -7,12 +7,12 @@
 
 namespace qkv {
 
-AlignedText AlignedText::original(std::string_view text, size_t start) {
+NormalizedText NormalizedText::from_original(std::string_view text, size_t start) {
   narrow<uint32_t>(start + text.size(), "number of bytes in a text whose offsets are asked for");
-  AlignedText result;
+  NormalizedText result;
   result.text_ = text;
   result.start_ = start;
-  result.recorded_ = true;
+  result.has_origin_ = true;
   result.origin_.reserve(text.size());
   auto at = static_cast<uint32_t>(start);
   while (!text.empty()) {
@@ -24,44 +24,44 @@ AlignedText AlignedText::original(std::string_view text, size_t start) {
   return result;
 }
 
-AlignedText::AlignedText(const TextPiece& piece)
-    : text_(piece.text), start_(piece.start), recorded_(piece.origin != nullptr) {
-  if (recorded_) origin_.assign(piece.origin, piece.origin + piece.text.size());
+NormalizedText::NormalizedText(const TextPiece& piece)
+    : text_(piece.text), start_(piece.start), has_origin_(piece.origin != nullptr) {
+  if (has_origin_) origin_.assign(piece.origin, piece.origin + piece.text.size());
 }
 
-void AlignedText::prepend(std::string_view front) {
+void NormalizedText::prepend(std::string_view front) {
   if (text_.empty()) return;
-  if (recorded_) origin_.insert(origin_.begin(), front.size(), TextRange(origin_.front()));
+  if (has_origin_) origin_.insert(origin_.begin(), front.size(), TextRange(origin_.front()));
   text_.insert(0, front);
 }
 
-void Rewrite::put(std::string_view bytes, TextRange from) {
+void TextRewriter::put(std::string_view bytes, TextRange from) {
   out_ += bytes;
-  if (text_.recorded_) origin_.insert(origin_.end(), bytes.size(), from);
+  if (text_.has_origin_) origin_.insert(origin_.end(), bytes.size(), from);
 }
 
-void Rewrite::keep(size_t bytes) {
+void TextRewriter::keep(size_t bytes) {
   out_.append(text_.text_, at_, bytes);
-  if (text_.recorded_) {
+  if (text_.has_origin_) {
     const auto from = text_.origin_.begin() + static_cast<std::ptrdiff_t>(at_);
     origin_.insert(origin_.end(), from, from + static_cast<std::ptrdiff_t>(bytes));
   }
   at_ += bytes;
 }
 
-void Rewrite::replace(size_t bytes, std::string_view replacement) {
-  put(replacement, text_.recorded_ ? text_.origin_[at_] : TextRange{});
+void TextRewriter::replace(size_t bytes, std::string_view replacement) {
+  put(replacement, text_.has_origin_ ? text_.origin_[at_] : TextRange{});
   at_ += bytes;
 }
 
-void Rewrite::insert(std::string_view added) {
+void TextRewriter::insert(std::string_view added) {
   const auto start = static_cast<uint32_t>(text_.start_);
   TextRange from{start, start};
-  if (text_.recorded_ && at_ > 0) from = text_.origin_[at_ - 1];
+  if (text_.has_origin_ && at_ > 0) from = text_.origin_[at_ - 1];
   put(added, from);
 }
 
-void Rewrite::commit() {
+void TextRewriter::commit() {
   keep(text_.text_.size() - at_);
   text_.text_ = std::move(out_);
   text_.origin_ = std::move(origin_);
