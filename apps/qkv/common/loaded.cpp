@@ -40,7 +40,7 @@ void add_load_options(Command command, LoadOptions& options) {
   command.add_option("--dtype", options.dtype, "What it computes in; auto: f32 if all weights are f32, otherwise bf16")
       .one_of({"auto", "f32", "bf16"})
       .show_default();
-  command.add_option("--cache", options.cache, "What keys and values are kept in; auto: as --dtype")
+  command.add_option("--cache", options.cache, "What the cache of keys and values is stored in; auto: as --dtype")
       .one_of({"auto", "f32", "bf16", "i8"})
       .show_default();
   command
@@ -48,7 +48,7 @@ void add_load_options(Command command, LoadOptions& options) {
                   "Most tokens of a text, prompt included; otherwise the model's own, at most " +
                       std::to_string(LoadOptions::kUsualContext))
       .between(int64_t{1}, int64_t{1} << 30);
-  command.add_option("--threads", options.threads, "0: as many as there are").between(0, 1024);
+  command.add_threads(options.threads);
 }
 
 Loaded::Loaded(const LoadOptions& options, int64_t texts)

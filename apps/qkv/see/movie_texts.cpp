@@ -1,9 +1,8 @@
 #include "see/movie_texts.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 
+#include "see/look_report.h"
 #include "text/tokenizer/display_spans.h"
 
 namespace qkv::app {
@@ -15,7 +14,7 @@ std::vector<std::string> movie_texts(const std::filesystem::path& run, const std
   if (std::filesystem::exists(folder)) tokenizer.emplace(Tokenizer::load(folder));
   for (const int32_t id : tokens) {
     std::string text = tokenizer ? display_spans(*tokenizer, {&id, 1}).text : "";
-    if (text.empty() || text.find("\xEF\xBF\xBD") != std::string::npos) text = fmt::format("#{}", id);
+    if (text.empty() || text.find("\xEF\xBF\xBD") != std::string::npos) text = kPartOfCharacter;
     texts.push_back(std::move(text));
   }
   return texts;

@@ -8,7 +8,7 @@
 
 namespace qkv::app {
 
-// A part of a character is shown by its number.
+// A part of a character is a sign that says so.
 std::vector<std::string> movie_texts(const std::filesystem::path& run, const std::vector<int32_t>& tokens);
 
 }  // namespace qkv::app

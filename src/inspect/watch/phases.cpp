@@ -98,11 +98,11 @@ Phase plateau_phase(std::span<const int64_t> steps, std::span<const double> loss
   if (!any) {
     phase.why = fmt::format("{} snapshots are too few", steps.size());
   } else if (flat_from == steps.size()) {
-    phase.why = fmt::format("at the end the loss still goes by {:.3f} nats while the step grows by e; flat is under {}",
-                            last, kFlat);
+    phase.why = fmt::format("the loss is still {}: {:+.3f} nats per e-fold of steps at the end; flat is under {}",
+                            last < 0 ? "falling" : "rising", last, kFlat);
   } else {
     phase.step = steps[flat_from];
-    phase.why = fmt::format("from here on the loss goes by under {} nats while the step grows by e", kFlat);
+    phase.why = fmt::format("from here on the loss changes by less than {} nats per e-fold of steps", kFlat);
   }
   return phase;
 }
