@@ -1,19 +1,21 @@
-// The one binary. Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 we are wrong.
+// The one binary. Exit codes: 0 done or yes, 1 the answer is no, 2 bad input, 3 internal error.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <exception>
 #include <iostream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "common/commands.h"
 #include "common/interrupt.h"
+#include "help/help_text.h"
+#include "help/mistakes.h"
 
 namespace {
+
+using namespace qkv::app;
 
 constexpr int kAnswerNo = 1;
 constexpr int kWrongInput = 2;
@@ -21,99 +23,108 @@ constexpr int kInternal = 3;
 constexpr int kInterrupted = 130;
 
 constexpr const char* kExamples = R"(Examples:
-  ./qkv demo                                    trains a small model and looks inside it; --lang zh in Chinese
-  ./qkv train world --watch --out my-world      a model from text, and snapshots of how it learns
-  ./qkv run MODEL "Once upon a time"            what a model writes
-  ./qkv look MODEL "The cat sat on the"         guesses layer by layer, who looks at whom, one token's way
+  ./qkv demo                                    train a small model and look inside it; --lang zh in Chinese
+  ./qkv train world --watch --out my-world      train a model, with snapshots of how it learns
+  ./qkv run MODEL "Once upon a time"            let a model write
+  ./qkv look MODEL "The cat sat on the"         guesses layer by layer, attention maps, one token's path
   ./qkv heads MODEL --data text.txt             what each head does
-  ./qkv cut MODEL --heads L3H7 --data text.txt  what happens without it
+  ./qkv cut MODEL --heads L3H7 --data text.txt  what happens without a head
   ./qkv lab --list                              claims about Transformers as experiments
-  ./qkv verify tests/golden/llama               a model against what transformers recorded
+  ./qkv verify tests/golden/llama               a model against what Hugging Face transformers computed
   ./qkv info --preset llama3-8b                 a model as a picture, its parameters, its memory
-  ./qkv tokenize MODEL "床前明月光"               text as tokens
-  ./qkv COMMAND --help                          options and examples of a command
-  ./qkv test                                    build everything and run the tests
+  ./qkv help COMMAND                            options and examples of a command
 
-Exit codes: 0 done, 1 the answer is no, 2 the request or its data is wrong, 3 we are wrong.)";
+Of the launcher, at the root of the repository:
+  ./qkv test                                    build everything and run the tests
+  ./qkv bench                                   measure speed
+
+Exit codes: 0 done or yes, 1 the answer is no, 2 bad input, 3 internal error.)";
 
 int complain(const std::string& text, int code) {
   std::cerr << "qkv: " << text << '\n';
   return code;
 }
 
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return names;
+int complain(const Mistake& mistake) {
+  return complain(mistake.what + "\n  hint: " + mistake.hint, kWrongInput);
 }
 
-int unknown_command(const std::string& name, const std::vector<std::string>& commands) {
-  if (name == "test") {
-    return complain("'test' is a command of the launcher\n  hint: run  ./qkv test  at the root of the repository",
-                    kWrongInput);
+void add_commands(const Command& all, const CommandInfo& program) {
+  const Command make = all.group("Make"), runs = all.group("Run"), judge = all.group("Judge"),
+                change = all.group("Change"), see = all.group("See"), help = all.group("Help");
+  add_new(make);
+  add_train(make);
+  add_tokenizer(make);
+  add_data(make);
+  add_world(make);
+  add_run(runs);
+  add_chat(runs);
+  add_translate(runs);
+  add_tokenize(runs);
+  add_eval(judge);
+  add_score(judge);
+  add_verify(judge);
+  add_lab(judge);
+  add_convert(change);
+  add_quantize(change);
+  add_cut(change);
+  add_demo(see);
+  add_info(see);
+  add_look(see);
+  add_heads(see);
+  add_lens(see);
+  add_attribute(see);
+  add_twins(see);
+  add_align(see);
+  add_route(see);
+  add_taps(see);
+  add_movie(see);
+  add_version(help);
+  add_completion(help, program);
+  add_help(help, program);
+}
+
+// --help and --version are commands too.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty() || words.front() == "--help" || words.front() == "-h") {
+    words = {"help"};
+  } else if (words.front() == "--version") {
+    words.front() = "version";
   }
-  std::vector<std::string_view> known{"test"};
-  known.insert(known.end(), commands.begin(), commands.end());
-  const std::string near = qkv::nearest_key(name, known);
-  const std::string advice = near.empty() ? "" : "did you mean  qkv " + near + "  ? Otherwise ";
-  return complain("unknown command '" + name + "'\n  hint: " + advice + "see  qkv --help", kWrongInput);
+  return words;
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"qkv: a transformer engine you can look into", "qkv"};
-  app.set_version_flag("--version", "qkv " QKV_VERSION);
+  CLI::App app{"", "qkv"};
   app.require_subcommand(0, 1);
-  const qkv::app::Command commands(app);
-  qkv::app::add_align(commands);
-  qkv::app::add_attribute(commands);
-  qkv::app::add_chat(commands);
-  qkv::app::add_convert(commands);
-  qkv::app::add_cut(commands);
-  qkv::app::add_demo(commands);
-  qkv::app::add_data(commands);
-  qkv::app::add_eval(commands);
-  qkv::app::add_heads(commands);
-  qkv::app::add_info(commands);
-  qkv::app::add_lab(commands);
-  qkv::app::add_lens(commands);
-  qkv::app::add_look(commands);
-  qkv::app::add_movie(commands);
-  qkv::app::add_new(commands);
-  qkv::app::add_quantize(commands);
-  qkv::app::add_route(commands);
-  qkv::app::add_run(commands);
-  qkv::app::add_score(commands);
-  qkv::app::add_taps(commands);
-  qkv::app::add_tokenize(commands);
-  qkv::app::add_tokenizer(commands);
-  qkv::app::add_train(commands);
-  qkv::app::add_translate(commands);
-  qkv::app::add_twins(commands);
-  qkv::app::add_verify(commands);
-  qkv::app::add_world(commands);
-  app.footer(kExamples);  // after the commands, which would inherit it
+  CommandInfo program{.name = "qkv",
+                      .path = "qkv",
+                      .what = "qkv trains Transformers, runs them and looks inside them.",
+                      .footer = kExamples};
+  add_commands({app, program}, program);
 
-  const std::string first = argc > 1 ? argv[1] : "--help";
-  if (first[0] != '-') {
-    const std::vector<std::string> known = command_names(app);
-    if (std::find(known.begin(), known.end(), first) == known.end()) return unknown_command(first, known);
+  const std::vector<std::string> words = words_of(argc, argv);
+  if (words.front() == "test" || words.front() == "bench") {
+    return complain({"'" + words.front() + "' is a command of the launcher",
+                     "run  ./qkv " + words.front() + "  at the root of the repository"});
   }
+  if (!words.front().starts_with("-") && program.command(words.front()) == nullptr) {
+    return complain(unknown_command(program, words.front()));
+  }
+  if (const auto mistake = old_spelling(program, words)) return complain(*mistake);
   int code = 0;
+  const CommandInfo& command = command_of(program, words);
   try {
-    app.parse(argc, argv);
-    if (app.get_subcommands().empty()) std::cout << app.help();
-  } catch (const qkv::app::AnswerNo&) {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const AnswerNo&) {
     code = kAnswerNo;
-  } catch (const qkv::app::Interrupted&) {
+  } catch (const Interrupted&) {
     code = kInterrupted;
+  } catch (const CLI::CallForHelp&) {
+    std::cout << help_text(command, help_columns());
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {  // --help and --version
-      app.exit(error);
-    } else {
-      return complain(std::string(error.what()) + "\n  hint: see  qkv --help", kWrongInput);
-    }
+    return complain(mistake_in(command, app.remaining(true), error.what()));
   }
   std::cout.flush();
   if (!std::cout)

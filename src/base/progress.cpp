@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -36,8 +37,9 @@ std::string count_text(int64_t count) {
   return count < 10'000 ? fmt::format("{}", count) : short_number(static_cast<double>(count));
 }
 
-std::string rate_text(int64_t done, double time) {
+std::string rate_text(int64_t done, double time, bool chinese) {
   const double rate = static_cast<double>(done) / time;
+  if (chinese) return rate < 1.0 ? fmt::format("每个 {:.1f} 秒", 1.0 / rate) : "每秒 " + short_number(rate) + " 个";
   return rate < 1.0 ? fmt::format("{:.1f} s each", 1.0 / rate) : short_number(rate) + "/s";
 }
 
@@ -47,7 +49,16 @@ std::string time_text(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+std::atomic<int> silences = 0;
+
 }  // namespace
+
+ProgressSilence::ProgressSilence() {
+  ++silences;
+}
+ProgressSilence::~ProgressSilence() {
+  --silences;
+}
 
 Progress::Progress(std::string what, int64_t total, std::FILE* out, ProgressOptions options)
     : what_(std::move(what)), total_(total), out_(out), options_(std::move(options)) {
@@ -61,7 +72,7 @@ Progress::~Progress() {
 }
 
 void Progress::update(int64_t done, std::string_view note) {
-  if (finished_) return;
+  if (finished_ || silences > 0) return;
   done_ = done;
   const double now = options_.seconds();
   if (now - start_ <= kQuiet || now - last_shown_ < (terminal_ ? kTerminalEvery : kPlainEvery)) return;
@@ -70,24 +81,30 @@ void Progress::update(int64_t done, std::string_view note) {
 }
 
 void Progress::finish() {
-  if (std::exchange(finished_, true)) return;
+  if (std::exchange(finished_, true) || silences > 0) return;
   const double time = elapsed();
   if (time <= kQuiet) return;
-  std::string line = fmt::format("{}: {} in {}", what_, count_text(done_), time_text(time));
-  if (done_ > 0) line += ", " + rate_text(done_, time);
+  std::string line = fmt::format(fmt::runtime(options_.chinese ? "{}：{} 个，用时 {}" : "{}: {} in {}"), what_,
+                                 count_text(done_), time_text(time));
+  if (done_ > 0) line += (options_.chinese ? "，" : ", ") + rate_text(done_, time, options_.chinese);
   show(std::move(line), "\n");
 }
 
 std::string Progress::status(double time, std::string_view note) const {
-  std::string line = what_ + ": " + count_text(done_);
+  const bool chinese = options_.chinese;
+  const char* comma = chinese ? "，" : ", ";
+  std::string line = what_ + (chinese ? "：" : ": ") + count_text(done_);
   if (total_ > 0) {
     const double share = std::clamp(static_cast<double>(done_) / static_cast<double>(total_), 0.0, 1.0);
-    line += fmt::format(" of {}, {:.0f}%", count_text(total_), 100.0 * share);
+    line += fmt::format("{}{}{}{:.0f}%", chinese ? " / " : " of ", count_text(total_), comma, 100.0 * share);
   }
   if (done_ > 0) {
-    line += ", " + rate_text(done_, time);
+    line += comma + rate_text(done_, time, chinese);
     const double left = static_cast<double>(std::max<int64_t>(total_ - done_, 0));
-    if (total_ > 0) line += ", " + time_text(left * time / static_cast<double>(done_)) + " left";
+    if (total_ > 0) {
+      const std::string rest = time_text(left * time / static_cast<double>(done_));
+      line += chinese ? "，还要 " + rest : ", " + rest + " left";
+    }
   }
   if (!note.empty()) line.append("  ").append(note);
   return line;

@@ -11,6 +11,16 @@ namespace qkv {
 
 struct ProgressOptions {
   std::function<double()> seconds;  // the clock; empty means the steady one
+  bool chinese = false;             // the words between the numbers
+};
+
+// No line is shown while one of these lives.
+class ProgressSilence {
+ public:
+  ProgressSilence();
+  ~ProgressSilence();
+  ProgressSilence(const ProgressSilence&) = delete;
+  ProgressSilence& operator=(const ProgressSilence&) = delete;
 };
 
 // On a terminal the line is rewritten in place, at most 10 times a second; elsewhere a plain line at most every 10

@@ -35,8 +35,10 @@ void Schedule::validate() const {
             "the learning rate goes from ", peak, " to ", last,
             Hint("both are numbers, the peak above 0 and the last no higher"));
   QKV_CHECK(steps > 0 && warmup >= 0 && warmup <= steps && decay >= 0 && decay <= steps - warmup, "a schedule of ",
-            steps, " steps with ", warmup, " to warm up and ", decay, " to decay",
-            Hint("warm-up and decay fit into the steps one after the other"));
+            steps, " steps with schedule.warmup ", warmup, " and schedule.decay ", decay,
+            Hint("warm-up and decay must fit into the steps, one after the other: lower them, as  --set "
+                 "schedule.warmup=",
+                 std::max<int64_t>(steps / 10, 0)));
 }
 
 const char* name_of(Schedule::Kind kind) {

@@ -13,13 +13,13 @@ namespace qkv::app {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  qkv convert models/llama llama.gguf                     a folder as GGUF, weights as they are
-  qkv convert models/llama llama-q8.gguf --dtype q8_0     matrices in blocks of 8 bits
-  qkv convert llama.gguf models/llama --dtype bf16        back into a Hugging Face folder
-  qkv convert models/llama models/llama-f32 --dtype f32   only the numbers)";
+  qkv convert llama --out llama.gguf                    a folder as GGUF, weights as they are
+  qkv convert llama --out llama-q8.gguf --dtype q8_0    matrices in blocks of 8 bits
+  qkv convert llama.gguf --out llama --dtype bf16       back into a Hugging Face folder
+  qkv convert llama --out llama-f32 --dtype f32         another number type only)";
 
 struct Request {
-  std::string model, out, to, dtype;
+  std::string model, out, format, dtype;
 };
 
 void run(const Request& request) {
@@ -32,9 +32,9 @@ void run(const Request& request) {
     line->update(done);
   };
   const std::vector<std::string> notes = convert_model(request.model, request.out,
-                                                       {.to = request.to == "hf"     ? To::hugging_face
-                                                              : request.to == "gguf" ? To::gguf
-                                                                                     : To::by_name,
+                                                       {.to = request.format == "hf"     ? To::hugging_face
+                                                              : request.format == "gguf" ? To::gguf
+                                                                                         : To::by_name,
                                                         .dtype = kTypes.at(request.dtype),
                                                         .progress = progress});
   if (line) line->finish();
@@ -45,12 +45,13 @@ void run(const Request& request) {
 }  // namespace
 
 void add_convert(Command app) {
-  const Command command = app.add_command("convert", "writes a model in another form: Hugging Face folder or GGUF");
+  const Command command = app.add_command("convert", "Write a model in another format: Hugging Face folder or GGUF");
   auto request = std::make_shared<Request>();
-  command.add_option("MODEL", request->model, "a Hugging Face folder or a .gguf file").required();
-  command.add_option("OUT", request->out, "what to write; must not be there yet").required();
-  command.add_option("--to", request->to, "hf or gguf; by OUT's ending if not said").one_of({"hf", "gguf"});
-  command.add_option("--dtype", request->dtype, "f32, bf16, f16, or for GGUF q8_0; the model's own if not said")
+  command.add_option("MODEL", request->model, "A Hugging Face folder or a GGUF file").required();
+  command.add_option("--out FILE", request->out, "The folder or file to make; it must not exist yet").required();
+  command.add_option("--format", request->format, "Format to write; otherwise as the name in --out ends")
+      .one_of({"hf", "gguf"});
+  command.add_option("--dtype", request->dtype, "How weights are stored; q8_0 for GGUF only. Otherwise as they are")
       .one_of({"f32", "bf16", "f16", "q8_0"});
   command.footer(kExamples);
   command.callback([request] { run(*request); });

@@ -25,21 +25,22 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kHelp =
     R"(Heads are named L3H7, head 7 of layer 3; L3 is all of a layer. In models that translate E3H7 is the encoder's and X3H7
 looks from the decoder at the encoder. Experts are named L1E3.
-A cut head says its mean over the texts, nothing (--with zero), or what it says in another text (--with resample). What
-it costs is the loss added, nats a token, with a 95 % interval by the paired bootstrap over texts.
---by tries all three orders, draws what each costs from all heads to one in every attention, and takes the one it names.
---save writes a model without the heads. It says what the model says with them at zero (with --with mean: their means go
-into the bias of W_O), runs faster, and only qkv can load it.
+The output of a cut head is replaced by its mean over the texts, by zero (--with zero), or by its output in another text
+(--with resample). The cost is the loss added, in nats per token, with a 95 % interval by the paired bootstrap over texts.
+--by tries all three orders, plots what each costs from all heads down to one per attention, and takes the one it names.
+--out writes a model without the heads. It computes what the model computes with them at zero (with --with mean: their
+means go into the bias of W_O), runs faster, and only qkv can load it.
 
 Examples:
   qkv cut MODEL --heads L1H2,L3H0 --data world
-  qkv cut MODEL --by gradient --keep 70% --data text.txt --save SMALLER
-  qkv cut MODEL --experts L1E3 --data world --json -)";
+  qkv cut MODEL --by gradient --keep 70% --data text.txt --out SMALLER
+  qkv cut MODEL --experts L1E3 --data world --json)";
 
 struct Options {
   ModelOptions model;
   TextOptions text{.tokens = 8000};
-  std::string heads, experts, by, keep, with, save, prompt, json;
+  std::string heads, experts, by, keep, with, out, prompt;
+  bool json = false;
 };
 
 class CutCommand {
@@ -48,10 +49,10 @@ class CutCommand {
       : options_(options),
         model_(open_model(options.model, BlockWeights::decoded)),
         reader_(model_.model(), model_.engine(), {.precision = model_.precision()}),
-        quiet_(options.json == "-") {
-    cut_.ablation = options.with == "zero" || (options.with.empty() && !options.save.empty()) ? Ablation::zero
-                    : options.with == "resample"                                              ? Ablation::resample
-                                                                                              : Ablation::mean;
+        quiet_(options.json) {
+    cut_.ablation = options.with == "zero" || (options.with.empty() && !options.out.empty()) ? Ablation::zero
+                    : options.with == "resample"                                             ? Ablation::resample
+                                                                                             : Ablation::mean;
   }
 
   void run() {
@@ -67,8 +68,8 @@ class CutCommand {
     measure();
     report_effect();
     if (spec().kind != ModelSpec::Kind::encoder_only && cut_.ablation != Ablation::resample) before_and_after();
-    if (!options_.save.empty()) save();
-    if (!options_.json.empty()) write_json(options_.json, json_);
+    if (!options_.out.empty()) save();
+    if (options_.json) print_json(json_);
   }
 
  private:
@@ -77,19 +78,19 @@ class CutCommand {
     if (!quiet_) std::cout << line << '\n';
   }
   void check_save() const {
-    if (options_.save.empty()) return;
+    if (options_.out.empty()) return;
     std::error_code ignored;
-    QKV_CHECK(!std::filesystem::exists(options_.save, ignored), options_.save, ": is already there",
+    QKV_CHECK(!std::filesystem::exists(options_.out, ignored), options_.out, ": is already there",
               Hint("nothing is overwritten; remove it or choose another name"));
-    QKV_CHECK(cut_.ablation != Ablation::resample, "--save with --with resample",
-              Hint("a saved model says nothing or a mean where heads were"));
+    QKV_CHECK(cut_.ablation != Ablation::resample, "--out with --with resample",
+              Hint("a written model has zero or a mean where heads were"));
     if (options_.by.empty())
       cut_out(model_.checkpoint(), model_.engine().device(), {cut_.heads, cut_.experts, Ablation::zero});
   }
 
   void measure() {
     if (cut_.ablation == Ablation::zero) return;
-    outputs_ = watched("what heads say", std::ssize(texts_), [&](const Reader::Finished& finished) {
+    outputs_ = watched("means of heads", std::ssize(texts_), [&](const Reader::Finished& finished) {
       return measure_outputs(reader_, texts_, cut_.ablation, finished);
     });
   }
@@ -163,7 +164,7 @@ class CutCommand {
     json_["written"] = {{"prompt", given}, {"before", before}, {"after", after}};
   }
 
-  // Tokens a second, over a while.
+  // Tokens per second, over a while.
   double speed(Reader& reader) const {
     constexpr double kLongEnough = 0.3;
     double tokens = 0, seconds = 0;
@@ -178,8 +179,8 @@ class CutCommand {
 
   void save() {
     const SmallerModel made = cut_out(model_.checkpoint(), model_.engine().device(), cut_, outputs_.get());
-    const std::vector<std::string> notes = write_cut_model(options_.save, made, model_.path());
-    const auto smaller = Checkpoint::open(options_.save).model(model_.engine().device());
+    const std::vector<std::string> notes = write_cut_model(options_.out, made, model_.path());
+    const auto smaller = Checkpoint::open(options_.out).model(model_.engine().device());
     Reader reader(*smaller, model_.engine(), {.precision = model_.precision()});
     constexpr int kRounds = 5;  // in turn, the best of each: the machine may be busy
     double before = 0, after = 0;
@@ -187,7 +188,7 @@ class CutCommand {
       before = std::max(before, speed(reader_));
       after = std::max(after, speed(reader));
     }
-    const SavedCut saved{.folder = options_.save,
+    const SavedCut saved{.folder = options_.out,
                          .parameters = summarise(smaller->spec()).parameters,
                          .parameters_before = summarise(spec()).parameters,
                          .loss = estimate(loss_sums(reader, texts_)),
@@ -215,22 +216,22 @@ class CutCommand {
 
 void add_cut(Command app) {
   auto options = std::make_shared<Options>();
-  const Command command = app.add_command("cut", "What happens without some heads, and a model without them");
+  const Command command = app.add_command("cut", "Cut heads: what it costs, and a smaller model without them");
   add_model_options(command, options->model);
   add_text_options(command, options->text);
   command.option("--data").optional().show_default("world");
-  const Option heads = command.add_option("--heads", options->heads, "The heads to cut: L3H7,L4");
-  command.add_option("--experts", options->experts, "The experts to cut: L1E3,L2E0");
-  const Option keep = command.add_option("--keep", options->keep, "How many heads stay, as 60%");
-  command.add_option("--by", options->by, "Which go first")
+  const Option heads = command.add_option("--heads HEADS", options->heads, "The heads to cut: L3H7,L4");
+  command.add_option("--experts EXPERTS", options->experts, "The experts to cut: L1E3,L2E0");
+  const Option keep = command.add_option("--keep SHARE", options->keep, "Share of the heads that stay, as 60%");
+  command.add_option("--by", options->by, "Which heads go first")
       .one_of({"gradient", "ablation", "random"})
       .needs(keep)
       .excludes(heads);
-  command.add_option("--with", options->with, "What stands in for a head: mean; with --save zero")
+  command.add_option("--with", options->with, "What replaces a cut head; otherwise mean, with --out zero")
       .one_of({"zero", "mean", "resample"});
-  command.add_option("--save", options->save, "A folder for the model without them");
-  command.add_option("--prompt", options->prompt, "What to write on from, before and after; otherwise from the data");
-  command.add_option("--json", options->json, "The report as JSON to a file; - is standard output");
+  command.add_option("--out DIR", options->out, "Write the model without them to this folder; it must not exist yet");
+  command.add_option("--prompt TEXT", options->prompt, "Text to continue, before and after; otherwise from the data");
+  command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kHelp);
   command.callback([options] {
     QKV_CHECK(!options->heads.empty() || !options->by.empty() || !options->experts.empty(), "nothing to cut was named",

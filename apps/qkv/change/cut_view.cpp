@@ -44,7 +44,7 @@ class Plot {
   }
 
   std::string text() const {
-    std::string all = "loss added, nats a token\n";
+    std::string all = "loss added, nats per token\n";
     for (int y = 0; y < kHeight; ++y) {
       const double value = high_ - (high_ - low_) * y / (kHeight - 1);
       all += y % 3 == 0 || y == kHeight - 1 ? fmt::format("{:>{}.3f} ", value, kMargin - 2)
@@ -106,7 +106,7 @@ double parse_keep(const std::string& given) {
 std::string described(const CutEffect& effect) {
   return fmt::format(
       "  loss before        {}\n  loss after         {}\n  added              {}\n  KL(before, after)  {}\n"
-      "  same first guess   {}\n  n = {} tokens of {} texts; intervals 95 %",
+      "  same top guess     {}\n  n = {} tokens of {} texts; intervals 95 %",
       with_interval(effect.before), with_interval(effect.after), with_interval(effect.delta), with_interval(effect.kl),
       with_interval(effect.same_guess), effect.delta.n, effect.delta.texts);
 }
@@ -122,7 +122,7 @@ nlohmann::ordered_json to_json(const CutEffect& effect) {
 std::string described(const SavedCut& saved) {
   return fmt::format(
       "saved {}: {} of {} parameters\n  loss {}, of the ablated model {:.4f}, apart {:.1e}\n"
-      "  reads {:.0f} tokens/s, the whole model {:.0f}: {:.2f} times as fast",
+      "  prefill {:.0f} tokens/s, the whole model {:.0f}: {:.2f} times as fast",
       saved.folder, saved.parameters, saved.parameters_before, with_interval(saved.loss), saved.ablated_loss,
       std::abs(saved.loss.mean - saved.ablated_loss), saved.speed, saved.speed_before,
       saved.speed / saved.speed_before);

@@ -20,7 +20,7 @@ struct SavedCut {
   int64_t parameters = 0, parameters_before = 0;
   Estimate loss;
   double ablated_loss = 0;             // of the whole model with the same heads silenced
-  double speed = 0, speed_before = 0;  // tokens read in a second, the best of several rounds
+  double speed = 0, speed_before = 0;  // tokens read per second, the best of several rounds
 };
 std::string described(const SavedCut& saved);
 nlohmann::ordered_json to_json(const SavedCut& saved);

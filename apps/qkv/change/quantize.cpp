@@ -31,12 +31,12 @@ constexpr size_t kMostTokens = 8192;
 constexpr int64_t kWindow = 256;
 
 constexpr const char* kExamples = R"(Examples:
-  qkv quantize models/llama models/llama-q8 --to q8
-  qkv quantize models/llama models/llama-q4 --to q4 --group 32 --data text.txt
-  qkv quantize llama.gguf models/llama-q4 --to q4 --json
+  qkv quantize llama --to q8 --out llama-q8
+  qkv quantize llama --to q4 --out llama-q4 --group 32 --data text.txt
+  qkv quantize llama.gguf --to q4 --out llama-q4 --json
 
-The report holds the new model against the old one on text: KL divergence, agreement of the first choice, perplexity.
-docs/quantization.md says what the groups cost and bring.)";
+The report compares the new model with the old one on text: KL divergence, agreement of the top guess, perplexity.
+docs/quantization.md says what larger and smaller groups cost.)";
 
 struct Options {
   std::string model, out, to, group, data;
@@ -118,7 +118,7 @@ Compared texts_for(const Options& options, const ModelSpec& spec) {
   } catch (const Error& error) {
     QKV_CHECK(options.data.empty(), error.message(), Hint("--data needs the model's tokenizer and a text"));
     made.texts = in_windows(random_ids(ids), {.length = windows.length});
-    made.what = "random ids, for want of a tokenizer (" + error.message() + ")";
+    made.what = "random ids, as there is no tokenizer (" + error.message() + ")";
   }
   QKV_CHECK(!made.texts.empty(), made.what, " has no two tokens to compare on", Hint("give a longer text"));
   for (const TokenText& text : made.texts) {
@@ -142,7 +142,7 @@ void print(const Options& options, const QuantizeReport& report, const std::stri
                              100 * kind.mean, 100 * kind.worst);
   }
   for (const std::string& note : report.notes) std::cout << "note: " << note << '\n';
-  std::cout << fmt::format("{:.2f} MB become {:.2f} MB, {:.2f} bits a weight\n", megabytes(report.bytes_before),
+  std::cout << fmt::format("{:.2f} MB become {:.2f} MB, {:.2f} bits per weight\n", megabytes(report.bytes_before),
                            megabytes(report.bytes_after), report.bits());
   std::cout << fmt::format("on {} tokens of {}: KL {:.2e}, top-1 agreement {:.2f} %", d.tokens, what, d.kl,
                            100 * d.agree);
@@ -231,19 +231,19 @@ void quantize(const Options& options) {
 void add_quantize(Command app) {
   const Command command = app.add_command("quantize", "Write a model in 8 or 4 bits, and say what that costs");
   const auto options = std::make_shared<Options>();
-  command.add_option("MODEL", options->model, "A Hugging Face folder or a .gguf file").required();
-  command.add_option("OUT", options->out, "The folder to make; it must not exist yet").required();
-  command.add_option("--to", options->to, "q8 or q4; embedding and head are q8 in both")
+  command.add_option("MODEL", options->model, "A Hugging Face folder or a GGUF file").required();
+  command.add_option("--out DIR", options->out, "The folder to make; it must not exist yet").required();
+  command.add_option("--to", options->to, "8 or 4 bits; embedding and head are q8 in both")
       .required()
       .one_of({"q8", "q4"});
   options->group = "32";
-  command.add_option("--group", options->group, "Numbers that share a scale: 32, 64, 128, 256 or row")
+  command.add_option("--group", options->group, "How many numbers share a scale")
       .one_of({"32", "64", "128", "256", "row"})
       .show_default();
-  command.add_option("--data", options->data,
-                     "Text to compare both models on; stories of the built-in world if not said");
-  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
-  command.add_flag("--json", options->json, "Print the report as JSON");
+  command.add_option("--data FILE", options->data,
+                     "Text to compare both models on; otherwise stories of the built-in world");
+  command.add_threads(options->threads);
+  command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kExamples);
   command.callback([options] { quantize(*options); });
 }

@@ -4,33 +4,72 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace qkv::app {
+namespace {
+
+template <class Value>
+struct IsMany : std::false_type {};
+template <class Value>
+struct IsMany<std::vector<Value>> : std::true_type {};
+
+template <class Value>
+const char* word_for() {
+  using One = std::remove_cvref_t<Value>;
+  if constexpr (std::is_same_v<One, double> || std::is_same_v<One, std::optional<double>>) return "NUMBER";
+  if constexpr (std::is_integral_v<One> || std::is_same_v<One, std::optional<int>> ||
+                std::is_same_v<One, std::optional<int64_t>>) {
+    return "N";
+  }
+  if constexpr (std::is_same_v<One, std::filesystem::path>) return "FILE";
+  return "TEXT";
+}
+
+}  // namespace
 
 Option Option::required() const {
-  return Option(option_->required());
+  option_->required();
+  info_->required = true;
+  return *this;
 }
 Option Option::optional() const {
-  return Option(option_->required(false));
+  option_->required(false);
+  info_->required = false;
+  return *this;
 }
 Option Option::one_of(const std::vector<std::string>& words) const {
-  return Option(option_->check(CLI::IsMember(words)));
+  option_->check(CLI::IsMember(words));
+  info_->choices = words;
+  return *this;
+}
+Option Option::known(const std::vector<std::string>& words) const {
+  info_->known = words;
+  return *this;
+}
+Option Option::known(std::span<const std::string_view> words) const {
+  return known(std::vector<std::string>(words.begin(), words.end()));
 }
 Option Option::needs(Option other) const {
-  return Option(option_->needs(other.option_));
+  option_->needs(other.option_);
+  return *this;
 }
 Option Option::excludes(Option other) const {
-  return Option(option_->excludes(other.option_));
+  option_->excludes(other.option_);
+  return *this;
 }
 Option Option::one_value() const {
-  return Option(option_->allow_extra_args(false));
+  option_->allow_extra_args(false);
+  info_->repeats = false;
+  return *this;
 }
 Option Option::show_default() const {
-  return Option(option_->capture_default_str());
+  return show_default(option_->capture_default_str()->get_default_str());
 }
 Option Option::show_default(const std::string& text) const {
-  return Option(option_->default_str(text));
+  info_->shown_default = text;
+  return *this;
 }
 bool Option::given() const {
   return option_->count() > 0;
@@ -38,14 +77,21 @@ bool Option::given() const {
 
 template <class Number>
 Option Option::between(Number lowest, Number highest) const {
-  return Option(option_->check(CLI::Range(lowest, highest)));
+  option_->check(CLI::Range(lowest, highest));
+  return *this;
 }
 template Option Option::between(int, int) const;
 template Option Option::between(int64_t, int64_t) const;
 template Option Option::between(double, double) const;
 
+Command Command::group(const std::string& name) const {
+  Command same = *this;
+  same.group_ = name;
+  return same;
+}
 Command Command::add_command(const std::string& name, const std::string& what) const {
-  return Command(*app_->add_subcommand(name, what));
+  info_->commands.push_back({.name = name, .path = info_->path + " " + name, .what = what, .group = group_});
+  return {*app_->add_subcommand(name, what), info_->commands.back()};
 }
 void Command::needs_command() const {
   app_->require_subcommand(1);
@@ -53,17 +99,28 @@ void Command::needs_command() const {
 Command Command::one_of() const {
   CLI::App* group = app_->add_option_group("what", "One of these");
   group->require_option(1);
-  return Command(*group);
+  return {*group, *info_};
 }
 
+Option Command::add(CLI::Option* option, OptionInfo info) const {
+  if (!info.value.empty()) option->type_name(info.value);  // in CLI11's own messages too
+  info_->options.push_back(std::move(info));
+  return {option, &info_->options.back()};
+}
 Option Command::add_flag(const std::string& name, bool& value, const std::string& what) const {
-  return Option(app_->add_flag(name, value, what));
+  return add(app_->add_flag(name, value, what), {.name = name, .what = what});
+}
+Option Command::add_threads(int& threads) const {
+  return add_option("--threads", threads, "Threads to compute with; 0: as many as there are").between(0, 1024);
 }
 Option Command::option(const std::string& name) const {
-  return Option(app_->get_option(name));
+  for (OptionInfo& info : info_->options) {
+    if (info.name == name) return {app_->get_option(name), &info};
+  }
+  throw CLI::OptionNotFound(name);
 }
 void Command::footer(const std::string& text) const {
-  app_->footer(text);
+  info_->footer = text;
 }
 void Command::callback(std::function<void()> work) const {
   app_->callback(std::move(work));
@@ -71,7 +128,16 @@ void Command::callback(std::function<void()> work) const {
 
 template <class Value>
 Option Command::add_option(const std::string& name, Value& value, const std::string& what) const {
-  return Option(app_->add_option(name, value, what));
+  const size_t space = std::min(name.find(' '), name.size());
+  const bool argument = !name.starts_with("--");
+  OptionInfo info{.name = name.substr(0, space),
+                  .value = space < name.size() ? name.substr(space + 1)
+                           : argument          ? name
+                                               : word_for<Value>(),
+                  .what = what,
+                  .repeats = IsMany<Value>::value};
+  CLI::Option* option = app_->add_option(info.name, value, what);
+  return add(option, std::move(info));
 }
 using Name = const std::string&;
 template Option Command::add_option(Name, int&, Name) const;

@@ -3,8 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "common/command_info.h"
 
 namespace CLI {
 class App;
@@ -16,11 +20,13 @@ namespace qkv::app {
 // One option or argument. What each of these returns is the same option.
 class Option {
  public:
-  explicit Option(CLI::Option* option) : option_(option) {}
+  Option(CLI::Option* option, OptionInfo* info) : option_(option), info_(info) {}
 
   Option required() const;
   Option optional() const;  // what was required before
   Option one_of(const std::vector<std::string>& words) const;
+  Option known(const std::vector<std::string>& words) const;  // for completion; others may be given
+  Option known(std::span<const std::string_view> words) const;
   template <class Number>  // int, int64_t or double
   Option between(Number lowest, Number highest) const;
   Option needs(Option other) const;
@@ -33,28 +39,36 @@ class Option {
 
  private:
   CLI::Option* option_;
+  OptionInfo* info_;
 };
 
 class Command {
  public:
-  explicit Command(CLI::App& app) : app_(&app) {}
+  Command(CLI::App& app, CommandInfo& info) : app_(&app), info_(&info) {}
 
+  Command group(const std::string& name) const;  // commands added to what this returns stand under this heading
   Command add_command(const std::string& name, const std::string& what) const;
   void needs_command() const;  // one of those added
   Command one_of() const;      // of the options added to what this returns, exactly one is given
 
-  // "--name", or "NAME" for an argument. The value lives as long as the command; its type is one of those at the end of
-  // command.cpp.
+  // "--name VALUE", or "NAME" for an argument. VALUE is the word --help shows: FILE, DIR, MODEL, TEXT, ...; without
+  // one it is N or NUMBER, as the type is. The value lives as long as the command; its type is one of those at the end
+  // of command.cpp.
   template <class Value>
   Option add_option(const std::string& name, Value& value, const std::string& what) const;
   Option add_flag(const std::string& name, bool& value, const std::string& what) const;
+  Option add_threads(int& threads) const;        // --threads
   Option option(const std::string& name) const;  // one added before
 
   void footer(const std::string& text) const;  // below the options in --help
   void callback(std::function<void()> work) const;
 
  private:
+  Option add(CLI::Option* option, OptionInfo info) const;
+
   CLI::App* app_;
+  CommandInfo* info_;
+  std::string group_ = {};
 };
 
 }  // namespace qkv::app

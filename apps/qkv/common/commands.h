@@ -1,16 +1,17 @@
-// One function a command, each in its own file: it adds its subcommand, whose callback does the work.
+// One function per command, each in its own file: it adds its subcommand, whose callback does the work.
 #pragma once
 
 #include "common/command.h"
 
 namespace qkv::app {
 
-// Thrown when everything is printed and the answer is no (verify, compare): exit code 1.
+// Thrown when everything is printed and the answer is no (verify, lab): exit code 1.
 struct AnswerNo {};
 
 void add_align(Command app);
 void add_attribute(Command app);
 void add_chat(Command app);
+void add_completion(Command app, const CommandInfo& program);
 void add_convert(Command app);
 void add_demo(Command app);
 void add_cut(Command app);
@@ -18,6 +19,7 @@ void add_data(Command app);
 void add_data_stats(Command data);  // a part of data
 void add_eval(Command app);
 void add_heads(Command app);
+void add_help(Command app, const CommandInfo& program);
 void add_info(Command app);
 void add_lab(Command app);
 void add_lens(Command app);
@@ -35,6 +37,7 @@ void add_train(Command app);
 void add_translate(Command app);
 void add_twins(Command app);
 void add_verify(Command app);
+void add_version(Command app);
 void add_world(Command app);
 
 }  // namespace qkv::app

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 
 #include "base/display_width.h"
 #include "base/printable.h"
@@ -61,12 +64,64 @@ std::string spaces(int count) {
   return std::string(static_cast<size_t>(std::max(count, 0)), ' ');
 }
 
+// Where a text that is too long for a line is broken: after the last space that fits, or beside the last wide character
+// that does. No line begins with a closing mark.
+size_t break_of(std::string_view text, int cells) {
+  static constexpr std::string_view kClosing = "，。！？；：、”’）》」』…—";
+  const size_t most = fit_width(text, cells).size();
+  size_t best = 0;
+  bool wide_before = false;
+  for (size_t at = 0; at <= most && at < text.size();) {
+    size_t length = 1;
+    while (at + length < text.size() && (static_cast<unsigned char>(text[at + length]) & 0xC0) == 0x80) ++length;
+    const std::string_view one = text.substr(at, length);
+    const bool wide = display_width(one) == 2;
+    const bool space_before = at > 0 && text[at - 1] == ' ';
+    const bool closes = length > 1 && kClosing.find(one) != kClosing.npos;
+    if (at > 0 && (space_before || one == " " || ((wide || wide_before) && !closes))) best = at;
+    wide_before = wide;
+    at += length;
+  }
+  return best > 0 ? best : std::max<size_t>(most, 1);
+}
+
 }  // namespace
 
 int terminal_columns() {
+  if (const char* said = std::getenv("COLUMNS"); said != nullptr) {
+    int columns = 0;
+    const char* end = said + std::strlen(said);
+    const auto [at, failed] = std::from_chars(said, end, columns);
+    if (failed == std::errc{} && at == end && columns > 0) return columns;
+  }
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return 80;
+}
+
+std::vector<std::string> wrap(std::string_view text, int cells) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view rest = text.substr(at, end - at);
+    while (display_width(rest) > cells) {
+      const size_t line = break_of(rest, std::max(cells, 2));
+      std::string_view kept = rest.substr(0, line);
+      kept = kept.substr(0, kept.find_last_not_of(' ') + 1);
+      lines.emplace_back(kept);
+      rest.remove_prefix(line);
+      rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    }
+    lines.emplace_back(rest);
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::string wrapped(std::string_view text, int cells, int indent) {
+  std::string all;
+  for (const std::string& line : wrap(text, cells - indent)) all += line.empty() ? "\n" : spaces(indent) + line + "\n";
+  return all;
 }
 
 std::string in_cells(std::string_view text, int cells) {
@@ -105,6 +160,17 @@ std::string bar(double share, int cells) {
   for (int i = 0; i < eighths / 8; ++i) drawn += "█";
   drawn += kEighths[static_cast<size_t>(eighths % 8)];
   return drawn + spaces(cells - display_width(drawn));
+}
+
+std::string signed_bar(double share, int cells) {
+  const std::string drawn = bar(std::abs(share), cells);
+  if (share >= 0) return spaces(cells) + "│" + drawn;
+  // Eighths fill from the left; on the left side of the axis halves from the right do.
+  const double at = std::clamp(std::isfinite(share) ? -share : 0.0, 0.0, 1.0) * cells;
+  const auto halves = static_cast<int>(std::lround(at * 2));
+  std::string left = spaces(cells - (halves + 1) / 2) + (halves % 2 == 1 ? "▐" : "");
+  for (int i = 0; i < halves / 2; ++i) left += "█";
+  return left + "│" + spaces(cells);
 }
 
 std::string sparkline(const std::vector<double>& values, int cells) {

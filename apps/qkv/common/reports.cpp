@@ -21,16 +21,30 @@ nlohmann::ordered_json to_json(const Estimate& e) {
   return made;
 }
 
+void add_report_options(Command command, ReportOptions& options) {
+  command.add_flag("--json", options.json, "Print the report as JSON, and nothing else");
+  command.add_option("--out FILE", options.out, "Write the report to a file, as JSON");
+}
+
+void write_report(const ReportOptions& options, const std::string& report) {
+  if (!options.out.empty()) write_out(options.out, report);
+  if (options.json) std::cout << report;
+}
+
+void write_report(const ReportOptions& options, const nlohmann::ordered_json& report) {
+  write_report(options, report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+void print_json(const nlohmann::ordered_json& report) {
+  write_report({.json = true}, report);
+}
+
 void write_out(const std::string& file, std::string_view text) {
   if (file == "-") {
     std::cout << text;
   } else {
     write_file_atomic(file, std::as_bytes(std::span(text)));
   }
-}
-
-void write_json(const std::string& file, const nlohmann::ordered_json& report) {
-  write_out(file, report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace qkv::app

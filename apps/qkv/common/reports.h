@@ -1,6 +1,7 @@
 // What commands that measure say: numbers with their intervals, and JSON.
 #pragma once
 
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +17,35 @@ namespace qkv::app {
 std::string with_interval(const Estimate& e);
 nlohmann::ordered_json to_json(const Estimate& e);
 
+// --json: the report on standard output, and nothing else there. --out FILE: the report in a file.
+struct ReportOptions {
+  bool json = false;
+  std::string out;
+  bool wanted() const { return json || !out.empty(); }
+};
+void add_report_options(Command command, ReportOptions& options);
+void write_report(const ReportOptions& options, const nlohmann::ordered_json& report);
+void write_report(const ReportOptions& options, const std::string& report);  // already JSON
+
+void print_json(const nlohmann::ordered_json& report);
+
+// Nothing goes to standard output while one of these lives.
+class OutputSilence {
+ public:
+  OutputSilence() : before_(std::cout.rdbuf(nullptr)) {}
+  ~OutputSilence() {
+    std::cout.clear();
+    std::cout.rdbuf(before_);
+  }
+  OutputSilence(const OutputSilence&) = delete;
+  OutputSilence& operator=(const OutputSilence&) = delete;
+
+ private:
+  std::streambuf* before_;
+};
+
 // To a file that appears whole, or to standard output for "-".
 void write_out(const std::string& file, std::string_view text);
-void write_json(const std::string& file, const nlohmann::ordered_json& report);
 
 // work(finished), with a line that says how far it is; Ctrl-C ends it.
 template <class Work>

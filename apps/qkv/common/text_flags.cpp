@@ -28,19 +28,24 @@ void add_text_flags(Command command, TextFlags& flags) {
   command.add_option("--max-new", flags.max_new, "Most tokens to write; otherwise until the context is full")
       .between(int64_t{1}, int64_t{1} << 30);
   command.add_option("--temperature", flags.temperature, "Divides the logits; 0 takes the most likely token");
-  command.add_option("--top-k", flags.top_k, "Draw from the K most likely; 0: from all");
-  command.add_option("--top-p", flags.top_p, "Draw from the most likely that reach this probability together");
-  command.add_option("--min-p", flags.min_p, "Draw from those at least so likely, relative to the most likely");
-  command.add_option("--typical-p", flags.typical_p, "Draw from the most typical that reach this probability");
-  command.add_option("--repetition-penalty", flags.repetition_penalty, "Above 1: less of what prompt and text hold");
-  command.add_option("--presence-penalty", flags.presence_penalty, "Taken once from each token of the text");
-  command.add_option("--frequency-penalty", flags.frequency_penalty, "Taken for each time a token is in the text");
-  command.add_option("--no-repeat-ngram", flags.no_repeat_ngram, "No N tokens in a row appear twice");
-  command.add_option("--logit-bias", flags.logit_bias, "ID=VALUE, added to a token's logit; may be repeated")
+  command.add_option("--top-k", flags.top_k, "Sample from the N most likely tokens; 0: from all");
+  command.add_option("--top-p", flags.top_p, "Sample from the most likely tokens that together reach this probability");
+  command.add_option("--min-p", flags.min_p,
+                     "Sample from tokens at least this likely, relative to the most likely one");
+  command.add_option("--typical-p", flags.typical_p,
+                     "Sample from the most typical tokens that together reach this probability");
+  command.add_option("--repetition-penalty", flags.repetition_penalty,
+                     "Above 1: makes tokens of prompt and text less likely");
+  command.add_option("--presence-penalty", flags.presence_penalty,
+                     "Subtracted once from the logit of each token in the text");
+  command.add_option("--frequency-penalty", flags.frequency_penalty, "Subtracted for each time a token is in the text");
+  command.add_option("--no-repeat-ngram", flags.no_repeat_ngram, "Never write the same N tokens in a row twice");
+  command.add_option("--logit-bias ID=VALUE", flags.logit_bias, "Add VALUE to a token's logit; may be repeated")
       .one_value();
-  command.add_option("--seed", flags.seed, "Of what is drawn: the same seed writes the same text").show_default();
+  command.add_option("--seed", flags.seed, "Seed of the sampling: the same seed writes the same text").show_default();
   command.add_option("--stop", flags.stop, "End before this text; may be repeated").one_value();
-  command.add_option("--draft", flags.draft, "Guess up to N tokens ahead from the text itself: the same text, sooner");
+  command.add_option("--draft", flags.draft,
+                     "Guess up to N tokens ahead from the text itself: the same result, faster");
 }
 
 TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults) {

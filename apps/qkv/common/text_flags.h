@@ -24,8 +24,8 @@ void add_text_flags(Command command, TextFlags& flags);
 
 // What --help says about them.
 inline constexpr const char* kTextFlagsHelp =
-    "Tokens are chosen as generation_config.json beside the model says, and options go before it. Without either the\n"
-    "most likely token is taken; any of --temperature, --top-k, --top-p, --min-p and --typical-p makes it draw.";
+    "Tokens are chosen as generation_config.json beside the model says; options override it. Without either the most "
+    "likely token is taken. Any of --temperature, --top-k, --top-p, --min-p and --typical-p turns on sampling.";
 
 // Everything but the prompt, its ends and callbacks.
 TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults);

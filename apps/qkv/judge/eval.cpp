@@ -29,23 +29,23 @@ constexpr size_t kLargestFile = size_t{1} << 30;
 constexpr int64_t kUsualWindow = 512;
 
 constexpr const char* kHelp =
-    R"(--data FILE, a text: it is cut into windows, and every token is asked about once, given what is before it in its window.
+    R"(--data FILE, a text: it is cut into windows, and every token is scored once, given what is before it in its window.
   A window begins with the model's BOS token, if it has one; otherwise with the last token of the window before.
 --data FILE.jsonl, or a folder of such: minimal pairs as BLiMP has them, an object with sentence_good and sentence_bad in
   each line. A pair is right if the model finds the whole good sentence more likely.
---pairs FILE, for models that translate: lines of source, tab, target. Targets are asked about, given their sources.
-The 95 % intervals are the bootstrap's over windows, pairs or lines, from 1000 draws.
+--data FILE, for models that translate: lines of source, tab, target. Targets are scored, given their sources.
+The 95 % intervals are the bootstrap's over windows, pairs or lines, from 1000 resamples.
 
 Examples:
   qkv eval MODEL --data text.txt
   qkv eval MODEL --data text.txt --window 1024 --stride 512
   qkv eval MODEL --data blimp/ --json
-  qkv eval opus-mt-en-de --pairs valid.tsv)";
+  qkv eval opus-mt-en-de --data valid.tsv)";
 
 struct Options {
   ModelOptions model;
   CacheOptions cache;
-  std::string data, pairs;
+  std::string data;
   int64_t window = 0, stride = 0;
   uint64_t seed = 0;
   bool json = false;
@@ -181,9 +181,6 @@ class Evaluation {
 
   void run() {
     const bool translates = model_.spec().has_source();
-    QKV_CHECK(translates == !options_.pairs.empty(), model_.path(), " is a ", model_.spec().family, ", which ",
-              translates ? "translates, but --data was given" : "has no encoder, but --pairs was given",
-              Hint(translates ? "give lines of source, tab, target with --pairs" : "give a text with --data"));
     if (translates) {
       translations();
     } else if (fs::is_directory(options_.data)) {
@@ -347,12 +344,12 @@ class Evaluation {
   }
 
   void translations() {
-    const std::string text = checked_text(options_.pairs);
+    const std::string text = checked_text(options_.data);
     std::vector<TokenText> texts;
     std::vector<Tally> tallies;
     int64_t number = 0;
     for (const std::string_view line : lines_of(text)) {
-      const std::string what = fmt::format("{}: line {}", options_.pairs, ++number);
+      const std::string what = fmt::format("{}: line {}", options_.data, ++number);
       const size_t tab = line.find('\t');
       QKV_CHECK(tab != std::string_view::npos && line.find('\t', tab + 1) == std::string_view::npos, what, " has ",
                 std::count(line.begin(), line.end(), '\t'), " tabs but must have one",
@@ -365,10 +362,9 @@ class Evaluation {
       tallies.push_back(
           {.tokens = std::ssize(known.ids) - 1, .bytes = std::ssize(line) - static_cast<int64_t>(tab) - 1});
     }
-    QKV_CHECK(!texts.empty(), options_.pairs, " has no lines", Hint("there is nothing to evaluate"));
+    QKV_CHECK(!texts.empty(), options_.data, " has no lines", Hint("there is nothing to evaluate"));
     report_.json = {{"mode", "pairs"}, {"lines", texts.size()}};
-    report_.say(
-        fmt::format("{} as sources and targets: {} targets, given their sources", options_.pairs, texts.size()));
+    report_.say(fmt::format("{} as sources and targets: {} targets, given their sources", options_.data, texts.size()));
     add_nats(tallies, sums(runner_, texts));
     report_.add_likelihood(tallies, "line");
   }
@@ -388,22 +384,21 @@ void add_eval(Command app) {
   const auto options = std::make_shared<Options>();
   add_model_options(command, options->model);
   add_cache_options(command, options->cache);
-  const Option data =
-      command.add_option("--data", options->data, "A text, a .jsonl of minimal pairs, or a folder of these");
-  const Option pairs = command.add_option("--pairs", options->pairs, "Sources and targets, a tab between them");
-  data.excludes(pairs);
-  command.add_option("--window", options->window, "Tokens of a window; otherwise 512, or the model's context if less")
+  command
+      .add_option("--data FILE", options->data,
+                  "A text, a .jsonl of minimal pairs, or a folder of these; for a model that translates lines of "
+                  "source<TAB>target")
+      .required();
+  command
+      .add_option("--window", options->window,
+                  "Tokens of one text at most; longer ones are cut. Otherwise 512, or the model's context if less")
       .between(int64_t{2}, int64_t{1} << 20);
-  command.add_option("--stride", options->stride, "How many of them are new; the others are context")
+  command.add_option("--stride", options->stride, "How many tokens of a window are new; the others are context")
       .between(int64_t{1}, int64_t{1} << 20);
   command.add_option("--seed", options->seed, "Seed of the bootstrap");
-  command.add_flag("--json", options->json, "Print it as JSON");
+  command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kHelp);
-  command.callback([options] {
-    QKV_CHECK(!options->data.empty() || !options->pairs.empty(), "there is nothing to evaluate on",
-              Hint("give a text with --data, or translations with --pairs"));
-    Evaluation(*options).run();
-  });
+  command.callback([options] { Evaluation(*options).run(); });
 }
 
 }  // namespace qkv::app

@@ -32,30 +32,35 @@ Examples:
   qkv lab --list                         what there is, with its claim
   qkv lab causality                      the quickest: seconds
   qkv lab induction --seeds 5            more seeds, narrower intervals
-  qkv lab one-head --json one-head.json  all numbers of all seeds)";
+  qkv lab one-head --out one-head.json   all numbers of all seeds)";
 
 struct Options {
-  std::string name, json;
+  std::string name;
+  ReportOptions report;
   int64_t seeds = 0;
   int threads = 0;
   bool list = false;
 };
 
-std::string indented(std::string_view text, const char* with) {
-  std::string out = with;
-  for (const char c : text) {
-    out += c;
-    if (c == '\n') out += with;
-  }
-  return out;
+// Wrapped at the terminal's width.
+std::string indented(std::string text) {
+  constexpr int kIndent = 2;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return wrapped(text, std::min(terminal_columns(), 100), kIndent);
 }
 
 void list_labs() {
   for (const Lab* lab : all_labs()) {
-    std::cout << inked(Ink::bold, lab->name) << '\n'
-              << indented(lab->claim, "  ") << '\n'
-              << indented(lab->claim_zh, "  ") << "\n\n";
+    std::cout << inked(Ink::bold, lab->name) << '\n' << indented(lab->claim) << indented(lab->claim_zh) << '\n';
   }
+}
+
+void list_labs_json() {
+  OrderedJson all = OrderedJson::array();
+  for (const Lab* lab : all_labs()) {
+    all.push_back({{"name", lab->name}, {"claim", lab->claim}, {"claim_zh", lab->claim_zh}, {"how", lab->how}});
+  }
+  print_json(all);
 }
 
 std::string number(double x) {
@@ -166,17 +171,15 @@ OrderedJson report_of(const Lab& lab, const LabResult& result, int threads) {
 }
 
 void run(const Options& options) {
-  if (options.list) return list_labs();
+  if (options.list) return options.report.json ? list_labs_json() : list_labs();
   QKV_CHECK(!options.name.empty(), "which lab?", Hint("qkv lab --list  shows them"));
   const Lab& lab = lab_named(options.name);
   const Engine engine(kernels::best_table(), {.threads = options.threads});
-  const bool quiet = options.json == "-";
+  const bool quiet = options.report.json;
   if (!quiet) {
     std::cout << inked(Ink::bold, lab.name) << '\n'
-              << indented(lab.claim, "  ") << '\n'
-              << indented(lab.claim_zh, "  ") << "\n\n"
-              << indented(lab.how, "  ") << '\n'
-              << std::endl;
+              << indented(lab.claim) << indented(lab.claim_zh) << '\n'
+              << indented(lab.how) << std::endl;
   }
   LabResult result;
   {
@@ -199,7 +202,7 @@ void run(const Options& options) {
     print_curves(result);
     print_verdict(result);
   }
-  if (!options.json.empty()) write_json(options.json, report_of(lab, result, engine.threads()));
+  write_report(options.report, report_of(lab, result, engine.threads()));
   if (result.stopped) throw Interrupted();
   if (result.verdict != Verdict::seen) throw AnswerNo();
 }
@@ -207,13 +210,15 @@ void run(const Options& options) {
 }  // namespace
 
 void add_lab(Command app) {
-  const Command command = app.add_command("lab", "Run an experiment that can fail: induction, seats, causality, ...");
+  const Command command = app.add_command("lab", "Run an experiment that can fail: induction, causality, ...");
   const auto options = std::make_shared<Options>();  // lives as long as the callback
-  command.add_option("NAME", options->name, "Which; --list shows them");
-  command.add_flag("--list", options->list, "What there is, with its claim");
-  command.add_option("--seeds", options->seeds, "How many seeds, 3 or more; each lab has its own number otherwise");
-  command.add_option("--json", options->json, "All numbers as JSON, into this file; - is standard output");
-  command.add_option("--threads", options->threads, "Threads; 0: as many as the machine has");
+  std::vector<std::string> names;
+  for (const Lab* lab : all_labs()) names.emplace_back(lab->name);
+  command.add_option("NAME", options->name, "Which lab; --list shows them").known(names);
+  command.add_flag("--list", options->list, "List the labs with their claims");
+  command.add_option("--seeds", options->seeds, "How many seeds, 3 or more; otherwise as many as the lab needs");
+  add_report_options(command, options->report);
+  command.add_threads(options->threads);
   command.footer(kExamples);
   command.callback([options] { run(*options); });
 }

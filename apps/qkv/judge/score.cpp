@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kLargestFile = size_t{4} << 30;
 
-constexpr const char* kExamples = R"(Line i of HYP is scored against line i of every REF.
+constexpr const char* kExamples = R"(Line i of HYPOTHESIS is scored against line i of every REFERENCE.
 The 95 % interval is the bootstrap's, from 1000 drawn test sets: two systems whose intervals overlap widely may well be equally good.
 
 Examples:
@@ -160,12 +160,14 @@ void score(const Options& options) {
 void add_score(Command app) {
   const Command command = app.add_command("score", "Score translations against references: BLEU, chrF");
   const auto options = std::make_shared<Options>();  // lives as long as the callback
-  command.add_option("HYP", options->hypothesis, "Translations, one a line").required();
-  command.add_option("REF", options->references, "References, one file or several").required();
-  command.add_option("--metric", options->metric, "bleu or chrf").one_of({"bleu", "chrf"});
-  command.add_option("--tokenize", options->tokenize, "BLEU's words: 13a, or zh for Chinese").one_of({"13a", "zh"});
+  command.add_option("HYPOTHESIS FILE", options->hypothesis, "Translations, one per line").required();
+  command.add_option("REFERENCE FILE", options->references, "References, one file or several").required();
+  command.add_option("--metric", options->metric, "Which score").one_of({"bleu", "chrf"}).show_default();
+  command.add_option("--tokenize", options->tokenize, "How BLEU splits words: 13a, or zh for Chinese")
+      .one_of({"13a", "zh"})
+      .show_default();
   command.add_option("--seed", options->seed, "Seed of the bootstrap");
-  command.add_flag("--json", options->json, "Print it as JSON");
+  command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kExamples);
   command.callback([options] { score(*options); });
 }

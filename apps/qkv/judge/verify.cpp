@@ -1,26 +1,56 @@
-// qkv verify: computes what a reference recorded beside a model, and says how far apart the two are.
+// qkv verify: is a thing what a recording says? Models against what a reference computed, tokenizers against its
+// vectors, packed data against its checksums.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <iostream>
 #include <memory>
 
-#include "base/json.h"
+#include "base/display_width.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "base/progress.h"
 #include "common/commands.h"
+#include "common/reports.h"
+#include "data/dataset.h"
 #include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
 #include "verify/verify_model.h"
+#include "verify/verify_tokenizer.h"
 #include "verify/verify_tokens.h"
 #include "verify/verify_training.h"
 
 namespace qkv::app {
 namespace {
 
+namespace fs = std::filesystem;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr size_t kLargestVectors = 512 << 20;
+
+constexpr const char* kHelp =
+    R"(What PATH is decides what is checked:
+  a model folder with io.safetensors      every number, every token written and, with train.safetensors, every training step that a reference recorded there
+  a tokenizer with vectors.json beside it  every field of every case; --vectors names another file
+  a folder made by qkv data pack          every byte against its checksum
+
+Exit code 0 only if everything is as recorded, 1 if not.
+
+Examples:
+  qkv verify tests/golden/gpt2
+  qkv verify tests/golden/mixtral --dtype bf16 --json
+  qkv verify tests/golden/tokenizers/gpt2
+  qkv verify gpt2/tokenizer.json --vectors mine.json
+  qkv verify my-data)";
+
 struct Options {
-  std::string folder, dtype = "f32";
+  std::string path, dtype = "f32", vectors;
   int threads = 0;
   bool json = false;
 };
+
+// --- models ---------------------------------------------------------------------------------------------------------
 
 const char* word(VerifyLine::Verdict verdict) {
   switch (verdict) {
@@ -50,51 +80,119 @@ void print(const VerifyReport& report, const std::string& summary) {
   std::cout << summary << '\n';
 }
 
-void print_json(const VerifyReport& report, const std::string& summary) {
-  nlohmann::ordered_json lines = nlohmann::ordered_json::array();
+OrderedJson json_of(const VerifyReport& report, const std::string& summary) {
+  OrderedJson lines = OrderedJson::array();
   for (const VerifyLine& line : report.lines) {
-    nlohmann::ordered_json one{{"tensor", line.name}, {"shape", line.shape}, {"verdict", word(line.verdict)}};
+    OrderedJson one{{"tensor", line.name}, {"shape", line.shape}, {"verdict", word(line.verdict)}};
     if (line.nmse) one["nmse"] = *line.nmse;
     if (line.worst) one["worst"] = *line.worst;
     if (!line.note.empty()) one["note"] = line.note;
     lines.push_back(std::move(one));
   }
-  const nlohmann::ordered_json out{{"good", report.good()}, {"summary", summary}, {"tensors", std::move(lines)}};
-  std::cout << out.dump(2) << '\n';
+  return {{"good", report.good()}, {"summary", summary}, {"tensors", std::move(lines)}};
 }
 
-void verify(const Options& options) {
-  const Checkpoint checkpoint = Checkpoint::open(options.folder);
+bool good_model(const Options& options) {
+  const Checkpoint checkpoint = Checkpoint::open(options.path);
+  QKV_CHECK(fs::exists(fs::path(options.path) / "io.safetensors"), options.path,
+            " has no io.safetensors, so there is nothing to compare the model with",
+            Hint("tests/golden/README.md says how one is recorded with Hugging Face transformers"));
   const Engine engine(kernels::best_table(), {.threads = options.threads});
   const Precision precision = options.dtype == "bf16" ? Precision::bf16() : Precision::f32();
-  VerifyReport report = verify_model(checkpoint, engine, precision, options.folder);
-  verify_tokens(report, checkpoint, engine, precision, options.folder);
-  if (options.dtype == "f32") verify_training(report, checkpoint, engine, options.folder);
+  VerifyReport report = verify_model(checkpoint, engine, precision, options.path);
+  verify_tokens(report, checkpoint, engine, precision, options.path);
+  if (options.dtype == "f32") verify_training(report, checkpoint, engine, options.path);
   using Verdict = VerifyLine::Verdict;
   const int64_t bad = report.count(Verdict::bad), checked = report.count(Verdict::good) + bad;
   std::string summary =
       fmt::format("{} in {}: {} of {} within bounds, {} shown without a bound", checkpoint.spec.family, options.dtype,
                   checked - bad, checked, report.count(Verdict::shown));
   if (checked == 0) summary += "; the recording is of other numbers than these quantised weights";
-  options.json ? print_json(report, summary) : print(report, summary);
-  if (!report.good()) throw AnswerNo{};
+  options.json ? print_json(json_of(report, summary)) : print(report, summary);
+  return report.good();
+}
+
+// --- tokenizers -----------------------------------------------------------------------------------------------------
+
+std::string shortened(const Json& value) {
+  constexpr int kShown = 400;
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string_view fits = fit_width(text, kShown);
+  return std::string(fits) + (fits.size() < text.size() ? "..." : "");
+}
+
+bool good_tokenizer(const Options& options, const std::string& file) {
+  const Tokenizer tokenizer = Tokenizer::load(options.path);
+  const Json vectors = parse_json(read_file(file, kLargestVectors), file, {.bytes = kLargestVectors});
+  const TokenizerVerdict verdict = verify_tokenizer(tokenizer, vectors, file);
+  const bool good = verdict.equal == verdict.cases;
+  if (options.json) {
+    OrderedJson differences = OrderedJson::array();
+    for (const TokenizerDifference& d : verdict.differences) {
+      differences.push_back(
+          {{"index", d.index}, {"text", d.text}, {"field", d.field}, {"expected", d.expected}, {"got", d.got}});
+    }
+    print_json({{"good", good}, {"cases", verdict.cases}, {"equal", verdict.equal}, {"differences", differences}});
+    return good;
+  }
+  for (const TokenizerDifference& d : verdict.differences) {
+    std::cout << fmt::format("case {}: {} of {}\n  expected {}\n  got      {}\n", d.index, d.field, printable(d.text),
+                             shortened(d.expected), shortened(d.got));
+  }
+  std::cout << fmt::format("{} of {} equal\n", verdict.equal, verdict.cases);
+  return good;
+}
+
+// --- packed data ----------------------------------------------------------------------------------------------------
+
+bool good_data(const Options& options) {
+  const PackedDataset data(options.path);
+  std::vector<std::string> damaged;
+  for (const Split split : kSplits) {
+    Progress progress(fmt::format("reading {}, bytes", name_of(split)), 0);
+    const auto found =
+        data.of(split).damaged_files([&](uint64_t bytes) { progress.update(static_cast<int64_t>(bytes)); });
+    progress.finish();
+    damaged.insert(damaged.end(), found.begin(), found.end());
+  }
+  if (options.json) {
+    print_json({{"good", damaged.empty()}, {"damaged", damaged}});
+  } else {
+    for (const std::string& file : damaged) std::cout << file << " is not what was written\n";
+    if (damaged.empty()) std::cout << options.path << ": every file is what was written\n";
+  }
+  return damaged.empty();
+}
+
+bool good(const Options& options) {
+  const fs::path path = options.path;
+  const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
+  if (!options.vectors.empty()) return good_tokenizer(options, options.vectors);
+  if (fs::is_directory(path) && !fs::exists(path / "config.json") && fs::exists(path / "manifest.json")) {
+    return good_data(options);
+  }
+  if (!fs::exists(folder / "io.safetensors") && fs::exists(folder / "vectors.json")) {
+    return good_tokenizer(options, (folder / "vectors.json").string());
+  }
+  return good_model(options);
 }
 
 }  // namespace
 
 void add_verify(Command app) {
-  const Command command = app.add_command("verify", "Compute what io.safetensors recorded beside a model, and compare");
+  const Command command = app.add_command("verify", "Compare a model, a tokenizer or packed data with its recording");
   const auto options = std::make_shared<Options>();
-  command.add_option("DIR", options->folder, "A model folder with io.safetensors").required();
-  command.add_option("--dtype", options->dtype, "f32: held to every number. bf16: held to its logits")
+  command.add_option("PATH", options->path, "A model folder, a tokenizer, or packed data").required();
+  command.add_option("--dtype", options->dtype, "Models: f32 is held to every number, bf16 to its logits")
       .one_of({"f32", "bf16"})
       .show_default();
-  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
-  command.add_flag("--json", options->json, "Print it as JSON");
-  command.footer(
-      "Examples:\n  qkv verify tests/golden/gpt2\n  qkv verify tests/golden/mixtral --dtype bf16 --json\n\n"
-      "Exit code 0 only if everything that has a bound is within it, 1 if not.");
-  command.callback([options] { verify(*options); });
+  command.add_option("--vectors FILE", options->vectors, "Tokenizers: the cases to compare with");
+  command.add_threads(options->threads);
+  command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
+  command.footer(kHelp);
+  command.callback([options] {
+    if (!good(*options)) throw AnswerNo{};
+  });
 }
 
 }  // namespace qkv::app

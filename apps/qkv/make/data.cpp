@@ -1,4 +1,4 @@
-// qkv data: text into token shards (pack), what they hold (stats, in data_stats.cpp), whether they are whole (verify).
+// qkv data: text into token shards (pack), what they hold (stats, in data_stats.cpp).
 #include <fmt/format.h>
 
 #include <iostream>
@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/printable.h"
-#include "base/progress.h"
 #include "base/thread_pool.h"
 #include "common/commands.h"
 #include "data/dataset.h"
@@ -22,16 +21,17 @@ namespace {
 
 constexpr const char* kPackExamples = R"(Formats:
   text    plain text; --document says where one document ends: at a blank line (default), at every line, or with the file
-  jsonl   one JSON object a line, the text in --field; pairs with --source-field and --target-field
+  jsonl   one JSON object per line, the text in --field; pairs with --source-field and --target-field
   tsv     pairs, source<TAB>target
 All must be UTF-8. A share of the documents, chosen by a hash of their text, is kept for validation.
-OUT must not exist; it appears when everything is written. docs/data.md describes what is in it.
+The folder must not exist; it appears when everything is written. docs/data.md describes what is in it.
 
 Examples:
   qkv data pack --tokenizer gpt2/tokenizer.json --out shakespeare tinyshakespeare.txt
   zcat crawl.jsonl.gz | qkv data pack --tokenizer bytes --format jsonl --out crawl -
   qkv data pack --tokenizer en-zh.json --format tsv --split-validation 0.02 --out pairs en-zh.tsv
-  qkv data stats pairs)";
+  qkv data stats pairs
+  qkv verify pairs                        every byte against its checksum)";
 
 struct PackCommand {
   std::string tokenizer, end_token, format = "text", document = "blank";
@@ -99,7 +99,7 @@ void pack(PackCommand command) {
     std::cout << fmt::format("  {:<11} {} {}, {} tokens", name_of(split), info.documents,
                              manifest.pairs ? "pairs" : "documents", info.tokens);
     if (info.tokens > 0) {
-      std::cout << fmt::format(", {:.2f} bytes a token",
+      std::cout << fmt::format(", {:.2f} bytes per token",
                                static_cast<double>(info.text_bytes) / static_cast<double>(info.tokens));
     }
     std::cout << '\n';
@@ -107,40 +107,28 @@ void pack(PackCommand command) {
   if (packed.skipped > 0) std::cout << fmt::format("  {} without text left out\n", packed.skipped);
 }
 
-void verify(const std::string& folder) {
-  const PackedDataset data(folder);
-  std::vector<std::string> damaged;
-  for (const Split split : kSplits) {
-    Progress progress(fmt::format("reading {}, bytes", name_of(split)), 0);
-    const auto found =
-        data.of(split).damaged_files([&](uint64_t bytes) { progress.update(static_cast<int64_t>(bytes)); });
-    progress.finish();
-    damaged.insert(damaged.end(), found.begin(), found.end());
-  }
-  for (const std::string& file : damaged) std::cout << file << " is not what was written\n";
-  if (!damaged.empty()) throw AnswerNo{};
-  std::cout << folder << ": every file is what was written\n";
-}
-
 void add_pack(Command data) {
   const Command command = data.add_command("pack", "Turn text, JSONL or TSV pairs into token shards");
   const auto all = std::make_shared<PackCommand>();  // lives as long as the callback
   PackOptions& options = all->options;
-  command.add_option("FILES", options.files, "What to pack; - is standard input").required();
-  command.add_option("--tokenizer", all->tokenizer, "A tokenizer's file or folder, or 'bytes' (256 bytes and an end)")
+  command.add_option("FILE", options.files, "What to pack; - is standard input").required();
+  command
+      .add_option("--tokenizer TOKENIZER", all->tokenizer,
+                  "A tokenizer's file or folder, or 'bytes' (256 bytes and an end)")
       .required();
-  command.add_option("--end-token", all->end_token, "Put behind every document, if not the tokenizer's own choice");
-  command.add_option("--out", options.out, "The new folder").required();
-  command.add_option("--format", all->format, "text, jsonl or tsv").one_of({"text", "jsonl", "tsv"}).show_default();
+  command.add_option("--end-token TOKEN", all->end_token,
+                     "Put after every document; otherwise the tokenizer's end-of-text token");
+  command.add_option("--out DIR", options.out, "The folder to make; it must not exist yet").required();
+  command.add_option("--format", all->format, "Format of the files").one_of({"text", "jsonl", "tsv"}).show_default();
   command.add_option("--document", all->document, "Where a document of plain text ends")
       .one_of({"line", "blank", "file"})
       .show_default();
-  command.add_option("--field", options.source.field, "JSONL: the field with the text").show_default();
-  command.add_option("--source-field", options.source.source_field, "JSONL pairs: the field with the source");
-  command.add_option("--target-field", options.source.target_field, "JSONL pairs: the field with the target");
+  command.add_option("--field NAME", options.source.field, "JSONL: the field with the text").show_default();
+  command.add_option("--source-field NAME", options.source.source_field, "JSONL pairs: the field with the source");
+  command.add_option("--target-field NAME", options.source.target_field, "JSONL pairs: the field with the target");
   command.add_option("--split-validation", options.validation, "Share of the documents for validation").show_default();
-  command.add_option("--seed", options.seed, "Which documents that are").show_default();
-  command.add_flag("--json", all->json, "Print the result as JSON");
+  command.add_option("--seed", options.seed, "Seed: which documents these are").show_default();
+  command.add_flag("--json", all->json, "Print the report as JSON, and nothing else");
   command.footer(kPackExamples);
   command.callback([all] { pack(*all); });
 }
@@ -152,11 +140,9 @@ void add_data(Command app) {
   data.needs_command();
   add_pack(data);
   add_data_stats(data);
-
-  const Command command = data.add_command("verify", "Check every byte of a packed dataset against its checksums");
-  const auto folder = std::make_shared<std::string>();
-  command.add_option("DIR", *folder, "A folder made by  qkv data pack").required();
-  command.callback([folder] { verify(*folder); });
+  data.footer(
+      "Examples:\n  qkv data pack --tokenizer gpt2/tokenizer.json --out books *.txt\n  qkv data stats books\n"
+      "  qkv verify books                       every byte against its checksum");
 }
 
 }  // namespace qkv::app

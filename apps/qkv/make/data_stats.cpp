@@ -128,13 +128,13 @@ void stats(const Options& options) {
     std::cout << out.dump(2) << '\n';
     return;
   }
-  std::cout << fmt::format("{}: {}, vocabulary {} in {} bytes a token, tokenizer {}\n\n", options.folder, kind,
+  std::cout << fmt::format("{}: {}, vocabulary {} in {} bytes per token, tokenizer {}\n\n", options.folder, kind,
                            manifest.vocabulary, manifest.token_bytes, manifest.tokenizer.substr(0, 16));
-  std::cout << fmt::format("{:<11} {:>12} {:>14} {:>14} {:>8}\n", "", manifest.pairs ? "pairs" : "documents", "tokens",
-                           "bytes a token", "shards");
+  std::cout << fmt::format("{:<11} {:>12} {:>14} {:>16} {:>8}\n", "", manifest.pairs ? "pairs" : "documents", "tokens",
+                           "bytes per token", "shards");
   for (const Split which : kSplits) {
     const PackedSplit& split = data.of(which);
-    std::cout << fmt::format("{:<11} {:>12} {:>14} {:>14.2f} {:>8}\n", name_of(which), split.documents(),
+    std::cout << fmt::format("{:<11} {:>12} {:>14} {:>16.2f} {:>8}\n", name_of(which), split.documents(),
                              split.tokens(), bytes_per_token(split), manifest.of(which).shards.size());
   }
   draw_split(data, all.front(), texts);
@@ -146,9 +146,9 @@ void add_data_stats(Command data) {
   const Command command =
       data.add_command("stats", "Documents, tokens, lengths and frequent tokens of a packed dataset");
   const auto options = std::make_shared<Options>();  // lives as long as the callback
-  command.add_option("DIR", options->folder, "A folder made by  qkv data pack").required();
-  command.add_option("--tokenizer", options->tokenizer, "Shows what the frequent tokens stand for");
-  command.add_flag("--json", options->json, "Print it as JSON");
+  command.add_option("DIR", options->folder, "A folder made by qkv data pack").required();
+  command.add_option("--tokenizer TOKENIZER", options->tokenizer, "Show what the frequent tokens stand for");
+  command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer("Examples:\n  qkv data stats shakespeare\n  qkv data stats shakespeare --json");
   command.callback([options] { stats(*options); });
 }

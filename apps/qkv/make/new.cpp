@@ -43,18 +43,19 @@ void make_new(const Options& options) {
 void add_new(Command app) {
   const Command command = app.add_command("new", "Write a model with random weights, ready to train");
   const auto options = std::make_shared<Options>();
-  command.add_option("OUT", options->out, "The folder to make; it must not exist yet").required();
+  command.add_option("--out DIR", options->out, "The folder to make; it must not exist yet").required();
   const Command what = command.one_of();
-  what.add_option("--preset", options->preset, "A model known by name; qkv info --help lists them");
-  what.add_option("--spec", options->spec, "A config.json as Hugging Face writes it");
+  what.add_option("--preset NAME", options->preset, "A well-known model by name; qkv info --help lists them")
+      .known(preset_names());
+  what.add_option("--spec FILE", options->spec, "A config.json as Hugging Face writes it");
   command.add_option("--seed", options->seed, "The same seed gives the same bits on every machine").required();
   command.add_option("--dtype", options->dtype, "How weights are stored; bf16 rounds the same numbers")
       .one_of({"f32", "bf16"})
       .show_default();
-  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
+  command.add_threads(options->threads);
   command.footer(
-      "Examples:\n  qkv new --preset gpt2 --seed 1 my-gpt2\n"
-      "  qkv new --spec config.json --seed 7 --dtype bf16 my-model");
+      "Examples:\n  qkv new --preset gpt2 --seed 1 --out my-gpt2\n"
+      "  qkv new --spec config.json --seed 7 --dtype bf16 --out my-model");
   command.callback([options] { make_new(*options); });
 }
 

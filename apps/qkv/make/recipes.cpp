@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/printable.h"
+#include "common/drawing.h"
 
 namespace qkv::app {
 
@@ -29,10 +30,27 @@ Json find_recipe(const std::string& name_or_file) {
            near.empty() ? Hint("the recipes that ship are ", all) : Hint("did you mean '", near, "'? There are ", all));
 }
 
-void list_recipes() {
+std::vector<std::string> recipe_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : shipped_recipes()) names.emplace_back(name);
+  return names;
+}
+
+void list_recipes(bool json) {
+  if (json) {
+    Json all = Json::array();
+    for (const auto& [name, text] : shipped_recipes()) {
+      all.push_back({{"name", name}, {"about", parse_json(text, name).value("about", "")}});
+    }
+    std::cout << all.dump(2) << '\n';
+    return;
+  }
   for (const auto& [name, text] : shipped_recipes()) {
-    const Json recipe = parse_json(text, name);
-    std::cout << fmt::format("  {:<18} {}\n", name, recipe.value("about", ""));
+    const std::vector<std::string> about =
+        wrap(parse_json(text, name).value("about", ""), std::max(terminal_columns() - 21, 20));
+    for (size_t i = 0; i < about.size(); ++i) {
+      std::cout << fmt::format("  {:<18} {}\n", i == 0 ? name : "", about[i]);
+    }
   }
 }
 

@@ -14,6 +14,7 @@ namespace qkv::app {
 const std::vector<std::pair<std::string_view, std::string_view>>& shipped_recipes();
 
 Json find_recipe(const std::string& name_or_file);
-void list_recipes();
+void list_recipes(bool json);
+std::vector<std::string> recipe_names();
 
 }  // namespace qkv::app

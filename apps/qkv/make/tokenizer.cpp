@@ -22,13 +22,13 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   qkv tokenizer train --vocab 32000 --special '<|endoftext|>' --out my-tokenizer book.txt 红楼梦.txt
   qkv tokenizer train --vocab 16000 --pattern llama3 --out tokenizer.json corpus/*.txt
-  qkv tokenizer train --model unigram --vocab 8000 --special '<s>' --special '</s>' corpus.txt --json
+  qkv tokenizer train --kind unigram --vocab 8000 --special '<s>' --special '</s>' corpus.txt --json
 
 The text is split at special tokens, which get the first ids. Of equally frequent pairs BPE merges the one whose bytes
 are greatest. The result does not depend on the number of threads.)";
 
 struct Request {
-  std::string model = "bpe", pattern, out = "tokenizer.json";
+  std::string kind = "bpe", pattern, out = "tokenizer.json";
   std::vector<std::string> specials, files;
   size_t vocab = 0;
   bool json = false;
@@ -36,9 +36,7 @@ struct Request {
 
 TokenizerTraining training_of(const Request& request) {
   TokenizerTraining training{.vocab = request.vocab, .specials = request.specials};
-  QKV_CHECK(request.model == "bpe" || request.model == "unigram", "unknown model ", printable(request.model),
-            Hint("it must be bpe or unigram"));
-  training.kind = request.model == "bpe" ? TokenizerKind::bpe : TokenizerKind::unigram;
+  training.kind = request.kind == "bpe" ? TokenizerKind::bpe : TokenizerKind::unigram;
   if (!request.pattern.empty()) {
     training.pattern = pattern_by_name(request.pattern);
     const std::string near = nearest_key(request.pattern, pattern_names());
@@ -74,7 +72,7 @@ void train(const Request& request) {
 
   if (request.json) {
     nlohmann::ordered_json report{{"file", file.string()},
-                                  {"model", request.model},
+                                  {"kind", request.kind},
                                   {"vocab", trained.vocab},
                                   {"bytes", trained.bytes},
                                   {"distinct_words", trained.distinct_words},
@@ -99,16 +97,21 @@ void train(const Request& request) {
 void add_tokenizer(Command app) {
   const Command group = app.add_command("tokenizer", "Train a tokenizer");
   group.needs_command();
+  group.footer("Examples:\n  qkv tokenizer train --vocab 32000 --out my-tokenizer book.txt");
   const Command command = group.add_command("train", "A tokenizer.json from text files");
   const auto request = std::make_shared<Request>();  // lives as long as the callback
-  command.add_option("--model", request->model, "bpe (of bytes) or unigram").show_default();
-  command.add_option("--vocab", request->vocab, "Tokens in all").required();
-  command.add_option("--pattern", request->pattern,
-                     fmt::format("How BPE splits text into words: {}", fmt::join(pattern_names(), ", ")));
-  command.add_option("--special", request->specials, "A special token; may be given again").one_value();
-  command.add_option("--out", request->out, "A folder, or a file that ends in .json").show_default();
-  command.add_flag("--json", request->json, "Report as JSON");
-  command.add_option("files", request->files, "Text files").required();
+  command.add_option("--kind", request->kind, "BPE of bytes, or a unigram model")
+      .one_of({"bpe", "unigram"})
+      .show_default();
+  command.add_option("--vocab", request->vocab, "Size of the vocabulary").required();
+  command
+      .add_option("--pattern NAME", request->pattern,
+                  fmt::format("How BPE splits text into words: {}", fmt::join(pattern_names(), ", ")))
+      .known(pattern_names());
+  command.add_option("--special TOKEN", request->specials, "A special token; may be repeated").one_value();
+  command.add_option("--out FILE", request->out, "A folder, or a file that ends in .json").show_default();
+  command.add_flag("--json", request->json, "Print the report as JSON, and nothing else");
+  command.add_option("FILE", request->files, "Text files").required();
   command.footer(kExamples);
   command.callback([request] { train(*request); });
 }

@@ -10,16 +10,16 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples = R"(Recipes that ship, also usable by name: qkv train --list
+constexpr const char* kExamples = R"(qkv train --list shows the built-in recipes.
 
 Examples:
   qkv train world --out my-world                            a small decoder on the built-in world
   qkv train shakespeare-char --data shakespeare.txt --out shakespeare
   qkv train translate --data en-de.tsv --out en-de          sentence pairs, source<TAB>target
   qkv train my-recipe.json --out run --set steps=2000 --set optimizer.kind=muon
-  qkv train --resume --out run                              goes on after Ctrl-C, a crash or a power cut
+  qkv train --resume --out run                              continue after Ctrl-C, a crash or a power cut
   qkv train fine-tune.json --from MODEL --data notes.txt --out tuned
-  qkv train world --watch --out my-world                    snapshots of how it learns, for  qkv movie my-world
+  qkv train world --watch --out my-world                    snapshots for qkv movie
 
 RUN holds recipe.json, log.jsonl, TensorBoard events, samples.jsonl and checkpoints; RUN/best and RUN/last are models that
 qkv and Hugging Face load. docs/training.md has all keys of a recipe.)";
@@ -73,20 +73,20 @@ void train(const Options& options) {
 void add_train(Command app) {
   const Command command = app.add_command("train", "Train a model from text or sentence pairs");
   const auto options = std::make_shared<Options>();
-  command.add_option("RECIPE", options->recipe, "A recipe's name or file");
-  command.add_option("--out", options->out, "The run's folder");
-  command.add_option("--data", options->data, "Text files, or TSV of pairs, instead of the recipe's");
-  command.add_option("--from", options->from, "A model folder to go on with: its weights, tokenizer and config");
-  command.add_option("--set", options->set, "A key of the recipe by its path, KEY=VALUE; may be repeated");
-  command.add_flag("--resume", options->resume, "Go on with the run in --out");
-  command.add_flag("--watch", options->watch,
-                   "Keep small snapshots in RUN/watch for qkv movie; --resume goes on with it");
-  command.add_flag("--plan", options->dry, "Print the plan and stop");
-  command.add_flag("--list", options->list, "The recipes that ship");
-  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
-  command.add_flag("--json", options->json, "Lines of JSON instead of a progress line");
+  command.add_option("RECIPE", options->recipe, "A recipe's name or file").known(recipe_names());
+  command.add_option("--out DIR", options->out, "The run's folder");
+  command.add_option("--data FILE", options->data, "Text files, or TSV of sentence pairs, instead of the recipe's");
+  command.add_option("--from MODEL", options->from, "A model folder to start from: its weights, tokenizer and config");
+  command.add_option("--set KEY=VALUE", options->set,
+                     "Change a key of the recipe, as schedule.warmup=20; may be repeated");
+  command.add_flag("--resume", options->resume, "Continue the run in --out");
+  command.add_flag("--watch", options->watch, "Keep small snapshots in the run for qkv movie; --resume continues them");
+  command.add_flag("--plan", options->dry, "Print size, memory and expected time, and stop");
+  command.add_flag("--list", options->list, "List the built-in recipes");
+  command.add_threads(options->threads);
+  command.add_flag("--json", options->json, "Print lines of JSON, and nothing else");
   command.footer(kExamples);
-  command.callback([options] { options->list ? list_recipes() : train(*options); });
+  command.callback([options] { options->list ? list_recipes(options->json) : train(*options); });
 }
 
 }  // namespace qkv::app

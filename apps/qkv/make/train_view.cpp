@@ -97,7 +97,7 @@ void TrainView::show_plan(const Model& model) {
             << fmt::format("  memory    {}: weights {}, bf16 copies {}, gradients {}, optimiser {}, activations {}\n",
                            megabytes(memory.total()), megabytes(memory.weights), megabytes(memory.copies),
                            megabytes(memory.gradients), megabytes(memory.states), megabytes(memory.activations))
-            << fmt::format("  time      about {} if steps reach 40 % of a large product's {:.2f} TFLOP/s\n",
+            << fmt::format("  time      about {} if steps reach 40 % of a large matmul's {:.2f} TFLOP/s\n",
                            duration(seconds), best_product_ / 1e12);
   std::cout.flush();
 }
@@ -105,7 +105,7 @@ void TrainView::show_plan(const Model& model) {
 void TrainView::show_step(const StepReport& report) {
   if (!progress_) return;
   progress_->update(report.step + 1,
-                    fmt::format("loss {:.3f}  {:.1f} k tokens/s  {:.2f} TFLOP/s ({:.0f} % of a product)",
+                    fmt::format("loss {:.3f}  {:.1f} k tokens/s  {:.2f} TFLOP/s ({:.0f} % of matmul peak)",
                                 report.result.loss, static_cast<double>(report.result.tokens) / report.seconds / 1e3,
                                 rate(report) / 1e12, 100 * rate(report) / best_product_));
 }
@@ -118,7 +118,7 @@ void TrainView::show_evaluation(const EvalResult& result, bool best) {
     std::cout.flush();
     return;
   }
-  std::cout << fmt::format("step {:>6}  held-out loss {:.4f}  perplexity {:.2f}  {:.3f} bits a byte{}\n", result.step,
+  std::cout << fmt::format("step {:>6}  held-out loss {:.4f}  perplexity {:.2f}  {:.3f} bits per byte{}\n", result.step,
                            result.loss, result.perplexity, result.bits_per_byte, best ? "  (best so far)" : "");
   std::cout.flush();
 }
@@ -141,7 +141,8 @@ void TrainView::show_end(StopReason end, const std::filesystem::path& run) {
   if (counters.best_step >= 0)
     std::cout << fmt::format("; best held-out loss {:.4f} at step {}", counters.best, counters.best_step);
   std::cout << fmt::format("\n  the model: {}\n", (run / (counters.best_step >= 0 ? "best" : "last")).string());
-  if (end == StopReason::stopped) std::cout << fmt::format("  go on with  qkv train --resume --out {}\n", run.string());
+  if (end == StopReason::stopped)
+    std::cout << fmt::format("  continue with  qkv train --resume --out {}\n", run.string());
 }
 
 Json TrainView::log_line(const StepReport& report) const {

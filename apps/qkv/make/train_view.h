@@ -46,7 +46,7 @@ class TrainView {
   std::filesystem::path tokenizer_;
   Show show_;
   std::optional<Progress> progress_;  // for people
-  double best_product_ = 0;           // operations a second of one large product, measured at the start
+  double best_product_ = 0;           // operations per second of one large matmul, measured at the start
 };
 
 }  // namespace qkv::app

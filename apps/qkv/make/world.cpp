@@ -1,4 +1,4 @@
-// qkv world: stories of the built-in world, one a line, or their labels.
+// qkv world: stories of the built-in world, one per line, or their labels.
 #include "world/world.h"
 
 #include <fmt/format.h>
@@ -16,13 +16,13 @@ namespace qkv::app {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  qkv world --lang en --seed 7 --lines 20             twenty stories in English, one a line
+  qkv world --lang en --seed 7 --lines 20             twenty stories in English, one per line
   qkv world --lang zh --seed 7 --lines 20             the same twenty in Chinese
   qkv world --lang pairs --lines 1000 > pairs.tsv     sentence by sentence: English, a tab, Chinese
   qkv world --lang zh --labels conllu --lines 5       words, parts of speech, heads and relations
   qkv world --lang en --labels coref --lines 5        each pronoun with its antecedent, each name with its first mention
   qkv world --lang en --labels answers --lines 5      questions, and where in the text the answer stands
-  qkv world --lang en --json --lines 5                text with all its labels, one object a line
+  qkv world --lang en --json --lines 5                text with all its labels, one object per line
 
 The same seed gives the same stories in both languages; line i never depends on the others.)";
 
@@ -81,13 +81,16 @@ void print(const Options& options) {
 void add_world(Command app) {
   const Command command = app.add_command("world", "Stories of the built-in world, with labels on request");
   const auto options = std::make_shared<Options>();
-  command.add_option("--lang", options->lang, "en, zh, or pairs of both (default en)").one_of({"en", "zh", "pairs"});
-  command.add_option("--seed", options->seed, "Which world (default 1)");
-  command.add_option("--lines", options->lines, "How many stories (default 20)")
-      .between(int64_t{0}, std::numeric_limits<int64_t>::max());
-  command.add_option("--labels", options->labels, "conllu, coref, answers or brackets instead of plain text")
+  command.add_option("--lang", options->lang, "Language, or pairs of English and Chinese sentences")
+      .one_of({"en", "zh", "pairs"})
+      .show_default();
+  command.add_option("--seed", options->seed, "Seed: which stories").show_default();
+  command.add_option("--lines", options->lines, "How many stories")
+      .between(int64_t{0}, std::numeric_limits<int64_t>::max())
+      .show_default();
+  command.add_option("--labels", options->labels, "Labels instead of plain text")
       .one_of({"conllu", "coref", "answers", "brackets"});
-  command.add_flag("--json", options->json, "One JSON object a story");
+  command.add_flag("--json", options->json, "Print one JSON object per story, and nothing else");
   command.footer(kExamples);
   command.callback([options] { print(*options); });
 }

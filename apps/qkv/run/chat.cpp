@@ -20,11 +20,11 @@ namespace {
 
 constexpr size_t kLargestTemplate = 1 << 20;
 
-constexpr const char* kCommands = R"(/help           this
-/system TEXT    begin anew with this instruction; without TEXT, with none
-/undo           take back the last message and its answer
-/reset          begin anew
-/exit           leave, as Ctrl-D and Ctrl-C on an empty line do
+constexpr const char* kCommands = R"(  /help           this
+  /system TEXT    start again with this instruction; without TEXT, with none
+  /undo           take back the last message and its answer
+  /reset          start again
+  /exit           leave, as Ctrl-D and Ctrl-C on an empty line do
 Ctrl-C while the model writes ends its answer. A message that starts with / has a space before it.
 )";
 
@@ -39,11 +39,13 @@ struct Options {
 
 ChatTemplate template_of(const Options& options) {
   if (!options.chat_template.empty()) {
+    QKV_CHECK(std::filesystem::is_regular_file(options.chat_template), "--template ", printable(options.chat_template),
+              " is not a file", Hint("--template takes a file with a Jinja template, not the template itself"));
     return ChatTemplate::parse(read_file(options.chat_template, kLargestTemplate), options.chat_template);
   }
   if (std::optional<ChatTemplate> own = ChatTemplate::load(options.model.path)) return *own;
-  QKV_FAIL(options.model.path, ": the model has no chat template, so it was not trained to converse",
-           Hint("qkv run goes on with a text; --template FILE takes a template from elsewhere"));
+  QKV_FAIL(options.model.path, ": the model has no chat template, so it was not trained for chat",
+           Hint("qkv run continues a text; --template FILE takes a template from a file"));
 }
 
 // Variables of the template: the tokens it may name, and what --set says, which is JSON or a plain word.
@@ -118,7 +120,7 @@ class Chat {
   bool command(const std::string& line) {
     const size_t space = std::min(line.find(' '), line.size());
     const std::string name = line.substr(0, space), rest = line.substr(std::min(space + 1, line.size()));
-    if (name == "/exit" || name == "/quit") return false;
+    if (name == "/exit") return false;
     if (name == "/help") {
       std::cout << kCommands << std::flush;
     } else if (name == "/reset") {
@@ -222,17 +224,18 @@ class Chat {
 }  // namespace
 
 void add_chat(Command app) {
-  const Command command = app.add_command("chat", "Talk with a model, in the words of its own chat template");
+  const Command command = app.add_command("chat", "Talk with a model, using its own chat template");
   const auto options = std::make_shared<Options>();
   add_model_options(command, options->model);
   add_cache_options(command, options->cache);
-  command.add_option("--system", options->system, "An instruction the conversation begins with");
-  command.add_option("--template", options->chat_template, "A Jinja template instead of the model's own");
-  command.add_option("--set", options->set, "NAME=VALUE, a variable of the template; may be repeated").one_value();
+  command.add_option("--system TEXT", options->system, "An instruction the conversation begins with");
+  command.add_option("--template FILE", options->chat_template,
+                     "A file with a Jinja template, instead of the model's own");
+  command.add_option("--set NAME=VALUE", options->set, "A variable of the template; may be repeated").one_value();
   add_text_flags(command, options->text);
-  command.add_flag("--stats", options->stats, "Counts and speeds of each answer on standard error");
+  command.add_flag("--stats", options->stats, "Token counts and speeds of each answer on standard error");
   command.footer(std::string(kTextFlagsHelp) + "\n\nWhile it runs:\n" + kCommands + R"(
-What was said stays in the cache, so only the new message is read. Without a terminal each line of standard input is
+What was said stays in the cache, so only the new message is computed. Without a terminal each line of standard input is
 a message, and each answer is printed. Control tokens spelled out in a message are text.
 
 Examples:

@@ -241,28 +241,32 @@ class Run {
 }  // namespace
 
 void add_run(Command app) {
-  const Command command = app.add_command("run", "Write what follows a prompt, or translate it");
+  const Command command = app.add_command("run", "Continue a prompt, or translate it");
   const auto options = std::make_shared<Options>();
   add_model_options(command, options->model);
   add_cache_options(command, options->cache);
-  command.add_option("PROMPT", options->prompt, "The text to go on from, or to translate; - reads standard input")
+  command.add_option("PROMPT", options->prompt, "The text to continue, or to translate; - reads standard input")
       .required();
   add_text_flags(command, options->text);
-  command.add_option("--n", options->texts, "So many texts, with seeds SEED, SEED + 1, ...")
+  command
+      .add_option("--n", options->texts,
+                  "How many texts to write, with seeds SEED, SEED + 1, ...; with --beam the N best")
       .between(int64_t{1}, int64_t{1024});
-  command.add_option("--logprobs", options->logprobs, "With --json: log-probabilities, and those of the N most likely")
+  command
+      .add_option("--logprobs", options->logprobs,
+                  "With --json: log-probabilities, and those of the N most likely tokens")
       .between(int64_t{0}, int64_t{1024});
-  command.add_option("--beam", options->beam, "Search with so many beams instead of choosing token by token")
+  command.add_option("--beam", options->beam, "Beam search with N beams instead of choosing token by token")
       .between(int64_t{1}, int64_t{64});
-  command.add_option("--length-penalty", options->length_penalty, "Of --beam: above 0 longer texts win more often")
+  command.add_option("--length-penalty", options->length_penalty, "For --beam: above 0 favours longer texts")
       .between(-10.0, 10.0);
-  command.add_flag("--ids", options->ids, "The prompt is token ids, and ids are written; needs no tokenizer");
-  command.add_flag("--json", options->json, "As JSON: text, ids, how it ended, times");
-  command.add_flag("--stats", options->stats, "Counts and speeds on standard error, also if that is no terminal");
+  command.add_flag("--ids", options->ids, "Token ids instead of text, in and out; needs no tokenizer");
+  command.add_flag("--json", options->json, "Print JSON, and nothing else: text, ids, how it ended, times");
+  command.add_flag("--stats", options->stats, "Token counts and speeds on standard error, even without a terminal");
   command.footer(std::string(kTextFlagsHelp) + R"(
 
 The output is what follows the prompt, and a line break. Special tokens written in the prompt are those tokens; the line
-break at the end of standard input is not a part of it. Ctrl-C ends the text: what there is stays, and the exit code is 0,
+break at the end of standard input is not a part of it. Ctrl-C ends the text: what is written stays, and the exit code is 0,
 or 130 if there is nothing yet.
 
 Examples:

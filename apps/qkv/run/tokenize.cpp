@@ -7,56 +7,23 @@
 #include <string>
 
 #include "base/display_width.h"
-#include "base/file.h"
 #include "base/json.h"
-#include "base/printable.h"
 #include "common/commands.h"
+#include "common/drawing.h"
 #include "common/terminal.h"
 #include "text/tokenizer/display_spans.h"
 #include "text/tokenizer/tokenizer.h"
-#include "verify/verify_tokenizer.h"
 
 namespace qkv::app {
 namespace {
 
-constexpr size_t kLargestVectors = 512 << 20;
-constexpr int kColumns = 96;
-
 struct Request {
-  std::string tokenizer, text, vectors;
+  std::string tokenizer, text;
   bool has_text = false, ids = false, spans = false, json = false, plain = false;
 };
 
 void print_json(const Json& json) {
   std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-}
-
-std::string shortened(const Json& value) {
-  constexpr int kShown = 400;
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const std::string_view fits = fit_width(text, kShown);
-  return std::string(fits) + (fits.size() < text.size() ? "..." : "");
-}
-
-void verify(const Tokenizer& tokenizer, const Request& request) {
-  const std::string text = read_file(request.vectors, kLargestVectors);
-  const Json vectors = parse_json(text, request.vectors, {.bytes = kLargestVectors});
-  const TokenizerVerdict verdict = verify_tokenizer(tokenizer, vectors, request.vectors);
-  if (request.json) {
-    Json differences = Json::array();
-    for (const TokenizerDifference& d : verdict.differences) {
-      differences.push_back(
-          {{"index", d.index}, {"text", d.text}, {"field", d.field}, {"expected", d.expected}, {"got", d.got}});
-    }
-    print_json({{"cases", verdict.cases}, {"equal", verdict.equal}, {"differences", differences}});
-  } else {
-    for (const TokenizerDifference& d : verdict.differences) {
-      std::cout << fmt::format("case {}: {} of {}\n  expected {}\n  got      {}\n", d.index, d.field, printable(d.text),
-                               shortened(d.expected), shortened(d.got));
-    }
-    std::cout << fmt::format("{} of {} equal\n", verdict.equal, verdict.cases);
-  }
-  if (verdict.equal != verdict.cases) throw AnswerNo{};
 }
 
 std::string ids_of(const DisplaySpan& span, const std::vector<int32_t>& ids) {
@@ -84,6 +51,7 @@ std::string visible(std::string_view text) {
 
 // Each span in brackets, or on a coloured ground on a terminal, and its ids below.
 void print_rows(const DisplaySpans& all, const std::vector<int32_t>& ids, bool colour) {
+  const int columns = terminal_columns();
   std::string above, below;
   int column = 0;
   const auto flush = [&] {
@@ -96,7 +64,7 @@ void print_rows(const DisplaySpans& all, const std::vector<int32_t>& ids, bool c
   for (const DisplaySpan& span : all.spans) {
     const std::string text = colour ? visible(span.text) : "[" + visible(span.text) + "]", under = ids_of(span, ids);
     const int text_width = display_width(text), width = std::max(text_width, display_width(under)) + 1;
-    if (column > 0 && column + width > kColumns) flush();
+    if (column > 0 && column + width > columns) flush();
     above += colour ? fmt::format("\x1b[{}m{}\x1b[0m", odd ? "30;46" : "30;43", text) : text;
     above += std::string(static_cast<size_t>(width - text_width), ' ');
     below += under + std::string(static_cast<size_t>(width - display_width(under)), ' ');
@@ -128,7 +96,6 @@ void print_spans_json(const Tokenizer& tokenizer, const DisplaySpans& all, const
 
 void run(const Request& request) {
   const Tokenizer tokenizer = Tokenizer::load(request.tokenizer);
-  if (!request.vectors.empty()) return verify(tokenizer, request);
   std::string text = request.text;
   if (!request.has_text || text == "-") {
     text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
@@ -148,20 +115,19 @@ void run(const Request& request) {
 void add_tokenize(Command app) {
   const Command command = app.add_command("tokenize", "Text as a model sees it: tokens and their ids");
   const auto request = std::make_shared<Request>();  // lives as long as the callback
-  command.add_option("tokenizer", request->tokenizer, "A tokenizer's file or a folder with one").required();
-  const Option text = command.add_option("text", request->text, "The text; standard input if missing or -");
-  command.add_flag("--ids", request->ids, "The ids only");
-  command.add_flag("--spans", request->spans, "A line for each span: its bytes, its text, its ids");
-  command.add_flag("--json", request->json, "As JSON");
+  command.add_option("TOKENIZER", request->tokenizer, "A tokenizer's file, or a folder with one: a model's too")
+      .required();
+  const Option text = command.add_option("TEXT", request->text, "The text; standard input if missing or -");
+  command.add_flag("--ids", request->ids, "Print the ids only");
+  command.add_flag("--spans", request->spans, "Print a line per span: its bytes, its text, its ids");
+  command.add_flag("--json", request->json, "Print JSON, and nothing else");
   command.add_flag("--plain", request->plain, "Without the special tokens around the text");
-  command.add_option("--verify", request->vectors, "Compare with the vectors in this file; exit code 1 if any differ");
   command.footer(R"(A character that several tokens share is one span, with all of their ids.
 
 Examples:
   qkv tokenize gpt2/tokenizer.json "Hello, 世界"
   qkv tokenize qwen2/ --ids - < text.txt
-  qkv tokenize qwen2/ --spans --json "👍🏽"
-  qkv tokenize gpt2/tokenizer.json --verify gpt2/vectors.json)");
+  qkv tokenize qwen2/ --spans --json "👍🏽")");
   command.callback([request, text] {
     request->has_text = text.given();
     run(*request);

@@ -23,14 +23,14 @@ constexpr int64_t kUsualRows = 64, kUsualSource = 256;
 
 constexpr const char* kHelp =
     R"(Every line of standard input is one text; an empty line stays empty. Lines of similar length are translated together,
-1024 at a time, and come out in their order as soon as these are done; a translation never depends on its company.
+1024 at a time, and come out in their order as soon as these are done; a translation does not depend on the lines beside it.
 What the options leave open is as generation_config.json beside the model says; without it 4 beams, at most 256 tokens.
 A line that the model cannot read ends it: what was before that line is written.
 
 Examples:
   qkv translate opus-mt-en-zh < in.en > out.zh
   qkv translate t5 --prefix "translate English to German: " --beam 1 < in.en > out.de
-  qkv translate opus-mt-en-de --n-best 4 --json < in.en > out.jsonl)";
+  qkv translate opus-mt-en-de --n 4 --json < in.en > out.jsonl)";
 
 struct Options {
   ModelOptions model;
@@ -180,23 +180,23 @@ class Translator {
 }  // namespace
 
 void add_translate(Command app) {
-  const Command command =
-      app.add_command("translate", "Translate lines, or do what else an encoder-decoder was made for");
+  const Command command = app.add_command("translate", "Translate lines, or run another encoder-decoder task");
   const auto options = std::make_shared<Options>();
   add_model_options(command, options->model);
   add_cache_options(command, options->cache);
   command.add_option("--beam", options->beams, "Beams; 1 is greedy").between(int64_t{1}, int64_t{256});
-  command.add_option("--length-penalty", options->length_penalty, "More than 0 favours longer translations");
+  command.add_option("--length-penalty", options->length_penalty, "Above 0 favours longer translations");
   command.add_option("--max-new", options->max_new, "Most tokens of a translation")
       .between(int64_t{1}, int64_t{1} << 20);
   command
-      .add_option("--n-best", options->n_best, "So many translations: line number, score and text, with tabs between")
+      .add_option("--n", options->n_best,
+                  "How many translations per line; above 1 as line number, score and text, with tabs")
       .between(int64_t{1}, int64_t{256});
-  command.add_option("--batch", options->rows, "Most rows of a pass: a text has one for each beam")
+  command.add_option("--batch", options->rows, "Most rows of a forward pass; a line has one per beam")
       .between(int64_t{1}, int64_t{4096})
       .show_default();
-  command.add_option("--prefix", options->prefix, "Before every line, as T5 wants it");
-  command.add_flag("--json", options->json, "A JSON object for each line: text, score and ids of its translations");
+  command.add_option("--prefix TEXT", options->prefix, "Put before every line, as T5 expects");
+  command.add_flag("--json", options->json, "Print a JSON object per line, and nothing else: text, score and ids");
   command.footer(kHelp);
   command.callback([options] { Translator(*options).run(); });
 }

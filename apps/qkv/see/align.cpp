@@ -20,19 +20,20 @@ namespace {
 
 constexpr const char* kExamples =
     R"(The attention of the decoder to the encoder, the mean of one layer's heads (the last but one layer, or --layer), from
-tokens to words. i-j pairs are source-target, counted from 0: each target word with the source word it looks at most.
+tokens to words. i-j pairs are source-target, counted from 0: each target word with the source word it attends to most.
 
 Examples:
   qkv align MODEL "Guten Morgen , Anna" "Good morning , Anna"
-  qkv align MODEL "早上好" "good morning" --pairs
+  qkv align MODEL "早上好" "good morning" --pharaoh
   qkv align MODEL --data pairs.tsv > pairs.align        a line of i-j pairs for each source<TAB>target
-  qkv align MODEL --data pairs.tsv --json out.json      with all weights)";
+  qkv align MODEL --data pairs.tsv --json > out.json    with all weights)";
 
 struct Options {
   ModelOptions model;
-  std::string source, target, data, json;
+  std::string source, target, data;
+  ReportOptions report;
   std::optional<int64_t> layer;
-  bool pairs = false;
+  bool pharaoh = false;
 };
 
 using Report = nlohmann::ordered_json;
@@ -95,14 +96,14 @@ void align_file(const OpenModel& model, const Options& options, const AlignOptio
   for (Document document; reader.next(document);) {
     const TokenText pair = model.encode(document.text, document.target);
     const WordAlignment made = align(model.model(), model.engine(), model.tokenizer(), pair, how);
-    if (!options.json.empty()) all.push_back(alignment_json(made));
-    if (options.json != "-") std::cout << pharaoh(made) << '\n';
+    if (options.report.wanted()) all.push_back(alignment_json(made));
+    if (!options.report.json) std::cout << pharaoh(made) << '\n';
     progress.update(++done);
     if (interrupts.seen()) throw Interrupted{};
   }
   progress.finish();
-  QKV_CHECK(done > 0, options.data, " has no pairs", Hint("one a line, source<TAB>target"));
-  if (!options.json.empty()) write_json(options.json, {{"model", model.path()}, {"alignments", all}});
+  QKV_CHECK(done > 0, options.data, " has no pairs", Hint("one per line, source<TAB>target"));
+  write_report(options.report, {{"model", model.path()}, {"alignments", all}});
 }
 
 void run_align(const Options& options) {
@@ -116,9 +117,9 @@ void run_align(const Options& options) {
   if (!one) return align_file(model, options, how);
   const TokenText pair = model.encode(options.source, options.target);
   const WordAlignment made = align(model.model(), model.engine(), model.tokenizer(), pair, how);
-  if (!options.json.empty()) write_json(options.json, alignment_json(made));
-  if (options.json == "-") return;
-  if (options.pairs) {
+  write_report(options.report, alignment_json(made));
+  if (options.report.json) return;
+  if (options.pharaoh) {
     std::cout << pharaoh(made) << '\n';
   } else {
     draw(made);
@@ -133,10 +134,11 @@ void add_align(Command app) {
   add_model_options(command, options->model);
   command.add_option("SOURCE", options->source, "A sentence");
   command.add_option("TARGET", options->target, "Its translation");
-  command.add_option("--data", options->data, "Many pairs: a file of source<TAB>target");
-  command.add_option("--layer", options->layer, "Whose heads, counted from 0; otherwise the last but one");
-  command.add_flag("--pairs", options->pairs, "Print i-j pairs alone");
-  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.add_option("--data FILE", options->data, "Many pairs: a file of source<TAB>target lines");
+  command.add_option("--layer", options->layer,
+                     "Layer whose heads are used, counted from 0; otherwise the last but one");
+  command.add_flag("--pharaoh", options->pharaoh, "Print i-j pairs only (Pharaoh format)");
+  add_report_options(command, options->report);
   command.footer(kExamples);
   command.callback([options] { run_align(*options); });
 }

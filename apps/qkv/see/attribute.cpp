@@ -1,4 +1,4 @@
-// qkv attribute: which head and which feed-forward speaks for one token and against another.
+// qkv attribute: which heads and feed-forwards raise the logit of one token over another's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,22 +19,24 @@ namespace qkv::app {
 namespace {
 
 constexpr const char* kExamples =
-    R"(At one token of the text, the logit of --target less the logit of --against, as a sum with one term for each writer:
-the embedding, every head, every feed-forward, the biases. Without --target it is the model's first guess, without
---against its second (or, if that is the target, its first).
+    R"(At one token of the text, the logit of --for minus the logit of --against, as a sum with one term for the embedding,
+every head, every feed-forward and the biases. Without --for it is the model's top guess, without --against its second
+guess (or, if that is --for, its top guess).
 
-A target is one token; most tokenizers write the space before a word into it: --target " Paris".
+--for and --against are one token each. In most vocabularies the space before a word belongs to its token: --for " mat".
+qkv tokenize shows where a text is split.
 
 Examples:
   qkv attribute MODEL "The capital of France is"
-  qkv attribute MODEL "The cat sat on the" --target " mat" --against " dog"
-  qkv attribute MODEL "Tom saw Anna. He" --token 2 --json -
-  qkv attribute TRANSLATOR "Guten Morgen" "Good"           heads that look at the source are X0H0 ...)";
+  qkv attribute MODEL "The cat sat on the" --for " mat" --against " dog"
+  qkv attribute MODEL "Tom saw Anna. He" --token 2 --json
+  qkv attribute T5 "Guten Morgen" --target "Good"    heads that attend to the source are X0H0, ...)";
 
 struct Options {
   ModelOptions model{.dtype = "f32"};
-  std::string text, written, json;
-  std::optional<std::string> target, against;
+  std::string text, target;
+  std::optional<std::string> in_favour, against;
+  ReportOptions report;
   std::optional<int64_t> token;
 };
 
@@ -54,10 +56,12 @@ std::string shown(const Tokenizer& tokenizer, int32_t id) {
 int32_t one_token(const Tokenizer& tokenizer, const char* flag, const std::string& text) {
   const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = false});
   if (ids.size() == 1) return ids.front();
+  QKV_CHECK(!ids.empty(), flag, " has no tokens", Hint("give one token, as  ", flag, " \" mat\""));
   std::string parts;
   for (const int32_t id : ids) parts += "[" + shown(tokenizer, id) + "]";
   QKV_FAIL(flag, " ", printable(text), " is ", ids.size(), " tokens: ", printable(parts),
-           Hint("name one of them", ids.empty() ? "" : "; the first says most of what comes next"));
+           Hint("the model guesses one token at a time: ask for the first,  ", flag, " \"",
+                printable(shown(tokenizer, ids.front())), "\""));
 }
 
 std::vector<int32_t> two_best(const std::vector<float>& logits) {
@@ -91,46 +95,49 @@ void print(const Attribution& found, const std::string& title, const std::string
     return std::abs(a.share) > std::abs(b.share);
   });
   const double most = std::max(std::abs(sorted.front().share), 1e-30);
-  const int room = std::clamp(terminal_columns() - 22, 10, 50);
-  std::cout << inked(Ink::bold, title) << "\n\n";
+  const int room = std::clamp((terminal_columns() - 23) / 2, 5, 30);
+  std::cout << inked(Ink::bold, title) << "\n"
+            << inked(Ink::dim, "left of the axis: for the second; right of it: for the first") << "\n\n";
   for (const AttributedPart& part : sorted) {
     std::cout << fmt::format("{:<9} {:+9.4f}  ", part.name, part.share)
-              << inked(part.share < 0 ? Ink::red : Ink::green, bar(std::abs(part.share) / most, room)) << '\n';
+              << inked(part.share < 0 ? Ink::red : Ink::green, signed_bar(part.share / most, room)) << '\n';
   }
   std::cout << fmt::format("\nsum {:+.5f}, the model's difference {:+.5f}, apart {:.1e}\n", found.sum, found.difference,
                            std::abs(found.sum - found.difference))
-            << how << '\n';
+            << wrapped(how, terminal_columns());
 }
 
 void attribute(const Options& options) {
   const OpenModel model = open_model(options.model);
   const Tokenizer& tokenizer = model.tokenizer();
-  const TokenText text = model.encode(options.text, options.written);
+  QKV_CHECK(model.spec().has_source() || options.target.empty(), "--target, but a ", model.spec().family,
+            " has no source and target",
+            Hint("--target is what a model that translates has written; the token to explain is  --for TOKEN"));
+  const TokenText text = model.encode(options.text, options.target);
   QKV_CHECK(!text.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
   const int64_t row = options.token.value_or(std::ssize(text.ids) - 1);
   const Attributor attributor(model.model(), model.engine(), model.precision(), text, row);
   const std::vector<int32_t> best = two_best(attributor.logits());
   QKV_CHECK(best.size() == 2, model.path(), " has a vocabulary of ", best.size(), Hint("a difference needs two"));
-  const int32_t target = options.target ? one_token(tokenizer, "--target", *options.target) : best[0];
+  const int32_t target = options.in_favour ? one_token(tokenizer, "--for", *options.in_favour) : best[0];
   const int32_t against =
       options.against ? one_token(tokenizer, "--against", *options.against) : best[best[0] == target ? 1 : 0];
-  QKV_CHECK(target != against, "target and against are both ", printable(shown(tokenizer, target)),
+  QKV_CHECK(target != against, "--for and --against are both ", printable(shown(tokenizer, target)),
             Hint("a token against itself is 0"));
   const Attribution found = attributor.of(target, against);
   const ModelSpec& spec = model.spec();
   std::string how = attributor.linearised()
-                        ? "linearised: norms stand on the stream, each keeps the scale it had in this run"
+                        ? "linearised: the norms on the residual stream keep the scale they had in this run"
                         : "exact: the last norm keeps the scale it had in this run";
   if (spec.head.transform) how += "; so does the head's activation";
   if (spec.head.softcap > 0) how += fmt::format("; logits before the cap of {}", spec.head.softcap);
   const std::string at = shown(tokenizer, text.ids[static_cast<size_t>(row)]);
-  if (options.json != "-") {
+  if (!options.report.json) {
     const auto quoted = [&](int32_t id) { return printable(shown(tokenizer, id)); };
     print(found,
           fmt::format("after token {} {}: {} rather than {}", row, printable(at), quoted(target), quoted(against)),
           how);
   }
-  if (options.json.empty()) return;
   const auto token = [&](int32_t id) {
     return Report{{"id", id}, {"text", shown(tokenizer, id)}, {"logit", attributor.logits()[static_cast<size_t>(id)]}};
   };
@@ -138,29 +145,29 @@ void attribute(const Options& options) {
   for (const AttributedPart& part : found.parts) {
     parts.push_back({{"name", part.name}, {"kind", name_of(part.kind)}, {"share", part.share}});
   }
-  write_json(options.json, {{"model", model.path()},
-                            {"token", {{"index", row}, {"text", at}}},
-                            {"target", token(target)},
-                            {"against", token(against)},
-                            {"linearised", attributor.linearised()},
-                            {"how", how},
-                            {"parts", parts},
-                            {"sum", found.sum},
-                            {"difference", found.difference}});
+  write_report(options.report, Report{{"model", model.path()},
+                                      {"token", {{"index", row}, {"text", at}}},
+                                      {"target", token(target)},
+                                      {"against", token(against)},
+                                      {"linearised", attributor.linearised()},
+                                      {"how", how},
+                                      {"parts", parts},
+                                      {"sum", found.sum},
+                                      {"difference", found.difference}});
 }
 
 }  // namespace
 
 void add_attribute(Command app) {
-  const Command command = app.add_command("attribute", "Which heads and feed-forwards speak for a token");
+  const Command command = app.add_command("attribute", "Which heads and feed-forwards raise a token's logit");
   const auto options = std::make_shared<Options>();
   add_model_options(command, options->model);
-  command.add_option("TEXT", options->text, "The text; of a model that translates, the source").required();
-  command.add_option("WRITTEN", options->written, "What a model that translates has written so far");
+  command.add_option("TEXT", options->text, "The text; for a model that translates, the source").required();
+  command.add_option("--target TEXT", options->target, "What a model that translates has written so far");
   command.add_option("--token", options->token, "After which token, counted from 0; otherwise the last");
-  command.add_option("--target", options->target, "The token spoken for");
-  command.add_option("--against", options->against, "The token spoken against");
-  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.add_option("--for TOKEN", options->in_favour, "The token to explain");
+  command.add_option("--against TOKEN", options->against, "The token it is compared with");
+  add_report_options(command, options->report);
   command.footer(kExamples);
   command.callback([options] { attribute(*options); });
 }

@@ -1,4 +1,4 @@
-// qkv demo: a small model learns before your eyes, then it is looked into; all of it on one page at the end.
+// qkv demo: a small model is trained, then shown from the inside; all of it on one page at the end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,10 @@
 #include "inspect/watch/movie.h"
 #include "kernels/tables.h"
 #include "see/demo_training.h"
+#include "see/demo_words.h"
 #include "see/look_view.h"
 #include "see/movie_texts.h"
+#include "text/tokenizer/display_spans.h"
 
 namespace qkv::app {
 namespace {
@@ -31,8 +33,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kExamples =
     R"(It trains the recipe "world" on stories the program makes up, lets the model write, shows what each layer guesses, what
-its heads do and what happens without them, and writes FOLDER/demo.html, one page that opens offline. Ctrl-C stops it;
-the same command goes on.
+its heads do and what happens without them, and writes DIR/demo.html, one page that opens offline. Ctrl-C stops it; the
+same command continues.
 
 Examples:
   qkv demo
@@ -43,6 +45,8 @@ class Demo {
  public:
   explicit Demo(const DemoOptions& options) : options_(options), chinese_(options.chinese()), run_(options.run()) {}
 
+  const Json& report() const { return report_; }
+
   void run() {
     greet();
     title("It learns", "学习");
@@ -52,6 +56,7 @@ class Demo {
     texts_ = read_texts(*model_, {.data = chinese_ ? "world:zh" : "world", .tokens = 6000, .length = 128});
     report_ = {{"report", "demo"},
                {"model", "world"},
+               {"title", words("A model trained in minutes", "几分钟训练出的模型")},
                {"lang", options_.lang},
                {"made_with", "qkv demo" + std::string(chinese_ ? " --lang zh" : "")}};
     const InterruptWatch watch;
@@ -80,12 +85,12 @@ class Demo {
     const Engine engine(kernels::best_table(), {.threads = options_.threads});
     const std::string level = engine.kernels().name;
     std::cout << words("qkv demo: a Transformer learns, writes and shows what is inside it.\n",
-                       "qkv demo：一个 Transformer 学习、写作，并让人看到它的内部。\n")
+                       "qkv demo：一个 Transformer 学习、写作，并展示内部。\n")
               << fmt::format(fmt::runtime(words("This machine: {} thread{}, kernels {}.\n",
                                                 "这台机器：{} 个线程{}，内核 {}。\n")),
                              engine.threads(), chinese_ || engine.threads() == 1 ? "" : "s", level);
     if (level.find("avx512") == std::string::npos) {
-      std::cout << words("Without AVX-512 it takes some minutes longer, and is as right.\n",
+      std::cout << words("Without AVX-512 it takes some minutes longer; the result is as good.\n",
                          "没有 AVX-512，要多等几分钟，结果同样正确。\n");
     }
   }
@@ -94,9 +99,10 @@ class Demo {
     const Movie movie = make_movie(run_);
     report_["movie"] = to_json(movie, movie_texts(run_, movie.embedding.tokens));
     for (const Phase& phase : movie.phases) {
-      std::cout << fmt::format("  {:<10} {}\n", phase.name,
-                               phase.step ? fmt::format(fmt::runtime(words("step {}", "第 {} 步")), *phase.step)
-                                          : std::string(words("not seen", "未见")));
+      std::cout << "  " << in_cells(phase_words(phase.name, chinese_), 17)
+                << (phase.step ? fmt::format(fmt::runtime(words("step {}", "第 {} 步")), *phase.step)
+                               : std::string(words("not seen", "未出现")))
+                << '\n';
     }
   }
 
@@ -108,27 +114,30 @@ class Demo {
     const WrittenOn asked{.prompt = "", .otherwise = shown_, .max_new = 40};
     const std::string prompt = prompt_of(*model_, asked), text = written_on(*model_, asked, nullptr);
     report_["written"] = {{"prompt", prompt}, {"text", text}};
-    std::cout << "  " << inked(Ink::dim, without_controls(prompt)) << inked(Ink::green, without_controls(text)) << '\n'
-              << inked(Ink::dim, words("  (the story it has never seen went on: ", "（它没见过的故事原文是："))
-              << inked(Ink::dim, without_controls(shown_.text.substr(std::min(prompt.size(), shown_.text.size()))))
-              << inked(Ink::dim, words(")\n", "）\n"));
+    paragraph(words("It reads", "模型读入的文本"), Ink::plain, prompt);
+    paragraph(words("It writes", "模型写的文本"), Ink::green, text);
+    paragraph(words("The story, which it has never seen, goes on", "故事的原文（它没有见过）"), Ink::dim,
+              shown_.text.substr(std::min(prompt.size(), shown_.text.size())));
   }
 
   void look() {
     title("What each layer guesses", "每一层的猜测");
     constexpr size_t kTokens = 32;
-    TokenText text = shown_;
-    text.ids.resize(std::min(text.ids.size(), kTokens));
+    TokenText text = shown_.seen;
+    size_t count = std::min(text.ids.size(), kTokens);
+    const DisplaySpans spans = display_spans(model_->tokenizer(), text.ids);
+    while (count > 1 && count < text.ids.size() && spans.continues(count)) --count;  // no half characters
+    text.ids.resize(count);
     Looked seen = look_at(model_->model(), model_->engine(), text, {.precision = model_->precision()});
     Ladder ladder = climb(model_->model(), model_->engine(), seen, {.precision = model_->precision()});
-    const LookedAt at(model_->tokenizer(), model_->spec(), std::move(seen), std::move(ladder));
-    draw_ladder({.at = at, .out = std::cout, .columns = std::max(terminal_columns(), 40)});
+    const LookedAt at(model_->tokenizer(), model_->spec(), std::move(seen), std::move(ladder), LookedAt::Parts::sign);
+    draw_ladder({.at = at, .out = std::cout, .columns = std::max(terminal_columns(), 40), .chinese = chinese_});
     report_.update(look_parts(at));
   }
 
   void find_heads() {
     title("What its heads do", "各个头在做什么");
-    Progress progress(words("looking at heads", "观察各个头"), std::ssize(texts_));
+    Progress progress(words("reading heads", "观察各个头"), std::ssize(texts_), stderr, {.chinese = chinese_});
     const RoleScores scores = head_roles(*reader_, &model_->tokenizer(), texts_, {.finished = [&](size_t done) {
       progress.update(static_cast<int64_t>(done));
       return true;
@@ -144,8 +153,7 @@ class Demo {
                          {"low", role.score.low},
                          {"high", role.score.high},
                          {"n", role.score.n}});
-        std::cout << fmt::format("  {:<6}{:<14}{} n={}\n", name, role.rule->name, with_interval(role.score),
-                                 role.score.n);
+        print_role(name, role.rule->name, role.score);
         ++found;
       }
       for (Json& of_report : report_["heads"]) {
@@ -159,15 +167,14 @@ class Demo {
       const auto best = std::max_element(scores.heads.begin(), scores.heads.end(), [&](const auto& a, const auto& b) {
         return a[measure].mean < b[measure].mean;
       });
-      std::cout << fmt::format("  {:<6}{:<14}{} n={}\n", name_of(model_->spec(), best->id), name_of(measure),
-                               with_interval((*best)[measure]), (*best)[measure].n);
+      print_role(name_of(model_->spec(), best->id), name_of(measure), (*best)[measure]);
     }
   }
 
   void cut_heads() {
     title("What happens without them", "没有它们会怎样");
     const std::vector<HeadId> heads = all_heads(model_->spec());
-    Progress progress(words("cutting each head", "逐个切除"), std::ssize(heads));
+    Progress progress(words("cutting each head", "逐个去掉各个头"), std::ssize(heads), stderr, {.chinese = chinese_});
     const auto outputs = measure_outputs(*reader_, texts_, Ablation::mean);
     std::vector<HeadImportance> alone =
         ablation_importance(*reader_, texts_, Ablation::mean, outputs, [&](size_t done) {
@@ -190,9 +197,9 @@ class Demo {
     std::cout << fmt::format(fmt::runtime(words("  {}, {}: loss {:+.4f} [{:+.4f}, {:+.4f}] n={}\n",
                                                 "  {}，{}：损失 {:+.4f} [{:+.4f}, {:+.4f}] n={}\n")),
                              name, shown, head.raw.mean, head.raw.low, head.raw.high, head.raw.n)
-              << "    " << words("with    ", "有它  ") << inked(Ink::green, without_controls(before)) << '\n'
-              << "    " << words("without ", "没它  ")
-              << inked(before == after ? Ink::green : Ink::red, without_controls(after)) << '\n';
+              << std::flush;
+    paragraph(words("with it", "保留"), Ink::green, before);
+    paragraph(words("without it", "去掉"), before == after ? Ink::green : Ink::red, after);
     report_["cuts"].push_back({{"head", name},
                                {"kind", kind},
                                {"delta", head.raw.mean},
@@ -203,18 +210,40 @@ class Demo {
                                {"after", after}});
   }
 
+  // A heading, and a text of a model below it.
+  void paragraph(const char* heading, Ink ink, const std::string& text) const {
+    std::cout << "  " << inked(Ink::dim, heading) << '\n';
+    for (const std::string& line : wrap(without_controls(text), std::max(terminal_columns(), 40) - 4)) {
+      std::cout << "    " << inked(ink, line) << '\n';
+    }
+  }
+
+  void print_role(const std::string& head, std::string_view role, const Estimate& e) const {
+    std::cout << "  " << in_cells(head, 6) << in_cells(role_words(role, chinese_), 28) << fmt::format("{:.3f}", e.mean)
+              << (e.has_interval() ? fmt::format(" [{:.3f}, {:.3f}]", e.low, e.high) : "")
+              << fmt::format(" n={}\n", e.n);
+  }
+
+  // A token that is whole characters, not the first.
+  size_t whole_token(const std::string& sentence) {
+    const std::vector<int32_t> ids = model_->encode(sentence).ids;
+    const DisplaySpans spans = display_spans(model_->tokenizer(), ids);
+    size_t token = std::min<size_t>(3, ids.size() - 1);
+    while (token + 1 < ids.size() && spans.spans[spans.span_of[token]].token_count > 1) ++token;
+    return token;
+  }
+
   void write_page() { write_out(page().string(), report_html(report_)); }
 
   void say_where() {
     title("Look for yourself", "自己看看");
     const std::string model = (run_ / "last").string();
-    if (!options_.json.empty()) write_json(options_.json, report_);
-    std::cout << fmt::format(fmt::runtime(words("  {}   all of it on one page: open it in a browser\n",
+    const std::string sentence = words("Anna put the key in the drawer.", "小明把钥匙放在抽屉里。");
+    std::cout << fmt::format(fmt::runtime(words("  {}   all of this on one page: open it in a browser\n",
                                                 "  {}   全部在一页里：用浏览器打开\n")),
                              page().string())
               << fmt::format("  ./qkv run {} \"{}\"\n", model, words("In the morning", "早上"))
-              << fmt::format("  ./qkv look {} \"{}\" --token 3\n", model,
-                             words("Anna put the key in the drawer.", "小明把钥匙放在抽屉里。"))
+              << fmt::format("  ./qkv look {} \"{}\" --token {}\n", model, sentence, whole_token(sentence))
               << fmt::format("  ./qkv movie {}\n", run_.string())
               << words("  ./qkv lab --list   claims about Transformers as experiments\n",
                        "  ./qkv lab --list   关于 Transformer 的说法，做成实验\n");
@@ -234,14 +263,24 @@ class Demo {
 }  // namespace
 
 void add_demo(Command app) {
-  const Command command = app.add_command("demo", "Train a small model, look inside, and write a page about it");
+  const Command command = app.add_command("demo", "Train a small model, look inside it, and write a page about it");
   const auto options = std::make_shared<DemoOptions>();  // lives as long as the callback
-  command.add_option("--lang", options->lang, "The stories' language").one_of({"en", "zh"}).show_default();
-  command.add_option("--out", options->out, "Where it goes").show_default();
-  command.add_option("--json", options->json, "Write the report there too");
-  command.add_option("--threads", options->threads, "0: as many as there are").between(0, 1024);
+  command.add_option("--lang", options->lang, "Language of the stories and of what is said")
+      .one_of({"en", "zh"})
+      .show_default();
+  command.add_option("--out DIR", options->out, "The demo's folder").show_default();
+  command.add_threads(options->threads);
+  command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kExamples);
-  command.callback([options] { Demo(*options).run(); });
+  command.callback([options] {
+    Demo demo(*options);
+    if (!options->json) return demo.run();
+    {
+      const OutputSilence silence;
+      demo.run();
+    }
+    print_json(demo.report());
+  });
 }
 
 }  // namespace qkv::app

@@ -6,7 +6,6 @@
 #include <array>
 #include <iostream>
 
-#include "base/display_width.h"
 #include "common/drawing.h"
 #include "common/terminal.h"
 
@@ -30,18 +29,10 @@ double mean_of(const std::vector<TextSum>& texts) {
 }
 
 // A text in lines of so many cells, at most `most` of them.
-std::vector<std::string> wrapped(const std::string& text, int cells, size_t most) {
-  std::string flat = text;
-  std::replace(flat.begin(), flat.end(), '\n', ' ');
-  std::vector<std::string> lines;
-  for (std::string_view rest = flat; !rest.empty() && lines.size() < most;) {
-    std::string_view line = fit_width(rest, cells);
-    if (line.empty()) break;
-    const size_t space = line.size() < rest.size() ? line.rfind(' ') : line.npos;
-    if (space != line.npos && space > line.size() / 2) line = line.substr(0, space + 1);
-    lines.emplace_back(line);
-    rest.remove_prefix(line.size());
-  }
+std::vector<std::string> first_lines(std::string text, int cells, size_t most) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::vector<std::string> lines = wrap(text, cells);
+  lines.resize(std::min(lines.size(), most));
   return lines;
 }
 
@@ -58,8 +49,8 @@ TrainObserver DemoScreen::observer() {
                 if (terminal_) return draw();
                 const double loss = losses_.empty() ? 0 : losses_.back();
                 const char* how =
-                    chinese_ ? "第 {} 步，损失 {:.3f}，它写道：{}\n" : "step {}, loss {:.3f}, it writes: {}\n";
-                std::cout << fmt::format(fmt::runtime(how), step_, loss, sample_);
+                    chinese_ ? "第 {} 步，损失 {:.3f}，它写道：{}" : "step {}, loss {:.3f}, it writes: {}";
+                std::cout << wrapped(fmt::format(fmt::runtime(how), step_, loss, sample_), terminal_columns());
                 std::cout.flush();
               },
           .on_snapshot = [this](const Snapshot& snapshot, const WatchPlan& plan) { on_snapshot(snapshot, plan); }};
@@ -92,7 +83,7 @@ std::vector<std::string> DemoScreen::lines() const {
   const double share = static_cast<double>(step_) / static_cast<double>(steps_);
   const double left = step_ > 0 ? seconds_ / static_cast<double>(step_) * static_cast<double>(steps_ - step_) : 0;
   std::vector<std::string> all;
-  all.push_back(fmt::format(fmt::runtime(chinese_ ? "第 {} / {} 步  损失 {:.3f}  每秒 {:.1f} k 词元  还要 {:.0f} 秒"
+  all.push_back(fmt::format(fmt::runtime(chinese_ ? "第 {} / {} 步  损失 {:.3f}  每秒 {:.1f} 千词元  还要 {:.0f} 秒"
                                                   : "step {} of {}  loss {:.3f}  {:.1f} k tokens/s  {:.0f} s left"),
                             step_, steps_, losses_.empty() ? 0 : losses_.back(), rate_ / 1e3, left));
   all.push_back(inked(Ink::cyan, bar(share, columns)));
@@ -114,7 +105,7 @@ std::vector<std::string> DemoScreen::lines() const {
   }
   if (!sample_.empty()) {
     all.push_back(chinese_ ? "它写道：" : "it writes:");
-    for (const std::string& line : wrapped(sample_, columns - 2, 4)) all.push_back("  " + inked(Ink::green, line));
+    for (const std::string& line : first_lines(sample_, columns - 2, 4)) all.push_back("  " + inked(Ink::green, line));
   }
   return all;
 }

@@ -31,7 +31,7 @@ class DemoScreen {
 
   bool chinese_, terminal_;
   int64_t steps_, step_ = 0;
-  double rate_ = 0, seconds_ = 0;  // tokens a second; of training so far
+  double rate_ = 0, seconds_ = 0;  // tokens per second; of training so far
   std::vector<double> losses_;
   std::string sample_;
   std::vector<std::string> names_;  // of heads, L0H0

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/progress.h"
 #include "common/interrupt.h"
 #include "make/recipes.h"
 #include "see/demo_screen.h"
@@ -15,13 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that is there is gone on with, if it is ours.
+// A folder that is there is continued, if it is a demo's.
 bool goes_on(const DemoOptions& options) {
   const fs::path run = options.run();
   if (!fs::exists(options.out)) return false;
   if (!fs::exists(run)) {
     QKV_CHECK(fs::is_directory(options.out) && fs::is_empty(options.out), options.out,
-              " is there already and is no demo's folder", Hint("choose another with  --out FOLDER"));
+              " exists and is no demo's folder", Hint("choose another with  --out DIR"));
     return false;
   }
   QKV_CHECK(fs::exists(run / "recipe.json"), run.string(), " is there but no run is in it",
@@ -29,7 +31,8 @@ bool goes_on(const DemoOptions& options) {
   const Json recipe = parse_json(read_file(run / "recipe.json", 1 << 20), "recipe.json");
   const std::string there = recipe.value("/data/world"_json_pointer, std::string());
   QKV_CHECK(there == options.lang, options.out, " holds a demo with --lang ", there.empty() ? "?" : there,
-            " but --lang is ", options.lang, Hint("remove it, or choose another folder with  --out"));
+            " but --lang is ", options.lang,
+            Hint("for this language choose another folder:  --out ", options.out, "-", options.lang));
   return true;
 }
 
@@ -40,11 +43,13 @@ void train_demo(const DemoOptions& options) {
   Json recipe = find_recipe("world");
   recipe["data"]["world"] = options.lang;
   recipe["evaluate"] = {{"every", 50}, {"batches", 4}, {"samples", 1}};
-  std::cout << options.words("Little stories go in; nothing but the next token is asked for.\n",
-                             "读进去的是小故事；只要求猜下一个词元。\n");
+  std::cout << options.words("It reads little stories; its only task is to guess the next token.\n",
+                             "它读的是小故事；唯一的任务是猜下一个词元。\n");
   std::cout.flush();
   fs::create_directories(options.out);
   DemoScreen screen(options.chinese(), recipe["steps"].get<int64_t>());
+  std::optional<ProgressSilence> silence;  // the lines of preparing a run are English
+  if (options.chinese()) silence.emplace();
   TrainRun training({.recipe = resume ? Json() : recipe,
                      .named = "world",
                      .out = options.run().string(),
@@ -54,14 +59,15 @@ void train_demo(const DemoOptions& options) {
                      .show = TrainView::Show::nothing,
                      .observer = screen.observer()},
                     self_comm());
+  silence.reset();
   const bool finished = training.counters().step >= training.recipe().steps;
   if (resume) {
     std::cout << fmt::format(
-        fmt::runtime(
-            finished ? options.words("{} holds a trained model already: it is used. Remove the folder to train anew.\n",
-                                     "{} 里已有训练好的模型，直接使用。要重新训练，请删除该文件夹。\n")
-                     : options.words("{} holds a run that was stopped: it goes on.\n",
-                                     "{} 里有一次中断的训练，接着进行。\n")),
+        fmt::runtime(finished ? options.words(
+                                    "{} holds a trained model already: it is used. Remove the folder to train again.\n",
+                                    "{} 里已有训练好的模型，直接使用。要重新训练，请删除该文件夹。\n")
+                              : options.words("{} holds a run that was stopped: it continues.\n",
+                                              "{} 里有一次中断的训练，接着进行。\n")),
         options.out);
     std::cout.flush();
   }
@@ -69,7 +75,7 @@ void train_demo(const DemoOptions& options) {
   screen.finish();
   if (end == StopReason::stopped) {
     std::cout << fmt::format(
-        fmt::runtime(options.words("\nStopped and saved. The same command goes on; the model so far: {}\n",
+        fmt::runtime(options.words("\nStopped and saved. The same command continues; the model so far: {}\n",
                                    "\n已停止并保存。再次运行同一命令会继续；目前的模型：{}\n")),
         (options.run() / "last").string());
     throw Interrupted{};

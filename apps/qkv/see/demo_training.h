@@ -1,4 +1,4 @@
-// The demo's first part: a model learns in OUT/run, or goes on, or is found there.
+// The demo's first part: a model is trained in OUT/run, or its training continues, or it is there already.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,9 @@
 namespace qkv::app {
 
 struct DemoOptions {
-  std::string out = "qkv-demo", lang = "en", json;
+  std::string out = "qkv-demo", lang = "en";
   int threads = 0;
+  bool json = false;
 
   bool chinese() const { return lang == "zh"; }
   std::filesystem::path run() const { return std::filesystem::path(out) / "run"; }

@@ -21,14 +21,14 @@ namespace {
 constexpr size_t kLargestFile = size_t{1} << 30;
 
 constexpr const char* kHelp =
-    R"(Nobody assigns roles to heads; this finds them. Each is shown with its score, 95 % interval, n, and the share of the
-head's looks it explains. A role is named only where the whole interval is above its threshold (--json lists them).
+    R"(Nobody assigns roles to heads; this command finds them. Each is shown with its score, 95 % interval, n, and the share of the
+head's attention it explains. A role is named only where the whole interval is above its threshold (--json lists them).
 With --labels, --data is the labelled file and heads are also held to it: syntactic relations of a CoNLL-U file, the two
 names of a GAP file, both relations and coreference of the built-in world.
 
 Examples:
   qkv heads MODEL --data world
-  qkv heads MODEL --data text.txt --tokens 100000 --json heads.json
+  qkv heads MODEL --data text.txt --tokens 100000 --out heads.json
   qkv heads MODEL --data world --labels world
   qkv heads MODEL --data en_ewt-ud-dev.conllu --labels conllu
   qkv heads MODEL --data gap-development.tsv --labels gap)";
@@ -36,7 +36,8 @@ Examples:
 struct Options {
   ModelOptions model;
   TextOptions text;
-  std::string labels, json;
+  std::string labels;
+  ReportOptions report;
   int64_t skip = 0;
 };
 
@@ -132,14 +133,14 @@ void heads(const Options& options) {
   const std::vector<TokenText> texts = texts_of(options, model, labelled);
   QKV_CHECK(std::ssize(texts) >= Estimate::kFewestTexts, options.text.data, " gives ", texts.size(),
             " texts; an interval needs ", Estimate::kFewestTexts,
-            Hint("raise --tokens, or cut shorter texts with --length", options.skip > 0 ? ", or --skip fewer" : ""));
+            Hint("raise --tokens, or cut shorter texts with --window", options.skip > 0 ? ", or --skip fewer" : ""));
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   const Tokenizer* tokenizer = model.has_tokenizer() ? &model.tokenizer() : nullptr;
   const InterruptWatch watch;
   HeadsReport report{.model = model.path(), .data = options.text.data, .spec = &model.spec()};
   price(reader, tokenizer, texts, report);
   {
-    Progress progress("looking", std::ssize(texts));
+    Progress progress("reading", std::ssize(texts));
     report.roles = head_roles(reader, tokenizer, texts, {.finished = [&](size_t done) {
                                 progress.update(static_cast<int64_t>(done));
                                 return !watch.seen();
@@ -155,9 +156,8 @@ void heads(const Options& options) {
                                                     }});
   }
   if (watch.seen()) throw Interrupted{};
-  if (!options.json.empty()) write_json(options.json, to_json(report));
-  if (options.json == "-") return;
-  show(report);
+  write_report(options.report, to_json(report));
+  if (!options.report.json) show(report);
 }
 
 }  // namespace
@@ -167,11 +167,10 @@ void add_heads(Command app) {
   auto options = std::make_shared<Options>();
   add_model_options(command, options->model);
   add_text_options(command, options->text);
-  command.add_option("--labels", options->labels, "What --data is labelled with: conllu, gap, world")
-      .one_of({"conllu", "gap", "world"});
-  command.add_option("--skip", options->skip, "Leave out so many texts first: for a second, disjoint sample")
+  command.add_option("--labels", options->labels, "What --data is labelled with").one_of({"conllu", "gap", "world"});
+  command.add_option("--skip", options->skip, "Leave out the first N texts: for a second, disjoint sample")
       .between(int64_t{0}, int64_t{1} << 40);
-  command.add_option("--json", options->json, "Write everything to this file; - is standard output");
+  add_report_options(command, options->report);
   command.footer(kHelp);
   command.callback([options] { heads(*options); });
 }

@@ -50,9 +50,9 @@ std::string percent(const Estimate& e) {
 
 void show_role(const std::string& head, const Role& role) {
   std::cout << in_cells(head, 7) << in_cells(role.rule->name, 27) << interval(role.score) << '\n';
-  std::string more = fmt::format("explains {} of its looks, n {}", percent(role.coverage), role.score.n);
+  std::string more = fmt::format("explains {} of its attention, n {}", percent(role.coverage), role.score.n);
   if (role.coverage.n == 0) more = fmt::format("n {}", role.score.n);
-  if (role.value_weighted.n > 0) more += fmt::format(", by what it brings {:.3f}", role.value_weighted.mean);
+  if (role.value_weighted.n > 0) more += fmt::format(", weighted by |v| {:.3f}", role.value_weighted.mean);
   if (role.copies) more += ", copies";
   std::cout << "       " << inked(Ink::dim, more) << '\n';
 }
@@ -94,7 +94,7 @@ void show_labels(const ModelSpec& spec, const LabelScores& labels) {
               << inked(Ink::dim, ", " + label.direction) << '\n';
     std::cout << fmt::format("  {:<7}{}  {}\n", name_of(spec, heads[best]), percent(label.accuracy[best]),
                              label.holds(best) ? "explains " + percent(label.coverage[best]) : "not found");
-    std::cout << inked(Ink::dim, fmt::format("  without looking: {} {:.1f} %, n {}", baseline.name,
+    std::cout << inked(Ink::dim, fmt::format("  without attention: {} {:.1f} %, n {}", baseline.name,
                                              100 * baseline.score.mean, label.accuracy[best].n))
               << '\n';
   }
@@ -138,16 +138,15 @@ void show(const HeadsReport& report) {
   for (size_t h = 0; h < lazy.size(); ++h) {
     if (lazy[h].maybe()) maybe += (maybe.empty() ? "" : ", ") + name_of(*report.spec, scores.heads[h].id);
   }
-  if (!maybe.empty()) std::cout << "resting and writing little, perhaps lazy (qkv cut tells): " << maybe << '\n';
+  if (!maybe.empty())
+    std::cout << "rest on one token and write little, perhaps unused (check with qkv cut): " << maybe << '\n';
   if (report.labels) show_labels(*report.spec, *report.labels);
   std::cout << '\n';
   for (const std::string& what : scores.missing) std::cout << inked(Ink::dim, "not measured: " + what) << '\n';
   const auto price = [&](double rate) { return 100 * (report.plain / rate - 1); };
-  std::cout << inked(
-                   Ink::dim,
-                   fmt::format(
-                       "price: {:.0f} tokens/s without looking; what the kernel counts {:+.0f} %, everything {:+.0f} %",
-                       report.plain, price(report.fast), price(report.all)))
+  std::cout << inked(Ink::dim, fmt::format("cost: {:.0f} tokens/s without reading heads; time for kernel statistics "
+                                           "{:+.0f} %, for everything {:+.0f} %",
+                                           report.plain, price(report.fast), price(report.all)))
             << '\n';
 }
 

@@ -79,9 +79,10 @@ void add_info(Command app) {
   std::string presets;
   for (const std::string_view name : preset_names()) presets += "\n  " + std::string(name);
   const Command what = command.one_of();
-  what.add_option("MODEL", options->model, "A Hugging Face folder, a .gguf file, or a config.json alone");
-  what.add_option("--preset", options->preset, "A well-known model by name; needs no weights");
-  command.add_flag("--json", options->json, "Print it as JSON");
+  what.add_option("MODEL", options->model, "A Hugging Face folder, a GGUF file, or a config.json alone");
+  what.add_option("--preset NAME", options->preset, "A well-known model by name; needs no weights")
+      .known(preset_names());
+  command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer("Examples:\n  qkv info tests/golden/gemma3\n  qkv info --preset deepseek-v3\n\nPresets:" + presets);
   command.callback([options] { info(*options); });
 }

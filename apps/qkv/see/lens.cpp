@@ -21,21 +21,21 @@ namespace {
 
 constexpr const char* kExamples =
     R"(After each layer the stream goes to the last norm and the head, as if the model ended there (the logit lens):
-p_l against the last word, p_L. The top layer is the output itself. Intervals are 95 %, the bootstrap's over texts.
+p_l against the final distribution p_L. The top layer is the output itself. Intervals are 95 %, the bootstrap's over texts.
 
 --train learns one affine map for each layer (the tuned lens) on three quarters of the texts, and measures both lenses
 on the rest.
 
 Examples:
   qkv lens MODEL --data world                      how early guesses settle
-  qkv lens MODEL --data text.txt --tokens 5000     on a text of yours
+  qkv lens MODEL --data text.txt --tokens 5000     on your own text
   qkv lens MODEL --data world --train              the tuned lens beside it
-  qkv lens MODEL --data world --json lens.json     every number with its n and interval)";
+  qkv lens MODEL --data world --out lens.json      every number with its n and interval)";
 
 struct Options {
   ModelOptions model;
   TextOptions text;
-  std::string json;
+  ReportOptions report;
   bool train = false;
 };
 
@@ -99,7 +99,7 @@ void print_table(const LensReport& report, const Column& left, const Column& rig
 
 void print_settling(const LensReport& report) {
   const int room = std::clamp(terminal_columns() - 36, 8, 40);
-  std::cout << inked(Ink::bold, "layer guesses that settle here, in %") << '\n';
+  std::cout << inked(Ink::bold, "layer guesses that settle here, %") << '\n';
   for (const LensLayer& layer : report.layers) {
     std::cout << fmt::format("{:<5} ", layer.name) << in_cells(with_interval(layer.settled, 100, 1), 28)
               << bar(layer.settled.mean, room) << '\n';
@@ -112,10 +112,10 @@ void print_settling(const LensReport& report) {
 
 void print(const LensReport& report) {
   print_settling(report);
-  print_table(report, {"first guess is the last's, %", &LensLayer::agrees, 100, 1},
-              {"rank of the last's guess", &LensLayer::rank, 1, 1});
+  print_table(report, {"top guess already final, %", &LensLayer::agrees, 100, 1},
+              {"rank of the final guess", &LensLayer::rank, 1, 1});
   print_table(report, {"KL to the output, nats", &LensLayer::kl, 1, 3},
-              {report.layers.back().loss.n > 0 ? "loss of what comes, nats" : "", &LensLayer::loss, 1, 3});
+              {report.layers.back().loss.n > 0 ? "loss of the next token, nats" : "", &LensLayer::loss, 1, 3});
   std::cout << inked(Ink::bold, "layer entropy, nats") << '\n';
   for (const LensLayer& layer : report.layers) {
     std::cout << fmt::format("{:<5} ", layer.name) << with_interval(layer.entropy, 1, 3) << '\n';
@@ -140,7 +140,7 @@ void lens(const Options& options) {
   const OpenModel model = open_model(options.model, options.train ? BlockWeights::decoded : BlockWeights::kept);
   const std::vector<TokenText> texts = read_texts(model, options.text);
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
-  const bool prints = options.json != "-";
+  const bool prints = !options.report.json;
   Report report{{"model", model.path()}, {"data", options.text.data}};
   const auto read = [&](std::span<const TokenText> some, const TunedLens* tuned) {
     Watched watched("texts", some.size());
@@ -153,13 +153,13 @@ void lens(const Options& options) {
   } else {
     const size_t held = texts.size() / 4;
     QKV_CHECK(held >= 1, texts.size(), " texts are too few to learn from some and measure on others",
-              Hint("4 or more: a longer --data, more --tokens, or a smaller --length"));
+              Hint("4 or more: a longer --data, more --tokens, or a smaller --window"));
     const std::span<const TokenText> learnt = std::span(texts).first(texts.size() - held),
                                      kept = std::span(texts).last(held);
     TunedLens tuned(model.model(), model.engine());
     const TunedLens::Rule rule;
     {
-      Watched watched("learning from texts", learnt.size() * static_cast<size_t>(rule.epochs));
+      Watched watched("training on texts", learnt.size() * static_cast<size_t>(rule.epochs));
       tuned.train(reader, learnt, rule, watched.finished());
     }
     const LensReport plain = read(kept, nullptr), after = read(kept, &tuned);
@@ -168,7 +168,7 @@ void lens(const Options& options) {
     report["tuned_lens"] = lens_json(after);
     if (prints) print_tuned(plain, after);
   }
-  if (!options.json.empty()) write_json(options.json, report);
+  write_report(options.report, report);
 }
 
 }  // namespace
@@ -178,8 +178,8 @@ void add_lens(Command app) {
   const auto options = std::make_shared<Options>();
   add_model_options(command, options->model);
   add_text_options(command, options->text);
-  command.add_flag("--train", options->train, "Learn a tuned lens and compare");
-  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.add_flag("--train", options->train, "Train a tuned lens and compare");
+  add_report_options(command, options->report);
   command.footer(kExamples);
   command.callback([options] { lens(*options); });
 }

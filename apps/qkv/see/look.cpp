@@ -21,13 +21,13 @@ namespace qkv::app {
 namespace {
 
 constexpr const char* kExamples =
-    R"(Tokens, layers and heads are counted from 0. A model that translates reads TEXT and writes --target; without one it has only what a target starts with.
-A text of up to 512 tokens is shown whole, of a longer one the rows around --token.
+    R"(Tokens, layers and heads are counted from 0. A model that translates reads TEXT and has written --target; without one the decoder has only its start token. A text of
+up to 512 tokens is shown whole; of a longer one the rows around --token.
 
 Examples:
-  qkv look MODEL "The cat sat on the"                    guesses layer by layer, and who looks at whom
-  qkv look MODEL "The cat sat on the" --token 2          the whole way of one token, in real numbers
-  qkv look MODEL "床前明月光" --layer 3 --head 7          one head large, with the tokens on both sides
+  qkv look MODEL "The cat sat on the"                    guesses layer by layer, and attention maps
+  qkv look MODEL "The cat sat on the" --token 2          one token's path, in numbers
+  qkv look MODEL "床前明月光" --layer 3 --head 7          one head, large
   qkv look MODEL "The cat sat" --layer 3                 all heads of a layer
   qkv look T5 "The cat sat." --target "Die Katze saß."   both stacks; heads are E0H1, L0H1 and X0H1
   qkv look T5 "The cat sat." --target "Die Katze" --head X0H1
@@ -36,7 +36,8 @@ Examples:
 
 struct Options {
   ModelOptions model;
-  std::string text, target, head, json, npz, html;
+  std::string text, target, head, npz, html;
+  ReportOptions report;
   int64_t token = -1, layer = -1;
 };
 
@@ -99,12 +100,11 @@ void write_files(const Options& options, const OpenModel& model, const LookedAt&
     write_npz(options.npz, at, host_floats(model.model().read_out(cx, stream)));
     std::cerr << "wrote " << options.npz << '\n';
   }
-  if (options.json.empty() && options.html.empty()) return;
+  if (!options.report.wanted() && options.html.empty()) return;
   const Json report = report_of(options, at);
-  if (!options.json.empty())
-    write_out(options.json, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_report(options.report, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   if (!options.html.empty()) write_out(options.html, report_html(report));
-  for (const std::string& file : {options.json, options.html}) {
+  for (const std::string& file : {options.report.out, options.html}) {
     if (!file.empty() && file != "-") std::cerr << "wrote " << file << '\n';
   }
 }
@@ -117,13 +117,15 @@ void draw(const Options& options, const LookedAt& at, const std::optional<HeadId
   if (options.token >= 0 || options.layer >= 0) {
     draw_story(view, options.layer);
   } else {
-    draw_way(view);
+    draw_path(view);
   }
   draw_wall(view, options.layer);
 }
 
 void look(const Options& options) {
   QKV_CHECK(!options.text.empty(), "the text is empty", Hint("give a few words to look at"));
+  QKV_CHECK(!options.report.json || options.html != "-", "--json and --html - both go to standard output",
+            Hint("give --html a file"));
   for (const std::string& text : {options.text, options.target}) {
     QKV_CHECK(is_utf8(text), "the text is not UTF-8", Hint("convert it, for example with  iconv"));
   }
@@ -131,7 +133,7 @@ void look(const Options& options) {
   check_layer(model.spec(), options.layer);
   const std::optional<HeadId> head = wanted_head(model.spec(), options);
   const bool has_source = model.spec().has_source();
-  QKV_CHECK(has_source || options.target.empty(), "--target, but a ", model.spec().family, " writes on from its text",
+  QKV_CHECK(has_source || options.target.empty(), "--target, but a ", model.spec().family, " continues its text",
             Hint("leave it out: only models that translate have a source and a target"));
   if (has_source && options.target.empty()) {
     std::cerr << "no --target: the decoder sees only the token it starts with\n";
@@ -141,24 +143,25 @@ void look(const Options& options) {
   Ladder ladder = climb_showing(model, seen);
   const LookedAt at(model.tokenizer(), model.spec(), std::move(seen), std::move(ladder));
   write_files(options, model, at);
-  if (options.json != "-" && options.html != "-") draw(options, at, head);
+  if (!options.report.json && options.html != "-") draw(options, at, head);
 }
 
 }  // namespace
 
 void add_look(Command app) {
-  const Command command = app.add_command("look", "See one text go through a model: guesses, heads, one token's way");
+  const Command command = app.add_command("look", "One text through a model: guesses, heads, one token's path");
   const auto options = std::make_shared<Options>();  // lives as long as the callback
   add_model_options(command, options->model);
-  command.add_option("TEXT", options->text, "What it reads").required();
-  command.add_option("--target", options->target, "What a model that translates has written");
-  command.add_option("--token", options->token, "Whose way is told; otherwise the last one's, in short")
+  command.add_option("TEXT", options->text, "What it reads; for a model that translates, the source").required();
+  command.add_option("--target TEXT", options->target, "What a model that translates has written so far");
+  command.add_option("--token", options->token, "Show this token's path in full; otherwise the last one's, in short")
       .between(int64_t{0}, int64_t{1} << 30);
   command.add_option("--layer", options->layer, "One layer in full").between(0, 32767);
-  command.add_option("--head", options->head, "One head large: its number in --layer, or a name, L3H7, E0H1, X0H1");
-  command.add_option("--json", options->json, "Write the report there; - is standard output");
-  command.add_option("--npz", options->npz, "Write the arrays there, for NumPy");
-  command.add_option("--html", options->html, "Write one page that opens offline");
+  command.add_option("--head HEAD", options->head,
+                     "One head, large: its number in --layer, or a name, L3H7, E0H1, X0H1");
+  add_report_options(command, options->report);
+  command.add_option("--npz FILE", options->npz, "Write the arrays to a file, for NumPy");
+  command.add_option("--html FILE", options->html, "Write one page that opens offline");
   command.footer(kExamples);
   command.callback([options] { look(*options); });
 }

@@ -24,8 +24,8 @@ void draw_map(const LookView& view, const HeadId& head) {
   const KeptRows shown = window_of({0, a.keys}, centre, room / cell);
   const KeptRows rows = window_of(a.rows, token, &keys == &queries ? std::min(kMostRows, shown.count) : kMostRows);
   std::string more = fmt::format(
-      "rows ask, columns answer; on the right the key each row looks at most; mean entropy {:.2f} nats of {:.2f} at "
-      "most",
+      "rows are queries, columns are keys, in %; on the right the key with the largest share; mean entropy {:.2f} nats "
+      "of {:.2f} at most",
       a.entropy[static_cast<size_t>(head.head)], std::log(static_cast<double>(a.keys)));
   if (shown.count < a.keys || rows.count < a.queries) {
     more += fmt::format(". Rows {} to {} of {}, keys {} to {} of {}", rows.first, rows.first + rows.count - 1,

@@ -9,6 +9,7 @@
 #include "inspect/look/story.h"
 #include "io/npz.h"
 #include "text/tokenizer/files/base64.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv::app {
 namespace {
@@ -39,9 +40,11 @@ Json tokens_json(const std::vector<ShownToken>& tokens) {
   return list;
 }
 
-Json guesses_json(const std::vector<Guess>& guesses, const ShownGuess& shown) {
+Json guesses_json(const LookedAt& at, size_t level, int64_t row) {
   Json list = Json::array();
-  for (const Guess& guess : guesses) list.push_back({{"text", shown.text(guess.id)}, {"p", brief(guess.p)}});
+  for (const Guess& guess : at.ladder.at(level, row).guesses) {
+    list.push_back({{"text", at.guess_text(row, guess.id)}, {"p", brief(guess.p)}});
+  }
   return list;
 }
 
@@ -62,7 +65,7 @@ Json ladder_json(const LookedAt& at) {
         continue;
       }
       const Rung& rung = at.ladder.at(level, r);
-      of_level[0].push_back(guesses_json(rung.guesses, at.guesser(r)));
+      of_level[0].push_back(guesses_json(at, level, r));
       of_level[1].push_back(rung.rank);
       of_level[2].push_back(brief(rung.kl));
       of_level[3].push_back(brief(rung.entropy));
@@ -76,7 +79,7 @@ Json ladder_json(const LookedAt& at) {
     const bool kept = at.ladder.rows.has(r);
     settled.push_back(kept ? Json(at.ladder.settled[static_cast<size_t>(r - at.ladder.rows.first)]) : Json(nullptr));
     const bool known = predicts && r + 1 < rows;
-    next.push_back(known ? Json(at.guesser(r).text(at.seen.text.ids[static_cast<size_t>(r + 1)])) : Json(nullptr));
+    next.push_back(known ? Json(at.guess_text(r, at.seen.text.ids[static_cast<size_t>(r + 1)])) : Json(nullptr));
   }
   return {{"layers", layers},   {"guesses", guesses}, {"rank", rank}, {"kl", kl},
           {"entropy", entropy}, {"settled", settled}, {"next", next}};
@@ -151,7 +154,6 @@ Json head_story_json(const LookedAt& at, const HeadStory& head, const std::vecto
 
 Json story_json(const LookedAt& at) {
   const int64_t token = at.seen.token;
-  const ShownGuess guesser = at.guesser(token);
   Json layers = Json::array();
   for (const LayerStory& layer : story_of(at.spec, at.seen)) {
     Json heads = Json::array();
@@ -168,7 +170,7 @@ Json story_json(const LookedAt& at) {
              {"resid_mid_norm", brief(norm_of(layer.seen->mid_at))},
              {"mlp_out_norm", brief(norm_of(layer.seen->mlp_at))},
              {"resid_norm", brief(norm_of(layer.seen->post_at))},
-             {"guess", guesses_json(at.ladder.at(static_cast<size_t>(layer.layer) + 1, token).guesses, guesser)}};
+             {"guess", guesses_json(at, static_cast<size_t>(layer.layer) + 1, token)}};
     if (layer.attentions.size() > 1) one["cross_out_norm"] = brief(norm_of(layer.attentions[1].out));
     layers.push_back(std::move(one));
   }
@@ -177,11 +179,12 @@ Json story_json(const LookedAt& at) {
 
 }  // namespace
 
-LookedAt::LookedAt(const Tokenizer& words, const ModelSpec& model, Looked looked, Ladder guesses)
+LookedAt::LookedAt(const Tokenizer& words, const ModelSpec& model, Looked looked, Ladder guesses, Parts part)
     : tokenizer(words),
       spec(model),
       seen(std::move(looked)),
       ladder(std::move(guesses)),
+      parts(part),
       tokens(shown_tokens(words, seen.text.ids)),
       source(shown_tokens(words, seen.text.source)) {}
 
@@ -193,9 +196,11 @@ const std::vector<ShownToken>& LookedAt::keys_of(const SeenAttention& a) const {
   return a.place.stack == Stack::cross || a.q_at.empty() ? source : tokens;
 }
 
-ShownGuess LookedAt::guesser(int64_t row) const {
+std::string LookedAt::guess_text(int64_t row, int32_t id) const {
   const auto before = static_cast<size_t>(spec.kind == ModelSpec::Kind::encoder_only ? row : row + 1);
-  return {tokenizer, std::span(seen.text.ids).first(before)};
+  std::string text = ShownGuess(tokenizer, std::span(seen.text.ids).first(before)).text(id);
+  const bool whole = tokenizer.has(id) && (is_utf8(tokenizer.bytes_of(id)) || text.find("\\x") == text.npos);
+  return whole || parts == Parts::bytes ? text : kPartOfCharacter;
 }
 
 std::string LookedAt::level_name(size_t level) const {

@@ -1,6 +1,7 @@
 // What look saw, as the report's JSON and as arrays for NumPy.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include "base/json.h"
@@ -10,19 +11,25 @@
 
 namespace qkv::app {
 
+inline constexpr const char* kPartOfCharacter = "◌";
+
 // What was seen, and how its tokens read.
 struct LookedAt {
-  LookedAt(const Tokenizer& tokenizer, const ModelSpec& spec, Looked seen, Ladder ladder);
+  // What to show for a guess that is a part of a character: its bytes, or a sign that says so.
+  enum class Parts : uint8_t { bytes, sign };
+  LookedAt(const Tokenizer& tokenizer, const ModelSpec& spec, Looked seen, Ladder ladder, Parts parts = Parts::bytes);
 
   const Tokenizer& tokenizer;
   const ModelSpec& spec;
   Looked seen;
   Ladder ladder;
+  Parts parts;
   std::vector<ShownToken> tokens, source;
 
   const std::vector<ShownToken>& queries_of(const SeenAttention& a) const;
   const std::vector<ShownToken>& keys_of(const SeenAttention& a) const;
-  ShownGuess guesser(int64_t row) const;       // of what follows a row; of an encoder, what stands there
+  // A token as a guess of what follows a row; of an encoder, of what stands there.
+  std::string guess_text(int64_t row, int32_t id) const;
   std::string level_name(size_t level) const;  // "embed", "0", .., "out"
 };
 

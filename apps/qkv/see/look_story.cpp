@@ -1,4 +1,4 @@
-// The way of one token, drawn: in a line a layer, or in full.
+// One token's path through the layers, drawn: a line per layer, or in full.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,16 +30,16 @@ std::string quoted(const ShownToken& token) {
 }
 
 std::string guesses(const LookedAt& at, size_t level, size_t most) {
-  const ShownGuess guesser = at.guesser(at.seen.token);
   const std::vector<Guess>& all = at.ladder.at(level, at.seen.token).guesses;
   std::string out;
   for (const Guess& guess : std::span(all).first(std::min(most, all.size()))) {
-    out += fmt::format("{}'{}' {:.0f} %", out.empty() ? "" : ", ", brief(guesser.text(guess.id)), 100 * guess.p);
+    out += fmt::format("{}'{}' {:.0f} %", out.empty() ? "" : ", ", brief(at.guess_text(at.seen.token, guess.id)),
+                       100 * guess.p);
   }
   return out;
 }
 
-std::vector<const HeadStory*> loudest(const AttentionStory& a) {
+std::vector<const HeadStory*> strongest(const AttentionStory& a) {
   std::vector<const HeadStory*> heads;
   for (const HeadStory& head : a.heads) heads.push_back(&head);
   std::stable_sort(heads.begin(), heads.end(),
@@ -55,13 +55,13 @@ class Teller {
     const SeenLayer& seen = *layer.seen;
     view_.out << '\n'
               << inked(Ink::bold, fmt::format("layer {}", layer.layer))
-              << fmt::format("   the stream enters: x [{}], |x| {:.2f}\n", seen.pre_at.size(), norm_of(seen.pre_at));
+              << fmt::format("   residual stream in: x [{}], |x| {:.2f}\n", seen.pre_at.size(), norm_of(seen.pre_at));
     for (const AttentionStory& a : layer.attentions) attention(a);
     say("+ stream", fmt::format("x [{}] = {}", seen.mid_at.size(), numbers(seen.mid_at, view_.columns)), seen.mid_at);
     feed_forward(seen);
     say("+ stream", fmt::format("x [{}] = {}", seen.post_at.size(), numbers(seen.post_at, view_.columns)),
         seen.post_at);
-    line("now says", guesses(at_, static_cast<size_t>(layer.layer) + 1, 3), Ink::green);
+    line("guesses", guesses(at_, static_cast<size_t>(layer.layer) + 1, 3), Ink::green);
   }
 
  private:
@@ -77,14 +77,15 @@ class Teller {
 
   void attention(const AttentionStory& a) {
     const std::vector<ShownToken>& keys = at_.keys_of(at_.seen.at(a.place));
-    if (a.place.stack == Stack::cross) line("", "then it looks at the source");
-    const std::vector<const HeadStory*> heads = loudest(a);
+    if (a.place.stack == Stack::cross) line("", "then attention to the source");
+    const std::vector<const HeadStory*> heads = strongest(a);
     const size_t shown = in_full_ ? heads.size() : std::min(kHeads, heads.size());
     line("", fmt::format("score = q·k x {:.4g}, shares = softmax of the scores", a.heads.front().scale), Ink::dim);
     line("", fmt::format("{:<11}{:>7} {:>7} {:>7} {:>8}", "  key", "q·k", "score", "share", "|v W_O|"), Ink::dim);
     for (size_t i = 0; i < shown; ++i) tell_head(*heads[i], keys);
     if (shown < heads.size()) {
-      line("", fmt::format("and {} quieter head{}", heads.size() - shown, heads.size() - shown == 1 ? "" : "s"),
+      line("",
+           fmt::format("and {} head{} with smaller output", heads.size() - shown, heads.size() - shown == 1 ? "" : "s"),
            Ink::dim);
     }
     view_.out << "  " << in_cells("concat", 10)
@@ -95,7 +96,7 @@ class Teller {
 
   void tell_head(const HeadStory& head, const std::vector<ShownToken>& keys) {
     view_.out << "  " << inked(Ink::cyan, in_cells(name_of(at_.spec, head.head), 10))
-              << fmt::format("asks q [{}] = {}  |q| {:.2f}\n", head.q.size(), numbers(head.q, view_.columns),
+              << fmt::format("query q [{}] = {}  |q| {:.2f}\n", head.q.size(), numbers(head.q, view_.columns),
                              norm_of(head.q));
     const size_t shown = std::min(in_full_ ? head.matches.size() : kMatches, head.matches.size());
     double rest = head.others;
@@ -116,7 +117,7 @@ class Teller {
     if (others > 0)
       line("", fmt::format("{} other key{}: {:.1f} %", others, others == 1 ? "" : "s", 100 * rest), Ink::dim);
     if (head.nowhere > 5e-4) line("", fmt::format("to no key (its sink): {:.1f} %", 100 * head.nowhere), Ink::dim);
-    line("", fmt::format("brings |z| {:.2f}, after W_O {:.2f}", head.z_norm, head.out_norm), Ink::dim);
+    line("", fmt::format("output |z| {:.2f}, after W_O {:.2f}", head.z_norm, head.out_norm), Ink::dim);
   }
 
   void feed_forward(const SeenLayer& seen) {
@@ -130,10 +131,10 @@ class Teller {
     if (!seen.inner_at.empty()) {
       const auto most = std::max_element(seen.inner_at.begin(), seen.inner_at.end(),
                                          [](float a, float b) { return std::abs(a) < std::abs(b); });
-      line("feed-fwd", fmt::format("[{}] -> [{}] -> [{}], loudest {}: {:.2f}", seen.mlp_at.size(), seen.inner_at.size(),
-                                   seen.mlp_at.size(), most - seen.inner_at.begin(), *most));
+      line("feed-fwd", fmt::format("[{}] -> [{}] -> [{}], largest unit {}: {:.2f}", seen.mlp_at.size(),
+                                   seen.inner_at.size(), seen.mlp_at.size(), most - seen.inner_at.begin(), *most));
     }
-    say("brings", fmt::format("[{}] = {}", seen.mlp_at.size(), numbers(seen.mlp_at, view_.columns)), seen.mlp_at);
+    say("output", fmt::format("[{}] = {}", seen.mlp_at.size(), numbers(seen.mlp_at, view_.columns)), seen.mlp_at);
   }
 
   const LookView& view_;
@@ -144,23 +145,23 @@ class Teller {
 void head_line(const LookView& view, const char* more) {
   const ShownToken& token = view.at.tokens[static_cast<size_t>(view.at.seen.token)];
   view.out << '\n'
-           << inked(Ink::bold, fmt::format("the way of token {} {}", view.at.seen.token, quoted(token))) << '\n'
+           << inked(Ink::bold, fmt::format("the path of token {} {}", view.at.seen.token, quoted(token))) << '\n'
            << inked(Ink::dim, more) << '\n';
 }
 
 }  // namespace
 
-void draw_way(const LookView& view) {
-  head_line(view, "what attention and feed-forward add, and what it would say");
+void draw_path(const LookView& view) {
+  head_line(view, "sizes of what attention and feed-forward add, and the top guess after each layer");
   const int key = view.columns < 72 ? 5 : 9, who = key + 12, says = view.columns - who - 29;
-  view.out << inked(Ink::dim, fmt::format("{:<6}{:>6}  {}{:>6}{:>7}  says\n", "layer", "attn",
-                                          in_cells("loudest head", who), "ffn", "stream"));
+  view.out << inked(Ink::dim, fmt::format("{:<6}{:>6}  {}{:>6}{:>7}  guess\n", "layer", "attn",
+                                          in_cells("strongest head", who), "ffn", "stream"));
   for (const LayerStory& layer : story_of(view.at.spec, view.at.seen)) {
     for (const AttentionStory& a : layer.attentions) {
-      const HeadStory& loud = *loudest(a).front();
-      std::string looks = name_of(view.at.spec, loud.head);
-      if (!loud.matches.empty()) {
-        const Match& match = loud.matches.front();
+      const HeadStory& strong = *strongest(a).front();
+      std::string looks = name_of(view.at.spec, strong.head);
+      if (!strong.matches.empty()) {
+        const Match& match = strong.matches.front();
         const ShownToken& token = view.at.keys_of(view.at.seen.at(a.place))[static_cast<size_t>(match.key)];
         looks += " " + in_cells(word_of(token), key) + fmt::format(" {:.0f} %", 100 * match.share);
       }
@@ -177,8 +178,9 @@ void draw_way(const LookView& view) {
 }
 
 void draw_story(const LookView& view, int64_t layer) {
-  head_line(view, layer < 0 ? "the loudest heads of each layer; --layer shows all of one" : "all heads of one layer");
-  if (layer < 0) view.out << "  embedded: " << guesses(view.at, 0, 3) << '\n';
+  head_line(view, layer < 0 ? "the heads with the largest output in each layer; --layer shows all of one"
+                            : "all heads of one layer");
+  if (layer < 0) view.out << "  after the embedding: " << guesses(view.at, 0, 3) << '\n';
   Teller teller(view, layer >= 0);
   for (const LayerStory& one : story_of(view.at.spec, view.at.seen)) {
     if (layer < 0 || one.layer == layer) teller.tell(one);

@@ -101,19 +101,8 @@ double share_of(const SeenAttention& a, int64_t head, const KeptRows& rows, cons
 
 void draw_title(const LookView& view, const std::string& text, const std::string& more) {
   view.out << '\n' << inked(Ink::bold, text) << '\n';
-  // Words up to the width of the terminal.
-  std::string line;
-  for (size_t at = 0; at < more.size();) {
-    const size_t end = std::min(more.find(' ', at), more.size());
-    const std::string piece = more.substr(at, end - at);
-    if (!line.empty() && display_width(line) + 1 + display_width(piece) > view.columns) {
-      view.out << inked(Ink::dim, line) << '\n';
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + piece;
-    at = end + 1;
-  }
-  if (!line.empty()) view.out << inked(Ink::dim, line) << '\n';
+  if (more.empty()) return;
+  for (const std::string& line : wrap(more, view.columns)) view.out << inked(Ink::dim, line) << '\n';
 }
 
 std::string word_of(const ShownToken& token) {
@@ -151,8 +140,9 @@ void draw_ladder(const LookView& view) {
   const int room = view.columns - kLabel;
   const KeptRows rows = window_of(at.ladder.rows, at.seen.token, room / 10);
   const int cell = std::min<int>(room / static_cast<int>(rows.count), 16);
-  draw_title(view, "the ladder of guesses",
-             "what the head would say after each layer, bottom to top; └ is where a guess settles and stays");
+  draw_title(view, view.words("guesses layer by layer", "逐层的猜测"),
+             view.words("the top guess after each layer, from bottom to top; └ is where a guess settles and stays",
+                        "每一层之后最可能的下一个词元，自下而上；└ 表示猜测从这里起不再改变"));
   const auto line = [&](const std::string& label, const auto& text) {
     view.out << inked(Ink::dim, in_cells(label, kLabel));
     for (int64_t r = rows.first; r < rows.first + rows.count; ++r) view.out << text(r);
@@ -161,28 +151,36 @@ void draw_ladder(const LookView& view) {
   const size_t top = at.ladder.levels.size() - 1;
   const bool predicts = at.spec.kind != ModelSpec::Kind::encoder_only;
   if (predicts) {
-    line("real", [&](int64_t r) {
+    line(view.words("next", "实际"), [&](int64_t r) {
       if (r + 1 >= std::ssize(at.tokens)) return std::string(static_cast<size_t>(cell), ' ');
       const int32_t next = at.seen.text.ids[static_cast<size_t>(r + 1)];
       const bool right = at.ladder.at(top, r).guesses.front().id == next;
-      return inked(right ? Ink::green : Ink::red, in_cells((right ? "✓" : " ") + word(at.guesser(r).text(next)), cell));
+      return inked(right ? Ink::green : Ink::red, in_cells((right ? "✓" : " ") + word(at.guess_text(r, next)), cell));
     });
   }
   line("p", [&](int64_t r) { return in_cells(" " + percent(at.ladder.at(top, r).guesses.front().p) + " %", cell); });
   for (size_t level = top + 1; level-- > 0;) {
-    line(at.level_name(level), [&](int64_t r) {
+    const std::string name = at.level_name(level);
+    const char* label = level == 0     ? view.words("embed", "嵌入")
+                        : level == top ? view.words("out", "输出")
+                                       : name.c_str();
+    line(label, [&](int64_t r) {
       const size_t settled = at.ladder.settled[static_cast<size_t>(r - at.ladder.rows.first)];
       const std::string mark = level < settled ? " " : level == settled ? "└" : "│";
-      const std::string guess = word(at.guesser(r).text(at.ladder.at(level, r).guesses.front().id));
+      const std::string guess = word(at.guess_text(r, at.ladder.at(level, r).guesses.front().id));
       return inked(level < settled ? Ink::dim : Ink::bold, mark + in_cells(guess, cell - 2)) + " ";
     });
   }
   line("", [&](int64_t) { return inked(Ink::dim, " ") + std::string(static_cast<size_t>(cell - 2), '-') + " "; });
-  line("token", [&](int64_t r) {
+  line(view.words("token", "词元"), [&](int64_t r) {
     const std::string shown = in_cells(" " + word_of(at.tokens[static_cast<size_t>(r)]), cell);
     return inked(r == at.seen.token ? Ink::cyan : Ink::plain, shown);
   });
   line("", [&](int64_t r) { return inked(Ink::dim, in_cells(" " + std::to_string(r), cell)); });
+  if (at.parts == LookedAt::Parts::sign) {
+    view.out << inked(Ink::dim, std::string(kPartOfCharacter) + view.words(": part of a character", "：一个字的一部分"))
+             << '\n';
+  }
 }
 
 void draw_wall(const LookView& view, int64_t layer) {
@@ -198,11 +196,11 @@ void draw_wall(const LookView& view, int64_t layer) {
     const WallShape shape = shape_of_wall(heads, view.columns, list.size() == 1);
     const auto most = static_cast<size_t>(std::max<int64_t>(kLines / shape.lines_of(heads), 2));
     const std::vector<size_t> picked = some_of(list.size(), most);
-    const char* who = stack == Stack::cross ? "the target looks at the source"
-                      : !view.at.source.empty()
-                          ? (stack == Stack::encoder ? "the source looks at itself" : "the target looks at itself")
-                          : "who looks at whom";
-    std::string more = "one picture a head: rows ask, columns answer; below it the mean entropy in nats";
+    const char* who = stack == Stack::cross     ? "attention of the target to the source"
+                      : !view.at.source.empty() ? (stack == Stack::encoder ? "attention of the source to itself"
+                                                                           : "attention of the target to itself")
+                                                : "attention maps";
+    std::string more = "one picture per head: rows are queries, columns are keys; below it the mean entropy in nats";
     if (picked.size() < list.size()) {
       more += fmt::format(". {} of {} layers: --layer shows any", picked.size(), list.size());
     }

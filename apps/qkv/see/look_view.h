@@ -12,6 +12,9 @@ struct LookView {
   const LookedAt& at;
   std::ostream& out;
   int columns = 80;
+  bool chinese = false;
+
+  const char* words(const char* english, const char* in_chinese) const { return chinese ? in_chinese : english; }
 };
 
 // What the drawings share.
@@ -20,14 +23,14 @@ std::string word_of(const ShownToken& token);  // without the spaces before it; 
 std::string percent(double share);
 // So many of `rows`, with `token` among them and most of them before it.
 KeptRows window_of(const KeptRows& rows, int64_t token, int64_t most);
-// How much of the looking of these rows goes to these keys.
+// The share of these rows' attention that goes to these keys.
 double share_of(const SeenAttention& a, int64_t head, const KeptRows& rows, const KeptRows& keys);
 
 void draw_tokens(const LookView& view);
 void draw_ladder(const LookView& view);
 void draw_wall(const LookView& view, int64_t layer);  // every head small; -1: all layers
 void draw_map(const LookView& view, const HeadId& head);
-void draw_way(const LookView& view);                   // of the token asked for, a line a layer
+void draw_path(const LookView& view);                  // of the token asked for, a line per layer
 void draw_story(const LookView& view, int64_t layer);  // and in full; -1: all layers
 
 }  // namespace qkv::app

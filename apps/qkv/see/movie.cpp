@@ -23,19 +23,20 @@ constexpr const char* kExamples = R"(Examples:
   qkv train world --watch --out my-world      take the snapshots while it learns
   qkv movie my-world                          roles, importance, motion, phases
   qkv movie my-world --html movie.html        the same as one page for a browser
-  qkv movie my-world --json - | head          all numbers with n and 95 % intervals
+  qkv movie my-world --json                   all numbers with n and 95 % intervals
 
 Phases: unigram and bigram are the steps at which the model was nearest to plain frequencies (KL), induction the steepest
 rise of the best head's prefix matching if it is a jump, plateau the step from which the loss is flat. "Not seen" is an
 answer. docs/looking.md says how all of it is measured.)";
 
 struct Options {
-  std::string run, json, html;
+  std::string run, html;
+  ReportOptions report;
 };
 
 void movie(const Options& options) {
-  QKV_CHECK(options.json != "-" || options.html != "-", "--json and --html both go to standard output",
-            Hint("give one of them a file"));
+  QKV_CHECK(!options.report.json || options.html != "-", "--json and --html - both go to standard output",
+            Hint("give --html a file"));
   Progress progress("reading snapshots", 0);
   const Movie made = make_movie(options.run, [&](size_t done, size_t) { progress.update(static_cast<int64_t>(done)); });
   progress.finish();
@@ -44,11 +45,9 @@ void movie(const Options& options) {
   const std::string name = (run.has_filename() ? run : run.parent_path()).filename().string();
   const Json report{
       {"report", "movie"}, {"model", name}, {"made_with", "qkv movie " + options.run}, {"movie", to_json(made, texts)}};
-  if (!options.json.empty()) {
-    write_out(options.json, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-  }
+  write_report(options.report, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   if (!options.html.empty()) write_out(options.html, report_html(report));
-  if (options.json != "-" && options.html != "-") {
+  if (!options.report.json && options.html != "-") {
     show_movie(made, run, texts);
     if (!options.html.empty()) std::cout << "\nthe page: " << options.html << '\n';
   }
@@ -59,9 +58,9 @@ void movie(const Options& options) {
 void add_movie(Command app) {
   const Command command = app.add_command("movie", "How a model learnt, from the snapshots of train --watch");
   const auto options = std::make_shared<Options>();
-  command.add_option("RUN", options->run, "The folder of a run").required();
-  command.add_option("--json", options->json, "A file for all numbers, - for standard output");
-  command.add_option("--html", options->html, "A file for the page");
+  command.add_option("RUN", options->run, "The folder of a run that was trained with --watch").required();
+  add_report_options(command, options->report);
+  command.add_option("--html FILE", options->html, "Write one page that opens offline");
   command.footer(kExamples);
   command.callback([options] { movie(*options); });
 }

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "see/look_report.h"
 #include "text/tokenizer/display_spans.h"
 
 namespace qkv::app {

@@ -52,22 +52,7 @@ class Drawing {
     std::cout << "  " << in_cells(name, 11) << sparkline(values, std::max(10, columns_ - 13 - 26)) << "  " << after
               << '\n';
   }
-  void wrapped(const std::string& text, int indent) const {
-    std::string row(static_cast<size_t>(indent), ' ');
-    const auto flush = [&] { std::cout << row << '\n'; };
-    size_t at = 0;
-    while (at < text.size()) {
-      const size_t space = std::min(text.find(' ', at), text.size());
-      const std::string word = text.substr(at, space - at);
-      if (display_width(row) > indent && display_width(row) + 1 + display_width(word) > columns_) {
-        flush();
-        row.assign(static_cast<size_t>(indent), ' ');
-      }
-      row += (display_width(row) > indent ? " " : "") + word;
-      at = space + 1;
-    }
-    flush();
-  }
+  void paragraph(const std::string& text, int indent) const { std::cout << wrapped(text, columns_, indent); }
 
   void curves() const {
     title(fmt::format("Curves over the snapshots ({} {}texts, {} tokens)", movie_.plan.texts,
@@ -105,7 +90,7 @@ class Drawing {
     for (const Phase& phase : movie_.phases) {
       const std::string date = phase.step ? fmt::format("step {}", *phase.step) : "not seen";
       std::cout << "  " << in_cells(phase.name, 11) << inked(phase.step ? Ink::green : Ink::dim, date) << '\n';
-      wrapped(why_of(phase), 13);
+      paragraph(why_of(phase), 13);
     }
   }
 
@@ -123,8 +108,8 @@ class Drawing {
   }
 
   void wall() const {
-    title("What heads look at");
-    wrapped("P previous token, I induction, D duplicate, F first key, . none over 0.3", 2);
+    title("What heads attend to");
+    paragraph("P previous token, I induction, D duplicate, F first token, . none over 0.3", 2);
     size_t layer_begin = 0;
     std::vector<size_t> moments{0, movie_.steps.size() - 1};
     for (const Phase& phase : movie_.phases) {
@@ -175,8 +160,10 @@ class Drawing {
       for (const Estimate& e : head->importance) {
         if (e.n > 0) measured.push_back(e.mean);
       }
-      std::cout << "  " << in_cells(head->name, 7) << sparkline(measured, std::max(10, columns_ - 9 - 38)) << "  "
-                << interval(head->importance.back()) << '\n';
+      const std::string value = interval(head->importance.back());
+      const int room = std::max(10, columns_ - 9 - std::max(38, 2 + display_width(value)));
+      std::cout << "  " << in_cells(head->name, 7) << in_cells(sparkline(measured, room), room) << "  " << value
+                << '\n';
     }
   }
 
@@ -188,7 +175,7 @@ class Drawing {
                 << in_cells(fmt::format("{:.3f}", w.cosine.front()), 11)
                 << sparkline(w.moved, std::max(10, columns_ - 33)) << '\n';
     }
-    wrapped("moved: |W - W first| / |W first|; start.end: the cosine of the first and the last weights", 2);
+    paragraph("moved: |W - W first| / |W first|; start.end: the cosine of the first and the last weights", 2);
   }
 
   void embedding(const std::vector<std::string>& texts) const {
@@ -197,10 +184,10 @@ class Drawing {
     title(fmt::format("Embeddings of the {} most frequent tokens", e.tokens.size()));
     line("neighbours", e.neighbours,
          fmt::format("{:.0f} % to {:.0f} %", 100 * e.neighbours.front(), 100 * e.neighbours.back()));
-    wrapped("share of a token's ten nearest that are its ten nearest at the end", 13);
-    wrapped(fmt::format("At the end, along the two axes of most variance ({:.0f} % and {:.0f} % of it):",
-                        100 * e.share[0], 100 * e.share[1]),
-            2);
+    paragraph("share of a token's ten nearest that are its ten nearest at the end", 13);
+    paragraph(fmt::format("At the end, along the two axes of most variance ({:.0f} % and {:.0f} % of it):",
+                          100 * e.share[0], 100 * e.share[1]),
+              2);
     const auto &x = e.x.back(), &y = e.y.back();
     const auto [left, right] = std::minmax_element(x.begin(), x.end());
     const auto [low, high] = std::minmax_element(y.begin(), y.end());
@@ -230,7 +217,7 @@ class Drawing {
   }
 
   void samples() const {
-    title("What it wrote");
+    title("Samples");
     std::optional<int64_t> before;
     for (const Movie::Sample& sample : movie_.samples) {
       if (before == sample.step) continue;

@@ -18,19 +18,19 @@ namespace qkv::app {
 namespace {
 
 constexpr const char* kHelp =
-    R"(load: share of tokens that visit an expert; p: the mean probability its router gives it. balance = E sum load p, which is
-the number of experts a token visits if all are used alike. entropy: of the router's probabilities, 1 if it cannot
-decide. special: mutual information of expert and kind of token in bits, beside what shuffled kinds give. Under an expert stands
-the kind it gets most of against its share of all visits, and the expert most often visited with it.
+    R"(load: share of tokens that go to an expert; p: the mean probability its router gives it. balance = E sum load p, which is
+the number of experts per token if all are used equally. entropy: of the router's probabilities, 1 if it cannot
+decide. specialisation: mutual information of expert and kind of token in bits, beside what shuffled kinds give. Below an expert:
+the kind of token it gets most often compared with the others, and the expert most often used with it.
 
 Examples:
   qkv route MODEL --data world
-  qkv route MODEL --data text.txt --json route.json)";
+  qkv route MODEL --data text.txt --out route.json)";
 
 struct Options {
   ModelOptions model;
   TextOptions text;
-  std::string json;
+  ReportOptions report;
 };
 
 constexpr const char* kKinds[] = {"word", "word part", "number", "sign", "Chinese", "space", "special"};
@@ -76,8 +76,8 @@ std::string liking(const LayerRouting& layer, const ExpertUse& use) {
 void print(const std::vector<LayerRouting>& layers) {
   const int cells = std::clamp(terminal_columns() - 52, 8, 30);
   for (const LayerRouting& layer : layers) {
-    std::cout << fmt::format("layer {}: {} experts, {} a token; {} tokens\n", layer.layer, layer.experts, layer.visited,
-                             layer.tokens);
+    std::cout << fmt::format("layer {}: {} experts, {} per token; {} tokens\n", layer.layer, layer.experts,
+                             layer.visited, layer.tokens);
     double most = 0;
     for (const ExpertUse& use : layer.of_expert) most = std::max(most, use.load.mean);
     for (size_t e = 0; e < layer.of_expert.size(); ++e) {
@@ -92,8 +92,8 @@ void print(const std::vector<LayerRouting>& layers) {
     }
     std::cout << fmt::format("  balance {:.3f} (even: {}), entropy {}\n", layer.balance, layer.visited,
                              with_interval(layer.entropy));
-    std::cout << fmt::format("  special {} bits, by chance {:.4f}; n = {} visits\n", with_interval(layer.information),
-                             layer.by_chance, layer.information.n);
+    std::cout << fmt::format("  specialisation {} bits\n    by chance {:.4f}; n = {} visits\n",
+                             with_interval(layer.information), layer.by_chance, layer.information.n);
   }
 }
 
@@ -132,8 +132,8 @@ void run(const Options& options) {
     routing.finished = finished;
     return measure_routing(reader, texts, routing);
   });
-  if (options.json != "-") print(layers);
-  if (!options.json.empty()) write_json(options.json, report(layers));
+  if (!options.report.json) print(layers);
+  write_report(options.report, report(layers));
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ void add_route(Command app) {
   const Command command = app.add_command("route", "Which tokens the experts of a model get");
   add_model_options(command, options->model);
   add_text_options(command, options->text);
-  command.add_option("--json", options->json, "The report as JSON to a file; - is standard output");
+  add_report_options(command, options->report);
   command.footer(kHelp);
   command.callback([options] { run(*options); });
 }

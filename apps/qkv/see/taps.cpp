@@ -1,4 +1,4 @@
-// qkv taps: the places where one can look inside, by name; what stands there; what looking costs.
+// qkv taps: the places inside a model that can be read, by name; their values; what reading costs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,19 +23,20 @@ constexpr const char* kExamples =
 layer, attn.q, is that of every layer. embed, final and logits have none. Names of TransformerLens
 (blocks.3.attn.hook_q, ln_final.hook_normalized) are read too.
 
-Letters: N rows of a pass, M rows whose labels enter, S keys, C width, H heads, G key/value heads, D and D' widths of
-labels and contents, F inner width, E experts, k of them chosen, V vocabulary.
+Letters: N rows of a pass, M rows whose keys enter, S keys, C width, H heads, G key/value heads, D and D' widths of keys
+and values, F inner width of the feed-forward, E experts, k of them chosen, V vocabulary.
 
 Examples:
   qkv taps                                          all sites, what they are, their shapes
-  qkv taps MODEL                                    those this model has, with its numbers
-  qkv taps MODEL "The cat sat" --only 0.attn.z      what stands there for a text
-  qkv taps MODEL --price                            what looking costs, against a pass nobody looks at)";
+  qkv taps MODEL                                    those of this model, with its sizes
+  qkv taps MODEL "The cat sat" --only 0.attn.z      their values for a text
+  qkv taps MODEL --cost                             what reading them costs)";
 
 struct Options {
   ModelOptions model;
-  std::string text, target, only, json;
-  bool price = false;
+  std::string text, target, only;
+  ReportOptions report;
+  bool cost = false;
 };
 
 using Report = nlohmann::ordered_json;
@@ -58,12 +59,17 @@ Report shape_json(const std::vector<TapAxis>& shape) {
 
 Report show_sites(bool print) {
   Report sites = Report::array();
-  const int room = std::max(terminal_columns() - 28, 20);
+  constexpr int kLeft = 28;
+  const int room = std::max(terminal_columns() - kLeft, 20);
   for (const SiteInfo& site : all_sites()) {
     sites.push_back({{"site", site.name}, {"shape", site.shape}, {"meaning", site.meaning}});
     if (site.transformer_lens[0] != '\0') sites.back()["transformer_lens"] = site.transformer_lens;
     if (print) {
-      std::cout << fmt::format("{:<14} {:<11}  ", site.name, site.shape) << in_cells(site.meaning, room) << '\n';
+      std::string left = fmt::format("{:<14} {:<11}  ", site.name, site.shape);
+      for (const std::string& line : wrap(site.meaning, room)) {
+        std::cout << left << line << '\n';
+        left.assign(kLeft, ' ');
+      }
     }
   }
   return {{"sites", sites}};
@@ -136,7 +142,7 @@ Report show_text(const OpenModel& model, const Options& options, bool print) {
   return {{"model", model.path()}, {"tokens", text.ids.size()}, {"taps", taps}};
 }
 
-Report show_price(const OpenModel& model, bool print) {
+Report show_cost(const OpenModel& model, bool print) {
   QKV_CHECK(model.spec().vocabulary > 0, model.path(), " has no vocabulary to run", Hint("give another model"));
   PriceOptions options{.precision = model.precision()};
   if (model.spec().context > 0) options.tokens = std::min(options.tokens, model.spec().context);
@@ -151,7 +157,7 @@ Report show_price(const OpenModel& model, bool print) {
   progress.finish();
   Report list = Report::array();
   if (print) {
-    std::cout << fmt::format("{} tokens, {} rounds in turns, {} threads; a pass nobody looks at is 1\n", options.tokens,
+    std::cout << fmt::format("{} tokens, {} rounds in turns, {} threads; a pass without reading is 1\n", options.tokens,
                              prices.front().ratio.n, model.engine().threads());
   }
   for (const TapPrice& price : prices) {
@@ -171,35 +177,35 @@ Report show_price(const OpenModel& model, bool print) {
 }
 
 void taps(const Options& options) {
-  const bool print = options.json != "-";
-  QKV_CHECK(options.model.path.empty() ? !options.price && options.only.empty() : true,
-            "--price and --only are about a model", Hint("qkv taps MODEL ..."));
-  QKV_CHECK(options.only.empty() || !options.text.empty(), "--only ", options.only,
-            " shows what stands there for a text", Hint("qkv taps MODEL \"text\" --only ", options.only));
+  const bool print = !options.report.json;
+  QKV_CHECK(options.model.path.empty() ? !options.cost && options.only.empty() : true,
+            "--cost and --only are about a model", Hint("qkv taps MODEL ..."));
+  QKV_CHECK(options.only.empty() || !options.text.empty(), "--only ", options.only, " shows their values for a text",
+            Hint("qkv taps MODEL \"text\" --only ", options.only));
   Report report;
   if (options.model.path.empty()) {
     report = show_sites(print);
   } else {
     const OpenModel model = open_model(options.model);
-    report = options.price          ? show_price(model, print)
+    report = options.cost           ? show_cost(model, print)
              : options.text.empty() ? show_model(model, print)
                                     : show_text(model, options, print);
   }
-  if (!options.json.empty()) write_json(options.json, report);
+  write_report(options.report, report);
 }
 
 }  // namespace
 
 void add_taps(Command app) {
-  const Command command = app.add_command("taps", "The places where one can look inside, by name");
+  const Command command = app.add_command("taps", "Values inside a model, by name: queries, keys, values, ...");
   const auto options = std::make_shared<Options>();
   add_model_options(command, options->model);
   command.option("MODEL").optional();
-  command.add_option("TEXT", options->text, "Show what stands at the taps for this text (or source)");
-  command.add_option("TARGET", options->target, "What a model that translates has written");
-  command.add_option("--only", options->only, "Which taps, with commas");
-  command.add_flag("--price", options->price, "Measure what looking costs");
-  command.add_option("--json", options->json, "Write the report there; - is standard output");
+  command.add_option("TEXT", options->text, "Show the values for this text; for a model that translates, the source");
+  command.add_option("--target TEXT", options->target, "What a model that translates has written so far");
+  command.add_option("--only NAMES", options->only, "Which taps, separated by commas");
+  command.add_flag("--cost", options->cost, "Measure what reading costs");
+  add_report_options(command, options->report);
   command.footer(kExamples);
   command.callback([options] { taps(*options); });
 }

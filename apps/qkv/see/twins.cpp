@@ -15,19 +15,19 @@ namespace {
 
 constexpr const char* kHelp =
     R"(Two heads are duplicates if their maps are alike (d below 0.1, the root of the mean Jensen-Shannon divergence in bits),
-what they write moves together (linear CKA above 0.9), and the model misses the second more once the first is gone
-(syn = what cutting both costs beyond what cutting each costs, nats a token, above 0). Maps are compared for all pairs of
-one kind; the closest are looked at further. QK and OV: cosines of their weights.
+what they write moves together (linear CKA above 0.9), and the model needs the second more once the first is gone
+(syn = what cutting both costs beyond what cutting each costs, nats per token, above 0). Maps are compared for all pairs of
+one kind; the closest are examined further. QK and OV: cosines of their weights.
 
 Examples:
   qkv twins MODEL --data world
-  qkv twins MODEL --data text.txt --pairs 30 --json twins.json)";
+  qkv twins MODEL --data text.txt --closest 30 --out twins.json)";
 
 struct Options {
   ModelOptions model;
   TextOptions text{.tokens = 4000};
   TwinOptions twins;
-  std::string json;
+  ReportOptions report;
 };
 
 std::string cosine(const std::optional<double>& value) {
@@ -89,21 +89,21 @@ void run(Options options) {
     options.twins.finished = finished;
     return find_twins(reader, texts, options.twins);
   });
-  if (options.json != "-") print(model.spec(), found);
-  if (!options.json.empty()) write_json(options.json, report(model.spec(), found));
+  if (!options.report.json) print(model.spec(), found);
+  write_report(options.report, report(model.spec(), found));
 }
 
 }  // namespace
 
 void add_twins(Command app) {
   auto options = std::make_shared<Options>();
-  const Command command = app.add_command("twins", "Heads that do the same, or none");
+  const Command command = app.add_command("twins", "Duplicate heads");
   add_model_options(command, options->model);
   add_text_options(command, options->text);
-  command.add_option("--pairs", options->twins.pairs, "How many of the closest pairs are looked at further")
+  command.add_option("--closest", options->twins.pairs, "How many of the closest pairs are examined further")
       .between(1, 100000)
       .show_default();
-  command.add_option("--json", options->json, "The report as JSON to a file; - is standard output");
+  add_report_options(command, options->report);
   command.footer(kHelp);
   command.callback([options] { run(*options); });
 }

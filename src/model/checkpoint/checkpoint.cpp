@@ -100,7 +100,7 @@ Checkpoint Checkpoint::open(const std::filesystem::path& path) {
   } else {
     QKV_CHECK(fs::exists(path, ignored), path.string(), ": there is no such file or folder",
               Hint("a model is a folder with config.json and model.safetensors, or a .gguf file"));
-    QKV_CHECK(path.extension() == ".gguf" || starts_as_gguf(path), path.string(), ": is a file but no GGUF",
+    QKV_CHECK(path.extension() == ".gguf" || starts_as_gguf(path), path.string(), ": is not a GGUF file",
               Hint("a model is a folder with config.json and model.safetensors, or a .gguf file"));
     const Gguf gguf = Gguf::open(path);
     made.config = config_of(gguf);

@@ -237,7 +237,7 @@ TEST(GoodGguf, FactorsOfNoRuleBecomeLongrope) {
 TEST(GoodGguf, AnotherFileIsNoModel) {
   const TempFolder folder;
   const auto file = folder.write("model.safetensors", "{}");
-  expect_error([&] { Checkpoint::open(file); }, {"is a file but no GGUF"});
+  expect_error([&] { Checkpoint::open(file); }, {"is not a GGUF file"});
 }
 
 }  // namespace

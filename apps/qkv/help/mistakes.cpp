@@ -1,0 +1,129 @@
+#include "help/mistakes.h"
+
+#include <algorithm>
+#include <cctype>
+#include <span>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/printable.h"
+
+namespace qkv::app {
+namespace {
+
+// Spellings of before. `old` is an option, a command, or FILE after an option that takes none today; an argument's name
+// in capitals stands for any argument too many.
+struct OldSpelling {
+  std::string_view commands, old, now;
+};
+constexpr OldSpelling kOldSpellings[] = {
+    {"align", "--pairs", "--pharaoh"},
+    {"attribute taps", "TARGET", "--target TEXT"},
+    {"convert new quantize", "OUT", "--out"},
+    {"convert", "--to", "--format"},
+    {"cut", "--save", "--out"},
+    {"cut heads lens route twins", "--length", "--window"},
+    {"data", "verify", "qkv verify DIR"},
+    {"eval", "--pairs", "--data"},
+    {"taps", "--price", "--cost"},
+    {"tokenize", "--verify", "qkv verify TOKENIZER --vectors FILE"},
+    {"tokenizer train", "--model", "--kind"},
+    {"translate", "--n-best", "--n"},
+    {"twins", "--pairs", "--closest"},
+    {"align attribute heads lab lens look movie route taps twins", "--json FILE", "--out FILE"},
+    {"cut demo", "--json FILE", "--json > FILE"},
+};
+
+bool among(std::string_view list, std::string_view word) {
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(' ', at), list.size());
+    if (list.substr(at, end - at) == word) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+bool is_option(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0;
+}
+
+std::string_view before_equals(std::string_view word) {
+  return word.substr(0, std::min(word.find('='), word.size()));
+}
+
+std::string see(const CommandInfo& command) {
+  return "see  " + command.path + " --help";
+}
+
+std::string hint_for(const CommandInfo& command, std::string_view prefix, const std::string& near) {
+  return (near.empty() ? "" : "did you mean  " + std::string(prefix) + near + "  ? Otherwise ") + see(command);
+}
+
+// "tokenizer train" of "qkv tokenizer train".
+std::string_view below_program(const CommandInfo& command) {
+  const std::string_view path = command.path;
+  return path.substr(std::min(path.find(' ') + 1, path.size()));
+}
+
+const OldSpelling* old_of(const CommandInfo& command, std::string_view word) {
+  const std::string_view path = below_program(command);
+  const auto found = std::find_if(std::begin(kOldSpellings), std::end(kOldSpellings), [&](const OldSpelling& s) {
+    return s.old == word && (s.commands == path || among(s.commands, path));
+  });
+  return found == std::end(kOldSpellings) ? nullptr : found;
+}
+
+Mistake spelt_anew(const CommandInfo& command, std::string_view old, std::string_view now) {
+  return {command.path + ": " + std::string(old) + " is now  " + std::string(now), see(command)};
+}
+
+}  // namespace
+
+Mistake unknown_command(const CommandInfo& under, const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const CommandInfo& command : under.commands) known.push_back(command.name);
+  return {under.path + ": unknown command '" + printable(name) + "'",
+          hint_for(under, under.path + " ", nearest_key(name, known))};
+}
+
+std::optional<Mistake> old_spelling(const CommandInfo& program, const std::vector<std::string>& words) {
+  const CommandInfo& command = command_of(program, words);
+  const OldSpelling* file = old_of(command, "--json FILE");
+  if (file == nullptr) return std::nullopt;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool named = words[i].starts_with("--json=");
+    const std::string next = i + 1 < words.size() && words[i] == "--json" ? words[i + 1] : "";
+    if (named || next == "-" || next.ends_with(".json")) {
+      return Mistake{
+          command.path + ": --json takes no file and prints to standard output; a file is  " + std::string(file->now),
+          see(command)};
+    }
+  }
+  return std::nullopt;
+}
+
+Mistake mistake_in(const CommandInfo& command, const std::vector<std::string>& left, const std::string& said) {
+  for (const std::string& word : left) {
+    if (!is_option(word)) continue;
+    const std::string_view name = before_equals(word);
+    if (const OldSpelling* old = old_of(command, name)) return spelt_anew(command, old->old, old->now);
+    std::vector<std::string_view> known{"--help"};
+    for (const OptionInfo& option : command.options) {
+      if (!option.argument()) known.push_back(option.name);
+    }
+    return {command.path + ": unknown option " + printable(name), hint_for(command, "", nearest_key(name, known))};
+  }
+  if (left.empty()) return {said, see(command)};
+  if (!command.commands.empty()) {
+    if (const OldSpelling* old = old_of(command, left.front())) {
+      return spelt_anew(command, std::string(command.name) + " " + left.front(), old->now);
+    }
+    return unknown_command(command, left.front());
+  }
+  for (const char* argument : {"OUT", "TARGET"}) {
+    if (const OldSpelling* old = old_of(command, argument)) return spelt_anew(command, argument, old->now);
+  }
+  return {command.path + ": unexpected argument " + printable(left.front()), see(command)};
+}
+
+}  // namespace qkv::app
