@@ -18,7 +18,6 @@ namespace {
 constexpr int kAnswerNo = 1;
 constexpr int kWrongInput = 2;
 constexpr int kInternal = 3;
-constexpr int kInterrupted = 130;
 
 constexpr const char* kExamples = R"(Examples:
   ./qkv demo                                    trains a small model and looks inside it; --lang zh in Chinese
@@ -107,7 +106,7 @@ int run(int argc, char** argv) {
   } catch (const qkv::app::AnswerNo&) {
     code = kAnswerNo;
   } catch (const qkv::app::Interrupted&) {
-    code = kInterrupted;
+    code = qkv::app::kInterruptedExit;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
       app.exit(error);
