@@ -1,7 +1,6 @@
 // qkv quantize: a model in 8 or 4 bits, and what that costs.
 #include <fmt/format.h>
 
-#include <csignal>
 #include <iostream>
 #include <memory>
 
@@ -11,6 +10,7 @@
 #include "base/philox.h"
 #include "base/progress.h"
 #include "common/commands.h"
+#include "common/interrupt.h"
 #include "data/text_windows.h"
 #include "infer/text_distance.h"
 #include "io/gguf.h"
@@ -42,25 +42,6 @@ struct Options {
   std::string model, out, to, group, data;
   int threads = 0;
   bool json = false;
-};
-
-// --- Ctrl-C ---------------------------------------------------------------------------------------------------------
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// While it lives Ctrl-C is an Error at the next piece, so that what was begun is removed.
-class Interruptible {
- public:
-  Interruptible() : before_(std::signal(SIGINT, [](int) { interrupted = 1; })) {}
-  Interruptible(const Interruptible&) = delete;
-  Interruptible& operator=(const Interruptible&) = delete;
-  ~Interruptible() { std::signal(SIGINT, before_); }
-  static void check(const std::string& out) {
-    QKV_CHECK(interrupted == 0, out, ": stopped, nothing is written", Hint("run it again"));
-  }
-
- private:
-  void (*before_)(int);
 };
 
 // --- text to compare on ---------------------------------------------------------------------------------------------
@@ -201,14 +182,16 @@ void quantize(const Options& options) {
   std::unique_ptr<Progress> line;
   QuantizeReport report;
   {
-    const Interruptible stops;
+    const InterruptWatch interrupt;
     const WriteProgress show = progress_line(line, "writing " + options.out);
     report = quantize_model(source, options.out, engine,
                             {.to = to,
                              .copied = folder ? companion_files(options.model) : std::vector<fs::path>{},
                              .progress = [&](int64_t done, int64_t total) {
-                               Interruptible::check(options.out);
                                show(done, total);
+                               if (!interrupt.seen()) return;
+                               std::cerr << options.out << ": stopped, nothing is written; run it again\n";
+                               throw Interrupted{};  // what was written so far is removed
                              }});
   }
   if (line) line->finish();

@@ -5,9 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/progress.h"
 #include "common/commands.h"
-#include "common/interrupt.h"
 #include "common/model_options.h"
 #include "common/reports.h"
 #include "common/texts.h"
@@ -136,26 +134,16 @@ void heads(const Options& options) {
             Hint("raise --tokens, or cut shorter texts with --window", options.skip > 0 ? ", or --skip fewer" : ""));
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   const Tokenizer* tokenizer = model.has_tokenizer() ? &model.tokenizer() : nullptr;
-  const InterruptWatch watch;
   HeadsReport report{.model = model.path(), .data = options.text.data, .spec = &model.spec()};
   price(reader, tokenizer, texts, report);
-  {
-    Progress progress("reading", std::ssize(texts));
-    report.roles = head_roles(reader, tokenizer, texts, {.finished = [&](size_t done) {
-                                progress.update(static_cast<int64_t>(done));
-                                return !watch.seen();
-                              }});
-  }
-  if (watch.seen()) throw Interrupted{};
+  report.roles = watched("reading", std::ssize(texts), [&](const Reader::Finished& finished) {
+    return head_roles(reader, tokenizer, texts, {.finished = finished});
+  });
   if (!options.labels.empty()) {
-    Progress progress("asking for labels", std::ssize(labelled));
-    report.labels =
-        label_scores(reader, *tokenizer, labelled, {.length = options.text.length, .finished = [&](size_t done) {
-                                                      progress.update(static_cast<int64_t>(done));
-                                                      return !watch.seen();
-                                                    }});
+    report.labels = watched("asking for labels", std::ssize(labelled), [&](const Reader::Finished& finished) {
+      return label_scores(reader, *tokenizer, labelled, {.length = options.text.length, .finished = finished});
+    });
   }
-  if (watch.seen()) throw Interrupted{};
   write_report(options.report, to_json(report));
   if (!options.report.json) show(report);
 }

@@ -7,10 +7,8 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "base/progress.h"
 #include "common/commands.h"
 #include "common/drawing.h"
-#include "common/interrupt.h"
 #include "common/model_options.h"
 #include "common/reports.h"
 #include "common/texts.h"
@@ -40,24 +38,6 @@ struct Options {
 };
 
 using Report = nlohmann::ordered_json;
-
-// Texts done so far, until somebody presses Ctrl-C.
-class Watched {
- public:
-  Watched(const char* what, size_t texts) : progress_(what, static_cast<int64_t>(texts)) {}
-  Reader::Finished finished() {
-    return [this](size_t done) {
-      progress_.update(static_cast<int64_t>(done));
-      if (interrupts_.seen()) throw Interrupted{};
-      return true;
-    };
-  }
-  ~Watched() { progress_.finish(); }
-
- private:
-  Progress progress_;
-  InterruptWatch interrupts_;
-};
 
 Report lens_json(const LensReport& report) {
   Report layers = Report::array();
@@ -143,8 +123,8 @@ void lens(const Options& options) {
   const bool prints = !options.report.json;
   Report report{{"model", model.path()}, {"data", options.text.data}};
   const auto read = [&](std::span<const TokenText> some, const TunedLens* tuned) {
-    Watched watched("texts", some.size());
-    return read_lens(reader, some, tuned, watched.finished());
+    return watched("texts", std::ssize(some),
+                   [&](const Reader::Finished& finished) { return read_lens(reader, some, tuned, finished); });
   };
   if (!options.train) {
     const LensReport found = read(texts, nullptr);
@@ -158,10 +138,8 @@ void lens(const Options& options) {
                                      kept = std::span(texts).last(held);
     TunedLens tuned(model.model(), model.engine());
     const TunedLens::Rule rule;
-    {
-      Watched watched("training on texts", learnt.size() * static_cast<size_t>(rule.epochs));
-      tuned.train(reader, learnt, rule, watched.finished());
-    }
+    watched("training on texts", std::ssize(learnt) * rule.epochs,
+            [&](const Reader::Finished& finished) { tuned.train(reader, learnt, rule, finished); });
     const LensReport plain = read(kept, nullptr), after = read(kept, &tuned);
     report["learnt_texts"] = learnt.size();
     report["logit_lens"] = lens_json(plain);
