@@ -40,7 +40,7 @@ struct Corpus {
 Corpus world_corpus(const Recipe& recipe, const fs::path& folder) {
   const bool pairs = recipe.data.world == "pairs";
   const fs::path file = folder / (pairs ? "world.tsv" : "world.txt");
-  Progress progress("telling stories", recipe.data.stories);
+  Progress progress("generating stories", recipe.data.stories);
   std::ofstream out(file, std::ios::binary);
   const World world(recipe.seed);
   for (int64_t i = 0; i < recipe.data.stories; ++i) {
