@@ -36,8 +36,8 @@ void check_finite(const std::string& name, std::span<const float> values) {
     return;
   size_t at = 0;
   while (std::isfinite(values[at])) ++at;
-  QKV_FAIL("'", name, "' has ", values[at], " at place ", at, ": a checkpoint of it would be of no use",
-           Hint("go on from an earlier one, with a smaller learning rate"));
+  QKV_FAIL("'", name, "' has ", values[at], " at index ", at, ": no checkpoint is written",
+           Hint("resume from an earlier checkpoint with a smaller learning rate"));
 }
 
 // The tensor's values in f32, on the host.

@@ -228,8 +228,8 @@ std::unique_ptr<TrainData> TrainData::open(const Recipe& recipe, const std::file
             Hint("shorten it, or raise max_position_embeddings"));
   if (recipe.objective == Recipe::Objective::chat) return std::make_unique<Chats>(recipe, prepared);
   QKV_CHECK(recipe.objective != Recipe::Objective::masked || roles.mask >= 0,
-            "a masked model hides tokens, but its tokenizer of ", roles.vocabulary,
-            " tokens has none that stands for them", Hint("name a mask_token in tokenizer_config.json"));
+            "a masked model needs a mask token, but its tokenizer of ", roles.vocabulary, " tokens has none",
+            Hint("name a mask_token in tokenizer_config.json"));
   return std::make_unique<Windows>(recipe, folder, roles);
 }
 

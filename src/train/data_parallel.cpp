@@ -22,7 +22,7 @@ DataParallel::DataParallel(Comm& comm, std::vector<Param*> weights, int zero)
     : comm_(comm), weights_(std::move(weights)), owner_(weights_.size(), 0), zero_(zero) {
   QKV_CHECK(zero >= 0 && zero <= 2, "zero is ", zero, " but must be 0, 1 or 2", Hint("see docs/scale.md"));
   QKV_CHECK(std::has_single_bit(static_cast<unsigned>(comm.size())), comm.size(),
-            " ranks cannot divide a step into equal subtrees", Hint("start 1, 2, 4, 8 ... of them"));
+            " ranks: their number must be a power of two", Hint("start 1, 2, 4, 8 ... of them"));
   std::vector<size_t> order(weights_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -36,8 +36,8 @@ DataParallel::DataParallel(Comm& comm, std::vector<Param*> weights, int zero)
 }
 
 DataParallel::Range DataParallel::micro_batch_range(int64_t micro_batches) const {
-  QKV_CHECK(micro_batches % comm_.size() == 0, micro_batches, " micro-batches do not divide over ", comm_.size(),
-            " ranks", Hint("set micro_batches to a multiple of the ranks"));
+  QKV_CHECK(micro_batches % comm_.size() == 0, micro_batches, " micro-batches cannot be divided evenly among ",
+            comm_.size(), " ranks", Hint("set micro_batches to a multiple of the ranks"));
   const int64_t count = micro_batches / comm_.size();
   return {.first = comm_.rank() * count, .count = count};
 }

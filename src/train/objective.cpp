@@ -44,7 +44,7 @@ class RouterProbe : public Probe {
 BatchLoss loss_of(Context& cx, const Model& model, const TrainBatch& batch, const LossSpec& spec,
                   const LossWeights& weights) {
   QKV_CHECK(!cx.recompute_layers || spec.balance == 0, "a balance loss of ", spec.balance,
-            " looks into layers, and layers that are computed again are not kept",
+            " needs the router logits of all layers, which recompute does not keep",
             Hint("train experts without recomputation, or without the balance loss"));
   RouterProbe routers(cx.probe);
   Probe* const others = cx.probe;

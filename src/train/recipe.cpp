@@ -160,7 +160,7 @@ void check_together(const Recipe& r, const std::string& what) {
             Hint("see docs/tokenizer-training.md"));
   const bool pairs = r.data.world == "pairs" || r.data.format == "tsv";
   QKV_CHECK((r.objective == Recipe::Objective::translate) == pairs, what, " is to ", name_of(r.objective),
-            " but its data ", pairs ? "are pairs" : "are no pairs",
+            " but its data ", pairs ? "are pairs" : "are not pairs",
             Hint("translation reads pairs: world pairs, or format tsv"));
   validate(r.optimizer);
   r.schedule.validate();

@@ -168,7 +168,7 @@ RunFolder::~RunFolder() = default;
 
 RunFolder RunFolder::create(const fs::path& run, const Recipe& recipe) {
   QKV_CHECK(!fs::exists(fs::symlink_status(run)), run.string(), " exists already",
-            Hint("go on with it by --resume, or choose another name"));
+            Hint("continue it with --resume, or choose another name"));
   AtomicFolder made(run);
   const std::string text = to_json(recipe).dump(2) + "\n";
   write_file_atomic(made.path() / kRecipe, std::as_bytes(std::span(text)));
@@ -236,7 +236,7 @@ bool RunFolder::load_newest(Model& model, Optimizer& optimizer, TrainCounters& c
     try {
       check_checkpoint(folder);
     } catch (const Error& e) {
-      log_line(Log::warn, fmt::format("passing over {}, which is damaged: {}", folder.string(), e.message()));
+      log_line(Log::warn, fmt::format("skipping {}, which is damaged: {}", folder.string(), e.message()));
       continue;
     }
     read_checkpoint(folder, model, optimizer, counters);

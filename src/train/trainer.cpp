@@ -29,8 +29,7 @@ void choose_trainable(Model& model, std::span<const std::string> frozen) {
       ++found;
     }
     QKV_CHECK(found > 0, "frozen: no weight of this ", model.spec().family, " is called ", printable(pattern),
-              ", the first is ", printable(model.weights().begin()->first),
-              Hint("'*' stands for anything: \"*.bias\""));
+              ", the first is ", printable(model.weights().begin()->first), Hint("'*' matches anything: \"*.bias\""));
   }
 }
 

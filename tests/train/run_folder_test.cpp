@@ -218,7 +218,7 @@ TEST(RunFolder, NumbersThatAreNotFiniteAreNeverWritten) {
     training.go_to(2);
     auto last = std::prev(training.model->weights().end());
     last->second.writable(training.pass.cx).as<float>()[3] = bad;
-    expect_error([&] { training.save(run); }, {last->first, "place 3"});
+    expect_error([&] { training.save(run); }, {last->first, "index 3"});
     training.go_to(2);
     const Optimizer::State state = training.optimizer.states().back();
     state.tensor.as<float>()[state.tensor.count() - 1] = bad;

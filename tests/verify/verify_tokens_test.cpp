@@ -112,7 +112,7 @@ TEST(VerifyTokens, SeesOtherTexts) {
         for (const VerifyLine& line : report.lines) {
           if (line.name != text) continue;
           EXPECT_EQ(line.verdict, half ? Verdict::shown : Verdict::bad) << name << " " << text;
-          EXPECT_TRUE(line.note.starts_with("tokens differ from place")) << line.note;
+          EXPECT_TRUE(line.note.starts_with("tokens differ from position")) << line.note;
         }
         EXPECT_EQ(report.count(Verdict::bad), half ? 0 : 1) << said(report);
       }

@@ -29,7 +29,7 @@ void Recorder::visit(Context&, const Tap& tap, Tensor& x) {
 const RecordedTap& Recorder::last(const TapId& id) const {
   const auto at = std::find_if(all_.rbegin(), all_.rend(), [&](const RecordedTap& tap) { return tap.id == id; });
   QKV_CHECK(at != all_.rend(), "nothing was recorded at ", name_of(id.site), " of layer ", id.place.layer,
-            Hint("ask for the tap before the pass, and run one"));
+            Hint("request the tap before running a pass"));
   return *at;
 }
 

@@ -55,10 +55,10 @@ std::vector<Variant> all_variants(const ModelSpec& spec) {
   using Wants = DiscardingProbe::Wants;
   add("no probe", nullptr);
   add("a probe that requests nothing", std::make_unique<DiscardingProbe>(Wants::nothing));
-  add("every tap read, no attention maps", std::make_unique<DiscardingProbe>(Wants::reads));
+  add("every tap but attention maps", std::make_unique<DiscardingProbe>(Wants::reads));
   add("statistics of every head", std::make_unique<DiscardingProbe>(Wants::stats));
   add("attention maps of every head", std::make_unique<DiscardingProbe>(Wants::patterns));
-  add("every tap copied, with attention maps", std::make_unique<Recorder>(everything));
+  add("every tap copied to the host", std::make_unique<Recorder>(everything));
   return variants;
 }
 

@@ -308,7 +308,7 @@ TEST(Experts, that_are_cut_are_never_visited) {
   for (const char* bad : {"", "L0E99", "L0", "L0H1", "L9E0", "L0E1,"}) {
     expect_error([&] { parse_experts(spec, bad); }, {"L0E0 to L1E"});
   }
-  expect_error([&] { CutProbe(spec, {.experts = {{0, 0}, {0, 1}, {0, 2}}}); }, {"left with 1", "visits 2"});
+  expect_error([&] { CutProbe(spec, {.experts = {{0, 0}, {0, 1}, {0, 2}}}); }, {"left with 1", "needs 2"});
   expect_error([&] { parse_experts(open("llama")->spec(), "L0E0"); }, {"llama", "no experts"});
 }
 
@@ -335,7 +335,7 @@ TEST(HiddenTokens, are_about_the_share_asked_for_and_always_the_same) {
     hidden += here;
   }
   EXPECT_NEAR(static_cast<double>(hidden) / static_cast<double>(all), 0.15, 0.02);
-  expect_error([&] { with_hidden_tokens(texts, {}); }, {"hidden"});
+  expect_error([&] { with_hidden_tokens(texts, {}); }, {"mask token"});
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST(CutOut, refuses_what_leaves_nothing) {
   expect_error([&] { cut({.heads = parse_heads(llama.spec, "L1"), .ablation = Ablation::zero}); },
                {"L1 would be left without a head", "4"});
   expect_error([&] { cut({.ablation = Ablation::zero}); }, {"nothing"});
-  expect_error([&] { cut({.heads = {{Stack::decoder, 0, 0}}, .ablation = Ablation::resample}); }, {"elsewhere"});
+  expect_error([&] { cut({.heads = {{Stack::decoder, 0, 0}}, .ablation = Ablation::resample}); }, {"resampled"});
   const TempFolder folder;
   const SmallerModel made = cut_out(llama, cpu_device(), {.heads = {{Stack::decoder, 0, 0}}, .ablation = {}});
   expect_error([&] { write_cut_model(folder.path(), made, test::golden("llama")); }, {"already there"});

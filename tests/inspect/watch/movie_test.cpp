@@ -467,7 +467,7 @@ TEST(WatchFolder, says_what_is_wrong_with_it) {
   const auto model = Checkpoint::open(test::golden("llama")).model();
   Watcher watcher(*model, engine, material_of(*model), kOptions);
   WatchFolder folder = WatchFolder::create(run, watcher.plan());
-  expect_error([&] { make_movie(run); }, {"none of them was taken"});
+  expect_error([&] { make_movie(run); }, {"none has been taken"});
   folder.write(watcher.take(16));
   folder.wait();
   EXPECT_EQ(folder.read(16).step, 16);
