@@ -1,5 +1,5 @@
-// ./qkv bench heads: the cost of attention statistics. A plain forward pass, and one with entropy, offsets 0 to 4, first
-// key, distance and punctuation of all heads computed inside the attention kernel.
+// ./qkv bench heads: the cost of attention statistics. A plain forward pass, and one with entropy, offsets 0 to 4,
+// first key, distance and punctuation of all heads computed inside the attention kernel.
 #include <fmt/format.h>
 
 #include <algorithm>

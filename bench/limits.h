@@ -1,5 +1,5 @@
-// The limits of this machine: products with operands in L1, and memory reads. They are measured repeatedly during a run,
-// next to what is compared with them, because the machine may be shared and AMX has a slow mode.
+// The limits of this machine: products with operands in L1, and memory reads. They are measured repeatedly during a
+// run, next to what is compared with them, because the machine may be shared and AMX has a slow mode.
 #pragma once
 
 #include <array>

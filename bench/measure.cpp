@@ -32,8 +32,8 @@ struct Sized {
   double seconds;  // of one call
 };
 
-// The real size, or the largest whose calls are not too long. The next size is estimated as if all of the time grew with
-// it, so an estimate is never too large, and then measured.
+// The real size, or the largest whose calls are not too long. The next size is estimated as if all of the time grew
+// with it, so an estimate is never too large, and then measured.
 Sized make_work(const HotOp& op, double longest) {
   Sized now{op.make(op.first), op.first, 0};
   now.seconds = second_call(now.work, longest);

@@ -2,8 +2,8 @@
 //
 //   bytes        every weight once, in its compute format; of experts the part that evenly routed rows use; of the
 //                embedding only the rows looked up; keys and values of every position a row sees, as stored
-//   operations   two per weight and row (the head only for rows with logits), and two per element of the keys and values
-//                a row sees, for every head
+//   operations   two per weight and row (the head only for rows with logits), and two per element of the keys and
+//                values a row sees, for every head
 #pragma once
 
 #include "infer/runner.h"

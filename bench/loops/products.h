@@ -1,5 +1,5 @@
-// Per step, two loaded vectors times some kept ones, each into its own accumulator. Twelve accumulators hide the latency
-// of two FMA units and are not bound by loads. Include after defining Vector and multiply_add.
+// Per step, two loaded vectors times some kept ones, each into its own accumulator. Twelve accumulators hide the
+// latency of two FMA units and are not bound by loads. Include after defining Vector and multiply_add.
 #pragma once
 
 #include "loops.h"
