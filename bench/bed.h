@@ -1,4 +1,4 @@
-// What a measured op stands on: its arena, weights and numbers.
+// The set-up of a measured op: arena, weights and data.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ double seconds_of(const F& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// One op's arena, context and weights, and the two ways to run it. The memory of a call is used again by the next.
+// One op's arena, context and weights, and how to run it forward or backward. Calls reuse the memory of the one before.
 struct Bed {
   using Look = std::function<void(const Tensor& result)>;
 
@@ -62,8 +62,8 @@ struct Bed {
     return seconds;
   }
 
-  // Times the way back alone. op(tape) makes the output that dy reaches; look gets the gradient of op's first input, or
-  // of the first weight if the inputs are constants.
+  // Times backward only. op(track) computes the output dy belongs to; look gets the gradient of op's first input, or of
+  // the first weight if the inputs are constants.
   template <class Op>
   double backward(const Op& op, const Tensor& dy, const Look& look = {}) {
     const auto before = arena.mark();

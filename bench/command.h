@@ -1,5 +1,4 @@
-// What the benchmark programs have in common: the command line is read, the work done, and every failure said with the
-// project's exit codes.
+// Shared by the benchmark programs: parses the command line, runs, and reports failures with the project's exit codes.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// ./qkv bench heads: what looking costs. A forward pass alone, and with entropy, offsets 0 to 4, first key, distance
-// and punctuation of all heads counted inside attention's kernel.
+// ./qkv bench heads: the cost of attention statistics. A plain forward pass, and one with entropy, offsets 0 to 4,
+// first key, distance and punctuation of all heads computed inside the attention kernel.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ void run(const Options& options) {
   RoleProbe probe(*model, known, sums, fast);
 
   std::vector<double> plain, counted;
-  for (int64_t r = 0; r <= options.rounds; ++r) {  // in turns; the first of each reads the weights
+  for (int64_t r = 0; r <= options.rounds; ++r) {  // alternating; the first of each reads the weights and is dropped
     plain.push_back(bench::seconds_of([&] { reader.losses(texts); }));
     counted.push_back(bench::seconds_of([&] { reader.losses(texts, &probe); }));
   }
@@ -61,31 +61,33 @@ void run(const Options& options) {
     return *std::min_element(all.begin(), all.end());
   };
   const double alone = best(plain), with = best(counted), rate = static_cast<double>(options.tokens) / with;
-  std::cout << fmt::format("{}, random weights, {}, {} tokens, the head included, {} threads, best of {}\n",
+  std::cout << fmt::format("{}, random weights, {}, {} tokens, with the output head, {} threads, best of {}\n",
                            options.preset, options.dtype, options.tokens, options.threads, options.rounds);
-  std::cout << fmt::format("forward alone                              {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * alone,
+  std::cout << fmt::format("forward                                    {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * alone,
                            static_cast<double>(options.tokens) / alone);
-  std::cout << fmt::format("with what the kernel counts, all heads     {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * with,
+  std::cout << fmt::format("forward with statistics of all heads       {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * with,
                            rate);
-  std::cout << fmt::format("times the forward alone: {:.3f} (at most {:.2f})\n", with / alone, kAtMost);
-  std::cout << fmt::format("times Hugging Face with output_attentions ({} tokens/s): {:.1f} (at least {:.0f})\n",
+  std::cout << fmt::format("ratio to plain forward: {:.3f} (at most {:.2f})\n", with / alone, kAtMost);
+  std::cout << fmt::format("ratio to Hugging Face with output_attentions ({} tokens/s): {:.1f} (at least {:.0f})\n",
                            kHuggingFace, rate / kHuggingFace, kTimes);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"What looking at all heads costs", "qkv bench heads"};
+  CLI::App app{"Cost of the statistics of all heads", "qkv bench heads"};
   Options options;
-  app.add_option("--preset", options.preset, "Shape of the model, with random weights")->capture_default_str();
-  app.add_option("--dtype", options.dtype, "What it computes in")
+  app.add_option("--preset", options.preset, "Model configuration; the weights are random")->capture_default_str();
+  app.add_option("--dtype", options.dtype, "Compute dtype")
       ->check(CLI::IsMember({"bf16", "f32"}))
       ->capture_default_str();
-  app.add_option("--tokens", options.tokens, "Of the text")->check(CLI::Range(8, 1 << 20))->capture_default_str();
-  app.add_option("--rounds", options.rounds, "The best of these counts")
+  app.add_option("--tokens", options.tokens, "Tokens of the text")
+      ->check(CLI::Range(8, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "Number of rounds; the best counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "0: as many as there are")
+  app.add_option("--threads", options.threads, "Number of threads; 0: one per CPU")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   return bench::run_command(app, argc, argv, [&] { run(options); });

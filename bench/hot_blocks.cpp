@@ -1,4 +1,4 @@
-// Products with weights of blocks: one row over a gibibyte, and many rows at the size of a Llama 1.1 B's feed-forward.
+// Products with quantised weights: one row over 1 GiB, and many rows at the size of a Llama 1.1 B's feed-forward.
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
@@ -16,7 +16,7 @@ struct Size {
   int64_t rows, inner, outputs;
 };
 
-// A weight of random numbers. Some rows are made and the others repeat them: to memory they are as good.
+// A random weight. Some rows are generated and repeated: for memory traffic that is as good.
 Param& random_weight(Bed& bed, Format format, const Shape& shape) {
   constexpr int64_t kMade = 64;
   Param& w = bed.params.emplace_back("w", bed.arena.device(), format, shape);
@@ -28,7 +28,7 @@ Param& random_weight(Bed& bed, Format format, const Shape& shape) {
     ops::quantize(bed.cx, some, bed.tensor(some.shape(), DType::f32));
     bed.arena.rewind(before);
   } else {
-    // Any bits are numbers, but no scale may be infinite: the upper bits of every byte are kept small.
+    // Any bits are valid, but no scale may be infinite: the upper bits of every byte are kept small.
     fill(bed.pool(), made, bytes, [](uint64_t i) { return static_cast<std::byte>(random_bits(3, i) & 0x2fU); });
   }
   fill(bed.pool(), w.master().data(), all, [&](uint64_t i) { return made[static_cast<int64_t>(i) % bytes]; });

@@ -1,4 +1,4 @@
-// The head with its loss, and the optimisers.
+// The output head with its loss, embedding gradients, and the optimisers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Work make_cross_entropy(const Engine& engine, bool back, DType dtype, int64_t ro
   const Tensor one = bed->cx.constant({1}, DType::f32);
   *one.as<float>() = 1;
   const ops::CrossEntropyOptions options{.divisor = number(rows)};
-  const int products = back ? 3 : 1;  // backward makes the logits again
+  const int products = back ? 3 : 1;  // backward recomputes the logits
   Work work{.size = fmt::format("{} x {} -> {}", rows, kWidth, kVocabulary),
             .amount = 2 * products * number(rows) * number(kWidth) * number(kVocabulary)};
   if (back) {
@@ -41,7 +41,7 @@ Work make_cross_entropy(const Engine& engine, bool back, DType dtype, int64_t ro
   return work;
 }
 
-// What reaches the table of tokens: dy is read, and a row of the table read and written for every token.
+// The gradient of the embedding table: dy is read, and a row of the table is read and written for every token.
 Work make_embedding_gradient(const Engine& engine, DType dtype, int64_t rows) {
   const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
   const Tensor dy = bed->tensor({rows, kWidth}, dtype), ids = bed->cx.constant({rows}, DType::i32);

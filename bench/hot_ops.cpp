@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kWidth = 768, kHidden = 3072, kHeads = 12, kHeadWidth = 64, kVocabulary = 50304;
 constexpr int64_t kFewRows = 32;
 
-// How far ours is from the peer's result: nothing if as near as the dtype allows.
+// How our result differs from the peer's; empty if within the precision of the dtype.
 std::string difference(const Tensor& ours, const std::vector<float>& theirs) {
   double error = 0, power = 0;
   for (size_t i = 0; i < theirs.size(); ++i) {
@@ -58,7 +58,7 @@ void add_peers(Work& work, const std::shared_ptr<Bed>& bed, const PeerLinear& li
 Work make_linear(const Engine& engine, const LinearSize& size, DType dtype, int64_t rows) {
   const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
   const Tensor x = bed->tensor({rows, size.inner}, dtype), dy = bed->tensor({rows, size.outputs}, dtype);
-  // Few rows are inference: the weight lies in memory as it is multiplied, without a master beside it.
+  // Few rows are inference: the weight is stored in the compute dtype, without an f32 master.
   Param& w = bed->param({size.outputs, size.inner}, rows <= kFewRows ? dtype : DType::f32);
   w.trainable = size.product == Product::weight_gradient;
 
@@ -78,7 +78,7 @@ Work make_linear(const Engine& engine, const LinearSize& size, DType dtype, int6
   return work;
 }
 
-// Rows of eight experts, of uneven numbers.
+// Eight experts with uneven numbers of rows.
 Work make_experts(const Engine& engine, Product product, DType dtype, int64_t rows) {
   const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
   constexpr int64_t kExperts = 8, kShare[kExperts] = {1, 3, 2, 1, 4, 2, 2, 1}, kShares = 16;
@@ -99,7 +99,7 @@ Work make_experts(const Engine& engine, Product product, DType dtype, int64_t ro
   return work;
 }
 
-// Rows to their two experts and back, without the experts: x read twice and written sorted, read twice and added up.
+// Dispatch to two experts and combine, without the experts: x is read twice and written sorted, read twice and added.
 Work make_dispatch(const Engine& engine, bool back, DType dtype, int64_t rows) {
   const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
   constexpr int64_t kExperts = 8, kChosen = 2;
@@ -134,7 +134,7 @@ void add_linear(std::vector<HotOp>& list, const Engine& engine) {
               std::pair{kHidden, kWidth}, std::pair{kWidth, kVocabulary}, std::pair{int64_t{2048}, int64_t{5632}},
               std::pair{int64_t{5632}, int64_t{2048}}}) {
           if (rows == 512 && product != Product::forward) continue;
-          // The head's weight gradient belongs to the cross-entropy, and in f32 it only takes time.
+          // The head's weight gradient is measured with the cross-entropy; in f32 it only takes time.
           if (outputs == kVocabulary && (rows == 512 || dtype == DType::f32 || product == Product::weight_gradient)) {
             continue;
           }
@@ -228,10 +228,10 @@ Work make_attention(const Engine& engine, Attending what, DType dtype, int64_t b
   Work work{.size = fmt::format("{} x {}, {} heads of {}", batch, length, kHeads, kHeadWidth),
             .amount = 2 * products * pairs * number(kHeadWidth)};
   const int64_t inputs = bed->arena.used(), all_scores = batch * kHeads * length * length * size_of(DType::f32);
-  work.note = [=] {  // what it took beside q, k, v and dz; scratch, of one size for all ops, apart
+  work.note = [=] {  // memory besides q, k, v and dz, without the scratch all ops share
     const int64_t took = bed->arena.peak() - inputs + bed->gradients.peak();
     constexpr double kMiB = 1 << 20;
-    return fmt::format("took {:.1f} MiB, all scores are {:.0f}", number(took) / kMiB, number(all_scores) / kMiB);
+    return fmt::format("took {:.1f} MiB, all scores would be {:.0f}", number(took) / kMiB, number(all_scores) / kMiB);
   };
   switch (what) {
     case Attending::forward:
@@ -275,7 +275,8 @@ struct RowBed : Bed {
       : Bed(engine, precision_of(compute)),
         op(which),
         cols(op == RowOp::swiglu || op == RowOp::gelu ? kHidden : kWidth),
-        input(op == RowOp::rms_norm || op == RowOp::layer_norm ? DType::f32 : compute),  // norms read the stream
+        input(op == RowOp::rms_norm || op == RowOp::layer_norm ? DType::f32
+                                                               : compute),  // norms read the residual stream
         a(tensor({rows, cols}, input)),
         dy(tensor({rows, cols}, compute)),
         weight(param({cols})),
@@ -302,7 +303,7 @@ struct RowBed : Bed {
     return ops::layer_norm(cx, track(a), {.weight = &weight, .bias = &bias});
   }
 
-  // Every tensor once: inputs and the result, backward also dy; how far a row is turned back depends on no input.
+  // Every tensor once: inputs and result, in backward also dy; the backward of rotary reads no input.
   double bytes(bool back) const {
     const int64_t inputs = op == RowOp::swiglu ? 2 : 1, times = back && op != RowOp::rotary ? 2 : 1;
     return number(a.count()) * number(times * inputs * size_of(input) + size_of(dy.dtype()));
@@ -336,7 +337,7 @@ void add_row_ops(std::vector<HotOp>& list, const Engine& engine) {
         list.push_back({.name = std::string(kNames[static_cast<int>(op)]) + (back ? " backward" : " forward"),
                         .dtype = name_of(dtype),
                         .bound = Bound::memory,
-                        .full = op == RowOp::swiglu || op == RowOp::gelu ? 4096 : 16384,  // far more than caches hold
+                        .full = op == RowOp::swiglu || op == RowOp::gelu ? 4096 : 16384,  // much larger than the caches
                         .first = 64,
                         .power = 1,
                         .make = [=, &engine](int64_t rows) { return make_row_op(engine, op, back, dtype, rows); }});

@@ -1,4 +1,4 @@
-// The ops a Transformer spends its time in, at the sizes of a GPT-2 124 M, through the public ops and the best table.
+// The ops a Transformer spends its time in, at the sizes of a GPT-2 124 M, through the public ops and the best kernels.
 #pragma once
 
 #include <functional>
@@ -11,20 +11,20 @@ namespace qkv::bench {
 
 enum class Bound { f32_products, bf16_products, int8_products, memory };
 
-// Who is measured in the same rounds.
+// Another library, measured in the same rounds.
 struct Beside {
   std::string name;
   std::function<double()> run;
-  std::function<std::string()> check;  // may be empty: says how the two results differ, nothing if they agree
+  std::function<std::string()> check;  // may be empty: returns how the two results differ, or nothing
 };
 
-// One op at one size, its data ready. Each side's call returns the seconds of its timed part.
+// One op at one size, with its data. Each call returns the seconds of its timed part.
 struct Work {
-  std::string size;   // as people read it
+  std::string size;   // printed
   double amount = 0;  // operations or bytes of one call
   std::function<double()> ours;
   std::vector<Beside> beside;
-  std::function<std::string()> note;  // may be empty: what else is to say, asked for after the rounds
+  std::function<std::string()> note;  // may be empty: an extra remark, called after the rounds
 };
 
 struct HotOp {
@@ -32,8 +32,8 @@ struct HotOp {
   std::string dtype;  // or the format of the weight
   Bound bound;
   int64_t full;   // the real size: rows, tokens or parameters
-  int64_t first;  // where to begin to look for a size that does not take too long
-  int power;      // of the size in the cost: 2 for attention
+  int64_t first;  // the first size to try; grows until a call takes long enough
+  int power;      // cost grows with this power of the size: 2 for attention
   std::function<Work(int64_t size)> make;
 
   std::string title() const { return name + " " + dtype; }

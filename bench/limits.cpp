@@ -87,7 +87,7 @@ ReadLoop best_read() {
 void pause_cpu() {}
 #endif
 
-// Random numbers as each loop reads them: f32, bf16, int8.
+// Random data for each loop: f32, bf16, int8.
 enum Panel : int64_t { f32_panel, bf16_panel, int8_panel };
 constexpr int64_t kPanels = 3;
 
@@ -106,7 +106,7 @@ void fill_panels(ThreadPool& pool, std::byte* to) {
        [](uint64_t i) { return static_cast<uint8_t>(random_bits(3, i)); });
 }
 
-// Each of eight streams a part that is no power of two: streams that meet in one cache set would slow each other.
+// The part of each of eight streams is not a power of two, so that streams do not compete for one cache set.
 int64_t share_of(int threads) {
   constexpr int64_t kPage = 4096, kSkew = 9 * 64;
   return 8 * ((Limits::kReadBytes / threads / 8 / kPage + 1) * kPage + kSkew);
@@ -151,7 +151,7 @@ Limits::Limits(ThreadPool& pool)
       panels_(cpu_device(), DType::i8, kPanels * kPanelBytes * pool.threads()),
       sinks_(cpu_device(), DType::i8, kSinkBytes * pool.threads()) {
   rounds_.fill(1);
-  pool.run(pool.threads(), [&](int64_t thread, int) {  // who reads it touches it first
+  pool.run(pool.threads(), [&](int64_t thread, int) {  // first touch by the thread that reads it
     auto* words = reinterpret_cast<uint64_t*>(memory_.data() + thread * share_);
     for (int64_t i = 0; i < share_ / 8; ++i) words[i] = random_bits(4, static_cast<uint64_t>(thread * share_ + i));
   });
@@ -173,8 +173,8 @@ double Limits::window(Limit limit, int threads) {
   return product_window(limit, threads);
 }
 
-// Runs body(thread) on so many threads that all wait, spinning, for a common start. The seconds from the first that
-// began to the last that ended.
+// Runs body(thread) on `threads` threads that spin until all are ready. Returns the seconds from the first start to the
+// last end.
 template <class Body>
 double Limits::spinning_window(int threads, const Body& body) {
   std::vector<Clock::time_point> began(static_cast<size_t>(threads)), ended(began.size());
@@ -201,7 +201,7 @@ double Limits::spinning_window(int threads, const Body& body) {
 }
 
 double Limits::read_window(int streams, int threads) {
-  // One thread alone reads everybody's part, piece by piece, so that a window is never less than kReadBytes.
+  // A single thread reads the parts of all threads, so that a window is never less than kReadBytes.
   const int pieces = threads == 1 ? pool_.threads() : 1;
   const double seconds = spinning_window(threads, [&](int thread) {
     for (int piece = 0; piece < pieces; ++piece) {
@@ -226,7 +226,7 @@ double Limits::product_window(Limit limit, int threads) {
   }
 }
 
-// The last in the list that is as good as the best: noise does not choose between two equal ways.
+// The last in the list within 5 % of the best, so that noise does not decide between equals.
 Limit Limits::fastest(std::initializer_list<Limit> limits) const {
   constexpr double kEqual = 0.95;
   double best = 0;
@@ -252,9 +252,9 @@ Limit Limits::fastest_int8() const {
 
 std::vector<std::string> Limits::notes(bool busy) const {
   constexpr double kDropped = 0.6;
-  // Times f32 FMA: bf16 gave 15 to 16 in the fast mode and 4 in the slow one, int8 twice that.
+  // Relative to f32 FMA: bf16 gave 15 to 16x in the fast mode and 4x in the slow one, int8 twice that.
   constexpr double kLeastBf16 = 8, kLeastInt8 = 16;
-  const char* perhaps = busy ? ", unless other work slowed it" : "";
+  const char* perhaps = busy ? ", unless other processes slowed it" : "";
   const double f32 = best_of(readings(fastest_f32(), On::all));
   std::vector<std::string> lines;
   for (const Limit limit : {Limit::bf16_amx, Limit::int8_amx}) {

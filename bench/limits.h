@@ -1,5 +1,5 @@
-// What this machine can do at most: products with operands in L1, and reading memory. Readings are taken again and
-// again during a run, next to what is held against them, because the machine may be shared and AMX has a slow mode.
+// The limits of this machine: products with operands in L1, and memory reads. They are measured repeatedly during a
+// run, next to what is compared with them, because the machine may be shared and AMX has a slow mode.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct LimitText {
   const char* name;
   const char* label;  // short
   const char* unit;
-  double scale;  // operations or bytes a second of one unit
+  double scale;  // operations or bytes per second of one unit
 };
 const LimitText& text_of(Limit limit);
 
@@ -49,13 +49,13 @@ class Limits {
   bool usable(Limit limit) const { return usable_[index(limit)]; }
   int threads() const { return pool_.threads(); }
 
-  // One reading on 1 thread or on all, in operations or bytes a second: the best of a few windows, because a window
-  // that another process cut into says nothing about the machine.
+  // One reading on 1 thread or on all, in operations or bytes per second: the best of a few windows, because another
+  // process may have interrupted a window.
   enum class On { one, all };
   double read(Limit limit, On on);
   const std::vector<double>& readings(Limit limit, On on) const { return readings_[index(limit)][index(on)]; }
 
-  // By what was read so far: the fastest way to products of f32, and of bf16 and int8 (f32 arithmetic is a way, too).
+  // By the readings so far: the fastest instructions for products of f32, bf16 and int8 (f32 arithmetic may be).
   Limit fastest_f32() const;
   Limit fastest_bf16() const;
   Limit fastest_int8() const;
@@ -77,10 +77,10 @@ class Limits {
 
   ThreadPool& pool_;
   std::array<bool, kLimits> usable_{};
-  std::array<int64_t, kLimits> rounds_{};  // of one window; grows until a window is long enough
+  std::array<int64_t, kLimits> rounds_{};  // per window; grows until a window is long enough
   std::array<std::array<std::vector<double>, 2>, kLimits> readings_;
   ReadLoop read_loop_;
-  int64_t share_;  // bytes each thread reads where all do
+  int64_t share_;  // bytes each thread reads when all do
   Storage memory_, panels_, sinks_;
 };
 

@@ -1,4 +1,4 @@
-// How long until a model on disk is ready, and how much memory it holds after a whole pass:
+// The time to load a model, and the memory it holds after a pass:
 //   qkv_bench_load DIR
 #include <fmt/format.h>
 
@@ -75,7 +75,8 @@ void measure(const std::string& folder) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: qkv_bench_load DIR\n  a model folder, of  qkv new --preset tinyllama-1.1b --dtype bf16  say\n";
+    std::cerr << "usage: qkv_bench_load DIR\n  a model folder, for example of  qkv new --preset tinyllama-1.1b --dtype "
+                 "bf16\n";
     return 2;
   }
   try {

@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kShortestTimed = 3e-3;  // of one side in one round; shorter calls are repeated
+constexpr double kShortestTimed = 3e-3;  // seconds of one side in one round; shorter calls are repeated
 constexpr int kFewestRounds = 3, kMostRounds = 9;
 
 double wall_seconds(const std::function<double()>& call) {
@@ -32,8 +32,8 @@ struct Sized {
   double seconds;  // of one call
 };
 
-// The real size, or the largest found whose calls are not too long. The next size is guessed as if all the time grew
-// with it, so a guess is never too large, and looked at again.
+// The real size, or the largest whose calls are not too long. The next size is estimated as if all of the time grew
+// with it, so an estimate is never too large, and then measured.
 Sized make_work(const HotOp& op, double longest) {
   Sized now{op.make(op.first), op.first, 0};
   now.seconds = second_call(now.work, longest);
@@ -44,7 +44,7 @@ Sized make_work(const HotOp& op, double longest) {
     const int64_t rounded = next == op.full ? next : next / op.first * op.first;
     if (rounded < now.size + now.size / 4 && rounded != op.full) break;
     if (rounded <= now.size) break;
-    now.work = {};  // its memory first
+    now.work = {};  // free its memory first
     now = {op.make(rounded), rounded, 0};
     now.seconds = second_call(now.work, longest);
   }
@@ -57,12 +57,12 @@ struct Sample {
 
 Sample sample(const Work& work, const std::function<double()>& call) {
   const auto start = Clock::now();
-  const double put_off = times_put_off();
+  const double preempted = preemptions();
   double timed = 0;
   int calls = 0;
   for (; timed < kShortestTimed; ++calls) timed += call();
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  return {.rate = work.amount * calls / timed, .switches = (times_put_off() - put_off) / seconds};
+  return {.rate = work.amount * calls / timed, .switches = (preemptions() - preempted) / seconds};
 }
 
 Limit limit_of(Bound bound, const Limits& limits) {
@@ -79,7 +79,7 @@ Limit limit_of(Bound bound, const Limits& limits) {
   return Limit::read_eight;
 }
 
-// OpenMP's threads look for work for some milliseconds before they sleep; ours must not share its CPUs with them.
+// OpenMP's threads spin for some milliseconds before they sleep; wait until they no longer use the CPUs.
 void let_others_sleep() {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
@@ -87,7 +87,7 @@ void let_others_sleep() {
 }  // namespace
 
 Row measure(const HotOp& op, Limits& limits, double seconds) {
-  constexpr double kLongestCall = 2, kCalls = 5;  // about: the fewest rounds, and what goes before them
+  constexpr double kLongestCall = 2, kCalls = 5;  // about the fewest rounds and the warm-up
   const Sized sized = make_work(op, std::min(kLongestCall, seconds / kCalls));
   const Work& work = sized.work;
   Row row{.name = op.name,
@@ -122,7 +122,7 @@ Row measure(const HotOp& op, Limits& limits, double seconds) {
   return row;
 }
 
-double times_put_off() {
+double preemptions() {
   rusage use{};
   ::getrusage(RUSAGE_SELF, &use);
   return static_cast<double>(use.ru_nivcsw);

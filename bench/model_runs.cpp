@@ -30,7 +30,7 @@ std::vector<int32_t> random_ids(int64_t count, int64_t vocabulary, uint64_t seed
   return ids;
 }
 
-// The matrix peak: what this CPU has widest for such products.
+// The matmul peak: the fastest instructions of this CPU for such products.
 Limit peak_of(const Limits& limits, bool integers, DType compute) {
   std::vector<Limit> ways{Limit::f32_avx512, Limit::f32_avx2, Limit::f32_plain};
   if (integers) ways.insert(ways.begin(), {Limit::int8_amx, Limit::int8_avx512});
@@ -38,7 +38,7 @@ Limit peak_of(const Limits& limits, bool integers, DType compute) {
   return *std::find_if(ways.begin(), ways.end(), [&](Limit way) { return limits.usable(way); });
 }
 
-// The seconds of one run, and the limits read in its pauses.
+// Times one run, and reads the limits in between.
 class Stopwatch {
  public:
   Stopwatch(Limits& limits, Limit peak) : limits_(limits), peak_(peak) { look(); }
@@ -81,14 +81,14 @@ void add_kernels(RunRow& row) {
 }
 
 // One pass over a prompt from an empty context; the logits of its last token.
-void read_prompt(Runner& runner, const std::vector<int32_t>& ids, Stopwatch& watch) {
+void prefill(Runner& runner, const std::vector<int32_t>& ids, Stopwatch& watch) {
   const Runner::Sequence sequence = runner.start();
   watch.time([&] { runner.read({.sequence = sequence, .ids = ids, .reach = static_cast<int64_t>(ids.size())}); });
   runner.end(sequence);
 }
 
-// Requests that begin with one token each and write side by side, greedily, whatever ends a text.
-void write_tokens(Runner& runner, int64_t batch, int64_t tokens, Stopwatch& watch) {
+// Decodes `batch` sessions together, each from one token, greedily, ignoring the end of text.
+void decode(Runner& runner, int64_t batch, int64_t tokens, Stopwatch& watch) {
   Scheduler scheduler(runner, {.most_active = batch, .most_waiting = batch, .most_kept = 0});
   for (const int32_t first : random_ids(batch, runner.vocabulary(), 2)) {
     Request request{.options = {.prompt = {first}, .max_new = tokens, .eos = std::vector<int32_t>{}}};
@@ -136,7 +136,7 @@ ModelRuns measure_runs(Runner& runner, Limits& limits, const RunsWanted& wanted,
     all.bytes += cost.attention(wanted.prompt).bytes;
     kinds.push_back({{.name = fmt::format("pp{}", wanted.prompt), .tokens = wanted.prompt, .cost = all},
                      [&, ids = random_ids(wanted.prompt, runner.vocabulary(), 1)](Stopwatch& watch) {
-                       read_prompt(runner, ids, watch);
+                       prefill(runner, ids, watch);
                      }});
   }
   for (const int64_t batch : wanted.tokens > 0 ? wanted.batches : std::vector<int64_t>{}) {
@@ -147,16 +147,16 @@ ModelRuns measure_runs(Runner& runner, Limits& limits, const RunsWanted& wanted,
     }
     const std::string name = fmt::format("tg{}{}", wanted.tokens, batch == 1 ? "" : fmt::format(" x {}", batch));
     kinds.push_back({{.name = name, .tokens = batch * wanted.tokens, .cost = all},
-                     [&, batch](Stopwatch& watch) { write_tokens(runner, batch, wanted.tokens, watch); }});
+                     [&, batch](Stopwatch& watch) { decode(runner, batch, wanted.tokens, watch); }});
   }
 
-  // The first pass of a kind brings weights into memory and turns them into what is multiplied: not measured.
+  // Not measured: the first pass reads the weights from disk and converts them.
   told("warming up", 0, 0);
   ModelRuns result;
   result.peak = peak_of(limits, cost.integers(), runner.options().precision.compute);
   Stopwatch unused(limits, result.peak);
-  read_prompt(runner, random_ids(std::max<int64_t>(wanted.prompt, 1), runner.vocabulary(), 1), unused);
-  write_tokens(runner, 1, 1, unused);
+  prefill(runner, random_ids(std::max<int64_t>(wanted.prompt, 1), runner.vocabulary(), 1), unused);
+  decode(runner, 1, 1, unused);
 
   const int64_t of = wanted.rounds * static_cast<int64_t>(kinds.size());
   int64_t done = 0;

@@ -1,4 +1,4 @@
-// A model at work, as llama-bench measures one: reading a prompt, and writing one token after the other.
+// Prefill and decode speed of a model, as llama-bench measures them.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct RunsWanted {
   int64_t rounds = 3;
 };
 
-// One kind of run. The readings of the limits stand for each run: they are taken while it pauses.
+// One kind of run. `read` and `peak` are the limits measured during each run.
 struct RunRow {
   std::string name;
   int64_t tokens = 0;  // of one run
@@ -27,7 +27,7 @@ struct RunRow {
 
   double tokens_best() const;
   double tokens_median() const;
-  // Medians over the runs of what was reached, as a share of the limits read during the same run.
+  // Median over the runs of the share of the limits read during the same run.
   double share_of_read() const;
   double share_of_peak() const;
   double total_seconds() const;
@@ -38,7 +38,7 @@ struct ModelRuns {
   Limit peak = Limit::f32_plain;
 };
 
-// `told` hears what is measured now, and how many of how many runs are done.
+// `told` is called with what is being measured and the progress.
 using Told = std::function<void(const std::string& what, int64_t done, int64_t of)>;
 ModelRuns measure_runs(Runner& runner, Limits& limits, const RunsWanted& wanted, const Told& told);
 

@@ -1,5 +1,5 @@
 // Speed of every row of the op table on every kernel table:  ./qkv test --bench [--benchmark_filter=...]
-// The rows are small and odd on purpose; they show what a change did to an op, not what the machine can do.
+// The shapes are small and odd on purpose; they show what a change did to an op, not what the machine can do.
 #include <benchmark/benchmark.h>
 
 #include "op_cases.h"

@@ -1,4 +1,4 @@
-// ./qkv bench ops: the limits of this machine and the hot ops as shares of them, in one run.
+// ./qkv bench ops: the limits of this machine and the hot ops as a share of them.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,18 +17,18 @@
 
 namespace {
 
-constexpr double kRunSeconds = 80, kShortestRow = 0.5, kLongestRow = 6;  // what a fast row leaves goes to the next
+constexpr double kRunSeconds = 80, kShortestRow = 0.5, kLongestRow = 6;  // time a fast row leaves goes to the next
 
 constexpr const char* kExamples = R"(Examples:
   ./qkv bench ops                       everything, in about 80 seconds
   ./qkv bench ops --only "forward bf16" the rows whose op and dtype contain this text
-  ./qkv bench ops --only none           the limits alone
-  ./qkv bench ops --threads 1 --json    one thread, for a program
-  QKV_ISA=avx2 ./qkv bench ops          another set of kernels
+  ./qkv bench ops --only none           only the limits
+  ./qkv bench ops --threads 1 --json    one thread, as JSON
+  QKV_ISA=avx2 ./qkv bench ops          with the kernels of another instruction set
 
-Each row takes its rounds in turns: a reading of its limit, ours, oneDNN and
-OpenBLAS (f32) on the same numbers where they are installed. Other work on the
-machine makes figures lower and never higher: read the best, and compare only inside one run.
+Each round measures the limit, ours, and oneDNN and OpenBLAS (f32) on the same
+data if they are installed. Other processes only make figures lower: read the
+best, and compare only within one run.
 
 Exit codes: 0 done, 2 the request is wrong, 3 a fault of qkv itself.)";
 
@@ -79,7 +79,7 @@ void bench(const Wanted& wanted) {
                                   .limits = limits,
                                   .rows = rows,
                                   .seconds = elapsed(),
-                                  .put_off = qkv::bench::times_put_off()};
+                                  .preempted = qkv::bench::preemptions()};
   if (wanted.json) {
     print_json(std::cout, report);
   } else {
@@ -88,10 +88,10 @@ void bench(const Wanted& wanted) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"The limits of this machine, and each hot op as a share of its limit", "qkv bench ops"};
+  CLI::App app{"Limits of this machine, and each hot op as a share of its limit", "qkv bench ops"};
   Wanted wanted;
   app.add_option("--only", wanted.only, "Only ops whose name and dtype contain this text; 'none' measures the limits");
-  app.add_option("--threads", wanted.threads, "How many threads; default: as many as there are CPUs for us")
+  app.add_option("--threads", wanted.threads, "Number of threads; default: one per available CPU")
       ->check(CLI::Range(1, qkv::kMostThreads));
   app.add_flag("--json", wanted.json, "Print JSON: machine, limits, rows, notes");
   app.footer(kExamples);

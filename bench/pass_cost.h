@@ -1,10 +1,9 @@
-// What a pass cannot do without: the bytes it reads and the operations of its products.
+// The minimum cost of a pass: the bytes it reads and the operations of its products.
 //
-//   bytes       every weight the pass multiplies with, once, in the format it is multiplied in; of experts the share
-//               that rows which choose evenly would visit; of the embedding only the rows looked up; keys and values of
-//               every position a row sees, as they are stored
-//   operations  two for each weight and row (the head only where logits are wanted), and two for each number of the
-//               keys and values a row sees, for every head
+//   bytes        every weight once, in its compute format; of experts the part that evenly routed rows use; of the
+//                embedding only the rows looked up; keys and values of every position a row sees, as stored
+//   operations   two per weight and row (the head only for rows with logits), and two per element of the keys and
+//                values a row sees, for every head
 #pragma once
 
 #include "infer/runner.h"
@@ -21,15 +20,15 @@ class PassCost {
   PassCost(const Model& model, const RunOptions& options);
 
   Cost weights(int64_t rows, int64_t rows_of_logits) const;
-  // Of a row that sees so many keys, itself among them.
+  // Of a row that sees so many keys, including itself.
   Cost attention(int64_t keys) const;
-  // Products with weights in blocks are sums of integers.
+  // Whether most products are integer sums (quantised weights).
   bool integers() const { return integers_; }
 
  private:
   struct Experts {
     double bytes = 0, numbers = 0;  // of all of them
-    double chosen = 0;              // the share of them one row visits
+    double chosen = 0;              // the share one row uses
   };
 
   RunOptions options_;

@@ -1,4 +1,4 @@
-// The libraries beside us, each where it is installed: peer_onednn.cpp, peer_openblas.cpp.
+// Other libraries to compare with, if installed: peer_onednn.cpp, peer_openblas.cpp.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace qkv::bench {
 
 enum class Product { forward, input_gradient, weight_gradient };
 
-// One product of a linear op on the very bytes ours reads; weights are packed before, as the peer likes them.
+// One product of a linear op on the same bytes as ours; weights are packed in advance in the peer's format.
 struct PeerLinear {
   Product product = Product::forward;
   Tensor x;   // [M, K]
@@ -20,13 +20,13 @@ struct PeerLinear {
   Tensor dy;  // [M, O]: forward takes shape and dtype of its result from it
 };
 struct PeerRun {
-  std::function<void()> run;                   // empty where the peer has no such product
+  std::function<void()> run;                   // empty if the peer has no such product
   std::function<std::vector<float>()> result;  // of the last run, row-major
 };
 
 struct Peer {
   const char* name;
-  std::string (*about)();  // its version, and the CPU it takes this one for
+  std::string (*about)();  // its version, and the CPU it detects
   void (*set_threads)(int threads);
   PeerRun (*make)(const PeerLinear& linear);
 };

@@ -15,12 +15,12 @@ Memory::data_type type_of(const Tensor& t) {
   return t.dtype() == DType::bf16 ? Memory::data_type::bf16 : Memory::data_type::f32;
 }
 
-// One primitive with its arguments. Made for one shape and dtype, as oneDNN wants to be used.
+// One primitive with its arguments, for one shape and dtype.
 class Primitive {
  public:
   Primitive() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
 
-  // y = a w with a [M, K]; `weights` is w [K, O] as it lies in memory.
+  // y = a w with a [M, K]; `weights` is w [K, O] in memory.
   void multiply(const Tensor& a, const Tensor& w, Tag weights, const Tensor& y) {
     const Memory::dims inner_outer{a.cols(), y.cols()};
     const dnnl::matmul::primitive_desc plan(

@@ -1,4 +1,4 @@
-// f32 alone. OPENBLAS_CORETYPE, read when the library loads, forces its kernels for a CPU.
+// f32 only. OPENBLAS_CORETYPE, read when the library loads, forces the kernels of a CPU.
 #include <cblas.h>
 
 #include <memory>
@@ -12,7 +12,7 @@ std::string about() {
   return std::string(openblas_get_config()) + " for " + openblas_get_corename();
 }
 
-// c [M, N] = a b; `turned` says which operand lies as its transpose.
+// c [M, N] = a b; `transposed` says which operand is stored transposed.
 struct Sgemm {
   const Tensor &a, &b;
   CBLAS_TRANSPOSE a_turned, b_turned;

@@ -1,4 +1,4 @@
-// Random numbers to measure on: zeros run faster than anything real.
+// Random data to measure on: zeros are faster than real data.
 #pragma once
 
 #include <algorithm>

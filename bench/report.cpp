@@ -14,7 +14,7 @@ namespace {
 using On = Limits::On;
 using OrderedJson = nlohmann::ordered_json;
 
-// Three digits that matter: 0.0123, 1.23, 31.4, 4096.
+// Three significant digits: 0.0123, 1.23, 31.4, 4096.
 std::string digits(double value) {
   if (value < 0.1) return fmt::format("{:.4f}", value);
   if (value < 1) return fmt::format("{:.3f}", value);
@@ -62,17 +62,18 @@ void print_limits(std::ostream& out, const Report& report, const Paint& paint) {
   }
 }
 
-// Other work, or AMX in its slow mode: ours and its limit may have been hit unequally.
+// Other processes, or AMX in its slow mode, may have slowed ours and its limit unequally.
 bool disturbed(const Report& report, const Row& row) {
   constexpr double kUsual = 0.85;
-  return row.switches > kCalm || best_of(row.limit) < kUsual * best_of(report.limits.readings(row.limit_kind, On::all));
+  return row.switches > kCalmPreemptions ||
+         best_of(row.limit) < kUsual * best_of(report.limits.readings(row.limit_kind, On::all));
 }
 
 void print_rows(std::ostream& out, const Report& report, const Paint& paint) {
   out << paint.title(fmt::format(
              "{:<23} {:<7}{:<27}{:>8}{:>8} {:<8}{:>7}  {:<22}{:<9}{:>7}{:>8}{:>7}",
              fmt::format("Ops on {} thread{}", report.limits.threads(), report.limits.threads() == 1 ? "" : "s"), "",
-             "size", "best", "median", "", "share", "of", "beside", "best", "median", "ratio"))
+             "size", "best", "median", "", "share", "of", "peer", "best", "median", "ratio"))
       << '\n';
   for (const Row& row : report.rows) {
     const auto text = [&](double rate) { return scaled(rate, row.limit_kind); };
@@ -95,15 +96,14 @@ std::vector<std::string> notes_of(const Report& report) {
   std::vector<std::string> notes = report.limits.notes(report.busy());
   const auto some = [&](const auto& has) { return std::any_of(report.rows.begin(), report.rows.end(), has); };
   if (some([](const Row& row) { return !row.full; })) {
-    notes.emplace_back("* smaller than the real size: the op is too slow here for a whole one");
+    notes.emplace_back("* smaller than the real size: the op is too slow here for the full one");
   }
   if (some([&](const Row& row) { return disturbed(report, row); })) {
-    notes.push_back(
-        "~ other work shared the CPUs, or the limit stood well below its best: measure it again with --only");
+    notes.push_back("~ other processes used the CPUs, or the limit was well below its best: measure again with --only");
   }
   if (report.busy()) {
-    notes.push_back(fmt::format("this machine was busy: other work took a CPU from this run {:.0f} times a second",
-                                report.put_off / report.seconds));
+    notes.push_back(fmt::format("this machine was busy: other processes preempted this run {:.0f} times per second",
+                                report.preempted / report.seconds));
   }
   return notes;
 }
@@ -157,13 +157,13 @@ void print_table(std::ostream& out, const Report& report, bool colour) {
   const Paint paint(colour);
   const Machine& m = report.machine;
   fmt::print(out, "{}, {} thread{}, kernels {}, {}\n\n", m.cpu, m.threads, m.threads == 1 ? "" : "s", m.table,
-             m.peers.empty() ? "no library beside" : m.peers);
+             m.peers.empty() ? "no other library" : m.peers);
   print_limits(out, report, paint);
   if (!report.rows.empty()) {
     out << '\n';
     print_rows(out, report, paint);
-    out << "\nshare: best of ours over the best reading of its limit, taken between its rounds; ratio: ours over "
-           "beside\n";
+    out << "\nshare: our best over the best reading of the limit, taken between the rounds; ratio: ours over "
+           "the peer\n";
   }
   const std::vector<std::string> notes = notes_of(report);
   if (report.rows.empty() && !notes.empty()) out << '\n';

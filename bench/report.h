@@ -1,4 +1,4 @@
-// The run as a table for people or as JSON for programs.
+// The results as a table or as JSON.
 #pragma once
 
 #include <ostream>
@@ -19,8 +19,8 @@ struct Report {
   Machine machine;
   const Limits& limits;
   const std::vector<Row>& rows;
-  double seconds, put_off;  // how long the run took, and how often other work took a CPU from it
-  bool busy() const { return put_off > kCalm * seconds; }
+  double seconds, preempted;  // duration of the run, and how often it was preempted
+  bool busy() const { return preempted > kCalmPreemptions * seconds; }
 };
 void print_table(std::ostream& out, const Report& report, bool colour);
 void print_json(std::ostream& out, const Report& report);

@@ -1,4 +1,4 @@
-// ./qkv bench run MODEL: how fast a model reads and writes, as shares of what this machine can do, in one run.
+// ./qkv bench run MODEL: speed of prefill and decode, as a share of this machine's limits.
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
@@ -27,13 +27,13 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv bench run model.gguf --threads 1 --json
   ./qkv bench run tiny --pp 0 --tg 32 --batch 1,4,16,64
 
-pp: one pass over so many random tokens from an empty context, the last one's logits. tg: so many tokens written one
-after the other from an empty context, greedily, whatever ends a text; x N: by N sessions in the same passes, counted
-together. After one pass that is not counted, the kinds take turns; best and median of the rounds.
+pp (prefill): one pass over so many random tokens from an empty context, with the last token's logits. tg (decode): so
+many tokens generated one by one from an empty context, greedily, ignoring the end of text; x N: by N sessions in the
+same passes, counted together. After one uncounted pass the rounds alternate; best and median of the rounds.
 
-A share is what a run reached of the limits read in its own pauses, the median of the rounds. Bytes: every weight that
-is multiplied once a pass, in the format it is multiplied in (of experts, what rows that choose evenly visit), and the
-keys and values each row sees. Operations: two per weight and row, and per number of the keys and values a head sees.
+A share is relative to the limits read during the same run, median of the rounds. Bytes: every weight once per pass, in
+its compute format (of experts, the part that evenly routed rows use), and the keys and values each row sees.
+Operations: two per weight and row, and two per element of the keys and values a head sees.
 
 Exit codes: 0 done, 2 the request is wrong, 3 a fault of qkv itself.)";
 
@@ -46,9 +46,9 @@ struct Wanted {
 
 struct Facts {
   std::string kernels, model, dtype, cache;
-  double put_off = 0;  // how often a second other work took a CPU from the run
+  double preempted = 0;  // preemptions per second
   MemoryNeed need;
-  double peak_memory = 0;  // bytes, without what the limits are read from
+  double peak_memory = 0;  // bytes, without the buffer of the read limit
 };
 
 // The most common format of the matrices.
@@ -63,9 +63,8 @@ std::string format_of(const Model& model) {
 
 void print(const Facts& facts, const Limits& limits, const ModelRuns& runs) {
   const LimitText &peak = text_of(runs.peak), &read = text_of(Limit::read_eight);
-  std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}, computed in {}, keys and values in {}\n\n", cpu_name(),
-                           limits.threads(), limits.threads() == 1 ? "" : "s", facts.kernels, facts.model, facts.dtype,
-                           facts.cache);
+  std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}, compute {}, KV cache {}\n\n", cpu_name(), limits.threads(),
+                           limits.threads() == 1 ? "" : "s", facts.kernels, facts.model, facts.dtype, facts.cache);
   for (const Limit limit : {Limit::read_eight, runs.peak}) {
     const std::vector<double>& readings = limits.readings(limit, Limits::On::all);
     std::cout << fmt::format("{:<24} {:6.2f} {} at best, median {:.2f}\n", text_of(limit).name,
@@ -81,7 +80,7 @@ void print(const Facts& facts, const Limits& limits, const ModelRuns& runs) {
                              100 * row.share_of_read(), row.cost.operations / best / peak.scale,
                              100 * row.share_of_peak());
   }
-  std::cout << "\nwhere the time goes\n";
+  std::cout << "\ntime per kernel\n";
   for (const RunRow& row : runs.rows) {
     constexpr double kWorthNaming = 0.002;
     double rest = row.total_seconds();
@@ -92,15 +91,14 @@ void print(const Facts& facts, const Limits& limits, const ModelRuns& runs) {
       rest -= kernel.seconds;
       line += fmt::format("{} {:.1f}, ", kernel.name, 100 * share);
     }
-    std::cout << fmt::format("  {:<12}{}the rest {:.1f} %\n", row.name, line, 100 * rest / row.total_seconds());
+    std::cout << fmt::format("  {:<12}{}other {:.1f} %\n", row.name, line, 100 * rest / row.total_seconds());
   }
-  std::cout << fmt::format(
-      "\npeak memory {:.2f} GiB; estimated before: weights {:.2f}, keys and values {:.2f}, a pass {:.2f}\n",
-      facts.peak_memory / kGiB, static_cast<double>(facts.need.weights) / kGiB,
-      static_cast<double>(facts.need.cache) / kGiB, static_cast<double>(facts.need.pass) / kGiB);
-  if (facts.put_off > kCalm) {
-    std::cout << fmt::format("this machine was busy: other work took a CPU from this run {:.0f} times a second\n",
-                             facts.put_off);
+  std::cout << fmt::format("\npeak memory {:.2f} GiB; estimated: weights {:.2f}, KV cache {:.2f}, one pass {:.2f}\n",
+                           facts.peak_memory / kGiB, static_cast<double>(facts.need.weights) / kGiB,
+                           static_cast<double>(facts.need.cache) / kGiB, static_cast<double>(facts.need.pass) / kGiB);
+  if (facts.preempted > kCalmPreemptions) {
+    std::cout << fmt::format("this machine was busy: other processes preempted this run {:.0f} times per second\n",
+                             facts.preempted);
   }
 }
 
@@ -135,7 +133,7 @@ void print_json(const Facts& facts, const Limits& limits, const ModelRuns& runs)
        {{"cpu", cpu_name()},
         {"threads", limits.threads()},
         {"kernels", facts.kernels},
-        {"put_off_per_second", facts.put_off}}},
+        {"put_off_per_second", facts.preempted}}},
       {"model", facts.model},
       {"dtype", facts.dtype},
       {"cache", facts.cache},
@@ -150,7 +148,7 @@ void print_json(const Facts& facts, const Limits& limits, const ModelRuns& runs)
 void check(const Wanted& wanted, const ModelSpec& spec) {
   const RunsWanted& runs = wanted.runs;
   QKV_CHECK(spec.kind == ModelSpec::Kind::decoder_only, wanted.model, " is a ", name_of(spec.kind), " model, a ",
-            spec.family, Hint("reading and writing are measured of decoders that stand alone"));
+            spec.family, Hint("prefill and decode are measured for decoder-only models"));
   QKV_CHECK(runs.prompt > 0 || runs.tokens > 0, "--pp ", runs.prompt, " and --tg ", runs.tokens,
             " leave nothing to measure", Hint("one of them is 1 or more"));
   const int64_t longest = std::max(runs.prompt, runs.tokens + 1);
@@ -166,7 +164,7 @@ void bench(const Wanted& wanted) {
   const RunsWanted& runs = wanted.runs;
   const bool f32 = wanted.dtype.empty() ? checkpoint.spec.dtype == DType::f32 : wanted.dtype == "f32";
   const int64_t most = *std::max_element(runs.batches.begin(), runs.batches.end());
-  // A scheduler promises each text a page more than it fills.
+  // The scheduler reserves one page more than a text fills.
   const RunOptions options{.precision = f32 ? Precision::f32() : Precision::bf16(),
                            .cache = wanted.cache == "f32"  ? DType::f32
                                     : wanted.cache == "i8" ? DType::i8
@@ -182,38 +180,40 @@ void bench(const Wanted& wanted) {
   Runner runner(*model, engine, options);
   Limits limits(*engine.exec().pool);
   const auto start = std::chrono::steady_clock::now();
-  const double put_off = times_put_off();
+  const double preempted = preemptions();
   Progress progress("bench run", runs.rounds * static_cast<int64_t>(1 + runs.batches.size()));
   const ModelRuns measured = measure_runs(
       runner, limits, runs, [&](const std::string& what, int64_t done, int64_t) { progress.update(done, what); });
   progress.finish();
-  facts.put_off =
-      (times_put_off() - put_off) / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  facts.preempted =
+      (preemptions() - preempted) / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   facts.peak_memory = peak_memory() - static_cast<double>(Limits::kReadBytes);
   wanted.json ? print_json(facts, limits, measured) : print(facts, limits, measured);
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"How fast a model reads and writes, as shares of what this machine can do", "qkv bench run"};
+  CLI::App app{"Speed of prefill and decode, as a share of this machine's limits", "qkv bench run"};
   Wanted wanted;
   const auto count = CLI::Range(int64_t{0}, int64_t{1} << 20);
   app.add_option("MODEL", wanted.model, "A model folder or a .gguf file")->required();
-  app.add_option("--threads", wanted.threads, "How many threads; default: as many as there are CPUs for us")
+  app.add_option("--threads", wanted.threads, "Number of threads; default: one per available CPU")
       ->check(CLI::Range(1, kMostThreads));
   app.add_option("--dtype", wanted.dtype, "f32 or bf16; default: f32 for a model stored in f32, else bf16")
       ->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--cache", wanted.cache, "Of keys and values: f32, bf16 or i8")
+  app.add_option("--cache", wanted.cache, "Dtype of the KV cache: f32, bf16 or i8")
       ->check(CLI::IsMember({"f32", "bf16", "i8"}))
       ->capture_default_str();
-  app.add_option("--pp", wanted.runs.prompt, "Tokens of the prompt; 0: none is read")
+  app.add_option("--pp", wanted.runs.prompt, "Prompt tokens (prefill); 0: do not measure")
       ->check(count)
       ->capture_default_str();
-  app.add_option("--tg", wanted.runs.tokens, "Tokens to write; 0: none")->check(count)->capture_default_str();
-  app.add_option("--batch", wanted.runs.batches, "How many write side by side, with commas between")
+  app.add_option("--tg", wanted.runs.tokens, "Tokens to generate (decode); 0: do not measure")
+      ->check(count)
+      ->capture_default_str();
+  app.add_option("--batch", wanted.runs.batches, "Sessions decoding together, comma-separated")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{4096}))
       ->capture_default_str();
-  app.add_option("--rounds", wanted.runs.rounds, "How often each is measured")
+  app.add_option("--rounds", wanted.runs.rounds, "Number of rounds")
       ->check(CLI::Range(int64_t{1}, int64_t{100}))
       ->capture_default_str();
   app.add_flag("--json", wanted.json, "Print JSON: machine, model, limits, rows, memory");

@@ -1,4 +1,4 @@
-// A kernel table that keeps the time of every call.
+// A kernel table that times every call.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace qkv::bench {
 
-// The same kernels, timed. One table at a time: a kernel is a plain function, so its time has one place.
+// The same kernels, timed. Only one table at a time: kernels are plain functions, so the times are global.
 const Kernels& timed_kernels(const Kernels& table);
 
 struct KernelTime {
@@ -16,7 +16,7 @@ struct KernelTime {
   double seconds = 0;
   int64_t calls = 0;
 };
-// Since the last time it was asked, the longest first; kernels that were not called are left out.
+// Times since the last call, longest first, without kernels that were not called.
 std::vector<KernelTime> take_kernel_times();
 
 }  // namespace qkv::bench

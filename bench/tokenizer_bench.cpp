@@ -1,4 +1,4 @@
-// ./qkv bench tokenizer: how fast text becomes ids, on one core, beside how fast this core copies memory.
+// ./qkv bench tokenizer: speed of text to ids on one core, next to the speed of memcpy.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -35,7 +35,7 @@ struct Row {
   double load_seconds = 0, english = 0, chinese = 0;  // best of all rounds; MB/s
 };
 
-// Of this thread, so that other work on the machine counts only for the caches it takes.
+// CPU time of this thread, so that other processes matter only through the caches.
 double cpu_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -121,10 +121,9 @@ int main(int argc, char** argv) {
   Wanted wanted;
   app.add_option("--shared", wanted.shared, "The folder with tokenizers/real and text");
   app.add_option("--only", wanted.only, "Tokenizers whose name contains this");
-  app.add_option("--rounds", wanted.rounds, "How often each figure is taken; the best counts")
-      ->check(CLI::Range(1, 100));
-  app.add_flag("--json", wanted.json, "As JSON");
-  app.footer("Other work on the machine makes figures lower and never higher: compare only inside one run.");
+  app.add_option("--rounds", wanted.rounds, "Number of rounds; the best counts")->check(CLI::Range(1, 100));
+  app.add_flag("--json", wanted.json, "Print JSON");
+  app.footer("Other processes only make figures lower: compare only within one run.");
   try {
     app.parse(argc, argv);
     run(wanted);

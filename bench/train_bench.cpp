@@ -1,4 +1,4 @@
-// ./qkv bench train: how fast a model learns, as a share of what this machine can multiply, and where the time goes.
+// ./qkv bench train: training speed as a share of this machine's matmul peak, and where the time goes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,18 +24,18 @@ namespace qkv::bench {
 namespace {
 
 constexpr double kGiB = 1 << 30;
-constexpr int64_t kCharacters = 65;  // of a recipe whose vocabulary is only known from its text
+constexpr int64_t kCharacters = 65;  // for recipes whose vocabulary comes from their text
 
 constexpr const char* kExamples = R"(Examples:
   ./qkv bench train --preset gpt2 --tokens 4096 --seq 1024
   ./qkv bench train --preset gpt2 --tokens 1024 --seq 1024 --precision f32 --json
   ./qkv bench train --recipe recipes/shakespeare-char.json --steps 200
 
-Steps on random tokens and first weights, one after another; the first is not counted. The peak of products is read
-between the steps, and a step's share is of the readings around it: the median of the steps.
+Steps on random tokens and initial weights; the first is not counted. The matmul peak is measured between the steps,
+and a step's share is relative to the readings around it; median of the steps.
 
-Operations: six for each weight and token (embeddings that are only looked up are not multiplied), and those of
-attention, of whose square a row sees half. What is computed twice counts once.
+Operations: six per weight and token (embeddings are looked up, not multiplied), plus attention, half of the full
+square for a causal mask. Recomputation is not counted.
 
 Exit codes: 0 done, 2 the request is wrong, 3 a fault of qkv itself.)";
 
@@ -46,7 +46,7 @@ struct Wanted {
   bool json = false;
 };
 
-// Tokens without meaning.
+// Random tokens.
 class RandomTokens : public TrainData {
  public:
   RandomTokens(const Recipe& recipe, int64_t vocabulary) : recipe_(recipe), vocabulary_(vocabulary) {}
@@ -75,13 +75,13 @@ class RandomTokens : public TrainData {
   int64_t vocabulary_;
 };
 
-// The recipe asked for, or one around a preset; what stands on the command line goes before what it says.
+// The given recipe, or one made from a preset; the command line overrides it.
 Recipe recipe_for(const Wanted& wanted) {
   Recipe recipe{.name = wanted.preset};
   if (!wanted.recipe.empty()) {
     recipe = read_recipe(parse_json(read_file(wanted.recipe, 16 << 20), wanted.recipe), wanted.recipe);
     QKV_CHECK(recipe.objective == Recipe::Objective::causal, wanted.recipe, " is a recipe to ",
-              name_of(recipe.objective), Hint("measured are recipes of the next token: \"objective\": \"causal\""));
+              name_of(recipe.objective), Hint("only next-token recipes are measured: \"objective\": \"causal\""));
   }
   if (wanted.recipe.empty() || recipe.model.contains("preset")) {
     Json base = preset_config(wanted.recipe.empty() ? wanted.preset : recipe.model["preset"].get<std::string>());
@@ -109,9 +109,9 @@ Recipe recipe_for(const Wanted& wanted) {
 std::unique_ptr<Model> first_model(const Recipe& recipe, ThreadPool& pool) {
   ModelSpec spec = read_spec(Config(recipe.model, recipe.name));
   QKV_CHECK(spec.kind == ModelSpec::Kind::decoder_only, recipe.name, " is a ", name_of(spec.kind), " model",
-            Hint("training is measured of decoders that stand alone"));
+            Hint("training is measured for decoder-only models"));
   QKV_CHECK(spec.context == 0 || recipe.sequence <= spec.context, "--seq ", recipe.sequence,
-            " is longer than this model's context of ", spec.context, Hint("measure shorter texts"));
+            " is longer than this model's context of ", spec.context, Hint("use a shorter sequence"));
   Weights weights;
   for (const WeightSpec& weight : weight_list(spec)) {
     Param& made = weights.add(Param(weight.name, cpu_device(), DType::f32, weight.shape));
@@ -129,14 +129,14 @@ std::unique_ptr<Model> first_model(const Recipe& recipe, ThreadPool& pool) {
 struct Found {
   std::string kernels_used, model;
   int threads = 1;
-  double put_off = 0;  // how often a second other work took a CPU from the run
+  double preempted = 0;  // preemptions per second
   const Recipe& recipe;
   Limit peak_kind = Limit::f32_plain;
   double operations = 0;  // of one step
   Trainer::Memory plan;
-  double peak_memory = 0;  // bytes, without what the limits are read from
+  double peak_memory = 0;  // bytes, without the buffer of the read limit
 
-  std::vector<double> seconds, peaks;  // of each step; operations a second around it
+  std::vector<double> seconds, peaks;  // of each step; operations per second around it
   StepSeconds parts;                   // of all steps
   std::vector<KernelTime> kernels;     // of all steps
 
@@ -151,11 +151,11 @@ struct Found {
     for (size_t i = 0; i < seconds.size(); ++i) shares.push_back(operations / seconds[i] / peaks[i]);
     return median_of(shares);
   }
-  // What is not in a part: batches drawn, weights counted.
+  // Other: drawing batches, counting weights.
   std::vector<std::pair<const char*, double>> named_parts() const {
     const double rest = total() - parts.forward - parts.backward - parts.gradients - parts.norm - parts.update;
     return {{"forward", parts.forward},    {"backward", parts.backward}, {"gradient tree", parts.gradients},
-            {"gradient norm", parts.norm}, {"optimiser", parts.update},  {"the rest", rest}};
+            {"gradient norm", parts.norm}, {"optimiser", parts.update},  {"other", rest}};
   }
 };
 
@@ -169,12 +169,12 @@ void print(const Found& f) {
     std::cout << fmt::format("{:<14}{:>12.4g}{:>12.4g}  {}\n", name, best, median, unit);
   };
   const double median = median_of(f.seconds);
-  line("a step", 1e3 * f.best(), 1e3 * median, "ms");
+  line("per step", 1e3 * f.best(), 1e3 * median, "ms");
   line("speed", tokens / f.best(), tokens / median, "tokens/s");
-  line("products", f.operations / f.best() / peak.scale, f.operations / median / peak.scale, peak.unit);
+  line("matmul", f.operations / f.best() / peak.scale, f.operations / median / peak.scale, peak.unit);
   line(peak.label, best_of(f.peaks) / peak.scale, median_of(f.peaks) / peak.scale, peak.unit);
-  std::cout << fmt::format("share of {}: {:.1f} %\n\n{:<26}{:>10}{:>9}\n", peak.name, 100 * f.share(),
-                           "where a step's time goes", "ms", "share");
+  std::cout << fmt::format("share of matmul peak ({}): {:.1f} %\n\n{:<26}{:>10}{:>9}\n", peak.name, 100 * f.share(),
+                           "time per step", "ms", "share");
   for (const auto& [name, seconds] : f.named_parts()) {
     std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%\n", name, 1e3 * seconds / steps, 100 * seconds / f.total());
   }
@@ -192,9 +192,9 @@ void print(const Found& f) {
       "activations {:.2f}\n",
       f.peak_memory / kGiB, gib(f.plan.total()), gib(f.plan.weights), gib(f.plan.copies), gib(f.plan.gradients),
       gib(f.plan.states), gib(f.plan.activations));
-  if (f.put_off > kCalm) {
-    std::cout << fmt::format("this machine was busy: other work took a CPU from this run {:.0f} times a second\n",
-                             f.put_off);
+  if (f.preempted > kCalmPreemptions) {
+    std::cout << fmt::format("this machine was busy: other processes preempted this run {:.0f} times per second\n",
+                             f.preempted);
   }
 }
 
@@ -209,7 +209,7 @@ void print_json(const Found& f) {
   }
   const OrderedJson all{
       {"machine",
-       {{"cpu", cpu_name()}, {"threads", f.threads}, {"kernels", f.kernels_used}, {"put_off_per_second", f.put_off}}},
+       {{"cpu", cpu_name()}, {"threads", f.threads}, {"kernels", f.kernels_used}, {"put_off_per_second", f.preempted}}},
       {"model", f.model},
       {"tokens", f.recipe.batch_tokens},
       {"seconds", f.seconds},
@@ -241,7 +241,7 @@ void bench(const Wanted& wanted) {
   const RandomTokens data(recipe, model->spec().vocabulary);
   Trainer trainer(engine, recipe, *model, data);
   Found found{.kernels_used = engine.kernels().name,
-              .model = fmt::format("{}, {} tokens a step in texts of {}, {} micro-batch{}, {}, {}", recipe.name,
+              .model = fmt::format("{}, {} tokens per step in sequences of {}, {} micro-batch{}, {}, {}", recipe.name,
                                    recipe.batch_tokens, recipe.sequence, recipe.micro_batches,
                                    recipe.micro_batches == 1 ? "" : "es", recipe.bf16 ? "bf16" : "f32",
                                    name_of(recipe.optimizer.kind)),
@@ -274,9 +274,9 @@ void bench(const Wanted& wanted) {
     before = after;
     progress.update(report.step + 1, "step");
   };
-  const double put_off = times_put_off();
+  const double preempted = preemptions();
   const double seconds = seconds_of([&] { trainer.run(hooks); });
-  found.put_off = (times_put_off() - put_off) / seconds;
+  found.preempted = (preemptions() - preempted) / seconds;
   found.kernels = take_kernel_times();
   progress.finish();
   found.peak_memory = peak_memory() - static_cast<double>(Limits::kReadBytes);
@@ -284,21 +284,21 @@ void bench(const Wanted& wanted) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"How fast a model learns, as a share of what this machine can multiply", "qkv bench train"};
+  CLI::App app{"Training speed as a share of this machine's matmul peak", "qkv bench train"};
   Wanted wanted;
   const auto count = CLI::Range(int64_t{1}, int64_t{1} << 24);
-  auto* what = app.add_option_group("what is trained")->require_option(1);
-  what->add_option("--preset", wanted.preset, "A model known by name");
+  auto* what = app.add_option_group("model")->require_option(1);
+  what->add_option("--preset", wanted.preset, "A built-in model configuration");
   what->add_option("--recipe", wanted.recipe, "A recipe file: its model, batch, precision and optimiser");
-  app.add_option("--tokens", wanted.tokens, "Of a step; default: the recipe's, or 4096")->check(count);
-  app.add_option("--seq", wanted.sequence, "Tokens of one text; default: the recipe's, or 256")->check(count);
-  app.add_option("--micro-batches", wanted.micro_batches, "Of a step; default: the recipe's, or 1")
+  app.add_option("--tokens", wanted.tokens, "Tokens per step; default: the recipe's, or 4096")->check(count);
+  app.add_option("--seq", wanted.sequence, "Tokens per sequence; default: the recipe's, or 256")->check(count);
+  app.add_option("--micro-batches", wanted.micro_batches, "Micro-batches per step; default: the recipe's, or 1")
       ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}));
   app.add_option("--precision", wanted.precision, "f32 or bf16; default: the recipe's, or bf16")
       ->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--threads", wanted.threads, "How many threads; default: as many as there are CPUs for us")
+  app.add_option("--threads", wanted.threads, "Number of threads; default: one per available CPU")
       ->check(CLI::Range(1, kMostThreads));
-  app.add_option("--steps", wanted.steps, "How many are measured")->check(count)->capture_default_str();
+  app.add_option("--steps", wanted.steps, "Number of measured steps")->check(count)->capture_default_str();
   app.add_flag("--json", wanted.json, "Print JSON: machine, speed, parts, kernels, memory");
   app.footer(kExamples);
   return run_command(app, argc, argv, [&] { bench(wanted); });

@@ -1,4 +1,4 @@
-// AMX: 2 x 2 tiles of sums. Each step loads two tiles of either side, then does four products: 99.8 % of the peak where
+// AMX: 2 x 2 tiles of sums. Each step loads two tiles per operand, then does four products: 99.8 % of the peak, where
 // loads between the products gave 88 %.
 #include <immintrin.h>
 
@@ -24,7 +24,7 @@ void configure_tiles() noexcept {
   asm volatile("ldtilecfg %0" ::"m"(config) : "memory");
 }
 
-// Tiles 0 to 3 hold the sums, 4 and 5 the left side, 6 and 7 the right one.
+// Tiles 0 to 3 hold the sums, 4 and 5 the left operand, 6 and 7 the right one.
 #define QKV_TILE_PRODUCTS(product)                                      \
   configure_tiles();                                                    \
   _tile_zero(0);                                                        \

@@ -1,10 +1,10 @@
-// vdpbf16ps: pairs of bf16 numbers, sums in f32.
+// vdpbf16ps: pairs of bf16, sums in f32.
 #include <immintrin.h>
 
 namespace qkv::bench {
 namespace {
 
-using Vector = __m512;  // as its 32 bf16 numbers where it is a factor
+using Vector = __m512;  // holds 32 bf16 values as a factor
 inline Vector multiply_add(Vector a, Vector b, Vector c) {
   return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
 }

@@ -1,4 +1,4 @@
-// vpdpbusd (VNNI): fours of int8 numbers, sums in int32.
+// vpdpbusd (VNNI): groups of four int8, sums in int32.
 #include <immintrin.h>
 
 namespace qkv::bench {

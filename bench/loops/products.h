@@ -1,5 +1,5 @@
-// The loop of a product: per step two loaded vectors times some kept ones, each into a sum of its own. Twelve sums hide
-// the latency of two multipliers and leave loads to spare. Included where Vector and multiply_add are defined.
+// Per step, two loaded vectors times some kept ones, each into its own accumulator. Twelve accumulators hide the
+// latency of two FMA units and are not bound by loads. Include after defining Vector and multiply_add.
 #pragma once
 
 #include "loops.h"

@@ -1,5 +1,5 @@
-// Products of bf16 against their stated order of additions, one output at a time: isa/tile_product.h, isa/pair_product.h.
-// On a CPU without AMX its instructions are emulated, tests/support/amx_by_hand.cpp.
+// Products of bf16 against their stated order of additions, one output at a time: isa/tile_product.h,
+// isa/pair_product.h. On a CPU without AMX its instructions are emulated, tests/support/amx_by_hand.cpp.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,8 +28,8 @@ std::vector<const IsaKernels*> isas_with_products() {
   return list;
 }
 
-// A bf16 matrix [rows, inner] with the inner index contiguous or strided. Every row is padded with NaN, which must not be
-// read.
+// A bf16 matrix [rows, inner] with the inner index contiguous or strided. Every row is padded with NaN, which must not
+// be read.
 struct Matrix {
   static constexpr int64_t kPadding = 5;
   int64_t rows, inner;

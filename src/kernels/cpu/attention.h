@@ -46,7 +46,8 @@ class RowBlock {
     begin_ = std::min(begin_, end_);
   }
 
-  // Whether this kernel handles the dtypes (f32 or bf16, keys and values also i8) and the scratch memory is large enough.
+  // Whether this kernel handles the dtypes (f32 or bf16, keys and values also i8) and the scratch memory is large
+  // enough.
   static bool takes(const Exec& exec, const AttentionInput& in, const Tensor& z) {
     return all_float({&in.q, &z}) && is_cached_float(in.k) && is_cached_float(in.v) &&
            (3 * kMost + 3 * kKeyBlock) * (in.v.cols() + in.q.cols() + 2 * kColumns) * size_of(DType::f32) <=
@@ -229,8 +230,8 @@ inline void to_columns(float* y, const float* x, int64_t rows, int64_t cols, con
   isa.to_columns(reinterpret_cast<uint32_t*>(y), reinterpret_cast<const uint32_t*>(x), cols, rows, cols);
 }
 
-// Whether products a . b multiply pairs of bf16, in matmul_nt_bf16's own order of additions. All others have the order of
-// f32, whatever the storage.
+// Whether products a . b multiply pairs of bf16, in matmul_nt_bf16's own order of additions. All others have the order
+// of f32, whatever the storage.
 inline bool multiplies_pairs_nt(const Tensor& a, const Tensor& b, const IsaKernels& isa) {
   constexpr int64_t kMost = 1024;  // beyond it matmul_nt_bf16 splits sums into blocks
   return isa.matmul_columns_bf16 != nullptr && a.dtype() == DType::bf16 && b.dtype() == DType::bf16 &&
@@ -350,8 +351,8 @@ class Workspace {
   int64_t left_;
 };
 
-// For every thread: work = make(Workspace), then work(RowBlock) for its blocks. Every thread gets a range of blocks with
-// about the same number of row-key pairs; the split changes no bit.
+// For every thread: work = make(Workspace), then work(RowBlock) for its blocks. Every thread gets a range of blocks
+// with about the same number of row-key pairs; the split changes no bit.
 template <class Make>
 void for_row_blocks(const Exec& exec, const AttentionInput& in, const IsaKernels& isa, Make&& make) {
   const auto cost_of = [&](const BlockRows& b) {

@@ -1,6 +1,6 @@
-// Attention backward for f32 and bf16; formulas in kernels/ref/attention_backward.cpp. Two passes, so that every gradient
-// has one owner and one order of additions: dq by blocks of rows over their keys, dk and dv by blocks of keys over the
-// heads that read them and their rows. Both recompute scores and probabilities from q, k and LSE.
+// Attention backward for f32 and bf16; formulas in kernels/ref/attention_backward.cpp. Two passes, so that every
+// gradient has one owner and one order of additions: dq by blocks of rows over their keys, dk and dv by blocks of keys
+// over the heads that read them and their rows. Both recompute scores and probabilities from q, k and LSE.
 //
 // With pairs of bf16, if the dq of all rows that read a key head fits a thread's scratch and there are enough key heads
 // for all threads, the second pass does both: the same additions in the same order, and scores are computed once.
@@ -23,8 +23,9 @@ bool keys_have_one_owner(const AttentionInput& in) {
   return true;
 }
 
-// delta = dz . z, in the same order of additions as the score products, so that the score gradient of a row that sees one
-// key only is exactly zero. With pairs: the diagonal of sixteen rows times sixteen; only this has the order of tiles.
+// delta = dz . z, in the same order of additions as the score products, so that the score gradient of a row that sees
+// one key only is exactly zero. With pairs: the diagonal of sixteen rows times sixteen; only this has the order of
+// tiles.
 void compute_delta_pairs(const AttentionBackwardArgs& a, Range tasks, Workspace workspace, const IsaKernels& isa) {
   const int64_t heads = a.z.dim(1), width = a.z.cols();
   float *dz = workspace.take(RowBlock::kMost * width), *columns = workspace.take(RowBlock::kMost * width);
@@ -122,8 +123,8 @@ class DqRows {
   std::optional<PairedKeys> paired_keys_;
 };
 
-// One block of keys of a segment and head. `dq`, or null: sums for the rows of all heads that read the key head, head by
-// head.
+// One block of keys of a segment and head. `dq`, or null: sums for the rows of all heads that read the key head, head
+// by head.
 struct KeyTask {
   int64_t segment = 0, kv_head = 0, key = 0;
   float* dq = nullptr;

@@ -1,5 +1,5 @@
-// Kernels of the cpu tables that are not the reference loops split over the threads. Each is compiled once and calls the
-// inner loops of an instruction set through `isa`; table.cpp makes the table's entries of them.
+// Kernels of the cpu tables that are not the reference loops split over the threads. Each is compiled once and calls
+// the inner loops of an instruction set through `isa`; table.cpp makes the table's entries of them.
 #pragma once
 
 #include "core/kernels.h"

@@ -1,5 +1,5 @@
-// y = x w^T + b and its gradients, for f32 and bf16 operands; other dtypes take the reference loops. Every output is one
-// sum in the order isa_kernels.h states, so neither the rows beside it nor the number of threads can change it.
+// y = x w^T + b and its gradients, for f32 and bf16 operands; other dtypes take the reference loops. Every output is
+// one sum in the order isa_kernels.h states, so neither the rows beside it nor the number of threads can change it.
 //
 //   forward   matmul_nt   rows of x times rows of w, both read in place
 //   dx        matmul_nn   dy (f32) times the rows of w

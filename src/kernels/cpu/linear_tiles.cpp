@@ -1,5 +1,6 @@
-// linear for bf16 operands where the instruction set multiplies tiles (isa/tile_product.h) or pairs (isa/pair_product.h,
-// which leaves forward to matmul_nt). All three products are sum_k a[m][k] b[n][k]; they differ in memory layout:
+// linear for bf16 operands where the instruction set multiplies tiles (isa/tile_product.h) or pairs
+// (isa/pair_product.h, which leaves forward to matmul_nt). All three products are sum_k a[m][k] b[n][k]; they differ in
+// memory layout:
 //
 //             k         a                 b
 //   forward   inputs    x, contiguous     w, packed as tiles once per change (Param::tiles), or contiguous

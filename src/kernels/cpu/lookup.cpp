@@ -1,5 +1,5 @@
-// Embeddings on f32 and bf16 rows, and the scatter of keys and values into pages. A column of the gradient belongs to one
-// thread that adds the rows in order, so repeated ids add up in the same order every time.
+// Embeddings on f32 and bf16 rows, and the scatter of keys and values into pages. A column of the gradient belongs to
+// one thread that adds the rows in order, so repeated ids add up in the same order every time.
 #include "kernels/cpu/shared.h"
 
 namespace qkv::kernels::cpu {

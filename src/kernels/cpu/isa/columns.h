@@ -43,8 +43,8 @@ struct PairsOfBf16 {
 };
 #endif
 
-// The part of the tree over the lanes First, First + Step, ...: the k-th product belongs to lane k % 16. Every lane adds
-// `Depth` products, or as many as there are if it is 0.
+// The part of the tree over the lanes First, First + Step, ...: the k-th product belongs to lane k % 16. Every lane
+// adds `Depth` products, or as many as there are if it is 0.
 template <class Of, int Rows, int Depth, int First, int Step>
 QKV_INLINE ColumnSums<Rows> column_sums(const MatmulColumnsCall& d, const typename Of::Element* rows) {
   ColumnSums<Rows> sums;

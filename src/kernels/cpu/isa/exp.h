@@ -1,7 +1,7 @@
-// exp on sixteen lanes: 2^n e^r with r in [-ln 2 / 2, ln 2 / 2], e^r by its Taylor series to the seventh power (relative
-// truncation error below 6e-9). Largest error against double: 1.2 ulp, 0.92 with fused multiply-add
-// (tests/kernels/isa_kernels_test.cpp). Below -87.33 the result is 0, as denormals are flushed everywhere. Above 88.72 it
-// is infinite; NaN stays NaN.
+// exp on sixteen lanes: 2^n e^r with r in [-ln 2 / 2, ln 2 / 2], e^r by its Taylor series to the seventh power
+// (relative truncation error below 6e-9). Largest error against double: 1.2 ulp, 0.92 with fused multiply-add
+// (tests/kernels/isa_kernels_test.cpp). Below -87.33 the result is 0, as denormals are flushed everywhere. Above 88.72
+// it is infinite; NaN stays NaN.
 #pragma once
 
 #include "kernels/cpu/isa/simd.h"

@@ -5,8 +5,8 @@
 // A register holds two rows, A and B, and two values per row, in groups of four lanes:
 //   [first A | first B | second A | second B]
 //   blocks of 32    first and second are neighbouring blocks
-//   blocks of 256   first and second are I and M; products of bytes are summed in 16 bits (exact: u is at most 63), then
-//                   multiplied by the subscale and summed in 32 bits
+//   blocks of 256   first and second are I and M; products of bytes are summed in 16 bits (exact: u is at most 63),
+//                   then multiplied by the subscale and summed in 32 bits
 #pragma once
 
 #include "kernels/cpu/isa/unpack.h"
@@ -61,8 +61,8 @@ struct RowsInPlace {
   inline __attribute__((always_inline)) void advance(int64_t bytes) {
     for (const uint8_t*& at : fourth) at += bytes;
   }
-  // Prefetches the same bytes of rows r and r + 4 of the next sixteen rows. Rows are too short for the hardware to detect
-  // sixteen streams, and a single stream reaches half of the memory bandwidth.
+  // Prefetches the same bytes of rows r and r + 4 of the next sixteen rows. Rows are too short for the hardware to
+  // detect sixteen streams, and a single stream reaches half of the memory bandwidth.
   template <int Bytes>
   inline __attribute__((always_inline)) void fetch(int r) const {
 #pragma GCC unroll 8

@@ -1,4 +1,5 @@
-// Many rows of activations times panels of weights by products of tiles: the sums of int_isa_kernels.h, so the same bits.
+// Many rows of activations times panels of weights by products of tiles: the sums of int_isa_kernels.h, so the same
+// bits.
 //
 //   right   512 columns of two panels at a time are packed as tiles of signed bytes and serve all rows (int_right.h)
 //   left    rows of q in place; rows that are not evenly spaced, and the last ones, are copied

@@ -1,8 +1,11 @@
 // Products of quantised weights and activations: exact integer sums inside a block, one f32 chain over the blocks of a
 // row. Compiled once per instruction set like isa_kernels.h, but apart from it: only these loops need VNNI.
 //
-// A row of activations is split into blocks of G elements with one scale each, and parts of S elements with one sum each:
-//   scale = max |x| / 127,  q = round to even (x (127 / max));  0 and 0 where max < kSmallest, NaN and 0 where not finite
+// A row of activations is split into blocks of G elements with one scale each, and parts of S elements with one sum
+// each:
+//   scale = max |x| / 127,  q = round to even (x (127 / max))
+//   scale = 0,    q = 0 where max < kSmallest
+//   scale = NaN,  q = 0 where x is not finite
 // Weights are bytes u with an offset. For every output, block by block, each operation rounded on its own:
 //   I = sum over parts of sub * sum over the part of q (u - offset)      an integer; sub is 1 where there is none
 //   M = sum over parts of low * sum over the part of q                   an integer, where the format has minima
@@ -28,8 +31,8 @@ struct IntShape {
 
   int64_t blocks() const { return inner / block; }
   int64_t parts() const { return inner / part; }
-  // Bytes of a row of activations, and of sixteen unpacked rows of weights. q is padded to a multiple of 64 bytes: tiles
-  // read the padding and multiply it by zeros.
+  // Bytes of a row of activations, and of sixteen unpacked rows of weights. q is padded to a multiple of 64 bytes:
+  // tiles read the padding and multiply it by zeros.
   int64_t row_bytes() const { return (inner + 4 * blocks() + (subscales ? 2 : 4) * parts() + 63) / 64 * 64; }
   int64_t panel_bytes() const {
     return kPanel * (inner + 4 * blocks() * (minima ? 2 : 1) + (subscales ? 3 * parts() : 0));

@@ -1,8 +1,8 @@
 // Columns of panels packed as the right operand of tile products (int_amx.h), as signed bytes:
 //   u - offset
-//   -sub (u - offset)   with subscales, so that a block of 256 is one sum. If that needs two bytes, the low and high bytes
-//                       of one panel take the place of two panels. It is negated because 4 * 32 (Q3_K) does not fit a
-//                       signed byte; the scale is negated too.
+//   -sub (u - offset)   with subscales, so that a block of 256 is one sum. If that needs two bytes, the low and high
+//                       bytes of one panel take the place of two panels. It is negated because 4 * 32 (Q3_K) does not
+//                       fit a signed byte; the scale is negated too.
 #pragma once
 
 #include "kernels/cpu/isa/int_tile.h"

@@ -35,8 +35,8 @@ struct MatmulNnCall {
   bool add = false;
 };
 
-// y[i][0 .. 15] = sum_d rows[i][d] columns[d][0 .. 15]: sixteen vectors stored as columns, [inner][16]. Every sum has the
-// order of matmul_nt, but no lane is added to another.
+// y[i][0 .. 15] = sum_d rows[i][d] columns[d][0 .. 15]: sixteen vectors stored as columns, [inner][16]. Every sum has
+// the order of matmul_nt, but no lane is added to another.
 constexpr int64_t kColumns = 16;
 struct MatmulColumnsCall {
   const void* columns = nullptr;
@@ -218,8 +218,8 @@ struct TileSide {
   Layout layout = Layout::k_contiguous;
 };
 
-// sum_k a[m][k] b[n][k] for a rectangle of a result. Its first column is a multiple of 64: the order of additions depends
-// on the parity of a panel of 32 columns.
+// sum_k a[m][k] b[n][k] for a rectangle of a result. Its first column is a multiple of 64: the order of additions
+// depends on the parity of a panel of 32 columns.
 constexpr int64_t kTileScratch = 1408 << 10;  // bytes
 struct TileCall {
   TileSide a, b;

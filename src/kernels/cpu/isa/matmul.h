@@ -1,5 +1,5 @@
-// matmul_nt and matmul_nn (see isa_kernels.h): register tiles of outputs, operands read in place, nothing packed. AVX-512
-// has its own matmul_nt in matmul_blocked.h.
+// matmul_nt and matmul_nn (see isa_kernels.h): register tiles of outputs, operands read in place, nothing packed.
+// AVX-512 has its own matmul_nt in matmul_blocked.h.
 #pragma once
 
 #include "kernels/cpu/isa/isa_kernels.h"

@@ -1,9 +1,9 @@
-// matmul_nt with AVX-512, for f32, widened bf16, and pairs of bf16 where the CPU multiplies them (vdpbf16ps: two products
-// are added to an f32 lane, rounded to nearest, denormals flushed).
+// matmul_nt with AVX-512, for f32, widened bf16, and pairs of bf16 where the CPU multiplies them (vdpbf16ps: two
+// products are added to an f32 lane, rounded to nearest, denormals flushed).
 //
-// Order of additions: the inner index is split into the fewest blocks of equal length, whole cache lines of at most 2 KiB.
-// In a block element k goes to lane k % 16 (pairs: k % 32 / 2) and the lanes are added as a tree (8, 4, 2, 1). Blocks are
-// added in order.
+// Order of additions: the inner index is split into the fewest blocks of equal length, whole cache lines of at most 2
+// KiB. In a block element k goes to lane k % 16 (pairs: k % 32 / 2) and the lanes are added as a tree (8, 4, 2, 1).
+// Blocks are added in order.
 //
 // For a block, eight rows of weights and four of x stay in the L1 cache, all rows of x in L2.
 #pragma once
@@ -91,8 +91,8 @@ QKV_INLINE void block_sums(const MatmulBlock<typename Step::Number>& at, Lanes* 
   }
 }
 
-// One step of the tree for two vectors: lanes of x where the mask is 0, of y where it is 1, plus `crossed`. A blend, not
-// two shuffles: shuffles compete with multiplications for a port.
+// One step of the tree for two vectors: lanes of x where the mask is 0, of y where it is 1, plus `crossed`. A blend,
+// not two shuffles: shuffles compete with multiplications for a port.
 template <int Mask>
 QKV_INLINE __m512 folded(__m512 x, __m512 y, __m512 crossed) {
   return _mm512_add_ps(_mm512_mask_blend_ps(static_cast<__mmask16>(Mask), x, y), crossed);

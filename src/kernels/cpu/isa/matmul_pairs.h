@@ -43,8 +43,8 @@ void pair_weights(const PairWeights& d) noexcept {
   }
 }
 
-// 32 columns of two rows at a time, interleaved by fours first. Prefetches later rows: rows of one head are far apart in
-// memory.
+// 32 columns of two rows at a time, interleaved by fours first. Prefetches later rows: rows of one head are far apart
+// in memory.
 bool pair_rows(const PairRows& d) noexcept {
   constexpr int64_t kAtOnce = 2 * kLanes, kAhead = 16;
   constexpr __mmask32 kAll = ~__mmask32{0};

@@ -1,8 +1,9 @@
 // y[m][n] = sum_k a[m][k] b[n][k], bf16, by pairs (vdpbf16ps). Every sum is one chain over the pairs of k in order, for
 // any number of rows: where k is split, partial sums are kept in f32, which rounds nothing.
 //
-// A register tile is twelve rows of a times a panel of 32 columns of b, 24 accumulators. For each pair of k it loads two
-// registers of b and broadcasts twelve pairs of a, for 24 products; lanes are columns and are not added to each other.
+// A register tile is twelve rows of a times a panel of 32 columns of b, 24 accumulators. For each pair of k it loads
+// two registers of b and broadcasts twelve pairs of a, for 24 products; lanes are columns and are not added to each
+// other.
 //
 //   strip of a    packed [row][pairs], or [pairs][16 rows] if k is strided    L1 or L2 cache
 //   panels of b   right blocks (tile_pack.h)                                  L2 cache
@@ -102,7 +103,7 @@ class PairProduct {
   }
 
  private:
-  static constexpr int64_t kStripWords = kPairStretch / 2 * kLanes;  // 64 KiB, turned or not
+  static constexpr int64_t kStripWords = kPairStretch / 2 * kLanes;  // 64 KiB, transposed or not
   static constexpr int64_t kPartRows = 240, kPartPanels = 4, kPartColumns = 32 * kPartPanels;
   static constexpr int64_t kPackedNumbers = kPartPanels * kPanelColumns * kPairStretch;  // 512 KiB
   static_assert(kStripRows * kStripStride <= kStripWords);

@@ -1,5 +1,5 @@
-// Operations on one row of f32 or bf16, sixteen elements at a time. A sum along a row has the order of matmul_nt: element
-// k goes to lane k % 16, the lanes are added as a tree.
+// Operations on one row of f32 or bf16, sixteen elements at a time. A sum along a row has the order of matmul_nt:
+// element k goes to lane k % 16, the lanes are added as a tree.
 #pragma once
 
 #include "kernels/cpu/isa/exp.h"

@@ -2,7 +2,7 @@
 // rows, keys and columns are zeros in both operands.
 //
 //   tile_matmul_columns   y[i][0 .. 15] = rows[i] . columns   rows in place, sixteen at a time; columns [inner / 2][16]
-//   tile_matmul_pairs     y[m][c] += weights . rows           weights [lane][pairs], or transposed; rows [pairs][column]
+//   tile_matmul_pairs     y[m][c] += weights . rows           weights [lane][pairs] or transposed; rows [pairs][column]
 //
 // Order of additions: 32 of the inner index at a time, from the first.
 #pragma once

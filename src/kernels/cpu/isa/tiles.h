@@ -4,8 +4,8 @@
 //                      two chains of fused multiply-adds, even k and odd k, from zero; their sum is added to c
 //   product of bytes   c[m][n] += sum of 64 products, exact; b is fours, [k / 4][n][4]
 //
-// Results are f32 rounded to nearest, denormals are flushed, whatever the thread's float mode. A row of c depends on its
-// row of a and on b alone.
+// Results are f32 rounded to nearest, denormals are flushed, whatever the thread's float mode. A row of c depends on
+// its row of a and on b alone.
 //
 // Tiles 0 to 3 hold sums, 4 and 5 left operands, 6 and 7 right operands. They are always full: missing rows and columns
 // are zeros in memory. Only k can be shorter than a tile.
