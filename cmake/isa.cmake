@@ -85,4 +85,6 @@ function(qkv_isa_kernels)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/kernels/cpu/isa_list.h CONTENT
     "#define QKV_ISA_LIST(X)@list@\n#define QKV_INT_ISA_LIST(X)@int_list@\n" @ONLY)
   target_include_directories(qkv_kernels PRIVATE ${CMAKE_BINARY_DIR}/generated)
+  list(JOIN isas ", " names)
+  set(kernel_tables "${names}" PARENT_SCOPE)  # for qkv version
 endfunction()

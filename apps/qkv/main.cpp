@@ -21,7 +21,7 @@ constexpr int kAnswerNo = 1;
 constexpr int kWrongInput = 2;
 constexpr int kInternal = 3;
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kMainExamples = R"(Examples:
   ./qkv demo                                    train a small model and look inside it; --lang zh in Chinese
   ./qkv train world --watch --out my-world      train a model, with snapshots of how it learns
   ./qkv run MODEL "Once upon a time"            let a model write
@@ -94,13 +94,13 @@ std::vector<std::string> words_of(int argc, char** argv) {
   return words;
 }
 
-int run(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   CLI::App app{"", "qkv"};
   app.require_subcommand(0, 1);
   CommandInfo program{.name = "qkv",
                       .path = "qkv",
                       .what = "qkv trains Transformers, runs them and looks inside them.",
-                      .footer = kExamples};
+                      .footer = kMainExamples};
   add_commands({app, program}, program);
 
   const std::vector<std::string> words = words_of(argc, argv);
@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return run(argc, argv);
+    return run_program(argc, argv);
   } catch (const qkv::Error& error) {
     return complain(error.what(), error.kind() == qkv::Error::Kind::input ? kWrongInput : kInternal);
   } catch (const std::exception& error) {

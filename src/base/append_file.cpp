@@ -10,14 +10,6 @@
 #include "base/sync_folder.h"
 
 namespace qkv {
-namespace {
-
-std::string errno_text(int code) {
-  return std::generic_category().message(code);
-}
-
-}  // namespace
-
 AppendFile::AppendFile(const std::filesystem::path& path) : name_(path.string()) {
   fd_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   QKV_CHECK(fd_ >= 0, "cannot open ", name_, ": ", errno_text(errno), Hint("check the folder it is in"));

@@ -22,10 +22,6 @@ namespace {
 
 constexpr const char* kWrongFile = "this is probably not the file you meant";
 
-std::string errno_text(int code) {
-  return std::generic_category().message(code);
-}
-
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -88,6 +84,10 @@ void sync_after_rename(const std::string& name, const std::string& folder) {
 }
 
 }  // namespace
+
+std::string errno_text(int code) {
+  return std::generic_category().message(code);
+}
 
 int sync_folder(const std::string& folder) {
   const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -16,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string errno_text(int code) {
-  return std::generic_category().message(code);
-}
-
 void check_synced(const fs::path& name) {
   const int code = sync_folder(name.has_parent_path() ? name.parent_path().string() : ".");
   QKV_CHECK(code == 0, "changed ", name.string(), " but cannot sync its folder: ", errno_text(code),

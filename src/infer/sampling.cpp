@@ -19,12 +19,12 @@ constexpr size_t kMostBiases = 1024;
 constexpr int64_t kMostAlternatives = 20;
 
 template <class Number>
-struct Range {
+struct FieldRange {
   Number low, high;
 };
 
 template <class Number>
-void check_field(const char* field, Number value, Range<std::type_identity_t<Number>> range, const char* meaning) {
+void check_field(const char* field, Number value, FieldRange<std::type_identity_t<Number>> range, const char* meaning) {
   QKV_CHECK(value >= range.low && value <= range.high, field, " is ", value, " but must be from ", range.low, " to ",
             range.high, Hint(meaning));
 }

@@ -15,6 +15,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 using gguf::load;
+using gguf::name_in;
 
 struct Kind {
   const char* name;
@@ -95,14 +96,6 @@ std::string_view take_text(Bytes& values) {
   const Bytes text = values.subspan(8, load<uint64_t>(values));
   values = values.subspan(8 + text.size());
   return {reinterpret_cast<const char*>(text.data()), text.size()};
-}
-
-std::string_view name_in(const Gguf::Field& field) {
-  return field.key;
-}
-
-std::string_view name_in(const StoredTensor& entry) {
-  return entry.name;
 }
 
 // Binary search in indices sorted by name.

@@ -25,6 +25,13 @@ inline constexpr uint64_t kMostKeys = 100'000, kMostTensors = 100'000;  // real 
 
 uint64_t least_bytes(GgufKind kind);  // of a value; a text or an array may take more
 
+inline std::string_view name_in(const Gguf::Field& field) {
+  return field.key;
+}
+inline std::string_view name_in(const StoredTensor& entry) {
+  return entry.name;
+}
+
 template <class T>
 T load(std::span<const std::byte> bytes) {
   T value;

@@ -18,8 +18,8 @@ namespace {
 using Bytes = std::span<const std::byte>;
 using gguf::least_bytes;
 using gguf::load;
+using gguf::name_in;
 
-constexpr const char* kDamaged = "the file is damaged or cut short; fetch or write it again";
 constexpr int kDeepestArray = 4;
 
 // A cursor over the file. `what` names the value being read in error texts.
@@ -34,7 +34,7 @@ class Cursor {
 
   Bytes take(uint64_t count, std::string_view what) {
     QKV_CHECK(count <= left(), name_, ": ", what, " needs ", count, " bytes at byte ", at_, " but only ", left(),
-              " are left", Hint(kDamaged));
+              " are left", Hint(kDamagedFile));
     return bytes_.subspan(std::exchange(at_, at_ + count), count);
   }
 
@@ -46,7 +46,7 @@ class Cursor {
   std::string_view take_text(uint64_t longest, std::string_view what) {
     const auto length = take<uint64_t>(what);
     QKV_CHECK(length <= longest, name_, ": ", what, " is said to have ", length, " bytes but may have at most ",
-              longest, Hint(kDamaged));
+              longest, Hint(kDamagedFile));
     const Bytes bytes = take(length, what);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
@@ -60,14 +60,14 @@ class Cursor {
 GgufKind take_kind(Cursor& in, const std::string& what) {
   const auto id = in.take<uint32_t>(what);
   QKV_CHECK(id < gguf::kKindCount, in.name(), ": ", what, " is of kind ", id, " but the last known kind is ",
-            gguf::kKindCount - 1, Hint(kDamaged));
+            gguf::kKindCount - 1, Hint(kDamagedFile));
   return static_cast<GgufKind>(id);
 }
 
 void check_flags(Bytes flags, const Cursor& in, const std::string& what) {
   const auto wrong = std::find_if(flags.begin(), flags.end(), [](std::byte b) { return b > std::byte{1}; });
   QKV_CHECK(wrong == flags.end(), in.name(), ": ", what, " must hold 0 or 1 but holds ", std::to_integer<int>(*wrong),
-            Hint(kDamaged));
+            Hint(kDamagedFile));
 }
 
 void walk_array(Cursor& in, const std::string& what, int depth);
@@ -85,11 +85,11 @@ void walk_value(Cursor& in, GgufKind kind, const std::string& what, int depth) {
 
 void walk_array(Cursor& in, const std::string& what, int depth) {
   QKV_CHECK(depth < kDeepestArray, in.name(), ": ", what, " holds arrays nested more than ", kDeepestArray, " deep",
-            Hint(kDamaged));
+            Hint(kDamagedFile));
   const GgufKind kind = take_kind(in, what);
   const auto count = in.take<uint64_t>(what);
   QKV_CHECK(count <= in.left() / least_bytes(kind), in.name(), ": ", what, " is said to hold ", count, " of kind ",
-            name_of(kind), " but only ", in.left(), " bytes are left", Hint(kDamaged));
+            name_of(kind), " but only ", in.left(), " bytes are left", Hint(kDamagedFile));
   if (kind == GgufKind::text || kind == GgufKind::array) {
     for (uint64_t i = 0; i < count; ++i) walk_value(in, kind, what, depth + 1);
   } else {
@@ -101,7 +101,7 @@ void walk_array(Cursor& in, const std::string& what, int depth) {
 Gguf::Field take_field(Cursor& in, uint64_t number) {
   const std::string which = "key " + std::to_string(number);
   const std::string_view key = in.take_text(gguf::kLongestKey, which);
-  QKV_CHECK(!key.empty(), in.name(), ": ", which, " is empty", Hint(kDamaged));
+  QKV_CHECK(!key.empty(), in.name(), ": ", which, " is empty", Hint(kDamagedFile));
   const std::string what = "key " + printable(key);
   const GgufKind kind = take_kind(in, what);
   const uint64_t start = in.at();
@@ -118,12 +118,12 @@ Described take_tensor(Cursor& in, uint64_t number) {
   const std::string which = "tensor " + std::to_string(number);
   Described out;
   out.entry.name = in.take_text(gguf::kLongestName, which);
-  QKV_CHECK(!out.entry.name.empty(), in.name(), ": ", which, " has no name", Hint(kDamaged));
+  QKV_CHECK(!out.entry.name.empty(), in.name(), ": ", which, " has no name", Hint(kDamagedFile));
   const std::string what = "tensor " + printable(out.entry.name), where = in.name() + ": " + what;
 
   const auto dims = in.take<uint32_t>(what);
   QKV_CHECK(dims <= gguf::kMostDims, where, " has ", dims, " dimensions but may have at most ", gguf::kMostDims,
-            Hint(kDamaged));
+            Hint(kDamagedFile));
   const std::string what_dim = where + ": a dimension";
   for (uint32_t i = 0; i < dims; ++i) {
     out.entry.shape.push_back(narrow<int64_t>(in.take<uint64_t>(what), what_dim));
@@ -162,20 +162,20 @@ Counts take_head(Cursor& in) {
   out.keys = in.take<uint64_t>("the number of keys");
   QKV_CHECK(out.tensors <= gguf::kMostTensors && out.tensors <= in.left() / 25, in.name(), ": is said to hold ",
             out.tensors, " tensors but may hold at most ", std::min(gguf::kMostTensors, in.left() / 25), " in its ",
-            in.left(), " bytes", Hint(kDamaged));
+            in.left(), " bytes", Hint(kDamagedFile));
   QKV_CHECK(out.keys <= gguf::kMostKeys && out.keys <= in.left() / 14, in.name(), ": is said to hold ", out.keys,
             " keys but may hold at most ", std::min(gguf::kMostKeys, in.left() / 14), " in its ", in.left(), " bytes",
-            Hint(kDamaged));
+            Hint(kDamagedFile));
   return out;
 }
 
 uint64_t read_alignment(const Gguf::Field& field, const std::string& name) {
   QKV_CHECK(field.kind == GgufKind::u32, name, ": ", gguf::kAlignmentKey, " must be u32 but is ", name_of(field.kind),
-            Hint(kDamaged));
+            Hint(kDamagedFile));
   const auto alignment = load<uint32_t>(field.value);
   QKV_CHECK(std::has_single_bit(alignment) && alignment >= gguf::kLeastAlignment && alignment <= gguf::kMostAlignment,
             name, ": ", gguf::kAlignmentKey, " is ", alignment, " but must be a power of two from ",
-            gguf::kLeastAlignment, " to ", gguf::kMostAlignment, Hint(kDamaged));
+            gguf::kLeastAlignment, " to ", gguf::kMostAlignment, Hint(kDamagedFile));
   return alignment;
 }
 
@@ -186,25 +186,17 @@ void place(std::vector<Described>& tensors, Bytes file, uint64_t head, uint64_t 
   CheckedU64 end(0, what);
   for (Described& t : tensors) {
     QKV_CHECK(t.offset == end.value(), name, ": tensor ", printable(t.entry.name), " begins at byte ", t.offset,
-              " of the data but the one before it ends at ", end.value(), Hint(kDamaged));
+              " of the data but the one before it ends at ", end.value(), Hint(kDamagedFile));
     const CheckedU64 last = start + t.offset + t.bytes;
     QKV_CHECK(last.value() <= file.size(), name, ": tensor ", printable(t.entry.name), ", ", t.entry.dtype, " ",
               shape_text(t.entry.shape), ", ends at byte ", last.value(), " but the file has ", file.size(),
-              Hint(kDamaged));
+              Hint(kDamagedFile));
     t.entry.bytes = file.subspan(last.value() - t.bytes, t.bytes);
     end = align_up(end + t.bytes, alignment);
   }
   const uint64_t most = (start + end).value();
   QKV_CHECK(file.size() <= most, name, ": the tensors end at byte ", most, " but the file has ", file.size(),
             Hint("bytes after the last tensor belong to nothing; the file is damaged or hides something"));
-}
-
-std::string_view name_in(const Gguf::Field& field) {
-  return field.key;
-}
-
-std::string_view name_in(const StoredTensor& entry) {
-  return entry.name;
 }
 
 // Indices sorted by name; an Error for a duplicate.
@@ -216,7 +208,7 @@ std::vector<uint32_t> sorted_positions(const std::vector<T>& all, const std::str
   const auto twice = std::adjacent_find(out.begin(), out.end(),
                                         [&](uint32_t a, uint32_t b) { return name_in(all[a]) == name_in(all[b]); });
   QKV_CHECK(twice == out.end(), name, ": ", what, " ", printable(name_in(all[*twice])), " appears twice",
-            Hint(kDamaged));
+            Hint(kDamagedFile));
   return out;
 }
 

@@ -19,7 +19,6 @@ constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kLongestHeader = 100'000'000;
 constexpr JsonLimits kSmall{.bytes = 64'000};  // a tensor's description; its tree takes many times its text
 constexpr size_t kMostMetadata = 10'000;
-constexpr const char* kDamaged = "the file is damaged or cut short; fetch or write it again";
 
 // An entry and the offsets of its bytes. Error texts start with `what`: the file and the tensor.
 struct Placed {
@@ -31,13 +30,13 @@ struct Placed {
 // The JSON text without its padding, and the data after it.
 std::pair<std::string_view, Bytes> split(Bytes file, const std::string& name) {
   QKV_CHECK(file.size() >= kLengthBytes, name, ": has ", file.size(), " bytes but a safetensors file starts with ",
-            kLengthBytes, " that give the length of its header", Hint(kDamaged));
+            kLengthBytes, " that give the length of its header", Hint(kDamagedFile));
   uint64_t length = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<uint64_t>(file[i]) << (8 * i);
   QKV_CHECK(length <= kLongestHeader, name, ": the header is said to have ", length, " bytes but may have at most ",
             kLongestHeader, Hint("this is probably not a safetensors file"));
   QKV_CHECK(length <= file.size() - kLengthBytes, name, ": the header is said to have ", length, " bytes but only ",
-            file.size() - kLengthBytes, " follow", Hint(kDamaged));
+            file.size() - kLengthBytes, " follow", Hint(kDamagedFile));
 
   const Bytes header = file.subspan(kLengthBytes, length);
   std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
@@ -46,7 +45,7 @@ std::pair<std::string_view, Bytes> split(Bytes file, const std::string& name) {
             Hint("this is probably not a safetensors file"));
   text = text.substr(0, text.find_last_not_of(' ') + 1);
   QKV_CHECK(text.ends_with('}'), name, ": the header must end with '}' and spaces but ends with ",
-            printable(text.substr(text.size() - 1)), Hint(kDamaged));
+            printable(text.substr(text.size() - 1)), Hint(kDamagedFile));
   return {text, file.subspan(kLengthBytes + length)};
 }
 
@@ -55,13 +54,13 @@ const Json& field(const Json& info, const char* key, Json::value_t kind, const s
   const auto found = info.find(key);
   QKV_CHECK(found != info.end(), what, " has no ", key, Hint("every tensor has a dtype, a shape and data_offsets"));
   QKV_CHECK(found->type() == kind, what, ": ", key, " must be ", kind == Json::value_t::array ? "an array" : "a string",
-            " but its type is ", found->type_name(), Hint(kDamaged));
+            " but its type is ", found->type_name(), Hint(kDamagedFile));
   return *found;
 }
 
 uint64_t whole_number(const Json& value, const std::string& what, const char* key) {
   QKV_CHECK(value.is_number_unsigned(), what, ": ", key, " must hold whole numbers from 0 but holds ",
-            value.is_number() ? value.dump() : value.type_name(), Hint(kDamaged));
+            value.is_number() ? value.dump() : value.type_name(), Hint(kDamagedFile));
   return value.get<uint64_t>();
 }
 
@@ -74,7 +73,7 @@ const StoredType& type_of(const std::string& dtype, const std::string& what) {
 
 Placed read_entry(const std::string& name, const Json& info, const std::string& what, Bytes data) {
   QKV_CHECK(info.is_object(), what, " must be described by an object but its type is ", info.type_name(),
-            Hint(kDamaged));
+            Hint(kDamagedFile));
   Placed out;
   out.entry.name = name;
   out.entry.dtype = field(info, "dtype", Json::value_t::string, what).get_ref<const std::string&>();
@@ -84,7 +83,7 @@ Placed read_entry(const std::string& name, const Json& info, const std::string& 
   }
   const Json& offsets = field(info, "data_offsets", Json::value_t::array, what);
   QKV_CHECK(offsets.size() == 2, what, ": data_offsets must hold 2 numbers, begin and end, but holds ", offsets.size(),
-            Hint(kDamaged));
+            Hint(kDamagedFile));
   out.begin = whole_number(offsets[0], what, "data_offsets");
   out.end = whole_number(offsets[1], what, "data_offsets");
   for (const auto& [key, value] : info.items()) {
@@ -93,12 +92,12 @@ Placed read_entry(const std::string& name, const Json& info, const std::string& 
               Hint("every tensor has a dtype, a shape and data_offsets, and no more"));
   }
 
-  QKV_CHECK(out.begin <= out.end, what, ": begins at byte ", out.begin, " but ends at ", out.end, Hint(kDamaged));
+  QKV_CHECK(out.begin <= out.end, what, ": begins at byte ", out.begin, " but ends at ", out.end, Hint(kDamagedFile));
   QKV_CHECK(out.end <= data.size(), what, ": ends at byte ", out.end, " but the data has ", data.size(),
-            Hint(kDamaged));
+            Hint(kDamagedFile));
   const uint64_t needed = stored_bytes(type_of(out.entry.dtype, what), out.entry.shape, what);
   QKV_CHECK(out.end - out.begin == needed, what, ": ", out.entry.dtype, " ", shape_text(out.entry.shape), " needs ",
-            needed, " bytes but data_offsets give it ", out.end - out.begin, Hint(kDamaged));
+            needed, " bytes but data_offsets give it ", out.end - out.begin, Hint(kDamagedFile));
   out.entry.bytes = data.subspan(out.begin, needed);
   return out;
 }
@@ -110,7 +109,8 @@ void check_cover(std::vector<Placed>& placed, uint64_t data_size, const std::str
   uint64_t end = 0;
   for (const Placed& p : placed) {
     QKV_CHECK(p.begin == end, name, ": tensor ", printable(p.entry.name), " begins at byte ", p.begin,
-              " but the one before it ends at ", end, p.begin > end ? ": a hole" : ": they overlap", Hint(kDamaged));
+              " but the one before it ends at ", end, p.begin > end ? ": a hole" : ": they overlap",
+              Hint(kDamagedFile));
     end = p.end;
   }
   QKV_CHECK(end == data_size, name, ": the tensors end at byte ", end, " but the data has ", data_size,
@@ -121,7 +121,8 @@ void check_cover(std::vector<Placed>& placed, uint64_t data_size, const std::str
 std::map<std::string, std::string> read_metadata(std::string_view text, const std::string& name) {
   const std::string what = name + ": __metadata__";
   if (!text.starts_with('{')) {
-    QKV_FAIL(what, " must be an object but its type is ", parse_json(text, what, kSmall).type_name(), Hint(kDamaged));
+    QKV_FAIL(what, " must be an object but its type is ", parse_json(text, what, kSmall).type_name(),
+             Hint(kDamagedFile));
   }
   std::map<std::string, std::string> out;
   const auto take = [&](const std::string& key, std::string_view value) {

@@ -15,6 +15,8 @@ namespace qkv {
 
 class AtomicFile;
 
+inline constexpr const char* kDamagedFile = "the file is damaged or cut short; fetch or write it again";  // a hint
+
 struct StoredTensor {
   std::string name;
   std::string dtype;           // as safetensors and GGUF spell it: "F32", "BF16", "I64", "Q4_K", ...; see stored_type.h

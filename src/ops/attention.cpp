@@ -17,32 +17,32 @@
 namespace qkv::ops {
 namespace {
 
-constexpr const char* kOp = "attention";
+constexpr const char* kAttention = "attention";
 constexpr int64_t kWholeWindow = int64_t{1} << 40;  // beyond any position, and sums with it cannot overflow
 
 void check_per_head(Context& cx, const char* name, const Tensor& t, int64_t heads) {
-  check_vectors(cx, kOp, name, t);
-  check_shape(kOp, name, t, {heads});
+  check_vectors(cx, kAttention, name, t);
+  check_shape(kAttention, name, t, {heads});
 }
 
 void check_mask(Context& cx, const Tensor& mask, const Rows& rows, int64_t heads) {
-  check_vectors(cx, kOp, "mask", mask);
+  check_vectors(cx, kAttention, "mask", mask);
   const auto segments = static_cast<int64_t>(rows.list.size());
   int64_t longest_rows = 0;
   for (const Segment& s : rows.list) longest_rows = std::max<int64_t>(longest_rows, s.rows);
   QKV_CHECK(mask.rank() == 4 && (mask.dim(0) == 1 || mask.dim(0) == segments) &&
                 (mask.dim(1) == 1 || mask.dim(1) == heads) && mask.dim(2) >= longest_rows &&
                 mask.dim(3) >= rows.longest_keys,
-            kOp, ": the mask is ", mask, " but must be [", segments, " or 1, ", heads, " or 1, ", longest_rows, ", ",
-            rows.longest_keys, "]",
+            kAttention, ": the mask is ", mask, " but must be [", segments, " or 1, ", heads, " or 1, ", longest_rows,
+            ", ", rows.longest_keys, "]",
             Hint("axes 0 and 1 of size 1 hold for all segments and heads; nothing else is broadcast"));
 }
 
 void check_pages(Context& cx, const Tensor& k, const Tensor& v, const Rows& rows, const Tensor& table) {
-  check_indices(cx, kOp, "table", table);
+  check_indices(cx, kAttention, "table", table);
   QKV_CHECK(rows.keys == Rows::kPaged && k.rank() == 4 && v.rank() == 4 && k.dim(1) > 0 && table.rank() == 2 &&
                 table.dim(0) == static_cast<int64_t>(rows.list.size()) && table.dim(1) * k.dim(1) >= rows.longest_keys,
-            kOp, ": the page table is ", table, " and the pages are ", k, " but ", rows.list.size(),
+            kAttention, ": the page table is ", table, " and the pages are ", k, " but ", rows.list.size(),
             " segments with up to ", rows.longest_keys, " keys need [segments, pages] and [P, page, G, D]",
             Hint("append the keys to the cache before attending"));
 }
@@ -65,53 +65,53 @@ void check_seen_pages(Context& cx, const Tensor& k, const Rows& rows, const Tens
   if (first < 0) return;
   int32_t value = 0;
   table.device().download(&value, table.data() + first * size_of(DType::i32), size_of(DType::i32));
-  QKV_FAIL(kOp, ": of segment ", first / table.dim(1), " seen pages[", first % table.dim(1), "] is ", value,
+  QKV_FAIL(kAttention, ": of segment ", first / table.dim(1), " seen pages[", first % table.dim(1), "] is ", value,
            " but must be in [0, ", k.dim(0), ")", Hint("append keys to the cache, and keep the pages rows still see"));
 }
 
 // Keys or values: floats, or in pages also i8 with scales.
 void check_stored(Context& cx, const char* name, const Tensor& t, const Tensor& scales, const Tensor& table) {
   if (!scales.defined()) {
-    QKV_CHECK(!t.defined() || t.dtype() != DType::i8, kOp, ": ", name, " is ", t, " and has no scales",
+    QKV_CHECK(!t.defined() || t.dtype() != DType::i8, kAttention, ": ", name, " is ", t, " and has no scales",
               Hint("bytes mean nothing without the scales scatter_rows wrote beside them"));
-    return check_vectors(cx, kOp, name, t);
+    return check_vectors(cx, kAttention, name, t);
   }
-  check_bytes(cx, kOp, name, t, scales);
-  QKV_CHECK(table.defined(), kOp, ": ", name, " is ", t, " with scales ", scales, " but does not lie in pages",
+  check_bytes(cx, kAttention, name, t, scales);
+  QKV_CHECK(table.defined(), kAttention, ": ", name, " is ", t, " with scales ", scales, " but does not lie in pages",
             Hint("bytes are for caches: pass the page table, or keys and values as floats"));
 }
 
 void check_qkv(Context& cx, const Tensor& q, const Tensor& k, const Tensor& v, const Rows& rows,
                const AttentionOptions& options) {
-  check_vectors(cx, kOp, "q", q);
+  check_vectors(cx, kAttention, "q", q);
   check_stored(cx, "k", k, options.k_scales, options.table);
   check_stored(cx, "v", v, options.v_scales, options.table);
   QKV_CHECK(q.rank() == 3 && k.rank() >= 3 && k.rank() == v.rank() && q.cols() == k.cols() && q.cols() > 0 &&
                 k.shape().with(-1, v.cols()) == v.shape(),
-            kOp, ": q is ", q, ", k is ", k, ", v is ", v,
+            kAttention, ": q is ", q, ", k is ", k, ", v is ", v,
             Hint("q [N, H, D], k [M, G, D], v [M, G, E]: k has q's head width, v has k's rows and heads"));
-  QKV_CHECK(q.dim(0) == rows.rows, kOp, ": q is ", q, " but the segments are of ", rows.rows, " rows",
+  QKV_CHECK(q.dim(0) == rows.rows, kAttention, ": q is ", q, " but the segments are of ", rows.rows, " rows",
             Hint("give the Rows the pass was made with"));
   if (options.table.defined()) {
     check_pages(cx, k, v, rows, options.table);
     check_seen_pages(cx, k, rows, options.table, options.window);
   } else {
-    QKV_CHECK(rows.keys != Rows::kPaged, kOp, ": k is ", k, " but the segments' up to ", rows.longest_keys,
+    QKV_CHECK(rows.keys != Rows::kPaged, kAttention, ": k is ", k, " but the segments' up to ", rows.longest_keys,
               " keys are in pages and there is no table", Hint("pass the cache's pages and its table"));
-    QKV_CHECK(k.rank() == 3 && k.dim(0) == rows.keys, kOp, ": k is ", k, " but the segments index ", rows.keys, " keys",
-              Hint("cross-attention takes Rows::cross"));
+    QKV_CHECK(k.rank() == 3 && k.dim(0) == rows.keys, kAttention, ": k is ", k, " but the segments index ", rows.keys,
+              " keys", Hint("cross-attention takes Rows::cross"));
   }
 }
 
 Tensor find_kv_map(Context& cx, const Tensor& given, int64_t heads, int64_t kv_heads) {
   if (given.defined()) {
-    check_indices(cx, kOp, "kv_map", given);
-    check_shape(kOp, "kv_map", given, {heads});
-    check_index_range(cx, kOp, "kv_map", given, kv_heads);
+    check_indices(cx, kAttention, "kv_map", given);
+    check_shape(kAttention, "kv_map", given, {heads});
+    check_index_range(cx, kAttention, "kv_map", given, kv_heads);
     return given;
   }
-  QKV_CHECK(kv_heads > 0 && heads % kv_heads == 0, kOp, ": ", heads, " query heads do not divide over ", kv_heads,
-            " key/value heads", Hint("give kv_map: the key/value head of each query head"));
+  QKV_CHECK(kv_heads > 0 && heads % kv_heads == 0, kAttention, ": ", heads, " query heads do not divide over ",
+            kv_heads, " key/value heads", Hint("give kv_map: the key/value head of each query head"));
   std::vector<int32_t> map;
   for (int64_t h = 0; h < heads; ++h) map.push_back(static_cast<int32_t>(h / (heads / kv_heads)));
   return cx.upload(map);
@@ -122,21 +122,21 @@ AttentionInput input_of(Context& cx, const Tensor& q, const Tensor& k, const Ten
   check_qkv(cx, q, k, v, rows, o);
   const int64_t heads = q.dim(1), kv_heads = k.dim(-2);
   const double scale = o.scale.value_or(1 / std::sqrt(static_cast<double>(q.cols())));
-  check_number(kOp, "scale", scale, -1e30, 1e30);
-  check_number(kOp, "softcap", o.softcap, 0, 1e30);
-  check_number(kOp, "dropout", static_cast<double>(o.dropout), 0, 0.999);
-  QKV_CHECK(o.window >= 0, kOp, ": window is ", o.window, " but must be 0 (all keys) or more",
+  check_number(kAttention, "scale", scale, -1e30, 1e30);
+  check_number(kAttention, "softcap", o.softcap, 0, 1e30);
+  check_number(kAttention, "dropout", static_cast<double>(o.dropout), 0, 0.999);
+  QKV_CHECK(o.window >= 0, kAttention, ": window is ", o.window, " but must be 0 (all keys) or more",
             Hint("a window counts the keys a row sees, itself included"));
-  if (o.sinks != nullptr) check_weight(cx, kOp, *o.sinks, {heads}, q);
+  if (o.sinks != nullptr) check_weight(cx, kAttention, *o.sinks, {heads}, q);
   if (o.slopes.defined()) check_per_head(cx, "slopes", o.slopes, heads);
-  QKV_CHECK((o.bias != nullptr) == o.buckets.defined(), kOp, ": a relative bias needs both the weight and its buckets",
-            Hint("relative_buckets() makes the list"));
+  QKV_CHECK((o.bias != nullptr) == o.buckets.defined(), kAttention,
+            ": a relative bias needs both the weight and its buckets", Hint("relative_buckets() makes the list"));
   if (o.bias != nullptr) {
-    check_weight(cx, kOp, *o.bias, {heads, o.bias->shape()[-1]}, q);
-    check_indices(cx, kOp, "buckets", o.buckets);
-    QKV_CHECK(o.buckets.count() % 2 == 1, kOp, ": buckets are ", o.buckets, " but must be [2 R + 1]",
+    check_weight(cx, kAttention, *o.bias, {heads, o.bias->shape()[-1]}, q);
+    check_indices(cx, kAttention, "buckets", o.buckets);
+    QKV_CHECK(o.buckets.count() % 2 == 1, kAttention, ": buckets are ", o.buckets, " but must be [2 R + 1]",
               Hint("one bucket per distance from -R to R: relative_buckets() makes the list"));
-    check_index_range(cx, kOp, "buckets", o.buckets, o.bias->shape()[-1]);
+    check_index_range(cx, kAttention, "buckets", o.buckets, o.bias->shape()[-1]);
   }
   if (o.mask.defined()) check_mask(cx, o.mask, rows, heads);
   return {.q = q,
@@ -170,9 +170,10 @@ AttentionStats stats_of(Context& cx, const StatsWanted& wanted, const AttentionI
     s.at_offset = cx.constant({n, heads, s.offsets.count()}, exact);
   }
   if (wanted.classes > 0) {
-    check_indices(cx, kOp, "key_classes", wanted.key_classes);
-    check_shape(kOp, "key_classes", wanted.key_classes, {in.table.defined() ? in.k.dim(0) * in.k.dim(1) : in.k.dim(0)});
-    check_index_range(cx, kOp, "key_classes", wanted.key_classes, wanted.classes);
+    check_indices(cx, kAttention, "key_classes", wanted.key_classes);
+    check_shape(kAttention, "key_classes", wanted.key_classes,
+                {in.table.defined() ? in.k.dim(0) * in.k.dim(1) : in.k.dim(0)});
+    check_index_range(cx, kAttention, "key_classes", wanted.key_classes, wanted.classes);
     s.key_classes = wanted.key_classes;
     s.in_class = cx.constant({n, heads, wanted.classes}, exact);
   }
@@ -193,8 +194,8 @@ std::shared_ptr<ShownImportance> importance_wanted(Context& cx, Place place, con
 
 void record_backward(Context& cx, const AttentionInput& in, const Attended& made, const Rows& rows,
                      const AttentionOptions& o) {
-  cx.tape->record(kOp, [in, z = made.z, lse = made.lse, sinks = o.sinks, bias = o.bias, importance = o.importance,
-                        shown = importance_wanted(cx, o.place, rows)](Backward& bk) {
+  cx.tape->record(kAttention, [in, z = made.z, lse = made.lse, sinks = o.sinks, bias = o.bias,
+                               importance = o.importance, shown = importance_wanted(cx, o.place, rows)](Backward& bk) {
     const Tensor delta = importance.defined() ? importance : bk.make(lse.shape(), lse.dtype());
     bk.kernels.attention_backward(bk.exec, {.in = in,
                                             .dq = bk.grad(in.q),
@@ -229,7 +230,7 @@ void show(Context& cx, Site site, const AttentionInput& in, const Tensor& lse, c
                                                             : AttentionPatternArgs::Stage::probs};
   if (!has(asked, Ask::pattern)) {
     pattern.which = cx.upload(cx.probe->rows_wanted(place));
-    check_index_range(cx, kOp, "rows a probe wants", pattern.which, rows.rows);
+    check_index_range(cx, kAttention, "rows a probe wants", pattern.which, rows.rows);
   }
   Tensor out = pattern_of(cx, in, lse, rows, pattern);
   cx.probe->visit(cx, {.place = place, .site = site, .rows = &rows}, out);
@@ -254,10 +255,10 @@ Attended attention(Context& cx, Tensor q, Tensor k, Tensor v, const Rows& rows, 
   }
   const AttentionInput in = input_of(cx, q, k, v, rows, options);
   if (options.importance.defined()) {
-    check_vectors(cx, kOp, "importance", options.importance);
-    check_shape(kOp, "importance", options.importance, {q.dim(0), q.dim(1)});
+    check_vectors(cx, kAttention, "importance", options.importance);
+    check_shape(kAttention, "importance", options.importance, {q.dim(0), q.dim(1)});
   }
-  QKV_CHECK(cx.tape == nullptr || !options.table.defined(), kOp, ": k ", k,
+  QKV_CHECK(cx.tape == nullptr || !options.table.defined(), kAttention, ": k ", k,
             " lies in pages, which carry no gradient, but a tape is recording",
             Hint("train without a cache: pass k and v as rows"));
 
@@ -275,7 +276,7 @@ Attended attention(Context& cx, Tensor q, Tensor k, Tensor v, const Rows& rows, 
     cx.tap(place, Site::attn_lse, lse, &rows);
     cx.tap(place, Site::attn_z, z, &rows);
   }
-  return {cx.finish(kOp, z), lse};
+  return {cx.finish(kAttention, z), lse};
 }
 
 Tensor attention_pattern(Context& cx, const Tensor& q, const Tensor& k, const Tensor& lse, const Rows& rows,

@@ -15,39 +15,41 @@
 namespace qkv::ops {
 namespace {
 
-constexpr const char* kOp = "feed_forward";
+constexpr const char* kFeedForward = "feed_forward";
 
 void check_form(const Gating& form) {
-  check_number(kOp, "limit", static_cast<double>(form.limit), 0, 1e30);
-  check_number(kOp, "shift", static_cast<double>(form.shift), -1e30, 1e30);
-  check_number(kOp, "alpha", static_cast<double>(form.act.alpha), 1e-30, 1e30);
+  check_number(kFeedForward, "limit", static_cast<double>(form.limit), 0, 1e30);
+  check_number(kFeedForward, "shift", static_cast<double>(form.shift), -1e30, 1e30);
+  check_number(kFeedForward, "alpha", static_cast<double>(form.act.alpha), 1e-30, 1e30);
 }
 
 }  // namespace
 
 Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& options) {
-  check_vectors(cx, kOp, "x", x);
+  check_vectors(cx, kFeedForward, "x", x);
   const DType dtype = cx.precision.compute;
-  QKV_CHECK(x.rank() >= 2 && x.dtype() == dtype, kOp, ": x is ", x, " but must be ", dtype, " [..., ", x.cols(), "]",
-            Hint("cast it to the pass' compute dtype; view one row as [1, K]"));
+  QKV_CHECK(x.rank() >= 2 && x.dtype() == dtype, kFeedForward, ": x is ", x, " but must be ", dtype, " [..., ",
+            x.cols(), "]", Hint("cast it to the pass' compute dtype; view one row as [1, K]"));
   const DType out = options.out.value_or(dtype);
-  QKV_CHECK(is_float(out), kOp, ": x is ", x, " and cannot give an output of ", out, Hint("ask for f32 or bf16"));
-  QKV_CHECK(options.up.weight != nullptr && options.down.weight != nullptr, kOp, ": x is ", x, " but the weight ",
-            options.up.weight == nullptr ? "up" : "down", " is missing", Hint("only the gate may be absent"));
+  QKV_CHECK(is_float(out), kFeedForward, ": x is ", x, " and cannot give an output of ", out,
+            Hint("ask for f32 or bf16"));
+  QKV_CHECK(options.up.weight != nullptr && options.down.weight != nullptr, kFeedForward, ": x is ", x,
+            " but the weight ", options.up.weight == nullptr ? "up" : "down", " is missing",
+            Hint("only the gate may be absent"));
   check_form(options.form);
 
   const bool gated = options.gate.weight != nullptr;
-  const Product up(cx, kOp, x, {options.up, options.groups, dtype});
-  const Product gating = gated ? Product(cx, kOp, x, {options.gate, options.groups, dtype}) : up;
-  QKV_CHECK(gating.outputs() == up.outputs(), kOp, ": the weight '", options.gate.weight->name(), "' is ",
+  const Product up(cx, kFeedForward, x, {options.up, options.groups, dtype});
+  const Product gating = gated ? Product(cx, kFeedForward, x, {options.gate, options.groups, dtype}) : up;
+  QKV_CHECK(gating.outputs() == up.outputs(), kFeedForward, ": the weight '", options.gate.weight->name(), "' is ",
             options.gate.weight->shape(), " but '", options.up.weight->name(), "' is ", options.up.weight->shape(),
             Hint("gate and up give rows of one width"));
   const Shape hidden = x.shape().with(-1, up.outputs());
   const Tensor h = cx.constant(hidden, dtype);
-  const Product down(cx, kOp, h, {options.down, options.groups, dtype});
+  const Product down(cx, kFeedForward, h, {options.down, options.groups, dtype});
   const Shape shape = x.shape().with(-1, down.outputs());
   const Residual residual = options.residual;
-  if (residual.x.defined() || residual.in_place) check_residual(cx, kOp, residual, shape);
+  if (residual.x.defined() || residual.in_place) check_residual(cx, kFeedForward, residual, shape);
 
   const Tensor g = gated ? cx.constant(hidden, dtype) : Tensor();
   const Tensor u = cx.tape != nullptr ? cx.constant(hidden, dtype) : Tensor();  // only backward reads it
@@ -57,7 +59,7 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
   down.forward(cx, y, h, {.residual = residual.x});
 
   if (cx.tape != nullptr) {
-    cx.tape->record(kOp, [=, form = options.form](Backward& bk) {
+    cx.tape->record(kFeedForward, [=, form = options.form](Backward& bk) {
       const Tensor dy = bk.dy(y);
       residual_backward(bk, residual, dy);
       const Tensor du = bk.make(hidden, dtype), dg = gated ? bk.make(hidden, dtype) : Tensor();
@@ -66,7 +68,7 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
       if (gated) gating.backward(bk, dg, x, bk.grad(x));
     });
   }
-  return cx.finish(kOp, y);
+  return cx.finish(kFeedForward, y);
 }
 
 }  // namespace qkv::ops

@@ -12,17 +12,17 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kConvertExamples = R"(Examples:
   qkv convert llama --out llama.gguf                    a folder as GGUF, weights as they are
   qkv convert llama --out llama-q8.gguf --dtype q8_0    matrices in blocks of 8 bits
   qkv convert llama.gguf --out llama --dtype bf16       back into a Hugging Face folder
   qkv convert llama --out llama-f32 --dtype f32         another number type only)";
 
-struct Request {
+struct ConvertRequest {
   std::string model, out, format, dtype;
 };
 
-void run(const Request& request) {
+void run_convert(const ConvertRequest& request) {
   static const std::map<std::string, std::string> kTypes{
       {"", ""}, {"f32", "F32"}, {"bf16", "BF16"}, {"f16", "F16"}, {"q8_0", "Q8_0"}};
   using To = ConvertOptions::To;
@@ -46,15 +46,15 @@ void run(const Request& request) {
 
 void add_convert(Command app) {
   const Command command = app.add_command("convert", "Write a model in another format: Hugging Face folder or GGUF");
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<ConvertRequest>();
   command.add_option("MODEL", request->model, "A Hugging Face folder or a GGUF file").required();
   command.add_option("--out FILE", request->out, "The folder or file to make; it must not exist yet").required();
   command.add_option("--format", request->format, "Format to write; otherwise as the name in --out ends")
       .one_of({"hf", "gguf"});
   command.add_option("--dtype", request->dtype, "How weights are stored; q8_0 for GGUF only. Otherwise as they are")
       .one_of({"f32", "bf16", "f16", "q8_0"});
-  command.footer(kExamples);
-  command.callback([request] { run(*request); });
+  command.footer(kConvertExamples);
+  command.callback([request] { run_convert(*request); });
 }
 
 }  // namespace qkv::app

@@ -30,7 +30,7 @@ constexpr size_t kLargestText = size_t{1} << 30;
 constexpr size_t kMostTokens = 8192;
 constexpr int64_t kWindow = 256;
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kQuantizeExamples = R"(Examples:
   qkv quantize llama --to q8 --out llama-q8
   qkv quantize llama --to q4 --out llama-q4 --group 32 --data text.txt
   qkv quantize llama.gguf --to q4 --out llama-q4 --json
@@ -38,7 +38,7 @@ constexpr const char* kExamples = R"(Examples:
 The report compares the new model with the old one on text: KL divergence, agreement of the top guess, perplexity.
 docs/quantization.md says what larger and smaller groups cost.)";
 
-struct Options {
+struct QuantizeArguments {
   std::string model, out, to, group, data;
   int threads = 0;
   bool json = false;
@@ -85,7 +85,7 @@ std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& da
   return ids;
 }
 
-Compared texts_for(const Options& options, const ModelSpec& spec) {
+Compared texts_for(const QuantizeArguments& options, const ModelSpec& spec) {
   QKV_CHECK(spec.vocabulary > 0, options.model, ": has no vocabulary, so there are no choices to compare",
             Hint("this is a part of a model"));
   const int64_t ids = spec.source_vocabulary > 0 ? std::min(spec.source_vocabulary, spec.vocabulary) : spec.vocabulary;
@@ -113,7 +113,8 @@ Compared texts_for(const Options& options, const ModelSpec& spec) {
 
 // --- the report -----------------------------------------------------------------------------------------------------
 
-void print(const Options& options, const QuantizeReport& report, const std::string& what, const TextDistance& d) {
+void print_quantize(const QuantizeArguments& options, const QuantizeReport& report, const std::string& what,
+                    const TextDistance& d) {
   const auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   std::cout << fmt::format("{:<20} {:<7} {:>8} {:>12} {:>10}  {:>9} {:>9}\n", "weights", "as", "count", "numbers", "MB",
                            "mean err", "worst err");
@@ -133,7 +134,8 @@ void print(const Options& options, const QuantizeReport& report, const std::stri
   std::cout << '\n' << options.out << " is written\n";
 }
 
-void print_json(const Options& options, const QuantizeReport& report, const std::string& what, const TextDistance& d) {
+void print_quantize_json(const QuantizeArguments& options, const QuantizeReport& report, const std::string& what,
+                         const TextDistance& d) {
   nlohmann::ordered_json kinds = nlohmann::ordered_json::array();
   for (const QuantizeReport::Kind& kind : report.kinds) {
     kinds.push_back({{"weights", name_of(kind.part)},
@@ -168,7 +170,7 @@ WriteProgress progress_line(std::unique_ptr<Progress>& line, const std::string& 
   };
 }
 
-void quantize(const Options& options) {
+void quantize(const QuantizeArguments& options) {
   const std::string group = options.group == "row" ? "" : "/" + options.group;
   const Format to = parse_panels(options.to + group, "--to and --group");
   std::error_code ignored;
@@ -206,14 +208,14 @@ void quantize(const Options& options) {
       {.precision = source.spec.dtype == DType::bf16 ? Precision::bf16() : Precision::f32(),
        .progress = progress_line(line, "comparing")});
   if (line) line->finish();
-  (options.json ? print_json : print)(options, report, on.what, distance);
+  (options.json ? print_quantize_json : print_quantize)(options, report, on.what, distance);
 }
 
 }  // namespace
 
 void add_quantize(Command app) {
   const Command command = app.add_command("quantize", "Write a model in 8 or 4 bits, and say what that costs");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<QuantizeArguments>();
   command.add_option("MODEL", options->model, "A Hugging Face folder or a GGUF file").required();
   command.add_option("--out DIR", options->out, "The folder to make; it must not exist yet").required();
   command.add_option("--to", options->to, "8 or 4 bits; embedding and head are q8 in both")
@@ -227,7 +229,7 @@ void add_quantize(Command app) {
                      "Text to compare both models on; otherwise stories of the built-in world");
   command.add_threads(options->threads);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
-  command.footer(kExamples);
+  command.footer(kQuantizeExamples);
   command.callback([options] { quantize(*options); });
 }
 

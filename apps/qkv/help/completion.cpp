@@ -10,7 +10,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kCompletionExamples = R"(Examples:
   source <(qkv completion bash)                           in this shell
   qkv completion bash >> ~/.bashrc                        in every new one
   qkv completion zsh > ~/.zfunc/_qkv                      in a folder of $fpath)";
@@ -120,7 +120,7 @@ void add_completion(Command app, const CommandInfo& program) {
   const Command command = app.add_command("completion", "Print a script that completes commands in your shell");
   const auto shell = std::make_shared<std::string>();
   command.add_option("SHELL", *shell, "Which shell").required().one_of({"bash", "zsh"});
-  command.footer(kExamples);
+  command.footer(kCompletionExamples);
   command.callback([shell, &program] {
     std::cout << (*shell == "bash" ? script(program, kBash, "words") : script(program, kZsh, "names"));
   });

@@ -28,7 +28,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr size_t kLargestFile = size_t{1} << 30;
 constexpr int64_t kUsualWindow = 512;
 
-constexpr const char* kHelp =
+constexpr const char* kEvalHelp =
     R"(--data FILE, a text: it is cut into windows, and every token is scored once, given what is before it in its window.
   A window begins with the model's BOS token, if it has one; otherwise with the last token of the window before.
 --data FILE.jsonl, or a folder of such: minimal pairs as BLiMP has them, an object with sentence_good and sentence_bad in
@@ -42,7 +42,7 @@ Examples:
   qkv eval MODEL --data blimp/ --json
   qkv eval opus-mt-en-de --data valid.tsv)";
 
-struct Options {
+struct EvalArguments {
   ModelOptions model;
   CacheOptions cache;
   std::string data;
@@ -105,9 +105,9 @@ std::vector<double> sums(Runner& runner, std::span<const TokenText> texts) {
   return all;
 }
 
-class Report {
+class EvalReport {
  public:
-  explicit Report(const Options& options) : options_(options) {}
+  explicit EvalReport(const EvalArguments& options) : options_(options) {}
 
   OrderedJson json;
   void say(const std::string& line) const {
@@ -146,7 +146,7 @@ class Report {
   }
 
  private:
-  const Options& options_;
+  const EvalArguments& options_;
 };
 
 // --- the three modes
@@ -168,7 +168,7 @@ std::optional<MinimalPair> pair_in(std::string_view line, const std::string& wha
 
 class Evaluation {
  public:
-  explicit Evaluation(const Options& options)
+  explicit Evaluation(const EvalArguments& options)
       : options_(options),
         model_(open_model(options.model)),
         context_(context_of(model_, options.cache)),
@@ -369,11 +369,11 @@ class Evaluation {
     report_.add_likelihood(tallies, "line");
   }
 
-  const Options& options_;
+  const EvalArguments& options_;
   OpenModel model_;
   int64_t context_;  // most tokens of a text
   Runner runner_;
-  Report report_;
+  EvalReport report_;
   std::optional<int32_t> bos_;
 };
 
@@ -381,7 +381,7 @@ class Evaluation {
 
 void add_eval(Command app) {
   const Command command = app.add_command("eval", "Perplexity, bits per byte, accuracy on minimal pairs");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EvalArguments>();
   add_model_options(command, options->model);
   add_cache_options(command, options->cache);
   command
@@ -397,7 +397,7 @@ void add_eval(Command app) {
       .between(int64_t{1}, int64_t{1} << 20);
   command.add_option("--seed", options->seed, "Seed of the bootstrap");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
-  command.footer(kHelp);
+  command.footer(kEvalHelp);
   command.callback([options] { Evaluation(*options).run(); });
 }
 

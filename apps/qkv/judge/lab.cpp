@@ -23,7 +23,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr const char* kExamples =
+constexpr const char* kLabExamples =
     R"(Each lab starts from zero: no files, no downloads, minutes on two cores. What would count as seen is fixed before
 anything is measured: a rule holds if the whole 95 % interval over the seeds (Student's t) lies on its side. Seen: all
 rules hold. Not seen: none does. Mixed: some do. Exit code 0 if seen, else 1.
@@ -34,7 +34,7 @@ Examples:
   qkv lab induction --seeds 5            more seeds, narrower intervals
   qkv lab one-head --out one-head.json   all numbers of all seeds)";
 
-struct Options {
+struct LabArguments {
   std::string name;
   ReportOptions report;
   int64_t seeds = 0;
@@ -70,7 +70,7 @@ std::string number(double x) {
   return fmt::format("{:.3f}", x);
 }
 
-void print_rows(const LabResult& result) {
+void print_lab_rows(const LabResult& result) {
   int widest = 0;
   for (const LabRow& row : result.rows) widest = std::max(widest, static_cast<int>(display_width(row.name)));
   const bool one_line = widest + 48 <= terminal_columns();
@@ -133,7 +133,7 @@ void print_verdict(const LabResult& result) {
   if (result.stopped) std::cout << "It was stopped: the numbers are of the seeds that were finished.\n";
 }
 
-OrderedJson report_of(const Lab& lab, const LabResult& result, int threads) {
+OrderedJson lab_report(const Lab& lab, const LabResult& result, int threads) {
   OrderedJson out{{"lab", lab.name},
                   {"claim", lab.claim},
                   {"verdict", name_of(result.verdict)},
@@ -170,7 +170,7 @@ OrderedJson report_of(const Lab& lab, const LabResult& result, int threads) {
   return out;
 }
 
-void run(const Options& options) {
+void run_lab(const LabArguments& options) {
   if (options.list) return options.report.json ? list_labs_json() : list_labs();
   QKV_CHECK(!options.name.empty(), "which lab?", Hint("qkv lab --list  shows them"));
   const Lab& lab = lab_named(options.name);
@@ -198,11 +198,11 @@ void run(const Options& options) {
     throw Interrupted();
   }
   if (!quiet) {
-    print_rows(result);
+    print_lab_rows(result);
     print_curves(result);
     print_verdict(result);
   }
-  write_report(options.report, report_of(lab, result, engine.threads()));
+  write_report(options.report, lab_report(lab, result, engine.threads()));
   if (result.stopped) throw Interrupted();
   if (result.verdict != Verdict::seen) throw AnswerNo();
 }
@@ -211,7 +211,7 @@ void run(const Options& options) {
 
 void add_lab(Command app) {
   const Command command = app.add_command("lab", "Run an experiment that can fail: induction, causality, ...");
-  const auto options = std::make_shared<Options>();  // lives as long as the callback
+  const auto options = std::make_shared<LabArguments>();  // lives as long as the callback
   std::vector<std::string> names;
   for (const Lab* lab : all_labs()) names.emplace_back(lab->name);
   command.add_option("NAME", options->name, "Which lab; --list shows them").known(names);
@@ -219,8 +219,8 @@ void add_lab(Command app) {
   command.add_option("--seeds", options->seeds, "How many seeds, 3 or more; otherwise as many as the lab needs");
   add_report_options(command, options->report);
   command.add_threads(options->threads);
-  command.footer(kExamples);
-  command.callback([options] { run(*options); });
+  command.footer(kLabExamples);
+  command.callback([options] { run_lab(*options); });
 }
 
 }  // namespace qkv::app

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kLargestFile = size_t{4} << 30;
 
-constexpr const char* kExamples = R"(Line i of HYPOTHESIS is scored against line i of every REFERENCE.
+constexpr const char* kScoreExamples = R"(Line i of HYPOTHESIS is scored against line i of every REFERENCE.
 The 95 % interval is the bootstrap's, from 1000 drawn test sets: two systems whose intervals overlap widely may well be equally good.
 
 Examples:
@@ -30,7 +30,7 @@ Examples:
   qkv score --tokenize zh out.zh ref.zh              BLEU of Chinese, character by character
   qkv score --metric chrf out.de ref1.de ref2.de     chrF2 and chrF2++, the better of two references)";
 
-struct Options {
+struct ScoreArguments {
   std::string metric = "bleu", tokenize = "13a", hypothesis;
   std::vector<std::string> references;
   uint64_t seed = 0;
@@ -94,7 +94,7 @@ void print_line(std::string_view name, const Scored<Counts>& scored) {
                            scored.interval.high);
 }
 
-void score(const Options& options) {
+void score(const ScoreArguments& options) {
   const TextLines hypothesis(options.hypothesis);
   QKV_CHECK(!hypothesis.list.empty(), options.hypothesis, " has no lines", Hint("there is nothing to score"));
   std::deque<TextLines> references;
@@ -159,7 +159,7 @@ void score(const Options& options) {
 
 void add_score(Command app) {
   const Command command = app.add_command("score", "Score translations against references: BLEU, chrF");
-  const auto options = std::make_shared<Options>();  // lives as long as the callback
+  const auto options = std::make_shared<ScoreArguments>();  // lives as long as the callback
   command.add_option("HYPOTHESIS FILE", options->hypothesis, "Translations, one per line").required();
   command.add_option("REFERENCE FILE", options->references, "References, one file or several").required();
   command.add_option("--metric", options->metric, "Which score").one_of({"bleu", "chrf"}).show_default();
@@ -168,7 +168,7 @@ void add_score(Command app) {
       .show_default();
   command.add_option("--seed", options->seed, "Seed of the bootstrap");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
-  command.footer(kExamples);
+  command.footer(kScoreExamples);
   command.callback([options] { score(*options); });
 }
 

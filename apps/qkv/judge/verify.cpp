@@ -29,7 +29,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr size_t kLargestVectors = 512 << 20;
 
-constexpr const char* kHelp =
+constexpr const char* kVerifyHelp =
     R"(What PATH is decides what is checked:
   a model folder with io.safetensors      every number, every token written and, with train.safetensors, every training step that a reference recorded there
   a tokenizer with vectors.json beside it  every field of every case; --vectors names another file
@@ -44,7 +44,7 @@ Examples:
   qkv verify gpt2/tokenizer.json --vectors mine.json
   qkv verify my-data)";
 
-struct Options {
+struct VerifyArguments {
   std::string path, dtype = "f32", vectors;
   int threads = 0;
   bool json = false;
@@ -68,7 +68,7 @@ std::string number(const std::optional<double>& value) {
   return value ? fmt::format("{:.2e}", *value) : "";
 }
 
-void print(const VerifyReport& report, const std::string& summary) {
+void print_verify(const VerifyReport& report, const std::string& summary) {
   const bool colour = isatty(STDOUT_FILENO) != 0;
   std::cout << fmt::format("{:<26} {:<18} {:>9} {:>9}  {}\n", "tensor", "shape", "NMSE", "worst/sd", "");
   for (const VerifyLine& line : report.lines) {
@@ -92,7 +92,7 @@ OrderedJson json_of(const VerifyReport& report, const std::string& summary) {
   return {{"good", report.good()}, {"summary", summary}, {"tensors", std::move(lines)}};
 }
 
-bool good_model(const Options& options) {
+bool good_model(const VerifyArguments& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.path);
   QKV_CHECK(fs::exists(fs::path(options.path) / "io.safetensors"), options.path,
             " has no io.safetensors, so there is nothing to compare the model with",
@@ -108,7 +108,7 @@ bool good_model(const Options& options) {
       fmt::format("{} in {}: {} of {} within bounds, {} shown without a bound", checkpoint.spec.family, options.dtype,
                   checked - bad, checked, report.count(Verdict::shown));
   if (checked == 0) summary += "; the recording is of other numbers than these quantised weights";
-  options.json ? print_json(json_of(report, summary)) : print(report, summary);
+  options.json ? print_json(json_of(report, summary)) : print_verify(report, summary);
   return report.good();
 }
 
@@ -121,7 +121,7 @@ std::string shortened(const Json& value) {
   return std::string(fits) + (fits.size() < text.size() ? "..." : "");
 }
 
-bool good_tokenizer(const Options& options, const std::string& file) {
+bool good_tokenizer(const VerifyArguments& options, const std::string& file) {
   const Tokenizer tokenizer = Tokenizer::load(options.path);
   const Json vectors = parse_json(read_file(file, kLargestVectors), file, {.bytes = kLargestVectors});
   const TokenizerVerdict verdict = verify_tokenizer(tokenizer, vectors, file);
@@ -145,7 +145,7 @@ bool good_tokenizer(const Options& options, const std::string& file) {
 
 // --- packed data ----------------------------------------------------------------------------------------------------
 
-bool good_data(const Options& options) {
+bool good_data(const VerifyArguments& options) {
   const PackedDataset data(options.path);
   std::vector<std::string> damaged;
   for (const Split split : kSplits) {
@@ -164,7 +164,7 @@ bool good_data(const Options& options) {
   return damaged.empty();
 }
 
-bool good(const Options& options) {
+bool good(const VerifyArguments& options) {
   const fs::path path = options.path;
   const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
   if (!options.vectors.empty()) return good_tokenizer(options, options.vectors);
@@ -181,7 +181,7 @@ bool good(const Options& options) {
 
 void add_verify(Command app) {
   const Command command = app.add_command("verify", "Compare a model, a tokenizer or packed data with its recording");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<VerifyArguments>();
   command.add_option("PATH", options->path, "A model folder, a tokenizer, or packed data").required();
   command.add_option("--dtype", options->dtype, "Models: f32 is held to every number, bf16 to its logits")
       .one_of({"f32", "bf16"})
@@ -189,7 +189,7 @@ void add_verify(Command app) {
   command.add_option("--vectors FILE", options->vectors, "Tokenizers: the cases to compare with");
   command.add_threads(options->threads);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
-  command.footer(kHelp);
+  command.footer(kVerifyHelp);
   command.callback([options] {
     if (!good(*options)) throw AnswerNo{};
   });

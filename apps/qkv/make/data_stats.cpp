@@ -73,7 +73,7 @@ void draw_lengths(const std::string& part, const std::vector<uint64_t>& counts) 
   }
 }
 
-struct Options {
+struct DataStatsArguments {
   std::string folder, tokenizer;
   bool json = false;
 };
@@ -110,7 +110,7 @@ void draw_split(const PackedDataset& data, const SplitStats& stats, const TokenT
   }
 }
 
-void stats(const Options& options) {
+void stats(const DataStatsArguments& options) {
   const PackedDataset data(options.folder);
   const DatasetManifest& manifest = data.manifest();
   const TokenTexts texts(options.tokenizer, manifest);
@@ -145,7 +145,7 @@ void stats(const Options& options) {
 void add_data_stats(Command data) {
   const Command command =
       data.add_command("stats", "Documents, tokens, lengths and frequent tokens of a packed dataset");
-  const auto options = std::make_shared<Options>();  // lives as long as the callback
+  const auto options = std::make_shared<DataStatsArguments>();  // lives as long as the callback
   command.add_option("DIR", options->folder, "A folder made by qkv data pack").required();
   command.add_option("--tokenizer TOKENIZER", options->tokenizer, "Show what the frequent tokens stand for");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");

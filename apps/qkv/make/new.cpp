@@ -15,13 +15,13 @@ namespace {
 
 constexpr size_t kLargestConfig = 16 << 20;
 
-struct Options {
+struct NewArguments {
   std::string out, preset, spec, dtype = "f32";
   uint64_t seed = 0;
   int threads = 0;
 };
 
-void make_new(const Options& options) {
+void make_new(const NewArguments& options) {
   const Json config = options.spec.empty() ? preset_config(options.preset)
                                            : parse_json(read_file(options.spec, kLargestConfig), options.spec);
   std::unique_ptr<Progress> progress;
@@ -42,7 +42,7 @@ void make_new(const Options& options) {
 
 void add_new(Command app) {
   const Command command = app.add_command("new", "Write a model with random weights, ready to train");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<NewArguments>();
   command.add_option("--out DIR", options->out, "The folder to make; it must not exist yet").required();
   const Command what = command.one_of();
   what.add_option("--preset NAME", options->preset, "A well-known model by name; qkv info --help lists them")

@@ -1,4 +1,4 @@
-// qkv tokenizer train: a tokenizer.json from text files.
+// qkv tokenizer train_and_write: a tokenizer.json from text files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,22 +19,22 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kTokenizerExamples = R"(Examples:
   qkv tokenizer train --vocab 32000 --special '<|endoftext|>' --out my-tokenizer book.txt 红楼梦.txt
-  qkv tokenizer train --vocab 16000 --pattern llama3 --out tokenizer.json corpus/*.txt
-  qkv tokenizer train --kind unigram --vocab 8000 --special '<s>' --special '</s>' corpus.txt --json
+  qkv tokenizer train_and_write --vocab 16000 --pattern llama3 --out tokenizer.json corpus/*.txt
+  qkv tokenizer train_and_write --kind unigram --vocab 8000 --special '<s>' --special '</s>' corpus.txt --json
 
 The text is split at special tokens, which get the first ids. Of equally frequent pairs BPE merges the one whose bytes
 are greatest. The result does not depend on the number of threads.)";
 
-struct Request {
+struct TokenizerRequest {
   std::string kind = "bpe", pattern, out = "tokenizer.json";
   std::vector<std::string> specials, files;
   size_t vocab = 0;
   bool json = false;
 };
 
-TokenizerTraining training_of(const Request& request) {
+TokenizerTraining training_of(const TokenizerRequest& request) {
   TokenizerTraining training{.vocab = request.vocab, .specials = request.specials};
   training.kind = request.kind == "bpe" ? TokenizerKind::bpe : TokenizerKind::unigram;
   if (!request.pattern.empty()) {
@@ -61,7 +61,7 @@ std::filesystem::path output_file(const std::string& out) {
   return file;
 }
 
-void train(const Request& request) {
+void train_and_write(const TokenizerRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   const TokenizerTraining training = training_of(request);
   const std::filesystem::path file = output_file(request.out);
@@ -97,9 +97,9 @@ void train(const Request& request) {
 void add_tokenizer(Command app) {
   const Command group = app.add_command("tokenizer", "Train a tokenizer");
   group.needs_command();
-  group.footer("Examples:\n  qkv tokenizer train --vocab 32000 --out my-tokenizer book.txt");
+  group.footer("Examples:\n  qkv tokenizer train_and_write --vocab 32000 --out my-tokenizer book.txt");
   const Command command = group.add_command("train", "A tokenizer.json from text files");
-  const auto request = std::make_shared<Request>();  // lives as long as the callback
+  const auto request = std::make_shared<TokenizerRequest>();  // lives as long as the callback
   command.add_option("--kind", request->kind, "BPE of bytes, or a unigram model")
       .one_of({"bpe", "unigram"})
       .show_default();
@@ -112,8 +112,8 @@ void add_tokenizer(Command app) {
   command.add_option("--out FILE", request->out, "A folder, or a file that ends in .json").show_default();
   command.add_flag("--json", request->json, "Print the report as JSON, and nothing else");
   command.add_option("FILE", request->files, "Text files").required();
-  command.footer(kExamples);
-  command.callback([request] { train(*request); });
+  command.footer(kTokenizerExamples);
+  command.callback([request] { train_and_write(*request); });
 }
 
 }  // namespace qkv::app

@@ -10,7 +10,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples = R"(qkv train --list shows the built-in recipes.
+constexpr const char* kTrainExamples = R"(qkv train --list shows the built-in recipes.
 
 Examples:
   qkv train world --out my-world                            a small decoder on the built-in world
@@ -24,14 +24,14 @@ Examples:
 RUN holds recipe.json, log.jsonl, TensorBoard events, samples.jsonl and checkpoints; RUN/best and RUN/last are models that
 qkv and Hugging Face load. docs/training.md has all keys of a recipe.)";
 
-struct Options {
+struct TrainArguments {
   std::string recipe, out, from;
   std::vector<std::string> data, set;
   int threads = 0;
   bool resume = false, list = false, json = false, dry = false, watch = false;
 };
 
-Json recipe_of(const Options& options) {
+Json recipe_of(const TrainArguments& options) {
   Json json = find_recipe(options.recipe);
   if (!options.data.empty()) json["data"]["files"] = options.data;
   if (!options.from.empty()) {
@@ -42,7 +42,7 @@ Json recipe_of(const Options& options) {
   return json;
 }
 
-void train(const Options& options) {
+void train(const TrainArguments& options) {
   QKV_CHECK(!options.out.empty(), "no folder for the run was named", Hint("say  --out RUN"));
   QKV_CHECK(options.resume == options.recipe.empty(),
             options.resume ? "--resume goes on with the run's own recipe, but '"
@@ -72,7 +72,7 @@ void train(const Options& options) {
 
 void add_train(Command app) {
   const Command command = app.add_command("train", "Train a model from text or sentence pairs");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TrainArguments>();
   command.add_option("RECIPE", options->recipe, "A recipe's name or file").known(recipe_names());
   command.add_option("--out DIR", options->out, "The run's folder");
   command.add_option("--data FILE", options->data, "Text files, or TSV of sentence pairs, instead of the recipe's");
@@ -85,7 +85,7 @@ void add_train(Command app) {
   command.add_flag("--list", options->list, "List the built-in recipes");
   command.add_threads(options->threads);
   command.add_flag("--json", options->json, "Print lines of JSON, and nothing else");
-  command.footer(kExamples);
+  command.footer(kTrainExamples);
   command.callback([options] { options->list ? list_recipes(options->json) : train(*options); });
 }
 

@@ -15,7 +15,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kWorldExamples = R"(Examples:
   qkv world --lang en --seed 7 --lines 20             twenty stories in English, one per line
   qkv world --lang zh --seed 7 --lines 20             the same twenty in Chinese
   qkv world --lang pairs --lines 1000 > pairs.tsv     sentence by sentence: English, a tab, Chinese
@@ -26,18 +26,18 @@ constexpr const char* kExamples = R"(Examples:
 
 The same seed gives the same stories in both languages; line i never depends on the others.)";
 
-struct Options {
+struct WorldArguments {
   std::string lang = "en", labels;
   uint64_t seed = 1;
   int64_t lines = 20;
   bool json = false;
 };
 
-std::string id_of(const Options& options, uint64_t index) {
+std::string id_of(const WorldArguments& options, uint64_t index) {
   return fmt::format("world-{}-{}-{}", options.seed, index, options.lang);
 }
 
-std::string json_line(const Options& options, const Story& story, uint64_t index) {
+std::string json_line(const WorldArguments& options, const Story& story, uint64_t index) {
   nlohmann::ordered_json out{{"id", id_of(options, index)}, {"kind", story.kind}};
   if (options.lang == "pairs") {
     out["en"] = story.english.text;
@@ -54,7 +54,7 @@ std::string json_line(const Options& options, const Story& story, uint64_t index
   return out.dump() + "\n";
 }
 
-void print(const Options& options) {
+void print_world(const WorldArguments& options) {
   const bool pairs = options.lang == "pairs";
   QKV_CHECK(!pairs || options.labels.empty(), "--labels ", options.labels, " wants one language, but --lang is pairs",
             Hint("say --lang en or --lang zh"));
@@ -80,7 +80,7 @@ void print(const Options& options) {
 
 void add_world(Command app) {
   const Command command = app.add_command("world", "Stories of the built-in world, with labels on request");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<WorldArguments>();
   command.add_option("--lang", options->lang, "Language, or pairs of English and Chinese sentences")
       .one_of({"en", "zh", "pairs"})
       .show_default();
@@ -91,8 +91,8 @@ void add_world(Command app) {
   command.add_option("--labels", options->labels, "Labels instead of plain text")
       .one_of({"conllu", "coref", "answers", "brackets"});
   command.add_flag("--json", options->json, "Print one JSON object per story, and nothing else");
-  command.footer(kExamples);
-  command.callback([options] { print(*options); });
+  command.footer(kWorldExamples);
+  command.callback([options] { print_world(*options); });
 }
 
 }  // namespace qkv::app

@@ -17,12 +17,12 @@
 namespace qkv::app {
 namespace {
 
-struct Request {
+struct TokenizeRequest {
   std::string tokenizer, text;
   bool has_text = false, ids = false, spans = false, json = false, plain = false;
 };
 
-void print_json(const Json& json) {
+void print_tokenize_json(const Json& json) {
   std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
@@ -50,7 +50,7 @@ std::string visible(std::string_view text) {
 }
 
 // Each span in brackets, or on a coloured ground on a terminal, and its ids below.
-void print_rows(const DisplaySpans& all, const std::vector<int32_t>& ids, bool colour) {
+void print_tokenize_rows(const DisplaySpans& all, const std::vector<int32_t>& ids, bool colour) {
   const int columns = terminal_columns();
   std::string above, below;
   int column = 0;
@@ -91,10 +91,10 @@ void print_spans_json(const Tokenizer& tokenizer, const DisplaySpans& all, const
     }
     spans.push_back({{"text", span.text}, {"begin", span.begin}, {"end", span.end}, {"tokens", tokens}});
   }
-  print_json({{"ids", ids}, {"spans", spans}});
+  print_tokenize_json({{"ids", ids}, {"spans", spans}});
 }
 
-void run(const Request& request) {
+void run_tokenize(const TokenizeRequest& request) {
   const Tokenizer tokenizer = Tokenizer::load(request.tokenizer);
   std::string text = request.text;
   if (!request.has_text || text == "-") {
@@ -102,19 +102,19 @@ void run(const Request& request) {
   }
   const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = !request.plain});
   if (request.ids) {
-    request.json ? print_json(ids) : void(std::cout << fmt::format("{}\n", fmt::join(ids, " ")));
+    request.json ? print_tokenize_json(ids) : void(std::cout << fmt::format("{}\n", fmt::join(ids, " ")));
     return;
   }
   const DisplaySpans spans = display_spans(tokenizer, ids);
   if (request.json) return print_spans_json(tokenizer, spans, ids);
-  request.spans ? print_spans(spans, ids) : print_rows(spans, ids, may_colour());
+  request.spans ? print_spans(spans, ids) : print_tokenize_rows(spans, ids, may_colour());
 }
 
 }  // namespace
 
 void add_tokenize(Command app) {
   const Command command = app.add_command("tokenize", "Text as a model sees it: tokens and their ids");
-  const auto request = std::make_shared<Request>();  // lives as long as the callback
+  const auto request = std::make_shared<TokenizeRequest>();  // lives as long as the callback
   command.add_option("TOKENIZER", request->tokenizer, "A tokenizer's file, or a folder with one: a model's too")
       .required();
   const Option text = command.add_option("TEXT", request->text, "The text; standard input if missing or -");
@@ -130,7 +130,7 @@ Examples:
   qkv tokenize qwen2/ --spans --json "👍🏽")");
   command.callback([request, text] {
     request->has_text = text.given();
-    run(*request);
+    run_tokenize(*request);
   });
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kWindow = 1024;  // lines that are sorted by length and translated together
 constexpr int64_t kUsualRows = 64, kUsualSource = 256;
 
-constexpr const char* kHelp =
+constexpr const char* kTranslateHelp =
     R"(Every line of standard input is one text; an empty line stays empty. Lines of similar length are translated together,
 1024 at a time, and come out in their order as soon as these are done; a translation does not depend on the lines beside it.
 What the options leave open is as generation_config.json beside the model says; without it 4 beams, at most 256 tokens.
@@ -32,7 +32,7 @@ Examples:
   qkv translate t5 --prefix "translate English to German: " --beam 1 < in.en > out.de
   qkv translate opus-mt-en-de --n 4 --json < in.en > out.jsonl)";
 
-struct Options {
+struct TranslateArguments {
   ModelOptions model;
   CacheOptions cache;
   std::optional<int64_t> beams, max_new;
@@ -49,7 +49,7 @@ struct Line {
 
 class Translator {
  public:
-  explicit Translator(const Options& options)
+  explicit Translator(const TranslateArguments& options)
       : options_(options),
         model_(open_model(options.model)),
         context_(context_of(model_, options.cache)),
@@ -167,7 +167,7 @@ class Translator {
     }
   }
 
-  const Options& options_;
+  const TranslateArguments& options_;
   OpenModel model_;
   int64_t context_;  // most tokens of a text
   BeamOptions beam_;
@@ -181,7 +181,7 @@ class Translator {
 
 void add_translate(Command app) {
   const Command command = app.add_command("translate", "Translate lines, or run another encoder-decoder task");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TranslateArguments>();
   add_model_options(command, options->model);
   add_cache_options(command, options->cache);
   command.add_option("--beam", options->beams, "Beams; 1 is greedy").between(int64_t{1}, int64_t{256});
@@ -197,7 +197,7 @@ void add_translate(Command app) {
       .show_default();
   command.add_option("--prefix TEXT", options->prefix, "Put before every line, as T5 expects");
   command.add_flag("--json", options->json, "Print a JSON object per line, and nothing else: text, score and ids");
-  command.footer(kHelp);
+  command.footer(kTranslateHelp);
   command.callback([options] { Translator(*options).run(); });
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kLargestFile = size_t{1} << 30;
 
-constexpr const char* kHelp =
+constexpr const char* kHeadsHelp =
     R"(Nobody assigns roles to heads; this command finds them. Each is shown with its score, 95 % interval, n, and the share of the
 head's attention it explains. A role is named only where the whole interval is above its threshold (--json lists them).
 With --labels, --data is the labelled file and heads are also held to it: syntactic relations of a CoNLL-U file, the two
@@ -31,7 +31,7 @@ Examples:
   qkv heads MODEL --data en_ewt-ud-dev.conllu --labels conllu
   qkv heads MODEL --data gap-development.tsv --labels gap)";
 
-struct Options {
+struct HeadsArguments {
   ModelOptions model;
   TextOptions text;
   std::string labels;
@@ -40,7 +40,7 @@ struct Options {
 };
 
 // Labelled texts, as many as there are tokens for.
-std::vector<LabelledText> labelled_texts(const Options& options, const OpenModel& model) {
+std::vector<LabelledText> labelled_texts(const HeadsArguments& options, const OpenModel& model) {
   const std::string& data = options.text.data;
   std::vector<LabelledText> all;
   auto room_for = [&, tokens = int64_t{0}](const LabelledText& text) mutable {
@@ -68,7 +68,7 @@ std::vector<LabelledText> labelled_texts(const Options& options, const OpenModel
   return all;
 }
 
-std::vector<TokenText> texts_of(const Options& options, const OpenModel& model,
+std::vector<TokenText> texts_of(const HeadsArguments& options, const OpenModel& model,
                                 const std::vector<LabelledText>& labelled) {
   std::vector<TokenText> texts;
   if (options.labels.empty()) {
@@ -124,7 +124,7 @@ void price(Reader& reader, const Tokenizer* tokenizer, std::span<const TokenText
   report.all = rate({});
 }
 
-void heads(const Options& options) {
+void heads(const HeadsArguments& options) {
   const OpenModel model = open_model(options.model);
   const std::vector<LabelledText> labelled =
       options.labels.empty() ? std::vector<LabelledText>() : labelled_texts(options, model);
@@ -152,14 +152,14 @@ void heads(const Options& options) {
 
 void add_heads(Command app) {
   const Command command = app.add_command("heads", "What each head does: roles found over many texts");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HeadsArguments>();
   add_model_options(command, options->model);
   add_text_options(command, options->text);
   command.add_option("--labels", options->labels, "What --data is labelled with").one_of({"conllu", "gap", "world"});
   command.add_option("--skip", options->skip, "Leave out the first N texts: for a second, disjoint sample")
       .between(int64_t{0}, int64_t{1} << 40);
   add_report_options(command, options->report);
-  command.footer(kHelp);
+  command.footer(kHeadsHelp);
   command.callback([options] { heads(*options); });
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kLargestConfig = 16 << 20;
 
-struct Options {
+struct InfoArguments {
   std::string model, preset;
   bool json = false;
 };
@@ -38,7 +38,7 @@ Stored stored_in(const Checkpoint& checkpoint) {
   return stored;
 }
 
-ModelSpec spec_of(const Options& options, Stored& stored) {
+ModelSpec spec_of(const InfoArguments& options, Stored& stored) {
   if (!options.preset.empty()) {
     return read_spec(Config(preset_config(options.preset), "preset " + options.preset));
   }
@@ -51,7 +51,7 @@ ModelSpec spec_of(const Options& options, Stored& stored) {
   return checkpoint.spec;
 }
 
-void info(const Options& options) {
+void info(const InfoArguments& options) {
   Stored stored;
   const ModelSpec spec = spec_of(options, stored);
   const ModelSummary summary = summarise(spec);
@@ -75,7 +75,7 @@ void info(const Options& options) {
 void add_info(Command app) {
   const Command command =
       app.add_command("info", "Show what a model is: a picture, its parameters, the memory it needs");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<InfoArguments>();
   std::string presets;
   for (const std::string_view name : preset_names()) presets += "\n  " + std::string(name);
   const Command what = command.one_of();

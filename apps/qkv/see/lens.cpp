@@ -17,7 +17,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kLensExamples =
     R"(After each layer the stream goes to the last norm and the head, as if the model ended there (the logit lens):
 p_l against the final distribution p_L. The top layer is the output itself. Intervals are 95 %, the bootstrap's over texts.
 
@@ -30,7 +30,7 @@ Examples:
   qkv lens MODEL --data world --train              the tuned lens beside it
   qkv lens MODEL --data world --out lens.json      every number with its n and interval)";
 
-struct Options {
+struct LensArguments {
   ModelOptions model;
   TextOptions text;
   ReportOptions report;
@@ -90,7 +90,7 @@ void print_settling(const LensReport& report) {
   std::cout << "\n\n";
 }
 
-void print(const LensReport& report) {
+void print_lens(const LensReport& report) {
   print_settling(report);
   print_table(report, {"top guess already final, %", &LensLayer::agrees, 100, 1},
               {"rank of the final guess", &LensLayer::rank, 1, 1});
@@ -115,7 +115,7 @@ void print_tuned(const LensReport& plain, const LensReport& tuned) {
   std::cout << fmt::format("\nn = {} tokens of {} texts the maps have not seen\n", n.n, n.texts);
 }
 
-void lens(const Options& options) {
+void lens(const LensArguments& options) {
   // Gradients go back through weights as plain numbers.
   const OpenModel model = open_model(options.model, options.train ? BlockWeights::decoded : BlockWeights::kept);
   const std::vector<TokenText> texts = read_texts(model, options.text);
@@ -129,7 +129,7 @@ void lens(const Options& options) {
   if (!options.train) {
     const LensReport found = read(texts, nullptr);
     report["logit_lens"] = lens_json(found);
-    if (prints) print(found);
+    if (prints) print_lens(found);
   } else {
     const size_t held = texts.size() / 4;
     QKV_CHECK(held >= 1, texts.size(), " texts are too few to learn from some and measure on others",
@@ -153,12 +153,12 @@ void lens(const Options& options) {
 
 void add_lens(Command app) {
   const Command command = app.add_command("lens", "How early guesses settle, layer by layer, over a corpus");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<LensArguments>();
   add_model_options(command, options->model);
   add_text_options(command, options->text);
   command.add_flag("--train", options->train, "Train a tuned lens and compare");
   add_report_options(command, options->report);
-  command.footer(kExamples);
+  command.footer(kLensExamples);
   command.callback([options] { lens(*options); });
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kMovieExamples = R"(Examples:
   qkv train world --watch --out my-world      take the snapshots while it learns
   qkv movie my-world                          roles, importance, motion, phases
   qkv movie my-world --html movie.html        the same as one page for a browser
@@ -29,12 +29,12 @@ Phases: unigram and bigram are the steps at which the model was nearest to plain
 rise of the best head's prefix matching if it is a jump, plateau the step from which the loss is flat. "Not seen" is an
 answer. docs/looking.md says how all of it is measured.)";
 
-struct Options {
+struct MovieArguments {
   std::string run, html;
   ReportOptions report;
 };
 
-void movie(const Options& options) {
+void movie(const MovieArguments& options) {
   QKV_CHECK(!options.report.json || options.html != "-", "--json and --html - both go to standard output",
             Hint("give --html a file"));
   Progress progress("reading snapshots", 0);
@@ -57,11 +57,11 @@ void movie(const Options& options) {
 
 void add_movie(Command app) {
   const Command command = app.add_command("movie", "How a model learnt, from the snapshots of train --watch");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<MovieArguments>();
   command.add_option("RUN", options->run, "The folder of a run that was trained with --watch").required();
   add_report_options(command, options->report);
   command.add_option("--html FILE", options->html, "Write one page that opens offline");
-  command.footer(kExamples);
+  command.footer(kMovieExamples);
   command.callback([options] { movie(*options); });
 }
 

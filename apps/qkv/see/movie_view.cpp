@@ -19,7 +19,7 @@ std::vector<double> means(const std::vector<Estimate>& all) {
   return found;
 }
 
-std::string interval(const Estimate& e) {
+std::string interval_text(const Estimate& e) {
   if (e.n == 0) return "not measured";
   return e.has_interval() ? fmt::format("{:.2g} [{:.2g}, {:.2g}] n={}", e.mean, e.low, e.high, e.n)
                           : fmt::format("{:.2g} n={}", e.mean, e.n);
@@ -160,7 +160,7 @@ class Drawing {
       for (const Estimate& e : head->importance) {
         if (e.n > 0) measured.push_back(e.mean);
       }
-      const std::string value = interval(head->importance.back());
+      const std::string value = interval_text(head->importance.back());
       const int room = std::max(10, columns_ - 9 - std::max(38, 2 + display_width(value)));
       std::cout << "  " << in_cells(head->name, 7) << in_cells(sparkline(measured, room), room) << "  " << value
                 << '\n';

@@ -17,7 +17,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kHelp =
+constexpr const char* kRouteHelp =
     R"(load: share of tokens that go to an expert; p: the mean probability its router gives it. balance = E sum load p, which is
 the number of experts per token if all are used equally. entropy: of the router's probabilities, 1 if it cannot
 decide. specialisation: mutual information of expert and kind of token in bits, beside what shuffled kinds give. Below an expert:
@@ -27,7 +27,7 @@ Examples:
   qkv route MODEL --data world
   qkv route MODEL --data text.txt --out route.json)";
 
-struct Options {
+struct RouteArguments {
   ModelOptions model;
   TextOptions text;
   ReportOptions report;
@@ -73,7 +73,7 @@ std::string liking(const LayerRouting& layer, const ExpertUse& use) {
   return found;
 }
 
-void print(const std::vector<LayerRouting>& layers) {
+void print_route(const std::vector<LayerRouting>& layers) {
   const int cells = std::clamp(terminal_columns() - 52, 8, 30);
   for (const LayerRouting& layer : layers) {
     std::cout << fmt::format("layer {}: {} experts, {} per token; {} tokens\n", layer.layer, layer.experts,
@@ -97,7 +97,7 @@ void print(const std::vector<LayerRouting>& layers) {
   }
 }
 
-nlohmann::ordered_json report(const std::vector<LayerRouting>& layers) {
+nlohmann::ordered_json route_report(const std::vector<LayerRouting>& layers) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const LayerRouting& layer : layers) {
     nlohmann::ordered_json one{{"layer", layer.layer},
@@ -119,7 +119,7 @@ nlohmann::ordered_json report(const std::vector<LayerRouting>& layers) {
   return {{"kinds", kKinds}, {"layers", std::move(all)}};
 }
 
-void run(const Options& options) {
+void run_route(const RouteArguments& options) {
   const OpenModel model = open_model(options.model);
   check_experts(model.spec());
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
@@ -132,20 +132,20 @@ void run(const Options& options) {
     routing.finished = finished;
     return measure_routing(reader, texts, routing);
   });
-  if (!options.report.json) print(layers);
-  write_report(options.report, report(layers));
+  if (!options.report.json) print_route(layers);
+  write_report(options.report, route_report(layers));
 }
 
 }  // namespace
 
 void add_route(Command app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RouteArguments>();
   const Command command = app.add_command("route", "Which tokens the experts of a model get");
   add_model_options(command, options->model);
   add_text_options(command, options->text);
   add_report_options(command, options->report);
-  command.footer(kHelp);
-  command.callback([options] { run(*options); });
+  command.footer(kRouteHelp);
+  command.callback([options] { run_route(*options); });
 }
 
 }  // namespace qkv::app

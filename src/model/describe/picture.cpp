@@ -60,7 +60,7 @@ std::string rope_text(const RopeSpec& r, int64_t width) {
   return text;
 }
 
-std::string heads_text(int64_t heads, int64_t width) {
+std::string heads_label(int64_t heads, int64_t width) {
   return fmt::format("{} {} of {}", heads, heads == 1 ? "head" : "heads", width);
 }
 
@@ -69,9 +69,9 @@ void projections(Lines& lines, const AttentionSpec& a, int64_t c, bool across) {
     lines.push_back(fmt::format("{:<4} {:<22} {}", name, shape, note));
   };
   const std::string from = across ? ", of the memory" : "";
-  row("W_Q", matrix(a.projected_heads() * a.width, c, a.q_bias), heads_text(a.heads, a.width));
-  row("W_K", matrix(a.projected_kv_heads() * a.width, c, a.k_bias), heads_text(a.kv_heads, a.width) + from);
-  row("W_V", matrix(a.kv_heads * a.value_width, c, a.v_bias), heads_text(a.kv_heads, a.value_width) + from);
+  row("W_Q", matrix(a.projected_heads() * a.width, c, a.q_bias), heads_label(a.heads, a.width));
+  row("W_K", matrix(a.projected_kv_heads() * a.width, c, a.k_bias), heads_label(a.kv_heads, a.width) + from);
+  row("W_V", matrix(a.kv_heads * a.value_width, c, a.v_bias), heads_label(a.kv_heads, a.value_width) + from);
   if (a.qk_norm == AttentionSpec::QkNorm::per_head) lines.push_back("norm on every head of q and k");
   if (a.qk_norm == AttentionSpec::QkNorm::whole)
     lines.push_back(a.normed_heads > 0 ? "norm on q and on k, all heads joined, those cut too"
@@ -84,10 +84,10 @@ void latent_projections(Lines& lines, const AttentionSpec& a, int64_t c) {
     lines.push_back(fmt::format("{:<27} {}", shape, text));
   };
   if (l.q_rank == 0) {
-    row(matrix(a.heads * a.width, c, a.q_bias), "W_Q: " + heads_text(a.heads, a.width));
+    row(matrix(a.heads * a.width, c, a.q_bias), "W_Q: " + heads_label(a.heads, a.width));
   } else {
     row(matrix(l.q_rank, c, a.q_bias), fmt::format("W_Q, down to {}, norm", l.q_rank));
-    row(matrix(a.heads * a.width, l.q_rank, false), "W_Q, up to " + heads_text(a.heads, a.width));
+    row(matrix(a.heads * a.width, l.q_rank, false), "W_Q, up to " + heads_label(a.heads, a.width));
   }
   row(matrix(l.kv_rank + l.rope_width, c, a.k_bias),
       fmt::format("W_K, W_V: down to {}, norm; and {} that turn", l.kv_rank, l.rope_width));

@@ -15,7 +15,7 @@
 namespace qkv {
 namespace {
 
-constexpr int64_t kPiece = 1 << 22;  // numbers quantised at a time
+constexpr int64_t kQuantizedPiece = 1 << 22;  // numbers quantised at a time
 
 // Sums of squared error and of squares of a weight.
 struct Errors {
@@ -31,7 +31,7 @@ class Quantizer {
   Errors give(ByteSink sink) const {
     const Shape& shape = weight_.shape();
     const int64_t rows = shape[-2], width = shape[-1], matrices = shape.count() / (rows * width);
-    const int64_t some = std::max<int64_t>(kPiece / width / kPanelRows, 1) * kPanelRows;
+    const int64_t some = std::max<int64_t>(kQuantizedPiece / width / kPanelRows, 1) * kPanelRows;
     const Tensor all = weight_.master().view({matrices * rows, width});
     Errors errors;
     for (int64_t m = 0; m < matrices; ++m) {
