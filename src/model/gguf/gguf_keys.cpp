@@ -22,7 +22,7 @@ class Keys {
   std::string prefix_;
 };
 
-// The layer of the kind asked for; the first one if all are alike.
+// The first layer with (or without) a sliding window; layer 0 if there is none.
 const AttentionSpec& attention_that(const StackSpec& stack, bool slides) {
   for (const LayerSpec& layer : stack.layers) {
     if ((layer.attention.window > 0) == slides) return layer.attention;

@@ -1,4 +1,4 @@
-// A model in fewer bits: written as a folder of its own, and held against the model it came from.
+// Quantises a model into a new folder, and compares it with the original.
 #pragma once
 
 #include "core/engine.h"
@@ -8,7 +8,7 @@ namespace qkv {
 
 struct QuantizeOptions {
   Format to;                                  // q8 or q4, with its group
-  std::vector<std::filesystem::path> copied;  // files that come along
+  std::vector<std::filesystem::path> copied;  // other files to copy: the tokenizer etc.
   WriteProgress progress;
 };
 
@@ -39,7 +39,7 @@ struct TextDistance {
   int64_t tokens = 0;                                         // compared
   double kl = 0;                                              // mean KL(before || after) in nats
   double agree = 0;                                           // share of tokens with the same first choice
-  std::optional<double> perplexity_before, perplexity_after;  // of the next token; decoders that stand alone only
+  std::optional<double> perplexity_before, perplexity_after;  // of the next token; decoder-only models
 };
 struct TextWindows {
   std::vector<int32_t> ids;
