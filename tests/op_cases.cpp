@@ -68,7 +68,7 @@ void add_products(Cases& all) {
                  .bf16_roundings = 8});
 }
 
-// Products that go on to what comes after them.
+// Fused products.
 void add_fused(Cases& all) {
   OpInput residual = rows("residual", {17});
   residual.exact = true;
