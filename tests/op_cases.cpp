@@ -68,7 +68,7 @@ void add_products(Cases& all) {
                  .bf16_roundings = 8});
 }
 
-// Products that go on to what comes after them.
+// Fused products.
 void add_fused(Cases& all) {
   OpInput residual = rows("residual", {17});
   residual.exact = true;
@@ -107,7 +107,7 @@ void add_fused(Cases& all) {
                    return {ops::feed_forward(io.cx, io["x"], options)};
                  },
                  .bf16_roundings = 16});
-  all.push_back({.name = "feed_forward_experts",  // one of them is visited by nobody
+  all.push_back({.name = "feed_forward_experts",  // one expert gets no rows
                  .inputs = {fixed("x", {9, 7}), weight("up", {4, 21, 7}), weight("up_bias", {4, 21}),
                             weight("gate", {4, 21, 7}), weight("down", {4, 5, 21}), weight("down_bias", {4, 5})},
                  .run = [shared](OpIo& io) -> Outputs {
@@ -237,7 +237,7 @@ void add_rotary(Cases& all) {
   }
 }
 
-// Attention over keys that do not change with the rows: row i stands at position first_row + i.
+// Attention over keys that do not change with the rows: row i is at position first_row + i.
 struct Looking {
   const char* name;
   int64_t heads = 4, kv_heads = 2, width = 8, value_width = 8, keys = 90;

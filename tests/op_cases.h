@@ -1,7 +1,7 @@
-// The op table: one row per op and variant, and what every check needs to run it.
+// The op table: one row per op and variant, with everything a check needs to run it.
 //
-// A row buys (a) every kernel table against `ref` in double, (b) the tape against finite differences in double,
-// (c) its speed with `./qkv test --bench`, (d) row independence. See tests/ops/op_table_test.cpp.
+// Each row is checked: (a) every kernel table against `ref` in double, (b) the tape against finite differences in
+// double, (c) its speed with `./qkv test --bench`, (d) row independence. See tests/ops/op_table_test.cpp.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// A reference to anything callable: two words, no heap, valid as long as what it refers to.
+// A non-owning reference to a callable: two pointers, no heap. The callable must outlive it.
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,7 @@ class FunctionRef;
 template <class Result, class... Args>
 class FunctionRef<Result(Args...)> {
  public:
-  // Implicit, so that a lambda is passed as it stands.
+  // Implicit, so that a lambda can be passed directly.
   template <RefersTo<FunctionRef, Result, Args...> Callable>
   FunctionRef(Callable&& callable) noexcept
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),

@@ -1,4 +1,4 @@
-// Bump allocation with marks: take() moves forward, rewind() gives back everything taken since the mark.
+// Bump allocation with marks: take() allocates, rewind() frees everything taken since the mark.
 // A planning arena hands out addresses without memory behind them: run a pass on it with Kernels::none(), and peak()
 // is the memory the real pass will need.
 #pragma once

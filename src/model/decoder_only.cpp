@@ -10,7 +10,7 @@ Tensor DecoderOnly::states(Context& cx, const Input& input) const {
 }
 
 Tensor DecoderOnly::read_out(Context& cx, const Tensor& stream) const {
-  return head_.read_out(cx, stack_.last_norm(cx, stream));
+  return head_.read_out(cx, stack_.final_norm(cx, stream));
 }
 
 Tensor DecoderOnly::next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages*) const {

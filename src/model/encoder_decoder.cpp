@@ -25,7 +25,7 @@ Tensor EncoderDecoder::states(Context& cx, const Input& input) const {
 }
 
 Tensor EncoderDecoder::read_out(Context& cx, const Tensor& stream) const {
-  return head_.read_out(cx, decoder_.last_norm(cx, stream));
+  return head_.read_out(cx, decoder_.final_norm(cx, stream));
 }
 
 Tensor EncoderDecoder::next_states(Context& cx, const Tensor& ids, const KvPages& past, const KvPages* memory) const {

@@ -10,7 +10,7 @@ Tensor EncoderOnly::states(Context& cx, const Input& input) const {
 }
 
 Tensor EncoderOnly::read_out(Context& cx, const Tensor& stream) const {
-  return head_.read_out(cx, stack_.last_norm(cx, stream));
+  return head_.read_out(cx, stack_.final_norm(cx, stream));
 }
 
 Tensor EncoderOnly::next_states(Context&, const Tensor&, const KvPages&, const KvPages*) const {

@@ -99,8 +99,9 @@ class Validator {
       in_range(where + " kv_lora_rank", a.latent->kv_rank, 1, kMost);
       in_range(where + " q_lora_rank", a.latent->q_rank, 0, kMost);
       QKV_CHECK(a.latent->nope_width + a.latent->rope_width == a.width && a.rope, what_, ": ", where, ": ",
-                a.latent->nope_width, " still and ", a.latent->rope_width, " turning columns do not make a head of ",
-                a.width, Hint("qk_nope_head_dim + qk_rope_head_dim is the width of a key"));
+                a.latent->nope_width, " columns without and ", a.latent->rope_width,
+                " with rotary positions do not make a head of ", a.width,
+                Hint("qk_nope_head_dim + qk_rope_head_dim is the width of a key"));
     }
   }
 

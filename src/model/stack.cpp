@@ -52,7 +52,7 @@ Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const
   return x;
 }
 
-Tensor ModelStack::through_layers(Context& cx, Tensor x, const Pass& pass) const {
+Tensor ModelStack::run_layers(Context& cx, Tensor x, const Pass& pass) const {
   if (cx.tape != nullptr) {
     for (const auto& layer : layers_) {
       if (cx.recompute_layers && pass.memory == nullptr) {  // the encoder's output needs a gradient too
@@ -89,12 +89,12 @@ Tensor ModelStack::forward(Context& cx, const Tensor& ids, const Pass& pass) con
 }
 
 Tensor ModelStack::forward_vectors(Context& cx, const Tensor& vectors, const Pass& pass) const {
-  Tensor x = last_norm(cx, through_layers(cx, vectors, pass));
+  Tensor x = final_norm(cx, run_layers(cx, vectors, pass));
   cx.tap({which_, 0}, Site::final, x, &pass.rows);
   return x;
 }
 
-Tensor ModelStack::last_norm(Context& cx, const Tensor& stream) const {
+Tensor ModelStack::final_norm(Context& cx, const Tensor& stream) const {
   return final_norm_ ? final_norm_->forward(cx, stream) : stream;
 }
 

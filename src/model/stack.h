@@ -14,13 +14,13 @@ class ModelStack {
   Tensor forward(Context& cx, const Tensor& ids, const Pass& pass) const;
   // The same from vectors [N, C] instead of ids; for stacks without a vocabulary.
   Tensor forward_vectors(Context& cx, const Tensor& x, const Pass& pass) const;
-  Tensor last_norm(Context& cx, const Tensor& stream) const;  // the stream itself if the stack has no final norm
+  Tensor final_norm(Context& cx, const Tensor& stream) const;  // the stream itself if the stack has no final norm
   // Cross attention: every layer's keys and values of the encoder's output into the cache.
   void cache_source(Context& cx, const Tensor& states, const KvPages& pages) const;
 
  private:
   Tensor embed(Context& cx, const Tensor& ids, const Rows& rows) const;
-  Tensor through_layers(Context& cx, Tensor x, const Pass& pass) const;
+  Tensor run_layers(Context& cx, Tensor x, const Pass& pass) const;
 
   StackSpec spec_;
   Stack which_;

@@ -63,7 +63,7 @@ class Sublayer {
   Tensor add(Context& cx, const Tensor& x, const Tensor& y) const {  // x + dropout(y)
     return ops::add_residual(cx, residual(cx, x), ops::dropout(cx, y, dropout_));
   }
-  // The sum overwrites x unless a tape keeps x or a probe may look at it.
+  // The sum overwrites x unless a tape or a probe may need x.
   static ops::Residual residual(const Context& cx, const Tensor& x) {
     return {.x = x, .in_place = cx.tape == nullptr && cx.probe == nullptr};
   }

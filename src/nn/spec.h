@@ -1,4 +1,4 @@
-// What a layer is made of: plain descriptions, without the parts that are built from them.
+// Specs of a layer and its parts: plain structs, without the classes built from them.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The Error a call throws, so that a test can look at all of it.
+// The Error a call throws, for checks of its whole text.
 #pragma once
 
 #include <gtest/gtest.h>

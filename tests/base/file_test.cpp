@@ -157,8 +157,8 @@ TEST(WriteFile, AFolderInTheWayStaysAndTheTemporaryGoes) {
   EXPECT_EQ(read_file(path / "inside", kLimit), "kept");
 }
 
-// A child that may not write files beyond 100 kB stands for a full disk: the write succeeds in part, then fails. True
-// if `good` said so there.
+// A child with a file size limit of 100 kB simulates a full disk: the write succeeds in part, then fails. True if
+// `good` returned true there.
 template <class Call>
 bool on_a_full_disk(const Call& good) {
   std::fflush(nullptr);  // the child must not print the parent's text again
@@ -228,7 +228,7 @@ TEST(AtomicFile, AFullDiskEndsItForGood) {
   EXPECT_TRUE(on_a_full_disk([&] {
     AtomicFile file(path);
     file.write(bytes_of(std::string(99'000, 'x')));
-    file.write(bytes_of(std::string(2'000, 'y')));  // gathered: nobody knows yet
+    file.write(bytes_of(std::string(2'000, 'y')));  // buffered: no error yet
     const bool fails = says(error_of([&] { file.commit(); }), {path.string(), "101000 bytes", std::strerror(EFBIG)});
     const bool gone = entries(folder.path()) == 1;
     const auto again = error_of([&] { file.commit(); });
@@ -280,7 +280,7 @@ TEST(WriteFile, ALeftoverOfAKilledProcessIsNoObstacle) {
   EXPECT_EQ(entries(folder.path()), 1001);
 }
 
-// Whoever reads while another writes sees one whole content or the other.
+// A concurrent reader sees the old content or the new, complete.
 TEST(WriteFile, ReadersNeverSeeHalfAFile) {
   const TempFolder folder;
   const auto path = folder.path() / "x";

@@ -1,4 +1,4 @@
-// Pages given back leave the resident set, and their bytes read as before.
+// Released pages leave the resident set, and their bytes read as before.
 #include <gtest/gtest.h>
 
 #include <string>

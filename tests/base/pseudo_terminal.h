@@ -1,4 +1,4 @@
-// A real terminal as far as isatty and ioctl can tell; what is written to it can be read back.
+// A pseudo terminal, for isatty and ioctl; its output can be read back.
 #pragma once
 
 #include <fcntl.h>

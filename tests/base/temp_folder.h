@@ -1,4 +1,4 @@
-// A folder that is gone at the end of the test.
+// A folder that is removed at the end of the test.
 #pragma once
 
 #include <stdlib.h>

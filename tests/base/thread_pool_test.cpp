@@ -45,7 +45,7 @@ TEST(ThreadPool, EveryTaskOnceOnItsThread) {
       for (int t = 0; t < threads; ++t) {
         for (int64_t task = t * tasks / threads; task < (t + 1) * tasks / threads; ++task) {
           ASSERT_EQ(record.times[static_cast<size_t>(task)], 1) << task << " of " << tasks;
-          const int owner = tasks == 1 ? 0 : t;  // a task alone wakes nobody
+          const int owner = tasks == 1 ? 0 : t;  // a single task runs on the caller
           ASSERT_EQ(record.thread[static_cast<size_t>(task)], owner) << task << " of " << tasks << ", " << threads;
         }
       }

@@ -1,4 +1,4 @@
-// A dry run: a pass on a planning arena with kernels that do nothing tells what the real pass will need.
+// A pass on a planning arena with kernels that do nothing predicts the memory of the real pass.
 #include <gtest/gtest.h>
 
 #include "core/recompute.h"

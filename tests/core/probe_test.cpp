@@ -102,7 +102,7 @@ struct Truth {
   }
 };
 
-// Reads what it is told to and remembers it.
+// Reads the given sites and stores the values.
 class Recorder : public Probe {
  public:
   std::map<Site, Ask> asks;

@@ -173,7 +173,7 @@ TEST(Recompute, RefusesABlockThatChangesTheShape) {
       {"recompute", "f32 [6, 8]", "f32 [6, 32]"});
 }
 
-// The input lies between columns that belong to others, whose gradient must stay zero.
+// The input is a slice; the gradient of the columns around it must stay zero.
 TEST(Recompute, OfAPartOfATensorGivesTheSameBits) {
   std::vector<Numbers> gradients;
   for (const bool again : {false, true}) {

@@ -1,4 +1,4 @@
-// The parts an Error's message must hold.
+// The parts an Error's message must contain.
 #pragma once
 
 #include <gtest/gtest.h>

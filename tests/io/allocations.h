@@ -1,11 +1,11 @@
-// How much memory a piece of code takes from operator new at its worst.
+// Peak memory that code allocates with operator new.
 #pragma once
 
 #include <cstddef>
 
 namespace qkv::test {
 
-// The most bytes that were held at once since start_counting, beyond what was held then. One thread at a time.
+// The peak since start_counting, beyond what was allocated then. One thread at a time.
 void start_counting();
 size_t peak_bytes();
 

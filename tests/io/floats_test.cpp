@@ -1,4 +1,4 @@
-// Stored weights as floats: against what llama.cpp made of its own files, and the formulas of the 8-bit formats.
+// Decoding stored weights, against llama.cpp's own decoding and the formulas of the 8-bit formats.
 #include "io/floats.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// GGUF files in memory, right and wrong ones: the tests' own writer, which checks nothing.
+// A GGUF writer for tests that checks nothing, for valid and broken files in memory.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// One broken GGUF file a defect, and what the error must say about it.
+// One broken GGUF file per defect, and what its error must say.
 #include <gtest/gtest.h>
 
 #include <chrono>

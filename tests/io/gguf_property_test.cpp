@@ -1,5 +1,5 @@
-// Whatever the bytes are: an Error of kind input, or a file whose every span lies inside it and is used once; never
-// more memory than the file's size and a little, never long.
+// For any bytes: an Error of kind input, or a file whose spans are inside it and used once; in little time, and with
+// little more memory than the size of the file.
 #include <gtest/gtest.h>
 
 #include <algorithm>

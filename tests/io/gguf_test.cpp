@@ -1,4 +1,4 @@
-// Files of llama.cpp: what they hold, and that they come out bit-equal when written again.
+// Files of llama.cpp: their content, and that writing them again gives the same bits.
 #include "io/gguf.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What npz writes, byte by byte where the zip format and NumPy's say so.
+// Bytes of written npz files, against the zip and NumPy formats.
 #include "io/npz.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(Npz, sums_as_zips_do) {
   out.add("x", none, {0});
   out.commit();
   const std::string file = read_file(path, 1 << 20);
-  // CRC-32 by its definition, bit by bit, over what stands in the zip.
+  // CRC-32 by its definition, bit by bit, over the bytes in the zip.
   const std::string array = file.substr(30 + 5, number(file, 18, 4));
   uint32_t crc = 0xffffffff;
   for (const char c : array) {

@@ -1,4 +1,4 @@
-// Safetensors files in memory, right and wrong ones: the tests' own writer, which checks nothing.
+// A safetensors writer for tests that checks nothing, for valid and broken files in memory.
 #pragma once
 
 #include <fmt/format.h>

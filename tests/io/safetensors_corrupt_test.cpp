@@ -1,4 +1,4 @@
-// One broken file a defect, and what the error must say about it.
+// One broken file per defect, and what its error must say.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

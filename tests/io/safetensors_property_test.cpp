@@ -1,4 +1,4 @@
-// Whatever the bytes are: an Error of kind input, or a file whose every span lies inside it and covers it once.
+// For any bytes: an Error of kind input, or a file whose spans are inside it and cover it exactly once.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What a right file gives: entries, spans, metadata, and the error for a name that is not there.
+// Valid files: entries, spans, metadata, and the error for a missing name.
 #include "io/safetensors.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What is written reads back, bit for bit, and files of the reference writer come out as they were.
+// Written files read back bit for bit, and files of the reference writer are reproduced exactly.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -68,7 +68,7 @@ TEST_P(Gradient, OfAWholeModelIsItsSlope) {
       }
       return loss_of(*model, false);
     };
-    constexpr double kStep = 1e-7;  // small: a ReLU must not turn on the way
+    constexpr double kStep = 1e-7;  // small: no ReLU may switch within it
     const double difference = (8 * (at(kStep) - at(-kStep)) - (at(2 * kStep) - at(-2 * kStep))) / (12 * kStep);
     at(0);
     EXPECT_NEAR(slope, difference, 1e-6 * std::max(std::abs(difference), 1e-2)) << "direction " << direction;

@@ -45,7 +45,7 @@ Moments moments_of(const WeightSpec& weight, uint64_t seed) {
   return m;
 }
 
-// Mean and deviation of n draws lie within five of their own deviations.
+// Mean and deviation of n draws are within five standard errors.
 void expect_moments(const WeightSpec& weight, double deviation, double kurtosis) {
   const Moments m = moments_of(weight, 3);
   const auto n = static_cast<double>(weight.shape.count());

@@ -1,4 +1,4 @@
-// torch's modules loaded from their state dicts, against what torch computed.
+// PyTorch modules loaded from their state dicts, against PyTorch's outputs.
 #include "model/torch_modules.h"
 
 #include <gtest/gtest.h>

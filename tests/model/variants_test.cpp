@@ -1,4 +1,4 @@
-// The other ways public files come in: older configs, packed experts, 8-bit and 4-bit weights, heads that were cut.
+// Variants of public files: older configs, packed experts, 8-bit and 4-bit weights, cut heads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -158,7 +158,7 @@ TEST(EightBitFloats, AreReadWithTheirScales) {
   EXPECT_EQ(weight_of(model.open(), "layers.0.mlp.gate"), expected);
 }
 
-// gpt-oss: [E, 2F, C / 32, 16] bytes, the low half first, gate and up in turn.
+// gpt-oss: [E, 2F, C / 32, 16] bytes, the low half first, gate and up alternating.
 TEST(FourBitExperts, AreReadAsGptOssStoresThem) {
   static constexpr float kCodes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0F, -0.5, -1, -1.5, -2, -3, -4, -6};
   Rewritten model("gpt_oss");
@@ -195,7 +195,7 @@ std::vector<float> logits_of(const Model& model, const std::vector<int32_t>& ids
   return host_floats(model.logits(cx, {.ids = cx.upload(ids), .rows = &rows}));
 }
 
-// Phi-3 turns by other angles beyond its first context (16 here), whatever it read before.
+// Phi-3 has other rotary angles beyond its original context (16 here), whatever it read before.
 TEST(LongRope, ChoosesItsAnglesByTheTextAtHand) {
   std::vector<int32_t> longer = kIds;
   while (longer.size() < 24) longer.push_back(static_cast<int32_t>(longer.size()));

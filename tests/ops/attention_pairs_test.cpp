@@ -1,5 +1,5 @@
-// Attention of bf16, where CPUs multiply pairs or tiles: widths and lengths that fill neither, any number of rows at a
-// time, and what is hidden may be no number.
+// Attention in bf16, where CPUs multiply pairs or tiles: widths and lengths that fill neither, any number of rows at a
+// time, and NaN in masked positions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -136,8 +136,8 @@ TEST(AttentionOfBf16, RowsInChunksOfAnySizeGiveTheSameBits) {
   }
 }
 
-// A key and its value that are no numbers, in the middle of a block of rows and of keys: whoever does not see them has
-// the bits it has without. So have the heads that read another key head, which lies right before.
+// NaN in a key and its value, in the middle of a block of rows and of keys: rows that do not see them keep their bits.
+// So do the heads that read the key head right before.
 TEST(AttentionOfBf16, HiddenKeysAndValuesMayBeNoNumbers) {
   constexpr int64_t kBad = 37, kBadHead = 1, kWindow = 20;
   const Given clean({72, 40, 83});
@@ -162,7 +162,7 @@ TEST(AttentionOfBf16, HiddenKeysAndValuesMayBeNoNumbers) {
   }
 }
 
-// The same for a row: keys it does not see are not told of it.
+// The same for a row: keys it does not see are not affected by it.
 TEST(AttentionOfBf16, RowsThatAreNoNumbersReachNoKeyTheyDoNotSee) {
   constexpr int64_t kBad = 37, kBadHead = 2, kWindow = 20;
   const Given clean({72, 40, 83});

@@ -1,5 +1,5 @@
-// What attention promises beyond its formula: the same bits alone, in a batch, chunked, cached in pages; no leak across
-// documents, padding or time; the pattern it shows is the one it used.
+// Attention beyond its formula: the same bits alone, in a batch, in chunks and with a paged cache; no leak across
+// documents, padding or time; the tapped pattern is the one it used.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -63,7 +63,7 @@ std::vector<Numbers> attend_together(const How& setup, const std::vector<Sequenc
   return each;
 }
 
-// How a cache keeps keys and values; the pass' own dtype if not said.
+// The format of a cache; default the pass' dtype.
 struct Stored {
   std::optional<DType> keys, values;
 };
@@ -73,7 +73,7 @@ struct Cached {
   Numbers z, k, v;
 };
 
-// One sequence in chunks, keys and values through pages that lie in any order.
+// One sequence in chunks, keys and values in pages of any order.
 class PagedSequence {
  public:
   PagedSequence(const How& setup, const Sequence& sequence, int64_t page, const Stored& stored = {})
@@ -323,7 +323,7 @@ TEST(ScatterRows, BytesAndTheirScales) {
         EXPECT_EQ(q[static_cast<size_t>(at * kCols + c)], right) << setup.kernels->name << " row " << r << " at " << c;
       }
     }
-    EXPECT_EQ(part(q, 4, 1, kGroups * kCols), Numbers(kGroups * kCols, 0.0));  // a slot nobody wrote
+    EXPECT_EQ(part(q, 4, 1, kGroups * kCols), Numbers(kGroups * kCols, 0.0));  // a slot that was not written
   }
 }
 
@@ -359,7 +359,7 @@ TEST(Attention, PagesAWindowHasLeftAreNeverRead) {
   EXPECT_EQ(z({-1, -1, -1, 3, 4}), z({0, 1, 2, 3, 4}));  // keys 14 .. 19 live in pages 3 and 4
 }
 
-// What stands right never changes what stands left, exactly: d z_i / d x_j == 0 for j > i.
+// Causality, exactly: d z_i / d x_j == 0 for j > i.
 TEST(Attention, TheFutureHasNoInfluenceAtAll) {
   const Sequence base(21, 12);
   Sequence changed = base;
@@ -413,7 +413,7 @@ TEST(Attention, PaddingChangesNothingAndComesOutAsZeros) {
     padded.resize(static_cast<size_t>(8 * each * kWidth), filling);
     return pass.input(padded, {8, each, kWidth});
   };
-  for (const double filling : {0.0, 1e30, std::nan("")}) {  // whatever lies in the padding
+  for (const double filling : {0.0, 1e30, std::nan("")}) {  // any values in the padding
     const Rows rows = Rows::padded(pass.cx, std::vector<int32_t>{5}, 8);
     const ops::Attended got =
         ops::attention(pass.cx, padded_to(s.q, kHeads, filling), padded_to(s.k, kKvHeads, filling),

@@ -65,7 +65,7 @@ TEST(CrossEntropy, OfAModelThatKnowsNothingIsLogV) {
   EXPECT_NEAR(to_host(got.loss).front(), std::log(static_cast<double>(kWords)), 1e-6);
 }
 
-// Rows of a batch: their losses and their gradients do not know how many others there are.
+// Losses and gradients of a row do not depend on the number of other rows.
 TEST(CrossEntropy, BitsOfARowAreItsOwn) {
   struct Result {
     Numbers losses, dx;

@@ -1,4 +1,4 @@
-// What every op says when it is given nonsense, and that it takes nothing for an answer: inputs without rows.
+// The error of every op for invalid arguments, and that inputs without rows are valid.
 #include <gtest/gtest.h>
 
 #include <limits>

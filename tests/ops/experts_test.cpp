@@ -1,4 +1,4 @@
-// Routing by hand: who is chosen, with which weight; nobody is dropped; the balance loss has its known values.
+// Routing by hand: chosen experts and weights; no pair is dropped; the balance loss has its known values.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

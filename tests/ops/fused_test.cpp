@@ -1,5 +1,5 @@
-// Fused products: linear with a residual and feed_forward give bit for bit what the ops
-// one after the other give, outputs and every gradient, on every table.
+// Fused products: linear with a residual and feed_forward give the same bits as the separate ops, in outputs and every
+// gradient, on every table.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -126,7 +126,7 @@ std::vector<Setting> settings() {
     for (const Precision precision : {Precision::f32(), Precision::bf16()}) all.push_back({table, precision});
   }
   all.push_back({&kernels::ref::table(), Precision::f64()});
-  all.push_back({kernels::all_tables().back(), Precision::f64()});  // dtypes the forms do not know
+  all.push_back({kernels::all_tables().back(), Precision::f64()});  // dtypes without an optimised kernel
   all.push_back({kernels::all_tables().back(), {DType::f16, DType::f32}});
   return all;
 }
@@ -228,7 +228,7 @@ TEST(FusedLinear, ResidualIsAddedToAnUnroundedProduct) {
   }
 }
 
-// Gradients straight to what x was made of, added to what is there or written; either may be absent.
+// Gradients of the inputs of the activation that made x, written or added; either may be absent.
 TEST(FusedLinear, GradientsOfAnOriginAreAddedOrWritten) {
   constexpr int64_t kRows = 9, kIn = 35, kOut = 21;
   for (const Kernels* table : kernels::all_tables()) {

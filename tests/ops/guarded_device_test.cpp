@@ -1,4 +1,4 @@
-// Every op, forward and backward, on a device whose memory the host cannot touch, held bit for bit against the CPU.
+// Every op, forward and backward, on a device whose memory the host cannot touch: the same bits as on the CPU.
 #include "support/guarded_device.h"
 
 #include <gtest/gtest.h>

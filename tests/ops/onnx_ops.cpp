@@ -13,7 +13,7 @@ namespace {
 using Outputs = std::map<std::string, Numbers>;
 using Stage = AttentionPatternArgs::Stage;
 
-constexpr double kNever = std::numeric_limits<double>::quiet_NaN();  // fills what nobody may read
+constexpr double kNever = std::numeric_limits<double>::quiet_NaN();  // fills memory that must not be read
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 Precision precision_for(const GoldenFile& file) {
@@ -97,7 +97,7 @@ Vector::Cache Vector::make_cache(int64_t batch, int64_t keys, const Shape& head_
   constexpr int64_t kPage = 4;
   Cache cache{.page = setting_.pages ? kPage : keys, .keys = keys, .batch = batch};
   const int64_t pages = batch * cache.pages_of_one();
-  for (int64_t p = 0; p < pages; ++p) {  // pages lie in the opposite order, so a table that is not looked at shows
+  for (int64_t p = 0; p < pages; ++p) {  // pages in reverse order, so that ignoring the table fails
     cache.table.push_back(static_cast<int32_t>(setting_.pages ? pages - 1 - p : p));
   }
   const Shape shape{pages * cache.page, head_shape[0], head_shape[1]};
@@ -233,7 +233,7 @@ Outputs Vector::rms_norm() {
 Outputs Vector::rotary() {
   const Tensor x = by_rows("input", "num_heads");
   std::vector<int32_t> positions;
-  for (int64_t n = 0; n < x.dim(0) * x.dim(1); ++n) {  // without ids, each row has a table row of its own
+  for (int64_t n = 0; n < x.dim(0) * x.dim(1); ++n) {  // without ids, each row has its own table row
     positions.push_back(static_cast<int32_t>(has("position_ids") ? in("position_ids").values[static_cast<size_t>(n)]
                                                                  : static_cast<double>(n)));
   }

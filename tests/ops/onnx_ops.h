@@ -1,4 +1,4 @@
-// ONNX operator vectors through our ops: what each op of a file gives, by the names of the file's outputs.
+// Runs ONNX operator test vectors through our ops: outputs by the names of the file.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ struct OnnxSetting {
   bool pages = false;  // attention: keys and values in pages instead of rows
 };
 
-// Laid out as the file has them. Throws an Error for an operator it does not know.
+// In the layout of the file. An Error for an unknown operator.
 std::map<std::string, Numbers> run_onnx(const GoldenFile& file, const OnnxSetting& setting);
 
 }  // namespace qkv::test

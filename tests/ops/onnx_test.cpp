@@ -114,7 +114,7 @@ TEST_P(Onnx, GivesWhatTheFileSays) {
 
 INSTANTIATE_TEST_SUITE_P(, Onnx, testing::ValuesIn(stems()), [](const auto& file) { return file.param; });
 
-// Tests run one per process, so this one looks at every file again rather than counting what others did.
+// Tests run one per process, so this one reads every file again instead of counting the others' runs.
 TEST(OnnxVectors, EveryFilePassesOrIsNamedOutOfScope) {
   QKV_NEED_SHARED(folder, "onnx-ops");
   size_t seen = 0, passed = 0;

@@ -100,7 +100,7 @@ Matrix turned(const Matrix& a) {
   return t;
 }
 
-// X <- a X + b (X X^T) X + c (X X^T)(X X^T) X, five times, on the matrix as it stands (wide) or turned (tall).
+// X <- a X + b (X X^T) X + c (X X^T)(X X^T) X, five times, on the matrix itself (wide) or its transpose (tall).
 Matrix newton_schulz(Matrix x) {
   const bool tall = x.size() > x[0].size();
   if (tall) x = turned(x);

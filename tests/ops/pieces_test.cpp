@@ -1,4 +1,4 @@
-// torch's nn.MultiheadAttention and nn.Transformer, and the causal attention class of the textbooks, composed from ops.
+// torch's nn.MultiheadAttention and nn.Transformer, and the textbook causal attention class, composed from ops.
 #include <gtest/gtest.h>
 
 #include <functional>

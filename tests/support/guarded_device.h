@@ -1,5 +1,5 @@
-// A second device for the tests: its memory is closed to the host (any touch is a SIGSEGV) and open only while a kernel
-// runs or a copy is made. An op that assumes the CPU dies on it.
+// A second device for tests: its memory is protected from the host (any access is a SIGSEGV) except while a kernel or a
+// copy runs. An op that assumes CPU memory crashes on it.
 #pragma once
 
 #include <map>

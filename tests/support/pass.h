@@ -1,4 +1,4 @@
-// What tests make passes from: an engine with an arena and a tape, numbers in and out of any device, comparisons.
+// Passes for tests: an engine with an arena and a tape, values to and from any device, comparisons.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Token ids that look drawn and are the same everywhere, for tests where any will do.
+// Pseudo-random token ids, the same everywhere, for tests where any ids will do.
 #pragma once
 
 #include <cstdint>

@@ -79,7 +79,7 @@ class Selections {
       if (whole) rows(".q_norm", a.width, q);
       if (whole) rows(".k_norm", a.width, k);
       if (a.latent) rows(".q_b", a.width, left.heads);
-      if (a.latent) rows(".kv_b", a.latent->still + a.value_width, left.kv_heads);
+      if (a.latent) rows(".kv_b", a.latent->nope_width + a.value_width, left.kv_heads);
     }
     add(name + ".o", {.axis = 1, .unit = a.value_width, .units = left.heads});
     add(name + ".sinks", {.units = left.heads});

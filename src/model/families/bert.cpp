@@ -19,8 +19,8 @@ ModelSpec bert_spec(const Config& c) {
   a.kv_heads = a.heads;
   a.width = a.value_width = s.width / std::max<int64_t>(a.heads, 1);
   a.q_bias = a.k_bias = a.v_bias = a.out_bias = true;
-  a.dropout = c.chance({"attention_probs_dropout_prob"}, 0.1F);
-  const float dropout = c.chance({"hidden_dropout_prob"}, 0.1F);
+  a.dropout = c.probability({"attention_probs_dropout_prob"}, 0.1F);
+  const float dropout = c.probability({"hidden_dropout_prob"}, 0.1F);
   s.encoder = {
       .layers = same_layers(c, c.whole({"num_hidden_layers"}),
                             {.attention = a,

@@ -26,7 +26,7 @@ ModelSpec llama_like(const Config& c) {
   attention.kv_heads = c.whole({"num_key_value_heads"}, attention.heads);
   attention.width = c.whole({"head_dim"}, spec.width / std::max<int64_t>(attention.heads, 1));
   attention.value_width = attention.width;
-  attention.dropout = c.chance({"attention_dropout"}, 0);
+  attention.dropout = c.probability({"attention_dropout"}, 0);
   attention.q_bias = attention.k_bias = attention.v_bias = attention.out_bias = c.flag({"attention_bias"}, false);
   attention.rope = read_rope(c, attention.width);
   const FeedForwardSpec feed{.width = c.whole({"intermediate_size"}),
@@ -156,15 +156,15 @@ ModelSpec bart_like(const Config& c) {
     attention.kv_heads = attention.heads;
     attention.width = attention.value_width = spec.width / std::max<int64_t>(attention.heads, 1);
     attention.q_bias = attention.k_bias = attention.v_bias = attention.out_bias = true;
-    attention.dropout = c.chance({"attention_dropout"}, 0);
+    attention.dropout = c.probability({"attention_dropout"}, 0);
     LayerSpec layer{.attention = attention,
                     .feed = {.width = c.whole({(which + "_ffn_dim").c_str()}),
                              .act = read_activation(c, {"activation_function"}, "gelu"),
                              .bias = true,
-                             .dropout = c.chance({"activation_dropout"}, 0)},
+                             .dropout = c.probability({"activation_dropout"}, 0)},
                     .place = NormPlace::after,
                     .norm = spec.norm,
-                    .dropout = c.chance({"dropout"}, 0.1F)};
+                    .dropout = c.probability({"dropout"}, 0.1F)};
     if (decodes) {
       layer.cross = attention;
       layer.cross->causal = false;

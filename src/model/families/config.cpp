@@ -74,7 +74,7 @@ double Config::number(Keys keys, double otherwise) const {
   return value != nullptr ? as_number(*value, key) : otherwise;
 }
 
-float Config::chance(Keys keys, float otherwise) const {
+float Config::probability(Keys keys, float otherwise) const {
   const char* key = nullptr;
   const Json* value = find(keys, &key);
   if (value == nullptr) return otherwise;

@@ -27,7 +27,7 @@ class Config {
   int64_t whole(Keys keys, int64_t otherwise) const;
   double number(Keys keys) const;
   double number(Keys keys, double otherwise) const;
-  float chance(Keys keys, float otherwise) const;  // a probability below 1
+  float probability(Keys keys, float otherwise) const;  // in [0, 1)
   bool flag(Keys keys, bool otherwise) const;
   std::string text(Keys keys) const;
   std::string text(Keys keys, const std::string& otherwise) const;

@@ -19,7 +19,7 @@ struct Family {
 std::span<const Family* const> all_families();
 const Family& family_of(const std::string& model_type, const std::string& what);  // an Error that names the known ones
 
-// Reads and checks. `heads` beyond what the family can say stand in qkv's own key, see docs/add-a-family.md.
+// Reads and validates. Cut heads and experts are in qkv's own keys, see docs/add-a-family.md.
 ModelSpec read_spec(const Config& config);
 
 // --- shared by families (families/common.cpp) ------------------------------------------------------------------------

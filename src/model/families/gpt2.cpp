@@ -20,14 +20,14 @@ ModelSpec gpt2_spec(const Config& c) {
   a.kv_heads = a.heads;
   a.width = a.value_width = width / std::max<int64_t>(a.heads, 1);
   a.q_bias = a.k_bias = a.v_bias = a.out_bias = true;
-  a.dropout = c.chance({"attn_pdrop"}, 0.1F);
+  a.dropout = c.probability({"attn_pdrop"}, 0.1F);
   if (!c.flag({"scale_attn_weights"}, true)) a.scale = 1;
   const FeedForwardSpec feed{.width = c.whole({"n_inner"}, 4 * width),
                              .act = read_activation(c, {"activation_function"}, "gelu_new"),
                              .bias = true};
   s.decoder.layers =
       same_layers(c, c.whole({"n_layer"}),
-                  {.attention = a, .feed = feed, .norm = s.norm, .dropout = c.chance({"resid_pdrop"}, 0.1F)});
+                  {.attention = a, .feed = feed, .norm = s.norm, .dropout = c.probability({"resid_pdrop"}, 0.1F)});
   if (c.flag({"scale_attn_by_inverse_layer_idx"}, false)) {
     double depth = 1;
     for (LayerSpec& layer : s.decoder.layers) {
@@ -35,7 +35,7 @@ ModelSpec gpt2_spec(const Config& c) {
     }
   }
   s.decoder.positions = {.kind = PositionSpec::Kind::learned, .count = positions};
-  s.decoder.embedding_dropout = c.chance({"embd_pdrop"}, 0.1F);
+  s.decoder.embedding_dropout = c.probability({"embd_pdrop"}, 0.1F);
   return s;
 }
 

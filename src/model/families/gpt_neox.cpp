@@ -17,7 +17,7 @@ ModelSpec gpt_neox_spec(const Config& c) {
   a.kv_heads = a.heads;
   a.width = a.value_width = s.width / std::max<int64_t>(a.heads, 1);
   a.q_bias = a.k_bias = a.v_bias = a.out_bias = c.flag({"attention_bias"}, true);
-  a.dropout = c.chance({"attention_dropout"}, 0);
+  a.dropout = c.probability({"attention_dropout"}, 0);
   a.rope = read_rope(c, a.width);
   if (!c.has("rope_parameters") && !c.has("rotary_pct")) a.rope->width = a.width / 4;
   const FeedForwardSpec feed{
@@ -28,8 +28,8 @@ ModelSpec gpt_neox_spec(const Config& c) {
                                   .feed = feed,
                                   .place = parallel ? NormPlace::parallel : NormPlace::before,
                                   .norm = s.norm,
-                                  .dropout = c.chance({"hidden_dropout"}, 0)});
-  s.decoder.embedding_dropout = c.chance({"hidden_dropout"}, 0);
+                                  .dropout = c.probability({"hidden_dropout"}, 0)});
+  s.decoder.embedding_dropout = c.probability({"hidden_dropout"}, 0);
   return s;
 }
 

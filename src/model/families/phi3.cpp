@@ -7,8 +7,8 @@ namespace {
 ModelSpec phi3_spec(const Config& c) {
   ModelSpec s = llama_like(c);
   for (LayerSpec& layer : s.decoder.layers) layer.attention.window = c.whole({"sliding_window"}, 0);
-  for (LayerSpec& layer : s.decoder.layers) layer.dropout = c.chance({"resid_pdrop"}, 0);
-  s.decoder.embedding_dropout = c.chance({"embd_pdrop"}, 0);
+  for (LayerSpec& layer : s.decoder.layers) layer.dropout = c.probability({"resid_pdrop"}, 0);
+  s.decoder.embedding_dropout = c.probability({"embd_pdrop"}, 0);
   return s;
 }
 

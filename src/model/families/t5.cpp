@@ -14,7 +14,7 @@ StackSpec stack(const Config& c, const NormSpec& norm, int64_t layers, bool deco
   AttentionSpec a{.heads = c.whole({"num_heads"}), .width = c.whole({"d_kv"}), .causal = decodes, .scale = 1};
   a.kv_heads = a.heads;
   a.value_width = a.width;
-  a.dropout = c.chance({"dropout_rate"}, 0.1F);
+  a.dropout = c.probability({"dropout_rate"}, 0.1F);
   LayerSpec layer{.attention = a,
                   .feed = {.width = c.whole({"d_ff"}),
                            .gated = gated,

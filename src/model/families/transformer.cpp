@@ -18,17 +18,17 @@ ModelSpec transformer_spec(const Config& c) {
               .init = {.kind = InitSpec::Kind::xavier},
               .tokens = read_token_ids(c)};
   const bool before = c.flag({"norm_first"}, false);
-  const float dropout = c.chance({"dropout"}, 0.1F);
+  const float dropout = c.probability({"dropout"}, 0.1F);
   AttentionSpec a{.heads = c.whole({"num_attention_heads"})};
   a.kv_heads = a.heads;
   a.width = a.value_width = s.width / std::max<int64_t>(a.heads, 1);
   a.q_bias = a.k_bias = a.v_bias = a.out_bias = true;
-  a.dropout = c.chance({"attention_dropout"}, 0);
+  a.dropout = c.probability({"attention_dropout"}, 0);
   const LayerSpec encodes{.attention = a,
                           .feed = {.width = c.whole({"intermediate_size"}),
                                    .act = read_activation(c, {"activation_function"}, "relu"),
                                    .bias = true,
-                                   .dropout = c.chance({"activation_dropout"}, 0)},
+                                   .dropout = c.probability({"activation_dropout"}, 0)},
                           .place = before ? NormPlace::before : NormPlace::after,
                           .norm = s.norm,
                           .dropout = dropout};

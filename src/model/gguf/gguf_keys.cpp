@@ -22,10 +22,10 @@ class Keys {
   std::string prefix_;
 };
 
-// The layer of the kind asked for; the first one if all are alike.
-const AttentionSpec& attention_that(const StackSpec& stack, bool slides) {
+// The first layer with (or without) a sliding window; layer 0 if there is none.
+const AttentionSpec& first_attention(const StackSpec& stack, bool sliding) {
   for (const LayerSpec& layer : stack.layers) {
-    if ((layer.attention.window > 0) == slides) return layer.attention;
+    if ((layer.attention.window > 0) == sliding) return layer.attention;
   }
   return stack.layers.front().attention;
 }
@@ -114,7 +114,7 @@ void add_model_keys(GgufMetadata& metadata, const ModelSpec& spec) {
   QKV_CHECK(context > 0, "GGUF needs to know the model's context, which its config does not say",
             Hint("add max_position_embeddings to config.json"));
   const StackSpec& first = spec.has_source() ? spec.encoder : spec.decoder;
-  const AttentionSpec &full = attention_that(first, false), &slides = attention_that(first, true);
+  const AttentionSpec &full = first_attention(first, false), &slides = first_attention(first, true);
   Keys keys(metadata, gguf_architecture(spec));
   keys.whole("vocab_size", spec.vocabulary);
   keys.whole("context_length", context);

@@ -1,4 +1,4 @@
-// A model in fewer bits, written as a folder of its own.
+// Quantises a model into a new folder.
 #pragma once
 
 #include "core/engine.h"
@@ -8,7 +8,7 @@ namespace qkv {
 
 struct QuantizeOptions {
   Format to;                                  // q8 or q4, with its group
-  std::vector<std::filesystem::path> copied;  // files that come along
+  std::vector<std::filesystem::path> copied;  // other files to copy: the tokenizer etc.
   WriteProgress progress;
 };
 

@@ -1,4 +1,4 @@
-// Model folders that contradict themselves: one error each, with the file, the key, both values and what to do.
+// Inconsistent model folders: one error each, with the file, the key, both values and a hint.
 #include <gtest/gtest.h>
 
 #include "base/expect_error.h"

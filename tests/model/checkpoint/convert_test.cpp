@@ -1,4 +1,4 @@
-// Models through every direction of convert, bit by bit; the goldens are what transformers wrote.
+// Every direction of convert, bit by bit; the goldens are files that transformers wrote.
 #include "model/checkpoint/convert.h"
 
 #include "base/expect_error.h"
@@ -57,7 +57,7 @@ TEST_P(HeldByGguf, ComesBackBitByBit) {
   }
 }
 
-// Gemma's too: taking 1 away from norms that lie near it and adding it again loses nothing.
+// Gemma's too: subtracting 1 from norms near 1 and adding it again is exact.
 TEST_P(HeldByGguf, FileComesBackThroughAFolder) {
   const fs::path first = folder.path() / "first.gguf", between = folder.path() / GetParam(),
                  second = folder.path() / "second.gguf";

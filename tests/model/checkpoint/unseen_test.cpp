@@ -1,5 +1,5 @@
-// Where nobody looks, a layer's products go on to what comes after them without stopping. Looking changes no bit: not
-// of the logits, not of any gradient, whatever is looked at and wherever.
+// Without taps, a layer fuses its products with what follows. Taps change no bit of the logits or of any gradient,
+// whichever sites they read.
 #include <gtest/gtest.h>
 
 #include "kernels/tables.h"

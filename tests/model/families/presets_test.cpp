@@ -1,4 +1,4 @@
-// Published parameter counts, which we did not make.
+// Parameter counts against the published ones.
 #include "model/families/presets.h"
 
 #include <gtest/gtest.h>

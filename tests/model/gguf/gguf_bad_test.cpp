@@ -1,4 +1,4 @@
-// GGUF files that are well formed but no model we can compute: each with what is said about it.
+// Well-formed GGUF files of models we cannot run, each with its error.
 #include <functional>
 
 #include "base/expect_error.h"

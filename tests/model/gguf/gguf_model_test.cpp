@@ -1,4 +1,4 @@
-// The tiny Llama that llama.cpp wrote in every type: what we load is what it dequantised, and the model runs.
+// A tiny Llama that llama.cpp wrote in every type: loaded weights equal its dequantised ones, and the model runs.
 #include <algorithm>
 #include <cmath>
 
@@ -34,7 +34,7 @@ TEST_P(TinyGguf, WeightsAreWhatLlamaCppDequantised) {
 
   EXPECT_EQ(as_floats(weights.at("embed")), expected("token_embd.weight"));
   EXPECT_EQ(as_floats(weights.at("layers.1.mlp.down")), expected("blk.1.ffn_down.weight"));
-  // In the file the two halves of a rotary pair lie side by side; in a weight half a head apart.
+  // In the file the two columns of a rotary pair are adjacent; in a weight they are half a head apart.
   const std::vector<float> stored = expected("blk.0.attn_q.weight"), loaded = as_floats(weights.at("layers.0.attn.q"));
   constexpr size_t kHeads = 4, kWidth = 64, kColumns = 256;
   ASSERT_EQ(stored.size(), loaded.size());
@@ -85,7 +85,7 @@ Numbers logits_of(const fs::path& path) {
 }
 
 // The error of a type's weights, relative to their size, as the error of the logits: a network of a few layers adds up
-// a few such errors, so the logits' NMSE lies within some times the weights'.
+// a few such errors, so the logits' NMSE is within a few times the weights'.
 TEST_P(TinyGguf, LogitsFollowTheFloat32File) {
   QKV_NEED_SHARED(folder, "gguf");
   const fs::path exact = folder / "tiny-f32.gguf", path = folder / ("tiny-" + GetParam() + ".gguf");

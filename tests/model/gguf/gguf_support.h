@@ -1,4 +1,4 @@
-// What the GGUF tests share: weights as bytes, and a tiny Llama as GGUF that a test can break.
+// Helpers of GGUF tests: weights as bytes, and a tiny Llama as GGUF that a test can modify.
 #pragma once
 
 #include <gtest/gtest.h>

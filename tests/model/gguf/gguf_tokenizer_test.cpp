@@ -1,4 +1,4 @@
-// tokenizer.json in GGUF: tokens, types, merges and names, by what the files themselves say.
+// tokenizer.json in GGUF: tokens, types, merges and names, against the files themselves.
 #include "model/gguf/gguf_tokenizer.h"
 
 #include "base/expect_error.h"

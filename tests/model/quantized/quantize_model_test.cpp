@@ -1,4 +1,4 @@
-// Model folders in q8 and q4: what is written, what comes back, and what is refused.
+// Model folders in q8 and q4: writing, loading and errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -144,7 +144,7 @@ TEST(QuantizedFolder, BecomesAHuggingFaceFolderAgain) {
   expect_same_weights(Checkpoint::open(q).weights(cpu_device()), Checkpoint::open(back).weights(cpu_device()));
 }
 
-// A GGUF's norms may hold 1 + w: what its config says of that must come along.
+// Norms of a GGUF may be 1 + w: the config key for that must be kept.
 TEST(QuantizedFolder, CanComeFromGguf) {
   const TempFolder temp;
   convert_model(golden("gemma3"), temp.path() / "m.gguf", {.dtype = "F32"});

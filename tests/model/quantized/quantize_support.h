@@ -1,4 +1,4 @@
-// What the tests of quantised models share: passes of any kind of model, and its weights as plain numbers.
+// Helpers of tests of quantised models: passes of any kind of model, and its weights as plain numbers.
 #pragma once
 
 #include "model/gguf/gguf_support.h"

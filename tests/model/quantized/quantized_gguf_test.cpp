@@ -1,4 +1,4 @@
-// GGUF models whose weights are multiplied in the blocks of the file.
+// GGUF models whose products read the blocks of the file.
 #include <algorithm>
 
 #include "io/gguf.h"
@@ -30,7 +30,7 @@ TEST_P(TinyBlocks, StayAsTheFileHasThem) {
     EXPECT_EQ(kept->weights().at(weight.name).format().plain(), weight.shape.rank() < 2) << weight.name;
   }
   EXPECT_GT(expect_same_numbers(kept->weights(), decoded->weights()), 14);
-  // Rows that lie as they should are used in place; rotary pairs are other rows of the same blocks.
+  // Rows in the right order are used in place; rotary pairs need the same blocks in another order.
   EXPECT_TRUE(lies_in(kept->weights().at("layers.1.mlp.down"), *checkpoint.file->find("blk.1.ffn_down.weight")));
   EXPECT_TRUE(lies_in(kept->weights().at("embed"), *checkpoint.file->find("token_embd.weight")));
   EXPECT_FALSE(lies_in(kept->weights().at("layers.1.attn.q"), *checkpoint.file->find("blk.1.attn_q.weight")));
