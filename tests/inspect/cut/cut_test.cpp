@@ -13,6 +13,7 @@
 #include "inspect/heads/twins.h"
 #include "inspect/tiny.h"
 #include "kernels/tables.h"
+#include "verify/recorded.h"
 
 namespace qkv {
 namespace {

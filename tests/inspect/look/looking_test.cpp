@@ -34,7 +34,7 @@ struct Recorded {
     const ModelSpec& spec = model->spec();
     has_source = spec.has_source();
     RecordedBatch ids = recorded_batch(io, "input_ids");
-    if (spec.kind == ModelSpec::Kind::encoder_only) ids.all_count();  // recorded without its mask
+    if (spec.kind == ModelSpec::Kind::encoder_only) ids.ignore_padding();  // recorded without its mask
     const RecordedBatch main = has_source ? recorded_batch(io, "decoder_input_ids") : ids;
     const auto all = main.row(row);
     text.ids.assign(all.begin(), all.end());
