@@ -145,10 +145,10 @@ void linear_fallback(const Exec& exec, const LinearArgs& a, const IsaKernels& is
 void linear_backward_fallback(const Exec& exec, const LinearBackwardArgs& a, const IsaKernels& isa) {
   const InputActivation& o = a.input_act;
   if (!o.pre.defined()) return ref::linear_backward(ref::Split(*exec.pool), a);
-  Buffer<std::byte> dx(a.x.count() * size_of(a.x.dtype()));
+  Buffer<std::byte> memory(a.x.count() * size_of(a.x.dtype()));
   LinearBackwardArgs product = a;
   product.input_act = {};
-  product.dx = {Tensor(a.x.device(), dx.data(), a.x.dtype(), a.x.shape())};
+  product.dx = {Tensor(a.x.device(), memory.data(), a.x.dtype(), a.x.shape())};
   ref::linear_backward(ref::Split(*exec.pool), product);
   if (!o.gate.defined()) {
     return activation_backward(exec, {.dx = o.dpre, .dy = product.dx.tensor, .x = o.pre, .act = o.form.act}, isa);

@@ -106,10 +106,10 @@ void linear(const Split& split, const LinearArgs& a) {
 
 void linear_backward(const Split& split, const LinearBackwardArgs& a) {
   if (const InputActivation& o = a.input_act; o.pre.defined()) {
-    Buffer<std::byte> dx(a.x.count() * size_of(a.x.dtype()));
+    Buffer<std::byte> memory(a.x.count() * size_of(a.x.dtype()));
     LinearBackwardArgs product = a;
     product.input_act = {};
-    product.dx = {Tensor(a.x.device(), dx.data(), a.x.dtype(), a.x.shape())};
+    product.dx = {Tensor(a.x.device(), memory.data(), a.x.dtype(), a.x.shape())};
     linear_backward(split, product);
     const Tensor& dx = product.dx.tensor;
     if (!o.gate.defined()) {
