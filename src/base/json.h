@@ -8,14 +8,21 @@
 #include <string_view>
 #include <vector>
 
-// The literal ""_json calls a parser, and every file that saw it would compile that parser again, used or not: half a
-// second each. So its body goes to a template that nobody instantiates, and the literal is only declared.
+// The literal ""_json calls the parser, so that every file that includes the header would compile the parser, used or
+// not: half a second each. This moves its body into a template that is never instantiated and only declares the literal.
 #define _json(...)    \
   _json(__VA_ARGS__); \
   template <class>    \
   nlohmann::json literal_of_nobody(__VA_ARGS__)
 #include <nlohmann/json.hpp>
 #undef _json
+
+// Compiled once, in json.cpp: the serializer costs every file that calls dump() most of a second.
+template <>
+std::string nlohmann::json::dump(int indent, char indent_char, bool ensure_ascii, error_handler_t error_handler) const;
+template <>
+std::string nlohmann::ordered_json::dump(int indent, char indent_char, bool ensure_ascii,
+                                         error_handler_t error_handler) const;
 
 namespace qkv {
 
