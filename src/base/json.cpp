@@ -12,6 +12,31 @@
 #include "base/error.h"
 #include "base/printable.h"
 
+namespace {
+
+// As in nlohmann/json.hpp.
+template <class AnyJson>
+std::string dump_json(const AnyJson& json, int indent, char indent_char, bool ensure_ascii,
+                      nlohmann::detail::error_handler_t error_handler) {
+  std::string text;
+  nlohmann::detail::serializer<AnyJson> serializer(nlohmann::detail::output_adapter<char, std::string>(text),
+                                                   indent_char, error_handler);
+  serializer.dump(json, indent >= 0, ensure_ascii, indent >= 0 ? static_cast<unsigned>(indent) : 0);
+  return text;
+}
+
+}  // namespace
+
+template <>
+std::string nlohmann::json::dump(int indent, char indent_char, bool ensure_ascii, error_handler_t error_handler) const {
+  return dump_json(*this, indent, indent_char, ensure_ascii, error_handler);
+}
+template <>
+std::string nlohmann::ordered_json::dump(int indent, char indent_char, bool ensure_ascii,
+                                         error_handler_t error_handler) const {
+  return dump_json(*this, indent, indent_char, ensure_ascii, error_handler);
+}
+
 namespace qkv {
 namespace {
 

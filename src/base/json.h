@@ -17,6 +17,13 @@
 #include <nlohmann/json.hpp>
 #undef _json
 
+// Compiled once, in json.cpp: the serializer costs every file that calls dump() most of a second.
+template <>
+std::string nlohmann::json::dump(int indent, char indent_char, bool ensure_ascii, error_handler_t error_handler) const;
+template <>
+std::string nlohmann::ordered_json::dump(int indent, char indent_char, bool ensure_ascii,
+                                         error_handler_t error_handler) const;
+
 namespace qkv {
 
 using Json = nlohmann::json;
