@@ -206,7 +206,7 @@ async function leftInEnglish(page) {
   await page.evaluate(() => { const slider = document.querySelector(".transport input"); slider.value = 0; slider.dispatchEvent(new Event("input")); });
   equal(await sample(), report.movie.samples[0].text, "the first sample");
   equal(await page.locator(".phases .past").count(), 0, "no phase at the start");
-  equal(await page.locator(".phases small").last().textContent(), "the loss is still falling: −1.02 nats while the steps grow e-fold; flat is under 0.10", "why there was no plateau");
+  equal(await page.locator(".phases small").last().textContent(), "the loss is still falling at the end: −1.02 nats per e-fold of steps, flat is under 0.10", "why there was no plateau");
   await page.locator(".play").click();
   await page.waitForFunction(() => movieView.at > 1, null, { timeout: 20000 });
   await page.locator(".play").click();

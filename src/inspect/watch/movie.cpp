@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr size_t kLargestLog = size_t{1} << 30;
 constexpr size_t kNeighbours = 10;
 
-// The lines of a file that need not be there; a last line without an end is being written.
+// The lines of an optional file; a last line without a newline is still being written and left out.
 std::vector<Json> lines_of(const fs::path& path) {
   std::vector<Json> lines;
   if (!fs::exists(path)) return lines;
@@ -52,8 +52,8 @@ void read_log(const fs::path& run, Movie& movie) {
   }
 }
 
-// Loss in the last octave of positions that has enough rows, less that three octaves earlier: the 500th against the
-// 50th token, on texts of any length.
+// Loss in the last octave of positions with enough rows, minus that three octaves earlier: like the 500th against the
+// 50th token, but for texts of any length.
 std::optional<double> icl_of(const Snapshot& s) {
   constexpr int64_t kFewest = 32;
   for (size_t b = s.positions.size(); b-- > 3;) {
@@ -116,7 +116,7 @@ void add_weights(const std::vector<Snapshot>& all, Movie& movie) {
   }
 }
 
-// Of each token, the others nearest by cosine.
+// For each token its nearest other tokens by cosine.
 std::vector<std::vector<size_t>> neighbours_of(const std::vector<float>& embedding, size_t width) {
   const size_t n = embedding.size() / width;
   std::vector<float> unit(embedding);
@@ -156,7 +156,7 @@ void add_embedding(const std::vector<Snapshot>& all, Movie& movie) {
   if (made.tokens.size() < 2 || width == 0) return;
   const Plane plane = fit_plane(all.back().embedding, width);
   made.share = plane.share;
-  const auto right = neighbours_of(all.back().embedding, width);
+  const auto final_ones = neighbours_of(all.back().embedding, width);
   for (const Snapshot& s : all) {
     std::vector<double> x, y;
     for (size_t t = 0; t < made.tokens.size(); ++t) {
@@ -170,9 +170,10 @@ void add_embedding(const std::vector<Snapshot>& all, Movie& movie) {
     size_t same = 0, of = 0;
     for (size_t t = 0; t < now.size(); ++t) {
       std::vector<size_t> both;
-      std::set_intersection(now[t].begin(), now[t].end(), right[t].begin(), right[t].end(), std::back_inserter(both));
+      std::set_intersection(now[t].begin(), now[t].end(), final_ones[t].begin(), final_ones[t].end(),
+                            std::back_inserter(both));
       same += both.size();
-      of += right[t].size();
+      of += final_ones[t].size();
     }
     made.neighbours.push_back(of > 0 ? static_cast<double>(same) / static_cast<double>(of) : 0);
   }
@@ -204,7 +205,7 @@ void add_phases(Movie& movie) {
       any = any || induction[s].n > 0;
     }
   }
-  movie.phases.push_back(any ? jump_phase(movie.steps, best) : missing("induction", "short_texts"));
+  movie.phases.push_back(any ? jump_phase(movie.steps, best) : missing("induction", "short_context"));
   movie.phases.push_back(movie.loss.front().n > 0 ? plateau_phase(movie.steps, means(movie.loss))
                                                   : missing("plateau", "no_texts"));
 }
@@ -226,8 +227,7 @@ Movie make_movie(const fs::path& run, const std::function<void(size_t, size_t)>&
   const WatchFolder folder = WatchFolder::open(run);
   Movie movie{.plan = folder.plan(), .steps = folder.steps()};
   QKV_CHECK(!movie.steps.empty(), WatchFolder::in(run).string(), " has a plan of ", movie.plan.steps.size(),
-            " snapshots but none of them was taken",
-            Hint("go on with the run:  qkv train --resume --out " + run.string()));
+            " snapshots but none has been taken", Hint("resume the run:  qkv train --resume --out " + run.string()));
   for (const std::string& name : movie.plan.heads) movie.heads.push_back({.name = name});
   using Losses = Snapshot::TextLosses;
   std::vector<Snapshot> all;

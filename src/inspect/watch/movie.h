@@ -1,5 +1,5 @@
-// How a model learnt, from the snapshots of its training: roles and importance of heads, motion of embeddings and
-// matrices, and the dates of its phases.
+// The course of a training run, from its snapshots: roles and importance of heads, change of embeddings and weights,
+// and the steps at which phases begin.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace qkv {
 
-// A phase begins or ends at a step, or was not seen.
+// A phase of the training and the step at which it was reached, if any.
 struct Phase {
   std::string name;
   std::optional<int64_t> step;
@@ -24,26 +24,26 @@ struct Phase {
 };
 std::string why_of(const Phase& phase);  // one English sentence
 
-using Series = std::vector<std::optional<double>>;  // one for each snapshot; nothing where it was not measured
+using Series = std::vector<std::optional<double>>;  // one per snapshot; absent where not measured
 
 struct Movie {
   struct Head {
     std::string name;
-    std::array<std::vector<Estimate>, kWatchedRoles> roles;  // n = 0: does not apply
-    std::vector<Estimate> importance;                        // over the steps since the snapshot before, in nats
-    Series in_layer;                                         // the same over the length of its layer's (Michel)
+    std::array<std::vector<Estimate>, kWatchedRoles> roles;  // n = 0: not applicable
+    std::vector<Estimate> importance;                        // over the steps since the previous snapshot, in nats
+    Series in_layer;                                         // divided by the l2 norm over the layer's heads (Michel)
   };
   struct Weight {
     std::string name;
     std::vector<double> moved;   // |W_t - W_first| / |W_first|
     std::vector<double> cosine;  // of W_t and W_last
-    std::vector<double> update;  // of the last step: |dW| / |W|; 0 if unknown
+    std::vector<double> update;  // |dW| / |W| of the last step; 0 if unknown
   };
   struct Embedding {
     std::vector<int32_t> tokens;
-    std::array<double, 2> share = {};       // of the last snapshot's variance that the two axes show
+    std::array<double, 2> share = {};       // of the last snapshot's variance explained by each axis
     std::vector<std::vector<double>> x, y;  // by snapshot and token
-    std::vector<double> neighbours;         // share of a token's ten nearest that are those of the end
+    std::vector<double> neighbours;         // share of a token's ten nearest neighbours that are also its final ones
   };
   struct Logged {
     int64_t step = 0;
@@ -57,7 +57,7 @@ struct Movie {
   WatchPlan plan;
   std::vector<int64_t> steps;
   std::vector<Estimate> loss, unigram, bigram;  // nats; KL(model || frequencies)
-  Series icl;                                   // loss late in a text less loss early in it
+  Series icl;                                   // in-context learning: loss late in a text minus loss early in it
   std::vector<Head> heads;
   std::vector<Weight> weights;
   Embedding embedding;
@@ -71,13 +71,13 @@ struct Movie {
 // `finished` is told how many snapshots are read.
 Movie make_movie(const std::filesystem::path& run, const std::function<void(size_t done, size_t all)>& finished = {});
 
-// The part "movie" of a report; `texts`: of the embedding's tokens.
+// The part "movie" of a report; `texts`: the embedding's tokens as text.
 Json to_json(const Movie& movie, const std::vector<std::string>& texts);
 
-// Dates of phases on any curves; one value for each step.
-//   minimum   the model was never nearer to the frequencies; not at the ends of the curve, where nothing turned
-//   jump      the steepest rise over the logarithm of the step, if it rises by kJump within one octave
-//   plateau   from here on no falls by more than kFlat nats while the step grows by e
+// Steps of phases, from curves with one value per step.
+//   nearest   minimum of the KL divergence from the frequencies; none if it is at either end of the curve
+//   jump      steepest rise over the logarithm of the step, if the score rises by kJump while the step doubles
+//   plateau   from here on the loss changes by less than kFlat nats while the step grows by a factor of e
 inline constexpr double kJump = 0.15, kFlat = 0.1;
 Phase nearest_phase(const std::string& name, std::span<const int64_t> steps, std::span<const double> divergence);
 Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score);

@@ -4,7 +4,7 @@
 namespace qkv {
 namespace {
 
-constexpr size_t kPoints = 1000;  // of the loss; a log may have many more
+constexpr size_t kPoints = 1000;  // of the loss curve; longer logs are thinned out
 
 enum class Edge : uint8_t { mean, low, high };
 

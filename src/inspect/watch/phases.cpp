@@ -1,4 +1,4 @@
-// The dates of a training, from its curves.
+// Finds the phases of a training run on its curves.
 #include <fmt/args.h>
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace qkv {
 namespace {
 
 double log_of(int64_t step) {
-  return std::log(static_cast<double>(step) + 1);  // step 0 has one too
+  return std::log(static_cast<double>(step) + 1);  // defined for step 0
 }
 
 Phase too_few(Phase phase, size_t snapshots) {
@@ -24,22 +24,25 @@ Phase too_few(Phase phase, size_t snapshots) {
 // Named fields are the phase's numbers.
 constexpr std::pair<const char*, const char*> kReasons[] = {
     {"few_snapshots", "{snapshots:.0f} snapshots are too few"},
-    {"lowest", "KL(model || {name}) {start:.3f} at step {first_step:.0f}, lowest {low:.3f} here, {end:.3f} at the end"},
-    {"never_lower", "KL(model || {name}) {start:.3f} at step {first_step:.0f}, and never lower"},
+    {"lowest",
+     "KL(model || {name}) {start:.3f} at step {first_step:.0f}, lowest here with {low:.3f}, {end:.3f} at the end"},
+    {"never_lower", "KL(model || {name}) {start:.3f} at step {first_step:.0f}, never lower"},
     {"lowest_at_end",
-     "KL(model || {name}) {start:.3f} at step {first_step:.0f}, {low:.3f} at the end and still falling"},
+     "KL(model || {name}) {start:.3f} at step {first_step:.0f}, still falling at the end with {low:.3f}"},
     {"jump",
-     "the best head's induction score rises from {from:.3f} to {to:.3f}, by {rise:.3f} from step {first_step:.0f} "
-     "to {last_step:.0f}"},
+     "the best head's induction score goes from {from:.3f} to {to:.3f}; it rises by {rise:.3f} from step "
+     "{first_step:.0f} to {last_step:.0f}"},
     {"no_jump",
-     "the best head's induction score goes from {from:.3f} to {to:.3f}, by at most {rise:.3f} while the steps double; "
-     "a jump is {least}"},
-    {"flat", "from here on the loss changes by less than {limit} nats while the steps grow e-fold"},
-    {"still_falling", "the loss is still falling: {slope:.3f} nats while the steps grow e-fold; flat is under {limit}"},
-    {"still_rising", "the loss is rising: {slope:.3f} nats while the steps grow e-fold; flat is under {limit}"},
+     "the best head's induction score goes from {from:.3f} to {to:.3f}; it rises by {rise:.3f} at most while the step "
+     "doubles, a jump is {least}"},
+    {"flat", "from here on the loss changes by less than {limit} nats per e-fold of steps"},
+    {"still_falling",
+     "the loss is still falling at the end: {slope:+.3f} nats per e-fold of steps, flat is under {limit}"},
+    {"still_rising",
+     "the loss is still rising at the end: {slope:+.3f} nats per e-fold of steps, flat is under {limit}"},
     {"no_texts", "no text was measured"},
     {"not_next_token", "this model does not predict the next token"},
-    {"short_texts", "the texts are too short for repeated tokens"},
+    {"short_context", "the context is too short for repeated tokens"},
 };
 
 }  // namespace
@@ -78,12 +81,12 @@ Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score) 
   QKV_ASSERT(steps.size() == score.size(), steps.size(), " steps, ", score.size(), " values");
   Phase phase{.name = "induction"};
   if (steps.size() < 3) return too_few(phase, steps.size());
-  // The octave with the largest rise, then the steepest stretch inside it.
+  // The doubling of the step with the largest rise, then the steepest interval inside it.
   double rise = 0;
   size_t from = 0, to = 0;
   for (size_t a = 0; a < steps.size(); ++a) {
     for (size_t b = a + 1; b < steps.size(); ++b) {
-      if (b > a + 1 && steps[b] + 1 > 2 * (steps[a] + 1)) break;  // neighbours count however far apart
+      if (b > a + 1 && steps[b] + 1 > 2 * (steps[a] + 1)) break;  // adjacent snapshots always count
       if (score[b] - score[a] > rise) {
         rise = score[b] - score[a];
         from = a;
@@ -111,7 +114,7 @@ Phase jump_phase(std::span<const int64_t> steps, std::span<const double> score) 
 Phase plateau_phase(std::span<const int64_t> steps, std::span<const double> loss) {
   QKV_ASSERT(steps.size() == loss.size(), steps.size(), " steps, ", loss.size(), " values");
   Phase phase{.name = "plateau"};
-  // Slopes over half an octave at least, so that two snapshots side by side do not decide.
+  // Slopes over at least half an octave, so that two adjacent snapshots do not decide.
   const auto slope_to_end = [&](size_t i, size_t j) {
     return (loss[j] - loss[i]) / (log_of(steps[j]) - log_of(steps[i]));
   };
@@ -122,7 +125,7 @@ Phase plateau_phase(std::span<const int64_t> steps, std::span<const double> loss
   for (size_t i = steps.size(); i-- > 0;) {
     size_t j = i;
     while (j < steps.size() && log_of(steps[j]) - log_of(steps[i]) < half_octave) ++j;
-    if (j == steps.size()) continue;  // too near the end to tell
+    if (j == steps.size()) continue;  // too close to the end
     const double slope = slope_to_end(i, j);
     if (!any) last = slope;
     any = true;
