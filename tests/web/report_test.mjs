@@ -270,7 +270,8 @@ for (const name of ["demo", "translate"]) {
 {
   const page = await open("translate", { width: 1200 });
   equal(await page.getAttribute("html", "lang"), "zh-Hans", "the report's language is the page's");
-  equal(await page.locator(".wall").count(), 3, "three walls");
+  equal(await page.locator(".wall").count(), 3, "encoder, decoder and cross-attention");
+  equal((await leftInEnglish(page)).join("|"), "", "English words left in the Chinese page of a translation");
   check(/^X/.test(await page.locator(".map-name b").textContent()), "a translation begins at the cross-attention");
   equal(await page.locator(".map-panel .strip .chip").count(), 9, "which looks at the source");
   check(!(await page.content()).includes("\ufffd"), "no replacement characters");
