@@ -206,7 +206,7 @@ async function leftInEnglish(page) {
   await page.evaluate(() => { const slider = document.querySelector(".transport input"); slider.value = 0; slider.dispatchEvent(new Event("input")); });
   equal(await sample(), report.movie.samples[0].text, "the first sample");
   equal(await page.locator(".phases .past").count(), 0, "no phase at the start");
-  equal(await page.locator(".phases small").last().textContent(), "the loss is still falling: −1.02 nats while the steps grow e-fold; flat is under 0.10", "why there was no plateau");
+  equal(await page.locator(".phases small").last().textContent(), "the loss is still falling at the end: −1.02 nats per e-fold of steps, flat is under 0.10", "why there was no plateau");
   await page.locator(".play").click();
   await page.waitForFunction(() => movieView.at > 1, null, { timeout: 20000 });
   await page.locator(".play").click();
@@ -270,7 +270,8 @@ for (const name of ["demo", "translate"]) {
 {
   const page = await open("translate", { width: 1200 });
   equal(await page.getAttribute("html", "lang"), "zh-Hans", "the report's language is the page's");
-  equal(await page.locator(".wall").count(), 3, "three walls");
+  equal(await page.locator(".wall").count(), 3, "encoder, decoder and cross-attention");
+  equal((await leftInEnglish(page)).join("|"), "", "English words left in the Chinese page of a translation");
   check(/^X/.test(await page.locator(".map-name b").textContent()), "a translation begins at the cross-attention");
   equal(await page.locator(".map-panel .strip .chip").count(), 9, "which looks at the source");
   check(!(await page.content()).includes("\ufffd"), "no replacement characters");

@@ -205,7 +205,7 @@ void add_phases(Movie& movie) {
       any = any || induction[s].n > 0;
     }
   }
-  movie.phases.push_back(any ? jump_phase(movie.steps, best) : missing("induction", "short_texts"));
+  movie.phases.push_back(any ? jump_phase(movie.steps, best) : missing("induction", "short_context"));
   movie.phases.push_back(movie.loss.front().n > 0 ? plateau_phase(movie.steps, means(movie.loss))
                                                   : missing("plateau", "no_texts"));
 }

@@ -24,22 +24,25 @@ Phase too_few(Phase phase, size_t snapshots) {
 // Named fields are the phase's numbers.
 constexpr std::pair<const char*, const char*> kReasons[] = {
     {"few_snapshots", "{snapshots:.0f} snapshots are too few"},
-    {"lowest", "KL(model || {name}) {start:.3f} at step {first_step:.0f}, lowest {low:.3f} here, {end:.3f} at the end"},
-    {"never_lower", "KL(model || {name}) {start:.3f} at step {first_step:.0f}, and never lower"},
+    {"lowest",
+     "KL(model || {name}) {start:.3f} at step {first_step:.0f}, lowest here with {low:.3f}, {end:.3f} at the end"},
+    {"never_lower", "KL(model || {name}) {start:.3f} at step {first_step:.0f}, never lower"},
     {"lowest_at_end",
-     "KL(model || {name}) {start:.3f} at step {first_step:.0f}, {low:.3f} at the end and still falling"},
+     "KL(model || {name}) {start:.3f} at step {first_step:.0f}, still falling at the end with {low:.3f}"},
     {"jump",
-     "the best head's induction score rises from {from:.3f} to {to:.3f}, by {rise:.3f} from step {first_step:.0f} "
-     "to {last_step:.0f}"},
+     "the best head's induction score goes from {from:.3f} to {to:.3f}; it rises by {rise:.3f} from step "
+     "{first_step:.0f} to {last_step:.0f}"},
     {"no_jump",
-     "the best head's induction score goes from {from:.3f} to {to:.3f}, by at most {rise:.3f} while the steps double; "
-     "a jump is {least}"},
-    {"flat", "from here on the loss changes by less than {limit} nats while the steps grow e-fold"},
-    {"still_falling", "the loss is still falling: {slope:.3f} nats while the steps grow e-fold; flat is under {limit}"},
-    {"still_rising", "the loss is rising: {slope:.3f} nats while the steps grow e-fold; flat is under {limit}"},
+     "the best head's induction score goes from {from:.3f} to {to:.3f}; it rises by {rise:.3f} at most while the step "
+     "doubles, a jump is {least}"},
+    {"flat", "from here on the loss changes by less than {limit} nats per e-fold of steps"},
+    {"still_falling",
+     "the loss is still falling at the end: {slope:+.3f} nats per e-fold of steps, flat is under {limit}"},
+    {"still_rising",
+     "the loss is still rising at the end: {slope:+.3f} nats per e-fold of steps, flat is under {limit}"},
     {"no_texts", "no text was measured"},
     {"not_next_token", "this model does not predict the next token"},
-    {"short_texts", "the texts are too short for repeated tokens"},
+    {"short_context", "the context is too short for repeated tokens"},
 };
 
 }  // namespace

@@ -90,23 +90,23 @@ TEST(Phases, are_dated_where_the_curve_turns) {
 TEST(Phases, say_why_with_their_numbers) {
   const std::vector<int64_t> steps{0, 1, 3, 7, 15};
   const Phase turned = nearest_phase("unigram", steps, std::vector<double>{4, 2, 1, 2, 3});
-  EXPECT_EQ(why_of(turned), "KL(model || unigram) 4.000 at step 0, lowest 1.000 here, 3.000 at the end");
+  EXPECT_EQ(why_of(turned), "KL(model || unigram) 4.000 at step 0, lowest here with 1.000, 3.000 at the end");
   EXPECT_EQ(why_of(nearest_phase("bigram", steps, std::vector<double>{4, 3, 2, 1, 0.5})),
-            "KL(model || bigram) 4.000 at step 0, 0.500 at the end and still falling");
+            "KL(model || bigram) 4.000 at step 0, still falling at the end with 0.500");
   EXPECT_EQ(why_of(nearest_phase("bigram", steps, std::vector<double>{1, 2, 3, 4, 5})),
-            "KL(model || bigram) 1.000 at step 0, and never lower");
+            "KL(model || bigram) 1.000 at step 0, never lower");
   EXPECT_EQ(why_of(jump_phase(steps, std::vector<double>{0, 0, 0.1, 0.8, 0.9})),
-            "the best head's induction score rises from 0.000 to 0.900, by 0.700 from step 3 to 7");
+            "the best head's induction score goes from 0.000 to 0.900; it rises by 0.700 from step 3 to 7");
   EXPECT_EQ(why_of(jump_phase(steps, std::vector<double>{0, 0, 0.05, 0.1, 0.1})),
-            "the best head's induction score goes from 0.000 to 0.100, by at most 0.050 while the steps double; "
-            "a jump is 0.15");
+            "the best head's induction score goes from 0.000 to 0.100; it rises by 0.050 at most while the step "
+            "doubles, a jump is 0.15");
   EXPECT_EQ(why_of(jump_phase(std::vector<int64_t>{0, 1}, std::vector<double>{0, 1})), "2 snapshots are too few");
   const double octave = std::log(2.0);
   EXPECT_EQ(
       why_of(plateau_phase(steps, std::vector<double>{9, 9 - octave, 9 - 2 * octave, 9 - 3 * octave, 9 - 4 * octave})),
-      "the loss is still falling: -1.000 nats while the steps grow e-fold; flat is under 0.1");
+      "the loss is still falling at the end: -1.000 nats per e-fold of steps, flat is under 0.1");
   EXPECT_EQ(why_of(plateau_phase(steps, std::vector<double>{3, 3, 3, 3, 3})),
-            "from here on the loss changes by less than 0.1 nats while the steps grow e-fold");
+            "from here on the loss changes by less than 0.1 nats per e-fold of steps");
   EXPECT_EQ(plateau_phase(steps, std::vector<double>{1, 2, 3, 4, 5}).reason, "still_rising");
 }
 
