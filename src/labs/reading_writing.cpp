@@ -32,7 +32,7 @@ Speeds speeds(const LabContext& lab, const Model& model, std::span<const int32_t
     lab.check("reading and writing");
     std::vector<Runner::Part> parts{{.sequence = runner.start(), .ids = prompt}};
     double start = seconds_now();
-    runner.read(parts.front());
+    runner.prefill(parts.front());
     best.prefill = std::max(best.prefill, static_cast<double>(prompt.size()) / (seconds_now() - start));
     parts.front().ids = prompt.first(1);  // which token does not matter for the time
     start = seconds_now();

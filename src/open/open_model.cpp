@@ -83,16 +83,18 @@ std::vector<int32_t> OpenModel::target_start() const {
 }
 
 TokenText OpenModel::encode(std::string_view text, std::string_view target) const {
-  TokenText made{.ids = {}, .text = std::string(text), .target_text = std::string(target)};
-  if (!spec().has_source()) {
-    made.ids = tokenizer().encode(text);
-    return made;
-  }
-  made.source = tokenizer().encode(text);
-  made.ids = target_start();
-  if (target.empty()) return made;
+  if (!target.empty() && spec().has_source()) return encode_pair(text, target);
+  TokenText made{.ids = {}, .text = std::string(text)};
+  (spec().has_source() ? made.source : made.ids) = tokenizer().encode(text);
+  if (spec().has_source()) made.ids = target_start();
+  return made;
+}
+
+TokenText OpenModel::encode_pair(std::string_view source, std::string_view target) const {
+  TokenText made = encode(source);
   const std::vector<int32_t> more = target_tokenizer().encode(target);
   made.ids.insert(made.ids.end(), more.begin(), more.end());
+  made.target_text = target;
   return made;
 }
 

@@ -46,9 +46,11 @@ class OpenModel {
   // The tokens a target starts with: {decoder_start}. An Error if the model names none.
   std::vector<int32_t> target_start() const;
 
-  // A text with the special tokens the model expects. For an encoder-decoder `text` is the source, and ids begin with
-  // target_start().
+  // A text with the special tokens the model expects. For an encoder-decoder it is the source, and ids are
+  // target_start() and the tokens of the target, if one is given.
   TokenText encode(std::string_view text, std::string_view target = {}) const;
+  // The same for source and target, where an empty target is one too: it may consist of the end token.
+  TokenText encode_pair(std::string_view source, std::string_view target) const;
 
   // Caches to run it with, in this model's precision. An Error that says need and have if they do not fit into memory.
   Runner runner(RunOptions options) const;

@@ -9,11 +9,11 @@
 #include "base/error.h"
 #include "change/cut_view.h"
 #include "common/commands.h"
+#include "common/continuation.h"
 #include "common/drawing.h"
 #include "common/model_options.h"
 #include "common/reports.h"
 #include "common/texts.h"
-#include "common/written_on.h"
 #include "inspect/cut/cut_model.h"
 #include "model/describe/summary.h"
 
@@ -155,9 +155,9 @@ class CutCommand {
   }
 
   void before_and_after() {
-    const WrittenOn asked{.prompt = options_.prompt, .otherwise = texts_.front()};
-    const std::string given = prompt_of(model_, asked), before = written_on(model_, asked, nullptr),
-                      after = written_on(model_, asked, probe_.get());
+    const ContinuationOptions asked{.prompt = options_.prompt, .start = texts_.front()};
+    const std::string given = continuation_prompt(model_, asked), before = greedy_continuation(model_, asked, nullptr),
+                      after = greedy_continuation(model_, asked, probe_.get());
     const int columns = terminal_columns() - 9;
     say(fmt::format("\nprompt   {}\nbefore   {}\nafter    {}", in_cells(given, columns), in_cells(before, columns),
                     in_cells(after, columns)));

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "core/host_values.h"
+#include "inspect/heads/out_projection.h"
 #include "inspect/taps/recorder.h"
 #include "model/weight_list.h"
 #include "ops/ops.h"
@@ -36,7 +37,7 @@ double mean(const Vector& x) {
   return sum / static_cast<double>(x.size());
 }
 
-// A norm with the scale it has on `input`: from then on a linear map, and a bias.
+// A norm with its scale fixed to that of `input`: a linear map and a bias.
 class FrozenNorm {
  public:
   FrozenNorm(const NormSpec& spec, const Weights& weights, const std::string& name, const Vector& input)
@@ -62,7 +63,7 @@ class FrozenNorm {
   Vector gain_, bias_;
 };
 
-// Everything that is written to the main stream, and the streams whose norms have a scale.
+// All outputs added to the main stream, and the inputs of its norms.
 std::vector<TapId> wanted_taps(const ModelSpec& spec) {
   std::vector<TapId> wanted;
   for (const TapInfo& tap : all_taps(spec)) {
@@ -87,7 +88,7 @@ std::vector<TapId> wanted_taps(const ModelSpec& spec) {
 
 }  // namespace
 
-// The row of a finished pass, taken apart.
+// Splits one row of a finished pass into parts.
 struct Attributor::Run {
   Attributor& to;
   Context& cx;
@@ -99,7 +100,7 @@ struct Attributor::Run {
   const Weights& weights() const { return to.model_.weights(); }
   Vector at(Place place, Site site) const { return as_vector(seen.last({place, site}).row(row)); }
 
-  // Rows of doubles through a product, in the pass' own precision.
+  // rows W' in the precision of the pass.
   std::vector<Vector> product(const std::vector<Vector>& rows, const Param& w) const {
     std::vector<float> flat;
     for (const Vector& r : rows) flat.insert(flat.end(), r.begin(), r.end());
@@ -118,7 +119,7 @@ struct Attributor::Run {
     norm.add_bias(biases);
   }
 
-  // What one branch wrote, with a norm on it if it has one; then the norm on the stream, where one stands there.
+  // Adds the parts of one branch, through its norm if it has one, then applies a norm on the stream.
   void branch(std::vector<Part> parts, Vector bias, const LayerSpec& layer, const std::string& norm_name, Vector wrote,
               const Vector& stream) {
     if (layer.place == NormPlace::branch || layer.place == NormPlace::around) {
@@ -136,27 +137,20 @@ struct Attributor::Run {
   }
 
   void attention(Place place, const LayerSpec& layer, const std::string& prefix) {
-    const bool across = place.stack == Stack::cross;
-    const AttentionSpec& spec_of = attention_at(spec(), place);
-    const Vector z = at(place, Site::attn_z);
-    const auto width = static_cast<size_t>(spec_of.value_width);
-    std::vector<Vector> alone(static_cast<size_t>(spec_of.heads), Vector(z.size(), 0.0));
-    for (size_t h = 0; h < alone.size(); ++h) {
-      for (size_t i = h * width; i < (h + 1) * width; ++i) alone[h][i] = z[i];
-    }
-    const std::string name = prefix + (across ? "cross" : "attn");
+    const OutProjection out(spec(), place);
     std::vector<Part> parts;
-    if (!alone.empty()) {
-      const std::vector<Vector> wrote = product(alone, weights().at(name + ".o"));
+    if (out.heads() > 0) {
+      const std::vector<Vector> wrote = product(out.one_head_each(at(place, Site::attn_z)), weights().at(out.weight()));
       for (size_t h = 0; h < wrote.size(); ++h) {
         const HeadId head{place.stack, place.layer, static_cast<int16_t>(h)};
         parts.push_back({AttributedPart::Kind::head, name_of(spec(), head), wrote[h]});
       }
     }
     Vector bias(static_cast<size_t>(spec().width), 0.0);
-    if (spec_of.out_bias) bias = weight(weights(), name + ".o.bias");
-    branch(std::move(parts), std::move(bias), layer, prefix + (across ? "norm_cross" : "norm_attn"),
-           at(place, Site::attn_out), at(place, Site::resid_pre));
+    if (attention_at(spec(), place).out_bias) bias = weight(weights(), out.bias());
+    branch(std::move(parts), std::move(bias), layer,
+           prefix + (place.stack == Stack::cross ? "norm_cross" : "norm_attn"), at(place, Site::attn_out),
+           at(place, Site::resid_pre));
   }
 
   void feed(Place place, const LayerSpec& layer, const std::string& prefix) {
@@ -185,7 +179,7 @@ struct Attributor::Run {
     }
   }
 
-  // BERT: dense, activation, norm. Each number's activation is kept as the factor it was.
+  // BERT: dense, activation, norm. Each activation becomes the factor act(x) / x.
   void transform(const Vector& states) {
     to.linearised_ = true;
     std::vector<Vector> all;

@@ -1,4 +1,4 @@
-#include "common/written_on.h"
+#include "common/continuation.h"
 
 #include <algorithm>
 
@@ -10,14 +10,14 @@ namespace {
 
 constexpr size_t kStart = 12;  // tokens of a text that make a prompt
 
-SessionOptions session_of(const OpenModel& model, const WrittenOn& asked) {
+SessionOptions session_of(const OpenModel& model, const ContinuationOptions& asked) {
   SessionOptions session{.sampling = {.temperature = 0}, .max_new = asked.max_new};
   if (model.spec().has_source()) {
-    session.source = asked.prompt.empty() ? asked.otherwise.source : model.encode(asked.prompt).source;
+    session.source = asked.prompt.empty() ? asked.start.source : model.encode(asked.prompt).source;
   } else if (!asked.prompt.empty()) {
     session.prompt = prompt_ids(model.tokenizer(), model.spec(), asked.prompt);
   } else {
-    const std::vector<int32_t>& ids = asked.otherwise.ids;
+    const std::vector<int32_t>& ids = asked.start.ids;
     const DisplaySpans spans = display_spans(model.tokenizer(), ids);
     size_t count = std::min(ids.size() / 2 + 1, kStart);
     while (count < ids.size() && spans.continues(count)) ++count;
@@ -28,12 +28,12 @@ SessionOptions session_of(const OpenModel& model, const WrittenOn& asked) {
 
 }  // namespace
 
-std::string prompt_of(const OpenModel& model, const WrittenOn& asked) {
+std::string continuation_prompt(const OpenModel& model, const ContinuationOptions& asked) {
   const SessionOptions session = session_of(model, asked);
   return model.tokenizer().decode(session.source.empty() ? session.prompt : session.source, {.skip_specials = true});
 }
 
-std::string written_on(const OpenModel& model, const WrittenOn& asked, Probe* probe) {
+std::string greedy_continuation(const OpenModel& model, const ContinuationOptions& asked, Probe* probe) {
   // Whole pages, and one more: a shared page is copied before it is written.
   const auto room = [](int64_t tokens) { return KvCache::whole_pages(tokens) + KvCache::kPage; };
   const SessionOptions session = session_of(model, asked);
