@@ -75,7 +75,7 @@ void measure(const std::string& folder) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: qkv_bench_load DIR\n  a model folder, of  qkv new --preset tinyllama-1.1b --dtype bf16  say\n";
+    std::cerr << "usage: qkv_bench_load DIR\n  a model folder, of  qkv new --preset tinyllama-1.1b --seed 1 --dtype bf16 --out DIR  say\n";
     return 2;
   }
   try {

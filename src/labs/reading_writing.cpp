@@ -19,7 +19,7 @@ double now() {
 }
 
 struct Speeds {
-  double read = 0, write = 0, write_together = 0;  // tokens a second
+  double read = 0, write = 0, write_together = 0;  // tokens per second
 };
 
 // Best of several, so that what else the machine does counts least.
@@ -88,9 +88,9 @@ SeedNumbers measure(const LabContext& lab, uint64_t seed) {
 
   const Speeds speed = speeds(lab, *model, prompt);
   SeedNumbers out;
-  out.add("tokens read a second", speed.read);
-  out.add("tokens written a second", speed.write);
-  out.add("tokens written a second, 8 answers at once", speed.write_together);
+  out.add("prefill tokens per second", speed.read);
+  out.add("decode tokens per second", speed.write);
+  out.add("decode tokens per second, 8 answers at once", speed.write_together);
   out.add("reading over writing", speed.read / speed.write);
   out.add("8 answers at once over one", speed.write_together / speed.write);
   const std::span<const int32_t> some = std::span(prompt).first(100);
@@ -108,7 +108,7 @@ const Lab& reading_writing() {
   static const Lab lab{
       .name = "reading-writing",
       .claim =
-          "Reading a prompt is several times faster a token than writing an answer, and writing with a cache gives\n"
+          "Reading a prompt is several times faster per token than writing an answer, and writing with a cache gives\n"
           "exactly what reading everything again would give.",
       .claim_zh = "读提示比写回答每个词快好几倍；用缓存写出的结果与从头重算完全一致，逐比特相同。",
       .how =

@@ -205,7 +205,7 @@ json 0 verify "$made/data"
 json 0 run "$made/llama" 'the cat' --max-new 3
 json 0 eval "$made/llama" --data "$tokenizers/training_text.txt" --window 32
 json 0 score "$made/text" "$made/text"
-json 0 quantize "$made/llama" --to q8 --out "$made/q8" --group row
+json 0 quantize "$golden/llama" --to q8 --out "$made/q8"
 json 0 look "$made/llama" 'the cat sat'
 json 0 attribute "$made/llama" 'the cat sat'
 json 0 align "$made/t5" 'the cat' 'the cat'
@@ -227,7 +227,7 @@ printf 'the cat\n' >"$made/in"
 "$qkv" translate "$made/t5" --max-new 3 --json <"$made/in" >"$made/out.json" 2>/dev/null
 python3 -m json.tool "$made/out.json" >/dev/null || wrong 'translate --json: not JSON'
 json_lines train world --watch --out "$made/run" --threads 1 --set steps=4 --set schedule.decay=1 --set schedule.warmup=1 \
-  --set evaluate.every=4 --set data.stories=200 --set sequence=32 --set batch_tokens=256 --set model.hidden_size=32 \
+  --set evaluate.every=4 --set evaluate.samples=1 --set micro_batches=2 --set checkpoint.every=4 --set data.stories=300 --set sequence=32 --set batch_tokens=256 --set model.hidden_size=32 \
   --set model.intermediate_size=64 --set model.num_hidden_layers=1 --set tokenizer.vocab=400
 json 0 movie "$made/run"
 

@@ -11,6 +11,7 @@
 #include "common/commands.h"
 #include "common/drawing.h"
 #include "common/reports.h"
+#include "common/terminal.h"
 #include "common/written_on.h"
 #include "inspect/cut/cut_model.h"
 #include "model/describe/summary.h"
@@ -144,8 +145,11 @@ class CutCommand {
     for (const HeadId& head : cut_.heads) names.push_back(name_of(spec(), head));
     for (const ExpertId& expert : cut_.experts) names.push_back(name_of(expert));
     const std::string experts = fmt::format(" and {} of {} experts", cut_.experts.size(), all_experts(spec()).size());
-    say(fmt::format("cut {} of {} heads{}: {}", cut_.heads.size(), all_heads(spec()).size(),
-                    all_experts(spec()).empty() ? "" : experts, fmt::join(names, ", ")));
+    std::string line = wrapped(fmt::format("cut {} of {} heads{}: {}", cut_.heads.size(), all_heads(spec()).size(),
+                                           all_experts(spec()).empty() ? "" : experts, fmt::join(names, ", ")),
+                               terminal_columns());
+    line.pop_back();
+    say(line);
     say(described(effect) + fmt::format("\n  heads replaced by {}", name_of(cut_.ablation)));
     json_["cut"] = names;
     json_["with"] = name_of(cut_.ablation);
@@ -156,10 +160,18 @@ class CutCommand {
     const WrittenOn asked{.prompt = options_.prompt, .otherwise = texts_.front()};
     const std::string given = prompt_of(inspected_, asked), before = written_on(inspected_, asked, nullptr),
                       after = written_on(inspected_, asked, probe_.get());
-    const int columns = terminal_columns() - 9;
-    say(fmt::format("\nprompt   {}\nbefore   {}\nafter    {}", in_cells(given, columns), in_cells(before, columns),
-                    in_cells(after, columns)));
+    say("");
+    say_text("prompt", given);
+    say_text("before", before);
+    say_text("after", after);
     json_["written"] = {{"prompt", given}, {"before", before}, {"after", after}};
+  }
+  void say_text(const char* label, const std::string& text) const {
+    constexpr int kLeft = 9;
+    for (const std::string& line : wrap(without_controls(text), std::max(terminal_columns() - kLeft, 20))) {
+      say(fmt::format("{:<{}}{}", label, kLeft, line));
+      label = "";
+    }
   }
 
   // Tokens per second, over a while.

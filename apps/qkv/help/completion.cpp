@@ -79,7 +79,8 @@ std::string case_of(const CommandInfo& command, const std::string& pattern, cons
   std::string values;
   bool files = false;
   for (const CommandInfo& each : command.commands) arguments.push_back(each.name);
-  if (pattern == kProgram) arguments.insert(arguments.end(), std::begin(kLauncherCommands), std::end(kLauncherCommands));
+  if (pattern == kProgram)
+    arguments.insert(arguments.end(), std::begin(kLauncherCommands), std::end(kLauncherCommands));
   for (const OptionInfo& option : command.options) {
     if (option.argument()) {
       files = files || is_file(option);

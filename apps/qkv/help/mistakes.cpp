@@ -88,7 +88,8 @@ Mistake spelt_anew(const CommandInfo& command, std::string_view old, std::string
 Mistake unknown_command(const CommandInfo& under, const std::string& name) {
   std::vector<std::string_view> known;
   for (const CommandInfo& command : under.commands) known.push_back(command.name);
-  if (below_program(under).empty()) known.insert(known.end(), std::begin(kLauncherCommands), std::end(kLauncherCommands));
+  if (below_program(under).empty())
+    known.insert(known.end(), std::begin(kLauncherCommands), std::end(kLauncherCommands));
   return {whose(under) + "unknown command " + printable(name),
           hint_for(under, under.path + " ", nearest_key(name, known))};
 }

@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "base/progress.h"
 #include "common/commands.h"
+#include "common/drawing.h"
 #include "common/loaded.h"
 #include "eval/bootstrap.h"
 #include "infer/generation_defaults.h"
@@ -29,12 +30,13 @@ constexpr size_t kLargestFile = size_t{1} << 30;
 constexpr int64_t kUsualWindow = 512;
 
 constexpr const char* kHelp =
-    R"(--data FILE, a text: it is cut into windows, and every token is scored once, given what is before it in its window.
-  A window begins with the model's BOS token, if it has one; otherwise with the last token of the window before.
---data FILE.jsonl, or a folder of such: minimal pairs as BLiMP has them, an object with sentence_good and sentence_bad in
-  each line. A pair is right if the model finds the whole good sentence more likely.
---data FILE, for models that translate: lines of source, tab, target. Targets are scored, given their sources.
-The 95 % intervals are the bootstrap's over windows, pairs or lines, from 1000 resamples.
+    R"(What --data is decides what is measured:
+  a text                              perplexity: it is cut into windows, and every token is scored once, given what is before it in its window
+  a .jsonl, or a folder of these      minimal pairs as BLiMP has them, an object with sentence_good and sentence_bad in each line; a pair is right if the model finds the whole good sentence more likely
+  lines of source, tab, target        for models that translate: perplexity of the targets, given their sources
+
+A window begins with the model's BOS token, if it has one; otherwise with the last token of the window before. The 95 %
+intervals are by the bootstrap over windows, pairs or lines, from 1000 resamples.
 
 Examples:
   qkv eval MODEL --data text.txt
@@ -110,7 +112,7 @@ class Report {
 
   OrderedJson json;
   void say(const std::string& line) const {
-    if (!options_.json) std::cout << line << '\n';
+    if (!options_.json) std::cout << wrapped(line, terminal_columns());
   }
   void finish() const {
     if (options_.json) std::cout << json.dump(2) << '\n';
@@ -238,7 +240,7 @@ class Evaluation {
               " tokens", Hint("use --window ", loaded_.context(), " or less"));
     const std::vector<TextWindow> windows =
         windows_of(std::ssize(ids), {.length = length, .stride = options_.stride, .prefixed = bos_.has_value()});
-    QKV_CHECK(!windows.empty(), options_.data, " has ", ids.size(), " tokens, too few to ask about one",
+    QKV_CHECK(!windows.empty(), options_.data, " has ", ids.size(), " tokens, too few to score one",
               Hint("give a longer text"));
     std::vector<KnownText> texts;
     std::vector<Tally> tallies;
@@ -254,10 +256,9 @@ class Evaluation {
                     {"window", length},
                     {"stride", options_.stride > 0 ? options_.stride : length - 1},
                     {"windows_begin_with", bos_ ? Json(lead_name()) : Json()}};
-    report_.say(
-        fmt::format("{} as a text: {} windows of at most {} tokens, {} of them new{}", options_.data, windows.size(),
-                    length, options_.stride > 0 ? options_.stride : length - 1,
-                    bos_ ? ", each begins with " + lead_name() : "; the text's first token is not asked about"));
+    report_.say(fmt::format("{} as a text: {} windows of at most {} tokens, {} of them new{}", options_.data,
+                            windows.size(), length, options_.stride > 0 ? options_.stride : length - 1,
+                            bos_ ? ", each begins with " + lead_name() : "; the text's first token is not scored"));
     add_nats(tallies, sums(loaded_.runner(), texts));
     report_.add_likelihood(tallies, "window");
   }
@@ -271,7 +272,7 @@ class Evaluation {
     if (bos_) known.ids.push_back(*bos_);
     const std::vector<int32_t> ids = encoded(text);
     known.ids.insert(known.ids.end(), ids.begin(), ids.end());
-    QKV_CHECK(known.ids.size() > 1, what, ": ", printable(text), " has too few tokens to ask about one",
+    QKV_CHECK(known.ids.size() > 1, what, ": ", printable(text), " has too few tokens to score one",
               Hint("a pair has two sentences"));
     check_length(known.ids, what);
     return known;
@@ -288,7 +289,7 @@ class Evaluation {
     report_.json = {{"mode", "minimal pairs"}, {"windows_begin_with", bos_ ? Json(lead_name()) : Json()}};
     report_.say(
         fmt::format("{} as minimal pairs{}", options_.data,
-                    bos_ ? ": sentences begin with " + lead_name() : "; a sentence's first token is not asked about"));
+                    bos_ ? ": sentences begin with " + lead_name() : "; a sentence's first token is not scored"));
     OrderedJson of_files = OrderedJson::array();
     std::vector<int64_t> all;
     for (const fs::path& file : files) {

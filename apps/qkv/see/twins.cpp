@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "common/commands.h"
+#include "common/drawing.h"
 #include "common/reports.h"
 
 namespace qkv::app {
@@ -43,13 +44,14 @@ void print(const ModelSpec& spec, const Twins& found) {
                              pair.duplicate() ? "  duplicate" : "");
   }
   const Estimate& synergy = found.closest.front().synergy;
-  std::cout << fmt::format(
-      "{} pairs compared on {} rows, {} with d < 0.1; the closest {} cut on {} tokens of {} texts\n", found.compared,
-      found.rows, found.alike, found.closest.size(), synergy.n, synergy.texts);
+  std::cout << wrapped(
+      fmt::format("{} pairs compared on {} rows, {} with d < 0.1; the closest {} cut on {} tokens of {} texts",
+                  found.compared, found.rows, found.alike, found.closest.size(), synergy.n, synergy.texts),
+      terminal_columns());
   for (const std::vector<HeadId>& cluster : found.clusters) {
     std::string names;
     for (const HeadId& head : cluster) names += " " + name_of(spec, head);
-    std::cout << "maps alike:" << names << '\n';
+    std::cout << wrapped("maps alike:" + names, terminal_columns());
   }
   std::cout << (duplicates == 0 ? std::string("duplicates: none found") : fmt::format("duplicates: {}", duplicates))
             << '\n';
