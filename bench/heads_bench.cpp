@@ -40,7 +40,7 @@ std::unique_ptr<Model> random_model(const std::string& preset) {
 void run(const Options& options) {
   const Engine engine(kernels::best_table(), {.threads = options.threads});
   const auto model = random_model(options.preset);
-  std::vector<SeenText> texts(1);
+  std::vector<TokenText> texts(1);
   for (int64_t i = 0; i < options.tokens; ++i)
     texts[0].ids.push_back(static_cast<int32_t>(i * 7919 % model->spec().vocabulary));
   Reader reader(*model, engine,

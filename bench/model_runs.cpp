@@ -91,7 +91,7 @@ void read_prompt(Runner& runner, const std::vector<int32_t>& ids, Stopwatch& wat
 void write_tokens(Runner& runner, int64_t batch, int64_t tokens, Stopwatch& watch) {
   Scheduler scheduler(runner, {.most_active = batch, .most_waiting = batch, .most_kept = 0});
   for (const int32_t first : random_ids(batch, runner.vocabulary(), 2)) {
-    Request request{.options = {.prompt = {first}, .max_new = tokens, .ignore_eos = true}};
+    Request request{.options = {.prompt = {first}, .max_new = tokens, .eos = std::vector<int32_t>{}}};
     request.options.sampling.temperature = 0;
     request.on_end = [](const Session& session) {
       QKV_ASSERT(session.ended() == Ended::length, "a text ended with ", name_of(session.ended()), " after ",

@@ -167,14 +167,13 @@ void bench(const Wanted& wanted) {
   const bool f32 = wanted.dtype.empty() ? checkpoint.spec.dtype == DType::f32 : wanted.dtype == "f32";
   const int64_t most = *std::max_element(runs.batches.begin(), runs.batches.end());
   // A scheduler promises each text a page more than it fills.
-  const auto pages = [](int64_t length) { return (length + KvCache::kPage - 1) / KvCache::kPage * KvCache::kPage; };
-  const RunOptions options{
-      .precision = f32 ? Precision::f32() : Precision::bf16(),
-      .cache = wanted.cache == "f32"  ? DType::f32
-               : wanted.cache == "i8" ? DType::i8
-                                      : DType::bf16,
-      .positions = std::max({pages(runs.prompt), most * (pages(runs.tokens + 1) + KvCache::kPage)}),
-      .chunk = std::max(runs.prompt, most)};
+  const RunOptions options{.precision = f32 ? Precision::f32() : Precision::bf16(),
+                           .cache = wanted.cache == "f32"  ? DType::f32
+                                    : wanted.cache == "i8" ? DType::i8
+                                                           : DType::bf16,
+                           .positions = std::max(KvCache::whole_pages(runs.prompt),
+                                                 most * (KvCache::whole_pages(runs.tokens + 1) + KvCache::kPage)),
+                           .chunk = std::max(runs.prompt, most)};
   Facts facts{.kernels = engine.kernels().name,
               .model = fmt::format("{}, {} in {}", wanted.model, checkpoint.spec.family, format_of(*model)),
               .dtype = f32 ? "f32" : "bf16",

@@ -20,7 +20,6 @@ using namespace qkv::app;
 constexpr int kAnswerNo = 1;
 constexpr int kWrongInput = 2;
 constexpr int kInternal = 3;
-constexpr int kInterrupted = 130;
 
 constexpr const char* kExamples = R"(Examples:
   ./qkv demo                                    train a small model and look inside it; --lang zh in Chinese
@@ -121,7 +120,7 @@ int run(int argc, char** argv) {
   } catch (const AnswerNo&) {
     code = kAnswerNo;
   } catch (const Interrupted&) {
-    code = kInterrupted;
+    code = kInterruptedExit;
   } catch (const CLI::CallForHelp&) {
     std::cout << help_text(command, help_columns());
   } catch (const CLI::ParseError& error) {

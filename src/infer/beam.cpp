@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/log_sum_exp.h"
 #include "infer/logits.h"
 
 namespace qkv {

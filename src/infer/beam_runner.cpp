@@ -8,10 +8,6 @@
 namespace qkv {
 namespace {
 
-int64_t pages_for(int64_t positions) {
-  return (positions + KvCache::kPage - 1) / KvCache::kPage;
-}
-
 std::vector<int32_t> prompt_of(const BeamRequest& request, const ModelSpec& spec) {
   if (!request.prompt.empty() || !spec.has_source()) return request.prompt;
   QKV_CHECK(spec.tokens.decoder_start.has_value(), "the ", spec.family,
@@ -46,8 +42,9 @@ BeamRunner::BeamRunner(Runner& runner, std::span<const BeamRequest> requests, co
               Hint(translates ? "give the text to translate" : "give the text as its prompt"));
     QKV_CHECK(length <= runner.context(), "the source of text ", i, " has ", length, " tokens but this model reads ",
               runner.context(), Hint("cut it into sentences"));
-    QKV_CHECK(pages_for(length) <= pages_for(runner.options().sources), "the source of text ", i, " has ", length,
-              " tokens but the cache has room for ", runner.options().sources, Hint("use a larger cache"));
+    QKV_CHECK(KvCache::pages_for(length) <= KvCache::pages_for(runner.options().sources), "the source of text ", i,
+              " has ", length, " tokens but the cache has room for ", runner.options().sources,
+              Hint("use a larger cache"));
   }
   const int64_t rows = most_rows > 0 ? most_rows : runner.options().chunk;
   most_at_once_ = std::max<int64_t>(1, std::min(rows / options.beams, runner.cache().pages() / pages_of_a_text()));
@@ -61,15 +58,15 @@ BeamRunner::~BeamRunner() {
 
 // Most it ever has: its beams may differ from their first page on.
 int64_t BeamRunner::pages_of_a_text() const {
-  return options_.beams * pages_for(options_.max_length);
+  return options_.beams * KvCache::pages_for(options_.max_length);
 }
 
 void BeamRunner::admit() {
   std::vector<Text*> started;
   while (next_ < requests_.size() && static_cast<int64_t>(active_.size()) < most_at_once_) {
     const BeamRequest& request = requests_[next_];
-    const int64_t source = pages_for(static_cast<int64_t>(request.source.size()));
-    if (source_pages_ + source > pages_for(runner_.options().sources)) break;
+    const int64_t source = KvCache::pages_for(static_cast<int64_t>(request.source.size()));
+    if (source_pages_ + source > KvCache::pages_for(runner_.options().sources)) break;
     source_pages_ += source;
     active_.push_back({.index = next_++,
                        .search = BeamSearch(options_, prompt_of(request, runner_.model().spec())),

@@ -124,6 +124,27 @@ GenerationDefaults read_generation_defaults(const Config& config, const std::opt
   return d;
 }
 
+BeamOptions beam_options(const GenerationDefaults& defaults, const BeamChoices& chosen, const BeamStart& start) {
+  constexpr int64_t kUsualBeams = 4, kUsualLength = 256;
+  BeamOptions beam{.beams = chosen.beams.value_or(defaults.num_beams > 1 ? defaults.num_beams : kUsualBeams),
+                   .n_best = chosen.n_best,
+                   .length_penalty = chosen.length_penalty.value_or(defaults.length_penalty),
+                   .early = defaults.early,
+                   .eos = defaults.tokens.eos,
+                   .forced_eos = defaults.tokens.forced_eos,
+                   .forced_bos = defaults.forced_bos,
+                   .banned = defaults.banned,
+                   .no_repeat_ngram = chosen.no_repeat_ngram.value_or(defaults.no_repeat_ngram),
+                   .repetition_penalty = chosen.repetition_penalty.value_or(defaults.repetition_penalty.value_or(1))};
+  if (beam.beams == 1) beam.early = BeamOptions::Early::yes;  // greedy
+  const std::optional<int64_t> max_new = chosen.max_new ? chosen.max_new : defaults.max_new_tokens;
+  beam.max_length = max_new            ? start.prompt + std::min(*max_new, start.context)
+                    : start.has_source ? defaults.max_length.value_or(kUsualLength)
+                                       : start.context;
+  beam.max_length = std::min(beam.max_length, start.context);
+  return beam;
+}
+
 GenerationDefaults generation_defaults(const std::filesystem::path& model, const Json& config, int64_t vocabulary) {
   std::optional<Config> generation;
   const std::filesystem::path file = model / "generation_config.json";

@@ -1,4 +1,4 @@
-// How a model's makers say it should write: generation_config.json, or the same fields of an older config.json.
+// How a model should generate, as its makers say: generation_config.json, or the same fields of an older config.json.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 namespace qkv {
 
 struct GenerationDefaults {
-  // Drawing. What the file does not say is empty.
+  // Sampling. What the file does not say is empty.
   bool do_sample = false;
   std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty;
   std::optional<int64_t> top_k;
@@ -21,12 +21,12 @@ struct GenerationDefaults {
   double length_penalty = 1;
   BeamOptions::Early early = BeamOptions::Early::no;
 
-  // Length, in tokens; max_length counts the prompt of the side that writes.
+  // Length, in tokens; max_length counts the decoder's prompt.
   std::optional<int64_t> max_length, max_new_tokens;
 
-  TokenIds tokens;
+  TokenIds tokens;                    // tokens.eos: any of these ends a text
   std::optional<int32_t> forced_bos;  // the token after the first
-  std::vector<int32_t> banned;        // never written, in rising order
+  std::vector<int32_t> banned;        // never generated, in rising order
 };
 
 // `generation` is generation_config.json if there is one. As in transformers it then says everything; only bos, eos,
@@ -34,6 +34,22 @@ struct GenerationDefaults {
 // one that is malformed, or an id outside the vocabulary, is an Error that names file and field.
 GenerationDefaults read_generation_defaults(const Config& config, const std::optional<Config>& generation,
                                             int64_t vocabulary);
+
+// What a user asks for; the rest is as the defaults say.
+struct BeamChoices {
+  std::optional<int64_t> beams = {}, max_new = {}, no_repeat_ngram = {};
+  std::optional<double> length_penalty = {}, repetition_penalty = {};
+  int64_t n_best = 1;
+};
+// The text a search begins with. A decoder generates until its context is full unless something limits it; the target
+// of an encoder-decoder has max_length tokens, or 256.
+struct BeamStart {
+  int64_t prompt = 1;   // tokens of the decoder's prompt
+  int64_t context = 0;  // most tokens of a text
+  bool has_source = false;
+};
+// The one way from defaults and choices to a beam search.
+BeamOptions beam_options(const GenerationDefaults& defaults, const BeamChoices& chosen, const BeamStart& start);
 
 // Of a model on disk. `config`: as its Checkpoint has it.
 GenerationDefaults generation_defaults(const std::filesystem::path& model, const Json& config, int64_t vocabulary);

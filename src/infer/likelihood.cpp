@@ -3,30 +3,28 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log_sum_exp.h"
 #include "infer/logits.h"
 
 namespace qkv {
 namespace {
 
-int64_t whole_pages(int64_t positions) {
-  return (positions + KvCache::kPage - 1) / KvCache::kPage * KvCache::kPage;
-}
-
 // The last token predicts nothing.
-int64_t rows_of(const KnownText& text) {
+int64_t rows_of(const TokenText& text) {
   return std::ssize(text.ids) - 1;
 }
 
 class Likelihood {
  public:
-  Likelihood(Runner& runner, std::span<const KnownText> texts) : runner_(runner), texts_(texts), found_(texts.size()) {
+  Likelihood(Runner& runner, std::span<const TokenText> texts) : runner_(runner), texts_(texts), found_(texts.size()) {
     const ModelSpec& spec = runner.model().spec();
     const bool translates = spec.has_source();
     const auto source_words =
         static_cast<size_t>(spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary);
     for (size_t i = 0; i < texts.size(); ++i) {
-      const KnownText& text = texts[i];
-      QKV_ASSERT(text.first >= 1, "nothing is before token ", text.first);
+      const TokenText& text = texts[i];
+      QKV_ASSERT(text.first >= 1 && text.targets.empty(), "first is ", text.first, ", ", text.targets.size(),
+                 " targets");
       check_ids(text.ids, static_cast<size_t>(spec.vocabulary));
       check_ids(text.source, source_words);
       const int64_t most = std::min(runner.context(), runner.positions());
@@ -36,9 +34,9 @@ class Likelihood {
       QKV_CHECK(translates == !text.source.empty(), "text ", i, " has a source of ", text.source.size(),
                 " tokens but a ", spec.family, translates ? " reads one of at least 1" : " has no encoder",
                 Hint(translates ? "give source and target" : "give the text alone"));
-      QKV_CHECK(whole_pages(std::ssize(text.source)) <= whole_pages(runner.options().sources), "the source of text ", i,
-                " has ", text.source.size(), " tokens but the cache has room for ", runner.options().sources,
-                Hint("use a larger cache"));
+      QKV_CHECK(KvCache::whole_pages(std::ssize(text.source)) <= KvCache::whole_pages(runner.options().sources),
+                "the source of text ", i, " has ", text.source.size(), " tokens but the cache has room for ",
+                runner.options().sources, Hint("use a larger cache"));
     }
   }
 
@@ -51,11 +49,11 @@ class Likelihood {
     int64_t rows = 0, pages = 0, source_rows = 0, source_pages = 0;
     size_t end = first;
     for (; end < texts_.size(); ++end) {
-      const KnownText& text = texts_[end];
+      const TokenText& text = texts_[end];
       rows += rows_of(text);
-      pages += whole_pages(rows_of(text));
+      pages += KvCache::whole_pages(rows_of(text));
       source_rows += std::ssize(text.source);
-      source_pages += whole_pages(std::ssize(text.source));
+      source_pages += KvCache::whole_pages(std::ssize(text.source));
       const bool fits = rows <= runner_.options().chunk && pages <= runner_.positions() &&
                         source_rows <= runner_.options().chunk && source_pages <= runner_.options().sources;
       if (end > first && !fits) break;
@@ -71,7 +69,7 @@ class Likelihood {
       std::vector<Asked> asked;
       more = false;
       for (size_t i = first; i < end; ++i) {
-        const KnownText& text = texts_[i];
+        const TokenText& text = texts_[i];
         int64_t& at = done[i - first];
         const int64_t count = std::min(rows_of(text) - at, runner_.options().chunk);
         if (count <= 0) continue;
@@ -127,14 +125,14 @@ class Likelihood {
   }
 
   Runner& runner_;
-  std::span<const KnownText> texts_;
+  std::span<const TokenText> texts_;
   std::vector<std::vector<double>> found_;
   std::vector<Runner::Sequence> open_;  // of the texts being read
 };
 
 }  // namespace
 
-std::vector<std::vector<double>> log_probabilities(Runner& runner, std::span<const KnownText> texts,
+std::vector<std::vector<double>> log_probabilities(Runner& runner, std::span<const TokenText> texts,
                                                    const std::function<bool(size_t)>& finished) {
   Likelihood likelihood(runner, texts);
   for (size_t first = 0; first < texts.size();) {
@@ -144,23 +142,6 @@ std::vector<std::vector<double>> log_probabilities(Runner& runner, std::span<con
     if (finished && !finished(end)) break;
   }
   return likelihood.take();
-}
-
-std::vector<TextWindow> windows_of(int64_t tokens, const WindowOptions& options) {
-  const int64_t room = options.length - 1;  // one of a window stands before those it asks about
-  const int64_t stride = options.stride > 0 ? options.stride : room;
-  QKV_CHECK(room >= 1, "a window of ", options.length, " tokens", Hint("it needs 2 at least: one is asked about"));
-  QKV_CHECK(stride <= room, "a stride of ", stride, " tokens but a window of ", options.length,
-            Hint("use a stride of ", room, " or less, or a longer window"));
-  std::vector<TextWindow> windows;
-  for (int64_t begin = options.prefixed ? 0 : 1; begin < tokens;) {
-    const int64_t end = std::min(begin + (windows.empty() ? room : stride), tokens);
-    const int64_t before = room - stride + (options.prefixed ? 0 : 1);
-    windows.push_back(
-        {.context = windows.empty() ? 0 : std::max<int64_t>(begin - before, 0), .begin = begin, .end = end});
-    begin = end;
-  }
-  return windows;
 }
 
 }  // namespace qkv

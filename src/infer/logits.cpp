@@ -36,13 +36,6 @@ void check_ids(std::span<const int32_t> text, size_t vocabulary) {
   }
 }
 
-double log_sum_exp(std::span<const float> logits) {
-  const auto most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x) - most);
-  return most + std::log(sum);
-}
-
 // One look at each score; few of them ever enter the buffer.
 template <class Number>
 std::vector<Scored> best_of(std::span<const Number> scores, size_t k) {

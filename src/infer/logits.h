@@ -1,4 +1,4 @@
-// What sampling and beams do to a row of logits alike.
+// What sampling and beam search both do to a row of logits.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,6 @@ void check_logits(std::span<const float> logits, size_t position);
 
 // Every id of a text is one of the vocabulary.
 void check_ids(std::span<const int32_t> text, size_t vocabulary);
-
-// log(sum of exp), in double and in order of ids.
-double log_sum_exp(std::span<const float> logits);
 
 struct Scored {
   int32_t id = 0;

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/log_sum_exp.h"
 #include "base/philox.h"
 #include "infer/logits.h"
 

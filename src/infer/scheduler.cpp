@@ -7,10 +7,6 @@
 namespace qkv {
 namespace {
 
-int64_t pages_for(int64_t positions) {
-  return (positions + KvCache::kPage - 1) / KvCache::kPage;
-}
-
 int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
   return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
 }
@@ -30,9 +26,9 @@ Scheduler::~Scheduler() {
 Scheduler::Ticket Scheduler::submit(Request request) {
   const Ticket ticket = next_ticket_++;
   Session session(runner_, std::move(request.options), ticket);
-  const int64_t pages = pages_for(session.most_ids()) + 1;  // one more: a shared page may have to be copied
+  const int64_t pages = KvCache::pages_for(session.most_ids()) + 1;  // one more: a shared page may have to be copied
   const auto words = static_cast<int64_t>(session.options().source.size());
-  const int64_t source_pages = pages_for(words);
+  const int64_t source_pages = KvCache::pages_for(words);
   QKV_CHECK(source_pages <= runner_.source_pages(), "a source of ", words, " tokens does not fit into the cache of ",
             runner_.source_pages() * KvCache::kPage, Hint("give the cache more positions, or cut the text"));
   const std::lock_guard lock(mutex_);
@@ -110,7 +106,7 @@ Scheduler::Prefix Scheduler::find_prefix(const Session& session) const {
   for (const Job& job : active_) {
     if (runner_.turns_as_long(job.session.most_ids()) != as_long || !job.session.options().source.empty()) continue;
     const int64_t all = consider(job.session.ids(), job.session.done(), job.session.sequence());
-    if (job.session.reading()) coming = std::max(coming, all);
+    if (job.session.prefilling()) coming = std::max(coming, all);
   }
   best.coming = coming >= best.length + KvCache::kPage;
   return best;
@@ -121,7 +117,7 @@ bool Scheduler::make_room(const Job& job) {
   const int64_t all = runner_.cache().pages(), pages = job.promised;
   if (promised_ + pages > all || promised_sources_ + job.source_pages > runner_.source_pages()) return false;
   while (promised_ + pages + kept_pages_ > all && !kept_.empty()) {
-    kept_pages_ -= pages_for(static_cast<int64_t>(kept_.front().ids.size()));
+    kept_pages_ -= KvCache::pages_for(static_cast<int64_t>(kept_.front().ids.size()));
     runner_.end(kept_.front().sequence);
     kept_.pop_front();
   }
@@ -185,20 +181,20 @@ void Scheduler::keep(Session& session) {
     const auto common = static_cast<size_t>(common_prefix(kept->ids, held));
     if (common == held.size()) return;
     if (common < kept->ids.size()) continue;
-    kept_pages_ -= pages_for(static_cast<int64_t>(common));
+    kept_pages_ -= KvCache::pages_for(static_cast<int64_t>(common));
     runner_.end(kept->sequence);
     kept_.erase(kept);
     break;
   }
   if (static_cast<int64_t>(kept_.size()) == options_.most_kept) {
-    kept_pages_ -= pages_for(static_cast<int64_t>(kept_.front().ids.size()));
+    kept_pages_ -= KvCache::pages_for(static_cast<int64_t>(kept_.front().ids.size()));
     runner_.end(kept_.front().sequence);
     kept_.pop_front();
   }
   kept_.push_back({.ids = std::vector<int32_t>(held.begin(), held.end()),
-                   .sequence = session.leave(),
+                   .sequence = session.release(),
                    .as_long = runner_.turns_as_long(session.most_ids())});
-  kept_pages_ += pages_for(static_cast<int64_t>(held.size()));
+  kept_pages_ += KvCache::pages_for(static_cast<int64_t>(held.size()));
 }
 
 void Scheduler::finish(Jobs::iterator job) {
@@ -214,13 +210,13 @@ void Scheduler::finish(Jobs::iterator job) {
 void Scheduler::run_pass() {
   std::vector<Runner::Part> parts;
   std::vector<Job*> in_pass;
-  int64_t room = runner_.options().chunk;  // for prompts; what is being written always goes on
+  int64_t room = runner_.options().chunk;  // rows of prompts; sessions that decode always have theirs
   for (Job& job : active_) {
-    const bool reading = job.session.reading();
-    if (reading && room == 0) continue;
+    const bool prefilling = job.session.prefilling();
+    if (prefilling && room == 0) continue;
     parts.push_back(job.session.next_part(room));
     in_pass.push_back(&job);
-    if (reading) room -= std::min(room, static_cast<int64_t>(parts.back().ids.size()));
+    if (prefilling) room -= std::min(room, static_cast<int64_t>(parts.back().ids.size()));
     counts_.rows += static_cast<int64_t>(parts.back().ids.size());
   }
   std::span<const float> logits;

@@ -24,6 +24,10 @@ const char* name_of(Ended ended) {
   return "?";
 }
 
+const std::vector<int32_t>& end_tokens(const SessionOptions& options, const ModelSpec& spec) {
+  return options.eos ? *options.eos : spec.tokens.eos;
+}
+
 Session::Session(Runner& runner, SessionOptions options, int32_t request)
     : runner_(&runner), options_(std::move(options)), request_(request) {
   const ModelSpec& spec = runner.model().spec();
@@ -93,14 +97,14 @@ void Session::open(Runner::Sequence sequence) {
   done_ = runner_->length(sequence);
 }
 
-Runner::Sequence Session::leave() {
+Runner::Sequence Session::release() {
   return std::exchange(sequence_, {});
 }
 
 Runner::Part Session::next_part(int64_t most_rows) {
-  if (runner_->length(sequence_) > done_) runner_->truncate(sequence_, done_);  // guesses that did not come true
+  if (runner_->length(sequence_) > done_) runner_->truncate(sequence_, done_);  // wrong guesses
   const auto known = static_cast<int64_t>(ids_.size()) - done_;
-  const int64_t count = reading() ? std::min(known, most_rows) : known;
+  const int64_t count = prefilling() ? std::min(known, most_rows) : known;
   rows_.assign(ids_.begin() + done_, ids_.begin() + done_ + count);
   const bool last = count == known;
   guessed_ = 0;
@@ -115,19 +119,18 @@ Runner::Part Session::next_part(int64_t most_rows) {
 }
 
 Choice Session::choose_next(std::span<const float> logits) const {
-  const std::optional<int32_t>& forced = runner_->model().spec().tokens.forced_eos;
-  if (forced && static_cast<int64_t>(ids_.size()) + 1 == limit_ && !options_.ignore_eos) return {.id = *forced};
+  const ModelSpec& spec = runner_->model().spec();
+  const std::optional<int32_t>& forced = spec.tokens.forced_eos;
+  const bool last = static_cast<int64_t>(ids_.size()) + 1 == limit_;
+  if (forced && last && !end_tokens(options_, spec).empty()) return {.id = *forced};
   return choose(options_.sampling, {.logits = logits, .history = ids_, .prompt = static_cast<size_t>(prompt_length())});
 }
 
 void Session::add(const Choice& choice) {
   ids_.push_back(choice.id);
   if (draft_) draft_->add({&choice.id, 1});
-  const std::vector<int32_t>& eos = runner_->model().spec().tokens.eos;
-  const auto among = [&](const std::vector<int32_t>& list) {
-    return std::find(list.begin(), list.end(), choice.id) != list.end();
-  };
-  if ((!options_.ignore_eos && among(eos)) || among(options_.stop)) {
+  const std::vector<int32_t>& eos = end_tokens(options_, runner_->model().spec());
+  if (std::find(eos.begin(), eos.end(), choice.id) != eos.end()) {
     ended_ = Ended::stopped;
   } else if (static_cast<int64_t>(ids_.size()) == limit_) {
     ended_ = limit_ == prompt_length() + options_.max_new ? Ended::length : Ended::context;
@@ -137,12 +140,12 @@ void Session::add(const Choice& choice) {
 std::vector<Choice> Session::take(std::span<const float> logits) {
   const auto vocabulary = static_cast<size_t>(runner_->vocabulary());
   const int64_t known = static_cast<int64_t>(rows_.size()) - guessed_;
-  if (logits.empty()) {  // still reading
+  if (logits.empty()) {  // still prefilling
     done_ += known;
     return {};
   }
   std::vector<Choice> chosen;
-  int64_t right = 0;  // guesses that came true: their rows stand
+  int64_t right = 0;  // guesses that were right: their rows are kept
   while (true) {
     const Choice& choice =
         chosen.emplace_back(choose_next(logits.subspan(static_cast<size_t>(right) * vocabulary, vocabulary)));

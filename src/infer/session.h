@@ -1,7 +1,7 @@
-// One generation: a prompt, its place in the caches, how the next token is chosen, and when it ends.
+// One generation: a prompt, its sequence in the caches, how the next token is chosen, and when it ends.
 //
-// A session says which rows the next pass should have for it and takes the logits; who runs the pass, and what else is
-// in it, makes no difference to its tokens.
+// A session names its rows of the next pass and takes their logits. Its tokens do not depend on what else is in the
+// pass.
 #pragma once
 
 #include <optional>
@@ -18,21 +18,24 @@ enum class Ended : uint8_t {
   stopped,    // the model ended its text, or a stop was seen
   length,     // as many tokens as asked for
   context,    // the model's context, or the cache, is full
-  cancelled,  // nobody wants it any more
+  cancelled,  // by the caller
   failed,     // see error()
 };
 const char* name_of(Ended ended);
 
 struct SessionOptions {
-  std::vector<int32_t> prompt;  // an encoder-decoder's target may begin with one; its start token if it has none
+  std::vector<int32_t> prompt;  // of an encoder-decoder: how the target begins; if empty, with its start token
   std::vector<int32_t> source;  // what an encoder reads
   Sampling sampling;
-  int64_t max_new = 0;        // 0: until the context is full
-  int64_t context = 0;        // most ids, prompt included; 0: as many as the model was made for and the cache holds
-  std::vector<int32_t> stop;  // ids that end it, beside the model's own
-  bool ignore_eos = false;    // the model's own ids do not end it: for measuring
-  int64_t draft = 0;          // most tokens guessed ahead; the output is the same, it may come faster
+  int64_t max_new = 0;  // 0: until the context is full
+  int64_t context = 0;  // most ids, prompt included; 0: as many as the model was made for and the cache holds
+  std::optional<std::vector<int32_t>> eos = {};  // ids that end it; none: those of the model. Empty: no id ends it
+  int64_t draft = 0;                             // most tokens guessed ahead; the output is the same
 };
+
+// The ids that end a text. `options.eos` usually comes from GenerationDefaults, where generation_config.json goes
+// before config.json, as in transformers.
+const std::vector<int32_t>& end_tokens(const SessionOptions& options, const ModelSpec& spec);
 
 class Session {
  public:
@@ -53,27 +56,28 @@ class Session {
 
   // --- step by step ---
 
-  // Begins in the caches: from nothing, with a source already read, or where another session's tokens are the same.
+  // Starts a sequence in the caches, or takes one: with its source prefilled, or forked from a session with the same
+  // tokens.
   void open();
   void open(Runner::Sequence sequence);
   bool is_open() const { return sequence_.own >= 0; }
   const Runner::Sequence& sequence() const { return sequence_; }
   int64_t done() const { return done_; }  // positions the cache holds
-  bool reading() const { return done_ + 1 < static_cast<int64_t>(ids_.size()); }
+  bool prefilling() const { return done_ + 1 < static_cast<int64_t>(ids_.size()); }
 
-  // Its rows in the next pass, at most so many while it reads its prompt. Valid until the session changes.
+  // Its rows in the next pass, at most so many while it prefills its prompt. Valid until the session changes.
   Runner::Part next_part(int64_t most_rows);
-  // What that pass said: [rows of logits, V]. Returns the tokens it chose. Touches nothing but the session.
+  // The logits of that pass, [rows of logits, V]. Returns the tokens it chose. Changes nothing but the session.
   std::vector<Choice> take(std::span<const float> logits);
   void end(Ended why, std::string error = "");
-  // Gives up its place without losing it: who calls this ends the sequence.
-  Runner::Sequence leave();
+  // Hands its sequence over; the caller has to end it.
+  Runner::Sequence release();
 
   // --- alone ---
 
   // The next token; nothing once it has ended. Runs as many passes as it takes.
   std::optional<Choice> next();
-  // Another session that goes on from here on its own.
+  // A second session that continues from here independently.
   Session fork(Sampling sampling) const;
 
  private:

@@ -22,13 +22,12 @@ double seconds(Clock::duration time) {
 // One text while it is written.
 class Writing {
  public:
-  Writing(const std::vector<int32_t>& model_eos, TextRequest& request, std::optional<Tokenizer> tokenizer)
+  Writing(std::vector<int32_t> ends, TextRequest& request, std::optional<Tokenizer> tokenizer)
       : tokenizer_(std::move(tokenizer)),
         stops_(std::move(request.stop)),
         on_text_(std::move(request.on_text)),
         on_end_(std::move(request.on_end)),
-        ends_(request.options.stop) {
-    if (!request.options.ignore_eos) ends_.insert(ends_.end(), model_eos.begin(), model_eos.end());
+        ends_(std::move(ends)) {
     if (!tokenizer_) return;
     decoder_.emplace(*tokenizer_, kShown);
     if (!request.own_text) follow(request.options.prompt);
@@ -103,8 +102,8 @@ class Writing {
 };
 
 Scheduler::Ticket submit(Scheduler& scheduler, TextRequest request, std::optional<Tokenizer> tokenizer) {
-  const std::vector<int32_t>& eos = scheduler.runner().model().spec().tokens.eos;
-  const auto writing = std::make_shared<Writing>(eos, request, std::move(tokenizer));
+  std::vector<int32_t> ends = end_tokens(request.options, scheduler.runner().model().spec());
+  const auto writing = std::make_shared<Writing>(std::move(ends), request, std::move(tokenizer));
   return scheduler.submit({.options = std::move(request.options),
                            .on_token = [writing](const Choice& choice) { return writing->take(choice); },
                            .on_end = [writing](const Session& session) { writing->end(session); }});

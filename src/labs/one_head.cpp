@@ -51,7 +51,7 @@ double world_loss(const LabContext& lab, const WorldTexts& world, int64_t heads,
          .lr = 1e-2,
          .batch = [&](int64_t step) { return world.batch(seed, step, 16, 96); }});
   TrainBatch held;
-  for (const SeenText& text : world.held_out(lab.sized(150, 10), 96)) add_text(held, text.ids);
+  for (const TokenText& text : world.held_out(lab.sized(150, 10), 96)) add_text(held, text.ids);
   return mean_loss(lab.engine, *model, {&held, 1});
 }
 

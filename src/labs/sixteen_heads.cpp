@@ -44,7 +44,7 @@ SeedNumbers measure(const LabContext& lab, uint64_t seed) {
 
   // Heads are ordered on some texts and cut on others: what was chosen by chance does not count.
   const int64_t half = lab.sized(48, 6);
-  const std::vector<SeenText> texts = world.held_out(2 * half, kLength);
+  const std::vector<TokenText> texts = world.held_out(2 * half, kLength);
   const auto chosen_on = std::span(texts).first(static_cast<size_t>(half));
   const auto cut_on = std::span(texts).subspan(static_cast<size_t>(half));
   Reader reader(*model, lab.engine, {});

@@ -84,7 +84,7 @@ double exam(const LabContext& lab, const Model& model, const Task& task, uint64_
 
   Runner runner(
       model, lab.engine,
-      {.precision = Precision::f32(), .cache = DType::f32, .positions = problems * (longest + KvCache::kPage)});
+      {.precision = Precision::f32(), .cache = DType::f32, .positions = problems * KvCache::whole_pages(longest)});
   std::vector<std::vector<int32_t>> written(all.size()), next(all.size());
   std::vector<Runner::Part> parts;
   for (size_t i = 0; i < all.size(); ++i) {

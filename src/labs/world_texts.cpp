@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "data/text_windows.h"
 #include "labs/small_model.h"
 #include "text/tokenizer/training/bpe_trainer.h"
 #include "text/tokenizer/training/tokenizer_training.h"
@@ -53,14 +54,9 @@ TrainBatch WorldTexts::batch(uint64_t seed, int64_t step, int64_t texts, int64_t
   return batch;
 }
 
-std::vector<SeenText> WorldTexts::held_out(int64_t texts, int64_t length) const {
-  std::vector<SeenText> all;
-  const auto window = static_cast<size_t>(length) + 1;
-  for (size_t first = 0; std::ssize(all) < texts && first + window <= held_.size(); first += window) {
-    const auto begin = held_.begin() + static_cast<std::ptrdiff_t>(first);
-    all.push_back({.ids = {begin, begin + static_cast<std::ptrdiff_t>(window)}});
-  }
-  return all;
+std::vector<TokenText> WorldTexts::held_out(int64_t texts, int64_t length) const {
+  const int64_t window = length + 1, whole = std::min(texts, std::ssize(held_) / window);
+  return cut_into_windows(std::span(held_).first(static_cast<size_t>(whole * window)), {.length = window});
 }
 
 }  // namespace qkv

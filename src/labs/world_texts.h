@@ -1,7 +1,7 @@
 // The built-in world as tokens, in memory: a small tokenizer learnt from it, and windows of its stories.
 #pragma once
 
-#include "inspect/texts/reading.h"
+#include "data/token_text.h"
 #include "text/tokenizer/tokenizer.h"
 #include "train/objective.h"
 
@@ -19,7 +19,7 @@ class WorldTexts {
   // `texts` windows of `length` tokens each, drawn by seed and step; a story may begin inside one.
   TrainBatch batch(uint64_t seed, int64_t step, int64_t texts, int64_t length) const;
   // Stories nobody was taught: of other numbers than those of batch().
-  std::vector<SeenText> held_out(int64_t texts, int64_t length) const;
+  std::vector<TokenText> held_out(int64_t texts, int64_t length) const;
 
  private:
   std::vector<int32_t> taught_, held_;

@@ -7,10 +7,6 @@
 namespace qkv {
 namespace {
 
-int64_t pages_for(int64_t positions) {
-  return (positions + KvCache::kPage - 1) / KvCache::kPage;
-}
-
 // Bytes of one page of one layer.
 int64_t page_bytes(const KvLayout& layer, DType dtype) {
   const int64_t scales = dtype == DType::i8 ? 2 * layer.kv_heads * size_of(DType::f32) : 0;

@@ -34,6 +34,8 @@ struct KvPages {
 class KvCache {
  public:
   static constexpr int64_t kPage = 32;
+  static constexpr int64_t pages_for(int64_t positions) { return (positions + kPage - 1) / kPage; }
+  static constexpr int64_t whole_pages(int64_t positions) { return pages_for(positions) * kPage; }  // in positions
 
   struct Options {
     DType dtype = DType::f32;  // f32, bf16, or i8 with a scale for each head of a position

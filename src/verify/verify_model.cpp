@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log_sum_exp.h"
 #include "core/host_values.h"
 #include "io/safetensors.h"
 #include "io/stored_type.h"
@@ -213,7 +214,7 @@ class Verifier : public Probe {
     for (size_t r = 0; r + width <= values.size(); r += width, ++rows) {
       const std::span<const float> ours = std::span(got).subspan(r, width),
                                    theirs = std::span(values).subspan(r, width);
-      kl += divergence(theirs, ours);
+      kl += kl_divergence(log_softmax(theirs), log_softmax(ours));
       const auto best = std::max_element(theirs.begin(), theirs.end());
       float second = -INFINITY;
       for (auto at = theirs.begin(); at != theirs.end(); ++at) second = at == best ? second : std::max(second, *at);
@@ -229,23 +230,6 @@ class Verifier : public Probe {
       line.note += fmt::format(", without {} rows after other experts were chosen", rerouted_.size());
     const bool within = *line.nmse <= kHalfLogitsNmse && kl <= kHalfLogitsKl && agree == clear;
     line.verdict = quantized_ ? Verdict::shown : within ? Verdict::good : Verdict::bad;
-  }
-
-  // KL(p || q) of two rows of logits.
-  static double divergence(std::span<const float> p, std::span<const float> q) {
-    const auto log_sum = [](std::span<const float> x) {
-      const auto most = static_cast<double>(*std::max_element(x.begin(), x.end()));
-      double sum = 0;
-      for (const float v : x) sum += std::exp(static_cast<double>(v) - most);
-      return most + std::log(sum);
-    };
-    const double lp = log_sum(p), lq = log_sum(q);
-    double kl = 0;
-    for (size_t i = 0; i < p.size(); ++i) {
-      const double a = static_cast<double>(p[i]) - lp, b = static_cast<double>(q[i]) - lq;
-      kl += std::exp(a) * (a - b);
-    }
-    return kl;
   }
 
   void compare_pass(const RecordedBatch& target, const RecordedBatch* source, const std::string& name) {

@@ -101,12 +101,12 @@ class TokenVerifier {
   std::vector<Ids> written(const Way& way, const std::vector<BeamRequest>& requests, int64_t new_tokens) const {
     const TokenIds& tokens = model_.spec().tokens;
     const int64_t most = std::ssize(requests[0].prompt) + new_tokens;
-    const int64_t each = (most + KvCache::kPage - 1) / KvCache::kPage * KvCache::kPage;
+    const int64_t each = KvCache::whole_pages(most);
     Runner runner(model_, engine_,
                   {.precision = precision_,
                    .cache = precision_.compute,
                    .positions = std::ssize(requests) * way.beams * each,
-                   .sources = std::ssize(requests) * (longest_source(requests) + KvCache::kPage)});
+                   .sources = std::ssize(requests) * KvCache::whole_pages(longest_source(requests))});
     std::vector<Ids> texts;
     if (way.beams == 1) {
       for (const BeamRequest& request : requests) {

@@ -213,6 +213,21 @@ translates 2 'beams' --beam 2 --n 3
 translates 2 '--max-new is 8 but' --max-new 8 --context 8
 expect 2 'translates nothing' translate "$golden/llama"
 expect 2 'translates nothing' translate "$golden/bert"
+# run --beam and translate find the same text, whatever generation_config.json says.
+printf 'the cat sat on the mat\n' >"$made/in"
+search='"decoder_start_token_id": 0, "no_repeat_ngram_size": 1, "max_length": 12, "eos_token_id": [1, 9, 26, 38, 112]'
+plain_search=
+for field in '"num_beams": 4' '"early_stopping": true' '"length_penalty": -4' '"forced_bos_token_id": 65' \
+  '"suppress_tokens": [65]' '"bad_words_ids": [[65]]' '"max_new_tokens": 2' \
+  '"max_new_tokens": 3, "forced_eos_token_id": 33'; do
+  printf '{%s, %s}' "$search" "$field" >"$made/translator/generation_config.json"
+  translates 0 '' --beam 4
+  "$qkv" run "$made/translator" - --beam 4 <"$made/in" >"$made/ran" 2>"$made/err"
+  cmp -s "$made/out" "$made/ran" ||
+    { echo "with $field translate wrote '$(cat "$made/out")' but run '$(cat "$made/ran" "$made/err")'"; failed=1; }
+  [ "$(cat "$made/out")" != "$plain_search" ] || { echo "$field changed nothing: $plain_search"; failed=1; }
+  plain_search=${plain_search:-$(cat "$made/out")}
+done
 printf '{"num_beams": 0}' >"$made/translator/generation_config.json"
 translates 2 "'num_beams' is 0"
 rm "$made/translator/generation_config.json"

@@ -102,6 +102,49 @@ TEST(GenerationDefaults, MalformedFieldsAreErrorsThatNameThem) {
   }
 }
 
+// Every field that a beam search has comes from the file, and what the user chose goes before it.
+TEST(GenerationDefaults, MakeABeamSearch) {
+  const GenerationDefaults d = read("{}", R"({
+    "num_beams": 6, "length_penalty": 0.5, "early_stopping": "never", "eos_token_id": [3, 4], "forced_eos_token_id": 4,
+    "forced_bos_token_id": 5, "bad_words_ids": [[8]], "suppress_tokens": [7], "no_repeat_ngram_size": 2,
+    "repetition_penalty": 1.5, "max_length": 40, "decoder_start_token_id": 0})");
+  const BeamOptions as_said = beam_options(d, {}, {.context = 100, .has_source = true});
+  EXPECT_EQ(as_said.beams, 6);
+  EXPECT_EQ(as_said.n_best, 1);
+  EXPECT_EQ(as_said.length_penalty, 0.5);
+  EXPECT_EQ(as_said.early, Early::never);
+  EXPECT_EQ(as_said.max_length, 40);
+  EXPECT_EQ(as_said.eos, (std::vector<int32_t>{3, 4}));
+  EXPECT_EQ(as_said.forced_eos, 4);
+  EXPECT_EQ(as_said.forced_bos, 5);
+  EXPECT_EQ(as_said.banned, (std::vector<int32_t>{7, 8}));
+  EXPECT_EQ(as_said.no_repeat_ngram, 2);
+  EXPECT_EQ(as_said.repetition_penalty, 1.5);
+
+  const BeamOptions chosen = beam_options(
+      d, {.beams = 3, .max_new = 10, .no_repeat_ngram = 0, .length_penalty = 2, .repetition_penalty = 1, .n_best = 2},
+      {.prompt = 5, .context = 100});
+  EXPECT_EQ(chosen.beams, 3);
+  EXPECT_EQ(chosen.n_best, 2);
+  EXPECT_EQ(chosen.length_penalty, 2);
+  EXPECT_EQ(chosen.max_length, 15);
+  EXPECT_EQ(chosen.no_repeat_ngram, 0);
+  EXPECT_EQ(chosen.repetition_penalty, 1);
+  EXPECT_EQ(beam_options(d, {.beams = 1}, {.context = 100}).early, Early::yes) << "one beam is greedy";
+}
+
+TEST(GenerationDefaults, LimitABeamSearchToTheContext) {
+  const GenerationDefaults silent = read("{}"), limited = read("{}", R"({"max_new_tokens": 30, "max_length": 7})");
+  const BeamStart target{.context = 300, .has_source = true}, text{.prompt = 9, .context = 300};
+  EXPECT_EQ(beam_options(silent, {}, target).beams, 4);
+  EXPECT_EQ(beam_options(silent, {}, target).max_length, 256);
+  EXPECT_EQ(beam_options(silent, {}, {.context = 20, .has_source = true}).max_length, 20);
+  EXPECT_EQ(beam_options(silent, {}, text).max_length, 300);
+  EXPECT_EQ(beam_options(limited, {}, target).max_length, 31);
+  EXPECT_EQ(beam_options(limited, {}, text).max_length, 39);
+  EXPECT_EQ(beam_options(limited, {.max_new = int64_t{1} << 40}, text).max_length, 300);
+}
+
 TEST(GenerationDefaults, AreFoundBesideTheModel) {
   const GenerationDefaults d = generation_defaults(test::golden("marian"), Json::object(), 1000);
   EXPECT_EQ(d.tokens.forced_eos, 2);

@@ -2,7 +2,6 @@
 #include "infer/likelihood.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <cmath>
 
@@ -14,6 +13,7 @@
 #include "ops/ops.h"
 #include "support/pass.h"
 #include "support/safetensors_numbers.h"
+#include "verify/recorded.h"
 
 namespace qkv {
 namespace {
@@ -55,9 +55,9 @@ TEST_P(LikelihoodOf, IsThatOfTheRecordedLogits) {
   const RecordedBatch read = recorded_batch(io, "input_ids");
   const RecordedBatch target = translates ? recorded_batch(io, "decoder_input_ids") : read;
   const std::vector<float> logits = recorded_floats(io.at("logits"));
-  std::vector<KnownText> texts;
+  std::vector<TokenText> texts;
   for (int64_t b = 0; b < target.batch; ++b) {
-    KnownText& text = texts.emplace_back();
+    TokenText& text = texts.emplace_back();
     text.ids.assign(target.row(b).begin(), target.row(b).end());
     if (translates) text.source.assign(read.row(b).begin(), read.row(b).end());
   }
@@ -76,8 +76,8 @@ TEST_P(LikelihoodOf, IsThatOfTheRecordedLogits) {
 INSTANTIATE_TEST_SUITE_P(All, LikelihoodOf, testing::ValuesIn(test::golden_models()),
                          [](const auto& tested) { return tested.param; });
 
-std::vector<KnownText> some_texts(const ModelSpec& spec) {
-  std::vector<KnownText> texts;
+std::vector<TokenText> some_texts(const ModelSpec& spec) {
+  std::vector<TokenText> texts;
   const bool translates = spec.has_source();
   for (uint32_t n = 0; n < 12; ++n) {
     const int64_t length = 2 + n * 17 % 60;
@@ -94,9 +94,9 @@ TEST(Likelihood, IsTheSameInAnyCutAndCompany) {
     const Checkpoint checkpoint = Checkpoint::open(test::golden(name));
     const auto model = checkpoint.model();
     const Engine one(kernels::best_table(), {.threads = 1}), two(kernels::best_table(), {.threads = 2});
-    const std::vector<KnownText> texts = some_texts(checkpoint.spec);
+    const std::vector<TokenText> texts = some_texts(checkpoint.spec);
     std::vector<std::vector<double>> right;
-    for (const KnownText& text : texts) {
+    for (const TokenText& text : texts) {
       const std::vector<float> logits = test::whole_pass(*model, one, Precision::f32(), text.ids, text.source);
       right.push_back(of_rows(logits, text.ids, text.first));
     }
@@ -145,7 +145,7 @@ TEST(Likelihood, WorksWithAQuantisedHead) {
   EXPECT_GT(changed, 0);
   const auto model = Model::make(checkpoint.spec, std::move(fewer)), exact = checkpoint.model();
   Runner runner(*model, engine, {.precision = Precision::f32(), .cache = DType::f32, .positions = 64, .chunk = 7});
-  const KnownText text = some_texts(checkpoint.spec)[3];
+  const TokenText text = some_texts(checkpoint.spec)[3];
   const std::vector<double> found = log_probabilities(runner, {&text, 1})[0];
   const std::vector<double> right =
       of_rows(test::whole_pass(*model, engine, Precision::f32(), text.ids), text.ids, text.first);
@@ -163,7 +163,7 @@ TEST(Likelihood, OfStoriesIsThatOfAWholePass) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   Runner runner(*model, engine, {.precision = Precision::f32(), .cache = DType::f32, .chunk = 32});
   // "Once upon a time, there was a little girl named Lily." begins so.
-  const KnownText text{.ids = {1, 403, 407, 261, 378}};
+  const TokenText text{.ids = {1, 403, 407, 261, 378}};
   const std::vector<double> found = log_probabilities(runner, {&text, 1})[0];
   const std::vector<double> right = of_rows(test::whole_pass(*model, engine, Precision::f32(), text.ids), text.ids);
   ASSERT_EQ(found.size(), 4U);
@@ -176,36 +176,11 @@ TEST(Likelihood, RefusesWhatDoesNotFit) {
   const auto model = checkpoint.model();
   const Engine engine(kernels::best_table(), {.threads = 1});
   Runner runner(*model, engine, {.precision = Precision::f32(), .cache = DType::f32, .positions = 32});
-  const auto of = [&](const KnownText& text) { log_probabilities(runner, {&text, 1}); };
+  const auto of = [&](const TokenText& text) { log_probabilities(runner, {&text, 1}); };
   expect_error([&] { of({.ids = Ids(34, 3)}); }, {"text 0 has 34 tokens but the cache has room for 32"});
   expect_error([&] { of({.ids = {1, 100000}}); }, {"token 1 has the id 100000"});
   expect_error([&] { of({.ids = {1, 2}, .source = {3}}); }, {"a source of 1 tokens but a llama has no encoder"});
   of({.ids = Ids(33, 3)});
-}
-
-TEST(Windows, AskAboutEveryTokenOnce) {
-  rc::check([] {
-    const auto tokens = *rc::gen::inRange<int64_t>(0, 200), length = *rc::gen::inRange<int64_t>(2, 40);
-    const auto stride = *rc::gen::inRange<int64_t>(0, length);
-    const bool prefixed = *rc::gen::arbitrary<bool>();
-    int64_t next = prefixed ? 0 : 1;
-    for (const TextWindow& w : windows_of(tokens, {.length = length, .stride = stride, .prefixed = prefixed})) {
-      RC_ASSERT(w.begin == next && w.end > w.begin && w.context >= 0);
-      RC_ASSERT(w.context + (prefixed ? 0 : 1) <= w.begin);
-      RC_ASSERT(w.end - w.context + (prefixed ? 1 : 0) <= length);
-      if (stride == 0) RC_ASSERT(w.begin - w.context == (prefixed ? 0 : 1));
-      if (w.begin > length) RC_ASSERT(w.end - w.begin <= (stride > 0 ? stride : length - 1));
-      next = w.end;
-    }
-    RC_ASSERT(next == std::max<int64_t>(tokens, prefixed ? 0 : 1));
-  });
-  const std::vector<TextWindow> w = windows_of(10, {.length = 5, .stride = 2, .prefixed = true});
-  ASSERT_EQ(w.size(), 4U);
-  EXPECT_EQ(w[0].end, 4);
-  EXPECT_EQ(w[1].context, 2);  // 2 of before, 2 new ones, and the prefix
-  EXPECT_EQ(w[3].context, 6);
-  expect_error([] { windows_of(3, {.length = 1}); }, {"a window of 1 tokens"});
-  expect_error([] { windows_of(3, {.length = 4, .stride = 4}); }, {"a stride of 4 tokens but a window of 4"});
 }
 
 }  // namespace

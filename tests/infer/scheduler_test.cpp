@@ -148,7 +148,7 @@ class SchedulerTest : public testing::Test {
 TEST_F(SchedulerTest, GuessingAheadIsSometimesRightAndNeverChangesTheText) {
   SessionOptions options{.prompt = {5, 6, 7, 8, 5, 6, 7, 8, 5, 6}, .max_new = 60};
   options.sampling.temperature = 0;
-  options.ignore_eos = true;
+  options.eos.emplace();
   const Written right = alone(runner_, options);
   options.draft = 8;
   Scheduler::Counts counts;
@@ -279,7 +279,7 @@ TEST_F(SchedulerTest, ARequestThatFailsEndsAlone) {
   Runner spoiled(*model_, engine_,
                  {.precision = Precision::f32(), .cache = DType::f32, .positions = 1024, .probe = &spoiler});
   std::vector<SessionOptions> requests = mixed_requests(model_->spec(), 6);
-  for (SessionOptions& r : requests) r.ignore_eos = true;
+  for (SessionOptions& r : requests) r.eos.emplace();
   const std::vector<Written> written = all_at_once(spoiled, requests, {.most_kept = 0});
   for (size_t n = 0; n < requests.size(); ++n) {
     if (n == 1) {  // the second ticket

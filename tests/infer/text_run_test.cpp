@@ -153,13 +153,23 @@ TEST_P(TextRun, TheTokenThatEndsATextIsNotShown) {
     TextRequest ending = request("one", 5);
     const int32_t end = own ? kEos : 460;
     ending.options.sampling.logit_bias = {{end, 100}};
-    if (!own) ending.options.stop = {end};
+    if (!own) ending.options.eos = std::vector<int32_t>{end};
     const Came came = alone(ending);
     EXPECT_EQ(came.written.text, "");
     EXPECT_EQ(came.written.tokens.size(), 1U);
     EXPECT_EQ(came.written.ended, Ended::stopped);
     EXPECT_EQ(came.pieces.size(), 0U);
   }
+}
+
+// As in transformers: the end tokens of generation_config.json take the place of those of config.json.
+TEST_P(TextRun, GivenEndTokensReplaceTheModelsOwn) {
+  TextRequest other = request("one", 5);
+  other.options.sampling.logit_bias = {{kEos, 100}};
+  other.options.eos = std::vector<int32_t>{460};
+  other.options.max_new = 3;
+  EXPECT_EQ(alone(other).written.ended, Ended::length);
+  EXPECT_EQ(alone(other).written.tokens.size(), 3U);
 }
 
 TEST_P(TextRun, WhoWantsNoMoreGetsNoMore) {
@@ -183,7 +193,7 @@ TEST_P(TextRun, AContextOfItsOwnEndsATextOrRefusesAPrompt) {
   TextRequest plain = request("one two three four", 8);
   const auto length = static_cast<int64_t>(plain.options.prompt.size());
   plain.options.context = length + 7;
-  plain.options.ignore_eos = true;
+  plain.options.eos.emplace();
   const Came came = alone(plain);
   EXPECT_EQ(came.written.ended, Ended::context);
   EXPECT_EQ(came.written.tokens.size(), 7U);

@@ -14,13 +14,13 @@
 namespace qkv::test {
 
 // As a model of this kind reads them: pairs, or with every third token to be said again.
-inline std::vector<SeenText> tiny_texts(const ModelSpec& spec, const std::vector<int64_t>& lengths) {
-  std::vector<SeenText> texts;
+inline std::vector<TokenText> tiny_texts(const ModelSpec& spec, const std::vector<int64_t>& lengths) {
+  std::vector<TokenText> texts;
   for (const int64_t length : lengths) {
-    SeenText text{.ids = some_ids(length, static_cast<uint32_t>(length))};
+    TokenText text{.ids = some_ids(length, static_cast<uint32_t>(length))};
     if (spec.has_source()) text.source = some_ids(length + 2, 5);
     if (spec.kind == ModelSpec::Kind::encoder_only) {
-      for (int64_t i = 0; i < length; ++i) text.targets.push_back(i % 3 == 1 ? 7 : SeenText::kIgnored);
+      for (int64_t i = 0; i < length; ++i) text.targets.push_back(i % 3 == 1 ? 7 : TokenText::kIgnored);
     }
     texts.push_back(std::move(text));
   }
@@ -32,7 +32,7 @@ struct PlainPass {
   Probe* probe = nullptr;
   Precision precision = Precision::f32();
 };
-inline std::vector<float> plain_logits(const Model& model, const Engine& engine, const SeenText& text,
+inline std::vector<float> plain_logits(const Model& model, const Engine& engine, const TokenText& text,
                                        const PlainPass& pass = {}) {
   Arena arena(engine.device());
   Context cx = engine.context(arena, pass.precision);

@@ -117,10 +117,10 @@ TEST(LabTasks, repeated_tokens_repeat) {
 
 TEST(LabTasks, held_out_stories_are_not_taught) {
   const WorldTexts world(60);
-  const std::vector<SeenText> held = world.held_out(5, 48);
+  const std::vector<TokenText> held = world.held_out(5, 48);
   ASSERT_EQ(held.size(), 5U);
   const TrainBatch batch = world.batch(1, 0, 200, 48);
-  for (const SeenText& text : held) {
+  for (const TokenText& text : held) {
     EXPECT_EQ(text.ids.size(), 49U);
     EXPECT_EQ(std::search(batch.ids.begin(), batch.ids.end(), text.ids.begin(), text.ids.end()), batch.ids.end());
   }

@@ -10,8 +10,10 @@
 #include "change/cut_view.h"
 #include "common/commands.h"
 #include "common/drawing.h"
+#include "common/model_options.h"
 #include "common/reports.h"
 #include "common/terminal.h"
+#include "common/texts.h"
 #include "common/written_on.h"
 #include "inspect/cut/cut_model.h"
 #include "model/describe/summary.h"
@@ -36,7 +38,7 @@ Examples:
   qkv cut MODEL --experts L1E3 --data world --json)";
 
 struct Options {
-  InspectOptions inspect;
+  ModelOptions model;
   TextOptions text{.tokens = 8000};
   std::string heads, experts, by, keep, with, out, prompt;
   bool json = false;
@@ -46,8 +48,8 @@ class CutCommand {
  public:
   explicit CutCommand(const Options& options)
       : options_(options),
-        inspected_(options.inspect, BlockWeights::decoded),
-        reader_(inspected_.model(), inspected_.engine(), {.precision = inspected_.precision()}),
+        model_(open_model(options.model, BlockWeights::decoded)),
+        reader_(model_.model(), model_.engine(), {.precision = model_.precision()}),
         quiet_(options.json) {
     cut_.ablation = options.with == "zero" || (options.with.empty() && !options.out.empty()) ? Ablation::zero
                     : options.with == "resample"                                             ? Ablation::resample
@@ -61,7 +63,7 @@ class CutCommand {
     check_save();
     TextOptions text = options_.text;
     if (text.data.empty()) text.data = spec().has_source() ? "world:pairs" : "world";
-    texts_ = scored_texts(inspected_, text);
+    texts_ = read_scored_texts(model_, text);
     if (cut_.heads.empty() && options_.by.empty()) cut_.ablation = Ablation::zero;  // experts alone
     if (!options_.by.empty()) choose(keep);
     measure();
@@ -72,7 +74,7 @@ class CutCommand {
   }
 
  private:
-  const ModelSpec& spec() const { return inspected_.spec(); }
+  const ModelSpec& spec() const { return model_.spec(); }
   void say(const std::string& line) const {
     if (!quiet_) std::cout << line << '\n';
   }
@@ -84,7 +86,7 @@ class CutCommand {
     QKV_CHECK(cut_.ablation != Ablation::resample, "--out with --with resample",
               Hint("a written model has zero or a mean where heads were"));
     if (options_.by.empty())
-      cut_out(inspected_.checkpoint(), inspected_.engine().device(), {cut_.heads, cut_.experts, Ablation::zero});
+      cut_out(model_.checkpoint(), model_.engine().device(), {cut_.heads, cut_.experts, Ablation::zero});
   }
 
   void measure() {
@@ -105,7 +107,7 @@ class CutCommand {
         " attentions keeps one",
         Hint("keep ", std::ceil(100.0 * static_cast<double>(must_stay) / static_cast<double>(heads)), "% or more"));
     QKV_CHECK(kept < heads, "--keep ", options_.keep, " of ", heads, " heads cuts none", Hint("keep fewer"));
-    std::vector<SeenText> chosen_on, unseen;
+    std::vector<TokenText> chosen_on, unseen;
     for (size_t i = 0; i < texts_.size(); ++i) (i % 2 == 0 ? chosen_on : unseen).push_back(texts_[i]);
     texts_ = std::move(chosen_on);
     measure();
@@ -158,8 +160,8 @@ class CutCommand {
 
   void before_and_after() {
     const WrittenOn asked{.prompt = options_.prompt, .otherwise = texts_.front()};
-    const std::string given = prompt_of(inspected_, asked), before = written_on(inspected_, asked, nullptr),
-                      after = written_on(inspected_, asked, probe_.get());
+    const std::string given = prompt_of(model_, asked), before = written_on(model_, asked, nullptr),
+                      after = written_on(model_, asked, probe_.get());
     say("");
     say_text("prompt", given);
     say_text("before", before);
@@ -181,17 +183,17 @@ class CutCommand {
     const auto start = std::chrono::steady_clock::now();
     while (seconds < kLongEnough) {
       reader.losses(texts_);
-      for (const SeenText& text : texts_) tokens += static_cast<double>(text.ids.size() + text.source.size());
+      for (const TokenText& text : texts_) tokens += static_cast<double>(text.ids.size() + text.source.size());
       seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
     return tokens / seconds;
   }
 
   void save() {
-    const SmallerModel made = cut_out(inspected_.checkpoint(), inspected_.engine().device(), cut_, outputs_.get());
-    const std::vector<std::string> notes = write_cut_model(options_.out, made, inspected_.path());
-    const auto smaller = Checkpoint::open(options_.out).model(inspected_.engine().device());
-    Reader reader(*smaller, inspected_.engine(), {.precision = inspected_.precision()});
+    const SmallerModel made = cut_out(model_.checkpoint(), model_.engine().device(), cut_, outputs_.get());
+    const std::vector<std::string> notes = write_cut_model(options_.out, made, model_.path());
+    const auto smaller = Checkpoint::open(options_.out).model(model_.engine().device());
+    Reader reader(*smaller, model_.engine(), {.precision = model_.precision()});
     constexpr int kRounds = 5;  // in turn, the best of each: the machine may be busy
     double before = 0, after = 0;
     for (int round = 0; round < kRounds; ++round) {
@@ -211,11 +213,11 @@ class CutCommand {
   }
 
   const Options& options_;
-  Inspected inspected_;
+  OpenModel model_;
   Reader reader_;
   bool quiet_;
   Cut cut_;
-  std::vector<SeenText> texts_;
+  std::vector<TokenText> texts_;
   std::shared_ptr<const HeadOutputs> outputs_;
   std::unique_ptr<CutProbe> probe_;
   double ablated_ = 0;
@@ -227,7 +229,7 @@ class CutCommand {
 void add_cut(Command app) {
   auto options = std::make_shared<Options>();
   const Command command = app.add_command("cut", "Cut heads: what it costs, and a smaller model without them");
-  add_inspect_options(command, options->inspect);
+  add_model_options(command, options->model);
   add_text_options(command, options->text);
   command.option("--data").optional().show_default("world");
   const Option heads = command.add_option("--heads HEADS", options->heads, "The heads to cut: L3H7,L4");

@@ -1,7 +1,6 @@
 // qkv quantize: a model in 8 or 4 bits, and what that costs.
 #include <fmt/format.h>
 
-#include <csignal>
 #include <iostream>
 #include <memory>
 
@@ -12,6 +11,9 @@
 #include "base/progress.h"
 #include "common/commands.h"
 #include "common/drawing.h"
+#include "common/interrupt.h"
+#include "data/text_windows.h"
+#include "infer/text_distance.h"
 #include "io/gguf.h"
 #include "kernels/tables.h"
 #include "model/checkpoint/convert.h"
@@ -43,30 +45,11 @@ struct Options {
   bool json = false;
 };
 
-// --- Ctrl-C ---------------------------------------------------------------------------------------------------------
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// While it lives Ctrl-C is an Error at the next piece, so that what was begun is removed.
-class Interruptible {
- public:
-  Interruptible() : before_(std::signal(SIGINT, [](int) { interrupted = 1; })) {}
-  Interruptible(const Interruptible&) = delete;
-  Interruptible& operator=(const Interruptible&) = delete;
-  ~Interruptible() { std::signal(SIGINT, before_); }
-  static void check(const std::string& out) {
-    QKV_CHECK(interrupted == 0, out, ": stopped, nothing is written", Hint("run it again"));
-  }
-
- private:
-  void (*before_)(int);
-};
-
 // --- text to compare on ---------------------------------------------------------------------------------------------
 
-struct Text {
-  TextWindows windows;
-  std::string what;  // where it is from
+struct Compared {
+  std::vector<TokenText> texts;
+  std::string what;  // where they are from
 };
 
 std::vector<int32_t> random_ids(int64_t vocabulary) {
@@ -78,17 +61,17 @@ std::vector<int32_t> random_ids(int64_t vocabulary) {
   return ids;
 }
 
-// Every window starts as a text does, with the token that opens one.
-std::vector<int32_t> in_windows(const std::vector<int32_t>& ids, const Tokenizer& tokenizer, int64_t length) {
+// The token a text begins with, where there is one.
+std::vector<int32_t> opening(const Tokenizer& tokenizer) {
   const std::vector<int32_t> empty = tokenizer.encode("");
-  const bool opens = empty.size() == 1 && empty.front() == tokenizer.named().bos;
-  std::vector<int32_t> out;
-  for (const int32_t id : ids) {
-    if (opens && out.size() % static_cast<size_t>(length) == 0) out.push_back(empty.front());
-    out.push_back(id);
-    if (out.size() >= kMostTokens) break;
-  }
-  return out;
+  return empty.size() == 1 && empty.front() == tokenizer.named().bos ? empty : std::vector<int32_t>{};
+}
+
+// At most kMostTokens in all.
+std::vector<TokenText> in_windows(std::vector<int32_t> ids, const WindowOptions& windows) {
+  const size_t count = (kMostTokens - 1) / static_cast<size_t>(windows.length) + 1;
+  ids.resize(std::min(ids.size(), kMostTokens - count * windows.before.size()));
+  return cut_into_windows(ids, windows);
 }
 
 std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& data) {
@@ -103,27 +86,30 @@ std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& da
   return ids;
 }
 
-Text text_for(const Options& options, const ModelSpec& spec) {
+Compared texts_for(const Options& options, const ModelSpec& spec) {
   QKV_CHECK(spec.vocabulary > 0, options.model, ": has no vocabulary, so there are no choices to compare",
             Hint("this is a part of a model"));
   const int64_t ids = spec.source_vocabulary > 0 ? std::min(spec.source_vocabulary, spec.vocabulary) : spec.vocabulary;
-  Text text;
-  text.windows.precision = spec.dtype == DType::bf16 ? Precision::bf16() : Precision::f32();
-  text.windows.length = spec.context > 0 ? std::min(kWindow, spec.context) : kWindow;
+  WindowOptions windows{.length = spec.context > 0 ? std::min(kWindow, spec.context) : kWindow};
+  Compared made;
   try {
     const Tokenizer tokenizer = Tokenizer::load(options.model).whole_texts();
-    text.windows.ids = in_windows(tokens_of(tokenizer, options.data), tokenizer, text.windows.length);
-    text.what = options.data.empty() ? "stories of the built-in world" : options.data;
+    windows.before = opening(tokenizer);
+    made.texts = in_windows(tokens_of(tokenizer, options.data), windows);
+    made.what = options.data.empty() ? "stories of the built-in world" : options.data;
   } catch (const Error& error) {
     QKV_CHECK(options.data.empty(), error.message(), Hint("--data needs the model's tokenizer and a text"));
-    text.windows.ids = random_ids(ids);
-    text.what = "random ids, as there is no tokenizer (" + error.message() + ")";
+    made.texts = in_windows(random_ids(ids), {.length = windows.length});
+    made.what = "random ids, as there is no tokenizer (" + error.message() + ")";
   }
-  for (const int32_t id : text.windows.ids) {
-    QKV_CHECK(id < ids, "the tokenizer gives token ", id, " but the model has ", ids,
-              Hint("the tokenizer belongs to another model"));
+  QKV_CHECK(!made.texts.empty(), made.what, " has no two tokens to compare on", Hint("give a longer text"));
+  for (const TokenText& text : made.texts) {
+    for (const int32_t id : text.ids) {
+      QKV_CHECK(id < ids, "the tokenizer gives token ", id, " but the model has ", ids,
+                Hint("the tokenizer belongs to another model"));
+    }
   }
-  return text;
+  return made;
 }
 
 // --- the report -----------------------------------------------------------------------------------------------------
@@ -190,21 +176,23 @@ void quantize(const Options& options) {
   QKV_CHECK(!fs::exists(options.out, ignored), options.out, ": is already there",
             Hint("nothing is overwritten; remove it or choose another name"));
   const Checkpoint source = Checkpoint::open(options.model);
-  Text text = text_for(options, source.spec);  // what is wrong with it is better said before the work
+  const Compared on = texts_for(options, source.spec);  // before the work, so that what is wrong is said first
   const Engine engine(kernels::best_table(), {.threads = options.threads});
   const bool folder = fs::is_directory(options.model, ignored);
 
   std::unique_ptr<Progress> line;
   QuantizeReport report;
   {
-    const Interruptible stops;
+    const InterruptWatch interrupt;
     const WrittenSoFar show = progress_line(line, "writing " + options.out);
     report = quantize_model(source, options.out, engine,
                             {.to = to,
                              .copied = folder ? files_along(options.model) : std::vector<fs::path>{},
                              .progress = [&](int64_t done, int64_t total) {
-                               Interruptible::check(options.out);
                                show(done, total);
+                               if (!interrupt.seen()) return;
+                               std::cerr << options.out << ": stopped, nothing is written; run it again\n";
+                               throw Interrupted{};  // what was written so far is removed
                              }});
   }
   if (line) line->finish();
@@ -214,11 +202,12 @@ void quantize(const Options& options) {
         "the GGUF's tokenizer is not written: put tokenizer.json of the original model into the folder");
   }
 
-  text.windows.progress = progress_line(line, "comparing");
-  const TextDistance distance = distance_on_text(
-      *source.model(engine.device()), *Checkpoint::open(options.out).model(engine.device()), engine, text.windows);
+  const TextDistance distance = distance_on_texts(
+      *source.model(engine.device()), *Checkpoint::open(options.out).model(engine.device()), engine, on.texts,
+      {.precision = source.spec.dtype == DType::bf16 ? Precision::bf16() : Precision::f32(),
+       .progress = progress_line(line, "comparing")});
   if (line) line->finish();
-  (options.json ? print_json : print)(options, report, text.what, distance);
+  (options.json ? print_json : print)(options, report, on.what, distance);
 }
 
 }  // namespace

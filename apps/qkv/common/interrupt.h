@@ -1,32 +1,44 @@
-// Ctrl-C while something runs that can stop: asked for between steps.
+// Ctrl-C in commands that can stop: they ask between steps whether it was pressed.
 #pragma once
 
 #include <csignal>
+#include <cstdlib>
+#include <utility>
+#include <vector>
 
 namespace qkv::app {
 
-// Thrown when a person ended it before anything came of it: exit code 130, as shells expect.
+inline constexpr int kInterruptedExit = 130;  // as shells expect
+
+// Thrown where Ctrl-C ended a command before it had a result: exit code 130.
 struct Interrupted {};
 
-// The first Ctrl-C is kept for whoever asks, a second one ends the program at once. One at a time.
+// While it lives, the first of these signals is remembered and a second one ends the program at once. One at a time.
 class InterruptWatch {
  public:
-  InterruptWatch() {
+  explicit InterruptWatch(const std::vector<int>& signals = {SIGINT}) {
     seen_ = 0;
     struct sigaction action = {};
-    action.sa_handler = [](int) { seen_ = 1; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-    sigaction(SIGINT, &action, &before_);
+    action.sa_handler = [](int) {
+      if (seen_ != 0) std::_Exit(kInterruptedExit);
+      seen_ = 1;
+    };
+    action.sa_flags = SA_RESTART;
+    for (const int signal : signals) sigaction(signal, &action, &before_.emplace_back(signal, Action{}).second);
   }
-  ~InterruptWatch() { sigaction(SIGINT, &before_, nullptr); }
+  ~InterruptWatch() {
+    for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
+  }
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
   bool seen() const { return seen_ != 0; }
 
  private:
+  using Action = struct sigaction;
+
   static inline volatile std::sig_atomic_t seen_ = 0;
-  struct sigaction before_ = {};
+  std::vector<std::pair<int, Action>> before_;
 };
 
 }  // namespace qkv::app

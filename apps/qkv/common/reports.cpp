@@ -5,7 +5,6 @@
 #include <iostream>
 
 #include "base/file.h"
-#include "inspect/cut/ablation.h"
 
 namespace qkv::app {
 
@@ -46,17 +45,6 @@ void write_out(const std::string& file, std::string_view text) {
   } else {
     write_file_atomic(file, std::as_bytes(std::span(text)));
   }
-}
-
-std::vector<SeenText> scored_texts(Inspected& inspected, const TextOptions& options) {
-  const std::vector<SeenText> texts = seen(inspected.texts(options));
-  if (inspected.spec().kind != ModelSpec::Kind::encoder_only) return texts;
-  const Tokenizer& tokenizer = inspected.tokenizer();
-  HidingOptions hiding{.mask = tokenizer.named().mask.value_or(-1)};
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (tokenizer.has(id) && tokenizer.is_special(id)) hiding.kept.push_back(id);
-  }
-  return with_hidden_tokens(texts, hiding);
 }
 
 }  // namespace qkv::app

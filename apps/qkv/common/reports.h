@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/progress.h"
-#include "common/inspected.h"
+#include "common/command.h"
 #include "common/interrupt.h"
 #include "inspect/report/estimate.h"
 
@@ -59,8 +59,5 @@ auto watched(const std::string& what, int64_t total, const Work& work) {
     return true;
   });
 }
-
-// Texts that have a loss: of an encoder alone some tokens are hidden.
-std::vector<SeenText> scored_texts(Inspected& inspected, const TextOptions& options);
 
 }  // namespace qkv::app

@@ -74,7 +74,7 @@ TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defau
   s.seed = flags.seed;
   options.max_new = choose(flags.max_new, defaults.max_new_tokens, int64_t{0});
   options.draft = flags.draft;
-  options.stop = defaults.tokens.eos;
+  options.eos = defaults.tokens.eos;
   request.stop = flags.stop;
   return request;
 }

@@ -10,15 +10,15 @@ namespace {
 
 constexpr size_t kStart = 12;  // tokens of a text that make a prompt
 
-SessionOptions session_of(Inspected& inspected, const WrittenOn& asked) {
+SessionOptions session_of(const OpenModel& model, const WrittenOn& asked) {
   SessionOptions session{.sampling = {.temperature = 0}, .max_new = asked.max_new};
-  if (inspected.spec().has_source()) {
-    session.source = asked.prompt.empty() ? asked.otherwise.source : inspected.read(asked.prompt).source;
+  if (model.spec().has_source()) {
+    session.source = asked.prompt.empty() ? asked.otherwise.source : model.encode(asked.prompt).source;
   } else if (!asked.prompt.empty()) {
-    session.prompt = prompt_ids(inspected.tokenizer(), inspected.spec(), asked.prompt);
+    session.prompt = prompt_ids(model.tokenizer(), model.spec(), asked.prompt);
   } else {
     const std::vector<int32_t>& ids = asked.otherwise.ids;
-    const DisplaySpans spans = display_spans(inspected.tokenizer(), ids);
+    const DisplaySpans spans = display_spans(model.tokenizer(), ids);
     size_t count = std::min(ids.size() / 2 + 1, kStart);
     while (count < ids.size() && spans.continues(count)) ++count;
     session.prompt.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
@@ -28,24 +28,22 @@ SessionOptions session_of(Inspected& inspected, const WrittenOn& asked) {
 
 }  // namespace
 
-std::string prompt_of(Inspected& inspected, const WrittenOn& asked) {
-  const SessionOptions session = session_of(inspected, asked);
-  return inspected.tokenizer().decode(session.source.empty() ? session.prompt : session.source,
-                                      {.skip_specials = true});
+std::string prompt_of(const OpenModel& model, const WrittenOn& asked) {
+  const SessionOptions session = session_of(model, asked);
+  return model.tokenizer().decode(session.source.empty() ? session.prompt : session.source, {.skip_specials = true});
 }
 
-std::string written_on(Inspected& inspected, const WrittenOn& asked, Probe* probe) {
-  constexpr int64_t kPageMore = 2 * KvCache::kPage;  // whole pages, and one that may be copied
-  const SessionOptions session = session_of(inspected, asked);
-  Runner runner(inspected.model(), inspected.engine(),
-                {.precision = inspected.precision(),
-                 .cache = inspected.precision().compute,
-                 .positions = std::ssize(session.prompt) + asked.max_new + kPageMore,
-                 .sources = std::ssize(session.source) + kPageMore,
-                 .probe = probe});
+std::string written_on(const OpenModel& model, const WrittenOn& asked, Probe* probe) {
+  // Whole pages, and one more: a shared page is copied before it is written.
+  const auto room = [](int64_t tokens) { return KvCache::whole_pages(tokens) + KvCache::kPage; };
+  const SessionOptions session = session_of(model, asked);
+  Runner runner = model.runner({.cache = model.precision().compute,
+                                .positions = room(std::ssize(session.prompt) + asked.max_new),
+                                .sources = room(std::ssize(session.source)),
+                                .probe = probe});
   Scheduler scheduler(runner);
   std::string text;
-  submit_text(scheduler, inspected.tokenizer(),
+  submit_text(scheduler, model.tokenizer(),
               {.options = session, .own_text = !session.source.empty(), .on_end = [&](const WrittenText& w) {
                  text = w.ended == Ended::failed ? w.error : w.text;
                }});

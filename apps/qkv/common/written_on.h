@@ -3,16 +3,16 @@
 
 #include <string>
 
-#include "common/inspected.h"
+#include "open/open_model.h"
 
 namespace qkv::app {
 
 struct WrittenOn {
-  std::string prompt;         // of a model that translates, the source
-  const SeenText& otherwise;  // without a prompt: the start of this text, up to where a character ends
+  std::string prompt;          // of a model that translates, the source
+  const TokenText& otherwise;  // without a prompt: the start of this text, up to where a character ends
   int64_t max_new = 24;
 };
-std::string prompt_of(Inspected& inspected, const WrittenOn& asked);  // as it is shown
-std::string written_on(Inspected& inspected, const WrittenOn& asked, Probe* probe);
+std::string prompt_of(const OpenModel& model, const WrittenOn& asked);  // as it is shown
+std::string written_on(const OpenModel& model, const WrittenOn& asked, Probe* probe);
 
 }  // namespace qkv::app

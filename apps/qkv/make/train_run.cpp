@@ -1,9 +1,8 @@
 #include "make/train_run.h"
 
-#include <csignal>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "common/interrupt.h"
 #include "kernels/tables.h"
 #include "model/checkpoint/convert.h"
 #include "model/initialise.h"
@@ -14,12 +13,6 @@ namespace qkv::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-volatile std::sig_atomic_t stop_asked = 0;
-void ask_to_stop(int) {
-  if (stop_asked != 0) std::_Exit(130);  // the second time it is meant
-  stop_asked = 1;
-}
 
 }  // namespace
 
@@ -48,15 +41,14 @@ std::optional<TrainEnd> TrainRun::run() {
     if (run_ && !options_.resume) fs::remove_all(run_->path());
     return std::nullopt;
   }
-  stop_asked = 0;
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, ask_to_stop);
+  const InterruptWatch interrupt({SIGINT, SIGTERM, SIGUSR1});  // job queues send the other two
   if (run_ && (options_.watch || WatchFolder::exists(run_->path()))) {
     watch_.emplace(run_->path(), engine_, recipe_, *model_, *data_);
     watch_->on_snapshot = options_.observer.on_snapshot;
     watch_->begin(trainer_->counters());
   }
   TrainHooks hooks;
-  hooks.stop = [] { return stop_asked != 0; };
+  hooks.stop = [&] { return interrupt.seen(); };
   if (run_) {
     hooks.on_step = [&](const StepReport& report) { tell(*view, report); };
     hooks.on_evaluation = [&](const EvalResult& result, bool best) { tell(*view, result, best); };
@@ -64,7 +56,6 @@ std::optional<TrainEnd> TrainRun::run() {
   hooks.on_save = [&](const TrainCounters& counters, bool best) { save(counters, best); };
   const TrainEnd end = trainer_->run(hooks, watch_ ? watch_->probe() : nullptr);
   if (run_) run_->wait();
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, SIG_DFL);
   if (!run_) return end;
   view->show_end(end, run_->path());
   if (watch_ && options_.show != TrainView::Show::nothing) {

@@ -226,7 +226,7 @@ std::optional<TranslationScore> TrainView::translations(const Model& model) {
   Runner runner(model, engine_,
                 {.precision = recipe_.precision(),
                  .cache = recipe_.precision().compute,
-                 .positions = kAtOnce * (longest + KvCache::kPage)});
+                 .positions = kAtOnce * (KvCache::whole_pages(longest) + KvCache::kPage)});
   Scheduler scheduler(runner, {.most_active = kAtOnce, .most_waiting = static_cast<int64_t>(kLines)});
   std::vector<std::string> written(sources.size());
   for (size_t n = 0; n < sources.size(); ++n) {

@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t kCounted = 500'000;  // tokens behind the frequencies, at most
 
 // The texts of a batch, each cut to so many tokens, until there are enough rows.
-void add_texts(std::vector<SeenText>& to, const TrainBatch& batch, int64_t rows, int64_t length) {
+void add_texts(std::vector<TokenText>& to, const TrainBatch& batch, int64_t rows, int64_t length) {
   int64_t have = 0;
-  for (const SeenText& text : to) have += std::ssize(text.ids);
+  for (const TokenText& text : to) have += std::ssize(text.ids);
   size_t at = 0, source_at = 0;
   const auto part = [](const std::vector<int32_t>& all, size_t first, size_t count) {
     const auto begin = all.begin() + static_cast<int64_t>(first);
@@ -23,7 +23,7 @@ void add_texts(std::vector<SeenText>& to, const TrainBatch& batch, int64_t rows,
   for (size_t i = 0; i < batch.lengths.size() && have < rows; ++i) {
     const auto whole = static_cast<size_t>(batch.lengths[i]);
     const size_t kept = std::min(whole, static_cast<size_t>(length));
-    SeenText text{.ids = part(batch.ids, at, kept), .targets = part(batch.targets, at, kept)};
+    TokenText text{.ids = part(batch.ids, at, kept), .targets = part(batch.targets, at, kept)};
     if (!batch.source_lengths.empty()) {
       const auto source = static_cast<size_t>(batch.source_lengths[i]);
       text.source = part(batch.source_ids, source_at, source);
@@ -39,7 +39,7 @@ void add_texts(std::vector<SeenText>& to, const TrainBatch& batch, int64_t rows,
 WatchMaterial material_of(const Recipe& recipe, const Model& model, const TrainData& data) {
   const int64_t rows = watched_rows(recipe.batch_tokens), length = watched_length(recipe.batch_tokens);
   const bool held_out = data.validation_batches() > 0;
-  std::vector<SeenText> texts;
+  std::vector<TokenText> texts;
   if (held_out) {
     for (int64_t b = 0; b < std::min<int64_t>(data.validation_batches(), 8); ++b) {
       add_texts(texts, data.validation_batch(b), rows, length);
@@ -49,7 +49,7 @@ WatchMaterial material_of(const Recipe& recipe, const Model& model, const TrainD
   }
   const bool decoder = model.spec().kind != ModelSpec::Kind::encoder_only;
   std::vector<int32_t> before;
-  for (const SeenText& text : texts) before.insert(before.end(), text.ids.begin(), text.ids.end());
+  for (const TokenText& text : texts) before.insert(before.end(), text.ids.begin(), text.ids.end());
   if (!decoder) before.clear();
   TokenCounts counts(model.spec().vocabulary, before);
   const auto all = static_cast<int64_t>(data.train_tokens);

@@ -10,7 +10,7 @@
 #include "common/commands.h"
 #include "common/interrupt.h"
 #include "common/line_editor.h"
-#include "common/loaded.h"
+#include "common/model_options.h"
 #include "common/terminal.h"
 #include "common/text_flags.h"
 #include "text/chat/chat_prompt.h"
@@ -29,7 +29,8 @@ Ctrl-C while the model writes ends its answer. A message that starts with / has 
 )";
 
 struct Options {
-  LoadOptions load;
+  ModelOptions model;
+  CacheOptions cache;
   TextFlags text;
   std::string system, chat_template;
   std::vector<std::string> set;
@@ -42,8 +43,8 @@ ChatTemplate template_of(const Options& options) {
               " is not a file", Hint("--template takes a file with a Jinja template, not the template itself"));
     return ChatTemplate::parse(read_file(options.chat_template, kLargestTemplate), options.chat_template);
   }
-  if (std::optional<ChatTemplate> own = ChatTemplate::load(options.load.model)) return *own;
-  QKV_FAIL(options.load.model, ": the model has no chat template, so it was not trained for chat",
+  if (std::optional<ChatTemplate> own = ChatTemplate::load(options.model.path)) return *own;
+  QKV_FAIL(options.model.path, ": the model has no chat template, so it was not trained for chat",
            Hint("qkv run continues a text; --template FILE takes a template from a file"));
 }
 
@@ -71,22 +72,23 @@ class Chat {
   explicit Chat(const Options& options)
       : options_(options),
         template_(template_of(options)),
-        loaded_(options.load, kTexts),
-        scheduler_(loaded_.runner()),
-        variables_(variables_of(options, loaded_.tokenizer())),
-        request_(text_request(options.text, loaded_.defaults())),
+        model_(open_model(options.model)),
+        context_(context_of(model_, options.cache)),
+        runner_(model_.runner(room_for_texts(model_, options.cache, kTexts))),
+        scheduler_(runner_),
+        variables_(variables_of(options, model_.tokenizer())),
+        request_(text_request(options.text, model_.defaults())),
         colour_(may_colour()),
         editor_(colour_ ? "\1\033[1;32m\1> \1\033[0m\1" : "> ", history_file()) {
-    QKV_CHECK(!loaded_.translates(), options.load.model, ": a ", loaded_.spec().family, " translates and does not chat",
-              Hint("qkv run translates a text"));
-    request_.options.context = loaded_.context();
+    QKV_CHECK(!model_.spec().has_source(), options.model.path, ": a ", model_.spec().family,
+              " translates and does not chat", Hint("qkv run translates a text"));
+    request_.options.context = context_;
     request_.own_text = true;
     begin(options.system);
   }
 
   void run() {
-    if (editor_.at_terminal())
-      note(fmt::format("{} tokens of context; /help says what can be done", loaded_.context()));
+    if (editor_.at_terminal()) note(fmt::format("{} tokens of context; /help says what can be done", context_));
     while (const std::optional<std::string> line = editor_.read()) {
       if (line->find_first_not_of(" \t\r") == line->npos) continue;
       if (line->starts_with('/')) {
@@ -99,7 +101,7 @@ class Chat {
   }
 
  private:
-  // The next turn and the text it begins with both have their places in the cache, so nothing is read twice.
+  // The cache has room for the conversation so far and for its next turn, so nothing is prefilled twice.
   static constexpr int64_t kTexts = 2;
 
   void begin(const std::string& system) {
@@ -155,18 +157,18 @@ class Chat {
     TextRequest request = request_;
     try {
       request.options.prompt =
-          encode_chat(loaded_.tokenizer(), template_, {.messages = messages_json(messages_), .more = variables_});
+          encode_chat(model_.tokenizer(), template_, {.messages = messages_json(messages_), .more = variables_});
     } catch (const Error& error) {
       unsaid();
       return wrong(error.message());
     }
     const auto length = static_cast<int64_t>(request.options.prompt.size());
-    if (length >= loaded_.context()) {
+    if (length >= context_) {
       unsaid();
       return wrong(
           fmt::format("with this message the conversation has {} tokens, and the context has room for {}: "
                       "/reset begins a new one, /undo takes back the last message, --context may give more",
-                      length, loaded_.context()));
+                      length, context_));
     }
     answer(std::move(request));
   }
@@ -181,7 +183,7 @@ class Chat {
     const int64_t shared = scheduler_.counts().shared;
     {
       const InterruptWatch interrupt;
-      const Scheduler::Ticket ticket = submit_text(scheduler_, loaded_.tokenizer(), std::move(request));
+      const Scheduler::Ticket ticket = submit_text(scheduler_, model_.tokenizer(), std::move(request));
       bool told = false;
       while (scheduler_.step()) {
         if (!told && interrupt.seen()) scheduler_.cancel(ticket);
@@ -195,7 +197,7 @@ class Chat {
     messages_.push_back({.role = "assistant", .content = written.text});
     if (written.ended == Ended::context) {
       note(fmt::format("the answer ends here: the context of {} tokens is full; /reset begins a new conversation",
-                       loaded_.context()));
+                       context_));
     }
     if (options_.stats) {
       note(fmt::format("{} of {} tokens were known, first word after {:.2f} s, {} written in {:.2f} s, ended: {}",
@@ -207,7 +209,9 @@ class Chat {
 
   const Options& options_;
   ChatTemplate template_;
-  Loaded loaded_;
+  OpenModel model_;
+  int64_t context_;  // most tokens of the conversation
+  Runner runner_;
   Scheduler scheduler_;
   OrderedJson variables_;
   TextRequest request_;  // of every answer, but for its prompt
@@ -222,7 +226,8 @@ class Chat {
 void add_chat(Command app) {
   const Command command = app.add_command("chat", "Talk with a model, using its own chat template");
   const auto options = std::make_shared<Options>();
-  add_load_options(command, options->load);
+  add_model_options(command, options->model);
+  add_cache_options(command, options->cache);
   command.add_option("--system TEXT", options->system, "An instruction the conversation begins with");
   command.add_option("--template FILE", options->chat_template,
                      "A file with a Jinja template, instead of the model's own");

@@ -12,7 +12,7 @@
 #include "base/printable.h"
 #include "common/commands.h"
 #include "common/interrupt.h"
-#include "common/loaded.h"
+#include "common/model_options.h"
 #include "common/terminal.h"
 #include "common/text_flags.h"
 #include "infer/beam_runner.h"
@@ -23,11 +23,12 @@ namespace {
 constexpr int64_t kMostAtOnce = 32;
 
 struct Options {
-  LoadOptions load;
+  ModelOptions model;
+  CacheOptions cache;
   TextFlags text;
   std::string prompt;
   int64_t texts = 1, logprobs = -1, beam = 0;
-  double length_penalty = 1;
+  std::optional<double> length_penalty;
   bool ids = false, json = false, stats = false;
 };
 
@@ -106,9 +107,12 @@ class Run {
  public:
   explicit Run(const Options& options)
       : options_(options),
-        loaded_(options.load, std::max(std::min(options.texts, kMostAtOnce), 2 * options.beam)),
-        tokenizer_(options.ids ? nullptr : &loaded_.tokenizer()),
-        scheduler_(loaded_.runner(), {.most_active = kMostAtOnce}),
+        model_(open_model(options.model)),
+        context_(context_of(model_, options.cache)),
+        runner_(model_.runner(
+            room_for_texts(model_, options.cache, std::max(std::min(options.texts, kMostAtOnce), 2 * options.beam)))),
+        tokenizer_(options.ids ? nullptr : &model_.tokenizer()),
+        scheduler_(runner_, {.most_active = kMostAtOnce}),
         written_(static_cast<size_t>(options.texts)) {}
 
   void run() {
@@ -130,40 +134,46 @@ class Run {
   bool streams() const { return !options_.json && written_.size() == 1 && tokenizer_ != nullptr; }
 
   TextRequest make_request() {
-    TextRequest request = text_request(options_.text, loaded_.defaults());
+    TextRequest request = text_request(options_.text, model_.defaults());
     SessionOptions& session = request.options;
-    session.context = loaded_.context();
+    session.context = context_;
     session.sampling.alternatives = options_.logprobs;
     QKV_CHECK(options_.beam > 0 || options_.texts == 1 || session.sampling.temperature > 0, "--n asks for ",
               options_.texts, " texts but the most likely token is always the same",
               Hint("add --temperature 0.8 or the like"));
     const std::string prompt = read_prompt(options_.prompt);
+    if (model_.spec().has_source()) session.prompt = model_.target_start();
     if (options_.ids) {
-      (loaded_.translates() ? session.source : session.prompt) = parse_ids(prompt);
-    } else if (loaded_.translates()) {
-      session.source = loaded_.tokenizer().encode(prompt);
+      (model_.spec().has_source() ? session.source : session.prompt) = parse_ids(prompt);
+    } else if (model_.spec().has_source()) {
+      session.source = model_.tokenizer().encode(prompt);
     } else {
-      session.prompt = prompt_ids(loaded_.tokenizer(), loaded_.spec(), prompt);
+      session.prompt = prompt_ids(model_.tokenizer(), model_.spec(), prompt);
     }
     return request;
   }
 
-  // The best of what a beam search finds.
+  // The best hypotheses of a beam search.
   void search(const TextRequest& request) {
     const SessionOptions& session = request.options;
-    const auto prompt = static_cast<int64_t>(session.prompt.empty() ? 1 : session.prompt.size());
-    const int64_t room = loaded_.context() - prompt;
+    const auto prompt = std::ssize(session.prompt);
+    const TextFlags& asked = options_.text;
+    const BeamOptions beam =
+        beam_options(model_.defaults(),
+                     {.beams = options_.beam,
+                      .max_new = asked.max_new,
+                      .no_repeat_ngram = asked.no_repeat_ngram,
+                      .length_penalty = options_.length_penalty,
+                      .repetition_penalty = asked.repetition_penalty,
+                      .n_best = options_.texts},
+                     {.prompt = prompt, .context = context_, .has_source = model_.spec().has_source()});
     const BeamRequest one{.prompt = session.prompt, .source = session.source};
-    const auto found =
-        beam_search(loaded_.runner(), {&one, 1},
-                    {.beams = options_.beam,
-                     .n_best = options_.texts,
-                     .length_penalty = options_.length_penalty,
-                     .max_length = prompt + (session.max_new > 0 ? std::min(session.max_new, room) : room),
-                     .eos = loaded_.spec().tokens.eos,
-                     .forced_eos = loaded_.spec().tokens.forced_eos,
-                     .no_repeat_ngram = session.sampling.no_repeat_ngram,
-                     .repetition_penalty = session.sampling.repetition_penalty});
+    BeamRunner run(runner_, {&one, 1}, beam);
+    const InterruptWatch interrupt;
+    while (run.step()) {
+      if (interrupt.seen()) throw Interrupted{};
+    }
+    const std::vector<BeamRunner::Hypotheses>& found = run.results();
     written_.resize(found.front().size());
     for (size_t n = 0; n < written_.size(); ++n) {
       const std::vector<int32_t>& ids = found.front()[n].ids;
@@ -220,7 +230,9 @@ class Run {
   }
 
   const Options& options_;
-  Loaded loaded_;
+  OpenModel model_;
+  int64_t context_;  // most tokens of a text, prompt included
+  Runner runner_;
   const Tokenizer* tokenizer_;  // none if ids are all that is asked for
   Scheduler scheduler_;
   std::vector<WrittenText> written_;
@@ -231,7 +243,8 @@ class Run {
 void add_run(Command app) {
   const Command command = app.add_command("run", "Continue a prompt, or translate it");
   const auto options = std::make_shared<Options>();
-  add_load_options(command, options->load);
+  add_model_options(command, options->model);
+  add_cache_options(command, options->cache);
   command.add_option("PROMPT", options->prompt, "The text to continue, or to translate; - reads standard input")
       .required();
   add_text_flags(command, options->text);

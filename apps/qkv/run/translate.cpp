@@ -11,16 +11,15 @@
 #include "base/progress.h"
 #include "common/commands.h"
 #include "common/interrupt.h"
-#include "common/loaded.h"
+#include "common/model_options.h"
 #include "infer/beam_runner.h"
-#include "infer/generation_defaults.h"
 #include "text/unicode/utf8.h"
 
 namespace qkv::app {
 namespace {
 
 constexpr size_t kWindow = 1024;  // lines that are sorted by length and translated together
-constexpr int64_t kUsualBeams = 4, kUsualLength = 256, kUsualRows = 64;
+constexpr int64_t kUsualRows = 64, kUsualSource = 256;
 
 constexpr const char* kHelp =
     R"(Every line of standard input is one text; an empty line stays empty. Lines of similar length are translated together,
@@ -34,37 +33,14 @@ Examples:
   qkv translate opus-mt-en-de --n 4 --json < in.en > out.jsonl)";
 
 struct Options {
-  LoadOptions load;
+  ModelOptions model;
+  CacheOptions cache;
   std::optional<int64_t> beams, max_new;
   std::optional<double> length_penalty;
   int64_t n_best = 1, rows = kUsualRows;
   std::string prefix;
   bool json = false;
 };
-
-BeamOptions beam_options(const Options& options, const GenerationDefaults& defaults, int64_t context) {
-  BeamOptions beam{.beams = options.beams.value_or(defaults.num_beams > 1 ? defaults.num_beams : kUsualBeams),
-                   .n_best = options.n_best,
-                   .length_penalty = options.length_penalty.value_or(defaults.length_penalty),
-                   .early = defaults.early,
-                   .eos = defaults.tokens.eos,
-                   .forced_eos = defaults.tokens.forced_eos,
-                   .forced_bos = defaults.forced_bos,
-                   .banned = defaults.banned,
-                   .no_repeat_ngram = defaults.no_repeat_ngram,
-                   .repetition_penalty = defaults.repetition_penalty.value_or(1)};
-  if (beam.beams == 1) beam.early = BeamOptions::Early::yes;  // greedy
-  if (options.max_new) {
-    QKV_CHECK(*options.max_new < context, "--max-new is ", *options.max_new, " but a text has at most ", context,
-              " tokens, its start included", Hint("use --max-new ", context - 1, " or less"));
-    beam.max_length = 1 + *options.max_new;
-  } else {
-    const int64_t usual =
-        defaults.max_new_tokens ? 1 + *defaults.max_new_tokens : defaults.max_length.value_or(kUsualLength);
-    beam.max_length = std::min(usual, context);
-  }
-  return beam;
-}
 
 struct Line {
   std::string text;
@@ -74,9 +50,11 @@ struct Line {
 class Translator {
  public:
   explicit Translator(const Options& options)
-      : options_(options), loaded_(options.load, [this](const Loaded& loaded) { return room(loaded); }) {
-    start_ = *defaults_.tokens.decoder_start;
-  }
+      : options_(options),
+        model_(open_model(options.model)),
+        context_(context_of(model_, options.cache)),
+        beam_(checked_beam_options()),
+        runner_(model_.runner(room())) {}
 
   void run() {
     Progress progress("translating", 0);
@@ -93,27 +71,35 @@ class Translator {
   }
 
  private:
-  // Before anything is taken: what the model and the options ask for.
-  RunOptions room(const Loaded& loaded) {
-    QKV_CHECK(loaded.translates(), loaded.path(), " is a ", loaded.spec().family, ", which is ",
-              name_of(loaded.spec().kind), " and translates nothing",
+  BeamOptions checked_beam_options() const {
+    QKV_CHECK(model_.spec().has_source(), model_.path(), " is a ", model_.spec().family, ", which is ",
+              name_of(model_.spec().kind), " and translates nothing",
               Hint("take an encoder-decoder such as Marian, BART or T5; or ask a decoder with  qkv run"));
-    defaults_ = generation_defaults(loaded.path(), loaded.checkpoint().config, loaded.spec().vocabulary);
-    QKV_CHECK(defaults_.tokens.decoder_start.has_value(), loaded.path(),
-              " does not say which token a target starts with", Hint("config.json should have decoder_start_token_id"));
-    beam_ = beam_options(options_, defaults_, loaded.context());
-    BeamSearch checked(beam_, {*defaults_.tokens.decoder_start});
-    const auto whole_pages = [](int64_t n) { return (n + KvCache::kPage - 1) / KvCache::kPage * KvCache::kPage; };
+    QKV_CHECK(!options_.max_new || *options_.max_new < context_, "--max-new is ", *options_.max_new,
+              " but a text has at most ", context_, " tokens, its start included",
+              Hint("use --max-new ", context_ - 1, " or less"));
+    BeamOptions beam = beam_options(model_.defaults(),
+                                    {.beams = options_.beams,
+                                     .max_new = options_.max_new,
+                                     .length_penalty = options_.length_penalty,
+                                     .n_best = options_.n_best},
+                                    {.context = context_, .has_source = true});
+    BeamSearch checked(beam, model_.target_start());  // throws if an option is out of its range
+    return beam;
+  }
+
+  RunOptions room() const {
     const int64_t texts = std::max<int64_t>(options_.rows / beam_.beams, 1);
-    return {.positions = texts * beam_.beams * whole_pages(beam_.max_length),
-            .sources = std::max(whole_pages(loaded.context()), texts * kUsualLength),
+    return {.cache = cache_type(model_, options_.cache),
+            .positions = texts * beam_.beams * KvCache::whole_pages(beam_.max_length),
+            .sources = std::max(KvCache::whole_pages(context_), texts * kUsualSource),
             .chunk = std::max(options_.rows, beam_.beams)};
   }
 
   // Up to the end, or to a line that cannot be translated: then stop_ says why.
   std::vector<Line> read_window() {
     std::vector<Line> window;
-    const Tokenizer& tokenizer = loaded_.tokenizer();
+    const Tokenizer& tokenizer = model_.tokenizer();
     try {
       while (window.size() < kWindow) {
         Line line;
@@ -126,8 +112,8 @@ class Translator {
         QKV_CHECK(is_utf8(line.text), "line ", number, " is not UTF-8", Hint("convert it, for example with  iconv"));
         if (line.text.find_first_not_of(" \t") != std::string::npos) {
           line.source = tokenizer.encode(options_.prefix + line.text);
-          QKV_CHECK(std::ssize(line.source) <= loaded_.context(), "line ", number, " has ", line.source.size(),
-                    " tokens but this model reads ", loaded_.context(), Hint("cut it into sentences"));
+          QKV_CHECK(std::ssize(line.source) <= context_, "line ", number, " has ", line.source.size(),
+                    " tokens but this model reads ", context_, Hint("cut it into sentences"));
         }
         window.push_back(std::move(line));
       }
@@ -145,8 +131,8 @@ class Translator {
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return window[a].source.size() > window[b].source.size(); });
     std::vector<BeamRequest> requests;
-    for (const size_t i : order) requests.push_back({.prompt = {start_}, .source = window[i].source});
-    BeamRunner run(loaded_.runner(), requests, beam_, options_.rows);
+    for (const size_t i : order) requests.push_back({.prompt = model_.target_start(), .source = window[i].source});
+    BeamRunner run(runner_, requests, beam_, options_.rows);
     const InterruptWatch interrupt;
     while (run.step()) {
       progress.update(first_line_ - 1 + run.finished());
@@ -159,7 +145,7 @@ class Translator {
 
   // On one line, whatever the model wrote.
   std::string text_of(const BeamSearch::Hypothesis& hypothesis) {
-    std::string text = loaded_.tokenizer().decode(std::span(hypothesis.ids).subspan(1), {.skip_specials = true});
+    std::string text = model_.tokenizer().decode(std::span(hypothesis.ids).subspan(1), {.skip_specials = true});
     std::replace_if(
         text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
     return text;
@@ -182,10 +168,10 @@ class Translator {
   }
 
   const Options& options_;
-  GenerationDefaults defaults_;
+  OpenModel model_;
+  int64_t context_;  // most tokens of a text
   BeamOptions beam_;
-  Loaded loaded_;
-  int32_t start_ = 0;
+  Runner runner_;
   int64_t first_line_ = 1;  // of the window
   bool ended_ = false;
   std::optional<Error> stop_;
@@ -196,7 +182,8 @@ class Translator {
 void add_translate(Command app) {
   const Command command = app.add_command("translate", "Translate lines, or run another encoder-decoder task");
   const auto options = std::make_shared<Options>();
-  add_load_options(command, options->load);
+  add_model_options(command, options->model);
+  add_cache_options(command, options->cache);
   command.add_option("--beam", options->beams, "Beams; 1 is greedy").between(int64_t{1}, int64_t{256});
   command.add_option("--length-penalty", options->length_penalty, "Above 0 favours longer translations");
   command.add_option("--max-new", options->max_new, "Most tokens of a translation")

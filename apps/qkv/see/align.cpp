@@ -9,8 +9,8 @@
 #include "base/progress.h"
 #include "common/commands.h"
 #include "common/drawing.h"
-#include "common/inspected.h"
 #include "common/interrupt.h"
+#include "common/model_options.h"
 #include "common/reports.h"
 #include "inspect/look/alignment.h"
 #include "text/documents.h"
@@ -29,7 +29,7 @@ Examples:
   qkv align MODEL --data pairs.tsv --json > out.json    with all weights)";
 
 struct Options {
-  InspectOptions inspect;
+  ModelOptions model;
   std::string source, target, data;
   ReportOptions report;
   std::optional<int64_t> layer;
@@ -87,15 +87,15 @@ void draw(const WordAlignment& alignment) {
                            alignment.source.size());
 }
 
-void align_file(Inspected& inspected, const Options& options, const AlignOptions& how) {
+void align_file(const OpenModel& model, const Options& options, const AlignOptions& how) {
   DocumentReader reader({options.data}, {.format = DataFormat::tsv});
   Progress progress("pairs", 0);
   InterruptWatch interrupts;
   Report all = Report::array();
   int64_t done = 0;
   for (Document document; reader.next(document);) {
-    const SeenText pair = inspected.read(document.text, document.target);
-    const WordAlignment made = align(inspected.model(), inspected.engine(), inspected.tokenizer(), pair, how);
+    const TokenText pair = model.encode(document.text, document.target);
+    const WordAlignment made = align(model.model(), model.engine(), model.tokenizer(), pair, how);
     if (options.report.wanted()) all.push_back(alignment_json(made));
     if (!options.report.json) std::cout << pharaoh(made) << '\n';
     progress.update(++done);
@@ -103,20 +103,20 @@ void align_file(Inspected& inspected, const Options& options, const AlignOptions
   }
   progress.finish();
   QKV_CHECK(done > 0, options.data, " has no pairs", Hint("one per line, source<TAB>target"));
-  write_report(options.report, {{"model", inspected.path()}, {"alignments", all}});
+  write_report(options.report, {{"model", model.path()}, {"alignments", all}});
 }
 
 void run_align(const Options& options) {
   const bool one = !options.source.empty() && !options.target.empty();
   QKV_CHECK(one != !options.data.empty() && (one || options.source.empty()),
             "qkv align takes a source and a target, or --data", Hint("qkv align MODEL \"source\" \"target\""));
-  Inspected inspected(options.inspect);
-  QKV_CHECK(inspected.spec().has_source(), "a ", inspected.spec().family, " has no cross-attention to align by",
+  const OpenModel model = open_model(options.model);
+  QKV_CHECK(model.spec().has_source(), "a ", model.spec().family, " has no cross-attention to align by",
             Hint("take a model that translates"));
-  const AlignOptions how{.precision = inspected.precision(), .layer = options.layer};
-  if (!one) return align_file(inspected, options, how);
-  const SeenText pair = inspected.read(options.source, options.target);
-  const WordAlignment made = align(inspected.model(), inspected.engine(), inspected.tokenizer(), pair, how);
+  const AlignOptions how{.precision = model.precision(), .layer = options.layer};
+  if (!one) return align_file(model, options, how);
+  const TokenText pair = model.encode(options.source, options.target);
+  const WordAlignment made = align(model.model(), model.engine(), model.tokenizer(), pair, how);
   write_report(options.report, alignment_json(made));
   if (options.report.json) return;
   if (options.pharaoh) {
@@ -131,7 +131,7 @@ void run_align(const Options& options) {
 void add_align(Command app) {
   const Command command = app.add_command("align", "Word alignment from cross-attention");
   const auto options = std::make_shared<Options>();
-  add_inspect_options(command, options->inspect);
+  add_model_options(command, options->model);
   command.add_option("SOURCE", options->source, "A sentence");
   command.add_option("TARGET", options->target, "Its translation");
   command.add_option("--data FILE", options->data, "Many pairs: a file of source<TAB>target lines");

@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "common/commands.h"
 #include "common/drawing.h"
-#include "common/inspected.h"
+#include "common/model_options.h"
 #include "common/reports.h"
 #include "inspect/look/attribution.h"
 #include "text/unicode/utf8.h"
@@ -33,7 +33,7 @@ Examples:
   qkv attribute T5 "Guten Morgen" --target "Good"    heads that attend to the source are X0H0, ...)";
 
 struct Options {
-  InspectOptions inspect{.dtype = "f32"};
+  ModelOptions model{.dtype = "f32"};
   std::string text, target;
   std::optional<std::string> in_favour, against;
   ReportOptions report;
@@ -108,24 +108,24 @@ void print(const Attribution& found, const std::string& title, const std::string
 }
 
 void attribute(const Options& options) {
-  Inspected inspected(options.inspect);
-  const Tokenizer& tokenizer = inspected.tokenizer();
-  QKV_CHECK(inspected.spec().has_source() || options.target.empty(), "--target, but a ", inspected.spec().family,
+  const OpenModel model = open_model(options.model);
+  const Tokenizer& tokenizer = model.tokenizer();
+  QKV_CHECK(model.spec().has_source() || options.target.empty(), "--target, but a ", model.spec().family,
             " has no source and target",
             Hint("--target is what a model that translates has written; the token to explain is  --for TOKEN"));
-  const SeenText text = inspected.read(options.text, options.target);
+  const TokenText text = model.encode(options.text, options.target);
   QKV_CHECK(!text.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
   const int64_t row = options.token.value_or(std::ssize(text.ids) - 1);
-  const Attributor attributor(inspected.model(), inspected.engine(), inspected.precision(), text, row);
+  const Attributor attributor(model.model(), model.engine(), model.precision(), text, row);
   const std::vector<int32_t> best = two_best(attributor.logits());
-  QKV_CHECK(best.size() == 2, inspected.path(), " has a vocabulary of ", best.size(), Hint("a difference needs two"));
+  QKV_CHECK(best.size() == 2, model.path(), " has a vocabulary of ", best.size(), Hint("a difference needs two"));
   const int32_t target = options.in_favour ? one_token(tokenizer, "--for", *options.in_favour) : best[0];
   const int32_t against =
       options.against ? one_token(tokenizer, "--against", *options.against) : best[best[0] == target ? 1 : 0];
   QKV_CHECK(target != against, "--for and --against are both ", printable(shown(tokenizer, target)),
             Hint("a token against itself is 0"));
   const Attribution found = attributor.of(target, against);
-  const ModelSpec& spec = inspected.spec();
+  const ModelSpec& spec = model.spec();
   std::string how = attributor.linearised()
                         ? "linearised: the norms on the residual stream keep the scale they had in this run"
                         : "exact: the last norm keeps the scale it had in this run";
@@ -145,7 +145,7 @@ void attribute(const Options& options) {
   for (const AttributedPart& part : found.parts) {
     parts.push_back({{"name", part.name}, {"kind", name_of(part.kind)}, {"share", part.share}});
   }
-  write_report(options.report, Report{{"model", inspected.path()},
+  write_report(options.report, Report{{"model", model.path()},
                                       {"token", {{"index", row}, {"text", at}}},
                                       {"target", token(target)},
                                       {"against", token(against)},
@@ -161,7 +161,7 @@ void attribute(const Options& options) {
 void add_attribute(Command app) {
   const Command command = app.add_command("attribute", "Which heads and feed-forwards raise a token's logit");
   const auto options = std::make_shared<Options>();
-  add_inspect_options(command, options->inspect);
+  add_model_options(command, options->model);
   command.add_option("TEXT", options->text, "The text; for a model that translates, the source").required();
   command.add_option("--target TEXT", options->target, "What a model that translates has written so far");
   command.add_option("--token", options->token, "After which token, counted from 0; otherwise the last");

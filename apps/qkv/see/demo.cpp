@@ -13,6 +13,7 @@
 #include "common/interrupt.h"
 #include "common/reports.h"
 #include "common/terminal.h"
+#include "common/texts.h"
 #include "common/written_on.h"
 #include "inspect/cut/importance.h"
 #include "inspect/heads/head_roles.h"
@@ -50,10 +51,9 @@ class Demo {
     greet();
     title("It learns", "学习");
     train_demo(options_);
-    inspected_.emplace(InspectOptions{.model = (run_ / "last").string(), .threads = options_.threads});
-    reader_.emplace(inspected_->model(), inspected_->engine(), ReadOptions{.precision = inspected_->precision()});
-    texts_ = inspected_->texts({.data = chinese_ ? "world:zh" : "world", .tokens = 6000, .length = 128});
-    for (const InspectedText& text : texts_) seen_.push_back(text.seen);
+    model_.emplace((run_ / "last").string(), OpenOptions{.threads = options_.threads});
+    reader_.emplace(model_->model(), model_->engine(), ReadOptions{.precision = model_->precision()});
+    texts_ = read_texts(*model_, {.data = chinese_ ? "world:zh" : "world", .tokens = 6000, .length = 128});
     report_ = {{"report", "demo"},
                {"model", "world"},
                {"title", words("A model trained in minutes", "几分钟训练出的模型")},
@@ -109,10 +109,10 @@ class Demo {
   void write() {
     title("It writes", "写作");
     const auto longer =
-        std::find_if(texts_.begin(), texts_.end(), [](const InspectedText& t) { return t.seen.ids.size() >= 48; });
+        std::find_if(texts_.begin(), texts_.end(), [](const TokenText& t) { return t.ids.size() >= 48; });
     shown_ = longer == texts_.end() ? texts_.front() : *longer;
-    const WrittenOn asked{.prompt = "", .otherwise = shown_.seen, .max_new = 40};
-    const std::string prompt = prompt_of(*inspected_, asked), text = written_on(*inspected_, asked, nullptr);
+    const WrittenOn asked{.prompt = "", .otherwise = shown_, .max_new = 40};
+    const std::string prompt = prompt_of(*model_, asked), text = written_on(*model_, asked, nullptr);
     report_["written"] = {{"prompt", prompt}, {"text", text}};
     paragraph(words("It reads", "模型读入的文本"), Ink::plain, prompt);
     paragraph(words("It writes", "模型写的文本"), Ink::green, text);
@@ -123,30 +123,29 @@ class Demo {
   void look() {
     title("What each layer guesses", "每一层的猜测");
     constexpr size_t kTokens = 32;
-    SeenText text = shown_.seen;
+    TokenText text = shown_;
     size_t count = std::min(text.ids.size(), kTokens);
-    const DisplaySpans spans = display_spans(inspected_->tokenizer(), text.ids);
+    const DisplaySpans spans = display_spans(model_->tokenizer(), text.ids);
     while (count > 1 && count < text.ids.size() && spans.continues(count)) --count;  // no half characters
     text.ids.resize(count);
-    Looked seen = look_at(inspected_->model(), inspected_->engine(), text, {.precision = inspected_->precision()});
-    Ladder ladder = climb(inspected_->model(), inspected_->engine(), seen, {.precision = inspected_->precision()});
-    const LookedAt at(inspected_->tokenizer(), inspected_->spec(), std::move(seen), std::move(ladder),
-                      LookedAt::Parts::sign);
+    Looked seen = look_at(model_->model(), model_->engine(), text, {.precision = model_->precision()});
+    Ladder ladder = climb(model_->model(), model_->engine(), seen, {.precision = model_->precision()});
+    const LookedAt at(model_->tokenizer(), model_->spec(), std::move(seen), std::move(ladder), LookedAt::Parts::sign);
     draw_ladder({.at = at, .out = std::cout, .columns = std::max(terminal_columns(), 40), .chinese = chinese_});
     report_.update(look_parts(at));
   }
 
   void find_heads() {
     title("What its heads do", "各个头在做什么");
-    Progress progress(words("reading heads", "观察各个头"), std::ssize(seen_), stderr, {.chinese = chinese_});
-    const RoleScores scores = head_roles(*reader_, &inspected_->tokenizer(), seen_, {.finished = [&](size_t done) {
+    Progress progress(words("reading heads", "观察各个头"), std::ssize(texts_), stderr, {.chinese = chinese_});
+    const RoleScores scores = head_roles(*reader_, &model_->tokenizer(), texts_, {.finished = [&](size_t done) {
       progress.update(static_cast<int64_t>(done));
       return true;
     }});
     progress.finish();
     int found = 0;
     for (const HeadScore& head : scores.heads) {
-      const std::string name = name_of(inspected_->spec(), head.id);
+      const std::string name = name_of(model_->spec(), head.id);
       Json roles = Json::array();
       for (const Role& role : roles_of(head)) {
         roles.push_back({{"name", role.rule->name},
@@ -168,19 +167,20 @@ class Demo {
       const auto best = std::max_element(scores.heads.begin(), scores.heads.end(), [&](const auto& a, const auto& b) {
         return a[measure].mean < b[measure].mean;
       });
-      print_role(name_of(inspected_->spec(), best->id), name_of(measure), (*best)[measure]);
+      print_role(name_of(model_->spec(), best->id), name_of(measure), (*best)[measure]);
     }
   }
 
   void cut_heads() {
     title("What happens without them", "没有它们会怎样");
-    const std::vector<HeadId> heads = all_heads(inspected_->spec());
+    const std::vector<HeadId> heads = all_heads(model_->spec());
     Progress progress(words("cutting each head", "逐个去掉各个头"), std::ssize(heads), stderr, {.chinese = chinese_});
-    const auto outputs = measure_outputs(*reader_, seen_, Ablation::mean);
-    std::vector<HeadImportance> alone = ablation_importance(*reader_, seen_, Ablation::mean, outputs, [&](size_t done) {
-      progress.update(static_cast<int64_t>(done));
-      return true;
-    });
+    const auto outputs = measure_outputs(*reader_, texts_, Ablation::mean);
+    std::vector<HeadImportance> alone =
+        ablation_importance(*reader_, texts_, Ablation::mean, outputs, [&](size_t done) {
+          progress.update(static_cast<int64_t>(done));
+          return true;
+        });
     progress.finish();
     std::sort(alone.begin(), alone.end(),
               [](const HeadImportance& a, const HeadImportance& b) { return a.raw.mean < b.raw.mean; });
@@ -190,10 +190,10 @@ class Demo {
 
   void show_cut(const HeadImportance& head, const char* kind, const char* shown,
                 const std::shared_ptr<const HeadOutputs>& outputs) {
-    const std::string name = name_of(inspected_->spec(), head.head);
-    CutProbe probe(inspected_->spec(), {.heads = {head.head}}, outputs);
-    const WrittenOn asked{.prompt = "", .otherwise = shown_.seen, .max_new = 24};
-    const std::string before = written_on(*inspected_, asked, nullptr), after = written_on(*inspected_, asked, &probe);
+    const std::string name = name_of(model_->spec(), head.head);
+    CutProbe probe(model_->spec(), {.heads = {head.head}}, outputs);
+    const WrittenOn asked{.prompt = "", .otherwise = shown_, .max_new = 24};
+    const std::string before = written_on(*model_, asked, nullptr), after = written_on(*model_, asked, &probe);
     std::cout << fmt::format(fmt::runtime(words("  {}, {}: loss {:+.4f} [{:+.4f}, {:+.4f}] n={}\n",
                                                 "  {}，{}：损失 {:+.4f} [{:+.4f}, {:+.4f}] n={}\n")),
                              name, shown, head.raw.mean, head.raw.low, head.raw.high, head.raw.n)
@@ -226,8 +226,8 @@ class Demo {
 
   // A token that is whole characters, not the first.
   size_t whole_token(const std::string& sentence) {
-    const std::vector<int32_t> ids = inspected_->read(sentence).ids;
-    const DisplaySpans spans = display_spans(inspected_->tokenizer(), ids);
+    const std::vector<int32_t> ids = model_->encode(sentence).ids;
+    const DisplaySpans spans = display_spans(model_->tokenizer(), ids);
     size_t token = std::min<size_t>(3, ids.size() - 1);
     while (token + 1 < ids.size() && spans.spans[spans.span_of[token]].token_count > 1) ++token;
     return token;
@@ -253,11 +253,10 @@ class Demo {
   bool chinese_;
   fs::path run_;
   int part_ = 0;
-  std::optional<Inspected> inspected_;
+  std::optional<OpenModel> model_;
   std::optional<Reader> reader_;
-  std::vector<InspectedText> texts_;
-  std::vector<SeenText> seen_;
-  InspectedText shown_;
+  std::vector<TokenText> texts_;
+  TokenText shown_;
   Json report_;
 };
 

@@ -5,11 +5,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/progress.h"
 #include "common/commands.h"
-#include "common/inspected.h"
-#include "common/interrupt.h"
+#include "common/model_options.h"
 #include "common/reports.h"
+#include "common/texts.h"
 #include "see/heads_view.h"
 #include "text/unicode/utf8.h"
 #include "world/world.h"
@@ -33,7 +32,7 @@ Examples:
   qkv heads MODEL --data gap-development.tsv --labels gap)";
 
 struct Options {
-  InspectOptions inspect;
+  ModelOptions model;
   TextOptions text;
   std::string labels;
   ReportOptions report;
@@ -41,7 +40,7 @@ struct Options {
 };
 
 // Labelled texts, as many as there are tokens for.
-std::vector<LabelledText> labelled_texts(const Options& options, Inspected& model) {
+std::vector<LabelledText> labelled_texts(const Options& options, const OpenModel& model) {
   const std::string& data = options.text.data;
   std::vector<LabelledText> all;
   auto room_for = [&, tokens = int64_t{0}](const LabelledText& text) mutable {
@@ -69,15 +68,16 @@ std::vector<LabelledText> labelled_texts(const Options& options, Inspected& mode
   return all;
 }
 
-std::vector<SeenText> texts_of(const Options& options, Inspected& model, const std::vector<LabelledText>& labelled) {
-  std::vector<SeenText> texts;
+std::vector<TokenText> texts_of(const Options& options, const OpenModel& model,
+                                const std::vector<LabelledText>& labelled) {
+  std::vector<TokenText> texts;
   if (options.labels.empty()) {
     TextOptions wanted = options.text;
     wanted.tokens += options.skip * options.text.length;
-    texts = seen(model.texts(wanted));
+    texts = read_texts(model, wanted);
     texts.erase(texts.begin(), texts.begin() + std::min(std::ssize(texts), options.skip));
     int64_t tokens = 0;
-    const auto last = std::find_if(texts.begin(), texts.end(), [&](const SeenText& text) {
+    const auto last = std::find_if(texts.begin(), texts.end(), [&](const TokenText& text) {
       const bool full = tokens >= options.text.tokens;
       tokens += std::ssize(text.ids);
       return full;
@@ -88,7 +88,7 @@ std::vector<SeenText> texts_of(const Options& options, Inspected& model, const s
   const int64_t context = model.spec().context,
                 length = context > 0 ? std::min(options.text.length, context) : options.text.length;
   for (const LabelledText& text : labelled) {
-    SeenText one = model.read(text.text);
+    TokenText one = model.encode(text.text);
     for (std::vector<int32_t>* ids : {&one.ids, &one.source})
       ids->resize(static_cast<size_t>(std::min(std::ssize(*ids), length)));
     if (one.ids.size() > 1 || !one.source.empty()) texts.push_back(std::move(one));
@@ -104,11 +104,11 @@ class Blind : public ReadingProbe {
 };
 
 // The first pass' texts three times: what looking costs.
-void price(Reader& reader, const Tokenizer* tokenizer, std::span<const SeenText> texts, HeadsReport& report) {
+void price(Reader& reader, const Tokenizer* tokenizer, std::span<const TokenText> texts, HeadsReport& report) {
   size_t count = 0;
   int64_t tokens = 0;
   while (count < texts.size() && tokens < reader.options().rows) tokens += std::ssize(texts[count++].ids);
-  const std::span<const SeenText> first = texts.first(count);
+  const std::span<const TokenText> first = texts.first(count);
   Blind blind;
   for (int round = 0; round < 2; ++round) {  // the first reads the weights
     const auto start = std::chrono::steady_clock::now();
@@ -125,35 +125,25 @@ void price(Reader& reader, const Tokenizer* tokenizer, std::span<const SeenText>
 }
 
 void heads(const Options& options) {
-  Inspected model(options.inspect);
+  const OpenModel model = open_model(options.model);
   const std::vector<LabelledText> labelled =
       options.labels.empty() ? std::vector<LabelledText>() : labelled_texts(options, model);
-  const std::vector<SeenText> texts = texts_of(options, model, labelled);
+  const std::vector<TokenText> texts = texts_of(options, model, labelled);
   QKV_CHECK(std::ssize(texts) >= Estimate::kFewestTexts, options.text.data, " gives ", texts.size(),
             " texts; an interval needs ", Estimate::kFewestTexts,
             Hint("raise --tokens, or cut shorter texts with --window", options.skip > 0 ? ", or --skip fewer" : ""));
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   const Tokenizer* tokenizer = model.has_tokenizer() ? &model.tokenizer() : nullptr;
-  const InterruptWatch watch;
   HeadsReport report{.model = model.path(), .data = options.text.data, .spec = &model.spec()};
   price(reader, tokenizer, texts, report);
-  {
-    Progress progress("reading", std::ssize(texts));
-    report.roles = head_roles(reader, tokenizer, texts, {.finished = [&](size_t done) {
-                                progress.update(static_cast<int64_t>(done));
-                                return !watch.seen();
-                              }});
-  }
-  if (watch.seen()) throw Interrupted{};
+  report.roles = watched("reading", std::ssize(texts), [&](const Reader::Finished& finished) {
+    return head_roles(reader, tokenizer, texts, {.finished = finished});
+  });
   if (!options.labels.empty()) {
-    Progress progress("asking for labels", std::ssize(labelled));
-    report.labels =
-        label_scores(reader, *tokenizer, labelled, {.length = options.text.length, .finished = [&](size_t done) {
-                                                      progress.update(static_cast<int64_t>(done));
-                                                      return !watch.seen();
-                                                    }});
+    report.labels = watched("asking for labels", std::ssize(labelled), [&](const Reader::Finished& finished) {
+      return label_scores(reader, *tokenizer, labelled, {.length = options.text.length, .finished = finished});
+    });
   }
-  if (watch.seen()) throw Interrupted{};
   write_report(options.report, to_json(report));
   if (!options.report.json) show(report);
 }
@@ -163,7 +153,7 @@ void heads(const Options& options) {
 void add_heads(Command app) {
   const Command command = app.add_command("heads", "What each head does: roles found over many texts");
   auto options = std::make_shared<Options>();
-  add_inspect_options(command, options->inspect);
+  add_model_options(command, options->model);
   add_text_options(command, options->text);
   command.add_option("--labels", options->labels, "What --data is labelled with").one_of({"conllu", "gap", "world"});
   command.add_option("--skip", options->skip, "Leave out the first N texts: for a second, disjoint sample")

@@ -7,12 +7,11 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "base/progress.h"
 #include "common/commands.h"
 #include "common/drawing.h"
-#include "common/inspected.h"
-#include "common/interrupt.h"
+#include "common/model_options.h"
 #include "common/reports.h"
+#include "common/texts.h"
 #include "inspect/lens/tuned_lens.h"
 
 namespace qkv::app {
@@ -32,31 +31,13 @@ Examples:
   qkv lens MODEL --data world --out lens.json      every number with its n and interval)";
 
 struct Options {
-  InspectOptions inspect;
+  ModelOptions model;
   TextOptions text;
   ReportOptions report;
   bool train = false;
 };
 
 using Report = nlohmann::ordered_json;
-
-// Texts done so far, until somebody presses Ctrl-C.
-class Watched {
- public:
-  Watched(const char* what, size_t texts) : progress_(what, static_cast<int64_t>(texts)) {}
-  Reader::Finished finished() {
-    return [this](size_t done) {
-      progress_.update(static_cast<int64_t>(done));
-      if (interrupts_.seen()) throw Interrupted{};
-      return true;
-    };
-  }
-  ~Watched() { progress_.finish(); }
-
- private:
-  Progress progress_;
-  InterruptWatch interrupts_;
-};
 
 Report lens_json(const LensReport& report) {
   Report layers = Report::array();
@@ -136,14 +117,14 @@ void print_tuned(const LensReport& plain, const LensReport& tuned) {
 
 void lens(const Options& options) {
   // Gradients go back through weights as plain numbers.
-  Inspected inspected(options.inspect, options.train ? BlockWeights::decoded : BlockWeights::kept);
-  const std::vector<SeenText> texts = seen(inspected.texts(options.text));
-  Reader reader(inspected.model(), inspected.engine(), {.precision = inspected.precision()});
+  const OpenModel model = open_model(options.model, options.train ? BlockWeights::decoded : BlockWeights::kept);
+  const std::vector<TokenText> texts = read_texts(model, options.text);
+  Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   const bool prints = !options.report.json;
-  Report report{{"model", inspected.path()}, {"data", options.text.data}};
-  const auto read = [&](std::span<const SeenText> some, const TunedLens* tuned) {
-    Watched watched("texts", some.size());
-    return read_lens(reader, some, tuned, watched.finished());
+  Report report{{"model", model.path()}, {"data", options.text.data}};
+  const auto read = [&](std::span<const TokenText> some, const TunedLens* tuned) {
+    return watched("texts", std::ssize(some),
+                   [&](const Reader::Finished& finished) { return read_lens(reader, some, tuned, finished); });
   };
   if (!options.train) {
     const LensReport found = read(texts, nullptr);
@@ -153,14 +134,12 @@ void lens(const Options& options) {
     const size_t held = texts.size() / 4;
     QKV_CHECK(held >= 1, texts.size(), " texts are too few to learn from some and measure on others",
               Hint("4 or more: a longer --data, more --tokens, or a smaller --window"));
-    const std::span<const SeenText> learnt = std::span(texts).first(texts.size() - held),
-                                    kept = std::span(texts).last(held);
-    TunedLens tuned(inspected.model(), inspected.engine());
+    const std::span<const TokenText> learnt = std::span(texts).first(texts.size() - held),
+                                     kept = std::span(texts).last(held);
+    TunedLens tuned(model.model(), model.engine());
     const TunedLens::Rule rule;
-    {
-      Watched watched("training on texts", learnt.size() * static_cast<size_t>(rule.epochs));
-      tuned.train(reader, learnt, rule, watched.finished());
-    }
+    watched("training on texts", std::ssize(learnt) * rule.epochs,
+            [&](const Reader::Finished& finished) { tuned.train(reader, learnt, rule, finished); });
     const LensReport plain = read(kept, nullptr), after = read(kept, &tuned);
     report["learnt_texts"] = learnt.size();
     report["logit_lens"] = lens_json(plain);
@@ -175,7 +154,7 @@ void lens(const Options& options) {
 void add_lens(Command app) {
   const Command command = app.add_command("lens", "How early guesses settle, layer by layer, over a corpus");
   const auto options = std::make_shared<Options>();
-  add_inspect_options(command, options->inspect);
+  add_model_options(command, options->model);
   add_text_options(command, options->text);
   command.add_flag("--train", options->train, "Train a tuned lens and compare");
   add_report_options(command, options->report);

@@ -9,7 +9,7 @@
 #include "base/progress.h"
 #include "common/commands.h"
 #include "common/drawing.h"
-#include "common/inspected.h"
+#include "common/model_options.h"
 #include "common/reports.h"
 #include "core/host_values.h"
 #include "inspect/report/report_html.h"
@@ -35,7 +35,7 @@ Examples:
   qkv look MODEL "The cat sat" --npz cat.npz             q, k, v, z, probabilities, stream and logits for NumPy)";
 
 struct Options {
-  InspectOptions model;
+  ModelOptions model;
   std::string text, target, head, npz, html;
   ReportOptions report;
   int64_t token = -1, layer = -1;
@@ -60,7 +60,7 @@ void check_layer(const ModelSpec& spec, int64_t layer) {
             Hint("layers are counted from 0"));
 }
 
-Ladder climb_showing(const Inspected& model, const Looked& seen) {
+Ladder climb_showing(const OpenModel& model, const Looked& seen) {
   Progress progress("reading guesses", seen.rows.count * std::ssize(seen.streams));
   return climb(model.model(), model.engine(), seen,
                {.precision = model.precision(), .progress = [&](int64_t done) { progress.update(done); }});
@@ -84,14 +84,14 @@ std::string name_of_model(const std::string& path) {
 Json report_of(const Options& options, const LookedAt& at) {
   Json report = look_parts(at);
   report["report"] = "look";
-  report["model"] = name_of_model(options.model.model);
+  report["model"] = name_of_model(options.model.path);
   report["title"] = options.text;
   report["lang"] = language_of(options.text);
-  report["made_with"] = "qkv look " + name_of_model(options.model.model);
+  report["made_with"] = "qkv look " + name_of_model(options.model.path);
   return report;
 }
 
-void write_files(const Options& options, const Inspected& model, const LookedAt& at) {
+void write_files(const Options& options, const OpenModel& model, const LookedAt& at) {
   if (!options.npz.empty()) {
     Arena arena(model.engine().device());
     Context cx = model.engine().context(arena, model.precision());
@@ -129,7 +129,7 @@ void look(const Options& options) {
   for (const std::string& text : {options.text, options.target}) {
     QKV_CHECK(is_utf8(text), "the text is not UTF-8", Hint("convert it, for example with  iconv"));
   }
-  Inspected model(options.model);
+  const OpenModel model = open_model(options.model);
   check_layer(model.spec(), options.layer);
   const std::optional<HeadId> head = wanted_head(model.spec(), options);
   const bool has_source = model.spec().has_source();
@@ -138,7 +138,7 @@ void look(const Options& options) {
   if (has_source && options.target.empty()) {
     std::cerr << "no --target: the decoder sees only the token it starts with\n";
   }
-  const SeenText text = model.read(options.text, options.target);
+  const TokenText text = model.encode(options.text, options.target);
   Looked seen = look_at(model.model(), model.engine(), text, {.precision = model.precision(), .token = options.token});
   Ladder ladder = climb_showing(model, seen);
   const LookedAt at(model.tokenizer(), model.spec(), std::move(seen), std::move(ladder));
@@ -151,7 +151,7 @@ void look(const Options& options) {
 void add_look(Command app) {
   const Command command = app.add_command("look", "One text through a model: guesses, heads, one token's path");
   const auto options = std::make_shared<Options>();  // lives as long as the callback
-  add_inspect_options(command, options->model);
+  add_model_options(command, options->model);
   command.add_option("TEXT", options->text, "What it reads; for a model that translates, the source").required();
   command.add_option("--target TEXT", options->target, "What a model that translates has written so far");
   command.add_option("--token", options->token, "Show this token's path in full; otherwise the last one's, in short")

@@ -7,7 +7,9 @@
 
 #include "common/commands.h"
 #include "common/drawing.h"
+#include "common/model_options.h"
 #include "common/reports.h"
+#include "common/texts.h"
 #include "inspect/heads/expert_use.h"
 #include "text/unicode/characters.h"
 #include "text/unicode/utf8.h"
@@ -26,7 +28,7 @@ Examples:
   qkv route MODEL --data text.txt --out route.json)";
 
 struct Options {
-  InspectOptions inspect;
+  ModelOptions model;
   TextOptions text;
   ReportOptions report;
 };
@@ -118,14 +120,14 @@ nlohmann::ordered_json report(const std::vector<LayerRouting>& layers) {
 }
 
 void run(const Options& options) {
-  Inspected inspected(options.inspect);
-  check_experts(inspected.spec());
-  Reader reader(inspected.model(), inspected.engine(), {.precision = inspected.precision()});
+  const OpenModel model = open_model(options.model);
+  check_experts(model.spec());
+  Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   RoutingOptions routing{.classes = static_cast<int32_t>(std::size(kKinds))};
-  for (int32_t id = 0; id < inspected.spec().vocabulary; ++id) {
-    routing.class_of.push_back(kind_of(inspected.tokenizer(), id));
+  for (int32_t id = 0; id < model.spec().vocabulary; ++id) {
+    routing.class_of.push_back(kind_of(model.tokenizer(), id));
   }
-  const std::vector<SeenText> texts = seen(inspected.texts(options.text));
+  const std::vector<TokenText> texts = read_texts(model, options.text);
   const std::vector<LayerRouting> layers = watched("reading", std::ssize(texts), [&](const Reader::Finished& finished) {
     routing.finished = finished;
     return measure_routing(reader, texts, routing);
@@ -139,7 +141,7 @@ void run(const Options& options) {
 void add_route(Command app) {
   auto options = std::make_shared<Options>();
   const Command command = app.add_command("route", "Which tokens the experts of a model get");
-  add_inspect_options(command, options->inspect);
+  add_model_options(command, options->model);
   add_text_options(command, options->text);
   add_report_options(command, options->report);
   command.footer(kHelp);

@@ -9,8 +9,8 @@
 #include "base/progress.h"
 #include "common/commands.h"
 #include "common/drawing.h"
-#include "common/inspected.h"
 #include "common/interrupt.h"
+#include "common/model_options.h"
 #include "common/reports.h"
 #include "inspect/taps/recorder.h"
 #include "inspect/taps/tap_price.h"
@@ -33,7 +33,7 @@ Examples:
   qkv taps MODEL --cost                             what reading them costs)";
 
 struct Options {
-  InspectOptions inspect;
+  ModelOptions model;
   std::string text, target, only;
   ReportOptions report;
   bool cost = false;
@@ -75,27 +75,27 @@ Report show_sites(bool print) {
   return {{"sites", sites}};
 }
 
-Report show_model(Inspected& inspected, bool print) {
+Report show_model(const OpenModel& model, bool print) {
   Report taps = Report::array();
-  for (const TapInfo& tap : all_taps(inspected.spec())) {
+  for (const TapInfo& tap : all_taps(model.spec())) {
     taps.push_back({{"name", tap.name}, {"shape", shape_json(tap.shape)}});
     if (print) std::cout << fmt::format("{:<24} {}\n", tap.name, shape_text(tap.shape));
   }
-  return {{"model", inspected.path()}, {"family", inspected.spec().family}, {"taps", taps}};
+  return {{"model", model.path()}, {"family", model.spec().family}, {"taps", taps}};
 }
 
-Report show_text(Inspected& inspected, const Options& options, bool print) {
-  const ModelSpec& spec = inspected.spec();
+Report show_text(const OpenModel& model, const Options& options, bool print) {
+  const ModelSpec& spec = model.spec();
   std::vector<TapId> wanted;
   if (options.only.empty()) {
     for (const TapInfo& tap : all_taps(spec)) wanted.push_back(tap.id);
   } else {
     wanted = parse_taps(spec, options.only);
   }
-  const SeenText text = inspected.read(options.text, options.target);
+  const TokenText text = model.encode(options.text, options.target);
   Recorder recorder(wanted);
-  Arena arena(inspected.engine().device());
-  Context cx = inspected.engine().context(arena, inspected.precision());
+  Arena arena(model.engine().device());
+  Context cx = model.engine().context(arena, model.precision());
   cx.probe = &recorder;
   const Rows rows = Rows::batch(cx, 1, std::ssize(text.ids)), source_rows = Rows::batch(cx, 1, std::ssize(text.source));
   Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
@@ -103,7 +103,7 @@ Report show_text(Inspected& inspected, const Options& options, bool print) {
     input.source_ids = cx.upload(text.source);
     input.source_rows = &source_rows;
   }
-  inspected.model().logits(cx, input);
+  model.model().logits(cx, input);
   Report taps = Report::array();
   for (const RecordedTap& tap : recorder.all()) {
     double sum = 0, power = 0;
@@ -139,13 +139,13 @@ Report show_text(Inspected& inspected, const Options& options, bool print) {
     std::cout << fmt::format("{:<22} {}]\n", name, shape)
               << inked(Ink::dim, fmt::format("  mean {:.4g}, norm {:.4g}: {}", mean, std::sqrt(power), shown)) << '\n';
   }
-  return {{"model", inspected.path()}, {"tokens", text.ids.size()}, {"taps", taps}};
+  return {{"model", model.path()}, {"tokens", text.ids.size()}, {"taps", taps}};
 }
 
-Report show_cost(Inspected& inspected, bool print) {
-  QKV_CHECK(inspected.spec().vocabulary > 0, inspected.path(), " has no vocabulary to run", Hint("give another model"));
-  PriceOptions options{.precision = inspected.precision()};
-  if (inspected.spec().context > 0) options.tokens = std::min(options.tokens, inspected.spec().context);
+Report show_cost(const OpenModel& model, bool print) {
+  QKV_CHECK(model.spec().vocabulary > 0, model.path(), " has no vocabulary to run", Hint("give another model"));
+  PriceOptions options{.precision = model.precision()};
+  if (model.spec().context > 0) options.tokens = std::min(options.tokens, model.spec().context);
   Progress progress("passes", options.rounds);
   InterruptWatch interrupts;
   options.finished = [&](int64_t round) {
@@ -153,12 +153,12 @@ Report show_cost(Inspected& inspected, bool print) {
     if (interrupts.seen()) throw Interrupted{};
     return true;
   };
-  const std::vector<TapPrice> prices = tap_prices(inspected.model(), inspected.engine(), options);
+  const std::vector<TapPrice> prices = tap_prices(model.model(), model.engine(), options);
   progress.finish();
   Report list = Report::array();
   if (print) {
     std::cout << fmt::format("{} tokens, {} rounds in turns, {} threads; a pass without reading is 1\n", options.tokens,
-                             prices.front().ratio.n, inspected.engine().threads());
+                             prices.front().ratio.n, model.engine().threads());
   }
   for (const TapPrice& price : prices) {
     list.push_back({{"what", price.what},
@@ -173,23 +173,23 @@ Report show_cost(Inspected& inspected, bool print) {
   if (print && same) {
     std::cout << "the logits are the same bits in all of them\n";
   }
-  return {{"model", inspected.path()}, {"tokens", options.tokens}, {"prices", list}};
+  return {{"model", model.path()}, {"tokens", options.tokens}, {"prices", list}};
 }
 
 void taps(const Options& options) {
   const bool print = !options.report.json;
-  QKV_CHECK(options.inspect.model.empty() ? !options.cost && options.only.empty() : true,
+  QKV_CHECK(options.model.path.empty() ? !options.cost && options.only.empty() : true,
             "--cost and --only are about a model", Hint("qkv taps MODEL ..."));
   QKV_CHECK(options.only.empty() || !options.text.empty(), "--only ", options.only, " shows their values for a text",
             Hint("qkv taps MODEL \"text\" --only ", options.only));
   Report report;
-  if (options.inspect.model.empty()) {
+  if (options.model.path.empty()) {
     report = show_sites(print);
   } else {
-    Inspected inspected(options.inspect);
-    report = options.cost           ? show_cost(inspected, print)
-             : options.text.empty() ? show_model(inspected, print)
-                                    : show_text(inspected, options, print);
+    const OpenModel model = open_model(options.model);
+    report = options.cost           ? show_cost(model, print)
+             : options.text.empty() ? show_model(model, print)
+                                    : show_text(model, options, print);
   }
   write_report(options.report, report);
 }
@@ -199,7 +199,7 @@ void taps(const Options& options) {
 void add_taps(Command app) {
   const Command command = app.add_command("taps", "Values inside a model, by name: queries, keys, values, ...");
   const auto options = std::make_shared<Options>();
-  add_inspect_options(command, options->inspect);
+  add_model_options(command, options->model);
   command.option("MODEL").optional();
   command.add_option("TEXT", options->text, "Show the values for this text; for a model that translates, the source");
   command.add_option("--target TEXT", options->target, "What a model that translates has written so far");

@@ -7,7 +7,9 @@
 
 #include "common/commands.h"
 #include "common/drawing.h"
+#include "common/model_options.h"
 #include "common/reports.h"
+#include "common/texts.h"
 
 namespace qkv::app {
 namespace {
@@ -23,7 +25,7 @@ Examples:
   qkv twins MODEL --data text.txt --closest 30 --out twins.json)";
 
 struct Options {
-  InspectOptions inspect;
+  ModelOptions model;
   TextOptions text{.tokens = 4000};
   TwinOptions twins;
   ReportOptions report;
@@ -82,15 +84,15 @@ nlohmann::ordered_json report(const ModelSpec& spec, const Twins& found) {
 }
 
 void run(Options options) {
-  Inspected inspected(options.inspect, BlockWeights::decoded);
-  Reader reader(inspected.model(), inspected.engine(), {.precision = inspected.precision()});
-  const std::vector<SeenText> texts = scored_texts(inspected, options.text);
+  const OpenModel model = open_model(options.model, BlockWeights::decoded);
+  Reader reader(model.model(), model.engine(), {.precision = model.precision()});
+  const std::vector<TokenText> texts = read_scored_texts(model, options.text);
   const Twins found = watched("pairs of heads", options.twins.pairs, [&](const Reader::Finished& finished) {
     options.twins.finished = finished;
     return find_twins(reader, texts, options.twins);
   });
-  if (!options.report.json) print(inspected.spec(), found);
-  write_report(options.report, report(inspected.spec(), found));
+  if (!options.report.json) print(model.spec(), found);
+  write_report(options.report, report(model.spec(), found));
 }
 
 }  // namespace
@@ -98,7 +100,7 @@ void run(Options options) {
 void add_twins(Command app) {
   auto options = std::make_shared<Options>();
   const Command command = app.add_command("twins", "Duplicate heads");
-  add_inspect_options(command, options->inspect);
+  add_model_options(command, options->model);
   add_text_options(command, options->text);
   command.add_option("--closest", options->twins.pairs, "How many of the closest pairs are examined further")
       .between(1, 100000)

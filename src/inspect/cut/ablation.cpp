@@ -151,7 +151,7 @@ class OutputsProbe : public ReadingProbe {
   std::map<Key, int64_t> rows_;
 };
 
-std::shared_ptr<const HeadOutputs> measure_outputs(Reader& reader, std::span<const SeenText> texts, Ablation ablation,
+std::shared_ptr<const HeadOutputs> measure_outputs(Reader& reader, std::span<const TokenText> texts, Ablation ablation,
                                                    const Reader::Finished& finished) {
   const bool keeps = ablation == Ablation::resample;
   QKV_CHECK(!keeps || texts.size() > 1, "one text has no other to take a head's output from",

@@ -53,7 +53,7 @@ class HeadOutputs {
   bool keeps_rows_ = false;
 };
 // For Ablation::resample every row's output is kept, otherwise its mean alone.
-std::shared_ptr<const HeadOutputs> measure_outputs(Reader& reader, std::span<const SeenText> texts, Ablation ablation,
+std::shared_ptr<const HeadOutputs> measure_outputs(Reader& reader, std::span<const TokenText> texts, Ablation ablation,
                                                    const Reader::Finished& finished = {});
 
 // The cut itself. In a Reader it does all three; as RunOptions::probe, where no texts are known, zero and mean.
@@ -79,7 +79,7 @@ class CutProbe : public ReadingProbe {
 };
 
 // Losses as sums, text by text: what paired_difference takes.
-std::vector<TextSum> loss_sums(Reader& reader, std::span<const SeenText> texts, ReadingProbe* probe = nullptr,
+std::vector<TextSum> loss_sums(Reader& reader, std::span<const TokenText> texts, ReadingProbe* probe = nullptr,
                                const Reader::Finished& finished = {});
 
 struct CutEffect {
@@ -89,7 +89,7 @@ struct CutEffect {
   Estimate same_guess;     // share of rows whose most likely token stays
 };
 // Of a probe that edits: a CutProbe, or one that does more.
-CutEffect effect_of(Reader& reader, std::span<const SeenText> texts, ReadingProbe& probe,
+CutEffect effect_of(Reader& reader, std::span<const TokenText> texts, ReadingProbe& probe,
                     const Reader::Finished& finished = {});
 
 // An encoder alone predicts what is hidden: about `share` of the tokens of each text, one at least, never one of
@@ -99,6 +99,6 @@ struct HidingOptions {
   double share = 0.15;
   std::vector<int32_t> kept = {};
 };
-std::vector<SeenText> with_hidden_tokens(std::span<const SeenText> texts, const HidingOptions& options);
+std::vector<TokenText> with_hidden_tokens(std::span<const TokenText> texts, const HidingOptions& options);
 
 }  // namespace qkv

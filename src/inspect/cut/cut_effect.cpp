@@ -46,7 +46,7 @@ class StatesProbe : public ReadingProbe {
 // Beside another probe's edits: what the head says of the rows now, against what it said of them before.
 class Compared : public StatesProbe {
  public:
-  Compared(const Model& model, std::span<const SeenText> texts, const StatesProbe& before, ReadingProbe& cut)
+  Compared(const Model& model, std::span<const TokenText> texts, const StatesProbe& before, ReadingProbe& cut)
       : StatesProbe(model.spec(), 0),
         kl(texts.size()),
         same_guess(texts.size()),
@@ -85,7 +85,7 @@ class Compared : public StatesProbe {
     cx.arena.rewind(mark);
     const size_t words = p.logits.size() / static_cast<size_t>(rows);
     for (int32_t r = 0; r < rows; ++r) {
-      if (texts_[text].target(static_cast<size_t>(position + r)) == SeenText::kIgnored) continue;
+      if (texts_[text].target(static_cast<size_t>(position + r)) == TokenText::kIgnored) continue;
       const auto at = static_cast<size_t>(r) * words;
       const auto best = [&](const Said& of) {
         const auto begin = of.logits.begin() + static_cast<std::ptrdiff_t>(at);
@@ -115,19 +115,19 @@ class Compared : public StatesProbe {
   }
 
   const Model& model_;
-  std::span<const SeenText> texts_;
+  std::span<const TokenText> texts_;
   const StatesProbe& before_;
   ReadingProbe& cut_;
 };
 
 }  // namespace
 
-std::vector<TextSum> loss_sums(Reader& reader, std::span<const SeenText> texts, ReadingProbe* probe,
+std::vector<TextSum> loss_sums(Reader& reader, std::span<const TokenText> texts, ReadingProbe* probe,
                                const Reader::Finished& finished) {
   return sums_of(reader.losses(texts, probe, finished));
 }
 
-CutEffect effect_of(Reader& reader, std::span<const SeenText> texts, ReadingProbe& probe,
+CutEffect effect_of(Reader& reader, std::span<const TokenText> texts, ReadingProbe& probe,
                     const Reader::Finished& finished) {
   const auto in_halves = [&](size_t before) {
     return finished ? [&finished, before](size_t done) { return finished(before + done); } : Reader::Finished{};
@@ -143,14 +143,14 @@ CutEffect effect_of(Reader& reader, std::span<const SeenText> texts, ReadingProb
           .same_guess = estimate(compared.same_guess)};
 }
 
-std::vector<SeenText> with_hidden_tokens(std::span<const SeenText> texts, const HidingOptions& options) {
+std::vector<TokenText> with_hidden_tokens(std::span<const TokenText> texts, const HidingOptions& options) {
   QKV_CHECK(options.mask >= 0, "no token stands for what is hidden", Hint("the tokenizer should name a mask token"));
   const PhiloxKey key = fold({.site = static_cast<uint32_t>(Site::embed)});
-  std::vector<SeenText> made(texts.begin(), texts.end());
+  std::vector<TokenText> made(texts.begin(), texts.end());
   for (size_t t = 0; t < made.size(); ++t) {
-    SeenText& text = made[t];
+    TokenText& text = made[t];
     const std::vector<int32_t> ids = text.ids;
-    text.targets.assign(ids.size(), SeenText::kIgnored);
+    text.targets.assign(ids.size(), TokenText::kIgnored);
     size_t least = ids.size();  // the one that is hidden if chance picks none
     uint32_t lowest = UINT32_MAX;
     const auto hide = [&](size_t i) {

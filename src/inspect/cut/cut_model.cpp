@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "core/host_values.h"
+#include "inspect/heads/out_projection.h"
 #include "io/floats.h"
 #include "model/checkpoint/convert.h"
 #include "model/weight_list.h"
@@ -130,22 +131,19 @@ std::vector<std::byte> selected(const Param& from, const Selection& s) {
 }
 
 // A bias of W_O that also says what the heads that go bring on average.
-std::vector<float> bias_with_means(const Weights& whole, const std::string& name, const std::vector<HeadId>& heads,
+std::vector<float> bias_with_means(const Weights& whole, const OutProjection& out, const std::vector<HeadId>& heads,
                                    const HeadOutputs& outputs) {
-  std::vector<float> bias = host_floats(whole.at(name + ".o.bias").master());
-  const Tensor out = whole.at(name + ".o").master();
-  const std::vector<float> matrix = host_floats(out);
+  std::vector<float> bias = host_floats(whole.at(out.bias()).master());
+  const std::vector<float> matrix = host_floats(whole.at(out.weight()).master());
   for (const HeadId& head : heads) {
     const std::span<const float> mean = outputs.mean(head);
     for (size_t c = 0; c < bias.size(); ++c) {
-      const size_t at = c * static_cast<size_t>(out.cols()) + static_cast<size_t>(head.head) * mean.size();
-      bias[c] += std::inner_product(mean.begin(), mean.end(), matrix.begin() + static_cast<std::ptrdiff_t>(at), 0.0F);
+      const std::span<const float> row = out.of_head(matrix, static_cast<int64_t>(c), head.head);
+      bias[c] += std::inner_product(mean.begin(), mean.end(), row.begin(), 0.0F);
     }
   }
   return bias;
 }
-
-constexpr std::string_view kOutBias = ".o.bias";
 
 const char* stack_key(Stack stack) {
   return stack == Stack::encoder ? "encoder" : stack == Stack::cross ? "cross" : "decoder";
@@ -186,22 +184,21 @@ SmallerModel cut_out(const Checkpoint& whole, Device& device, const Cut& cut, co
   made.spec = read_spec(Config(made.config, "config.json"));
 
   const auto from = std::make_shared<const Weights>(whole.weights(device));
-  std::map<std::string, std::vector<HeadId>> means;  // by the attention whose bias takes them
+  std::map<std::string, std::vector<HeadId>> means;  // by the bias that takes them, of one attention each
   for (const HeadId& head : cut.heads) {
     if (cut.ablation == Ablation::zero) break;
     QKV_ASSERT(outputs != nullptr, "a cut by mean without what was measured for it");
     QKV_CHECK(attention_at(spec, head.place()).out_bias, "W_O of a ", spec.family,
               " has no bias that could take what a head brings on average", Hint("cut by zero"));
-    means[attention_prefix(spec, head.place())].push_back(head);
+    means[OutProjection(spec, head.place()).bias()].push_back(head);
   }
   Weights unchanged = whole.weights(device);
   std::map<std::string_view, Param*> whole_by_name;
   for (auto& [name, weight] : unchanged) whole_by_name[name] = &weight;
   for (const WeightSpec& weight : weight_list(made.spec)) {
-    const bool is_bias = weight.name.ends_with(kOutBias);
-    const auto mean = means.find(is_bias ? weight.name.substr(0, weight.name.size() - kOutBias.size()) : "");
-    if (mean != means.end()) {
-      const std::vector<float> bias = bias_with_means(*from, mean->first, mean->second, *outputs);
+    if (const auto mean = means.find(weight.name); mean != means.end()) {
+      const OutProjection out(spec, mean->second.front().place());
+      const std::vector<float> bias = bias_with_means(*from, out, mean->second, *outputs);
       const auto fill = [bias](const Tensor& to) {
         std::vector<std::byte> bytes(static_cast<size_t>(to.count() * size_of(to.dtype())));
         encode_floats(stored_name(to.dtype()), bias, bytes);

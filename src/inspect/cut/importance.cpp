@@ -44,7 +44,7 @@ class GradientProbe : public ReadingProbe {
 
 }  // namespace
 
-std::vector<HeadImportance> gradient_importance(Reader& reader, std::span<const SeenText> texts, CutProbe* cut,
+std::vector<HeadImportance> gradient_importance(Reader& reader, std::span<const TokenText> texts, CutProbe* cut,
                                                 const Reader::Finished& finished) {
   GradientProbe probe(cut);
   reader.backward(texts, probe, finished);
@@ -63,7 +63,7 @@ std::vector<HeadImportance> gradient_importance(Reader& reader, std::span<const 
   return all;
 }
 
-std::vector<HeadImportance> ablation_importance(Reader& reader, std::span<const SeenText> texts, Ablation ablation,
+std::vector<HeadImportance> ablation_importance(Reader& reader, std::span<const TokenText> texts, Ablation ablation,
                                                 std::shared_ptr<const HeadOutputs> outputs,
                                                 const Reader::Finished& finished) {
   const ModelSpec& spec = reader.model().spec();
@@ -108,7 +108,7 @@ std::vector<HeadId> random_order(const ModelSpec& spec, uint64_t seed) {
 namespace {
 
 // The next heads to go by gradient: those already cut are no candidates, and count as heads their layers lack.
-std::vector<HeadId> next_by_gradient(Reader& reader, std::span<const SeenText> texts, const CurveOptions& options,
+std::vector<HeadId> next_by_gradient(Reader& reader, std::span<const TokenText> texts, const CurveOptions& options,
                                      const std::vector<HeadId>& cut) {
   CutProbe probe(reader.model().spec(), {.heads = cut, .ablation = options.ablation}, options.outputs);
   std::vector<HeadImportance> left = gradient_importance(reader, texts, &probe);
@@ -118,7 +118,7 @@ std::vector<HeadId> next_by_gradient(Reader& reader, std::span<const SeenText> t
 
 }  // namespace
 
-PruningCurve pruning_curve(Reader& reader, std::span<const SeenText> texts, Order order, const CurveOptions& options) {
+PruningCurve pruning_curve(Reader& reader, std::span<const TokenText> texts, Order order, const CurveOptions& options) {
   constexpr int64_t kSteps = 10;
   const ModelSpec& spec = reader.model().spec();
   const int64_t heads = std::ssize(all_heads(spec)), must_stay = std::ssize(all_attentions(spec));

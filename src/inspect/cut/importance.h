@@ -14,11 +14,11 @@ struct HeadImportance {
 };
 
 // One for each of all_heads(), in their order. `cut`: what is already cut; its heads have importance 0.
-std::vector<HeadImportance> gradient_importance(Reader& reader, std::span<const SeenText> texts,
+std::vector<HeadImportance> gradient_importance(Reader& reader, std::span<const TokenText> texts,
                                                 CutProbe* cut = nullptr, const Reader::Finished& finished = {});
 
 // The same by cutting each head alone: one pass over the texts a head. `finished` is told how many heads are done.
-std::vector<HeadImportance> ablation_importance(Reader& reader, std::span<const SeenText> texts, Ablation ablation,
+std::vector<HeadImportance> ablation_importance(Reader& reader, std::span<const TokenText> texts, Ablation ablation,
                                                 std::shared_ptr<const HeadOutputs> outputs,
                                                 const Reader::Finished& finished = {});
 
@@ -49,6 +49,6 @@ struct CurveOptions {
   Reader::Finished finished = {};  // told how many points are done
 };
 // Gradient importance is measured again at every point, on the model as it is cut by then.
-PruningCurve pruning_curve(Reader& reader, std::span<const SeenText> texts, Order order, const CurveOptions& options);
+PruningCurve pruning_curve(Reader& reader, std::span<const TokenText> texts, Order order, const CurveOptions& options);
 
 }  // namespace qkv

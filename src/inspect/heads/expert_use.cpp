@@ -47,7 +47,7 @@ struct Said {
 
 class RouteProbe : public ReadingProbe {
  public:
-  RouteProbe(const ModelSpec& spec, std::span<const SeenText> texts, const RoutingOptions& options)
+  RouteProbe(const ModelSpec& spec, std::span<const TokenText> texts, const RoutingOptions& options)
       : spec_(spec), texts_(texts), options_(options) {
     for (size_t i = 0; i < spec.main_stack().layers.size(); ++i) {
       const auto& experts = spec.main_stack().layers[i].feed.experts;
@@ -106,7 +106,7 @@ class RouteProbe : public ReadingProbe {
   }
 
   const ModelSpec& spec_;
-  std::span<const SeenText> texts_;
+  std::span<const TokenText> texts_;
   const RoutingOptions& options_;
 };
 
@@ -209,7 +209,7 @@ void check_experts(const ModelSpec& spec) {
             Hint("experts are in Mixtral, Qwen3-MoE, gpt-oss, DeepSeek and alike"));
 }
 
-std::vector<LayerRouting> measure_routing(Reader& reader, std::span<const SeenText> texts,
+std::vector<LayerRouting> measure_routing(Reader& reader, std::span<const TokenText> texts,
                                           const RoutingOptions& options) {
   const ModelSpec& spec = reader.model().spec();
   check_experts(spec);

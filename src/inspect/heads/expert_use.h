@@ -35,7 +35,7 @@ struct RoutingOptions {
 };
 void check_experts(const ModelSpec& spec);  // an Error if no layer of the main stack has any
 // Of the main stack's layers that have experts.
-std::vector<LayerRouting> measure_routing(Reader& reader, std::span<const SeenText> texts,
+std::vector<LayerRouting> measure_routing(Reader& reader, std::span<const TokenText> texts,
                                           const RoutingOptions& options);
 
 }  // namespace qkv

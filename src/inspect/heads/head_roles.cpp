@@ -99,7 +99,7 @@ bool from_kernel(Measure measure) {
   return measure < Measure::confidence;
 }
 
-RoleScores head_roles(Reader& reader, const Tokenizer* tokenizer, std::span<const SeenText> texts,
+RoleScores head_roles(Reader& reader, const Tokenizer* tokenizer, std::span<const TokenText> texts,
                       const RoleOptions& options) {
   QKV_CHECK(!texts.empty(), "no texts to look at", Hint("give some: roles are found over many"));
   const ModelSpec& spec = reader.model().spec();

@@ -95,7 +95,7 @@ struct RoleOptions {
 
 // One pass over the texts, in memory that does not grow with their length beyond the cache. Without a tokenizer there
 // are no classes of tokens.
-RoleScores head_roles(Reader& reader, const Tokenizer* tokenizer, std::span<const SeenText> texts,
+RoleScores head_roles(Reader& reader, const Tokenizer* tokenizer, std::span<const TokenText> texts,
                       const RoleOptions& options);
 
 // Random tokens r1 .. rL said `repeats` times, and how each head looks at them: fast, needs neither texts nor a

@@ -40,10 +40,9 @@ std::vector<float> weight_rows(Context& cx, const Param& weight, std::span<const
 }
 
 HeadWrites::HeadWrites(Context& cx, const Model& model, Place place)
-    : model_(model), place_(place), spec_(attention_at(model.spec(), place)) {
+    : model_(model), place_(place), spec_(attention_at(model.spec(), place)), out_(model.spec(), place) {
   const ModelSpec& spec = model.spec();
   const bool cross = place.stack == Stack::cross;
-  name_ = attention_prefix(spec, place) + ".o";
   const Param* norm = model.weights().find(layer_prefix(spec, place) + (cross ? "norm_cross_out" : "norm_attn_out"));
   if (norm != nullptr) {
     const StackSpec& layers = place.stack == Stack::encoder ? spec.encoder : spec.decoder;
@@ -59,8 +58,8 @@ HeadWrites::HeadWrites(Context& cx, const Model& model, Place place)
   squares_.resize(heads * width * width);
   cx.exec.pool->run(spec_.heads, [&](int64_t h, int) {
     float* square = squares_.data() + static_cast<size_t>(h) * width * width;
-    for (size_t c = 0; c < static_cast<size_t>(spec.width); ++c) {
-      const float* row = w.data() + c * heads * width + static_cast<size_t>(h) * width;
+    for (int64_t c = 0; c < spec.width; ++c) {
+      const std::span<const float> row = out_.of_head(w, c, h);
       for (size_t a = 0; a < width; ++a) {
         for (size_t b = 0; b < width; ++b) square[a * width + b] += row[a] * row[b];
       }
@@ -69,7 +68,7 @@ HeadWrites::HeadWrites(Context& cx, const Model& model, Place place)
 }
 
 std::vector<float> HeadWrites::matrix(Context& cx) const {
-  std::vector<float> w = weight_rows(cx, model_.weights().at(name_), first_rows(model_.spec().width));
+  std::vector<float> w = weight_rows(cx, model_.weights().at(out_.weight()), first_rows(model_.spec().width));
   if (gain_.empty()) return w;
   const size_t columns = w.size() / gain_.size();
   for (size_t i = 0; i < w.size(); ++i) w[i] *= gain_[i / columns];

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "inspect/heads/head_id.h"
+#include "inspect/heads/out_projection.h"
 #include "model/model.h"
 
 namespace qkv {
@@ -27,14 +27,13 @@ class HeadWrites {
   // W_O as floats [C, H E], the norm's weight multiplied in. Not kept: it is as large as the weight.
   std::vector<float> matrix(Context& cx) const;
 
-  int64_t heads() const { return spec_.heads; }
-  int64_t value_width() const { return spec_.value_width; }
+  const OutProjection& out() const { return out_; }
 
  private:
   const Model& model_;
   Place place_;
   AttentionSpec spec_;
-  std::string name_;
+  OutProjection out_;
   std::vector<float> gain_;  // of the branch's norm; empty: none
   double norm_eps_ = -1;
   std::vector<float> squares_;  // [H, E, E]: W_O^h' W_O^h

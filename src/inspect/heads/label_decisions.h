@@ -28,7 +28,7 @@ class Decisions {
             const LabelOptions& options);
 
   std::vector<DecidedText> texts;
-  std::vector<SeenText> seen;  // as the model reads them
+  std::vector<TokenText> seen;  // as the model reads them
   std::vector<DecidedLabel> labels;
   int64_t words = 0, lost = 0;
 

@@ -120,14 +120,14 @@ std::vector<RepeatScore> repeat_scores(Reader& reader, const RepeatOptions& opti
   const std::optional<int32_t> begin = options.begin       ? options.begin
                                        : spec.has_source() ? spec.tokens.decoder_start
                                                            : spec.tokens.bos;
-  std::vector<SeenText> texts;
+  std::vector<TokenText> texts;
   for (int64_t t = 0; t < options.texts; ++t) {
     const PhiloxKey key = fold({.seed = options.seed, .step = static_cast<uint64_t>(t)});
     for (size_t i = 0; i < static_cast<size_t>(options.length); ++i) {  // each once: an earlier copy is the only one
       const uint64_t left = from.size() - i;
       std::swap(from[i], from[i + (random_u32(key, 0, i) * left >> 32)]);
     }
-    SeenText text;
+    TokenText text;
     std::vector<int32_t> random;
     for (int64_t r = 0; r < options.repeats; ++r)
       random.insert(random.end(), from.begin(), from.begin() + options.length);

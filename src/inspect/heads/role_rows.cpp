@@ -223,7 +223,7 @@ void RoleProbe::raise_logits(Context& cx, Place place, const Tensor& z) {
     const float* from = values.data() + (copied_[i / heads] * heads + h) * width;
     double sum = 0;
     for (size_t c = 0; c < stream; ++c) {
-      const float* row = w.data() + c * heads * width + h * width;
+      const std::span<const float> row = one.writes->out().of_head(w, static_cast<int64_t>(c), static_cast<int64_t>(h));
       float written = 0;
       for (size_t e = 0; e < width; ++e) written += from[e] * row[e];
       sum += static_cast<double>(written) * static_cast<double>(to[c]);

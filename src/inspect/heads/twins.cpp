@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "core/host_values.h"
+#include "inspect/heads/out_projection.h"
 #include "model/weight_list.h"
 
 namespace qkv {
@@ -150,7 +151,17 @@ class HeadWeights {
  public:
   explicit HeadWeights(const Model& model) : model_(model) {}
 
-  Matrix out(const HeadId& head) { return columns(head, ".o", attention_at(model_.spec(), head.place()).value_width); }
+  // W_O^h transposed, [E, C].
+  Matrix out(const HeadId& head) {
+    const OutProjection out(model_.spec(), head.place());
+    const std::vector<float>& all = numbers(out.weight());
+    Matrix made(out.value_width(), model_.spec().width);
+    for (int64_t c = 0; c < made.cols; ++c) {
+      const std::span<const float> row = out.of_head(all, c, head.head);
+      for (int64_t e = 0; e < made.rows; ++e) made.at(e, c) = static_cast<double>(row[static_cast<size_t>(e)]);
+    }
+    return made;
+  }
   // Rows [E, C] of one head of W_Q, W_K or W_V.
   std::optional<Matrix> rows(const HeadId& head, const std::string& which) {
     const AttentionSpec& a = attention_at(model_.spec(), head.place());
@@ -167,17 +178,6 @@ class HeadWeights {
 
  private:
   std::string name(const HeadId& head) const { return attention_prefix(model_.spec(), head.place()); }
-  Matrix columns(const HeadId& head, const std::string& which, int64_t unit) {  // [E, C]
-    const std::vector<float>& all = numbers(name(head) + which);
-    Matrix made(unit, model_.spec().width);
-    const int64_t each = std::ssize(all) / made.cols;
-    for (int64_t c = 0; c < made.cols; ++c) {
-      for (int64_t e = 0; e < unit; ++e) {
-        made.at(e, c) = static_cast<double>(all[static_cast<size_t>(c * each + head.head * unit + e)]);
-      }
-    }
-    return made;
-  }
   const std::vector<float>& numbers(const std::string& weight) {
     const auto [at, fresh] = read_.try_emplace(weight);
     if (fresh) at->second = host_floats(model_.weights().at(weight).master());
@@ -229,7 +229,7 @@ std::optional<double> cosine(const std::optional<Matrix>& p1, const std::optiona
 // Losses with some heads cut, each list of heads read once.
 class CutLosses {
  public:
-  CutLosses(Reader& reader, std::span<const SeenText> texts, Ablation ablation)
+  CutLosses(Reader& reader, std::span<const TokenText> texts, Ablation ablation)
       : reader_(reader),
         texts_(texts),
         ablation_(ablation),
@@ -253,7 +253,7 @@ class CutLosses {
 
  private:
   Reader& reader_;
-  std::span<const SeenText> texts_;
+  std::span<const TokenText> texts_;
   Ablation ablation_;
   std::shared_ptr<const HeadOutputs> outputs_;
   std::map<std::vector<HeadId>, std::vector<TextSum>> read_;
@@ -261,7 +261,7 @@ class CutLosses {
 
 }  // namespace
 
-Twins find_twins(Reader& reader, std::span<const SeenText> texts, const TwinOptions& options) {
+Twins find_twins(Reader& reader, std::span<const TokenText> texts, const TwinOptions& options) {
   const ModelSpec& spec = reader.model().spec();
   std::vector<Distances> kinds;
   for (const Stack stack : {Stack::encoder, Stack::decoder, Stack::cross}) {
@@ -274,8 +274,8 @@ Twins find_twins(Reader& reader, std::span<const SeenText> texts, const TwinOpti
 
   MapsProbe probe;
   int64_t rows = 0;
-  for (const SeenText& text : texts) {
-    SeenText shown = text;
+  for (const TokenText& text : texts) {
+    TokenText shown = text;
     const auto fit = [&](std::vector<int32_t>& ids) {
       ids.resize(std::min(ids.size(), static_cast<size_t>(options.map_length)));
     };

@@ -40,6 +40,6 @@ struct TwinOptions {
   Reader::Finished finished = {};  // told how many of the pairs are done
 };
 // Heads are compared with those of the same kind: encoder, decoder, cross.
-Twins find_twins(Reader& reader, std::span<const SeenText> texts, const TwinOptions& options);
+Twins find_twins(Reader& reader, std::span<const TokenText> texts, const TwinOptions& options);
 
 }  // namespace qkv

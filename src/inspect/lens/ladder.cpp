@@ -5,23 +5,13 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/log_sum_exp.h"
 #include "core/host_values.h"
 
 namespace qkv {
 namespace {
 
 constexpr int64_t kLogits = int64_t{1} << 22;  // of one product: the vocabulary may be large
-
-std::vector<double> log_softmax(std::span<const float> logits) {
-  const auto most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x) - most);
-  const double total = most + std::log(sum);
-  std::vector<double> out;
-  out.reserve(logits.size());
-  for (const float x : logits) out.push_back(static_cast<double>(x) - total);
-  return out;
-}
 
 std::vector<Guess> best_of(std::span<const double> log_p) {
   std::vector<int32_t> ids(log_p.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/log_sum_exp.h"
 #include "inspect/lens/lens_streams.h"
 #include "inspect/lens/tuned_lens.h"
 
@@ -10,10 +11,7 @@ namespace qkv {
 
 RowGuess guess_of(std::span<const float> logits) {
   RowGuess g{.top = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin())};
-  const float most = logits[g.top];
-  double sum = 0;
-  for (const float v : logits) sum += static_cast<double>(std::exp(v - most));
-  g.lse = static_cast<double>(most) + std::log(sum);
+  g.lse = log_sum_exp(logits);
   return g;
 }
 
@@ -95,11 +93,11 @@ class LensProbe : public LensStreams {
   }
 
   int32_t target(const PassTexts::At& at) const {
-    const SeenText& text = pass().texts[static_cast<size_t>(at.text)];
+    const TokenText& text = pass().texts[static_cast<size_t>(at.text)];
     const auto i = static_cast<size_t>(at.position);
     if (!text.targets.empty()) return text.targets[i];
-    if (model_.spec().kind == ModelSpec::Kind::encoder_only) return SeenText::kIgnored;
-    return i + 1 < text.ids.size() ? text.ids[i + 1] : SeenText::kIgnored;
+    if (model_.spec().kind == ModelSpec::Kind::encoder_only) return TokenText::kIgnored;
+    return i + 1 < text.ids.size() ? text.ids[i + 1] : TokenText::kIgnored;
   }
 
   // Rows [first, first + count), all depths.
@@ -120,7 +118,7 @@ class LensProbe : public LensStreams {
         const auto at = static_cast<size_t>(r);
         Seen& s = seen[depth][at];
         s.guess = guess_of(x);
-        if (const int32_t id = target_of_row(r); id != SeenText::kIgnored) s.target = x[static_cast<size_t>(id)];
+        if (const int32_t id = target_of_row(r); id != TokenText::kIgnored) s.target = x[static_cast<size_t>(id)];
         if (back == 0) {
           last_entropy[at] = s.entropy = to_probabilities(p, s.guess.lse);
           s.rank = 1;
@@ -149,7 +147,7 @@ class LensProbe : public LensStreams {
       sums.entropy[text].add(s.entropy);
       sums.kl[text].add(s.kl);
       sums.settled[text].add(d == settled ? 1 : 0);
-      if (target != SeenText::kIgnored) sums.loss[text].add(s.guess.lse - static_cast<double>(s.target));
+      if (target != TokenText::kIgnored) sums.loss[text].add(s.guess.lse - static_cast<double>(s.target));
     }
   }
 
@@ -161,7 +159,7 @@ class LensProbe : public LensStreams {
 
 }  // namespace
 
-LensReport read_lens(Reader& reader, std::span<const SeenText> texts, const TunedLens* tuned,
+LensReport read_lens(Reader& reader, std::span<const TokenText> texts, const TunedLens* tuned,
                      const Reader::Finished& finished) {
   LensProbe probe(reader.model(), texts.size(), tuned);
   reader.look(texts, probe, finished);

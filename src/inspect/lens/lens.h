@@ -29,7 +29,7 @@ struct LensReport {
 };
 
 // With a tuned lens the same through its maps.
-LensReport read_lens(Reader& reader, std::span<const SeenText> texts, const TunedLens* tuned = nullptr,
+LensReport read_lens(Reader& reader, std::span<const TokenText> texts, const TunedLens* tuned = nullptr,
                      const Reader::Finished& finished = {});
 
 }  // namespace qkv

@@ -115,13 +115,13 @@ class TunedLens::Trainer : public LensStreams {
   Arena arena_, gradients_;
 };
 
-void TunedLens::train(Reader& reader, std::span<const SeenText> texts, const Rule& rule,
+void TunedLens::train(Reader& reader, std::span<const TokenText> texts, const Rule& rule,
                       const Reader::Finished& finished) {
   for (const auto& [name, weight] : reader.model().weights()) {
     QKV_ASSERT(!weight.trainable, "weight ", name, " would get a gradient from the lens");
   }
   int64_t tokens = 0;
-  for (const SeenText& text : texts) tokens += std::ssize(text.ids);
+  for (const TokenText& text : texts) tokens += std::ssize(text.ids);
   Trainer trainer(*this, reader, rule, tokens);
   bool going = true;
   for (int64_t epoch = 0; epoch < rule.epochs && going; ++epoch) {

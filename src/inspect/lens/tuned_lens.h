@@ -24,7 +24,7 @@ class TunedLens {
   };
   // On the texts' streams; the model's weights must not be trainable. `finished` hears of texts, epoch after epoch;
   // false ends it there.
-  void train(Reader& reader, std::span<const SeenText> texts, const Rule& rule, const Reader::Finished& finished = {});
+  void train(Reader& reader, std::span<const TokenText> texts, const Rule& rule, const Reader::Finished& finished = {});
 
  private:
   struct Map {

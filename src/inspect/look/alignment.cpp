@@ -70,7 +70,7 @@ int64_t alignment_layer(const ModelSpec& spec) {
   return std::max<int64_t>(layers - 2, 0);  // the last but one looks at what it is about to say
 }
 
-WordAlignment align(const Model& model, const Engine& engine, const Tokenizer& tokenizer, const SeenText& pair,
+WordAlignment align(const Model& model, const Engine& engine, const Tokenizer& tokenizer, const TokenText& pair,
                     const AlignOptions& options) {
   const ModelSpec& spec = model.spec();
   QKV_CHECK(spec.has_source(), "a ", spec.family, " has no cross-attention to align by",

@@ -41,7 +41,7 @@ struct AlignOptions {
 int64_t alignment_layer(const ModelSpec& spec);
 
 // An Error for models that do not translate, and for a layer that is not there.
-WordAlignment align(const Model& model, const Engine& engine, const Tokenizer& tokenizer, const SeenText& pair,
+WordAlignment align(const Model& model, const Engine& engine, const Tokenizer& tokenizer, const TokenText& pair,
                     const AlignOptions& options = {});
 
 }  // namespace qkv

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "core/host_values.h"
+#include "inspect/heads/out_projection.h"
 #include "inspect/taps/recorder.h"
 #include "model/weight_list.h"
 #include "ops/ops.h"
@@ -136,27 +137,20 @@ struct Attributor::Run {
   }
 
   void attention(Place place, const LayerSpec& layer, const std::string& prefix) {
-    const bool across = place.stack == Stack::cross;
-    const AttentionSpec& spec_of = attention_at(spec(), place);
-    const Vector z = at(place, Site::attn_z);
-    const auto width = static_cast<size_t>(spec_of.value_width);
-    std::vector<Vector> alone(static_cast<size_t>(spec_of.heads), Vector(z.size(), 0.0));
-    for (size_t h = 0; h < alone.size(); ++h) {
-      for (size_t i = h * width; i < (h + 1) * width; ++i) alone[h][i] = z[i];
-    }
-    const std::string name = prefix + (across ? "cross" : "attn");
+    const OutProjection out(spec(), place);
     std::vector<Part> parts;
-    if (!alone.empty()) {
-      const std::vector<Vector> wrote = product(alone, weights().at(name + ".o"));
+    if (out.heads() > 0) {
+      const std::vector<Vector> wrote = product(out.one_head_each(at(place, Site::attn_z)), weights().at(out.weight()));
       for (size_t h = 0; h < wrote.size(); ++h) {
         const HeadId head{place.stack, place.layer, static_cast<int16_t>(h)};
         parts.push_back({AttributedPart::Kind::head, name_of(spec(), head), wrote[h]});
       }
     }
     Vector bias(static_cast<size_t>(spec().width), 0.0);
-    if (spec_of.out_bias) bias = weight(weights(), name + ".o.bias");
-    branch(std::move(parts), std::move(bias), layer, prefix + (across ? "norm_cross" : "norm_attn"),
-           at(place, Site::attn_out), at(place, Site::resid_pre));
+    if (attention_at(spec(), place).out_bias) bias = weight(weights(), out.bias());
+    branch(std::move(parts), std::move(bias), layer,
+           prefix + (place.stack == Stack::cross ? "norm_cross" : "norm_attn"), at(place, Site::attn_out),
+           at(place, Site::resid_pre));
   }
 
   void feed(Place place, const LayerSpec& layer, const std::string& prefix) {
@@ -223,7 +217,8 @@ struct Attributor::Run {
   }
 };
 
-Attributor::Attributor(const Model& model, const Engine& engine, Precision precision, const SeenText& text, int64_t row)
+Attributor::Attributor(const Model& model, const Engine& engine, Precision precision, const TokenText& text,
+                       int64_t row)
     : model_(model), engine_(engine), precision_(precision) {
   const ModelSpec& spec = model.spec();
   QKV_CHECK(spec.vocabulary > 0, "a ", spec.family, " without a vocabulary has no logits to attribute",

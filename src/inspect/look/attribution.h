@@ -34,7 +34,7 @@ struct Attribution {
 class Attributor {
  public:
   // One pass over the text, then what row `row` is made of. An Error if there is no such row.
-  Attributor(const Model& model, const Engine& engine, Precision precision, const SeenText& text, int64_t row);
+  Attributor(const Model& model, const Engine& engine, Precision precision, const TokenText& text, int64_t row);
 
   const std::vector<float>& logits() const { return logits_; }  // of the row, before a soft cap
   bool linearised() const { return linearised_; }

@@ -252,7 +252,7 @@ class LookProbe : public ReadingProbe {
   std::optional<HeadWrites> writes_;  // of the attention looked at
 };
 
-void check(const ModelSpec& spec, const SeenText& text, int64_t token) {
+void check(const ModelSpec& spec, const TokenText& text, int64_t token) {
   const bool has_source = spec.has_source();
   QKV_CHECK(!text.ids.empty() && has_source == !text.source.empty(), "a ", spec.family,
             has_source ? " reads a source" : " reads a text", " but ", text.ids.size(), " tokens and a source of ",
@@ -288,7 +288,7 @@ double norm_of(std::span<const float> vector) {
   return std::sqrt(sum);
 }
 
-Looked look_at(const Model& model, const Engine& engine, const SeenText& text, const LookOptions& options) {
+Looked look_at(const Model& model, const Engine& engine, const TokenText& text, const LookOptions& options) {
   const ModelSpec& spec = model.spec();
   check(spec, text, options.token);
   const int64_t rows = std::ssize(text.ids), longest = std::max(rows, std::ssize(text.source));

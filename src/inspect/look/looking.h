@@ -67,7 +67,7 @@ struct SeenLayer {
 };
 
 struct Looked {
-  SeenText text;
+  TokenText text;
   int64_t token = 0;
   bool whole = true;                        // every row of both stacks is kept
   KeptRows rows;                            // of the stack that speaks
@@ -80,7 +80,7 @@ struct Looked {
 };
 
 // An Error if the text is empty or longer than the model's context, or the token is not there.
-Looked look_at(const Model& model, const Engine& engine, const SeenText& text, const LookOptions& options = {});
+Looked look_at(const Model& model, const Engine& engine, const TokenText& text, const LookOptions& options = {});
 
 double norm_of(std::span<const float> vector);
 

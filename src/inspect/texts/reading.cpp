@@ -10,7 +10,7 @@
 namespace qkv {
 namespace {
 
-int64_t rows_of(const SeenText& text) {
+int64_t rows_of(const TokenText& text) {
   return std::ssize(text.ids);
 }
 
@@ -41,7 +41,7 @@ struct Reader::Pass {
   ReadingProbe* probe = nullptr;
   std::vector<std::vector<float>>* losses = nullptr;  // null: nobody wants them
 
-  std::span<const SeenText> texts() const { return at.texts; }
+  std::span<const TokenText> texts() const { return at.texts; }
 
   std::vector<int32_t> targets() const {
     std::vector<int32_t> all;
@@ -54,14 +54,14 @@ struct Reader::Pass {
     const Head& head = model.head();
     return ops::cross_entropy(
         cx, head.before_logits(cx, states), head.weight(), cx.upload(targets()),
-        {.bias = head.bias(), .rule = {.softcap = head.softcap(), .ignore = SeenText::kIgnored}, .divisor = divisor});
+        {.bias = head.bias(), .rule = {.softcap = head.softcap(), .ignore = TokenText::kIgnored}, .divisor = divisor});
   }
   void take_losses(Context& cx, const Model& model, const Tensor& states) {
     if (losses == nullptr) return;
     const std::vector<float> of_rows = host_floats(loss(cx, model, states, 1).losses);
     const std::vector<int32_t> wanted = targets();
     for (size_t r = 0; r < wanted.size(); ++r) {
-      if (wanted[r] != SeenText::kIgnored) (*losses)[static_cast<size_t>(at.rows[r].text)].push_back(of_rows[r]);
+      if (wanted[r] != TokenText::kIgnored) (*losses)[static_cast<size_t>(at.rows[r].text)].push_back(of_rows[r]);
     }
   }
 };
@@ -75,11 +75,11 @@ int64_t Reader::peak_bytes() const {
   return arena_.peak() + gradients_.peak() + cache_bytes_;
 }
 
-void Reader::check(std::span<const SeenText> texts, bool scored) const {
+void Reader::check(std::span<const TokenText> texts, bool scored) const {
   const ModelSpec& spec = model_.spec();
   const bool has_source = spec.has_source();
   for (size_t i = 0; i < texts.size(); ++i) {
-    const SeenText& text = texts[i];
+    const TokenText& text = texts[i];
     QKV_CHECK(!text.ids.empty(), "text ", i, " of ", texts.size(), " has no tokens", Hint("leave it out"));
     QKV_CHECK(spec.context == 0 || rows_of(text) <= spec.context, "text ", i, " has ", text.ids.size(),
               " tokens but this model was made for ", spec.context, Hint("cut it into shorter ones"));
@@ -103,7 +103,7 @@ void Reader::whole(Pass& pass, size_t first, size_t end) {
   pass.at.rows.clear();
   pass.at.source_rows.clear();
   for (size_t i = first; i < end; ++i) {
-    const SeenText& text = pass.texts()[i];
+    const TokenText& text = pass.texts()[i];
     ids.insert(ids.end(), text.ids.begin(), text.ids.end());
     lengths.push_back(static_cast<int32_t>(text.ids.size()));
     append_positions(pass.at.rows, i, text.ids.size());
@@ -160,7 +160,7 @@ void Reader::in_stretches(Pass& pass, size_t text) {
   }
 }
 
-void Reader::read(std::span<const SeenText> texts, ReadingProbe* probe, std::vector<std::vector<float>>* losses,
+void Reader::read(std::span<const TokenText> texts, ReadingProbe* probe, std::vector<std::vector<float>>* losses,
                   const Finished& finished) {
   check(texts, losses != nullptr);
   const bool can_stretch = model_.spec().kind == ModelSpec::Kind::decoder_only;
@@ -184,29 +184,29 @@ void Reader::read(std::span<const SeenText> texts, ReadingProbe* probe, std::vec
   }
 }
 
-std::vector<std::vector<float>> Reader::losses(std::span<const SeenText> texts, ReadingProbe* probe,
+std::vector<std::vector<float>> Reader::losses(std::span<const TokenText> texts, ReadingProbe* probe,
                                                const Finished& finished) {
   std::vector<std::vector<float>> found(texts.size());
   read(texts, probe, &found, finished);
   return found;
 }
 
-void Reader::look(std::span<const SeenText> texts, ReadingProbe& probe, const Finished& finished) {
+void Reader::look(std::span<const TokenText> texts, ReadingProbe& probe, const Finished& finished) {
   read(texts, &probe, nullptr, finished);
 }
 
-std::vector<double> Reader::backward(std::span<const SeenText> texts, ReadingProbe& probe, const Finished& finished) {
+std::vector<double> Reader::backward(std::span<const TokenText> texts, ReadingProbe& probe, const Finished& finished) {
   check(texts, true);
   std::vector<double> found;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const SeenText& text = texts[i];
+    const TokenText& text = texts[i];
     Pass pass{.at = {.texts = texts}, .probe = &probe};
     append_positions(pass.at.rows, i, text.ids.size());
     append_positions(pass.at.source_rows, i, text.source.size());
     pass.at.keys = pass.at.rows;
     const std::vector<int32_t> targets = pass.targets();
     const auto counted =
-        static_cast<int64_t>(targets.size()) - std::count(targets.begin(), targets.end(), SeenText::kIgnored);
+        static_cast<int64_t>(targets.size()) - std::count(targets.begin(), targets.end(), TokenText::kIgnored);
     QKV_CHECK(counted > 0, "text ", i, " of ", text.ids.size(), " tokens has nothing to predict",
               Hint("two tokens at least"));
     arena_.rewind({});

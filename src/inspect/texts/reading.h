@@ -11,29 +11,17 @@
 #include <vector>
 
 #include "core/engine.h"
+#include "data/token_text.h"
 #include "model/model.h"
 
 namespace qkv {
-
-struct SeenText {
-  static constexpr int32_t kIgnored = -100;
-
-  std::vector<int32_t> ids;
-  std::vector<int32_t> source = {};   // what an encoder-decoder reads
-  std::vector<int32_t> targets = {};  // what each row should say, or ignored; otherwise the token after it
-
-  int32_t target(size_t row) const {
-    if (!targets.empty()) return targets[row];
-    return row + 1 < ids.size() ? ids[row + 1] : kIgnored;
-  }
-};
 
 // Which token of which text stands where in a pass.
 struct PassTexts {
   struct At {
     int32_t text = -1, position = -1;  // -1: none
   };
-  std::span<const SeenText> texts;
+  std::span<const TokenText> texts;
   std::vector<At> rows;         // of the decoder, or of the only stack
   std::vector<At> keys;         // one for each row of its own k and v; with a cache, for each slot of its pages
   std::vector<At> source_rows;  // of the encoder: rows, and keys of it and of cross-attention
@@ -64,22 +52,22 @@ class Reader {
 
   // -log p of every target that is not ignored, text after text, in nats. The last token of a text predicts nothing
   // unless targets say what. An encoder alone has to be given targets.
-  std::vector<std::vector<float>> losses(std::span<const SeenText> texts, ReadingProbe* probe = nullptr,
+  std::vector<std::vector<float>> losses(std::span<const TokenText> texts, ReadingProbe* probe = nullptr,
                                          const Finished& finished = {});
   // The same without the last product: for who only looks inside.
-  void look(std::span<const SeenText> texts, ReadingProbe& probe, const Finished& finished = {});
+  void look(std::span<const TokenText> texts, ReadingProbe& probe, const Finished& finished = {});
 
   // Forward and backward of each text alone: the gradient of its mean loss reaches whoever asked for importance.
   // Returns the losses.
-  std::vector<double> backward(std::span<const SeenText> texts, ReadingProbe& probe, const Finished& finished = {});
+  std::vector<double> backward(std::span<const TokenText> texts, ReadingProbe& probe, const Finished& finished = {});
 
  private:
   struct Pass;
-  void read(std::span<const SeenText> texts, ReadingProbe* probe, std::vector<std::vector<float>>* losses,
+  void read(std::span<const TokenText> texts, ReadingProbe* probe, std::vector<std::vector<float>>* losses,
             const Finished& finished);
   void whole(Pass& pass, size_t first, size_t end);
   void in_stretches(Pass& pass, size_t text);
-  void check(std::span<const SeenText> texts, bool scored) const;
+  void check(std::span<const TokenText> texts, bool scored) const;
 
   const Model& model_;
   const Engine& engine_;

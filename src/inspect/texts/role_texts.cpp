@@ -5,7 +5,7 @@
 
 namespace qkv {
 
-RoleTexts::RoleTexts(std::span<const SeenText> texts, const ModelSpec& spec, const Tokenizer* tokenizer)
+RoleTexts::RoleTexts(std::span<const TokenText> texts, const ModelSpec& spec, const Tokenizer* tokenizer)
     : texts_(texts), ends_(spec.tokens.eos.begin(), spec.tokens.eos.end()) {
   special_ = ends_;
   for (const auto& id : {spec.tokens.bos, spec.tokens.pad, spec.tokens.decoder_start}) {

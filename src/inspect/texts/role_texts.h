@@ -21,10 +21,10 @@ class RoleTexts {
  public:
   static constexpr size_t kFrequent = 500;  // as in Voita et al. 2019
 
-  RoleTexts(std::span<const SeenText> texts, const ModelSpec& spec, const Tokenizer* tokenizer);
+  RoleTexts(std::span<const TokenText> texts, const ModelSpec& spec, const Tokenizer* tokenizer);
 
   const std::vector<int32_t>& ids(TextSide side, int32_t text) const {
-    const SeenText& seen = texts_[static_cast<size_t>(text)];
+    const TokenText& seen = texts_[static_cast<size_t>(text)];
     return side == TextSide::own ? seen.ids : seen.source;
   }
   void know_kinds(const std::function<TokenKind(int32_t id)>& kind_of_id);  // of the tokens of the texts
@@ -56,7 +56,7 @@ class RoleTexts {
     size_t rank = 0;  // 0: the most frequent
   };
 
-  std::span<const SeenText> texts_;
+  std::span<const TokenText> texts_;
   std::vector<TokenKind> kinds_;  // by id; empty: nobody knows
   std::set<int32_t> special_, ends_;
   std::array<std::map<int32_t, Frequency>, 2> frequency_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/log_sum_exp.h"
 
 namespace qkv {
 
@@ -66,26 +67,23 @@ std::vector<int32_t> TokenCounts::most_frequent(size_t most) const {
 
 TokenCounts::Distance TokenCounts::distance(std::span<const float> logits, int32_t before, int32_t target) const {
   QKV_ASSERT(logits.size() == logs_.size(), logits.size(), " logits against ", logs_.size(), " tokens");
-  const float highest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0, weighted = 0, expected = 0;  // of e^x, e^x x, e^x log unigram
+  const double lse = log_sum_exp(logits);
+  const auto log_p = [&](int32_t token) { return static_cast<double>(logits[static_cast<size_t>(token)]) - lse; };
+  double minus_entropy = 0, expected = 0;  // sum p log p, sum p log unigram
   for (size_t v = 0; v < logits.size(); ++v) {
-    const float x = logits[v] - highest;
-    const auto e = static_cast<double>(std::exp(x));
-    sum += e;
-    weighted += e * static_cast<double>(x);
-    expected += e * logs_[v];
+    const double log_v = static_cast<double>(logits[v]) - lse;
+    const auto p = static_cast<double>(std::exp(static_cast<float>(log_v)));
+    minus_entropy += p * log_v;
+    expected += p * logs_[v];
   }
-  const double log_sum = std::log(sum);
-  const double minus_entropy = weighted / sum - log_sum;
-  Distance found{.loss = log_sum - static_cast<double>(logits[static_cast<size_t>(target)] - highest),
-                 .unigram = minus_entropy - expected / sum};
+  Distance found{.loss = -log_p(target), .unigram = minus_entropy - expected};
   found.bigram = found.unigram;
   const auto at = after_.find(before);
   if (at == after_.end()) return found;
   const After& after = at->second;
   found.bigram -= std::log(kBackoff / (static_cast<double>(after.total) + kBackoff));
   for (const auto& [token, more] : after.more) {
-    found.bigram -= static_cast<double>(std::exp(logits[static_cast<size_t>(token)] - highest)) / sum * more;
+    found.bigram -= std::exp(log_p(token)) * more;
   }
   return found;
 }

@@ -16,7 +16,7 @@ size_t at(WatchedRole role) {
 
 class Looker : public ReadingProbe {
  public:
-  Looker(Reader& reader, std::span<const SeenText> texts, Snapshot& into)
+  Looker(Reader& reader, std::span<const TokenText> texts, Snapshot& into)
       : model_(reader.model()), texts_(texts), into_(into) {
     into.roles.resize(all_heads(model_.spec()).size());
   }
@@ -49,13 +49,13 @@ class Looker : public ReadingProbe {
   static std::vector<float> flat(const Tensor& t) { return host_floats(t.view({t.count()})); }
 
   const Model& model_;
-  std::span<const SeenText> texts_;
+  std::span<const TokenText> texts_;
   Snapshot& into_;
 };
 
 class NaturalLooker : public Looker {
  public:
-  NaturalLooker(Reader& reader, std::span<const SeenText> texts, const TokenCounts& counts, Snapshot& into)
+  NaturalLooker(Reader& reader, std::span<const TokenText> texts, const TokenCounts& counts, Snapshot& into)
       : Looker(reader, texts, into), counts_(counts), pool_(*reader.engine().exec().pool), main_(model_.spec().main()) {
     into.texts.resize(texts.size());
   }
@@ -105,7 +105,7 @@ class NaturalLooker : public Looker {
       pool_.run(count, [&](int64_t i, int) {
         const Row row = row_of(i);
         const int32_t target = texts_[row.text].targets[row.position];
-        if (target == SeenText::kIgnored) return;
+        if (target == TokenText::kIgnored) return;
         found[static_cast<size_t>(i)] =
             counts_.distance(std::span(logits).subspan(static_cast<size_t>(i * width), static_cast<size_t>(width)),
                              before(row.text, row.position), target);
@@ -120,7 +120,7 @@ class NaturalLooker : public Looker {
     return main_ == Stack::encoder ? TokenCounts::kNone : texts_[text].ids[position];
   }
   void add(size_t text, size_t position, const TokenCounts::Distance& found) {
-    if (texts_[text].targets[position] == SeenText::kIgnored) return;
+    if (texts_[text].targets[position] == TokenText::kIgnored) return;
     Snapshot::TextLosses& losses = into_.texts[text];
     losses.loss += found.loss;
     losses.unigram += found.unigram;
@@ -141,7 +141,7 @@ class NaturalLooker : public Looker {
 
 class RepeatedLooker : public Looker {
  public:
-  RepeatedLooker(Reader& reader, std::span<const SeenText> texts, Snapshot& into)
+  RepeatedLooker(Reader& reader, std::span<const TokenText> texts, Snapshot& into)
       : Looker(reader, texts, into), half_(static_cast<int32_t>(texts.front().ids.size() / 2)) {}
 
   StatsWanted stats_wanted(Place) const override { return {.offsets = {half_, half_ - 1}}; }
@@ -172,7 +172,7 @@ size_t first_head(const ModelSpec& spec, Place place) {
   return first;
 }
 
-void measure_roles(Reader& reader, std::span<const SeenText> texts, std::span<const SeenText> repeated,
+void measure_roles(Reader& reader, std::span<const TokenText> texts, std::span<const TokenText> repeated,
                    const TokenCounts& counts, Snapshot& into) {
   if (!texts.empty()) {
     NaturalLooker natural(reader, texts, counts, into);

@@ -15,7 +15,7 @@ namespace qkv {
 // and divergences of all targets. On `repeated`, texts of 1 + 2 L tokens whose second half repeats the first: duplicate
 // (mass on the same token of the first half) and induction (on the one after it), of the second half's rows. What looks
 // across at an encoder has only first and entropy.
-void measure_roles(Reader& reader, std::span<const SeenText> texts, std::span<const SeenText> repeated,
+void measure_roles(Reader& reader, std::span<const TokenText> texts, std::span<const TokenText> repeated,
                    const TokenCounts& counts, Snapshot& into);
 
 // Where the heads of an attention begin in the order of all_heads().

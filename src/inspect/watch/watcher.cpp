@@ -63,16 +63,16 @@ std::vector<int64_t> entries_of(const Param& weight, uint32_t number) {
 }
 
 // A first token, then L random ones twice: neither the most frequent tenth nor the rarest.
-std::vector<SeenText> repeated_texts(const ModelSpec& spec, const TokenCounts& counts, int64_t half, int64_t texts,
-                                     uint64_t seed) {
-  std::vector<SeenText> made;
+std::vector<TokenText> repeated_texts(const ModelSpec& spec, const TokenCounts& counts, int64_t half, int64_t texts,
+                                      uint64_t seed) {
+  std::vector<TokenText> made;
   const std::vector<int32_t> known = counts.most_frequent(static_cast<size_t>(spec.vocabulary));
   const size_t cut = known.size() / 10, kept = known.size() - 2 * cut;
   if (half < 2 || kept < 2) return made;
   for (int64_t t = 0; t < texts; ++t) {
     const Permutation order(kept, fold({.seed = seed, .step = static_cast<uint64_t>(t), .site = 3}));
     const auto drawn = [&](size_t i) { return known[cut + order(i % kept)]; };
-    SeenText text;
+    TokenText text;
     const TokenIds& ids = spec.tokens;
     const bool has_source = spec.has_source();
     text.ids.push_back(has_source && ids.decoder_start ? *ids.decoder_start
@@ -91,9 +91,9 @@ std::vector<SeenText> repeated_texts(const ModelSpec& spec, const TokenCounts& c
   return made;
 }
 
-int64_t rows_of(std::span<const SeenText> texts) {
+int64_t rows_of(std::span<const TokenText> texts) {
   int64_t rows = 0;
-  for (const SeenText& text : texts) rows += std::ssize(text.ids) + std::ssize(text.source);
+  for (const TokenText& text : texts) rows += std::ssize(text.ids) + std::ssize(text.source);
   return rows;
 }
 
@@ -130,7 +130,7 @@ Watcher::Watcher(const Model& model, const Engine& engine, WatchMaterial materia
   plan_.texts = std::ssize(material_.texts);
   plan_.synthetic = std::ssize(synthetic_);
   plan_.repeated = synthetic_.empty() ? 0 : half;
-  for (const SeenText& text : material_.texts) plan_.rows += std::ssize(text.ids);
+  for (const TokenText& text : material_.texts) plan_.rows += std::ssize(text.ids);
   plan_.held_out = material_.held_out;
   plan_.counted = material_.counts.counted();
   const double of_a_step = kPassOverStep * static_cast<double>(rows_of(material_.texts) + rows_of(synthetic_)) /

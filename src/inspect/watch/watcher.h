@@ -12,7 +12,7 @@ namespace qkv {
 
 // What a run is measured on.
 struct WatchMaterial {
-  std::vector<SeenText> texts;  // natural ones, with targets
+  std::vector<TokenText> texts;  // natural ones, with targets
   bool held_out = false;
   TokenCounts counts;  // of the training data
 };
@@ -56,7 +56,7 @@ class Watcher : public Probe {
   WatchMaterial material_;
   WatchPlan plan_;
   Reader reader_;
-  std::vector<SeenText> synthetic_;
+  std::vector<TokenText> synthetic_;
   struct Watched {
     const Param* weight;
     std::vector<int64_t> entries;

@@ -1,4 +1,4 @@
-// A model in fewer bits: written as a folder of its own, and held against the model it came from.
+// A model in fewer bits, written as a folder of its own.
 #pragma once
 
 #include "core/engine.h"
@@ -33,20 +33,5 @@ std::optional<Format> quantized_format(const WeightSpec& weight, Format to);
 // all, and nothing is overwritten.
 QuantizeReport quantize_model(const Checkpoint& source, const std::filesystem::path& folder, const Engine& engine,
                               const QuantizeOptions& options);
-
-// Two models of the same spec on the same text, in windows that each start anew.
-struct TextDistance {
-  int64_t tokens = 0;                                         // compared
-  double kl = 0;                                              // mean KL(before || after) in nats
-  double agree = 0;                                           // share of tokens with the same first choice
-  std::optional<double> perplexity_before, perplexity_after;  // of the next token; decoders that stand alone only
-};
-struct TextWindows {
-  std::vector<int32_t> ids;
-  int64_t length = 256;
-  Precision precision;
-  std::function<void(int64_t done, int64_t of)> progress;
-};
-TextDistance distance_on_text(const Model& before, const Model& after, const Engine& engine, const TextWindows& text);
 
 }  // namespace qkv

@@ -50,7 +50,7 @@ TEST_P(Cutting, to_zero_is_a_model_whose_w_o_has_columns_of_zeros) {
       }
     });
   }
-  const std::vector<SeenText> texts = tiny_texts(spec, {9, 5, 12});
+  const std::vector<TokenText> texts = tiny_texts(spec, {9, 5, 12});
   CutProbe probe(spec, {.heads = heads, .ablation = Ablation::zero});
   Reader reader(*model, engine, {.rows = 16}), of_silent(*silent, engine, {.rows = 16});
   const auto cut = reader.losses(texts, &probe), right = of_silent.losses(texts), whole = reader.losses(texts);
@@ -86,7 +86,7 @@ TEST_P(Cutting, importance_by_gradient_is_the_slope_of_the_loss_along_a_gate) {
   // In double, with steps so small that no kink of relu is near.
   const Engine exact(kernels::ref::table(), {.threads = 2});
   Reader reader(*model, exact, {.precision = Precision::f64()});
-  const std::vector<SeenText> texts = tiny_texts(spec, {9, 6});
+  const std::vector<TokenText> texts = tiny_texts(spec, {9, 6});
   const HeadId gone{all_attentions(spec).back().stack, all_attentions(spec).back().layer, 0};
   CutProbe cut(spec, {.heads = {gone}, .ablation = Ablation::zero});
   for (CutProbe* before : {static_cast<CutProbe*>(nullptr), &cut}) {
@@ -158,7 +158,7 @@ class Spy : public ReadingProbe {
 TEST(Cutting, takes_means_and_other_texts_as_they_are) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = open("llama");
-  const std::vector<SeenText> texts = tiny_texts(model->spec(), {9, 5, 12, 40});
+  const std::vector<TokenText> texts = tiny_texts(model->spec(), {9, 5, 12, 40});
   Reader reader(*model, engine, {.rows = 16});  // the last goes in stretches
   const HeadId head{Stack::decoder, 0, 2};
   Spy plain(nullptr, head.place());
@@ -199,18 +199,18 @@ TEST(EffectOfACut, is_what_the_logits_say) {
   for (const std::string family : {"gpt2", "bert", "marian", "gemma2"}) {
     const auto model = open(family);
     const ModelSpec& spec = model->spec();
-    const std::vector<SeenText> texts = tiny_texts(spec, {9, 5, 12});
+    const std::vector<TokenText> texts = tiny_texts(spec, {9, 5, 12});
     Reader reader(*model, engine, {.rows = 16});
     CutProbe probe(spec, {.heads = some_heads(spec), .ablation = Ablation::zero});
     const CutEffect found = effect_of(reader, texts, probe);
     double kl = 0, same = 0, delta = 0, rows = 0;
-    for (const SeenText& text : texts) {
+    for (const TokenText& text : texts) {
       const std::vector<float> p = test::plain_logits(*model, engine, text),
                                q = test::plain_logits(*model, engine, text, {.probe = &probe});
       const auto words = static_cast<size_t>(spec.vocabulary);
       for (size_t r = 0; r < text.ids.size(); ++r) {
         const int32_t target = text.target(r);
-        if (target == SeenText::kIgnored) continue;
+        if (target == TokenText::kIgnored) continue;
         const auto logs = [&](const std::vector<float>& of) {
           double sum = 0;
           for (size_t v = 0; v < words; ++v) sum += std::exp(static_cast<double>(of[r * words + v]));
@@ -240,7 +240,7 @@ TEST(Orders, leave_a_head_everywhere_and_curves_end_there) {
   const auto model = open("marian");
   const ModelSpec& spec = model->spec();
   Reader reader(*model, engine, {});
-  const std::vector<SeenText> texts = tiny_texts(spec, {9, 5});
+  const std::vector<TokenText> texts = tiny_texts(spec, {9, 5});
   const int64_t most = std::ssize(all_heads(spec)) - std::ssize(all_attentions(spec));
   EXPECT_EQ(random_order(spec, 1), random_order(spec, 1));
   EXPECT_NE(random_order(spec, 1), random_order(spec, 2));
@@ -299,7 +299,7 @@ TEST(Experts, that_are_cut_are_never_visited) {
   Reader reader(*model, engine, {});
   CutProbe probe(spec, {.experts = cut}), none(spec, {});
   Visits with(probe), without(none);
-  const std::vector<SeenText> texts = tiny_texts(spec, {30, 40});
+  const std::vector<TokenText> texts = tiny_texts(spec, {30, 40});
   reader.look(texts, with);
   reader.look(texts, without);
   EXPECT_EQ(without.seen.size(), all_experts(spec).size());
@@ -313,17 +313,17 @@ TEST(Experts, that_are_cut_are_never_visited) {
 }
 
 TEST(HiddenTokens, are_about_the_share_asked_for_and_always_the_same) {
-  std::vector<SeenText> texts;
+  std::vector<TokenText> texts;
   for (int i = 0; i < 50; ++i) texts.push_back({.ids = test::some_ids(i == 0 ? 3 : 60, static_cast<uint32_t>(i))});
-  for (SeenText& text : texts) text.ids.front() = 99;
+  for (TokenText& text : texts) text.ids.front() = 99;
   const HidingOptions options{.mask = 77, .kept = {99}};
-  const std::vector<SeenText> made = with_hidden_tokens(texts, options), again = with_hidden_tokens(texts, options);
+  const std::vector<TokenText> made = with_hidden_tokens(texts, options), again = with_hidden_tokens(texts, options);
   int64_t hidden = 0, all = 0;
   for (size_t t = 0; t < made.size(); ++t) {
     EXPECT_EQ(made[t].ids, again[t].ids);
     int64_t here = 0;
     for (size_t i = 0; i < made[t].ids.size(); ++i, ++all) {
-      const bool gone = made[t].targets[i] != SeenText::kIgnored;
+      const bool gone = made[t].targets[i] != TokenText::kIgnored;
       EXPECT_EQ(made[t].ids[i], gone ? 77 : texts[t].ids[i]);
       if (gone) {
         EXPECT_EQ(made[t].targets[i], texts[t].ids[i]);

@@ -58,7 +58,7 @@ TEST_P(CutOut, says_what_the_whole_model_says_without_the_heads) {
 
   const auto model = whole.model(), small = cut.model();
   CutProbe probe(whole.spec, {.heads = heads, .ablation = Ablation::zero});
-  for (const SeenText& text : tiny_texts(whole.spec, {3, 17})) {
+  for (const TokenText& text : tiny_texts(whole.spec, {3, 17})) {
     const std::vector<float> silenced = plain_logits(*model, engine, text, {.probe = &probe});
     EXPECT_LE(distance(plain_logits(*small, engine, text), silenced).nmse, 1e-11);
     EXPECT_GT(distance(plain_logits(*model, engine, text), silenced).nmse, 1e-6) << "the heads said nothing anyway";
@@ -69,7 +69,7 @@ TEST_P(CutOut, says_what_the_whole_model_says_without_the_heads) {
   SmallerModel twice = cut_out(cut, cpu_device(), {.heads = again, .ablation = Ablation::zero});
   const auto smallest = std::move(twice).model();
   CutProbe first(cut.spec, {.heads = again, .ablation = Ablation::zero});
-  const SeenText text = tiny_texts(whole.spec, {11}).front();
+  const TokenText text = tiny_texts(whole.spec, {11}).front();
   EXPECT_LE(distance(plain_logits(*smallest, engine, text), plain_logits(*small, engine, text, {.probe = &first})).nmse,
             1e-11);
 }
@@ -97,12 +97,12 @@ TEST(CutOutMeans, go_into_the_bias_of_w_o_where_there_is_one) {
   const Checkpoint whole = Checkpoint::open(test::golden("gpt2"));
   const auto model = whole.model();
   Reader reader(*model, engine, {});
-  const std::vector<SeenText> texts = tiny_texts(whole.spec, {9, 14});
+  const std::vector<TokenText> texts = tiny_texts(whole.spec, {9, 14});
   const auto outputs = measure_outputs(reader, texts, Ablation::mean);
   const Cut cut{.heads = many_heads(whole.spec), .ablation = Ablation::mean};
   const auto small = cut_out(whole, cpu_device(), cut, outputs.get()).model();
   CutProbe probe(whole.spec, cut, outputs);
-  for (const SeenText& text : texts) {
+  for (const TokenText& text : texts) {
     EXPECT_LE(distance(plain_logits(*small, engine, text), plain_logits(*model, engine, text, {.probe = &probe})).nmse,
               1e-11);
   }
@@ -139,7 +139,7 @@ TEST(CutOutExperts, say_what_the_whole_model_says_without_them) {
     const Checkpoint small = Checkpoint::open(folder.path() / "cut");
     EXPECT_EQ(all_experts(small.spec).size(), all_experts(whole.spec).size() - 2);
     CutProbe probe(whole.spec, cut);
-    const SeenText text = tiny_texts(whole.spec, {23}).front();
+    const TokenText text = tiny_texts(whole.spec, {23}).front();
     const std::vector<float> right = plain_logits(*whole.model(), engine, text, {.probe = &probe});
     EXPECT_LE(distance(plain_logits(*small.model(), engine, text), right).nmse, 1e-11) << family;
   }
@@ -167,7 +167,7 @@ TEST(Twins, have_the_distances_that_plain_loops_find) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("llama")).model();
   const ModelSpec& spec = model->spec();
-  const std::vector<SeenText> texts = tiny_texts(spec, {21});
+  const std::vector<TokenText> texts = tiny_texts(spec, {21});
   Reader reader(*model, engine, {});
   const Twins found = find_twins(reader, texts, {.pairs = 1000, .ablation = Ablation::zero});
   AllMaps seen;
@@ -238,7 +238,7 @@ TEST(Twins, are_found_where_a_head_is_a_copy_and_not_where_all_are_drawn_alone) 
   const ModelSpec& spec = model->spec();
   std::vector<int64_t> lengths;
   for (int64_t i = 8; i < 20; ++i) lengths.push_back(i);
-  const std::vector<SeenText> texts = tiny_texts(spec, lengths);
+  const std::vector<TokenText> texts = tiny_texts(spec, lengths);
   Reader reader(*model, engine, {});
   for (const TwinPair& pair : find_twins(reader, texts, {}).closest) EXPECT_FALSE(pair.duplicate());
 
@@ -259,8 +259,8 @@ TEST(Twins, are_found_where_a_head_is_a_copy_and_not_where_all_are_drawn_alone) 
     }
   });
   // Asked for what it says anyway, the model misses both more than twice one.
-  std::vector<SeenText> sure = texts;
-  for (SeenText& text : sure) {
+  std::vector<TokenText> sure = texts;
+  for (TokenText& text : sure) {
     const std::vector<float> logits = plain_logits(*model, engine, text);
     for (size_t r = 0; r < text.ids.size(); ++r) {
       const auto row = logits.begin() + static_cast<std::ptrdiff_t>(r) * spec.vocabulary;
@@ -306,7 +306,7 @@ TEST(Routes, are_counted_as_plain_loops_count) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("mixtral")).model();
   const ModelSpec& spec = model->spec();
-  const std::vector<SeenText> texts = tiny_texts(spec, {40, 50, 60});
+  const std::vector<TokenText> texts = tiny_texts(spec, {40, 50, 60});
   Reader reader(*model, engine, {});
   RoutingOptions options{.classes = 3};
   for (int64_t v = 0; v < spec.vocabulary; ++v) options.class_of.push_back(static_cast<int32_t>(v % 3));
@@ -322,7 +322,7 @@ TEST(Routes, are_counted_as_plain_loops_count) {
   double entropy = 0, balance = 0;
   std::vector<double> mean(static_cast<size_t>(experts));
   size_t row = 0;
-  for (const SeenText& text : texts) {
+  for (const TokenText& text : texts) {
     for (const int32_t id : text.ids) {
       for (int64_t s = 0; s < k; ++s) {
         const int32_t e = seen.ids[row * static_cast<size_t>(k) + static_cast<size_t>(s)];

@@ -22,8 +22,8 @@ namespace {
 using test::HeadsByHand;
 using test::some_ids;
 
-std::vector<SeenText> some_texts(const Model& model, int32_t below = 12) {
-  std::vector<SeenText> texts;
+std::vector<TokenText> some_texts(const Model& model, int32_t below = 12) {
+  std::vector<TokenText> texts;
   for (const int64_t length : {31, 17, 24, 2, 40, 12, 28}) {
     texts.push_back({.ids = some_ids(length, static_cast<uint32_t>(length), below)});
     if (model.spec().has_source()) {
@@ -120,13 +120,13 @@ TEST_P(RolesOf, are_what_whole_patterns_say) {
   const auto model = Checkpoint::open(test::golden(GetParam())).model();
   const ModelSpec& spec = model->spec();
   const bool has_source = spec.has_source();
-  const std::vector<SeenText> texts = some_texts(*model);
+  const std::vector<TokenText> texts = some_texts(*model);
   Reader reader(*model, engine, {.rows = 64});
   const RoleScores scores = head_roles(reader, nullptr, texts, {});
   ASSERT_EQ(scores.heads.size(), all_heads(spec).size());
 
   std::map<HeadId, Plain> right;
-  for (const SeenText& text : texts) {
+  for (const TokenText& text : texts) {
     Patterns patterns;
     reader.look({&text, 1}, patterns);
     for (const HeadId& id : all_heads(spec)) {
@@ -199,7 +199,7 @@ TEST(Roles, weighted_by_values_are_what_w_o_says) {
     const auto model = Checkpoint::open(test::golden(family)).model();
     const AttentionSpec& spec = model->spec().decoder.layers[1].attention;
     Reader reader(*model, engine, {});
-    const std::vector<SeenText> texts(1, {.ids = some_ids(14, 3, 12)});
+    const std::vector<TokenText> texts(1, {.ids = some_ids(14, 3, 12)});
     const RoleScores scores = head_roles(reader, nullptr, texts, {.repeated_texts = 0});
     Brought brought;
     reader.look(texts, brought);
@@ -229,7 +229,7 @@ TEST(Roles, weighted_by_values_are_what_w_o_says) {
 TEST(Roles, of_a_text_in_stretches_are_those_of_the_whole) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("llama")).model();
-  const std::vector<SeenText> texts{{.ids = some_ids(60, 1)}, {.ids = some_ids(90, 2)}, {.ids = some_ids(20, 3)}};
+  const std::vector<TokenText> texts{{.ids = some_ids(60, 1)}, {.ids = some_ids(90, 2)}, {.ids = some_ids(20, 3)}};
   Reader whole(*model, engine, {.rows = 128}), parts(*model, engine, {.rows = 16});
   // Enough room for all rows in both.
   const RoleScores a = head_roles(whole, nullptr, texts, {}), b = head_roles(parts, nullptr, texts, {});
@@ -262,7 +262,7 @@ TEST(Roles, set_by_hand_are_found) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const HeadsByHand hand;
   Reader reader(*hand.model, engine, {});
-  std::vector<SeenText> texts;
+  std::vector<TokenText> texts;
   for (uint32_t t = 0; t < 8; ++t) {
     // Different tokens, said again: every row of the second half has one earlier copy.
     std::vector<int32_t> ids;
@@ -311,11 +311,11 @@ TEST(Roles, copying_is_what_the_logits_say) {
   const Engine engine(kernels::best_table(), {.threads = 1});
   const HeadsByHand hand;
   Reader reader(*hand.model, engine, {});
-  std::vector<SeenText> texts;
+  std::vector<TokenText> texts;
   for (uint32_t t = 0; t < 5; ++t) texts.push_back({.ids = some_ids(8, t, 6)});
   const RoleScores scores = head_roles(reader, nullptr, texts, {.repeated_texts = 0});
   TextSum right;
-  for (const SeenText& text : texts) {
+  for (const TokenText& text : texts) {
     Patterns patterns;
     reader.look({&text, 1}, patterns);
     const Patterns::One& a = patterns.found.at({Stack::decoder, int16_t{1}});
@@ -374,7 +374,7 @@ TEST(Roles, need_no_more_memory_for_a_longer_text_than_its_cache) {
   const Engine engine(kernels::best_table(), {.threads = 1});
   const auto model = Checkpoint::open(test::golden("llama")).model();
   const auto beyond_cache = [&](int64_t tokens) {
-    SeenText text;
+    TokenText text;
     for (int64_t i = 0; i < tokens; ++i) text.ids.push_back(static_cast<int32_t>(i * 7 % 50));
     Reader reader(*model, engine, {.rows = 16});
     head_roles(reader, nullptr, {&text, 1}, {.patterns = false, .repeated_texts = 0});

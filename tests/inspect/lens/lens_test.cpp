@@ -20,8 +20,8 @@ namespace {
 
 using test::some_ids;
 
-std::vector<SeenText> some_texts(const ModelSpec& spec, int count) {
-  std::vector<SeenText> texts;
+std::vector<TokenText> some_texts(const ModelSpec& spec, int count) {
+  std::vector<TokenText> texts;
   for (int i = 0; i < count; ++i) {
     texts.push_back({.ids = some_ids(6 + i % 5, static_cast<uint32_t>(i))});
     if (spec.has_source()) texts.back().source = some_ids(5, 7);
@@ -34,7 +34,7 @@ struct Seen {
   std::vector<std::vector<float>> by_depth;  // read out of each stream
 };
 
-Seen look(const Model& model, const Engine& engine, const SeenText& text) {
+Seen look(const Model& model, const Engine& engine, const TokenText& text) {
   Arena arena(engine.device());
   Context cx = engine.context(arena, Precision::f32());
   std::vector<TapId> wanted = parse_taps(model.spec(), "embed,resid.post");
@@ -59,7 +59,7 @@ class LensOf : public testing::TestWithParam<std::string> {};
 TEST_P(LensOf, has_the_output_on_top) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden(GetParam())).model();
-  const std::vector<SeenText> texts = some_texts(model->spec(), 6);
+  const std::vector<TokenText> texts = some_texts(model->spec(), 6);
   const Seen seen = look(*model, engine, texts[0]);
   EXPECT_EQ(seen.by_depth.size(), model->spec().main_stack().layers.size() + 1);
   EXPECT_EQ(seen.by_depth.back(), seen.logits);  // every bit
@@ -98,7 +98,7 @@ TEST(Lens, says_what_the_definitions_say) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("llama")).model();
   const auto width = static_cast<size_t>(model->spec().vocabulary);
-  const std::vector<SeenText> texts{{.ids = some_ids(17, 3)}};
+  const std::vector<TokenText> texts{{.ids = some_ids(17, 3)}};
   const Seen seen = look(*model, engine, texts[0]);
   Reader reader(*model, engine, {});
   const LensReport report = read_lens(reader, texts);
@@ -152,8 +152,8 @@ TEST(Lens, learns_maps_that_come_nearer) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("gpt2")).model();
   for (auto& [name, weight] : model->weights()) weight.trainable = false;
-  const std::vector<SeenText> texts = some_texts(model->spec(), 60);
-  const std::span<const SeenText> learnt = std::span(texts).first(45), kept = std::span(texts).subspan(45);
+  const std::vector<TokenText> texts = some_texts(model->spec(), 60);
+  const std::span<const TokenText> learnt = std::span(texts).first(45), kept = std::span(texts).subspan(45);
   Reader reader(*model, engine, {.rows = 32});
   TunedLens lens(*model, engine);
   const LensReport plain = read_lens(reader, kept), same = read_lens(reader, kept, &lens);

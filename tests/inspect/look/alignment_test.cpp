@@ -61,7 +61,7 @@ TEST_P(AlignmentOf, is_the_recorded_attention_from_words_to_words) {
   const Safetensors io = Safetensors::open(test::golden(GetParam()) / "io.safetensors");
   const RecordedBatch from = recorded_batch(io, "input_ids"), to = recorded_batch(io, "decoder_input_ids");
   const std::span<const int32_t> source = from.row(0), target = to.row(0);
-  const SeenText pair{.ids = {target.begin(), target.end()}, .source = {source.begin(), source.end()}};
+  const TokenText pair{.ids = {target.begin(), target.end()}, .source = {source.begin(), source.end()}};
   for (const int64_t layer : {0, 1}) {
     const WordAlignment made = align(*model, engine, tokenizer("unigram"), pair, {.layer = layer});
     ASSERT_GT(made.target.size(), 3U);

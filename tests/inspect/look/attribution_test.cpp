@@ -19,8 +19,8 @@ namespace {
 
 using test::plain_logits;
 
-SeenText text_for(const ModelSpec& spec) {
-  SeenText text{.ids = {5, 9, 2, 7, 11, 5, 9, 3}};
+TokenText text_for(const ModelSpec& spec) {
+  TokenText text{.ids = {5, 9, 2, 7, 11, 5, 9, 3}};
   if (spec.has_source()) text.source = {4, 8, 15, 16, 23};
   return text;
 }
@@ -36,7 +36,7 @@ TEST_P(AttributionOf, adds_up_to_the_difference_of_logits) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden(GetParam().family)).model();
   const ModelSpec& spec = model->spec();
-  const SeenText text = text_for(spec);
+  const TokenText text = text_for(spec);
   const std::vector<float> logits = plain_logits(*model, engine, text);
   for (const int64_t row : {0, 4, 7}) {
     const Attributor attributor(*model, engine, Precision::f32(), text, row);
@@ -89,7 +89,7 @@ TEST(Attribution, of_a_head_is_what_the_logits_lose_with_the_scale_kept) {
   const auto model = Checkpoint::open(test::golden("gpt_neox")).model();  // parallel: the feed-forward does not see it
   const ModelSpec& spec = model->spec();
   ASSERT_EQ(spec.decoder.layers.size(), 2U);
-  const SeenText text = text_for(spec);
+  const TokenText text = text_for(spec);
   Recorder with(parse_taps(spec, "1.resid.post"));
   const std::vector<float> before = plain_logits(*model, engine, text, {.probe = &with});
   Cut cut;
@@ -140,7 +140,7 @@ TEST(Attribution, of_a_head_is_what_the_logits_lose_with_the_scale_kept) {
 TEST(Attribution, refuses_what_is_not_there) {
   const Engine engine(kernels::best_table(), {.threads = 1});
   const auto model = Checkpoint::open(test::golden("gpt2")).model();
-  const SeenText text{.ids = {1, 2, 3}};
+  const TokenText text{.ids = {1, 2, 3}};
   expect_error([&] { Attributor(*model, engine, Precision::f32(), text, 3); }, {"no token 3", "0 to 2"});
   expect_error([&] { Attributor(*model, engine, Precision::f32(), text, -1); }, {"no token -1"});
   const Attributor attributor(*model, engine, Precision::f32(), text, 2);

@@ -66,7 +66,7 @@ struct Recorded {
   std::unique_ptr<Model> model;
   int64_t row;
   bool has_source = false;
-  SeenText text;
+  TokenText text;
 };
 
 std::vector<float> read_out(const Model& model, const Engine& engine, const Looked& seen, size_t level,
@@ -194,7 +194,7 @@ TEST(Looking, keeps_rows_around_the_token_of_a_long_text) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   for (const char* family : {"llama", "mistral", "bert", "t5"}) {
     const auto model = Checkpoint::open(test::golden(family)).model();
-    SeenText text{.ids = some_ids(50, 1)};
+    TokenText text{.ids = some_ids(50, 1)};
     if (model->spec().has_source()) text.source = some_ids(40, 2);
     // Decoders read it in stretches of 20 rows, through a cache.
     const Looked all = look_at(*model, engine, text, {.token = 30}),

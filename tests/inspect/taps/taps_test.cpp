@@ -30,7 +30,7 @@ std::vector<TapId> ids_of(const std::vector<TapInfo>& taps) {
 
 // One pass over kIds, whole or through a cache in two texts at once; the logits of the last row.
 std::vector<float> whole(const Model& model, const Engine& engine, Probe* probe) {
-  SeenText text{.ids = kIds};
+  TokenText text{.ids = kIds};
   if (model.spec().has_source()) text.source = kSource;
   const std::vector<float> all = test::plain_logits(model, engine, text, {.probe = probe});
   return {all.end() - model.spec().vocabulary, all.end()};

@@ -20,7 +20,7 @@ namespace {
 using test::some_ids;
 
 // -log p of each next token, from the logits of one plain pass, in double.
-std::vector<double> plain_losses(const Model& model, const Engine& engine, const SeenText& text) {
+std::vector<double> plain_losses(const Model& model, const Engine& engine, const TokenText& text) {
   const std::vector<float> logits = test::plain_logits(model, engine, text);
   const auto width = static_cast<size_t>(model.spec().vocabulary);
   std::vector<double> losses;
@@ -61,7 +61,7 @@ TEST_P(ReaderOf, says_of_each_text_what_a_plain_pass_says) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden(GetParam())).model();
   const bool has_source = model->spec().has_source();
-  std::vector<SeenText> texts;
+  std::vector<TokenText> texts;
   for (const int64_t length : {7, 2, 19, 1, 11}) {
     texts.push_back({.ids = some_ids(length, static_cast<uint32_t>(length))});
     if (has_source) texts.back().source = some_ids(length + 3, 5);
@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(families, ReaderOf, testing::Values("gpt2", "llama", "g
 TEST(Reader, reads_a_long_text_in_stretches_with_the_same_bits) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden("llama")).model();
-  const std::vector<SeenText> texts{{.ids = some_ids(9, 1)}, {.ids = some_ids(60, 2)}, {.ids = some_ids(5, 3)}};
+  const std::vector<TokenText> texts{{.ids = some_ids(9, 1)}, {.ids = some_ids(60, 2)}, {.ids = some_ids(5, 3)}};
   for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
     Notes whole, stretched;
     Reader all(*model, engine, {.precision = precision, .rows = 64}), some(*model, engine, {precision, 16});
@@ -101,11 +101,11 @@ TEST(Reader, refuses_what_a_model_cannot_read) {
   const Engine engine(kernels::best_table(), {.threads = 1});
   const auto bert = Checkpoint::open(test::golden("bert")).model(),
              gpt2 = Checkpoint::open(test::golden("gpt2")).model();
-  expect_error([&] { Reader(*bert, engine, {}).losses(std::vector<SeenText>{{.ids = {1, 2}}}); }, {"bert", "targets"});
-  expect_error([&] { Reader(*gpt2, engine, {}).losses(std::vector<SeenText>{{.ids = {}}}); }, {"no tokens"});
-  expect_error([&] { Reader(*gpt2, engine, {}).losses(std::vector<SeenText>{{.ids = {1}, .source = {1}}}); },
+  expect_error([&] { Reader(*bert, engine, {}).losses(std::vector<TokenText>{{.ids = {1, 2}}}); }, {"bert", "targets"});
+  expect_error([&] { Reader(*gpt2, engine, {}).losses(std::vector<TokenText>{{.ids = {}}}); }, {"no tokens"});
+  expect_error([&] { Reader(*gpt2, engine, {}).losses(std::vector<TokenText>{{.ids = {1}, .source = {1}}}); },
                {"gpt2", "no encoder"});
-  expect_error([&] { Reader(*gpt2, engine, {}).losses(std::vector<SeenText>{{.ids = some_ids(5000, 1)}}); },
+  expect_error([&] { Reader(*gpt2, engine, {}).losses(std::vector<TokenText>{{.ids = some_ids(5000, 1)}}); },
                {"5000", "made for"});
 }
 

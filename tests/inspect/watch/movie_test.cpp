@@ -155,12 +155,12 @@ TEST(TokenCounts, give_the_divergences_of_their_definition) {
 
 // --- what a snapshot says of a model -------------------------------------------------------------------------------
 
-std::vector<SeenText> some_texts(const Model& model) {
-  std::vector<SeenText> texts;
+std::vector<TokenText> some_texts(const Model& model) {
+  std::vector<TokenText> texts;
   for (const int64_t length : {9, 14, 6, 21, 11}) {
-    SeenText text{.ids = some_ids(length, static_cast<uint32_t>(length))};
+    TokenText text{.ids = some_ids(length, static_cast<uint32_t>(length))};
     text.targets = some_ids(length, 77);
-    text.targets.back() = SeenText::kIgnored;
+    text.targets.back() = TokenText::kIgnored;
     if (model.spec().has_source()) text.source = some_ids(length + 3, 5);
     texts.push_back(std::move(text));
   }
@@ -206,7 +206,7 @@ TEST_P(WatchOf, measures_what_the_pattern_shows) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden(GetParam())).model();
   const WatchMaterial material = material_of(*model);
-  std::vector<SeenText> repeated;
+  std::vector<TokenText> repeated;
   constexpr int32_t kHalf = 8;
   for (uint32_t t = 0; t < 3; ++t) {
     std::vector<int32_t> ids = some_ids(kHalf, t), text{1};
@@ -305,7 +305,7 @@ struct Gate : ReadingProbe {
 TEST_P(WatchOf, importance_is_how_the_loss_changes_with_a_gate) {
   const Engine engine(kernels::best_table(), {.threads = 2});
   const auto model = Checkpoint::open(test::golden(GetParam())).model();
-  const std::vector<SeenText> texts = some_texts(*model);
+  const std::vector<TokenText> texts = some_texts(*model);
   Watcher watcher(*model, engine, material_of(*model), kOptions);
 
   // One batch of all texts on a tape, its loss divided by all targets, as in training.
@@ -315,7 +315,7 @@ TEST_P(WatchOf, importance_is_how_the_loss_changes_with_a_gate) {
   cx.tape = &tape;
   cx.probe = &watcher;
   std::vector<int32_t> ids, targets, lengths, source, source_lengths;
-  for (const SeenText& text : texts) {
+  for (const TokenText& text : texts) {
     ids.insert(ids.end(), text.ids.begin(), text.ids.end());
     std::vector<int32_t> all = text.targets;
     all.back() = 3;  // a gate's loss is a mean over all rows
@@ -341,8 +341,8 @@ TEST_P(WatchOf, importance_is_how_the_loss_changes_with_a_gate) {
   watcher.after_step(counted);
   const Snapshot taken = watcher.take(7);
 
-  std::vector<SeenText> whole = texts;
-  for (SeenText& text : whole) text.targets.back() = 3;
+  std::vector<TokenText> whole = texts;
+  for (TokenText& text : whole) text.targets.back() = 3;
   constexpr float kLittle = 0.01F;
   const std::vector<HeadId> heads = all_heads(model->spec());
   for (size_t h = 0; h < heads.size(); ++h) {

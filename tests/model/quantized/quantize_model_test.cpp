@@ -5,6 +5,8 @@
 
 #include "base/expect_error.h"
 #include "base/file.h"
+#include "data/text_windows.h"
+#include "infer/text_distance.h"
 #include "io/safetensors.h"
 #include "model/checkpoint/convert.h"
 #include "model/quantized/quantize_support.h"
@@ -243,7 +245,7 @@ TEST(TextDistance, OfAModelToItselfIsNothingAndOfAnotherIsItsDefinition) {
   const auto a = Checkpoint::open(golden("llama")).model(), b = Checkpoint::open(temp.path() / "q").model();
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < 12; ++i) ids.push_back((i * 37 + 5) % static_cast<int32_t>(a->spec().vocabulary));
-  const TextDistance none = distance_on_text(*a, *a, engine(), {.ids = ids, .length = 5});
+  const TextDistance none = distance_on_texts(*a, *a, engine(), cut_into_windows(ids, {.length = 5}));
   EXPECT_EQ(none.tokens, 12);
   EXPECT_EQ(none.kl, 0);
   EXPECT_EQ(none.agree, 1);
@@ -261,7 +263,7 @@ TEST(TextDistance, OfAModelToItselfIsNothingAndOfAnotherIsItsDefinition) {
     }
     if (r < 11) surprise -= std::log(std::exp(q[r * width + static_cast<size_t>(ids[r + 1])]) / zq) / 11;
   }
-  const TextDistance d = distance_on_text(*a, *b, engine(), {.ids = ids});
+  const TextDistance d = distance_on_texts(*a, *b, engine(), std::vector<TokenText>{{.ids = ids}});
   EXPECT_NEAR(d.kl, kl, 1e-9 + 1e-6 * kl);
   EXPECT_GT(d.kl, 0);
   EXPECT_NEAR(*d.perplexity_after, std::exp(surprise), 1e-4 * std::exp(surprise));

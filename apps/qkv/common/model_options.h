@@ -1,0 +1,37 @@
+// Options of every command that opens a model, and of those that run it with caches.
+#pragma once
+
+#include <string>
+
+#include "common/command.h"
+#include "open/open_model.h"
+
+namespace qkv::app {
+
+struct ModelOptions {
+  std::string path, dtype = "auto";
+  int threads = 0;
+};
+// The argument MODEL and --dtype, --threads.
+void add_model_options(Command command, ModelOptions& options);
+
+OpenOptions open_options(const ModelOptions& options, BlockWeights blocks = BlockWeights::kept);
+OpenModel open_model(const ModelOptions& options, BlockWeights blocks = BlockWeights::kept);
+
+struct CacheOptions {
+  std::string cache = "auto";
+  int64_t context = 0;  // tokens of one text; 0: as many as the model was made for, at most kUsualContext
+  static constexpr int64_t kUsualContext = 4096;
+};
+// --cache and --context.
+void add_cache_options(Command command, CacheOptions& options);
+
+// Most tokens of one text, prompt included.
+int64_t context_of(const OpenModel& model, const CacheOptions& options);
+
+// Caches for so many texts of a whole context at once.
+RunOptions room_for_texts(const OpenModel& model, const CacheOptions& options, int64_t texts);
+
+DType cache_type(const OpenModel& model, const CacheOptions& options);
+
+}  // namespace qkv::app

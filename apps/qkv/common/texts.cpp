@@ -1,0 +1,148 @@
+#include "common/texts.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/text_windows.h"
+#include "inspect/cut/ablation.h"
+#include "text/documents.h"
+#include "text/unicode/utf8.h"
+#include "world/world.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr size_t kLargestFile = size_t{1} << 30;
+
+// Takes texts until there are enough tokens.
+class Collected {
+ public:
+  Collected(const OpenModel& model, const TextOptions& options)
+      : model_(model),
+        tokens_(options.tokens),
+        longest_(model.spec().context > 0 ? std::min(options.length, model.spec().context) : options.length) {}
+
+  bool full() const { return read_ >= tokens_; }
+  int64_t longest() const { return longest_; }
+
+  void add(TokenText text) {
+    if (text.ids.size() < 2 || full()) return;
+    read_ += std::ssize(text.ids);
+    texts_.push_back(std::move(text));
+  }
+  void add_cut(TokenText text) {
+    if (std::ssize(text.ids) > longest_) text.ids.resize(static_cast<size_t>(longest_));
+    add(std::move(text));
+  }
+  // A pair cannot be cut; one that is too long is left out.
+  void add_pair(const std::string& source, const std::string& target) {
+    TokenText pair = model_.encode(source, target);
+    if (std::max(std::ssize(pair.ids), std::ssize(pair.source)) <= longest_) add(std::move(pair));
+  }
+
+  std::vector<TokenText> take() { return std::move(texts_); }
+
+ private:
+  const OpenModel& model_;
+  int64_t tokens_, longest_, read_ = 0;
+  std::vector<TokenText> texts_;
+};
+
+// Chinese to English, as the recipe world-translate reads them.
+void add_sentence_pairs(const Story& story, Collected& to) {
+  for (size_t s = 0; s < story.english.sentences.size() && !to.full(); ++s) {
+    const auto part = [&](const Telling& t) {
+      return t.text.substr(t.sentences[s].begin, t.sentences[s].end - t.sentences[s].begin);
+    };
+    to.add_pair(part(story.chinese), part(story.english));
+  }
+}
+
+void add_world(const OpenModel& model, const std::string& data, Collected& to) {
+  const World world(kWorldSeed);
+  const ModelSpec& spec = model.spec();
+  const bool pairs = data == "world:pairs", chinese = data == "world:zh", translates = spec.has_source();
+  QKV_CHECK(data == "world" || chinese || pairs, "no data ", data,
+            Hint("the built-in world is world (English), world:zh or world:pairs"));
+  QKV_CHECK(pairs == translates, "a ", spec.family, translates ? " translates" : " reads texts alone", ", but ", data,
+            " was given", Hint(translates ? "use world:pairs" : "use world or world:zh"));
+  for (uint64_t i = kFirstStory; !to.full(); ++i) {
+    if (translates) {
+      add_sentence_pairs(world.story(i), to);
+    } else {
+      to.add_cut(model.encode(world.text(i, chinese ? Language::chinese : Language::english)));
+    }
+  }
+}
+
+void add_file(const OpenModel& model, const std::string& data, Collected& to) {
+  const std::string text = read_file(data, kLargestFile);
+  QKV_CHECK(is_utf8(text), data, " is not UTF-8", Hint("convert it, for example with  iconv"));
+  const Tokenizer& tokenizer = model.tokenizer();
+  const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = false, .read_specials = false});
+  // Special tokens around an empty text are those around every text.
+  const std::vector<int32_t> specials = tokenizer.encode("");
+  WindowOptions windows{.length = to.longest()};
+  if (model.spec().kind != ModelSpec::Kind::encoder_only) {
+    if (!specials.empty()) windows.before = {specials.front()};
+  } else if (specials.size() == 2) {
+    windows.before = {specials.front()};
+    windows.after = {specials.back()};
+  }
+  // Windows need room for one token at least.
+  const int64_t around = std::ssize(windows.before) + std::ssize(windows.after);
+  windows.length = std::max(windows.length, around + 1);
+  for (TokenText& window : cut_into_windows(ids, windows)) {
+    if (to.full()) return;
+    window.text = tokenizer.decode(
+        std::span(window.ids).subspan(windows.before.size(), window.ids.size() - static_cast<size_t>(around)));
+    to.add(std::move(window));
+  }
+}
+
+}  // namespace
+
+void add_text_options(Command command, TextOptions& options) {
+  command
+      .add_option(
+          "--data FILE", options.data,
+          "A text file (for a model that translates: lines of source<TAB>target), or the built-in stories: world, "
+          "world:zh, world:pairs")
+      .known({"world", "world:zh", "world:pairs"})
+      .required();
+  command.add_option("--tokens", options.tokens, "Most tokens to read")
+      .between(int64_t{2}, int64_t{1} << 40)
+      .show_default();
+  command.add_option("--window", options.length, "Tokens of one text at most; longer ones are cut")
+      .between(int64_t{2}, int64_t{1} << 30)
+      .show_default();
+}
+
+std::vector<TokenText> read_texts(const OpenModel& model, const TextOptions& options) {
+  Collected texts(model, options);
+  if (options.data.starts_with("world")) {
+    add_world(model, options.data, texts);
+  } else if (model.spec().has_source()) {
+    DocumentReader reader({options.data}, {.format = DataFormat::tsv});
+    for (Document document; !texts.full() && reader.next(document);) texts.add_pair(document.text, document.target);
+  } else {
+    add_file(model, options.data, texts);
+  }
+  std::vector<TokenText> found = texts.take();
+  QKV_CHECK(!found.empty(), options.data, " has no text of two tokens or more", Hint("give a longer one"));
+  return found;
+}
+
+std::vector<TokenText> read_scored_texts(const OpenModel& model, const TextOptions& options) {
+  std::vector<TokenText> texts = read_texts(model, options);
+  if (model.spec().kind != ModelSpec::Kind::encoder_only) return texts;
+  const Tokenizer& tokenizer = model.tokenizer();
+  HidingOptions hiding{.mask = tokenizer.named().mask.value_or(-1)};
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (tokenizer.has(id) && tokenizer.is_special(id)) hiding.kept.push_back(id);
+  }
+  return with_hidden_tokens(texts, hiding);
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,29 @@
+// The texts that commands look at: --data, --tokens, --window.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/command.h"
+#include "open/open_model.h"
+
+namespace qkv::app {
+
+// Stories of the built-in world that no recipe trains on.
+inline constexpr uint64_t kWorldSeed = 20260101, kFirstStory = 1'000'000;
+
+struct TextOptions {
+  std::string data;        // FILE, or world, world:zh, world:pairs
+  int64_t tokens = 20000;  // most tokens in all
+  int64_t length = 256;    // most tokens of one text; longer documents are cut
+};
+void add_text_options(Command command, TextOptions& options);
+
+// Windows of a file, or stories of the built-in world; pairs for an encoder-decoder. An Error if there is no text of
+// two tokens or more.
+std::vector<TokenText> read_texts(const OpenModel& model, const TextOptions& options);
+
+// The same, with targets for a model that is an encoder alone: some tokens are hidden.
+std::vector<TokenText> read_scored_texts(const OpenModel& model, const TextOptions& options);
+
+}  // namespace qkv::app

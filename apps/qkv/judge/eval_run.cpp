@@ -1,0 +1,129 @@
+#include "judge/eval_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <numeric>
+
+#include "base/file.h"
+#include "common/drawing.h"
+#include "common/reports.h"
+#include "infer/likelihood.h"
+#include "text/unicode/utf8.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr size_t kLargestFile = size_t{1} << 30;
+
+// One text of a whole context, or a pass full of sentences.
+RunOptions room(const OpenModel& model, const EvalOptions& options) {
+  const ModelSpec& spec = model.spec();
+  QKV_CHECK(spec.kind != ModelSpec::Kind::encoder_only, model.path(), " is a ", spec.family,
+            ": it sees the tokens after a hole too, so a text has no probability and no perplexity",
+            Hint("take a decoder or an encoder-decoder"));
+  constexpr int64_t kSentences = 1024;
+  return {.cache = cache_type(model, options.cache),
+          .positions = std::max(context_of(model, options.cache), kSentences)};
+}
+
+std::optional<int32_t> bos_of(const OpenModel& model) {
+  const std::optional<int32_t> named = model.tokenizer().named().bos;
+  const std::optional<int32_t> bos = named ? named : model.spec().tokens.bos;
+  return bos && *bos < model.spec().vocabulary ? bos : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::string checked_text(const std::filesystem::path& file) {
+  std::string text = read_file(file, kLargestFile);
+  if (!is_utf8(text)) {
+    const std::vector<std::string_view> lines = lines_of(text);
+    const auto bad = std::find_if_not(lines.begin(), lines.end(), is_utf8);
+    QKV_FAIL(file.string(), ": line ", bad - lines.begin() + 1, " is not UTF-8",
+             Hint("convert it, for example with  iconv"));
+  }
+  return text;
+}
+
+void EvalReport::say(const std::string& line) const {
+  if (!options_.json) std::cout << wrapped(line, terminal_columns());
+}
+
+void EvalReport::finish() const {
+  if (options_.json) std::cout << json.dump(2) << '\n';
+}
+
+void EvalReport::add_likelihood(const std::vector<Tally>& items, const char* unit) {
+  Tally all;
+  for (const Tally& item : items) all += item;
+  const auto line = [&](const char* name, const char* key, double (Tally::*value)() const) {
+    const double whole = (all.*value)();
+    const Interval i = interval(items.size(), [&](std::span<const int64_t> picked) {
+      Tally some;
+      for (const int64_t n : picked) some += items[static_cast<size_t>(n)];
+      return (some.*value)();
+    });
+    json[key] = {{"value", whole}, {"interval95", {i.low, i.high}}};
+    say(fmt::format("{:<15}{:10.4f}   95 % interval {:.4f} to {:.4f}", name, whole, i.low, i.high));
+  };
+  json["tokens"] = all.tokens;
+  json["bytes"] = all.bytes;
+  line("perplexity", "perplexity", &Tally::perplexity);
+  line("bits per byte", "bits_per_byte", &Tally::bits_per_byte);
+  line("nats per token", "nats_per_token", &Tally::nats_per_token);
+  say(fmt::format("{} tokens, {} bytes{}", all.tokens, all.bytes,
+                  items.size() == 1 ? fmt::format("; the intervals say nothing of a single {}", unit) : ""));
+}
+
+EvalRun::EvalRun(const EvalOptions& wanted)
+    : options(wanted),
+      model(open_model(wanted.model)),
+      context(context_of(model, wanted.cache)),
+      runner(model.runner(room(model, wanted))),
+      report(wanted),
+      bos(bos_of(model)) {}
+
+std::vector<double> EvalRun::log_probability(std::span<const TokenText> texts) {
+  const auto of_tokens = watched("evaluating", std::ssize(texts), [&](const std::function<bool(size_t)>& finished) {
+    return log_probabilities(runner, texts, finished);
+  });
+  std::vector<double> all;
+  for (const std::vector<double>& of_text : of_tokens) {
+    all.push_back(std::accumulate(of_text.begin(), of_text.end(), 0.0));
+  }
+  return all;
+}
+
+void EvalRun::add_nats(std::vector<Tally>& tallies, std::span<const TokenText> texts) {
+  const std::vector<double> found = log_probability(texts);
+  for (size_t i = 0; i < tallies.size(); ++i) tallies[i].nats = -found[i];
+}
+
+std::string EvalRun::bos_name() const {
+  return bos ? std::string(model.tokenizer().token(*bos)) : "";
+}
+
+Json EvalRun::bos_json() const {
+  return bos ? Json(bos_name()) : Json();
+}
+
+void EvalRun::check_length(const std::vector<int32_t>& ids, const std::string& what) const {
+  QKV_CHECK(std::ssize(ids) <= context, what, " has ", ids.size(), " tokens but this model reads ", context,
+            Hint("leave it out"));
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,106 @@
+#include "open/open_model.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "kernels/tables.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+Precision precision_of(const Model& model) {
+  const bool f32 = std::all_of(model.weights().begin(), model.weights().end(),
+                               [](const auto& named) { return named.second.format() == Format(DType::f32); });
+  return f32 ? Precision::f32() : Precision::bf16();
+}
+
+// What `read` returns, or the Error it throws.
+template <class Read>
+auto value_or_error(const Read& read) -> std::variant<decltype(read()), Error> {
+  try {
+    return read();
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
+template <class T>
+const T& value_of(const std::variant<T, Error>& read) {
+  if (const Error* error = std::get_if<Error>(&read)) throw *error;
+  return std::get<T>(read);
+}
+
+std::variant<Tokenizer, Error> read_tokenizer(const fs::path& path) {
+  return value_or_error([&] {
+    try {
+      return Tokenizer::load(path).whole_texts();
+    } catch (const Error& error) {
+      throw Error(error.kind(), error.message(), error.hint() + "; qkv run --ids needs no tokenizer", error.where());
+    }
+  });
+}
+
+std::optional<std::variant<Tokenizer, Error>> read_target_tokenizer(const fs::path& path) {
+  const fs::path file = path / "target.spm";
+  if (!fs::exists(file)) return std::nullopt;
+  return read_tokenizer(file);
+}
+
+}  // namespace
+
+OpenModel::OpenModel(std::string path, const OpenOptions& options)
+    : path_(std::move(path)),
+      checkpoint_(Checkpoint::open(path_)),
+      engine_(kernels::best_table(), {.threads = options.threads}),
+      model_(checkpoint_.model(engine_.device(), options.blocks)),
+      precision_(options.precision ? *options.precision : precision_of(*model_)),
+      tokenizer_(read_tokenizer(path_)),
+      target_tokenizer_(read_target_tokenizer(path_)),
+      defaults_(value_or_error([&] { return generation_defaults(path_, checkpoint_.config, spec().vocabulary); })) {
+  // Gradients are taken with respect to activations, never to these weights.
+  for (auto& [name, weight] : model_->weights()) weight.trainable = false;
+}
+
+const Tokenizer& OpenModel::tokenizer() const {
+  return value_of(tokenizer_);
+}
+
+const Tokenizer& OpenModel::target_tokenizer() const {
+  return target_tokenizer_ ? value_of(*target_tokenizer_) : tokenizer();
+}
+
+const GenerationDefaults& OpenModel::defaults() const {
+  return value_of(defaults_);
+}
+
+std::vector<int32_t> OpenModel::target_start() const {
+  const std::optional<int32_t> start = defaults().tokens.decoder_start;
+  QKV_CHECK(start.has_value(), path_, " does not say which token a target starts with",
+            Hint("config.json should have decoder_start_token_id"));
+  return {*start};
+}
+
+TokenText OpenModel::encode(std::string_view text, std::string_view target) const {
+  if (!target.empty() && spec().has_source()) return encode_pair(text, target);
+  TokenText made{.ids = {}, .text = std::string(text)};
+  (spec().has_source() ? made.source : made.ids) = tokenizer().encode(text);
+  if (spec().has_source()) made.ids = target_start();
+  return made;
+}
+
+TokenText OpenModel::encode_pair(std::string_view source, std::string_view target) const {
+  TokenText made = encode(source);
+  const std::vector<int32_t> more = target_tokenizer().encode(target);
+  made.ids.insert(made.ids.end(), more.begin(), more.end());
+  made.target_text = target;
+  return made;
+}
+
+Runner OpenModel::runner(RunOptions options) const {
+  options.precision = precision_;
+  return Runner(*model_, engine_, options);
+}
+
+}  // namespace qkv
