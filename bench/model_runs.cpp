@@ -83,7 +83,7 @@ void add_kernels(RunRow& row) {
 // One pass over a prompt from an empty context; the logits of its last token.
 void read_prompt(Runner& runner, const std::vector<int32_t>& ids, Stopwatch& watch) {
   const Runner::Sequence sequence = runner.start();
-  watch.time([&] { runner.read({.sequence = sequence, .ids = ids, .reach = static_cast<int64_t>(ids.size())}); });
+  watch.time([&] { runner.prefill({.sequence = sequence, .ids = ids, .reach = static_cast<int64_t>(ids.size())}); });
   runner.end(sequence);
 }
 

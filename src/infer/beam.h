@@ -1,16 +1,15 @@
-// Beam search for one sentence: a state machine over logits, equal to the one of Hugging Face's generate.
+// Beam search for one text: a state machine over logits that gives the same results as Hugging Face's generate.
 //
-// At each step every way to go on is scored by the sum of its log-probabilities. Of the best 2 x beams (more if there
-// are several ends) those that end are hypotheses, if they are among the best `beams`; the best that do not end live
-// on. A hypothesis is judged by sum / length^length_penalty, its length counted without the prompt, and the best
-// `beams` are kept. The search ends when these are `beams` and none of the living can overtake the worst, by `early`:
-//   yes    they cannot: the search ends as soon as there are enough
-//   no     they are judged as if they ended now
-//   never  they are judged by the length that flatters them most, if length_penalty > 0: exact, and slow
-// or when the living are as long as they may become; they are hypotheses then.
+// Each step scores every continuation of every beam by its sum of log-probabilities and takes the best 2 x beams (more
+// if there are several end tokens). Those among the first `beams` that end become hypotheses; the best that do not end
+// are the next beams. A hypothesis has the score sum / length^length_penalty, length without the prompt; the best
+// `beams` hypotheses are kept. The search ends when beams have max_length tokens (they become hypotheses), or when
+// there are `beams` hypotheses and no beam can become better than the worst of them. What a beam can reach, by `early`:
+//   yes    nothing: the search ends as soon as there are enough hypotheses
+//   no     the score it would have if it ended now
+//   never  its score at max_length if length_penalty > 0, an upper bound: exact and slow
 //
-// Penalties act on the log-probabilities, which are not made to sum to one again, nor are they by bans; a forced token
-// costs nothing.
+// Penalties and bans change log-probabilities without normalising them again. A forced token has log-probability 0.
 #pragma once
 
 #include <cstdint>
@@ -28,36 +27,35 @@ struct BeamOptions {
   Early early = Early::no;
   int64_t max_length = 0;  // in tokens, with the prompt
   std::vector<int32_t> eos = {};
-  std::optional<int32_t> forced_eos = {};  // the last token of what becomes as long as it may
-  std::optional<int32_t> forced_bos = {};  // the token after a prompt of one: the language of the target, say
-  std::vector<int32_t> banned = {};        // never written
+  std::optional<int32_t> forced_eos = {};  // the last token of a text of max_length
+  std::optional<int32_t> forced_bos = {};  // the second token, such as the target language
+  std::vector<int32_t> banned = {};        // never generated
   int64_t no_repeat_ngram = 0;             // 0: n-grams may repeat
   double repetition_penalty = 1;
 };
 
 class BeamSearch {
  public:
-  // The prompt of the side that writes: {decoder_start} for a translation. An Error if an option is out of its range.
+  // The decoder's prompt: {decoder_start} for a translation. An Error if an option is out of its range.
   BeamSearch(BeamOptions options, std::vector<int32_t> prompt);
 
   struct Live {
     std::vector<int32_t> ids;
     double score = 0;  // sum of log-probabilities
   };
-  // Those that wait for logits, best first: one at the start, then `beams`, or all ways there are if fewer.
+  // The beams, best first: one at the start, then `beams`, or fewer if there are not so many continuations.
   std::span<const Live> live() const { return live_; }
 
   struct Step {
-    int32_t parent = 0;  // which of the beams before it continues
+    int32_t parent = 0;  // index of the beam it continues
   };
-  // Takes the logits after each living beam, [live, V]; returns where the new ones come from, so that caches can be
-  // forked.
+  // Takes the logits of each beam, [live, V]. Returns the parents of the new beams, so that caches can be forked.
   std::vector<Step> advance(std::span<const float> logits);
 
   bool done() const { return live_.empty(); }
 
   struct Hypothesis {
-    std::vector<int32_t> ids;  // with prompt and end
+    std::vector<int32_t> ids;  // with prompt and end token
     double score = 0;          // with the length penalty
   };
   std::vector<Hypothesis> best() const;  // n_best of them, best first; fewer only if there are no others
@@ -74,7 +72,7 @@ class BeamSearch {
   bool can_improve() const;
 
   BeamOptions options_;
-  int64_t prompt_ = 0, length_ = 0;  // of the prompt, of what lives
+  int64_t prompt_ = 0, length_ = 0;  // tokens of the prompt, of every beam
   std::vector<Live> live_;
   std::vector<Hypothesis> finished_;  // best first
 };

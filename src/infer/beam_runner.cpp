@@ -6,17 +6,6 @@
 #include "infer/logits.h"
 
 namespace qkv {
-namespace {
-
-std::vector<int32_t> prompt_of(const BeamRequest& request, const ModelSpec& spec) {
-  if (!request.prompt.empty() || !spec.has_source()) return request.prompt;
-  QKV_CHECK(spec.tokens.decoder_start.has_value(), "the ", spec.family,
-            " does not say which token its target starts with, and no prompt was given",
-            Hint("config.json should have decoder_start_token_id"));
-  return {*spec.tokens.decoder_start};
-}
-
-}  // namespace
 
 BeamRunner::BeamRunner(Runner& runner, std::span<const BeamRequest> requests, const BeamOptions& options,
                        int64_t most_rows)
@@ -32,8 +21,8 @@ BeamRunner::BeamRunner(Runner& runner, std::span<const BeamRequest> requests, co
             Hint("use fewer beams, fewer tokens, or a larger cache"));
   for (size_t i = 0; i < requests.size(); ++i) {
     const BeamRequest& request = requests[i];
-    const std::vector<int32_t> prompt = prompt_of(request, spec);
-    BeamSearch checked(options, prompt);  // of options and prompt
+    const std::vector<int32_t> prompt = decoder_prompt(request.prompt, spec);
+    BeamSearch checked(options, prompt);  // throws if they are out of range
     check_ids(prompt, static_cast<size_t>(spec.vocabulary));
     check_ids(request.source, source_words);
     const auto length = static_cast<int64_t>(request.source.size());
@@ -56,7 +45,7 @@ BeamRunner::~BeamRunner() {
   }
 }
 
-// Most it ever has: its beams may differ from their first page on.
+// Upper bound: beams may share no page.
 int64_t BeamRunner::pages_of_a_text() const {
   return options_.beams * KvCache::pages_for(options_.max_length);
 }
@@ -69,11 +58,11 @@ void BeamRunner::admit() {
     if (source_pages_ + source > KvCache::pages_for(runner_.options().sources)) break;
     source_pages_ += source;
     active_.push_back({.index = next_++,
-                       .search = BeamSearch(options_, prompt_of(request, runner_.model().spec())),
+                       .search = BeamSearch(options_, decoder_prompt(request.prompt, runner_.model().spec())),
                        .source_pages = source});
     started.push_back(&active_.back());
   }
-  // Encoders read together, a chunk's rows at a time.
+  // Sources are encoded together, up to a chunk of rows at a time.
   for (size_t first = 0; first < started.size();) {
     size_t end = first;
     for (int64_t rows = 0; end < started.size() && (end == first || rows < runner_.options().chunk); ++end) {
@@ -93,20 +82,20 @@ void BeamRunner::start(std::span<Text* const> texts) {
   } else {
     for (Text* text : texts) text->beams = {runner_.start()};
   }
-  // Prompts but for their last token, which is the first row of the search.
+  // Prefill prompts without their last token, which is the first row of the search.
   for (const Text* text : texts) {
     const std::span<const int32_t> prompt = text->search.live()[0].ids;
     if (prompt.size() == 1) continue;
-    runner_.read({.sequence = text->beams[0],
-                  .ids = prompt.first(prompt.size() - 1),
-                  .logits = 0,
-                  .request = static_cast<int32_t>(text->index),
-                  .reach = options_.max_length});
+    runner_.prefill({.sequence = text->beams[0],
+                     .ids = prompt.first(prompt.size() - 1),
+                     .logits = 0,
+                     .request = static_cast<int32_t>(text->index),
+                     .reach = options_.max_length});
   }
 }
 
-// The first that continues a beam takes its place, the others begin as copies; what nobody continues ends.
-void BeamRunner::follow(Text& text, std::span<const BeamSearch::Step> steps) {
+// The first continuation of a beam takes over its sequence, others fork it; beams without one end.
+void BeamRunner::fork_beams(Text& text, std::span<const BeamSearch::Step> steps) {
   std::vector<bool> taken(text.beams.size());
   std::vector<Runner::Sequence> next;
   for (const BeamSearch::Step& step : steps) {
@@ -144,7 +133,7 @@ bool BeamRunner::step() {
     const auto n = static_cast<size_t>(i);
     steps[n] = texts[n]->search.advance(logits.subspan(first_row[n] * vocabulary, texts[n]->beams.size() * vocabulary));
   });
-  for (size_t n = 0; n < texts.size(); ++n) follow(*texts[n], steps[n]);
+  for (size_t n = 0; n < texts.size(); ++n) fork_beams(*texts[n], steps[n]);
   for (auto text = active_.begin(); text != active_.end();) {
     const auto now = text++;
     if (!now->search.done()) continue;

@@ -1,7 +1,7 @@
-// Beam search over the caches for many texts at once: every pass has one row of each living beam of all texts that run.
+// Beam search over the caches for many texts at once: every pass has one row for each beam of all active texts.
 //
-// Texts start in the order they came, as soon as others have ended; one that starts has its pages promised, so it can
-// always end. What a text becomes never depends on what runs beside it.
+// Texts start in order, as soon as there is room. One that starts has all its pages reserved, so it can always finish.
+// Results do not depend on what runs beside a text.
 #pragma once
 
 #include <list>
@@ -22,8 +22,8 @@ class BeamRunner {
  public:
   using Hypotheses = std::vector<BeamSearch::Hypothesis>;
 
-  // At most so many rows in a pass, 0: as many as the runner's chunk has; one text always runs. Everything is checked
-  // here: an Error says which text does not fit, and both numbers.
+  // most_rows: rows of a pass; 0: the runner's chunk. One text always runs. All requests are checked here: an Error
+  // says which text does not fit, need and have.
   BeamRunner(Runner& runner, std::span<const BeamRequest> requests, const BeamOptions& options, int64_t most_rows = 0);
   BeamRunner(const BeamRunner&) = delete;
   BeamRunner& operator=(const BeamRunner&) = delete;
@@ -32,7 +32,7 @@ class BeamRunner {
   // One pass. False if everything is done.
   bool step();
   int64_t finished() const { return finished_; }           // texts
-  std::vector<Hypotheses>& results() { return results_; }  // best first; of those that are not done yet, none
+  std::vector<Hypotheses>& results() { return results_; }  // best first; empty for texts that are not done
   int64_t most_at_once() const { return most_at_once_; }   // texts
 
  private:
@@ -46,20 +46,20 @@ class BeamRunner {
   int64_t pages_of_a_text() const;
   void admit();
   void start(std::span<Text* const> texts);
-  void follow(Text& text, std::span<const BeamSearch::Step> steps);
+  void fork_beams(Text& text, std::span<const BeamSearch::Step> steps);
 
   Runner& runner_;
-  std::span<const BeamRequest> requests_;  // the caller's
+  std::span<const BeamRequest> requests_;  // owned by the caller
   BeamOptions options_;
   int64_t most_at_once_ = 0;
-  int64_t source_pages_ = 0;  // taken
-  size_t next_ = 0;           // request that has not started
+  int64_t source_pages_ = 0;  // in use
+  size_t next_ = 0;           // the next request to start
   std::list<Text> active_;
   std::vector<Hypotheses> results_;
   int64_t finished_ = 0;
 };
 
-// All of them, to the end.
+// Runs all of them to the end.
 std::vector<BeamRunner::Hypotheses> beam_search(Runner& runner, std::span<const BeamRequest> requests,
                                                 const BeamOptions& options);
 

@@ -78,7 +78,7 @@ std::vector<int32_t> read_banned(const Config& c, const std::vector<int32_t>& eo
       if (!word[0].is_number_integer()) malformed();
       const auto id = word[0].get<int64_t>();
       check_id(c, kWords, id, vocabulary);
-      // An end that could not be written would never come.
+      // A banned end token could never end a text.
       if (std::find(eos.begin(), eos.end(), id) == eos.end()) banned.push_back(static_cast<int32_t>(id));
     }
   }

@@ -29,26 +29,26 @@ struct GenerationDefaults {
   std::vector<int32_t> banned;        // never generated, in rising order
 };
 
-// `generation` is generation_config.json if there is one. As in transformers it then says everything; only bos, eos,
-// pad and the start of the decoder are still taken from `config` where it is silent. Fields nobody knows are ignored;
-// one that is malformed, or an id outside the vocabulary, is an Error that names file and field.
+// `generation` is generation_config.json if there is one. As in transformers it then replaces `config`; only bos, eos,
+// pad and decoder start come from `config` where it has none. Unknown fields are ignored. A malformed field or an id
+// outside the vocabulary is an Error that names file and field.
 GenerationDefaults read_generation_defaults(const Config& config, const std::optional<Config>& generation,
                                             int64_t vocabulary);
 
-// What a user asks for; the rest is as the defaults say.
+// What a user chose; the rest comes from the defaults.
 struct BeamChoices {
   std::optional<int64_t> beams = {}, max_new = {}, no_repeat_ngram = {};
   std::optional<double> length_penalty = {}, repetition_penalty = {};
   int64_t n_best = 1;
 };
-// The text a search begins with. A decoder generates until its context is full unless something limits it; the target
-// of an encoder-decoder has max_length tokens, or 256.
+// The text a search starts from. Without max_new a decoder generates until its context is full; the target of an
+// encoder-decoder has at most max_length tokens, or 256.
 struct BeamStart {
   int64_t prompt = 1;   // tokens of the decoder's prompt
   int64_t context = 0;  // most tokens of a text
   bool has_source = false;
 };
-// The one way from defaults and choices to a beam search.
+// Used by every command that searches with beams.
 BeamOptions beam_options(const GenerationDefaults& defaults, const BeamChoices& chosen, const BeamStart& start);
 
 // Of a model on disk. `config`: as its Checkpoint has it.

@@ -44,7 +44,7 @@ class Likelihood {
   Likelihood& operator=(const Likelihood&) = delete;
   ~Likelihood() { close(); }
 
-  // The texts from `first` on that fit into one pass, at least one; returns the one after them.
+  // One past the last text that fits into a pass with `first`; at least one does.
   size_t group_end(size_t first) const {
     int64_t rows = 0, pages = 0, source_rows = 0, source_pages = 0;
     size_t end = first;
@@ -91,7 +91,7 @@ class Likelihood {
   std::vector<std::vector<double>> take() { return std::move(found_); }
 
  private:
-  struct Asked {  // the row of a text that says what follows it
+  struct Asked {  // a row whose logits predict a token
     size_t text, row;
   };
 
@@ -127,7 +127,7 @@ class Likelihood {
   Runner& runner_;
   std::span<const TokenText> texts_;
   std::vector<std::vector<double>> found_;
-  std::vector<Runner::Sequence> open_;  // of the texts being read
+  std::vector<Runner::Sequence> open_;  // of the texts in the pass
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ bool better(const Scored& a, const Scored& b) {
 void check_logits(std::span<const float> logits, size_t position) {
   QKV_CHECK(!logits.empty(), "there are no logits to choose from at position ", position,
             Hint("give a row of the model's logits"));
-  constexpr uint32_t kExponent = 0x7f800000;  // all ones in what is not finite
+  constexpr uint32_t kExponent = 0x7f800000;  // all ones if not finite
   uint32_t largest = 0;
   for (const float x : logits) largest = std::max(largest, std::bit_cast<uint32_t>(x) & kExponent);
   if (largest != kExponent) return;
@@ -36,7 +36,7 @@ void check_ids(std::span<const int32_t> text, size_t vocabulary) {
   }
 }
 
-// One look at each score; few of them ever enter the buffer.
+// One pass over the scores; few of them enter the buffer.
 template <class Number>
 std::vector<Scored> best_of(std::span<const Number> scores, size_t k) {
   k = std::min(k, scores.size());
@@ -44,7 +44,7 @@ std::vector<Scored> best_of(std::span<const Number> scores, size_t k) {
   const size_t room = std::min(scores.size(), 2 * k + 64);
   std::vector<Scored> best;
   best.reserve(room);
-  double floor = -std::numeric_limits<double>::infinity();  // k of those inside are at least as high
+  double floor = -std::numeric_limits<double>::infinity();  // k scores in the buffer are at least as high
   const auto shrink = [&] {
     std::nth_element(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(k) - 1, best.end(), better);
     best.resize(k);
@@ -52,7 +52,7 @@ std::vector<Scored> best_of(std::span<const Number> scores, size_t k) {
   };
   for (size_t i = 0; i < scores.size(); ++i) {
     const auto score = static_cast<double>(scores[i]);
-    if (!(score > floor)) continue;  // an equal one inside has a lower id
+    if (!(score > floor)) continue;  // ties go to the lower id, which came first
     best.push_back({.id = static_cast<int32_t>(i), .score = score});
     if (best.size() == room && room > k) shrink();
   }
@@ -75,7 +75,7 @@ void penalise_repetition(std::span<double> scores, std::span<const int32_t> text
 
 void forbid_repeated_ngrams(std::span<double> scores, std::span<const int32_t> text, int64_t n) {
   if (n <= 0 || static_cast<uint64_t>(n) > text.size()) return;
-  const auto before = static_cast<size_t>(n) - 1;  // tokens of an n-gram that are already there
+  const auto before = static_cast<size_t>(n) - 1;  // tokens of an n-gram before its last
   const std::span<const int32_t> said = text.last(before);
   std::vector<size_t> forbidden;
   for (size_t end = before; end < text.size(); ++end) {

@@ -7,10 +7,10 @@
 
 namespace qkv {
 
-// An Error that names the position, unless all are finite numbers.
+// An Error that names the position if a logit is not finite.
 void check_logits(std::span<const float> logits, size_t position);
 
-// Every id of a text is one of the vocabulary.
+// An Error if an id is not in the vocabulary.
 void check_ids(std::span<const int32_t> text, size_t vocabulary);
 
 struct Scored {
@@ -18,16 +18,15 @@ struct Scored {
   double score = 0;
 };
 
-// The k highest, best first, of equals the lower id; never -infinity, so there may be fewer.
+// The k highest, best first, ties by lower id. Never -infinity, so there may be fewer.
 template <class Number>
 std::vector<Scored> best_of(std::span<const Number> scores, size_t k);
 
-// What keeps a text from repeating itself, as Hugging Face's generate has it.
-// Every token of the text, once: a positive score is divided by the penalty, a negative one multiplied.
+// Repetition rules as in Hugging Face's generate.
+// Each token of the text once: a positive score is divided by the penalty, a negative one multiplied.
 void penalise_repetition(std::span<double> scores, std::span<const int32_t> text, double penalty);
 
-// -infinity for every token that would make n tokens in a row appear a second time; n = 0: none. If that is every
-// token, none is forbidden: something must come next.
+// -infinity for every token that would repeat an n-gram; n = 0: none. If that were all tokens, none is forbidden.
 void forbid_repeated_ngrams(std::span<double> scores, std::span<const int32_t> text, int64_t n);
 
 }  // namespace qkv

@@ -1,5 +1,5 @@
-// A guess at what comes next, for speculation: texts repeat themselves, so what followed the last tokens when they
-// stood there before may follow them again. A guess that is wrong costs time, never the right answer.
+// Speculative decoding from the text itself: proposes the tokens that followed an earlier occurrence of the last n
+// tokens. A wrong guess costs time but never changes the output.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace qkv {
 
 struct DraftOptions {
   int64_t most = 8;                   // tokens of a guess
-  int64_t longest = 4, shortest = 2;  // how many of the last tokens must stand there before; the longest that do count
+  int64_t longest = 4, shortest = 2;  // lengths n to look for, longest first
 };
 
-// Grows with the text and never looks at it again: every n-gram is a node of a tree, which knows where it last ended.
+// A trie of all n-grams; each node knows where its n-gram last ended. Adding a token takes constant time.
 class NgramDraft {
  public:
   explicit NgramDraft(DraftOptions options = {});
 
   void add(std::span<const int32_t> ids);
-  // What followed the last of the earlier places; empty if there is none.
+  // The tokens after the latest earlier occurrence; empty if there is none.
   std::vector<int32_t> propose() const;
 
  private:
@@ -30,7 +30,7 @@ class NgramDraft {
   DraftOptions options_;
   std::vector<int32_t> text_;
   std::unordered_map<uint64_t, int32_t> children_;  // of (node, id)
-  std::vector<int64_t> followed_at_;                // by node: where what followed it last begins, or kNone
+  std::vector<int64_t> followed_at_;                // by node: position after its last occurrence, or kNone
   std::vector<int32_t> suffix_;                     // [n]: the node of the last n tokens, or kNone
 };
 

@@ -12,7 +12,7 @@ namespace qkv {
 namespace {
 
 int64_t context_of(const ModelSpec& spec) {
-  constexpr int64_t kUnlimited = int64_t{1} << 20;  // T5 and the like name no limit
+  constexpr int64_t kUnlimited = int64_t{1} << 20;  // models such as T5 name no limit
   return spec.context > 0 ? spec.context : kUnlimited;
 }
 
@@ -34,6 +34,14 @@ std::string gibibytes(int64_t bytes) {
 
 }  // namespace
 
+std::vector<int32_t> decoder_prompt(std::vector<int32_t> given, const ModelSpec& spec) {
+  if (!given.empty() || !spec.has_source()) return given;
+  QKV_CHECK(spec.tokens.decoder_start.has_value(), "the ", spec.family,
+            " does not say which token its target starts with, and no prompt was given",
+            Hint("config.json should have decoder_start_token_id"));
+  return {*spec.tokens.decoder_start};
+}
+
 int64_t bytes_in_pass(const Param& weight, DType compute) {
   return (weight.format().plain() ? Format(compute) : weight.format()).bytes_for(weight.shape());
 }
@@ -49,7 +57,7 @@ MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptio
   need.cache = KvCache::bytes_for(own, options.cache, options.positions);
   if (!across.empty()) need.cache += KvCache::bytes_for(across, options.cache, options.sources);
 
-  // A pass without kernels on an arena without memory; its cache holds the chunk and is never touched.
+  // A dry pass: no kernels, an arena that only counts, and a cache of one chunk that is never written.
   Arena arena(engine.device(), 0, Arena::Mode::plan);
   Context cx{.kernels = Kernels::none(), .exec = engine.exec(), .arena = arena, .precision = options.precision};
   KvCache cache(engine.device(), own, {.dtype = options.cache, .positions = options.chunk});
@@ -95,7 +103,7 @@ int64_t Runner::context() const {
   return context_of(model_->spec());
 }
 
-bool Runner::turns_as_long(int64_t reach) const {
+bool Runner::uses_long_rope(int64_t reach) const {
   const auto beyond = [&](const LayerSpec& layer) {
     const std::optional<RopeSpec>& rope = layer.attention.rope;
     return rope && rope->scaling.kind == ops::RopeScaling::Kind::longrope &&
@@ -183,12 +191,12 @@ std::span<const float> Runner::pass(std::span<const Part> parts) {
   return logits_;
 }
 
-std::span<const float> Runner::read(Part part) {
+std::span<const float> Runner::prefill(Part part) {
   QKV_ASSERT(part.logits <= options_.chunk, part.logits, " rows of logits of a chunk of ", options_.chunk);
   const auto chunk = static_cast<size_t>(options_.chunk);
   std::span<const int32_t> rest = part.ids;
   while (rest.size() > chunk) {
-    // The rows whose logits are wanted stay in the last pass.
+    // Rows with logits stay in the last pass.
     const size_t now =
         std::min(chunk, rest.size() - static_cast<size_t>(std::min<int64_t>(part.logits, options_.chunk)));
     const Part some{

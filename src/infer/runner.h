@@ -1,6 +1,6 @@
-// A model with its caches, ready for one pass after the other: rows of many sequences go in, logits of some come out.
+// A model with its KV caches: each pass takes rows of many sequences and returns the logits of some.
 //
-// What a row computes depends on its own sequence alone, bit for bit: the passes may be cut and mixed in any way.
+// A row depends on its own sequence alone, bit for bit, however passes are split and mixed.
 #pragma once
 
 #include <optional>
@@ -16,13 +16,13 @@ namespace qkv {
 struct RunOptions {
   Precision precision = Precision::bf16();
   DType cache = DType::bf16;  // of keys and values: f32, bf16 or i8
-  int64_t positions = 0;      // the cache has room for, of all sequences together; 0: one of the model's context
-  int64_t sources = 0;        // the same for what encoders read; 0: as many
+  int64_t positions = 0;      // of all sequences together; 0: one sequence of the model's context
+  int64_t sources = 0;        // the same for the sources of encoder-decoders; 0: as many
   int64_t chunk = 256;        // most rows of a pass
   Probe* probe = nullptr;
 };
 
-// Bytes a run needs, and what the machine has left.
+// Bytes a run needs.
 struct MemoryNeed {
   int64_t weights = 0, cache = 0, pass = 0;
   int64_t total() const { return weights + cache + pass; }
@@ -30,7 +30,7 @@ struct MemoryNeed {
 
 class Runner {
  public:
-  // An Error that says need and have if it does not fit into memory, before any of it is taken.
+  // An Error that says need and have if it does not fit into memory, before anything is allocated.
   Runner(const Model& model, const Engine& engine, const RunOptions& options);
   static MemoryNeed need(const Model& model, const Engine& engine, const RunOptions& options);
 
@@ -39,18 +39,18 @@ class Runner {
   const RunOptions& options() const { return options_; }
   int64_t positions() const { return cache_.pages() * KvCache::kPage; }
   int64_t vocabulary() const { return model_->spec().vocabulary; }
-  // Positions the model was made for; no sequence gets longer.
+  // The model's context length; no sequence gets longer.
   int64_t context() const;
-  // Whether a sequence that may become so long turns by the angles of long texts: sequences share only what was turned
-  // alike.
-  bool turns_as_long(int64_t reach) const;
+  // Whether a sequence of up to `reach` tokens uses the RoPE frequencies of long texts (longrope). Only sequences with
+  // the same frequencies can share pages.
+  bool uses_long_rope(int64_t reach) const;
 
-  // A sequence of tokens, in an encoder-decoder with what it translates.
+  // A sequence of tokens; in an encoder-decoder with its source.
   struct Sequence {
     KvCache::Id own = -1, source = -1;
   };
   Sequence start();
-  Sequence start(std::span<const int32_t> source);  // reads it
+  Sequence start(std::span<const int32_t> source);  // encodes the source
   std::vector<Sequence> start(std::span<const std::vector<int32_t>> sources);
   Sequence fork(const Sequence& from, int64_t length);
   void truncate(const Sequence& s, int64_t length) { cache_.truncate(s.own, length); }
@@ -62,15 +62,15 @@ class Runner {
 
   struct Part {
     Sequence sequence;
-    std::span<const int32_t> ids;  // the tokens that follow
-    int64_t logits = 1;            // of how many of the last of them
-    int32_t request = 0;           // whose; taps report it
-    int64_t reach = 0;             // how long the sequence may become, where the angles of positions depend on it
+    std::span<const int32_t> ids;  // the next tokens
+    int64_t logits = 1;            // of the last so many of them
+    int32_t request = 0;           // reported by taps
+    int64_t reach = 0;             // most tokens the sequence may have; matters for longrope
   };
-  // One pass. Row after row of logits, in the order of the parts: [rows, V], valid until the next pass.
+  // One pass. Returns logits [rows, V] in the order of the parts, valid until the next pass.
   std::span<const float> pass(std::span<const Part> parts);
-  // The same of one part of any length, cut into chunks.
-  std::span<const float> read(Part part);
+  // The same for one part of any length, in chunks.
+  std::span<const float> prefill(Part part);
 
  private:
   static RunOptions fitting(const Model& model, const Engine& engine, const RunOptions& options);
@@ -84,7 +84,10 @@ class Runner {
   std::vector<float> logits_;
 };
 
-// Bytes of a weight as a pass that computes in a dtype multiplies it.
+// The decoder's prompt: the given one; if that is empty, an encoder-decoder's start token. An Error if it names none.
+std::vector<int32_t> decoder_prompt(std::vector<int32_t> given, const ModelSpec& spec);
+
+// Bytes of a weight in the format in which a pass with this compute dtype reads it.
 int64_t bytes_in_pass(const Param& weight, DType compute);
 
 }  // namespace qkv

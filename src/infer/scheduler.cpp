@@ -38,7 +38,7 @@ Scheduler::Ticket Scheduler::submit(Request request) {
   inbox_.push_back({.ticket = ticket,
                     .session = std::move(session),
                     .request = std::move(request),
-                    .promised = std::min(pages, runner_.cache().pages()),
+                    .reserved = std::min(pages, runner_.cache().pages()),
                     .source_pages = source_pages});
   return ticket;
 }
@@ -55,7 +55,7 @@ Scheduler::Counts Scheduler::counts() const {
   return counts;
 }
 
-// What other threads said since the last pass.
+// Requests and cancellations from other threads since the last pass.
 void Scheduler::take_inbox() {
   std::set<Ticket> cancelled;
   {
@@ -83,14 +83,14 @@ void Scheduler::take_inbox() {
   }
 }
 
-// The longest text in the cache that the prompt begins with. The prompt's last token is always read: its logits choose
-// the first token.
+// The longest prefix of the prompt in the cache. The prompt's last token is always computed: its logits choose the
+// first token.
 Scheduler::Prefix Scheduler::find_prefix(const Session& session) const {
   constexpr int64_t kWorthIt = 16;
   Prefix best;
-  if (!session.options().source.empty()) return best;  // what is read there depends on the source too
+  if (!session.options().source.empty()) return best;  // keys and values depend on the source too
   const std::span<const int32_t> prompt = std::span(session.ids()).first(session.ids().size() - 1);
-  const bool as_long = runner_.turns_as_long(session.most_ids());
+  const bool long_rope = runner_.uses_long_rope(session.most_ids());
   const auto consider = [&](std::span<const int32_t> ids, int64_t held, const Runner::Sequence& sequence) {
     const int64_t all = common_prefix(prompt, ids), now = std::min(all, held);
     if (now >= kWorthIt && now > best.length && runner_.can_fork(sequence, now)) {
@@ -100,11 +100,11 @@ Scheduler::Prefix Scheduler::find_prefix(const Session& session) const {
     return all;
   };
   for (const Kept& kept : kept_) {
-    if (kept.as_long == as_long) consider(kept.ids, static_cast<int64_t>(kept.ids.size()), kept.sequence);
+    if (kept.long_rope == long_rope) consider(kept.ids, static_cast<int64_t>(kept.ids.size()), kept.sequence);
   }
   int64_t coming = 0;
   for (const Job& job : active_) {
-    if (runner_.turns_as_long(job.session.most_ids()) != as_long || !job.session.options().source.empty()) continue;
+    if (runner_.uses_long_rope(job.session.most_ids()) != long_rope || !job.session.options().source.empty()) continue;
     const int64_t all = consider(job.session.ids(), job.session.done(), job.session.sequence());
     if (job.session.prefilling()) coming = std::max(coming, all);
   }
@@ -112,11 +112,11 @@ Scheduler::Prefix Scheduler::find_prefix(const Session& session) const {
   return best;
 }
 
-// Whether its pages can be promised, giving up kept texts if need be, the least recently used first.
+// Whether its pages can be reserved. Drops kept texts if needed, least recently used first.
 bool Scheduler::make_room(const Job& job) {
-  const int64_t all = runner_.cache().pages(), pages = job.promised;
-  if (promised_ + pages > all || promised_sources_ + job.source_pages > runner_.source_pages()) return false;
-  while (promised_ + pages + kept_pages_ > all && !kept_.empty()) {
+  const int64_t all = runner_.cache().pages(), pages = job.reserved;
+  if (reserved_ + pages > all || reserved_sources_ + job.source_pages > runner_.source_pages()) return false;
+  while (reserved_ + pages + kept_pages_ > all && !kept_.empty()) {
     kept_pages_ -= KvCache::pages_for(static_cast<int64_t>(kept_.front().ids.size()));
     runner_.end(kept_.front().sequence);
     kept_.pop_front();
@@ -129,11 +129,11 @@ void Scheduler::admit() {
   while (!waiting_.empty() && static_cast<int64_t>(active_.size()) < options_.most_active) {
     Job& job = waiting_.front();
     const Prefix before = find_prefix(job.session);
-    // Its beginning is being read for another request: wait for that instead of reading it twice.
+    // Another request is prefilling the same prefix: wait for it instead of computing it twice.
     if (before.coming || !make_room(job)) break;
-    const Prefix prefix = find_prefix(job.session);  // what was found may have been given up
-    promised_ += job.promised;
-    promised_sources_ += job.source_pages;
+    const Prefix prefix = find_prefix(job.session);  // make_room may have dropped it
+    reserved_ += job.reserved;
+    reserved_sources_ += job.source_pages;
     active_.splice(active_.end(), waiting_, waiting_.begin());
     {
       const std::lock_guard lock(mutex_);
@@ -157,7 +157,7 @@ void Scheduler::start_job(Job& job, const Prefix& prefix) {
   if (used != kept_.end()) kept_.splice(kept_.end(), kept_, used);
 }
 
-// Encoders read the sources of all new requests together, a chunk's rows at a time.
+// Sources of new requests are encoded together, up to a chunk of rows at a time.
 void Scheduler::start_sources(std::span<Job* const> jobs) {
   for (size_t first = 0; first < jobs.size();) {
     std::vector<std::vector<int32_t>> sources;
@@ -176,7 +176,7 @@ void Scheduler::start_sources(std::span<Job* const> jobs) {
 void Scheduler::keep(Session& session) {
   const std::span<const int32_t> held = std::span(session.ids()).first(static_cast<size_t>(session.done()));
   if (options_.most_kept == 0 || held.empty() || !session.options().source.empty()) return;
-  // A longer text that begins like one that is kept takes its place.
+  // A longer text with a kept one as its prefix replaces it.
   for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
     const auto common = static_cast<size_t>(common_prefix(kept->ids, held));
     if (common == held.size()) return;
@@ -193,13 +193,13 @@ void Scheduler::keep(Session& session) {
   }
   kept_.push_back({.ids = std::vector<int32_t>(held.begin(), held.end()),
                    .sequence = session.release(),
-                   .as_long = runner_.turns_as_long(session.most_ids())});
+                   .long_rope = runner_.uses_long_rope(session.most_ids())});
   kept_pages_ += KvCache::pages_for(static_cast<int64_t>(held.size()));
 }
 
 void Scheduler::finish(Jobs::iterator job) {
-  promised_ -= job->promised;
-  promised_sources_ -= job->source_pages;
+  reserved_ -= job->reserved;
+  reserved_sources_ -= job->source_pages;
   Jobs gone;
   gone.splice(gone.begin(), active_, job);
   Job& ended = gone.front();
@@ -227,7 +227,7 @@ void Scheduler::run_pass() {
     return;
   }
   ++counts_.passes;
-  // Sessions choose side by side; what they chose is told one after the other.
+  // Sessions choose in parallel; callbacks run one after the other.
   const auto vocabulary = static_cast<size_t>(runner_.vocabulary());
   std::vector<std::vector<Choice>> chosen(parts.size());
   std::vector<size_t> first_row{0};
@@ -242,10 +242,10 @@ void Scheduler::run_pass() {
       session.end(Ended::failed, error.what());
     }
   });
-  for (size_t n = 0; n < parts.size(); ++n) tell(*in_pass[n], chosen[n], parts[n].logits);
+  for (size_t n = 0; n < parts.size(); ++n) report(*in_pass[n], chosen[n], parts[n].logits);
 }
 
-void Scheduler::tell(Job& job, std::span<const Choice> chosen, int64_t rows) {
+void Scheduler::report(Job& job, std::span<const Choice> chosen, int64_t rows) {
   if (rows > 1) {
     counts_.guessed += rows - 1;
     counts_.guessed_right += std::max<int64_t>(static_cast<int64_t>(chosen.size()) - 1, 0);

@@ -1,8 +1,8 @@
-// Many generations at once: every pass has a row or more of each session that is writing, and chunks of prompts beside
-// them. What a request says never depends on what runs beside it.
+// Many generations at once: every pass has the rows of each session that decodes, and chunks of prompts that prefill.
+// Output never depends on what runs beside a request.
 //
-// Requests start in the order they came. One that starts has its pages promised, so it can always end. Prompts that
-// begin as an earlier text did share its pages; finished texts are kept for that until their pages are needed.
+// Requests start in order. One that starts has its pages reserved, so it can always finish. Prompts share the pages of
+// earlier texts with the same prefix; finished texts are kept for that until their pages are needed.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace qkv {
 
 struct Request {
   SessionOptions options;
-  std::function<bool(const Choice&)> on_token = {};  // each token as it is chosen; false: no more are wanted
+  std::function<bool(const Choice&)> on_token = {};  // each token as it is chosen; false ends it
   std::function<void(const Session&)> on_end = {};   // once, at the end; ended() says how
 };
 
@@ -34,10 +34,10 @@ class Scheduler {
   ~Scheduler();
   const Runner& runner() const { return runner_; }
 
-  // From any thread. An Error if the request makes no sense, can never fit, or too many wait.
+  // From any thread. An Error if the request is invalid, can never fit, or too many wait.
   using Ticket = int32_t;
   Ticket submit(Request request);
-  // From any thread, at any moment: it ends before the next pass.
+  // From any thread at any time: it ends before the next pass.
   void cancel(Ticket ticket);
 
   // One pass; callbacks are called from here. False if there was nothing to do.
@@ -50,7 +50,7 @@ class Scheduler {
   struct Counts {
     int64_t waiting = 0, active = 0, kept = 0;
     int64_t passes = 0, rows = 0;  // so far
-    int64_t shared = 0;            // prompt tokens that were not read again
+    int64_t shared = 0;            // prompt tokens taken from the cache
     int64_t guessed = 0, guessed_right = 0;
   };
   Counts counts() const;
@@ -60,18 +60,18 @@ class Scheduler {
     Ticket ticket = 0;
     Session session;
     Request request;
-    int64_t promised = 0, source_pages = 0;  // of the caches
+    int64_t reserved = 0, source_pages = 0;  // of the caches
   };
   using Jobs = std::list<Job>;
   struct Kept {
-    std::vector<int32_t> ids;  // what the pages hold
+    std::vector<int32_t> ids;  // tokens in its pages
     Runner::Sequence sequence;
-    bool as_long = false;
+    bool long_rope = false;
   };
   struct Prefix {
     int64_t length = 0;
     Runner::Sequence from;
-    bool coming = false;  // a longer one is being read right now
+    bool coming = false;  // a longer one is being prefilled
   };
 
   void take_inbox();
@@ -81,13 +81,13 @@ class Scheduler {
   void start_sources(std::span<Job* const> jobs);
   Prefix find_prefix(const Session& session) const;
   void run_pass();
-  void tell(Job& job, std::span<const Choice> chosen, int64_t rows);
+  void report(Job& job, std::span<const Choice> chosen, int64_t rows);
   void finish(Jobs::iterator job);
   void keep(Session& session);
 
   Runner& runner_;
   Options options_;
-  mutable std::mutex mutex_;  // of what other threads touch: inbox, cancelled, waiting count
+  mutable std::mutex mutex_;  // guards what other threads use: inbox, cancelled, waiting count
   Jobs inbox_;
   std::set<Ticket> cancelled_;
   int64_t in_queue_ = 0;
@@ -95,9 +95,9 @@ class Scheduler {
   std::atomic<Ticket> next_ticket_ = 1;
 
   Jobs waiting_, active_;
-  std::list<Kept> kept_;  // the one used last at the back
-  int64_t promised_ = 0, promised_sources_ = 0, kept_pages_ = 0;
-  Counts counts_;  // of the thread that steps
+  std::list<Kept> kept_;  // most recently used at the back
+  int64_t reserved_ = 0, reserved_sources_ = 0, kept_pages_ = 0;
+  Counts counts_;  // used by the stepping thread only
 };
 
 }  // namespace qkv

@@ -32,12 +32,7 @@ Session::Session(Runner& runner, SessionOptions options, int32_t request)
     : runner_(&runner), options_(std::move(options)), request_(request) {
   const ModelSpec& spec = runner.model().spec();
   const bool translates = spec.has_source();
-  if (translates && options_.prompt.empty()) {
-    QKV_CHECK(spec.tokens.decoder_start.has_value(), "the ", spec.family,
-              " does not say which token its target starts with, and no prompt was given",
-              Hint("config.json should have decoder_start_token_id"));
-    options_.prompt.push_back(*spec.tokens.decoder_start);
-  }
+  options_.prompt = decoder_prompt(std::move(options_.prompt), spec);
   validate(options_.sampling, spec.vocabulary);
   QKV_CHECK(!options_.prompt.empty(), "the prompt has no tokens", Hint("a text begins with at least one"));
   QKV_CHECK(translates == !options_.source.empty(), "a ", spec.family,

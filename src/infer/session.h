@@ -15,7 +15,7 @@ namespace qkv {
 
 enum class Ended : uint8_t {
   not_yet,
-  stopped,    // the model ended its text, or a stop was seen
+  stopped,    // an end token or a stop string
   length,     // as many tokens as asked for
   context,    // the model's context, or the cache, is full
   cancelled,  // by the caller
@@ -39,16 +39,16 @@ const std::vector<int32_t>& end_tokens(const SessionOptions& options, const Mode
 
 class Session {
  public:
-  // Everything is checked here: an Error says what does not fit.
+  // Checks all options: an Error says what does not fit.
   Session(Runner& runner, SessionOptions options, int32_t request = 0);
   Session(Session&& other) noexcept;
   Session& operator=(Session&&) = delete;
   ~Session();
 
-  const std::vector<int32_t>& ids() const { return ids_; }  // prompt and what was written
+  const std::vector<int32_t>& ids() const { return ids_; }  // prompt and generated tokens
   int64_t prompt_length() const { return static_cast<int64_t>(options_.prompt.size()); }
   int64_t written() const { return static_cast<int64_t>(ids_.size()) - prompt_length(); }
-  int64_t most_ids() const { return limit_; }  // no more ids than this, ever
+  int64_t most_ids() const { return limit_; }  // prompt included
   const SessionOptions& options() const { return options_; }
   int32_t request() const { return request_; }
   Ended ended() const { return ended_; }
@@ -91,10 +91,10 @@ class Session {
   int64_t limit_ = 0;
   Runner::Sequence sequence_;
   int64_t done_ = 0;
-  std::vector<int32_t> rows_;  // ids of the pass under way: what is known, then what is guessed
+  std::vector<int32_t> rows_;  // ids of the current pass: known ones, then guesses
   int64_t guessed_ = 0;        // how many of them
   std::optional<NgramDraft> draft_;
-  std::vector<Choice> waiting_;  // chosen at once, handed out one by one
+  std::vector<Choice> waiting_;  // chosen in one pass, returned one by one by next()
   Ended ended_ = Ended::not_yet;
   std::string error_;
 };

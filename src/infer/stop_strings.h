@@ -1,5 +1,5 @@
-// Ends a text where a stop string ends, and never shows a part of one. The first stop is the one that is complete
-// first; of several that are complete at once, the longest. So it does not matter in which pieces the text comes.
+// Ends a text at a stop string and never shows a part of one. The stop string that is complete first counts; of several
+// complete at once, the longest. So it does not matter how the text is split into pieces.
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@ class StopStrings {
     bool stopped = false;
     std::string which;  // the stop string; it is not shown
   };
-  // After the stop nothing is shown any more.
+  // Shows nothing after the stop.
   Fed feed(std::string_view text);
 
-  // What was held back, when no more text follows.
+  // The text held back, when no more follows.
   std::string finish();
 
  private:

@@ -19,10 +19,10 @@ double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// One text while it is written.
-class Writing {
+// One text while it is generated.
+class TextStream {
  public:
-  Writing(std::vector<int32_t> ends, TextRequest& request, std::optional<Tokenizer> tokenizer)
+  TextStream(std::vector<int32_t> ends, TextRequest& request, std::optional<Tokenizer> tokenizer)
       : tokenizer_(std::move(tokenizer)),
         stops_(std::move(request.stop)),
         on_text_(std::move(request.on_text)),
@@ -30,7 +30,7 @@ class Writing {
         ends_(std::move(ends)) {
     if (!tokenizer_) return;
     decoder_.emplace(*tokenizer_, kShown);
-    if (!request.own_text) follow(request.options.prompt);
+    if (!request.own_text) start_after(request.options.prompt);
   }
 
   bool take(const Choice& choice) {
@@ -50,19 +50,19 @@ class Writing {
     written_.ended = unwanted_ ? Ended::cancelled : written_.stop.empty() ? session.ended() : Ended::stopped;
     written_.error = session.error();
     const bool wrote = !written_.tokens.empty();
-    written_.read_seconds = seconds((wrote ? first_ : Clock::now()) - start_);
-    written_.write_seconds = wrote ? seconds(now_ - first_) : 0;
+    written_.prefill_seconds = seconds((wrote ? first_ : Clock::now()) - start_);
+    written_.decode_seconds = wrote ? seconds(now_ - first_) : 0;
     if (on_end_) on_end_(written_);
   }
 
  private:
   static constexpr DecodeOptions kShown{.skip_specials = true};
 
-  // Vocabularies are often rounded up: ids without a token are no text.
+  // Vocabularies are often rounded up: some ids have no token.
   bool is_text(int32_t id) const { return tokenizer_ && tokenizer_->has(id); }
 
-  // The decoder goes on where the prompt ends; what it shows of the prompt, now or later, is left out.
-  void follow(const std::vector<int32_t>& prompt) {
+  // The decoder starts with the prompt, whose text is left out of the output.
+  void start_after(const std::vector<int32_t>& prompt) {
     StreamDecoder whole(*tokenizer_, kShown);
     for (const int32_t id : prompt) {
       if (!is_text(id)) continue;
@@ -103,10 +103,10 @@ class Writing {
 
 Scheduler::Ticket submit(Scheduler& scheduler, TextRequest request, std::optional<Tokenizer> tokenizer) {
   std::vector<int32_t> ends = end_tokens(request.options, scheduler.runner().model().spec());
-  const auto writing = std::make_shared<Writing>(std::move(ends), request, std::move(tokenizer));
+  const auto stream = std::make_shared<TextStream>(std::move(ends), request, std::move(tokenizer));
   return scheduler.submit({.options = std::move(request.options),
-                           .on_token = [writing](const Choice& choice) { return writing->take(choice); },
-                           .on_end = [writing](const Session& session) { writing->end(session); }});
+                           .on_token = [stream](const Choice& choice) { return stream->take(choice); },
+                           .on_end = [stream](const Session& session) { stream->end(session); }});
 }
 
 }  // namespace

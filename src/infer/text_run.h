@@ -1,7 +1,7 @@
-// Text in, text out, on a Scheduler: many at once, each with its callbacks.
+// Text in, text out on a Scheduler: many at once, each with its callbacks.
 //
-// What is shown is whole characters, never taken back, and never holds a special token, the token that ended the text,
-// or a part of a stop string.
+// Text comes in whole characters and is never taken back. It has no special tokens, no end token and no part of a stop
+// string.
 #pragma once
 
 #include <functional>
@@ -16,31 +16,31 @@ namespace qkv {
 
 struct WrittenText {
   std::string text;
-  std::vector<Choice> tokens;  // all that were chosen, those not shown included
+  std::vector<Choice> tokens;  // all generated tokens, those without text included
   int64_t prompt_tokens = 0;
   Ended ended = Ended::not_yet;
-  std::string error;         // if it failed
-  std::string stop;          // the stop string that ended it, if one did
-  double read_seconds = 0;   // from submitting to the first token
-  double write_seconds = 0;  // from there to the last
+  std::string error;           // if it failed
+  std::string stop;            // the stop string that ended it, if one did
+  double prefill_seconds = 0;  // from submitting to the first token
+  double decode_seconds = 0;   // from there to the last
 };
 
 struct TextRequest {
   SessionOptions options;  // prompt and source as ids
   std::vector<std::string> stop = {};
-  bool own_text = false;  // decoded as a text of its own; otherwise as what follows the prompt, with its space
-  std::function<bool(std::string_view)> on_text = {};   // more text; false: no more is wanted
+  bool own_text = false;  // decoded alone; otherwise as the continuation of the prompt, with its space
+  std::function<bool(std::string_view)> on_text = {};   // more text; false ends it
   std::function<void(const WrittenText&)> on_end = {};  // once, at the end
 };
 
-// From any thread; callbacks are called by who steps the scheduler. An Error if the request makes no sense.
+// From any thread; callbacks run in the thread that steps the scheduler. An Error if the request is invalid.
 Scheduler::Ticket submit_text(Scheduler& scheduler, const Tokenizer& tokenizer, TextRequest request);
 
-// The same without a tokenizer: tokens come, text does not.
+// The same without a tokenizer: tokens, but no text.
 Scheduler::Ticket submit_ids(Scheduler& scheduler, TextRequest request);
 
-// A text as a decoder reads it. Special tokens written in it are those tokens. An empty one is the token texts begin
-// with, where there is one.
+// The prompt of a decoder. Special tokens spelled out in the text are encoded as such. An empty text is BOS, if there
+// is one.
 std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const ModelSpec& spec, std::string_view text);
 
 }  // namespace qkv

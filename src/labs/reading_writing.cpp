@@ -32,7 +32,7 @@ Speeds speeds(const LabContext& lab, const Model& model, std::span<const int32_t
     lab.check("reading and writing");
     std::vector<Runner::Part> parts{{.sequence = runner.start(), .ids = prompt}};
     double start = now();
-    runner.read(parts.front());
+    runner.prefill(parts.front());
     best.read = std::max(best.read, static_cast<double>(prompt.size()) / (now() - start));
     parts.front().ids = prompt.first(1);  // which token it is changes nothing about the time
     start = now();

@@ -111,7 +111,7 @@ TEST_P(Family, ForksShareAndDoNotDisturbEachOther) {
   const std::vector<int32_t> other = test::some_ids(length(), 9, model->spec().vocabulary);
   std::copy(other.begin() + static_cast<int64_t>(same), other.end(), b.ids.begin() + static_cast<int64_t>(same));
   const auto last = [&](const Runner::Sequence& s, std::span<const int32_t> ids) {
-    const auto logits = runner.read({.sequence = s, .ids = ids, .reach = length()});
+    const auto logits = runner.prefill({.sequence = s, .ids = ids, .reach = length()});
     return std::vector<float>(logits.begin(), logits.end());
   };
   const Runner::Sequence first = start(runner, a);

@@ -9,12 +9,12 @@
 #include "base/error.h"
 #include "change/cut_view.h"
 #include "common/commands.h"
+#include "common/continuation.h"
 #include "common/drawing.h"
 #include "common/model_options.h"
 #include "common/reports.h"
 #include "common/terminal.h"
 #include "common/texts.h"
-#include "common/written_on.h"
 #include "inspect/cut/cut_model.h"
 #include "model/describe/summary.h"
 
@@ -159,9 +159,9 @@ class CutCommand {
   }
 
   void before_and_after() {
-    const WrittenOn asked{.prompt = options_.prompt, .otherwise = texts_.front()};
-    const std::string given = prompt_of(model_, asked), before = written_on(model_, asked, nullptr),
-                      after = written_on(model_, asked, probe_.get());
+    const ContinuationOptions asked{.prompt = options_.prompt, .start = texts_.front()};
+    const std::string given = continuation_prompt(model_, asked), before = greedy_continuation(model_, asked, nullptr),
+                      after = greedy_continuation(model_, asked, probe_.get());
     say("");
     say_text("prompt", given);
     say_text("before", before);

@@ -201,8 +201,8 @@ class Chat {
     }
     if (options_.stats) {
       note(fmt::format("{} of {} tokens were known, first word after {:.2f} s, {} written in {:.2f} s, ended: {}",
-                       scheduler_.counts().shared - shared, written.prompt_tokens, written.read_seconds,
-                       written.tokens.size(), written.write_seconds, name_of(written.ended)));
+                       scheduler_.counts().shared - shared, written.prompt_tokens, written.prefill_seconds,
+                       written.tokens.size(), written.decode_seconds, name_of(written.ended)));
     }
     if (!std::cout) throw AnswerNo{};  // nobody reads any more; main says so
   }

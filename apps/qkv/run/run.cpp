@@ -70,8 +70,8 @@ Json token_json(const Tokenizer* tokenizer, int32_t id, double logprob) {
 Json to_json(const WrittenText& written, const Tokenizer* tokenizer, const Options& options) {
   Json json{{"prompt_tokens", written.prompt_tokens},
             {"ended", name_of(written.ended)},
-            {"read_seconds", written.read_seconds},
-            {"write_seconds", written.write_seconds}};
+            {"read_seconds", written.prefill_seconds},
+            {"write_seconds", written.decode_seconds}};
   Json& ids = json["ids"] = Json::array();
   for (const Choice& choice : written.tokens) ids.push_back(choice.id);
   if (tokenizer != nullptr) json["text"] = written.text;
@@ -89,12 +89,12 @@ Json to_json(const WrittenText& written, const Tokenizer* tokenizer, const Optio
 
 std::string stats_line(const WrittenText& written) {
   const auto count = static_cast<double>(written.tokens.size());
-  std::string line = fmt::format("{} tokens read in {:.2f} s", written.prompt_tokens, written.read_seconds);
-  if (written.read_seconds > 0) {
-    line += fmt::format(" ({:.1f}/s)", static_cast<double>(written.prompt_tokens) / written.read_seconds);
+  std::string line = fmt::format("{} tokens read in {:.2f} s", written.prompt_tokens, written.prefill_seconds);
+  if (written.prefill_seconds > 0) {
+    line += fmt::format(" ({:.1f}/s)", static_cast<double>(written.prompt_tokens) / written.prefill_seconds);
   }
   line += fmt::format(", {} written", written.tokens.size());
-  if (written.write_seconds > 0) line += fmt::format(" ({:.1f}/s)", (count - 1) / written.write_seconds);
+  if (written.decode_seconds > 0) line += fmt::format(" ({:.1f}/s)", (count - 1) / written.decode_seconds);
   return line + fmt::format(", ended: {}", name_of(written.ended));
 }
 

@@ -9,12 +9,12 @@
 #include "base/file.h"
 #include "base/progress.h"
 #include "common/commands.h"
+#include "common/continuation.h"
 #include "common/drawing.h"
 #include "common/interrupt.h"
 #include "common/reports.h"
 #include "common/terminal.h"
 #include "common/texts.h"
-#include "common/written_on.h"
 #include "inspect/cut/importance.h"
 #include "inspect/heads/head_roles.h"
 #include "inspect/report/report_html.h"
@@ -111,8 +111,8 @@ class Demo {
     const auto longer =
         std::find_if(texts_.begin(), texts_.end(), [](const TokenText& t) { return t.ids.size() >= 48; });
     shown_ = longer == texts_.end() ? texts_.front() : *longer;
-    const WrittenOn asked{.prompt = "", .otherwise = shown_, .max_new = 40};
-    const std::string prompt = prompt_of(*model_, asked), text = written_on(*model_, asked, nullptr);
+    const ContinuationOptions asked{.prompt = "", .start = shown_, .max_new = 40};
+    const std::string prompt = continuation_prompt(*model_, asked), text = greedy_continuation(*model_, asked, nullptr);
     report_["written"] = {{"prompt", prompt}, {"text", text}};
     paragraph(words("It reads", "模型读入的文本"), Ink::plain, prompt);
     paragraph(words("It writes", "模型写的文本"), Ink::green, text);
@@ -192,8 +192,9 @@ class Demo {
                 const std::shared_ptr<const HeadOutputs>& outputs) {
     const std::string name = name_of(model_->spec(), head.head);
     CutProbe probe(model_->spec(), {.heads = {head.head}}, outputs);
-    const WrittenOn asked{.prompt = "", .otherwise = shown_, .max_new = 24};
-    const std::string before = written_on(*model_, asked, nullptr), after = written_on(*model_, asked, &probe);
+    const ContinuationOptions asked{.prompt = "", .start = shown_, .max_new = 24};
+    const std::string before = greedy_continuation(*model_, asked, nullptr),
+                      after = greedy_continuation(*model_, asked, &probe);
     std::cout << fmt::format(fmt::runtime(words("  {}, {}: loss {:+.4f} [{:+.4f}, {:+.4f}] n={}\n",
                                                 "  {}，{}：损失 {:+.4f} [{:+.4f}, {:+.4f}] n={}\n")),
                              name, shown, head.raw.mean, head.raw.low, head.raw.high, head.raw.n)

@@ -15,7 +15,7 @@ bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-// A character that is a word alone: wide ones (Chinese, emoji) and punctuation, but not what stands inside words.
+// A character that is a word of its own: wide ones (Chinese, emoji) and punctuation, except inside words.
 bool stands_alone(std::string_view character) {
   if (character.size() == 1) {
     const auto c = static_cast<unsigned char>(character[0]);
@@ -67,7 +67,7 @@ std::vector<std::pair<size_t, size_t>> WordAlignment::pairs() const {
 
 int64_t alignment_layer(const ModelSpec& spec) {
   const auto layers = std::ssize(spec.decoder.layers);
-  return std::max<int64_t>(layers - 2, 0);  // the last but one looks at what it is about to say
+  return std::max<int64_t>(layers - 2, 0);  // the last but one aligns best with the token it predicts
 }
 
 WordAlignment align(const Model& model, const Engine& engine, const Tokenizer& tokenizer, const TokenText& pair,
@@ -96,7 +96,7 @@ WordAlignment align(const Model& model, const Engine& engine, const Tokenizer& t
   for (size_t t = 0; t < made.target.size(); ++t) {
     double all = 0;
     for (const size_t token : made.target[t].tokens) {
-      if (token == 0) continue;  // nobody looked in order to say the first
+      if (token == 0) continue;  // no row predicts the first token
       const std::span<const float> row = seen.row(static_cast<int64_t>(token) - 1);
       for (size_t s = 0; s < made.source.size(); ++s) {
         double sum = 0;

@@ -1,7 +1,7 @@
-// Which words of a source a translation looks at: word alignment from cross-attention, the mean of one layer's heads.
+// Word alignment from cross-attention: the mean over the heads of one layer.
 //
 //   A(target word, source word) = mean over the word's tokens, sum over the source word's tokens
-// Mass on tokens that are no words (ends of sentences) is left out, and the rest of each row is made 1 again.
+// Weight on special tokens is dropped and each row is normalised again.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@
 
 namespace qkv {
 
-// Words as a reader sees them, and the tokens each is made of. Between spaces; every Chinese token, emoji and mark of
-// punctuation is one of its own; special tokens are none.
+// Words and their tokens. Words are separated by spaces; each Chinese token, emoji and punctuation mark is a word of
+// its own; special tokens are not words.
 struct TokenWord {
   std::string text;
   std::vector<size_t> tokens;
@@ -25,22 +25,22 @@ std::vector<TokenWord> words_of(const Tokenizer& tokenizer, std::span<const int3
 
 struct WordAlignment {
   std::vector<TokenWord> source, target;
-  std::vector<double> weights;  // [target, source]; a row sums to 1, or is 0 where it looked at no word
+  std::vector<double> weights;  // [target, source]; rows sum to 1, or are 0 without weight on any word
   int64_t layer = 0;
 
   double at(size_t target_word, size_t source_word) const { return weights[target_word * source.size() + source_word]; }
-  // Source and target word, for every target word the one it looks at most: what the Pharaoh format writes as i-j.
+  // (source, target) for every target word with its heaviest source word: i-j of the Pharaoh format.
   std::vector<std::pair<size_t, size_t>> pairs() const;
 };
 
 struct AlignOptions {
   Precision precision = Precision::f32();
-  std::optional<int64_t> layer;  // otherwise alignment_layer()
+  std::optional<int64_t> layer;  // none: alignment_layer()
 };
 
 int64_t alignment_layer(const ModelSpec& spec);
 
-// An Error for models that do not translate, and for a layer that is not there.
+// An Error for models without cross-attention or a layer that does not exist.
 WordAlignment align(const Model& model, const Engine& engine, const Tokenizer& tokenizer, const TokenText& pair,
                     const AlignOptions& options = {});
 

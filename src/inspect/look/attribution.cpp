@@ -37,7 +37,7 @@ double mean(const Vector& x) {
   return sum / static_cast<double>(x.size());
 }
 
-// A norm with the scale it has on `input`: from then on a linear map, and a bias.
+// A norm with its scale fixed to that of `input`: a linear map and a bias.
 class FrozenNorm {
  public:
   FrozenNorm(const NormSpec& spec, const Weights& weights, const std::string& name, const Vector& input)
@@ -63,7 +63,7 @@ class FrozenNorm {
   Vector gain_, bias_;
 };
 
-// Everything that is written to the main stream, and the streams whose norms have a scale.
+// All outputs added to the main stream, and the inputs of its norms.
 std::vector<TapId> wanted_taps(const ModelSpec& spec) {
   std::vector<TapId> wanted;
   for (const TapInfo& tap : all_taps(spec)) {
@@ -88,7 +88,7 @@ std::vector<TapId> wanted_taps(const ModelSpec& spec) {
 
 }  // namespace
 
-// The row of a finished pass, taken apart.
+// Splits one row of a finished pass into parts.
 struct Attributor::Run {
   Attributor& to;
   Context& cx;
@@ -100,7 +100,7 @@ struct Attributor::Run {
   const Weights& weights() const { return to.model_.weights(); }
   Vector at(Place place, Site site) const { return as_vector(seen.last({place, site}).row(row)); }
 
-  // Rows of doubles through a product, in the pass' own precision.
+  // rows W' in the precision of the pass.
   std::vector<Vector> product(const std::vector<Vector>& rows, const Param& w) const {
     std::vector<float> flat;
     for (const Vector& r : rows) flat.insert(flat.end(), r.begin(), r.end());
@@ -119,7 +119,7 @@ struct Attributor::Run {
     norm.add_bias(biases);
   }
 
-  // What one branch wrote, with a norm on it if it has one; then the norm on the stream, where one stands there.
+  // Adds the parts of one branch, through its norm if it has one, then applies a norm on the stream.
   void branch(std::vector<Part> parts, Vector bias, const LayerSpec& layer, const std::string& norm_name, Vector wrote,
               const Vector& stream) {
     if (layer.place == NormPlace::branch || layer.place == NormPlace::around) {
@@ -179,7 +179,7 @@ struct Attributor::Run {
     }
   }
 
-  // BERT: dense, activation, norm. Each number's activation is kept as the factor it was.
+  // BERT: dense, activation, norm. Each activation becomes the factor act(x) / x.
   void transform(const Vector& states) {
     to.linearised_ = true;
     std::vector<Vector> all;

@@ -1,13 +1,12 @@
-// Direct logit attribution: which head and which feed-forward says what. The last stream is a sum of what everything
-// before wrote to it; the last norm, its scale kept as it was in this run, and the head are linear, so a difference of
-// two logits is a sum too, with one term for each writer.
+// Direct logit attribution: the contribution of each head and feed-forward to a logit difference. The final residual
+// stream is a sum of component outputs c. With the scale of the final norm fixed to its value in this run, norm and
+// head are linear, so the difference of two logits is a sum with one term per component.
 //
 //   term(c) = ((c - mean c) o gamma / sigma) . (W_U[target] - W_U[against])      rms norms: without the mean
 //
-// A head writes z W_O of its own rows. Norms on a branch map what stands in the branch, norms on the stream all that is
-// in it so far, each with the scale it had: exact where norms stand before branches or on them, a linearisation where
-// they stand on the stream (and in BERT's head, each number's activation kept as a factor). The terms add up in every
-// case.
+// A head contributes z_h W_O^h. A norm on a branch is applied to its terms, a norm on the stream to all terms so far,
+// each with the scale it had. This is exact for norms before or on branches, and a linearisation for norms on the
+// stream (and for BERT's head, where each activation becomes a factor). The terms sum to the difference in every case.
 #pragma once
 
 #include <string>
@@ -22,18 +21,18 @@ namespace qkv {
 struct AttributedPart {
   enum class Kind : uint8_t { embed, head, feed, biases } kind = Kind::embed;
   std::string name;  // "embed", "L3H7", "L3 mlp", "biases": of W_O, norms and logits
-  double share = 0;  // of the difference, in logits
+  double share = 0;  // its term of the difference
 };
 
 struct Attribution {
-  std::vector<AttributedPart> parts;  // in the order they write
+  std::vector<AttributedPart> parts;  // in the order of the pass
   double sum = 0;                     // of them
   double difference = 0;              // logit of the target less logit of the other, as the model computed them
 };
 
 class Attributor {
  public:
-  // One pass over the text, then what row `row` is made of. An Error if there is no such row.
+  // One pass over the text, then the parts of row `row`. An Error if there is no such row.
   Attributor(const Model& model, const Engine& engine, Precision precision, const TokenText& text, int64_t row);
 
   const std::vector<float>& logits() const { return logits_; }  // of the row, before a soft cap
@@ -45,7 +44,7 @@ class Attributor {
   struct Part {
     AttributedPart::Kind kind;
     std::string name;
-    Vector writes;  // as it enters the last product
+    Vector writes;  // input of the unembedding
   };
   struct Run;
 

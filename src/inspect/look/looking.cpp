@@ -11,10 +11,10 @@
 namespace qkv {
 namespace {
 
-constexpr int64_t kPatternCells = int64_t{1} << 27;  // of one layer while it is looked at
+constexpr int64_t kPatternCells = int64_t{1} << 27;  // most cells of one layer's patterns
 constexpr int64_t kFewestRows = 64;
 
-// Around a token: three quarters before it, where it can look.
+// Around a token: three quarters of the rows before it, where its keys are.
 KeptRows rows_around(int64_t token, int64_t rows, int64_t most) {
   const int64_t count = std::min(rows, most);
   return {.first = std::clamp<int64_t>(token - count * 3 / 4, 0, rows - count), .count = count};
@@ -116,7 +116,7 @@ class LookProbe : public ReadingProbe {
         return;
       case Site::resid_mid:
         return visit_stream(tap.place, x, seen_.layers[layer].mid_norms, seen_.layers[layer].mid_at);
-      case Site::mlp_out:  // that of a shared expert comes before the whole: the last one counts
+      case Site::mlp_out:  // a shared expert's comes first, then the sum: the last one counts
         pending_.clear();
         return visit_stream(tap.place, x, pending_, seen_.layers[layer].mlp_at);
       case Site::resid_post:
@@ -189,7 +189,7 @@ class LookProbe : public ReadingProbe {
     }
   }
 
-  // all [rows wanted, H, S]: of the token's row [H, keys], keys this pass has not reached filled up.
+  // Takes the token's row [H, keys] from all [rows wanted, H, S]; keys after this pass get `beyond`.
   void keep_token_row(const SeenAttention& to, std::span<const float> all, int64_t reached, float beyond,
                       std::vector<float>& at) const {
     const int64_t row = seen_.token - first_ - local(to.place).first;
@@ -213,7 +213,7 @@ class LookProbe : public ReadingProbe {
     }
   }
 
-  // Which rows of this pass are kept, counted from its first.
+  // The kept rows of this pass, relative to its first.
   KeptRows local(Place place) const {
     if (of_source(place)) return attention(place).rows;
     const int64_t begin = std::max(seen_.rows.first, first_),
@@ -247,9 +247,9 @@ class LookProbe : public ReadingProbe {
   const Model& model_;
   Looked& seen_;
   bool has_source_ = false;
-  int64_t first_ = 0, count_ = 0;     // rows of this pass, of the stack that speaks
+  int64_t first_ = 0, count_ = 0;     // rows of this pass, of the main stack
   std::vector<float> pending_;        // norms of mlp.out until the layer is done
-  std::optional<HeadWrites> writes_;  // of the attention looked at
+  std::optional<HeadWrites> writes_;  // of the current attention
 };
 
 void check(const ModelSpec& spec, const TokenText& text, int64_t token) {

@@ -1,8 +1,8 @@
-// One pass over one text, and all that is seen on the way: who looks at whom, what each head asks, finds and brings,
-// and the stream after every layer.
+// One pass over one text with its internals: attention patterns, q, k, v and z of each head, and the residual stream
+// after every layer.
 //
-// A text of up to LookOptions::whole tokens is kept whole. Of a longer one that many rows around the token asked for
-// are, so that memory grows with its length by the keys alone.
+// All rows of a text of up to LookOptions::whole tokens are kept; of a longer text that many rows around the token of
+// interest, so that only the keys grow with its length.
 #pragma once
 
 #include <span>
@@ -15,9 +15,9 @@ namespace qkv {
 
 struct LookOptions {
   Precision precision = Precision::f32();
-  int64_t token = -1;   // whose way is kept in full; -1: the last one
-  int64_t whole = 512;  // rows that are kept, at most
-  int64_t rows = 1024;  // of a pass: a decoder reads a longer text in stretches
+  int64_t token = -1;   // kept in full detail; -1: the last one
+  int64_t whole = 512;  // most rows to keep
+  int64_t rows = 1024;  // of a pass; a decoder reads longer texts in chunks
 };
 
 struct TopKey {
@@ -47,22 +47,22 @@ struct SeenAttention {
   std::vector<double> entropy;          // [H]: mean over all rows, in nats
   std::vector<float> z_norm, out_norm;  // [R, H]: |z_i|, |z_i W_O^h|
   std::vector<float> value_norm;        // [keys, H]: |v_j W_O^h|
-  std::vector<float> out_norms;         // [R]: of what all heads bring together, W_O and its bias included
+  std::vector<float> out_norms;         // [R]: norm of attn.out
 
-  // Of the token asked for; empty in the encoder of an encoder-decoder, whose rows are other tokens.
+  // Of the token of interest; empty in the encoder of an encoder-decoder.
   std::vector<float> q_at, z_at, out_at;   // [H, D], [H, E], [C]
-  std::vector<float> scores_at, probs_at;  // [H, keys]: what enters the softmax and what leaves it
+  std::vector<float> scores_at, probs_at;  // [H, keys]: before and after the softmax
 
   std::span<const TopKey> top_of(int64_t row, int64_t head) const;
-  float weight(int64_t row, int64_t head, int64_t key) const;  // A of a text kept whole
+  float weight(int64_t row, int64_t head, int64_t key) const;  // attention weight; of texts kept whole
 };
 
-// One layer of the stack that speaks: norms of the kept rows, and the numbers of the token asked for.
+// One layer of the main stack: norms of the kept rows, and vectors of the token of interest.
 struct SeenLayer {
   std::vector<float> mid_norms, mlp_norms, post_norms;  // [R]: resid.mid, mlp.out, resid.post
   std::vector<float> pre_at, mid_at, mlp_at, post_at;   // [C]
-  std::vector<float> inner_at;                          // [F]: mlp.post; empty where experts do it
-  std::vector<int32_t> experts_at;                      // that the token visited, with
+  std::vector<float> inner_at;                          // [F]: mlp.post; empty in layers of experts
+  std::vector<int32_t> experts_at;                      // its experts and their weights
   std::vector<float> expert_weights_at;
 };
 
@@ -70,7 +70,7 @@ struct Looked {
   TokenText text;
   int64_t token = 0;
   bool whole = true;                        // every row of both stacks is kept
-  KeptRows rows;                            // of the stack that speaks
+  KeptRows rows;                            // of the main stack
   int64_t width = 0;                        // C
   std::vector<std::vector<float>> streams;  // [R, C]: the embedding, then resid.post of each layer
   std::vector<SeenLayer> layers;
@@ -79,7 +79,7 @@ struct Looked {
   const SeenAttention& at(Place place) const;
 };
 
-// An Error if the text is empty or longer than the model's context, or the token is not there.
+// An Error if the text is empty or longer than the model's context, or the token does not exist.
 Looked look_at(const Model& model, const Engine& engine, const TokenText& text, const LookOptions& options = {});
 
 double norm_of(std::span<const float> vector);

@@ -1,5 +1,4 @@
-// The whole way of one token through a model, in real numbers: what its heads ask, who matches, what they bring, and
-// what becomes of the stream.
+// One token's path through a model in numbers: queries, matching keys, head outputs and the residual stream.
 #pragma once
 
 #include "inspect/look/looking.h"
@@ -9,9 +8,9 @@ namespace qkv {
 struct Match {
   int64_t key = 0;
   double qk = 0;          // q . k
-  double score = 0;       // what enters the softmax: times the scale, capped or biased where the model does so
-  double share = 0;       // what leaves it
-  double value_norm = 0;  // |v W_O^h|: what it could bring
+  double score = 0;       // input of the softmax: scaled, and capped or biased if the model does so
+  double share = 0;       // attention weight
+  double value_norm = 0;  // |v W_O^h|
 };
 
 struct HeadStory {
@@ -19,13 +18,13 @@ struct HeadStory {
   std::vector<float> q;  // [D]
   double scale = 1;
   std::vector<Match> matches;  // heaviest first
-  double others = 0;           // share of all other keys
-  double nowhere = 0;          // share that went to no key: a sink's
+  double others = 0;           // attention weight of all other keys
+  double nowhere = 0;          // attention weight of a learned sink
   int64_t other_keys = 0;
   double z_norm = 0, out_norm = 0;  // |z|, |z W_O^h|
 };
 
-// One attention: heads side by side, then W_O.
+// One attention: concatenated heads, then W_O.
 struct AttentionStory {
   Place place;
   std::vector<HeadStory> heads;
@@ -34,7 +33,7 @@ struct AttentionStory {
 
 struct LayerStory {
   int64_t layer = 0;
-  std::vector<AttentionStory> attentions;  // its own; of a decoder that looks at a source, also that
+  std::vector<AttentionStory> attentions;  // self-attention, and cross-attention if there is one
   const SeenLayer* seen = nullptr;         // stream and feed-forward
 };
 

@@ -28,7 +28,7 @@ std::optional<size_t> number(std::string_view text) {
   return value;
 }
 
-// Calls line(number from 1, text) for each; a last empty one ends what is open.
+// Calls line(number from 1, text) for each line, and once more with an empty one at the end.
 template <class Line>
 void for_lines(std::string_view content, const Line& line) {
   size_t count = 0;
@@ -57,7 +57,7 @@ class ConlluReader {
     QKV_CHECK(!sentence_.text.empty(), what_, ":", at, ": a sentence without its text",
               Hint("sentences have a line  # text = ..."));
     const std::string_view id = columns[0], form = columns[1];
-    if (id.find('.') != std::string_view::npos) return;  // a word that was left unsaid
+    if (id.find('.') != std::string_view::npos) return;  // an empty node
     if (const size_t dash = id.find('-'); dash != std::string_view::npos) {
       const std::optional<size_t> last = number(id.substr(dash + 1));
       QKV_CHECK(last.has_value(), what_, ":", at, ": words ", printable(std::string(id)), " are no range",
@@ -73,7 +73,7 @@ class ConlluReader {
               sentence_.words.size(), " words", Hint("words are counted from 1, heads are their numbers, 0 for none"));
     LabelledText::Word word = *number_of <= surface_end_ ? part(form) : find(at, form);
     word.head = static_cast<int>(*head) - 1;
-    word.relation = columns[7].substr(0, columns[7].find(':'));  // without what one language adds
+    word.relation = columns[7].substr(0, columns[7].find(':'));  // without language-specific subtypes
     sentence_.words.push_back(std::move(word));
     line_ = at;
   }
@@ -88,7 +88,7 @@ class ConlluReader {
     next_ = begin + form.size();
     return {.begin = begin, .end = next_};
   }
-  // A word of several written as one: its own letters where they stand there, otherwise all of them.
+  // A word of a multiword token: its own letters if they occur there, otherwise the whole token.
   LabelledText::Word part(std::string_view form) {
     if (inside_ < surface_.end && sentence_.text.compare(inside_, form.size(), form) == 0 &&
         inside_ + form.size() <= surface_.end) {
@@ -116,7 +116,7 @@ class ConlluReader {
   size_t next_ = 0, inside_ = 0, surface_end_ = 0, line_ = 0;
 };
 
-// GAP counts characters.
+// GAP has offsets in characters.
 std::optional<size_t> byte_of_character(std::string_view text, size_t character) {
   size_t at = 0;
   for (; character > 0 && at < text.size(); --character) at += first_character(text.substr(at)).size();
@@ -150,7 +150,7 @@ std::vector<LabelledText> read_gap(std::string_view content, const std::string& 
                 printable(std::string(c[column + 1])), " of its text", Hint("offsets count characters from 0"));
       made.words.push_back({.begin = *begin, .end = *begin + c[column].size()});
     }
-    if (a == b) return;                                         // both or none is meant: there is nothing to choose
+    if (a == b) return;                                         // both or none is meant
     const char first = static_cast<char>(c[2].front() | 0x20);  // he, him, his against she, her, hers
     made.choices.push_back({.pronoun = 0,
                             .right = a ? size_t{1} : size_t{2},

@@ -1,5 +1,4 @@
-// Texts whose words carry gold labels: who depends on whom, who is meant. From CoNLL-U files, GAP's TSV files, or the
-// built-in world.
+// Texts with gold labels: dependencies and coreference. From CoNLL-U files, GAP's TSV files, or the built-in world.
 #pragma once
 
 #include <filesystem>
@@ -14,15 +13,15 @@ namespace qkv {
 struct LabelledText {
   struct Word {
     size_t begin = 0, end = 0;  // bytes of the text
-    int head = -1;              // which word it depends on; -1: the root, or not known
+    int head = -1;              // word it depends on; -1: the root, or unknown
     std::string relation = {};
   };
   struct Mention {
     size_t word = 0;                // its head word
     std::string kind = {};          // "name", "noun" or "pronoun"
-    std::vector<size_t> same = {};  // earlier mentions of the same
+    std::vector<size_t> same = {};  // earlier mentions of the same entity
   };
-  // Who of two is meant (GAP): words of this text.
+  // A pronoun and two candidate names (GAP): words of this text.
   struct Choice {
     size_t pronoun = 0, right = 0, wrong = 0;
     bool feminine = false;
@@ -34,10 +33,10 @@ struct LabelledText {
   std::vector<Choice> choices = {};
 };
 
-// One text a sentence. An Error names the line where words and text part.
+// One text per sentence. An Error names the line where words and text do not match.
 std::vector<LabelledText> read_conllu(std::string_view content, const std::string& what);
 
-// One text a line, those where exactly one of the two names is meant.
+// One text per line, where exactly one of the two names is meant.
 std::vector<LabelledText> read_gap(std::string_view content, const std::string& what);
 
 LabelledText labelled(const Telling& telling);

@@ -14,7 +14,7 @@ int64_t rows_of(const TokenText& text) {
   return std::ssize(text.ids);
 }
 
-// One segment a text, numbered as the caller's list of texts is.
+// One segment per text; its request is the index of the text.
 Rows numbered(Context& cx, std::span<const int32_t> lengths, size_t first) {
   std::vector<Segment> list;
   int32_t at = 0;
@@ -35,11 +35,11 @@ void append_positions(std::vector<PassTexts::At>& to, size_t text, size_t count)
 
 }  // namespace
 
-// What the passes of one reading have in common.
+// State shared by the passes of one call.
 struct Reader::Pass {
   PassTexts at;
   ReadingProbe* probe = nullptr;
-  std::vector<std::vector<float>>* losses = nullptr;  // null: nobody wants them
+  std::vector<std::vector<float>>* losses = nullptr;  // null: not wanted
 
   std::span<const TokenText> texts() const { return at.texts; }
 
@@ -126,7 +126,7 @@ void Reader::whole(Pass& pass, size_t first, size_t end) {
 }
 
 // One text that is longer than a pass.
-void Reader::in_stretches(Pass& pass, size_t text) {
+void Reader::in_chunks(Pass& pass, size_t text) {
   const std::vector<int32_t>& ids = pass.texts()[text].ids;
   KvCache cache(engine_.device(), kv_layouts(model_.spec()),
                 {.dtype = options_.precision.compute, .positions = std::ssize(ids)});
@@ -163,7 +163,7 @@ void Reader::in_stretches(Pass& pass, size_t text) {
 void Reader::read(std::span<const TokenText> texts, ReadingProbe* probe, std::vector<std::vector<float>>* losses,
                   const Finished& finished) {
   check(texts, losses != nullptr);
-  const bool can_stretch = model_.spec().kind == ModelSpec::Kind::decoder_only;
+  const bool can_chunk = model_.spec().kind == ModelSpec::Kind::decoder_only;
   Pass pass{.at = {.texts = texts}, .probe = probe, .losses = losses};
   for (size_t first = 0; first < texts.size();) {
     int64_t rows = 0, source_rows = 0;
@@ -173,9 +173,9 @@ void Reader::read(std::span<const TokenText> texts, ReadingProbe* probe, std::ve
       source_rows += std::ssize(texts[end].source);
       if (end > first && std::max(rows, source_rows) > options_.rows) break;
     }
-    if (can_stretch && rows_of(texts[first]) > options_.rows) {
+    if (can_chunk && rows_of(texts[first]) > options_.rows) {
       end = first + 1;
-      in_stretches(pass, first);
+      in_chunks(pass, first);
     } else {
       whole(pass, first, end);
     }

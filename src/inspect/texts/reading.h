@@ -1,8 +1,10 @@
-// Texts through a model while somebody looks: in passes of bounded size, whatever the length of a text.
+// Runs texts through a model with a probe, in passes of bounded size.
 //
-// Short texts share a pass, one after the other. A text of a decoder that is longer than a pass goes through a cache,
-// stretch by stretch, so that memory grows with its length by the cache alone. What a row computes is the same in both
-// ways, bit for bit.
+// Short texts share a pass. A decoder reads a text longer than a pass in chunks through a KV cache, so that only the
+// cache grows with its length. A row computes the same bits in both ways.
+//
+// Losses come from the fused cross-entropy: they work with probes that edit, with gradients and with encoders. For
+// log-probabilities through the caches of generation see infer/likelihood.h.
 #pragma once
 
 #include <functional>
@@ -16,27 +18,27 @@
 
 namespace qkv {
 
-// Which token of which text stands where in a pass.
+// The text and position of each row of a pass.
 struct PassTexts {
   struct At {
     int32_t text = -1, position = -1;  // -1: none
   };
   std::span<const TokenText> texts;
   std::vector<At> rows;         // of the decoder, or of the only stack
-  std::vector<At> keys;         // one for each row of its own k and v; with a cache, for each slot of its pages
-  std::vector<At> source_rows;  // of the encoder: rows, and keys of it and of cross-attention
+  std::vector<At> keys;         // for each row of its own k and v; with a cache, for each slot of its pages
+  std::vector<At> source_rows;  // of the encoder; also the keys of cross-attention
 };
 
 class ReadingProbe : public Probe {
  public:
-  // Before each pass. In taps a segment's `request` is the number of the text, its `position` where its first row
-  // stands in it.
+  // Called before each pass. In taps a segment's `request` is the index of its text, its `position` that of its first
+  // row.
   virtual void begin(Context& cx, const PassTexts& pass) = 0;
 };
 
 struct ReadOptions {
   Precision precision = Precision::f32();
-  int64_t rows = 1024;  // of a pass, at most
+  int64_t rows = 1024;  // most rows of a pass
 };
 
 class Reader {
@@ -46,19 +48,17 @@ class Reader {
   const Model& model() const { return model_; }
   const Engine& engine() const { return engine_; }
   const ReadOptions& options() const { return options_; }
-  int64_t peak_bytes() const;  // of passes and cache so far
+  int64_t peak_bytes() const;  // of arena and cache so far
 
-  using Finished = std::function<bool(size_t texts)>;  // told how many are done; false ends it there
+  using Finished = std::function<bool(size_t texts)>;  // called with the number of texts done; false ends it
 
-  // -log p of every target that is not ignored, text after text, in nats. The last token of a text predicts nothing
-  // unless targets say what. An encoder alone has to be given targets.
+  // -log p of every TokenText::target() that is not ignored, by text, in nats. An encoder-only model needs targets.
   std::vector<std::vector<float>> losses(std::span<const TokenText> texts, ReadingProbe* probe = nullptr,
                                          const Finished& finished = {});
-  // The same without the last product: for who only looks inside.
+  // The same without the head and the losses.
   void look(std::span<const TokenText> texts, ReadingProbe& probe, const Finished& finished = {});
 
-  // Forward and backward of each text alone: the gradient of its mean loss reaches whoever asked for importance.
-  // Returns the losses.
+  // Forward and backward of each text alone: the probe sees the gradients of its mean loss. Returns the losses.
   std::vector<double> backward(std::span<const TokenText> texts, ReadingProbe& probe, const Finished& finished = {});
 
  private:
@@ -66,7 +66,7 @@ class Reader {
   void read(std::span<const TokenText> texts, ReadingProbe* probe, std::vector<std::vector<float>>* losses,
             const Finished& finished);
   void whole(Pass& pass, size_t first, size_t end);
-  void in_stretches(Pass& pass, size_t text);
+  void in_chunks(Pass& pass, size_t text);
   void check(std::span<const TokenText> texts, bool scored) const;
 
   const Model& model_;

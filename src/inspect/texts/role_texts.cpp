@@ -43,7 +43,7 @@ void RoleTexts::know_kinds(const std::function<TokenKind(int32_t id)>& kind_of_i
   }
 }
 
-// The token a text begins with is where sinks are: it is counted as the first key, not as a special one.
+// The first token attracts attention sinks: it counts as the first key, not as a special token.
 TokenKind RoleTexts::kind(TextSide side, int32_t text, int32_t position) const {
   const auto id = static_cast<size_t>(ids(side, text)[static_cast<size_t>(position)]);
   const TokenKind kind = id < kinds_.size() ? kinds_[id] : TokenKind::other;

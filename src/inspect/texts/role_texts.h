@@ -1,4 +1,4 @@
-// What is known of the tokens heads look at: which are marks, which came before, which are rare.
+// Facts about the tokens that heads attend to: punctuation, earlier occurrences, rare tokens.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace qkv {
 
-// The text a decoder (or the only stack) reads, and the one its encoder does.
+// Text of the decoder (or of the only stack), and of the encoder.
 enum class TextSide : uint8_t { own, source };
 
 class RoleTexts {
@@ -30,24 +30,24 @@ class RoleTexts {
   void know_kinds(const std::function<TokenKind(int32_t id)>& kind_of_id);  // of the tokens of the texts
   bool has_kinds() const { return !kinds_.empty(); }
   TokenKind kind(TextSide side, int32_t text, int32_t position) const;
-  bool ends(int32_t id) const { return ends_.contains(id); }  // the end of a text, or what stands between two
+  bool ends(int32_t id) const { return ends_.contains(id); }  // an end or separator token
 
   using Counts = std::array<int32_t, kTokenKinds>;
-  // Kinds among the tokens before each position, one more entry than tokens. Kept until forget().
+  // Counts of kinds among the tokens before each position, one more entry than tokens. Cached until forget().
   const std::vector<Counts>& counts_before(TextSide side, int32_t text);
   void forget() { counts_.clear(); }
 
-  // Where the same token stood before.
+  // Earlier positions of the same token.
   std::vector<int32_t> earlier_copies(TextSide side, int32_t text, int32_t position) const;
 
-  // The two rarest tokens of a text, if the rarest is outside the most frequent ones, and where each first stands.
+  // The two rarest tokens of a text and their first positions, if the rarest is not among the most frequent.
   struct Rare {
     std::array<int32_t, 2> ids, at;
   };
   std::optional<Rare> rare(TextSide side, int32_t text) const;
   bool knows_rare(TextSide side) const { return frequency_[static_cast<size_t>(side)].size() > kFrequent; }
 
-  // What repeated random tokens are drawn from: seen, but neither the most frequent nor seen once.
+  // Tokens to draw random repetitions from: neither the most frequent nor seen only once.
   std::vector<int32_t> ordinary_tokens() const;
 
  private:
@@ -57,7 +57,7 @@ class RoleTexts {
   };
 
   std::span<const TokenText> texts_;
-  std::vector<TokenKind> kinds_;  // by id; empty: nobody knows
+  std::vector<TokenKind> kinds_;  // by id; empty: unknown
   std::set<int32_t> special_, ends_;
   std::array<std::map<int32_t, Frequency>, 2> frequency_;
   std::map<std::pair<TextSide, int32_t>, std::vector<Counts>> counts_;

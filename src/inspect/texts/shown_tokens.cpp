@@ -8,7 +8,7 @@
 namespace qkv {
 namespace {
 
-// Characters as they are, other bytes by their numbers.
+// Characters unchanged, other bytes as \xNN.
 std::string by_bytes(std::string_view bytes) {
   std::string out;
   for (size_t at = 0; at < bytes.size();) {
@@ -31,7 +31,7 @@ std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, std::span<const
     ShownToken token{.id = ids[i], .continues = spans.continues(i)};
     const DisplaySpan& span = spans.spans[spans.span_of[i]];
     if (!token.continues) {
-      // A span that breaks off in the middle of a character has no text to show but its bytes.
+      // A span that ends inside a character is shown as bytes.
       const bool broken = span.text.find(kReplacementCharacter) != std::string::npos;
       std::string bytes;
       for (size_t t = 0; broken && t < span.token_count; ++t) bytes += tokenizer.bytes_of(ids[span.first_token + t]);
@@ -44,7 +44,7 @@ std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, std::span<const
 }
 
 ShownGuess::ShownGuess(const Tokenizer& tokenizer, std::span<const int32_t> before) : tokenizer_(tokenizer) {
-  constexpr size_t kMostBytes = 4;  // of one character: no more tokens can have a part in it
+  constexpr size_t kMostBytes = 4;  // of one character, so at most so many tokens
   std::string bytes;
   for (size_t i = before.size() - std::min(before.size(), kMostBytes); i < before.size(); ++i) {
     bytes += tokenizer.has(before[i]) ? tokenizer.bytes_of(before[i]) : "";

@@ -1,4 +1,4 @@
-// Tokens and guesses as people read them: whole characters, never a replacement character for a part of one.
+// Tokens and predictions as readable text: whole characters, never a replacement character for a part of one.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace qkv {
 
 struct ShownToken {
   int32_t id = 0;
-  std::string text;        // "" where an earlier token shows its character
-  bool continues = false;  // that is so
+  std::string text;        // "" if an earlier token shows its character
+  bool continues = false;  // whether it does
 };
 
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 
-// What a token would add after a text. A part of a character is shown with the part that stands there already, if they
-// make it whole, and otherwise by its bytes: \xE7\x8C.
+// The text a token would add. A part of a character is shown together with the bytes before it if they complete it,
+// otherwise as bytes: \xE7\x8C.
 class ShownGuess {
  public:
   ShownGuess(const Tokenizer& tokenizer, std::span<const int32_t> before);
@@ -27,7 +27,7 @@ class ShownGuess {
 
  private:
   const Tokenizer& tokenizer_;
-  std::string begun_;  // bytes of a character that is not whole yet
+  std::string begun_;  // bytes of an incomplete character
 };
 
 }  // namespace qkv

@@ -51,7 +51,7 @@ void TokenCounts::finish() {
     for (const auto& [token, times] : after.counts) {
       after.more.emplace_back(token, std::log(bigram(before, token)) - logs_[static_cast<size_t>(token)] - backed);
     }
-    std::sort(after.more.begin(), after.more.end());  // one order of adding up
+    std::sort(after.more.begin(), after.more.end());  // a fixed order of summation
   }
 }
 

@@ -1,4 +1,4 @@
-// What kind of mark a token is: heads that look at punctuation are counted by it.
+// Kinds of punctuation tokens, for heads that attend to punctuation.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ enum class TokenKind : uint8_t {
   colon,     // : ;
   question,  // ? !
   newline,
-  special,  // separators and ends
+  special,  // separator and end tokens
 };
 inline constexpr int32_t kTokenKinds = static_cast<int32_t>(TokenKind::special) + 1;
 
-// Of a token's text: marks of one kind, with spaces around them or not.
+// Of a token's text: punctuation of one kind, with or without spaces around it.
 TokenKind kind_of(std::string_view text);
 
 TokenKind kind_of(const Tokenizer& tokenizer, int32_t id);

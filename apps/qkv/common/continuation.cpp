@@ -1,4 +1,4 @@
-#include "common/written_on.h"
+#include "common/continuation.h"
 
 #include <algorithm>
 
@@ -10,17 +10,26 @@ namespace {
 
 constexpr size_t kStart = 12;  // tokens of a text that make a prompt
 
-SessionOptions session_of(const OpenModel& model, const WrittenOn& asked) {
+// Whether a token continues the character or the word of the one before it. Chinese words have no ends to look for.
+bool inside_word(const DisplaySpans& spans, size_t token) {
+  if (spans.continues(token)) return true;
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const std::string &before = spans.spans[spans.span_of[token - 1]].text,
+                    &text = spans.spans[spans.span_of[token]].text;
+  return !before.empty() && !text.empty() && is_letter(before.back()) && is_letter(text.front());
+}
+
+SessionOptions session_of(const OpenModel& model, const ContinuationOptions& asked) {
   SessionOptions session{.sampling = {.temperature = 0}, .max_new = asked.max_new};
   if (model.spec().has_source()) {
-    session.source = asked.prompt.empty() ? asked.otherwise.source : model.encode(asked.prompt).source;
+    session.source = asked.prompt.empty() ? asked.start.source : model.encode(asked.prompt).source;
   } else if (!asked.prompt.empty()) {
     session.prompt = prompt_ids(model.tokenizer(), model.spec(), asked.prompt);
   } else {
-    const std::vector<int32_t>& ids = asked.otherwise.ids;
+    const std::vector<int32_t>& ids = asked.start.ids;
     const DisplaySpans spans = display_spans(model.tokenizer(), ids);
     size_t count = std::min(ids.size() / 2 + 1, kStart);
-    while (count < ids.size() && spans.continues(count)) ++count;
+    while (count < ids.size() && inside_word(spans, count)) ++count;
     session.prompt.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
   }
   return session;
@@ -28,12 +37,12 @@ SessionOptions session_of(const OpenModel& model, const WrittenOn& asked) {
 
 }  // namespace
 
-std::string prompt_of(const OpenModel& model, const WrittenOn& asked) {
+std::string continuation_prompt(const OpenModel& model, const ContinuationOptions& asked) {
   const SessionOptions session = session_of(model, asked);
   return model.tokenizer().decode(session.source.empty() ? session.prompt : session.source, {.skip_specials = true});
 }
 
-std::string written_on(const OpenModel& model, const WrittenOn& asked, Probe* probe) {
+std::string greedy_continuation(const OpenModel& model, const ContinuationOptions& asked, Probe* probe) {
   // Whole pages, and one more: a shared page is copied before it is written.
   const auto room = [](int64_t tokens) { return KvCache::whole_pages(tokens) + KvCache::kPage; };
   const SessionOptions session = session_of(model, asked);

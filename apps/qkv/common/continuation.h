@@ -1,0 +1,18 @@
+// What a model generates greedily from a prompt, with a probe that looks or edits.
+#pragma once
+
+#include <string>
+
+#include "open/open_model.h"
+
+namespace qkv::app {
+
+struct ContinuationOptions {
+  std::string prompt;      // the source of an encoder-decoder
+  const TokenText& start;  // used without a prompt: the beginning of this text, up to the end of a character
+  int64_t max_new = 24;
+};
+std::string continuation_prompt(const OpenModel& model, const ContinuationOptions& asked);  // as text
+std::string greedy_continuation(const OpenModel& model, const ContinuationOptions& asked, Probe* probe);
+
+}  // namespace qkv::app
