@@ -23,7 +23,7 @@ namespace {
 constexpr double kGiB = 1 << 30;
 
 constexpr const char* kExamples = R"(Examples:
-  ./qkv new --preset tinyllama-1.1b --seed 1 --dtype bf16 tiny && ./qkv bench run tiny
+  ./qkv new --preset tinyllama-1.1b --seed 1 --dtype bf16 --out tiny && ./qkv bench run tiny
   ./qkv bench run model.gguf --threads 1 --json
   ./qkv bench run tiny --pp 0 --tg 32 --batch 1,4,16,64
 

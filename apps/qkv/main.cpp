@@ -104,7 +104,8 @@ int run_program(int argc, char** argv) {
   add_commands({app, program}, program);
 
   const std::vector<std::string> words = words_of(argc, argv);
-  if (words.front() == "test" || words.front() == "bench") {
+  if (std::find(std::begin(kLauncherCommands), std::end(kLauncherCommands), words.front()) !=
+      std::end(kLauncherCommands)) {
     return complain({"'" + words.front() + "' is a command of the launcher",
                      "run  ./qkv " + words.front() + "  at the root of the repository"});
   }

@@ -69,7 +69,7 @@ std::vector<Chat> read_chats(const std::filesystem::path& file, const ChatTempla
               " tokens but the recipe's sequence is ", longest, Hint("raise sequence, or split the conversation"));
     chats.push_back(std::move(chat));
   }
-  QKV_CHECK(!chats.empty(), file.string(), ": holds no conversation", Hint("one JSON object a line"));
+  QKV_CHECK(!chats.empty(), file.string(), ": holds no conversation", Hint("one JSON object per line"));
   return chats;
 }
 

@@ -136,7 +136,7 @@ DatasetManifest parse_manifest(std::string_view text, const std::string& what) {
   manifest.vocabulary = static_cast<int64_t>(vocabulary);
   manifest.token_bytes = token_bytes_for(manifest.vocabulary);
   QKV_CHECK(dtype == (manifest.token_bytes == 2 ? "u16" : "u32"), what, ": dtype is ", printable(dtype),
-            " but a vocabulary of ", manifest.vocabulary, " is stored in ", manifest.token_bytes, " bytes a token",
+            " but a vocabulary of ", manifest.vocabulary, " is stored in ", manifest.token_bytes, " bytes per token",
             Hint(kPackAgain));
   manifest.tokenizer = reading.text("tokenizer");
   manifest.begin_token = reading.token("begin_token", manifest.vocabulary);

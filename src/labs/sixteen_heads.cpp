@@ -76,7 +76,7 @@ SeedNumbers measure_sixteen_heads(const LabContext& lab, uint64_t seed) {
     }
     for (size_t i = 0; i < points.size(); ++i) random.points[i].y += points[i].y / kDraws;
   }
-  out.add("loss, nats a token", loss);
+  out.add("loss, nats per token", loss);
   out.add("heads", static_cast<double>(all_heads(model->spec()).size()));
   out.add("share that can go by importance", share_that_can_go(chosen.points));
   out.add("share that can go by chance", random_share);

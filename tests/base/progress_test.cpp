@@ -86,6 +86,31 @@ TEST(Progress, SlowWorkSaysSecondsEachAndHoursLeft) {
   EXPECT_EQ(out.text(), "steps: 1 of 1001, 0%, 12.5 s each, 3:28:20 left\n");
 }
 
+TEST(Progress, ChineseLinesHaveNoEnglishWords) {
+  const Memory out;
+  double now = 0;
+  Progress progress("读文本", 300, out.file(), {.seconds = [&] { return now; }, .chinese = true});
+  now = 20;
+  progress.update(100);
+  progress.finish();
+  EXPECT_EQ(out.text(), "读文本：100 / 300，33%，每秒 5.0 个，还要 0:40\n读文本：100 个，用时 0:20，每秒 5.0 个\n");
+}
+
+TEST(Progress, SilenceHidesLinesWhileItLives) {
+  const Memory out;
+  double now = 0;
+  Progress progress("reading", 0, out.file(), {.seconds = [&] { return now; }});
+  {
+    const ProgressSilence silence;
+    now = 20;
+    progress.update(1);
+    EXPECT_EQ(out.text(), "");
+  }
+  now = 40;
+  progress.update(2);
+  EXPECT_NE(out.text(), "");
+}
+
 TEST(Progress, NothingDoneYetHasNoRate) {
   const Memory out;
   double now = 0;

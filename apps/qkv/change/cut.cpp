@@ -13,6 +13,7 @@
 #include "common/drawing.h"
 #include "common/model_options.h"
 #include "common/reports.h"
+#include "common/terminal.h"
 #include "common/texts.h"
 #include "inspect/cut/cut_model.h"
 #include "model/describe/summary.h"
@@ -22,7 +23,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr const char* kCutHelp =
+constexpr const char* kHelp =
     R"(Heads are named L3H7, head 7 of layer 3; L3 is all of a layer. In models that translate E3H7 is the encoder's and X3H7
 looks from the decoder at the encoder. Experts are named L1E3.
 The output of a cut head is replaced by its mean over the texts, by zero (--with zero), or by its output in another text
@@ -36,7 +37,7 @@ Examples:
   qkv cut MODEL --by gradient --keep 70% --data text.txt --out SMALLER
   qkv cut MODEL --experts L1E3 --data world --json)";
 
-struct CutArguments {
+struct Options {
   ModelOptions model;
   TextOptions text{.tokens = 8000};
   std::string heads, experts, by, keep, with, out, prompt;
@@ -45,7 +46,7 @@ struct CutArguments {
 
 class CutCommand {
  public:
-  explicit CutCommand(const CutArguments& options)
+  explicit CutCommand(const Options& options)
       : options_(options),
         model_(open_model(options.model, BlockWeights::decoded)),
         reader_(model_.model(), model_.engine(), {.precision = model_.precision()}),
@@ -146,8 +147,11 @@ class CutCommand {
     for (const HeadId& head : cut_.heads) names.push_back(name_of(spec(), head));
     for (const ExpertId& expert : cut_.experts) names.push_back(name_of(expert));
     const std::string experts = fmt::format(" and {} of {} experts", cut_.experts.size(), all_experts(spec()).size());
-    say(fmt::format("cut {} of {} heads{}: {}", cut_.heads.size(), all_heads(spec()).size(),
-                    all_experts(spec()).empty() ? "" : experts, fmt::join(names, ", ")));
+    std::string line = wrapped(fmt::format("cut {} of {} heads{}: {}", cut_.heads.size(), all_heads(spec()).size(),
+                                           all_experts(spec()).empty() ? "" : experts, fmt::join(names, ", ")),
+                               terminal_columns());
+    line.pop_back();
+    say(line);
     say(described(effect) + fmt::format("\n  heads replaced by {}", name_of(cut_.ablation)));
     json_["cut"] = names;
     json_["with"] = name_of(cut_.ablation);
@@ -158,10 +162,18 @@ class CutCommand {
     const ContinuationOptions asked{.prompt = options_.prompt, .start = texts_.front()};
     const std::string given = continuation_prompt(model_, asked), before = greedy_continuation(model_, asked, nullptr),
                       after = greedy_continuation(model_, asked, probe_.get());
-    const int columns = terminal_columns() - 9;
-    say(fmt::format("\nprompt   {}\nbefore   {}\nafter    {}", in_cells(given, columns), in_cells(before, columns),
-                    in_cells(after, columns)));
+    say("");
+    say_text("prompt", given);
+    say_text("before", before);
+    say_text("after", after);
     json_["written"] = {{"prompt", given}, {"before", before}, {"after", after}};
+  }
+  void say_text(const char* label, const std::string& text) const {
+    constexpr int kLeft = 9;
+    for (const std::string& line : wrap(without_controls(text), std::max(terminal_columns() - kLeft, 20))) {
+      say(fmt::format("{:<{}}{}", label, kLeft, line));
+      label = "";
+    }
   }
 
   // Tokens per second, over a while.
@@ -200,7 +212,7 @@ class CutCommand {
     json_["saved"] = to_json(saved);
   }
 
-  const CutArguments& options_;
+  const Options& options_;
   OpenModel model_;
   Reader reader_;
   bool quiet_;
@@ -215,7 +227,7 @@ class CutCommand {
 }  // namespace
 
 void add_cut(Command app) {
-  auto options = std::make_shared<CutArguments>();
+  auto options = std::make_shared<Options>();
   const Command command = app.add_command("cut", "Cut heads: what it costs, and a smaller model without them");
   add_model_options(command, options->model);
   add_text_options(command, options->text);
@@ -232,7 +244,7 @@ void add_cut(Command app) {
   command.add_option("--out DIR", options->out, "Write the model without them to this folder; it must not exist yet");
   command.add_option("--prompt TEXT", options->prompt, "Text to continue, before and after; otherwise from the data");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
-  command.footer(kCutHelp);
+  command.footer(kHelp);
   command.callback([options] {
     QKV_CHECK(!options->heads.empty() || !options->by.empty() || !options->experts.empty(), "nothing to cut was named",
               Hint("--heads L0H1, --by gradient --keep 60%, or --experts L0E1"));

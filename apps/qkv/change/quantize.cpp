@@ -10,6 +10,7 @@
 #include "base/philox.h"
 #include "base/progress.h"
 #include "common/commands.h"
+#include "common/drawing.h"
 #include "common/interrupt.h"
 #include "data/text_windows.h"
 #include "infer/text_distance.h"
@@ -116,14 +117,14 @@ Compared texts_for(const QuantizeArguments& options, const ModelSpec& spec) {
 void print_quantize(const QuantizeArguments& options, const QuantizeReport& report, const std::string& what,
                     const TextDistance& d) {
   const auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-  std::cout << fmt::format("{:<20} {:<7} {:>8} {:>12} {:>10}  {:>9} {:>9}\n", "weights", "as", "count", "numbers", "MB",
+  std::cout << fmt::format("{:<19} {:<7} {:>6} {:>12} {:>10}  {:>9} {:>9}\n", "weights", "as", "count", "numbers", "MB",
                            "mean err", "worst err");
   for (const QuantizeReport::Kind& kind : report.kinds) {
-    std::cout << fmt::format("{:<20} {:<7} {:>8} {:>12} {:>10.2f}  {:>8.3f}% {:>8.3f}%\n", name_of(kind.part),
+    std::cout << fmt::format("{:<19} {:<7} {:>6} {:>12} {:>10.2f}  {:>8.3f}% {:>8.3f}%\n", name_of(kind.part),
                              format_text(kind.format), kind.weights, kind.numbers, megabytes(kind.bytes),
                              100 * kind.mean, 100 * kind.worst);
   }
-  for (const std::string& note : report.notes) std::cout << "note: " << note << '\n';
+  for (const std::string& note : report.notes) std::cout << wrapped("note: " + note, terminal_columns());
   std::cout << fmt::format("{:.2f} MB become {:.2f} MB, {:.2f} bits per weight\n", megabytes(report.bytes_before),
                            megabytes(report.bytes_after), report.bits());
   std::cout << fmt::format("on {} tokens of {}: KL {:.2e}, top-1 agreement {:.2f} %", d.tokens, what, d.kl,

@@ -33,6 +33,9 @@ struct CommandInfo {
   const OptionInfo* option(std::string_view named) const;
 };
 
+// Commands of the script ./qkv, which this program does not have.
+inline constexpr std::string_view kLauncherCommands[] = {"test", "bench"};
+
 // The command these words begin with, as deep as they go.
 const CommandInfo& command_of(const CommandInfo& program, const std::vector<std::string>& words);
 

@@ -10,6 +10,15 @@ namespace {
 
 constexpr size_t kStart = 12;  // tokens of a text that make a prompt
 
+// Whether a token continues the character or the word of the one before it. Chinese words have no ends to look for.
+bool inside_word(const DisplaySpans& spans, size_t token) {
+  if (spans.continues(token)) return true;
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const std::string &before = spans.spans[spans.span_of[token - 1]].text,
+                    &text = spans.spans[spans.span_of[token]].text;
+  return !before.empty() && !text.empty() && is_letter(before.back()) && is_letter(text.front());
+}
+
 SessionOptions session_of(const OpenModel& model, const ContinuationOptions& asked) {
   SessionOptions session{.sampling = {.temperature = 0}, .max_new = asked.max_new};
   if (model.spec().has_source()) {
@@ -20,7 +29,7 @@ SessionOptions session_of(const OpenModel& model, const ContinuationOptions& ask
     const std::vector<int32_t>& ids = asked.start.ids;
     const DisplaySpans spans = display_spans(model.tokenizer(), ids);
     size_t count = std::min(ids.size() / 2 + 1, kStart);
-    while (count < ids.size() && spans.continues(count)) ++count;
+    while (count < ids.size() && inside_word(spans, count)) ++count;
     session.prompt.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
   }
   return session;

@@ -14,7 +14,7 @@ void add_model_options(Command command, ModelOptions& options) {
   command.add_option("--dtype", options.dtype, "What it computes in; auto: f32 if all weights are f32, otherwise bf16")
       .one_of({"auto", "f32", "bf16"})
       .show_default();
-  command.add_option("--threads", options.threads, "0: as many as there are").between(0, 1024);
+  command.add_threads(options.threads);
 }
 
 OpenOptions open_options(const ModelOptions& options, BlockWeights blocks) {
@@ -29,7 +29,7 @@ OpenModel open_model(const ModelOptions& options, BlockWeights blocks) {
 }
 
 void add_cache_options(Command command, CacheOptions& options) {
-  command.add_option("--cache", options.cache, "What keys and values are kept in; auto: as --dtype")
+  command.add_option("--cache", options.cache, "What the cache of keys and values is stored in; auto: as --dtype")
       .one_of({"auto", "f32", "bf16", "i8"})
       .show_default();
   command

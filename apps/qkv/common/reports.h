@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/progress.h"
+#include "common/command.h"
 #include "common/interrupt.h"
 #include "inspect/report/estimate.h"
 

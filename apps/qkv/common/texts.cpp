@@ -105,13 +105,16 @@ void add_file(const OpenModel& model, const std::string& data, Collected& to) {
 
 void add_text_options(Command command, TextOptions& options) {
   command
-      .add_option("--data", options.data,
-                  "A text file (of a model that translates: source<TAB>target), or world, world:zh, world:pairs")
+      .add_option(
+          "--data FILE", options.data,
+          "A text file (for a model that translates: lines of source<TAB>target), or the built-in stories: world, "
+          "world:zh, world:pairs")
+      .known({"world", "world:zh", "world:pairs"})
       .required();
-  command.add_option("--tokens", options.tokens, "How many are looked at, at most")
+  command.add_option("--tokens", options.tokens, "Most tokens to read")
       .between(int64_t{2}, int64_t{1} << 40)
       .show_default();
-  command.add_option("--length", options.length, "Most tokens of one text; longer ones are cut")
+  command.add_option("--window", options.length, "Tokens of one text at most; longer ones are cut")
       .between(int64_t{2}, int64_t{1} << 30)
       .show_default();
 }

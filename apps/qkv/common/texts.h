@@ -1,4 +1,4 @@
-// The texts that commands look at: --data, --tokens, --length.
+// The texts that commands look at: --data, --tokens, --window.
 #pragma once
 
 #include <string>

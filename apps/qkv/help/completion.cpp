@@ -56,6 +56,8 @@ _qkv() {
 _qkv "$@"
 )";
 
+constexpr const char* kProgram = "''";  // no command yet
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
@@ -77,6 +79,8 @@ std::string case_of(const CommandInfo& command, const std::string& pattern, cons
   std::string values;
   bool files = false;
   for (const CommandInfo& each : command.commands) arguments.push_back(each.name);
+  if (pattern == kProgram)
+    arguments.insert(arguments.end(), std::begin(kLauncherCommands), std::end(kLauncherCommands));
   for (const OptionInfo& option : command.options) {
     if (option.argument()) {
       files = files || is_file(option);
@@ -97,7 +101,7 @@ std::string case_of(const CommandInfo& command, const std::string& pattern, cons
 
 std::string script(const CommandInfo& program, std::string text, const char* words) {
   std::string groups, cases = std::string("  local value=\n  case $command in\n");
-  cases += case_of(program, "''", words);
+  cases += case_of(program, kProgram, words);
   for (const CommandInfo& command : program.commands) {
     cases += case_of(command, command.name, words);
     if (!command.commands.empty()) groups += (groups.empty() ? "    " : " | ") + command.name;

@@ -108,7 +108,7 @@ std::string footer_text(std::string_view footer, int columns) {
     } else {
       if (!rows.empty()) flush();
       paragraph += (paragraph.empty() ? "" : " ") + std::string(line);
-      if (line.ends_with(':') || line.ends_with(". ")) flush();
+      if (line.ends_with(':')) flush();
     }
   }
   flush();

@@ -59,10 +59,16 @@ std::string hint_for(const CommandInfo& command, std::string_view prefix, const 
   return (near.empty() ? "" : "did you mean  " + std::string(prefix) + near + "  ? Otherwise ") + see(command);
 }
 
-// "tokenizer train" of "qkv tokenizer train".
+// "tokenizer train" of "qkv tokenizer train"; nothing for the program itself.
 std::string_view below_program(const CommandInfo& command) {
   const std::string_view path = command.path;
-  return path.substr(std::min(path.find(' ') + 1, path.size()));
+  return path.substr(std::min(path.find(' '), path.size() - 1) + 1);
+}
+
+// What a message begins with: whose it is.
+std::string whose(const CommandInfo& command) {
+  const std::string_view name = below_program(command);
+  return name.empty() ? "" : std::string(name) + ": ";
 }
 
 const OldSpelling* old_of(const CommandInfo& command, std::string_view word) {
@@ -74,7 +80,7 @@ const OldSpelling* old_of(const CommandInfo& command, std::string_view word) {
 }
 
 Mistake spelt_anew(const CommandInfo& command, std::string_view old, std::string_view now) {
-  return {command.path + ": " + std::string(old) + " is now  " + std::string(now), see(command)};
+  return {whose(command) + "" + std::string(old) + " is now  " + std::string(now), see(command)};
 }
 
 }  // namespace
@@ -82,7 +88,9 @@ Mistake spelt_anew(const CommandInfo& command, std::string_view old, std::string
 Mistake unknown_command(const CommandInfo& under, const std::string& name) {
   std::vector<std::string_view> known;
   for (const CommandInfo& command : under.commands) known.push_back(command.name);
-  return {under.path + ": unknown command '" + printable(name) + "'",
+  if (below_program(under).empty())
+    known.insert(known.end(), std::begin(kLauncherCommands), std::end(kLauncherCommands));
+  return {whose(under) + "unknown command " + printable(name),
           hint_for(under, under.path + " ", nearest_key(name, known))};
 }
 
@@ -95,7 +103,7 @@ std::optional<Mistake> old_spelling(const CommandInfo& program, const std::vecto
     const std::string next = i + 1 < words.size() && words[i] == "--json" ? words[i + 1] : "";
     if (named || next == "-" || next.ends_with(".json")) {
       return Mistake{
-          command.path + ": --json takes no file and prints to standard output; a file is  " + std::string(file->now),
+          whose(command) + "--json takes no file and prints to standard output; a file is  " + std::string(file->now),
           see(command)};
     }
   }
@@ -108,22 +116,23 @@ Mistake mistake_in(const CommandInfo& command, const std::vector<std::string>& l
     const std::string_view name = before_equals(word);
     if (const OldSpelling* old = old_of(command, name)) return spelt_anew(command, old->old, old->now);
     std::vector<std::string_view> known{"--help"};
+    if (below_program(command).empty()) known.push_back("--version");
     for (const OptionInfo& option : command.options) {
       if (!option.argument()) known.push_back(option.name);
     }
-    return {command.path + ": unknown option " + printable(name), hint_for(command, "", nearest_key(name, known))};
+    return {whose(command) + "unknown option " + printable(name), hint_for(command, "", nearest_key(name, known))};
   }
   if (left.empty()) return {said, see(command)};
   if (!command.commands.empty()) {
     if (const OldSpelling* old = old_of(command, left.front())) {
-      return spelt_anew(command, std::string(command.name) + " " + left.front(), old->now);
+      return spelt_anew(command, left.front(), old->now);
     }
     return unknown_command(command, left.front());
   }
   for (const char* argument : {"OUT", "TARGET"}) {
     if (const OldSpelling* old = old_of(command, argument)) return spelt_anew(command, argument, old->now);
   }
-  return {command.path + ": unexpected argument " + printable(left.front()), see(command)};
+  return {whose(command) + "unexpected argument " + printable(left.front()), see(command)};
 }
 
 }  // namespace qkv::app

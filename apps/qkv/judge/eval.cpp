@@ -10,13 +10,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kEvalHelp =
-    R"(--data FILE, a text: it is cut into windows, and every token is scored once, given what is before it in its window.
-  A window begins with the model's BOS token, if it has one; otherwise with the last token of the window before.
---data FILE.jsonl, or a folder of such: minimal pairs as BLiMP has them, an object with sentence_good and sentence_bad in
-  each line. A pair is right if the model finds the whole good sentence more likely.
---data FILE, for models that translate: lines of source, tab, target. Targets are scored, given their sources.
-The 95 % intervals are the bootstrap's over windows, pairs or lines, from 1000 resamples.
+constexpr const char* kHelp =
+    R"(What --data is decides what is measured:
+  a text                              perplexity: it is cut into windows, and every token is scored once, given what is before it in its window
+  a .jsonl, or a folder of these      minimal pairs as BLiMP has them, an object with sentence_good and sentence_bad in each line; a pair is right if the model finds the whole good sentence more likely
+  lines of source, tab, target        for models that translate: perplexity of the targets, given their sources
+
+A window begins with the model's BOS token, if it has one; otherwise with the last token of the window before. The 95 %
+intervals are by the bootstrap over windows, pairs or lines, from 1000 resamples.
 
 Examples:
   qkv eval MODEL --data text.txt
@@ -35,15 +36,8 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 }
 
 void evaluate(const EvalOptions& options) {
-  QKV_CHECK(!options.data.empty() || !options.pairs.empty(), "there is nothing to evaluate on",
-            Hint("give a text with --data, or translations with --pairs"));
   EvalRun run(options);
-  const ModelSpec& spec = run.model.spec();
-  const bool translates = spec.has_source();
-  QKV_CHECK(translates == !options.pairs.empty(), run.model.path(), " is a ", spec.family, ", which ",
-            translates ? "translates, but --data was given" : "has no encoder, but --pairs was given",
-            Hint(translates ? "give lines of source, tab, target with --pairs" : "give a text with --data"));
-  if (translates) {
+  if (run.model.spec().has_source()) {
     eval_translations(run);
   } else if (fs::is_directory(options.data)) {
     eval_minimal_pairs(run, files_in(options.data));
@@ -74,7 +68,7 @@ void add_eval(Command app) {
   command.add_option("--stride", options->stride, "How many tokens of a window are new; the others are context")
       .between(int64_t{1}, int64_t{1} << 20);
   command.add_option("--seed", options->seed, "Seed of the bootstrap");
-  command.add_flag("--json", options->json, "Print it as JSON");
+  command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kHelp);
   command.callback([options] { evaluate(*options); });
 }

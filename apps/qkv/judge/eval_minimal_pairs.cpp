@@ -30,7 +30,7 @@ std::optional<MinimalPair> pair_in(std::string_view line, const std::string& wha
 TokenText sentence(const EvalRun& run, const std::string& text, const std::string& what) {
   TokenText made{.ids = run.model.tokenizer().encode(text, {.add_specials = false, .read_specials = false})};
   if (run.bos) made.ids.insert(made.ids.begin(), *run.bos);
-  QKV_CHECK(made.ids.size() > 1, what, ": ", printable(text), " has too few tokens to ask about one",
+  QKV_CHECK(made.ids.size() > 1, what, ": ", printable(text), " has too few tokens to score one",
             Hint("a pair has two sentences"));
   run.check_length(made.ids, what);
   return made;
@@ -87,9 +87,9 @@ void eval_minimal_pairs(EvalRun& run, const std::vector<fs::path>& files) {
             " has minimal pairs, which are read whole, but --window or --stride was given", Hint("leave them out"));
   EvalReport& report = run.report;
   report.json = {{"mode", "minimal pairs"}, {"windows_begin_with", run.bos_json()}};
-  report.say(fmt::format(
-      "{} as minimal pairs{}", options.data,
-      run.bos ? ": sentences begin with " + run.bos_name() : "; a sentence's first token is not asked about"));
+  report.say(
+      fmt::format("{} as minimal pairs{}", options.data,
+                  run.bos ? ": sentences begin with " + run.bos_name() : "; a sentence's first token is not scored"));
   OrderedJson of_files = OrderedJson::array();
   std::vector<int64_t> all;
   for (const fs::path& file : files) {

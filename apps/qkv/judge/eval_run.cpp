@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/file.h"
+#include "common/drawing.h"
 #include "common/reports.h"
 #include "infer/likelihood.h"
 #include "text/unicode/utf8.h"
@@ -59,7 +60,7 @@ std::string checked_text(const std::filesystem::path& file) {
 }
 
 void EvalReport::say(const std::string& line) const {
-  if (!options_.json) std::cout << line << '\n';
+  if (!options_.json) std::cout << wrapped(line, terminal_columns());
 }
 
 void EvalReport::finish() const {

@@ -17,7 +17,7 @@ namespace qkv::app {
 struct EvalOptions {
   ModelOptions model;
   CacheOptions cache;
-  std::string data, pairs;
+  std::string data;
   int64_t window = 0, stride = 0;
   uint64_t seed = 0;
   bool json = false;

@@ -35,7 +35,7 @@ void eval_text(EvalRun& run, const std::string& text) {
   if (run.bos) cut.before = {*run.bos};
   cut.overlap = length - std::ssize(cut.before) - stride;
   const std::vector<TextWindow> windows = windows_of(std::ssize(ids), cut);
-  QKV_CHECK(!windows.empty(), options.data, " has ", ids.size(), " tokens, too few to ask about one",
+  QKV_CHECK(!windows.empty(), options.data, " has ", ids.size(), " tokens, too few to score one",
             Hint("give a longer text"));
   std::vector<Tally> tallies;
   for (const TextWindow& w : windows) {
@@ -48,7 +48,7 @@ void eval_text(EvalRun& run, const std::string& text) {
                      {"windows_begin_with", run.bos_json()}};
   run.report.say(fmt::format(
       "{} as a text: {} windows of at most {} tokens, {} of them new{}", options.data, windows.size(), length, stride,
-      run.bos ? ", each begins with " + run.bos_name() : "; the text's first token is not asked about"));
+      run.bos ? ", each begins with " + run.bos_name() : "; the text's first token is not scored"));
   run.add_nats(tallies, cut_into_windows(ids, cut));
   run.report.add_likelihood(tallies, "window");
 }

@@ -8,7 +8,7 @@
 namespace qkv::app {
 
 void eval_translations(EvalRun& run) {
-  const std::string& file = run.options.pairs;
+  const std::string& file = run.options.data;
   const std::string text = checked_text(file);
   std::vector<TokenText> texts;
   std::vector<Tally> tallies;

@@ -122,8 +122,13 @@ void print_verdict(const LabResult& result) {
   std::cout << '\n';
   for (const Judged& j : result.judged) {
     const bool above = j.rule.side == LabRule::Side::above;
-    std::cout << "  " << (j.held ? inked(Ink::green, "yes") : inked(Ink::red, "no ")) << ' ' << j.rule.number
-              << (above ? " > " : " < ") << number(j.rule.bound) << "  (" << j.rule.why << ")\n";
+    std::string left = "  " + (j.held ? inked(Ink::green, "yes") : inked(Ink::red, "no ")) + ' ';
+    const std::string rule =
+        fmt::format("{} {} {} ({})", j.rule.number, above ? ">" : "<", number(j.rule.bound), j.rule.why);
+    for (const std::string& line : wrap(rule, std::max(terminal_columns() - 6, 20))) {
+      std::cout << left << line << '\n';
+      left.assign(6, ' ');
+    }
   }
   const Ink ink = result.verdict == Verdict::seen       ? Ink::green
                   : result.verdict == Verdict::not_seen ? Ink::red

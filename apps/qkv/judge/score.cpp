@@ -128,9 +128,9 @@ void score(const ScoreArguments& options) {
     if (!options.json) {
       print_line("BLEU", scored);
       const auto& p = whole.precisions;
-      std::cout << fmt::format("  precisions {:.1f} / {:.1f} / {:.1f} / {:.1f}, brevity penalty {:.3f}", p[0], p[1],
+      std::cout << fmt::format("  precisions {:.1f} / {:.1f} / {:.1f} / {:.1f}, brevity penalty {:.3f}\n", p[0], p[1],
                                p[2], p[3], whole.brevity_penalty)
-                << fmt::format(", {} tokens against {}, tokenizer {}\n", scored.counts.length,
+                << fmt::format("  {} tokens against {}, tokenizer {}\n", scored.counts.length,
                                scored.counts.reference_length, options.tokenize);
     }
   } else {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "common/drawing.h"
 #include "eval/bleu.h"
 #include "eval/chrf.h"
 #include "infer/scheduler.h"
@@ -25,6 +26,16 @@ std::string duration(double seconds) {
   return s < 90     ? fmt::format("{:.0f} s", seconds)
          : s < 5400 ? fmt::format("{} min", (s + 30) / 60)
                     : fmt::format("{:.1f} h", seconds / 3600);
+}
+
+// A line of the plan; what does not fit goes on below it.
+std::string labelled(const char* label, const std::string& text) {
+  constexpr int kLeft = 12;
+  std::string all;
+  for (const std::string& line : wrap(text, std::max(terminal_columns() - kLeft, 20))) {
+    all += fmt::format("  {:<{}}{}\n", all.empty() ? label : "", kLeft - 2, line);
+  }
+  return all;
 }
 
 // The best rate of one large product in the run's precision: what steps are measured against.
@@ -90,15 +101,17 @@ void TrainView::show_plan(const Model& model) {
   std::cout << fmt::format("{}: a {} of {:.2f} M parameters, {} in {}\n", recipe_.name, model.spec().family,
                            static_cast<double>(parameters) / 1e6, name_of(recipe_.objective),
                            recipe_.bf16 ? "bf16 with f32 masters" : "f32")
-            << fmt::format("  data      {} tokens to train on, {} to check with; {:.2f} epochs\n", data_.train_tokens,
-                           data_.validation_tokens, epochs)
-            << fmt::format("  steps     {} of {} tokens in {} micro-batch{}\n", recipe_.steps, recipe_.batch_tokens,
-                           recipe_.micro_batches, recipe_.micro_batches == 1 ? "" : "es")
-            << fmt::format("  memory    {}: weights {}, bf16 copies {}, gradients {}, optimiser {}, activations {}\n",
-                           megabytes(memory.total()), megabytes(memory.weights), megabytes(memory.copies),
-                           megabytes(memory.gradients), megabytes(memory.states), megabytes(memory.activations))
-            << fmt::format("  time      about {} if steps reach 40 % of a large matmul's {:.2f} TFLOP/s\n",
-                           duration(seconds), best_product_ / 1e12);
+            << labelled("data", fmt::format("{} tokens to train on, {} to check with; {:.2f} epochs",
+                                            data_.train_tokens, data_.validation_tokens, epochs))
+            << labelled("steps", fmt::format("{} of {} tokens in {} micro-batch{}", recipe_.steps, recipe_.batch_tokens,
+                                             recipe_.micro_batches, recipe_.micro_batches == 1 ? "" : "es"))
+            << labelled(
+                   "memory",
+                   fmt::format("{}: weights {}, bf16 copies {}, gradients {}, optimiser {}, activations {}",
+                               megabytes(memory.total()), megabytes(memory.weights), megabytes(memory.copies),
+                               megabytes(memory.gradients), megabytes(memory.states), megabytes(memory.activations)))
+            << labelled("time", fmt::format("about {} if steps reach 40 % of a large matmul's {:.2f} TFLOP/s",
+                                            duration(seconds), best_product_ / 1e12));
   std::cout.flush();
 }
 

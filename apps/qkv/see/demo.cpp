@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kDemoExamples =
+constexpr const char* kExamples =
     R"(It trains the recipe "world" on stories the program makes up, lets the model write, shows what each layer guesses, what
 its heads do and what happens without them, and writes DIR/demo.html, one page that opens offline. Ctrl-C stops it; the
 same command continues.
@@ -123,7 +123,7 @@ class Demo {
   void look() {
     title("What each layer guesses", "每一层的猜测");
     constexpr size_t kTokens = 32;
-    TokenText text = shown_.seen;
+    TokenText text = shown_;
     size_t count = std::min(text.ids.size(), kTokens);
     const DisplaySpans spans = display_spans(model_->tokenizer(), text.ids);
     while (count > 1 && count < text.ids.size() && spans.continues(count)) --count;  // no half characters
@@ -272,7 +272,7 @@ void add_demo(Command app) {
   command.add_option("--out DIR", options->out, "The demo's folder").show_default();
   command.add_threads(options->threads);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
-  command.footer(kDemoExamples);
+  command.footer(kExamples);
   command.callback([options] {
     Demo demo(*options);
     if (!options->json) return demo.run();

@@ -144,10 +144,10 @@ void show(const HeadsReport& report) {
   std::cout << '\n';
   for (const std::string& what : scores.missing) std::cout << inked(Ink::dim, "not measured: " + what) << '\n';
   const auto price = [&](double rate) { return 100 * (report.plain / rate - 1); };
-  std::cout << inked(Ink::dim, fmt::format("cost: {:.0f} tokens/s without reading heads; time for kernel statistics "
-                                           "{:+.0f} %, for everything {:+.0f} %",
-                                           report.plain, price(report.fast), price(report.all)))
-            << '\n';
+  const std::string cost = fmt::format(
+      "cost: {:.0f} tokens/s without reading heads; time for kernel statistics {:+.0f} %, for everything {:+.0f} %",
+      report.plain, price(report.fast), price(report.all));
+  for (const std::string& line : wrap(cost, terminal_columns())) std::cout << inked(Ink::dim, line) << '\n';
 }
 
 OrderedJson to_json(const HeadsReport& report) {

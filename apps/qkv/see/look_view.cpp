@@ -158,7 +158,8 @@ void draw_ladder(const LookView& view) {
       return inked(right ? Ink::green : Ink::red, in_cells((right ? "✓" : " ") + word(at.guess_text(r, next)), cell));
     });
   }
-  line("p", [&](int64_t r) { return in_cells(" " + percent(at.ladder.at(top, r).guesses.front().p) + " %", cell); });
+  line(view.words("p", "概率"),
+       [&](int64_t r) { return in_cells(" " + percent(at.ladder.at(top, r).guesses.front().p) + " %", cell); });
   for (size_t level = top + 1; level-- > 0;) {
     const std::string name = at.level_name(level);
     const char* label = level == 0     ? view.words("embed", "嵌入")

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "common/commands.h"
+#include "common/drawing.h"
 #include "common/model_options.h"
 #include "common/reports.h"
 #include "common/texts.h"
@@ -13,7 +14,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kTwinsHelp =
+constexpr const char* kHelp =
     R"(Two heads are duplicates if their maps are alike (d below 0.1, the root of the mean Jensen-Shannon divergence in bits),
 what they write moves together (linear CKA above 0.9), and the model needs the second more once the first is gone
 (syn = what cutting both costs beyond what cutting each costs, nats per token, above 0). Maps are compared for all pairs of
@@ -23,7 +24,7 @@ Examples:
   qkv twins MODEL --data world
   qkv twins MODEL --data text.txt --closest 30 --out twins.json)";
 
-struct TwinsArguments {
+struct Options {
   ModelOptions model;
   TextOptions text{.tokens = 4000};
   TwinOptions twins;
@@ -34,7 +35,7 @@ std::string cosine(const std::optional<double>& value) {
   return value ? fmt::format("{:5.2f}", *value) : "    -";
 }
 
-void print_twins(const ModelSpec& spec, const Twins& found) {
+void print(const ModelSpec& spec, const Twins& found) {
   std::cout << fmt::format("{:<15} {:>5} {:>5} {:>5} {:>5}  {}\n", "heads", "d", "CKA", "QK", "OV", "syn [95 %]");
   int64_t duplicates = 0;
   for (const TwinPair& pair : found.closest) {
@@ -45,19 +46,20 @@ void print_twins(const ModelSpec& spec, const Twins& found) {
                              pair.duplicate() ? "  duplicate" : "");
   }
   const Estimate& synergy = found.closest.front().synergy;
-  std::cout << fmt::format(
-      "{} pairs compared on {} rows, {} with d < 0.1; the closest {} cut on {} tokens of {} texts\n", found.compared,
-      found.rows, found.alike, found.closest.size(), synergy.n, synergy.texts);
+  std::cout << wrapped(
+      fmt::format("{} pairs compared on {} rows, {} with d < 0.1; the closest {} cut on {} tokens of {} texts",
+                  found.compared, found.rows, found.alike, found.closest.size(), synergy.n, synergy.texts),
+      terminal_columns());
   for (const std::vector<HeadId>& cluster : found.clusters) {
     std::string names;
     for (const HeadId& head : cluster) names += " " + name_of(spec, head);
-    std::cout << "maps alike:" << names << '\n';
+    std::cout << wrapped("maps alike:" + names, terminal_columns());
   }
   std::cout << (duplicates == 0 ? std::string("duplicates: none found") : fmt::format("duplicates: {}", duplicates))
             << '\n';
 }
 
-nlohmann::ordered_json twins_report(const ModelSpec& spec, const Twins& found) {
+nlohmann::ordered_json report(const ModelSpec& spec, const Twins& found) {
   nlohmann::ordered_json made{{"compared", found.compared}, {"alike", found.alike}, {"rows", found.rows}};
   made["pairs"] = nlohmann::ordered_json::array();
   for (const TwinPair& pair : found.closest) {
@@ -81,7 +83,7 @@ nlohmann::ordered_json twins_report(const ModelSpec& spec, const Twins& found) {
   return made;
 }
 
-void run_twins(TwinsArguments options) {
+void run(Options options) {
   const OpenModel model = open_model(options.model, BlockWeights::decoded);
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   const std::vector<TokenText> texts = read_scored_texts(model, options.text);
@@ -89,14 +91,14 @@ void run_twins(TwinsArguments options) {
     options.twins.finished = finished;
     return find_twins(reader, texts, options.twins);
   });
-  if (!options.report.json) print_twins(model.spec(), found);
-  write_report(options.report, twins_report(model.spec(), found));
+  if (!options.report.json) print(model.spec(), found);
+  write_report(options.report, report(model.spec(), found));
 }
 
 }  // namespace
 
 void add_twins(Command app) {
-  auto options = std::make_shared<TwinsArguments>();
+  auto options = std::make_shared<Options>();
   const Command command = app.add_command("twins", "Duplicate heads");
   add_model_options(command, options->model);
   add_text_options(command, options->text);
@@ -104,8 +106,8 @@ void add_twins(Command app) {
       .between(1, 100000)
       .show_default();
   add_report_options(command, options->report);
-  command.footer(kTwinsHelp);
-  command.callback([options] { run_twins(*options); });
+  command.footer(kHelp);
+  command.callback([options] { run(*options); });
 }
 
 }  // namespace qkv::app
