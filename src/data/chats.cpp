@@ -7,7 +7,7 @@
 namespace qkv {
 namespace {
 
-void add(Chat& chat, const Tokenizer& tokenizer, std::string_view text, bool answer) {
+void add_text(Chat& chat, const Tokenizer& tokenizer, std::string_view text, bool answer) {
   for (const int32_t id : tokenizer.encode(text, {.add_specials = false})) {
     chat.ids.push_back(id);
     chat.answer.push_back(answer);
@@ -27,7 +27,7 @@ Chat chat_of(const OrderedJson& messages, const ChatTemplate& chat_template, con
       const std::string before = chat_template.render({.messages = so_far, .add_generation_prompt = true});
       QKV_CHECK(before.starts_with(written), place, ": the template writes earlier messages anew once others follow",
                 Hint("split the conversation: one line for each answer"));
-      add(chat, tokenizer, std::string_view(before).substr(written.size()), false);
+      add_text(chat, tokenizer, std::string_view(before).substr(written.size()), false);
       written = before;
     }
     so_far.push_back(message);
@@ -35,7 +35,7 @@ Chat chat_of(const OrderedJson& messages, const ChatTemplate& chat_template, con
     const std::string after = chat_template.render({.messages = so_far, .add_generation_prompt = false});
     QKV_CHECK(after.starts_with(written), place, ": the template does not begin an answer as it asks for one",
               Hint("this template cannot tell where an answer starts"));
-    add(chat, tokenizer, std::string_view(after).substr(written.size()), true);
+    add_text(chat, tokenizer, std::string_view(after).substr(written.size()), true);
     written = after;
   }
   return chat;

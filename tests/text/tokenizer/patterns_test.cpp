@@ -16,14 +16,14 @@ namespace {
 
 using test::Pieces;
 
-struct Case {
+struct PatternCase {
   Pattern pattern;
   std::vector<std::string> regexes;  // applied in sequence
 };
 
 // Every known regular expression of a pattern.
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
+std::vector<PatternCase> all_cases() {
+  std::vector<PatternCase> cases;
   for (const Pattern pattern :
        {Pattern::gpt2, Pattern::llama3, Pattern::qwen2, Pattern::gpt4o, Pattern::deepseek_numbers,
         Pattern::deepseek_cjk, Pattern::deepseek_words, Pattern::deepseek_v3}) {
@@ -46,7 +46,7 @@ Pieces ours(Pattern pattern, std::string_view text) {
   return pieces;
 }
 
-Pieces theirs(const Case& c, std::string_view text) {
+Pieces theirs(const PatternCase& c, std::string_view text) {
   Pieces pieces{std::string(text)};
   for (const std::string& regex : c.regexes) {
     Pieces finer;
@@ -58,7 +58,7 @@ Pieces theirs(const Case& c, std::string_view text) {
   return pieces;
 }
 
-void expect_equal(const Case& c, std::string_view text) {
+void expect_equal(const PatternCase& c, std::string_view text) {
   const Pieces a = ours(c.pattern, text), b = theirs(c, text);
   if (a == b) return;
   const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
@@ -127,7 +127,7 @@ TEST(Patterns, HandmadeCasesEqualTheRegex) {
       "👍🏽 👨‍👩‍👧 🇨🇳",
       "\xE2\x80\x8D x\xE2\x80\x8By",
   };
-  for (const Case& c : all_cases()) {
+  for (const PatternCase& c : all_cases()) {
     for (const std::string& text : texts) expect_equal(c, text);
   }
 }
@@ -139,7 +139,7 @@ TEST(Patterns, RealTextEqualsTheRegex) {
     std::string text = read_file(folder / name, 100'000'000).substr(0, 150'000);
     while ((static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) text.pop_back();
     if (static_cast<unsigned char>(text.back()) >= 0xC0) text.pop_back();
-    for (const Case& c : all_cases()) expect_equal(c, text);
+    for (const PatternCase& c : all_cases()) expect_equal(c, text);
   }
 }
 
@@ -180,11 +180,11 @@ uint32_t random_code(PhiloxKey key, uint64_t row, uint64_t column) {
 }
 
 TEST(Patterns, RandomUnicodeEqualsTheRegex) {
-  const std::vector<Case> cases = all_cases();
+  const std::vector<PatternCase> cases = all_cases();
   for (uint64_t row = 0; row < 1500; ++row) {
     std::string text;
     for (uint64_t column = 0; column < 1 + row % 40; ++column) append_utf8(text, random_code({7, 1}, row, column));
-    for (const Case& c : cases) expect_equal(c, text);
+    for (const PatternCase& c : cases) expect_equal(c, text);
     if (HasFailure()) break;
   }
 }
@@ -223,7 +223,7 @@ TEST(Patterns, StrayBytesAreCharactersOfNoKind) {
   const std::string stray[] = {
       "\xFF", "\xC0", "\x80", "\xED\xA0\x80", "\xE4\xB8", "\xF0\x9F\x91", "\xF4\x90\x80\x80", "\xC1\xBF"};
   const std::string stand_in = "\xEE\x80\x80";
-  for (const Case& c : all_cases()) {
+  for (const PatternCase& c : all_cases()) {
     for (uint64_t row = 0; row < 300; ++row) {
       std::string bad, good;
       for (uint64_t column = 0; column < 1 + row % 12; ++column) {
@@ -247,7 +247,7 @@ TEST(Patterns, StrayBytesAreCharactersOfNoKind) {
 }
 
 TEST(Patterns, PiecesCoverRandomBytes) {
-  for (const Case& c : all_cases()) {
+  for (const PatternCase& c : all_cases()) {
     for (uint64_t row = 0; row < 200; ++row) {
       std::vector<char> bytes(row);  // exact heap allocation, so that a sanitizer sees a read past the end
       for (uint64_t i = 0; i < row; ++i) bytes[i] = static_cast<char>(random_u32({11, 4}, row, i));
@@ -265,7 +265,7 @@ TEST(Patterns, PiecesCoverRandomBytes) {
 TEST(Patterns, ACutChangesNoPiece) {
   // Texts with special cases around line ends and spaces.
   static constexpr uint32_t kDense[] = {'!', '\n', '/', 'a', ' ', '\r', 0x3000, 0x4E2D, '1', '\n', '\'', 's'};
-  for (const Case& c : all_cases()) {
+  for (const PatternCase& c : all_cases()) {
     int cuts = 0;
     for (uint64_t row = 0; row < 4000; ++row) {
       std::string text;

@@ -10,10 +10,8 @@
 #include "text/tokenizer/sentencepiece/sentencepiece.h"
 #include "text/tokenizer/sentencepiece_bytes.h"
 
-namespace qkv {
+namespace qkv::test {
 namespace {
-
-using namespace test;
 
 Tokenizer read(const std::string& bytes) {
   return Tokenizer(parts_of_sentencepiece(SentencePieceModel::parse(bytes, "m.model")));
@@ -236,4 +234,4 @@ TEST(SentencePieceCorrupt, EveryFlippedByteIsReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace qkv
+}  // namespace qkv::test

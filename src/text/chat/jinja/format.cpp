@@ -53,7 +53,7 @@ Field take_field(Interpreter& interp, std::string_view& text) {
   return field;
 }
 
-std::string number_in(Interpreter& interp, const Field& field, const Value& value) {
+std::string format_number(Interpreter& interp, const Field& field, const Value& value) {
   if (value.is(Kind::undefined)) interp.fail_undefined(value);
   if (!value.is_numeric()) interp.fail(std::string("a ") + name_of(value) + " where % wants a number", "use %s");
   std::string digits;
@@ -95,7 +95,7 @@ std::string shown(Interpreter& interp, const Field& field, const Value& value) {
     if (field.type == 'r' && value.is(Kind::text)) out = repr_text(out);
     if (field.precision >= 0) out.resize(bytes_of_characters(out, static_cast<size_t>(field.precision)));
   } else if (std::string_view("dixfeg").find(field.type) != std::string_view::npos) {
-    out = number_in(interp, field, value);
+    out = format_number(interp, field, value);
   } else {
     interp.fail(std::string("% does not know the letter ") + printable({&field.type, 1}), "use s, r, d, x, f, e or g");
   }

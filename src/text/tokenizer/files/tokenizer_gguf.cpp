@@ -86,7 +86,7 @@ struct GgufVocab {
   }
 };
 
-TemplatePiece special_piece(const GgufVocab& vocab, int32_t id, int32_t type_id = 0) {
+TemplatePiece gguf_special_piece(const GgufVocab& vocab, int32_t id, int32_t type_id = 0) {
   return {
       .kind = TemplatePiece::Kind::special, .type_id = type_id, .ids = {id}, .tokens = {std::string(vocab.token(id))}};
 }
@@ -100,10 +100,10 @@ void add_template(const GgufVocab& vocab, Around around, TokenizerParts& parts) 
   const TemplatePiece second{.kind = TemplatePiece::Kind::second_text, .type_id = 1};
   auto& single = parts.post.single;
   if (vocab.flag_or("add_bos_token", around.bos) && parts.named.bos)
-    single.push_back(special_piece(vocab, *parts.named.bos));
+    single.push_back(gguf_special_piece(vocab, *parts.named.bos));
   single.push_back(first);
   if (vocab.flag_or("add_eos_token", around.eos) && parts.named.eos)
-    single.push_back(special_piece(vocab, *parts.named.eos));
+    single.push_back(gguf_special_piece(vocab, *parts.named.eos));
   parts.post.pair = single;
   for (TemplatePiece piece : single) {
     piece.kind = piece.kind == TemplatePiece::Kind::first_text ? TemplatePiece::Kind::second_text : piece.kind;
@@ -212,11 +212,12 @@ TokenizerParts word_piece_parts(const GgufVocab& vocab) {
   parts.pre_tokenizer = bert_pre_tokenizer();
   parts.decoder = word_piece_decoder({});
   add_found_tokens(vocab, parts);
-  const TemplatePiece cls = special_piece(vocab, *parts.named.cls), sep = special_piece(vocab, *parts.named.sep);
+  const TemplatePiece cls = gguf_special_piece(vocab, *parts.named.cls),
+                      sep = gguf_special_piece(vocab, *parts.named.sep);
   const TemplatePiece first{.kind = TemplatePiece::Kind::first_text};
   const TemplatePiece second{.kind = TemplatePiece::Kind::second_text, .type_id = 1};
   parts.post.single = {cls, first, sep};
-  parts.post.pair = {cls, first, sep, second, special_piece(vocab, *parts.named.sep, 1)};
+  parts.post.pair = {cls, first, sep, second, gguf_special_piece(vocab, *parts.named.sep, 1)};
   return parts;
 }
 

@@ -40,7 +40,7 @@ class Renumbered final : public TokenModel {
   std::vector<int32_t> ids_;
 };
 
-Vocab read_vocab(const std::filesystem::path& file) {
+Vocab read_marian_vocab(const std::filesystem::path& file) {
   const Json json = parse_json(read_file(file, kLargestTokenizerFile), file.string(), {.bytes = kLargestTokenizerFile});
   QKV_CHECK(json.is_object(), file.string(), ": must be an object of pieces and their ids",
             Hint("Marian's vocab.json maps each piece to a number"));
@@ -62,7 +62,7 @@ bool is_language_code(std::string_view token) {
 
 TokenizerParts parts_of_marian(const std::filesystem::path& spm) {
   const std::filesystem::path folder = spm.parent_path(), numbers = folder / "vocab.json";
-  Vocab vocab = read_vocab(numbers);
+  Vocab vocab = read_marian_vocab(numbers);
   const auto role = [&](std::string_view token) {
     const int32_t id = vocab.find(token);
     QKV_CHECK(id >= 0, numbers.string(), ": has no ", token, Hint("Marian's vocab.json has </s>, <unk> and <pad>"));
