@@ -12,7 +12,7 @@
 namespace qkv {
 namespace {
 
-constexpr uint64_t kLengthBytes = 8;
+constexpr uint64_t kLengthSize = 8;
 
 struct Planned {
   const OutgoingTensor* tensor;
@@ -54,7 +54,7 @@ std::string header_text(std::span<const Planned> planned, const std::map<std::st
            "\",\"shape\":" + Json(p.tensor->shape).dump() + ",\"data_offsets\":" + Json{begin, end}.dump() + "}";
   }
   out += '}';
-  out.append((alignment - (kLengthBytes + out.size()) % alignment) % alignment, ' ');
+  out.append((alignment - (kLengthSize + out.size()) % alignment) % alignment, ' ');
   return out;
 }
 
@@ -86,7 +86,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Outgoi
   const std::string header = header_text(planned, metadata, file, alignment);
 
   AtomicFile out(path);
-  std::array<std::byte, kLengthBytes> length{};
+  std::array<std::byte, kLengthSize> length{};
   for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<std::byte>(header.size() >> (8 * i));
   out.write(length);
   out.write(std::as_bytes(std::span(header)));

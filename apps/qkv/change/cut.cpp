@@ -23,7 +23,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr const char* kHelp =
+constexpr const char* kCutHelp =
     R"(Heads are named L3H7, head 7 of layer 3; L3 is all of a layer. In models that translate E3H7 is the encoder's and X3H7
 looks from the decoder at the encoder. Experts are named L1E3.
 The output of a cut head is replaced by its mean over the texts, by zero (--with zero), or by its output in another text
@@ -37,7 +37,7 @@ Examples:
   qkv cut MODEL --by gradient --keep 70% --data text.txt --out SMALLER
   qkv cut MODEL --experts L1E3 --data world --json)";
 
-struct Options {
+struct CutArguments {
   ModelOptions model;
   TextOptions text{.tokens = 8000};
   std::string heads, experts, by, keep, with, out, prompt;
@@ -46,7 +46,7 @@ struct Options {
 
 class CutCommand {
  public:
-  explicit CutCommand(const Options& options)
+  explicit CutCommand(const CutArguments& options)
       : options_(options),
         model_(open_model(options.model, BlockWeights::decoded)),
         reader_(model_.model(), model_.engine(), {.precision = model_.precision()}),
@@ -212,7 +212,7 @@ class CutCommand {
     json_["saved"] = to_json(saved);
   }
 
-  const Options& options_;
+  const CutArguments& options_;
   OpenModel model_;
   Reader reader_;
   bool quiet_;
@@ -227,7 +227,7 @@ class CutCommand {
 }  // namespace
 
 void add_cut(Command app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CutArguments>();
   const Command command = app.add_command("cut", "Cut heads: what it costs, and a smaller model without them");
   add_model_options(command, options->model);
   add_text_options(command, options->text);
@@ -244,7 +244,7 @@ void add_cut(Command app) {
   command.add_option("--out DIR", options->out, "Write the model without them to this folder; it must not exist yet");
   command.add_option("--prompt TEXT", options->prompt, "Text to continue, before and after; otherwise from the data");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
-  command.footer(kHelp);
+  command.footer(kCutHelp);
   command.callback([options] {
     QKV_CHECK(!options->heads.empty() || !options->by.empty() || !options->experts.empty(), "nothing to cut was named",
               Hint("--heads L0H1, --by gradient --keep 60%, or --experts L0E1"));

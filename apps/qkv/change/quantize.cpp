@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLargestText = size_t{1} << 30;
 constexpr size_t kMostTokens = 8192;
-constexpr int64_t kWindow = 256;
+constexpr int64_t kWindowTokens = 256;
 
 constexpr const char* kQuantizeExamples = R"(Examples:
   qkv quantize llama --to q8 --out llama-q8
@@ -90,7 +90,7 @@ Compared texts_for(const QuantizeArguments& options, const ModelSpec& spec) {
   QKV_CHECK(spec.vocabulary > 0, options.model, ": has no vocabulary, so there are no choices to compare",
             Hint("this is a part of a model"));
   const int64_t ids = spec.source_vocabulary > 0 ? std::min(spec.source_vocabulary, spec.vocabulary) : spec.vocabulary;
-  WindowOptions windows{.length = spec.context > 0 ? std::min(kWindow, spec.context) : kWindow};
+  WindowOptions windows{.length = spec.context > 0 ? std::min(kWindowTokens, spec.context) : kWindowTokens};
   Compared made;
   try {
     const Tokenizer tokenizer = Tokenizer::load(options.model).without_truncation();

@@ -60,10 +60,6 @@ std::string cut(const std::string& text, int cells) {
   return std::string(fit_width(text, std::max(cells - 1, 0))) + (cells > 0 ? "…" : "");
 }
 
-std::string spaces(int count) {
-  return std::string(static_cast<size_t>(std::max(count, 0)), ' ');
-}
-
 // Where a text that is too long for a line is broken: after the last space that fits, or beside the last wide character
 // that does. No line begins with a closing mark.
 size_t break_of(std::string_view text, int cells) {
@@ -86,6 +82,10 @@ size_t break_of(std::string_view text, int cells) {
 }
 
 }  // namespace
+
+std::string spaces(int count) {
+  return std::string(static_cast<size_t>(std::max(count, 0)), ' ');
+}
 
 int terminal_columns() {
   if (const char* said = std::getenv("COLUMNS"); said != nullptr) {

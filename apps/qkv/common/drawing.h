@@ -9,6 +9,8 @@ namespace qkv::app {
 
 int terminal_columns();  // what COLUMNS says, or the terminal at standard output; 80 where neither is known
 
+std::string spaces(int count);  // "" below 0
+
 // A text in lines of at most so many cells, broken at spaces and between Chinese characters; a word that is longer than
 // a line is broken anywhere. Line breaks of the text stay.
 std::vector<std::string> wrap(std::string_view text, int cells);

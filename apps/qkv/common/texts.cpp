@@ -13,8 +13,6 @@
 namespace qkv::app {
 namespace {
 
-constexpr size_t kLargestFile = size_t{1} << 30;
-
 // Takes texts until there are enough tokens.
 class Collected {
  public:
@@ -77,7 +75,7 @@ void add_world(const OpenModel& model, const std::string& data, Collected& to) {
 }
 
 void add_file(const OpenModel& model, const std::string& data, Collected& to) {
-  const std::string text = read_file(data, kLargestFile);
+  const std::string text = read_file(data, kLargestTextFile);
   QKV_CHECK(is_utf8(text), data, " is not UTF-8", Hint("convert it, for example with  iconv"));
   const Tokenizer& tokenizer = model.tokenizer();
   const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = false, .read_specials = false});

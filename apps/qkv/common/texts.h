@@ -12,6 +12,8 @@ namespace qkv::app {
 // Stories of the built-in world that no recipe trains on.
 inline constexpr uint64_t kWorldSeed = 20260101, kFirstStory = 1'000'000;
 
+inline constexpr size_t kLargestTextFile = size_t{1} << 30;
+
 struct TextOptions {
   std::string data;        // FILE, or world, world:zh, world:pairs
   int64_t tokens = 20000;  // most tokens in all

@@ -15,10 +15,6 @@ struct Row {
   std::string left, right;
 };
 
-std::string spaces(int count) {
-  return std::string(static_cast<size_t>(std::max(count, 0)), ' ');
-}
-
 // A command that is too long for a line, with " \" where it goes on. It is broken at spaces outside of quotes.
 std::string broken_command(std::string_view text, int columns, int indent) {
   std::string all, line = spaces(indent), word;

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kHelp =
+constexpr const char* kEvalHelp =
     R"(What --data is decides what is measured:
   a text                              perplexity: it is cut into windows, and every token is scored once, given what is before it in its window
   a .jsonl, or a folder of these      minimal pairs as BLiMP has them, an object with sentence_good and sentence_bad in each line; a pair is right if the model finds the whole good sentence more likely
@@ -69,7 +69,7 @@ void add_eval(Command app) {
       .between(int64_t{1}, int64_t{1} << 20);
   command.add_option("--seed", options->seed, "Seed of the bootstrap");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
-  command.footer(kHelp);
+  command.footer(kEvalHelp);
   command.callback([options] { evaluate(*options); });
 }
 

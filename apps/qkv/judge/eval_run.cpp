@@ -9,13 +9,12 @@
 #include "base/file.h"
 #include "common/drawing.h"
 #include "common/reports.h"
+#include "common/texts.h"
 #include "infer/likelihood.h"
 #include "text/unicode/utf8.h"
 
 namespace qkv::app {
 namespace {
-
-constexpr size_t kLargestFile = size_t{1} << 30;
 
 // One text of a whole context, or a pass full of sentences.
 RunOptions room(const OpenModel& model, const EvalOptions& options) {
@@ -49,7 +48,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }
 
 std::string checked_text(const std::filesystem::path& file) {
-  std::string text = read_file(file, kLargestFile);
+  std::string text = read_file(file, kLargestTextFile);
   if (!is_utf8(text)) {
     const std::vector<std::string_view> lines = lines_of(text);
     const auto bad = std::find_if_not(lines.begin(), lines.end(), is_utf8);

@@ -20,7 +20,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr size_t kLargestFile = size_t{4} << 30;
+constexpr size_t kLargestScoredFile = size_t{4} << 30;
 
 constexpr const char* kScoreExamples = R"(Line i of HYPOTHESIS is scored against line i of every REFERENCE.
 The 95 % interval is the bootstrap's, from 1000 drawn test sets: two systems whose intervals overlap widely may well be equally good.
@@ -40,7 +40,7 @@ struct ScoreArguments {
 struct TextLines {
   TextLines(const TextLines&) = delete;  // the lines are views of the text
   TextLines& operator=(const TextLines&) = delete;
-  explicit TextLines(const std::string& path) : text(read_file(path, kLargestFile)) {
+  explicit TextLines(const std::string& path) : text(read_file(path, kLargestScoredFile)) {
     for (size_t at = 0; at < text.size();) {
       const size_t end = std::min(text.find('\n', at), text.size());
       std::string_view line = std::string_view(text).substr(at, end - at);

@@ -13,8 +13,6 @@
 namespace qkv::app {
 namespace {
 
-constexpr size_t kLargestConfig = 16 << 20;
-
 struct NewArguments {
   std::string out, preset, spec, dtype = "f32";
   uint64_t seed = 0;

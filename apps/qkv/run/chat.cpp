@@ -28,7 +28,7 @@ constexpr const char* kCommands = R"(  /help           this
 Ctrl-C while the model writes ends its answer. A message that starts with / has a space before it.
 )";
 
-struct Options {
+struct ChatArguments {
   ModelOptions model;
   CacheOptions cache;
   TextFlags text;
@@ -37,7 +37,7 @@ struct Options {
   bool stats = false;
 };
 
-ChatTemplate template_of(const Options& options) {
+ChatTemplate template_of(const ChatArguments& options) {
   if (!options.chat_template.empty()) {
     QKV_CHECK(std::filesystem::is_regular_file(options.chat_template), "--template ", printable(options.chat_template),
               " is not a file", Hint("--template takes a file with a Jinja template, not the template itself"));
@@ -49,7 +49,7 @@ ChatTemplate template_of(const Options& options) {
 }
 
 // Variables of the template: the tokens it may name, and what --set says, which is JSON or a plain word.
-OrderedJson variables_of(const Options& options, const Tokenizer& tokenizer) {
+OrderedJson variables_of(const ChatArguments& options, const Tokenizer& tokenizer) {
   OrderedJson variables = OrderedJson::object();
   const auto name_token = [&](const char* name, std::optional<int32_t> id) {
     if (id && !options.chat_template.empty()) variables[name] = tokenizer.token(*id);
@@ -69,7 +69,7 @@ OrderedJson variables_of(const Options& options, const Tokenizer& tokenizer) {
 
 class Chat {
  public:
-  explicit Chat(const Options& options)
+  explicit Chat(const ChatArguments& options)
       : options_(options),
         template_(template_of(options)),
         model_(open_model(options.model)),
@@ -207,7 +207,7 @@ class Chat {
     if (!std::cout) throw AnswerNo{};  // nobody reads any more; main says so
   }
 
-  const Options& options_;
+  const ChatArguments& options_;
   ChatTemplate template_;
   OpenModel model_;
   int64_t context_;  // most tokens of the conversation
@@ -225,7 +225,7 @@ class Chat {
 
 void add_chat(Command app) {
   const Command command = app.add_command("chat", "Talk with a model, using its own chat template");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ChatArguments>();
   add_model_options(command, options->model);
   add_cache_options(command, options->cache);
   command.add_option("--system TEXT", options->system, "An instruction the conversation begins with");

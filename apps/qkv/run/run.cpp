@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kMostAtOnce = 32;
 
-struct Options {
+struct RunArguments {
   ModelOptions model;
   CacheOptions cache;
   TextFlags text;
@@ -67,7 +67,7 @@ Json token_json(const Tokenizer* tokenizer, int32_t id, double logprob) {
   return json;
 }
 
-Json to_json(const WrittenText& written, const Tokenizer* tokenizer, const Options& options) {
+Json to_json(const WrittenText& written, const Tokenizer* tokenizer, const RunArguments& options) {
   Json json{{"prompt_tokens", written.prompt_tokens},
             {"ended", name_of(written.ended)},
             {"read_seconds", written.prefill_seconds},
@@ -105,7 +105,7 @@ void print_text(const std::string& text) {
 // All texts of one prompt, side by side.
 class Run {
  public:
-  explicit Run(const Options& options)
+  explicit Run(const RunArguments& options)
       : options_(options),
         model_(open_model(options.model)),
         context_(context_of(model_, options.cache)),
@@ -229,7 +229,7 @@ class Run {
     std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   }
 
-  const Options& options_;
+  const RunArguments& options_;
   OpenModel model_;
   int64_t context_;  // most tokens of a text, prompt included
   Runner runner_;
@@ -242,7 +242,7 @@ class Run {
 
 void add_run(Command app) {
   const Command command = app.add_command("run", "Continue a prompt, or translate it");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunArguments>();
   add_model_options(command, options->model);
   add_cache_options(command, options->cache);
   command.add_option("PROMPT", options->prompt, "The text to continue, or to translate; - reads standard input")

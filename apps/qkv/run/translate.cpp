@@ -18,7 +18,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr size_t kWindow = 1024;  // lines that are sorted by length and translated together
+constexpr size_t kSortedLines = 1024;  // lines that are sorted by length and translated together
 constexpr int64_t kUsualRows = 64, kUsualSource = 256;
 
 constexpr const char* kTranslateHelp =
@@ -101,7 +101,7 @@ class Translator {
     std::vector<Line> window;
     const Tokenizer& tokenizer = model_.tokenizer();
     try {
-      while (window.size() < kWindow) {
+      while (window.size() < kSortedLines) {
         Line line;
         if (!std::getline(std::cin, line.text)) {
           ended_ = true;

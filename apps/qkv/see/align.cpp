@@ -18,7 +18,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kAlignExamples =
     R"(The attention of the decoder to the encoder, the mean of one layer's heads (the last but one layer, or --layer), from
 tokens to words. i-j pairs are source-target, counted from 0: each target word with the source word it attends to most.
 
@@ -28,7 +28,7 @@ Examples:
   qkv align MODEL --data pairs.tsv > pairs.align        a line of i-j pairs for each source<TAB>target
   qkv align MODEL --data pairs.tsv --json > out.json    with all weights)";
 
-struct Options {
+struct AlignArguments {
   ModelOptions model;
   std::string source, target, data;
   ReportOptions report;
@@ -66,7 +66,7 @@ int widest(const std::vector<TokenWord>& words) {
 }
 
 // Target words downward, source words across, in as many blocks as the terminal is wide.
-void draw(const WordAlignment& alignment) {
+void draw_alignment(const WordAlignment& alignment) {
   const int label = std::min(widest(alignment.target), 16), room = terminal_columns() - label - 2;
   const int cells = std::clamp(widest(alignment.source), 3, 9) + 1;
   const auto across = static_cast<size_t>(std::max(room / cells, 1));
@@ -87,7 +87,7 @@ void draw(const WordAlignment& alignment) {
                            alignment.source.size());
 }
 
-void align_file(const OpenModel& model, const Options& options, const AlignOptions& how) {
+void align_file(const OpenModel& model, const AlignArguments& options, const AlignOptions& how) {
   DocumentReader reader({options.data}, {.format = DataFormat::tsv});
   Progress progress("pairs", 0);
   InterruptWatch interrupts;
@@ -106,7 +106,7 @@ void align_file(const OpenModel& model, const Options& options, const AlignOptio
   write_report(options.report, {{"model", model.path()}, {"alignments", all}});
 }
 
-void run_align(const Options& options) {
+void run_align(const AlignArguments& options) {
   const bool one = !options.source.empty() && !options.target.empty();
   QKV_CHECK(one != !options.data.empty() && (one || options.source.empty()),
             "qkv align takes a source and a target, or --data", Hint("qkv align MODEL \"source\" \"target\""));
@@ -122,7 +122,7 @@ void run_align(const Options& options) {
   if (options.pharaoh) {
     std::cout << pharaoh(made) << '\n';
   } else {
-    draw(made);
+    draw_alignment(made);
   }
 }
 
@@ -130,7 +130,7 @@ void run_align(const Options& options) {
 
 void add_align(Command app) {
   const Command command = app.add_command("align", "Word alignment from cross-attention");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AlignArguments>();
   add_model_options(command, options->model);
   command.add_option("SOURCE", options->source, "A sentence");
   command.add_option("TARGET", options->target, "Its translation");
@@ -139,7 +139,7 @@ void add_align(Command app) {
                      "Layer whose heads are used, counted from 0; otherwise the last but one");
   command.add_flag("--pharaoh", options->pharaoh, "Print i-j pairs only (Pharaoh format)");
   add_report_options(command, options->report);
-  command.footer(kExamples);
+  command.footer(kAlignExamples);
   command.callback([options] { run_align(*options); });
 }
 

@@ -18,7 +18,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kAttributeExamples =
     R"(At one token of the text, the logit of --for minus the logit of --against, as a sum with one term for the embedding,
 every head, every feed-forward and the biases. Without --for it is the model's top guess, without --against its second
 guess (or, if that is --for, its top guess).
@@ -32,7 +32,7 @@ Examples:
   qkv attribute MODEL "Tom saw Anna. He" --token 2 --json
   qkv attribute T5 "Guten Morgen" --target "Good"    heads that attend to the source are X0H0, ...)";
 
-struct Options {
+struct AttributeArguments {
   ModelOptions model{.dtype = "f32"};
   std::string text, target;
   std::optional<std::string> in_favour, against;
@@ -43,7 +43,7 @@ struct Options {
 using Report = nlohmann::ordered_json;
 
 // What a token adds to a text; the part of a character by its bytes.
-std::string shown(const Tokenizer& tokenizer, int32_t id) {
+std::string token_text(const Tokenizer& tokenizer, int32_t id) {
   if (!tokenizer.has(id)) return "#" + std::to_string(id);
   if (tokenizer.is_special(id)) return std::string(tokenizer.token(id));
   const std::string bytes = tokenizer.bytes_of(id);
@@ -58,10 +58,10 @@ int32_t one_token(const Tokenizer& tokenizer, const char* flag, const std::strin
   if (ids.size() == 1) return ids.front();
   QKV_CHECK(!ids.empty(), flag, " has no tokens", Hint("give one token, as  ", flag, " \" mat\""));
   std::string parts;
-  for (const int32_t id : ids) parts += "[" + shown(tokenizer, id) + "]";
+  for (const int32_t id : ids) parts += "[" + token_text(tokenizer, id) + "]";
   QKV_FAIL(flag, " ", printable(text), " is ", ids.size(), " tokens: ", printable(parts),
            Hint("the model guesses one token at a time: ask for the first,  ", flag, " \"",
-                printable(shown(tokenizer, ids.front())), "\""));
+                printable(token_text(tokenizer, ids.front())), "\""));
 }
 
 std::vector<int32_t> two_best(const std::vector<float>& logits) {
@@ -89,7 +89,7 @@ const char* name_of(AttributedPart::Kind kind) {
   return "?";
 }
 
-void print(const Attribution& found, const std::string& title, const std::string& how) {
+void print_attribute(const Attribution& found, const std::string& title, const std::string& how) {
   std::vector<AttributedPart> sorted = found.parts;
   std::stable_sort(sorted.begin(), sorted.end(), [](const AttributedPart& a, const AttributedPart& b) {
     return std::abs(a.share) > std::abs(b.share);
@@ -107,7 +107,7 @@ void print(const Attribution& found, const std::string& title, const std::string
             << wrapped(how, terminal_columns());
 }
 
-void attribute(const Options& options) {
+void attribute(const AttributeArguments& options) {
   const OpenModel model = open_model(options.model);
   const Tokenizer& tokenizer = model.tokenizer();
   QKV_CHECK(model.spec().has_source() || options.target.empty(), "--target, but a ", model.spec().family,
@@ -122,7 +122,7 @@ void attribute(const Options& options) {
   const int32_t target = options.in_favour ? one_token(tokenizer, "--for", *options.in_favour) : best[0];
   const int32_t against =
       options.against ? one_token(tokenizer, "--against", *options.against) : best[best[0] == target ? 1 : 0];
-  QKV_CHECK(target != against, "--for and --against are both ", printable(shown(tokenizer, target)),
+  QKV_CHECK(target != against, "--for and --against are both ", printable(token_text(tokenizer, target)),
             Hint("a token against itself is 0"));
   const Attribution found = attributor.of(target, against);
   const ModelSpec& spec = model.spec();
@@ -131,15 +131,16 @@ void attribute(const Options& options) {
                         : "exact: the last norm keeps the scale it had in this run";
   if (spec.head.transform) how += "; so does the head's activation";
   if (spec.head.softcap > 0) how += fmt::format("; logits before the cap of {}", spec.head.softcap);
-  const std::string at = shown(tokenizer, text.ids[static_cast<size_t>(row)]);
+  const std::string at = token_text(tokenizer, text.ids[static_cast<size_t>(row)]);
   if (!options.report.json) {
-    const auto quoted = [&](int32_t id) { return printable(shown(tokenizer, id)); };
-    print(found,
-          fmt::format("after token {} {}: {} rather than {}", row, printable(at), quoted(target), quoted(against)),
-          how);
+    const auto quoted = [&](int32_t id) { return printable(token_text(tokenizer, id)); };
+    print_attribute(
+        found, fmt::format("after token {} {}: {} rather than {}", row, printable(at), quoted(target), quoted(against)),
+        how);
   }
   const auto token = [&](int32_t id) {
-    return Report{{"id", id}, {"text", shown(tokenizer, id)}, {"logit", attributor.logits()[static_cast<size_t>(id)]}};
+    return Report{
+        {"id", id}, {"text", token_text(tokenizer, id)}, {"logit", attributor.logits()[static_cast<size_t>(id)]}};
   };
   Report parts = Report::array();
   for (const AttributedPart& part : found.parts) {
@@ -160,7 +161,7 @@ void attribute(const Options& options) {
 
 void add_attribute(Command app) {
   const Command command = app.add_command("attribute", "Which heads and feed-forwards raise a token's logit");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AttributeArguments>();
   add_model_options(command, options->model);
   command.add_option("TEXT", options->text, "The text; for a model that translates, the source").required();
   command.add_option("--target TEXT", options->target, "What a model that translates has written so far");
@@ -168,7 +169,7 @@ void add_attribute(Command app) {
   command.add_option("--for TOKEN", options->in_favour, "The token to explain");
   command.add_option("--against TOKEN", options->against, "The token it is compared with");
   add_report_options(command, options->report);
-  command.footer(kExamples);
+  command.footer(kAttributeExamples);
   command.callback([options] { attribute(*options); });
 }
 

@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExamples =
+constexpr const char* kDemoExamples =
     R"(It trains the recipe "world" on stories the program makes up, lets the model write, shows what each layer guesses, what
 its heads do and what happens without them, and writes DIR/demo.html, one page that opens offline. Ctrl-C stops it; the
 same command continues.
@@ -272,7 +272,7 @@ void add_demo(Command app) {
   command.add_option("--out DIR", options->out, "The demo's folder").show_default();
   command.add_threads(options->threads);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
-  command.footer(kExamples);
+  command.footer(kDemoExamples);
   command.callback([options] {
     Demo demo(*options);
     if (!options->json) return demo.run();

@@ -16,8 +16,6 @@
 namespace qkv::app {
 namespace {
 
-constexpr size_t kLargestFile = size_t{1} << 30;
-
 constexpr const char* kHeadsHelp =
     R"(Nobody assigns roles to heads; this command finds them. Each is shown with its score, 95 % interval, n, and the share of the
 head's attention it explains. A role is named only where the whole interval is above its threshold (--json lists them).
@@ -59,7 +57,7 @@ std::vector<LabelledText> labelled_texts(const HeadsArguments& options, const Op
       all.push_back(std::move(text));
     }
   }
-  const std::string content = read_file(data, kLargestFile);
+  const std::string content = read_file(data, kLargestTextFile);
   QKV_CHECK(is_utf8(content), data, " is not UTF-8", Hint("convert it, for example with  iconv"));
   std::vector<LabelledText> found = options.labels == "gap" ? read_gap(content, data) : read_conllu(content, data);
   for (auto i = static_cast<size_t>(options.skip); i < found.size() && room_for(found[i]); ++i) {

@@ -15,8 +15,6 @@
 namespace qkv::app {
 namespace {
 
-constexpr size_t kLargestConfig = 16 << 20;
-
 struct InfoArguments {
   std::string model, preset;
   bool json = false;

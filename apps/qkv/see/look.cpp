@@ -20,7 +20,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kLookExamples =
     R"(Tokens, layers and heads are counted from 0. A model that translates reads TEXT and has written --target; without one the decoder has only its start token. A text of
 up to 512 tokens is shown whole; of a longer one the rows around --token.
 
@@ -34,7 +34,7 @@ Examples:
   qkv look MODEL "The cat sat" --html cat.html           one page to open offline
   qkv look MODEL "The cat sat" --npz cat.npz             q, k, v, z, probabilities, stream and logits for NumPy)";
 
-struct Options {
+struct LookArguments {
   ModelOptions model;
   std::string text, target, head, npz, html;
   ReportOptions report;
@@ -42,7 +42,7 @@ struct Options {
 };
 
 // A head by its name, or by its number in --layer.
-std::optional<HeadId> wanted_head(const ModelSpec& spec, const Options& options) {
+std::optional<HeadId> wanted_head(const ModelSpec& spec, const LookArguments& options) {
   if (options.head.empty()) return std::nullopt;
   std::string name = options.head;
   if (name.find_first_not_of("0123456789") == std::string::npos) {
@@ -81,7 +81,7 @@ std::string name_of_model(const std::string& path) {
   return folder.filename().string();
 }
 
-Json report_of(const Options& options, const LookedAt& at) {
+Json look_report(const LookArguments& options, const LookedAt& at) {
   Json report = look_parts(at);
   report["report"] = "look";
   report["model"] = name_of_model(options.model.path);
@@ -91,7 +91,7 @@ Json report_of(const Options& options, const LookedAt& at) {
   return report;
 }
 
-void write_files(const Options& options, const OpenModel& model, const LookedAt& at) {
+void write_files(const LookArguments& options, const OpenModel& model, const LookedAt& at) {
   if (!options.npz.empty()) {
     Arena arena(model.engine().device());
     Context cx = model.engine().context(arena, model.precision());
@@ -101,7 +101,7 @@ void write_files(const Options& options, const OpenModel& model, const LookedAt&
     std::cerr << "wrote " << options.npz << '\n';
   }
   if (!options.report.wanted() && options.html.empty()) return;
-  const Json report = report_of(options, at);
+  const Json report = look_report(options, at);
   write_report(options.report, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   if (!options.html.empty()) write_out(options.html, report_html(report));
   for (const std::string& file : {options.report.out, options.html}) {
@@ -109,7 +109,7 @@ void write_files(const Options& options, const OpenModel& model, const LookedAt&
   }
 }
 
-void draw(const Options& options, const LookedAt& at, const std::optional<HeadId>& head) {
+void draw(const LookArguments& options, const LookedAt& at, const std::optional<HeadId>& head) {
   const LookView view{.at = at, .out = std::cout, .columns = std::max(terminal_columns(), 40)};
   draw_tokens(view);
   if (head) return draw_map(view, *head);
@@ -122,7 +122,7 @@ void draw(const Options& options, const LookedAt& at, const std::optional<HeadId
   draw_wall(view, options.layer);
 }
 
-void look(const Options& options) {
+void look(const LookArguments& options) {
   QKV_CHECK(!options.text.empty(), "the text is empty", Hint("give a few words to look at"));
   QKV_CHECK(!options.report.json || options.html != "-", "--json and --html - both go to standard output",
             Hint("give --html a file"));
@@ -150,7 +150,7 @@ void look(const Options& options) {
 
 void add_look(Command app) {
   const Command command = app.add_command("look", "One text through a model: guesses, heads, one token's path");
-  const auto options = std::make_shared<Options>();  // lives as long as the callback
+  const auto options = std::make_shared<LookArguments>();  // lives as long as the callback
   add_model_options(command, options->model);
   command.add_option("TEXT", options->text, "What it reads; for a model that translates, the source").required();
   command.add_option("--target TEXT", options->target, "What a model that translates has written so far");
@@ -162,7 +162,7 @@ void add_look(Command app) {
   add_report_options(command, options->report);
   command.add_option("--npz FILE", options->npz, "Write the arrays to a file, for NumPy");
   command.add_option("--html FILE", options->html, "Write one page that opens offline");
-  command.footer(kExamples);
+  command.footer(kLookExamples);
   command.callback([options] { look(*options); });
 }
 

@@ -18,7 +18,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTapsExamples =
     R"(Names: LAYER.SITE, as 3.attn.q; in an encoder-decoder enc.3.attn.q, dec.3.attn.q, cross.3.attn.q. A site without a
 layer, attn.q, is that of every layer. embed, final and logits have none. Names of TransformerLens
 (blocks.3.attn.hook_q, ln_final.hook_normalized) are read too.
@@ -32,7 +32,7 @@ Examples:
   qkv taps MODEL "The cat sat" --only 0.attn.z      their values for a text
   qkv taps MODEL --cost                             what reading them costs)";
 
-struct Options {
+struct TapsArguments {
   ModelOptions model;
   std::string text, target, only;
   ReportOptions report;
@@ -84,7 +84,7 @@ Report show_model(const OpenModel& model, bool print) {
   return {{"model", model.path()}, {"family", model.spec().family}, {"taps", taps}};
 }
 
-Report show_text(const OpenModel& model, const Options& options, bool print) {
+Report show_text(const OpenModel& model, const TapsArguments& options, bool print) {
   const ModelSpec& spec = model.spec();
   std::vector<TapId> wanted;
   if (options.only.empty()) {
@@ -176,7 +176,7 @@ Report show_cost(const OpenModel& model, bool print) {
   return {{"model", model.path()}, {"tokens", options.tokens}, {"prices", list}};
 }
 
-void taps(const Options& options) {
+void taps(const TapsArguments& options) {
   const bool print = !options.report.json;
   QKV_CHECK(options.model.path.empty() ? !options.cost && options.only.empty() : true,
             "--cost and --only are about a model", Hint("qkv taps MODEL ..."));
@@ -198,7 +198,7 @@ void taps(const Options& options) {
 
 void add_taps(Command app) {
   const Command command = app.add_command("taps", "Values inside a model, by name: queries, keys, values, ...");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TapsArguments>();
   add_model_options(command, options->model);
   command.option("MODEL").optional();
   command.add_option("TEXT", options->text, "Show the values for this text; for a model that translates, the source");
@@ -206,7 +206,7 @@ void add_taps(Command app) {
   command.add_option("--only NAMES", options->only, "Which taps, separated by commas");
   command.add_flag("--cost", options->cost, "Measure what reading costs");
   add_report_options(command, options->report);
-  command.footer(kExamples);
+  command.footer(kTapsExamples);
   command.callback([options] { taps(*options); });
 }
 

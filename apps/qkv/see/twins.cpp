@@ -14,7 +14,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr const char* kHelp =
+constexpr const char* kTwinsHelp =
     R"(Two heads are duplicates if their maps are alike (d below 0.1, the root of the mean Jensen-Shannon divergence in bits),
 what they write moves together (linear CKA above 0.9), and the model needs the second more once the first is gone
 (syn = what cutting both costs beyond what cutting each costs, nats per token, above 0). Maps are compared for all pairs of
@@ -24,7 +24,7 @@ Examples:
   qkv twins MODEL --data world
   qkv twins MODEL --data text.txt --closest 30 --out twins.json)";
 
-struct Options {
+struct TwinsArguments {
   ModelOptions model;
   TextOptions text{.tokens = 4000};
   TwinOptions twins;
@@ -35,7 +35,7 @@ std::string cosine(const std::optional<double>& value) {
   return value ? fmt::format("{:5.2f}", *value) : "    -";
 }
 
-void print(const ModelSpec& spec, const Twins& found) {
+void print_twins(const ModelSpec& spec, const Twins& found) {
   std::cout << fmt::format("{:<15} {:>5} {:>5} {:>5} {:>5}  {}\n", "heads", "d", "CKA", "QK", "OV", "syn [95 %]");
   int64_t duplicates = 0;
   for (const TwinPair& pair : found.closest) {
@@ -59,7 +59,7 @@ void print(const ModelSpec& spec, const Twins& found) {
             << '\n';
 }
 
-nlohmann::ordered_json report(const ModelSpec& spec, const Twins& found) {
+nlohmann::ordered_json twins_report(const ModelSpec& spec, const Twins& found) {
   nlohmann::ordered_json made{{"compared", found.compared}, {"alike", found.alike}, {"rows", found.rows}};
   made["pairs"] = nlohmann::ordered_json::array();
   for (const TwinPair& pair : found.closest) {
@@ -83,7 +83,7 @@ nlohmann::ordered_json report(const ModelSpec& spec, const Twins& found) {
   return made;
 }
 
-void run(Options options) {
+void run_twins(TwinsArguments options) {
   const OpenModel model = open_model(options.model, BlockWeights::decoded);
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   const std::vector<TokenText> texts = read_scored_texts(model, options.text);
@@ -91,14 +91,14 @@ void run(Options options) {
     options.twins.finished = finished;
     return find_twins(reader, texts, options.twins);
   });
-  if (!options.report.json) print(model.spec(), found);
-  write_report(options.report, report(model.spec(), found));
+  if (!options.report.json) print_twins(model.spec(), found);
+  write_report(options.report, twins_report(model.spec(), found));
 }
 
 }  // namespace
 
 void add_twins(Command app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TwinsArguments>();
   const Command command = app.add_command("twins", "Duplicate heads");
   add_model_options(command, options->model);
   add_text_options(command, options->text);
@@ -106,8 +106,8 @@ void add_twins(Command app) {
       .between(1, 100000)
       .show_default();
   add_report_options(command, options->report);
-  command.footer(kHelp);
-  command.callback([options] { run(*options); });
+  command.footer(kTwinsHelp);
+  command.callback([options] { run_twins(*options); });
 }
 
 }  // namespace qkv::app

@@ -12,6 +12,8 @@
 
 namespace qkv {
 
+inline constexpr size_t kLargestConfig = 16 << 20;  // bytes of a config.json
+
 class Config {
  public:
   // Alternative keys of one value, since older models use other names; the first that is present and not null counts.
