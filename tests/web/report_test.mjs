@@ -135,6 +135,9 @@ async function leftInEnglish(page) {
   await page.keyboard.press("ArrowRight");
   equal(await name(), "L1H1", "arrows move over layer and head");
   equal(await page.locator(".role-tag").textContent(), "previous token", "its role");
+  await page.keyboard.press("ArrowRight");
+  equal(await page.locator(".role-tag").textContent(), "no role found", "a head without a role");
+  await page.keyboard.press("ArrowLeft");
 
   // The large map: row and column light up, and say the weight that the report has.
   const report = await page.evaluate(() => JSON.parse(document.getElementById("report").textContent));

@@ -356,7 +356,7 @@ function moviePart() {
   function showSample() {
     let now = null;
     for (const sample of samples) if (sample.step <= stepNow() + 0.5) now = sample;
-    sampleText.textContent = now ? now.text : say("noSample");
+    sampleText.textContent = now ? now.text || say("emptySample") : say("noSample");
     sampleStep.textContent = now ? say("stepN")(now.step) : "";
   }
 

@@ -6,7 +6,8 @@ const wallView = { head: null, locked: false, row: -1, column: -1, hideFirst: tr
 const queriesOf = (head) => (head.queries === "source" ? report.source : report.tokens) || [];
 const keysOf = (head) => (head.keys === "source" ? report.source : report.tokens) || [];
 
-// A report lists the roles that were found, none other.
+// A report lists the roles that were found, none other; no list at all: nobody looked for them.
+const hasRoles = (head) => Array.isArray(head.roles);
 function strongestRole(head) {
   let best = null;
   for (const role of list(head.roles)) if (known(role.score) && (!best || role.score > best.score)) best = role;
@@ -350,7 +351,7 @@ function wallPart() {
     const same = wallView.head === head;
     wallView.head = head;
     const role = strongestRole(head);
-    name.replaceChildren(el("b", {}, head.name), !list(head.roles).length ? "" : el("span", { class: "role-tag", style: { "--role": role ? roleColour(role.name) : "var(--line)" } }, role ? roleName(role.name) : say("noRole")),
+    name.replaceChildren(el("b", {}, head.name), !hasRoles(head) ? "" : el("span", { class: "role-tag", style: { "--role": role ? roleColour(role.name) : "var(--line)" } }, role ? roleName(role.name) : say("noRole")),
       wallView.locked ? el("button", { type: "button", class: "lock", onclick() { wallView.locked = false; show(wallView.head); } }, `${say("locked")} · ${say("unlock")}`) : "");
     panel.classList.toggle("is-locked", wallView.locked);
     const meter = (label, value, colour, note, text) => el("div", { class: "meter" }, el("span", {}, label),
@@ -368,7 +369,7 @@ function wallPart() {
 
   const panel = el("div", { class: "map-panel" }, name, big.holder, reading, strip, roles);
   const part = {
-    id: "wall", title: say("wallTitle"), lead: say(heads.some((head) => list(head.roles).length) ? "wallLead" : "wallLeadPlain"),
+    id: "wall", title: say("wallTitle"), lead: say(heads.some(hasRoles) ? "wallLead" : "wallLeadPlain"),
     figure: el("div", { class: "card wall-grid" },
       el("div", { class: "walls" },
         el("div", { class: "wall-tools" }, counts.size > 1 || !counts.has("none") ? legend : null, el("label", { class: "check" }, hideBox, say("hideFirst"))),
@@ -381,7 +382,7 @@ function wallPart() {
       return say("wallExplain")({
         head: head.name, q: tokenName(queriesOf(head), row), entropy: score(head.entropy), most: score(mostEntropy(mapOf(head))),
         parts: [...top.map(([key, weight]) => `${percent(weight)} “${tokenName(keysOf(head), key)}”`), rest > 0.0005 ? `${percent(rest)} ${say("rest")}` : ""].filter(Boolean).join(" + "),
-        role: !list(head.roles).length ? "" : !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), score(role.score), score(role.low), score(role.high), role.n) : say("roleLinePlain")(roleName(role.name), score(role.score)),
+        role: !hasRoles(head) ? "" : !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), score(role.score), score(role.low), score(role.high), role.n) : say("roleLinePlain")(roleName(role.name), score(role.score)),
       });
     },
     numbers() {

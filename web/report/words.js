@@ -94,7 +94,7 @@ const words = {
     importanceTitle: "Importance of each head",
     embeddingTitle: "Word embeddings",
     weightsTitle: "Distance of the weights from the start", cosine: "cosine to the end",
-    samplesTitle: "What it writes now", noSample: "no sample yet",
+    samplesTitle: "What it writes now", noSample: "no sample yet", emptySample: "(it wrote nothing)",
     phases: { unigram: "word frequencies", bigram: "word pairs", induction: "induction", plateau: "plateau" },
     notSeen: "not seen",
     reasons: {
@@ -217,7 +217,7 @@ const words = {
     importanceTitle: "各个头的重要性",
     embeddingTitle: "词嵌入",
     weightsTitle: "权重离起点的距离", cosine: "与终点的余弦",
-    samplesTitle: "它现在写的文本", noSample: "还没有样本",
+    samplesTitle: "它现在写的文本", noSample: "还没有样本", emptySample: "（什么也没写）",
     phases: { unigram: "学会词频", bigram: "学会词对", induction: "学会照搬上文", plateau: "趋于平稳" },
     notSeen: "未出现",
     reasons: {
