@@ -31,7 +31,7 @@ TEST(TextWindows, PredictEveryTokenOnceAfterBos) {
       RC_ASSERT(text.first == (next == 0 ? 1 : 1 + overlap));
       for (int64_t i = 1; i < std::ssize(text.ids); ++i)
         RC_ASSERT(text.ids[static_cast<size_t>(i)] == next + i - text.first);
-      for (size_t row = first - 1; row + 1 < text.ids.size(); ++row) RC_ASSERT(text.target(row) == next++);
+      for (size_t row = first - 1; row + 1 < text.ids.size(); ++row, ++next) RC_ASSERT(text.target(row) == next);
       if (first > 1) RC_ASSERT(text.target(first - 2) == TokenText::kIgnored);
     }
     RC_ASSERT(next == tokens);

@@ -32,7 +32,8 @@ TEST(OpenModel, HasEverythingButWhatIsNotThere) {
   EXPECT_EQ(model.target_start(), Ids{0});
   EXPECT_EQ(model.defaults().tokens.eos, Ids{2});
   EXPECT_FALSE(model.has_tokenizer());
-  expect_error([&] { model.tokenizer(); }, {"has no tokenizer", "--ids"});
+  expect_error([&] { model.tokenizer(); }, {"has no tokenizer"});
+  EXPECT_NE(error_of([&] { model.tokenizer(); })->hint().find("--ids"), std::string::npos);
   expect_error([&] { model.encode("text"); }, {"has no tokenizer"});
   for (const auto& [name, weight] : model.model().weights()) EXPECT_FALSE(weight.trainable) << name;
 }
