@@ -50,7 +50,7 @@ class Collected {
 // Chinese to English, as the recipe world-translate reads them.
 void add_sentence_pairs(const Story& story, Collected& to) {
   for (size_t s = 0; s < story.english.sentences.size() && !to.full(); ++s) {
-    const auto part = [&](const Telling& t) {
+    const auto part = [&](const AnnotatedText& t) {
       return t.text.substr(t.sentences[s].begin, t.sentences[s].end - t.sentences[s].begin);
     };
     to.add_pair(part(story.chinese), part(story.english));

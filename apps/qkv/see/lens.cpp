@@ -53,7 +53,7 @@ Report lens_json(const LensReport& report) {
   return {{"layers", layers}, {"settled_at", to_json(report.settled_at)}};
 }
 
-std::string with_interval(const Estimate& e, double factor, int digits) {
+std::string scaled_interval(const Estimate& e, double factor, int digits) {
   const std::string mean = fmt::format("{:.{}f}", e.mean * factor, digits);
   if (!e.has_interval()) return fmt::format("{:>8}", mean);
   return fmt::format("{:>8} ({:.{}f} to {:.{}f})", mean, e.low * factor, digits, e.high * factor, digits);
@@ -71,8 +71,8 @@ void print_table(const LensReport& report, const Column& left, const Column& rig
   std::cout << inked(Ink::bold, "layer " + in_cells(left.title, kCells + 1) + right.title) << '\n';
   for (const LensLayer& layer : report.layers) {
     const Estimate &a = layer.*left.value, &b = layer.*right.value;
-    std::cout << fmt::format("{:<5} ", layer.name) << in_cells(with_interval(a, left.factor, left.digits), kCells + 1)
-              << (b.n > 0 ? with_interval(b, right.factor, right.digits) : "") << '\n';
+    std::cout << fmt::format("{:<5} ", layer.name) << in_cells(scaled_interval(a, left.factor, left.digits), kCells + 1)
+              << (b.n > 0 ? scaled_interval(b, right.factor, right.digits) : "") << '\n';
   }
   std::cout << '\n';
 }
@@ -81,7 +81,7 @@ void print_settling(const LensReport& report) {
   const int room = std::clamp(terminal_columns() - 36, 8, 40);
   std::cout << inked(Ink::bold, "layer guesses that settle here, %") << '\n';
   for (const LensLayer& layer : report.layers) {
-    std::cout << fmt::format("{:<5} ", layer.name) << in_cells(with_interval(layer.settled, 100, 1), 28)
+    std::cout << fmt::format("{:<5} ", layer.name) << in_cells(scaled_interval(layer.settled, 100, 1), 28)
               << bar(layer.settled.mean, room) << '\n';
   }
   const Estimate& at = report.settled_at;
@@ -98,7 +98,7 @@ void print_lens(const LensReport& report) {
               {report.layers.back().loss.n > 0 ? "loss of the next token, nats" : "", &LensLayer::loss, 1, 3});
   std::cout << inked(Ink::bold, "layer entropy, nats") << '\n';
   for (const LensLayer& layer : report.layers) {
-    std::cout << fmt::format("{:<5} ", layer.name) << with_interval(layer.entropy, 1, 3) << '\n';
+    std::cout << fmt::format("{:<5} ", layer.name) << scaled_interval(layer.entropy, 1, 3) << '\n';
   }
   const Estimate& n = report.layers.back().agrees;
   std::cout << fmt::format("\nn = {} tokens of {} texts", n.n, n.texts)
@@ -108,8 +108,8 @@ void print_lens(const LensReport& report) {
 void print_tuned(const LensReport& plain, const LensReport& tuned) {
   std::cout << inked(Ink::bold, "layer " + in_cells("KL, logit lens", 28) + "KL, tuned lens") << '\n';
   for (size_t d = 0; d + 1 < plain.layers.size(); ++d) {
-    std::cout << fmt::format("{:<5} ", plain.layers[d].name) << in_cells(with_interval(plain.layers[d].kl, 1, 3), 28)
-              << with_interval(tuned.layers[d].kl, 1, 3) << '\n';
+    std::cout << fmt::format("{:<5} ", plain.layers[d].name) << in_cells(scaled_interval(plain.layers[d].kl, 1, 3), 28)
+              << scaled_interval(tuned.layers[d].kl, 1, 3) << '\n';
   }
   const Estimate& n = plain.layers.back().agrees;
   std::cout << fmt::format("\nn = {} tokens of {} texts the maps have not seen\n", n.n, n.texts);

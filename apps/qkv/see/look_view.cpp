@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kLabel = 6;
 
-// Spaces around a word say nothing in a table; a token of spaces alone is shown as one.
-std::string word(std::string_view text) {
+// Spaces around a guess_word say nothing in a table; a token of spaces alone is shown as one.
+std::string guess_word(std::string_view text) {
   const size_t begin = text.find_first_not_of(' ');
   if (begin == std::string_view::npos) return text.empty() ? "·" : "␣";
   return std::string(text.substr(begin));
@@ -106,7 +106,7 @@ void draw_title(const LookView& view, const std::string& text, const std::string
 }
 
 std::string word_of(const ShownToken& token) {
-  return token.continues ? "·" : word(token.text);
+  return token.continues ? "·" : guess_word(token.text);
 }
 
 void draw_tokens(const LookView& view) {
@@ -155,7 +155,8 @@ void draw_ladder(const LookView& view) {
       if (r + 1 >= std::ssize(at.tokens)) return std::string(static_cast<size_t>(cell), ' ');
       const int32_t next = at.seen.text.ids[static_cast<size_t>(r + 1)];
       const bool right = at.ladder.at(top, r).guesses.front().id == next;
-      return inked(right ? Ink::green : Ink::red, in_cells((right ? "✓" : " ") + word(at.guess_text(r, next)), cell));
+      return inked(right ? Ink::green : Ink::red,
+                   in_cells((right ? "✓" : " ") + guess_word(at.guess_text(r, next)), cell));
     });
   }
   line(view.words("p", "概率"),
@@ -168,7 +169,7 @@ void draw_ladder(const LookView& view) {
     line(label, [&](int64_t r) {
       const size_t settled = at.ladder.settled[static_cast<size_t>(r - at.ladder.rows.first)];
       const std::string mark = level < settled ? " " : level == settled ? "└" : "│";
-      const std::string guess = word(at.guess_text(r, at.ladder.at(level, r).guesses.front().id));
+      const std::string guess = guess_word(at.guess_text(r, at.ladder.at(level, r).guesses.front().id));
       return inked(level < settled ? Ink::dim : Ink::bold, mark + in_cells(guess, cell - 2)) + " ";
     });
   }

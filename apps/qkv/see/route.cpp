@@ -35,20 +35,20 @@ struct RouteArguments {
 
 constexpr const char* kKinds[] = {"word", "word part", "number", "sign", "Chinese", "space", "special"};
 constexpr int64_t kFewest = 5;  // tokens of a kind, to say that an expert likes it
-enum Kind : int32_t { word, part, number, sign, chinese, space, special };
+enum class WordKind : int32_t { word, part, number, sign, chinese, space, special };
 
-int32_t kind_of(const Tokenizer& tokenizer, int32_t id) {
-  if (!tokenizer.has(id) || tokenizer.is_special(id)) return special;
+WordKind kind_of(const Tokenizer& tokenizer, int32_t id) {
+  if (!tokenizer.has(id) || tokenizer.is_special(id)) return WordKind::special;
   const std::string bytes = tokenizer.bytes_of(id);
   const size_t first = bytes.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) return space;
+  if (first == std::string::npos) return WordKind::space;
   const std::string_view rest = std::string_view(bytes).substr(first);
-  if (!is_utf8(rest)) return part;  // of a character
+  if (!is_utf8(rest)) return WordKind::part;  // of a character
   const Char c = char_at(rest);
-  if (is_chinese(c)) return chinese;
-  if (is_number(c)) return number;
-  if (is_punctuation(c)) return sign;
-  return first > 0 ? word : part;
+  if (is_chinese(c)) return WordKind::chinese;
+  if (is_number(c)) return WordKind::number;
+  if (is_punctuation(c)) return WordKind::sign;
+  return first > 0 ? WordKind::word : WordKind::part;
 }
 
 // The kind an expert gets most of, against what all experts get: "number x 2.1".
@@ -125,7 +125,7 @@ void run_route(const RouteArguments& options) {
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   RoutingOptions routing{.classes = static_cast<int32_t>(std::size(kKinds))};
   for (int32_t id = 0; id < model.spec().vocabulary; ++id) {
-    routing.class_of.push_back(kind_of(model.tokenizer(), id));
+    routing.class_of.push_back(static_cast<int32_t>(kind_of(model.tokenizer(), id)));
   }
   const std::vector<TokenText> texts = read_texts(model, options.text);
   const std::vector<LayerRouting> layers = watched("reading", std::ssize(texts), [&](const Reader::Finished& finished) {
