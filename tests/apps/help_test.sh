@@ -232,7 +232,7 @@ json_lines train world --watch --out "$made/run" --threads 1 --set steps=4 --set
 json 0 movie "$made/run"
 
 # A warm-up that does not fit names its key.
-has 2 'schedule.warmup 100' train world --out "$made/short" --set steps=60 --set schedule.warmup=100 --set schedule.decay=0
+has 2 'schedule.warmup is 100' train world --out "$made/short" --set steps=60 --set schedule.warmup=100 --set schedule.decay=0
 # Where a file is wanted, a template is no file.
 has 2 'takes a file' chat "$made/llama" --template '{{ messages }}'
 exit "$failed"

@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace qkv {
-namespace {
+namespace random_fill_test {
 
 constexpr PhiloxKey kKey{0x12345678, 0x9abcdef0};
 
@@ -49,5 +49,5 @@ TEST(FillUniform, CoversItsIntervalEvenly) {
   EXPECT_LT(chi2, 63 + 5 * std::sqrt(2 * 63.0));
 }
 
-}  // namespace
+}  // namespace random_fill_test
 }  // namespace qkv

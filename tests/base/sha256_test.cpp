@@ -6,7 +6,7 @@
 #include <string_view>
 
 namespace qkv {
-namespace {
+namespace sha256_test {
 
 std::string sum_of(std::string_view text) {
   Sha256 plain = Sha256::plain();
@@ -49,5 +49,5 @@ TEST(Sha256, PiecesMakeTheSameSum) {
   }
 }
 
-}  // namespace
+}  // namespace sha256_test
 }  // namespace qkv

@@ -7,7 +7,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace plan_test {
 
 constexpr int64_t kVocabulary = 20, kWidth = 16, kHeads = 4, kInner = 24, kExperts = 3, kBatch = 2, kLength = 7;
 constexpr int64_t kRows = kBatch * kLength;
@@ -147,5 +147,5 @@ TEST_F(PlanWithTheRealWeights, LeavesAGradientThatIsThereAlone) {
   EXPECT_EQ(to_host(w_.gradient()), Numbers({2, 20, 4, 40}));
 }
 
-}  // namespace
+}  // namespace plan_test
 }  // namespace qkv::test

@@ -11,7 +11,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace probe_test {
 
 constexpr int64_t kHeads = 4, kKvHeads = 2, kWidth = 8, kValueWidth = 6;
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
@@ -455,5 +455,5 @@ TEST(Site, HasANameOfItsOwn) {
   EXPECT_FALSE(names.contains("?"));
 }
 
-}  // namespace
+}  // namespace probe_test
 }  // namespace qkv::test

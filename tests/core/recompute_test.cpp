@@ -7,7 +7,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace recompute_test {
 
 constexpr int64_t kRows = 6, kWidth = 8, kInner = 32;
 constexpr int kBlocks = 4;
@@ -225,5 +225,5 @@ TEST(Recompute, AppliesAnEditAgain) {
   EXPECT_EQ(plain.gradients(), again.gradients());
 }
 
-}  // namespace
+}  // namespace recompute_test
 }  // namespace qkv::test

@@ -11,7 +11,7 @@
 #include "base/philox.h"
 
 namespace qkv {
-namespace {
+namespace beam_test {
 
 using Ids = std::vector<int32_t>;
 using Early = BeamOptions::Early;
@@ -320,5 +320,5 @@ TEST(Beam, BansAndForcedTokensKeepTheOtherScores) {
   }
 }
 
-}  // namespace
+}  // namespace beam_test
 }  // namespace qkv

@@ -13,7 +13,7 @@
 #include "base/philox.h"
 
 namespace qkv {
-namespace {
+namespace sampling_test {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 using Ids = std::vector<int32_t>;
@@ -397,5 +397,5 @@ TEST(Sampling, EveryFieldHasARange) {
   validate({.temperature = 0, .top_k = 5000, .top_p = 0, .min_p = 1, .logit_bias = many, .alternatives = 20}, 2000);
 }
 
-}  // namespace
+}  // namespace sampling_test
 }  // namespace qkv

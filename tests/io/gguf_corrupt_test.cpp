@@ -11,7 +11,7 @@
 #include "io/safetensors_bytes.h"
 
 namespace qkv {
-namespace {
+namespace gguf_corrupt_test {
 
 using test::array;
 using test::bytes_of;
@@ -203,5 +203,5 @@ TEST(GgufTaken, AreTheFilesTheBrokenOnesStartFrom) {
   }
 }
 
-}  // namespace
+}  // namespace gguf_corrupt_test
 }  // namespace qkv

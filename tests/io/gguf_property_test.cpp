@@ -16,7 +16,7 @@
 #include "io/safetensors_bytes.h"
 
 namespace qkv {
-namespace {
+namespace gguf_property_test {
 
 using test::array;
 using test::bytes_of;
@@ -228,5 +228,5 @@ TEST(GgufProperty, HoldsTheLargestTablesInLittleMemory) {
   }
 }
 
-}  // namespace
+}  // namespace gguf_property_test
 }  // namespace qkv

@@ -10,7 +10,7 @@
 #include "io/safetensors_bytes.h"
 
 namespace qkv {
-namespace {
+namespace safetensors_corrupt_test {
 
 using test::Described;
 using test::described;
@@ -186,5 +186,5 @@ TEST_P(SafetensorsCorrupt, IsRefusedWithItsReason) {
 INSTANTIATE_TEST_SUITE_P(File, SafetensorsCorrupt, testing::ValuesIn(corrupt_files()),
                          [](const auto& param) { return param.param.defect; });
 
-}  // namespace
+}  // namespace safetensors_corrupt_test
 }  // namespace qkv

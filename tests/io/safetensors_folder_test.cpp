@@ -15,7 +15,7 @@
 #include "support/pass.h"
 
 namespace qkv {
-namespace {
+namespace safetensors_folder_test {
 
 namespace fs = std::filesystem;
 using test::contents;
@@ -262,5 +262,5 @@ TEST(SafetensorsFolder, RefusesFoldersWithoutAModel) {
   expect_error([&] { (void)SafetensorsFolder::open(folder.path() / "absent"); }, {"cannot open", "absent"});
 }
 
-}  // namespace
+}  // namespace safetensors_folder_test
 }  // namespace qkv

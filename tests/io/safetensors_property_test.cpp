@@ -14,7 +14,7 @@
 #include "io/safetensors_bytes.h"
 
 namespace qkv {
-namespace {
+namespace safetensors_property_test {
 
 using test::bytes_of;
 using test::Described;
@@ -215,5 +215,5 @@ TEST(SafetensorsProperty, HoldsTheLargestHeadersInLittleMemory) {
   }
 }
 
-}  // namespace
+}  // namespace safetensors_property_test
 }  // namespace qkv

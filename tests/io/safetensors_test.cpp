@@ -14,7 +14,7 @@
 #include "io/safetensors_bytes.h"
 
 namespace qkv {
-namespace {
+namespace safetensors_test {
 
 using test::bytes_of;
 using test::described;
@@ -172,5 +172,5 @@ TEST_F(OnDisk, RefusesAMissingFileAndAFolder) {
   EXPECT_EQ(error_of([&] { (void)Safetensors::open(path_.parent_path()); }).kind(), Error::Kind::input);
 }
 
-}  // namespace
+}  // namespace safetensors_test
 }  // namespace qkv

@@ -13,7 +13,7 @@
 #include "support/pass.h"
 
 namespace qkv {
-namespace {
+namespace safetensors_write_test {
 
 using test::all_of;
 using test::contents;
@@ -110,5 +110,5 @@ TEST(SafetensorsWrite, LeavesWhatWasThereWhenTheBytesDoNotCome) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
-}  // namespace
+}  // namespace safetensors_write_test
 }  // namespace qkv

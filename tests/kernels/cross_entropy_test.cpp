@@ -5,7 +5,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace cross_entropy_test {
 
 constexpr int64_t kWidth = 40, kVocab = 1100, kRows = 600;
 constexpr CrossEntropyRule kRule{.smoothing = 0.1, .z_loss = 1e-3, .softcap = 6, .ignore = 5};
@@ -61,5 +61,5 @@ TEST(CrossEntropyBlocks, DependOnNeitherThreadsNorOtherRows) {
   }
 }
 
-}  // namespace
+}  // namespace cross_entropy_test
 }  // namespace qkv::test

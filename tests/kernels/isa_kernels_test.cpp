@@ -16,7 +16,7 @@
 #include "kernels/cpu/isa.h"
 
 namespace qkv::test {
-namespace {
+namespace isa_kernels_test {
 
 using kernels::cpu::ActivationCall;
 using kernels::cpu::ActivationKind;
@@ -244,5 +244,5 @@ TEST(Isa, TakesANameOrTheFastest) {
 INSTANTIATE_TEST_SUITE_P(IsaKernels, EveryIsa, ::testing::ValuesIn(usable_isas().begin(), usable_isas().end()),
                          [](const auto& test) { return std::string(test.param->name); });
 
-}  // namespace
+}  // namespace isa_kernels_test
 }  // namespace qkv::test

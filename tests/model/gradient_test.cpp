@@ -7,7 +7,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace gradient_test {
 
 const std::vector<int32_t> kIds{1, 5, 9, 40, 7, 7, 23, 60}, kTargets{5, 9, 40, 7, -100, 23, 60, 2};
 
@@ -80,5 +80,5 @@ INSTANTIATE_TEST_SUITE_P(Of, Gradient,
                                          "deepseek_v3", "gpt_oss", "bert", "marian", "bart", "t5_gated"),
                          [](const auto& tested) { return tested.param; });
 
-}  // namespace
+}  // namespace gradient_test
 }  // namespace qkv::test

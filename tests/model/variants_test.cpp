@@ -14,7 +14,7 @@
 #include "verify/verify_model.h"
 
 namespace qkv {
-namespace {
+namespace variants_test {
 
 namespace fs = std::filesystem;
 
@@ -238,5 +238,5 @@ TEST(CutHeads, LeaveTheOthersAsTheyWere) {
       << "the head said nothing anyway";
 }
 
-}  // namespace
+}  // namespace variants_test
 }  // namespace qkv

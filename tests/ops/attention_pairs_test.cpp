@@ -9,7 +9,7 @@
 #include "ops/ops.h"
 
 namespace qkv::test {
-namespace {
+namespace attention_pairs_test {
 
 constexpr int64_t kHeads = 4, kKvHeads = 2;
 
@@ -185,5 +185,5 @@ TEST(AttentionOfBf16, RowsThatAreNoNumbersReachNoKeyTheyDoNotSee) {
   }
 }
 
-}  // namespace
+}  // namespace attention_pairs_test
 }  // namespace qkv::test

@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 
 namespace qkv::test {
-namespace {
+namespace attention_test {
 
 constexpr int64_t kHeads = 4, kKvHeads = 2, kWidth = 8;
 
@@ -484,5 +484,5 @@ TEST(Attention, BackwardLeavesEachHeadsImportance) {
   }
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace qkv::test

@@ -7,7 +7,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace cross_entropy_test {
 
 constexpr int64_t kWidth = 9, kWords = 37;
 
@@ -95,5 +95,5 @@ TEST(CrossEntropy, BitsOfARowAreItsOwn) {
   }
 }
 
-}  // namespace
+}  // namespace cross_entropy_test
 }  // namespace qkv::test

@@ -11,7 +11,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace errors_test {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -1500,5 +1500,5 @@ TEST(NoWeights, OfSizeZeroTakeAStep) {
   ops::muon_step(b.cx, b.trained({0, 3}), b.floats({0, 3}), {});
 }
 
-}  // namespace
+}  // namespace errors_test
 }  // namespace qkv::test

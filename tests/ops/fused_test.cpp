@@ -8,7 +8,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace fused_test {
 
 struct Sizes {
   int64_t rows, in, hidden, out;
@@ -253,7 +253,7 @@ TEST(FusedLinear, GradientsOfAnOriginAreAddedOrWritten) {
                     exec, {.dy = dy,
                            .x = x,
                            .w = w,
-                           .origin = {.form = form, .pre = pre, .gate = gate, .dpre = dpre, .dgate = dgate}});
+                           .input_act = {.form = form, .pre = pre, .gate = gate, .dpre = dpre, .dgate = dgate}});
               } else {
                 const Tensor dx = pass.zeros({kRows, kIn}, dtype);
                 table->linear_backward(exec, {.dx = {dx}, .dy = dy, .x = x, .w = w});
@@ -275,5 +275,5 @@ TEST(FusedLinear, GradientsOfAnOriginAreAddedOrWritten) {
   }
 }
 
-}  // namespace
+}  // namespace fused_test
 }  // namespace qkv::test

@@ -11,7 +11,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace guarded_device_test {
 
 // One op under a tape: its inputs, weights and outputs, and all their numbers afterwards.
 class Traced {
@@ -422,5 +422,5 @@ TEST(GuardedDeviceDeathTest, AKernelOfTheCpuDiesOnIt) {
   EXPECT_SEGMENTATION_FAULT(ops::add(pass.cx, x, x));
 }
 
-}  // namespace
+}  // namespace guarded_device_test
 }  // namespace qkv::test

@@ -9,7 +9,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace optim_test {
 
 constexpr double kFactor = 0.7;
 
@@ -234,5 +234,5 @@ TEST(Optim, AStepReachesTheBf16Copy) {
   EXPECT_EQ(to_host(p.value(pass.cx)), Numbers(4, 0.5));
 }
 
-}  // namespace
+}  // namespace optim_test
 }  // namespace qkv::test

@@ -6,7 +6,7 @@
 #include "weighted_pass.h"
 
 namespace qkv::test {
-namespace {
+namespace pieces_test {
 
 constexpr int64_t kHeads = 4;
 
@@ -202,5 +202,5 @@ TEST(PiecesBounds, CatchProjectionsTheOtherWayRound) {
   expect_caught("causal", Mistake::other_orientation);
 }
 
-}  // namespace
+}  // namespace pieces_test
 }  // namespace qkv::test

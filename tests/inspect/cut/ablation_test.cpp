@@ -12,7 +12,7 @@
 #include "kernels/tables.h"
 
 namespace qkv {
-namespace {
+namespace ablation_test {
 
 using test::tiny_texts;
 
@@ -338,5 +338,5 @@ TEST(HiddenTokens, are_about_the_share_asked_for_and_always_the_same) {
   expect_error([&] { with_hidden_tokens(texts, {}); }, {"mask token"});
 }
 
-}  // namespace
+}  // namespace ablation_test
 }  // namespace qkv

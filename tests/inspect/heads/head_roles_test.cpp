@@ -17,7 +17,7 @@
 #include "support/some_ids.h"
 
 namespace qkv {
-namespace {
+namespace head_roles_test {
 
 using test::HeadsByHand;
 using test::some_ids;
@@ -386,5 +386,5 @@ TEST(Roles, need_no_more_memory_for_a_longer_text_than_its_cache) {
   EXPECT_LT(longer, shorter + shorter / 20) << "the page table alone may grow";
 }
 
-}  // namespace
+}  // namespace head_roles_test
 }  // namespace qkv

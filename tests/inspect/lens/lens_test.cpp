@@ -16,7 +16,7 @@
 #include "support/some_ids.h"
 
 namespace qkv {
-namespace {
+namespace lens_test {
 
 using test::some_ids;
 
@@ -169,5 +169,5 @@ TEST(Lens, learns_maps_that_come_nearer) {
   for (const auto& [name, weight] : model->weights()) EXPECT_FALSE(weight.gradient().defined()) << name;
 }
 
-}  // namespace
+}  // namespace lens_test
 }  // namespace qkv

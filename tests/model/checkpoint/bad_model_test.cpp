@@ -9,7 +9,7 @@
 #include "support/pass.h"
 
 namespace qkv {
-namespace {
+namespace bad_model_test {
 
 namespace fs = std::filesystem;
 
@@ -165,5 +165,5 @@ TEST(Tensors, ThatDoNotFitTheConfigAreRefused) {
   expect_refused([&](auto& all) { *norm(all) = zeros("model.norm.weight", "F32", {0}, 0); }, {"is [0]", "[32]"});
 }
 
-}  // namespace
+}  // namespace bad_model_test
 }  // namespace qkv

@@ -7,7 +7,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace unseen_test {
 
 const std::vector<int32_t> kIds{1, 5, 9, 40, 7, 7, 23, 60}, kTargets{5, 9, 40, 7, -100, 23, 60, 2};
 
@@ -97,5 +97,5 @@ INSTANTIATE_TEST_SUITE_P(Of, Unseen,
                                          "gpt_oss", "bert", "marian", "bart", "t5_gated"),
                          [](const auto& family) { return family.param; });
 
-}  // namespace
+}  // namespace unseen_test
 }  // namespace qkv::test

@@ -6,7 +6,7 @@
 #include "model/gguf/gguf_support.h"
 
 namespace qkv::test {
-namespace {
+namespace gguf_bad_test {
 
 struct Bad {
   const char* name;
@@ -240,5 +240,5 @@ TEST(GoodGguf, AnotherFileIsNoModel) {
   expect_error([&] { Checkpoint::open(file); }, {"is not a GGUF file"});
 }
 
-}  // namespace
+}  // namespace gguf_bad_test
 }  // namespace qkv::test

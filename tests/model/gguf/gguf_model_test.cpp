@@ -9,7 +9,7 @@
 #include "support/pass.h"
 
 namespace qkv::test {
-namespace {
+namespace gguf_model_test {
 
 namespace fs = std::filesystem;
 
@@ -163,5 +163,5 @@ TEST(TinyGgufFile, AnotherTypeIsWhatTheEncoderGives) {
   }
 }
 
-}  // namespace
+}  // namespace gguf_model_test
 }  // namespace qkv::test

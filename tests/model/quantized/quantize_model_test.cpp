@@ -15,7 +15,7 @@
 #include "verify/verify_model.h"
 
 namespace qkv::test {
-namespace {
+namespace quantize_model_test {
 
 namespace fs = std::filesystem;
 
@@ -269,5 +269,5 @@ TEST(TextDistance, OfAModelToItselfIsNothingAndOfAnotherIsItsDefinition) {
   EXPECT_NEAR(*d.perplexity_after, std::exp(surprise), 1e-4 * std::exp(surprise));
 }
 
-}  // namespace
+}  // namespace quantize_model_test
 }  // namespace qkv::test

@@ -6,7 +6,7 @@
 #include "model/quantized/quantize_support.h"
 
 namespace qkv::test {
-namespace {
+namespace quantized_gguf_test {
 
 namespace fs = std::filesystem;
 
@@ -105,5 +105,5 @@ TEST(ExpertBlocks, FromOneTensorEachAreCopiedInOrder) {
   EXPECT_EQ(numbers_in(copied.at(weight)), numbers_in(stacked_weights.at(weight)));
 }
 
-}  // namespace
+}  // namespace quantized_gguf_test
 }  // namespace qkv::test

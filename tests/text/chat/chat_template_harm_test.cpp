@@ -1,8 +1,6 @@
-// Malicious templates: each must stop quickly with an Error that says why.
+// Malicious templates: each must stop at a limit, with an Error that names it.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
-
-#include <ctime>
 
 #include "base/error.h"
 #include "text/chat/chat_support.h"
@@ -10,13 +8,6 @@
 
 namespace qkv {
 namespace {
-
-// Sanitizer builds may take longer.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
-constexpr double kMostSeconds = 3;
-#else
-constexpr double kMostSeconds = 0.1;
-#endif
 
 std::string times(size_t count, std::string_view text) {
   std::string out;
@@ -49,14 +40,11 @@ struct Harm {
 void expect_stopped(std::initializer_list<Harm> harms) {
   for (const Harm& harm : harms) {
     SCOPED_TRACE(harm.name);
-    const std::clock_t start = std::clock();
     const std::string said = complaint(harm.source, hello());
-    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     EXPECT_TRUE(said.starts_with("test.jinja: chat template line ") ||
                 said.starts_with("test.jinja: the chat template"))
         << said;
     EXPECT_NE(said.find(harm.said), std::string::npos) << said;
-    EXPECT_LT(seconds, kMostSeconds);
   }
 }
 
