@@ -6,7 +6,7 @@ target_compile_options(qkv_flags INTERFACE
   -Wno-missing-field-initializers            # structs with designated initialisers: what is not named keeps its default
   # GCC 12 sees overlaps and overruns inside std::string that are not there (GCC bug 105651 and kin), depending on what
   # was inlined; the sanitizers look for the real ones.
-  -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds
+  -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-alloc-size-larger-than
   -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=   # error texts name src/..., not the builder's folders
   -ffp-contract=off                          # a*b+c rounds the same way in every build; kernels say fma where they mean it
   -fstack-protector-strong)

@@ -68,6 +68,9 @@ function(qkv_isa_kernels)
     endif()
   endif()
 
+  if(int_isas MATCHES ";" AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    set(plain -O1)  # for CPUs without AVX2 and for tests; optimising it takes longer than any other file
+  endif()
   set(list "")
   foreach(isa ${isas})
     qkv_isa_object(isa ${isa} ${ARGN} ${${isa}})

@@ -4,10 +4,10 @@ function(qkv_unity target files)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${QKV_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
 endfunction()
 
-# qkv_room(NAME [UNITY n] [OWN_HEADERS] [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library
+# qkv_room(NAME [COLD] [UNITY n] [OWN_HEADERS] [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library
 # qkv_NAME, built where it is needed.
 function(qkv_room name)
-  cmake_parse_arguments(ARG "OWN_HEADERS" "WITHOUT;UNITY" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "COLD;OWN_HEADERS" "WITHOUT;UNITY" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   if(ARG_WITHOUT)
     list(FILTER sources EXCLUDE REGEX ${ARG_WITHOUT})
@@ -18,13 +18,23 @@ function(qkv_room name)
   if(ARG_UNITY)
     qkv_unity(qkv_${name} ${ARG_UNITY})
   endif()
-  # All rooms read the same precompiled headers, made once, except those that are built with flags of their own.
-  if(ARG_OWN_HEADERS OR name STREQUAL "base")
-    target_precompile_headers(qkv_${name} PRIVATE <algorithm> <atomic> <cmath> <filesystem> <functional> <map> <memory>
-      <optional> <span> <sstream> <string> <thread> <vector>)
-    if(name STREQUAL "base")
-      target_precompile_headers(qkv_base PRIVATE <base/json.h> <fmt/format.h>)
+  # Precompiled headers are made once for all rooms with the same flags: by base, and by cold_headers for the cold ones.
+  set(headers <algorithm> <atomic> <cmath> <filesystem> <functional> <map> <memory> <optional> <span> <sstream> <string>
+    <thread> <vector>)
+  if(ARG_OWN_HEADERS)
+    target_precompile_headers(qkv_${name} PRIVATE ${headers})
+  elseif(name STREQUAL "base")
+    target_precompile_headers(qkv_base PRIVATE ${headers} <base/json.h> <fmt/format.h>)
+  elseif(ARG_COLD AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    if(NOT TARGET qkv_cold_headers)
+      file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/cold_headers.cpp CONTENT "")
+      add_library(qkv_cold_headers STATIC EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/cold_headers.cpp)
+      target_link_libraries(qkv_cold_headers PRIVATE qkv_base qkv_flags)
+      target_compile_options(qkv_cold_headers PRIVATE -O1)
+      target_precompile_headers(qkv_cold_headers PRIVATE ${headers} <base/json.h> <fmt/format.h>)
     endif()
+    target_compile_options(qkv_${name} PRIVATE -O1)
+    target_precompile_headers(qkv_${name} REUSE_FROM qkv_cold_headers)
   else()
     target_precompile_headers(qkv_${name} REUSE_FROM qkv_base)
   endif()

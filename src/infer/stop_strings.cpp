@@ -10,7 +10,7 @@
 namespace qkv {
 namespace {
 
-constexpr size_t kMostStops = 16, kMostBytes = 256;
+constexpr size_t kMostStops = 16, kMostStopBytes = 256;
 
 // Bytes at the end that more bytes could complete to a character.
 size_t begun_character(std::string_view text) {
@@ -27,8 +27,8 @@ StopStrings::StopStrings(std::vector<std::string> stops) {
   QKV_CHECK(stops.size() <= kMostStops, "there are ", stops.size(), " stop strings but at most ", kMostStops,
             " are possible", Hint("give the few that matter"));
   for (std::string& stop : stops) {
-    QKV_CHECK(!stop.empty() && stop.size() <= kMostBytes, "a stop string has ", stop.size(),
-              " bytes but must have from 1 to ", kMostBytes, Hint("a few words are enough to stop at"));
+    QKV_CHECK(!stop.empty() && stop.size() <= kMostStopBytes, "a stop string has ", stop.size(),
+              " bytes but must have from 1 to ", kMostStopBytes, Hint("a few words are enough to stop at"));
     QKV_CHECK(is_utf8(stop), "the stop string '", printable(stop), "' is not UTF-8", Hint("texts are UTF-8"));
     std::vector<size_t> shorter(stop.size() + 1);
     for (size_t n = 1, k = 0; n < stop.size(); ++n) {

@@ -67,7 +67,7 @@ Json token_json(const Tokenizer* tokenizer, int32_t id, double logprob) {
   return json;
 }
 
-Json to_json(const WrittenText& written, const Tokenizer* tokenizer, const RunArguments& options) {
+Json written_json(const WrittenText& written, const Tokenizer* tokenizer, const RunArguments& options) {
   Json json{{"prompt_tokens", written.prompt_tokens},
             {"ended", name_of(written.ended)},
             {"read_seconds", written.prefill_seconds},
@@ -224,7 +224,7 @@ class Run {
 
   void print_json() const {
     Json all = Json::array();
-    for (const WrittenText& written : written_) all.push_back(to_json(written, tokenizer_, options_));
+    for (const WrittenText& written : written_) all.push_back(written_json(written, tokenizer_, options_));
     const Json json = written_.size() == 1 ? all[0] : Json{{"texts", all}};
     std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   }
