@@ -78,12 +78,7 @@ void llama_like_experts(TensorNames& list, const std::string& file, const std::s
 }
 
 void packed_experts_names(TensorNames& list) {
-  llama_like_ends(list);
-  for_each_layer(list.spec().decoder, [&](const std::string& i) {
-    const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
-    llama_like_norms(list, file, layer);
-    llama_like_attention(list, file, layer);
-    llama_like_feed(list, file + "mlp.", layer + "mlp.");
+  llama_like_names(list, [&](const std::string& file, const std::string& layer) {
     list.linear(file + "mlp.gate", layer + "mlp.router");
     const std::string experts = layer + "mlp.experts.";
     list.tensor_as({.name = file + "mlp.experts.gate_up_proj", .parts = {{experts + "gate"}, {experts + "up"}}});
@@ -131,14 +126,19 @@ void torch_attention_names(TensorNames& list, const std::string& file, const std
   list.linear(file + "out_proj", weight + "o");
 }
 
-void llama_like_names(TensorNames& list) {
+void llama_like_names(TensorNames& list, LayerNames more) {
   llama_like_ends(list);
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
     llama_like_norms(list, file, layer);
     llama_like_attention(list, file, layer);
     llama_like_feed(list, file + "mlp.", layer + "mlp.");
+    more(file, layer);
   });
+}
+
+void llama_like_names(TensorNames& list) {
+  llama_like_names(list, [](const std::string&, const std::string&) {});
 }
 
 ModelSpec bart_like(const Config& c) {

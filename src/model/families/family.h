@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "base/function_ref.h"
 #include "model/checkpoint/tensor_names.h"
 #include "model/families/config.h"
 
@@ -27,6 +28,9 @@ ModelSpec read_spec(const Config& config);
 // A Llama-like decoder: RMS pre-norms, rotary positions, gated feed-forward, grouped-query attention.
 ModelSpec llama_like(const Config& config);
 void llama_like_names(TensorNames& list);
+// The same, with more names for each layer: more(prefix in the file, prefix of the weights).
+using LayerNames = FunctionRef<void(const std::string& file, const std::string& layer)>;
+void llama_like_names(TensorNames& list, LayerNames more);
 // Parts of it, for families that combine them differently.
 void llama_like_ends(TensorNames& list);
 void llama_like_attention(TensorNames& list, const std::string& file_layer, const std::string& layer);

@@ -26,12 +26,7 @@ ModelSpec qwen3_moe_spec(const Config& c) {
 }
 
 void qwen3_moe_names(TensorNames& list) {
-  llama_like_ends(list);
-  for_each_layer(list.spec().decoder, [&](const std::string& i) {
-    const std::string file = "model.layers." + i + ".", layer = "layers." + i + ".";
-    llama_like_norms(list, file, layer);
-    llama_like_attention(list, file, layer);
-    llama_like_feed(list, file + "mlp.", layer + "mlp.");
+  llama_like_names(list, [&](const std::string& file, const std::string& layer) {
     llama_like_experts(list, file + "mlp.", layer + "mlp.");
   });
 }
