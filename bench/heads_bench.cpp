@@ -18,8 +18,7 @@ namespace {
 
 using namespace qkv;
 
-constexpr double kHuggingFace = 474;  // tokens/s with output_attentions, on two threads of the CPU type measured
-constexpr double kAtMost = 1.10, kTimes = 10;
+constexpr double kAtMost = 1.10;
 
 struct Options {
   std::string preset = "gpt2", dtype = "bf16";
@@ -68,8 +67,6 @@ void run(const Options& options) {
   std::cout << fmt::format("forward with statistics of all heads       {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * with,
                            rate);
   std::cout << fmt::format("ratio to plain forward: {:.3f} (at most {:.2f})\n", with / alone, kAtMost);
-  std::cout << fmt::format("ratio to Hugging Face with output_attentions ({} tokens/s): {:.1f} (at least {:.0f})\n",
-                           kHuggingFace, rate / kHuggingFace, kTimes);
 }
 
 }  // namespace
