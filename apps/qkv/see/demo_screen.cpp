@@ -50,7 +50,8 @@ TrainObserver DemoScreen::observer() {
                 const double loss = losses_.empty() ? 0 : losses_.back();
                 const char* how =
                     chinese_ ? "第 {} 步，损失 {:.3f}，它写道：{}" : "step {}, loss {:.3f}, it writes: {}";
-                std::cout << wrapped(fmt::format(fmt::runtime(how), step_, loss, sample_), terminal_columns());
+                const std::string shown = !sample_.empty() ? sample_ : chinese_ ? "（还没有文字）" : "(no text yet)";
+                std::cout << wrapped(fmt::format(fmt::runtime(how), step_, loss, shown), terminal_columns());
                 std::cout.flush();
               },
           .on_snapshot = [this](const Snapshot& snapshot, const WatchPlan& plan) { on_snapshot(snapshot, plan); }};
