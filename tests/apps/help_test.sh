@@ -47,6 +47,37 @@ has 0 '--max-new N' help run
 has 0 '--template FILE' help chat
 has 0 '--out DIR' help cut
 
+# Examples name commands and options that exist.
+if command -v python3 >/dev/null; then
+  python3 - "$qkv" $commands <<'END_PYTHON' || wrong 'an example of --help would be refused'
+import re, subprocess, sys
+qkv, commands = sys.argv[1], sys.argv[2:]
+texts = {}
+def help_of(words):
+    if words not in texts:
+        run = subprocess.run([qkv, "help", *words], capture_output=True, text=True, env={"COLUMNS": "100"})
+        texts[words] = run.stdout if run.returncode == 0 else None
+    return texts[words]
+bad = 0
+for command in [(), *((c,) for c in commands), ("data", "pack"), ("data", "stats"), ("tokenizer", "train")]:
+    for line in re.sub(r" \\\n +", " ", help_of(command)).splitlines():
+        if not re.match(r"  (\./)?qkv ", line):
+            continue
+        line = re.sub(r'"[^"]*"', "TEXT", line)
+        for call in re.findall(r"(?:\./)?qkv ((?:[^ |&]+ ?)*)", line.split("   ")[0].strip()):
+            words = call.split()
+            if not words or words[0] in ("test", "bench", "COMMAND"):
+                continue
+            asked = tuple(words[:2]) if words[0] in ("data", "tokenizer") and len(words) > 1 else tuple(words[:1])
+            text = help_of(asked)
+            missing = [w for w in words if w.startswith("--") and text and w.split("=")[0] not in text]
+            if text is None or missing:
+                print("qkv", *command, "--help:", line.strip(), "->", missing or "no such command")
+                bad = 1
+sys.exit(bad)
+END_PYTHON
+fi
+
 # No line is wider than the terminal, whose width COLUMNS says; wide characters count twice.
 if command -v python3 >/dev/null; then
   for columns in 60 80 100; do
@@ -125,7 +156,7 @@ for command in cut demo; do has 2 '--json > FILE' "$command" --json x.json; done
 
 # --- completion ------------------------------------------------------------------------------------------------------
 has 0 '#compdef qkv' completion zsh
-has 2 'bash,zsh' completion fish
+has 2 'bash, zsh' completion fish
 if command -v bash >/dev/null; then
   "$qkv" completion bash >"$made/completion" || wrong 'completion bash failed'
   cat >"$made/ask" <<'END_BASH'

@@ -1,11 +1,16 @@
 #include "common/command.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <type_traits>
 #include <utility>
+
+#include "base/printable.h"
 
 namespace qkv::app {
 namespace {
@@ -40,7 +45,10 @@ Option Option::optional() const {
   return *this;
 }
 Option Option::one_of(const std::vector<std::string>& words) const {
-  option_->check(CLI::IsMember(words));
+  option_->check([words](const std::string& word) -> std::string {
+    if (std::find(words.begin(), words.end(), word) != words.end()) return "";
+    return fmt::format("{} is none of {}", printable(word), fmt::join(words, ", "));
+  });
   info_->choices = words;
   return *this;
 }

@@ -80,7 +80,7 @@ const OldSpelling* old_of(const CommandInfo& command, std::string_view word) {
 }
 
 Mistake spelt_anew(const CommandInfo& command, std::string_view old, std::string_view now) {
-  return {whose(command) + "" + std::string(old) + " is now  " + std::string(now), see(command)};
+  return {whose(command) + std::string(old) + " is now  " + std::string(now), see(command)};
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ Mistake mistake_in(const CommandInfo& command, const std::vector<std::string>& l
     }
     return {whose(command) + "unknown option " + printable(name), hint_for(command, "", nearest_key(name, known))};
   }
-  if (left.empty()) return {said, see(command)};
+  if (left.empty()) return {whose(command) + said, see(command)};
   if (!command.commands.empty()) {
     if (const OldSpelling* old = old_of(command, left.front())) {
       return spelt_anew(command, left.front(), old->now);

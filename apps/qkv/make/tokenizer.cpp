@@ -1,4 +1,4 @@
-// qkv tokenizer train_and_write: a tokenizer.json from text files.
+// qkv tokenizer train: a tokenizer.json from text files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,8 +21,8 @@ namespace {
 
 constexpr const char* kTokenizerExamples = R"(Examples:
   qkv tokenizer train --vocab 32000 --special '<|endoftext|>' --out my-tokenizer book.txt 红楼梦.txt
-  qkv tokenizer train_and_write --vocab 16000 --pattern llama3 --out tokenizer.json corpus/*.txt
-  qkv tokenizer train_and_write --kind unigram --vocab 8000 --special '<s>' --special '</s>' corpus.txt --json
+  qkv tokenizer train --vocab 16000 --pattern llama3 --out tokenizer.json corpus/*.txt
+  qkv tokenizer train --kind unigram --vocab 8000 --special '<s>' --special '</s>' corpus.txt --json
 
 The text is split at special tokens, which get the first ids. Of equally frequent pairs BPE merges the one whose bytes
 are greatest. The result does not depend on the number of threads.)";
@@ -97,7 +97,7 @@ void train_and_write(const TokenizerRequest& request) {
 void add_tokenizer(Command app) {
   const Command group = app.add_command("tokenizer", "Train a tokenizer");
   group.needs_command();
-  group.footer("Examples:\n  qkv tokenizer train_and_write --vocab 32000 --out my-tokenizer book.txt");
+  group.footer("Examples:\n  qkv tokenizer train --vocab 32000 --out my-tokenizer book.txt");
   const Command command = group.add_command("train", "A tokenizer.json from text files");
   const auto request = std::make_shared<TokenizerRequest>();  // lives as long as the callback
   command.add_option("--kind", request->kind, "BPE of bytes, or a unigram model")

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kLabel = 6;
 
-// Spaces around a guess_word say nothing in a table; a token of spaces alone is shown as one.
+// Spaces around a guess say nothing in a table; a token of spaces alone is shown as one.
 std::string guess_word(std::string_view text) {
   const size_t begin = text.find_first_not_of(' ');
   if (begin == std::string_view::npos) return text.empty() ? "·" : "␣";
