@@ -143,9 +143,14 @@ void draw_ladder(const LookView& view) {
   draw_title(view, view.words("guesses layer by layer", "逐层的猜测"),
              view.words("the top guess after each layer, from bottom to top; └ is where a guess settles and stays",
                         "每一层之后最可能的下一个词元，自下而上；└ 表示猜测从这里起不再改变"));
+  bool parts = false;  // of characters, shown as a sign that the last line explains
   const auto line = [&](const std::string& label, const auto& text) {
     view.out << inked(Ink::dim, in_cells(label, kLabel));
-    for (int64_t r = rows.first; r < rows.first + rows.count; ++r) view.out << text(r);
+    for (int64_t r = rows.first; r < rows.first + rows.count; ++r) {
+      const std::string shown = text(r);
+      parts = parts || shown.find(kPartOfCharacter) != std::string::npos;
+      view.out << shown;
+    }
     view.out << '\n';
   };
   const size_t top = at.ladder.levels.size() - 1;
@@ -179,7 +184,7 @@ void draw_ladder(const LookView& view) {
     return inked(r == at.seen.token ? Ink::cyan : Ink::plain, shown);
   });
   line("", [&](int64_t r) { return inked(Ink::dim, in_cells(" " + std::to_string(r), cell)); });
-  if (at.parts == LookedAt::Parts::sign) {
+  if (parts) {
     view.out << inked(Ink::dim, std::string(kPartOfCharacter) + view.words(": part of a character", "：一个字的一部分"))
              << '\n';
   }
