@@ -1,19 +1,15 @@
 #!/bin/sh
-# kill_test.sh QKV TIMES: a training run killed at random moments, so often, and resumed, ends with the bits of one that
-# was left alone.
-qkv=$1
-times=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-recipe="--set steps=30 --set schedule.decay=4 --set schedule.warmup=2 --set evaluate.every=10 --set evaluate.samples=0
-  --set data.stories=200 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=3 --set tokenizer.vocab=400
-  --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1 --threads 1"
+# A training run killed at random moments and resumed ends with the bits of one that was left alone.
+# shellcheck source=tests/faults/common.sh
+. "$(dirname "$0")/common.sh"
+recipe=$small_recipe
+times=10
+[ "$form" = short ] || times=100
 sums() { (cd "$1/last/" && sha256sum model.safetensors train_state.safetensors); }
 
 # shellcheck disable=SC2086
 "$qkv" train world --out "$folder/whole" $recipe >/dev/null 2>&1 || exit 1
 right=$(sums "$folder/whole")
-failed=0
 n=0
 while [ "$n" -lt "$times" ]; do
   n=$((n + 1))
