@@ -4,19 +4,18 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/printable.h"
 #include "base/replace.h"
-#include "base/sha256.h"
 #include "io/floats.h"
 #include "io/safetensors.h"
 #include "model/checkpoint/checkpoint.h"
+#include "train/file_manifest.h"
 
 namespace qkv {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kManifest = "manifest.json", *kStates = "train_state.safetensors", *kState = "train_state.json";
+constexpr const char *kStates = "train_state.safetensors", *kState = "train_state.json";
 constexpr size_t kLargestJson = 16 << 20;
 
 void write_text_file(const fs::path& path, std::string_view text) {
@@ -100,21 +99,7 @@ StoredState read_state(const fs::path& file) {
           .optimizer_steps = whole("optimizer_steps")};
 }
 
-// --- the manifest ----------------------------------------------------------------------------------------------------
-
-Json fingerprint(const fs::path& file) {
-  const MappedFile mapped(file);
-  return {{"bytes", mapped.bytes().size()}, {"sha256", sha256_hex(mapped.bytes())}};
-}
-
-void write_manifest(const fs::path& folder) {
-  Json files = Json::object();
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename();
-    if (name != kManifest) files[name] = fingerprint(entry.path());
-  }
-  write_text_file(folder / kManifest, Json{{"files", files}}.dump(2) + "\n");
-}
+// --- the files -------------------------------------------------------------------------------------------------------
 
 void write_files(const fs::path& folder, const CheckpointCopy& copy, const std::vector<fs::path>& tokenizer_files) {
   const TensorNames names = hugging_face_names(copy.spec);
@@ -160,21 +145,11 @@ void write_checkpoint(const fs::path& folder, const CheckpointCopy& copy,
 }
 
 void check_checkpoint(const fs::path& folder) {
-  const fs::path file = folder / kManifest;
   const Hint damaged("it was changed after it was written, or the disk is failing");
-  const std::string text = read_file(file, kLargestJson);
-  const Json manifest = parse_json(text, file.string());
-  const bool valid = manifest.is_object() && manifest.contains("files") && manifest["files"].is_object();
-  QKV_CHECK(valid && manifest.dump(2) + "\n" == text, file.string(), ": is not as it was written", damaged);
-  for (const auto& [name, written] : manifest["files"].items()) {
-    QKV_CHECK(name.find('/') == std::string::npos, file.string(), ": names ", printable(name), ", which is elsewhere",
-              damaged);
-    const Json now = fingerprint(folder / name);
-    QKV_CHECK(now == written, (folder / name).string(), " is ", now.dump(), " but was written as ", written.dump(),
-              damaged);
-  }
+  const Json manifest = read_manifest(folder, damaged);
+  check_files(folder, manifest, damaged);
   for (const char* needed : {"config.json", kStates, kState}) {
-    QKV_CHECK(manifest["files"].contains(needed), file.string(), ": does not name ", needed, damaged);
+    QKV_CHECK(manifest.contains(needed), (folder / kManifest).string(), ": does not name ", needed, damaged);
   }
 }
 

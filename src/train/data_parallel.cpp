@@ -16,13 +16,27 @@ int64_t bytes_of(const Param& weight) {
   return weight.shape().count() * size_of(DType::f32);
 }
 
+void check_power_of_two(int ranks) {
+  QKV_CHECK(std::has_single_bit(static_cast<unsigned>(ranks)), ranks, " ranks: their number must be a power of two",
+            Hint("start 1, 2, 4, 8 ... of them"));
+}
+
+void check_divides(int ranks, int64_t micro_batches) {
+  QKV_CHECK(micro_batches % ranks == 0, micro_batches, " micro-batches cannot be divided evenly among ", ranks,
+            " ranks", Hint("set micro_batches to a multiple of the ranks"));
+}
+
 }  // namespace
+
+void DataParallel::check_ranks(int ranks, int64_t micro_batches) {
+  check_power_of_two(ranks);
+  check_divides(ranks, micro_batches);
+}
 
 DataParallel::DataParallel(Comm& comm, std::vector<Param*> weights, int zero)
     : comm_(comm), weights_(std::move(weights)), owner_(weights_.size(), 0), zero_(zero) {
   QKV_CHECK(zero >= 0 && zero <= 2, "zero is ", zero, " but must be 0, 1 or 2", Hint("see docs/scale.md"));
-  QKV_CHECK(std::has_single_bit(static_cast<unsigned>(comm.size())), comm.size(),
-            " ranks: their number must be a power of two", Hint("start 1, 2, 4, 8 ... of them"));
+  check_power_of_two(comm.size());
   std::vector<size_t> order(weights_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -36,8 +50,7 @@ DataParallel::DataParallel(Comm& comm, std::vector<Param*> weights, int zero)
 }
 
 DataParallel::Range DataParallel::micro_batch_range(int64_t micro_batches) const {
-  QKV_CHECK(micro_batches % comm_.size() == 0, micro_batches, " micro-batches cannot be divided evenly among ",
-            comm_.size(), " ranks", Hint("set micro_batches to a multiple of the ranks"));
+  check_divides(comm_.size(), micro_batches);
   const int64_t count = micro_batches / comm_.size();
   return {.first = comm_.rank() * count, .count = count};
 }

@@ -17,8 +17,11 @@ namespace qkv {
 
 class DataParallel {
  public:
-  // Weights are assigned whole: largest first, to the rank with the least so far. An Error unless the number of ranks
-  // is a power of two.
+  // An Error unless so many ranks can share the micro-batches of a step. For one rank to say before all begin.
+  static void check_ranks(int ranks, int64_t micro_batches);
+
+  // Weights are assigned whole: largest first, to the rank with the least so far. The number of ranks is a power of
+  // two.
   DataParallel(Comm& comm, std::vector<Param*> weights, int zero);
 
   Comm& comm() const { return comm_; }

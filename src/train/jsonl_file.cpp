@@ -44,6 +44,7 @@ void JsonlFile::drop_partial_line() {
 void JsonlFile::remove_after(int64_t step) {
   if (!fs::exists(path_)) return;
   file_.reset();
+  drop_partial_line();
   const MappedFile mapped(path_);
   AtomicFile kept(path_);
   std::string_view rest = text_of(mapped);

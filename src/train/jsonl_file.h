@@ -12,12 +12,14 @@ class JsonlFile {
  public:
   explicit JsonlFile(std::filesystem::path path) : path_(std::move(path)) {}
 
-  void append(const Json& line);    // creates the file if needed
-  void drop_partial_line();         // cuts off a last line without a newline
-  void remove_after(int64_t step);  // removes lines whose "step" is larger, and invalid JSON
+  void append(const Json& line);  // creates the file if needed
+  // Removes lines whose "step" is larger, invalid JSON, and a last line without a newline.
+  void remove_after(int64_t step);
   std::shared_ptr<const AppendFile> file() const { return file_; }  // null before the first line
 
  private:
+  void drop_partial_line();
+
   std::filesystem::path path_;
   std::shared_ptr<AppendFile> file_;
 };

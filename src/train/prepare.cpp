@@ -1,19 +1,26 @@
 #include "train/prepare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstring>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/function_ref.h"
+#include "base/memory.h"
 #include "base/printable.h"
 #include "base/progress.h"
 #include "data/dataset_pack.h"
 #include "data/dataset_tokenizer.h"
+#include "model/checkpoint/convert.h"
 #include "model/families/presets.h"
+#include "model/initialise.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/training/tokenizer_training.h"
 #include "text/unicode/utf8.h"
+#include "train/file_manifest.h"
+#include "train/optimizer.h"
+#include "train/prepared.h"
 #include "world/labels.h"
 #include "world/world.h"
 
@@ -29,6 +36,10 @@ void write_text(const fs::path& path, std::string_view text) {
   write_file_atomic(path, std::as_bytes(std::span(text)));
 }
 
+std::string gigabytes(double bytes) {
+  return fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
 struct Corpus {
   std::vector<std::string> train, validation;  // files; without validation files, a share of the training files
   SourceOptions source;
@@ -36,26 +47,40 @@ struct Corpus {
 
 // --- the corpus ------------------------------------------------------------------------------------------------------
 
+// An Error if so many stories and their tokens, about as many bytes again, cannot fit on the disk.
+void check_space(const fs::path& folder, int64_t stories, FunctionRef<std::string(int64_t index)> story) {
+  const int64_t looked_at = std::min<int64_t>(stories, 100);
+  size_t bytes = 0;
+  for (int64_t i = 0; i < looked_at; ++i) bytes += story(i).size();
+  const double need = 2.0 * static_cast<double>(bytes) / static_cast<double>(looked_at) * static_cast<double>(stories);
+  const auto have = static_cast<double>(fs::space(folder).available);
+  QKV_CHECK(need <= have, stories, " stories and their tokens need about ", gigabytes(need), " but the disk of ",
+            folder.parent_path().parent_path().string(), " has ", gigabytes(have), " free",
+            Hint("set data.stories to less, or put the run on another disk"));
+}
+
 // Stories of the built-in world, one per line; or pairs of sentences.
 Corpus world_corpus(const Recipe& recipe, const fs::path& folder) {
   const bool pairs = recipe.data.world == "pairs";
-  const fs::path file = folder / (pairs ? "world.tsv" : "world.txt");
-  Progress progress("writing stories", recipe.data.stories);
-  std::ofstream out(file, std::ios::binary);
+  const fs::path path = folder / (pairs ? "world.tsv" : "world.txt");
   const World world(recipe.seed);
-  for (int64_t i = 0; i < recipe.data.stories; ++i) {
+  const auto story = [&](int64_t i) {
     const auto index = static_cast<uint64_t>(i);
-    if (pairs) {
-      out << to_pairs(world.story(index));
-    } else {
-      const bool chinese = recipe.data.world == "zh" || (recipe.data.world == "both" && i % 2 == 1);
-      out << world.text(index, chinese ? Language::chinese : Language::english) << '\n';
-    }
+    if (pairs) return to_pairs(world.story(index));
+    const bool chinese = recipe.data.world == "zh" || (recipe.data.world == "both" && i % 2 == 1);
+    return world.text(index, chinese ? Language::chinese : Language::english) + '\n';
+  };
+  check_space(folder, recipe.data.stories, story);
+  Progress progress("writing stories", recipe.data.stories);
+  AtomicFile file(path);
+  for (int64_t i = 0; i < recipe.data.stories; ++i) {
+    const std::string text = story(i);
+    file.write(std::as_bytes(std::span(text)));
     progress.update(i + 1);
   }
-  out.close();
-  QKV_CHECK(out.good(), file.string(), ": could not be written", Hint("is the disk full?"));
-  return {.train = {file.string()},
+  file.commit();
+  progress.finish();
+  return {.train = {path.string()},
           .source = {.format = pairs ? DataFormat::tsv : DataFormat::text, .cut = DocumentCut::line}};
 }
 
@@ -203,46 +228,70 @@ void pack_corpus(const Recipe& recipe, const Corpus& corpus, const Tokenizer& to
 
 // Conversations are copied as they are; the chat template is applied when they are read.
 void pack_chats(const Corpus& corpus, const fs::path& folder) {
-  std::ofstream out(folder / "chats.jsonl", std::ios::binary);
+  AtomicFile out(folder / "chats.jsonl");
   for (const std::string& file : corpus.train) {
     const std::string text = read_file(file, size_t{1} << 32);
-    out << text << (text.ends_with('\n') ? "" : "\n");
+    out.write(std::as_bytes(std::span(text)));
+    if (!text.ends_with('\n')) out.write(std::as_bytes(std::span("\n", 1)));
   }
-  out.close();
-  QKV_CHECK(out.good(), (folder / "chats.jsonl").string(), ": could not be written", Hint("is the disk full?"));
+  out.commit();
+}
+
+// --- the model -------------------------------------------------------------------------------------------------------
+
+// Before weights are written that could not be trained here.
+void check_memory(const Recipe& recipe, const ModelSpec& spec) {
+  double need = recipe.zero == 0 ? static_cast<double>(Optimizer::bytes(spec, recipe.optimizer)) : 0;
+  for (const WeightSpec& weight : weight_list(spec)) need += 4.0 * static_cast<double>(weight.shape.count());
+  const auto have = static_cast<double>(available_memory());
+  QKV_CHECK(need <= have, "the model's weights and the optimiser's tensors need ", gigabytes(need), " but ",
+            gigabytes(have), " of memory are free", Hint("choose a smaller model"));
+}
+
+void write_start(const Recipe& recipe, const Tokenizer& tokenizer, const fs::path& start, ThreadPool& pool) {
+  if (!recipe.from().empty()) {
+    convert_model(recipe.from(), start, {.dtype = "F32"});  // masters are f32
+    return;
+  }
+  const Json config = config_for(recipe, tokenizer);
+  check_memory(recipe, read_spec(Config(config, "config.json")));
+  write_new_model(start, config, {.seed = recipe.seed}, pool);
 }
 
 }  // namespace
 
-void prepare_run(const Recipe& recipe, const fs::path& from, const fs::path& folder, ThreadPool& pool) {
-  for (const fs::path& needed : {from, fs::path(recipe.tokenizer.load)}) {
+void prepare_run(const Recipe& recipe, const fs::path& folder, ThreadPool& pool) {
+  const std::string from = recipe.from();
+  for (const fs::path& needed : {fs::path(from), fs::path(recipe.tokenizer.load)}) {
     QKV_CHECK(needed.empty() || fs::exists(needed), needed.string(), ": there is no such file or folder",
               Hint("--from names a model, tokenizer.load a tokenizer"));
   }
   if (!from.empty()) Tokenizer::load(from);  // throws if it is missing
   AtomicFolder made(folder);
   const fs::path root = made.path(), corpus_folder = root / "corpus";
-  fs::create_directories(root / "tokenizer");
-  fs::create_directories(root / "data");
-  fs::create_directories(corpus_folder);
-  const Corpus corpus = corpus_of(recipe, corpus_folder);
-  if (!from.empty()) {
-    copy_tokenizer(from, root / "tokenizer");
-  } else if (!recipe.tokenizer.load.empty()) {
-    copy_tokenizer(recipe.tokenizer.load, root / "tokenizer");
-  } else {
-    train_tokenizer_into(recipe, corpus, root / "tokenizer", pool);
+  try {
+    fs::create_directories(root / "tokenizer");
+    fs::create_directories(root / "data");
+    fs::create_directories(corpus_folder);
+    const Corpus corpus = corpus_of(recipe, corpus_folder);
+    if (!recipe.tokenizer.load.empty()) {
+      copy_tokenizer(recipe.tokenizer.load, root / "tokenizer");
+    } else {
+      train_tokenizer_into(recipe, corpus, root / "tokenizer", pool);
+    }
+    const Tokenizer tokenizer = Tokenizer::load(root / "tokenizer").without_truncation();
+    if (recipe.objective == Recipe::Objective::chat) {
+      pack_chats(corpus, root / "data");
+    } else {
+      pack_corpus(recipe, corpus, tokenizer, root / "data", pool);
+    }
+    write_start(recipe, tokenizer, root / "start", pool);
+    fs::remove_all(corpus_folder);
+  } catch (const fs::filesystem_error& e) {
+    QKV_FAIL("cannot prepare ", folder.string(), ": ", e.what(), Hint("check the files named and the free space"));
   }
-  const Tokenizer tokenizer = Tokenizer::load(root / "tokenizer").without_truncation();
-  if (recipe.objective == Recipe::Objective::chat) {
-    pack_chats(corpus, root / "data");
-  } else {
-    pack_corpus(recipe, corpus, tokenizer, root / "data", pool);
-  }
-  const Json config = from.empty() ? config_for(recipe, tokenizer)
-                                   : parse_json(read_file(from / "config.json", 16 << 20), "config.json");
-  write_text(root / "config.json", config.dump(2) + "\n");
-  fs::remove_all(corpus_folder);
+  write_text(root / kPreparedRecipe, to_json(recipe).dump(2) + "\n");
+  write_manifest(root);
   made.commit();
 }
 

@@ -1,8 +1,10 @@
-// Prepares a run from its recipe: corpus, tokenizer, token shards and the model's config, in one folder.
+// Prepares a run from its recipe: corpus, tokenizer, token shards and the weights it starts from, in one folder.
 //
 //   FOLDER/tokenizer/             tokenizer.json and tokenizer_config.json, trained or copied
 //   FOLDER/data/train, validation token shards (docs/data.md)
-//   FOLDER/config.json            the model, its vocabulary and token ids filled in
+//   FOLDER/start/                 the model before the first step, its vocabulary and token ids filled in
+//   FOLDER/recipe.json            the recipe all of it was made from
+//   FOLDER/manifest.json          size and SHA-256 of every other file
 #pragma once
 
 #include <filesystem>
@@ -12,9 +14,7 @@
 
 namespace qkv {
 
-// Writes all of it, or throws and leaves nothing that looks complete. `from`: a model to fine-tune, whose tokenizer and
-// config are used; may be empty. Progress goes to stderr.
-void prepare_run(const Recipe& recipe, const std::filesystem::path& from, const std::filesystem::path& folder,
-                 ThreadPool& pool);
+// Writes all of it, or throws and leaves nothing that looks complete. Progress goes to stderr.
+void prepare_run(const Recipe& recipe, const std::filesystem::path& folder, ThreadPool& pool);
 
 }  // namespace qkv

@@ -136,6 +136,12 @@ void check_together(const Recipe& r, const std::string& what) {
   QKV_CHECK(r.steps > 0, what, ".steps is ", r.steps, Hint("say for how many steps to train"));
   QKV_CHECK(r.model.is_object() && !r.model.empty(), what, " has no model",
             Hint("give a config as Hugging Face writes it, or {\"preset\": \"gpt2\"}"));
+  const auto from = r.model.find("from");
+  QKV_CHECK(from == r.model.end() || (from->is_string() && !r.from().empty() && r.model.size() == 1), what,
+            ".model.from is ", from == r.model.end() ? "" : from->dump().substr(0, 60), " beside ", r.model.size() - 1,
+            " other keys", Hint("it is a model's folder and stands alone: the model is as it is there"));
+  QKV_CHECK(r.from().empty() || r.tokenizer.load == r.from(), what, ".model.from is ", printable(r.from()),
+            " but the tokenizer is another", Hint("leave \"tokenizer\" out: the model's own is taken"));
   QKV_CHECK(std::has_single_bit(static_cast<uint64_t>(r.micro_batches)), what, ".micro_batches is ", r.micro_batches,
             " but must be a power of two", Hint("ranks divide them: 1, 2, 4, 8 ..."));
   QKV_CHECK(r.batch_tokens >= r.micro_batches, what, ".batch_tokens is ", r.batch_tokens, " for ", r.micro_batches,
@@ -180,6 +186,8 @@ Recipe read_recipe(const Json& json, const std::string& what) {
   f.word("objective", r.objective, kObjectives);
   if (const Json* model = f.find("model")) r.model = *model;
   f.inside("tokenizer", [&](Fields& in) { read_tokenizer(in, r.tokenizer); });
+  const bool from = r.model.is_object() && r.model.contains("from") && r.model["from"].is_string();
+  if (from && f.find("tokenizer") == nullptr) r.tokenizer.load = r.from();
   f.inside("data", [&](Fields& in) { read_data(in, r.data); });
   f.whole("sequence", r.sequence, 2, 1 << 20);
   f.whole("batch_tokens", r.batch_tokens, 1, int64_t{1} << 31);
@@ -228,6 +236,7 @@ Recipe read_recipe(const Json& json, const std::string& what) {
     in.whole("every", r.checkpoint.every, 0);
     in.whole("keep", r.checkpoint.keep, 1, 1 << 20);
   });
+  f.flag("watch", r.watch);
   f.done();
   check_together(r, what);
   return r;
@@ -286,7 +295,18 @@ Json to_json(const Recipe& r) {
             {"patience", r.evaluate.patience},
             {"samples", r.evaluate.samples},
             {"prompts", r.evaluate.prompts}}},
-          {"checkpoint", {{"every", r.checkpoint.every}, {"keep", r.checkpoint.keep}}}};
+          {"checkpoint", {{"every", r.checkpoint.every}, {"keep", r.checkpoint.keep}}},
+          {"watch", r.watch}};
+}
+
+Recipe with_full_paths(Recipe r) {
+  const auto full = [](std::string path) { return path.empty() ? path : std::filesystem::absolute(path).string(); };
+  if (!r.from().empty()) r.model["from"] = full(r.from());
+  r.tokenizer.load = full(r.tokenizer.load);
+  for (auto* files : {&r.data.files, &r.data.validation_files}) {
+    for (std::string& file : *files) file = full(file);
+  }
+  return r;
 }
 
 void set_value(Json& recipe, const std::string& assignment) {
@@ -294,6 +314,11 @@ void set_value(Json& recipe, const std::string& assignment) {
   QKV_CHECK(equals != std::string::npos && equals > 0, "--set ", printable(assignment), " has no value",
             Hint("write it as  --set optimizer.decay=0.01"));
   const std::string path = assignment.substr(0, equals), value = assignment.substr(equals + 1);
+  // The whole recipe may nest as deep as a file of one.
+  const auto parts = 1 + std::count(path.begin(), path.end(), '.');
+  const JsonLimits limits;
+  QKV_CHECK(parts < limits.depth, "--set ", printable(path), " has ", parts, " parts but a recipe nests at most ",
+            limits.depth, " levels deep", Hint("see docs/training.md"));
   Json* at = &recipe;
   for (size_t first = 0; first <= path.size();) {
     const size_t dot = std::min(path.find('.', first), path.size());
@@ -303,8 +328,9 @@ void set_value(Json& recipe, const std::string& assignment) {
     first = dot + 1;
   }
   try {
-    *at = parse_json(value, "--set");
+    *at = parse_json(value, "--set " + path, {.depth = limits.depth - static_cast<int>(parts)});
   } catch (const Error&) {
+    if (value.find_first_of("[{\"") == 0) throw;
     *at = value;
   }
 }

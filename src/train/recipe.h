@@ -53,7 +53,7 @@ struct Recipe {
 
   std::string name, about;
   Objective objective = Objective::causal;
-  Json model;  // a Hugging Face config.json, or "preset" plus the keys that differ from it
+  Json model;  // a Hugging Face config.json, or "preset" plus the keys that differ from it, or "from" a model's folder
   TokenizerSource tokenizer;
   DataSource data;
   int64_t sequence = 256;  // tokens of a text window, or the longest side of a pair
@@ -68,7 +68,10 @@ struct Recipe {
   LossSpec loss;
   Evaluation evaluate;
   Saving checkpoint;
+  bool watch = false;  // snapshots of how it learns
 
+  // The model whose weights, config and tokenizer the run starts from; empty: it starts from random weights.
+  std::string from() const { return model.value("from", std::string()); }
   Precision precision() const { return bf16 ? Precision::bf16() : Precision::f32(); }
 };
 const char* name_of(Recipe::Objective objective);
@@ -76,8 +79,11 @@ const char* name_of(Recipe::Objective objective);
 // Checks ranges and combinations; `what` names the file in messages.
 Recipe read_recipe(const Json& json, const std::string& what);
 Json to_json(const Recipe& recipe);  // every key, defaults too
+// With full paths: a run may be resumed from another folder.
+Recipe with_full_paths(Recipe recipe);
 
-// Sets a value by its path, "optimizer.decay=0.01": as JSON if it parses, else as text.
+// Sets a value by its path, "optimizer.decay=0.01": as JSON if it parses, else as text. What begins like a list, an
+// object or a quoted text must parse.
 void set_value(Json& recipe, const std::string& assignment);
 
 }  // namespace qkv

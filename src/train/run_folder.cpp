@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -42,20 +43,29 @@ std::string checkpoint_name(int64_t step) {
   return fmt::format("{}{:08}", kStep, step);
 }
 
-// Steps of the existing checkpoints, newest first.
+// Steps of the existing checkpoints, newest first. A folder that cannot be listed is an Error, not an empty one.
 std::vector<int64_t> checkpoint_steps(const fs::path& checkpoints) {
   std::vector<int64_t> steps;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(checkpoints, none)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with(kStep) || !entry.is_directory(none)) continue;
+  std::error_code failed;
+  auto entry = fs::directory_iterator(checkpoints, failed);
+  if (failed == std::errc::no_such_file_or_directory) return steps;
+  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with(kStep)) continue;
     int64_t step = 0;
     const char* end = name.data() + name.size();
     const auto [at, code] = std::from_chars(name.data() + kStep.size(), end, step);
     if (code == std::errc() && at == end && checkpoint_name(step) == name) steps.push_back(step);
   }
+  QKV_CHECK(!failed, "cannot list ", checkpoints.string(), ": ", failed.message(),
+            Hint("its checkpoints may be whole: check the disk"));
   std::sort(steps.rbegin(), steps.rend());
   return steps;
+}
+
+void write_recipe(const fs::path& file, const Recipe& recipe) {
+  const std::string text = to_json(recipe).dump(2) + "\n";
+  write_file_atomic(file, std::as_bytes(std::span(text)));
 }
 
 void point_to(const fs::path& run, const char* link, int64_t step) {
@@ -144,13 +154,19 @@ void RunFolder::State::write(const CheckpointCopy& copy, bool best) {
   newest = step;
 }
 
-// Checkpoints of steps after the newest are left alone: a resumed run replaces them.
+// Checkpoints of steps after the newest are left alone: a resumed run replaces them. What cannot be removed is said.
 void RunFolder::State::remove_old() {
   if (keep == 0) return;
   std::error_code failed;
   const std::string best = fs::read_symlink(path / kBest, failed).filename();
   int64_t kept = 0;
-  for (const int64_t step : checkpoint_steps(path / kCheckpoints)) {
+  std::vector<int64_t> steps;
+  try {
+    steps = checkpoint_steps(path / kCheckpoints);
+  } catch (const Error& e) {
+    log_line(Log::warn, "old checkpoints are not removed: " + e.message());
+  }
+  for (const int64_t step : steps) {
     if (newest >= 0 && step > newest) continue;
     if (++kept <= keep || checkpoint_name(step) == best) continue;
     const fs::path old = path / kCheckpoints / checkpoint_name(step);
@@ -170,8 +186,7 @@ RunFolder RunFolder::create(const fs::path& run, const Recipe& recipe) {
   QKV_CHECK(!fs::exists(fs::symlink_status(run)), run.string(), " exists already",
             Hint("continue it with --resume, or choose another name"));
   AtomicFolder made(run);
-  const std::string text = to_json(recipe).dump(2) + "\n";
-  write_file_atomic(made.path() / kRecipe, std::as_bytes(std::span(text)));
+  write_recipe(made.path() / kRecipe, recipe);
   fs::create_directory(made.path() / kCheckpoints);
   made.commit();
   return open(run);
@@ -184,8 +199,6 @@ RunFolder RunFolder::open(const fs::path& run) {
   RunFolder made(run);
   remove_temporaries(run);
   made.state_->recipe = read_recipe(parse_json(read_file(recipe, kLargestRecipe), recipe.string()), recipe.string());
-  made.state_->log.drop_partial_line();
-  made.state_->samples.drop_partial_line();
   return made;
 }
 
@@ -229,23 +242,63 @@ void RunFolder::keep_last(int64_t keep) {
   if (!state_->writing) state_->remove_old();
 }
 
+bool RunFolder::has_checkpoints() const {
+  return !checkpoint_steps(path() / kCheckpoints).empty() || fs::is_symlink(path() / kLast);
+}
+
 bool RunFolder::load_newest(Model& model, Optimizer& optimizer, TrainCounters& counters) const {
   const fs::path checkpoints = path() / kCheckpoints;
+  std::vector<std::string> damaged;
   for (const int64_t step : checkpoint_steps(checkpoints)) {
     const fs::path folder = checkpoints / checkpoint_name(step);
     try {
       check_checkpoint(folder);
     } catch (const Error& e) {
-      log_line(Log::warn, fmt::format("skipping {}, which is damaged: {}", folder.string(), e.message()));
+      damaged.push_back(fmt::format("{}: {}", checkpoint_name(step), e.message()));
+      continue;
+    } catch (const fs::filesystem_error& e) {
+      damaged.push_back(fmt::format("{}: {}", checkpoint_name(step), e.what()));
       continue;
     }
+    for (const std::string& why : damaged) log_line(Log::warn, "skipping a damaged checkpoint: " + why);
     read_checkpoint(folder, model, optimizer, counters);
     // A process killed right after a save may not have set the links.
     point_to(path(), kLast, step);
     if (fs::exists(checkpoints / checkpoint_name(counters.best_step))) point_to(path(), kBest, counters.best_step);
     return true;
   }
+  const Hint hint("try again if the disk had an error; --from-scratch begins at step 0 and keeps what is there aside");
+  QKV_CHECK(damaged.empty(), "no checkpoint in ", checkpoints.string(), " can be read:\n    ",
+            fmt::format("{}", fmt::join(damaged, "\n    ")), hint);
+  QKV_CHECK(!fs::is_symlink(path() / kLast), (path() / kLast).string(), " points to ",
+            fs::read_symlink(path() / kLast).string(), ", which is not there, and ", checkpoints.string(),
+            " holds no checkpoint", hint);
   return false;
+}
+
+void RunFolder::set_recipe(const Recipe& recipe) {
+  write_recipe(path() / kRecipe, recipe);
+  state_->recipe = recipe;
+}
+
+fs::path RunFolder::set_aside() {
+  state_->finish();
+  fs::path aside;
+  for (int n = 1; aside.empty() || fs::exists(aside); ++n) aside = path() / fmt::format("before-{}", n);
+  fs::create_directory(aside);
+  // Checkpoints first: a process killed in between leaves links to nothing, which no resume takes for a new run.
+  std::vector<fs::path> moved{path() / kCheckpoints};
+  for (const auto& entry : fs::directory_iterator(path())) {
+    const std::string name = entry.path().filename();
+    if (name != kRecipe && name != "prepared" && name != kCheckpoints && !name.starts_with("before-")) {
+      moved.push_back(entry.path());
+    }
+  }
+  for (const fs::path& old : moved) {
+    if (fs::exists(fs::symlink_status(old))) fs::rename(old, aside / old.filename());
+  }
+  fs::create_directory(path() / kCheckpoints);
+  return aside;
 }
 
 void RunFolder::remove_after(int64_t step) {

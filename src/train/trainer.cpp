@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/printable.h"
 #include "core/host_values.h"
 #include "model/checkpoint/tensor_names.h"
@@ -138,6 +139,14 @@ Trainer::Memory Trainer::plan() const {
   int64_t levels = 1;
   for (int64_t m = recipe_.micro_batches; m > 1; m /= 2) ++levels;
   memory.gradients *= levels;
+
+  // A batch that cannot fit is not even read: its ids, targets and residual stream alone are too much.
+  const int64_t rows = recipe_.batch_tokens / recipe_.micro_batches;
+  const int64_t least = rows * (4 * size_of(DType::f32) + model_.spec().width * size_of(DType::f32));
+  if (memory.total() + least > available_memory()) {
+    memory.activations = least;
+    return memory;
+  }
 
   // A dry run of one micro-batch: no kernels, no memory.
   Arena arena(engine_.device(), 0, Arena::Mode::plan), gradients(engine_.device(), 0, Arena::Mode::plan);

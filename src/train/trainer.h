@@ -50,7 +50,8 @@ class Trainer {
   StopReason run(const TrainHooks& hooks, Probe* probe = nullptr);
   EvalResult evaluate();
 
-  // Bytes each part of a run will need, computed before anything is allocated.
+  // Bytes each part of a run will need, computed before anything is allocated. Where a batch alone is more than the free
+  // memory, `activations` is a lower bound.
   struct Memory {
     int64_t weights = 0, copies = 0, gradients = 0, states = 0, activations = 0;
     int64_t total() const { return weights + copies + gradients + states + activations; }

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/expect_error.h"
+#include "base/file.h"
 #include "base/temp_folder.h"
 #include "data/chats.h"
 #include "support/pass.h"
@@ -17,6 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The config of a golden model without what a recipe fills in.
+Json small_model(const std::string& family) {
+  Json config = parse_json(read_file(test::golden(family) / "config.json", 1 << 20), family);
+  for (const char* key : {"vocab_size", "decoder_vocab_size", "max_position_embeddings", "eos_token_id", "bos_token_id",
+                          "pad_token_id", "decoder_start_token_id", "forced_eos_token_id", "architectures"}) {
+    config.erase(key);
+  }
+  return config;
+}
+
 class Prepared : public testing::Test {
  protected:
   TempFolder temp_;
@@ -26,10 +37,10 @@ class Prepared : public testing::Test {
     std::ofstream(temp_.path() / name, std::ios::binary) << text;
     return temp_.path() / name;
   }
-  std::unique_ptr<TrainData> open(const Json& json, const fs::path& from = {}) {
+  std::unique_ptr<TrainData> open(const Json& json) {
     recipe_ = read_recipe(json, "test");
     const fs::path folder = temp_.path() / "prepared";
-    prepare_run(recipe_, from, folder, pool_);
+    prepare_run(recipe_, folder, pool_);
     tokenizer_ = Tokenizer::load(folder / "tokenizer").without_truncation();
     return TrainData::open(recipe_, folder,
                            {.start = tokenizer_->named().pad.value_or(0),
@@ -44,7 +55,7 @@ class Prepared : public testing::Test {
 
 TEST_F(Prepared, MaskedBatchesHideAShareAndAskForItAlone) {
   const auto data = open({{"objective", "masked"},
-                          {"model", {{"model_type", "bert"}}},
+                          {"model", small_model("bert")},
                           {"tokenizer", {{"train", "bpe"}, {"vocab", 400}}},
                           {"data", {{"world", "both"}, {"stories", 200}}},
                           {"sequence", 64},
@@ -84,7 +95,7 @@ TEST_F(Prepared, MaskedBatchesHideAShareAndAskForItAlone) {
 TEST_F(Prepared, PairsShowTheTargetOnePlaceLate) {
   const fs::path file = write("pairs.tsv", "one two\t一 二\nthree\t三\nfour five six\t四 五 六\nseven\t七\n");
   Json recipe{{"objective", "translate"},
-              {"model", {{"model_type", "marian"}}},
+              {"model", small_model("marian")},
               {"tokenizer", {{"train", "bpe"}, {"vocab", 300}}},
               {"data", {{"files", {file.string()}}, {"format", "tsv"}, {"validation", 0.0}}},
               {"sequence", 64},
@@ -134,13 +145,13 @@ TEST_F(Prepared, ChatsAskForAnswersAlone) {
             R"( {"role": "assistant", "content": "2"}]})"
             "\n");
   const Json recipe{{"objective", "chat"},
-                    {"model", {{"model_type", "llama"}}},
+                    {"model", small_model("llama")},
                     {"tokenizer", {{"load", model.string()}}},
                     {"data", {{"files", {file.string()}}, {"validation", 0.0}}},
                     {"sequence", 256},
                     {"batch_tokens", 512},
                     {"steps", 1}};
-  const auto data = open(recipe, model);
+  const auto data = open(recipe);
   const TrainBatch batch = data->micro_batch(0, 0);
   ASSERT_EQ(batch.lengths.size(), 2U);
   std::vector<std::string> answers(1);

@@ -4,6 +4,7 @@
 #include <barrier>
 #include <thread>
 
+#include "base/expect_error.h"
 #include "core/host_values.h"
 #include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
@@ -185,6 +186,13 @@ TEST(Ranks, DivideAnEvaluationAndAgreeOnIt) {
       EXPECT_EQ(each.counted, right.counted) << size << " ranks";
     }
   }
+}
+
+TEST(Ranks, AreAPowerOfTwoThatDividesTheMicroBatches) {
+  DataParallel::check_ranks(1, 1);
+  DataParallel::check_ranks(4, 8);
+  expect_error([] { DataParallel::check_ranks(3, 4); }, {"3 ranks", "power of two"});
+  expect_error([] { DataParallel::check_ranks(4, 2); }, {"2 micro-batches", "4 ranks"});
 }
 
 }  // namespace

@@ -28,14 +28,14 @@ struct TrainArguments {
   std::string recipe, out, from;
   std::vector<std::string> data, set;
   int threads = 0;
-  bool resume = false, list = false, json = false, dry = false, watch = false;
+  bool resume = false, from_scratch = false, list = false, json = false, dry = false, watch = false;
 };
 
 Json recipe_of(const TrainArguments& options) {
   Json json = find_recipe(options.recipe);
   if (!options.data.empty()) json["data"]["files"] = options.data;
   if (!options.from.empty()) {
-    json["tokenizer"] = {{"load", options.from}};
+    json.erase("tokenizer");  // the model's own
     json["model"] = {{"from", options.from}};
   }
   for (const std::string& assignment : options.set) set_value(json, assignment);
@@ -48,14 +48,22 @@ void train(const TrainArguments& options) {
             options.resume ? "--resume goes on with the run's own recipe, but '"
                            : "neither a recipe nor --resume was given ('",
             options.recipe, options.resume ? "' was given too" : "')", Hint("see  qkv train --help"));
+  QKV_CHECK(options.resume || !options.from_scratch, "--from-scratch begins a run again, but there is no --resume",
+            Hint("leave it out: a new run begins at its first step"));
+  for (const auto& [option, given] : {std::pair{"--set", !options.set.empty()},
+                                      {"--data", !options.data.empty()},
+                                      {"--from", !options.from.empty()}}) {
+    QKV_CHECK(!options.resume || !given, "--resume goes on with the run's own recipe, but ", option, " was given too",
+              Hint("change ", options.out, "/recipe.json: steps, schedule, checkpoint and the like may change"));
+  }
   Comm& comm = world_comm();
   try {
-    TrainRun({.recipe = options.resume ? Json() : recipe_of(options),
+    TrainRun({.recipe = [&] { return recipe_of(options); },
               .named = options.recipe,
               .out = options.out,
-              .from = options.from,
               .threads = options.threads,
               .resume = options.resume,
+              .from_scratch = options.from_scratch,
               .dry = options.dry,
               .watch = options.watch,
               .show = options.json ? TrainView::Show::json : TrainView::Show::lines},
@@ -80,6 +88,8 @@ void add_train(Command app) {
   command.add_option("--set KEY=VALUE", options->set,
                      "Change a key of the recipe, as schedule.warmup=20; may be repeated");
   command.add_flag("--resume", options->resume, "Continue the run in --out");
+  command.add_flag("--from-scratch", options->from_scratch,
+                   "With --resume: begin at step 0; what the run has is kept aside in RUN/before-1");
   command.add_flag("--watch", options->watch, "Keep small snapshots in the run for qkv movie; --resume continues them");
   command.add_flag("--plan", options->dry, "Print size, memory and expected time, and stop");
   command.add_flag("--list", options->list, "List the built-in recipes");

@@ -1,13 +1,20 @@
 #include "make/train_run.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "base/replace.h"
 #include "common/interrupt.h"
 #include "kernels/tables.h"
-#include "model/checkpoint/convert.h"
-#include "model/initialise.h"
 #include "train/checkpoint_files.h"
 #include "train/prepare.h"
+#include "train/prepared.h"
 
 namespace qkv::app {
 namespace {
@@ -24,25 +31,36 @@ TrainRun::TrainRun(TrainOptions options, Comm& comm)
       prepared_(fs::path(options_.out) / "prepared") {
   try {
     set_up();
-  } catch (...) {  // there is nothing to go on with yet
-    if (run_ && !options_.resume) fs::remove_all(run_->path());
+  } catch (...) {
+    forget();
     throw;
   }
   if (options_.resume) go_on();
+}
+
+// A run that has not begun leaves nothing.
+void TrainRun::forget() {
+  if (run_ && !options_.resume) fs::remove_all(run_->path());
 }
 
 std::optional<StopReason> TrainRun::run() {
   std::optional<TrainView> view;
   if (run_) {
     view.emplace(engine_, recipe_, *trainer_, *data_, prepared_ / "tokenizer", options_.show);
-    view->show_plan(*model_);
+    try {
+      view->show_plan(*model_);
+    } catch (...) {
+      forget();
+      throw;
+    }
   }
   if (options_.dry) {
-    if (run_ && !options_.resume) fs::remove_all(run_->path());
+    forget();
     return std::nullopt;
   }
   const InterruptWatch interrupt({SIGINT, SIGTERM, SIGUSR1});  // job queues send the other two
-  if (run_ && (options_.watch || WatchFolder::exists(run_->path()))) {
+  if (run_ && options_.resume) run_->remove_after(trainer_->counters().step);
+  if (run_ && (recipe_.watch || WatchFolder::exists(run_->path()))) {
     watch_.emplace(run_->path(), engine_, recipe_, *model_, *data_);
     watch_->on_snapshot = options_.observer.on_snapshot;
     watch_->begin(trainer_->counters());
@@ -64,12 +82,22 @@ std::optional<StopReason> TrainRun::run() {
   return end;
 }
 
-// The first rank opens the folder; the others hear what is to be done.
+// The first rank opens the folder; the others hear what is to be done. What is wrong is said by the first alone: the
+// others wait for it until it ends the job.
 Recipe TrainRun::open_run() {
   std::string text;
   if (comm_.rank() == 0) {
-    run_.emplace(options_.resume ? RunFolder::open(options_.out)
-                                 : RunFolder::create(options_.out, read_recipe(options_.recipe, options_.named)));
+    if (options_.resume) {
+      run_.emplace(RunFolder::open(options_.out));
+      DataParallel::check_ranks(comm_.size(), run_->recipe().micro_batches);
+      Recipe recipe = run_->recipe();
+      if (options_.watch && !std::exchange(recipe.watch, true)) run_->set_recipe(recipe);
+    } else {
+      Recipe recipe = with_full_paths(read_recipe(options_.recipe(), options_.named));
+      DataParallel::check_ranks(comm_.size(), recipe.micro_batches);
+      recipe.watch |= options_.watch;
+      run_.emplace(RunFolder::create(options_.out, recipe));
+    }
     text = to_json(run_->recipe()).dump();
   }
   const std::vector<std::byte> said = comm_.all_gather(std::as_bytes(std::span(text))).front();
@@ -77,9 +105,44 @@ Recipe TrainRun::open_run() {
                      "recipe.json");
 }
 
+// An Error of several ranks is thrown by the first of them; the others wait for it to end the job.
 void TrainRun::set_up() {
   if (run_) prepare();
   comm_.barrier();
+  std::exception_ptr failure;
+  try {
+    open_prepared();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const bool failed = failure != nullptr;
+  const auto all = comm_.all_gather(std::as_bytes(std::span(&failed, 1)));
+  const auto first = std::find_if(all.begin(), all.end(), [](const auto& each) { return each[0] != std::byte{0}; });
+  if (first == all.end()) return;
+  if (first - all.begin() == comm_.rank()) std::rethrow_exception(failure);
+  comm_.barrier();
+}
+
+// Preparing writes all or nothing. What is not there although it was is made again only while nothing was trained on it.
+void TrainRun::prepare() {
+  const fs::path missing = missing_of_prepared(prepared_);
+  if (missing.empty()) {
+    for (const std::string& change : check_prepared(prepared_, recipe_)) {
+      log_line(Log::warn, fmt::format("{}/recipe.json was changed: {}", options_.out, change));
+    }
+    return;
+  }
+  QKV_CHECK(options_.from_scratch || !run_->has_checkpoints(), missing.string(), " is missing but ", options_.out,
+            " has been trained on it", Hint("put it back, or resume with --from-scratch to begin again at step 0"));
+  ThreadPool& pool = *engine_.exec().pool;
+  if (!fs::exists(prepared_)) return prepare_run(recipe_, prepared_, pool);
+  log_line(Log::warn, fmt::format("{} is missing: the run is prepared again", missing.string()));
+  const fs::path fresh = fs::path(options_.out) / (std::string(kTemporaryPrefix) + "prepared");
+  prepare_run(recipe_, fresh, pool);
+  replace_folder(fresh, prepared_);
+}
+
+void TrainRun::open_prepared() {
   start_ = Checkpoint::open(prepared_ / "start");
   model_ = start_.model(engine_.device());
   choose_trainable(*model_, recipe_.frozen);
@@ -92,25 +155,17 @@ void TrainRun::set_up() {
   trainer_.emplace(engine_, recipe_, *model_, *data_, comm_);
 }
 
-void TrainRun::prepare() {
-  if (!fs::exists(prepared_)) prepare_run(recipe_, options_.from, prepared_, *engine_.exec().pool);
-  const fs::path start = prepared_ / "start";
-  if (fs::exists(start)) return;
-  if (!options_.from.empty()) {
-    convert_model(options_.from, start, {.dtype = "F32"});  // masters are f32
-  } else {
-    const Json config = parse_json(read_file(prepared_ / "config.json", 16 << 20), "config.json");
-    write_new_model(start, config, {.seed = recipe_.seed}, *engine_.exec().pool);
-  }
-}
-
 void TrainRun::go_on() {
-  bool found = run_ && run_->load_newest(*model_, trainer_->optimizer(), trainer_->counters());
+  bool found = false;
+  if (run_ && options_.from_scratch && !options_.dry) {
+    log_line(Log::info, fmt::format("beginning at step 0; what was there is in {}", run_->set_aside().string()));
+  } else if (run_ && !options_.from_scratch) {
+    found = run_->load_newest(*model_, trainer_->optimizer(), trainer_->counters());
+  }
   found = comm_.all_gather(std::as_bytes(std::span(&found, 1))).front().front() != std::byte{0};
   if (found && !run_) {
     read_checkpoint(fs::path(options_.out) / "last", *model_, trainer_->optimizer(), trainer_->counters());
   }
-  if (run_) run_->remove_after(trainer_->counters().step);
 }
 
 void TrainRun::tell(TrainView& view, const StepReport& report) {

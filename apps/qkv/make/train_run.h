@@ -24,11 +24,12 @@ struct TrainObserver {
 };
 
 struct TrainOptions {
-  Json recipe;        // unless it goes on with one
-  std::string named;  // the recipe, for error texts
-  std::string out, from;
+  std::function<Json()> recipe;  // asked for by the first rank, unless the run goes on
+  std::string named;             // the recipe, for error texts
+  std::string out;
   int threads = 0;
-  bool resume = false, dry = false, watch = false;
+  bool resume = false, from_scratch = false;  // go on with a run; from its first step
+  bool dry = false, watch = false;
   TrainView::Show show = TrainView::Show::lines;
   TrainObserver observer = {};
 };
@@ -47,7 +48,9 @@ class TrainRun {
   Recipe open_run();
   void set_up();
   void prepare();
+  void open_prepared();
   void go_on();
+  void forget();
   void tell(TrainView& view, const StepReport& report);
   void tell(TrainView& view, const EvalResult& result, bool best);
   void save(const TrainCounters& counters, bool best);

@@ -2,13 +2,16 @@
 #include "world/world.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "common/commands.h"
 #include "world/labels.h"
 
@@ -63,6 +66,8 @@ void print_world(const WorldArguments& options) {
   const World world(options.seed);
   const Language language = options.lang == "zh" ? Language::chinese : Language::english;
   const auto lines = static_cast<uint64_t>(options.lines);
+  std::optional<Progress> progress;  // on a terminal the stories are seen
+  if (::isatty(STDOUT_FILENO) == 0) progress.emplace("writing stories", options.lines);
   for (uint64_t i = 0; i < lines && std::cout; ++i) {
     if (options.json || (!options.labels.empty() && options.labels != "conllu")) {
       std::cout << json_line(options, world.story(i), i);
@@ -73,7 +78,10 @@ void print_world(const WorldArguments& options) {
     } else {
       std::cout << world.text(i, language) << '\n';
     }
+    if (progress) progress->update(static_cast<int64_t>(i) + 1);
   }
+  std::cout.flush();
+  if (progress && std::cout) progress->finish();
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ void train_demo(const DemoOptions& options) {
   DemoScreen screen(options.chinese(), recipe["steps"].get<int64_t>());
   std::optional<ProgressSilence> silence;  // the lines of preparing a run are English
   if (options.chinese()) silence.emplace();
-  TrainRun training({.recipe = resume ? Json() : recipe,
+  TrainRun training({.recipe = [&] { return recipe; },
                      .named = "world",
                      .out = options.run().string(),
                      .threads = options.threads,

@@ -1,0 +1,70 @@
+// Recipes: --set, where a run starts from, paths.
+#include "train/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include "base/expect_error.h"
+
+namespace qkv {
+namespace {
+
+Json some_keys() {
+  return {{"model", {{"model_type", "gpt2"}}},
+          {"tokenizer", {{"train", "char"}}},
+          {"data", {{"files", {"a.txt", "/b.txt"}}}},
+          {"steps", 3}};
+}
+
+TEST(SetValue, IsJsonWhereItLooksLikeItAndElseText) {
+  Json recipe;
+  for (const char* assignment : {"a.b=3", "a.c=x y", "a.d=[1, 2]", "a.e=true", "a.f="}) set_value(recipe, assignment);
+  EXPECT_EQ(recipe, (Json{{"a", {{"b", 3}, {"c", "x y"}, {"d", {1, 2}}, {"e", true}, {"f", ""}}}}));
+  for (const char* broken : {"x=[1, 2", "x={a}", "x=\"y"}) {
+    expect_error([&] { set_value(recipe, broken); }, {"--set x", "not valid JSON"});
+  }
+  expect_error([&] { set_value(recipe, "=3"); }, {"no value"});
+  expect_error([&] { set_value(recipe, "a.b.c=3"); }, {"no object"});
+}
+
+// Nested as deep as a recipe's file may be, and no deeper: reading, writing and freeing it recurse.
+TEST(SetValue, HasADepth) {
+  const auto deep = [](size_t parts, size_t brackets) {
+    std::string text = "a";
+    for (size_t i = 1; i < parts; ++i) text += ".a";
+    return text + '=' + std::string(brackets, '[') + std::string(brackets, ']');
+  };
+  Json recipe;
+  expect_error([&] { set_value(recipe, deep(64'000, 0)); }, {"64000 parts", "64 levels"});
+  expect_error([&] { set_value(recipe, deep(1, 100'000)); }, {"--set a", "63 levels deep"});
+  set_value(recipe, deep(40, 24));
+  EXPECT_EQ(parse_json(recipe.dump(), "again"), recipe);
+  expect_error([&] { set_value(recipe, deep(40, 25)); }, {"24 levels deep"});
+}
+
+TEST(Recipe, StartsFromAModelThatStandsAlone) {
+  Json json = some_keys();
+  json["model"] = {{"from", "some/model"}};
+  expect_error([&] { read_recipe(json, "test"); }, {"some/model", "tokenizer is another"});
+  json.erase("tokenizer");
+  const Recipe recipe = read_recipe(json, "test");
+  EXPECT_EQ(recipe.from(), "some/model");
+  EXPECT_EQ(recipe.tokenizer.load, "some/model");
+  EXPECT_EQ(read_recipe(to_json(recipe), "again").from(), "some/model");
+  json["model"]["hidden_size"] = 8;
+  expect_error([&] { read_recipe(json, "test"); }, {"model.from", "1 other"});
+  json["model"] = {{"from", 3}};
+  expect_error([&] { read_recipe(json, "test"); }, {"model.from", "3"});
+  EXPECT_EQ(read_recipe(some_keys(), "test").from(), "");
+}
+
+TEST(Recipe, RemembersFullPathsAndWhetherItIsWatched) {
+  Json json = some_keys();
+  json["watch"] = true;
+  const Recipe recipe = with_full_paths(read_recipe(json, "test"));
+  EXPECT_EQ(recipe.data.files, (std::vector<std::string>{std::filesystem::current_path() / "a.txt", "/b.txt"}));
+  EXPECT_TRUE(read_recipe(to_json(recipe), "again").watch);
+  EXPECT_FALSE(read_recipe(some_keys(), "test").watch);
+}
+
+}  // namespace
+}  // namespace qkv
