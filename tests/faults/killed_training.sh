@@ -21,12 +21,12 @@ while [ "$n" -lt "$times" ]; do
     sleep "0.$(awk -v seed="$n$again" 'BEGIN { srand(seed); printf "%03d", rand() * 900 }')"
     kill -9 $! 2>/dev/null
     wait $! 2>/dev/null
-    [ -d "$run/prepared" ] || break
+    [ -f "$run/recipe.json" ] || break
     [ "$again" = 2 ] || "$qkv" train --resume --out "$run" --threads 1 >/dev/null 2>&1 &
   done
-  if [ -d "$run/prepared" ]; then
+  if [ -f "$run/recipe.json" ]; then
     "$qkv" train --resume --out "$run" --threads 1 >"$folder/log" 2>&1 || { cat "$folder/log"; failed=1; }
-  else  # killed before anything was prepared: there is nothing to go on with but the recipe
+  else  # killed before the run had a folder
     rm -rf "$run"
     # shellcheck disable=SC2086
     "$qkv" train world --out "$run" $recipe >"$folder/log" 2>&1 || { cat "$folder/log"; failed=1; }
