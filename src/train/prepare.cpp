@@ -52,7 +52,8 @@ void check_space(const fs::path& folder, int64_t stories, FunctionRef<std::strin
   const int64_t looked_at = std::min<int64_t>(stories, 100);
   size_t bytes = 0;
   for (int64_t i = 0; i < looked_at; ++i) bytes += story(i).size();
-  const double need = 2.0 * static_cast<double>(bytes) / static_cast<double>(looked_at) * static_cast<double>(stories);
+  const double each = static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(looked_at, 1));
+  const double need = 2 * each * static_cast<double>(stories);
   const auto have = static_cast<double>(fs::space(folder).available);
   QKV_CHECK(need <= have, stories, " stories and their tokens need about ", gigabytes(need), " but the disk of ",
             folder.parent_path().parent_path().string(), " has ", gigabytes(have), " free",

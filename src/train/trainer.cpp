@@ -140,9 +140,12 @@ Trainer::Memory Trainer::plan() const {
   for (int64_t m = recipe_.micro_batches; m > 1; m /= 2) ++levels;
   memory.gradients *= levels;
 
-  // A batch that cannot fit is not even read: its ids, targets and residual stream alone are too much.
-  const int64_t rows = recipe_.batch_tokens / recipe_.micro_batches;
-  const int64_t least = rows * (4 * size_of(DType::f32) + model_.spec().width * size_of(DType::f32));
+  // What cannot fit is not even read: ids and targets of a step, and the residual stream of a micro-batch.
+  const bool windows = recipe_.objective == Recipe::Objective::causal || recipe_.objective == Recipe::Objective::masked;
+  const auto all = static_cast<int64_t>(data_.train_tokens);  // batches of pairs and chats are no larger
+  const int64_t rows = windows ? recipe_.batch_tokens : std::min(recipe_.batch_tokens, all);
+  const int64_t least = 2 * rows / optimizer_.data_parallel().comm().size() * size_of(DType::i32) +
+                        rows / recipe_.micro_batches * model_.spec().width * size_of(DType::f32);
   if (memory.total() + least > available_memory()) {
     memory.activations = least;
     return memory;

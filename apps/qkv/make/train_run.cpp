@@ -59,7 +59,6 @@ std::optional<StopReason> TrainRun::run() {
     return std::nullopt;
   }
   const InterruptWatch interrupt({SIGINT, SIGTERM, SIGUSR1});  // job queues send the other two
-  if (run_ && options_.resume) run_->remove_after(trainer_->counters().step);
   if (run_ && (recipe_.watch || WatchFolder::exists(run_->path()))) {
     watch_.emplace(run_->path(), engine_, recipe_, *model_, *data_);
     watch_->on_snapshot = options_.observer.on_snapshot;
@@ -72,6 +71,7 @@ std::optional<StopReason> TrainRun::run() {
     hooks.on_evaluation = [&](const EvalResult& result, bool best) { tell(*view, result, best); };
   }
   hooks.on_save = [&](const TrainCounters& counters, bool best) { save(counters, best); };
+  if (run_ && options_.resume) run_->remove_after(trainer_->counters().step);  // now it is certain that it goes on
   const StopReason end = trainer_->run(hooks, watch_ ? watch_->probe() : nullptr);
   if (run_) run_->wait();
   if (!run_) return end;
@@ -91,7 +91,7 @@ Recipe TrainRun::open_run() {
       run_.emplace(RunFolder::open(options_.out));
       DataParallel::check_ranks(comm_.size(), run_->recipe().micro_batches);
       Recipe recipe = run_->recipe();
-      if (options_.watch && !std::exchange(recipe.watch, true)) run_->set_recipe(recipe);
+      if (options_.watch && !options_.dry && !std::exchange(recipe.watch, true)) run_->set_recipe(recipe);
     } else {
       Recipe recipe = with_full_paths(read_recipe(options_.recipe(), options_.named));
       DataParallel::check_ranks(comm_.size(), recipe.micro_batches);

@@ -79,8 +79,8 @@ void TrainView::show_plan(const Model& model) {
             megabytes(memory.activations), ") but ", megabytes(have), " are free",
             Hint("more micro-batches, a shorter sequence, or recompute=true need less"));
   const double seconds = trainer_.operations_per_step() * static_cast<double>(recipe_.steps) / (0.4 * best_product_);
-  const auto epochs = static_cast<double>(recipe_.steps * recipe_.batch_tokens) /
-                      static_cast<double>(std::max<uint64_t>(data_.train_tokens, 1));
+  const double epochs = static_cast<double>(recipe_.steps) * static_cast<double>(recipe_.batch_tokens) /
+                        static_cast<double>(std::max<uint64_t>(data_.train_tokens, 1));
   if (show_ == Show::nothing) return;
   if (show_ == Show::json) {
     std::cout << Json{{"parameters", parameters},
