@@ -36,8 +36,8 @@ std::vector<std::string_view> words_of(std::string_view text) {
 }
 
 Line prepare(std::string_view text, WordIds& numbers) {
-  Line line{.characters = characters_of(text), .words = numbers.of(words_of(text))};
-  std::erase(line.characters, U' ');
+  Line line{.characters = {}, .words = numbers.of(words_of(text))};
+  for (const std::string_view word : split_words(text)) line.characters += characters_of(word);
   return line;
 }
 
@@ -52,6 +52,7 @@ ChrfCounts compare(const Line& hypothesis, const Line& reference, ChrfWords word
     const size_t n = of_words ? order - ChrfCounts::kCharacterOrders + 1 : order + 1;
     const NgramCounts ours = count_ngrams(of_words ? hypothesis.words : hypothesis.characters, n);
     const NgramCounts theirs = count_ngrams(of_words ? reference.words : reference.characters, n);
+    if (theirs.empty()) continue;  // as in sacreBLEU: a line says nothing of an order its reference does not have
     for (const auto& [ngram, count] : ours) {
       const auto found = theirs.find(ngram);
       counts.hypothesis[order] += count;

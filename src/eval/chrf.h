@@ -1,6 +1,7 @@
 // Corpus chrF and chrF++ (Popovic, WMT 2015 and 2017): F-scores of character n-grams up to 6, and for chrF++ also of
 // word n-grams up to 2. Precision and recall of an order are over all lines together; beta = 2 weighs recall; the score
-// is the mean of the F-scores of the orders: sacreBLEU's eps smoothing (signature eff:no). Spaces are ignored.
+// is the mean of the F-scores of the orders: sacreBLEU's eps smoothing (signature eff:no). Spaces are ignored. As in
+// sacreBLEU, n-grams of an order of which the reference line has none are not counted.
 //
 //   F_n = (1 + beta^2) * P_n * R_n / (beta^2 * P_n + R_n)
 #pragma once

@@ -1,6 +1,7 @@
 #include "labs/small_model.h"
 
 #include "core/host_values.h"
+#include "inspect/texts/finite.h"
 #include "model/families/family.h"
 #include "model/initialise.h"
 #include "train/step.h"
@@ -70,7 +71,9 @@ void train_model(const LabContext& lab, Model& model, const LabTraining& trainin
 std::vector<float> row_losses(const Engine& engine, const Model& model, const TrainBatch& batch, Precision precision) {
   Arena arena(engine.device());
   Context cx = engine.context(arena, precision);
-  return host_floats(loss_of(cx, model, batch, {}, {}).losses);
+  std::vector<float> losses = host_floats(loss_of(cx, model, batch, {}, {}).losses);
+  check_finite(model, "a loss", losses);
+  return losses;
 }
 
 double mean_loss(const Engine& engine, const Model& model, std::span<const TrainBatch> batches) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "infer/runner.h"
+#include "inspect/texts/finite.h"
 #include "labs/labs.h"
 #include "labs/small_model.h"
 #include "world/draw.h"
@@ -96,6 +97,7 @@ double exam(const LabContext& lab, const Model& model, const Task& task, uint64_
     const std::span<const float> logits = runner.pass(parts);
     for (size_t i = 0; i < all.size(); ++i) {
       const auto row = logits.subspan(i * kSumVocabulary, kSumVocabulary);
+      check_finite(model, "a logit", row);
       written[i].push_back(static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin()));
       next[i].assign(1, written[i].back());
     }

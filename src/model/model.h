@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "model/stack.h"
 
@@ -19,6 +20,8 @@ class Model {
   const Weights& weights() const { return weights_; }
   Weights& weights() { return weights_; }
   const Head& head() const { return head_; }
+
+  std::string origin;  // the file or folder it was read from, for messages; empty: made here
 
   struct Input {
     Tensor ids;  // i32 [N], and their rows

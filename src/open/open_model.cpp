@@ -59,6 +59,7 @@ OpenModel::OpenModel(std::string path, const OpenOptions& options)
       tokenizer_(read_tokenizer(path_)),
       target_tokenizer_(read_target_tokenizer(path_)),
       defaults_(value_or_error([&] { return generation_defaults(path_, checkpoint_.config, spec().vocabulary); })) {
+  model_->origin = path_;
   // Gradients are taken with respect to activations, never to these weights.
   for (auto& [name, weight] : model_->weights()) weight.trainable = false;
 }

@@ -315,15 +315,50 @@ expect 0 'attn.probs' taps
 expect 0 '"transformer_lens"' taps --json
 expect 0 '1.attn.z' taps "$model"
 expect 0 'cross.1.attn.q' taps "$made/translator"
-expect 0 '1.attn.probs' taps "$model" '床前明月光' --only blocks.1.attn.hook_pattern,final
+expect 0 '1.attn.probs' taps "$model" '床前明月光' --sites blocks.1.attn.hook_pattern,final
 for looked in "$made/量化" "$golden/deepseek_v3"; do
   expect 0 'same bits' taps "$looked" --cost
   case $out in *OTHER*) echo "taps --cost: looking changed the logits: $out"; failed=1 ;; esac
 done
-expect 2 'did you mean 0.attn.probs' taps "$model" hello --only 0.attn.prob
-expect 2 'this llama has 0.* to 1.*' taps "$model" hello --only 9.attn.q
-expect 2 'for a text' taps "$model" --only 0.attn.q
+expect 2 'did you mean 0.attn.probs' taps "$model" hello --sites 0.attn.prob
+expect 2 'this llama has 0.* to 1.*' taps "$model" hello --sites 9.attn.q
+expect 2 'for a text' taps "$model" --sites 0.attn.q
 expect 2 'about a model' taps --cost
+# Token ids instead of text, with models that have no tokenizer; arrays for NumPy.
+expect 0 '#5' look "$golden/llama" '5, 9 2' --ids
+expect 0 '"id": 9' look "$golden/llama" '5 9 2' --ids --json --out "$made/ids.json"
+expect 0 'X0H0' look "$golden/t5" '5 9 2' --target '7 8' --ids
+expect 0 '0.attn.z' taps "$golden/bert" '5 9 2' --ids --sites 0.attn.z
+expect 2 'the id 96 but' look "$golden/llama" '5 96' --ids
+expect 2 'is token ids, but there is "x' taps "$golden/llama" '5 x' --ids
+expect 2 'no such file' look "$golden/llama" 'the cat'
+for i in 1 2 3 4 5 6 7 8; do echo "5 9 $i 7 3 9 5"; done >"$made/ids.txt"
+expect 0 'L0H0' heads "$golden/llama" --data "$made/ids.txt" --ids
+echo 5 99 >>"$made/ids.txt"
+expect 2 'ids.txt line 9: token 1 has the id 99' heads "$golden/llama" --data "$made/ids.txt" --ids
+expect 0 'wrote' taps "$golden/mixtral" '5 9 2' --ids --sites attn.z,1.mlp.post,attn.scores,mlp.out,final,logits --npz "$made/taps.npz"
+python3 - "$made/taps.npz" <<'END' || failed=1
+import ast, struct, sys, zipfile
+shapes = {}
+with zipfile.ZipFile(sys.argv[1]) as file:
+    assert file.testzip() is None
+    for name in file.namelist():
+        data = file.read(name)
+        assert data[:6] == b'\x93NUMPY', name
+        length, = struct.unpack('<H', data[8:10])
+        head = ast.literal_eval(data[10:10 + length].decode())
+        assert head['descr'] == '<f4' and not head['fortran_order'], head
+        count = 4
+        for n in head['shape']:
+            count *= n
+        assert len(data) == 10 + length + count, (name, head)
+        shapes[name] = head['shape']
+assert shapes['L0.attn.z.npy'][0] == 3 and len(shapes['L1.attn.z.npy']) == 3, shapes
+assert shapes['logits.npy'] == (3, 96) and shapes['L0.mlp.out.npy'] == shapes['final.npy'], shapes
+END
+expect 2 'no tap' taps "$golden/llama" '5 9' --ids --sites 0.attn.zz --npz "$made/none.npz"
+expect 2 'values for a text' taps "$golden/llama" --npz "$made/none.npz"
+[ ! -e "$made/none.npz" ] || { echo 'taps --npz: a refused command left a file'; failed=1; }
 expect 0 'n = ' lens "$model" --data world --tokens 400 --window 40
 expect 0 '"settled_at"' lens "$model" --data world:zh --tokens 400 --window 40 --json
 expect 0 'have not seen' lens "$model" --data world --tokens 400 --window 20 --train

@@ -243,7 +243,7 @@ json 0 align "$made/t5" 'the cat' 'the cat'
 json 0 align "$made/t5" --data "$made/pairs"
 json 0 taps
 json 0 taps "$made/llama"
-json 0 taps "$made/llama" 'the cat' --only attn.q
+json 0 taps "$made/llama" 'the cat' --sites attn.q
 json 0 lab --list
 json 0 train --list
 # shellcheck disable=SC2086

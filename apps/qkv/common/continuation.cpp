@@ -51,12 +51,14 @@ std::string greedy_continuation(const OpenModel& model, const ContinuationOption
                                 .sources = room(std::ssize(session.source)),
                                 .probe = probe});
   Scheduler scheduler(runner);
-  std::string text;
+  std::string text, error;
   submit_text(scheduler, model.tokenizer(),
               {.options = session, .own_text = !session.source.empty(), .on_end = [&](const WrittenText& w) {
-                 text = w.ended == Ended::failed ? w.error : w.text;
+                 text = w.text;
+                 error = w.error;
                }});
   scheduler.run();
+  QKV_CHECK(error.empty(), error, Hint("the model cannot continue this text"));
   return text;
 }
 

@@ -2,11 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <iostream>
 
+#include "base/error.h"
 #include "base/file.h"
 
 namespace qkv::app {
+namespace {
+
+template <class AnyJson>
+void check_numbers(const AnyJson& part, const std::string& where) {
+  if (part.is_structured()) {
+    for (const auto& [key, value] : part.items()) check_numbers(value, where + "/" + key);
+  } else if (part.is_number_float()) {
+    const double value = part.template get<double>();
+    QKV_CHECK(std::isfinite(value), "the report says ", value, " at ", where,
+              Hint("the model's weights or what was computed with them are not finite numbers"));
+  }
+}
+
+template <class AnyJson>
+std::string checked_text(const AnyJson& report, int indent) {
+  check_numbers(report, "");
+  return report.dump(indent, ' ', false, AnyJson::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string report_text(const Json& report, int indent) {
+  return checked_text(report, indent);
+}
+std::string report_text(const nlohmann::ordered_json& report, int indent) {
+  return checked_text(report, indent);
+}
 
 std::string with_interval(const Estimate& e) {
   if (!e.has_interval()) return fmt::format("{:.4f} [too few texts]", e.mean);
@@ -32,7 +61,7 @@ void write_report(const ReportOptions& options, const std::string& report) {
 }
 
 void write_report(const ReportOptions& options, const nlohmann::ordered_json& report) {
-  write_report(options, report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  if (options.wanted()) write_report(options, report_text(report, 1));
 }
 
 void print_json(const nlohmann::ordered_json& report) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "common/token_ids.h"
 #include "data/text_windows.h"
 #include "inspect/cut/ablation.h"
 #include "text/documents.h"
@@ -34,8 +35,7 @@ class Collected {
     add(std::move(text));
   }
   // A pair cannot be cut; one that is too long is left out.
-  void add_pair(const std::string& source, const std::string& target) {
-    TokenText pair = model_.encode(source, target);
+  void add_pair(TokenText pair) {
     if (std::max(std::ssize(pair.ids), std::ssize(pair.source)) <= longest_) add(std::move(pair));
   }
 
@@ -48,12 +48,12 @@ class Collected {
 };
 
 // Chinese to English, as the recipe world-translate reads them.
-void add_sentence_pairs(const Story& story, Collected& to) {
+void add_sentence_pairs(const OpenModel& model, const Story& story, Collected& to) {
   for (size_t s = 0; s < story.english.sentences.size() && !to.full(); ++s) {
     const auto part = [&](const AnnotatedText& t) {
       return t.text.substr(t.sentences[s].begin, t.sentences[s].end - t.sentences[s].begin);
     };
-    to.add_pair(part(story.chinese), part(story.english));
+    to.add_pair(model.encode(part(story.chinese), part(story.english)));
   }
 }
 
@@ -67,7 +67,7 @@ void add_world(const OpenModel& model, const std::string& data, Collected& to) {
             " was given", Hint(translates ? "use world:pairs" : "use world or world:zh"));
   for (uint64_t i = kFirstStory; !to.full(); ++i) {
     if (translates) {
-      add_sentence_pairs(world.story(i), to);
+      add_sentence_pairs(model, world.story(i), to);
     } else {
       to.add_cut(model.encode(world.text(i, chinese ? Language::chinese : Language::english)));
     }
@@ -99,6 +99,35 @@ void add_file(const OpenModel& model, const std::string& data, Collected& to) {
   }
 }
 
+// A text of token ids in each line; for a model that translates source<TAB>target. Longer lines are cut.
+void add_ids(const OpenModel& model, const std::string& data, Collected& to) {
+  const std::string content = read_file(data, kLargestTextFile);
+  size_t number = 0;
+  for (size_t at = 0; at < content.size() && !to.full();) {
+    const size_t end = std::min(content.find('\n', at), content.size());
+    const std::string line = content.substr(at, end - at);
+    at = end + 1;
+    ++number;
+    if (line.find_first_not_of(" \r\t,") == std::string::npos) continue;
+    const bool pairs = model.spec().has_source();
+    const size_t tab = pairs ? line.find('\t') : line.size();
+    try {
+      QKV_CHECK(tab != std::string::npos, "there is no tab between a source and a target",
+                Hint("give pairs, source<TAB>target"));
+      TokenText text = tokens_of(
+          model, {.text = line.substr(0, tab), .target = line.substr(std::min(tab + 1, line.size())), .ids = true});
+      if (pairs) {
+        to.add_pair(std::move(text));
+        continue;
+      }
+      for (TokenText& window : cut_into_windows(text.ids, {.length = to.longest()})) to.add(std::move(window));
+    } catch (const Error& error) {
+      throw Error(error.kind(), data + " line " + std::to_string(number) + ": " + error.message(), error.hint(),
+                  error.where());
+    }
+  }
+}
+
 }  // namespace
 
 void add_text_options(Command command, TextOptions& options) {
@@ -119,11 +148,15 @@ void add_text_options(Command command, TextOptions& options) {
 
 std::vector<TokenText> read_texts(const OpenModel& model, const TextOptions& options) {
   Collected texts(model, options);
-  if (options.data.starts_with("world")) {
+  if (options.ids) {
+    add_ids(model, options.data, texts);
+  } else if (options.data.starts_with("world")) {
     add_world(model, options.data, texts);
   } else if (model.spec().has_source()) {
     DocumentReader reader({options.data}, {.format = DataFormat::tsv});
-    for (Document document; !texts.full() && reader.next(document);) texts.add_pair(document.text, document.target);
+    for (Document document; !texts.full() && reader.next(document);) {
+      texts.add_pair(model.encode(document.text, document.target));
+    }
   } else {
     add_file(model, options.data, texts);
   }

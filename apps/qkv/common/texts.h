@@ -18,6 +18,7 @@ struct TextOptions {
   std::string data;        // FILE, or world, world:zh, world:pairs
   int64_t tokens = 20000;  // most tokens in all
   int64_t length = 256;    // most tokens of one text; longer documents are cut
+  bool ids = false;        // the file has token ids, a text a line
 };
 void add_text_options(Command command, TextOptions& options);
 

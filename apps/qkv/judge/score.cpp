@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "common/commands.h"
+#include "common/reports.h"
 #include "eval/bleu.h"
 #include "eval/bootstrap.h"
 #include "eval/chrf.h"
@@ -148,7 +149,7 @@ void score(const ScoreArguments& options) {
     }
   }
   if (options.json) {
-    std::cout << out.dump(2) << '\n';
+    std::cout << report_text(out, 2);
   } else {
     std::cout << fmt::format("  {} lines, {} reference{}\n", lines, references.size(),
                              references.size() == 1 ? "" : "s");

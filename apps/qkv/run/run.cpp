@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "common/model_options.h"
 #include "common/terminal.h"
 #include "common/text_flags.h"
+#include "common/token_ids.h"
 #include "infer/beam_runner.h"
 
 namespace qkv::app {
@@ -37,21 +37,6 @@ std::string read_prompt(const std::string& given) {
   std::string text(std::istreambuf_iterator<char>(std::cin), {});
   if (text.ends_with('\n')) text.pop_back();
   return text;
-}
-
-std::vector<int32_t> parse_ids(std::string_view text) {
-  std::vector<int32_t> ids;
-  const char *at = text.data(), *end = at + text.size();
-  while (true) {
-    while (at < end && (*at == ' ' || *at == ',' || *at == '\n' || *at == '\t')) ++at;
-    if (at == end) return ids;
-    int32_t id = 0;
-    const auto read = std::from_chars(at, end, id);
-    QKV_CHECK(read.ec == std::errc(), "with --ids the prompt is token ids, but there is ",
-              printable(std::string_view(at, end)), Hint("for example  --ids \"1 403 407\""));
-    ids.push_back(id);
-    at = read.ptr;
-  }
 }
 
 std::string joined(const WrittenText& written) {

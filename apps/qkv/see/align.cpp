@@ -94,8 +94,15 @@ void align_file(const OpenModel& model, const AlignArguments& options, const Ali
   Report all = Report::array();
   int64_t done = 0;
   for (Document document; reader.next(document);) {
-    const TokenText pair = model.encode(document.text, document.target);
-    const WordAlignment made = align(model.model(), model.engine(), model.tokenizer(), pair, how);
+    const WordAlignment made = [&] {
+      try {
+        return align(model.model(), model.engine(), model.tokenizer(), model.encode(document.text, document.target),
+                     how);
+      } catch (const Error& error) {
+        throw Error(error.kind(), fmt::format("{}: pair {}: {}", options.data, done + 1, error.message()), error.hint(),
+                    error.where());
+      }
+    }();
     if (options.report.wanted()) all.push_back(alignment_json(made));
     if (!options.report.json) std::cout << pharaoh(made) << '\n';
     progress.update(++done);

@@ -130,7 +130,7 @@ class Demo {
     text.ids.resize(count);
     Looked seen = look_at(model_->model(), model_->engine(), text, {.precision = model_->precision()});
     Ladder ladder = climb(model_->model(), model_->engine(), seen, {.precision = model_->precision()});
-    const LookedAt at(model_->tokenizer(), model_->spec(), std::move(seen), std::move(ladder), LookedAt::Parts::sign);
+    const LookedAt at(&model_->tokenizer(), model_->spec(), std::move(seen), std::move(ladder), LookedAt::Parts::sign);
     draw_ladder({.at = at, .out = std::cout, .columns = std::max(terminal_columns(), 40), .chinese = chinese_});
     report_.update(look_parts(at));
   }

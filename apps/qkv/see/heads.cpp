@@ -27,7 +27,8 @@ Examples:
   qkv heads MODEL --data text.txt --tokens 100000 --out heads.json
   qkv heads MODEL --data world --labels world
   qkv heads MODEL --data en_ewt-ud-dev.conllu --labels conllu
-  qkv heads MODEL --data gap-development.tsv --labels gap)";
+  qkv heads MODEL --data gap-development.tsv --labels gap
+  qkv heads MODEL --data ids.txt --ids                   token ids, a text a line; needs no tokenizer)";
 
 struct HeadsArguments {
   ModelOptions model;
@@ -153,7 +154,12 @@ void add_heads(Command app) {
   auto options = std::make_shared<HeadsArguments>();
   add_model_options(command, options->model);
   add_text_options(command, options->text);
-  command.add_option("--labels", options->labels, "What --data is labelled with").one_of({"conllu", "gap", "world"});
+  const Option labels = command.add_option("--labels", options->labels, "What --data is labelled with")
+                            .one_of({"conllu", "gap", "world"});
+  command
+      .add_flag("--ids", options->text.ids,
+                "--data has token ids, a text a line; for a model that translates source<TAB>target")
+      .excludes(labels);
   command.add_option("--skip", options->skip, "Leave out the first N texts: for a second, disjoint sample")
       .between(int64_t{0}, int64_t{1} << 40);
   add_report_options(command, options->report);

@@ -11,6 +11,7 @@
 #include "common/drawing.h"
 #include "common/model_options.h"
 #include "common/reports.h"
+#include "common/token_ids.h"
 #include "core/host_values.h"
 #include "inspect/report/report_html.h"
 #include "see/look_view.h"
@@ -32,11 +33,13 @@ Examples:
   qkv look T5 "The cat sat." --target "Die Katze saß."   both stacks; heads are E0H1, L0H1 and X0H1
   qkv look T5 "The cat sat." --target "Die Katze" --head X0H1
   qkv look MODEL "The cat sat" --html cat.html           one page to open offline
-  qkv look MODEL "The cat sat" --npz cat.npz             q, k, v, z, probabilities, stream and logits for NumPy)";
+  qkv look MODEL "The cat sat" --npz cat.npz             q, k, v, z, probabilities, stream and logits for NumPy
+  qkv look MODEL --ids "1 403 407"                       token ids, as they are; needs no tokenizer)";
 
 struct LookArguments {
   ModelOptions model;
-  std::string text, target, head, npz, html;
+  GivenText given;
+  std::string head, npz, html;
   ReportOptions report;
   int64_t token = -1, layer = -1;
 };
@@ -85,8 +88,8 @@ Json look_report(const LookArguments& options, const LookedAt& at) {
   Json report = look_parts(at);
   report["report"] = "look";
   report["model"] = name_of_model(options.model.path);
-  report["title"] = options.text;
-  report["lang"] = language_of(options.text);
+  report["title"] = options.given.text;
+  report["lang"] = language_of(options.given.text);
   report["made_with"] = "qkv look " + name_of_model(options.model.path);
   return report;
 }
@@ -102,7 +105,7 @@ void write_files(const LookArguments& options, const OpenModel& model, const Loo
   }
   if (!options.report.wanted() && options.html.empty()) return;
   const Json report = look_report(options, at);
-  write_report(options.report, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_report(options.report, report_text(report, -1));
   if (!options.html.empty()) write_out(options.html, report_html(report));
   for (const std::string& file : {options.report.out, options.html}) {
     if (!file.empty() && file != "-") std::cerr << "wrote " << file << '\n';
@@ -123,25 +126,26 @@ void draw(const LookArguments& options, const LookedAt& at, const std::optional<
 }
 
 void look(const LookArguments& options) {
-  QKV_CHECK(!options.text.empty(), "the text is empty", Hint("give a few words to look at"));
+  QKV_CHECK(!options.given.text.empty(), "the text is empty", Hint("give a few words to look at"));
   QKV_CHECK(!options.report.json || options.html != "-", "--json and --html - both go to standard output",
             Hint("give --html a file"));
-  for (const std::string& text : {options.text, options.target}) {
+  for (const std::string& text : {options.given.text, options.given.target}) {
     QKV_CHECK(is_utf8(text), "the text is not UTF-8", Hint("convert it, for example with  iconv"));
   }
   const OpenModel model = open_model(options.model);
   check_layer(model.spec(), options.layer);
   const std::optional<HeadId> head = wanted_head(model.spec(), options);
   const bool has_source = model.spec().has_source();
-  QKV_CHECK(has_source || options.target.empty(), "--target, but a ", model.spec().family, " continues its text",
+  QKV_CHECK(has_source || options.given.target.empty(), "--target, but a ", model.spec().family, " continues its text",
             Hint("leave it out: only models that translate have a source and a target"));
-  if (has_source && options.target.empty()) {
+  if (has_source && options.given.target.empty()) {
     std::cerr << "no --target: the decoder sees only the token it starts with\n";
   }
-  const TokenText text = model.encode(options.text, options.target);
+  const TokenText text = tokens_of(model, options.given);
   Looked seen = look_at(model.model(), model.engine(), text, {.precision = model.precision(), .token = options.token});
   Ladder ladder = climb_showing(model, seen);
-  const LookedAt at(model.tokenizer(), model.spec(), std::move(seen), std::move(ladder));
+  const Tokenizer* tokenizer = options.given.ids && !model.has_tokenizer() ? nullptr : &model.tokenizer();
+  const LookedAt at(tokenizer, model.spec(), std::move(seen), std::move(ladder));
   write_files(options, model, at);
   if (!options.report.json && options.html != "-") draw(options, at, head);
 }
@@ -152,8 +156,9 @@ void add_look(Command app) {
   const Command command = app.add_command("look", "One text through a model: guesses, heads, one token's path");
   const auto options = std::make_shared<LookArguments>();  // lives as long as the callback
   add_model_options(command, options->model);
-  command.add_option("TEXT", options->text, "What it reads; for a model that translates, the source").required();
-  command.add_option("--target TEXT", options->target, "What a model that translates has written so far");
+  command.add_option("TEXT", options->given.text, "What it reads; for a model that translates, the source").required();
+  command.add_option("--target TEXT", options->given.target, "What a model that translates has written so far");
+  command.add_flag("--ids", options->given.ids, "TEXT and --target are token ids; needs no tokenizer");
   command.add_option("--token", options->token, "Show this token's path in full; otherwise the last one's, in short")
       .between(int64_t{0}, int64_t{1} << 30);
   command.add_option("--layer", options->layer, "One layer in full").between(0, 32767);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -17,9 +18,10 @@ namespace {
 constexpr int64_t kMostMapCells = 40'000'000;  // of all heads: 512 tokens of a model with 144
 constexpr size_t kShownNumbers = 8;
 
-// Five digits: a report has many numbers.
+// Five digits: a report has many numbers. null: the score of a key that is not seen.
 Json brief(double value) {
-  if (!std::isfinite(value)) return nullptr;
+  if (value == -INFINITY) return nullptr;
+  if (!std::isfinite(value)) return value;  // report_text() refuses it
   const std::string text = fmt::format("{:.5g}", value);
   double rounded = 0;
   std::from_chars(text.data(), text.data() + text.size(), rounded);
@@ -152,6 +154,16 @@ Json head_story_json(const LookedAt& at, const HeadStory& head, const std::vecto
           {"out_norm", brief(head.out_norm)}};
 }
 
+// By number where there is no tokenizer, or where it lacks one of them: a model may have more ids than its tokenizer.
+std::vector<ShownToken> shown(const Tokenizer* tokenizer, std::span<const int32_t> ids) {
+  const bool known =
+      tokenizer != nullptr && std::all_of(ids.begin(), ids.end(), [&](int32_t id) { return tokenizer->has(id); });
+  if (known) return shown_tokens(*tokenizer, ids);
+  std::vector<ShownToken> list;
+  for (const int32_t id : ids) list.push_back({.id = id, .text = fmt::format("#{}", id)});
+  return list;
+}
+
 Json story_json(const LookedAt& at) {
   const int64_t token = at.seen.token;
   Json layers = Json::array();
@@ -179,14 +191,14 @@ Json story_json(const LookedAt& at) {
 
 }  // namespace
 
-LookedAt::LookedAt(const Tokenizer& words, const ModelSpec& model, Looked looked, Ladder guesses, Parts part)
+LookedAt::LookedAt(const Tokenizer* words, const ModelSpec& model, Looked looked, Ladder guesses, Parts part)
     : tokenizer(words),
       spec(model),
       seen(std::move(looked)),
       ladder(std::move(guesses)),
       parts(part),
-      tokens(shown_tokens(words, seen.text.ids)),
-      source(shown_tokens(words, seen.text.source)) {}
+      tokens(shown(words, seen.text.ids)),
+      source(shown(words, seen.text.source)) {}
 
 const std::vector<ShownToken>& LookedAt::queries_of(const SeenAttention& a) const {
   return a.q_at.empty() ? source : tokens;
@@ -198,8 +210,9 @@ const std::vector<ShownToken>& LookedAt::keys_of(const SeenAttention& a) const {
 
 std::string LookedAt::guess_text(int64_t row, int32_t id) const {
   const auto before = static_cast<size_t>(spec.kind == ModelSpec::Kind::encoder_only ? row : row + 1);
-  std::string text = ShownGuess(tokenizer, std::span(seen.text.ids).first(before)).text(id);
-  const bool whole = tokenizer.has(id) && (is_utf8(tokenizer.bytes_of(id)) || text.find("\\x") == text.npos);
+  if (tokenizer == nullptr) return fmt::format("#{}", id);
+  std::string text = ShownGuess(*tokenizer, std::span(seen.text.ids).first(before)).text(id);
+  const bool whole = tokenizer->has(id) && (is_utf8(tokenizer->bytes_of(id)) || text.find("\\x") == text.npos);
   return whole || parts == Parts::bytes ? text : kPartOfCharacter;
 }
 

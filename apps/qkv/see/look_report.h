@@ -17,9 +17,9 @@ inline constexpr const char* kPartOfCharacter = "◌";
 struct LookedAt {
   // What to show for a guess that is a part of a character: its bytes, or a sign that says so.
   enum class Parts : uint8_t { bytes, sign };
-  LookedAt(const Tokenizer& tokenizer, const ModelSpec& spec, Looked seen, Ladder ladder, Parts parts = Parts::bytes);
+  LookedAt(const Tokenizer* tokenizer, const ModelSpec& spec, Looked seen, Ladder ladder, Parts parts = Parts::bytes);
 
-  const Tokenizer& tokenizer;
+  const Tokenizer* tokenizer;  // null: tokens are shown as #403
   const ModelSpec& spec;
   Looked seen;
   Ladder ladder;

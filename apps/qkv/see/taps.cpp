@@ -12,8 +12,10 @@
 #include "common/interrupt.h"
 #include "common/model_options.h"
 #include "common/reports.h"
+#include "common/token_ids.h"
 #include "inspect/taps/recorder.h"
 #include "inspect/taps/tap_price.h"
+#include "io/npz.h"
 
 namespace qkv::app {
 namespace {
@@ -29,12 +31,16 @@ and values, F inner width of the feed-forward, E experts, k of them chosen, V vo
 Examples:
   qkv taps                                          all sites, what they are, their shapes
   qkv taps MODEL                                    those of this model, with its sizes
-  qkv taps MODEL "The cat sat" --only 0.attn.z      their values for a text
+  qkv taps MODEL "The cat sat" --sites 0.attn.z     their values for a text
+  qkv taps MODEL "The cat sat" --sites attn.z,0.mlp.post --npz cat.npz
+                                                    the same for numpy.load: arrays L0.attn.z, L1.attn.z, L0.mlp.post
+  qkv taps MODEL --ids "1 403 407" --sites final    token ids, as they are; needs no tokenizer
   qkv taps MODEL --cost                             what reading them costs)";
 
 struct TapsArguments {
   ModelOptions model;
-  std::string text, target, only;
+  GivenText given;
+  std::string sites, npz;
   ReportOptions report;
   bool cost = false;
 };
@@ -84,26 +90,37 @@ Report show_model(const OpenModel& model, bool print) {
   return {{"model", model.path()}, {"family", model.spec().family}, {"taps", taps}};
 }
 
+// [tokens, heads, width], [tokens, width] or whatever shape a tap has. Scores of keys a row does not see are -inf.
+void write_arrays(const std::string& path, const ModelSpec& spec, const Recorder& recorder,
+                  const std::vector<TapId>& wanted) {
+  NpzWriter out(path);
+  for (const TapId& tap : wanted) {
+    const RecordedTap& seen = recorder.last(tap);  // a shared expert's mlp.out comes first, then the sum
+    std::vector<int64_t> shape;
+    for (int axis = 0; axis < seen.shape.rank(); ++axis) shape.push_back(seen.shape[axis]);
+    out.add(array_name(spec, tap), seen.values, shape);
+  }
+  out.commit();
+  std::cerr << "wrote " << path << '\n';
+}
+
 Report show_text(const OpenModel& model, const TapsArguments& options, bool print) {
   const ModelSpec& spec = model.spec();
   std::vector<TapId> wanted;
-  if (options.only.empty()) {
+  if (options.sites.empty()) {
     for (const TapInfo& tap : all_taps(spec)) wanted.push_back(tap.id);
   } else {
-    wanted = parse_taps(spec, options.only);
+    wanted = parse_taps(spec, options.sites);
   }
-  const TokenText text = model.encode(options.text, options.target);
+  QKV_CHECK(spec.has_source() || options.given.target.empty(), "--target, but a ", spec.family, " continues its text",
+            Hint("leave it out: only models that translate have a source and a target"));
+  const TokenText text = tokens_of(model, options.given);
+  QKV_CHECK(!text.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
   Recorder recorder(wanted);
-  Arena arena(model.engine().device());
-  Context cx = model.engine().context(arena, model.precision());
-  cx.probe = &recorder;
-  const Rows rows = Rows::batch(cx, 1, std::ssize(text.ids)), source_rows = Rows::batch(cx, 1, std::ssize(text.source));
-  Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
-  if (!text.source.empty()) {
-    input.source_ids = cx.upload(text.source);
-    input.source_rows = &source_rows;
-  }
-  model.model().logits(cx, input);
+  // In one pass, so that there is one array for each tap.
+  Reader(model.model(), model.engine(), {.precision = model.precision(), .rows = std::ssize(text.ids)})
+      .look({&text, 1}, recorder);
+  if (!options.npz.empty()) write_arrays(options.npz, spec, recorder, wanted);
   Report taps = Report::array();
   for (const RecordedTap& tap : recorder.all()) {
     double sum = 0, power = 0;
@@ -124,7 +141,7 @@ Report show_text(const OpenModel& model, const TapsArguments& options, bool prin
       shape += (axis == 0 ? "[" : ", ") + std::to_string(tap.shape[axis]);
     }
     for (const float v : first) {
-      numbers.push_back(std::isfinite(v) ? Report(v) : Report());
+      numbers.push_back(v == -INFINITY ? Report() : Report(v));
       shown += fmt::format(" {:.4g}", v);
     }
     const std::string name = name_of(spec, tap.id);
@@ -178,18 +195,20 @@ Report show_cost(const OpenModel& model, bool print) {
 
 void taps(const TapsArguments& options) {
   const bool print = !options.report.json;
-  QKV_CHECK(options.model.path.empty() ? !options.cost && options.only.empty() : true,
-            "--cost and --only are about a model", Hint("qkv taps MODEL ..."));
-  QKV_CHECK(options.only.empty() || !options.text.empty(), "--only ", options.only, " shows their values for a text",
-            Hint("qkv taps MODEL \"text\" --only ", options.only));
+  QKV_CHECK(options.model.path.empty() ? !options.cost && options.sites.empty() && options.npz.empty() : true,
+            "--cost, --sites and --npz are about a model", Hint("qkv taps MODEL ..."));
+  QKV_CHECK(options.npz.empty() || !options.given.text.empty(), "--npz ", options.npz,
+            " is for their values for a text", Hint("qkv taps MODEL \"text\" --npz ", options.npz));
+  QKV_CHECK(options.sites.empty() || !options.given.text.empty(), "--sites ", options.sites,
+            " shows their values for a text", Hint("qkv taps MODEL \"text\" --sites ", options.sites));
   Report report;
   if (options.model.path.empty()) {
     report = show_sites(print);
   } else {
     const OpenModel model = open_model(options.model);
-    report = options.cost           ? show_cost(model, print)
-             : options.text.empty() ? show_model(model, print)
-                                    : show_text(model, options, print);
+    report = options.cost                 ? show_cost(model, print)
+             : options.given.text.empty() ? show_model(model, print)
+                                          : show_text(model, options, print);
   }
   write_report(options.report, report);
 }
@@ -201,9 +220,12 @@ void add_taps(Command app) {
   const auto options = std::make_shared<TapsArguments>();
   add_model_options(command, options->model);
   command.option("MODEL").optional();
-  command.add_option("TEXT", options->text, "Show the values for this text; for a model that translates, the source");
-  command.add_option("--target TEXT", options->target, "What a model that translates has written so far");
-  command.add_option("--only NAMES", options->only, "Which taps, separated by commas");
+  command.add_option("TEXT", options->given.text,
+                     "Show the values for this text; for a model that translates, the source");
+  command.add_option("--target TEXT", options->given.target, "What a model that translates has written so far");
+  command.add_flag("--ids", options->given.ids, "TEXT and --target are token ids; needs no tokenizer");
+  command.add_option("--sites NAMES", options->sites, "Which taps, separated by commas; otherwise all");
+  command.add_option("--npz FILE", options->npz, "Write their values to a file, for NumPy");
   command.add_flag("--cost", options->cost, "Measure what reading costs");
   add_report_options(command, options->report);
   command.footer(kTapsExamples);

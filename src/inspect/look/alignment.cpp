@@ -80,13 +80,7 @@ WordAlignment align(const Model& model, const Engine& engine, const Tokenizer& t
             Hint("leave --layer out for the last but one"));
   const Place place{Stack::cross, static_cast<int16_t>(layer)};
   Recorder recorder({{place, Site::attn_probs}});
-  Arena arena(engine.device());
-  Context cx = engine.context(arena, options.precision);
-  cx.probe = &recorder;
-  const Rows rows = Rows::batch(cx, 1, std::ssize(pair.ids)), source_rows = Rows::batch(cx, 1, std::ssize(pair.source));
-  model.states(
-      cx,
-      {.ids = cx.upload(pair.ids), .rows = &rows, .source_ids = cx.upload(pair.source), .source_rows = &source_rows});
+  Reader(model, engine, {.precision = options.precision}).look({&pair, 1}, recorder);
   const RecordedTap& seen = recorder.all().front();  // [N, H, S]
   const auto heads = static_cast<size_t>(seen.shape[1]), keys = static_cast<size_t>(seen.shape[2]);
 

@@ -225,21 +225,11 @@ Attributor::Attributor(const Model& model, const Engine& engine, Precision preci
             Hint("take a model with a head"));
   QKV_CHECK(row >= 0 && row < std::ssize(text.ids), "no token ", row, ": the text has ", text.ids.size(),
             " tokens, 0 to ", std::ssize(text.ids) - 1, Hint("tokens are counted from 0"));
-  const bool has_source = spec.has_source();
-  QKV_CHECK(has_source == !text.source.empty(), "a ", spec.family, has_source ? " reads a source" : " has no encoder",
-            " but ", text.source.size(), " source tokens were given", Hint("give what the model reads"));
+  Recorder seen(wanted_taps(spec));
+  // In one pass, so that a row of the pass is a row of the text.
+  Reader(model, engine, {.precision = precision, .rows = std::ssize(text.ids)}).look({&text, 1}, seen);
   Arena arena(engine.device());
   Context cx = engine.context(arena, precision);
-  Recorder seen(wanted_taps(spec));
-  cx.probe = &seen;
-  const Rows rows = Rows::batch(cx, 1, std::ssize(text.ids)), source_rows = Rows::batch(cx, 1, std::ssize(text.source));
-  Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
-  if (has_source) {
-    input.source_ids = cx.upload(text.source);
-    input.source_rows = &source_rows;
-  }
-  model.states(cx, input);
-  cx.probe = nullptr;
   Run run{.to = *this, .cx = cx, .seen = seen, .row = row, .biases = {}};
   run.stack();
   run.head();

@@ -1,10 +1,10 @@
-// A probe that copies tensors at chosen taps to the host, in a pass of a Model or a Runner (RunOptions::probe).
+// A probe that copies tensors at chosen taps to the host, in passes of a Reader or a Runner (RunOptions::probe).
 #pragma once
 
 #include <vector>
 
 #include "inspect/taps/taps.h"
-#include "model/stack.h"
+#include "inspect/texts/reading.h"
 
 namespace qkv {
 
@@ -21,10 +21,11 @@ struct RecordedTap {
   }
 };
 
-class Recorder : public Probe {
+class Recorder : public ReadingProbe {
  public:
   explicit Recorder(std::vector<TapId> wanted) : wanted_(std::move(wanted)) {}
 
+  void begin(Context&, const PassTexts&) override {}
   Ask ask(Place place, Site site) const override;
   void visit(Context& cx, const Tap& tap, Tensor& x) override;
 

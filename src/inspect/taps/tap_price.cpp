@@ -69,6 +69,9 @@ std::vector<TapPrice> tap_prices(const Model& model, const Engine& engine, const
   std::vector<int32_t> ids;
   for (int64_t i = 0; i < options.tokens; ++i) ids.push_back(static_cast<int32_t>(i * 7919 % spec.vocabulary));
   std::vector<Variant> variants = all_variants(spec);
+  const TokenText text{.ids = ids, .source = spec.has_source() ? ids : std::vector<int32_t>()};
+  Recorder nothing({});
+  Reader(model, engine, {.precision = options.precision}).look({&text, 1}, nothing);  // NaN is not equal to itself
   Arena arena(engine.device());
   const auto pass = [&](Variant& variant) {
     arena.rewind({});

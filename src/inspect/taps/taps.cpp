@@ -140,6 +140,11 @@ TapName parse_own_name(std::string_view text) {
   if (take(text, "enc.")) named.stack = Stack::encoder;
   if (take(text, "dec.")) named.stack = Stack::decoder;
   if (take(text, "cross.")) named.stack = Stack::cross;
+  if (!named.stack && text.size() > 1 && text[1] >= '0' && text[1] <= '9') {  // L3.attn.q, as heads are named
+    if (text[0] == 'E') named.stack = Stack::encoder;
+    if (text[0] == 'X') named.stack = Stack::cross;
+    if (text[0] == 'L' || named.stack) text.remove_prefix(1);
+  }
   named.layer = take_layer(text);
   if (!named.layer) take(text, "*.");
   for (const SiteInfo& site : kSites) {
@@ -216,6 +221,10 @@ std::string name_of(const ModelSpec& spec, const TapId& tap) {
   }
   if (is_per_layer(tap.site)) name += std::to_string(tap.place.layer) + ".";
   return name + name_of(tap.site);
+}
+
+std::string array_name(const ModelSpec& spec, const TapId& tap) {
+  return is_per_layer(tap.site) ? name_of(spec, tap.place) + "." + name_of(tap.site) : name_of(spec, tap);
 }
 
 std::vector<TapId> parse_taps(const ModelSpec& spec, std::string_view text) {

@@ -1,6 +1,6 @@
 // Stable names of taps: 3.attn.q is the queries of layer 3. An encoder-decoder has enc.3.attn.q, dec.3.attn.q and
-// cross.3.attn.q; without a prefix the decoder is meant. embed, final and logits have no layer. TransformerLens names
-// (blocks.3.attn.hook_q) are accepted too.
+// cross.3.attn.q; without a prefix the decoder is meant. embed, final and logits have no layer. Layers may be named as
+// heads are (L3.attn.q, E3.attn.q, X3.attn.q), and TransformerLens names (blocks.3.attn.hook_q) are accepted too.
 #pragma once
 
 #include <compare>
@@ -43,6 +43,9 @@ struct SiteInfo {
 std::vector<SiteInfo> all_sites();
 
 std::string name_of(const ModelSpec& spec, const TapId& tap);
+
+// Of an array in a file: L3.attn.q, as qkv look names them; E3 and X3 in an encoder-decoder.
+std::string array_name(const ModelSpec& spec, const TapId& tap);
 
 // "3.attn.q,final"; without a layer, "attn.q" means every layer of that stack. For an unknown name the Error lists what
 // this model has and the nearest name.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "core/host_values.h"
+#include "inspect/texts/finite.h"
 #include "model/kv_layouts.h"
 #include "ops/ops.h"
 
@@ -56,9 +57,13 @@ struct Reader::Pass {
         cx, head.before_logits(cx, states), head.weight(), cx.upload(targets()),
         {.bias = head.bias(), .rule = {.softcap = head.softcap(), .ignore = TokenText::kIgnored}, .divisor = divisor});
   }
-  void take_losses(Context& cx, const Model& model, const Tensor& states) {
+  // Runs what is wanted of the head: its logits, if the probe reads them, and the losses.
+  void finish(Context& cx, const Model& model, const Tensor& states) {
+    check_head(model, cx, states);
+    if (cx.watched({model.spec().main(), 0}, Site::logits)) model.head().forward(cx, states);
     if (losses == nullptr) return;
     const std::vector<float> of_rows = host_floats(loss(cx, model, states, 1).losses);
+    check_finite(model, "a loss", of_rows);
     const std::vector<int32_t> wanted = targets();
     for (size_t r = 0; r < wanted.size(); ++r) {
       if (wanted[r] != TokenText::kIgnored) (*losses)[static_cast<size_t>(at.rows[r].text)].push_back(of_rows[r]);
@@ -81,8 +86,11 @@ void Reader::check(std::span<const TokenText> texts, bool scored) const {
   for (size_t i = 0; i < texts.size(); ++i) {
     const TokenText& text = texts[i];
     QKV_CHECK(!text.ids.empty(), "text ", i, " of ", texts.size(), " has no tokens", Hint("leave it out"));
-    QKV_CHECK(spec.context == 0 || rows_of(text) <= spec.context, "text ", i, " has ", text.ids.size(),
-              " tokens but this model was made for ", spec.context, Hint("cut it into shorter ones"));
+    const std::string source = text.source.empty() ? "" : " and a source of " + std::to_string(text.source.size());
+    QKV_CHECK(spec.context == 0 || std::max(rows_of(text), std::ssize(text.source)) <= spec.context,
+              texts.size() == 1 ? "the text" : "text " + std::to_string(i), " has ", text.ids.size(), " tokens", source,
+              " but this ", spec.family, " was made for ", spec.context, source.empty() ? "" : " of each",
+              Hint("cut it into shorter ones"));
     QKV_CHECK(has_source == !text.source.empty(), "text ", i, " has a source of ", text.source.size(), " tokens but a ",
               spec.family, has_source ? " reads one of at least 1" : " has no encoder beside its decoder",
               Hint(has_source ? "give pairs, source<TAB>target" : "give texts alone"));
@@ -98,7 +106,8 @@ void Reader::check(std::span<const TokenText> texts, bool scored) const {
 void Reader::whole(Pass& pass, size_t first, size_t end) {
   arena_.rewind({});
   Context cx = engine_.context(arena_, options_.precision);
-  cx.probe = pass.probe;
+  FiniteProbe checked(model_, pass.probe);
+  cx.probe = &checked;
   std::vector<int32_t> ids, lengths, source_ids, source_lengths;
   pass.at.rows.clear();
   pass.at.source_rows.clear();
@@ -122,7 +131,7 @@ void Reader::whole(Pass& pass, size_t first, size_t end) {
     input.source_ids = cx.upload(source_ids);
     input.source_rows = &source_rows;
   }
-  pass.take_losses(cx, model_, model_.states(cx, input));
+  pass.finish(cx, model_, model_.states(cx, input));
 }
 
 // One text that is longer than a pass.
@@ -138,7 +147,8 @@ void Reader::in_chunks(Pass& pass, size_t text) {
   for (size_t first = 0; first < ids.size();) {
     arena_.rewind({});
     Context cx = engine_.context(arena_, options_.precision);
-    cx.probe = pass.probe;
+    FiniteProbe checked(model_, pass.probe);
+    cx.probe = &checked;
     const size_t count = std::min(ids.size() - first, static_cast<size_t>(options_.rows));
     const KvCache::Part part{.id = sequence,
                              .count = static_cast<int32_t>(count),
@@ -155,7 +165,7 @@ void Reader::in_chunks(Pass& pass, size_t text) {
     }
     if (pass.probe != nullptr) pass.probe->begin(cx, pass.at);
     const Tensor in = cx.upload(std::span(ids).subspan(first, count));
-    pass.take_losses(cx, model_, model_.next_states(cx, in, pages, nullptr));
+    pass.finish(cx, model_, model_.next_states(cx, in, pages, nullptr));
     first += count;
   }
 }
@@ -214,7 +224,8 @@ std::vector<double> Reader::backward(std::span<const TokenText> texts, ReadingPr
     Tape tape(gradients_);
     Context cx = engine_.context(arena_, options_.precision);
     cx.tape = &tape;
-    cx.probe = &probe;
+    FiniteProbe checked(model_, &probe);
+    cx.probe = &checked;
     probe.begin(cx, pass.at);
     const auto length = static_cast<int32_t>(text.ids.size()), source = static_cast<int32_t>(text.source.size());
     const Rows rows = numbered(cx, {&length, 1}, i);
@@ -225,9 +236,13 @@ std::vector<double> Reader::backward(std::span<const TokenText> texts, ReadingPr
       input.source_ids = cx.upload(text.source);
       input.source_rows = &source_rows;
     }
-    const ops::Loss loss = pass.loss(cx, model_, model_.states(cx, input), static_cast<double>(counted));
+    const Tensor states = model_.states(cx, input);
+    check_head(model_, cx, states);
+    const ops::Loss loss = pass.loss(cx, model_, states, static_cast<double>(counted));
+    const std::vector<float> value = host_floats(loss.loss);
+    check_finite(model_, "the loss of text " + std::to_string(i), value);
     tape.backward(cx, loss.loss);
-    found.push_back(static_cast<double>(host_floats(loss.loss).front()));
+    found.push_back(static_cast<double>(value.front()));
     if (finished && !finished(i + 1)) break;
   }
   return found;

@@ -3,6 +3,8 @@
 // Short texts share a pass. A decoder reads a text longer than a pass in chunks through a KV cache, so that only the
 // cache grows with its length. A row computes the same bits in both ways.
 //
+// A pass that makes a NaN or an infinite number is an Error (finite.h), whatever is read of it.
+//
 // Losses come from the fused cross-entropy: they work with probes that edit, with gradients and with encoders. For
 // log-probabilities through the caches of generation see infer/likelihood.h.
 #pragma once
@@ -55,7 +57,7 @@ class Reader {
   // -log p of every TokenText::target() that is not ignored, by text, in nats. An encoder-only model needs targets.
   std::vector<std::vector<float>> losses(std::span<const TokenText> texts, ReadingProbe* probe = nullptr,
                                          const Finished& finished = {});
-  // The same without the head and the losses.
+  // The same without the losses; the head runs if the probe reads its logits.
   void look(std::span<const TokenText> texts, ReadingProbe& probe, const Finished& finished = {});
 
   // Forward and backward of each text alone: the probe sees the gradients of its mean loss. Returns the losses.

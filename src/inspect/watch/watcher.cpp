@@ -41,6 +41,20 @@ std::string label_of(const ModelSpec& spec, const WeightSpec& weight) {
   return name_of(spec, place) + " " + last;
 }
 
+constexpr const char* kOtherRun = "they are of another run: move the folder watch away";
+
+void check_same(const char* what, int64_t there, int64_t here) {
+  QKV_CHECK(there == here, "the existing snapshots are of ", there, " ", what, " but this run has ", here,
+            Hint(kOtherRun));
+}
+template <class T>
+void check_same(const char* what, const std::vector<T>& there, const std::vector<T>& here) {
+  check_same(what, std::ssize(there), std::ssize(here));
+  const auto [a, b] = std::mismatch(there.begin(), there.end(), here.begin());
+  QKV_CHECK(a == there.end(), "number ", a - there.begin(), " of the ", here.size(), " ", what, " is ", *a,
+            " in the existing snapshots but ", *b, " in this run", Hint(kOtherRun));
+}
+
 bool is_watched(const WeightSpec& weight) {
   return weight.in_layer && weight.shape.rank() == 2 &&
          (weight.part == Part::query || weight.part == Part::key || weight.part == Part::value ||
@@ -142,11 +156,13 @@ bool Watcher::due(int64_t step) const {
 }
 
 void Watcher::resume(const WatchPlan& plan, double seconds) {
-  QKV_CHECK(plan.heads == plan_.heads && plan.weights == plan_.weights && plan.tokens == plan_.tokens &&
-                plan.texts == plan_.texts && plan.synthetic == plan_.synthetic,
-            "the existing snapshots have ", plan.heads.size(), " heads, ", plan.weights.size(), " matrices and ",
-            plan.texts, " texts, but this run would take them of ", plan_.heads.size(), ", ", plan_.weights.size(),
-            " and ", plan_.texts, Hint("they are of another run: move the folder watch away"));
+  check_same("heads", plan.heads, plan_.heads);
+  check_same("matrices", plan.weights, plan_.weights);
+  check_same("tokens", plan.tokens, plan_.tokens);
+  check_same("numbers in an embedding", plan.width, plan_.width);
+  check_same("texts", plan.texts, plan_.texts);
+  check_same("synthetic texts", plan.synthetic, plan_.synthetic);
+  check_same("tokens that are repeated", plan.repeated, plan_.repeated);
   plan_.steps = plan.steps;
   seconds_ += seconds;
 }

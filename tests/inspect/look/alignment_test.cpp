@@ -105,5 +105,16 @@ TEST(Alignment, needs_a_model_that_translates_and_a_layer_it_has) {
   expect_error([&] { align(*t5, engine, t, {.ids = {1, 2}, .source = {3}}, {.layer = 2}); }, {"no layer 2", "0 to 1"});
 }
 
+TEST(Alignment, says_both_lengths_of_a_pair_that_is_too_long) {
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const auto marian = Checkpoint::open(test::golden("marian")).model();
+  const Tokenizer t = tokenizer("unigram");
+  const std::vector<int32_t> few{1, 2, 3}, many(130, 4);
+  expect_error([&] { align(*marian, engine, t, {.ids = few, .source = many}); },
+               {"3 tokens", "a source of 130", "made for 128"});
+  expect_error([&] { align(*marian, engine, t, {.ids = many, .source = few}); },
+               {"130 tokens", "a source of 3", "made for 128"});
+}
+
 }  // namespace
 }  // namespace qkv

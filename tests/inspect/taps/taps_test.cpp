@@ -205,6 +205,21 @@ TEST(Taps, understand_the_words_of_TransformerLens) {
   EXPECT_EQ(parse_taps(gpt2, "0.attn.q,final,0.attn.q").size(), 2U);
 }
 
+// Names of arrays are names of taps.
+TEST(Taps, of_arrays_are_read_back) {
+  for (const char* family : {"llama", "bert", "t5"}) {
+    const ModelSpec spec = Checkpoint::open(test::golden(family)).spec;
+    for (const TapInfo& tap : all_taps(spec)) {
+      const std::string name = array_name(spec, tap.id);
+      EXPECT_EQ(parse_taps(spec, name), std::vector<TapId>{tap.id}) << name;
+    }
+  }
+  const ModelSpec t5 = Checkpoint::open(test::golden("t5")).spec;
+  EXPECT_EQ(array_name(t5, {{Stack::cross, 1}, Site::attn_z}), "X1.attn.z");
+  EXPECT_EQ(array_name(t5, {{Stack::encoder, 1}, Site::attn_z}), "E1.attn.z");
+  EXPECT_EQ(array_name(t5, {{Stack::decoder, 1}, Site::mlp_post}), "L1.mlp.post");
+}
+
 TEST(Taps, say_what_exists_when_they_do_not) {
   const ModelSpec gpt2 = Checkpoint::open(test::golden("gpt2")).spec, t5 = Checkpoint::open(test::golden("t5")).spec;
   for (const char* bad : {"", "0.attn.qq", "99.attn.q", "cross.0.attn.q", "enc.embed", "0.embed", "-1.attn.q", "attn",

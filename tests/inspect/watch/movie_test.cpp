@@ -502,5 +502,30 @@ TEST(WatchFolder, says_what_is_wrong_with_it) {
   expect_error([&] { make_movie(run); }, {"watch.json"});
 }
 
+// Plans of equal sizes can differ too: the message names what does, and both values.
+TEST(Watching, goes_on_only_with_its_own_snapshots) {
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const auto model = Checkpoint::open(test::golden("llama")).model();
+  Watcher watcher(*model, engine, material_of(*model), kOptions);
+  const WatchPlan own = watcher.plan();
+  watcher.resume(own, 1);
+  const auto refused = [&](const std::function<void(WatchPlan&)>& change,
+                           std::initializer_list<std::string_view> parts) {
+    WatchPlan other = own;
+    change(other);
+    expect_error([&] { watcher.resume(other, 1); }, parts);
+  };
+  const std::string first = std::to_string(own.tokens[0]), second = std::to_string(own.tokens[1]);
+  refused([](WatchPlan& plan) { std::swap(plan.tokens[0], plan.tokens[1]); },
+          {"number 0 of the", "tokens is " + second + " in the existing snapshots but " + first});
+  refused([](WatchPlan& plan) { plan.heads[2] = "L7H9"; }, {"number 2 of the", "heads is L7H9", "but L0H2"});
+  refused([](WatchPlan& plan) { plan.heads.pop_back(); }, {"heads but this run has"});
+  refused([](WatchPlan& plan) { plan.weights[1] = "L0 W_X"; }, {"number 1 of the", "matrices is L0 W_X"});
+  refused([](WatchPlan& plan) { plan.texts = 8; }, {"8 texts but this run has 5"});
+  refused([](WatchPlan& plan) { plan.synthetic += 1; }, {"synthetic texts but this run has"});
+  refused([](WatchPlan& plan) { plan.width *= 2; }, {"numbers in an embedding"});
+  refused([](WatchPlan& plan) { plan.repeated += 1; }, {"tokens that are repeated"});
+}
+
 }  // namespace
 }  // namespace qkv

@@ -63,7 +63,8 @@ QKV_INLINE ActivationValue apply(Kind<K>, const Lanes& x, const Lanes& alpha) {
   if constexpr (K == ActivationKind::identity) {
     return {x, one};
   } else if constexpr (K == ActivationKind::relu) {
-    return {if_less(splat(0), x, x, splat(0)), if_less(splat(0), x, one, splat(0))};
+    // NaN stays NaN; the sum makes -0 a 0.
+    return {maximum(x, splat(0)) + splat(0), if_less(splat(0), x, one, splat(0))};
   } else if constexpr (K == ActivationKind::gelu_erf) {
     const Normal at = normal(x);
     return {x * at.cdf, multiply_add(x, at.bell * splat(0.398942280F), at.cdf)};

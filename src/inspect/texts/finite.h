@@ -1,0 +1,41 @@
+// Passes whose numbers are not finite are refused: nothing measured on them means anything.
+//
+// NaN and infinity reach the residual stream from wherever they begin (0 NaN = NaN), with exceptions: an infinite key
+// can give a score of -inf, a key nobody sees; an infinite sink takes all attention; a NaN can lose the choice of
+// experts. So the stream is checked, keys, log-sum-exp, the router's logits and what is added to them for the choice.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "model/model.h"
+
+namespace qkv {
+
+// An Error that says where, which weight holds a number that is not finite, if one does, and what to do.
+void check_finite(const Model& model, const std::string& where, std::span<const float> values);
+
+// Checks the numbers of a pass and passes everything on to `inner`, which may be null.
+class FiniteProbe : public Probe {
+ public:
+  FiniteProbe(const Model& model, Probe* inner) : model_(model), inner_(inner) {}
+
+  Ask ask(Place place, Site site) const override;
+  void visit(Context& cx, const Tap& tap, Tensor& x) override;
+  StatsWanted stats_wanted(Place place) const override { return inner_->stats_wanted(place); }
+  void visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) override;
+  std::vector<int32_t> rows_wanted(Place place) const override { return inner_->rows_wanted(place); }
+  void visit_importance(Context& cx, const Tap& tap, const Tensor& z_dz) override;
+
+ private:
+  void check(const Tap& tap, const Tensor& x) const;
+  Ask inner_ask(Place place, Site site) const { return inner_ == nullptr ? Ask::none : inner_->ask(place, site); }
+
+  const Model& model_;
+  Probe* inner_;
+};
+
+// The logits of one row of states [N, C]: they show every number of the head that is not finite.
+void check_head(const Model& model, Context& cx, const Tensor& states);
+
+}  // namespace qkv
