@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/sync_folder.h"
 
 namespace qkv {
@@ -15,7 +16,7 @@ PathKind kind_of_path(const std::filesystem::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     const int code = errno;
-    QKV_CHECK(code == ENOENT || code == ENOTDIR, "cannot look at ", path.string(), ": ", errno_text(code),
+    QKV_CHECK(code == ENOENT || code == ENOTDIR, "cannot look at ", printable(path.string()), ": ", errno_text(code),
               Hint(errno_hint(code)));
     return PathKind::absent;
   }
