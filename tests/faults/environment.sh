@@ -6,12 +6,11 @@
 chmod 755 "$folder"
 model=$folder/world/best
 small_model "$folder/world"
-text=$folder/text.txt
-echo "Once upon a time there was a cat. The cat sat on the mat and slept." >"$text"
+story=$folder/story.txt
+echo "Once upon a time there was a cat. The cat sat on the mat and slept." >"$story"
 
-nobody() {  # nobody COMMAND...: without root's rights
-  if [ "$(id -u)" = 0 ]; then setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; else "$@"; fi
-}
+as=  # to run a command without root's rights
+[ "$(id -u)" != 0 ] || as="setpriv --reuid=65534 --regid=65534 --clear-groups"
 
 refused() {  # refused WORDS COMMAND...: exit code 2, a hint, and WORDS, kept in $out
   words=$1
@@ -26,14 +25,15 @@ refused() {  # refused WORDS COMMAND...: exit code 2, a hint, and WORDS, kept in
 
 names() {  # names WORDS PATH: a path that cannot be looked at, wherever a path may stand
   for command in "info $2" "run $2 hi" "tokenize $2 hi" "look $2 hi" "verify $2" "taps $2" "train $2 --out $folder/no" \
-    "train world --data $2 --out $folder/out/no" "eval $model --data $2" "new --spec $2 --out $folder/no --seed 1" \
+    "train shakespeare-char --data $2 --out $folder/out/no" "eval $model --data $2" "new --spec $2 --out $folder/no --seed 1" \
     "data pack $2 --tokenizer $model --out $folder/out/no" "tokenizer train $2 --vocab 300 --out $folder/out/no" \
-    "data pack $text --tokenizer $2 --out $folder/out/no" "movie $2" "chat $model --template $2" "score $2 $text" \
-    "convert $2 --out $folder/no" "quantize $2 --out $folder/no"; do
+    "data pack $story --tokenizer $2 --out $folder/out/no" "movie $2" "chat $model --template $2" "score $2 $story" \
+    "convert $2 --out $folder/no" "quantize $2 --to q8 --out $folder/no"; do
     [ "$form" = long ] || case $command in run* | look* | taps* | new* | score* | convert*) continue ;; esac
     # shellcheck disable=SC2086
-    refused "$1" nobody "$qkv" $command
+    refused "$1" $as "$qkv" $command
     case $out in *"no such file"* | *"No such file"*) bad "$command: what is there is 'no such file': $out" ;; esac
+    rm -rf "$folder/out/no"
   done
 }
 
@@ -53,11 +53,11 @@ refused "there is no such file or folder" "$qkv" info "$folder/none"
 # Names that are not UTF-8 are names.
 latin=$folder/$(printf 'caf\351')
 cp -rL "$model" "$latin"
-cp "$text" "$latin.txt"
+cp "$story" "$latin.txt"
 expect 0 "parameters" info "$latin"
 expect 0 "" run "$latin" "Once" --max-new 2 --threads 1
 expect 0 "" eval "$latin" --data "$latin.txt" --threads 1
-refused "caf\\xe9" "$qkv" train world --data "$latin.txt" --out "$folder/no"
+refused "caf\\xe9" "$qkv" train shakespeare-char --data "$latin.txt" --out "$folder/no"
 refused "caf" "$qkv" info "$latin/none"
 
 # --- pipes -----------------------------------------------------------------------------------------------------------
@@ -66,13 +66,13 @@ refused "is a pipe" "$qkv" info "$folder/pipe"
 refused "is a pipe" "$qkv" info "$folder/pipe.json"
 refused "is a pipe" "$qkv" info "$folder/pipe.gguf"
 refused "is a pipe" "$qkv" tokenize "$folder/pipe.json" hi
-refused "a pipe or a device" "$qkv" train world --data "$folder/pipe" --out "$folder/no"
+refused "a pipe or a device" "$qkv" train shakespeare-char --data "$folder/pipe" --out "$folder/no"
 mkdir "$folder/piped"
 mkfifo "$folder/piped/config.json"
 refused "is a pipe" "$qkv" run "$folder/piped" hi
-out=$("$qkv" eval "$model" --data /dev/stdin --threads 1 2>&1 <"$text") || bad "a text from standard input: $out"
+out=$("$qkv" eval "$model" --data /dev/stdin --threads 1 2>&1 <"$story") || bad "a text from standard input: $out"
 # shellcheck disable=SC2002
-out=$(cat "$text" | "$qkv" eval "$model" --data /dev/stdin --threads 1 2>&1) || bad "a text from a pipe: $out"
+out=$(cat "$story" | "$qkv" eval "$model" --data /dev/stdin --threads 1 2>&1) || bad "a text from a pipe: $out"
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
 for seed in 99999999999999999999 -1 18446744073709551616; do
@@ -93,19 +93,21 @@ grep -qv '^{.*}$' "$folder/closed/log.jsonl" && bad "the log has other lines: $(
 "$qkv" info "$model" >/dev/full 2>/dev/null && bad "a full standard output is no failure"
 
 # --- memory and threads ----------------------------------------------------------------------------------------------
-refused "cannot start 64 threads" nobody prlimit --nproc=1 "$qkv" run "$model" hi --threads 64
-step=40000
-[ "$form" = short ] || step=2000
-size=20000
+# shellcheck disable=SC2086
+refused "cannot start 64 threads" $as prlimit --nproc=1 "$qkv" run "$model" hi --threads 64
+size=40000 most=52000 step=4000  # in KiB: from too little to start with
+[ "$form" = short ] || size=30000 most=300000 step=1500
 met=0
-while [ "$size" -lt 400000 ]; do  # from too little to start with to enough
-  out=$(nobody prlimit --as=$((size * 1024)) "$qkv" train world --out "$folder/out/limited" --set steps=2 --set data.stories=200 --threads 2 2>&1)
+while [ "$size" -le "$most" ]; do
+  # shellcheck disable=SC2086
+  out=$($as prlimit --as=$((size * 1024)) "$qkv" train world --out "$folder/out/no" --set steps=1 --set schedule.warmup=0 \
+    --set schedule.decay=0 --set data.stories=200 --threads 2 2>&1)
   got=$?
-  rm -rf "$folder/out/limited"
+  rm -rf "$folder/out/no"
   case $got:$out in
     0:* | 127:*"shared librar"*) ;;
     2:*"hint: "*) case $out in *"ulimit -v"*) met=1 ;; esac ;;
-    *) bad "ulimit -v $size: exit $got: $out" ;;
+    *) bad "address space of $size KiB: exit $got: $out" ;;
   esac
   size=$((size + step))
 done
@@ -154,10 +156,11 @@ withstands() {  # withstands WHAT ARGUMENTS...: 0 or 1, or 2 with a hint
 if can_inject; then
   cp -rL "$model" "$folder/slow"
   mkdir "$folder/outs"
-  for command in quantize convert; do
+  for command in "quantize --to q8" convert; do
     cp -L "$model/model.safetensors" "$folder/slow/"
+    # shellcheck disable=SC2086
     strace -f -qq -o /dev/null -e inject=mkdir:delay_exit=1500000 \
-      "$qkv" "$command" "$folder/slow" --out "$folder/outs/$command" --threads 1 >"$folder/said" 2>&1 </dev/null &
+      "$qkv" $command "$folder/slow" --out "$folder/outs/made" >"$folder/said" 2>&1 </dev/null &
     tries=0
     until [ -n "$(ls -A "$folder/outs")" ] || [ "$tries" = 100 ]; do
       tries=$((tries + 1))
@@ -165,7 +168,7 @@ if can_inject; then
     done
     : >"$folder/slow/model.safetensors"
     ended $! "$command" "$folder/said"
-    rm -rf "$folder/outs/$command" "$folder/outs"/.qkv-tmp-*
+    rm -rf "$folder/outs/made" "$folder/outs"/.qkv-tmp-*
   done
   inject fsync:error=EIO:when=1 convert "$model" --out "$folder/outs/converted" --dtype f32
   case $got:$out in
@@ -182,9 +185,9 @@ if can_inject; then
       mmap:error=ENOMEM newfstatat:error=EACCES newfstatat:error=EIO clone3:error=EAGAIN mkdir:error=ENOSPC getdents64:error=EIO; do
       for when in 1 2 3 5 8 13 21 34 55 89 144 233; do
         for command in "info $model" "run $model Once --max-new 2 --threads 2" "tokenize $model Once" \
-          "eval $model --data $text --threads 2" "look $model Once --threads 2" "verify $golden/llama --threads 2" \
-          "convert $model --out $folder/outs/c" "quantize $model --out $folder/outs/q --threads 2" \
-          "data pack $text --tokenizer $model --out $folder/outs/d" "train world --out $folder/outs/t --set steps=2 --threads 2"; do
+          "eval $model --data $story --threads 2" "look $model Once --threads 2" "verify $golden/llama --threads 2" \
+          "convert $model --out $folder/outs/c" "quantize $model --to q8 --out $folder/outs/q --threads 2" \
+          "data pack $story --tokenizer $model --out $folder/outs/d" "train world --out $folder/outs/t $small_recipe"; do
           # shellcheck disable=SC2086
           withstands "$call:when=$when" $command
           rm -rf "$folder/outs"/* "$folder/outs"/.qkv-tmp-*
