@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "common/commands.h"
 #include "common/interrupt.h"
 #include "help/help_text.h"
@@ -135,6 +137,8 @@ int run_program(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  qkv::open_standard_descriptors();
+  qkv::note_failed_allocations();
   // A reader that went away or a file size limit is a failed write, which says what it is.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -143,6 +147,7 @@ int main(int argc, char** argv) {
   } catch (const qkv::Error& error) {
     return complain(error.what(), error.kind() == qkv::Error::Kind::input ? kWrongInput : kInternal);
   } catch (const std::exception& error) {
+    if (const auto known = qkv::environment_error(error)) return complain(known->what(), kWrongInput);
     return complain(std::string("unexpected failure: ") + error.what(), kInternal);
   }
 }

@@ -3,6 +3,8 @@
 #include <sstream>
 #include <utility>
 
+#include "base/shown_path.h"
+
 namespace qkv {
 namespace {
 
@@ -42,7 +44,7 @@ std::string message_text(std::initializer_list<MessagePart> parts) {
 void fail(Error::Kind kind, Where where, std::initializer_list<MessagePart> parts) {
   std::ostringstream message, hint;
   for (const MessagePart& part : parts) part.print(part.is_hint() ? hint : message);
-  throw Error(kind, std::move(message).str(), std::move(hint).str(), where);
+  throw Error(kind, with_shown_paths(std::move(message).str()), with_shown_paths(std::move(hint).str()), where);
 }
 
 }  // namespace detail

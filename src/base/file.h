@@ -11,10 +11,14 @@
 
 namespace qkv {
 
-// Also reads pipes and /proc files to the end. More than `limit` bytes is an Error.
+// The whole of a regular file, or of a file of /proc. More than `limit` bytes is an Error.
 std::string read_file(const std::filesystem::path& path, size_t limit);
 
-// A read-only mapping. The bytes are valid while this object lives and the file is not truncated.
+// A text a user names, which may come from a pipe or a terminal: reads to the end.
+std::string read_text(const std::filesystem::path& path, size_t limit);
+
+// A read-only mapping. The bytes are valid while this object lives. If the file is shortened meanwhile, reading what is
+// gone ends the program with a message (base/mapped_fault.h).
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

@@ -14,6 +14,20 @@
 
 namespace {
 
+template <class AnyJson>
+std::string first_not_utf8(const AnyJson& json) {
+  using Handler = nlohmann::detail::error_handler_t;
+  const auto good = [](const AnyJson& text) {  // nothing to leave out, nothing to replace
+    return text.dump(-1, ' ', false, Handler::ignore) == text.dump(-1, ' ', false, Handler::replace);
+  };
+  if (json.is_string()) return good(json) ? "" : json.template get<std::string>();
+  for (auto at = json.begin(); json.is_structured() && at != json.end(); ++at) {
+    if (json.is_object() && !good(AnyJson(at.key()))) return at.key();
+    if (std::string found = first_not_utf8(*at); !found.empty()) return found;
+  }
+  return "";
+}
+
 // As in nlohmann/json.hpp.
 template <class AnyJson>
 std::string dump_json(const AnyJson& json, int indent, char indent_char, bool ensure_ascii,
@@ -21,7 +35,14 @@ std::string dump_json(const AnyJson& json, int indent, char indent_char, bool en
   std::string text;
   nlohmann::detail::serializer<AnyJson> serializer(nlohmann::detail::output_adapter<char, std::string>(text),
                                                    indent_char, error_handler);
-  serializer.dump(json, indent >= 0, ensure_ascii, indent >= 0 ? static_cast<unsigned>(indent) : 0);
+  try {
+    serializer.dump(json, indent >= 0, ensure_ascii, indent >= 0 ? static_cast<unsigned>(indent) : 0);
+  } catch (const nlohmann::json::type_error& error) {
+    constexpr int kInvalidUtf8 = 316;
+    if (error.id != kInvalidUtf8) throw;
+    QKV_FAIL("a text is not UTF-8, which JSON needs: ", qkv::printable(first_not_utf8(json)),
+             qkv::Hint("if it is the name of a file, rename it; otherwise convert it, for example with  iconv"));
+  }
   return text;
 }
 

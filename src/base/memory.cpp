@@ -1,11 +1,17 @@
 #include "base/memory.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <charconv>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -38,15 +44,69 @@ int64_t left_in(const std::filesystem::path& folder, bool v2) {
   return std::max<int64_t>(*limit - *used + std::min(cached, *used), 0);
 }
 
-// Free address space, if it is limited.
-int64_t left_of_addresses(const std::filesystem::path& root) {
+int64_t address_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
+  return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, kNoLimit));
+}
+
+// Free address space, if it is limited.
+int64_t left_of_addresses(const std::filesystem::path& root) {
+  const int64_t limit = address_limit();
+  if (limit == kNoLimit) return kNoLimit;
   const int64_t used = number_in(root / "proc/self/status", "VmSize:").value_or(0) << 10;
-  return std::max<int64_t>(static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, kNoLimit)) - used, 0);
+  return std::max<int64_t>(limit - used, 0);
+}
+
+struct Used {
+  int64_t addresses = 0, resident = 0;
+};
+std::atomic<int64_t> addresses_at_failure{0}, resident_at_failure{0};
+
+// Allocates nothing.
+Used used_now() {
+  std::array<char, 128> text{};
+  const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd < 0 ? 0 : ::read(fd, text.data(), text.size());
+  if (fd >= 0) ::close(fd);
+  const char* const end = text.data() + std::max<ssize_t>(got, 0);
+  Used pages;  // "total resident ..."
+  const auto total = std::from_chars(text.data(), end, pages.addresses);
+  if (total.ec == std::errc() && total.ptr < end) std::from_chars(total.ptr + 1, end, pages.resident);
+  const int64_t page = ::sysconf(_SC_PAGESIZE);
+  return {pages.addresses * page, pages.resident * page};
+}
+
+void note_and_throw() {
+  const Used used = used_now();
+  addresses_at_failure = used.addresses;
+  resident_at_failure = used.resident;
+  throw std::bad_alloc();
+}
+
+std::string mebibytes(int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
 }  // namespace
+
+void note_failed_allocations() {
+  std::set_new_handler(note_and_throw);
+}
+
+std::string memory_text() {
+  const Used now = used_now();
+  const Used used{std::max(now.addresses, addresses_at_failure.load()),
+                  std::max(now.resident, resident_at_failure.load())};
+  const int64_t limit = address_limit();
+  if (limit != kNoLimit) {
+    return fmt::format("the address space is limited to {} (ulimit -v), of which {} were in use", mebibytes(limit),
+                       mebibytes(used.addresses));
+  }
+  const int64_t left = available_memory();
+  return fmt::format("{} were in use{}", mebibytes(used.resident),
+                     left == kNoLimit ? "" : fmt::format(" and {} are free", mebibytes(left)));
+}
 
 int64_t available_memory(const std::filesystem::path& root) {
   const auto free = number_in(root / "proc/meminfo", "MemAvailable:");

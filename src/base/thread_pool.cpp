@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/path.h"
 
 namespace qkv {
 namespace {
@@ -137,7 +138,7 @@ void ThreadPool::start_workers() {
     const size_t started = workers_.size() + 1;
     stop_workers();
     QKV_FAIL("cannot start ", threads_, " threads, only ", started, ": ", error.code().message(),
-             Hint("ask for fewer threads, or raise the limit: ulimit -u"));
+             Hint(errno_hint(error.code().value())));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 namespace qkv {
 namespace {
@@ -18,8 +19,8 @@ class CpuDevice final : public Device {
     constexpr auto kLine = static_cast<size_t>(kAlignment);
     const size_t padded = (static_cast<size_t>(bytes) + kLine - 1) / kLine * kLine;  // unsigned: cannot overflow
     void* data = std::aligned_alloc(kLine, padded);
-    QKV_CHECK(data != nullptr, "out of memory: need ", bytes, " bytes but the machine has ", physical_bytes(),
-              " in all", Hint("use a smaller batch, a shorter context or a smaller model"));
+    QKV_CHECK(data != nullptr, "out of memory: need ", bytes, " bytes but ", memory_text(), ", and the machine has ",
+              physical_bytes(), " bytes in all", Hint(kMemoryHint));
     return static_cast<std::byte*>(data);
   }
   void release(std::byte* data, int64_t) noexcept override { std::free(data); }

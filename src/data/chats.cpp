@@ -1,8 +1,11 @@
 #include "data/chats.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "base/error.h"
+#include "base/path.h"
 
 namespace qkv {
 namespace {
@@ -46,7 +49,7 @@ Chat chat_of(const OrderedJson& messages, const ChatTemplate& chat_template, con
 std::vector<Chat> read_chats(const std::filesystem::path& file, const ChatTemplate& chat_template,
                              const Tokenizer& tokenizer, int64_t longest) {
   std::ifstream in(file, std::ios::binary);
-  QKV_CHECK(in.good(), file.string(), ": cannot be read", Hint("does it exist?"));
+  QKV_CHECK(in.good(), file.string(), ": cannot be opened: ", std::strerror(errno), Hint(errno_hint(errno)));
   std::vector<Chat> chats;
   int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
@@ -69,6 +72,7 @@ std::vector<Chat> read_chats(const std::filesystem::path& file, const ChatTempla
               " tokens but the recipe's sequence is ", longest, Hint("raise sequence, or split the conversation"));
     chats.push_back(std::move(chat));
   }
+  QKV_CHECK(in.eof(), file.string(), ": cannot be read: ", std::strerror(errno), Hint(errno_hint(errno)));
   QKV_CHECK(!chats.empty(), file.string(), ": holds no conversation", Hint("one JSON object per line"));
   return chats;
 }

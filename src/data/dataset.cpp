@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/sha256.h"
 
 namespace qkv {
@@ -124,8 +125,7 @@ std::vector<std::string> PackedSplit::damaged_files(FunctionRef<void(uint64_t by
 
 PackedDataset::PackedDataset(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "manifest.json";
-  QKV_CHECK(std::filesystem::exists(path), folder.string(), " holds no manifest.json",
-            Hint("name a folder made by  qkv data pack"));
+  QKV_CHECK(is_there(path), folder.string(), " holds no manifest.json", Hint("name a folder made by  qkv data pack"));
   manifest_ = parse_manifest(read_file(path, kLargestManifest), path.string());
   for (const Split split : kSplits) splits_.emplace_back(folder, manifest_, split);
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/printable.h"
 
 namespace qkv {
@@ -148,7 +149,7 @@ BeamOptions beam_options(const GenerationDefaults& defaults, const BeamChoices& 
 GenerationDefaults generation_defaults(const std::filesystem::path& model, const Json& config, int64_t vocabulary) {
   std::optional<Config> generation;
   const std::filesystem::path file = model / "generation_config.json";
-  if (std::filesystem::is_directory(model) && std::filesystem::exists(file)) {
+  if (is_folder(model) && is_there(file)) {
     Json json = parse_json(read_file(file, kMostBytes), file.string());
     QKV_CHECK(json.is_object(), file.string(), " is ", printable(json.dump()), " but must be an object",
               Hint("remove it to use what config.json says"));

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_members.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "io/stored_type.h"
 
@@ -24,17 +25,6 @@ constexpr size_t kLargestIndex = 100'000'000, kLargestMetadata = 1'000'000;
 constexpr const char* kMixed = "the folder mixes two models or was not fetched whole; fetch it again";
 
 using WeightMap = std::map<std::string, std::string>;
-
-// No exceptions: a name that is too long does not exist.
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
 
 bool is_shard_name(std::string_view name) {
   constexpr std::string_view kEnd = ".safetensors";

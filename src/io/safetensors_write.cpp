@@ -32,11 +32,11 @@ std::vector<Planned> plan(std::span<const OutgoingTensor> tensors, const std::st
   return out;
 }
 
-// nlohmann's dump throws on invalid UTF-8, which is the caller's mistake: an Error here.
+// An Error about invalid UTF-8 that says where.
 std::string json_text(const Json& value, const std::string& what) {
   try {
     return value.dump();
-  } catch (const Json::exception&) {
+  } catch (const Error&) {
     QKV_FAIL(what, ": is not UTF-8, which JSON needs", Hint("rename it"));
   }
 }

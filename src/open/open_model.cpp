@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/path.h"
 #include "kernels/tables.h"
 
 namespace qkv {
@@ -44,7 +45,7 @@ std::variant<Tokenizer, Error> read_tokenizer(const fs::path& path) {
 
 std::optional<std::variant<Tokenizer, Error>> read_target_tokenizer(const fs::path& path) {
   const fs::path file = path / "target.spm";
-  if (!fs::exists(file)) return std::nullopt;
+  if (!is_there(file)) return std::nullopt;
   return read_tokenizer(file);
 }
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "text/unicode/utf8.h"
 
@@ -24,7 +25,7 @@ class LineReader {
   LineReader(const std::string& file, size_t max_bytes)
       : name_(file == "-" ? "standard input" : file), max_bytes_(max_bytes) {
     fd_ = file == "-" ? STDIN_FILENO : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    QKV_CHECK(fd_ >= 0, "cannot open ", file, ": ", std::generic_category().message(errno), Hint("check the path"));
+    QKV_CHECK(fd_ >= 0, "cannot open ", file, ": ", std::generic_category().message(errno), Hint(errno_hint(errno)));
     refill();
     if (available().starts_with("\xEF\xBB\xBF")) begin_ += 3;
   }
@@ -82,7 +83,7 @@ class LineReader {
     const int code = errno;
     block_.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
     QKV_CHECK(got >= 0, "cannot read ", name_, ": ", std::generic_category().message(code),
-              Hint("name a file, or - for standard input"));
+              Hint(code == EISDIR ? "name a file inside it, or - for standard input" : errno_hint(code)));
     begin_ = 0;
     bytes_ += block_.size();
     return got > 0;
@@ -117,7 +118,7 @@ DocumentReader::DocumentReader(std::vector<std::string> files, SourceOptions opt
     struct stat info {};
     const bool is_pipe = file == "-";
     QKV_CHECK(is_pipe || ::stat(file.c_str(), &info) == 0, "cannot open ", file, ": ",
-              std::generic_category().message(errno), Hint("check the path"));
+              std::generic_category().message(errno), Hint(errno_hint(errno)));
     QKV_CHECK(!S_ISDIR(info.st_mode), file, " is a folder but must be a file", Hint("name the files inside it"));
     all_known = all_known && S_ISREG(info.st_mode);
     total_bytes_ += static_cast<uint64_t>(info.st_size);

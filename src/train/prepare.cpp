@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/function_ref.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "base/progress.h"
 #include "data/dataset_pack.h"
@@ -114,7 +115,10 @@ Corpus corpus_of(const Recipe& recipe, const fs::path& folder) {
   corpus.source.cut = cut == "line" ? DocumentCut::line : cut == "file" ? DocumentCut::file : DocumentCut::blank_line;
   for (const auto* files : {&corpus.train, &corpus.validation}) {
     for (const std::string& file : *files) {
-      QKV_CHECK(fs::exists(file), file, ": there is no such file", Hint("--data names the files to train on"));
+      const PathKind kind = kind_of_path(file);
+      QKV_CHECK(kind != PathKind::absent, file, ": there is no such file", Hint("--data names the files to train on"));
+      QKV_CHECK(kind == PathKind::file, file, ": is a folder, a pipe or a device but must be a file",
+                Hint("texts to train on are read more than once: copy them to a file first"));
       QKV_CHECK(!fs::is_empty(file), file, ": is empty", Hint("give a file with text in it"));
     }
   }

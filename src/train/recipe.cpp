@@ -27,10 +27,13 @@ class Fields {
   void whole(const std::string& key, int64_t& value, int64_t low, int64_t high = int64_t{1} << 50) {
     const Json* given = find(key);
     if (given == nullptr) return;
-    check(given->is_number_integer(), key, *given, "a whole number");
-    value = given->get<int64_t>();
-    QKV_CHECK(value >= low && value <= high, where_, ".", key, " is ", value, " but must be ", low, " to ", high,
-              Hint("see docs/training.md"));
+    check(given->is_number(), key, *given, "a whole number");
+    // What 64 bits cannot hold was read as a double, and what an int64_t cannot as a uint64_t.
+    const bool fits =
+        given->is_number_integer() && (!given->is_number_unsigned() || std::in_range<int64_t>(given->get<uint64_t>()));
+    if (fits) value = given->get<int64_t>();
+    QKV_CHECK(fits && value >= low && value <= high, where_, ".", key, " is ", given->dump(),
+              " but must be a whole number from ", low, " to ", high, Hint("see docs/training.md"));
   }
   void number(const std::string& key, double& value, double low, double high) {
     const Json* given = find(key);

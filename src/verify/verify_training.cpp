@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/path.h"
 #include "core/host_values.h"
 #include "io/safetensors.h"
 #include "io/stored_type.h"
@@ -227,7 +228,7 @@ class Replay {
 void verify_training(VerifyReport& report, const Checkpoint& checkpoint, const Engine& engine,
                      const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "train.safetensors";
-  if (!std::filesystem::exists(file)) return;
+  if (!is_there(file)) return;
   const Safetensors recorded = Safetensors::open(file);
   Replay(checkpoint, engine, recorded).run(report);
 }

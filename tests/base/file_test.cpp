@@ -51,7 +51,25 @@ TEST(ReadFile, TheLimitIsExact) {
 TEST(ReadFile, ReadsFilesThatHideTheirSize) {
   EXPECT_NE(read_file("/proc/self/status", kLimit).find("Pid:\t" + std::to_string(::getpid())), std::string::npos);
   expect_error([] { read_file("/proc/self/status", 10); }, {"/proc/self/status", "more than 10 bytes"});
-  expect_error([] { read_file("/dev/zero", 100'000); }, {"/dev/zero", "more than 100000 bytes"});
+  expect_error([] { read_text("/dev/zero", 100'000); }, {"/dev/zero", "more than 100000 bytes"});
+}
+
+TEST(ReadFile, RefusesPipesAndDevices) {
+  const TempFolder folder;
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_error([&] { read_file(pipe, kLimit); }, {pipe.string(), "must be a file"});  // and does not wait for a writer
+  expect_error([] { read_file("/dev/zero", kLimit); }, {"/dev/zero", "must be a file"});
+}
+
+TEST(ReadText, ReadsPipesToTheEnd) {
+  const TempFolder folder;
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string content(300'000, 'x');
+  std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << content; });
+  EXPECT_EQ(read_text(pipe, kLimit), content);
+  writer.join();
 }
 
 TEST(ReadFile, MissingFilesAndFoldersAreErrors) {
@@ -258,6 +276,19 @@ TEST(AtomicFolder, WithoutCommitNothingHappened) {
     EXPECT_EQ(entries(folder.path()), 1);
   }
   EXPECT_EQ(entries(folder.path()), 0);
+}
+
+TEST(AtomicFolder, ErrorsNameTheFinalFolder) {
+  const TempFolder folder;
+  const auto path = folder.path() / "out";
+  AtomicFolder made(path);
+  const auto error = error_of([&] { write_file_atomic(made.path() / "none" / "file", bytes_of("x")); });
+  ASSERT_TRUE(error);
+  for (const std::string& text : {error->message(), error->hint()}) {
+    EXPECT_EQ(text.find(kTemporaryPrefix), std::string::npos) << text;
+    EXPECT_NE(text.find((path / "none").string()), std::string::npos) << text;
+  }
+  made.commit();
 }
 
 TEST(AtomicFolder, NeverReplacesWhatIsThere) {

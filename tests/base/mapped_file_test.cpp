@@ -1,5 +1,6 @@
 // Released pages leave the resident set, and their bytes read as before.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 
@@ -52,6 +53,36 @@ TEST(MappedFile, LeavesAloneWhatIsNotItsOwn) {
   empty.release(bytes);
   EXPECT_EQ(own, std::string(100'000, 'x'));
   EXPECT_EQ(sum_of(file.bytes()), 9000u);
+}
+
+// A death test: the fault ends the program.
+TEST(MappedFileDeathTest, AFileThatIsShortenedIsNamed) {
+  constexpr size_t kSize = 1 << 16;
+  const TempFolder folder;
+  const auto path = folder.write("model", std::string(kSize, '\3'));
+  const MappedFile other(folder.write("other", std::string(kSize, '\3')));
+  const MappedFile file(path);
+  std::filesystem::resize_file(path, 0);
+  EXPECT_EXIT(sum_of(file.bytes()), testing::ExitedWithCode(2), "qkv: .*/model: was shortened.*\n.*hint: ");
+  EXPECT_EQ(sum_of(other.bytes()), 3 * kSize);
+}
+
+// write(2) of bytes that are gone fails with EFAULT and raises nothing.
+TEST(MappedFileDeathTest, AFileThatIsShortenedWhileItIsCopiedIsNamed) {
+  constexpr size_t kSize = 1 << 20;
+  const TempFolder folder;
+  const auto path = folder.write("model", std::string(kSize, '\3'));
+  const MappedFile file(path);
+  std::filesystem::resize_file(path, 0);
+  EXPECT_EXIT(write_file_atomic(folder.path() / "copy", file.bytes()), testing::ExitedWithCode(2),
+              "qkv: .*/model: was shortened");
+}
+
+TEST(MappedFileDeathTest, OtherFaultsAndFilesNoLongerMappedAreLeftAlone) {
+  const TempFolder folder;
+  const auto path = folder.write("model", std::string(1 << 16, '\3'));
+  { const MappedFile file(path); }
+  EXPECT_EXIT(::raise(SIGBUS), testing::KilledBySignal(SIGBUS), "^$");
 }
 
 }  // namespace

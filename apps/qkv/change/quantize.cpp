@@ -76,7 +76,7 @@ std::vector<TokenText> in_windows(std::vector<int32_t> ids, const WindowOptions&
 
 std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& data) {
   const EncodeOptions plain{.add_specials = false};
-  if (!data.empty()) return tokenizer.encode(read_file(data, kLargestText), plain);
+  if (!data.empty()) return tokenizer.encode(read_text(data, kLargestText), plain);
   std::vector<int32_t> ids;
   const World world(1);
   for (uint64_t i = 0; ids.size() < kMostTokens; ++i) {

@@ -4,8 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -30,6 +34,36 @@ const char* word_for() {
   }
   if constexpr (std::is_same_v<One, std::filesystem::path>) return "FILE";
   return "TEXT";
+}
+
+template <class Value>
+struct NumberOf {
+  using Type = Value;
+};
+template <class Value>
+struct NumberOf<std::optional<Value>> {
+  using Type = Value;
+};
+
+// CLI11 reads 99999999999999999999 as the largest number there is, -1 as the largest unsigned one, and 1e400 as
+// infinity. What is no number at all is left to it.
+template <class Number>
+std::string beyond(const std::string& word) {
+  char* end = nullptr;
+  errno = 0;
+  if constexpr (std::is_floating_point_v<Number>) {
+    const double value = std::strtod(word.c_str(), &end);
+    if (*end != '\0' || std::isfinite(value)) return "";
+    return fmt::format("{} is no finite number up to {:.2g}", printable(word), std::numeric_limits<Number>::max());
+  } else {
+    using Wide = std::conditional_t<std::is_signed_v<Number>, long long, unsigned long long>;
+    const Wide value = std::is_signed_v<Number> ? static_cast<Wide>(std::strtoll(word.c_str(), &end, 0))
+                                                : static_cast<Wide>(std::strtoull(word.c_str(), &end, 0));
+    const bool wrapped = std::is_unsigned_v<Number> && word.find('-') != word.npos;
+    if (*end != '\0' || (errno != ERANGE && !wrapped && std::in_range<Number>(value))) return "";
+    return fmt::format("{} is not from {} to {}", printable(word), std::numeric_limits<Number>::min(),
+                       std::numeric_limits<Number>::max());
+  }
 }
 
 }  // namespace
@@ -145,6 +179,8 @@ Option Command::add_option(const std::string& name, Value& value, const std::str
                   .what = what,
                   .repeats = IsMany<Value>::value};
   CLI::Option* option = app_->add_option(info.name, value, what);
+  using Number = typename NumberOf<Value>::Type;
+  if constexpr (std::is_arithmetic_v<Number>) option->check(beyond<Number>);
   return add(option, std::move(info));
 }
 using Name = const std::string&;

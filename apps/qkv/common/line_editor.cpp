@@ -62,7 +62,7 @@ struct LineEditor::Terminal {
     if (history_path.empty()) return;
     std::error_code failed;
     fs::create_directories(history_path.parent_path(), failed);
-    if (fs::exists(history_path)) ::history(history, &event, H_LOAD, history_path.c_str());
+    if (fs::exists(history_path, failed)) ::history(history, &event, H_LOAD, history_path.c_str());
   }
 
   void remember(const char* text) {

@@ -75,7 +75,7 @@ void add_world(const OpenModel& model, const std::string& data, Collected& to) {
 }
 
 void add_file(const OpenModel& model, const std::string& data, Collected& to) {
-  const std::string text = read_file(data, kLargestTextFile);
+  const std::string text = read_text(data, kLargestTextFile);
   QKV_CHECK(is_utf8(text), data, " is not UTF-8", Hint("convert it, for example with  iconv"));
   const Tokenizer& tokenizer = model.tokenizer();
   const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = false, .read_specials = false});

@@ -64,7 +64,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-bool is_file(const OptionInfo& option) {
+bool takes_file(const OptionInfo& option) {
   static const std::vector<std::string> kFiles{"FILE", "DIR", "MODEL", "RUN", "RECIPE", "TOKENIZER", "PATH"};
   return std::find(kFiles.begin(), kFiles.end(), option.value) != kFiles.end();
 }
@@ -83,13 +83,13 @@ std::string case_of(const CommandInfo& command, const std::string& pattern, cons
     arguments.insert(arguments.end(), std::begin(kLauncherCommands), std::end(kLauncherCommands));
   for (const OptionInfo& option : command.options) {
     if (option.argument()) {
-      files = files || is_file(option);
+      files = files || takes_file(option);
       for (const std::string& word : option.choices.empty() ? option.known : option.choices) arguments.push_back(word);
       continue;
     }
     options.push_back(option.name);
     if (option.value.empty()) continue;
-    const std::string file = is_file(option) ? "yes" : "";
+    const std::string file = takes_file(option) ? "yes" : "";
     values +=
         "        " + option.name + ") value=yes " + words + "=\"" + words_of(option) + "\" files=" + file + " ;;\n";
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/path.h"
 #include "common/commands.h"
 #include "judge/eval_run.h"
 
@@ -27,11 +28,10 @@ Examples:
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (entry.extension() == ".jsonl") files.push_back(entry);
   }
   QKV_CHECK(!files.empty(), folder.string(), " has no .jsonl files", Hint("a text is given as a file"));
-  std::sort(files.begin(), files.end());
   return files;
 }
 
@@ -39,7 +39,7 @@ void evaluate(const EvalOptions& options) {
   EvalRun run(options);
   if (run.model.spec().has_source()) {
     eval_translations(run);
-  } else if (fs::is_directory(options.data)) {
+  } else if (is_folder(options.data)) {
     eval_minimal_pairs(run, files_in(options.data));
   } else if (const std::string text = checked_text(options.data); begins_with_minimal_pair(text)) {
     eval_minimal_pairs(run, {options.data});

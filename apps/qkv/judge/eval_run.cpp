@@ -48,7 +48,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }
 
 std::string checked_text(const std::filesystem::path& file) {
-  std::string text = read_file(file, kLargestTextFile);
+  std::string text = read_text(file, kLargestTextFile);
   if (!is_utf8(text)) {
     const std::vector<std::string_view> lines = lines_of(text);
     const auto bad = std::find_if_not(lines.begin(), lines.end(), is_utf8);

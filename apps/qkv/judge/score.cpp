@@ -41,7 +41,7 @@ struct ScoreArguments {
 struct TextLines {
   TextLines(const TextLines&) = delete;  // the lines are views of the text
   TextLines& operator=(const TextLines&) = delete;
-  explicit TextLines(const std::string& path) : text(read_file(path, kLargestScoredFile)) {
+  explicit TextLines(const std::string& path) : text(read_text(path, kLargestScoredFile)) {
     for (size_t at = 0; at < text.size();) {
       const size_t end = std::min(text.find('\n', at), text.size());
       std::string_view line = std::string_view(text).substr(at, end - at);

@@ -9,6 +9,7 @@
 #include "base/display_width.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "base/progress.h"
 #include "common/commands.h"
@@ -94,7 +95,7 @@ OrderedJson json_of(const VerifyReport& report, const std::string& summary) {
 
 bool good_model(const VerifyArguments& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.path);
-  QKV_CHECK(fs::exists(fs::path(options.path) / "io.safetensors"), options.path,
+  QKV_CHECK(is_there(fs::path(options.path) / "io.safetensors"), options.path,
             " has no io.safetensors, so there is nothing to compare the model with",
             Hint("tests/golden/README.md says how one is recorded with Hugging Face transformers"));
   const Engine engine(kernels::best_table(), {.threads = options.threads});
@@ -166,12 +167,12 @@ bool good_data(const VerifyArguments& options) {
 
 bool good(const VerifyArguments& options) {
   const fs::path path = options.path;
-  const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
+  const fs::path folder = is_folder(path) ? path : path.parent_path();
   if (!options.vectors.empty()) return good_tokenizer(options, options.vectors);
-  if (fs::is_directory(path) && !fs::exists(path / "config.json") && fs::exists(path / "manifest.json")) {
+  if (is_folder(path) && !is_there(path / "config.json") && is_there(path / "manifest.json")) {
     return good_data(options);
   }
-  if (!fs::exists(folder / "io.safetensors") && fs::exists(folder / "vectors.json")) {
+  if (!is_there(folder / "io.safetensors") && is_there(folder / "vectors.json")) {
     return good_tokenizer(options, (folder / "vectors.json").string());
   }
   return good_model(options);

@@ -21,7 +21,7 @@ struct NewArguments {
 
 void make_new(const NewArguments& options) {
   const Json config = options.spec.empty() ? preset_config(options.preset)
-                                           : parse_json(read_file(options.spec, kLargestConfig), options.spec);
+                                           : parse_json(read_text(options.spec, kLargestConfig), options.spec);
   std::unique_ptr<Progress> progress;
   int64_t bytes = 0;
   ThreadPool pool(options.threads);

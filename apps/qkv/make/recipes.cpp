@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "common/drawing.h"
 
@@ -16,7 +17,7 @@ Json find_recipe(const std::string& name_or_file) {
   for (const auto& [name, text] : shipped_recipes()) {
     if (name == name_or_file) return parse_json(text, name);
   }
-  if (std::filesystem::is_regular_file(name_or_file)) {
+  if (is_file(name_or_file)) {
     return parse_json(read_file(name_or_file, 1 << 20), name_or_file);
   }
   std::vector<std::string_view> known;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "common/commands.h"
 #include "text/tokenizer/training/tokenizer_training.h"
@@ -51,7 +52,7 @@ TokenizerTraining training_of(const TokenizerRequest& request) {
 // tokenizer.json inside a folder, unless the name is a file's.
 std::filesystem::path output_file(const std::string& out) {
   std::filesystem::path file = out;
-  if (file.extension() != ".json" || std::filesystem::is_directory(file)) file /= "tokenizer.json";
+  if (file.extension() != ".json" || is_folder(file)) file /= "tokenizer.json";
   if (file.has_parent_path()) {
     std::error_code failed;
     std::filesystem::create_directories(file.parent_path(), failed);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "common/commands.h"
 #include "common/interrupt.h"
@@ -39,8 +40,8 @@ struct ChatArguments {
 
 ChatTemplate template_of(const ChatArguments& options) {
   if (!options.chat_template.empty()) {
-    QKV_CHECK(std::filesystem::is_regular_file(options.chat_template), "--template ", printable(options.chat_template),
-              " is not a file", Hint("--template takes a file with a Jinja template, not the template itself"));
+    QKV_CHECK(is_file(options.chat_template), "--template ", printable(options.chat_template), " is not a file",
+              Hint("--template takes a file with a Jinja template, not the template itself"));
     return ChatTemplate::parse(read_file(options.chat_template, kLargestTemplate), options.chat_template);
   }
   if (std::optional<ChatTemplate> own = ChatTemplate::load(options.model.path)) return *own;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/progress.h"
 #include "common/interrupt.h"
 #include "make/recipes.h"
@@ -20,13 +21,13 @@ namespace fs = std::filesystem;
 // A folder that is there is continued, if it is a demo's.
 bool goes_on(const DemoOptions& options) {
   const fs::path run = options.run();
-  if (!fs::exists(options.out)) return false;
-  if (!fs::exists(run)) {
-    QKV_CHECK(fs::is_directory(options.out) && fs::is_empty(options.out), options.out,
+  if (!is_there(options.out)) return false;
+  if (!is_there(run)) {
+    QKV_CHECK(is_folder(options.out) && folder_entries(options.out).empty(), options.out,
               " exists and is no demo's folder", Hint("choose another with  --out DIR"));
     return false;
   }
-  QKV_CHECK(fs::exists(run / "recipe.json"), run.string(), " is there but no run is in it",
+  QKV_CHECK(is_there(run / "recipe.json"), run.string(), " is there but no run is in it",
             Hint("remove ", options.out, ", or choose another folder with  --out"));
   const Json recipe = parse_json(read_file(run / "recipe.json", 1 << 20), "recipe.json");
   const std::string there = recipe.value("/data/world"_json_pointer, std::string());

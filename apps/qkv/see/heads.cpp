@@ -58,7 +58,7 @@ std::vector<LabelledText> labelled_texts(const HeadsArguments& options, const Op
       all.push_back(std::move(text));
     }
   }
-  const std::string content = read_file(data, kLargestTextFile);
+  const std::string content = read_text(data, kLargestTextFile);
   QKV_CHECK(is_utf8(content), data, " is not UTF-8", Hint("convert it, for example with  iconv"));
   std::vector<LabelledText> found = options.labels == "gap" ? read_gap(content, data) : read_conllu(content, data);
   for (auto i = static_cast<size_t>(options.skip); i < found.size() && room_for(found[i]); ++i) {

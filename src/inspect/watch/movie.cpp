@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "inspect/watch/pca.h"
 
 namespace qkv {
@@ -19,7 +20,7 @@ constexpr size_t kNeighbours = 10;
 // The lines of an optional file; a last line without a newline is still being written and left out.
 std::vector<Json> lines_of(const fs::path& path) {
   std::vector<Json> lines;
-  if (!fs::exists(path)) return lines;
+  if (!is_there(path)) return lines;
   const std::string text = read_file(path, kLargestLog);
   std::string_view rest = text;
   for (size_t number = 1; rest.find('\n') != std::string_view::npos; ++number) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "io/safetensors.h"
 
 namespace qkv {
@@ -179,7 +180,7 @@ std::vector<int64_t> snapshot_steps(int64_t total, int64_t most) {
 }
 
 bool WatchFolder::exists(const fs::path& run) {
-  return fs::exists(in(run) / kPlan);
+  return is_there(in(run) / kPlan);
 }
 
 WatchFolder WatchFolder::create(const fs::path& run, WatchPlan plan) {
@@ -190,7 +191,7 @@ WatchFolder WatchFolder::create(const fs::path& run, WatchPlan plan) {
 }
 
 WatchFolder WatchFolder::open(const fs::path& run) {
-  QKV_CHECK(fs::exists(run), "there is no ", run.string(), Hint("name the folder of a run: qkv train ... --out RUN"));
+  QKV_CHECK(is_there(run), "there is no ", run.string(), Hint("name the folder of a run: qkv train ... --out RUN"));
   QKV_CHECK(exists(run), run.string(), " has no snapshots: ", (in(run) / kPlan).string(), " is not there",
             Hint("they are taken during training:  qkv train RECIPE --watch --out RUN"));
   const fs::path file = in(run) / kPlan;
@@ -199,8 +200,8 @@ WatchFolder WatchFolder::open(const fs::path& run) {
 
 std::vector<int64_t> WatchFolder::steps() const {
   std::vector<int64_t> found;
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    const std::string name = entry.path().filename();
+  for (const fs::path& entry : folder_entries(folder_)) {
+    const std::string name = entry.filename();
     if (!name.starts_with(kStep) || !name.ends_with(kEnding)) continue;
     int64_t step = 0;
     const auto [at, code] = std::from_chars(name.data() + kStep.size(), name.data() + name.size(), step);

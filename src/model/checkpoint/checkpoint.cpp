@@ -1,12 +1,12 @@
 #include "model/checkpoint/checkpoint.h"
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "io/gguf.h"
 #include "io/gguf_layout.h"
@@ -22,9 +22,9 @@ namespace {
 constexpr size_t kLargestConfig = 16 << 20;
 
 bool starts_as_gguf(const std::filesystem::path& path) {
-  std::array<char, 4> start{};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return std::string_view(start.data(), start.size()) == gguf::kMagic;
+  const MappedFile file(path);  // refuses pipes
+  const auto start = file.bytes().first(std::min(file.bytes().size(), gguf::kMagic.size()));
+  return std::ranges::equal(start, std::as_bytes(std::span(gguf::kMagic)));
 }
 
 size_t missing(const TensorFile& file, const TensorNames& names) {
@@ -85,11 +85,10 @@ void check_tensors(const TensorFile& file, const TensorNames& names, Extras extr
 
 Checkpoint Checkpoint::open(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
-  std::error_code ignored;
   Checkpoint made;
-  if (fs::is_directory(path, ignored)) {
+  if (is_folder(path)) {
     const fs::path config = path / "config.json";
-    QKV_CHECK(fs::exists(config, ignored), path.string(), ": has no config.json",
+    QKV_CHECK(is_there(config), path.string(), ": has no config.json",
               Hint("a model is a folder with config.json and model.safetensors, or a .gguf file"));
     made.config = read_config(config);
     made.spec = read_spec(Config(made.config, "config.json"));
@@ -98,7 +97,7 @@ Checkpoint Checkpoint::open(const std::filesystem::path& path) {
                      ? std::make_shared<TensorNames>(quantized_names(made.spec, made.config, "config.json"))
                      : names_in(*made.file, made.spec, family_of(made.spec.family, "config.json"));
   } else {
-    QKV_CHECK(fs::exists(path, ignored), path.string(), ": there is no such file or folder",
+    QKV_CHECK(is_there(path), path.string(), ": there is no such file or folder",
               Hint("a model is a folder with config.json and model.safetensors, or a .gguf file"));
     QKV_CHECK(path.extension() == ".gguf" || starts_as_gguf(path), path.string(), ": is not a GGUF file",
               Hint("a model is a folder with config.json and model.safetensors, or a .gguf file"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/path.h"
 #include "io/gguf.h"
 #include "model/gguf/gguf_model.h"
 #include "model/quantized/quantized_names.h"
@@ -38,11 +39,9 @@ void check_dtype(const std::string& dtype, bool gguf) {
 
 std::vector<fs::path> companion_files(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
-    if (comes_along(entry.path()) && entry.is_regular_file(failed)) files.push_back(entry.path());
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (comes_along(entry) && is_file(entry)) files.push_back(entry);
   }
-  std::sort(files.begin(), files.end());
   return files;
 }
 
@@ -50,11 +49,10 @@ std::vector<std::string> convert_model(const fs::path& from, const fs::path& to,
   const bool to_gguf = options.to == ConvertOptions::To::gguf ||
                        (options.to == ConvertOptions::To::by_name && to.extension() == ".gguf");
   check_dtype(options.dtype, to_gguf);
-  std::error_code ignored;
-  QKV_CHECK(!fs::exists(to, ignored), to.string(), ": is already there",
+  QKV_CHECK(!is_there(to), to.string(), ": is already there",
             Hint("nothing is overwritten; remove it or choose another name"));
   const Checkpoint source = Checkpoint::open(from);
-  const bool from_folder = fs::is_directory(from, ignored);
+  const bool from_folder = is_folder(from);
   if (to_gguf && !from_folder) {
     rewrite_gguf(to, Gguf::open(from), options.dtype, options.progress);
     return {};

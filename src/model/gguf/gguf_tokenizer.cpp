@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "base/printable.h"
 
 namespace qkv {
@@ -194,8 +195,7 @@ void add_special_ids(GgufMetadata& out, const ModelSpec& spec) {
 }
 
 void add_settings(GgufMetadata& out, const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return;
+  if (!is_there(path)) return;
   const Json settings = read_json(path);
   for (const char* key : {"add_bos_token", "add_eos_token"}) {
     const Json* value = member(settings, key);
@@ -214,8 +214,7 @@ std::string add_none(GgufMetadata& out, const ModelSpec& spec, const std::string
 }  // namespace
 
 std::string add_tokenizer_keys(GgufMetadata& out, const fs::path& folder, const ModelSpec& spec) {
-  std::error_code ignored;
-  if (folder.empty() || !fs::exists(folder / "tokenizer.json", ignored)) {
+  if (folder.empty() || !is_there(folder / "tokenizer.json")) {
     return add_none(out, spec, "the model has no tokenizer.json");
   }
   const Json tokenizer = read_json(folder / "tokenizer.json");

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "io/gguf.h"
 #include "text/chat/jinja/interpreter.h"
 #include "text/chat/jinja/program.h"
@@ -74,8 +75,8 @@ ChatTemplate ChatTemplate::parse(std::string_view source, std::string_view what)
 }
 
 std::optional<ChatTemplate> ChatTemplate::load(const fs::path& path) {
-  QKV_CHECK(fs::exists(path), path.string(), ": no such file or folder", Hint("give a model's folder or a .gguf file"));
-  if (!fs::is_directory(path)) {
+  QKV_CHECK(is_there(path), path.string(), ": no such file or folder", Hint("give a model's folder or a .gguf file"));
+  if (!is_folder(path)) {
     const Gguf file = Gguf::open(path);
     if (!file.has("tokenizer.chat_template")) return {};
     ChatTemplate made = parse(file.text("tokenizer.chat_template"), path.string());
@@ -85,13 +86,13 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& path) {
   std::optional<std::string> source;
   OrderedJson tokens = OrderedJson::object();
   fs::path from = path / "tokenizer_config.json";
-  if (fs::exists(from)) {
+  if (is_there(from)) {
     const Json config = parse_json(read_file(from, kLargestConfigFile), from.string());
     const JsonNode root(config, from.string());
     source = template_in(root);
     tokens = tokens_in(root);
   }
-  if (fs::exists(path / "chat_template.jinja")) {
+  if (is_there(path / "chat_template.jinja")) {
     from = path / "chat_template.jinja";
     source = read_file(from, jinja::kLargestSource);
   }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "io/gguf.h"
 #include "text/tokenizer/files/tokenizer_json.h"
@@ -73,7 +74,7 @@ TemplatePiece special_piece(const Vocab& vocab, std::string_view token, int32_t 
 
 // SentencePiece itself adds no special tokens; models trained with it do, as their configuration says.
 void put_around(const fs::path& folder, TokenizerParts& parts) {
-  if (!fs::exists(folder / "tokenizer_config.json")) return;
+  if (!is_there(folder / "tokenizer_config.json")) return;
   const JsonFile config = read_json(folder / "tokenizer_config.json");
   const auto named_class = config.root().find("tokenizer_class");
   const std::string name = named_class ? named_class->string() : "";
@@ -177,7 +178,7 @@ void read_named_tokens(const fs::path& folder, TokenizerParts& parts) {
                                                                               {"cls_token", &parts.named.cls},
                                                                               {"mask_token", &parts.named.mask}}};
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
-    if (!fs::exists(folder / name)) continue;
+    if (!is_there(folder / name)) continue;
     const JsonFile file = read_json(folder / name);
     for (const auto& [key, slot] : roles) {
       const auto node = file.root().find(key);
@@ -193,39 +194,39 @@ Tokenizer Tokenizer::from_json(std::string_view json, std::string_view what) {
 }
 
 Tokenizer Tokenizer::load(const fs::path& path) {
-  QKV_CHECK(fs::exists(path), path.string(), ": no such file or folder",
+  QKV_CHECK(is_there(path), path.string(), ": no such file or folder",
             Hint("give a tokenizer.json, a folder that has one, or an older tokenizer file"));
-  const bool is_folder = fs::is_directory(path);
-  const fs::path folder = is_folder ? path : path.parent_path();
-  const auto wanted = [&](const char* name) { return is_folder ? fs::exists(folder / name) : path.filename() == name; };
+  const bool in_folder = is_folder(path);
+  const fs::path folder = in_folder ? path : path.parent_path();
+  const auto wanted = [&](const char* name) { return in_folder ? is_there(folder / name) : path.filename() == name; };
   const auto finish = [&](TokenizerParts parts) {
     read_named_tokens(folder, parts);
     return Tokenizer(std::move(parts));
   };
-  if (wanted("tokenizer.json") || (!is_folder && path.extension() == ".json" && !wanted("vocab.json"))) {
-    const fs::path file = is_folder ? folder / "tokenizer.json" : path;
+  if (wanted("tokenizer.json") || (!in_folder && path.extension() == ".json" && !wanted("vocab.json"))) {
+    const fs::path file = in_folder ? folder / "tokenizer.json" : path;
     return finish(parts_of_json(read_file(file, kLargestTokenizerFile), file.string()));
   }
-  if (!is_folder && path.extension() == ".gguf") return Tokenizer(parts_of_gguf(Gguf::open(path)));
-  if (!is_folder && path.extension() == ".tiktoken") return finish(parts_of_tiktoken(path));
-  if (wanted("source.spm") || (!is_folder && path.extension() == ".spm")) {
-    return finish(parts_of_marian(is_folder ? folder / "source.spm" : path));
+  if (!in_folder && path.extension() == ".gguf") return Tokenizer(parts_of_gguf(Gguf::open(path)));
+  if (!in_folder && path.extension() == ".tiktoken") return finish(parts_of_tiktoken(path));
+  if (wanted("source.spm") || (!in_folder && path.extension() == ".spm")) {
+    return finish(parts_of_marian(in_folder ? folder / "source.spm" : path));
   }
-  if (wanted("tokenizer.model") || (!is_folder && path.extension() == ".model")) {
-    return finish(parts_of_model_file(is_folder ? folder / "tokenizer.model" : path));
+  if (wanted("tokenizer.model") || (!in_folder && path.extension() == ".model")) {
+    return finish(parts_of_model_file(in_folder ? folder / "tokenizer.model" : path));
   }
   if (wanted("vocab.json") || wanted("merges.txt")) {
     return finish(parts_of_vocab_and_merges(folder / "vocab.json", folder / "merges.txt"));
   }
   if (wanted("vocab.txt")) {
     bool lowercase = true;
-    if (fs::exists(folder / "tokenizer_config.json")) {
+    if (is_there(folder / "tokenizer_config.json")) {
       lowercase = read_json(folder / "tokenizer_config.json").root().flag_or("do_lower_case", true);
     }
-    return finish(parts_of_vocab_txt(is_folder ? folder / "vocab.txt" : path, lowercase));
+    return finish(parts_of_vocab_txt(in_folder ? folder / "vocab.txt" : path, lowercase));
   }
   QKV_FAIL(
-      path.string(), is_folder ? ": the folder has no tokenizer" : ": not a tokenizer file",
+      path.string(), in_folder ? ": the folder has no tokenizer" : ": not a tokenizer file",
       Hint("known are tokenizer.json, vocab.json with merges.txt, vocab.txt, SentencePiece's .model, Marian's .spm, "
            "tiktoken's ranks and .gguf"));
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "text/tokenizer/hash.h"
 #include "text/unicode/utf8.h"
@@ -117,7 +118,7 @@ void WordCounter::end_document() {
 
 void WordCounter::add_file(const std::filesystem::path& path, const std::function<void(size_t bytes)>& on_read) {
   std::ifstream in(path, std::ios::binary);
-  QKV_CHECK(in, printable(path.string()), ": cannot be opened: ", std::strerror(errno), Hint("check the name"));
+  QKV_CHECK(in, printable(path.string()), ": cannot be opened: ", std::strerror(errno), Hint(errno_hint(errno)));
   std::string block(size_t{1} << 20, '\0');
   while (in.read(block.data(), static_cast<std::streamsize>(block.size())), in.gcount() > 0) {
     const auto bytes = static_cast<size_t>(in.gcount());
