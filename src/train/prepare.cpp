@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "data/dataset_pack.h"
 #include "data/dataset_tokenizer.h"
+#include "model/checkpoint/convert.h"
 #include "model/families/presets.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/training/tokenizer_training.h"
@@ -135,6 +136,7 @@ void copy_tokenizer(const fs::path& from, const fs::path& folder) {
     const bool weights = name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".gguf");
     if (entry.is_regular_file() && !weights && name != "config.json" && name != "generation_config.json" &&
         name != "model.safetensors.index.json") {
+      check_link_stays(from, entry.path());
       fs::copy_file(entry.path(), folder / name);
     }
   }
