@@ -10,6 +10,7 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/temporaries.h"
 #include "common/commands.h"
 #include "common/interrupt.h"
 #include "help/help_text.h"
@@ -142,6 +143,7 @@ int main(int argc, char** argv) {
   // A reader that went away or a file size limit is a failed write, which says what it is.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  qkv::remove_temporaries_on_signals();
   try {
     return run_program(argc, argv);
   } catch (const qkv::Error& error) {

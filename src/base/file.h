@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,11 +40,14 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// Prefix of temporary names, so that leftovers of killed processes can be found and removed.
+class Temporary;
+
+// Prefix of temporary names, so that leftovers of killed processes can be found and removed (base/temporaries.h).
 inline constexpr const char* kTemporaryPrefix = ".qkv-tmp-";
 
 // Writes a file atomically: a temporary in the same folder, synced and renamed by commit(). Without commit(), or after
-// a failed write, the temporary is removed and the old file stays.
+// a failed write, the temporary is removed and the old file stays. Through a link, its target is replaced and the link
+// stays. A device or a pipe is written to directly.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -60,7 +64,8 @@ class AtomicFile {
   int flush();
   void drop();
 
-  std::string name_, folder_, temporary_;
+  std::string name_, target_, folder_;
+  std::unique_ptr<Temporary> temporary_;  // null for a device or a pipe
   std::vector<std::byte> gathered_;
   uint64_t size_ = 0;
   int fd_ = -1;  // -1 once committed or dropped
@@ -69,7 +74,7 @@ class AtomicFile {
 void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 // Writes a folder atomically. Files go to path() until commit(); the final name must not exist, at the start and at the
-// end.
+// end. It may be a link to a name that does not exist.
 class AtomicFolder {
  public:
   explicit AtomicFolder(const std::filesystem::path& path);
@@ -77,11 +82,13 @@ class AtomicFolder {
   AtomicFolder& operator=(const AtomicFolder&) = delete;
   ~AtomicFolder();
 
-  const std::filesystem::path& path() const { return temporary_; }
+  const std::filesystem::path& path() const { return path_; }
   void commit();
 
  private:
-  std::filesystem::path target_, temporary_;  // temporary_ is empty once committed
+  std::string name_, target_, folder_;
+  std::filesystem::path path_;
+  std::unique_ptr<Temporary> temporary_;  // null once committed
 };
 
 }  // namespace qkv

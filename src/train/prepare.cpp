@@ -165,6 +165,7 @@ void copy_tokenizer(const fs::path& from, const fs::path& folder) {
     const bool weights = name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".gguf");
     if (entry.is_regular_file() && !weights && name != "config.json" && name != "generation_config.json" &&
         name != "model.safetensors.index.json") {
+      check_link_stays(from, entry.path());
       fs::copy_file(entry.path(), folder / name);
     }
   }

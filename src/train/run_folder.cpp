@@ -183,13 +183,14 @@ RunFolder& RunFolder::operator=(RunFolder&&) noexcept = default;
 RunFolder::~RunFolder() = default;
 
 RunFolder RunFolder::create(const fs::path& run, const Recipe& recipe) {
-  QKV_CHECK(!fs::exists(fs::symlink_status(run)), run.string(), " exists already",
+  std::error_code none;
+  QKV_CHECK(!fs::exists(run, none), run.string(), " exists already",
             Hint("continue it with --resume, or choose another name"));
   AtomicFolder made(run);
   write_recipe(made.path() / kRecipe, recipe);
   fs::create_directory(made.path() / kCheckpoints);
   made.commit();
-  return open(run);
+  return open(fs::is_symlink(run) ? fs::canonical(run) : run);
 }
 
 RunFolder RunFolder::open(const fs::path& run) {

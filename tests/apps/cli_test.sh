@@ -92,7 +92,7 @@ made=$(mktemp -d)
 expect 0 'Examples' convert --help
 expect 0 'is written' convert "$golden/llama" --out "$made/模型.gguf" --dtype q8_0
 expect 0 'is written' convert "$made/模型.gguf" --out "$made/back"
-expect 2 'is already there' convert "$golden/llama" --out "$made/模型.gguf"
+expect 2 'exists already' convert "$golden/llama" --out "$made/模型.gguf"
 expect 2 'GGUF has no place' convert "$golden/bart" --out "$made/bart.gguf"
 expect 2 'in a Hugging Face folder' convert "$golden/llama" --out "$made/other" --dtype q8_0
 expect 2 '--dtype' convert "$golden/llama" --out "$made/other" --dtype int3
@@ -106,8 +106,8 @@ cp "$golden/llama/io.safetensors" "$made/量化"
 expect 1 'mean KL' verify "$made/量化"
 expect 0 'is written' convert "$made/量化" --out "$made/plain"
 expect 2 'quantised already' quantize "$made/量化" --out "$made/other" --to q4
-expect 2 'is already there' quantize "$golden/llama" --out "$made/量化" --to q4
-expect 2 'is already there' quantize "$golden/llama" --out "$golden/llama" --to q4
+expect 2 'exists already' quantize "$golden/llama" --out "$made/量化" --to q4
+expect 2 'exists already' quantize "$golden/llama" --out "$golden/llama" --to q4
 expect 2 '--to' quantize "$golden/llama" --out "$made/other" --to q5
 expect 2 'no matrix' quantize "$golden/llama" --out "$made/other" --to q4 --group 256
 expect 2 'tokenizer' quantize "$golden/llama" --out "$made/other" --to q4 --data "$golden/README.md"
@@ -424,7 +424,7 @@ best="$made/跑/best" few="--data world --tokens 900 --window 32 --threads 1"
   expect 0 'times as fast' cut "$best" --by gradient --keep 50% --out "$made/小" $few
   expect 0 'Heads were cut' info "$made/小"
   expect 0 '' run "$made/小" 'The cat' --max-new 3
-  expect 2 'already there' cut "$best" --heads L0H1 --out "$made/小" $few
+  expect 2 'exists already' cut "$best" --heads L0H1 --out "$made/小" $few
   expect 2 'left without a head' cut "$best" --heads L0 --out "$made/none" $few
   expect 2 "no head 'L9H9'" cut "$best" --heads L9H9 $few
   expect 2 'leaves no head' cut "$best" --by random --keep 0% $few

@@ -80,9 +80,6 @@ class CutCommand {
   }
   void check_save() const {
     if (options_.out.empty()) return;
-    std::error_code ignored;
-    QKV_CHECK(!std::filesystem::exists(options_.out, ignored), options_.out, ": is already there",
-              Hint("nothing is overwritten; remove it or choose another name"));
     QKV_CHECK(cut_.ablation != Ablation::resample, "--out with --with resample",
               Hint("a written model has zero or a mean where heads were"));
     if (options_.by.empty())
@@ -241,7 +238,8 @@ void add_cut(Command app) {
       .excludes(heads);
   command.add_option("--with", options->with, "What replaces a cut head; otherwise mean, with --out zero")
       .one_of({"zero", "mean", "resample"});
-  command.add_option("--out DIR", options->out, "Write the model without them to this folder; it must not exist yet");
+  command.add_output_folder("--out DIR", options->out,
+                            "Write the model without them to this folder; it must not exist yet");
   command.add_option("--prompt TEXT", options->prompt, "Text to continue, before and after; otherwise from the data");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kCutHelp);

@@ -174,12 +174,10 @@ WriteProgress progress_line(std::unique_ptr<Progress>& line, const std::string& 
 void quantize(const QuantizeArguments& options) {
   const std::string group = options.group == "row" ? "" : "/" + options.group;
   const Format to = parse_panels(options.to + group, "--to and --group");
-  std::error_code ignored;
-  QKV_CHECK(!fs::exists(options.out, ignored), options.out, ": is already there",
-            Hint("nothing is overwritten; remove it or choose another name"));
   const Checkpoint source = Checkpoint::open(options.model);
   const Compared on = texts_for(options, source.spec);  // before the work, so that what is wrong is said first
   const Engine engine(kernels::best_table(), {.threads = options.threads});
+  std::error_code ignored;
   const bool folder = fs::is_directory(options.model, ignored);
 
   std::unique_ptr<Progress> line;
@@ -218,7 +216,7 @@ void add_quantize(Command app) {
   const Command command = app.add_command("quantize", "Write a model in 8 or 4 bits, and say what that costs");
   const auto options = std::make_shared<QuantizeArguments>();
   command.add_option("MODEL", options->model, "A Hugging Face folder or a GGUF file").required();
-  command.add_option("--out DIR", options->out, "The folder to make; it must not exist yet").required();
+  command.add_output_folder("--out DIR", options->out, "The folder to make; it must not exist yet").required();
   command.add_option("--to", options->to, "8 or 4 bits; embedding and head are q8 in both")
       .required()
       .one_of({"q8", "q4"});

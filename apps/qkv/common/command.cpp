@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/output_path.h"
 #include "base/printable.h"
 
 namespace qkv::app {
@@ -165,7 +166,10 @@ void Command::footer(const std::string& text) const {
   info_->footer = text;
 }
 void Command::callback(std::function<void()> work) const {
-  app_->callback(std::move(work));
+  app_->callback([info = info_, work = std::move(work)] {
+    for (const auto& check : info->checks) check();
+    work();
+  });
 }
 
 template <class Value>
@@ -183,6 +187,21 @@ Option Command::add_option(const std::string& name, Value& value, const std::str
   if constexpr (std::is_arithmetic_v<Number>) option->check(beyond<Number>);
   return add(option, std::move(info));
 }
+template <class Path>
+Option Command::add_output_file(const std::string& name, Path& value, const std::string& what) const {
+  info_->checks.emplace_back([&value] {
+    if (!value.empty() && value != "-") check_output_file(value);  // "-" is standard output
+  });
+  return add_option(name, value, what);
+}
+template <class Path>
+Option Command::add_output_folder(const std::string& name, Path& value, const std::string& what) const {
+  info_->checks.emplace_back([&value] {
+    if (!value.empty()) check_output_folder(value);
+  });
+  return add_option(name, value, what);
+}
+
 using Name = const std::string&;
 template Option Command::add_option(Name, int&, Name) const;
 template Option Command::add_option(Name, int64_t&, Name) const;
@@ -196,5 +215,8 @@ template Option Command::add_option(Name, std::optional<int>&, Name) const;
 template Option Command::add_option(Name, std::optional<int64_t>&, Name) const;
 template Option Command::add_option(Name, std::optional<double>&, Name) const;
 template Option Command::add_option(Name, std::optional<std::string>&, Name) const;
+template Option Command::add_output_file(Name, std::string&, Name) const;
+template Option Command::add_output_folder(Name, std::string&, Name) const;
+template Option Command::add_output_folder(Name, std::filesystem::path&, Name) const;
 
 }  // namespace qkv::app

@@ -56,6 +56,11 @@ class Command {
   // of command.cpp.
   template <class Value>
   Option add_option(const std::string& name, Value& value, const std::string& what) const;
+  // What it names is written by the command: an Error before the work if that cannot be. Of a std::string or a path.
+  template <class Path>
+  Option add_output_file(const std::string& name, Path& value, const std::string& what) const;
+  template <class Path>
+  Option add_output_folder(const std::string& name, Path& value, const std::string& what) const;
   Option add_flag(const std::string& name, bool& value, const std::string& what) const;
   Option add_threads(int& threads) const;        // --threads
   Option option(const std::string& name) const;  // one added before

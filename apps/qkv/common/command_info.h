@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@ struct CommandInfo {
   std::string what, group, footer;
   std::deque<OptionInfo> options;
   std::deque<CommandInfo> commands;
+  std::vector<std::function<void()>> checks;  // of what was given, before the work
 
   const CommandInfo* command(std::string_view named) const;  // nullptr: none
   const OptionInfo* option(std::string_view named) const;

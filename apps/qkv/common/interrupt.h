@@ -2,9 +2,10 @@
 #pragma once
 
 #include <csignal>
-#include <cstdlib>
 #include <utility>
 #include <vector>
+
+#include "base/temporaries.h"
 
 namespace qkv::app {
 
@@ -19,8 +20,8 @@ class InterruptWatch {
   explicit InterruptWatch(const std::vector<int>& signals = {SIGINT}) {
     seen_ = 0;
     struct sigaction action = {};
-    action.sa_handler = [](int) {
-      if (seen_ != 0) std::_Exit(kInterruptedExit);
+    action.sa_handler = [](int signal) {
+      if (seen_ != 0) die_of_signal(signal);
       seen_ = 1;
     };
     action.sa_flags = SA_RESTART;

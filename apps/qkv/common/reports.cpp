@@ -52,12 +52,12 @@ nlohmann::ordered_json to_json(const Estimate& e) {
 
 void add_report_options(Command command, ReportOptions& options) {
   command.add_flag("--json", options.json, "Print the report as JSON, and nothing else");
-  command.add_option("--out FILE", options.out, "Write the report to a file, as JSON");
+  command.add_output_file("--out FILE", options.out, "Write the report to a file, as JSON");
 }
 
 void write_report(const ReportOptions& options, const std::string& report) {
-  if (!options.out.empty()) write_out(options.out, report);
   if (options.json) std::cout << report;
+  if (!options.out.empty()) write_out(options.out, report);
 }
 
 void write_report(const ReportOptions& options, const nlohmann::ordered_json& report) {
@@ -71,8 +71,13 @@ void print_json(const nlohmann::ordered_json& report) {
 void write_out(const std::string& file, std::string_view text) {
   if (file == "-") {
     std::cout << text;
-  } else {
+    return;
+  }
+  std::cout.flush();  // it may be the same file
+  try {
     write_file_atomic(file, std::as_bytes(std::span(text)));
+  } catch (const Error& e) {
+    throw Error(e.kind(), "the report is lost: " + e.message(), e.hint(), e.where());
   }
 }
 

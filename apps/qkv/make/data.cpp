@@ -118,7 +118,7 @@ void add_pack(Command data) {
       .required();
   command.add_option("--end-token TOKEN", all->end_token,
                      "Put after every document; otherwise the tokenizer's end-of-text token");
-  command.add_option("--out DIR", options.out, "The folder to make; it must not exist yet").required();
+  command.add_output_folder("--out DIR", options.out, "The folder to make; it must not exist yet").required();
   command.add_option("--format", all->format, "Format of the files").one_of({"text", "jsonl", "tsv"}).show_default();
   command.add_option("--document", all->document, "Where a document of plain text ends")
       .one_of({"line", "blank", "file"})

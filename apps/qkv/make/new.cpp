@@ -41,7 +41,7 @@ void make_new(const NewArguments& options) {
 void add_new(Command app) {
   const Command command = app.add_command("new", "Write a model with random weights, ready to train");
   const auto options = std::make_shared<NewArguments>();
-  command.add_option("--out DIR", options->out, "The folder to make; it must not exist yet").required();
+  command.add_output_folder("--out DIR", options->out, "The folder to make; it must not exist yet").required();
   const Command what = command.one_of();
   what.add_option("--preset NAME", options->preset, "A well-known model by name; qkv info --help lists them")
       .known(preset_names());

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/output_path.h"
 #include "base/path.h"
 #include "base/printable.h"
 #include "common/commands.h"
@@ -19,6 +20,8 @@
 
 namespace qkv::app {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kTokenizerExamples = R"(Examples:
   qkv tokenizer train --vocab 32000 --special '<|endoftext|>' --out my-tokenizer book.txt 红楼梦.txt
@@ -49,26 +52,44 @@ TokenizerTraining training_of(const TokenizerRequest& request) {
   return training;
 }
 
-// tokenizer.json inside a folder, unless the name is a file's.
-std::filesystem::path output_file(const std::string& out) {
-  std::filesystem::path file = out;
-  if (file.extension() != ".json" || is_folder(file)) file /= "tokenizer.json";
-  if (file.has_parent_path()) {
-    std::error_code failed;
-    std::filesystem::create_directories(file.parent_path(), failed);
-    QKV_CHECK(!failed, "cannot make the folder ", printable(file.parent_path().string()), ": ", failed.message(),
-              Hint("name another with --out"));
+// tokenizer.json inside a folder, unless the name is a file's, a device's or a pipe's. Folders that are missing are made
+// with the file: all of them appear, or none.
+class TokenizerOutput {
+ public:
+  explicit TokenizerOutput(const std::string& out) : file_(out) {
+    std::error_code none;
+    const fs::file_status there = fs::status(file_, none);
+    if (fs::is_directory(there) || (file_.extension() != ".json" && !fs::is_other(there))) file_ /= "tokenizer.json";
+    for (fs::path at = file_.parent_path(); !at.empty() && !fs::exists(at, none); at = at.parent_path()) missing_ = at;
+    missing_.empty() ? check_output_file(file_) : check_output_folder(missing_);
   }
-  return file;
-}
+
+  const fs::path& file() const { return file_; }
+
+  void write(std::string_view json) const {
+    if (missing_.empty()) return write_file_atomic(file_, std::as_bytes(std::span(json)));
+    AtomicFolder made(missing_);
+    const fs::path file = made.path() / file_.lexically_relative(missing_);
+    std::error_code failed;
+    fs::create_directories(file.parent_path(), failed);
+    QKV_CHECK(!failed, "cannot make the folder ", printable(file_.parent_path().string()), ": ", failed.message(),
+              Hint("name another with --out"));
+    write_file_atomic(file, std::as_bytes(std::span(json)));
+    made.commit();
+  }
+
+ private:
+  fs::path file_, missing_;  // missing_: the outermost of its folders that does not exist; empty if all do
+};
 
 void train_and_write(const TokenizerRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   const TokenizerTraining training = training_of(request);
-  const std::filesystem::path file = output_file(request.out);
+  const TokenizerOutput out(request.out);
   ThreadPool pool;
   const TrainedTokenizer trained = train_tokenizer(training, pool);
-  write_file_atomic(file, std::as_bytes(std::span(trained.json)));
+  out.write(trained.json);
+  const fs::path& file = out.file();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   if (request.json) {

@@ -64,7 +64,8 @@ class Demo {
       (this->*part)();
       write_page();  // whatever comes next, this much is there
       if (!watch.seen()) continue;
-      std::cout << words("\nStopped; what was made so far: ", "\n已停止；已经做好的：") << page().string() << '\n';
+      std::cout << words("\nStopped; what was made so far: ", "\n已停止；已经做好的：") << options_.page().string()
+                << '\n';
       throw Interrupted{};
     }
     say_where();
@@ -79,7 +80,6 @@ class Demo {
     std::cout << '\n' << inked(Ink::bold, fmt::format("{}. {}", ++part_, words(english, chinese))) << "\n\n";
     std::cout.flush();
   }
-  fs::path page() const { return fs::path(options_.out) / "demo.html"; }
 
   void greet() {
     const Engine engine(kernels::best_table(), {.threads = options_.threads});
@@ -234,7 +234,7 @@ class Demo {
     return token;
   }
 
-  void write_page() { write_out(page().string(), report_html(report_)); }
+  void write_page() { write_out(options_.page().string(), report_html(report_)); }
 
   void say_where() {
     title("Look for yourself", "自己看看");
@@ -242,7 +242,7 @@ class Demo {
     const std::string sentence = words("Anna put the key in the drawer.", "小明把钥匙放在抽屉里。");
     std::cout << fmt::format(fmt::runtime(words("  {}   all of this on one page: open it in a browser\n",
                                                 "  {}   全部在一页里：用浏览器打开\n")),
-                             page().string())
+                             options_.page().string())
               << fmt::format("  ./qkv run {} \"{}\"\n", model, words("In the morning", "早上"))
               << fmt::format("  ./qkv look {} \"{}\" --token {}\n", model, sentence, whole_token(sentence))
               << fmt::format("  ./qkv movie {}\n", run_.string())

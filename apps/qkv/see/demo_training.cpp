@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output_path.h"
 #include "base/path.h"
 #include "base/progress.h"
 #include "common/interrupt.h"
@@ -47,7 +48,11 @@ void train_demo(const DemoOptions& options) {
   std::cout << options.words("It reads little stories; its only task is to guess the next token.\n",
                              "它读的是小故事；唯一的任务是猜下一个词元。\n");
   std::cout.flush();
-  fs::create_directories(options.out);
+  std::error_code failed;
+  fs::create_directories(output_place(options.out).path, failed);
+  QKV_CHECK(!failed, "cannot make the folder ", options.out, ": ", failed.message(),
+            Hint("choose another with  --out DIR"));
+  check_output_file(options.page());
   DemoScreen screen(options.chinese(), recipe["steps"].get<int64_t>());
   std::optional<ProgressSilence> silence;  // the lines of preparing a run are English
   if (options.chinese()) silence.emplace();

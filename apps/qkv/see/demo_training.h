@@ -13,6 +13,7 @@ struct DemoOptions {
 
   bool chinese() const { return lang == "zh"; }
   std::filesystem::path run() const { return std::filesystem::path(out) / "run"; }
+  std::filesystem::path page() const { return std::filesystem::path(out) / "demo.html"; }
   template <class Text>
   Text words(Text english, Text in_chinese) const {
     return chinese() ? in_chinese : english;

@@ -146,8 +146,8 @@ void look(const LookArguments& options) {
   Ladder ladder = climb_showing(model, seen);
   const Tokenizer* tokenizer = options.given.ids && !model.has_tokenizer() ? nullptr : &model.tokenizer();
   const LookedAt at(tokenizer, model.spec(), std::move(seen), std::move(ladder));
-  write_files(options, model, at);
   if (!options.report.json && options.html != "-") draw(options, at, head);
+  write_files(options, model, at);
 }
 
 }  // namespace
@@ -165,8 +165,8 @@ void add_look(Command app) {
   command.add_option("--head HEAD", options->head,
                      "One head, large: its number in --layer, or a name, L3H7, E0H1, X0H1");
   add_report_options(command, options->report);
-  command.add_option("--npz FILE", options->npz, "Write the arrays to a file, for NumPy");
-  command.add_option("--html FILE", options->html, "Write one page that opens offline");
+  command.add_output_file("--npz FILE", options->npz, "Write the arrays to a file, for NumPy");
+  command.add_output_file("--html FILE", options->html, "Write one page that opens offline");
   command.footer(kLookExamples);
   command.callback([options] { look(*options); });
 }

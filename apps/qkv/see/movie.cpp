@@ -45,12 +45,11 @@ void movie(const MovieArguments& options) {
   const std::string name = (run.has_filename() ? run : run.parent_path()).filename().string();
   const Json report{
       {"report", "movie"}, {"model", name}, {"made_with", "qkv movie " + options.run}, {"movie", to_json(made, texts)}};
+  const bool shown = !options.report.json && options.html != "-";
+  if (shown) show_movie(made, run, texts);
   write_report(options.report, report_text(report, -1));
   if (!options.html.empty()) write_out(options.html, report_html(report));
-  if (!options.report.json && options.html != "-") {
-    show_movie(made, run, texts);
-    if (!options.html.empty()) std::cout << "\nthe page: " << options.html << '\n';
-  }
+  if (shown && !options.html.empty()) std::cout << "\nthe page: " << options.html << '\n';
 }
 
 }  // namespace
@@ -60,7 +59,7 @@ void add_movie(Command app) {
   const auto options = std::make_shared<MovieArguments>();
   command.add_option("RUN", options->run, "The folder of a run that was trained with --watch").required();
   add_report_options(command, options->report);
-  command.add_option("--html FILE", options->html, "Write one page that opens offline");
+  command.add_output_file("--html FILE", options->html, "Write one page that opens offline");
   command.footer(kMovieExamples);
   command.callback([options] { movie(*options); });
 }

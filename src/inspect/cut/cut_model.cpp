@@ -224,8 +224,6 @@ std::vector<std::string> write_cut_model(const std::filesystem::path& folder, co
                                          const std::filesystem::path& from) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  QKV_CHECK(!fs::exists(folder, ignored), folder.string(), ": is already there",
-            Hint("nothing is overwritten; remove it or choose another name"));
   const bool from_folder = fs::is_directory(from, ignored);
   write_hugging_face(folder, model.config, model.weights, hugging_face_names(model.spec),
                      {.dtype = from_folder ? std::string() : std::string(stored_name(model.spec.dtype)),

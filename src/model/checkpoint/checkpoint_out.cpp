@@ -128,9 +128,9 @@ int64_t bytes_of(const std::vector<OutgoingTensor>& tensors) {
 }
 
 // Checked now, not after an hour of writing.
-void check_room_for(const std::filesystem::path& folder, int64_t bytes) {
+void check_room_for(const std::filesystem::path& folder, const AtomicFolder& made, int64_t bytes) {
   std::error_code unknown;
-  const auto disk = std::filesystem::space(folder.has_parent_path() ? folder.parent_path() : ".", unknown);
+  const auto disk = std::filesystem::space(made.path(), unknown);
   QKV_CHECK(unknown || disk.available >= static_cast<uint64_t>(bytes), folder.string(), ": needs ", bytes,
             " bytes but the disk has ", disk.available, " free", Hint("make room, or choose another disk or dtype"));
 }
@@ -154,9 +154,9 @@ std::vector<OutgoingTensor> counted(std::vector<OutgoingTensor> tensors, const W
 }
 
 void write_model_folder(const std::filesystem::path& folder, ModelFolder content) {
-  check_room_for(folder, bytes_of(content.tensors));
   const ShardOptions aligned{.largest_shard = UINT64_MAX, .alignment = Device::kAlignment};
   AtomicFolder target(folder);
+  check_room_for(folder, target, bytes_of(content.tensors));
   write_safetensors_folder(target.path(), counted(std::move(content.tensors), content.progress), {{"format", "pt"}},
                            content.cache_aligned ? aligned : ShardOptions{});
   const std::string text = content.config.dump(2) + "\n";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/output_path.h"
 #include "base/path.h"
 #include "io/gguf.h"
 #include "model/gguf/gguf_model.h"
@@ -35,12 +36,34 @@ void check_dtype(const std::string& dtype, bool gguf) {
             Hint(gguf ? "F32, F16, BF16 and Q8_0 are possible" : "F32, BF16 and F16 are; blocks are for GGUF"));
 }
 
+bool is_inside(const fs::path& path, const fs::path& folder) {
+  return !folder.empty() && std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+}
+
 }  // namespace
+
+void check_link_stays(const fs::path& folder, const fs::path& file) {
+  std::error_code failed;
+  if (!fs::is_symlink(file, failed)) return;
+  const fs::path link = fs::read_symlink(file, failed), end = fs::canonical(file, failed);
+  QKV_CHECK(!failed, file.string(), " is a link to ", link.string(), ": ", failed.message(),
+            Hint("remove the link, or put the file in its place"));
+  const fs::path here = fs::canonical(folder, failed);
+  if (is_inside(end, here)) return;
+  // The cache of Hugging Face: snapshots/REVISION/FILE -> ../../blobs/HASH
+  for (fs::path at = here; at.has_relative_path(); at = at.parent_path()) {
+    if (at.filename() == "snapshots" && is_inside(end, fs::canonical(at.parent_path() / "blobs", failed))) return;
+  }
+  QKV_FAIL(file.string(), " is a link to ", end.string(), ", which is outside of the model's folder and is not copied",
+           Hint("put the file itself into the folder, or remove the link"));
+}
 
 std::vector<fs::path> companion_files(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const fs::path& entry : folder_entries(folder)) {
-    if (comes_along(entry) && is_file(entry)) files.push_back(entry);
+    if (!comes_along(entry)) continue;
+    check_link_stays(folder, entry);
+    if (is_file(entry)) files.push_back(entry);
   }
   return files;
 }
@@ -49,8 +72,7 @@ std::vector<std::string> convert_model(const fs::path& from, const fs::path& to,
   const bool to_gguf = options.to == ConvertOptions::To::gguf ||
                        (options.to == ConvertOptions::To::by_name && to.extension() == ".gguf");
   check_dtype(options.dtype, to_gguf);
-  QKV_CHECK(!is_there(to), to.string(), ": is already there",
-            Hint("nothing is overwritten; remove it or choose another name"));
+  to_gguf ? check_output_file(to, Existing::refused) : check_output_folder(to);
   const Checkpoint source = Checkpoint::open(from);
   const bool from_folder = is_folder(from);
   if (to_gguf && !from_folder) {

@@ -16,6 +16,10 @@ struct ConvertOptions {
 std::vector<std::string> convert_model(const std::filesystem::path& from, const std::filesystem::path& to,
                                        const ConvertOptions& options);
 
+// A link in a model folder must not bring files from elsewhere into what is made of it: an Error if `file` is one that
+// leads out of `folder`. Links of Hugging Face's cache, from snapshots/ to blobs/, are good.
+void check_link_stays(const std::filesystem::path& folder, const std::filesystem::path& file);
+
 // Files of a model folder beside weights and config: the tokenizer etc.
 std::vector<std::filesystem::path> companion_files(const std::filesystem::path& folder);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/output_path.h"
 #include "base/printable.h"
 #include "io/floats.h"
 #include "io/gguf_layout.h"
@@ -27,12 +28,6 @@ std::string type_of(const std::string& name, const std::vector<int64_t>& shape, 
                      has("ffn_gate_inp") || has("position_embd") || has("token_types") || has("attn_rel_b");
   if (exact) return "F32";
   return wanted == "Q8_0" && shape.back() % 32 != 0 ? "F16" : wanted;
-}
-
-void check_free(const std::filesystem::path& path) {
-  std::error_code ignored;
-  QKV_CHECK(!std::filesystem::exists(path, ignored), path.string(), ": is already there",
-            Hint("nothing is overwritten; remove it or choose another name"));
 }
 
 OutgoingTensor outgoing_floats(const std::string& name, const std::vector<float>& values) {
@@ -91,7 +86,7 @@ void check_said(const std::string& name, const ModelSpec& spec, const GgufMetada
 
 std::vector<std::string> write_gguf_model(const std::filesystem::path& path, const ModelSpec& spec,
                                           const Weights& weights, const GgufOutput& output) {
-  check_free(path);
+  check_output_file(path, Existing::refused);
   QKV_CHECK(!spec.heads_cut, path.string(), ": GGUF cannot hold a model with heads cut out",
             Hint("keep the Hugging Face form, which has qkv's own key for them"));
   const std::string architecture = gguf_architecture(spec);
@@ -124,7 +119,7 @@ std::vector<std::string> write_gguf_model(const std::filesystem::path& path, con
 
 void rewrite_gguf(const std::filesystem::path& path, const Gguf& source, const std::string& dtype,
                   const WriteProgress& progress) {
-  check_free(path);
+  check_output_file(path, Existing::refused);
   GgufMetadata metadata;
   for (const Gguf::Field& field : source.fields()) {
     if (!dtype.empty() && field.key == "general.file_type") {

@@ -124,7 +124,7 @@ TEST(CutOut, refuses_what_leaves_nothing) {
   expect_error([&] { cut({.heads = {{Stack::decoder, 0, 0}}, .ablation = Ablation::resample}); }, {"resampled"});
   const TempFolder folder;
   const SmallerModel made = cut_out(llama, cpu_device(), {.heads = {{Stack::decoder, 0, 0}}, .ablation = {}});
-  expect_error([&] { write_cut_model(folder.path(), made, test::golden("llama")); }, {"already there"});
+  expect_error([&] { write_cut_model(folder.path(), made, test::golden("llama")); }, {"exists already"});
 }
 
 TEST(CutOutExperts, say_what_the_whole_model_says_without_them) {

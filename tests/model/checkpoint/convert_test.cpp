@@ -351,12 +351,73 @@ TEST(ConvertTo, MayBeSaid) {
 TEST(ConvertRefuses, ToOverwriteAndBlocksInFolders) {
   const TempFolder folder;
   const fs::path there = folder.write("there.gguf", "old");
-  expect_error([&] { convert_model(golden("llama"), there, {}); }, {"is already there"});
+  expect_error([&] { convert_model(golden("llama"), there, {}); }, {"exists already"});
   EXPECT_EQ(contents(there), "old");
   expect_error([&] { convert_model(golden("llama"), folder.path() / "new", {.dtype = "Q8_0"}); },
                {"cannot be written as Q8_0 in a Hugging Face folder"});
   expect_error([&] { convert_model(folder.path() / "nowhere", folder.path() / "new", {}); },
                {"there is no such file or folder"});
+}
+
+// A model folder with the files of a golden model, each a link to blobs/N, as in the cache of Hugging Face.
+fs::path cache_like(const TempFolder& folder) {
+  const fs::path model = folder.path() / "models--x" / "snapshots" / "abc",
+                 blobs = folder.path() / "models--x" / "blobs";
+  fs::create_directories(model);
+  fs::create_directories(blobs);
+  int number = 0;
+  for (const auto& entry : fs::directory_iterator(golden("llama"))) {
+    if (!entry.is_regular_file()) continue;
+    const fs::path blob = fs::path("../../blobs") / std::to_string(number++);
+    fs::copy_file(entry.path(), model / blob);
+    fs::create_symlink(blob, model / entry.path().filename());
+  }
+  return model;
+}
+
+TEST(ConvertCopies, FilesOfTheFolderAndOfTheCacheItLinksTo) {
+  const TempFolder folder;
+  const fs::path model = cache_like(folder), out = folder.path() / "out";
+  fs::remove(model / "merges.txt");
+  fs::remove(model / "vocab.txt");
+  folder.write("models--x/blobs/merges", "merges");
+  fs::create_symlink("../../blobs/merges", model / "merges.txt");
+  fs::create_symlink("config.json", model / "vocab.txt");
+  convert_model(model, out, {});
+  EXPECT_EQ(contents(out / "merges.txt"), "merges");
+  EXPECT_EQ(contents(out / "vocab.txt"), contents(model / "config.json"));
+  EXPECT_FALSE(fs::is_symlink(out / "merges.txt"));
+
+  fs::create_directory(model / "part");  // a model in a folder below the snapshot
+  for (const auto& entry : fs::directory_iterator(model)) {
+    if (entry.is_regular_file())
+      fs::create_symlink(fs::canonical(entry.path()), model / "part" / entry.path().filename());
+  }
+  convert_model(model / "part", folder.path() / "out-of-part", {});
+  EXPECT_EQ(contents(folder.path() / "out-of-part" / "merges.txt"), "merges");
+}
+
+TEST(ConvertRefuses, LinksThatLeadOutOfTheFolder) {
+  const TempFolder folder;
+  const fs::path model = cache_like(folder), out = folder.path() / "out", secret = folder.write("secret", "x");
+  const fs::path link = model / "merges.txt";
+  for (const fs::path& target : {secret, fs::path("../../../secret"), fs::path("../../blobs/outside")}) {
+    fs::remove(link);
+    fs::remove(model / "../../blobs/outside");
+    fs::create_symlink("../../secret", model / "../../blobs/outside");
+    fs::create_symlink(target, link);
+    expect_error([&] { convert_model(model, out, {}); }, {link.string(), fs::canonical(secret).string()});
+    EXPECT_FALSE(fs::exists(out));
+  }
+  fs::remove(link);
+  fs::create_symlink("nowhere", link);
+  expect_error([&] { convert_model(model, out, {}); }, {link.string(), "nowhere"});
+  // blobs/ beside a folder that is no snapshot is elsewhere
+  fs::remove(link);
+  fs::create_symlink("../../blobs/0", link);
+  fs::rename(folder.path() / "models--x" / "snapshots", folder.path() / "models--x" / "mine");
+  const fs::path moved = folder.path() / "models--x" / "mine" / "abc";
+  expect_error([&] { convert_model(moved, out, {}); }, {(moved / "merges.txt").string(), "outside"});
 }
 
 TEST(ConvertNotes, WhatTheUserShouldKnow) {
