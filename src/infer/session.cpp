@@ -116,6 +116,7 @@ Runner::Part Session::next_part(int64_t most_rows) {
 Choice Session::choose_next(std::span<const float> logits) const {
   const ModelSpec& spec = runner_->model().spec();
   const std::optional<int32_t>& forced = spec.tokens.forced_eos;
+  if (options_.forced_bos && ids_.size() == 1) return {.id = *options_.forced_bos};
   const bool last = static_cast<int64_t>(ids_.size()) + 1 == limit_;
   if (forced && last && !end_tokens(options_, spec).empty()) return {.id = *forced};
   return choose(options_.sampling, {.logits = logits, .history = ids_, .prompt = static_cast<size_t>(prompt_length())});

@@ -32,7 +32,7 @@ void write_report(const ReportOptions& options, const std::string& report) {
 }
 
 void write_report(const ReportOptions& options, const nlohmann::ordered_json& report) {
-  write_report(options, report.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_report(options, json_text(report, 1) + "\n");
 }
 
 void print_json(const nlohmann::ordered_json& report) {

@@ -63,7 +63,7 @@ void EvalReport::say(const std::string& line) const {
 }
 
 void EvalReport::finish() const {
-  if (options_.json) std::cout << json.dump(2) << '\n';
+  if (options_.json) std::cout << json_text(json) << '\n';
 }
 
 void EvalReport::add_likelihood(const std::vector<Tally>& items, const char* unit) {

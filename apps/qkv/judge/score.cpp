@@ -148,7 +148,7 @@ void score(const ScoreArguments& options) {
     }
   }
   if (options.json) {
-    std::cout << out.dump(2) << '\n';
+    std::cout << json_text(out) << '\n';
   } else {
     std::cout << fmt::format("  {} lines, {} reference{}\n", lines, references.size(),
                              references.size() == 1 ? "" : "s");

@@ -7,13 +7,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/progress.h"
 #include "common/commands.h"
 #include "common/continuation.h"
 #include "common/drawing.h"
 #include "common/interrupt.h"
 #include "common/reports.h"
-#include "common/terminal.h"
 #include "common/texts.h"
 #include "inspect/cut/importance.h"
 #include "inspect/heads/head_roles.h"
@@ -214,7 +214,7 @@ class Demo {
   // A heading, and a text of a model below it.
   void paragraph(const char* heading, Ink ink, const std::string& text) const {
     std::cout << "  " << inked(Ink::dim, heading) << '\n';
-    for (const std::string& line : wrap(without_controls(text), std::max(terminal_columns(), 40) - 4)) {
+    for (const std::string& line : wrap(escaped(text), std::max(terminal_columns(), 40) - 4)) {
       std::cout << "    " << inked(ink, line) << '\n';
     }
   }

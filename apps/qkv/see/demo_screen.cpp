@@ -1,11 +1,14 @@
 #include "see/demo_screen.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <iostream>
 
+#include "base/printable.h"
+#include "base/terminal.h"
 #include "common/drawing.h"
 #include "common/terminal.h"
 
@@ -39,13 +42,13 @@ std::vector<std::string> first_lines(std::string text, int cells, size_t most) {
 }  // namespace
 
 DemoScreen::DemoScreen(bool chinese, int64_t steps)
-    : chinese_(chinese), terminal_(::isatty(STDOUT_FILENO) == 1), steps_(steps) {}
+    : chinese_(chinese), terminal_(may_move_cursor(STDOUT_FILENO)), steps_(steps) {}
 
 TrainObserver DemoScreen::observer() {
   return {.on_step = [this](const StepReport& report, const TrainCounters& counters) { on_step(report, counters); },
           .on_samples =
               [this](const std::vector<std::string>& samples) {
-                sample_ = without_controls(samples.front());
+                sample_ = escaped(samples.front());
                 if (terminal_) return draw();
                 const double loss = losses_.empty() ? 0 : losses_.back();
                 const char* how =
@@ -113,10 +116,10 @@ std::vector<std::string> DemoScreen::lines() const {
 
 void DemoScreen::draw() {
   last_ = Clock::now();
-  std::string out = drawn_ > 0 ? fmt::format("\x1b[{}A", drawn_) : "";
+  std::string out = drawn_ > 0 ? terminal_code(fmt::format("[{}A", drawn_)) : "";
   const std::vector<std::string> now = lines();
-  for (const std::string& line : now) out += "\x1b[2K" + line + "\n";
-  for (size_t i = now.size(); i < drawn_; ++i) out += "\x1b[2K\n";  // what was longer before
+  for (const std::string& line : now) out += terminal_code("[2K") + line + "\n";
+  for (size_t i = now.size(); i < drawn_; ++i) out += terminal_code("[2K") + "\n";  // what was longer before
   drawn_ = std::max(drawn_, now.size());
   std::cout << out;
   std::cout.flush();

@@ -102,7 +102,7 @@ void write_files(const LookArguments& options, const OpenModel& model, const Loo
   }
   if (!options.report.wanted() && options.html.empty()) return;
   const Json report = look_report(options, at);
-  write_report(options.report, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_report(options.report, json_text(report, -1) + "\n");
   if (!options.html.empty()) write_out(options.html, report_html(report));
   for (const std::string& file : {options.report.out, options.html}) {
     if (!file.empty() && file != "-") std::cerr << "wrote " << file << '\n';

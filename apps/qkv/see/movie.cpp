@@ -45,7 +45,7 @@ void movie(const MovieArguments& options) {
   const std::string name = (run.has_filename() ? run : run.parent_path()).filename().string();
   const Json report{
       {"report", "movie"}, {"model", name}, {"made_with", "qkv movie " + options.run}, {"movie", to_json(made, texts)}};
-  write_report(options.report, report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_report(options.report, json_text(report, -1) + "\n");
   if (!options.html.empty()) write_out(options.html, report_html(report));
   if (!options.report.json && options.html != "-") {
     show_movie(made, run, texts);
