@@ -45,6 +45,7 @@ Session::Session(Runner& runner, SessionOptions options, int32_t request)
               " but the model's vocabulary has ", vocabulary, Hint("the tokenizer belongs to another model"));
   };
   in_range(spec.vocabulary, options_.prompt, "prompt");
+  if (options_.forced_bos) in_range(spec.vocabulary, {*options_.forced_bos}, "start of the text");
   in_range(spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary, options_.source, "source");
   QKV_CHECK(options_.max_new >= 0, "max_new is ", options_.max_new,
             " but must be 0 (until the context is full) or more", Hint("it counts the tokens to write"));

@@ -11,6 +11,7 @@
 #include "base/terminal.h"
 #include "common/drawing.h"
 #include "common/terminal.h"
+#include "text/sentence_end.h"
 
 namespace qkv::app {
 namespace {
@@ -35,7 +36,9 @@ double mean_of(const std::vector<TextSum>& texts) {
 std::vector<std::string> first_lines(std::string text, int cells, size_t most) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   std::vector<std::string> lines = wrap(text, cells);
-  lines.resize(std::min(lines.size(), most));
+  if (lines.size() <= most) return lines;
+  lines.resize(most);
+  lines.back() = in_cells(lines.back() + "…", cells);
   return lines;
 }
 
@@ -48,7 +51,7 @@ TrainObserver DemoScreen::observer() {
   return {.on_step = [this](const StepReport& report, const TrainCounters& counters) { on_step(report, counters); },
           .on_samples =
               [this](const std::vector<std::string>& samples) {
-                sample_ = escaped(samples.front());
+                sample_ = escaped(up_to_sentence_end(samples.front()));
                 if (terminal_) return draw();
                 const double loss = losses_.empty() ? 0 : losses_.back();
                 const char* how =
