@@ -1,4 +1,4 @@
-// The one binary. Exit codes: 0 done or yes, 1 the answer is no, 2 bad input, 3 internal error.
+// The one binary. Exit codes: 0 done or yes, 1 the answer is no, 2 bad input, 3 internal error, 130 Ctrl-C.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -10,9 +10,11 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/printable.h"
 #include "base/temporaries.h"
 #include "common/commands.h"
 #include "common/interrupt.h"
+#include "common/terminal.h"
 #include "help/help_text.h"
 #include "help/mistakes.h"
 
@@ -40,15 +42,16 @@ Of the launcher, at the root of the repository:
   ./qkv test                                    build everything and run the tests
   ./qkv bench                                   measure speed
 
-Exit codes: 0 done or yes, 1 the answer is no, 2 bad input, 3 internal error.)";
+Exit codes: 0 done or yes, 1 the answer is no, 2 bad input, 3 internal error, 130 stopped with Ctrl-C.)";
 
 int complain(const std::string& text, int code) {
-  std::cerr << "qkv: " << text << '\n';
+  constexpr size_t kLongest = 2000;  // room for an Error: its message, its hint and the place
+  std::cerr << "qkv: " << qkv::shortened(text, kLongest) << '\n';
   return code;
 }
 
 int complain(const Mistake& mistake) {
-  return complain(mistake.what + "\n  hint: " + mistake.hint, kWrongInput);
+  return complain(qkv::shortened(mistake.what, qkv::kLongestMessage) + "\n  hint: " + mistake.hint, kWrongInput);
 }
 
 void add_commands(const Command& all, const CommandInfo& program) {
@@ -144,6 +147,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   qkv::remove_temporaries_on_signals();
+  const SafeOutput safe_output;
   try {
     return run_program(argc, argv);
   } catch (const qkv::Error& error) {

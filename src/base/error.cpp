@@ -3,12 +3,28 @@
 #include <sstream>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/shown_path.h"
 
 namespace qkv {
 namespace {
 
-std::string full_text(const std::string& message, const std::string& hint, Where where) {
+std::string clean(std::string_view text) {
+  return shortened(escaped(text), kLongestMessage);
+}
+
+// Values are on one line; our own words may have line breaks.
+void print_clean(std::ostream& out, const detail::MessagePart& part) {
+  if (part.is_text() || part.is_hint()) return part.print(out);
+  std::ostringstream value;
+  part.print(value);
+  out << shortened(escaped(std::move(value).str(), LineBreaks::escaped), kLongestValue);
+}
+
+// Cleans both.
+std::string full_text(std::string& message, std::string& hint, Where where) {
+  message = clean(message);
+  hint = clean(hint);
   std::ostringstream out;
   out << message;
   if (!hint.empty()) out << "\n  hint: " << hint;
@@ -37,13 +53,13 @@ void MessagePart::print_hint(std::ostream& out, const void* hint) {
 
 std::string message_text(std::initializer_list<MessagePart> parts) {
   std::ostringstream out;
-  for (const MessagePart& part : parts) part.print(out);
+  for (const MessagePart& part : parts) print_clean(out, part);
   return std::move(out).str();
 }
 
 void fail(Error::Kind kind, Where where, std::initializer_list<MessagePart> parts) {
   std::ostringstream message, hint;
-  for (const MessagePart& part : parts) part.print(part.is_hint() ? hint : message);
+  for (const MessagePart& part : parts) print_clean(part.is_hint() ? hint : message, part);
   throw Error(kind, with_shown_paths(std::move(message).str()), with_shown_paths(std::move(hint).str()), where);
 }
 

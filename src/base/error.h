@@ -30,6 +30,7 @@ class MessagePart {
       : value_(&value), print_([](std::ostream& out, const void* v) { out << *static_cast<const T*>(v); }) {}
 
   bool is_hint() const { return print_ == print_hint; }
+  bool is_text() const { return print_ == print_text; }  // our own words, not a value
   void print(std::ostream& out) const { print_(out, value_); }
 
  private:
@@ -54,6 +55,8 @@ class Hint {
   std::string text;
 };
 
+// Whatever a message quotes is escaped and cut (base/printable.h): values where they are printed, the whole in the
+// constructor.
 class Error : public std::runtime_error {
  public:
   enum class Kind {

@@ -28,6 +28,12 @@ namespace qkv {
 
 using Json = nlohmann::json;
 
+// JSON to print. Its strings may hold any bytes, as paths do: what is not UTF-8 becomes U+FFFD. -1: on one line.
+template <class AnyJson>
+std::string json_text(const AnyJson& json, int indent = 2) {
+  return json.dump(indent, ' ', false, AnyJson::error_handler_t::replace);
+}
+
 struct JsonLimits {
   int depth = 64;
   size_t bytes = 100'000'000;

@@ -3,13 +3,17 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <string>
 
+#include "base/printable.h"
+#include "base/terminal.h"
+
 namespace qkv {
 namespace {
+
+constexpr size_t kLongestLine = 2000;  // room for an Error: its message, its hint and the place
 
 struct Look {
   std::string_view label, colour;
@@ -27,22 +31,17 @@ Look look_of(Log level) {
   return {"", ""};
 }
 
-bool coloured() {
-  const char* no_color = std::getenv("NO_COLOR");  // no-color.org: set, but empty, does not count
-  return (no_color == nullptr || *no_color == '\0') && ::isatty(STDERR_FILENO) == 1;
-}
-
 }  // namespace
 
 void log_line(Log level, std::string_view text) {
   const Look look = look_of(level);
   std::string line = "qkv: ";
-  if (!look.label.empty() && coloured()) {
+  if (!look.label.empty() && may_colour(STDERR_FILENO)) {
     line.append(look.colour).append(look.label).append("\x1b[0m");
   } else {
     line.append(look.label);
   }
-  line.append(text);
+  line.append(shortened(escaped(text), kLongestLine));
   if (!line.ends_with('\n')) line.push_back('\n');
 
   // The lock is for the rare write that the system splits.

@@ -7,7 +7,7 @@ namespace qkv {
 
 enum class Log { info, warn, error };
 
-// One write per call, so lines of several threads do not mix.
+// One write per call, so lines of several threads do not mix. The text is escaped (base/printable.h); line breaks stay.
 void log_line(Log level, std::string_view text);
 
 // A warning the first time a key is seen in this process. Keys come from the code, never from input.

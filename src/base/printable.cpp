@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 
 namespace qkv {
 namespace {
 
-constexpr size_t kLongestShown = 120;
+constexpr size_t kLongestName = 120;
 
 // Bytes of the UTF-8 character that starts the text; 0 if none does (Unicode 15, table 3-7).
 size_t character_length(std::string_view text) {
@@ -28,30 +27,66 @@ size_t character_length(std::string_view text) {
   return overlong || no_character ? 0 : length;
 }
 
+bool steers(unsigned c) {
+  const bool control = c < 0x20 || (c >= 0x7F && c < 0xA0);
+  const bool separator = c == 0x2028 || c == 0x2029;
+  const bool reorders = (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+  return control || separator || reorders;
+}
+
+// All that steers is below U+10000 and so has three bytes at most.
+unsigned code_of(std::string_view character) {
+  const auto low = [&](size_t i) { return static_cast<unsigned char>(character[i]) & 0x3Fu; };
+  const unsigned first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first;
+  if (character.size() == 2) return (first & 0x1Fu) << 6 | low(1);
+  if (character.size() == 3) return (first & 0x0Fu) << 12 | low(1) << 6 | low(2);
+  return 0x10000;
+}
+
+// Where the character after `count` others begins.
+size_t position_of(std::string_view text, size_t count) {
+  size_t at = 0;
+  while (count-- > 0 && at < text.size()) at += std::max<size_t>(character_length(text.substr(at)), 1);
+  return at;
+}
+
 }  // namespace
 
-std::string printable(std::string_view name) {
-  std::string out = "'";
-  for (size_t i = 0; i < name.size();) {
-    const size_t length = character_length(name.substr(i));
-    if (i + std::max<size_t>(length, 1) > kLongestShown) {
-      out += "...";
-      break;
-    }
-    const std::string_view character = name.substr(i, std::max<size_t>(length, 1));
-    const auto last = static_cast<unsigned char>(character.back());
-    const bool is_control = length == 1 && (last < 0x20 || last == 0x7F);
-    const bool is_c1_control = length == 2 && character[0] == '\xC2' && last < 0xA0;
+std::string escaped(std::string_view text, LineBreaks breaks) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = character_length(text.substr(i));
+    const std::string_view character = text.substr(i, std::max<size_t>(length, 1));
+    const unsigned code = code_of(character);
     if (length == 0) {
-      out += fmt::format("\\x{:02x}", last);
-    } else if (is_control || is_c1_control) {
-      out += fmt::format("\\u{:04x}", last);
+      out += fmt::format("\\x{:02x}", code);
+    } else if (steers(code) && (breaks == LineBreaks::escaped || (code != '\n' && code != '\t'))) {
+      out += fmt::format("\\u{:04x}", code);
     } else {
       out += character;
     }
     i += character.size();
   }
-  return out + "'";
+  return out;
+}
+
+std::string shortened(std::string_view text, size_t limit) {
+  if (position_of(text, limit) == text.size()) return std::string(text);
+  const std::string middle = fmt::format("...[{} bytes]...", text.size());
+  const size_t left = limit - std::min(limit, middle.size()), last = left / 3;
+  // From the end, characters are counted by their first bytes.
+  size_t end = text.size();
+  for (size_t count = 0; count < last && end > 0;) {
+    --end;
+    if ((static_cast<unsigned char>(text[end]) & 0xC0) != 0x80) ++count;
+  }
+  return std::string(text.substr(0, position_of(text, left - last))) + middle + std::string(text.substr(end));
+}
+
+std::string printable(std::string_view name) {
+  return "'" + shortened(escaped(name, LineBreaks::escaped), kLongestName) + "'";
 }
 
 }  // namespace qkv

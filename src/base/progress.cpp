@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +9,8 @@
 #include <utility>
 
 #include "base/display_width.h"
+#include "base/printable.h"
+#include "base/terminal.h"
 
 namespace qkv {
 namespace {
@@ -63,7 +64,7 @@ ProgressSilence::~ProgressSilence() {
 Progress::Progress(std::string what, int64_t total, std::FILE* out, ProgressOptions options)
     : what_(std::move(what)), total_(total), out_(out), options_(std::move(options)) {
   if (!options_.seconds) options_.seconds = steady_seconds;
-  terminal_ = ::isatty(::fileno(out_)) == 1;
+  terminal_ = may_move_cursor(::fileno(out_));
   start_ = last_shown_ = options_.seconds();
 }
 
@@ -111,10 +112,7 @@ std::string Progress::status(double time, std::string_view note) const {
 }
 
 void Progress::show(std::string line, const char* end) {
-  // A note may quote any text; keep it on one line.
-  for (char& c : line) {
-    if ((c >= 0 && c < 0x20) || c == 0x7F) c = ' ';
-  }
+  line = escaped(line, LineBreaks::escaped);  // a note may quote any text
   if (terminal_) {
     // A full line would wrap; the escape sequence erases the rest of a longer line before.
     line = fmt::format("\r{}\x1b[K{}", fit_width(line, columns_of(out_) - 1), end);

@@ -23,7 +23,7 @@ class ProgressSilence {
   ProgressSilence& operator=(const ProgressSilence&) = delete;
 };
 
-// On a terminal the line is rewritten in place, at most 10 times a second; elsewhere a plain line at most every 10
+// On a terminal that can (base/terminal.h) the line is rewritten in place, at most 10 times a second; elsewhere a plain line at most every 10
 // seconds. Work that ends within a second prints nothing.
 class Progress {
  public:

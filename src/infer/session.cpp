@@ -45,6 +45,7 @@ Session::Session(Runner& runner, SessionOptions options, int32_t request)
               " but the model's vocabulary has ", vocabulary, Hint("the tokenizer belongs to another model"));
   };
   in_range(spec.vocabulary, options_.prompt, "prompt");
+  if (options_.forced_bos) in_range(spec.vocabulary, {*options_.forced_bos}, "start of the text");
   in_range(spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary, options_.source, "source");
   QKV_CHECK(options_.max_new >= 0, "max_new is ", options_.max_new,
             " but must be 0 (until the context is full) or more", Hint("it counts the tokens to write"));
@@ -116,6 +117,7 @@ Runner::Part Session::next_part(int64_t most_rows) {
 Choice Session::choose_next(std::span<const float> logits) const {
   const ModelSpec& spec = runner_->model().spec();
   const std::optional<int32_t>& forced = spec.tokens.forced_eos;
+  if (options_.forced_bos && ids_.size() == 1) return {.id = *options_.forced_bos};
   const bool last = static_cast<int64_t>(ids_.size()) + 1 == limit_;
   if (forced && last && !end_tokens(options_, spec).empty()) return {.id = *forced};
   return choose(options_.sampling, {.logits = logits, .history = ids_, .prompt = static_cast<size_t>(prompt_length())});

@@ -30,6 +30,7 @@ struct SessionOptions {
   int64_t max_new = 0;  // 0: until the context is full
   int64_t context = 0;  // most ids, prompt included; 0: as many as the model was made for and the cache holds
   std::optional<std::vector<int32_t>> eos = {};  // ids that end it; none: those of the model. Empty: no id ends it
+  std::optional<int32_t> forced_bos = {};        // the second id of the text, such as the target language
   int64_t draft = 0;                             // most tokens guessed ahead; the output is the same
 };
 

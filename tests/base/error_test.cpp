@@ -49,6 +49,30 @@ TEST(Error, PassingChecksThrowNothingAndBuildNoText) {
   EXPECT_EQ(texts, 0);
 }
 
+TEST(Error, ValuesAreEscapedAndCut) {
+  const std::string huge = "a\x1b[2J\n" + std::string(4 << 20, 'x');
+  const auto error = error_of([&] { QKV_FAIL("first\nsecond ", huge, " and ", 7, Hint("see ", huge)); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->message().substr(0, 40), "first\nsecond a\\u001b[2J\\u000axxxxxxxxxxxxxxx");
+  EXPECT_TRUE(error->message().ends_with("x and 7")) << error->message();
+  EXPECT_NE(error->message().find("bytes]"), std::string::npos);
+  EXPECT_LT(error->message().size(), 300U);
+  EXPECT_LT(error->hint().size(), 300U);
+  EXPECT_EQ(error->hint().find('\x1b'), std::string::npos);
+}
+
+TEST(Error, WhoeverMakesOneItIsEscapedAndCut) {
+  const Error error(Error::Kind::input, std::string(5000, '\x07'), std::string(5000, '\xFF'), QKV_HERE);
+  for (const std::string& text : {error.message(), error.hint()}) {
+    EXPECT_LE(text.size(), 600U);
+    EXPECT_EQ(text.find_first_of("\x07\xFF"), std::string::npos);
+  }
+  EXPECT_LT(std::string(error.what()).size(), 1400U);
+  const Error again(Error::Kind::input, error.message(), error.hint(), QKV_HERE);
+  EXPECT_EQ(again.message(), error.message());
+  EXPECT_EQ(again.hint(), error.hint());
+}
+
 TEST(Error, IsACommonException) {
   EXPECT_THROW(QKV_FAIL("x"), std::runtime_error);
 }

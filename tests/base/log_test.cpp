@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/pseudo_terminal.h"
+#include "base/scoped_variable.h"
 
 namespace qkv {
 namespace {
@@ -31,6 +32,11 @@ TEST(Log, EachLevelHasItsPrefix) {
 TEST(Log, ALineEndsOnce) {
   EXPECT_EQ(stderr_of([] { log_line(Log::info, "x\n"); }), "qkv: x\n");
   EXPECT_EQ(stderr_of([] { log_line(Log::info, ""); }), "qkv: \n");
+}
+
+TEST(Log, QuotedTextCannotSteerOrFillTheScreen) {
+  EXPECT_EQ(stderr_of([] { log_line(Log::warn, "no '\x1b[2J'"); }), "qkv: warning: no '\\u001b[2J'\n");
+  EXPECT_LT(stderr_of([] { log_line(Log::warn, std::string(4 << 20, 'x')); }).size(), 2100U);
 }
 
 TEST(Log, LinesOfManyThreadsStayWhole) {
@@ -64,26 +70,15 @@ TEST(Log, WarnOnceWarnsOncePerKey) {
 }
 
 // What log_line writes while stderr is a terminal.
-std::string on_terminal(Log level, const char* no_color) {
+std::string on_terminal(Log level, const char* no_color, const char* term = "xterm") {
   const PseudoTerminal terminal(80);
   if (!terminal.works()) return "no terminal";
-  const char* before = ::getenv("NO_COLOR");
-  const std::string kept = before != nullptr ? before : "";
-  if (no_color != nullptr) {
-    ::setenv("NO_COLOR", no_color, 1);
-  } else {
-    ::unsetenv("NO_COLOR");
-  }
+  const ScopedVariable colour("NO_COLOR", no_color), named("TERM", term);
   const int saved = ::dup(STDERR_FILENO);
   ::dup2(terminal.fd(), STDERR_FILENO);
   log_line(level, "text");
   ::dup2(saved, STDERR_FILENO);
   ::close(saved);
-  if (before != nullptr) {
-    ::setenv("NO_COLOR", kept.c_str(), 1);
-  } else {
-    ::unsetenv("NO_COLOR");
-  }
   return terminal.read();
 }
 
@@ -94,6 +89,8 @@ TEST(Log, ColoursOnATerminalUnlessToldNotTo) {
   EXPECT_EQ(on_terminal(Log::error, nullptr), "qkv: \x1b[31merror: \x1b[0mtext\n");
   EXPECT_EQ(on_terminal(Log::error, ""), "qkv: \x1b[31merror: \x1b[0mtext\n");
   EXPECT_EQ(on_terminal(Log::error, "1"), "qkv: error: text\n");
+  EXPECT_EQ(on_terminal(Log::error, nullptr, "dumb"), "qkv: error: text\n");
+  EXPECT_EQ(on_terminal(Log::error, nullptr, nullptr), "qkv: error: text\n");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "base/display_width.h"
 #include "base/pseudo_terminal.h"
+#include "base/scoped_variable.h"
 
 namespace qkv {
 namespace {
@@ -126,7 +127,7 @@ TEST(Progress, ANoteCannotBreakTheLine) {
   Progress progress("say", 0, out.file(), {.seconds = [&] { return now; }});
   now = 10;
   progress.update(10, "a\nb\x1b[2J\r");
-  EXPECT_EQ(out.text(), "say: 10, 1.0/s  a b [2J \n");
+  EXPECT_EQ(out.text(), "say: 10, 1.0/s  a\\u000ab\\u001b[2J\\u000d\n");
 }
 
 TEST(Progress, FinishEndsItOnce) {
@@ -156,9 +157,21 @@ class Terminal {
   std::string read() const { return pseudo_.read(); }
 
  private:
+  ScopedVariable term_{"TERM", "xterm"};
   PseudoTerminal pseudo_;
   std::FILE* file_;
 };
+
+TEST(Progress, ADumbTerminalGetsPlainLines) {
+  const Terminal terminal(80);
+  if (!terminal.works()) GTEST_SKIP() << "no pseudo terminals here";
+  const ScopedVariable dumb("TERM", "dumb");
+  double now = 0;
+  Progress progress("reading", 0, terminal.file(), {.seconds = [&] { return now; }});
+  now = 10;
+  progress.update(20);
+  EXPECT_EQ(terminal.read(), "reading: 20, 2.0/s\n");
+}
 
 TEST(Progress, OnATerminalTheLineIsRewrittenTenTimesASecondAtMost) {
   const Terminal terminal(80);

@@ -169,6 +169,20 @@ TEST_F(BeamRunnerTest, BannedTokensAreNeverWrittenAndForcedOnesAlways) {
   }
 }
 
+// Token by token the second token is forced as it is in a search.
+TEST_F(BeamRunnerTest, ASessionForcesTheSameToken) {
+  const SessionOptions options{.source = requests_[0].source, .max_new = 3};
+  Session free(runner_, options);
+  EXPECT_NE(free.next()->id, 77);
+  SessionOptions forced = options;
+  forced.forced_bos = 77;
+  Session session(runner_, forced);
+  EXPECT_EQ(session.next()->id, 77);
+  EXPECT_NE(session.next()->id, 77);
+  forced.forced_bos = static_cast<int32_t>(runner_.vocabulary());
+  expect_error([&] { Session(runner_, forced); }, {"start of the text", std::to_string(runner_.vocabulary())});
+}
+
 TEST_F(BeamRunnerTest, RefusesWhatDoesNotFit) {
   const auto search = [&] { beam_search(runner_, requests_, options_); };
   options_.beams = 5;

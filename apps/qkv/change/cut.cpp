@@ -7,13 +7,13 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "change/cut_view.h"
 #include "common/commands.h"
 #include "common/continuation.h"
 #include "common/drawing.h"
 #include "common/model_options.h"
 #include "common/reports.h"
-#include "common/terminal.h"
 #include "common/texts.h"
 #include "inspect/cut/cut_model.h"
 #include "model/describe/summary.h"
@@ -167,7 +167,7 @@ class CutCommand {
   }
   void say_text(const char* label, const std::string& text) const {
     constexpr int kLeft = 9;
-    for (const std::string& line : wrap(without_controls(text), std::max(terminal_columns() - kLeft, 20))) {
+    for (const std::string& line : wrap(escaped(text), std::max(terminal_columns() - kLeft, 20))) {
       say(fmt::format("{:<{}}{}", label, kLeft, line));
       label = "";
     }

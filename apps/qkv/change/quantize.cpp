@@ -159,7 +159,7 @@ void print_quantize_json(const QuantizeArguments& options, const QuantizeReport&
                                    {"kinds", std::move(kinds)},
                                    {"notes", report.notes},
                                    {"text", std::move(text)}};
-  std::cout << out.dump(2) << '\n';
+  std::cout << json_text(out) << '\n';
 }
 
 // --- the work -------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,13 +13,14 @@
 
 #include "base/display_width.h"
 #include "base/printable.h"
+#include "base/terminal.h"
 #include "common/terminal.h"
 
 namespace qkv::app {
 namespace {
 
 bool coloured() {
-  static const bool may = may_colour();
+  static const bool may = may_colour(STDOUT_FILENO);
   return may;
 }
 
@@ -40,7 +42,7 @@ Rgb heat_colour(double share) {
 
 std::string shown(std::string_view text) {
   std::string clean;
-  for (const char c : text) {
+  for (const char c : escaped(text)) {
     switch (c) {
       case '\n':
         clean += "⏎";
@@ -49,7 +51,7 @@ std::string shown(std::string_view text) {
         clean += "⇥";
         break;
       default:
-        if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) clean += c;
+        clean += c;
     }
   }
   return clean;
@@ -137,7 +139,7 @@ std::string in_cells_right(std::string_view text, int cells) {
 std::string heat(double share, int cells) {
   if (coloured()) {
     const Rgb c = heat_colour(share);
-    return fmt::format("\x1b[48;2;{};{};{}m{}\x1b[0m", c.r, c.g, c.b, spaces(cells));
+    return terminal_code(fmt::format("[48;2;{};{};{}m", c.r, c.g, c.b)) + spaces(cells) + terminal_code("[0m");
   }
   static constexpr std::string_view kShades = " .:-=+*#%@";
   const double at = std::clamp(std::isfinite(share) ? share : 0.0, 0.0, 1.0) * static_cast<double>(kShades.size() - 1);
@@ -149,7 +151,8 @@ std::string on_heat(double share, std::string_view text, int cells) {
   if (!coloured()) return fitting;
   const Rgb c = heat_colour(share);
   const bool light = c.r * 3 + c.g * 6 + c.b > 1100;
-  return fmt::format("\x1b[48;2;{};{};{}m\x1b[{}m{}\x1b[0m", c.r, c.g, c.b, light ? "30" : "97", fitting);
+  return terminal_code(fmt::format("[48;2;{};{};{};{}m", c.r, c.g, c.b, light ? "30" : "97")) + fitting +
+         terminal_code("[0m");
 }
 
 std::string bar(double share, int cells) {
@@ -192,7 +195,8 @@ std::string sparkline(const std::vector<double>& values, int cells) {
 std::string inked(Ink ink, std::string_view text) {
   if (!coloured() || ink == Ink::plain) return std::string(text);
   static constexpr std::array<std::string_view, 9> kCodes{"0", "2", "1", "31", "32", "33", "34", "35", "36"};
-  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(ink)], text);
+  return terminal_code(fmt::format("[{}m", kCodes[static_cast<size_t>(ink)])) + std::string(text) +
+         terminal_code("[0m");
 }
 
 }  // namespace qkv::app

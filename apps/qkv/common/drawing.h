@@ -18,7 +18,7 @@ std::vector<std::string> wrap(std::string_view text, int cells);
 std::string wrapped(std::string_view text, int cells, int indent = 0);
 
 // A text in so many cells, cut with an ellipsis or filled with spaces; Chinese characters take two. Control characters
-// are shown, not sent.
+// are shown, not sent (base/printable.h).
 std::string in_cells(std::string_view text, int cells);
 std::string in_cells_right(std::string_view text, int cells);
 

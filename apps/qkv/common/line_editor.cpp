@@ -97,8 +97,8 @@ LineEditor::LineEditor(std::string prompt, const fs::path& history) {
 LineEditor::~LineEditor() = default;
 
 std::optional<std::string> LineEditor::read() {
+  if (!terminal_) return lines_.next();
   std::string text;
-  if (!terminal_) return std::getline(std::cin, text) ? std::optional(text) : std::nullopt;
   while (true) {
     int count = 0;
     terminal_->interrupted = false;

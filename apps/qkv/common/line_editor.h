@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "common/standard_input.h"
+
 namespace qkv::app {
 
 class LineEditor {
@@ -21,6 +23,7 @@ class LineEditor {
  private:
   struct Terminal;
   std::unique_ptr<Terminal> terminal_;
+  InputLines lines_;  // without a terminal
 };
 
 // $XDG_STATE_HOME/qkv/history, or the same in ~/.local/state; empty where there is no home.

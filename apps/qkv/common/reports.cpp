@@ -25,7 +25,7 @@ void check_numbers(const AnyJson& part, const std::string& where) {
 template <class AnyJson>
 std::string checked_text(const AnyJson& report, int indent) {
   check_numbers(report, "");
-  return report.dump(indent, ' ', false, AnyJson::error_handler_t::replace) + "\n";
+  return json_text(report, indent) + "\n";
 }
 
 }  // namespace

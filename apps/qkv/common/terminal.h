@@ -1,30 +1,28 @@
-// What a terminal gets to see.
+// What goes to standard output and standard error.
 #pragma once
 
-#include <unistd.h>
-
-#include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 
 namespace qkv::app {
 
-inline bool may_colour() {
-  const char* no_color = std::getenv("NO_COLOR");
-  return (no_color == nullptr || *no_color == '\0') && ::isatty(STDOUT_FILENO) == 1;
-}
+// A terminal sequence of ours, "[31m" or "[2K", which SafeOutput lets pass.
+std::string terminal_code(std::string_view code);
 
-// Whole characters of a text from elsewhere, without the control characters that could steer a terminal.
-inline std::string without_controls(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool plain = byte >= 0x20 ? byte != 0x7f : byte == '\n' || byte == '\t';
-    const bool upper = byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (upper) ++i;
-    if (plain && !upper) out += text[i];
-  }
-  return out;
-}
+// While it lives, text from elsewhere cannot steer a terminal, whoever prints it: what std::cout and std::cerr get is
+// escaped (base/printable.h), all but our own terminal codes. Files and pipes get from std::cout what was printed,
+// unchanged. A character that comes in pieces is shown once it is whole.
+class SafeOutput {
+ public:
+  SafeOutput();
+  ~SafeOutput();
+  SafeOutput(const SafeOutput&) = delete;
+  SafeOutput& operator=(const SafeOutput&) = delete;
+
+ private:
+  class Filter;
+  std::unique_ptr<Filter> out_, err_;  // none: unfiltered
+};
 
 }  // namespace qkv::app

@@ -75,6 +75,7 @@ TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defau
   options.max_new = choose(flags.max_new, defaults.max_new_tokens, int64_t{0});
   options.draft = flags.draft;
   options.eos = defaults.tokens.eos;
+  options.forced_bos = defaults.forced_bos;
   request.stop = flags.stop;
   return request;
 }

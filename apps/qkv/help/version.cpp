@@ -26,7 +26,7 @@ void print_version(bool json) {
                                      {"kernels_built", QKV_KERNEL_TABLES},
                                      {"compiler", QKV_COMPILER},
                                      {"mpi", kMpi}};
-    std::cout << out.dump(2) << '\n';
+    std::cout << json_text(out) << '\n';
     return;
   }
   std::cout << fmt::format(

@@ -1,7 +1,6 @@
 // qkv verify: is a thing what a recording says? Models against what a reference computed, tokenizers against its
 // vectors, packed data against its checksums.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <iostream>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "base/printable.h"
 #include "base/progress.h"
 #include "common/commands.h"
+#include "common/drawing.h"
 #include "common/reports.h"
 #include "data/dataset.h"
 #include "kernels/tables.h"
@@ -46,7 +46,8 @@ Examples:
   qkv verify my-data)";
 
 struct VerifyArguments {
-  std::string path, dtype = "f32", vectors;
+  std::string path, vectors;
+  std::optional<std::string> dtype;
   int threads = 0;
   bool json = false;
 };
@@ -70,13 +71,12 @@ std::string number(const std::optional<double>& value) {
 }
 
 void print_verify(const VerifyReport& report, const std::string& summary) {
-  const bool colour = isatty(STDOUT_FILENO) != 0;
   std::cout << fmt::format("{:<26} {:<18} {:>9} {:>9}  {}\n", "tensor", "shape", "NMSE", "worst/sd", "");
   for (const VerifyLine& line : report.lines) {
     const bool bad = line.verdict == VerifyLine::Verdict::bad;
-    std::cout << fmt::format("{:<26} {:<18} {:>9} {:>9}  {}{:<7}{} {}\n", line.name, line.shape, number(line.nmse),
-                             number(line.worst), colour && bad ? "\033[31m" : "", word(line.verdict),
-                             colour && bad ? "\033[0m" : "", line.note);
+    const std::string verdict = inked(bad ? Ink::red : Ink::plain, fmt::format("{:<7}", word(line.verdict)));
+    std::cout << fmt::format("{:<26} {:<18} {:>9} {:>9}  {} {}\n", line.name, line.shape, number(line.nmse),
+                             number(line.worst), verdict, line.note);
   }
   std::cout << summary << '\n';
 }
@@ -99,14 +99,15 @@ bool good_model(const VerifyArguments& options) {
             " has no io.safetensors, so there is nothing to compare the model with",
             Hint("tests/golden/README.md says how one is recorded with Hugging Face transformers"));
   const Engine engine(kernels::best_table(), {.threads = options.threads});
-  const Precision precision = options.dtype == "bf16" ? Precision::bf16() : Precision::f32();
+  const std::string dtype = options.dtype.value_or("f32");
+  const Precision precision = dtype == "bf16" ? Precision::bf16() : Precision::f32();
   VerifyReport report = verify_model(checkpoint, engine, precision, options.path);
   verify_tokens(report, checkpoint, engine, precision, options.path);
-  if (options.dtype == "f32") verify_training(report, checkpoint, engine, options.path);
+  if (dtype == "f32") verify_training(report, checkpoint, engine, options.path);
   using Verdict = VerifyLine::Verdict;
   const int64_t bad = report.count(Verdict::bad), checked = report.count(Verdict::good) + bad;
   std::string summary =
-      fmt::format("{} in {}: {} of {} within bounds, {} shown without a bound", checkpoint.spec.family, options.dtype,
+      fmt::format("{} in {}: {} of {} within bounds, {} shown without a bound", checkpoint.spec.family, dtype,
                   checked - bad, checked, report.count(Verdict::shown));
   if (checked == 0) summary += "; the recording is of other numbers than these quantised weights";
   options.json ? print_json(json_of(report, summary)) : print_verify(report, summary);
@@ -115,9 +116,9 @@ bool good_model(const VerifyArguments& options) {
 
 // --- tokenizers -----------------------------------------------------------------------------------------------------
 
-std::string shortened(const Json& value) {
+std::string json_start(const Json& value) {
   constexpr int kShown = 400;
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_text(value, -1);
   const std::string_view fits = fit_width(text, kShown);
   return std::string(fits) + (fits.size() < text.size() ? "..." : "");
 }
@@ -138,7 +139,7 @@ bool good_tokenizer(const VerifyArguments& options, const std::string& file) {
   }
   for (const TokenizerDifference& d : verdict.differences) {
     std::cout << fmt::format("case {}: {} of {}\n  expected {}\n  got      {}\n", d.index, d.field, printable(d.text),
-                             shortened(d.expected), shortened(d.got));
+                             json_start(d.expected), json_start(d.got));
   }
   std::cout << fmt::format("{} of {} equal\n", verdict.equal, verdict.cases);
   return good;
@@ -168,11 +169,20 @@ bool good_data(const VerifyArguments& options) {
 bool good(const VerifyArguments& options) {
   const fs::path path = options.path;
   const fs::path folder = is_folder(path) ? path : path.parent_path();
-  if (!options.vectors.empty()) return good_tokenizer(options, options.vectors);
+  const auto no_dtype = [&](const char* what) {
+    QKV_CHECK(!options.dtype, "--dtype ", options.dtype.value_or(""), ", but ", options.path, " is compared as ", what,
+              ", where nothing is computed in a type", Hint("leave out --dtype"));
+  };
+  if (!options.vectors.empty()) {
+    no_dtype("a tokenizer");
+    return good_tokenizer(options, options.vectors);
+  }
   if (is_folder(path) && !is_there(path / "config.json") && is_there(path / "manifest.json")) {
+    no_dtype("packed data");
     return good_data(options);
   }
   if (!is_there(folder / "io.safetensors") && is_there(folder / "vectors.json")) {
+    no_dtype("a tokenizer");
     return good_tokenizer(options, (folder / "vectors.json").string());
   }
   return good_model(options);
@@ -186,7 +196,7 @@ void add_verify(Command app) {
   command.add_option("PATH", options->path, "A model folder, a tokenizer, or packed data").required();
   command.add_option("--dtype", options->dtype, "Models: f32 is held to every number, bf16 to its logits")
       .one_of({"f32", "bf16"})
-      .show_default();
+      .show_default("f32");
   command.add_option("--vectors FILE", options->vectors, "Tokenizers: the cases to compare with");
   command.add_threads(options->threads);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");

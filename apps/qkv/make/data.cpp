@@ -90,7 +90,7 @@ void pack(PackCommand command) {
       const SplitInfo& info = manifest.of(split);
       out[name_of(split)] = {{"documents", info.documents}, {"tokens", info.tokens}, {"text_bytes", info.text_bytes}};
     }
-    std::cout << out.dump(2) << '\n';
+    std::cout << json_text(out) << '\n';
     return;
   }
   std::cout << command.options.out.string() << ":\n";

@@ -125,7 +125,7 @@ void stats(const DataStatsArguments& options) {
   if (options.json) {
     Ordered out{{"kind", kind}, {"vocabulary", manifest.vocabulary}, {"tokenizer", manifest.tokenizer}};
     for (const Split split : kSplits) out[name_of(split)] = split_json(data, split, all[static_cast<size_t>(split)]);
-    std::cout << out.dump(2) << '\n';
+    std::cout << json_text(out) << '\n';
     return;
   }
   std::cout << fmt::format("{}: {}, vocabulary {} in {} bytes per token, tokenizer {}\n\n", options.folder, kind,

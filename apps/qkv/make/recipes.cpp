@@ -43,7 +43,7 @@ void list_recipes(bool json) {
     for (const auto& [name, text] : shipped_recipes()) {
       all.push_back({{"name", name}, {"about", parse_json(text, name).value("about", "")}});
     }
-    std::cout << all.dump(2) << '\n';
+    std::cout << json_text(all) << '\n';
     return;
   }
   for (const auto& [name, text] : shipped_recipes()) {

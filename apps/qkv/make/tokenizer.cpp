@@ -101,7 +101,7 @@ void train_and_write(const TokenizerRequest& request) {
                                   {"threads", pool.threads()},
                                   {"seconds", seconds}};
     if (training.kind == TokenizerKind::unigram) report["stray_bytes"] = trained.stray_bytes;
-    std::cout << report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+    std::cout << json_text(report) << '\n';
     return;
   }
   std::cout << fmt::format("{}: {} tokens from {:.1f} MB with {} distinct words, in {:.1f} s\n", file.string(),

@@ -1,5 +1,6 @@
 // qkv chat: a conversation with a model that was trained to have one.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/printable.h"
+#include "base/terminal.h"
 #include "common/commands.h"
 #include "common/interrupt.h"
 #include "common/line_editor.h"
@@ -79,8 +81,7 @@ class Chat {
         scheduler_(runner_),
         variables_(variables_of(options, model_.tokenizer())),
         request_(text_request(options.text, model_.defaults())),
-        colour_(may_colour()),
-        editor_(colour_ ? "\1\033[1;32m\1> \1\033[0m\1" : "> ", history_file()) {
+        editor_(may_colour(STDOUT_FILENO) ? "\1\033[1;32m\1> \1\033[0m\1" : "> ", history_file()) {
     QKV_CHECK(!model_.spec().has_source(), options.model.path, ": a ", model_.spec().family,
               " translates and does not chat", Hint("qkv run translates a text"));
     request_.options.context = context_;
@@ -114,7 +115,8 @@ class Chat {
   // For whoever sits there, not a part of the conversation.
   void note(const std::string& text) const {
     std::cout.flush();
-    std::cerr << (colour_ ? "\033[2m" : "") << text << (colour_ ? "\033[0m" : "") << '\n';
+    const bool dim = may_colour(STDERR_FILENO);
+    std::cerr << (dim ? terminal_code("[2m") : "") << text << (dim ? terminal_code("[0m") : "") << '\n';
   }
 
   // False: leave.
@@ -176,10 +178,7 @@ class Chat {
 
   void answer(TextRequest request) {
     WrittenText written;
-    request.on_text = [this](std::string_view text) {
-      return static_cast<bool>(std::cout << (editor_.at_terminal() ? without_controls(text) : std::string(text))
-                                         << std::flush);
-    };
+    request.on_text = [this](std::string_view text) { return static_cast<bool>(std::cout << text << std::flush); };
     request.on_end = [&](const WrittenText& text) { written = text; };
     const int64_t shared = scheduler_.counts().shared;
     {
@@ -216,7 +215,6 @@ class Chat {
   Scheduler scheduler_;
   OrderedJson variables_;
   TextRequest request_;  // of every answer, but for its prompt
-  bool colour_;
   LineEditor editor_;
   std::string system_;
   std::vector<ChatMessage> messages_;
@@ -237,7 +235,7 @@ void add_chat(Command app) {
   command.add_flag("--stats", options->stats, "Token counts and speeds of each answer on standard error");
   command.footer(std::string(kTextFlagsHelp) + "\n\nWhile it runs:\n" + kCommands + R"(
 What was said stays in the cache, so only the new message is computed. Without a terminal each line of standard input is
-a message, and each answer is printed. Control tokens spelled out in a message are text.
+a message, of at most 1 MiB, and each answer is printed. Control tokens spelled out in a message are text.
 
 Examples:
   qkv chat MODEL

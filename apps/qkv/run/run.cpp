@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <iostream>
-#include <iterator>
 #include <memory>
 
 #include "base/error.h"
@@ -12,7 +11,7 @@
 #include "common/commands.h"
 #include "common/interrupt.h"
 #include "common/model_options.h"
-#include "common/terminal.h"
+#include "common/standard_input.h"
 #include "common/text_flags.h"
 #include "common/token_ids.h"
 #include "infer/beam_runner.h"
@@ -34,7 +33,7 @@ struct RunArguments {
 
 std::string read_prompt(const std::string& given) {
   if (given != "-") return given;
-  std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  std::string text = read_standard_input();
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
@@ -178,9 +177,7 @@ class Run {
     request.on_end = [this, n](const WrittenText& written) { written_[n] = written; };
     if (tokenizer_ == nullptr) return submit_ids(scheduler_, std::move(request));
     if (streams()) {
-      request.on_text = [terminal = isatty(STDOUT_FILENO) != 0](std::string_view text) {
-        return static_cast<bool>(std::cout << (terminal ? without_controls(text) : std::string(text)) << std::flush);
-      };
+      request.on_text = [](std::string_view text) { return static_cast<bool>(std::cout << text << std::flush); };
     }
     return submit_text(scheduler_, *tokenizer_, std::move(request));
   }
@@ -211,7 +208,7 @@ class Run {
     Json all = Json::array();
     for (const WrittenText& written : written_) all.push_back(written_json(written, tokenizer_, options_));
     const Json json = written_.size() == 1 ? all[0] : Json{{"texts", all}};
-    std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    std::cout << json_text(json) << '\n';
   }
 
   const RunArguments& options_;
@@ -223,6 +220,21 @@ class Run {
   std::vector<WrittenText> written_;
 };
 
+// A beam search knows only some of the options; none is left aside in silence.
+void check_beam(Command command, const RunArguments& options) {
+  QKV_CHECK(options.beam > 0 || !options.length_penalty, "--length-penalty ", *options.length_penalty,
+            " without --beam", Hint("add --beam 4 or the like: only a beam search compares lengths"));
+  if (options.beam == 0) return;
+  for (const char* name :
+       {"--temperature", "--top-k", "--top-p", "--min-p", "--typical-p", "--seed", "--presence-penalty",
+        "--frequency-penalty", "--logit-bias", "--stop", "--draft", "--logprobs"}) {
+    QKV_CHECK(!command.option(name).given(), name, " with --beam ", options.beam,
+              ": a beam search looks for the most likely text and does not have this option",
+              Hint("leave out one of the two; with --beam go --n, --max-new, --length-penalty, --repetition-penalty "
+                   "and --no-repeat-ngram"));
+  }
+}
+
 }  // namespace
 
 void add_run(Command app) {
@@ -230,7 +242,9 @@ void add_run(Command app) {
   const auto options = std::make_shared<RunArguments>();
   add_model_options(command, options->model);
   add_cache_options(command, options->cache);
-  command.add_option("PROMPT", options->prompt, "The text to continue, or to translate; - reads standard input")
+  command
+      .add_option("PROMPT", options->prompt,
+                  "The text to continue, or to translate; - reads standard input, at most 64 MiB")
       .required();
   add_text_flags(command, options->text);
   command
@@ -250,7 +264,7 @@ void add_run(Command app) {
   command.add_flag("--stats", options->stats, "Token counts and speeds on standard error, even without a terminal");
   command.footer(std::string(kTextFlagsHelp) + R"(
 
-The output is what follows the prompt, and a line break. Special tokens written in the prompt are those tokens; the line
+The output is what follows the prompt, and a line break. On a terminal control characters of the text are shown escaped. Special tokens written in the prompt are those tokens; the line
 break at the end of standard input is not a part of it. Ctrl-C ends the text: what is written stays, and the exit code is 0,
 or 130 if there is nothing yet.
 
@@ -259,11 +273,12 @@ Examples:
   qkv run MODEL "床前明月光" --temperature 0.8 --top-p 0.95 --seed 7
   qkv run MODEL --stop "Q:" --json "Q: What is a key? A:" --logprobs 5
   qkv run MODEL - --n 4 --temperature 1 < prompt.txt)");
-  command.callback([options] {
+  command.callback([command, options] {
     QKV_CHECK(options->logprobs < 0 || options->json, "--logprobs ", options->logprobs, " without --json",
               Hint("add --json: only there is room for them"));
     QKV_CHECK(!options->ids || options->text.stop.empty(), "--stop ", printable(options->text.stop.front()),
               " with --ids", Hint("texts are looked for where a tokenizer makes them"));
+    check_beam(command, *options);
     Run(*options).run();
   });
 }

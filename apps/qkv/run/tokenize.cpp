@@ -1,15 +1,18 @@
 // qkv tokenize: text as a model sees it.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <string>
 
 #include "base/display_width.h"
 #include "base/json.h"
+#include "base/printable.h"
+#include "base/terminal.h"
 #include "common/commands.h"
 #include "common/drawing.h"
+#include "common/standard_input.h"
 #include "common/terminal.h"
 #include "text/tokenizer/display_spans.h"
 #include "text/tokenizer/tokenizer.h"
@@ -23,7 +26,7 @@ struct TokenizeRequest {
 };
 
 void print_tokenize_json(const Json& json) {
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  std::cout << json_text(json) << '\n';
 }
 
 std::string ids_of(const DisplaySpan& span, const std::vector<int32_t>& ids) {
@@ -32,7 +35,7 @@ std::string ids_of(const DisplaySpan& span, const std::vector<int32_t>& ids) {
                                ids.begin() + static_cast<std::ptrdiff_t>(span.first_token + span.token_count), " "));
 }
 
-// Control characters as their pictures, so that a line break does not break the line.
+// Control characters as their pictures, so that a line break does not break the line; others that steer, escaped.
 std::string visible(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -46,7 +49,7 @@ std::string visible(std::string_view text) {
       out += c;
     }
   }
-  return out;
+  return escaped(out);
 }
 
 // Each span in brackets, or on a coloured ground on a terminal, and its ids below.
@@ -65,7 +68,7 @@ void print_tokenize_rows(const DisplaySpans& all, const std::vector<int32_t>& id
     const std::string text = colour ? visible(span.text) : "[" + visible(span.text) + "]", under = ids_of(span, ids);
     const int text_width = display_width(text), width = std::max(text_width, display_width(under)) + 1;
     if (column > 0 && column + width > columns) flush();
-    above += colour ? fmt::format("\x1b[{}m{}\x1b[0m", odd ? "30;46" : "30;43", text) : text;
+    above += colour ? terminal_code(odd ? "[30;46m" : "[30;43m") + text + terminal_code("[0m") : text;
     above += std::string(static_cast<size_t>(width - text_width), ' ');
     below += under + std::string(static_cast<size_t>(width - display_width(under)), ' ');
     column += width;
@@ -98,7 +101,7 @@ void run_tokenize(const TokenizeRequest& request) {
   const Tokenizer tokenizer = Tokenizer::load(request.tokenizer);
   std::string text = request.text;
   if (!request.has_text || text == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+    text = read_standard_input();
   }
   const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = !request.plain});
   if (request.ids) {
@@ -107,7 +110,7 @@ void run_tokenize(const TokenizeRequest& request) {
   }
   const DisplaySpans spans = display_spans(tokenizer, ids);
   if (request.json) return print_spans_json(tokenizer, spans, ids);
-  request.spans ? print_spans(spans, ids) : print_tokenize_rows(spans, ids, may_colour());
+  request.spans ? print_spans(spans, ids) : print_tokenize_rows(spans, ids, may_colour(STDOUT_FILENO));
 }
 
 }  // namespace
@@ -117,7 +120,8 @@ void add_tokenize(Command app) {
   const auto request = std::make_shared<TokenizeRequest>();  // lives as long as the callback
   command.add_option("TOKENIZER", request->tokenizer, "A tokenizer's file, or a folder with one: a model's too")
       .required();
-  const Option text = command.add_option("TEXT", request->text, "The text; standard input if missing or -");
+  const Option text =
+      command.add_option("TEXT", request->text, "The text; standard input, at most 64 MiB, if missing or -");
   command.add_flag("--ids", request->ids, "Print the ids only");
   command.add_flag("--spans", request->spans, "Print a line per span: its bytes, its text, its ids");
   command.add_flag("--json", request->json, "Print JSON, and nothing else");

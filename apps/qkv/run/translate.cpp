@@ -12,6 +12,7 @@
 #include "common/commands.h"
 #include "common/interrupt.h"
 #include "common/model_options.h"
+#include "common/standard_input.h"
 #include "infer/beam_runner.h"
 #include "text/unicode/utf8.h"
 
@@ -19,11 +20,13 @@ namespace qkv::app {
 namespace {
 
 constexpr size_t kSortedLines = 1024;  // lines that are sorted by length and translated together
+constexpr size_t kWindowBytes = size_t{16} << 20;
 constexpr int64_t kUsualRows = 64, kUsualSource = 256;
 
 constexpr const char* kTranslateHelp =
     R"(Every line of standard input is one text; an empty line stays empty. Lines of similar length are translated together,
-1024 at a time, and come out in their order as soon as these are done; a translation does not depend on the lines beside it.
+up to 1024 of those that are there, and come out in their order as soon as these are done; a translation does not depend on
+the lines beside it. A line has at most 1 MiB.
 What the options leave open is as generation_config.json beside the model says; without it 4 beams, at most 256 tokens.
 A line that the model cannot read ends it: what was before that line is written.
 
@@ -96,17 +99,20 @@ class Translator {
             .chunk = std::max(options_.rows, beam_.beams)};
   }
 
-  // Up to the end, or to a line that cannot be translated: then stop_ says why.
+  // The lines that are there, at most kSortedLines and kWindowBytes; up to the end, or to a line that cannot be
+  // translated: then stop_ says why.
   std::vector<Line> read_window() {
     std::vector<Line> window;
     const Tokenizer& tokenizer = model_.tokenizer();
     try {
-      while (window.size() < kSortedLines) {
-        Line line;
-        if (!std::getline(std::cin, line.text)) {
+      for (size_t bytes = 0; window.size() < kSortedLines && bytes < kWindowBytes;) {
+        if (!window.empty() && !input_.ready()) break;  // somebody types, or another program writes: answer now
+        std::optional<std::string> read = input_.next();
+        if (!read) {
           ended_ = true;
           break;
         }
+        Line line{.text = std::move(*read)};
         if (line.text.ends_with('\r')) line.text.pop_back();
         const int64_t number = first_line_ + std::ssize(window);
         QKV_CHECK(is_utf8(line.text), "line ", number, " is not UTF-8", Hint("convert it, for example with  iconv"));
@@ -115,6 +121,7 @@ class Translator {
           QKV_CHECK(std::ssize(line.source) <= context_, "line ", number, " has ", line.source.size(),
                     " tokens but this model reads ", context_, Hint("cut it into sentences"));
         }
+        bytes += line.text.size();
         window.push_back(std::move(line));
       }
     } catch (const Error& error) {
@@ -158,7 +165,7 @@ class Translator {
         all.push_back({{"text", text_of(h)}, {"score", h.score}, {"ids", h.ids}});
       }
       const nlohmann::ordered_json out{{"line", number}, {"source", line.text}, {"translations", std::move(all)}};
-      std::cout << out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+      std::cout << json_text(out, -1) << '\n';
     } else if (options_.n_best == 1) {
       std::cout << (found.empty() ? "" : text_of(found[0])) << '\n';
     } else {
@@ -173,6 +180,7 @@ class Translator {
   BeamOptions beam_;
   Runner runner_;
   int64_t first_line_ = 1;  // of the window
+  InputLines input_;
   bool ended_ = false;
   std::optional<Error> stop_;
 };

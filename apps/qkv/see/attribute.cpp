@@ -13,6 +13,7 @@
 #include "common/model_options.h"
 #include "common/reports.h"
 #include "inspect/look/attribution.h"
+#include "inspect/texts/shown_tokens.h"
 #include "text/unicode/utf8.h"
 
 namespace qkv::app {
@@ -133,10 +134,11 @@ void attribute(const AttributeArguments& options) {
   if (spec.head.softcap > 0) how += fmt::format("; logits before the cap of {}", spec.head.softcap);
   const std::string at = token_text(tokenizer, text.ids[static_cast<size_t>(row)]);
   if (!options.report.json) {
-    const auto quoted = [&](int32_t id) { return printable(token_text(tokenizer, id)); };
-    print_attribute(
-        found, fmt::format("after token {} {}: {} rather than {}", row, printable(at), quoted(target), quoted(against)),
-        how);
+    const auto quoted = [&](int32_t id) { return printable(with_part_signs(token_text(tokenizer, id))); };
+    print_attribute(found,
+                    fmt::format("after token {} {}: {} rather than {}", row, quoted(text.ids[static_cast<size_t>(row)]),
+                                quoted(target), quoted(against)),
+                    how);
   }
   const auto token = [&](int32_t id) {
     return Report{

@@ -7,13 +7,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/progress.h"
 #include "common/commands.h"
 #include "common/continuation.h"
 #include "common/drawing.h"
 #include "common/interrupt.h"
 #include "common/reports.h"
-#include "common/terminal.h"
 #include "common/texts.h"
 #include "inspect/cut/importance.h"
 #include "inspect/heads/head_roles.h"
@@ -24,6 +24,7 @@
 #include "see/demo_words.h"
 #include "see/look_view.h"
 #include "see/movie_texts.h"
+#include "text/sentence_end.h"
 #include "text/tokenizer/display_spans.h"
 
 namespace qkv::app {
@@ -112,7 +113,8 @@ class Demo {
         std::find_if(texts_.begin(), texts_.end(), [](const TokenText& t) { return t.ids.size() >= 48; });
     shown_ = longer == texts_.end() ? texts_.front() : *longer;
     const ContinuationOptions asked{.prompt = "", .start = shown_, .max_new = 40};
-    const std::string prompt = continuation_prompt(*model_, asked), text = greedy_continuation(*model_, asked, nullptr);
+    const std::string prompt = continuation_prompt(*model_, asked),
+                      text = up_to_sentence_end(greedy_continuation(*model_, asked, nullptr));
     report_["written"] = {{"prompt", prompt}, {"text", text}};
     paragraph(words("It reads", "模型读入的文本"), Ink::plain, prompt);
     paragraph(words("It writes", "模型写的文本"), Ink::green, text);
@@ -130,7 +132,7 @@ class Demo {
     text.ids.resize(count);
     Looked seen = look_at(model_->model(), model_->engine(), text, {.precision = model_->precision()});
     Ladder ladder = climb(model_->model(), model_->engine(), seen, {.precision = model_->precision()});
-    const LookedAt at(&model_->tokenizer(), model_->spec(), std::move(seen), std::move(ladder), LookedAt::Parts::sign);
+    const LookedAt at(&model_->tokenizer(), model_->spec(), std::move(seen), std::move(ladder));
     draw_ladder({.at = at, .out = std::cout, .columns = std::max(terminal_columns(), 40), .chinese = chinese_});
     report_.update(look_parts(at));
   }
@@ -193,8 +195,8 @@ class Demo {
     const std::string name = name_of(model_->spec(), head.head);
     CutProbe probe(model_->spec(), {.heads = {head.head}}, outputs);
     const ContinuationOptions asked{.prompt = "", .start = shown_, .max_new = 24};
-    const std::string before = greedy_continuation(*model_, asked, nullptr),
-                      after = greedy_continuation(*model_, asked, &probe);
+    const std::string before = up_to_sentence_end(greedy_continuation(*model_, asked, nullptr)),
+                      after = up_to_sentence_end(greedy_continuation(*model_, asked, &probe));
     std::cout << fmt::format(fmt::runtime(words("  {}, {}: loss {:+.4f} [{:+.4f}, {:+.4f}] n={}\n",
                                                 "  {}，{}：损失 {:+.4f} [{:+.4f}, {:+.4f}] n={}\n")),
                              name, shown, head.raw.mean, head.raw.low, head.raw.high, head.raw.n)
@@ -214,7 +216,7 @@ class Demo {
   // A heading, and a text of a model below it.
   void paragraph(const char* heading, Ink ink, const std::string& text) const {
     std::cout << "  " << inked(Ink::dim, heading) << '\n';
-    for (const std::string& line : wrap(without_controls(text), std::max(terminal_columns(), 40) - 4)) {
+    for (const std::string& line : wrap(escaped(text), std::max(terminal_columns(), 40) - 4)) {
       std::cout << "    " << inked(ink, line) << '\n';
     }
   }

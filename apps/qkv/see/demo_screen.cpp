@@ -1,13 +1,17 @@
 #include "see/demo_screen.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <iostream>
 
+#include "base/printable.h"
+#include "base/terminal.h"
 #include "common/drawing.h"
 #include "common/terminal.h"
+#include "text/sentence_end.h"
 
 namespace qkv::app {
 namespace {
@@ -32,20 +36,22 @@ double mean_of(const std::vector<TextSum>& texts) {
 std::vector<std::string> first_lines(std::string text, int cells, size_t most) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   std::vector<std::string> lines = wrap(text, cells);
-  lines.resize(std::min(lines.size(), most));
+  if (lines.size() <= most) return lines;
+  lines.resize(most);
+  lines.back() = in_cells(lines.back() + "…", cells);
   return lines;
 }
 
 }  // namespace
 
 DemoScreen::DemoScreen(bool chinese, int64_t steps)
-    : chinese_(chinese), terminal_(::isatty(STDOUT_FILENO) == 1), steps_(steps) {}
+    : chinese_(chinese), terminal_(may_move_cursor(STDOUT_FILENO)), steps_(steps) {}
 
 TrainObserver DemoScreen::observer() {
   return {.on_step = [this](const StepReport& report, const TrainCounters& counters) { on_step(report, counters); },
           .on_samples =
               [this](const std::vector<std::string>& samples) {
-                sample_ = without_controls(samples.front());
+                sample_ = escaped(up_to_sentence_end(samples.front()));
                 if (terminal_) return draw();
                 const double loss = losses_.empty() ? 0 : losses_.back();
                 const char* how =
@@ -113,10 +119,10 @@ std::vector<std::string> DemoScreen::lines() const {
 
 void DemoScreen::draw() {
   last_ = Clock::now();
-  std::string out = drawn_ > 0 ? fmt::format("\x1b[{}A", drawn_) : "";
+  std::string out = drawn_ > 0 ? terminal_code(fmt::format("[{}A", drawn_)) : "";
   const std::vector<std::string> now = lines();
-  for (const std::string& line : now) out += "\x1b[2K" + line + "\n";
-  for (size_t i = now.size(); i < drawn_; ++i) out += "\x1b[2K\n";  // what was longer before
+  for (const std::string& line : now) out += terminal_code("[2K") + line + "\n";
+  for (size_t i = now.size(); i < drawn_; ++i) out += terminal_code("[2K") + "\n";  // what was longer before
   drawn_ = std::max(drawn_, now.size());
   std::cout << out;
   std::cout.flush();

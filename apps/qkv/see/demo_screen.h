@@ -9,7 +9,7 @@
 
 namespace qkv::app {
 
-// On a terminal a few lines are drawn again and again; elsewhere a line is printed now and then.
+// On a terminal that can (base/terminal.h) a few lines are drawn again and again; elsewhere a line is printed now and then.
 class DemoScreen {
  public:
   DemoScreen(bool chinese, int64_t steps);

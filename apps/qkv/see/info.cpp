@@ -56,7 +56,7 @@ void info(const InfoArguments& options) {
   if (options.json) {
     auto json = report_json(spec, summary);
     if (!stored.empty()) json["stored_bytes"] = stored;
-    std::cout << json.dump(2) << '\n';
+    std::cout << json_text(json) << '\n';
     return;
   }
   std::cout << report_text(spec, summary);

@@ -191,12 +191,11 @@ Json story_json(const LookedAt& at) {
 
 }  // namespace
 
-LookedAt::LookedAt(const Tokenizer* words, const ModelSpec& model, Looked looked, Ladder guesses, Parts part)
+LookedAt::LookedAt(const Tokenizer* words, const ModelSpec& model, Looked looked, Ladder guesses)
     : tokenizer(words),
       spec(model),
       seen(std::move(looked)),
       ladder(std::move(guesses)),
-      parts(part),
       tokens(shown(words, seen.text.ids)),
       source(shown(words, seen.text.source)) {}
 
@@ -211,9 +210,7 @@ const std::vector<ShownToken>& LookedAt::keys_of(const SeenAttention& a) const {
 std::string LookedAt::guess_text(int64_t row, int32_t id) const {
   const auto before = static_cast<size_t>(spec.kind == ModelSpec::Kind::encoder_only ? row : row + 1);
   if (tokenizer == nullptr) return fmt::format("#{}", id);
-  std::string text = ShownGuess(*tokenizer, std::span(seen.text.ids).first(before)).text(id);
-  const bool whole = tokenizer->has(id) && (is_utf8(tokenizer->bytes_of(id)) || text.find("\\x") == text.npos);
-  return whole || parts == Parts::bytes ? text : kPartOfCharacter;
+  return ShownGuess(*tokenizer, std::span(seen.text.ids).first(before)).text(id);
 }
 
 std::string LookedAt::level_name(size_t level) const {

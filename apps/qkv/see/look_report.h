@@ -11,19 +11,14 @@
 
 namespace qkv::app {
 
-inline constexpr const char* kPartOfCharacter = "◌";
-
 // What was seen, and how its tokens read.
 struct LookedAt {
-  // What to show for a guess that is a part of a character: its bytes, or a sign that says so.
-  enum class Parts : uint8_t { bytes, sign };
-  LookedAt(const Tokenizer* tokenizer, const ModelSpec& spec, Looked seen, Ladder ladder, Parts parts = Parts::bytes);
+  LookedAt(const Tokenizer* tokenizer, const ModelSpec& spec, Looked seen, Ladder ladder);
 
   const Tokenizer* tokenizer;  // null: tokens are shown as #403
   const ModelSpec& spec;
   Looked seen;
   Ladder ladder;
-  Parts parts;
   std::vector<ShownToken> tokens, source;
 
   const std::vector<ShownToken>& queries_of(const SeenAttention& a) const;

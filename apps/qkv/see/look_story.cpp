@@ -21,7 +21,8 @@ std::string numbers(std::span<const float> x, int columns) {
 }
 
 // On one line and not too long, whatever a token holds.
-std::string brief(const std::string& text) {
+std::string brief(const std::string& token) {
+  const std::string text = with_part_signs(token);
   return in_cells(text, std::clamp(display_width(text), 1, 16));
 }
 

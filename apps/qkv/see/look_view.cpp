@@ -17,7 +17,7 @@ constexpr int kLabel = 6;
 std::string guess_word(std::string_view text) {
   const size_t begin = text.find_first_not_of(' ');
   if (begin == std::string_view::npos) return text.empty() ? "·" : "␣";
-  return std::string(text.substr(begin));
+  return with_part_signs(text.substr(begin));
 }
 
 KeptRows slice(const KeptRows& all, int64_t part, int64_t parts) {

@@ -22,7 +22,25 @@ std::string by_bytes(std::string_view bytes) {
   return out;
 }
 
+// \x80 to \xFF, as by_bytes() writes them.
+bool starts_with_byte(std::string_view text) {
+  const auto is_one_of = [&](size_t at, std::string_view digits) { return digits.find(text[at]) != digits.npos; };
+  return text.size() >= 4 && text.starts_with("\\x") && is_one_of(2, "89ABCDEF") && is_one_of(3, "0123456789ABCDEF");
+}
+
 }  // namespace
+
+std::string with_part_signs(std::string_view text) {
+  std::string out;
+  for (bool before = false; !text.empty();) {
+    const bool byte = starts_with_byte(text);
+    if (!byte) out += text.front();
+    if (byte && !before) out += kPartOfCharacter;
+    text.remove_prefix(byte ? 4 : 1);
+    before = byte;
+  }
+  return out;
+}
 
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   const DisplaySpans spans = display_spans(tokenizer, ids);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "text/tokenizer/tokenizer.h"
@@ -17,6 +18,11 @@ struct ShownToken {
 };
 
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids);
+
+// What people see in place of a part of a character. Reports keep its bytes.
+inline constexpr const char* kPartOfCharacter = "◌";
+// Each run of bytes, \xE7\x8C, becomes one sign.
+std::string with_part_signs(std::string_view text);
 
 // The text a token would add. A part of a character is shown together with the bytes before it if they complete it,
 // otherwise as bytes: \xE7\x8C.

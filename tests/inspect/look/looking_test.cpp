@@ -341,5 +341,11 @@ TEST(ShownTokens, complete_a_character_that_has_begun) {
   EXPECT_EQ(ShownGuess(tokenizer, {}).text(1 << 28), "#268435456");
 }
 
+TEST(ShownTokens, a_part_of_a_character_has_one_sign) {
+  EXPECT_EQ(with_part_signs("\\xE7\\x8C"), "◌");
+  EXPECT_EQ(with_part_signs("猫\\xE7 \\xB3a"), "猫◌ ◌a");
+  EXPECT_EQ(with_part_signs("\\x41 \\xe7 \\x"), "\\x41 \\xe7 \\x");  // no bytes of ours
+}
+
 }  // namespace
 }  // namespace qkv
