@@ -74,7 +74,7 @@ std::vector<TokenText> in_windows(std::vector<int32_t> ids, const WindowOptions&
   return cut_into_windows(ids, windows);
 }
 
-std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& data) {
+std::vector<int32_t> sample_tokens(const Tokenizer& tokenizer, const std::string& data) {
   const EncodeOptions plain{.add_specials = false};
   if (!data.empty()) return tokenizer.encode(read_text(data, kLargestText), plain);
   std::vector<int32_t> ids;
@@ -95,7 +95,7 @@ Compared texts_for(const QuantizeArguments& options, const ModelSpec& spec) {
   try {
     const Tokenizer tokenizer = Tokenizer::load(options.model).without_truncation();
     windows.before = opening(tokenizer);
-    made.texts = in_windows(tokens_of(tokenizer, options.data), windows);
+    made.texts = in_windows(sample_tokens(tokenizer, options.data), windows);
     made.what = options.data.empty() ? "stories of the built-in world" : options.data;
   } catch (const Error& error) {
     QKV_CHECK(options.data.empty(), error.message(), Hint("--data needs the model's tokenizer and a text"));
