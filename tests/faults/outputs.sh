@@ -45,7 +45,7 @@ expect 2 '"sites"' taps --json --out full  # what goes to standard output is the
 [ $? = 2 ] || bad 'standard output on a full device: not exit 2'
 grep -q 'could not write the output' err || bad "standard output on a full device: $(cat err)"
 mkfifo pipe
-cat pipe >got &
+timeout 20 cat pipe >got &
 expect 0 '' taps --out pipe
 wait
 grep -q '"sites"' got || bad 'a pipe did not get the report'
