@@ -28,8 +28,10 @@ using WeightMap = std::map<std::string, std::string>;
 
 bool is_shard_name(std::string_view name) {
   constexpr std::string_view kEnd = ".safetensors";
+  constexpr size_t kLongest = 255;  // bytes of a file name
   const bool plain = name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
-  return plain && name.size() > kEnd.size() && name.ends_with(kEnd) && !name.starts_with('.');
+  return plain && name.size() <= kLongest && name.size() > kEnd.size() && name.ends_with(kEnd) &&
+         !name.starts_with('.');
 }
 
 std::vector<Safetensors> open_shards(const fs::path& folder, const WeightMap& map, const std::string& index) {

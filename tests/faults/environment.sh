@@ -182,8 +182,13 @@ if can_inject; then
   case $got in 2 | 127) ;; *) bad "mmap ENOMEM: exit $got: $out" ;; esac
   if [ "$form" = long ]; then
     for call in openat:error=EMFILE openat:error=EIO openat:error=EACCES openat:error=ENOSPC read:error=EIO \
-      mmap:error=ENOMEM newfstatat:error=EACCES newfstatat:error=EIO clone3:error=EAGAIN mkdir:error=ENOSPC getdents64:error=EIO; do
-      for when in 1 2 3 5 8 13 21 34 55 89 144 233; do
+      mmap:error=ENOMEM newfstatat:error=EACCES newfstatat:error=EIO clone3:error=EAGAIN mkdir:error=ENOSPC \
+      getdents64:error=EIO brk:error=ENOMEM; do
+      # Those of a command that does nothing are the loader's, which may crash.
+      strace -f -qq -o "$folder/calls" -e "trace=${call%%:*}" "$qkv" version >/dev/null
+      loading=$(wc -l <"$folder/calls")
+      for when in 1 2 3 5 8 13 21 34 55 89; do
+        when=$((loading + when))
         for command in "info $model" "run $model Once --max-new 2 --threads 2" "tokenize $model Once" \
           "eval $model --data $story --threads 2" "look $model Once --threads 2" "verify $golden/llama --threads 2" \
           "convert $model --out $folder/outs/c" "quantize $model --to q8 --out $folder/outs/q --threads 2" \

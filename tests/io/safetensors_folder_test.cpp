@@ -213,7 +213,7 @@ std::vector<Broken> broken_folders() {
        "names the shard 's3.safetensors' but the folder does not hold it"},
       {"shard_name_too_long",
        {.index = with_path("\"" + std::string(5000, 's') + ".safetensors\"")},
-       "File name too long"},
+       "which is not the plain name"},
       {"shard_empty", {.s2 = ""}, "has 0 bytes but a safetensors file starts with 8"},
       {"shard_damaged", {.s2 = file_of("{\"y\":1}", "")}, "must be described by an object"},
       {"shard_without_its_tensor", {.s2 = none}, "puts tensor 'y' in 's2.safetensors', which does not hold it among"},
