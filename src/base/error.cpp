@@ -13,12 +13,13 @@ std::string clean(std::string_view text) {
   return shortened(escaped(text), kLongestMessage);
 }
 
-// Values are on one line; our own words may have line breaks.
-void print_clean(std::ostream& out, const detail::MessagePart& part) {
+// Values are on one line; our own words may have line breaks. Hints list what is known, so a value of theirs may be
+// as long as a hint.
+void print_clean(std::ostream& out, const detail::MessagePart& part, size_t longest) {
   if (part.is_text() || part.is_hint()) return part.print(out);
   std::ostringstream value;
   part.print(value);
-  out << shortened(escaped(std::move(value).str(), LineBreaks::escaped), kLongestValue);
+  out << shortened(escaped(std::move(value).str(), LineBreaks::escaped), longest);
 }
 
 // Cleans both.
@@ -53,13 +54,13 @@ void MessagePart::print_hint(std::ostream& out, const void* hint) {
 
 std::string message_text(std::initializer_list<MessagePart> parts) {
   std::ostringstream out;
-  for (const MessagePart& part : parts) print_clean(out, part);
+  for (const MessagePart& part : parts) print_clean(out, part, kLongestMessage);
   return std::move(out).str();
 }
 
 void fail(Error::Kind kind, Where where, std::initializer_list<MessagePart> parts) {
   std::ostringstream message, hint;
-  for (const MessagePart& part : parts) print_clean(part.is_hint() ? hint : message, part);
+  for (const MessagePart& part : parts) print_clean(part.is_hint() ? hint : message, part, kLongestValue);
   throw Error(kind, with_shown_paths(std::move(message).str()), with_shown_paths(std::move(hint).str()), where);
 }
 

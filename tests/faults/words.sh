@@ -79,19 +79,19 @@ case $("$qkv" run "$folder/llama" a --max-new 3 2>/dev/null) in
   *) bad 'a pipe gets another text than the model wrote' ;;
 esac
 name="x${esc}[31m$bell$csi$turn"
+{ printf "{{ raise_exception('%s' + " "$name"; printf "'x' * 4000000) }}"; } >"$folder/template"
 for arguments in "train $name --out $folder/none" "run $folder/$name a" "info $folder/$name" "$name" "run --$name" "run $folder/llama a --stop $name --ids" \
-  "chat $folder/llama --set $name" "data pack $folder/$name --out $folder/none --tokenizer bytes"; do
+  "chat $folder/llama --template $folder/template --set $name" "data pack $folder/$name --out $folder/none --tokenizer bytes"; do
   # shellcheck disable=SC2086
   expect 2 'hint' $arguments
   harmless "qkv $arguments" "$out"
 done
-{ printf "{{ raise_exception('%s' + " "$name"; printf "'x' * 4000000) }}"; } >"$folder/template"
 printf 'hello\n' >"$folder/in"
 out=$("$qkv" chat "$folder/llama" --template "$folder/template" 2>&1 <"$folder/in")
 [ "${#out}" -lt 2000 ] || bad "the message of a template has ${#out} characters"
 harmless 'the message of a template' "$out"
 long=$(head -c 100000 /dev/zero | tr '\0' x)
-for arguments in "train $long --out $folder/none" "run $long a" "$long" "run --$long" "look $folder/llama a --head $long"; do
+for arguments in "run $long a" "$long" "run --$long" "look $folder/llama a --head $long"; do
   # shellcheck disable=SC2086
   expect 2 'bytes]...' $arguments
   [ "${#out}" -lt 1500 ] || bad "a message has ${#out} characters: $(printf '%.300s' "$out")"
@@ -109,7 +109,7 @@ fi
 
 # --- standard input without end -----------------------------------------------------------------------------------------
 
-bounded='prlimit --as=3000000000'
+bounded='prlimit --as=4500000000'
 $bounded "$qkv" version >/dev/null 2>&1 || bounded=  # not under a sanitizer
 endless() {  # endless TEXT COMMAND...: exit 2 and this text, in bounded memory
   text=$1
@@ -127,7 +127,7 @@ endless 'line 1 of standard input has more than 1048576 bytes' translate "$folde
 endless 'line 1 of standard input has more than 1048576 bytes' chat "$folder/llama" --template "$folder/template"
 endless 'limit' data pack - --out "$folder/packed" --tokenizer bytes
 if [ "$form" = long ]; then
-  endless 'more than' score --references "$folder/in" /dev/stdin
+  endless 'more than' score /dev/stdin "$folder/in"
   endless 'more than' eval "$folder/llama" --data /dev/stdin
   endless 'more than' heads "$folder/llama" --data /dev/stdin
 fi

@@ -149,7 +149,7 @@ std::vector<Corrupt> corrupt_files() {
       {"empty_shape_with_bytes", file_of(header_of({{"x", "F32", {4, 0}, 0, 8}}), data), "needs 0 bytes"},
       {"long_shape_is_shortened", file_of(header_of({{"x", "U8", std::vector<uint64_t>(5000, 1), 0, 8}}), data),
        "U8 [1, 1, 1, 1, 1, 1, 1, 1, ...] needs 1 bytes"},
-      {"long_name_is_shortened", file_of(header_of({{long_name, "U8", {1}, 0, 8}}), data), "nnn...': U8 [1]"},
+      {"long_name_is_shortened", file_of(header_of({{long_name, "U8", {1}, 0, 8}}), data), "bytes]...nnn"},
 
       // the tensors together
       {"data_without_tensors", file_of("{}", data), "tensors end at byte 0 but the data has 8"},

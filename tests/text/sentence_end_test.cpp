@@ -12,7 +12,7 @@ TEST(SentenceEnd, AWholeTextStays) {
 }
 
 TEST(SentenceEnd, AnUnfinishedSentenceIsLeftOut) {
-  EXPECT_EQ(up_to_sentence_end("Tom has a ball. Anna has 3.5 ke"), "Tom has a ball.");
+  EXPECT_EQ(up_to_sentence_end("Tom has a ball. Anna has 3.5 k"), "Tom has a ball.");
   EXPECT_EQ(up_to_sentence_end(" He said: \"Go!\" Then To"), " He said: \"Go!\"");
   EXPECT_EQ(up_to_sentence_end("小明有球。他把球放"), "小明有球。");
 }

@@ -21,7 +21,7 @@
 namespace qkv::app {
 namespace {
 
-constexpr size_t kLargestScoredFile = size_t{4} << 30;
+constexpr size_t kLargestScoredFile = size_t{256} << 20;
 
 constexpr const char* kScoreExamples = R"(Line i of HYPOTHESIS is scored against line i of every REFERENCE.
 The 95 % interval is the bootstrap's, from 1000 drawn test sets: two systems whose intervals overlap widely may well be equally good.

@@ -230,8 +230,7 @@ void check_beam(Command command, const RunArguments& options) {
         "--frequency-penalty", "--logit-bias", "--stop", "--draft", "--logprobs"}) {
     QKV_CHECK(!command.option(name).given(), name, " with --beam ", options.beam,
               ": a beam search looks for the most likely text and does not have this option",
-              Hint("leave out one of the two; with --beam go --n, --max-new, --length-penalty, --repetition-penalty "
-                   "and --no-repeat-ngram"));
+              Hint("with --beam go --n, --max-new, --length-penalty, --repetition-penalty and --no-repeat-ngram"));
   }
 }
 
