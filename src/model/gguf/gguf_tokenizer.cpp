@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_members.h"
+#include "base/json_reader.h"
 #include "base/printable.h"
 
 namespace qkv {
@@ -17,10 +18,6 @@ namespace fs = std::filesystem;
 constexpr size_t kLargest = 100'000'000;
 
 enum TokenType : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-
-Json read_json(const fs::path& path) {
-  return parse_json(read_file(path, kLargest), path.filename().string());
-}
 
 const Json* member(const Json& object, const char* key) {
   if (!object.is_object()) return nullptr;
@@ -51,9 +48,7 @@ struct Tokens {
   explicit Tokens(int64_t count) : types(static_cast<size_t>(count), kUnused) {
     for (int64_t i = 0; i < count; ++i) texts.push_back("[PAD" + std::to_string(i) + "]");
   }
-  void set(const Json& id, const std::string& text, int32_t type) {
-    if (!id.is_number_integer()) fail_damaged("the id of " + printable(text) + " is no whole number");
-    const auto number = id.get<int64_t>();
+  void set(int64_t number, const std::string& text, int32_t type) {
     QKV_CHECK(number >= 0 && number < static_cast<int64_t>(texts.size()), "tokenizer.json: token ", printable(text),
               " has the id ", number, " but the model has ", texts.size(), " tokens",
               Hint("the tokenizer belongs to another model"));
@@ -66,45 +61,84 @@ bool is_byte_token(const std::string& text) {
   return text.size() == 6 && text.starts_with("<0x") && text.back() == '>';
 }
 
-Tokens read_tokens(const Json& tokenizer, const Json& model, const ModelSpec& spec) {
+// tokenizer.json without its long lists, which are kept as text: a tree of them would be too large.
+struct TokenizerFile {
+  std::string text;
+  Json steps = Json::object(), model = Json::object();
+  JsonText vocab, merges, added;
+
+  explicit TokenizerFile(const fs::path& path) : text(read_file(path, kLargest)) {
+    scan_json_members(text, kName, [&](const std::string& key, JsonText value) {
+      if (key == "added_tokens") {
+        added = value;
+      } else if (key == "model") {
+        scan_json_members(value, kName, [&](const std::string& name, JsonText part) {
+          if (name == "vocab" || name == "merges") {
+            (name == "vocab" ? vocab : merges) = part;
+          } else {
+            model[name] = parse_json(part, kName);
+          }
+        });
+      } else if (key == "normalizer" || key == "pre_tokenizer") {
+        steps[key] = parse_json(value, kName);
+      }
+    });
+  }
+  static constexpr const char* kName = "tokenizer.json";
+};
+
+JsonReader reader_of(JsonText list, JsonReader::Kind kind, const char* wrong) {
+  JsonReader in(list, TokenizerFile::kName);
+  if (list.text().empty() || in.kind() != kind) fail_damaged(wrong);
+  return in;
+}
+
+Tokens read_tokens(const TokenizerFile& file, const ModelSpec& spec) {
   Tokens tokens(spec.vocabulary);
-  const Json* vocabulary = member(model, "vocab");
-  if (vocabulary == nullptr || !vocabulary->is_object()) fail_damaged("'vocab' must be an object");
-  const bool bytes = flag_in(model, "byte_fallback");
-  for (const auto& [text, id] : vocabulary->items()) {
-    tokens.set(id, text, bytes && is_byte_token(text) ? kByte : kNormal);
-  }
-  const std::string unknown = text_in(model, "unk_token");
-  if (const Json* added = member(tokenizer, "added_tokens")) {
-    if (!added->is_array()) fail_damaged("'added_tokens' must be a list");
-    for (const Json& token : *added) {
-      const std::string text = text_in(token, "content");
-      const Json* id = member(token, "id");
-      if (id == nullptr) fail_damaged("an added token has no id");
-      const bool byte = bytes && is_byte_token(text);
-      tokens.set(*id, text,
-                 byte                        ? kByte
-                 : text == unknown           ? kUnknown
-                 : flag_in(token, "special") ? kControl
-                                             : kUserDefined);
-    }
-  }
+  const bool bytes = flag_in(file.model, "byte_fallback");
+  JsonReader in = reader_of(file.vocab, JsonReader::Kind::object, "'vocab' must be an object");
+  in.members([&](std::string_view key) {
+    const std::string text(key);
+    const JsonNumber id = in.number();
+    if (id.kind != JsonNumber::Kind::integer) fail_damaged("the id of " + printable(text) + " is no whole number");
+    tokens.set(id.integer, text, bytes && is_byte_token(text) ? kByte : kNormal);
+  });
+  const std::string unknown = text_in(file.model, "unk_token");
+  if (file.added.text().empty() || file.added.text() == "null") return tokens;
+  scan_json_elements(file.added, TokenizerFile::kName, [&](JsonText element) {
+    const Json token = parse_json(element, TokenizerFile::kName);
+    const std::string text = text_in(token, "content");
+    const Json* id = member(token, "id");
+    if (id == nullptr || !id->is_number_integer()) fail_damaged("the id of " + printable(text) + " is no whole number");
+    const bool byte = bytes && is_byte_token(text);
+    tokens.set(id->get<int64_t>(), text,
+               byte                        ? kByte
+               : text == unknown           ? kUnknown
+               : flag_in(token, "special") ? kControl
+                                           : kUserDefined);
+  });
   return tokens;
 }
 
-std::vector<std::string> read_merges(const Json& model) {
-  const Json* merges = member(model, "merges");
-  if (merges == nullptr || !merges->is_array()) fail_damaged("'merges' must be a list");
+std::vector<std::string> read_merges(JsonText list) {
+  JsonReader in = reader_of(list, JsonReader::Kind::array, "'merges' must be a list");
   std::vector<std::string> out;
-  for (const Json& merge : *merges) {
-    if (merge.is_string()) {
-      out.push_back(merge.get<std::string>());
-    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-      out.push_back(merge[0].get<std::string>() + " " + merge[1].get<std::string>());
-    } else {
-      fail_damaged("a merge is " + printable(merge.dump()) + " but must be a pair");
+  out.reserve(list.items());
+  std::string spare;
+  in.elements([&] {
+    if (in.kind() == JsonReader::Kind::string) {
+      out.emplace_back(in.string(spare));
+      return;
     }
-  }
+    std::string pair;
+    size_t parts = 0;
+    in.elements([&] {
+      pair += (parts++ == 0 ? "" : " ");
+      pair += in.string(spare);
+    });
+    if (parts != 2) fail_damaged("a merge has " + std::to_string(parts) + " parts but must be a pair");
+    out.push_back(std::move(pair));
+  });
   return out;
 }
 
@@ -196,7 +230,11 @@ void add_special_ids(GgufMetadata& out, const ModelSpec& spec) {
 void add_settings(GgufMetadata& out, const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return;
-  const Json settings = read_json(path);
+  const std::string text = read_file(path, kLargest), name = path.filename().string();
+  Json settings = Json::object();
+  scan_json_members(text, name, [&](const std::string& key, JsonText value) {
+    if (key != "added_tokens_decoder") settings[key] = parse_json(value, name);
+  });
   for (const char* key : {"add_bos_token", "add_eos_token"}) {
     const Json* value = member(settings, key);
     if (value != nullptr && value->is_boolean()) out.add_flag(std::string("tokenizer.ggml.") + key, value->get<bool>());
@@ -218,19 +256,18 @@ std::string add_tokenizer_keys(GgufMetadata& out, const fs::path& folder, const 
   if (folder.empty() || !fs::exists(folder / "tokenizer.json", ignored)) {
     return add_none(out, spec, "the model has no tokenizer.json");
   }
-  const Json tokenizer = read_json(folder / "tokenizer.json");
-  const Json* model = member(tokenizer, "model");
-  if (model == nullptr) fail_damaged("has no 'model'");
+  const TokenizerFile file(folder / "tokenizer.json");
+  if (file.model.empty()) fail_damaged("has no 'model'");
   Cut cut;
-  if (const Json* step = member(tokenizer, "pre_tokenizer")) read_cut(*step, cut);
-  const bool falls_back = flag_in(*model, "byte_fallback");
-  const std::string type = text_in(*model, "type");
+  if (const Json* step = member(file.steps, "pre_tokenizer")) read_cut(*step, cut);
+  const bool falls_back = flag_in(file.model, "byte_fallback");
+  const std::string type = text_in(file.model, "type");
   if (type != "BPE" || (!cut.byte_level && !falls_back)) {
     return add_none(out, spec, "tokenizer.json is of the kind " + printable(type) + ", not BPE over bytes");
   }
-  const Tokens tokens = read_tokens(tokenizer, *model, spec);
-  const std::vector<std::string> merges = read_merges(*model);
-  std::string pre = cut.byte_level ? name_of(cut, flag_in(*model, "ignore_merges")) : "default", note;
+  const Tokens tokens = read_tokens(file, spec);
+  const std::vector<std::string> merges = read_merges(file.merges);
+  std::string pre = cut.byte_level ? name_of(cut, flag_in(file.model, "ignore_merges")) : "default", note;
   if (pre.empty()) {
     pre = "default";
     note =
@@ -245,7 +282,7 @@ std::string add_tokenizer_keys(GgufMetadata& out, const fs::path& folder, const 
   if (cut.byte_level) {
     out.add_texts("tokenizer.ggml.merges", merges);
   } else {
-    out.add_flag("tokenizer.ggml.add_space_prefix", prepends_space(tokenizer));
+    out.add_flag("tokenizer.ggml.add_space_prefix", prepends_space(file.steps));
     const auto unknown = std::find(tokens.types.begin(), tokens.types.end(), kUnknown);
     if (unknown != tokens.types.end()) {
       out.add_u32("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(unknown - tokens.types.begin()));

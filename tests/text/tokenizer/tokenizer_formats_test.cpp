@@ -69,7 +69,7 @@ void check_tiktoken(const char* name, const char* file_name, int32_t tokens) {
   const TempFolder temp;
   temp.write(file_name, ranks);
   const Tokenizer tokenizer = Tokenizer::load(temp.path() / file_name);
-  const Json vectors = parse_json(read_file(folder / "vectors.json", 10'000'000), "vectors.json");
+  const Json vectors = parse_json(read_file(folder / "vectors.json", 10'000'000), "vectors.json", {.tree = 1 << 30});
   for (size_t i = 0; i < vectors.size(); i += 4) {
     const auto text = vectors[i].at("text").get<std::string>();
     EXPECT_EQ(tokenizer.encode(text, {.read_specials = false}),

@@ -140,20 +140,21 @@ TokenizerParts bpe_parts(const GgufVocab& vocab) {
   const std::optional<Pattern> pattern = pattern_of_gguf_pre(pre);
   QKV_CHECK(pattern.has_value(), what, ": ", key("pre"), " is ", printable(pre), ", which is not a known pattern",
             Hint("use the model's tokenizer.json, or convert the model again if it is an old file"));
-  Bpe::Merges merges;
   const std::vector<std::string_view> lines = vocab.file.texts(key("merges"));
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const size_t space = lines[i].find(' ', 1);
-    QKV_CHECK(space != std::string_view::npos, what, ": ", key("merges"), "[", i, "] is ", printable(lines[i]),
-              " but must be two tokens with a space between", Hint(kDamaged));
-    merges.emplace_back(lines[i].substr(0, space), lines[i].substr(space + 1));
-  }
+  const auto give_merges = [&](Bpe::TakeMerge take) {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const size_t space = lines[i].find(' ', 1);
+      QKV_CHECK(space != std::string_view::npos, what, ": ", key("merges"), "[", i, "] is ", printable(lines[i]),
+                " but must be two tokens with a space between", Hint(kDamaged));
+      take(lines[i].substr(0, space), lines[i].substr(space + 1), static_cast<uint32_t>(i));
+    }
+  };
   Vocab tokens = plain_vocab(vocab);
   QKV_CHECK(Bpe::has_all_bytes(tokens), what, ": not every byte is a token", Hint(kDamaged));
   TokenizerParts parts{.what = what, .accepts_raw_bytes = true};
   parts.named = vocab.named();
   const bool ignores = *pattern == Pattern::llama3;  // Llama 3's vocabulary has words that merges do not produce
-  parts.model = std::make_unique<Bpe>(std::move(tokens), merges,
+  parts.model = std::make_unique<Bpe>(std::move(tokens), Bpe::Merges{lines.size(), give_merges},
                                       BpeOptions{.what = what, .byte_level = true, .ignore_merges = ignores});
   parts.pre_tokenizer = pattern_pre_tokenizer(*pattern, what);
   parts.decoder = byte_level_decoder();
