@@ -132,7 +132,7 @@ const StoredTensor& Gguf::at(std::string_view name) const {
 }
 
 void Gguf::release(const StoredTensor& entry) const {
-  if (file_) file_->release(entry.bytes);
+  for (const auto& file : files_) file->release(entry.bytes);  // each ignores bytes of the others
 }
 
 const Gguf::Field* Gguf::find_field(std::string_view key) const {

@@ -127,6 +127,7 @@ void rewrite_gguf(const std::filesystem::path& path, const Gguf& source, const s
   check_free(path);
   GgufMetadata metadata;
   for (const Gguf::Field& field : source.fields()) {
+    if (field.key.starts_with("split.")) continue;  // what is written is one file
     if (!dtype.empty() && field.key == "general.file_type") {
       metadata.add_u32(field.key, file_type(dtype));
     } else {

@@ -315,9 +315,6 @@ TEST(Patterns, NamesAndSpellingsFindTheirPattern) {
   EXPECT_EQ(known_pattern(pattern_regexes(Pattern::deepseek_v3)[2]), Pattern::deepseek_words);
   EXPECT_EQ(known_pattern(R"(\w+)"), std::nullopt);
   EXPECT_EQ(pattern_by_name("deepseek_cjk"), std::nullopt);
-  EXPECT_EQ(pattern_of_gguf_pre("llama-bpe"), Pattern::llama3);
-  EXPECT_EQ(pattern_of_gguf_pre("deepseek-v3"), Pattern::deepseek_v3);
-  EXPECT_EQ(pattern_of_gguf_pre("none"), std::nullopt);
 }
 
 }  // namespace
