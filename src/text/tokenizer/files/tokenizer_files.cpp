@@ -80,13 +80,17 @@ void put_around(const fs::path& folder, TokenizerParts& parts) {
 
 // Two formats use the extension .model: SentencePiece and, for Llama 3, tiktoken.
 TokenizerParts parts_of_model_file(const fs::path& file) {
-  if (is_tiktoken(read_start(file))) return parts_of_tiktoken(file);
+  if (is_tiktoken_file(file)) return parts_of_tiktoken(file);
   TokenizerParts parts = parts_of_sentencepiece_file(file);
   put_around(file.parent_path(), parts);
   return parts;
 }
 
 }  // namespace
+
+bool is_tiktoken_file(const fs::path& file) {
+  return is_tiktoken(read_start(file));
+}
 
 Json read_tokenizer_settings(const fs::path& path) {
   const std::string name = path.string(), text = read_file(path, kLargestTokenizerFile);

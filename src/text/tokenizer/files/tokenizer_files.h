@@ -26,6 +26,7 @@ TokenizerParts parts_of_gguf(const Gguf& file);
 // tiktoken's ranks. The file does not contain its split pattern; it follows from the name (cl100k, o200k, ...) or size.
 TokenizerParts parts_of_tiktoken(const std::filesystem::path& file);
 bool is_tiktoken(std::string_view start);  // judged by the first line
+bool is_tiktoken_file(const std::filesystem::path& file);
 
 // Marian's source.spm or target.spm. Ids come from vocab.json in the same folder; decoding uses target.spm.
 TokenizerParts parts_of_marian(const std::filesystem::path& spm);

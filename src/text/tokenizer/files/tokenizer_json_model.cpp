@@ -21,10 +21,10 @@ std::string model_type(const JsonNode& node, const ModelLists& lists) {
   return node.find("continuing_subword_prefix") ? "WordPiece" : "WordLevel";
 }
 
-using Kind = JsonReader::Kind;
+using JsonKind = JsonReader::Kind;
 
 // A reader of a part that must be there and of this kind. Errors of the text itself name the file.
-JsonReader reader_of(JsonText list, const std::string& where, Kind kind, std::string_view wanted) {
+JsonReader reader_of(JsonText list, const std::string& where, JsonKind kind, std::string_view wanted) {
   JsonReader in(list, where, {.bytes = kLargestTokenizerFile});
   QKV_CHECK(!list.text().empty() && in.kind() == kind, where, " is missing or not ", wanted,
             Hint("the file is damaged or not a tokenizer"));
@@ -57,7 +57,7 @@ LoadedModel read_bpe(const JsonNode& node, const ModelLists& lists) {
 
 TokenModelPtr read_unigram(const JsonNode& node, JsonText list) {
   const std::string where = node.where() + ".vocab";
-  JsonReader in = reader_of(list, where, Kind::array, "a list");
+  JsonReader in = reader_of(list, where, JsonKind::array, "a list");
   Unigram::Pieces pieces;
   pieces.reserve(list.items(), most_text(list, 6));
   const auto check = [&](bool good) {
@@ -65,11 +65,11 @@ TokenModelPtr read_unigram(const JsonNode& node, JsonText list) {
   };
   std::string spare;
   in.elements([&] {
-    check(in.kind() == Kind::array);
+    check(in.kind() == JsonKind::array);
     std::string_view text;
     size_t read = 0;
     in.elements([&] {
-      check(read < 2 && in.kind() == (read == 0 ? Kind::string : Kind::number));
+      check(read < 2 && in.kind() == (read == 0 ? JsonKind::string : JsonKind::number));
       if (read++ == 0) {
         text = in.string(spare);
       } else {
@@ -86,11 +86,11 @@ TokenModelPtr read_unigram(const JsonNode& node, JsonText list) {
 }  // namespace
 
 Vocab read_vocab(JsonText list, const std::string& where) {
-  JsonReader in = reader_of(list, where, Kind::object, "an object");
+  JsonReader in = reader_of(list, where, JsonKind::object, "an object");
   Vocab vocab;
   vocab.reserve(list.items(), most_text(list, 5));
   in.members([&](std::string_view token) {
-    const JsonNumber id = in.kind() == Kind::number ? in.number() : JsonNumber{.kind = JsonNumber::Kind::real};
+    const JsonNumber id = in.kind() == JsonKind::number ? in.number() : JsonNumber{.kind = JsonNumber::Kind::real};
     QKV_CHECK(id.kind == JsonNumber::Kind::integer, where, ": the id of token ", printable(token),
               " is not a whole number", Hint("the file is damaged"));
     QKV_CHECK(vocab.add(token, id.integer, {.what = where, .tokens = list.items()}), where, ": the token ",
@@ -100,16 +100,16 @@ Vocab read_vocab(JsonText list, const std::string& where) {
 }
 
 void give_merges(JsonText list, const std::string& where, Bpe::TakeMerge take) {
-  JsonReader in = reader_of(list, where, Kind::array, "a list");
+  JsonReader in = reader_of(list, where, JsonKind::array, "a list");
   uint32_t rank = 0;
   const auto check = [&](bool good) {
     QKV_CHECK(good, where, "[", rank, "] is not two tokens", Hint("written \"left right\" or [\"left\", \"right\"]"));
   };
   std::string spare, second_spare;
   in.elements([&] {
-    check(in.kind() == Kind::string || in.kind() == Kind::array);
+    check(in.kind() == JsonKind::string || in.kind() == JsonKind::array);
     std::string_view left, right;
-    if (in.kind() == Kind::string) {
+    if (in.kind() == JsonKind::string) {
       const std::string_view both = in.string(spare);
       const size_t space = both.find(' ');
       check(space != both.npos && both.find(' ', space + 1) == both.npos);
@@ -118,7 +118,7 @@ void give_merges(JsonText list, const std::string& where, Bpe::TakeMerge take) {
     } else {
       size_t read = 0;
       in.elements([&] {
-        check(read < 2 && in.kind() == Kind::string);
+        check(read < 2 && in.kind() == JsonKind::string);
         (read == 0 ? left : right) = in.string(read == 0 ? spare : second_spare);
         ++read;
       });
