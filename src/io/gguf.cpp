@@ -199,6 +199,18 @@ std::vector<int64_t> Gguf::integers(std::string_view key) const {
   return out;
 }
 
+std::string Gguf::bytes(std::string_view key) const {
+  const Field& f = field(key);
+  const GgufKind kind = f.kind == GgufKind::array ? array_of(f).kind : f.kind;
+  if (f.kind == GgufKind::array && (kind == GgufKind::u8 || kind == GgufKind::i8)) {
+    const Bytes values = array_of(f).values;
+    return {reinterpret_cast<const char*>(values.data()), values.size()};
+  }
+  std::string out;
+  for (const int64_t byte : integers(key)) out += static_cast<char>(byte & 0xff);
+  return out;
+}
+
 std::vector<float> Gguf::floats(std::string_view key) const {
   const Field& f = field(key);
   if (f.kind != GgufKind::array || array_of(f).kind != GgufKind::f32) fail_kind(name_, f, "an array of f32");

@@ -60,6 +60,7 @@ class Gguf {
   bool flag(std::string_view key) const;
   std::vector<std::string_view> texts(std::string_view key) const;
   std::vector<int64_t> integers(std::string_view key) const;
+  std::string bytes(std::string_view key) const;          // integers of any width that are bytes
   std::vector<float> floats(std::string_view key) const;  // f32 only
   bool is_array(std::string_view key) const { return field(key).kind == GgufKind::array; }
 

@@ -187,9 +187,7 @@ class JsonOfGguf {
   Ordered unigram_normalizer() const {
     Ordered steps = Ordered::array();
     if (file_.has("tokenizer.ggml.precompiled_charsmap")) {
-      std::string map;
-      for (const int64_t byte : file_.integers("tokenizer.ggml.precompiled_charsmap"))
-        map += static_cast<char>(byte & 0xff);
+      const std::string map = file_.bytes("tokenizer.ggml.precompiled_charsmap");
       if (!map.empty()) steps.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", encode_base64(map)}});
     }
     const char* const key = "tokenizer.ggml.remove_extra_whitespaces";

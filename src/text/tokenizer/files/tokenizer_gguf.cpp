@@ -218,8 +218,7 @@ TokenizerParts sentencepiece_parts(const GgufVocab& vocab, SentencePieceModel::K
   model.add_dummy_prefix = vocab.flag_or("add_space_prefix", true);
   model.remove_extra_whitespaces = vocab.flag_or("remove_extra_whitespaces", false);
   if (vocab.file.has(key("precompiled_charsmap"))) {
-    std::string map;
-    for (const int64_t byte : vocab.file.integers(key("precompiled_charsmap"))) map += static_cast<char>(byte & 0xff);
+    const std::string map = vocab.file.bytes(key("precompiled_charsmap"));
     if (!map.empty()) model.charsmap = Precompiled::parse(map, vocab.file.name() + ": " + key("precompiled_charsmap"));
   }
   model.check_pieces();
