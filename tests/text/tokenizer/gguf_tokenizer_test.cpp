@@ -22,11 +22,12 @@ struct Written {
   std::string note;
 };
 
-Written tokenizer_of(const fs::path& folder, int64_t vocabulary, const TempFolder& temp) {
+Written tokenizer_of(const fs::path& folder, int64_t vocabulary, const TempFolder& temp, int32_t bos = 1,
+                     int32_t eos = 2) {
   GgufMetadata metadata;
   std::string note;
   for (const std::string& line :
-       add_gguf_tokenizer(metadata, folder, {.vocabulary = vocabulary, .bos = 1, .eos = {2}})) {
+       add_gguf_tokenizer(metadata, folder, {.vocabulary = vocabulary, .bos = bos, .eos = {eos}})) {
     note += line + "\n";
   }
   const fs::path path = temp.path() / "tokenizer.gguf";
@@ -147,11 +148,20 @@ TEST(GgufTokenizer, RefusesBrokenFiles) {
 
 // There and back: the folder made of the GGUF has the ids of the folder it came from.
 TEST(GgufTokenizer, ComesBackFromGguf) {
-  for (const char* name : {"gpt2", "llama2", "llama3", "qwen2", "unigram"}) {
+  const struct {
+    const char* name;
+    int32_t bos, eos;
+    bool plain_only = false;  // the file also normalizes (NFC, NFKC), which convert says is lost
+  } kFiles[] = {{"gpt2", 5, 0}, {"llama2", 1, 2}, {"llama3", 0, 1}, {"qwen2", 5, 1, true}, {"unigram", 5, 1, true}};
+  const auto is_plain = [](const std::string& text) {
+    const bool ascii = std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 127; });
+    return ascii && text.find("  ") == text.npos && !text.starts_with(' ') && !text.ends_with(' ');
+  };
+  for (const auto& [name, bos, eos, plain_only] : kFiles) {
     SCOPED_TRACE(name);
     const fs::path from = golden(std::string("tokenizers/") + name);
     const TempFolder temp, back;
-    const auto [gguf, note] = tokenizer_of(from, 700, temp);
+    const auto [gguf, note] = tokenizer_of(from, 700, temp, bos, eos);
     Notes notes;
     for (const MadeFile& made : tokenizer_files_of(gguf, notes)) back.write(made.name, made.text);
     EXPECT_TRUE(notes.empty());
@@ -159,11 +169,12 @@ TEST(GgufTokenizer, ComesBackFromGguf) {
     size_t compared = 0;
     for (const Json& one : parse_json(contents(from / "vectors.json"), "vectors.json")) {
       const auto text = one.at("text").get<std::string>();
-      if (text.find("\xcc\x81") != text.npos && std::string(name) == "qwen2") continue;  // NFC is noted as lost
+      if (plain_only && !is_plain(text)) continue;
       EXPECT_EQ(ours.encode(text), right.encode(text)) << text;
+      EXPECT_EQ(ours.decode(right.encode(text)), right.decode(right.encode(text))) << text;
       ++compared;
     }
-    EXPECT_GT(compared, 170U);
+    EXPECT_GE(compared, plain_only ? 20U : 180U);
   }
 }
 

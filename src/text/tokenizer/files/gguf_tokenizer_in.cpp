@@ -40,7 +40,6 @@ class JsonOfGguf {
         tokens_(file.texts("tokenizer.ggml.tokens")) {
     if (file.has("tokenizer.ggml.token_type")) types_ = file.integers("tokenizer.ggml.token_type");
     unk_ = parts_.named.unk.value_or(-1);
-    if (kind_ != "gpt2") unk_ = parts_.model->id_shown_as_text() >= 0 ? parts_.model->id_shown_as_text() : unk_;
   }
 
   const TokenizerParts& parts() const { return parts_; }

@@ -196,12 +196,13 @@ struct OutSteps {
     }
     for (const Json& step : flat(member_of(steps, "normalizer"), "normalizers")) {
       const std::string type = text_in(step, "type");
-      const bool to_mark = type == "Replace" && text_in(step, "content") == "\xe2\x96\x81";
+      const std::string regex = type == "Replace" ? text_in(step.value("pattern", Json()), "Regex") : "";
+      const bool to_mark = type == "Replace" && regex.empty() && text_in(step, "content") == "\xe2\x96\x81";
       if (type == "Prepend") {
         prefix = true;
       } else if (type == "Precompiled") {
         charsmap = decode_base64(text_in(step, "precompiled_charsmap"), "tokenizer.json: precompiled_charsmap");
-      } else if (type == "Strip" || (to_mark && !text_in(step.at("pattern"), "Regex").empty())) {
+      } else if (type == "Strip" || regex == " {2,}") {
         remove_spaces = true;
       } else if (!to_mark) {
         lost += (lost.empty() ? "" : ", ") + type;
@@ -414,14 +415,15 @@ Notes add_gguf_tokenizer(GgufMetadata& out, const fs::path& folder, const ModelT
   } else {
     notes.emplace_back("the model has no tokenizer.json and no SentencePiece tokenizer.model");
   }
+  if (!added) {
+    out.add_text("tokenizer.ggml.model", "none");
+    notes.back() += ": the GGUF has no tokenizer, so nothing can read text with it";
+  }
   OutSettings settings(out, folder, notes);
   settings.add_ids(added ? &tokens : nullptr, model);
   if (added) {
     settings.add_flags();
     settings.add_chat();
-  } else {
-    out.add_text("tokenizer.ggml.model", "none");
-    notes.back() += ": the GGUF has no tokenizer, so nothing can read text with it";
   }
   return notes;
 }

@@ -224,6 +224,7 @@ TokenizerParts sentencepiece_parts(const GgufVocab& vocab, SentencePieceModel::K
   model.check_pieces();
   TokenizerParts parts = parts_of_sentencepiece(std::move(model));
   parts.named = vocab.named();
+  parts.named.unk = unknown;
   for (AddedToken& token : parts.added) token.in_text = vocab.types[static_cast<size_t>(token.id)] == Type::control;
   add_template(vocab, {.bos = !unigram, .eos = unigram}, parts);
   return parts;
