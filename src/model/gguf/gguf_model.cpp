@@ -130,6 +130,7 @@ std::vector<std::string> write_gguf_model(const std::filesystem::path& path, con
     notes = output.tokenizer(metadata);
   } else {
     metadata.add_text("tokenizer.ggml.model", "none");
+    notes.emplace_back("the GGUF is written with no tokenizer, so nothing can read text with it");
     const auto add = [&](const char* key, std::optional<int32_t> id) {
       if (id) metadata.add_u32(key, static_cast<uint32_t>(*id));
     };
