@@ -37,59 +37,32 @@ std::string json_text(const AnyJson& json, int indent = 2) {
 struct JsonLimits {
   int depth = 64;
   size_t bytes = 100'000'000;
+  // Memory that the tree may take beyond the size of its text. A tree takes up to 40 times its text, so large documents
+  // are read in parts or with a JsonReader.
+  size_t tree = size_t{12} << 20;
+};
+
+// A JSON text, or a part of one. Errors about a part give the place in the whole document.
+class JsonText {
+ public:
+  JsonText() = default;
+  JsonText(std::string_view text) : text_(text), document_(text) {}
+  JsonText(const std::string& text) : JsonText(std::string_view(text)) {}
+  JsonText(const char* text) : JsonText(std::string_view(text)) {}
+  JsonText(std::string_view text, std::string_view document, size_t items)
+      : text_(text), document_(document), items_(items) {}
+
+  std::string_view text() const { return text_; }
+  std::string_view document() const { return document_; }
+  size_t items() const { return items_; }  // members or elements of a part that is an object or an array
+
+ private:
+  std::string_view text_, document_;
+  size_t items_ = 0;
 };
 
 // RFC 8259 with UTF-8, one value, no key twice in an object, and only numbers a double can hold.
-Json parse_json(std::string_view text, std::string_view what, JsonLimits limits = {});
-
-// A part of a document as a flat list of tokens, for parts with hundreds of thousands of values.
-class JsonTape {
- public:
-  enum class Kind : uint8_t {
-    null,
-    boolean,
-    integer,
-    number,
-    string,
-    key,
-    open_array,
-    close_array,
-    open_object,
-    close_object
-  };
-
-  size_t size() const { return items_.size(); }
-  Kind kind(size_t i) const { return items_[i].kind; }
-  std::string_view text(size_t i) const { return std::string_view(texts_).substr(items_[i].begin, items_[i].size); }
-  int64_t integer(size_t i) const { return items_[i].integer; }  // an integer or a boolean
-  double number(size_t i) const { return items_[i].number; }     // a number that is not a 64-bit integer
-
-  void add(Kind kind) { items_.push_back({.kind = kind, .begin = 0}); }
-  void add_text(Kind kind, std::string_view text);
-  void add_integer(Kind kind, int64_t value) { items_.push_back({.kind = kind, .integer = value}); }
-  void add_number(double value) { items_.push_back({.kind = Kind::number, .number = value}); }
-
- private:
-  struct Item {
-    Kind kind;
-    uint32_t size = 0;
-    union {
-      uint64_t begin;
-      int64_t integer;
-      double number;
-    };
-  };
-  std::vector<Item> items_;
-  std::string texts_;
-};
-
-// The array or object at this path goes to a tape, brackets included; the document has null there. Duplicate keys in it
-// are not checked.
-struct TapedPart {
-  std::vector<std::string_view> keys;  // from the root
-  JsonTape tape = {};
-};
-Json parse_json(std::string_view text, std::string_view what, JsonLimits limits, std::span<TapedPart> taped);
+Json parse_json(JsonText text, std::string_view what, JsonLimits limits = {});
 
 // The known word closest to `word`, for hints; empty if none is close.
 std::string nearest_key(std::string_view word, std::span<const std::string_view> known);

@@ -1,105 +1,97 @@
 #include "base/json_members.h"
 
-#include <algorithm>
-#include <set>
+#include <functional>
+#include <limits>
+#include <vector>
 
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "base/printable.h"
 
 namespace qkv {
 namespace {
 
-constexpr const char* kNotJson = "the text is damaged or cut off: was it written completely?";
-
-// Finds where keys and values begin and end; parse_json validates them.
-class Scanner {
+// The keys of an object: a hash table of places in the text, because a set of strings would take more than the text.
+class KeySet {
  public:
-  Scanner(std::string_view text, std::string_view what) : text_(text), what_(what) {}
+  explicit KeySet(std::string_view document) : document_(document), slots_(64) {}
 
-  // The next character after white space, which must be one of `wanted`.
-  char expect(std::string_view wanted) {
-    skip_space();
-    const std::string found = at_ < text_.size() ? printable(text_.substr(at_, 1)) : "the end";
-    QKV_CHECK(at_ < text_.size() && wanted.find(text_[at_]) != wanted.npos, what_, ": not valid JSON, byte ", at_,
-              ": expected one of ", printable(wanted), " but found ", found, Hint(kNotJson));
-    return text_[at_++];
-  }
-
-  bool next_is(char c) {
-    skip_space();
-    return at_ < text_.size() && text_[at_] == c;
-  }
-
-  bool at_end() {
-    skip_space();
-    return at_ == text_.size();
-  }
-
-  size_t at() const { return at_; }
-
-  std::string_view take_string() {
-    const size_t start = at_;
-    expect("\"");
-    while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2U : 1U;
-    QKV_CHECK(at_ < text_.size(), what_, ": not valid JSON, byte ", start, ": a string without its end",
-              Hint(kNotJson));
-    return text_.substr(start, ++at_ - start);
-  }
-
-  // Up to the comma or bracket that ends it.
-  std::string_view take_value() {
-    expect("{[\"-0123456789tfn");  // parse_json alone would let a byte order mark pass
-    const size_t start = --at_;
-    size_t depth = 0;
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == '"') {
-        take_string();
-        continue;
-      }
-      if (depth == 0 && (c == ',' || c == '}' || c == ']')) break;
-      if (c == '{' || c == '[') ++depth;
-      if (c == '}' || c == ']') --depth;
-      ++at_;
-    }
-    return text_.substr(start, at_ - start);
+  // The key is the string whose opening quote is at `quote`. False if it was there before.
+  bool insert(std::string_view key, const char* quote) {
+    if (3 * (count_ + 1) > 2 * slots_.size()) grow();
+    const auto hash = static_cast<uint32_t>(std::hash<std::string_view>()(key));
+    const size_t at = free_or_same(hash, &key);
+    if (slots_[at].end != 0) return false;
+    slots_[at] = {hash, static_cast<uint32_t>(quote - document_.data()) + 1};
+    ++count_;
+    return true;
   }
 
  private:
-  void skip_space() { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
+  struct Slot {
+    uint32_t hash = 0, end = 0;  // place of the opening quote + 1; 0: free
+  };
 
-  std::string_view text_, what_;
-  size_t at_ = 0;
+  size_t free_or_same(uint32_t hash, const std::string_view* key) const {
+    const size_t mask = slots_.size() - 1;
+    size_t at = hash & mask;
+    while (slots_[at].end != 0 && !(key != nullptr && slots_[at].hash == hash && is_at(slots_[at], *key))) {
+      at = (at + 1) & mask;
+    }
+    return at;
+  }
+
+  bool is_at(Slot slot, std::string_view key) const {
+    std::string spare;
+    JsonReader in({document_.substr(slot.end - 1), document_, 0}, "", {.bytes = SIZE_MAX});
+    return in.string(spare) == key;
+  }
+
+  void grow() {
+    std::vector<Slot> old(2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot slot : old) {
+      if (slot.end != 0) slots_[free_or_same(slot.hash, nullptr)] = slot;
+    }
+  }
+
+  std::string_view document_;
+  std::vector<Slot> slots_;  // open addressing
+  size_t count_ = 0;
 };
 
 }  // namespace
 
-void scan_json_members(std::string_view text, std::string_view what, JsonTextMember member, JsonMemberLimits limits) {
-  const std::string where(what);
-  std::set<std::string> keys;
-  Scanner in(text, what);
-  in.expect("{");
-  char last = in.next_is('}') ? in.expect("}") : ',';
-  while (last == ',') {
-    const Json name = parse_json(in.take_string(), where + ": the key before byte " + std::to_string(in.at()));
-    const auto [key, is_new] = keys.insert(name.get<std::string>());
-    QKV_CHECK(is_new, what, ": the key ", printable(*key), " appears twice in one object, byte ", in.at(),
-              Hint("keep one of the two"));
-    QKV_CHECK(keys.size() <= limits.members, what, ": holds more than ", limits.members, " members, byte ", in.at(),
+void scan_json_members(JsonText text, std::string_view what, JsonTextMember member, JsonMemberLimits limits) {
+  QKV_CHECK(text.document().size() < std::numeric_limits<uint32_t>::max(), what, ": the JSON text has ",
+            text.document().size(), " bytes but may have at most 4 GiB",
+            Hint("this is probably not the file you meant"));
+  JsonReader in(text, what, {.bytes = SIZE_MAX});
+  KeySet keys(text.document());
+  size_t count = 0;
+  std::string name;
+  in.members([&](std::string_view key) {
+    name = key;
+    if (!keys.insert(key, in.key_begin())) in.fail_twice(key);
+    QKV_CHECK(++count <= limits.members, what, ": holds more than ", limits.members, " members",
               Hint("no real file has so many: it is damaged or made to do harm"));
-    in.expect(":");
-    member(*key, in.take_value());
-    last = in.expect(",}");
-  }
-  QKV_CHECK(in.at_end(), what, ": not valid JSON, byte ", in.at(), ": something follows the object", Hint(kNotJson));
+    member(name, in.skip());
+  });
+  in.end();
 }
 
-void parse_json_members(std::string_view text, std::string_view what, JsonMember member, JsonMemberLimits limits) {
+void parse_json_members(JsonText text, std::string_view what, JsonMember member, JsonMemberLimits limits) {
   const std::string where = std::string(what) + ": ";
-  const auto parsed = [&](const std::string& key, std::string_view value) {
+  const auto parsed = [&](const std::string& key, JsonText value) {
     member(key, parse_json(value, where + printable(key), {.depth = limits.depth, .bytes = limits.bytes}));
   };
   scan_json_members(text, what, parsed, limits);
+}
+
+void scan_json_elements(JsonText text, std::string_view what, FunctionRef<void(JsonText element)> element) {
+  JsonReader in(text, what, {.bytes = SIZE_MAX});
+  in.elements([&] { element(in.skip()); });
+  in.end();
 }
 
 }  // namespace qkv

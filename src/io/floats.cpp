@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/float8.h"
 #include "base/printable.h"
+#include "io/iq4.h"
 #include "io/stored_type.h"
 
 namespace qkv {
@@ -73,13 +74,14 @@ const Table& float8_table(std::string_view dtype) {
 bool decodes_to_floats(std::string_view dtype) {
   const StoredType* const type = find_stored_type(dtype);
   return type != nullptr &&
-         (type->block != Block::none || std::ranges::find(kPlainFloats, dtype) != kPlainFloats.end());
+         (type->block != Block::none || is_iq4(dtype) || std::ranges::find(kPlainFloats, dtype) != kPlainFloats.end());
 }
 
 void decode_floats(std::string_view dtype, Bytes in, std::span<float> out) {
   QKV_CHECK(decodes_to_floats(dtype), printable(dtype), " does not hold floats", Hint("weights are of a float type"));
   const StoredType& type = type_of(dtype);
   if (type.block != Block::none) return decode_blocks(type.block, in, out);
+  if (is_iq4(dtype)) return decode_iq4(dtype, in, out);
 
   check_plain(type, in.size(), out.size());
   if (out.empty()) return;

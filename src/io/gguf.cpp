@@ -132,7 +132,7 @@ const StoredTensor& Gguf::at(std::string_view name) const {
 }
 
 void Gguf::release(const StoredTensor& entry) const {
-  if (file_) file_->release(entry.bytes);
+  for (const auto& file : files_) file->release(entry.bytes);  // each ignores bytes of the others
 }
 
 const Gguf::Field* Gguf::find_field(std::string_view key) const {
@@ -196,6 +196,18 @@ std::vector<int64_t> Gguf::integers(std::string_view key) const {
   for (uint64_t i = 0; i < array.count; ++i) {
     out.push_back(integer_at(array.kind, array.values.subspan(i * size, size), what));
   }
+  return out;
+}
+
+std::string Gguf::bytes(std::string_view key) const {
+  const Field& f = field(key);
+  const GgufKind kind = f.kind == GgufKind::array ? array_of(f).kind : f.kind;
+  if (f.kind == GgufKind::array && (kind == GgufKind::u8 || kind == GgufKind::i8)) {
+    const Bytes values = array_of(f).values;
+    return {reinterpret_cast<const char*>(values.data()), values.size()};
+  }
+  std::string out;
+  for (const int64_t byte : integers(key)) out += static_cast<char>(byte & 0xff);
   return out;
 }
 

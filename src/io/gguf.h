@@ -36,7 +36,8 @@ class Gguf {
     std::span<const std::byte> value;  // as in the file, validated
   };
 
-  // Maps the file; entries and fields live as long as this object or a copy of it.
+  // Maps the file, and with the first part of a split model (NAME-00001-of-00003.gguf) the others; entries and fields
+  // live as long as this object or a copy of it.
   static Gguf open(const std::filesystem::path& path);
   // Parses memory that the caller keeps alive; the name is for error texts.
   static Gguf parse(std::span<const std::byte> file, std::string name);
@@ -59,10 +60,12 @@ class Gguf {
   bool flag(std::string_view key) const;
   std::vector<std::string_view> texts(std::string_view key) const;
   std::vector<int64_t> integers(std::string_view key) const;
+  std::string bytes(std::string_view key) const;          // integers of any width that are bytes
   std::vector<float> floats(std::string_view key) const;  // f32 only
   bool is_array(std::string_view key) const { return field(key).kind == GgufKind::array; }
 
  private:
+  static Gguf open_one(const std::filesystem::path& path);
   const Field* find_field(std::string_view key) const;
   const Field& field(std::string_view key) const;
 
@@ -71,7 +74,7 @@ class Gguf {
   std::vector<Field> fields_;
   std::vector<StoredTensor> entries_;
   std::vector<uint32_t> fields_by_key_, entries_by_name_;  // indices, sorted by key and by name
-  std::shared_ptr<const MappedFile> file_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
 }  // namespace qkv

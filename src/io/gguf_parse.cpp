@@ -1,6 +1,9 @@
 // Reading the file: every count, length and offset is checked before it is used.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -132,8 +135,8 @@ Described take_tensor(Cursor& in, uint64_t number) {
 
   const auto id = in.take<uint32_t>(what);
   const StoredType* const type = find_gguf_type(id);
-  QKV_CHECK(type != nullptr, where, " is of type ", id, ", which this reader does not know",
-            Hint("it knows ", known_gguf_types(), "; others can be made into one of these with llama-quantize"));
+  QKV_CHECK(type != nullptr, where, " is of type ", gguf_type_name(id), ", which this reader does not know",
+            Hint("it knows ", known_gguf_types(), "; fetch the model in one of these, Q4_K for example"));
   out.entry.dtype = type->name;
   out.bytes = stored_bytes(*type, out.entry.shape, where);
   out.offset = in.take<uint64_t>(what);
@@ -212,12 +215,67 @@ std::vector<uint32_t> sorted_positions(const std::vector<T>& all, const std::str
   return out;
 }
 
+constexpr const char* kSplitCount = "split.count";
+constexpr const char* kSplitNumber = "split.no";
+constexpr const char* kSplitTensors = "split.tensors.count";
+
+// The files of a split model, of which `path` is the first.
+std::vector<std::filesystem::path> parts_of(const std::filesystem::path& path, const Gguf& first) {
+  constexpr int64_t kMostParts = 99'999;
+  const int64_t count = first.integer(kSplitCount);
+  QKV_CHECK(count >= 1 && count <= kMostParts, first.name(), ": key ", kSplitCount, " is ", count,
+            " but must lie in [1, ", kMostParts, "]", Hint(kDamagedFile));
+  const auto ending = [&](int64_t number) { return fmt::format("-{:05}-of-{:05}.gguf", number, count); };
+  const int64_t number = first.has(kSplitNumber) ? first.integer(kSplitNumber) : 0;
+  const std::string name = path.filename().string(), own = ending(number + 1);
+  QKV_CHECK(name.ends_with(own), first.name(), ": is part ", number + 1, " of a model in ", count,
+            " files, so its name must end in ", own, Hint("give the parts the names they were fetched with"));
+  const std::string stem = name.substr(0, name.size() - own.size());
+  QKV_CHECK(number == 0, first.name(), ": is part ", number + 1, " of a model in ", count, " files",
+            Hint("open the first, which has the rest opened with it: ", stem, ending(1)));
+  std::vector<std::filesystem::path> parts;
+  std::string missing;
+  for (int64_t i = 0; i < count; ++i) {
+    parts.push_back(path.parent_path() / (stem + ending(i + 1)));
+    std::error_code ignored;
+    if (!std::filesystem::exists(parts.back(), ignored) && missing.size() < 500) {
+      missing += (missing.empty() ? "" : ", ") + parts.back().filename().string();
+    }
+  }
+  QKV_CHECK(missing.empty(), first.name(), ": is the first of ", count,
+            " files of a model, and these are missing: ", missing, Hint("fetch them into the same folder"));
+  return parts;
+}
+
 }  // namespace
 
+// The parts of a split model are NAME-00001-of-00003.gguf and so on. The first has the metadata, each has its tensors.
 Gguf Gguf::open(const std::filesystem::path& path) {
+  Gguf out = open_one(path);
+  if (!out.has(kSplitCount) || out.integer(kSplitCount) == 1) return out;
+  const std::vector<std::filesystem::path> parts = parts_of(path, out);
+  std::vector<StoredTensor>& all = out.entries_;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    Gguf part = open_one(parts[i]);
+    QKV_CHECK(part.has(kSplitNumber) && part.integer(kSplitNumber) == static_cast<int64_t>(i) &&
+                  part.has(kSplitCount) && part.integer(kSplitCount) == out.integer(kSplitCount),
+              part.name(), ": is not part ", i + 1, " of the ", parts.size(), " that ", out.name(), " names",
+              Hint("the folder mixes two models; fetch it again"));
+    all.insert(all.end(), std::move_iterator(part.entries_.begin()), std::move_iterator(part.entries_.end()));
+    out.files_.push_back(part.files_.front());
+  }
+  if (out.has(kSplitTensors)) {
+    QKV_CHECK(out.integer(kSplitTensors) == static_cast<int64_t>(all.size()), out.name(), ": says its parts hold ",
+              out.integer(kSplitTensors), " tensors but they hold ", all.size(), Hint(kDamagedFile));
+  }
+  out.entries_by_name_ = sorted_positions(all, out.name_, "tensor");
+  return out;
+}
+
+Gguf Gguf::open_one(const std::filesystem::path& path) {
   auto file = std::make_shared<const MappedFile>(path);
   Gguf out = parse(file->bytes(), file->name());
-  out.file_ = std::move(file);
+  out.files_.push_back(std::move(file));
   return out;
 }
 

@@ -122,6 +122,11 @@ void GgufMetadata::add_i32s(std::string_view key, std::span<const int32_t> value
   put_all(bytes_, values);
 }
 
+void GgufMetadata::add_bytes(std::string_view key, std::string_view bytes) {
+  start_array(key, GgufKind::u8, bytes.size());
+  bytes_.append(bytes);
+}
+
 void GgufMetadata::add_f32s(std::string_view key, std::span<const float> values) {
   start_array(key, GgufKind::f32, values.size());
   put_all(bytes_, values);

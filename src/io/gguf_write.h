@@ -24,6 +24,7 @@ class GgufMetadata {
   void add_texts(std::string_view key, std::span<const std::string> values);
   void add_u32s(std::string_view key, std::span<const uint32_t> values);
   void add_i32s(std::string_view key, std::span<const int32_t> values);
+  void add_bytes(std::string_view key, std::string_view bytes);  // an array of u8
   void add_f32s(std::string_view key, std::span<const float> values);
   void add(const Gguf::Field& field);  // copied from another file
 

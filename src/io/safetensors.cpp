@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_members.h"
+#include "base/json_reader.h"
 #include "base/printable.h"
 #include "io/stored_type.h"
 
@@ -19,13 +20,6 @@ constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kLongestHeader = 100'000'000;
 constexpr JsonLimits kSmall{.bytes = 64'000};  // a tensor's description; its tree takes many times its text
 constexpr size_t kMostMetadata = 10'000;
-
-// An entry and the offsets of its bytes. Error texts start with `what`: the file and the tensor.
-struct Placed {
-  StoredTensor entry;
-  uint64_t begin;
-  uint64_t end;
-};
 
 // The JSON text without its padding, and the data after it.
 std::pair<std::string_view, Bytes> split(Bytes file, const std::string& name) {
@@ -71,62 +65,64 @@ const StoredType& type_of(const std::string& dtype, const std::string& what) {
   return *type;
 }
 
-Placed read_entry(const std::string& name, const Json& info, const std::string& what, Bytes data) {
+// Error texts start with `what`: the file and the tensor.
+StoredTensor read_entry(const std::string& name, const Json& info, const std::string& what, Bytes data) {
   QKV_CHECK(info.is_object(), what, " must be described by an object but its type is ", info.type_name(),
             Hint(kDamagedFile));
-  Placed out;
-  out.entry.name = name;
-  out.entry.dtype = field(info, "dtype", Json::value_t::string, what).get_ref<const std::string&>();
+  StoredTensor out;
+  out.name = name;
+  out.dtype = field(info, "dtype", Json::value_t::string, what).get_ref<const std::string&>();
   const std::string what_dim = what + ": a dimension";
   for (const Json& dim : field(info, "shape", Json::value_t::array, what)) {
-    out.entry.shape.push_back(narrow<int64_t>(whole_number(dim, what, "shape"), what_dim));
+    out.shape.push_back(narrow<int64_t>(whole_number(dim, what, "shape"), what_dim));
   }
   const Json& offsets = field(info, "data_offsets", Json::value_t::array, what);
   QKV_CHECK(offsets.size() == 2, what, ": data_offsets must hold 2 numbers, begin and end, but holds ", offsets.size(),
             Hint(kDamagedFile));
-  out.begin = whole_number(offsets[0], what, "data_offsets");
-  out.end = whole_number(offsets[1], what, "data_offsets");
+  const uint64_t begin = whole_number(offsets[0], what, "data_offsets");
+  const uint64_t end = whole_number(offsets[1], what, "data_offsets");
   for (const auto& [key, value] : info.items()) {
     QKV_CHECK(key == "dtype" || key == "shape" || key == "data_offsets", what, " has a field ", printable(key),
               " that this reader does not know",
               Hint("every tensor has a dtype, a shape and data_offsets, and no more"));
   }
 
-  QKV_CHECK(out.begin <= out.end, what, ": begins at byte ", out.begin, " but ends at ", out.end, Hint(kDamagedFile));
-  QKV_CHECK(out.end <= data.size(), what, ": ends at byte ", out.end, " but the data has ", data.size(),
-            Hint(kDamagedFile));
-  const uint64_t needed = stored_bytes(type_of(out.entry.dtype, what), out.entry.shape, what);
-  QKV_CHECK(out.end - out.begin == needed, what, ": ", out.entry.dtype, " ", shape_text(out.entry.shape), " needs ",
-            needed, " bytes but data_offsets give it ", out.end - out.begin, Hint(kDamagedFile));
-  out.entry.bytes = data.subspan(out.begin, needed);
+  QKV_CHECK(begin <= end, what, ": begins at byte ", begin, " but ends at ", end, Hint(kDamagedFile));
+  QKV_CHECK(end <= data.size(), what, ": ends at byte ", end, " but the data has ", data.size(), Hint(kDamagedFile));
+  const uint64_t needed = stored_bytes(type_of(out.dtype, what), out.shape, what);
+  QKV_CHECK(end - begin == needed, what, ": ", out.dtype, " ", shape_text(out.shape), " needs ", needed,
+            " bytes but data_offsets give it ", end - begin, Hint(kDamagedFile));
+  out.bytes = data.subspan(begin, needed);
   return out;
 }
 
 // The tensors, in the order of their offsets, must cover the data without holes or overlap.
-void check_cover(std::vector<Placed>& placed, uint64_t data_size, const std::string& name) {
-  std::sort(placed.begin(), placed.end(),
-            [](const Placed& a, const Placed& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+void check_cover(std::vector<StoredTensor>& entries, Bytes data, const std::string& name) {
+  const auto span_of = [](const StoredTensor& e) { return std::pair(e.bytes.data(), e.bytes.size()); };
+  std::sort(entries.begin(), entries.end(),
+            [&](const StoredTensor& a, const StoredTensor& b) { return span_of(a) < span_of(b); });
   uint64_t end = 0;
-  for (const Placed& p : placed) {
-    QKV_CHECK(p.begin == end, name, ": tensor ", printable(p.entry.name), " begins at byte ", p.begin,
-              " but the one before it ends at ", end, p.begin > end ? ": a hole" : ": they overlap",
-              Hint(kDamagedFile));
-    end = p.end;
+  for (const StoredTensor& entry : entries) {
+    const auto begin = static_cast<uint64_t>(entry.bytes.data() - data.data());
+    QKV_CHECK(begin == end, name, ": tensor ", printable(entry.name), " begins at byte ", begin,
+              " but the one before it ends at ", end, begin > end ? ": a hole" : ": they overlap", Hint(kDamagedFile));
+    end = begin + entry.bytes.size();
   }
-  QKV_CHECK(end == data_size, name, ": the tensors end at byte ", end, " but the data has ", data_size,
+  QKV_CHECK(end == data.size(), name, ": the tensors end at byte ", end, " but the data has ", data.size(),
             Hint("bytes after the last tensor belong to nothing; the file is damaged or hides something"));
 }
 
 // A value that is not a string is parsed only for the error text, and only if it is short.
-std::map<std::string, std::string> read_metadata(std::string_view text, const std::string& name) {
+std::map<std::string, std::string> read_metadata(JsonText text, const std::string& name) {
   const std::string what = name + ": __metadata__";
-  if (!text.starts_with('{')) {
+  if (!text.text().starts_with('{')) {
     QKV_FAIL(what, " must be an object but its type is ", parse_json(text, what, kSmall).type_name(),
              Hint(kDamagedFile));
   }
   std::map<std::string, std::string> out;
-  const auto take = [&](const std::string& key, std::string_view value) {
-    const Json parsed = parse_json(value, what + ": " + printable(key), value.starts_with('"') ? JsonLimits{} : kSmall);
+  const auto take = [&](const std::string& key, JsonText value) {
+    const bool is_text = value.text().starts_with('"');
+    const Json parsed = parse_json(value, what + ": " + printable(key), is_text ? JsonLimits{} : kSmall);
     QKV_CHECK(parsed.is_string(), what, " maps names to text but the type of ", printable(key), " is ",
               parsed.type_name(), Hint("write the value as a string"));
     out.emplace(key, parsed.get_ref<const std::string&>());
@@ -147,19 +143,20 @@ Safetensors Safetensors::open(const std::filesystem::path& path) {
 Safetensors Safetensors::parse(Bytes file, std::string name) {
   const auto [text, data] = split(file, name);
   Safetensors out;
-  std::vector<Placed> placed;
-  const auto take = [&, data = data](const std::string& key, std::string_view value) {
+  JsonReader header(text, name + ": header", {.bytes = kLongestHeader});
+  const JsonText members = header.skip();
+  header.end();
+  out.entries_.reserve(std::min(members.items(), JsonMemberLimits{}.members));
+  const auto take = [&, data = data](const std::string& key, JsonText value) {
     if (key == "__metadata__") {
       out.metadata_ = read_metadata(value, name);
       return;
     }
     const std::string what = name + ": tensor " + printable(key);
-    placed.push_back(read_entry(key, parse_json(value, what, kSmall), what, data));
+    out.entries_.push_back(read_entry(key, parse_json(value, what, kSmall), what, data));
   };
   scan_json_members(text, name + ": header", take);
-  check_cover(placed, data.size(), name);
-
-  for (Placed& p : placed) out.entries_.push_back(std::move(p.entry));
+  check_cover(out.entries_, data, name);
   std::sort(out.entries_.begin(), out.entries_.end(),
             [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
   out.name_ = std::move(name);

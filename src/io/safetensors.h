@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/stored_tensor.h"
@@ -34,6 +35,8 @@ class Safetensors {
   const StoredTensor* find(std::string_view name) const;                 // nullptr if absent
   const StoredTensor& at(std::string_view name) const;                   // an Error with the nearest names if absent
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+  std::vector<StoredTensor> take_entries() { return std::move(entries_); }  // entries() is empty then
 
   // Drops the pages of an entry that was copied; its bytes stay readable.
   void release(const StoredTensor& entry) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -24,7 +25,17 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr size_t kLargestIndex = 100'000'000, kLargestMetadata = 1'000'000;
 constexpr const char* kMixed = "the folder mixes two models or was not fetched whole; fetch it again";
 
-using WeightMap = std::map<std::string, std::string>;
+// Which tensor is in which shard. Each shard's name is kept once: a model has few, and 100,000s of tensors.
+struct WeightMap {
+  std::vector<std::string> shards;                        // sorted
+  std::vector<std::pair<std::string, uint32_t>> tensors;  // name and shard, sorted by name
+
+  const std::string* shard_of(std::string_view tensor) const {  // nullptr if absent
+    const auto at =
+        std::ranges::lower_bound(tensors, tensor, {}, [](const auto& t) -> std::string_view { return t.first; });
+    return at != tensors.end() && at->first == tensor ? &shards[at->second] : nullptr;
+  }
+};
 
 bool is_shard_name(std::string_view name) {
   constexpr std::string_view kEnd = ".safetensors";
@@ -35,10 +46,8 @@ bool is_shard_name(std::string_view name) {
 }
 
 std::vector<Safetensors> open_shards(const fs::path& folder, const WeightMap& map, const std::string& index) {
-  std::set<std::string> names;
-  for (const auto& [tensor, shard] : map) names.insert(shard);
   std::vector<Safetensors> out;
-  for (const std::string& name : names) {
+  for (const std::string& name : map.shards) {
     QKV_CHECK(is_there(folder / name), index, ": names the shard ", printable(name), " but the folder does not hold it",
               Hint("fetch the missing file"));
     out.push_back(Safetensors::open(folder / name));
@@ -52,21 +61,53 @@ void check_agreement(const std::vector<Safetensors>& shards, const WeightMap& ma
   for (const Safetensors& shard : shards) {
     const std::string file = fs::path(shard.name()).filename().string();
     for (const StoredTensor& entry : shard.entries()) {
-      const auto place = map.find(entry.name);
-      QKV_CHECK(place != map.end(), index, ": does not name tensor ", printable(entry.name), ", which the shard ",
+      const std::string* const place = map.shard_of(entry.name);
+      QKV_CHECK(place != nullptr, index, ": does not name tensor ", printable(entry.name), ", which the shard ",
                 printable(file), " holds", Hint(kMixed));
-      QKV_CHECK(place->second == file, index, ": puts tensor ", printable(entry.name), " in ", printable(place->second),
+      QKV_CHECK(*place == file, index, ": puts tensor ", printable(entry.name), " in ", printable(*place),
                 " but the shard ", printable(file), " holds it", Hint(kMixed));
       ++found;
     }
   }
-  if (found == map.size()) return;
-  for (const auto& [tensor, name] : map) {
-    const auto shard = std::find_if(shards.begin(), shards.end(),
-                                    [&](const auto& s) { return fs::path(s.name()).filename().string() == name; });
-    QKV_CHECK(shard->find(tensor) != nullptr, index, ": puts tensor ", printable(tensor), " in ", printable(name),
-              ", which does not hold it among its ", shard->entries().size(), Hint(kMixed));
+  if (found == map.tensors.size()) return;
+  for (const auto& [tensor, which] : map.tensors) {
+    const Safetensors& shard = shards[which];
+    QKV_CHECK(shard.find(tensor) != nullptr, index, ": puts tensor ", printable(tensor), " in ",
+              printable(map.shards[which]), ", which does not hold it among its ", shard.entries().size(),
+              Hint(kMixed));
   }
+}
+
+WeightMap parse_shard_index(std::string_view text, const std::string& name) {
+  WeightMap out;
+  std::map<std::string, uint32_t> numbers;  // of the shards, in the order they are named
+  bool has_map = false;
+  const auto take_place = [&](const std::string& tensor, const Json& shard) {
+    QKV_CHECK(shard.is_string(), name, ": weight_map gives tensor ", printable(tensor),
+              " a file name that is no text but of type ", shard.type_name(), Hint(kMixed));
+    const auto& file = shard.get_ref<const std::string&>();
+    QKV_CHECK(is_shard_name(file), name, ": weight_map puts tensor ", printable(tensor), " in ", printable(file),
+              ", which is not the plain name of a .safetensors file",
+              Hint("shards lie beside the index; a path that leads elsewhere is refused"));
+    const auto [at, is_new] = numbers.emplace(file, static_cast<uint32_t>(numbers.size()));
+    out.tensors.emplace_back(tensor, at->second);
+  };
+  scan_json_members(text, name, [&](const std::string& key, JsonText value) {
+    if (key != "weight_map") return (void)parse_json(value, name + ": " + printable(key), {.bytes = kLargestMetadata});
+    has_map = true;
+    out.tensors.reserve(std::min(value.items(), JsonMemberLimits{}.members));
+    parse_json_members(value, name + ": weight_map", take_place);
+  });
+  QKV_CHECK(has_map, name, ": has no weight_map", Hint("it says which tensor is in which shard"));
+  QKV_CHECK(!out.tensors.empty(), name, ": weight_map is empty", Hint(kMixed));
+  std::vector<uint32_t> sorted(numbers.size());
+  for (const auto& [shard, number] : numbers) {
+    sorted[number] = static_cast<uint32_t>(out.shards.size());
+    out.shards.push_back(shard);
+  }
+  for (auto& [tensor, shard] : out.tensors) shard = sorted[shard];
+  std::ranges::sort(out.tensors);
+  return out;
 }
 
 // Greedy, in the order given: a shard ends before the tensor that would make it too large.
@@ -89,28 +130,6 @@ std::vector<std::span<const OutgoingTensor>> cut(std::span<const OutgoingTensor>
 
 }  // namespace
 
-WeightMap parse_shard_index(std::string_view text, const std::string& name) {
-  WeightMap out;
-  bool has_map = false;
-  const auto take_place = [&](const std::string& tensor, const Json& shard) {
-    QKV_CHECK(shard.is_string(), name, ": weight_map gives tensor ", printable(tensor),
-              " a file name that is no text but of type ", shard.type_name(), Hint(kMixed));
-    const auto& file = shard.get_ref<const std::string&>();
-    QKV_CHECK(is_shard_name(file), name, ": weight_map puts tensor ", printable(tensor), " in ", printable(file),
-              ", which is not the plain name of a .safetensors file",
-              Hint("shards lie beside the index; a path that leads elsewhere is refused"));
-    out.emplace(tensor, file);
-  };
-  scan_json_members(text, name, [&](const std::string& key, std::string_view value) {
-    if (key != "weight_map") return (void)parse_json(value, name + ": " + printable(key), {.bytes = kLargestMetadata});
-    has_map = true;
-    parse_json_members(value, name + ": weight_map", take_place);
-  });
-  QKV_CHECK(has_map, name, ": has no weight_map", Hint("it says which tensor is in which shard"));
-  QKV_CHECK(!out.empty(), name, ": weight_map is empty", Hint(kMixed));
-  return out;
-}
-
 SafetensorsFolder SafetensorsFolder::open(const fs::path& path) {
   SafetensorsFolder out;
   out.name_ = path.string();
@@ -127,8 +146,13 @@ SafetensorsFolder SafetensorsFolder::open(const fs::path& path) {
     out.files_ = open_shards(path, map, index.string());
     check_agreement(out.files_, map, index.string());
   }
-  for (const Safetensors& file : out.files_) {
-    out.entries_.insert(out.entries_.end(), file.entries().begin(), file.entries().end());
+  for (Safetensors& file : out.files_) {
+    std::vector<StoredTensor> entries = file.take_entries();
+    if (out.entries_.empty()) {
+      out.entries_ = std::move(entries);
+    } else {
+      out.entries_.insert(out.entries_.end(), std::move_iterator(entries.begin()), std::move_iterator(entries.end()));
+    }
   }
   std::sort(out.entries_.begin(), out.entries_.end(),
             [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
@@ -167,7 +191,7 @@ void write_safetensors_folder(const fs::path& folder, std::span<const OutgoingTe
   const auto shards = cut(tensors, sizes, options.largest_shard);
   if (shards.size() == 1) return write_safetensors(folder / kSingle, tensors, metadata, options.alignment);
 
-  WeightMap map;
+  std::map<std::string, std::string> map;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string file = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
     for (const OutgoingTensor& tensor : shards[i]) map.emplace(tensor.name, file);

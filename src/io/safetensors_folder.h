@@ -26,7 +26,7 @@ class SafetensorsFolder {
   static SafetensorsFolder open(const std::filesystem::path& path);
 
   const std::string& name() const { return name_; }                      // the path it was opened with
-  const std::vector<Safetensors>& files() const { return files_; }       // one, or the shards sorted by name
+  const std::vector<Safetensors>& files() const { return files_; }       // one, or the shards; without their entries
   const std::vector<StoredTensor>& entries() const { return entries_; }  // of all files, sorted by name
   const StoredTensor* find(std::string_view name) const;                 // nullptr if absent
   const StoredTensor& at(std::string_view name) const;                   // an Error with the nearest names if absent
@@ -35,12 +35,9 @@ class SafetensorsFolder {
 
  private:
   std::string name_;
-  std::vector<Safetensors> files_;
+  std::vector<Safetensors> files_;  // their entries are in entries_
   std::vector<StoredTensor> entries_;
 };
-
-// The weight_map of an index: tensor to file. The name is for error texts.
-std::map<std::string, std::string> parse_shard_index(std::string_view text, const std::string& name);
 
 struct ShardOptions {
   uint64_t largest_shard = 5'000'000'000;  // bytes of data; a larger tensor gets a shard of its own

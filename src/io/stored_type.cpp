@@ -52,7 +52,14 @@ constexpr std::array kTypes{
     blocks<BlockQ5K>("Q5_K", Block::q5_k, 13),
     blocks<BlockQ6K>("Q6_K", Block::q6_k, 14),
     blocks<BlockMxfp4>("MXFP4", Block::mxfp4, 39),
+    StoredType{"IQ4_NL", 32, 8 * 18, Block::none, -1, 20},  // io/iq4.h
+    StoredType{"IQ4_XS", 256, 8 * 136, Block::none, -1, 23},
 };
+
+// Types of GGUF that are not read, for error texts.
+constexpr std::pair<uint32_t, std::string_view> kOtherGguf[] = {
+    {9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"},
+    {21, "IQ3_S"}, {22, "IQ2_S"}, {29, "IQ1_M"},   {34, "TQ1_0"},  {35, "TQ2_0"}};
 
 template <class Wanted>
 std::string names_of(const Wanted& wanted) {
@@ -75,6 +82,14 @@ const StoredType* find_gguf_type(uint32_t id) {
     return t.gguf_id >= 0 && static_cast<uint32_t>(t.gguf_id) == id;
   });
   return found != kTypes.end() ? found : nullptr;
+}
+
+std::string gguf_type_name(uint32_t id) {
+  if (const StoredType* const type = find_gguf_type(id)) return std::string(type->name);
+  for (const auto& [other, name] : kOtherGguf) {
+    if (other == id) return std::string(name);
+  }
+  return "number " + std::to_string(id);
 }
 
 std::string known_safetensors_types() {

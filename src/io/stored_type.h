@@ -23,7 +23,8 @@ struct StoredType {
 
 const StoredType* find_stored_type(std::string_view name);  // nullptr if not known
 const StoredType* find_gguf_type(uint32_t id);
-std::string known_safetensors_types();  // "F64 F32 ...", for error texts
+std::string gguf_type_name(uint32_t id);  // also of types that are not read; "number 99" if it has no name
+std::string known_safetensors_types();    // "F64 F32 ...", for error texts
 std::string known_gguf_types();
 
 // The bytes of a tensor of this row-major shape. An Error that starts with `what` if they overflow 64 bits or are not

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/function_ref.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "base/progress.h"
 #include "base/sha256.h"
@@ -72,7 +73,7 @@ void check_files(const fs::path& folder, const Json& manifest, const Hint& hint)
   Progress progress("checking " + folder.string() + ", bytes", total);
   for (const auto& [name, written] : manifest.items()) {
     const fs::path file = folder / name;
-    QKV_CHECK(fs::exists(file), file.string(), " is missing: it was written as ", written.dump(), hint);
+    QKV_CHECK(is_there(file), file.string(), " is missing: it was written as ", written.dump(), hint);
     const Json now = fingerprint_of(file, [&](size_t bytes) { progress.update(done += static_cast<int64_t>(bytes)); });
     QKV_CHECK(now == written, file.string(), " is ", now.dump(), " but was written as ", written.dump(), hint);
   }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/path.h"
 
 namespace qkv {
 namespace {
@@ -35,14 +36,14 @@ void JsonlFile::append(const Json& line) {
 }
 
 void JsonlFile::drop_partial_line() {
-  if (!fs::exists(path_)) return;
+  if (!is_there(path_)) return;
   const MappedFile mapped(path_);
   const size_t end = text_of(mapped).rfind('\n') + 1;  // 0 if there is none
   if (end < mapped.bytes().size()) fs::resize_file(path_, end);
 }
 
 void JsonlFile::remove_after(int64_t step) {
-  if (!fs::exists(path_)) return;
+  if (!is_there(path_)) return;
   file_.reset();
   drop_partial_line();
   const MappedFile mapped(path_);

@@ -156,7 +156,7 @@ void train_tokenizer_into(const Recipe& recipe, const Corpus& corpus, const fs::
 }
 
 void copy_tokenizer(const fs::path& from, const fs::path& folder) {
-  if (!fs::is_directory(from)) {
+  if (!is_folder(from)) {
     fs::copy_file(from, folder / from.filename());
     return;
   }
@@ -269,7 +269,7 @@ void write_start(const Recipe& recipe, const Tokenizer& tokenizer, const fs::pat
 void prepare_run(const Recipe& recipe, const fs::path& folder, ThreadPool& pool) {
   const std::string from = recipe.from();
   for (const fs::path& needed : {fs::path(from), fs::path(recipe.tokenizer.load)}) {
-    QKV_CHECK(needed.empty() || fs::exists(needed), needed.string(), ": there is no such file or folder",
+    QKV_CHECK(needed.empty() || is_there(needed), needed.string(), ": there is no such file or folder",
               Hint("--from names a model, tokenizer.load a tokenizer"));
   }
   if (!from.empty()) Tokenizer::load(from);  // throws if it is missing

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "train/file_manifest.h"
 
 namespace qkv {
@@ -42,11 +43,11 @@ void add_changes(std::vector<std::string>& changes, const std::string& key, cons
 
 fs::path missing_of_prepared(const fs::path& folder) {
   for (const fs::path& needed : {folder, folder / kManifest}) {
-    if (!fs::exists(needed)) return needed;
+    if (!is_there(needed)) return needed;
   }
   const Json manifest = read_manifest(folder, prepared_hint(folder));
   for (const auto& [name, written] : manifest.items()) {
-    if (!fs::exists(folder / name)) return folder / name;
+    if (!is_there(folder / name)) return folder / name;
   }
   return {};
 }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/replace.h"
 #include "train/checkpoint_files.h"
 #include "train/jsonl_file.h"
@@ -183,9 +184,7 @@ RunFolder& RunFolder::operator=(RunFolder&&) noexcept = default;
 RunFolder::~RunFolder() = default;
 
 RunFolder RunFolder::create(const fs::path& run, const Recipe& recipe) {
-  std::error_code none;
-  QKV_CHECK(!fs::exists(run, none), run.string(), " exists already",
-            Hint("continue it with --resume, or choose another name"));
+  QKV_CHECK(!is_there(run), run.string(), " exists already", Hint("continue it with --resume, or choose another name"));
   AtomicFolder made(run);
   write_recipe(made.path() / kRecipe, recipe);
   fs::create_directory(made.path() / kCheckpoints);
@@ -195,7 +194,7 @@ RunFolder RunFolder::create(const fs::path& run, const Recipe& recipe) {
 
 RunFolder RunFolder::open(const fs::path& run) {
   const fs::path recipe = run / kRecipe;
-  QKV_CHECK(fs::exists(recipe), run.string(), " holds no run: there is no ", kRecipe,
+  QKV_CHECK(is_there(recipe), run.string(), " holds no run: there is no ", kRecipe,
             Hint("name the folder of a run, or start one without --resume"));
   RunFolder made(run);
   remove_temporaries(run);
@@ -265,7 +264,7 @@ bool RunFolder::load_newest(Model& model, Optimizer& optimizer, TrainCounters& c
     read_checkpoint(folder, model, optimizer, counters);
     // A process killed right after a save may not have set the links.
     point_to(path(), kLast, step);
-    if (fs::exists(checkpoints / checkpoint_name(counters.best_step))) point_to(path(), kBest, counters.best_step);
+    if (is_there(checkpoints / checkpoint_name(counters.best_step))) point_to(path(), kBest, counters.best_step);
     return true;
   }
   const Hint hint("try again if the disk had an error; --from-scratch begins at step 0 and keeps what is there aside");
@@ -285,7 +284,7 @@ void RunFolder::set_recipe(const Recipe& recipe) {
 fs::path RunFolder::set_aside() {
   state_->finish();
   fs::path aside;
-  for (int n = 1; aside.empty() || fs::exists(aside); ++n) aside = path() / fmt::format("before-{}", n);
+  for (int n = 1; aside.empty() || is_there(aside); ++n) aside = path() / fmt::format("before-{}", n);
   fs::create_directory(aside);
   // Checkpoints first: a process killed in between leaves links to nothing, which no resume takes for a new run.
   std::vector<fs::path> moved{path() / kCheckpoints};

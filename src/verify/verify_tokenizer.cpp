@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_members.h"
 #include "text/tokenizer/files/json_node.h"
 
 namespace qkv {
@@ -34,11 +35,13 @@ Json value_of(const Tokenizer& tokenizer, std::string_view text, const std::stri
 
 }  // namespace
 
-TokenizerVerdict verify_tokenizer(const Tokenizer& tokenizer, const Json& vectors, std::string_view what) {
-  const JsonNode list(vectors, std::string(what));
+TokenizerVerdict verify_tokenizer(const Tokenizer& tokenizer, JsonText vectors, std::string_view what) {
   TokenizerVerdict verdict;
-  for (size_t i = 0; i < list.size(); ++i) {
-    const JsonNode test = list.at(i);
+  scan_json_elements(vectors, what, [&](JsonText element) {
+    const size_t i = verdict.cases;
+    const std::string where = std::string(what) + ": [" + std::to_string(i) + "]";
+    const Json json = parse_json(element, where);
+    const JsonNode test(json, where);
     const std::string& text = test.at("text").string();
     const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = false});
     bool equal = true;
@@ -65,7 +68,7 @@ TokenizerVerdict verify_tokenizer(const Tokenizer& tokenizer, const Json& vector
     }
     ++verdict.cases;
     verdict.equal += equal ? 1 : 0;
-  }
+  });
   return verdict;
 }
 

@@ -23,6 +23,6 @@ struct TokenizerVerdict {
 };
 
 // A list of cases with "text" and any of: ids, ids_special, tokens (or pieces), offsets, decoded, decoded_skip.
-TokenizerVerdict verify_tokenizer(const Tokenizer& tokenizer, const Json& vectors, std::string_view what);
+TokenizerVerdict verify_tokenizer(const Tokenizer& tokenizer, JsonText vectors, std::string_view what);
 
 }  // namespace qkv

@@ -78,8 +78,9 @@ TEST(JsonMembers, AreAsStrictAsTheWhole) {
 }
 
 TEST(JsonMembers, StandInAnObject) {
-  for (const char* text : {"[]", "7", "null", "\xEF\xBB\xBF{}"}) {
-    expect_error([&] { (void)seen_in(text); }, {"m: not valid JSON, byte 0: expected one of '{' but found"});
+  for (const char* text : {"[]", "7", "null"}) {
+    expect_error([&] { (void)seen_in(text); },
+                 {"m: not valid JSON, line 1, column 1 (byte 0): expected '{' but found"});
   }
 }
 

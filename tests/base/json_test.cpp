@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/expect_error.h"
+#include "base/json_reader.h"
 
 namespace qkv {
 namespace {
@@ -181,46 +182,81 @@ TEST(Json, NumbersMustFitADouble) {
   }
 }
 
-TEST(JsonTape, TakesOnePartOfTheDocument) {
-  TapedPart parts[] = {{.keys = {"model", "vocab"}}};
-  const Json json = parse_json(
-      R"({"vocab": {"x": 1}, "model": {"vocab": {"a": 1, "b": [true, null, -2.5, "é"], "c": {}}, "n": [{"vocab": 3}]}})",
-      "test", {}, parts);
-  EXPECT_EQ(json, parse_json(R"({"vocab": {"x": 1}, "model": {"vocab": null, "n": [{"vocab": 3}]}})", "test"));
-  const JsonTape& tape = parts[0].tape;
-  using Kind = JsonTape::Kind;
-  std::vector<Kind> kinds;
-  for (size_t i = 0; i < tape.size(); ++i) kinds.push_back(tape.kind(i));
-  EXPECT_EQ(kinds, (std::vector<Kind>{Kind::open_object, Kind::key, Kind::integer, Kind::key, Kind::open_array,
-                                      Kind::boolean, Kind::null, Kind::number, Kind::string, Kind::close_array,
-                                      Kind::key, Kind::open_object, Kind::close_object, Kind::close_object}));
-  EXPECT_EQ(tape.text(1), "a");
-  EXPECT_EQ(tape.integer(2), 1);
-  EXPECT_EQ(tape.integer(5), 1);
-  EXPECT_EQ(tape.number(7), -2.5);
-  EXPECT_EQ(tape.text(8), "é");
+TEST(Json, WholeNumbersKeepTheirSign) {
+  const Json json =
+      parse_json("[0, -0, 9223372036854775807, 18446744073709551615, -9223372036854775808, 1e-400]", "test");
+  EXPECT_TRUE(json[0].is_number_unsigned());
+  EXPECT_EQ(json[1], 0);
+  EXPECT_EQ(json[2].get<uint64_t>(), uint64_t{INT64_MAX});
+  EXPECT_EQ(json[3].get<uint64_t>(), UINT64_MAX);
+  EXPECT_EQ(json[4].get<int64_t>(), INT64_MIN);
+  EXPECT_EQ(json[5], 0.0);
 }
 
-TEST(JsonTape, CanTakeTheWholeDocumentAndHugeNumbers) {
-  TapedPart parts[] = {{.keys = {}}};
-  EXPECT_EQ(parse_json("[18446744073709551615, 9223372036854775807]", "test", {}, parts), nullptr);
-  const JsonTape& tape = parts[0].tape;
-  ASSERT_EQ(tape.size(), 4U);
-  EXPECT_EQ(tape.kind(1), JsonTape::Kind::number);
-  EXPECT_EQ(tape.number(1), 18446744073709551615.0);
-  EXPECT_EQ(tape.integer(2), INT64_MAX);
+// A tree of small values takes up to 40 times its text.
+TEST(Json, TreesMayTakeOnlySoMuchMemory) {
+  std::string zeros = "[0", objects = "[{}";
+  for (int i = 0; i < 1'000'000; ++i) zeros += ",0";
+  for (int i = 0; i < 200'000; ++i) objects += ",{}";
+  for (const std::string& text : {zeros + "]", objects + "]"}) {
+    expect_error([&] { parse_json(text, "config.json"); }, {"config.json: the values", "bytes of memory, line 1"});
+    EXPECT_EQ(parse_json(text, "big", {.tree = size_t{1} << 30}).size(), text == zeros + "]" ? 1'000'001U : 200'001U);
+  }
+  EXPECT_EQ(parse_json(zeros.substr(0, 400'000) + "]", "config.json").size(), 200'000U);
 }
 
-TEST(JsonTape, KeepsTheLimits) {
-  TapedPart parts[] = {{.keys = {"a"}}};
-  const std::string text = "{\"a\": " + repeat("[", 100);
-  expect_error([&] { parse_json(text, "test", {.depth = 8}, parts); }, {"nested more than 8 levels"});
-  expect_error([&] { parse_json(R"({"a": [1, 2)", "test", {}, parts); }, {"not valid JSON"});
-  expect_error([&] { parse_json("{\"a\": [\"\xff\"]}", "test", {}, parts); }, {"not valid JSON"});
-  // Exactly as deep as allowed, with and without a tape.
-  const std::string fits = "{\"a\": " + repeat("[", 7) + repeat("]", 7) + "}";
-  parse_json(fits, "test", {.depth = 8});
-  parse_json(fits, "test", {.depth = 8}, parts);
+TEST(JsonReader, ReadsValueByValue) {
+  const std::string text = R"({"vocab": {"a": 1, "\u0062": -2}, "list": [true, null, "x\ty", 2.5], "rest": [[1], {}]})";
+  JsonReader in(text, "test");
+  std::string seen, spare;
+  in.members([&](std::string_view key) {
+    seen += key;
+    if (key == "vocab") {
+      in.members([&](std::string_view token) {
+        const int64_t id = in.number().integer;
+        seen += "," + std::string(token) + std::to_string(id);
+      });
+    } else if (key == "list") {
+      in.elements([&] {
+        using Kind = JsonReader::Kind;
+        const Kind kind = in.kind();
+        if (kind == Kind::boolean) seen += in.boolean() ? "+" : "-";
+        if (kind == Kind::null) in.null();
+        if (kind == Kind::string) seen += in.string(spare);
+        if (kind == Kind::number) seen += std::to_string(in.number().real);
+      });
+    } else {
+      const JsonText part = in.skip();
+      EXPECT_EQ(part.items(), 2U);
+      seen += part.text();
+      // A part gives places in the whole document.
+      expect_error([&] { parse_json(part, "part", {.depth = 1}); }, {"part: nested", "(byte 78)"});
+    }
+  });
+  in.end();
+  EXPECT_EQ(seen, "vocab,a1,b-2list+x\ty2.500000rest[[1], {}]");
+  JsonReader wrong("[1]", "test");
+  expect_error([&] { wrong.number(); }, {"test", "expected a number but found '['"});
+}
+
+// Whatever the text, skipping it finds the same faults as building its tree, except keys that appear twice.
+TEST(JsonReader, SkippingIsAsStrictAsParsing) {
+  const std::string whole = R"({"a": [1, -2.5e3, "x\u00e9\n", true, false, null, {"b": {}}], "c": "ü"})";
+  const std::string_view replacements = "\"\\,:[]{}0-.eutnx \x01\xff";
+  const auto skipped = [](const std::string& text) {
+    JsonReader in(text, "test");
+    in.skip();
+    in.end();
+  };
+  for (size_t at = 0; at < whole.size(); ++at) {
+    for (const char c : replacements) {
+      std::string text = whole;
+      text[at] = c;
+      const bool parses = !error_of([&] { parse_json(text, "test"); });
+      EXPECT_EQ(parses, !error_of([&] { skipped(text); })) << text;
+    }
+    EXPECT_TRUE(error_of([&] { skipped(whole.substr(0, at)); })) << at;
+  }
 }
 
 TEST(NearestKey, FindsTypingErrors) {

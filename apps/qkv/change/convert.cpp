@@ -1,6 +1,4 @@
 // qkv convert: a model in another form or in other numbers.
-#include "model/checkpoint/convert.h"
-
 #include <fmt/format.h>
 
 #include <iostream>
@@ -8,6 +6,7 @@
 
 #include "base/progress.h"
 #include "common/commands.h"
+#include "open/convert_tokenizer.h"
 
 namespace qkv::app {
 namespace {
@@ -32,11 +31,11 @@ void run_convert(const ConvertRequest& request) {
     line->update(done);
   };
   const std::vector<std::string> notes = convert_model(request.model, request.out,
-                                                       {.to = request.format == "hf"     ? To::hugging_face
-                                                              : request.format == "gguf" ? To::gguf
-                                                                                         : To::by_name,
-                                                        .dtype = kTypes.at(request.dtype),
-                                                        .progress = progress});
+                                                       with_tokenizer({.to = request.format == "hf" ? To::hugging_face
+                                                                             : request.format == "gguf" ? To::gguf
+                                                                                                        : To::by_name,
+                                                                       .dtype = kTypes.at(request.dtype),
+                                                                       .progress = progress}));
   if (line) line->finish();
   std::cout << request.out << " is written\n";
   for (const std::string& note : notes) std::cout << "note: " << note << '\n';

@@ -125,8 +125,7 @@ std::string json_start(const Json& value) {
 
 bool good_tokenizer(const VerifyArguments& options, const std::string& file) {
   const Tokenizer tokenizer = Tokenizer::load(options.path);
-  const Json vectors = parse_json(read_file(file, kLargestVectors), file, {.bytes = kLargestVectors});
-  const TokenizerVerdict verdict = verify_tokenizer(tokenizer, vectors, file);
+  const TokenizerVerdict verdict = verify_tokenizer(tokenizer, read_file(file, kLargestVectors), file);
   const bool good = verdict.equal == verdict.cases;
   if (options.json) {
     OrderedJson differences = OrderedJson::array();

@@ -101,8 +101,9 @@ Recipe TrainRun::open_run() {
     text = to_json(run_->recipe()).dump();
   }
   const std::vector<std::byte> said = comm_.all_gather(std::as_bytes(std::span(text))).front();
-  return read_recipe(parse_json({reinterpret_cast<const char*>(said.data()), said.size()}, "recipe.json"),
-                     "recipe.json");
+  return read_recipe(
+      parse_json(std::string_view(reinterpret_cast<const char*>(said.data()), said.size()), "recipe.json"),
+      "recipe.json");
 }
 
 // An Error of several ranks is thrown by the first of them; the others wait for it to end the job.

@@ -105,7 +105,9 @@ Checkpoint Checkpoint::open(const std::filesystem::path& path) {
     made.config = config_of(gguf);
     made.spec = read_spec(Config(made.config, gguf.name()));
     made.file = std::make_shared<TensorFileOf<Gguf>>(gguf);
-    made.names = std::make_shared<TensorNames>(gguf_names(made.spec));
+    const bool apart = gguf.find("blk.0.ffn_gate.0.weight") != nullptr;
+    made.names =
+        std::make_shared<TensorNames>(gguf_names(made.spec, apart ? ExpertTensors::apart : ExpertTensors::one));
   }
   check_tensors(*made.file, *made.names, Extras::refused);
   return made;

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "model/checkpoint/tensor_file.h"
@@ -56,6 +57,7 @@ struct ModelFolder {
   Json config;
   std::vector<OutgoingTensor> tensors;
   std::vector<std::filesystem::path> copied;  // other files to copy: the tokenizer etc.
+  std::map<std::string, std::string> made;    // other files to write: name and text
   WriteProgress progress;
   bool cache_aligned = false;  // one file whose data starts on a cache line; otherwise shards
 };
@@ -64,6 +66,7 @@ void write_model_folder(const std::filesystem::path& folder, ModelFolder content
 struct HuggingFaceOutput {
   std::string dtype;  // "F32", "BF16" or "F16"; empty keeps each weight as it is
   std::vector<std::filesystem::path> copied;
+  std::map<std::string, std::string> made = {};
   WriteProgress progress;
 };
 // Writes config.json and safetensors into a new folder, atomically.

@@ -161,6 +161,9 @@ void write_model_folder(const std::filesystem::path& folder, ModelFolder content
                            content.cache_aligned ? aligned : ShardOptions{});
   const std::string text = content.config.dump(2) + "\n";
   write_file_atomic(target.path() / "config.json", std::as_bytes(std::span(text)));
+  for (const auto& [name, made] : content.made) {
+    write_file_atomic(target.path() / name, std::as_bytes(std::span(made)));
+  }
   for (const std::filesystem::path& file : content.copied) {
     const std::string bytes = read_file(file, kLargestCopied);
     write_file_atomic(target.path() / file.filename(), std::as_bytes(std::span(bytes)));
@@ -177,9 +180,11 @@ void write_hugging_face(const std::filesystem::path& folder, const Json& config,
     out.erase("torch_dtype");
     out["dtype"] = output.dtype == "F32" ? "float32" : output.dtype == "BF16" ? "bfloat16" : "float16";
   }
-  write_model_folder(
-      folder,
-      {.config = std::move(out), .tensors = std::move(tensors), .copied = output.copied, .progress = output.progress});
+  write_model_folder(folder, {.config = std::move(out),
+                              .tensors = std::move(tensors),
+                              .copied = output.copied,
+                              .made = output.made,
+                              .progress = output.progress});
 }
 
 void write_hugging_face(const std::filesystem::path& folder, const Json& config, const Weights& weights,

@@ -81,23 +81,25 @@ std::vector<std::string> convert_model(const fs::path& from, const fs::path& to,
   }
   const Weights weights = source.weights(cpu_device());
   if (to_gguf) {
-    return write_gguf_model(to, source.spec, weights,
-                            {.dtype = options.dtype.empty() ? stored_name(source.spec.dtype) : options.dtype,
-                             .tokenizer = from,
-                             .name = fs::absolute(from).lexically_normal().filename().string(),
-                             .progress = options.progress});
+    GgufOutput output{.dtype = options.dtype.empty() ? stored_name(source.spec.dtype) : options.dtype,
+                      .name = fs::absolute(from).lexically_normal().filename().string(),
+                      .progress = options.progress};
+    if (options.tokenizer_keys) {
+      output.tokenizer = [&](GgufMetadata& out) { return options.tokenizer_keys(out, from, source.spec); };
+    }
+    return write_gguf_model(to, source.spec, weights, output);
   }
   std::vector<std::string> notes;
+  std::map<std::string, std::string> made;
+  if (!from_folder && options.tokenizer_files) notes = options.tokenizer_files(Gguf::open(from), made);
   // GGUF keeps norms in float32 beside smaller matrices; in a folder all have the config's dtype.
   const std::string dtype = from_folder || !options.dtype.empty() ? options.dtype : stored_name(source.spec.dtype);
   const bool own_names = from_folder && !is_quantized(source.config);
   write_hugging_face(to, source.config, weights, own_names ? *source.names : hugging_face_names(source.spec),
                      {.dtype = dtype,
                       .copied = from_folder ? companion_files(from) : std::vector<fs::path>{},
+                      .made = std::move(made),
                       .progress = options.progress});
-  if (!from_folder && Gguf::open(from).has("tokenizer.ggml.tokens")) {
-    notes.push_back("the GGUF's tokenizer is not written: put tokenizer.json of the original model into the folder");
-  }
   if (is_quantized(source.config)) {
     notes.push_back("the weights are plain numbers again, but those that quantising left");
   }

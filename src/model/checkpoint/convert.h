@@ -1,6 +1,10 @@
 // Converts models between Hugging Face folders and GGUF files.
 #pragma once
 
+#include <functional>
+#include <map>
+
+#include "io/gguf_write.h"
 #include "model/checkpoint/checkpoint.h"
 
 namespace qkv {
@@ -9,6 +13,11 @@ struct ConvertOptions {
   enum class To : uint8_t { by_name, hugging_face, gguf } to = To::by_name;  // by_name: GGUF if it ends in .gguf
   std::string dtype;  // "F32", "BF16", "F16", or for GGUF "Q8_0"; empty keeps what the model has
   WriteProgress progress;
+  // The tokenizer's part, which this module does not know; src/open/convert_tokenizer.h sets both. They return notes.
+  using Notes = std::vector<std::string>;
+  std::function<Notes(GgufMetadata& out, const std::filesystem::path& folder, const ModelSpec& spec)> tokenizer_keys =
+      {};
+  std::function<Notes(const Gguf& file, std::map<std::string, std::string>& made)> tokenizer_files = {};
 };
 
 // One weight in memory at a time. Atomic; an existing `to` is not overwritten. Returns notes for the user, one per

@@ -28,7 +28,8 @@ inline Json config_of(const Gguf& gguf) {
 
 // GGUF's architecture for this family; an Error if it has none.
 std::string gguf_architecture(const ModelSpec& spec);
-TensorNames gguf_names(const ModelSpec& spec);
+enum class ExpertTensors : uint8_t { one, apart };  // apart: a tensor for each expert, as before 2024
+TensorNames gguf_names(const ModelSpec& spec, ExpertTensors experts = ExpertTensors::one);
 
 // Keys that describe the model, without tokenizer and file type.
 void add_model_keys(GgufMetadata& metadata, const ModelSpec& spec);

@@ -27,10 +27,19 @@ class GgufFacts {
   bool has(const std::string& suffix) const { return gguf_.has(key(suffix)); }
 
   int64_t whole(const std::string& suffix, int64_t low = 0, int64_t high = int64_t{1} << 31) const {
-    const int64_t value = gguf_.integer(key(suffix));
+    const int64_t value = gguf_.is_array(key(suffix)) ? same_in_all_layers(suffix) : gguf_.integer(key(suffix));
     QKV_CHECK(value >= low && value <= high, name(), ": key ", key(suffix), " is ", value, " but must lie in [", low,
               ", ", high, "]", Hint("the file is damaged, or was written by a program that means something else"));
     return value;
+  }
+  // A list with a value per layer; the families here have layers of one shape.
+  int64_t same_in_all_layers(const std::string& suffix) const {
+    const std::vector<int64_t> values = gguf_.integers(key(suffix));
+    QKV_CHECK(!values.empty(), name(), ": key ", key(suffix), " is an empty list", Hint("the file is damaged"));
+    const auto other = std::ranges::find_if(values, [&](int64_t v) { return v != values.front(); });
+    QKV_CHECK(other == values.end(), name(), ": key ", key(suffix), " is ", values.front(), " in layer 0 but ", *other,
+              " in layer ", other - values.begin(), Hint("only models whose layers have one shape are read"));
+    return values.front();
   }
   int64_t whole_or(const std::string& suffix, int64_t otherwise) const {
     return has(suffix) ? whole(suffix) : otherwise;

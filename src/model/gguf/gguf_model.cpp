@@ -1,5 +1,7 @@
 #include "model/gguf/gguf_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -12,7 +14,7 @@
 #include "model/describe/spec_difference.h"
 #include "model/gguf/gguf_config.h"
 #include "model/gguf/gguf_rope.h"
-#include "model/gguf/gguf_tokenizer.h"
+#include "model/weight_list.h"
 
 namespace qkv {
 namespace {
@@ -53,6 +55,25 @@ std::vector<OutgoingTensor> rope_tensors(const ModelSpec& spec) {
             outgoing_floats("rope_factors_short.weight", as_floats(a.rope->scaling.short_factors))};
   }
   return {};
+}
+
+// "7B" or "8x7B": the numbers of a model, of one with experts those that are not of experts and those of one expert.
+std::string size_label(const ModelSpec& spec) {
+  int64_t experts = 0;
+  for (const LayerSpec& layer : spec.main_stack().layers) {
+    if (layer.feed.experts) experts = std::max(experts, layer.feed.experts->count);
+  }
+  double count = 0;
+  for (const WeightSpec& weight : weight_list(spec)) {
+    const bool of_experts = weight.name.find(".experts.") != std::string::npos;
+    count += static_cast<double>(weight.shape.count()) / static_cast<double>(of_experts ? experts : 1);
+  }
+  const auto [unit, suffix] = count >= 1e12  ? std::pair(1e12, 'T')
+                              : count >= 1e9 ? std::pair(1e9, 'B')
+                              : count >= 1e6 ? std::pair(1e6, 'M')
+                                             : std::pair(1e3, 'K');
+  const std::string size = fmt::format("{:.{}f}{}", count / unit, count / unit < 9.5 ? 1 : 0, suffix);
+  return experts > 0 ? fmt::format("{}x{}", experts, size) : size;
 }
 
 // The metadata and tensor list of the file, without data.
@@ -98,9 +119,19 @@ std::vector<std::string> write_gguf_model(const std::filesystem::path& path, con
   metadata.add_u32("general.file_type", file_type(output.dtype));
   metadata.add_u32("general.quantization_version", 2);
   add_model_keys(metadata, spec);
+  metadata.add_text("general.size_label", size_label(spec));
   std::vector<std::string> notes;
-  if (std::string note = add_tokenizer_keys(metadata, output.tokenizer, spec); !note.empty()) {
-    notes.push_back(std::move(note));
+  if (output.tokenizer) {
+    notes = output.tokenizer(metadata);
+  } else {
+    metadata.add_text("tokenizer.ggml.model", "none");
+    notes.emplace_back("the GGUF is written with no tokenizer, so nothing can read text with it");
+    const auto add = [&](const char* key, std::optional<int32_t> id) {
+      if (id) metadata.add_u32(key, static_cast<uint32_t>(*id));
+    };
+    add("tokenizer.ggml.bos_token_id", spec.tokens.bos);
+    if (!spec.tokens.eos.empty()) add("tokenizer.ggml.eos_token_id", spec.tokens.eos.front());
+    add("tokenizer.ggml.padding_token_id", spec.tokens.pad);
   }
   const TensorNames names = gguf_names(spec);
   std::vector<OutgoingTensor> tensors = outgoing_tensors(
@@ -122,6 +153,7 @@ void rewrite_gguf(const std::filesystem::path& path, const Gguf& source, const s
   check_output_file(path, Existing::refused);
   GgufMetadata metadata;
   for (const Gguf::Field& field : source.fields()) {
+    if (field.key.starts_with("split.")) continue;  // what is written is one file
     if (!dtype.empty() && field.key == "general.file_type") {
       metadata.add_u32(field.key, file_type(dtype));
     } else {

@@ -1,15 +1,19 @@
 // Writes a model as a GGUF file that llama.cpp loads.
 #pragma once
 
+#include <functional>
+
 #include "io/gguf.h"
+#include "io/gguf_write.h"
 #include "model/checkpoint/checkpoint.h"
 
 namespace qkv {
 
 struct GgufOutput {
-  std::string dtype = "F32";        // of matrices: F32, F16, BF16 or Q8_0. Norms, biases and routers are always F32
-  std::filesystem::path tokenizer;  // the folder of tokenizer.json; empty: none
-  std::string name;                 // general.name
+  std::string dtype = "F32";  // of matrices: F32, F16, BF16 or Q8_0. Norms, biases and routers are always F32
+  // Adds the tokenizer's keys and returns notes; this module knows no tokenizers. None: the file says it has none.
+  std::function<std::vector<std::string>(GgufMetadata& metadata)> tokenizer = {};
+  std::string name;  // general.name
   WriteProgress progress;
 };
 

@@ -14,6 +14,7 @@ struct Naming {
   bool one_qkv = false;      // W_Q, W_K and W_V in one tensor
   bool one_gate_up = false;  // both halves of the feed-forward in one tensor
   bool late_norm = false;    // the norm before the feed-forward is named as the norm after attention
+  ExpertTensors experts = ExpertTensors::one;
 };
 
 constexpr Naming kNamings[] = {
@@ -56,7 +57,11 @@ void feed_names(TensorNames& list, const Naming& naming, const std::string& file
   list.linear(file + "ffn_gate_inp", weight + "router");
   list.tensor(file + "exp_probs_b.bias", weight + "router.correction");
   for (const std::string which : {"gate", "up", "down"}) {
-    list.linear(file + "ffn_" + which + "_exps", weight + "experts." + which);
+    if (naming.experts == ExpertTensors::apart) {
+      list.experts(file + "ffn_" + which + ".", ".weight", weight + "experts." + which);
+    } else {
+      list.linear(file + "ffn_" + which + "_exps", weight + "experts." + which);
+    }
     list.linear(file + "ffn_" + which + "_shexp", weight + "shared." + which);
   }
 }
@@ -126,8 +131,9 @@ std::string gguf_architecture(const ModelSpec& spec) {
   return naming_of(spec).architecture;
 }
 
-TensorNames gguf_names(const ModelSpec& spec) {
-  const Naming& naming = naming_of(spec);
+TensorNames gguf_names(const ModelSpec& spec, ExpertTensors experts) {
+  Naming naming = naming_of(spec);
+  naming.experts = experts;
   TensorNames list(spec);
   if (spec.has_source()) {
     t5_names(list);

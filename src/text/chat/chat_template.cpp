@@ -11,13 +11,13 @@
 #include "text/chat/jinja/interpreter.h"
 #include "text/chat/jinja/program.h"
 #include "text/tokenizer/files/json_node.h"
+#include "text/tokenizer/files/tokenizer_files.h"
 
 namespace qkv {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLargestConfigFile = 256 << 20;
 constexpr std::array<const char*, 7> kTokens{"bos_token", "eos_token", "pad_token", "unk_token",
                                              "sep_token", "cls_token", "mask_token"};
 
@@ -87,7 +87,7 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& path) {
   OrderedJson tokens = OrderedJson::object();
   fs::path from = path / "tokenizer_config.json";
   if (is_there(from)) {
-    const Json config = parse_json(read_file(from, kLargestConfigFile), from.string());
+    const Json config = read_tokenizer_settings(from);
     const JsonNode root(config, from.string());
     source = template_in(root);
     tokens = tokens_in(root);

@@ -3,57 +3,76 @@
 #include <set>
 #include <string>
 
-#include "base/error.h"
-#include "base/printable.h"
+#include "base/json_reader.h"
 
 namespace qkv {
 namespace {
 
-// Builds the value at item `at` of the tape and moves `at` past it. The recursion depth is limited by the tape.
-OrderedJson build(const JsonTape& tape, size_t& at, std::string_view what) {
-  using Kind = JsonTape::Kind;
-  const size_t here = at++;
-  switch (tape.kind(here)) {
-    case Kind::boolean:
-      return tape.integer(here) != 0;
-    case Kind::integer:
-      return tape.integer(here);
-    case Kind::number:
-      return tape.number(here);
-    case Kind::string:
-      return std::string(tape.text(here));
-    case Kind::open_array: {
-      OrderedJson out = OrderedJson::array();
-      while (tape.kind(at) != Kind::close_array) out.push_back(build(tape, at, what));
-      ++at;
-      return out;
-    }
-    case Kind::open_object: {
-      OrderedJson out = OrderedJson::object();
+// The recursion depth is limited by the reader.
+void read_ordered(JsonReader& in, JsonMemory& memory, OrderedJson& out) {
+  using Kind = JsonReader::Kind;
+  switch (in.kind()) {
+    case Kind::object: {
+      out = OrderedJson::object();
       auto& members = out.get_ref<OrderedJson::object_t&>();
-      std::set<std::string_view> seen;
-      while (tape.kind(at) != Kind::close_object) {
-        const std::string_view key = tape.text(at++);
-        QKV_CHECK(seen.insert(key).second, what, ": the key ", printable(key), " appears twice in one object",
-                  Hint("keep one of the two"));
-        members.push_back({std::string(key), build(tape, at, what)});
-      }
-      ++at;
-      return out;
+      memory.take(JsonMemory::kAllocation + sizeof(members));
+      std::set<std::string, std::less<>> seen;
+      in.members([&](std::string_view key) {
+        if (!seen.emplace(key).second) in.fail_twice(key);
+        constexpr size_t kSetNode = 32;
+        memory.take(JsonMemory::kAllocation + kSetNode);
+        memory.take_string(key.size());
+        memory.take_string(key.size());
+        memory.take_element(members);
+        members.push_back({std::string(key), nullptr});
+        read_ordered(in, memory, members.back().second);
+      });
+      return;
     }
-    default:
-      return nullptr;
+    case Kind::array: {
+      out = OrderedJson::array();
+      auto& list = out.get_ref<OrderedJson::array_t&>();
+      memory.take(JsonMemory::kAllocation + sizeof(list));
+      in.elements([&] {
+        memory.take_element(list);
+        read_ordered(in, memory, list.emplace_back());
+      });
+      return;
+    }
+    case Kind::string: {
+      std::string spare;
+      const std::string_view text = in.string(spare);
+      memory.take_string(text.size());
+      out = text;
+      return;
+    }
+    case Kind::number: {
+      const JsonNumber number = in.number();
+      if (number.kind == JsonNumber::Kind::integer) {
+        out = number.integer;
+      } else {
+        out = number.real;
+      }
+      return;
+    }
+    case Kind::boolean:
+      out = in.boolean();
+      return;
+    case Kind::null:
+      in.null();
+      out = nullptr;
   }
 }
 
 }  // namespace
 
 OrderedJson parse_ordered_json(std::string_view text, std::string_view what, JsonLimits limits) {
-  TapedPart whole[1];
-  const Json plain = parse_json(text, what, limits, whole);
-  size_t at = 0;
-  if (whole[0].tape.size() > 0) return build(whole[0].tape, at, what);
-  return OrderedJson::parse(plain.dump());  // a scalar
+  JsonReader in(text, what, limits);
+  JsonMemory memory(in, limits.tree + text.size());
+  OrderedJson out;
+  read_ordered(in, memory, out);
+  in.end();
+  return out;
 }
 
 }  // namespace qkv

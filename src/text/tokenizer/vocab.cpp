@@ -1,7 +1,6 @@
 #include "text/tokenizer/vocab.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "base/checked.h"
@@ -14,7 +13,7 @@ namespace qkv {
 void Vocab::reserve(size_t tokens, size_t bytes) {
   texts_.reserve(bytes);
   places_.reserve(tokens);
-  const size_t wanted = std::bit_ceil(std::max<size_t>(2 * tokens, 16));
+  const size_t wanted = std::max<size_t>(tokens + tokens / 2 + 1, 16);
   if (wanted > slots_.size() && count_ == 0) slots_.resize(wanted);
 }
 
@@ -31,7 +30,7 @@ bool Vocab::add(std::string_view token, int64_t id, Check check) {
                     narrow<uint32_t>(token.size(), "bytes of a token")};
   narrow<uint32_t>(texts_.size() + token.size(), "bytes of all tokens");
   texts_ += token;
-  if (2 * (count_ + 1) > slots_.size()) grow();
+  if (3 * (count_ + 1) > 2 * slots_.size()) grow();
   const uint64_t hash = hash_bytes(token);
   Slot& slot = slot_for(token, hash);
   const bool is_new = slot.id < 0;
@@ -41,8 +40,7 @@ bool Vocab::add(std::string_view token, int64_t id, Check check) {
 }
 
 Vocab::Slot& Vocab::slot_for(std::string_view token, uint64_t hash) {
-  const size_t mask = slots_.size() - 1;
-  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+  for (size_t i = slot_of(hash);; i = i + 1 < slots_.size() ? i + 1 : 0) {
     Slot& slot = slots_[i];
     if (slot.id < 0 || (slot.hash == hash >> 32 && this->token(slot.id) == token)) return slot;
   }
@@ -51,8 +49,7 @@ Vocab::Slot& Vocab::slot_for(std::string_view token, uint64_t hash) {
 int32_t Vocab::find(std::string_view token) const {
   if (slots_.empty()) return -1;
   const uint64_t hash = hash_bytes(token);
-  const size_t mask = slots_.size() - 1;
-  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+  for (size_t i = slot_of(hash);; i = i + 1 < slots_.size() ? i + 1 : 0) {
     const Slot& slot = slots_[i];
     if (slot.id < 0) return -1;
     if (slot.hash == hash >> 32 && this->token(slot.id) == token) return slot.id;

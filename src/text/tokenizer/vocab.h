@@ -27,6 +27,7 @@ class Vocab {
   // Greatest id + 1; ids below it can be missing.
   int32_t size() const { return static_cast<int32_t>(places_.size()); }
   size_t count() const { return count_; }
+  size_t bytes() const { return texts_.size(); }  // of all tokens
   bool has(int32_t id) const { return id >= 0 && id < size() && places_[static_cast<size_t>(id)].size != kMissing; }
   std::string_view token(int32_t id) const {  // empty if missing
     if (!has(id)) return {};
@@ -44,12 +45,15 @@ class Vocab {
     int32_t id = -1;
   };
 
+  size_t slot_of(uint64_t hash) const {  // where its search starts
+    return static_cast<size_t>((hash & UINT32_MAX) * slots_.size() >> 32);
+  }
   void grow();
   Slot& slot_for(std::string_view token, uint64_t hash);
 
   std::string texts_;
   std::vector<Place> places_;  // by id
-  std::vector<Slot> slots_;    // open addressing, at most half full
+  std::vector<Slot> slots_;    // open addressing, at most two thirds full
   size_t count_ = 0;
 };
 

@@ -28,8 +28,17 @@ PieceTokens encoded(const TokenModel& model, std::string_view piece) {
   return out;
 }
 
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Bpe bpe_of(const std::vector<std::string>& tokens, const Pairs& merges, BpeOptions options) {
+  const auto give = [&](Bpe::TakeMerge take) {
+    for (size_t i = 0; i < merges.size(); ++i) take(merges[i].first, merges[i].second, static_cast<uint32_t>(i));
+  };
+  return Bpe(vocab_of(tokens), {merges.size(), give}, std::move(options));
+}
+
 // Reference implementation: merge the leftmost pair of the lowest rank until no pair has a merge.
-std::vector<std::string> by_definition(const Bpe::Merges& merges, std::string_view word) {
+std::vector<std::string> by_definition(const Pairs& merges, std::string_view word) {
   std::vector<std::string> symbols;
   for (const char c : word) symbols.emplace_back(1, c);
   while (true) {
@@ -48,18 +57,17 @@ std::vector<std::string> by_definition(const Bpe::Merges& merges, std::string_vi
 TEST(Bpe, EqualsItsDefinitionOnShortAndLongWords) {
   std::vector<std::string> tokens{"a", "b", "c"};
   // Merges of random tokens, so that ranks and lengths are independent.
-  std::vector<std::pair<std::string, std::string>> pairs;
-  for (uint64_t i = 0; pairs.size() < 60; ++i) {
+  Pairs merges;
+  for (uint64_t i = 0; merges.size() < 60; ++i) {
     const std::string left = tokens[random_u32({5, 1}, i, 0) % tokens.size()];
     const std::string right = tokens[random_u32({5, 1}, i, 1) % tokens.size()];
     if (left.size() + right.size() > 12) continue;
     if (std::find(tokens.begin(), tokens.end(), left + right) != tokens.end()) continue;
-    pairs.emplace_back(left, right);
+    merges.emplace_back(left, right);
     tokens.push_back(left + right);
   }
-  Bpe::Merges merges(pairs.begin(), pairs.end());
   std::reverse(merges.begin() + 10, merges.begin() + 40);
-  const Bpe bpe(vocab_of(tokens), merges, {.what = "test"});
+  const Bpe bpe = bpe_of(tokens, merges, {.what = "test"});
   for (uint64_t row = 0; row < 300; ++row) {
     std::string word;
     const uint64_t length = row < 200 ? 1 + row % 30 : 80 + row % 40;  // below and above BpeSymbols::kFew
@@ -72,26 +80,26 @@ TEST(Bpe, EqualsItsDefinitionOnShortAndLongWords) {
 
 TEST(Bpe, UnknownCharactersAreFusedOrNot) {
   const std::vector<std::string> tokens{"<unk>", "a", "b"};
-  const Bpe apart(vocab_of(tokens), {}, {.what = "test", .unk_token = "<unk>"});
+  const Bpe apart = bpe_of(tokens, {}, {.what = "test", .unk_token = "<unk>"});
   EXPECT_EQ(encoded(apart, "a中文b").ids, (Ids{1, 0, 0, 2}));
   EXPECT_EQ(encoded(apart, "a中文b").ends, (std::vector<uint32_t>{1, 4, 7, 8}));
-  const Bpe fused(vocab_of(tokens), {}, {.what = "test", .fuse_unk = true, .unk_token = "<unk>"});
+  const Bpe fused = bpe_of(tokens, {}, {.what = "test", .fuse_unk = true, .unk_token = "<unk>"});
   EXPECT_EQ(encoded(fused, "a中文b").ids, (Ids{1, 0, 2}));
   EXPECT_EQ(encoded(fused, "a中文b").ends, (std::vector<uint32_t>{1, 7, 8}));
-  const Bpe silent(vocab_of(tokens), {}, {.what = "test"});
+  const Bpe silent = bpe_of(tokens, {}, {.what = "test"});
   EXPECT_EQ(encoded(silent, "a中b").ids, (Ids{1, 2}));
 }
 
 TEST(Bpe, FallsBackToBytesWhereAllOfThemExist) {
-  const Bpe bpe(vocab_of({"<unk>", "a", "<0xE4>", "<0xB8>", "<0xAD>"}), {},
-                {.what = "test", .byte_fallback = true, .unk_token = "<unk>"});
+  const Bpe bpe = bpe_of({"<unk>", "a", "<0xE4>", "<0xB8>", "<0xAD>"}, {},
+                         {.what = "test", .byte_fallback = true, .unk_token = "<unk>"});
   EXPECT_EQ(encoded(bpe, "a中").ids, (Ids{1, 2, 3, 4}));
   EXPECT_EQ(encoded(bpe, "a文").ids, (Ids{1, 0}));
 }
 
 TEST(Bpe, MarksPartsOfWords) {
-  const Bpe bpe(vocab_of({"a", "##b", "##c</w>", "ab", "abc</w>", "c</w>"}), {{"a", "##b"}, {"ab", "##c</w>"}},
-                {.what = "test", .continuing_subword_prefix = "##", .end_of_word_suffix = "</w>"});
+  const Bpe bpe = bpe_of({"a", "##b", "##c</w>", "ab", "abc</w>", "c</w>"}, {{"a", "##b"}, {"ab", "##c</w>"}},
+                         {.what = "test", .continuing_subword_prefix = "##", .end_of_word_suffix = "</w>"});
   EXPECT_EQ(encoded(bpe, "abc").ids, (Ids{4}));
   EXPECT_EQ(encoded(bpe, "c").ids, (Ids{5}));
   EXPECT_EQ(encoded(bpe, "ab").ids, (Ids{0}));  // the token for a final b is missing
@@ -99,8 +107,8 @@ TEST(Bpe, MarksPartsOfWords) {
 
 TEST(Bpe, AWholePieceCanGoPastTheMerges) {
   const std::vector<std::string> tokens{"a", "b", "c", "bc", "abc"};
-  EXPECT_EQ(encoded(Bpe(vocab_of(tokens), {{"b", "c"}}, {.what = "test"}), "abc").ids, (Ids{0, 3}));
-  EXPECT_EQ(encoded(Bpe(vocab_of(tokens), {{"b", "c"}}, {.what = "test", .ignore_merges = true}), "abc").ids, (Ids{4}));
+  EXPECT_EQ(encoded(bpe_of(tokens, {{"b", "c"}}, {.what = "test"}), "abc").ids, (Ids{0, 3}));
+  EXPECT_EQ(encoded(bpe_of(tokens, {{"b", "c"}}, {.what = "test", .ignore_merges = true}), "abc").ids, (Ids{4}));
 }
 
 TEST(WordPiece, TakesTheLongestBeginning) {

@@ -69,7 +69,7 @@ void check_tiktoken(const char* name, const char* file_name, int32_t tokens) {
   const TempFolder temp;
   temp.write(file_name, ranks);
   const Tokenizer tokenizer = Tokenizer::load(temp.path() / file_name);
-  const Json vectors = parse_json(read_file(folder / "vectors.json", 10'000'000), "vectors.json");
+  const Json vectors = parse_json(read_file(folder / "vectors.json", 10'000'000), "vectors.json", {.tree = 1 << 30});
   for (size_t i = 0; i < vectors.size(); i += 4) {
     const auto text = vectors[i].at("text").get<std::string>();
     EXPECT_EQ(tokenizer.encode(text, {.read_specials = false}),
@@ -178,7 +178,6 @@ TEST(GgufVocab, SaysWhatIsWrong) {
   wrong([&](GgufBytes& f) { f.integers(t + "token_type", {2, 3, 3, 1, 1, 1, 9}); }, {"token_type[6] is 9"});
   wrong([&](GgufBytes& f) { f.integers(t + "token_type", {2, 3, 3, 1, 1, 1, -1}); }, {"token_type[6] is -1"});
   wrong([&](GgufBytes& f) { f.floats(t + "token_type", {2, 3, 3, 1, 1, 1, 1}); }, {"tokenizer.ggml.token_type"});
-  wrong([&](GgufBytes& f) { f.integers(t + "token_type", {1, 3, 3, 1, 1, 1, 1}); }, {"is of type unknown"});
   wrong([&](GgufBytes& f) { f.integers(t + "token_type", {2, 3, 3, 1, 1, 1, 6}); }, {"'ab' is of type byte"});
   wrong(
       [&](GgufBytes& f) {

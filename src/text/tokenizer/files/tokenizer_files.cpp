@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_members.h"
+#include "base/json_reader.h"
 #include "base/path.h"
 #include "base/printable.h"
 #include "io/gguf.h"
@@ -22,16 +23,6 @@ namespace fs = std::filesystem;
 
 constexpr JsonLimits kLimits{.depth = 64, .bytes = kLargestTokenizerFile};
 
-struct JsonFile {
-  std::string name;
-  Json json;
-  JsonNode root() const { return {json, name}; }
-};
-
-JsonFile read_json(const fs::path& path) {
-  return {path.string(), parse_json(read_file(path, kLargestTokenizerFile), path.string(), kLimits)};
-}
-
 // The first bytes of a file.
 std::string read_start(const fs::path& path) {
   const MappedFile file(path);
@@ -40,16 +31,14 @@ std::string read_start(const fs::path& path) {
 }
 
 // The lines without their ends.
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
+void for_lines(std::string_view text, FunctionRef<void(std::string_view)> take) {
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.push_back(line);
+    take(line);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return lines;
 }
 
 int32_t find_token(const TokenizerParts& parts, std::string_view content) {
@@ -75,11 +64,13 @@ TemplatePiece special_piece(const Vocab& vocab, std::string_view token, int32_t 
 // SentencePiece itself adds no special tokens; models trained with it do, as their configuration says.
 void put_around(const fs::path& folder, TokenizerParts& parts) {
   if (!is_there(folder / "tokenizer_config.json")) return;
-  const JsonFile config = read_json(folder / "tokenizer_config.json");
-  const auto named_class = config.root().find("tokenizer_class");
+  const fs::path file = folder / "tokenizer_config.json";
+  const Json settings = read_tokenizer_settings(file);
+  const JsonNode config(settings, file.string());
+  const auto named_class = config.find("tokenizer_class");
   const std::string name = named_class ? named_class->string() : "";
   const auto special = [&](const char* flag, bool otherwise, std::optional<int32_t> id) {
-    if (!config.root().flag_or(flag, otherwise) || !id) return;
+    if (!config.flag_or(flag, otherwise) || !id) return;
     const std::string token(parts.model->vocab().token(*id));
     parts.post.single.push_back({.kind = TemplatePiece::Kind::special, .ids = {*id}, .tokens = {token}});
   };
@@ -90,7 +81,7 @@ void put_around(const fs::path& folder, TokenizerParts& parts) {
 
 // Two formats use the extension .model: SentencePiece and, for Llama 3, tiktoken.
 TokenizerParts parts_of_model_file(const fs::path& file) {
-  if (is_tiktoken(read_start(file))) return parts_of_tiktoken(file);
+  if (is_tiktoken_file(file)) return parts_of_tiktoken(file);
   TokenizerParts parts = parts_of_sentencepiece_file(file);
   put_around(file.parent_path(), parts);
   return parts;
@@ -98,14 +89,50 @@ TokenizerParts parts_of_model_file(const fs::path& file) {
 
 }  // namespace
 
+bool is_tiktoken_file(const fs::path& file) {
+  return is_tiktoken(read_start(file));
+}
+
+Json read_tokenizer_settings(const fs::path& path) {
+  const std::string name = path.string(), text = read_file(path, kLargestTokenizerFile);
+  Json out = Json::object();
+  scan_json_members(text, name, [&](const std::string& key, JsonText value) {
+    if (key != "added_tokens_decoder") out[key] = parse_json(value, name, kLimits);
+  });
+  return out;
+}
+
+// The lists of tokens and merges are read from their text, after the rest: they depend on it and on each other.
 TokenizerParts parts_of_json(std::string_view text, std::string_view what) {
-  TapedPart lists[] = {{.keys = {"model", "vocab"}}, {.keys = {"model", "merges"}}};
-  const Json json = parse_json(text, what, kLimits, lists);
+  JsonText vocab, merges, added;
+  Json json = Json::object();
+  constexpr std::array<std::string_view, 6> kSteps{"normalizer", "pre_tokenizer", "post_processor",
+                                                   "truncation", "padding",       "decoder"};
+  scan_json_members(text, what, [&](const std::string& key, JsonText value) {
+    if (key == "added_tokens") {
+      added = value;
+    } else if (std::ranges::find(kSteps, key) != kSteps.end()) {
+      json[key] = parse_json(value, what, kLimits);
+    } else if (key == "model") {
+      Json& model = json[key] = Json::object();
+      scan_json_members(value, what, [&](const std::string& name, JsonText part) {
+        if (name == "vocab" || name == "merges") {
+          (name == "vocab" ? vocab : merges) = part;
+        } else {
+          model[name] = parse_json(part, what, kLimits);
+        }
+      });
+    }
+  });
   const JsonNode root(json, std::string(what));
   const auto pre_tokenizer = root.find("pre_tokenizer");
   const bool byte_letters = pre_tokenizer && ends_in_byte_level(*pre_tokenizer);
-  auto [model, reads_bytes] =
-      read_model(root.at("model"), {.vocab = lists[0].tape, .merges = lists[1].tape, .byte_letters = byte_letters});
+  const std::string merges_name = std::string(what) + ": model.merges";
+  const auto give = [&](Bpe::TakeMerge take) { give_merges(merges, merges_name, take); };
+  auto [model, reads_bytes] = read_model(root.at("model"), {.vocab = vocab,
+                                                            .merges = {merges.items(), give},
+                                                            .has_merges = merges.items() > 0,
+                                                            .byte_letters = byte_letters});
 
   TokenizerParts parts{.what = std::string(what), .accepts_raw_bytes = reads_bytes};
   parts.model = std::move(model);
@@ -118,25 +145,34 @@ TokenizerParts parts_of_json(std::string_view text, std::string_view what) {
     parts.decoder = read_decoder(*node);
     parts.byte_tokens = has_byte_fallback(*node);
   }
-  if (const auto node = root.find("added_tokens")) parts.added = read_added_tokens(*node, parts.model->vocab());
+  if (!added.text().empty() && added.text() != "null") {
+    parts.added = read_added_tokens(added, std::string(what) + ": added_tokens", parts.model->vocab());
+  }
   return parts;
 }
 
 TokenizerParts parts_of_vocab_and_merges(const fs::path& vocab_file, const fs::path& merges_file) {
   const std::string name = vocab_file.string();
-  TapedPart vocab[] = {{.keys = {}}};
-  parse_json(read_file(vocab_file, kLargestTokenizerFile), name, kLimits, vocab);
+  const std::string vocab_text = read_file(vocab_file, kLargestTokenizerFile);
+  JsonReader vocab(vocab_text, name, {.bytes = kLargestTokenizerFile});
+  const JsonText whole = vocab.skip();
+  vocab.end();
   const std::string merges_text = read_file(merges_file, kLargestTokenizerFile);
-  JsonTape merges;
-  merges.add(JsonTape::Kind::open_array);
-  for (const std::string_view line : lines_of(merges_text)) {
-    if (!line.empty() && !line.starts_with("#version")) merges.add_text(JsonTape::Kind::string, line);
-  }
-  merges.add(JsonTape::Kind::close_array);
-  const Json options{{"type", "BPE"}};
   const std::string both = name + " with " + merges_file.filename().string();
-  auto [model, reads_bytes] =
-      read_model(JsonNode(options, both), {.vocab = vocab[0].tape, .merges = merges, .byte_letters = true});
+  const auto give = [&](Bpe::TakeMerge take) {
+    uint32_t rank = 0;
+    for_lines(merges_text, [&](std::string_view line) {
+      if (line.empty() || line.starts_with("#version")) return;
+      const size_t space = line.find(' ');
+      QKV_CHECK(space != line.npos && line.find(' ', space + 1) == line.npos, both, ".merges[", rank,
+                "] is not two tokens", Hint("each line is two tokens with a space between"));
+      take(line.substr(0, space), line.substr(space + 1), rank++);
+    });
+  };
+  const Json options{{"type", "BPE"}};
+  const auto lines = static_cast<size_t>(std::ranges::count(merges_text, '\n')) + 1;
+  auto [model, reads_bytes] = read_model(
+      JsonNode(options, both), {.vocab = whole, .merges = {lines, give}, .has_merges = true, .byte_letters = true});
   TokenizerParts parts{.what = name, .accepts_raw_bytes = reads_bytes};
   parts.model = std::move(model);
   parts.pre_tokenizer =
@@ -148,12 +184,12 @@ TokenizerParts parts_of_vocab_and_merges(const fs::path& vocab_file, const fs::p
 
 TokenizerParts parts_of_vocab_txt(const fs::path& file, bool lowercase) {
   const std::string text = read_file(file, kLargestTokenizerFile);
-  const std::vector<std::string_view> lines = lines_of(text);
+  const auto lines = static_cast<size_t>(std::ranges::count(text, '\n')) + 1;
   Vocab vocab;
-  vocab.reserve(lines.size(), text.size());
-  for (size_t i = 0; i < lines.size(); ++i) {
-    vocab.add(lines[i], static_cast<int64_t>(i), {.what = file.string(), .tokens = lines.size()});
-  }
+  vocab.reserve(lines, text.size() - std::min(text.size(), lines));
+  for_lines(text, [&, id = int64_t{0}](std::string_view line) mutable {
+    vocab.add(line, id++, {.what = file.string(), .tokens = lines});
+  });
   TokenizerParts parts{.what = file.string()};
   parts.model = std::make_unique<WordPiece>(std::move(vocab), WordPieceOptions{.what = file.string()});
   parts.normalizer = bert_normalizer({.strip_accents = lowercase, .lowercase = lowercase});
@@ -179,9 +215,10 @@ void read_named_tokens(const fs::path& folder, TokenizerParts& parts) {
                                                                               {"mask_token", &parts.named.mask}}};
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     if (!is_there(folder / name)) continue;
-    const JsonFile file = read_json(folder / name);
+    const Json settings = read_tokenizer_settings(folder / name);
+    const JsonNode file(settings, (folder / name).string());
     for (const auto& [key, slot] : roles) {
-      const auto node = file.root().find(key);
+      const auto node = file.find(key);
       if (!node || *slot) continue;
       const std::string token = node->json().is_object() ? node->at("content").string() : node->string();
       if (const int32_t id = find_token(parts, token); id >= 0) *slot = id;
@@ -221,7 +258,8 @@ Tokenizer Tokenizer::load(const fs::path& path) {
   if (wanted("vocab.txt")) {
     bool lowercase = true;
     if (is_there(folder / "tokenizer_config.json")) {
-      lowercase = read_json(folder / "tokenizer_config.json").root().flag_or("do_lower_case", true);
+      const fs::path file = folder / "tokenizer_config.json";
+      lowercase = JsonNode(read_tokenizer_settings(file), file.string()).flag_or("do_lower_case", true);
     }
     return finish(parts_of_vocab_txt(in_folder ? folder / "vocab.txt" : path, lowercase));
   }

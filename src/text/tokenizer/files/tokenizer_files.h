@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/json.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace qkv {
@@ -25,9 +26,14 @@ TokenizerParts parts_of_gguf(const Gguf& file);
 // tiktoken's ranks. The file does not contain its split pattern; it follows from the name (cl100k, o200k, ...) or size.
 TokenizerParts parts_of_tiktoken(const std::filesystem::path& file);
 bool is_tiktoken(std::string_view start);  // judged by the first line
+bool is_tiktoken_file(const std::filesystem::path& file);
 
 // Marian's source.spm or target.spm. Ids come from vocab.json in the same folder; decoding uses target.spm.
 TokenizerParts parts_of_marian(const std::filesystem::path& spm);
+
+// tokenizer_config.json or special_tokens_map.json, without added_tokens_decoder: it can be large, and tokenizer.json
+// has the same tokens.
+Json read_tokenizer_settings(const std::filesystem::path& file);
 
 // Sets parts.named from tokenizer_config.json or special_tokens_map.json in the folder.
 void read_named_tokens(const std::filesystem::path& folder, TokenizerParts& parts);

@@ -5,8 +5,11 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "io/gguf.h"
+#include "text/tokenizer/files/gguf_pre.h"
 #include "text/tokenizer/files/tokenizer_files.h"
 #include "text/tokenizer/models/bpe.h"
 #include "text/tokenizer/models/unknown_runs.h"
@@ -133,33 +136,63 @@ Vocab plain_vocab(const GgufVocab& vocab) {
   return out;
 }
 
+// How text is cut. Files from before the key mean llama.cpp's default, which is not what their models were trained with.
+GgufPre read_pre(const Gguf& file) {
+  if (!file.has(key("pre"))) {
+    log_line(Log::warn, file.name() + ": is an old file that does not say how text is cut (" + key("pre") +
+                            "): llama.cpp's default is used, and some tokens may differ from those of its training; "
+                            "convert the model again to be sure");
+    return *find_gguf_pre("default");
+  }
+  const std::string_view name = file.text(key("pre"));
+  const auto pre = find_gguf_pre(name);
+  if (!pre) {
+    const std::string near = nearest_key(name, gguf_pre_names());
+    QKV_FAIL(file.name(), ": ", key("pre"), " is ", printable(name), ", a way of cutting text that is not known",
+             Hint(near.empty() ? "" : "the nearest known is " + near + ". ",
+                  "Put the model's tokenizer.json beside it and use that; docs/gguf.md lists the known names"));
+  }
+  return *pre;
+}
+
 // "gpt2": byte-level BPE.
 TokenizerParts bpe_parts(const GgufVocab& vocab) {
   const std::string& what = vocab.file.name();
-  const std::string_view pre = vocab.file.text(key("pre"));
-  const std::optional<Pattern> pattern = pattern_of_gguf_pre(pre);
-  QKV_CHECK(pattern.has_value(), what, ": ", key("pre"), " is ", printable(pre), ", which is not a known pattern",
-            Hint("use the model's tokenizer.json, or convert the model again if it is an old file"));
-  Bpe::Merges merges;
+  const GgufPre pre = read_pre(vocab.file);
   const std::vector<std::string_view> lines = vocab.file.texts(key("merges"));
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const size_t space = lines[i].find(' ', 1);
-    QKV_CHECK(space != std::string_view::npos, what, ": ", key("merges"), "[", i, "] is ", printable(lines[i]),
-              " but must be two tokens with a space between", Hint(kDamaged));
-    merges.emplace_back(lines[i].substr(0, space), lines[i].substr(space + 1));
-  }
+  const auto give_merges = [&](Bpe::TakeMerge take) {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const size_t space = lines[i].find(' ', 1);
+      QKV_CHECK(space != std::string_view::npos, what, ": ", key("merges"), "[", i, "] is ", printable(lines[i]),
+                " but must be two tokens with a space between", Hint(kDamaged));
+      take(lines[i].substr(0, space), lines[i].substr(space + 1), static_cast<uint32_t>(i));
+    }
+  };
   Vocab tokens = plain_vocab(vocab);
   QKV_CHECK(Bpe::has_all_bytes(tokens), what, ": not every byte is a token", Hint(kDamaged));
   TokenizerParts parts{.what = what, .accepts_raw_bytes = true};
   parts.named = vocab.named();
-  const bool ignores = *pattern == Pattern::llama3;  // Llama 3's vocabulary has words that merges do not produce
-  parts.model = std::make_unique<Bpe>(std::move(tokens), merges,
-                                      BpeOptions{.what = what, .byte_level = true, .ignore_merges = ignores});
-  parts.pre_tokenizer = pattern_pre_tokenizer(*pattern, what);
+  parts.model = std::make_unique<Bpe>(std::move(tokens), Bpe::Merges{lines.size(), give_merges},
+                                      BpeOptions{.what = what, .byte_level = true, .ignore_merges = pre.ignore_merges});
+  parts.pre_tokenizer = gguf_pre_tokenizer(pre, what);
   parts.decoder = byte_level_decoder();
   add_found_tokens(vocab, parts);
-  add_template(vocab, {.bos = ignores}, parts);
+  add_template(vocab, {.bos = pre.starts_with_bos}, parts);
   return parts;
+}
+
+// The one unknown piece of a SentencePiece vocabulary. Converters mark it control, or mark others unknown too, so the
+// key decides, and without it what llama.cpp takes: 0, for T5 2.
+int32_t unknown_piece(const GgufVocab& vocab, bool unigram) {
+  if (const auto named = vocab.id("unknown_token_id")) return *named;
+  const auto marked = std::ranges::find(vocab.types, Type::unknown);
+  if (marked != vocab.types.end()) return static_cast<int32_t>(marked - vocab.types.begin());
+  const auto spelt = std::ranges::find(vocab.tokens, "<unk>");
+  if (spelt != vocab.tokens.end()) return static_cast<int32_t>(spelt - vocab.tokens.begin());
+  const int32_t usual = unigram ? 2 : 0;
+  QKV_CHECK(usual < static_cast<int32_t>(vocab.tokens.size()), vocab.file.name(), ": has no unknown token among its ",
+            vocab.tokens.size(), Hint(kDamaged));
+  return usual;
 }
 
 // "llama" and "t5": SentencePiece's BPE and Unigram.
@@ -173,16 +206,25 @@ TokenizerParts sentencepiece_parts(const GgufVocab& vocab, SentencePieceModel::K
     model.pieces.push_back({.text = std::string(vocab.tokens[i]), .score = scores[i], .type = vocab.types[i]});
     model.byte_fallback = model.byte_fallback || vocab.types[i] == Type::byte;
   }
+  const int32_t unknown = unknown_piece(vocab, unigram);
+  for (size_t i = 0; i < model.pieces.size(); ++i) {
+    Type& type = model.pieces[i].type;
+    if (static_cast<int32_t>(i) == unknown) {
+      type = Type::unknown;
+    } else if (type == Type::unknown) {
+      type = Type::control;
+    }
+  }
   model.add_dummy_prefix = vocab.flag_or("add_space_prefix", true);
   model.remove_extra_whitespaces = vocab.flag_or("remove_extra_whitespaces", false);
   if (vocab.file.has(key("precompiled_charsmap"))) {
-    std::string map;
-    for (const int64_t byte : vocab.file.integers(key("precompiled_charsmap"))) map += static_cast<char>(byte & 0xff);
+    const std::string map = vocab.file.bytes(key("precompiled_charsmap"));
     if (!map.empty()) model.charsmap = Precompiled::parse(map, vocab.file.name() + ": " + key("precompiled_charsmap"));
   }
   model.check_pieces();
   TokenizerParts parts = parts_of_sentencepiece(std::move(model));
   parts.named = vocab.named();
+  parts.named.unk = unknown;
   for (AddedToken& token : parts.added) token.in_text = vocab.types[static_cast<size_t>(token.id)] == Type::control;
   add_template(vocab, {.bos = !unigram, .eos = unigram}, parts);
   return parts;

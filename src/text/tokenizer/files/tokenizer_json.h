@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "text/tokenizer/files/json_node.h"
+#include "text/tokenizer/models/bpe.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace qkv {
@@ -18,12 +19,19 @@ PreTokenizerPtr read_pre_tokenizer(const JsonNode& node, PreTokenizerReadOptions
 // Whether the last step of the pre-tokenizer maps bytes to GPT-2's byte alphabet.
 bool ends_in_byte_level(const JsonNode& pre_tokenizer);
 
-// The model's vocabulary and merges, kept as tapes because a JSON DOM of them would be too large.
+// The model's vocabulary and merges, as text because a tree of them would be too large.
 struct ModelLists {
-  const JsonTape& vocab;
-  const JsonTape& merges;  // empty: none
-  bool byte_letters;       // pieces are in GPT-2's byte alphabet
+  JsonText vocab;  // empty: none
+  Bpe::Merges merges;
+  bool has_merges = false;
+  bool byte_letters = false;  // pieces are in GPT-2's byte alphabet
 };
+
+// An object of tokens and their ids.
+Vocab read_vocab(JsonText list, const std::string& where);
+
+// Gives the merges of a list: "left right", or ["left", "right"] if tokens may contain spaces.
+void give_merges(JsonText list, const std::string& where, Bpe::TakeMerge take);
 
 // A byte-level BPE with all 256 bytes and no word prefix or suffix is built to read raw bytes; then reads_bytes is set.
 struct LoadedModel {
@@ -39,7 +47,7 @@ void read_post_processor(const JsonNode& node, PostProcessor& post);
 Truncation read_truncation(const JsonNode& node);
 Padding read_padding(const JsonNode& node);
 
-std::vector<AddedToken> read_added_tokens(const JsonNode& list, const Vocab& vocab);
+std::vector<AddedToken> read_added_tokens(JsonText list, const std::string& where, const Vocab& vocab);
 
 // {"String": "..."} or {"Regex": "..."}.
 Matcher read_pattern(const JsonNode& node);

@@ -1,12 +1,13 @@
 // The models of tokenizer.json.
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "base/printable.h"
 #include "text/tokenizer/files/tokenizer_json.h"
-#include "text/tokenizer/models/bpe.h"
 #include "text/tokenizer/models/word_models.h"
 
 namespace qkv {
@@ -15,57 +16,24 @@ namespace {
 // Older files have no type; it follows from the fields.
 std::string model_type(const JsonNode& node, const ModelLists& lists) {
   if (const auto type = node.find("type")) return type->string();
-  if (lists.merges.size() > 0) return "BPE";
+  if (lists.has_merges) return "BPE";
   if (node.find("unk_id")) return "Unigram";
   return node.find("continuing_subword_prefix") ? "WordPiece" : "WordLevel";
 }
 
-using TapeKind = JsonTape::Kind;
+using JsonKind = JsonReader::Kind;
 
-void check_present(const JsonTape& list, const std::string& where, TapeKind first, std::string_view wanted) {
-  QKV_CHECK(list.size() > 0 && list.kind(0) == first, where, " is missing or not ", wanted,
+// A reader of a part that must be there and of this kind. Errors of the text itself name the file.
+JsonReader reader_of(JsonText list, const std::string& where, JsonKind kind, std::string_view wanted) {
+  JsonReader in(list, where, {.bytes = kLargestTokenizerFile});
+  QKV_CHECK(!list.text().empty() && in.kind() == kind, where, " is missing or not ", wanted,
             Hint("the file is damaged or not a tokenizer"));
+  return in;
 }
 
-Vocab read_vocab(const JsonTape& list, const std::string& where) {
-  check_present(list, where, TapeKind::open_object, "an object");
-  const size_t tokens = list.size() / 2 - 1;
-  Vocab vocab;
-  vocab.reserve(tokens, 8 * tokens);
-  for (size_t i = 1; i + 1 < list.size(); i += 2) {
-    const std::string_view token = list.text(i);
-    QKV_CHECK(list.kind(i + 1) == TapeKind::integer, where, ": the id of token ", printable(token),
-              " is not a whole number", Hint("the file is damaged"));
-    QKV_CHECK(vocab.add(token, list.integer(i + 1), {.what = where, .tokens = tokens}), where, ": the token ",
-              printable(token), " appears twice", Hint("keep one of the two"));
-  }
-  return vocab;
-}
-
-// "left right", or ["left", "right"] if tokens may contain spaces.
-Bpe::Merges read_merges(const JsonTape& list, const std::string& where) {
-  check_present(list, where, TapeKind::open_array, "a list");
-  Bpe::Merges merges;
-  merges.reserve(list.size() / 4);
-  const auto check = [&](bool good) {
-    QKV_CHECK(good, where, "[", merges.size(), "] is not two tokens",
-              Hint("written \"left right\" or [\"left\", \"right\"]"));
-  };
-  for (size_t i = 1; i + 1 < list.size();) {
-    if (list.kind(i) == TapeKind::open_array) {
-      check(i + 4 < list.size() && list.kind(i + 1) == TapeKind::string && list.kind(i + 2) == TapeKind::string &&
-            list.kind(i + 3) == TapeKind::close_array);
-      merges.emplace_back(list.text(i + 1), list.text(i + 2));
-      i += 4;
-      continue;
-    }
-    check(list.kind(i) == TapeKind::string);
-    const std::string_view text = list.text(i++);
-    const size_t space = text.find(' ');
-    check(space != text.npos && text.find(' ', space + 1) == text.npos);
-    merges.emplace_back(text.substr(0, space), text.substr(space + 1));
-  }
-  return merges;
+// The most bytes the strings of a list can have, if each comes with at least so many others.
+size_t most_text(JsonText list, size_t others) {
+  return list.text().size() - std::min(list.text().size(), others * list.items());
 }
 
 LoadedModel read_bpe(const JsonNode& node, const ModelLists& lists) {
@@ -84,30 +52,82 @@ LoadedModel read_bpe(const JsonNode& node, const ModelLists& lists) {
   const bool marked = !options.continuing_subword_prefix.empty() || !options.end_of_word_suffix.empty();
   options.byte_level = lists.byte_letters && !marked && Bpe::has_all_bytes(vocab);
   const bool reads_bytes = options.byte_level;
-  const Bpe::Merges merges = read_merges(lists.merges, node.where() + ".merges");
-  return {std::make_unique<Bpe>(std::move(vocab), merges, std::move(options)), reads_bytes};
+  return {std::make_unique<Bpe>(std::move(vocab), lists.merges, std::move(options)), reads_bytes};
 }
 
-TokenModelPtr read_unigram(const JsonNode& node, const JsonTape& list) {
+TokenModelPtr read_unigram(const JsonNode& node, JsonText list) {
   const std::string where = node.where() + ".vocab";
-  check_present(list, where, TapeKind::open_array, "a list");
+  JsonReader in = reader_of(list, where, JsonKind::array, "a list");
   Unigram::Pieces pieces;
-  for (size_t i = 1; i + 1 < list.size(); i += 4) {
-    const bool good = i + 4 < list.size() && list.kind(i) == TapeKind::open_array &&
-                      list.kind(i + 1) == TapeKind::string &&
-                      (list.kind(i + 2) == TapeKind::number || list.kind(i + 2) == TapeKind::integer) &&
-                      list.kind(i + 3) == TapeKind::close_array;
+  pieces.reserve(list.items(), most_text(list, 6));
+  const auto check = [&](bool good) {
     QKV_CHECK(good, where, "[", pieces.size(), "] is not a piece and its score", Hint("the file is damaged"));
-    const double score =
-        list.kind(i + 2) == TapeKind::number ? list.number(i + 2) : static_cast<double>(list.integer(i + 2));
-    pieces.emplace_back(list.text(i + 1), score);
-  }
+  };
+  std::string spare;
+  in.elements([&] {
+    check(in.kind() == JsonKind::array);
+    std::string_view text;
+    size_t read = 0;
+    in.elements([&] {
+      check(read < 2 && in.kind() == (read == 0 ? JsonKind::string : JsonKind::number));
+      if (read++ == 0) {
+        text = in.string(spare);
+      } else {
+        pieces.add(text, in.number().real);
+      }
+    });
+    check(read == 2);
+  });
   const int32_t unk = narrow<int32_t>(node.integer_or("unk_id", -1), node.where() + ".unk_id");
   return std::make_unique<UnigramModel>(
       Unigram(std::move(pieces), {.unk_id = unk, .byte_fallback = node.flag_or("byte_fallback", false)}));
 }
 
 }  // namespace
+
+Vocab read_vocab(JsonText list, const std::string& where) {
+  JsonReader in = reader_of(list, where, JsonKind::object, "an object");
+  Vocab vocab;
+  vocab.reserve(list.items(), most_text(list, 5));
+  in.members([&](std::string_view token) {
+    const JsonNumber id = in.kind() == JsonKind::number ? in.number() : JsonNumber{.kind = JsonNumber::Kind::real};
+    QKV_CHECK(id.kind == JsonNumber::Kind::integer, where, ": the id of token ", printable(token),
+              " is not a whole number", Hint("the file is damaged"));
+    QKV_CHECK(vocab.add(token, id.integer, {.what = where, .tokens = list.items()}), where, ": the token ",
+              printable(token), " appears twice", Hint("keep one of the two"));
+  });
+  return vocab;
+}
+
+void give_merges(JsonText list, const std::string& where, Bpe::TakeMerge take) {
+  JsonReader in = reader_of(list, where, JsonKind::array, "a list");
+  uint32_t rank = 0;
+  const auto check = [&](bool good) {
+    QKV_CHECK(good, where, "[", rank, "] is not two tokens", Hint("written \"left right\" or [\"left\", \"right\"]"));
+  };
+  std::string spare, second_spare;
+  in.elements([&] {
+    check(in.kind() == JsonKind::string || in.kind() == JsonKind::array);
+    std::string_view left, right;
+    if (in.kind() == JsonKind::string) {
+      const std::string_view both = in.string(spare);
+      const size_t space = both.find(' ');
+      check(space != both.npos && both.find(' ', space + 1) == both.npos);
+      left = both.substr(0, space);
+      right = both.substr(space + 1);
+    } else {
+      size_t read = 0;
+      in.elements([&] {
+        check(read < 2 && in.kind() == JsonKind::string);
+        (read == 0 ? left : right) = in.string(read == 0 ? spare : second_spare);
+        ++read;
+      });
+      check(read == 2);
+    }
+    take(left, right, rank);
+    ++rank;
+  });
+}
 
 LoadedModel read_model(const JsonNode& node, const ModelLists& lists) {
   const std::string type = model_type(node, lists);

@@ -1,10 +1,10 @@
 // Components of tokenizer.json that act outside the model: added tokens, post-processors, truncation and padding.
 #include <array>
-#include <set>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/json_members.h"
 #include "base/printable.h"
 #include "text/tokenizer/files/tokenizer_json.h"
 
@@ -12,6 +12,7 @@ namespace qkv {
 namespace {
 
 constexpr int64_t kLongestSequence = 1 << 24;  // so that padding cannot exhaust memory
+constexpr size_t kMostAddedTokens = 150'000;   // one takes about 150 bytes, more than its text may have
 
 int32_t read_id(const JsonNode& node) {
   return narrow<int32_t>(node.integer(), node.where());
@@ -160,26 +161,33 @@ Padding read_padding(const JsonNode& node) {
   return rule;
 }
 
-std::vector<AddedToken> read_added_tokens(const JsonNode& list, const Vocab& vocab) {
+std::vector<AddedToken> read_added_tokens(JsonText list, const std::string& where, const Vocab& vocab) {
+  QKV_CHECK(list.items() <= kMostAddedTokens, where, " holds ", list.items(), " tokens but may hold at most ",
+            kMostAddedTokens, Hint("no real file has so many: it is damaged or made to do harm"));
   std::vector<AddedToken> tokens;
-  std::set<int32_t> ids;
-  const auto limit = static_cast<int64_t>(4 * (vocab.count() + list.size()) + 65536);
-  for (size_t i = 0; i < list.size(); ++i) {
-    const JsonNode node = list.at(i);
+  tokens.reserve(list.items());
+  const size_t limit = 4 * (vocab.count() + list.items()) + 65536;
+  std::vector<bool> taken(limit);
+  size_t index = 0;
+  scan_json_elements(list, where, [&](JsonText element) {
+    const std::string here = where + "[" + std::to_string(index++) + "]";
+    const Json json = parse_json(element, here);
+    const JsonNode node(json, here);
     AddedToken token{.content = node.at("content").string(),
                      .single_word = node.flag_or("single_word", false),
                      .lstrip = node.flag_or("lstrip", false),
                      .rstrip = node.flag_or("rstrip", false),
                      .special = node.flag_or("special", false)};
-    if (token.content.empty()) continue;
+    if (token.content.empty()) return;
     token.normalized = node.flag_or("normalized", !token.special);
     const int64_t id = node.at("id").integer();
-    QKV_CHECK(id >= 0 && id < limit, node.where(), ".id is ", id, " but must lie in [0, ", limit - 1, "]",
-              Hint("ids count from 0 with few gaps; the file is damaged"));
+    QKV_CHECK(id >= 0 && id < static_cast<int64_t>(limit), node.where(), ".id is ", id, " but must lie in [0, ",
+              limit - 1, "]", Hint("ids count from 0 with few gaps; the file is damaged"));
     token.id = static_cast<int32_t>(id);
-    QKV_CHECK(ids.insert(token.id).second, node.where(), ": the id ", id,
+    QKV_CHECK(!taken[static_cast<size_t>(id)], node.where(), ": the id ", id,
               " is given to two added tokens, the second is ", printable(token.content),
               Hint("every token needs an id of its own"));
+    taken[static_cast<size_t>(id)] = true;
     const int32_t in_model = vocab.find(token.content);
     QKV_CHECK(in_model < 0 || in_model == token.id, node.where(), ": ", printable(token.content), " has the id ", id,
               " here but ", in_model, " in the vocabulary", Hint("make the two equal"));
@@ -187,7 +195,7 @@ std::vector<AddedToken> read_added_tokens(const JsonNode& list, const Vocab& voc
               " has the id ", id, " which is ", printable(vocab.token(token.id)), " in the vocabulary",
               Hint("give it an id of its own"));
     tokens.push_back(std::move(token));
-  }
+  });
   return tokens;
 }
 

@@ -4,10 +4,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
-#include "base/printable.h"
-#include "text/tokenizer/files/json_node.h"
+#include "base/json_reader.h"
 #include "text/tokenizer/files/tokenizer_files.h"
+#include "text/tokenizer/files/tokenizer_json.h"
 #include "text/tokenizer/sentencepiece/sentencepiece.h"
 #include "text/tokenizer/sentencepiece/sentencepiece_decoder.h"
 
@@ -41,17 +40,11 @@ class Renumbered final : public TokenModel {
 };
 
 Vocab read_marian_vocab(const std::filesystem::path& file) {
-  const Json json = parse_json(read_file(file, kLargestTokenizerFile), file.string(), {.bytes = kLargestTokenizerFile});
-  QKV_CHECK(json.is_object(), file.string(), ": must be an object of pieces and their ids",
-            Hint("Marian's vocab.json maps each piece to a number"));
-  Vocab vocab;
-  vocab.reserve(json.size(), 16 * json.size());
-  for (const auto& [token, id] : json.items()) {
-    QKV_CHECK(id.is_number_integer(), file.string(), ": the id of ", printable(token), " is not a whole number",
-              Hint("Marian's vocab.json maps each piece to a number"));
-    vocab.add(token, id.get<int64_t>(), {.what = file.string(), .tokens = json.size()});
-  }
-  return vocab;
+  const std::string text = read_file(file, kLargestTokenizerFile);
+  JsonReader in(text, file.string(), {.bytes = kLargestTokenizerFile});
+  const JsonText list = in.skip();
+  in.end();
+  return read_vocab(list, file.string());
 }
 
 bool is_language_code(std::string_view token) {

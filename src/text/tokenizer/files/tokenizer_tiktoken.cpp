@@ -129,19 +129,21 @@ TokenizerParts parts_of_tiktoken(const std::filesystem::path& file) {
   }
   QKV_CHECK(Bpe::has_all_bytes(vocab), what, ": not every byte is a token", Hint("the file is damaged or cut short"));
 
-  Bpe::Merges merges;
-  BpeOptions options{.what = what, .byte_level = true, .ignore_merges = true};
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const std::string_view bytes = tokens[i].bytes;
-    for (size_t cut = 1; cut < bytes.size(); ++cut) {
-      const auto left = places.find(bytes.substr(0, cut)), right = places.find(bytes.substr(cut));
-      if (left == places.end() || right == places.end()) continue;
-      merges.emplace_back(letters[left->second], letters[right->second]);
-      options.ranks.push_back(tokens[i].rank);
+  const auto give_merges = [&](Bpe::TakeMerge take) {
+    for (const Ranked& token : tokens) {
+      const std::string_view bytes = token.bytes;
+      for (size_t cut = 1; cut < bytes.size(); ++cut) {
+        const auto left = places.find(bytes.substr(0, cut)), right = places.find(bytes.substr(cut));
+        if (left == places.end() || right == places.end()) continue;
+        take(letters[left->second], letters[right->second], token.rank);
+      }
     }
-  }
+  };
+  size_t merges = 0;
+  give_merges([&](std::string_view, std::string_view, uint32_t) { ++merges; });
   TokenizerParts parts{.what = what, .accepts_raw_bytes = true};
-  parts.model = std::make_unique<Bpe>(std::move(vocab), merges, std::move(options));
+  parts.model = std::make_unique<Bpe>(std::move(vocab), Bpe::Merges{merges, give_merges},
+                                      BpeOptions{.what = what, .byte_level = true, .ignore_merges = true});
   parts.pre_tokenizer = pattern_pre_tokenizer(encoding.pattern, what);
   parts.decoder = byte_level_decoder();
   for (const Special& special : encoding.specials) {

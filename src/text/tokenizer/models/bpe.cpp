@@ -16,8 +16,9 @@ constexpr size_t kLongestPiece = 1 << 26;  // bounds the memory: a symbol takes 
 
 }  // namespace
 
-Bpe::Bpe(Vocab vocab, const Merges& merges, BpeOptions options)
-    : vocab_(std::move(vocab)), options_(std::move(options)), merges_(merges.size()) {
+// Two different merges give different tokens or cut one token at different places, so there are fewer merges than bytes.
+Bpe::Bpe(Vocab vocab, Merges merges, BpeOptions options)
+    : vocab_(std::move(vocab)), options_(std::move(options)), merges_(std::min(merges.count, vocab_.bytes())) {
   if (!options_.unk_token.empty()) {
     unk_id_ = vocab_.find(options_.unk_token);
     QKV_CHECK(unk_id_ >= 0, options_.what, ": the unknown token ", printable(options_.unk_token),
@@ -34,27 +35,27 @@ bool Bpe::has_all_bytes(const Vocab& vocab) {
   return true;
 }
 
-void Bpe::read_merges(const Merges& merges) {
+void Bpe::read_merges(Merges merges) {
   std::string joined;
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const auto& [left, right] = merges[rank];
+  size_t number = 0;
+  merges.give([&](std::string_view left, std::string_view right, uint32_t rank) {
     const auto id_of = [&](std::string_view token) {
       const int32_t id = vocab_.find(token);
-      QKV_CHECK(id >= 0, options_.what, ": merge ", rank, " joins ", printable(left), " and ", printable(right),
+      QKV_CHECK(id >= 0, options_.what, ": merge ", number, " joins ", printable(left), " and ", printable(right),
                 " but ", printable(token), " is not in the vocabulary",
                 Hint("vocabulary and merges must be of one tokenizer"));
       return id;
     };
     const int32_t left_id = id_of(left), right_id = id_of(right);
     const size_t prefix = options_.continuing_subword_prefix.size();
-    QKV_CHECK(right.size() >= prefix, options_.what, ": merge ", rank, " has ", printable(right),
+    QKV_CHECK(right.size() >= prefix, options_.what, ": merge ", number, " has ", printable(right),
               " on the right, which is shorter than the prefix ", printable(options_.continuing_subword_prefix),
               Hint("vocabulary and merges must be of one tokenizer"));
     joined.assign(left);
     joined += right.substr(prefix);
-    const uint32_t order = options_.ranks.empty() ? static_cast<uint32_t>(rank) : options_.ranks[rank];
-    merges_.add(left_id, right_id, {order, id_of(joined)});
-  }
+    merges_.add(left_id, right_id, {rank, id_of(joined)});
+    ++number;
+  });
 }
 
 void Bpe::prepare_bytes() {
@@ -67,22 +68,13 @@ void Bpe::prepare_bytes() {
   for (const int32_t left : byte_ids_) {
     for (const int32_t right : byte_ids_) byte_merges_.push_back(merges_.find(left, right));
   }
-  if (!options_.ignore_merges) return;
-  whole_pieces_.reserve(vocab_.count(), 1 << 20);
-  std::string bytes;
-  for (int32_t id = 0; id < vocab_.size(); ++id) {
-    bytes.clear();
-    if (vocab_.has(id) && append_letters_as_bytes(vocab_.token(id), bytes)) {
-      whole_pieces_.add(bytes, id, {.what = options_.what, .tokens = vocab_.count()});
-    }
-  }
 }
 
 void Bpe::encode(std::string_view piece, PieceTokens& out) const {
   QKV_CHECK(piece.size() <= kLongestPiece, options_.what, ": a piece of ", piece.size(),
             " bytes without a place to cut it, but the limit is ", kLongestPiece, Hint("cut the text into documents"));
-  if (options_.ignore_merges) {
-    const int32_t whole = (options_.byte_level ? whole_pieces_ : vocab_).find(piece);
+  if (options_.ignore_merges && piece.size() <= vocab_.bytes()) {
+    const int32_t whole = options_.byte_level ? vocab_.find(bytes_to_letters(piece)) : vocab_.find(piece);
     if (whole >= 0) return out.put(whole, piece.size());
   }
   BpeSymbols symbols(piece.size());

@@ -5,9 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "text/tokenizer/models/bpe_merge.h"
 #include "text/tokenizer/models/token_model.h"
 
@@ -22,15 +23,19 @@ struct BpeOptions {
   std::string unk_token = {};  // empty: unknown characters are dropped
   std::string continuing_subword_prefix = {};
   std::string end_of_word_suffix = {};
-  std::vector<uint32_t> ranks = {};  // of the merges; empty: their index in the list
 };
 
 class Bpe final : public TokenModel {
  public:
-  using Merges = std::vector<std::pair<std::string_view, std::string_view>>;
+  // Merges are given one by one, because a list of them would take more memory than the file they come from.
+  using TakeMerge = FunctionRef<void(std::string_view left, std::string_view right, uint32_t rank)>;
+  struct Merges {
+    size_t count;  // at most
+    FunctionRef<void(TakeMerge)> give;
+  };
 
   // A merge whose parts or result are not in the vocabulary is an Error.
-  Bpe(Vocab vocab, const Merges& merges, BpeOptions options);
+  Bpe(Vocab vocab, Merges merges, BpeOptions options);
 
   void encode(std::string_view piece, PieceTokens& out) const override;
   const Vocab& vocab() const override { return vocab_; }
@@ -39,7 +44,7 @@ class Bpe final : public TokenModel {
   static bool has_all_bytes(const Vocab& vocab);
 
  private:
-  void read_merges(const Merges& merges);
+  void read_merges(Merges merges);
   void prepare_bytes();
   void split_characters(std::string_view piece, BpeSymbols& out) const;
   void encode_bytes(std::string_view piece, BpeSymbols& symbols) const;
@@ -50,7 +55,6 @@ class Bpe final : public TokenModel {
   MergeTable merges_;
   std::array<int32_t, 256> byte_ids_{};         // byte level: token of each byte; byte fallback: of <0x..>, or -1
   std::vector<MergeTable::Merge> byte_merges_;  // byte level: merges of two single bytes
-  Vocab whole_pieces_;                          // byte level with ignore_merges: tokens as raw bytes
 };
 
 }  // namespace qkv

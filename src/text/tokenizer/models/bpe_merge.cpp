@@ -1,7 +1,6 @@
 #include "text/tokenizer/models/bpe_merge.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <queue>
 
@@ -99,14 +98,12 @@ void merge_many(const MergeTable& merges, BpeSymbols& symbols) {
 
 }  // namespace
 
-MergeTable::MergeTable(size_t merges)
-    : slots_(std::bit_ceil(std::max<size_t>(2 * merges, 2))), filter_(size_t{1} << (kFilterBits - 6)) {}
+MergeTable::MergeTable(size_t merges) : slots_(merges + merges / 2 + 2), filter_(size_t{1} << (kFilterBits - 6)) {}
 
 void MergeTable::add(int32_t left, int32_t right, Merge merge) {
   const uint64_t pair = key(left, right), hash = hash_number(pair);
-  const size_t mask = slots_.size() - 1;
-  size_t i = hash & mask;
-  while (slots_[i].pair != pair && slots_[i].pair != UINT64_MAX) i = (i + 1) & mask;
+  size_t i = slot_of(hash);
+  while (slots_[i].pair != pair && slots_[i].pair != UINT64_MAX) i = i + 1 < slots_.size() ? i + 1 : 0;
   slots_[i] = {pair, merge};
   const uint64_t bit = hash >> (64 - kFilterBits);
   filter_[bit / 64] |= uint64_t{1} << bit % 64;

@@ -11,7 +11,7 @@
 
 namespace qkv {
 
-// Hash table from a pair of ids to its merge: linear probing, at most half full. Most lookups miss; a small bit filter
+// Hash table from a pair of ids to its merge: linear probing, at most two thirds full. Most lookups miss; a small bit filter
 // answers them without touching the large table.
 class MergeTable {
  public:
@@ -34,6 +34,10 @@ class MergeTable {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
 
+  size_t slot_of(uint64_t hash) const {  // where its search starts
+    return static_cast<size_t>((hash & UINT32_MAX) * slots_.size() >> 32);
+  }
+
   static constexpr int kFilterBits = 21;
 
   std::vector<Slot> slots_;
@@ -44,9 +48,9 @@ inline MergeTable::Merge MergeTable::find(int32_t left, int32_t right) const {
   const uint64_t pair = key(left, right), hash = hash_number(pair);
   const uint64_t bit = hash >> (64 - kFilterBits);
   if ((filter_.data()[bit / 64] >> bit % 64 & 1) == 0) return {kNoRank, -1};
-  const size_t mask = slots_.size() - 1;
+  const size_t size = slots_.size();
   const Slot* slots = slots_.data();
-  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+  for (size_t i = slot_of(hash);; i = i + 1 < size ? i + 1 : 0) {
     if (slots[i].pair == pair) return slots[i].merge;
     if (slots[i].pair == UINT64_MAX) return {kNoRank, -1};
   }

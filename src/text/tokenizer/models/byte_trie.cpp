@@ -1,6 +1,8 @@
 #include "text/tokenizer/models/byte_trie.h"
 
 #include <algorithm>
+#include <deque>
+#include <numeric>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -13,27 +15,64 @@ struct KeyRange {
   size_t begin, end, depth;
 };
 
+size_t common_bytes(std::string_view a, std::string_view b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
 }  // namespace
 
-ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, int32_t>> keys) {
-  std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+ByteTrie::ByteTrie(const std::vector<Key>& keys) : ByteTrie(keys.size(), [&](size_t i) { return keys[i]; }) {}
+
+ByteTrie::ByteTrie(size_t keys, FunctionRef<Key(size_t index)> key) {
+  const auto text = [&](uint32_t i) { return key(i).first; };
+  std::vector<uint32_t> order(narrow<uint32_t>(keys, "number of trie keys"));
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    const int less = text(a).compare(text(b));
+    return less != 0 ? less < 0 : a < b;
+  });
+  const auto last =
+      std::unique(order.rbegin(), order.rend(), [&](uint32_t a, uint32_t b) { return text(a) == text(b); });
+  order.erase(order.begin(), last.base());
+
+  // A key has nodes up to the byte that tells it from its neighbours; those it shares with the key before exist.
+  size_t nodes = 1, tails = 0, before = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const std::string_view own = text(order[i]);
+    const size_t after = i + 1 < order.size() ? common_bytes(own, text(order[i + 1])) : 0;
+    const size_t told = std::min(own.size(), std::max(before, after) + 1);
+    nodes += told - std::min(told, before);
+    tails += own.size() - told;
+    before = after;
+  }
+  narrow<uint32_t>(std::max(nodes, tails), "size of a trie");
+  nodes_.reserve(nodes);
+  labels_.reserve(nodes);
+  tails_.reserve(tails);
   nodes_.push_back({});
   labels_.push_back(0);
 
-  std::vector<KeyRange> ranges{{.begin = 0, .end = keys.size(), .depth = 0}};
-  for (size_t node = 0; node < ranges.size(); ++node) {
-    auto [begin, end, depth] = ranges[node];
-    longest_key_ = std::max(longest_key_, narrow<uint32_t>(depth, "length of a key"));
-    while (begin < end && keys[begin].first.size() == depth) {
-      QKV_ASSERT(keys[begin].second >= 0, "trie value ", keys[begin].second, " is negative");
-      if (depth > 0) nodes_[node].value = keys[begin].second;
+  std::deque<KeyRange> ranges{{.begin = 0, .end = order.size(), .depth = 0}};
+  for (size_t node = 0; !ranges.empty(); ++node) {
+    auto [begin, end, depth] = ranges.front();
+    ranges.pop_front();
+    const Key first = begin < end ? key(order[begin]) : Key{"", 0};
+    QKV_ASSERT(first.second >= 0, "trie value ", first.second, " is negative");
+    if (depth > 0 && end - begin == 1 && first.first.size() > depth) {
+      const std::string_view rest = first.first.substr(depth);
+      nodes_[node] = {static_cast<uint32_t>(tails_.size()), kTail | static_cast<uint32_t>(rest.size()), first.second};
+      tails_ += rest;
+      continue;
+    }
+    if (begin < end && first.first.size() == depth) {
+      if (depth > 0) nodes_[node].value = first.second;
       ++begin;
     }
-    nodes_[node].first = narrow<uint32_t>(nodes_.size(), "trie node");
+    nodes_[node].first = static_cast<uint32_t>(nodes_.size());
     while (begin < end) {
-      const char label = keys[begin].first[depth];
+      const char label = text(order[begin])[depth];
       size_t next = begin + 1;
-      while (next < end && keys[next].first[depth] == label) ++next;
+      while (next < end && text(order[next])[depth] == label) ++next;
       nodes_.push_back({});
       labels_.push_back(static_cast<unsigned char>(label));
       ranges.push_back({.begin = begin, .end = next, .depth = depth + 1});
@@ -44,21 +83,18 @@ ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, int32_t>> keys) {
 }
 
 int32_t ByteTrie::find(std::string_view key) const {
-  uint32_t node = kRoot;
+  Place at;
   for (const char c : key) {
-    node = step(node, static_cast<unsigned char>(c));
-    if (node == kNone) return -1;
+    if (!step(at, static_cast<unsigned char>(c))) return -1;
   }
-  return nodes_[node].value;
+  return value(at);
 }
 
 ByteTrie::Match ByteTrie::longest(std::string_view text) const {
   Match best;
-  uint32_t node = kRoot;
-  for (uint32_t i = 0; i < text.size(); ++i) {
-    node = step(node, static_cast<unsigned char>(text[i]));
-    if (node == kNone) break;
-    if (nodes_[node].value >= 0) best = {.length = i + 1, .value = nodes_[node].value};
+  Place at;
+  for (uint32_t i = 0; i < text.size() && step(at, static_cast<unsigned char>(text[i])); ++i) {
+    if (const int32_t found = value(at); found >= 0) best = {.length = i + 1, .value = found};
   }
   return best;
 }

@@ -20,47 +20,55 @@ constexpr size_t kWindow = size_t{1} << 16;
 
 }  // namespace
 
+void Unigram::Pieces::reserve(size_t pieces, size_t bytes) {
+  texts_.reserve(pieces, bytes);
+  scores_.reserve(pieces);
+}
+
+void Unigram::Pieces::add(std::string_view text, double score) {
+  const size_t id = scores_.size();
+  texts_.add(text, narrow<int32_t>(id, "number of unigram pieces"), {.what = "unigram", .tokens = id});
+  scores_.push_back(score);
+}
+
 Unigram::Unigram(Pieces pieces, Options options) : pieces_(std::move(pieces)), options_(std::move(options)) {
-  narrow<int32_t>(pieces_.size(), "number of unigram pieces");
   QKV_CHECK(options_.unk_id < size() && options_.unk_id >= -1, "unk_id is ", options_.unk_id, " but there are ",
             pieces_.size(), " unigram pieces", Hint("the unknown token must be one of the pieces"));
   QKV_ASSERT(options_.matching.empty() || options_.matching.size() == pieces_.size(),
              "unigram: ", options_.matching.size(), " parts for ", pieces_.size(), " pieces");
-  std::vector<std::pair<std::string_view, int32_t>> keys;
+  std::vector<int32_t> keys;
+  keys.reserve(pieces_.size());
   for (int32_t id = 0; id < size(); ++id) {
     const Matching matching = options_.matching.empty() ? Matching::normal : options_.matching[static_cast<size_t>(id)];
     QKV_CHECK(std::isfinite(score(id)), "score of unigram piece ", id, " ", printable(piece(id)), " is ", score(id),
               " but must be finite", Hint("the tokenizer file is damaged"));
-    if (matching != Matching::never) keys.emplace_back(piece(id), id);
+    if (matching != Matching::never) keys.push_back(id);
     if (const int byte = byte_of_token(piece(id)); byte >= 0) bytes_.ids[static_cast<size_t>(byte)] = id;
   }
-  trie_ = ByteTrie(std::move(keys));
+  trie_ = ByteTrie(keys.size(), [&](size_t i) { return ByteTrie::Key(piece(keys[i]), keys[i]); });
   prepare_scores();
 }
 
 void Unigram::prepare_scores() {
-  scores_.reserve(pieces_.size());
   if (options_.rules == Rules::hugging_face) {
     double lowest = std::numeric_limits<double>::infinity();
-    for (const auto& [text, score] : pieces_) {
-      lowest = std::min(lowest, score);
-      scores_.push_back(score);
-    }
+    for (const double score : pieces_.scores()) lowest = std::min(lowest, score);
     unk_score_ = lowest - kUnkPenalty;
     return;
   }
+  adjusted_.reserve(pieces_.size());
   // SentencePiece considers normal pieces only, and starts its search for the highest score at FLT_MIN.
   float lowest = FLT_MAX, highest = FLT_MIN;
   const auto matching = [&](size_t i) { return options_.matching.empty() ? Matching::normal : options_.matching[i]; };
   for (size_t i = 0; i < pieces_.size(); ++i) {
     if (matching(i) != Matching::normal) continue;
-    lowest = std::min(lowest, static_cast<float>(pieces_[i].second));
-    highest = std::max(highest, static_cast<float>(pieces_[i].second));
+    lowest = std::min(lowest, static_cast<float>(pieces_.score(i)));
+    highest = std::max(highest, static_cast<float>(pieces_.score(i)));
   }
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    const float whole = static_cast<float>(pieces_[i].first.size()) * highest;
-    scores_.push_back(matching(i) == Matching::always ? double{whole} - 0.1
-                                                      : double{static_cast<float>(pieces_[i].second)});
+    const float whole = static_cast<float>(pieces_.text(i).size()) * highest;
+    adjusted_.push_back(matching(i) == Matching::always ? double{whole} - 0.1
+                                                        : double{static_cast<float>(pieces_.score(i))});
   }
   unk_score_ = double{lowest - static_cast<float>(kUnkPenalty)};
 }
@@ -71,6 +79,7 @@ class Unigram::Search {
  public:
   Search(const Unigram& model, std::string_view text, std::vector<int32_t>& ids, std::vector<uint32_t>& ends)
       : model_(model),
+        scores_(model.adjusted_.empty() ? model.pieces_.scores().data() : model.adjusted_.data()),
         text_(text),
         runs_(text,
               {.unk_id = model.options_.unk_id,
@@ -119,14 +128,13 @@ class Unigram::Search {
   void extend_from(uint32_t at, uint32_t length) {
     const double here = double{node(at).score};
     bool covered = false;
-    uint32_t down = ByteTrie::kRoot;
+    ByteTrie::Place down;
     for (uint32_t end = at; end < text_.size();) {
-      down = model_.trie_.step(down, static_cast<unsigned char>(text_[end]));
-      if (down == ByteTrie::kNone) break;
+      if (!model_.trie_.step(down, static_cast<unsigned char>(text_[end]))) break;
       ++end;
       const int32_t id = model_.trie_.value(down);
       if (id < 0) continue;
-      node(end).offer(model_.scores_[static_cast<size_t>(id)] + here, at, id);
+      node(end).offer(scores_[id] + here, at, id);
       covered = covered || end - at == length;
     }
     if (covered) return;
@@ -160,6 +168,7 @@ class Unigram::Search {
   }
 
   const Unigram& model_;
+  const double* scores_;
   std::string_view text_;
   UnknownRuns runs_;
   std::vector<Best> nodes_;  // of positions >= base_

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,12 +10,31 @@
 
 #include "text/tokenizer/models/byte_trie.h"
 #include "text/tokenizer/models/unknown_runs.h"
+#include "text/tokenizer/vocab.h"
 
 namespace qkv {
 
 class Unigram {
  public:
-  using Pieces = std::vector<std::pair<std::string, double>>;
+  // Texts and scores by id. A vector of strings would take several times as much memory.
+  class Pieces {
+   public:
+    Pieces() = default;
+    Pieces(std::initializer_list<std::pair<std::string_view, double>> list) {
+      for (const auto& [text, score] : list) add(text, score);
+    }
+    void reserve(size_t pieces, size_t bytes);
+    void add(std::string_view text, double score);
+    size_t size() const { return scores_.size(); }
+    std::string_view text(size_t id) const { return texts_.token(static_cast<int32_t>(id)); }
+    double score(size_t id) const { return scores_[id]; }
+    const Vocab& vocab() const { return texts_; }
+    const std::vector<double>& scores() const { return scores_; }
+
+   private:
+    Vocab texts_;
+    std::vector<double> scores_;
+  };
 
   // The two reference implementations differ in rounding and in which pieces can match.
   enum class Rules {
@@ -43,8 +63,9 @@ class Unigram {
   void encode(std::string_view text, std::vector<int32_t>& ids, std::vector<uint32_t>& ends) const;
 
   int32_t size() const { return static_cast<int32_t>(pieces_.size()); }
-  std::string_view piece(int32_t id) const { return pieces_[static_cast<size_t>(id)].first; }
-  double score(int32_t id) const { return pieces_[static_cast<size_t>(id)].second; }
+  std::string_view piece(int32_t id) const { return pieces_.text(static_cast<size_t>(id)); }
+  double score(int32_t id) const { return pieces_.score(static_cast<size_t>(id)); }
+  const Vocab& vocab() const { return pieces_.vocab(); }
   int32_t find(std::string_view piece) const { return trie_.find(piece); }  // -1: no piece that can match
   int32_t unk_id() const { return options_.unk_id; }
   bool byte_fallback() const { return options_.byte_fallback; }
@@ -57,7 +78,7 @@ class Unigram {
 
   Pieces pieces_;
   Options options_;
-  std::vector<double> scores_;  // adjusted by the rules
+  std::vector<double> adjusted_;  // scores by SentencePiece's rules; empty: those of the pieces
   double unk_score_ = 0;
   ByteTrie trie_;
   ByteTokens bytes_;

@@ -62,12 +62,4 @@ void WordLevel::encode(std::string_view piece, PieceTokens& out) const {
   out.put(id, piece.size());
 }
 
-UnigramModel::UnigramModel(Unigram unigram) : unigram_(std::move(unigram)) {
-  const auto tokens = static_cast<size_t>(unigram_.size());
-  vocab_.reserve(tokens, 8 * tokens);
-  for (int32_t id = 0; id < unigram_.size(); ++id) {
-    vocab_.add(unigram_.piece(id), id, {.what = "unigram", .tokens = tokens});
-  }
-}
-
 }  // namespace qkv

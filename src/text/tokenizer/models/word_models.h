@@ -50,15 +50,14 @@ class WordLevel final : public TokenModel {
 
 class UnigramModel final : public TokenModel {
  public:
-  explicit UnigramModel(Unigram unigram);
+  explicit UnigramModel(Unigram unigram) : unigram_(std::move(unigram)) {}
   void encode(std::string_view piece, PieceTokens& out) const override { unigram_.encode(piece, out.ids, out.ends); }
-  const Vocab& vocab() const override { return vocab_; }
+  const Vocab& vocab() const override { return unigram_.vocab(); }
   int32_t id_shown_as_text() const override { return unigram_.unk_id(); }
   const Unigram& unigram() const { return unigram_; }
 
  private:
   Unigram unigram_;
-  Vocab vocab_;
 };
 
 }  // namespace qkv

@@ -1,6 +1,7 @@
 #include "text/tokenizer/pipeline/added_tokens.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "text/unicode/characters.h"
@@ -36,40 +37,37 @@ size_t spaces_at_start(std::string_view text) {
 
 }  // namespace
 
-void AddedTokens::Finder::build(const std::vector<std::pair<std::string, int32_t>>& keys) {
-  std::vector<std::pair<std::string_view, int32_t>> views;
-  for (const auto& [key, index] : keys) {
-    if (key.empty()) continue;
-    views.emplace_back(key, index);
-    starts[static_cast<unsigned char>(key[0])] = true;
-  }
-  empty = views.empty();
-  trie = ByteTrie(std::move(views));
+void AddedTokens::Finder::build(std::vector<ByteTrie::Key> keys) {
+  std::erase_if(keys, [](const ByteTrie::Key& key) { return key.first.empty(); });
+  for (const auto& [key, index] : keys) starts[static_cast<unsigned char>(key[0])] = true;
+  empty = keys.empty();
+  trie = ByteTrie(keys);
 }
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer) : tokens_(std::move(tokens)) {
-  std::vector<std::pair<std::string, int32_t>> original, normalized;
-  std::vector<std::pair<std::string_view, int32_t>> contents;
+  std::vector<ByteTrie::Key> original, normalized;
+  std::deque<std::string> changed;  // by the normalizer
+  by_id_.reserve(tokens_.size());
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const AddedToken& token = tokens_[i];
     const auto index = static_cast<int32_t>(i);
     by_id_.emplace_back(token.id, static_cast<uint32_t>(i));
-    contents.emplace_back(token.content, index);
     if (!token.in_text) continue;
     if (!token.normalized) {
       original.emplace_back(token.content, index);
     } else if (normalizer) {
       NormalizedText content(TextPiece{.text = token.content});
       normalizer->apply(content);
-      normalized.emplace_back(content.text(), index);
+      normalized.emplace_back(changed.emplace_back(content.text()), index);
     } else {
       normalized.emplace_back(token.content, index);
     }
   }
   std::ranges::sort(by_id_);
-  by_content_ = ByteTrie(std::move(contents));
-  original_.build(original);
-  normalized_.build(normalized);
+  original_.build(std::move(original));
+  normalized_.build(std::move(normalized));
+  by_content_ =
+      ByteTrie(tokens_.size(), [&](size_t i) { return ByteTrie::Key(tokens_[i].content, static_cast<int32_t>(i)); });
 }
 
 const AddedToken* AddedTokens::find(int32_t id) const {

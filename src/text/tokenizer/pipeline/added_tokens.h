@@ -47,7 +47,7 @@ class AddedTokens {
     ByteTrie trie;  // values are indices into tokens_
     std::array<bool, 256> starts{};
     bool empty = true;
-    void build(const std::vector<std::pair<std::string, int32_t>>& keys);
+    void build(std::vector<ByteTrie::Key> keys);
   };
 
   std::vector<AddedToken> tokens_;

@@ -333,20 +333,6 @@ constexpr std::array<Spelling, 5> kPatternNames = {{
     {"deepseek_v3", Pattern::deepseek_v3},
 }};
 
-// Names used by llama.cpp.
-constexpr std::array<Spelling, 10> kGgufPre = {{
-    {"gpt-2", Pattern::gpt2},
-    {"phi-2", Pattern::gpt2},
-    {"llama-bpe", Pattern::llama3},
-    {"llama3", Pattern::llama3},
-    {"llama-v3", Pattern::llama3},
-    {"qwen2", Pattern::qwen2},
-    {"deepseek-r1-qwen", Pattern::qwen2},
-    {"gpt-4o", Pattern::gpt4o},
-    {"llama4", Pattern::gpt4o},
-    {"deepseek-v3", Pattern::deepseek_v3},
-}};
-
 std::optional<Pattern> find(std::span<const Spelling> spellings, std::string_view text) {
   for (const Spelling& spelling : spellings) {
     if (spelling.text == text) return spelling.pattern;
@@ -358,10 +344,6 @@ std::optional<Pattern> find(std::span<const Spelling> spellings, std::string_vie
 
 std::optional<Pattern> known_pattern(std::string_view regex) {
   return find(kSpellings, regex);
-}
-
-std::optional<Pattern> pattern_of_gguf_pre(std::string_view pre) {
-  return find(kGgufPre, pre);
 }
 
 std::optional<Pattern> pattern_by_name(std::string_view name) {

@@ -26,9 +26,6 @@ enum class Pattern : uint8_t {
 // By the exact text of the regular expression.
 std::optional<Pattern> known_pattern(std::string_view regex);
 
-// By the value of tokenizer.ggml.pre in a GGUF file.
-std::optional<Pattern> pattern_of_gguf_pre(std::string_view pre);
-
 // Names for the command line: "gpt2", "llama3", "qwen2", "gpt4o", "deepseek_v3", in this order.
 std::span<const std::string_view> pattern_names();
 std::optional<Pattern> pattern_by_name(std::string_view name);

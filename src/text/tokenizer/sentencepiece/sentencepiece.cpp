@@ -26,7 +26,7 @@ Unigram make_unigram(const SentencePieceModel& model) {
   Unigram::Options options{
       .unk_id = model.unk_id, .byte_fallback = model.byte_fallback, .rules = Unigram::Rules::sentencepiece};
   for (const auto& piece : model.pieces) {
-    pieces.emplace_back(piece.text, piece.score);
+    pieces.add(piece.text, piece.score);
     options.matching.push_back(piece.type == PieceType::normal         ? Unigram::Matching::normal
                                : piece.type == PieceType::user_defined ? Unigram::Matching::always
                                                                        : Unigram::Matching::never);

@@ -83,6 +83,7 @@ void read_normalizer(std::string_view bytes, const std::string& what, SentencePi
       case 2: {
         const std::string_view map = reader.bytes("precompiled_charsmap");
         model.charsmap.reset();
+        model.charsmap_bytes = map;
         if (!map.empty()) model.charsmap = Precompiled::parse(map, what);
         break;
       }

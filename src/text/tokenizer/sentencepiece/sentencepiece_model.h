@@ -37,6 +37,7 @@ struct SentencePieceModel {
   int32_t unk_id = -1;                            // the piece of type unknown
   int32_t bos_id = -1, eos_id = -1, pad_id = -1;  // control pieces of those names; -1: none
   std::optional<Precompiled> charsmap;
+  std::string charsmap_bytes;  // as in the file
   std::vector<Sample> self_test;
 
   static SentencePieceModel parse(std::string_view bytes, std::string_view name);

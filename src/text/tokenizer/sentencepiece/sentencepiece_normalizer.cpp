@@ -127,7 +127,8 @@ NormalizerPtr sentencepiece_normalizer(SentencePieceModel& model, ByteTrie user_
                            .space = model.escape_whitespaces ? kSpaceSymbol : " "};
   for (size_t byte = 0; byte < 128; ++byte) {
     const char c = static_cast<char>(byte);
-    const bool own = rules.user_defined.step(ByteTrie::kRoot, static_cast<unsigned char>(c)) != ByteTrie::kNone;
+    ByteTrie::Place root;
+    const bool own = rules.user_defined.step(root, static_cast<unsigned char>(c));
     rules.plain[byte] = c != ' ' && !own && !(rules.charsmap && rules.charsmap->has_rules_from(c));
   }
   return std::make_unique<SentencePieceNormalizer>(std::move(rules));

@@ -1,11 +1,16 @@
 // tokenizer.json in GGUF: tokens, types, merges and names, against the files themselves.
-#include "model/gguf/gguf_tokenizer.h"
+#include "text/tokenizer/files/gguf_tokenizer.h"
+
+#include <gtest/gtest.h>
 
 #include "base/expect_error.h"
+#include "base/file.h"
 #include "base/json.h"
+#include "base/temp_folder.h"
+#include "io/files.h"
 #include "io/gguf.h"
-#include "model/gguf/gguf_support.h"
 #include "support/pass.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace qkv::test {
 namespace {
@@ -17,13 +22,14 @@ struct Written {
   std::string note;
 };
 
-Written tokenizer_of(const fs::path& folder, int64_t vocabulary, const TempFolder& temp) {
-  ModelSpec spec;
-  spec.vocabulary = vocabulary;
-  spec.tokens.bos = 1;
-  spec.tokens.eos = {2};
+Written tokenizer_of(const fs::path& folder, int64_t vocabulary, const TempFolder& temp, int32_t bos = 1,
+                     int32_t eos = 2) {
   GgufMetadata metadata;
-  std::string note = add_tokenizer_keys(metadata, folder, spec);
+  std::string note;
+  for (const std::string& line :
+       add_gguf_tokenizer(metadata, folder, {.vocabulary = vocabulary, .bos = bos, .eos = {eos}})) {
+    note += line + "\n";
+  }
   const fs::path path = temp.path() / "tokenizer.gguf";
   write_gguf(path, metadata, {});
   return {Gguf::open(path), std::move(note)};
@@ -45,8 +51,7 @@ TEST(GgufTokenizer, HoldsWhatTheFileSays) {
     EXPECT_EQ(gguf.text("tokenizer.ggml.model"), small.model);
     const bool ignores = json["model"].value("ignore_merges", false);
     EXPECT_EQ(gguf.text("tokenizer.ggml.pre"), std::string(small.folder) == "llama3" && !ignores ? "dbrx" : small.pre);
-    EXPECT_EQ(note, "");
-    EXPECT_EQ(gguf.integer("tokenizer.ggml.eos_token_id"), 2);
+    EXPECT_EQ(note.find("(NFC)") != note.npos, std::string(small.folder) == "qwen2") << note;
     const auto tokens = gguf.texts("tokenizer.ggml.tokens");
     const auto types = gguf.integers("tokenizer.ggml.token_type");
     ASSERT_EQ(tokens.size(), 700U);
@@ -129,14 +134,101 @@ TEST(GgufTokenizer, RefusesBrokenFiles) {
           {"token 'a' has the id 3 but the model has 3 tokens"});
   refuses(R"({"model": {"type": "BPE", "byte_fallback": true, "vocab": {"a": -1}, "merges": []}})", {"has the id -1"});
   refuses(R"({"model": {"type": "BPE", "byte_fallback": true, "vocab": {"a": "x"}, "merges": []}})",
-          {"is no whole number"});
-  refuses(R"({"model": {"type": "BPE", "byte_fallback": true, "vocab": [], "merges": []}})", {"'vocab' must be"});
-  refuses(R"({"model": {"type": "BPE", "byte_fallback": true, "vocab": {}, "merges": [["a"]]}})", {"must be a pair"});
-  refuses(R"({"model": {"type": "BPE", "byte_fallback": true, "vocab": {}, "merges": ["ab"]}})", {"must be a pair"});
+          {"is not a whole number"});
+  refuses(R"({"model": {"type": "BPE", "byte_fallback": true, "vocab": [], "merges": []}})",
+          {"model.vocab is missing or not an object"});
+  refuses(R"({"model": {"type": "BPE", "byte_fallback": true, "vocab": {}, "merges": [["a"]]}})",
+          {"is not two tokens"});
+  refuses(R"({"model": {"type": "BPE", "byte_fallback": true, "vocab": {}, "merges": ["ab"]}})", {"is not two tokens"});
   refuses(R"({"model": {"type": "BPE", "byte_fallback": true, "vocab": {}, "merges": []}, "added_tokens": [{}]})",
-          {"has no id"});
+          {"is no whole number"});
   refuses("{}", {"has no 'model'"});
   refuses("{", {"tokenizer.json"});
+}
+
+// There and back: the folder made of the GGUF has the ids of the folder it came from.
+TEST(GgufTokenizer, ComesBackFromGguf) {
+  const struct {
+    const char* name;
+    int32_t bos, eos;
+    bool plain_only = false;  // the file also normalizes (NFC, NFKC), which convert says is lost
+  } kFiles[] = {{"gpt2", 5, 0}, {"llama2", 1, 2}, {"llama3", 0, 1}, {"qwen2", 5, 1, true}, {"unigram", 5, 1, true}};
+  const auto is_plain = [](const std::string& text) {
+    const bool ascii = std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 127; });
+    return ascii && text.find("  ") == text.npos && !text.starts_with(' ') && !text.ends_with(' ');
+  };
+  for (const auto& [name, bos, eos, plain_only] : kFiles) {
+    SCOPED_TRACE(name);
+    const fs::path from = golden(std::string("tokenizers/") + name);
+    const TempFolder temp, back;
+    const auto [gguf, note] = tokenizer_of(from, 700, temp, bos, eos);
+    Notes notes;
+    for (const MadeFile& made : tokenizer_files_of(gguf, notes)) back.write(made.name, made.text);
+    EXPECT_TRUE(notes.empty());
+    const Tokenizer right = Tokenizer::load(from), ours = Tokenizer::load(back.path());
+    size_t compared = 0;
+    for (const Json& one : parse_json(contents(from / "vectors.json"), "vectors.json")) {
+      const auto text = one.at("text").get<std::string>();
+      if (plain_only && !is_plain(text)) continue;
+      EXPECT_EQ(ours.encode(text), right.encode(text)) << text;
+      EXPECT_EQ(ours.decode(right.encode(text)), right.decode(right.encode(text))) << text;
+      ++compared;
+    }
+    EXPECT_GE(compared, plain_only ? 20U : 180U);
+  }
+}
+
+TEST(GgufTokenizer, SentencePieceAloneIsEnough) {
+  QKV_NEED_SHARED(folder, "tokenizers/sentencepiece");
+  for (const char* name : {"llama2-bpe", "bpe", "unigram", "unigram-bytefallback", "t5-unigram"}) {
+    SCOPED_TRACE(name);
+    const Tokenizer right = Tokenizer::load(folder / name / "tokenizer.model");
+    const TempFolder temp, alone;
+    fs::copy_file(folder / name / "tokenizer.model", alone.path() / "tokenizer.model");
+    const auto [gguf, note] = tokenizer_of(alone.path(), right.vocab_size() + 5, temp);
+    EXPECT_NE(gguf.text("tokenizer.ggml.model"), "none") << note;
+    const Tokenizer ours = Tokenizer::load(temp.path() / "tokenizer.gguf");
+    for (const Json& one : parse_json(contents(folder / name / "vectors.json"), "vectors.json", {.tree = 1 << 30})) {
+      const auto text = one.at("text").get<std::string>();
+      EXPECT_EQ(ours.encode(text, {.add_specials = false, .read_specials = false}),
+                right.encode(text, {.add_specials = false, .read_specials = false}))
+          << text;
+    }
+  }
+}
+
+TEST(GgufTokenizer, EverythingTheSettingsSayComesAlong) {
+  const TempFolder temp, back;
+  temp.write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]},
+    "pre_tokenizer": {"type": "ByteLevel", "use_regex": true}, "added_tokens": [
+    {"id": 3, "content": "<s>", "special": true}, {"id": 4, "content": "</s>", "special": true},
+    {"id": 5, "content": "<pad>", "special": true}], "normalizer": {"type": "NFC"}})");
+  temp.write("tokenizer_config.json", R"({"bos_token": {"content": "<s>"}, "eos_token": "</s>", "pad_token": "<pad>",
+    "add_bos_token": true, "add_eos_token": false,
+    "chat_template": [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "tools"}]})");
+  temp.write("chat_template.jinja", "from its own file");
+  const auto [gguf, note] = tokenizer_of(temp.path(), 6, temp);
+  const std::string t = "tokenizer.ggml.";
+  EXPECT_EQ(gguf.integer(t + "bos_token_id"), 3);
+  EXPECT_EQ(gguf.integer(t + "eos_token_id"), 4);
+  EXPECT_EQ(gguf.integer(t + "padding_token_id"), 5);
+  EXPECT_TRUE(gguf.flag(t + "add_bos_token"));
+  EXPECT_FALSE(gguf.flag(t + "add_eos_token"));
+  EXPECT_EQ(gguf.text("tokenizer.chat_template"), "from its own file");
+  EXPECT_EQ(gguf.text("tokenizer.chat_template.tool_use"), "tools");
+  EXPECT_NE(note.find("(NFC), which GGUF cannot say"), std::string::npos) << note;
+  EXPECT_NE(note.find("also ends texts at 2: GGUF holds one end token, 4"), std::string::npos) << note;
+
+  Notes notes;
+  std::map<std::string, Json> files;
+  for (const MadeFile& made : tokenizer_files_of(gguf, notes)) files[made.name] = parse_json(made.text, made.name);
+  const Json& settings = files.at("tokenizer_config.json");
+  EXPECT_EQ(settings.at("bos_token"), "<s>");
+  EXPECT_EQ(settings.at("pad_token"), "<pad>");
+  EXPECT_EQ(settings.at("add_bos_token"), true);
+  EXPECT_EQ(settings.at("chat_template").size(), 2U);
+  EXPECT_EQ(files.at("generation_config.json").at("eos_token_id"), 4);
+  EXPECT_EQ(files.at("tokenizer.json").at("added_tokens").size(), 3U);
 }
 
 }  // namespace
