@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/replace.h"
 #include "train/checkpoint_files.h"
 #include "train/jsonl_file.h"
@@ -45,10 +46,10 @@ std::string checkpoint_name(int64_t step) {
 // Steps of the existing checkpoints, newest first.
 std::vector<int64_t> checkpoint_steps(const fs::path& checkpoints) {
   std::vector<int64_t> steps;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(checkpoints, none)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with(kStep) || !entry.is_directory(none)) continue;
+  if (!is_there(checkpoints)) return steps;
+  for (const fs::path& entry : folder_entries(checkpoints)) {
+    const std::string name = entry.filename();
+    if (!name.starts_with(kStep) || !is_folder(entry)) continue;
     int64_t step = 0;
     const char* end = name.data() + name.size();
     const auto [at, code] = std::from_chars(name.data() + kStep.size(), end, step);
@@ -64,11 +65,10 @@ void point_to(const fs::path& run, const char* link, int64_t step) {
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
+  if (!is_there(folder)) return files;
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (is_file(entry)) files.push_back(entry);
   }
-  std::sort(files.begin(), files.end());
   return files;
 }
 
@@ -214,7 +214,11 @@ void RunFolder::save(const Model& model, const Json& config, const Optimizer& op
     }
     const std::lock_guard hold(s->mutex);
     s->writing = false;
-    if (!s->failure) s->remove_old();
+    try {
+      if (!s->failure) s->remove_old();
+    } catch (...) {
+      s->failure = std::current_exception();
+    }
   });
 }
 
