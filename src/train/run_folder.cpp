@@ -47,19 +47,15 @@ std::string checkpoint_name(int64_t step) {
 // Steps of the existing checkpoints, newest first. A folder that cannot be listed is an Error, not an empty one.
 std::vector<int64_t> checkpoint_steps(const fs::path& checkpoints) {
   std::vector<int64_t> steps;
-  std::error_code failed;
-  auto entry = fs::directory_iterator(checkpoints, failed);
-  if (failed == std::errc::no_such_file_or_directory) return steps;
-  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-    const std::string name = entry->path().filename();
+  if (!is_there(checkpoints)) return steps;
+  for (const fs::path& entry : folder_entries(checkpoints)) {
+    const std::string name = entry.filename();
     if (!name.starts_with(kStep)) continue;
     int64_t step = 0;
     const char* end = name.data() + name.size();
     const auto [at, code] = std::from_chars(name.data() + kStep.size(), end, step);
     if (code == std::errc() && at == end && checkpoint_name(step) == name) steps.push_back(step);
   }
-  QKV_CHECK(!failed, "cannot list ", checkpoints.string(), ": ", failed.message(),
-            Hint("its checkpoints may be whole: check the disk"));
   std::sort(steps.rbegin(), steps.rend());
   return steps;
 }
@@ -75,11 +71,10 @@ void point_to(const fs::path& run, const char* link, int64_t step) {
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
+  if (!is_there(folder)) return files;
+  for (const fs::path& entry : folder_entries(folder)) {
+    if (is_file(entry)) files.push_back(entry);
   }
-  std::sort(files.begin(), files.end());
   return files;
 }
 
@@ -227,7 +222,11 @@ void RunFolder::save(const Model& model, const Json& config, const Optimizer& op
     }
     const std::lock_guard hold(s->mutex);
     s->writing = false;
-    if (!s->failure) s->remove_old();
+    try {
+      if (!s->failure) s->remove_old();
+    } catch (...) {
+      s->failure = std::current_exception();
+    }
   });
 }
 

@@ -183,7 +183,7 @@ if can_inject; then
   if [ "$form" = long ]; then
     for call in openat:error=EMFILE openat:error=EIO openat:error=EACCES openat:error=ENOSPC read:error=EIO \
       mmap:error=ENOMEM newfstatat:error=EACCES newfstatat:error=EIO clone3:error=EAGAIN mkdir:error=ENOSPC \
-      getdents64:error=EIO brk:error=ENOMEM; do
+      getdents64:error=EIO; do
       # Those of a command that does nothing are the loader's, which may crash.
       strace -f -qq -o "$folder/calls" -e "trace=${call%%:*}" "$qkv" version >/dev/null
       loading=$(wc -l <"$folder/calls")
