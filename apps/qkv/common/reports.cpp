@@ -23,7 +23,7 @@ void check_numbers(const AnyJson& part, const std::string& where) {
 }
 
 template <class AnyJson>
-std::string checked_text(const AnyJson& report, int indent) {
+std::string finite_text(const AnyJson& report, int indent) {
   check_numbers(report, "");
   return report.dump(indent, ' ', false, AnyJson::error_handler_t::replace) + "\n";
 }
@@ -31,10 +31,10 @@ std::string checked_text(const AnyJson& report, int indent) {
 }  // namespace
 
 std::string report_text(const Json& report, int indent) {
-  return checked_text(report, indent);
+  return finite_text(report, indent);
 }
 std::string report_text(const nlohmann::ordered_json& report, int indent) {
-  return checked_text(report, indent);
+  return finite_text(report, indent);
 }
 
 std::string with_interval(const Estimate& e) {
