@@ -114,7 +114,7 @@ void add_ids(const OpenModel& model, const std::string& data, Collected& to) {
     try {
       QKV_CHECK(tab != std::string::npos, "there is no tab between a source and a target",
                 Hint("give pairs, source<TAB>target"));
-      TokenText text = tokens_of(
+      TokenText text = given_tokens(
           model, {.text = line.substr(0, tab), .target = line.substr(std::min(tab + 1, line.size())), .ids = true});
       if (pairs) {
         to.add_pair(std::move(text));

@@ -34,7 +34,7 @@ std::vector<int32_t> parse_ids(std::string_view text) {
   }
 }
 
-TokenText tokens_of(const OpenModel& model, const GivenText& given) {
+TokenText given_tokens(const OpenModel& model, const GivenText& given) {
   if (!given.ids) return model.encode(given.text, given.target);
   const ModelSpec& spec = model.spec();
   if (!spec.has_source()) return {.ids = known_ids(model, given.text, spec.vocabulary), .text = given.text};

@@ -20,6 +20,6 @@ struct GivenText {
 
 // Its tokens. Texts get the special tokens the model expects; ids are taken as they are, after the token a target starts
 // with, and must be in the vocabulary.
-TokenText tokens_of(const OpenModel& model, const GivenText& given);
+TokenText given_tokens(const OpenModel& model, const GivenText& given);
 
 }  // namespace qkv::app

@@ -141,7 +141,7 @@ void look(const LookArguments& options) {
   if (has_source && options.given.target.empty()) {
     std::cerr << "no --target: the decoder sees only the token it starts with\n";
   }
-  const TokenText text = tokens_of(model, options.given);
+  const TokenText text = given_tokens(model, options.given);
   Looked seen = look_at(model.model(), model.engine(), text, {.precision = model.precision(), .token = options.token});
   Ladder ladder = climb_showing(model, seen);
   const Tokenizer* tokenizer = options.given.ids && !model.has_tokenizer() ? nullptr : &model.tokenizer();

@@ -114,7 +114,7 @@ Report show_text(const OpenModel& model, const TapsArguments& options, bool prin
   }
   QKV_CHECK(spec.has_source() || options.given.target.empty(), "--target, but a ", spec.family, " continues its text",
             Hint("leave it out: only models that translate have a source and a target"));
-  const TokenText text = tokens_of(model, options.given);
+  const TokenText text = given_tokens(model, options.given);
   QKV_CHECK(!text.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
   Recorder recorder(wanted);
   // In one pass, so that there is one array for each tap.
