@@ -22,7 +22,7 @@ namespace {
 using TokenType = SentencePieceModel::Type;
 using Ordered = nlohmann::ordered_json;
 
-constexpr const char* kMark = "\xe2\x96\x81";  // ▁
+constexpr const char* kSpaceMark = "\xe2\x96\x81";  // ▁
 
 std::string quoted(std::string_view text, const Gguf& file) {
   QKV_CHECK(is_utf8(text), file.name(), ": the token ", printable(text), " is not UTF-8, so JSON cannot hold it",
@@ -72,7 +72,7 @@ class JsonOfGguf {
     } else {
       normalizer = unigram_normalizer();
       pre = decoder = {{"type", "Metaspace"},
-                       {"replacement", kMark},
+                       {"replacement", kSpaceMark},
                        {"prepend_scheme", prefix() ? "always" : "never"},
                        {"split", true}};
       model = unigram_model();
@@ -178,8 +178,8 @@ class JsonOfGguf {
 
   Ordered spaces() const {
     Ordered steps = Ordered::array();
-    if (prefix()) steps.push_back({{"type", "Prepend"}, {"prepend", kMark}});
-    steps.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kMark}});
+    if (prefix()) steps.push_back({{"type", "Prepend"}, {"prepend", kSpaceMark}});
+    steps.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMark}});
     return {{"type", "Sequence"}, {"normalizers", steps}};
   }
 
@@ -192,14 +192,14 @@ class JsonOfGguf {
     const char* const key = "tokenizer.ggml.remove_extra_whitespaces";
     if (file_.has(key) && file_.flag(key)) {
       steps.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
-      steps.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", kMark}});
+      steps.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", kSpaceMark}});
     }
     if (steps.empty()) return nullptr;
     return {{"type", "Sequence"}, {"normalizers", steps}};
   }
 
   Ordered sentence_decoder() const {
-    Ordered steps = Ordered::array({{{"type", "Replace"}, {"pattern", {{"String", kMark}}}, {"content", " "}}});
+    Ordered steps = Ordered::array({{{"type", "Replace"}, {"pattern", {{"String", kSpaceMark}}}, {"content", " "}}});
     if (parts_.byte_tokens) steps.push_back({{"type", "ByteFallback"}});
     steps.push_back({{"type", "Fuse"}});
     if (prefix()) steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
