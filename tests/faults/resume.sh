@@ -145,14 +145,14 @@ fi
 if [ "$form" = long ] && can_inject; then
   # Killed at each rename, new folder and removal in turn, of the run and of the one that resumes it.
   for call in rename,renameat2 mkdir unlink,unlinkat,rmdir; do
-    n=0 code=137
-    while [ "$code" != 0 ]; do
+    n=0 ended=137
+    while [ "$ended" != 0 ]; do
       n=$((n + 1))
       rm -rf "$folder/run"
       # shellcheck disable=SC2086
       (cd "$folder" && strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$n" \
         "$qkv" train world --from model/last --watch --out run $steps >/dev/null 2>&1)
-      code=$?
+      ended=$?
       [ -e "$run" ] || continue
       strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$n" \
         "$qkv" train --resume --out "$run" --threads 1 >/dev/null 2>&1
@@ -164,6 +164,7 @@ if [ "$form" = long ] && can_inject; then
   done
   # Each file of the run cannot be opened: it goes on with the same bits, or it is refused and the log stays.
   (cd "$folder/tuned" && find . -type f) >"$folder/files"
+  refused=0
   while read -r file; do
     copy_of "$folder/tuned"
     rm -r "$run/checkpoints/step-00000006"  # there are steps to do
@@ -173,9 +174,14 @@ if [ "$form" = long ] && can_inject; then
       "$qkv" train --resume --out "$run" --threads 1 2>&1 </dev/null)
     case $? in
       0) same "$run" "$tuned" "no $file" ;;
-      2) [ "$log" = "$(sha256sum <"$run/log.jsonl")" ] || bad "an I/O error on $file cut the log" ;;
+      2)
+        refused=$((refused + 1))
+        [ "$log" = "$(sha256sum <"$run/log.jsonl")" ] || bad "an I/O error on $file cut the log"
+        ;;
       *) bad "an I/O error on $file: $out" ;;
     esac
   done <"$folder/files"
+  echo "I/O errors: $refused of $(wc -l <"$folder/files") files refused"
+  [ "$refused" -gt 5 ] || bad 'I/O errors were not injected'
 fi
 exit "$failed"
