@@ -56,7 +56,12 @@ void write_manifest(const fs::path& folder) {
 Json read_manifest(const fs::path& folder, const Hint& hint) {
   const fs::path file = folder / kManifest;
   const std::string text = read_file(file, kLargestManifestFile);
-  Json manifest = parse_json(text, file.string());
+  Json manifest;
+  try {
+    manifest = parse_json(text, file.string());
+  } catch (const Error& e) {
+    QKV_FAIL(e.message(), hint);
+  }
   const bool valid = manifest.is_object() && manifest.contains("files") && manifest["files"].is_object();
   QKV_CHECK(valid && manifest.dump(2) + "\n" == text, file.string(), ": is not as it was written", hint);
   for (const auto& [name, written] : manifest["files"].items()) {

@@ -48,7 +48,9 @@ TEST_F(PreparedFolder, IsCheckedFileByFile) {
     flip(file);
     const auto error = error_of([&] { check_prepared(folder_, recipe_); });
     ASSERT_TRUE(error) << file;
-    EXPECT_NE(error->message().find((folder_ / file).string()), std::string::npos) << error->message();
+    const bool named = error->message().find((folder_ / file).string()) != std::string::npos;
+    EXPECT_TRUE(named || file == std::string_view("manifest.json"))
+        << error->message();  // a wrong sum is of another file
     EXPECT_NE(error->hint().find("--from-scratch"), std::string::npos);
     flip(file);
   }
