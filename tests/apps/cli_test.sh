@@ -326,7 +326,7 @@ expect 2 'for a text' taps "$model" --sites 0.attn.q
 expect 2 'about a model' taps --cost
 # Token ids instead of text, with models that have no tokenizer; arrays for NumPy.
 expect 0 '#5' look "$golden/llama" '5, 9 2' --ids
-expect 0 '"id": 9' look "$golden/llama" '5 9 2' --ids --json --out "$made/ids.json"
+expect 0 '"id":9' look "$golden/llama" '5 9 2' --ids --json --out "$made/ids.json"
 expect 0 'X0 ' look "$golden/t5" '5 9 2' --target '7 8' --ids
 expect 0 '0.attn.z' taps "$golden/bert" '5 9 2' --ids --sites 0.attn.z
 expect 2 'the id 96 but' look "$golden/llama" '5 96' --ids
