@@ -38,7 +38,7 @@ std::variant<Tokenizer, Error> read_tokenizer(const fs::path& path) {
     try {
       return Tokenizer::load(path).without_truncation();
     } catch (const Error& error) {
-      throw Error(error.kind(), error.message(), error.hint() + "; qkv run --ids needs no tokenizer", error.where());
+      throw Error(error.kind(), error.message(), error.hint() + "; qkv run, look, heads and taps take --ids instead", error.where());
     }
   });
 }

@@ -326,14 +326,14 @@ expect 2 'for a text' taps "$model" --sites 0.attn.q
 expect 2 'about a model' taps --cost
 # Token ids instead of text, with models that have no tokenizer; arrays for NumPy.
 expect 0 '#5' look "$golden/llama" '5, 9 2' --ids
-expect 0 '"id": 9' look "$golden/llama" '5 9 2' --ids --json --out "$made/ids.json"
-expect 0 'X0H0' look "$golden/t5" '5 9 2' --target '7 8' --ids
+expect 0 '"id":9' look "$golden/llama" '5 9 2' --ids --json --out "$made/ids.json"
+expect 0 'X0 ' look "$golden/t5" '5 9 2' --target '7 8' --ids
 expect 0 '0.attn.z' taps "$golden/bert" '5 9 2' --ids --sites 0.attn.z
 expect 2 'the id 96 but' look "$golden/llama" '5 96' --ids
-expect 2 'is token ids, but there is "x' taps "$golden/llama" '5 x' --ids
-expect 2 'no such file' look "$golden/llama" 'the cat'
+expect 2 "is token ids, but there is 'x'" taps "$golden/llama" '5 x' --ids
+expect 2 'no tokenizer' look "$golden/llama" 'the cat'
 for i in 1 2 3 4 5 6 7 8; do echo "5 9 $i 7 3 9 5"; done >"$made/ids.txt"
-expect 0 'L0H0' heads "$golden/llama" --data "$made/ids.txt" --ids
+expect 0 '8 heads, 8 texts' heads "$golden/llama" --data "$made/ids.txt" --ids
 echo 5 99 >>"$made/ids.txt"
 expect 2 'ids.txt line 9: token 1 has the id 99' heads "$golden/llama" --data "$made/ids.txt" --ids
 expect 0 'wrote' taps "$golden/mixtral" '5 9 2' --ids --sites attn.z,1.mlp.post,attn.scores,mlp.out,final,logits --npz "$made/taps.npz"

@@ -3,6 +3,7 @@
 // NaN and infinity reach the residual stream from wherever they begin (0 NaN = NaN), with exceptions: an infinite key
 // can give a score of -inf, a key nobody sees; an infinite sink takes all attention; a NaN can lose the choice of
 // experts. So the stream is checked, keys, log-sum-exp, the router's logits and what is added to them for the choice.
+// What an activation makes finite again (the ReLU of -inf, a clamp) is not noticed.
 #pragma once
 
 #include <span>
