@@ -7,7 +7,7 @@
 namespace qkv {
 namespace {
 
-bool is_blank(std::string_view text) {
+bool is_all_space(std::string_view text) {
   constexpr uint32_t kSpaceMark = 0x2581;  // SentencePiece's
   for (size_t at = 0; at < text.size();) {
     const Char c = char_at(text, at);
@@ -31,7 +31,7 @@ std::vector<int32_t> encode_rendered(const Tokenizer& tokenizer, const ChatTempl
   const auto may_read = [&](int32_t id, size_t begin, size_t end) {
     const std::string_view token = tokenizer.token(id);
     const bool special = tokenizer.is_special(id);
-    if (!special && is_blank(token)) return true;  // runs of spaces steer nothing
+    if (!special && is_all_space(token)) return true;  // runs of spaces steer nothing
     const uint8_t origin = rendered.origin(begin);
     for (size_t at = begin; at < end; ++at) {
       if (rendered.origin(at) != origin) return false;

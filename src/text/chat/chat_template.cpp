@@ -107,6 +107,11 @@ void ChatTemplate::fail_missing(const fs::path& path) {
            Hint("give it plain text to go on with, or put a chat_template.jinja beside the model"));
 }
 
+bool ChatTemplate::marks_answers() const {
+  using Kind = jinja::Node::Kind;
+  return std::ranges::any_of(program_->nodes, [](const jinja::Node& node) { return node.kind == Kind::generation; });
+}
+
 bool ChatTemplate::has_text(std::string_view text) const {
   return std::ranges::any_of(program_->constants,
                              [&](const MarkedText& constant) { return constant.bytes().find(text) != text.npos; });

@@ -43,6 +43,7 @@ class ChatTemplate {
   std::string render(const Input& input) const { return render_marked(input).bytes(); }
   // Knows which bytes come from messages and variables. A role that is a plain word counts as the template's.
   MarkedText render_marked(const Input& input) const;
+  bool marks_answers() const;                  // has {% generation %}
   bool has_text(std::string_view text) const;  // in what the template itself writes
 
  private:

@@ -8,6 +8,12 @@ size_t MarkedText::end_of_run(size_t at) const {
   return end == marks_.npos ? bytes_.size() : end;
 }
 
+size_t MarkedText::end_of_generated(size_t at) const {
+  const bool generated = is_generated(at);
+  while (at < size() && is_generated(at) == generated) at = end_of_run(at);
+  return at;
+}
+
 void MarkedText::append(std::string_view bytes, uint8_t mark) {
   if (mark != kTemplate && marks_.empty()) marks_.resize(bytes_.size(), char{kTemplate});
   if (mark != kTemplate || !marks_.empty()) marks_.append(bytes.size(), static_cast<char>(mark));

@@ -27,7 +27,8 @@ class MarkedText {
   uint8_t origin(size_t at) const { return mark(at) % kGenerated; }
   bool is_generated(size_t at) const { return (mark(at) & kGenerated) != 0; }
   bool has_marks() const { return !marks_.empty(); }
-  size_t end_of_run(size_t at) const;  // where the mark at `at` ends
+  size_t end_of_run(size_t at) const;        // where the mark at `at` ends
+  size_t end_of_generated(size_t at) const;  // where is_generated(at) changes
 
   void append(std::string_view own) { append(own, kTemplate); }
   void append(const std::string& own) { append(own, kTemplate); }

@@ -10,8 +10,8 @@
 #include "text/chat/jinja/interpreter.h"
 #include "text/chat/jinja/methods.h"
 #include "text/chat/jinja/text.h"
-#include "text/unicode/python_text.h"
 #include "text/unicode/characters.h"
+#include "text/unicode/python_text.h"
 
 namespace qkv::jinja {
 namespace {
@@ -69,8 +69,8 @@ Field take_percent_field(Interpreter& interp, std::string_view& text) {
   text.remove_prefix(1);
   if (field.align == '=') {
     field.fill = "0";
-    if (!is_one_of(field.type, "dxXofFeEgG")) field = {.fill = " ", .align = '>', .width = field.width,
-                                                       .precision = field.precision, .type = field.type};
+    if (!is_one_of(field.type, "dxXofFeEgG"))
+      field = {.fill = " ", .align = '>', .width = field.width, .precision = field.precision, .type = field.type};
   }
   return field;
 }
@@ -110,13 +110,14 @@ std::string float_digits(Interpreter& interp, const Field& field, double number)
   std::string digits(kWidest + 320, '\0');  // the largest double has 309 digits before its point
   interp.charge_text(digits.size(), 16);
   const double size = std::fabs(number) * (field.type == '%' ? 100 : 1);
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), size, form,
-                                 field.precision < 0 ? 6 : field.precision)
-                       .ptr;
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), size, form, field.precision < 0 ? 6 : field.precision)
+          .ptr;
   digits.resize(static_cast<size_t>(end - digits.data()));
   if (field.type == 0 && digits.find_first_of(".e") == digits.npos) digits += ".0";
   if (field.type == '%') digits += '%';
-  if (is_one_of(field.type, "EG")) std::ranges::transform(digits, digits.begin(), [](char c) { return c == 'e' ? 'E' : c; });
+  if (is_one_of(field.type, "EG"))
+    std::ranges::transform(digits, digits.begin(), [](char c) { return c == 'e' ? 'E' : c; });
   return digits;
 }
 
@@ -188,11 +189,14 @@ MarkedText shown(Interpreter& interp, const Field& field, const Value& value) {
   } else {
     interp.fail(std::string("% does not know the letter ") + printable({&field.type, 1}), "use s, r, d, x, f, e or g");
   }
+  const auto width = static_cast<size_t>(field.width);
+  if (field.align == '^') {  // unlike str.center, more on the right
+    const size_t length = python_length(out.bytes());
+    const size_t left = width > length ? (width - length) / 2 : 0;
+    out = padded(interp, out, {.width = length + left, .text_at = Ends::right, .fill = field.fill});
+  }
   const bool right = field.align == '>' || (field.align == 0 && !as_text);
-  return padded(interp, out,
-                {.width = static_cast<size_t>(field.width),
-                 .text_at = field.align == '^' ? Ends::both : right ? Ends::right : Ends::left,
-                 .fill = field.fill});
+  return padded(interp, out, {.width = width, .text_at = right ? Ends::right : Ends::left, .fill = field.fill});
 }
 
 }  // namespace
@@ -250,7 +254,8 @@ Value format_braces(Interpreter& interp, const Call& call) {
     std::string_view name = std::string_view(pattern).substr(at + 1, end - at - 1);
     at = end;
     const size_t colon = std::min(name.find(':'), name.size());
-    Field field = brace_field(interp, name.substr(std::min(colon + 1, name.size())));
+    const std::string_view spec = name.substr(std::min(colon + 1, name.size()));
+    Field field = brace_field(interp, spec);
     name = name.substr(0, colon);
     const bool as_repr = name.ends_with("!r"), as_str = name.ends_with("!s");
     if (as_repr || as_str) name.remove_suffix(2);
@@ -267,6 +272,9 @@ Value format_braces(Interpreter& interp, const Call& call) {
       interp.fail("format has fewer values than places", "give one for each");
     Value value = by_name ? named->second : call.args.values[index];
     if (as_repr || as_str) value = interp.text(as_repr ? interp.repr(value) : interp.str(value));
+    if (!spec.empty() && !value.is(Kind::text) && !value.is_numeric()) {
+      interp.fail(std::string("format of a ") + name_of(value) + " by " + printable(spec), "write {} or {!s}");
+    }
     if (value.is(Kind::boolean) && field.width == 0 && field.type == 0) field.type = 's';
     out.append(shown(interp, field, value));
     interp.check_size(out.size());

@@ -328,12 +328,12 @@ void Interpreter::bind_rest(const Node& macro, const Args& args, std::vector<boo
   };
   const auto given = std::ranges::find(args.named, "caller", [](const auto& pair) { return pair.first; });
   const auto place = static_cast<size_t>(given - args.named.begin());
-  const bool has_parameter = std::ranges::any_of(
-      more.names, [&](int name) { return *program_.names[static_cast<size_t>(name)] == "caller"; });
+  const bool has_parameter =
+      std::ranges::any_of(more.names, [&](int name) { return *program_.names[static_cast<size_t>(name)] == "caller"; });
   if (more.takes_caller && !has_parameter) {
     const bool free = given != args.named.end() && !used[place];
-    define_here("caller", free ? given->second : Value::undefined(program_.names[static_cast<size_t>(
-                                                    program_.name_ids.at("caller"))]));
+    define_here("caller", free ? given->second
+                               : Value::undefined(program_.names[static_cast<size_t>(program_.name_ids.at("caller"))]));
     if (free) used[place] = true;
   }
   if (more.takes_named) {

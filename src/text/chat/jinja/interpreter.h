@@ -145,6 +145,7 @@ class Interpreter {
   void bind(int name, const Value& value);
   void emit(const MarkedText& text);
   bool passes(Loop& loop, const Value& value);
+  Value macro_attribute(const Node& macro, const std::string* name);
   Value loop_attribute(Loop& loop, std::string_view name, const std::string* asked);
   Value call_macro(const Callable& macro, const Args& args);
   void bind_rest(const Node& macro, const Args& args, std::vector<bool>& used);

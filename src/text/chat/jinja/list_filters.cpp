@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 #include <charconv>
 #include <string>
+#include <utility>
 
 #include "base/printable.h"
 #include "text/chat/jinja/interpreter.h"

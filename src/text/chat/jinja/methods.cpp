@@ -109,10 +109,8 @@ Value loop_changed(Interpreter& interp, const Call& call) {
 }
 
 constexpr std::array kDictMethods{
-    Builtin{"items", dict_items},
-    Builtin{"keys", dict_keys},
-    Builtin{"values", dict_values},
-    Builtin{"get", dict_get, "key default", 1},
+    Builtin{"items", dict_items},   Builtin{"keys", dict_keys},
+    Builtin{"values", dict_values}, Builtin{"get", dict_get, "key default", 1},
     Builtin{"copy", dict_copy},
 };
 

@@ -156,7 +156,7 @@ class Parser : public ExpressionParser {
     if (tag == "with") return with(line);
     if (tag == "filter") return filter_block(line);
     if (tag == "call") return call_block(line);
-    if (tag == "print") return &make(Node::Kind::print, line, {tuple()});
+    if (tag == "print") return print(line);
     if (tag == "generation") {
       Node& node = make(Node::Kind::generation, line);
       more(node).bodies.push_back(whole_block("endgeneration"));
@@ -173,6 +173,12 @@ class Parser : public ExpressionParser {
       }
     }
     fail_at(program_.what, line, "unknown tag " + printable(tag), "is it misspelt, or does its block end too early?");
+  }
+
+  const Node* print(int line) {
+    std::vector<const Node*> parts{expression()};
+    while (skip_symbol(",")) parts.push_back(expression());
+    return &make(Node::Kind::print, line, {&make(Node::Kind::concat, line, std::move(parts))});
   }
 
   const Node* branch(int line) {
@@ -241,12 +247,17 @@ class Parser : public ExpressionParser {
     more(node).takes_rest = read_.varargs;
     more(node).takes_named = read_.kwargs;
     more(node).takes_caller = read_.caller;
+    for (size_t i = 0; i < node.parts.size() && read_.caller; ++i) {
+      const bool is_caller = *program_.names[static_cast<size_t>(more(node).names[i])] == "caller";
+      if (is_caller && !node.parts[i]) fail("the parameter 'caller' has no default", "leave it out, or give it one");
+    }
     read_ = {read_.varargs || outside.varargs, read_.kwargs || outside.kwargs, read_.caller || outside.caller};
   }
 
   // {% call(parameters) macro(arguments) %}: the body is a macro named caller.
   const Node* call_block(int line) {
     Node& caller = make(Node::Kind::macro, line);
+    caller.flag = true;
     caller.name = program_.id_of("caller");
     caller.text = program_.names[static_cast<size_t>(caller.name)];
     more(caller);

@@ -65,9 +65,9 @@ class ExpressionParser : public TokenReader {
   const Node* expression(Choice choice = Choice::allowed);
   // "a, b" is a tuple, "a" is just a. The word `end` may follow.
   const Node* tuple(Choice choice = Choice::allowed, std::string_view end = "");
-  const Node* target(std::string_view end = "");       // of for, set and with
-  const Node* filters(const Node* input);              // "|a|b" after input, which may be null
-  const Node* filter(const Node* input);               // "a" after "|"
+  const Node* target(std::string_view end = "");  // of for, set and with
+  const Node* filters(const Node* input);         // "|a|b" after input, which may be null
+  const Node* filter(const Node* input);          // "a" after "|"
 
  private:
   const Node* conditional();

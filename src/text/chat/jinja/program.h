@@ -49,7 +49,7 @@ struct Node {
     loop,          // target, iterable, condition or null; body, else_body; flag: recursive
     set,           // target, value
     set_block,     // target, filter or null; body
-    macro,         // default or null for each of the names; body
+    macro,         // default or null for each of the names; body; flag: the body of a call_block
     call_block,    // call, macro of the body
     with,          // target, value, target, value, ...; body
     filter_block,  // filter; body

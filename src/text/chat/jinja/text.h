@@ -22,9 +22,9 @@ struct JsonStyle {
   MarkedText item_separator = ", ", key_separator = ": ";
 };
 
-bool is_printable(int32_t code);                                 // as str.isprintable
-std::string number_text(double number);                          // as Python prints a float
-MarkedText repr_text(const MarkedText& text);                    // as repr() prints a string
+bool is_printable(int32_t code);                                  // as str.isprintable
+std::string number_text(double number);                           // as Python prints a float
+MarkedText repr_text(const MarkedText& text);                     // as repr() prints a string
 MarkedText escaped(Interpreter& interp, const MarkedText& text);  // for HTML
 MarkedText stripped(Interpreter& interp, const MarkedText& text, std::optional<std::string_view> characters, Ends ends);
 MarkedText repeated(Interpreter& interp, const MarkedText& text, int64_t times);

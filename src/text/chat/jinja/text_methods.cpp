@@ -176,7 +176,8 @@ template <Ends text_at>
 Value pad(Interpreter& interp, const Call& call) {
   if (call.has[1]) text_argument(interp, call, 1);
   const MarkedText fill = call.has[1] ? *call.at[1].text : MarkedText(" ");
-  if (python_length(fill.bytes()) != 1) interp.fail("the fill is " + std::to_string(fill.size()) + " bytes", "give a character");
+  if (python_length(fill.bytes()) != 1)
+    interp.fail("the fill is " + std::to_string(fill.size()) + " bytes", "give a character");
   const int64_t width = std::max<int64_t>(0, integer_argument(interp, call, 0));
   return interp.text(padded(interp, *call.self.text, {static_cast<size_t>(width), text_at, fill}));
 }

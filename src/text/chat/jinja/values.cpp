@@ -146,7 +146,19 @@ Value Interpreter::attribute(const Value& object, const std::string* name) {
   }
   if (object.is(Kind::list) && object.list->is_group && *name == "grouper") return object.list->items[0];
   if (object.is(Kind::list) && object.list->is_group && *name == "list") return object.list->items[1];
+  if (object.is(Kind::callable) && object.callable->macro) return macro_attribute(*object.callable->macro, name);
   return Value::undefined(name);
+}
+
+Value Interpreter::macro_attribute(const Node& macro, const std::string* name) {
+  if (*name == "name") return macro.flag ? Value::none() : text(*macro.text);
+  if (*name == "catch_varargs") return Value::boolean(macro.more->takes_rest);
+  if (*name == "catch_kwargs") return Value::boolean(macro.more->takes_named);
+  if (*name == "caller") return Value::boolean(macro.more->takes_caller);
+  if (*name != "arguments") return Value::undefined(name);
+  std::vector<Value> names;
+  for (const int parameter : macro.more->names) names.push_back(text(*program_.names[static_cast<size_t>(parameter)]));
+  return list(std::move(names), List::Form::tuple);
 }
 
 Value Interpreter::loop_attribute(Loop& loop, std::string_view name, const std::string* asked) {
@@ -241,7 +253,8 @@ Value Interpreter::slice(const Value& object, std::span<const Value> bounds) {
     MarkedText out;
     spend(static_cast<size_t>(size));
     const auto characters = python_characters(object.text->bytes());
-    for (int64_t at = cut.from; goes_on(at); at += cut.step) out.append(*object.text, characters[static_cast<size_t>(at)]);
+    for (int64_t at = cut.from; goes_on(at); at += cut.step)
+      out.append(*object.text, characters[static_cast<size_t>(at)]);
     return text(std::move(out));
   }
   std::vector<Value> taken;

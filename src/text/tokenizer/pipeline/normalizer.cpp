@@ -19,7 +19,8 @@ void each_char(NormalizedText& text, const char* name, Step step) {
 
 template <class Remove>
 void remove_chars(NormalizedText& text, const char* name, Remove remove) {
-  each_char(text, name, [&](TextRewriter& rewrite, Char c) { remove(c) ? rewrite.skip(c.bytes) : rewrite.keep(c.bytes); });
+  each_char(text, name,
+            [&](TextRewriter& rewrite, Char c) { remove(c) ? rewrite.skip(c.bytes) : rewrite.keep(c.bytes); });
 }
 
 void to_lower(NormalizedText& text) {

@@ -66,7 +66,7 @@ struct PostProcessor {
     Encoding* second;
     bool specials;
     bool with_offsets;
-    bool keep_length;     // neither truncate nor pad
+    bool keep_length;       // neither truncate nor pad
     std::string_view what;  // the tokenizer, for errors
   };
   Encoding apply(Input input) const;

@@ -115,8 +115,7 @@ Precompiled::Match Precompiled::longest(std::string_view text) const {
   return search(text, Take::longest);
 }
 
-std::string Precompiled::normalize(std::string_view utf8, std::vector<uint32_t>* origin,
-                                   GrowthLimit* limit) const {
+std::string Precompiled::normalize(std::string_view utf8, std::vector<uint32_t>* origin, GrowthLimit* limit) const {
   narrow<uint32_t>(utf8.size(), "length of the text");
   std::string out;
   out.reserve(utf8.size());
