@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes what python3-jinja2 renders for the templates in tests/text/chat, set up as transformers sets it up.
 
-  scripts/make_chat_vectors.py              expected.json, from templates.txt, expressions.txt and conversations.json
+  scripts/make_chat_vectors.py              expected.json, from templates*.txt, expressions.txt and conversations.json
   scripts/make_chat_vectors.py REAL_FOLDER  real.json too: SHA-256 of what the templates of the models in it render
 
 An output of null says that Python refuses.
 """
+import datetime
 import hashlib
 import json
 import pathlib
@@ -13,6 +14,7 @@ import sys
 
 import jinja2
 import jinja2.ext
+import jinja2.nodes
 import jinja2.sandbox
 
 HERE = pathlib.Path(__file__).resolve().parent.parent / "tests/text/chat"
@@ -26,12 +28,26 @@ def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False)
     return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
+class Generation(jinja2.ext.Extension):
+    """{% generation %} of transformers: what the assistant writes. Here its body is rendered and no more."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return jinja2.nodes.CallBlock(self.call_method("_render"), [], [], body).set_lineno(line)
+
+    def _render(self, caller):
+        return caller()
+
+
 def environment():
     env = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols])
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
     env.filters["tojson"] = tojson
     env.globals["raise_exception"] = raise_exception
-    env.globals["strftime_now"] = lambda form: form
+    env.globals["strftime_now"] = datetime.datetime(2023, 11, 15, 12).strftime  # the same day in most of the world
     return env
 
 
@@ -56,7 +72,7 @@ def main():
     env = environment()
     conversations = json.loads((HERE / "conversations.json").read_text(encoding="utf-8"))
     tokens = {"bos_token": "<s>", "eos_token": "</s>"}
-    templates = sections(HERE / "templates.txt")
+    templates = {**sections(HERE / "templates.txt"), **sections(HERE / "templates_wild.txt")}
     lines = (HERE / "expressions.txt").read_text(encoding="utf-8").split("\n")[:-1]
     expected = {
         "templates": {name: [render(env, source, c, tokens) for c in conversations.values()]

@@ -6,42 +6,64 @@
 
 #include "base/error.h"
 #include "base/path.h"
+#include "text/chat/chat_prompt.h"
 
 namespace qkv {
 namespace {
 
-void add_text(Chat& chat, const Tokenizer& tokenizer, std::string_view text, bool answer) {
-  for (const int32_t id : tokenizer.encode(text, {.add_specials = false})) {
-    chat.ids.push_back(id);
-    chat.answer.push_back(answer);
+struct ChatMaker {
+  const ChatTemplate& chat_template;
+  const Tokenizer& tokenizer;
+  Chat chat = {};
+
+  void add(const MarkedText& text, bool answer) {
+    for (const int32_t id : encode_rendered(tokenizer, chat_template, text)) {
+      chat.ids.push_back(id);
+      chat.answer.push_back(answer);
+    }
+  }
+};
+
+// The template says itself what the assistant writes: between {% generation %} and {% endgeneration %}.
+void add_generated(ChatMaker& maker, const MarkedText& whole) {
+  for (size_t begin = 0, end = 0; begin < whole.size(); begin = end) {
+    end = whole.end_of_generated(begin);
+    maker.add(whole.part(begin, end - begin), whole.is_generated(begin));
   }
 }
 
-// The whole conversation, split where each answer begins and ends. An answer is the difference between the rendering of
-// the messages before it with a generation prompt and the rendering that includes it.
+// The whole conversation, split where each answer begins and ends. Unless the template marks them, an answer is the
+// difference between the rendering of the messages before it with a generation prompt and the rendering that includes it.
 Chat chat_of(const OrderedJson& messages, const ChatTemplate& chat_template, const Tokenizer& tokenizer,
              const std::string& place) {
-  Chat chat;
+  ChatMaker maker{chat_template, tokenizer};
+  if (chat_template.marks_answers()) {
+    add_generated(maker, chat_template.render_marked({.messages = messages, .add_generation_prompt = false}));
+    return maker.chat;
+  }
   OrderedJson so_far = OrderedJson::array();
-  std::string written;
+  size_t written = 0;
+  std::string before;
+  const auto add_rest = [&](const MarkedText& now, bool answer, const char* problem, const char* hint) {
+    QKV_CHECK(now.bytes().starts_with(before), place, problem, Hint(hint));
+    maker.add(now.part(written, now.size() - written), answer);
+    before = now.bytes();
+    written = now.size();
+  };
   for (const OrderedJson& message : messages) {
     const bool answer = message.value("role", "") == "assistant";
     if (answer) {
-      const std::string before = chat_template.render({.messages = so_far, .add_generation_prompt = true});
-      QKV_CHECK(before.starts_with(written), place, ": the template writes earlier messages anew once others follow",
-                Hint("split the conversation: one line for each answer"));
-      add_text(chat, tokenizer, std::string_view(before).substr(written.size()), false);
-      written = before;
+      add_rest(chat_template.render_marked({.messages = so_far, .add_generation_prompt = true}), false,
+               ": the template writes earlier messages anew once others follow",
+               "split the conversation: one line for each answer");
     }
     so_far.push_back(message);
     if (!answer) continue;
-    const std::string after = chat_template.render({.messages = so_far, .add_generation_prompt = false});
-    QKV_CHECK(after.starts_with(written), place, ": the template does not begin an answer as it asks for one",
-              Hint("this template cannot tell where an answer starts"));
-    add_text(chat, tokenizer, std::string_view(after).substr(written.size()), true);
-    written = after;
+    add_rest(chat_template.render_marked({.messages = so_far, .add_generation_prompt = false}), true,
+             ": the template does not begin an answer as it asks for one",
+             "this template cannot tell where an answer starts");
   }
-  return chat;
+  return maker.chat;
 }
 
 }  // namespace

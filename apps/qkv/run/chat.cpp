@@ -6,8 +6,6 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/path.h"
 #include "base/printable.h"
 #include "base/terminal.h"
 #include "common/commands.h"
@@ -16,12 +14,11 @@
 #include "common/model_options.h"
 #include "common/terminal.h"
 #include "common/text_flags.h"
+#include "run/chat_setup.h"
 #include "text/chat/chat_prompt.h"
 
 namespace qkv::app {
 namespace {
-
-constexpr size_t kLargestTemplate = 1 << 20;
 
 constexpr const char* kCommands = R"(  /help           this
   /system TEXT    start again with this instruction; without TEXT, with none
@@ -35,51 +32,23 @@ struct ChatArguments {
   ModelOptions model;
   CacheOptions cache;
   TextFlags text;
-  std::string system, chat_template;
+  std::string system, chat_template, render, tools;
   std::vector<std::string> set;
-  bool stats = false;
+  bool stats = false, json = false;
+
+  ChatSetup setup() const { return {.model = model.path, .chat_template = chat_template, .set = set}; }
 };
-
-ChatTemplate template_of(const ChatArguments& options) {
-  if (!options.chat_template.empty()) {
-    QKV_CHECK(is_file(options.chat_template), "--template ", printable(options.chat_template), " is not a file",
-              Hint("--template takes a file with a Jinja template, not the template itself"));
-    return ChatTemplate::parse(read_file(options.chat_template, kLargestTemplate), options.chat_template);
-  }
-  if (std::optional<ChatTemplate> own = ChatTemplate::load(options.model.path)) return *own;
-  QKV_FAIL(options.model.path, ": the model has no chat template, so it was not trained for chat",
-           Hint("qkv run continues a text; --template FILE takes a template from a file"));
-}
-
-// Variables of the template: the tokens it may name, and what --set says, which is JSON or a plain word.
-OrderedJson variables_of(const ChatArguments& options, const Tokenizer& tokenizer) {
-  OrderedJson variables = OrderedJson::object();
-  const auto name_token = [&](const char* name, std::optional<int32_t> id) {
-    if (id && !options.chat_template.empty()) variables[name] = tokenizer.token(*id);
-  };
-  name_token("bos_token", tokenizer.named().bos);
-  name_token("eos_token", tokenizer.named().eos);
-  for (const std::string& set : options.set) {
-    const size_t equals = set.find('=');
-    QKV_CHECK(equals != set.npos && equals > 0, "--set ", printable(set), " is not NAME=VALUE",
-              Hint("for example  --set enable_thinking=false"));
-    const std::string value = set.substr(equals + 1);
-    OrderedJson read = OrderedJson::parse(value, nullptr, false);
-    variables[set.substr(0, equals)] = read.is_discarded() ? OrderedJson(value) : read;
-  }
-  return variables;
-}
 
 class Chat {
  public:
   explicit Chat(const ChatArguments& options)
       : options_(options),
-        template_(template_of(options)),
+        template_(template_of(options.setup())),
         model_(open_model(options.model)),
         context_(context_of(model_, options.cache)),
         runner_(model_.runner(room_for_texts(model_, options.cache, kTexts))),
         scheduler_(runner_),
-        variables_(variables_of(options, model_.tokenizer())),
+        variables_(variables_of(options.setup(), &model_.tokenizer())),
         request_(text_request(options.text, model_.defaults())),
         editor_(may_colour(STDOUT_FILENO) ? "\1\033[1;32m\1> \1\033[0m\1" : "> ", history_file()) {
     QKV_CHECK(!model_.spec().has_source(), options.model.path, ": a ", model_.spec().family,
@@ -226,23 +195,42 @@ void add_chat(Command app) {
   const Command command = app.add_command("chat", "Talk with a model, using its own chat template");
   const auto options = std::make_shared<ChatArguments>();
   add_model_options(command, options->model);
+  command.option("MODEL").optional();
   add_cache_options(command, options->cache);
   command.add_option("--system TEXT", options->system, "An instruction the conversation begins with");
   command.add_option("--template FILE", options->chat_template,
                      "A file with a Jinja template, instead of the model's own");
   command.add_option("--set NAME=VALUE", options->set, "A variable of the template; may be repeated").one_value();
+  const Option render = command.add_option(
+      "--render FILE", options->render, "Print what the template makes of the messages in this JSON file, and leave");
+  command.add_option("--tools FILE", options->tools, "With --render: a JSON file with the tools to offer")
+      .needs(render);
+  command.add_flag("--json", options->json, "With --render: JSON with the text and, with a tokenizer, the ids")
+      .needs(render);
   add_text_flags(command, options->text);
   command.add_flag("--stats", options->stats, "Token counts and speeds of each answer on standard error");
   command.footer(std::string(kTextFlagsHelp) + "\n\nWhile it runs:\n" + kCommands + R"(
 What was said stays in the cache, so only the new message is computed. Without a terminal each line of standard input is
 a message, of at most 1 MiB, and each answer is printed. Control tokens spelled out in a message are text.
 
+--render needs no weights: MODEL gives the template and the tokenizer, or --template the template alone. The file is a
+list of messages, or an object with "messages" and other variables; --set add_generation_prompt=false leaves out the
+start of an answer. With --json, "generated" are the bytes between {% generation %} and {% endgeneration %}.
+
 Examples:
   qkv chat MODEL
   qkv chat MODEL --system "你是一位诗人。" --temperature 0.7
   qkv chat MODEL --set enable_thinking=false
-  printf 'Hello\nAnd now?\n' | qkv chat MODEL --max-new 50)");
-  command.callback([options] { Chat(*options).run(); });
+  printf 'Hello\nAnd now?\n' | qkv chat MODEL --max-new 50
+  qkv chat MODEL --render messages.json --tools tools.json --json
+  qkv chat --template chat_template.jinja --render messages.json --set bos_token="<s>")");
+  command.callback([options] {
+    if (!options->render.empty()) {
+      return render_chat({options->setup(), options->render, options->tools, options->json});
+    }
+    QKV_CHECK(!options->model.path.empty(), "qkv chat needs a MODEL", Hint("only --render works without one"));
+    Chat(*options).run();
+  });
 }
 
 }  // namespace qkv::app

@@ -1,5 +1,6 @@
 #include "text/chat/chat_template.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -107,14 +108,28 @@ void ChatTemplate::fail_missing(const fs::path& path) {
            Hint("give it plain text to go on with, or put a chat_template.jinja beside the model"));
 }
 
-std::string ChatTemplate::render(const Input& input) const {
+bool ChatTemplate::marks_answers() const {
+  using Kind = jinja::Node::Kind;
+  return std::ranges::any_of(program_->nodes, [](const jinja::Node& node) { return node.kind == Kind::generation; });
+}
+
+bool ChatTemplate::has_text(std::string_view text) const {
+  return std::ranges::any_of(program_->constants,
+                             [&](const MarkedText& constant) { return constant.bytes().find(text) != text.npos; });
+}
+
+MarkedText ChatTemplate::render_marked(const Input& input) const {
+  using jinja::Origin;
   jinja::Interpreter machine(*program_, input.now ? *input.now : std::time(nullptr));
   // As in transformers, missing variables are none, not undefined.
   for (const char* name : {"tools", "documents"}) machine.define(name, jinja::Value::none());
-  for (const auto& [name, token] : tokens_.items()) machine.define(name, machine.from_json(token));
-  for (const auto& [name, value] : input.more.items()) machine.define(name, machine.from_json(value));
-  machine.define("messages", machine.from_json(input.messages));
-  machine.define("add_generation_prompt", machine.from_json(input.add_generation_prompt));
+  for (const auto& [name, token] : tokens_.items()) machine.define(name, machine.from_json(token, Origin::model));
+  for (const auto& [name, value] : input.more.items()) {
+    const bool names_token = std::ranges::find(kTokens, name) != kTokens.end();
+    machine.define(name, machine.from_json(value, names_token ? Origin::model : Origin::message));
+  }
+  machine.define("messages", machine.from_messages(input.messages));
+  machine.define("add_generation_prompt", jinja::Value::boolean(input.add_generation_prompt));
   return machine.run();
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/chat/marked_text.h"
 #include "text/chat/ordered_json.h"
 
 namespace qkv {
@@ -39,7 +40,11 @@ class ChatTemplate {
   };
   // bos_token and eos_token are the model's own unless `more` has them. raise_exception in the template is an Error
   // with its message; exceeding the step or size limits is an Error too.
-  std::string render(const Input& input) const;
+  std::string render(const Input& input) const { return render_marked(input).bytes(); }
+  // Knows which bytes come from messages and variables. A role that is a plain word counts as the template's.
+  MarkedText render_marked(const Input& input) const;
+  bool marks_answers() const;                  // has {% generation %}
+  bool has_text(std::string_view text) const;  // in what the template itself writes
 
  private:
   std::shared_ptr<const jinja::Program> program_;

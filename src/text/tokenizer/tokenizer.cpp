@@ -25,7 +25,7 @@ size_t stray_bytes(std::string_view text) {
 }
 
 void replace_stray_bytes(NormalizedText& text) {
-  TextRewriter rewrite(text);
+  TextRewriter rewrite(text, "the repair of UTF-8");
   while (!rewrite.done()) {
     const Char c = char_at(rewrite.rest());
     is_stray_byte(c) ? rewrite.replace(1, kReplacementCharacter) : rewrite.keep(c.bytes);
@@ -61,7 +61,7 @@ struct Tokenizer::Impl {
 
   explicit Impl(TokenizerParts all)
       : parts(std::move(all)),
-        added(std::move(parts.added), parts.normalizer.get()),
+        added(std::move(parts.added), parts.normalizer.get(), parts.what),
         vocab_size(parts.model->vocab().size()) {
     if (!parts.decoder) parts.decoder = spaced_decoder();
     for (const AddedToken& token : added.all()) vocab_size = std::max(vocab_size, token.id + 1);
@@ -71,22 +71,24 @@ struct Tokenizer::Impl {
 
   // Visits the added tokens found in the text and the pieces for the model, in order.
   template <class OnToken, class OnPiece>
-  void walk(const TextPiece& all, bool specials, OnToken on_token, OnPiece on_piece) const {
-    added.split(all.text, AddedTokens::Where::original_text, specials, [&](AddedTokens::Part part) {
+  void walk(const TextPiece& all, const EncodeOptions& options, OnToken on_token, OnPiece on_piece) const {
+    const auto may_read = reader(all, options);
+    added.split(all.text, AddedTokens::Where::original_text, may_read, [&](AddedTokens::Part part) {
       const TextPiece piece = all.part(part.begin, part.end);
       if (part.id >= 0) return on_token(part.id, piece);
       if (!parts.normalizer || !parts.normalizer->may_change(piece.text)) {
-        return walk_normalized(piece, specials, on_token, on_piece);
+        return walk_normalized(piece, options, on_token, on_piece);
       }
       NormalizedText normalized(piece);
       parts.normalizer->apply(normalized);
-      walk_normalized(normalized.piece(), specials, on_token, on_piece);
+      walk_normalized(normalized.piece(), options, on_token, on_piece);
     });
   }
 
   template <class OnToken, class OnPiece>
-  void walk_normalized(const TextPiece& all, bool specials, OnToken& on_token, OnPiece& on_piece) const {
-    added.split(all.text, AddedTokens::Where::normalized_text, specials, [&](AddedTokens::Part part) {
+  void walk_normalized(const TextPiece& all, const EncodeOptions& options, OnToken& on_token, OnPiece& on_piece) const {
+    const auto may_read = reader(all, options);
+    added.split(all.text, AddedTokens::Where::normalized_text, may_read, [&](AddedTokens::Part part) {
       const TextPiece piece = all.part(part.begin, part.end);
       if (part.id >= 0) return on_token(part.id, piece);
       if (!parts.pre_tokenizer) return on_piece(piece);
@@ -94,9 +96,53 @@ struct Tokenizer::Impl {
     });
   }
 
-  Encoding ids_only(std::string_view text, bool specials) const {
+  // Says which added tokens of a text the options allow.
+  static auto reader(const TextPiece& all, const EncodeOptions& options) {
+    return [&all, &options](const AddedToken& token, size_t begin, size_t end) {
+      if (token.special && !options.read_specials) return false;
+      return !options.may_read || (*options.may_read)(token.id, all.origin[begin].begin, all.origin[end - 1].end);
+    };
+  }
+
+  // Calls on_tokens with parts of the piece and their tokens. The model may have added tokens in its own vocabulary:
+  // one that the options refuse is cut behind its first character.
+  template <class OnTokens>
+  void encode_allowed(const TextPiece& whole, const EncodeOptions& options, PieceTokens& tokens,
+                      OnTokens on_tokens) const {
+    std::vector<Offset> open{{0, whole.text.size()}};  // the last one is next
+    while (!open.empty()) {
+      const Offset place = open.back();
+      open.pop_back();
+      const TextPiece piece = whole.part(place.begin, place.end);
+      tokens.clear();
+      parts.model->encode(piece.text, tokens);
+      std::vector<Offset> cut;
+      size_t from = place.begin, begin = 0, end = 0;
+      for (size_t i = 0; i < tokens.ids.size(); ++i) {
+        if (tokens.ends[i] != end) begin = end;
+        end = tokens.ends[i];
+        const AddedToken* token = added.find(tokens.ids[i]);
+        if (!token || piece.text.substr(begin, end - begin) != token->content) continue;
+        const size_t first = begin + first_character(piece.text.substr(begin)).size();
+        if (first == piece.text.size() || reader(piece, options)(*token, begin, end)) continue;
+        cut.push_back({from, place.begin + first});
+        from = place.begin + first;
+      }
+      if (cut.empty()) {
+        on_tokens(piece);
+        continue;
+      }
+      cut.push_back({from, place.end});
+      open.insert(open.end(), cut.rbegin(), cut.rend());
+    }
+  }
+
+  Encoding ids_only(std::string_view text, const EncodeOptions& options) const {
+    if (options.may_read) return ids_allowed(text, options);
     Encoding out;
-    TextPiece all{.text = text};
+    GrowthLimit limit(parts.what);
+    limit.add_input(text.size());
+    TextPiece all{.text = text, .limit = &limit};
     NormalizedText repaired(TextPiece{});
     if (!parts.accepts_raw_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.normalizer_fixes_utf8) {
       repaired = NormalizedText(all);
@@ -106,10 +152,35 @@ struct Tokenizer::Impl {
     std::unique_ptr<Scratch> scratch = take_scratch();
     out.ids.reserve(all.text.size() / 3);
     walk(
-        all, specials, [&](int32_t id, const TextPiece&) { out.ids.push_back(id); },
+        all, options, [&](int32_t id, const TextPiece&) { out.ids.push_back(id); },
         [&](const TextPiece& piece) { append_ids(piece.text, *scratch, out.ids); });
     give_back(std::move(scratch));
     return out;
+  }
+
+  Encoding ids_allowed(std::string_view text, const EncodeOptions& options) const {
+    Encoding out;
+    GrowthLimit limit(parts.what);
+    const NormalizedText all = original(text, limit, out);
+    PieceTokens tokens;
+    walk(
+        all.piece(), options, [&](int32_t id, const TextPiece&) { out.ids.push_back(id); },
+        [&](const TextPiece& whole) {
+          encode_allowed(whole, options, tokens, [&](const TextPiece&) {
+            out.ids.insert(out.ids.end(), tokens.ids.begin(), tokens.ids.end());
+          });
+        });
+    return out;
+  }
+
+  // The text with origins and in UTF-8.
+  NormalizedText original(std::string_view text, GrowthLimit& limit, Encoding& out) const {
+    limit.add_input(text.size());
+    NormalizedText all = NormalizedText::from_original(text, 0, &limit);
+    if (!parts.accepts_raw_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.normalizer_fixes_utf8) {
+      replace_stray_bytes(all);
+    }
+    return all;
   }
 
   void append_ids(std::string_view piece, Scratch& scratch, std::vector<int32_t>& ids) const {
@@ -126,25 +197,27 @@ struct Tokenizer::Impl {
 
   Encoding with_offsets(std::string_view text, const EncodeOptions& options) const {
     Encoding out;
-    NormalizedText all = NormalizedText::from_original(text, 0);
-    if (!parts.accepts_raw_bytes && (out.replaced_bytes = stray_bytes(text)) > 0 && !parts.normalizer_fixes_utf8) {
-      replace_stray_bytes(all);
-    }
+    GrowthLimit limit(parts.what);
+    const NormalizedText all = original(text, limit, out);
     PieceTokens tokens;
     walk(
-        all.piece(), options.read_specials,
+        all.piece(), options,
         [&](int32_t id, const TextPiece& piece) {
           add(out, piece, {.id = id, .begin = 0, .end = piece.text.size(), .as_text = true});
         },
-        [&](const TextPiece& piece) {
+        [&](const TextPiece& whole) {
+          const auto add_tokens = [&](const TextPiece& piece) {
+            size_t begin = 0, end = 0;
+            for (size_t i = 0; i < tokens.ids.size(); ++i) {
+              if (tokens.ends[i] != end) begin = end;
+              end = tokens.ends[i];
+              add(out, piece, {.id = tokens.ids[i], .begin = begin, .end = end});
+            }
+          };
+          if (options.may_read) return encode_allowed(whole, options, tokens, add_tokens);
           tokens.clear();
-          parts.model->encode(piece.text, tokens);
-          size_t begin = 0, end = 0;
-          for (size_t i = 0; i < tokens.ids.size(); ++i) {
-            if (tokens.ends[i] != end) begin = end;
-            end = tokens.ends[i];
-            add(out, piece, {.id = tokens.ids[i], .begin = begin, .end = end});
-          }
+          parts.model->encode(whole.text, tokens);
+          add_tokens(whole);
         });
     if (options.unit == OffsetUnit::characters) {
       const std::vector<uint32_t> characters = characters_of_bytes(text);
@@ -184,8 +257,23 @@ struct Tokenizer::Impl {
     return token && token->special;
   }
 
+  // A run of the decoder that may write so much and no more.
+  class LimitedRun final : public Decoder::Run {
+   public:
+    LimitedRun(const Decoder& decoder, std::string_view what) : limit_(what), run_(decoder.start(&limit_)) {}
+    void take(Decoder::Part part, Decoder::Sink out) override {
+      limit_.add_input(part.text.size());
+      run_->take(std::move(part), out);
+    }
+    void finish(Decoder::Sink out) override { run_->finish(out); }
+
+   private:
+    GrowthLimit limit_;
+    std::unique_ptr<Decoder::Run> run_;
+  };
+
   std::string decoded(const std::vector<std::string_view>& tokens) const {
-    const std::unique_ptr<Decoder::Run> run = parts.decoder->start();
+    const std::unique_ptr<Decoder::Run> run = std::make_unique<LimitedRun>(*parts.decoder, parts.what);
     std::string text;
     const auto put = [&](const Decoder::Part& part) { text += part.text; };
     for (const std::string_view token : tokens) run->take({.text = std::string(token)}, put);
@@ -220,14 +308,15 @@ Tokenizer Tokenizer::without_truncation() const {
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
-  Encoding first = impl_->ids_only(text, options.read_specials), second;
-  if (options.second) second = impl_->ids_only(*options.second, options.read_specials);
+  Encoding first = impl_->ids_only(text, options), second;
+  if (options.second) second = impl_->ids_only(*options.second, options);
   return impl_->parts.post
       .apply({.first = &first,
               .second = options.second ? &second : nullptr,
               .specials = options.add_specials,
               .with_offsets = false,
-              .keep_length = keep_length_})
+              .keep_length = keep_length_,
+              .what = impl_->parts.what})
       .ids;
 }
 
@@ -238,7 +327,8 @@ Encoding Tokenizer::encode_full(std::string_view text, EncodeOptions options) co
                                   .second = options.second ? &second : nullptr,
                                   .specials = options.add_specials,
                                   .with_offsets = true,
-                                  .keep_length = keep_length_});
+                                  .keep_length = keep_length_,
+                                  .what = impl_->parts.what});
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, DecodeOptions options) const {
@@ -252,7 +342,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, DecodeOptions option
 }
 
 std::unique_ptr<Decoder::Run> Tokenizer::start_decoding() const {
-  return impl_->parts.decoder->start();
+  return std::make_unique<Impl::LimitedRun>(*impl_->parts.decoder, impl_->parts.what);
 }
 
 std::string_view Tokenizer::token(int32_t id) const {

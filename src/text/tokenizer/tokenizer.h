@@ -45,8 +45,10 @@ struct TokenizerParts {
 enum class OffsetUnit { characters, bytes };
 
 struct EncodeOptions {
-  bool add_specials = true;                     // added by the post-processor
-  bool read_specials = true;                    // parse special tokens in the text; false: they are plain text
+  bool add_specials = true;   // added by the post-processor
+  bool read_specials = true;  // parse special tokens in the text; false: they are plain text
+  // Whether an added token is read at these bytes of the text; otherwise they are plain text. None: always.
+  std::optional<FunctionRef<bool(int32_t id, size_t begin, size_t end)>> may_read = {};
   std::optional<std::string_view> second = {};  // the second text of a pair
   OffsetUnit unit = OffsetUnit::characters;     // of encode_full's offsets
 };

@@ -118,7 +118,7 @@ bool may_change_form(UnicodeForm form, std::string_view text) {
 }
 
 void apply_unicode_form(UnicodeForm form, NormalizedText& text) {
-  TextRewriter rewrite(text);
+  TextRewriter rewrite(text, "a Unicode normal form");
   std::vector<Changed> run;
   while (!rewrite.done()) {
     // From the last stable character before an unstable one up to the next stable one: nothing outside can compose.

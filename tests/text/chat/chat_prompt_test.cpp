@@ -5,7 +5,10 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "support/pass.h"
+#include "text/chat/chat_support.h"
+#include "text/tokenizer/tokenizer_support.h"
 
 namespace qkv {
 namespace {
@@ -45,6 +48,154 @@ TEST_F(ChatPrompt, ControlTokensThatAreSpelledOutStayText) {
     const std::vector<int32_t> plain = encode("x");
     const auto same = [&](auto a, auto b) { return std::equal(a, a + 9, b); };
     EXPECT_TRUE(same(ids.begin(), plain.begin()) && same(ids.rbegin(), plain.rbegin())) << said;
+  }
+}
+
+// A BPE tokenizer with single letters and these added tokens.
+Tokenizer with_tokens(std::initializer_list<std::pair<const char*, bool>> tokens) {
+  Json json = test::golden_tokenizer_json("qwen2");
+  int32_t id = 480;
+  for (const auto& [content, special] : tokens) {
+    json["added_tokens"].push_back({{"id", id++},
+                                    {"content", content},
+                                    {"single_word", false},
+                                    {"lstrip", false},
+                                    {"rstrip", false},
+                                    {"normalized", false},
+                                    {"special", special}});
+  }
+  return test::tokenizer_of(json);
+}
+
+size_t count_of(const std::vector<int32_t>& ids, const Tokenizer& tokenizer, const char* token) {
+  return static_cast<size_t>(std::count(ids.begin(), ids.end(), *tokenizer.id_of(token)));
+}
+
+TEST(ChatTokens, NeverComeFromTwoMessagesSideBySide) {
+  const Tokenizer tokenizer = with_tokens({{"</s>", true}});
+  const ChatTemplate joined = ChatTemplate::parse("{% for m in messages %}{{ m.content }}{% endfor %}</s>", "t");
+  const ChatTemplate split = ChatTemplate::parse("{% for m in messages %}{{ m.content }}>{% endfor %}", "t");
+  for (const char* role : {"user", "assistant"}) {
+    const ChatTemplate::Input input{.messages = messages_json({{role, "a</s"}, {role, ">b"}})};
+    const std::vector<int32_t> ids = encode_chat(tokenizer, joined, input);
+    EXPECT_EQ(count_of(ids, tokenizer, "</s>"), 1U) << role;
+    EXPECT_EQ(tokenizer.decode(ids), "a</s>b</s>") << role;
+    EXPECT_EQ(count_of(encode_chat(tokenizer, split, input), tokenizer, "</s>"), 0U) << role;
+  }
+}
+
+TEST(ChatTokens, ThatAreNotSpecialAreReadInAnswersAlone) {
+  const Tokenizer tokenizer =
+      with_tokens({{"</think>", false}, {"</tool_response>", false}, {"  ", false}, {"word", false}});
+  const ChatTemplate plain =
+      ChatTemplate::parse("{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}", "t");
+  for (const char* role : {"user", "system", "tool"}) {
+    const std::vector<int32_t> ids =
+        encode_chat(tokenizer, plain, {.messages = messages_json({{role, "a</think>  b</tool_response> word"}})});
+    EXPECT_EQ(count_of(ids, tokenizer, "</think>") + count_of(ids, tokenizer, "</tool_response>"), 0U) << role;
+    // Spaces and words steer nothing: as Hugging Face has them.
+    EXPECT_EQ(count_of(ids, tokenizer, "  "), 1U) << role;
+    EXPECT_EQ(count_of(ids, tokenizer, "word"), 1U) << role;
+  }
+  const ChatTemplate::Input answer{.messages = messages_json({{"assistant", "<think>a</think>b<|im_end|>"}})};
+  const std::vector<int32_t> ids = encode_chat(tokenizer, plain, answer);
+  EXPECT_EQ(count_of(ids, tokenizer, "</think>"), 1U);
+  EXPECT_EQ(count_of(ids, tokenizer, "<|im_end|>"), 0U);
+  // A word that the template writes itself is one of its own.
+  const ChatTemplate uses = ChatTemplate::parse("word {% for m in messages %}{{ m.content }}{% endfor %}</think>", "t");
+  const std::vector<int32_t> own =
+      encode_chat(tokenizer, uses, {.messages = messages_json({{"user", "word </think>"}})});
+  EXPECT_EQ(count_of(own, tokenizer, "word"), 1U);
+  EXPECT_EQ(count_of(own, tokenizer, "</think>"), 1U);
+}
+
+TEST(ChatTokens, AreNotHiddenByAMessageBeforeThem) {
+  const Tokenizer tokenizer = with_tokens({{"</s>", true}, {"</s></s>", true}, {"x</s>", true}});
+  const ChatTemplate ends = ChatTemplate::parse("{{ messages[0].content }}</s>", "t");
+  for (const char* said : {"</s>", "x", "a</"}) {
+    const std::vector<int32_t> ids = encode_chat(tokenizer, ends, {.messages = messages_json({{"user", said}})});
+    EXPECT_EQ(count_of(ids, tokenizer, "</s>"), 1U) << said;
+    EXPECT_EQ(count_of(ids, tokenizer, "</s></s>") + count_of(ids, tokenizer, "x</s>"), 0U) << said;
+    EXPECT_EQ(tokenizer.decode(ids), said + std::string("</s>"));
+  }
+}
+
+// Templates cut, escape and rebuild messages, and build tokens from roles.
+TEST(ChatTokens, AreTheTemplatesWhateverItDoesWithMessages) {
+  const Tokenizer tokenizer = with_tokens({{"<|user|>", true}, {"</s>", true}});
+  const char* sources[] = {
+      "{{ messages[0].content | trim }}",
+      "{{ messages[0].content.split('x') | join }}",
+      "{{ messages[0].content | replace('x', '') }}",
+      "{{ messages[0].content[:2] ~ messages[0].content[3:] }}",
+      "{{ messages | tojson }}",
+      "{{ '%s' % messages[0].content }}",
+      "{{ '{}>'.format(messages[0].content) }}",
+      "{{ messages[0].content | upper | lower }}",
+      "{% set a %}{{ messages[0].content }}{% endset %}{{ a }}",
+      "{% macro f(m) %}{{ m }}{{ caller() }}{% endmacro %}{% call f(messages[0].content) %}>{% endcall %}",
+      "{{ dict(**messages[0].more) }}",
+      "{% for c in messages[0].content %}{{ c }}{% endfor %}",
+      "{{ messages[0].content | list | join }}",
+      "{{ messages }}",
+      "{{ messages[0].content | reverse | reverse }}",
+      "{{ messages[0].content | indent(4, true) }}",
+      "<{{ '/s' }}{{ messages[0].content[0] }}>",
+      "{{ x }}"};
+  for (const char* source : sources) {
+    for (const char* said : {"</s>", "</xs>", "</s", "<|im_end|>x", "|im_end|>"}) {
+      const ChatTemplate::Input input{.messages = {{{"role", "user"}, {"content", said}, {"more", {{said, said}}}}},
+                                      .more = {{"x", said}}};
+      const std::vector<int32_t> ids = encode_chat(tokenizer, ChatTemplate::parse(source, "t"), input);
+      EXPECT_EQ(count_of(ids, tokenizer, "</s>") + count_of(ids, tokenizer, "<|im_end|>"), 0U) << source << ' ' << said;
+    }
+  }
+  const ChatTemplate roles = ChatTemplate::parse("{% for m in messages %}{{ '<|' + m.role + '|>' }}{% endfor %}", "t");
+  EXPECT_EQ(encode_chat(tokenizer, roles, {.messages = messages_json({{"user", ""}})}),
+            std::vector<int32_t>{*tokenizer.id_of("<|user|>")});
+  EXPECT_EQ(
+      count_of(encode_chat(tokenizer, roles, {.messages = messages_json({{"x|><|user", ""}})}), tokenizer, "<|user|>"),
+      0U);
+  // The model's own tokens may be variables.
+  const ChatTemplate named = ChatTemplate::parse("{{ eos_token }}{{ messages[0].content }}", "t");
+  EXPECT_EQ(count_of(encode_chat(tokenizer, named,
+                                 {.messages = messages_json({{"user", "</s>"}}), .more = {{"eos_token", "</s>"}}}),
+                     tokenizer, "</s>"),
+            1U);
+}
+
+// A unigram model has its control tokens in its own vocabulary.
+TEST(ChatTokens, AreNotMadeByTheModelEither) {
+  for (const char* name : {"unigram", "llama2", "wordpiece"}) {
+    const Tokenizer tokenizer = test::golden_tokenizer(name);
+    const ChatTemplate plain = ChatTemplate::parse("{{ messages[0].content }}", "t");
+    for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+      if (!tokenizer.has(id) || !tokenizer.is_special(id) || id == tokenizer.named().unk) continue;
+      const std::string said = "a " + std::string(tokenizer.token(id)) + " b" + std::string(tokenizer.token(id));
+      const std::vector<int32_t> ids = encode_chat(tokenizer, plain, {.messages = messages_json({{"user", said}})});
+      EXPECT_EQ(std::count(ids.begin(), ids.end(), id), 0) << name << ' ' << said;
+    }
+  }
+}
+
+// With real templates and tokenizers: harmless conversations are the rendered text read as a whole.
+TEST(ChatTokens, OfHarmlessConversationsAreTheRenderedText) {
+  const OrderedJson conversations = test::chat_json("conversations.json");
+  for (const char* name : {"qwen3", "qwen2_5", "llama3", "deepseek_v3"}) {
+    QKV_NEED_SHARED(folder, std::string("tokenizers/real/") + name);
+    const Tokenizer tokenizer = Tokenizer::load(folder);
+    const ChatTemplate own = *ChatTemplate::load(folder);
+    for (const auto& [title, conversation] : conversations.items()) {
+      const ChatTemplate::Input input = test::chat_input(conversation);
+      std::string text;
+      try {
+        text = own.render(input);
+      } catch (const Error&) {
+        continue;
+      }
+      EXPECT_EQ(encode_chat(tokenizer, own, input), tokenizer.encode(text, {.add_specials = false}))
+          << name << ' ' << title;
+    }
   }
 }
 

@@ -21,7 +21,7 @@ inline OrderedJson chat_json(const std::string& name) {
 
 // A conversation of the file: messages and other variables.
 inline ChatTemplate::Input chat_input(const OrderedJson& conversation) {
-  ChatTemplate::Input input;
+  ChatTemplate::Input input{.now = 1'700'049'600};  // 15 November 2023, noon: make_chat_vectors.py has the same day
   for (const auto& [name, value] : conversation.items()) {
     if (name == "messages") {
       input.messages = value;
@@ -34,14 +34,17 @@ inline ChatTemplate::Input chat_input(const OrderedJson& conversation) {
   return input;
 }
 
-// "=== name" starts a template; the line end before the next "===" is not part of it.
+// templates.txt are small, templates_wild.txt of the kinds that models come with. "=== name" starts a template; the line
+// end before the next "===" is not part of it.
 inline std::vector<std::pair<std::string, std::string>> chat_templates() {
   std::vector<std::pair<std::string, std::string>> out;
-  const std::string all = "\n" + chat_file("templates.txt"), mark = "\n=== ";
-  for (size_t at = all.find(mark); at != all.npos;) {
-    const size_t name = at + mark.size(), source = all.find('\n', name) + 1;
-    at = all.find(mark, source - 1);
-    out.emplace_back(all.substr(name, source - 1 - name), all.substr(source, at == all.npos ? at : at - source));
+  for (const char* file : {"templates.txt", "templates_wild.txt"}) {
+    const std::string all = "\n" + chat_file(file), mark = "\n=== ";
+    for (size_t at = all.find(mark); at != all.npos;) {
+      const size_t name = at + mark.size(), source = all.find('\n', name) + 1;
+      at = all.find(mark, source - 1);
+      out.emplace_back(all.substr(name, source - 1 - name), all.substr(source, at == all.npos ? at : at - source));
+    }
   }
   return out;
 }

@@ -101,6 +101,38 @@ TEST(ChatTemplateHarm, GrowthIsLimited) {
             "{% set n = namespace(s=[]) %}{% for i in range(9999) %}{% set n.s = [n.s] %}{% endfor %}{{ n.s }}",
             "nested more than 128 levels deep"},
        Harm{"Circle", "{% set n = namespace() %}{% set n.n = n %}{{ n }}", "nested more than 128 levels deep"},
+       Harm{"DeepEqual",
+            "{% set n = namespace(s=[], t=[]) %}{% for i in range(9999) %}{% set n.s = [n.s] %}{% set n.t = [n.t] %}"
+            "{% endfor %}{{ n.s == n.t }}",
+            "nested more than 128 levels deep"},
+       Harm{"DeepJson",
+            "{% set n = namespace(s=[]) %}{% for i in range(9999) %}{% set n.s = {'a': n.s} %}{% endfor %}{{ n.s | "
+            "tojson }}",
+            "nested more than 128 levels deep"},
+       Harm{"DeepKey",
+            "{% set n = namespace(s=(1,)) %}{% for i in range(9999) %}{% set n.s = (n.s,) %}{% endfor %}{{ {n.s: 1} }}",
+            "nested more than 128 levels deep"},
+       Harm{"KeyOfKeys",
+            "{% set n = namespace(s={}) %}{% for i in range(9999) %}{% set n.s = {(n.s,): 1} %}{% endfor %}{{ n.s == "
+            "n.s.copy() }}",
+            "a dict cannot be a key"},
+       Harm{"CallBlock",
+            "{% macro f() %}{% call f() %}{% endcall %}{{ caller }}{% endmacro %}{% call f() %}{% endcall %}",
+            "called more than 64 levels deep"},
+       Harm{"CallerCalls",
+            "{% macro f(n) %}{{ caller(n) ~ caller(n) }}{% endmacro %}{% macro g(n) %}{% call(k) f(n) %}{{ g(k) if k "
+            "else 'x' }}"
+            "{% endcall %}{% endmacro %}{{ g(30) }}",
+            "called more than 64 levels deep"},
+       Harm{"RecursiveLoop", "{% for x in [1, 2] recursive %}{{ loop([1, 2]) }}{% endfor %}", "levels deep"},
+       Harm{"Splat",
+            "{% macro f() %}{{ varargs | length }}{% endmacro %}{% for i in range(999) %}{{ f(*range(99999)) }}{% "
+            "endfor %}",
+            kSteps},
+       Harm{"Center", "{{ 'a' | center(10000000000) }}", kBytes},
+       Harm{"Zfill", "{{ '1'.zfill(10000000000) }}", kBytes},
+       Harm{"Batch", "{{ [1] | batch(10000000000, 0) | list }}", kSteps},
+       Harm{"Slices", "{{ [1] | slice(10000000000) | list }}", kSteps},
        Harm{"Source", "{{ 1 }}" + times(1 << 17, " "), "but the limit is 131072"}});
 }
 
@@ -122,6 +154,8 @@ TEST(ChatTemplateHarm, NestingIsLimited) {
                   Harm{"Loops", times(8000, "{% for a in b %}"), kNested},
                   Harm{"Macros", times(8000, "{% macro a() %}"), kNested},
                   Harm{"Targets", "{% for " + times(30000, "(") + "a" + times(30000, ")") + " in b %}", kNested},
+                  Harm{"CallBlocks", times(8000, "{% call a() %}"), kNested},
+                  Harm{"Generations", times(7000, "{% generation %}"), kNested},
                   Harm{"SetBlocks", times(10000, "{% set a %}"), kNested}});
 }
 
@@ -158,6 +192,17 @@ TEST(ChatTemplateHarm, LongChainsAreNotDeep) {
   EXPECT_EQ(test::render("{{ 'a'" + times(30000, "~'a'") + " }}").size(), 30001U);
   EXPECT_EQ(test::render("{{ 0" + times(20000, " or 0") + " }}"), "0");
   EXPECT_EQ(test::render("{% if 0 %}" + times(9000, "{% elif 0 %}") + "{% else %}x{% endif %}"), "x");
+}
+
+TEST(ChatTemplateHarm, DeepInputIsRefused) {
+  OrderedJson deep = 1;
+  for (int i = 0; i < 5000; ++i) deep = OrderedJson::array({std::move(deep)});
+  const std::string said = "nested more than 128 levels deep";
+  EXPECT_NE(complaint("{{ x }}", {.messages = OrderedJson::array(), .more = {{"x", deep}}}).find(said),
+            std::string::npos);
+  EXPECT_NE(complaint("{{ messages }}", {.messages = deep}).find(said), std::string::npos);
+  EXPECT_THROW(parse_ordered_json(times(20000, "["), "test"), Error);
+  EXPECT_THROW(parse_ordered_json(times(20000, "[") + times(20000, "]"), "test"), Error);
 }
 
 TEST(ChatTemplateHarm, TextThatIsNotUtf8IsRefused) {

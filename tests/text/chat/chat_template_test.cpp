@@ -39,7 +39,7 @@ OrderedJson outcome(std::string_view source, ChatTemplate::Input input) {
 TEST(ChatTemplate, RendersAsPythonDoes) {
   const OrderedJson conversations = test::chat_json("conversations.json"), expected = test::chat_json("expected.json");
   const auto templates = test::chat_templates();
-  ASSERT_EQ(templates.size(), 31U);
+  ASSERT_EQ(templates.size(), 94U);
   ASSERT_EQ(conversations.size(), 21U);
   size_t rendered = 0;
   for (const auto& [name, source] : templates) {
@@ -50,7 +50,7 @@ TEST(ChatTemplate, RendersAsPythonDoes) {
       if (right.is_string()) ++rendered;
     }
   }
-  EXPECT_EQ(rendered, 611U);
+  EXPECT_EQ(rendered, 1894U);
 }
 
 TEST(ChatTemplate, ExpressionsAreAsInPython) {
@@ -123,6 +123,67 @@ TEST_F(ChatFolder, SaysWhatIsWrong) {
   }
   EXPECT_THROW(ChatTemplate::load(path_ / "nothing"), Error);
   EXPECT_THROW(ChatTemplate::fail_missing(path_), Error);
+}
+
+// Puts the mark at both ends of every string.
+void put_around(OrderedJson& value, const std::string& mark) {
+  if (value.is_string()) value = mark + value.get<std::string>() + mark;
+  if (!value.is_structured()) return;
+  for (OrderedJson& below : value) put_around(below, mark);
+}
+
+// Whatever a template does with messages, their text is known as theirs: a character that only they hold is always
+// marked. What the template writes itself is never marked.
+TEST(ChatTemplate, KnowsWhichTextIsTheMessages) {
+  const std::string mark = "\xee\x80\x80";  // U+E000
+  const OrderedJson conversations = test::chat_json("conversations.json");
+  auto sources = test::chat_templates();
+  const std::string lines = test::chat_file("expressions.txt");
+  for (size_t begin = 0, end = 0; (end = lines.find('\n', begin)) != lines.npos; begin = end + 1) {
+    sources.emplace_back("expression", lines.substr(begin, end - begin));
+  }
+  size_t seen = 0;
+  for (const auto& [name, source] : sources) {
+    for (const char* title : {"system", "two_calls", "thinking", "parts", "documents", "values", "tools"}) {
+      ChatTemplate::Input input = chat_input(conversations[title]);
+      for (OrderedJson& message : input.messages) {
+        for (auto& [key, value] : message.items()) {
+          if (key != "role") put_around(value, mark);
+        }
+      }
+      put_around(input.more, mark);
+      MarkedText text;
+      try {
+        text = ChatTemplate::parse(source, "test.jinja").render_marked(input);
+      } catch (const Error&) {
+        continue;
+      }
+      for (size_t at = 0; (at = text.bytes().find(mark, at)) != std::string::npos; at += mark.size(), ++seen) {
+        for (size_t i = at; i < at + mark.size(); ++i) {
+          ASSERT_NE(text.origin(i), MarkedText::kTemplate) << name << " of " << title << ": " << text.bytes();
+        }
+      }
+    }
+  }
+  EXPECT_GT(seen, 5000U);
+  const ChatTemplate::Input plain{.messages = messages_json({{"user", "x"}})};
+  const MarkedText own =
+      ChatTemplate::parse("<a>{{ messages[0].role|upper }}{{ messages|length }}</a>", "t").render_marked(plain);
+  EXPECT_FALSE(own.has_marks()) << own.bytes();
+}
+
+TEST(ChatTemplate, GenerationMarksWhatTheAssistantWrites) {
+  const MarkedText text =
+      ChatTemplate::parse(
+          "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}.{% endgeneration %}\n{% endfor %}",
+          "test.jinja")
+          .render_marked({.messages = messages_json({{"user", "ab"}, {"assistant", "c"}})});
+  EXPECT_EQ(text.bytes(), "<user>ab.\n<assistant>c.\n");
+  std::string generated;
+  for (size_t i = 0; i < text.size(); ++i) generated += text.is_generated(i) ? text.bytes()[i] : '_';
+  EXPECT_EQ(generated, "______ab.____________c._");
+  EXPECT_EQ(text.end_of_generated(6), 9U);
+  EXPECT_EQ(text.end_of_generated(0), 6U);
 }
 
 TEST(ChatTemplate, WritesTheDate) {

@@ -125,7 +125,7 @@ TEST(WordPiece, TakesTheLongestBeginning) {
 std::string decoded(const DecoderPtr& decoder, const std::vector<std::string>& tokens) {
   std::string text;
   const auto out = [&](const Decoder::Part& part) { text += part.text; };
-  const auto run = decoder->start();
+  const auto run = decoder->start(nullptr);
   for (size_t i = 0; i < tokens.size(); ++i) run->take({.text = tokens[i], .source = i}, out);
   run->finish(out);
   return text;

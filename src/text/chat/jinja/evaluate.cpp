@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -72,9 +73,9 @@ Value Interpreter::evaluate_container(const Node& node) {
 
 Value Interpreter::evaluate_operator(const Node& node) {
   if (node.kind == Node::Kind::concat) {
-    std::string joined;
+    MarkedText joined;
     for (const Node* part : node.parts) {
-      joined += str(evaluate(*part));
+      joined.append(str(evaluate(*part)));
       check_size(joined.size());
     }
     return text(std::move(joined));
@@ -109,8 +110,33 @@ Args Interpreter::arguments(const Node& node) {
   for (size_t i = 1; i < node.parts.size(); ++i) args.values.push_back(evaluate(*node.parts[i]));
   if (node.more) {
     for (const auto& [name, part] : node.more->named) args.named.emplace_back(name, evaluate(*part));
+    add_rest(args, *node.more);
   }
   return args;
+}
+
+// *list and **dict.
+void Interpreter::add_rest(Args& args, const Node::More& more) {
+  if (more.rest) {
+    const Value rest = evaluate(*more.rest);
+    if (rest.is(Kind::undefined)) fail_undefined(rest);
+    for (const Value& value : items(rest)) args.values.push_back(value);
+  }
+  if (!more.rest_named) return;
+  const Value named = evaluate(*more.rest_named);
+  if (!named.is(Kind::dict)) {
+    fail(std::string("a ") + name_of(named) + " after ** in a call", "only a dict gives named arguments");
+  }
+  for (const auto& [key, value] : named.dict->items) {
+    if (!key.is(Kind::text)) fail(std::string("a ") + name_of(key) + " as the name of an argument", "use strings");
+    const std::string_view name = key.text->bytes();
+    spend(1 + args.named.size() / 8);
+    if (std::ranges::find(args.named, name, [](const auto& pair) { return pair.first; }) != args.named.end()) {
+      fail("the argument " + printable(name) + " is given twice", "leave it out of the dict or of the call");
+    }
+    if (key.text->has_marks()) args.name_mark = MarkedText::kMessage;
+    args.named.emplace_back(name, value);
+  }
 }
 
 Value Interpreter::evaluate_call(const Node& node) {
@@ -144,6 +170,7 @@ Value Interpreter::evaluate_filter(const Node& node, const Value* block) {
 
 Value Interpreter::call(const Value& what, const Args& args) {
   if (what.is(Kind::undefined)) fail_undefined(what);
+  if (what.is(Kind::loop)) return call_loop(*what.loop, args);
   if (!what.is(Kind::callable)) fail(std::string("a ") + name_of(what) + " cannot be called", "drop the brackets");
   if (what.callable->macro) return call_macro(*what.callable, args);
   return jinja::run(*this, *what.callable->builtin, what.callable->self, args);

@@ -166,13 +166,16 @@ const Node* ExpressionParser::primary() {
     } else {
       node->kind = Node::Kind::name;
       node->name = program_.id_of(name);
+      read_.varargs = read_.varargs || name == "varargs";
+      read_.kwargs = read_.kwargs || name == "kwargs";
+      read_.caller = read_.caller || name == "caller";
     }
     skip();
   } else if (token.kind == Kind::text) {
     node = &make(Node::Kind::constant, token.line);
     std::string text;
     for (; is(Kind::text); skip()) text += current().text;
-    node->value = Value::text_of(program_.keep(std::move(text)));
+    node->value = Value::text_of(program_.keep_constant(std::move(text)));
   } else if (token.kind == Kind::integer || token.kind == Kind::number) {
     node = &make(Node::Kind::constant, token.line);
     node->value = token.kind == Kind::integer ? Value::integer_of(token.integer) : Value::number_of(token.number);
@@ -191,33 +194,38 @@ const Node* ExpressionParser::primary() {
   return node;
 }
 
-bool ExpressionParser::tuple_ends() const {
-  return is(Kind::end_print) || is(Kind::end_block) || is_symbol(")") || is_symbol("=") || is_word("in");
+bool ExpressionParser::tuple_ends(std::string_view end) const {
+  return is(Kind::end_print) || is(Kind::end_block) || is_symbol(")") || (!end.empty() && is_word(end));
 }
 
-const Node* ExpressionParser::tuple(Choice choice) {
+const Node* ExpressionParser::tuple(Choice choice, std::string_view end) {
   const int line = current().line;
   std::vector<const Node*> parts{expression(choice)};
   if (!is_symbol(",")) return parts[0];
-  while (skip_symbol(",") && !tuple_ends()) parts.push_back(expression(choice));
+  while (skip_symbol(",") && !tuple_ends(end)) parts.push_back(expression(choice));
   return &make(Node::Kind::tuple, line, std::move(parts));
 }
 
-const Node* ExpressionParser::target() {
+const Node* ExpressionParser::target(std::string_view end) {
   const DepthGuard guard(depth_);
   check_depth(depth_);
   const int line = current().line;
   std::vector<const Node*> parts;
   bool is_tuple = false;
   do {
-    if (tuple_ends()) break;
+    if (tuple_ends(end)) break;
     if (skip_symbol("(")) {
-      parts.push_back(target());
+      parts.push_back(target(end));
       expect_symbol(")");
     } else {
       if (!is(Kind::name)) unexpected("a name to assign to");
       const Node* name = primary();
       if (name->kind != Node::Kind::name) fail("true, false and none cannot be assigned to", "choose another name");
+      if (end.empty() && skip_symbol(".")) {
+        Node& attribute = make(Node::Kind::attribute, line, {name});
+        attribute.text = program_.keep(expect_name("a name after '.'"));
+        name = &attribute;
+      }
       parts.push_back(name);
     }
     is_tuple = is_tuple || is_symbol(",");
@@ -304,8 +312,14 @@ const Node* ExpressionParser::subscript_part() {
 void ExpressionParser::arguments(Node& node) {
   expect_symbol("(");
   while (!is_symbol(")")) {
-    if (is_symbol("*") || is_symbol("**")) fail("arguments from a list or a dict are not supported", "write them out");
-    if (is(Kind::name) && peek().kind == Kind::symbol && peek().text == "=") {
+    const Node::More* so_far = node.more.get();
+    if (so_far && so_far->rest_named) fail("an argument follows **", "put **dict last");
+    if (skip_symbol("*")) {
+      if (so_far && so_far->rest) fail("two lists of arguments", "join them: *(a + b)");
+      more(node).rest = expression();
+    } else if (skip_symbol("**")) {
+      more(node).rest_named = expression();
+    } else if (is(Kind::name) && peek().kind == Kind::symbol && peek().text == "=") {
       const std::string* name = program_.keep(current().text);
       skip();
       skip();

@@ -18,9 +18,7 @@ namespace {
 
 template <std::string (*change)(std::string_view)>
 Value filter_case(Interpreter& interp, const Call& call) {
-  const std::string text = interp.str(call.self);
-  interp.charge_case_change(text);
-  return interp.text(change(text));
+  return interp.text(case_changed(interp, interp.str(call.self), change));
 }
 
 // Unlike the method title(), a word starts only after white space and opening brackets.
@@ -53,7 +51,7 @@ Value titled(Interpreter& interp, const Call& call) {
 }
 
 Value trim(Interpreter& interp, const Call& call) {
-  const std::string text = interp.str(call.self);
+  const MarkedText text = interp.str(call.self);
   std::optional<std::string_view> characters;
   if (call.has[0] && !call.at[0].is(Kind::none)) characters = text_argument(interp, call, 0);
   return interp.text(stripped(interp, text, characters, Ends::both));
@@ -61,7 +59,8 @@ Value trim(Interpreter& interp, const Call& call) {
 
 Value filter_replace(Interpreter& interp, const Call& call) {
   const int64_t most = call.has[2] && !call.at[2].is(Kind::none) ? integer_argument(interp, call, 2) : -1;
-  return interp.text(replaced(interp, interp.str(call.self), interp.str(call.at[0]), interp.str(call.at[1]), most));
+  const MarkedText from = interp.str(call.at[0]), to = interp.str(call.at[1]);
+  return interp.text(replaced(interp, interp.str(call.self), {.from = from.bytes(), .to = to, .most = most}));
 }
 
 Value string(Interpreter& interp, const Call& call) {
@@ -96,7 +95,7 @@ Value default_filter(Interpreter& interp, const Call& call) {
 Value indent(Interpreter& interp, const Call& call) {
   if (!call.self.is(Kind::text))
     interp.fail(std::string("indent of a ") + name_of(call.self), "make it a string first: |string");
-  std::string by = "    ";
+  MarkedText by = "    ";
   if (call.has[0]) {
     by = call.at[0].is(Kind::text) ? *call.at[0].text
                                    : repeated(interp, " ", std::max<int64_t>(0, integer_argument(interp, call, 0)));
@@ -163,7 +162,7 @@ Value integer(Interpreter& interp, const Call& call) {
   const Value fallback = call.has[0] ? call.at[0] : Value::integer_of(0);
   if (!v.is(Kind::text)) return fallback;
   const auto base = static_cast<int>(std::clamp<int64_t>(call.has[1] ? integer_argument(interp, call, 1) : 10, 2, 36));
-  std::optional<std::string> bare = v.text->size() <= 4096 ? bare_number(*v.text) : std::nullopt;
+  std::optional<std::string> bare = v.text->size() <= 4096 ? bare_number(v.text->bytes()) : std::nullopt;
   if (bare) {
     const size_t sign = bare->starts_with('-') ? 1 : 0;
     const std::string_view prefix = base == 16 ? "0x" : base == 8 ? "0o" : base == 2 ? "0b" : "0z";
@@ -173,7 +172,7 @@ Value integer(Interpreter& interp, const Call& call) {
     const auto result = std::from_chars(bare->data(), end, number, base);
     if (result.ptr == end && result.ec == std::errc()) return Value::integer_of(number);
   }
-  const auto number = number_in(interp, *v.text);
+  const auto number = number_in(interp, v.text->bytes());
   return number && !std::isnan(*number) ? truncated(interp, *number) : fallback;
 }
 
@@ -181,7 +180,7 @@ Value number(Interpreter& interp, const Call& call) {
   const Value& v = call.self;
   if (v.is(Kind::undefined)) interp.fail_undefined(v);
   if (v.is_numeric()) return Value::number_of(v.as_number());
-  const auto read = v.is(Kind::text) ? number_in(interp, *v.text) : std::nullopt;
+  const auto read = v.is(Kind::text) ? number_in(interp, v.text->bytes()) : std::nullopt;
   if (read) return Value::number_of(*read);
   return call.has[0] ? call.at[0] : Value::number_of(0);
 }
@@ -196,7 +195,7 @@ Value absolute(Interpreter& interp, const Call& call) {
 }
 
 Value round(Interpreter& interp, const Call& call) {
-  const std::string method = call.has[1] ? interp.str(call.at[1]) : "common";
+  const std::string method = call.has[1] ? interp.str(call.at[1]).bytes() : "common";
   const int64_t precision = call.has[0] ? integer_argument(interp, call, 0) : 0;
   if (!call.self.is_numeric()) interp.fail(std::string("round of a ") + name_of(call.self), "give it a number");
   if (precision < 0 || precision > 100)
@@ -223,11 +222,48 @@ Value format(Interpreter& interp, const Call& call) {
   Args args = call.args;
   if (!args.named.empty()) {
     const Value names = interp.dict();
-    for (const auto& [name, value] : args.named) interp.insert(*names.dict, interp.text(std::string(name)), value);
+    for (const auto& [name, value] : args.named) {
+      interp.insert(*names.dict, interp.text({std::string(name), args.name_mark}), value);
+    }
     if (!args.values.empty()) interp.fail("format is given values with and without names", "use one or the other");
     args.values = {names};
   }
   return interp.format(interp.text(interp.str(call.self)), args);
+}
+
+Value force_escape(Interpreter& interp, const Call& call) {
+  Value value = interp.text(escaped(interp, interp.str(call.self)));
+  value.safe = true;
+  return value;
+}
+
+Value center(Interpreter& interp, const Call& call) {
+  const int64_t width = call.has[0] ? std::max<int64_t>(0, integer_argument(interp, call, 0)) : 80;
+  return interp.text(padded(interp, interp.str(call.self), {static_cast<size_t>(width), Ends::both, " "}));
+}
+
+Value word_count(Interpreter& interp, const Call& call) {
+  const MarkedText text = interp.str(call.self);
+  interp.charge_text(text.size(), 16);
+  return Value::integer_of(count_words(text.bytes()));
+}
+
+// At most `length` characters with the end, unless there are only `leeway` more.
+Value truncate(Interpreter& interp, const Call& call) {
+  if (!call.self.is(Kind::text)) interp.fail(std::string("truncate of a ") + name_of(call.self), "give it a string");
+  const int64_t length = call.has[0] ? integer_argument(interp, call, 0) : 255;
+  const int64_t leeway = call.has[3] && !call.at[3].is(Kind::none) ? integer_argument(interp, call, 3) : 5;
+  const MarkedText end = call.has[2] ? interp.str(call.at[2]) : MarkedText("...");
+  const auto end_length = static_cast<int64_t>(python_length(end.bytes()));
+  if (length < end_length || leeway < 0) interp.fail("truncate to less than its end has", "give a greater length");
+  const std::string_view text = call.self.text->bytes();
+  interp.charge_text(text.size(), 8);
+  if (static_cast<int64_t>(python_length(text)) <= length + leeway) return call.self;
+  std::string_view kept = text.substr(0, bytes_of_characters(text, static_cast<size_t>(length - end_length)));
+  if (!truth(call.at[1])) kept = kept.substr(0, std::min(kept.rfind(' '), kept.size()));
+  MarkedText out = call.self.text->part(kept);
+  out.append(end);
+  return interp.text(std::move(out));
 }
 
 constexpr std::array kValueFilters{
@@ -241,6 +277,10 @@ constexpr std::array kValueFilters{
     Builtin{"safe", safe},
     Builtin{"escape", escape},
     Builtin{"e", escape},
+    Builtin{"forceescape", force_escape},
+    Builtin{"center", center, "width"},
+    Builtin{"wordcount", word_count},
+    Builtin{"truncate", truncate, "length killwords end leeway"},
     Builtin{"default", default_filter, "default_value boolean"},
     Builtin{"d", default_filter, "default_value boolean"},
     Builtin{"indent", indent, "width first blank"},

@@ -27,12 +27,12 @@ void Interpreter::define(std::string_view name, const Value& value) {
   }
 }
 
-std::string Interpreter::run() {
+MarkedText Interpreter::run() {
   run_body(program_.body);
   return std::move(output_);
 }
 
-Value Interpreter::text(std::string text) {
+Value Interpreter::text(MarkedText text) {
   charge_new_text(text.size());
   return Value::text_of(&texts_.emplace_back(std::move(text)));
 }
@@ -96,7 +96,7 @@ void Interpreter::fail_without_fuel() const {
 }
 
 void Interpreter::fail_undefined(const Value& value) const {
-  fail((value.text ? printable(*value.text) : std::string("a value")) + " is undefined",
+  fail((value.name ? printable(*value.name) : std::string("a value")) + " is undefined",
        "the template expects it; give it, or test it with 'is defined' first");
 }
 
@@ -116,12 +116,12 @@ Value* Interpreter::find_name(int name) {
   return nullptr;
 }
 
-void Interpreter::emit(std::string_view text) {
+void Interpreter::emit(const MarkedText& text) {
   if (text.size() + out_->size() > kLargestText) {
     fail("the output has more than " + std::to_string(kLargestText) + " bytes", "shorten the messages");
   }
   charge_text(text.size());
-  *out_ += text;
+  out_->append(text);
 }
 
 Interpreter::Flow Interpreter::run_body(const Node::Body& body) {
@@ -138,6 +138,21 @@ Interpreter::Flow Interpreter::run_statement(const Node& node) {
     case Node::Kind::data:
       emit(*node.value.text);
       return Flow::normal;
+    case Node::Kind::call_block: {
+      const Node& called = *node.parts[0];
+      const Value what = evaluate(*called.parts[0]);
+      Args args = arguments(called);
+      args.named.emplace_back("caller", callable_of(*node.parts[1]));
+      emit(str(call(what, args)));
+      return Flow::normal;
+    }
+    case Node::Kind::generation: {
+      Flow flow = Flow::normal;
+      MarkedText body = render_aside(node.more->bodies[0], flow);
+      body.mark_generated();
+      emit(body);
+      return flow;
+    }
     case Node::Kind::print: {
       const Value value = evaluate(*node.parts[0]);
       value.is(Kind::text) ? emit(*value.text) : emit(str(value));
@@ -146,18 +161,18 @@ Interpreter::Flow Interpreter::run_statement(const Node& node) {
     case Node::Kind::branch:
       return run_branch(node);
     case Node::Kind::loop:
-      return run_loop(node);
+      return run_loop(node, evaluate(*node.parts[1]), scope_, 0);
     case Node::Kind::set:
       assign(*node.parts[0], evaluate(*node.parts[1]));
       return Flow::normal;
     case Node::Kind::macro: {
-      bind(node.name, callable({.macro = &node, .scope = scope_}));
+      bind(node.name, callable_of(node));
       return Flow::normal;
     }
     case Node::Kind::set_block:
     case Node::Kind::filter_block: {
       Flow flow = Flow::normal;
-      Value value = text(render_to_string(node.more->bodies[0], flow));
+      Value value = text(render_aside(node.more->bodies[0], flow));
       if (flow != Flow::normal) return flow;
       if (node.kind == Node::Kind::filter_block) {
         emit(str(evaluate_filter(*node.parts[0], &value)));
@@ -167,8 +182,7 @@ Interpreter::Flow Interpreter::run_statement(const Node& node) {
       }
       return Flow::normal;
     }
-    case Node::Kind::with:
-    case Node::Kind::scope: {
+    case Node::Kind::with: {
       Scope& inner = scopes_.emplace_back(Scope{.parent = scope_, .values = {}});
       std::vector<Value> values;
       for (size_t i = 1; i < node.parts.size(); i += 2) values.push_back(evaluate(*node.parts[i]));
@@ -192,9 +206,9 @@ Interpreter::Flow Interpreter::run_branch(const Node& node) {
   return run_body(node.more->else_body);
 }
 
-std::string Interpreter::render_to_string(const Node::Body& body, Flow& flow) {
-  std::string aside;
-  std::string* out = std::exchange(out_, &aside);
+MarkedText Interpreter::render_aside(const Node::Body& body, Flow& flow) {
+  MarkedText aside;
+  MarkedText* out = std::exchange(out_, &aside);
   Scope* outer = std::exchange(scope_, &scopes_.emplace_back(Scope{.parent = scope_, .values = {}}));
   flow = run_body(body);
   scope_ = outer;
@@ -222,7 +236,11 @@ void Interpreter::assign(const Node& target, const Value& value) {
       fail(std::string("cannot set ") + printable(*target.text) + " of a " + name_of(space),
            "only a namespace() can be changed");
     }
-    insert(*space.dict, Value::text_of(target.text), value);
+    if (Value* there = lookup(*space.dict, *target.text)) {
+      *there = value;
+    } else {
+      insert(*space.dict, text(*target.text), value);
+    }
   } else {
     const std::vector<Value> values = items(value);
     if (values.size() != target.parts.size()) {
@@ -259,16 +277,16 @@ int64_t Interpreter::loop_length(Loop& loop) {
   return loop.index0 + 1 + static_cast<int64_t>(loop.ready.size());
 }
 
-Interpreter::Flow Interpreter::run_loop(const Node& node) {
-  const Value over = evaluate(*node.parts[1]);
+Interpreter::Flow Interpreter::run_loop(const Node& node, const Value& over, Scope* outside, int depth0) {
   Loop& loop = loops_.emplace_back();
   loop.node = &node;
-  loop.outside = scope_;
+  loop.outside = outside;
+  loop.depth0 = depth0;
   loop.source = items(over);
   Value self = Value::of(Kind::loop);
   self.loop = &loop;
   const auto named = program_.name_ids.find("loop");
-  Scope& inner = scopes_.emplace_back(Scope{.parent = scope_, .values = {}});
+  Scope& inner = scopes_.emplace_back(Scope{.parent = outside, .values = {}});
   while (loop_peek(loop)) {
     loop.before = std::exchange(loop.current, loop.ready.front());
     loop.ready.pop_front();
@@ -285,22 +303,72 @@ Interpreter::Flow Interpreter::run_loop(const Node& node) {
   return Flow::normal;
 }
 
+Value Interpreter::call_loop(Loop& loop, const Args& args) {
+  if (!loop.node->flag) fail("a loop that is not recursive cannot be called", "write {% for ... recursive %}");
+  if (args.values.size() != 1 || !args.named.empty()) fail("loop takes one list", "write loop(list)");
+  if (macros_ >= kDeepest) {
+    fail("a loop calls itself more than " + std::to_string(kDeepest) + " levels deep", "does it go on for ever?");
+  }
+  MarkedText aside;
+  MarkedText* out = std::exchange(out_, &aside);
+  Scope* outer = std::exchange(scope_, loop.outside);
+  ++macros_;
+  run_loop(*loop.node, args.values[0], loop.outside, loop.depth0 + 1);
+  --macros_;
+  scope_ = outer;
+  out_ = out;
+  return text(std::move(aside));
+}
+
+// What a macro's parameters do not take: varargs, kwargs and caller, if its body reads them.
+void Interpreter::bind_rest(const Node& macro, const Args& args, std::vector<bool>& used) {
+  const Node::More& more = *macro.more;
+  const auto define_here = [&](const char* name, const Value& value) {
+    scope_->values.emplace_back(program_.name_ids.at(name), value);
+  };
+  const auto given = std::ranges::find(args.named, "caller", [](const auto& pair) { return pair.first; });
+  const auto place = static_cast<size_t>(given - args.named.begin());
+  const bool has_parameter =
+      std::ranges::any_of(more.names, [&](int name) { return *program_.names[static_cast<size_t>(name)] == "caller"; });
+  if (more.takes_caller && !has_parameter) {
+    const bool free = given != args.named.end() && !used[place];
+    define_here("caller", free ? given->second
+                               : Value::undefined(program_.names[static_cast<size_t>(program_.name_ids.at("caller"))]));
+    if (free) used[place] = true;
+  }
+  if (more.takes_named) {
+    const Value left = dict();
+    for (size_t i = 0; i < used.size(); ++i) {
+      if (!used[i]) insert(*left.dict, text({std::string(args.named[i].first), args.name_mark}), args.named[i].second);
+    }
+    define_here("kwargs", left);
+  } else if (std::ranges::find(used, false) != used.end()) {
+    fail("macro " + printable(*macro.text) + " is given a named argument that it does not take, or takes twice",
+         "see its definition on line " + std::to_string(macro.line));
+  }
+  if (!more.takes_rest) return;
+  std::vector<Value> rest;
+  for (size_t i = macro.parts.size(); i < args.values.size(); ++i) rest.push_back(args.values[i]);
+  define_here("varargs", list(std::move(rest), List::Form::tuple));
+}
+
 Value Interpreter::call_macro(const Callable& macro, const Args& args) {
   const Node& node = *macro.macro;
   const std::string name = "macro " + printable(*node.text);
   if (macros_ >= kDeepest) {
     fail(name + " is called more than " + std::to_string(kDeepest) + " levels deep", "does it call itself for ever?");
   }
-  if (args.values.size() > node.parts.size()) {
+  const Node::More& more = *node.more;
+  if (args.values.size() > node.parts.size() && !more.takes_rest) {
     fail(name + " takes " + std::to_string(node.parts.size()) + " arguments but gets " +
              std::to_string(args.values.size()),
          "see its definition on line " + std::to_string(node.line));
   }
   Scope& inner = scopes_.emplace_back(Scope{.parent = macro.scope, .values = {}});
-  size_t used = 0;
+  std::vector<bool> used(args.named.size());
   Scope* outer = std::exchange(scope_, &inner);
   for (size_t i = 0; i < node.parts.size(); ++i) {
-    const int parameter = node.more->names[i];
+    const int parameter = more.names[i];
     const std::string& called = *program_.names[static_cast<size_t>(parameter)];
     spend(args.named.size());
     const auto given = std::ranges::find(args.named, called, [](const auto& pair) { return pair.first; });
@@ -309,19 +377,16 @@ Value Interpreter::call_macro(const Callable& macro, const Args& args) {
       value = args.values[i];
     } else if (given != args.named.end()) {
       value = given->second;
-      ++used;
+      used[static_cast<size_t>(given - args.named.begin())] = true;
     } else if (node.parts[i]) {
       value = evaluate(*node.parts[i]);
     }
     inner.values.emplace_back(parameter, value);
   }
-  if (used != args.named.size()) {
-    fail(name + " is given a named argument that it does not take, or takes twice",
-         "see its definition on line " + std::to_string(node.line));
-  }
+  bind_rest(node, args, used);
   ++macros_;
   Flow flow = Flow::normal;
-  Value result = text(render_to_string(node.more->bodies[0], flow));
+  Value result = text(render_aside(more.bodies[0], flow));
   --macros_;
   scope_ = outer;
   return result;

@@ -32,7 +32,7 @@ struct Scope {
 
 // A macro, a function, or a method with its object.
 struct Callable {
-  const Node* macro = nullptr;
+  const Node* macro = nullptr;  // or the body of a {% call %}
   Scope* scope = nullptr;
   const Builtin* builtin = nullptr;
   Value self;
@@ -46,23 +46,30 @@ struct Loop {
   size_t at = 0;            // index of the next unchecked item of the source
   std::deque<Value> ready;  // passed the condition, not yet used
   int64_t index0 = -1;
+  int depth0 = 0;  // of a recursive loop
   Value before, current;
+  std::vector<Value> changed;  // what loop.changed() was given last
+  bool has_changed = false;
 };
+
+// Whose text a JSON value holds.
+enum class Origin { model, message, answer };
 
 class Interpreter {
  public:
   Interpreter(const Program& program, std::time_t now);
 
   void define(std::string_view name, const Value& value);
-  std::string run();
+  MarkedText run();
 
   // Used by filters, tests and methods.
-  Value text(std::string text);
+  Value text(MarkedText text);
   Value list(std::vector<Value> items, List::Form form = List::Form::list);
   Value dict() { return dict_of(Kind::dict); }
   Value dict_of(Kind kind);  // a dict or a namespace
   Value callable(const Callable& callable);
-  Value from_json(const OrderedJson& json, int depth = 0);
+  Value from_json(const OrderedJson& json, Origin origin, int depth = 0);
+  Value from_messages(const OrderedJson& messages);  // each with the origin that its role says
 
   void spend(size_t steps) {
     if (steps > fuel_) fail_without_fuel();
@@ -78,8 +85,9 @@ class Interpreter {
   [[noreturn]] void fail_undefined(const Value& value) const;
   void check_value_depth(int depth) const;
 
-  std::string str(const Value& value);  // Python's str()
-  std::string json(const Value& value, const JsonStyle& style);
+  MarkedText str(const Value& value);  // Python's str()
+  MarkedText repr(const Value& value);
+  MarkedText json(const Value& value, const JsonStyle& style);
   bool equal(const Value& a, const Value& b, int depth = 0);
   bool less(const Value& a, const Value& b, int depth = 0);
   bool contains(const Value& in, const Value& what);
@@ -88,7 +96,8 @@ class Interpreter {
   std::vector<Value> items(const Value& value);  // of an iteration
   size_t find(std::string_view in, std::string_view what, size_t from = 0);
   Value* lookup(Dict& dict, const Value& key);  // null if missing
-  void check_key(const Value& key) const;       // unhashable keys are an Error
+  Value* lookup(Dict& dict, std::string_view key);
+  void check_key(const Value& key, int depth = 0);  // unhashable keys are an Error
   void insert(Dict& dict, const Value& key, const Value& value);
 
   Value attribute(const Value& object, const std::string* name);
@@ -99,6 +108,7 @@ class Interpreter {
   Value numbers(char op, double a, double b);
   Value format(const Value& pattern, const Args& args);  // "%s" % arguments
   Value call(const Value& what, const Args& args);
+  Value call_loop(Loop& loop, const Args& args);  // of a recursive loop
   int64_t loop_length(Loop& loop);
   bool loop_peek(Loop& loop);  // whether another item follows
   std::time_t now() const { return now_; }
@@ -128,14 +138,17 @@ class Interpreter {
   Flow run_body(const Node::Body& body);
   Flow run_statement(const Node& node);
   Flow run_branch(const Node& node);
-  Flow run_loop(const Node& node);
-  std::string render_to_string(const Node::Body& body, Flow& flow);  // captures the output of the body
+  Flow run_loop(const Node& node, const Value& over, Scope* outside, int depth0);
+  MarkedText render_aside(const Node::Body& body, Flow& flow);  // captures the output of the body
+  Value callable_of(const Node& macro) { return callable({.macro = &macro, .scope = scope_}); }
   void assign(const Node& target, const Value& value);
   void bind(int name, const Value& value);
-  void emit(std::string_view text);
+  void emit(const MarkedText& text);
   bool passes(Loop& loop, const Value& value);
+  Value macro_attribute(const Node& macro, const std::string* name);
   Value loop_attribute(Loop& loop, std::string_view name, const std::string* asked);
   Value call_macro(const Callable& macro, const Args& args);
+  void bind_rest(const Node& macro, const Args& args, std::vector<bool>& used);
 
   Value evaluate(const Node& node);
   Value evaluate_container(const Node& node);
@@ -145,9 +158,11 @@ class Interpreter {
   Value evaluate_item(const Node& node);
   Value evaluate_filter(const Node& node, const Value* block);  // block: its output, for {% filter %}
   Args arguments(const Node& node);
+  void add_rest(Args& args, const Node::More& more);
   Value* find_name(int name);
-  void append_repr(std::string& out, const Value& value, int depth);
-  void append_json(std::string& out, const Value& value, const JsonStyle& style, int depth);
+  void append_repr(MarkedText& out, const Value& value, int depth);
+  void append_json(MarkedText& out, const Value& value, const JsonStyle& style, int depth);
+  uint8_t mark_of(Origin origin);
 
   const Program& program_;
   std::time_t now_;
@@ -155,10 +170,11 @@ class Interpreter {
   int line_ = 1, depth_ = 0, macros_ = 0;
   Scope root_;
   Scope* scope_ = &root_;
-  std::string output_;
-  std::string* out_ = &output_;
+  MarkedText output_;
+  MarkedText* out_ = &output_;
+  uint8_t answer_mark_ = MarkedText::kFirstAnswer;
   // Storage that values point to.
-  std::deque<std::string> texts_;
+  std::deque<MarkedText> texts_;
   std::deque<List> lists_;
   std::deque<Dict> dicts_;
   std::deque<Callable> callables_;

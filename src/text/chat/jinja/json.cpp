@@ -12,66 +12,70 @@
 namespace qkv::jinja {
 namespace {
 
-void append_json_text(std::string& out, std::string_view text, bool ascii) {
+void append_json_text(MarkedText& out, const MarkedText& marked, bool ascii) {
   constexpr std::string_view kEscaped = "\"\\\n\r\t\b\f", kLetters = "\"\\nrtbf";
-  out += '"';
+  const std::string_view text = marked.bytes();
+  out.append("\"");
   for (size_t at = 0; at < text.size();) {
     const std::string_view c = text.substr(at, utf8_length_from_lead(text[at]));
+    const uint8_t mark = marked.mark(at);
     at += c.size();
     const size_t special = kEscaped.find(c[0]);
     const int32_t code = code_point(c);
     if (special != kEscaped.npos) {
-      out += {'\\', kLetters[special]};
+      out.append(std::string{'\\', kLetters[special]}, mark);
     } else if (code < 0x20 || (ascii && code > 0x7E && code < 0x10000)) {
-      out += fmt::format("\\u{:04x}", code);
+      out.append(fmt::format("\\u{:04x}", code), mark);
     } else if (ascii && code >= 0x10000) {
-      out += fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
+      out.append(fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF)), mark);
     } else {
-      out += c;
+      out.append(c, mark);
     }
   }
-  out += '"';
+  out.append("\"");
 }
 
-Value given_text(Interpreter& interp, const std::string& text) {
-  if (!is_utf8(text)) interp.fail("a text given to the template is not UTF-8", "send UTF-8");
-  return interp.text(text);
+// A role that is a plain word. Templates build control tokens from it, as in <|user|>.
+bool is_plain_role(const std::string& role) {
+  return std::ranges::all_of(role, [](char c) {
+    return (c >= '0' && c <= '9') || c == '_' || c == '-' || ((c | 32) >= 'a' && (c | 32) <= 'z');
+  });
 }
 
 }  // namespace
 
-std::string Interpreter::json(const Value& value, const JsonStyle& style) {
-  std::string out;
+MarkedText Interpreter::json(const Value& value, const JsonStyle& style) {
+  MarkedText out;
   append_json(out, value, style, 0);
   return out;
 }
 
-void Interpreter::append_json(std::string& out, const Value& value, const JsonStyle& style, int depth) {
+void Interpreter::append_json(MarkedText& out, const Value& value, const JsonStyle& style, int depth) {
   spend(1);
   check_value_depth(depth);
   check_size(out.size());
   const auto new_line = [&](int level) {
     if (!style.pretty) return;
-    out += '\n';
+    out.append("\n");
     const size_t bytes = style.indent.size() * static_cast<size_t>(level);
     check_size(out.size() + bytes);
     charge_text(bytes);
-    for (int i = 0; i < level; ++i) out += style.indent;
+    for (int i = 0; i < level; ++i) out.append(style.indent);
   };
   switch (value.kind) {
     case Kind::none:
-      out += "null";
+      out.append("null");
       return;
     case Kind::boolean:
-      out += value.flag ? "true" : "false";
+      out.append(value.flag ? "true" : "false");
       return;
     case Kind::integer:
-      out += std::to_string(value.integer);
+      out.append(std::to_string(value.integer));
       return;
     case Kind::number:
-      if (std::isfinite(value.number)) out += number_text(value.number);
-      if (std::isnan(value.number)) out += "NaN";
-      if (std::isinf(value.number)) out += value.number < 0 ? "-Infinity" : "Infinity";
+      if (std::isfinite(value.number)) out.append(number_text(value.number));
+      if (std::isnan(value.number)) out.append("NaN");
+      if (std::isinf(value.number)) out.append(value.number < 0 ? "-Infinity" : "Infinity");
       return;
     case Kind::text:
       charge_text(value.text->size(), 24);
@@ -79,14 +83,14 @@ void Interpreter::append_json(std::string& out, const Value& value, const JsonSt
       return;
     case Kind::list:
       if (value.list->form > List::Form::tuple) break;
-      out += '[';
+      out.append("[");
       for (size_t i = 0; i < value.list->items.size(); ++i) {
-        if (i > 0) out += style.item_separator;
+        if (i > 0) out.append(style.item_separator);
         new_line(depth + 1);
         append_json(out, value.list->items[i], style, depth + 1);
       }
       if (!value.list->items.empty()) new_line(depth);
-      out += ']';
+      out.append("]");
       return;
     case Kind::dict: {
       auto members = value.dict->items;
@@ -94,18 +98,18 @@ void Interpreter::append_json(std::string& out, const Value& value, const JsonSt
       if (style.sorted) {
         std::ranges::stable_sort(members, [&](const auto& a, const auto& b) { return less(a.first, b.first); });
       }
-      out += '{';
+      out.append("{");
       for (size_t i = 0; i < members.size(); ++i) {
-        if (i > 0) out += style.item_separator;
+        if (i > 0) out.append(style.item_separator);
         new_line(depth + 1);
         const Value& key = members[i].first;
         if (key.kind > Kind::text) fail(std::string("a ") + name_of(key) + " is a key of JSON", "use strings as keys");
         append_json(out, key.is(Kind::text) ? key : text(json(key, {})), style, depth + 1);
-        out += style.key_separator;
+        out.append(style.key_separator);
         append_json(out, members[i].second, style, depth + 1);
       }
       if (!members.empty()) new_line(depth);
-      out += '}';
+      out.append("}");
       return;
     }
     default:
@@ -115,8 +119,34 @@ void Interpreter::append_json(std::string& out, const Value& value, const JsonSt
   fail(std::string("a ") + name_of(value) + " cannot be JSON", "give tojson a list, a dict, a string or a number");
 }
 
-Value Interpreter::from_json(const OrderedJson& json, int depth) {
+uint8_t Interpreter::mark_of(Origin origin) {
+  if (origin == Origin::model) return MarkedText::kTemplate;
+  if (origin == Origin::message) return MarkedText::kMessage;
+  const uint8_t mark = answer_mark_;
+  answer_mark_ = mark == MarkedText::kLastAnswer ? MarkedText::kFirstAnswer : static_cast<uint8_t>(mark + 1);
+  return mark;
+}
+
+Value Interpreter::from_messages(const OrderedJson& messages) {
+  if (!messages.is_array()) return from_json(messages, Origin::message);
+  std::vector<Value> values;
+  for (const OrderedJson& message : messages) {
+    const auto found = message.is_object() ? message.find("role") : message.end();
+    const bool has_role = message.is_object() && found != message.end() && found->is_string();
+    const std::string role = has_role ? found->get<std::string>() : std::string();
+    const bool answers = role == "assistant" || role == "model";
+    values.push_back(from_json(message, answers ? Origin::answer : Origin::message, 1));
+    if (has_role && is_plain_role(role)) *lookup(*values.back().dict, "role") = text(role);
+  }
+  return list(std::move(values));
+}
+
+Value Interpreter::from_json(const OrderedJson& json, Origin origin, int depth) {
   check_value_depth(depth);
+  const auto given_text = [&](const std::string& given) {
+    if (!is_utf8(given)) fail("a text given to the template is not UTF-8", "send UTF-8");
+    return text({given, mark_of(origin)});
+  };
   switch (json.type()) {
     case OrderedJson::value_t::boolean:
       return Value::boolean(json.get<bool>());
@@ -130,16 +160,17 @@ Value Interpreter::from_json(const OrderedJson& json, int depth) {
     case OrderedJson::value_t::number_float:
       return Value::number_of(json.get<double>());
     case OrderedJson::value_t::string:
-      return given_text(*this, json.get_ref<const std::string&>());
+      return given_text(json.get_ref<const std::string&>());
     case OrderedJson::value_t::array: {
       std::vector<Value> values;
-      for (const auto& part : json) values.push_back(from_json(part, depth + 1));
+      for (const auto& part : json) values.push_back(from_json(part, origin, depth + 1));
       return list(std::move(values));
     }
     case OrderedJson::value_t::object: {
       const Value made = dict();
       for (const auto& [key, part] : json.get_ref<const OrderedJson::object_t&>()) {
-        made.dict->items.emplace_back(given_text(*this, key), from_json(part, depth + 1));
+        const Value name = given_text(key);
+        made.dict->items.emplace_back(name, from_json(part, origin, depth + 1));
       }
       return made;
     }

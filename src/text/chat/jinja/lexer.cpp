@@ -199,7 +199,8 @@ class Lexer {
     const size_t begin = in_base == 10 ? at_ : at_ + 2;
     size_t end = digits(begin, in_base == 16 ? is_hex_digit : is_digit);
     bool is_integer = true;
-    if (in_base == 10 && end + 1 < source_.size() && source_[end] == '.' && is_digit(source_[end + 1])) {
+    const bool is_index = at_ > 0 && source_[at_ - 1] == '.';  // x.0.1 is x[0][1]
+    if (in_base == 10 && !is_index && end + 1 < source_.size() && source_[end] == '.' && is_digit(source_[end + 1])) {
       end = digits(end + 1, is_digit);
       is_integer = false;
     }

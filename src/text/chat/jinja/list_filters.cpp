@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <utility>
 
 #include "base/printable.h"
 #include "text/chat/jinja/interpreter.h"
@@ -17,7 +18,7 @@ namespace {
 // Resolves an attribute path "a.b.0" of a filter argument.
 Value path_of(Interpreter& interp, Value value, const Value& path) {
   if (!path.is(Kind::text)) return interp.item(value, path);
-  for (const std::string_view part : python_split(*path.text, {.separator = "."})) {
+  for (const std::string_view part : python_split(path.text->bytes(), {.separator = "."})) {
     int64_t index = 0;
     const auto result = std::from_chars(part.data(), part.data() + part.size(), index);
     const bool is_index = !part.empty() && part[0] != '-' && result.ptr == part.data() + part.size();
@@ -28,8 +29,7 @@ Value path_of(Interpreter& interp, Value value, const Value& path) {
 
 Value folded(Interpreter& interp, const Value& value) {
   if (!value.is(Kind::text)) return value;
-  interp.charge_case_change(*value.text);
-  return interp.text(python_lower(*value.text));
+  return interp.text(case_changed(interp, *value.text, python_lower));
 }
 
 // Sort key: the value or an attribute of it, strings in lower case unless case_sensitive.
@@ -69,7 +69,7 @@ Value filter_join(Interpreter& interp, const Call& call) {
   if (call.has[1] && !call.at[1].is(Kind::none)) {
     for (Value& value : values) value = path_of(interp, value, call.at[1]);
   }
-  return interp.text(joined(interp, call.has[0] ? interp.str(call.at[0]) : "", values));
+  return interp.text(joined(interp, call.has[0] ? interp.str(call.at[0]) : MarkedText(), values));
 }
 
 Value items(Interpreter& interp, const Call& call) {
@@ -102,7 +102,7 @@ Value sort(Interpreter& interp, const Call& call) {
   std::vector<Value> paths{call.at[2]};
   if (call.at[2].is(Kind::text)) {
     paths.clear();
-    for (const std::string_view path : python_split(*call.at[2].text, {.separator = ","})) {
+    for (const std::string_view path : python_split(call.at[2].text->bytes(), {.separator = ","})) {
       paths.push_back(interp.text(std::string(path)));
     }
   }
@@ -117,7 +117,7 @@ Value sort(Interpreter& interp, const Call& call) {
 Value dictsort(Interpreter& interp, const Call& call) {
   if (!call.self.is(Kind::dict))
     interp.fail(std::string("dictsort of a ") + name_of(call.self), "only a dict has keys");
-  const std::string by = call.has[1] ? interp.str(call.at[1]) : "key";
+  const std::string by = call.has[1] ? interp.str(call.at[1]).bytes() : "key";
   if (by != "key" && by != "value") interp.fail("dictsort by " + printable(by), "use 'key' or 'value'");
   std::vector<Keyed> keyed;
   for (const auto& [key, value] : call.self.dict->items) {
@@ -125,6 +125,71 @@ Value dictsort(Interpreter& interp, const Call& call) {
     keyed.push_back({{order}, interp.list({key, value}, List::Form::tuple)});
   }
   return interp.list(sorted(interp, std::move(keyed), truth(call.at[2])));
+}
+
+// Groups of items with equal keys, in the order of the keys: tuples of the key and its items.
+Value group_by(Interpreter& interp, const Call& call) {
+  const bool case_sensitive = truth(call.at[2]);
+  const auto own_key = [&](const Value& value) {
+    const Value key = path_of(interp, value, call.at[0]);
+    return key.is(Kind::undefined) && call.has[1] && !call.at[1].is(Kind::none) ? call.at[1] : key;
+  };
+  std::vector<Keyed> keyed;
+  for (const Value& value : interp.items(call.self)) {
+    const Value key = own_key(value);
+    keyed.push_back({{case_sensitive ? key : folded(interp, key)}, interp.list({key, value}, List::Form::tuple)});
+  }
+  std::vector<Value> groups;
+  Value last_key;
+  for (const Value& pair : sorted(interp, std::move(keyed), false)) {
+    const Value key = pair.list->items[0], value = pair.list->items[1];
+    const Value compared = case_sensitive ? key : folded(interp, key);
+    if (groups.empty() || !interp.equal(compared, last_key)) {
+      groups.push_back(interp.list({key, interp.list({})}, List::Form::tuple));
+      groups.back().list->is_group = true;
+      last_key = compared;
+    }
+    groups.back().list->items[1].list->items.push_back(value);
+  }
+  return interp.list(std::move(groups));
+}
+
+// Lists of `linecount` items; the last is filled up.
+Value batch(Interpreter& interp, const Call& call) {
+  const int64_t count = integer_argument(interp, call, 0);
+  std::vector<Value> rows, row;
+  const auto finish = [&] { rows.push_back(interp.list(std::exchange(row, {}))); };
+  for (const Value& value : interp.items(call.self)) {
+    if (static_cast<int64_t>(row.size()) == count) finish();
+    row.push_back(value);
+  }
+  if (!row.empty()) {
+    const bool fills = call.has[1] && !call.at[1].is(Kind::none) && static_cast<int64_t>(row.size()) < count;
+    if (fills) interp.spend(static_cast<size_t>(count));
+    while (fills && static_cast<int64_t>(row.size()) < count) row.push_back(call.at[1]);
+    finish();
+  }
+  return interp.list(std::move(rows), List::Form::iterator);
+}
+
+// `slices` lists of nearly equal length.
+Value slices(Interpreter& interp, const Call& call) {
+  const std::vector<Value> values = interp.items(call.self);
+  const int64_t count = integer_argument(interp, call, 0);
+  if (count < 1) interp.fail("slice into " + std::to_string(count) + " lists", "give 1 or more");
+  interp.spend(static_cast<size_t>(count));
+  const auto number = static_cast<size_t>(count);
+  const size_t each = values.size() / number, longer = values.size() % number;
+  std::vector<Value> out;
+  for (size_t i = 0, at = 0; i < number; ++i) {
+    const size_t length = each + (i < longer ? 1 : 0);
+    std::vector<Value> part(values.begin() + static_cast<std::ptrdiff_t>(at),
+                            values.begin() + static_cast<std::ptrdiff_t>(at + length));
+    at += length;
+    if (call.has[1] && !call.at[1].is(Kind::none) && i >= longer) part.push_back(call.at[1]);
+    out.push_back(interp.list(std::move(part)));
+  }
+  return interp.list(std::move(out), List::Form::iterator);
 }
 
 Value unique(Interpreter& interp, const Call& call) {
@@ -165,7 +230,7 @@ Value sum(Interpreter& interp, const Call& call) {
 Value reverse(Interpreter& interp, const Call& call) {
   std::vector<Value> values = interp.items(call.self);
   std::ranges::reverse(values);
-  if (call.self.is(Kind::text)) return interp.text(joined(interp, "", values));
+  if (call.self.is(Kind::text)) return interp.text(joined(interp, MarkedText(), values));
   const bool lasts = call.self.is(Kind::list) && call.self.list->form == List::Form::iterator;
   return interp.list(std::move(values), lasts ? List::Form::list : List::Form::iterator);
 }
@@ -195,7 +260,7 @@ Value map(Interpreter& interp, const Call& call) {
   if (call.args.values.empty() || !call.args.values[0].is(Kind::text)) {
     interp.fail("map does not say by what", "give the name of a filter, or attribute='name'");
   }
-  const std::string& name = *call.args.values[0].text;
+  const std::string& name = call.args.values[0].text->bytes();
   const Builtin* filter = find_filter(name);
   if (!filter) interp.fail("there is no filter " + printable(name), "is it misspelt?");
   Args args = call.args;
@@ -219,7 +284,7 @@ Value select(Interpreter& interp, const Call& call) {
   }
   const Builtin* test = nullptr;
   if (!args.values.empty()) {
-    const std::string name = interp.str(args.values[0]);
+    const std::string name = interp.str(args.values[0]).bytes();
     test = find_test(name);
     if (!test) interp.fail("there is no test " + printable(name), "is it misspelt?");
     args.values.erase(args.values.begin());
@@ -243,6 +308,9 @@ constexpr std::array kListFilters{
     Builtin{"items", items},
     Builtin{"sort", sort, "reverse case_sensitive attribute"},
     Builtin{"dictsort", dictsort, "case_sensitive by reverse"},
+    Builtin{"groupby", group_by, "attribute default case_sensitive", 1},
+    Builtin{"batch", batch, "linecount fill_with", 1},
+    Builtin{"slice", slices, "slices fill_with", 1},
     Builtin{"unique", unique, "case_sensitive attribute"},
     Builtin{"min", extreme<false>, "case_sensitive attribute"},
     Builtin{"max", extreme<true>, "case_sensitive attribute"},

@@ -18,7 +18,7 @@ std::string_view text_argument(Interpreter& interp, const Call& call, size_t at)
     interp.fail(std::string("a ") + name_of(call.at[at]) + " where a string is wanted",
                 "see the arguments of the call");
   }
-  return *call.at[at].text;
+  return call.at[at].text->bytes();
 }
 
 int64_t integer_argument(Interpreter& interp, const Call& call, size_t at) {
@@ -31,87 +31,10 @@ int64_t integer_argument(Interpreter& interp, const Call& call, size_t at) {
 
 namespace {
 
-template <Ends ends>
-Value strip(Interpreter& interp, const Call& call) {
-  std::optional<std::string_view> characters;
-  if (call.has[0] && !call.at[0].is(Kind::none)) characters = text_argument(interp, call, 0);
-  return interp.text(stripped(interp, *call.self.text, characters, ends));
-}
-
-template <Ends from>
-Value split(Interpreter& interp, const Call& call) {
-  PythonSplit options{.from = from};
-  if (call.has[0] && !call.at[0].is(Kind::none)) options.separator = text_argument(interp, call, 0);
-  if (options.separator && options.separator->empty())
-    interp.fail("split by an empty string", "use |list for characters");
-  const int64_t most = call.has[1] ? integer_argument(interp, call, 1) : -1;
-  if (most >= 0) options.max_splits = static_cast<size_t>(most);
-  const std::string_view whole = *call.self.text;
-  // rsplit compares the separator at every position.
-  const size_t shortest = options.separator ? options.separator->size() : 1;
-  interp.charge_text(whole.size(), from == Ends::right ? 8 * shortest : 8);
-  interp.spend(std::min(options.max_splits, whole.size() / shortest / 2));
-  std::vector<Value> parts;
-  for (const std::string_view part : python_split(whole, options)) parts.push_back(interp.text(std::string(part)));
-  return interp.list(std::move(parts));
-}
-
-Value split_lines(Interpreter& interp, const Call& call) {
-  interp.spend(call.self.text->size() / 2);
-  std::vector<Value> lines;
-  const LineEnds ends = truth(call.at[0]) ? LineEnds::keep : LineEnds::drop;
-  for (const std::string_view line : python_lines(*call.self.text, ends))
-    lines.push_back(interp.text(std::string(line)));
-  return interp.list(std::move(lines));
-}
-
-template <bool at_end>
-Value has_affix(Interpreter& interp, const Call& call) {
-  const auto fits = [&](const Value& affix) {
-    if (!affix.is(Kind::text))
-      interp.fail(std::string("a ") + name_of(affix) + " where a string is wanted", "give a string");
-    return at_end ? call.self.text->ends_with(*affix.text) : call.self.text->starts_with(*affix.text);
-  };
-  if (!call.at[0].is(Kind::list)) return Value::boolean(fits(call.at[0]));
-  return Value::boolean(std::ranges::any_of(interp.items(call.at[0]), fits));
-}
-
-template <std::string (*change)(std::string_view)>
-Value method_case(Interpreter& interp, const Call& call) {
-  interp.charge_case_change(*call.self.text);
-  return interp.text(change(*call.self.text));
-}
-
-Value method_replace(Interpreter& interp, const Call& call) {
-  return interp.text(replaced(interp, *call.self.text, text_argument(interp, call, 0), text_argument(interp, call, 1),
-                              call.has[2] ? integer_argument(interp, call, 2) : -1));
-}
-
-Value find(Interpreter& interp, const Call& call) {
-  const size_t at = interp.find(*call.self.text, text_argument(interp, call, 0));
-  if (at == std::string::npos) return Value::integer_of(-1);
-  return Value::integer_of(static_cast<int64_t>(python_length(std::string_view(*call.self.text).substr(0, at))));
-}
-
 Value count(Interpreter& interp, const Call& call) {
   int64_t times = 0;
-  if (call.self.is(Kind::list)) {
-    for (const Value& value : interp.items(call.self)) times += interp.equal(value, call.at[0]) ? 1 : 0;
-    return Value::integer_of(times);
-  }
-  const std::string_view what = text_argument(interp, call, 0);
-  if (what.empty()) return Value::integer_of(static_cast<int64_t>(interp.length(call.self)) + 1);
-  for (size_t at = 0; (at = interp.find(*call.self.text, what, at)) != std::string::npos; at += what.size()) ++times;
+  for (const Value& value : interp.items(call.self)) times += interp.equal(value, call.at[0]) ? 1 : 0;
   return Value::integer_of(times);
-}
-
-Value method_join(Interpreter& interp, const Call& call) {
-  const std::vector<Value> values = interp.items(call.at[0]);
-  for (const Value& value : values) {
-    if (!value.is(Kind::text))
-      interp.fail(std::string("join meets a ") + name_of(value), "use the filter: list|join(', ')");
-  }
-  return interp.text(joined(interp, *call.self.text, values));
 }
 
 Value view(Interpreter& interp, const Call& call, const char* view_name,
@@ -144,9 +67,27 @@ Value dict_get(Interpreter& interp, const Call& call) {
   return call.has[1] ? call.at[1] : Value::none();
 }
 
+Value dict_copy(Interpreter& interp, const Call& call) {
+  const Value made = interp.dict();
+  interp.spend(call.self.dict->items.size());
+  made.dict->items = call.self.dict->items;
+  return made;
+}
+
+Value list_copy(Interpreter& interp, const Call& call) {
+  if (call.self.list->form != List::Form::list) interp.fail("copy of what never changes", "use it as it is");
+  return interp.list(call.self.list->items);
+}
+
 Value list_index(Interpreter& interp, const Call& call) {
   const std::vector<Value> values = interp.items(call.self);
-  for (size_t i = 0; i < values.size(); ++i) {
+  const std::array<Value, 3> bounds{call.has[1] ? call.at[1] : Value::none(), call.has[2] ? call.at[2] : Value::none(),
+                                    Value::none()};
+  const size_t window = interp.length(interp.slice(call.self, bounds));
+  const auto size = static_cast<int64_t>(values.size());
+  const int64_t given = call.has[1] ? integer_argument(interp, call, 1) : 0;
+  const auto start = static_cast<size_t>(std::clamp<int64_t>(given < 0 ? given + size : given, 0, size));
+  for (size_t i = start; i < start + window; ++i) {
     if (interp.equal(values[i], call.at[0])) return Value::integer_of(static_cast<int64_t>(i));
   }
   interp.fail("index finds no such item", "test it with 'in' first");
@@ -158,39 +99,28 @@ Value loop_cycle(Interpreter& interp, const Call& call) {
   return values[static_cast<size_t>(call.self.loop->index0) % values.size()];
 }
 
-constexpr std::array kTextMethods{
-    Builtin{"strip", strip<Ends::both>, "chars"},
-    Builtin{"lstrip", strip<Ends::left>, "chars"},
-    Builtin{"rstrip", strip<Ends::right>, "chars"},
-    Builtin{"split", split<Ends::left>, "sep maxsplit"},
-    Builtin{"rsplit", split<Ends::right>, "sep maxsplit"},
-    Builtin{"splitlines", split_lines, "keepends"},
-    Builtin{"startswith", has_affix<false>, "prefix", 1},
-    Builtin{"endswith", has_affix<true>, "suffix", 1},
-    Builtin{"upper", method_case<python_upper>},
-    Builtin{"lower", method_case<python_lower>},
-    Builtin{"title", method_case<python_title>},
-    Builtin{"capitalize", method_case<python_capitalize>},
-    Builtin{"replace", method_replace, "old new count", 2},
-    Builtin{"find", find, "sub", 1},
-    Builtin{"count", count, "sub", 1},
-    Builtin{"join", method_join, "iterable", 1},
-    Builtin{"format", format_braces, "*"},
-};
+Value loop_changed(Interpreter& interp, const Call& call) {
+  Loop& loop = *call.self.loop;
+  const auto same = [&](const Value& a, const Value& b) { return interp.equal(a, b); };
+  const bool changed = !loop.has_changed || !std::ranges::equal(loop.changed, call.args.values, same);
+  loop.changed = call.args.values;
+  loop.has_changed = true;
+  return Value::boolean(changed);
+}
 
 constexpr std::array kDictMethods{
-    Builtin{"items", dict_items},
-    Builtin{"keys", dict_keys},
-    Builtin{"values", dict_values},
-    Builtin{"get", dict_get, "key default", 1},
+    Builtin{"items", dict_items},   Builtin{"keys", dict_keys},
+    Builtin{"values", dict_values}, Builtin{"get", dict_get, "key default", 1},
+    Builtin{"copy", dict_copy},
 };
 
 constexpr std::array kListMethods{
-    Builtin{"index", list_index, "value", 1},
+    Builtin{"index", list_index, "value start stop", 1},
     Builtin{"count", count, "value", 1},
+    Builtin{"copy", list_copy},
 };
 
-constexpr std::array kLoopMethods{Builtin{"cycle", loop_cycle, "*"}};
+constexpr std::array kLoopMethods{Builtin{"cycle", loop_cycle, "*"}, Builtin{"changed", loop_changed, "*"}};
 
 }  // namespace
 
@@ -201,7 +131,7 @@ const Builtin* find_method(const Value& self, std::string_view name) {
   };
   switch (self.kind) {
     case Kind::text:
-      return in(kTextMethods);
+      return find_text_method(name);
     case Kind::dict:
       return in(kDictMethods);
     case Kind::list:

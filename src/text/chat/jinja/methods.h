@@ -5,6 +5,8 @@
 
 namespace qkv::jinja {
 
+const Builtin* find_text_method(std::string_view name);
+int64_t count_words(std::string_view text);                  // of the filter wordcount
 Value format_braces(Interpreter& interp, const Call& call);  // "{} {}".format(...)
 
 // Argument `at` of a call with the required type; an Error otherwise.

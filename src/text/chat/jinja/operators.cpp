@@ -35,9 +35,11 @@ Value Interpreter::arithmetic(char op, const Value& a, const Value& b) {
   if (a.is_numeric() && b.is_numeric()) return numbers(op, a.as_number(), b.as_number());
   if (op == '+' && a.is(Kind::text) && b.is(Kind::text)) {
     check_size(a.text->size() + b.text->size());
-    if (!a.safe && !b.safe) return text(*a.text + *b.text);
-    Value joined = text((a.safe ? *a.text : escaped(*this, *a.text)) + (b.safe ? *b.text : escaped(*this, *b.text)));
-    joined.safe = true;
+    const bool safe = a.safe || b.safe;
+    MarkedText both = a.safe || !safe ? *a.text : escaped(*this, *a.text);
+    both.append(b.safe || !safe ? *b.text : escaped(*this, *b.text));
+    Value joined = text(std::move(both));
+    joined.safe = safe;
     return joined;
   }
   if (op == '+' && a.is(Kind::list) && b.is(Kind::list) && a.list->form == b.list->form &&
@@ -151,7 +153,7 @@ bool Interpreter::equal(const Value& a, const Value& b, int depth) {
   switch (a.kind) {
     case Kind::text:
       charge_text(std::min(a.text->size(), b.text->size()));
-      return *a.text == *b.text;
+      return a.text->bytes() == b.text->bytes();
     case Kind::list: {
       const auto &x = a.list->items, &y = b.list->items;
       if (a.list == b.list) return true;
@@ -187,7 +189,7 @@ bool Interpreter::less(const Value& a, const Value& b, int depth) {
   if (a.is_numeric() && b.is_numeric()) return a.as_number() < b.as_number();
   if (a.is(Kind::text) && b.is(Kind::text)) {
     charge_text(std::min(a.text->size(), b.text->size()));
-    return *a.text < *b.text;
+    return a.text->bytes() < b.text->bytes();
   }
   if (a.is(Kind::undefined)) fail_undefined(a);
   if (b.is(Kind::undefined)) fail_undefined(b);
@@ -204,7 +206,7 @@ bool Interpreter::less(const Value& a, const Value& b, int depth) {
 
 bool Interpreter::contains(const Value& in, const Value& what) {
   if (in.is(Kind::text)) {
-    if (what.is(Kind::text)) return find(*in.text, *what.text) != std::string::npos;
+    if (what.is(Kind::text)) return find(in.text->bytes(), what.text->bytes()) != std::string::npos;
     if (what.is(Kind::undefined)) fail_undefined(what);
     fail(std::string("a ") + name_of(what) + " cannot be in a string", "only a string can");
   }

@@ -108,7 +108,7 @@ class Parser : public ExpressionParser {
       const int at = current().line;
       if (is(Kind::data)) {
         Node& node = make(Node::Kind::data, at);
-        node.value = Value::text_of(program_.keep(current().text));
+        node.value = Value::text_of(program_.keep_constant(current().text));
         skip();
         out.push_back(&node);
       } else if (is(Kind::print)) {
@@ -155,8 +155,10 @@ class Parser : public ExpressionParser {
     if (tag == "macro") return macro(line);
     if (tag == "with") return with(line);
     if (tag == "filter") return filter_block(line);
+    if (tag == "call") return call_block(line);
+    if (tag == "print") return print(line);
     if (tag == "generation") {
-      Node& node = make(Node::Kind::scope, line);
+      Node& node = make(Node::Kind::generation, line);
       more(node).bodies.push_back(whole_block("endgeneration"));
       return &node;
     }
@@ -164,13 +166,19 @@ class Parser : public ExpressionParser {
       if (loops_ == 0) fail(printable(tag) + " stands outside of a loop", "put it between for and endfor");
       return &make(tag == "break" ? Node::Kind::break_loop : Node::Kind::continue_loop, line);
     }
-    for (const char* closed : {"import", "from", "include", "extends", "block", "call", "autoescape", "do", "print"}) {
+    for (const char* closed : {"import", "from", "include", "extends", "block", "autoescape", "do"}) {
       if (tag == closed) {
         fail_at(program_.what, line, "the tag " + printable(tag) + " is not supported",
                 "a chat template must stand alone: put what it needs into it");
       }
     }
     fail_at(program_.what, line, "unknown tag " + printable(tag), "is it misspelt, or does its block end too early?");
+  }
+
+  const Node* print(int line) {
+    std::vector<const Node*> parts{expression()};
+    while (skip_symbol(",")) parts.push_back(expression());
+    return &make(Node::Kind::print, line, {&make(Node::Kind::concat, line, std::move(parts))});
   }
 
   const Node* branch(int line) {
@@ -185,11 +193,11 @@ class Parser : public ExpressionParser {
   }
 
   const Node* loop(int line) {
-    Node& node = make(Node::Kind::loop, line, {target(), nullptr, nullptr});
+    Node& node = make(Node::Kind::loop, line, {target("in"), nullptr, nullptr});
     if (!skip_word("in")) unexpected("'in'");
-    node.parts[1] = tuple(Choice::no);
+    node.parts[1] = tuple(Choice::no, "recursive");
     if (skip_word("if")) node.parts[2] = expression();
-    if (is_word("recursive")) fail("recursive loops are not supported", "write a macro that calls itself");
+    node.flag = skip_word("recursive");
     ++loops_;
     more(node).bodies.push_back(block({"else", "endfor"}));
     --loops_;
@@ -199,17 +207,7 @@ class Parser : public ExpressionParser {
   }
 
   const Node* set(int line) {
-    const Node* to = nullptr;
-    if (peek().kind == Kind::symbol && peek().text == ".") {
-      Node& space = make(Node::Kind::name, line);
-      space.name = program_.id_of(expect_name("a namespace"));
-      skip();
-      Node& attribute = make(Node::Kind::attribute, line, {&space});
-      attribute.text = program_.keep(expect_name("a name after '.'"));
-      to = &attribute;
-    } else {
-      to = target();
-    }
+    const Node* to = target();
     if (skip_symbol("=")) return &make(Node::Kind::set, line, {to, tuple()});
     Node& node = make(Node::Kind::set_block, line, {to, filters(nullptr)});
     more(node).bodies.push_back(whole_block("endset"));
@@ -220,7 +218,14 @@ class Parser : public ExpressionParser {
     Node& node = make(Node::Kind::macro, line);
     node.name = program_.id_of(expect_name("the name of the macro"));
     node.text = program_.names[static_cast<size_t>(node.name)];
+    parameters(node);
+    macro_body(node, "endmacro");
+    return &node;
+  }
+
+  void parameters(Node& node) {
     expect_symbol("(");
+    more(node);
     while (!is_symbol(")")) {
       more(node).names.push_back(program_.id_of(expect_name("the name of a parameter")));
       const bool defaulted = !node.parts.empty() && node.parts.back() != nullptr;
@@ -231,9 +236,36 @@ class Parser : public ExpressionParser {
       if (!skip_symbol(",") && !is_symbol(")")) unexpected("',' or ')'");
     }
     skip();
+  }
+
+  // Notes which of varargs, kwargs and caller the body reads: a macro takes only these.
+  void macro_body(Node& node, std::string_view end) {
     const int loops = std::exchange(loops_, 0);
-    more(node).bodies.push_back(whole_block("endmacro"));
+    const SpecialNames outside = std::exchange(read_, {});
+    more(node).bodies.push_back(whole_block(end));
     loops_ = loops;
+    more(node).takes_rest = read_.varargs;
+    more(node).takes_named = read_.kwargs;
+    more(node).takes_caller = read_.caller;
+    for (size_t i = 0; i < node.parts.size() && read_.caller; ++i) {
+      const bool is_caller = *program_.names[static_cast<size_t>(more(node).names[i])] == "caller";
+      if (is_caller && !node.parts[i]) fail("the parameter 'caller' has no default", "leave it out, or give it one");
+    }
+    read_ = {read_.varargs || outside.varargs, read_.kwargs || outside.kwargs, read_.caller || outside.caller};
+  }
+
+  // {% call(parameters) macro(arguments) %}: the body is a macro named caller.
+  const Node* call_block(int line) {
+    Node& caller = make(Node::Kind::macro, line);
+    caller.flag = true;
+    caller.name = program_.id_of("caller");
+    caller.text = program_.names[static_cast<size_t>(caller.name)];
+    more(caller);
+    if (is_symbol("(")) parameters(caller);
+    const Node* called = expression();
+    if (called->kind != Node::Kind::call) fail("{% call %} calls no macro", "write {% call name(arguments) %}");
+    Node& node = make(Node::Kind::call_block, line, {called, &caller});
+    macro_body(caller, "endcall");
     return &node;
   }
 

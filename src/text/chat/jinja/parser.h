@@ -63,10 +63,11 @@ class ExpressionParser : public TokenReader {
  protected:
   enum class Choice { allowed, no };  // whether "a if b else c" is allowed here
   const Node* expression(Choice choice = Choice::allowed);
-  const Node* tuple(Choice choice = Choice::allowed);  // "a, b" is a tuple, "a" is just a
-  const Node* target();                                // of for, set and with
-  const Node* filters(const Node* input);              // "|a|b" after input, which may be null
-  const Node* filter(const Node* input);               // "a" after "|"
+  // "a, b" is a tuple, "a" is just a. The word `end` may follow.
+  const Node* tuple(Choice choice = Choice::allowed, std::string_view end = "");
+  const Node* target(std::string_view end = "");  // of for, set and with
+  const Node* filters(const Node* input);         // "|a|b" after input, which may be null
+  const Node* filter(const Node* input);          // "a" after "|"
 
  private:
   const Node* conditional();
@@ -88,8 +89,15 @@ class ExpressionParser : public TokenReader {
   const Node* test(const Node* input);
   const Node* chain(Node::Kind kind, int line, std::vector<const Node*> parts, std::string operators);
   void arguments(Node& node);
-  bool tuple_ends() const;
+  bool tuple_ends(std::string_view end) const;
   std::string dotted_name(std::string_view what);
+
+ protected:
+  // Names of macros' arguments that were read so far.
+  struct SpecialNames {
+    bool varargs = false, kwargs = false, caller = false;
+  };
+  SpecialNames read_;
 };
 
 }  // namespace qkv::jinja

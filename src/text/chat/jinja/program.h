@@ -30,7 +30,7 @@ struct Node {
     attribute,    // object
     item,         // object, key
     slice,        // from, to, step; each may be null
-    call,         // what, arguments ...
+    call,         // what, arguments ...; more->rest and more->rest_named
     filter,       // input (null in a block), arguments ...
     test,         // input, arguments ...
     unary_minus,  // number
@@ -46,13 +46,14 @@ struct Node {
     data,
     print,         // what
     branch,        // conditions ...; one body each, and else_body
-    loop,          // target, iterable, condition or null; body, else_body
+    loop,          // target, iterable, condition or null; body, else_body; flag: recursive
     set,           // target, value
     set_block,     // target, filter or null; body
-    macro,         // default or null for each of the names; body
+    macro,         // default or null for each of the names; body; flag: the body of a call_block
+    call_block,    // call, macro of the body
     with,          // target, value, target, value, ...; body
     filter_block,  // filter; body
-    scope,         // body
+    generation,    // body
     break_loop,
     continue_loop,
   };
@@ -61,12 +62,18 @@ struct Node {
     std::vector<Body> bodies;
     Body else_body;
     std::vector<std::pair<std::string_view, const Node*>> named;  // arguments
+    const Node* rest = nullptr;                                   // arguments from a list: *list
+    const Node* rest_named = nullptr;                             // from a dict: **dict
     std::vector<int> names;                                       // of a macro's parameters
+    bool takes_rest = false;                                      // a macro that reads varargs,
+    bool takes_named = false;                                     // kwargs,
+    bool takes_caller = false;                                    // caller
     std::string operators;
   };
 
   Kind kind = Kind::constant;
   int line = 0;
+  bool flag = false;
   int name = -1;                      // of a name or a macro: index into Program::names
   const std::string* text = nullptr;  // of an attribute, a filter or a test
   const Builtin* builtin = nullptr;   // of a filter or a test; null if there is none of that name
@@ -81,9 +88,11 @@ struct Program {
   std::vector<const std::string*> names;
   std::unordered_map<std::string_view, int> name_ids;
   std::deque<std::string> texts;
+  std::deque<MarkedText> constants;  // what the template itself writes
   std::deque<Node> nodes;
 
   const std::string* keep(std::string text) { return &texts.emplace_back(std::move(text)); }
+  const MarkedText* keep_constant(std::string text) { return &constants.emplace_back(std::move(text)); }
   int id_of(std::string_view name) {
     if (const auto found = name_ids.find(name); found != name_ids.end()) return found->second;
     const int id = static_cast<int>(names.size());

@@ -62,11 +62,20 @@ Value is_same(Interpreter& interp, const Call& call) {
 
 template <bool upper>
 Value is_case(Interpreter& interp, const Call& call) {
-  const std::string text = interp.str(call.self);
+  const std::string text = interp.str(call.self).bytes();
   interp.charge_case_change(text);
   interp.charge_case_change(text);
   const std::string lower = python_lower(text), raised = python_upper(text);
   return Value::boolean(lower != raised && text == (upper ? raised : lower));
+}
+
+Value is_escaped(Interpreter&, const Call& call) {
+  return Value::boolean(call.self.is(Kind::text) && call.self.safe);
+}
+
+template <const Builtin* (*find)(std::string_view)>
+Value is_known(Interpreter&, const Call& call) {
+  return Value::boolean(call.self.is(Kind::text) && find(call.self.text->bytes()) != nullptr);
 }
 
 constexpr std::array kTests{
@@ -104,6 +113,9 @@ constexpr std::array kTests{
     Builtin{">=", is_ordered<'g'>, "other", 1},
     Builtin{"in", is_ordered<'i'>, "seq", 1},
     Builtin{"sameas", is_same, "other", 1},
+    Builtin{"escaped", is_escaped},
+    Builtin{"filter", is_known<find_filter>},
+    Builtin{"test", is_known<find_test>},
     Builtin{"lower", is_case<false>},
     Builtin{"upper", is_case<true>},
 };
@@ -148,12 +160,14 @@ Value make_dict(Interpreter& interp, const Call& call) {
       interp.insert(*made.dict, parts[0], parts[1]);
     }
   }
-  for (const auto& [name, value] : call.args.named) interp.insert(*made.dict, interp.text(std::string(name)), value);
+  for (const auto& [name, value] : call.args.named) {
+    interp.insert(*made.dict, interp.text({std::string(name), call.args.name_mark}), value);
+  }
   return made;
 }
 
 Value raise_exception(Interpreter& interp, const Call& call) {
-  interp.fail(interp.str(call.at[0]),
+  interp.fail(interp.str(call.at[0]).bytes(),
               "the template refuses these messages: give them in the order and form it asks for");
 }
 
@@ -166,7 +180,8 @@ Value strftime_now(Interpreter& interp, const Call& call) {
   // strftime returns 0 both for an empty result and for overflow; the extra character tells them apart.
   const size_t size = std::strftime(buffer.data(), buffer.size(), (layout + "x").c_str(), &time);
   if (size == 0 || layout.size() > 256) interp.fail("strftime_now makes more than 1000 bytes", "use a shorter form");
-  return interp.text(std::string(buffer.data(), size - 1));
+  const bool own = !call.at[0].text->has_marks();
+  return interp.text({std::string(buffer.data(), size - 1), own ? MarkedText::kTemplate : MarkedText::kMessage});
 }
 
 constexpr std::array kFunctions{

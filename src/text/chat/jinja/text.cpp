@@ -12,7 +12,6 @@
 #include "text/unicode/utf8.h"
 
 namespace qkv::jinja {
-namespace {
 
 bool is_printable(int32_t code) {
   if (code < 0x7F) return code >= 0x20;
@@ -30,6 +29,8 @@ bool is_printable(int32_t code) {
       return true;
   }
 }
+
+namespace {
 
 std::string escaped_code(int32_t code) {
   if (code < 0x100) return fmt::format("\\x{:02x}", code);
@@ -52,192 +53,237 @@ std::string number_text(double number) {
   return out;
 }
 
-std::string repr_text(std::string_view text) {
+MarkedText repr_text(const MarkedText& marked) {
+  const std::string_view text = marked.bytes();
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
-  std::string out(1, quote);
+  const std::string ends(1, quote);
+  MarkedText out(ends);
   for (size_t at = 0; at < text.size();) {
     const std::string_view c = text.substr(at, utf8_length_from_lead(text[at]));
+    const uint8_t mark = marked.mark(at);
     at += c.size();
     const int32_t code = code_point(c);
     if (c[0] == quote || c[0] == '\\') {
-      out += {'\\', c[0]};
+      out.append(std::string{'\\', c[0]}, mark);
     } else if (code == '\n' || code == '\r' || code == '\t') {
-      out += code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t";
+      out.append(code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t", mark);
     } else if (is_printable(code)) {
-      out += c;
+      out.append(c, mark);
     } else {
-      out += escaped_code(code);
+      out.append(escaped_code(code), mark);
     }
   }
-  return out + quote;
+  out.append(ends);
+  return out;
 }
 
-std::string escaped(Interpreter& interp, std::string_view text) {
+MarkedText escaped(Interpreter& interp, const MarkedText& text) {
   interp.charge_text(text.size(), 16);
-  std::string out;
-  for (const char c : text) {
+  MarkedText out;
+  const std::string_view bytes = text.bytes();
+  for (size_t at = 0; at < bytes.size(); ++at) {
     interp.check_size(out.size());
-    switch (c) {
+    const uint8_t mark = text.mark(at);
+    switch (bytes[at]) {
       case '&':
-        out += "&amp;";
+        out.append("&amp;", mark);
         break;
       case '<':
-        out += "&lt;";
+        out.append("&lt;", mark);
         break;
       case '>':
-        out += "&gt;";
+        out.append("&gt;", mark);
         break;
       case '\'':
-        out += "&#39;";
+        out.append("&#39;", mark);
         break;
       case '"':
-        out += "&#34;";
+        out.append("&#34;", mark);
         break;
       default:
-        out += c;
+        out.append(bytes.substr(at, 1), mark);
     }
   }
   return out;
 }
 
-std::string stripped(Interpreter& interp, std::string_view text, std::optional<std::string_view> characters,
-                     Ends ends) {
+MarkedText stripped(Interpreter& interp, const MarkedText& text, std::optional<std::string_view> characters,
+                    Ends ends) {
   if (characters) interp.charge_text(text.size(), characters->size());
-  const std::string_view left = python_strip(text, characters, ends);
+  const std::string_view left = python_strip(text.bytes(), characters, ends);
   interp.charge_text(text.size() - left.size(), 32);
-  return std::string(left);
+  return text.part(left);
 }
 
-std::string repeated(Interpreter& interp, std::string_view text, int64_t times) {
+MarkedText repeated(Interpreter& interp, const MarkedText& text, int64_t times) {
   size_t bytes = 0;
   if (__builtin_mul_overflow(text.size(), static_cast<size_t>(times), &bytes)) bytes = SIZE_MAX;
   interp.charge_new_text(bytes);
-  std::string out;
-  out.reserve(bytes);
-  for (int64_t i = 0; i < times && bytes > 0; ++i) out += text;
+  MarkedText out;
+  for (int64_t i = 0; i < times && bytes > 0; ++i) out.append(text);
   return out;
 }
 
-std::string replaced(Interpreter& interp, std::string_view text, std::string_view from, std::string_view to,
-                     int64_t most) {
-  std::string out;
+MarkedText replaced(Interpreter& interp, const MarkedText& marked, const Replacement& what) {
+  const std::string_view text = marked.bytes(), from = what.from;
+  MarkedText out;
   size_t at = 0;
-  for (; most != 0; most -= most > 0 ? 1 : 0) {
+  for (int64_t most = what.most; most != 0; most -= most > 0 ? 1 : 0) {
     const size_t found = from.empty() ? at : interp.find(text, from, at);
     if (found > text.size()) break;
     interp.spend(1);
     interp.check_size(out.size());
-    out += text.substr(at, found - at);
-    out += to;
+    out.append(marked, at, found - at);
+    out.append(what.to);
     at = found + from.size();
     if (!from.empty()) continue;
     // An empty `from` matches between all characters and at both ends.
     if (at == text.size()) return out;
     const size_t size = utf8_length_from_lead(text[at]);
-    out += text.substr(at, size);
+    out.append(marked, at, size);
     at += size;
   }
-  return out += text.substr(at);
+  out.append(marked, at, text.size() - at);
+  return out;
 }
 
-std::string joined(Interpreter& interp, std::string_view between, const std::vector<Value>& values) {
-  std::string out;
+MarkedText joined(Interpreter& interp, const MarkedText& between, const std::vector<Value>& values) {
+  MarkedText out;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) out += between;
-    values[i].is(Kind::text) ? out += *values[i].text : out += interp.str(values[i]);
+    if (i > 0) out.append(between);
+    values[i].is(Kind::text) ? out.append(*values[i].text) : out.append(interp.str(values[i]));
     interp.check_size(out.size());
     interp.spend(1);
   }
   return out;
 }
 
-std::string indented(Interpreter& interp, std::string_view text, std::string_view by, bool first, bool blank) {
+MarkedText indented(Interpreter& interp, const MarkedText& text, const MarkedText& by, bool first, bool blank) {
   interp.charge_text(text.size(), 16);
-  std::string out = first ? std::string(by) : "";
-  const std::string ended = std::string(text) + "\n";
-  const auto lines = python_lines(ended, LineEnds::drop);
+  MarkedText out = first ? by : MarkedText();
+  MarkedText ended = text;
+  ended.append("\n");
+  const auto lines = python_lines(ended.bytes(), LineEnds::drop);
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) out += '\n';
-    if (i > 0 && (blank || !lines[i].empty())) out += by;
-    out += lines[i];
+    if (i > 0) out.append("\n");
+    if (i > 0 && (blank || !lines[i].empty())) out.append(by);
+    out.append(ended, lines[i]);
     interp.check_size(out.size());
     interp.charge_text(by.size());
   }
   return out;
 }
 
-std::string Interpreter::str(const Value& value) {
+MarkedText case_changed(Interpreter& interp, const MarkedText& text, std::string (*change)(std::string_view)) {
+  interp.charge_case_change(text.bytes());
+  const std::string all = change(text.bytes());
+  if (!text.has_marks()) return all;
+  MarkedText out;
+  for (size_t at = 0; at < text.size();) {
+    const uint8_t mark = text.mark(at);
+    at = text.end_of_run(at);
+    const std::string_view before = std::string_view(text.bytes()).substr(0, at);
+    interp.charge_case_change(before);
+    const size_t end = at == text.size() ? all.size() : std::min(change(before).size(), all.size());
+    if (end > out.size()) out.append(std::string_view(all).substr(out.size(), end - out.size()), mark);
+  }
+  return out;
+}
+
+MarkedText padded(Interpreter& interp, const MarkedText& text, const Padded& how) {
+  interp.charge_text(text.size(), 4);
+  const size_t length = python_length(text.bytes());
+  const size_t missing = how.width > length ? how.width - length : 0;
+  // As str.center: of an odd number, the left side has one more if the width is odd.
+  const size_t left = how.text_at == Ends::left    ? 0
+                      : how.text_at == Ends::right ? missing
+                                                   : missing / 2 + (missing & how.width & 1);
+  MarkedText out = repeated(interp, how.fill, static_cast<int64_t>(left));
+  out.append(text);
+  out.append(repeated(interp, how.fill, static_cast<int64_t>(missing - left)));
+  return out;
+}
+
+MarkedText Interpreter::str(const Value& value) {
   if (value.is(Kind::text)) return *value.text;
-  if (value.is(Kind::undefined)) return "";
-  std::string out;
+  if (value.is(Kind::undefined)) return {};
+  return repr(value);
+}
+
+MarkedText Interpreter::repr(const Value& value) {
+  MarkedText out;
   append_repr(out, value, 0);
   return out;
 }
 
-void Interpreter::append_repr(std::string& out, const Value& value, int depth) {
+void Interpreter::append_repr(MarkedText& out, const Value& value, int depth) {
   spend(1);
   check_value_depth(depth);
   check_size(out.size());
   const auto all = [&](std::span<const Value> values, const char* open, const char* close) {
-    out += open;
+    out.append(open);
     for (size_t i = 0; i < values.size(); ++i) {
-      if (i > 0) out += ", ";
+      if (i > 0) out.append(", ");
       append_repr(out, values[i], depth + 1);
     }
-    out += close;
+    out.append(close);
   };
   switch (value.kind) {
     case Kind::undefined:
-      out += "Undefined";
+      out.append("Undefined");
       return;
     case Kind::none:
-      out += "None";
+      out.append("None");
       return;
     case Kind::boolean:
-      out += value.flag ? "True" : "False";
+      out.append(value.flag ? "True" : "False");
       return;
     case Kind::integer:
-      out += std::to_string(value.integer);
+      out.append(std::to_string(value.integer));
       return;
     case Kind::number:
-      out += number_text(value.number);
+      out.append(number_text(value.number));
       return;
     case Kind::text:
       charge_text(value.text->size(), 24);
-      out += value.safe ? "Markup(" + repr_text(*value.text) + ")" : repr_text(*value.text);
+      if (value.safe) out.append("Markup(");
+      out.append(repr_text(*value.text));
+      if (value.safe) out.append(")");
       return;
     case Kind::list: {
       const List& list = *value.list;
       if (list.form == List::Form::list) return all(list.items, "[", "]");
       if (list.form == List::Form::tuple) return all(list.items, "(", list.items.size() == 1 ? ",)" : ")");
       if (list.form == List::Form::view) {
-        out += list.view_name;
+        out.append(list.view_name);
         return all(list.items, "([", "])");
       }
       if (list.form == List::Form::range) {
-        out += fmt::format("range({}, {}", list.start, list.stop);
-        out += list.step == 1 ? ")" : fmt::format(", {})", list.step);
+        out.append(fmt::format("range({}, {}", list.start, list.stop));
+        out.append(list.step == 1 ? ")" : fmt::format(", {})", list.step));
         return;
       }
       fail("a generator cannot be printed", "make it a list first: |list");
     }
     case Kind::dict:
     case Kind::name_space:
-      out += value.is(Kind::dict) ? "{" : "<Namespace {";
+      out.append(value.is(Kind::dict) ? "{" : "<Namespace {");
       for (size_t i = 0; i < value.dict->items.size(); ++i) {
-        if (i > 0) out += ", ";
+        if (i > 0) out.append(", ");
         append_repr(out, value.dict->items[i].first, depth + 1);
-        out += ": ";
+        out.append(": ");
         append_repr(out, value.dict->items[i].second, depth + 1);
       }
-      out += value.is(Kind::dict) ? "}" : "}>";
+      out.append(value.is(Kind::dict) ? "}" : "}>");
       return;
     case Kind::loop:
-      out += fmt::format("<LoopContext {}/{}>", value.loop->index0 + 1, loop_length(*value.loop));
+      out.append(fmt::format("<LoopContext {}/{}>", value.loop->index0 + 1, loop_length(*value.loop)));
       return;
     case Kind::callable:
       if (!value.callable->macro) fail("a function cannot be printed", "call it, with brackets");
-      out += "<Macro " + repr_text(*value.callable->macro->text) + ">";
+      out.append("<Macro ");
+      out.append(repr_text(*value.callable->macro->text));
+      out.append(">");
   }
 }
 

@@ -18,18 +18,32 @@ struct JsonStyle {
   bool ascii = false;   // characters beyond ASCII as \uXXXX
   bool pretty = false;  // one item per line
   bool sorted = false;  // keys in order
-  std::string indent;   // per level, if pretty
-  std::string item_separator = ", ", key_separator = ": ";
+  MarkedText indent;    // per level, if pretty
+  MarkedText item_separator = ", ", key_separator = ": ";
 };
 
+bool is_printable(int32_t code);                                  // as str.isprintable
 std::string number_text(double number);                           // as Python prints a float
-std::string repr_text(std::string_view text);                     // as repr() prints a string
-std::string escaped(Interpreter& interp, std::string_view text);  // for HTML
-std::string stripped(Interpreter& interp, std::string_view text, std::optional<std::string_view> characters, Ends ends);
-std::string repeated(Interpreter& interp, std::string_view text, int64_t times);
-std::string replaced(Interpreter& interp, std::string_view text, std::string_view from, std::string_view to,
-                     int64_t most);
-std::string joined(Interpreter& interp, std::string_view between, const std::vector<Value>& values);  // their str()
-std::string indented(Interpreter& interp, std::string_view text, std::string_view by, bool first, bool blank);
+MarkedText repr_text(const MarkedText& text);                     // as repr() prints a string
+MarkedText escaped(Interpreter& interp, const MarkedText& text);  // for HTML
+MarkedText stripped(Interpreter& interp, const MarkedText& text, std::optional<std::string_view> characters, Ends ends);
+MarkedText repeated(Interpreter& interp, const MarkedText& text, int64_t times);
+struct Replacement {
+  std::string_view from;
+  const MarkedText& to;
+  int64_t most = -1;  // -1: all
+};
+MarkedText replaced(Interpreter& interp, const MarkedText& text, const Replacement& what);
+MarkedText joined(Interpreter& interp, const MarkedText& between, const std::vector<Value>& values);  // their str()
+MarkedText indented(Interpreter& interp, const MarkedText& text, const MarkedText& by, bool first, bool blank);
+// The change may look at the text before a character, but not far behind it: python_upper, python_lower, ...
+MarkedText case_changed(Interpreter& interp, const MarkedText& text, std::string (*change)(std::string_view));
+// Spaces, or another character, on the sides up to a width in characters.
+struct Padded {
+  size_t width = 0;
+  Ends text_at = Ends::left;  // Ends::both: in the middle
+  MarkedText fill = " ";
+};
+MarkedText padded(Interpreter& interp, const MarkedText& text, const Padded& how);
 
 }  // namespace qkv::jinja

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "text/chat/marked_text.h"
+
 namespace qkv::jinja {
 
 struct Value;
@@ -24,7 +26,8 @@ struct Value {
   Kind kind = Kind::undefined;
   bool safe = false;  // of text: result of `safe` or `escape`; + escapes the other operand
   union {
-    const std::string* text = nullptr;  // of an undefined value: its name, or null
+    const MarkedText* text = nullptr;
+    const std::string* name;  // of an undefined value; may be null
     bool flag;
     int64_t integer;
     double number;
@@ -42,7 +45,7 @@ struct Value {
   }
   static Value undefined(const std::string* name = nullptr) {
     Value v;
-    v.text = name;
+    v.name = name;
     return v;
   }
   static Value boolean(bool flag) {
@@ -60,7 +63,7 @@ struct Value {
     v.number = number;
     return v;
   }
-  static Value text_of(const std::string* text) {
+  static Value text_of(const MarkedText* text) {
     Value v = of(Kind::text);
     v.text = text;
     return v;
@@ -79,6 +82,7 @@ struct List {
   std::vector<Value> items;
   Form form = Form::list;
   const char* view_name = "";             // a view: dict_keys, dict_values, dict_items
+  bool is_group = false;                  // a tuple of groupby: its items are called grouper and list
   size_t next = 0;                        // an iterator: number of consumed items
   int64_t start = 0, stop = 0, step = 1;  // a range
 
@@ -94,6 +98,7 @@ struct Dict {
 struct Args {
   std::vector<Value> values;
   std::vector<std::pair<std::string_view, Value>> named;
+  uint8_t name_mark = MarkedText::kTemplate;  // of the names: **dict may have a message's
 };
 
 const char* name_of(const Value& value);  // "string", "list", ... for error messages

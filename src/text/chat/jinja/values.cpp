@@ -63,7 +63,7 @@ bool truth(const Value& value) {
 size_t Interpreter::length(const Value& value) {
   if (value.is(Kind::text)) {
     charge_text(value.text->size(), 4);
-    return python_length(*value.text);
+    return python_length(value.text->bytes());
   }
   if (value.is(Kind::list) && value.list->form != List::Form::iterator) return value.list->items.size();
   if (value.is(Kind::dict)) return value.dict->items.size();
@@ -82,7 +82,7 @@ std::vector<Value> Interpreter::items(const Value& value) {
     if (list.form == List::Form::iterator) list.next = list.items.size();
   } else if (value.is(Kind::text)) {
     spend(value.text->size());
-    for (const std::string_view c : python_characters(*value.text)) out.push_back(text(std::string(c)));
+    for (const std::string_view c : python_characters(value.text->bytes())) out.push_back(text(value.text->part(c)));
   } else if (value.is(Kind::dict)) {
     spend(1 + value.dict->items.size());
     for (const auto& [key, unused] : value.dict->items) out.push_back(key);
@@ -97,7 +97,7 @@ Value* Interpreter::lookup(Dict& dict, const Value& key) {
   spend(dict.items.size() / 8);
   for (auto& [name, value] : dict.items) {
     if (key.is(Kind::text) && name.is(Kind::text)) {
-      if (*key.text == *name.text) return &value;
+      if (key.text->bytes() == name.text->bytes()) return &value;
     } else if (equal(name, key)) {
       return &value;
     }
@@ -105,9 +105,22 @@ Value* Interpreter::lookup(Dict& dict, const Value& key) {
   return nullptr;
 }
 
-void Interpreter::check_key(const Value& key) const {
+Value* Interpreter::lookup(Dict& dict, std::string_view key) {
+  spend(dict.items.size() / 8);
+  for (auto& [name, value] : dict.items) {
+    if (name.is(Kind::text) && name.text->bytes() == key) return &value;
+  }
+  return nullptr;
+}
+
+// Keys hold nothing that has keys, so looking one up never goes deeper than its tuples.
+void Interpreter::check_key(const Value& key, int depth) {
+  spend(1);
+  check_value_depth(depth);
   const bool changes = key.is(Kind::dict) || (key.is(Kind::list) && key.list->form == List::Form::list);
   if (changes) fail(std::string("a ") + name_of(key) + " cannot be a key", "use a string");
+  if (!key.is(Kind::list) || key.list->form != List::Form::tuple) return;
+  for (const Value& part : key.list->items) check_key(part, depth + 1);
 }
 
 void Interpreter::insert(Dict& dict, const Value& key, const Value& value) {
@@ -128,10 +141,24 @@ Value Interpreter::attribute(const Value& object, const std::string* name) {
     fail("the method " + printable(*name) + " would change a " + name_of(object), "templates may not change values");
   }
   if (object.is(Kind::dict) || object.is(Kind::name_space)) {
-    const Value* found = lookup(*object.dict, Value::text_of(name));
+    const Value* found = lookup(*object.dict, *name);
     if (found) return *found;
   }
+  if (object.is(Kind::list) && object.list->is_group && *name == "grouper") return object.list->items[0];
+  if (object.is(Kind::list) && object.list->is_group && *name == "list") return object.list->items[1];
+  if (object.is(Kind::callable) && object.callable->macro) return macro_attribute(*object.callable->macro, name);
   return Value::undefined(name);
+}
+
+Value Interpreter::macro_attribute(const Node& macro, const std::string* name) {
+  if (*name == "name") return macro.flag ? Value::none() : text(*macro.text);
+  if (*name == "catch_varargs") return Value::boolean(macro.more->takes_rest);
+  if (*name == "catch_kwargs") return Value::boolean(macro.more->takes_named);
+  if (*name == "caller") return Value::boolean(macro.more->takes_caller);
+  if (*name != "arguments") return Value::undefined(name);
+  std::vector<Value> names;
+  for (const int parameter : macro.more->names) names.push_back(text(*program_.names[static_cast<size_t>(parameter)]));
+  return list(std::move(names), List::Form::tuple);
 }
 
 Value Interpreter::loop_attribute(Loop& loop, std::string_view name, const std::string* asked) {
@@ -144,8 +171,8 @@ Value Interpreter::loop_attribute(Loop& loop, std::string_view name, const std::
   if (name == "revindex0") return Value::integer_of(loop_length(loop) - loop.index0 - 1);
   if (name == "previtem") return loop.index0 == 0 ? Value::undefined(asked) : loop.before;
   if (name == "nextitem") return loop_peek(loop) ? loop.ready.front() : Value::undefined(asked);
-  if (name == "depth") return Value::integer_of(1);
-  if (name == "depth0") return Value::integer_of(0);
+  if (name == "depth") return Value::integer_of(loop.depth0 + 1);
+  if (name == "depth0") return Value::integer_of(loop.depth0);
   Value self = Value::of(Kind::loop);
   self.loop = &loop;
   if (const Builtin* method = find_method(self, name)) return callable({.builtin = method, .self = self});
@@ -165,18 +192,18 @@ Value Interpreter::item(const Value& object, const Value& key) {
     if (index < 0) index += size;
     if (index < 0 || index >= size) return Value::undefined();
     if (is_list) return object.list->items[static_cast<size_t>(index)];
-    const std::string_view whole = *object.text;
+    const std::string_view whole = object.text->bytes();
     const size_t before = bytes_of_characters(whole, static_cast<size_t>(index));
     charge_text(before, 8);
     const std::string_view from = whole.substr(before);
-    return text(std::string(from.substr(0, bytes_of_characters(from, 1))));
+    return text(object.text->part(from.substr(0, bytes_of_characters(from, 1))));
   }
   if (!key.is(Kind::text)) return Value::undefined();
-  if (key.text->starts_with("__")) {
-    fail("attributes like " + printable(*key.text) + " are closed to templates", "no chat template needs them");
+  if (key.text->bytes().starts_with("__")) {
+    fail("attributes like " + printable(key.text->bytes()) + " are closed to templates", "no chat template needs them");
   }
-  return object.is(Kind::dict) && !find_method(object, *key.text) ? Value::undefined(key.text)
-                                                                  : attribute(object, key.text);
+  return object.is(Kind::dict) && !find_method(object, key.text->bytes()) ? Value::undefined(&key.text->bytes())
+                                                                          : attribute(object, &key.text->bytes());
 }
 
 namespace {
@@ -223,10 +250,11 @@ Value Interpreter::slice(const Value& object, std::span<const Value> bounds) {
   const Cut cut = cut_of(size, given);
   const auto goes_on = [&](int64_t at) { return cut.step > 0 ? at < cut.to : at > cut.to; };
   if (object.is(Kind::text)) {
-    std::string out;
+    MarkedText out;
     spend(static_cast<size_t>(size));
-    const auto characters = python_characters(*object.text);
-    for (int64_t at = cut.from; goes_on(at); at += cut.step) out += characters[static_cast<size_t>(at)];
+    const auto characters = python_characters(object.text->bytes());
+    for (int64_t at = cut.from; goes_on(at); at += cut.step)
+      out.append(*object.text, characters[static_cast<size_t>(at)]);
     return text(std::move(out));
   }
   std::vector<Value> taken;

@@ -44,7 +44,8 @@ void AddedTokens::Finder::build(std::vector<ByteTrie::Key> keys) {
   trie = ByteTrie(keys);
 }
 
-AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer) : tokens_(std::move(tokens)) {
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer, std::string_view what)
+    : tokens_(std::move(tokens)) {
   std::vector<ByteTrie::Key> original, normalized;
   std::deque<std::string> changed;  // by the normalizer
   by_id_.reserve(tokens_.size());
@@ -56,7 +57,9 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
     if (!token.normalized) {
       original.emplace_back(token.content, index);
     } else if (normalizer) {
-      NormalizedText content(TextPiece{.text = token.content});
+      GrowthLimit limit(what);
+      limit.add_input(token.content.size());
+      NormalizedText content(TextPiece{.text = token.content, .limit = &limit});
       normalizer->apply(content);
       normalized.emplace_back(changed.emplace_back(content.text()), index);
     } else {
@@ -80,7 +83,7 @@ const AddedToken* AddedTokens::find(std::string_view content) const {
   return index < 0 ? nullptr : &tokens_[static_cast<size_t>(index)];
 }
 
-void AddedTokens::split(std::string_view text, Where where, bool specials, FunctionRef<void(Part)> found) const {
+void AddedTokens::split(std::string_view text, Where where, MayRead may_read, FunctionRef<void(Part)> found) const {
   const Finder& finder = where == Where::original_text ? original_ : normalized_;
   size_t given = 0;  // end of the part reported so far
   for (size_t at = finder.empty ? text.size() : 0; at < text.size();) {
@@ -88,17 +91,22 @@ void AddedTokens::split(std::string_view text, Where where, bool specials, Funct
       ++at;
       continue;
     }
-    const ByteTrie::Match match = finder.trie.longest(text.substr(at));
+    const auto token_of = [&](ByteTrie::Match match) -> const AddedToken& {
+      return tokens_[static_cast<size_t>(match.value)];
+    };
+    ByteTrie::Match match = finder.trie.longest(text.substr(at));
+    while (match.length > 0 && !may_read(token_of(match), at, at + match.length)) {
+      match = finder.trie.longest(text.substr(at, match.length - 1));
+    }
     if (match.length == 0) {
       ++at;
       continue;
     }
-    const AddedToken& token = tokens_[static_cast<size_t>(match.value)];
+    const AddedToken& token = token_of(match);
     size_t begin = at, end = at + match.length;
     at = end;
-    if (token.special && !specials) continue;
     if (token.single_word && (ends_in_word(text.substr(0, begin)) || starts_with_word(text.substr(end)))) continue;
-    if (token.lstrip) begin = std::max(begin - spaces_at_end(text.substr(0, begin)), given);
+    if (token.lstrip) begin -= spaces_at_end(text.substr(given, begin - given));
     if (token.rstrip) end += spaces_at_start(text.substr(end));
     at = std::max(at, end);
     if (begin > given) found({given, begin, -1});

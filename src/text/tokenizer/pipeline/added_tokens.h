@@ -26,17 +26,18 @@ struct AddedToken {
 class AddedTokens {
  public:
   AddedTokens() = default;
-  AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer);
+  AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer, std::string_view what);
 
   enum class Where { original_text, normalized_text };
 
   // Splits the text into added tokens (id) and the text between them (-1), in order. Leftmost, then longest match.
-  // With `specials` off, special tokens are plain text.
+  // A match that `may_read` refuses is plain text, and so are its parts unless they match in their own right.
   struct Part {
     size_t begin, end;
     int32_t id;
   };
-  void split(std::string_view text, Where where, bool specials, FunctionRef<void(Part)> found) const;
+  using MayRead = FunctionRef<bool(const AddedToken& token, size_t begin, size_t end)>;
+  void split(std::string_view text, Where where, MayRead may_read, FunctionRef<void(Part)> found) const;
 
   const std::vector<AddedToken>& all() const { return tokens_; }
   const AddedToken* find(int32_t id) const;

@@ -2,9 +2,9 @@
 
 #include <array>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
-#include "base/error.h"
 #include "text/tokenizer/models/byte_alphabet.h"
 #include "text/tokenizer/models/unknown_runs.h"
 #include "text/tokenizer/pipeline/replace_all.h"
@@ -24,14 +24,18 @@ void WholeTokenRun::take(Part part, Sink out) {
 
 namespace {
 
-constexpr size_t kMostSteps = 64;
-
-// A decoder that starts an R with these options.
+// A decoder that starts an R with these options, and with the limit if the R can make a token longer.
 template <class R, class Options>
 class RunDecoder final : public Decoder {
  public:
   explicit RunDecoder(Options options) : options_(std::move(options)) {}
-  std::unique_ptr<Run> start() const override { return std::make_unique<R>(options_); }
+  std::unique_ptr<Run> start(GrowthLimit* limit) const override {
+    if constexpr (std::is_constructible_v<R, const Options&, GrowthLimit*>) {
+      return std::make_unique<R>(options_, limit);
+    } else {
+      return std::make_unique<R>(options_);
+    }
+  }
 
  private:
   Options options_;
@@ -137,18 +141,20 @@ struct ReplaceRunOptions {
 
 class ReplaceRun final : public WholeTokenRun {
  public:
-  explicit ReplaceRun(const ReplaceRunOptions& options) : options_(options) {}
+  ReplaceRun(const ReplaceRunOptions& options, GrowthLimit* limit) : options_(options), limit_(limit) {}
 
  private:
   void take_token(Part token, Sink out) override {
     std::string text;
     options_.wanted.scan(token.text, [&](size_t begin, size_t end, bool is_match) {
+      if (limit_) limit_->spend(is_match ? options_.replacement.size() : end - begin, "the decoder Replace");
       is_match ? text += options_.replacement : text.append(token.text, begin, end - begin);
     });
     token.text = std::move(text);
     out(std::move(token));
   }
   const ReplaceRunOptions& options_;
+  GrowthLimit* limit_;
 };
 
 class StripStartRun final : public Decoder::Run {
@@ -258,13 +264,14 @@ class CtcRun final : public WholeTokenRun {
 class DecoderSequence final : public Decoder {
  public:
   explicit DecoderSequence(std::vector<DecoderPtr> steps) : steps_(std::move(steps)) {}
-  std::unique_ptr<Run> start() const override { return std::make_unique<Steps>(steps_); }
+  std::unique_ptr<Run> start(GrowthLimit* limit) const override { return std::make_unique<Steps>(steps_, limit); }
+  size_t steps() const override { return count_steps(steps_); }
 
  private:
   class Steps final : public Run {
    public:
-    explicit Steps(const std::vector<DecoderPtr>& steps) {
-      for (const DecoderPtr& step : steps) runs_.push_back(step->start());
+    Steps(const std::vector<DecoderPtr>& steps, GrowthLimit* limit) {
+      for (const DecoderPtr& step : steps) runs_.push_back(step->start(limit));
     }
     void take(Part part, Sink out) override { pass(0, std::move(part), out); }
     void finish(Sink out) override {
@@ -323,8 +330,7 @@ DecoderPtr ctc_decoder(CtcDecoderOptions options) {
   return made<CtcRun>(std::move(options));
 }
 DecoderPtr decoder_sequence(std::vector<DecoderPtr> steps) {
-  QKV_CHECK(steps.size() <= kMostSteps, "a decoder of ", steps.size(), " steps, but at most ", kMostSteps,
-            " are followed", Hint("no tokenizer needs so many; the file is damaged"));
+  check_steps(count_steps(steps), "decoder");
   return std::make_unique<DecoderSequence>(std::move(steps));
 }
 

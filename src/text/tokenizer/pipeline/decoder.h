@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
+#include "text/tokenizer/pipeline/growth_limit.h"
 #include "text/tokenizer/pipeline/matcher.h"
 
 namespace qkv {
@@ -31,7 +32,9 @@ class Decoder {
   };
 
   virtual ~Decoder() = default;
-  virtual std::unique_ptr<Run> start() const = 0;
+  // The limit outlives the run; null: none.
+  virtual std::unique_ptr<Run> start(GrowthLimit* limit) const = 0;
+  virtual size_t steps() const { return 1; }
 };
 
 using DecoderPtr = std::unique_ptr<const Decoder>;

@@ -7,11 +7,12 @@
 
 namespace qkv {
 
-NormalizedText NormalizedText::from_original(std::string_view text, size_t start) {
+NormalizedText NormalizedText::from_original(std::string_view text, size_t start, GrowthLimit* limit) {
   narrow<uint32_t>(start + text.size(), "number of bytes in a text whose offsets are asked for");
   NormalizedText result;
   result.text_ = text;
   result.start_ = start;
+  result.limit_ = limit;
   result.has_origin_ = true;
   result.origin_.reserve(text.size());
   auto at = static_cast<uint32_t>(start);
@@ -25,22 +26,25 @@ NormalizedText NormalizedText::from_original(std::string_view text, size_t start
 }
 
 NormalizedText::NormalizedText(const TextPiece& piece)
-    : text_(piece.text), start_(piece.start), has_origin_(piece.origin != nullptr) {
+    : text_(piece.text), start_(piece.start), has_origin_(piece.origin != nullptr), limit_(piece.limit) {
   if (has_origin_) origin_.assign(piece.origin, piece.origin + piece.text.size());
 }
 
-void NormalizedText::prepend(std::string_view front) {
+void NormalizedText::prepend(std::string_view front, const char* step) {
   if (text_.empty()) return;
+  if (limit_) limit_->spend(front.size() + text_.size(), step);
   if (has_origin_) origin_.insert(origin_.begin(), front.size(), TextRange(origin_.front()));
   text_.insert(0, front);
 }
 
 void TextRewriter::put(std::string_view bytes, TextRange from) {
+  spend(bytes.size());
   out_ += bytes;
   if (text_.has_origin_) origin_.insert(origin_.end(), bytes.size(), from);
 }
 
 void TextRewriter::keep(size_t bytes) {
+  spend(bytes);
   out_.append(text_.text_, at_, bytes);
   if (text_.has_origin_) {
     const auto from = text_.origin_.begin() + static_cast<std::ptrdiff_t>(at_);

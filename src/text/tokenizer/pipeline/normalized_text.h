@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
+#include "text/tokenizer/pipeline/growth_limit.h"
 
 namespace qkv {
 
@@ -23,11 +24,13 @@ struct TextPiece {
   std::string_view text;
   const TextRange* origin = nullptr;  // one per byte of text; null: not kept
   size_t start = 0;                   // offset of the piece in the original text
+  GrowthLimit* limit = nullptr;       // of all texts made from it; null: none
 
   TextPiece part(size_t begin, size_t end) const {
     return {.text = text.substr(begin, end - begin),
             .origin = origin ? origin + begin : nullptr,
-            .start = origin && begin < end ? origin[begin].begin : start + begin};
+            .start = origin && begin < end ? origin[begin].begin : start + begin,
+            .limit = limit};
   }
 };
 
@@ -36,14 +39,18 @@ using PieceSink = FunctionRef<void(const TextPiece&)>;
 class NormalizedText {
  public:
   // An unmodified text with origins: each byte maps to the whole character it is part of.
-  static NormalizedText from_original(std::string_view text, size_t start);
+  static NormalizedText from_original(std::string_view text, size_t start, GrowthLimit* limit = nullptr);
   explicit NormalizedText(const TextPiece& piece);
 
   const std::string& text() const { return text_; }
-  TextPiece piece() const { return {.text = text_, .origin = has_origin_ ? origin_.data() : nullptr, .start = start_}; }
+  TextPiece piece() const {
+    return {.text = text_, .origin = has_origin_ ? origin_.data() : nullptr, .start = start_, .limit = limit_};
+  }
+  GrowthLimit* limit() const { return limit_; }
 
-  // Inserts `front` before the text, with the origin of the first character. An empty text stays empty.
-  void prepend(std::string_view front);
+  // Inserts `front` before the text, with the origin of the first character. An empty text stays empty. `step` is the
+  // name for errors.
+  void prepend(std::string_view front, const char* step);
 
  private:
   friend class TextRewriter;
@@ -53,12 +60,16 @@ class NormalizedText {
   std::vector<TextRange> origin_;
   size_t start_ = 0;
   bool has_origin_ = false;
+  GrowthLimit* limit_ = nullptr;
 };
 
 // Edits a NormalizedText in one pass from front to back.
 class TextRewriter {
  public:
-  explicit TextRewriter(NormalizedText& text) : text_(text) { out_.reserve(text.text_.size() + 16); }
+  // `step`: what edits the text, for errors.
+  TextRewriter(NormalizedText& text, const char* step) : text_(text), step_(step) {
+    out_.reserve(text.text_.size() + 16);
+  }
 
   std::string_view rest() const { return std::string_view(text_.text_).substr(at_); }
   bool done() const { return at_ == text_.text_.size(); }
@@ -71,8 +82,12 @@ class TextRewriter {
 
  private:
   void put(std::string_view bytes, TextRange from);
+  void spend(size_t bytes) const {
+    if (text_.limit_) text_.limit_->spend(bytes, step_);
+  }
 
   NormalizedText& text_;
+  const char* step_;
   std::string out_;
   std::vector<TextRange> origin_;
   size_t at_ = 0;

@@ -11,19 +11,20 @@ namespace {
 
 // Applies an edit to each character.
 template <class Step>
-void each_char(NormalizedText& text, Step step) {
-  TextRewriter rewrite(text);
+void each_char(NormalizedText& text, const char* name, Step step) {
+  TextRewriter rewrite(text, name);
   while (!rewrite.done()) step(rewrite, char_at(rewrite.rest()));
   rewrite.commit();
 }
 
 template <class Remove>
-void remove_chars(NormalizedText& text, Remove remove) {
-  each_char(text, [&](TextRewriter& rewrite, Char c) { remove(c) ? rewrite.skip(c.bytes) : rewrite.keep(c.bytes); });
+void remove_chars(NormalizedText& text, const char* name, Remove remove) {
+  each_char(text, name,
+            [&](TextRewriter& rewrite, Char c) { remove(c) ? rewrite.skip(c.bytes) : rewrite.keep(c.bytes); });
 }
 
 void to_lower(NormalizedText& text) {
-  each_char(text, [](TextRewriter& rewrite, Char c) {
+  each_char(text, "the normalizer Lowercase", [](TextRewriter& rewrite, Char c) {
     if (is_stray_byte(c)) return rewrite.keep(c.bytes);
     const std::string lower = lower_case(c);
     const std::string_view first = first_character(lower);
@@ -39,7 +40,7 @@ class LowercaseNormalizer final : public Normalizer {
 
 class StripAccentsNormalizer final : public Normalizer {
  public:
-  void apply(NormalizedText& text) const override { remove_chars(text, is_mark); }
+  void apply(NormalizedText& text) const override { remove_chars(text, "the normalizer StripAccents", is_mark); }
 };
 
 class StripNormalizer final : public Normalizer {
@@ -59,7 +60,7 @@ class StripNormalizer final : public Normalizer {
       end = last;
     }
     const size_t removed_behind = all.size() - end;
-    TextRewriter rewrite(text);
+    TextRewriter rewrite(text, "the normalizer Strip");
     rewrite.skip(begin);
     rewrite.keep(end - begin);
     rewrite.skip(removed_behind);
@@ -73,7 +74,7 @@ class StripNormalizer final : public Normalizer {
 class PrependNormalizer final : public Normalizer {
  public:
   explicit PrependNormalizer(std::string front) : front_(std::move(front)) {}
-  void apply(NormalizedText& text) const override { text.prepend(front_); }
+  void apply(NormalizedText& text) const override { text.prepend(front_, "the normalizer Prepend"); }
 
  private:
   std::string front_;
@@ -85,7 +86,7 @@ class ReplaceNormalizer final : public Normalizer {
       : wanted_(std::move(wanted)), replacement_(std::move(replacement)) {}
 
   void apply(NormalizedText& text) const override {
-    TextRewriter rewrite(text);
+    TextRewriter rewrite(text, "the normalizer Replace");
     wanted_.scan(text.text(), [&](size_t begin, size_t end, bool is_match) {
       if (!is_match) return rewrite.keep(end - begin);
       rewrite.skip(end - begin);
@@ -108,14 +109,14 @@ class BertNormalizer final : public Normalizer {
     if (options_.handle_chinese_chars) set_chinese_apart(text);
     if (options_.strip_accents) {
       apply_unicode_form(UnicodeForm::nfd, text);
-      remove_chars(text, is_nonspacing_mark);
+      remove_chars(text, kBert, is_nonspacing_mark);
     }
     if (options_.lowercase) to_lower(text);
   }
 
  private:
   static void clean(NormalizedText& text) {
-    each_char(text, [](TextRewriter& rewrite, Char c) {
+    each_char(text, kBert, [](TextRewriter& rewrite, Char c) {
       const bool blank = c.code == '\t' || c.code == '\n' || c.code == '\r';
       if (c.code == 0 || c.code == 0xFFFD || (!blank && is_control(c))) return rewrite.skip(c.bytes);
       blank || is_space(c) ? rewrite.replace(c.bytes, " ") : rewrite.keep(c.bytes);
@@ -123,7 +124,7 @@ class BertNormalizer final : public Normalizer {
   }
 
   static void set_chinese_apart(NormalizedText& text) {
-    each_char(text, [](TextRewriter& rewrite, Char c) {
+    each_char(text, kBert, [](TextRewriter& rewrite, Char c) {
       if (!is_chinese(c)) return rewrite.keep(c.bytes);
       const std::string_view character = rewrite.rest().substr(0, c.bytes);
       rewrite.replace(c.bytes, " ");
@@ -132,13 +133,14 @@ class BertNormalizer final : public Normalizer {
     });
   }
 
+  static constexpr const char* kBert = "the normalizer BertNormalizer";
   BertNormalizerOptions options_;
 };
 
 class NmtNormalizer final : public Normalizer {
  public:
   void apply(NormalizedText& text) const override {
-    each_char(text, [](TextRewriter& rewrite, Char c) {
+    each_char(text, "the normalizer Nmt", [](TextRewriter& rewrite, Char c) {
       if (is_removed(c.code)) return rewrite.skip(c.bytes);
       is_blank(c.code) ? rewrite.replace(c.bytes, " ") : rewrite.keep(c.bytes);
     });
@@ -162,8 +164,8 @@ class PrecompiledNormalizer final : public Normalizer {
 
   void apply(NormalizedText& text) const override {
     std::vector<uint32_t> sources;
-    const std::string out = map_.normalize(text.text(), &sources);
-    TextRewriter rewrite(text);
+    const std::string out = map_.normalize(text.text(), &sources, text.limit());
+    TextRewriter rewrite(text, Precompiled::kStep);
     size_t read = 0;
     for (size_t at = 0; at < out.size();) {
       const size_t source = sources[at];
@@ -193,6 +195,7 @@ class SequenceNormalizer final : public Normalizer {
   bool may_change(std::string_view text) const override {
     return std::ranges::any_of(steps_, [&](const NormalizerPtr& step) { return step->may_change(text); });
   }
+  size_t steps() const override { return count_steps(steps_); }
 
  private:
   std::vector<NormalizerPtr> steps_;
@@ -225,6 +228,7 @@ NormalizerPtr precompiled_normalizer(Precompiled map) {
   return std::make_unique<PrecompiledNormalizer>(std::move(map));
 }
 NormalizerPtr normalizer_sequence(std::vector<NormalizerPtr> steps) {
+  check_steps(count_steps(steps), "normalizer");
   return std::make_unique<SequenceNormalizer>(std::move(steps));
 }
 

@@ -19,6 +19,8 @@ class Normalizer {
 
   // False if apply() would certainly not change the text; the caller then skips the copy.
   virtual bool may_change(std::string_view) const { return true; }
+
+  virtual size_t steps() const { return 1; }
 };
 
 using NormalizerPtr = std::unique_ptr<const Normalizer>;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "text/tokenizer/models/byte_alphabet.h"
+#include "text/tokenizer/pipeline/growth_limit.h"
 #include "text/unicode/characters.h"
 
 namespace qkv {
@@ -144,15 +145,20 @@ Encoding PostProcessor::apply(Input input) const {
     }
   }
   Encoding out;
+  GrowthLimit limit(input.what);
+  limit.add_input(input.first->ids.size() + (input.second ? input.second->ids.size() : 0));
+  constexpr const char* kStep = "the post-processor";
   if (pieces.empty()) {
     add_text(out, *input.first, 0, input.with_offsets);
     if (input.second) add_text(out, *input.second, 1, input.with_offsets);
   }
   for (const TemplatePiece& piece : pieces) {
     if (piece.kind == TemplatePiece::Kind::special) {
+      if (input.specials) limit.spend(piece.ids.size(), kStep);
       if (input.specials) add_specials(out, piece, input.with_offsets);
     } else {
       Encoding& text = piece.kind == TemplatePiece::Kind::first_text ? *input.first : *input.second;
+      limit.spend(text.ids.size(), kStep);
       add_text(out, text, piece.type_id, input.with_offsets);
     }
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace qkv {
@@ -65,7 +66,8 @@ struct PostProcessor {
     Encoding* second;
     bool specials;
     bool with_offsets;
-    bool keep_length;  // neither truncate nor pad
+    bool keep_length;       // neither truncate nor pad
+    std::string_view what;  // the tokenizer, for errors
   };
   Encoding apply(Input input) const;
 };

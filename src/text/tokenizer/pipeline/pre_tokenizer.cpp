@@ -92,7 +92,7 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
   void split(const TextPiece& piece, PieceSink sink) const override {
     if (!options_.add_prefix_space || piece.text.starts_with(' ')) return cut(piece, sink);
     NormalizedText spaced(piece);
-    spaced.prepend(" ");
+    spaced.prepend(" ", kStep);
     cut(spaced.piece(), sink);
   }
 
@@ -105,7 +105,7 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
   void emit(const TextPiece& piece, PieceSink sink) const {
     if (!options_.to_letters) return sink(piece);
     NormalizedText letters(piece);
-    TextRewriter rewrite(letters);
+    TextRewriter rewrite(letters, kStep);
     while (!rewrite.done()) {
       const std::string_view character = first_character(rewrite.rest());
       rewrite.replace(character.size(), byte_letter(static_cast<unsigned char>(character[0])));
@@ -115,6 +115,7 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
     sink(letters.piece());
   }
 
+  static constexpr const char* kStep = "the pre-tokenizer ByteLevel";
   ByteLevelOptions options_;
 };
 
@@ -125,7 +126,8 @@ class MetaspacePreTokenizer final : public PreTokenizer {
 
   void split(const TextPiece& piece, PieceSink sink) const override {
     NormalizedText marked(piece);
-    TextRewriter rewrite(marked);
+    constexpr const char* kStep = "the pre-tokenizer Metaspace";
+    TextRewriter rewrite(marked, kStep);
     while (!rewrite.done()) {
       const size_t space = std::min(rewrite.rest().find(' '), rewrite.rest().size());
       rewrite.keep(space);
@@ -134,7 +136,7 @@ class MetaspacePreTokenizer final : public PreTokenizer {
     rewrite.commit();
     const bool may_prepend =
         options_.prepend == PrependScheme::always || (options_.prepend == PrependScheme::first && piece.start == 0);
-    if (may_prepend && !marked.text().starts_with(options_.replacement)) marked.prepend(options_.replacement);
+    if (may_prepend && !marked.text().starts_with(options_.replacement)) marked.prepend(options_.replacement, kStep);
     if (!options_.split) return sink(marked.piece());
     split_by(mark_, {.behavior = SplitBehavior::merged_with_next}, marked.piece(), sink);
   }
@@ -171,6 +173,7 @@ class SequencePreTokenizer final : public PreTokenizer {
  public:
   explicit SequencePreTokenizer(std::vector<PreTokenizerPtr> steps) : steps_(std::move(steps)) {}
   void split(const TextPiece& piece, PieceSink sink) const override { step(0, piece, sink); }
+  size_t steps() const override { return count_steps(steps_); }
 
  private:
   void step(size_t i, const TextPiece& piece, PieceSink sink) const {
@@ -216,6 +219,7 @@ PreTokenizerPtr bert_pre_tokenizer() {
 }
 
 PreTokenizerPtr pre_tokenizer_sequence(std::vector<PreTokenizerPtr> steps) {
+  check_steps(count_steps(steps), "pre-tokenizer");
   return std::make_unique<SequencePreTokenizer>(std::move(steps));
 }
 

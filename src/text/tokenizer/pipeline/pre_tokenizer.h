@@ -16,6 +16,7 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   // Pieces are valid until the sink returns.
   virtual void split(const TextPiece& piece, PieceSink sink) const = 0;
+  virtual size_t steps() const { return 1; }
 };
 
 using PreTokenizerPtr = std::unique_ptr<const PreTokenizer>;

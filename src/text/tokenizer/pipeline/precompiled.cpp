@@ -115,12 +115,13 @@ Precompiled::Match Precompiled::longest(std::string_view text) const {
   return search(text, Take::longest);
 }
 
-std::string Precompiled::normalize(std::string_view utf8, std::vector<uint32_t>* origin) const {
+std::string Precompiled::normalize(std::string_view utf8, std::vector<uint32_t>* origin, GrowthLimit* limit) const {
   narrow<uint32_t>(utf8.size(), "length of the text");
   std::string out;
   out.reserve(utf8.size());
   if (origin) origin->clear();
   const auto append = [&](std::string_view text, size_t from) {
+    if (limit) limit->spend(text.size(), kStep);
     out.append(text);
     if (origin) origin->insert(origin->end(), text.size(), static_cast<uint32_t>(from));
   };

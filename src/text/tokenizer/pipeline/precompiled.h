@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/tokenizer/pipeline/growth_limit.h"
+
 namespace qkv {
 
 class Precompiled {
@@ -28,7 +30,9 @@ class Precompiled {
 
   // Hugging Face's Precompiled: a grapheme of up to five bytes is replaced as a whole by the shortest rule that matches
   // at its start, otherwise its characters one by one. origin[i]: input offset of the source of output byte i.
-  std::string normalize(std::string_view utf8, std::vector<uint32_t>* origin) const;
+  std::string normalize(std::string_view utf8, std::vector<uint32_t>* origin, GrowthLimit* limit = nullptr) const;
+
+  static constexpr const char* kStep = "the normalizer Precompiled";  // for errors
 
  private:
   enum class Take { shortest, longest };

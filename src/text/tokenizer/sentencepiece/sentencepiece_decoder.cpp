@@ -87,7 +87,7 @@ class SentencePieceRun final : public WholeTokenRun {
 class SentencePieceDecoder final : public Decoder {
  public:
   explicit SentencePieceDecoder(SentencePieceDecoding rules) : rules_(std::move(rules)) {}
-  std::unique_ptr<Run> start() const override { return std::make_unique<SentencePieceRun>(rules_); }
+  std::unique_ptr<Run> start(GrowthLimit*) const override { return std::make_unique<SentencePieceRun>(rules_); }
 
  private:
   SentencePieceDecoding rules_;

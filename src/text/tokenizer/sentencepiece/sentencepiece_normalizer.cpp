@@ -22,7 +22,8 @@ struct SentencePieceRules {
 
 class SentencePieceRewrite {
  public:
-  SentencePieceRewrite(const SentencePieceRules& rules, NormalizedText& text) : rules_(rules), rewrite_(text) {}
+  SentencePieceRewrite(const SentencePieceRules& rules, NormalizedText& text)
+      : rules_(rules), rewrite_(text, "SentencePiece's normalizer") {}
 
   void run() {
     if (rules_.removes_spaces) skip_leading_spaces();
