@@ -159,11 +159,15 @@ void add_elementwise(Cases& all) {
       {.name = "dropout", .inputs = {rows("x", {37})}, .run = [](OpIo& io) -> Outputs {
          return {ops::dropout(io.cx, io["x"], {.p = 0.3F, .place = {Stack::decoder, 2}, .site = Site::mlp_out})};
        }});
-  const std::pair<const char*, Activation> activations[] = {
-      {"identity", ops::act::identity}, {"relu", ops::act::relu},
-      {"gelu_erf", ops::act::gelu_erf}, {"gelu_tanh", ops::act::gelu_tanh},
-      {"silu", ops::act::silu},         {"quick_gelu", ops::act::quick_gelu},
-      {"tanh", ops::act::tanh},         {"softcap", ops::act::softcap(3.0F)}};
+  const std::pair<const char*, Activation> activations[] = {{"identity", ops::act::identity},
+                                                            {"relu", ops::act::relu},
+                                                            {"gelu_erf", ops::act::gelu_erf},
+                                                            {"gelu_tanh", ops::act::gelu_tanh},
+                                                            {"silu", ops::act::silu},
+                                                            {"quick_gelu", ops::act::quick_gelu},
+                                                            {"tanh", ops::act::tanh},
+                                                            {"softcap", ops::act::softcap(3.0F)},
+                                                            {"relu_squared", ops::act::relu_squared}};
   for (const auto& [name, act] : activations) {
     OpInput x = rows("x", {21});
     x.deviation = 2;
@@ -196,6 +200,10 @@ void add_norms(Cases& all) {
       {.name = "layer_norm", .inputs = {x, w, weight("b", {31})}, .run = [](OpIo& io) -> Outputs {
          return {ops::layer_norm(io.cx, io["x"], {.weight = &io.weight("w"), .bias = &io.weight("b"), .eps = 1e-5})};
        }});
+  all.push_back({.name = "layer_norm_one_plus", .inputs = {x, w, weight("b", {31})}, .run = [](OpIo& io) -> Outputs {
+                   return {ops::layer_norm(
+                       io.cx, io["x"], {.weight = &io.weight("w"), .bias = &io.weight("b"), .eps = 1e-5, .offset = 1})};
+                 }});
   all.push_back({.name = "layer_norm_plain", .inputs = {x}, .run = [](OpIo& io) -> Outputs {
                    return {ops::layer_norm(io.cx, io["x"], {.eps = 1e-3})};
                  }});
@@ -300,6 +308,20 @@ void add_attention(Cases& all) {
            [](OpIo&, Options& o) {
              o.causal = true;
              o.window = 3;
+           }},
+      {.name = "chunk",
+       .set =
+           [](OpIo&, Options& o) {
+             o.causal = true;
+             o.chunk = 3;
+           }},
+      {.name = "chunk_both_sides", .set = [](OpIo&, Options& o) { o.chunk = 4; }},
+      {.name = "chunk_and_window",
+       .set =
+           [](OpIo&, Options& o) {
+             o.causal = true;
+             o.chunk = 4;
+             o.window = 2;
            }},
       {.name = "window_both_sides", .set = [](OpIo&, Options& o) { o.window = 2; }},
       {.name = "soft_cap",
@@ -442,6 +464,11 @@ void add_experts(Cases& all) {
                    .bench_rows = 64,
                    .bf16_roundings = 24});
   }
+  OpInput factors = rows("factors", {1});
+  factors.exact = true;
+  all.push_back({.name = "scale_rows", .inputs = {rows("x", {23}), factors}, .run = [](OpIo& io) -> Outputs {
+                   return {ops::scale_rows(io.cx, io["x"], io["factors"])};
+                 }});
   OpInput first = rows("first", {6}), second = rows("second", {6});
   first.exact = second.exact = true;
   all.push_back({.name = "balance_loss",

@@ -6,7 +6,7 @@
 namespace qkv {
 
 struct Activation {
-  enum class Kind : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh } kind = Kind::identity;
+  enum class Kind : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh, relu_squared } kind = Kind::identity;
   float alpha = 1;  // silu: x sigmoid(alpha x), 1.702 is "quick gelu"; tanh: alpha tanh(x / alpha), a soft cap
 };
 struct Gating {  // y = act(min(gate, limit)) * (clamp(up, -limit, limit) + shift)

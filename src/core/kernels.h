@@ -135,14 +135,15 @@ constexpr float kSmallestScaled = 0x1p-100F;
 
 // --- norms and elementwise -------------------------------------------------------------------------------------------
 
-struct LayerNormArgs {
+struct LayerNormArgs {   // y = (x - mean) rstd (w + offset) + b
   Tensor y, mean, rstd;  // mean and rstd: [N]
   Tensor x, w, b;
-  double eps = 0;
+  double eps = 0, offset = 0;
 };
 struct LayerNormBackwardArgs {
   Grad dx, dw, db;
   Tensor dy, x, w, mean, rstd;
+  double offset = 0;
 };
 struct RmsNormArgs {  // y = x r (w + offset)
   Tensor y, r;        // r: [N]
@@ -213,6 +214,7 @@ struct AttentionInput {
   double softcap = 0;   // 0: none; cap tanh(s / cap) otherwise
   bool causal = false;  // key j is seen from position i only if j <= i
   int64_t window = 0;   // 0: all; else only |i - j| < window
+  int64_t chunk = 0;    // 0: all; else only keys of the same chunk, floor(i / chunk) = floor(j / chunk)
   Tensor sinks;         // [H] or absent: one more logit per row that carries no value
   Tensor slopes;        // [H] or absent: ALiBi, + slope (j - i)
   Tensor bias;          // [H, buckets] or absent: T5, + bias[h, buckets[clamp(j - i, -R, R) + R]]

@@ -187,8 +187,11 @@ std::vector<std::string_view> Gguf::texts(std::string_view key) const {
 
 std::vector<int64_t> Gguf::integers(std::string_view key) const {
   const Field& f = field(key);
-  if (f.kind != GgufKind::array || !is_integer(array_of(f).kind)) fail_kind(name_, f, "an array of integers");
-  const Array array = array_of(f);
+  const bool flags = f.kind == GgufKind::array && array_of(f).kind == GgufKind::boolean;  // as 0 and 1
+  if (f.kind != GgufKind::array || !(flags || is_integer(array_of(f).kind)))
+    fail_kind(name_, f, "an array of integers");
+  Array array = array_of(f);
+  if (flags) array.kind = GgufKind::u8;
   const std::string what = name_ + ": key " + printable(key);
   const uint64_t size = gguf::least_bytes(array.kind);
   std::vector<int64_t> out;

@@ -4,7 +4,7 @@ namespace qkv {
 namespace {
 
 KvLayout layout_of(const AttentionSpec& a) {
-  return {.kv_heads = a.kv_heads, .width = a.width, .value_width = a.value_width, .window = a.window};
+  return {.kv_heads = a.kv_heads, .width = a.width, .value_width = a.value_width, .window = a.reach()};
 }
 
 }  // namespace

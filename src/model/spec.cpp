@@ -57,6 +57,7 @@ class Validator {
   void stack(const std::string& name, const StackSpec& s, bool crosses) const {
     in_range(name + " layers", static_cast<int64_t>(s.layers.size()), 1, kMostLayers);
     in_range(name + " positions", s.positions.count, 0, kMost);
+    in_range(name + " position offset", s.positions.offset, s.positions.padding ? 1 : 0, kMost);
     in_range(name + " token types", s.token_types, 0, kMost);
     number(name + " embedding factor", s.embedding_factor, 1e-12, 1e12);
     for (size_t i = 0; i < s.layers.size(); ++i) {
@@ -68,6 +69,7 @@ class Validator {
       if (layer.cross) attention(where + " cross", *layer.cross);
       feed(where, layer.feed);
       norm(where, layer.norm);
+      number(where + " residual multiplier", layer.branch_factor, -1e6, 1e6);
       number(where + " dropout", static_cast<double>(layer.dropout), 0, 0.999);
     }
   }
@@ -80,6 +82,12 @@ class Validator {
     in_range(where + " value width", a.value_width, 1, kMost);
     countable(where + " projections", {a.projected_heads(), a.width + a.value_width, spec_.width});
     in_range(where + " window", a.window, 0, INT64_MAX);
+    in_range(where + " chunk", a.chunk, 0, INT64_MAX);
+    number(where + " ALiBi factor", a.alibi, 0, 1e6);
+    if (a.temperature) {
+      number(where + " attn_scale", a.temperature->scale, 0, 1e6);
+      number(where + " floor_scale", a.temperature->floor, 1, 1e12);
+    }
     number(where + " attention dropout", static_cast<double>(a.dropout), 0, 0.999);
     number(where + " softcap", a.softcap, 0, 1e12);
     if (a.kv_map.empty()) {
@@ -142,6 +150,8 @@ class Validator {
     QKV_CHECK(e.count % e.rule.groups == 0 && e.rule.top_k <= e.count / e.rule.groups * e.rule.top_groups, what_, ": ",
               where, ": ", e.rule.top_k, " of ", e.count, " experts in ", e.rule.top_groups, " of ", e.rule.groups,
               " groups cannot be chosen", Hint("experts divide evenly over groups, and the chosen ones hold enough"));
+    QKV_CHECK(!e.shared_gate || e.shared_width > 0, what_, ": ", where, ": a shared expert of width ", e.shared_width,
+              " has a gate", Hint("the config is damaged or for another family"));
     number(where + " routed_scaling_factor", e.rule.scaling, 1e-12, 1e12);
     QKV_CHECK(f.gated, what_, ": ", where, ": experts without a gate are not known", Hint("no public family has them"));
   }

@@ -15,6 +15,8 @@ struct PositionSpec {
   enum class Kind : uint8_t { none, learned, sinusoidal } kind = Kind::none;
   int64_t count = 0;   // rows of a learned table
   int64_t offset = 0;  // position p uses row p + offset (2 in BART)
+  // A padding token uses row offset - 1, whatever its position; among sinusoids that row is zero.
+  std::optional<int32_t> padding;
   ops::Sinusoid order = ops::Sinusoid::halves;
 };
 
@@ -33,8 +35,9 @@ struct HeadSpec {
   bool tied = false;       // the token embeddings are the head's weight
   bool bias = false;       // on the logits
   bool transform = false;  // BERT: dense, activation and norm before the logits
-  Activation act;          // of the transform
-  double factor = 1;       // on the input of the head (T5)
+  bool transform_bias = true;
+  Activation act;     // of the transform
+  double factor = 1;  // on the input of the head (T5, Granite)
   double softcap = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "model/stack.h"
 
+#include "core/host_values.h"
 #include "core/recompute.h"
 #include "model/weight_list.h"
 
@@ -13,7 +14,9 @@ ModelStack::ModelStack(const ModelSpec& spec, Stack which, const Weights& weight
   QKV_ASSERT(tokens_ != nullptr || spec.vocabulary == 0, "the ", name_of(spec.kind), " model has no embedding");
   positions_ = weights.find(prefix + "positions");
   types_ = weights.find(prefix + "types");
-  if (spec_.positions.kind == PositionSpec::Kind::sinusoidal) sinusoids_.emplace(spec.width, spec_.positions.order);
+  if (spec_.positions.kind == PositionSpec::Kind::sinusoidal) {
+    sinusoids_.emplace(spec.width, spec_.positions.order, spec_.positions.offset);
+  }
   if (spec_.embedding_norm) embedding_norm_.emplace(spec.norm, weights, prefix + "norm_embed");
   if (spec_.final_norm) final_norm_.emplace(spec.norm, weights, prefix + "norm_final");
   for (size_t i = 0; i < spec_.layers.size(); ++i) {
@@ -21,6 +24,16 @@ ModelStack::ModelStack(const ModelSpec& spec, Stack which, const Weights& weight
     const Attention::Names names{prefix + "layers." + std::to_string(i) + ".", prefix + "relative"};
     layers_.push_back(Layer::make(spec_.layers[i], place, weights, names, ropes));
   }
+}
+
+std::vector<size_t> ModelStack::padding_rows(const Context& cx, const Tensor& ids) const {
+  std::vector<size_t> found;
+  if (!spec_.positions.padding || cx.arena.planning()) return found;
+  const std::vector<int32_t> all = host_ints(ids);
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (all[r] == *spec_.positions.padding) found.push_back(r);
+  }
+  return found;
 }
 
 Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const {
@@ -34,6 +47,7 @@ Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const
     for (const Segment& s : rows.list) {
       for (int32_t r = 0; r < s.rows; ++r) at[static_cast<size_t>(s.first_row + r)] += s.position + r;
     }
+    for (const size_t r : padding_rows(cx, ids)) at[r] = static_cast<int32_t>(spec_.positions.offset) - 1;
     const ops::Lookup position{.ids = cx.upload(at), .table = positions_};
     if (types_ != nullptr) {  // all tokens have type 0: one text, not a pair
       const std::vector<int32_t> first(static_cast<size_t>(rows.rows), 0);
@@ -44,7 +58,7 @@ Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const
   } else {
     x = ops::embedding(cx, {token});
   }
-  if (sinusoids_) x = ops::add(cx, x, sinusoids_->rows(cx, rows));
+  if (sinusoids_) x = ops::add(cx, x, sinusoids_->rows(cx, rows, padding_rows(cx, ids)));
   if (embedding_norm_) x = embedding_norm_->forward(cx, x, cx.precision.exact);
   const Place place{which_, 0};
   x = ops::dropout(cx, x, {.p = spec_.embedding_dropout, .place = place, .site = Site::embed});

@@ -58,7 +58,7 @@ class Lister {
   }
   void norm(const std::string& name, const NormSpec& n, int64_t size) {
     add(name, {size}, Part::norm, constant(1 - n.offset));
-    if (n.kind == NormSpec::Kind::layer) add(name + ".bias", {size}, Part::norm, constant(0));
+    if (n.kind == NormSpec::Kind::layer && n.bias) add(name + ".bias", {size}, Part::norm, constant(0));
   }
   void embedding(const std::string& name, int64_t rows) {
     const double std = spec_.init.kind == InitSpec::Kind::xavier ? 1 / std::sqrt(width()) : spec_.init.std;
@@ -91,13 +91,13 @@ class Lister {
   }
 
   void layer(const LayerSpec& l) {
-    branch_norms("norm_attn", l);
+    if (l.attention_norm) branch_norms("norm_attn", l);
     attention("attn", l.attention);
     if (l.cross) {
       branch_norms("norm_cross", l);
       attention("cross", *l.cross);
     }
-    branch_norms("norm_mlp", l);
+    if (l.place != NormPlace::shared) branch_norms("norm_mlp", l);
     feed(l.feed);
   }
 
@@ -118,7 +118,7 @@ class Lister {
       linear(name + ".k", k, c, Part::key, a.k_bias, matrix(k, c, by_width));
       linear(name + ".v", v, c, Part::value, a.v_bias, matrix(v, c, by_width));
       const bool per_head = a.qk_norm == AttentionSpec::QkNorm::per_head;
-      if (a.qk_norm != AttentionSpec::QkNorm::none) {
+      if (per_head || a.qk_norm == AttentionSpec::QkNorm::whole) {
         norm(name + ".q_norm", a.norm, per_head ? a.width : q);
         norm(name + ".k_norm", a.norm, per_head ? a.width : k);
       }
@@ -167,6 +167,7 @@ class Lister {
     experts("mlp.experts.up", e.width, c, false);
     experts("mlp.experts.down", c, e.width, true);
     if (e.shared_width > 0) dense("mlp.shared", f, e.shared_width, Part::experts);
+    if (e.shared_gate) add("mlp.shared_gate", {1, c}, Part::router, matrix(1, c, 1));
   }
 
   void head() {
@@ -175,7 +176,7 @@ class Lister {
     const int64_t c = spec_.width;
     if (spec_.vocabulary == 0) return;  // vectors in, vectors out
     if (spec_.head.transform) {
-      linear("head.dense", c, c, Part::head, true, matrix(c, c, 1));
+      linear("head.dense", c, c, Part::head, spec_.head.transform_bias, matrix(c, c, 1));
       norm("head.norm", spec_.norm, c);
     }
     if (!spec_.head.tied) add("head", {spec_.vocabulary, c}, Part::head, matrix(spec_.vocabulary, c, 1));

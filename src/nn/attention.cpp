@@ -1,5 +1,7 @@
 #include "nn/attention.h"
 
+#include <cmath>
+
 namespace qkv {
 namespace {
 
@@ -34,6 +36,10 @@ Attention::Attention(const AttentionSpec& spec, Place place, const Weights& weig
   if (spec.relative) {
     buckets_ = ops::relative_buckets(spec.relative->buckets, spec.relative->max_distance, !spec.causal);
   }
+  if (spec.alibi != 0) {
+    slopes_ = ops::alibi_slopes(spec.heads);
+    for (float& slope : slopes_) slope *= static_cast<float>(spec.alibi);
+  }
   if (spec.rope) rope_ = ropes.get(*spec.rope);
 }
 
@@ -65,11 +71,26 @@ Tensor Attention::split_and_norm(Context& cx, Tensor x, const std::optional<Norm
     if (x.cols() > heads * spec_.width) x = x.slice(-1, 0, heads * spec_.width);
   }
   x = ops::split_heads(x, heads);
+  if (spec_.qk_norm == AttentionSpec::QkNorm::unit) return ops::rms_norm(cx, x, {.eps = spec_.norm.eps});
   return norm && spec_.qk_norm == AttentionSpec::QkNorm::per_head ? norm->forward(cx, x) : x;
 }
 
 Tensor Attention::project_q(Context& cx, const Tensor& x, const Rows& rows) const {
-  return rotate(cx, split_and_norm(cx, q_->forward(cx, x), q_norm_, spec_.heads), rows);
+  return sharpen(cx, rotate(cx, split_and_norm(cx, q_->forward(cx, x), q_norm_, spec_.heads), rows), rows);
+}
+
+// q times its position's factor, see TemperatureSpec.
+Tensor Attention::sharpen(Context& cx, const Tensor& q, const Rows& rows) const {
+  if (!spec_.temperature) return q;
+  const TemperatureSpec& t = *spec_.temperature;
+  std::vector<float> factors(static_cast<size_t>(rows.rows), 1.0F);
+  for (const Segment& s : rows.list) {
+    for (int32_t r = 0; r < s.rows; ++r) {
+      const double far = std::floor((static_cast<double>(s.position) + r + 1) / t.floor);
+      factors[static_cast<size_t>(s.first_row + r)] = static_cast<float>(1 + t.scale * std::log1p(far));
+    }
+  }
+  return ops::split_heads(ops::scale_rows(cx, ops::merge_heads(q), cx.upload(factors, {rows.rows, 1})), spec_.heads);
 }
 
 Attention::Heads Attention::project_kv(Context& cx, const Tensor& x, const Rows& rows) const {
@@ -116,6 +137,7 @@ Tensor Attention::attend(Context& cx, const Heads& heads, const Options& options
                              .softcap = spec_.softcap,
                              .causal = spec_.causal,
                              .window = spec_.window,
+                             .chunk = spec_.chunk,
                              .sinks = sinks_,
                              .bias = relative_,
                              .dropout = spec_.dropout};
@@ -126,6 +148,7 @@ Tensor Attention::attend(Context& cx, const Heads& heads, const Options& options
     with.v_scales = layer.v_scales;
   }
   if (!spec_.kv_map.empty()) with.kv_map = cx.upload(spec_.kv_map);
+  if (!slopes_.empty()) with.slopes = cx.upload(slopes_, {spec_.heads});
   if (relative_ != nullptr) with.buckets = cx.upload(buckets_);
   const Tensor z = ops::merge_heads(ops::attention(cx, heads.q, heads.k, heads.v, options.rows, with).z);  // [N, H E]
   if (!cx.watched(place_, Site::attn_out)) return out_.forward_to_stream(cx, z, options.residual);

@@ -44,6 +44,7 @@ class Attention {
   Tensor rotate(Context& cx, const Tensor& x, const Rows& rows) const {
     return rope_ ? rope_->forward(cx, x, rows) : x;
   }
+  Tensor sharpen(Context& cx, const Tensor& q, const Rows& rows) const;
 
   AttentionSpec spec_;
   Place place_;
@@ -53,6 +54,7 @@ class Attention {
   Linear out_;
   const Param *sinks_, *relative_;
   std::vector<int32_t> buckets_;
+  std::vector<float> slopes_;  // ALiBi
   std::shared_ptr<const Rope> rope_;
 };
 

@@ -67,6 +67,7 @@ class MixtureOfExperts : public FeedForward {
         correction_(weights.find(name + ".router.correction")) {
     if (spec.experts->shared_width > 0) {
       shared_ = std::make_unique<Dense>(spec, place, weights, name + ".shared");
+      if (spec.experts->shared_gate) shared_gate_.emplace(weights, name + ".shared_gate");
     }
   }
 
@@ -79,14 +80,32 @@ class MixtureOfExperts : public FeedForward {
     cx.tap(place_, Site::route_weights, chosen.weights, &rows);
 
     const ops::Dispatch plan = ops::plan_dispatch(cx, chosen.ids, experts.count);
-    const Tensor outputs = run_experts(cx, ops::dispatch(cx, as_operand(cx, x), plan), rows, plan);  // [N k, C]
-    Tensor out = ops::combine(cx, outputs, chosen.weights, plan);                                    // [N, C]
-    if (shared_) out = shared_->forward_untapped(cx, x, {.x = out});
+    Tensor sorted = ops::dispatch(cx, as_operand(cx, x), plan);  // [N k, C]
+    if (experts.weigh_inputs) sorted = ops::scale_rows(cx, sorted, sorted_weights(cx, chosen.weights, plan));
+    const Tensor outputs = run_experts(cx, sorted, rows, plan);                                            // [N k, C]
+    Tensor out = ops::combine(cx, outputs, experts.weigh_inputs ? ones(cx, plan) : chosen.weights, plan);  // [N, C]
+    if (shared_gate_) {
+      // A sigmoid gate is the weight of a choice of one.
+      const Tensor gate = ops::route(cx, shared_gate_->forward_exact(cx, x), {.top_k = 1, .sigmoid = true}).weights;
+      out = ops::add(cx, out, ops::scale_rows(cx, shared_->forward_untapped(cx, x, {}), gate));
+    } else if (shared_) {
+      out = shared_->forward_untapped(cx, x, {.x = out});
+    }
     cx.tap(place_, Site::mlp_out, out, &rows);
     return ops::add_residual(cx, residual, out);
   }
 
  private:
+  // The weights in the order of the sorted rows: [N, k] -> [N k, 1].
+  static Tensor sorted_weights(Context& cx, const Tensor& weights, const ops::Dispatch& plan) {
+    const int64_t pairs = plan.order.count();
+    return ops::dispatch(cx, weights.view({pairs, 1}),
+                         {.order = plan.order, .slots = plan.slots.view({pairs, 1}), .groups = plan.groups});
+  }
+  static Tensor ones(Context& cx, const ops::Dispatch& plan) {
+    return cx.upload(std::vector<float>(static_cast<size_t>(plan.order.count()), 1.0F), plan.slots.shape());
+  }
+
   // Each expert on its rows, which are sorted by expert: [N k, C] -> [N k, C].
   Tensor run_experts(Context& cx, const Tensor& sorted, const Rows& rows, const ops::Dispatch& plan) const {
     if (can_fuse(cx, place_, spec_)) {
@@ -123,6 +142,7 @@ class MixtureOfExperts : public FeedForward {
   Linear router_, gate_, up_, down_;
   const Param* correction_;
   std::unique_ptr<Dense> shared_;
+  std::optional<Linear> shared_gate_;
 };
 
 }  // namespace

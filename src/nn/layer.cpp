@@ -14,17 +14,16 @@ class Sublayer {
 
   // `name`: of the norm before f or after the sum. The norm of f's output is `name`_out.
   Sublayer(const LayerSpec& spec, const ops::DropoutOptions& dropout, const Weights& weights, const std::string& name)
-      : place_(spec.place), dropout_(dropout) {
-    const bool out = place_ == NormPlace::branch || place_ == NormPlace::around;
-    if (place_ != NormPlace::branch) norm_.emplace(spec.norm, weights, name);
-    if (out) norm_out_.emplace(spec.norm, weights, name + "_out");
+      : place_(spec.place), factor_(spec.branch_factor), dropout_(dropout) {
+    if (weights.find(name) != nullptr) norm_.emplace(spec.norm, weights, name);
+    if (weights.find(name + "_out") != nullptr) norm_out_.emplace(spec.norm, weights, name + "_out");
   }
   virtual ~Sublayer() = default;
 
   // The stream after this sublayer.
   Tensor forward(Context& cx, const Tensor& x, const Pass& pass) const {
     const auto f = [&](const Tensor& h) { return branch(cx, h, pass); };
-    const auto norm = [&](const Tensor& t) { return norm_->forward(cx, t); };
+    const auto norm = [&](const Tensor& t) { return this->norm(cx, t); };
     const auto norm_sum = [&](const Tensor& t) { return norm_->forward(cx, t, cx.precision.exact); };
     const auto norm_out = [&](const Branch& b) { return norm_out_->forward(cx, compute(cx, b)); };
     const auto add = [&](const Tensor& a, const auto& b) { return this->add(cx, a, b); };
@@ -38,19 +37,20 @@ class Sublayer {
       case NormPlace::around:  // Gemma
         return add(x, norm_out(f(norm(x))));
       case NormPlace::parallel:
+      case NormPlace::shared:
         break;
     }
     QKV_ASSERT(false, "a parallel layer adds its branches itself");
   }
 
   // The parts of it, for a parallel layer.
-  Tensor norm(Context& cx, const Tensor& x) const { return norm_->forward(cx, x); }
+  Tensor norm(Context& cx, const Tensor& x) const { return norm_ ? norm_->forward(cx, x) : x; }
   Branch branch(Context& cx, const Tensor& h, const Pass& pass) const {
     return {pass, as_operand(cx, h)};  // cast once for all products that read h
   }
-  // x + dropout(f(h)). Without dropout the sum is fused into f.
+  // x + dropout(f(h)). Without dropout and factor the sum is fused into f.
   Tensor add(Context& cx, const Tensor& x, const Branch& b) const {
-    if (cx.training && dropout_.p > 0) return add(cx, x, compute(cx, b));
+    if (factor_ != 1 || (cx.training && dropout_.p > 0)) return add(cx, x, compute(cx, b));
     return fused(cx, b.h, b.pass, residual(cx, x));
   }
 
@@ -60,8 +60,9 @@ class Sublayer {
 
  private:
   Tensor compute(Context& cx, const Branch& b) const { return fused(cx, b.h, b.pass, {}); }
-  Tensor add(Context& cx, const Tensor& x, const Tensor& y) const {  // x + dropout(y)
-    return ops::add_residual(cx, residual(cx, x), ops::dropout(cx, y, dropout_));
+  Tensor add(Context& cx, const Tensor& x, const Tensor& y) const {  // x + factor dropout(y)
+    const Tensor kept = ops::dropout(cx, y, dropout_);
+    return ops::add_residual(cx, residual(cx, x), factor_ == 1 ? kept : ops::scale(cx, kept, factor_));
   }
   // The sum overwrites x unless a tape or a probe may need x.
   static ops::Residual residual(const Context& cx, const Tensor& x) {
@@ -69,6 +70,7 @@ class Sublayer {
   }
 
   NormPlace place_;
+  double factor_;
   ops::DropoutOptions dropout_;
   std::optional<Norm> norm_, norm_out_;
 };
@@ -157,17 +159,21 @@ class SequentialLayer : public Layer {
   FeedForwardSublayer feed_;
 };
 
-// x = x + attention(norm1(x)) + feed(norm2(x)),  both of the same x: GPT-NeoX.
+// x = x + attention(norm1(x)) + feed(norm2(x)),  both of the same x: GPT-NeoX. With one norm for both: GPT-J.
 class ParallelLayer : public Layer {
  public:
   ParallelLayer(const LayerSpec& spec, Place place, const Weights& weights, const Attention::Names& names, Ropes& ropes)
-      : place_(place), attention_(spec, place, weights, names, ropes), feed_(spec, place, weights, names.name) {}
+      : place_(place),
+        shared_(spec.place == NormPlace::shared),
+        attention_(spec, place, weights, names, ropes),
+        feed_(spec, place, weights, names.name) {}
 
   Tensor forward(Context& cx, Tensor x, const Pass& pass) const override {
     cx.tap(place_, Site::resid_pre, x, &pass.rows);
     // Both norms before the first sum, which may overwrite x.
-    const Sublayer::Branch feed = feed_.branch(cx, feed_.norm(cx, x), pass);
-    const Sublayer::Branch attention = attention_.branch(cx, attention_.norm(cx, x), pass);
+    const Tensor feed_input = shared_ ? Tensor() : feed_.norm(cx, x), attention_input = attention_.norm(cx, x);
+    const Sublayer::Branch feed = feed_.branch(cx, shared_ ? attention_input : feed_input, pass);
+    const Sublayer::Branch attention = attention_.branch(cx, attention_input, pass);
     x = attention_.add(cx, x, attention);
     cx.tap(place_, Site::resid_mid, x, &pass.rows);
     x = feed_.add(cx, x, feed);
@@ -179,6 +185,7 @@ class ParallelLayer : public Layer {
 
  private:
   Place place_;
+  bool shared_;
   SelfAttention attention_;
   FeedForwardSublayer feed_;
 };
@@ -187,7 +194,9 @@ class ParallelLayer : public Layer {
 
 std::unique_ptr<Layer> Layer::make(const LayerSpec& spec, Place place, const Weights& weights,
                                    const Attention::Names& names, Ropes& ropes) {
-  if (spec.place == NormPlace::parallel) return std::make_unique<ParallelLayer>(spec, place, weights, names, ropes);
+  if (spec.place == NormPlace::parallel || spec.place == NormPlace::shared) {
+    return std::make_unique<ParallelLayer>(spec, place, weights, names, ropes);
+  }
   return std::make_unique<SequentialLayer>(spec, place, weights, names, ropes);
 }
 

@@ -15,7 +15,9 @@ class Norm {
   Tensor forward(Context& cx, const Tensor& x) const { return forward(cx, x, cx.precision.compute); }
   Tensor forward(Context& cx, const Tensor& x, DType dtype) const {
     return spec_.kind == NormSpec::Kind::layer
-               ? ops::layer_norm(cx, x, {.weight = weight_, .bias = bias_, .eps = spec_.eps, .dtype = dtype})
+               ? ops::layer_norm(
+                     cx, x,
+                     {.weight = weight_, .bias = bias_, .eps = spec_.eps, .offset = spec_.offset, .dtype = dtype})
                : ops::rms_norm(cx, x, {.weight = weight_, .eps = spec_.eps, .offset = spec_.offset, .dtype = dtype});
   }
 

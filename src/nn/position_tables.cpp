@@ -103,13 +103,15 @@ std::shared_ptr<const Rope> Ropes::get(const RopeSpec& spec) {
   return all_.emplace_back(std::make_shared<const Rope>(spec));
 }
 
-Tensor Sinusoids::rows(Context& cx, const Rows& rows) const {
-  const auto used = static_cast<size_t>(positions_used(rows) * width_);
-  if (table_.size() < used) table_ = ops::sinusoidal_positions(table_length(positions_used(rows)), width_, order_);
+Tensor Sinusoids::rows(Context& cx, const Rows& rows, std::span<const size_t> zero) const {
+  const int64_t used = positions_used(rows) + offset_;
+  if (std::ssize(table_) < used * width_) table_ = ops::sinusoidal_positions(table_length(used), width_, order_);
   std::vector<float> wanted(static_cast<size_t>(rows.rows * width_), 0.0F);
   for (const Segment& s : rows.list) {
-    std::copy_n(table_.begin() + s.position * width_, s.rows * width_, wanted.begin() + s.first_row * width_);
+    std::copy_n(table_.begin() + (s.position + offset_) * width_, s.rows * width_,
+                wanted.begin() + s.first_row * width_);
   }
+  for (const size_t r : zero) std::fill_n(wanted.begin() + static_cast<std::ptrdiff_t>(r) * width_, width_, 0.0F);
   return cx.upload(wanted, {rows.rows, width_});
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/context.h"
@@ -48,12 +49,14 @@ class Ropes {
 
 class Sinusoids {
  public:
-  Sinusoids(int64_t width, ops::Sinusoid order) : width_(width), order_(order) {}
-  Tensor rows(Context& cx, const Rows& rows) const;  // [N, C] in exact
+  // Position p is row p + offset of the table.
+  Sinusoids(int64_t width, ops::Sinusoid order, int64_t offset) : width_(width), order_(order), offset_(offset) {}
+  Tensor rows(Context& cx, const Rows& rows, std::span<const size_t> zero) const;  // [N, C] in exact; some rows are 0
 
  private:
   int64_t width_;
   ops::Sinusoid order_;
+  int64_t offset_;
   mutable std::vector<float> table_;  // grown to the longest sequence so far
 };
 

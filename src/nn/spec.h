@@ -13,7 +13,8 @@ namespace qkv {
 struct NormSpec {
   enum class Kind : uint8_t { rms, layer } kind = Kind::rms;
   double eps = 1e-5;
-  double offset = 0;  // rms: multiplies by (weight + offset)
+  double offset = 0;  // multiplies by (weight + offset)
+  bool bias = true;   // layer: adds one
   bool operator==(const NormSpec&) const = default;
 };
 
@@ -41,25 +42,37 @@ struct RelativeBiasSpec {
   bool operator==(const RelativeBiasSpec&) const = default;
 };
 
+// Llama 4: queries of far positions are scaled up, times 1 + scale log(1 + floor((p + 1) / floor)).
+struct TemperatureSpec {
+  double scale = 0.1, floor = 8192;
+  bool operator==(const TemperatureSpec&) const = default;
+};
+
 struct AttentionSpec {
   int64_t heads = 0, kv_heads = 0;
   int64_t width = 0, value_width = 0;  // of one head's keys and values
   std::vector<int32_t> kv_map;         // key/value head of each query head; empty: equal groups in order
   bool causal = false;
   int64_t window = 0;           // 0: all keys
+  int64_t chunk = 0;            // 0: all keys; else those of the row's own chunk of so many positions (Llama 4)
   std::optional<double> scale;  // default 1 / sqrt(width)
   double softcap = 0;
   bool q_bias = false, k_bias = false, v_bias = false, out_bias = false;
-  enum class QkNorm : uint8_t { none, per_head, whole } qk_norm = QkNorm::none;
+  // unit: of every head, without a weight, so that the rotation may follow or precede it
+  enum class QkNorm : uint8_t { none, per_head, whole, unit } qk_norm = QkNorm::none;
   // A norm over all heads joined still includes heads that were cut: W_Q and W_K keep them, as the last ones.
   int64_t normed_heads = 0, normed_kv_heads = 0;  // heads of W_Q and W_K then; 0: none was cut
   NormSpec norm;                                  // of q, k and latents
   bool sinks = false;
   std::optional<RopeSpec> rope;
   std::optional<RelativeBiasSpec> relative;
+  double alibi = 0;  // scores + alibi slope_h (j - i); 0: none
+  std::optional<TemperatureSpec> temperature;
   std::optional<LatentSpec> latent;
   float dropout = 0;  // on the probabilities
 
+  // The most keys a causal row sees, itself included; 0: all before it.
+  int64_t reach() const { return window == 0 || chunk == 0 ? window + chunk : std::min(window, chunk); }
   int64_t projected_heads() const { return std::max(heads, normed_heads); }  // of W_Q
   int64_t projected_kv_heads() const { return std::max(kv_heads, normed_kv_heads); }
 };
@@ -67,7 +80,9 @@ struct AttentionSpec {
 struct ExpertsSpec {
   int64_t count = 0, width = 0;
   RouteRule rule;
-  int64_t shared_width = 0;  // of the expert every token visits; 0: none
+  int64_t shared_width = 0;   // of the expert every token visits; 0: none
+  bool shared_gate = false;   // its output is multiplied by sigmoid(w x)
+  bool weigh_inputs = false;  // an expert reads w x, and its output is not weighted: Llama 4
   bool router_bias = false;
   bool correction = false;  // a bias on the scores, for the choice only
   bool bias = false;
@@ -92,6 +107,7 @@ enum class NormPlace : uint8_t {
   branch,    // x + norm(f(x))              OLMo 2
   around,    // x + norm2(f(norm1(x)))      Gemma
   parallel,  // x + f(norm1(x)) + g(norm2(x))  attention and feed-forward of the same x: GPT-NeoX
+  shared,    // x + f(norm(x)) + g(norm(x))    the same with one norm: GPT-J
 };
 
 struct LayerSpec {
@@ -100,7 +116,9 @@ struct LayerSpec {
   FeedForwardSpec feed;
   NormPlace place = NormPlace::before;
   NormSpec norm;
-  float dropout = 0;  // on a sublayer's output, before it is added
+  bool attention_norm = true;  // false: attention reads x itself (the first layer of ModernBERT)
+  double branch_factor = 1;    // on a sublayer's output, before it is added (Granite)
+  float dropout = 0;           // the same
 };
 
 }  // namespace qkv

@@ -3,7 +3,7 @@
 //   activation   y = f(x)                  dx = dy f'(x)
 //   gated        y = f(g') (u' + shift)    g' = min(gate, limit), u' = clamp(up, -limit, limit)
 //                dgate = dy f'(g') (u' + shift) where gate <= limit,   dup = dy f(g') where |up| <= limit
-//   relu max(x, 0)    gelu_erf x Phi(x)    gelu_tanh x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+//   relu max(x, 0)    relu_squared max(x, 0)^2    gelu_erf x Phi(x)    gelu_tanh x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 //   silu x sigmoid(alpha x)    tanh alpha tanh(x / alpha)
 #include "ops/checks.h"
 #include "ops/ops.h"

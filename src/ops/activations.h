@@ -8,6 +8,7 @@ namespace qkv::ops {
 namespace act {
 inline constexpr Activation identity{Activation::Kind::identity};
 inline constexpr Activation relu{Activation::Kind::relu};
+inline constexpr Activation relu_squared{Activation::Kind::relu_squared};  // Nemotron
 inline constexpr Activation gelu_erf{Activation::Kind::gelu_erf};
 inline constexpr Activation gelu_tanh{Activation::Kind::gelu_tanh};
 inline constexpr Activation silu{Activation::Kind::silu};

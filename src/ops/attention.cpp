@@ -4,7 +4,7 @@
 //   LSE_i = log(sum_j exp(x_ij) + exp(sink))      A_ij = exp(x_ij - LSE_i)      z_i = sum_j A_ij v_j
 //   backward: kernels/ref/attention_backward.cpp
 //
-// The keys a row sees follow from its segment (see Rows), `causal` and `window`. The kernel stores LSE and never T x S.
+// The keys a row sees follow from its segment (see Rows), `causal`, `window` and `chunk`. The kernel stores LSE and never T x S.
 // A probe that asked before gets statistics from inside the kernel, or the pattern, computed again from q, k and LSE.
 #include <algorithm>
 #include <cmath>
@@ -49,13 +49,16 @@ void check_pages(Context& cx, const Tensor& k, const Tensor& v, const Rows& rows
 
 // Pages outside the window may be freed (any number, usually -1); those a row sees must exist. One call for all
 // segments, since decoding runs this for every layer of every token.
-void check_seen_pages(Context& cx, const Tensor& k, const Rows& rows, const Tensor& table, int64_t window) {
+void check_seen_pages(Context& cx, const Tensor& k, const Rows& rows, const AttentionOptions& options) {
+  const Tensor& table = options.table;
   const int64_t page = k.dim(1);
   std::vector<int32_t> spans;
   spans.reserve(2 * rows.list.size());
   for (const Segment& s : rows.list) {
     const bool sees = s.rows > 0 && s.keys > 0;
-    const int64_t oldest = window > 0 && sees ? std::clamp<int64_t>(s.position - window + 1, 0, s.keys - 1) : 0;
+    int64_t first = options.window > 0 ? s.position - options.window + 1 : 0;
+    if (options.chunk > 0) first = std::max(first, s.position / options.chunk * options.chunk);
+    const int64_t oldest = sees ? std::clamp<int64_t>(first, 0, s.keys - 1) : 0;
     spans.push_back(static_cast<int32_t>(oldest / page));
     spans.push_back(static_cast<int32_t>(sees ? (s.keys - 1) / page + 1 : oldest / page));
   }
@@ -94,7 +97,7 @@ void check_qkv(Context& cx, const Tensor& q, const Tensor& k, const Tensor& v, c
             Hint("give the Rows the pass was made with"));
   if (options.table.defined()) {
     check_pages(cx, k, v, rows, options.table);
-    check_seen_pages(cx, k, rows, options.table, options.window);
+    check_seen_pages(cx, k, rows, options);
   } else {
     QKV_CHECK(rows.keys != Rows::kPaged, kAttention, ": k is ", k, " but the segments' up to ", rows.longest_keys,
               " keys are in pages and there is no table", Hint("pass the cache's pages and its table"));
@@ -127,6 +130,8 @@ AttentionInput input_of(Context& cx, const Tensor& q, const Tensor& k, const Ten
   check_number(kAttention, "dropout", static_cast<double>(o.dropout), 0, 0.999);
   QKV_CHECK(o.window >= 0, kAttention, ": window is ", o.window, " but must be 0 (all keys) or more",
             Hint("a window counts the keys a row sees, itself included"));
+  QKV_CHECK(o.chunk >= 0, kAttention, ": chunk is ", o.chunk, " but must be 0 (all keys) or more",
+            Hint("a chunk counts positions: a row sees the keys of its own"));
   if (o.sinks != nullptr) check_weight(cx, kAttention, *o.sinks, {heads}, q);
   if (o.slopes.defined()) check_per_head(cx, "slopes", o.slopes, heads);
   QKV_CHECK((o.bias != nullptr) == o.buckets.defined(), kAttention,
@@ -151,6 +156,7 @@ AttentionInput input_of(Context& cx, const Tensor& q, const Tensor& k, const Ten
           .softcap = o.softcap,
           .causal = o.causal,
           .window = std::min(o.window, kWholeWindow),
+          .chunk = std::min(o.chunk, kWholeWindow),
           .sinks = o.sinks != nullptr ? o.sinks->master(cx) : Tensor(),
           .slopes = o.slopes,
           .bias = o.bias != nullptr ? o.bias->master(cx) : Tensor(),

@@ -5,8 +5,11 @@
 //             ds_k = scaling dw_k,  renormalised ds_k = scaling (dw_k - sum_j dw_j s_j / S) / S;  then through s
 //   dispatch  y[i] = x[row of i]                            dx[r] = sum of its copies' dy
 //   combine   y[r] = sum_s w[r, s] z[slot(r, s)]            dz[slot] = w dy[r],   dw[r, s] = dy[r] . z[slot]
+//   scale_rows  combine with one slot per row, its own
 //   balance   c E sum_e f_e P_e, f_e the share of rows that chose e, P_e the mean probability;
 //             f is a count, so only P has a gradient
+#include <numeric>
+
 #include "ops/checks.h"
 #include "ops/ops.h"
 
@@ -101,6 +104,26 @@ Tensor combine(Context& cx, const Tensor& z, const Tensor& weights, const Dispat
     });
   }
   return cx.finish("combine", y);
+}
+
+Tensor scale_rows(Context& cx, const Tensor& x, const Tensor& factors) {
+  check_vectors(cx, "scale_rows", "x", x);
+  check_vectors(cx, "scale_rows", "factors", factors);
+  QKV_CHECK(x.rank() == 2, "scale_rows: x is ", x, " but must be [N, C]", Hint("join the other axes first"));
+  check_shape("scale_rows", "factors", factors, {x.dim(0), 1});
+  std::vector<int32_t> own(static_cast<size_t>(x.dim(0)));
+  std::iota(own.begin(), own.end(), 0);
+  const Tensor slots = cx.upload(own).view({x.dim(0), 1});
+  const Tensor y = cx.make(x.shape(), x.dtype());
+  cx.kernels.combine(cx.exec, {.y = y, .z = x, .slots = slots, .weights = factors});
+  if (cx.tape != nullptr) {
+    cx.tape->record("scale_rows", [=](Backward& bk) {
+      bk.kernels.combine_backward(
+          bk.exec,
+          {.dz = bk.grad(x), .dweights = bk.grad(factors), .dy = bk.dy(y), .z = x, .slots = slots, .weights = factors});
+    });
+  }
+  return cx.finish("scale_rows", y);
 }
 
 Tensor balance_loss(Context& cx, std::span<const RouterUse> layers, double coefficient) {

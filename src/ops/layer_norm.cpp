@@ -1,8 +1,8 @@
 // src/ops/layer_norm.cpp
 //
 //   xhat = (x - mean) * s,   s = 1 / sqrt(var + eps)       mean and variance over the last axis
-//   y  = xhat * w + b
-//   dx = s * (g - mean(g) - xhat * mean(g * xhat)),   g = dy * w
+//   y  = xhat * u + b,   u = w + offset
+//   dx = s * (g - mean(g) - xhat * mean(g * xhat)),   g = dy * u
 //   dw = sum over rows of dy * xhat,   db = sum over rows of dy
 #include "ops/checks.h"
 #include "ops/ops.h"
@@ -15,8 +15,7 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
             Hint("the last axis must have at least one column"));
   check_number("layer_norm", "eps", options.eps, 0, 1);
   const Param *w = options.weight, *b = options.bias;
-  QKV_CHECK(options.offset == 0, "layer_norm: offset is ", options.offset, " but only rms_norm has one",
-            Hint("leave it 0"));
+  check_number("layer_norm", "offset", options.offset, 0, 1);
   for (const Param* p : {w, b}) {
     if (p != nullptr) check_weight(cx, "layer_norm", *p, {x.cols()}, x);
   }
@@ -31,9 +30,10 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                   .x = x,
                                   .w = weight,
                                   .b = b != nullptr ? b->value(cx, exact) : Tensor(),
-                                  .eps = options.eps});
+                                  .eps = options.eps,
+                                  .offset = options.offset});
   if (cx.tape != nullptr) {
-    cx.tape->record("layer_norm", [=](Backward& bk) {
+    cx.tape->record("layer_norm", [=, offset = options.offset](Backward& bk) {
       bk.kernels.layer_norm_backward(bk.exec, {.dx = bk.grad(x),
                                                .dw = w != nullptr ? bk.grad(*w) : Grad{},
                                                .db = b != nullptr ? bk.grad(*b) : Grad{},
@@ -41,7 +41,8 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                                .x = x,
                                                .w = weight,
                                                .mean = mean,
-                                               .rstd = rstd});
+                                               .rstd = rstd,
+                                               .offset = offset});
     });
   }
   return cx.finish("layer_norm", y);

@@ -103,7 +103,7 @@ struct NormOptions {
   const Param* weight = nullptr;
   const Param* bias = nullptr;  // layer_norm only
   double eps = 1e-5;
-  double offset = 0;           // rms_norm only: multiplies by (weight + offset); 1 in Gemma
+  double offset = 0;           // multiplies by (weight + offset): 1 in Gemma and Nemotron
   std::optional<DType> dtype;  // of the output; default the pass' compute dtype (post-norm streams: exact)
 };
 Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options);
@@ -135,6 +135,7 @@ struct AttentionOptions {
   double softcap = 0;
   bool causal = false;
   int64_t window = 0;            // 0: all keys
+  int64_t chunk = 0;             // 0: all keys; else only those of the row's own chunk of so many positions
   const Param* sinks = nullptr;  // [H]
   Tensor slopes;                 // [H], ALiBi
   const Param* bias = nullptr;   // [H, buckets], with
@@ -176,6 +177,9 @@ struct Dispatch {  // rows sorted by expert; no (row, expert) pair is dropped
 Dispatch plan_dispatch(Context& cx, const Tensor& ids, int64_t experts);
 Tensor dispatch(Context& cx, const Tensor& x, const Dispatch& plan);                        // [N, C] -> [N k, C]
 Tensor combine(Context& cx, const Tensor& z, const Tensor& weights, const Dispatch& plan);  // [N k, C] -> [N, C]
+
+// y[r] = factors[r] x[r]: the gate of a shared expert, the weights of rows before they are dispatched. [N, C], [N, 1].
+Tensor scale_rows(Context& cx, const Tensor& x, const Tensor& factors);
 
 struct RouterUse {
   Tensor logits, ids;

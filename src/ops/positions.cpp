@@ -121,11 +121,12 @@ std::vector<float> sinusoidal_positions(int64_t positions, int64_t width, Sinuso
             width, " but the width must be even and positive", Hint("half the columns are sines, half are cosines"));
   std::vector<float> table(static_cast<size_t>(positions * width));
   const int64_t half = width / 2;
+  const bool alternate = order == Sinusoid::interleaved;
+  const auto steps = static_cast<double>(order == Sinusoid::fairseq ? std::max<int64_t>(half - 1, 1) : half);
   for (int64_t p = 0; p < positions; ++p) {
     for (int64_t i = 0; i < half; ++i) {
-      const double angle =
-          static_cast<double>(p) * std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(width));
-      const int64_t at = order == Sinusoid::halves ? i : 2 * i, step = order == Sinusoid::halves ? half : 1;
+      const double angle = static_cast<double>(p) * std::pow(10000.0, -static_cast<double>(i) / steps);
+      const int64_t at = alternate ? 2 * i : i, step = alternate ? 1 : half;
       table[static_cast<size_t>(p * width + at)] = static_cast<float>(std::sin(angle));
       table[static_cast<size_t>(p * width + at + step)] = static_cast<float>(std::cos(angle));
     }

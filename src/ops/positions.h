@@ -28,8 +28,9 @@ struct RopeTable {
 // beyond the original context it uses the long factors.
 RopeTable rope_table(double base, int64_t width, int64_t positions, const RopeScaling& scaling = {});
 
-// The 2017 Transformer's: sin in the first half of the columns and cos in the second, or alternating.
-enum class Sinusoid : uint8_t { halves, interleaved };
+// The 2017 Transformer's: sin in the first half of the columns and cos in the second, or alternating. `fairseq`: halves
+// whose last frequency is 1 / 10000 itself.
+enum class Sinusoid : uint8_t { halves, interleaved, fairseq };
 std::vector<float> sinusoidal_positions(int64_t positions, int64_t width, Sinusoid order);  // [positions, width]
 
 std::vector<float> alibi_slopes(int64_t heads);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -12,6 +11,7 @@
 #include "core/host_values.h"
 #include "io/safetensors.h"
 #include "io/stored_type.h"
+#include "verify/half_bounds.h"
 #include "verify/recorded.h"
 
 namespace qkv {
@@ -21,7 +21,7 @@ using Verdict = VerifyLine::Verdict;
 
 // docs/architecture.md explains these bounds.
 constexpr double kExactNmse = 2e-11, kExactWorst = 2e-5;
-constexpr double kHalfLogitsNmse = 5e-4, kHalfLogitsKl = 1e-3, kClearMargin = 0.1;
+constexpr double kHalfLogitsKl = 1e-3, kClearMargin = 0.1;
 
 // Padded keys are masked; padded query rows attend to the rest, as in the reference.
 Rows rows_of(Context& cx, const RecordedBatch& ids) {
@@ -39,8 +39,8 @@ Rows rows_of(Context& cx, const RecordedBatch& ids) {
 
 class Verifier : public Probe {
  public:
-  Verifier(const Model& model, const Engine& engine, Precision precision, const Safetensors& io)
-      : model_(model), engine_(engine), precision_(precision), io_(io) {
+  Verifier(const Model& model, const Engine& engine, Precision precision, const Safetensors& io, HalfBounds bounds)
+      : model_(model), engine_(engine), precision_(precision), io_(io), half_(std::move(bounds)) {
     for (const auto& [name, weight] : model.weights()) quantized_ |= !weight.format().plain();
   }
 
@@ -56,6 +56,7 @@ class Verifier : public Probe {
         whole.ignore_padding();
         compare_pass(whole, nullptr, "logits");
         comparing_ = false;  // everything else was recorded without padding
+        blind_ = blind_rows(ids);
         if (io_.find("logits_padded") != nullptr) compare_pass(ids, nullptr, "logits_padded");
         break;
       }
@@ -67,6 +68,8 @@ class Verifier : public Probe {
     return std::move(report_);
   }
 
+  const Choices& choices() const { return choices_; }
+
   // --- probe ---------------------------------------------------------------------------------------------------------
 
   Ask ask(Place, Site site) const override {
@@ -76,6 +79,7 @@ class Verifier : public Probe {
       case Site::resid_post:
       case Site::final:
       case Site::route_logits:
+      case Site::route_ids:
         return Ask::read;
       case Site::attn_probs:
         return Ask::pattern;
@@ -99,7 +103,9 @@ class Verifier : public Probe {
     } else if (tap.site == Site::resid_post) {
       if (layer + 1 < layers) compare(states(layer + 1), host_floats(x));  // the last one is compared after its norm
     } else if (tap.site == Site::route_logits) {
-      compare_routing("router_logits." + std::to_string(layer), x, stack.layers[static_cast<size_t>(layer)]);
+      compare("router_logits." + std::to_string(layer), host_floats(x));
+    } else if (tap.site == Site::route_ids) {
+      compare_choices(layer, x);
     } else {
       const std::string which = tap.place.stack == Stack::cross ? "cross_" : side;
       compare_pattern(which + "attentions." + std::to_string(layer), x, *tap.rows);
@@ -118,15 +124,19 @@ class Verifier : public Probe {
   }
   void add(VerifyLine line) { report_.lines.push_back(std::move(line)); }
 
-  void compare(const std::string& name, const std::vector<float>& got) {
+  void compare(const std::string& name, std::vector<float> got) {
     const StoredTensor* right = io_.find(name);
     if (right == nullptr) return;
     VerifyLine line = line_for(*right);
-    const std::vector<float> values = recorded_floats(*right);
+    std::vector<float> values = recorded_floats(*right);
     if (values.size() != got.size()) {
       line.verdict = Verdict::bad;
       line.note = fmt::format("we compute {} numbers", got.size());
       return add(line);
+    }
+    if (!blind_.empty()) {
+      leave_out(blind_, right->shape, {&got, &values});
+      line.note = fmt::format("without {} padded rows that see no token", blind_.size());
     }
     const Distance d = distance(got, values);
     line.nmse = d.nmse;
@@ -157,28 +167,33 @@ class Verifier : public Probe {
     compare(name, got);
   }
 
-  void compare_routing(const std::string& name, const Tensor& x, const LayerSpec& layer) {
-    const std::vector<float> got = host_floats(x);
-    compare(name, got);
-    const StoredTensor* right = io_.find(name);
-    if (right == nullptr || exact() || !layer.feed.experts) return;
-    const std::vector<float> values = recorded_floats(*right);
-    const auto experts = static_cast<size_t>(x.cols());
-    int64_t changed = 0;
-    for (size_t r = 0; r + experts <= std::min(values.size(), got.size()); r += experts) {
-      const auto chosen = [&](const std::vector<float>& from) {
-        std::vector<size_t> order(experts);
-        std::iota(order.begin(), order.end(), size_t{0});
-        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return from[r + a] > from[r + b]; });
-        order.resize(static_cast<size_t>(layer.feed.experts->rule.top_k));
-        std::sort(order.begin(), order.end());
-        return order;
-      };
-      if (chosen(got) == chosen(values)) continue;
-      ++changed;
-      leave_out_from(static_cast<int64_t>(r / experts));
+  // As recorded, or else as f32 chooses: [] if neither is known.
+  RowChoices right_choices(int64_t layer, int64_t top_k) const {
+    const StoredTensor* recorded = io_.find("router_logits." + std::to_string(layer));
+    if (recorded == nullptr) {
+      const auto at = half_.choices.find(layer);
+      return at == half_.choices.end() ? RowChoices{} : at->second;
     }
-    report_.lines.back().note = fmt::format("{} of {} rows chose other experts", changed, x.rows());
+    return recorded_choices(*recorded, top_k);
+  }
+
+  void compare_choices(int64_t layer, const Tensor& ids) {
+    const std::vector<int32_t> all = host_ints(ids);
+    const auto top_k = ids.dim(1);
+    RowChoices& chosen = choices_[layer];
+    for (auto at = all.begin(); at != all.end(); at += top_k) {
+      std::sort(chosen.emplace_back(at, at + top_k).begin(), chosen.back().end());
+    }
+    const RowChoices right = right_choices(layer, top_k);
+    if (exact() || right.size() != chosen.size()) return;
+    int64_t changed = 0;
+    for (size_t r = 0; r < chosen.size(); ++r) {
+      if (chosen[r] == right[r]) continue;
+      ++changed;
+      leave_out_from(static_cast<int64_t>(r));
+    }
+    if (report_.lines.empty() || report_.lines.back().name != "router_logits." + std::to_string(layer)) return;
+    report_.lines.back().note = fmt::format("{} of {} rows chose other experts", changed, chosen.size());
   }
 
   // A row routed to other experts differs legitimately, and so do the later rows that attend to it.
@@ -190,6 +205,35 @@ class Verifier : public Probe {
     }
   }
 
+  // Rows of [.., C].
+  static void leave_out(const std::set<size_t>& rows, const std::vector<int64_t>& shape,
+                        std::initializer_list<std::vector<float>*> from) {
+    const auto width = static_cast<size_t>(shape.back());
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+      for (std::vector<float>* all : from) {
+        if (all->size() == width) break;  // keep at least one row
+        const auto at = all->begin() + static_cast<std::ptrdiff_t>(*row * width);
+        all->erase(at, at + static_cast<std::ptrdiff_t>(width));
+      }
+    }
+  }
+
+  // Padded rows with only padding in their window: they see nothing, and what the reference computes for them is
+  // arbitrary.
+  std::set<size_t> blind_rows(const RecordedBatch& ids) const {
+    std::set<size_t> blind;
+    for (const LayerSpec& layer : model_.spec().encoder.layers) {
+      const int64_t window = layer.attention.window;
+      if (window == 0) continue;
+      for (int64_t b = 0; b < ids.batch; ++b) {
+        for (int64_t p = ids.lengths[static_cast<size_t>(b)] + window - 1; p < ids.length; ++p) {
+          blind.insert(static_cast<size_t>(b * ids.length + p));
+        }
+      }
+    }
+    return blind;
+  }
+
   void compare_logits(const std::string& name, const Tensor& logits) {
     std::vector<float> got = host_floats(logits);
     compare(name, got);
@@ -197,13 +241,7 @@ class Verifier : public Probe {
     if (right == nullptr || exact() || !report_.lines.back().nmse) return;
     std::vector<float> values = recorded_floats(*right);
     const auto width = static_cast<size_t>(logits.cols());
-    for (auto row = rerouted_.rbegin(); row != rerouted_.rend(); ++row) {
-      for (std::vector<float>* all : {&got, &values}) {
-        if (all->size() == width) break;  // keep at least one row
-        const auto at = all->begin() + static_cast<std::ptrdiff_t>(*row * width);
-        all->erase(at, at + static_cast<std::ptrdiff_t>(width));
-      }
-    }
+    leave_out(blind_.empty() ? rerouted_ : blind_, right->shape, {&got, &values});
     report_.lines.back().nmse = distance(got, values).nmse;
     double kl = 0, sum = 0, power = 0;
     for (const float v : values)
@@ -225,10 +263,12 @@ class Verifier : public Probe {
     kl /= static_cast<double>(std::max<int64_t>(rows, 1));
     VerifyLine& line = report_.lines.back();
     line.kl = kl;
-    line.note = fmt::format("mean KL {:.1e}, top-1 {} of {} clear rows", kl, agree, clear);
+    line.note = fmt::format("mean KL {:.1e}, top-1 {} of {} clear rows", kl, agree, clear) +
+                (line.note.empty() ? "" : ", " + line.note);
     if (!rerouted_.empty())
       line.note += fmt::format(", without {} rows after other experts were chosen", rerouted_.size());
-    const bool within = *line.nmse <= kHalfLogitsNmse && kl <= kHalfLogitsKl && agree == clear;
+    const double wider = half_.nmse / HalfBounds::kNmse;
+    const bool within = *line.nmse <= half_.nmse && kl <= kHalfLogitsKl * wider && agree == clear;
     line.verdict = quantized_ ? Verdict::shown : within ? Verdict::good : Verdict::bad;
   }
 
@@ -263,9 +303,12 @@ class Verifier : public Probe {
   const Engine& engine_;
   Precision precision_;
   const Safetensors& io_;
+  HalfBounds half_;
+  Choices choices_;
   VerifyReport report_;
   const Rows* rows_ = nullptr;  // of the pass
   std::set<size_t> rerouted_;   // rows routed differently from the reference, and rows that attend to them
+  std::set<size_t> blind_;      // see blind_rows()
   bool comparing_ = true;
   bool quantized_ = false;  // the recording is of unquantized weights: distances are shown but not judged
 };
@@ -297,7 +340,20 @@ int64_t VerifyReport::count(Verdict verdict) const {
 VerifyReport verify_model(const Checkpoint& checkpoint, const Engine& engine, Precision precision,
                           const std::filesystem::path& folder) {
   const Safetensors io = Safetensors::open(folder / "io.safetensors");
-  const auto run = [&](Precision p) { return Verifier(*checkpoint.model(engine.device()), engine, p, io).run(); };
+  HalfBounds bounds;
+  const auto run = [&](Precision p) {
+    const std::unique_ptr<Model> model = checkpoint.model(engine.device());
+    Verifier verifier(*model, engine, p, io, bounds);
+    VerifyReport report = verifier.run();
+    bounds.choices = verifier.choices();
+    return report;
+  };
+  if (precision.compute == DType::bf16) {
+    bounds.nmse = half_nmse(folder);
+    const std::vector<LayerSpec>& layers = checkpoint.spec.main_stack().layers;
+    const auto routes = [](const LayerSpec& layer) { return layer.feed.experts.has_value(); };
+    if (std::any_of(layers.begin(), layers.end(), routes)) run(Precision::f32());
+  }
   VerifyReport report = run(precision);
   if (precision.compute == DType::f32 && std::any_of(report.lines.begin(), report.lines.end(), only_worst_is_bad)) {
     allow_recording_error(report, run(Precision::f64()));

@@ -78,6 +78,7 @@ expect 0 'Presets:' info --help
 expect 0 '124,439,808' info --preset gpt2
 expect 0 '"parameters": 63082496' info --preset transformer-base --json
 expect 2 'did you mean gpt2-xl' info --preset gpt2-xxl
+expect 0 'OPT 125M to 66B' info --families
 expect 2 'no such file or folder' info "$folder/nowhere"
 printf '{"model_type": "gpt2", "vocab_size": 50, "n_positions": 16, "n_embd": 8, "n_layer": 2, "n_head": 2}' \
   >"$folder/config.json"
@@ -90,6 +91,8 @@ expect 2 'there is no preset' new --preset gpt3 --seed 1 --out "$folder/other"
 golden=$(dirname "$0")/../golden
 made=$(mktemp -d)
 expect 0 'Examples' convert --help
+printf '{"model_type": "llama4"}' >"$made/llama4.json"
+expect 2 'the nearest known is llama4_text' info "$made/llama4.json"
 expect 0 'is written' convert "$golden/llama" --out "$made/模型.gguf" --dtype q8_0
 expect 0 'is written' convert "$made/模型.gguf" --out "$made/back"
 expect 2 'exists already' convert "$golden/llama" --out "$made/模型.gguf"

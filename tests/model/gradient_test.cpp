@@ -77,7 +77,9 @@ TEST_P(Gradient, OfAWholeModelIsItsSlope) {
 
 INSTANTIATE_TEST_SUITE_P(Of, Gradient,
                          testing::Values("gpt2", "llama", "gemma2", "gemma3", "gpt_neox", "olmo2", "mixtral",
-                                         "deepseek_v3", "gpt_oss", "bert", "marian", "bart", "t5_gated"),
+                                         "deepseek_v3", "gpt_oss", "bert", "marian", "bart", "t5_gated", "bloom",
+                                         "granite", "cohere2", "nemotron", "llama4", "qwen2_moe", "modernbert",
+                                         "m2m_100"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace gradient_test

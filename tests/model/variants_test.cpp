@@ -106,6 +106,102 @@ TEST(OlderConfigs, MeanTheSame) {
   gemma.config.erase("layer_types");
   gemma.config.erase("_sliding_window_pattern");
   EXPECT_TRUE(gemma.verify().good());
+  for (const std::string family : {"cohere2", "exaone4", "olmo3", "smollm3", "llama4"}) {
+    Rewritten model(family);
+    model.config.erase("layer_types");
+    if (family == "smollm3" || family == "llama4") model.config.erase("no_rope_layers");
+    if (family == "llama4") model.config.erase("moe_layers");
+    Json rope = model.config["rope_parameters"];
+    model.config.erase("rope_parameters");
+    model.config["rope_theta"] = family == "olmo3" ? rope["full_attention"]["rope_theta"] : rope["rope_theta"];
+    EXPECT_TRUE(model.verify().good()) << family << " " << model.config.dump();
+  }
+  Rewritten modern("modernbert");
+  modern.config["global_rope_theta"] = modern.config["rope_parameters"]["full_attention"]["rope_theta"];
+  modern.config["local_rope_theta"] = modern.config["rope_parameters"]["sliding_attention"]["rope_theta"];
+  modern.config.erase("rope_parameters");
+  modern.config.erase("layer_types");
+  EXPECT_TRUE(modern.verify().good());
+}
+
+// What a family usually is not, its config may say: the weights of one as those of another.
+TEST(EncoderDecoders, SayWhereNormsAndPositionsAre) {
+  Rewritten bart("mbart");
+  bart.config["model_type"] = "bart";
+  EXPECT_ANY_THROW(bart.verify()) << "BART has no last norms";
+  bart.config["normalize_before"] = bart.config["add_final_layer_norm"] = true;
+  EXPECT_TRUE(bart.verify().good());
+  bart.config["normalize_before"] = false;
+  EXPECT_FALSE(bart.verify().good());
+
+  Rewritten marian("pegasus");
+  marian.config["model_type"] = "marian";
+  marian.config["normalize_before"] = marian.config["add_final_layer_norm"] = true;
+  EXPECT_TRUE(marian.verify().good()) << "sinusoids computed";
+  marian.config["static_position_embeddings"] = false;
+  marian.config["position_offset"] = 0;
+  EXPECT_TRUE(marian.verify().good()) << "sinusoids stored";
+  Rewritten::Numbers& stored = marian.at("model.encoder.embed_positions.weight");
+  for (float& v : stored.values) v = -v;
+  EXPECT_FALSE(marian.verify().good()) << "stored ones are read";
+  marian.config["static_position_embeddings"] = true;
+  EXPECT_TRUE(marian.verify().good()) << "computed ones are not";
+  marian.config["position_offset"] = 1;
+  EXPECT_FALSE(marian.verify().good());
+}
+
+TEST(EncoderDecoders, HaveTwoVocabularies) {
+  Rewritten two("mbart");
+  Rewritten::Numbers shared = two.take("model.shared.weight"), source = shared;
+  source.shape[0] += 3;
+  source.values.resize(source.values.size() + 3 * 32);
+  two.put("model.encoder.embed_tokens.weight", source);
+  two.put("model.decoder.embed_tokens.weight", shared);
+  two.config["share_encoder_decoder_embeddings"] = false;
+  two.config["decoder_vocab_size"] = two.config["vocab_size"];
+  two.config["vocab_size"] = source.shape[0];
+  EXPECT_TRUE(two.verify().good());
+}
+
+std::vector<float> logits_of(ModelSpec spec, const Checkpoint& checkpoint, const std::vector<int32_t>& ids) {
+  test::Pass pass({.precision = Precision::f32()});
+  const auto model = Model::make(std::move(spec), checkpoint.weights(cpu_device()));
+  const Rows rows = Rows::batch(pass.cx, 1, static_cast<int64_t>(ids.size()));
+  return host_floats(model->logits(pass.cx, {.ids = pass.cx.upload(ids), .rows = &rows}));
+}
+
+// Of two tokens the first sees itself alone, whatever its scores; the second's queries are scaled as the scale would be.
+TEST(Llama4, SharpensFarQueries) {
+  const Checkpoint checkpoint = Checkpoint::open(test::golden("llama4"));
+  const std::vector<int32_t> ids{5, 17};
+  ModelSpec far = checkpoint.spec, scaled = far;
+  AttentionSpec &sharp = far.decoder.layers[3].attention, &plain = scaled.decoder.layers[3].attention;
+  sharp.temperature = TemperatureSpec{.scale = 0.7, .floor = 2};
+  plain.temperature.reset();
+  EXPECT_LT(distance(logits_of(scaled, checkpoint, ids), logits_of(checkpoint.spec, checkpoint, ids)).nmse, 1e-20);
+  EXPECT_GT(distance(logits_of(far, checkpoint, ids), logits_of(checkpoint.spec, checkpoint, ids)).nmse, 1e-9);
+  plain.scale = (1 + 0.7 * std::log(2.0)) / std::sqrt(static_cast<double>(plain.width));
+  EXPECT_LT(distance(logits_of(far, checkpoint, ids), logits_of(scaled, checkpoint, ids)).nmse, 1e-12);
+}
+
+// 7B's one key/value head as a group (11B), and with a norm for each branch (40B).
+TEST(Falcon, IsTheSameInItsNewerArchitecture) {
+  Rewritten model("falcon");
+  model.config["new_decoder_architecture"] = true;
+  model.config["num_kv_heads"] = 1;
+  model.config["num_ln_in_parallel_attn"] = 1;
+  EXPECT_TRUE(model.verify().good());
+  for (const std::string layer : {"transformer.h.0.", "transformer.h.1."}) {
+    for (const std::string part : {".weight", ".bias"}) {
+      const Rewritten::Numbers norm = model.take(layer + "input_layernorm" + part);
+      model.put(layer + "ln_attn" + part, norm);
+      model.put(layer + "ln_mlp" + part, norm);
+    }
+  }
+  model.config["num_ln_in_parallel_attn"] = nullptr;
+  EXPECT_TRUE(model.verify().good());
+  for (float& v : model.at("transformer.h.0.ln_mlp.weight").values) v *= 1.01F;
+  EXPECT_FALSE(model.verify().good());
 }
 
 TEST(PackedExperts, AreReadAsTransformersHoldsThem) {

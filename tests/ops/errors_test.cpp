@@ -530,9 +530,9 @@ REFUSES(LayerNorm,  //
          {"layer_norm", "eps", "2"}},
         {"offset",
          [](B& b) {
-           ops::layer_norm(b.cx, b.floats({2, 3}), {.offset = 1});
+           ops::layer_norm(b.cx, b.floats({2, 3}), {.offset = 7});
          },
-         {"layer_norm", "offset", "1"}},
+         {"layer_norm", "offset", "7"}},
         {"no_columns",
          [](B& b) {
            ops::layer_norm(b.cx, b.floats({2, 0}), {});
@@ -730,6 +730,7 @@ REFUSES(
     {"negative_softcap", [](B& b) { b.attend({.softcap = -1}); }, {"attention", "softcap", "-1"}},
     {"nan_softcap", [](B& b) { b.attend({.softcap = kNan}); }, {"attention", "softcap", "nan"}},
     {"negative_window", [](B& b) { b.attend({.window = -1}); }, {"attention", "window", "-1"}},
+    {"negative_chunk", [](B& b) { b.attend({.chunk = -1}); }, {"attention", "chunk", "-1"}},
     {"dropout_of_everything", [](B& b) { b.attend({.dropout = 1}); }, {"attention", "dropout", "1"}},
     {"nan_dropout", [](B& b) { b.attend({.dropout = kNanF}); }, {"attention", "dropout", "nan"}},
     {"sinks_of_other_heads", [](B& b) { b.attend({.sinks = &b.weight({3})}); }, {"attention", "[3]", "[2]"}},
@@ -964,6 +965,16 @@ REFUSES(Dispatch,  //
            ops::dispatch(b.cx, b.ids({3, 4}), b.plan());
          },
          {"dispatch", "i32 [3, 4]", "f32"}},
+        {"scale_rows_by_other_rows",
+         [](B& b) {
+           ops::scale_rows(b.cx, b.floats({5, 4}), b.floats({4, 1}));
+         },
+         {"scale_rows", "[4, 1]", "[5, 1]"}},
+        {"scale_rows_of_heads",
+         [](B& b) {
+           ops::scale_rows(b.cx, b.floats({5, 2, 4}), b.floats({5, 1}));
+         },
+         {"scale_rows", "[5, 2, 4]", "[N, C]"}},
         {"combine_rows_of_another_plan",
          [](B& b) {
            ops::combine(b.cx, b.floats({5, 4}), b.floats({3, 2}), b.plan());

@@ -172,6 +172,7 @@ std::vector<Case> cases() {
   add("quick_gelu", ops::act::quick_gelu);
   add("tanh", ops::act::tanh);
   add("softcap", ops::act::softcap(3.0F));
+  add("relu_squared", ops::act::relu_squared);
   const auto add_gated = [&](const char* name, Gating form) { all.push_back({name, small, form, true}); };
   add_gated("swiglu", ops::gate::swiglu);
   add_gated("geglu_erf", ops::gate::geglu_erf);

@@ -313,6 +313,7 @@ std::vector<Case> every_op() {
                  ops::route(t.cx, logits, {.top_k = 2, .sigmoid = true, .renormalise = true}, &t.weight({5}));
              const ops::Dispatch plan = ops::plan_dispatch(t.cx, r.ids, 5);
              t.output(ops::combine(t.cx, ops::dispatch(t.cx, x, plan), r.weights, plan));
+             t.output(ops::scale_rows(t.cx, x, t.input({4, 1})));
              for (const Tensor& index : {r.ids, plan.order, plan.slots, plan.groups.starts()}) t.output(index);
            }},
       Case{"balance_loss",

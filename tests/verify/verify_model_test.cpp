@@ -56,7 +56,8 @@ TEST_P(Family, StaysNearItInBf16) {
 }
 
 TEST_P(Family, ComputesItOnTheLargerRecordingToo) {
-  QKV_NEED_SHARED(folder, "golden/" + GetParam());
+  const bool second = test::shared("golden2/" + GetParam()).has_value();
+  QKV_NEED_SHARED(folder, (second ? "golden2/" : "golden/") + GetParam());
   const VerifyReport report = verify_patched(folder, Json::object(), Precision::f32());
   EXPECT_TRUE(report.good()) << bad_lines(report);
   const VerifyReport half = verify_patched(folder, Json::object(), Precision::bf16());
@@ -92,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(All, Family, testing::ValuesIn(test::golden_models()),
                          [](const auto& tested) { return tested.param; });
 
 TEST(Verify, KnowsAllFamilies) {
-  EXPECT_EQ(test::golden_models().size(), 24U);
+  EXPECT_EQ(test::golden_models().size(), 47U);
 }
 
 // A small mistake in the config must be detected.
@@ -125,7 +126,39 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"gpt_neox", {{"use_parallel_residual", false}}}, Mistake{"gpt_oss", {{"sliding_window", 7}}},
         Mistake{"bert", {{"layer_norm_eps", 1e-6}}}, Mistake{"bert", {{"hidden_act", "gelu_new"}}},
         Mistake{"marian", {{"scale_embedding", false}}}, Mistake{"t5", {{"relative_attention_max_distance", 20}}},
-        Mistake{"t5", {{"scale_decoder_outputs", false}}}),
+        Mistake{"t5", {{"scale_decoder_outputs", false}}},
+        // The second set: norms and where they are, positions, multipliers, windows, experts.
+        Mistake{"opt", {{"do_layer_norm_before", false}, {"_remove_final_layer_norm", false}}},
+        Mistake{"opt", {{"activation_function", "gelu"}}}, Mistake{"bloom", {{"layer_norm_epsilon", 1e-4}}},
+        Mistake{"gptj", {{"rotary_dim", 8}}}, Mistake{"gptj", {{"activation_function", "gelu"}}},
+        Mistake{"phi", {{"rope_parameters", {{"partial_rotary_factor", 1.0}}}}},
+        Mistake{"phi", {{"hidden_act", "gelu"}}}, Mistake{"falcon", {{"alibi", true}}},
+        Mistake{"falcon", {{"rope_parameters", {{"rope_theta", 10001.0}}}}},
+        Mistake{"starcoder2", {{"sliding_window", 7}}}, Mistake{"starcoder2", {{"norm_epsilon", 1e-4}}},
+        Mistake{"stablelm", {{"rope_parameters", {{"partial_rotary_factor", 0.5}}}}},
+        Mistake{"granite", {{"residual_multiplier", 1.0}}}, Mistake{"granite", {{"logits_scaling", 2.01}}},
+        Mistake{"granite", {{"attention_multiplier", 0.21}}}, Mistake{"granite", {{"embedding_multiplier", 1.0}}},
+        Mistake{"smollm3", {{"no_rope_layers", {1, 1, 1, 0}}}}, Mistake{"glm4", {{"rms_norm_eps", 1e-5}}},
+        Mistake{"glm4", {{"rope_parameters", {{"partial_rotary_factor", 1.0}}}}},
+        Mistake{"glm4_moe", {{"routed_scaling_factor", 1.0}}}, Mistake{"glm4_moe", {{"norm_topk_prob", false}}},
+        Mistake{"cohere2", {{"logit_scale", 0.2501}}}, Mistake{"cohere2", {{"sliding_window", 7}}},
+        Mistake{
+            "cohere2",
+            {{"layer_types", {"sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention"}}}},
+        Mistake{"olmo3", {{"sliding_window", 9}}},
+        Mistake{"olmo3", {{"rope_parameters", {{"sliding_attention", {{"rope_theta", 10000.0}}}}}}},
+        Mistake{"ernie4_5", {{"rope_parameters", {{"rope_theta", 500001.0}}}}},
+        Mistake{"exaone4", {{"sliding_window", 0}}}, Mistake{"nemotron", {{"hidden_act", "relu"}}},
+        Mistake{"nemotron", {{"qkv_norm_offset", 0}}}, Mistake{"llama4", {{"attention_chunk_size", 7}}},
+        Mistake{"llama4", {{"use_qk_norm", false}}}, Mistake{"llama4", {{"floor_scale", 8}}},
+        Mistake{"llama4", {{"no_rope_layers", {1, 1, 0, 0}}}}, Mistake{"qwen2_moe", {{"norm_topk_prob", true}}},
+        Mistake{"qwen2_moe", {{"num_experts_per_tok", 1}}}, Mistake{"mbart", {{"normalize_before", false}}},
+        Mistake{"mbart", {{"scale_embedding", false}}}, Mistake{"m2m_100", {{"position_offset", 2}}},
+        Mistake{"m2m_100", {{"normalize_before", false}}}, Mistake{"pegasus", {{"scale_embedding", false}}},
+        Mistake{"pegasus", {{"normalize_before", false}}}, Mistake{"roberta", {{"layer_norm_eps", 1e-6}}},
+        Mistake{"modernbert", {{"local_attention", 6}}},
+        Mistake{"modernbert", {{"rope_parameters", {{"sliding_attention", {{"rope_theta", 160000.0}}}}}}},
+        Mistake{"modernbert", {{"hidden_activation", "gelu_new"}}}),
     [](const auto& tested) { return std::to_string(tested.index) + "_" + tested.param.folder; });
 
 // The recording's distance from our doubles is no larger than its own rounding error.

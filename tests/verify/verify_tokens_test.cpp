@@ -76,7 +76,7 @@ TEST(VerifyTokens, LooksAtGreedyAndBeamsOfBothKindsOfModels) {
     }
   }
   const std::map<std::string, int64_t> right = {
-      {"generate_greedy", 23}, {"generate_beam4", 9}, {"generate_beam4_lp2", 9}};
+      {"generate_greedy", 44}, {"generate_beam4", 12}, {"generate_beam4_lp2", 12}};
   EXPECT_EQ(count, right);
 }
 

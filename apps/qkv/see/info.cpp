@@ -9,6 +9,7 @@
 #include "common/commands.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/describe/model_report.h"
+#include "model/families/family.h"
 #include "model/families/presets.h"
 #include "model/quantized/quantized_names.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 struct InfoArguments {
   std::string model, preset;
-  bool json = false;
+  bool json = false, families = false;
 };
 
 // Bytes of each type in the file; no file, no types.
@@ -49,7 +50,17 @@ ModelSpec spec_of(const InfoArguments& options, Stored& stored) {
   return checkpoint.spec;
 }
 
+void list_families(bool as_json) {
+  Json list = Json::object();
+  for (const Family* family : all_families()) {
+    list[family->name] = family->known_as;
+    if (!as_json) std::cout << fmt::format("  {:<12} {}\n", family->name, family->known_as);
+  }
+  if (as_json) std::cout << list.dump(2) << '\n';
+}
+
 void info(const InfoArguments& options) {
+  if (options.families) return list_families(options.json);
   Stored stored;
   const ModelSpec spec = spec_of(options, stored);
   const ModelSummary summary = summarise(spec);
@@ -80,8 +91,11 @@ void add_info(Command app) {
   what.add_option("MODEL", options->model, "A Hugging Face folder, a GGUF file, or a config.json alone");
   what.add_option("--preset NAME", options->preset, "A well-known model by name; needs no weights")
       .known(preset_names());
+  what.add_flag("--families", options->families, "The families that can be read, and the models they are known by");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
-  command.footer("Examples:\n  qkv info tests/golden/gemma3\n  qkv info --preset deepseek-v3\n\nPresets:" + presets);
+  command.footer(
+      "Examples:\n  qkv info tests/golden/gemma3\n  qkv info --preset deepseek-v3\n  qkv info --families\n\nPresets:" +
+      presets);
   command.callback([options] { info(*options); });
 }
 

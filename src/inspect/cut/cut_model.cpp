@@ -158,6 +158,11 @@ SmallerModel cut_out(const Checkpoint& whole, Device& device, const Cut& cut, co
             Hint("cut by zero or by mean"));
   SmallerModel made{.config = whole.config};
   Selections selections(spec);
+  for (const LayerSpec& layer : spec.main_stack().layers) {
+    QKV_CHECK(cut.heads.empty() || layer.attention.alibi == 0, "the heads of a ", spec.family,
+              " cannot be cut: each has its own ALiBi slope, by its number",
+              Hint("study the heads without removing them: leave --out away"));
+  }
   if (!cut.heads.empty() || whole.config.contains(kHeadsKey)) {
     Json maps = Json::object();
     for (const Place place : all_attentions(spec)) {

@@ -43,15 +43,20 @@ HeadWrites::HeadWrites(Context& cx, const Model& model, Place place)
     : model_(model), place_(place), spec_(attention_at(model.spec(), place)), out_(model.spec(), place) {
   const ModelSpec& spec = model.spec();
   const bool cross = place.stack == Stack::cross;
+  const StackSpec& layers = place.stack == Stack::encoder ? spec.encoder : spec.decoder;
+  const LayerSpec& layer = layers.layers[static_cast<size_t>(place.layer)];
   const Param* norm = model.weights().find(layer_prefix(spec, place) + (cross ? "norm_cross_out" : "norm_attn_out"));
   if (norm != nullptr) {
-    const StackSpec& layers = place.stack == Stack::encoder ? spec.encoder : spec.decoder;
-    const NormSpec& kind = layers.layers[static_cast<size_t>(place.layer)].norm;
+    const NormSpec& kind = layer.norm;
     QKV_CHECK(kind.kind == NormSpec::Kind::rms, "the branch of ", name_of(spec, place),
               " ends in a layer norm, which mixes the outputs of the heads",
               Hint("families with a norm on the branch use RMS norms"));
     norm_eps_ = kind.eps;
     gain_ = vector_of(*norm, kind.offset);
+  }
+  if (layer.branch_factor != 1) {
+    if (gain_.empty()) gain_.assign(static_cast<size_t>(spec.width), 1.0F);
+    for (float& g : gain_) g *= static_cast<float>(layer.branch_factor);
   }
   const std::vector<float> w = matrix(cx);  // [C, H E]
   const auto width = static_cast<size_t>(spec_.value_width), heads = static_cast<size_t>(spec_.heads);
@@ -107,7 +112,7 @@ LogitDirections::LogitDirections(Context& cx, const Model& model) : model_(model
   gain_.assign(width, 1);
   if (spec.main_stack().final_norm) {
     const std::string name = stack_prefix(spec, Stack::decoder) + "norm_final";
-    gain_ = vector_of(model.weights().at(name), spec.norm.kind == NormSpec::Kind::rms ? spec.norm.offset : 0);
+    gain_ = vector_of(model.weights().at(name), spec.norm.offset);
   }
   constexpr int64_t kAtOnce = 2048;
   std::vector<double> sum(width);

@@ -108,6 +108,11 @@ RoleRow RoleProbe::row_of(Place place, const PassTexts::At& row) {
     made.begin = std::max<int64_t>(0, row.position - spec.window + 1);
     if (!spec.causal) made.end = std::min<int64_t>(made.end, row.position + spec.window);
   }
+  if (spec.chunk > 0) {
+    const int64_t first = row.position / spec.chunk * spec.chunk;
+    made.begin = std::max(made.begin, first);
+    made.end = std::min(made.end, first + spec.chunk);
+  }
   made.kinds = texts_.has_kinds();
   if (!made.kinds) return made;
   const auto& before = texts_.counts_before(key_side(place), row.text);

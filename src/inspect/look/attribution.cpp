@@ -46,7 +46,7 @@ class FrozenNorm {
     double power = 0;
     for (const double v : input) power += (v - middle) * (v - middle);
     const double scale = 1 / std::sqrt(power / static_cast<double>(input.size()) + spec.eps);
-    for (double& g : gain_) g = (g + (centres_ ? 0 : spec.offset)) * scale;
+    for (double& g : gain_) g = (g + spec.offset) * scale;
     if (weights.find(name + ".bias") != nullptr) bias_ = weight(weights, name + ".bias");
   }
 
@@ -128,6 +128,12 @@ struct Attributor::Run {
       norm.apply(bias);
       norm.add_bias(bias);
     }
+    const auto scaled = [&](Vector& x) {
+      for (double& v : x) v *= layer.branch_factor;
+    };
+    for (Part& part : parts) scaled(part.writes);
+    scaled(bias);
+    scaled(wrote);
     for (Part& part : parts) to.parts_.push_back(std::move(part));
     add_to(biases, bias);
     if (layer.place != NormPlace::after) return;
@@ -187,7 +193,8 @@ struct Attributor::Run {
     all.push_back(biases);
     all.push_back(states);
     all = product(all, weights().at("head.dense"));
-    const Vector bias = weight(weights(), "head.dense.bias");
+    const Vector bias = spec().head.transform_bias ? weight(weights(), "head.dense.bias")
+                                                   : Vector(static_cast<size_t>(spec().width), 0.0);
     add_to(all[all.size() - 2], bias);
     Vector whole = all.back();
     add_to(whole, bias);

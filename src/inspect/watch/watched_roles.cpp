@@ -39,6 +39,7 @@ class WatchProbe : public ReadingProbe {
           const int64_t position = s.position + r;
           int64_t keys = spec.causal ? position + 1 : s.keys;
           if (spec.causal && spec.window > 0) keys = std::min(keys, spec.window);
+          if (spec.causal && spec.chunk > 0) keys = std::min(keys, position % spec.chunk + 1);
           const size_t row = static_cast<size_t>(s.first_row + r) * static_cast<size_t>(spec.heads) + h;
           const auto sum = [&](WatchedRole role) -> TextSum& { return head[at(role)][static_cast<size_t>(s.request)]; };
           add(row, position, keys, sum);

@@ -40,7 +40,7 @@ void weight_gradients(const Exec& exec, const Grad& dw, const Grad& db, const La
   });
 }
 
-void input_gradients(const Exec& exec, const LayerNormBackwardArgs& a, float offset, const IsaKernels& isa) {
+void input_gradients(const Exec& exec, const LayerNormBackwardArgs& a, const IsaKernels& isa) {
   const RowsOf dx(a.dx.tensor), dy(a.dy), x(a.x);
   const float* mean = f32_or_null(a.mean);
   over_rows(exec, a.x.rows(), a.x.cols(), [&](Range rows, int) {
@@ -50,7 +50,7 @@ void input_gradients(const Exec& exec, const LayerNormBackwardArgs& a, float off
                        .x = x(r),
                        .w = f32_or_null(a.w),
                        .count = a.x.cols(),
-                       .offset = offset,
+                       .offset = static_cast<float>(a.offset),
                        .mean = mean != nullptr ? mean[r] : 0,
                        .rstd = a.rstd.as<float>()[r],
                        .centred = mean != nullptr,
@@ -74,6 +74,7 @@ void layer_norm(const Exec& exec, const LayerNormArgs& a, const IsaKernels& isa)
                     .b = f32_or_null(a.b),
                     .count = a.x.cols(),
                     .eps = static_cast<float>(a.eps),
+                    .offset = static_cast<float>(a.offset),
                     .centred = true};
       isa.norm_row(call);
       a.mean.as<float>()[r] = call.mean;
@@ -104,7 +105,7 @@ void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a, const
       a.x.cols() > exec.scratch.dim(1) / size_of(DType::f32)) {
     return ref::layer_norm_backward(ref::Split(*exec.pool), a);
   }
-  if (a.dx) input_gradients(exec, a, 0, isa);
+  if (a.dx) input_gradients(exec, a, isa);
   weight_gradients(exec, a.dw, a.db, a, isa);
 }
 
@@ -113,8 +114,8 @@ void rms_norm_backward(const Exec& exec, const RmsNormBackwardArgs& a, const Isa
     return ref::rms_norm_backward(ref::Split(*exec.pool), a);
   }
   // As layer_norm, without a mean.
-  const LayerNormBackwardArgs same{.dx = a.dx, .dy = a.dy, .x = a.x, .w = a.w, .rstd = a.r};
-  if (a.dx) input_gradients(exec, same, static_cast<float>(a.offset), isa);
+  const LayerNormBackwardArgs same{.dx = a.dx, .dy = a.dy, .x = a.x, .w = a.w, .rstd = a.r, .offset = a.offset};
+  if (a.dx) input_gradients(exec, same, isa);
   weight_gradients(exec, a.dw, {}, same, isa);
 }
 

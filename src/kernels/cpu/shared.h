@@ -41,7 +41,8 @@ static_assert(static_cast<int>(Activation::Kind::identity) == static_cast<int>(A
               static_cast<int>(Activation::Kind::gelu_erf) == static_cast<int>(ActivationKind::gelu_erf) &&
               static_cast<int>(Activation::Kind::gelu_tanh) == static_cast<int>(ActivationKind::gelu_tanh) &&
               static_cast<int>(Activation::Kind::silu) == static_cast<int>(ActivationKind::silu) &&
-              static_cast<int>(Activation::Kind::tanh) == static_cast<int>(ActivationKind::tanh));
+              static_cast<int>(Activation::Kind::tanh) == static_cast<int>(ActivationKind::tanh) &&
+              static_cast<int>(Activation::Kind::relu_squared) == static_cast<int>(ActivationKind::relu_squared));
 inline ActivationKind activation_kind(Activation act) {
   return static_cast<ActivationKind>(act.kind);
 }

@@ -57,6 +57,11 @@ class QueryRow {
       begin_ = std::max<int64_t>(0, position_ - in.window + 1);
       if (!in.causal) end_ = std::min<int64_t>(end_, position_ + in.window);
     }
+    if (in.chunk > 0) {
+      const int64_t first = position_ / in.chunk * in.chunk;
+      begin_ = std::max(begin_, first);
+      end_ = std::min(end_, first + in.chunk);
+    }
     end_ = std::max<int64_t>(end_, 0);
     begin_ = std::min(begin_, end_);
   }

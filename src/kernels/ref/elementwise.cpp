@@ -28,6 +28,10 @@ ValueAndSlope<R> apply(Activation act, R x) {
       return {x, 1};
     case Activation::Kind::relu:
       return {x <= 0 ? 0 : x, x > 0 ? R{1} : R{0}};  // NaN stays NaN
+    case Activation::Kind::relu_squared: {
+      const R positive = x <= 0 ? R{0} : x;
+      return {positive * positive, 2 * positive};
+    }
     case Activation::Kind::gelu_erf: {
       const R cdf = (1 + std::erf(x / std::numbers::sqrt2_v<R>)) / 2;
       const R pdf = std::exp(-x * x / 2) * std::numbers::inv_sqrtpi_v<R> / std::numbers::sqrt2_v<R>;

@@ -17,6 +17,7 @@ void layer_norm(const Split& split, const LayerNormArgs& a) {
   in_real(a.mean, [&]<class R>() {
     const int64_t width = a.x.cols();
     const In<R> w(a.w), b(a.b);
+    const R offset = w ? static_cast<R>(a.offset) : R{0};
     split(a.x.rows(), [&](Range rows) {
       for (int64_t r = rows.begin; r < rows.end; ++r) {
         const auto x = In<R>::row(a.x, r);
@@ -29,7 +30,7 @@ void layer_norm(const Split& split, const LayerNormArgs& a) {
         const R rstd = 1 / std::sqrt(variance + static_cast<R>(a.eps));
         const auto y = Out<R>::row(a.y, r);
         for (int64_t c = 0; c < width; ++c) {
-          y.set(c, (x[c] - mean) * rstd * weight_at(w, c) + (b ? b[c] : R{0}));
+          y.set(c, (x[c] - mean) * rstd * (weight_at(w, c) + offset) + (b ? b[c] : R{0}));
         }
         Out<R>(a.mean).set(r, mean);
         Out<R>(a.rstd).set(r, rstd);
@@ -42,13 +43,14 @@ void layer_norm_backward(const Split& split, const LayerNormBackwardArgs& a) {
   in_real(a.mean, [&]<class R>() {
     const int64_t width = a.x.cols();
     const In<R> w(a.w), mean(a.mean), rstd(a.rstd);
+    const R offset = w ? static_cast<R>(a.offset) : R{0};
     if (a.dx) {
       split(a.x.rows(), [&](Range rows) {
         for (int64_t r = rows.begin; r < rows.end; ++r) {
           const auto x = In<R>::row(a.x, r), dy = In<R>::row(a.dy, r);
-          R mean_g = 0, mean_gx = 0;  // of g and g * xhat, g = dy * w
+          R mean_g = 0, mean_gx = 0;  // of g and g * xhat, g = dy * (w + offset)
           for (int64_t c = 0; c < width; ++c) {
-            const R g = dy[c] * weight_at(w, c);
+            const R g = dy[c] * (weight_at(w, c) + offset);
             mean_g += g;
             mean_gx += g * (x[c] - mean[r]) * rstd[r];
           }
@@ -57,7 +59,7 @@ void layer_norm_backward(const Split& split, const LayerNormBackwardArgs& a) {
           const auto dx = Out<R>::row(a.dx.tensor, r);
           for (int64_t c = 0; c < width; ++c) {
             const R xhat = (x[c] - mean[r]) * rstd[r];
-            dx.put(c, rstd[r] * (dy[c] * weight_at(w, c) - mean_g - xhat * mean_gx), a.dx.add);
+            dx.put(c, rstd[r] * (dy[c] * (weight_at(w, c) + offset) - mean_g - xhat * mean_gx), a.dx.add);
           }
         }
       });

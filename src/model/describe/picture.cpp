@@ -29,6 +29,8 @@ std::string activation_text(const Activation& act) {
       return "identity";
     case Kind::relu:
       return "ReLU";
+    case Kind::relu_squared:
+      return "squared ReLU";
     case Kind::gelu_erf:
       return "GELU";
     case Kind::gelu_tanh:
@@ -73,6 +75,7 @@ void projections(Lines& lines, const AttentionSpec& a, int64_t c, bool across) {
   row("W_K", matrix(a.projected_kv_heads() * a.width, c, a.k_bias), heads_label(a.kv_heads, a.width) + from);
   row("W_V", matrix(a.kv_heads * a.value_width, c, a.v_bias), heads_label(a.kv_heads, a.value_width) + from);
   if (a.qk_norm == AttentionSpec::QkNorm::per_head) lines.push_back("norm on every head of q and k");
+  if (a.qk_norm == AttentionSpec::QkNorm::unit) lines.push_back("norm without weight on every head of q and k");
   if (a.qk_norm == AttentionSpec::QkNorm::whole)
     lines.push_back(a.normed_heads > 0 ? "norm on q and on k, all heads joined, those cut too"
                                        : "norm on q and on k, all heads joined");
@@ -99,9 +102,11 @@ std::string scores_text(const AttentionSpec& a) {
   const double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(a.width)));
   std::string text = scale == 1 ? "softmax(q k" : fmt::format("softmax(q k / {:.4g}", 1 / scale);
   if (a.softcap > 0) text += fmt::format(", soft cap {:g}", a.softcap);
-  text += a.relative ? " + bias by distance)" : ")";
+  text += a.relative ? " + bias by distance)" : a.alibi != 0 ? " - slope x distance)" : ")";
   text += a.causal ? ", causal" : ", all see all";
   if (a.window > 0) text += fmt::format(", window {}", a.window);
+  if (a.chunk > 0) text += fmt::format(", chunks of {}", a.chunk);
+  if (a.temperature) text += fmt::format(", sharper from {:g} on", a.temperature->floor);
   if (a.sinks) text += ", a sink per head";
   return text;
 }
@@ -237,16 +242,18 @@ class Drawing {
     const LayerSpec& first = s.layers.front();
     const NormPlace place = first.place;
     const std::string norm = norm_text(first.norm);
+    const bool shared = place == NormPlace::shared && name == "feed-forward";
     const bool beside = place == NormPlace::parallel && name == "feed-forward";
     inside("│", "");
     if (place == NormPlace::after || place == NormPlace::branch) {
       inside("├───┐ ", name);
     } else {
-      inside("├───┐ ", name + ": " + norm + (beside ? ", of the stream before the attention" : ""));
+      inside("├───┐ ", name + ": " + (shared ? "of what the attention reads" : norm) +
+                           (beside ? ", of the stream before the attention" : ""));
     }
     describe_layers(s, describe);
     if (place == NormPlace::branch || place == NormPlace::around) inside("│   │   ", norm);
-    inside("⊕◀──┘", "");
+    inside("⊕◀──┘", first.branch_factor != 1 ? fmt::format(" times {:.4g}", first.branch_factor) : "");
     if (place == NormPlace::after) inside("│ ", norm + ", of the stream itself");
   }
 

@@ -33,6 +33,7 @@ class Comparison {
 void compare(Comparison& c, const std::string& what, const NormSpec& a, const NormSpec& b) {
   c.alike(what + " kind of norm", a.kind == b.kind);
   c.close(what + " norm's epsilon", a.eps, b.eps);
+  if (a.kind == NormSpec::Kind::layer) c.same(what + " norm's bias", a.bias, b.bias);
 }
 
 // Two scalings are equal if they give the same table.
@@ -57,6 +58,9 @@ void compare(Comparison& c, const std::string& what, const AttentionSpec& a, con
   c.alike(what + " map of heads", a.kv_map == b.kv_map);
   c.same(what + " causal", a.causal, b.causal);
   c.same(what + " window", a.window, b.window);
+  c.same(what + " chunk", a.chunk, b.chunk);
+  c.close(what + " ALiBi", a.alibi, b.alibi);
+  c.alike(what + " temperature of queries", a.temperature == b.temperature);
   const auto plain = [](const AttentionSpec& s) { return 1 / std::sqrt(static_cast<double>(s.width)); };
   c.close(what + " attention scale", a.scale.value_or(plain(a)), b.scale.value_or(plain(b)));
   c.close(what + " softcap", a.softcap, b.softcap);
@@ -90,6 +94,8 @@ void compare(Comparison& c, const std::string& what, const FeedForwardSpec& a, c
   c.same(what + " number of experts", x.count, y.count);
   c.same(what + " expert width", x.width, y.width);
   c.same(what + " shared expert width", x.shared_width, y.shared_width);
+  c.same(what + " gate of the shared expert", x.shared_gate, y.shared_gate);
+  c.same(what + " weighted inputs of experts", x.weigh_inputs, y.weigh_inputs);
   c.same(what + " router bias", x.router_bias, y.router_bias);
   c.same(what + " correction bias", x.correction, y.correction);
   c.same(what + " expert bias", x.bias, y.bias);
@@ -104,7 +110,8 @@ void compare(Comparison& c, const std::string& what, const FeedForwardSpec& a, c
 void compare(Comparison& c, const std::string& what, const StackSpec& a, const StackSpec& b) {
   c.same(what + " layers", a.layers.size(), b.layers.size());
   c.alike(what + " positions", a.positions.kind == b.positions.kind && a.positions.count == b.positions.count &&
-                                   a.positions.offset == b.positions.offset && a.positions.order == b.positions.order);
+                                   a.positions.offset == b.positions.offset && a.positions.order == b.positions.order &&
+                                   a.positions.padding == b.positions.padding);
   c.same(what + " token types", a.token_types, b.token_types);
   c.same(what + " norm on embeddings", a.embedding_norm, b.embedding_norm);
   c.same(what + " last norm", a.final_norm, b.final_norm);
@@ -114,6 +121,8 @@ void compare(Comparison& c, const std::string& what, const StackSpec& a, const S
     const LayerSpec &x = a.layers[i], &y = b.layers[i];
     c.alike(where + " place of norms", x.place == y.place);
     compare(c, where, x.norm, y.norm);
+    c.same(where + " norm before attention", x.attention_norm, y.attention_norm);
+    c.close(where + " residual multiplier", x.branch_factor, y.branch_factor);
     compare(c, where, x.attention, y.attention);
     c.same(where + " cross-attention", x.cross.has_value(), y.cross.has_value());
     if (x.cross && y.cross) compare(c, where + " cross", *x.cross, *y.cross);

@@ -77,8 +77,8 @@ class Counter {
       const AttentionSpec& a = layer.attention;
       s_.cache.latent = a.latent.has_value();
       add(s_.cache.per_token, kept(a));
-      if (a.window == 0) add(s_.cache.per_token_beyond, kept(a));
-      const int64_t positions = a.window > 0 ? std::min(a.window, spec_.context) : spec_.context;
+      if (a.reach() == 0) add(s_.cache.per_token_beyond, kept(a));
+      const int64_t positions = a.reach() > 0 ? std::min(a.reach(), spec_.context) : spec_.context;
       add(s_.cache.at_context, product(kept(a), positions));
       if (layer.cross) add(s_.cache.per_source_token, kept(*layer.cross));
     }

@@ -5,7 +5,9 @@
 
 namespace qkv::families {
 
-extern const Family bart, bert, deepseek_v3, gemma2, gemma3, gpt2, gpt_neox, gpt_oss, llama, marian, mistral, mixtral,
-    olmo2, phi3, qwen2, qwen3, qwen3_moe, t5, transformer;
+extern const Family bart, bert, bloom, cohere2, deepseek_v3, ernie4_5, exaone4, falcon, gemma2, gemma3, glm4, glm4_moe,
+    gpt2, gpt_neox, gpt_oss, gptj, granite, llama, llama4, m2m_100, marian, mbart, mistral, mixtral, modernbert,
+    nemotron, olmo2, olmo3, opt, pegasus, phi, phi3, qwen2, qwen2_moe, qwen3, qwen3_moe, roberta, smollm3, stablelm,
+    starcoder2, t5, transformer;
 
 }  // namespace qkv::families

@@ -5,17 +5,15 @@ namespace qkv::families {
 namespace {
 
 ModelSpec bart_spec(const Config& c) {
-  ModelSpec s = bart_like(c);
-  for (StackSpec* stack : {&s.encoder, &s.decoder}) {
-    stack->positions = {.kind = PositionSpec::Kind::learned, .count = s.context, .offset = 2};
-    stack->embedding_norm = true;
-  }
-  return s;
+  return bart_like(c, {.embedding_norm = true});
 }
 
 }  // namespace
 
-const Family bart{
-    .name = "bart", .architecture = "BartForConditionalGeneration", .spec = bart_spec, .names = bart_like_names};
+const Family bart{.name = "bart",
+                  .architecture = "BartForConditionalGeneration",
+                  .known_as = "BART base and large",
+                  .spec = bart_spec,
+                  .names = bart_like_names};
 
 }  // namespace qkv::families

@@ -4,74 +4,24 @@
 namespace qkv::families {
 namespace {
 
-ModelSpec bert_spec(const Config& c) {
-  ModelSpec s{.kind = ModelSpec::Kind::encoder_only,
-              .vocabulary = c.whole({"vocab_size"}),
-              .width = c.whole({"hidden_size"}),
-              .context = c.whole({"max_position_embeddings"}),
-              .dtype = read_dtype(c),
-              .norm = {.kind = NormSpec::Kind::layer, .eps = c.number({"layer_norm_eps"}, 1e-12)},
-              .head = {.tied = c.flag({"tie_word_embeddings"}, true), .bias = true, .transform = true},
-              .init = {.std = c.number({"initializer_range"}, 0.02)},
-              .tokens = read_token_ids(c)};
-  s.head.act = read_activation(c, {"hidden_act"}, "gelu");
-  AttentionSpec a{.heads = c.whole({"num_attention_heads"})};
-  a.kv_heads = a.heads;
-  a.width = a.value_width = s.width / std::max<int64_t>(a.heads, 1);
-  a.q_bias = a.k_bias = a.v_bias = a.out_bias = true;
-  a.dropout = c.probability({"attention_probs_dropout_prob"}, 0.1F);
-  const float dropout = c.probability({"hidden_dropout_prob"}, 0.1F);
-  s.encoder = {
-      .layers = same_layers(c, c.whole({"num_hidden_layers"}),
-                            {.attention = a,
-                             .feed = {.width = c.whole({"intermediate_size"}), .act = s.head.act, .bias = true},
-                             .place = NormPlace::after,
-                             .norm = s.norm,
-                             .dropout = dropout}),
-      .positions = {.kind = PositionSpec::Kind::learned, .count = s.context},
-      .token_types = c.whole({"type_vocab_size"}, 2),
-      .embedding_norm = true,
-      .final_norm = false,
-      .embedding_dropout = dropout};
-  return s;
-}
-
 void names_with(TensorNames& list, const std::string& norm_weight, const std::string& norm_bias) {
-  const auto norm = [&](const std::string& name, const std::string& weight) {
-    list.tensor(name + norm_weight, weight);
-    list.tensor(name + norm_bias, weight + ".bias");
-  };
-  const std::string embeddings = "bert.embeddings.";
-  norm(embeddings + "LayerNorm", "norm_embed");
-  list.tensor(embeddings + "word_embeddings.weight", "embed");
-  list.tensor(embeddings + "position_embeddings.weight", "positions");
-  list.tensor(embeddings + "token_type_embeddings.weight", "types");
-  for_each_layer(list.spec().encoder, [&](const std::string& i) {
-    const std::string file = "bert.encoder.layer." + i + ".", layer = "layers." + i + ".";
-    list.linear(file + "attention.self.query", layer + "attn.q");
-    list.linear(file + "attention.self.key", layer + "attn.k");
-    list.linear(file + "attention.self.value", layer + "attn.v");
-    list.linear(file + "attention.output.dense", layer + "attn.o");
-    norm(file + "attention.output.LayerNorm", layer + "norm_attn");
-    list.linear(file + "intermediate.dense", layer + "mlp.up");
-    list.linear(file + "output.dense", layer + "mlp.down");
-    norm(file + "output.LayerNorm", layer + "norm_mlp");
-  });
-  list.linear("cls.predictions.transform.dense", "head.dense");
-  norm("cls.predictions.transform.LayerNorm", "head.norm");
-  list.tensor("cls.predictions.decoder.weight", "head");
-  list.tensor("cls.predictions.bias", "head.bias");
-  for (const char* extra :
-       {"cls.predictions.decoder.*", "cls.seq_relationship.*", "bert.pooler.*", "bert.embeddings.position_ids"}) {
-    list.ignore(extra);
-  }
+  bert_like_names(list, {"bert.", norm_weight, norm_bias});
+  const std::string head = "cls.predictions.";
+  list.linear(head + "transform.dense", "head.dense");
+  list.tensor(head + "transform.LayerNorm" + norm_weight, "head.norm");
+  list.tensor(head + "transform.LayerNorm" + norm_bias, "head.norm.bias");
+  list.tensor(head + "decoder.weight", "head");
+  list.tensor(head + "bias", "head.bias");
+  list.ignore(head + "decoder.*");
+  list.ignore("cls.seq_relationship.*");
 }
 
 }  // namespace
 
 const Family bert{.name = "bert",
                   .architecture = "BertForMaskedLM",
-                  .spec = bert_spec,
+                  .known_as = "BERT base and large",
+                  .spec = bert_like,
                   .names = [](TensorNames& list) { names_with(list, ".weight", ".bias"); },
                   // Names of norm weights and biases in the first public files.
                   .names_otherwise = [](TensorNames& list) { names_with(list, ".gamma", ".beta"); }};

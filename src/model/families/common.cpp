@@ -86,6 +86,54 @@ void packed_experts_names(TensorNames& list) {
   });
 }
 
+ModelSpec gpt_like(const Config& c, bool bias, const char* activation) {
+  ModelSpec spec{.vocabulary = c.whole({"vocab_size"}),
+                 .width = c.whole({"hidden_size", "n_embd"}),
+                 .context = c.whole({"max_position_embeddings", "n_positions", "seq_length"}, 0),
+                 .dtype = read_dtype(c),
+                 .norm = {.kind = NormSpec::Kind::layer,
+                          .eps = c.number({"layer_norm_eps", "layer_norm_epsilon", "norm_epsilon"}, 1e-5)},
+                 .init = {.std = c.number({"initializer_range", "init_std"}, 0.02)},
+                 .tokens = read_token_ids(c)};
+  AttentionSpec a{.heads = c.whole({"num_attention_heads", "n_head"}), .causal = true, .norm = spec.norm};
+  a.kv_heads = c.whole({"num_key_value_heads"}, a.heads);
+  a.width = a.value_width = c.whole({"head_dim"}, spec.width / std::max<int64_t>(a.heads, 1));
+  a.q_bias = a.k_bias = a.v_bias = a.out_bias = bias;
+  a.dropout = c.probability({"attention_dropout", "attn_pdrop"}, 0);
+  const FeedForwardSpec feed{
+      .width = c.whole({"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"}, 4 * spec.width),
+      .act = read_activation(c, {"hidden_act", "activation_function", "activation"}, activation),
+      .bias = bias};
+  spec.decoder.layers =
+      same_layers(c, c.whole({"num_hidden_layers", "n_layer"}),
+                  {.attention = a,
+                   .feed = feed,
+                   .norm = spec.norm,
+                   .dropout = c.probability({"hidden_dropout", "resid_pdrop", "residual_dropout", "dropout"}, 0)});
+  spec.decoder.embedding_dropout = c.probability({"embd_pdrop", "embedding_dropout"}, 0);
+  return spec;
+}
+
+void use_layer_norms(ModelSpec& spec, const NormSpec& norm) {
+  spec.norm = norm;
+  for (LayerSpec& layer : spec.decoder.layers) layer.norm = layer.attention.norm = norm;
+}
+
+std::vector<bool> read_rope_layers(const Config& c, int64_t layers, int64_t interval) {
+  const std::vector<int64_t> listed = c.wholes({"no_rope_layers"});
+  interval = c.whole({"no_rope_layer_interval"}, interval);
+  if (!listed.empty() && static_cast<int64_t>(listed.size()) != layers) {
+    c.fail("no_rope_layers",
+           "names " + std::to_string(listed.size()) + " layers but the model has " + std::to_string(layers),
+           "one entry per layer, 0 for a layer without rotary positions");
+  }
+  std::vector<bool> turns;
+  for (int64_t i = 0; i < layers; ++i) {
+    turns.push_back(listed.empty() ? interval <= 0 || (i + 1) % interval != 0 : listed[static_cast<size_t>(i)] != 0);
+  }
+  return turns;
+}
+
 std::vector<bool> qwen_sliding(const Config& c) {
   const int64_t layers = c.whole({"num_hidden_layers"});
   std::vector<bool> sliding = read_sliding(c, layers, nullptr);
@@ -139,74 +187,6 @@ void llama_like_names(TensorNames& list, LayerNames more) {
 
 void llama_like_names(TensorNames& list) {
   llama_like_names(list, [](const std::string&, const std::string&) {});
-}
-
-ModelSpec bart_like(const Config& c) {
-  ModelSpec spec{.kind = ModelSpec::Kind::encoder_decoder,
-                 .vocabulary = c.whole({"decoder_vocab_size", "vocab_size"}),
-                 .width = c.whole({"d_model"}),
-                 .context = c.whole({"max_position_embeddings"}, 0),
-                 .dtype = read_dtype(c),
-                 .norm = {.kind = NormSpec::Kind::layer, .eps = 1e-5},
-                 .head = {.tied = c.flag({"tie_word_embeddings"}, true), .bias = true},
-                 .init = {.std = c.number({"init_std"}, 0.02)},
-                 .tokens = read_token_ids(c)};
-  const auto stack = [&](const std::string& which, bool decodes) {
-    AttentionSpec attention{.heads = c.whole({(which + "_attention_heads").c_str()}), .causal = decodes};
-    attention.kv_heads = attention.heads;
-    attention.width = attention.value_width = spec.width / std::max<int64_t>(attention.heads, 1);
-    attention.q_bias = attention.k_bias = attention.v_bias = attention.out_bias = true;
-    attention.dropout = c.probability({"attention_dropout"}, 0);
-    LayerSpec layer{.attention = attention,
-                    .feed = {.width = c.whole({(which + "_ffn_dim").c_str()}),
-                             .act = read_activation(c, {"activation_function"}, "gelu"),
-                             .bias = true,
-                             .dropout = c.probability({"activation_dropout"}, 0)},
-                    .place = NormPlace::after,
-                    .norm = spec.norm,
-                    .dropout = c.probability({"dropout"}, 0.1F)};
-    if (decodes) {
-      layer.cross = attention;
-      layer.cross->causal = false;
-    }
-    return StackSpec{
-        .layers = same_layers(c, c.whole({(which + "_layers").c_str()}), layer),
-        .final_norm = false,
-        .embedding_factor = c.flag({"scale_embedding"}, false) ? std::sqrt(static_cast<double>(spec.width)) : 1,
-        .embedding_dropout = layer.dropout};
-  };
-  spec.encoder = stack("encoder", false);
-  spec.decoder = stack("decoder", true);
-  return spec;
-}
-
-void bart_like_names(TensorNames& list) {
-  list.tensor("model.shared.weight", "embed");
-  list.tensor("model.encoder.embed_tokens.weight", "enc.embed");
-  list.tensor("model.decoder.embed_tokens.weight", "dec.embed");
-  for (const std::string stack : {"encoder", "decoder"}) {
-    const std::string file = "model." + stack + ".", weight = stack.substr(0, 3) + ".";
-    list.tensor(file + "embed_positions.weight", weight + "positions");
-    list.linear(file + "layernorm_embedding", weight + "norm_embed");
-    for_each_layer(stack == "encoder" ? list.spec().encoder : list.spec().decoder, [&](const std::string& i) {
-      const std::string from = file + "layers." + i + ".", to = weight + "layers." + i + ".";
-      for (const auto& [theirs, ours] : {std::pair{"self_attn", "attn"}, std::pair{"encoder_attn", "cross"}}) {
-        for (const std::string which : {"q", "k", "v"}) {
-          list.linear(from + theirs + "." + which + "_proj", to + ours + "." + which);
-        }
-        list.linear(from + theirs + ".out_proj", to + ours + ".o");
-        list.linear(from + theirs + "_layer_norm", to + "norm_" + ours);
-      }
-      list.linear(from + "fc1", to + "mlp.up");
-      list.linear(from + "fc2", to + "mlp.down");
-      list.linear(from + "final_layer_norm", to + "norm_mlp");
-    });
-  }
-  list.tensor("lm_head.weight", "head");
-  list.tensor_as({.name = "final_logits_bias", .parts = {{"head.bias"}}, .shape = {1, list.spec().vocabulary}});
-  list.ignore("model.encoder.embed_tokens.weight");
-  list.ignore("model.decoder.embed_tokens.weight");
-  list.ignore("lm_head.weight");
 }
 
 }  // namespace qkv

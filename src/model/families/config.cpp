@@ -156,11 +156,17 @@ Activation read_activation(const Config& config, Config::Keys keys, const char* 
     Activation act;
   };
   static constexpr Known kKnown[] = {
-      {"silu", ops::act::silu},           {"swish", ops::act::silu},
-      {"relu", ops::act::relu},           {"gelu", ops::act::gelu_erf},
-      {"gelu_new", ops::act::gelu_tanh},  {"gelu_pytorch_tanh", ops::act::gelu_tanh},
-      {"gelu_fast", ops::act::gelu_tanh}, {"quick_gelu", ops::act::quick_gelu},
-      {"tanh", ops::act::tanh},           {"identity", ops::act::identity},
+      {"silu", ops::act::silu},
+      {"swish", ops::act::silu},
+      {"relu", ops::act::relu},
+      {"relu2", ops::act::relu_squared},
+      {"gelu", ops::act::gelu_erf},
+      {"gelu_new", ops::act::gelu_tanh},
+      {"gelu_pytorch_tanh", ops::act::gelu_tanh},
+      {"gelu_fast", ops::act::gelu_tanh},
+      {"quick_gelu", ops::act::quick_gelu},
+      {"tanh", ops::act::tanh},
+      {"identity", ops::act::identity},
   };
   const std::string name = config.text(keys, otherwise);
   std::string all;
@@ -240,15 +246,15 @@ ops::RopeScaling read_scaling(const Config& rope, const Config& whole_config) {
 
 }  // namespace
 
-RopeSpec read_rope(const Config& config, int64_t width, const char* layer_type) {
+RopeSpec read_rope(const Config& config, int64_t width, const char* layer_type, double part) {
   const Config* at = &config;
   std::optional<Config> parameters = config.inside("rope_parameters"), of_type;
   if (parameters) {
     at = &*parameters;
     if (layer_type != nullptr && (of_type = parameters->inside(layer_type))) at = &*of_type;
   }
-  const double part =
-      at->number({"partial_rotary_factor", "rotary_pct"}, config.number({"partial_rotary_factor", "rotary_pct"}, 1));
+  part =
+      at->number({"partial_rotary_factor", "rotary_pct"}, config.number({"partial_rotary_factor", "rotary_pct"}, part));
   RopeSpec rope{
       .base = at->number({"rope_theta", "rotary_emb_base"}, config.number({"rope_theta", "rotary_emb_base"}, 10000)),
       .width = static_cast<int64_t>(static_cast<double>(width) * part)};
@@ -261,26 +267,29 @@ RopeSpec read_rope(const Config& config, int64_t width, const char* layer_type) 
 }
 
 std::vector<bool> read_sliding(const Config& config, int64_t layers, bool (*otherwise)(int64_t layer)) {
+  std::vector<bool> sliding = read_layer_kind(config, layers, "sliding_attention");
+  if (!sliding.empty() || otherwise == nullptr) return sliding;
+  for (int64_t i = 0; i < std::min<int64_t>(layers, 4096); ++i) sliding.push_back(otherwise(i));
+  return sliding;
+}
+
+std::vector<bool> read_layer_kind(const Config& config, int64_t layers, const std::string& kind) {
   const std::vector<std::string> types = config.texts({"layer_types"});
-  std::vector<bool> sliding;
-  if (types.empty()) {
-    if (otherwise == nullptr) return sliding;
-    for (int64_t i = 0; i < std::min<int64_t>(layers, 4096); ++i) sliding.push_back(otherwise(i));
-    return sliding;
-  }
+  if (types.empty()) return {};
+  std::vector<bool> of_kind;
   if (static_cast<int64_t>(types.size()) != layers) {
     config.fail("layer_types",
                 "names " + std::to_string(types.size()) + " layers but the model has " + std::to_string(layers),
                 "one entry per layer");
   }
   for (const std::string& type : types) {
-    if (type != "sliding_attention" && type != "full_attention") {
+    if (type != kind && type != "full_attention") {
       config.fail("layer_types", "holds " + printable(type) + ", which is not known",
-                  "known are sliding_attention and full_attention");
+                  "known are " + kind + " and full_attention");
     }
-    sliding.push_back(type == "sliding_attention");
+    of_kind.push_back(type == kind);
   }
-  return sliding;
+  return of_kind;
 }
 
 }  // namespace qkv

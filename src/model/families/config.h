@@ -61,10 +61,12 @@ DType read_dtype(const Config& config);  // "dtype", or the older "torch_dtype";
 TokenIds read_token_ids(const Config& config);
 
 // Rotary embedding of a head `width` wide: `rope_parameters` (one, or one per kind of layer), or `rope_theta` with
-// `rope_scaling` as older configs have it.
-RopeSpec read_rope(const Config& config, int64_t width, const char* layer_type = nullptr);
+// `rope_scaling` as older configs have it. `part`: of the columns that turn, where the config does not say.
+RopeSpec read_rope(const Config& config, int64_t width, const char* layer_type = nullptr, double part = 1);
 
 // Which layers have a sliding window: `layer_types`, or `otherwise` of layer i; without either [].
 std::vector<bool> read_sliding(const Config& config, int64_t layers, bool (*otherwise)(int64_t layer));
+// The same for any kind of layer that has full attention beside it.
+std::vector<bool> read_layer_kind(const Config& config, int64_t layers, const std::string& kind);
 
 }  // namespace qkv

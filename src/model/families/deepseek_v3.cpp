@@ -30,22 +30,8 @@ AttentionSpec latent_attention(const Config& c, AttentionSpec a) {
 
 ModelSpec deepseek_v3_spec(const Config& c) {
   ModelSpec s = llama_like(c);
-  const int64_t width = c.whole({"moe_intermediate_size"});
-  for (size_t i = 0; i < s.decoder.layers.size(); ++i) {
-    LayerSpec& layer = s.decoder.layers[i];
-    layer.attention = latent_attention(c, layer.attention);
-    if (static_cast<int64_t>(i) < c.whole({"first_k_dense_replace"}, 0)) continue;
-    layer.feed.experts = ExpertsSpec{.count = c.whole({"n_routed_experts", "num_local_experts"}),
-                                     .width = width,
-                                     .rule = {.top_k = c.whole({"num_experts_per_tok"}),
-                                              .sigmoid = true,
-                                              .renormalise = c.flag({"norm_topk_prob"}, true),
-                                              .scaling = c.number({"routed_scaling_factor"}, 1),
-                                              .groups = c.whole({"n_group"}, 1),
-                                              .top_groups = c.whole({"topk_group"}, 1)},
-                                     .shared_width = width * c.whole({"n_shared_experts"}, 0),
-                                     .correction = true};
-  }
+  add_deepseek_experts(c, s);
+  for (LayerSpec& layer : s.decoder.layers) layer.attention = latent_attention(c, layer.attention);
   return s;
 }
 
@@ -62,9 +48,7 @@ void deepseek_v3_names(TensorNames& list) {
     list.linear(file + "self_attn.q_a_layernorm", layer + "attn.q_a_norm");
     list.linear(file + "self_attn.kv_a_layernorm", layer + "attn.kv_a_norm");
     llama_like_feed(list, file + "mlp.", layer + "mlp.");
-    llama_like_experts(list, file + "mlp.", layer + "mlp.");
-    list.tensor(file + "mlp.gate.e_score_correction_bias", layer + "mlp.router.correction");
-    llama_like_feed(list, file + "mlp.shared_experts.", layer + "mlp.shared.");
+    deepseek_experts_names(list, file, layer);
   });
   // The multi-token prediction layer, for training only.
   list.ignore("model.layers." + std::to_string(list.spec().decoder.layers.size()) + ".*");
@@ -74,6 +58,7 @@ void deepseek_v3_names(TensorNames& list) {
 
 const Family deepseek_v3{.name = "deepseek_v3",
                          .architecture = "DeepseekV3ForCausalLM",
+                         .known_as = "DeepSeek V3 and R1",
                          .spec = deepseek_v3_spec,
                          .names = deepseek_v3_names};
 

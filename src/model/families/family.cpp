@@ -9,11 +9,16 @@
 namespace qkv {
 namespace {
 
-const Family* const kFamilies[] = {&families::bart,      &families::bert,   &families::deepseek_v3, &families::gemma2,
-                                   &families::gemma3,    &families::gpt2,   &families::gpt_neox,    &families::gpt_oss,
-                                   &families::llama,     &families::marian, &families::mistral,     &families::mixtral,
-                                   &families::olmo2,     &families::phi3,   &families::qwen2,       &families::qwen3,
-                                   &families::qwen3_moe, &families::t5,     &families::transformer};
+const Family* const kFamilies[] = {
+    &families::bart,      &families::bert,       &families::bloom,   &families::cohere2,   &families::deepseek_v3,
+    &families::ernie4_5,  &families::exaone4,    &families::falcon,  &families::gemma2,    &families::gemma3,
+    &families::glm4,      &families::glm4_moe,   &families::gpt2,    &families::gpt_neox,  &families::gpt_oss,
+    &families::gptj,      &families::granite,    &families::llama,   &families::llama4,    &families::m2m_100,
+    &families::marian,    &families::mbart,      &families::mistral, &families::mixtral,   &families::modernbert,
+    &families::nemotron,  &families::olmo2,      &families::olmo3,   &families::opt,       &families::pegasus,
+    &families::phi,       &families::phi3,       &families::qwen2,   &families::qwen2_moe, &families::qwen3,
+    &families::qwen3_moe, &families::roberta,    &families::smollm3, &families::stablelm,  &families::starcoder2,
+    &families::t5,        &families::transformer};
 
 // Heads that were cut: "qkv_heads": {"decoder": [[0, 0, 1], ...]} gives, per layer, the key/value head of each
 // remaining query head. Stacks: encoder, decoder, cross.
@@ -47,6 +52,10 @@ void apply_head_maps(const Config& config, ModelSpec& spec) {
         a.kv_map.push_back(static_cast<int32_t>(g));
         a.kv_heads = std::max(a.kv_heads, g + 1);
       }
+      if (a.alibi != 0 && std::ssize(a.kv_map) != a.heads) {
+        one.fail("map", "holds " + std::to_string(a.kv_map.size()) + " of " + std::to_string(a.heads) + " heads",
+                 "heads with ALiBi cannot be cut: each has its own slope, by its number");
+      }
       a.heads = static_cast<int64_t>(a.kv_map.size());
     }
   }
@@ -74,13 +83,15 @@ std::span<const Family* const> all_families() {
 }
 
 const Family& family_of(const std::string& model_type, const std::string& what) {
-  std::string known;
+  std::vector<std::string_view> known;
   for (const Family* family : kFamilies) {
     if (model_type == family->name) return *family;
-    known += (known.empty() ? "" : ", ") + std::string(family->name);
+    known.push_back(family->name);
   }
+  const std::string near = nearest_key(model_type, known);
   QKV_FAIL(what, ": model_type is ", printable(model_type), ", a family that is not known",
-           Hint("known are ", known, "; docs/add-a-family.md shows how to add one"));
+           Hint(near.empty() ? "" : "the nearest known is " + near + "; ",
+                "qkv info --families lists all, docs/add-a-family.md shows how to add one"));
 }
 
 ModelSpec read_spec(const Config& config) {

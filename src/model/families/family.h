@@ -12,13 +12,14 @@ namespace qkv {
 struct Family {
   const char* name;                                      // the config's model_type
   const char* architecture;                              // its class in transformers
+  const char* known_as;                                  // the models people know it by
   ModelSpec (*spec)(const Config& config);               // not yet validated
   void (*names)(TensorNames& list);                      // the tensors of a Hugging Face folder
   void (*names_otherwise)(TensorNames& list) = nullptr;  // another naming scheme, recognised by its first tensor
 };
 
 std::span<const Family* const> all_families();
-const Family& family_of(const std::string& model_type, const std::string& what);  // an Error that names the known ones
+const Family& family_of(const std::string& model_type, const std::string& what);  // an Error that names the nearest
 
 // Reads and validates. Cut heads and experts are in qkv's own keys, see docs/add-a-family.md.
 ModelSpec read_spec(const Config& config);
@@ -40,6 +41,20 @@ void llama_like_experts(TensorNames& list, const std::string& file, const std::s
 // Experts of a layer in two tensors, as in transformers 5.
 void packed_experts_names(TensorNames& list);
 
+// A mixture of experts with sigmoid scores, a shared expert, and dense layers before: DeepSeek V3, GLM 4.5.
+void add_deepseek_experts(const Config& config, ModelSpec& spec);
+void deepseek_experts_names(TensorNames& list, const std::string& file_layer, const std::string& layer);
+// Softmax experts in every `decoder_sparse_step`-th layer: Qwen.
+void add_qwen_experts(const Config& config, ModelSpec& spec);
+
+// A decoder with layer norms and a feed-forward without a gate, biases everywhere or nowhere: GPT-J, Phi, Falcon. The
+// family says where the norms are and how positions are known.
+ModelSpec gpt_like(const Config& config, bool bias, const char* activation);
+void use_layer_norms(ModelSpec& spec, const NormSpec& norm);  // for what starts as Llama
+// Layers that a list `no_rope_layers` of 0 and 1, or else every `no_rope_layer_interval`-th, leave without rotary
+// positions: SmolLM 3, Llama 4. true: the layer has them.
+std::vector<bool> read_rope_layers(const Config& config, int64_t layers, int64_t interval);
+
 std::vector<bool> qwen_sliding(
     const Config& config);  // the layers from `max_window_layers` on, if the config has windows
 ModelSpec gemma_like(const Config& config);
@@ -52,9 +67,22 @@ void for_each_layer(const StackSpec& stack, F f) {  // f(number as text)
 // Repeats one layer.
 std::vector<LayerSpec> same_layers(const Config& config, int64_t count, const LayerSpec& layer);
 
-// An encoder-decoder with biases everywhere, as BART and Marian name it.
-ModelSpec bart_like(const Config& config);
+// An encoder-decoder with biases everywhere, as BART and Marian name it. What a family usually is; its config may say
+// otherwise: normalize_before, add_final_layer_norm, normalize_embedding, static_position_embeddings, position_offset.
+struct BartLike {
+  bool norm_before = false, final_norm = false, embedding_norm = false;
+  PositionSpec positions = {.kind = PositionSpec::Kind::learned, .offset = 2};
+  bool head_bias = true;
+};
+ModelSpec bart_like(const Config& config, const BartLike& usual);
 void bart_like_names(TensorNames& list);
+
+// An encoder with a masked language model head; `root` is the first part of its names, the head has its own.
+ModelSpec bert_like(const Config& config);
+struct BertNames {
+  std::string root, norm_weight = ".weight", norm_bias = ".bias";
+};
+void bert_like_names(TensorNames& list, const BertNames& names);
 
 // torch's nn.MultiheadAttention: W_Q, W_K and W_V in one tensor.
 void torch_attention_names(TensorNames& list, const std::string& file, const std::string& weight);

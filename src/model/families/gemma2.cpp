@@ -17,7 +17,10 @@ ModelSpec gemma2_spec(const Config& c) {
 
 }  // namespace
 
-const Family gemma2{
-    .name = "gemma2", .architecture = "Gemma2ForCausalLM", .spec = gemma2_spec, .names = gemma_like_names};
+const Family gemma2{.name = "gemma2",
+                    .architecture = "Gemma2ForCausalLM",
+                    .known_as = "Gemma 2 2B, 9B, 27B",
+                    .spec = gemma2_spec,
+                    .names = gemma_like_names};
 
 }  // namespace qkv::families

@@ -28,7 +28,10 @@ ModelSpec gemma3_spec(const Config& c) {
 
 }  // namespace
 
-const Family gemma3{
-    .name = "gemma3_text", .architecture = "Gemma3ForCausalLM", .spec = gemma3_spec, .names = gemma_like_names};
+const Family gemma3{.name = "gemma3_text",
+                    .architecture = "Gemma3ForCausalLM",
+                    .known_as = "Gemma 3 1B, and the text part of 4B to 27B",
+                    .spec = gemma3_spec,
+                    .names = gemma_like_names};
 
 }  // namespace qkv::families

@@ -63,6 +63,7 @@ void names_under(TensorNames& list, const std::string& root) {
 
 const Family gpt2{.name = "gpt2",
                   .architecture = "GPT2LMHeadModel",
+                  .known_as = "GPT-2 124M to 1.5B",
                   .spec = gpt2_spec,
                   .names = [](TensorNames& list) { names_under(list, "transformer."); },
                   .names_otherwise = [](TensorNames& list) { names_under(list, ""); }};

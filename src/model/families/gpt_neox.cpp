@@ -56,7 +56,10 @@ void gpt_neox_names(TensorNames& list) {
 
 }  // namespace
 
-const Family gpt_neox{
-    .name = "gpt_neox", .architecture = "GPTNeoXForCausalLM", .spec = gpt_neox_spec, .names = gpt_neox_names};
+const Family gpt_neox{.name = "gpt_neox",
+                      .architecture = "GPTNeoXForCausalLM",
+                      .known_as = "GPT-NeoX 20B, Pythia",
+                      .spec = gpt_neox_spec,
+                      .names = gpt_neox_names};
 
 }  // namespace qkv::families

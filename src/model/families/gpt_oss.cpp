@@ -45,7 +45,10 @@ void gpt_oss_names(TensorNames& list) {
 
 }  // namespace
 
-const Family gpt_oss{
-    .name = "gpt_oss", .architecture = "GptOssForCausalLM", .spec = gpt_oss_spec, .names = gpt_oss_names};
+const Family gpt_oss{.name = "gpt_oss",
+                     .architecture = "GptOssForCausalLM",
+                     .known_as = "gpt-oss 20B and 120B",
+                     .spec = gpt_oss_spec,
+                     .names = gpt_oss_names};
 
 }  // namespace qkv::families

@@ -3,6 +3,10 @@
 
 namespace qkv::families {
 
-const Family llama{.name = "llama", .architecture = "LlamaForCausalLM", .spec = llama_like, .names = llama_like_names};
+const Family llama{.name = "llama",
+                   .architecture = "LlamaForCausalLM",
+                   .known_as = "Llama 1 to 3.3, TinyLlama, SmolLM 2, Yi, DeepSeek-LLM",
+                   .spec = llama_like,
+                   .names = llama_like_names};
 
 }  // namespace qkv::families

@@ -5,19 +5,15 @@ namespace qkv::families {
 namespace {
 
 ModelSpec marian_spec(const Config& c) {
-  ModelSpec s = bart_like(c);
-  for (StackSpec* stack : {&s.encoder, &s.decoder}) stack->positions = {.kind = PositionSpec::Kind::sinusoidal};
-  if (!c.flag({"share_encoder_decoder_embeddings"}, true)) s.source_vocabulary = c.whole({"vocab_size"});
-  return s;
-}
-
-void marian_names(TensorNames& list) {
-  bart_like_names(list);
-  list.ignore("model.*.embed_positions.weight");  // computed
+  return bart_like(c, {.positions = {.kind = PositionSpec::Kind::sinusoidal}});
 }
 
 }  // namespace
 
-const Family marian{.name = "marian", .architecture = "MarianMTModel", .spec = marian_spec, .names = marian_names};
+const Family marian{.name = "marian",
+                    .architecture = "MarianMTModel",
+                    .known_as = "Opus-MT, translation between two languages",
+                    .spec = marian_spec,
+                    .names = bart_like_names};
 
 }  // namespace qkv::families

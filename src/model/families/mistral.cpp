@@ -12,7 +12,10 @@ ModelSpec mistral_spec(const Config& c) {
 
 }  // namespace
 
-const Family mistral{
-    .name = "mistral", .architecture = "MistralForCausalLM", .spec = mistral_spec, .names = llama_like_names};
+const Family mistral{.name = "mistral",
+                     .architecture = "MistralForCausalLM",
+                     .known_as = "Mistral 7B, Nemo, Small",
+                     .spec = mistral_spec,
+                     .names = llama_like_names};
 
 }  // namespace qkv::families

@@ -33,6 +33,7 @@ void mixtral_names(TensorNames& list) {
 
 const Family mixtral{.name = "mixtral",
                      .architecture = "MixtralForCausalLM",
+                     .known_as = "Mixtral 8x7B and 8x22B",
                      .spec = mixtral_spec,
                      .names = mixtral_names,
                      .names_otherwise = packed_experts_names};

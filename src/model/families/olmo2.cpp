@@ -15,6 +15,10 @@ ModelSpec olmo2_spec(const Config& c) {
 
 }  // namespace
 
-const Family olmo2{.name = "olmo2", .architecture = "Olmo2ForCausalLM", .spec = olmo2_spec, .names = llama_like_names};
+const Family olmo2{.name = "olmo2",
+                   .architecture = "Olmo2ForCausalLM",
+                   .known_as = "OLMo 2 1B to 32B",
+                   .spec = olmo2_spec,
+                   .names = llama_like_names};
 
 }  // namespace qkv::families

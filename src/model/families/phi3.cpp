@@ -26,6 +26,10 @@ void phi3_names(TensorNames& list) {
 
 }  // namespace
 
-const Family phi3{.name = "phi3", .architecture = "Phi3ForCausalLM", .spec = phi3_spec, .names = phi3_names};
+const Family phi3{.name = "phi3",
+                  .architecture = "Phi3ForCausalLM",
+                  .known_as = "Phi-3 mini and medium, Phi-4",
+                  .spec = phi3_spec,
+                  .names = phi3_names};
 
 }  // namespace qkv::families

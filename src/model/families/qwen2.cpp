@@ -17,6 +17,10 @@ ModelSpec qwen2_spec(const Config& c) {
 
 }  // namespace
 
-const Family qwen2{.name = "qwen2", .architecture = "Qwen2ForCausalLM", .spec = qwen2_spec, .names = llama_like_names};
+const Family qwen2{.name = "qwen2",
+                   .architecture = "Qwen2ForCausalLM",
+                   .known_as = "Qwen 1.5, 2 and 2.5 0.5B to 72B",
+                   .spec = qwen2_spec,
+                   .names = llama_like_names};
 
 }  // namespace qkv::families

@@ -17,6 +17,10 @@ ModelSpec qwen3_spec(const Config& c) {
 
 }  // namespace
 
-const Family qwen3{.name = "qwen3", .architecture = "Qwen3ForCausalLM", .spec = qwen3_spec, .names = llama_like_names};
+const Family qwen3{.name = "qwen3",
+                   .architecture = "Qwen3ForCausalLM",
+                   .known_as = "Qwen 3 0.6B to 32B",
+                   .spec = qwen3_spec,
+                   .names = llama_like_names};
 
 }  // namespace qkv::families

@@ -83,6 +83,10 @@ void t5_names(TensorNames& list) {
 
 }  // namespace
 
-const Family t5{.name = "t5", .architecture = "T5ForConditionalGeneration", .spec = t5_spec, .names = t5_names};
+const Family t5{.name = "t5",
+                .architecture = "T5ForConditionalGeneration",
+                .known_as = "T5, Flan-T5, T5 1.1",
+                .spec = t5_spec,
+                .names = t5_names};
 
 }  // namespace qkv::families

@@ -67,7 +67,10 @@ void transformer_names(TensorNames& list) {
 
 }  // namespace
 
-const Family transformer{
-    .name = "transformer", .architecture = "Transformer", .spec = transformer_spec, .names = transformer_names};
+const Family transformer{.name = "transformer",
+                         .architecture = "Transformer",
+                         .known_as = "the Transformer of 2017; what qkv trains for translation",
+                         .spec = transformer_spec,
+                         .names = transformer_names};
 
 }  // namespace qkv::families

@@ -1,7 +1,7 @@
 // GGUF metadata as a Hugging Face config, GGUF names of the weights, and the reverse of both.
 //
 // What GGUF does not store explicitly, read as llama.cpp reads it:
-// - W_Q and W_K of the architecture `llama` have interleaved rotary pairs; no other architecture's do.
+// - W_Q and W_K of the architectures `llama`, `granite` and `smollm3` have interleaved rotary pairs; no other's do.
 // - Gemma's norms are stored as 1 + w. They are kept so, and the config says it (kNormOffsetKey).
 // - Llama 3's rope scaling is not in keys: rope_freqs.weight holds the factor on each pair's wavelength. If the llama3
 //   rule with some power of two as original context gives these factors, the config says llama3; otherwise it says

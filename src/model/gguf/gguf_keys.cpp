@@ -66,7 +66,7 @@ void add_rope(Keys& keys, const ModelSpec& spec, const RopeSpec& rope) {
   }
 }
 
-void add_experts(Keys& keys, const StackSpec& stack, bool latent) {
+void add_experts(Keys& keys, const StackSpec& stack) {
   int64_t dense = 0;
   while (dense < static_cast<int64_t>(stack.layers.size()) && !stack.layers[static_cast<size_t>(dense)].feed.experts) {
     ++dense;
@@ -76,7 +76,8 @@ void add_experts(Keys& keys, const StackSpec& stack, bool latent) {
   keys.whole("expert_count", e.count);
   keys.whole("expert_used_count", e.rule.top_k);
   keys.whole("expert_feed_forward_length", e.width);
-  if (!latent) return;
+  if (e.shared_gate) keys.whole("expert_shared_feed_forward_length", e.shared_width);
+  if (!e.rule.sigmoid) return;
   keys.whole("leading_dense_block_count", dense);
   keys.whole("expert_shared_count", e.shared_width / e.width);
   keys.number("expert_weights_scale", e.rule.scaling);
@@ -92,6 +93,16 @@ void add_family_keys(Keys& keys, const ModelSpec& spec, const AttentionSpec& ful
   if (family == "gemma3_text" && slides.window > 0) keys.number("rope.freq_base_swa", slides.rope->base);
   if (full.softcap > 0) keys.number("attn_logit_softcapping", full.softcap);
   if (spec.head.softcap > 0) keys.number("final_logit_softcapping", spec.head.softcap);
+  if (family == "granite") {
+    keys.number("attention.scale", *full.scale);
+    keys.number("embedding_scale", spec.decoder.embedding_factor);
+    keys.number("residual_scale", spec.decoder.layers.front().branch_factor);
+    keys.number("logit_scale", 1 / spec.head.factor);
+  }
+  if (family == "cohere2") keys.number("logit_scale", spec.head.factor);
+  if (family == "stablelm") {
+    keys.flag("use_parallel_residual", spec.decoder.layers.front().place == NormPlace::shared);
+  }
   if (family == "gpt_neox") {
     keys.flag("use_parallel_residual", spec.decoder.layers.front().place == NormPlace::parallel);
   }
@@ -110,7 +121,8 @@ void add_family_keys(Keys& keys, const ModelSpec& spec, const AttentionSpec& ful
 
 void add_model_keys(GgufMetadata& metadata, const ModelSpec& spec) {
   constexpr int64_t kContextOfT5 = 512;  // of the published models; not in their configs
-  const int64_t context = spec.context > 0 ? spec.context : spec.family == "t5" ? kContextOfT5 : 0;
+  const int64_t unsaid = spec.family == "t5" ? kContextOfT5 : spec.family == "bloom" ? spec.width : 0;  // as llama.cpp
+  const int64_t context = spec.context > 0 ? spec.context : unsaid;
   QKV_CHECK(context > 0, "GGUF needs to know the model's context, which its config does not say",
             Hint("add max_position_embeddings to config.json"));
   const StackSpec& first = spec.has_source() ? spec.encoder : spec.decoder;
@@ -128,8 +140,8 @@ void add_model_keys(GgufMetadata& metadata, const ModelSpec& spec) {
   const bool rms = spec.norm.kind == NormSpec::Kind::rms;
   keys.number(rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", spec.norm.eps);
   if (spec.family == "t5") keys.number("attention.layer_norm_epsilon", spec.norm.eps);
-  if (full.rope) add_rope(keys, spec, *full.rope);
-  add_experts(keys, first, full.latent.has_value());
+  if (const auto& rope = full.rope ? full.rope : slides.rope) add_rope(keys, spec, *rope);
+  add_experts(keys, first);
   add_family_keys(keys, spec, full, slides);
 }
 

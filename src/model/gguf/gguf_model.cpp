@@ -139,7 +139,7 @@ std::vector<std::string> write_gguf_model(const std::filesystem::path& path, con
   const std::vector<OutgoingTensor> ropes = rope_tensors(spec);
   check_said(path.string(), spec, metadata, tensors, ropes);
   const int64_t window = spec.main_stack().layers.front().attention.window;
-  if (architecture == "llama" && window > 0) {
+  if ((architecture == "llama" || architecture == "starcoder2") && window > 0) {
     notes.push_back("llama.cpp does not know the sliding window of this architecture: beyond " +
                     std::to_string(window) + " tokens it computes something else");
   }

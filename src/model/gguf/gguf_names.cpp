@@ -15,6 +15,7 @@ struct Naming {
   bool one_gate_up = false;  // both halves of the feed-forward in one tensor
   bool late_norm = false;    // the norm before the feed-forward is named as the norm after attention
   ExpertTensors experts = ExpertTensors::one;
+  bool swapped = false;  // where attention and feed-forward have a norm each, attention's is the second
 };
 
 constexpr Naming kNamings[] = {
@@ -33,6 +34,21 @@ constexpr Naming kNamings[] = {
     {.family = "gpt_oss", .architecture = "gpt-oss", .late_norm = true},
     {.family = "deepseek_v3", .architecture = "deepseek2"},
     {.family = "t5", .architecture = "t5"},
+    {.family = "bloom", .architecture = "bloom", .one_qkv = true},
+    {.family = "cohere2", .architecture = "cohere2"},
+    {.family = "ernie4_5", .architecture = "ernie4_5"},
+    {.family = "exaone4", .architecture = "exaone4"},
+    {.family = "falcon", .architecture = "falcon", .one_qkv = true, .swapped = true},
+    {.family = "glm4", .architecture = "glm4", .one_gate_up = true},
+    {.family = "glm4_moe", .architecture = "glm4moe", .late_norm = true},
+    {.family = "granite", .architecture = "granite", .pairs = true},
+    {.family = "nemotron", .architecture = "nemotron"},
+    {.family = "olmo3", .architecture = "olmo2"},
+    {.family = "phi", .architecture = "phi2"},
+    {.family = "qwen2_moe", .architecture = "qwen2moe"},
+    {.family = "smollm3", .architecture = "smollm3", .pairs = true},
+    {.family = "stablelm", .architecture = "stablelm"},
+    {.family = "starcoder2", .architecture = "starcoder2"},
 };
 
 const Naming& naming_of(const ModelSpec& spec) {
@@ -41,9 +57,10 @@ const Naming& naming_of(const ModelSpec& spec) {
     if (spec.family == naming.family) return naming;
     known += (known.empty() ? "" : ", ") + std::string(naming.family);
   }
-  QKV_FAIL("GGUF has no place for a model of the family ", spec.family,
-           spec.family == "bert" ? ": its BERT is an encoder without the head that names masked words" : "",
-           Hint("families that GGUF can hold: ", known, "; keep the Hugging Face folder for others"));
+  QKV_FAIL(
+      "GGUF has no place for a model of the family ", spec.family,
+      spec.kind == ModelSpec::Kind::encoder_only ? ": its encoders are without the head that names masked words" : "",
+      Hint("families that GGUF can hold: ", known, "; keep the Hugging Face folder for others"));
 }
 
 void feed_names(TensorNames& list, const Naming& naming, const std::string& file, const std::string& weight) {
@@ -56,6 +73,8 @@ void feed_names(TensorNames& list, const Naming& naming, const std::string& file
   list.linear(file + "ffn_down", weight + "down");
   list.linear(file + "ffn_gate_inp", weight + "router");
   list.tensor(file + "exp_probs_b.bias", weight + "router.correction");
+  list.tensor_as(
+      {.name = file + "ffn_gate_inp_shexp.weight", .parts = {{weight + "shared_gate"}}, .shape = {list.spec().width}});
   for (const std::string which : {"gate", "up", "down"}) {
     if (naming.experts == ExpertTensors::apart) {
       list.experts(file + "ffn_" + which + ".", ".weight", weight + "experts." + which);
@@ -85,18 +104,21 @@ void attention_names(TensorNames& list, const Naming& naming, const std::string&
 
 void decoder_names(TensorNames& list, const Naming& naming) {
   list.tensor("token_embd.weight", "embed");
+  list.linear("token_embd_norm", "norm_embed");
   list.tensor("position_embd.weight", "positions");
   for_each_layer(list.spec().decoder, [&](const std::string& i) {
     const std::string file = "blk." + i + ".", layer = "layers." + i + ".";
-    list.linear(file + "attn_norm", layer + "norm_attn");
+    const bool swaps = naming.swapped && list.has(layer + "norm_mlp");
+    list.linear(file + (swaps ? "attn_norm_2" : "attn_norm"), layer + "norm_attn");
     attention_names(list, naming, file, layer + "attn.");
     list.linear(file + "post_attention_norm", layer + (naming.late_norm ? "norm_mlp" : "norm_attn_out"));
-    if (!naming.late_norm) list.linear(file + "ffn_norm", layer + "norm_mlp");
+    if (!naming.late_norm) list.linear(file + (swaps ? "attn_norm" : "ffn_norm"), layer + "norm_mlp");
     feed_names(list, naming, file, layer + "mlp.");
     list.linear(file + "post_ffw_norm", layer + "norm_mlp_out");
   });
   list.linear("output_norm", "norm_final");
-  list.tensor("output.weight", "head");
+  list.linear("output", "head");
+  list.ignore("blk." + std::to_string(list.spec().decoder.layers.size()) + ".*");  // multi-token prediction
   for (const char* extra : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     list.ignore(extra);  // used by the config reader
   }

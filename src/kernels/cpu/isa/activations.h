@@ -65,6 +65,9 @@ QKV_INLINE ActivationValue apply(Kind<K>, const Lanes& x, const Lanes& alpha) {
   } else if constexpr (K == ActivationKind::relu) {
     // NaN stays NaN; the sum makes -0 a 0.
     return {maximum(x, splat(0)) + splat(0), if_less(splat(0), x, one, splat(0))};
+  } else if constexpr (K == ActivationKind::relu_squared) {
+    const Lanes positive = maximum(x, splat(0)) + splat(0);
+    return {positive * positive, positive + positive};
   } else if constexpr (K == ActivationKind::gelu_erf) {
     const Normal at = normal(x);
     return {x * at.cdf, multiply_add(x, at.bell * splat(0.398942280F), at.cdf)};
@@ -100,6 +103,8 @@ QKV_INLINE void with_kind(ActivationKind act, F&& f) {
       return f(Kind<ActivationKind::silu>{});
     case ActivationKind::tanh:
       return f(Kind<ActivationKind::tanh>{});
+    case ActivationKind::relu_squared:
+      return f(Kind<ActivationKind::relu_squared>{});
   }
 }
 
