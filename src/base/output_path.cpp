@@ -53,7 +53,6 @@ OutputPlace output_place(const fs::path& path) {
   OutputPlace place{.name = path.string(), .path = path};
   for (int links = 0; links <= kMostLinks; ++links) {
     struct stat info {};
-    if (links > 0) place.name = path.string() + " (a link to " + place.path.string() + ")";
     if (::lstat(place.path.c_str(), &info) != 0) {
       QKV_CHECK(errno == ENOENT, "cannot write ", place.name, ": ", errno_text(errno), Hint("choose another name"));
       return place;
@@ -62,20 +61,19 @@ OutputPlace output_place(const fs::path& path) {
       place.kind = kind_of(info.st_mode);
       return place;
     }
-    if (const std::optional<int> own = own_descriptor(place.path)) {
-      place.kind = Place::stream;
-      place.descriptor = *own;
-      return place;
-    }
-    // Links in /proc lead to pipes and sockets that have no name.
-    if (::stat(place.path.c_str(), &info) == 0 && kind_of(info.st_mode) == Place::stream) {
-      place.kind = Place::stream;
-      return place;
-    }
     std::error_code failed;
-    const fs::path target = fs::read_symlink(place.path, failed);
+    // An absolute target replaces all before it.
+    const fs::path target = place.path.parent_path() / fs::read_symlink(place.path, failed);
     QKV_CHECK(!failed, "cannot write ", place.name, ": ", failed.message(), Hint("choose another name"));
-    place.path = place.path.parent_path() / target;  // an absolute target replaces all before it
+    place.name = path.string() + " (a link to " + target.string() + ")";
+    const std::optional<int> own = own_descriptor(place.path);
+    // A pipe that a link in /proc leads to has no name.
+    if (own || (::stat(place.path.c_str(), &info) == 0 && kind_of(info.st_mode) == Place::stream)) {
+      place.kind = Place::stream;
+      place.descriptor = own.value_or(-1);
+      return place;
+    }
+    place.path = target;
     if (!place.path.has_filename()) place.path = place.path.parent_path();
   }
   QKV_FAIL("cannot write ", path.string(), ": ", errno_text(ELOOP), Hint("it is a link that leads to itself"));

@@ -53,7 +53,7 @@ grep -q '"sites"' got || bad 'a pipe did not get the report'
 env --default-signal=INT "$qkv" taps --out pipe >/dev/null 2>&1 &  # nobody reads
 sleep 0.5
 kill -INT $! 2>/dev/null || bad 'it did not wait for the reader of a pipe'
-wait $!
+wait $! 2>/dev/null
 [ $? = 130 ] || bad 'waiting for the reader of a pipe does not end with Ctrl-C'
 "$qkv" taps --out stdout >got
 tail -n 1 got | grep -q '}' || bad 'the report is not last in standard output'
@@ -147,7 +147,7 @@ ended() {  # ended SIGNAL EXIT_CODE ARGUMENTS...: qkv, that writes into the fold
   exec 3>input  # its end is not seen while this is open
   appear work
   kill "-$signal" $!
-  wait $!
+  wait $! 2>/dev/null
   got=$?
   exec 3>&-
   [ "$got" = "$code" ] || bad "qkv $*: $signal: exit $got, not $code"
@@ -212,7 +212,7 @@ done
 
 # --- what was looked at is shown, though the page is lost ------------------------------------------------------------
 
-small_model run --set steps=3
+small_model run
 expect 2 'the report is lost' look run/last 'Anna' --html full --threads 1
 case $out in *embed*) ;; *) bad "look printed nothing but: $out" ;; esac
 exit "$failed"
