@@ -111,7 +111,7 @@ TokenizerParts parts_of_json(std::string_view text, std::string_view what) {
   scan_json_members(text, what, [&](const std::string& key, JsonText value) {
     if (key == "added_tokens") {
       added = value;
-    } else if (std::ranges::find(kSteps, key) != kSteps.end()) {
+    } else if (std::ranges::find(kSteps, key) != kSteps.end() || (key == "model" && !value.text().starts_with('{'))) {
       json[key] = parse_json(value, what, kLimits);
     } else if (key == "model") {
       Json& model = json[key] = Json::object();
