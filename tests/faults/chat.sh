@@ -40,7 +40,7 @@ refused 'levels deep' $(render plain.jinja messages.json) --set "x=$objects"
 refused 'levels deep' $(render plain.jinja deep.json)
 # shellcheck disable=SC2046
 refused 'levels deep' $(render plain.jinja messages.json) --tools "$folder/deep.json"
-write deep.jinja "{% set n = namespace(s={}) %}{% for i in range(99999) %}{% set n.s = {'a': [n.s]} %}{% endfor %}{{ n.s | tojson }}"
+write deep.jinja "{% set n = namespace(s={}) %}{% for i in range(9999) %}{% set n.s = {'a': [n.s]} %}{% endfor %}{{ n.s | tojson }}"
 # shellcheck disable=SC2046
 refused 'levels deep' $(render deep.jinja messages.json)
 write keys.jinja "{% set n = namespace(s={}) %}{% for i in range(99999) %}{% set n.s = {(n.s,): 1} %}{% endfor %}{{ n.s == {} }}"
