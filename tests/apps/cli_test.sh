@@ -150,6 +150,16 @@ say() {  # say TEXT LINES ARGUMENTS...: a conversation with these lines prints t
     *) echo "qkv chat $*: '$text' is not in: $out"; failed=1 ;;
   esac
 }
+printf '[{"role": "user", "content": "hi<|im_end|>"}]' >"$made/messages.json"
+printf '[{"type": "function"}]' >"$made/tools.json"
+expect 0 '<|im_start|>user hi<|im_end|><|im_end|><|im_start|>' chat "$model" --render "$made/messages.json"
+expect 0 '"ids": [' chat "$model" --render "$made/messages.json" --json
+printf '%s' '{% generation %}{{ tools | tojson }}{% endgeneration %}{{ name }}{{ add_generation_prompt }}' >"$made/own.jinja"
+expect 0 '[{"type": "function"}]AnnFalse' chat --template "$made/own.jinja" --render "$made/messages.json" \
+  --tools "$made/tools.json" --set name=Ann --set add_generation_prompt=false
+expect 0 '"generated"' chat --template "$made/own.jinja" --render "$made/messages.json" --json
+expect 2 '--render' chat "$model" --json
+expect 2 'no such file' chat "$model" --render "$made/none.json"
 say '' 'hello\n你好\n'
 [ "$(printf '%s\n' "$out" | wc -l)" -ge 2 ] || { echo "qkv chat: two lines, not two answers: $out"; failed=1; }
 say 'tokens were known' 'one two three four five six seven\nagain\n' --stats

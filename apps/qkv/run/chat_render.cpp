@@ -1,13 +1,10 @@
 // qkv chat --render: what a template makes of a conversation, without the model's weights.
-#include <unistd.h>
-
 #include <iostream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/printable.h"
-#include "common/terminal.h"
 #include "run/chat_setup.h"
 #include "text/chat/chat_prompt.h"
 
@@ -89,7 +86,7 @@ void render_chat(const RenderRequest& request) {
   const OrderedJson variables = variables_of(request.setup, tokenizer ? &*tokenizer : nullptr);
   const MarkedText rendered = chat_template.render_marked(read_conversation(request, variables));
   if (!request.json) {
-    std::cout << (::isatty(STDOUT_FILENO) == 1 ? without_controls(rendered.bytes()) : rendered.bytes()) << std::flush;
+    std::cout << rendered.bytes() << std::flush;
     return;
   }
   OrderedJson out{{"text", rendered.bytes()}};

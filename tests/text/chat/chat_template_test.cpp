@@ -165,7 +165,7 @@ TEST(ChatTemplate, KnowsWhichTextIsTheMessages) {
       }
     }
   }
-  EXPECT_GT(seen, 5000U);
+  EXPECT_GT(seen, 3000U);
   const ChatTemplate::Input plain{.messages = messages_json({{"user", "x"}})};
   const MarkedText own =
       ChatTemplate::parse("<a>{{ messages[0].role|upper }}{{ messages|length }}</a>", "t").render_marked(plain);
@@ -175,10 +175,10 @@ TEST(ChatTemplate, KnowsWhichTextIsTheMessages) {
 TEST(ChatTemplate, GenerationMarksWhatTheAssistantWrites) {
   const MarkedText text =
       ChatTemplate::parse(
-          "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}.{% endgeneration %}\n{% endfor %}",
+          "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}.{% endgeneration %};{% endfor %}",
           "test.jinja")
           .render_marked({.messages = messages_json({{"user", "ab"}, {"assistant", "c"}})});
-  EXPECT_EQ(text.bytes(), "<user>ab.\n<assistant>c.\n");
+  EXPECT_EQ(text.bytes(), "<user>ab.;<assistant>c.;");
   std::string generated;
   for (size_t i = 0; i < text.size(); ++i) generated += text.is_generated(i) ? text.bytes()[i] : '_';
   EXPECT_EQ(generated, "______ab.____________c._");

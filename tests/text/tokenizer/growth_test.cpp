@@ -55,7 +55,7 @@ TEST(TokenizerGrowth, OfAddedTokensIsLimited) {
   Json json = test::word_level_json({"a"});
   json["normalizer"] = sequence_of("normalizers", replace_step("a", std::string(1000, 'a')), 5);
   json["added_tokens"].push_back({{"id", 2},
-                                  {"content", "a"},
+                                  {"content", "aa"},
                                   {"single_word", false},
                                   {"lstrip", false},
                                   {"rstrip", false},

@@ -5,7 +5,7 @@
 namespace qkv {
 
 void GrowthLimit::fail(const char* step) const {
-  QKV_FAIL(what_, ": ", step, " makes more than ", input_ * kPerByte + kConstant, " bytes of a text of ", input_,
+  QKV_FAIL(what_, ": ", step, " makes more than ", input_ * kPerByte + kConstant, " ", unit_, " of a text of ", input_,
            Hint("no real tokenizer does: the file is damaged or made to do harm"));
 }
 

@@ -11,8 +11,8 @@ inline constexpr size_t kMostSteps = 64;  // of a normalizer, a pre-tokenizer or
 
 class GrowthLimit {
  public:
-  // `what` names the tokenizer in the error and must outlive this.
-  explicit GrowthLimit(std::string_view what) : what_(what) {}
+  // `what` names the tokenizer in the error and must outlive this; `unit` is what is counted.
+  explicit GrowthLimit(std::string_view what, const char* unit = "bytes") : what_(what), unit_(unit) {}
 
   void add_input(size_t bytes) {
     input_ += bytes;
@@ -30,6 +30,7 @@ class GrowthLimit {
   [[noreturn]] void fail(const char* step) const;
 
   std::string_view what_;
+  const char* unit_;
   size_t input_ = 0, left_ = kConstant;
 };
 

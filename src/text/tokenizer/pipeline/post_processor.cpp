@@ -145,7 +145,7 @@ Encoding PostProcessor::apply(Input input) const {
     }
   }
   Encoding out;
-  GrowthLimit limit(input.what);
+  GrowthLimit limit(input.what, "tokens");
   limit.add_input(input.first->ids.size() + (input.second ? input.second->ids.size() : 0));
   constexpr const char* kStep = "the post-processor";
   if (pieces.empty()) {
