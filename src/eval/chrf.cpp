@@ -74,27 +74,37 @@ ChrfCounts& ChrfCounts::operator+=(const ChrfCounts& other) {
   return *this;
 }
 
-ChrfCounts chrf_counts(std::string_view hypothesis, std::span<const std::string_view> references, ChrfWords words) {
+ChrfCounts chrf_counts(std::string_view hypothesis, std::span<const std::string_view> references, ChrfWords words,
+                       ChrfSmoothing smoothing) {
   WordIds numbers;
   const Line ours = prepare(hypothesis, numbers);
   std::optional<ChrfCounts> best;
   for (const std::string_view reference : references) {
     const ChrfCounts counts = compare(ours, prepare(reference, numbers), words);
-    if (!best || chrf(counts, words) > chrf(*best, words)) best = counts;
+    if (!best || chrf(counts, words, smoothing) > chrf(*best, words, smoothing)) best = counts;
   }
   return best.value_or(ChrfCounts{});
 }
 
-double chrf(const ChrfCounts& counts, ChrfWords words) {
-  double sum = 0.0;
+double chrf(const ChrfCounts& counts, ChrfWords words, ChrfSmoothing smoothing) {
+  const auto f = [](double precision, double recall) {
+    return precision + recall == 0.0 ? 0.0
+                                     : (1.0 + kBetaSquared) * precision * recall / (kBetaSquared * precision + recall);
+  };
+  double f_sum = 0.0, precision_sum = 0.0, recall_sum = 0.0;
+  int effective = 0;
   for (size_t order = 0; order < orders(words); ++order) {
-    if (counts.matching[order] == 0) continue;
+    if (counts.hypothesis[order] == 0 || counts.reference[order] == 0) continue;
     const auto matching = static_cast<double>(counts.matching[order]);
     const double precision = matching / static_cast<double>(counts.hypothesis[order]);
     const double recall = matching / static_cast<double>(counts.reference[order]);
-    sum += (1.0 + kBetaSquared) * precision * recall / (kBetaSquared * precision + recall);
+    f_sum += f(precision, recall);
+    precision_sum += precision;
+    recall_sum += recall;
+    ++effective;
   }
-  return 100.0 * sum / static_cast<double>(orders(words));
+  if (smoothing == ChrfSmoothing::eps) return 100.0 * f_sum / static_cast<double>(orders(words));
+  return effective == 0 ? 0.0 : 100.0 * f(precision_sum / effective, recall_sum / effective);
 }
 
 }  // namespace qkv

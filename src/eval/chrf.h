@@ -1,9 +1,8 @@
-// Corpus chrF and chrF++ (Popovic, WMT 2015 and 2017): F-scores of character n-grams up to 6, and for chrF++ also of
-// word n-grams up to 2. Precision and recall of an order are over all lines together; beta = 2 weighs recall; the score
-// is the mean of the F-scores of the orders: sacreBLEU's eps smoothing (signature eff:no). Spaces are ignored. As in
-// sacreBLEU, n-grams of an order of which the reference line has none are not counted.
+// Corpus chrF and chrF++ (Popovic, WMT 2015 and 2017), as sacreBLEU computes them: character n-grams up to 6, and for
+// chrF++ also word n-grams up to 2. Precision and recall of an order are over all lines together; beta = 2 weighs recall.
+// Spaces are ignored, and n-grams of an order of which the reference line has none are not counted.
 //
-//   F_n = (1 + beta^2) * P_n * R_n / (beta^2 * P_n + R_n)
+//   F = (1 + beta^2) * P * R / (beta^2 * P + R)
 #pragma once
 
 #include <array>
@@ -23,9 +22,14 @@ struct ChrfCounts {
   ChrfCounts& operator+=(const ChrfCounts& other);
 };
 
-// Counts against the reference with the best score for this line.
-ChrfCounts chrf_counts(std::string_view hypothesis, std::span<const std::string_view> references, ChrfWords words);
+// effective: F of the mean precision and recall over the orders that both sides have (sacreBLEU's default, eff:yes).
+// eps: the mean over all orders of their own F (eff:no).
+enum class ChrfSmoothing { effective, eps };
 
-double chrf(const ChrfCounts& counts, ChrfWords words);  // 0 to 100
+double chrf(const ChrfCounts& counts, ChrfWords words, ChrfSmoothing smoothing = ChrfSmoothing::effective);  // 0 to 100
+
+// Counts against the reference with the best score for this line.
+ChrfCounts chrf_counts(std::string_view hypothesis, std::span<const std::string_view> references, ChrfWords words,
+                       ChrfSmoothing smoothing = ChrfSmoothing::effective);
 
 }  // namespace qkv

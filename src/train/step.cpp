@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "core/host_values.h"
 
 namespace qkv {
 namespace {
@@ -108,11 +109,7 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
     watch.add_to(result.seconds.forward);
     tape.backward(cx, loss.loss);
     watch.add_to(result.seconds.backward);
-    const auto number = [&](const Tensor& t) {
-      float value = 0;
-      t.device().download(&value, t.data(), sizeof(value));
-      return static_cast<double>(value);
-    };
+    const auto number = [](const Tensor& t) { return static_cast<double>(host_floats(t).front()); };
     losses.push_back(number(loss.loss));
     losses.push_back(loss.balance.defined() ? number(loss.balance) / all_batches : 0);
     if (micro_batches.size() > 1) tree.add(cx);

@@ -14,8 +14,10 @@ using RowChoices = std::vector<std::vector<int32_t>>;
 using Choices = std::map<int64_t, RowChoices>;
 
 struct HalfBounds {
-  static constexpr double kNmse = 5e-4;
+  static constexpr double kNmse = 5e-4, kKl = 1e-3;
   double nmse = kNmse;  // of the logits
+  double kl = kKl;      // mean over rows
+  int64_t missed = 0;   // rows with a clear first guess that may have another
   Choices choices;      // of f32, where routing was not recorded: a row that chose otherwise is left out
 };
 

@@ -47,10 +47,19 @@ Tensors as_stored(const Weights& weights, const TensorNames& names) {
   return all;
 }
 
+struct StepNumbers {
+  std::vector<float> losses, norms, balances;
+};
+
 class Replay {
  public:
-  Replay(const Checkpoint& checkpoint, const Engine& engine, const Safetensors& recorded)
-      : checkpoint_(checkpoint), engine_(engine), recorded_(recorded), model_(checkpoint.model(engine.device())) {
+  Replay(const Checkpoint& checkpoint, const Engine& engine, const Safetensors& recorded,
+         Precision precision = Precision::f32())
+      : checkpoint_(checkpoint),
+        engine_(engine),
+        recorded_(recorded),
+        precision_(precision),
+        model_(checkpoint.model(engine.device())) {
     const auto trained = [&](const std::string& weight) {
       for (const NamedTensor& tensor : checkpoint.names->tensors()) {
         const auto part = [&](const NamedPart& p) { return p.weight == weight; };
@@ -63,33 +72,40 @@ class Replay {
     for (auto& [name, weight] : model_->weights()) weight.trainable = trained(name);
   }
 
-  void run(VerifyReport& report) {
-    const bool translates = model_->spec().has_source();
-    const bool experts = model_->spec().decoder.layers.front().feed.experts.has_value();
+  StepNumbers train() {
     const int64_t steps = recorded_.at("tokens").shape.at(0);
     Optimizer optimizer(model_->spec(), model_->weights(), kRule);
     Arena arena(engine_.device()), gradients(engine_.device());
-    std::vector<float> losses, norms, balances;
+    StepNumbers seen;
     for (int64_t s = 0; s < steps; ++s) {
-      StepOptions options{.loss = {.smoothing = translates ? kSmoothing : 0, .balance = experts ? kBalance : 0},
-                          .lr = kPeak * std::min(1.0, static_cast<double>(s + 1) / kWarmup),
-                          .clip = kClip,
-                          .step = static_cast<uint64_t>(s)};
+      StepOptions options{
+          .loss = {.smoothing = model_->spec().has_source() ? kSmoothing : 0, .balance = has_experts() ? kBalance : 0},
+          .lr = kPeak * std::min(1.0, static_cast<double>(s + 1) / kWarmup),
+          .clip = kClip,
+          .step = static_cast<uint64_t>(s)};
+      options.precision = precision_;
       if (s == 0) options.before_update = [&](Context&) { first_ = gradients_now(); };
       const TrainBatch batch = batch_of(s);
       const StepResult result = train_step(engine_, arena, gradients, *model_, optimizer, {&batch, 1}, options);
-      losses.push_back(static_cast<float>(result.loss));
-      norms.push_back(static_cast<float>(result.grad_norm));
-      balances.push_back(static_cast<float>(result.balance));
+      seen.losses.push_back(static_cast<float>(result.loss));
+      seen.norms.push_back(static_cast<float>(result.grad_norm));
+      seen.balances.push_back(static_cast<float>(result.balance));
     }
-    compare_numbers(report, "loss", losses);
-    compare_numbers(report, "grad_norm", norms);
-    if (experts) compare_numbers(report, "aux", balances);
-    compare_gradients(report, static_cast<double>(norms.front()));
+    return seen;
+  }
+
+  void compare(VerifyReport& report, const StepNumbers& seen) {
+    compare_numbers(report, "loss", seen.losses);
+    compare_numbers(report, "grad_norm", seen.norms);
+    if (report.lines.back().verdict == Verdict::bad) allow_recording_error(report.lines.back(), seen.norms);
+    if (has_experts()) compare_numbers(report, "aux", seen.balances);
+    compare_gradients(report, static_cast<double>(seen.norms.front()));
     compare_weights(report);
   }
 
  private:
+  bool has_experts() const { return model_->spec().decoder.layers.front().feed.experts.has_value(); }
+
   TrainBatch batch_of(int64_t step) const {
     const StoredTensor& tokens = recorded_.at("tokens");
     const int64_t batch = tokens.shape.at(1), length = tokens.shape.at(2);
@@ -144,6 +160,27 @@ class Replay {
                             .name = "train " + name,
                             .shape = fmt::format("[{}]", right.size()),
                             .note = fmt::format("worst relative difference {:.1e}", worst)});
+  }
+
+  // The recording has rounding errors of its own: a gradient norm may be as far away as the recording is from the same
+  // training in double, and kLossBound more.
+  void allow_recording_error(VerifyLine& line, const std::vector<float>& got) const {
+    const std::vector<float> right = recorded_numbers("grad_norm");
+    const std::vector<float> exact = Replay(checkpoint_, engine_, recorded_, Precision::f64()).train().norms;
+    if (right.size() != got.size() || exact.size() != got.size()) return;
+    bool within = true;
+    double farthest = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      const auto scale = static_cast<double>(std::abs(right[i]));
+      const double off = static_cast<double>(std::abs(got[i] - right[i])) / scale;
+      const double recording = static_cast<double>(std::abs(right[i] - exact[i])) / scale;
+      farthest = std::max(farthest, recording);
+      within = within && off <= recording + kLossBound;
+    }
+    line.note +=
+        fmt::format("; allowed: the recording is up to {:.1e} away from the same training in double, and {:.0e}",
+                    farthest, kLossBound);
+    if (within) line.verdict = Verdict::good;
   }
 
   void compare_gradients(VerifyReport& report, double norm) {
@@ -219,6 +256,7 @@ class Replay {
   const Checkpoint& checkpoint_;
   const Engine& engine_;
   const Safetensors& recorded_;
+  Precision precision_;
   std::unique_ptr<Model> model_;
   Tensors first_;  // gradients of the first step, before the clip
 };
@@ -230,7 +268,8 @@ void verify_training(VerifyReport& report, const Checkpoint& checkpoint, const E
   const std::filesystem::path file = folder / "train.safetensors";
   if (!is_there(file)) return;
   const Safetensors recorded = Safetensors::open(file);
-  Replay(checkpoint, engine, recorded).run(report);
+  Replay replay(checkpoint, engine, recorded);
+  replay.compare(report, replay.train());
 }
 
 }  // namespace qkv

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,14 +27,15 @@ double corpus_bleu(const Lines& hypotheses, const std::vector<Lines>& references
   return bleu(counts).score;
 }
 
-double corpus_chrf(const Lines& hypotheses, const std::vector<Lines>& references, ChrfWords words) {
+double corpus_chrf(const Lines& hypotheses, const std::vector<Lines>& references, ChrfWords words,
+                   ChrfSmoothing smoothing = ChrfSmoothing::effective) {
   ChrfCounts counts;
   for (size_t i = 0; i < hypotheses.size(); ++i) {
     std::vector<std::string_view> wanted;
     for (const Lines& lines : references) wanted.push_back(lines[i]);
-    counts += chrf_counts(hypotheses[i], wanted, words);
+    counts += chrf_counts(hypotheses[i], wanted, words, smoothing);
   }
-  return chrf(counts, words);
+  return chrf(counts, words, smoothing);
 }
 
 std::string joined(std::string_view line, BleuTokenizer tokenizer) {
@@ -42,16 +44,25 @@ std::string joined(std::string_view line, BleuTokenizer tokenizer) {
   return out;
 }
 
-// The recorded numbers went through float32: half a unit in the last place of 100 is 4e-6. Three of the recorded chrF
-// are not sacreBLEU's: a no-break space was counted as a character, and hypothesis n-grams of an order that the
-// reference line does not have as wrong. sacreBLEU's, from its published definition in another program, stand here.
+// The recorded numbers went through float32: half a unit in the last place of 100 is 4e-6. chrF was recorded with eps
+// smoothing, and three of its numbers are not sacreBLEU's: a no-break space was counted as a character, and hypothesis
+// n-grams of an order that the reference line does not have as wrong. sacreBLEU's, from its published definition in
+// another program, stand here, with both kinds of smoothing.
 struct SacreChrf {
   std::string_view name;
-  double chrf2, chrf2pp;
+  std::optional<std::pair<double, double>> eps;  // chrF2, chrF2++; absent: as recorded
+  std::pair<double, double> effective;
 };
-constexpr SacreChrf kNotRecorded[] = {{"de-13a-200", 89.93159082667523, 89.826002500534},
-                                      {"zh-20", 76.08911987646282, 63.94757385230124},
-                                      {"zh-200", 75.81460810862647, 65.45441809681786}};
+constexpr SacreChrf kSacreChrf[] = {
+    {"de-13a-1", {}, {100, 100}},
+    {"de-13a-20", {}, {92.88684486263193, 92.90396738553132}},
+    {"de-13a-200", {{89.93159082667523, 89.826002500534}}, {89.93159314439384, 89.82601958187406}},
+    {"en-13a-1", {}, {100, 100}},
+    {"en-13a-20", {}, {89.36375539046306, 89.61642102294739}},
+    {"en-13a-200", {}, {87.56881008543115, 87.77927910839215}},
+    {"zh-1", {}, {55.16921650440426, 45.97434708700355}},
+    {"zh-20", {{76.08911987646282, 63.94757385230124}}, {76.09279393766457, 63.950523821002115}},
+    {"zh-200", {{75.81460810862647, 65.45441809681786}}, {75.81505250808323, 65.46394990172402}}};
 
 TEST(Scores, EqualTheRecordedOnes) {
   QKV_NEED_SHARED(file, "bleu/bleu.json");
@@ -64,12 +75,15 @@ TEST(Scores, EqualTheRecordedOnes) {
     const std::vector<Lines> references{one["references"].get<Lines>()};
     const auto tokenizer = one["tokenize"] == "zh" ? BleuTokenizer::chinese : BleuTokenizer::mteval_13a;
     EXPECT_NEAR(corpus_bleu(hypotheses, references, tokenizer), one["bleu"].get<double>(), kFloat32);
-    SacreChrf right{"", one["chrf2"].get<double>(), one["chrf2pp"].get<double>()};
-    for (const SacreChrf& other : kNotRecorded) {
-      if (one["name"] == other.name) right = other;
-    }
-    EXPECT_NEAR(corpus_chrf(hypotheses, references, ChrfWords::none), right.chrf2, kFloat32);
-    EXPECT_NEAR(corpus_chrf(hypotheses, references, ChrfWords::up_to_two), right.chrf2pp, kFloat32);
+    const auto named = [&](const SacreChrf& right) { return one["name"] == right.name; };
+    const auto right = std::find_if(std::begin(kSacreChrf), std::end(kSacreChrf), named);
+    ASSERT_NE(right, std::end(kSacreChrf));
+    const auto [eps, eps_words] =
+        right->eps.value_or(std::pair(one["chrf2"].get<double>(), one["chrf2pp"].get<double>()));
+    EXPECT_NEAR(corpus_chrf(hypotheses, references, ChrfWords::none, ChrfSmoothing::eps), eps, kFloat32);
+    EXPECT_NEAR(corpus_chrf(hypotheses, references, ChrfWords::up_to_two, ChrfSmoothing::eps), eps_words, kFloat32);
+    EXPECT_NEAR(corpus_chrf(hypotheses, references, ChrfWords::none), right->effective.first, 1e-9);
+    EXPECT_NEAR(corpus_chrf(hypotheses, references, ChrfWords::up_to_two), right->effective.second, 1e-9);
   }
 }
 
@@ -124,7 +138,8 @@ TEST(Bleu, ShortHypothesesPayThePenalty) {
 
 TEST(Chrf, TakesTheBestReferenceOfEachLine) {
   const std::vector<Lines> both{{"你好", "世界"}, {"再见", "地球"}};
-  EXPECT_NEAR(corpus_chrf({"再见", "世界"}, both, ChrfWords::none), 100.0 * 2 / 6, 1e-9);  // orders 3 to 6 are empty
+  EXPECT_NEAR(corpus_chrf({"再见", "世界"}, both, ChrfWords::none), 100.0, 1e-9);  // orders 3 to 6 are empty
+  EXPECT_NEAR(corpus_chrf({"再见", "世界"}, both, ChrfWords::none, ChrfSmoothing::eps), 100.0 * 2 / 6, 1e-9);
   EXPECT_EQ(corpus_chrf({""}, {{"a"}}, ChrfWords::up_to_two), 0.0);
 }
 
@@ -135,8 +150,10 @@ TEST(Chrf, OrdersTheReferenceLacksAreNotCounted) {
   EXPECT_EQ(counts.hypothesis[0], 2);
   EXPECT_EQ(counts.hypothesis[1], 0);
   const double characters = 5 * 0.75 * 1 / (4 * 0.75 + 1);
-  EXPECT_NEAR(corpus_chrf({"ab", "cd"}, {{"ab", "c"}}, ChrfWords::none), 100 * (characters + 1) / 6, 1e-9);
-  EXPECT_NEAR(corpus_chrf({"ab c", "我"}, {{"ab", "我"}}, ChrfWords::up_to_two),
+  EXPECT_NEAR(corpus_chrf({"ab", "cd"}, {{"ab", "c"}}, ChrfWords::none, ChrfSmoothing::eps), 100 * (characters + 1) / 6,
+              1e-9);
+  EXPECT_NEAR(corpus_chrf({"ab", "cd"}, {{"ab", "c"}}, ChrfWords::none), 100 * 5 * 0.875 / (4 * 0.875 + 1), 1e-9);
+  EXPECT_NEAR(corpus_chrf({"ab c", "我"}, {{"ab", "我"}}, ChrfWords::up_to_two, ChrfSmoothing::eps),
               100 * (characters + 5 * 0.5 / (4 * 0.5 + 1) + 5 * (2.0 / 3) / (4 * 2.0 / 3 + 1)) / 8, 1e-9);
 }
 

@@ -35,7 +35,7 @@ struct ScoreArguments {
   std::string metric = "bleu", tokenize = "13a", hypothesis;
   std::vector<std::string> references;
   uint64_t seed = 0;
-  bool json = false;
+  bool eps_smoothing = false, json = false;
 };
 
 struct TextLines {
@@ -135,10 +135,12 @@ void score(const ScoreArguments& options) {
                                scored.counts.reference_length, options.tokenize);
     }
   } else {
+    const auto smoothing = options.eps_smoothing ? ChrfSmoothing::eps : ChrfSmoothing::effective;
+    out["effective_order"] = !options.eps_smoothing;
     const auto chrf_of = [&](ChrfWords words) {
       return score_lines(
-          lines, options.seed, [&](int64_t i) { return chrf_counts(ours(i), references_of(i), words); },
-          [words](const ChrfCounts& counts) { return chrf(counts, words); });
+          lines, options.seed, [&](int64_t i) { return chrf_counts(ours(i), references_of(i), words, smoothing); },
+          [=](const ChrfCounts& counts) { return chrf(counts, words, smoothing); });
     };
     const auto without = chrf_of(ChrfWords::none), with = chrf_of(ChrfWords::up_to_two);
     out["chrf2"] = as_json(without);
@@ -167,6 +169,8 @@ void add_score(Command app) {
   command.add_option("--tokenize", options->tokenize, "How BLEU splits words: 13a, or zh for Chinese")
       .one_of({"13a", "zh"})
       .show_default();
+  command.add_flag("--chrf-eps-smoothing", options->eps_smoothing,
+                   "chrF as the mean of the orders' F-scores, sacreBLEU's eff:no");
   command.add_option("--seed", options->seed, "Seed of the bootstrap");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kScoreExamples);
