@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/replace.h"
 #include "common/interrupt.h"
 #include "kernels/tables.h"
@@ -136,7 +137,7 @@ void TrainRun::prepare() {
   QKV_CHECK(options_.from_scratch || !run_->has_checkpoints(), missing.string(), " is missing but ", options_.out,
             " has been trained on it", Hint("put it back, or resume with --from-scratch to begin again at step 0"));
   ThreadPool& pool = *engine_.exec().pool;
-  if (!fs::exists(prepared_)) return prepare_run(recipe_, prepared_, pool);
+  if (!is_there(prepared_)) return prepare_run(recipe_, prepared_, pool);
   log_line(Log::warn, fmt::format("{} is missing: the run is prepared again", missing.string()));
   const fs::path fresh = fs::path(options_.out) / (std::string(kTemporaryPrefix) + "prepared");
   prepare_run(recipe_, fresh, pool);
