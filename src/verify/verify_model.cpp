@@ -191,7 +191,8 @@ class Verifier : public Probe {
     const auto top_k = ids.dim(1);
     RowChoices& chosen = choices_[layer];
     for (auto at = all.begin(); at != all.end(); at += top_k) {
-      std::sort(chosen.emplace_back(at, at + top_k).begin(), chosen.back().end());
+      std::vector<int32_t>& row = chosen.emplace_back(at, at + top_k);
+      std::sort(row.begin(), row.end());
     }
     const RowChoices right = right_choices(layer, top_k);
     if (exact() || right.size() != chosen.size()) return;

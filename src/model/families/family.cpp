@@ -88,7 +88,10 @@ const Family& family_of(const std::string& model_type, const std::string& what) 
     if (model_type == family->name) return *family;
     known.push_back(family->name);
   }
-  const std::string near = nearest_key(model_type, known);
+  std::string near = nearest_key(model_type, known);
+  for (const std::string_view name : known) {  // gemma3, llama4: the text part has a name of its own
+    if (name.starts_with(model_type + "_")) near = name;
+  }
   QKV_FAIL(what, ": model_type is ", printable(model_type), ", a family that is not known",
            Hint(near.empty() ? "" : "the nearest known is " + near + "; ",
                 "qkv info --families lists all, docs/add-a-family.md shows how to add one"));

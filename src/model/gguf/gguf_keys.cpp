@@ -121,7 +121,8 @@ void add_family_keys(Keys& keys, const ModelSpec& spec, const AttentionSpec& ful
 
 void add_model_keys(GgufMetadata& metadata, const ModelSpec& spec) {
   constexpr int64_t kContextOfT5 = 512;  // of the published models; not in their configs
-  const int64_t unsaid = spec.family == "t5" ? kContextOfT5 : spec.family == "bloom" ? spec.width : 0;  // as llama.cpp
+  constexpr int64_t kContextOfBloom = 2048;
+  const int64_t unsaid = spec.family == "t5" ? kContextOfT5 : spec.family == "bloom" ? kContextOfBloom : 0;
   const int64_t context = spec.context > 0 ? spec.context : unsaid;
   QKV_CHECK(context > 0, "GGUF needs to know the model's context, which its config does not say",
             Hint("add max_position_embeddings to config.json"));
