@@ -267,8 +267,9 @@ bool RunFolder::load_newest(Model& model, Optimizer& optimizer, TrainCounters& c
     return true;
   }
   const Hint hint("try again if the disk had an error; --from-scratch begins at step 0 and keeps what is there aside");
-  QKV_CHECK(damaged.empty(), "no checkpoint in ", checkpoints.string(), " can be read:\n    ",
-            fmt::format("{}", fmt::join(damaged, "\n    ")), hint);
+  for (const std::string& why : damaged) log_line(Log::warn, "a damaged checkpoint: " + why);
+  QKV_CHECK(damaged.empty(), "none of the ", damaged.size(), " checkpoints in ", checkpoints.string(),
+            " can be read; the newest is ", damaged.empty() ? "" : damaged.front(), hint);
   QKV_CHECK(!fs::is_symlink(path() / kLast), (path() / kLast).string(), " points to ",
             fs::read_symlink(path() / kLast).string(), ", which is not there, and ", checkpoints.string(),
             " holds no checkpoint", hint);

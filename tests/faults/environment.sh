@@ -24,11 +24,11 @@ refused() {  # refused WORDS COMMAND...: exit code 2, a hint, and WORDS, kept in
 }
 
 names() {  # names WORDS PATH: a path that cannot be looked at, wherever a path may stand
-  for command in "info $2" "run $2 hi" "tokenize $2 hi" "look $2 hi" "verify $2" "taps $2" "train $2 --out $folder/no" \
-    "train shakespeare-char --data $2 --out $folder/out/no" "eval $model --data $2" "new --spec $2 --out $folder/no --seed 1" \
+  for command in "info $2" "run $2 hi" "tokenize $2 hi" "look $2 hi" "verify $2" "taps $2" "train $2 --out $folder/out/no" \
+    "train shakespeare-char --data $2 --out $folder/out/no" "eval $model --data $2" "new --spec $2 --out $folder/out/no --seed 1" \
     "data pack $2 --tokenizer $model --out $folder/out/no" "tokenizer train $2 --vocab 300 --out $folder/out/no" \
     "data pack $story --tokenizer $2 --out $folder/out/no" "movie $2" "chat $model --template $2" "score $2 $story" \
-    "convert $2 --out $folder/no" "quantize $2 --to q8 --out $folder/no"; do
+    "convert $2 --out $folder/out/no" "quantize $2 --to q8 --out $folder/out/no"; do
     [ "$form" = long ] || case $command in run* | look* | taps* | new* | score* | convert*) continue ;; esac
     # shellcheck disable=SC2086
     refused "$1" $as "$qkv" $command

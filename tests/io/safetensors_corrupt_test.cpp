@@ -61,7 +61,7 @@ std::vector<Corrupt> corrupt_files() {
       {"padded_with_newline", file_of("{}\n", ""), "must end with '}' and spaces but ends with '\\u000a'"},
       {"padded_with_tab", file_of("{} \t ", ""), "must end with '}' and spaces"},
       {"padded_with_zero", file_of(std::string("{}\0", 3), ""), "ends with '\\u0000'"},
-      {"hidden_behind_zero", file_of(std::string("{}\0{}", 5), ""), "byte 2: something follows the object"},
+      {"hidden_behind_zero", file_of(std::string("{}\0{}", 5), ""), "(byte 2): a zero byte"},
       {"second_value_in_header", file_of("{}{}", ""), "not valid JSON"},
       {"comment_in_header", file_of("{/* */}", ""), "not valid JSON"},
       {"trailing_comma", file_of("{" + good_text + ",}", data), "not valid JSON"},

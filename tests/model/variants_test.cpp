@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "base/file.h"
 #include "base/temp_folder.h"
@@ -57,9 +58,11 @@ class Rewritten {
                        sink(std::as_bytes(std::span(numbers.values)));
                      }});
     }
-    write_safetensors_folder(folder_.path(), all, {});
-    folder_.write("config.json", config.dump());
-    return Checkpoint::open(folder_.path());
+    const fs::path folder = folder_.path() / std::to_string(times_++);
+    fs::create_directory(folder);
+    write_safetensors_folder(folder, all, {});
+    std::ofstream(folder / "config.json") << config.dump();
+    return Checkpoint::open(folder);
   }
   VerifyReport verify() {
     const Engine engine(kernels::best_table(), {.threads = 1});
@@ -70,6 +73,7 @@ class Rewritten {
   std::string family_;
   Safetensors file_;
   TempFolder folder_;
+  int times_ = 0;  // it was written
   std::map<std::string, Numbers> tensors_;
   std::vector<OutgoingTensor> raw_;
 

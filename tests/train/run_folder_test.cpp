@@ -213,8 +213,13 @@ TEST(RunFolder, ARunWhoseCheckpointsCannotBeReadIsNotANewOne) {
   fs::remove(checkpoints / "step-00000009/train_state.json");
   training.go_to(1);
   const Bits before = training.bits();
-  expect_error([&] { training.load(run); }, {checkpoints.string(), "step-00000009", "train_state.json is missing",
-                                             "step-00000008", "model.safetensors is {", "but was written as"});
+  testing::internal::CaptureStderr();
+  expect_error([&] { training.load(run); },
+               {"none of the 2 checkpoints in", checkpoints.string(), "step-00000009", "train_state.json is missing"});
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* part : {"step-00000009", "step-00000008", "model.safetensors is {", "but was written as"}) {
+    EXPECT_NE(said.find(part), std::string::npos) << part << " is not in: " << said;
+  }
   EXPECT_NE(error_of([&] { training.load(run); })->hint().find("--from-scratch"), std::string::npos);
   EXPECT_EQ(training.bits(), before);
   EXPECT_EQ(steps_in(run.path() / "log.jsonl"), (std::vector<int64_t>{8, 9}));

@@ -10,10 +10,11 @@ using Layout = NamedTensor::Layout;
 struct Naming {
   const char* family;
   const char* architecture;
-  bool pairs = false;        // W_Q and W_K with interleaved rotary pairs
-  bool one_qkv = false;      // W_Q, W_K and W_V in one tensor
-  bool one_gate_up = false;  // both halves of the feed-forward in one tensor
-  bool late_norm = false;    // the norm before the feed-forward is named as the norm after attention
+  bool pairs = false;             // W_Q and W_K with interleaved rotary pairs
+  bool one_qkv = false;           // W_Q, W_K and W_V in one tensor
+  bool one_gate_up = false;       // both halves of the feed-forward in one tensor
+  bool predicts_further = false;  // a layer after the last predicts further tokens; it is not read
+  bool late_norm = false;         // the norm before the feed-forward is named as the norm after attention
   ExpertTensors experts = ExpertTensors::one;
   bool swapped = false;  // where attention and feed-forward have a norm each, attention's is the second
 };
@@ -40,7 +41,7 @@ constexpr Naming kNamings[] = {
     {.family = "exaone4", .architecture = "exaone4"},
     {.family = "falcon", .architecture = "falcon", .one_qkv = true, .swapped = true},
     {.family = "glm4", .architecture = "glm4", .one_gate_up = true},
-    {.family = "glm4_moe", .architecture = "glm4moe", .late_norm = true},
+    {.family = "glm4_moe", .architecture = "glm4moe", .predicts_further = true, .late_norm = true},
     {.family = "granite", .architecture = "granite", .pairs = true},
     {.family = "nemotron", .architecture = "nemotron"},
     {.family = "olmo3", .architecture = "olmo2"},
@@ -118,7 +119,7 @@ void decoder_names(TensorNames& list, const Naming& naming) {
   });
   list.linear("output_norm", "norm_final");
   list.linear("output", "head");
-  list.ignore("blk." + std::to_string(list.spec().decoder.layers.size()) + ".*");  // multi-token prediction
+  if (naming.predicts_further) list.ignore("blk." + std::to_string(list.spec().decoder.layers.size()) + ".*");
   for (const char* extra : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     list.ignore(extra);  // used by the config reader
   }

@@ -425,7 +425,7 @@ TEST(ConvertRefuses, LinksThatLeadOutOfTheFolder) {
   fs::create_symlink("../../blobs/0", link);
   fs::rename(folder.path() / "models--x" / "snapshots", folder.path() / "models--x" / "mine");
   const fs::path moved = folder.path() / "models--x" / "mine" / "abc";
-  expect_error([&] { convert_model(moved, out, {}); }, {(moved / "merges.txt").string(), "outside"});
+  expect_error([&] { convert_model(moved, out, {}); }, {(moved / "generation_config.json").string(), "outside"});
 }
 
 TEST(ConvertNotes, WhatTheUserShouldKnow) {

@@ -177,12 +177,6 @@ const std::vector<Bad> kBad{
        g.wholes["gpt-oss.expert_used_count"] = 1;
      },
      {"has no key", "gpt-oss.attention.sliding_window"}},
-    {"olmo_3",
-     [](auto& g) {
-       become(g, "olmo2");
-       g.wholes["olmo2.attention.sliding_window"] = 8;
-     },
-     {"olmo2.attention.sliding_window is 8 but layers of OLMo 2 see all"}},
 };
 
 class BadGguf : public testing::TestWithParam<Bad> {};
@@ -219,7 +213,9 @@ TEST(GoodGguf, UnknownArchitectureNamesTheKnownOnes) {
   g.texts["general.architecture"] = "mamba";
   const std::optional<Error> error = error_of([&] { Checkpoint::open(g.write(folder)); });
   ASSERT_TRUE(error.has_value());
-  EXPECT_NE(error->hint().find("deepseek2, gemma2, gemma3, gpt-oss, gpt2, gptneox, llama"), std::string::npos);
+  for (const char* known : {"deepseek2", "gemma3", "gptneox", "llama", "starcoder2"}) {
+    EXPECT_NE(error->hint().find(known), std::string::npos) << error->hint();
+  }
 }
 
 TEST(GoodGguf, FactorsOfNoRuleBecomeLongrope) {

@@ -125,11 +125,12 @@ TEST(TokenizerBadInput, BrokenJsonIsRefusedWhereverItBreaks) {
 }
 
 TEST(TokenizerBadInput, DeepJsonIsRefused) {
-  for (const char* open : {"[", "{\"a\":", "{\"model\":{\"vocab\":[", "{\"model\":{\"merges\":["}) {
+  for (const char* open : {"{\"a\":", "{\"model\":{\"vocab\":[", "{\"model\":{\"merges\":["}) {
     std::string text;
     for (int i = 0; i < 100'000; ++i) text += open;
     expect_error([&] { Tokenizer::from_json(text, "deep.json"); }, {"nested more than 64 levels"});
   }
+  expect_error([&] { Tokenizer::from_json(std::string(100'000, '['), "deep.json"); }, {"expected '{' but found '['"});
   std::string text = R"({"model": {"vocab": )" + std::string(100'000, '[');
   expect_error([&] { Tokenizer::from_json(text, "deep.json"); }, {"nested more than 64 levels"});
 }

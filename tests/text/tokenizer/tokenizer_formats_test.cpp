@@ -204,7 +204,8 @@ TEST(GgufVocab, SaysWhatIsWrong) {
     f.text(t + "pre", "gpt-2");
     f.texts(t + "merges", {"a b"});
   };
-  wrong([&](GgufBytes& f) { bpe(f), f.text(t + "pre", "klingon"); }, {"'klingon', which is not a known pattern"});
+  wrong([&](GgufBytes& f) { bpe(f), f.text(t + "pre", "klingon"); },
+        {"'klingon', a way of cutting text that is not known"});
   wrong([&](GgufBytes& f) { bpe(f), f.remove(t + "merges"); }, {"tokenizer.ggml.merges"});
   wrong([&](GgufBytes& f) { bpe(f), f.texts(t + "merges", {"ab"}); }, {"merges[0] is 'ab' but must be two tokens"});
   wrong([&](GgufBytes& f) { bpe(f); }, {"not every byte is a token"});
@@ -232,9 +233,9 @@ TEST(Marian, PiecesGetTheirIdsFromVocabJson) {
   temp.write("vocab.json", R"({"</s>": 0, "<unk>": 1})");
   expect_error([&] { Tokenizer::load(temp.path()); }, {"vocab.json: has no <pad>"});
   temp.write("vocab.json", R"(["</s>"])");
-  expect_error([&] { Tokenizer::load(temp.path()); }, {"must be an object"});
+  expect_error([&] { Tokenizer::load(temp.path()); }, {"vocab.json is missing or not an object"});
   temp.write("vocab.json", R"({"</s>": "0"})");
-  expect_error([&] { Tokenizer::load(temp.path()); }, {"the id of '</s>' is not a whole number"});
+  expect_error([&] { Tokenizer::load(temp.path()); }, {"the id of token '</s>' is not a whole number"});
 }
 
 }  // namespace

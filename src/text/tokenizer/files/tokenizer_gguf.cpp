@@ -169,11 +169,12 @@ TokenizerParts bpe_parts(const GgufVocab& vocab) {
     }
   };
   Vocab tokens = plain_vocab(vocab);
-  QKV_CHECK(Bpe::has_all_bytes(tokens), what, ": not every byte is a token", Hint(kDamaged));
+  const bool all_bytes = Bpe::has_all_bytes(tokens);
   TokenizerParts parts{.what = what, .accepts_raw_bytes = true};
   parts.named = vocab.named();
   parts.model = std::make_unique<Bpe>(std::move(tokens), Bpe::Merges{lines.size(), give_merges},
                                       BpeOptions{.what = what, .byte_level = true, .ignore_merges = pre.ignore_merges});
+  QKV_CHECK(all_bytes, what, ": not every byte is a token", Hint(kDamaged));
   parts.pre_tokenizer = gguf_pre_tokenizer(pre, what);
   parts.decoder = byte_level_decoder();
   add_found_tokens(vocab, parts);

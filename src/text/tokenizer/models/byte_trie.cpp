@@ -12,7 +12,7 @@ namespace {
 
 // A node to build: the range of the sorted keys that share its prefix.
 struct KeyRange {
-  size_t begin, end, depth;
+  uint32_t begin, end, depth;  // as many may wait as there are keys
 };
 
 size_t common_bytes(std::string_view a, std::string_view b) {
@@ -52,7 +52,7 @@ ByteTrie::ByteTrie(size_t keys, FunctionRef<Key(size_t index)> key) {
   nodes_.push_back({});
   labels_.push_back(0);
 
-  std::deque<KeyRange> ranges{{.begin = 0, .end = order.size(), .depth = 0}};
+  std::deque<KeyRange> ranges{{.begin = 0, .end = static_cast<uint32_t>(order.size()), .depth = 0}};
   for (size_t node = 0; !ranges.empty(); ++node) {
     auto [begin, end, depth] = ranges.front();
     ranges.pop_front();
@@ -71,7 +71,7 @@ ByteTrie::ByteTrie(size_t keys, FunctionRef<Key(size_t index)> key) {
     nodes_[node].first = static_cast<uint32_t>(nodes_.size());
     while (begin < end) {
       const char label = text(order[begin])[depth];
-      size_t next = begin + 1;
+      uint32_t next = begin + 1;
       while (next < end && text(order[next])[depth] == label) ++next;
       nodes_.push_back({});
       labels_.push_back(static_cast<unsigned char>(label));
