@@ -9,7 +9,7 @@ class Engine {
  public:
   struct Options {
     int threads = 0;           // 0: as many as the machine, the affinity mask and the cgroup allow
-    Device* device = nullptr;  // absent: the CPU
+    Device* device = nullptr;  // absent: the kernels' own
   };
 
   explicit Engine(const Kernels& kernels) : Engine(kernels, Options{}) {}
@@ -27,8 +27,6 @@ class Engine {
   }
 
  private:
-  static constexpr int64_t kScratchPerThread = int64_t{4} << 20;
-
   const Kernels& kernels_;
   ThreadPool pool_;
   Storage scratch_;

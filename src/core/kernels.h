@@ -393,7 +393,8 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
 
 struct Kernels {
   const char* name = "";
-  bool wants_tiles = false;  // products of bf16 take weights as tiles
+  bool wants_tiles = false;           // products of bf16 take weights as tiles
+  Device& (*device)() = &cpu_device;  // where their tensors are
 #define QKV_KERNEL(kernel, Args) void (*kernel)(const Exec&, const Args&) noexcept = nullptr;
   QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL

@@ -23,6 +23,8 @@ class Device {
   virtual void upload(std::byte* to, const void* from_host, int64_t bytes) = 0;
   virtual void download(void* to_host, const std::byte* from, int64_t bytes) = 0;
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;  // within the device
+  virtual void* stream() const { return nullptr; }                             // of devices that queue their work
+  virtual int64_t scratch_bytes(int threads) const { return threads * (int64_t{4} << 20); }  // what its kernels need
 };
 
 Device& cpu_device();

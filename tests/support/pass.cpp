@@ -86,13 +86,15 @@ auto with_type(DType dtype, F&& f) {
 Numbers to_host(const Tensor& t) {
   return with_type(t.dtype(), [&](auto zero) {
     using T = decltype(zero);
+    const auto size = static_cast<int64_t>(sizeof(T));
     Numbers out;
-    for (int64_t i = 0; i < t.count(); ++i) {
-      T value{};
-      const auto size = static_cast<int64_t>(sizeof(T));
-      t.device().download(&value, t.data() + t.element_offset(i) * size, size);
-      out.push_back(decode(value));
-    }
+    if (t.count() == 0) return out;
+    // All bytes from the first element to the last at once: a download may cost a GPU's round trip.
+    int64_t last = 0;
+    for (int64_t i = 0; i < t.count(); ++i) last = std::max(last, t.element_offset(i));
+    std::vector<T> bytes(static_cast<size_t>(last + 1));
+    t.device().download(bytes.data(), t.data(), (last + 1) * size);
+    for (int64_t i = 0; i < t.count(); ++i) out.push_back(decode(bytes[static_cast<size_t>(t.element_offset(i))]));
     return out;
   });
 }

@@ -118,13 +118,15 @@ std::optional<Format> block_format(const WeightSpec& weight, const std::vector<P
   return Format(block);
 }
 
-ParamSource source_of(const std::vector<Piece>& pieces, const Checkpoint& checkpoint, Format format) {
+// On the host, bytes of the file are used in place where they can be.
+ParamSource source_of(const std::vector<Piece>& pieces, const Checkpoint& checkpoint, Format format,
+                      const Device& device) {
   const auto& [tensor, part] = pieces.front();
   const StoredWeight s = find_stored_weight(*checkpoint.file, tensor->name);
   const int64_t at = PartLayout(*tensor, part, *checkpoint.names).contiguous_at();
   const bool alone = pieces.size() == 1 && tensor->parts[part].expert < 0;
   const bool same = format.plain() ? s.plain() == format.dtype : format.panels() || s.block() == format.block;
-  if (alone && at >= 0 && tensor->shift == 0 && same) {
+  if (&device == &cpu_device() && alone && at >= 0 && tensor->shift == 0 && same) {
     const std::byte* start = s.tensor->bytes.data() + (format.panels() ? 0 : format.bytes_for(at));
     const int64_t step = format.plain() ? size_of(format.dtype) : format.panels() ? kPanelLine : 1;
     if (reinterpret_cast<uintptr_t>(start) % static_cast<uintptr_t>(step) == 0) {
@@ -153,7 +155,7 @@ Weights Checkpoint::weights(Device& device, BlockWeights blocks) const {
     std::optional<Format> format;
     if (blocks == BlockWeights::kept) format = block_format(weight, of_weight, *file);
     if (!format) format = weight_dtype(of_weight, *file, spec.dtype);
-    weights.add(Param(weight.name, device, *format, weight.shape, source_of(of_weight, *this, *format)));
+    weights.add(Param(weight.name, device, *format, weight.shape, source_of(of_weight, *this, *format, device)));
   }
   return weights;
 }

@@ -1,0 +1,36 @@
+# Kernels for NVIDIA GPUs (src/kernels/cuda), where nvcc is found. A GPU is needed to run them, not to build them.
+set(QKV_CUDA OFF CACHE STRING "kernels for NVIDIA GPUs: AUTO where nvcc is found, ON to insist, OFF")
+set(nvcc_flags -std=c++20 -O2 --extended-lambda --expt-relaxed-constexpr --fmad=false -diag-suppress=20012
+  -gencode=arch=compute_90a,code=sm_90a -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off,-D_GLIBCXX_ASSERTIONS)
+
+# qkv_cuda_kernels(): src/kernels/cuda becomes a part of qkv_kernels. nvcc is called by hand: CMake of this age does not
+# know how it says C++20.
+function(qkv_cuda_kernels)
+  if(QKV_CUDA STREQUAL "OFF")
+    return()
+  endif()
+  find_program(QKV_NVCC nvcc PATHS /usr/local/cuda/bin)
+  if(NOT QKV_NVCC)
+    if(QKV_CUDA STREQUAL "ON")
+      message(FATAL_ERROR "QKV_CUDA=ON but nvcc was not found; install the CUDA toolkit or put nvcc on PATH")
+    endif()
+    return()
+  endif()
+  find_package(CUDAToolkit REQUIRED)
+  file(GLOB host CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/kernels/cuda/*.cpp)
+  file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/kernels/cuda/*.cu)
+  foreach(file ${kernels})
+    get_filename_component(name ${file} NAME)
+    set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+    add_custom_command(OUTPUT ${object} DEPENDS ${file} DEPFILE ${object}.d COMMENT "nvcc ${name}" VERBATIM
+      COMMAND ${QKV_NVCC} ${nvcc_flags} -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src -MD -MF ${object}.d
+        -c ${file} -o ${object})
+    list(APPEND objects ${object})
+  endforeach()
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
+  target_sources(qkv_kernels PRIVATE ${objects} ${host})
+  set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  set_source_files_properties(${host} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  target_compile_definitions(qkv_kernels PRIVATE QKV_WITH_CUDA)
+  target_link_libraries(qkv_kernels PUBLIC CUDA::cudart_static)
+endfunction()

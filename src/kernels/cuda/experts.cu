@@ -1,0 +1,348 @@
+// Mixture of experts: routing, dispatch (rows sorted by expert), combine, and the load-balance loss.
+#include <cmath>
+
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch.h"
+
+namespace qkv::kernels::cuda {
+namespace {
+
+template <class R>
+constexpr R kTiny = static_cast<R>(1e-20);  // keeps a renormalised row finite when every score underflows
+
+// A warp per row, four rows a block: scores and choices of one row lie in shared memory, first computed by all lanes,
+// then chosen from by the whole warp.
+constexpr int kRouteWarps = 4;
+
+// Scores of one row: softmax or sigmoid of the logits. All lanes work; sums are trees.
+template <class R>
+__device__ void find_scores(bool sigmoid, const View& logits, int64_t from, int64_t experts, R* scores) {
+  const int lane = threadIdx.x % 32;
+  if (sigmoid) {
+    for (int64_t e = lane; e < experts; e += 32) scores[e] = 1 / (1 + exp(-logits.get<R>(from + e)));
+    return __syncwarp();
+  }
+  R highest = -INFINITY, total = 0;
+  for (int64_t e = lane; e < experts; e += 32) {
+    const R v = logits.get<R>(from + e);
+    highest = v > highest ? v : highest;
+  }
+  highest = warp_max(highest);
+  for (int64_t e = lane; e < experts; e += 32) {
+    scores[e] = exp(logits.get<R>(from + e) - highest);
+    total += scores[e];
+  }
+  total = warp_sum(total);
+  for (int64_t e = lane; e < experts; e += 32) scores[e] /= total;
+  __syncwarp();
+}
+
+// Index of the largest entry, the lower one of equals, and takes it out. NaN is never larger.
+template <class R>
+__device__ int64_t take_best(R* values, int64_t count) {
+  const int lane = threadIdx.x % 32;
+  R best = -INFINITY;
+  int64_t at = count;
+  for (int64_t i = lane; i < count; i += 32) {
+    if (at == count || values[i] > best) {
+      best = values[i];
+      at = i;
+    }
+  }
+  for (int lanes = 16; lanes > 0; lanes /= 2) {
+    const R other = __shfl_xor_sync(0xffffffffU, best, lanes);
+    const int64_t other_at = __shfl_xor_sync(0xffffffffU, at, lanes);
+    const bool nothing = at == count;
+    if (other_at < count && (nothing || other > best || (!(best > other) && other_at < at))) {
+      best = other;
+      at = other_at;
+    }
+  }
+  __syncwarp();
+  if (lane == 0) values[at] = -INFINITY;
+  __syncwarp();
+  return at;
+}
+
+template <class R>
+__device__ void keep_best_groups(int64_t groups, int64_t top_groups, R* choice, int64_t experts, R* strength) {
+  const int lane = threadIdx.x % 32;
+  const int64_t each = experts / groups;
+  for (int64_t g = lane; g < groups; g += 32) {
+    R first = -INFINITY, second = first;
+    for (int64_t e = g * each; e < (g + 1) * each; ++e) {
+      if (choice[e] > first) {
+        second = first;
+        first = choice[e];
+      } else {
+        second = choice[e] > second ? choice[e] : second;
+      }
+    }
+    strength[g] = each > 1 ? first + second : first;
+  }
+  __syncwarp();
+  R* kept = strength + groups;
+  for (int64_t g = lane; g < groups; g += 32) kept[g] = 0;
+  __syncwarp();
+  for (int64_t i = 0; i < top_groups; ++i) {
+    const int64_t g = take_best(strength, groups);
+    if (lane == 0) kept[g] = 1;
+    __syncwarp();
+  }
+  for (int64_t e = lane; e < experts; e += 32) {
+    if (kept[e / each] == 0) choice[e] = -INFINITY;
+  }
+  __syncwarp();
+}
+
+template <class R, class F>
+__global__ void __launch_bounds__(32 * kRouteWarps) run_rows(int64_t rows, int64_t numbers, F f) {
+  extern __shared__ __align__(16) unsigned char raw[];
+  R* mine = reinterpret_cast<R*>(raw) + threadIdx.x / 32 * numbers;
+  for (int64_t r = static_cast<int64_t>(blockIdx.x) * kRouteWarps + threadIdx.x / 32; r < rows;
+       r += static_cast<int64_t>(gridDim.x) * kRouteWarps) {
+    f(r, mine);
+  }
+}
+
+// f(row, numbers of shared memory) for every row, by a warp.
+template <class R, class F>
+void each_row(const Exec& exec, int64_t rows, int64_t numbers, const F& f) {
+  if (rows <= 0) return;
+  const auto bytes = static_cast<size_t>(numbers * kRouteWarps) * sizeof(R);
+  cudaFuncSetAttribute(run_rows<R, F>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  const auto grid = static_cast<unsigned>(std::min((rows + kRouteWarps - 1) / kRouteWarps, kMostBlocks));
+  run_rows<R><<<grid, 32 * kRouteWarps, bytes, stream_of(exec)>>>(rows, numbers, f);
+  note_launch();
+}
+
+template <class R>
+void route_as(const Exec& exec, const RouteArgs& a) {
+  const View ids(a.ids), weights(a.weights), logits(a.logits), bias(a.bias);
+  const RouteRule rule = a.rule;
+  const int64_t experts = a.logits.cols();
+  each_row<R>(exec, a.logits.rows(), 2 * experts + 2 * rule.groups, [=] __device__(int64_t r, R * scores) {
+    R* choice = scores + experts;
+    const int64_t from = logits.row(r);
+    const int lane = threadIdx.x % 32;
+    find_scores(rule.sigmoid, logits, from, experts, scores);
+    for (int64_t e = lane; e < experts; e += 32) {
+      const bool never = logits.get<R>(from + e) == -static_cast<R>(INFINITY);  // stays out whatever the bias
+      choice[e] = never ? -static_cast<R>(INFINITY) : scores[e] + (bias ? bias.get<R>(e) : R{0});
+    }
+    __syncwarp();
+    if (rule.groups > 1) keep_best_groups(rule.groups, rule.top_groups, choice, experts, choice + experts);
+    R total = 0;
+    for (int64_t s = 0; s < rule.top_k; ++s) {
+      const int64_t e = take_best(choice, experts);
+      if (lane == 0) ids.set(r * rule.top_k + s, static_cast<int32_t>(e));
+      total += scores[e];
+    }
+    __syncwarp();
+    const R norm = static_cast<R>(rule.scaling) / (rule.renormalise ? total + kTiny<R> : R{1});
+    for (int64_t s = lane; s < rule.top_k; s += 32) {
+      weights.set(weights.row(r) + s, scores[ids.id(r * rule.top_k + s)] * norm);
+    }
+    __syncwarp();
+  });
+}
+
+template <class R>
+void route_backward_as(const Exec& exec, const RouteBackwardArgs& a) {
+  const GradView dlogits(a.dlogits);
+  const View dweights(a.dweights), logits(a.logits), ids(a.ids);
+  const RouteRule rule = a.rule;
+  const int64_t experts = a.logits.cols(), top_k = rule.top_k;
+  each_row<R>(exec, a.logits.rows(), 2 * experts, [=] __device__(int64_t r, R * scores) {
+    R* dscores = scores + experts;
+    const int lane = threadIdx.x % 32;
+    find_scores(rule.sigmoid, logits, logits.row(r), experts, scores);
+    for (int64_t e = lane; e < experts; e += 32) dscores[e] = 0;
+    R total = kTiny<R>, dot = 0;
+    for (int64_t s = 0; s < top_k; ++s) {
+      const R score = scores[ids.id(r * top_k + s)];
+      total += score;
+      dot += dweights.get<R>(dweights.row(r) + s) * score;
+    }
+    __syncwarp();
+    if (lane == 0) {
+      const R scaling = static_cast<R>(rule.scaling);
+      for (int64_t s = 0; s < top_k; ++s) {
+        const R d = dweights.get<R>(dweights.row(r) + s);
+        dscores[ids.id(r * top_k + s)] = scaling * (rule.renormalise ? (d - dot / total) / total : d);
+      }
+    }
+    __syncwarp();
+    R mean = 0;
+    for (int64_t e = lane; e < experts; e += 32) mean += dscores[e] * scores[e];
+    mean = warp_sum(mean);
+    for (int64_t e = lane; e < experts; e += 32) {
+      const R slope = rule.sigmoid ? dscores[e] * (1 - scores[e]) : dscores[e] - mean;
+      dlogits.put(dlogits.view.row(r) + e, scores[e] * slope);
+    }
+    __syncwarp();
+  });
+}
+
+template <class R>
+void dispatch_as(const Exec& exec, const DispatchArgs& a) {
+  const View y(a.y), x(a.x), order(a.order);
+  const int64_t width = a.y.cols(), top_k = a.top_k;
+  each_thread(exec, a.y.count(), [=] __device__(int64_t i) {
+    const int64_t r = i / width, c = i % width;
+    y.set(y.row(r) + c, x.get<R>(x.row(order.id(r) / top_k) + c));
+  });
+}
+
+template <class R>
+void combine_as(const Exec& exec, const CombineArgs& a) {
+  const View y(a.y), z(a.z), slots(a.slots), weights(a.weights);
+  const int64_t width = a.y.cols(), top_k = a.slots.dim(1);
+  const bool add = a.add;
+  each_thread(exec, a.y.count(), [=] __device__(int64_t i) {
+    const int64_t r = i / width, c = i % width;
+    R total = 0;
+    for (int64_t s = 0; s < top_k; ++s) {
+      total += (weights ? weights.get<R>(weights.row(r) + s) : R{1}) * z.get<R>(z.row(slots.id(r * top_k + s)) + c);
+    }
+    y.put(y.row(r) + c, total, add);
+  });
+}
+
+template <class R>
+void combine_backward_as(const Exec& exec, const CombineBackwardArgs& a) {
+  const GradView dz(a.dz), dweights(a.dweights);
+  const View dy(a.dy), z(a.z), slots(a.slots), weights(a.weights);
+  const int64_t width = a.dy.cols(), top_k = a.slots.dim(1);
+  each_block(exec, a.dy.rows() * top_k, [=] __device__(int64_t task) {
+    const int64_t r = task / top_k, slot = slots.id(task);
+    const R w = weights ? weights.get<R>(weights.row(r) + task % top_k) : R{1};
+    R dot = 0;
+    for (int64_t c = threadIdx.x; c < width; c += kThreads) {
+      const R g = dy.get<R>(dy.row(r) + c);
+      if (dz) dz.put(dz.view.row(slot) + c, w * g);
+      dot += g * z.get<R>(z.row(slot) + c);
+    }
+    dot = block_sum(dot);
+    if (dweights && threadIdx.x == 0) dweights.put(dweights.view.row(r) + task % top_k, dot);
+  });
+}
+
+template <class R>
+void router_load_as(const Exec& exec, const RouterLoadArgs& a) {
+  const View counts(a.counts), mass(a.mass), logits(a.logits), ids(a.ids);
+  const int64_t experts = a.logits.cols(), chosen = a.ids.count(), rows = a.logits.rows();
+  // Sums of exponentials per row first, in scratch: {highest, total}.
+  auto* norms = reinterpret_cast<R*>(exec.scratch.data());
+  each_row<R>(exec, rows, experts, [=] __device__(int64_t r, R * scores) {
+    find_scores(false, logits, logits.row(r), experts, scores);
+    for (int64_t e = threadIdx.x % 32; e < experts; e += 32) norms[r * experts + e] = scores[e];
+    __syncwarp();
+  });
+  Exec rest = exec;  // what is left of scratch is for the sums
+  const int64_t used = (rows * experts * static_cast<int64_t>(sizeof(R)) + 255) / 256 * 256;
+  rest.scratch = exec.scratch.view({exec.scratch.count()}).slice(0, used, exec.scratch.count() - used);
+  sum_rows<R>(
+      rest, rows, experts, [=] __device__(int64_t r, int64_t e) { return norms[r * experts + e]; },
+      [=] __device__(int64_t e, R s) { mass.put(e, s, true); });
+  each_block(exec, experts, [=] __device__(int64_t e) {
+    R total = 0;
+    for (int64_t i = threadIdx.x; i < chosen; i += kThreads) total += ids.id(i) == e ? R{1} : R{0};
+    total = block_sum(total);
+    if (threadIdx.x == 0) counts.put(e, total, true);
+  });
+}
+
+template <class R>
+void router_load_backward_as(const Exec& exec, const RouterLoadBackwardArgs& a) {
+  const GradView dlogits(a.dlogits);
+  const View dmass(a.dmass), logits(a.logits);
+  const int64_t experts = a.logits.cols();
+  each_row<R>(exec, a.logits.rows(), experts, [=] __device__(int64_t r, R * p) {
+    find_scores(false, logits, logits.row(r), experts, p);
+    R mean = 0;
+    for (int64_t e = threadIdx.x % 32; e < experts; e += 32) mean += p[e] * dmass.get<R>(e);
+    mean = warp_sum(mean);
+    for (int64_t e = threadIdx.x % 32; e < experts; e += 32) {
+      dlogits.put(dlogits.view.row(r) + e, p[e] * (dmass.get<R>(e) - mean));
+    }
+    __syncwarp();
+  });
+}
+
+}  // namespace
+
+void route(const Exec& exec, const RouteArgs& a) noexcept {
+  in_real(a.logits, [&](auto r) { route_as<decltype(r)>(exec, a); });
+}
+void route_backward(const Exec& exec, const RouteBackwardArgs& a) noexcept {
+  if (a.dlogits) in_real(a.logits, [&](auto r) { route_backward_as<decltype(r)>(exec, a); });
+}
+
+// A block per expert: how many rows are before its own, then its rows in order.
+void dispatch_plan(const Exec& exec, const DispatchPlanArgs& a) noexcept {
+  const View order(a.order), slots(a.slots), groups(a.groups), ids(a.ids);
+  const int64_t chosen = a.ids.count(), experts = a.groups.count() - 1;
+  each_block(exec, experts + 1, [=] __device__(int64_t e) {
+    int before = 0;
+    for (int64_t i = threadIdx.x; i < chosen; i += kThreads) before += ids.id(i) < e ? 1 : 0;
+    int next = block_sum(before);
+    if (threadIdx.x == 0) groups.set(e, next);
+    if (e == experts) return;
+    for (int64_t block = 0; block < chosen; block += kThreads) {
+      const int64_t i = block + threadIdx.x;
+      const bool mine = i < chosen && ids.id(i) == e;
+      const unsigned same = __ballot_sync(0xffffffffU, mine);
+      __shared__ int in_warp[kWarps];
+      __syncthreads();
+      if (threadIdx.x % 32 == 0) in_warp[threadIdx.x / 32] = __popc(same);
+      __syncthreads();
+      int ahead = 0, all = 0;
+      for (int w = 0; w < kWarps; ++w) {
+        if (w < static_cast<int>(threadIdx.x / 32)) ahead += in_warp[w];
+        all += in_warp[w];
+      }
+      if (mine) {
+        const int to = next + ahead + __popc(same & ((1U << (threadIdx.x % 32)) - 1));
+        order.set(to, static_cast<int32_t>(i));
+        slots.set(i, to);
+      }
+      next += all;
+    }
+  });
+}
+
+void dispatch(const Exec& exec, const DispatchArgs& a) noexcept {
+  in_real(a.y, [&](auto r) { dispatch_as<decltype(r)>(exec, a); });
+}
+void combine(const Exec& exec, const CombineArgs& a) noexcept {
+  in_real(a.y, [&](auto r) { combine_as<decltype(r)>(exec, a); });
+}
+void combine_backward(const Exec& exec, const CombineBackwardArgs& a) noexcept {
+  in_real(a.dy, [&](auto r) { combine_backward_as<decltype(r)>(exec, a); });
+}
+void router_load(const Exec& exec, const RouterLoadArgs& a) noexcept {
+  in_real(a.mass, [&](auto r) { router_load_as<decltype(r)>(exec, a); });
+}
+void router_load_backward(const Exec& exec, const RouterLoadBackwardArgs& a) noexcept {
+  if (a.dlogits) in_real(a.dmass, [&](auto r) { router_load_backward_as<decltype(r)>(exec, a); });
+}
+
+void balance(const Exec& exec, const BalanceArgs& a) noexcept {
+  const View loss(a.loss), counts(a.counts), mass(a.mass);
+  const int64_t experts = a.counts.count();
+  const double factor = a.factor;
+  each_thread(exec, 1, [=] __device__(int64_t) {
+    double total = 0;
+    for (int64_t e = 0; e < experts; ++e) total += counts.get<double>(e) * mass.get<double>(e);
+    loss.set(0, factor * total);
+  });
+}
+void balance_backward(const Exec& exec, const BalanceBackwardArgs& a) noexcept {
+  const View dmass(a.dmass), dloss(a.dloss), counts(a.counts);
+  const double factor = a.factor;
+  each_thread(exec, a.counts.count(),
+              [=] __device__(int64_t e) { dmass.set(e, dloss.get<double>(0) * factor * counts.get<double>(e)); });
+}
+
+}  // namespace qkv::kernels::cuda

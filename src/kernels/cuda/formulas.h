@@ -1,0 +1,100 @@
+// Activations with their slopes, and random numbers, as kernels/ref has them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/formulas.h"
+#include "core/kernels.h"
+
+namespace qkv::kernels::cuda {
+
+template <class R>
+struct ValueAndSlope {
+  R value, slope;
+};
+
+template <class R>
+__device__ ValueAndSlope<R> apply(Activation act, R x) {
+  const R alpha = static_cast<R>(act.alpha);
+  constexpr R kRootHalf = static_cast<R>(0.70710678118654752440), kInvRootPi = static_cast<R>(0.56418958354775628695),
+              kRootTwo = static_cast<R>(1.41421356237309504880);
+  switch (act.kind) {
+    case Activation::Kind::identity:
+      return {x, 1};
+    case Activation::Kind::relu:
+      return {x <= 0 ? 0 : x, x > 0 ? R{1} : R{0}};  // NaN stays NaN
+    case Activation::Kind::relu_squared: {
+      const R positive = x <= 0 ? R{0} : x;
+      return {positive * positive, 2 * positive};
+    }
+    case Activation::Kind::gelu_erf: {
+      const R cdf = (1 + erf(x * kRootHalf)) / 2;
+      return {x * cdf, cdf + x * exp(-x * x / 2) * kInvRootPi * kRootHalf};
+    }
+    case Activation::Kind::gelu_tanh: {
+      const R k = kRootTwo * kInvRootPi, cubic = static_cast<R>(0.044715);
+      const R t = tanh(k * (x + cubic * x * x * x));
+      return {x * (1 + t) / 2, (1 + t) / 2 + x * (1 - t * t) * k * (1 + 3 * cubic * x * x) / 2};
+    }
+    case Activation::Kind::silu: {
+      const R s = 1 / (1 + exp(-alpha * x));
+      return {x * s, s + alpha * x * s * (1 - s)};
+    }
+    case Activation::Kind::tanh: {
+      const R t = tanh(x / alpha);
+      return {alpha * t, 1 - t * t};
+    }
+  }
+  return {0, 0};
+}
+
+// The two factors of a gated activation, and their derivatives (0 where clamped).
+template <class R>
+struct GateParts {
+  R act, act_slope, up, up_slope;
+
+  __device__ GateParts(const Gating& form, R gate, R up_in) {
+    const bool clamped = form.limit > 0;
+    const R limit = static_cast<R>(form.limit);
+    const auto a = apply(form.act, clamped && gate > limit ? limit : gate);
+    act = a.value;
+    act_slope = clamped && !(gate <= limit) ? R{0} : a.slope;
+    const R inside = !clamped ? up_in : up_in < -limit ? -limit : up_in > limit ? limit : up_in;
+    up = inside + static_cast<R>(form.shift);
+    up_slope = !clamped || fabs(up_in) <= limit ? R{1} : R{0};
+  }
+};
+
+// Philox4x32-10, as base/philox.h.
+__device__ inline uint32_t random_u32(uint32_t key0, uint32_t key1, uint64_t row, uint64_t column) {
+  const uint64_t block = column >> 2;
+  uint32_t c[4] = {static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32), static_cast<uint32_t>(block),
+                   static_cast<uint32_t>(block >> 32)};
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
+    const uint32_t next[4] = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ key0, static_cast<uint32_t>(b),
+                              static_cast<uint32_t>(a >> 32) ^ c[3] ^ key1, static_cast<uint32_t>(a)};
+    for (int i = 0; i < 4; ++i) c[i] = next[i];
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
+  return (column & 2) != 0 ? ((column & 1) != 0 ? c[3] : c[2]) : ((column & 1) != 0 ? c[1] : c[0]);
+}
+
+// The factor of a dropped or kept number: 0 or 1 / (1 - p).
+struct Drop {
+  float p;
+  uint32_t key0, key1;
+  uint64_t first_row;
+
+  explicit Drop(const Dropout& d) : p(d.p), key0(d.key[0]), key1(d.key[1]), first_row(d.first_row) {}
+  template <class R>
+  __device__ R factor(int64_t row, uint64_t column) const {
+    if (p == 0) return 1;
+    const uint32_t word = random_u32(key0, key1, first_row + static_cast<uint64_t>(row), column);
+    return static_cast<float>(word >> 8) * 0x1p-24F >= p ? 1 / (1 - static_cast<R>(p)) : R{0};
+  }
+};
+
+}  // namespace qkv::kernels::cuda

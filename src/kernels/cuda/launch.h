@@ -1,0 +1,117 @@
+// Launching: one thread or one block per index, sums inside a block in a fixed order, and errors kept for the next
+// download. Grids never change a result: an index is computed alone.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cuda/access.h"
+#include "kernels/cuda/device.h"
+
+namespace qkv::kernels::cuda {
+
+inline constexpr int kThreads = 256, kWarps = kThreads / 32;
+inline constexpr int64_t kMostBlocks = 1 << 16;  // then a block takes several indices
+
+inline cudaStream_t stream_of(const Exec& exec) {
+  return static_cast<cudaStream_t>(exec.stream);
+}
+
+template <class F>
+__global__ void __launch_bounds__(kThreads) run_threads(int64_t count, F f) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count; i += step) f(i);
+}
+
+template <class F>
+__global__ void __launch_bounds__(kThreads) run_blocks(int64_t count, F f) {
+  for (int64_t i = blockIdx.x; i < count; i += gridDim.x) f(i);
+}
+
+// f(i) for every i below count, each in one thread.
+template <class F>
+void each_thread(const Exec& exec, int64_t count, const F& f) {
+  if (count <= 0) return;
+  const auto grid = static_cast<unsigned>(std::min((count + kThreads - 1) / kThreads, kMostBlocks));
+  run_threads<<<grid, kThreads, 0, stream_of(exec)>>>(count, f);
+  note_launch();
+}
+
+// f(i) for every i below count, each by all threads of a block; shared bytes are f's.
+template <class F>
+void each_block(const Exec& exec, int64_t count, const F& f, size_t shared_bytes = 0) {
+  if (count <= 0) return;
+  run_blocks<<<static_cast<unsigned>(std::min(count, kMostBlocks)), kThreads, shared_bytes, stream_of(exec)>>>(count,
+                                                                                                               f);
+  note_launch();
+}
+
+// The sum of x over the threads of a warp: a tree, the same in every lane.
+template <class R>
+__device__ R warp_sum(R x) {
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) x += __shfl_xor_sync(0xffffffffU, x, lanes);
+  return x;
+}
+template <class R>
+__device__ R warp_max(R x) {
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) {
+    const R other = __shfl_xor_sync(0xffffffffU, x, lanes);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+
+// Over the threads of a block: each warp's tree, then the warps in order. Every thread gets the result.
+template <class R, class Combine>
+__device__ R block_combine(R of_warp, Combine combine) {
+  __shared__ R parts[kWarps];
+  __syncthreads();  // the last one's readers are done
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = of_warp;
+  __syncthreads();
+  R all = parts[0];
+#pragma unroll
+  for (int w = 1; w < kWarps; ++w) all = combine(all, parts[w]);
+  return all;
+}
+template <class R>
+__device__ R block_sum(R x) {
+  return block_combine(warp_sum(x), [](R a, R b) { return a + b; });
+}
+template <class R>
+__device__ R block_max(R x) {
+  return block_combine(warp_max(x), [](R a, R b) { return b > a ? b : a; });
+}
+
+// Sums over rows: pieces of kRowsEach rows, each in order by one thread per column, then the pieces in order. The
+// partial sums lie in scratch.
+inline constexpr int64_t kRowsEach = 64;
+
+// f(row, column) -> R;  finish(column, sum).
+template <class R, class F, class G>
+void sum_rows(const Exec& exec, int64_t rows, int64_t columns, const F& f, const G& finish) {
+  const int64_t pieces = (rows + kRowsEach - 1) / kRowsEach;
+  const int64_t room = exec.scratch.count() / static_cast<int64_t>(sizeof(R));
+  const int64_t at_once = std::min(columns, std::max<int64_t>(room / std::max<int64_t>(pieces, 1), 1));
+  auto* partial = reinterpret_cast<R*>(exec.scratch.data());
+  for (int64_t first = 0; first < columns; first += at_once) {
+    const int64_t some = std::min(at_once, columns - first);
+    each_thread(exec, pieces * some, [=] __device__(int64_t i) {
+      const int64_t piece = i / some, c = first + i % some;
+      const int64_t end = (piece + 1) * kRowsEach < rows ? (piece + 1) * kRowsEach : rows;
+      R total = 0;
+      for (int64_t r = piece * kRowsEach; r < end; ++r) total += f(r, c);
+      partial[i] = total;
+    });
+    each_thread(exec, some, [=] __device__(int64_t i) {
+      R total = 0;
+      for (int64_t piece = 0; piece < pieces; ++piece) total += partial[piece * some + i];
+      finish(first + i, total);
+    });
+  }
+}
+
+}  // namespace qkv::kernels::cuda

@@ -1,0 +1,17 @@
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/tables.h"
+
+namespace qkv::kernels::cuda {
+
+const Kernels& table() {
+  static const Kernels kernels{.name = "cuda",
+                               .device = &device,
+#define QKV_KERNEL(kernel, Args) .kernel = &cuda::kernel,
+                               QKV_KERNELS(QKV_KERNEL)
+#undef QKV_KERNEL
+  };
+  return kernels;
+}
+
+}  // namespace qkv::kernels::cuda
