@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -24,17 +25,19 @@ std::vector<T> take(std::string_view& bytes, size_t count) {
 // Three ranges of exponents, 512 tiles each: a [16, 16], b [8, 16], c and d = c + a b^T [16, 8].
 TEST(TensorCore, StepsAreThoseOfHopper) {
   QKV_NEED_SHARED(file, "prototypes/cuda/steps.bin");
-  constexpr size_t kTiles = 512, kRows = 16, kColumns = 8, kDepth = kTensorCoreStep;
+  constexpr size_t kTiles = 512, kTileRows = 16, kTileColumns = 8, kTileDepth = kTensorCoreStep;
   const std::string all = read_file(file, 1 << 24);
   std::string_view bytes = all;
   for (int range = 0; range < 3; ++range) {
-    const auto a = take<Bf16>(bytes, kTiles * kRows * kDepth), b = take<Bf16>(bytes, kTiles * kColumns * kDepth);
-    const auto c = take<float>(bytes, kTiles * kRows * kColumns), d = take<float>(bytes, kTiles * kRows * kColumns);
+    const auto a = take<Bf16>(bytes, kTiles * kTileRows * kTileDepth),
+               b = take<Bf16>(bytes, kTiles * kTileColumns * kTileDepth);
+    const auto c = take<float>(bytes, kTiles * kTileRows * kTileColumns),
+               d = take<float>(bytes, kTiles * kTileRows * kTileColumns);
     int64_t wrong = 0;
     for (size_t i = 0; i < d.size(); ++i) {
-      const size_t tile = i / (kRows * kColumns), row = i / kColumns % kRows, column = i % kColumns;
-      const std::span<const Bf16, kDepth> x(a.data() + (tile * kRows + row) * kDepth, kDepth),
-          y(b.data() + (tile * kColumns + column) * kDepth, kDepth);
+      const size_t tile = i / (kTileRows * kTileColumns), row = i / kTileColumns % kTileRows, column = i % kTileColumns;
+      const std::span<const Bf16, kTileDepth> x(a.data() + (tile * kTileRows + row) * kTileDepth, kTileDepth),
+          y(b.data() + (tile * kTileColumns + column) * kTileDepth, kTileDepth);
       wrong += std::bit_cast<uint32_t>(tensor_core_step(c[i], x, y)) != std::bit_cast<uint32_t>(d[i]) ? 1 : 0;
     }
     EXPECT_EQ(wrong, 0) << "of " << d.size() << " in range " << range;
@@ -56,29 +59,50 @@ TEST(TensorCore, CutsOffTowardsZero) {
 }
 
 #ifdef QKV_WITH_CUDA
+// Numbers of row r of a matrix, or of column r.
+std::vector<Bf16> line(const Numbers& m, int64_t r, int64_t width, bool column) {
+  std::vector<Bf16> out;
+  const auto count = static_cast<int64_t>(m.size()) / width;
+  for (int64_t i = 0; i < (column ? count : width); ++i) {
+    out.push_back(to_bf16(static_cast<float>(m[static_cast<size_t>(column ? i * width + r : r * width + i)])));
+  }
+  return out;
+}
+
+// y = x w^T, dx = dy w and dw = dy^T x: few rows and many, k that is whole tiles and not.
 TEST(TensorCore, ProductsOnTheGpuAreItsChain) {
   const char* why = nullptr;
   if (!kernels::cuda::available(&why)) GTEST_SKIP() << "there is no GPU: " << why;
-  for (const int64_t inner : {16, 64, 100, 2048}) {
-    constexpr int64_t kRows = 37, kOutputs = 70;
+  for (const auto& [rows, inner, outputs] : {std::array<int64_t, 3>{37, 100, 70},
+                                             {37, 64, 70},
+                                             {300, 104, 136},
+                                             {300, 2048, 136},
+                                             {200, 72, 1032},
+                                             {129, 1024, 1024}}) {
+    SCOPED_TRACE(testing::Message() << rows << " x " << inner << " -> " << outputs);
     Pass pass({.kernels = &kernels::cuda::table(), .precision = Precision::bf16()});
-    const Numbers x = normals(1, kRows * inner), w = normals(2, kOutputs * inner);
-    const Tensor y = pass.zeros({kRows, kOutputs}, DType::f32);
-    pass.cx.kernels.linear(
-        pass.cx.exec,
-        {.y = y, .x = pass.input(x, {kRows, inner}, DType::bf16), .w = pass.input(w, {kOutputs, inner}, DType::bf16)});
-    const Numbers got = to_host(y);
-    for (int64_t r = 0; r < kRows; ++r) {
-      for (int64_t o = 0; o < kOutputs; ++o) {
-        std::vector<Bf16> a, b;
-        for (int64_t k = 0; k < inner; ++k) {
-          a.push_back(to_bf16(static_cast<float>(x[static_cast<size_t>(r * inner + k)])));
-          b.push_back(to_bf16(static_cast<float>(w[static_cast<size_t>(o * inner + k)])));
-        }
-        ASSERT_EQ(got[static_cast<size_t>(r * kOutputs + o)], static_cast<double>(tensor_core_dot(a, b)))
-            << inner << " row " << r << " output " << o;
+    const Numbers x = normals(1, rows * inner), w = normals(2, outputs * inner), dy = normals(3, rows * outputs);
+    const Tensor x_on = pass.input(x, {rows, inner}, DType::bf16), w_on = pass.input(w, {outputs, inner}, DType::bf16),
+                 dy_on = pass.input(dy, {rows, outputs}, DType::bf16);
+    const Tensor y = pass.zeros({rows, outputs}, DType::f32), dx = pass.zeros({rows, inner}, DType::f32),
+                 dw = pass.zeros({outputs, inner}, DType::f32);
+    pass.cx.kernels.linear(pass.cx.exec, {.y = y, .x = x_on, .w = w_on});
+    pass.cx.kernels.linear_backward(pass.cx.exec, {.dx = {dx}, .dw = {dw}, .dy = dy_on, .x = x_on, .w = w_on});
+    const auto check = [&](const char* what, const Tensor& got_on, const auto& right) {
+      const Numbers got = to_host(got_on);
+      const int64_t columns = got_on.dim(1), step = rows > 64 ? 97 : 1;
+      int64_t wrong = 0, seen = 0;
+      for (int64_t i = 0; i < got_on.count(); i += step, ++seen) {
+        wrong += got[static_cast<size_t>(i)] != static_cast<double>(right(i / columns, i % columns)) ? 1 : 0;
       }
-    }
+      EXPECT_EQ(wrong, 0) << what << ", of " << seen;
+    };
+    check("y", y,
+          [&](int64_t r, int64_t o) { return tensor_core_dot(line(x, r, inner, false), line(w, o, inner, false)); });
+    check("dx", dx,
+          [&](int64_t r, int64_t k) { return tensor_core_dot(line(dy, r, outputs, false), line(w, k, inner, true)); });
+    check("dw", dw,
+          [&](int64_t o, int64_t k) { return tensor_core_dot(line(dy, o, outputs, true), line(x, k, inner, true)); });
   }
 }
 #endif

@@ -100,6 +100,15 @@ Device& device() {
   return gpu;
 }
 
+int multiprocessors() {
+  static const int count = [] {
+    int value = 1;
+    note(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0));
+    return value;
+  }();
+  return count;
+}
+
 void note_launch() noexcept {
   note(cudaGetLastError());
 }

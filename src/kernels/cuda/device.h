@@ -7,6 +7,8 @@ namespace qkv::kernels::cuda {
 
 Device& device();  // Error where there is none
 
+int multiprocessors();
+
 // Kernels never throw. The first failed launch or call is kept, and the next download throws it.
 void note_launch() noexcept;  // looks at the last launch
 

@@ -28,4 +28,7 @@ struct ProductArgs {
 
 void product(const Exec& exec, const ProductArgs& args);  // in double if out is f64
 
+// The same for many rows, with Hopper's copy engine and wgmma; false if it does not take these operands.
+bool product_of_many_rows(const Exec& exec, const ProductArgs& args);
+
 }  // namespace qkv::kernels::cuda
