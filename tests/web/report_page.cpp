@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
   try {
     QKV_CHECK(argc == 2, "usage: report_page FILE");
     const size_t limit = qkv::JsonLimits{}.bytes;
-    std::cout << qkv::report_html(qkv::parse_json(qkv::read_file(argv[1], limit), argv[1]));
+    std::cout << qkv::report_html(
+        qkv::parse_json(qkv::read_file(argv[1], limit), argv[1], {.bytes = limit, .tree = 20 * limit}));
     return 0;
   } catch (const std::exception& error) {
     std::cerr << error.what() << "\n";
