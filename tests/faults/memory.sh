@@ -2,7 +2,7 @@
 # Reading a JSON file takes at most three times its size and 16 MiB beyond what the program itself takes.
 # shellcheck source=tests/faults/common.sh
 . "$(dirname "$0")/common.sh"
-bytes=8000000
+bytes=3000000
 [ "$form" = short ] || bytes=40000000
 
 # What the program takes while it waits for its text, in KiB of address space.
