@@ -12,24 +12,13 @@
 #include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
+#include "support/safetensors_numbers.h"
 #include "verify/recorded.h"
 
 namespace qkv {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::string> writing_families() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(test::golden(""))) {
-    if (!fs::exists(entry.path() / "config.json")) continue;
-    if (Checkpoint::open(entry.path()).spec.kind != ModelSpec::Kind::encoder_only) {
-      names.push_back(entry.path().filename());
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 struct Text {
   std::vector<int32_t> ids, source;
@@ -168,7 +157,7 @@ TEST_P(Family, WhatAProbePutsIntoTheStreamStaysItsOwn) {
   probe.expect_as_given();
 }
 
-INSTANTIATE_TEST_SUITE_P(Goldens, Family, testing::ValuesIn(writing_families()),
+INSTANTIATE_TEST_SUITE_P(Goldens, Family, testing::ValuesIn(test::golden_writers()),
                          [](const auto& family) { return family.param; });
 
 TEST(Runner, RefusesWhatDoesNotFitBeforeItTakesAnyOfIt) {

@@ -59,4 +59,11 @@ std::vector<std::string> golden_models() {
   return names;
 }
 
+std::vector<std::string> golden_writers() {
+  std::vector<std::string> names = golden_models();
+  std::erase_if(
+      names, [](const std::string& name) { return !std::filesystem::exists(golden(name) / "generation_config.json"); });
+  return names;
+}
+
 }  // namespace qkv::test

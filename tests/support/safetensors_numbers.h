@@ -28,5 +28,6 @@ struct GoldenFile {
 
 // The names of all models in tests/golden.
 std::vector<std::string> golden_models();
+std::vector<std::string> golden_writers();  // those recorded with defaults for generation: all but encoders
 
 }  // namespace qkv::test
