@@ -101,19 +101,16 @@ expect 2 'config.json/x.json' tokenizer train --vocab 300 no-text --out there/mo
 mkdir closed
 chmod 755 "$folder"
 chmod 555 closed
+cp "$qkv" qkv  # the tree may be closed to others
 cat >as_nobody <<END
 #!/bin/sh
-[ "\$(id -u)" != 0 ] || exec setpriv --reuid=65534 --regid=65534 --clear-groups "$qkv" "\$@"
+[ "\$(id -u)" != 0 ] || exec setpriv --reuid=65534 --regid=65534 --clear-groups "$folder/qkv" "\$@"
 exec "$qkv" "\$@"
 END
 chmod 755 as_nobody
 real=$qkv qkv=$folder/as_nobody
-if "$qkv" --version >/dev/null 2>&1; then
-  expect 2 'closed/x: the folder closed: Permission denied' look no-model text --out closed/x
-  expect 2 'closed/x: the folder closed: Permission denied' convert no-model --out closed/x
-else
-  echo 'nobody cannot run the program: permissions are left out'
-fi
+expect 2 'closed/x: the folder closed: Permission denied' look no-model text --out closed/x
+expect 2 'closed/x: the folder closed: Permission denied' convert no-model --out closed/x
 qkv=$real
 
 # --- tokenizer train -------------------------------------------------------------------------------------------------
