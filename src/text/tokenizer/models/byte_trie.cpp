@@ -12,7 +12,7 @@ namespace {
 
 // A node to build: the range of the sorted keys that share its prefix.
 struct KeyRange {
-  uint32_t begin, end, depth;  // as many may wait as there are keys
+  uint32_t begin, end, depth, node;
 };
 
 size_t common_bytes(std::string_view a, std::string_view b) {
@@ -52,19 +52,26 @@ ByteTrie::ByteTrie(size_t keys, FunctionRef<Key(size_t index)> key) {
   nodes_.push_back({});
   labels_.push_back(0);
 
-  std::deque<KeyRange> ranges{{.begin = 0, .end = static_cast<uint32_t>(order.size()), .depth = 0}};
-  for (size_t node = 0; !ranges.empty(); ++node) {
-    auto [begin, end, depth] = ranges.front();
-    ranges.pop_front();
-    const Key first = begin < end ? key(order[begin]) : Key{"", 0};
-    QKV_ASSERT(first.second >= 0, "trie value ", first.second, " is negative");
-    if (depth > 0 && end - begin == 1 && first.first.size() > depth) {
-      const std::string_view rest = first.first.substr(depth);
-      nodes_[node] = {static_cast<uint32_t>(tails_.size()), kTail | static_cast<uint32_t>(rest.size()), first.second};
+  // Only nodes with children wait in the queue: most are leaves.
+  std::deque<KeyRange> ranges;
+  const auto settle = [&](const KeyRange& range) {
+    const Key own = key(order[range.begin]);
+    QKV_ASSERT(own.second >= 0, "trie value ", own.second, " is negative");
+    if (range.end - range.begin > 1) return ranges.push_back(range);
+    const std::string_view rest = own.first.substr(range.depth);
+    if (rest.empty()) {
+      nodes_[range.node].value = own.second;
+    } else {
+      nodes_[range.node] = {static_cast<uint32_t>(tails_.size()), kTail | static_cast<uint32_t>(rest.size()),
+                            own.second};
       tails_ += rest;
-      continue;
     }
-    if (begin < end && first.first.size() == depth) {
+  };
+  if (!order.empty()) ranges.push_back({.begin = 0, .end = static_cast<uint32_t>(order.size()), .depth = 0, .node = 0});
+  while (!ranges.empty()) {
+    auto [begin, end, depth, node] = ranges.front();
+    ranges.pop_front();
+    if (const Key first = key(order[begin]); first.first.size() == depth) {
       if (depth > 0) nodes_[node].value = first.second;
       ++begin;
     }
@@ -75,8 +82,8 @@ ByteTrie::ByteTrie(size_t keys, FunctionRef<Key(size_t index)> key) {
       while (next < end && text(order[next])[depth] == label) ++next;
       nodes_.push_back({});
       labels_.push_back(static_cast<unsigned char>(label));
-      ranges.push_back({.begin = begin, .end = next, .depth = depth + 1});
       ++nodes_[node].children;
+      settle({.begin = begin, .end = next, .depth = depth + 1, .node = static_cast<uint32_t>(nodes_.size() - 1)});
       begin = next;
     }
   }

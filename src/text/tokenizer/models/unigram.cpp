@@ -36,16 +36,18 @@ Unigram::Unigram(Pieces pieces, Options options) : pieces_(std::move(pieces)), o
             pieces_.size(), " unigram pieces", Hint("the unknown token must be one of the pieces"));
   QKV_ASSERT(options_.matching.empty() || options_.matching.size() == pieces_.size(),
              "unigram: ", options_.matching.size(), " parts for ", pieces_.size(), " pieces");
-  std::vector<int32_t> keys;
-  keys.reserve(pieces_.size());
+  const bool all_match = options_.matching.empty();
+  std::vector<int32_t> keys;  // unless all match
   for (int32_t id = 0; id < size(); ++id) {
-    const Matching matching = options_.matching.empty() ? Matching::normal : options_.matching[static_cast<size_t>(id)];
     QKV_CHECK(std::isfinite(score(id)), "score of unigram piece ", id, " ", printable(piece(id)), " is ", score(id),
               " but must be finite", Hint("the tokenizer file is damaged"));
-    if (matching != Matching::never) keys.push_back(id);
+    if (!all_match && options_.matching[static_cast<size_t>(id)] != Matching::never) keys.push_back(id);
     if (const int byte = byte_of_token(piece(id)); byte >= 0) bytes_.ids[static_cast<size_t>(byte)] = id;
   }
-  trie_ = ByteTrie(keys.size(), [&](size_t i) { return ByteTrie::Key(piece(keys[i]), keys[i]); });
+  trie_ = ByteTrie(all_match ? pieces_.size() : keys.size(), [&](size_t i) {
+    const int32_t id = all_match ? static_cast<int32_t>(i) : keys[i];
+    return ByteTrie::Key(piece(id), id);
+  });
   prepare_scores();
 }
 
