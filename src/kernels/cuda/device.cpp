@@ -109,6 +109,10 @@ int multiprocessors() {
   return count;
 }
 
+bool recording() noexcept {
+  return false;
+}
+
 void note_launch() noexcept {
   note(cudaGetLastError());
 }

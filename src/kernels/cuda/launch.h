@@ -19,6 +19,32 @@ inline cudaStream_t stream_of(const Exec& exec) {
   return static_cast<cudaStream_t>(exec.stream);
 }
 
+// Programmatic dependent launch, in recorded passes: a kernel may be started while the one before it runs. It waits
+// before it reads or writes what others write; weights do not change within a recording and may be read before.
+__device__ inline void let_next_start() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+__device__ inline void wait_for_last() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// Launches a kernel that calls wait_for_last in every block.
+template <class Kernel, class... Args>
+void launch(const Exec& exec, Kernel* kernel, int64_t grid, int threads, size_t shared_bytes, const Args&... args) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(grid));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream_of(exec);
+  config.attrs = &early;
+  config.numAttrs = recording() ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, args...);
+  note_launch();
+}
+
 template <class F>
 __global__ void __launch_bounds__(kThreads) run_threads(int64_t count, F f) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;

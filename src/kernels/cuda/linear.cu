@@ -3,6 +3,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/product.h"
+#include "kernels/cuda/product_skinny.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -72,6 +73,7 @@ void input_gradient(const Exec& exec, const LinearBackwardArgs& a, const Grad& d
 }  // namespace
 
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
+  if (products_of_few_rows(exec, {&a, 1})) return;
   const Epilogue& f = a.epilogue;
   const Tensor& sums = f.pre.defined() ? f.pre : a.y;  // rounded there, before the activation
   if (a.w.format().plain()) {
