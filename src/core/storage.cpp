@@ -38,6 +38,10 @@ class CpuDevice final : public Device {
 
 }  // namespace
 
+Device& Device::host_memory() {
+  return cpu_device();
+}
+
 Device& cpu_device() {
   static CpuDevice device;
   return device;

@@ -3,7 +3,10 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "kernels/tables.h"
@@ -14,6 +17,8 @@ namespace {
 constexpr int64_t kScratchBytes = int64_t{256} << 20;
 
 std::atomic<int> first_error{cudaSuccess};
+std::atomic<bool> is_recording{false};
+std::atomic<uint64_t> releases{0};  // of memory, ever
 
 void note(cudaError_t code) noexcept {
   int none = cudaSuccess;
@@ -41,14 +46,89 @@ std::string unusable() {
   return "";
 }
 
+// Memory of the host that the GPU reads and writes at full speed.
+class PinnedMemory final : public Device {
+ public:
+  const char* name() const override { return "pinned"; }
+  std::byte* allocate(int64_t bytes) override {
+    void* data = nullptr;
+    const cudaError_t code = cudaMallocHost(&data, static_cast<size_t>(bytes));
+    QKV_CHECK(code == cudaSuccess, "cannot pin ", bytes, " bytes of memory: ", cudaGetErrorString(code),
+              Hint("see what ulimit -l allows"));
+    return static_cast<std::byte*>(data);
+  }
+  void release(std::byte* data, int64_t) noexcept override { note(cudaFreeHost(data)); }
+  void upload(std::byte* to, const void* from_host, int64_t bytes) override {
+    std::memcpy(to, from_host, static_cast<size_t>(bytes));
+  }
+  void download(void* to_host, const std::byte* from, int64_t bytes) override {
+    std::memcpy(to_host, from, static_cast<size_t>(bytes));
+  }
+  void copy(std::byte* to, const std::byte* from, int64_t bytes) override { upload(to, from, bytes); }
+};
+
+Device& pinned_memory() {
+  static PinnedMemory memory;
+  return memory;
+}
+
+// What is uploaded waits here for the copy engine, so that the caller's memory is free at once.
+class UploadRing {
+ public:
+  static constexpr int64_t kBytes = 1 << 20;
+
+  // The bytes, where they stay until the stream has copied them. Null if there are too many.
+  const std::byte* keep(const void* from, int64_t bytes, cudaStream_t stream) {
+    if (bytes > kBytes / 4) return nullptr;
+    if (ring_ == nullptr) ring_ = pinned_memory().allocate(kBytes);
+    if (used_ + bytes > kBytes) {
+      check(cudaStreamSynchronize(stream), "uploading");
+      used_ = 0;
+    }
+    std::byte* at = ring_ + used_;
+    std::memcpy(at, from, static_cast<size_t>(bytes));
+    used_ += (bytes + 63) / 64 * 64;
+    return at;
+  }
+  void all_copied() { used_ = 0; }
+
+ private:
+  std::byte* ring_ = nullptr;  // lives as long as the program
+  int64_t used_ = 0;
+};
+
+// A graph of kernels.
+class CudaRecording final : public Recording {
+ public:
+  CudaRecording(cudaGraphExec_t graph, cudaStream_t stream) : graph_(graph), stream_(stream), made_(releases) {}
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+  ~CudaRecording() override {
+    note(cudaStreamSynchronize(stream_));
+    note(cudaGraphExecDestroy(graph_));
+  }
+  bool replay() override {
+    if (made_ != releases) return false;
+    note(cudaGraphLaunch(graph_, stream_));
+    return true;
+  }
+
+ private:
+  cudaGraphExec_t graph_;
+  cudaStream_t stream_;
+  uint64_t made_;
+};
+
 class CudaDevice final : public Device {
  public:
   CudaDevice() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream"); }
   const char* name() const override { return "cuda"; }
   void* stream() const override { return stream_; }
   int64_t scratch_bytes(int) const override { return kScratchBytes; }
+  Device& host_memory() override { return pinned_memory(); }
 
   std::byte* allocate(int64_t bytes) override {
+    stop_recording();
     void* data = nullptr;
     const cudaError_t code = cudaMalloc(&data, static_cast<size_t>(bytes));
     if (code == cudaErrorMemoryAllocation) {
@@ -62,19 +142,42 @@ class CudaDevice final : public Device {
     return static_cast<std::byte*>(data);
   }
   void release(std::byte* data, int64_t) noexcept override {
+    stop_recording();
+    ++releases;
     note(cudaStreamSynchronize(stream_));
     note(cudaFree(data));
   }
-  // Memory of the host that is not pinned: the call returns when it may be used again.
+  // Much at once is copied from the caller's memory: the call returns when that may be used again.
   void upload(std::byte* to, const void* from_host, int64_t bytes) override {
-    if (bytes > 0) move(to, from_host, bytes, cudaMemcpyHostToDevice);
+    stop_recording();
+    if (bytes <= 0) return;
+    const std::byte* kept = ring_.keep(from_host, bytes, stream_);
+    move(to, kept != nullptr ? kept : from_host, bytes, cudaMemcpyHostToDevice);
   }
   void download(void* to_host, const std::byte* from, int64_t bytes) override {
+    stop_recording();
     if (bytes > 0) move(to_host, from, bytes, cudaMemcpyDeviceToHost);
     check(cudaStreamSynchronize(stream_), "reading from it");
+    ring_.all_copied();
   }
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override {
+    stop_recording();
     if (bytes > 0) move(to, from, bytes, cudaMemcpyDeviceToDevice);
+  }
+
+  bool can_record() const override { return true; }
+  void begin_recording() override {
+    is_recording = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed) == cudaSuccess;
+  }
+  std::unique_ptr<Recording> end_recording() override {
+    if (!is_recording) return nullptr;
+    cudaGraphExec_t graph = recorded();
+    return graph != nullptr ? std::make_unique<CudaRecording>(graph, stream_) : nullptr;
+  }
+  void stop_recording() noexcept {
+    if (!is_recording) return;
+    cudaGraphExec_t graph = recorded();
+    if (graph != nullptr) CudaRecording(graph, stream_).replay();
   }
 
  private:
@@ -82,8 +185,26 @@ class CudaDevice final : public Device {
     check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), "copying");
   }
 
+  // Ends the recording.
+  cudaGraphExec_t recorded() noexcept {
+    is_recording = false;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t made = nullptr;
+    note(cudaStreamEndCapture(stream_, &graph));
+    if (graph == nullptr) return nullptr;
+    note(cudaGraphInstantiate(&made, graph, 0));
+    note(cudaGraphDestroy(graph));
+    return made;
+  }
+
   cudaStream_t stream_ = nullptr;  // lives as long as the program
+  UploadRing ring_;
 };
+
+CudaDevice& gpu() {
+  static CudaDevice device;
+  return device;
+}
 
 }  // namespace
 
@@ -96,8 +217,7 @@ bool available(const char** why) {
 Device& device() {
   const char* why = nullptr;
   QKV_CHECK(available(&why), "there is no GPU to use: ", why, Hint("use --device cpu"));
-  static CudaDevice gpu;
-  return gpu;
+  return gpu();
 }
 
 int multiprocessors() {
@@ -110,7 +230,11 @@ int multiprocessors() {
 }
 
 bool recording() noexcept {
-  return false;
+  return is_recording;
+}
+
+void stop_recording() noexcept {
+  if (is_recording) gpu().stop_recording();
 }
 
 void note_launch() noexcept {

@@ -47,12 +47,16 @@ void launch(const Exec& exec, Kernel* kernel, int64_t grid, int threads, size_t 
 
 template <class F>
 __global__ void __launch_bounds__(kThreads) run_threads(int64_t count, F f) {
+  let_next_start();
+  wait_for_last();
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count; i += step) f(i);
 }
 
 template <class F>
 __global__ void __launch_bounds__(kThreads) run_blocks(int64_t count, F f) {
+  let_next_start();
+  wait_for_last();
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) f(i);
 }
 
@@ -60,18 +64,14 @@ __global__ void __launch_bounds__(kThreads) run_blocks(int64_t count, F f) {
 template <class F>
 void each_thread(const Exec& exec, int64_t count, const F& f) {
   if (count <= 0) return;
-  const auto grid = static_cast<unsigned>(std::min((count + kThreads - 1) / kThreads, kMostBlocks));
-  run_threads<<<grid, kThreads, 0, stream_of(exec)>>>(count, f);
-  note_launch();
+  launch(exec, run_threads<F>, std::min((count + kThreads - 1) / kThreads, kMostBlocks), kThreads, 0, count, f);
 }
 
 // f(i) for every i below count, each by all threads of a block; shared bytes are f's.
 template <class F>
 void each_block(const Exec& exec, int64_t count, const F& f, size_t shared_bytes = 0) {
   if (count <= 0) return;
-  run_blocks<<<static_cast<unsigned>(std::min(count, kMostBlocks)), kThreads, shared_bytes, stream_of(exec)>>>(count,
-                                                                                                               f);
-  note_launch();
+  launch(exec, run_blocks<F>, std::min(count, kMostBlocks), kThreads, shared_bytes, count, f);
 }
 
 // The sum of x over the threads of a warp: a tree, the same in every lane.

@@ -97,6 +97,11 @@ void linear(const Exec& exec, const LinearArgs& a) noexcept {
   }
 }
 
+void linear_set(const Exec& exec, std::span<const LinearArgs> all) noexcept {
+  if (products_of_few_rows(exec, all)) return;
+  for (const LinearArgs& one : all) linear(exec, one);
+}
+
 void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
   if (a.dw) weight_gradient(exec, a);
   if (a.db) in_real(a.db.tensor, [&](auto r) { bias_gradient<decltype(r)>(exec, a); });

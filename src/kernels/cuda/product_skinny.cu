@@ -8,8 +8,8 @@
 // The ring is walked unrolled, so that every address is a register plus a constant.
 #include <array>
 
-#include "kernels/cuda/formulas.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/product_finish.h"
 #include "kernels/cuda/product_skinny.h"
 #include "kernels/cuda/tma.h"
 #include "kernels/cuda/wgmma_narrow.h"
@@ -23,51 +23,15 @@ template <int kTileRows, int kXRows, int kBlocksEach, int kStageCount>
 struct Ring {
   static constexpr int kTile = kTileRows, kRows = kXRows, kBlocks = kBlocksEach, kStages = kStageCount;
   static constexpr int kWBytes = kTile * 128, kXBytes = kRows * 128, kStage = kBlocks * (kWBytes + kXBytes);
+  static constexpr int kTileShift = kTile == 64 ? 6 : 5;
   static constexpr int kSlack = 64 * 128 - kWBytes;  // wgmma reads 64 rows; what it makes of the rest is dropped
   static constexpr int kShared = kStages * kStage + kSlack + kBarrierBytes + 1024;
   static_assert(kShared <= 232448 && 16 * kStages <= kBarrierBytes);
 };
 
-// A matrix of f32 or bf16 with its rows apart.
-struct Plane {
-  std::byte* data = nullptr;
-  int64_t stride = 0;
-  bool narrow = false;
-
-  Plane() = default;
-  explicit Plane(const Tensor& t) {
-    if (!t.defined()) return;
-    data = t.data();
-    stride = t.rank() == 2 ? t.stride(0) : 0;
-    narrow = t.dtype() == DType::bf16;
-  }
-  __device__ explicit operator bool() const { return data != nullptr; }
-  __device__ float get(int m, int n) const {
-    const int64_t at = m * stride + n;
-    return narrow ? __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(data)[at])
-                  : reinterpret_cast<const float*>(data)[at];
-  }
-  __device__ void set(int m, int n, float value) const {
-    const int64_t at = m * stride + n;
-    if (narrow) {
-      reinterpret_cast<__nv_bfloat16*>(data)[at] = __float2bfloat16_rn(value);
-    } else {
-      reinterpret_cast<float*>(data)[at] = value;
-    }
-  }
-  __device__ float rounded(float value) const { return narrow ? __bfloat162float(__float2bfloat16_rn(value)) : value; }
-};
-
-// One weight with its results.
-struct Piece {
-  Plane y, pre, gate, residual, bias;
-  Gating form;
-  int n = 0, first = 0;  // outputs, first block
-};
-
 struct Job {
-  CUtensorMap x, w[kMostProducts];
-  Piece pieces[kMostProducts];
+  CUtensorMap x, w[kMostInSet];
+  Piece pieces[kMostInSet];
   int count = 1, m = 0, k = 0;
   bool paired = false;  // piece 0 is the gate of piece 1: a block has as many rows of both
   bool apart = false;   // a box is one block of 64 columns: k may end inside, or the tile has two parts
@@ -79,20 +43,6 @@ __device__ void load_box(uint32_t to, const CUtensorMap* map, int x, int y, int 
           "r"(to),
       "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
       : "memory");
-}
-
-// What becomes of sum s of row m, column n. `other`: its residual or gate, read before.
-__device__ void finish(const Piece& p, int m, int n, float s, float other) {
-  if (p.bias) s += p.bias.get(0, n);
-  if (p.residual) return p.y.set(m, n, other + s);
-  const float up = (p.pre ? p.pre : p.y).rounded(s);
-  if (p.pre) p.pre.set(m, n, up);
-  if (p.gate) {
-    const GateParts<float> parts(p.form, other, up);
-    p.y.set(m, n, parts.act * parts.up);
-  } else {
-    p.y.set(m, n, p.form.act.kind == Activation::Kind::identity ? up : apply(p.form.act, up).value);
-  }
 }
 
 template <class C>
@@ -155,13 +105,9 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     }
     return;
   }
-  // Results are finished in rows: a thread takes every 128th of them. What its first one is added to, or gated by, is
-  // called for before the products.
-  const int thread = static_cast<int>(threadIdx.x), columns = job.paired ? C::kTile / 2 : C::kTile;
   const Piece& p = job.pieces[job.paired ? 1 : piece];
-  const Plane& read = p.residual ? p.residual : p.gate;
-  const auto inside = [&](int i) { return i / columns < job.m && first_n + i % columns < p.n; };
-  float other = read && !job.paired && inside(thread) ? read.get(thread / columns, first_n + thread % columns) : 0;
+  const Finish<C::kTile + 1> finish(p, job.paired ? &job.pieces[0] : nullptr, job.m, first_n,
+                                    job.paired ? C::kTileShift - 1 : C::kTileShift);
 
   float sums[C::kRows / 2];
 #pragma unroll
@@ -202,19 +148,10 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     }
   }
   asm volatile("bar.sync 1, 128;" ::: "memory");
-#pragma unroll 1
-  for (int i = thread; i < job.m * columns; i += 128) {
-    if (!inside(i)) continue;
-    const int m = i / columns, at = i % columns, n = first_n + at;
-    const float* sum = rows + m * (C::kTile + 1) + at;
-    if (job.paired) {
-      const Piece& g = job.pieces[0];
-      other = g.y.rounded(g.bias ? sum[0] + g.bias.get(0, n) : sum[0]);
-      g.y.set(m, n, other);
-    } else if (read && i != thread) {
-      other = read.get(m, n);
-    }
-    finish(p, m, n, sum[job.paired ? columns : 0], other);
+  if (p.gate || p.pre || p.form.act.kind != Activation::Kind::identity) {
+    finish.through(rows, p);
+  } else {
+    finish.plainly(rows);
   }
 }
 
@@ -275,7 +212,7 @@ bool loads_well(const Tensor& t) {
          t.stride(0) > 0 && reinterpret_cast<uintptr_t>(t.data()) % 16 == 0;
 }
 bool fits_plane(const Tensor& t) {
-  return !t.defined() || t.dtype() == DType::f32 || t.dtype() == DType::bf16;
+  return !t.defined() || ((t.dtype() == DType::f32 || t.dtype() == DType::bf16) && t.stride(0) < INT32_MAX);
 }
 
 bool fits(const LinearArgs& a, const LinearArgs& first) {
@@ -298,10 +235,10 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
     if (!fits(all[i], first)) return false;
     const Epilogue& e = all[i].epilogue;
     job.pieces[i] = {.y = Plane(all[i].y),
-                     .pre = Plane(e.pre),
-                     .gate = Plane(e.gate),
-                     .residual = Plane(e.residual),
                      .bias = Plane(all[i].b),
+                     .residual = Plane(e.residual),
+                     .gate = Plane(e.gate),
+                     .pre = Plane(e.pre),
                      .form = e.form,
                      .n = static_cast<int>(all[i].y.cols())};
     outputs += all[i].y.cols();
