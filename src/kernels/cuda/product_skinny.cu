@@ -250,8 +250,8 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   job.apart = job.paired || job.k % 64 != 0;
   if (job.m <= 8) return run<Ring<32, 8, 2, 10>, Ring<64, 8, 1, 11>>(exec, job, all, outputs);
   if (job.m <= 16) return run<Ring<32, 16, 2, 8>, Ring<64, 16, 1, 10>>(exec, job, all, outputs);
-  if (job.m <= 32) return run<Ring<32, 32, 1, 12>, Ring<64, 32, 1, 8>>(exec, job, all, outputs);
-  return run<Ring<32, 64, 1, 8>, Ring<64, 64, 1, 6>>(exec, job, all, outputs);
+  if (job.m <= 32) return run<Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
+  return run<Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, outputs);
 }
 
 }  // namespace qkv::kernels::cuda
