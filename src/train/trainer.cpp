@@ -138,7 +138,9 @@ Trainer::Memory Trainer::plan() const {
   }
   int64_t levels = 1;
   for (int64_t m = recipe_.micro_batches; m > 1; m /= 2) ++levels;
-  memory.gradients *= levels;
+  int64_t exchanged = 0;  // a copy that is sent, and what the other ranks sent
+  if (!optimizer_.data_parallel().alone()) exchanged = 2 * memory.gradients;
+  memory.gradients = levels * memory.gradients + exchanged;
 
   // What cannot fit is not even read: ids and targets of a step, and the residual stream of a micro-batch.
   const bool windows = recipe_.objective == Recipe::Objective::causal || recipe_.objective == Recipe::Objective::masked;
