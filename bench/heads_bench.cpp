@@ -64,11 +64,15 @@ void run(const Options& options) {
                      {"tokens", options.tokens},
                      {"sequence", sequence}};
   const Json peer = model->spec().family == "gpt2" ? bench::torch_peer(options.peer, "maps", work) : Json();
-  for (const char* what : {"plain", "maps"}) {
-    if (peer.is_null()) break;
-    const double theirs = peer[std::string(what) + "_tokens_per_second"].get<double>();
-    std::cout << fmt::format("{}, {:<5} {:38.0f} tokens/s; ours with statistics {:.2f} times that\n",
-                             peer["peer"].get<std::string>(), what, theirs, rate / theirs);
+  for (const auto& [key, name] :
+       {std::pair{"plain", "plain, written by hand"}, std::pair{"maps", "with maps, written by hand"},
+        std::pair{"transformers_plain", "plain, transformers"},
+        std::pair{"transformers_maps", "with maps, transformers"}}) {
+    const std::string field = std::string(key) + "_tokens_per_second";
+    if (!peer.contains(field)) continue;
+    const double theirs = peer[field].get<double>();
+    std::cout << fmt::format("PyTorch {:<36}{:20.0f} tokens/s; ours with statistics {:.2f} times that\n", name, theirs,
+                             rate / theirs);
   }
   std::cout << fmt::format("ratio to plain forward: {:.3f} (at most {:.2f})\n", with / alone, kAtMost);
 }

@@ -85,9 +85,13 @@ void print(const Facts& facts, const Limits& limits, const ModelRuns& runs, cons
                              100 * row.share_of_read(), row.cost.operations / best / peak.scale,
                              100 * row.share_of_peak());
   }
-  for (const Json& row : peer.is_null() ? Json::array() : peer["rows"]) {
-    std::cout << fmt::format("{}, batch {}: {:.1f} tokens/s\n", peer["peer"].get<std::string>(),
-                             row["batch"].get<int64_t>(), row["tokens_per_second"].get<double>());
+  for (const auto& [key, name] : {std::pair{"rows", "written by hand"}, std::pair{"transformers", "transformers"}}) {
+    if (!peer.contains(key)) continue;
+    for (const Json& row : peer[key]) {
+      std::cout << fmt::format("{}, {}, compiled, static cache, batch {}: {:.1f} tokens/s\n",
+                               peer["peer"].get<std::string>(), name, row["batch"].get<int64_t>(),
+                               row["tokens_per_second"].get<double>());
+    }
   }
   std::cout << "\ntime per kernel\n";
   for (const RunRow& row : runs.rows) {

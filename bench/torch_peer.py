@@ -237,7 +237,32 @@ def decode(s):
         seconds = median_seconds(run, 3, warm=1)
         result.append({"batch": batch, "tokens_per_second": batch * (s["length"] - 1) / seconds})
         torch._dynamo.reset()
-    return {"rows": result}
+    del model
+    return {"rows": result, "transformers": transformers_decode(s)}
+
+
+def transformers_decode(s):
+    """transformers' own generate() with its compiled static cache: what people run."""
+    try:
+        from transformers import LlamaConfig, LlamaForCausalLM
+    except ImportError:
+        return []
+    config = LlamaConfig(hidden_size=s["width"], num_hidden_layers=s["layers"], num_attention_heads=s["heads"],
+                         num_key_value_heads=s["kv_heads"], intermediate_size=s["hidden"], vocab_size=s["vocab"])
+    with torch.device("cuda"):
+        torch.set_default_dtype(bf16)
+        model = LlamaForCausalLM(config).eval()
+        torch.set_default_dtype(torch.float32)
+    rows, new = [], s["length"] - 1
+    for batch in s["batches"]:
+        ids = torch.randint(3, s["vocab"], (batch, 1), device="cuda")
+
+        def run():
+            model.generate(ids, max_new_tokens=new, min_new_tokens=new, do_sample=False, cache_implementation="static",
+                           pad_token_id=0)
+        seconds = median_seconds(run, 3, warm=2)
+        rows.append({"batch": batch, "tokens_per_second": batch * new / seconds})
+    return rows
 
 
 def maps(s):
@@ -254,8 +279,29 @@ def maps(s):
         for part in ids.split(rows):
             x, kept = model.hidden(part, True)
             F.linear(x, model.embed.weight)
-    return {"plain_tokens_per_second": s["tokens"] / median_seconds(plain, 5, 2),
-            "maps_tokens_per_second": s["tokens"] / median_seconds(with_maps, 5, 2)}
+    found = {"plain_tokens_per_second": s["tokens"] / median_seconds(plain, 5, 2),
+             "maps_tokens_per_second": s["tokens"] / median_seconds(with_maps, 5, 2)}
+    return found | transformers_maps(s, ids)
+
+
+def transformers_maps(s, ids):
+    """transformers' GPT-2: what people run to get maps."""
+    try:
+        from transformers import GPT2Config, GPT2LMHeadModel
+    except ImportError:
+        return {}
+    config = GPT2Config(n_embd=s["width"], n_layer=s["layers"], n_head=s["heads"], vocab_size=s["vocab"],
+                        n_positions=s["sequence"])
+    found = {}
+    for name, kind, rows in (("plain", "sdpa", ids.shape[0]), ("maps", "eager", max(1, 8192 // s["sequence"]))):
+        model = GPT2LMHeadModel._from_config(config, attn_implementation=kind, dtype=bf16).cuda().eval()
+
+        @torch.no_grad()
+        def run():
+            for part in ids.split(rows):
+                model(part, use_cache=False, output_attentions=name == "maps")
+        found[f"transformers_{name}_tokens_per_second"] = s["tokens"] / median_seconds(run, 3, 1)
+    return found
 
 
 if __name__ == "__main__":

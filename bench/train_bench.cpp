@@ -186,10 +186,12 @@ void print(const Found& f) {
   line("speed", tokens / f.best(), tokens / median, "tokens/s");
   line("matmul", f.operations / f.best() / peak.scale, f.operations / median / peak.scale, peak.unit);
   line(peak.label, best_of(f.peaks) / peak.scale, median_of(f.peaks) / peak.scale, peak.unit);
-  std::cout << fmt::format("share of matmul peak ({}): {:.1f} %\n\n{:<26}{:>10}{:>9}\n", peak.name, 100 * f.share(),
-                           "time per step", "ms", "share");
-  for (const auto& [name, seconds] : f.named_parts()) {
-    std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%\n", name, 1e3 * seconds / steps, 100 * seconds / f.total());
+  std::cout << fmt::format("share of matmul peak ({}): {:.1f} %\n", peak.name, 100 * f.share());
+  if (of(f.peak_kind) == Limits::Of::cpu) {  // a GPU is given a whole step before anything is waited for
+    std::cout << fmt::format("\n{:<26}{:>10}{:>9}\n", "time per step", "ms", "share");
+    for (const auto& [name, seconds] : f.named_parts()) {
+      std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%\n", name, 1e3 * seconds / steps, 100 * seconds / f.total());
+    }
   }
   std::cout << fmt::format("\n{:<26}{:>10}{:>9}{:>8}\n", "by kernel", "ms", "share", "calls");
   const double timed = number(f.timed_steps);
