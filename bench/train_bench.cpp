@@ -279,7 +279,7 @@ void bench(const Wanted& wanted) {
               .threads = engine.threads(),
               .recipe = recipe,
               .operations = trainer.operations_per_step(),
-              .plan = trainer.plan(),
+              .plan = Trainer::plan(engine, recipe, *model, data),
               .timed_steps = timed_steps};
   Limits limits(*engine.exec().pool, limits_of(engine));
   read_limits(limits);

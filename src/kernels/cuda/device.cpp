@@ -3,7 +3,9 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <string>
+#include <tuple>
 
 #include "base/error.h"
 #include "kernels/tables.h"
@@ -28,12 +30,37 @@ void check(cudaError_t code, const char* what) {
                  "checkpoint, and look at nvidia-smi and the system log"));
 }
 
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// Ranks of one machine take its GPUs in turn; a program alone takes the first.
+int gpu() {
+  static const int chosen = [] {
+    int count = 0;
+    note(cudaGetDeviceCount(&count));
+    for (const char* rank : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+      if (const char* text = std::getenv(rank); text != nullptr && count > 0) return std::abs(std::atoi(text)) % count;
+    }
+    return 0;
+  }();
+  return chosen;
+}
+
 std::string unusable() {
-  int count = 0;
-  if (const cudaError_t code = cudaGetDeviceCount(&count); code != cudaSuccess) return cudaGetErrorString(code);
-  if (count == 0) return "no GPU is visible";
+  int count = 0, driver = 0, needed = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted == cudaErrorInsufficientDriver) {
+    note(cudaDriverGetVersion(&driver));
+    note(cudaRuntimeGetVersion(&needed));
+    if (driver == 0) return "no driver for NVIDIA GPUs is installed (libcuda.so.1 is missing)";
+    return "the driver is made for CUDA " + version_text(driver) + " but this program needs one for " +
+           version_text(needed) + " or later";
+  }
+  if (counted != cudaSuccess && counted != cudaErrorNoDevice) return cudaGetErrorString(counted);
+  if (count == 0) return "the driver sees no GPU (CUDA_VISIBLE_DEVICES, nvidia-smi)";
   cudaDeviceProp p{};
-  if (const cudaError_t code = cudaGetDeviceProperties(&p, 0); code != cudaSuccess) return cudaGetErrorString(code);
+  if (const cudaError_t code = cudaGetDeviceProperties(&p, gpu()); code != cudaSuccess) return cudaGetErrorString(code);
   if (p.major != 9) {
     return std::string(p.name) + " has compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor) +
            " but this build has kernels for 9.0";
@@ -41,29 +68,43 @@ std::string unusable() {
   return "";
 }
 
+cudaDeviceProp properties() {
+  cudaDeviceProp p{};
+  check(cudaGetDeviceProperties(&p, gpu()), "reading what it is");
+  return p;
+}
+
 class CudaDevice final : public Device {
  public:
-  CudaDevice() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream"); }
+  CudaDevice() {
+    check(cudaSetDevice(gpu()), "choosing it");
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream");
+    check(cudaDeviceGetDefaultMemPool(&pool_, gpu()), "making its memory pool");
+    uint64_t all = UINT64_MAX;  // what is freed stays ours: giving it back to the system waits for the whole device
+    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all), "making its memory pool");
+  }
   const char* name() const override { return "cuda"; }
   void* stream() const override { return stream_; }
   int64_t scratch_bytes(int) const override { return kScratchBytes; }
 
   std::byte* allocate(int64_t bytes) override {
     void* data = nullptr;
-    const cudaError_t code = cudaMalloc(&data, static_cast<size_t>(bytes));
+    const cudaError_t code = cudaMallocAsync(&data, static_cast<size_t>(bytes), stream_);
     if (code == cudaErrorMemoryAllocation) {
       std::ignore = cudaGetLastError();
-      size_t free = 0, all = 0;
-      check(cudaMemGetInfo(&free, &all), "reading how much memory is free");
-      QKV_FAIL("out of GPU memory: need ", bytes, " bytes but ", free, " of ", all, " are free",
+      QKV_FAIL("out of GPU memory: need ", bytes, " bytes but ", free_bytes(), " of ", memory().all, " are free",
                Hint("use a smaller batch, a shorter context or a smaller model, or --device cpu"));
     }
     check(code, "taking memory");
     return static_cast<std::byte*>(data);
   }
-  void release(std::byte* data, int64_t) noexcept override {
-    note(cudaStreamSynchronize(stream_));
-    note(cudaFree(data));
+  void release(std::byte* data, int64_t) noexcept override { note(cudaFreeAsync(data, stream_)); }
+  // What the system has, and what the pool keeps for the next allocation.
+  int64_t free_bytes() const override {
+    uint64_t reserved = 0, used = 0;
+    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved), "reading how much it holds");
+    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used), "reading how much it holds");
+    return static_cast<int64_t>(memory().free + reserved - used);
   }
   // Memory of the host that is not pinned: the call returns when it may be used again.
   void upload(std::byte* to, const void* from_host, int64_t bytes) override {
@@ -71,18 +112,28 @@ class CudaDevice final : public Device {
   }
   void download(void* to_host, const std::byte* from, int64_t bytes) override {
     if (bytes > 0) move(to_host, from, bytes, cudaMemcpyDeviceToHost);
-    check(cudaStreamSynchronize(stream_), "reading from it");
+    finish();
   }
+  void finish() override { check(cudaStreamSynchronize(stream_), "waiting for it"); }
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override {
     if (bytes > 0) move(to, from, bytes, cudaMemcpyDeviceToDevice);
   }
 
  private:
+  struct Memory {
+    size_t free = 0, all = 0;
+  };
+  static Memory memory() {
+    Memory now;
+    check(cudaMemGetInfo(&now.free, &now.all), "reading how much memory is free");
+    return now;
+  }
   void move(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
     check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), "copying");
   }
 
   cudaStream_t stream_ = nullptr;  // lives as long as the program
+  cudaMemPool_t pool_ = nullptr;
 };
 
 }  // namespace
@@ -100,10 +151,19 @@ Device& device() {
   return gpu;
 }
 
+std::string gpu_name() {
+  return properties().name;
+}
+
+std::string gpu_id() {
+  const cudaUUID_t id = properties().uuid;
+  return {id.bytes, sizeof(id.bytes)};
+}
+
 int multiprocessors() {
   static const int count = [] {
     int value = 1;
-    note(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0));
+    note(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, gpu()));
     return value;
   }();
   return count;

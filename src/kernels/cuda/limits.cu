@@ -75,11 +75,6 @@ double seconds_of(const F& f) {
 
 }  // namespace
 
-std::string gpu_name() {
-  cudaDeviceProp properties{};
-  return cudaGetDeviceProperties(&properties, 0) == cudaSuccess ? properties.name : "unknown GPU";
-}
-
 double copy_bytes_per_second() {
   constexpr int64_t kBytes = int64_t{1} << 30;
   Device& gpu = table().device();
