@@ -78,6 +78,10 @@ Tensor Param::value(Context& cx, DType dtype) const {
   return converted_;
 }
 
+int64_t Param::held_bytes() const {
+  return master_storage_.bytes() + converted_storage_.bytes() + tiles_storage_.bytes();
+}
+
 Tensor Param::tiles(Context& cx) const {
   if (!cx.kernels.wants_tiles || !format().plain() || shape_.rank() < 2) return {};
   const Shape shape = tiles_shape(shape_);

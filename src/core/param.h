@@ -47,6 +47,8 @@ class Param {
   // The weight as tiles (kernels.h) if the pass' kernels want them, else undefined.
   Tensor tiles(Context& cx) const;
 
+  int64_t held_bytes() const;  // of the device, by the master and its copies; without the gradient
+
   // Frees the master's memory if its source can fill it again and no pass reads it.
   void release_master() const;
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "core/host_values.h"
 
 namespace qkv {
@@ -89,11 +88,15 @@ MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptio
 
 RunOptions Runner::fitting(const Model& model, const Engine& engine, const RunOptions& options) {
   const MemoryNeed need = Runner::need(model, engine, options);
-  const int64_t have = available_memory();
+  int64_t held = 0;  // of an earlier run, or of the training it belongs to
+  for (const auto& [name, weight] : model.weights()) {
+    held += std::min(weight.held_bytes(), bytes_in_pass(weight, options.precision.compute));
+  }
+  const int64_t have = engine.device().free_bytes() + held;
   QKV_CHECK(need.total() <= have, "this run needs ", gibibytes(need.total()), " (weights ", gibibytes(need.weights),
             ", keys and values of ", options.positions, " positions ", gibibytes(need.cache), ", a pass ",
-            gibibytes(need.pass), ") but ", gibibytes(have), " are free",
-            Hint("use a shorter context, keys and values in 8 bits, or a quantised model"));
+            gibibytes(need.pass), ") but ", gibibytes(have), " are free on ", engine.device().name(),
+            Hint("use a shorter context, keys and values in 8 bits, a quantised model, or --device cpu"));
   return options;
 }
 

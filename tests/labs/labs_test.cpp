@@ -12,6 +12,7 @@
 #include "labs/repeated_tokens.h"
 #include "labs/small_model.h"
 #include "labs/world_texts.h"
+#include "support/guarded_device.h"
 
 namespace qkv {
 namespace {
@@ -127,6 +128,19 @@ TEST(LabTasks, held_out_stories_are_not_taught) {
   const auto [low, high] = std::minmax_element(batch.ids.begin(), batch.ids.end());
   EXPECT_GE(*low, 0);
   EXPECT_LT(*high, world.vocabulary());
+}
+
+// A model drawn, trained and read where the host cannot touch its memory.
+TEST(Labs, run_on_a_device) {
+  const auto [device, host] = test::on_both([](const Engine& on) {
+    std::vector<double> all;
+    for (const SeedNumbers::Number& number : labs::causality().measure({.engine = on, .size = 0.02}, 1).numbers) {
+      all.push_back(number.value);
+    }
+    return all;
+  });
+  EXPECT_EQ(device, host);
+  EXPECT_FALSE(device.empty());
 }
 
 TEST(Labs, causality_is_seen) {

@@ -18,6 +18,7 @@ class RecordingDevice final : public Device {
   void upload(std::byte* to, const void* from_host, int64_t bytes) override;
   void download(void* to_host, const std::byte* from, int64_t bytes) override;
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override { upload(to, from, bytes); }
+  int64_t free_bytes() const override { return cpu_device().free_bytes(); }
 
   bool can_record() const override { return true; }
   void begin_recording() override;

@@ -14,11 +14,11 @@ void add_model_options(Command command, ModelOptions& options) {
   command.add_option("--dtype", options.dtype, "What it computes in; auto: f32 if all weights are f32, otherwise bf16")
       .one_of({"auto", "f32", "bf16"})
       .show_default();
-  command.add_threads(options.threads);
+  add_compute_options(command, options.compute);
 }
 
 OpenOptions open_options(const ModelOptions& options, BlockWeights blocks) {
-  OpenOptions open{.threads = options.threads, .blocks = blocks};
+  OpenOptions open{.threads = options.compute.threads, .blocks = blocks, .device = options.compute.device()};
   if (options.dtype == "f32") open.precision = Precision::f32();
   if (options.dtype == "bf16") open.precision = Precision::bf16();
   return open;
@@ -26,6 +26,13 @@ OpenOptions open_options(const ModelOptions& options, BlockWeights blocks) {
 
 OpenModel open_model(const ModelOptions& options, BlockWeights blocks) {
   return OpenModel(options.path, open_options(options, blocks));
+}
+
+OpenModel open_model(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
+  OpenOptions open = open_options(options);
+  open.context = cache.context > 0 ? cache.context : CacheOptions::kUsualContext;
+  open.texts = texts;
+  return OpenModel(options.path, open);
 }
 
 void add_cache_options(Command command, CacheOptions& options) {

@@ -4,15 +4,16 @@
 #include <string>
 
 #include "common/command.h"
+#include "common/compute_options.h"
 #include "open/open_model.h"
 
 namespace qkv::app {
 
 struct ModelOptions {
   std::string path, dtype = "auto";
-  int threads = 0;
+  ComputeOptions compute;
 };
-// The argument MODEL and --dtype, --threads.
+// The argument MODEL and --dtype, --device, --threads.
 void add_model_options(Command command, ModelOptions& options);
 
 OpenOptions open_options(const ModelOptions& options, BlockWeights blocks = BlockWeights::kept);
@@ -31,6 +32,9 @@ int64_t context_of(const OpenModel& model, const CacheOptions& options);
 
 // Caches for so many texts of a whole context at once.
 RunOptions room_for_texts(const OpenModel& model, const CacheOptions& options, int64_t texts);
+
+// The same for a model that will run so many texts of its context at once.
+OpenModel open_model(const ModelOptions& options, const CacheOptions& cache, int64_t texts);
 
 DType cache_type(const OpenModel& model, const CacheOptions& options);
 

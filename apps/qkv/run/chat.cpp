@@ -44,7 +44,7 @@ class Chat {
   explicit Chat(const ChatArguments& options)
       : options_(options),
         template_(template_of(options.setup())),
-        model_(open_model(options.model)),
+        model_(open_model(options.model, options.cache, kTexts)),
         context_(context_of(model_, options.cache)),
         runner_(model_.runner(room_for_texts(model_, options.cache, kTexts))),
         scheduler_(runner_),

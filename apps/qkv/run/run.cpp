@@ -91,10 +91,9 @@ class Run {
  public:
   explicit Run(const RunArguments& options)
       : options_(options),
-        model_(open_model(options.model)),
+        model_(open_model(options.model, options.cache, texts_at_once(options))),
         context_(context_of(model_, options.cache)),
-        runner_(model_.runner(
-            room_for_texts(model_, options.cache, std::max(std::min(options.texts, kMostAtOnce), 2 * options.beam)))),
+        runner_(model_.runner(room_for_texts(model_, options.cache, texts_at_once(options)))),
         tokenizer_(options.ids ? nullptr : &model_.tokenizer()),
         scheduler_(runner_, {.most_active = kMostAtOnce}),
         written_(static_cast<size_t>(options.texts)) {}
@@ -115,6 +114,9 @@ class Run {
   }
 
  private:
+  static int64_t texts_at_once(const RunArguments& options) {
+    return std::max(std::min(options.texts, kMostAtOnce), 2 * options.beam);
+  }
   bool streams() const { return !options_.json && written_.size() == 1 && tokenizer_ != nullptr; }
 
   TextRequest make_request() {

@@ -1,5 +1,6 @@
 // Gradients of attention of any shape, dtype and option; formulas in kernels/ref/attention_backward.cpp. A warp per
 // query row and head for dq, a warp per key and its head for dk and dv, which adds its rows in order. No atomics.
+#include "kernels/cuda/attention_backward.h"
 #include "kernels/cuda/attention_scores.h"
 #include "kernels/cuda/kernels.h"
 
@@ -171,11 +172,14 @@ void find_dbias(const Exec& exec, const AttentionBackwardArgs& args) {
 }  // namespace
 
 void attention_backward(const Exec& exec, const AttentionBackwardArgs& a) noexcept {
+  const bool done = attention_backward_wgmma(exec, a);
   in_real(a.lse, [&](auto r) {
     using R = decltype(r);
-    find_delta<R>(exec, a);
-    if (a.dq) find_dq<R>(exec, a);
-    if (a.dk || a.dv) find_dk_dv<R>(exec, a);
+    if (!done) {
+      find_delta<R>(exec, a);
+      if (a.dq) find_dq<R>(exec, a);
+      if (a.dk || a.dv) find_dk_dv<R>(exec, a);
+    }
     if (a.dsinks) find_dsinks<R>(exec, a);
     if (a.dbias) find_dbias<R>(exec, a);
   });

@@ -9,10 +9,12 @@
 #include "kernels/cuda/block_formats.h"
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/product_finish.h"
+#include "kernels/cuda/product_skinny_finish.h"
 
 namespace qkv::kernels::cuda {
 namespace {
+
+using skinny::Plane;
 
 constexpr int kFewRows = 8, kManyTiles = 4, kManyWarps = 4;
 

@@ -3,9 +3,11 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -33,17 +35,48 @@ void check(cudaError_t code, const char* what) {
                  "checkpoint, and look at nvidia-smi and the system log"));
 }
 
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// Ranks of one machine take its GPUs in turn; a program alone takes the first.
+int gpu() {
+  static const int chosen = [] {
+    int count = 0;
+    note(cudaGetDeviceCount(&count));
+    for (const char* rank : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+      if (const char* text = std::getenv(rank); text != nullptr && count > 0) return std::abs(std::atoi(text)) % count;
+    }
+    return 0;
+  }();
+  return chosen;
+}
+
 std::string unusable() {
-  int count = 0;
-  if (const cudaError_t code = cudaGetDeviceCount(&count); code != cudaSuccess) return cudaGetErrorString(code);
-  if (count == 0) return "no GPU is visible";
+  int count = 0, driver = 0, needed = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted == cudaErrorInsufficientDriver) {
+    note(cudaDriverGetVersion(&driver));
+    note(cudaRuntimeGetVersion(&needed));
+    if (driver == 0) return "no driver for NVIDIA GPUs is installed (libcuda.so.1 is missing)";
+    return "the driver is made for CUDA " + version_text(driver) + " but this program needs one for " +
+           version_text(needed) + " or later";
+  }
+  if (counted != cudaSuccess && counted != cudaErrorNoDevice) return cudaGetErrorString(counted);
+  if (count == 0) return "the driver sees no GPU (CUDA_VISIBLE_DEVICES, nvidia-smi)";
   cudaDeviceProp p{};
-  if (const cudaError_t code = cudaGetDeviceProperties(&p, 0); code != cudaSuccess) return cudaGetErrorString(code);
+  if (const cudaError_t code = cudaGetDeviceProperties(&p, gpu()); code != cudaSuccess) return cudaGetErrorString(code);
   if (p.major != 9) {
     return std::string(p.name) + " has compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor) +
            " but this build has kernels for 9.0";
   }
   return "";
+}
+
+cudaDeviceProp properties() {
+  cudaDeviceProp p{};
+  check(cudaGetDeviceProperties(&p, gpu()), "reading what it is");
+  return p;
 }
 
 // Memory of the host that the GPU reads and writes at full speed.
@@ -65,6 +98,7 @@ class PinnedMemory final : public Device {
     std::memcpy(to_host, from, static_cast<size_t>(bytes));
   }
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override { upload(to, from, bytes); }
+  int64_t free_bytes() const override { return cpu_device().free_bytes(); }
 };
 
 Device& pinned_memory() {
@@ -121,7 +155,13 @@ class CudaRecording final : public Recording {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream"); }
+  CudaDevice() {
+    check(cudaSetDevice(gpu()), "choosing it");
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream");
+    check(cudaDeviceGetDefaultMemPool(&pool_, gpu()), "making its memory pool");
+    uint64_t all = UINT64_MAX;  // what is freed stays ours: giving it back to the system waits for the whole device
+    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all), "making its memory pool");
+  }
   const char* name() const override { return "cuda"; }
   void* stream() const override { return stream_; }
   int64_t scratch_bytes(int) const override { return kScratchBytes; }
@@ -130,12 +170,10 @@ class CudaDevice final : public Device {
   std::byte* allocate(int64_t bytes) override {
     stop_recording();
     void* data = nullptr;
-    const cudaError_t code = cudaMalloc(&data, static_cast<size_t>(bytes));
+    const cudaError_t code = cudaMallocAsync(&data, static_cast<size_t>(bytes), stream_);
     if (code == cudaErrorMemoryAllocation) {
       std::ignore = cudaGetLastError();
-      size_t free = 0, all = 0;
-      check(cudaMemGetInfo(&free, &all), "reading how much memory is free");
-      QKV_FAIL("out of GPU memory: need ", bytes, " bytes but ", free, " of ", all, " are free",
+      QKV_FAIL("out of GPU memory: need ", bytes, " bytes but ", free_bytes(), " of ", memory().all, " are free",
                Hint("use a smaller batch, a shorter context or a smaller model, or --device cpu"));
     }
     check(code, "taking memory");
@@ -144,8 +182,14 @@ class CudaDevice final : public Device {
   void release(std::byte* data, int64_t) noexcept override {
     stop_recording();
     ++releases;
-    note(cudaStreamSynchronize(stream_));
-    note(cudaFree(data));
+    note(cudaFreeAsync(data, stream_));
+  }
+  // What the system has, and what the pool keeps for the next allocation.
+  int64_t free_bytes() const override {
+    uint64_t reserved = 0, used = 0;
+    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved), "reading how much it holds");
+    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used), "reading how much it holds");
+    return static_cast<int64_t>(memory().free + reserved - used);
   }
   // Much at once is copied from the caller's memory: the call returns when that may be used again.
   void upload(std::byte* to, const void* from_host, int64_t bytes) override {
@@ -157,7 +201,11 @@ class CudaDevice final : public Device {
   void download(void* to_host, const std::byte* from, int64_t bytes) override {
     stop_recording();
     if (bytes > 0) move(to_host, from, bytes, cudaMemcpyDeviceToHost);
-    check(cudaStreamSynchronize(stream_), "reading from it");
+    finish();
+  }
+  void finish() override {
+    stop_recording();
+    check(cudaStreamSynchronize(stream_), "waiting for it");
     ring_.all_copied();
   }
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override {
@@ -181,6 +229,14 @@ class CudaDevice final : public Device {
   }
 
  private:
+  struct Memory {
+    size_t free = 0, all = 0;
+  };
+  static Memory memory() {
+    Memory now;
+    check(cudaMemGetInfo(&now.free, &now.all), "reading how much memory is free");
+    return now;
+  }
   void move(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
     check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), "copying");
   }
@@ -198,10 +254,11 @@ class CudaDevice final : public Device {
   }
 
   cudaStream_t stream_ = nullptr;  // lives as long as the program
+  cudaMemPool_t pool_ = nullptr;
   UploadRing ring_;
 };
 
-CudaDevice& gpu() {
+CudaDevice& the_device() {
   static CudaDevice device;
   return device;
 }
@@ -217,13 +274,22 @@ bool available(const char** why) {
 Device& device() {
   const char* why = nullptr;
   QKV_CHECK(available(&why), "there is no GPU to use: ", why, Hint("use --device cpu"));
-  return gpu();
+  return the_device();
+}
+
+std::string gpu_name() {
+  return properties().name;
+}
+
+std::string gpu_id() {
+  const cudaUUID_t id = properties().uuid;
+  return {id.bytes, sizeof(id.bytes)};
 }
 
 int multiprocessors() {
   static const int count = [] {
     int value = 1;
-    note(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0));
+    note(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, gpu()));
     return value;
   }();
   return count;
@@ -234,7 +300,7 @@ bool recording() noexcept {
 }
 
 void stop_recording() noexcept {
-  if (is_recording) gpu().stop_recording();
+  if (is_recording) the_device().stop_recording();
 }
 
 void note_launch() noexcept {

@@ -1,121 +1,308 @@
-// The end of a product of few rows: bias, activation, gate and residual, with the bits of separate kernels.
+// What the warps of a product do with their sums: 16 rows by 64 columns at a time they pass through shared memory, so that
+// whole lines are read and written, and are finished there. Chunks of 16 bytes are swizzled: no bank conflicts.
 #pragma once
 
 #include "kernels/cuda/formulas.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/product.h"
+#include "kernels/cuda/tma.h"
 
 namespace qkv::kernels::cuda {
-
-// Keeps a number in its register; the compiler would read the kernel's arguments again for every output.
-__device__ inline void hold(std::byte*& pointer) {
-  asm volatile("" : "+l"(pointer));
-}
-__device__ inline void hold(int& number) {
-  asm volatile("" : "+r"(number));
-}
 
 // A matrix of f32 or bf16 with its rows apart.
 struct Plane {
   std::byte* data = nullptr;
-  int stride = 0, narrow = 0;
+  int64_t row = 0;
+  bool narrow = false;  // bf16
 
   Plane() = default;
-  explicit Plane(const Tensor& t) {
-    if (!t.defined()) return;
-    data = t.data();
-    stride = t.rank() == 2 ? static_cast<int>(t.stride(0)) : 0;
-    narrow = t.dtype() == DType::bf16 ? 1 : 0;
-  }
+  explicit Plane(const View& v)
+      : data(v.data), row(v.rank >= 2 ? v.strides[v.rank - 2] : 0), narrow(v.dtype == DType::bf16) {}
   __device__ explicit operator bool() const { return data != nullptr; }
-  __device__ int64_t at(int m, int n) const { return static_cast<int64_t>(m) * stride + n; }
-  __device__ float get(int m, int n) const {
-    return narrow != 0 ? __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(data)[at(m, n)])
-                       : reinterpret_cast<const float*>(data)[at(m, n)];
-  }
-  __device__ void set(int m, int n, float value) const {
-    if (narrow != 0) {
-      reinterpret_cast<__nv_bfloat16*>(data)[at(m, n)] = __float2bfloat16_rn(value);
-    } else {
-      reinterpret_cast<float*>(data)[at(m, n)] = value;
-    }
-  }
-  __device__ float rounded(float value) const {
-    return narrow != 0 ? __bfloat162float(__float2bfloat16_rn(value)) : value;
-  }
-  __device__ Plane held() const {
+  __device__ Plane moved(int64_t bytes) const {
     Plane p = *this;
-    hold(p.data);
-    hold(p.stride);
-    hold(p.narrow);
+    p.data += bytes;
     return p;
   }
+  __device__ std::byte* at(int64_t m, int64_t n) const { return data + (m * row + n) * (narrow ? 2 : 4); }
+  __device__ float get(int64_t m, int64_t n) const {
+    return narrow ? __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(at(m, n)))
+                  : *reinterpret_cast<const float*>(at(m, n));
+  }
+  __device__ void set(int64_t m, int64_t n, float value) const {
+    if (narrow) {
+      *reinterpret_cast<__nv_bfloat16*>(at(m, n)) = __float2bfloat16_rn(value);
+    } else {
+      *reinterpret_cast<float*>(at(m, n)) = value;
+    }
+  }
 };
 
-// One weight with its results.
-struct Piece {
-  Plane y, bias, residual, gate, pre;
+// kWide: out = sum (+ bias) (+ other), f32 or bf16. kForward, kBackward: see Fused; all in bf16.
+enum class FinishKind { wide, forward, backward };
+
+struct FinishArgs {
+  Plane out, bias, other;  // other: residual, or out itself where the sums are added to it
+  Plane gate, pre, dgate;
   Gating form;
-  int n = 0, first = 0;  // outputs, first block
+  int columns = 0;
 };
 
-// The outputs of a block of threads: sums [rows][kStride] in shared memory, a thread takes every 128th. The first of what
-// they are added to, or gated by, is read when this is made, long before it is needed.
-template <int kStride>
-struct Finish {
-  Plane y, bias, other, gate_y, gate_bias;
-  int m, n, first_n, shift, thread;  // 1 << shift columns
-  bool adds, paired;
-  float first_other = 0;
+constexpr int kUnitRows = 16, kUnitColumns = 64;
+constexpr int finish_bytes(FinishKind kind) {  // of a warp
+  return kind == FinishKind::wide ? 8192 : kind == FinishKind::forward ? 4096 : 6144;
+}
 
-  __device__ Finish(const Piece& p, const Piece* gate, int rows, int first, int columns_shift)
-      : m(rows), first_n(first), shift(columns_shift), thread(static_cast<int>(threadIdx.x)), paired(gate != nullptr) {
-    y = p.y.held();
-    bias = p.bias.held();
-    adds = static_cast<bool>(p.residual);
-    other = (adds ? p.residual : p.gate).held();
-    if (paired) {
-      gate_y = gate->y.held();
-      gate_bias = gate->bias.held();
-    }
-    n = p.n;
-    if (other && !paired && inside(thread)) first_other = other.get(row(thread), column(thread));
+__device__ inline uint32_t pack(float low, float high) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const uint32_t*>(&both);
+}
+__device__ inline float2 unpack(uint32_t both) {
+  return make_float2(__uint_as_float(both << 16), __uint_as_float(both & 0xffff0000U));
+}
+template <class T>
+__device__ T read_shared(uint32_t at) {
+  T v;
+  if constexpr (sizeof(T) == 16) {
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at));
+  } else {
+    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(at));
   }
-  __device__ int row(int i) const { return i >> shift; }
-  __device__ int column(int i) const { return first_n + (i & ((1 << shift) - 1)); }
-  __device__ bool inside(int i) const { return row(i) < m && column(i) < n; }
-  __device__ float with_bias(float sum, int i) const { return bias ? sum + bias.get(0, column(i)) : sum; }
-  __device__ float other_of(int i) const { return i == thread ? first_other : other.get(row(i), column(i)); }
+  return v;
+}
+// The first `bytes` of a chunk of kBytes, the rest zeros.
+template <int kBytes>
+__device__ void fetch_chunk(uint32_t to, const void* from, int bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes), "r"(bytes)
+               : "memory");
+}
+__device__ inline void wait_for_chunks() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncwarp();
+}
 
-  // y = sum + bias, or residual + that.
-  __device__ void plainly(const float* sums) const {
-#pragma unroll 4
-    for (int i = thread; i < m << shift; i += 128) {
-      if (!inside(i)) continue;
-      const float s = with_bias(sums[row(i) * kStride + column(i) - first_n], i);
-      y.set(row(i), column(i), adds ? other_of(i) + s : s);
-    }
+// Calls f with an activation whose kind is a constant, so that loops inside have no switch.
+template <class F>
+__device__ __forceinline__ void with_activation(Activation act, F f) {
+  using Kind = Activation::Kind;
+  switch (act.kind) {
+    case Kind::identity:
+      return f(Activation{Kind::identity, act.alpha});
+    case Kind::relu:
+      return f(Activation{Kind::relu, act.alpha});
+    case Kind::gelu_erf:
+      return f(Activation{Kind::gelu_erf, act.alpha});
+    case Kind::gelu_tanh:
+      return f(Activation{Kind::gelu_tanh, act.alpha});
+    case Kind::silu:
+      return f(Activation{Kind::silu, act.alpha});
+    case Kind::tanh:
+      return f(Activation{Kind::tanh, act.alpha});
+    case Kind::relu_squared:
+      return f(Activation{Kind::relu_squared, act.alpha});
   }
-  // y = act(s) or gated(gate, s); s, and gates that come from this block, are rounded as if they had been stored.
-  __device__ void through(const float* sums, const Piece& p) const {
-    const Plane pre = p.pre.held();
-    Gating form = p.form;
-    if (!other) form.limit = form.shift = 0;  // an activation alone
-#pragma unroll 1
-    for (int i = thread; i < m << shift; i += 128) {
-      if (!inside(i)) continue;
-      const int r = row(i), c = column(i);
-      const float* sum = sums + r * kStride + c - first_n;
-      float gate = 0;
-      if (paired) {
-        gate = gate_y.rounded(gate_bias ? sum[0] + gate_bias.get(0, c) : sum[0]);
-        gate_y.set(r, c, gate);
-      } else if (other) {
-        gate = other_of(i);
+}
+
+// f of the eight numbers of up to three chunks of bf16, to one or two results.
+template <class F>
+__device__ __forceinline__ void map_chunks(const uint4& a, const uint4& b, const uint4& c, uint4& y, uint4& z, F f) {
+  const auto* as = &a.x;
+  const auto* bs = &b.x;
+  const auto* cs = &c.x;
+  auto* ys = &y.x;
+  auto* zs = &z.x;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float2 a2 = unpack(as[i]), b2 = unpack(bs[i]), c2 = unpack(cs[i]);
+    const float2 low = f(a2.x, b2.x, c2.x), high = f(a2.y, b2.y, c2.y);
+    ys[i] = pack(low.x, high.x);
+    zs[i] = pack(low.y, high.y);
+  }
+}
+
+// One warp's part of the work. `buffer`: finish_bytes of shared memory; rows m .. end_m, columns from n.
+template <FinishKind kKind>
+struct Finisher {
+  const FinishArgs& args;
+  int64_t shift;  // bytes from args.out to this group's or piece's
+  uint32_t buffer;
+  int lane = static_cast<int>(threadIdx.x) % 32;
+
+  __device__ Plane out() const { return args.out.moved(shift); }
+  __device__ Plane other() const { return args.other.moved(shift); }
+
+  static constexpr int kSumBytes = kKind == FinishKind::wide ? 4096 : 2048;
+
+  // Chunk c of row r: 16 a row in f32, 8 in bf16.
+  __device__ static uint32_t wide_at(int r, int c) { return static_cast<uint32_t>(r * 256 + ((c ^ (r & 7) * 2) * 16)); }
+  __device__ static uint32_t narrow_at(int r, int c) { return static_cast<uint32_t>(r * 128 + ((c ^ (r & 7)) * 16)); }
+
+  // Calls for what the next 16 x 64 sums will be joined with.
+  __device__ void fetch(int m, int end_m, int n) const {
+    if constexpr (kKind == FinishKind::wide) {
+      if (!args.other) return;
+      const int c = lane % 16, left = args.columns - (n + 4 * c);
+      const int size = args.other.narrow ? 2 : 4, bytes = left < 4 ? left * size : 4 * size;
+#pragma unroll
+      for (int r = lane / 16; r < kUnitRows; r += 2) {
+        if (m + r >= end_m || left <= 0) continue;
+        const std::byte* from = other().at(m + r, n + 4 * c);
+        if (args.other.narrow) {
+          fetch_chunk<8>(buffer + kSumBytes + wide_at(r, c), from, bytes);
+        } else {
+          fetch_chunk<16>(buffer + kSumBytes + wide_at(r, c), from, bytes);
+        }
       }
-      const float up = with_bias(sum[paired ? 1 << shift : 0], i), s = pre ? pre.rounded(up) : y.rounded(up);
-      if (pre) pre.set(r, c, s);
-      const GateParts<float> parts(form, other ? gate : s, s);
-      y.set(r, c, other ? parts.act * parts.up : parts.act);
+    } else {
+      const Plane& first = kKind == FinishKind::forward ? args.gate : args.pre;
+      const int c = lane % 8;
+      if (n + 8 * c >= args.columns) return;
+#pragma unroll
+      for (int r = lane / 8; r < kUnitRows; r += 4) {
+        if (m + r >= end_m) continue;
+        const uint32_t to = buffer + kSumBytes + narrow_at(r, c);
+        if (first) fetch_chunk<16>(to, first.at(m + r, n + 8 * c), 16);
+        if (kKind == FinishKind::backward && args.gate) {
+          fetch_chunk<16>(to + 2048, args.gate.at(m + r, n + 8 * c), 16);
+        }
+      }
+    }
+  }
+
+  // Eight columns' sums of the tensor core into shared memory: rows lane / 4 (+ 8), columns 8 j + 2 (lane % 4) (+ 1).
+  __device__ void put(const float* sums, int n, int bias_row) const {
+    if constexpr (kKind == FinishKind::wide) {
+      const int r = lane / 4;
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        const uint32_t to = buffer + wide_at(r, 2 * j + lane % 4 / 2) + lane % 2 * 8;
+        asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(sums[4 * j]), "f"(sums[4 * j + 1]) : "memory");
+        asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + 8 * 256), "f"(sums[4 * j + 2]), "f"(sums[4 * j + 3])
+                     : "memory");
+      }
+    } else {
+      const int r = lane % 16;
+#pragma unroll
+      for (int j = 0; j < 8; j += 2) {
+        uint32_t v[4];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          float2 b = {};
+          const int column = n + 8 * (j + i) + 2 * (lane % 4);
+          if (args.bias && column < args.columns) {
+            b = make_float2(args.bias.get(bias_row, column), args.bias.get(bias_row, column + 1));
+          }
+          const float* s = sums + 4 * (j + i);
+          v[2 * i] = args.bias ? pack(s[0] + b.x, s[1] + b.y) : pack(s[0], s[1]);
+          v[2 * i + 1] = args.bias ? pack(s[2] + b.x, s[3] + b.y) : pack(s[2], s[3]);
+        }
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                         buffer + narrow_at(r, j + lane / 16)),
+                     "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
+                     : "memory");
+      }
+    }
+  }
+
+  __device__ void finish(int m, int end_m, int n, int bias_row) const {
+    if constexpr (kKind == FinishKind::wide) {
+      finish_wide(m, end_m, n, bias_row);
+    } else {
+      const bool plain = kKind == FinishKind::forward && !args.gate && args.form.act.kind == Activation::Kind::identity;
+      if (plain) return finish_plain(m, end_m, n);
+      with_activation(args.form.act, [&](Activation act) {
+        Gating form = args.form;
+        form.act = act;
+        if constexpr (kKind == FinishKind::forward) {
+          if (!args.gate) {
+            return finish_narrow(m, end_m, n,
+                                 [&](float s, float, float) { return make_float2(apply(act, s).value, 0); });
+          }
+          finish_narrow(m, end_m, n, [&](float s, float gate, float) {
+            const GateParts<float> parts(form, gate, s);
+            return make_float2(parts.act * parts.up, 0);
+          });
+        } else {
+          if (!args.gate) {
+            return finish_narrow(m, end_m, n,
+                                 [&](float s, float pre, float) { return make_float2(s * apply(act, pre).slope, 0); });
+          }
+          finish_narrow(m, end_m, n, [&](float s, float pre, float gate) {
+            const GateParts<float> parts(form, gate, pre);
+            return make_float2(s * parts.act * parts.up_slope, s * parts.act_slope * parts.up);
+          });
+        }
+      });
+    }
+  }
+
+ private:
+  __device__ void finish_wide(int m, int end_m, int n, int bias_row) const {
+    const int c = lane % 16, first = n + 4 * c, count = args.columns - first;
+    if (count <= 0) return;
+    float bias[4] = {};
+    if (args.bias) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) bias[i] = i < count ? args.bias.get(bias_row, first + i) : 0;
+    }
+#pragma unroll 2
+    for (int r = lane / 16; r < kUnitRows; r += 2) {
+      if (m + r >= end_m) break;
+      const uint4 raw = read_shared<uint4>(buffer + wide_at(r, c));
+      float v[4] = {__uint_as_float(raw.x), __uint_as_float(raw.y), __uint_as_float(raw.z), __uint_as_float(raw.w)};
+      if (args.bias) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) v[i] += bias[i];
+      }
+      if (args.other) {
+        const uint4 o = read_shared<uint4>(buffer + kSumBytes + wide_at(r, c));
+        const float2 low = unpack(o.x), high = unpack(o.y);
+        v[0] = (args.other.narrow ? low.x : __uint_as_float(o.x)) + v[0];
+        v[1] = (args.other.narrow ? low.y : __uint_as_float(o.y)) + v[1];
+        v[2] = (args.other.narrow ? high.x : __uint_as_float(o.z)) + v[2];
+        v[3] = (args.other.narrow ? high.y : __uint_as_float(o.w)) + v[3];
+      }
+      if (count < 4) {
+#pragma unroll
+        for (int i = 0; i < 3; ++i) {
+          if (i < count) out().set(m + r, first + i, v[i]);
+        }
+      } else if (args.out.narrow) {
+        *reinterpret_cast<uint2*>(out().at(m + r, first)) = make_uint2(pack(v[0], v[1]), pack(v[2], v[3]));
+      } else {
+        *reinterpret_cast<float4*>(out().at(m + r, first)) = make_float4(v[0], v[1], v[2], v[3]);
+      }
+    }
+  }
+
+  __device__ void finish_plain(int m, int end_m, int n) const {
+    const int c = lane % 8;
+    if (n + 8 * c >= args.columns) return;
+#pragma unroll
+    for (int r = lane / 8; r < kUnitRows; r += 4) {
+      if (m + r >= end_m) continue;
+      const uint4 s = read_shared<uint4>(buffer + narrow_at(r, c));
+      *reinterpret_cast<uint4*>(out().at(m + r, n + 8 * c)) = s;
+      if (args.pre) *reinterpret_cast<uint4*>(args.pre.at(m + r, n + 8 * c)) = s;
+    }
+  }
+
+  // f(s, first, second) -> {out, dgate}
+  template <class F>
+  __device__ __forceinline__ void finish_narrow(int m, int end_m, int n, F f) const {
+    const int c = lane % 8;
+    if (n + 8 * c >= args.columns) return;
+#pragma unroll 1
+    for (int r = lane / 8; r < kUnitRows; r += 4) {
+      if (m + r >= end_m) break;
+      const uint32_t from = buffer + narrow_at(r, c);
+      const uint4 s = read_shared<uint4>(from);
+      uint4 first = {}, second = {}, y, z;
+      if (kKind == FinishKind::backward || args.gate) first = read_shared<uint4>(from + kSumBytes);
+      if (kKind == FinishKind::backward && args.gate) second = read_shared<uint4>(from + kSumBytes + 2048);
+      map_chunks(s, first, second, y, z, f);
+      *reinterpret_cast<uint4*>(out().at(m + r, n + 8 * c)) = y;
+      if (kKind == FinishKind::forward && args.pre) *reinterpret_cast<uint4*>(args.pre.at(m + r, n + 8 * c)) = s;
+      if (kKind == FinishKind::backward && args.dgate) *reinterpret_cast<uint4*>(args.dgate.at(m + r, n + 8 * c)) = z;
     }
   }
 };

@@ -9,13 +9,15 @@
 #include <array>
 
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/product_finish.h"
 #include "kernels/cuda/product_skinny.h"
+#include "kernels/cuda/product_skinny_finish.h"
 #include "kernels/cuda/tma.h"
 #include "kernels/cuda/wgmma_narrow.h"
 
 namespace qkv::kernels::cuda {
 namespace {
+
+using namespace skinny;
 
 constexpr int kMostRows = 64, kThreadsEach = 160, kBarrierBytes = 256;
 

@@ -1,0 +1,213 @@
+#include "kernels/cuda/attention_scores.h"
+#include "kernels/cuda/attention_tiles.h"
+
+namespace qkv::kernels::cuda {
+namespace {
+
+constexpr int kPlanThreads = 1024, kClearing = 32;  // one block makes the plan, the others clear
+
+struct Planning {
+  TilePlan plan;
+  View segments, kv_map;
+  GradientViews out;
+  int count, rows, keys, heads, kv_heads;
+
+  __device__ SegmentView segment(int n) const {
+    const int32_t* s = reinterpret_cast<const int32_t*>(segments.data) + 6 * n;
+    return {s[1], s[2], s[3], s[4], s[5]};
+  }
+};
+
+struct Order {
+  bool rows, keys;  // each segment begins where the one before has ended, or later
+};
+__device__ Order order_of(const Planning& p) {
+  bool rows = true, keys = true;
+  for (int n = static_cast<int>(threadIdx.x) + 1; n < p.count; n += kPlanThreads) {
+    const SegmentView before = p.segment(n - 1), s = p.segment(n);
+    rows = rows && s.first_row >= before.first_row + before.rows;
+    keys = keys && s.first_key >= before.first_key + before.keys;
+  }
+  return {__syncthreads_and(rows) != 0, __syncthreads_and(keys) != 0};
+}
+
+// The sum of x over the threads before this one, and over all.
+struct Scan {
+  int before, all;
+};
+__device__ Scan scan(int x) {
+  __shared__ int sums[kPlanThreads / 32];
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  int up_to = x;
+#pragma unroll
+  for (int by = 1; by < 32; by *= 2) {
+    const int other = __shfl_up_sync(0xffffffffU, up_to, by);
+    if (lane >= by) up_to += other;
+  }
+  __syncthreads();  // the last one's readers are done
+  if (lane == 31) sums[warp] = up_to;
+  __syncthreads();
+  int before = 0, all = 0;
+  for (int w = 0; w < kPlanThreads / 32; ++w) {
+    if (w == warp) before = all;
+    all += sums[w];
+  }
+  return {before + up_to - x, all};
+}
+
+__device__ int tiles_of(int64_t numbers, int each) {
+  return static_cast<int>((numbers + each - 1) / each);
+}
+
+__device__ void plan_rows(const Planning& p) {
+  const int height = p.plan.tile_rows;
+  int done = 0;
+  for (int first = 0; first < p.count; first += kPlanThreads) {
+    const int n = first + static_cast<int>(threadIdx.x);
+    const SegmentView s = n < p.count ? p.segment(n) : SegmentView{};
+    const Scan tiles = scan(tiles_of(s.rows, height));
+    int tile = done + tiles.before;
+    if (n < p.count) p.plan.first_blocks[n] = tile * (height / kBlock);
+    for (int at = 0; at < s.rows; at += height, ++tile) {
+      p.plan.row_tiles[tile] = {.first = static_cast<int>(s.first_row) + at,
+                                .rows = min(height, static_cast<int>(s.rows) - at),
+                                .at = at,
+                                .first_key = static_cast<int>(s.first_key),
+                                .keys = static_cast<int>(s.keys),
+                                .position = static_cast<int>(s.position)};
+    }
+    done += tiles.all;
+  }
+  if (threadIdx.x == 0) p.plan.counts[0] = done;
+  __syncthreads();  // first_blocks
+}
+
+__device__ void plan_keys(const Planning& p, bool in_order) {
+  if (!in_order) {
+    const int tiles = tiles_of(p.keys, kBlock);
+    for (int i = static_cast<int>(threadIdx.x); i < tiles; i += kPlanThreads) {
+      p.plan.key_tiles[i] = {.first = i * kBlock, .keys = min(kBlock, p.keys - i * kBlock), .segments = p.count};
+    }
+    if (threadIdx.x == 0) p.plan.counts[1] = tiles;
+    return;
+  }
+  int done = 0;
+  for (int first = 0; first < p.count; first += kPlanThreads) {
+    const int n = first + static_cast<int>(threadIdx.x);
+    const SegmentView s = n < p.count ? p.segment(n) : SegmentView{};
+    const Scan tiles = scan(tiles_of(s.keys, kBlock));
+    int tile = done + tiles.before;
+    for (int at = 0; at < s.keys; at += kBlock, ++tile) {
+      p.plan.key_tiles[tile] = {.first = static_cast<int>(s.first_key) + at,
+                                .keys = min(kBlock, static_cast<int>(s.keys) - at),
+                                .segments = 1,
+                                .asking = {.at = at,
+                                           .keys = static_cast<int>(s.keys),
+                                           .first_row = static_cast<int>(s.first_row),
+                                           .rows = static_cast<int>(s.rows),
+                                           .position = static_cast<int>(s.position),
+                                           .first_block = p.plan.first_blocks[n]}};
+    }
+    done += tiles.all;
+  }
+  if (threadIdx.x == 0) p.plan.counts[1] = done;
+}
+
+__device__ void plan_heads(const Planning& p) {
+  for (int h = static_cast<int>(threadIdx.x); h < p.heads; h += kPlanThreads) {
+    int rank = 0;
+    for (int other = 0; other < p.heads; ++other) {
+      const int32_t mine = p.kv_map.id(h), its = p.kv_map.id(other);
+      rank += its < mine || (its == mine && other < h) ? 1 : 0;
+    }
+    p.plan.heads[rank] = h;
+  }
+  for (int g = static_cast<int>(threadIdx.x); g <= p.kv_heads; g += kPlanThreads) {
+    int before = 0;
+    for (int h = 0; h < p.heads; ++h) before += p.kv_map.id(h) < g ? 1 : 0;
+    p.plan.head_starts[g] = before;
+  }
+}
+
+__device__ void clear(const GradView& grad, int64_t first, int64_t end) {
+  if (!grad || grad.add) return;
+  const int64_t each = grad.view.dims[1] * grad.view.dims[2];
+  for (int64_t i = first * each + threadIdx.x; i < end * each; i += kPlanThreads) {
+    const int64_t in_row = i % each;
+    grad.view.set(grad.view.at(i / each, in_row / grad.view.dims[2], in_row % grad.view.dims[2]), 0.0F);
+  }
+}
+__device__ void clear_rows(const GradientViews& out, int64_t first, int64_t end) {
+  clear(out.dq, first, end);
+  const int64_t heads = out.delta.dims[1];
+  for (int64_t i = first * heads + threadIdx.x; i < end * heads; i += kPlanThreads) {
+    out.delta.set(out.delta.at(i / heads, i % heads), 0.0F);
+  }
+}
+
+// Rows and keys between segments. Where the order is lost: rows one by one; every tile of keys is written anyway.
+__device__ void clear_gaps(const Planning& p, Order order, int block) {
+  for (int n = block; n <= p.count && order.rows; n += kClearing) {
+    const SegmentView before = n > 0 ? p.segment(n - 1) : SegmentView{};
+    clear_rows(p.out, before.first_row + before.rows, n < p.count ? p.segment(n).first_row : p.rows);
+  }
+  for (int n = block; n <= p.count && order.keys; n += kClearing) {
+    const SegmentView before = n > 0 ? p.segment(n - 1) : SegmentView{};
+    const int64_t first = before.first_key + before.keys, end = n < p.count ? p.segment(n).first_key : p.keys;
+    clear(p.out.dk, first, end);
+    clear(p.out.dv, first, end);
+  }
+  for (int r = block; r < p.rows && !order.rows; r += kClearing) {
+    bool taken = false;
+    for (int n = 0; n < p.count && !taken; ++n) {
+      const SegmentView s = p.segment(n);
+      taken = r >= s.first_row && r < s.first_row + s.rows;
+    }
+    if (!taken) clear_rows(p.out, r, r + 1);
+  }
+}
+
+__global__ void __launch_bounds__(kPlanThreads) plan_tiles(const __grid_constant__ Planning p) {
+  const Order order = order_of(p);
+  if (blockIdx.x > 0) return clear_gaps(p, order, static_cast<int>(blockIdx.x) - 1);
+  plan_heads(p);
+  plan_rows(p);
+  plan_keys(p, order.keys);
+}
+
+}  // namespace
+
+TilePlan place_plan(std::byte* base, const AttentionInput& in, int tile_rows) {
+  const int64_t n = in.segments.dim(0), rows = in.q.dim(0), keys = in.k.dim(0);
+  TilePlan plan{};
+  plan.tile_rows = tile_rows;
+  plan.most_row_tiles = static_cast<int>((rows + n * (tile_rows - 1)) / tile_rows);
+  plan.most_key_tiles = static_cast<int>((keys + (n + 1) * (kBlock - 1)) / kBlock);
+  const auto place = [&]<class T>(T*& part, int64_t count) {
+    part = reinterpret_cast<T*>(base + plan.bytes);
+    plan.bytes += (count * static_cast<int64_t>(sizeof(T)) + 15) / 16 * 16;
+  };
+  place(plan.counts, 2);
+  place(plan.row_tiles, plan.most_row_tiles);
+  place(plan.key_tiles, plan.most_key_tiles);
+  place(plan.first_blocks, n);
+  place(plan.heads, in.q.dim(1));
+  place(plan.head_starts, in.k.dim(1) + 1);
+  return plan;
+}
+
+void make_plan(const Exec& exec, const AttentionInput& in, const GradientViews& out, const TilePlan& plan) {
+  const Planning p{.plan = plan,
+                   .segments = View(in.segments),
+                   .kv_map = View(in.kv_map),
+                   .out = out,
+                   .count = static_cast<int>(in.segments.dim(0)),
+                   .rows = static_cast<int>(in.q.dim(0)),
+                   .keys = static_cast<int>(in.k.dim(0)),
+                   .heads = static_cast<int>(in.q.dim(1)),
+                   .kv_heads = static_cast<int>(in.k.dim(1))};
+  plan_tiles<<<1 + kClearing, kPlanThreads, 0, stream_of(exec)>>>(p);
+  note_launch();
+}
+
+}  // namespace qkv::kernels::cuda

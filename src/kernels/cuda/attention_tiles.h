@@ -1,0 +1,92 @@
+// Packed sequences cut into tiles of rows and of keys, on the device, where the list of segments is. A tile belongs to
+// one segment, or to none where the list is out of order: then a tile of keys asks every segment.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/access.h"
+
+namespace qkv::kernels::cuda {
+
+inline constexpr int kBlock = 64;  // rows and keys meet in blocks of 64 x 64
+
+// Which keys a position sees, and which positions see a key: both are intervals.
+struct Sight {
+  bool causal = false;
+  int64_t window = 0, chunk = 0;  // 0: all
+
+  struct Interval {
+    int begin, end;
+  };
+  // Within [0, count), counted from `origin`.
+  static __device__ Interval clipped(int64_t begin, int64_t end, int64_t origin, int count) {
+    const int64_t most = count, b = begin - origin, e = end - origin;
+    const int64_t first = b < 0 ? 0 : b > most ? most : b, last = e < first ? first : e > most ? most : e;
+    return {static_cast<int>(first), static_cast<int>(last)};
+  }
+  __device__ Interval keys_of(int64_t position, int keys) const {
+    const int64_t reach = window > 0 ? window : int64_t{1} << 40;
+    int64_t begin = position - reach + 1, end = causal ? position + 1 : position + reach;
+    if (chunk > 0) {
+      const int64_t first = position / chunk * chunk;
+      begin = begin > first ? begin : first;
+      end = end < first + chunk ? end : first + chunk;
+    }
+    return clipped(begin, end, 0, keys);
+  }
+  // As indices of the rows of a segment whose first row is at `position`.
+  __device__ Interval rows_of(int64_t key, int64_t position, int rows) const {
+    const int64_t reach = window > 0 ? window : int64_t{1} << 40;
+    int64_t begin = causal ? key : key - reach + 1, end = key + reach;
+    if (chunk > 0) {
+      const int64_t first = key / chunk * chunk;
+      begin = begin > first ? begin : first;
+      end = end < first + chunk ? end : first + chunk;
+    }
+    return clipped(begin, end, position, rows);
+  }
+};
+
+struct alignas(16) RowTile {
+  int first, rows, at;  // row of q, how many, index of the first in its segment
+  int first_key, keys, position;
+  int spare[2];
+};
+
+// A segment as a tile of keys sees it.
+struct Asking {
+  int at, keys;  // index of the tile's first key in the segment; of how many
+  int first_row, rows, position;
+  int first_block;  // of the segment's rows, among all blocks of rows
+};
+struct alignas(16) KeyTile {
+  int first, keys;  // key, how many
+  int segments;     // 1; or all of them where keys overlap
+  Asking asking;    // if one
+  int spare[3];
+};
+
+struct TilePlan {
+  int* counts;         // tiles of rows, tiles of keys
+  RowTile* row_tiles;  // in order of segments, rows ascending
+  KeyTile* key_tiles;
+  int* first_blocks;  // [n]
+  int* heads;         // [H]: query heads in order of their key heads
+  int* head_starts;   // [G + 1]
+  int most_row_tiles, most_key_tiles, tile_rows;
+  int64_t bytes;
+
+  __host__ __device__ int64_t blocks() const { return int64_t{most_row_tiles} * (tile_rows / kBlock); }
+};
+
+// Where gradients of rows and keys of no segment are set to zero.
+struct GradientViews {
+  GradView dq, dk, dv;
+  View delta;
+};
+
+// The plan's place at `base`; tiles of rows have `tile_rows` rows. Then the kernel that makes it.
+TilePlan place_plan(std::byte* base, const AttentionInput& in, int tile_rows);
+void make_plan(const Exec& exec, const AttentionInput& in, const GradientViews& out, const TilePlan& plan);
+
+}  // namespace qkv::kernels::cuda
