@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "infer/grammar/json_string.h"
+
 namespace qkv::grammar {
 namespace {
 
@@ -122,30 +124,39 @@ void GrammarBuilder::check_left_recursion() const {
   }
 }
 
-void GrammarBuilder::find_room() {
-  const auto plain = [](uint8_t low, uint8_t high, FunctionRef<void(uint8_t, uint8_t)> part) {
-    for (const auto& [from, to] : {std::pair<uint8_t, uint8_t>{0x20, 0x21}, {0x23, 0x5b}, {0x5d, 0x7e}}) {
-      if (low <= to && high >= from) part(std::max(low, from), std::min(high, to));
-    }
-  };
-  for (GrammarState& state : states_) {
+// The states after one character of plain text, whichever it is; `inside` is how much of it is read. False if some
+// character has no way.
+bool GrammarBuilder::find_targets(int32_t state, int32_t inside, std::vector<int32_t>& targets) const {
+  for (const ByteEdge& want : plain_text().states[static_cast<size_t>(inside)].edges) {
     int covered = 0;
-    for (const ByteEdge& e : state.edges) {
-      plain(e.low, e.high, [&](uint8_t low, uint8_t high) { covered += high - low + 1; });
+    for (const ByteEdge& have : states_[static_cast<size_t>(state)].edges) {
+      const int low = std::max(want.low, have.low), high = std::min(want.high, have.high);
+      if (low > high) continue;
+      covered += high - low + 1;
+      if (want.to != 0) {
+        if (!find_targets(have.to, want.to, targets)) return false;
+      } else if (std::find(targets.begin(), targets.end(), have.to) == targets.end()) {
+        targets.push_back(have.to);
+      }
     }
-    state.room = covered == 0x7f - 0x20 - 2 ? kMostRoom : 0;
+    if (covered != want.high - want.low + 1) return false;
+  }
+  return true;
+}
+
+void GrammarBuilder::find_room() {
+  std::vector<std::vector<int32_t>> targets(states_.size());
+  for (size_t s = 0; s < states_.size(); ++s) {
+    if (!find_targets(static_cast<int32_t>(s), 0, targets[s])) targets[s].clear();
+    states_[s].room = targets[s].empty() ? 0 : kMostRoom;
   }
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t s = states_.size(); s-- > 0;) {
-      GrammarState& state = states_[s];
-      if (state.room == 0) continue;
-      int room = kMostRoom;
-      for (const ByteEdge& e : state.edges) {
-        plain(e.low, e.high, [&](uint8_t, uint8_t) { room = std::min(room, 1 + at(e.to).room); });
-      }
-      changed = changed || room != state.room;
-      state.room = static_cast<uint8_t>(room);
+      int room = states_[s].room;
+      for (const int32_t to : targets[s]) room = std::min(room, 1 + at(to).room);
+      changed = changed || room != states_[s].room;
+      states_[s].room = static_cast<uint8_t>(room);
     }
   }
 }

@@ -42,7 +42,7 @@ struct GrammarState {
   std::vector<int32_t> also = {};
   int32_t rule = 0;
   int32_t need = 0;  // levels of nesting below its own that the shortest way to the end needs
-  uint8_t room = 0;  // so many plain ASCII characters may follow, whichever; see token_trie.h
+  uint8_t room = 0;  // so many characters of plain_text() may follow, whichever they are
   bool accepts = false;
 
   bool only_returns() const { return accepts && edges.empty() && calls.empty() && also.empty(); }
@@ -91,6 +91,7 @@ class GrammarBuilder {
   void find_needs();
   void remove_endless();
   void find_room();
+  bool find_targets(int32_t state, int32_t inside, std::vector<int32_t>& targets) const;
 
   std::vector<GrammarState> states_;
   std::vector<Rule> rules_;

@@ -1,5 +1,7 @@
 #include "infer/grammar/json_schema.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "infer/grammar/schema_compiler.h"
 
@@ -10,8 +12,7 @@ GrammarPtr schema_grammar(const OrderedJson& schema) {
 }
 
 GrammarPtr schema_grammar(std::string_view text, std::string_view what) {
-  constexpr size_t kLargest = size_t{1} << 20;
-  return schema_grammar(parse_ordered_json(text, what, {.bytes = kLargest}));
+  return schema_grammar(parse_ordered_json(text, what, {.bytes = kLargestSchema}));
 }
 
 GrammarPtr response_grammar(const OrderedJson& format) {

@@ -11,8 +11,10 @@
 
 namespace qkv::grammar {
 
+constexpr size_t kLargestSchema = size_t{1} << 20;  // bytes
+
 GrammarPtr schema_grammar(const OrderedJson& schema);
-// The same from a text, of at most 1 MiB; `what` names it in errors.
+// The same from a text; `what` names it in errors.
 GrammarPtr schema_grammar(std::string_view text, std::string_view what);
 
 // response_format of OpenAI's API: {"type": "json_object"}, or {"type": "json_schema", "json_schema": {"name": ...,

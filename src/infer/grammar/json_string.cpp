@@ -59,6 +59,18 @@ Dfa string_contents(Lengths lengths) {
   return trimmed(dfa);
 }
 
+const Dfa& plain_text() {
+  static const Dfa dfa = [] {
+    Dfa all = string_contents({});
+    std::vector<ByteEdge>& edges = all.states[0].edges;
+    std::erase_if(edges, [](const ByteEdge& edge) { return edge.low < 0x80; });
+    const int32_t between = 0;
+    edges.insert(edges.begin(), {{0x20, '"' - 1, between}, {'"' + 1, '\\' - 1, between}, {'\\' + 1, 0x7f, between}});
+    return all;
+  }();
+  return dfa;
+}
+
 Dfa json_string_ends(const Dfa& contents) {
   if (contents.empty()) return {};
   const auto count = static_cast<int32_t>(contents.states.size()), end = count;

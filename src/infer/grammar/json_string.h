@@ -20,6 +20,9 @@ constexpr size_t kLongestCounted = 4096;
 // Well-formed UTF-8 without the control characters that have no short escape: what a string may say.
 Dfa string_contents(Lengths lengths);
 
+// The characters that a string spells as themselves, any number of them. State 0 is between characters, where it accepts.
+const Dfa& plain_text();
+
 // The JSON strings that say these contents, quotes included.
 Dfa json_strings(const Dfa& contents);
 

@@ -4,14 +4,6 @@
 
 namespace qkv::grammar {
 
-void TokenSet::add(const TokenSet& other) {
-  for (size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
-}
-
-bool TokenSet::none() const {
-  return std::all_of(words_.begin(), words_.end(), [](uint64_t word) { return word == 0; });
-}
-
 size_t TokenMasks::OfState::bytes() const {
   return sizeof(OfState) + many.size() / 8 + (few.size() + leaves.size() + restarts.size()) * sizeof(int32_t);
 }
@@ -41,7 +33,7 @@ void TokenMasks::walk(ParseStore& store, const Ways& ways, NodeRange range, OnNo
     const size_t level = node.depth - top;
     const Ways& above = level == 0 ? ways : levels[level - 1].ways;
     if (node.plain) {
-      const auto roomy = [&](const Frame& f) { return grammar_->state(f.state).room > node.height; };
+      const auto roomy = [&](const Frame& f) { return grammar_->state(f.state).room >= node.characters; };
       if (std::any_of(above.frames.begin(), above.frames.end(), roomy)) {
         on_subtree(n);
         n = node.end;

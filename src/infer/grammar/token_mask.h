@@ -5,32 +5,14 @@
 // each time.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 
 #include "infer/grammar/parse_state.h"
+#include "infer/grammar/token_set.h"
 #include "infer/grammar/token_trie.h"
 
 namespace qkv::grammar {
-
-// One bit for each id.
-class TokenSet {
- public:
-  explicit TokenSet(size_t vocabulary = 0) : size_(vocabulary), words_((vocabulary + 63) / 64) {}
-  size_t size() const { return size_; }
-  bool has(size_t id) const { return id < size_ && (words_[id / 64] >> (id % 64) & 1) != 0; }
-  void add(int32_t id) { words_[static_cast<size_t>(id) / 64] |= uint64_t{1} << (static_cast<size_t>(id) % 64); }
-  void remove(int32_t id) { words_[static_cast<size_t>(id) / 64] &= ~(uint64_t{1} << (static_cast<size_t>(id) % 64)); }
-  void add(const TokenSet& other);  // which is not larger
-  void clear() { std::fill(words_.begin(), words_.end(), 0); }
-  bool none() const;
-  bool operator==(const TokenSet&) const = default;
-
- private:
-  size_t size_;
-  std::vector<uint64_t> words_;
-};
 
 // Shared by all texts with the same grammar and vocabulary; thread-safe.
 class TokenMasks {

@@ -5,18 +5,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "infer/grammar/json_string.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/unicode/utf8.h"
 
 namespace qkv::grammar {
-namespace {
-
-bool is_plain(uint8_t byte) {
-  return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
-}
-
-}  // namespace
-
 TokenTrie::TokenTrie(std::vector<std::string> bytes) : bytes_(std::move(bytes)) {
   constexpr size_t kLongest = 4096;
   for (size_t id = 0; id < bytes_.size(); ++id) {
@@ -51,15 +44,22 @@ TokenTrie::TokenTrie(std::vector<std::string> bytes) : bytes_(std::move(bytes)) 
   }
   close(0);
   nodes_.push_back({.end = static_cast<int32_t>(nodes_.size()) + 1, .first = static_cast<int32_t>(order_.size())});
+  // For each state of plain text, as bits, whether all from a node down can be read from it.
+  const std::vector<Dfa::State>& text = plain_text().states;
+  std::vector<uint8_t> good(nodes_.size());
   for (size_t n = nodes_.size() - 1; n-- > 0;) {
     Node& node = nodes_[n];
-    node.plain = is_plain(node.byte);
-    for (int32_t child = static_cast<int32_t>(n) + 1; child < node.end;
-         child = nodes_[static_cast<size_t>(child)].end) {
-      const Node& below = nodes_[static_cast<size_t>(child)];
-      node.plain = node.plain && below.plain;
-      node.height = std::max(node.height, static_cast<uint16_t>(below.height + 1));
+    uint8_t below = 0xff;  // states from which all children can be read
+    for (auto child = n + 1; child < static_cast<size_t>(node.end); child = static_cast<size_t>(nodes_[child].end)) {
+      below &= good[child];
+      node.characters = std::max(node.characters, nodes_[child].characters);
     }
+    for (size_t state = 0; state < text.size(); ++state) {
+      const int32_t next = edge_to(text[state].edges, node.byte);
+      if (next >= 0 && (below >> next & 1) != 0) good[n] = static_cast<uint8_t>(good[n] | 1U << state);
+    }
+    node.plain = (good[n] & 1) != 0;
+    if ((node.byte & 0xc0) != 0x80) ++node.characters;
   }
 }
 

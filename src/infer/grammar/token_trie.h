@@ -22,12 +22,11 @@ class TokenTrie {
   // Nodes in the order of a walk, children after their parent, without the root; one past the last closes the list.
   struct Node {
     uint8_t byte = 0;
-    // All bytes from here down are plain ASCII: no quote, no backslash, no control character.
-    bool plain = false;
-    uint16_t depth = 0;   // bytes from the root, its own included
-    uint16_t height = 0;  // bytes of the longest token below, its own excluded
-    int32_t end = 0;      // the node after all of its children
-    int32_t first = 0;    // tokens that end here: up to the first of the next node; below it: up to the first of `end`
+    bool plain = false;       // if a character begins here, all from here down is the beginning of plain_text()
+    uint16_t depth = 0;       // bytes from the root, its own included
+    uint16_t characters = 0;  // most that begin from here down
+    int32_t end = 0;          // the node after all of its children
+    int32_t first = 0;  // tokens that end here: up to the first of the next node; below it: up to the first of `end`
   };
   const std::vector<Node>& nodes() const { return nodes_; }
   std::span<const int32_t> tokens_at(int32_t node) const { return range(node, node + 1); }
