@@ -17,7 +17,7 @@ except ImportError:
 
 WORDS = ["name", "age", "Straße", "北京", "a", "ab", "a b", "x\"y", "back\\slash", "tab\there", "emoji 😀", "", "id", "kind",
          "null", "value/1", "~t", "long_property_name", "é", "Z"]
-PATTERNS = ["^[a-z]+$", "^[A-Z][a-z]{1,8}( [A-Z][a-z]{1,8})?$", "ab", "^(yes|no|maybe)$", "^\\d{3}-\\d{4}$", "^[^\\s@]+@x$",
+PATTERNS = ["^[a-z]+$", "^[A-Z][a-z]{1,8}( [A-Z][a-z]{1,8})?$", "ab", "^(yes|no|maybe)$", "^\\d{3}-\\d{4}$", "^[^\\s@]{1,20}@x$",
             "^\\w+(\\.\\w+)*$", "^.{3,5}$", "^[\\u4e00-\\u9fff]{1,4}$", "\\S", "^(?:a|b)*c?$", "^#[0-9a-fA-F]{6}$", "^[^\\W\\d]",
             "^a|b$", "x{2,}", "^\"quoted\"$", "^\\D+$", "^[\\w-]{1,20}$"]
 FORMATS = ["date", "time", "date-time", "uuid", "ipv4", "email"]

@@ -9,7 +9,7 @@
 namespace qkv::grammar {
 namespace {
 
-constexpr size_t kMostNfaStates = 20'000, kMostPatternStates = 10'000;
+constexpr size_t kMostNfaStates = 20'000, kMostPatternStates = 10'000, kMostWork = 5'000'000;
 
 // A nondeterministic automaton over bytes; ^ and $ are steps without a byte that are open only at the ends.
 struct Nfa {
@@ -109,10 +109,13 @@ struct Nfa {
     Dfa dfa;
     std::map<Set, int32_t> known;
     std::vector<const Set*> open;
+    size_t work = 0;  // sizes of all sets together
     const auto state_of = [&](Set set) {
+      work += set.size();
       const auto [place, is_new] = known.try_emplace(std::move(set), static_cast<int32_t>(known.size()));
       if (is_new) open.push_back(&place->first);
-      QKV_CHECK(known.size() <= kMostPatternStates, at, ": the pattern needs more than ", kMostPatternStates, " states",
+      QKV_CHECK(known.size() <= kMostPatternStates && work <= kMostWork, at, ": the pattern needs more than ",
+                kMostPatternStates, " states",
                 Hint("simplify it: a counted repeat after .* is what usually needs so many"));
       return place->second;
     };

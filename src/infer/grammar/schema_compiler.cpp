@@ -11,6 +11,14 @@ namespace {
 constexpr size_t kMostRules = 10'000;
 constexpr int kWidestIndent = 32;
 
+std::string string_description(const Facts& facts) {
+  const std::optional<size_t>& most = facts.lengths.most;
+  std::string description =
+      "string " + std::to_string(facts.lengths.least) + " " + (most ? std::to_string(*most) : "-");
+  for (const auto& [pattern, at] : facts.patterns) description += "\n" + pattern;
+  return description;
+}
+
 }  // namespace
 
 GrammarPtr SchemaCompiler::compile() {
@@ -19,7 +27,6 @@ GrammarPtr SchemaCompiler::compile() {
   const int32_t value = builder_.add_state(text), end = builder_.add_state(text);
   builder_.also(start, value);
   builder_.edge(start, ' ', value);
-  builder_.edge(start, '\n', value);
   builder_.call(value, {.rule = rule_of({parts_.root()}), .back = end});
   builder_.accept(end);
   return builder_.build();
@@ -100,14 +107,17 @@ int32_t SchemaCompiler::text_rule(const std::string& description, MakeDfa make) 
   return known->second;
 }
 
+const Dfa& SchemaCompiler::contents(const Facts& facts) const {
+  const auto [known, is_new] = contents_.try_emplace(string_description(facts));
+  if (is_new) known->second = contents_of(facts);
+  return known->second;
+}
+
 int32_t SchemaCompiler::scalar_rule(const Facts& facts, SchemaType type) {
   if (type == kNull) return text_rule("null", [] { return one_of({"null"}); });
   if (type == kBoolean) return text_rule("boolean", [] { return one_of({"false", "true"}); });
-  const auto count = [](const std::optional<size_t>& n) { return n ? std::to_string(*n) : "-"; };
   if (type == kString) {
-    std::string description = "string " + std::to_string(facts.lengths.least) + " " + count(facts.lengths.most);
-    for (const auto& [pattern, at] : facts.patterns) description += "\n" + pattern;
-    return text_rule(description, [&] { return json_strings(contents_of(facts)); });
+    return text_rule(string_description(facts), [&] { return json_strings(contents(facts)); });
   }
   const Numbers& n = facts.numbers;
   const auto bound = [](const std::optional<Bound>& b) {

@@ -24,6 +24,7 @@ class SchemaCompiler {
   // Rules of a regular language, one for each description.
   template <class MakeDfa>
   int32_t text_rule(const std::string& description, MakeDfa make);
+  const Dfa& contents(const Facts& facts) const;  // contents_of, made once
   int32_t scalar_rule(const Facts& facts, SchemaType type);
   int32_t values_rule(const std::vector<OrderedJson>& values);
   int32_t key_rule();
@@ -44,6 +45,7 @@ class SchemaCompiler {
   SchemaParts parts_;
   GrammarBuilder builder_;
   std::map<std::string, int32_t> rules_, text_rules_;
+  mutable std::map<std::string, Dfa> contents_;
   int32_t key_rule_ = -1, gap_rule_ = -1;
 };
 

@@ -37,8 +37,7 @@ bool SchemaCompiler::disjoint_values(const Facts& a, const Facts& b, int depth) 
   if (a.values || b.values) {
     const Facts &listed = a.values ? a : b, &other = a.values ? b : a;
     return std::all_of(listed.values->begin(), listed.values->end(), [&](const OrderedJson& value) {
-      if (value.is_string() && (other.types & kString) != 0)
-        return !contents_of(other).accepts(value.get<std::string>());
+      if (value.is_string() && (other.types & kString) != 0) return !contents(other).accepts(value.get<std::string>());
       uint8_t type = kObject;
       if (value.is_null()) type = kNull;
       if (value.is_boolean()) type = kBoolean;
@@ -51,7 +50,7 @@ bool SchemaCompiler::disjoint_values(const Facts& a, const Facts& b, int depth) 
   const auto common = static_cast<uint8_t>(a.types & b.types);
   if ((common & (kNull | kBoolean | kArray)) != 0) return false;
   if ((common & (kInteger | kNumber)) != 0 && !apart(a.numbers, b.numbers)) return false;
-  if ((common & kString) != 0 && !intersection(contents_of(a), contents_of(b)).empty()) return false;
+  if ((common & kString) != 0 && !intersection(contents(a), contents(b)).empty()) return false;
   return (common & kObject) == 0 || disjoint_objects(a, b, depth);
 }
 
