@@ -28,11 +28,11 @@ Decimal decimal_of(const Bound& bound) {
   return out;
 }
 
-enum Phase : int8_t { begin, zero, whole, point, fraction, letter_e, exponent_sign, exponent };
+enum class Phase : int8_t { begin, zero, whole, point, fraction, letter_e, exponent_sign, exponent };
 
 // How far a number is read. Comparisons with the bounds are of the digits so far: -1 less, 0 equal, 1 greater.
 struct Reading {
-  Phase phase = begin;
+  Phase phase = Phase::begin;
   int8_t digits = 0;  // of the whole part; then of the fraction, or of the exponent
   int8_t left = kMostDigits;
   int8_t least = 0, most = 0;
@@ -53,6 +53,8 @@ class Magnitudes {
   }
 
  private:
+  using enum Phase;
+
   bool exponents() const { return !numbers_.integer && !numbers_.least && !numbers_.most; }
 
   std::optional<Reading> step(const Reading& r, uint8_t byte) const {
