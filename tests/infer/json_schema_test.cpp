@@ -243,6 +243,8 @@ TEST(JsonSchema, RefusalsNameKeywordAndPlace) {
       {R"({"type":"array","items":[{}]})", {"items", "#/items"}},
       {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", {"oneOf", "#/oneOf", "#/oneOf/0", "#/oneOf/1"}},
       {R"({"oneOf":[{"type":"object"},{"type":"object","properties":{"a":{}}}]})", {"oneOf"}},
+      {R"({"oneOf":[{"minLength":3},{"type":"integer"}]})", {"oneOf"}},  // a number satisfies minLength too
+      {R"({"oneOf":[{"minLength":3},{"const":7}]})", {"oneOf"}},
       {R"({"$ref":"other.json"})", {"$ref", "other.json"}},
       {R"({"$ref":"#/$defs/none"})", {"$ref", "#/$defs/none"}},
       {R"({"$ref":"#"})", {"refers to itself"}},
@@ -286,6 +288,12 @@ TEST(JsonSchema, LimitsAreErrors) {
   expect_error([&] { schema_grammar(std::string(size_t{2} << 20, ' '), "s"); }, {"s"});
   const std::string long_name(200'000, 'x');
   expect_error([&] { schema_grammar("{\"enum\":[\"" + long_name + "\"]}", "s"); }, {"enum", "200"});
+  std::string chain = R"({"$ref":"#/$defs/d0","$defs":{"d1000":{})";
+  for (int i = 0; i < 1000; ++i) {
+    chain +=
+        ",\"d" + std::to_string(i) + R"(":{"type":"array","items":{"$ref":"#/$defs/d)" + std::to_string(i + 1) + "\"}}";
+  }
+  expect_error([&] { schema_grammar(chain + "}}", "s"); }, {"300 deep"});
   // 20 counted strings of 4000 characters each.
   expect_error([&] { schema_grammar(grown(20, R"({"anyOf":[)", R"({"type":"string","maxLength":40#0})", "]}"), "s"); },
                {"states"});

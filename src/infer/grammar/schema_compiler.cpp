@@ -9,6 +9,7 @@ namespace qkv::grammar {
 namespace {
 
 constexpr size_t kMostRules = 10'000;
+constexpr int kDeepestSchema = 300;
 constexpr int kWidestIndent = 32;
 
 std::string string_description(const Facts& facts) {
@@ -46,11 +47,14 @@ int32_t SchemaCompiler::rule_of(const Together& all) {
   const int32_t rule = builder_.add_rule(kind);
   rules_.emplace(key, rule);
   if (all.never) return rule;  // without an end
+  QKV_CHECK(++depth_ <= kDeepestSchema, "schemas lie inside one another more than ", kDeepestSchema, " deep",
+            Hint("make the schema flatter"));
   if (choice) {
     fill_choice(rule, all);
   } else {
     fill_value(rule, facts);
   }
+  --depth_;
   return rule;
 }
 

@@ -47,6 +47,7 @@ class SchemaCompiler {
   std::map<std::string, int32_t> rules_, text_rules_;
   mutable std::map<std::string, Dfa> contents_;
   int32_t key_rule_ = -1, gap_rule_ = -1;
+  int depth_ = 0;  // of rule_of
 };
 
 }  // namespace qkv::grammar

@@ -37,17 +37,19 @@ bool SchemaCompiler::disjoint_values(const Facts& a, const Facts& b, int depth) 
   if (a.values || b.values) {
     const Facts &listed = a.values ? a : b, &other = a.values ? b : a;
     return std::all_of(listed.values->begin(), listed.values->end(), [&](const OrderedJson& value) {
-      if (value.is_string() && (other.types & kString) != 0) return !contents(other).accepts(value.get<std::string>());
+      if (value.is_string() && (other.satisfying & kString) != 0)
+        return !contents(other).accepts(value.get<std::string>());
       uint8_t type = kObject;
       if (value.is_null()) type = kNull;
       if (value.is_boolean()) type = kBoolean;
       if (value.is_number()) type = kNumber | kInteger;
       if (value.is_string()) type = kString;
       if (value.is_array()) type = kArray;
-      return (type & other.types) == 0;
+      return (type & other.satisfying) == 0;
     });
   }
-  const auto common = static_cast<uint8_t>(a.types & b.types);
+  // What is written for one must not satisfy the other.
+  const auto common = static_cast<uint8_t>((a.types & b.satisfying) | (b.types & a.satisfying));
   if ((common & (kNull | kBoolean | kArray)) != 0) return false;
   if ((common & (kInteger | kNumber)) != 0 && !apart(a.numbers, b.numbers)) return false;
   if ((common & kString) != 0 && !intersection(contents(a), contents(b)).empty()) return false;

@@ -278,6 +278,7 @@ Facts facts_of(const std::vector<SchemaPart>& parts) {
       }
     }
   }
+  facts.satisfying = facts.types;
   if (!typed && limited) facts.types &= spoken_of;  // {"minLength": 3} means a string
   if (facts.values) {
     std::erase_if(*facts.values, [&](const OrderedJson& v) { return (facts.types & type_of(v)) == 0; });

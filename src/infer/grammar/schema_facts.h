@@ -32,7 +32,8 @@ struct PropertyFacts {
 };
 
 struct Facts {
-  uint8_t types = kAllTypes;                       // kNumber comes with kInteger
+  uint8_t types = kAllTypes;                       // that are written; kNumber comes with kInteger
+  uint8_t satisfying = kAllTypes;                  // types of values that can satisfy the schema: at least those
   std::optional<std::vector<OrderedJson>> values;  // enum and const, those of the types
   // Strings.
   Lengths lengths = {};
