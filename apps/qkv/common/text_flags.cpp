@@ -3,7 +3,10 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/path.h"
 #include "base/printable.h"
+#include "infer/grammar/json_schema.h"
 
 namespace qkv::app {
 namespace {
@@ -46,6 +49,20 @@ void add_text_flags(Command command, TextFlags& flags) {
   command.add_option("--stop", flags.stop, "End before this text; may be repeated").one_value();
   command.add_option("--draft", flags.draft,
                      "Guess up to N tokens ahead from the text itself: the same result, faster");
+  command.add_option("--json-schema FILE", flags.json_schema,
+                     "Write JSON that satisfies the JSON Schema in this file, whatever the model would say");
+}
+
+grammar::GrammarPtr schema_of(const TextFlags& flags) {
+  if (flags.json_schema.empty()) return nullptr;
+  QKV_CHECK(is_file(flags.json_schema), "--json-schema ", printable(flags.json_schema), " is not a file",
+            Hint("--json-schema takes a file with a JSON Schema, not the schema itself"));
+  return grammar::schema_grammar(read_file(flags.json_schema, grammar::kLargestSchema), flags.json_schema);
+}
+
+void hold_to(TextRequest& request, const grammar::GrammarPtr& grammar, const Tokenizer& tokenizer) {
+  if (!grammar) return;
+  request.options.constraint = std::make_shared<const grammar::TokenMasks>(grammar, grammar::token_trie_of(tokenizer));
 }
 
 TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults) {
