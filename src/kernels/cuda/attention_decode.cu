@@ -17,11 +17,11 @@ __device__ unsigned arrivals[kMostCounted];  // zero between launches
 
 struct RowPlan {
   RowsOf which;
-  int tile, tiles;           // heads a block has, and how many such tiles there are
-  int splits, spans;         // blocks that share a row, and the most spans it can have
-  float* partial;            // [task][span][tile][kPartial]
+  int tile, tiles;    // heads a block has, and how many such tiles there are
+  int splits, spans;  // blocks that share a row, and the most spans it can have
+  float* partial;     // [task][span][tile][kPartial]
   const uint8_t* marks;
-  int64_t items;             // tasks times splits, or marks
+  int64_t items;  // tasks times splits, or marks
 };
 
 template <int kWidth>
@@ -252,8 +252,10 @@ class RowBlock {
     }
     __syncwarp();
     load(t, next, true);
-    if (sees) score(t, p, first_key);
-    else if (lane_ < kTileHeads) s_.highest[warp_][lane_] = kHidden;
+    if (sees)
+      score(t, p, first_key);
+    else if (lane_ < kTileHeads)
+      s_.highest[warp_][lane_] = kHidden;
     __syncthreads();
 
     if (sees) {
@@ -524,7 +526,8 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which) {
   const int pieces = (group + kTileHeads - 1) / kTileHeads;
   RowPlan plan{.which = which, .tile = group % pieces == 0 ? group / pieces : kTileHeads, .splits = 1};
   plan.tiles = (f.heads + plan.tile - 1) / plan.tile;
-  const int keys = f.table != nullptr ? f.table_width * f.page : f.key_rows, room = multiprocessors() * kBlocksEach<kWidth>;
+  const int keys = f.table != nullptr ? f.table_width * f.page : f.key_rows,
+            room = multiprocessors() * kBlocksEach<kWidth>;
   plan.spans = std::max((keys + kKeySpan - 1) / kKeySpan, 1);
   if (which == RowsOf::marked) {
     plan.marks = reinterpret_cast<const uint8_t*>(exec.scratch.data());
