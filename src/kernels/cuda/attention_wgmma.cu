@@ -4,70 +4,11 @@
 //
 // Tiles lie at fixed rows of q, whatever the segments: a tile finds the segments it touches and goes through the keys
 // of each. So the grid follows from shapes alone, and rows of no segment are blanked on the way.
-#include "kernels/cuda/attention_tile.h"
+#include "kernels/cuda/attention_feed.h"
 #include "kernels/cuda/attention_wgmma.h"
-#include "kernels/cuda/tma.h"
 
 namespace qkv::kernels::cuda {
 namespace {
-
-constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
-constexpr int kStages = 2, kTileRows = 128;
-
-// kGroups warpgroups a block, kEach blocks a multiprocessor. kEarly: the next scores are under way during the softmax.
-template <int kW, int kWarpgroups, int kBlocksEach, bool kCounts, bool kOpts, bool kEarlyScores>
-struct Config {
-  static constexpr int kWidth = kW, kGroups = kWarpgroups, kEach = kBlocksEach, kRows = 64 * kGroups;
-  static_assert(kRows <= kTileRows);
-  static constexpr bool kStats = kCounts, kOptions = kOpts, kEarly = kEarlyScores;
-  static constexpr int kPanels = kWidth / 64, kTile = kPanels * kPanel, kStage = 2 * kTile;
-  static constexpr int kQueries = kGroups * kTile, kKeptEach = kWidth / 2 + (kStats ? 14 : 4),
-                       kKept = kGroups * 128 * kKeptEach * 4;
-  static constexpr int kThreads = kGroups * 128;
-  static constexpr int kShared = kQueries + kStages * kStage + kKept + 128 + 1024;
-};
-
-struct Maps {
-  CUtensorMap q, k, v;
-  int box_rows;  // of k and v
-};
-
-// Which rows and head a block works on. Where all segments seem to have one length, causal tiles with the most keys
-// come first among the (sequence, head) pairs whose keys fit into the cache together.
-struct Order {
-  int tiles, per_sequence, pairs_at_once;  // per_sequence 0: rows in order
-};
-struct TileAt {
-  int tile, head;
-};
-__device__ TileAt tile_at(const Order& o, int heads, int i) {
-  if (o.per_sequence == 0) return {i % o.tiles, i / o.tiles};
-  const int pairs = o.tiles / o.per_sequence * heads, group = i / (o.pairs_at_once * o.per_sequence);
-  const int first = group * o.pairs_at_once, some = min(o.pairs_at_once, pairs - first);
-  const int in_group = i - first * o.per_sequence, pair = first + in_group % some;
-  return {pair / heads * o.per_sequence + o.per_sequence - 1 - in_group / some, pair % heads};
-}
-
-__device__ void load_box(uint32_t to, const CUtensorMap* map, int column, int head, int row, uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
-          "r"(to),
-      "l"(map), "r"(column), "r"(head), "r"(row), "r"(barrier)
-      : "memory");
-}
-__device__ void warpgroup_sync(int group) {
-  if (group == 0) {
-    asm volatile("bar.sync 1, 128;" ::: "memory");
-  } else {
-    asm volatile("bar.sync 2, 128;" ::: "memory");
-  }
-}
-
-// The segments a tile touches, which of its rows they have, and how many warpgroups are done with a stage.
-struct TileSegments {
-  int list[kTileRows], count, done[kStages];
-  uint32_t covered[kTileRows / 32];
-};
 
 // One block of threads: a tile of rows and one head, over all segments it touches.
 template <class C>
@@ -75,8 +16,8 @@ class Tile {
  public:
   __device__ Tile(const FastAttention& f, const Maps& maps, const TileAt& at, uint8_t* raw, TileSegments& found)
       : f_(f),
-        maps_(maps),
         found_(found),
+        feed_(f, maps, at, raw, found),
         thread_(static_cast<int>(threadIdx.x)),
         group_(__shfl_sync(~0U, thread_ / 128, 0)),
         lane_(thread_ % 32),
@@ -84,53 +25,17 @@ class Tile {
         quad_(lane_ % 4),
         first_row_(at.tile * C::kRows),
         head_(at.head),
-        kv_head_(f.kv_map[at.head]),
-        queries_((shared_address(raw) + 1023) & ~1023U),
-        stages_(queries_ + C::kQueries),
-        barriers_(stages_ + kStages * C::kStage + C::kKept),
-        kept_(reinterpret_cast<float*>(raw + (stages_ + kStages * C::kStage - shared_address(raw))) +
+        kept_(reinterpret_cast<float*>(raw + (feed_.keys(kStages) - shared_address(raw))) +
               group_ * 128 * C::kKeptEach + thread_ % 128),
-        options_(f, at.head) {}
-
-  // Calls for the queries, and meanwhile finds the segments and calls for the first keys.
-  __device__ void begin() {
-    if (thread_ == 0) {
-      barrier_init(barriers_, 1);
-      for (int s = 0; s < kStages; ++s) {
-        barrier_init(keys_full(s), 1);
-        barrier_init(values_full(s), 1);
-        found_.done[s] = 0;
-      }
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-      found_.count = 0;
-      barrier_expect(barriers_, C::kQueries);
-      for (int i = 0; i < C::kGroups * C::kPanels; ++i) {
-        load_box(queries_ + i * kPanel, &maps_.q, 64 * (i % C::kPanels), head_, first_row_ + 64 * (i / C::kPanels),
-                 barriers_);
-      }
-    }
-    if (thread_ < C::kRows / 32) found_.covered[thread_] = 0;
-    __syncthreads();
-    for (int n = thread_; n < f_.segment_count; n += C::kThreads) {
-      const FastSegment s = fast_segment(f_, n);
-      const int from = max(s.first_row - first_row_, 0), to = min(s.first_row + s.rows - first_row_, C::kRows);
-      if (from >= to) continue;
-      if (s.rows >= f_.few) found_.list[atomicAdd(&found_.count, 1)] = n;
-      for (int r = from; r < to; ++r) atomicOr(&found_.covered[r / 32], 1U << r % 32);
-    }
-    __syncthreads();
-    if (thread_ == 0 && found_.count > 0) {
-      const int first = blocks_of_tile(fast_segment(f_, found_.list[0])).begin;
-      for (int s = 0; s < kStages; ++s) feed(0, first, s, s);
-    }
-    barrier_wait(barriers_, 0);
+        options_(f, at.head) {
+    feed_.begin(at.head);
   }
 
   // Segment `pass` of those found.
   __device__ __forceinline__ void attend(int pass) {
     const int n = found_.list[pass];
     const FastSegment seg = fast_segment(f_, n);
-    const SeenKeys blocks = blocks_of_tile(seg);
+    const SeenKeys blocks = feed_.blocks_of_tile(seg);
     const int group_row = first_row_ + 64 * group_, first = max(group_row, seg.first_row),
               last = min(group_row + 64, seg.first_row + seg.rows) - 1;
     SeenKeys mine{blocks.begin, blocks.begin};  // my blocks
@@ -163,7 +68,7 @@ class Tile {
     };
     const auto add_block = [&](const uint32_t(&p)[4][4], int b) {
       add_values(p, z, seg.keys - b * kKeyBlock, fresh);
-      release(pass, b);
+      feed_.release(pass, b);
       fresh = (b + 1) % kSpanBlocks == 0;
       if (fresh && b + 1 < mine.end) {
         before.merge_span(span, sums, z, mass, f_.unit2, false);
@@ -172,19 +77,21 @@ class Tile {
       }
     };
 
-    skip(pass, blocks.begin, mine.begin);
+    feed_.skip(pass, blocks.begin, mine.begin);
     if (mine.begin == mine.end) {
 #pragma unroll
       for (float& c : z) c = 0;
     } else if constexpr (C::kEarly) {
       float s[32];
       uint32_t p[4][4];
-      find_scores(s, stage_, phase_);
+      feed_.wait_for_keys();
+      find_scores(s, feed_.stage());
       wgmma_wait<0>();
 #pragma unroll 1
       for (int b = mine.begin; b < mine.end - 1; ++b) {
         float s_next[32];
-        find_scores(s_next, stage_ ^ 1, phase_ ^ stage_);
+        feed_.wait_for_next_keys();
+        find_scores(s_next, feed_.stage() ^ 1);
         soften(s, p, b);
         add_block(p, b);
 #pragma unroll
@@ -197,13 +104,14 @@ class Tile {
       for (int b = mine.begin; b < mine.end; ++b) {
         float s[32];
         uint32_t p[4][4];
-        find_scores(s, stage_, phase_);
+        feed_.wait_for_keys();
+        find_scores(s, feed_.stage());
         wgmma_wait<0>();
         soften(s, p, b);
         add_block(p, b);
       }
     }
-    skip(pass, mine.end, blocks.end);
+    feed_.skip(pass, mine.end, blocks.end);
     before.merge_span(span, sums, z, mass, f_.unit2, true);
     write(sums, z, mass);
   }
@@ -221,62 +129,8 @@ class Tile {
   }
 
  private:
-  __device__ uint32_t keys_full(int s) const {
-    return barriers_ + 8 + 8 * s;
-  }
-  __device__ uint32_t values_full(int s) const {
-    return barriers_ + 8 + 8 * kStages + 8 * s;
-  }
-  __device__ SeenKeys blocks_of_tile(const FastSegment& s) const {
-    return blocks_of(f_, s, max(first_row_, s.first_row), min(first_row_ + C::kRows, s.first_row + s.rows) - 1);
-  }
-
-  // Calls for the keys and values `ahead` blocks after block b of a pass; the passes follow one another.
-  __device__ void feed(int pass, int b, int ahead, int stage) {
-    int n = found_.list[pass];
-    FastSegment s = fast_segment(f_, n);
-    SeenKeys blocks = blocks_of_tile(s);
-    b += ahead;
-    while (b >= blocks.end) {
-      b -= blocks.end;
-      if (++pass == found_.count) return;
-      n = found_.list[pass];
-      s = fast_segment(f_, n);
-      blocks = blocks_of_tile(s);
-      b += blocks.begin;
-    }
-    const auto load = [&](uint32_t to, const CUtensorMap& map, uint32_t barrier) {
-      barrier_expect(barrier, C::kTile);
-      for (int r = 0; r < kKeyBlock; r += maps_.box_rows) {  // what lies outside arrives as zeros
-        const int key = b * kKeyBlock + r, row = key < s.keys ? key_row(f_, s, n, key) : f_.key_rows;
-        for (int p = 0; p < C::kPanels; ++p) load_box(to + p * kPanel + r * 128, &map, 64 * p, kv_head_, row, barrier);
-      }
-    };
-    load(stages_ + stage * C::kStage, maps_.k, keys_full(stage));
-    load(stages_ + stage * C::kStage + C::kTile, maps_.v, values_full(stage));
-  }
-  // Done with block b: the last warpgroup to be calls for the one that comes into its place.
-  __device__ __forceinline__ void release(int pass, int b) {
-    if (thread_ % 128 == 0 && atomicAdd(&found_.done[stage_], 1) == C::kGroups - 1) {
-      found_.done[stage_] = 0;
-      feed(pass, b, kStages, stage_);
-    }
-    if (++stage_ == kStages) {
-      stage_ = 0;
-      phase_ ^= 1;
-    }
-  }
-  __device__ __forceinline__ void skip(int pass, int from, int to) {
-    for (int b = from; b < to; ++b) {
-      barrier_wait(keys_full(stage_), phase_);
-      barrier_wait(values_full(stage_), phase_);
-      release(pass, b);
-    }
-  }
-
-  __device__ __forceinline__ void find_scores(float (&s)[32], int stage, uint32_t phase) {
-    const uint32_t queries = queries_ + group_ * C::kTile, keys = stages_ + stage * C::kStage;
-    barrier_wait(keys_full(stage), phase);
+  __device__ __forceinline__ void find_scores(float (&s)[32], int stage) {
+    const uint32_t queries = feed_.queries() + group_ * C::kTile, keys = feed_.keys(stage);
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < C::kWidth / 16; ++k) {
@@ -302,8 +156,8 @@ class Tile {
   // z = p v, or += unless fresh. Only `there` values of the block are the segment's: others may be no numbers.
   __device__ __forceinline__ void add_values(const uint32_t (&p)[4][4], float (&z)[C::kWidth / 2], int there,
                                              bool fresh) {
-    const uint32_t values = stages_ + stage_ * C::kStage + C::kTile;
-    barrier_wait(values_full(stage_), phase_);
+    const uint32_t values = feed_.values(feed_.stage());
+    feed_.wait_for_values();
     if (there < kKeyBlock) {
       for (int i = thread_ % 128 + 8 * there; i < 8 * kKeyBlock; i += 128) {
 #pragma unroll
@@ -353,16 +207,13 @@ class Tile {
   }
 
   const FastAttention& f_;
-  const Maps& maps_;
-  TileSegments& found_;
-  const int thread_, group_, lane_, warp_, quad_, first_row_, head_, kv_head_;
-  const uint32_t queries_, stages_, barriers_;
+  const TileSegments& found_;
+  Feed<C> feed_;
+  const int thread_, group_, lane_, warp_, quad_, first_row_, head_;
   float* const kept_;
   const HeadOptions options_;
   RowPair rows_;
   SeenKeys whole_;  // keys that all rows of the warpgroup see
-  int stage_ = 0;
-  uint32_t phase_ = 0;
   bool bad_ = false;
 };
 
@@ -373,7 +224,6 @@ __global__ void __launch_bounds__(C::kThreads, C::kEach)
   extern __shared__ uint8_t raw[];
   __shared__ TileSegments found;
   Tile<C> tile(f, maps, tile_at(order, f.heads, static_cast<int>(blockIdx.x)), raw, found);
-  tile.begin();
 #pragma unroll 1
   for (int pass = 0; pass < found.count; ++pass) tile.attend(pass);
   tile.end(marks);
