@@ -110,6 +110,7 @@ class Feed {
       const int first = blocks_of_tile(fast_segment(f_, found_.list[0])).begin;
       for (int s = 0; s < kStages; ++s) call(0, first, s, s);
     }
+    __syncwarp();
     barrier_wait(barriers(), 0);
   }
 
@@ -130,6 +131,7 @@ class Feed {
       found_.done[stage_] = 0;
       call(pass, b, kStages, stage_);
     }
+    __syncwarp();  // wgmma wants whole warps
     if (++stage_ == kStages) {
       stage_ = 0;
       phase_ ^= 1;
