@@ -16,7 +16,7 @@ struct Config {
   static constexpr int kWidth = kW, kGroups = kWarpgroups, kEach = kBlocksEach, kRows = 64 * kGroups;
   static_assert(kRows <= kTileRows);
   static constexpr bool kStats = kCounts, kOptions = kOpts, kEarly = kEarlyScores;
-  static inline constexpr int kPanels = kWidth / 64, kTile = kPanels * kPanel, kStage = 2 * kTile;
+  static constexpr int kPanels = kWidth / 64, kTile = kPanels * kPanel, kStage = 2 * kTile;
   static constexpr int kQueries = kGroups * kTile, kKeptEach = kWidth / 2 + (kStats ? 14 : 4),
                        kKept = kGroups * 128 * kKeptEach * 4;
   static constexpr int kThreads = kGroups * 128;
@@ -52,6 +52,7 @@ __device__ inline void load_box(uint32_t to, const CUtensorMap* map, int column,
       : "memory");
 }
 __device__ inline void warpgroup_sync(int group) {
+  __syncwarp();
   if (group == 0) {
     asm volatile("bar.sync 1, 128;" ::: "memory");
   } else {
