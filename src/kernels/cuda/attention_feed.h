@@ -104,7 +104,10 @@ class Feed {
       const int from = max(s.first_row - first_row_, 0), to = min(s.first_row + s.rows - first_row_, C::kRows);
       if (from >= to) continue;
       if (s.rows >= f_.few) found_.list[atomicAdd(&found_.count, 1)] = n;
-      for (int r = from; r < to; ++r) atomicOr(&found_.covered[r / 32], 1U << r % 32);
+      for (int w = from / 32; w <= (to - 1) / 32; ++w) {
+        const int low = max(from - 32 * w, 0), high = min(to - 32 * w, 32);
+        atomicOr(&found_.covered[w], (~0U >> (32 - (high - low))) << low);
+      }
     }
     __syncthreads();
     if (thread_ == 0 && found_.count > 0) {

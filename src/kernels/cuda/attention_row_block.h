@@ -24,7 +24,8 @@ class RowBlock {
     const int head = t.first_head + static_cast<int>(lane_);
     const int mine = lane_ < plan_.tile && head < f_.heads ? f_.kv_map[head] : -1;
     uint32_t left = __ballot_sync(~0U, mine >= 0);
-    const bool one = __all_sync(~0U, mine < 0 || mine == __shfl_sync(~0U, mine, 0));
+    const int first = __shfl_sync(~0U, mine, 0);
+    const bool one = __all_sync(~0U, mine < 0 || mine == first);
     if (!one && split > 0) return;
     while (left != 0) {
       t.kv_head = __shfl_sync(~0U, mine, __ffs(static_cast<int>(left)) - 1);

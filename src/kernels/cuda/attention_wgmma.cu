@@ -131,6 +131,7 @@ class Tile {
  private:
   __device__ __forceinline__ void find_scores(float (&s)[32], int stage) {
     const uint32_t queries = feed_.queries() + group_ * C::kTile, keys = feed_.keys(stage);
+    __syncwarp();  // wgmma wants whole warps
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < C::kWidth / 16; ++k) {
@@ -169,6 +170,7 @@ class Tile {
       asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
       warpgroup_sync(group_);
     }
+    __syncwarp();  // wgmma wants whole warps
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
