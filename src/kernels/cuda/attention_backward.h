@@ -41,9 +41,9 @@ struct HeadGradient {
 
 struct BackwardPass {
   TilePlan plan;
-  const int32_t* segments = nullptr;  // [n, 6]
-  const int32_t* kv_map = nullptr;    // [H]
-  float2* stats = nullptr;            // [H, blocks of rows, 64]: LSE log2(e) and delta; LSE is NaN where delta is
+  View segments;
+  const int32_t* kv_map = nullptr;  // [H]
+  float2* stats = nullptr;          // [H, blocks of rows, 64]: LSE log2(e) and delta; LSE is NaN where delta is
   Sight sight;
   float scale = 1;
   View lse, delta;

@@ -147,7 +147,7 @@ __device__ __forceinline__ uint32_t without_nan(uint32_t from, uint32_t to, int 
   const uint32_t thread = threadIdx.x % 128;
   const auto exponents = [](uint32_t pair) { return ((pair & 0x7f807f80U) + 0x00800080U) & 0x80008000U; };
   uint32_t found = 0;
-#pragma unroll 1
+#pragma unroll(D == 64 ? kVectors : 1)
   for (int i = 0; i < kVectors; ++i) {
     const float4 v = shared_float4(from + (i * 128 + thread) * 16);
     found |= exponents(__float_as_uint(v.x)) | exponents(__float_as_uint(v.y)) | exponents(__float_as_uint(v.z)) |

@@ -76,7 +76,7 @@ bool attention_backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a) 
     return false;
   }
   const BackwardPass pass{.plan = plan,
-                          .segments = reinterpret_cast<const int32_t*>(in.segments.data()),
+                          .segments = View(in.segments),
                           .kv_map = reinterpret_cast<const int32_t*>(in.kv_map.data()),
                           .stats = reinterpret_cast<float2*>(exec.scratch.data() + plan.bytes),
                           .sight = {.causal = in.causal, .window = in.window, .chunk = in.chunk},

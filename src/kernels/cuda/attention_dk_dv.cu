@@ -17,18 +17,6 @@ struct DkDvConfig {
   static_assert(kTogether * (kShared + 1024) <= 228 * 1024);
 };
 
-// Segment n of those a tile of keys belongs to: mostly there is one.
-__device__ Asking asking(const BackwardPass& pass, const KeyTile& tile, int n) {
-  if (tile.segments == 1) return tile.asking;
-  const int32_t* s = pass.segments + 6 * n;
-  return {.at = tile.first - s[3],
-          .keys = s[4],
-          .first_row = s[1],
-          .rows = s[2],
-          .position = s[5],
-          .first_block = pass.plan.first_blocks[n]};
-}
-
 struct BlockRange {
   int begin, end;
 };
@@ -50,6 +38,11 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     find_dk_dv(const __grid_constant__ BackwardMaps maps, const __grid_constant__ BackwardPass pass) {
   constexpr int D = C::D, kStages = C::kStages;
   const int index = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y);
+  // In shared memory: registers are short.
+  __shared__ KeyTile tile;
+  __shared__ HeadGroup group;
+  if (threadIdx.x == 0) tile = pass.plan.key_tiles[index];
+  if (threadIdx.x == 32) group = pass.plan.groups[kv_head];
   if (index >= pass.plan.counts[1]) return;
   extern __shared__ uint8_t raw[];
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, v_at = base + C::kTile, ring = v_at + C::kTile,
@@ -59,7 +52,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
   const uint32_t block_at = barriers + 128, by_all_at = barriers + 192 + threadIdx.x / 32 * 8;
   const auto full = [&](int s) { return barriers + 8 + 8 * s; };
   const auto empty = [&](int s) { return barriers + 8 + 8 * kStages + 8 * s; };
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == 64) {
     barrier_init(keys_full, 1);
     for (int s = 0; s < kStages; ++s) {
       barrier_init(full(s), 1);
@@ -67,8 +60,6 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  const KeyTile& tile = pass.plan.key_tiles[index];    // read again where it is used: registers are short
-  const int* heads = pass.plan.head_starts + kv_head;  // from heads[0] to heads[1]
   __syncthreads();
   int stage = 0;
   uint32_t phase = 0;
@@ -86,10 +77,10 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     load_head<D>(base, &maps.k, kv_head, tile.first, keys_full);
     load_head<D>(v_at, &maps.v, kv_head, tile.first, keys_full);
     for (int n = 0; n < tile.segments; ++n) {
-      const Asking a = asking(pass, tile, n);
+      const Asking a = asking(pass.segments, pass.plan, tile, n);
       const BlockRange blocks = blocks_of(pass.sight, a);
-      for (int i = heads[0]; i < heads[1]; ++i) {
-        const int head = pass.plan.heads[i];
+      for (int i = 0; i < group.count; ++i) {
+        const int head = pass.plan.head(group, i);
         const float2* stats = pass.stats + (head * pass.plan.blocks() + a.first_block) * kBlock;
         for (int b = blocks.begin; b < blocks.end; ++b, next()) {
           const uint32_t to = ring + stage * C::kStage;
@@ -200,9 +191,9 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
   };
 #pragma unroll 1
   for (int n = 0; n < tile.segments; ++n) {
-    const Asking a = asking(pass, tile, n);
+    const Asking a = asking(pass.segments, pass.plan, tile, n);
     const BlockRange blocks = blocks_of(pass.sight, a);
-    const int steps = (blocks.end - blocks.begin) * (heads[1] - heads[0]);
+    const int steps = (blocks.end - blocks.begin) * group.count;
     if (steps == 0) continue;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {

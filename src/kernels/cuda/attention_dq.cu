@@ -37,15 +37,16 @@ template <class C>
 __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     find_dq(const __grid_constant__ BackwardMaps maps, const __grid_constant__ BackwardPass pass) {
   constexpr int D = C::D, kStages = C::kStages, kGroups = C::kGroups;
-  const int index = pass.plan.counts[0] - 1 - static_cast<int>(blockIdx.x);  // the longest of a segment first
-  if (index < 0) return;
+  const int head = static_cast<int>(blockIdx.y), group = static_cast<int>(threadIdx.x) / 128;
+  const RowTile tile = pass.plan.row_tiles[blockIdx.x];
+  const int kv_head = pass.kv_map[head];
+  if (static_cast<int>(blockIdx.x) >= pass.plan.counts[0]) return;
   extern __shared__ uint8_t raw[];
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, dz_at = base + kGroups * C::kTile,
                  ring = dz_at + kGroups * C::kTile, spare = ring + kStages * C::kStage, barriers = spare + C::kSpare;
   const uint32_t rows_full = barriers;
   const auto full = [&](int s) { return barriers + 8 + 8 * s; };
   const auto empty = [&](int s) { return barriers + 8 + 8 * kStages + 8 * s; };
-  const int head = static_cast<int>(blockIdx.y), group = static_cast<int>(threadIdx.x) / 128;
   if (threadIdx.x == 0) {
     barrier_init(rows_full, 1);
     for (int s = 0; s < kStages; ++s) {
@@ -54,7 +55,6 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  const RowTile tile = pass.plan.row_tiles[index];
   __syncthreads();
   const BlockRange all = blocks_of(pass.sight, tile, 0, tile.rows - 1);
   int stage = 0;
@@ -69,7 +69,6 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
   if (group == kGroups) {
     fewer_registers<24>();
     if (threadIdx.x != kGroups * 128) return;
-    const int kv_head = pass.kv_map[head];
     barrier_expect(rows_full, kGroups * 2 * C::kTile);
     barrier_expect(full(0), kGroups * C::kTile);
     for (int g = 0; g < kGroups; ++g) {
@@ -101,6 +100,22 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
   };
   if (rows <= 0) return pass_by(1 + all.end - all.begin);
 
+  const int first_row = group * kBlock;
+  const BlockRange mine = blocks_of(pass.sight, tile, first_row, first_row + rows - 1);
+  Sight::Interval seen[2], by_all;  // of the thread's rows; what all rows of the warpgroup see
+  {
+    const int64_t position = int64_t{tile.position} + tile.at;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) seen[i] = pass.sight.keys_of(position + first + 8 * i, tile.keys);
+    by_all = {pass.sight.keys_of(position + first_row + rows - 1, tile.keys).begin,
+              pass.sight.keys_of(position + first_row, tile.keys).end};
+  }
+  float lse[2];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int64_t at = tile.first + min(first + 8 * i, tile.rows - 1);
+    lse[i] = pass.lse.get<float>(pass.lse.at(at, head)) * kLog2E;
+  }
   Left<D, false> q, dz;
   q.take(base + group * C::kTile, warp, lane);
   dz.take(dz_at + group * C::kTile, warp, lane);
@@ -123,31 +138,19 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       diagonal[0] = row % 2 == 0 ? dots[8 * w] : dots[8 * w + 1];
       diagonal[1] = row % 2 == 0 ? dots[8 * w + 6] : dots[8 * w + 7];
     }
-    float2* kept = pass.stats + (head * pass.plan.blocks() + index * kGroups + group) * kBlock + warp * 16 + row;
+    float2* kept = pass.stats + (head * pass.plan.blocks() + tile.block + group) * kBlock + warp * 16 + row;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const float delta = __shfl_sync(0xffffffffU, diagonal[i], row * 4 + row / 2);
       stats[i] = {0, 0};
       if (first + 8 * i < tile.rows) {
-        const int64_t at = tile.first + first + 8 * i;
-        const float lse = pass.lse.get<float>(pass.lse.at(at, head)) * kLog2E;
-        stats[i] = {fabsf(delta) < INFINITY ? lse : NAN, delta};
-        if (lane % 4 == 0) pass.delta.set(pass.delta.at(at, head), delta);
+        stats[i] = {fabsf(delta) < INFINITY ? lse[i] : NAN, delta};
+        if (lane % 4 == 0) pass.delta.set(pass.delta.at(tile.first + first + 8 * i, head), delta);
       }
       if (lane % 4 == 0) kept[8 * i] = stats[i];
     }
   }
 
-  const int first_row = group * kBlock;
-  const BlockRange mine = blocks_of(pass.sight, tile, first_row, first_row + rows - 1);
-  Sight::Interval seen[2], by_all;  // of the thread's rows; what all rows of the warpgroup see
-  {
-    const int64_t position = int64_t{tile.position} + tile.at;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) seen[i] = pass.sight.keys_of(position + first + 8 * i, tile.keys);
-    by_all = {pass.sight.keys_of(position + first_row + rows - 1, tile.keys).begin,
-              pass.sight.keys_of(position + first_row, tile.keys).end};
-  }
   const float by = pass.scale * kLog2E;
   float dq[D / 2], s[32];
 #pragma unroll
@@ -224,7 +227,6 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
   } else {
     pass_by(all.end - all.begin);
   }
-  if (pass.dq.data == nullptr) return;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     if (first + 8 * i >= tile.rows) continue;
