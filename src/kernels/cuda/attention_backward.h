@@ -55,8 +55,6 @@ struct BackwardMaps {
   CUtensorMap q, k, v, dz, z;
 };
 
-bool attention_backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a);  // false: not a case of this form
-
 int dq_tile_rows(int width);
 void find_dq_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps);
 void find_dk_dv_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps);
