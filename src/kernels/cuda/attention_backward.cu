@@ -41,9 +41,7 @@ bool loads_well(const Tensor& t) {
          t.stride(1) > 0 && reinterpret_cast<uintptr_t>(t.data()) % 16 == 0;
 }
 bool stores_well(const Grad& g) {
-  const Tensor& t = g.tensor;
-  return !g || (t.dtype() == DType::bf16 && t.rank() == 3 && t.stride(0) % 2 == 0 && t.stride(1) % 2 == 0 &&
-                reinterpret_cast<uintptr_t>(t.data()) % 4 == 0);
+  return !g || loads_well(g.tensor);
 }
 
 bool takes(const AttentionBackwardArgs& a) {

@@ -18,7 +18,7 @@
 
 namespace qkv::kernels::cuda {
 
-// One gradient as a kernel writes it: bf16, two columns at a time.
+// One gradient as a kernel writes it: bf16, rows and heads at multiples of 16 bytes.
 struct HeadGradient {
   __nv_bfloat16* data = nullptr;
   int64_t row = 0, head = 0;  // strides
@@ -27,16 +27,6 @@ struct HeadGradient {
 
   HeadGradient() = default;
   explicit HeadGradient(const Grad& g);
-  __device__ void put(int64_t r, int h, int column, float x, float y) const {
-    if (column >= columns) return;
-    auto* at = reinterpret_cast<__nv_bfloat162*>(data + r * row + h * head + column);
-    if (add) {
-      const float2 before = __bfloat1622float2(*at);
-      x = before.x + x;
-      y = before.y + y;
-    }
-    *at = __floats2bfloat162_rn(x, y);
-  }
 };
 
 struct BackwardPass {

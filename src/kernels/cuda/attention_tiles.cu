@@ -10,6 +10,7 @@ struct Planning {
   TilePlan plan;
   View segments, kv_map;
   GradientViews out;
+  Sight sight;
   int count, rows, keys, heads, kv_heads;
 
   __device__ SegmentView segment(int n) const {
@@ -70,14 +71,18 @@ __device__ void plan_rows(const Planning& p) {
     if (n < p.count) p.plan.first_blocks[n] = first_block;
     int tile = done + tiles.before + tiles_of(s.rows, height);
     for (int at = 0; at < s.rows; at += height) {
-      p.plan.row_tiles[--tile] = {.first = static_cast<int>(s.first_row) + at,
-                                  .rows = min(height, static_cast<int>(s.rows) - at),
-                                  .at = at,
-                                  .first_key = static_cast<int>(s.first_key),
-                                  .keys = static_cast<int>(s.keys),
-                                  .position = static_cast<int>(s.position),
-                                  .segment = n,
-                                  .block = first_block + at / kBlock};
+      const int rows = min(height, static_cast<int>(s.rows) - at), keys = static_cast<int>(s.keys);
+      const int64_t position = s.position + at;
+      p.plan.row_tiles[--tile] = {
+          .first = static_cast<int>(s.first_row) + at,
+          .rows = rows,
+          .at = at,
+          .first_key = static_cast<int>(s.first_key),
+          .keys = keys,
+          .position = static_cast<int>(s.position),
+          .segment = n,
+          .block = first_block + at / kBlock,
+          .blocks = blocks_over(p.sight.keys_of(position, keys).begin, p.sight.keys_of(position + rows - 1, keys).end)};
     }
     done += tiles.all;
   }
@@ -101,16 +106,20 @@ __device__ void plan_keys(const Planning& p, bool in_order) {
     const Scan tiles = scan(tiles_of(s.keys, kBlock));
     int tile = done + tiles.before;
     for (int at = 0; at < s.keys; at += kBlock, ++tile) {
-      p.plan.key_tiles[tile] = {.first = static_cast<int>(s.first_key) + at,
-                                .keys = min(kBlock, static_cast<int>(s.keys) - at),
-                                .segments = 1,
-                                .asking = {.at = at,
-                                           .keys = static_cast<int>(s.keys),
-                                           .first_row = static_cast<int>(s.first_row),
-                                           .rows = static_cast<int>(s.rows),
-                                           .position = static_cast<int>(s.position),
-                                           .first_block = p.plan.first_blocks[n],
-                                           .segment = n}};
+      const int keys = min(kBlock, static_cast<int>(s.keys) - at), rows = static_cast<int>(s.rows);
+      p.plan.key_tiles[tile] = {
+          .first = static_cast<int>(s.first_key) + at,
+          .keys = keys,
+          .segments = 1,
+          .asking = {.at = at,
+                     .keys = static_cast<int>(s.keys),
+                     .first_row = static_cast<int>(s.first_row),
+                     .rows = rows,
+                     .position = static_cast<int>(s.position),
+                     .segment = n,
+                     .first_block = p.plan.first_blocks[n],
+                     .blocks = blocks_over(p.sight.rows_of(at, s.position, rows).begin,
+                                           p.sight.rows_of(at + keys - 1, s.position, rows).end)}};
     }
     done += tiles.all;
   }
@@ -196,6 +205,7 @@ __device__ void clear_gaps(const Planning& p, Order order, int block) {
 __global__ void __launch_bounds__(kPlanThreads) plan_tiles(const __grid_constant__ Planning p) {
   const Order order = order_of(p);
   if (blockIdx.x > 0) return clear_gaps(p, order, static_cast<int>(blockIdx.x) - 1);
+  if (threadIdx.x < 2) p.plan.taken[threadIdx.x] = 0;
   plan_heads(p);
   plan_rows(p);
   plan_keys(p, order.keys);
@@ -214,6 +224,7 @@ TilePlan place_plan(std::byte* base, const AttentionInput& in, int tile_rows) {
     plan.bytes += (count * static_cast<int64_t>(sizeof(T)) + 15) / 16 * 16;
   };
   place(plan.counts, 2);
+  place(plan.taken, 2);
   place(plan.row_tiles, plan.most_row_tiles);
   place(plan.key_tiles, plan.most_key_tiles);
   place(plan.first_blocks, n);
@@ -227,6 +238,7 @@ void make_plan(const Exec& exec, const AttentionInput& in, const GradientViews& 
                    .segments = View(in.segments),
                    .kv_map = View(in.kv_map),
                    .out = out,
+                   .sight = {.causal = in.causal, .window = in.window, .chunk = in.chunk},
                    .count = static_cast<int>(in.segments.dim(0)),
                    .rows = static_cast<int>(in.q.dim(0)),
                    .keys = static_cast<int>(in.k.dim(0)),
