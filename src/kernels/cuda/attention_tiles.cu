@@ -4,12 +4,13 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-constexpr int kPlanThreads = 1024, kClearing = 32;  // one block makes the plan, the others clear
+constexpr int kPlanThreads = 512, kClearing = 32;  // one block makes the plan, the others clear
 
 struct Planning {
   TilePlan plan;
   View segments, kv_map;
   GradientViews out;
+  Sight sight;
   int count, rows, keys, heads, kv_heads;
 
   __device__ SegmentView segment(int n) const {
@@ -66,15 +67,22 @@ __device__ void plan_rows(const Planning& p) {
     const int n = first + static_cast<int>(threadIdx.x);
     const SegmentView s = n < p.count ? p.segment(n) : SegmentView{};
     const Scan tiles = scan(tiles_of(s.rows, height));
-    int tile = done + tiles.before;
-    if (n < p.count) p.plan.first_blocks[n] = tile * (height / kBlock);
-    for (int at = 0; at < s.rows; at += height, ++tile) {
-      p.plan.row_tiles[tile] = {.first = static_cast<int>(s.first_row) + at,
-                                .rows = min(height, static_cast<int>(s.rows) - at),
-                                .at = at,
-                                .first_key = static_cast<int>(s.first_key),
-                                .keys = static_cast<int>(s.keys),
-                                .position = static_cast<int>(s.position)};
+    const int first_block = (done + tiles.before) * (height / kBlock);
+    if (n < p.count) p.plan.first_blocks[n] = first_block;
+    int tile = done + tiles.before + tiles_of(s.rows, height);
+    for (int at = 0; at < s.rows; at += height) {
+      const int rows = min(height, static_cast<int>(s.rows) - at), keys = static_cast<int>(s.keys);
+      const int64_t position = s.position + at;
+      p.plan.row_tiles[--tile] = {
+          .first = static_cast<int>(s.first_row) + at,
+          .rows = rows,
+          .at = at,
+          .first_key = static_cast<int>(s.first_key),
+          .keys = keys,
+          .position = static_cast<int>(s.position),
+          .segment = n,
+          .block = first_block + at / kBlock,
+          .blocks = blocks_over(p.sight.keys_of(position, keys).begin, p.sight.keys_of(position + rows - 1, keys).end)};
     }
     done += tiles.all;
   }
@@ -98,15 +106,20 @@ __device__ void plan_keys(const Planning& p, bool in_order) {
     const Scan tiles = scan(tiles_of(s.keys, kBlock));
     int tile = done + tiles.before;
     for (int at = 0; at < s.keys; at += kBlock, ++tile) {
-      p.plan.key_tiles[tile] = {.first = static_cast<int>(s.first_key) + at,
-                                .keys = min(kBlock, static_cast<int>(s.keys) - at),
-                                .segments = 1,
-                                .asking = {.at = at,
-                                           .keys = static_cast<int>(s.keys),
-                                           .first_row = static_cast<int>(s.first_row),
-                                           .rows = static_cast<int>(s.rows),
-                                           .position = static_cast<int>(s.position),
-                                           .first_block = p.plan.first_blocks[n]}};
+      const int keys = min(kBlock, static_cast<int>(s.keys) - at), rows = static_cast<int>(s.rows);
+      p.plan.key_tiles[tile] = {
+          .first = static_cast<int>(s.first_key) + at,
+          .keys = keys,
+          .segments = 1,
+          .asking = {.at = at,
+                     .keys = static_cast<int>(s.keys),
+                     .first_row = static_cast<int>(s.first_row),
+                     .rows = rows,
+                     .position = static_cast<int>(s.position),
+                     .segment = n,
+                     .first_block = p.plan.first_blocks[n],
+                     .blocks = blocks_over(p.sight.rows_of(at, s.position, rows).begin,
+                                           p.sight.rows_of(at + keys - 1, s.position, rows).end)}};
     }
     done += tiles.all;
   }
@@ -115,48 +128,70 @@ __device__ void plan_keys(const Planning& p, bool in_order) {
 
 __device__ void plan_heads(const Planning& p) {
   for (int h = static_cast<int>(threadIdx.x); h < p.heads; h += kPlanThreads) {
-    int rank = 0;
+    const int32_t mine = p.kv_map.id(h);
+    int start = 0, before = 0, count = 0;
     for (int other = 0; other < p.heads; ++other) {
-      const int32_t mine = p.kv_map.id(h), its = p.kv_map.id(other);
-      rank += its < mine || (its == mine && other < h) ? 1 : 0;
+      const int32_t its = p.kv_map.id(other);
+      start += its < mine ? 1 : 0;
+      count += its == mine ? 1 : 0;
+      before += its == mine && other < h ? 1 : 0;
     }
-    p.plan.heads[rank] = h;
+    p.plan.heads[start + before] = h;
+    if (before == 0) p.plan.groups[mine] = {.count = count, .start = start, .first = h};
   }
-  for (int g = static_cast<int>(threadIdx.x); g <= p.kv_heads; g += kPlanThreads) {
-    int before = 0;
-    for (int h = 0; h < p.heads; ++h) before += p.kv_map.id(h) < g ? 1 : 0;
-    p.plan.head_starts[g] = before;
+  for (int g = static_cast<int>(threadIdx.x); g < p.kv_heads; g += kPlanThreads) {  // those no head reads
+    bool read = false;
+    for (int h = 0; h < p.heads; ++h) read = read || p.kv_map.id(h) == g;
+    if (!read) p.plan.groups[g] = {};
   }
 }
 
+// By a block: a row for each warp.
 __device__ void clear(const GradView& grad, int64_t first, int64_t end) {
   if (!grad || grad.add) return;
-  const int64_t each = grad.view.dims[1] * grad.view.dims[2];
-  for (int64_t i = first * each + threadIdx.x; i < end * each; i += kPlanThreads) {
-    const int64_t in_row = i % each;
-    grad.view.set(grad.view.at(i / each, in_row / grad.view.dims[2], in_row % grad.view.dims[2]), 0.0F);
+  const View& v = grad.view;
+  for (int64_t r = first + threadIdx.x / 32; r < end; r += kPlanThreads / 32) {
+    for (int64_t h = 0; h < v.dims[1]; ++h) {
+      for (int64_t c = threadIdx.x % 32; c < v.dims[2]; c += 32) v.set(v.at(r, h, c), 0.0F);
+    }
   }
 }
 __device__ void clear_rows(const GradientViews& out, int64_t first, int64_t end) {
+  if (first >= end) return;
   clear(out.dq, first, end);
-  const int64_t heads = out.delta.dims[1];
+  const int64_t heads = out.delta ? out.delta.dims[1] : 0;
   for (int64_t i = first * heads + threadIdx.x; i < end * heads; i += kPlanThreads) {
     out.delta.set(out.delta.at(i / heads, i % heads), 0.0F);
   }
 }
+__device__ void clear_keys(const GradientViews& out, int64_t first, int64_t end) {
+  if (first >= end) return;
+  clear(out.dk, first, end);
+  clear(out.dv, first, end);
+}
 
-// Rows and keys between segments. Where the order is lost: rows one by one; every tile of keys is written anyway.
+// Rows and keys between segments; gap n is the one before segment n. Every kClearing-th is this block's.
 __device__ void clear_gaps(const Planning& p, Order order, int block) {
-  for (int n = block; n <= p.count && order.rows; n += kClearing) {
-    const SegmentView before = n > 0 ? p.segment(n - 1) : SegmentView{};
-    clear_rows(p.out, before.first_row + before.rows, n < p.count ? p.segment(n).first_row : p.rows);
+  __shared__ int gaps[kPlanThreads][4];  // of rows: first, end; of keys
+  for (int first = block; first <= p.count; first += kClearing * kPlanThreads) {
+    const int n = first + static_cast<int>(threadIdx.x) * kClearing;
+    __syncthreads();
+    if (n <= p.count) {
+      const SegmentView before = n > 0 ? p.segment(n - 1) : SegmentView{};
+      const SegmentView after = n < p.count ? p.segment(n) : SegmentView{.first_row = p.rows, .first_key = p.keys};
+      int(&gap)[4] = gaps[threadIdx.x];
+      gap[0] = static_cast<int>(before.first_row + before.rows);
+      gap[1] = static_cast<int>(order.rows ? after.first_row : 0);
+      gap[2] = static_cast<int>(before.first_key + before.keys);
+      gap[3] = static_cast<int>(order.keys ? after.first_key : 0);
+    }
+    __syncthreads();
+    for (int i = 0; i < kPlanThreads && first + i * kClearing <= p.count; ++i) {
+      clear_rows(p.out, gaps[i][0], gaps[i][1]);
+      clear_keys(p.out, gaps[i][2], gaps[i][3]);
+    }
   }
-  for (int n = block; n <= p.count && order.keys; n += kClearing) {
-    const SegmentView before = n > 0 ? p.segment(n - 1) : SegmentView{};
-    const int64_t first = before.first_key + before.keys, end = n < p.count ? p.segment(n).first_key : p.keys;
-    clear(p.out.dk, first, end);
-    clear(p.out.dv, first, end);
-  }
+  // Without an order: rows one by one. Every tile of keys is written anyway.
   for (int r = block; r < p.rows && !order.rows; r += kClearing) {
     bool taken = false;
     for (int n = 0; n < p.count && !taken; ++n) {
@@ -170,6 +205,7 @@ __device__ void clear_gaps(const Planning& p, Order order, int block) {
 __global__ void __launch_bounds__(kPlanThreads) plan_tiles(const __grid_constant__ Planning p) {
   const Order order = order_of(p);
   if (blockIdx.x > 0) return clear_gaps(p, order, static_cast<int>(blockIdx.x) - 1);
+  if (threadIdx.x < 2) p.plan.taken[threadIdx.x] = 0;
   plan_heads(p);
   plan_rows(p);
   plan_keys(p, order.keys);
@@ -188,11 +224,12 @@ TilePlan place_plan(std::byte* base, const AttentionInput& in, int tile_rows) {
     plan.bytes += (count * static_cast<int64_t>(sizeof(T)) + 15) / 16 * 16;
   };
   place(plan.counts, 2);
+  place(plan.taken, 2);
   place(plan.row_tiles, plan.most_row_tiles);
   place(plan.key_tiles, plan.most_key_tiles);
   place(plan.first_blocks, n);
+  place(plan.groups, in.k.dim(1));
   place(plan.heads, in.q.dim(1));
-  place(plan.head_starts, in.k.dim(1) + 1);
   return plan;
 }
 
@@ -201,6 +238,7 @@ void make_plan(const Exec& exec, const AttentionInput& in, const GradientViews& 
                    .segments = View(in.segments),
                    .kv_map = View(in.kv_map),
                    .out = out,
+                   .sight = {.causal = in.causal, .window = in.window, .chunk = in.chunk},
                    .count = static_cast<int>(in.segments.dim(0)),
                    .rows = static_cast<int>(in.q.dim(0)),
                    .keys = static_cast<int>(in.k.dim(0)),
