@@ -25,8 +25,8 @@ class Device {
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;  // within the device
   virtual void* stream() const { return nullptr; }                             // of devices that queue their work
   virtual int64_t scratch_bytes(int threads) const { return threads * (int64_t{4} << 20); }  // what its kernels need
-  virtual int64_t free_bytes() const = 0;  // that can still be allocated
-  virtual void finish() {}                 // waits for queued work, and throws what went wrong in it
+  virtual int64_t free_bytes() const;  // that can still be allocated; the host's, unless the device has its own
+  virtual void finish() {}             // waits for queued work, and throws what went wrong in it
 };
 
 Device& cpu_device();
