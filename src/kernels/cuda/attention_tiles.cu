@@ -4,7 +4,9 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-constexpr int kPlanThreads = 512, kClearing = 32;  // one block makes the plan, the others clear
+// Each block counts all tiles and writes those of its share of the segments: a warp has one segment at a time.
+constexpr int kPlanThreads = 512, kPlanWarps = kPlanThreads / 32, kShares = 32;
+static_assert(kPlanWarps * kShares == kPlanThreads);
 
 struct Planning {
   TilePlan plan;
@@ -37,7 +39,7 @@ struct Scan {
   int before, all;
 };
 __device__ Scan scan(int x) {
-  __shared__ int sums[kPlanThreads / 32];
+  __shared__ int sums[kPlanWarps];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   int up_to = x;
 #pragma unroll
@@ -49,7 +51,7 @@ __device__ Scan scan(int x) {
   if (lane == 31) sums[warp] = up_to;
   __syncthreads();
   int before = 0, all = 0;
-  for (int w = 0; w < kPlanThreads / 32; ++w) {
+  for (int w = 0; w < kPlanWarps; ++w) {
     if (w == warp) before = all;
     all += sums[w];
   }
@@ -60,20 +62,35 @@ __device__ int tiles_of(int64_t numbers, int each) {
   return static_cast<int>((numbers + each - 1) / each);
 }
 
-__device__ void plan_rows(const Planning& p) {
-  const int height = p.plan.tile_rows;
+// f(n, first, lane) for the segments of this block's share, by a warp each; `first` is the tile after those of the
+// segments before, tiles(segment) how many it has. Returns the number of all.
+template <class Tiles, class F>
+__device__ int each_share(const Planning& p, const Tiles& tiles, const F& f) {
+  __shared__ int starts[kPlanThreads];
   int done = 0;
   for (int first = 0; first < p.count; first += kPlanThreads) {
     const int n = first + static_cast<int>(threadIdx.x);
-    const SegmentView s = n < p.count ? p.segment(n) : SegmentView{};
-    const Scan tiles = scan(tiles_of(s.rows, height));
-    const int first_block = (done + tiles.before) * (height / kBlock);
-    if (n < p.count) p.plan.first_blocks[n] = first_block;
-    int tile = done + tiles.before + tiles_of(s.rows, height);
-    for (int at = 0; at < s.rows; at += height) {
-      const int rows = min(height, static_cast<int>(s.rows) - at), keys = static_cast<int>(s.keys);
+    const Scan counted = scan(n < p.count ? tiles(p.segment(n)) : 0);
+    starts[threadIdx.x] = done + counted.before;
+    __syncthreads();
+    const int mine = static_cast<int>(blockIdx.x) + kShares * (static_cast<int>(threadIdx.x) / 32);
+    if (first + mine < p.count) f(first + mine, starts[mine], static_cast<int>(threadIdx.x) % 32);
+    done += counted.all;
+  }
+  return done;
+}
+
+__device__ void plan_rows(const Planning& p) {
+  const int height = p.plan.tile_rows;
+  const auto tiles = [&](const SegmentView& s) { return tiles_of(s.rows, height); };
+  const int all = each_share(p, tiles, [&](int n, int start, int lane) {
+    const SegmentView s = p.segment(n);
+    const int count = tiles(s), keys = static_cast<int>(s.keys), first_block = start * (height / kBlock);
+    if (lane == 0) p.plan.first_blocks[n] = first_block;
+    for (int t = lane; t < count; t += 32) {
+      const int at = t * height, rows = min(height, static_cast<int>(s.rows) - at);
       const int64_t position = s.position + at;
-      p.plan.row_tiles[--tile] = {
+      p.plan.row_tiles[start + count - 1 - t] = {
           .first = static_cast<int>(s.first_row) + at,
           .rows = rows,
           .at = at,
@@ -84,30 +101,19 @@ __device__ void plan_rows(const Planning& p) {
           .block = first_block + at / kBlock,
           .blocks = blocks_over(p.sight.keys_of(position, keys).begin, p.sight.keys_of(position + rows - 1, keys).end)};
     }
-    done += tiles.all;
-  }
-  if (threadIdx.x == 0) p.plan.counts[0] = done;
-  __syncthreads();  // first_blocks
+  });
+  if (blockIdx.x == 0 && threadIdx.x == 0) p.plan.counts[0] = all;
+  __syncthreads();  // this share's first_blocks
 }
 
-__device__ void plan_keys(const Planning& p, bool in_order) {
-  if (!in_order) {
-    const int tiles = tiles_of(p.keys, kBlock);
-    for (int i = static_cast<int>(threadIdx.x); i < tiles; i += kPlanThreads) {
-      p.plan.key_tiles[i] = {.first = i * kBlock, .keys = min(kBlock, p.keys - i * kBlock), .segments = p.count};
-    }
-    if (threadIdx.x == 0) p.plan.counts[1] = tiles;
-    return;
-  }
-  int done = 0;
-  for (int first = 0; first < p.count; first += kPlanThreads) {
-    const int n = first + static_cast<int>(threadIdx.x);
-    const SegmentView s = n < p.count ? p.segment(n) : SegmentView{};
-    const Scan tiles = scan(tiles_of(s.keys, kBlock));
-    int tile = done + tiles.before;
-    for (int at = 0; at < s.keys; at += kBlock, ++tile) {
-      const int keys = min(kBlock, static_cast<int>(s.keys) - at), rows = static_cast<int>(s.rows);
-      p.plan.key_tiles[tile] = {
+__device__ void plan_keys(const Planning& p) {
+  const auto tiles = [&](const SegmentView& s) { return tiles_of(s.keys, kBlock); };
+  const int all = each_share(p, tiles, [&](int n, int start, int lane) {
+    const SegmentView s = p.segment(n);
+    const int rows = static_cast<int>(s.rows);
+    for (int t = lane; t * kBlock < s.keys; t += 32) {
+      const int at = t * kBlock, keys = min(kBlock, static_cast<int>(s.keys) - at);
+      p.plan.key_tiles[start + t] = {
           .first = static_cast<int>(s.first_key) + at,
           .keys = keys,
           .segments = 1,
@@ -121,9 +127,17 @@ __device__ void plan_keys(const Planning& p, bool in_order) {
                      .blocks = blocks_over(p.sight.rows_of(at, s.position, rows).begin,
                                            p.sight.rows_of(at + keys - 1, s.position, rows).end)}};
     }
-    done += tiles.all;
+  });
+  if (blockIdx.x == 0 && threadIdx.x == 0) p.plan.counts[1] = all;
+}
+
+// Where segments share keys: tiles at multiples of 64, of all segments.
+__device__ void plan_shared_keys(const Planning& p) {
+  const int tiles = tiles_of(p.keys, kBlock);
+  for (int i = static_cast<int>(blockIdx.x * kPlanThreads + threadIdx.x); i < tiles; i += kShares * kPlanThreads) {
+    p.plan.key_tiles[i] = {.first = i * kBlock, .keys = min(kBlock, p.keys - i * kBlock), .segments = p.count};
   }
-  if (threadIdx.x == 0) p.plan.counts[1] = done;
+  if (blockIdx.x == 0 && threadIdx.x == 0) p.plan.counts[1] = tiles;
 }
 
 __device__ void plan_heads(const Planning& p) {
@@ -150,7 +164,7 @@ __device__ void plan_heads(const Planning& p) {
 __device__ void clear(const GradView& grad, int64_t first, int64_t end) {
   if (!grad || grad.add) return;
   const View& v = grad.view;
-  for (int64_t r = first + threadIdx.x / 32; r < end; r += kPlanThreads / 32) {
+  for (int64_t r = first + threadIdx.x / 32; r < end; r += kPlanWarps) {
     for (int64_t h = 0; h < v.dims[1]; ++h) {
       for (int64_t c = threadIdx.x % 32; c < v.dims[2]; c += 32) v.set(v.at(r, h, c), 0.0F);
     }
@@ -170,11 +184,12 @@ __device__ void clear_keys(const GradientViews& out, int64_t first, int64_t end)
   clear(out.dv, first, end);
 }
 
-// Rows and keys between segments; gap n is the one before segment n. Every kClearing-th is this block's.
-__device__ void clear_gaps(const Planning& p, Order order, int block) {
+// Rows and keys between segments; gap n is the one before segment n. Every 32nd is this block's.
+__device__ void clear_gaps(const Planning& p, Order order) {
+  const int block = static_cast<int>(blockIdx.x);
   __shared__ int gaps[kPlanThreads][4];  // of rows: first, end; of keys
-  for (int first = block; first <= p.count; first += kClearing * kPlanThreads) {
-    const int n = first + static_cast<int>(threadIdx.x) * kClearing;
+  for (int first = block; first <= p.count; first += kShares * kPlanThreads) {
+    const int n = first + static_cast<int>(threadIdx.x) * kShares;
     __syncthreads();
     if (n <= p.count) {
       const SegmentView before = n > 0 ? p.segment(n - 1) : SegmentView{};
@@ -186,13 +201,13 @@ __device__ void clear_gaps(const Planning& p, Order order, int block) {
       gap[3] = static_cast<int>(order.keys ? after.first_key : 0);
     }
     __syncthreads();
-    for (int i = 0; i < kPlanThreads && first + i * kClearing <= p.count; ++i) {
+    for (int i = 0; i < kPlanThreads && first + i * kShares <= p.count; ++i) {
       clear_rows(p.out, gaps[i][0], gaps[i][1]);
       clear_keys(p.out, gaps[i][2], gaps[i][3]);
     }
   }
   // Without an order: rows one by one. Every tile of keys is written anyway.
-  for (int r = block; r < p.rows && !order.rows; r += kClearing) {
+  for (int r = block; r < p.rows && !order.rows; r += kShares) {
     bool taken = false;
     for (int n = 0; n < p.count && !taken; ++n) {
       const SegmentView s = p.segment(n);
@@ -202,13 +217,15 @@ __device__ void clear_gaps(const Planning& p, Order order, int block) {
   }
 }
 
-__global__ void __launch_bounds__(kPlanThreads) plan_tiles(const __grid_constant__ Planning p) {
+__global__ void __launch_bounds__(kPlanThreads, 1) plan_tiles(const __grid_constant__ Planning p) {
   const Order order = order_of(p);
-  if (blockIdx.x > 0) return clear_gaps(p, order, static_cast<int>(blockIdx.x) - 1);
-  if (threadIdx.x < 2) p.plan.taken[threadIdx.x] = 0;
-  plan_heads(p);
+  if (blockIdx.x == 0) {
+    if (threadIdx.x < 2) p.plan.taken[threadIdx.x] = 0;
+    plan_heads(p);
+  }
   plan_rows(p);
-  plan_keys(p, order.keys);
+  order.keys ? plan_keys(p) : plan_shared_keys(p);
+  clear_gaps(p, order);
 }
 
 }  // namespace
@@ -244,7 +261,7 @@ void make_plan(const Exec& exec, const AttentionInput& in, const GradientViews& 
                    .keys = static_cast<int>(in.k.dim(0)),
                    .heads = static_cast<int>(in.q.dim(1)),
                    .kv_heads = static_cast<int>(in.k.dim(1))};
-  plan_tiles<<<1 + kClearing, kPlanThreads, 0, stream_of(exec)>>>(p);
+  plan_tiles<<<kShares, kPlanThreads, 0, stream_of(exec)>>>(p);
   note_launch();
 }
 
