@@ -34,6 +34,22 @@ bool adjusts(const Sampling& s) {
          s.frequency_penalty != 0;
 }
 
+// -infinity for what the filter forbids.
+void forbid(std::vector<double>& x, const ChoiceInput& input) {
+  constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+  std::vector<float> masked(input.logits.begin(), input.logits.end());
+  input.filter->mask(masked);
+  const bool may_end = input.filter->may_end();
+  for (const int32_t id : input.ends) masked[static_cast<size_t>(id)] = may_end ? 0 : kForbidden;
+  bool any = false;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (masked[i] == kForbidden) x[i] = -std::numeric_limits<double>::infinity();
+    any = any || std::isfinite(x[i]);
+  }
+  QKV_CHECK(any, "no token may stand at position ", input.history.size(), " and the text may not end there",
+            Hint("the form asked for cannot be completed from here"));
+}
+
 std::vector<double> adjusted(const Sampling& sampling, const ChoiceInput& input) {
   std::vector<double> x(input.logits.begin(), input.logits.end());
   for (const auto& [id, bias] : sampling.logit_bias) x[static_cast<size_t>(id)] += bias;
@@ -46,6 +62,7 @@ std::vector<double> adjusted(const Sampling& sampling, const ChoiceInput& input)
       if (count[i] > 0) x[i] -= sampling.presence_penalty + sampling.frequency_penalty * count[i];
     }
   }
+  if (input.filter != nullptr) forbid(x, input);
   return x;
 }
 
@@ -208,8 +225,9 @@ Choice choose(const Sampling& sampling, const ChoiceInput& input) {
   QKV_CHECK(input.prompt <= input.history.size(), "the prompt has ", input.prompt, " tokens but the history ",
             input.history.size(), Hint("the history is prompt and answer"));
   const size_t position = input.history.size();
-  Choice choice{.id = adjusts(sampling) ? picked(sampling, adjusted(sampling, input), position)
-                                        : picked(sampling, input.logits, position)};
+  Choice choice{.id = adjusts(sampling) || input.filter != nullptr
+                          ? picked(sampling, adjusted(sampling, input), position)
+                          : picked(sampling, input.logits, position)};
   if (sampling.alternatives >= 0) add_logprobs(choice, input.logits, sampling.alternatives);
   return choice;
 }

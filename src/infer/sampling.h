@@ -15,6 +15,8 @@
 // Each of 6 to 9 looks at the probabilities of what the one before left. Of equals the lower id comes first, so top_k
 // keeps exactly k; one token is always left. A rule that removes nothing changes no draw.
 //
+// A filter (token_filter.h) forbids tokens after 4.
+//
 // Log-probabilities are those of the model itself: of the logits before 1, as OpenAI and vLLM report them.
 #pragma once
 
@@ -23,6 +25,8 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "infer/token_filter.h"
 
 namespace qkv {
 
@@ -47,9 +51,11 @@ struct Choice {
 };
 
 struct ChoiceInput {
-  std::span<const float> logits;     // [V]
-  std::span<const int32_t> history;  // prompt and answer; its size is the address of the randomness
-  size_t prompt = 0;                 // how much of it is prompt
+  std::span<const float> logits;       // [V]
+  std::span<const int32_t> history;    // prompt and answer; its size is the address of the randomness
+  size_t prompt = 0;                   // how much of it is prompt
+  TokenFilter* filter = nullptr;       // what may come next; null: everything
+  std::span<const int32_t> ends = {};  // tokens that end the text, for the filter
 };
 
 // `sampling` has been validated. A logit that is no finite number is an Error that names the position.

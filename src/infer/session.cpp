@@ -120,14 +120,21 @@ Choice Session::choose_next(std::span<const float> logits) const {
   if (options_.forced_bos && ids_.size() == 1) return {.id = *options_.forced_bos};
   const bool last = static_cast<int64_t>(ids_.size()) + 1 == limit_;
   if (forced && last && !end_tokens(options_, spec).empty()) return {.id = *forced};
-  return choose(options_.sampling, {.logits = logits, .history = ids_, .prompt = static_cast<size_t>(prompt_length())});
+  return choose(options_.sampling, {.logits = logits,
+                                    .history = ids_,
+                                    .prompt = static_cast<size_t>(prompt_length()),
+                                    .filter = options_.filter.get(),
+                                    .ends = end_tokens(options_, spec)});
 }
 
 void Session::add(const Choice& choice) {
   ids_.push_back(choice.id);
   if (draft_) draft_->add({&choice.id, 1});
   const std::vector<int32_t>& eos = end_tokens(options_, runner_->model().spec());
-  if (std::find(eos.begin(), eos.end(), choice.id) != eos.end()) {
+  const bool ends = std::find(eos.begin(), eos.end(), choice.id) != eos.end();
+  QKV_ASSERT(ends || !options_.filter || options_.filter->accept(choice.id), "token ", choice.id,
+             " was chosen though the filter forbids it");
+  if (ends) {
     ended_ = Ended::stopped;
   } else if (static_cast<int64_t>(ids_.size()) == limit_) {
     ended_ = limit_ == prompt_length() + options_.max_new ? Ended::length : Ended::context;
@@ -175,6 +182,7 @@ std::optional<Choice> Session::next() {
 }
 
 Session Session::fork(Sampling sampling) const {
+  QKV_CHECK(!options_.filter, "a session with a filter cannot be forked", Hint("submit the request twice"));
   SessionOptions options = options_;
   options.sampling = std::move(sampling);
   Session made(*runner_, std::move(options), request_);

@@ -4,6 +4,7 @@
 // pass.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -32,6 +33,8 @@ struct SessionOptions {
   std::optional<std::vector<int32_t>> eos = {};  // ids that end it; none: those of the model. Empty: no id ends it
   std::optional<int32_t> forced_bos = {};        // the second id of the text, such as the target language
   int64_t draft = 0;                             // most tokens guessed ahead; the output is the same
+  std::shared_ptr<TokenFilter> filter = {};      // of this session alone; none: every token may come
+  int32_t owner = 0;                             // prefixes in the cache are shared only between texts of one owner
 };
 
 // The ids that end a text. `options.eos` usually comes from GenerationDefaults, where generation_config.json goes

@@ -292,5 +292,82 @@ TEST_F(SchedulerTest, ARequestThatFailsEndsAlone) {
   EXPECT_EQ(spoiled.cache().pages_used(), 0);
 }
 
+// Whoever asks can tell from the time whether a prefix was there; so only an owner's own texts are.
+TEST_F(SchedulerTest, PrefixesAreSharedWithinOneOwnerAlone) {
+  SessionOptions request = mixed_requests(model_->spec(), 1).front();
+  request.prompt.assign(64, 5);
+  Scheduler scheduler(runner_);
+  const auto shared_after = [&](int32_t owner) {
+    request.owner = owner;
+    scheduler.submit({.options = request});
+    scheduler.run();
+    return scheduler.counts().shared;
+  };
+  EXPECT_EQ(shared_after(1), 0);
+  EXPECT_EQ(shared_after(2), 0);
+  EXPECT_EQ(shared_after(1), 63);
+  // Not even with one that runs at the same time.
+  Scheduler together(runner_);
+  for (const int32_t owner : {1, 2}) {
+    request.owner = owner;
+    together.submit({.options = request});
+  }
+  together.run();
+  EXPECT_EQ(together.counts().shared, 0);
+}
+
+TEST_F(SchedulerTest, CountsAreRightAfterTheLastOneIsCancelled) {
+  Scheduler scheduler(runner_);
+  const Scheduler::Ticket ticket = scheduler.submit({.options = mixed_requests(model_->spec(), 1).front()});
+  ASSERT_TRUE(scheduler.step());
+  EXPECT_EQ(scheduler.counts().active, 1);
+  EXPECT_GT(scheduler.counts().pages_used, 0);
+  scheduler.cancel(ticket);
+  EXPECT_FALSE(scheduler.step());
+  EXPECT_EQ(scheduler.counts().active, 0);
+}
+
+// Even tokens in pairs: x x y y.
+class Pairs : public TokenFilter {
+ public:
+  void mask(std::span<float> logits) override {
+    for (size_t id = 0; id < logits.size(); ++id) {
+      const bool fits = last_ < 0 ? id % 2 == 0 : static_cast<int32_t>(id) == last_;
+      if (!fits) logits[id] = -INFINITY;
+    }
+  }
+  bool may_end() override { return last_ < 0; }
+  bool accept(int32_t token) override {
+    if (last_ >= 0 && token != last_) return false;
+    last_ = last_ < 0 ? token : -1;
+    return token % 2 == 0;
+  }
+
+ private:
+  int32_t last_ = -1;
+};
+
+TEST_F(SchedulerTest, AFilterHoldsItsOwnSessionAndNoOther) {
+  std::vector<SessionOptions> requests = mixed_requests(model_->spec(), 8);
+  std::vector<Written> right;
+  for (const SessionOptions& request : requests) right.push_back(alone(runner_, request));
+  for (size_t n = 1; n < requests.size(); n += 2) {
+    requests[n].filter = std::make_shared<Pairs>();
+    requests[n].max_new = 12;
+    requests[n].draft = 4;
+  }
+  const std::vector<Written> written = all_at_once(runner_, requests, {});
+  for (size_t n = 0; n < requests.size(); ++n) {
+    if (n % 2 == 0) {
+      EXPECT_EQ(written[n], right[n]) << n;
+      continue;
+    }
+    std::vector<int32_t> made(written[n].ids.begin() + std::ssize(requests[n].prompt), written[n].ids.end());
+    if (written[n].ended == Ended::stopped) made.pop_back();
+    ASSERT_EQ(made.size() % 2, 0U) << n;
+    for (size_t i = 0; i < made.size(); i += 2) EXPECT_TRUE(made[i] == made[i + 1] && made[i] % 2 == 0) << n;
+  }
+}
+
 }  // namespace
 }  // namespace qkv
