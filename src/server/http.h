@@ -73,6 +73,8 @@ class HttpHandler {
   virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;
   // For what the transport refuses by itself: bad syntax, limits, time.
   virtual HttpResponse failure(int status, std::string_view message) = 0;
+  // Headers of every answer to this request.
+  virtual Headers headers_for(const HttpHead& head) = 0;
   virtual void finished(const Finished& exchange) = 0;
 };
 

@@ -175,6 +175,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     parser_->header_limit(static_cast<uint32_t>(shared_.options.header_bytes));
     parser_->body_limit(shared_.options.body_bytes);
     finished_ = {};
+    headers_.clear();
     started_ = Clock::now();
     streaming_ = head_only_ = false;
     on_gone_ = nullptr;
@@ -256,6 +257,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
     finished_.method = head.method;
     finished_.path = head.path;
+    headers_ = shared_.handler.headers_for(head);
     chunked_ = message.version() >= 11;
     keep_alive_ = message.keep_alive() && !shared_.stopping;
     head_only_ = head.method == "HEAD";
@@ -284,7 +286,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (response.status != 204) {
       head += "Content-Type: " + response.type + "\r\n" + framing;
     }
-    for (const auto& [name, value] : response.headers) head += name + ": " + value + "\r\n";
+    const auto add = [&](const Headers& headers) {
+      for (const auto& [name, value] : headers) head += name + ": " + value + "\r\n";
+    };
+    add(response.headers);
+    add(headers_);
     head += "X-Request-Id: " + finished_.id + "\r\n";
     head += keep_alive_ ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
     return head;
@@ -401,6 +407,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   size_t lingered_ = 0;
   uint64_t serial_ = 0;
   HttpRequest request_;
+  Headers headers_;  // of every answer to it
   bool keep_alive_ = false, chunked_ = true, head_only_ = false, streaming_ = false;
   std::string ping_;
   Finished finished_;
@@ -486,7 +493,10 @@ class Transport::Impl {
     thread_ = std::thread([this] { shared_.io.run(); });
   }
 
-  ~Impl() {
+  ~Impl() { close(); }
+
+  void close() {
+    if (!thread_.joinable()) return;
     asio::post(shared_.io, [this] {
       stop_accepting();
       const auto all = std::move(connections_);
@@ -596,6 +606,10 @@ Transport::~Transport() = default;
 
 int Transport::port() const {
   return impl_->port();
+}
+
+void Transport::close() {
+  impl_->close();
 }
 
 size_t Transport::busy() const {

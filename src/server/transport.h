@@ -14,11 +14,12 @@ class Transport {
   Transport(const HttpOptions& options, HttpHandler& handler);
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
-  ~Transport();  // closes what is still open
+  ~Transport();
 
   int port() const;
   size_t busy() const;    // exchanges that have no whole answer yet, or whose answer is not taken yet
   void stop_accepting();  // and closes connections as soon as they are idle
+  void close();           // all of them, and ends the thread; exchanges may still be used, to no effect
 
  private:
   class Impl;

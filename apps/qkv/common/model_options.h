@@ -21,7 +21,6 @@ OpenModel open_model(const ModelOptions& options, BlockWeights blocks = BlockWei
 struct CacheOptions {
   std::string cache = "auto";
   int64_t context = 0;  // tokens of one text; 0: as many as the model was made for, at most kUsualContext
-  static constexpr int64_t kUsualContext = 4096;
 };
 // --cache and --context.
 void add_cache_options(Command command, CacheOptions& options);
@@ -32,6 +31,7 @@ int64_t context_of(const OpenModel& model, const CacheOptions& options);
 // Caches for so many texts of a whole context at once.
 RunOptions room_for_texts(const OpenModel& model, const CacheOptions& options, int64_t texts);
 
+std::optional<DType> chosen_cache_type(const CacheOptions& options);  // none: auto
 DType cache_type(const OpenModel& model, const CacheOptions& options);
 
 }  // namespace qkv::app
