@@ -15,7 +15,8 @@ class ResponsesForm : public AnswerForm {
 
   std::string begin(std::span<const WrittenChoice> choices) override {
     const OrderedJson started = response(choices.front(), false);
-    return event("response.created", {{"response", started}}) + event("response.in_progress", {{"response", started}});
+    return joined(
+        {event("response.created", {{"response", started}}), event("response.in_progress", {{"response", started}})});
   }
 
   std::string add(const WrittenChoice&, const AnswerPiece& piece) override {
@@ -52,6 +53,13 @@ class ResponsesForm : public AnswerForm {
     return sse(name, out);
   }
 
+  // A braced list is evaluated from left to right, the operands of + are not.
+  static std::string joined(std::initializer_list<std::string> events) {
+    std::string all;
+    for (const std::string& one : events) all += one;
+    return all;
+  }
+
   static OrderedJson text_part(const std::string& text) {
     return {{"type", "output_text"}, {"text", text}, {"annotations", OrderedJson::array()}};
   }
@@ -72,11 +80,12 @@ class ResponsesForm : public AnswerForm {
   std::string open_message() {
     message_open_ = true;
     message_index_ = items_++;
-    return event("response.output_item.added", {{"output_index", message_index_}, {"item", message("", false)}}) +
-           event("response.content_part.added", {{"item_id", message_id()},
-                                                 {"output_index", message_index_},
-                                                 {"content_index", 0},
-                                                 {"part", text_part("")}});
+    return joined(
+        {event("response.output_item.added", {{"output_index", message_index_}, {"item", message("", false)}}),
+         event("response.content_part.added", {{"item_id", message_id()},
+                                               {"output_index", message_index_},
+                                               {"content_index", 0},
+                                               {"part", text_part("")}})});
   }
 
   std::string close_message() {
@@ -85,16 +94,17 @@ class ResponsesForm : public AnswerForm {
     OrderedJson text = where, part = where;
     text["text"] = text_;
     part["part"] = text_part(text_);
-    return event("response.output_text.done", text) + event("response.content_part.done", part) +
-           event("response.output_item.done", {{"output_index", message_index_}, {"item", message(text_, true)}});
+    return joined(
+        {event("response.output_text.done", text), event("response.content_part.done", part),
+         event("response.output_item.done", {{"output_index", message_index_}, {"item", message(text_, true)}})});
   }
 
   std::string whole_call(const ToolCall& call) {
     const int64_t index = items_++;
-    return event("response.output_item.added", {{"output_index", index}, {"item", call_item(call)}}) +
-           event("response.function_call_arguments.done",
-                 {{"item_id", "fc_" + call.id}, {"output_index", index}, {"arguments", call.arguments}}) +
-           event("response.output_item.done", {{"output_index", index}, {"item", call_item(call)}});
+    return joined({event("response.output_item.added", {{"output_index", index}, {"item", call_item(call)}}),
+                   event("response.function_call_arguments.done",
+                         {{"item_id", "fc_" + call.id}, {"output_index", index}, {"arguments", call.arguments}}),
+                   event("response.output_item.done", {{"output_index", index}, {"item", call_item(call)}})});
   }
 
   OrderedJson response(const WrittenChoice& choice, bool done) const {

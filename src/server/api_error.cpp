@@ -16,6 +16,11 @@ const char* type_of(int status) {
   return status >= 500 ? "server_error" : "invalid_request_error";
 }
 
+ApiError internal_error(std::string_view what) {
+  log_line(Log::error, what);
+  return ApiError(500, "the server failed to answer this request; its log says more");
+}
+
 OrderedJson text_or_null(const std::string& text) {
   return text.empty() ? OrderedJson(nullptr) : OrderedJson(text);
 }
@@ -43,10 +48,6 @@ HttpResponse json_response(const OrderedJson& json, int status) {
 }
 
 ApiError api_error_of(const std::exception_ptr& failure) {
-  const auto internal = [](std::string_view what) {
-    log_line(Log::error, what);
-    return ApiError(500, "the server failed to answer this request; its log says more");
-  };
   try {
     std::rethrow_exception(failure);
   } catch (const ApiError& error) {
@@ -56,7 +57,7 @@ ApiError api_error_of(const std::exception_ptr& failure) {
     full.retry_after = 1;
     return full;
   } catch (const Error& error) {
-    if (error.kind() == Error::Kind::internal) return internal(error.what());
+    if (error.kind() == Error::Kind::internal) return internal_error(error.what());
     return ApiError(400, error.message() + "; " + error.hint());
   } catch (const std::bad_alloc&) {
     log_line(Log::error, "a request was refused: out of memory");
@@ -64,10 +65,15 @@ ApiError api_error_of(const std::exception_ptr& failure) {
     full.retry_after = 5;
     return full;
   } catch (const std::exception& error) {
-    return internal(error.what());
+    return internal_error(error.what());
   } catch (...) {
-    return internal("an unknown exception");
+    return internal_error("an unknown exception");
   }
+}
+
+ApiError server_fault_of(const std::exception_ptr& failure) {
+  const ApiError error = api_error_of(failure);
+  return error.status < 500 ? internal_error(error.message) : error;
 }
 
 }  // namespace qkv::server

@@ -25,6 +25,9 @@ struct ApiError : std::exception {
   HttpResponse response() const;
 };
 
+// The same for what failed after the request was accepted: never the client's fault.
+ApiError server_fault_of(const std::exception_ptr& failure);
+
 HttpResponse json_response(const OrderedJson& json, int status = 200);
 
 // An exception of any kind, as a client is told of it: bad input is 400, what is our fault 500 without details.

@@ -114,7 +114,7 @@ void answer_embeddings(const Fields& fields, ServedModel& model, const RouteCont
                                          {"model", name},
                                          {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}));
       } catch (...) {
-        exchange->respond(api_error_of(std::current_exception()).response());
+        exchange->respond(server_fault_of(std::current_exception()).response());
       }
     });
   };

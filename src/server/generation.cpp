@@ -168,7 +168,7 @@ void Generation::drain() {
       try {
         take(mail);
       } catch (...) {
-        const ApiError error = api_error_of(std::current_exception());
+        const ApiError error = server_fault_of(std::current_exception());
         abort(error);
         finish();
       }

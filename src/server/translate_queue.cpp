@@ -77,13 +77,13 @@ bool TranslateQueue::align_one() {
     if (!running.job.align || running.failed) continue;
     for (size_t i = 0; i < running.made.size(); ++i) {
       Translation& made = running.made[i];
-      if (made.found.empty() || made.alignment) continue;
+      if (made.found.empty() || made.alignment || !made.unaligned.empty()) continue;
       try {
         const TokenText pair{.ids = made.found.front().ids, .source = running.job.texts[i].source};
         made.alignment =
             align(model_.model(), model_.engine(), model_.tokenizer(), pair, {.precision = model_.precision()});
-      } catch (...) {
-        running.failed = std::current_exception();
+      } catch (const Error& error) {  // such as ids without a token: the translation is good
+        made.unaligned = error.message();
       }
       --running.left;
       return true;

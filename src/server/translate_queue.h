@@ -18,6 +18,7 @@ namespace qkv::server {
 struct Translation {
   BeamRunner::Hypotheses found;            // best first
   std::optional<WordAlignment> alignment;  // of the best, if asked for
+  std::string unaligned;                   // why there is none
 };
 
 class TranslateQueue {

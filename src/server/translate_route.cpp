@@ -72,7 +72,9 @@ OrderedJson alignment_of(const WordAlignment& alignment) {
 
 OrderedJson translation_json(const Translation& made, const Tokenizer& tokenizer, size_t index, int64_t& written) {
   const auto text_of = [&](const BeamSearch::Hypothesis& hypothesis) {
-    return tokenizer.decode(std::span(hypothesis.ids).subspan(1), {.skip_specials = true});
+    std::vector<int32_t> ids(hypothesis.ids.begin() + 1, hypothesis.ids.end());
+    std::erase_if(ids, [&](int32_t id) { return !tokenizer.has(id); });  // vocabularies are often rounded up
+    return tokenizer.decode(ids, {.skip_specials = true});
   };
   OrderedJson out{{"index", index}, {"text", ""}};
   if (made.found.empty()) return out;  // nothing to translate
@@ -85,6 +87,7 @@ OrderedJson translation_json(const Translation& made, const Tokenizer& tokenizer
   }
   if (!others.empty()) out["alternatives"] = std::move(others);
   if (made.alignment) out["alignment"] = alignment_of(*made.alignment);
+  if (!made.unaligned.empty()) out["alignment_error"] = made.unaligned;
   return out;
 }
 
@@ -113,7 +116,7 @@ void answer_translate(const Fields& fields, ServedModel& model, const RouteConte
              {"usage",
               {{"prompt_tokens", tokens}, {"completion_tokens", written}, {"total_tokens", tokens + written}}}}));
       } catch (...) {
-        exchange->respond(api_error_of(std::current_exception()).response());
+        exchange->respond(server_fault_of(std::current_exception()).response());
       }
     });
   };
