@@ -213,7 +213,7 @@ class ControlTokens : public testing::Test {
     const std::filesystem::path chatty = test::TinyModels::get().path("chatty");
     std::filesystem::copy_file(chatty / "model.safetensors", folder_.path() / "model.safetensors");
     Json config = parse_json(read_file(chatty / "config.json", 1 << 20), "config");
-    config["max_position_embeddings"] = 4096;
+    config["max_position_embeddings"] = 32768;
     folder_.write("config.json", config.dump());
     folder_.write("tokenizer.json", json.dump());
   }
@@ -255,7 +255,7 @@ TEST_F(ControlTokens, AreNeverMadeOfWhatAClientSends) {
     folder_.write("chat_template.jinja", source);
     std::optional<server::ServedModel> model;
     try {
-      model.emplace("m", folder_.path().string(), OpenOptions{.threads = 1}, server::ServeRoom{});
+      model.emplace("m", folder_.path().string(), OpenOptions{.threads = 1}, server::ServeRoom{.context = 32768});
     } catch (const Error&) {
       continue;  // a template that is not to be parsed
     }
