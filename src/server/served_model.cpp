@@ -30,7 +30,12 @@ ServedModel::ServedModel(std::string name, const std::string& path, const OpenOp
       context_(served_context(model_, room.context)),
       created_(std::time(nullptr)),
       template_(ChatTemplate::load(path)),
-      embeddings_(model_, embedding_rows(model_.spec(), context_), 2048) {}
+      embeddings_(model_, embedding_rows(model_.spec(), context_), 2048) {
+  // What every request needs: an Error now rather than with the first.
+  model_.tokenizer();
+  model_.defaults();
+  if (model_.spec().has_source()) model_.target_start();
+}
 
 BeamChoices ServedModel::beam_limits() const {
   return {.beams = kMostBeams, .max_new = context_ - 1};
