@@ -16,6 +16,7 @@
 // Each of 6 to 9 looks at the probabilities of what the one before left. Of equals the lower id comes first, so top_k
 // keeps exactly k; one token is always left. A rule that removes nothing changes no draw.
 //
+//
 // Log-probabilities are those of the model itself: of the logits before 1, as OpenAI and vLLM report them.
 #pragma once
 

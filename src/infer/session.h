@@ -4,6 +4,7 @@
 // pass.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,7 @@ struct SessionOptions {
   std::optional<int32_t> forced_bos = {};        // the second id of the text, such as the target language
   int64_t draft = 0;                             // most tokens guessed ahead; the output is the same
   std::shared_ptr<const grammar::TokenMasks> constraint = {};  // only texts of this grammar are written
+  int32_t owner = 0;  // prefixes in the cache are shared only between texts of one owner
 };
 
 // The ids that end a text. `options.eos` usually comes from GenerationDefaults, where generation_config.json goes

@@ -1,25 +1,18 @@
 // Options of commands that write text: how tokens are chosen and where a text ends.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/command.h"
-#include "infer/generation_defaults.h"
 #include "infer/grammar/grammar.h"
-#include "infer/text_run.h"
+#include "infer/text_choices.h"
 
 namespace qkv::app {
 
-struct TextFlags {
-  std::optional<double> temperature, top_p, min_p, typical_p;
-  std::optional<double> repetition_penalty, presence_penalty, frequency_penalty;
-  std::optional<int64_t> top_k, no_repeat_ngram, max_new;
-  std::vector<std::string> logit_bias, stop;
-  uint64_t seed = 0;
-  int64_t draft = 0;
-  std::string json_schema;  // a file
+struct TextFlags : TextChoices {
+  std::vector<std::string> biases;  // ID=VALUE
+  std::string json_schema;          // a file
 };
 
 void add_text_flags(Command command, TextFlags& flags);
