@@ -12,7 +12,7 @@ GenerationRequest read_chat(const Fields& fields, const ServedModel& model);
 // /v1/responses: the parts that are the same as in a chat, said in other words.
 GenerationRequest read_responses(const Fields& fields, const ServedModel& model);
 
-// The conversation as templates have it: "messages" and "tools" in OpenAI's form, checked and brought into the usual one.
+// The conversation as templates have it: "messages" and "tools" in OpenAI's form, checked and in the usual order.
 struct Conversation {
   ChatTemplate::Input input;
   std::vector<std::string> tool_names;
