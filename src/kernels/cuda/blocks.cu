@@ -1,5 +1,5 @@
-// Quantisation, dequantisation, and products with weights in blocks: activations are rounded to int8, all else is exact
-// in double, as kernels/ref defines it.
+// Quantisation, dequantisation, and the general form of products with weights in blocks: activations are rounded to int8,
+// all else is exact in double, as in kernels/ref.
 #include <cmath>
 
 #include "kernels/cuda/blocks.h"

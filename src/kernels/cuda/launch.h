@@ -30,12 +30,12 @@ __device__ inline void wait_for_last() {
 
 // Launches a kernel that calls wait_for_last in every block.
 template <class Kernel, class... Args>
-void launch(const Exec& exec, Kernel* kernel, int64_t grid, int threads, size_t shared_bytes, const Args&... args) {
+void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, size_t shared_bytes, const Args&... args) {
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(grid));
+  config.gridDim = grid;
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream_of(exec);
@@ -64,14 +64,15 @@ __global__ void __launch_bounds__(kThreads) run_blocks(int64_t count, F f) {
 template <class F>
 void each_thread(const Exec& exec, int64_t count, const F& f) {
   if (count <= 0) return;
-  launch(exec, run_threads<F>, std::min((count + kThreads - 1) / kThreads, kMostBlocks), kThreads, 0, count, f);
+  const auto grid = static_cast<unsigned>(std::min((count + kThreads - 1) / kThreads, kMostBlocks));
+  launch(exec, run_threads<F>, grid, kThreads, 0, count, f);
 }
 
 // f(i) for every i below count, each by all threads of a block; shared bytes are f's.
 template <class F>
 void each_block(const Exec& exec, int64_t count, const F& f, size_t shared_bytes = 0) {
   if (count <= 0) return;
-  launch(exec, run_blocks<F>, std::min(count, kMostBlocks), kThreads, shared_bytes, count, f);
+  launch(exec, run_blocks<F>, static_cast<unsigned>(std::min(count, kMostBlocks)), kThreads, shared_bytes, count, f);
 }
 
 // The sum of x over the threads of a warp: a tree, the same in every lane.
