@@ -143,15 +143,15 @@ __device__ __forceinline__ void group_barrier(int warpgroup) {
   asm volatile("barrier.cta.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
 }
 
-// A tile that rows may not see all of: 0 times NaN is NaN, so its NaN and Inf become zeros in the tile that is
-// returned, `to` if there were any. Those who see them have NaN in P or dS. By the 128 threads of a warpgroup.
+// 64 rows of D numbers that not all see: 0 times NaN is NaN, so NaN and Inf become zeros in the tile that is returned,
+// `to` if there were any. Those who see them have NaN in P or dS. By the 128 threads of a warpgroup.
 template <int D>
 __device__ __forceinline__ uint32_t without_nan(uint32_t from, uint32_t to, int warpgroup) {
   constexpr int kVectors = D / 64 * kPanel / 16 / 128;
   const uint32_t thread = threadIdx.x % 128;
   const auto exponents = [](uint32_t pair) { return ((pair & 0x7f807f80U) + 0x00800080U) & 0x80008000U; };
   uint32_t found = 0;
-#pragma unroll(D == 64 ? kVectors : 1)
+#pragma unroll(D <= 128 ? 4 : 1)
   for (int i = 0; i < kVectors; ++i) {
     const float4 v = shared_float4(from + (i * 128 + thread) * 16);
     found |= exponents(__float_as_uint(v.x)) | exponents(__float_as_uint(v.y)) | exponents(__float_as_uint(v.z)) |

@@ -24,9 +24,12 @@ struct Task {
   int kv_head;  // -1: there are no more
 };
 
-__device__ Sight::Interval rows_that_see_all(const Sight& sight, const Asking& a) {
-  if (a.at < 0 || a.at + kBlock > a.keys) return {0, 0};
-  return {sight.rows_of(a.at + kBlock - 1, a.position, a.rows).begin, sight.rows_of(a.at, a.position, a.rows).end};
+// All keys of a tile; those past the end of its segment have sums that nobody reads.
+__device__ Sight::Interval rows_that_see_all(const Sight& sight, const Asking& a, bool one_segment) {
+  const bool inside = a.at >= 0 && a.at + kBlock <= a.keys;
+  if (!inside && !one_segment) return {0, 0};
+  const int last = min(a.at + kBlock, a.keys) - 1;
+  return {sight.rows_of(last, a.position, a.rows).begin, sight.rows_of(a.at, a.position, a.rows).end};
 }
 
 template <class C>
@@ -153,8 +156,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     if (partly) {
       hide_unseen(p, column + 2 * (lane % 4));
       wgmma_wait<0>();
-      without_nan<D>(dz, dz, 0);
-      without_nan<D>(rows, rows, 0);
+      without_nan<2 * D>(rows, rows, 0);  // and dz, which follows
     }
     pack(packed, p);
     next();
@@ -214,7 +216,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
         const Sight::Interval seen = inside ? pass.sight.rows_of(key, a.position, a.rows) : Sight::Interval{0, 0};
         put_shared(seen_at + 8 * i, seen);
       }
-      put_shared(by_all_at, rows_that_see_all(pass.sight, a));  // each thread reads what it wrote
+      put_shared(by_all_at, rows_that_see_all(pass.sight, a, tile.segments == 1));  // each thread reads what it wrote
       if constexpr (C::kEarly) {
         barrier_wait(full(stage), phase);
         wgmma_fence();

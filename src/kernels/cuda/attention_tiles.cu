@@ -62,19 +62,43 @@ __device__ int tiles_of(int64_t numbers, int each) {
   return static_cast<int>((numbers + each - 1) / each);
 }
 
-// f(n, first, lane) for the segments of this block's share, by a warp each; `first` is the tile after those of the
-// segments before, tiles(segment) how many it has. Returns the number of all.
+// Where tiles of a segment go in the list: the first sees or is seen by most. Segment after segment, so that blocks that
+// run together read the same numbers; or, where there are few tasks, the first of each segment first, since the last
+// tasks should be short.
+struct Places {
+  const int* starts;  // of each segment, one after the other, and the end
+  int n, count;
+  bool few;
+
+  __device__ int start() const { return starts[n]; }
+  __device__ int of(int tile) const {
+    if (!few) return starts[n] + tile;
+    int at = 0;
+    for (int other = 0; other < count; ++other) {
+      const int tiles = starts[other + 1] - starts[other];
+      at += min(tiles, other < n ? tile + 1 : tile);
+    }
+    return at;
+  }
+};
+
+// f(n, places, lane) for the segments of this block's share, by a warp each; tiles(segment) is how many one has. Returns
+// the number of all.
 template <class Tiles, class F>
-__device__ int each_share(const Planning& p, const Tiles& tiles, const F& f) {
-  __shared__ int starts[kPlanThreads];
+__device__ int each_share(const Planning& p, int heads, const Tiles& tiles, const F& f) {
+  constexpr int kFewTasks = 1024, kFewSegments = 64;
+  __shared__ int starts[kPlanThreads + 1];
   int done = 0;
   for (int first = 0; first < p.count; first += kPlanThreads) {
     const int n = first + static_cast<int>(threadIdx.x);
     const Scan counted = scan(n < p.count ? tiles(p.segment(n)) : 0);
     starts[threadIdx.x] = done + counted.before;
+    if (threadIdx.x == 0) starts[kPlanThreads] = done + counted.all;
     __syncthreads();
+    const bool few = p.count <= kFewSegments && counted.all * heads <= kFewTasks;
     const int mine = static_cast<int>(blockIdx.x) + kShares * (static_cast<int>(threadIdx.x) / 32);
-    if (first + mine < p.count) f(first + mine, starts[mine], static_cast<int>(threadIdx.x) % 32);
+    const Places places{starts, mine, p.count, few};
+    if (first + mine < p.count) f(first + mine, places, static_cast<int>(threadIdx.x) % 32);
     done += counted.all;
   }
   return done;
@@ -83,14 +107,14 @@ __device__ int each_share(const Planning& p, const Tiles& tiles, const F& f) {
 __device__ void plan_rows(const Planning& p) {
   const int height = p.plan.tile_rows;
   const auto tiles = [&](const SegmentView& s) { return tiles_of(s.rows, height); };
-  const int all = each_share(p, tiles, [&](int n, int start, int lane) {
+  const int all = each_share(p, p.heads, tiles, [&](int n, const Places& places, int lane) {
     const SegmentView s = p.segment(n);
-    const int count = tiles(s), keys = static_cast<int>(s.keys), first_block = start * (height / kBlock);
+    const int count = tiles(s), keys = static_cast<int>(s.keys), first_block = places.start() * (height / kBlock);
     if (lane == 0) p.plan.first_blocks[n] = first_block;
     for (int t = lane; t < count; t += 32) {
       const int at = t * height, rows = min(height, static_cast<int>(s.rows) - at);
       const int64_t position = s.position + at;
-      p.plan.row_tiles[start + count - 1 - t] = {
+      p.plan.row_tiles[places.of(count - 1 - t)] = {
           .first = static_cast<int>(s.first_row) + at,
           .rows = rows,
           .at = at,
@@ -108,12 +132,12 @@ __device__ void plan_rows(const Planning& p) {
 
 __device__ void plan_keys(const Planning& p) {
   const auto tiles = [&](const SegmentView& s) { return tiles_of(s.keys, kBlock); };
-  const int all = each_share(p, tiles, [&](int n, int start, int lane) {
+  const int all = each_share(p, p.kv_heads, tiles, [&](int n, const Places& places, int lane) {
     const SegmentView s = p.segment(n);
     const int rows = static_cast<int>(s.rows);
     for (int t = lane; t * kBlock < s.keys; t += 32) {
       const int at = t * kBlock, keys = min(kBlock, static_cast<int>(s.keys) - at);
-      p.plan.key_tiles[start + t] = {
+      p.plan.key_tiles[places.of(t)] = {
           .first = static_cast<int>(s.first_key) + at,
           .keys = keys,
           .segments = 1,

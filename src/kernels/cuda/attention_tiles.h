@@ -87,7 +87,7 @@ struct alignas(16) HeadGroup {
 struct TilePlan {
   int* counts;         // tiles of rows, tiles of keys
   int* taken;          // of both: tasks given to blocks, beyond the first of each
-  RowTile* row_tiles;  // in order of segments, the last rows of each first: they see most
+  RowTile* row_tiles;  // the last rows of a segment first: they see most
   KeyTile* key_tiles;
   int* first_blocks;  // [n]
   HeadGroup* groups;  // [G]
