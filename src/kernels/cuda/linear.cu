@@ -2,6 +2,7 @@
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/linear.h"
+#include "kernels/cuda/product_skinny.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -34,6 +35,7 @@ bool through_activation(const Exec& exec, const LinearBackwardArgs& a) {
 }  // namespace
 
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
+  if (products_of_few_rows(exec, {&a, 1})) return;
   const Epilogue& f = a.epilogue;
   const Tensor& sums = f.pre.defined() ? f.pre : a.y;  // rounded there, before the activation
   if (a.w.format().plain()) {
@@ -61,6 +63,11 @@ void linear(const Exec& exec, const LinearArgs& a) noexcept {
   if (f.pre.defined() || f.form.act.kind != Activation::Kind::identity) {
     activation(exec, {.y = a.y, .x = sums, .act = f.form.act});
   }
+}
+
+void linear_set(const Exec& exec, std::span<const LinearArgs> all) noexcept {
+  if (products_of_few_rows(exec, all)) return;
+  for (const LinearArgs& one : all) linear(exec, one);
 }
 
 void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
