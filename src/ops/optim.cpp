@@ -174,19 +174,30 @@ void muon_step(Context& cx, Param& w, const Tensor& buffer, const Muon& rule, do
   w.updated();
 }
 
-double square_norm(Context& cx, const Param& param) {
-  const double squares = sum_of_squares(cx, param.gradient());
-  QKV_CHECK(std::isfinite(squares), "global_norm: the gradient of '", param.name(), "' ", param.shape(),
-            " has the norm ", std::sqrt(squares),
-            Hint("the step is refused; turn on guard_finite to learn which op made the first NaN"));
+std::vector<double> square_norms(Context& cx, std::span<const Param* const> params) {
+  std::vector<double> squares(params.size(), 0);
+  if (params.empty() || cx.arena.planning()) return squares;
+  const auto before = cx.arena.mark();
+  const auto count = static_cast<int64_t>(params.size());
+  const Tensor totals = cx.constant({count}, DType::f64);
+  cx.kernels.fill(cx.exec, {.y = totals, .value = 0});
+  for (int64_t i = 0; i < count; ++i) {
+    const Tensor gradient = params[static_cast<size_t>(i)]->gradient();
+    if (gradient.defined()) cx.kernels.sum_squares(cx.exec, {.y = totals.slice(0, i, 1), .x = gradient});
+  }
+  totals.device().download(squares.data(), totals.data(), count * size_of(DType::f64));
+  cx.arena.rewind(before);
+  for (size_t i = 0; i < params.size(); ++i) {
+    QKV_CHECK(std::isfinite(squares[i]), "global_norm: the gradient of '", params[i]->name(), "' ", params[i]->shape(),
+              " has the norm ", std::sqrt(squares[i]),
+              Hint("the step is refused; turn on guard_finite to learn which op made the first NaN"));
+  }
   return squares;
 }
 
 double global_norm(Context& cx, std::span<const Param* const> params) {
   double total = 0;
-  for (const Param* p : params) {
-    if (p->gradient().defined()) total += square_norm(cx, *p);
-  }
+  for (const double one : square_norms(cx, params)) total += one;
   return std::sqrt(total);
 }
 

@@ -52,6 +52,7 @@ constexpr unsigned long long kNone = ~0ULL;
 
 template <class Check>
 Found find(const Exec& exec, int64_t count, const Check& check) {
+  stop_recording();  // the host reads
   auto* found = reinterpret_cast<Found*>(exec.scratch.data());
   each_thread(exec, 1, [=] __device__(int64_t) { *found = {0, kNone}; });
   each_thread(exec, count, [=] __device__(int64_t i) {
