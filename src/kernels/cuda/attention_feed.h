@@ -162,6 +162,8 @@ class Feed {
     for (int b = from; b < to; ++b) {
       wait_for_keys();
       wait_for_values();
+      // No product holds the warps together here: one that lags behind a release would miss a phase of the barriers.
+      warpgroup_sync(thread_ / 128);
       release(at, b);
     }
   }
