@@ -25,6 +25,7 @@ class Device {
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;  // within the device
   virtual void* stream() const { return nullptr; }                             // of devices that queue their work
   virtual int64_t scratch_bytes(int threads) const { return threads * (int64_t{4} << 20); }  // what its kernels need
+  virtual bool keeps_logits() const { return false; }  // memory for them is cheaper than computing them twice
 };
 
 Device& cpu_device();

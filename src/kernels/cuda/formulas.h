@@ -13,6 +13,13 @@ struct ValueAndSlope {
   R value, slope;
 };
 
+// 1 / (1 + exp(-x)). In float by the fast instructions: within 1e-6, and 0 and 1 at the ends.
+template <class R>
+__device__ R sigmoid(R x) {
+  if constexpr (sizeof(R) == sizeof(float)) return __fdividef(1.0F, 1.0F + __expf(-x));
+  return 1 / (1 + exp(-x));
+}
+
 template <class R>
 __device__ ValueAndSlope<R> apply(Activation act, R x) {
   const R alpha = static_cast<R>(act.alpha);
@@ -32,12 +39,13 @@ __device__ ValueAndSlope<R> apply(Activation act, R x) {
       return {x * cdf, cdf + x * exp(-x * x / 2) * kInvRootPi * kRootHalf};
     }
     case Activation::Kind::gelu_tanh: {
-      const R k = kRootTwo * kInvRootPi, cubic = static_cast<R>(0.044715);
-      const R t = tanh(k * (x + cubic * x * x * x));
-      return {x * (1 + t) / 2, (1 + t) / 2 + x * (1 - t * t) * k * (1 + 3 * cubic * x * x) / 2};
+      // (1 + tanh(u)) / 2 is sigmoid(2 u)
+      const R k = 2 * kRootTwo * kInvRootPi, cubic = static_cast<R>(0.044715);
+      const R s = sigmoid(k * (x + cubic * x * x * x));
+      return {x * s, s + x * s * (1 - s) * k * (1 + 3 * cubic * x * x)};
     }
     case Activation::Kind::silu: {
-      const R s = 1 / (1 + exp(-alpha * x));
+      const R s = sigmoid(alpha * x);
       return {x * s, s + alpha * x * s * (1 - s)};
     }
     case Activation::Kind::tanh: {
@@ -65,11 +73,14 @@ struct GateParts {
   }
 };
 
-// Philox4x32-10, as base/philox.h.
-__device__ inline uint32_t random_u32(uint32_t key0, uint32_t key1, uint64_t row, uint64_t column) {
-  const uint64_t block = column >> 2;
-  uint32_t c[4] = {static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32), static_cast<uint32_t>(block),
-                   static_cast<uint32_t>(block >> 32)};
+// Philox4x32-10, as base/philox.h: the words of four columns.
+struct FourWords {
+  uint32_t c[4];
+};
+__device__ inline FourWords random_four(uint32_t key0, uint32_t key1, uint64_t row, uint64_t block) {
+  FourWords words{{static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32), static_cast<uint32_t>(block),
+                   static_cast<uint32_t>(block >> 32)}};
+  auto& c = words.c;
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
@@ -79,6 +90,11 @@ __device__ inline uint32_t random_u32(uint32_t key0, uint32_t key1, uint64_t row
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
+  return words;
+}
+__device__ inline uint32_t random_u32(uint32_t key0, uint32_t key1, uint64_t row, uint64_t column) {
+  const FourWords words = random_four(key0, key1, row, column >> 2);
+  const auto& c = words.c;
   return (column & 2) != 0 ? ((column & 1) != 0 ? c[3] : c[2]) : ((column & 1) != 0 ? c[1] : c[0]);
 }
 
@@ -93,6 +109,17 @@ struct Drop {
   __device__ R factor(int64_t row, uint64_t column) const {
     if (p == 0) return 1;
     const uint32_t word = random_u32(key0, key1, first_row + static_cast<uint64_t>(row), column);
+    return of_word<R>(word);
+  }
+  // Of the columns 4 block ... 4 block + 3.
+  template <class R>
+  __device__ void factors(int64_t row, uint64_t block, R (&f)[4]) const {
+    const FourWords words = random_four(key0, key1, first_row + static_cast<uint64_t>(row), block);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) f[i] = p == 0 ? R{1} : of_word<R>(words.c[i]);
+  }
+  template <class R>
+  __device__ R of_word(uint32_t word) const {
     return static_cast<float>(word >> 8) * 0x1p-24F >= p ? 1 / (1 - static_cast<R>(p)) : R{0};
   }
 };
