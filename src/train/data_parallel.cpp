@@ -96,11 +96,14 @@ void DataParallel::sum_gradients(Context& cx) const {
 }
 
 double DataParallel::gradient_norm(Context& cx) const {
-  std::vector<double> squares(weights_.size(), 0);
+  std::vector<const Param*> mine;
   for (size_t i = 0; i < weights_.size(); ++i) {
-    if (owner_[i] != comm_.rank() || !weights_[i]->gradient().defined()) continue;
-    const Param* one = weights_[i];
-    squares[i] = ops::square_norm(cx, *one);
+    if (owner_[i] == comm_.rank()) mine.push_back(weights_[i]);
+  }
+  const std::vector<double> of_mine = ops::square_norms(cx, mine);
+  std::vector<double> squares(weights_.size(), 0);
+  for (size_t i = 0, next = 0; i < weights_.size(); ++i) {
+    if (owner_[i] == comm_.rank()) squares[i] = of_mine[next++];
   }
   const std::vector<double> all = all_gather_numbers(squares);
   double total = 0;
