@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <string>
+#include <tuple>
 
 #include "base/error.h"
 #include "kernels/tables.h"

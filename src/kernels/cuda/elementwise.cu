@@ -3,7 +3,8 @@
 
 #include "kernels/cuda/formulas.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/packed.h"
+#include "kernels/cuda/map.h"
+#include "kernels/cuda/row_parts.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -11,57 +12,77 @@ namespace {
 template <class R>
 void activation_as(const Exec& exec, const ActivationArgs& a) {
   const Activation act = a.act;
-  map<R, 1, 1>(exec, {Grad{a.y}}, {a.x}, [=] __device__(const R(&x)[1], R(&y)[1]) { y[0] = apply(act, x[0]).value; });
+  map<R, 1, 1>(exec, {Grad{a.y}}, {a.x}, [=] __device__(const auto& x, auto& y) {
+    by_kind(act.kind, [&](auto kind) {
+      each_of(y, [&](int i) { y[0][i] = kind.apply(static_cast<R>(act.alpha), x[0][i]).value; });
+    });
+  });
 }
 
 template <class R>
 void activation_backward_as(const Exec& exec, const ActivationBackwardArgs& a) {
   const Activation act = a.act;
-  map<R, 1, 2>(exec, {a.dx}, {a.dy, a.x},
-               [=] __device__(const R(&x)[2], R(&y)[1]) { y[0] = x[0] * apply(act, x[1]).slope; });
+  map<R, 1, 2>(exec, {a.dx}, {a.dy, a.x}, [=] __device__(const auto& x, auto& y) {
+    by_kind(act.kind, [&](auto kind) {
+      each_of(y, [&](int i) { y[0][i] = x[0][i] * kind.apply(static_cast<R>(act.alpha), x[1][i]).slope; });
+    });
+  });
 }
 
 template <class R>
 void gated_as(const Exec& exec, const GatedArgs& a) {
   const Gating form = a.form;
-  map<R, 1, 2>(exec, {Grad{a.y}}, {a.gate, a.up}, [=] __device__(const R(&x)[2], R(&y)[1]) {
-    const GateParts<R> parts(form, x[0], x[1]);
-    y[0] = parts.act * parts.up;
+  map<R, 1, 2>(exec, {Grad{a.y}}, {a.gate, a.up}, [=] __device__(const auto& x, auto& y) {
+    by_kind(form.act.kind, [&](auto kind) {
+      each_of(y, [&](int i) {
+        const GateParts<R> parts(kind, form, x[0][i], x[1][i]);
+        y[0][i] = parts.act * parts.up;
+      });
+    });
   });
 }
 
 template <class R>
 void gated_backward_as(const Exec& exec, const GatedBackwardArgs& a) {
   const Gating form = a.form;
-  map<R, 2, 3>(exec, {a.dgate, a.dup}, {a.dy, a.gate, a.up}, [=] __device__(const R(&x)[3], R(&y)[2]) {
-    const GateParts<R> parts(form, x[1], x[2]);
-    y[0] = x[0] * parts.act_slope * parts.up;
-    y[1] = x[0] * parts.act * parts.up_slope;
+  map<R, 2, 3>(exec, {a.dgate, a.dup}, {a.dy, a.gate, a.up}, [=] __device__(const auto& x, auto& y) {
+    by_kind(form.act.kind, [&](auto kind) {
+      each_of(y, [&](int i) {
+        const GateParts<R> parts(kind, form, x[1][i], x[2][i]);
+        y[0][i] = x[0][i] * parts.act_slope * parts.up;
+        y[1][i] = x[0][i] * parts.act * parts.up_slope;
+      });
+    });
   });
 }
 
 // Four columns share a block of random words.
-template <class A>
+template <class A, int N>
 void dropout_in(const Exec& exec, const DropoutArgs& a) {
   using R = typename A::Real;
   const A y(a.y), x(a.x);
   const Drop drop(a.dropout);
   const bool add = a.add;
-  each_pack<4>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
-    R v[4], factors[4];
+  each_pack<N>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
+    R v[N];
     x.load(r, c, v);
-    drop.factors(r, static_cast<uint64_t>(c) / 4, factors);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) v[i] = factors[i] == 0 ? R{0} : v[i] * factors[i];
+    for (int four = 0; four < N; four += 4) {
+      R factors[4];
+      drop.factors(r, static_cast<uint64_t>(c + four) / 4, factors);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) v[four + i] = factors[i] == 0 ? R{0} : v[four + i] * factors[i];
+    }
     y.put(r, c, v, add);
   });
 }
 
 // A thread turns N pairs, or copies 2 N numbers that stay; a row is a head of a token.
-template <class A, int N>
+template <class A, class Table, int N>
 void rotary_in(const Exec& exec, const RotaryArgs& a) {
   using R = typename A::Real;
-  const A y(a.y), x(a.x), cos(a.cos), sin(a.sin);
+  const A y(a.y), x(a.x);
+  const Table cos(a.cos), sin(a.sin);
   const int32_t* positions = a.positions.as<int32_t>();
   const int64_t pairs = a.cos.cols(), width = a.x.dim(2), first = a.first;
   const auto heads = static_cast<uint32_t>(a.x.dim(1));
@@ -123,7 +144,7 @@ void softmax_by(const Exec& exec, const SoftmaxArgs& a) {
 }
 template <class A>
 void softmax_in(const Exec& exec, const SoftmaxArgs& a) {
-  by_width(a.x.cols(), [&](auto t) { softmax_by<A, decltype(t)::value>(exec, a); });
+  a.x.cols() <= kWarpColumns ? softmax_by<A, 32>(exec, a) : softmax_by<A, kRowBlock>(exec, a);
 }
 
 template <class A, int T>
@@ -150,7 +171,7 @@ void softmax_backward_by(const Exec& exec, const SoftmaxBackwardArgs& a) {
 }
 template <class A>
 void softmax_backward_in(const Exec& exec, const SoftmaxBackwardArgs& a) {
-  by_width(a.y.cols(), [&](auto t) { softmax_backward_by<A, decltype(t)::value>(exec, a); });
+  a.y.cols() <= kWarpColumns ? softmax_backward_by<A, 32>(exec, a) : softmax_backward_by<A, kRowBlock>(exec, a);
 }
 
 }  // namespace
@@ -168,21 +189,24 @@ void gated_backward(const Exec& exec, const GatedBackwardArgs& a) noexcept {
   in_real(a.dy, [&](auto r) { gated_backward_as<decltype(r)>(exec, a); });
 }
 void dropout(const Exec& exec, const DropoutArgs& a) noexcept {
-  in_form(a.y, {&a.y, &a.x}, [&](auto form) { dropout_in<decltype(form)>(exec, a); });
+  in_form(a.y, {&a.y, &a.x}, [&]<class A, int N>(A, Count<N>) { dropout_in<A, N>(exec, a); });
 }
 void rotary(const Exec& exec, const RotaryArgs& a) noexcept {
-  const bool fours =
-      a.cos.cols() % 4 == 0 && a.first % 4 == 0 && a.x.rows() <= INT32_MAX && packed({&a.y, &a.x, &a.cos, &a.sin}, 4);
-  if (a.y.dtype() == DType::f64) return rotary_in<Loose<double>, 1>(exec, a);
-  if (fours) return rotary_in<Packed, 4>(exec, a);
-  rotary_in<Loose<float>, 1>(exec, a);
+  const auto even = [&](int64_t n) {
+    return a.cos.cols() % n == 0 && a.first % n == 0 && a.x.rows() <= INT32_MAX && packed<float>({&a.cos, &a.sin}, 4);
+  };
+  using Bf16 = Packed<__nv_bfloat16>;
+  if (a.y.dtype() == DType::f64) return rotary_in<Loose<double>, Loose<double>, 1>(exec, a);
+  if (even(8) && packed<__nv_bfloat16>({&a.y, &a.x}, 8)) return rotary_in<Bf16, Packed<float>, 8>(exec, a);
+  if (even(4) && packed<float>({&a.y, &a.x}, 4)) return rotary_in<Packed<float>, Packed<float>, 4>(exec, a);
+  rotary_in<Loose<float>, Loose<float>, 1>(exec, a);
 }
 void softmax(const Exec& exec, const SoftmaxArgs& a) noexcept {
-  in_form(a.y, {&a.y, &a.x}, [&](auto form) { softmax_in<decltype(form)>(exec, a); });
+  in_float_form(a.y, {&a.y, &a.x}, [&](auto form) { softmax_in<decltype(form)>(exec, a); });
 }
 void softmax_backward(const Exec& exec, const SoftmaxBackwardArgs& a) noexcept {
   if (!a.dx) return;
-  in_form(a.dy, {&a.dx.tensor, &a.dy, &a.y}, [&](auto form) { softmax_backward_in<decltype(form)>(exec, a); });
+  in_float_form(a.dy, {&a.dx.tensor, &a.dy, &a.y}, [&](auto form) { softmax_backward_in<decltype(form)>(exec, a); });
 }
 
 }  // namespace qkv::kernels::cuda

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/packed.h"
+#include "kernels/cuda/row_parts.h"
 #include "kernels/cuda/sort.h"
 
 namespace qkv::kernels::cuda {
@@ -185,20 +185,20 @@ void route_backward_as(const Exec& exec, const RouteBackwardArgs& a) {
   });
 }
 
-template <class A>
+template <class A, int N>
 void dispatch_in(const Exec& exec, const DispatchArgs& a) {
   using R = typename A::Real;
   const A y(a.y), x(a.x);
   const int32_t* order = a.order.as<int32_t>();
   const auto top_k = static_cast<int32_t>(a.top_k);
-  each_pack<4>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
-    R v[4];
+  each_pack<N>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
+    R v[N];
     x.load(order[r] / top_k, c, v);
     y.store(r, c, v);
   });
 }
 
-template <class A>
+template <class A, int N>
 void combine_in(const Exec& exec, const CombineArgs& a) {
   using R = typename A::Real;
   const A y(a.y), z(a.z);
@@ -206,22 +206,23 @@ void combine_in(const Exec& exec, const CombineArgs& a) {
   const int32_t* slots = a.slots.as<int32_t>();
   const int64_t top_k = a.slots.dim(1);
   const bool add = a.add;
-  each_pack<4>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
-    R total[4] = {};
+  each_pack<N>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
+    R total[N] = {};
 #pragma unroll A::kUnroll / 2 + 1
     for (int64_t s = 0; s < top_k; ++s) {
       const R w = weights ? weights.get<R>(weights.row(r) + s) : R{1};
-      R v[4];
+      R v[N];
       z.load(slots[r * top_k + s], c, v);
-      for (int i = 0; i < 4; ++i) total[i] += w * v[i];
+      for (int i = 0; i < N; ++i) total[i] += w * v[i];
     }
     y.put(r, c, total, add);
   });
 }
 
-template <class A, int T>
-void combine_backward_by(const Exec& exec, const CombineBackwardArgs& a) {
+template <class A>
+void combine_backward_in(const Exec& exec, const CombineBackwardArgs& a) {
   using R = typename A::Real;
+  constexpr int T = kRowBlock;
   const A dz(a.dz.tensor), dy(a.dy), z(a.z);
   const bool add = a.dz.add;
   const GradView dweights(a.dweights);
@@ -232,25 +233,21 @@ void combine_backward_by(const Exec& exec, const CombineBackwardArgs& a) {
     const int64_t r = task / top_k, slot = slots[task];
     const R w = weights ? weights.get<R>(weights.row(r) + task % top_k) : R{1};
     R dot = 0;
-    for (int64_t c = kRowPack * (threadIdx.x % T); c < width; c += kRowPack * T) {
-      R g[kRowPack], of_z[kRowPack], out[kRowPack];
-      dy.load(r, c, g);
-      z.load(slot, c, of_z);
+    const RowPart<A, T> of_dy(dy, r, width);
+    const RowPart<A, T> of_z(z, slot, width);
+    of_dy.each_with(of_z, [&](int64_t c, const R(&g)[kRowPack], const R(&v)[kRowPack]) {
+      R out[kRowPack];
+#pragma unroll
       for (int i = 0; i < kRowPack; ++i) {
         out[i] = w * g[i];
-        dot += g[i] * of_z[i];
+        dot += g[i] * v[i];
       }
       if (dz) dz.put(slot, c, out, add);
-    }
+    });
     dot = row_sum<T>(dot);
     if (dweights && threadIdx.x % T == 0) dweights.put(dweights.view.row(r) + task % top_k, dot);
   });
 }
-template <class A>
-void combine_backward_in(const Exec& exec, const CombineBackwardArgs& a) {
-  by_width(a.dy.cols(), [&](auto t) { combine_backward_by<A, decltype(t)::value>(exec, a); });
-}
-
 template <class R>
 void router_load_as(const Exec& exec, const RouterLoadArgs& a) {
   const View counts(a.counts), mass(a.mass), logits(a.logits), ids(a.ids);
@@ -313,13 +310,13 @@ void dispatch_plan(const Exec& exec, const DispatchPlanArgs& a) noexcept {
 }
 
 void dispatch(const Exec& exec, const DispatchArgs& a) noexcept {
-  in_form(a.y, {&a.y, &a.x}, [&](auto form) { dispatch_in<decltype(form)>(exec, a); });
+  in_form(a.y, {&a.y, &a.x}, [&]<class A, int N>(A, Count<N>) { dispatch_in<A, N>(exec, a); });
 }
 void combine(const Exec& exec, const CombineArgs& a) noexcept {
-  in_form(a.y, {&a.y, &a.z}, [&](auto form) { combine_in<decltype(form)>(exec, a); });
+  in_form(a.y, {&a.y, &a.z}, [&]<class A, int N>(A, Count<N>) { combine_in<A, N>(exec, a); });
 }
 void combine_backward(const Exec& exec, const CombineBackwardArgs& a) noexcept {
-  in_form(a.dy, {&a.dz.tensor, &a.dy, &a.z}, [&](auto form) { combine_backward_in<decltype(form)>(exec, a); });
+  in_form(a.dy, {&a.dz.tensor, &a.dy, &a.z}, [&]<class A>(A, auto) { combine_backward_in<A>(exec, a); });
 }
 void router_load(const Exec& exec, const RouterLoadArgs& a) noexcept {
   in_real(a.mass, [&](auto r) { router_load_as<decltype(r)>(exec, a); });

@@ -9,18 +9,18 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-template <class A>
+template <class A, int N>
 void embedding_in(const Exec& exec, const EmbeddingArgs& a) {
   using R = typename A::Real;
   const A y(a.y), table(a.table);
   const int32_t* ids = a.ids.as<int32_t>();
   const R factor = static_cast<R>(a.factor);
   const bool add = a.add;
-  each_pack<4>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
-    R v[4];
+  each_pack<N>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
+    R v[N];
     table.load(ids[r], c, v);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) v[i] *= factor;
+    for (int i = 0; i < N; ++i) v[i] *= factor;
     y.put(r, c, v, add);
   });
 }
@@ -52,9 +52,14 @@ struct Piece {
 void find_pieces(const Exec& exec, const int32_t* sorted, int64_t rows, int64_t rows_each, Piece* pieces,
                  int32_t* count) {
   each_thread(exec, rows, [=] __device__(int64_t i) {
-    const int64_t begin = first_not_below(sorted, rows, sorted[i]);
+    const int32_t id = sorted[i];
+    int64_t begin = i;
+    if (i > 0 && sorted[i - 1] == id) {
+      if (i < rows_each || sorted[i - rows_each] != id) return;  // its first piece began less than a piece ago
+      begin = first_not_below(sorted, rows, id);
+    }
     if ((i - begin) % rows_each != 0) return;
-    const int64_t end = first_not_below(sorted, rows, static_cast<int64_t>(sorted[i]) + 1);
+    const int64_t end = first_not_below(sorted, rows, int64_t{id} + 1);
     pieces[atomicAdd(count, 1)] = {static_cast<int32_t>(i), static_cast<int32_t>(begin), static_cast<int32_t>(end)};
   });
 }
@@ -165,13 +170,13 @@ void scatter_bytes(const Exec& exec, const ScatterRowsArgs& a, int64_t rows_each
   });
 }
 
-template <class A>
+template <class A, int N>
 void scatter_in(const Exec& exec, const ScatterRowsArgs& a, int64_t rows_each) {
   using R = typename A::Real;
   const A y(a.y), x(a.x);
   const int32_t* slots = a.slots.as<int32_t>();
-  each_pack<4>(exec, a.x.rows(), a.x.cols(), [=] __device__(int64_t row, int64_t c) {
-    R v[4];
+  each_pack<N>(exec, a.x.rows(), a.x.cols(), [=] __device__(int64_t row, int64_t c) {
+    R v[N];
     x.load(row, c, v);
     y.store(slots[row / rows_each] * rows_each + row % rows_each, c, v);
   });
@@ -181,20 +186,19 @@ void scatter_in(const Exec& exec, const ScatterRowsArgs& a, int64_t rows_each) {
 
 void embedding(const Exec& exec, const EmbeddingArgs& a) noexcept {
   if (!a.table.format().plain()) return in_real(a.y, [&](auto r) { embedding_blocks<decltype(r)>(exec, a); });
-  in_form(a.y, {&a.y, &a.table}, [&](auto form) { embedding_in<decltype(form)>(exec, a); });
+  in_form(a.y, {&a.y, &a.table}, [&]<class A, int N>(A, Count<N>) { embedding_in<A, N>(exec, a); });
 }
 void embedding_backward(const Exec& exec, const EmbeddingBackwardArgs& a) noexcept {
-  in_form(a.dtable.tensor, {&a.dtable.tensor, &a.dy},
-          [&](auto form) { embedding_backward_in<decltype(form)>(exec, a); });
+  in_form(a.dtable.tensor, {&a.dtable.tensor, &a.dy}, [&]<class A>(A, auto) { embedding_backward_in<A>(exec, a); });
 }
 void scatter_rows(const Exec& exec, const ScatterRowsArgs& a) noexcept {
   if (a.x.dim(0) == 0) return;
   const int64_t rows_each = a.x.rows() / a.x.dim(0);  // a key is G rows of D
   if (a.scales.defined()) {
-    return Packed::takes(a.x, 4) ? scatter_bytes<Packed>(exec, a, rows_each)
-                                 : scatter_bytes<Loose<float>>(exec, a, rows_each);
+    return Packed<Either>::takes(a.x, 4) ? scatter_bytes<Packed<Either>>(exec, a, rows_each)
+                                         : scatter_bytes<Loose<float>>(exec, a, rows_each);
   }
-  in_form(a.y, {&a.y, &a.x}, [&](auto form) { scatter_in<decltype(form)>(exec, a, rows_each); });
+  in_form(a.y, {&a.y, &a.x}, [&]<class A, int N>(A, Count<N>) { scatter_in<A, N>(exec, a, rows_each); });
 }
 
 }  // namespace qkv::kernels::cuda

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/rows.h"
+#include "kernels/cuda/formulas.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/packed.h"
 #include "kernels/cuda/product.h"
@@ -114,31 +115,41 @@ void find_logits(const Exec& exec, const Tensor& x, const Tensor& w, const Tenso
 template <class R, class L>
 struct HeadRule {
   R smoothing, z_loss, cap;
-  int64_t vocabulary, ignore, stride;
+  int32_t vocabulary;
+  int64_t ignore, stride;
 
   HeadRule(const CrossEntropyRule& rule, const Tensor& logits)
       : smoothing(static_cast<R>(rule.smoothing)),
         z_loss(static_cast<R>(rule.z_loss)),
         cap(static_cast<R>(rule.softcap)),
-        vocabulary(logits.dim(1)),
+        vocabulary(static_cast<int32_t>(logits.dim(1))),
         ignore(rule.ignore),
         stride(logits.stride(0)) {}
 
-  __device__ R capped(L logit) const {
-    const R x = static_cast<R>(logit);
-    return cap > 0 ? cap * tanh(x / cap) : x;
-  }
+  __device__ R capped(R x) const { return cap > 0 ? cap * tanh(x / cap) : x; }
   // Where logits were rounded to bf16 the fast exponential is exact enough.
   static __device__ R exponential(R x) {
-    if constexpr (sizeof(L) == 2) return __expf(x);
+    if constexpr (sizeof(L) == 2) return fast_exp(x);
     return exp(x);
   }
-  // The packs of this thread: f(first entry, logits).
+  // The packs of this thread: f(first entry, capped logits). What lies past the vocabulary is -inf.
   template <class F>
   __device__ void each(const L* row, F f) const {
 #pragma unroll 4
-    for (int64_t v = kPack * static_cast<int64_t>(threadIdx.x); v < vocabulary; v += kPack * kThreads) {
-      f(v, *reinterpret_cast<const LogitPack<L>*>(row + v));
+    for (int32_t v = kPack * static_cast<int32_t>(threadIdx.x); v < vocabulary; v += kPack * kThreads) {
+      const LogitPack<L> pack = *reinterpret_cast<const LogitPack<L>*>(row + v);
+      R x[kPack];
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) x[i] = static_cast<R>(pack.v[i]);
+      if (cap > 0) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) x[i] = capped(x[i]);
+      }
+      if (v + kPack > vocabulary) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) x[i] = v + i < vocabulary ? x[i] : -static_cast<R>(INFINITY);
+      }
+      f(v, x);
     }
   }
 };
@@ -152,18 +163,18 @@ void losses_of(const Exec& exec, const CrossEntropyArgs& a, const Tensor& logits
   each_block(exec, logits.dim(0), [=] __device__(int64_t r) {
     const L* row = numbers + r * rule.stride;
     R highest = std::numeric_limits<R>::lowest(), total = 0, sum = 0;
-    rule.each(row, [&](int64_t v, const LogitPack<L>& pack) {
-      R x[kPack], most = highest;
+    rule.each(row, [&](int32_t v, const R(&x)[kPack]) {
+      R most = highest;
 #pragma unroll
-      for (int i = 0; i < kPack; ++i) {
-        x[i] = v + i < rule.vocabulary ? rule.capped(pack.v[i]) : -static_cast<R>(INFINITY);
-        most = x[i] > most ? x[i] : most;
-        if (rule.smoothing > 0 && v + i < rule.vocabulary) sum += x[i];
-      }
+      for (int i = 0; i < kPack; ++i) most = x[i] > most ? x[i] : most;
       total *= rule.exponential(highest - most);
       highest = most;
 #pragma unroll
       for (int i = 0; i < kPack; ++i) total += rule.exponential(x[i] - highest);
+      if (rule.smoothing > 0) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) sum += v + i < rule.vocabulary ? x[i] : R{0};
+      }
     });
     const R most = block_max(highest);
     total = block_sum(total * rule.exponential(highest - most));
@@ -173,7 +184,7 @@ void losses_of(const Exec& exec, const CrossEntropyArgs& a, const Tensor& logits
     const int32_t target = targets[r];
     R loss = 0;
     if (target != rule.ignore) {
-      loss = (1 - rule.smoothing) * (lse - rule.capped(row[target])) + rule.z_loss * lse * lse;
+      loss = (1 - rule.smoothing) * (lse - rule.capped(static_cast<R>(row[target]))) + rule.z_loss * lse * lse;
       if (rule.smoothing > 0) loss += rule.smoothing * (lse - sum / static_cast<R>(rule.vocabulary));
     }
     losses[r] = loss;
@@ -202,18 +213,23 @@ void turn_into_gradients(const Exec& exec, const CrossEntropyBackwardArgs& a, co
   const R factor = static_cast<R>(a.factor);
   each_block(exec, logits.dim(0), [=] __device__(int64_t r) {
     L* row = numbers + r * rule.stride;
-    const int64_t target = targets[r];
-    const R lse = lses[r], weight = 1 + 2 * rule.z_loss * lse, scale = target == rule.ignore ? 0 : *dloss * factor;
+    const int32_t target = targets[r];
+    const bool ignored = target == rule.ignore;
+    const R lse = lses[r], weight = 1 + 2 * rule.z_loss * lse, scale = *dloss * factor;
     const R everywhere = rule.smoothing / static_cast<R>(rule.vocabulary), on_target = 1 - rule.smoothing + everywhere;
-    rule.each(row, [&](int64_t v, const LogitPack<L>& pack) {
+    rule.each(row, [&](int32_t v, const R(&x)[kPack]) {
       LogitPack<L> out;
+      R d[kPack];
 #pragma unroll
       for (int i = 0; i < kPack; ++i) {
-        const R x = rule.capped(pack.v[i]);
-        const R slope = rule.cap > 0 ? 1 - x / rule.cap * (x / rule.cap) : R{1};
-        const R d = scale * (rule.exponential(x - lse) * weight - (v + i == target ? on_target : everywhere)) * slope;
-        out.v[i] = static_cast<L>(target == rule.ignore ? R{0} : d);
+        d[i] = scale * (rule.exponential(x[i] - lse) * weight - (v + i == target ? on_target : everywhere));
       }
+      if (rule.cap > 0) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) d[i] *= 1 - x[i] / rule.cap * (x[i] / rule.cap);
+      }
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) out.v[i] = static_cast<L>(ignored ? R{0} : d[i]);
       *reinterpret_cast<LogitPack<L>*>(row + v) = out;
     });
   });
@@ -280,11 +296,11 @@ void in_types(const Tensor& losses, const Tensor& x, const Tensor& w, F&& f) {
 }  // namespace
 
 void pool(const Exec& exec, const PoolArgs& a) noexcept {
-  in_form(a.y, {&a.y, &a.x}, [&](auto form) { pool_in<decltype(form)>(exec, a); });
+  in_form(a.y, {&a.y, &a.x}, [&]<class A>(A, auto) { pool_in<A>(exec, a); });
 }
 void pool_backward(const Exec& exec, const PoolBackwardArgs& a) noexcept {
   if (!a.dx) return;
-  in_form(a.dy, {&a.dx.tensor, &a.dy}, [&](auto form) { pool_backward_in<decltype(form)>(exec, a); });
+  in_form(a.dy, {&a.dx.tensor, &a.dy}, [&]<class A>(A, auto) { pool_backward_in<A>(exec, a); });
 }
 void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept {
   in_types(a.losses, a.x, a.w,

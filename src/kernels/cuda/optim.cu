@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/packed.h"
+#include "kernels/cuda/map.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -15,13 +15,15 @@ void adamw_as(const Exec& exec, const AdamWArgs& a) {
   const R correction1 = static_cast<R>(1 - std::pow(a.beta1, step));
   const R root2 = static_cast<R>(std::sqrt(1 - std::pow(a.beta2, step)));
   const R rate = static_cast<R>(a.lr) / correction1;
-  map<R, 3, 4>(exec, {Grad{a.w}, Grad{a.m}, Grad{a.v}}, {a.w, a.g, a.m, a.v}, [=] __device__(const R(&x)[4], R(&y)[3]) {
-    const R grad = x[1] * factor;
-    const R m = beta1 * x[2] + (1 - beta1) * grad;
-    const R v = beta2 * x[3] + (1 - beta2) * grad * grad;
-    y[0] = x[0] * shrink - rate * m / (sqrt(v) / root2 + eps);
-    y[1] = m;
-    y[2] = v;
+  map<R, 3, 4>(exec, {Grad{a.w}, Grad{a.m}, Grad{a.v}}, {a.w, a.g, a.m, a.v}, [=] __device__(const auto& x, auto& y) {
+    each_of(y, [&](int i) {
+      const R grad = x[1][i] * factor;
+      const R m = beta1 * x[2][i] + (1 - beta1) * grad;
+      const R v = beta2 * x[3][i] + (1 - beta2) * grad * grad;
+      y[0][i] = x[0][i] * shrink - rate * m / (sqrt(v) / root2 + eps);
+      y[1][i] = m;
+      y[2][i] = v;
+    });
   });
 }
 
@@ -31,11 +33,13 @@ void sgd_as(const Exec& exec, const SgdArgs& a) {
   const R factor = static_cast<R>(a.grad_factor);
   const bool keeps = a.buffer.defined();
   map<R, 2, 3>(exec, {Grad{a.w}, Grad{a.buffer}}, {a.w, a.g, keeps ? a.buffer : a.g},
-               [=] __device__(const R(&x)[3], R(&y)[2]) {
-                 R update = x[1] * factor;
-                 if (keeps) update += momentum * x[2];
-                 y[0] = x[0] - lr * (update + decay * x[0]);
-                 y[1] = update;
+               [=] __device__(const auto& x, auto& y) {
+                 each_of(y, [&](int i) {
+                   R update = x[1][i] * factor;
+                   if (keeps) update += momentum * x[2][i];
+                   y[0][i] = x[0][i] - lr * (update + decay * x[0][i]);
+                   y[1][i] = update;
+                 });
                });
 }
 

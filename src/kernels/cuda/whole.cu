@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/packed.h"
+#include "kernels/cuda/map.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -10,18 +10,21 @@ namespace {
 template <class R>
 void fill_as(const Exec& exec, const FillArgs& a) {
   const R value = static_cast<R>(a.value);
-  map<R, 1, 0>(exec, {Grad{a.y}}, {}, [=] __device__(const R(&)[1], R(&y)[1]) { y[0] = value; });
+  map<R, 1, 0>(exec, {Grad{a.y}}, {},
+               [=] __device__(const auto&, auto& y) { each_of(y, [&](int i) { y[0][i] = value; }); });
 }
 
 template <class R>
 void copy_as(const Exec& exec, const CopyArgs& a) {
   const R factor = static_cast<R>(a.factor);
-  map<R, 1, 1>(exec, {Grad{a.y, a.add}}, {a.x}, [=] __device__(const R(&x)[1], R(&y)[1]) { y[0] = factor * x[0]; });
+  map<R, 1, 1>(exec, {Grad{a.y, a.add}}, {a.x},
+               [=] __device__(const auto& x, auto& y) { each_of(y, [&](int i) { y[0][i] = factor * x[0][i]; }); });
 }
 
 template <class R>
 void add_as(const Exec& exec, const AddArgs& a) {
-  map<R, 1, 2>(exec, {Grad{a.y}}, {a.a, a.b}, [] __device__(const R(&x)[2], R(&y)[1]) { y[0] = x[0] + x[1]; });
+  map<R, 1, 2>(exec, {Grad{a.y}}, {a.a, a.b},
+               [] __device__(const auto& x, auto& y) { each_of(y, [&](int i) { y[0][i] = x[0][i] + x[1][i]; }); });
 }
 
 // Kernels here end in their last block. They follow each other on one stream, so one counter is enough.
@@ -81,7 +84,7 @@ void total(const Exec& exec, const Tensor& x, const Term& term, const Finish& fi
     total_kernel<<<blocks, kThreads, 0, stream_of(exec)>>>(numbers, count, each, partial, term, finish);
     note_launch();
   };
-  if (x.contiguous() && Packed::takes(x.view({count}), 4)) return run(Packed(x.view({count})));
+  if (x.contiguous() && Packed<Either>::takes(x.view({count}), 4)) return run(Packed<Either>(x.view({count})));
   run(Loose<double>(x));
 }
 
@@ -158,8 +161,8 @@ void sum_squares(const Exec& exec, const SumSquaresArgs& a) noexcept {
 void nonfinite(const Exec& exec, const NonfiniteArgs& a) noexcept {
   const int64_t count = a.x.count();
   Found found{0, kNone};
-  if (a.x.contiguous() && Packed::takes(a.x.view({count}), 4)) {
-    const Packed x(a.x.view({count}));
+  if (a.x.contiguous() && Packed<Either>::takes(a.x.view({count}), 4)) {
+    const Packed<Either> x(a.x.view({count}));
     found = find<4>(exec, count / 4, [=] __device__(int64_t i) {
       float v[4];
       x.load(0, 4 * i, v);
