@@ -9,10 +9,8 @@
 #include "command.h"
 #include "inspect/heads/role_probe.h"
 #include "kernels/tables.h"
-#include "model/families/family.h"
-#include "model/families/presets.h"
-#include "model/initialise.h"
-#include "model/weight_list.h"
+#include "random_model.h"
+#include "torch_peer.h"
 
 namespace {
 
@@ -21,27 +19,19 @@ using namespace qkv;
 constexpr double kAtMost = 1.10;
 
 struct Options {
-  std::string preset = "gpt2", dtype = "bf16";
-  int64_t tokens = 512, rounds = 7;
+  std::string preset = "gpt2", dtype = "bf16", device = "cpu", peer;
+  int64_t tokens = 512, sequence = 0, rounds = 7;
   int threads = 2;
 };
 
-std::unique_ptr<Model> random_model(const std::string& preset) {
-  ModelSpec spec = read_spec(Config(preset_config(preset), preset));
-  Weights weights;
-  for (const WeightSpec& one : weight_list(spec)) {
-    Param& param = weights.add(Param(one.name, cpu_device(), Format(DType::f32), one.shape));
-    initial_numbers(one, 1, 0, {param.master().as<float>(), static_cast<size_t>(one.shape.count())});
-  }
-  return Model::make(std::move(spec), std::move(weights));
-}
-
 void run(const Options& options) {
-  const Engine engine(kernels::best_table(), {.threads = options.threads});
-  const auto model = random_model(options.preset);
-  std::vector<TokenText> texts(1);
-  for (int64_t i = 0; i < options.tokens; ++i)
-    texts[0].ids.push_back(static_cast<int32_t>(i * 7919 % model->spec().vocabulary));
+  const Engine engine(bench::kernels_of(options.device), {.threads = options.threads});
+  const auto model = bench::random_model(bench::preset_spec(options.preset), engine, DType::f32);
+  const int64_t sequence = options.sequence > 0 ? options.sequence : options.tokens;
+  std::vector<TokenText> texts(static_cast<size_t>((options.tokens + sequence - 1) / sequence));
+  for (int64_t i = 0; i < options.tokens; ++i) {
+    texts[static_cast<size_t>(i / sequence)].ids.push_back(static_cast<int32_t>(i * 7919 % model->spec().vocabulary));
+  }
   Reader reader(*model, engine,
                 {.precision = options.dtype == "bf16" ? Precision::bf16() : Precision::f32(), .rows = options.tokens});
   RoleTexts known(texts, model->spec(), nullptr);
@@ -60,12 +50,30 @@ void run(const Options& options) {
     return *std::min_element(all.begin(), all.end());
   };
   const double alone = best(plain), with = best(counted), rate = static_cast<double>(options.tokens) / with;
-  std::cout << fmt::format("{}, random weights, {}, {} tokens, with the output head, {} threads, best of {}\n",
-                           options.preset, options.dtype, options.tokens, options.threads, options.rounds);
+  std::cout << fmt::format("{}, {}, random weights, {}, {} tokens, with the output head, {} threads, best of {}\n",
+                           bench::device_name(engine.device()), options.preset, options.dtype, options.tokens,
+                           options.threads, options.rounds);
   std::cout << fmt::format("forward                                    {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * alone,
                            static_cast<double>(options.tokens) / alone);
   std::cout << fmt::format("forward with statistics of all heads       {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * with,
                            rate);
+  const Json work = {{"layers", model->spec().decoder.layers.size()},
+                     {"width", model->spec().width},
+                     {"heads", model->spec().decoder.layers.front().attention.heads},
+                     {"vocab", model->spec().vocabulary},
+                     {"tokens", options.tokens},
+                     {"sequence", sequence}};
+  const Json peer = model->spec().family == "gpt2" ? bench::torch_peer(options.peer, "maps", work) : Json();
+  for (const auto& [key, name] :
+       {std::pair{"plain", "plain, written by hand"}, std::pair{"maps", "with maps, written by hand"},
+        std::pair{"transformers_plain", "plain, transformers"},
+        std::pair{"transformers_maps", "with maps, transformers"}}) {
+    const std::string field = std::string(key) + "_tokens_per_second";
+    if (!peer.contains(field)) continue;
+    const double theirs = peer[field].get<double>();
+    std::cout << fmt::format("PyTorch {:<36}{:20.0f} tokens/s; ours with statistics {:.2f} times that\n", name, theirs,
+                             rate / theirs);
+  }
   std::cout << fmt::format("ratio to plain forward: {:.3f} (at most {:.2f})\n", with / alone, kAtMost);
 }
 
@@ -81,6 +89,11 @@ int main(int argc, char** argv) {
   app.add_option("--tokens", options.tokens, "Tokens of the text")
       ->check(CLI::Range(8, 1 << 20))
       ->capture_default_str();
+  app.add_option("--seq", options.sequence, "Tokens of one text; 0: all are one")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  bench::add_device_option(app, options.device);
+  app.add_option("--peer", options.peer, "torch_peer.py, to measure PyTorch in the same run");
   app.add_option("--rounds", options.rounds, "Number of rounds; the best counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -21,7 +21,6 @@ Param& random_weight(Bed& bed, Format format, const Shape& shape) {
   constexpr int64_t kMade = 64;
   Param& w = bed.params.emplace_back("w", bed.arena.device(), format, shape);
   Param& some = bed.params.emplace_back("some", bed.arena.device(), format, Shape{kMade, shape[-1]});
-  std::byte* made = some.master().data();
   const int64_t bytes = format.bytes_for(some.shape()), all = format.bytes_for(shape);
   if (format.panels()) {
     const auto before = bed.arena.mark();
@@ -29,9 +28,13 @@ Param& random_weight(Bed& bed, Format format, const Shape& shape) {
     bed.arena.rewind(before);
   } else {
     // Any bits are valid, but no scale may be infinite: the upper bits of every byte are kept small.
-    fill(bed.pool(), made, bytes, [](uint64_t i) { return static_cast<std::byte>(random_bits(3, i) & 0x2fU); });
+    std::vector<std::byte> made(static_cast<size_t>(bytes));
+    fill(bed.pool(), made.data(), bytes, [](uint64_t i) { return static_cast<std::byte>(random_bits(3, i) & 0x2fU); });
+    some.device().upload(some.master().data(), made.data(), bytes);
   }
-  fill(bed.pool(), w.master().data(), all, [&](uint64_t i) { return made[static_cast<int64_t>(i) % bytes]; });
+  for (int64_t at = 0; at < all; at += bytes) {
+    w.device().copy(w.master().data() + at, some.master().data(), std::min(bytes, all - at));
+  }
   return w;
 }
 

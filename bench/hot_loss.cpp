@@ -19,11 +19,10 @@ constexpr int64_t kWidth = 768, kHidden = 3072, kVocabulary = 50304;
 Work make_cross_entropy(const Engine& engine, bool back, DType dtype, int64_t rows) {
   const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
   const Tensor x = bed->tensor({rows, kWidth}, dtype), targets = bed->cx.constant({rows}, DType::i32);
-  fill(bed->pool(), targets.as<int32_t>(), rows,
-       [](uint64_t i) { return static_cast<int32_t>(random_bits(9, i) % kVocabulary); });
+  bed->put<int32_t>(targets, [](uint64_t i) { return static_cast<int32_t>(random_bits(9, i) % kVocabulary); });
   const Param& w = bed->param({kVocabulary, kWidth});
   const Tensor one = bed->cx.constant({1}, DType::f32);
-  *one.as<float>() = 1;
+  bed->put<float>(one, [](uint64_t) { return 1.0F; });
   const ops::CrossEntropyOptions options{.divisor = number(rows)};
   const int products = back ? 3 : 1;  // backward recomputes the logits
   Work work{.size = fmt::format("{} x {} -> {}", rows, kWidth, kVocabulary),
@@ -45,13 +44,12 @@ Work make_cross_entropy(const Engine& engine, bool back, DType dtype, int64_t ro
 Work make_embedding_gradient(const Engine& engine, DType dtype, int64_t rows) {
   const auto bed = std::make_shared<Bed>(engine, precision_of(dtype));
   const Tensor dy = bed->tensor({rows, kWidth}, dtype), ids = bed->cx.constant({rows}, DType::i32);
-  fill(bed->pool(), ids.as<int32_t>(), rows,
-       [](uint64_t i) { return static_cast<int32_t>(random_bits(11, i) % kVocabulary); });
+  bed->put<int32_t>(ids, [](uint64_t i) { return static_cast<int32_t>(random_bits(11, i) % kVocabulary); });
   const Tensor dtable = bed->cx.constant({kVocabulary, kWidth}, DType::f32);
   return {.size = fmt::format("{} x {} of {}", rows, kWidth, kVocabulary),
           .amount = number(rows * kWidth) * number(size_of(dtype) + 8),
           .ours = [=] {
-            return seconds_of([&] {
+            return bed->timed([&] {
               bed->cx.kernels.embedding_backward(bed->cx.exec, {.dtable = {dtable, true}, .dy = dy, .ids = ids});
             });
           }};
@@ -63,7 +61,7 @@ struct AdamBed : Bed {
         w(param({count})),
         state{.m = tensor({count}, DType::f32, 1e-3F), .v = cx.constant({count}, DType::f32)} {
     fill_tensor(w.use_gradient(DType::f32).tensor, 1e-3F);
-    fill(pool(), state.v.as<float>(), count, [](uint64_t i) { return 1e-6F * std::abs(random_float(10, i)); });
+    put<float>(state.v, [](uint64_t i) { return 1e-6F * std::abs(random_float(10, i)); });
   }
   Param& w;
   ops::AdamState state;
@@ -74,7 +72,7 @@ Work make_adamw(const Engine& engine, int64_t count) {
   const auto bed = std::make_shared<AdamBed>(engine, count);
   return {
       .size = fmt::format("{:.0f} M parameters", number(count) / 1e6), .amount = kBytes * number(count), .ours = [bed] {
-        return seconds_of([&] { ops::adamw_step(bed->cx, bed->w, bed->state, {.lr = 1e-4, .decay = 0.1}); });
+        return bed->timed([&] { ops::adamw_step(bed->cx, bed->w, bed->state, {.lr = 1e-4, .decay = 0.1}); });
       }};
 }
 
@@ -93,14 +91,14 @@ Work make_muon(const Engine& engine, int64_t rows, int64_t cols) {
   const double small = number(std::min(rows, cols)), large = number(std::max(rows, cols));
   return {.size = fmt::format("{} x {}", rows, cols),
           .amount = 5 * (2 * 2 * small * small * large + 2 * small * small * small),  // five steps of three products
-          .ours = [bed] { return seconds_of([&] { ops::muon_step(bed->cx, bed->w, bed->buffer, {.lr = 1e-4}); }); }};
+          .ours = [bed] { return bed->timed([&] { ops::muon_step(bed->cx, bed->w, bed->buffer, {.lr = 1e-4}); }); }};
 }
 
 Work make_norm(const Engine& engine, int64_t count) {
   const auto bed = std::make_shared<MuonBed>(engine, 1, count);
   return {.size = fmt::format("{:.0f} M parameters", number(count) / 1e6), .amount = 4 * number(count), .ours = [bed] {
             const Param* const all[] = {&bed->w};
-            return seconds_of([&] { ops::global_norm(bed->cx, all); });
+            return bed->timed([&] { ops::global_norm(bed->cx, all); });
           }};
 }
 

@@ -43,6 +43,7 @@ const char* name_of(Product product) {
 
 void add_peers(Work& work, const std::shared_ptr<Bed>& bed, const PeerLinear& linear,
                const std::function<double(const Bed::Look&)>& ours) {
+  if (bed->queues()) return;  // they run on the CPU
   for (const Peer* one : peers()) {
     const PeerRun peer = one->make(linear);
     if (!peer.run) continue;
@@ -105,7 +106,7 @@ Work make_dispatch(const Engine& engine, bool back, DType dtype, int64_t rows) {
   constexpr int64_t kExperts = 8, kChosen = 2;
   const Tensor x = bed->tensor({rows, kWidth}, dtype), dy = bed->tensor(x.shape(), dtype);
   const Tensor ids = bed->cx.constant({rows, kChosen}, DType::i32), weights = bed->tensor({rows, kChosen}, DType::f32);
-  fill(bed->pool(), ids.as<int32_t>(), ids.count(), [](uint64_t i) {
+  bed->put<int32_t>(ids, [](uint64_t i) {
     return static_cast<int32_t>((random_bits(12, i / 2) + i % 2 * (1 + random_bits(13, i / 2) % (kExperts - 1))) %
                                 kExperts);
   });
@@ -286,7 +287,7 @@ struct RowBed : Bed {
     angles = {.cos = tensor({kPositions, kHeadWidth / 2}, DType::f32),
               .sin = tensor({kPositions, kHeadWidth / 2}, DType::f32)};
     positions = cx.constant({rows}, DType::i32);
-    fill(pool(), positions.as<int32_t>(), rows, [](uint64_t i) { return static_cast<int32_t>(i % kPositions); });
+    put<int32_t>(positions, [](uint64_t i) { return static_cast<int32_t>(i % kPositions); });
   }
 
   template <class Track>

@@ -12,7 +12,11 @@
 #include <fstream>
 #include <thread>
 
+#include "base/error.h"
 #include "kernels/cpu/isa.h"
+#if defined(QKV_WITH_CUDA)
+#include "kernels/cuda/limits.h"
+#endif
 #include "random.h"
 
 namespace qkv::bench {
@@ -33,6 +37,9 @@ constexpr std::array<LimitText, kLimits> kTexts{{
     {"int8, AMX", "AMX int8", "TOP/s", 1e12},
     {"read, one stream", "one stream", "GB/s", 1e9},
     {"read, eight streams", "eight streams", "GB/s", 1e9},
+    {"f32 FMA, GPU", "FMA", "TFLOP/s", 1e12},
+    {"bf16, tensor cores", "tensor cores", "TFLOP/s", 1e12},
+    {"copy, GPU memory", "copy", "GB/s", 1e9},
 }};
 
 #if defined(__x86_64__)
@@ -59,7 +66,10 @@ std::array<bool, kLimits> find_usable() {
           kernels::cpu::has_tiles(),
           kernels::cpu::has_tiles(),
           true,
-          true};
+          true,
+          false,
+          false,
+          false};
 }
 
 ReadLoop best_read() {
@@ -86,6 +96,24 @@ ReadLoop best_read() {
 
 void pause_cpu() {}
 #endif
+
+std::array<bool, kLimits> usable_on(Limits::Of of) {
+  if (of == Limits::Of::cpu) return find_usable();
+  std::array<bool, kLimits> usable{};
+  for (const Limit limit : {Limit::f32_gpu, Limit::bf16_gpu, Limit::copy_gpu})
+    usable[static_cast<size_t>(limit)] = true;
+  return usable;
+}
+
+double gpu_window(Limit limit) {
+#if defined(QKV_WITH_CUDA)
+  if (limit == Limit::f32_gpu) return kernels::cuda::f32_operations_per_second();
+  return limit == Limit::bf16_gpu ? kernels::cuda::bf16_operations_per_second()
+                                  : kernels::cuda::copy_bytes_per_second();
+#else
+  QKV_FAIL("the limit ", text_of(limit).name, " was asked for in a build without kernels for GPUs");
+#endif
+}
 
 // Random data for each loop: f32, bf16, int8.
 enum Panel : int64_t { f32_panel, bf16_panel, int8_panel };
@@ -123,6 +151,13 @@ std::string cpu_name() {
   return "unknown CPU";
 }
 
+std::string device_name(const Device& device) {
+#if defined(QKV_WITH_CUDA)
+  if (&device != &cpu_device()) return kernels::cuda::gpu_name();
+#endif
+  return &device == &cpu_device() ? cpu_name() : device.name();
+}
+
 const LimitText& text_of(Limit limit) {
   return kTexts[static_cast<size_t>(limit)];
 }
@@ -142,9 +177,10 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-Limits::Limits(ThreadPool& pool)
+Limits::Limits(ThreadPool& pool, Of of)
     : pool_(pool),
-      usable_(find_usable()),
+      of_(of),
+      usable_(usable_on(of)),
       read_loop_(best_read()),
       share_(share_of(pool.threads())),
       memory_(cpu_device(), DType::i8, share_ * pool.threads()),
@@ -160,7 +196,7 @@ Limits::Limits(ThreadPool& pool)
 
 double Limits::read(Limit limit, On on) {
   const int threads = on == On::all ? pool_.threads() : 1;
-  const bool memory = limit == Limit::read_one || limit == Limit::read_eight;
+  const bool memory = limit == Limit::read_one || limit == Limit::read_eight || limit == Limit::copy_gpu;
   double best = 0;
   for (int w = 0; w < (memory ? 1 : kWindows); ++w) best = std::max(best, window(limit, threads));
   readings_[index(limit)][index(on)].push_back(best);
@@ -168,6 +204,7 @@ double Limits::read(Limit limit, On on) {
 }
 
 double Limits::window(Limit limit, int threads) {
+  if (bench::of(limit) == Of::gpu) return gpu_window(limit);
   if (limit == Limit::read_one) return read_window(1, threads);
   if (limit == Limit::read_eight) return read_window(8, threads);
   return product_window(limit, threads);
@@ -239,14 +276,17 @@ Limit Limits::fastest(std::initializer_list<Limit> limits) const {
 }
 
 Limit Limits::fastest_f32() const {
+  if (of_ == Of::gpu) return Limit::f32_gpu;
   return fastest({Limit::f32_plain, Limit::f32_avx2, Limit::f32_avx512});
 }
 
 Limit Limits::fastest_bf16() const {
+  if (of_ == Of::gpu) return Limit::bf16_gpu;
   return fastest({fastest_f32(), Limit::bf16_avx512, Limit::bf16_amx});
 }
 
 Limit Limits::fastest_int8() const {
+  if (of_ == Of::gpu) return Limit::bf16_gpu;
   return fastest({fastest_f32(), Limit::int8_avx512, Limit::int8_amx});
 }
 

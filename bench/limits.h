@@ -1,5 +1,6 @@
-// The limits of this machine: products with operands in L1, and memory reads. They are measured repeatedly during a
-// run, next to what is compared with them, because the machine may be shared and AMX has a slow mode.
+// The limits of this machine: products with operands in L1, and memory reads; of a GPU, products with operands in shared
+// memory, and copies. They are measured repeatedly during a run, next to what is compared with them, because the machine
+// may be shared and AMX has a slow mode.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@
 namespace qkv::bench {
 
 std::string cpu_name();
+std::string device_name(const Device& device);  // the CPU or the GPU
 
 enum class Limit {
   f32_plain,
@@ -25,8 +27,11 @@ enum class Limit {
   int8_amx,
   read_one,
   read_eight,
+  f32_gpu,
+  bf16_gpu,
+  copy_gpu,
 };
-constexpr int kLimits = static_cast<int>(Limit::read_eight) + 1;
+constexpr int kLimits = static_cast<int>(Limit::copy_gpu) + 1;
 
 struct LimitText {
   const char* name;
@@ -44,10 +49,12 @@ class Limits {
  public:
   static constexpr int64_t kReadBytes = int64_t{1} << 30;
 
-  explicit Limits(ThreadPool& pool);
+  enum class Of { cpu, gpu };
+  Limits(ThreadPool& pool, Of of);
 
   bool usable(Limit limit) const { return usable_[index(limit)]; }
   int threads() const { return pool_.threads(); }
+  Of of() const { return of_; }
 
   // One reading on 1 thread or on all, in operations or bytes per second: the best of a few windows, because another
   // process may have interrupted a window.
@@ -59,6 +66,7 @@ class Limits {
   Limit fastest_f32() const;
   Limit fastest_bf16() const;
   Limit fastest_int8() const;
+  Limit memory() const { return of_ == Of::gpu ? Limit::copy_gpu : Limit::read_eight; }
 
   // One line for each AMX limit that was read in its slow mode. On a busy machine that may not be the cause.
   std::vector<std::string> notes(bool busy) const;
@@ -76,6 +84,7 @@ class Limits {
   double product_window(Limit limit, int threads);
 
   ThreadPool& pool_;
+  Of of_;
   std::array<bool, kLimits> usable_{};
   std::array<int64_t, kLimits> rounds_{};  // per window; grows until a window is long enough
   std::array<std::array<std::vector<double>, 2>, kLimits> readings_;
@@ -83,5 +92,9 @@ class Limits {
   int64_t share_;  // bytes each thread reads when all do
   Storage memory_, panels_, sinks_;
 };
+
+inline Limits::Of of(Limit limit) {
+  return limit >= Limit::f32_gpu ? Limits::Of::gpu : Limits::Of::cpu;
+}
 
 }  // namespace qkv::bench

@@ -75,7 +75,8 @@ void measure(const std::string& folder) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: qkv_bench_load DIR\n  a model folder, for example of  qkv new --preset tinyllama-1.1b --out DIR --dtype "
+    std::cerr << "usage: qkv_bench_load DIR\n  a model folder, for example of  qkv new --preset tinyllama-1.1b --out "
+                 "DIR --dtype "
                  "bf16\n";
     return 2;
   }

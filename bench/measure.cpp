@@ -76,7 +76,7 @@ Limit limit_of(Bound bound, const Limits& limits) {
     case Bound::memory:
       break;
   }
-  return Limit::read_eight;
+  return limits.memory();
 }
 
 // OpenMP's threads spin for some milliseconds before they sleep; wait until they no longer use the CPUs.
@@ -140,7 +140,7 @@ void read_limits(Limits& limits) {
     for (int l = 0; l < kLimits; ++l) {
       const auto limit = static_cast<Limit>(l);
       if (!limits.usable(limit)) continue;
-      limits.read(limit, Limits::On::one);
+      if (of(limit) == Limits::Of::cpu) limits.read(limit, Limits::On::one);
       limits.read(limit, Limits::On::all);
     }
   }

@@ -34,6 +34,7 @@ std::vector<int32_t> random_ids(int64_t count, int64_t vocabulary, uint64_t seed
 Limit peak_of(const Limits& limits, bool integers, DType compute) {
   std::vector<Limit> ways{Limit::f32_avx512, Limit::f32_avx2, Limit::f32_plain};
   if (integers) ways.insert(ways.begin(), {Limit::int8_amx, Limit::int8_avx512});
+  if (limits.usable(Limit::bf16_gpu)) return compute == DType::bf16 || integers ? Limit::bf16_gpu : Limit::f32_gpu;
   if (!integers && compute == DType::bf16) ways.insert(ways.begin(), {Limit::bf16_amx, Limit::bf16_avx512});
   return *std::find_if(ways.begin(), ways.end(), [&](Limit way) { return limits.usable(way); });
 }
@@ -59,7 +60,7 @@ class Stopwatch {
 
  private:
   void look() {
-    read_.push_back(limits_.read(Limit::read_eight, On::all));
+    read_.push_back(limits_.read(limits_.memory(), On::all));
     peaks_.push_back(limits_.read(peak_, On::all));
     since_ = 0;
   }
@@ -80,11 +81,14 @@ void add_kernels(RunRow& row) {
   }
 }
 
-// One pass over a prompt from an empty context; the logits of its last token.
-void prefill(Runner& runner, const std::vector<int32_t>& ids, Stopwatch& watch) {
-  const Runner::Sequence sequence = runner.start();
-  watch.time([&] { runner.prefill({.sequence = sequence, .ids = ids, .reach = static_cast<int64_t>(ids.size())}); });
-  runner.end(sequence);
+// One pass over prompts from an empty context; the logits of the last token of each.
+void prefill(Runner& runner, const std::vector<int32_t>& ids, int64_t prompts, Stopwatch& watch) {
+  std::vector<Runner::Part> parts;
+  for (int64_t i = 0; i < prompts; ++i) {
+    parts.push_back({.sequence = runner.start(), .ids = ids, .reach = static_cast<int64_t>(ids.size())});
+  }
+  watch.time([&] { runner.pass(parts); });
+  for (const Runner::Part& part : parts) runner.end(part.sequence);
 }
 
 // Decodes `batch` sessions together, each from one token, greedily, ignoring the end of text.
@@ -130,13 +134,16 @@ ModelRuns measure_runs(Runner& runner, Limits& limits, const RunsWanted& wanted,
   };
   std::vector<Kind> kinds;
   if (wanted.prompt > 0) {
-    Cost all = cost.weights(wanted.prompt, 1);
+    const double prompts = number(wanted.prompts);
+    Cost all = cost.weights(wanted.prompts * wanted.prompt, wanted.prompts);
     for (int64_t keys = 1; keys <= wanted.prompt; ++keys)
-      all = all + Cost{.operations = cost.attention(keys).operations};
-    all.bytes += cost.attention(wanted.prompt).bytes;
-    kinds.push_back({{.name = fmt::format("pp{}", wanted.prompt), .tokens = wanted.prompt, .cost = all},
+      all = all + Cost{.operations = prompts * cost.attention(keys).operations};
+    all.bytes += prompts * cost.attention(wanted.prompt).bytes;
+    const std::string name =
+        fmt::format("pp{}{}", wanted.prompt, wanted.prompts == 1 ? "" : fmt::format(" x {}", wanted.prompts));
+    kinds.push_back({{.name = name, .tokens = wanted.prompts * wanted.prompt, .cost = all},
                      [&, ids = random_ids(wanted.prompt, runner.vocabulary(), 1)](Stopwatch& watch) {
-                       prefill(runner, ids, watch);
+                       prefill(runner, ids, wanted.prompts, watch);
                      }});
   }
   for (const int64_t batch : wanted.tokens > 0 ? wanted.batches : std::vector<int64_t>{}) {
@@ -155,7 +162,8 @@ ModelRuns measure_runs(Runner& runner, Limits& limits, const RunsWanted& wanted,
   ModelRuns result;
   result.peak = peak_of(limits, cost.integers(), runner.options().precision.compute);
   Stopwatch unused(limits, result.peak);
-  prefill(runner, random_ids(std::max<int64_t>(wanted.prompt, 1), runner.vocabulary(), 1), unused);
+  time_kernels(true);
+  prefill(runner, random_ids(std::max<int64_t>(wanted.prompt, 1), runner.vocabulary(), 1), wanted.prompts, unused);
   decode(runner, 1, 1, unused);
 
   const int64_t of = wanted.rounds * static_cast<int64_t>(kinds.size());

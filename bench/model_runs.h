@@ -12,7 +12,7 @@
 namespace qkv::bench {
 
 struct RunsWanted {
-  int64_t prompt = 512, tokens = 128;
+  int64_t prompt = 512, prompts = 1, tokens = 128;  // prompts: so many in one pass
   std::vector<int64_t> batches{1, 8, 32};
   int64_t rounds = 3;
 };

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "kernels/tables.h"
 #include "peer.h"
+#include "random_model.h"
 #include "report.h"
 
 namespace {
@@ -24,6 +25,7 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv bench ops --only "forward bf16" the rows whose op and dtype contain this text
   ./qkv bench ops --only none           only the limits
   ./qkv bench ops --threads 1 --json    one thread, as JSON
+  ./qkv bench ops --device cuda         on an NVIDIA GPU
   QKV_ISA=avx2 ./qkv bench ops          with the kernels of another instruction set
 
 Each round measures the limit, ours, and oneDNN and OpenBLAS (f32) on the same
@@ -33,7 +35,7 @@ best, and compare only within one run.
 Exit codes: 0 done, 2 the request is wrong, 3 a fault of qkv itself.)";
 
 struct Wanted {
-  std::string only;
+  std::string only, device = "cpu";
   int threads = 0;
   bool json = false;
 };
@@ -56,15 +58,18 @@ std::vector<qkv::bench::HotOp> chosen_ops(const qkv::Engine& engine, const std::
 }
 
 void bench(const Wanted& wanted) {
-  const qkv::Engine engine(qkv::kernels::best_table(), {.threads = wanted.threads});
-  const std::vector<qkv::bench::HotOp> ops = chosen_ops(engine, wanted.only);
+  const qkv::Engine engine(qkv::bench::kernels_of(wanted.device), {.threads = wanted.threads});
+  std::vector<qkv::bench::HotOp> ops = chosen_ops(engine, wanted.only);
+  if (qkv::bench::limits_of(engine) == qkv::bench::Limits::Of::gpu) {
+    for (auto& op : ops) op.full *= op.full >= 4096 ? 8 : 1;  // what fills a GPU
+  }
   for (const qkv::bench::Peer* peer : qkv::bench::peers()) peer->set_threads(engine.threads());
 
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   qkv::Progress progress("bench ops", static_cast<int64_t>(ops.size()));
   progress.update(0, "limits");
-  qkv::bench::Limits limits(*engine.exec().pool);
+  qkv::bench::Limits limits(*engine.exec().pool, qkv::bench::limits_of(engine));
   read_limits(limits);
   std::vector<qkv::bench::Row> rows;
   for (const auto& op : ops) {
@@ -93,6 +98,7 @@ int run(int argc, char** argv) {
   app.add_option("--only", wanted.only, "Only ops whose name and dtype contain this text; 'none' measures the limits");
   app.add_option("--threads", wanted.threads, "Number of threads; default: one per available CPU")
       ->check(CLI::Range(1, qkv::kMostThreads));
+  qkv::bench::add_device_option(app, wanted.device);
   app.add_flag("--json", wanted.json, "Print JSON: machine, limits, rows, notes");
   app.footer(kExamples);
   return qkv::bench::run_command(app, argc, argv, [&] { bench(wanted); });

@@ -51,7 +51,8 @@ Cost PassCost::attention(int64_t keys) const {
   Cost cost;
   for (const LayerSpec& layer : layers_) {
     const AttentionSpec& a = layer.attention;
-    const double seen = number(a.reach() > 0 ? std::min(keys, a.reach()) : keys), width = number(a.width + a.value_width);
+    const double seen = number(a.reach() > 0 ? std::min(keys, a.reach()) : keys),
+                 width = number(a.width + a.value_width);
     cost.bytes += seen * number(a.kv_heads) * (width * number(size_of(options_.cache)) + scales);
     cost.operations += 2 * seen * number(a.heads) * width;
   }

@@ -47,13 +47,15 @@ void print_limits(std::ostream& out, const Report& report, const Paint& paint) {
   out << paint.title(title) << '\n';
   for (int l = 0; l < kLimits; ++l) {
     const auto limit = static_cast<Limit>(l);
+    if (limits.of() != of(limit)) continue;
     fmt::print(out, "  {:<24}{:<9}", text_of(limit).name, text_of(limit).unit);
     if (!limits.usable(limit)) {
       out << "  not on this CPU\n";
       continue;
     }
     for (const On on : {On::one, On::all}) {
-      if (on == On::all && limits.threads() == 1) break;
+      if (on == On::one && limits.of() == Limits::Of::gpu) continue;
+      if (on == On::all && limits.threads() == 1 && limits.of() == Limits::Of::cpu) break;
       const std::vector<double>& readings = limits.readings(limit, on);
       fmt::print(out, "{}{:>9}{:>9}", on == On::all ? "  " : "", scaled(best_of(readings), limit),
                  scaled(median_of(readings), limit));
@@ -148,7 +150,7 @@ OrderedJson row_json(const Report& report, const Row& row) {
 }  // namespace
 
 Machine this_machine(const Engine& engine) {
-  Machine machine{.cpu = cpu_name(), .table = engine.kernels().name, .threads = engine.threads()};
+  Machine machine{.cpu = device_name(engine.device()), .table = engine.kernels().name, .threads = engine.threads()};
   for (const Peer* peer : peers()) machine.peers += (machine.peers.empty() ? "" : ", ") + peer->about();
   return machine;
 }
@@ -174,8 +176,9 @@ void print_json(std::ostream& out, const Report& report) {
   const Machine& m = report.machine;
   OrderedJson limits = OrderedJson::array(), rows = OrderedJson::array();
   for (int l = 0; l < kLimits; ++l) {
-    limits.push_back(limit_json(report.limits, static_cast<Limit>(l), On::one));
-    if (m.threads > 1) limits.push_back(limit_json(report.limits, static_cast<Limit>(l), On::all));
+    const bool gpu = of(static_cast<Limit>(l)) == Limits::Of::gpu;
+    if (!gpu) limits.push_back(limit_json(report.limits, static_cast<Limit>(l), On::one));
+    if (gpu || m.threads > 1) limits.push_back(limit_json(report.limits, static_cast<Limit>(l), On::all));
   }
   for (const Row& row : report.rows) rows.push_back(row_json(report, row));
   const OrderedJson all{

@@ -10,6 +10,8 @@ namespace qkv::bench {
 
 // The same kernels, timed. Only one table at a time: kernels are plain functions, so the times are global.
 const Kernels& timed_kernels(const Kernels& table);
+// Timing waits for every kernel of a device that queues its work, which makes it slower: off while a whole is measured.
+void time_kernels(bool on);
 
 struct KernelTime {
   std::string name;

@@ -16,8 +16,9 @@
 #include "measure.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/families/presets.h"
-#include "model/initialise.h"
+#include "random_model.h"
 #include "timed_kernels.h"
+#include "torch_peer.h"
 #include "train/trainer.h"
 
 namespace qkv::bench {
@@ -30,29 +31,34 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv bench train --preset gpt2 --tokens 4096 --seq 1024
   ./qkv bench train --preset gpt2 --tokens 1024 --seq 1024 --precision f32 --json
   ./qkv bench train --recipe recipes/shakespeare-char.json --steps 200
+  ./qkv bench train --preset gpt2 --tokens 32768 --seq 1024 --steps 20 --device cuda
+  ./qkv bench train --preset transformer-base --tokens 32768 --seq 128 --steps 20 --device cuda
 
 Steps on random tokens and initial weights; the first is not counted. The matmul peak is measured between the steps,
 and a step's share is relative to the readings around it; median of the steps.
 
 Operations: six per weight and token (embeddings are looked up, not multiplied), plus attention, half of the full
-square for a causal mask. Recomputation is not counted.
+square for a causal mask. Recomputation is not counted. On a GPU the time of each kernel is taken from two more steps
+that wait for every kernel.
 
 Exit codes: 0 done, 2 the request is wrong, 3 a fault of qkv itself.)";
 
 struct Wanted {
-  std::string preset, recipe, precision;
+  std::string preset, recipe, precision, device = "cpu", peer;
   int64_t tokens = 0, sequence = 0, micro_batches = 0, steps = 5;
   int threads = 0;
   bool json = false;
 };
 
-// Random tokens.
+// Random tokens; of an encoder-decoder, half of them are sources.
 class RandomTokens : public TrainData {
  public:
-  RandomTokens(const Recipe& recipe, int64_t vocabulary) : recipe_(recipe), vocabulary_(vocabulary) {}
+  RandomTokens(const Recipe& recipe, const ModelSpec& spec)
+      : recipe_(recipe), vocabulary_(spec.vocabulary), sources_(spec.has_source()) {}
 
   TrainBatch micro_batch(int64_t step, int64_t micro) const override {
-    const int64_t rows = recipe_.batch_tokens / recipe_.micro_batches, k = step * recipe_.micro_batches + micro;
+    const int64_t all = recipe_.batch_tokens / recipe_.micro_batches, rows = sources_ ? all / 2 : all;
+    const int64_t k = step * recipe_.micro_batches + micro;
     TrainBatch made{.counted = rows, .first_row = k * rows};
     const auto token = [&](int64_t i) {
       const uint64_t bits = random_bits(1, static_cast<uint64_t>(k * rows + i));
@@ -65,6 +71,10 @@ class RandomTokens : public TrainData {
     for (int64_t i = 0; i < rows; i += recipe_.sequence) {
       made.lengths.push_back(static_cast<int32_t>(std::min(recipe_.sequence, rows - i)));
     }
+    if (sources_) {
+      made.source_ids.assign(made.targets.rbegin(), made.targets.rend());
+      made.source_lengths = made.lengths;
+    }
     return made;
   }
   int64_t validation_batches() const override { return 0; }
@@ -73,6 +83,7 @@ class RandomTokens : public TrainData {
  private:
   const Recipe& recipe_;
   int64_t vocabulary_;
+  bool sources_;
 };
 
 // The given recipe, or one made from a preset; the command line overrides it.
@@ -80,8 +91,9 @@ Recipe recipe_for(const Wanted& wanted) {
   Recipe recipe{.name = wanted.preset};
   if (!wanted.recipe.empty()) {
     recipe = read_recipe(parse_json(read_file(wanted.recipe, 16 << 20), wanted.recipe), wanted.recipe);
-    QKV_CHECK(recipe.objective == Recipe::Objective::causal, wanted.recipe, " is a recipe to ",
-              name_of(recipe.objective), Hint("only next-token recipes are measured: \"objective\": \"causal\""));
+    QKV_CHECK(recipe.objective == Recipe::Objective::causal || recipe.objective == Recipe::Objective::translate,
+              wanted.recipe, " is a recipe to ", name_of(recipe.objective),
+              Hint("only next-token and translation recipes are measured"));
   }
   if (wanted.recipe.empty() || recipe.model.contains("preset")) {
     Json base = preset_config(wanted.recipe.empty() ? wanted.preset : recipe.model["preset"].get<std::string>());
@@ -98,7 +110,6 @@ Recipe recipe_for(const Wanted& wanted) {
         std::pair{"max_position_embeddings", recipe.sequence}}) {
     if (!recipe.model.contains(key)) recipe.model[key] = value;
   }
-  recipe.steps = wanted.steps + 1;
   recipe.evaluate = {};
   recipe.checkpoint = {};
   QKV_CHECK(recipe.batch_tokens % recipe.micro_batches == 0, recipe.batch_tokens, " tokens do not divide into ",
@@ -106,28 +117,28 @@ Recipe recipe_for(const Wanted& wanted) {
   return recipe;
 }
 
-std::unique_ptr<Model> first_model(const Recipe& recipe, ThreadPool& pool) {
+std::unique_ptr<Model> first_model(const Recipe& recipe, const Engine& engine) {
   ModelSpec spec = read_spec(Config(recipe.model, recipe.name));
-  QKV_CHECK(spec.kind == ModelSpec::Kind::decoder_only, recipe.name, " is a ", name_of(spec.kind), " model",
-            Hint("training is measured for decoder-only models"));
+  QKV_CHECK(spec.kind != ModelSpec::Kind::encoder_only, recipe.name, " is a ", name_of(spec.kind), " model",
+            Hint("training is measured for decoder-only models and encoder-decoders"));
   QKV_CHECK(spec.context == 0 || recipe.sequence <= spec.context, "--seq ", recipe.sequence,
             " is longer than this model's context of ", spec.context, Hint("use a shorter sequence"));
-  Weights weights;
-  for (const WeightSpec& weight : weight_list(spec)) {
-    Param& made = weights.add(Param(weight.name, cpu_device(), DType::f32, weight.shape));
-    constexpr int64_t kPiece = 1 << 16;
-    const int64_t count = weight.shape.count();
-    pool.run((count + kPiece - 1) / kPiece, [&](int64_t piece, int) {
-      const int64_t first = piece * kPiece;
-      initial_numbers(weight, 1, first,
-                      {made.master().as<float>() + first, static_cast<size_t>(std::min(kPiece, count - first))});
-    });
-  }
-  return Model::make(std::move(spec), std::move(weights));
+  return random_model(std::move(spec), engine, DType::f32);
+}
+
+// The same training in PyTorch; null where it is not wanted or not known there.
+Json peer_of(const Wanted& wanted, const Recipe& recipe, const ModelSpec& spec) {
+  if (wanted.peer.empty() || (!spec.has_source() && spec.family != "gpt2")) return {};
+  const LayerSpec& layer = spec.decoder.layers.front();
+  const Json work = {
+      {"layers", spec.decoder.layers.size()}, {"width", spec.width},      {"heads", layer.attention.heads},
+      {"hidden", layer.feed.width},           {"vocab", spec.vocabulary}, {"tokens", recipe.batch_tokens},
+      {"sequence", recipe.sequence}};
+  return torch_peer(wanted.peer, spec.has_source() ? "pairs" : "train", work);
 }
 
 struct Found {
-  std::string kernels_used, model;
+  std::string device, kernels_used, model;
   int threads = 1;
   double preempted = 0;  // preemptions per second
   const Recipe& recipe;
@@ -138,7 +149,9 @@ struct Found {
 
   std::vector<double> seconds, peaks;  // of each step; operations per second around it
   StepSeconds parts;                   // of all steps
-  std::vector<KernelTime> kernels;     // of all steps
+  std::vector<KernelTime> kernels;     // of `timed_steps`
+  int64_t timed_steps = 0;
+  Json peer;
 
   double total() const {
     double sum = 0;
@@ -162,7 +175,7 @@ struct Found {
 void print(const Found& f) {
   const LimitText& peak = text_of(f.peak_kind);
   const double tokens = number(f.recipe.batch_tokens), steps = number(static_cast<int64_t>(f.seconds.size()));
-  std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}\n\n", cpu_name(), f.threads, f.threads == 1 ? "" : "s",
+  std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}\n\n", f.device, f.threads, f.threads == 1 ? "" : "s",
                            f.kernels_used, f.model);
   std::cout << fmt::format("{:<14}{:>12}{:>12}\n", "", "best", "median");
   const auto line = [](const char* name, double best, double median, const char* unit) {
@@ -173,25 +186,34 @@ void print(const Found& f) {
   line("speed", tokens / f.best(), tokens / median, "tokens/s");
   line("matmul", f.operations / f.best() / peak.scale, f.operations / median / peak.scale, peak.unit);
   line(peak.label, best_of(f.peaks) / peak.scale, median_of(f.peaks) / peak.scale, peak.unit);
-  std::cout << fmt::format("share of matmul peak ({}): {:.1f} %\n\n{:<26}{:>10}{:>9}\n", peak.name, 100 * f.share(),
-                           "time per step", "ms", "share");
-  for (const auto& [name, seconds] : f.named_parts()) {
-    std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%\n", name, 1e3 * seconds / steps, 100 * seconds / f.total());
+  std::cout << fmt::format("share of matmul peak ({}): {:.1f} %\n", peak.name, 100 * f.share());
+  if (of(f.peak_kind) == Limits::Of::cpu) {  // a GPU is given a whole step before anything is waited for
+    std::cout << fmt::format("\n{:<26}{:>10}{:>9}\n", "time per step", "ms", "share");
+    for (const auto& [name, seconds] : f.named_parts()) {
+      std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%\n", name, 1e3 * seconds / steps, 100 * seconds / f.total());
+    }
   }
   std::cout << fmt::format("\n{:<26}{:>10}{:>9}{:>8}\n", "by kernel", "ms", "share", "calls");
-  double rest = f.total();
+  const double timed = number(f.timed_steps);
+  double rest = median;
   for (const KernelTime& kernel : f.kernels) {
-    rest -= kernel.seconds;
-    std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%{:>8.0f}\n", kernel.name, 1e3 * kernel.seconds / steps,
-                             100 * kernel.seconds / f.total(), static_cast<double>(kernel.calls) / steps);
+    const double each = kernel.seconds / timed;
+    rest -= each;
+    std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%{:>8.0f}\n", kernel.name, 1e3 * each, 100 * each / median,
+                             static_cast<double>(kernel.calls) / timed);
   }
-  std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%\n", "outside kernels", 1e3 * rest / steps, 100 * rest / f.total());
+  std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%\n", "outside kernels", 1e3 * rest, 100 * rest / median);
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
   std::cout << fmt::format(
       "\npeak memory {:.2f} GiB; planned {:.2f}: weights {:.2f}, copies {:.2f}, gradients {:.2f}, optimiser {:.2f}, "
       "activations {:.2f}\n",
       f.peak_memory / kGiB, gib(f.plan.total()), gib(f.plan.weights), gib(f.plan.copies), gib(f.plan.gradients),
       gib(f.plan.states), gib(f.plan.activations));
+  if (!f.peer.is_null()) {
+    const double theirs = f.peer["tokens_per_second"].get<double>();
+    std::cout << fmt::format("{}: {:.4g} tokens/s; ours {:.2f} times that\n", f.peer["peer"].get<std::string>(), theirs,
+                             tokens / median / theirs);
+  }
   if (f.preempted > kCalmPreemptions) {
     std::cout << fmt::format("this machine was busy: other processes preempted this run {:.0f} times per second\n",
                              f.preempted);
@@ -205,11 +227,15 @@ void print_json(const Found& f) {
   OrderedJson parts = OrderedJson::object(), kernels = OrderedJson::array();
   for (const auto& [name, seconds] : f.named_parts()) parts[name] = seconds / f.total();
   for (const KernelTime& k : f.kernels) {
-    kernels.push_back({{"name", k.name}, {"share", k.seconds / f.total()}, {"calls", k.calls}});
+    const double each = k.seconds / number(f.timed_steps);
+    kernels.push_back({{"name", k.name}, {"share", each / median_of(f.seconds)}, {"calls", k.calls / f.timed_steps}});
   }
   const OrderedJson all{
       {"machine",
-       {{"cpu", cpu_name()}, {"threads", f.threads}, {"kernels", f.kernels_used}, {"put_off_per_second", f.preempted}}},
+       {{"device", f.device},
+        {"threads", f.threads},
+        {"kernels", f.kernels_used},
+        {"put_off_per_second", f.preempted}}},
       {"model", f.model},
       {"tokens", f.recipe.batch_tokens},
       {"seconds", f.seconds},
@@ -219,6 +245,7 @@ void print_json(const Found& f) {
       {"peak",
        {{"name", peak.name}, {"best", best_of(f.peaks) / peak.scale}, {"median", median_of(f.peaks) / peak.scale}}},
       {"share_of_peak", f.share()},
+      {"peer", f.peer},
       {"parts", parts},
       {"kernels", kernels},
       {"memory",
@@ -234,13 +261,17 @@ void print_json(const Found& f) {
 }
 
 void bench(const Wanted& wanted) {
-  const Recipe recipe = recipe_for(wanted);
-  const Engine engine(timed_kernels(kernels::best_table()), {.threads = wanted.threads});
-  const auto model = first_model(recipe, *engine.exec().pool);
+  Recipe recipe = recipe_for(wanted);
+  const Engine engine(timed_kernels(kernels_of(wanted.device)), {.threads = wanted.threads});
+  const bool gpu = limits_of(engine) == Limits::Of::gpu;
+  const int64_t timed_steps = gpu ? 2 : wanted.steps, first_timed = gpu ? wanted.steps + 1 : 1;
+  recipe.steps = first_timed + timed_steps;
+  const auto model = first_model(recipe, engine);
   choose_trainable(*model, recipe.frozen);
-  const RandomTokens data(recipe, model->spec().vocabulary);
+  const RandomTokens data(recipe, model->spec());
   Trainer trainer(engine, recipe, *model, data);
-  Found found{.kernels_used = engine.kernels().name,
+  Found found{.device = device_name(engine.device()),
+              .kernels_used = engine.kernels().name,
               .model = fmt::format("{}, {} tokens per step in sequences of {}, {} micro-batch{}, {}, {}", recipe.name,
                                    recipe.batch_tokens, recipe.sequence, recipe.micro_batches,
                                    recipe.micro_batches == 1 ? "" : "es", recipe.bf16 ? "bf16" : "f32",
@@ -248,8 +279,9 @@ void bench(const Wanted& wanted) {
               .threads = engine.threads(),
               .recipe = recipe,
               .operations = trainer.operations_per_step(),
-              .plan = trainer.plan()};
-  Limits limits(*engine.exec().pool);
+              .plan = Trainer::plan(engine, recipe, *model, data),
+              .timed_steps = timed_steps};
+  Limits limits(*engine.exec().pool, limits_of(engine));
   read_limits(limits);
   found.peak_kind = recipe.bf16 ? limits.fastest_bf16() : limits.fastest_f32();
   Progress progress("bench train", recipe.steps);
@@ -264,22 +296,26 @@ void bench(const Wanted& wanted) {
       after = limits.read(found.peak_kind, Limits::On::all);
       since = 0;
     }
-    if (report.step > 0) {
+    if (report.step > 0 && report.step <= wanted.steps) {
       found.seconds.push_back(report.seconds);
       found.peaks.push_back((before + after) / 2);
       found.parts += report.result.seconds;
-    } else {
+    }
+    if (report.step + 1 == first_timed) {
       take_kernel_times();
+      time_kernels(true);
     }
     before = after;
     progress.update(report.step + 1, "step");
   };
+  time_kernels(!gpu);
   const double preempted = preemptions();
   const double seconds = seconds_of([&] { trainer.run(hooks); });
   found.preempted = (preemptions() - preempted) / seconds;
   found.kernels = take_kernel_times();
   progress.finish();
   found.peak_memory = peak_memory() - static_cast<double>(Limits::kReadBytes);
+  found.peer = peer_of(wanted, recipe, model->spec());
   wanted.json ? print_json(found) : print(found);
 }
 
@@ -299,6 +335,8 @@ int run(int argc, char** argv) {
   app.add_option("--threads", wanted.threads, "Number of threads; default: one per available CPU")
       ->check(CLI::Range(1, kMostThreads));
   app.add_option("--steps", wanted.steps, "Number of measured steps")->check(count)->capture_default_str();
+  add_device_option(app, wanted.device);
+  app.add_option("--peer", wanted.peer, "torch_peer.py, to measure PyTorch in the same run");
   app.add_flag("--json", wanted.json, "Print JSON: machine, speed, parts, kernels, memory");
   app.footer(kExamples);
   return run_command(app, argc, argv, [&] { bench(wanted); });

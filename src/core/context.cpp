@@ -31,6 +31,19 @@ Tensor Context::upload(std::span<const float> host, const Shape& shape) {
   return t;
 }
 
+Tensor Context::lasting(std::span<const int32_t> host) {
+  if (constants == nullptr) return upload(host);
+  const Shape shape{static_cast<int64_t>(host.size())};
+  return arena.planning() ? Tensor(arena.device(), nullptr, DType::i32, shape)
+                          : constants->get(host.data(), DType::i32, shape);
+}
+
+Tensor Context::lasting(std::span<const float> host, const Shape& shape) {
+  if (constants == nullptr || precision.exact != DType::f32) return upload(host, shape);
+  return arena.planning() ? Tensor(arena.device(), nullptr, DType::f32, shape)
+                          : constants->get(host.data(), DType::f32, shape);
+}
+
 Tensor Context::finish(const char* op, const Tensor& y) {
   if (guard_finite) check_finite(op, "its output", y);
   return y;

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "core/constants.h"
 #include "core/kernels.h"
 #include "core/precision.h"
 #include "core/tape.h"
@@ -29,11 +30,19 @@ class Context {
   bool recompute_layers = false;  // under a tape, only the input and output of a layer are kept
   bool guard_finite = false;      // check every op's output and name the op of the first NaN; slow
   bool replaying = false;         // inside recompute(): taps that only read are skipped
+  // The pass may be recorded (core/recorder.h): the caller has checked what lists of indices hold, so that nothing is
+  // read back, and page tables come in few widths.
+  bool recordable = false;
+  Constants* constants = nullptr;  // of devices that record
 
   Tensor make(const Shape& shape, DType dtype);  // an op's output: memory from the arena, a node on the tape
   Tensor constant(const Shape& shape, DType dtype) { return arena.take(dtype, shape); }  // without a gradient
   Tensor upload(std::span<const int32_t> host);                                          // i32 [size]
   Tensor upload(std::span<const float> host, const Shape& shape);                        // in precision.exact
+
+  // The same for what is equal in every pass.
+  Tensor lasting(std::span<const int32_t> host);
+  Tensor lasting(std::span<const float> host, const Shape& shape);
 
   // The last line of every op: returns the output, checked if guard_finite.
   Tensor finish(const char* op, const Tensor& y);

@@ -24,13 +24,15 @@ class Engine {
   int threads() const { return pool_.threads(); }
 
   Context context(Arena& arena, Precision precision) const {
-    return Context{.kernels = kernels_, .exec = exec_, .arena = arena, .precision = precision};
+    return Context{
+        .kernels = kernels_, .exec = exec_, .arena = arena, .precision = precision, .constants = constants_.get()};
   }
 
  private:
   const Kernels& kernels_;
   ThreadPool pool_;
   Storage scratch_;
+  std::unique_ptr<Constants> constants_;
   Exec exec_;
 };
 

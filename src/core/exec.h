@@ -1,7 +1,7 @@
 // Where a kernel runs: the device, the pool (or stream) and its working memory. First argument of every kernel.
 #pragma once
 
-#include "core/arena.h"
+#include "core/tensor.h"
 
 namespace qkv {
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "core/exec.h"
 #include "core/formulas.h"
@@ -78,6 +79,8 @@ struct LinearArgs {  // y = x w^T + b; where w is in blocks, x is rounded to int
   Tensor groups;     // i32 [E + 1] or absent: rows groups[e] .. groups[e + 1] use w[e]
   Epilogue epilogue = {};
 };
+
+constexpr size_t kMostInSet = 3;
 
 // The activation a product's input came from, x = act(pre) or x = gated(gate, pre): backward computes the gradients of
 // pre and gate directly. dx is rounded to x's dtype as if it had been stored.
@@ -402,6 +405,9 @@ struct Kernels {
 #define QKV_KERNEL(kernel, Args) void (*kernel)(const Exec&, const Args&) noexcept = nullptr;
   QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
+  // Up to kMostInSet products of one x in one launch, where a table has it: the bits of linear for each, in order. The
+  // second of two may take the first one's y as its gate.
+  void (*linear_set)(const Exec&, std::span<const LinearArgs>) noexcept = nullptr;
 
   static const Kernels& none();  // kernels that do nothing, for planning memory
 };

@@ -32,7 +32,9 @@ Tensor Param::master() const {
 }
 
 Tensor Param::master(Context& cx) const {
-  return cx.arena.planning() ? Tensor(*device_, nullptr, format_, shape_) : master();
+  if (cx.arena.planning()) return Tensor(*device_, nullptr, format_, shape_);
+  master_read_ = true;
+  return master();
 }
 
 Tensor Param::writable(Context& cx) {
@@ -49,7 +51,7 @@ Tensor Param::writable(Context& cx) {
 
 void Param::release_master() const {
   if (source_.release) source_.release();
-  if (!source_.fill) return;
+  if (!source_.fill || master_read_) return;
   master_ = {};
   master_storage_ = {};
 }
@@ -74,6 +76,10 @@ Tensor Param::value(Context& cx, DType dtype) const {
     stale_ = false;
   }
   return converted_;
+}
+
+int64_t Param::held_bytes() const {
+  return master_storage_.bytes() + converted_storage_.bytes() + tiles_storage_.bytes();
 }
 
 Tensor Param::tiles(Context& cx) const {

@@ -1,6 +1,7 @@
 // A named weight: the master values, their gradient, and copies in the dtype or layout that kernels take.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,11 +47,17 @@ class Param {
   // The weight as tiles (kernels.h) if the pass' kernels want them, else undefined.
   Tensor tiles(Context& cx) const;
 
-  // Frees the master's memory if its source can fill it again.
+  int64_t held_bytes() const;  // of the device, by the master and its copies; without the gradient
+
+  // Frees the master's memory if its source can fill it again and no pass reads it.
   void release_master() const;
 
   // To be called after the master was changed.
-  void updated() { stale_ = tiles_stale_ = true; }
+  void updated() {
+    stale_ = tiles_stale_ = true;
+    ++changes_;
+  }
+  static uint64_t changes() { return changes_; }  // of all weights, ever
 
   bool trainable = true;
 
@@ -75,6 +82,8 @@ class Param {
   mutable Storage master_storage_, converted_storage_, tiles_storage_, gradient_storage_;
   mutable Tensor master_, converted_, tiles_, gradient_;
   mutable bool stale_ = false, tiles_stale_ = false, has_gradient_ = false;
+  mutable bool master_read_ = false;  // by passes, as it is
+  inline static std::atomic<uint64_t> changes_{0};
 };
 
 }  // namespace qkv

@@ -38,6 +38,14 @@ class CpuDevice final : public Device {
 
 }  // namespace
 
+Device& Device::host_memory() {
+  return cpu_device();
+}
+
+int64_t Device::free_bytes() const {
+  return available_memory();
+}
+
 Device& cpu_device() {
   static CpuDevice device;
   return device;

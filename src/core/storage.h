@@ -3,12 +3,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "core/dtype.h"
 #include "core/shape.h"
 
 namespace qkv {
+
+// Work of a device's kernels that can be done again, on what then lies at the same addresses.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual bool replay() = 0;  // false, with nothing done: the device released memory since it was made
+};
 
 // Memory of one kind. The host may touch it only through upload and download; kernels run where it lives.
 class Device {
@@ -26,6 +34,16 @@ class Device {
   virtual void* stream() const { return nullptr; }                             // of devices that queue their work
   virtual int64_t scratch_bytes(int threads) const { return threads * (int64_t{4} << 20); }  // what its kernels need
   virtual bool keeps_logits() const { return false; }  // memory for them is cheaper than computing them twice
+  virtual int64_t free_bytes() const;  // that can still be allocated; the host's, unless the device has its own
+  virtual void finish() {}             // waits for queued work, and throws what went wrong in it
+  virtual Device& host_memory();       // of the host, and fast to upload from and to download to
+
+  // Devices that queue their work may record it: until end_recording, kernels are kept and not run. What cannot be done
+  // again (an upload, a download, a copy, memory taken or released) ends the recording early: what was kept is run, and
+  // so is the rest. Then end_recording gives null.
+  virtual bool can_record() const { return false; }
+  virtual void begin_recording() {}
+  virtual std::unique_ptr<Recording> end_recording() { return nullptr; }
 };
 
 Device& cpu_device();

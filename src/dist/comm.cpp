@@ -27,15 +27,24 @@ class SelfComm final : public Comm {
 
 }  // namespace
 
+void Comm::exchange_on(Device& device, std::span<const std::span<const std::byte>> send,
+                       std::span<const std::span<std::byte>> receive) {
+  if (&device == &cpu_device()) return exchange(send, receive);
+  std::vector<std::vector<std::byte>> out, in;
+  for (const auto& part : send) {
+    device.download(out.emplace_back(part.size()).data(), part.data(), static_cast<int64_t>(part.size()));
+  }
+  for (const auto& part : receive) in.emplace_back(part.size());
+  exchange(std::vector<std::span<const std::byte>>(out.begin(), out.end()),
+           std::vector<std::span<std::byte>>(in.begin(), in.end()));
+  for (size_t r = 0; r < in.size(); ++r) {
+    device.upload(receive[r].data(), in[r].data(), static_cast<int64_t>(in[r].size()));
+  }
+}
+
 Comm& self_comm() {
   static SelfComm comm;
   return comm;
 }
-
-#if !defined(QKV_WITH_MPI)
-Comm& world_comm() {
-  return self_comm();
-}
-#endif
 
 }  // namespace qkv

@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "core/storage.h"
 
 namespace qkv {
 
@@ -25,13 +28,20 @@ class Comm {
   // send[r] goes to rank r, receive[r] comes from it. Both sides know the sizes.
   virtual void exchange(std::span<const std::span<const std::byte>> send,
                         std::span<const std::span<std::byte>> receive) = 0;
+  // The same in the memory of a device. Through the host, unless the ranks have a faster way.
+  virtual void exchange_on(Device& device, std::span<const std::span<const std::byte>> send,
+                           std::span<const std::span<std::byte>> receive);
 };
 
 // A single process.
 Comm& self_comm();
 
-// All processes started by mpirun if the program was built with MPI, else a single process. A rank that waits longer
-// than QKV_HANG_SECONDS (600) for the others logs the operation and aborts the job.
+// All processes started by mpirun, else a single process; an Error if there are several but no MPI. A rank that waits
+// longer than QKV_HANG_SECONDS (600) for the others logs the operation and aborts the job.
 Comm& world_comm();
+
+// The same ranks, with what is in the memory of GPUs sent from GPU to GPU by NCCL, which is loaded when it is asked for.
+// Every rank needs a GPU of its own. Null, with the reason, where that cannot be; all ranks get the same answer.
+std::unique_ptr<Comm> nccl_comm(Comm& ranks, Device& device, std::string& why);
 
 }  // namespace qkv

@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "core/host_values.h"
 
 namespace qkv {
 namespace {
+
+constexpr int64_t kMostRecorded = 64;  // rows of passes that are recorded: decoding
 
 int64_t context_of(const ModelSpec& spec) {
   constexpr int64_t kUnlimited = int64_t{1} << 20;  // models such as T5 name no limit
@@ -26,6 +27,14 @@ RunOptions completed(RunOptions options, const ModelSpec& spec) {
             options.chunk, Hint("both are 1 or more"));
   options.chunk = std::min({options.chunk, options.positions, context_of(spec)});
   return options;
+}
+
+// As the embedding checks them, before they are uploaded.
+void check_ids(std::span<const int32_t> ids, int64_t limit) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    QKV_CHECK(ids[i] >= 0 && ids[i] < limit, "embedding: ids[", i, "] is ", ids[i], " but must be in [0, ", limit, ")",
+              Hint("check the tokenizer or the index list against the size of the table"));
+  }
 }
 
 std::string gibibytes(int64_t bytes) {
@@ -79,12 +88,18 @@ MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptio
 
 RunOptions Runner::fitting(const Model& model, const Engine& engine, const RunOptions& options) {
   const MemoryNeed need = Runner::need(model, engine, options);
-  const int64_t have = available_memory();
-  QKV_CHECK(need.total() <= have, "this run needs ", gibibytes(need.total()), " (weights ", gibibytes(need.weights),
-            ", keys and values of ", options.positions, " positions ", gibibytes(need.cache), ", a pass ",
-            gibibytes(need.pass), ") but ", gibibytes(have), " are free",
-            Hint("use a shorter context, keys and values in 8 bits, or a quantised model"));
-  return options;
+  int64_t held = 0;  // of an earlier run, or of the training it belongs to
+  for (const auto& [name, weight] : model.weights()) {
+    held += std::min(weight.held_bytes(), bytes_in_pass(weight, options.precision.compute));
+  }
+  const int64_t have = engine.device().free_bytes() + held;
+  if (need.total() <= have) return options;
+  const int64_t left = have - need.weights - need.pass, each = std::max<int64_t>(need.cache / options.positions, 1);
+  QKV_FAIL("this run needs ", gibibytes(need.total()), " (weights ", gibibytes(need.weights), ", keys and values of ",
+           options.positions, " positions ", gibibytes(need.cache), ", a pass ", gibibytes(need.pass), ") but ",
+           gibibytes(have), " are free on ", engine.device().name(),
+           Hint(left >= each * KvCache::kPage ? fmt::format("about {} positions would fit; ", left / each) : "",
+                "use a shorter context, keys and values in 8 bits, a quantised model, or --device cpu"));
 }
 
 Runner::Runner(const Model& model, const Engine& engine, const RunOptions& options)
@@ -92,7 +107,8 @@ Runner::Runner(const Model& model, const Engine& engine, const RunOptions& optio
       engine_(&engine),
       options_(fitting(model, engine, completed(options, model.spec()))),
       arena_(engine.device()),
-      cache_(engine.device(), kv_layouts(model.spec()), {.dtype = options_.cache, .positions = options_.positions}) {
+      cache_(engine.device(), kv_layouts(model.spec()), {.dtype = options_.cache, .positions = options_.positions}),
+      recorder_(engine.device()) {
   const std::vector<KvLayout> across = source_layouts(model.spec());
   if (!across.empty()) {
     sources_.emplace(engine.device(), across, KvCache::Options{.dtype = options_.cache, .positions = options_.sources});
@@ -101,6 +117,15 @@ Runner::Runner(const Model& model, const Engine& engine, const RunOptions& optio
 
 int64_t Runner::context() const {
   return context_of(model_->spec());
+}
+
+// Of the next pass.
+Context Runner::pass_context() {
+  arena_.rewind({});
+  Context cx = engine_->context(arena_, options_.precision);
+  cx.probe = options_.probe;
+  cx.recordable = engine_->device().can_record();
+  return cx;
 }
 
 bool Runner::uses_long_rope(int64_t reach) const {
@@ -140,9 +165,9 @@ std::vector<Runner::Sequence> Runner::start(std::span<const std::vector<int32_t>
     ids.insert(ids.end(), source.begin(), source.end());
     lengths.push_back(parts.back().count);
   }
-  arena_.rewind({});
-  Context cx = engine_->context(arena_, options_.precision);
-  cx.probe = options_.probe;
+  Context cx = pass_context();
+  const int64_t words = model_->spec().source_vocabulary;
+  if (cx.recordable) check_ids(ids, words > 0 ? words : vocabulary());
   const KvPages pages = sources_->append(cx, parts);
   const Rows rows = Rows::ragged(cx, lengths);
   static_cast<const EncoderDecoder&>(*model_).cache_source(cx, cx.upload(ids), rows, pages);
@@ -173,22 +198,40 @@ std::span<const float> Runner::pass(std::span<const Part> parts) {
       wanted.push_back(static_cast<int32_t>(static_cast<int64_t>(ids.size()) - i));
     }
   }
-  arena_.rewind({});
-  Context cx = engine_->context(arena_, options_.precision);
-  cx.probe = options_.probe;
+  Context cx = pass_context();
+  if (cx.recordable) check_ids(ids, vocabulary());
+  // All inputs first: what follows works on memory of the device alone, and can be recorded.
   const KvPages pages = cache_.append(cx, own);
   const KvPages source_pages = sources_ ? sources_->look(cx, across) : KvPages{};
-  Tensor states = model_->next_states(cx, cx.upload(ids), pages, sources_ ? &source_pages : nullptr);
-  if (wanted.empty()) return {};
-  if (wanted.size() < ids.size()) states = ops::gather_rows(cx, states, cx.upload(wanted));
-  const Tensor logits = model_->head().forward(cx, states);
-  if (logits.dtype() == DType::f32) {
-    logits_.resize(static_cast<size_t>(logits.count()));
-    logits.device().download(logits_.data(), logits.data(), logits.count() * size_of(DType::f32));
-  } else {
-    logits_ = host_floats(logits);
+  const Tensor tokens = cx.upload(ids), rows = wanted.size() < ids.size() ? cx.upload(wanted) : Tensor();
+  const auto run = [&] {
+    const Tensor states = model_->next_states(cx, tokens, pages, sources_ ? &source_pages : nullptr);
+    if (wanted.empty()) return Tensor();
+    return model_->head().forward(cx, rows.defined() ? ops::gather_rows(cx, states, rows) : states);
+  };
+  if (cx.probe != nullptr || std::ssize(ids) > kMostRecorded) return on_host(run());
+  Recorder::Key key{static_cast<int64_t>(Param::changes()), arena_.used(), std::ssize(ids), std::ssize(parts),
+                    std::ssize(wanted)};
+  for (const KvPages* p : {&pages, &source_pages}) {
+    for (const Tensor& table : p->tables) key.push_back(table.dim(1));
   }
-  return logits_;
+  return on_host(recorder_.run(key, run));
+}
+
+// Valid until the next pass.
+std::span<const float> Runner::on_host(const Tensor& logits) {
+  if (!logits.defined()) return {};
+  const int64_t bytes = logits.count() * size_of(DType::f32);
+  if (!logits_.defined() || logits_.bytes() < bytes) {
+    logits_ = Storage(engine_->device().host_memory(), DType::f32, logits.count());
+  }
+  auto* host = reinterpret_cast<float*>(logits_.data());
+  if (logits.dtype() == DType::f32) {
+    logits.device().download(host, logits.data(), bytes);
+  } else {
+    std::ranges::copy(host_floats(logits), host);
+  }
+  return {host, static_cast<size_t>(logits.count())};
 }
 
 std::span<const float> Runner::prefill(Part part) {

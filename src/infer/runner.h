@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/engine.h"
+#include "core/recorder.h"
 #include "model/kv_layouts.h"
 #include "model/model.h"
 
@@ -74,6 +75,8 @@ class Runner {
 
  private:
   static RunOptions fitting(const Model& model, const Engine& engine, const RunOptions& options);
+  Context pass_context();
+  std::span<const float> on_host(const Tensor& logits);
 
   const Model* model_;
   const Engine* engine_;
@@ -81,7 +84,8 @@ class Runner {
   Arena arena_;
   KvCache cache_;
   std::optional<KvCache> sources_;
-  std::vector<float> logits_;
+  Recorder recorder_;
+  Storage logits_;  // of the host
 };
 
 // The decoder's prompt: the given one; if that is empty, an encoder-decoder's start token. An Error if it names none.

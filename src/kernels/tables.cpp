@@ -1,16 +1,52 @@
 #include "kernels/tables.h"
 
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <mutex>
 #include <vector>
 
+#include "base/error.h"
+#include "base/log.h"
+
 namespace qkv::kernels {
+
+#ifndef QKV_WITH_CUDA
+namespace cuda {
+
+bool available(const char** why) {
+  if (why != nullptr) *why = "this program was built without kernels for NVIDIA GPUs";
+  return false;
+}
+
+const Kernels& table() {
+  const char* why = nullptr;
+  available(&why);
+  QKV_FAIL("there is no GPU to use: ", why,
+           Hint("where nvcc is, build it with  cmake --preset release -DQKV_CUDA=ON; or use --device cpu"));
+}
+
+std::string gpu_name() {
+  return "";
+}
+
+std::string gpu_id() {
+  return "";
+}
+
+}  // namespace cuda
+#endif
 
 std::span<const Kernels* const> all_tables() {
   static const std::vector<const Kernels*> tables = [] {
     std::vector<const Kernels*> all{&ref::table()};
     for (const Kernels* table : cpu::tables()) all.push_back(table);
-#ifdef QKV_WITH_CUDA
     if (cuda::available()) all.push_back(&cuda::table());
-#endif
+    if (const char* only = std::getenv("QKV_TABLES")) {
+      std::erase_if(all, [&](const Kernels* table) { return std::string_view(table->name) != only; });
+      QKV_CHECK(!all.empty(), "QKV_TABLES is '", only, "', a table that cannot be used here",
+                Hint("unset it to take all; qkv version names them"));
+    }
     return all;
   }();
   return tables;
@@ -18,6 +54,20 @@ std::span<const Kernels* const> all_tables() {
 
 const Kernels& best_table() {
   return cpu::table();
+}
+
+const Kernels& table_for(DeviceChoice choice, int64_t bytes) {
+  const bool may = choice == DeviceChoice::automatic && std::getenv("QKV_ISA") == nullptr && cuda::available();
+  if (choice != DeviceChoice::cuda && !may) return best_table();
+  const Device& gpu = cuda::table().device();  // an Error if it cannot be used
+  const int64_t free = gpu.free_bytes();
+  if (may && bytes + gpu.scratch_bytes(1) > free) return best_table();
+  static std::once_flag told;
+  std::call_once(told, [&] {
+    log_line(Log::info, fmt::format("device cuda: {}, {:.1f} GiB free", cuda::gpu_name(),
+                                    static_cast<double>(free) / static_cast<double>(1 << 30)));
+  });
+  return cuda::table();
 }
 
 }  // namespace qkv::kernels

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "core/kernels.h"
 
@@ -16,10 +17,20 @@ std::span<const Kernels* const> tables();  // one per instruction set this CPU r
 }  // namespace cpu
 namespace cuda {
 const Kernels& table();
-bool available(const char** why = nullptr);  // whether a GPU this build has kernels for can be used; `why` if not
+// Whether this build has kernels for a GPU that is there; `why` not.
+bool available(const char** why = nullptr);
+std::string gpu_name();  // NVIDIA H200
+std::string gpu_id();    // no two GPUs of the world have the same
 }  // namespace cuda
 
-std::span<const Kernels* const> all_tables();  // what the tests compare with `ref`
-const Kernels& best_table();                   // what a program uses
+// What the tests compare with `ref`: ref, those of the CPU, and that of a GPU. QKV_TABLES=cuda: the last alone.
+std::span<const Kernels* const> all_tables();
+const Kernels& best_table();                   // the fastest of the CPU
+
+// Where a program computes.
+enum class DeviceChoice : uint8_t { automatic, cpu, cuda };
+// automatic: the GPU if it can be used and so many bytes are free on it, unless QKV_ISA names a table of the CPU. A GPU
+// that is chosen is named on stderr, once.
+const Kernels& table_for(DeviceChoice choice, int64_t bytes);
 
 }  // namespace qkv::kernels

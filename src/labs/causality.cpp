@@ -180,12 +180,12 @@ SeedNumbers measure_causality(const LabContext& lab, uint64_t seed) {
   Leaks fresh, trained;
   for (const Json& config : decoders()) {
     lab.check("a " + config["model_type"].get<std::string>());
-    const auto model = fresh_model(config, seed);
+    const auto model = fresh_model(lab, config, seed);
     fresh += leaks_of(lab, *model, seed);
     train_a_little(lab, *model, seed);
     trained += leaks_of(lab, *model, seed);
   }
-  const auto both_ways = fresh_model(encoder(), seed);
+  const auto both_ways = fresh_model(lab, encoder(), seed);
   const Leaks control = leaks_of(lab, *both_ways, seed);
   const auto share = [](int64_t part, int64_t of) { return static_cast<double>(part) / static_cast<double>(of); };
 

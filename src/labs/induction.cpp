@@ -36,7 +36,7 @@ double jump_window(std::span<const LabPoint> points) {
 InductionCurves train_induction(const LabContext& lab, int64_t layers, uint64_t seed) {
   const RepeatedTokens task;
   const auto model = fresh_model(
-      config_of({.vocabulary = task.vocabulary, .width = 64, .layers = layers, .heads = 4, .init = 0.05}), seed);
+      lab, config_of({.vocabulary = task.vocabulary, .width = 64, .layers = layers, .heads = 4, .init = 0.05}), seed);
   const std::string named = std::to_string(layers) + (layers == 1 ? " layer" : " layers");
   InductionCurves curves{.score = {"step", "best induction score", named},
                          .loss = {"step", "loss of repeated tokens", named}};

@@ -44,7 +44,7 @@ TrainBatch pairs_batch(uint64_t seed, int64_t step, int64_t texts) {
 
 double world_loss(const LabContext& lab, const WorldTexts& world, int64_t heads, uint64_t seed) {
   const auto model = fresh_model(
-      config_of({.vocabulary = world.vocabulary(), .width = kOneHeadWidth, .layers = 2, .heads = heads}), seed);
+      lab, config_of({.vocabulary = world.vocabulary(), .width = kOneHeadWidth, .layers = 2, .heads = heads}), seed);
   train_model(lab, *model,
               {.label = "the world, heads: " + std::to_string(heads),
                .steps = lab.sized(500),
@@ -57,6 +57,7 @@ double world_loss(const LabContext& lab, const WorldTexts& world, int64_t heads,
 
 double pairs_loss(const LabContext& lab, int64_t heads, uint64_t seed) {
   const auto model = fresh_model(
+      lab,
       config_of({.vocabulary = kPairsVocabulary, .width = kOneHeadWidth, .layers = 2, .heads = heads, .init = 0.05}),
       seed);
   train_model(lab, *model,

@@ -79,7 +79,8 @@ int64_t different_rows(const LabContext& lab, const Model& model, std::span<cons
 
 SeedNumbers measure_reading_writing(const LabContext& lab, uint64_t seed) {
   const bool full = lab.size >= 1;
-  const auto model = fresh_model(config_of({.vocabulary = kSpeedVocabulary,
+  const auto model = fresh_model(lab,
+                                 config_of({.vocabulary = kSpeedVocabulary,
                                             .width = full ? 512 : 64,
                                             .layers = full ? 8 : 2,
                                             .heads = 8,

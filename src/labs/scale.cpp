@@ -71,7 +71,7 @@ ScaleTraining train_scale(const LabContext& lab, bool scaled, uint64_t seed) {
   if (!scaled) {
     for (LayerSpec& layer : spec.decoder.layers) layer.attention.scale = 1;
   }
-  const auto model = fresh_model(std::move(spec), seed);
+  const auto model = fresh_model(lab, std::move(spec), seed);
 
   ScaleTraining result;
   {

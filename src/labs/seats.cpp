@@ -36,7 +36,8 @@ Seats find_seats(const LabContext& lab, const Model& model) {
 Seats train_seats(const LabContext& lab, uint64_t weights, uint64_t texts) {
   const RepeatedTokens task;
   const auto model = fresh_model(
-      config_of({.vocabulary = task.vocabulary, .width = 64, .layers = 2, .heads = kSeatHeads, .init = 0.05}), weights);
+      lab, config_of({.vocabulary = task.vocabulary, .width = 64, .layers = 2, .heads = kSeatHeads, .init = 0.05}),
+      weights);
   train_model(lab, *model,
               {.label = "weights " + std::to_string(weights) + ", texts " + std::to_string(texts),
                .steps = lab.sized(800),

@@ -37,7 +37,7 @@ SeedNumbers measure_sixteen_heads(const LabContext& lab, uint64_t seed) {
   constexpr uint64_t kDraws = 3;
   const WorldTexts& world = WorldTexts::of(lab.sized(4000, 100));
   const auto model =
-      fresh_model(config_of({.vocabulary = world.vocabulary(), .width = 128, .layers = 3, .heads = 16}), seed);
+      fresh_model(lab, config_of({.vocabulary = world.vocabulary(), .width = 128, .layers = 3, .heads = 16}), seed);
   train_model(lab, *model,
               {.label = "learning the world", .steps = lab.sized(400), .lr = 4e-3, .batch = [&](int64_t step) {
                  return world.batch(seed, step, 16, 96);

@@ -23,17 +23,20 @@ Json config_of(const SmallDecoder& small) {
           {"tie_word_embeddings", false}};
 }
 
-std::unique_ptr<Model> fresh_model(ModelSpec spec, uint64_t seed) {
+std::unique_ptr<Model> fresh_model(const LabContext& lab, ModelSpec spec, uint64_t seed) {
+  Device& device = lab.engine.device();
   Weights weights;
   for (const WeightSpec& weight : weight_list(spec)) {
-    Param& made = weights.add(Param(weight.name, cpu_device(), DType::f32, weight.shape));
-    initial_numbers(weight, seed, 0, {made.master().as<float>(), static_cast<size_t>(weight.shape.count())});
+    const Param& made = weights.add(Param(weight.name, device, DType::f32, weight.shape));
+    std::vector<float> numbers(static_cast<size_t>(weight.shape.count()));
+    initial_numbers(weight, seed, 0, numbers);
+    device.upload(made.master().data(), numbers.data(), weight.shape.count() * size_of(DType::f32));
   }
   return Model::make(std::move(spec), std::move(weights));
 }
 
-std::unique_ptr<Model> fresh_model(const Json& config, uint64_t seed) {
-  return fresh_model(read_spec(Config(config, "the lab's model")), seed);
+std::unique_ptr<Model> fresh_model(const LabContext& lab, const Json& config, uint64_t seed) {
+  return fresh_model(lab, read_spec(Config(config, "the lab's model")), seed);
 }
 
 void add_text(TrainBatch& batch, std::span<const int32_t> ids, size_t counted_from) {

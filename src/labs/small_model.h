@@ -22,8 +22,8 @@ struct SmallDecoder {
 Json config_of(const SmallDecoder& small);
 
 // A model with initial weights drawn from the seed.
-std::unique_ptr<Model> fresh_model(ModelSpec spec, uint64_t seed);
-std::unique_ptr<Model> fresh_model(const Json& config, uint64_t seed);
+std::unique_ptr<Model> fresh_model(const LabContext& lab, ModelSpec spec, uint64_t seed);
+std::unique_ptr<Model> fresh_model(const LabContext& lab, const Json& config, uint64_t seed);
 
 // Appends a text to a batch; rows from `counted_from` on have the next token as target, earlier ones none.
 void add_text(TrainBatch& batch, std::span<const int32_t> ids, size_t counted_from = 0);

@@ -112,8 +112,8 @@ double exam(const LabContext& lab, const Model& model, const Task& task, uint64_
 }
 
 double accuracy(const LabContext& lab, const Task& task, uint64_t seed, bool aloud) {
-  const auto model =
-      fresh_model(config_of({.vocabulary = kSumVocabulary, .width = 64, .layers = 2, .heads = 4, .context = 64}), seed);
+  const auto model = fresh_model(
+      lab, config_of({.vocabulary = kSumVocabulary, .width = 64, .layers = 2, .heads = 4, .context = 64}), seed);
   train_model(lab, *model,
               {.label = std::string(task.name) + (aloud ? " with steps" : " at once"),
                .steps = lab.sized(task.steps),

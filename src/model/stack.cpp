@@ -36,6 +36,17 @@ std::vector<size_t> ModelStack::padding_rows(const Context& cx, const Tensor& id
   return found;
 }
 
+// The row of the position table for each row.
+Tensor ModelStack::position_ids(Context& cx, const Tensor& ids, const Rows& rows) const {
+  if (spec_.positions.offset == 0 && !spec_.positions.padding) return rows.positions;
+  std::vector<int32_t> at(static_cast<size_t>(rows.rows), static_cast<int32_t>(spec_.positions.offset));
+  for (const Segment& s : rows.list) {
+    for (int32_t r = 0; r < s.rows; ++r) at[static_cast<size_t>(s.first_row + r)] += s.position + r;
+  }
+  for (const size_t r : padding_rows(cx, ids)) at[r] = static_cast<int32_t>(spec_.positions.offset) - 1;
+  return cx.upload(at);
+}
+
 Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const {
   const ops::Lookup token{.ids = ids, .table = tokens_, .factor = spec_.embedding_factor};
   Tensor x;
@@ -43,12 +54,7 @@ Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const
     const int64_t have = positions_->shape()[0] - spec_.positions.offset, need = positions_used(rows);
     QKV_CHECK(need <= have, "a sequence of ", need, " tokens is too long: this model has ", have, " positions",
               Hint("shorten the text, or use a model with a longer context"));
-    std::vector<int32_t> at(static_cast<size_t>(rows.rows), static_cast<int32_t>(spec_.positions.offset));
-    for (const Segment& s : rows.list) {
-      for (int32_t r = 0; r < s.rows; ++r) at[static_cast<size_t>(s.first_row + r)] += s.position + r;
-    }
-    for (const size_t r : padding_rows(cx, ids)) at[r] = static_cast<int32_t>(spec_.positions.offset) - 1;
-    const ops::Lookup position{.ids = cx.upload(at), .table = positions_};
+    const ops::Lookup position{.ids = position_ids(cx, ids, rows), .table = positions_};
     if (types_ != nullptr) {  // all tokens have type 0: one text, not a pair
       const std::vector<int32_t> first(static_cast<size_t>(rows.rows), 0);
       x = ops::embedding(cx, {token, {.ids = cx.upload(first), .table = types_}, position});

@@ -20,6 +20,7 @@ class ModelStack {
 
  private:
   Tensor embed(Context& cx, const Tensor& ids, const Rows& rows) const;
+  Tensor position_ids(Context& cx, const Tensor& ids, const Rows& rows) const;
   std::vector<size_t> padding_rows(const Context& cx, const Tensor& ids) const;  // of tokens without a position
   Tensor run_layers(Context& cx, Tensor x, const Pass& pass) const;
 

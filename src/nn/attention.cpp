@@ -1,5 +1,6 @@
 #include "nn/attention.h"
 
+#include <array>
 #include <cmath>
 
 namespace qkv {
@@ -76,7 +77,16 @@ Tensor Attention::split_and_norm(Context& cx, Tensor x, const std::optional<Norm
 }
 
 Tensor Attention::project_q(Context& cx, const Tensor& x, const Rows& rows) const {
-  return sharpen(cx, rotate(cx, split_and_norm(cx, q_->forward(cx, x), q_norm_, spec_.heads), rows), rows);
+  return queries(cx, q_->forward(cx, x), rows);
+}
+
+// What the projections become: heads, normed and turned.
+Tensor Attention::queries(Context& cx, const Tensor& projected, const Rows& rows) const {
+  return sharpen(cx, rotate(cx, split_and_norm(cx, projected, q_norm_, spec_.heads), rows), rows);
+}
+Attention::Heads Attention::keys_and_values(Context& cx, const Tensor& k, const Tensor& v, const Rows& rows) const {
+  return {.k = rotate(cx, split_and_norm(cx, k, k_norm_, spec_.kv_heads), rows),
+          .v = ops::split_heads(v, spec_.kv_heads)};
 }
 
 // q times its position's factor, see TemperatureSpec.
@@ -94,14 +104,21 @@ Tensor Attention::sharpen(Context& cx, const Tensor& q, const Rows& rows) const 
 }
 
 Attention::Heads Attention::project_kv(Context& cx, const Tensor& x, const Rows& rows) const {
-  return {.k = rotate(cx, split_and_norm(cx, k_->forward(cx, x), k_norm_, spec_.kv_heads), rows),
-          .v = ops::split_heads(v_->forward(cx, x), spec_.kv_heads)};
+  const Tensor k = k_->forward(cx, x);
+  return keys_and_values(cx, k, v_->forward(cx, x), rows);
 }
 
 Attention::Heads Attention::project(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const {
-  const Tensor q = project_q(cx, x, rows);
-  Heads heads = project_kv(cx, memory, rows);
-  heads.q = q;
+  if (x.data() != memory.data()) {
+    const Tensor q = project_q(cx, x, rows);
+    Heads heads = project_kv(cx, memory, rows);
+    heads.q = q;
+    return heads;
+  }
+  const std::array affines{q_->affine(), k_->affine(), v_->affine()};
+  const std::vector<Tensor> made = ops::linear_set(cx, as_operand(cx, x), affines);
+  Heads heads = keys_and_values(cx, made[1], made[2], rows);
+  heads.q = queries(cx, made[0], rows);
   return heads;
 }
 
@@ -147,9 +164,9 @@ Tensor Attention::attend(Context& cx, const Heads& heads, const Options& options
     with.k_scales = layer.k_scales;
     with.v_scales = layer.v_scales;
   }
-  if (!spec_.kv_map.empty()) with.kv_map = cx.upload(spec_.kv_map);
-  if (!slopes_.empty()) with.slopes = cx.upload(slopes_, {spec_.heads});
-  if (relative_ != nullptr) with.buckets = cx.upload(buckets_);
+  if (!spec_.kv_map.empty()) with.kv_map = cx.lasting(spec_.kv_map);
+  if (!slopes_.empty()) with.slopes = cx.lasting(slopes_, {spec_.heads});
+  if (relative_ != nullptr) with.buckets = cx.lasting(buckets_);
   const Tensor z = ops::merge_heads(ops::attention(cx, heads.q, heads.k, heads.v, options.rows, with).z);  // [N, H E]
   if (!cx.watched(place_, Site::attn_out)) return out_.forward_to_stream(cx, z, options.residual);
   Tensor out = out_.forward_to_stream(cx, z, ops::Residual{});

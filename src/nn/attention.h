@@ -36,6 +36,8 @@ class Attention {
   };
   Heads project(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const;
   Tensor project_q(Context& cx, const Tensor& x, const Rows& rows) const;
+  Tensor queries(Context& cx, const Tensor& projected, const Rows& rows) const;
+  Heads keys_and_values(Context& cx, const Tensor& k, const Tensor& v, const Rows& rows) const;
   Heads project_kv(Context& cx, const Tensor& x, const Rows& rows) const;
   Heads project_latent(Context& cx, const Tensor& x, const Rows& rows) const;
   Heads append_to_cache(Context& cx, Heads heads, const KvPages& pages) const;

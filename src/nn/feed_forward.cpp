@@ -103,7 +103,7 @@ class MixtureOfExperts : public FeedForward {
                          {.order = plan.order, .slots = plan.slots.view({pairs, 1}), .groups = plan.groups});
   }
   static Tensor ones(Context& cx, const ops::Dispatch& plan) {
-    return cx.upload(std::vector<float>(static_cast<size_t>(plan.order.count()), 1.0F), plan.slots.shape());
+    return cx.lasting(std::vector<float>(static_cast<size_t>(plan.order.count()), 1.0F), plan.slots.shape());
   }
 
   // Each expert on its rows, which are sorted by expert: [N k, C] -> [N k, C].

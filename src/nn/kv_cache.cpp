@@ -1,6 +1,7 @@
 #include "nn/kv_cache.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 
@@ -194,7 +195,8 @@ void KvCache::make_room(Sequence& s, int64_t count) {
 
 // The page tables of some sequences, one row each.
 Tensor KvCache::table_of(Context& cx, std::span<const Part> parts, size_t set, int64_t longest) const {
-  const int64_t width = std::max<int64_t>(pages_for(longest), 1);
+  const int64_t needed = std::max<int64_t>(pages_for(longest), 1);
+  const int64_t width = cx.recordable ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(needed))) : needed;
   std::vector<int32_t> table(parts.size() * static_cast<size_t>(width), kGone);
   for (size_t n = 0; n < parts.size(); ++n) {
     const std::vector<int32_t>& own = sequence(parts[n].id).tables[set];

@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "base/path.h"
-#include "kernels/tables.h"
 
 namespace qkv {
 namespace {
@@ -15,6 +14,29 @@ Precision precision_of(const Model& model) {
   const bool f32 = std::all_of(model.weights().begin(), model.weights().end(),
                                [](const auto& named) { return named.second.format() == Format(DType::f32); });
   return f32 ? Precision::f32() : Precision::bf16();
+}
+
+// Bytes the weights, the caches and a pass take. Weights are read when they are used, so none are read here.
+int64_t planned_bytes(const Checkpoint& checkpoint, const OpenOptions& options) {
+  const std::unique_ptr<Model> model = checkpoint.model(cpu_device(), options.blocks);
+  const Precision precision = options.precision ? *options.precision : precision_of(*model);
+  const ModelSpec& spec = checkpoint.spec;
+  if (spec.kind == ModelSpec::Kind::encoder_only) {
+    int64_t bytes = 0;
+    for (const auto& [name, weight] : model->weights()) bytes += bytes_in_pass(weight, precision.compute);
+    return 2 * bytes;
+  }
+  const int64_t context = spec.context > 0 ? std::min(spec.context, options.context) : options.context;
+  return Runner::need(*model, Engine(Kernels::none(), {.threads = 1}),
+                      {.precision = precision,
+                       .cache = precision.compute,
+                       .positions = options.texts * KvCache::whole_pages(context)})
+      .total();
+}
+
+const Kernels& kernels_for(const Checkpoint& checkpoint, const OpenOptions& options) {
+  const bool asks = options.device == kernels::DeviceChoice::automatic && kernels::cuda::available();
+  return kernels::table_for(options.device, asks ? planned_bytes(checkpoint, options) : 0);
 }
 
 // What `read` returns, or the Error it throws.
@@ -38,7 +60,8 @@ std::variant<Tokenizer, Error> read_tokenizer(const fs::path& path) {
     try {
       return Tokenizer::load(path).without_truncation();
     } catch (const Error& error) {
-      throw Error(error.kind(), error.message(), error.hint() + "; qkv run, look, heads and taps take --ids instead", error.where());
+      throw Error(error.kind(), error.message(), error.hint() + "; qkv run, look, heads and taps take --ids instead",
+                  error.where());
     }
   });
 }
@@ -54,7 +77,7 @@ std::optional<std::variant<Tokenizer, Error>> read_target_tokenizer(const fs::pa
 OpenModel::OpenModel(std::string path, const OpenOptions& options)
     : path_(std::move(path)),
       checkpoint_(Checkpoint::open(path_)),
-      engine_(kernels::best_table(), {.threads = options.threads}),
+      engine_(kernels_for(checkpoint_, options), {.threads = options.threads}),
       model_(checkpoint_.model(engine_.device(), options.blocks)),
       precision_(options.precision ? *options.precision : precision_of(*model_)),
       tokenizer_(read_tokenizer(path_)),

@@ -12,6 +12,7 @@
 #include "data/token_text.h"
 #include "infer/generation_defaults.h"
 #include "infer/runner.h"
+#include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -21,6 +22,10 @@ struct OpenOptions {
   std::optional<Precision> precision = {};  // none: f32 if all weights are f32, otherwise bf16
   int threads = 0;                          // 0: as many as there are
   BlockWeights blocks = BlockWeights::kept;
+  kernels::DeviceChoice device = kernels::DeviceChoice::automatic;
+  // What it is opened for: so many texts of so many tokens at once have to fit into the memory of a GPU that is chosen
+  // automatically.
+  int64_t texts = 1, context = 2048;
 };
 
 class OpenModel {

@@ -50,6 +50,7 @@ void check_pages(Context& cx, const Tensor& k, const Tensor& v, const Rows& rows
 // Pages outside the window may be freed (any number, usually -1); those a row sees must exist. One call for all
 // segments, since decoding runs this for every layer of every token.
 void check_seen_pages(Context& cx, const Tensor& k, const Rows& rows, const AttentionOptions& options) {
+  if (cx.recordable) return;  // tables of a cache
   const Tensor& table = options.table;
   const int64_t page = k.dim(1);
   std::vector<int32_t> spans;
@@ -117,7 +118,7 @@ Tensor find_kv_map(Context& cx, const Tensor& given, int64_t heads, int64_t kv_h
             kv_heads, " key/value heads", Hint("give kv_map: the key/value head of each query head"));
   std::vector<int32_t> map;
   for (int64_t h = 0; h < heads; ++h) map.push_back(static_cast<int32_t>(h / (heads / kv_heads)));
-  return cx.upload(map);
+  return cx.lasting(map);
 }
 
 AttentionInput input_of(Context& cx, const Tensor& q, const Tensor& k, const Tensor& v, const Rows& rows,

@@ -54,8 +54,12 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
   const Tensor g = gated ? cx.constant(hidden, dtype) : Tensor();
   const Tensor u = cx.tape != nullptr ? cx.constant(hidden, dtype) : Tensor();  // only backward reads it
   const Tensor y = residual.in_place ? residual.x : cx.make(shape, residual.x.defined() ? residual.x.dtype() : out);
-  if (gated) gating.forward(cx, g, x, {});
-  up.forward(cx, h, x, {.form = options.form, .gate = g, .pre = u});
+  const LinearArgs to_h = up.arguments(h, x, {.form = options.form, .gate = g, .pre = u});
+  if (gated) {
+    forward_set(cx, {{gating.arguments(g, x, {}), to_h}});
+  } else {
+    cx.kernels.linear(cx.exec, to_h);
+  }
   down.forward(cx, y, h, {.residual = residual.x});
 
   if (cx.tape != nullptr) {

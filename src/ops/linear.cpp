@@ -80,17 +80,26 @@ Product::Product(Context& cx, const char* op, const Tensor& x, const Of& of) : a
   if (affine_.bias != nullptr) bias_ = affine_.bias->value(cx, of.dtype);
 }
 
+LinearArgs Product::arguments(const Tensor& y, const Tensor& x, const Epilogue& epilogue) const {
+  return {.y = as_matrix(y),
+          .x = as_matrix(x),
+          .w = weight_,
+          .tiles = tiles_,
+          .b = bias_,
+          .groups = groups_,
+          .epilogue = {.form = epilogue.form,
+                       .gate = as_matrix(epilogue.gate),
+                       .pre = as_matrix(epilogue.pre),
+                       .residual = as_matrix(epilogue.residual)}};
+}
+
 void Product::forward(Context& cx, const Tensor& y, const Tensor& x, const Epilogue& epilogue) const {
-  cx.kernels.linear(cx.exec, {.y = as_matrix(y),
-                              .x = as_matrix(x),
-                              .w = weight_,
-                              .tiles = tiles_,
-                              .b = bias_,
-                              .groups = groups_,
-                              .epilogue = {.form = epilogue.form,
-                                           .gate = as_matrix(epilogue.gate),
-                                           .pre = as_matrix(epilogue.pre),
-                                           .residual = as_matrix(epilogue.residual)}});
+  cx.kernels.linear(cx.exec, arguments(y, x, epilogue));
+}
+
+void forward_set(Context& cx, std::span<const LinearArgs> all) {
+  if (cx.kernels.linear_set != nullptr) return cx.kernels.linear_set(cx.exec, all);
+  for (const LinearArgs& one : all) cx.kernels.linear(cx.exec, one);
 }
 
 LinearBackwardArgs Product::gradients(Backward& bk, const Tensor& dy, const Tensor& x) const {
@@ -146,6 +155,23 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
     });
   }
   return cx.finish("linear", y);
+}
+
+std::vector<Tensor> linear_set(Context& cx, const Tensor& x, std::span<const Affine> weights) {
+  std::vector<Tensor> made;
+  if (cx.tape != nullptr || cx.kernels.linear_set == nullptr || cx.guard_finite || weights.size() > kMostInSet) {
+    for (const Affine& one : weights) made.push_back(linear(cx, x, *one.weight, {.bias = one.bias}));
+    return made;
+  }
+  check_vectors(cx, "linear", "x", x);
+  std::vector<LinearArgs> all;
+  for (const Affine& one : weights) {
+    const Product product(cx, "linear", x, {one, {}, cx.precision.compute});
+    made.push_back(cx.make(x.shape().with(-1, product.outputs()), cx.precision.compute));
+    all.push_back(product.arguments(made.back(), x, {}));
+  }
+  forward_set(cx, all);
+  return made;
 }
 
 }  // namespace qkv::ops

@@ -64,12 +64,15 @@ struct LinearOptions {
 // batch.
 Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions& options = {});
 
-// down(act(up x)), or with a gate down(gated(gate x, up x)), fused: the activation runs inside the product. The same
-// bits as the separate ops. For passes that do not read the hidden layer.
 struct Affine {  // x w^T + b
   const Param* weight = nullptr;
   const Param* bias = nullptr;
 };
+// Several products of one x without groups, as linear makes each; in one launch where the kernels can.
+std::vector<Tensor> linear_set(Context& cx, const Tensor& x, std::span<const Affine> weights);
+
+// down(act(up x)), or with a gate down(gated(gate x, up x)), fused: the activation runs inside the product. The same
+// bits as the separate ops. For passes that do not read the hidden layer.
 struct FeedForwardOptions {
   Affine up, gate, down;     // gate.weight null: no gate
   Gating form = {};          // without a gate, only its activation

@@ -39,24 +39,20 @@ void check_state(Context& cx, const char* op, const char* name, const Param& w, 
   QKV_CHECK(state.contiguous(), op, ": ", name, " ", state, " must be contiguous", Hint("allocate it in one piece"));
 }
 
-// Sums of squares, each in its own slot; one download for all.
-std::vector<double> sums_of_squares(Context& cx, std::span<const Tensor> all) {
-  std::vector<double> sums(all.size(), 0);
-  if (all.empty()) return sums;
-  const auto before = cx.arena.mark();
-  const auto count = static_cast<int64_t>(all.size());
-  const Tensor totals = cx.constant({count}, DType::f64);
-  cx.kernels.fill(cx.exec, {.y = totals, .value = 0});
-  for (int64_t i = 0; i < count; ++i) {
-    const Tensor& x = all[static_cast<size_t>(i)];
-    if (x.defined()) cx.kernels.sum_squares(cx.exec, {.y = totals.slice(0, i, 1), .x = x});
-  }
-  if (!cx.arena.planning()) totals.device().download(sums.data(), totals.data(), count * size_of(DType::f64));
-  cx.arena.rewind(before);
-  return sums;
+double download_number(Context& cx, const Tensor& t) {
+  double value = 0;
+  if (!cx.arena.planning()) t.device().download(&value, t.data(), size_of(DType::f64));
+  return value;
 }
+
 double sum_of_squares(Context& cx, const Tensor& x) {
-  return sums_of_squares(cx, {&x, 1}).front();
+  const auto before = cx.arena.mark();
+  const Tensor total = cx.constant({1}, DType::f64);
+  cx.kernels.fill(cx.exec, {.y = total, .value = 0});
+  cx.kernels.sum_squares(cx.exec, {.y = total, .x = x});
+  const double value = download_number(cx, total);
+  cx.arena.rewind(before);
+  return value;
 }
 
 // y = x w^T for matrices of the context's arena.
@@ -179,9 +175,18 @@ void muon_step(Context& cx, Param& w, const Tensor& buffer, const Muon& rule, do
 }
 
 std::vector<double> square_norms(Context& cx, std::span<const Param* const> params) {
-  std::vector<Tensor> gradients;
-  for (const Param* p : params) gradients.push_back(p->gradient());
-  std::vector<double> squares = sums_of_squares(cx, gradients);
+  std::vector<double> squares(params.size(), 0);
+  if (params.empty() || cx.arena.planning()) return squares;
+  const auto before = cx.arena.mark();
+  const auto count = static_cast<int64_t>(params.size());
+  const Tensor totals = cx.constant({count}, DType::f64);
+  cx.kernels.fill(cx.exec, {.y = totals, .value = 0});
+  for (int64_t i = 0; i < count; ++i) {
+    const Tensor gradient = params[static_cast<size_t>(i)]->gradient();
+    if (gradient.defined()) cx.kernels.sum_squares(cx.exec, {.y = totals.slice(0, i, 1), .x = gradient});
+  }
+  totals.device().download(squares.data(), totals.data(), count * size_of(DType::f64));
+  cx.arena.rewind(before);
   for (size_t i = 0; i < params.size(); ++i) {
     QKV_CHECK(std::isfinite(squares[i]), "global_norm: the gradient of '", params[i]->name(), "' ", params[i]->shape(),
               " has the norm ", std::sqrt(squares[i]),
@@ -192,7 +197,7 @@ std::vector<double> square_norms(Context& cx, std::span<const Param* const> para
 
 double global_norm(Context& cx, std::span<const Param* const> params) {
   double total = 0;
-  for (const double squares : square_norms(cx, params)) total += squares;
+  for (const double one : square_norms(cx, params)) total += one;
   return std::sqrt(total);
 }
 

@@ -31,7 +31,7 @@ void sgd_step(Context& cx, Param& w, const Tensor& buffer, const Sgd& rule, doub
 // sqrt of the sum of squares over all gradients, in double and in one order. A NaN or Inf is an Error that names the
 // weight.
 double global_norm(Context& cx, std::span<const Param* const> params);
-// The sum of squares of each gradient, 0 where there is none. One read from the device for all.
+// The sum of squares of each gradient, 0 where there is none: one reading from the device for all.
 std::vector<double> square_norms(Context& cx, std::span<const Param* const> params);
 
 // The factor on gradients of this norm so that it does not exceed max_norm.

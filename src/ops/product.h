@@ -20,6 +20,7 @@ class Product {
 
   int64_t outputs() const { return weight_.dim(-2); }
   void forward(Context& cx, const Tensor& y, const Tensor& x, const Epilogue& epilogue) const;  // of y's rows
+  LinearArgs arguments(const Tensor& y, const Tensor& x, const Epilogue& epilogue) const;       // of the same
   // Gradients of weight and bias, and of x where dx is there.
   void backward(Backward& bk, const Tensor& dy, const Tensor& x, Grad dx) const;
   // The same, and of the activation's inputs x was computed from.
@@ -31,6 +32,9 @@ class Product {
   Affine affine_;
   Tensor weight_, tiles_, bias_, groups_;  // with tiles, the weight may be a shape without memory
 };
+
+// Products of one x: linear for each in order, in one launch where the kernels can.
+void forward_set(Context& cx, std::span<const LinearArgs> all);
 
 // dresidual = dy.
 void residual_backward(Backward& bk, const Residual& residual, const Tensor& dy);

@@ -55,44 +55,81 @@ DataParallel::Range DataParallel::micro_batch_range(int64_t micro_batches) const
   return {.first = comm_.rank() * count, .count = count};
 }
 
+// The weights of each owner, one after the other, on the device of the weights.
+class DataParallel::ByOwner {
+ public:
+  explicit ByOwner(const DataParallel& all) : all_(all), counts_(static_cast<size_t>(all.comm_.size()), 0) {
+    for (size_t i = 0; i < all.weights_.size(); ++i) {
+      offsets_.push_back(counts_[owner(i)]);
+      counts_[owner(i)] += all.weights_[i]->shape().count();
+    }
+  }
+  Device& device() const { return all_.weights_.front()->device(); }
+  Storage room(size_t rank) const { return {device(), DType::f32, std::max<int64_t>(counts_[rank], 1)}; }
+  std::span<std::byte> bytes(const Storage& of, size_t rank) const {
+    return {of.data(), static_cast<size_t>(counts_[rank] * size_of(DType::f32))};
+  }
+  Tensor numbers(const Storage& of, size_t rank) const {
+    return Tensor(of, Shape{std::max<int64_t>(counts_[rank], 1)});
+  }
+  // Where weight i lies among those of its owner.
+  std::byte* at(const Storage& of, size_t i) const { return of.data() + offsets_[i] * size_of(DType::f32); }
+  size_t owner(size_t i) const { return static_cast<size_t>(all_.owner_[i]); }
+
+ private:
+  const DataParallel& all_;
+  std::vector<int64_t> counts_, offsets_;
+};
+
+// Every rank sends what it owns to all; rooms[r] becomes what rank r owns.
+void DataParallel::all_gather(const ByOwner& by, const Storage& mine, std::vector<Storage>& rooms) const {
+  std::vector<std::span<const std::byte>> send(rooms.size(), by.bytes(mine, static_cast<size_t>(comm_.rank())));
+  std::vector<std::span<std::byte>> receive;
+  for (size_t r = 0; r < rooms.size(); ++r) receive.push_back(by.bytes(rooms[r], r));
+  comm_.exchange_on(by.device(), send, receive);
+}
+
 void DataParallel::sum_gradients(Context& cx) const {
-  if (alone()) return;
+  if (alone() || weights_.empty()) return;
   const auto ranks = static_cast<size_t>(comm_.size()), me = static_cast<size_t>(comm_.rank());
-  // A weight without a gradient (an expert no token was routed to) is sent as zeros.
-  std::vector<Bytes> out(ranks), in(ranks);
+  const ByOwner by(*this);
+  Device& device = by.device();
+  std::vector<Storage> out, in;
+  for (size_t r = 0; r < ranks; ++r) {
+    out.push_back(by.room(r));
+    in.push_back(by.room(me));
+  }
   for (size_t i = 0; i < weights_.size(); ++i) {
-    Bytes& to = out[static_cast<size_t>(owner_[i])];
-    const size_t at = to.size();
-    to.resize(at + static_cast<size_t>(bytes_of(*weights_[i])));
     const Tensor gradient = weights_[i]->gradient();
-    if (gradient.defined()) gradient.device().download(to.data() + at, gradient.data(), bytes_of(*weights_[i]));
+    std::byte* to = by.at(out[by.owner(i)], i);
+    if (gradient.defined()) {
+      device.copy(to, gradient.data(), bytes_of(*weights_[i]));
+    } else {  // an expert no token was routed to
+      cx.kernels.fill(cx.exec, {.y = Tensor(device, to, Format(DType::f32), weights_[i]->shape()), .value = 0});
+    }
     if (zero_ == 2 && owner_[i] != comm_.rank()) weights_[i]->take_gradient();
   }
-  for (Bytes& from : in) from.resize(out[me].size());
-  const std::vector<std::span<const std::byte>> send(out.begin(), out.end());
-  const std::vector<std::span<std::byte>> receive(in.begin(), in.end());
-  comm_.exchange(send, receive);
+  std::vector<std::span<const std::byte>> send;
+  std::vector<std::span<std::byte>> receive;
+  for (size_t r = 0; r < ranks; ++r) {
+    send.push_back(by.bytes(out[r], r));
+    receive.push_back(by.bytes(in[r], me));
+  }
+  comm_.exchange_on(device, send, receive);
 
   // The top of the tree: pairs of ranks, then pairs of pairs.
-  const auto numbers = [&](size_t r) { return reinterpret_cast<float*>(in[r].data()); };
-  const size_t count = out[me].size() / sizeof(float);
   for (size_t step = 1; step < ranks; step *= 2) {
     for (size_t r = 0; r < ranks; r += 2 * step) {
-      float *left = numbers(r), *right = numbers(r + step);
-      for (size_t n = 0; n < count; ++n) left[n] += right[n];
+      const Tensor left = by.numbers(in[r], me);
+      cx.kernels.add(cx.exec, {.y = left, .a = left, .b = by.numbers(in[r + step], me)});
     }
   }
-  const auto put = [&](int owner, const std::byte* from) {
-    for (size_t i = 0; i < weights_.size(); ++i) {
-      if (owner_[i] != owner) continue;
-      const Grad to = weights_[i]->use_gradient(cx.precision.exact);
-      to.tensor.device().upload(to.tensor.data(), from, bytes_of(*weights_[i]));
-      from += bytes_of(*weights_[i]);
-    }
-  };
-  if (zero_ > 0) return put(comm_.rank(), in[0].data());
-  const std::vector<Bytes> sums = comm_.all_gather(in[0]);
-  for (int r = 0; r < comm_.size(); ++r) put(r, sums[static_cast<size_t>(r)].data());
+  if (zero_ == 0) all_gather(by, in[0], out);
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    if (zero_ > 0 && owner_[i] != comm_.rank()) continue;
+    const Grad to = weights_[i]->use_gradient(cx.precision.exact);
+    device.copy(to.tensor.data(), by.at(zero_ > 0 ? in[0] : out[by.owner(i)], i), bytes_of(*weights_[i]));
+  }
 }
 
 double DataParallel::gradient_norm(Context& cx) const {
@@ -100,10 +137,10 @@ double DataParallel::gradient_norm(Context& cx) const {
   for (size_t i = 0; i < weights_.size(); ++i) {
     if (owner_[i] == comm_.rank()) mine.push_back(weights_[i]);
   }
-  const std::vector<double> of_mine = ops::square_norms(cx, mine);
+  const std::vector<double> found = ops::square_norms(cx, mine);
   std::vector<double> squares(weights_.size(), 0);
-  for (size_t i = 0, next = 0; i < weights_.size(); ++i) {
-    if (owner_[i] == comm_.rank()) squares[i] = of_mine[next++];
+  for (size_t i = 0, at = 0; i < weights_.size(); ++i) {
+    if (owner_[i] == comm_.rank()) squares[i] = found[at++];
   }
   const std::vector<double> all = all_gather_numbers(squares);
   double total = 0;
@@ -114,31 +151,26 @@ double DataParallel::gradient_norm(Context& cx) const {
 }
 
 void DataParallel::all_gather_weights(Context& cx) const {
-  if (alone() || zero_ == 0) return;
-  Bytes mine;
+  if (alone() || zero_ == 0 || weights_.empty()) return;
+  const ByOwner by(*this);
+  const Storage mine = by.room(static_cast<size_t>(comm_.rank()));
+  std::vector<Storage> all;
+  for (size_t r = 0; r < static_cast<size_t>(comm_.size()); ++r) all.push_back(by.room(r));
   for (size_t i = 0; i < weights_.size(); ++i) {
-    if (owner_[i] != comm_.rank()) continue;
-    const size_t at = mine.size();
-    mine.resize(at + static_cast<size_t>(bytes_of(*weights_[i])));
-    const Tensor weight = weights_[i]->master();
-    weight.device().download(mine.data() + at, weight.data(), bytes_of(*weights_[i]));
+    if (owner_[i] == comm_.rank())
+      by.device().copy(by.at(mine, i), weights_[i]->master().data(), bytes_of(*weights_[i]));
   }
-  const std::vector<Bytes> all = comm_.all_gather(mine);
-  std::vector<size_t> at(all.size(), 0);
+  all_gather(by, mine, all);
   for (size_t i = 0; i < weights_.size(); ++i) {
-    const auto owner = static_cast<size_t>(owner_[i]);
-    if (owner_[i] != comm_.rank()) {
-      const Tensor weight = weights_[i]->writable(cx);
-      weight.device().upload(weight.data(), all[owner].data() + at[owner], bytes_of(*weights_[i]));
-      weights_[i]->updated();
-    }
-    at[owner] += static_cast<size_t>(bytes_of(*weights_[i]));
+    if (owner_[i] == comm_.rank()) continue;
+    by.device().copy(weights_[i]->writable(cx).data(), by.at(all[by.owner(i)], i), bytes_of(*weights_[i]));
+    weights_[i]->updated();
   }
 }
 
 std::vector<double> DataParallel::all_gather_numbers(std::span<const double> mine) const {
   std::vector<double> all;
-  for (const Bytes& bytes : comm_.all_gather(std::as_bytes(mine))) {
+  for (const std::vector<std::byte>& bytes : comm_.all_gather(std::as_bytes(mine))) {
     const size_t at = all.size();
     all.resize(at + bytes.size() / sizeof(double));
     std::memcpy(all.data() + at, bytes.data(), bytes.size());

@@ -49,7 +49,8 @@ class DataParallel {
   std::vector<double> all_gather_numbers(std::span<const double> mine) const;
 
  private:
-  using Bytes = std::vector<std::byte>;
+  class ByOwner;
+  void all_gather(const ByOwner& by, const Storage& mine, std::vector<Storage>& rooms) const;
 
   Comm& comm_;
   std::vector<Param*> weights_;

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/function_ref.h"
-#include "base/memory.h"
 #include "base/path.h"
 #include "base/printable.h"
 #include "base/progress.h"
@@ -246,27 +245,28 @@ void pack_chats(const Corpus& corpus, const fs::path& folder) {
 // --- the model -------------------------------------------------------------------------------------------------------
 
 // Before weights are written that could not be trained here.
-void check_memory(const Recipe& recipe, const ModelSpec& spec) {
+void check_memory(const Recipe& recipe, const ModelSpec& spec, int64_t memory) {
   double need = recipe.zero == 0 ? static_cast<double>(Optimizer::bytes(spec, recipe.optimizer)) : 0;
   for (const WeightSpec& weight : weight_list(spec)) need += 4.0 * static_cast<double>(weight.shape.count());
-  const auto have = static_cast<double>(available_memory());
+  const auto have = static_cast<double>(memory);
   QKV_CHECK(need <= have, "the model's weights and the optimiser's tensors need ", gigabytes(need), " but ",
             gigabytes(have), " of memory are free", Hint("choose a smaller model"));
 }
 
-void write_start(const Recipe& recipe, const Tokenizer& tokenizer, const fs::path& start, ThreadPool& pool) {
+void write_start(const Recipe& recipe, const Tokenizer& tokenizer, const fs::path& start, ThreadPool& pool,
+                 int64_t memory) {
   if (!recipe.from().empty()) {
     convert_model(recipe.from(), start, {.dtype = "F32"});  // masters are f32
     return;
   }
   const Json config = config_for(recipe, tokenizer);
-  check_memory(recipe, read_spec(Config(config, "config.json")));
+  check_memory(recipe, read_spec(Config(config, "config.json")), memory);
   write_new_model(start, config, {.seed = recipe.seed}, pool);
 }
 
 }  // namespace
 
-void prepare_run(const Recipe& recipe, const fs::path& folder, ThreadPool& pool) {
+void prepare_run(const Recipe& recipe, const fs::path& folder, ThreadPool& pool, int64_t memory) {
   const std::string from = recipe.from();
   for (const fs::path& needed : {fs::path(from), fs::path(recipe.tokenizer.load)}) {
     QKV_CHECK(needed.empty() || is_there(needed), needed.string(), ": there is no such file or folder",
@@ -291,7 +291,7 @@ void prepare_run(const Recipe& recipe, const fs::path& folder, ThreadPool& pool)
     } else {
       pack_corpus(recipe, corpus, tokenizer, root / "data", pool);
     }
-    write_start(recipe, tokenizer, root / "start", pool);
+    write_start(recipe, tokenizer, root / "start", pool, memory);
     fs::remove_all(corpus_folder);
   } catch (const fs::filesystem_error& e) {
     QKV_FAIL("cannot prepare ", folder.string(), ": ", e.what(), Hint("check the files named and the free space"));

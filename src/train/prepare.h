@@ -9,12 +9,15 @@
 
 #include <filesystem>
 
+#include "base/memory.h"
 #include "base/thread_pool.h"
 #include "train/recipe.h"
 
 namespace qkv {
 
-// Writes all of it, or throws and leaves nothing that looks complete. Progress goes to stderr.
-void prepare_run(const Recipe& recipe, const std::filesystem::path& folder, ThreadPool& pool);
+// Writes all of it, or throws and leaves nothing that looks complete. Progress goes to stderr. A new model whose weights
+// and optimiser need more than `memory` bytes, those of the device it will be trained on, is refused.
+void prepare_run(const Recipe& recipe, const std::filesystem::path& folder, ThreadPool& pool,
+                 int64_t memory = available_memory());
 
 }  // namespace qkv

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/printable.h"
 #include "core/host_values.h"
 #include "model/checkpoint/tensor_names.h"
@@ -127,42 +126,45 @@ StopReason Trainer::run(const TrainHooks& hooks, Probe* probe) {
   return StopReason::finished;
 }
 
-Trainer::Memory Trainer::plan() const {
-  Memory memory{.states = Optimizer::bytes(model_.spec(), recipe_.optimizer)};
-  for (const auto& [name, weight] : model_.weights()) {
+Trainer::Memory Trainer::plan(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data,
+                              Comm& comm) {
+  Memory memory{.states = Optimizer::bytes(model.spec(), recipe.optimizer), .free = engine.device().free_bytes()};
+  for (const auto& [name, weight] : model.weights()) {
     const int64_t count = weight.shape().count();
     memory.weights += count * size_of(DType::f32);
-    const bool as_tiles = engine_.kernels().wants_tiles && weight.shape().rank() > 1;
-    if (recipe_.bf16) memory.copies += (as_tiles ? 2 : 1) * count * size_of(DType::bf16);
+    const bool as_tiles = engine.kernels().wants_tiles && weight.shape().rank() > 1;
+    if (recipe.bf16) memory.copies += (as_tiles ? 2 : 1) * count * size_of(DType::bf16);
     if (weight.trainable) memory.gradients += count * size_of(DType::f32);
   }
   int64_t levels = 1;
-  for (int64_t m = recipe_.micro_batches; m > 1; m /= 2) ++levels;
-  memory.gradients *= levels;
+  for (int64_t m = recipe.micro_batches; m > 1; m /= 2) ++levels;
+  int64_t exchanged = 0;  // a copy that is sent, and what the other ranks sent
+  if (comm.size() > 1) exchanged = 2 * memory.gradients;
+  memory.gradients = levels * memory.gradients + exchanged;
 
   // What cannot fit is not even read: ids and targets of a step, and the residual stream of a micro-batch.
-  const bool windows = recipe_.objective == Recipe::Objective::causal || recipe_.objective == Recipe::Objective::masked;
-  const auto all = static_cast<int64_t>(data_.train_tokens);  // batches of pairs and chats are no larger
-  const int64_t rows = windows ? recipe_.batch_tokens : std::min(recipe_.batch_tokens, all);
-  const int64_t least = 2 * rows / optimizer_.data_parallel().comm().size() * size_of(DType::i32) +
-                        rows / recipe_.micro_batches * model_.spec().width * size_of(DType::f32);
-  if (memory.total() + least > available_memory()) {
+  const bool windows = recipe.objective == Recipe::Objective::causal || recipe.objective == Recipe::Objective::masked;
+  const auto all = static_cast<int64_t>(data.train_tokens);  // batches of pairs and chats are no larger
+  const int64_t rows = windows ? recipe.batch_tokens : std::min(recipe.batch_tokens, all);
+  const int64_t least = 2 * rows / comm.size() * size_of(DType::i32) +
+                        rows / recipe.micro_batches * model.spec().width * size_of(DType::f32);
+  if (memory.total() + least > memory.free) {
     memory.activations = least;
     return memory;
   }
 
   // A dry run of one micro-batch: no kernels, no memory.
-  Arena arena(engine_.device(), 0, Arena::Mode::plan), gradients(engine_.device(), 0, Arena::Mode::plan);
+  Arena arena(engine.device(), 0, Arena::Mode::plan), gradients(engine.device(), 0, Arena::Mode::plan);
   Tape tape(gradients);
-  Context cx{.kernels = Kernels::none(), .exec = engine_.exec(), .arena = arena, .precision = recipe_.precision()};
+  Context cx{.kernels = Kernels::none(), .exec = engine.exec(), .arena = arena, .precision = recipe.precision()};
   cx.tape = &tape;
   cx.training = true;
-  cx.recompute_layers = recipe_.recompute;
-  const TrainBatch batch = data_.micro_batch(0, 0);
-  const BatchLoss loss = loss_of(cx, model_, batch, recipe_.loss, {});
+  cx.recompute_layers = recipe.recompute;
+  const TrainBatch batch = data.micro_batch(0, 0);
+  const BatchLoss loss = loss_of(cx, model, batch, recipe.loss, {});
   tape.backward(cx, loss.loss);
   memory.activations = arena.peak() + gradients.peak();
-  for (auto& [name, weight] : model_.weights()) weight.clear_gradient();
+  for (auto& [name, weight] : model.weights()) weight.clear_gradient();
   return memory;
 }
 

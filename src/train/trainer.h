@@ -50,13 +50,16 @@ class Trainer {
   StopReason run(const TrainHooks& hooks, Probe* probe = nullptr);
   EvalResult evaluate();
 
-  // Bytes each part of a run will need, computed before anything is allocated. Where a batch alone is more than the free
-  // memory, `activations` is a lower bound.
+  // Bytes each part of a run will need on the engine's device, computed before anything is allocated. Where a batch alone
+  // is more than its free memory, `activations` is a lower bound.
   struct Memory {
     int64_t weights = 0, copies = 0, gradients = 0, states = 0, activations = 0;
+    int64_t free = 0;  // on the device, before any of it is taken
     int64_t total() const { return weights + copies + gradients + states + activations; }
+    int64_t checkpoint() const { return weights + states; }  // copied to the host while it is written
   };
-  Memory plan() const;
+  static Memory plan(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data,
+                     Comm& comm = self_comm());
   int64_t arena_peak() const { return arena_.peak() + gradients_.peak(); }
   // FLOPs of one step: 6 per weight and token, plus attention.
   double operations_per_step() const;

@@ -12,6 +12,7 @@
 #include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
+#include "support/recording_device.h"
 #include "support/safetensors_numbers.h"
 #include "verify/recorded.h"
 
@@ -73,6 +74,22 @@ TEST_P(Family, CachedInChunksIsTheWholePassBitForBit) {
       EXPECT_TRUE(in_chunks(runner, text, chunk) == right) << name_of(precision.compute) << " in chunks of " << chunk;
     }
   }
+}
+
+TEST_P(Family, RecordedPassesGiveTheSameBits) {
+  test::RecordingDevice device;
+  const Engine plain(kernels::best_table(), {.threads = 1});
+  const Engine engine(test::recording_kernels(), {.threads = 1, .device = &device});
+  const auto on_host = checkpoint_.model();
+  const auto model = checkpoint_.model(device);
+  const Text text = text_for(model->spec(), length(), 1), other = text_for(model->spec(), length() / 2, 4);
+  Runner expected(*on_host, plain, {.precision = Precision::bf16(), .positions = 256});
+  Runner runner(*model, engine, {.precision = Precision::bf16(), .positions = 256});
+  for (const size_t chunk : {1UL, 3UL, 1UL}) {
+    EXPECT_TRUE(in_chunks(runner, text, chunk) == in_chunks(expected, text, chunk)) << "in chunks of " << chunk;
+    EXPECT_TRUE(in_chunks(runner, other, chunk) == in_chunks(expected, other, chunk)) << "in chunks of " << chunk;
+  }
+  EXPECT_GT(device.replayed + device.stopped, 0);
 }
 
 TEST_P(Family, KeysAndValuesInOtherTypesGiveTheSameBitsInAnyChunks) {

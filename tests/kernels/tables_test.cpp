@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "base/expect_error.h"
+#include "base/scoped_variable.h"
+
 namespace qkv::test {
 namespace {
 
@@ -18,7 +23,27 @@ TEST(KernelTables, HaveNamesOfTheirOwn) {
   for (size_t i = 0; i < tables.size(); ++i) {
     for (size_t j = 0; j < i; ++j) EXPECT_STRNE(tables[i]->name, tables[j]->name);
   }
-  EXPECT_STREQ(tables.front()->name, "ref");
+  const bool all = std::getenv("QKV_TABLES") == nullptr;
+  EXPECT_STREQ(tables.front()->name, all ? "ref" : std::getenv("QKV_TABLES"));
+}
+
+// A GPU that nobody asked for is not taken where it is too small, or where QKV_ISA names a table of the CPU.
+TEST(KernelTables, AreChosenByDevice) {
+  using kernels::DeviceChoice;
+  EXPECT_EQ(&kernels::table_for(DeviceChoice::cpu, 0), &kernels::best_table());
+  constexpr int64_t kTooMuch = int64_t{1} << 50;
+  EXPECT_EQ(&kernels::table_for(DeviceChoice::automatic, kTooMuch), &kernels::best_table());
+  const char* why = nullptr;
+  if (kernels::cuda::available(&why)) {
+    EXPECT_EQ(&kernels::table_for(DeviceChoice::automatic, 0), &kernels::cuda::table());
+    EXPECT_EQ(&kernels::table_for(DeviceChoice::cuda, kTooMuch), &kernels::cuda::table());
+    const ScopedVariable isa("QKV_ISA", "plain");
+    EXPECT_EQ(&kernels::table_for(DeviceChoice::automatic, 0), &kernels::best_table());
+  } else {
+    EXPECT_EQ(&kernels::table_for(DeviceChoice::automatic, 0), &kernels::best_table());
+    EXPECT_STRNE(why, "");
+    expect_error([] { kernels::table_for(DeviceChoice::cuda, 0); }, {"there is no GPU to use", why});
+  }
 }
 
 }  // namespace

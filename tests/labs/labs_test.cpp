@@ -12,6 +12,7 @@
 #include "labs/repeated_tokens.h"
 #include "labs/small_model.h"
 #include "labs/world_texts.h"
+#include "support/guarded_device.h"
 
 namespace qkv {
 namespace {
@@ -127,6 +128,21 @@ TEST(LabTasks, held_out_stories_are_not_taught) {
   const auto [low, high] = std::minmax_element(batch.ids.begin(), batch.ids.end());
   EXPECT_GE(*low, 0);
   EXPECT_LT(*high, world.vocabulary());
+}
+
+// A model drawn, trained and read where the host cannot touch its memory.
+TEST(Labs, run_on_a_device) {
+  const RepeatedTokens task;
+  const auto [device, host] = test::on_both([&](const Engine& on) {
+    const LabContext lab{.engine = on};
+    const auto model = fresh_model(lab, config_of({.vocabulary = task.vocabulary, .width = 16, .layers = 1}), 3);
+    train_model(lab, *model, {.label = "a device", .steps = 2, .lr = 1e-2, .batch = [&](int64_t step) {
+                                return task.texts(1, step, 2);
+                              }});
+    return row_losses(on, *model, task.texts(1, -1, 2));
+  });
+  EXPECT_EQ(device, host);
+  EXPECT_FALSE(device.empty());
 }
 
 TEST(Labs, causality_is_seen) {

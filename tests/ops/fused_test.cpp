@@ -193,6 +193,12 @@ std::vector<Case> cases() {
   // More rows and columns than are finished together.
   all.push_back({.name = "many_rows", .sizes = {131, 9, 1100, 20}, .form = {ops::act::gelu_tanh}});
   all.push_back({.name = "many_rows_gated", .sizes = {131, 9, 1100, 20}, .form = ops::gate::swiglu, .gated = true});
+  // As tensor cores take them: whole chunks, and more rows than one warpgroup has.
+  const Sizes tiles{.rows = 200, .in = 64, .hidden = 136, .out = 72};
+  all.push_back({.name = "tiles", .sizes = tiles, .form = {ops::act::gelu_tanh}});
+  all.push_back({.name = "tiles_gated", .sizes = tiles, .form = ops::gate::swiglu, .gated = true});
+  const Sizes tiles_of_experts{.rows = 200, .in = 64, .hidden = 136, .out = 72, .groups = {70, 0, 129, 1}};
+  all.push_back({.name = "tiles_of_experts", .sizes = tiles_of_experts, .form = ops::gate::swiglu, .gated = true});
   const Sizes experts{.rows = 12, .in = 33, .hidden = 37, .out = 19, .groups = {4, 0, 7, 1}};
   all.push_back({.name = "experts", .sizes = experts, .form = ops::gate::clamped_swiglu, .gated = true});
   all.push_back({.name = "experts_not_gated", .sizes = experts, .form = {ops::act::gelu_erf}});

@@ -11,6 +11,8 @@
 namespace qkv::test {
 namespace {
 
+constexpr size_t kRoom = size_t{1} << 38;  // of addresses, so that none is given twice
+
 size_t whole_pages(int64_t bytes) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   return (static_cast<size_t>(bytes) + page - 1) / page * page;
@@ -18,23 +20,29 @@ size_t whole_pages(int64_t bytes) {
 
 }  // namespace
 
-GuardedDevice::~GuardedDevice() = default;
+GuardedDevice::GuardedDevice() {
+  void* room = mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  QKV_CHECK(room != MAP_FAILED, "guarded device: cannot map ", kRoom, " bytes of addresses");
+  room_ = static_cast<std::byte*>(room);
+}
+
+GuardedDevice::~GuardedDevice() {
+  munmap(room_, kRoom);
+}
 
 std::byte* GuardedDevice::allocate(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   const size_t size = whole_pages(bytes);
-  void* data =
-      mmap(nullptr, size, opened_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  QKV_CHECK(data != MAP_FAILED, "guarded device: cannot map ", bytes, " bytes");
-  allocations_[static_cast<std::byte*>(data)] = size;
-  return static_cast<std::byte*>(data);
+  QKV_CHECK(size <= kRoom - used_, "guarded device: ", bytes, " bytes more than ", used_, " do not fit into ", kRoom);
+  std::byte* data = room_ + used_;
+  used_ += size;
+  if (opened_ > 0) protect(PROT_READ | PROT_WRITE);
+  return data;
 }
 
-void GuardedDevice::release(std::byte* data, int64_t) noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto it = allocations_.find(data);
-  munmap(data, it->second);
-  allocations_.erase(it);
+// What is released is never given out again: whoever still reads it reads zeros while a kernel runs, else dies.
+void GuardedDevice::release(std::byte* data, int64_t bytes) noexcept {
+  madvise(data, whole_pages(bytes), MADV_DONTNEED);
 }
 
 void GuardedDevice::upload(std::byte* to, const void* from_host, int64_t bytes) {
@@ -44,6 +52,8 @@ void GuardedDevice::upload(std::byte* to, const void* from_host, int64_t bytes) 
 }
 
 void GuardedDevice::download(void* to_host, const std::byte* from, int64_t bytes) {
+  QKV_CHECK(lost_after > 0, "the guarded device is lost", Hint("this is a test"));
+  --lost_after;
   open();
   if (bytes > 0) std::memcpy(to_host, from, static_cast<size_t>(bytes));
   close();
@@ -64,7 +74,7 @@ void GuardedDevice::close() noexcept {
 }
 
 void GuardedDevice::protect(int flags) noexcept {
-  for (const auto& [data, size] : allocations_) mprotect(data, size, flags);
+  if (used_ > 0) mprotect(room_, used_, flags);  // all of it is one stretch: a system call, however much is allocated
 }
 
 const Kernels& guarded_kernels() {

@@ -11,8 +11,8 @@ namespace {
 
 class Trace : public testing::TestWithParam<const char*> {
  protected:
-  static void expect_good(const std::filesystem::path& folder) {
-    const Engine engine(kernels::best_table(), {.threads = 2});
+  static void expect_good(const std::filesystem::path& folder, const Kernels& kernels = kernels::best_table()) {
+    const Engine engine(kernels, {.threads = 2});
     VerifyReport report;
     verify_training(report, Checkpoint::open(folder), engine, folder);
     EXPECT_GE(report.lines.size(), 4U);
@@ -24,7 +24,10 @@ class Trace : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Trace, IsReplayed) {
-  expect_good(test::golden(GetParam()));
+  for (const Kernels* table : test::tables_to_train()) {
+    SCOPED_TRACE(table->name);
+    expect_good(test::golden(GetParam()), *table);
+  }
 }
 
 TEST_P(Trace, OfTheLargerRecordingIsReplayedToo) {

@@ -10,6 +10,7 @@
 #include "base/philox.h"
 #include "base/progress.h"
 #include "common/commands.h"
+#include "common/compute_options.h"
 #include "common/drawing.h"
 #include "common/interrupt.h"
 #include "data/text_windows.h"
@@ -41,7 +42,7 @@ docs/quantization.md says what larger and smaller groups cost.)";
 
 struct QuantizeArguments {
   std::string model, out, to, group, data;
-  int threads = 0;
+  ComputeOptions compute;
   bool json = false;
 };
 
@@ -176,7 +177,9 @@ void quantize(const QuantizeArguments& options) {
   const Format to = parse_panels(options.to + group, "--to and --group");
   const Checkpoint source = Checkpoint::open(options.model);
   const Compared on = texts_for(options, source.spec);  // before the work, so that what is wrong is said first
-  const Engine engine(kernels::best_table(), {.threads = options.threads});
+  // Quantised on the host, so that the bits are the same everywhere; both models are compared on the device.
+  const Engine host(kernels::best_table(), {.threads = options.compute.threads}),
+      engine(kernels_for(options.compute, source.spec, 3), {.threads = options.compute.threads});
   std::error_code ignored;
   const bool folder = fs::is_directory(options.model, ignored);
 
@@ -185,7 +188,7 @@ void quantize(const QuantizeArguments& options) {
   {
     const InterruptWatch interrupt;
     const WriteProgress show = progress_line(line, "writing " + options.out);
-    report = quantize_model(source, options.out, engine,
+    report = quantize_model(source, options.out, host,
                             {.to = to,
                              .copied = folder ? companion_files(options.model) : std::vector<fs::path>{},
                              .progress = [&](int64_t done, int64_t total) {
@@ -226,7 +229,7 @@ void add_quantize(Command app) {
       .show_default();
   command.add_option("--data FILE", options->data,
                      "Text to compare both models on; otherwise stories of the built-in world");
-  command.add_threads(options->threads);
+  add_compute_options(command, options->compute);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kQuantizeExamples);
   command.callback([options] { quantize(*options); });

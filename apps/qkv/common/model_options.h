@@ -4,15 +4,16 @@
 #include <string>
 
 #include "common/command.h"
+#include "common/compute_options.h"
 #include "open/open_model.h"
 
 namespace qkv::app {
 
 struct ModelOptions {
   std::string path, dtype = "auto";
-  int threads = 0;
+  ComputeOptions compute;
 };
-// The argument MODEL and --dtype, --threads.
+// The argument MODEL and --dtype, --device, --threads.
 void add_model_options(Command command, ModelOptions& options);
 
 OpenOptions open_options(const ModelOptions& options, BlockWeights blocks = BlockWeights::kept);
@@ -21,7 +22,6 @@ OpenModel open_model(const ModelOptions& options, BlockWeights blocks = BlockWei
 struct CacheOptions {
   std::string cache = "auto";
   int64_t context = 0;  // tokens of one text; 0: as many as the model was made for, at most kUsualContext
-  static constexpr int64_t kUsualContext = 4096;
 };
 // --cache and --context.
 void add_cache_options(Command command, CacheOptions& options);
@@ -32,6 +32,10 @@ int64_t context_of(const OpenModel& model, const CacheOptions& options);
 // Caches for so many texts of a whole context at once.
 RunOptions room_for_texts(const OpenModel& model, const CacheOptions& options, int64_t texts);
 
+// The same for a model that will run so many texts of its context at once.
+OpenModel open_model(const ModelOptions& options, const CacheOptions& cache, int64_t texts);
+
+std::optional<DType> chosen_cache_type(const CacheOptions& options);  // none: auto
 DType cache_type(const OpenModel& model, const CacheOptions& options);
 
 }  // namespace qkv::app

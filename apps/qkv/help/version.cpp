@@ -18,20 +18,25 @@ void print_version(bool json) {
   for (const Kernels* table : kernels::cpu::tables()) runs.emplace_back(table->name);
   const std::string chosen = kernels::best_table().name;
   constexpr bool kMpi = QKV_MPI != 0;
+  const char* why = nullptr;
+  const bool gpu = kernels::cuda::available(&why);
   if (json) {
     const nlohmann::ordered_json out{{"version", QKV_VERSION},
                                      {"commit", QKV_COMMIT},
                                      {"kernels", chosen},
                                      {"kernels_usable", runs},
                                      {"kernels_built", QKV_KERNEL_TABLES},
+                                     {"gpu", gpu ? Json(kernels::cuda::gpu_name()) : Json()},
                                      {"compiler", QKV_COMPILER},
                                      {"mpi", kMpi}};
     std::cout << json_text(out) << '\n';
     return;
   }
   std::cout << fmt::format(
-      "qkv {}\ncommit    {}\nkernels   {} (this machine runs {}; built in: {})\ncompiler  {}\nMPI       {}\n",
-      QKV_VERSION, QKV_COMMIT, chosen, fmt::join(runs, ", "), QKV_KERNEL_TABLES, QKV_COMPILER, kMpi ? "yes" : "no");
+      "qkv {}\ncommit    {}\nkernels   {} (this machine runs {}; built in: {})\nGPU       {}\ncompiler  {}\nMPI       "
+      "{}\n",
+      QKV_VERSION, QKV_COMMIT, chosen, fmt::join(runs, ", "), QKV_KERNEL_TABLES,
+      gpu ? kernels::cuda::gpu_name() : fmt::format("none: {}", why), QKV_COMPILER, kMpi ? "yes" : "no");
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ void EvalReport::add_likelihood(const std::vector<Tally>& items, const char* uni
 
 EvalRun::EvalRun(const EvalOptions& wanted)
     : options(wanted),
-      model(open_model(wanted.model)),
+      model(open_model(wanted.model, wanted.cache, 1)),
       context(context_of(model, wanted.cache)),
       runner(model.runner(room(model, wanted))),
       report(wanted),

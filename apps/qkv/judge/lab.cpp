@@ -13,10 +13,10 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "common/commands.h"
+#include "common/compute_options.h"
 #include "common/drawing.h"
 #include "common/interrupt.h"
 #include "common/reports.h"
-#include "kernels/tables.h"
 
 namespace qkv::app {
 namespace {
@@ -38,7 +38,7 @@ struct LabArguments {
   std::string name;
   ReportOptions report;
   int64_t seeds = 0;
-  int threads = 0;
+  ComputeOptions compute;
   bool list = false;
 };
 
@@ -138,14 +138,15 @@ void print_verdict(const LabResult& result) {
   if (result.stopped) std::cout << "It was stopped: the numbers are of the seeds that were finished.\n";
 }
 
-OrderedJson lab_report(const Lab& lab, const LabResult& result, int threads) {
+OrderedJson lab_report(const Lab& lab, const LabResult& result, const Engine& engine) {
   OrderedJson out{{"lab", lab.name},
                   {"claim", lab.claim},
                   {"verdict", name_of(result.verdict)},
                   {"stopped", result.stopped},
                   {"seeds", result.seeds},
                   {"seconds", result.seconds},
-                  {"threads", threads},
+                  {"device", engine.device().name()},
+                  {"threads", engine.threads()},
                   {"interval", "95 %, Student's t over seeds"},
                   {"rows", OrderedJson::array()},
                   {"rules", OrderedJson::array()},
@@ -179,7 +180,8 @@ void run_lab(const LabArguments& options) {
   if (options.list) return options.report.json ? list_labs_json() : list_labs();
   QKV_CHECK(!options.name.empty(), "which lab?", Hint("qkv lab --list  shows them"));
   const Lab& lab = lab_named(options.name);
-  const Engine engine(kernels::best_table(), {.threads = options.threads});
+  constexpr int64_t kNeeded = int64_t{2} << 30;  // more than any lab's model and batch take
+  const Engine engine(kernels_for(options.compute, kNeeded), {.threads = options.compute.threads});
   const bool quiet = options.report.json;
   if (!quiet) {
     std::cout << inked(Ink::bold, lab.name) << '\n'
@@ -207,7 +209,7 @@ void run_lab(const LabArguments& options) {
     print_curves(result);
     print_verdict(result);
   }
-  write_report(options.report, lab_report(lab, result, engine.threads()));
+  write_report(options.report, lab_report(lab, result, engine));
   if (result.stopped) throw Interrupted();
   if (result.verdict != Verdict::seen) throw AnswerNo();
 }
@@ -223,7 +225,7 @@ void add_lab(Command app) {
   command.add_flag("--list", options->list, "List the labs with their claims");
   command.add_option("--seeds", options->seeds, "How many seeds, 3 or more; otherwise as many as the lab needs");
   add_report_options(command, options->report);
-  command.add_threads(options->threads);
+  add_compute_options(command, options->compute);
   command.footer(kLabExamples);
   command.callback([options] { run_lab(*options); });
 }

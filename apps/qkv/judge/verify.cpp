@@ -12,10 +12,10 @@
 #include "base/printable.h"
 #include "base/progress.h"
 #include "common/commands.h"
+#include "common/compute_options.h"
 #include "common/drawing.h"
 #include "common/reports.h"
 #include "data/dataset.h"
-#include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
 #include "verify/verify_model.h"
 #include "verify/verify_tokenizer.h"
@@ -48,7 +48,7 @@ Examples:
 struct VerifyArguments {
   std::string path, vectors;
   std::optional<std::string> dtype;
-  int threads = 0;
+  ComputeOptions compute;
   bool json = false;
 };
 
@@ -98,7 +98,8 @@ bool good_model(const VerifyArguments& options) {
   QKV_CHECK(is_there(fs::path(options.path) / "io.safetensors"), options.path,
             " has no io.safetensors, so there is nothing to compare the model with",
             Hint("tests/golden/README.md says how one is recorded with Hugging Face transformers"));
-  const Engine engine(kernels::best_table(), {.threads = options.threads});
+  constexpr int64_t kCopies = 8;  // of the weights: those of a training, with passes
+  const Engine engine(kernels_for(options.compute, checkpoint.spec, kCopies), {.threads = options.compute.threads});
   const std::string dtype = options.dtype.value_or("f32");
   const Precision precision = dtype == "bf16" ? Precision::bf16() : Precision::f32();
   VerifyReport report = verify_model(checkpoint, engine, precision, options.path);
@@ -197,7 +198,7 @@ void add_verify(Command app) {
       .one_of({"f32", "bf16"})
       .show_default("f32");
   command.add_option("--vectors FILE", options->vectors, "Tokenizers: the cases to compare with");
-  command.add_threads(options->threads);
+  add_compute_options(command, options->compute);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kVerifyHelp);
   command.callback([options] {

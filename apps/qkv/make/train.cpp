@@ -27,7 +27,7 @@ qkv and Hugging Face load. docs/training.md has all keys of a recipe.)";
 struct TrainArguments {
   std::string recipe, out, from;
   std::vector<std::string> data, set;
-  int threads = 0;
+  ComputeOptions compute;
   bool resume = false, from_scratch = false, list = false, json = false, dry = false, watch = false;
 };
 
@@ -61,7 +61,7 @@ void train(const TrainArguments& options) {
     TrainRun({.recipe = [&] { return recipe_of(options); },
               .named = options.recipe,
               .out = options.out,
-              .threads = options.threads,
+              .compute = options.compute,
               .resume = options.resume,
               .from_scratch = options.from_scratch,
               .dry = options.dry,
@@ -93,7 +93,7 @@ void add_train(Command app) {
   command.add_flag("--watch", options->watch, "Keep small snapshots in the run for qkv movie; --resume continues them");
   command.add_flag("--plan", options->dry, "Print size, memory and expected time, and stop");
   command.add_flag("--list", options->list, "List the built-in recipes");
-  command.add_threads(options->threads);
+  add_compute_options(command, options->compute);
   command.add_flag("--json", options->json, "Print lines of JSON, and nothing else");
   command.footer(kTrainExamples);
   command.callback([options] { options->list ? list_recipes(options->json) : train(*options); });

@@ -22,12 +22,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+double gibibytes(int64_t bytes) {
+  return static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 30);
+}
+
 }  // namespace
 
 TrainRun::TrainRun(TrainOptions options, Comm& comm)
     : options_(std::move(options)),
       comm_(comm),
-      engine_(kernels::best_table(), {.threads = options_.threads}),
+      kernels_(&kernels_for(options_.compute, 0)),
       recipe_(open_run()),
       prepared_(fs::path(options_.out) / "prepared") {
   try {
@@ -47,9 +51,9 @@ void TrainRun::forget() {
 std::optional<StopReason> TrainRun::run() {
   std::optional<TrainView> view;
   if (run_) {
-    view.emplace(engine_, recipe_, *trainer_, *data_, prepared_ / "tokenizer", options_.show);
+    view.emplace(*engine_, recipe_, *trainer_, *data_, prepared_ / "tokenizer", options_.show);
     try {
-      view->show_plan(*model_);
+      view->show_plan(*model_, memory_);
     } catch (...) {
       forget();
       throw;
@@ -61,7 +65,7 @@ std::optional<StopReason> TrainRun::run() {
   }
   const InterruptWatch interrupt({SIGINT, SIGTERM, SIGUSR1});  // job queues send the other two
   if (run_ && (recipe_.watch || WatchFolder::exists(run_->path()))) {
-    watch_.emplace(run_->path(), engine_, recipe_, *model_, *data_);
+    watch_.emplace(run_->path(), *engine_, recipe_, *model_, *data_);
     watch_->on_snapshot = options_.observer.on_snapshot;
     watch_->begin(trainer_->counters());
   }
@@ -120,9 +124,13 @@ void TrainRun::set_up() {
   const bool failed = failure != nullptr;
   const auto all = comm_.all_gather(std::as_bytes(std::span(&failed, 1)));
   const auto first = std::find_if(all.begin(), all.end(), [](const auto& each) { return each[0] != std::byte{0}; });
-  if (first == all.end()) return;
-  if (first - all.begin() == comm_.rank()) std::rethrow_exception(failure);
-  comm_.barrier();
+  if (first != all.end()) {
+    if (first - all.begin() == comm_.rank()) std::rethrow_exception(failure);
+    comm_.barrier();
+  }
+  choose_device();
+  connect_gpus();
+  trainer_.emplace(*engine_, recipe_, *model_, *data_, nccl_ ? *nccl_ : comm_);
 }
 
 // Preparing writes all or nothing. What is not there although it was is made again only while nothing was trained on it.
@@ -136,25 +144,63 @@ void TrainRun::prepare() {
   }
   QKV_CHECK(options_.from_scratch || !run_->has_checkpoints(), missing.string(), " is missing but ", options_.out,
             " has been trained on it", Hint("put it back, or resume with --from-scratch to begin again at step 0"));
-  ThreadPool& pool = *engine_.exec().pool;
-  if (!is_there(prepared_)) return prepare_run(recipe_, prepared_, pool);
+  ThreadPool pool(options_.compute.threads);
+  // Weights and optimiser have to fit somewhere; what else a run needs is known once it is prepared.
+  int64_t memory = cpu_device().free_bytes();
+  const int64_t of_device = kernels_->device().free_bytes();
+  memory = options_.compute.device() == kernels::DeviceChoice::automatic ? std::max(memory, of_device) : of_device;
+  if (!is_there(prepared_)) return prepare_run(recipe_, prepared_, pool, memory);
   log_line(Log::warn, fmt::format("{} is missing: the run is prepared again", missing.string()));
   const fs::path fresh = fs::path(options_.out) / (std::string(kTemporaryPrefix) + "prepared");
-  prepare_run(recipe_, fresh, pool);
+  prepare_run(recipe_, fresh, pool, memory);
   replace_folder(fresh, prepared_);
+}
+
+// The weights are read when the first pass asks for them, so a plan takes none of the device's memory.
+void TrainRun::open_model() {
+  model_.reset();
+  engine_.emplace(*kernels_, Engine::Options{.threads = options_.compute.threads});
+  model_ = start_.model(engine_->device());
+  choose_trainable(*model_, recipe_.frozen);
+}
+
+// A GPU that was not asked for is used only if the run fits into it, on every rank: they compute the same bits.
+void TrainRun::choose_device() {
+  memory_ = Trainer::plan(*engine_, recipe_, *model_, *data_, comm_);
+  const bool on_gpu = &engine_->device() != &cpu_device(), fits = on_gpu && memory_.total() <= memory_.free;
+  const auto all = comm_.all_gather(std::as_bytes(std::span(&fits, 1)));
+  const bool all_fit = std::all_of(all.begin(), all.end(), [](const auto& each) { return each[0] != std::byte{0}; });
+  if (on_gpu && !all_fit && options_.compute.device() == kernels::DeviceChoice::automatic) {
+    log_line(Log::info, fits ? std::string("device cpu: not every rank of this run can use a GPU")
+                             : fmt::format("device cpu: the run needs {:.1f} GiB but {:.1f} are free on the GPU",
+                                           gibibytes(memory_.total()), gibibytes(memory_.free)));
+    kernels_ = &kernels::best_table();
+    open_model();
+    memory_ = Trainer::plan(*engine_, recipe_, *model_, *data_, comm_);
+  }
+  check_memory(memory_, engine_->device());
+}
+
+void TrainRun::connect_gpus() {
+  const std::string mine = &engine_->device() == &cpu_device() ? "" : kernels::cuda::gpu_id();
+  auto all = comm_.all_gather(std::as_bytes(std::span(mine)));
+  std::sort(all.begin(), all.end());
+  const bool apart = std::adjacent_find(all.begin(), all.end()) == all.end();  // equal too where there are none
+  if (comm_.size() == 1 || !apart) return;
+  std::string why;
+  nccl_ = nccl_comm(comm_, engine_->device(), why);
+  if (!nccl_) log_line(Log::info, fmt::format("gradients go through the host: {}", why));
 }
 
 void TrainRun::open_prepared() {
   start_ = Checkpoint::open(prepared_ / "start");
-  model_ = start_.model(engine_.device());
-  choose_trainable(*model_, recipe_.frozen);
+  open_model();
   const TokenIds& tokens = model_->spec().tokens;
   const std::optional<int32_t> mask = Tokenizer::load(prepared_ / "tokenizer").named().mask;
   data_ = TrainData::open(
       recipe_, prepared_,
       {.start = tokens.decoder_start.value_or(0), .mask = mask.value_or(-1), .vocabulary = model_->spec().vocabulary},
       model_->spec().context);
-  trainer_.emplace(engine_, recipe_, *model_, *data_, comm_);
 }
 
 void TrainRun::go_on() {

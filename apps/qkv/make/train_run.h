@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/compute_options.h"
 #include "dist/comm.h"
 #include "make/train_view.h"
 #include "make/train_watch.h"
@@ -27,7 +28,7 @@ struct TrainOptions {
   std::function<Json()> recipe;  // asked for by the first rank, unless the run goes on
   std::string named;             // the recipe, for error texts
   std::string out;
-  int threads = 0;
+  ComputeOptions compute;
   bool resume = false, from_scratch = false;  // go on with a run; from its first step
   bool dry = false, watch = false;
   TrainView::Show show = TrainView::Show::lines;
@@ -49,6 +50,9 @@ class TrainRun {
   void set_up();
   void prepare();
   void open_prepared();
+  void open_model();
+  void choose_device();
+  void connect_gpus();
   void go_on();
   void forget();
   void tell(TrainView& view, const StepReport& report);
@@ -57,13 +61,16 @@ class TrainRun {
 
   TrainOptions options_;
   Comm& comm_;
-  Engine engine_;
+  const Kernels* kernels_;
   std::optional<RunFolder> run_;  // of the first rank
   Recipe recipe_;
   std::filesystem::path prepared_;
   Checkpoint start_;
+  std::optional<Engine> engine_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<TrainData> data_;
+  Trainer::Memory memory_;
+  std::unique_ptr<Comm> nccl_;  // where every rank has a GPU of its own
   std::optional<Trainer> trainer_;
   std::optional<TrainWatch> watch_;  // of the first rank
 };

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <iostream>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "common/drawing.h"
 #include "eval/bleu.h"
 #include "eval/chrf.h"
@@ -40,21 +40,23 @@ std::string labelled(const char* label, const std::string& text) {
 
 // The best rate of one large product in the run's precision: what steps are measured against.
 double measure_product(const Engine& engine, Precision precision) {
-  constexpr int64_t kSize = 768;
+  const int64_t size = engine.device().stream() == nullptr ? 768 : 4096;  // a launch takes as long as a small one
   Arena arena(engine.device());
   Context cx = engine.context(arena, precision);
   const auto filled = [&] {
-    const Tensor t = cx.constant({kSize, kSize}, precision.compute);
+    const Tensor t = cx.constant({size, size}, precision.compute);
     cx.kernels.fill(cx.exec, {.y = t, .value = 0.37});
     return t;
   };
   const Tensor x = filled(), w = filled(), y = filled();
+  engine.device().finish();
   double best = 0;
   for (int i = 0; i < 8; ++i) {
     const auto start = std::chrono::steady_clock::now();
     cx.kernels.linear(cx.exec, {.y = y, .x = x, .w = w});
+    engine.device().finish();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    best = std::max(best, 2.0 * kSize * kSize * kSize / seconds);
+    best = std::max(best, 2 * std::pow(static_cast<double>(size), 3) / seconds);
   }
   return best;
 }
@@ -67,17 +69,24 @@ TrainView::TrainView(const Engine& engine, const Recipe& recipe, Trainer& traine
   if (show == Show::lines) progress_.emplace("training", recipe.steps);
 }
 
-void TrainView::show_plan(const Model& model) {
-  const Trainer::Memory memory = trainer_.plan();
+void check_memory(const Trainer::Memory& memory, const Device& device) {
+  QKV_CHECK(memory.total() <= memory.free, "this run needs ", megabytes(memory.total()), " (weights ",
+            megabytes(memory.weights), ", copies in bf16 ", megabytes(memory.copies), ", gradients ",
+            megabytes(memory.gradients), ", optimiser ", megabytes(memory.states), ", activations ",
+            megabytes(memory.activations), ") but ", megabytes(memory.free), " are free on ", device.name(),
+            Hint("more micro-batches, a shorter sequence, or recompute=true need less"));
+  if (&device == &cpu_device()) return;
+  const int64_t host = cpu_device().free_bytes();
+  QKV_CHECK(memory.checkpoint() <= host,
+            "a checkpoint of this run is copied to the host before it is written, which needs ",
+            megabytes(memory.checkpoint()), ", but ", megabytes(host), " are free there",
+            Hint("a smaller model, or a machine with more memory"));
+}
+
+void TrainView::show_plan(const Model& model, const Trainer::Memory& memory) {
   best_product_ = measure_product(engine_, recipe_.precision());
   int64_t parameters = 0;
   for (const auto& [name, weight] : model.weights()) parameters += weight.shape().count();
-  const int64_t have = available_memory();
-  QKV_CHECK(memory.total() <= have, "this run needs ", megabytes(memory.total()), " (weights ",
-            megabytes(memory.weights), ", copies in bf16 ", megabytes(memory.copies), ", gradients ",
-            megabytes(memory.gradients), ", optimiser ", megabytes(memory.states), ", activations ",
-            megabytes(memory.activations), ") but ", megabytes(have), " are free",
-            Hint("more micro-batches, a shorter sequence, or recompute=true need less"));
   const double seconds = trainer_.operations_per_step() * static_cast<double>(recipe_.steps) / (0.4 * best_product_);
   const double epochs = static_cast<double>(recipe_.steps) * static_cast<double>(recipe_.batch_tokens) /
                         static_cast<double>(std::max<uint64_t>(data_.train_tokens, 1));
@@ -93,6 +102,8 @@ void TrainView::show_plan(const Model& model) {
                         {"gradients", memory.gradients},
                         {"optimizer", memory.states},
                         {"activations", memory.activations}}},
+                      {"device", engine_.device().name()},
+                      {"memory_free", memory.free},
                       {"expected_seconds", seconds}}
                      .dump()
               << '\n';
@@ -107,9 +118,11 @@ void TrainView::show_plan(const Model& model) {
                                              recipe_.micro_batches, recipe_.micro_batches == 1 ? "" : "es"))
             << labelled(
                    "memory",
-                   fmt::format("{}: weights {}, bf16 copies {}, gradients {}, optimiser {}, activations {}",
-                               megabytes(memory.total()), megabytes(memory.weights), megabytes(memory.copies),
-                               megabytes(memory.gradients), megabytes(memory.states), megabytes(memory.activations)))
+                   fmt::format(
+                       "{} of {} free on {}: weights {}, bf16 copies {}, gradients {}, optimiser {}, activations {}",
+                       megabytes(memory.total()), megabytes(memory.free), engine_.device().name(),
+                       megabytes(memory.weights), megabytes(memory.copies), megabytes(memory.gradients),
+                       megabytes(memory.states), megabytes(memory.activations)))
             << labelled("time", fmt::format("about {} if steps reach 40 % of a large matmul's {:.2f} TFLOP/s",
                                             duration(seconds), best_product_ / 1e12));
   std::cout.flush();

@@ -16,14 +16,17 @@ struct TranslationScore {
   int64_t lines = 0;
 };
 
+// An Error with need and have if a run does not fit into the memory of its device, or its checkpoints into the host's.
+void check_memory(const Trainer::Memory& memory, const Device& device);
+
 class TrainView {
  public:
   enum class Show { lines, json, nothing };
   TrainView(const Engine& engine, const Recipe& recipe, Trainer& trainer, const TrainData& data,
             std::filesystem::path tokenizer, Show show);
 
-  // Parameters, tokens, memory by part; an Error with need and have if it does not fit.
-  void show_plan(const Model& model);
+  // Parameters, tokens, memory by part.
+  void show_plan(const Model& model, const Trainer::Memory& memory);
   void show_step(const StepReport& report);
   void show_evaluation(const EvalResult& result, bool best);
   void show_end(StopReason end, const std::filesystem::path& run);

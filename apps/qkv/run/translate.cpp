@@ -54,7 +54,7 @@ class Translator {
  public:
   explicit Translator(const TranslateArguments& options)
       : options_(options),
-        model_(open_model(options.model)),
+        model_(open_model(options.model, options.cache, options.rows)),
         context_(context_of(model_, options.cache)),
         beam_(checked_beam_options()),
         runner_(model_.runner(room())) {}

@@ -19,7 +19,6 @@
 #include "inspect/heads/head_roles.h"
 #include "inspect/report/report_html.h"
 #include "inspect/watch/movie.h"
-#include "kernels/tables.h"
 #include "see/demo_training.h"
 #include "see/demo_words.h"
 #include "see/look_view.h"
@@ -52,7 +51,8 @@ class Demo {
     greet();
     title("It learns", "学习");
     train_demo(options_);
-    model_.emplace((run_ / "last").string(), OpenOptions{.threads = options_.threads});
+    model_.emplace((run_ / "last").string(),
+                   OpenOptions{.threads = options_.compute.threads, .device = options_.compute.device()});
     reader_.emplace(model_->model(), model_->engine(), ReadOptions{.precision = model_->precision()});
     texts_ = read_texts(*model_, {.data = chinese_ ? "world:zh" : "world", .tokens = 6000, .length = 128});
     report_ = {{"report", "demo"},
@@ -83,14 +83,15 @@ class Demo {
   }
 
   void greet() {
-    const Engine engine(kernels::best_table(), {.threads = options_.threads});
+    constexpr int64_t kNeeded = int64_t{1} << 30;  // more than its model and batches take
+    const Engine engine(kernels_for(options_.compute, kNeeded), {.threads = options_.compute.threads});
     const std::string level = engine.kernels().name;
     std::cout << words("qkv demo: a Transformer learns, writes and shows what is inside it.\n",
                        "qkv demo：一个 Transformer 学习、写作，并展示内部。\n")
               << fmt::format(fmt::runtime(words("This machine: {} thread{}, kernels {}.\n",
                                                 "这台机器：{} 个线程{}，内核 {}。\n")),
                              engine.threads(), chinese_ || engine.threads() == 1 ? "" : "s", level);
-    if (level.find("avx512") == std::string::npos) {
+    if (level.find("avx512") == std::string::npos && &engine.device() == &cpu_device()) {
       std::cout << words("Without AVX-512 it takes some minutes longer; the result is as good.\n",
                          "没有 AVX-512，要多等几分钟，结果同样正确。\n");
     }
@@ -272,7 +273,7 @@ void add_demo(Command app) {
       .one_of({"en", "zh"})
       .show_default();
   command.add_option("--out DIR", options->out, "The demo's folder").show_default();
-  command.add_threads(options->threads);
+  add_compute_options(command, options->compute);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kDemoExamples);
   command.callback([options] {

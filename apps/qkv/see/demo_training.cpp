@@ -59,7 +59,7 @@ void train_demo(const DemoOptions& options) {
   TrainRun training({.recipe = [&] { return recipe; },
                      .named = "world",
                      .out = options.run().string(),
-                     .threads = options.threads,
+                     .compute = options.compute,
                      .resume = resume,
                      .watch = true,
                      .show = TrainView::Show::nothing,

@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <string>
 
+#include "common/compute_options.h"
+
 namespace qkv::app {
 
 struct DemoOptions {
   std::string out = "qkv-demo", lang = "en";
-  int threads = 0;
+  ComputeOptions compute;
   bool json = false;
 
   bool chinese() const { return lang == "zh"; }

@@ -84,8 +84,10 @@ std::vector<TapPrice> tap_prices(const Model& model, const Engine& engine, const
       input.source_ids = input.ids;
       input.source_rows = &source_rows;
     }
+    engine.device().finish();
     const auto start = std::chrono::steady_clock::now();
     const Tensor logits = model.logits(cx, input);
+    engine.device().finish();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (variant.logits.empty()) variant.logits = host_floats(logits);
     return took.count();

@@ -10,6 +10,7 @@
 #include "inspect/heads/head_id.h"
 #include "inspect/watch/watched_roles.h"
 #include "model/weight_list.h"
+#include "ops/ops.h"
 
 namespace qkv {
 namespace {
@@ -62,15 +63,16 @@ bool is_watched(const WeightSpec& weight) {
 }
 
 // One random entry from each of kSketch equal stretches of a matrix; the same at every step.
-std::vector<int64_t> entries_of(const Param& weight, uint32_t number) {
+std::vector<int32_t> entries_of(const Param& weight, uint32_t number) {
   const PhiloxKey key = fold({.seed = 1, .layer = number, .site = 1});
   const auto count = static_cast<double>(weight.shape().count());
-  std::vector<int64_t> entries;
+  QKV_ASSERT(weight.shape().count() <= INT32_MAX, weight.name(), " is ", weight.shape());
+  std::vector<int32_t> entries;
   for (int64_t k = 0; k < Snapshot::kSketch; ++k) {
     const double at =
         static_cast<double>(k) + static_cast<double>(uniform01(random_u32(key, 0, static_cast<uint64_t>(k))));
-    entries.push_back(std::min(weight.shape().count() - 1,
-                               static_cast<int64_t>(at / static_cast<double>(Snapshot::kSketch) * count)));
+    entries.push_back(static_cast<int32_t>(std::min(
+        weight.shape().count() - 1, static_cast<int64_t>(at / static_cast<double>(Snapshot::kSketch) * count))));
   }
   return entries;
 }
@@ -212,30 +214,26 @@ void Watcher::after_step(int64_t counted_targets) {
   }
 }
 
+std::vector<float> Watcher::picked_rows(const Tensor& x, std::span<const int32_t> rows) const {
+  Arena arena(engine_.device());
+  Context cx = engine_.context(arena, Precision::f32());
+  return host_floats(ops::gather_rows(cx, x, cx.upload(rows)));
+}
+
 std::vector<float> Watcher::sketch() const {
   std::vector<float> values;
   values.reserve(weights_.size() * Snapshot::kSketch);
   for (const Watched& watched : weights_) {
     const Tensor master = watched.weight->master();
     QKV_ASSERT(master.dtype() == DType::f32, watched.weight->name(), " is ", master);
-    for (const int64_t entry : watched.entries) {
-      float value = 0;
-      master.device().download(&value, master.data() + entry * size_of(DType::f32), size_of(DType::f32));
-      values.push_back(value);
-    }
+    const std::vector<float> some = picked_rows(master.view({master.count(), 1}), watched.entries);
+    values.insert(values.end(), some.begin(), some.end());
   }
   return values;
 }
 
 std::vector<float> Watcher::embeddings() const {
-  const Tensor master = tokens_->master();
-  std::vector<float> values(plan_.tokens.size() * static_cast<size_t>(plan_.width));
-  const int64_t bytes = plan_.width * size_of(DType::f32);
-  for (size_t t = 0; t < plan_.tokens.size(); ++t) {
-    master.device().download(values.data() + t * static_cast<size_t>(plan_.width),
-                             master.data() + plan_.tokens[t] * bytes, bytes);
-  }
-  return values;
+  return picked_rows(tokens_->master(), plan_.tokens);
 }
 
 void Watcher::before_step(int64_t step) {

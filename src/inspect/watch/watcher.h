@@ -50,6 +50,7 @@ class Watcher : public Probe {
   void visit_importance(Context& cx, const Tap& tap, const Tensor& z_dz) override;
 
  private:
+  std::vector<float> picked_rows(const Tensor& x, std::span<const int32_t> rows) const;
   std::vector<float> sketch() const;
   std::vector<float> embeddings() const;
 
@@ -61,7 +62,7 @@ class Watcher : public Probe {
   std::vector<TokenText> synthetic_;
   struct Watched {
     const Param* weight;
-    std::vector<int64_t> entries;
+    std::vector<int32_t> entries;
   };
   std::vector<Watched> weights_;
   const Param* tokens_;

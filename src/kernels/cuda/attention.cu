@@ -1,15 +1,15 @@
-// Attention of any shape, dtype and option: a warp per query row and head, keys in blocks of 64 at absolute positions,
+// Attention of any shape, dtype and option, where the fast forms do not take it (attention_fast.cu): a warp per query row and head, keys in blocks of 64 at absolute positions,
 // online softmax. And the pattern, computed again from q, k and LSE.
 //
 // A lane has the scores of keys 64 b + lane and 64 b + lane + 32; sums over the keys of a block are trees. Columns of z
 // go over the lanes, and a column adds its keys in order.
+#include "kernels/cuda/attention_fast.h"
 #include "kernels/cuda/attention_scores.h"
 #include "kernels/cuda/kernels.h"
 
 namespace qkv::kernels::cuda {
 namespace {
 
-constexpr int64_t kKeyBlock = 64;
 constexpr int kMostColumns = 32;  // of z per lane: heads up to 1024 wide
 constexpr unsigned kAll = 0xffffffffU;
 
@@ -171,6 +171,21 @@ void attention_as(const Exec& exec, const AttentionArgs& a) {
   });
 }
 
+// More classes than the fast forms count: from their LSE.
+void count_many_classes(const Exec& exec, const AttentionArgs& a) {
+  fill(exec, {.y = a.stats.in_class, .value = 0});
+  const AttentionView in(a.in);
+  const View lse(a.lse);
+  const StatsView stats({.key_classes = a.stats.key_classes, .in_class = a.stats.in_class});
+  const int64_t heads = a.in.q.dim(1);
+  each_thread(exec, a.in.q.dim(0) * heads * 32, [=] __device__(int64_t i) {
+    const int64_t r = i / 32 / heads, head = i / 32 % heads, n = in.segment_of(r);
+    if (n < 0) return;
+    const QueryRow<float> row(in, n, r - in.segment(n).first_row, head);
+    write_stats(stats, row, head, lse.get<float>(lse.at(r, head)));
+  });
+}
+
 template <class R>
 void pattern_as(const Exec& exec, const AttentionPatternArgs& a) {
   using Stage = AttentionPatternArgs::Stage;
@@ -202,6 +217,10 @@ void pattern_as(const Exec& exec, const AttentionPatternArgs& a) {
 }  // namespace
 
 void attention(const Exec& exec, const AttentionArgs& a) noexcept {
+  if (attend_fast(exec, a)) {
+    if (a.stats.in_class.defined() && a.stats.in_class.dim(2) > kMostClasses) count_many_classes(exec, a);
+    return;
+  }
   in_real(a.lse, [&](auto r) { attention_as<decltype(r)>(exec, a); });
 }
 void attention_pattern(const Exec& exec, const AttentionPatternArgs& a) noexcept {

@@ -1,5 +1,5 @@
-// Quantisation, dequantisation, and products with weights in blocks: activations are rounded to int8, all else is exact
-// in double, as kernels/ref defines it.
+// Quantisation, dequantisation, and the general form of products with weights in blocks: activations are rounded to int8,
+// all else is exact in double, as in kernels/ref.
 #include <cmath>
 
 #include "kernels/cuda/blocks.h"
@@ -58,7 +58,7 @@ void multiply(const Exec& exec, const LinearArgs& a, const Tensor& y_out, int64_
 
 }  // namespace
 
-void product_blocks(const Exec& exec, const LinearArgs& a, const Tensor& y) {
+void product_blocks_in_double(const Exec& exec, const LinearArgs& a, const Tensor& y) {
   const int64_t inner = a.x.cols();
   const int64_t block = !a.w.format().panels()   ? a.w.format().block_elements()
                         : a.w.format().group > 0 ? a.w.format().group

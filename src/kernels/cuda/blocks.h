@@ -158,6 +158,8 @@ struct Blocks {
   }
 };
 
+// y = x w^T + b, + residual, where w is in blocks and x is rounded to int8. In double for other dtypes than f32 and bf16.
 void product_blocks(const Exec& exec, const LinearArgs& a, const Tensor& y);
+void product_blocks_in_double(const Exec& exec, const LinearArgs& a, const Tensor& y);
 
 }  // namespace qkv::kernels::cuda

@@ -3,8 +3,12 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "kernels/tables.h"
@@ -15,6 +19,8 @@ namespace {
 constexpr int64_t kScratchBytes = int64_t{256} << 20;
 
 std::atomic<int> first_error{cudaSuccess};
+std::atomic<bool> is_recording{false};
+std::atomic<uint64_t> releases{0};  // of memory, ever
 
 void note(cudaError_t code) noexcept {
   int none = cudaSuccess;
@@ -29,12 +35,38 @@ void check(cudaError_t code, const char* what) {
                  "checkpoint, and look at nvidia-smi and the system log"));
 }
 
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// Ranks of one machine take its GPUs in turn; a program alone takes the first.
+int gpu_number() {
+  static const int chosen = [] {
+    int count = 0;
+    note(cudaGetDeviceCount(&count));
+    for (const char* rank : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+      if (const char* text = std::getenv(rank); text != nullptr && count > 0) return std::abs(std::atoi(text)) % count;
+    }
+    return 0;
+  }();
+  return chosen;
+}
+
 std::string unusable() {
-  int count = 0;
-  if (const cudaError_t code = cudaGetDeviceCount(&count); code != cudaSuccess) return cudaGetErrorString(code);
-  if (count == 0) return "no GPU is visible";
+  int count = 0, driver = 0, needed = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted == cudaErrorInsufficientDriver) {
+    note(cudaDriverGetVersion(&driver));
+    note(cudaRuntimeGetVersion(&needed));
+    if (driver == 0) return "no driver for NVIDIA GPUs is installed (libcuda.so.1 is missing)";
+    return "the driver is made for CUDA " + version_text(driver) + " but this program needs one for " +
+           version_text(needed) + " or later";
+  }
+  if (counted != cudaSuccess && counted != cudaErrorNoDevice) return cudaGetErrorString(counted);
+  if (count == 0) return "the driver sees no GPU (CUDA_VISIBLE_DEVICES, nvidia-smi)";
   cudaDeviceProp p{};
-  if (const cudaError_t code = cudaGetDeviceProperties(&p, 0); code != cudaSuccess) return cudaGetErrorString(code);
+  if (const cudaError_t code = cudaGetDeviceProperties(&p, gpu_number()); code != cudaSuccess)
+    return cudaGetErrorString(code);
   if (p.major != 9) {
     return std::string(p.name) + " has compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor) +
            " but this build has kernels for 9.0";
@@ -42,50 +74,196 @@ std::string unusable() {
   return "";
 }
 
+cudaDeviceProp properties() {
+  cudaDeviceProp p{};
+  check(cudaGetDeviceProperties(&p, gpu_number()), "reading what it is");
+  return p;
+}
+
+// Memory of the host that the GPU reads and writes at full speed.
+class PinnedMemory final : public Device {
+ public:
+  const char* name() const override { return "pinned"; }
+  std::byte* allocate(int64_t bytes) override {
+    void* data = nullptr;
+    const cudaError_t code = cudaMallocHost(&data, static_cast<size_t>(bytes));
+    QKV_CHECK(code == cudaSuccess, "cannot pin ", bytes, " bytes of memory: ", cudaGetErrorString(code),
+              Hint("see what ulimit -l allows"));
+    return static_cast<std::byte*>(data);
+  }
+  void release(std::byte* data, int64_t) noexcept override { note(cudaFreeHost(data)); }
+  void upload(std::byte* to, const void* from_host, int64_t bytes) override {
+    std::memcpy(to, from_host, static_cast<size_t>(bytes));
+  }
+  void download(void* to_host, const std::byte* from, int64_t bytes) override {
+    std::memcpy(to_host, from, static_cast<size_t>(bytes));
+  }
+  void copy(std::byte* to, const std::byte* from, int64_t bytes) override { upload(to, from, bytes); }
+  int64_t free_bytes() const override { return cpu_device().free_bytes(); }
+};
+
+Device& pinned_memory() {
+  static PinnedMemory memory;
+  return memory;
+}
+
+// What is uploaded waits here for the copy engine, so that the caller's memory is free at once.
+class UploadRing {
+ public:
+  static constexpr int64_t kBytes = 1 << 20;
+
+  // The bytes, where they stay until the stream has copied them. Null if there are too many.
+  const std::byte* keep(const void* from, int64_t bytes, cudaStream_t stream) {
+    if (bytes > kBytes / 4) return nullptr;
+    if (ring_ == nullptr) ring_ = pinned_memory().allocate(kBytes);
+    if (used_ + bytes > kBytes) {
+      check(cudaStreamSynchronize(stream), "uploading");
+      used_ = 0;
+    }
+    std::byte* at = ring_ + used_;
+    std::memcpy(at, from, static_cast<size_t>(bytes));
+    used_ += (bytes + 63) / 64 * 64;
+    return at;
+  }
+  void all_copied() { used_ = 0; }
+
+ private:
+  std::byte* ring_ = nullptr;  // lives as long as the program
+  int64_t used_ = 0;
+};
+
+// A graph of kernels.
+class CudaRecording final : public Recording {
+ public:
+  CudaRecording(cudaGraphExec_t graph, cudaStream_t stream) : graph_(graph), stream_(stream), made_(releases) {}
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+  ~CudaRecording() override {
+    note(cudaStreamSynchronize(stream_));
+    note(cudaGraphExecDestroy(graph_));
+  }
+  bool replay() override {
+    if (made_ != releases) return false;
+    note(cudaGraphLaunch(graph_, stream_));
+    return true;
+  }
+
+ private:
+  cudaGraphExec_t graph_;
+  cudaStream_t stream_;
+  uint64_t made_;
+};
+
 class CudaDevice final : public Device {
  public:
-  CudaDevice() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream"); }
+  CudaDevice() {
+    check(cudaSetDevice(gpu_number()), "choosing it");
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream");
+    check(cudaDeviceGetDefaultMemPool(&pool_, gpu_number()), "making its memory pool");
+    uint64_t all = UINT64_MAX;  // what is freed stays ours: giving it back to the system waits for the whole device
+    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all), "making its memory pool");
+  }
   const char* name() const override { return "cuda"; }
   void* stream() const override { return stream_; }
   int64_t scratch_bytes(int) const override { return kScratchBytes; }
   bool keeps_logits() const override { return true; }
+  Device& host_memory() override { return pinned_memory(); }
 
   std::byte* allocate(int64_t bytes) override {
+    stop_recording();
     void* data = nullptr;
-    const cudaError_t code = cudaMalloc(&data, static_cast<size_t>(bytes));
+    const cudaError_t code = cudaMallocAsync(&data, static_cast<size_t>(bytes), stream_);
     if (code == cudaErrorMemoryAllocation) {
       std::ignore = cudaGetLastError();
-      size_t free = 0, all = 0;
-      check(cudaMemGetInfo(&free, &all), "reading how much memory is free");
-      QKV_FAIL("out of GPU memory: need ", bytes, " bytes but ", free, " of ", all, " are free",
+      QKV_FAIL("out of GPU memory: need ", bytes, " bytes but ", free_bytes(), " of ", memory().all, " are free",
                Hint("use a smaller batch, a shorter context or a smaller model, or --device cpu"));
     }
     check(code, "taking memory");
     return static_cast<std::byte*>(data);
   }
   void release(std::byte* data, int64_t) noexcept override {
-    note(cudaStreamSynchronize(stream_));
-    note(cudaFree(data));
+    stop_recording();
+    ++releases;
+    note(cudaFreeAsync(data, stream_));
   }
-  // Memory of the host that is not pinned: the call returns when it may be used again.
+  // What the system has, and what the pool keeps for the next allocation.
+  int64_t free_bytes() const override {
+    uint64_t reserved = 0, used = 0;
+    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved), "reading how much it holds");
+    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used), "reading how much it holds");
+    return static_cast<int64_t>(memory().free + reserved - used);
+  }
+  // Much at once is copied from the caller's memory: the call returns when that may be used again.
   void upload(std::byte* to, const void* from_host, int64_t bytes) override {
-    if (bytes > 0) move(to, from_host, bytes, cudaMemcpyHostToDevice);
+    stop_recording();
+    if (bytes <= 0) return;
+    const std::byte* kept = ring_.keep(from_host, bytes, stream_);
+    move(to, kept != nullptr ? kept : from_host, bytes, cudaMemcpyHostToDevice);
   }
   void download(void* to_host, const std::byte* from, int64_t bytes) override {
+    stop_recording();
     if (bytes > 0) move(to_host, from, bytes, cudaMemcpyDeviceToHost);
-    check(cudaStreamSynchronize(stream_), "reading from it");
+    finish();
+  }
+  void finish() override {
+    stop_recording();
+    check(cudaStreamSynchronize(stream_), "waiting for it");
+    ring_.all_copied();
   }
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override {
+    stop_recording();
     if (bytes > 0) move(to, from, bytes, cudaMemcpyDeviceToDevice);
   }
 
+  bool can_record() const override { return true; }
+  void begin_recording() override {
+    is_recording = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed) == cudaSuccess;
+  }
+  std::unique_ptr<Recording> end_recording() override {
+    if (!is_recording) return nullptr;
+    cudaGraphExec_t graph = recorded();
+    return graph != nullptr ? std::make_unique<CudaRecording>(graph, stream_) : nullptr;
+  }
+  void stop_recording() noexcept {
+    if (!is_recording) return;
+    cudaGraphExec_t graph = recorded();
+    if (graph != nullptr) CudaRecording(graph, stream_).replay();
+  }
+
  private:
+  struct Memory {
+    size_t free = 0, all = 0;
+  };
+  static Memory memory() {
+    Memory now;
+    check(cudaMemGetInfo(&now.free, &now.all), "reading how much memory is free");
+    return now;
+  }
   void move(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
     check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), "copying");
   }
 
+  // Ends the recording.
+  cudaGraphExec_t recorded() noexcept {
+    is_recording = false;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t made = nullptr;
+    note(cudaStreamEndCapture(stream_, &graph));
+    if (graph == nullptr) return nullptr;
+    note(cudaGraphInstantiate(&made, graph, 0));
+    note(cudaGraphDestroy(graph));
+    return made;
+  }
+
   cudaStream_t stream_ = nullptr;  // lives as long as the program
+  cudaMemPool_t pool_ = nullptr;
+  UploadRing ring_;
 };
+
+CudaDevice& the_device() {
+  static CudaDevice device;
+  return device;
+}
 
 }  // namespace
 
@@ -98,17 +276,33 @@ bool available(const char** why) {
 Device& device() {
   const char* why = nullptr;
   QKV_CHECK(available(&why), "there is no GPU to use: ", why, Hint("use --device cpu"));
-  static CudaDevice gpu;
-  return gpu;
+  return the_device();
+}
+
+std::string gpu_name() {
+  return properties().name;
+}
+
+std::string gpu_id() {
+  const cudaUUID_t id = properties().uuid;
+  return {id.bytes, sizeof(id.bytes)};
 }
 
 int multiprocessors() {
   static const int count = [] {
     int value = 1;
-    note(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0));
+    note(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, gpu_number()));
     return value;
   }();
   return count;
+}
+
+bool recording() noexcept {
+  return is_recording;
+}
+
+void stop_recording() noexcept {
+  if (is_recording) the_device().stop_recording();
 }
 
 void note_launch() noexcept {

@@ -9,6 +9,9 @@ Device& device();  // Error where there is none
 
 int multiprocessors();
 
+bool recording() noexcept;       // kernels are kept, not run
+void stop_recording() noexcept;  // runs what was kept; to be called before what cannot be done again
+
 // Kernels never throw. The first failed launch or call is kept, and the next download throws it.
 void note_launch() noexcept;  // looks at the last launch
 

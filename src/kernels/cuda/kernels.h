@@ -8,5 +8,6 @@ namespace qkv::kernels::cuda {
 #define QKV_KERNEL(kernel, Args) void kernel(const Exec& exec, const Args& a) noexcept;
 QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
+void linear_set(const Exec& exec, std::span<const LinearArgs> all) noexcept;
 
 }  // namespace qkv::kernels::cuda

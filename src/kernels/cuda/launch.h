@@ -19,14 +19,44 @@ inline cudaStream_t stream_of(const Exec& exec) {
   return static_cast<cudaStream_t>(exec.stream);
 }
 
+// Programmatic dependent launch, in recorded passes: a kernel may be started while the one before it runs. It waits
+// before it reads or writes what others write; weights do not change within a recording and may be read before.
+__device__ inline void let_next_start() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+__device__ inline void wait_for_last() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// Launches a kernel that calls wait_for_last in every block.
+template <class Kernel, class... Args>
+void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, size_t shared_bytes, const Args&... args) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream_of(exec);
+  config.attrs = &early;
+  config.numAttrs = recording() ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, args...);
+  note_launch();
+}
+
 template <class F>
 __global__ void __launch_bounds__(kThreads) run_threads(int64_t count, const __grid_constant__ F f) {
+  let_next_start();
+  wait_for_last();
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count; i += step) f(i);
 }
 
 template <class F>
 __global__ void __launch_bounds__(kThreads) run_blocks(int64_t count, const __grid_constant__ F f) {
+  let_next_start();
+  wait_for_last();
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) f(i);
 }
 
@@ -35,17 +65,14 @@ template <class F>
 void each_thread(const Exec& exec, int64_t count, const F& f) {
   if (count <= 0) return;
   const auto grid = static_cast<unsigned>(std::min((count + kThreads - 1) / kThreads, kMostBlocks));
-  run_threads<<<grid, kThreads, 0, stream_of(exec)>>>(count, f);
-  note_launch();
+  launch(exec, run_threads<F>, grid, kThreads, 0, count, f);
 }
 
 // f(i) for every i below count, each by all threads of a block; shared bytes are f's.
 template <class F>
 void each_block(const Exec& exec, int64_t count, const F& f, size_t shared_bytes = 0) {
   if (count <= 0) return;
-  run_blocks<<<static_cast<unsigned>(std::min(count, kMostBlocks)), kThreads, shared_bytes, stream_of(exec)>>>(count,
-                                                                                                               f);
-  note_launch();
+  launch(exec, run_blocks<F>, static_cast<unsigned>(std::min(count, kMostBlocks)), kThreads, shared_bytes, count, f);
 }
 
 // The sum of x over the threads of a warp: a tree, the same in every lane.

@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads) product_mma(ProductArgs p) {
 }  // namespace
 
 void product(const Exec& exec, const ProductArgs& p) {
-  if (p.m <= 0 || p.n <= 0 || product_of_many_rows(exec, p)) return;
+  if (p.m <= 0 || p.n <= 0 || product_of_many_rows(exec, p) || product_of_floats(exec, p)) return;
   const dim3 grid(static_cast<unsigned>((p.n + kTile - 1) / kTile), static_cast<unsigned>((p.m + kTile - 1) / kTile),
                   static_cast<unsigned>(p.group_count));
   if (p.out.dtype == DType::f64) {

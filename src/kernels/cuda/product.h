@@ -14,6 +14,15 @@ struct Operand {
   int64_t row = 0, k = 0, group = 0;  // element strides
 };
 
+// What else a product of many rows does with its sums. All tensors are bf16, and s is the sum (+ bias) rounded to bf16:
+//   forward    out = act(s) or gated(gate, s); pre, if there, keeps s
+//   backward   s is the gradient of act(pre) or gated(gate, pre): out is that of pre, dgate that of gate
+struct Fused {
+  enum class Kind : uint8_t { none, forward, backward } kind = Kind::none;
+  Gating form;
+  View gate, pre, dgate;
+};
+
 struct ProductArgs {
   Operand a, b;
   int64_t m = 0, n = 0, k = 0;  // with groups: m or k is the most a group can have
@@ -22,13 +31,16 @@ struct ProductArgs {
   enum class Grouped { none, rows, inner } grouped = Grouped::none;  // groups cut m, or k
   // out[m, n] = sum + bias, + residual; or added to what is there
   View out, bias, residual;
-  int64_t out_group = 0;  // elements from one group's output to the next (Grouped::inner)
+  int64_t pieces = 1, piece_k = 0;  // of k, each with an output of its own; not of product()
+  int64_t out_group = 0;            // elements from one group's or piece's output to the next
   bool add = false;
+  Fused fused;  // not of product()
 };
 
 void product(const Exec& exec, const ProductArgs& args);  // in double if out is f64
 
 // The same for many rows, with Hopper's copy engine and wgmma; false if it does not take these operands.
 bool product_of_many_rows(const Exec& exec, const ProductArgs& args);
+bool product_of_floats(const Exec& exec, const ProductArgs& args);  // of f32, in plain arithmetic
 
 }  // namespace qkv::kernels::cuda

@@ -1,133 +1,144 @@
-// Products of many rows of bf16 on Hopper: tiles of 128 x N outputs, loaded by the copy engine four stages ahead and
-// multiplied by two warpgroups with wgmma. The order is that of product_mma: one chain of k16 steps per output, so both
-// give the same bits. What lies past the end of k arrives as zeros and leaves the sums as they are.
+// Products of many rows of bf16 on Hopper. Tiles of 128 x 128 outputs go through a ring of stages that the copy engine fills
+// and wgmma reads; while one warpgroup finishes its tile, the other multiplies the next one.
+//
+// The order is that of product_mma: one chain of k16 steps per output, so both give the same bits whatever the tiles. What
+// lies past the end of k arrives as zeros and leaves the sums as they are.
+#include <utility>
+
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/product.h"
-#include "kernels/cuda/tma.h"
+#include "kernels/cuda/product_finish_narrow.h"
+#include "kernels/cuda/product_tiles.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace qkv::kernels::cuda {
 namespace {
 
-constexpr int kRows = 128, kDepth = 64, kStages = 4, kConsumers = 2;
+constexpr int kConsumers = 2;
 constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
-constexpr int kPiece = 32,
-              kPieceStride = kPiece + 8;  // floats of a row on the way out; the stride has no bank conflicts
-constexpr int kBarrierBytes = 128;
+constexpr int kABytes = kTileRows * 128, kBBytes = kTileColumns * 128, kStage = kABytes + kBBytes;
+constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
+constexpr int kSharedLimit = 232448;
 
-template <int kColumns, int kTransposedA, int kTransposedB>
+// kA, kB: 1 where the operand lies with its rows together in memory.
+template <int kTransposedA, int kTransposedB, FinishKind kFinishKind>
 struct Config {
-  static constexpr int kN = kColumns, kA = kTransposedA, kB = kTransposedB;
-  static constexpr int kABytes = kRows * 128, kBBytes = kN * 128, kStage = kABytes + kBBytes;
-  static constexpr int kShared = kStages * kStage + kBarrierBytes + kConsumers * 64 * kPieceStride * 4 + 1024;
-  static_assert(kShared <= 232448);
+  static constexpr int kA = kTransposedA, kB = kTransposedB;
+  using Finish = Finisher<kFinishKind>;
+  static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
+  static constexpr int kRest = kFinishBytes + kBarrierBytes + 1024;
+  static constexpr int kStages = (kSharedLimit - kTableBytes - kRest) / kStage;
+  static constexpr int kShared = kStages * kStage + kRest;
+  static_assert(8 * (2 * kStages + kConsumers) <= kBarrierBytes);
 };
-
-struct TileAt {
-  int m, n;
-};
-// Tiles in groups of eight rows, so that neighbours share what is in the cache.
-__device__ TileAt tile_at(int t, int rows, int columns) {
-  constexpr int kGroup = 8;
-  const int group = t / (kGroup * columns), first = group * kGroup, high = min(kGroup, rows - first);
-  const int i = t - group * kGroup * columns;
-  return {first + i % high, i / high};
-}
-
-// Two neighbouring outputs of row m.
-__device__ void put_pair(const ProductArgs& p, int64_t m, int64_t n, float2 v) {
-  const int64_t at = m * p.out.strides[p.out.rank - 2] + n;
-  if (p.bias) {
-    v.x += p.bias.get<float>(n);
-    v.y += p.bias.get<float>(n + 1);
-  }
-  if (p.residual) {
-    v.x = p.residual.get<float>(p.residual.at(m) + n) + v.x;
-    v.y = p.residual.get<float>(p.residual.at(m) + n + 1) + v.y;
-  }
-  if (p.add) {
-    v.x = p.out.get<float>(at) + v.x;
-    v.y = p.out.get<float>(at + 1) + v.y;
-  }
-  if (p.out.dtype == DType::bf16) {
-    *reinterpret_cast<__nv_bfloat162*>(reinterpret_cast<__nv_bfloat16*>(p.out.data) + at) =
-        __floats2bfloat162_rn(v.x, v.y);
-  } else {
-    *reinterpret_cast<float2*>(reinterpret_cast<float*>(p.out.data) + at) = v;
-  }
-}
 
 template <class C>
 __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     product_wgmma(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
-                  const __grid_constant__ ProductArgs p) {
+                  const __grid_constant__ Job job) {
+  using Grouped = ProductArgs::Grouped;
   extern __shared__ uint8_t raw[];
-  const uint32_t base = (shared_address(raw) + 1023) & ~1023U, barriers = base + kStages * C::kStage;
+  __shared__ int first_tiles[kMostGroups + 1];
+  const uint32_t base = (shared_address(raw) + 1023) & ~1023U, buffers = base + C::kStages * kStage,
+                 barriers = buffers + C::kFinishBytes;
   const auto full = [&](int s) { return barriers + 8 * s; };
-  const auto empty = [&](int s) { return barriers + 8 * kStages + 8 * s; };
+  const auto empty = [&](int s) { return barriers + 8 * C::kStages + 8 * s; };
+  const auto turn = [&](int consumer) { return barriers + 16 * C::kStages + 8 * consumer; };
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   if (threadIdx.x == 0) {
-    for (int s = 0; s < kStages; ++s) {
+    for (int s = 0; s < C::kStages; ++s) {
       barrier_init(full(s), 1);
-      barrier_init(empty(s), kConsumers);
+      barrier_init(empty(s), 1);
     }
+    for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
+  if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
   __syncthreads();
-  const int tile_rows = static_cast<int>((p.m + kRows - 1) / kRows),
-            tile_columns = static_cast<int>((p.n + C::kN - 1) / C::kN);
-  const int tiles = tile_rows * tile_columns, steps = static_cast<int>((p.k + kDepth - 1) / kDepth);
-  int stage = 0;
-  uint32_t phase = 0;
-  const auto next = [&] {
-    if (++stage == kStages) {
-      stage = 0;
-      phase ^= 1;
-    }
-  };
+  const TileList tiles(job, first_tiles);
   if (warpgroup == 0) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     if (threadIdx.x != 0) return;
-    for (int t = static_cast<int>(blockIdx.x); t < tiles; t += static_cast<int>(gridDim.x)) {
-      const TileAt tile = tile_at(t, tile_rows, tile_columns);
-      const int m = tile.m * kRows, n = tile.n * C::kN;
-      for (int step = 0; step < steps; ++step, next()) {
-        barrier_wait(empty(stage), phase ^ 1);
-        barrier_expect(full(stage), C::kStage);
-        const uint32_t at_a = base + stage * C::kStage, at_b = at_a + C::kABytes;
+    int stage = 0;
+    uint32_t phase = 1;
+#pragma unroll 1
+    for (int t = static_cast<int>(blockIdx.x); t < tiles.count; t += static_cast<int>(gridDim.x)) {
+      const Tile tile = tiles(t);
+      const int of_b = job.grouped == Grouped::rows ? tile.group : 0;
+#pragma unroll 1
+      for (int step = 0; step < tile.steps; ++step) {
+        const int k = tile.first_k + step * kDepth;
+        barrier_wait(empty(stage), phase);
+        barrier_expect(full(stage), kStage);
+        const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
         if (C::kA == 0) {
-          load_tile(at_a, &a, step * kDepth, m, full(stage));
+          load_tile(at_a, &a, k, tile.m, 0, full(stage));
         } else {
-          for (int j = 0; j < kRows / 64; ++j) load_tile(at_a + j * kPanel, &a, m + 64 * j, step * kDepth, full(stage));
+          for (int j = 0; j < kTileRows / 64; ++j) load_tile(at_a + j * kPanel, &a, tile.m + 64 * j, k, 0, full(stage));
         }
         if (C::kB == 0) {
-          load_tile(at_b, &b, step * kDepth, n, full(stage));
+          load_tile(at_b, &b, k, tile.n, of_b, full(stage));
         } else {
-          for (int j = 0; j < C::kN / 64; ++j) load_tile(at_b + j * kPanel, &b, n + 64 * j, step * kDepth, full(stage));
+          for (int j = 0; j < kTileColumns / 64; ++j)
+            load_tile(at_b + j * kPanel, &b, tile.n + 64 * j, k, of_b, full(stage));
+        }
+        if (++stage == C::kStages) {
+          stage = 0;
+          phase ^= 1;
         }
       }
     }
     return;
   }
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
   const int consumer = warpgroup - 1, thread = static_cast<int>(threadIdx.x) % 128, warp = thread / 32,
             lane = thread % 32;
-  float sums[C::kN / 2];
+  float sums[2][kTileColumns / 2];  // of 64 rows each
+  uint32_t at = 0;                  // steps so far, of both warpgroups
+  uint32_t turns = consumer == 0 ? 1 : 0;
+  bool mine = consumer == 0;
 #pragma unroll 1
-  for (int t = static_cast<int>(blockIdx.x); t < tiles; t += static_cast<int>(gridDim.x)) {
-    const TileAt tile = tile_at(t, tile_rows, tile_columns);
-    int before = -1;  // the stage whose products may still run
+  for (int t = static_cast<int>(blockIdx.x); t < tiles.count; t += static_cast<int>(gridDim.x), mine = !mine) {
+    if (!mine) {
+      at += tiles.steps(t);
+      continue;
+    }
+    const Tile tile = tiles(t);
+    const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
+    const typename C::Finish finisher{job.finish, place, buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
+    finisher.fetch(0);
+    int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
+    uint32_t phase = at / C::kStages & 1;
+    at += tile.steps;
+    barrier_wait(turn(consumer), turns++ & 1);  // else this turn of a stage is mistaken for the one before the last
+    __syncwarp();
 #pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
-      const uint32_t at_a = base + stage * C::kStage + consumer * kPanel, at_b = base + stage * C::kStage + C::kABytes;
-      const uint64_t tile_a = C::kA == 0 ? tile_descriptor(at_a, 16, 1024) : tile_descriptor(at_a, kPanel, 1024);
-      const uint64_t tile_b = C::kB == 0 ? tile_descriptor(at_b, 16, 1024) : tile_descriptor(at_b, kPanel, 1024);
+    for (int step = 0; step < tile.steps; ++step) {
+      const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
       barrier_wait(full(stage), phase);
+      if (C::kA == 1 && C::kB == 1 && job.grouped == Grouped::inner) {
+        // Rows of the next group are not this one's.
+        const int rows = tile.k - (tile.first_k + step * kDepth);
+        if (rows < kDepth) {
+          for (int panel = 0; panel < kStage / kPanel; ++panel) {
+            for (int i = rows * 128 + thread * 16; i < kPanel; i += 128 * 16) {
+              asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at_a + panel * kPanel + i), "r"(0)
+                           : "memory");
+            }
+          }
+          asm volatile("fence.proxy.async.shared::cta;\nbar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
+        }
+      }
+      const uint64_t tile_a = tile_descriptor(at_a, C::kA == 0 ? 16 : kPanel, 1024),
+                     tile_b = tile_descriptor(at_b, C::kB == 0 ? 16 : kPanel, 1024);
       wgmma_fence();
 #pragma unroll
       for (int s = 0; s < kDepth / 16; ++s) {
-        Wgmma<C::kN>::template multiply<C::kA, C::kB>(sums, tile_a + s * (C::kA == 0 ? 2 : 128),
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          Wgmma<kTileColumns>::multiply<C::kA, C::kB>(sums[half],
+                                                      tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
                                                       tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
+        }
       }
       wgmma_commit();
       if (before >= 0) {
@@ -135,34 +146,17 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
         if (thread == 0) barrier_arrive(empty(before));
       }
       before = stage;
-      next();
+      if (++stage == C::kStages) {
+        stage = 0;
+        phase ^= 1;
+      }
     }
+    if (thread == 0) barrier_arrive(turn(1 - consumer));
     wgmma_wait<0>();
     if (thread == 0) barrier_arrive(empty(before));
-    // Sixteen rows a warp: through shared memory, 32 columns at a time, so that rows are written in whole sectors.
-    const int64_t first_m = tile.m * kRows + consumer * 64 + warp * 16 + lane / 16;
-    const int64_t first_n = tile.n * C::kN + 2 * (lane % 16);
-    float* mine = reinterpret_cast<float*>(raw + (base - shared_address(raw)) + kStages * C::kStage + kBarrierBytes) +
-                  (consumer * 4 + warp) * 16 * kPieceStride;
-#pragma unroll
-    for (int piece = 0; piece < C::kN / kPiece; ++piece) {
-#pragma unroll
-      for (int j = 0; j < kPiece / 8; ++j) {
-        const int at = lane / 4 * kPieceStride + 8 * j + 2 * (lane % 4), of = 4 * (kPiece / 8 * piece + j);
-        *reinterpret_cast<float2*>(mine + at) = make_float2(sums[of], sums[of + 1]);
-        *reinterpret_cast<float2*>(mine + at + 8 * kPieceStride) = make_float2(sums[of + 2], sums[of + 3]);
-      }
-      __syncwarp();
-      const int64_t n = first_n + kPiece * piece;
-#pragma unroll 4
-      for (int r = 0; r < 16; r += 2) {
-        if (first_m + r < p.m && n < p.n) {
-          put_pair(p, first_m + r, n,
-                   *reinterpret_cast<const float2*>(mine + (r + lane / 16) * kPieceStride + 2 * (lane % 16)));
-        }
-      }
-      __syncwarp();
-    }
+    constexpr int kUnitSums = kTileColumns / C::Finish::kUnits;
+    finisher.run(
+        [&](int unit) { return sums[unit * kUnitSums / (kTileColumns / 2)] + unit * kUnitSums % (kTileColumns / 2); });
   }
 }
 
@@ -181,61 +175,114 @@ EncodeTiled encode_tiled() {
   return function;
 }
 
-// Boxes of 64 columns by `rows` rows of a matrix; false where the copy engine cannot take it.
-bool make_map(CUtensorMap& map, const std::byte* data, int64_t columns, int64_t rows, int64_t row_stride,
-              int box_rows) {
-  const cuuint64_t dims[2] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(row_stride) * sizeof(__nv_bfloat16)};
-  const cuuint32_t box[2] = {64, static_cast<cuuint32_t>(box_rows)}, steps[2] = {1, 1};
+// Boxes of 64 numbers that lie together by `box_rows`, of an operand with `rows` rows and `inner` numbers each, or of as
+// many of them as there are groups; false where the copy engine cannot take it.
+bool make_map(CUtensorMap& map, const Operand& o, int64_t rows, int64_t inner, int64_t groups, int box_rows) {
+  const bool transposed = o.k != 1;
+  const int64_t stride = transposed ? o.k : o.row;
+  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(transposed ? rows : inner),
+                              static_cast<cuuint64_t>(transposed ? inner : rows), static_cast<cuuint64_t>(groups)};
+  const cuuint64_t strides[2] = {static_cast<cuuint64_t>(stride) * sizeof(__nv_bfloat16),
+                                 static_cast<cuuint64_t>(groups > 1 ? o.group : stride) * sizeof(__nv_bfloat16)};
+  const cuuint32_t box[3] = {64, static_cast<cuuint32_t>(transposed ? 64 : box_rows), 1}, steps[3] = {1, 1, 1};
   return encode_tiled() != nullptr &&
-         encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<std::byte*>(data), dims, strides, box,
+         encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<std::byte*>(o.data), dims, strides, box,
                         steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// Of an operand with `rows` rows and p.k numbers each; transposed: its rows lie together in memory.
-bool map_operand(CUtensorMap& map, const Operand& o, int64_t rows, int64_t inner, int box_rows) {
-  return o.k == 1 ? make_map(map, o.data, inner, rows, o.row, box_rows) : make_map(map, o.data, rows, inner, o.k, 64);
-}
-
 bool loads_well(const Operand& o) {
   const int64_t stride = o.k == 1 ? o.row : o.k;
-  return o.dtype == DType::bf16 && (o.k == 1 || o.row == 1) && stride % 8 == 0 && stride > 0 &&
+  return o.dtype == DType::bf16 && (o.k == 1 || o.row == 1) && stride % 8 == 0 && stride > 0 && o.group % 8 == 0 &&
          reinterpret_cast<uintptr_t>(o.data) % 16 == 0;
 }
 
-template <int kColumns, int kA, int kB>
-bool run(const Exec& exec, const ProductArgs& p) {
-  using C = Config<kColumns, kA, kB>;
+template <class C>
+bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
   CUtensorMap a{}, b{};
-  if (!map_operand(a, p.a, p.m, p.k, kRows) || !map_operand(b, p.b, p.n, p.k, kColumns)) return false;
+  const bool by_rows = p.grouped == ProductArgs::Grouped::rows;
+  if (!make_map(a, p.a, p.m, p.k, 1, kTileRows) ||
+      !make_map(b, p.b, p.n, p.k, by_rows ? p.group_count : 1, kTileColumns)) {
+    return false;
+  }
   static const bool prepared =
       cudaFuncSetAttribute(product_wgmma<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
   if (!prepared) return false;
-  const int64_t tiles = (p.m + kRows - 1) / kRows * ((p.n + kColumns - 1) / kColumns);
+  const int64_t tiles = int64_t{job.rows} * job.columns * p.group_count * job.pieces;
   const auto grid = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors()));
-  product_wgmma<C><<<grid, 128 * (kConsumers + 1), C::kShared, stream_of(exec)>>>(a, b, p);
+  product_wgmma<C><<<grid, 128 * (kConsumers + 1), C::kShared, stream_of(exec)>>>(a, b, job);
   note_launch();
   return true;
 }
 
-template <int kColumns>
-bool run(const Exec& exec, const ProductArgs& p) {
-  const bool a = p.a.k != 1, b = p.b.k != 1;
-  if (a) return b ? run<kColumns, 1, 1>(exec, p) : run<kColumns, 1, 0>(exec, p);
-  return b ? run<kColumns, 0, 1>(exec, p) : run<kColumns, 0, 0>(exec, p);
+// y = x w^T; dx = dy w; dw = dy^T x.
+bool run(const Exec& exec, const ProductArgs& p, const Job& job, FinishKind kind) {
+  using enum FinishKind;
+  if (p.a.k != 1) return p.b.k != 1 && kind == wide && run<Config<1, 1, wide>>(exec, p, job);
+  const bool transposed = p.b.k != 1;
+  switch (kind) {
+    case wide:
+      return transposed ? run<Config<0, 1, wide>>(exec, p, job) : run<Config<0, 0, wide>>(exec, p, job);
+    case narrow:
+      return transposed ? run<Config<0, 1, narrow>>(exec, p, job) : run<Config<0, 0, narrow>>(exec, p, job);
+    case forward:
+      return !transposed && run<Config<0, 0, forward>>(exec, p, job);
+    case backward:
+      return transposed && run<Config<0, 1, backward>>(exec, p, job);
+  }
+  return false;
+}
+
+// Rows are apart by whole chunks of `numbers` and begin with one.
+bool in_chunks(const View& v, int numbers) {
+  return v.data == nullptr ||
+         ((v.dtype == DType::f32 || v.dtype == DType::bf16) && (v.rank < 2 || v.strides[v.rank - 2] % numbers == 0) &&
+          reinterpret_cast<uintptr_t>(v.data) % static_cast<uintptr_t>(numbers * size_of(v.dtype)) == 0);
+}
+bool narrow_in_chunks(const View& v) {
+  return v.data == nullptr || (v.dtype == DType::bf16 && in_chunks(v, 8));
 }
 
 }  // namespace
 
 bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
-  const bool pairs =
-      p.n % 2 == 0 && p.out.strides[p.out.rank - 2] % 2 == 0 && reinterpret_cast<uintptr_t>(p.out.data) % 8 == 0;
-  const bool fits = p.grouped == ProductArgs::Grouped::none && p.m > 64 && p.k > 0 && pairs && loads_well(p.a) &&
-                    loads_well(p.b) && (p.out.dtype == DType::bf16 || p.out.dtype == DType::f32) &&
-                    p.m < INT32_MAX / 2 && p.n < INT32_MAX / 2 && p.k < INT32_MAX / 2;
+  using Grouped = ProductArgs::Grouped;
+  constexpr int64_t kMost = INT32_MAX / 2;
+  const bool fits = (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) && loads_well(p.b) && p.m < kMost &&
+                    p.n < kMost && p.k < kMost && p.group_count <= kMostGroups && in_chunks(p.out, 4) &&
+                    in_chunks(p.residual, 4) && in_chunks(p.bias, 2) && (p.residual.data == nullptr || !p.add) &&
+                    p.out_group % 4 == 0 && (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
   if (!fits) return false;
-  return p.n >= 1024 ? run<256>(exec, p) : run<128>(exec, p);
+  const Fused& f = p.fused;
+  const bool narrow = p.n % 8 == 0 && !p.add && p.residual.data == nullptr && narrow_in_chunks(p.out) &&
+                      narrow_in_chunks(f.gate) && narrow_in_chunks(f.pre) && narrow_in_chunks(f.dgate) && p.a.k == 1;
+  if (f.kind != Fused::Kind::none && !narrow) return false;
+  Job job{.finish = {.out = Plane(p.out),
+                     .bias = Plane(p.bias),
+                     .other = Plane(p.add ? p.out : p.residual),
+                     .gate = Plane(f.gate),
+                     .pre = Plane(f.pre),
+                     .dgate = Plane(f.dgate),
+                     .form = f.form,
+                     .columns = static_cast<int>(p.n)},
+          .m = static_cast<int>(p.m),
+          .n = static_cast<int>(p.n),
+          .k = static_cast<int>(p.k),
+          .rows = static_cast<int>((p.m + kTileRows - 1) / kTileRows),
+          .columns = static_cast<int>((p.n + kTileColumns - 1) / kTileColumns),
+          .pieces = static_cast<int>(p.pieces),
+          .piece_k = static_cast<int>(p.pieces > 1 ? p.piece_k : p.k),
+          .groups = p.groups,
+          .group_count = static_cast<int>(p.group_count),
+          .grouped = p.grouped};
+  job.by_piece = Divider(static_cast<uint64_t>(job.rows) * static_cast<uint64_t>(job.columns));
+  job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
+  if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
+  const FinishKind kind = !narrow                          ? FinishKind::wide
+                          : f.kind == Fused::Kind::none    ? FinishKind::narrow
+                          : f.kind == Fused::Kind::forward ? FinishKind::forward
+                                                           : FinishKind::backward;
+  return run(exec, p, job, kind);
 }
 
 }  // namespace qkv::kernels::cuda

@@ -10,7 +10,7 @@ const Kernels& table() {
 #define QKV_KERNEL(kernel, Args) .kernel = &cuda::kernel,
                                QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
-  };
+                                   .linear_set = &linear_set};
   return kernels;
 }
 

@@ -35,6 +35,15 @@ __device__ inline void load_tile(uint32_t to, const CUtensorMap* map, int x, int
       : "memory");
 }
 
+// The same of matrix z of a stack.
+__device__ inline void load_tile(uint32_t to, const CUtensorMap* map, int x, int y, int z, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
+          "r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+      : "memory");
+}
+
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }

@@ -52,6 +52,8 @@ template <class A, class Term, class Finish>
 __global__ void __launch_bounds__(kThreads)
     total_kernel(const __grid_constant__ A x, int64_t count, int64_t each, double* partial, Term term,
                  const __grid_constant__ Finish finish) {
+  let_next_start();
+  wait_for_last();
   const int64_t begin = blockIdx.x * each, end = min(begin + each, count);
   double sum = 0;
 #pragma unroll A::kUnroll
@@ -81,8 +83,8 @@ void total(const Exec& exec, const Tensor& x, const Term& term, const Finish& fi
   const auto blocks = static_cast<unsigned>(std::max<int64_t>((count + each - 1) / each, 1));
   auto* partial = reinterpret_cast<double*>(exec.scratch.data());
   const auto run = [&](const auto& numbers) {
-    total_kernel<<<blocks, kThreads, 0, stream_of(exec)>>>(numbers, count, each, partial, term, finish);
-    note_launch();
+    launch(exec, total_kernel<std::decay_t<decltype(numbers)>, Term, Finish>, dim3(blocks), kThreads, 0, numbers, count,
+           each, partial, term, finish);
   };
   if (x.contiguous() && Packed<Either>::takes(x.view({count}), 4)) return run(Packed<Either>(x.view({count})));
   run(Loose<double>(x));
@@ -113,6 +115,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <int N, class Check>
 Found find(const Exec& exec, int64_t packs, const Check& check) {
+  stop_recording();  // the host reads
   static Found* const on_host = [] {
     void* slot = nullptr;
     return cudaHostAlloc(&slot, sizeof(Found), cudaHostAllocMapped) == cudaSuccess ? static_cast<Found*>(slot)

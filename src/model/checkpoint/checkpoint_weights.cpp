@@ -118,7 +118,7 @@ std::optional<Format> block_format(const WeightSpec& weight, const std::vector<P
   return Format(block);
 }
 
-// On the host, bytes of the file are used in place where they can be.
+// Bytes of the file that are the weight's own are used in place on the host, and go to another device as they are.
 ParamSource source_of(const std::vector<Piece>& pieces, const Checkpoint& checkpoint, Format format,
                       const Device& device) {
   const auto& [tensor, part] = pieces.front();
@@ -126,8 +126,14 @@ ParamSource source_of(const std::vector<Piece>& pieces, const Checkpoint& checkp
   const int64_t at = PartLayout(*tensor, part, *checkpoint.names).contiguous_at();
   const bool alone = pieces.size() == 1 && tensor->parts[part].expert < 0;
   const bool same = format.plain() ? s.plain() == format.dtype : format.panels() || s.block() == format.block;
-  if (&device == &cpu_device() && alone && at >= 0 && tensor->shift == 0 && same) {
+  if (alone && at >= 0 && tensor->shift == 0 && same) {
     const std::byte* start = s.tensor->bytes.data() + (format.panels() ? 0 : format.bytes_for(at));
+    if (&device != &cpu_device()) {
+      return {.fill = [start, file = checkpoint.file, entry = s.tensor](const Tensor& to) {
+        to.device().upload(to.data(), start, to.format().bytes_for(to.shape()));
+        file->release(*entry);
+      }};
+    }
     const int64_t step = format.plain() ? size_of(format.dtype) : format.panels() ? kPanelLine : 1;
     if (reinterpret_cast<uintptr_t>(start) % static_cast<uintptr_t>(step) == 0) {
       return {.in_place = const_cast<std::byte*>(start),  // read only: Param::writable makes a copy first

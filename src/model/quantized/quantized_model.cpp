@@ -125,6 +125,7 @@ QuantizeReport quantize_model(const Checkpoint& source, const std::filesystem::p
   QKV_CHECK(options.to.panels(), "a model cannot be quantised to ", options.to, Hint("q8 and q4 are possible"));
   QKV_CHECK(!is_quantized(source.config), source.file->name(), ": is quantised already",
             Hint("quantise the model it was made from: what was lost does not come back"));
+  QKV_ASSERT(&engine.device() == &cpu_device(), "quantize_model on ", engine.device().name());
   const Weights weights = source.weights(engine.device());
   QuantizeReport report{.bytes_before = bytes_in(*source.file)};
   std::map<std::string, Format> formats;

@@ -30,7 +30,7 @@ struct QuantizeReport {
 std::optional<Format> quantized_format(const WeightSpec& weight, Format to);
 
 // Weights pass through a piece at a time, so the model may be larger than memory. The folder appears whole or not at
-// all, and nothing is overwritten.
+// all, and nothing is overwritten. The engine is one of the host.
 QuantizeReport quantize_model(const Checkpoint& source, const std::filesystem::path& folder, const Engine& engine,
                               const QuantizeOptions& options);
 

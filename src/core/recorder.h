@@ -1,0 +1,36 @@
+// Passes that are run again and again with the same shapes: the first is run, the second recorded, later ones replayed.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "core/tensor.h"
+
+namespace qkv {
+
+class Recorder {
+ public:
+  explicit Recorder(Device& device) : device_(&device) {}
+
+  // The result of pass(), run or replayed. With the same key, pass() calls the same kernels on the same addresses:
+  // the key holds all shapes and where the arena stands.
+  using Key = std::vector<int64_t>;
+  Tensor run(const Key& key, FunctionRef<Tensor()> pass);
+
+ private:
+  struct Entry {
+    std::unique_ptr<Recording> recording;
+    Tensor result;
+    int left = kMostAttempts;
+  };
+  static constexpr size_t kMostEntries = 256;
+  static constexpr int kMostAttempts = 4;  // where memory is released again and again, recording does not pay
+
+  void record(Entry& entry, FunctionRef<Tensor()> pass);
+
+  Device* device_;
+  std::map<Key, Entry> entries_;
+};
+
+}  // namespace qkv

@@ -1,0 +1,144 @@
+// Products of many rows on the GPU, in whole tiles and not, against the plain kernels: a copy of x or dy whose rows are an
+// odd number apart goes to those, and every bit is the same. Where there is no GPU they are skipped.
+#ifdef QKV_WITH_CUDA
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "support/pass.h"
+
+namespace qkv::test {
+namespace cuda_products_test {
+
+struct Sizes {
+  int64_t rows, inner, outputs;
+  std::vector<int32_t> groups = {};
+};
+
+class Both {
+ public:
+  Both(const Sizes& s, DType dtype) : s_(s), dtype_(dtype), pass_({.kernels = &kernels::cuda::table()}) {
+    const auto experts = static_cast<int64_t>(s.groups.size());
+    x_ = made(1, {s.rows, s.inner});
+    dy_ = made(2, {s.rows, s.outputs});
+    w_ = made(3, experts > 0 ? Shape{experts, s.outputs, s.inner} : Shape{s.outputs, s.inner}, 0.1);
+    b_ = made(4, experts > 0 ? Shape{experts, s.outputs} : Shape{s.outputs});
+    if (experts == 0) return;
+    std::vector<int32_t> starts(s.groups.size() + 1, 0);
+    std::partial_sum(s.groups.begin(), s.groups.end(), starts.begin() + 1);
+    groups_ = pass_.indices(starts, {experts + 1});
+  }
+
+  Tensor made(uint64_t seed, const Shape& shape, double deviation = 1) {
+    return pass_.input(normals(seed, shape.count(), deviation), shape, dtype_);
+  }
+  Tensor like_y(DType dtype, uint64_t seed = 20) {
+    return pass_.input(normals(seed, s_.rows * s_.outputs), {s_.rows, s_.outputs}, dtype);
+  }
+
+  // y of the product by the fast kernels, or the plain ones.
+  Numbers forward(bool plain, DType out, const Epilogue& epilogue) {
+    const Tensor y = like_y(out);
+    pass_.cx.kernels.linear(
+        pass_.cx.exec,
+        {.y = y, .x = plain ? apart(x_) : x_, .w = w_, .b = b_, .groups = groups_, .epilogue = epilogue});
+    return to_host(y);
+  }
+
+  std::vector<Numbers> backward(bool plain, DType dx_dtype, bool add) {
+    const Shape dw_shape = w_.shape(), db_shape = b_.shape();
+    const Tensor dx = pass_.input(normals(21, x_.count()), x_.shape(), dx_dtype);
+    const Tensor dw = pass_.input(normals(22, dw_shape.count()), dw_shape, DType::f32);
+    const Tensor db = pass_.input(normals(23, db_shape.count()), db_shape, DType::f32);
+    pass_.cx.kernels.linear_backward(pass_.cx.exec, {.dx = {dx, add},
+                                                     .dw = {dw, add},
+                                                     .db = {db, add},
+                                                     .dy = plain ? apart(dy_) : dy_,
+                                                     .x = plain ? apart(x_) : x_,
+                                                     .w = w_,
+                                                     .groups = groups_});
+    return {to_host(dx), to_host(dw), to_host(db)};
+  }
+
+  std::vector<Numbers> backward_through(bool plain, const Gating& form, bool gated) {
+    const Tensor dpre = pass_.zeros(x_.shape(), dtype_), dgate = gated ? pass_.zeros(x_.shape(), dtype_) : Tensor();
+    LinearBackwardArgs args{.dy = plain ? apart(dy_) : dy_, .x = x_, .w = w_, .groups = groups_};
+    args.input_act = {.form = form,
+                      .pre = made(24, x_.shape()),
+                      .gate = gated ? made(25, x_.shape()) : Tensor(),
+                      .dpre = {dpre},
+                      .dgate = {dgate}};
+    pass_.cx.kernels.linear_backward(pass_.cx.exec, args);
+    return {to_host(dpre), gated ? to_host(dgate) : Numbers{}};
+  }
+
+ private:
+  Tensor apart(const Tensor& t) {
+    const Tensor wide = pass_.zeros({t.dim(0), t.dim(1) + 1}, t.dtype()), copy = wide.slice(1, 0, t.dim(1));
+    pass_.cx.kernels.copy(pass_.cx.exec, {.y = copy, .x = t});
+    return copy;
+  }
+
+  Sizes s_;
+  DType dtype_;
+  Pass pass_;
+  Tensor x_, dy_, w_, b_, groups_;
+};
+
+class CudaProducts : public ::testing::TestWithParam<Sizes> {
+ protected:
+  void SetUp() override {
+    const char* why = nullptr;
+    if (!kernels::cuda::available(&why)) GTEST_SKIP() << "there is no GPU: " << why;
+  }
+};
+
+TEST_P(CudaProducts, HaveTheBitsOfThePlainOnes) {
+  Both both(GetParam(), DType::bf16);
+  for (const DType out : {DType::bf16, DType::f32}) {
+    EXPECT_EQ(both.forward(false, out, {}), both.forward(true, out, {}));
+    const Tensor residual = both.like_y(out, 30);
+    EXPECT_EQ(both.forward(false, out, {.residual = residual}), both.forward(true, out, {.residual = residual}));
+    for (const bool add : {false, true}) EXPECT_EQ(both.backward(false, out, add), both.backward(true, out, add));
+  }
+}
+
+TEST_P(CudaProducts, HaveThemWithActivationsToo) {
+  Both both(GetParam(), DType::bf16);
+  const Tensor gate = both.like_y(DType::bf16, 31);
+  using Kind = Activation::Kind;
+  for (const Kind kind :
+       {Kind::identity, Kind::relu, Kind::gelu_erf, Kind::gelu_tanh, Kind::silu, Kind::tanh, Kind::relu_squared}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    const Gating plain{{kind, 1.5F}}, clamped{{kind, 1.5F}, 1.25F, 1.0F};
+    const Tensor fast_pre = both.like_y(DType::bf16, 32), plain_pre = both.like_y(DType::bf16, 32);
+    EXPECT_EQ(both.forward(false, DType::bf16, {.form = plain, .pre = fast_pre}),
+              both.forward(true, DType::bf16, {.form = plain, .pre = plain_pre}));
+    EXPECT_EQ(to_host(fast_pre), to_host(plain_pre));
+    EXPECT_EQ(both.forward(false, DType::bf16, {.form = clamped, .gate = gate}),
+              both.forward(true, DType::bf16, {.form = clamped, .gate = gate}));
+    EXPECT_EQ(both.backward_through(false, plain, false), both.backward_through(true, plain, false));
+    EXPECT_EQ(both.backward_through(false, clamped, true), both.backward_through(true, clamped, true));
+  }
+}
+
+TEST_P(CudaProducts, OfF32HaveThemToo) {
+  Both both(GetParam(), DType::f32);
+  EXPECT_EQ(both.forward(false, DType::f32, {}), both.forward(true, DType::f32, {}));
+  EXPECT_EQ(both.backward(false, DType::f32, true), both.backward(true, DType::f32, true));
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudaProducts,
+                         ::testing::Values(Sizes{300, 104, 136}, Sizes{129, 512, 1024}, Sizes{200, 72, 1032},
+                                           Sizes{9000, 64, 200},  // weight gradients in pieces of rows
+                                           Sizes{485, 136, 264, {0, 130, 1, 77, 0, 277}},
+                                           Sizes{200, 256, 64, {64, 0, 7, 129}}),
+                         [](const auto& one) {
+                           const Sizes& s = one.param;
+                           return std::to_string(s.rows) + "_" + std::to_string(s.inner) + "_" +
+                                  std::to_string(s.outputs) + (s.groups.empty() ? "" : "_in_groups");
+                         });
+
+}  // namespace cuda_products_test
+}  // namespace qkv::test
+#endif

@@ -1,0 +1,91 @@
+#include "support/recording_device.h"
+
+#include <type_traits>
+#include <utility>
+
+#include "kernels/tables.h"
+
+namespace qkv::test {
+
+class Steps final : public Recording {
+ public:
+  Steps(RecordingDevice& device, std::vector<RecordingDevice::Step> steps)
+      : device_(device), steps_(std::move(steps)), made_(device.releases_) {}
+  bool replay() override {
+    if (made_ != device_.releases_) return false;
+    for (const RecordingDevice::Step& step : steps_) step();
+    ++device_.replayed;
+    return true;
+  }
+
+ private:
+  RecordingDevice& device_;
+  std::vector<RecordingDevice::Step> steps_;
+  int made_;
+};
+
+std::byte* RecordingDevice::allocate(int64_t bytes) {
+  stop();
+  return cpu_device().allocate(bytes);
+}
+
+void RecordingDevice::release(std::byte* data, int64_t bytes) noexcept {
+  stop();
+  ++releases_;
+  std::memset(data, 0xff, static_cast<size_t>(bytes));  // NaN, where something still reads it
+  cpu_device().release(data, bytes);
+}
+
+void RecordingDevice::upload(std::byte* to, const void* from_host, int64_t bytes) {
+  stop();
+  cpu_device().upload(to, from_host, bytes);
+}
+
+void RecordingDevice::download(void* to_host, const std::byte* from, int64_t bytes) {
+  stop();
+  cpu_device().download(to_host, from, bytes);
+}
+
+void RecordingDevice::begin_recording() {
+  recording_ = true;
+  steps_.clear();
+}
+
+std::unique_ptr<Recording> RecordingDevice::end_recording() {
+  if (!recording_) return nullptr;
+  recording_ = false;
+  ++recorded;
+  return std::make_unique<Steps>(*this, std::exchange(steps_, {}));
+}
+
+void RecordingDevice::stop() {
+  if (!recording_) return;
+  recording_ = false;
+  ++stopped;
+  for (const Step& step : std::exchange(steps_, {})) step();
+}
+
+void RecordingDevice::run(Step kernel) {
+  if (!recording_) return kernel();
+  steps_.push_back(std::move(kernel));
+}
+
+const Kernels& recording_kernels() {
+  static const Kernels table{.name = "recording",
+#define QKV_KERNEL(kernel, Args)                                                              \
+  .kernel = [](const Exec& exec, const Args& args) noexcept {                                 \
+    auto& device = static_cast<RecordingDevice&>(*exec.device);                               \
+    if constexpr (std::is_same_v<Args, OutsideArgs> || std::is_same_v<Args, NonfiniteArgs>) { \
+      device.stop();                                                                          \
+      kernels::best_table().kernel(exec, args);                                               \
+    } else {                                                                                  \
+      device.run([&exec, args] { kernels::best_table().kernel(exec, args); });                \
+    }                                                                                         \
+  },
+                             QKV_KERNELS(QKV_KERNEL)
+#undef QKV_KERNEL
+  };
+  return table;
+}
+
+}  // namespace qkv::test
