@@ -1,12 +1,13 @@
 # Kernels for NVIDIA GPUs (src/kernels/cuda), where nvcc is found. A GPU is needed to run them, not to build them.
-set(QKV_CUDA OFF CACHE STRING "kernels for NVIDIA GPUs: AUTO where nvcc is found, ON to insist, OFF")
+# The launcher says OFF where it sees no GPU: the program is built sooner.
+set(QKV_CUDA AUTO CACHE STRING "kernels for NVIDIA GPUs: AUTO where nvcc is found, ON to insist, OFF")
 set(nvcc_flags -std=c++20 -O2 --extended-lambda --expt-relaxed-constexpr --fmad=false -diag-suppress=20012
   -gencode=arch=compute_90a,code=sm_90a -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off,-D_GLIBCXX_ASSERTIONS)
 
 # qkv_cuda_kernels(): src/kernels/cuda becomes a part of qkv_kernels. nvcc is called by hand: CMake of this age does not
 # know how it says C++20.
 function(qkv_cuda_kernels)
-  if(QKV_CUDA STREQUAL "OFF")
+  if(QKV_CUDA STREQUAL "OFF" OR (QKV_SANITIZE AND NOT QKV_CUDA STREQUAL "ON"))
     return()
   endif()
   find_program(QKV_NVCC nvcc PATHS /usr/local/cuda/bin)

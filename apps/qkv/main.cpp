@@ -65,6 +65,7 @@ void add_commands(const Command& all, const CommandInfo& program) {
   add_run(runs);
   add_chat(runs);
   add_translate(runs);
+  add_serve(runs);
   add_tokenize(runs);
   add_eval(judge);
   add_score(judge);

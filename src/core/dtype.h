@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 
 #include "base/blocks.h"
 #include "base/half.h"

@@ -1,6 +1,7 @@
 // The thread pool, the device and the kernels' scratch memory: one per program. Contexts are made from it.
 #pragma once
 
+#include "base/thread_pool.h"
 #include "core/context.h"
 
 namespace qkv {

@@ -1,10 +1,11 @@
 // Where a kernel runs: the device, the pool (or stream) and its working memory. First argument of every kernel.
 #pragma once
 
-#include "base/thread_pool.h"
-#include "core/arena.h"
+#include "core/tensor.h"
 
 namespace qkv {
+
+class ThreadPool;
 
 struct Exec {
   Device* device = nullptr;

@@ -24,7 +24,6 @@ class CpuDevice final : public Device {
     return static_cast<std::byte*>(data);
   }
   void release(std::byte* data, int64_t) noexcept override { std::free(data); }
-  int64_t free_bytes() const override { return available_memory(); }
   void upload(std::byte* to, const void* from_host, int64_t bytes) override {
     if (bytes > 0) std::memcpy(to, from_host, static_cast<size_t>(bytes));
   }
@@ -41,6 +40,10 @@ class CpuDevice final : public Device {
 
 Device& Device::host_memory() {
   return cpu_device();
+}
+
+int64_t Device::free_bytes() const {
+  return available_memory();
 }
 
 Device& cpu_device() {

@@ -33,9 +33,9 @@ class Device {
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;  // within the device
   virtual void* stream() const { return nullptr; }                             // of devices that queue their work
   virtual int64_t scratch_bytes(int threads) const { return threads * (int64_t{4} << 20); }  // what its kernels need
-  virtual int64_t free_bytes() const = 0;  // that can still be allocated
-  virtual void finish() {}                 // waits for queued work, and throws what went wrong in it
-  virtual Device& host_memory();  // of the host, and fast to upload from and to download to
+  virtual int64_t free_bytes() const;  // that can still be allocated; the host's, unless the device has its own
+  virtual void finish() {}             // waits for queued work, and throws what went wrong in it
+  virtual Device& host_memory();       // of the host, and fast to upload from and to download to
 
   // Devices that queue their work may record it: until end_recording, kernels are kept and not run. What cannot be done
   // again (an upload, a download, a copy, memory taken or released) ends the recording early: what was kept is run, and

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "core/arena.h"
 #include "core/param.h"
 
 namespace qkv {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 
 #include "core/shape.h"
 #include "core/storage.h"

@@ -47,10 +47,4 @@ Comm& self_comm() {
   return comm;
 }
 
-#if !defined(QKV_WITH_MPI)
-Comm& world_comm() {
-  return self_comm();
-}
-#endif
-
 }  // namespace qkv

@@ -36,8 +36,8 @@ class Comm {
 // A single process.
 Comm& self_comm();
 
-// All processes started by mpirun if the program was built with MPI, else a single process. A rank that waits longer
-// than QKV_HANG_SECONDS (600) for the others logs the operation and aborts the job.
+// All processes started by mpirun, else a single process; an Error if there are several but no MPI. A rank that waits
+// longer than QKV_HANG_SECONDS (600) for the others logs the operation and aborts the job.
 Comm& world_comm();
 
 // The same ranks, with what is in the memory of GPUs sent from GPU to GPU by NCCL, which is loaded when it is asked for.

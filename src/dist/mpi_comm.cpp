@@ -1,7 +1,5 @@
-// Comm over MPI, compiled only if MPI was found.
-#if defined(QKV_WITH_MPI)
-
-#include <mpi.h>
+// Comm over MPI, through the functions of a module that is loaded under mpirun (mpi_module.h).
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,12 +8,14 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "dist/comm.h"
+#include "dist/mpi_module.h"
 
 namespace qkv {
 namespace {
@@ -24,7 +24,8 @@ namespace {
 // ever.
 class Watchdog {
  public:
-  Watchdog(int rank, double limit) : rank_(rank), limit_(limit), thread_([this] { watch(); }) {}
+  Watchdog(const MpiFunctions& mpi, int rank, double limit)
+      : mpi_(mpi), rank_(rank), limit_(limit), thread_([this] { watch(); }) {}
   ~Watchdog() {
     {
       const std::lock_guard lock(mutex_);
@@ -60,10 +61,11 @@ class Watchdog {
       log_line(Log::error, "rank " + std::to_string(rank_) + " has waited " +
                                std::to_string(static_cast<int>(seconds)) + " s in " + op_ +
                                " for the other ranks; the job is ended");
-      MPI_Abort(MPI_COMM_WORLD, 1);
+      mpi_.abort(1);
     }
   }
 
+  const MpiFunctions& mpi_;
   int rank_;
   double limit_;
   std::mutex mutex_;
@@ -85,35 +87,31 @@ double hang_seconds() {
 
 class MpiComm final : public Comm {
  public:
-  MpiComm() {
-    int provided = 0;
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    dog_ = std::make_unique<Watchdog>(rank_, hang_seconds());
+  explicit MpiComm(const MpiFunctions& mpi) : mpi_(mpi) {
+    mpi_.init(&rank_, &size_);
+    dog_ = std::make_unique<Watchdog>(mpi_, rank_, hang_seconds());
   }
   ~MpiComm() override {
     dog_.reset();
-    MPI_Finalize();
+    mpi_.finalize();
   }
 
   const char* name() const override { return "mpi"; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void abort_all() override { MPI_Abort(MPI_COMM_WORLD, 2); }
+  void abort_all() override { mpi_.abort(2); }
 
   void barrier() override {
     const Watchdog::Inside inside(*dog_, "barrier");
-    MPI_Barrier(MPI_COMM_WORLD);
+    mpi_.barrier();
   }
 
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) override {
     std::vector<uint64_t> sizes(static_cast<size_t>(size_));
-    const uint64_t own = mine.size();
     {
       const Watchdog::Inside inside(*dog_, "all_gather");
-      MPI_Allgather(&own, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD);
+      mpi_.all_gather(mine.size(), sizes.data());
     }
     std::vector<std::vector<std::byte>> all;
     std::vector<std::span<const std::byte>> send;
@@ -134,45 +132,50 @@ class MpiComm final : public Comm {
     QKV_ASSERT(send.size() == static_cast<size_t>(size_) && receive.size() == send.size() &&
                    send[me].size() == receive[me].size(),
                "an exchange of ", send.size(), " parts among ", size_, " ranks");
-    std::vector<MPI_Request> waiting;
-    for (size_t r = 0; r < receive.size(); ++r) {
-      if (r == me) continue;
-      for (size_t at = 0; at < receive[r].size(); at += kPiece) {
-        const size_t piece = std::min(kPiece, receive[r].size() - at);
-        MPI_Irecv(receive[r].data() + at, static_cast<int>(piece), MPI_BYTE, static_cast<int>(r), 0, MPI_COMM_WORLD,
-                  &waiting.emplace_back());
-      }
-    }
-    for (size_t r = 0; r < send.size(); ++r) {
-      if (r == me) continue;
-      for (size_t at = 0; at < send[r].size(); at += kPiece) {
-        const size_t piece = std::min(kPiece, send[r].size() - at);
-        MPI_Isend(send[r].data() + at, static_cast<int>(piece), MPI_BYTE, static_cast<int>(r), 0, MPI_COMM_WORLD,
-                  &waiting.emplace_back());
-      }
-    }
+    std::vector<MpiPart> out, in;
+    for (const auto& part : send) out.push_back({const_cast<std::byte*>(part.data()), part.size()});  // only read
+    for (const auto& part : receive) in.push_back({part.data(), part.size()});
     std::copy(send[me].begin(), send[me].end(), receive[me].begin());
-    MPI_Waitall(static_cast<int>(waiting.size()), waiting.data(), MPI_STATUSES_IGNORE);
+    mpi_.exchange(out.data(), in.data(), rank_, size_);
   }
 
  private:
-  static constexpr size_t kPiece = size_t{1} << 30;  // MPI counts in int
-
+  const MpiFunctions& mpi_;
   int rank_ = 0, size_ = 1;
   std::unique_ptr<Watchdog> dog_;
 };
 
+// Ranks that mpirun started; 0 if it did not start this process, 1 too where it does not say how many there are.
+int launched_ranks() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* given = std::getenv(name); given != nullptr) return std::max(std::atoi(given), 1);
+  }
+  return std::getenv("PMIX_RANK") != nullptr ? 1 : 0;
+}
+
+// The module lies beside the program. It and MPI stay loaded until the program ends.
+const MpiFunctions* load_mpi(std::string& why) {
+  std::error_code failed;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  void* library = ::dlopen((program.parent_path() / kMpiModule).c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* functions = library == nullptr ? nullptr : ::dlsym(library, kMpiSymbol);
+  if (functions == nullptr) why = ::dlerror();
+  return static_cast<const MpiFunctions*>(functions);
+}
+
 }  // namespace
 
 Comm& world_comm() {
-  // Without mpirun there are no other ranks: MPI is not initialised.
-  const bool launched = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMI_SIZE") != nullptr ||
-                        std::getenv("PMIX_RANK") != nullptr;
-  if (!launched) return self_comm();
-  static MpiComm comm;
+  // Without mpirun there are no other ranks: MPI is neither loaded nor initialised.
+  const int ranks = launched_ranks();
+  if (ranks == 0) return self_comm();
+  std::string why;
+  static const MpiFunctions* const mpi = load_mpi(why);
+  QKV_CHECK(mpi != nullptr || ranks == 1, "mpirun started ", ranks, " ranks but MPI cannot be used: ", why,
+            Hint("where libopenmpi-dev is installed, the build makes ", kMpiModule, " beside the program"));
+  if (mpi == nullptr) return self_comm();
+  static MpiComm comm(*mpi);
   return comm;
 }
 
 }  // namespace qkv
-
-#endif

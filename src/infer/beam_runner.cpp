@@ -1,42 +1,31 @@
 #include "infer/beam_runner.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "infer/logits.h"
 
 namespace qkv {
 
+BeamRunner::BeamRunner(Runner& runner, int64_t most_rows)
+    : runner_(runner), most_rows_(most_rows > 0 ? most_rows : runner.options().chunk) {}
+
 BeamRunner::BeamRunner(Runner& runner, std::span<const BeamRequest> requests, const BeamOptions& options,
                        int64_t most_rows)
-    : runner_(runner), requests_(requests), options_(options), results_(requests.size()) {
-  if (requests.empty()) return;
-  const ModelSpec& spec = runner.model().spec();
-  const bool translates = spec.has_source();
-  const auto source_words = static_cast<size_t>(spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary);
-  QKV_CHECK(options.max_length <= runner.context(), "max_length is ", options.max_length,
-            " but this model's context has ", runner.context(), Hint("ask for fewer tokens"));
-  QKV_CHECK(pages_of_a_text() <= runner.cache().pages(), options.beams, " beams of ", options.max_length,
-            " tokens need ", pages_of_a_text() * KvCache::kPage, " positions but the cache has ", runner.positions(),
-            Hint("use fewer beams, fewer tokens, or a larger cache"));
+    : BeamRunner(runner, most_rows) {
+  results_.resize(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
-    const BeamRequest& request = requests[i];
-    const std::vector<int32_t> prompt = decoder_prompt(request.prompt, spec);
-    BeamSearch checked(options, prompt);  // throws if they are out of range
-    check_ids(prompt, static_cast<size_t>(spec.vocabulary));
-    check_ids(request.source, source_words);
-    const auto length = static_cast<int64_t>(request.source.size());
-    QKV_CHECK(translates == (length > 0), "text ", i, " has a source of ", length, " tokens but a ", spec.family,
-              translates ? " translates one of at least 1" : " has no encoder",
-              Hint(translates ? "give the text to translate" : "give the text as its prompt"));
-    QKV_CHECK(length <= runner.context(), "the source of text ", i, " has ", length, " tokens but this model reads ",
-              runner.context(), Hint("cut it into sentences"));
-    QKV_CHECK(KvCache::pages_for(length) <= KvCache::pages_for(runner.options().sources), "the source of text ", i,
-              " has ", length, " tokens but the cache has room for ", runner.options().sources,
-              Hint("use a larger cache"));
+    try {
+      add(requests[i], options, [this, i](Hypotheses found, const std::exception_ptr& failed) {
+        if (failed) std::rethrow_exception(failed);
+        results_[i] = std::move(found);
+      });
+    } catch (const Error& error) {
+      throw Error(error.kind(), "text " + std::to_string(i) + ": " + error.message(), error.hint(), error.where());
+    }
   }
-  const int64_t rows = most_rows > 0 ? most_rows : runner.options().chunk;
-  most_at_once_ = std::max<int64_t>(1, std::min(rows / options.beams, runner.cache().pages() / pages_of_a_text()));
 }
 
 BeamRunner::~BeamRunner() {
@@ -45,28 +34,77 @@ BeamRunner::~BeamRunner() {
   }
 }
 
-// Upper bound: beams may share no page.
-int64_t BeamRunner::pages_of_a_text() const {
-  return options_.beams * KvCache::pages_for(options_.max_length);
+void BeamRunner::check(const BeamRequest& request, const BeamOptions& options) const {
+  const ModelSpec& spec = runner_.model().spec();
+  const bool translates = spec.has_source();
+  const auto source_words = static_cast<size_t>(spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary);
+  const std::vector<int32_t> prompt = decoder_prompt(request.prompt, spec);
+  const BeamSearch checked(options, prompt);  // throws if they are out of range
+  QKV_CHECK(options.max_length <= runner_.context(), "max_length is ", options.max_length,
+            " but this model's context has ", runner_.context(), Hint("ask for fewer tokens"));
+  const int64_t pages = options.beams * KvCache::pages_for(options.max_length);
+  QKV_CHECK(pages <= runner_.cache().pages(), options.beams, " beams of ", options.max_length, " tokens need ",
+            pages * KvCache::kPage, " positions but the cache has ", runner_.positions(),
+            Hint("use fewer beams, fewer tokens, or a larger cache"));
+  check_ids(prompt, static_cast<size_t>(spec.vocabulary));
+  check_ids(request.source, source_words);
+  const auto length = static_cast<int64_t>(request.source.size());
+  QKV_CHECK(translates == (length > 0), "it has a source of ", length, " tokens but a ", spec.family,
+            translates ? " translates one of at least 1" : " has no encoder",
+            Hint(translates ? "give the text to translate" : "give the text as its prompt"));
+  QKV_CHECK(length <= runner_.context(), "the source has ", length, " tokens but this model reads ", runner_.context(),
+            Hint("cut it into sentences"));
+  QKV_CHECK(KvCache::pages_for(length) <= KvCache::pages_for(runner_.options().sources), "the source has ", length,
+            " tokens but the cache has room for ", runner_.options().sources, Hint("use a larger cache"));
+}
+
+BeamRunner::Ticket BeamRunner::add(BeamRequest request, const BeamOptions& options, OnEnd on_end) {
+  check(request, options);
+  BeamSearch search(options, decoder_prompt(request.prompt, runner_.model().spec()));
+  waiting_.push_back({.ticket = next_ticket_,
+                      .request = std::move(request),
+                      .options = options,
+                      .search = std::move(search),
+                      .on_end = std::move(on_end)});
+  return next_ticket_++;
+}
+
+void BeamRunner::drop(Texts::iterator text) {
+  for (const Runner::Sequence& beam : text->beams) runner_.end(beam);
+  rows_ -= text->options.beams;
+  pages_ -= text->pages();
+  source_pages_ -= text->source_pages();
+  active_.erase(text);
+}
+
+void BeamRunner::cancel(Ticket ticket) {
+  const auto same = [&](const Text& text) { return text.ticket == ticket; };
+  if (const auto text = std::find_if(active_.begin(), active_.end(), same); text != active_.end()) drop(text);
+  std::erase_if(waiting_, same);
+}
+
+bool BeamRunner::has_room(const Text& text) const {
+  return active_.empty() ||
+         (rows_ + text.options.beams <= most_rows_ && pages_ + text.pages() <= runner_.cache().pages() &&
+          source_pages_ + text.source_pages() <= KvCache::pages_for(runner_.options().sources));
 }
 
 void BeamRunner::admit() {
   std::vector<Text*> started;
-  while (next_ < requests_.size() && static_cast<int64_t>(active_.size()) < most_at_once_) {
-    const BeamRequest& request = requests_[next_];
-    const int64_t source = KvCache::pages_for(static_cast<int64_t>(request.source.size()));
-    if (source_pages_ + source > KvCache::pages_for(runner_.options().sources)) break;
-    source_pages_ += source;
-    active_.push_back({.index = next_++,
-                       .search = BeamSearch(options_, decoder_prompt(request.prompt, runner_.model().spec())),
-                       .source_pages = source});
-    started.push_back(&active_.back());
+  while (!waiting_.empty() && has_room(waiting_.front())) {
+    active_.splice(active_.end(), waiting_, waiting_.begin());
+    Text& text = active_.back();
+    rows_ += text.options.beams;
+    pages_ += text.pages();
+    source_pages_ += text.source_pages();
+    started.push_back(&text);
   }
+  most_active_ = std::max(most_active_, std::ssize(active_));
   // Sources are encoded together, up to a chunk of rows at a time.
   for (size_t first = 0; first < started.size();) {
     size_t end = first;
     for (int64_t rows = 0; end < started.size() && (end == first || rows < runner_.options().chunk); ++end) {
-      rows += static_cast<int64_t>(requests_[started[end]->index].source.size());
+      rows += std::ssize(started[end]->request.source);
     }
     start(std::span(started).subspan(first, end - first));
     first = end;
@@ -75,7 +113,7 @@ void BeamRunner::admit() {
 
 void BeamRunner::start(std::span<Text* const> texts) {
   std::vector<std::vector<int32_t>> sources;
-  for (const Text* text : texts) sources.push_back(requests_[text->index].source);
+  for (const Text* text : texts) sources.push_back(text->request.source);
   if (!sources[0].empty()) {
     const std::vector<Runner::Sequence> begun = runner_.start(sources);
     for (size_t i = 0; i < texts.size(); ++i) texts[i]->beams = {begun[i]};
@@ -89,8 +127,8 @@ void BeamRunner::start(std::span<Text* const> texts) {
     runner_.prefill({.sequence = text->beams[0],
                      .ids = prompt.first(prompt.size() - 1),
                      .logits = 0,
-                     .request = static_cast<int32_t>(text->index),
-                     .reach = options_.max_length});
+                     .request = text->ticket,
+                     .reach = text->options.max_length});
   }
 }
 
@@ -110,7 +148,7 @@ void BeamRunner::fork_beams(Text& text, std::span<const BeamSearch::Step> steps)
   text.beams = std::move(next);
 }
 
-bool BeamRunner::step() {
+bool BeamRunner::step() try {
   admit();
   if (active_.empty()) return false;
   std::vector<Runner::Part> parts;
@@ -122,27 +160,40 @@ bool BeamRunner::step() {
     for (size_t b = 0; b < text.beams.size(); ++b) {
       parts.push_back({.sequence = text.beams[b],
                        .ids = std::span(text.search.live()[b].ids).last(1),
-                       .request = static_cast<int32_t>(text.index),
-                       .reach = options_.max_length});
+                       .request = text.ticket,
+                       .reach = text.options.max_length});
     }
   }
   const std::span<const float> logits = runner_.pass(parts);
   const auto vocabulary = static_cast<size_t>(runner_.vocabulary());
   std::vector<std::vector<BeamSearch::Step>> steps(texts.size());
+  std::vector<std::exception_ptr> failed(texts.size());
   runner_.engine().exec().pool->run(static_cast<int64_t>(texts.size()), [&](int64_t i, int) {
     const auto n = static_cast<size_t>(i);
-    steps[n] = texts[n]->search.advance(logits.subspan(first_row[n] * vocabulary, texts[n]->beams.size() * vocabulary));
+    try {
+      steps[n] =
+          texts[n]->search.advance(logits.subspan(first_row[n] * vocabulary, texts[n]->beams.size() * vocabulary));
+    } catch (...) {
+      failed[n] = std::current_exception();  // of this text alone
+    }
   });
-  for (size_t n = 0; n < texts.size(); ++n) fork_beams(*texts[n], steps[n]);
-  for (auto text = active_.begin(); text != active_.end();) {
+  for (size_t n = 0; n < texts.size(); ++n) {
+    if (!failed[n]) fork_beams(*texts[n], steps[n]);
+  }
+  size_t n = 0;  // in the order of texts
+  for (auto text = active_.begin(); text != active_.end(); ++n) {
     const auto now = text++;
-    if (!now->search.done()) continue;
-    results_[now->index] = now->search.best();
-    source_pages_ -= now->source_pages;
+    if (!failed[n] && !now->search.done()) continue;
+    const OnEnd on_end = std::move(now->on_end);
+    Hypotheses best = failed[n] ? Hypotheses() : now->search.best();
+    drop(now);
     ++finished_;
-    active_.erase(now);
+    if (on_end) on_end(std::move(best), failed[n]);
   }
   return true;
+} catch (...) {
+  while (!active_.empty()) drop(active_.begin());
+  throw;
 }
 
 std::vector<BeamRunner::Hypotheses> beam_search(Runner& runner, std::span<const BeamRequest> requests,

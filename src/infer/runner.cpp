@@ -93,11 +93,13 @@ RunOptions Runner::fitting(const Model& model, const Engine& engine, const RunOp
     held += std::min(weight.held_bytes(), bytes_in_pass(weight, options.precision.compute));
   }
   const int64_t have = engine.device().free_bytes() + held;
-  QKV_CHECK(need.total() <= have, "this run needs ", gibibytes(need.total()), " (weights ", gibibytes(need.weights),
-            ", keys and values of ", options.positions, " positions ", gibibytes(need.cache), ", a pass ",
-            gibibytes(need.pass), ") but ", gibibytes(have), " are free on ", engine.device().name(),
-            Hint("use a shorter context, keys and values in 8 bits, a quantised model, or --device cpu"));
-  return options;
+  if (need.total() <= have) return options;
+  const int64_t left = have - need.weights - need.pass, each = std::max<int64_t>(need.cache / options.positions, 1);
+  QKV_FAIL("this run needs ", gibibytes(need.total()), " (weights ", gibibytes(need.weights), ", keys and values of ",
+           options.positions, " positions ", gibibytes(need.cache), ", a pass ", gibibytes(need.pass), ") but ",
+           gibibytes(have), " are free on ", engine.device().name(),
+           Hint(left >= each * KvCache::kPage ? fmt::format("about {} positions would fit; ", left / each) : "",
+                "use a shorter context, keys and values in 8 bits, a quantised model, or --device cpu"));
 }
 
 Runner::Runner(const Model& model, const Engine& engine, const RunOptions& options)

@@ -29,16 +29,28 @@ void check_field(const char* field, Number value, FieldRange<std::type_identity_
             range.high, Hint(meaning));
 }
 
-bool adjusts(const Sampling& s) {
-  return !s.logit_bias.empty() || s.repetition_penalty != 1 || s.no_repeat_ngram != 0 || s.presence_penalty != 0 ||
-         s.frequency_penalty != 0;
+bool adjusts(const Sampling& s, const ChoiceInput& input) {
+  return input.allowed != nullptr || !s.logit_bias.empty() || s.repetition_penalty != 1 || s.no_repeat_ngram != 0 ||
+         s.presence_penalty != 0 || s.frequency_penalty != 0;
+}
+
+// As forbid_repeated_ngrams, unless that leaves no allowed token.
+void forbid_ngrams(std::vector<double>& x, const ChoiceInput& input, int64_t n) {
+  if (input.allowed == nullptr) return forbid_repeated_ngrams(x, input.history, n);
+  std::vector<double> with(x);
+  forbid_repeated_ngrams(with, input.history, n);
+  for (size_t id = 0; id < x.size(); ++id) {
+    if (!input.allowed->has(id) || std::isinf(with[id])) continue;
+    x = std::move(with);
+    return;
+  }
 }
 
 std::vector<double> adjusted(const Sampling& sampling, const ChoiceInput& input) {
   std::vector<double> x(input.logits.begin(), input.logits.end());
   for (const auto& [id, bias] : sampling.logit_bias) x[static_cast<size_t>(id)] += bias;
   penalise_repetition(x, input.history, sampling.repetition_penalty);
-  forbid_repeated_ngrams(x, input.history, sampling.no_repeat_ngram);
+  forbid_ngrams(x, input, sampling.no_repeat_ngram);
   if (sampling.presence_penalty != 0 || sampling.frequency_penalty != 0) {
     std::vector<int32_t> count(x.size());
     for (const int32_t id : input.history.subspan(input.prompt)) ++count[static_cast<size_t>(id)];
@@ -46,6 +58,14 @@ std::vector<double> adjusted(const Sampling& sampling, const ChoiceInput& input)
       if (count[i] > 0) x[i] -= sampling.presence_penalty + sampling.frequency_penalty * count[i];
     }
   }
+  if (input.allowed == nullptr) return x;
+  bool some = false;
+  for (size_t id = 0; id < x.size(); ++id) {
+    if (!input.allowed->has(id)) x[id] = -std::numeric_limits<double>::infinity();
+    some = some || input.allowed->has(id);
+  }
+  QKV_CHECK(some, "none of the allowed tokens is among the model's ", x.size(),
+            Hint("the tokenizer and the model do not belong together"));
   return x;
 }
 
@@ -208,8 +228,8 @@ Choice choose(const Sampling& sampling, const ChoiceInput& input) {
   QKV_CHECK(input.prompt <= input.history.size(), "the prompt has ", input.prompt, " tokens but the history ",
             input.history.size(), Hint("the history is prompt and answer"));
   const size_t position = input.history.size();
-  Choice choice{.id = adjusts(sampling) ? picked(sampling, adjusted(sampling, input), position)
-                                        : picked(sampling, input.logits, position)};
+  Choice choice{.id = adjusts(sampling, input) ? picked(sampling, adjusted(sampling, input), position)
+                                               : picked(sampling, input.logits, position)};
   if (sampling.alternatives >= 0) add_logprobs(choice, input.logits, sampling.alternatives);
   return choice;
 }

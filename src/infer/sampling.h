@@ -6,6 +6,7 @@
 //   2. repetition_penalty: every token of prompt and answer, once; positive logits are divided, negative multiplied
 //   3. no_repeat_ngram: no n tokens in a row may appear twice in prompt and answer
 //   4. frequency_penalty times its count, and presence_penalty, are taken from each token of the answer
+//     (under a constraint only the tokens it allows are left; where 3 would leave none of them it does not hold)
 //   5. temperature divides; 0 takes the most likely token and ends here
 //   6. top_k: the k most likely
 //   7. top_p: the fewest most likely tokens whose probabilities reach p, the one that reaches it included
@@ -15,6 +16,7 @@
 // Each of 6 to 9 looks at the probabilities of what the one before left. Of equals the lower id comes first, so top_k
 // keeps exactly k; one token is always left. A rule that removes nothing changes no draw.
 //
+//
 // Log-probabilities are those of the model itself: of the logits before 1, as OpenAI and vLLM report them.
 #pragma once
 
@@ -23,6 +25,8 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "infer/grammar/token_set.h"
 
 namespace qkv {
 
@@ -47,9 +51,10 @@ struct Choice {
 };
 
 struct ChoiceInput {
-  std::span<const float> logits;     // [V]
-  std::span<const int32_t> history;  // prompt and answer; its size is the address of the randomness
-  size_t prompt = 0;                 // how much of it is prompt
+  std::span<const float> logits;               // [V]
+  std::span<const int32_t> history;            // prompt and answer; its size is the address of the randomness
+  size_t prompt = 0;                           // how much of it is prompt
+  const grammar::TokenSet* allowed = nullptr;  // null: all tokens
 };
 
 // `sampling` has been validated. A logit that is no finite number is an Error that names the position.

@@ -32,8 +32,12 @@ Scheduler::Ticket Scheduler::submit(Request request) {
   QKV_CHECK(source_pages <= runner_.source_pages(), "a source of ", words, " tokens does not fit into the cache of ",
             runner_.source_pages() * KvCache::kPage, Hint("give the cache more positions, or cut the text"));
   const std::lock_guard lock(mutex_);
-  QKV_CHECK(in_queue_ < options_.most_waiting, "the queue is full: ", in_queue_, " requests wait and ",
-            options_.most_waiting, " may", Hint("try again later"));
+  if (in_queue_ >= options_.most_waiting) {
+    throw QueueFull(
+        Error::Kind::input,
+        detail::message_text({"the queue is full: ", in_queue_, " requests wait and ", options_.most_waiting, " may"}),
+        "try again later", QKV_HERE);
+  }
   ++in_queue_;
   inbox_.push_back({.ticket = ticket,
                     .session = std::move(session),
@@ -100,10 +104,12 @@ Scheduler::Prefix Scheduler::find_prefix(const Session& session) const {
     return all;
   };
   for (const Kept& kept : kept_) {
+    if (kept.owner != session.options().owner) continue;
     if (kept.long_rope == long_rope) consider(kept.ids, static_cast<int64_t>(kept.ids.size()), kept.sequence);
   }
   int64_t coming = 0;
   for (const Job& job : active_) {
+    if (job.session.options().owner != session.options().owner) continue;
     if (runner_.uses_long_rope(job.session.most_ids()) != long_rope || !job.session.options().source.empty()) continue;
     const int64_t all = consider(job.session.ids(), job.session.done(), job.session.sequence());
     if (job.session.prefilling()) coming = std::max(coming, all);
@@ -178,6 +184,7 @@ void Scheduler::keep(Session& session) {
   if (options_.most_kept == 0 || held.empty() || !session.options().source.empty()) return;
   // A longer text with a kept one as its prefix replaces it.
   for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
+    if (kept->owner != session.options().owner) continue;
     const auto common = static_cast<size_t>(common_prefix(kept->ids, held));
     if (common == held.size()) return;
     if (common < kept->ids.size()) continue;
@@ -193,7 +200,8 @@ void Scheduler::keep(Session& session) {
   }
   kept_.push_back({.ids = std::vector<int32_t>(held.begin(), held.end()),
                    .sequence = session.release(),
-                   .long_rope = runner_.uses_long_rope(session.most_ids())});
+                   .long_rope = runner_.uses_long_rope(session.most_ids()),
+                   .owner = session.options().owner});
   kept_pages_ += KvCache::pages_for(static_cast<int64_t>(held.size()));
 }
 
@@ -255,19 +263,28 @@ void Scheduler::report(Job& job, std::span<const Choice> chosen, int64_t rows) {
   }
 }
 
+void Scheduler::show_counts() {
+  const std::lock_guard lock(mutex_);
+  shown_ = counts_;
+  shown_.active = static_cast<int64_t>(active_.size());
+  shown_.kept = static_cast<int64_t>(kept_.size());
+  shown_.pages = runner_.cache().pages();
+  shown_.pages_used = runner_.cache().pages_used();
+}
+
 bool Scheduler::step() {
   take_inbox();
   admit();
-  if (active_.empty()) return false;
+  if (active_.empty()) {
+    show_counts();
+    return false;
+  }
   run_pass();
   for (auto job = active_.begin(); job != active_.end();) {
     const auto now = job++;
     if (now->session.ended() != Ended::not_yet) finish(now);
   }
-  const std::lock_guard lock(mutex_);
-  shown_ = counts_;
-  shown_.active = static_cast<int64_t>(active_.size());
-  shown_.kept = static_cast<int64_t>(kept_.size());
+  show_counts();
   return true;
 }
 

@@ -12,9 +12,16 @@
 #include <mutex>
 #include <set>
 
+#include "base/error.h"
 #include "infer/session.h"
 
 namespace qkv {
+
+// Thrown by submit when too many requests wait.
+class QueueFull : public Error {
+ public:
+  using Error::Error;
+};
 
 struct Request {
   SessionOptions options;
@@ -34,7 +41,7 @@ class Scheduler {
   ~Scheduler();
   const Runner& runner() const { return runner_; }
 
-  // From any thread. An Error if the request is invalid, can never fit, or too many wait.
+  // From any thread. An Error if the request is invalid or can never fit; QueueFull if too many wait.
   using Ticket = int32_t;
   Ticket submit(Request request);
   // From any thread at any time: it ends before the next pass.
@@ -52,6 +59,7 @@ class Scheduler {
     int64_t passes = 0, rows = 0;  // so far
     int64_t shared = 0;            // prompt tokens taken from the cache
     int64_t guessed = 0, guessed_right = 0;
+    int64_t pages = 0, pages_used = 0;  // of the cache, now
   };
   Counts counts() const;
 
@@ -67,6 +75,7 @@ class Scheduler {
     std::vector<int32_t> ids;  // tokens in its pages
     Runner::Sequence sequence;
     bool long_rope = false;
+    int32_t owner = 0;
   };
   struct Prefix {
     int64_t length = 0;
@@ -84,6 +93,7 @@ class Scheduler {
   void report(Job& job, std::span<const Choice> chosen, int64_t rows);
   void finish(Jobs::iterator job);
   void keep(Session& session);
+  void show_counts();
 
   Runner& runner_;
   Options options_;

@@ -63,6 +63,7 @@ Session::Session(Runner& runner, SessionOptions options, int32_t request)
   limit_ = options_.max_new > 0 && options_.max_new < room - length ? length + options_.max_new : room;
   ids_ = options_.prompt;
   if (options_.draft > 0) draft_.emplace(DraftOptions{.most = options_.draft}).add(ids_);
+  if (options_.constraint) constraint_.emplace(options_.constraint, end_tokens(options_, spec));
 }
 
 Session::Session(Session&& other) noexcept
@@ -76,6 +77,7 @@ Session::Session(Session&& other) noexcept
       rows_(std::move(other.rows_)),
       guessed_(other.guessed_),
       draft_(std::move(other.draft_)),
+      constraint_(std::move(other.constraint_)),
       waiting_(std::move(other.waiting_)),
       ended_(other.ended_),
       error_(std::move(other.error_)) {}
@@ -114,13 +116,18 @@ Runner::Part Session::next_part(int64_t most_rows) {
   return {.sequence = sequence_, .ids = rows_, .logits = last ? 1 + guessed_ : 0, .request = request_, .reach = limit_};
 }
 
-Choice Session::choose_next(std::span<const float> logits) const {
+Choice Session::choose_next(std::span<const float> logits) {
   const ModelSpec& spec = runner_->model().spec();
   const std::optional<int32_t>& forced = spec.tokens.forced_eos;
   if (options_.forced_bos && ids_.size() == 1) return {.id = *options_.forced_bos};
   const bool last = static_cast<int64_t>(ids_.size()) + 1 == limit_;
   if (forced && last && !end_tokens(options_, spec).empty()) return {.id = *forced};
-  return choose(options_.sampling, {.logits = logits, .history = ids_, .prompt = static_cast<size_t>(prompt_length())});
+  Choice choice = choose(options_.sampling, {.logits = logits,
+                                             .history = ids_,
+                                             .prompt = static_cast<size_t>(prompt_length()),
+                                             .allowed = constraint_ ? &constraint_->allowed() : nullptr});
+  if (constraint_) constraint_->accept(choice.id);
+  return choice;
 }
 
 void Session::add(const Choice& choice) {
@@ -129,6 +136,8 @@ void Session::add(const Choice& choice) {
   const std::vector<int32_t>& eos = end_tokens(options_, runner_->model().spec());
   if (std::find(eos.begin(), eos.end(), choice.id) != eos.end()) {
     ended_ = Ended::stopped;
+  } else if (constraint_ && eos.empty() && constraint_->finished()) {
+    ended_ = Ended::stopped;  // no token says so
   } else if (static_cast<int64_t>(ids_.size()) == limit_) {
     ended_ = limit_ == prompt_length() + options_.max_new ? Ended::length : Ended::context;
   }
@@ -179,6 +188,7 @@ Session Session::fork(Sampling sampling) const {
   options.sampling = std::move(sampling);
   Session made(*runner_, std::move(options), request_);
   made.ids_ = ids_;
+  made.constraint_ = constraint_;
   if (made.draft_) made.draft_->add(std::span(ids_).subspan(made.options_.prompt.size()));
   if (is_open()) made.open(runner_->fork(sequence_, done_));
   return made;

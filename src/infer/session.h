@@ -4,9 +4,11 @@
 // pass.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "infer/grammar/constraint.h"
 #include "infer/ngram_draft.h"
 #include "infer/runner.h"
 #include "infer/sampling.h"
@@ -32,6 +34,8 @@ struct SessionOptions {
   std::optional<std::vector<int32_t>> eos = {};  // ids that end it; none: those of the model. Empty: no id ends it
   std::optional<int32_t> forced_bos = {};        // the second id of the text, such as the target language
   int64_t draft = 0;                             // most tokens guessed ahead; the output is the same
+  std::shared_ptr<const grammar::TokenMasks> constraint = {};  // only texts of this grammar are written
+  int32_t owner = 0;  // prefixes in the cache are shared only between texts of one owner
 };
 
 // The ids that end a text. `options.eos` usually comes from GenerationDefaults, where generation_config.json goes
@@ -82,7 +86,7 @@ class Session {
   Session fork(Sampling sampling) const;
 
  private:
-  Choice choose_next(std::span<const float> logits) const;
+  Choice choose_next(std::span<const float> logits);
   void add(const Choice& choice);
 
   Runner* runner_;
@@ -95,6 +99,7 @@ class Session {
   std::vector<int32_t> rows_;  // ids of the current pass: known ones, then guesses
   int64_t guessed_ = 0;        // how many of them
   std::optional<NgramDraft> draft_;
+  std::optional<Constraint> constraint_;
   std::vector<Choice> waiting_;  // chosen in one pass, returned one by one by next()
   Ended ended_ = Ended::not_yet;
   std::string error_;

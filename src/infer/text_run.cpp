@@ -25,6 +25,7 @@ class TextStream {
   TextStream(std::vector<int32_t> ends, TextRequest& request, std::optional<Tokenizer> tokenizer)
       : tokenizer_(std::move(tokenizer)),
         stops_(std::move(request.stop)),
+        on_token_(std::move(request.on_token)),
         on_text_(std::move(request.on_text)),
         on_end_(std::move(request.on_end)),
         ends_(std::move(ends)) {
@@ -37,6 +38,7 @@ class TextStream {
     now_ = Clock::now();
     if (written_.tokens.empty()) first_ = now_;
     written_.tokens.push_back(choice);
+    if (on_token_) on_token_(choice);
     const bool ends = std::find(ends_.begin(), ends_.end(), choice.id) != ends_.end();
     return ends || !is_text(choice.id) || show(decoder_->add(choice.id));
   }
@@ -92,6 +94,7 @@ class TextStream {
   std::optional<Tokenizer> tokenizer_;
   std::optional<StreamDecoder> decoder_;
   StopStrings stops_;
+  std::function<void(const Choice&)> on_token_;
   std::function<bool(std::string_view)> on_text_;
   std::function<void(const WrittenText&)> on_end_;
   std::vector<int32_t> ends_;

@@ -29,6 +29,7 @@ struct TextRequest {
   SessionOptions options;  // prompt and source as ids
   std::vector<std::string> stop = {};
   bool own_text = false;  // decoded alone; otherwise as the continuation of the prompt, with its space
+  std::function<void(const Choice&)> on_token = {};     // each token, before its text
   std::function<bool(std::string_view)> on_text = {};   // more text; false ends it
   std::function<void(const WrittenText&)> on_end = {};  // once, at the end
 };

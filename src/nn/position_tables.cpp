@@ -105,14 +105,26 @@ std::shared_ptr<const Rope> Ropes::get(const RopeSpec& spec) {
 
 Tensor Sinusoids::rows(Context& cx, const Rows& rows, std::span<const size_t> zero) const {
   const int64_t used = positions_used(rows) + offset_;
-  if (std::ssize(table_) < used * width_) table_ = ops::sinusoidal_positions(table_length(used), width_, order_);
-  std::vector<float> wanted(static_cast<size_t>(rows.rows * width_), 0.0F);
+  const Tensor wanted = cx.constant({rows.rows, width_}, cx.precision.exact);
+  // Row 0 of the table is zeros: padding, and rows of no sequence.
+  std::vector<int32_t> at(static_cast<size_t>(rows.rows), 0);
   for (const Segment& s : rows.list) {
-    std::copy_n(table_.begin() + (s.position + offset_) * width_, s.rows * width_,
-                wanted.begin() + s.first_row * width_);
+    for (int32_t r = 0; r < s.rows; ++r) {
+      at[static_cast<size_t>(s.first_row + r)] = static_cast<int32_t>(1 + offset_ + s.position + r);
+    }
   }
-  for (const size_t r : zero) std::fill_n(wanted.begin() + static_cast<std::ptrdiff_t>(r) * width_, width_, 0.0F);
-  return cx.upload(wanted, {rows.rows, width_});
+  for (const size_t r : zero) at[r] = 0;
+  const Tensor ids = cx.upload(at);
+  if (cx.arena.planning()) return wanted;
+  if (length_ < used || table_.format() != Format(cx.precision.exact)) {
+    length_ = std::max(length_, table_length(used));
+    std::vector<float> numbers(static_cast<size_t>(width_), 0.0F);
+    const std::vector<float> made = ops::sinusoidal_positions(length_, width_, order_);
+    numbers.insert(numbers.end(), made.begin(), made.end());
+    table_ = on_device(cx, numbers);
+  }
+  cx.kernels.embedding(cx.exec, {.y = wanted, .table = Tensor(table_, {1 + length_, width_}), .ids = ids});
+  return wanted;
 }
 
 }  // namespace qkv

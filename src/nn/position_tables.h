@@ -57,7 +57,8 @@ class Sinusoids {
   int64_t width_;
   ops::Sinusoid order_;
   int64_t offset_;
-  mutable std::vector<float> table_;  // grown to the longest sequence so far
+  mutable int64_t length_ = 0;  // grown to the longest sequence so far
+  mutable Storage table_;       // a row of zeros, then the positions
 };
 
 }  // namespace qkv

@@ -129,6 +129,15 @@ cp "$golden/tokenizers/qwen2/tokenizer.json" "$model"
 expect 0 '"ended": "length"' run "$model" '床前明月光 👍🏽' --max-new 3 --json --logprobs 2 --seed 3 --temperature 1
 expect 0 '[2 of 2]' run "$model" hello --n 2 --temperature 1 --max-new 3
 expect 2 'the same' run "$model" hello --n 2
+printf '{"properties": {"k": {"enum": ["x", "yz"]}, "n": {"type": "integer", "maximum": 7}}, "required": ["k"]}' >"$made/s.json"
+expect 0 '"k":' run "$model" hello --json-schema "$made/s.json"
+expect 0 '"k":' run "$model" hello --json-schema "$made/s.json" --temperature 1.5 --draft 4 --n 3
+expect 0 '"ended": "length"' run "$model" hello --json-schema "$made/s.json" --max-new 1 --json
+expect 2 'with --beam' run "$model" hello --json-schema "$made/s.json" --beam 2
+expect 2 'with --ids' run "$model" --ids 5 --json-schema "$made/s.json"
+expect 2 'is not a file' run "$model" hello --json-schema '{}'
+printf '{"properties": {"a": {"not": {}}}}' >"$made/s.json"
+expect 2 '#/properties/a/not' run "$model" hello --json-schema "$made/s.json"
 expect 2 'temperature' run "$model" hello --temperature -1
 expect 2 'temperature' run "$model" hello --temperature nan
 expect 2 'top_p' run "$model" hello --top-p 2

@@ -26,7 +26,7 @@ has() {  # has EXIT_CODE TEXT ARGUMENTS...: the code, and the text in stdout or 
 }
 
 # --- help ------------------------------------------------------------------------------------------------------------
-commands='new train tokenizer data world run chat translate tokenize eval score verify lab convert quantize cut demo info
+commands='new train tokenizer data world run chat translate serve tokenize eval score verify lab convert quantize cut demo info
   look heads lens attribute twins align route taps movie version completion help'
 for group in Make Run Judge Change See Help; do has 0 "
 $group:

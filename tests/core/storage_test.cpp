@@ -73,7 +73,6 @@ class CountingDevice final : public Device {
     live -= bytes;
     cpu_device().release(data, bytes);
   }
-  int64_t free_bytes() const override { return cpu_device().free_bytes(); }
   void upload(std::byte* to, const void* from, int64_t bytes) override { cpu_device().upload(to, from, bytes); }
   void download(void* to, const std::byte* from, int64_t bytes) override { cpu_device().download(to, from, bytes); }
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override { cpu_device().copy(to, from, bytes); }

@@ -106,16 +106,18 @@ TEST_P(BeamFamily, FindsTheSameWhateverRunsBeside) {
     };
     Runner narrow = runner(one_, 128), wide = runner(has_source_, 2048);  // one text at once, eight sources at most
     const Found right = one_by_one(narrow, requests, options);
-    EXPECT_EQ(BeamRunner(narrow, requests, options).most_at_once(), 1);
-    EXPECT_EQ(BeamRunner(wide, requests, options).most_at_once(), 16);
-    EXPECT_EQ(BeamRunner(wide, requests, options, 13).most_at_once(), 3);
-    EXPECT_TRUE(same(beam_search(narrow, requests, options), right)) << name_of(cache);
+    BeamRunner one(narrow, requests, options);
+    while (one.step()) {
+    }
+    EXPECT_TRUE(same(one.results(), right)) << name_of(cache);
+    EXPECT_EQ(one.most_active(), 1);
     EXPECT_TRUE(same(beam_search(wide, requests, options), right)) << name_of(cache);
     BeamRunner three(wide, requests, options, 13);
     int64_t steps = 0;
     while (three.step()) ++steps;
     EXPECT_TRUE(same(three.results(), right)) << name_of(cache);
     EXPECT_EQ(three.finished(), 9);
+    EXPECT_EQ(three.most_active(), 3);
     EXPECT_LT(steps, 9 * 19 / 2);
     EXPECT_EQ(narrow.cache().pages_used() + wide.cache().pages_used(), 0) << "pages were lost";
   }
@@ -197,12 +199,40 @@ TEST_F(BeamRunnerTest, RefusesWhatDoesNotFit) {
   expect_error(search, {"has the id " + std::to_string(runner_.vocabulary())});
   options_.banned = {};
   requests_[1].source.assign(static_cast<size_t>(runner_.context()) + 1, 5);
-  expect_error(search, {"the source of text 1 has " + std::to_string(runner_.context() + 1)});
+  expect_error(search, {"text 1: the source has " + std::to_string(runner_.context() + 1)});
   requests_[1].source.assign(3, -1);
   expect_error(search, {"token 0 has the id -1"});
   requests_[1].source.clear();
-  expect_error(search, {"text 1 has a source of 0 tokens but a marian"});
+  expect_error(search, {"text 1: it has a source of 0 tokens but a marian"});
   EXPECT_TRUE(beam_search(runner_, {}, {}).empty());
+  EXPECT_EQ(runner_.cache().pages_used(), 0);
+}
+
+// Texts with other options come and go between passes; each is found as alone, and what is cancelled leaves no page.
+TEST_F(BeamRunnerTest, TextsComeAndGoBetweenPasses) {
+  BeamOptions others = options_;
+  others.beams = 2;
+  others.n_best = 2;
+  others.max_length = 9;
+  const Found right{beam_search(runner_, {&requests_[0], 1}, options_).front(),
+                    beam_search(runner_, {&requests_[1], 1}, others).front()};
+  Found found(2);
+  BeamRunner run(runner_);
+  const auto into = [&](size_t i) {
+    return [&found, i](BeamRunner::Hypotheses best, const std::exception_ptr&) { found[i] = std::move(best); };
+  };
+  const auto unwanted = [](const BeamRunner::Hypotheses&, const std::exception_ptr&) { FAIL() << "it was cancelled"; };
+  const BeamRunner::Ticket gone = run.add(requests_[0], options_, unwanted);
+  run.add(requests_[0], options_, into(0));
+  ASSERT_TRUE(run.step());
+  run.add(requests_[1], others, into(1));
+  const BeamRunner::Ticket never = run.add(requests_[1], others, unwanted);
+  run.cancel(gone);
+  run.cancel(never);
+  while (run.step()) {
+  }
+  EXPECT_TRUE(same(found, right));
+  EXPECT_EQ(run.unfinished(), 0);
   EXPECT_EQ(runner_.cache().pages_used(), 0);
 }
 

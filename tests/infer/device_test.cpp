@@ -75,6 +75,14 @@ TEST(DeviceMemory, OfTheDeviceDecides) {
   const MemoryNeed need = Runner::need(*model, guarded.engine, options);
   guarded.device.free = need.total() - 1;
   expect_error([&] { Runner(*model, guarded.engine, options); }, {"needs", "are free on guarded"});
+  const RunOptions longer{.precision = Precision::bf16(), .positions = 4096};
+  guarded.device.free = Runner::need(*model, guarded.engine, longer).total() - 1;
+  try {
+    Runner(*model, guarded.engine, longer);
+    FAIL() << "a byte is missing";
+  } catch (const Error& error) {
+    EXPECT_NE(error.hint().find("about 4095 positions would fit"), std::string::npos) << error.hint();
+  }
   guarded.device.free = need.total();
   {
     Runner runner(*model, guarded.engine, options);

@@ -292,5 +292,40 @@ TEST_F(SchedulerTest, ARequestThatFailsEndsAlone) {
   EXPECT_EQ(spoiled.cache().pages_used(), 0);
 }
 
+// Whoever asks can tell from the time whether a prefix was there; so only an owner's own texts are.
+TEST_F(SchedulerTest, PrefixesAreSharedWithinOneOwnerAlone) {
+  SessionOptions request = mixed_requests(model_->spec(), 1).front();
+  request.prompt.assign(64, 5);
+  Scheduler scheduler(runner_);
+  const auto shared_after = [&](int32_t owner) {
+    request.owner = owner;
+    scheduler.submit({.options = request});
+    scheduler.run();
+    return scheduler.counts().shared;
+  };
+  EXPECT_EQ(shared_after(1), 0);
+  EXPECT_EQ(shared_after(2), 0);
+  EXPECT_EQ(shared_after(1), 63);
+  // Not even with one that runs at the same time.
+  Scheduler together(runner_);
+  for (const int32_t owner : {1, 2}) {
+    request.owner = owner;
+    together.submit({.options = request});
+  }
+  together.run();
+  EXPECT_EQ(together.counts().shared, 0);
+}
+
+TEST_F(SchedulerTest, CountsAreRightAfterTheLastOneIsCancelled) {
+  Scheduler scheduler(runner_);
+  const Scheduler::Ticket ticket = scheduler.submit({.options = mixed_requests(model_->spec(), 1).front()});
+  ASSERT_TRUE(scheduler.step());
+  EXPECT_EQ(scheduler.counts().active, 1);
+  EXPECT_GT(scheduler.counts().pages_used, 0);
+  scheduler.cancel(ticket);
+  EXPECT_FALSE(scheduler.step());
+  EXPECT_EQ(scheduler.counts().active, 0);
+}
+
 }  // namespace
 }  // namespace qkv

@@ -50,6 +50,9 @@ Numbers to_host(const Tensor& t);                                 // any plain d
 void to_device(const Tensor& t, std::span<const double> values);  // contiguous t; rounds to its dtype
 double round_to(DType dtype, double value);
 
+// The CPU's best table, and a GPU's if there is one.
+std::vector<const Kernels*> tables_to_train();
+
 // Numbers that depend only on (seed, index): normal with this deviation.
 Numbers normals(uint64_t seed, int64_t count, double deviation = 1);
 

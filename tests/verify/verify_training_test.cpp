@@ -24,7 +24,7 @@ class Trace : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Trace, IsReplayed) {
-  for (const Kernels* table : {&kernels::best_table(), kernels::all_tables().back()}) {  // the last is a GPU's, if any
+  for (const Kernels* table : test::tables_to_train()) {
     SCOPED_TRACE(table->name);
     expect_good(test::golden(GetParam()), *table);
   }

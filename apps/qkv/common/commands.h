@@ -30,6 +30,7 @@ void add_quantize(Command app);
 void add_route(Command app);
 void add_run(Command app);
 void add_score(Command app);
+void add_serve(Command app);
 void add_taps(Command app);
 void add_tokenize(Command app);
 void add_tokenizer(Command app);

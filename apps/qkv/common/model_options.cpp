@@ -1,13 +1,8 @@
 #include "common/model_options.h"
 
-#include <algorithm>
+#include "open/room.h"
 
 namespace qkv::app {
-namespace {
-
-constexpr int64_t kUnknownContext = 2048;  // of models that name no limit
-
-}  // namespace
 
 void add_model_options(Command command, ModelOptions& options) {
   command.add_option("MODEL", options.path, "A Hugging Face folder or a GGUF file").required();
@@ -30,7 +25,7 @@ OpenModel open_model(const ModelOptions& options, BlockWeights blocks) {
 
 OpenModel open_model(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
   OpenOptions open = open_options(options);
-  open.context = cache.context > 0 ? cache.context : CacheOptions::kUsualContext;
+  open.context = cache.context > 0 ? cache.context : kUsualContext;
   open.texts = texts;
   return OpenModel(options.path, open);
 }
@@ -40,30 +35,27 @@ void add_cache_options(Command command, CacheOptions& options) {
       .one_of({"auto", "f32", "bf16", "i8"})
       .show_default();
   command
-      .add_option("--context", options.context,
-                  "Most tokens of a text, prompt included; otherwise the model's own, at most " +
-                      std::to_string(CacheOptions::kUsualContext))
+      .add_option(
+          "--context", options.context,
+          "Most tokens of a text, prompt included; otherwise the model's own, at most " + std::to_string(kUsualContext))
       .between(int64_t{1}, int64_t{1} << 30);
 }
 
 int64_t context_of(const OpenModel& model, const CacheOptions& options) {
-  const int64_t own = model.spec().context;
-  if (options.context == 0) return std::min(own > 0 ? own : kUnknownContext, CacheOptions::kUsualContext);
-  QKV_CHECK(own == 0 || options.context <= own, "--context is ", options.context, " but ", model.path(),
-            " was made for ", own, " positions", Hint("use --context ", own, " or less"));
-  return options.context;
+  return usable_context(model, options.context);
 }
 
-DType cache_type(const OpenModel& model, const CacheOptions& options) {
-  if (options.cache == "auto") return model.precision().compute;
+std::optional<DType> chosen_cache_type(const CacheOptions& options) {
+  if (options.cache == "auto") return {};
   return options.cache == "f32" ? DType::f32 : options.cache == "i8" ? DType::i8 : DType::bf16;
 }
 
+DType cache_type(const OpenModel& model, const CacheOptions& options) {
+  return chosen_cache_type(options).value_or(model.precision().compute);
+}
+
 RunOptions room_for_texts(const OpenModel& model, const CacheOptions& options, int64_t texts) {
-  const int64_t each = KvCache::whole_pages(context_of(model, options));
-  // A page that two texts share has to be copied before one of them writes into it.
-  const int64_t copied = texts > 1 ? KvCache::kPage : 0;
-  return {.cache = cache_type(model, options), .positions = texts * (each + copied)};
+  return qkv::room_for_texts(model, {.texts = texts, .context = options.context, .dtype = chosen_cache_type(options)});
 }
 
 }  // namespace qkv::app

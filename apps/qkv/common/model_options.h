@@ -22,7 +22,6 @@ OpenModel open_model(const ModelOptions& options, BlockWeights blocks = BlockWei
 struct CacheOptions {
   std::string cache = "auto";
   int64_t context = 0;  // tokens of one text; 0: as many as the model was made for, at most kUsualContext
-  static constexpr int64_t kUsualContext = 4096;
 };
 // --cache and --context.
 void add_cache_options(Command command, CacheOptions& options);
@@ -36,6 +35,7 @@ RunOptions room_for_texts(const OpenModel& model, const CacheOptions& options, i
 // The same for a model that will run so many texts of its context at once.
 OpenModel open_model(const ModelOptions& options, const CacheOptions& cache, int64_t texts);
 
+std::optional<DType> chosen_cache_type(const CacheOptions& options);  // none: auto
 DType cache_type(const OpenModel& model, const CacheOptions& options);
 
 }  // namespace qkv::app

@@ -3,7 +3,10 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/path.h"
 #include "base/printable.h"
+#include "infer/grammar/json_schema.h"
 
 namespace qkv::app {
 namespace {
@@ -40,44 +43,35 @@ void add_text_flags(Command command, TextFlags& flags) {
                      "Subtracted once from the logit of each token in the text");
   command.add_option("--frequency-penalty", flags.frequency_penalty, "Subtracted for each time a token is in the text");
   command.add_option("--no-repeat-ngram", flags.no_repeat_ngram, "Never write the same N tokens in a row twice");
-  command.add_option("--logit-bias ID=VALUE", flags.logit_bias, "Add VALUE to a token's logit; may be repeated")
+  command.add_option("--logit-bias ID=VALUE", flags.biases, "Add VALUE to a token's logit; may be repeated")
       .one_value();
   command.add_option("--seed", flags.seed, "Seed of the sampling: the same seed writes the same text").show_default();
   command.add_option("--stop", flags.stop, "End before this text; may be repeated").one_value();
   command.add_option("--draft", flags.draft,
                      "Guess up to N tokens ahead from the text itself: the same result, faster");
+  command.add_option("--json-schema FILE", flags.json_schema,
+                     "Write JSON that satisfies the JSON Schema in this file, whatever the model would say");
+}
+
+grammar::GrammarPtr schema_of(const TextFlags& flags) {
+  if (flags.json_schema.empty()) return nullptr;
+  QKV_CHECK(is_file(flags.json_schema), "--json-schema ", printable(flags.json_schema), " is not a file",
+            Hint("--json-schema takes a file with a JSON Schema, not the schema itself"));
+  return grammar::schema_grammar(read_file(flags.json_schema, grammar::kLargestSchema), flags.json_schema);
+}
+
+void hold_to(TextRequest& request, const grammar::GrammarPtr& grammar, const Tokenizer& tokenizer) {
+  if (!grammar) return;
+  request.options.constraint = std::make_shared<const grammar::TokenMasks>(grammar, grammar::token_trie_of(tokenizer));
 }
 
 TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults) {
-  constexpr double kNever = -100;
-  TextRequest request;
-  SessionOptions& options = request.options;
-  Sampling& s = options.sampling;
-  const bool asked = flags.temperature || flags.top_k || flags.top_p || flags.min_p || flags.typical_p;
-  const auto choose = [](const auto& first, const auto& second, auto otherwise) {
-    return first.value_or(second.value_or(otherwise));
-  };
-  s.temperature = asked || defaults.do_sample ? choose(flags.temperature, defaults.temperature, 1.0) : 0;
-  s.top_k = choose(flags.top_k, defaults.top_k, s.top_k);
-  s.top_p = choose(flags.top_p, defaults.top_p, s.top_p);
-  s.min_p = choose(flags.min_p, defaults.min_p, s.min_p);
-  s.typical_p = choose(flags.typical_p, defaults.typical_p, s.typical_p);
-  s.repetition_penalty = choose(flags.repetition_penalty, defaults.repetition_penalty, s.repetition_penalty);
-  s.presence_penalty = flags.presence_penalty.value_or(s.presence_penalty);
-  s.frequency_penalty = flags.frequency_penalty.value_or(s.frequency_penalty);
-  s.no_repeat_ngram = flags.no_repeat_ngram.value_or(defaults.no_repeat_ngram);
-  for (const int32_t id : defaults.banned) s.logit_bias[id] = kNever;
-  for (const std::string& bias : flags.logit_bias) {
+  TextChoices chosen = flags;
+  for (const std::string& bias : flags.biases) {
     const auto [id, value] = parse_bias(bias);
-    s.logit_bias[id] = value;
+    chosen.logit_bias[id] = value;
   }
-  s.seed = flags.seed;
-  options.max_new = choose(flags.max_new, defaults.max_new_tokens, int64_t{0});
-  options.draft = flags.draft;
-  options.eos = defaults.tokens.eos;
-  options.forced_bos = defaults.forced_bos;
-  request.stop = flags.stop;
-  return request;
+  return qkv::text_request(chosen, defaults);
 }
 
 }  // namespace qkv::app

@@ -43,6 +43,7 @@ class Chat {
  public:
   explicit Chat(const ChatArguments& options)
       : options_(options),
+        grammar_(schema_of(options.text)),
         template_(template_of(options.setup())),
         model_(open_model(options.model, options.cache, kTexts)),
         context_(context_of(model_, options.cache)),
@@ -55,6 +56,7 @@ class Chat {
               " translates and does not chat", Hint("qkv run translates a text"));
     request_.options.context = context_;
     request_.own_text = true;
+    hold_to(request_, grammar_, model_.tokenizer());
     begin(options.system);
   }
 
@@ -177,6 +179,7 @@ class Chat {
   }
 
   const ChatArguments& options_;
+  grammar::GrammarPtr grammar_;
   ChatTemplate template_;
   OpenModel model_;
   int64_t context_;  // most tokens of the conversation
@@ -222,6 +225,7 @@ Examples:
   qkv chat MODEL --system "你是一位诗人。" --temperature 0.7
   qkv chat MODEL --set enable_thinking=false
   printf 'Hello\nAnd now?\n' | qkv chat MODEL --max-new 50
+  echo 'Who wrote Faust, and when?' | qkv chat MODEL --json-schema answer.json
   qkv chat MODEL --render messages.json --tools tools.json --json
   qkv chat --template chat_template.jinja --render messages.json --set bos_token="<s>")");
   command.callback([options] {

@@ -91,6 +91,7 @@ class Run {
  public:
   explicit Run(const RunArguments& options)
       : options_(options),
+        grammar_(schema_of(options.text)),
         model_(open_model(options.model, options.cache, texts_at_once(options))),
         context_(context_of(model_, options.cache)),
         runner_(model_.runner(room_for_texts(model_, options.cache, texts_at_once(options)))),
@@ -124,6 +125,7 @@ class Run {
     SessionOptions& session = request.options;
     session.context = context_;
     session.sampling.alternatives = options_.logprobs;
+    if (tokenizer_ != nullptr) hold_to(request, grammar_, *tokenizer_);
     QKV_CHECK(options_.beam > 0 || options_.texts == 1 || session.sampling.temperature > 0, "--n asks for ",
               options_.texts, " texts but the most likely token is always the same",
               Hint("add --temperature 0.8 or the like"));
@@ -214,6 +216,7 @@ class Run {
   }
 
   const RunArguments& options_;
+  grammar::GrammarPtr grammar_;  // read before the model: it may be wrong
   OpenModel model_;
   int64_t context_;  // most tokens of a text, prompt included
   Runner runner_;
@@ -229,7 +232,7 @@ void check_beam(Command command, const RunArguments& options) {
   if (options.beam == 0) return;
   for (const char* name :
        {"--temperature", "--top-k", "--top-p", "--min-p", "--typical-p", "--seed", "--presence-penalty",
-        "--frequency-penalty", "--logit-bias", "--stop", "--draft", "--logprobs"}) {
+        "--frequency-penalty", "--logit-bias", "--stop", "--draft", "--logprobs", "--json-schema"}) {
     QKV_CHECK(!command.option(name).given(), name, " with --beam ", options.beam,
               ": a beam search looks for the most likely text and does not have this option",
               Hint("with --beam go --n, --max-new, --length-penalty, --repetition-penalty and --no-repeat-ngram"));
@@ -273,12 +276,20 @@ Examples:
   qkv run MODEL "Once upon a time" --max-new 100
   qkv run MODEL "床前明月光" --temperature 0.8 --top-p 0.95 --seed 7
   qkv run MODEL --stop "Q:" --json "Q: What is a key? A:" --logprobs 5
-  qkv run MODEL - --n 4 --temperature 1 < prompt.txt)");
+  qkv run MODEL - --n 4 --temperature 1 < prompt.txt
+
+With --json-schema the text is one JSON value that satisfies the schema, or its beginning where --max-new cuts it:
+  echo '{"required": ["age"], "properties": {"age": {"type": "integer"}}}' > s.json
+  qkv run MODEL "Anna is 30. As JSON: " --json-schema s.json
+Keywords that are not supported are errors; docs/structured-output.md has the list.)");
   command.callback([command, options] {
     QKV_CHECK(options->logprobs < 0 || options->json, "--logprobs ", options->logprobs, " without --json",
               Hint("add --json: only there is room for them"));
     QKV_CHECK(!options->ids || options->text.stop.empty(), "--stop ", printable(options->text.stop.front()),
               " with --ids", Hint("texts are looked for where a tokenizer makes them"));
+    QKV_CHECK(!options->ids || options->text.json_schema.empty(), "--json-schema ",
+              printable(options->text.json_schema), " with --ids",
+              Hint("a schema is about text, which needs a tokenizer"));
     check_beam(command, *options);
     Run(*options).run();
   });

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "core/host_values.h"
 #include "model/weight_list.h"
 #include "ops/ops.h"

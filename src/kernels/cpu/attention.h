@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "base/thread_pool.h"
 #include "kernels/cpu/shared.h"
 #include "kernels/ref/attention_scores.h"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/thread_pool.h"
 #include "kernels/cpu/shared.h"
 
 namespace qkv::kernels::cpu {

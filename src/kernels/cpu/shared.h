@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/philox.h"
+#include "base/thread_pool.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/ref/loops.h"
 

@@ -18,7 +18,7 @@
 
 namespace qkv::kernels::cuda {
 
-// One gradient as a kernel writes it: bf16, two columns at a time.
+// One gradient as a kernel writes it: bf16, rows and heads at multiples of 16 bytes.
 struct HeadGradient {
   __nv_bfloat16* data = nullptr;
   int64_t row = 0, head = 0;  // strides
@@ -27,23 +27,13 @@ struct HeadGradient {
 
   HeadGradient() = default;
   explicit HeadGradient(const Grad& g);
-  __device__ void put(int64_t r, int h, int column, float x, float y) const {
-    if (column >= columns) return;
-    auto* at = reinterpret_cast<__nv_bfloat162*>(data + r * row + h * head + column);
-    if (add) {
-      const float2 before = __bfloat1622float2(*at);
-      x = before.x + x;
-      y = before.y + y;
-    }
-    *at = __floats2bfloat162_rn(x, y);
-  }
 };
 
 struct BackwardPass {
   TilePlan plan;
-  const int32_t* segments = nullptr;  // [n, 6]
-  const int32_t* kv_map = nullptr;    // [H]
-  float2* stats = nullptr;            // [H, blocks of rows, 64]: LSE log2(e) and delta; LSE is NaN where delta is
+  View segments;
+  const int32_t* kv_map = nullptr;  // [H]
+  float2* stats = nullptr;          // [H, blocks of rows, 64]: LSE log2(e) and delta; LSE is NaN where delta is
   Sight sight;
   float scale = 1;
   View lse, delta;
@@ -54,8 +44,6 @@ struct BackwardPass {
 struct BackwardMaps {
   CUtensorMap q, k, v, dz, z;
 };
-
-bool attention_backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a);  // false: not a case of this form
 
 int dq_tile_rows(int width);
 void find_dq_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps);

@@ -139,15 +139,19 @@ __device__ __forceinline__ void hide(float (&x)[32], const Sight::Interval (&see
   }
 }
 
-// A tile that rows may not see all of: 0 times NaN is NaN, so its NaN and Inf become zeros in the tile that is
-// returned, `to` if there were any. Those who see them have NaN in P or dS. By the 128 threads of a warpgroup.
+__device__ __forceinline__ void group_barrier(int warpgroup) {
+  asm volatile("barrier.cta.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
+}
+
+// 64 rows of D numbers that not all see: 0 times NaN is NaN, so NaN and Inf become zeros in the tile that is returned,
+// `to` if there were any. Those who see them have NaN in P or dS. By the 128 threads of a warpgroup.
 template <int D>
 __device__ __forceinline__ uint32_t without_nan(uint32_t from, uint32_t to, int warpgroup) {
   constexpr int kVectors = D / 64 * kPanel / 16 / 128;
   const uint32_t thread = threadIdx.x % 128;
   const auto exponents = [](uint32_t pair) { return ((pair & 0x7f807f80U) + 0x00800080U) & 0x80008000U; };
   uint32_t found = 0;
-#pragma unroll 1
+#pragma unroll(D <= 128 ? 4 : 1)
   for (int i = 0; i < kVectors; ++i) {
     const float4 v = shared_float4(from + (i * 128 + thread) * 16);
     found |= exponents(__float_as_uint(v.x)) | exponents(__float_as_uint(v.y)) | exponents(__float_as_uint(v.z)) |
@@ -170,8 +174,45 @@ __device__ __forceinline__ uint32_t without_nan(uint32_t from, uint32_t to, int 
     if ((bad & 0x80000000U) != 0) pair &= 0x0000ffffU;
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + at), "r"(pair) : "memory");
   }
-  asm volatile("fence.proxy.async.shared::cta;\nbarrier.cta.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  group_barrier(warpgroup);
   return to;
+}
+
+// Of 64 x D sums, times `by`: the thread's row i of two, as row `r` if it is there. Lanes of four exchange what they
+// have of 32 columns, so that each writes eight that lie together.
+template <int D>
+__device__ __forceinline__ void put_row(const HeadGradient& to, int64_t r, bool there, int head,
+                                        const float (&sums)[D / 2], int i, float by) {
+  const int lane = static_cast<int>(threadIdx.x) % 4;
+  const auto exchange = [&](uint32_t& low, uint32_t& high, int with) {
+    const bool upper = (lane & with) != 0;
+    const uint32_t got = __shfl_xor_sync(0xffffffffU, upper ? low : high, with);
+    (upper ? low : high) = got;
+  };
+#pragma unroll
+  for (int n = 0; n < D / 8; n += 4) {
+    uint32_t v[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      float2 x{sums[4 * (n + k) + 2 * i] * by, sums[4 * (n + k) + 2 * i + 1] * by};
+      const int column = 8 * (n + k) + 2 * lane;
+      if (to.add && there && column < to.columns) {
+        const float2 before = __bfloat1622float2(
+            *reinterpret_cast<const __nv_bfloat162*>(to.data + r * to.row + head * to.head + column));
+        x = {before.x + x.x, before.y + x.y};
+      }
+      v[k] = pack_pair(x.x, x.y);
+    }
+    exchange(v[0], v[1], 1);
+    exchange(v[2], v[3], 1);
+    exchange(v[0], v[2], 2);
+    exchange(v[1], v[3], 2);
+    const int column = 8 * (n + lane);
+    if (there && column < to.columns) {
+      *reinterpret_cast<uint4*>(to.data + r * to.row + head * to.head + column) = {v[0], v[1], v[2], v[3]};
+    }
+  }
 }
 
 }  // namespace qkv::kernels::cuda

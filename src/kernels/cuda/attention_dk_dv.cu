@@ -1,4 +1,5 @@
-// dk and dv: a block has one warpgroup with 64 keys of one key head, and a warp that loads rows of q and dz ahead.
+// dk and dv. A block lives as long as there are tasks, tiles of 64 keys of one key head: one warpgroup, and a thread that
+// asks for the next task and loads ahead.
 #include <type_traits>
 
 #include "kernels/cuda/attention_backward_parts.h"
@@ -14,61 +15,45 @@ struct DkDvConfig {
   static constexpr bool kKept = kFragments, kEarly = kAhead;
   static constexpr int kTile = D / 64 * kPanel, kStage = 2 * kTile, kStats = kBlock * static_cast<int>(sizeof(float2));
   static constexpr int kShared = 2 * kTile + kStages * (kStage + kStats) + 128 * 16 + 256 + 1024;
-  static_assert(kTogether * (kShared + 1024) <= 228 * 1024);
+  static_assert(kTogether * (kShared + 1024 + 256) <= 228 * 1024);
 };
 
-// Segment n of those a tile of keys belongs to: mostly there is one.
-__device__ Asking asking(const BackwardPass& pass, const KeyTile& tile, int n) {
-  if (tile.segments == 1) return tile.asking;
-  const int32_t* s = pass.segments + 6 * n;
-  return {.at = tile.first - s[3],
-          .keys = s[4],
-          .first_row = s[1],
-          .rows = s[2],
-          .position = s[5],
-          .first_block = pass.plan.first_blocks[n]};
-}
-
-struct BlockRange {
-  int begin, end;
+struct Task {
+  KeyTile tile;
+  HeadGroup group;
+  int kv_head;  // -1: there are no more
 };
-// Blocks of rows that see something of a tile's keys.
-__device__ BlockRange blocks_of(const Sight& sight, const Asking& a) {
-  const int first = max(a.at, 0), last = min(a.at + kBlock, a.keys) - 1;
-  if (first > last) return {0, 0};
-  const int begin = sight.rows_of(first, a.position, a.rows).begin, end = sight.rows_of(last, a.position, a.rows).end;
-  return begin < end ? BlockRange{begin / kBlock, (end + kBlock - 1) / kBlock} : BlockRange{0, 0};
-}
 
-__device__ Sight::Interval rows_that_see_all(const Sight& sight, const Asking& a) {
-  if (a.at < 0 || a.at + kBlock > a.keys) return {0, 0};
-  return {sight.rows_of(a.at + kBlock - 1, a.position, a.rows).begin, sight.rows_of(a.at, a.position, a.rows).end};
+// All keys of a tile; those past the end of its segment have sums that nobody reads.
+__device__ Sight::Interval rows_that_see_all(const Sight& sight, const Asking& a, bool one_segment) {
+  const bool inside = a.at >= 0 && a.at + kBlock <= a.keys;
+  if (!inside && !one_segment) return {0, 0};
+  const int last = min(a.at + kBlock, a.keys) - 1;
+  return {sight.rows_of(last, a.position, a.rows).begin, sight.rows_of(a.at, a.position, a.rows).end};
 }
 
 template <class C>
 __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     find_dk_dv(const __grid_constant__ BackwardMaps maps, const __grid_constant__ BackwardPass pass) {
   constexpr int D = C::D, kStages = C::kStages;
-  const int index = static_cast<int>(blockIdx.x), kv_head = static_cast<int>(blockIdx.y);
-  if (index >= pass.plan.counts[1]) return;
+  __shared__ Task tasks[2];
   extern __shared__ uint8_t raw[];
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, v_at = base + C::kTile, ring = v_at + C::kTile,
                  stats_at = ring + kStages * C::kStage, seen_of_all = stats_at + kStages * C::kStats,
                  barriers = seen_of_all + 128 * 16;
-  const uint32_t keys_full = barriers;
+  const uint32_t keys_full = barriers, keys_empty = barriers + 96;
   const uint32_t block_at = barriers + 128, by_all_at = barriers + 192 + threadIdx.x / 32 * 8;
   const auto full = [&](int s) { return barriers + 8 + 8 * s; };
   const auto empty = [&](int s) { return barriers + 8 + 8 * kStages + 8 * s; };
   if (threadIdx.x == 0) {
     barrier_init(keys_full, 1);
+    barrier_init(keys_empty, 4);
     for (int s = 0; s < kStages; ++s) {
       barrier_init(full(s), 1);
       barrier_init(empty(s), 1);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  const KeyTile& tile = pass.plan.key_tiles[index];    // read again where it is used: registers are short
-  const int* heads = pass.plan.head_starts + kv_head;  // from heads[0] to heads[1]
   __syncthreads();
   int stage = 0;
   uint32_t phase = 0;
@@ -82,27 +67,41 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
   if (threadIdx.x >= 128) {
     fewer_registers<24>();
     if (threadIdx.x != 128) return;
-    barrier_expect(keys_full, 2 * C::kTile);
-    load_head<D>(base, &maps.k, kv_head, tile.first, keys_full);
-    load_head<D>(v_at, &maps.v, kv_head, tile.first, keys_full);
-    for (int n = 0; n < tile.segments; ++n) {
-      const Asking a = asking(pass, tile, n);
-      const BlockRange blocks = blocks_of(pass.sight, a);
-      for (int i = heads[0]; i < heads[1]; ++i) {
-        const int head = pass.plan.heads[i];
-        const float2* stats = pass.stats + (head * pass.plan.blocks() + a.first_block) * kBlock;
-        for (int b = blocks.begin; b < blocks.end; ++b, next()) {
-          const uint32_t to = ring + stage * C::kStage;
-          barrier_wait(empty(stage), phase ^ 1);
-          put_shared(block_at + 4 * stage, b * kBlock);
-          barrier_expect(full(stage), C::kStage + C::kStats);
-          load_head<D>(to, &maps.q, head, a.first_row + b * kBlock, full(stage));
-          load_bytes(stats_at + stage * C::kStats, stats + b * kBlock, C::kStats, full(stage));
-          load_head<D>(to + C::kTile, &maps.dz, head, a.first_row + b * kBlock, full(stage));
+    uint32_t turn = 0;
+    for (int task = static_cast<int>(blockIdx.x);; turn ^= 1) {
+      barrier_wait(keys_empty, turn ^ 1);
+      Task& now = tasks[turn];  // in shared memory: registers are short
+      if (task >= pass.plan.counts[1] * pass.kv_heads) {
+        now.kv_head = -1;
+        barrier_arrive(keys_full);
+        return;
+      }
+      const int following = static_cast<int>(gridDim.x) + atomicAdd(pass.plan.taken + 1, 1);
+      now.kv_head = task % pass.kv_heads;
+      now.tile = pass.plan.key_tiles[task / pass.kv_heads];
+      now.group = pass.plan.groups[now.kv_head];
+      barrier_expect(keys_full, 2 * C::kTile);
+      load_head<D>(base, &maps.k, now.kv_head, now.tile.first, keys_full);
+      load_head<D>(v_at, &maps.v, now.kv_head, now.tile.first, keys_full);
+      for (int n = 0; n < now.tile.segments; ++n) {
+        const Asking& a = now.tile.asking;
+        if (now.tile.segments > 1) now.tile.asking = asking(pass.segments, pass.plan, now.tile, n);
+        for (int i = 0; i < now.group.count; ++i) {
+          const int head = pass.plan.head(now.group, i);
+          const float2* stats = pass.stats + (head * pass.plan.blocks() + a.first_block) * kBlock;
+          for (int b = a.blocks.begin; b < a.blocks.end; ++b, next()) {
+            const uint32_t to = ring + stage * C::kStage;
+            barrier_wait(empty(stage), phase ^ 1);
+            put_shared(block_at + 4 * stage, b * kBlock);
+            barrier_expect(full(stage), C::kStage + C::kStats);
+            load_head<D>(to, &maps.q, head, a.first_row + b * kBlock, full(stage));
+            load_bytes(stats_at + stage * C::kStats, stats + b * kBlock, C::kStats, full(stage));
+            load_head<D>(to + C::kTile, &maps.dz, head, a.first_row + b * kBlock, full(stage));
+          }
         }
       }
+      task = following;
     }
-    return;
   }
 
   more_registers<C::kRegisters>();
@@ -110,13 +109,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
   const int first = warp * 16 + lane / 4;  // key in the tile; the thread's other one is 8 further
   const float by = pass.scale * kLog2E;
   float dk[D / 2], dv[D / 2], s[32];
-#pragma unroll
-  for (int i = 0; i < D / 2; ++i) dk[i] = dv[i] = 0;
   Left<D, C::kKept> k, v;
-  barrier_wait(keys_full, 0);
-  k.take(base, warp, lane);
-  v.take(v_at, warp, lane);
-
   // Registers are short: the rows that see the thread's two keys, and those that see all keys, lie in shared memory.
   const uint32_t seen_at = seen_of_all + 16 * threadIdx.x;
   const auto hide_unseen = [&](float(&x)[32], int column) {
@@ -163,8 +156,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     if (partly) {
       hide_unseen(p, column + 2 * (lane % 4));
       wgmma_wait<0>();
-      without_nan<D>(dz, dz, 0);
-      without_nan<D>(rows, rows, 0);
+      without_nan<2 * D>(rows, rows, 0);  // and dz, which follows
     }
     pack(packed, p);
     next();
@@ -198,41 +190,52 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     if constexpr (C::kEarly) hold(s);
     if (threadIdx.x == 0) barrier_arrive(empty(now));
   };
+  const auto give_back = [&] {
+    __syncwarp();
+    if (lane == 0) barrier_arrive(keys_empty);
+  };
 #pragma unroll 1
-  for (int n = 0; n < tile.segments; ++n) {
-    const Asking a = asking(pass, tile, n);
-    const BlockRange blocks = blocks_of(pass.sight, a);
-    const int steps = (blocks.end - blocks.begin) * (heads[1] - heads[0]);
-    if (steps == 0) continue;
+  for (uint32_t turn = 0;; turn ^= 1) {
+    barrier_wait(keys_full, turn);
+    const auto& [tile, group, kv_head] = tasks[turn];
+    if (kv_head < 0) return;
+#pragma unroll
+    for (int i = 0; i < D / 2; ++i) dk[i] = dv[i] = 0;
+    k.take(base, warp, lane);
+    v.take(v_at, warp, lane);
+    if constexpr (C::kKept) give_back();
+#pragma unroll 1
+    for (int n = 0; n < tile.segments; ++n) {
+      const Asking a = asking(pass.segments, pass.plan, tile, n);
+      const int steps = a.blocks.count() * group.count;
+      if (steps == 0) continue;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int key = a.at + first + 8 * i;
+        const bool inside = key >= 0 && key < a.keys;
+        const Sight::Interval seen = inside ? pass.sight.rows_of(key, a.position, a.rows) : Sight::Interval{0, 0};
+        put_shared(seen_at + 8 * i, seen);
+      }
+      put_shared(by_all_at, rows_that_see_all(pass.sight, a, tile.segments == 1));  // each thread reads what it wrote
+      if constexpr (C::kEarly) {
+        barrier_wait(full(stage), phase);
+        wgmma_fence();
+        k.multiply(s, ring + stage * C::kStage);
+        wgmma_commit();
+        wgmma_wait<0>();
+        hold(s);
+      }
+#pragma unroll 1
+      for (int i = 1; i < steps; ++i) step(std::true_type{});
+      step(std::false_type{});
+    }
+    if constexpr (!C::kKept) give_back();
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int key = a.at + first + 8 * i;
-      const bool inside = key >= 0 && key < a.keys;
-      const Sight::Interval seen = inside ? pass.sight.rows_of(key, a.position, a.rows) : Sight::Interval{0, 0};
-      put_shared(seen_at + 8 * i, seen);
-    }
-    put_shared(by_all_at, rows_that_see_all(pass.sight, a));  // each thread reads what it wrote
-    if constexpr (C::kEarly) {
-      barrier_wait(full(stage), phase);
-      wgmma_fence();
-      k.multiply(s, ring + stage * C::kStage);
-      wgmma_commit();
-      wgmma_wait<0>();
-      hold(s);
-    }
-#pragma unroll 1
-    for (int i = 1; i < steps; ++i) step(std::true_type{});
-    step(std::false_type{});
-  }
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (first + 8 * i >= tile.keys) continue;
-#pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-      const int64_t row = tile.first + first + 8 * i;
-      const int column = n * 8 + 2 * (lane % 4), e = 4 * n + 2 * i;
-      pass.dk.put(row, kv_head, column, dk[e] * pass.scale, dk[e + 1] * pass.scale);
-      pass.dv.put(row, kv_head, column, dv[e], dv[e + 1]);
+      const int64_t key = tile.first + first + 8 * i;
+      const bool there = first + 8 * i < tile.keys;
+      put_row<D>(pass.dk, key, there, kv_head, dk, i, pass.scale);
+      put_row<D>(pass.dv, key, there, kv_head, dv, i, 1);
     }
   }
 }
@@ -242,7 +245,8 @@ void run(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
   static const cudaError_t prepared =
       cudaFuncSetAttribute(find_dk_dv<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared);
   static_cast<void>(prepared);  // else the launch fails, and says so
-  const dim3 grid(pass.plan.most_key_tiles, pass.kv_heads);
+  const int64_t tasks = int64_t{pass.plan.most_key_tiles} * pass.kv_heads;
+  const auto grid = static_cast<unsigned>(std::min<int64_t>(tasks, multiprocessors() * C::kTogether));
   find_dk_dv<C><<<grid, C::kThreads, C::kShared, stream_of(exec)>>>(maps, pass);
   note_launch();
 }

@@ -23,8 +23,8 @@ bool takes(const AttentionArgs& a) {
   bool fits = !in.mask.defined() && in.dropout.p == 0 && !in.k_scales.defined() && !in.v_scales.defined() &&
               in_pieces(in.q) && in_pieces(in.k) && in_pieces(in.v) && in_pieces(a.z) && in.scale >= 1e-6 &&
               in.scale <= 1e6 && in.q.dim(0) > 0 && in.segments.dim(0) > 0 && a.lse.dtype() == DType::f32;
-  for (const Tensor& t : {a.lse, in.sinks, in.slopes, in.bias, s.entropy, s.distance, s.first, s.highest, s.at_offset,
-                          s.in_class}) {
+  for (const Tensor& t :
+       {a.lse, in.sinks, in.slopes, in.bias, s.entropy, s.distance, s.first, s.highest, s.at_offset, s.in_class}) {
     fits = fits && plain_f32(t);
   }
   if (in.table.defined()) {

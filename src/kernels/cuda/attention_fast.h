@@ -13,8 +13,8 @@
 namespace qkv::kernels::cuda {
 
 inline constexpr int kKeyBlock = 64, kSpanBlocks = 4, kKeySpan = kKeyBlock * kSpanBlocks;
-inline constexpr int kMostClasses = 8;     // counted inside the kernel
-inline constexpr float kHidden = -1e30F;   // the score of a key that a row does not see
+inline constexpr int kMostClasses = 8;    // counted inside the kernel
+inline constexpr float kHidden = -1e30F;  // the score of a key that a row does not see
 inline constexpr float kLog2E = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
 
 // AttentionArgs as the fast forms take them. Strides in elements.
@@ -178,8 +178,8 @@ __device__ __forceinline__ MergeBy merge(RowSums& total, const RowSums& span, fl
   const float down_total = (total.highest - now) * unit2, down_span = (span.highest - now) * unit2;
   const MergeBy by{ex2(down_total), ex2(down_span)};
   if (kStats) {
-    total.log_mass = by.total * fmaf(down_total, total.total, total.log_mass) +
-                     by.span * fmaf(down_span, span.total, span.log_mass);
+    total.log_mass =
+        by.total * fmaf(down_total, total.total, total.log_mass) + by.span * fmaf(down_span, span.total, span.log_mass);
     total.distance = fmaf(span.distance, by.span, total.distance * by.total);
     if (span.highest > total.highest) total.argmax = span.argmax;
   }
@@ -189,7 +189,8 @@ __device__ __forceinline__ MergeBy merge(RowSums& total, const RowSums& span, fl
 }
 
 // Writes LSE and statistics of a row and head; returns what its columns are multiplied by. `writes`: this lane does.
-__device__ __forceinline__ float finish_row(const FastAttention& f, const RowSums& sums, int row, int head, bool writes) {
+__device__ __forceinline__ float finish_row(const FastAttention& f, const RowSums& sums, int row, int head,
+                                            bool writes) {
   const float logit = sums.highest * f.unit;
   float top = logit, keep = 1, total = sums.total;
   if (f.sinks != nullptr) {
@@ -215,15 +216,16 @@ __device__ __forceinline__ float finish_row(const FastAttention& f, const RowSum
 }
 
 // Scores of single keys wait where their probabilities go. Turns them into those: `lane` of `lanes` lanes of this row.
-__device__ __forceinline__ void finish_single_keys(const FastAttention& f, const RowSums& sums, float by, int row, int head,
-                                          int position, SeenKeys seen, int lane, int lanes) {
+__device__ __forceinline__ void finish_single_keys(const FastAttention& f, const RowSums& sums, float by, int row,
+                                                   int head, int position, SeenKeys seen, int lane, int lanes) {
   const auto turn = [&](float* at, int key) {
     const bool sees = key >= seen.begin && key < seen.end;
     *at = sees ? ex2((__ldcg(at) - sums.highest) * f.unit2) * by : 0.0F;
   };
   const int64_t at = static_cast<int64_t>(row) * f.heads + head;
   if (f.first != nullptr && lane == 0) turn(f.first + at, 0);
-  for (int o = lane; o < f.offset_count; o += lanes) turn(f.at_offset + at * f.offset_count + o, position - f.offsets[o]);
+  for (int o = lane; o < f.offset_count; o += lanes)
+    turn(f.at_offset + at * f.offset_count + o, position - f.offsets[o]);
 }
 
 // What a row of no segment has, for the lanes of a warp.

@@ -47,37 +47,72 @@ struct Sight {
   }
 };
 
+// Blocks of the other side that see something of a tile, or are seen.
+struct BlockRange {
+  int begin, end;
+  __device__ int count() const { return end - begin; }
+};
+__device__ inline BlockRange blocks_over(int begin, int end) {
+  return begin < end ? BlockRange{begin / kBlock, (end + kBlock - 1) / kBlock} : BlockRange{0, 0};
+}
+
 struct alignas(16) RowTile {
   int first, rows, at;  // row of q, how many, index of the first in its segment
-  int first_key, keys, position;
+  int first_key, keys, position, segment;
+  int block;  // of the tile's first row, among all blocks of rows
+  BlockRange blocks;
   int spare[2];
 };
 
 // A segment as a tile of keys sees it.
 struct Asking {
   int at, keys;  // index of the tile's first key in the segment; of how many
-  int first_row, rows, position;
+  int first_row, rows, position, segment;
   int first_block;  // of the segment's rows, among all blocks of rows
+  BlockRange blocks;
 };
 struct alignas(16) KeyTile {
   int first, keys;  // key, how many
   int segments;     // 1; or all of them where keys overlap
   Asking asking;    // if one
-  int spare[3];
+};
+
+// The query heads of a key head.
+struct alignas(16) HeadGroup {
+  int count, start;  // from heads[start] on
+  int first;         // heads[start]
+  int spare;
 };
 
 struct TilePlan {
   int* counts;         // tiles of rows, tiles of keys
-  RowTile* row_tiles;  // in order of segments, rows ascending
+  int* taken;          // of both: tasks given to blocks, beyond the first of each
+  RowTile* row_tiles;  // the last rows of a segment first: they see most
   KeyTile* key_tiles;
   int* first_blocks;  // [n]
+  HeadGroup* groups;  // [G]
   int* heads;         // [H]: query heads in order of their key heads
-  int* head_starts;   // [G + 1]
   int most_row_tiles, most_key_tiles, tile_rows;
   int64_t bytes;
 
+  __device__ int head(const HeadGroup& group, int i) const { return i == 0 ? group.first : heads[group.start + i]; }
   __host__ __device__ int64_t blocks() const { return int64_t{most_row_tiles} * (tile_rows / kBlock); }
 };
+
+// Segment n of those a tile of keys belongs to: mostly there is one.
+__device__ inline Asking asking(const View& segments, const TilePlan& plan, const KeyTile& tile, int n) {
+  if (tile.segments == 1) return tile.asking;
+  const int32_t* s = reinterpret_cast<const int32_t*>(segments.data) + 6 * n;
+  const bool touched = tile.first < s[3] + s[4] && tile.first + tile.keys > s[3];
+  return {.at = tile.first - s[3],
+          .keys = s[4],
+          .first_row = s[1],
+          .rows = s[2],
+          .position = s[5],
+          .segment = n,
+          .first_block = plan.first_blocks[n],
+          .blocks = blocks_over(0, touched ? s[2] : 0)};
+}
 
 // Where gradients of rows and keys of no segment are set to zero.
 struct GradientViews {

@@ -4,540 +4,231 @@
 //
 // Tiles lie at fixed rows of q, whatever the segments: a tile finds the segments it touches and goes through the keys
 // of each. So the grid follows from shapes alone, and rows of no segment are blanked on the way.
-#include "kernels/cuda/attention_fast.h"
+#include "kernels/cuda/attention_feed.h"
 #include "kernels/cuda/attention_wgmma.h"
-#include "kernels/cuda/tma.h"
 
 namespace qkv::kernels::cuda {
 namespace {
 
-constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
-constexpr int kStages = 2;
-
-// kGroups warpgroups a block, kEach blocks a multiprocessor. kEarly: the next scores are under way during the softmax.
-template <int kW, int kWarpgroups, int kBlocksEach, bool kCounts, bool kOpts, bool kEarlyScores>
-struct Config {
-  static constexpr int kWidth = kW, kGroups = kWarpgroups, kEach = kBlocksEach, kRows = 64 * kGroups;
-  static constexpr bool kStats = kCounts, kOptions = kOpts, kEarly = kEarlyScores;
-  static constexpr int kPanels = kWidth / 64, kTile = kPanels * kPanel, kStage = 2 * kTile;
-  static constexpr int kQueries = kGroups * kTile, kKeptEach = kWidth / 2 + (kStats ? 14 : 4),
-                       kKept = kGroups * 128 * kKeptEach * 4;
-  static constexpr int kThreads = kGroups * 128;
-  static constexpr int kShared = kQueries + kStages * kStage + kKept + 128 + 1024;
-};
-
-struct Maps {
-  CUtensorMap q, k, v;
-  int box_rows;  // of k and v
-};
-
-// Which rows and head a block works on. Where all segments seem to have one length, causal tiles with the most keys
-// come first among the (sequence, head) pairs whose keys fit into the cache together.
-struct Order {
-  int tiles, per_sequence, pairs_at_once;  // per_sequence 0: rows in order
-};
-struct TileAt {
-  int tile, head;
-};
-__device__ TileAt tile_at(const Order& o, int heads, int i) {
-  if (o.per_sequence == 0) return {i % o.tiles, i / o.tiles};
-  const int pairs = o.tiles / o.per_sequence * heads, group = i / (o.pairs_at_once * o.per_sequence);
-  const int first = group * o.pairs_at_once, some = min(o.pairs_at_once, pairs - first);
-  const int in_group = i - first * o.per_sequence, pair = first + in_group % some;
-  return {pair / heads * o.per_sequence + o.per_sequence - 1 - in_group / some, pair % heads};
-}
-
-__device__ void load_box(uint32_t to, const CUtensorMap* map, int column, int head, int row, uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
-          to),
-      "l"(map), "r"(column), "r"(head), "r"(row), "r"(barrier)
-      : "memory");
-}
-__device__ void warpgroup_sync(int group) {
-  if (group == 0) {
-    asm volatile("bar.sync 1, 128;" ::: "memory");
-  } else {
-    asm volatile("bar.sync 2, 128;" ::: "memory");
-  }
-}
-
-// The two rows of a thread, 8 apart, in a segment.
-struct RowPair {
-  int row[2], position[2];
-  bool valid[2];
-  SeenKeys seen[2];
-};
-
-__device__ __forceinline__ void hide(float (&s)[32], const RowPair& r, int first_key, int quad) {
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int key = first_key + 8 * j + 2 * quad + i % 2;
-      if (key < r.seen[i / 2].begin || key >= r.seen[i / 2].end) s[4 * j + i] = kHidden;
-    }
-  }
-}
-
-// A store that the compiler does not turn into a choice among the registers of an array, which it would keep in memory.
-__device__ void store_at(float* to, float value) {
-  asm volatile("st.global.f32 [%0], %1;" ::"l"(to), "f"(value) : "memory");
-}
-
-// Leaves the scores of single keys where their probabilities will be.
-__device__ __forceinline__ void keep_single_keys(const FastAttention& f, const float (&s)[32], const RowPair& r, int head,
-                                 int first_key, int quad) {
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int64_t at = static_cast<int64_t>(r.row[i]) * f.heads + head;
-    if (f.first != nullptr && first_key == 0 && quad == 0 && r.valid[i]) f.first[at] = s[2 * i];
-    for (int o = 0; o < f.offset_count; ++o) {
-      const int key = r.position[i] - f.offsets[o] - first_key;
-      if (!__any_sync(~0U, key >= 0 && key < kKeyBlock)) continue;
-      const int mine = r.valid[i] ? key - 2 * quad : -1;
-      float* to = f.at_offset + at * f.offset_count + o;
-#pragma unroll
-      for (int j = 0; j < 16; ++j) {
-        if (mine == 8 * (j / 2) + j % 2) store_at(to, s[4 * (j / 2) + 2 * i + j % 2]);
-      }
-    }
-  }
-}
-
-// Columns of class masses: the probabilities of 16 keys at a time against a one where the key has the class.
-__device__ __forceinline__ void count_classes(const FastAttention& f, const FastSegment& s, int n, float (&mass)[4],
-                              const uint32_t (&p)[4][4], int first_key, int lane) {
-  constexpr uint32_t kOne = 0x3F80;
-  const auto is = [&](int key) {
-    return key < s.keys && f.key_classes[key_row(f, s, n, key)] == lane / 4 ? kOne : 0U;
-  };
-#pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const int key = first_key + 16 * k + 2 * (lane % 4);
-    mma(mass, p[k], is(key) | is(key + 1) << 16, is(key + 8) | is(key + 9) << 16);
-  }
-}
-
-__device__ float quad_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(~0U, x, 1));
-  return fmaxf(x, __shfl_xor_sync(~0U, x, 2));
-}
-__device__ float quad_sum(float x) {
-  x += __shfl_xor_sync(~0U, x, 1);
-  return x + __shfl_xor_sync(~0U, x, 2);
-}
-
-// The span a warpgroup is in: two rows a thread, chains of even and odd keys.
+// One block of threads: a tile of rows and one head, over all segments it touches.
 template <class C>
-struct Span {
-  float highest[2] = {kHidden, kHidden};
-  Chain<C::kStats> chain[2][2];
-  int argmax[2] = {-1, -1};
-
-  __device__ __forceinline__ RowSums sums(int i) const {
-    const auto& even = chain[i][0];
-    const auto& odd = chain[i][1];
-    RowSums r{.highest = highest[i], .total = quad_sum(even.total + odd.total)};
-    if (C::kStats) {
-      r.log_mass = quad_sum(even.log_mass + odd.log_mass);
-      r.distance = quad_sum(even.distance + odd.distance);
-      r.argmax = argmax[i];
-    }
-    return r;
+class Tile {
+ public:
+  __device__ Tile(const FastAttention& f, const Maps& maps, const TileAt& at, uint8_t* raw, TileSegments& found)
+      : f_(f),
+        found_(found),
+        feed_(f, maps, at, raw, found),
+        thread_(static_cast<int>(threadIdx.x)),
+        group_(__shfl_sync(~0U, thread_ / 128, 0)),
+        lane_(thread_ % 32),
+        warp_(thread_ % 128 / 32),
+        quad_(lane_ % 4),
+        first_row_(at.tile * C::kRows),
+        head_(at.head),
+        kept_(reinterpret_cast<float*>(raw + (feed_.keys(kStages) - shared_address(raw))) +
+              group_ * 128 * C::kKeptEach + thread_ % 128),
+        options_(f, at.head) {
+    feed_.begin(at.head);
   }
 
-  // Scores to probabilities; the columns so far are rescaled unless the span is fresh.
-  __device__ __forceinline__ void soften(const FastAttention& f, float (&s)[32], float (&z)[C::kWidth / 2], float (&mass)[4],
-                         const RowPair& r, int first_key, int quad, bool fresh) {
+  // Segment `pass` of those found.
+  __device__ __forceinline__ void attend(int pass) {
+    const int n = found_.list[pass];
+    const FastSegment seg = fast_segment(f_, n);
+    const SeenKeys blocks = feed_.blocks_of_tile(seg);
+    const int group_row = first_row_ + 64 * group_, first = max(group_row, seg.first_row),
+              last = min(group_row + 64, seg.first_row + seg.rows) - 1;
+    SeenKeys mine{blocks.begin, blocks.begin};  // my blocks
+    whole_ = {0, 0};
+    if (first <= last) {
+      mine = blocks_of(f_, seg, first, last);
+      whole_ = {seen_keys(f_, seg.keys, seg.position + last - seg.first_row).begin,
+                seen_keys(f_, seg.keys, seg.position + first - seg.first_row).end};
+    }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const float before = highest[i];
-      float now = before;
-#pragma unroll
-      for (int j = 0; j < 8; ++j) now = fmaxf(now, fmaxf(s[4 * j + 2 * i], s[4 * j + 2 * i + 1]));
-      now = quad_max(now);
-      if (C::kStats && __any_sync(~0U, now > before)) {
-        int best = INT32_MAX;
-#pragma unroll
-        for (int j = 7; j >= 0; --j) {
-          if (s[4 * j + 2 * i + 1] == now) best = 8 * j + 1;
-          if (s[4 * j + 2 * i] == now) best = 8 * j;
-        }
-        best = best == INT32_MAX ? best : best + first_key + 2 * quad;
-        best = min(best, __shfl_xor_sync(~0U, best, 1));
-        best = min(best, __shfl_xor_sync(~0U, best, 2));
-        if (now > before) argmax[i] = best;
-      }
-      const float down = (before - now) * f.unit2, rescale = ex2(down);
-      highest[i] = now;
-      if (!fresh) {
-#pragma unroll
-        for (int j = 0; j < C::kWidth / 8; ++j) {
-          z[4 * j + 2 * i] *= rescale;
-          z[4 * j + 2 * i + 1] *= rescale;
-        }
-        if (C::kStats) {
-          mass[2 * i] *= rescale;
-          mass[2 * i + 1] *= rescale;
-        }
-      }
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        float p[8];
-#pragma unroll
-        for (int j = 0; j < 8; ++j) p[j] = s[4 * j + 2 * i + e];
-        const auto lag = static_cast<float>(r.position[i] - first_key - 2 * quad - e);
-        chain[i][e].add(ChainBlock<C::kStats>(p, f.unit2, now, lag), down, rescale);
-#pragma unroll
-        for (int j = 0; j < 8; ++j) s[4 * j + 2 * i + e] = p[j];
-      }
-    }
-  }
-};
-
-// What the spans before have summed lies in shared memory, where a thread sees only its own: columns of z first, then
-// the sums of its two rows and four class masses.
-template <class C>
-struct Before {
-  float* kept;
-  bool any = false;
-
-  __device__ float& at(int i) const { return kept[128 * i]; }
-  __device__ float4& columns(int k) const { return reinterpret_cast<float4*>(kept - threadIdx.x % 128)[128 * k + threadIdx.x % 128]; }
-  static constexpr int kSums = C::kWidth / 2, kEach = C::kStats ? 5 : 2, kMasses = kSums + 2 * kEach;
-
-  __device__ __forceinline__ RowSums load(int i) const {
-    if (!any) return {};
-    const int from = kSums + kEach * i;
-    RowSums s{.highest = at(from), .total = at(from + 1)};
-    if (C::kStats) {
-      s.log_mass = at(from + 2);
-      s.distance = at(from + 3);
-      s.argmax = __float_as_int(at(from + 4));
-    }
-    return s;
-  }
-  __device__ __forceinline__ void store(int i, const RowSums& s) const {
-    const int from = kSums + kEach * i;
-    at(from) = s.highest;
-    at(from + 1) = s.total;
-    if (C::kStats) {
-      at(from + 2) = s.log_mass;
-      at(from + 3) = s.distance;
-      at(from + 4) = __int_as_float(s.argmax);
-    }
-  }
-
-  // z, mass and the sums given back are those of all spans so far. The last span is not kept.
-  __device__ __forceinline__ void merge_span(const Span<C>& span, RowSums (&sums)[2], float (&z)[C::kWidth / 2], float (&mass)[4],
-                             float unit2, bool last) {
-    MergeBy by[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      sums[i] = load(i);
-      by[i] = merge<C::kStats>(sums[i], span.sums(i), unit2);
-      if (!last) store(i, sums[i]);
-    }
-    if (any) {
-#pragma unroll
-      for (int k = 0; k < C::kWidth / 8; ++k) {
-        const float4 old = columns(k);
-        z[4 * k] = fmaf(z[4 * k], by[0].span, old.x * by[0].total);
-        z[4 * k + 1] = fmaf(z[4 * k + 1], by[0].span, old.y * by[0].total);
-        z[4 * k + 2] = fmaf(z[4 * k + 2], by[1].span, old.z * by[1].total);
-        z[4 * k + 3] = fmaf(z[4 * k + 3], by[1].span, old.w * by[1].total);
-      }
-      if (C::kStats) {
-#pragma unroll
-        for (int k = 0; k < 4; ++k) mass[k] = fmaf(mass[k], by[k / 2].span, at(kMasses + k) * by[k / 2].total);
-      }
-    }
-    if (last) return;
-#pragma unroll
-    for (int k = 0; k < C::kWidth / 8; ++k) {
-      columns(k) = make_float4(z[4 * k], z[4 * k + 1], z[4 * k + 2], z[4 * k + 3]);
-    }
-    if (C::kStats) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) at(kMasses + k) = mass[k];
-    }
-    any = true;
-  }
-};
-
-// Key blocks [begin, end) of rows [first, last] of q in a segment.
-__device__ SeenKeys blocks_of(const FastAttention& f, const FastSegment& s, int first, int last) {
-  const SeenKeys low = seen_keys(f, s.keys, s.position + first - s.first_row),
-                 high = seen_keys(f, s.keys, s.position + last - s.first_row);
-  const int end = (high.end + kKeyBlock - 1) / kKeyBlock;
-  return {min(low.begin / kKeyBlock, end), end};
-}
-
-template <class C>
-__global__ void __launch_bounds__(C::kThreads, C::kEach)
-    attend_tile(const __grid_constant__ Maps maps, const __grid_constant__ FastAttention f, const Order order,
-                uint8_t* marks) {
-  extern __shared__ uint8_t raw[];
-  __shared__ int found[C::kRows], found_count, done[kStages];
-  __shared__ uint32_t covered[C::kRows / 32];
-  const uint32_t base = (shared_address(raw) + 1023) & ~1023U, stages = base + C::kQueries,
-                 kept_at = stages + kStages * C::kStage, barriers = kept_at + C::kKept;
-  const uint32_t queries_full = barriers;
-  const auto keys_full = [&](int s) { return barriers + 8 + 8 * s; };
-  const auto values_full = [&](int s) { return barriers + 8 + 8 * kStages + 8 * s; };
-  const int thread = static_cast<int>(threadIdx.x), group = __shfl_sync(~0U, thread / 128, 0), lane = thread % 32;
-  const TileAt at = tile_at(order, f.heads, static_cast<int>(blockIdx.x));
-  const int first_row = at.tile * C::kRows, head = at.head, kv_head = f.kv_map[head];
-  if (thread == 0) {
-    barrier_init(queries_full, 1);
-    for (int s = 0; s < kStages; ++s) {
-      barrier_init(keys_full(s), 1);
-      barrier_init(values_full(s), 1);
-      done[s] = 0;
-    }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    found_count = 0;
-    barrier_expect(queries_full, C::kQueries);
-    for (int g = 0; g < C::kGroups; ++g) {
-      for (int p = 0; p < C::kPanels; ++p) {
-        load_box(base + (g * C::kPanels + p) * kPanel, &maps.q, 64 * p, head, first_row + 64 * g, queries_full);
-      }
-    }
-  }
-  if (thread < C::kRows / 32) covered[thread] = 0;
-  __syncthreads();
-  for (int n = thread; n < f.segment_count; n += C::kThreads) {
-    const FastSegment s = fast_segment(f, n);
-    const int from = max(s.first_row - first_row, 0), to = min(s.first_row + s.rows - first_row, C::kRows);
-    if (from >= to) continue;
-    if (s.rows >= f.few) found[atomicAdd(&found_count, 1)] = n;
-    for (int r = from; r < to; ++r) atomicOr(&covered[r / 32], 1U << r % 32);
-  }
-  __syncthreads();
-  const int passes = found_count;
-
-  const auto blocks_of_tile = [&](const FastSegment& s) {
-    return blocks_of(f, s, max(first_row, s.first_row), min(first_row + C::kRows, s.first_row + s.rows) - 1);
-  };
-  // Calls for the keys and values `ahead` blocks after block b of a pass; the passes follow one another.
-  const auto feed = [&](int pass, int b, int ahead, int to_stage) {
-    int n = found[pass];
-    FastSegment s = fast_segment(f, n);
-    SeenKeys blocks = blocks_of_tile(s);
-    b += ahead;
-    while (b >= blocks.end) {
-      b -= blocks.end;
-      if (++pass == passes) return;
-      n = found[pass];
-      s = fast_segment(f, n);
-      blocks = blocks_of_tile(s);
-      b += blocks.begin;
-    }
-    const auto load = [&](uint32_t to, const CUtensorMap& map, uint32_t barrier) {
-      barrier_expect(barrier, C::kTile);
-      for (int r = 0; r < kKeyBlock; r += maps.box_rows) {  // what lies outside arrives as zeros
-        const int key = b * kKeyBlock + r, row = key < s.keys ? key_row(f, s, n, key) : f.key_rows;
-        for (int p = 0; p < C::kPanels; ++p) load_box(to + p * kPanel + r * 128, &map, 64 * p, kv_head, row, barrier);
-      }
-    };
-    load(stages + to_stage * C::kStage, maps.k, keys_full(to_stage));
-    load(stages + to_stage * C::kStage + C::kTile, maps.v, values_full(to_stage));
-  };
-  if (thread == 0 && passes > 0) {
-    const int begin = blocks_of_tile(fast_segment(f, found[0])).begin;
-    for (int s = 0; s < kStages; ++s) feed(0, begin, s, s);
-  }
-
-  int stage = 0;
-  uint32_t phase = 0;
-  const int warp = thread % 128 / 32, quad = lane % 4, group_row = first_row + 64 * group;
-  float* kept = reinterpret_cast<float*>(raw + (kept_at - shared_address(raw))) + group * 128 * C::kKeptEach +
-                thread % 128;
-  const HeadOptions head_options(f, head);
-  bool bad = false;
-  barrier_wait(queries_full, 0);
-#pragma unroll 1
-  for (int pass = 0; pass < passes; ++pass) {
-    const int n = found[pass];
-    const FastSegment seg = fast_segment(f, n);
-    const SeenKeys blocks = blocks_of_tile(seg);
-    const int my_first = max(group_row, seg.first_row), my_last = min(group_row + 64, seg.first_row + seg.rows) - 1;
-    SeenKeys mine{blocks.begin, blocks.begin}, whole{0, 0};  // my blocks; keys that all my rows see
-    if (my_first <= my_last) {
-      mine = blocks_of(f, seg, my_first, my_last);
-      whole = {seen_keys(f, seg.keys, seg.position + my_last - seg.first_row).begin,
-               seen_keys(f, seg.keys, seg.position + my_first - seg.first_row).end};
-    }
-    const auto release = [&](int b) {
-      if (thread % 128 == 0 && atomicAdd(&done[stage], 1) == C::kGroups - 1) {
-        done[stage] = 0;
-        feed(pass, b, kStages, stage);
-      }
-      if (++stage == kStages) {
-        stage = 0;
-        phase ^= 1;
-      }
-    };
-    const auto skip = [&](int from, int to) {
-      for (int b = from; b < to; ++b) {
-        barrier_wait(keys_full(stage), phase);
-        barrier_wait(values_full(stage), phase);
-        release(b);
-      }
-    };
-    RowPair rows;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      rows.row[i] = group_row + 16 * warp + lane / 4 + 8 * i;
-      rows.valid[i] = rows.row[i] >= my_first && rows.row[i] <= my_last;
-      rows.position[i] = seg.position + rows.row[i] - seg.first_row;
-      rows.seen[i] = rows.valid[i] ? seen_keys(f, seg.keys, rows.position[i]) : SeenKeys{0, 0};
+      rows_.row[i] = group_row + 16 * warp_ + lane_ / 4 + 8 * i;
+      rows_.valid[i] = rows_.row[i] >= first && rows_.row[i] <= last;
+      rows_.position[i] = seg.position + rows_.row[i] - seg.first_row;
+      rows_.seen[i] = rows_.valid[i] ? seen_keys(f_, seg.keys, rows_.position[i]) : SeenKeys{0, 0};
     }
     float z[C::kWidth / 2], mass[4] = {};
     Span<C> span;
-    Before<C> before{.kept = kept};
+    Before<C> before{.kept = kept_};
     RowSums sums[2];
     bool fresh = true;
-
-    const auto find_scores = [&](float (&s)[32], int in_stage) {
-      const uint32_t queries = base + group * C::kTile, keys = stages + in_stage * C::kStage;
-      wgmma_fence();
-#pragma unroll
-      for (int k = 0; k < C::kWidth / 16; ++k) {
-        wgmma_scores(s, tile_descriptor(queries + k / 4 * kPanel, 16, 1024) + 2 * (k % 4),
-                     tile_descriptor(keys + k / 4 * kPanel, 16, 1024) + 2 * (k % 4), k > 0);
-      }
-      wgmma_commit();
-    };
-    // Scores to probabilities, and those into the sums.
-    const auto attend_block = [&](float (&s)[32], uint32_t (&p)[4][4], int b) {
-      const int first_key = b * kKeyBlock;
-      if (C::kOptions && f.options) {
-#pragma unroll
-        for (int k = 0; k < 32; ++k) {
-          s[k] = head_options.logit(f, s[k], first_key + 8 * (k / 4) + 2 * quad + k % 2 - rows.position[k % 4 / 2]);
-        }
-      }
-      if (first_key < whole.begin || first_key + kKeyBlock > whole.end) hide(s, rows, first_key, quad);
-      if (C::kStats) keep_single_keys(f, s, rows, head, first_key, quad);
-      span.soften(f, s, z, mass, rows, first_key, quad, fresh);
+    const auto soften = [&](float(&s)[32], uint32_t(&p)[4][4], int b) {
+      find_probabilities(s, b * kKeyBlock, span, z, mass, fresh);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) p[k][i] = pack(s[8 * k + 2 * i], s[8 * k + 2 * i + 1]);
       }
-      if (C::kStats && f.class_count > 0) count_classes(f, seg, n, mass, p, first_key, lane);
+      if (C::kStats && f_.class_count > 0) count_classes(f_, seg, n, mass, p, b * kKeyBlock, lane_);
     };
-    const auto add_values = [&](const uint32_t (&p)[4][4], int b) {
-      const uint32_t values = stages + stage * C::kStage + C::kTile;
-      barrier_wait(values_full(stage), phase);
-      if (const int there = seg.keys - b * kKeyBlock; there < kKeyBlock) {  // what is not there may be no number
-        for (int i = thread % 128 + 8 * there; i < 8 * kKeyBlock; i += 128) {
-#pragma unroll
-          for (int q = 0; q < C::kPanels; ++q) {
-            asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(values + q * kPanel + 16 * i), "r"(0)
-                         : "memory");
-          }
-        }
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        warpgroup_sync(group);
-      }
-      wgmma_fence();
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        wgmma_values(z, p[k], tile_descriptor(values + k * 2048, kPanel, 1024), !fresh || k > 0);
-      }
-      wgmma_commit();
-    };
-    const auto end_block = [&](int b) {
-      release(b);
+    const auto add_block = [&](const uint32_t(&p)[4][4], int b) {
+      add_values(p, z, seg.keys - b * kKeyBlock, fresh);
+      feed_.release(pass, b);
       fresh = (b + 1) % kSpanBlocks == 0;
       if (fresh && b + 1 < mine.end) {
-        before.merge_span(span, sums, z, mass, f.unit2, false);
+        before.merge_span(span, sums, z, mass, f_.unit2, false);
         span = Span<C>();
         for (float& m : mass) m = 0;
       }
     };
 
-    skip(blocks.begin, mine.begin);
+    feed_.skip(pass, blocks.begin, mine.begin);
     if (mine.begin == mine.end) {
 #pragma unroll
       for (float& c : z) c = 0;
     } else if constexpr (C::kEarly) {
       float s[32];
       uint32_t p[4][4];
-      barrier_wait(keys_full(stage), phase);
-      find_scores(s, stage);
+      feed_.wait_for_keys();
+      find_scores(s, feed_.stage());
       wgmma_wait<0>();
 #pragma unroll 1
       for (int b = mine.begin; b < mine.end - 1; ++b) {
         float s_next[32];
-        barrier_wait(keys_full(stage ^ 1), phase ^ stage);
-        find_scores(s_next, stage ^ 1);
-        attend_block(s, p, b);
-        add_values(p, b);
-        wgmma_wait<0>();
-        end_block(b);
+        feed_.wait_for_next_keys();
+        find_scores(s_next, feed_.stage() ^ 1);
+        soften(s, p, b);
+        add_block(p, b);
 #pragma unroll
         for (int k = 0; k < 32; ++k) s[k] = s_next[k];
       }
-      attend_block(s, p, mine.end - 1);
-      add_values(p, mine.end - 1);
-      wgmma_wait<0>();
-      end_block(mine.end - 1);
+      soften(s, p, mine.end - 1);
+      add_block(p, mine.end - 1);
     } else {
 #pragma unroll 1
       for (int b = mine.begin; b < mine.end; ++b) {
         float s[32];
         uint32_t p[4][4];
-        barrier_wait(keys_full(stage), phase);
-        find_scores(s, stage);
+        feed_.wait_for_keys();
+        find_scores(s, feed_.stage());
         wgmma_wait<0>();
-        attend_block(s, p, b);
-        add_values(p, b);
-        wgmma_wait<0>();
-        end_block(b);
+        soften(s, p, b);
+        add_block(p, b);
       }
     }
-    skip(mine.end, blocks.end);
-    before.merge_span(span, sums, z, mass, f.unit2, true);
+    feed_.skip(pass, mine.end, blocks.end);
+    before.merge_span(span, sums, z, mass, f_.unit2, true);
+    write(sums, z, mass);
+  }
 
+  // Rows of no segment; and a mark where some column is no number.
+  __device__ void end(uint8_t* marks) {
+    const bool bad = __any_sync(~0U, bad_);
+    const int64_t sixteen = first_row_ / 16 + 4 * group_ + warp_;
+    if (lane_ == 0) marks[sixteen * f_.heads + head_] = bad;
+    for (int r = 0; r < 16; ++r) {
+      const int i = 64 * group_ + 16 * warp_ + r;
+      const bool covered = found_.covered[i / 32] >> i % 32 & 1;
+      if (first_row_ + i < f_.rows && !covered) blank_row(f_, first_row_ + i, head_, lane_);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void find_scores(float (&s)[32], int stage) {
+    const uint32_t queries = feed_.queries() + group_ * C::kTile, keys = feed_.keys(stage);
+    __syncwarp();  // wgmma wants whole warps
+    wgmma_fence();
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int row = rows.row[i];
-      const float by = finish_row(f, sums[i], row, head, quad == 0 && rows.valid[i]);
-      if (C::kStats) {
-        __syncwarp();
-        if (rows.valid[i]) {
-          finish_single_keys(f, sums[i], by, row, head, rows.position[i], rows.seen[i], quad, 4);
+    for (int k = 0; k < C::kWidth / 16; ++k) {
+      wgmma_scores(s, tile_descriptor(queries + k / 4 * kPanel, 16, 1024) + 2 * (k % 4),
+                   tile_descriptor(keys + k / 4 * kPanel, 16, 1024) + 2 * (k % 4), k > 0);
+    }
+    wgmma_commit();
+  }
+
+  __device__ __forceinline__ void find_probabilities(float (&s)[32], int first_key, Span<C>& span,
+                                                     float (&z)[C::kWidth / 2], float (&mass)[4], bool fresh) {
+    if (C::kOptions && f_.options) {
 #pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            const int c = 2 * quad + e;
-            if (c < f.class_count) {
-              f.in_class[(static_cast<int64_t>(row) * f.heads + head) * f.class_count + c] = mass[2 * i + e] * by;
-            }
-          }
+      for (int k = 0; k < 32; ++k) {
+        s[k] = options_.logit(f_, s[k], first_key + 8 * (k / 4) + 2 * quad_ + k % 2 - rows_.position[k % 4 / 2]);
+      }
+    }
+    if (first_key < whole_.begin || first_key + kKeyBlock > whole_.end) hide(s, rows_, first_key, quad_);
+    if (C::kStats) keep_single_keys(f_, s, rows_, head_, first_key, quad_);
+    span.soften(f_, s, z, mass, rows_, first_key, quad_, fresh);
+  }
+
+  // z = p v, or += unless fresh. Only `there` values of the block are the segment's: others may be no numbers.
+  __device__ __forceinline__ void add_values(const uint32_t (&p)[4][4], float (&z)[C::kWidth / 2], int there,
+                                             bool fresh) {
+    const uint32_t values = feed_.values(feed_.stage());
+    feed_.wait_for_values();
+    if (there < kKeyBlock) {
+      for (int i = thread_ % 128 + 8 * there; i < 8 * kKeyBlock; i += 128) {
+#pragma unroll
+        for (int q = 0; q < C::kPanels; ++q) {
+          asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(values + q * kPanel + 16 * i), "r"(0)
+                       : "memory");
         }
       }
-      if (!rows.valid[i]) continue;
-      __nv_bfloat16* out = f.z + row * f.z_row + head * f.z_head + 2 * quad;
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+      warpgroup_sync(group_);
+    }
+    __syncwarp();  // wgmma wants whole warps
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      wgmma_values(z, p[k], tile_descriptor(values + k * 2048, kPanel, 1024), !fresh || k > 0);
+    }
+    wgmma_commit();
+    wgmma_wait<0>();
+  }
+
+  __device__ __forceinline__ void write(const RowSums (&sums)[2], const float (&z)[C::kWidth / 2],
+                                        const float (&mass)[4]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = rows_.row[i];
+      const float by = finish_row(f_, sums[i], row, head_, quad_ == 0 && rows_.valid[i]);
+      if (C::kStats) __syncwarp();
+      if (!rows_.valid[i]) continue;
+      if (C::kStats) {
+        finish_single_keys(f_, sums[i], by, row, head_, rows_.position[i], rows_.seen[i], quad_, 4);
+        float* classes = f_.in_class + (static_cast<int64_t>(row) * f_.heads + head_) * f_.class_count;
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          if (2 * quad_ + e < f_.class_count) classes[2 * quad_ + e] = mass[2 * i + e] * by;
+        }
+      }
+      __nv_bfloat16* out = f_.z + row * f_.z_row + head_ * f_.z_head + 2 * quad_;
 #pragma unroll
       for (int j = 0; j < C::kWidth / 8; ++j) {
         const float low = z[4 * j + 2 * i] * by, high = z[4 * j + 2 * i + 1] * by;
-        if (8 * j < f.value_width) {
+        if (8 * j < f_.value_width) {
           *reinterpret_cast<uint32_t*>(out + 8 * j) = pack(low, high);
-          bad = bad || low != low || high != high;
+          bad_ = bad_ || low != low || high != high;
         }
       }
     }
   }
-  bad = __any_sync(~0U, bad);
-  if (lane == 0) marks[((at.tile * C::kGroups + group) * 4 + warp) * static_cast<int64_t>(f.heads) + head] = bad;
-  for (int r = 0; r < 16; ++r) {
-    const int i = 64 * group + 16 * warp + r;
-    if (first_row + i < f.rows && (covered[i / 32] >> i % 32 & 1) == 0) blank_row(f, first_row + i, head, lane);
-  }
+
+  const FastAttention& f_;
+  const TileSegments& found_;
+  Feed<C> feed_;
+  const int thread_, group_, lane_, warp_, quad_, first_row_, head_;
+  float* const kept_;
+  const HeadOptions options_;
+  RowPair rows_;
+  SeenKeys whole_;  // keys that all rows of the warpgroup see
+  bool bad_ = false;
+};
+
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, C::kEach)
+    attend_tile(const __grid_constant__ Maps maps, const __grid_constant__ FastAttention f, const Order order,
+                uint8_t* marks) {
+  extern __shared__ uint8_t raw[];
+  __shared__ TileSegments found;
+  Tile<C> tile(f, maps, tile_at(order, f.heads, static_cast<int>(blockIdx.x)), raw, found);
+#pragma unroll 1
+  for (int pass = 0; pass < found.count; ++pass) tile.attend(pass);
+  tile.end(marks);
 }
 
 using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
@@ -558,9 +249,10 @@ bool make_map(CUtensorMap& map, const __nv_bfloat16* data, int width, int heads,
                               static_cast<cuuint64_t>(rows)};
   const cuuint64_t strides[2] = {static_cast<cuuint64_t>(head_stride) * 2, static_cast<cuuint64_t>(row_stride) * 2};
   const cuuint32_t box[3] = {64, 1, static_cast<cuuint32_t>(box_rows)}, steps[3] = {1, 1, 1};
-  return encode != nullptr && encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<__nv_bfloat16*>(data), dims,
-                                     strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return encode != nullptr &&
+         encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<__nv_bfloat16*>(data), dims, strides, box, steps,
+                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 template <class C>

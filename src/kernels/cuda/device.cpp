@@ -40,7 +40,7 @@ std::string version_text(int version) {
 }
 
 // Ranks of one machine take its GPUs in turn; a program alone takes the first.
-int gpu() {
+int gpu_number() {
   static const int chosen = [] {
     int count = 0;
     note(cudaGetDeviceCount(&count));
@@ -65,7 +65,8 @@ std::string unusable() {
   if (counted != cudaSuccess && counted != cudaErrorNoDevice) return cudaGetErrorString(counted);
   if (count == 0) return "the driver sees no GPU (CUDA_VISIBLE_DEVICES, nvidia-smi)";
   cudaDeviceProp p{};
-  if (const cudaError_t code = cudaGetDeviceProperties(&p, gpu()); code != cudaSuccess) return cudaGetErrorString(code);
+  if (const cudaError_t code = cudaGetDeviceProperties(&p, gpu_number()); code != cudaSuccess)
+    return cudaGetErrorString(code);
   if (p.major != 9) {
     return std::string(p.name) + " has compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor) +
            " but this build has kernels for 9.0";
@@ -75,7 +76,7 @@ std::string unusable() {
 
 cudaDeviceProp properties() {
   cudaDeviceProp p{};
-  check(cudaGetDeviceProperties(&p, gpu()), "reading what it is");
+  check(cudaGetDeviceProperties(&p, gpu_number()), "reading what it is");
   return p;
 }
 
@@ -156,9 +157,9 @@ class CudaRecording final : public Recording {
 class CudaDevice final : public Device {
  public:
   CudaDevice() {
-    check(cudaSetDevice(gpu()), "choosing it");
+    check(cudaSetDevice(gpu_number()), "choosing it");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream");
-    check(cudaDeviceGetDefaultMemPool(&pool_, gpu()), "making its memory pool");
+    check(cudaDeviceGetDefaultMemPool(&pool_, gpu_number()), "making its memory pool");
     uint64_t all = UINT64_MAX;  // what is freed stays ours: giving it back to the system waits for the whole device
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all), "making its memory pool");
   }
@@ -289,7 +290,7 @@ std::string gpu_id() {
 int multiprocessors() {
   static const int count = [] {
     int value = 1;
-    note(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, gpu()));
+    note(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, gpu_number()));
     return value;
   }();
   return count;

@@ -1,4 +1,4 @@
-// Products of many rows of bf16 on Hopper. Tiles of 128 x N outputs go through a ring of stages that the copy engine fills
+// Products of many rows of bf16 on Hopper. Tiles of 128 x 128 outputs go through a ring of stages that the copy engine fills
 // and wgmma reads; while one warpgroup finishes its tile, the other multiplies the next one.
 //
 // The order is that of product_mma: one chain of k16 steps per output, so both give the same bits whatever the tiles. What
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/product_finish.h"
+#include "kernels/cuda/product_finish_narrow.h"
 #include "kernels/cuda/product_tiles.h"
 #include "kernels/cuda/wgmma.h"
 
@@ -14,24 +14,21 @@ namespace qkv::kernels::cuda {
 namespace {
 
 constexpr int kConsumers = 2;
-constexpr int kPanel = 64 * 128;    // bytes of 64 rows of 64 numbers
-constexpr int kBarrierBytes = 128,  // of up to 7 stages
-    kTableBytes = 4 * kMostGroups + 128;
+constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
+constexpr int kABytes = kTileRows * 128, kBBytes = kTileColumns * 128, kStage = kABytes + kBBytes;
+constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
 constexpr int kSharedLimit = 232448;
 
-// kA, kB: the operand lies with its rows together in memory. kApart: each warpgroup has tiles of its own; else they share
-// every tile, 64 rows each.
-template <int kColumns, bool kApartTiles, int kTransposedA, int kTransposedB, FinishKind kFinishKind>
+// kA, kB: 1 where the operand lies with its rows together in memory.
+template <int kTransposedA, int kTransposedB, FinishKind kFinishKind>
 struct Config {
-  static constexpr int kN = kColumns, kA = kTransposedA, kB = kTransposedB;
-  static constexpr bool kApart = kApartTiles;
-  static constexpr FinishKind kKind = kFinishKind;
-  static constexpr int kHalves = kApart ? 2 : 1;  // of 64 rows, in a warpgroup
-  static constexpr int kABytes = kRows * 128, kStage = kABytes + kN * 128;
-  static constexpr int kFinish = 4 * kConsumers * finish_bytes(kKind);
-  static constexpr int kRest = kFinish + kBarrierBytes + 1024;
-  static constexpr int kFitting = (kSharedLimit - kTableBytes - kRest) / kStage, kStages = kFitting < 7 ? kFitting : 7;
+  static constexpr int kA = kTransposedA, kB = kTransposedB;
+  using Finish = Finisher<kFinishKind>;
+  static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
+  static constexpr int kRest = kFinishBytes + kBarrierBytes + 1024;
+  static constexpr int kStages = (kSharedLimit - kTableBytes - kRest) / kStage;
   static constexpr int kShared = kStages * kStage + kRest;
+  static_assert(8 * (2 * kStages + kConsumers) <= kBarrierBytes);
 };
 
 template <class C>
@@ -41,8 +38,8 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   using Grouped = ProductArgs::Grouped;
   extern __shared__ uint8_t raw[];
   __shared__ int first_tiles[kMostGroups + 1];
-  const uint32_t base = (shared_address(raw) + 1023) & ~1023U, buffers = base + C::kStages * C::kStage,
-                 barriers = buffers + C::kFinish;
+  const uint32_t base = (shared_address(raw) + 1023) & ~1023U, buffers = base + C::kStages * kStage,
+                 barriers = buffers + C::kFinishBytes;
   const auto full = [&](int s) { return barriers + 8 * s; };
   const auto empty = [&](int s) { return barriers + 8 * C::kStages + 8 * s; };
   const auto turn = [&](int consumer) { return barriers + 16 * C::kStages + 8 * consumer; };
@@ -50,14 +47,14 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   if (threadIdx.x == 0) {
     for (int s = 0; s < C::kStages; ++s) {
       barrier_init(full(s), 1);
-      barrier_init(empty(s), C::kApart ? 1 : kConsumers);
+      barrier_init(empty(s), 1);
     }
     for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
   __syncthreads();
-  const TileList<C::kN> tiles(job, first_tiles);
+  const TileList tiles(job, first_tiles);
   if (warpgroup == 0) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     if (threadIdx.x != 0) return;
@@ -71,17 +68,18 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
       for (int step = 0; step < tile.steps; ++step) {
         const int k = tile.first_k + step * kDepth;
         barrier_wait(empty(stage), phase);
-        barrier_expect(full(stage), C::kStage);
-        const uint32_t at_a = base + stage * C::kStage, at_b = at_a + C::kABytes;
+        barrier_expect(full(stage), kStage);
+        const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
         if (C::kA == 0) {
           load_tile(at_a, &a, k, tile.m, 0, full(stage));
         } else {
-          for (int j = 0; j < kRows / 64; ++j) load_tile(at_a + j * kPanel, &a, tile.m + 64 * j, k, 0, full(stage));
+          for (int j = 0; j < kTileRows / 64; ++j) load_tile(at_a + j * kPanel, &a, tile.m + 64 * j, k, 0, full(stage));
         }
         if (C::kB == 0) {
           load_tile(at_b, &b, k, tile.n, of_b, full(stage));
         } else {
-          for (int j = 0; j < C::kN / 64; ++j) load_tile(at_b + j * kPanel, &b, tile.n + 64 * j, k, of_b, full(stage));
+          for (int j = 0; j < kTileColumns / 64; ++j)
+            load_tile(at_b + j * kPanel, &b, tile.n + 64 * j, k, of_b, full(stage));
         }
         if (++stage == C::kStages) {
           stage = 0;
@@ -92,38 +90,36 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     return;
   }
   asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-  const int consumer = warpgroup - 1, thread = static_cast<int>(threadIdx.x) % 128, warp = thread / 32;
-  const int first_row = (C::kApart ? 0 : consumer * 64) + warp * kUnitRows;
-  float sums[C::kHalves][C::kN / 2];
-  uint32_t at = 0;  // steps so far, of both warpgroups
+  const int consumer = warpgroup - 1, thread = static_cast<int>(threadIdx.x) % 128, warp = thread / 32,
+            lane = thread % 32;
+  float sums[2][kTileColumns / 2];  // of 64 rows each
+  uint32_t at = 0;                  // steps so far, of both warpgroups
   uint32_t turns = consumer == 0 ? 1 : 0;
-  bool mine = !C::kApart || consumer == 0;
+  bool mine = consumer == 0;
 #pragma unroll 1
-  for (int t = static_cast<int>(blockIdx.x); t < tiles.count; t += static_cast<int>(gridDim.x)) {
-    const Tile tile = tiles(t);
+  for (int t = static_cast<int>(blockIdx.x); t < tiles.count; t += static_cast<int>(gridDim.x), mine = !mine) {
     if (!mine) {
-      at += tile.steps;
-      mine = true;
+      at += tiles.steps(t);
       continue;
     }
-    mine = !C::kApart;
-    const Finisher<C::kKind> finisher{job.finish, tile.group * job.next_out,
-                                      buffers + (consumer * 4 + warp) * finish_bytes(C::kKind)};
-    finisher.fetch(tile.m + first_row, tile.end_m, tile.n);
-    __syncwarp();
+    const Tile tile = tiles(t);
+    const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
+    const typename C::Finish finisher{job.finish, place, buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
+    finisher.fetch(0);
     int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
     uint32_t phase = at / C::kStages & 1;
     at += tile.steps;
-    if (C::kApart) barrier_wait(turn(consumer), turns++ & 1);  // a stage's turns must not be mistaken for earlier ones
+    barrier_wait(turn(consumer), turns++ & 1);  // else this turn of a stage is mistaken for the one before the last
+    __syncwarp();
 #pragma unroll 1
     for (int step = 0; step < tile.steps; ++step) {
-      const uint32_t at_a = base + stage * C::kStage, at_b = at_a + C::kABytes;
+      const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
       barrier_wait(full(stage), phase);
-      if (C::kA == 1 && C::kB == 1 && C::kApart && job.grouped == Grouped::inner) {
+      if (C::kA == 1 && C::kB == 1 && job.grouped == Grouped::inner) {
         // Rows of the next group are not this one's.
         const int rows = tile.k - (tile.first_k + step * kDepth);
         if (rows < kDepth) {
-          for (int panel = 0; panel < C::kStage / kPanel; ++panel) {
+          for (int panel = 0; panel < kStage / kPanel; ++panel) {
             for (int i = rows * 128 + thread * 16; i < kPanel; i += 128 * 16) {
               asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at_a + panel * kPanel + i), "r"(0)
                            : "memory");
@@ -132,17 +128,16 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
           asm volatile("fence.proxy.async.shared::cta;\nbar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
         }
       }
-      const uint64_t tile_a =
-                         tile_descriptor(at_a + (C::kApart ? 0 : consumer * kPanel), C::kA == 0 ? 16 : kPanel, 1024),
+      const uint64_t tile_a = tile_descriptor(at_a, C::kA == 0 ? 16 : kPanel, 1024),
                      tile_b = tile_descriptor(at_b, C::kB == 0 ? 16 : kPanel, 1024);
       wgmma_fence();
 #pragma unroll
       for (int s = 0; s < kDepth / 16; ++s) {
 #pragma unroll
-        for (int half = 0; half < C::kHalves; ++half) {
-          Wgmma<C::kN>::template multiply<C::kA, C::kB>(sums[half],
-                                                        tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
-                                                        tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
+        for (int half = 0; half < 2; ++half) {
+          Wgmma<kTileColumns>::multiply<C::kA, C::kB>(sums[half],
+                                                      tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
+                                                      tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
         }
       }
       wgmma_commit();
@@ -156,27 +151,12 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
         phase ^= 1;
       }
     }
-    if (C::kApart && thread == 0) barrier_arrive(turn(1 - consumer));
+    if (thread == 0) barrier_arrive(turn(1 - consumer));
     wgmma_wait<0>();
     if (thread == 0) barrier_arrive(empty(before));
-    constexpr int kAcross = C::kN / kUnitColumns, kUnits = C::kHalves * kAcross;
-#pragma unroll 1
-    for (int unit = 0; unit < kUnits; ++unit) {
-      const auto row_of = [&](int u) { return tile.m + first_row + u / kAcross * 64; };
-      const auto column_of = [&](int u) { return tile.n + u % kAcross * kUnitColumns; };
-      const int m = row_of(unit), n = column_of(unit);
-      [&]<int... kUnit>(std::integer_sequence<int, kUnit...>) {
-        ((unit == kUnit ? finisher.put(sums[kUnit / kAcross] + kUnit % kAcross * (kUnitColumns / 2), n, tile.group)
-                        : void()),
-         ...);
-      }
-      (std::make_integer_sequence<int, kUnits>());
-      wait_for_chunks();
-      finisher.finish(m, tile.end_m, n, tile.group);
-      __syncwarp();
-      if (unit + 1 < kUnits) finisher.fetch(row_of(unit + 1), tile.end_m, column_of(unit + 1));
-      __syncwarp();
-    }
+    constexpr int kUnitSums = kTileColumns / C::Finish::kUnits;
+    finisher.run(
+        [&](int unit) { return sums[unit * kUnitSums / (kTileColumns / 2)] + unit * kUnitSums % (kTileColumns / 2); });
   }
 }
 
@@ -221,13 +201,14 @@ template <class C>
 bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
   CUtensorMap a{}, b{};
   const bool by_rows = p.grouped == ProductArgs::Grouped::rows;
-  if (!make_map(a, p.a, p.m, p.k, 1, kRows) || !make_map(b, p.b, p.n, p.k, by_rows ? p.group_count : 1, C::kN)) {
+  if (!make_map(a, p.a, p.m, p.k, 1, kTileRows) ||
+      !make_map(b, p.b, p.n, p.k, by_rows ? p.group_count : 1, kTileColumns)) {
     return false;
   }
   static const bool prepared =
       cudaFuncSetAttribute(product_wgmma<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
   if (!prepared) return false;
-  const int64_t tiles = (p.m + kRows - 1) / kRows * ((p.n + C::kN - 1) / C::kN) * p.group_count * job.pieces;
+  const int64_t tiles = int64_t{job.rows} * job.columns * p.group_count * job.pieces;
   const auto grid = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors()));
   product_wgmma<C><<<grid, 128 * (kConsumers + 1), C::kShared, stream_of(exec)>>>(a, b, job);
   note_launch();
@@ -235,19 +216,21 @@ bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
 }
 
 // y = x w^T; dx = dy w; dw = dy^T x.
-template <int kN, bool kApart>
 bool run(const Exec& exec, const ProductArgs& p, const Job& job, FinishKind kind) {
-  if (p.a.k != 1) {
-    return p.b.k != 1 && kind == FinishKind::wide && run<Config<kN, kApart, 1, 1, FinishKind::wide>>(exec, p, job);
+  using enum FinishKind;
+  if (p.a.k != 1) return p.b.k != 1 && kind == wide && run<Config<1, 1, wide>>(exec, p, job);
+  const bool transposed = p.b.k != 1;
+  switch (kind) {
+    case wide:
+      return transposed ? run<Config<0, 1, wide>>(exec, p, job) : run<Config<0, 0, wide>>(exec, p, job);
+    case narrow:
+      return transposed ? run<Config<0, 1, narrow>>(exec, p, job) : run<Config<0, 0, narrow>>(exec, p, job);
+    case forward:
+      return !transposed && run<Config<0, 0, forward>>(exec, p, job);
+    case backward:
+      return transposed && run<Config<0, 1, backward>>(exec, p, job);
   }
-  if (p.b.k == 1) {
-    return kind == FinishKind::wide      ? run<Config<kN, kApart, 0, 0, FinishKind::wide>>(exec, p, job)
-           : kind == FinishKind::forward ? run<Config<kN, kApart, 0, 0, FinishKind::forward>>(exec, p, job)
-                                         : false;
-  }
-  return kind == FinishKind::wide      ? run<Config<kN, kApart, 0, 1, FinishKind::wide>>(exec, p, job)
-         : kind == FinishKind::forward ? run<Config<kN, kApart, 0, 1, FinishKind::forward>>(exec, p, job)
-                                       : run<Config<kN, kApart, 0, 1, FinishKind::backward>>(exec, p, job);
+  return false;
 }
 
 // Rows are apart by whole chunks of `numbers` and begin with one.
@@ -262,17 +245,13 @@ bool narrow_in_chunks(const View& v) {
 
 }  // namespace
 
-int wgmma_config = 0;
-
 bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
   using Grouped = ProductArgs::Grouped;
   constexpr int64_t kMost = INT32_MAX / 2;
   const bool fits = (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) && loads_well(p.b) && p.m < kMost &&
                     p.n < kMost && p.k < kMost && p.group_count <= kMostGroups && in_chunks(p.out, 4) &&
-                    in_chunks(p.residual, 4) &&
-                    (p.bias.data == nullptr || p.bias.dtype == DType::f32 || p.bias.dtype == DType::bf16) &&
-                    (p.residual.data == nullptr || !p.add) && p.out_group % 4 == 0 &&
-                    (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
+                    in_chunks(p.residual, 4) && in_chunks(p.bias, 2) && (p.residual.data == nullptr || !p.add) &&
+                    p.out_group % 4 == 0 && (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
   if (!fits) return false;
   const Fused& f = p.fused;
   const bool narrow = p.n % 8 == 0 && !p.add && p.residual.data == nullptr && narrow_in_chunks(p.out) &&
@@ -289,18 +268,21 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
           .m = static_cast<int>(p.m),
           .n = static_cast<int>(p.n),
           .k = static_cast<int>(p.k),
+          .rows = static_cast<int>((p.m + kTileRows - 1) / kTileRows),
+          .columns = static_cast<int>((p.n + kTileColumns - 1) / kTileColumns),
           .pieces = static_cast<int>(p.pieces),
           .piece_k = static_cast<int>(p.pieces > 1 ? p.piece_k : p.k),
           .groups = p.groups,
           .group_count = static_cast<int>(p.group_count),
           .grouped = p.grouped};
+  job.by_piece = Divider(static_cast<uint64_t>(job.rows) * static_cast<uint64_t>(job.columns));
+  job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
   if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
-  const FinishKind kind = !narrow                           ? FinishKind::wide
-                          : f.kind == Fused::Kind::backward ? FinishKind::backward
-                                                            : FinishKind::forward;
-  if (wgmma_config == 0) return run<192, true>(exec, p, job, kind);
-  if (wgmma_config == 1) return run<128, true>(exec, p, job, kind);
-  return run<256, false>(exec, p, job, kind);
+  const FinishKind kind = !narrow                          ? FinishKind::wide
+                          : f.kind == Fused::Kind::none    ? FinishKind::narrow
+                          : f.kind == Fused::Kind::forward ? FinishKind::forward
+                                                           : FinishKind::backward;
+  return run(exec, p, job, kind);
 }
 
 }  // namespace qkv::kernels::cuda

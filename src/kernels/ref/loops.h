@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/function_ref.h"
+#include "base/thread_pool.h"
 #include "core/kernels.h"
 #include "kernels/ref/access.h"
 

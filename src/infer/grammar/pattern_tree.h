@@ -1,0 +1,26 @@
+// A regular expression as a tree.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "infer/grammar/code_set.h"
+
+namespace qkv::grammar {
+
+struct PatternNode {
+  enum class Kind { sequence, either, one_of, repeat, start, end } kind = Kind::sequence;
+  std::vector<PatternNode> parts = {};  // of a sequence (none: the empty text), an alternation; one of a repeat
+  CodeSet set = {};
+  size_t least = 0;
+  std::optional<size_t> most = {};  // none: without end
+};
+
+constexpr size_t kMostRepeats = 1000;
+
+// An Error, with the position, if the pattern is not one or is not supported.
+PatternNode parse_pattern(std::string_view pattern, std::string_view at);
+
+}  // namespace qkv::grammar

@@ -1,0 +1,191 @@
+// Tiles of attention in shared memory: which rows and head a block of threads has, and how queries, keys and values
+// get there.
+#pragma once
+
+#include "kernels/cuda/attention_tile.h"
+#include "kernels/cuda/tma.h"
+
+namespace qkv::kernels::cuda {
+
+inline constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
+inline constexpr int kStages = 2, kTileRows = 128;
+
+// kGroups warpgroups a block, kEach blocks a multiprocessor. kEarly: the next scores are under way during the softmax.
+template <int kW, int kWarpgroups, int kBlocksEach, bool kCounts, bool kOpts, bool kEarlyScores>
+struct Config {
+  static constexpr int kWidth = kW, kGroups = kWarpgroups, kEach = kBlocksEach, kRows = 64 * kGroups;
+  static_assert(kRows <= kTileRows);
+  static constexpr bool kStats = kCounts, kOptions = kOpts, kEarly = kEarlyScores;
+  static constexpr int kPanels = kWidth / 64, kTile = kPanels * kPanel, kStage = 2 * kTile;
+  static constexpr int kQueries = kGroups * kTile, kKeptEach = kWidth / 2 + (kStats ? 14 : 4),
+                       kKept = kGroups * 128 * kKeptEach * 4;
+  static constexpr int kThreads = kGroups * 128;
+  static constexpr int kShared = kQueries + kStages * kStage + kKept + 128 + 1024;
+};
+
+struct Maps {
+  CUtensorMap q, k, v;
+  int box_rows;  // of k and v
+};
+
+// Which rows and head a block works on. Where all segments seem to have one length, causal tiles with the most keys
+// come first among the (sequence, head) pairs whose keys fit into the cache together.
+struct Order {
+  int tiles, per_sequence, pairs_at_once;  // per_sequence 0: rows in order
+};
+struct TileAt {
+  int tile, head;
+};
+__device__ inline TileAt tile_at(const Order& o, int heads, int i) {
+  if (o.per_sequence == 0) return {i % o.tiles, i / o.tiles};
+  const int pairs = o.tiles / o.per_sequence * heads, group = i / (o.pairs_at_once * o.per_sequence);
+  const int first = group * o.pairs_at_once, some = min(o.pairs_at_once, pairs - first);
+  const int in_group = i - first * o.per_sequence, pair = first + in_group % some;
+  return {pair / heads * o.per_sequence + o.per_sequence - 1 - in_group / some, pair % heads};
+}
+
+__device__ inline void load_box(uint32_t to, const CUtensorMap* map, int column, int head, int row, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
+          "r"(to),
+      "l"(map), "r"(column), "r"(head), "r"(row), "r"(barrier)
+      : "memory");
+}
+__device__ inline void warpgroup_sync(int group) {
+  __syncwarp();
+  if (group == 0) {
+    asm volatile("bar.sync 1, 128;" ::: "memory");
+  } else {
+    asm volatile("bar.sync 2, 128;" ::: "memory");
+  }
+}
+
+// The segments a tile touches, which of its rows they have, and how many warpgroups are done with a stage.
+struct TileSegments {
+  int list[kTileRows], count, done[kStages];
+  uint32_t covered[kTileRows / 32];
+};
+
+// Of one block of threads: finds the segments its rows touch, and brings their keys and values in blocks of 64. The
+// last warpgroup to be done with a block calls for the one that comes into its place.
+template <class C>
+class Feed {
+ public:
+  __device__ Feed(const FastAttention& f, const Maps& maps, const TileAt& at, uint8_t* raw, TileSegments& found)
+      : f_(f),
+        maps_(maps),
+        found_(found),
+        thread_(static_cast<int>(threadIdx.x)),
+        first_row_(at.tile * C::kRows),
+        kv_head_(f.kv_map[at.head]),
+        queries_((shared_address(raw) + 1023) & ~1023U) {}
+
+  // Calls for the queries, and meanwhile finds the segments and calls for the first keys.
+  __device__ void begin(int head) {
+    if (thread_ == 0) {
+      barrier_init(barriers(), 1);
+      for (int s = 0; s < kStages; ++s) {
+        barrier_init(keys_full(s), 1);
+        barrier_init(values_full(s), 1);
+        found_.done[s] = 0;
+      }
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      found_.count = 0;
+      barrier_expect(barriers(), C::kQueries);
+      for (int i = 0; i < C::kGroups * C::kPanels; ++i) {
+        load_box(queries_ + i * kPanel, &maps_.q, 64 * (i % C::kPanels), head, first_row_ + 64 * (i / C::kPanels),
+                 barriers());
+      }
+    }
+    if (thread_ < C::kRows / 32) found_.covered[thread_] = 0;
+    __syncthreads();
+    for (int n = thread_; n < f_.segment_count; n += C::kThreads) {
+      const FastSegment s = fast_segment(f_, n);
+      const int from = max(s.first_row - first_row_, 0), to = min(s.first_row + s.rows - first_row_, C::kRows);
+      if (from >= to) continue;
+      if (s.rows >= f_.few) found_.list[atomicAdd(&found_.count, 1)] = n;
+      for (int w = from / 32; w <= (to - 1) / 32; ++w) {
+        const int low = max(from - 32 * w, 0), high = min(to - 32 * w, 32);
+        atomicOr(&found_.covered[w], (~0U >> (32 - (high - low))) << low);
+      }
+    }
+    __syncthreads();
+    if (thread_ == 0 && found_.count > 0) {
+      const int first = blocks_of_tile(fast_segment(f_, found_.list[0])).begin;
+      for (int s = 0; s < kStages; ++s) call(0, first, s, s);
+    }
+    __syncwarp();
+    barrier_wait(barriers(), 0);
+  }
+
+  __device__ uint32_t queries() const { return queries_; }
+  __device__ uint32_t keys(int s) const { return queries_ + C::kQueries + s * C::kStage; }
+  __device__ uint32_t values(int s) const { return keys(s) + C::kTile; }
+  __device__ int stage() const { return stage_; }
+  __device__ void wait_for_keys() const { barrier_wait(keys_full(stage_), phase_); }
+  __device__ void wait_for_next_keys() const { barrier_wait(keys_full(stage_ ^ 1), phase_ ^ stage_); }
+  __device__ void wait_for_values() const { barrier_wait(values_full(stage_), phase_); }
+
+  __device__ SeenKeys blocks_of_tile(const FastSegment& s) const {
+    return blocks_of(f_, s, max(first_row_, s.first_row), min(first_row_ + C::kRows, s.first_row + s.rows) - 1);
+  }
+  // Done with block b of segment `pass`, as one warpgroup.
+  __device__ __forceinline__ void release(int pass, int b) {
+    if (thread_ % 128 == 0 && atomicAdd(&found_.done[stage_], 1) == C::kGroups - 1) {
+      found_.done[stage_] = 0;
+      call(pass, b, kStages, stage_);
+    }
+    __syncwarp();  // wgmma wants whole warps
+    if (++stage_ == kStages) {
+      stage_ = 0;
+      phase_ ^= 1;
+    }
+  }
+  __device__ __forceinline__ void skip(int pass, int from, int to) {
+    for (int b = from; b < to; ++b) {
+      wait_for_keys();
+      wait_for_values();
+      release(pass, b);
+    }
+  }
+
+ private:
+  __device__ uint32_t barriers() const { return queries_ + C::kQueries + kStages * C::kStage + C::kKept; }
+  __device__ uint32_t keys_full(int s) const { return barriers() + 8 + 8 * s; }
+  __device__ uint32_t values_full(int s) const { return barriers() + 8 + 8 * kStages + 8 * s; }
+
+  // Calls for the keys and values `ahead` blocks after block b of a segment; the segments follow one another.
+  __device__ void call(int pass, int b, int ahead, int stage) {
+    int n = found_.list[pass];
+    FastSegment s = fast_segment(f_, n);
+    SeenKeys blocks = blocks_of_tile(s);
+    b += ahead;
+    while (b >= blocks.end) {
+      b -= blocks.end;
+      if (++pass == found_.count) return;
+      n = found_.list[pass];
+      s = fast_segment(f_, n);
+      blocks = blocks_of_tile(s);
+      b += blocks.begin;
+    }
+    const auto load = [&](uint32_t to, const CUtensorMap& map, uint32_t barrier) {
+      barrier_expect(barrier, C::kTile);
+      for (int r = 0; r < kKeyBlock; r += maps_.box_rows) {  // what lies outside arrives as zeros
+        const int key = b * kKeyBlock + r, row = key < s.keys ? key_row(f_, s, n, key) : f_.key_rows;
+        for (int p = 0; p < C::kPanels; ++p) load_box(to + p * kPanel + r * 128, &map, 64 * p, kv_head_, row, barrier);
+      }
+    };
+    load(keys(stage), maps_.k, keys_full(stage));
+    load(values(stage), maps_.v, values_full(stage));
+  }
+
+  const FastAttention& f_;
+  const Maps& maps_;
+  TileSegments& found_;
+  const int thread_, first_row_, kv_head_;
+  const uint32_t queries_;
+  int stage_ = 0;
+  uint32_t phase_ = 0;
+};
+
+}  // namespace qkv::kernels::cuda

@@ -1,0 +1,413 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <list>
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/printable.h"
+#include "server/api_keys.h"
+#include "server/page.h"
+#include "server/routes.h"
+#include "server/transport.h"
+
+namespace qkv {
+
+using namespace server;
+
+namespace {
+
+using EngineClock = std::chrono::steady_clock;
+
+using AnswerRoute = void (*)(const Fields&, ServedModel&, const RouteContext&);
+
+struct AskRoute {
+  const char* path;
+  AnswerRoute answer;
+};
+// POST, with a JSON object that names the model.
+constexpr AskRoute kAskRoutes[] = {{"/v1/completions", answer_completion},
+                                   {"/v1/chat/completions", answer_chat},
+                                   {"/v1/responses", answer_responses},
+                                   {"/v1/embeddings", answer_embeddings},
+                                   {"/v1/translate", answer_translate}};
+// GET.
+constexpr const char *kHealth = "/health", *kMetrics = "/metrics", *kModels = "/v1/models";
+
+const AskRoute* ask_route(std::string_view path) {
+  const auto found = std::find_if(std::begin(kAskRoutes), std::end(kAskRoutes),
+                                  [&](const AskRoute& route) { return route.path == path; });
+  return found == std::end(kAskRoutes) ? nullptr : found;
+}
+
+const PageFile* page_file(std::string_view path) {
+  for (const PageFile& file : page_files()) {
+    if (file.path == path) return &file;
+  }
+  return nullptr;
+}
+
+// The last part of each path; where two are alike, the paths themselves.
+std::vector<std::string> names_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const std::string& path : paths) {
+    std::string trimmed = path;
+    while (trimmed.size() > 1 && trimmed.ends_with('/')) trimmed.pop_back();
+    const std::filesystem::path file(trimmed);
+    names.push_back(file.extension() == ".gguf" ? file.stem().string() : file.filename().string());
+    if (names.back().empty() || names.back() == "." || names.back() == "..") names.back() = path;
+    seen.insert(names.back());
+  }
+  if (seen.size() < names.size()) names = paths;
+  const std::set<std::string> all(names.begin(), names.end());
+  QKV_CHECK(all.size() == names.size(), "a model is given twice", Hint("each has a name of its own"));
+  return names;
+}
+
+}  // namespace
+
+class Server::Impl : public HttpHandler {
+ public:
+  explicit Impl(const ServerOptions& options)
+      : options_(options), names_(names_of(options.models)), keys_(options.keys), readers_(2), writer_(1) {
+    QKV_CHECK(!options.models.empty(), "there is no model to serve", Hint("qkv serve MODEL"));
+    transport_.emplace(options.http, *this);
+  }
+
+  ~Impl() override {
+    if (transport_) transport_->close();
+  }
+
+  void run() {
+    load();
+    ready_ = true;
+    if (options_.log) log_line(Log::info, fmt::format("ready: {}", fmt::join(names_, ", ")));
+    std::optional<EngineClock::time_point> stop_at;
+    bool aborted = false;
+    while (true) {
+      const bool worked = step();
+      if (stopping_ && !stop_at) {
+        transport_->stop_accepting();
+        stop_at = EngineClock::now() + std::chrono::duration_cast<EngineClock::duration>(options_.drain);
+      }
+      if (stop_at) {
+        if (transport_->busy() == 0 || EngineClock::now() > *stop_at + std::chrono::seconds(1)) break;
+        if (!aborted && EngineClock::now() > *stop_at) {
+          aborted = true;
+          abort_all();
+        }
+      }
+      if (!worked) sleep(stop_at ? std::chrono::milliseconds(10) : std::chrono::milliseconds(1000));
+    }
+    transport_->close();
+  }
+
+  void stop() {
+    stopping_ = true;
+    wake();
+  }
+
+  int port() const { return transport_->port(); }
+  bool ready() const { return ready_; }
+  const std::vector<std::string>& names() const { return names_; }
+
+  // --- of the transport's thread ---
+
+  std::optional<HttpResponse> refuse(const HttpHead& head) override {
+    if (!host_allowed(head, options_.origins)) {
+      return ApiError(403, "this server does not answer to that Host; --allow-host names the hosts it answers to")
+          .response();
+    }
+    if (judge_origin(head, options_.origins) == OriginIs::foreign) {
+      return ApiError(403, "pages of another origin may not ask this server; --cors allows an origin").response();
+    }
+    if (head.method == "OPTIONS") return preflight(head);
+    const bool asks = ask_route(head.path) != nullptr;
+    const bool page = page_file(head.path) != nullptr, model = head.path.starts_with(std::string(kModels) + "/");
+    const bool gets = page || model || head.path == kHealth || head.path == kMetrics || head.path == kModels;
+    if (!asks && !gets) return ApiError(404, "there is no such route here").response();
+    const bool right = asks ? head.method == "POST" : head.method == "GET" || head.method == "HEAD";
+    if (!right) {
+      HttpResponse wrong = ApiError(405, asks ? "this route takes POST" : "this route takes GET").response();
+      wrong.headers.emplace_back("Allow", asks ? "POST" : "GET, HEAD");
+      return wrong;
+    }
+    if (page || head.path == kHealth) return std::nullopt;
+    if (!keys_.empty() && !keys_.match(head.header("Authorization"))) {
+      ApiError error(401, "a valid API key is needed: Authorization: Bearer KEY");
+      error.code = "invalid_api_key";
+      return error.response();
+    }
+    if (asks) return refuse_ask();
+    return std::nullopt;
+  }
+
+  void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override {
+    const std::string& path = request.head.path;
+    if (const AskRoute* route = ask_route(path)) {
+      const int32_t owner = keys_.match(request.head.header("Authorization")).value_or(-1) + 1;
+      readers_.add([this, answer = route->answer, owner, exchange = std::move(exchange), came = EngineClock::now(),
+                    body = std::make_shared<std::string>(std::move(request.body))] {
+        ask(answer, *body, exchange, owner, came);
+      });
+      return;
+    }
+    exchange->respond(get(path));
+  }
+
+  HttpResponse failure(int status, std::string_view message) override {
+    ApiError error(status, std::string(message));
+    if (status == 503) {
+      error.retry_after = 1;
+      metrics_.rejected();
+    }
+    return error.response();
+  }
+
+  Headers headers_for(const HttpHead& head) override {
+    Headers headers = cors_headers(head, options_.origins);
+    headers.emplace_back("X-Content-Type-Options", "nosniff");
+    headers.emplace_back("Cache-Control", "no-store");
+    return headers;
+  }
+
+  void finished(const Finished& exchange) override {
+    const bool known = ask_route(exchange.path) != nullptr || page_file(exchange.path) != nullptr ||
+                       exchange.path == kHealth || exchange.path == kMetrics || exchange.path == kModels;
+    const std::string route = known ? exchange.path : exchange.path.empty() ? "-" : "other";
+    metrics_.answered(route, exchange.status);
+    if (!options_.log || exchange.path == kHealth) return;
+    log_line(Log::info, fmt::format("{} {} {} {} {} bytes {:.1f} ms{}{}{}", exchange.id, exchange.method.substr(0, 16),
+                                    route, exchange.status, exchange.bytes, exchange.seconds * 1e3,
+                                    exchange.gone ? " gone" : "", exchange.note.empty() ? "" : " ", exchange.note));
+  }
+
+ private:
+  // --- the engine: this thread alone runs models ---
+
+  void load() {
+    for (size_t i = 0; i < names_.size() && !stopping_; ++i) {
+      models_.push_back(std::make_unique<ServedModel>(names_[i], options_.models[i], options_.open, options_.room));
+    }
+    std::string needs;
+    int64_t need = 0;
+    constexpr double kGibibyte = 1 << 30;
+    for (const auto& model : models_) {
+      need += model->need();
+      needs += fmt::format("{}{} {:.2f} GiB", needs.empty() ? "" : ", ", model->name(),
+                           static_cast<double>(model->need()) / kGibibyte);
+    }
+    const int64_t have = available_memory();
+    QKV_CHECK(need <= have, "serving needs ", fmt::format("{:.2f}", static_cast<double>(need) / kGibibyte), " GiB (",
+              needs, ") but ", fmt::format("{:.2f}", static_cast<double>(have) / kGibibyte), " GiB are free",
+              Hint("use fewer --slots, a shorter --context, --cache i8, or quantised models"));
+    for (const auto& model : models_) {
+      if (!stopping_) model->load();
+    }
+  }
+
+  // One pass of every model and queue, so that none waits for another to finish.
+  bool step() {
+    bool worked = false;
+    for (const auto& model : models_) {
+      try {
+        worked = model->step() || worked;
+      } catch (const std::exception& failure) {
+        log_line(Log::error, fmt::format("{}: {}", model->name(), failure.what()));
+        sleep(std::chrono::milliseconds(10));
+      }
+    }
+    return worked;
+  }
+
+  void wake() {
+    {
+      const std::lock_guard lock(sleep_mutex_);
+      awake_ = true;
+    }
+    woken_.notify_one();
+  }
+
+  void sleep(std::chrono::milliseconds most) {
+    std::unique_lock lock(sleep_mutex_);
+    woken_.wait_for(lock, most, [&] { return awake_; });
+    awake_ = false;
+  }
+
+  void abort_all() {
+    const std::lock_guard lock(running_mutex_);
+    for (const auto& weak : running_) {
+      if (const auto generation = weak.lock()) generation->abort(ApiError(503, "the server is stopping"));
+    }
+  }
+
+  // --- requests ---
+
+  std::optional<HttpResponse> refuse_ask() {
+    ApiError error(503, stopping_ ? "the server is stopping" : "the models are still being loaded");
+    error.retry_after = stopping_ ? 5 : 1;
+    if (stopping_ || !ready_) return error.response();
+    const auto room = static_cast<size_t>(options_.room.slots + options_.room.queue) * names_.size() + 16;
+    if (transport_->busy() < room) return std::nullopt;
+    metrics_.rejected();
+    ApiError full(429, "too many requests at once; try again later");
+    full.retry_after = 1;
+    return full.response();
+  }
+
+  HttpResponse preflight(const HttpHead& head) const {
+    if (judge_origin(head, options_.origins) != OriginIs::allowed) {
+      return ApiError(403, "pages of other origins may not ask this server; --cors allows an origin").response();
+    }
+    return {.status = 204};
+  }
+
+  ServedModel& model_for(const Fields& fields) const {
+    const std::optional<std::string> name = fields.text("model", {1, 4096});
+    if (!name && models_.size() == 1) return *models_.front();
+    if (!name) fields.fail("model", fmt::format("is missing: it must be one of {}", fmt::join(names_, ", ")));
+    for (const auto& model : models_) {
+      if (model->name() == *name) return *model;
+    }
+    ApiError error(404,
+                   fmt::format("the model {} is not served here; these are: {}", shown_json(OrderedJson(*name)),
+                               fmt::join(names_, ", ")),
+                   "model");
+    error.code = "model_not_found";
+    throw error;
+  }
+
+  void ask(AnswerRoute answer, const std::string& body, const std::shared_ptr<Exchange>& exchange, int32_t owner,
+           EngineClock::time_point came) {
+    if (exchange->gone()) return;
+    try {
+      const OrderedJson json = parse_body(body);
+      const Fields fields(json, "");
+      answer(fields, model_for(fields),
+             {.exchange = exchange,
+              .writer = &writer_,
+              .metrics = &metrics_,
+              .wake = [this] { wake(); },
+              .watch = [this](std::weak_ptr<Generation> generation) { watch(std::move(generation)); },
+              .owner = owner,
+              .came = came});
+    } catch (...) {
+      const ApiError error = api_error_of(std::current_exception());
+      if (error.status == 429) metrics_.rejected();
+      exchange->respond(error.response());
+    }
+  }
+
+  void watch(std::weak_ptr<Generation> generation) {
+    const std::lock_guard lock(running_mutex_);
+    std::erase_if(running_, [](const auto& weak) { return weak.expired(); });
+    running_.push_back(std::move(generation));
+  }
+
+  HttpResponse get(const std::string& path) const {
+    if (const PageFile* file = page_file(path)) {
+      return {.type = std::string(file->type),
+              .headers = {{"Content-Security-Policy", kPagePolicy}, {"Referrer-Policy", "no-referrer"}},
+              .body = std::string(file->text)};
+    }
+    if (path == kHealth) {
+      const bool up = ready_ && !stopping_;
+      return json_response({{"status", up ? "ok" : stopping_ ? "stopping" : "loading"}}, up ? 200 : 503);
+    }
+    if (path == kMetrics) return metrics_text();
+    if (!ready_) {
+      ApiError error(503, "the models are still being loaded");
+      error.retry_after = 1;
+      return error.response();
+    }
+    return path == kModels ? models_list() : one_model(path.substr(std::string_view(kModels).size() + 1));
+  }
+
+  HttpResponse metrics_text() const {
+    std::vector<Metrics::ModelNow> now;
+    if (ready_) {
+      for (const auto& model : models_) now.push_back({.name = model->name(), .counts = model->counts()});
+    }
+    return {.type = "text/plain; version=0.0.4", .body = metrics_.text(now, transport_->busy())};
+  }
+
+  static OrderedJson model_json(const ServedModel& model) {
+    const ModelSpec& spec = model.model().spec();
+    OrderedJson can = OrderedJson::array();
+    if (spec.kind == ModelSpec::Kind::decoder_only) can.push_back("completions");
+    if (spec.kind == ModelSpec::Kind::decoder_only && model.chat_template() != nullptr) can.push_back("chat");
+    if (spec.has_source()) can.push_back("translate");
+    can.push_back("embeddings");
+    return {{"id", model.name()},
+            {"object", "model"},
+            {"created", model.created()},
+            {"owned_by", "qkv"},
+            {"family", spec.family},
+            {"max_model_len", model.context()},
+            {"capabilities", std::move(can)}};
+  }
+
+  HttpResponse models_list() const {
+    OrderedJson data = OrderedJson::array();
+    for (const auto& model : models_) data.push_back(model_json(*model));
+    return json_response({{"object", "list"}, {"data", std::move(data)}});
+  }
+
+  HttpResponse one_model(std::string_view name) const {
+    for (const auto& model : models_) {
+      if (model->name() == name) return json_response(model_json(*model));
+    }
+    ApiError error(404, "that model is not served here", "model");
+    error.code = "model_not_found";
+    return error.response();
+  }
+
+  ServerOptions options_;
+  std::vector<std::string> names_;
+  ApiKeys keys_;
+  std::atomic<bool> ready_ = false, stopping_ = false;
+  std::vector<std::unique_ptr<ServedModel>> models_;
+  Metrics metrics_;
+
+  std::mutex sleep_mutex_;
+  std::condition_variable woken_;
+  bool awake_ = false;
+  std::mutex running_mutex_;
+  std::vector<std::weak_ptr<Generation>> running_;
+
+  std::optional<Transport> transport_;  // begins last; ends after the queues, whose work answers through it
+  WorkQueue readers_, writer_;
+};
+
+Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Server::~Server() = default;
+
+void Server::run() {
+  impl_->run();
+}
+
+void Server::stop() {
+  impl_->stop();
+}
+
+int Server::port() const {
+  return impl_->port();
+}
+
+bool Server::ready() const {
+  return impl_->ready();
+}
+
+std::vector<std::string> Server::model_names() const {
+  return impl_->names();
+}
+
+}  // namespace qkv

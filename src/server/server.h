@@ -1,0 +1,46 @@
+// qkv serve: OpenAI's API over HTTP for one or several models in one process (docs/serving.md).
+//
+//   Server server(options);   the port is bound and /health answers 503
+//   server.run();             loads the models and writes texts, in this thread, until stop(); then drains
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/http.h"
+#include "server/origin.h"
+#include "server/served_model.h"
+
+namespace qkv {
+
+struct ServerOptions {
+  std::vector<std::string> models;  // folders or GGUF files; a model's name is the last part of its path
+  OpenOptions open = {};
+  server::ServeRoom room = {};
+  server::HttpOptions http = {};
+  std::vector<std::string> keys = {};  // none: everybody may ask
+  server::OriginRules origins = {};
+  server::Seconds drain{10};  // how long texts may take to finish after stop()
+  bool log = true;            // a line for each request, without its text
+};
+
+class Server {
+ public:
+  explicit Server(const ServerOptions& options);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  void run();   // an Error if a model cannot be loaded
+  void stop();  // from any thread; run() ends within the time to drain and a second
+  int port() const;
+  bool ready() const;  // the models are loaded
+  std::vector<std::string> model_names() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qkv

@@ -1,0 +1,33 @@
+// Threads that do one thing after the other. Reading requests and writing answers have one each, so that a long prompt
+// that is being read delays no text that is being written.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace qkv::server {
+
+class WorkQueue {
+ public:
+  explicit WorkQueue(int threads);
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
+  ~WorkQueue();  // does what is waiting, then ends
+
+  void add(std::function<void()> work);  // which must not throw
+
+ private:
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable more_;
+  std::deque<std::function<void()>> waiting_;
+  bool ending_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace qkv::server
