@@ -322,14 +322,18 @@ struct CrossEntropyArgs {
   Tensor b;            // [V] or absent
   Tensor targets;      // i32 [N]
   CrossEntropyRule rule;
+  Tensor logits;  // [N, V or more] or absent: where the logits stay for backward, if the device keeps them
 };
-struct CrossEntropyBackwardArgs {  // of factor * sum(losses)
+constexpr int64_t kLogitRows = 8192;  // devices that keep logits add up dw over so many rows at a time, kept or not
+struct CrossEntropyBackwardArgs {     // of factor * sum(losses)
   Grad dx, dw, db;
   Tensor dloss;  // [1]
   double factor = 1;
   Tensor x, w, b, targets, lse;
   Tensor tiles;  // w as tiles beside w, or absent
   CrossEntropyRule rule;
+  Tensor logits;  // absent; or kept: as forward left them, and overwritten; or memory for some rows of them
+  bool kept = false;
 };
 
 // --- optimisers ------------------------------------------------------------------------------------------------------

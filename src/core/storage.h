@@ -33,6 +33,7 @@ class Device {
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;  // within the device
   virtual void* stream() const { return nullptr; }                             // of devices that queue their work
   virtual int64_t scratch_bytes(int threads) const { return threads * (int64_t{4} << 20); }  // what its kernels need
+  virtual bool keeps_logits() const { return false; }  // memory for them is cheaper than computing them twice
   virtual int64_t free_bytes() const;  // that can still be allocated; the host's, unless the device has its own
   virtual void finish() {}             // waits for queued work, and throws what went wrong in it
   virtual Device& host_memory();       // of the host, and fast to upload from and to download to

@@ -6,11 +6,20 @@
 //   dl_v   = p_v (1 + 2 z lse) - (1 - s)[v = target] - s / V,   through the cap
 //   dx = dl w,   dw = dl^T x,   db = sum over rows of dl
 //
-// Head and loss are one op so that the logits of all rows are never in memory together.
+// Head and loss are one op so that the logits of all rows are never in memory together, but on a device that keeps them.
+#include <algorithm>
+
 #include "ops/checks.h"
 #include "ops/ops.h"
 
 namespace qkv::ops {
+namespace {
+
+int64_t padded_logits(int64_t vocabulary) {  // rows at multiples of 16 bytes
+  return (vocabulary + 7) / 8 * 8;
+}
+
+}  // namespace
 
 Loss cross_entropy(Context& cx, const Tensor& x, const Param& w, const Tensor& targets,
                    const CrossEntropyOptions& options) {
@@ -40,6 +49,11 @@ Loss cross_entropy(Context& cx, const Tensor& x, const Param& w, const Tensor& t
   const Param* b = options.bias;
   const Tensor bias = b != nullptr ? b->value(cx) : Tensor();
   const double factor = 1 / options.divisor;
+  // Logits, where the device keeps them: of all rows for backward, or while recomputing of some at a time.
+  const DType logit_type = weight.dtype() == DType::bf16 ? DType::bf16 : exact;
+  const bool roomy = cx.exec.device->keeps_logits(), keeps = roomy && cx.tape != nullptr && !cx.recompute_layers;
+  const Shape some{std::min(rows.dim(0), kLogitRows), padded_logits(vocabulary)};
+  const Tensor logits = keeps ? cx.constant(some.with(0, rows.dim(0)), logit_type) : Tensor();
   cx.kernels.cross_entropy(cx.exec, {.losses = losses,
                                      .lse = lse,
                                      .x = rows,
@@ -47,7 +61,8 @@ Loss cross_entropy(Context& cx, const Tensor& x, const Param& w, const Tensor& t
                                      .tiles = tiles,
                                      .b = bias,
                                      .targets = targets,
-                                     .rule = rule});
+                                     .rule = rule,
+                                     .logits = logits});
   cx.kernels.sum(cx.exec, {.y = loss, .x = losses, .factor = factor});
   if (cx.tape != nullptr) {
     cx.tape->record(kOp, [=, &w](Backward& bk) {
@@ -62,7 +77,11 @@ Loss cross_entropy(Context& cx, const Tensor& x, const Param& w, const Tensor& t
                                                   .targets = targets,
                                                   .lse = lse,
                                                   .tiles = tiles,
-                                                  .rule = rule});
+                                                  .rule = rule,
+                                                  .logits = keeps   ? logits
+                                                            : roomy ? bk.make(some, logit_type)
+                                                                    : Tensor(),
+                                                  .kept = keeps});
     });
   }
   return {cx.finish(kOp, loss), losses};

@@ -166,6 +166,7 @@ class CudaDevice final : public Device {
   const char* name() const override { return "cuda"; }
   void* stream() const override { return stream_; }
   int64_t scratch_bytes(int) const override { return kScratchBytes; }
+  bool keeps_logits() const override { return true; }
   Device& host_memory() override { return pinned_memory(); }
 
   std::byte* allocate(int64_t bytes) override {

@@ -3,119 +3,175 @@
 
 #include "kernels/cuda/formulas.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/map.h"
+#include "kernels/cuda/row_parts.h"
 
 namespace qkv::kernels::cuda {
 namespace {
 
 template <class R>
 void activation_as(const Exec& exec, const ActivationArgs& a) {
-  const View y(a.y), x(a.x);
   const Activation act = a.act;
-  each_thread(exec, a.y.count(),
-              [=] __device__(int64_t i) { y.set(y.element(i), apply(act, x.get<R>(x.element(i))).value); });
+  map<R, 1, 1>(exec, {Grad{a.y}}, {a.x}, [=] __device__(const auto& x, auto& y) {
+    by_kind(act.kind, [&](auto kind) {
+      each_of(y, [&](int i) { y[0][i] = kind.apply(static_cast<R>(act.alpha), x[0][i]).value; });
+    });
+  });
 }
 
 template <class R>
 void activation_backward_as(const Exec& exec, const ActivationBackwardArgs& a) {
-  const GradView dx(a.dx);
-  const View dy(a.dy), x(a.x);
   const Activation act = a.act;
-  each_thread(exec, a.dy.count(), [=] __device__(int64_t i) {
-    dx.put(dx.view.element(i), dy.get<R>(dy.element(i)) * apply(act, x.get<R>(x.element(i))).slope);
+  map<R, 1, 2>(exec, {a.dx}, {a.dy, a.x}, [=] __device__(const auto& x, auto& y) {
+    by_kind(act.kind, [&](auto kind) {
+      each_of(y, [&](int i) { y[0][i] = x[0][i] * kind.apply(static_cast<R>(act.alpha), x[1][i]).slope; });
+    });
   });
 }
 
 template <class R>
 void gated_as(const Exec& exec, const GatedArgs& a) {
-  const View y(a.y), gate(a.gate), up(a.up);
   const Gating form = a.form;
-  each_thread(exec, a.y.count(), [=] __device__(int64_t i) {
-    const GateParts<R> parts(form, gate.get<R>(gate.element(i)), up.get<R>(up.element(i)));
-    y.set(y.element(i), parts.act * parts.up);
+  map<R, 1, 2>(exec, {Grad{a.y}}, {a.gate, a.up}, [=] __device__(const auto& x, auto& y) {
+    by_kind(form.act.kind, [&](auto kind) {
+      each_of(y, [&](int i) {
+        const GateParts<R> parts(kind, form, x[0][i], x[1][i]);
+        y[0][i] = parts.act * parts.up;
+      });
+    });
   });
 }
 
 template <class R>
 void gated_backward_as(const Exec& exec, const GatedBackwardArgs& a) {
-  const GradView dgate(a.dgate), dup(a.dup);
-  const View dy(a.dy), gate(a.gate), up(a.up);
   const Gating form = a.form;
-  each_thread(exec, a.dy.count(), [=] __device__(int64_t i) {
-    const GateParts<R> parts(form, gate.get<R>(gate.element(i)), up.get<R>(up.element(i)));
-    const R g = dy.get<R>(dy.element(i));
-    if (dgate) dgate.put(dgate.view.element(i), g * parts.act_slope * parts.up);
-    if (dup) dup.put(dup.view.element(i), g * parts.act * parts.up_slope);
+  map<R, 2, 3>(exec, {a.dgate, a.dup}, {a.dy, a.gate, a.up}, [=] __device__(const auto& x, auto& y) {
+    by_kind(form.act.kind, [&](auto kind) {
+      each_of(y, [&](int i) {
+        const GateParts<R> parts(kind, form, x[1][i], x[2][i]);
+        y[0][i] = x[0][i] * parts.act_slope * parts.up;
+        y[1][i] = x[0][i] * parts.act * parts.up_slope;
+      });
+    });
   });
 }
 
-template <class R>
-void dropout_as(const Exec& exec, const DropoutArgs& a) {
-  const View y(a.y), x(a.x);
+// Four columns share a block of random words.
+template <class A, int N>
+void dropout_in(const Exec& exec, const DropoutArgs& a) {
+  using R = typename A::Real;
+  const A y(a.y), x(a.x);
   const Drop drop(a.dropout);
   const bool add = a.add;
-  const int64_t columns = a.y.cols();
-  each_thread(exec, a.y.count(), [=] __device__(int64_t i) {
-    const R factor = drop.factor<R>(i / columns, static_cast<uint64_t>(i % columns));
-    y.put(y.element(i), factor == 0 ? R{0} : x.get<R>(x.element(i)) * factor, add);
+  each_pack<N>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
+    R v[N];
+    x.load(r, c, v);
+#pragma unroll
+    for (int four = 0; four < N; four += 4) {
+      R factors[4];
+      drop.factors(r, static_cast<uint64_t>(c + four) / 4, factors);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) v[four + i] = factors[i] == 0 ? R{0} : v[four + i] * factors[i];
+    }
+    y.put(r, c, v, add);
   });
 }
 
-template <class R>
-void rotary_as(const Exec& exec, const RotaryArgs& a) {
-  const View y(a.y), x(a.x), cos(a.cos), sin(a.sin), positions(a.positions);
-  const int64_t pairs = a.cos.cols(), heads = a.x.dim(1), width = a.x.dim(2), first = a.first;
+// A thread turns N pairs, or copies 2 N numbers that stay; a row is a head of a token.
+template <class A, class Table, int N>
+void rotary_in(const Exec& exec, const RotaryArgs& a) {
+  using R = typename A::Real;
+  const A y(a.y), x(a.x);
+  const Table cos(a.cos), sin(a.sin);
+  const int32_t* positions = a.positions.as<int32_t>();
+  const int64_t pairs = a.cos.cols(), width = a.x.dim(2), first = a.first;
+  const auto heads = static_cast<uint32_t>(a.x.dim(1));
   const bool interleaved = a.interleaved, inverse = a.inverse, add = a.add;
-  const int64_t still = width - 2 * pairs, each = pairs + still;  // a thread turns a pair or copies a number
-  each_thread(exec, a.x.dim(0) * heads * each, [=] __device__(int64_t task) {
-    const int64_t n = task / each / heads, h = task / each % heads, i = task % each;
-    if (i >= pairs) {
-      const int64_t c = i - pairs < first ? i - pairs : i + pairs;
-      return y.put(y.at(n, h, c), x.get<R>(x.at(n, h, c)), add);
+  const int64_t turning = pairs / N, each = turning + (width - 2 * pairs) / N;
+  each_pack<1>(exec, a.x.dim(0) * a.x.dim(1), each, [=] __device__(int64_t row, int64_t task) {
+    R one[N], two[N];
+    if (task >= turning) {
+      const int64_t still = (task - turning) * N, c = still < first ? still : still + 2 * pairs;
+      x.load(row, c, one);
+      return y.put(row, c, one, add);
     }
-    const int64_t one = first + (interleaved ? 2 * i : i), two = one + (interleaved ? 1 : pairs);
-    const int64_t p = positions.id(n);
-    const R turn = cos.get<R>(cos.at(p, i)), lift = sin.get<R>(sin.at(p, i)), s = inverse ? -lift : lift;
-    const R x1 = x.get<R>(x.at(n, h, one)), x2 = x.get<R>(x.at(n, h, two));
-    y.put(y.at(n, h, one), x1 * turn - x2 * s, add);
-    y.put(y.at(n, h, two), x2 * turn + x1 * s, add);
+    const int64_t p = positions[static_cast<uint32_t>(row) / heads], i = task * N;
+    R turn[N], lift[N];
+    cos.load(p, i, turn);
+    sin.load(p, i, lift);
+    const int64_t at = first + (interleaved ? 2 * i : i), then = at + (interleaved ? N : pairs);
+    x.load(row, at, one);
+    x.load(row, then, two);
+    R x1[N], x2[N];
+#pragma unroll
+    for (int k = 0; k < N; ++k) {  // interleaved: `one` and `two` hold 2 N numbers in turn
+      x1[k] = !interleaved ? one[k] : 2 * k < N ? one[2 * k % N] : two[2 * k % N];
+      x2[k] = !interleaved ? two[k] : 2 * k + 1 < N ? one[(2 * k + 1) % N] : two[(2 * k + 1) % N];
+      const R s = inverse ? -lift[k] : lift[k], left = x1[k];
+      x1[k] = left * turn[k] - x2[k] * s;
+      x2[k] = x2[k] * turn[k] + left * s;
+    }
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      one[k] = !interleaved ? x1[k] : k % 2 == 0 ? x1[k / 2] : x2[k / 2];
+      two[k] = !interleaved ? x2[k] : (N + k) % 2 == 0 ? x1[(N + k) / 2] : x2[(N + k) / 2];
+    }
+    y.put(row, at, one, add);
+    y.put(row, then, two, add);
   });
 }
 
-template <class R>
-void softmax_as(const Exec& exec, const SoftmaxArgs& a) {
-  const View y(a.y), x(a.x);
-  each_block(exec, a.y.rows(), [=] __device__(int64_t r) {
-    const int64_t from = x.row(r), to = y.row(r), width = x.cols();
-    R highest = -INFINITY;
-    for (int64_t c = threadIdx.x; c < width; c += kThreads) {
-      const R v = x.get<R>(from + c);
-      highest = v > highest ? v : highest;
-    }
-    highest = block_max(highest);
+template <class A, int T>
+void softmax_by(const Exec& exec, const SoftmaxArgs& a) {
+  using R = typename A::Real;
+  const A y(a.y), x(a.x);
+  const int64_t width = a.x.cols();
+  each_row_by<T>(exec, a.y.rows(), [=] __device__(int64_t r) {
+    const RowPart<A, T> part(x, r, width);
+    R highest = -INFINITY, total = 0;
+    part.numbers([&](R v) { highest = v > highest ? v : highest; });
+    highest = row_max<T>(highest);
     const bool empty = highest == -static_cast<R>(INFINITY);  // all hidden: zeros, never NaN
-    R total = 0;
-    for (int64_t c = threadIdx.x; c < width && !empty; c += kThreads) total += exp(x.get<R>(from + c) - highest);
-    total = block_sum(total);
-    for (int64_t c = threadIdx.x; c < width; c += kThreads) {
-      y.set(to + c, empty ? R{0} : exp(x.get<R>(from + c) - highest) / total);
-    }
+    if (!empty) part.numbers([&](R v) { total += exp(v - highest); });
+    total = row_sum<T>(total);
+    part.each([&](int64_t c, const R(&v)[kRowPack]) {
+      R out[kRowPack];
+#pragma unroll
+      for (int i = 0; i < kRowPack; ++i) out[i] = empty ? R{0} : exp(v[i] - highest) / total;
+      y.store(r, c, out);
+    });
   });
 }
+template <class A>
+void softmax_in(const Exec& exec, const SoftmaxArgs& a) {
+  a.x.cols() <= kWarpColumns ? softmax_by<A, 32>(exec, a) : softmax_by<A, kRowBlock>(exec, a);
+}
 
-template <class R>
-void softmax_backward_as(const Exec& exec, const SoftmaxBackwardArgs& a) {
-  const GradView dx(a.dx);
-  const View dy(a.dy), y(a.y);
-  each_block(exec, a.dy.rows(), [=] __device__(int64_t r) {
-    const int64_t of_dy = dy.row(r), of_y = y.row(r), width = y.cols();
+template <class A, int T>
+void softmax_backward_by(const Exec& exec, const SoftmaxBackwardArgs& a) {
+  using R = typename A::Real;
+  const A dx(a.dx.tensor), dy(a.dy), y(a.y);
+  const bool add = a.dx.add;
+  const int64_t width = a.y.cols();
+  each_row_by<T>(exec, a.dy.rows(), [=] __device__(int64_t r) {
+    const RowPart<A, T> of_y(y, r, width), of_dy(dy, r, width);
     R dot = 0;
-    for (int64_t c = threadIdx.x; c < width; c += kThreads) dot += y.get<R>(of_y + c) * dy.get<R>(of_dy + c);
-    dot = block_sum(dot);
-    for (int64_t c = threadIdx.x; c < width; c += kThreads) {
-      dx.put(dx.view.row(r) + c, y.get<R>(of_y + c) * (dy.get<R>(of_dy + c) - dot));
-    }
+    of_y.each_with(of_dy, [&](int64_t, const R(&p)[kRowPack], const R(&g)[kRowPack]) {
+#pragma unroll
+      for (int i = 0; i < kRowPack; ++i) dot += p[i] * g[i];
+    });
+    dot = row_sum<T>(dot);
+    of_y.each_with(of_dy, [&](int64_t c, const R(&p)[kRowPack], const R(&g)[kRowPack]) {
+      R out[kRowPack];
+#pragma unroll
+      for (int i = 0; i < kRowPack; ++i) out[i] = p[i] * (g[i] - dot);
+      dx.put(r, c, out, add);
+    });
   });
+}
+template <class A>
+void softmax_backward_in(const Exec& exec, const SoftmaxBackwardArgs& a) {
+  a.y.cols() <= kWarpColumns ? softmax_backward_by<A, 32>(exec, a) : softmax_backward_by<A, kRowBlock>(exec, a);
 }
 
 }  // namespace
@@ -133,16 +189,24 @@ void gated_backward(const Exec& exec, const GatedBackwardArgs& a) noexcept {
   in_real(a.dy, [&](auto r) { gated_backward_as<decltype(r)>(exec, a); });
 }
 void dropout(const Exec& exec, const DropoutArgs& a) noexcept {
-  in_real(a.y, [&](auto r) { dropout_as<decltype(r)>(exec, a); });
+  in_form(a.y, {&a.y, &a.x}, [&]<class A, int N>(A, Count<N>) { dropout_in<A, N>(exec, a); });
 }
 void rotary(const Exec& exec, const RotaryArgs& a) noexcept {
-  in_real(a.y, [&](auto r) { rotary_as<decltype(r)>(exec, a); });
+  const auto even = [&](int64_t n) {
+    return a.cos.cols() % n == 0 && a.first % n == 0 && a.x.rows() <= INT32_MAX && packed<float>({&a.cos, &a.sin}, 4);
+  };
+  using Bf16 = Packed<__nv_bfloat16>;
+  if (a.y.dtype() == DType::f64) return rotary_in<Loose<double>, Loose<double>, 1>(exec, a);
+  if (even(8) && packed<__nv_bfloat16>({&a.y, &a.x}, 8)) return rotary_in<Bf16, Packed<float>, 8>(exec, a);
+  if (even(4) && packed<float>({&a.y, &a.x}, 4)) return rotary_in<Packed<float>, Packed<float>, 4>(exec, a);
+  rotary_in<Loose<float>, Loose<float>, 1>(exec, a);
 }
 void softmax(const Exec& exec, const SoftmaxArgs& a) noexcept {
-  in_real(a.y, [&](auto r) { softmax_as<decltype(r)>(exec, a); });
+  in_float_form(a.y, {&a.y, &a.x}, [&](auto form) { softmax_in<decltype(form)>(exec, a); });
 }
 void softmax_backward(const Exec& exec, const SoftmaxBackwardArgs& a) noexcept {
-  if (a.dx) in_real(a.dy, [&](auto r) { softmax_backward_as<decltype(r)>(exec, a); });
+  if (!a.dx) return;
+  in_float_form(a.dy, {&a.dx.tensor, &a.dy, &a.y}, [&](auto form) { softmax_backward_in<decltype(form)>(exec, a); });
 }
 
 }  // namespace qkv::kernels::cuda

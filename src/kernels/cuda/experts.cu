@@ -2,7 +2,8 @@
 #include <cmath>
 
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/row_parts.h"
+#include "kernels/cuda/sort.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -184,50 +185,69 @@ void route_backward_as(const Exec& exec, const RouteBackwardArgs& a) {
   });
 }
 
-template <class R>
-void dispatch_as(const Exec& exec, const DispatchArgs& a) {
-  const View y(a.y), x(a.x), order(a.order);
-  const int64_t width = a.y.cols(), top_k = a.top_k;
-  each_thread(exec, a.y.count(), [=] __device__(int64_t i) {
-    const int64_t r = i / width, c = i % width;
-    y.set(y.row(r) + c, x.get<R>(x.row(order.id(r) / top_k) + c));
+template <class A, int N>
+void dispatch_in(const Exec& exec, const DispatchArgs& a) {
+  using R = typename A::Real;
+  const A y(a.y), x(a.x);
+  const int32_t* order = a.order.as<int32_t>();
+  const auto top_k = static_cast<int32_t>(a.top_k);
+  each_pack<N>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
+    R v[N];
+    x.load(order[r] / top_k, c, v);
+    y.store(r, c, v);
   });
 }
 
-template <class R>
-void combine_as(const Exec& exec, const CombineArgs& a) {
-  const View y(a.y), z(a.z), slots(a.slots), weights(a.weights);
-  const int64_t width = a.y.cols(), top_k = a.slots.dim(1);
+template <class A, int N>
+void combine_in(const Exec& exec, const CombineArgs& a) {
+  using R = typename A::Real;
+  const A y(a.y), z(a.z);
+  const View weights(a.weights);
+  const int32_t* slots = a.slots.as<int32_t>();
+  const int64_t top_k = a.slots.dim(1);
   const bool add = a.add;
-  each_thread(exec, a.y.count(), [=] __device__(int64_t i) {
-    const int64_t r = i / width, c = i % width;
-    R total = 0;
+  each_pack<N>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
+    R total[N] = {};
+#pragma unroll A::kUnroll / 2 + 1
     for (int64_t s = 0; s < top_k; ++s) {
-      total += (weights ? weights.get<R>(weights.row(r) + s) : R{1}) * z.get<R>(z.row(slots.id(r * top_k + s)) + c);
+      const R w = weights ? weights.get<R>(weights.row(r) + s) : R{1};
+      R v[N];
+      z.load(slots[r * top_k + s], c, v);
+      for (int i = 0; i < N; ++i) total[i] += w * v[i];
     }
-    y.put(y.row(r) + c, total, add);
+    y.put(r, c, total, add);
   });
 }
 
-template <class R>
-void combine_backward_as(const Exec& exec, const CombineBackwardArgs& a) {
-  const GradView dz(a.dz), dweights(a.dweights);
-  const View dy(a.dy), z(a.z), slots(a.slots), weights(a.weights);
+template <class A>
+void combine_backward_in(const Exec& exec, const CombineBackwardArgs& a) {
+  using R = typename A::Real;
+  constexpr int T = kRowBlock;
+  const A dz(a.dz.tensor), dy(a.dy), z(a.z);
+  const bool add = a.dz.add;
+  const GradView dweights(a.dweights);
+  const View weights(a.weights);
+  const int32_t* slots = a.slots.as<int32_t>();
   const int64_t width = a.dy.cols(), top_k = a.slots.dim(1);
-  each_block(exec, a.dy.rows() * top_k, [=] __device__(int64_t task) {
-    const int64_t r = task / top_k, slot = slots.id(task);
+  each_row_by<T>(exec, a.dy.rows() * top_k, [=] __device__(int64_t task) {
+    const int64_t r = task / top_k, slot = slots[task];
     const R w = weights ? weights.get<R>(weights.row(r) + task % top_k) : R{1};
     R dot = 0;
-    for (int64_t c = threadIdx.x; c < width; c += kThreads) {
-      const R g = dy.get<R>(dy.row(r) + c);
-      if (dz) dz.put(dz.view.row(slot) + c, w * g);
-      dot += g * z.get<R>(z.row(slot) + c);
-    }
-    dot = block_sum(dot);
-    if (dweights && threadIdx.x == 0) dweights.put(dweights.view.row(r) + task % top_k, dot);
+    const RowPart<A, T> of_dy(dy, r, width);
+    const RowPart<A, T> of_z(z, slot, width);
+    of_dy.each_with(of_z, [&](int64_t c, const R(&g)[kRowPack], const R(&v)[kRowPack]) {
+      R out[kRowPack];
+#pragma unroll
+      for (int i = 0; i < kRowPack; ++i) {
+        out[i] = w * g[i];
+        dot += g[i] * v[i];
+      }
+      if (dz) dz.put(slot, c, out, add);
+    });
+    dot = row_sum<T>(dot);
+    if (dweights && threadIdx.x % T == 0) dweights.put(dweights.view.row(r) + task % top_k, dot);
   });
 }
-
 template <class R>
 void router_load_as(const Exec& exec, const RouterLoadArgs& a) {
   const View counts(a.counts), mass(a.mass), logits(a.logits), ids(a.ids);
@@ -245,12 +265,10 @@ void router_load_as(const Exec& exec, const RouterLoadArgs& a) {
   sum_rows<R>(
       rest, rows, experts, [=] __device__(int64_t r, int64_t e) { return norms[r * experts + e]; },
       [=] __device__(int64_t e, R s) { mass.put(e, s, true); });
-  each_block(exec, experts, [=] __device__(int64_t e) {
-    R total = 0;
-    for (int64_t i = threadIdx.x; i < chosen; i += kThreads) total += ids.id(i) == e ? R{1} : R{0};
-    total = block_sum(total);
-    if (threadIdx.x == 0) counts.put(e, total, true);
-  });
+  auto* chosen_by = reinterpret_cast<int32_t*>(exec.scratch.data());  // counts are integers, so atomics keep them exact
+  each_thread(exec, experts, [=] __device__(int64_t e) { chosen_by[e] = 0; });
+  each_thread(exec, chosen, [=] __device__(int64_t i) { atomicAdd(&chosen_by[ids.id(i)], 1); });
+  each_thread(exec, experts, [=] __device__(int64_t e) { counts.put(e, static_cast<R>(chosen_by[e]), true); });
 }
 
 template <class R>
@@ -279,47 +297,26 @@ void route_backward(const Exec& exec, const RouteBackwardArgs& a) noexcept {
   if (a.dlogits) in_real(a.logits, [&](auto r) { route_backward_as<decltype(r)>(exec, a); });
 }
 
-// A block per expert: how many rows are before its own, then its rows in order.
 void dispatch_plan(const Exec& exec, const DispatchPlanArgs& a) noexcept {
-  const View order(a.order), slots(a.slots), groups(a.groups), ids(a.ids);
-  const int64_t chosen = a.ids.count(), experts = a.groups.count() - 1;
-  each_block(exec, experts + 1, [=] __device__(int64_t e) {
-    int before = 0;
-    for (int64_t i = threadIdx.x; i < chosen; i += kThreads) before += ids.id(i) < e ? 1 : 0;
-    int next = block_sum(before);
-    if (threadIdx.x == 0) groups.set(e, next);
-    if (e == experts) return;
-    for (int64_t block = 0; block < chosen; block += kThreads) {
-      const int64_t i = block + threadIdx.x;
-      const bool mine = i < chosen && ids.id(i) == e;
-      const unsigned same = __ballot_sync(0xffffffffU, mine);
-      __shared__ int in_warp[kWarps];
-      __syncthreads();
-      if (threadIdx.x % 32 == 0) in_warp[threadIdx.x / 32] = __popc(same);
-      __syncthreads();
-      int ahead = 0, all = 0;
-      for (int w = 0; w < kWarps; ++w) {
-        if (w < static_cast<int>(threadIdx.x / 32)) ahead += in_warp[w];
-        all += in_warp[w];
-      }
-      if (mine) {
-        const int to = next + ahead + __popc(same & ((1U << (threadIdx.x % 32)) - 1));
-        order.set(to, static_cast<int32_t>(i));
-        slots.set(i, to);
-      }
-      next += all;
-    }
+  int32_t *slots = a.slots.as<int32_t>(), *groups = a.groups.as<int32_t>(), *order = a.order.as<int32_t>();
+  const int64_t chosen = a.ids.count(), starts = a.groups.count();
+  auto* sorted = reinterpret_cast<int32_t*>(exec.scratch.data());
+  sort_by_id(exec, a.ids.as<int32_t>(), chosen, starts - 1, order, sorted,
+             exec.scratch.data() + (4 * chosen + 255) / 256 * 256);
+  each_thread(exec, std::max(chosen, starts), [=] __device__(int64_t i) {
+    if (i < chosen) slots[order[i]] = static_cast<int32_t>(i);
+    if (i < starts) groups[i] = static_cast<int32_t>(first_not_below(sorted, chosen, i));
   });
 }
 
 void dispatch(const Exec& exec, const DispatchArgs& a) noexcept {
-  in_real(a.y, [&](auto r) { dispatch_as<decltype(r)>(exec, a); });
+  in_form(a.y, {&a.y, &a.x}, [&]<class A, int N>(A, Count<N>) { dispatch_in<A, N>(exec, a); });
 }
 void combine(const Exec& exec, const CombineArgs& a) noexcept {
-  in_real(a.y, [&](auto r) { combine_as<decltype(r)>(exec, a); });
+  in_form(a.y, {&a.y, &a.z}, [&]<class A, int N>(A, Count<N>) { combine_in<A, N>(exec, a); });
 }
 void combine_backward(const Exec& exec, const CombineBackwardArgs& a) noexcept {
-  in_real(a.dy, [&](auto r) { combine_backward_as<decltype(r)>(exec, a); });
+  in_form(a.dy, {&a.dz.tensor, &a.dy, &a.z}, [&]<class A>(A, auto) { combine_backward_in<A>(exec, a); });
 }
 void router_load(const Exec& exec, const RouterLoadArgs& a) noexcept {
   in_real(a.mass, [&](auto r) { router_load_as<decltype(r)>(exec, a); });

@@ -13,39 +13,84 @@ struct ValueAndSlope {
   R value, slope;
 };
 
+// exp(x) by one instruction of the multi-function unit: within 2^-21 for |x| < 8, less exact the larger |x|.
+__device__ inline float fast_exp(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504088896341F));
+  return y;
+}
+
+// 1 / (1 + exp(-x)); in float by fast instructions.
 template <class R>
-__device__ ValueAndSlope<R> apply(Activation act, R x) {
-  const R alpha = static_cast<R>(act.alpha);
-  constexpr R kRootHalf = static_cast<R>(0.70710678118654752440), kInvRootPi = static_cast<R>(0.56418958354775628695),
-              kRootTwo = static_cast<R>(1.41421356237309504880);
-  switch (act.kind) {
-    case Activation::Kind::identity:
+__device__ R sigmoid(R x) {
+  if constexpr (sizeof(R) == sizeof(float)) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1 + fast_exp(-x)));
+    return y;
+  } else {
+    return 1 / (1 + exp(-x));
+  }
+}
+
+template <Activation::Kind kKind>
+struct OfKind {
+  // act(x) and its slope.
+  template <class R>
+  static __device__ ValueAndSlope<R> apply(R alpha, R x) {
+    constexpr R kRootHalf = static_cast<R>(0.70710678118654752440), kInvRootPi = static_cast<R>(0.56418958354775628695),
+                kRootTwo = static_cast<R>(1.41421356237309504880);
+    using Kind = Activation::Kind;
+    if constexpr (kKind == Kind::identity) {
       return {x, 1};
-    case Activation::Kind::relu:
+    } else if constexpr (kKind == Kind::relu) {
       return {x <= 0 ? 0 : x, x > 0 ? R{1} : R{0}};  // NaN stays NaN
-    case Activation::Kind::relu_squared: {
+    } else if constexpr (kKind == Kind::relu_squared) {
       const R positive = x <= 0 ? R{0} : x;
       return {positive * positive, 2 * positive};
-    }
-    case Activation::Kind::gelu_erf: {
+    } else if constexpr (kKind == Kind::gelu_erf) {
       const R cdf = (1 + erf(x * kRootHalf)) / 2;
       return {x * cdf, cdf + x * exp(-x * x / 2) * kInvRootPi * kRootHalf};
-    }
-    case Activation::Kind::gelu_tanh: {
-      const R k = kRootTwo * kInvRootPi, cubic = static_cast<R>(0.044715);
-      const R t = tanh(k * (x + cubic * x * x * x));
-      return {x * (1 + t) / 2, (1 + t) / 2 + x * (1 - t * t) * k * (1 + 3 * cubic * x * x) / 2};
-    }
-    case Activation::Kind::silu: {
-      const R s = 1 / (1 + exp(-alpha * x));
+    } else if constexpr (kKind == Kind::gelu_tanh) {
+      // (1 + tanh(u)) / 2 is sigmoid(2 u)
+      const R k = 2 * kRootTwo * kInvRootPi, cubic = static_cast<R>(0.044715);
+      const R s = sigmoid(k * (x + cubic * x * x * x));
+      return {x * s, s + x * s * (1 - s) * k * (1 + 3 * cubic * x * x)};
+    } else if constexpr (kKind == Kind::silu) {
+      const R s = sigmoid(alpha * x);
       return {x * s, s + alpha * x * s * (1 - s)};
-    }
-    case Activation::Kind::tanh: {
+    } else {
       const R t = tanh(x / alpha);
       return {alpha * t, 1 - t * t};
     }
   }
-  return {0, 0};
+};
+
+// Calls f(OfKind<kind>): one branch for as many numbers as f takes.
+template <class F>
+__device__ void by_kind(Activation::Kind kind, const F& f) {
+  switch (kind) {
+    case Activation::Kind::identity:
+      return f(OfKind<Activation::Kind::identity>{});
+    case Activation::Kind::relu:
+      return f(OfKind<Activation::Kind::relu>{});
+    case Activation::Kind::gelu_erf:
+      return f(OfKind<Activation::Kind::gelu_erf>{});
+    case Activation::Kind::gelu_tanh:
+      return f(OfKind<Activation::Kind::gelu_tanh>{});
+    case Activation::Kind::silu:
+      return f(OfKind<Activation::Kind::silu>{});
+    case Activation::Kind::tanh:
+      return f(OfKind<Activation::Kind::tanh>{});
+    case Activation::Kind::relu_squared:
+      return f(OfKind<Activation::Kind::relu_squared>{});
+  }
+}
+
+template <class R>
+__device__ ValueAndSlope<R> apply(Activation act, R x) {
+  ValueAndSlope<R> result{0, 0};
+  by_kind(act.kind, [&](auto kind) { result = kind.apply(static_cast<R>(act.alpha), x); });
+  return result;
 }
 
 // The two factors of a gated activation, and their derivatives (0 where clamped).
@@ -54,9 +99,13 @@ struct GateParts {
   R act, act_slope, up, up_slope;
 
   __device__ GateParts(const Gating& form, R gate, R up_in) {
+    by_kind(form.act.kind, [&](auto kind) { *this = GateParts(kind, form, gate, up_in); });
+  }
+  template <class OfKind>
+  __device__ GateParts(OfKind kind, const Gating& form, R gate, R up_in) {
     const bool clamped = form.limit > 0;
     const R limit = static_cast<R>(form.limit);
-    const auto a = apply(form.act, clamped && gate > limit ? limit : gate);
+    const auto a = kind.apply(static_cast<R>(form.act.alpha), clamped && gate > limit ? limit : gate);
     act = a.value;
     act_slope = clamped && !(gate <= limit) ? R{0} : a.slope;
     const R inside = !clamped ? up_in : up_in < -limit ? -limit : up_in > limit ? limit : up_in;
@@ -65,11 +114,14 @@ struct GateParts {
   }
 };
 
-// Philox4x32-10, as base/philox.h.
-__device__ inline uint32_t random_u32(uint32_t key0, uint32_t key1, uint64_t row, uint64_t column) {
-  const uint64_t block = column >> 2;
-  uint32_t c[4] = {static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32), static_cast<uint32_t>(block),
-                   static_cast<uint32_t>(block >> 32)};
+// Philox4x32-10, as base/philox.h: the words of four columns.
+struct FourWords {
+  uint32_t c[4];
+};
+__device__ inline FourWords random_four(uint32_t key0, uint32_t key1, uint64_t row, uint64_t block) {
+  FourWords words{{static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32), static_cast<uint32_t>(block),
+                   static_cast<uint32_t>(block >> 32)}};
+  auto& c = words.c;
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0], b = uint64_t{0xCD9E8D57} * c[2];
@@ -79,6 +131,11 @@ __device__ inline uint32_t random_u32(uint32_t key0, uint32_t key1, uint64_t row
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
+  return words;
+}
+__device__ inline uint32_t random_u32(uint32_t key0, uint32_t key1, uint64_t row, uint64_t column) {
+  const FourWords words = random_four(key0, key1, row, column >> 2);
+  const auto& c = words.c;
   return (column & 2) != 0 ? ((column & 1) != 0 ? c[3] : c[2]) : ((column & 1) != 0 ? c[1] : c[0]);
 }
 
@@ -93,6 +150,17 @@ struct Drop {
   __device__ R factor(int64_t row, uint64_t column) const {
     if (p == 0) return 1;
     const uint32_t word = random_u32(key0, key1, first_row + static_cast<uint64_t>(row), column);
+    return of_word<R>(word);
+  }
+  // Of the columns 4 block ... 4 block + 3.
+  template <class R>
+  __device__ void factors(int64_t row, uint64_t block, R (&f)[4]) const {
+    const FourWords words = random_four(key0, key1, first_row + static_cast<uint64_t>(row), block);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) f[i] = p == 0 ? R{1} : of_word<R>(words.c[i]);
+  }
+  template <class R>
+  __device__ R of_word(uint32_t word) const {
     return static_cast<float>(word >> 8) * 0x1p-24F >= p ? 1 / (1 - static_cast<R>(p)) : R{0};
   }
 };

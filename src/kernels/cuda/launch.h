@@ -46,7 +46,7 @@ void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, size_t sha
 }
 
 template <class F>
-__global__ void __launch_bounds__(kThreads) run_threads(int64_t count, F f) {
+__global__ void __launch_bounds__(kThreads) run_threads(int64_t count, const __grid_constant__ F f) {
   let_next_start();
   wait_for_last();
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads) run_threads(int64_t count, F f) {
 }
 
 template <class F>
-__global__ void __launch_bounds__(kThreads) run_blocks(int64_t count, F f) {
+__global__ void __launch_bounds__(kThreads) run_blocks(int64_t count, const __grid_constant__ F f) {
   let_next_start();
   wait_for_last();
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) f(i);
@@ -113,9 +113,32 @@ __device__ R block_max(R x) {
   return block_combine(warp_max(x), [](R a, R b) { return b > a ? b : a; });
 }
 
-// Sums over rows: pieces of kRowsEach rows, each in order by one thread per column, then the pieces in order. The
-// partial sums lie in scratch.
+// Sums over rows: pieces of kRowsEach rows, each in order by one thread per column; then the pieces, in kWarps runs of
+// neighbours, each in order; then the runs in order. The partial sums lie in scratch.
 inline constexpr int64_t kRowsEach = 64;
+
+// finish(column, sum of partial[piece * stride + column] over the pieces).
+template <class R, class G>
+void add_pieces(const Exec& exec, const R* partial, int64_t pieces, int64_t stride, int64_t columns, const G& finish) {
+  each_block(exec, (columns + 31) / 32, [=] __device__(int64_t block) {
+    __shared__ R runs[kWarps][32];
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    const int64_t c = 32 * block + lane, run = (pieces + kWarps - 1) / kWarps;
+    const int64_t end = (warp + 1) * run < pieces ? (warp + 1) * run : pieces;
+    R total = 0;
+    if (c < columns) {
+#pragma unroll 8
+      for (int64_t piece = warp * run; piece < end; ++piece) total += partial[piece * stride + c];
+    }
+    runs[warp][lane] = total;
+    __syncthreads();
+    if (warp == 0 && c < columns) {
+      for (int w = 1; w < kWarps; ++w) total += runs[w][lane];
+      finish(c, total);
+    }
+    __syncthreads();
+  });
+}
 
 // f(row, column) -> R;  finish(column, sum).
 template <class R, class F, class G>
@@ -133,11 +156,7 @@ void sum_rows(const Exec& exec, int64_t rows, int64_t columns, const F& f, const
       for (int64_t r = piece * kRowsEach; r < end; ++r) total += f(r, c);
       partial[i] = total;
     });
-    each_thread(exec, some, [=] __device__(int64_t i) {
-      R total = 0;
-      for (int64_t piece = 0; piece < pieces; ++piece) total += partial[piece * some + i];
-      finish(first + i, total);
-    });
+    add_pieces(exec, partial, pieces, some, some, [=] __device__(int64_t c, R sum) { finish(first + c, sum); });
   }
 }
 

@@ -1,9 +1,15 @@
-// Pooling, and the cross-entropy with the output projection: logits exist for some rows at a time, in scratch.
+// Pooling, and the cross-entropy with the output projection.
+//
+// Logits of bf16 operands are bf16, rounded once by the product; all others are as wide as the losses. Forward reads them
+// once: maximum and sum together. Backward turns them into their gradients in place. They lie in memory the op keeps for
+// both, or exist for some rows at a time.
 #include <cmath>
+#include <limits>
 
 #include "core/rows.h"
+#include "kernels/cuda/formulas.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/packed.h"
 #include "kernels/cuda/product.h"
 
 namespace qkv::kernels::cuda {
@@ -18,53 +24,44 @@ __device__ RowRange pooled_rows(PoolArgs::Kind kind, const View& segments, int64
   return kind == PoolArgs::Kind::first ? RowRange{first, first + 1} : RowRange{end - 1, end};
 }
 
-template <class R>
-void pool_as(const Exec& exec, const PoolArgs& a) {
-  const View y(a.y), x(a.x), segments(a.segments);
+template <class A>
+void pool_in(const Exec& exec, const PoolArgs& a) {
+  using R = typename A::Real;
+  const A y(a.y), x(a.x);
+  const View segments(a.segments);
   const PoolArgs::Kind kind = a.kind;
-  const int64_t width = a.y.cols();
-  each_thread(exec, a.y.count(), [=] __device__(int64_t i) {
-    const int64_t n = i / width, c = i % width;
+  each_pack<4>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t n, int64_t c) {
     const RowRange rows = pooled_rows(kind, segments, n);
-    R total = 0;
-    for (int64_t r = rows.begin; r < rows.end; ++r) total += x.get<R>(x.row(r) + c);
-    y.set(y.row(n) + c, rows.end > rows.begin ? total / static_cast<R>(rows.end - rows.begin) : R{0});
+    R total[4] = {};
+#pragma unroll A::kUnroll
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      R v[4];
+      x.load(r, c, v);
+      for (int i = 0; i < 4; ++i) total[i] += v[i];
+    }
+    for (int i = 0; i < 4; ++i)
+      total[i] = rows.end > rows.begin ? total[i] / static_cast<R>(rows.end - rows.begin) : R{0};
+    y.store(n, c, total);
   });
 }
 
-template <class R>
-void pool_backward_as(const Exec& exec, const PoolBackwardArgs& a) {
-  const View dx(a.dx.tensor), dy(a.dy), segments(a.segments);
+template <class A>
+void pool_backward_in(const Exec& exec, const PoolBackwardArgs& a) {
+  using R = typename A::Real;
+  const A dx(a.dx.tensor), dy(a.dy);
+  const View segments(a.segments);
   const PoolArgs::Kind kind = a.kind;
   if (!a.dx.add) fill(exec, {.y = a.dx.tensor, .value = 0});
-  const int64_t width = a.dy.cols();
-  each_thread(exec, a.dy.count(), [=] __device__(int64_t i) {
-    const int64_t n = i / width, c = i % width;
+  each_pack<4>(exec, a.dy.rows(), a.dy.cols(), [=] __device__(int64_t n, int64_t c) {
     const RowRange rows = pooled_rows(kind, segments, n);
-    const R each = dy.get<R>(dy.row(n) + c) / static_cast<R>(rows.end - rows.begin);
-    for (int64_t r = rows.begin; r < rows.end; ++r) dx.put(dx.row(r) + c, each, true);
+    R v[4];
+    dy.load(n, c, v);
+    for (int i = 0; i < 4; ++i) v[i] /= static_cast<R>(rows.end - rows.begin);
+    for (int64_t r = rows.begin; r < rows.end; ++r) dx.put(r, c, v, true);
   });
 }
 
-// How scratch is cut: logits of as many rows as fit, their gradients, and room for sums over rows. It follows from the
-// vocabulary alone, since the order of sums over rows does.
-struct Chunks {
-  int64_t rows = 0;
-  std::byte *logits = nullptr, *gradients = nullptr;
-  Exec sums;
-
-  Chunks(const Exec& exec, int64_t vocabulary, DType real, DType gradient) : sums(exec) {
-    const int64_t all = exec.scratch.count(), kept = all / 16;
-    const int64_t row_bytes = vocabulary * (size_of(real) + size_of(gradient));
-    rows = std::max<int64_t>((all - kept - 512) / row_bytes, 1);
-    logits = exec.scratch.data();
-    gradients = logits + (rows * vocabulary * size_of(real) + 255) / 256 * 256;
-    sums.scratch = exec.scratch.view({all}).slice(0, all - kept, kept);
-  }
-};
-
-template <class R>
-constexpr DType kReal = sizeof(R) == 8 ? DType::f64 : DType::f32;
+// --- cross-entropy ---------------------------------------------------------------------------------------------------
 
 Operand rows_of(const Tensor& t, int64_t first) {
   return {.data = t.data() + first * t.stride(0) * size_of(t.dtype()), .dtype = t.dtype(), .row = t.stride(0), .k = 1};
@@ -73,6 +70,36 @@ Operand transposed(Operand o) {
   std::swap(o.row, o.k);
   return o;
 }
+
+constexpr int kPack = 8;  // logits of a thread side by side
+template <class L>
+struct alignas(16) LogitPack {
+  L v[kPack];
+};
+
+int64_t padded(int64_t vocabulary) {
+  return (vocabulary + kPack - 1) / kPack * kPack;
+}
+DType logit_type(const Tensor& losses, const Tensor& x, const Tensor& w) {
+  return x.dtype() == DType::bf16 && w.dtype() == DType::bf16 ? DType::bf16 : losses.dtype();
+}
+
+// Memory for logits [rows, V] with rows at multiples of 16 bytes: what the op gave, or else as many rows as fit into
+// scratch, which follows from the vocabulary alone. The last 16th of scratch is for sums over rows.
+struct Logits {
+  Tensor all;
+  Exec sums;
+
+  Logits(const Exec& exec, const Tensor& given, DType type, int64_t vocabulary) : sums(exec) {
+    const int64_t bytes = exec.scratch.count(), kept = bytes / 16 / 256 * 256, columns = padded(vocabulary);
+    sums.scratch = exec.scratch.view({bytes}).slice(0, bytes - kept, kept);
+    const int64_t fit = std::max<int64_t>((bytes - kept) / (columns * size_of(type)), 1);
+    all = given.defined()
+              ? given
+              : Tensor(*exec.device, exec.scratch.data(), Format(type), {fit > 128 ? fit / 128 * 128 : fit, columns});
+    all = all.slice(1, 0, vocabulary);
+  }
+};
 
 void find_logits(const Exec& exec, const Tensor& x, const Tensor& w, const Tensor& b, int64_t first,
                  const Tensor& out) {
@@ -85,82 +112,155 @@ void find_logits(const Exec& exec, const Tensor& x, const Tensor& w, const Tenso
                  .bias = View(b)});
 }
 
-template <class R>
-__device__ R capped(R x, R cap) {
-  return cap > 0 ? cap * tanh(x / cap) : x;
+template <class R, class L>
+struct HeadRule {
+  R smoothing, z_loss, cap;
+  int32_t vocabulary;
+  int64_t ignore, stride;
+
+  HeadRule(const CrossEntropyRule& rule, const Tensor& logits)
+      : smoothing(static_cast<R>(rule.smoothing)),
+        z_loss(static_cast<R>(rule.z_loss)),
+        cap(static_cast<R>(rule.softcap)),
+        vocabulary(static_cast<int32_t>(logits.dim(1))),
+        ignore(rule.ignore),
+        stride(logits.stride(0)) {}
+
+  __device__ R capped(R x) const { return cap > 0 ? cap * tanh(x / cap) : x; }
+  // Where logits were rounded to bf16 the fast exponential is exact enough.
+  static __device__ R exponential(R x) {
+    if constexpr (sizeof(L) == 2) return fast_exp(x);
+    return exp(x);
+  }
+  // The packs of this thread: f(first entry, capped logits). What lies past the vocabulary is -inf.
+  template <class F>
+  __device__ void each(const L* row, F f) const {
+#pragma unroll 4
+    for (int32_t v = kPack * static_cast<int32_t>(threadIdx.x); v < vocabulary; v += kPack * kThreads) {
+      const LogitPack<L> pack = *reinterpret_cast<const LogitPack<L>*>(row + v);
+      R x[kPack];
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) x[i] = static_cast<R>(pack.v[i]);
+      if (cap > 0) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) x[i] = capped(x[i]);
+      }
+      if (v + kPack > vocabulary) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) x[i] = v + i < vocabulary ? x[i] : -static_cast<R>(INFINITY);
+      }
+      f(v, x);
+    }
+  }
+};
+
+template <class R, class L>
+void losses_of(const Exec& exec, const CrossEntropyArgs& a, const Tensor& logits, int64_t first) {
+  const HeadRule<R, L> rule(a.rule, logits);
+  const L* numbers = logits.as<L>();
+  const int32_t* targets = a.targets.as<int32_t>() + first;
+  R *losses = a.losses.as<R>() + first, *lses = a.lse.as<R>() + first;
+  each_block(exec, logits.dim(0), [=] __device__(int64_t r) {
+    const L* row = numbers + r * rule.stride;
+    R highest = std::numeric_limits<R>::lowest(), total = 0, sum = 0;
+    rule.each(row, [&](int32_t v, const R(&x)[kPack]) {
+      R most = highest;
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) most = x[i] > most ? x[i] : most;
+      total *= rule.exponential(highest - most);
+      highest = most;
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) total += rule.exponential(x[i] - highest);
+      if (rule.smoothing > 0) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) sum += v + i < rule.vocabulary ? x[i] : R{0};
+      }
+    });
+    const R most = block_max(highest);
+    total = block_sum(total * rule.exponential(highest - most));
+    if (rule.smoothing > 0) sum = block_sum(sum);
+    if (threadIdx.x != 0) return;
+    const R lse = most + log(total);
+    const int32_t target = targets[r];
+    R loss = 0;
+    if (target != rule.ignore) {
+      loss = (1 - rule.smoothing) * (lse - rule.capped(static_cast<R>(row[target]))) + rule.z_loss * lse * lse;
+      if (rule.smoothing > 0) loss += rule.smoothing * (lse - sum / static_cast<R>(rule.vocabulary));
+    }
+    losses[r] = loss;
+    lses[r] = lse;
+  });
 }
 
-template <class R>
+template <class R, class L>
 void cross_entropy_as(const Exec& exec, const CrossEntropyArgs& a) {
-  const View losses(a.losses), lses(a.lse), targets(a.targets);
-  const int64_t vocabulary = a.w.dim(0), ignore = a.rule.ignore;
-  const R smoothing = static_cast<R>(a.rule.smoothing), z_loss = static_cast<R>(a.rule.z_loss),
-          cap = static_cast<R>(a.rule.softcap);
-  const Chunks chunks(exec, vocabulary, kReal<R>, a.w.dtype());
-  const auto* logits = reinterpret_cast<const R*>(chunks.logits);
-  for (int64_t first = 0; first < a.x.rows(); first += chunks.rows) {
-    const int64_t rows = std::min(chunks.rows, a.x.rows() - first);
-    find_logits(exec, a.x, a.w, a.b, first, Tensor(a.x.device(), chunks.logits, kReal<R>, {rows, vocabulary}));
-    each_block(exec, rows, [=] __device__(int64_t r) {
-      const R* row = logits + r * vocabulary;
-      R highest = -INFINITY, total = 0, sum = 0;
-      for (int64_t v = threadIdx.x; v < vocabulary; v += kThreads) {
-        const R x = capped(row[v], cap);
-        highest = x > highest ? x : highest;
-        sum += x;
-      }
-      highest = block_max(highest);
-      for (int64_t v = threadIdx.x; v < vocabulary; v += kThreads) total += exp(capped(row[v], cap) - highest);
-      total = block_sum(total);
-      sum = block_sum(sum);
-      if (threadIdx.x != 0) return;
-      const R lse = highest + log(total);
-      const int64_t target = targets.id(first + r);
-      R loss = 0;
-      if (target != ignore) {
-        loss = (1 - smoothing) * (lse - capped(row[target], cap)) + z_loss * lse * lse;
-        if (smoothing > 0) loss += smoothing * (lse - sum / static_cast<R>(vocabulary));
-      }
-      losses.set(first + r, loss);
-      lses.set(first + r, lse);
-    });
+  const Logits logits(exec, a.logits, logit_type(a.losses, a.x, a.w), a.w.dim(0));
+  const int64_t at_once = logits.all.dim(0);
+  for (int64_t first = 0; first < a.x.rows(); first += at_once) {
+    const Tensor some = logits.all.slice(0, 0, std::min(at_once, a.x.rows() - first));
+    find_logits(exec, a.x, a.w, a.b, first, some);
+    losses_of<R, L>(exec, a, some, first);
   }
 }
 
-template <class R>
-void cross_entropy_backward_as(const Exec& exec, const CrossEntropyBackwardArgs& a) {
-  const View lses(a.lse), targets(a.targets), dloss(a.dloss);
-  const int64_t vocabulary = a.w.dim(0), ignore = a.rule.ignore;
-  const R smoothing = static_cast<R>(a.rule.smoothing), z_loss = static_cast<R>(a.rule.z_loss),
-          cap = static_cast<R>(a.rule.softcap), factor = static_cast<R>(a.factor);
-  const DType type = kReal<R> == DType::f64 ? DType::f64 : a.w.dtype();  // of the gradients, as the products take them
-  const Chunks chunks(exec, vocabulary, kReal<R>, type);
-  const auto* logits = reinterpret_cast<const R*>(chunks.logits);
-  for (int64_t first = 0; first < a.x.rows(); first += chunks.rows) {
-    const int64_t rows = std::min(chunks.rows, a.x.rows() - first);
-    find_logits(exec, a.x, a.w, a.b, first, Tensor(a.x.device(), chunks.logits, kReal<R>, {rows, vocabulary}));
-    const Tensor gradients(a.x.device(), chunks.gradients, type, {rows, vocabulary});
-    const View g(gradients);
-    each_thread(exec, rows * vocabulary, [=] __device__(int64_t i) {
-      const int64_t r = i / vocabulary, v = i % vocabulary, target = targets.id(first + r);
-      R d = 0;
-      if (target != ignore) {
-        const R lse = lses.get<R>(first + r), x = capped(logits[i], cap);
-        const R p = exp(x - lse) * (1 + 2 * z_loss * lse);
-        const R wanted = (v == target ? 1 - smoothing : R{0}) + smoothing / static_cast<R>(vocabulary);
-        const R slope = cap > 0 ? 1 - x / cap * (x / cap) : R{1};
-        d = dloss.get<R>(0) * factor * (p - wanted) * slope;
+// Logits become their gradients.
+template <class R, class L>
+void turn_into_gradients(const Exec& exec, const CrossEntropyBackwardArgs& a, const Tensor& logits, int64_t first) {
+  const HeadRule<R, L> rule(a.rule, logits);
+  L* numbers = logits.as<L>();
+  const int32_t* targets = a.targets.as<int32_t>() + first;
+  const R *lses = a.lse.as<R>() + first, *dloss = a.dloss.as<R>();
+  const R factor = static_cast<R>(a.factor);
+  each_block(exec, logits.dim(0), [=] __device__(int64_t r) {
+    L* row = numbers + r * rule.stride;
+    const int32_t target = targets[r];
+    const bool ignored = target == rule.ignore;
+    const R lse = lses[r], weight = 1 + 2 * rule.z_loss * lse, scale = *dloss * factor;
+    const R everywhere = rule.smoothing / static_cast<R>(rule.vocabulary), on_target = 1 - rule.smoothing + everywhere;
+    rule.each(row, [&](int32_t v, const R(&x)[kPack]) {
+      LogitPack<L> out;
+      R d[kPack];
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        d[i] = scale * (rule.exponential(x[i] - lse) * weight - (v + i == target ? on_target : everywhere));
       }
-      g.set(i, d);
+      if (rule.cap > 0) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) d[i] *= 1 - x[i] / rule.cap * (x[i] / rule.cap);
+      }
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) out.v[i] = static_cast<L>(ignored ? R{0} : d[i]);
+      *reinterpret_cast<LogitPack<L>*>(row + v) = out;
     });
-    if (a.dx) {
-      product(exec, {.a = rows_of(gradients, 0),
-                     .b = transposed(rows_of(a.w, 0)),
-                     .m = rows,
-                     .n = a.x.cols(),
-                     .k = vocabulary,
-                     .out = View(a.dx.tensor.slice(0, first, rows)),
-                     .add = a.dx.add});
+  });
+}
+
+template <class R, class L>
+void cross_entropy_backward_as(const Exec& exec, const CrossEntropyBackwardArgs& a) {
+  const Logits logits(exec, a.logits, logit_type(a.lse, a.x, a.w), a.w.dim(0));
+  const int64_t vocabulary = a.w.dim(0), all = a.x.rows(), at_once = std::min(logits.all.dim(0), kLogitRows);
+  const bool kept = a.logits.defined() && a.kept;
+  const auto dx_of = [&](const Tensor& gradients, int64_t first) {
+    product(exec, {.a = rows_of(gradients, 0),
+                   .b = transposed(rows_of(a.w, 0)),
+                   .m = gradients.dim(0),
+                   .n = a.x.cols(),
+                   .k = vocabulary,
+                   .out = View(a.dx.tensor.slice(0, first, gradients.dim(0))),
+                   .add = a.dx.add});
+  };
+  if (kept) {
+    turn_into_gradients<R, L>(exec, a, logits.all, 0);
+    if (a.dx) dx_of(logits.all, 0);
+  }
+  int64_t first = 0;
+  do {  // once even for no rows: the gradient of an unused head is zero
+    const int64_t rows = std::min(at_once, all - first);
+    const Tensor gradients = logits.all.slice(0, kept ? first : 0, rows);
+    if (!kept) {
+      find_logits(exec, a.x, a.w, a.b, first, gradients);
+      turn_into_gradients<R, L>(exec, a, gradients, first);
+      if (a.dx) dx_of(gradients, first);
     }
     if (a.dw) {
       product(exec, {.a = transposed(rows_of(gradients, 0)),
@@ -174,26 +274,41 @@ void cross_entropy_backward_as(const Exec& exec, const CrossEntropyBackwardArgs&
     if (a.db) {
       GradView db(a.db);
       db.add = db.add || first > 0;
+      const L* g = gradients.as<L>();
+      const int64_t stride = gradients.stride(0);
       sum_rows<R>(
-          chunks.sums, rows, vocabulary, [=] __device__(int64_t r, int64_t v) { return g.get<R>(r * vocabulary + v); },
+          logits.sums, rows, vocabulary,
+          [=] __device__(int64_t r, int64_t v) { return static_cast<R>(g[r * stride + v]); },
           [=] __device__(int64_t v, R s) { db.put(v, s); });
     }
-  }
+    first += rows;
+  } while (first < all);
+}
+
+// Calls f with the types of the losses and of the logits.
+template <class F>
+void in_types(const Tensor& losses, const Tensor& x, const Tensor& w, F&& f) {
+  if (losses.dtype() == DType::f64) return f(double{}, double{});
+  if (logit_type(losses, x, w) == DType::bf16) return f(float{}, __nv_bfloat16{});
+  f(float{}, float{});
 }
 
 }  // namespace
 
 void pool(const Exec& exec, const PoolArgs& a) noexcept {
-  in_real(a.y, [&](auto r) { pool_as<decltype(r)>(exec, a); });
+  in_form(a.y, {&a.y, &a.x}, [&]<class A>(A, auto) { pool_in<A>(exec, a); });
 }
 void pool_backward(const Exec& exec, const PoolBackwardArgs& a) noexcept {
-  if (a.dx) in_real(a.dy, [&](auto r) { pool_backward_as<decltype(r)>(exec, a); });
+  if (!a.dx) return;
+  in_form(a.dy, {&a.dx.tensor, &a.dy}, [&]<class A>(A, auto) { pool_backward_in<A>(exec, a); });
 }
 void cross_entropy(const Exec& exec, const CrossEntropyArgs& a) noexcept {
-  in_real(a.losses, [&](auto r) { cross_entropy_as<decltype(r)>(exec, a); });
+  in_types(a.losses, a.x, a.w,
+           [&](auto real, auto logit) { cross_entropy_as<decltype(real), decltype(logit)>(exec, a); });
 }
 void cross_entropy_backward(const Exec& exec, const CrossEntropyBackwardArgs& a) noexcept {
-  in_real(a.lse, [&](auto r) { cross_entropy_backward_as<decltype(r)>(exec, a); });
+  in_types(a.lse, a.x, a.w,
+           [&](auto real, auto logit) { cross_entropy_backward_as<decltype(real), decltype(logit)>(exec, a); });
 }
 
 }  // namespace qkv::kernels::cuda
