@@ -34,6 +34,14 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
   extern __shared__ __align__(128) uint8_t raw[];
   RowBlock<kWidth> block(f, plan, *reinterpret_cast<Shared<kWidth>*>(raw));
   const bool all = plan.which == RowsOf::all, marked = plan.which == RowsOf::marked;
+  if (marked) {  // mostly there is none: all threads look at once
+    bool any = false;
+    for (int64_t i = blockIdx.x + int64_t{gridDim.x} * threadIdx.x; i < plan.items;
+         i += int64_t{gridDim.x} * kBlockThreads) {
+      any = any || plan.marks[i] != 0;
+    }
+    if (__syncthreads_or(any ? 1 : 0) == 0) return;
+  }
   for (int64_t i = blockIdx.x; i < plan.items; i += gridDim.x) {
     const int split = static_cast<int>(i % plan.splits), task = static_cast<int>(i / plan.splits);
     int tile = task % plan.tiles, first = task / plan.tiles, count = 1, n = -1;
