@@ -8,7 +8,7 @@
 namespace qkv::kernels::cuda {
 
 inline constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
-inline constexpr int kStages = 2, kTileRows = 128;
+inline constexpr int kStages = 3, kTileRows = 128;
 
 // kGroups warpgroups a block, kEach blocks a multiprocessor. kEarly: the next scores are under way during the softmax.
 template <int kW, int kWarpgroups, int kBlocksEach, bool kCounts, bool kOpts, bool kEarlyScores>
@@ -66,6 +66,13 @@ struct TileSegments {
   uint32_t covered[kTileRows / 32];
 };
 
+// A tile goes through the keys of one segment, and then of the next.
+struct Visit {
+  int pass, index;  // of the tile's segments, and of all
+  FastSegment segment;
+  SeenKeys blocks;  // of keys that some row of the tile sees
+};
+
 // Of one block of threads: finds the segments its rows touch, and brings their keys and values in blocks of 64. The
 // last warpgroup to be done with a block calls for the one that comes into its place.
 template <class C>
@@ -110,9 +117,10 @@ class Feed {
       }
     }
     __syncthreads();
-    if (thread_ == 0 && found_.count > 0) {
-      const int first = blocks_of_tile(fast_segment(f_, found_.list[0])).begin;
-      for (int s = 0; s < kStages; ++s) call(0, first, s, s);
+    if (thread_ == 0) {
+      Visit none{};
+      none.pass = -1;
+      for (int s = 0; s < kStages; ++s) call_after(none, s, s);
     }
     __syncwarp();
     barrier_wait(barriers(), 0);
@@ -123,29 +131,40 @@ class Feed {
   __device__ uint32_t values(int s) const { return keys(s) + C::kTile; }
   __device__ int stage() const { return stage_; }
   __device__ void wait_for_keys() const { barrier_wait(keys_full(stage_), phase_); }
-  __device__ void wait_for_next_keys() const { barrier_wait(keys_full(stage_ ^ 1), phase_ ^ stage_); }
+  __device__ int next_stage() const { return stage_ + 1 < kStages ? stage_ + 1 : 0; }
+  __device__ void wait_for_next_keys() const {
+    barrier_wait(keys_full(next_stage()), stage_ + 1 < kStages ? phase_ : phase_ ^ 1);
+  }
   __device__ void wait_for_values() const { barrier_wait(values_full(stage_), phase_); }
 
-  __device__ SeenKeys blocks_of_tile(const FastSegment& s) const {
-    return blocks_of(f_, s, max(first_row_, s.first_row), min(first_row_ + C::kRows, s.first_row + s.rows) - 1);
+  __device__ Visit visit(int pass) const {
+    Visit at{.pass = pass, .index = found_.list[pass]};
+    at.segment = fast_segment(f_, at.index);
+    const FastSegment& s = at.segment;
+    at.blocks = blocks_of(f_, s, max(first_row_, s.first_row), min(first_row_ + C::kRows, s.first_row + s.rows) - 1);
+    return at;
   }
-  // Done with block b of segment `pass`, as one warpgroup.
-  __device__ __forceinline__ void release(int pass, int b) {
+  // Done with block b of a segment, as one warpgroup.
+  __device__ __forceinline__ void release(const Visit& at, int b) {
     if (thread_ % 128 == 0 && atomicAdd(&found_.done[stage_], 1) == C::kGroups - 1) {
       found_.done[stage_] = 0;
-      call(pass, b, kStages, stage_);
+      if (b + kStages < at.blocks.end) {
+        call(at.segment, at.index, b + kStages, stage_);
+      } else {
+        call_after(at, b + kStages - at.blocks.end, stage_);
+      }
     }
     __syncwarp();  // wgmma wants whole warps
-    if (++stage_ == kStages) {
-      stage_ = 0;
-      phase_ ^= 1;
-    }
+    stage_ = next_stage();
+    if (stage_ == 0) phase_ ^= 1;
   }
-  __device__ __forceinline__ void skip(int pass, int from, int to) {
+  __device__ __forceinline__ void skip(const Visit& at, int from, int to) {
     for (int b = from; b < to; ++b) {
       wait_for_keys();
       wait_for_values();
-      release(pass, b);
+      // No product holds the warps together here: one that lags behind a release would miss a phase of the barriers.
+      warpgroup_sync(thread_ / 128);
+      release(at, b);
     }
   }
 
@@ -154,20 +173,8 @@ class Feed {
   __device__ uint32_t keys_full(int s) const { return barriers() + 8 + 8 * s; }
   __device__ uint32_t values_full(int s) const { return barriers() + 8 + 8 * kStages + 8 * s; }
 
-  // Calls for the keys and values `ahead` blocks after block b of a segment; the segments follow one another.
-  __device__ void call(int pass, int b, int ahead, int stage) {
-    int n = found_.list[pass];
-    FastSegment s = fast_segment(f_, n);
-    SeenKeys blocks = blocks_of_tile(s);
-    b += ahead;
-    while (b >= blocks.end) {
-      b -= blocks.end;
-      if (++pass == found_.count) return;
-      n = found_.list[pass];
-      s = fast_segment(f_, n);
-      blocks = blocks_of_tile(s);
-      b += blocks.begin;
-    }
+  // Calls for the keys and values of a block.
+  __device__ void call(const FastSegment& s, int n, int b, int stage) const {
     const auto load = [&](uint32_t to, const CUtensorMap& map, uint32_t barrier) {
       barrier_expect(barrier, C::kTile);
       for (int r = 0; r < kKeyBlock; r += maps_.box_rows) {  // what lies outside arrives as zeros
@@ -177,6 +184,15 @@ class Feed {
     };
     load(keys(stage), maps_.k, keys_full(stage));
     load(values(stage), maps_.v, values_full(stage));
+  }
+  // Of the block that comes `ahead` blocks after the end of a visit, if there is one.
+  __device__ void call_after(Visit at, int ahead, int stage) const {
+    while (at.pass + 1 < found_.count) {
+      at = visit(at.pass + 1);
+      const int count = at.blocks.end - at.blocks.begin;
+      if (ahead < count) return call(at.segment, at.index, at.blocks.begin + ahead, stage);
+      ahead -= count;
+    }
   }
 
   const FastAttention& f_;

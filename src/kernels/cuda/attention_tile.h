@@ -49,17 +49,51 @@ __device__ __forceinline__ void keep_single_keys(const FastAttention& f, const f
   }
 }
 
-// Columns of class masses: the probabilities of 16 keys at a time against a one where the key has the class.
-__device__ __forceinline__ void count_classes(const FastAttention& f, const FastSegment& s, int n, float (&mass)[4],
-                                              const uint32_t (&p)[4][4], int first_key, int lane) {
-  constexpr uint32_t kOne = 0x3F80;
-  const auto is = [&](int key) { return key < s.keys && f.key_classes[key_row(f, s, n, key)] == lane / 4 ? kOne : 0U; };
-#pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const int key = first_key + 16 * k + 2 * (lane % 4);
-    mma(mass, p[k], is(key) | is(key + 1) << 16, is(key + 8) | is(key + 9) << 16);
+// The keys from the lowest to the highest that offsets reach from some positions.
+__device__ inline SeenKeys single_keys(const FastAttention& f, int first, int last) {
+  SeenKeys keys{INT32_MAX, INT32_MIN};
+  for (int o = 0; o < f.offset_count; ++o) {
+    keys.begin = min(keys.begin, first - f.offsets[o]);
+    keys.end = max(keys.end, last - f.offsets[o] + 1);
   }
+  return keys;
 }
+
+// Which keys of a block have this lane's class, lane / 4: bit j for key j.
+struct BlockClasses {
+  uint64_t mine = 0;
+
+  BlockClasses() = default;
+  __device__ __forceinline__ BlockClasses(const FastAttention& f, const FastSegment& s, int n, int first_key,
+                                          int lane) {
+    if (f.class_count == 0) return;
+#pragma unroll
+    for (int half = 1; half >= 0; --half) {
+      const int key = first_key + 32 * half + lane;
+      const int of = key < s.keys ? f.key_classes[key_row(f, s, n, key)] : 0;
+      uint32_t same = ~0U;
+#pragma unroll
+      for (int bit = 0; bit < 3; ++bit) {
+        const uint32_t set = __ballot_sync(~0U, of >> bit & 1);
+        same &= lane / 4 >> bit & 1 ? set : ~set;
+      }
+      mine = mine << 32 | same;
+    }
+  }
+  // Adds the columns of class masses: the probabilities of 16 keys at a time against ones where a key has the class.
+  __device__ __forceinline__ void count(float (&mass)[4], const uint32_t (&p)[4][4], int lane) const {
+    const uint64_t from = mine >> 2 * (lane % 4);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const auto of = static_cast<uint32_t>(from >> 16 * k);
+      mma(mass, p[k], ones(of), ones(of >> 8));
+    }
+  }
+  static __device__ uint32_t ones(uint32_t bits) {
+    return (bits & 1) * 0x3F80U + (bits >> 1 & 1) * 0x3F800000U;
+  }
+};
+static_assert(kMostClasses == 8);
 
 __device__ inline float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(~0U, x, 1));

@@ -33,9 +33,9 @@ class Tile {
 
   // Segment `pass` of those found.
   __device__ __forceinline__ void attend(int pass) {
-    const int n = found_.list[pass];
-    const FastSegment seg = fast_segment(f_, n);
-    const SeenKeys blocks = feed_.blocks_of_tile(seg);
+    const Visit at = feed_.visit(pass);
+    const FastSegment& seg = at.segment;
+    const SeenKeys blocks = at.blocks;
     const int group_row = first_row_ + 64 * group_, first = max(group_row, seg.first_row),
               last = min(group_row + 64, seg.first_row + seg.rows) - 1;
     SeenKeys mine{blocks.begin, blocks.begin};  // my blocks
@@ -44,6 +44,9 @@ class Tile {
       mine = blocks_of(f_, seg, first, last);
       whole_ = {seen_keys(f_, seg.keys, seg.position + last - seg.first_row).begin,
                 seen_keys(f_, seg.keys, seg.position + first - seg.first_row).end};
+      if (C::kStats) {
+        single_ = single_keys(f_, seg.position + first - seg.first_row, seg.position + last - seg.first_row);
+      }
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -58,17 +61,18 @@ class Tile {
     RowSums sums[2];
     bool fresh = true;
     const auto soften = [&](float(&s)[32], uint32_t(&p)[4][4], int b) {
+      const BlockClasses classes = C::kStats ? BlockClasses(f_, seg, at.index, b * kKeyBlock, lane_) : BlockClasses();
       find_probabilities(s, b * kKeyBlock, span, z, mass, fresh);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) p[k][i] = pack(s[8 * k + 2 * i], s[8 * k + 2 * i + 1]);
       }
-      if (C::kStats && f_.class_count > 0) count_classes(f_, seg, n, mass, p, b * kKeyBlock, lane_);
+      if (C::kStats && f_.class_count > 0) classes.count(mass, p, lane_);
     };
     const auto add_block = [&](const uint32_t(&p)[4][4], int b) {
       add_values(p, z, seg.keys - b * kKeyBlock, fresh);
-      feed_.release(pass, b);
+      feed_.release(at, b);
       fresh = (b + 1) % kSpanBlocks == 0;
       if (fresh && b + 1 < mine.end) {
         before.merge_span(span, sums, z, mass, f_.unit2, false);
@@ -77,7 +81,7 @@ class Tile {
       }
     };
 
-    feed_.skip(pass, blocks.begin, mine.begin);
+    feed_.skip(at, blocks.begin, mine.begin);
     if (mine.begin == mine.end) {
 #pragma unroll
       for (float& c : z) c = 0;
@@ -91,7 +95,7 @@ class Tile {
       for (int b = mine.begin; b < mine.end - 1; ++b) {
         float s_next[32];
         feed_.wait_for_next_keys();
-        find_scores(s_next, feed_.stage() ^ 1);
+        find_scores(s_next, feed_.next_stage());
         soften(s, p, b);
         add_block(p, b);
 #pragma unroll
@@ -111,7 +115,7 @@ class Tile {
         add_block(p, b);
       }
     }
-    feed_.skip(pass, mine.end, blocks.end);
+    feed_.skip(at, mine.end, blocks.end);
     before.merge_span(span, sums, z, mass, f_.unit2, true);
     write(sums, z, mass);
   }
@@ -150,7 +154,9 @@ class Tile {
       }
     }
     if (first_key < whole_.begin || first_key + kKeyBlock > whole_.end) hide(s, rows_, first_key, quad_);
-    if (C::kStats) keep_single_keys(f_, s, rows_, head_, first_key, quad_);
+    if (C::kStats && (first_key == 0 || (first_key < single_.end && first_key + kKeyBlock > single_.begin))) {
+      keep_single_keys(f_, s, rows_, head_, first_key, quad_);
+    }
     span.soften(f_, s, z, mass, rows_, first_key, quad_, fresh);
   }
 
@@ -215,7 +221,8 @@ class Tile {
   float* const kept_;
   const HeadOptions options_;
   RowPair rows_;
-  SeenKeys whole_;  // keys that all rows of the warpgroup see
+  SeenKeys whole_;   // keys that all rows of the warpgroup see
+  SeenKeys single_;  // keys that offsets reach
   bool bad_ = false;
 };
 
@@ -258,12 +265,13 @@ bool make_map(CUtensorMap& map, const __nv_bfloat16* data, int width, int heads,
 template <class C>
 bool run(const Exec& exec, const FastAttention& f, const Maps& maps) {
   static const bool prepared =
-      cudaFuncSetAttribute(attend_tile<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
+      cudaFuncSetAttribute(attend_tile<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess &&
+      cudaFuncSetAttribute(attend_tile<C>, cudaFuncAttributePreferredSharedMemoryCarveout, 100) == cudaSuccess;
   if (!prepared) return false;
   Order order{.tiles = (f.rows + C::kRows - 1) / C::kRows};
   const int length = f.rows / f.segment_count;
   if (f.causal && f.rows % f.segment_count == 0 && length % C::kRows == 0) {
-    constexpr int64_t kCacheBytes = 24 << 20;
+    constexpr int64_t kCacheBytes = 8 << 20;
     order.per_sequence = length / C::kRows;
     order.pairs_at_once = static_cast<int>(std::max<int64_t>(kCacheBytes / (int64_t{4} * length * C::kWidth), 1));
   }
