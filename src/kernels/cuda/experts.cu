@@ -99,6 +99,8 @@ __device__ void keep_best_groups(int64_t groups, int64_t top_groups, R* choice, 
 template <class R, class F>
 __global__ void __launch_bounds__(32 * kRouteWarps) run_rows(int64_t rows, int64_t numbers, F f) {
   extern __shared__ __align__(16) unsigned char raw[];
+  let_next_start();
+  wait_for_last();
   R* mine = reinterpret_cast<R*>(raw) + threadIdx.x / 32 * numbers;
   for (int64_t r = static_cast<int64_t>(blockIdx.x) * kRouteWarps + threadIdx.x / 32; r < rows;
        r += static_cast<int64_t>(gridDim.x) * kRouteWarps) {
@@ -113,8 +115,7 @@ void each_row(const Exec& exec, int64_t rows, int64_t numbers, const F& f) {
   const auto bytes = static_cast<size_t>(numbers * kRouteWarps) * sizeof(R);
   cudaFuncSetAttribute(run_rows<R, F>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   const auto grid = static_cast<unsigned>(std::min((rows + kRouteWarps - 1) / kRouteWarps, kMostBlocks));
-  run_rows<R><<<grid, 32 * kRouteWarps, bytes, stream_of(exec)>>>(rows, numbers, f);
-  note_launch();
+  launch(exec, run_rows<R, F>, grid, 32 * kRouteWarps, bytes, rows, numbers, f);
 }
 
 template <class R>

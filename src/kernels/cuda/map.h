@@ -27,6 +27,8 @@ __global__ void __launch_bounds__(kThreads)
     run_map(const __grid_constant__ MapArgs<A, kOuts, kIns> m, const __grid_constant__ F f) {
   using R = typename A::Real;
   constexpr int kAtOnce = 2, kRead = kIns > 0 ? kIns : 1;
+  let_next_start();
+  wait_for_last();
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads * kAtOnce;
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * kThreads * kAtOnce + threadIdx.x; first < m.packs;
        first += step) {
@@ -70,10 +72,8 @@ void launch_map(const Exec& exec, const std::array<Grad, kOuts>& outs, const std
   m.per_row = columns / N;
   m.packs = rows * m.per_row;
   const int64_t each = 2 * kThreads;
-  run_map<A, N, kOuts, kIns>
-      <<<static_cast<unsigned>(std::min((m.packs + each - 1) / each, kMostBlocks)), kThreads, 0, stream_of(exec)>>>(m,
-                                                                                                                    f);
-  note_launch();
+  launch(exec, run_map<A, N, kOuts, kIns, F>, static_cast<unsigned>(std::min((m.packs + each - 1) / each, kMostBlocks)),
+         kThreads, 0, m, f);
 }
 
 // f(x, y) for every pack: numbers x[input][i] of the ins give y[output][i] for the outs, written or added. All tensors

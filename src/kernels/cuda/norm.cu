@@ -88,6 +88,8 @@ __global__ void __launch_bounds__(kRowBlock, 4) norm_backward_pieces(const __gri
   const bool sums = n.partial != nullptr;
   for (int64_t c = threadIdx.x % T; sums && c < 2 * padded; c += T) dw[c] = 0;
   __syncthreads();
+  let_next_start();
+  wait_for_last();
   const int64_t piece = blockIdx.x, end = min((piece + 1) * n.rows_each, n.rows);
   for (int64_t r = piece * n.rows_each + threadIdx.x / T; r < end; r += kRowBlock / T) {
     const RowPart<X, T> x(n.x, r, n.width), old(n.dx, r, n.width, n.add);
@@ -156,8 +158,7 @@ int64_t run_pieces(const Exec& exec, NormBackward<X, Y, W>& n) {
     static const cudaError_t prepared = cudaFuncSetAttribute(norm_backward_pieces<kT, X, Y, W>,
                                                              cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
     std::ignore = prepared;
-    norm_backward_pieces<kT><<<static_cast<unsigned>(pieces), kRowBlock, bytes, stream_of(exec)>>>(n);
-    note_launch();
+    launch(exec, norm_backward_pieces<kT, X, Y, W>, static_cast<unsigned>(pieces), kRowBlock, bytes, n);
   });
   return pieces;
 }

@@ -126,6 +126,8 @@ __device__ R row_max(R x) {
 template <int T, class F>
 __global__ void __launch_bounds__(kRowBlock) run_rows_of(int64_t rows, const __grid_constant__ F f) {
   constexpr int kEach = kRowBlock / T;
+  let_next_start();
+  wait_for_last();
   for (int64_t r = static_cast<int64_t>(blockIdx.x) * kEach + threadIdx.x / T; r < rows;
        r += static_cast<int64_t>(gridDim.x) * kEach) {
     f(r);
@@ -136,10 +138,8 @@ template <int T, class F>
 void each_row_by(const Exec& exec, int64_t rows, const F& f) {
   if (rows <= 0) return;
   constexpr int64_t kEach = kRowBlock / T;
-  run_rows_of<T>
-      <<<static_cast<unsigned>(std::min((rows + kEach - 1) / kEach, kMostBlocks)), kRowBlock, 0, stream_of(exec)>>>(
-          rows, f);
-  note_launch();
+  launch(exec, run_rows_of<T, F>, static_cast<unsigned>(std::min((rows + kEach - 1) / kEach, kMostBlocks)), kRowBlock,
+         0, rows, f);
 }
 
 // Calls f(Packed<float>) where every tensor is f32 and lies well, else f(Loose<R>).

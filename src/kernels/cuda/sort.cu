@@ -18,6 +18,8 @@ struct Pass {
 
 __global__ void __launch_bounds__(kThreads) count_digits(Pass p) {
   __shared__ int32_t counts[kDigits];
+  let_next_start();
+  wait_for_last();
   for (int d = threadIdx.x; d < p.digits; d += kThreads) counts[d] = 0;
   __syncthreads();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kChunk;
@@ -58,6 +60,8 @@ __device__ void to_places(int32_t* counts, int count) {
 }
 // The rows of each digit in earlier chunks, and in all: a warp per digit.
 __global__ void __launch_bounds__(kThreads) count_before(Pass p) {
+  let_next_start();
+  wait_for_last();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t d = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (d >= p.digits) return;
@@ -79,6 +83,8 @@ __global__ void __launch_bounds__(kThreads) count_before(Pass p) {
 // A warp has 128 neighbours of the chunk, 32 at a time.
 __global__ void __launch_bounds__(kThreads) put_in_place(Pass p) {
   __shared__ int32_t places[kWarps][kDigits], starts[kDigits];
+  let_next_start();
+  wait_for_last();
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   for (int i = threadIdx.x; i < kWarps * kDigits; i += kThreads) places[i / kDigits][i % kDigits] = 0;
   __syncthreads();
@@ -153,11 +159,10 @@ void sort_by_id(const Exec& exec, const int32_t* ids, int64_t count, int64_t lim
     p.counts = chunks > 1 ? p.totals + kDigits : nullptr;
     const auto grid = static_cast<unsigned>(chunks);
     if (chunks > 1) {
-      count_digits<<<grid, kThreads, 0, stream_of(exec)>>>(p);
-      count_before<<<static_cast<unsigned>((p.digits + kWarps - 1) / kWarps), kThreads, 0, stream_of(exec)>>>(p);
+      launch(exec, count_digits, grid, kThreads, 0, p);
+      launch(exec, count_before, static_cast<unsigned>((p.digits + kWarps - 1) / kWarps), kThreads, 0, p);
     }
-    put_in_place<<<grid, kThreads, 0, stream_of(exec)>>>(p);
-    note_launch();
+    launch(exec, put_in_place, grid, kThreads, 0, p);
     p.keys = p.to_keys;
     p.rows = p.to_rows;
   }
