@@ -5,6 +5,7 @@
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
+template auto locale_ref::get<std::locale>() const -> std::locale;
 template auto thousands_sep_impl(locale_ref locale) -> thousands_sep_result<char>;
 template auto decimal_point_impl(locale_ref locale) -> char;
 template auto dragonbox::to_decimal(float x) noexcept -> dragonbox::decimal_fp<float>;

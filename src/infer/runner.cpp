@@ -210,7 +210,7 @@ std::span<const float> Runner::pass(std::span<const Part> parts) {
     return model_->head().forward(cx, rows.defined() ? ops::gather_rows(cx, states, rows) : states);
   };
   if (cx.probe != nullptr || std::ssize(ids) > kMostRecorded) return on_host(run());
-  Recorder::Key key{static_cast<int64_t>(Param::changes()), arena_.used(), std::ssize(ids), std::ssize(parts),
+  PassRecorder::Key key{static_cast<int64_t>(Param::changes()), arena_.used(), std::ssize(ids), std::ssize(parts),
                     std::ssize(wanted)};
   for (const KvPages* p : {&pages, &source_pages}) {
     for (const Tensor& table : p->tables) key.push_back(table.dim(1));

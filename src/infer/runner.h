@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/engine.h"
-#include "core/recorder.h"
+#include "core/pass_recorder.h"
 #include "model/kv_layouts.h"
 #include "model/model.h"
 
@@ -84,7 +84,7 @@ class Runner {
   Arena arena_;
   KvCache cache_;
   std::optional<KvCache> sources_;
-  Recorder recorder_;
+  PassRecorder recorder_;
   Storage logits_;  // of the host
 };
 

@@ -1,5 +1,5 @@
 // Passes are run, recorded and replayed; whatever happens in between, a result is that of running the pass.
-#include "core/recorder.h"
+#include "core/pass_recorder.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class RecorderTest : public testing::Test {
   test::RecordingDevice device_;
   Engine engine_{test::recording_kernels(), {.threads = 1, .device = &device_}};
   Arena arena_{device_};
-  Recorder recorder_{device_};
+  PassRecorder recorder_{device_};
   int runs_ = 0;
 };
 

@@ -54,7 +54,7 @@ Ordered split_json(const PackedDataset& data, Split which, const SplitStats& sta
           {"frequent", frequent}};
 }
 
-std::string bar(uint64_t count, uint64_t most) {
+std::string count_bar(uint64_t count, uint64_t most) {
   constexpr double kCells = 40.0;
   const auto eighths = static_cast<size_t>(8.0 * kCells * static_cast<double>(count) / static_cast<double>(most) + 0.5);
   static constexpr const char* kParts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -69,7 +69,7 @@ void draw_lengths(const std::string& part, const std::vector<uint64_t>& counts) 
   const auto first = std::find_if(counts.begin(), counts.end(), [](uint64_t count) { return count > 0; });
   for (auto bin = static_cast<size_t>(first - counts.begin()); bin < counts.size(); ++bin) {
     const std::string range = bin == 0 ? "1" : fmt::format("{} to {}", 1ULL << bin, (2ULL << bin) - 1);
-    std::cout << fmt::format("{:>20} {:>12}  {}\n", range, counts[bin], bar(counts[bin], most));
+    std::cout << fmt::format("{:>20} {:>12}  {}\n", range, counts[bin], count_bar(counts[bin], most));
   }
 }
 
@@ -105,7 +105,7 @@ void draw_split(const PackedDataset& data, const SplitStats& stats, const TokenT
     const double share = 100.0 * static_cast<double>(count) / static_cast<double>(split.tokens());
     const std::string text = texts(id);
     std::cout << std::string(static_cast<size_t>(std::max(0, 12 - display_width(text))), ' ') << text
-              << fmt::format(" {:>7} {:>12}  {} {:.1f} %\n", id, count, bar(count, stats.frequent.front().second),
+              << fmt::format(" {:>7} {:>12}  {} {:.1f} %\n", id, count, count_bar(count, stats.frequent.front().second),
                              share);
   }
 }

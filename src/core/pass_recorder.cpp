@@ -1,10 +1,10 @@
-#include "core/recorder.h"
+#include "core/pass_recorder.h"
 
 #include "base/error.h"
 
 namespace qkv {
 
-Tensor Recorder::run(const Key& key, FunctionRef<Tensor()> pass) {
+Tensor PassRecorder::run(const Key& key, FunctionRef<Tensor()> pass) {
   if (!device_->can_record()) return pass();
   if (entries_.size() >= kMostEntries && !entries_.contains(key)) entries_.clear();
   const auto [at, fresh] = entries_.try_emplace(key);
@@ -18,7 +18,7 @@ Tensor Recorder::run(const Key& key, FunctionRef<Tensor()> pass) {
 }
 
 // Without a recording, the pass was run.
-void Recorder::record(Entry& entry, FunctionRef<Tensor()> pass) {
+void PassRecorder::record(Entry& entry, FunctionRef<Tensor()> pass) {
   --entry.left;
   entry.recording = nullptr;
   device_->begin_recording();

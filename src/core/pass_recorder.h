@@ -9,9 +9,9 @@
 
 namespace qkv {
 
-class Recorder {
+class PassRecorder {
  public:
-  explicit Recorder(Device& device) : device_(&device) {}
+  explicit PassRecorder(Device& device) : device_(&device) {}
 
   // The result of pass(), run or replayed. With the same key, pass() calls the same kernels on the same addresses:
   // the key holds all shapes and where the arena stands.
