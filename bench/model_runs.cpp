@@ -51,6 +51,7 @@ class Stopwatch {
     seconds_ += seconds;
     since_ += seconds;
   }
+  double seconds() const { return seconds_; }
   void add_to(RunRow& row) {
     look();
     row.seconds.push_back(seconds_);
@@ -121,6 +122,7 @@ double RunRow::share_of_peak() const {
   return median_share(seconds, peak, cost.operations);
 }
 double RunRow::total_seconds() const {
+  if (timed_seconds > 0) return timed_seconds;
   double total = 0;
   for (const double s : seconds) total += s;
   return total;
@@ -162,20 +164,24 @@ ModelRuns measure_runs(Runner& runner, Limits& limits, const RunsWanted& wanted,
   ModelRuns result;
   result.peak = peak_of(limits, cost.integers(), runner.options().precision.compute);
   Stopwatch unused(limits, result.peak);
-  time_kernels(true);
+  const bool queues = limits.of() == Limits::Of::gpu;  // then kernels are timed in a round of their own
+  time_kernels(!queues);
   prefill(runner, random_ids(std::max<int64_t>(wanted.prompt, 1), runner.vocabulary(), 1), wanted.prompts, unused);
   decode(runner, 1, 1, unused);
 
-  const int64_t of = wanted.rounds * static_cast<int64_t>(kinds.size());
+  const int64_t rounds = wanted.rounds + (queues ? 1 : 0), of = rounds * static_cast<int64_t>(kinds.size());
   int64_t done = 0;
-  for (int64_t round = 0; round < wanted.rounds; ++round) {
+  for (int64_t round = 0; round < rounds; ++round) {
+    const bool timing = !queues || round == wanted.rounds;
+    time_kernels(timing);
     for (Kind& kind : kinds) {
       told(kind.row.name, done++, of);
       take_kernel_times();
       Stopwatch watch(limits, result.peak);
       kind.run(watch);
-      watch.add_to(kind.row);
-      add_kernels(kind.row);
+      if (round < wanted.rounds) watch.add_to(kind.row);
+      if (timing) add_kernels(kind.row);
+      if (timing && queues) kind.row.timed_seconds = watch.seconds();
     }
   }
   told("done", done, of);

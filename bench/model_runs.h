@@ -23,14 +23,15 @@ struct RunRow {
   int64_t tokens = 0;  // of one run
   Cost cost;           // of one run
   std::vector<double> seconds, read, peak;
-  std::vector<KernelTime> kernels;  // of all runs
+  std::vector<KernelTime> kernels;  // of all runs, or of the one that was timed
+  double timed_seconds = 0;         // of that one; 0: all were
 
   double tokens_best() const;
   double tokens_median() const;
   // Median over the runs of the share of the limits read during the same run.
   double share_of_read() const;
   double share_of_peak() const;
-  double total_seconds() const;
+  double total_seconds() const;  // of what `kernels` are a part of
 };
 
 struct ModelRuns {
