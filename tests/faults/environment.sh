@@ -182,7 +182,7 @@ if can_inject; then
   esac
   out=$(strace -f -qq -o /dev/null -P "$model/config.json" -e inject=openat:error=EMFILE "$qkv" info "$model" 2>&1)
   case $out in *"Too many open files"*"ulimit -n"*) ;; *) bad "no descriptor left: $out" ;; esac
-  inject mmap:error=ENOMEM:when=40+ run "$model" hi --threads 1
+  inject mmap:error=ENOMEM:when=28+ run "$model" hi --threads 1
   case $got in 2 | 127) ;; *) bad "mmap ENOMEM: exit $got: $out" ;; esac
   if [ "$form" = long ]; then
     for call in openat:error=EMFILE openat:error=EIO openat:error=EACCES openat:error=ENOSPC read:error=EIO \

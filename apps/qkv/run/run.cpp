@@ -279,8 +279,8 @@ Examples:
   qkv run MODEL - --n 4 --temperature 1 < prompt.txt
 
 With --json-schema the text is one JSON value that satisfies the schema, or its beginning where --max-new cuts it:
-  echo '{"required": ["age"], "properties": {"age": {"type": "integer"}}}' > s.json
-  qkv run MODEL "Anna is 30. As JSON: " --json-schema s.json
+  echo '{"enum": ["yes", "no"]}' > s.json
+  qkv run MODEL "Is 7 a prime? " --json-schema s.json
 Keywords that are not supported are errors; docs/structured-output.md has the list.)");
   command.callback([command, options] {
     QKV_CHECK(options->logprobs < 0 || options->json, "--logprobs ", options->logprobs, " without --json",

@@ -82,15 +82,19 @@ Ask FiniteProbe::ask(Place place, Site site) const {
 }
 
 void FiniteProbe::visit(Context& cx, const Tap& tap, Tensor& x) {
-  if (is_checked(tap.site)) check(tap, x);
+  if (is_checked(tap.site)) check(cx, tap, x);
   if (has(inner_ask(tap.place, tap.site), Ask::read | Ask::edit | Ask::rows | Ask::pattern)) inner_->visit(cx, tap, x);
 }
 
-void FiniteProbe::check(const Tap& tap, const Tensor& x) const {
+void FiniteProbe::check(Context& cx, const Tap& tap, const Tensor& x) const {
   const ModelSpec& spec = model_.spec();
-  std::vector<float> values = host_floats(x);
-  if (tap.site == Site::attn_lse) std::replace(values.begin(), values.end(), -INFINITY, 0.0F);  // a row without keys
-  if (!all_finite(values)) fail_not_finite(model_, name_of(spec, {tap.place, tap.site}), not_finite(values));
+  int64_t bad = 1, first = -1;
+  if (&x.device() != &cpu_device()) cx.kernels.nonfinite(cx.exec, {.x = x, .count = &bad, .first = &first});
+  if (bad > 0) {  // or the numbers are here anyway
+    std::vector<float> values = host_floats(x);
+    if (tap.site == Site::attn_lse) std::replace(values.begin(), values.end(), -INFINITY, 0.0F);  // a row without keys
+    if (!all_finite(values)) fail_not_finite(model_, name_of(spec, {tap.place, tap.site}), not_finite(values));
+  }
   if (tap.site != Site::route_logits) return;
   const std::string name = layer_prefix(spec, tap.place) + "mlp.router.correction";
   const Param* correction = model_.weights().find(name);

@@ -29,7 +29,7 @@ class FiniteProbe : public Probe {
   void visit_importance(Context& cx, const Tap& tap, const Tensor& z_dz) override;
 
  private:
-  void check(const Tap& tap, const Tensor& x) const;
+  void check(Context& cx, const Tap& tap, const Tensor& x) const;
   Ask inner_ask(Place place, Site site) const { return inner_ == nullptr ? Ask::none : inner_->ask(place, site); }
 
   const Model& model_;
