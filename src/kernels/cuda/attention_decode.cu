@@ -58,9 +58,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
     }
 #pragma unroll 1
     for (int r = 0; r < count; ++r) {
-      const int row = first + r;
-      block.begin(row, tile);
-      const int in = n >= 0 ? n : find_segment(f, row);
+      const int row = first + r, in = n >= 0 ? n : find_segment(f, row);
       if (in < 0) {
         if (all && split == 0) blank_heads(f, row, tile * plan.tile, min((tile + 1) * plan.tile, f.heads));
         continue;
@@ -68,7 +66,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
       const FastSegment s = fast_segment(f, in);
       if (marked && s.rows < f.few) continue;
       const int counted = all ? task : marked ? 0 : (in * f.few + r) * plan.tiles + tile;
-      block.attend(in, s, row, split, plan.splits, counted);
+      block.attend(in, s, row, tile, split, plan.splits, counted);
     }
   }
 }

@@ -169,11 +169,14 @@ struct MergeBy {
 // of the two has seen no key, the other is kept as it is: -0 makes the product of an empty sum a -0, which adds nothing.
 template <bool kStats>
 __device__ __forceinline__ MergeBy merge(RowSums& total, const RowSums& span, float unit2) {
+  if (span.total == 0) return {1.0F, -0.0F};
+  if (total.total == 0) {
+    total = span;
+    return {-0.0F, 1.0F};
+  }
   const float now = fmaxf(total.highest, span.highest);
   const float down_total = (total.highest - now) * unit2, down_span = (span.highest - now) * unit2;
-  MergeBy by{ex2(down_total), ex2(down_span)};
-  if (total.total == 0) by = {-0.0F, 1.0F};
-  if (span.total == 0) by = {1.0F, -0.0F};
+  const MergeBy by{ex2(down_total), ex2(down_span)};
   if (kStats) {
     total.log_mass =
         by.total * fmaf(down_total, total.total, total.log_mass) + by.span * fmaf(down_span, span.total, span.log_mass);

@@ -15,26 +15,14 @@ class RowBlock {
   __device__ RowBlock(const FastAttention& f, const RowPlan& plan, Shared<kWidth>& shared)
       : f_(f), plan_(plan), s_(shared), keys_(shared_address(shared.keys)), values_(shared_address(shared.values)) {}
 
-  // Calls for what does not depend on the row's segment.
-  __device__ void begin(int row, int tile) {
-    first_head_ = tile * plan_.tile;
-    const int head = first_head_ + lane_ / 4;
-    const bool there = lane_ / 4 < plan_.tile && head < f_.heads;
-    const __nv_bfloat16* from = f_.q + row * f_.q_row + head * f_.q_head + 2 * (lane_ % 4);
-#pragma unroll
-    for (int k = 0; k < kWidth / 8; ++k) {
-      q_[k] = there && 8 * k < f_.width ? *reinterpret_cast<const uint32_t*>(from + 8 * k) : 0U;
-    }
-    kv_head_ = lane_ < plan_.tile && first_head_ + lane_ < f_.heads ? f_.kv_map[first_head_ + lane_] : -1;
-  }
-
-  // All heads of the tile that begin() was told, key head by key head.
-  __device__ void attend(int n, const FastSegment& segment, int row, int split, int splits, int task) {
+  // All heads of the tile, key head by key head.
+  __device__ void attend(int n, const FastSegment& segment, int row, int tile, int split, int splits, int task) {
     RowTask t{.segment = segment, .segment_index = n, .row = row};
     t.position = segment.position + row - segment.first_row;
-    t.first_head = first_head_;
+    t.first_head = tile * plan_.tile;
     t.seen = seen_keys(f_, segment.keys, t.position);
-    const int mine = kv_head_;
+    const int head = t.first_head + static_cast<int>(lane_);
+    const int mine = lane_ < plan_.tile && head < f_.heads ? f_.kv_map[head] : -1;
     uint32_t left = __ballot_sync(~0U, mine >= 0);
     const int first = __shfl_sync(~0U, mine, 0);
     const bool one = __all_sync(~0U, mine < 0 || mine == first);
@@ -52,6 +40,7 @@ class RowBlock {
     const int first = t.seen.begin / kKeySpan, end = (t.seen.end + kKeySpan - 1) / kKeySpan;
     const int workers = max(min(splits, end - first), 1);
     if (split >= workers) return;
+    load_queries(t);
     State state;
     load(t, first + split, true);
     load(t, first + split, false);
@@ -62,16 +51,27 @@ class RowBlock {
       if (workers == 1) {
         state.append(span, f_.unit2);
       } else {
-        put_partial(span, task, s);
+        put_partial(span, partial_at(task, s));
       }
     }
     asm volatile("cp.async.wait_group 0;" ::: "memory");
     if (workers > 1) {
       if (!last_to_arrive(task, workers)) return;
-      merge_partials(task, first, end, state);
+#pragma unroll 2
+      for (int s = first; s < end; ++s) state.append(get_partial(partial_at(task, s)), f_.unit2);
     }
     finish(t, state);
     __syncthreads();
+  }
+
+  __device__ void load_queries(const RowTask& t) {
+    const int head = lane_ / 4;
+    const __nv_bfloat16* from = f_.q + t.row * f_.q_row + (t.first_head + head) * f_.q_head + 2 * (lane_ % 4);
+    const bool member = t.members >> head & 1;
+#pragma unroll
+    for (int k = 0; k < kWidth / 8; ++k) {
+      q_[k] = member && 8 * k < f_.width ? *reinterpret_cast<const uint32_t*>(from + 8 * k) : 0U;
+    }
   }
 
   __device__ bool sees_block(const RowTask& t, int span, int block) const {
@@ -282,60 +282,37 @@ class RowBlock {
     }
   }
 
-  // Where a span's sums of this lane's head i lie in memory; its columns, then its sums, then its class masses.
-  __device__ float* partial_at(int task, int span, int i) const {
-    return plan_.partial +
-           ((static_cast<int64_t>(task) * plan_.spans + span) * kTileHeads + 2 * (lane_ % 4) + i) * kPartial;
+  __device__ float* partial_at(int task, int span) const {
+    return plan_.partial + (static_cast<int64_t>(task) * plan_.spans + span) * kTileHeads * kPartial;
   }
-  __device__ int column(int m) const {
-    return 16 * (warp_ * State::kTiles + m) + lane_ / 4;
-  }
-  __device__ void put_partial(const State& state, int task, int span) const {
+  // Calls f(where, which number of the state) for all of this lane's.
+  template <class F>
+  __device__ void each_number(float* at, State& state, F&& move) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      if (2 * (lane_ % 4) + i >= plan_.tile) continue;
-      float* row = partial_at(task, span, i);
+      const int head = 2 * (lane_ % 4) + i;
+      if (head >= plan_.tile) continue;
+      float* row = at + head * kPartial;
 #pragma unroll
       for (int m = 0; m < State::kTiles; ++m) {
-        row[column(m)] = state.z[m][i];
-        row[column(m) + 8] = state.z[m][2 + i];
+        move(row + 16 * (warp_ * State::kTiles + m) + lane_ / 4, state.z[m][i]);
+        move(row + 16 * (warp_ * State::kTiles + m) + lane_ / 4 + 8, state.z[m][2 + i]);
       }
-      if (warp_ == 0 && f_.class_count > 0) row[kWidth + 8 + lane_ / 4] = state.mass[i];
-      if (warp_ != 0 || lane_ >= 4) continue;
-      const RowSums& s = state.sums[i];
-      *reinterpret_cast<float4*>(row + kWidth) = make_float4(s.highest, s.total, s.log_mass, s.distance);
-      row[kWidth + 4] = __int_as_float(s.argmax);
+      move(row + kWidth, state.sums[i].highest);
+      move(row + kWidth + 1, state.sums[i].total);
+      move(row + kWidth + 2, state.sums[i].log_mass);
+      move(row + kWidth + 3, state.sums[i].distance);
+      move(row + kWidth + 4, *reinterpret_cast<float*>(&state.sums[i].argmax));
+      if (f_.class_count > 0) move(row + kWidth + 8 + lane_ / 4, state.mass[i]);
     }
   }
-  __device__ State get_partial(int task, int span) const {
+  __device__ void put_partial(State& state, float* at) const {
+    each_number(at, state, [](float* to, float& x) { *to = x; });
+  }
+  __device__ State get_partial(float* at) const {
     State state;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if (2 * (lane_ % 4) + i >= plan_.tile) continue;
-      const float* row = partial_at(task, span, i);
-#pragma unroll
-      for (int m = 0; m < State::kTiles; ++m) {
-        state.z[m][i] = __ldcg(row + column(m));
-        state.z[m][2 + i] = __ldcg(row + column(m) + 8);
-      }
-      const float4 s = __ldcg(reinterpret_cast<const float4*>(row + kWidth));
-      state.sums[i] = {s.x, s.y, s.z, s.w, __float_as_int(__ldcg(row + kWidth + 4))};
-      if (f_.class_count > 0) state.mass[i] = __ldcg(row + kWidth + 8 + lane_ / 4);
-    }
+    each_number(at, state, [](float* from, float& x) { x = __ldcg(from); });
     return state;
-  }
-  // In order, several on their way at once.
-  __device__ void merge_partials(int task, int first, int end, State& state) const {
-    constexpr int kAtOnce = 4;
-    for (int from = first; from < end; from += kAtOnce) {
-      State spans[kAtOnce];
-#pragma unroll
-      for (int s = 0; s < kAtOnce; ++s) {
-        if (from + s < end) spans[s] = get_partial(task, from + s);
-      }
-#pragma unroll
-      for (int s = 0; s < kAtOnce; ++s) state.append(spans[s], f_.unit2);
-    }
   }
   __device__ bool last_to_arrive(int task, int workers) {
     __threadfence();
@@ -377,8 +354,7 @@ class RowBlock {
   Shared<kWidth>& s_;
   const uint32_t keys_, values_;
   const int lane_ = static_cast<int>(threadIdx.x) % 32, warp_ = static_cast<int>(threadIdx.x) / 32;
-  int first_head_ = 0, kv_head_ = -1;  // lane: of head first_head_ + lane
-  uint32_t q_[kWidth / 8];             // of head first_head_ + lane / 4
+  uint32_t q_[kWidth / 8];
 };
 
 }  // namespace qkv::kernels::cuda

@@ -24,58 +24,47 @@ __device__ void put_output(const BlockJob& job, int64_t matrix, int m, int o, fl
 }
 
 template <class W>
-__global__ void __launch_bounds__(kThreads, W::kElements == 256 ? 1 : 2)
-    block_product_few(const __grid_constant__ BlockJob job) {
+__global__ void __launch_bounds__(kThreads, 2) block_product_few(const __grid_constant__ BlockJob job) {
   // A slab is kEach chunks of 32 columns for every warp; a wide block is all a warp has of it.
-  constexpr int kEach = W::kElements == 32 && !W::kPanels ? 4 : 8, kStride = 20, kTerms = kFewRows * kStride;
+  constexpr int kEach = W::kMinima && W::kElements == 32 ? 4 : 8, kStride = 20, kTerms = kFewRows * kStride;
   constexpr int kBlocks = kWarps * kEach * 32 / W::kElements;
   __shared__ float terms[kBlocks * kTerms], low_terms[W::kMinima ? kBlocks * kTerms : 1];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int panel = static_cast<int>(blockIdx.x), chunks = job.inner / 32;
-  const int in_block = chunks_in_block<W>(job), shift = W::kPanels ? __ffs(in_block) - 1 : W::kElements == 256 ? 3 : 0;
+  const int panel = static_cast<int>(blockIdx.x), chunks = job.inner / 32, in_block = chunks_in_block<W>(job);
   const int64_t matrix = blockIdx.z;
   const W w(job, matrix, panel, lane);
-  w.call_for(min(warp * kEach, chunks - 1) >> shift);  // before the kernels ahead have ended
+  w.call_for(min(warp * kEach, chunks - 1));  // before the kernels ahead have ended
   let_next_start();
   wait_for_last();
   const RowRange range = rows_of(job, matrix);
   const int row = static_cast<int>(threadIdx.x) % 16, column = static_cast<int>(threadIdx.x) / 16;
   for (int m = range.begin; m < range.end; m += kFewRows) {
-    const XRows x(job, m);
     float sum = 0;
     for (int first = 0; first < chunks; first += kWarps * kEach) {
-      // All loads before the first product. Past the end the last chunk is taken again, for terms that are not added.
-      const auto block_of = [&](int i) { return min(first + warp * kEach + i, chunks - 1) >> shift; };
-      const auto in_block_of = [&](int i) { return (first + warp * kEach + i) & (in_block - 1); };
-      uint32_t a[kEach][4];
-      float d[kEach][2];
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        w.words(block_of(i), in_block_of(i), a[i]);
-        if (W::kElements == 256 && i > 0) continue;
-        for (int j = 0; j < 2; ++j) d[i][j] = w.scale_of(block_of(i), j);
-      }
       BlockSums s;
-#pragma unroll
+#pragma unroll kEach / 2
       for (int i = 0; i < kEach; ++i) {
-        const int b = block_of(i), c = in_block_of(i);
+        const int chunk = first + warp * kEach + i, b = chunk / in_block, c = chunk % in_block;
+        if (chunk >= chunks) break;
+        uint32_t a[4];
+        w.words(chunk, a);
         if (c == 0) s = BlockSums();
-        add_chunk(w, x, 0, s, a[i], (b << shift) + c, b, c);
+        add_chunk(job, w, s, a, chunk, b, c, m, range.end - 1);
         if (c + 1 < in_block) continue;
-        float* to = terms + ((warp * kEach + i) >> shift) * kTerms + 2 * (lane % 4) * kStride + lane / 4;
-        float* low_to = low_terms + (to - terms);
-        const float scale[2] = {x.scale(0, 0, b), x.scale(0, 1, b)};
+        const int at = (warp * kEach + i) / in_block * kTerms;
+        const float d[2] = {w.scale_of(b, 0), w.scale_of(b, 1)};
         const float low[2] = {w.minimum_of(b, 0), w.minimum_of(b, 1)};
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          const int at = j % 2 * kStride + j / 2 * 8;
-          to[at] = static_cast<float>(s.total[j]) * (d[W::kElements == 256 ? 0 : i][j / 2] * scale[j % 2]);
-          if (W::kMinima) low_to[at] = static_cast<float>(s.lowest[j]) * (low[j / 2] * scale[j % 2]);
+          const int x = 2 * (lane % 4) + j % 2, to = at + x * kStride + lane / 4 + j / 2 * 8;
+          const float scale = job.scales[static_cast<int64_t>(min(m + x, range.end - 1)) * (job.inner / job.block) + b];
+          terms[to] = static_cast<float>(s.total[j]) * (d[j / 2] * scale);
+          if (W::kMinima) low_terms[to] = static_cast<float>(s.lowest[j]) * (low[j / 2] * scale);
         }
       }
       __syncthreads();
       if (column < kFewRows) {
-        const int blocks = min(chunks - first, kWarps * kEach) >> shift;
+        const int blocks = min(chunks - first, kWarps * kEach) / in_block;
 #pragma unroll 4
         for (int b = 0; b < blocks; ++b) {
           sum += terms[b * kTerms + column * kStride + row];
@@ -100,26 +89,28 @@ __global__ void __launch_bounds__(32 * kManyWarps) block_product_many(const __gr
   const int m = range.begin + static_cast<int>(blockIdx.y) * 8 * kManyTiles;
   if (m >= range.end || panel * 16 >= job.outputs) return;
   const W w(job, matrix, panel, lane);
-  const XRows x(job, m);
-  const int in_block = chunks_in_block<W>(job);
+  const int blocks = job.inner / job.block, in_block = chunks_in_block<W>(job);
   float sums[kManyTiles][4] = {};
-  for (int b = 0; b < job.blocks; ++b) {
+  for (int b = 0; b < blocks; ++b) {
     BlockSums s[kManyTiles];
 #pragma unroll 1
     for (int c = 0; c < in_block; ++c) {
       uint32_t a[4];
-      w.words(b, c, a);
+      w.words(b * in_block + c, a);
 #pragma unroll
-      for (int tile = 0; tile < kManyTiles; ++tile) add_chunk(w, x, tile, s[tile], a, b * in_block + c, b, c);
+      for (int tile = 0; tile < kManyTiles; ++tile) {
+        add_chunk(job, w, s[tile], a, b * in_block + c, b, c, m + 8 * tile, range.end - 1);
+      }
     }
     const float d[2] = {w.scale_of(b, 0), w.scale_of(b, 1)}, low[2] = {w.minimum_of(b, 0), w.minimum_of(b, 1)};
 #pragma unroll
     for (int tile = 0; tile < kManyTiles; ++tile) {
-      const float scale[2] = {x.scale(tile, 0, b), x.scale(tile, 1, b)};
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        sums[tile][j] += static_cast<float>(s[tile].total[j]) * (d[j / 2] * scale[j % 2]);
-        if (W::kMinima) sums[tile][j] += static_cast<float>(s[tile].lowest[j]) * (low[j / 2] * scale[j % 2]);
+        const int x = min(m + 8 * tile + 2 * (lane % 4) + j % 2, range.end - 1);
+        const float scale = job.scales[static_cast<int64_t>(x) * blocks + b];
+        sums[tile][j] += static_cast<float>(s[tile].total[j]) * (d[j / 2] * scale);
+        if (W::kMinima) sums[tile][j] += static_cast<float>(s[tile].lowest[j]) * (low[j / 2] * scale);
       }
     }
   }
@@ -127,8 +118,8 @@ __global__ void __launch_bounds__(32 * kManyWarps) block_product_many(const __gr
   for (int tile = 0; tile < kManyTiles; ++tile) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const int row = m + 8 * tile + 2 * (lane % 4) + j % 2, o = panel * 16 + lane / 4 + j / 2 * 8;
-      if (row < range.end && o < job.outputs) put_output(job, matrix, row, o, sums[tile][j]);
+      const int x = m + 8 * tile + 2 * (lane % 4) + j % 2, o = panel * 16 + lane / 4 + j / 2 * 8;
+      if (x < range.end && o < job.outputs) put_output(job, matrix, x, o, sums[tile][j]);
     }
   }
 }
@@ -165,7 +156,7 @@ void round_to_bytes(const Exec& exec, const Tensor& from, int64_t block, int par
 template <class W>
 void run(const Exec& exec, const BlockJob& job, int64_t matrices) {
   const auto panels = static_cast<unsigned>((job.outputs + 15) / 16), z = static_cast<unsigned>(matrices);
-  if (job.rows <= kFewRows && job.block <= 256 && (job.block & (job.block - 1)) == 0) {
+  if (job.rows <= kFewRows && job.block <= 256) {
     return launch(exec, block_product_few<W>, dim3(panels, 1, z), kThreads, 0, job);
   }
   const auto y = static_cast<unsigned>((job.rows + 8 * kManyTiles - 1) / (8 * kManyTiles));
@@ -216,28 +207,25 @@ void product_blocks(const Exec& exec, const LinearArgs& a, const Tensor& y) {
   const int64_t inner = a.x.cols(), outputs = a.w.dim(-2), matrices = a.w.rank() == 3 ? a.w.dim(0) : 1;
   const int64_t block = !format.panels() ? format.block_elements() : format.group > 0 ? format.group : inner;
   const bool halves = format.block == Block::q2_k || format.block == Block::q3_k || format.block == Block::q6_k;
-  const int part = halves ? 16 : 32;
   BlockJob job{.w = reinterpret_cast<const uint8_t*>(a.w.data()),
                .outputs = static_cast<int>(outputs),
                .inner = static_cast<int>(inner),
                .block = static_cast<int>(block),
-               .blocks = static_cast<int>(inner / block),
-               .parts = static_cast<int>(inner / part),
+               .part = halves ? 16 : 32,
                .groups = a.groups.defined() ? a.groups.as<int32_t>() : nullptr,
                .y = Plane(y),
                .bias = Plane(a.b),
                .residual = Plane(a.epilogue.residual)};
   job.row_bytes = format.panels() ? PanelLayout(format, inner).bytes() : format.bytes_for(inner);
   job.matrix_bytes = job.row_bytes * (format.panels() ? (outputs + kPanelRows - 1) / kPanelRows : outputs);
-  const int64_t each = inner + 4 * (inner / block) + 4 * (inner / part);  // bytes of a row in scratch
-  constexpr int64_t kPastTheEnd = 8 * kManyTiles;                         // rows that a tile may read
-  const int64_t at_once = exec.scratch.count() / each - kPastTheEnd - 1;
+  const int64_t each = inner + 4 * (inner / block) + 4 * (inner / job.part);  // bytes of a row in scratch
+  const int64_t at_once = exec.scratch.count() / (each + 64);
   for (int64_t first = 0; first < y.rows(); first += at_once) {
     const int64_t rows = std::min(at_once, y.rows() - first);
     auto* scales = reinterpret_cast<float*>(exec.scratch.data());
-    auto* sums = reinterpret_cast<int32_t*>(scales + (rows + kPastTheEnd) * (inner / block));
-    auto* q = reinterpret_cast<int8_t*>(sums + (rows + kPastTheEnd) * (inner / part));
-    round_to_bytes(exec, a.x.slice(0, first, rows), block, part, q, scales, sums);
+    auto* sums = reinterpret_cast<int32_t*>(scales + rows * (inner / block));
+    auto* q = reinterpret_cast<int8_t*>(sums + rows * (inner / job.part));
+    round_to_bytes(exec, a.x.slice(0, first, rows), block, job.part, q, scales, sums);
     job.q = q;
     job.scales = scales;
     job.sums = sums;

@@ -16,8 +16,8 @@ struct BlockJob {
   const int8_t* q = nullptr;
   const float* scales = nullptr;
   const int32_t* sums = nullptr;  // of q, per part
-  int blocks = 0, parts = 0;      // of a row
-  int64_t first = 0, rows = 0;    // of x, in q
+  int part = 32;
+  int64_t first = 0, rows = 0;  // of x, in q
   const int32_t* groups = nullptr;
   Plane y, bias, residual;
 };
@@ -59,12 +59,15 @@ struct GgufRows : Q {
     }
   }
   __device__ const uint8_t* block(int b, int i) const { return row[i] + static_cast<int64_t>(b) * Q::kBytes; }
-  __device__ void words(int b, int c, uint32_t (&a)[4]) const {
-    Q::words(block(b, 0), c, t, a[0], a[2]);
-    Q::words(block(b, 1), c, t, a[1], a[3]);
+  __device__ void words(int chunk, uint32_t (&a)[4]) const {
+    constexpr int kEach = Q::kElements / 32;
+    Q::words(block(chunk / kEach, 0), chunk % kEach, t, a[0], a[2]);
+    Q::words(block(chunk / kEach, 1), chunk % kEach, t, a[1], a[3]);
   }
-  __device__ void call_for(int b) const {  // into the second cache
-    for (int i = 0; i < 2; ++i) asm volatile("prefetch.global.L2 [%0];" ::"l"(block(b, i) + t * 32));
+  __device__ void call_for(int chunk) const {  // into the second cache
+    for (int i = 0; i < 2; ++i) {
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(block(chunk * 32 / Q::kElements, i) + t * 32));
+    }
   }
   __device__ int first() const { return 4 * t; }
   __device__ int second() const { return 16 + 4 * t; }
@@ -78,18 +81,19 @@ template <bool kNibbles>
 struct PanelRows : OneScale {
   static constexpr bool kPanels = true;
   const uint8_t* at;
-  int t, group_bytes;
+  int t, group, group_bytes;
 
   __device__ PanelRows(const BlockJob& job, int64_t matrix, int panel, int lane)
       : at(job.w + matrix * job.matrix_bytes + panel * job.row_bytes + lane / 4 * 4),
         t(lane % 4),
+        group(job.block),
         group_bytes((kNibbles ? 8 : 16) * job.block) {}
   __device__ const uint8_t* scales(int b) const {
     return at + static_cast<int64_t>(b / 2) * (kPanelLine + 2 * group_bytes);
   }
-  __device__ void words(int b, int c, uint32_t (&a)[4]) const {
-    constexpr int kLines = kNibbles ? 4 : 8;  // of 32 columns
-    const uint8_t* from = scales(b) + (1 + c * kLines + (kNibbles ? t : 2 * t)) * kPanelLine + b % 2 * group_bytes;
+  __device__ void words(int chunk, uint32_t (&a)[4]) const {
+    const int b = chunk * 32 / group, line = chunk * 32 % group / (kNibbles ? 8 : 4) + (kNibbles ? t : 2 * t);
+    const uint8_t* from = scales(b) + kPanelLine + b % 2 * group_bytes + line * kPanelLine;
     const auto word = [&](int offset) { return __ldg(reinterpret_cast<const uint32_t*>(from + offset)); };
     for (int i = 0; i < 2; ++i) {
       const uint32_t one = word(32 * i);
@@ -97,8 +101,9 @@ struct PanelRows : OneScale {
       a[2 + i] = kNibbles ? less(one >> 4 & 0x0f0f0f0fU, 8) : word(kPanelLine + 32 * i) ^ 0x80808080U;
     }
   }
-  __device__ void call_for(int b) const {
-    for (int i = 0; i < 4; ++i) asm volatile("prefetch.global.L2 [%0];" ::"l"(scales(b) + (4 * i + t) * 128));
+  __device__ void call_for(int chunk) const {
+    asm volatile(
+        "prefetch.global.L2 [%0];" ::"l"(scales(chunk * 32 / group) + chunk * 32 % group * (kNibbles ? 8 : 16)));
   }
   __device__ int first() const { return 8 * t; }
   __device__ int second() const { return 8 * t + 4; }
@@ -115,44 +120,26 @@ __device__ int chunks_in_block(const BlockJob& job) {  // of 32 columns in a blo
   return W::kPanels ? job.block / 32 : W::kElements / 32;
 }
 
-// What a thread reads of x: bytes of row m + lane / 4, and scales and sums of rows m + 2 (lane % 4) and the next; eight
-// rows further on for every tile. Rows past the end are memory that may be read, and their results are dropped.
-struct XRows {
-  const int8_t* q;
-  const float* scales;
-  const int32_t* sums;
-  int inner, blocks, parts;
-
-  __device__ XRows(const BlockJob& job, int m) : inner(job.inner), blocks(job.blocks), parts(job.parts) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int64_t pair = m + 2 * (lane % 4);
-    q = job.q + static_cast<int64_t>(m + lane / 4) * inner;
-    scales = job.scales + pair * blocks;
-    sums = job.sums + pair * parts;
-  }
-  __device__ uint32_t word(int tile, int at) const {
-    return *reinterpret_cast<const uint32_t*>(q + tile * 8 * inner + at);
-  }
-  __device__ float scale(int tile, int i, int b) const { return scales[(tile * 8 + i) * blocks + b]; }
-  __device__ int sum(int tile, int i, int part) const { return sums[(tile * 8 + i) * parts + part]; }
-};
-
-// I and M of a block for sixteen rows of weights and a tile of eight rows of x: number i is of row g + 8 (i / 2) and of
-// x row 2 t + i % 2.
+// I and M of a block for sixteen rows of weights and eight rows of x: number i is of row g + 8 (i / 2) and of x row
+// 2 t + i % 2.
 struct BlockSums {
   int total[4] = {}, lowest[4] = {};
 };
 
-// 32 columns, the c-th such of block b and number `chunk` of the row.
+// Columns of chunk `chunk`, the c-th of block b, for the eight rows of x from `m` on; `last` is the last there is.
 template <class W>
-__device__ void add_chunk(const W& w, const XRows& x, int tile, BlockSums& s, const uint32_t (&a)[4], int chunk, int b,
-                          int c) {
-  const uint32_t b0 = x.word(tile, chunk * 32 + w.first()), b1 = x.word(tile, chunk * 32 + w.second());
+__device__ void add_chunk(const BlockJob& job, const W& w, BlockSums& s, const uint32_t (&a)[4], int chunk, int b,
+                          int c, int m, int last) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto* x = job.q + static_cast<int64_t>(min(m + lane / 4, last)) * job.inner + chunk * 32;
+  const auto word = [&](int at) { return *reinterpret_cast<const uint32_t*>(x + at); };
+  const uint32_t b0 = word(w.first()), b1 = word(w.second());
   constexpr int kParts = W::kHalfParts ? 2 : 1;
-  if constexpr (!W::kSubscales) mma_bytes(s.total, a, b0, b1);
+  if constexpr (!W::kSubscales) {
+    mma_bytes(s.total, a, b0, b1);
+  } else {
 #pragma unroll
-  for (int p = 0; p < kParts; ++p) {
-    if constexpr (W::kSubscales) {
+    for (int p = 0; p < kParts; ++p) {
       int sum[4] = {};
       if constexpr (W::kHalfParts) {
         mma_bytes(sum, a[2 * p], a[2 * p + 1], p == 0 ? b0 : b1);
@@ -163,10 +150,16 @@ __device__ void add_chunk(const W& w, const XRows& x, int tile, BlockSums& s, co
 #pragma unroll
       for (int i = 0; i < 4; ++i) s.total[i] += sum[i] * sub[i / 2];
     }
-    if constexpr (W::kMinima) {
+  }
+  if constexpr (W::kMinima) {
+#pragma unroll
+    for (int p = 0; p < kParts; ++p) {
       const int low[2] = {w.low_of(b, c * kParts + p, 0), w.low_of(b, c * kParts + p, 1)};
 #pragma unroll
-      for (int i = 0; i < 4; ++i) s.lowest[i] += low[i / 2] * x.sum(tile, i % 2, chunk * kParts + p);
+      for (int i = 0; i < 4; ++i) {
+        const int64_t row = min(m + 2 * (lane % 4) + i % 2, last);
+        s.lowest[i] += low[i / 2] * job.sums[row * (job.inner / job.part) + chunk * kParts + p];
+      }
     }
   }
 }

@@ -8,7 +8,6 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/product_finish_narrow.h"
 #include "kernels/cuda/product_tiles.h"
-#include "kernels/cuda/tensor_map.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace qkv::kernels::cuda {
@@ -17,7 +16,7 @@ namespace {
 constexpr int kConsumers = 2;
 constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
 constexpr int kABytes = kTileRows * 128, kBBytes = kTileColumns * 128, kStage = kABytes + kBBytes;
-constexpr int kBarrierBytes = 256, kTableBytes = 4 * (kMostGroups + 1);
+constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
 constexpr int kSharedLimit = 232448;
 
 // kA, kB: 1 where the operand lies with its rows together in memory.
@@ -29,7 +28,7 @@ struct Config {
   static constexpr int kRest = kFinishBytes + kBarrierBytes + 1024;
   static constexpr int kStages = (kSharedLimit - kTableBytes - kRest) / kStage;
   static constexpr int kShared = kStages * kStage + kRest;
-  static_assert(8 * (2 * kStages + 5 * kConsumers) <= kBarrierBytes);
+  static_assert(8 * (2 * kStages + kConsumers) <= kBarrierBytes);
 };
 
 template <class C>
@@ -44,7 +43,6 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   const auto full = [&](int s) { return barriers + 8 * s; };
   const auto empty = [&](int s) { return barriers + 8 * C::kStages + 8 * s; };
   const auto turn = [&](int consumer) { return barriers + 16 * C::kStages + 8 * consumer; };
-  const auto input = [&](int warp) { return barriers + 16 * C::kStages + 8 * kConsumers + 8 * warp; };
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   if (threadIdx.x == 0) {
     for (int s = 0; s < C::kStages; ++s) {
@@ -52,7 +50,6 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
       barrier_init(empty(s), 1);
     }
     for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 1);
-    for (int warp = 0; warp < 4 * kConsumers; ++warp) barrier_init(input(warp), 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
@@ -95,8 +92,6 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
   const int consumer = warpgroup - 1, thread = static_cast<int>(threadIdx.x) % 128, warp = thread / 32,
             lane = thread % 32;
-  typename C::Finish finisher{
-      {job.finish, {}, buffers + (consumer * 4 + warp) * C::Finish::kBytes, input(consumer * 4 + warp), lane, 0}};
   float sums[2][kTileColumns / 2];  // of 64 rows each
   uint32_t at = 0;                  // steps so far, of both warpgroups
   uint32_t turns = consumer == 0 ? 1 : 0;
@@ -108,8 +103,8 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
       continue;
     }
     const Tile tile = tiles(t);
-    finisher.place = {tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
-    wait_for_stores();
+    const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
+    const typename C::Finish finisher{job.finish, place, buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
     finisher.fetch(0);
     int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
     uint32_t phase = at / C::kStages & 1;
@@ -163,7 +158,37 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     finisher.run(
         [&](int unit) { return sums[unit * kUnitSums / (kTileColumns / 2)] + unit * kUnitSums % (kTileColumns / 2); });
   }
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
+                                 const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
+                                 CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+EncodeTiled encode_tiled() {
+  static const EncodeTiled function = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    const cudaError_t code =
+        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
+    return code == cudaSuccess ? reinterpret_cast<EncodeTiled>(found) : nullptr;
+  }();
+  return function;
+}
+
+// Boxes of 64 numbers that lie together by `box_rows`, of an operand with `rows` rows and `inner` numbers each, or of as
+// many of them as there are groups; false where the copy engine cannot take it.
+bool make_map(CUtensorMap& map, const Operand& o, int64_t rows, int64_t inner, int64_t groups, int box_rows) {
+  const bool transposed = o.k != 1;
+  const int64_t stride = transposed ? o.k : o.row;
+  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(transposed ? rows : inner),
+                              static_cast<cuuint64_t>(transposed ? inner : rows), static_cast<cuuint64_t>(groups)};
+  const cuuint64_t strides[2] = {static_cast<cuuint64_t>(stride) * sizeof(__nv_bfloat16),
+                                 static_cast<cuuint64_t>(groups > 1 ? o.group : stride) * sizeof(__nv_bfloat16)};
+  const cuuint32_t box[3] = {64, static_cast<cuuint32_t>(transposed ? 64 : box_rows), 1}, steps[3] = {1, 1, 1};
+  return encode_tiled() != nullptr &&
+         encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<std::byte*>(o.data), dims, strides, box,
+                        steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 bool loads_well(const Operand& o) {
@@ -208,22 +233,14 @@ bool run(const Exec& exec, const ProductArgs& p, const Job& job, FinishKind kind
   return false;
 }
 
-// Of f32 or bf16, rows of whole chunks of 16 bytes.
-bool in_chunks(const View& v) {
-  const int64_t size = size_of(v.dtype);
+// Rows are apart by whole chunks of `numbers` and begin with one.
+bool in_chunks(const View& v, int numbers) {
   return v.data == nullptr ||
-         ((v.dtype == DType::f32 || v.dtype == DType::bf16) && reinterpret_cast<uintptr_t>(v.data) % 16 == 0 &&
-          v.rank >= 2 && v.strides[v.rank - 2] * size % 16 == 0);
+         ((v.dtype == DType::f32 || v.dtype == DType::bf16) && (v.rank < 2 || v.strides[v.rank - 2] % numbers == 0) &&
+          reinterpret_cast<uintptr_t>(v.data) % static_cast<uintptr_t>(numbers * size_of(v.dtype)) == 0);
 }
 bool narrow_in_chunks(const View& v) {
-  return v.data == nullptr || (v.dtype == DType::bf16 && in_chunks(v));
-}
-// Read in pairs.
-bool bias_fits(const View& v) {
-  return v.data == nullptr ||
-         ((v.dtype == DType::f32 || v.dtype == DType::bf16) &&
-          reinterpret_cast<uintptr_t>(v.data) % static_cast<uintptr_t>(2 * size_of(v.dtype)) == 0 &&
-          (v.rank < 2 || v.strides[0] % 2 == 0));
+  return v.data == nullptr || (v.dtype == DType::bf16 && in_chunks(v, 8));
 }
 
 }  // namespace
@@ -231,22 +248,18 @@ bool bias_fits(const View& v) {
 bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
   using Grouped = ProductArgs::Grouped;
   constexpr int64_t kMost = INT32_MAX / 2;
-  const View other = p.add ? p.out : p.residual;
-  const bool fits = (p.m > 64 || p.a.k != 1) && p.k > 0 && p.m < kMost && p.n < kMost && p.k < kMost &&
-                    p.group_count <= kMostGroups && loads_well(p.a) && loads_well(p.b) && in_chunks(p.out) &&
-                    p.out_group * size_of(p.out.dtype) % 16 == 0 && bias_fits(p.bias) && in_chunks(other) &&
-                    (other.data == nullptr || p.n * size_of(other.dtype) % 16 == 0) &&
-                    (p.residual.data == nullptr || !p.add) &&
-                    (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
+  const bool fits = (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) && loads_well(p.b) && p.m < kMost &&
+                    p.n < kMost && p.k < kMost && p.group_count <= kMostGroups && in_chunks(p.out, 4) &&
+                    in_chunks(p.residual, 4) && in_chunks(p.bias, 2) && (p.residual.data == nullptr || !p.add) &&
+                    p.out_group % 4 == 0 && (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
   if (!fits) return false;
   const Fused& f = p.fused;
-  const bool whole = p.n % 8 == 0, bare = f.kind == Fused::Kind::none && p.bias.data == nullptr;
-  const bool narrow = (whole || bare) && other.data == nullptr && narrow_in_chunks(p.out) && narrow_in_chunks(f.gate) &&
-                      narrow_in_chunks(f.pre) && narrow_in_chunks(f.dgate) && p.a.k == 1;
+  const bool narrow = p.n % 8 == 0 && !p.add && p.residual.data == nullptr && narrow_in_chunks(p.out) &&
+                      narrow_in_chunks(f.gate) && narrow_in_chunks(f.pre) && narrow_in_chunks(f.dgate) && p.a.k == 1;
   if (f.kind != Fused::Kind::none && !narrow) return false;
   Job job{.finish = {.out = Plane(p.out),
                      .bias = Plane(p.bias),
-                     .other = Plane(other),
+                     .other = Plane(p.add ? p.out : p.residual),
                      .gate = Plane(f.gate),
                      .pre = Plane(f.pre),
                      .dgate = Plane(f.dgate),
