@@ -2,6 +2,8 @@
 # The server as a process: its port, signals, wrong options, and clients that come and go.  sh serve.sh QKV short|long
 # shellcheck source=tests/faults/common.sh
 . "$(dirname "$0")/common.sh"
+# shellcheck source=tests/server/serve_common.sh
+. "$(dirname "$0")/../server/serve_common.sh"
 
 printf '{"model_type": "llama", "vocab_size": 608, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
   "num_attention_heads": 4, "max_position_embeddings": 4096, "bos_token_id": 0, "eos_token_id": 470}' >"$folder/config.json"
@@ -9,22 +11,7 @@ expect 0 '' new --spec "$folder/config.json" --seed 1 --out "$folder/model"
 expect 2 'tokenizer' serve "$folder/model" --port 0
 cp "$golden/tokenizers/qwen2/tokenizer.json" "$folder/model"
 
-start() {  # start OPTIONS...: $pid and $port of a server that is ready
-  : >"$folder/out"
-  "$qkv" serve "$folder/model" --port 0 --threads 1 "$@" >"$folder/out" 2>"$folder/err" &
-  pid=$!
-  for _ in $(seq 200); do
-    grep -q 'ready:' "$folder/err" && break
-    sleep 0.05
-  done
-  port=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' "$folder/out")
-  [ -n "$port" ] || bad "the server printed no port: $(cat "$folder/out" "$folder/err")"
-}
-
-stop() {  # stop SIGNAL: it ends well
-  kill "-$1" "$pid"
-  wait "$pid" || bad "SIG$1 ended the server with exit $?: $(cat "$folder/err")"
-}
+start() { serve_start "$folder/model" "$@"; }
 
 expect 2 'no such file' serve "$folder/nowhere"
 expect 2 'belong together' serve "$folder/model" --tls-cert "$folder/config.json"
@@ -37,9 +24,9 @@ case $out in *'API key 1 has 5 characters'*) ;; *) bad "a short key: $out" ;; es
 
 start
 expect 2 'cannot listen' serve "$folder/model" --port "$port"
-stop TERM
+serve_stop TERM
 start
-stop INT
+serve_stop INT
 
 if command -v python3 >/dev/null; then
   start --slots 2 --queue 4

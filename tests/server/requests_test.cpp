@@ -1,7 +1,8 @@
-// What a request may say: every numeric field at and beyond its bounds, wrong types, and texts that look like tokens.
-#include "server/chat_request.h"
+// What a request may say: every numeric field at and beyond its bounds, and wrong types.
+#include <regex>
+#include <set>
+
 #include "server/test_server.h"
-#include "text/chat/chat_support.h"
 
 namespace qkv {
 namespace {
@@ -32,9 +33,9 @@ Json base_body(const std::string& path) {
   return {{"model", "translator"}, {"input", "one"}, {"max_tokens", 2}};
 }
 
-TEST(ServerRequests, EveryNumericFieldAtItsBoundsAndBeyond) {
-  const RunningServer server(RunningServer::usual({"chatty", "translator"}));
-  const int64_t least = INT64_MIN, most = INT64_MAX;
+// A field inside an object is named with a dot.
+std::vector<NumericField> numeric_fields() {
+  const int64_t least = INT64_MIN, most = INT64_MAX, most_new = int64_t{1} << 30;
   std::vector<NumericField> fields;
   for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/responses"}) {
     fields.insert(fields.end(), {{path, "temperature", 0, 100, -0.001, 100.001, false},
@@ -45,15 +46,15 @@ TEST(ServerRequests, EveryNumericFieldAtItsBoundsAndBeyond) {
                                  {path, "repetition_penalty", 0.01, 100, 0, 100.1, false},
                                  {path, "presence_penalty", -2, 2, -2.001, 2.001, false},
                                  {path, "frequency_penalty", -2, 2, -2.001, 2.001, false},
-                                 {path, "seed", least, most, -1e19, 1e19, true}});
+                                 {path, "logit_bias.5", -100, 100, -100.001, 100.001, false},
+                                 {path, "seed", least, most, -1e19, 1e19, true},
+                                 {path, "n", 1, 4, 0, 5, true}});
   }
   for (const char* path : {"/v1/completions", "/v1/chat/completions"}) {
-    fields.push_back({path, "n", 1, 4, 0, 5, true});
-    fields.push_back({path, "max_tokens", 1, int64_t{1} << 30, 0, (int64_t{1} << 30) + 1, true});
+    fields.push_back({path, "max_tokens", 1, most_new, 0, most_new + 1, true});
   }
-  fields.push_back(
-      {"/v1/chat/completions", "max_completion_tokens", 1, int64_t{1} << 30, 0, (int64_t{1} << 30) + 1, true});
-  fields.push_back({"/v1/responses", "max_output_tokens", 1, int64_t{1} << 30, -1, (int64_t{1} << 30) + 1, true});
+  fields.push_back({"/v1/chat/completions", "max_completion_tokens", 1, most_new, 0, most_new + 1, true});
+  fields.push_back({"/v1/responses", "max_output_tokens", 1, most_new, -1, most_new + 1, true});
   fields.push_back({"/v1/chat/completions", "top_logprobs", 0, 20, -1, 21, true});
   fields.push_back({"/v1/completions", "logprobs", 0, 20, -1, 21, true});
   fields.push_back({"/v1/completions", "best_of", 1, 1, 0, 5, true});
@@ -62,26 +63,78 @@ TEST(ServerRequests, EveryNumericFieldAtItsBoundsAndBeyond) {
   fields.push_back({"/v1/translate", "n", 1, 4, 0, 9, true});
   fields.push_back({"/v1/translate", "max_tokens", 1, 100, 0, int64_t{1} << 40, true});
   fields.push_back({"/v1/translate", "length_penalty", -10, 10, -10.1, 10.1, false});
+  return fields;
+}
 
-  for (const NumericField& field : fields) {
+TEST(ServerRequests, EveryNumericFieldAtItsBoundsAndBeyond) {
+  const RunningServer server(RunningServer::usual({"chatty", "translator"}));
+  for (const NumericField& field : numeric_fields()) {
+    const std::string name = field.field;
     const auto ask = [&](const Json& value) {
       Json body = base_body(field.path);
-      body[field.field] = value;
+      const size_t dot = name.find('.');
+      (dot == name.npos ? body[name] : body[name.substr(0, dot)][name.substr(dot + 1)]) = value;
       return server.post(field.path, body);
     };
     for (const Json& good : {field.low, field.high, Json(nullptr)}) {
       const HttpAnswer answer = ask(good);
-      EXPECT_EQ(answer.status, 200) << field.path << " " << field.field << " " << good << ": " << answer.body;
+      EXPECT_EQ(answer.status, 200) << field.path << " " << name << " " << good << ": " << answer.body;
     }
     std::vector<Json> wrong{field.below, field.above, 1e308,         -1e308,         "1",
                             "",          true,        Json::array(), Json::object(), "NaN"};
     if (field.whole) wrong.push_back(1.5);
     for (const Json& bad : wrong) {
       const HttpAnswer answer = ask(bad);
-      ASSERT_EQ(answer.status, 400) << field.path << " " << field.field << " " << bad << ": " << answer.body;
-      EXPECT_EQ(answer.error("param"), field.field) << bad;
-      EXPECT_NE(answer.error().find(field.field), std::string::npos) << answer.error();
+      ASSERT_EQ(answer.status, 400) << field.path << " " << name << " " << bad << ": " << answer.body;
+      EXPECT_EQ(answer.error("param"), name) << bad;
+      EXPECT_NE(answer.error().find(name), std::string::npos) << answer.error();
       EXPECT_EQ(answer.error("type"), "invalid_request_error");
+    }
+  }
+}
+
+// A parser that reads a number under a new name has to be added to numeric_fields().
+TEST(ServerRequests, EveryNumberTheParsersReadIsTested) {
+  std::set<std::string> tested;
+  for (const NumericField& field : numeric_fields()) tested.insert(field.field);
+  const std::regex read(R"(\b(?:number|whole)\("([a-z_]+)\")"), limits(R"(read_generation\(\w+, model, \{([^}]*)\}\))");
+  const std::regex quoted("\"([a-z_]+)\"");
+  size_t found = 0;
+  for (const auto& file : std::filesystem::directory_iterator(test::golden("..") / ".." / "src" / "server")) {
+    if (file.path().extension() != ".cpp") continue;
+    const std::string text = read_file(file.path(), 1 << 20);
+    const auto each = [](const std::string& in, const std::regex& what, const auto& call) {
+      for (std::sregex_iterator at(in.begin(), in.end(), what), end; at != end; ++at) call((*at)[1].str());
+    };
+    const auto expect_tested = [&](const std::string& name) {
+      ++found;
+      EXPECT_TRUE(tested.contains(name)) << name << " of " << file.path().filename();
+    };
+    each(text, read, expect_tested);
+    each(text, limits, [&](const std::string& names) { each(names, quoted, expect_tested); });
+  }
+  EXPECT_GE(found, 20U);
+}
+
+TEST(ServerRequests, EveryIdOfATokenAtItsBoundsAndBeyond) {
+  const RunningServer server(RunningServer::usual({"chatty", "translator"}));
+  const std::vector<std::pair<const char*, const char*>> lists{{"/v1/completions", "prompt"},
+                                                               {"/v1/embeddings", "input"}};
+  for (const auto& [path, field] : lists) {
+    for (const bool nested : {false, true}) {
+      const auto ask = [&, path = path, field = field](const Json& id) {
+        Json body = base_body(path), ids = Json::array({5, id});
+        body[field] = nested ? Json::array({ids}) : ids;
+        return server.post(path, body);
+      };
+      for (const int good : {0, 607}) EXPECT_EQ(ask(good).status, 200) << path << " " << good;
+      for (const Json& bad : {Json(-1), Json(608), Json(INT32_MAX), Json(int64_t{INT32_MAX} + 1), Json(INT64_MAX),
+                              Json(INT64_MIN), Json(UINT64_MAX), Json(int64_t{1} << 32), Json(1.5), Json(5.0),
+                              Json(1e308), Json(-1e308), Json("1"), Json(true), Json(nullptr), Json::object()}) {
+        const HttpAnswer answer = ask(bad);
+        ASSERT_EQ(answer.status, 400) << path << " " << bad << ": " << answer.body;
+        EXPECT_EQ(answer.error("param"), field) << bad;
+      }
     }
   }
 }
@@ -171,103 +224,6 @@ TEST(ServerRequests, WrongTypesAndSizesNameTheirField) {
   more.update(
       {{"user", "me"}, {"metadata", {{"a", 1}}}, {"service_tier", "auto"}, {"nonsense", Json::array({1, "x"})}});
   EXPECT_EQ(server.post(chat, more).status, 200);
-}
-
-// A model's folder whose tokenizer has the control tokens of all template styles.
-class ControlTokens : public testing::Test {
- protected:
-  ControlTokens() {
-    Json json = parse_json(read_file(test::golden("tokenizers") / "qwen2" / "tokenizer.json", 1 << 24), "tokenizer");
-    int32_t id = 700;
-    for (const char* token : {"<s>",
-                              "</s>",
-                              "[INST]",
-                              "[/INST]",
-                              "<<SYS>>",
-                              "<|user|>",
-                              "<|assistant|>",
-                              "<|system|>",
-                              "<|end|>",
-                              "<|eot_id|>",
-                              "<|start_header_id|>",
-                              "<|end_header_id|>",
-                              "<start_of_turn>",
-                              "<end_of_turn>",
-                              "[TOOL_CALLS]",
-                              "[AVAILABLE_TOOLS]",
-                              "<tool_call>",
-                              "</tool_call>",
-                              "<|python_tag|>",
-                              "<think>",
-                              "</think>"}) {
-      specials_.push_back(token);
-      json["added_tokens"].push_back({{"id", id++},
-                                      {"content", token},
-                                      {"single_word", false},
-                                      {"lstrip", false},
-                                      {"rstrip", false},
-                                      {"normalized", false},
-                                      {"special", true}});
-    }
-    specials_.insert(specials_.end(), {"<|im_start|>", "<|im_end|>"});
-    const std::filesystem::path chatty = test::TinyModels::get().path("chatty");
-    std::filesystem::copy_file(chatty / "model.safetensors", folder_.path() / "model.safetensors");
-    Json config = parse_json(read_file(chatty / "config.json", 1 << 20), "config");
-    config["max_position_embeddings"] = 32768;
-    folder_.write("config.json", config.dump());
-    folder_.write("tokenizer.json", json.dump());
-  }
-
-  // How many special tokens the prompt has if everything a user can write is this; -1 if the template refuses it.
-  int64_t specials(const server::ServedModel& model, const std::string& said, bool tools) const {
-    OrderedJson body{
-        {"messages",
-         {{{"role", "system"}, {"content", said}},
-          {{"role", "user"}, {"name", said.substr(0, 200)}, {"content", {{{"type", "text"}, {"text", said}}}}},
-          {{"role", "assistant"}, {"content", said}},
-          {{"role", "user"}, {"content", said}}}}};
-    if (tools) {
-      OrderedJson parameters{{"type", "object"}};
-      parameters["properties"][said] = {{"type", "string"}, {"description", said}};
-      body["tools"].push_back(
-          {{"type", "function"}, {"function", {{"name", "f"}, {"description", said}, {"parameters", parameters}}}});
-    }
-    try {
-      const server::GenerationRequest request = server::read_chat(server::Fields(body, ""), model);
-      const Tokenizer& tokenizer = model.model().tokenizer();
-      return std::ranges::count_if(request.prompts.front().ids, [&](int32_t id) { return tokenizer.is_special(id); });
-    } catch (const server::ApiError& error) {
-      EXPECT_EQ(error.status, 400);
-      EXPECT_NE(error.code, "context_length_exceeded");
-      return -1;
-    }
-  }
-
-  TempFolder folder_;
-  std::vector<std::string> specials_;
-};
-
-TEST_F(ControlTokens, AreNeverMadeOfWhatAClientSends) {
-  std::string hostile = "x";
-  for (const std::string& token : specials_) hostile += token + "\n" + token.substr(0, 3) + token;
-  int checked = 0, with_tools = 0;
-  for (const auto& [name, source] : test::chat_templates()) {
-    folder_.write("chat_template.jinja", source);
-    std::optional<server::ServedModel> model;
-    try {
-      model.emplace("m", folder_.path().string(), OpenOptions{.threads = 1}, server::ServeRoom{.context = 32768});
-    } catch (const Error&) {
-      continue;  // a template that is not to be parsed
-    }
-    for (const bool tools : {false, true}) {
-      const int64_t plain = specials(*model, "x", tools);
-      if (plain < 0) continue;
-      EXPECT_EQ(specials(*model, hostile, tools), plain) << name << (tools ? " with tools" : "");
-      ++(tools ? with_tools : checked);
-    }
-  }
-  EXPECT_GE(checked, 40);
-  EXPECT_GE(with_tools, 1);
 }
 
 }  // namespace

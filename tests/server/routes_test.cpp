@@ -1,4 +1,8 @@
 // Every route with and without a key; hosts, origins, methods; what the texts are.
+#include <regex>
+#include <set>
+
+#include "server/page.h"
 #include "server/test_server.h"
 
 namespace qkv {
@@ -31,6 +35,18 @@ const std::vector<RouteCase>& all_routes() {
       {"POST", "/v1/embeddings", R"({"model": "chatty", "input": "one two"})", false, 200},
       {"POST", "/v1/translate", R"({"model": "translator", "input": "one two", "max_tokens": 3})", false, 200}};
   return routes;
+}
+
+// A route that is added to the server has to be added to all_routes().
+TEST(ServerRoutes, EveryRouteOfTheServerIsTested) {
+  std::set<std::string> tested, routes;
+  for (const RouteCase& route : all_routes()) tested.insert(route.path);
+  for (const server::PageFile& file : server::page_files()) routes.insert(std::string(file.path));
+  const std::string text = read_file(test::golden("..") / ".." / "src" / "server" / "server.cpp", 1 << 20);
+  const std::regex quoted("\"(/[a-z0-9/_]+)\"");
+  for (std::sregex_iterator at(text.begin(), text.end(), quoted), end; at != end; ++at) routes.insert((*at)[1].str());
+  EXPECT_GE(routes.size(), 11U);
+  for (const std::string& route : routes) EXPECT_TRUE(tested.contains(route)) << route;
 }
 
 TEST(ServerRoutes, EachWithNoKeyABadKeyAndAGoodKey) {
