@@ -509,7 +509,7 @@ expect 2 'no run' train --resume --out "$made/run4"
 
 expect 0 'sixteen-heads' lab --list
 expect 0 '因果' lab --list
-expect 0 'verdict: seen' lab causality --out "$made/lab.json"
+expect 0 'verdict: seen' lab causality --threads 1 --out "$made/lab.json"
 grep -q '"verdict": "seen"' "$made/lab.json" || { echo 'lab: no verdict in its JSON'; failed=1; }
 expect 2 'did you mean induction' lab inducton
 expect 2 '3 seeds' lab causality --seeds 2
