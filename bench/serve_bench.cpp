@@ -3,10 +3,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/json.h"
 #include "bed.h"
@@ -26,7 +33,7 @@ constexpr double kAtLeast = 0.95;
 
 struct Options {
   std::string preset = "gpt2", device = "cpu";
-  int64_t clients = 32, requests = 128, prompt = 64, tokens = 64, rounds = 3;
+  int64_t clients = 32, requests = 96, prompt = 32, tokens = 32, rounds = 3;
   int threads = 0;
   bool json = false;
 };
@@ -183,8 +190,9 @@ void run(const Options& options) {
 
   std::vector<double> own, served;
   StreamTimes best;
-  const auto one_round = [&](int64_t round) {
-    const std::vector<Asked> requests = make_requests(options, model.spec(), round);
+  const auto one_round = [&](int64_t round, int64_t count) {
+    std::vector<Asked> requests = make_requests(options, model.spec(), round);
+    requests.resize(static_cast<size_t>(count));
     int64_t wanted = 0;
     for (const Asked& asked : requests) wanted += asked.tokens;
     own.push_back(alone(scheduler, model, requests, context));
@@ -193,10 +201,10 @@ void run(const Options& options) {
     served.push_back(number(times.tokens) / times.seconds);
     if (served.back() >= *std::max_element(served.begin(), served.end())) best = std::move(times);
   };
-  one_round(options.rounds);  // reads the weights, and is dropped
+  one_round(options.rounds, std::min(options.clients, options.requests));  // reads the weights, and is dropped
   own.clear();
   served.clear();
-  for (int64_t round = 0; round < options.rounds; ++round) one_round(round);
+  for (int64_t round = 0; round < options.rounds; ++round) one_round(round, options.requests);
 
   const double fastest_own = *std::max_element(own.begin(), own.end());
   const double fastest_served = *std::max_element(served.begin(), served.end());

@@ -13,6 +13,8 @@
 #include <cmath>
 #include <cstring>
 #include <ctime>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 

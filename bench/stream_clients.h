@@ -2,6 +2,7 @@
 // cost is known.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -32,11 +32,13 @@ Scheduler::Ticket Scheduler::submit(Request request) {
   QKV_CHECK(source_pages <= runner_.source_pages(), "a source of ", words, " tokens does not fit into the cache of ",
             runner_.source_pages() * KvCache::kPage, Hint("give the cache more positions, or cut the text"));
   const std::lock_guard lock(mutex_);
-  if (in_queue_ >= options_.most_waiting) {
-    throw QueueFull(
-        Error::Kind::input,
-        detail::message_text({"the queue is full: ", in_queue_, " requests wait and ", options_.most_waiting, " may"}),
-        "try again later", QKV_HERE);
+  // One that finds a free place in the next pass does not wait.
+  const int64_t room = options_.most_active + options_.most_waiting;
+  if (in_queue_ + in_passes_ >= room) {
+    throw QueueFull(Error::Kind::input,
+                    detail::message_text({"the queue is full: ", in_queue_ + in_passes_,
+                                          " requests are not finished and there is room for ", room}),
+                    "try again later", QKV_HERE);
   }
   ++in_queue_;
   inbox_.push_back({.ticket = ticket,
@@ -144,6 +146,7 @@ void Scheduler::admit() {
     {
       const std::lock_guard lock(mutex_);
       --in_queue_;
+      ++in_passes_;
     }
     if (job.session.options().source.empty()) {
       start_job(job, prefix);
@@ -210,6 +213,10 @@ void Scheduler::finish(Jobs::iterator job) {
   reserved_sources_ -= job->source_pages;
   Jobs gone;
   gone.splice(gone.begin(), active_, job);
+  {
+    const std::lock_guard lock(mutex_);
+    --in_passes_;
+  }
   Job& ended = gone.front();
   if (ended.session.is_open() && ended.session.ended() != Ended::failed) keep(ended.session);
   if (ended.request.on_end) ended.request.on_end(ended.session);

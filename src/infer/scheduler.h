@@ -41,7 +41,8 @@ class Scheduler {
   ~Scheduler();
   const Runner& runner() const { return runner_; }
 
-  // From any thread. An Error if the request is invalid or can never fit; QueueFull if too many wait.
+  // From any thread. An Error if the request is invalid or can never fit; QueueFull if most_active + most_waiting are
+  // not finished.
   using Ticket = int32_t;
   Ticket submit(Request request);
   // From any thread at any time: it ends before the next pass.
@@ -97,10 +98,10 @@ class Scheduler {
 
   Runner& runner_;
   Options options_;
-  mutable std::mutex mutex_;  // guards what other threads use: inbox, cancelled, waiting count
+  mutable std::mutex mutex_;  // guards what other threads use: inbox, cancelled, counts
   Jobs inbox_;
   std::set<Ticket> cancelled_;
-  int64_t in_queue_ = 0;
+  int64_t in_queue_ = 0, in_passes_ = 0;  // requests that wait, and those that run
   Counts shown_;
   std::atomic<Ticket> next_ticket_ = 1;
 

@@ -194,11 +194,16 @@ TEST_F(SchedulerTest, AWrongRequestIsRefusedAndAFullQueueSaysSo) {
   expect_error([&] { scheduler.submit({.options = bad}); }, {"2000 tokens", "room for"});
   bad.prompt = {1, 100000};
   expect_error([&] { scheduler.submit({.options = bad}); }, {"100000", "vocabulary"});
-  scheduler.submit({.options = request(1)});
-  scheduler.submit({.options = request(2)});
-  expect_error([&] { scheduler.submit({.options = request(3)}); }, {"queue is full", "2"});
-  scheduler.run();
-  EXPECT_EQ(scheduler.counts().waiting, 0);
+  // One runs and two wait, whether or not a pass came between.
+  for (const bool stepped : {false, true}) {
+    for (uint64_t n = 1; n <= 3; ++n) {
+      scheduler.submit({.options = request(n)});
+      if (stepped && n == 1) scheduler.step();
+    }
+    expect_error([&] { scheduler.submit({.options = request(4)}); }, {"queue is full", "3"});
+    scheduler.run();
+    EXPECT_EQ(scheduler.counts().waiting, 0);
+  }
 }
 
 TEST_F(SchedulerTest, OtherThreadsMaySubmitAndCancelWhileItRuns) {

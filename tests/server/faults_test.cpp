@@ -76,6 +76,20 @@ TEST(ServerFaults, TooManyRequestsAreToldToComeBackAtOnce) {
   for (auto& client : clients) EXPECT_TRUE(client->read_until("[DONE]"));
 }
 
+// A request for as many texts as have room is never refused by a server that has nothing to do.
+TEST(ServerFaults, SlotsAndQueueAreFilledTogether) {
+  ServerOptions options = RunningServer::usual();
+  options.room.slots = options.room.queue = 2;
+  const RunningServer server(options);
+  Json body = {{"prompt", {"one", "two"}}, {"n", 2}, {"max_tokens", 2}};
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(soon([&] { return server.metric("qkv_slots_active{model=\"chatty\"}") == 0; }));
+    EXPECT_EQ(server.post("/v1/completions", body).status, 200) << i;
+  }
+  body["prompt"] = {"one", "two", "three"};
+  EXPECT_EQ(server.post("/v1/completions", body).status, 400) << "it could never fit";
+}
+
 TEST(ServerFaults, SlowSendersAreDropped) {
   ServerOptions options = RunningServer::usual();
   options.http.header_time = options.http.body_time = server::Seconds(0.3);

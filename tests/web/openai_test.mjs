@@ -174,10 +174,18 @@ await part("responses", async () => {
   equal(items.output_text, whole.output_text, "an input of items");
   const formed = await client.responses.create({ ...asked, max_output_tokens: 200, text: { format: { type: "json_schema", name: "answer", schema: one_of("dog") } } });
   equal(JSON.parse(formed.output_text).kind, "dog", "a form");
-  const calls = await client.responses.create({
+  const calling = {
     ...asked, model: "caller", max_output_tokens: 300, tools: [{ type: "function", ...weather }], text: { format: { type: "json_schema", name: "call", schema: call } },
+  };
+  const calls_of = (response) => response.output.map((item) => [item.type, item.name, item.arguments && JSON.parse(item.arguments)]);
+  const paris = [["function_call", "weather", { city: "Paris" }]];
+  const called = await client.responses.create(calling);
+  equal(calls_of(called), paris, "a call in a response");
+  equal(calls_of(await client.responses.stream(calling).finalResponse()), paris, "a call in a response joined by the client");
+  const after = await client.responses.create({
+    ...asked, model: "caller", input: [{ role: "user", content: "one" }, called.output[0], { type: "function_call_output", call_id: called.output[0].call_id, output: "rain" }],
   });
-  equal(calls.output.map((item) => [item.type, item.name, item.arguments && JSON.parse(item.arguments)]), [["function_call", "weather", { city: "Paris" }]], "a call");
+  equal(after.output[0].type, "message", "the answer after a tool's");
 });
 
 await part("errors", async () => {
