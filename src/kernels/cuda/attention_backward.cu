@@ -3,24 +3,10 @@
 #include "kernels/cuda/attention_backward.h"
 #include "kernels/cuda/attention_gradient.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/tensor_map.h"
 
 namespace qkv::kernels::cuda {
 namespace {
-
-using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
-                                 const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
-                                 CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-
-EncodeTiled encode_tiled() {
-  static const EncodeTiled function = [] {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    const cudaError_t code =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
-    return code == cudaSuccess ? reinterpret_cast<EncodeTiled>(found) : nullptr;
-  }();
-  return function;
-}
 
 // [rows, heads, width], any strides of 16 bytes.
 bool map_heads(CUtensorMap& map, const Tensor& t) {
@@ -28,11 +14,8 @@ bool map_heads(CUtensorMap& map, const Tensor& t) {
   const cuuint64_t dims[3] = {static_cast<cuuint64_t>(t.dim(2)), static_cast<cuuint64_t>(t.dim(1)),
                               static_cast<cuuint64_t>(t.dim(0))};
   const cuuint64_t strides[2] = {bytes(1), bytes(0)};
-  const cuuint32_t box[3] = {64, 1, kBlock}, steps[3] = {1, 1, 1};
-  return encode_tiled() != nullptr &&
-         encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, t.data(), dims, strides, box, steps,
-                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  const cuuint32_t box[3] = {64, 1, kBlock};
+  return make_tensor_map(map, t.data(), dims, strides, box);
 }
 
 bool loads_well(const Tensor& t) {

@@ -8,18 +8,10 @@ namespace qkv::kernels::cuda {
 inline constexpr float kLog2E = 1.4426950408889634F;
 inline constexpr int kPanel = kBlock * 128;  // bytes of 64 rows of 64 numbers
 
-// 64 columns from `column` on of a head, 64 rows from `row` on.
-__device__ inline void load_box(uint32_t to, const CUtensorMap* map, int column, int head, int row, uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
-          "r"(to),
-      "l"(map), "r"(column), "r"(head), "r"(row), "r"(barrier)
-      : "memory");
-}
 template <int D>
 __device__ void load_head(uint32_t to, const CUtensorMap* map, int head, int row, uint32_t barrier) {
 #pragma unroll
-  for (int d = 0; d < D / 64; ++d) load_box(to + d * kPanel, map, d * 64, head, row, barrier);
+  for (int d = 0; d < D / 64; ++d) load_tile(to + d * kPanel, map, d * 64, head, row, barrier);
 }
 __device__ inline void load_bytes(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),

@@ -44,13 +44,6 @@ __device__ inline TileAt tile_at(const Order& o, int heads, int i) {
   return {pair / heads * o.per_sequence + o.per_sequence - 1 - in_group / some, pair % heads};
 }
 
-__device__ inline void load_box(uint32_t to, const CUtensorMap* map, int column, int head, int row, uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
-          "r"(to),
-      "l"(map), "r"(column), "r"(head), "r"(row), "r"(barrier)
-      : "memory");
-}
 __device__ inline void warpgroup_sync(int group) {
   __syncwarp();
   if (group == 0) {
@@ -100,8 +93,8 @@ class Feed {
       found_.count = 0;
       barrier_expect(barriers(), C::kQueries);
       for (int i = 0; i < C::kGroups * C::kPanels; ++i) {
-        load_box(queries_ + i * kPanel, &maps_.q, 64 * (i % C::kPanels), head, first_row_ + 64 * (i / C::kPanels),
-                 barriers());
+        load_tile(queries_ + i * kPanel, &maps_.q, 64 * (i % C::kPanels), head, first_row_ + 64 * (i / C::kPanels),
+                  barriers());
       }
     }
     if (thread_ < C::kRows / 32) found_.covered[thread_] = 0;
@@ -179,7 +172,7 @@ class Feed {
       barrier_expect(barrier, C::kTile);
       for (int r = 0; r < kKeyBlock; r += maps_.box_rows) {  // what lies outside arrives as zeros
         const int key = b * kKeyBlock + r, row = key < s.keys ? key_row(f_, s, n, key) : f_.key_rows;
-        for (int p = 0; p < C::kPanels; ++p) load_box(to + p * kPanel + r * 128, &map, 64 * p, kv_head_, row, barrier);
+        for (int p = 0; p < C::kPanels; ++p) load_tile(to + p * kPanel + r * 128, &map, 64 * p, kv_head_, row, barrier);
       }
     };
     load(keys(stage), maps_.k, keys_full(stage));

@@ -5,7 +5,8 @@
 // Tiles lie at fixed rows of q, whatever the segments: a tile finds the segments it touches and goes through the keys
 // of each. So the grid follows from shapes alone, and rows of no segment are blanked on the way.
 #include "kernels/cuda/attention_feed.h"
-#include "kernels/cuda/attention_wgmma.h"
+#include "kernels/cuda/tensor_map.h"
+#include "kernels/cuda/wgmma_attention.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -139,8 +140,8 @@ class Tile {
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < C::kWidth / 16; ++k) {
-      wgmma_scores(s, tile_descriptor(queries + k / 4 * kPanel, 16, 1024) + 2 * (k % 4),
-                   tile_descriptor(keys + k / 4 * kPanel, 16, 1024) + 2 * (k % 4), k > 0);
+      multiply_shared(s, tile_descriptor(queries + k / 4 * kPanel, 16, 1024) + 2 * (k % 4),
+                      tile_descriptor(keys + k / 4 * kPanel, 16, 1024) + 2 * (k % 4), k > 0);
     }
     wgmma_commit();
   }
@@ -180,7 +181,7 @@ class Tile {
     wgmma_fence();
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      wgmma_values(z, p[k], tile_descriptor(values + k * 2048, kPanel, 1024), !fresh || k > 0);
+      multiply_registers<1>(z, p[k], tile_descriptor(values + k * 2048, kPanel, 1024), !fresh || k > 0);
     }
     wgmma_commit();
     wgmma_wait<0>();
@@ -238,28 +239,14 @@ __global__ void __launch_bounds__(C::kThreads, C::kEach)
   tile.end(marks);
 }
 
-using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
-                                 const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
-                                 CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-
 // Boxes of 64 columns of one head by `box_rows` rows; columns and rows past the end are zeros.
 bool make_map(CUtensorMap& map, const __nv_bfloat16* data, int width, int heads, int rows, int64_t head_stride,
               int64_t row_stride, int box_rows) {
-  static const EncodeTiled encode = [] {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    const cudaError_t code =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
-    return code == cudaSuccess ? reinterpret_cast<EncodeTiled>(found) : nullptr;
-  }();
   const cuuint64_t dims[3] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(heads),
                               static_cast<cuuint64_t>(rows)};
   const cuuint64_t strides[2] = {static_cast<cuuint64_t>(head_stride) * 2, static_cast<cuuint64_t>(row_stride) * 2};
-  const cuuint32_t box[3] = {64, 1, static_cast<cuuint32_t>(box_rows)}, steps[3] = {1, 1, 1};
-  return encode != nullptr &&
-         encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<__nv_bfloat16*>(data), dims, strides, box, steps,
-                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  const cuuint32_t box[3] = {64, 1, static_cast<cuuint32_t>(box_rows)};
+  return make_tensor_map(map, data, dims, strides, box);
 }
 
 template <class C>

@@ -11,6 +11,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/product_skinny.h"
 #include "kernels/cuda/product_skinny_finish.h"
+#include "kernels/cuda/tensor_map.h"
 #include "kernels/cuda/tma.h"
 #include "kernels/cuda/wgmma_narrow.h"
 
@@ -39,14 +40,6 @@ struct Job {
   bool apart = false;   // a box is one block of 64 columns: k may end inside, or the tile has two parts
 };
 
-__device__ void load_box(uint32_t to, const CUtensorMap* map, int x, int y, int z, uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
-          "r"(to),
-      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
-      : "memory");
-}
-
 template <class C>
 __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_constant__ Job job) {
   extern __shared__ uint8_t raw[];
@@ -64,18 +57,18 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
 
   const auto load_w = [&](int step, int s) {
     const uint32_t to = base + s * C::kStage;
-    if (!job.apart) return load_box(to, &job.w[piece], 0, first_n, step * C::kBlocks, full(s));
+    if (!job.apart) return load_tile(to, &job.w[piece], 0, first_n, step * C::kBlocks, full(s));
     for (int b = 0; b < C::kBlocks; ++b) {
       const int x = (step * C::kBlocks + b) * 64;
-      load_box(to + b * C::kWBytes, &job.w[piece], x, first_n, 0, full(s));
-      if (job.paired) load_box(to + b * C::kWBytes + C::kWBytes / 2, &job.w[1], x, first_n, 0, full(s));
+      load_tile(to + b * C::kWBytes, &job.w[piece], x, first_n, 0, full(s));
+      if (job.paired) load_tile(to + b * C::kWBytes + C::kWBytes / 2, &job.w[1], x, first_n, 0, full(s));
     }
   };
   const auto load_x = [&](int step, int s) {
     const uint32_t to = base + s * C::kStage + C::kBlocks * C::kWBytes;
-    if (!job.apart) return load_box(to, &job.x, 0, 0, step * C::kBlocks, full(s));
+    if (!job.apart) return load_tile(to, &job.x, 0, 0, step * C::kBlocks, full(s));
     for (int b = 0; b < C::kBlocks; ++b) {
-      load_box(to + b * C::kXBytes, &job.x, (step * C::kBlocks + b) * 64, 0, 0, full(s));
+      load_tile(to + b * C::kXBytes, &job.x, (step * C::kBlocks + b) * 64, 0, 0, full(s));
     }
   };
   if (threadIdx.x == 128) {
@@ -157,21 +150,6 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
   }
 }
 
-using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
-                                 const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
-                                 CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-
-EncodeTiled encode_box() {
-  static const EncodeTiled function = [] {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    const cudaError_t code =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
-    return code == cudaSuccess ? reinterpret_cast<EncodeTiled>(found) : nullptr;
-  }();
-  return function;
-}
-
 // Boxes of `blocks` x `rows` x 64 columns of t [rows, k]: blocks of 64 columns are an axis, or where `apart` one at a
 // time is taken from all columns. What lies outside arrives as zeros.
 bool make_boxes(CUtensorMap& map, const Tensor& t, bool apart, int rows, int blocks) {
@@ -179,11 +157,7 @@ bool make_boxes(CUtensorMap& map, const Tensor& t, bool apart, int rows, int blo
   const cuuint64_t dims[3] = {apart ? columns : 64, static_cast<cuuint64_t>(t.dim(0)), apart ? 1 : columns / 64};
   const cuuint64_t strides[2] = {stride, apart ? stride : 128};
   const cuuint32_t box[3] = {64, static_cast<cuuint32_t>(rows), apart ? 1U : static_cast<cuuint32_t>(blocks)};
-  const cuuint32_t steps[3] = {1, 1, 1};
-  return encode_box() != nullptr &&
-         encode_box()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, t.data(), dims, strides, box, steps,
-                      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return make_tensor_map(map, t.data(), dims, strides, box);
 }
 
 template <class C>

@@ -8,6 +8,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/product_finish_narrow.h"
 #include "kernels/cuda/product_tiles.h"
+#include "kernels/cuda/tensor_map.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace qkv::kernels::cuda {
@@ -160,21 +161,6 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   }
 }
 
-using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
-                                 const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
-                                 CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-
-EncodeTiled encode_tiled() {
-  static const EncodeTiled function = [] {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    const cudaError_t code =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
-    return code == cudaSuccess ? reinterpret_cast<EncodeTiled>(found) : nullptr;
-  }();
-  return function;
-}
-
 // Boxes of 64 numbers that lie together by `box_rows`, of an operand with `rows` rows and `inner` numbers each, or of as
 // many of them as there are groups; false where the copy engine cannot take it.
 bool make_map(CUtensorMap& map, const Operand& o, int64_t rows, int64_t inner, int64_t groups, int box_rows) {
@@ -184,11 +170,8 @@ bool make_map(CUtensorMap& map, const Operand& o, int64_t rows, int64_t inner, i
                               static_cast<cuuint64_t>(transposed ? inner : rows), static_cast<cuuint64_t>(groups)};
   const cuuint64_t strides[2] = {static_cast<cuuint64_t>(stride) * sizeof(__nv_bfloat16),
                                  static_cast<cuuint64_t>(groups > 1 ? o.group : stride) * sizeof(__nv_bfloat16)};
-  const cuuint32_t box[3] = {64, static_cast<cuuint32_t>(transposed ? 64 : box_rows), 1}, steps[3] = {1, 1, 1};
-  return encode_tiled() != nullptr &&
-         encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<std::byte*>(o.data), dims, strides, box,
-                        steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  const cuuint32_t box[3] = {64, static_cast<cuuint32_t>(transposed ? 64 : box_rows), 1};
+  return make_tensor_map(map, o.data, dims, strides, box);
 }
 
 bool loads_well(const Operand& o) {
