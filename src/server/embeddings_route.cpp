@@ -91,6 +91,7 @@ EmbeddingRequest read_embedding(const Fields& fields, ServedModel& model) {
 }  // namespace
 
 void answer_embeddings(const Fields& fields, ServedModel& model, const RouteContext& route) {
+  refuse_look(fields);
   EmbeddingRequest request = read_embedding(fields, model);
   const int64_t tokens = request.tokens, texts = std::ssize(request.texts);
   EmbeddingQueue::Job job{.texts = std::move(request.texts), .pooling = request.pooling};

@@ -12,6 +12,7 @@
 #include "infer/scheduler.h"
 #include "open/room.h"
 #include "server/embedding_queue.h"
+#include "server/look_request.h"
 #include "server/translate_queue.h"
 #include "text/chat/chat_template.h"
 
@@ -22,6 +23,7 @@ struct ServeRoom {
   int64_t queue = 64;   // that wait for a slot
   int64_t context = 0;  // most tokens of a text; 0: the usual
   std::optional<DType> cache = {};
+  LookRules look = {};
 };
 
 class ServedModel {
