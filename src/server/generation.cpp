@@ -23,7 +23,7 @@ Generation::Generation(GenerationRequest request, Parts parts)
   unfinished_ = texts_.size();
   if (!request_.look) return;
   look_.emplace(*request_.look, parts_.model, texts_.size());
-  if (look_->cuts()) unfinished_ *= 2;
+  unfinished_ *= 1 + look_->beside();
 }
 
 TextRequest Generation::plain_request_of(size_t index, size_t prompt) const {
@@ -50,9 +50,25 @@ TextRequest Generation::cut_request_of(size_t index, size_t prompt) {
                 .ended = true,
                 .how = written.ended,
                 .error = written.error,
-                .look = std::make_shared<LookPart>(LookPart{.cut = std::move(cut)})});
+                .look = std::make_shared<LookPart>(LookPart{.cut = std::move(cut)}),
+                .beside = true});
   };
   return made;
+}
+
+// Of the engine's thread, once a text has ended.
+void Generation::attribute(size_t index, const WrittenText& written) {
+  AttributionQueue::Job job =
+      look_->attribution_of(request_.prompts[index / static_cast<size_t>(request_.n)].ids, written.tokens);
+  job.wanted = [exchange = parts_.exchange] { return !exchange->gone(); };
+  job.on_end = [self = shared_from_this(), index](FoundAttribution found) {
+    self->post({.index = index,
+                .ended = true,
+                .how = Ended::stopped,
+                .look = std::make_shared<LookPart>(LookPart{.attribution = std::move(found)}),
+                .beside = true});
+  };
+  parts_.model.attributions().submit(std::move(job));
 }
 
 TextRequest Generation::text_request_of(size_t index, size_t prompt) {
@@ -92,6 +108,7 @@ TextRequest Generation::text_request_of(size_t index, size_t prompt) {
                 .error = written.error,
                 .written = std::ssize(written.tokens),
                 .look = looks ? std::make_shared<LookPart>(LookPart{.text = looks->finish()}) : nullptr});
+    if (self->look_ && self->look_->attribute()) self->attribute(index, written);
   };
   return made;
 }
@@ -106,11 +123,12 @@ void Generation::submit(TextRequest request) {
 // The mailbox stays closed until all are submitted and the answer has begun.
 void Generation::start() {
   const int64_t room = parts_.model.room().slots + parts_.model.room().queue;
-  if (static_cast<int64_t>(unfinished_) > room) {
+  const size_t all = texts_.size() * (look_ && look_->cuts() ? 2 : 1);
+  if (static_cast<int64_t>(all) > room) {
     throw ApiError(
         400,
         fmt::format("{} prompts with n = {}{} are {} texts, but at most {} can wait together", request_.prompts.size(),
-                    request_.n, look_ && look_->cuts() ? ", each also cut," : "", unfinished_, room),
+                    request_.n, look_ && look_->cuts() ? ", each also cut," : "", all, room),
         "n");
   }
   draining_ = true;
@@ -218,7 +236,7 @@ void Generation::take(Mail& mail) {
   if (mail.look) {
     const std::string event = look_->add(mail.index, *mail.look);
     if (request_.stream) parts_.exchange->write(event);
-    if (mail.look->cut) return end_text(mail);
+    if (mail.beside) return end_text(mail);
   }
   AnswerPiece piece{.tokens = std::move(mail.tokens)};
   const auto read = [&](ToolReader::Read more) {

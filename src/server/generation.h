@@ -54,12 +54,14 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::string error = {};
     int64_t written = 0;
     std::shared_ptr<const LookPart> look = {};  // comes before the text
+    bool beside = false;                        // `ended` is not of the text, but of a cut or an attribution of it
   };
 
   TextRequest text_request_of(size_t index, size_t prompt);
   TextRequest plain_request_of(size_t index, size_t prompt) const;
   TextRequest cut_request_of(size_t index, size_t prompt);
   void submit(TextRequest request);
+  void attribute(size_t index, const WrittenText& written);
   void cancel_texts();
   void post(Mail mail);
   void drain();

@@ -52,6 +52,18 @@ void GenerationLook::cut(SessionOptions& options) const {
   options.shares_prefixes = false;
 }
 
+AttributionQueue::Job GenerationLook::attribution_of(std::vector<int32_t> prompt,
+                                                     std::span<const Choice> tokens) const {
+  const LookAttribute& asked = *attribute();
+  AttributionQueue::Job job{.ids = std::move(prompt), .target = asked.target, .against = asked.against};
+  const auto row = static_cast<size_t>(asked.position.value_or(std::ssize(job.ids) - 1));
+  for (const Choice& token : tokens) job.ids.push_back(token.id);
+  job.has_row = row < job.ids.size();
+  if (!job.target && row + 1 < job.ids.size()) job.target = job.ids[row + 1];
+  job.ids.resize(row + 1);
+  return job;
+}
+
 std::string GenerationLook::begin() const {
   return sse("look", {{"heads", form_.heads()}});
 }
@@ -66,6 +78,7 @@ std::string GenerationLook::add(size_t index, const LookPart& part) {
   OrderedJson ends = OrderedJson::object();
   if (part.text) ends = form_.text(*part.text);
   if (part.cut) ends["cut"] = form_.cut(*part.cut);
+  if (part.attribution) ends["attribute"] = form_.attribution(*part.attribution);
   text.update(ends);
   event.update(ends);
   return sse("look", event);

@@ -13,6 +13,7 @@ struct LookPart {
   std::optional<TokenLook> token = {};
   std::optional<TextLook> text = {};
   std::optional<LookForm::CutText> cut = {};
+  std::optional<FoundAttribution> attribution = {};
 };
 
 class GenerationLook {
@@ -20,10 +21,15 @@ class GenerationLook {
   GenerationLook(LookRequest request, const ServedModel& model, size_t texts);
 
   bool cuts() const { return !form_.request().cut.empty(); }
+  const std::optional<LookAttribute>& attribute() const { return form_.request().attribute; }
+  size_t beside() const { return (cuts() ? 1U : 0U) + (attribute() ? 1U : 0U); }  // sessions beside each text
   // Gives the text a probe; null if nothing is to be seen of it. An ApiError if it may get too long.
   std::shared_ptr<LookProbe> watch(SessionOptions& options) const;
   // Makes it the text that is written without the cut heads.
   void cut(SessionOptions& options) const;
+
+  // The attribution asked for, of a text that was written.
+  AttributionQueue::Job attribution_of(std::vector<int32_t> prompt, std::span<const Choice> tokens) const;
 
   // Of the writer's thread: events of a stream, and the whole.
   std::string begin() const;

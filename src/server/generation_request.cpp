@@ -106,7 +106,7 @@ GenerationRequest read_generation(const Fields& fields, const ServedModel& model
     request.constraint = constraint_of(*format, "response_format", model);
   }
   if (const std::optional<Fields> look = fields.object("look")) {
-    request.look = read_look(*look, model.model().spec(), model.room().look);
+    request.look = read_look(*look, model.model(), model.room().look);
   }
   return request;
 }

@@ -114,6 +114,21 @@ OrderedJson LookForm::text(const TextLook& look) const {
   return out;
 }
 
+OrderedJson LookForm::attribution(const FoundAttribution& found) const {
+  if (!found.error.empty()) return {{"position", found.position}, {"error", found.error}};
+  const auto token = [&](int32_t id) -> OrderedJson {
+    return {{"id", id}, {"token", shown_token(id, tokenizer_).text}};
+  };
+  OrderedJson out{{"position", found.position},      {"for", token(found.target)},
+                  {"against", token(found.against)}, {"difference", found.parts.difference},
+                  {"sum", found.parts.sum},          {"linearised", found.linearised},
+                  {"parts", OrderedJson::array()}};
+  for (const AttributedPart& part : found.parts.parts) {
+    out["parts"].push_back({{"name", part.name}, {"share", part.share}});
+  }
+  return out;
+}
+
 OrderedJson LookForm::cut(const CutText& written) const {
   return {
       {"heads", cut_names_}, {"text", written.text}, {"ids", written.ids}, {"finish_reason", written.finish_reason}};

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "server/attribution_queue.h"
 #include "server/look_probe.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -22,6 +23,7 @@ class LookForm {
     std::vector<int32_t> ids;
   };
   OrderedJson cut(const CutText& written) const;
+  OrderedJson attribution(const FoundAttribution& found) const;
 
  private:
   OrderedJson array(std::span<const float> values, const std::vector<int64_t>& shape, bool whole = false) const;

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "server/attribution_queue.h"
 #include "server/limits.h"
 
 namespace qkv::server {
@@ -66,11 +67,38 @@ LookMaps read_maps(const Fields& look) {
   return *word == "full" ? LookMaps::full : LookMaps::thumbnails;
 }
 
+// An id, or a text that is one token.
+std::optional<int32_t> read_token(const Fields& fields, std::string_view name, const OpenModel& model) {
+  const OrderedJson* value = fields.find(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_number()) return static_cast<int32_t>(*fields.whole(name, {0, model.spec().vocabulary - 1}));
+  const std::vector<int32_t> ids =
+      model.tokenizer().encode(*fields.text(name, {1, kMostNameBytes}), {.add_specials = false});
+  if (ids.size() != 1) {
+    fields.fail(name, fmt::format("is {} tokens but must be one, or its id", ids.size()));
+  }
+  return ids.front();
+}
+
+LookAttribute read_attribute(const Fields& fields, const OpenModel& model) {
+  for (const auto& [name, value] : fields.json().items()) {
+    if (name != "position" && name != "for" && name != "against") {
+      fields.fail(name, "is not known; position, for and against are");
+    }
+  }
+  LookAttribute made{.position = fields.whole("position", {0, kMostAttributedTokens - 1}),
+                     .target = read_token(fields, "for", model),
+                     .against = read_token(fields, "against", model)};
+  if (made.target && made.target == made.against) fields.fail("against", "is the same token as for");
+  return made;
+}
+
 }  // namespace
 
-LookRequest read_look(const Fields& look, const ModelSpec& spec, const LookRules& rules) {
+LookRequest read_look(const Fields& look, const OpenModel& model, const LookRules& rules) {
+  const ModelSpec& spec = model.spec();
   if (!rules.allowed) throw ApiError(403, "look is not allowed here; qkv serve --look allows it", "look");
-  constexpr std::string_view kKnown[] = {"heads", "statistics", "maps", "ladder", "frames", "cut"};
+  constexpr std::string_view kKnown[] = {"heads", "statistics", "maps", "ladder", "frames", "cut", "attribute"};
   for (const auto& [name, value] : look.json().items()) {
     if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown)) {
       look.fail(name, fmt::format("is not known; {} are", fmt::join(kKnown, ", ")));
@@ -83,7 +111,10 @@ LookRequest read_look(const Fields& look, const ModelSpec& spec, const LookRules
   request.ladder = look.flag("ladder").value_or(false);
   request.frames = look.flag("frames").value_or(false);
   if (look.find("cut") != nullptr) request.cut = read_heads(look, "cut", spec);
-  const bool other = request.maps != LookMaps::none || request.ladder || !request.cut.empty();
+  if (const std::optional<Fields> attribute = look.object("attribute")) {
+    request.attribute = read_attribute(*attribute, model);
+  }
+  const bool other = request.maps != LookMaps::none || request.ladder || !request.cut.empty() || request.attribute;
   request.statistics = read_statistics(look, !other);
   return request;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "inspect/heads/head_id.h"
+#include "open/open_model.h"
 #include "server/fields.h"
 
 namespace qkv::server {
@@ -27,6 +28,13 @@ enum class LookMaps : uint8_t {
   full,        // every row of every head
 };
 
+// Which parts raise the logit of one token above that of another, at one row.
+struct LookAttribute {
+  std::optional<int64_t> position = {};  // none: the row that chose the first token
+  std::optional<int32_t> target = {};    // none: the token that follows in the text, or the likeliest
+  std::optional<int32_t> against = {};   // none: the likeliest other
+};
+
 struct LookRequest {
   std::vector<HeadId> heads;  // in the order of a pass
   std::vector<LookStatistic> statistics = {};
@@ -34,6 +42,7 @@ struct LookRequest {
   bool ladder = false;
   bool frames = false;  // arrays as base64
   std::vector<HeadId> cut = {};
+  std::optional<LookAttribute> attribute = {};
   int64_t bytes = 0;  // most bytes of numbers of one text
 
   bool probes() const { return !statistics.empty() || maps != LookMaps::none || ladder; }
@@ -46,7 +55,7 @@ inline constexpr int64_t kThumbnail = 16;        // most rows and columns of a t
 inline constexpr size_t kMostHeadNames = 4096;
 
 // "look" and its fields; an ApiError that names the one that is wrong, 403 where looking is not allowed.
-LookRequest read_look(const Fields& look, const ModelSpec& spec, const LookRules& rules);
+LookRequest read_look(const Fields& look, const OpenModel& model, const LookRules& rules);
 
 // On routes that cannot look: an ApiError 400 if "look" is there.
 void refuse_look(const Fields& fields);

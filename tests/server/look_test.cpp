@@ -5,6 +5,7 @@
 
 #include "inspect/cut/ablation.h"
 #include "inspect/lens/ladder.h"
+#include "inspect/look/attribution.h"
 #include "server/look_json.h"
 #include "server/test_server.h"
 #include "text/tokenizer/files/base64.h"
@@ -179,6 +180,7 @@ Json mixed_look(int n) {
   Json look = {{"statistics", {"entropy", "argmax", "previous"}}, {"maps", maps[n % 4]}, {"ladder", n % 3 == 0}};
   if (n % 4 == 1) look["statistics"] = {"highest"};
   if (n % 2 == 1) look["heads"] = {"L1"};
+  if (n % 4 == 3) look["attribute"] = Json::object();
   if (n % 5 == 2) look["cut"] = {"L0H1", "L1H3"};
   Json body = greedy(some_prompt(static_cast<size_t>(3 + 9 * n), n), 4 + n % 7, look);
   body["logprobs"] = 2;
@@ -306,6 +308,36 @@ TEST(ServerLook, ACutIsTheTextWithoutTheHeads) {
       << "the cut text left its keys and values to others";
 }
 
+TEST(ServerLook, AnAttributionIsThatOfTheTextAlone) {
+  const RunningServer server(looking());
+  const Beside beside;
+  const std::vector<int32_t> prompt = some_prompt(12, 40);
+  const std::vector<int32_t> ids = beside.written(prompt, 6);
+  const auto check = [&](const Json& asked, int64_t row, std::optional<int32_t> target) {
+    const Json got =
+        server.post(kRoute, greedy(prompt, 6, {{"attribute", asked}})).json()["look"]["choices"][0]["attribute"];
+    ASSERT_FALSE(got.contains("error")) << got.dump();
+    const TokenText text{.ids = std::vector<int32_t>(ids.begin(), ids.begin() + row + 1)};
+    const OpenModel& model = beside.model;
+    const Attributor attributor(model.model(), model.engine(), model.precision(), text, row);
+    EXPECT_EQ(got["position"], row);
+    EXPECT_EQ(got["for"]["id"], target.value_or(ids[static_cast<size_t>(row + 1)]));
+    const Attribution right = attributor.of(got["for"]["id"], got["against"]["id"]);
+    ASSERT_EQ(got["parts"].size(), right.parts.size());
+    for (size_t i = 0; i < right.parts.size(); ++i) {
+      EXPECT_EQ(got["parts"][i]["name"], right.parts[i].name);
+      EXPECT_DOUBLE_EQ(got["parts"][i]["share"].get<double>(), right.parts[i].share);
+    }
+    EXPECT_DOUBLE_EQ(got["difference"].get<double>(), right.difference);
+  };
+  check(Json::object(), 11, std::nullopt);
+  check({{"position", 14}, {"against", 7}}, 14, std::nullopt);
+  check({{"position", 3}, {"for", 100}, {"against", 101}}, 3, 100);
+  const Json none = server.post(kRoute, greedy(prompt, 6, {{"attribute", {{"position", 30}}}}))
+                        .json()["look"]["choices"][0]["attribute"];
+  EXPECT_TRUE(none.contains("error")) << none.dump();
+}
+
 TEST(ServerLook, IsRefusedUnlessAllowed) {
   const RunningServer server;
   const HttpAnswer refused = server.post(kRoute, greedy({5, 6}, 2, Json::object()));
@@ -331,6 +363,10 @@ TEST(ServerLook, WrongFieldsAreNamed) {
       {{{"frames", "yes"}}, "look.frames"},
       {{{"cut", {"L0H0,L0H1"}}}, "look.cut"},
       {{{"cut", "L0H0"}}, "look.cut"},
+      {{{"attribute", 1}}, "look.attribute"},
+      {{{"attribute", {{"row", 1}}}}, "look.attribute.row"},
+      {{{"attribute", {{"for", 608}}}}, "look.attribute.for"},
+      {{{"attribute", {{"for", 5}, {"against", 5}}}}, "look.attribute.against"},
   };
   for (const auto& [look, param] : wrong) {
     const HttpAnswer answer = server.post(kRoute, greedy({5, 6}, 2, look));
