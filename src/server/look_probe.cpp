@@ -204,7 +204,9 @@ void LookProbe::pool(const OfLayer& layer, const Tensor& pattern) {
     for (size_t i = 0; i < layer.heads.size(); ++i) {
       const float* row = all.data() + (r * heads + layer.heads[i]) * keys;
       int64_t* cells = cells_.data() + ((layer.first + i) * side + position / cell) * side;
-      for (size_t k = 0; k <= position; ++k) cells[k / cell] += std::llround(static_cast<double>(row[k]) * kCellUnit);
+      for (size_t k = 0; k <= position; ++k) {
+        if (row[k] > 0) cells[k / cell] += static_cast<int64_t>(static_cast<double>(row[k]) * kCellUnit + 0.5);
+      }
     }
   }
 }
@@ -244,7 +246,9 @@ void LookProbe::climb(Context& cx) {
     const std::vector<double> last = of_level(static_cast<size_t>(levels - 1));
     cx.exec.pool->run(levels, [&](int64_t level, int) {
       const auto at = static_cast<size_t>(level);
-      ladder[at] = level + 1 < levels ? rung_of(of_level(at), last) : rung_of(last, last);
+      const std::vector<double> own = level + 1 < levels ? of_level(at) : last;
+      const bool broken = std::any_of(own.begin(), own.end(), [](double log_p) { return std::isnan(log_p); });
+      if (!broken) ladder[at] = rung_of(own, last);
     });
   }
 }

@@ -52,6 +52,7 @@ struct LookRequest {
 
 inline constexpr int64_t kMostMapTokens = 1024;  // of texts whose maps may be asked for
 inline constexpr int64_t kThumbnail = 16;        // most rows and columns of a thumbnail
+inline constexpr size_t kLookText = 6;           // bytes of JSON for a byte of numbers, at most
 inline constexpr size_t kMostHeadNames = 4096;
 
 // "look" and its fields; an ApiError that names the one that is wrong, 403 where looking is not allowed.

@@ -253,6 +253,23 @@ TEST(ServerLook, StreamsAreTheWhole) {
   }
 }
 
+TEST(ServerLook, OneLargeEventDropsNobody) {
+  const RunningServer server(looking());
+  Json body = greedy(some_prompt(300, 1), 2, {{"maps", "full"}});
+  const HttpAnswer whole = server.post(kRoute, body);
+  body["stream"] = true;
+  const HttpAnswer streamed = server.post(kRoute, body);
+  EXPECT_GT(streamed.body.size(), size_t{2} << 20);
+  EXPECT_TRUE(streamed.body.ends_with("data: [DONE]\n\n"));
+  size_t tokens = 0;
+  for (Json event : events_of(streamed.body)) {
+    if (!event.contains("position")) continue;
+    event.erase("index");
+    EXPECT_EQ(event, tokens_of(whole)[tokens++]);
+  }
+  EXPECT_EQ(tokens, 2U);
+}
+
 TEST(ServerLook, FramesHoldTheSameNumbers) {
   const RunningServer server(looking());
   Json look = {{"statistics", {"entropy", "argmax"}}, {"maps", "full"}};
