@@ -25,10 +25,6 @@ struct PersonOptions {
   Gender gender = Gender::none;  // none: either
 };
 
-struct Languages {
-  bool english = true, chinese = true;
-};
-
 class StoryBuilder {
  public:
   StoryBuilder(uint64_t seed, uint64_t index, Languages languages);
