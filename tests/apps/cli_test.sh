@@ -491,6 +491,19 @@ expect 0 'KL(model || unigram)' movie "$made/watched"
 expect 0 '"report":"movie"' movie "$made/watched" --json
 expect 0 'the page:' movie "$made/watched" --html "$made/电影.html" --out "$made/movie.json"
 grep -q '</html>' "$made/电影.html" && grep -q '"importance_in_layer"' "$made/movie.json" || { echo 'movie: no page'; failed=1; }
+mkdir "$made/models"
+expect 0 'is written' models --pack "$made/watched" --out "$made/models/world"
+QKV_MODELS=$made/models
+export QKV_MODELS
+expect 0 '"movie": true' models --json
+expect 0 'KL(model || unigram)' movie world
+expect 0 '' run world 'The cat' --max-new 3
+expect 0 'decoder-only' info builtin:world
+expect 2 "did you mean 'world'" run wrold hi
+expect 2 'qkv train builtin-translator' run translator hi
+printf x >>"$made/models/world/tokenizer.json"
+expect 2 'qkv train builtin-world' look world hi
+unset QKV_MODELS
 expect 2 'has no snapshots' movie "$made/跑"
 expect 2 'there is no' movie "$made/none"
 printf 'x' >>"$made/watched/watch/step-00000012.safetensors"

@@ -84,7 +84,7 @@ void add_train(Command app) {
   command.add_option("RECIPE", options->recipe, "A recipe's name or file").known(recipe_names());
   command.add_option("--out DIR", options->out, "The run's folder");
   command.add_option("--data FILE", options->data, "Text files, or TSV of sentence pairs, instead of the recipe's");
-  command.add_option("--from MODEL", options->from, "A model folder to start from: its weights, tokenizer and config");
+  command.add_model("--from MODEL", options->from, "A model folder to start from: its weights, tokenizer and config");
   command.add_option("--set KEY=VALUE", options->set,
                      "Change a key of the recipe, as schedule.warmup=20; may be repeated");
   command.add_flag("--resume", options->resume, "Continue the run in --out");

@@ -22,7 +22,7 @@
 #include "see/demo_training.h"
 #include "see/demo_words.h"
 #include "see/look_view.h"
-#include "see/movie_texts.h"
+#include "see/movie_report.h"
 #include "text/sentence_end.h"
 #include "text/tokenizer/display_spans.h"
 
