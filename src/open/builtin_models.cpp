@@ -21,20 +21,14 @@ constexpr std::string_view kExact = "builtin:";
 constexpr BuiltinModel kBuiltinModels[] = {
     {.name = "world",
      .about = "Decoder-only: stories, dialogue, sums, questions about a text. Its heads have roles to be found",
-     .languages = "en zh",
-     .recipe = "builtin-world"},
+     .languages = "en zh"},
     {.name = "translator",
      .about = "Encoder-decoder: translates the world's sentences both ways. Its cross-attention aligns words",
-     .languages = "en zh",
-     .recipe = "builtin-translator"},
-    {.name = "experts",
-     .about = "Mixture of experts: which expert a token visits, and why",
-     .languages = "en zh",
-     .recipe = "builtin-experts"},
+     .languages = "en zh"},
+    {.name = "experts", .about = "Mixture of experts: which expert a token visits, and why", .languages = "en zh"},
     {.name = "world-2l",
      .about = "Two layers of attention alone, for circuits: a previous-token head and an induction head that reads it",
-     .languages = "en zh",
-     .recipe = "builtin-world-2l"},
+     .languages = "en zh"},
 };
 
 // The folder of all of them. QKV_MODELS is for tests and packagers.
@@ -112,7 +106,7 @@ fs::path BuiltinModel::folder() const {
 
 std::string BuiltinModel::how_made() const {
   const std::string run = std::string(name) + "-run";
-  return "qkv train " + std::string(recipe) + " --watch --out " + run + " && qkv models --pack " + run + " --out " +
+  return "qkv train " + std::string(name) + " --watch --out " + run + " && qkv models --pack " + run + " --out " +
          folder().string();
 }
 

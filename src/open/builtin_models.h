@@ -18,9 +18,8 @@ struct BuiltinModel {
   std::string_view name;
   std::string_view about;      // what it is for
   std::string_view languages;  // "en zh"
-  std::string_view recipe;     // one that ships; makes it again
 
-  // Two shell commands, joined by "&&".
+  // Two shell commands, joined by "&&". A recipe of the same name ships.
   std::string how_made() const;
   // Where it should be. It may be missing or damaged.
   std::filesystem::path folder() const;

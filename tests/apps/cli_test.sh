@@ -500,9 +500,9 @@ expect 0 'KL(model || unigram)' movie world
 expect 0 '' run world 'The cat' --max-new 3
 expect 0 'decoder-only' info builtin:world
 expect 2 "did you mean 'world'" run wrold hi
-expect 2 'qkv train builtin-translator' run translator hi
+expect 2 'qkv train translator' run translator hi
 printf x >>"$made/models/world/tokenizer.json"
-expect 2 'qkv train builtin-world' look world hi
+expect 2 'qkv train world' look world hi
 unset QKV_MODELS
 expect 2 'has no snapshots' movie "$made/跑"
 expect 2 'there is no' movie "$made/none"
@@ -511,6 +511,11 @@ expect 2 'step-00000012.safetensors' movie "$made/watched"
 expect 2 "did you mean 'steps'" train world --out "$made/run4" --set stps=1
 expect 2 "did you mean 'world'" train worl --out "$made/run4"
 expect 2 'no such file' train shakespeare-char --data "$made/none.txt" --out "$made/run4"
+expect 2 'none.txt: there is no such file' train world --data "$made/none.txt" --out "$made/run4"
+# shellcheck disable=SC2086
+expect 2 'evaluate.prompts' train world --plan --out "$made/run4" --threads 1 $small --set evaluate.samples=1 \
+  --set "evaluate.prompts=[\"$(awk 'BEGIN { while (n++ < 200) printf "the cat " }')\"]"
+[ ! -e "$made/run4" ] || { echo 'train --plan: left a folder'; failed=1; }
 : >"$made/empty.txt"
 expect 2 'is empty' train shakespeare-char --data "$made/empty.txt" --out "$made/run4"
 printf 'short' >"$made/short.txt"

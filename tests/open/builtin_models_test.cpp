@@ -78,13 +78,13 @@ TEST_F(Shipped, UnknownNamesAreRefusedWithTheKnown) {
 
 TEST_F(Shipped, MissingOrDamagedOnesSayHowToMakeThem) {
   expect_error([] { find_model("translator"); }, {"translator", "is not in"});
-  EXPECT_NE(error_of([] { find_model("translator"); })->hint().find("qkv train builtin-translator"), std::string::npos);
+  EXPECT_NE(error_of([] { find_model("translator"); })->hint().find("qkv train translator"), std::string::npos);
   std::fstream file(folder() / "world" / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(-1, std::ios::end);
   file.put('\x55');
   file.close();
   expect_error([] { find_model("world"); }, {"model.safetensors", "was written as"});
-  EXPECT_NE(error_of([] { find_model("world"); })->hint().find("qkv train builtin-world"), std::string::npos);
+  EXPECT_NE(error_of([] { find_model("world"); })->hint().find("qkv train world"), std::string::npos);
 }
 
 // Those of the repository are whole, small enough, and made by recipes that ship.
@@ -95,7 +95,7 @@ TEST(Repository, ItsModelsAreWhole) {
   for (const BuiltinModel& model : builtin_models()) {
     if (!fs::exists(models / model.name)) continue;
     check_builtin(model);
-    EXPECT_TRUE(fs::exists(root / "recipes" / (std::string(model.recipe) + ".json"))) << model.recipe;
+    EXPECT_TRUE(fs::exists(root / "recipes" / (std::string(model.name) + ".json"))) << model.name;
     uint64_t bytes = 0;
     for (const auto& entry : fs::recursive_directory_iterator(models / model.name)) bytes += entry.file_size();
     EXPECT_LE(bytes, uint64_t{16} << 20) << model.name;

@@ -272,7 +272,7 @@ void add_demo(Command app) {
   command.add_option("--lang", options->lang, "Language of the stories and of what is said")
       .one_of({"en", "zh"})
       .show_default();
-  command.add_option("--out DIR", options->out, "The demo's folder").show_default();
+  command.add_option("--out DIR", options->out, "The demo's folder; otherwise qkv-demo, or qkv-demo-zh");
   add_compute_options(command, options->compute);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kDemoExamples);
