@@ -13,8 +13,8 @@ namespace qkv {
 namespace {
 
 constexpr std::array kLeast{0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6};
-constexpr size_t kRows = 2;  // predicting, reading
-constexpr size_t kChoices = kRows * kLeast.size();
+constexpr size_t kRowKinds = 2;  // predicting, reading
+constexpr size_t kChoices = kRowKinds * kLeast.size();
 
 // |A| + |S| - 2 |A n S| over |A| + |S|: the sum of these over sentences is their AER.
 TextSum error_sum(const WordPairs& found, const WordPairs& gold) {
@@ -74,7 +74,7 @@ class GoldProbe : public ReadingProbe {
   template <class Row>
   void link(size_t text, size_t head, const Row& row) {
     const PairTokens& tokens = tokens_[text];
-    for (size_t reading = 0; reading < kRows; ++reading) {
+    for (size_t reading = 0; reading < kRowKinds; ++reading) {
       std::array<WordPairs, kLeast.size()> found;
       for (size_t t = 0; t < tokens.target.size(); ++t) {
         std::vector<double> to(tokens.source.size(), 0);
