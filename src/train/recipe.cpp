@@ -351,8 +351,7 @@ Json changed_recipe(Json recipe, const RecipeChanges& changes) {
     Json& data = recipe["data"];
     if (data.is_object() && data.value("world", "") == "pairs") data["format"] = "tsv";
     if (data.is_object()) {
-      data.erase("world");
-      data.erase("stories");
+      for (const char* of_world : {"world", "stories", "kinds"}) data.erase(of_world);
     }
     data["files"] = changes.files;
   }
