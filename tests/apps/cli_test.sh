@@ -401,6 +401,14 @@ expect 0 '"weights"' align "$made/translator" --data "$made/pairs.tsv" --json
 expect 2 'cross-attention' align "$model" 'the cat' 'the cat'
 expect 2 'no layer 7' align "$made/translator" 'the cat' 'the cat' --layer 7
 expect 2 'a source and a target' align "$made/translator" 'the cat'
+gold='{"source": "the cat", "target": "cat the", "source_words": [[0, 3], [4, 7]], "target_words": [[0, 3], [4, 7]], "pairs": [[0, 1], [1, 0]]}'
+for _ in 1 2 3 4 5 6 7 8 9 10; do echo "$gold"; done >"$made/gold.jsonl"
+expect 0 'IBM model 1' align "$made/translator" --gold "$made/gold.jsonl"
+expect 0 '"where_chosen"' align "$made/translator" --gold "$made/gold.jsonl" --json
+echo "$gold" >"$made/gold.jsonl"
+expect 2 '1 gold sentence pairs' align "$made/translator" --gold "$made/gold.jsonl"
+echo '{"source": 3}' >"$made/gold.jsonl"
+expect 2 'gold.jsonl:1' align "$made/translator" --gold "$made/gold.jsonl"
 # Training: twelve steps, the same bits when stopped after six and with two processes.
 small="--set steps=12 --set schedule.decay=4 --set schedule.warmup=2 --set evaluate.every=6 --set evaluate.samples=1
   --set data.stories=300 --set micro_batches=2 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=6

@@ -119,19 +119,18 @@ void align_file(const OpenModel& model, const AlignArguments& options, const Ali
 }
 
 void show_score(const ModelSpec& spec, const AlignmentScore& score) {
-  const auto line = [](const std::string& name, const Estimate& e, const std::string& more) {
-    std::cout << fmt::format("  {:<14}{:.1f} % [{:.1f}, {:.1f}]{}\n", name, 100 * e.mean, 100 * e.low, 100 * e.high,
-                             more);
+  const auto line = [](const std::string& name, const Estimate& e) {
+    std::cout << fmt::format("  {:<13}{:.1f} % [{:.1f}, {:.1f}]\n", name, 100 * e.mean, 100 * e.low, 100 * e.high);
   };
-  std::cout << fmt::format(
-      "alignment error rate, {} sentence pairs, {} gold links; chosen on every other pair and judged "
-      "on the rest\n",
-      score.sentences, score.links);
-  line(name_of(spec, score.choice.head), score.judged,
-       fmt::format("  from the row that {} a word, links from {:.0f} % of its weight; where it was chosen {:.1f} %",
-                   score.choice.reading ? "reads" : "predicts", 100 * score.choice.least, 100 * score.chosen.mean));
-  line("diagonal", score.diagonal, "");
-  line("IBM model 1", score.model1, "");
+  std::cout << fmt::format("alignment error rate, {} sentence pairs, {} gold links\n", score.sentences, score.links)
+            << "each head is chosen on every other pair and judged on the rest\n";
+  line(name_of(spec, score.choice.head), score.judged);
+  std::cout << inked(Ink::dim, fmt::format("               the row that {} a word, links from {:.0f} % of its weight;\n"
+                                           "               where it was chosen {:.1f} %\n",
+                                           score.choice.reading ? "reads" : "predicts", 100 * score.choice.least,
+                                           100 * score.chosen.mean));
+  line("diagonal", score.diagonal);
+  line("IBM model 1", score.model1);
 }
 
 Report score_json(const std::string& model, const ModelSpec& spec, const AlignmentScore& score) {
