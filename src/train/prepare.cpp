@@ -18,7 +18,7 @@
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/training/tokenizer_training.h"
 #include "text/unicode/utf8.h"
-#include "train/file_manifest.h"
+#include "base/file_manifest.h"
 #include "train/optimizer.h"
 #include "train/prepared.h"
 #include "world/labels.h"

@@ -189,8 +189,10 @@ const char* name_of(Recipe::Objective objective) {
   return std::data(kObjectives)[static_cast<size_t>(objective)];
 }
 
-Recipe read_recipe(const Json& json, const std::string& what) {
+Recipe read_recipe(const Json& json, const std::string& what, int ranks) {
   Recipe r;
+  if (std::has_single_bit(static_cast<unsigned>(ranks)))
+    r.micro_batches = ranks;  // others are refused by who knows why
   Fields f(json, what);
   f.text("name", r.name);
   f.text("about", r.about);
@@ -347,6 +349,46 @@ void set_value(Json& recipe, const std::string& assignment) {
     if (value.find_first_of("[{\"") == 0) throw;
     *at = value;
   }
+}
+
+Json changed_recipe(Json recipe, const RecipeChanges& changes) {
+  const Json before = recipe;
+  const auto number = [](const Json& json, const char* path) {
+    const Json* at =
+        json.is_object() && json.contains(Json::json_pointer(path)) ? &json[Json::json_pointer(path)] : nullptr;
+    return at != nullptr && at->is_number_integer() ? at->get<int64_t>() : 0;
+  };
+  if (!changes.files.empty()) {
+    Json& data = recipe["data"];
+    if (data.is_object() && data.value("world", "") == "pairs") data["format"] = "tsv";
+    if (data.is_object()) {
+      for (const char* of_world : {"world", "stories", "kinds"}) data.erase(of_world);
+    }
+    data["files"] = changes.files;
+  }
+  if (!changes.from.empty()) {
+    recipe.erase("tokenizer");  // the model's own
+    recipe["model"] = {{"from", changes.from}};
+  }
+  for (const std::string& assignment : changes.set) set_value(recipe, assignment);
+
+  const int64_t steps = number(recipe, "/steps"), planned = number(before, "/steps");
+  if (steps <= 0 || steps >= planned) return recipe;
+  int64_t room = steps;  // warm-up and decay follow one another
+  for (const char* key : {"warmup", "decay"}) {
+    const std::string path = std::string("/schedule/") + key, assigned = std::string("schedule.") + key + "=";
+    const bool set = std::any_of(changes.set.begin(), changes.set.end(), [&](const std::string& assignment) {
+      return assignment.starts_with(assigned) || assignment.starts_with("schedule=");
+    });
+    const int64_t was = number(recipe, path.c_str());
+    if (!set && was > 0) {
+      const auto share = static_cast<double>(was) / static_cast<double>(planned);
+      const auto now = std::max<int64_t>(std::llround(share * static_cast<double>(steps)), 1);
+      recipe[Json::json_pointer(path)] = std::clamp<int64_t>(now, 0, std::max<int64_t>(room, 0));
+    }
+    room -= number(recipe, path.c_str());
+  }
+  return recipe;
 }
 
 }  // namespace qkv
