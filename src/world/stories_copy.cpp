@@ -127,7 +127,8 @@ void shopping_list(StoryBuilder& t) {
                                  "nsubj:C! [obl:patient 把 东西] 都 带来 了_ ： [parataxis $] 。");
   t.person('A', anyone(t));
   t.other_gender_person('C', 'A');
-  const auto items = static_cast<size_t>(t.draw().between(kFewestItems, kLongestShopping));
+  const auto items =
+      static_cast<size_t>(t.draw().between(static_cast<int>(kFewestItems), static_cast<int>(kLongestShopping)));
   const bool food = t.draw().chance(50);
   for (size_t i = 0; i < items; ++i) {
     const auto drawn = [&] {
@@ -166,19 +167,24 @@ void echo(StoryBuilder& t) {
       {"nsubj:X! sing* : [parataxis $] .", "nsubj:X! 唱 ： [parataxis $] 。", false},
       {"nsubj:X! read* : [parataxis $] .", "nsubj:X! 念 ： [parataxis $] 。", false},
   };
-  const auto items = static_cast<size_t>(t.draw().between(5, static_cast<int>(kMostItems)));
+  // Each says a part of the row that begins anywhere: where a word stands does not tell the next one, only the word does.
+  constexpr std::string_view kRow = "ABCDEFGTUVWY";
+  const auto words = static_cast<size_t>(t.draw().between(8, static_cast<int>(kRow.size())));
   std::array<uint8_t, std::size(kEchoWords)> order{};
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint8_t>(i);
-  for (size_t i = 0; i < items; ++i) {
+  for (size_t i = 0; i < words; ++i) {
     std::swap(order[i], order[i + t.draw().below(static_cast<uint32_t>(order.size() - i))]);
-    t.plain(kItems[i], std::span(kEchoWords).subspan(order[i], 1));
+    t.plain(kRow[i], std::span(kEchoWords).subspan(order[i], 1));
   }
-  const int times = t.draw().between(2, 5);
-  const auto begin = t.draw().below(std::size(kEchoNames));
-  for (int i = 0; i <= times; ++i) {
-    const auto who = (begin + static_cast<uint32_t>(i)) % std::size(kEchoNames);  // nobody speaks twice
+  const int speakers = t.draw().between(4, 7);
+  const auto first = t.draw().below(std::size(kEchoNames));
+  for (int i = 0; i < speakers; ++i) {
+    const auto who = (first + static_cast<uint32_t>(i)) % std::size(kEchoNames);  // nobody speaks twice
     t.called('X', kEchoNames[who], who % 2 == 0 ? Gender::male : Gender::female);
-    (i == 0 ? kSaid : kAgain[t.draw().below(std::size(kAgain))]).say(t, items);
+    const size_t said = i == 0 ? words : static_cast<size_t>(t.draw().between(4, static_cast<int>(words)));
+    const size_t begin = t.draw().below(static_cast<uint32_t>(words - said + 1));
+    for (size_t k = 0; k < said; ++k) t.alias(kItems[k], kRow[begin + k]);
+    (i == 0 ? kSaid : kAgain[t.draw().below(std::size(kAgain))]).say(t, said);
   }
 }
 
