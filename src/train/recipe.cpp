@@ -113,6 +113,7 @@ constexpr std::initializer_list<const char*> kSchedules{"constant", "cosine", "i
 void read_tokenizer(Fields& f, Recipe::TokenizerSource& t) {
   f.text("train", t.train);
   f.whole("vocab", t.vocab, 1, 10'000'000);
+  f.whole("max_token_length", t.max_token_length, 1, 1 << 20);
   f.text("pattern", t.pattern);
   f.texts("specials", t.specials);
   f.text("load", t.load);
@@ -121,10 +122,12 @@ void read_tokenizer(Fields& f, Recipe::TokenizerSource& t) {
 void read_data(Fields& f, Recipe::DataSource& d) {
   f.text("world", d.world);
   f.whole("stories", d.stories, 1);
+  f.texts("kinds", d.kinds);
   f.texts("files", d.files);
   f.text("format", d.format);
   f.text("document", d.document);
   f.flag("reversed", d.reversed);
+  f.flag("both_ways", d.both_ways);
   f.number("validation", d.validation, 0, 0.9);
   f.flag("tail", d.tail);
   f.texts("validation_files", d.validation_files);
@@ -171,6 +174,11 @@ void check_together(const Recipe& r, const std::string& what) {
   QKV_CHECK((r.objective == Recipe::Objective::translate) == pairs, what, " is to ", name_of(r.objective),
             " but its data ", pairs ? "are pairs" : "are not pairs",
             Hint("translation reads pairs: world pairs, or format tsv"));
+  QKV_CHECK(!r.data.both_ways || (pairs && !r.data.reversed), what, ".data.both_ways is true but ",
+            pairs ? "data.reversed names one direction" : "the data are not pairs",
+            Hint("leave one of them out; both_ways is for pairs"));
+  QKV_CHECK(world || r.data.kinds.empty(), what, ".data.kinds names ", r.data.kinds.size(),
+            " kinds of stories but the data are files", Hint("kinds are those of the built-in world"));
   validate(r.optimizer);
   r.schedule.validate();
 }
@@ -256,12 +264,15 @@ Json to_json(const Recipe& r) {
   if (!r.tokenizer.train.empty()) {
     tokenizer.update({{"train", r.tokenizer.train}, {"pattern", r.tokenizer.pattern}});
     if (r.tokenizer.vocab > 0) tokenizer["vocab"] = r.tokenizer.vocab;
+    if (r.tokenizer.max_token_length > 0) tokenizer["max_token_length"] = r.tokenizer.max_token_length;
   }
   Json data{{"format", r.data.format},     {"document", r.data.document},
             {"reversed", r.data.reversed}, {"validation", r.data.validation},
             {"tail", r.data.tail},         {"validation_files", r.data.validation_files}};
   if (!r.data.world.empty()) data["world"] = r.data.world;
   if (r.data.stories > 0) data["stories"] = r.data.stories;
+  if (!r.data.kinds.empty()) data["kinds"] = r.data.kinds;
+  if (r.data.both_ways) data["both_ways"] = true;
   if (!r.data.files.empty()) data["files"] = r.data.files;
   return {{"name", r.name},
           {"about", r.about},

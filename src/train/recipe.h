@@ -24,6 +24,7 @@ struct Recipe {
   struct TokenizerSource {
     std::string train;  // "bpe", "unigram" or "char"; empty: loaded
     int64_t vocab = 0;
+    int64_t max_token_length = 0;       // see TokenizerTraining; 0: any
     std::string pattern = "gpt2";       // how BPE cuts text into words
     std::vector<std::string> specials;  // besides those the objective needs
     std::string load;                   // a tokenizer file, or a folder that has one
@@ -35,6 +36,8 @@ struct Recipe {
     std::string format = "text";                // text, jsonl or tsv
     std::string document = "blank";             // where a text ends: blank, line or file
     bool reversed = false;                      // of pairs: the second side is the source
+    bool both_ways = false;                     // of pairs: each is read in either direction, drawn anew every time
+    std::vector<std::string> kinds;             // of stories of the world; empty: all
     double validation = 0.02;                   // share of the documents, by a hash of their text
     bool tail = false;                          // or the end of each file
     std::vector<std::string> validation_files;  // or separate files

@@ -412,7 +412,8 @@ expect 2 'gold.jsonl:1' align "$made/translator" --gold "$made/gold.jsonl"
 # Training: twelve steps, the same bits when stopped after six and with two processes.
 small="--set steps=12 --set schedule.decay=4 --set schedule.warmup=2 --set evaluate.every=6 --set evaluate.samples=1
   --set data.stories=300 --set micro_batches=2 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=6
-  --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1 --set tokenizer.vocab=400"
+  --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1 --set tokenizer.vocab=400
+  --set model.num_attention_heads=4 --set model.num_key_value_heads=4"
 sum_of() { sha256sum <"$1/last/model.safetensors"; }
 expect 0 'shakespeare-char' train --list
 # shellcheck disable=SC2086
@@ -467,7 +468,7 @@ best="$made/跑/best" few="--data world --tokens 900 --window 32 --threads 1"
   expect 2 'no experts' cut "$best" --experts L0E1 $few
   expect 0 'pairs compared' twins "$best" $few
   expect 2 'no experts' route "$golden/llama" --data world
-  expect 0 '' train world-moe --out "$made/moe" --threads 1 $small --set steps=2 --set schedule.decay=1 --set schedule.warmup=1
+  expect 0 '' train experts --out "$made/moe" --threads 1 $small --set steps=2 --set schedule.decay=1 --set schedule.warmup=1
   expect 0 'by chance' route "$made/moe/last" $few
   expect 0 'of 8 experts' cut "$made/moe/last" --experts L0E1 --out "$made/moe3" $few
   [ ! -e "$made/none" ] || { echo 'cut: what was refused left something'; failed=1; }

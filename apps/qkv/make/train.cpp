@@ -13,14 +13,15 @@ namespace {
 constexpr const char* kTrainExamples = R"(qkv train --list shows the built-in recipes.
 
 Examples:
-  qkv train world --out my-world                            a small decoder on the built-in world
+  qkv train demo --out my-run                               a small decoder on the built-in world, in two minutes
   qkv train text --data my-book.txt --out my-book           your own English or Chinese text, minutes on two cores
+  qkv train world --out my-world --device cuda              the stories of the world in English and Chinese, on a GPU
   qkv train shakespeare-char --data shakespeare.txt --out shakespeare
   qkv train translate --data en-de.tsv --out en-de          sentence pairs, source<TAB>target
   qkv train my-recipe.json --out run --set steps=2000 --set optimizer.kind=muon
   qkv train --resume --out run                              continue after Ctrl-C, a crash or a power cut
   qkv train fine-tune.json --from MODEL --data notes.txt --out tuned
-  qkv train world --watch --out my-world                    snapshots for qkv movie
+  qkv train demo --watch --out my-run                       snapshots for qkv movie
 
 RUN holds recipe.json, log.jsonl, TensorBoard events, samples.jsonl and checkpoints; RUN/best and RUN/last are models that
 qkv and Hugging Face load. docs/training.md has all keys of a recipe.)";

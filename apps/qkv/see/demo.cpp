@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDemoExamples =
-    R"(It trains the recipe "world" on stories the program makes up, lets the model write, shows what each layer guesses, what
+    R"(It trains the recipe "demo" on stories the program makes up, lets the model write, shows what each layer guesses, what
 its heads do and what happens without them, and writes DIR/demo.html, one page that opens offline. Ctrl-C stops it; the
 same command continues.
 

@@ -42,7 +42,7 @@ bool goes_on(const DemoOptions& options) {
 
 void train_demo(const DemoOptions& options) {
   const bool resume = goes_on(options);
-  Json recipe = find_recipe("world");
+  Json recipe = find_recipe("demo");
   recipe["data"]["world"] = options.lang;
   recipe["evaluate"] = {{"every", 50}, {"batches", 4}, {"samples", 1}};
   std::cout << options.words("It reads little stories; its only task is to guess the next token.\n",
@@ -57,7 +57,7 @@ void train_demo(const DemoOptions& options) {
   std::optional<ProgressSilence> silence;  // the lines of preparing a run are English
   if (options.chinese()) silence.emplace();
   TrainRun training({.recipe = [&] { return recipe; },
-                     .named = "world",
+                     .named = "demo",
                      .out = options.run().string(),
                      .compute = options.compute,
                      .resume = resume,

@@ -18,11 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMovieExamples = R"(Examples:
-  qkv train world --watch --out my-world      take the snapshots while it learns
-  qkv movie my-world                          roles, importance, motion, phases
+  qkv train demo --watch --out my-run         take the snapshots while it learns
+  qkv movie my-run                            roles, importance, motion, phases
   qkv movie world                             how the built-in model learnt
-  qkv movie my-world --html movie.html        the same as one page for a browser
-  qkv movie my-world --json                   all numbers with n and 95 % intervals
+  qkv movie my-run --html movie.html          the same as one page for a browser
+  qkv movie my-run --json                     all numbers with n and 95 % intervals
 
 Phases: unigram and bigram are the steps at which the model was nearest to plain frequencies (KL), induction the steepest
 rise of the best head's prefix matching if it is a jump, plateau the step from which the loss is flat. "Not seen" is an
