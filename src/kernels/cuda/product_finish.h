@@ -24,10 +24,6 @@ struct Plane {
     return narrow ? __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(at(m, n)))
                   : *reinterpret_cast<const float*>(at(m, n));
   }
-  __device__ float2 get_pair(int64_t m, int64_t n) const {
-    return narrow ? __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(at(m, n)))
-                  : *reinterpret_cast<const float2*>(at(m, n));
-  }
 };
 
 struct FinishArgs {
@@ -124,7 +120,7 @@ struct Finisher {
     float bias[4] = {};
     if (args.bias) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) bias[i] = i < count ? args.bias.get(place.bias_row, n + i) : 0;
+      for (int i = 0; i < 4; ++i) bias[i] = args.bias.get(place.bias_row, min(n + i, args.columns - 1));
     }
     std::byte* to = args.out.at(m, n) + place.shift;
     const int64_t step = 2 * args.out.row * (args.out.narrow ? 2 : 4);
