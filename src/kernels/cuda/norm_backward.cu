@@ -189,9 +189,10 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
     }
   };
   const bool sums = n.partial != nullptr;
-  float dw[kKept][kRowPack] = {}, db[kKept][kRowPack] = {};
+  float u[kKept][kRowPack], dw[kKept][kRowPack] = {}, db[kKept][kRowPack] = {};
   let_next_start();
   wait_for_last();
+  each([&](int s, int64_t c) { load_factors(n.w, c, n.offset, u[s]); });
   const int64_t piece = blockIdx.x, end = min((piece + 1) * n.rows_each, n.rows);
   const auto call = [&](int stage, int64_t r) {
     if (r < end) {
@@ -212,12 +213,11 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
     call(stage ^ 1, r + kAtOnce);
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     RowSums<T, float> means;
-    each([&](int s, int64_t c) {
-      float x[kRowPack], dy[kRowPack], u[kRowPack], xhat[kRowPack];
+    each([&](int s, int64_t) {
+      float x[kRowPack], dy[kRowPack], xhat[kRowPack];
       In::load(in.x(stage, s), n.x, x);
       In::load(in.dy(stage, s), n.dy, dy);
-      load_factors(n.w, c, n.offset, u);
-      means.add(of, x, dy, u, xhat);
+      means.add(of, x, dy, u[s], xhat);
 #pragma unroll
       for (int i = 0; i < kRowPack; ++i) {
         dw[s][i] += dy[i] * xhat[i];
@@ -227,12 +227,11 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
     if (!n.dx) continue;
     means.finish(n.mean != nullptr, n.width);
     each([&](int s, int64_t c) {
-      float x[kRowPack], dy[kRowPack], u[kRowPack], out[kRowPack];
+      float x[kRowPack], dy[kRowPack], out[kRowPack];
       In::load(in.x(stage, s), n.x, x);
       In::load(in.dy(stage, s), n.dy, dy);
-      load_factors(n.w, c, n.offset, u);
       if (n.add) In::load(in.old(stage, s), n.dx, out);
-      means.gradient(of, x, dy, u, n.add, out);
+      means.gradient(of, x, dy, u[s], n.add, out);
       n.dx.store(r, c, out);
     });
   }
@@ -251,8 +250,10 @@ constexpr int kMostShared = 2 * kMostColumns * sizeof(double);
 
 template <auto kKernel, class N>
 void launch_pieces(const Exec& exec, int64_t pieces, int64_t shared_bytes, const N& n) {
-  static const cudaError_t prepared =
-      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+  static const bool prepared =
+      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared) == cudaSuccess &&
+      cudaFuncSetAttribute(kKernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) ==
+          cudaSuccess;
   std::ignore = prepared;
   launch(exec, kKernel, static_cast<unsigned>(pieces), kRowBlock, static_cast<size_t>(shared_bytes), n);
 }
