@@ -408,6 +408,9 @@ struct Kernels {
   // Up to kMostInSet products of one x in one launch, where a table has it: the bits of linear for each, in order. The
   // second of two may take the first one's y as its gate.
   void (*linear_set)(const Exec&, std::span<const LinearArgs>) noexcept = nullptr;
+  // sum_squares and adamw for each, in few launches, where a table has it: the same bits.
+  void (*sum_squares_set)(const Exec&, std::span<const SumSquaresArgs>) noexcept = nullptr;
+  void (*adamw_set)(const Exec&, std::span<const AdamWArgs>) noexcept = nullptr;
 
   static const Kernels& none();  // kernels that do nothing, for planning memory
 };

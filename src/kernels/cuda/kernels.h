@@ -9,5 +9,7 @@ namespace qkv::kernels::cuda {
 QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
 void linear_set(const Exec& exec, std::span<const LinearArgs> all) noexcept;
+void sum_squares_set(const Exec& exec, std::span<const SumSquaresArgs> all) noexcept;
+void adamw_set(const Exec& exec, std::span<const AdamWArgs> all) noexcept;
 
 }  // namespace qkv::kernels::cuda

@@ -10,7 +10,9 @@ const Kernels& table() {
 #define QKV_KERNEL(kernel, Args) .kernel = &cuda::kernel,
                                QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
-                                   .linear_set = &linear_set};
+                                   .linear_set = &linear_set,
+                               .sum_squares_set = &sum_squares_set,
+                               .adamw_set = &adamw_set};
   return kernels;
 }
 
