@@ -183,12 +183,40 @@ int32_t draw(const Sampling& sampling, const Logits& x, uint64_t position) {
   return 0;
 }
 
+// Lanes that do not wait for each other.
+template <class Number>
+Number highest_of(std::span<const Number> x) {
+  constexpr size_t kLanes = 32;
+  std::array<Number, kLanes> most;
+  most.fill(x[0]);
+  size_t i = 0;
+  for (; i + kLanes <= x.size(); i += kLanes) {
+    const Number* at = x.data() + i;
+    for (size_t lane = 0; lane < kLanes; ++lane) most[lane] = at[lane] > most[lane] ? at[lane] : most[lane];
+  }
+  for (; i < x.size(); ++i) most[0] = std::max(most[0], x[i]);
+  return *std::max_element(most.begin(), most.end());
+}
+
+// Of the highest the first, looked for in the block that has it.
+template <class Number>
+int32_t first_highest(std::span<const Number> x) {
+  constexpr size_t kBlock = 1024;
+  Number most = x[0];
+  size_t block = 0;
+  for (size_t i = 0; i < x.size(); i += kBlock) {
+    const Number here = highest_of(x.subspan(i, std::min(kBlock, x.size() - i)));
+    if (here > most) {
+      most = here;
+      block = i;
+    }
+  }
+  return static_cast<int32_t>(std::find(x.begin() + static_cast<std::ptrdiff_t>(block), x.end(), most) - x.begin());
+}
+
 template <class Logits>
 int32_t picked(const Sampling& sampling, const Logits& x, uint64_t position) {
-  if (sampling.temperature > 0) return draw(sampling, x, position);
-  size_t best = 0;
-  for (size_t i = 1; i < x.size(); ++i) best = x[i] > x[best] ? i : best;
-  return static_cast<int32_t>(best);
+  return sampling.temperature > 0 ? draw(sampling, x, position) : first_highest(std::span(std::as_const(x)));
 }
 
 void add_logprobs(Choice& choice, std::span<const float> logits, int64_t alternatives) {

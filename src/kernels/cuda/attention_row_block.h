@@ -40,6 +40,8 @@ class RowBlock {
     const int first = t.seen.begin / kKeySpan, end = (t.seen.end + kKeySpan - 1) / kKeySpan;
     const int workers = max(min(splits, end - first), 1);
     if (split >= workers) return;
+    call_for(t, first + split);
+    wait_for_last();
     load_queries(t);
     State state;
     load(t, first + split, true);
@@ -62,6 +64,23 @@ class RowBlock {
     }
     finish(t, state);
     __syncthreads();
+  }
+
+  // Asks for the keys and values of a span, into the cache all share: most were written by earlier passes.
+  __device__ void call_for(const RowTask& t, int span) const {
+    const int end = min(t.seen.end, (span + 1) * kKeySpan);
+#pragma unroll 1
+    for (int key = max(t.seen.begin, span * kKeySpan) + static_cast<int>(threadIdx.x); key < end;
+         key += kBlockThreads) {
+      const int64_t row = key_row(f_, t.segment, t.segment_index, key);
+#pragma unroll
+      for (int c = 0; c < kWidth; c += 64) {  // lines of 128 bytes
+        asm volatile(
+            "prefetch.global.L2 [%0];" ::"l"(f_.k + row * f_.k_row + t.kv_head * f_.k_head + min(c, f_.width - 1)));
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(f_.v + row * f_.v_row + t.kv_head * f_.v_head +
+                                                      min(c, f_.value_width - 1)));
+      }
+    }
   }
 
   __device__ void load_queries(const RowTask& t) {

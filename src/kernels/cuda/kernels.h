@@ -9,5 +9,6 @@ namespace qkv::kernels::cuda {
 QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
 void linear_set(const Exec& exec, std::span<const LinearArgs> all) noexcept;
+void cache_heads(const Exec& exec, const CacheHeadsArgs& a) noexcept;
 
 }  // namespace qkv::kernels::cuda

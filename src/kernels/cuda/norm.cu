@@ -36,7 +36,13 @@ struct Norm {
 template <int T, class X, class Y, class W>
 void norm_by(const Exec& exec, const Norm<X, Y, W>& n) {
   using R = typename X::Real;
-  each_row_by<T>(exec, n.rows, [=] __device__(int64_t r) {
+  const auto ask_for_weights = [=] __device__() {
+    for (int64_t c = kRowPack * static_cast<int>(threadIdx.x); c < n.width; c += kRowPack * kRowBlock) {
+      if (n.w) n.w.call_for(0, c);
+      if (n.b) n.b.call_for(0, c);
+    }
+  };
+  const auto norm_row = [=] __device__(int64_t r) {
     const RowPart<X, T> x(n.x, r, n.width);
     R mean = 0, squares = 0;
     if (n.mean != nullptr) {
@@ -57,7 +63,8 @@ void norm_by(const Exec& exec, const Norm<X, Y, W>& n) {
       if (n.mean != nullptr) n.mean[r] = mean;
       n.rstd[r] = rstd;
     }
-  });
+  };
+  each_row_by<T>(exec, n.rows, norm_row, ask_for_weights);
 }
 
 // Backward, one pass: a block takes a piece of the rows, some at once, writes their dx, and adds up dw and db in shared

@@ -26,7 +26,7 @@ template <int kTileRows, int kXRows, int kBlocksEach, int kStageCount>
 struct Ring {
   static constexpr int kTile = kTileRows, kRows = kXRows, kBlocks = kBlocksEach, kStages = kStageCount;
   static constexpr int kWBytes = kTile * 128, kXBytes = kRows * 128, kStage = kBlocks * (kWBytes + kXBytes);
-  static constexpr int kTileShift = kTile == 64 ? 6 : 5;
+  static constexpr int kTileShift = kTile == 64 ? 6 : kTile == 32 ? 5 : 4;
   static constexpr int kSlack = 64 * 128 - kWBytes;  // wgmma reads 64 rows; what it makes of the rest is dropped
   static constexpr int kShared = kStages * kStage + kSlack + kBarrierBytes + 1024;
   static_assert(kShared <= 232448 && 16 * kStages <= kBarrierBytes);
@@ -71,7 +71,9 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
       load_tile(to + b * C::kXBytes, &job.x, (step * C::kBlocks + b) * 64, 0, 0, full(s));
     }
   };
+  let_next_start();
   if (threadIdx.x == 128) {
+    prefetch_map(&job.x);
     for (int s = 0; s < C::kStages; ++s) {
       barrier_init(full(s), 1);
       barrier_init(empty(s), 1);
@@ -83,7 +85,6 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     }
   }
   __syncthreads();
-  let_next_start();
   wait_for_last();
   if (warp == 4) {
     if (lane != 0) return;
@@ -177,9 +178,11 @@ bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all) {
   return true;
 }
 
-template <class Few, class Many>
+// Small tiles where there are few outputs, so that every multiprocessor has one.
+template <class Fewest, class Few, class Many>
 bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all, int64_t outputs) {
-  constexpr int64_t kFewOutputs = 6144;  // then smaller tiles, so that more multiprocessors have one
+  constexpr int64_t kFewestOutputs = 2640, kFewOutputs = 6144;
+  if (outputs <= kFewestOutputs && !job.paired) return run<Fewest>(exec, job, all);
   return outputs <= kFewOutputs ? run<Few>(exec, job, all) : run<Many>(exec, job, all);
 }
 
@@ -224,10 +227,10 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   };
   job.paired = all.size() == 2 && gated_by(1);
   job.apart = job.paired || job.k % 64 != 0;
-  if (job.m <= 8) return run<Ring<32, 8, 2, 10>, Ring<64, 8, 1, 11>>(exec, job, all, outputs);
-  if (job.m <= 16) return run<Ring<32, 16, 2, 8>, Ring<64, 16, 1, 10>>(exec, job, all, outputs);
-  if (job.m <= 32) return run<Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
-  return run<Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, outputs);
+  if (job.m <= 8) return run<Ring<16, 8, 4, 8>, Ring<32, 8, 2, 10>, Ring<64, 8, 1, 11>>(exec, job, all, outputs);
+  if (job.m <= 16) return run<Ring<16, 16, 4, 6>, Ring<32, 16, 2, 8>, Ring<64, 16, 1, 10>>(exec, job, all, outputs);
+  if (job.m <= 32) return run<Ring<16, 32, 2, 8>, Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
+  return run<Ring<16, 64, 2, 5>, Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, outputs);
 }
 
 }  // namespace qkv::kernels::cuda

@@ -10,7 +10,8 @@ const Kernels& table() {
 #define QKV_KERNEL(kernel, Args) .kernel = &cuda::kernel,
                                QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
-                                   .linear_set = &linear_set};
+                                   .linear_set = &linear_set,
+                               .cache_heads = &cache_heads};
   return kernels;
 }
 

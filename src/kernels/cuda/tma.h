@@ -26,6 +26,9 @@ __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity) {
       "r"(parity)
       : "memory");
 }
+__device__ inline void prefetch_map(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
 // Column x, row y of the map's matrix; what lies outside of it arrives as zeros.
 __device__ inline void load_tile(uint32_t to, const CUtensorMap* map, int x, int y, uint32_t barrier) {
   asm volatile(
