@@ -120,10 +120,10 @@ int64_t Runner::context() const {
 }
 
 // Of the next pass.
-Context Runner::pass_context() {
+Context Runner::pass_context(Probe* probe) {
   arena_.rewind({});
   Context cx = engine_->context(arena_, options_.precision);
-  cx.probe = options_.probe;
+  cx.probe = probe != nullptr ? probe : options_.probe;
   cx.recordable = engine_->device().can_record();
   return cx;
 }
@@ -185,7 +185,7 @@ void Runner::end(const Sequence& s) {
   if (s.source >= 0) sources_->end(s.source);
 }
 
-std::span<const float> Runner::pass(std::span<const Part> parts) {
+std::span<const float> Runner::pass(std::span<const Part> parts, Probe* probe) {
   std::vector<KvCache::Part> own, across;
   std::vector<int32_t> ids, wanted;
   for (const Part& part : parts) {
@@ -198,7 +198,7 @@ std::span<const float> Runner::pass(std::span<const Part> parts) {
       wanted.push_back(static_cast<int32_t>(static_cast<int64_t>(ids.size()) - i));
     }
   }
-  Context cx = pass_context();
+  Context cx = pass_context(probe);
   if (cx.recordable) check_ids(ids, vocabulary());
   // All inputs first: what follows works on memory of the device alone, and can be recorded.
   const KvPages pages = cache_.append(cx, own);

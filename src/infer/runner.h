@@ -68,14 +68,15 @@ class Runner {
     int32_t request = 0;           // reported by taps
     int64_t reach = 0;             // most tokens the sequence may have; matters for longrope
   };
-  // One pass. Returns logits [rows, V] in the order of the parts, valid until the next pass.
-  std::span<const float> pass(std::span<const Part> parts);
+  // One pass, with this probe instead of RunOptions::probe if there is one. Returns logits [rows, V] in the order of the
+  // parts, valid until the next pass.
+  std::span<const float> pass(std::span<const Part> parts, Probe* probe = nullptr);
   // The same for one part of any length, in chunks.
   std::span<const float> prefill(Part part);
 
  private:
   static RunOptions fitting(const Model& model, const Engine& engine, const RunOptions& options);
-  Context pass_context();
+  Context pass_context(Probe* probe = nullptr);
   std::span<const float> on_host(const Tensor& logits);
 
   const Model* model_;

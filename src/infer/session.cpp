@@ -116,6 +116,11 @@ Runner::Part Session::next_part(int64_t most_rows) {
   return {.sequence = sequence_, .ids = rows_, .logits = last ? 1 + guessed_ : 0, .request = request_, .reach = limit_};
 }
 
+void Session::add_probe(std::vector<PassProbe::Part>& to, int64_t first_row) const {
+  if (!options_.probe || !options_.probe->begin(done_, std::ssize(rows_))) return;
+  to.push_back({.probe = options_.probe.get(), .first_row = first_row, .rows = std::ssize(rows_)});
+}
+
 Choice Session::choose_next(std::span<const float> logits) {
   const ModelSpec& spec = runner_->model().spec();
   const std::optional<int32_t>& forced = spec.tokens.forced_eos;
@@ -175,7 +180,11 @@ std::optional<Choice> Session::next() {
   while (waiting_.empty()) {
     if (ended_ != Ended::not_yet) return std::nullopt;
     const Runner::Part part = next_part(runner_->options().chunk);
-    waiting_ = take(runner_->pass({&part, 1}));
+    std::vector<PassProbe::Part> watched;
+    add_probe(watched, 0);
+    const bool is_watched = !watched.empty();
+    PassProbe probe(std::move(watched));
+    waiting_ = take(runner_->pass({&part, 1}, is_watched ? &probe : nullptr));
     std::reverse(waiting_.begin(), waiting_.end());
   }
   Choice choice = std::move(waiting_.back());

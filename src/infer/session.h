@@ -12,6 +12,7 @@
 #include "infer/ngram_draft.h"
 #include "infer/runner.h"
 #include "infer/sampling.h"
+#include "infer/session_probe.h"
 
 namespace qkv {
 
@@ -35,7 +36,9 @@ struct SessionOptions {
   std::optional<int32_t> forced_bos = {};        // the second id of the text, such as the target language
   int64_t draft = 0;                             // most tokens guessed ahead; the output is the same
   std::shared_ptr<const grammar::TokenMasks> constraint = {};  // only texts of this grammar are written
-  int32_t owner = 0;  // prefixes in the cache are shared only between texts of one owner
+  int32_t owner = 0;                         // prefixes in the cache are shared only between texts of one owner
+  bool shares_prefixes = true;               // false: computes its whole prompt, and nothing of it is kept
+  std::shared_ptr<SessionProbe> probe = {};  // of its rows; one that edits needs shares_prefixes = false
 };
 
 // The ids that end a text. `options.eos` usually comes from GenerationDefaults, where generation_config.json goes
@@ -72,6 +75,8 @@ class Session {
 
   // Its rows in the next pass, at most so many while it prefills its prompt. Valid until the session changes.
   Runner::Part next_part(int64_t most_rows);
+  // Its probe in that pass, for a PassProbe; begins it. Nothing is added if it has none that looks.
+  void add_probe(std::vector<PassProbe::Part>& to, int64_t first_row) const;
   // The logits of that pass, [rows of logits, V]. Returns the tokens it chose. Changes nothing but the session.
   std::vector<Choice> take(std::span<const float> logits);
   void end(Ended why, std::string error = "");

@@ -6,19 +6,6 @@
 namespace qkv::server {
 namespace {
 
-// The text of one token; parts of characters as U+FFFD.
-struct TokenShown {
-  std::string text, bytes;
-};
-TokenShown shown_token(int32_t id, const Tokenizer& tokenizer) {
-  if (!tokenizer.has(id)) return {};
-  TokenShown shown;
-  shown.bytes = tokenizer.is_special(id) ? std::string(tokenizer.token(id)) : tokenizer.bytes_of(id);
-  std::string rest = shown.bytes;
-  shown.text = take_utf8(rest, MoreBytes::no);
-  return shown;
-}
-
 OrderedJson token_json(int32_t id, double logprob, const Tokenizer& tokenizer) {
   const TokenShown shown = shown_token(id, tokenizer);
   OrderedJson bytes = OrderedJson::array();
@@ -211,6 +198,15 @@ const char* WrittenChoice::finish_reason() const {
   if (ended == Ended::length || ended == Ended::context) return "length";
   if (!calls.empty()) return "tool_calls";
   return "stop";
+}
+
+TokenShown shown_token(int32_t id, const Tokenizer& tokenizer) {
+  if (!tokenizer.has(id)) return {};
+  TokenShown shown;
+  shown.bytes = tokenizer.is_special(id) ? std::string(tokenizer.token(id)) : tokenizer.bytes_of(id);
+  std::string rest = shown.bytes;
+  shown.text = take_utf8(rest, MoreBytes::no);
+  return shown;
 }
 
 std::string AnswerForm::fail(const ApiError& error) const {

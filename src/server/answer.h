@@ -56,6 +56,12 @@ class AnswerForm {
   AnswerInfo info_;
 };
 
+// The text of one token; parts of characters as U+FFFD.
+struct TokenShown {
+  std::string text, bytes;
+};
+TokenShown shown_token(int32_t id, const Tokenizer& tokenizer);
+
 struct Usage {
   int64_t prompt = 0, written = 0;
 };

@@ -103,6 +103,11 @@ void add_serve(Command app) {
   command.add_option("--queue", server.room.queue, "Texts that wait for a slot; beyond that 429 is answered")
       .between(int64_t{1}, int64_t{4096})
       .show_default();
+  command.add_flag("--look", server.room.look.allowed,
+                   "Requests may look inside: statistics, maps and guesses of each layer, and texts with heads cut");
+  command.add_option("--look-bytes", server.room.look.bytes, "Most bytes of the numbers that one answer shows")
+      .between(int64_t{1} << 10, int64_t{1} << 30)
+      .show_default();
   command
       .add_option("--dtype", options->model.dtype,
                   "What models compute in; auto: f32 if all weights are f32, otherwise bf16")

@@ -1,0 +1,429 @@
+// What a request sees of its own text while the server writes it is what inspect computes on the text alone, whoever
+// asks beside it, whole or streamed; and nobody's text changes by it.
+#include <cmath>
+#include <cstring>
+
+#include "inspect/cut/ablation.h"
+#include "inspect/lens/ladder.h"
+#include "inspect/look/attribution.h"
+#include "server/look_json.h"
+#include "server/test_server.h"
+#include "text/tokenizer/files/base64.h"
+
+namespace qkv {
+namespace {
+
+using test::events_of;
+using test::HttpAnswer;
+using test::RunningServer;
+
+constexpr const char* kRoute = "/v1/completions";
+constexpr int kLayers = 2, kHeadsOfLayer = 4, kHeads = kLayers * kHeadsOfLayer;
+
+ServerOptions looking(int64_t slots = 4) {
+  ServerOptions options = RunningServer::usual();
+  options.room.look.allowed = true;
+  options.room.slots = slots;
+  return options;
+}
+
+std::vector<int32_t> some_prompt(size_t length, int32_t first) {
+  std::vector<int32_t> ids;
+  for (size_t i = 0; i < length; ++i) ids.push_back(first + static_cast<int32_t>(i * 7 % 300));
+  return ids;
+}
+
+Json greedy(const std::vector<int32_t>& prompt, int max_tokens, Json look = nullptr) {
+  Json body = {{"prompt", prompt}, {"max_tokens", max_tokens}, {"temperature", 0}, {"logit_bias", {{"470", -100}}}};
+  if (!look.is_null()) body["look"] = std::move(look);
+  return body;
+}
+
+// The model beside the server.
+class Beside {
+ public:
+  const OpenModel model{test::TinyModels::get().path("chatty"), {.threads = 1}};
+
+  // Prompt and text; `probe` edits all rows.
+  std::vector<int32_t> written(const std::vector<int32_t>& prompt, int64_t count, Probe* probe = nullptr) const {
+    Runner runner = model.runner({.cache = DType::f32, .positions = 512, .probe = probe});
+    SessionOptions options{.prompt = prompt, .max_new = count};
+    options.sampling.temperature = 0;
+    options.sampling.logit_bias = {{470, -100}};
+    Session session(runner, options);
+    while (session.next()) {
+    }
+    return session.ids();
+  }
+  Looked looked(const std::vector<int32_t>& ids) const { return look_at(model.model(), model.engine(), {.ids = ids}); }
+};
+
+Json tokens_of(const HttpAnswer& answer) {
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  return answer.json()["look"]["choices"][0]["tokens"];
+}
+
+TEST(ServerLook, IsWhatInspectComputes) {
+  const RunningServer server(looking());
+  const Beside beside;
+  const std::vector<int32_t> prompt = some_prompt(21, 9);
+  const Json tokens =
+      tokens_of(server.post(kRoute, greedy(prompt, 6, {{"statistics", "all"}, {"maps", "full"}, {"ladder", true}})));
+  ASSERT_EQ(tokens.size(), 6U);
+  const Looked seen = beside.looked(beside.written(prompt, 6));
+  const Ladder ladder = climb(beside.model.model(), beside.model.engine(), seen);
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    const Json& token = tokens[t];
+    const int64_t row = std::ssize(prompt) - 1 + static_cast<int64_t>(t);
+    ASSERT_EQ(token["position"], row);
+    const Json& rows = token["maps"]["rows"];
+    ASSERT_EQ(rows.size(), t == 0 ? prompt.size() : 1U);
+    EXPECT_EQ(token["maps"]["first"], t == 0 ? 0 : row);
+    for (int h = 0; h < kHeads; ++h) {
+      const auto at = static_cast<size_t>(h);
+      const SeenAttention& attention = seen.attentions[static_cast<size_t>(h / kHeadsOfLayer)];
+      const int64_t head = h % kHeadsOfLayer;
+      double entropy = 0, distance = 0;
+      for (int64_t key = 0; key <= row; ++key) {
+        const double weight = static_cast<double>(attention.weight(row, head, key));
+        if (weight > 0) entropy -= weight * std::log(weight);
+        distance += weight * static_cast<double>(row - key);
+      }
+      const Json& s = token["statistics"];
+      const TopKey strongest = attention.top_of(row, head)[0];
+      EXPECT_NEAR(s["entropy"][at].get<double>(), entropy, 1e-5);
+      EXPECT_NEAR(s["distance"][at].get<double>(), distance, 1e-4);
+      EXPECT_EQ(s["argmax"][at], strongest.key);
+      EXPECT_NEAR(s["highest"][at].get<float>(), strongest.weight, 1e-6F);
+      EXPECT_NEAR(s["first"][at].get<float>(), attention.weight(row, head, 0), 1e-6F);
+      EXPECT_NEAR(s["previous"][at].get<float>(), attention.weight(row, head, row - 1), 1e-6F);
+      for (size_t r = 0; r < rows.size(); ++r) {
+        const int64_t own = t == 0 ? static_cast<int64_t>(r) : row;
+        ASSERT_EQ(rows[r][at].size(), static_cast<size_t>(own + 1));
+        for (int64_t key = 0; key <= own; ++key) {
+          EXPECT_EQ(rows[r][at][static_cast<size_t>(key)].get<float>(), attention.weight(own, head, key));
+        }
+      }
+    }
+    ASSERT_EQ(token["ladder"].size(), static_cast<size_t>(kLayers) + 1);
+    for (size_t level = 0; level <= kLayers; ++level) {
+      const Rung& rung = ladder.at(level, row);
+      const Json& got = token["ladder"][level];
+      EXPECT_EQ(got["level"], level == 0 ? "embed" : std::to_string(level - 1));
+      EXPECT_EQ(got["rank"], rung.rank);
+      EXPECT_DOUBLE_EQ(got["entropy"].get<double>(), rung.entropy);
+      ASSERT_EQ(got["guesses"].size(), rung.guesses.size());
+      for (size_t g = 0; g < rung.guesses.size(); ++g) {
+        EXPECT_EQ(got["guesses"][g]["id"], rung.guesses[g].id);
+        EXPECT_DOUBLE_EQ(got["guesses"][g]["p"].get<double>(), rung.guesses[g].p);
+      }
+    }
+    EXPECT_EQ(token["ladder"].back()["guesses"][0]["id"], seen.text.ids[static_cast<size_t>(row + 1)])
+        << "the last level chose the token";
+  }
+}
+
+TEST(ServerLook, MapsAreThoseOfTheFullOnes) {
+  const RunningServer server(looking());
+  const std::vector<int32_t> prompt = some_prompt(37, 20);
+  const Json all = tokens_of(server.post(kRoute, greedy(prompt, 5, {{"maps", "full"}, {"statistics", "all"}})));
+  std::vector<Json> rows;  // of the text, [heads, keys]
+  for (const Json& token : all) {
+    for (const Json& row : token["maps"]["rows"]) rows.push_back(row);
+  }
+  ASSERT_EQ(rows.size(), 41U);
+
+  const Json top = tokens_of(server.post(kRoute, greedy(prompt, 5, {{"maps", "top8"}})));
+  const Json names = server.post(kRoute, greedy(prompt, 1, Json::object())).json()["look"]["heads"];
+  ASSERT_EQ(names.size(), static_cast<size_t>(kHeads));
+  for (size_t t = 0; t < top.size(); ++t) {
+    std::vector<std::pair<float, size_t>> right;  // strongest first
+    for (size_t h = 0; h < kHeads; ++h) {
+      if (all[t]["statistics"]["argmax"][h] == 0) continue;
+      right.emplace_back(-all[t]["statistics"]["highest"][h].get<float>(), h);
+    }
+    std::sort(right.begin(), right.end());
+    ASSERT_EQ(top[t]["maps"].size(), right.size());
+    for (size_t i = 0; i < right.size(); ++i) {
+      EXPECT_EQ(top[t]["maps"][i]["head"], names[right[i].second]);
+      EXPECT_EQ(top[t]["maps"][i]["weights"], rows[prompt.size() - 1 + t][right[i].second]);
+    }
+  }
+
+  const HttpAnswer answer =
+      server.post(kRoute, greedy(prompt, 5, {{"maps", "thumbnails"}, {"heads", {"L1H2", "L0H3"}}}));
+  const Json choice = answer.json()["look"]["choices"][0];
+  EXPECT_EQ(answer.json()["look"]["heads"], Json({"L0H3", "L1H2"}));
+  const Json& thumbnails = choice["thumbnails"];
+  EXPECT_EQ(thumbnails["rows"], 41);
+  EXPECT_EQ(thumbnails["pooled"], 4);
+  ASSERT_EQ(thumbnails["maps"].size(), 2U);
+  for (size_t i = 0; i < 2; ++i) {
+    const size_t head = i == 0 ? 3 : kHeadsOfLayer + 2;
+    ASSERT_EQ(thumbnails["maps"][i].size(), 11U);
+    for (size_t y = 0; y < 11; ++y) {
+      for (size_t x = 0; x < 11; ++x) {
+        double sum = 0;
+        const size_t end = std::min<size_t>(rows.size(), 4 * y + 4);
+        for (size_t r = 4 * y; r < end; ++r) {
+          for (size_t k = 4 * x; k < 4 * x + 4 && k <= r; ++k) sum += rows[r][head][k].get<double>();
+        }
+        EXPECT_NEAR(thumbnails["maps"][i][y][x].get<double>(), sum / static_cast<double>(end - 4 * y), 1e-6);
+      }
+    }
+  }
+}
+
+// Everything a request can ask for, by number.
+Json mixed_look(int n) {
+  const char* maps[] = {"none", "top8", "thumbnails", "full"};
+  Json look = {{"statistics", {"entropy", "argmax", "previous"}}, {"maps", maps[n % 4]}, {"ladder", n % 3 == 0}};
+  if (n % 4 == 1) look["statistics"] = {"highest"};
+  if (n % 2 == 1) look["heads"] = {"L1"};
+  if (n % 4 == 3) look["attribute"] = Json::object();
+  if (n % 5 == 2) look["cut"] = {"L0H1", "L1H3"};
+  Json body = greedy(some_prompt(static_cast<size_t>(3 + 9 * n), n), 4 + n % 7, look);
+  body["logprobs"] = 2;
+  return body;
+}
+
+Json what_matters(const Json& answer) {
+  return {answer["choices"], answer["usage"], answer.value("look", Json())};
+}
+
+TEST(ServerLook, IsTheSameInABatchAndLeavesOthersAlone) {
+  const RunningServer server(looking(9));
+  constexpr int kRequests = 16;
+  const auto body = [](int n) {
+    Json made = mixed_look(n % 8);
+    if (n >= 8) made.erase("look");  // neighbours that do not look
+    return made;
+  };
+  std::vector<Json> alone(kRequests), among(kRequests);
+  for (int n = 0; n < kRequests; ++n) {
+    const HttpAnswer answer = server.post(kRoute, body(n));
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    alone[static_cast<size_t>(n)] = what_matters(answer.json());
+  }
+  for (size_t n = 0; n < 8; ++n) EXPECT_EQ(alone[n][0], alone[n + 8][0]) << "a look changed text " << n;
+  std::vector<std::thread> clients;
+  for (int n = 0; n < kRequests; ++n) {
+    clients.emplace_back([&, n] { among[static_cast<size_t>(n)] = what_matters(server.post(kRoute, body(n)).json()); });
+  }
+  for (std::thread& client : clients) client.join();
+  for (size_t n = 0; n < kRequests; ++n) EXPECT_EQ(among[n], alone[n]) << n;
+}
+
+TEST(ServerLook, StreamsAreTheWhole) {
+  const RunningServer server(looking());
+  for (int n = 0; n < 8; ++n) {
+    Json body = mixed_look(n);
+    body["n"] = n % 3 == 1 ? 2 : 1;
+    const Json whole = server.post(kRoute, body).json();
+    ASSERT_TRUE(whole.contains("look")) << whole.dump();
+    body["stream"] = true;
+    const HttpAnswer answer = server.post(kRoute, body);
+    Json look = {{"heads", nullptr}, {"choices", Json::array()}};
+    for (size_t i = 0; i < whole["choices"].size(); ++i) {
+      look["choices"].push_back({{"index", i}, {"tokens", Json::array()}});
+    }
+    size_t named = 0;
+    for (size_t at = answer.body.find("event: look\n"); at != std::string::npos;
+         at = answer.body.find("event: look\n", at + 1)) {
+      ++named;
+    }
+    size_t looks = 0;
+    for (Json event : events_of(answer.body)) {
+      if (event.contains("choices")) continue;
+      ++looks;
+      if (event.contains("heads")) {
+        look["heads"] = event["heads"];
+        continue;
+      }
+      Json& choice = look["choices"][event["index"].get<size_t>()];
+      event.erase("index");
+      if (event.contains("position")) {
+        choice["tokens"].push_back(event);
+      } else {
+        choice.update(event);
+      }
+    }
+    EXPECT_EQ(named, looks);
+    EXPECT_EQ(look, whole["look"]) << n;
+  }
+}
+
+TEST(ServerLook, OneLargeEventDropsNobody) {
+  const RunningServer server(looking());
+  Json body = greedy(some_prompt(300, 1), 2, {{"maps", "full"}});
+  const HttpAnswer whole = server.post(kRoute, body);
+  body["stream"] = true;
+  const HttpAnswer streamed = server.post(kRoute, body);
+  EXPECT_GT(streamed.body.size(), size_t{2} << 20);
+  EXPECT_TRUE(streamed.body.ends_with("data: [DONE]\n\n"));
+  size_t tokens = 0;
+  for (Json event : events_of(streamed.body)) {
+    if (!event.contains("position")) continue;
+    event.erase("index");
+    EXPECT_EQ(event, tokens_of(whole)[tokens++]);
+  }
+  EXPECT_EQ(tokens, 2U);
+}
+
+TEST(ServerLook, FramesHoldTheSameNumbers) {
+  const RunningServer server(looking());
+  Json look = {{"statistics", {"entropy", "argmax"}}, {"maps", "full"}};
+  const Json plain = tokens_of(server.post(kRoute, greedy(some_prompt(8, 1), 3, look)));
+  look["frames"] = true;
+  const Json framed = tokens_of(server.post(kRoute, greedy(some_prompt(8, 1), 3, look)));
+  const auto same = [](const Json& frame, const Json& flat) {
+    const std::string bytes = decode_base64(frame["data"].get<std::string>(), "frame");
+    ASSERT_EQ(bytes.size(), flat.size() * 4);
+    for (size_t i = 0; i < flat.size(); ++i) {
+      uint32_t bits = 0;
+      for (size_t b = 0; b < 4; ++b)
+        bits |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[4 * i + b])) << 8 * b;
+      if (frame["dtype"] == "i32") {
+        EXPECT_EQ(static_cast<int32_t>(bits), flat[i].get<int32_t>());
+      } else {
+        float value = 0;
+        std::memcpy(&value, &bits, sizeof value);
+        EXPECT_EQ(value, flat[i].get<float>());
+      }
+    }
+  };
+  for (size_t t = 0; t < 3; ++t) {
+    for (const char* name : {"entropy", "argmax"}) {
+      EXPECT_EQ(framed[t]["statistics"][name]["shape"], Json({kHeads}));
+      EXPECT_EQ(framed[t]["statistics"][name]["dtype"], std::strcmp(name, "argmax") == 0 ? "i32" : "f32");
+      same(framed[t]["statistics"][name], plain[t]["statistics"][name]);
+    }
+    Json flat = Json::array();
+    for (const Json& head : plain[t]["maps"]["rows"].back()) flat.insert(flat.end(), head.begin(), head.end());
+    EXPECT_EQ(framed[t]["maps"]["rows"].back()["shape"], Json({kHeads, 8 + t}));
+    same(framed[t]["maps"]["rows"].back(), flat);
+  }
+}
+
+TEST(ServerLook, ACutIsTheTextWithoutTheHeads) {
+  const RunningServer server(looking());
+  const Beside beside;
+  const std::vector<int32_t> prompt = some_prompt(70, 3);  // longer than a page, so that prefixes could be shared
+  const Json before = server.post(kRoute, greedy(prompt, 12)).json();
+  const Json answer = server.post(kRoute, greedy(prompt, 12, {{"cut", {"L0H2", "L1H0"}}})).json();
+  const Json& cut = answer["look"]["choices"][0]["cut"];
+  CutProbe probe(beside.model.spec(),
+                 {.heads = {{Stack::decoder, 0, 2}, {Stack::decoder, 1, 0}}, .ablation = Ablation::zero});
+  const std::vector<int32_t> right = beside.written(prompt, 12, &probe), whole = beside.written(prompt, 12);
+  EXPECT_NE(right, whole) << "the heads matter";
+  EXPECT_EQ(cut["ids"], Json(std::vector<int32_t>(right.begin() + 70, right.end())));
+  EXPECT_EQ(cut["heads"], Json({"L0H2", "L1H0"}));
+  EXPECT_EQ(cut["finish_reason"], "length");
+  EXPECT_FALSE(answer["look"]["choices"][0].contains("tokens"));
+  EXPECT_EQ(answer["choices"], before["choices"]);
+  EXPECT_EQ(server.post(kRoute, greedy(prompt, 12)).json()["choices"], before["choices"])
+      << "the cut text left its keys and values to others";
+}
+
+TEST(ServerLook, AnAttributionIsThatOfTheTextAlone) {
+  const RunningServer server(looking());
+  const Beside beside;
+  const std::vector<int32_t> prompt = some_prompt(12, 40);
+  const std::vector<int32_t> ids = beside.written(prompt, 6);
+  const auto check = [&](const Json& asked, int64_t row, std::optional<int32_t> target) {
+    const Json got =
+        server.post(kRoute, greedy(prompt, 6, {{"attribute", asked}})).json()["look"]["choices"][0]["attribute"];
+    ASSERT_FALSE(got.contains("error")) << got.dump();
+    const TokenText text{.ids = std::vector<int32_t>(ids.begin(), ids.begin() + row + 1)};
+    const OpenModel& model = beside.model;
+    const Attributor attributor(model.model(), model.engine(), model.precision(), text, row);
+    EXPECT_EQ(got["position"], row);
+    EXPECT_EQ(got["for"]["id"], target.value_or(ids[static_cast<size_t>(row + 1)]));
+    const Attribution right = attributor.of(got["for"]["id"], got["against"]["id"]);
+    ASSERT_EQ(got["parts"].size(), right.parts.size());
+    for (size_t i = 0; i < right.parts.size(); ++i) {
+      EXPECT_EQ(got["parts"][i]["name"], right.parts[i].name);
+      EXPECT_DOUBLE_EQ(got["parts"][i]["share"].get<double>(), right.parts[i].share);
+    }
+    EXPECT_DOUBLE_EQ(got["difference"].get<double>(), right.difference);
+  };
+  check(Json::object(), 11, std::nullopt);
+  check({{"position", 14}, {"against", 7}}, 14, std::nullopt);
+  check({{"position", 3}, {"for", 100}, {"against", 101}}, 3, 100);
+  const Json none = server.post(kRoute, greedy(prompt, 6, {{"attribute", {{"position", 30}}}}))
+                        .json()["look"]["choices"][0]["attribute"];
+  EXPECT_TRUE(none.contains("error")) << none.dump();
+}
+
+TEST(ServerLook, IsRefusedUnlessAllowed) {
+  const RunningServer server;
+  const HttpAnswer refused = server.post(kRoute, greedy({5, 6}, 2, Json::object()));
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_EQ(refused.error("param"), "look");
+  EXPECT_EQ(server.post(kRoute, greedy({5, 6}, 2)).status, 200);
+}
+
+TEST(ServerLook, WrongFieldsAreNamed) {
+  const RunningServer server(looking());
+  const std::pair<Json, const char*> wrong[] = {
+      {true, "look"},
+      {{{"head", "all"}}, "look.head"},
+      {{{"heads", "some"}}, "look.heads"},
+      {{{"heads", {"L9H0"}}}, "look.heads"},
+      {{{"heads", {"L0H4"}}}, "look.heads"},
+      {{{"heads", {3}}}, "look.heads"},
+      {{{"heads", Json::array()}}, "look.heads"},
+      {{{"statistics", {"entropy", "mood"}}}, "look.statistics"},
+      {{{"statistics", 5}}, "look.statistics"},
+      {{{"maps", "top9"}}, "look.maps"},
+      {{{"ladder", 1}}, "look.ladder"},
+      {{{"frames", "yes"}}, "look.frames"},
+      {{{"cut", {"L0H0,L0H1"}}}, "look.cut"},
+      {{{"cut", "L0H0"}}, "look.cut"},
+      {{{"attribute", 1}}, "look.attribute"},
+      {{{"attribute", {{"row", 1}}}}, "look.attribute.row"},
+      {{{"attribute", {{"for", 608}}}}, "look.attribute.for"},
+      {{{"attribute", {{"for", 5}, {"against", 5}}}}, "look.attribute.against"},
+  };
+  for (const auto& [look, param] : wrong) {
+    const HttpAnswer answer = server.post(kRoute, greedy({5, 6}, 2, look));
+    EXPECT_EQ(answer.status, 400) << look.dump();
+    EXPECT_EQ(answer.error("param"), param) << look.dump();
+  }
+  const HttpAnswer embedding = server.post("/v1/embeddings", {{"input", "x"}, {"look", Json::object()}});
+  EXPECT_EQ(embedding.error("param"), "look");
+}
+
+TEST(ServerLook, StopsAtItsBytes) {
+  ServerOptions options = looking();
+  options.room.look.bytes = 1024;
+  const RunningServer server(options);
+  // 8 heads x 1 number x 4 bytes: 32 tokens.
+  const Json body = greedy(some_prompt(5, 1), 40, {{"statistics", {"entropy"}}});
+  const Json choice = server.post(kRoute, body).json()["look"]["choices"][0];
+  EXPECT_EQ(choice["tokens"].size(), 32U);
+  EXPECT_EQ(choice["truncated"], true);
+  const Json within = server.post(kRoute, greedy(some_prompt(5, 1), 32, {{"statistics", {"entropy"}}})).json();
+  EXPECT_EQ(within["look"]["choices"][0]["truncated"], false);
+  EXPECT_EQ(within["look"]["choices"][0]["tokens"].size(), 32U);
+  Json two = body;
+  two["n"] = 2;
+  for (const Json& text : server.post(kRoute, two).json()["look"]["choices"]) EXPECT_EQ(text["tokens"].size(), 16U);
+  EXPECT_EQ(server.post(kRoute, greedy({5, 6}, 2, {{"maps", "thumbnails"}})).error("param"), "look.maps");
+  EXPECT_EQ(server.post(kRoute, greedy({5, 6}, 2, {{"maps", "thumbnails"}, {"heads", {"L0H0"}}})).status, 200);
+}
+
+TEST(ServerLook, MapsHaveALength) {
+  const server::LookRequest look{.heads = {{}}, .maps = server::LookMaps::full, .bytes = 1 << 20};
+  EXPECT_NO_THROW(server::check_look(look, server::kMostMapTokens));
+  EXPECT_THROW(server::check_look(look, server::kMostMapTokens + 1), server::ApiError);
+}
+
+TEST(ServerLook, NumbersAreShort) {
+  EXPECT_EQ(server::short_double(0.1F), 0.1);
+  EXPECT_EQ(static_cast<float>(server::short_double(1.0F / 3)), 1.0F / 3);
+  EXPECT_EQ(server::short_double(0), 0.0);
+}
+
+}  // namespace
+}  // namespace qkv
