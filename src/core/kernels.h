@@ -195,6 +195,9 @@ struct RotaryArgs {  // rotates the pairs of columns [first, first + 2 R) by the
   bool inverse = false;      // the backward: the transposed rotation
   bool add = false;
 };
+struct FirstHighestArgs {
+  Tensor ids, x;
+};
 struct CacheHeadsArgs {        // turns queries and keys, writes keys and values to a cache
   RotaryArgs q, k;             // of one table, the same columns and positions
   ScatterRowsArgs to_k, to_v;  // to_k.x is k.y, which need not be written; one list of slots
@@ -412,6 +415,9 @@ struct Kernels {
   // Up to kMostInSet products of one x in one launch, where a table has it: the bits of linear for each, in order. The
   // second of two may take the first one's y as its gate.
   void (*linear_set)(const Exec&, std::span<const LinearArgs>) noexcept = nullptr;
+  // Of each row the first highest number: ids i32 [N] of x f32 [N, V], -1 where one is not finite. Where a table has
+  // it; elsewhere the host looks at the numbers.
+  void (*first_highest)(const Exec&, const FirstHighestArgs&) noexcept = nullptr;
   // Two rotary and two scatter_rows in one launch, where a table has it.
   void (*cache_heads)(const Exec&, const CacheHeadsArgs&) noexcept = nullptr;
 

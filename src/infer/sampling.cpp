@@ -29,9 +29,9 @@ void check_field(const char* field, Number value, FieldRange<std::type_identity_
             range.high, Hint(meaning));
 }
 
-bool adjusts(const Sampling& s, const ChoiceInput& input) {
-  return input.allowed != nullptr || !s.logit_bias.empty() || s.repetition_penalty != 1 || s.no_repeat_ngram != 0 ||
-         s.presence_penalty != 0 || s.frequency_penalty != 0;
+bool adjusts(const Sampling& s) {
+  return !s.logit_bias.empty() || s.repetition_penalty != 1 || s.no_repeat_ngram != 0 || s.presence_penalty != 0 ||
+         s.frequency_penalty != 0;
 }
 
 // As forbid_repeated_ngrams, unless that leaves no allowed token.
@@ -229,6 +229,10 @@ void add_logprobs(Choice& choice, std::span<const float> logits, int64_t alterna
 
 }  // namespace
 
+bool takes_highest(const Sampling& sampling) {
+  return sampling.temperature == 0 && sampling.alternatives < 0 && !adjusts(sampling);
+}
+
 void validate(const Sampling& s, int64_t vocabulary) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   check_field("temperature", s.temperature, {0, 100}, "0 is greedy, 1 the model's own distribution");
@@ -256,8 +260,9 @@ Choice choose(const Sampling& sampling, const ChoiceInput& input) {
   QKV_CHECK(input.prompt <= input.history.size(), "the prompt has ", input.prompt, " tokens but the history ",
             input.history.size(), Hint("the history is prompt and answer"));
   const size_t position = input.history.size();
-  Choice choice{.id = adjusts(sampling, input) ? picked(sampling, adjusted(sampling, input), position)
-                                               : picked(sampling, input.logits, position)};
+  Choice choice{.id = input.allowed != nullptr || adjusts(sampling)
+                          ? picked(sampling, adjusted(sampling, input), position)
+                          : picked(sampling, input.logits, position)};
   if (sampling.alternatives >= 0) add_logprobs(choice, input.logits, sampling.alternatives);
   return choice;
 }

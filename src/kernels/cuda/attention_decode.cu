@@ -34,7 +34,6 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
   extern __shared__ __align__(128) uint8_t raw[];
   RowBlock<kWidth> block(f, plan, *reinterpret_cast<Shared<kWidth>*>(raw));
   const bool all = plan.which == RowsOf::all, marked = plan.which == RowsOf::marked;
-  let_next_start();
   if (!all) wait_for_last();
   if (marked) {  // mostly there is none: all threads look at once
     bool any = false;

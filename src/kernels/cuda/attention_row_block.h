@@ -42,6 +42,7 @@ class RowBlock {
     if (split >= workers) return;
     call_for(t, first + split);
     wait_for_last();
+    let_next_start();  // not before: weights that the next one calls for would delay keys and values
     load_queries(t);
     State state;
     load(t, first + split, true);

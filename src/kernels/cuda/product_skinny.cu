@@ -55,13 +55,14 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
   const int first_n = (block - job.pieces[piece].first) * (job.paired ? C::kTile / 2 : C::kTile);
   const int steps = (job.k + 64 * C::kBlocks - 1) / (64 * C::kBlocks);
 
+  const uint64_t once = read_once();
   const auto load_w = [&](int step, int s) {
     const uint32_t to = base + s * C::kStage;
-    if (!job.apart) return load_tile(to, &job.w[piece], 0, first_n, step * C::kBlocks, full(s));
+    if (!job.apart) return load_tile(to, &job.w[piece], 0, first_n, step * C::kBlocks, full(s), once);
     for (int b = 0; b < C::kBlocks; ++b) {
       const int x = (step * C::kBlocks + b) * 64;
-      load_tile(to + b * C::kWBytes, &job.w[piece], x, first_n, 0, full(s));
-      if (job.paired) load_tile(to + b * C::kWBytes + C::kWBytes / 2, &job.w[1], x, first_n, 0, full(s));
+      load_tile(to + b * C::kWBytes, &job.w[piece], x, first_n, 0, full(s), once);
+      if (job.paired) load_tile(to + b * C::kWBytes + C::kWBytes / 2, &job.w[1], x, first_n, 0, full(s), once);
     }
   };
   const auto load_x = [&](int step, int s) {
@@ -71,7 +72,6 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
       load_tile(to + b * C::kXBytes, &job.x, (step * C::kBlocks + b) * 64, 0, 0, full(s));
     }
   };
-  let_next_start();
   if (threadIdx.x == 128) {
     prefetch_map(&job.x);
     for (int s = 0; s < C::kStages; ++s) {
@@ -86,6 +86,7 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
   }
   __syncthreads();
   wait_for_last();
+  let_next_start();  // not before: the next one's weights would delay what the kernel before still reads
   if (warp == 4) {
     if (lane != 0) return;
     for (int s = 0; s < C::kStages && s < steps; ++s) load_x(s, s);
@@ -178,11 +179,9 @@ bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all) {
   return true;
 }
 
-// Small tiles where there are few outputs, so that every multiprocessor has one.
-template <class Fewest, class Few, class Many>
+template <class Few, class Many>
 bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all, int64_t outputs) {
-  constexpr int64_t kFewestOutputs = 2640, kFewOutputs = 6144;
-  if (outputs <= kFewestOutputs && !job.paired) return run<Fewest>(exec, job, all);
+  constexpr int64_t kFewOutputs = 6144;  // then smaller tiles, so that more multiprocessors have one
   return outputs <= kFewOutputs ? run<Few>(exec, job, all) : run<Many>(exec, job, all);
 }
 
@@ -227,10 +226,15 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   };
   job.paired = all.size() == 2 && gated_by(1);
   job.apart = job.paired || job.k % 64 != 0;
-  if (job.m <= 8) return run<Ring<16, 8, 4, 8>, Ring<32, 8, 2, 10>, Ring<64, 8, 1, 11>>(exec, job, all, outputs);
-  if (job.m <= 16) return run<Ring<16, 16, 4, 6>, Ring<32, 16, 2, 8>, Ring<64, 16, 1, 10>>(exec, job, all, outputs);
-  if (job.m <= 32) return run<Ring<16, 32, 2, 8>, Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
-  return run<Ring<16, 64, 2, 5>, Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, outputs);
+  const bool fewest = outputs <= 2640 && !job.paired;  // tiles of 16 give every multiprocessor one
+  if (job.m <= 8) return run<Ring<32, 8, 2, 10>, Ring<64, 8, 1, 11>>(exec, job, all, outputs);
+  if (job.m <= 16) return run<Ring<32, 16, 2, 8>, Ring<64, 16, 1, 10>>(exec, job, all, outputs);
+  if (job.m <= 32) {
+    if (fewest) return run<Ring<16, 32, 2, 8>>(exec, job, all);
+    return run<Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
+  }
+  if (fewest) return run<Ring<16, 64, 2, 5>>(exec, job, all);
+  return run<Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, outputs);
 }
 
 }  // namespace qkv::kernels::cuda

@@ -11,6 +11,7 @@ const Kernels& table() {
                                QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
                                    .linear_set = &linear_set,
+                               .first_highest = &first_highest,
                                .cache_heads = &cache_heads};
   return kernels;
 }
