@@ -47,7 +47,7 @@ class Collected {
   std::vector<TokenText> texts_;
 };
 
-// Chinese to English, as the recipe world-translate reads them.
+// Chinese to English.
 void add_sentence_pairs(const OpenModel& model, const Story& story, Collected& to) {
   for (size_t s = 0; s < story.english.sentences.size() && !to.full(); ++s) {
     const auto part = [&](const AnnotatedText& t) {

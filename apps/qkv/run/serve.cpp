@@ -79,7 +79,8 @@ void add_serve(Command app) {
   const Command command = app.add_command("serve", "Serve models over HTTP, with OpenAI's API");
   const auto options = std::make_shared<ServeArguments>();
   ServerOptions& server = options->server;
-  command.add_option("MODEL", server.models, "Hugging Face folders or GGUF files").required();
+  command.add_models("MODEL", server.models, "Hugging Face folders, GGUF files or built-in models (qkv models)")
+      .required();
   command.add_option("--host", server.http.host, "Address to listen at").show_default();
   server.http.port = 8080;
   command

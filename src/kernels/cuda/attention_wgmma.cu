@@ -271,6 +271,7 @@ bool run(const Exec& exec, const FastAttention& f, const Maps& maps) {
 }  // namespace
 
 bool attend_tiles(const Exec& exec, const FastAttention& f) {
+  if (!hopper()) return false;
   Maps maps{.box_rows = kKeyBlock};
   if (f.table != nullptr) {
     while (f.page % maps.box_rows != 0) maps.box_rows /= 2;

@@ -103,6 +103,8 @@ double copy_bytes_per_second() {
 }
 
 double bf16_operations_per_second() {
+  QKV_CHECK(hopper(), "the peak of the tensor cores is read with Hopper's instructions, but this is a ", gpu_name(),
+            Hint("benchmarks with --device cuda need a Hopper GPU"));
   constexpr int kShared = kOperandBytes + 1024;
   const OwnMemory sink(sizeof(float));
   const bool fits = cudaFuncSetAttribute(products, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared) == cudaSuccess;

@@ -204,6 +204,7 @@ bool fits(const LinearArgs& a, const LinearArgs& first) {
 }  // namespace
 
 bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
+  if (!hopper()) return false;
   const LinearArgs& first = all.front();
   Job job{.count = static_cast<int>(all.size()),
           .m = static_cast<int>(first.x.rows()),

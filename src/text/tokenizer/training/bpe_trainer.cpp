@@ -53,7 +53,8 @@ struct Candidate {
 
 class BpeTrainer {
  public:
-  BpeTrainer(WordCounts words, const BpeTrainerOptions& options) : options_(options) {
+  BpeTrainer(WordCounts words, const BpeTrainerOptions& options)
+      : options_(options), longest_(options.max_token_length == 0 ? SIZE_MAX : options.max_token_length) {
     for (uint32_t byte = 0; byte < kBytes; ++byte) tokens_.emplace_back(1, static_cast<char>(byte));
     store_words(std::move(words));
     first_candidates();
@@ -129,7 +130,11 @@ class BpeTrainer {
     return left != 0 ? left < 0 : tokens_[a.right] < tokens_[b.right];
   }
 
+  // A pair that would make too long a token is never a candidate.
   void push(const Candidate& candidate) {
+    if (bytes_of(candidate.left) + bytes_of(candidate.right) > longest_) {
+      return Places::give_back(candidate.places, candidate.capacity);
+    }
     heap_.push_back(candidate);
     std::push_heap(heap_.begin(), heap_.end(), [this](const auto& a, const auto& b) { return less(a, b); });
   }
@@ -250,6 +255,7 @@ class BpeTrainer {
   static constexpr uint32_t kAhead = 16;
 
   const BpeTrainerOptions& options_;
+  const size_t longest_;             // bytes of a token
   std::vector<std::string> tokens_;  // 256 bytes, then the merges
   std::vector<uint32_t> symbols_;
   std::vector<Run> runs_;

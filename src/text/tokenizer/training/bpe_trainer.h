@@ -22,6 +22,7 @@ struct BpeModel {
 struct BpeTrainerOptions {
   size_t vocab = 0;  // tokens in all; fewer if the corpus runs out of pairs
   std::vector<std::string> specials;
+  size_t max_token_length = 0;  // letters of the byte alphabet, which are bytes, as Hugging Face counts; 0: any
   std::function<void(size_t merges)> on_merge;
 };
 

@@ -92,6 +92,29 @@ TEST(BpeTrainer, EqualsTheDefinitionOnRandomWords) {
   }
 }
 
+// As in Hugging Face's trainer: a pair that would make too long a token is passed over, shorter ones still merge.
+TEST(BpeTrainer, NoTokenIsLongerThanAsked) {
+  const auto train = [](size_t longest) {
+    WordCounts counts;
+    counts.add("在自己的花园里", 50);
+    counts.add(" garden", 20);
+    counts.add("xy", 1);
+    return merges_of(train_bpe(std::move(counts), {.vocab = 1000, .max_token_length = longest}));
+  };
+  const auto longest = [](const Merges& merges) {
+    size_t most = 0;
+    for (const auto& [left, right] : merges) most = std::max(most, left.size() + right.size());
+    return most;
+  };
+  EXPECT_EQ(longest(train(0)), 21U);
+  for (const size_t bytes : {2U, 6U, 7U, 12U}) {
+    const Merges merges = train(bytes);
+    EXPECT_LE(longest(merges), bytes);
+    EXPECT_EQ(merges.back(), (std::pair<std::string, std::string>{"x", "y"}));  // the rarest pair is still found
+  }
+  EXPECT_TRUE(train(1).empty());
+}
+
 TEST(BpeTrainer, CountsBeyond32Bits) {
   WordCounts counts;
   counts.add("ab", (uint64_t{1} << 32) + 1);  // 1 if truncated to 32 bits
