@@ -103,10 +103,6 @@ class Packed {
   __device__ void load(int64_t r, int64_t c, float (&v)[N]) const {
     numbers(fetch<N>(r, c), v);
   }
-  // Asks for a pack that is needed soon, into the cache all share.
-  __device__ void call_for(int64_t r, int64_t c) const {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(data_ + (narrow() ? 2 : 4) * at(r, c)));
-  }
   template <int N>
   __device__ void store(int64_t r, int64_t c, const float (&v)[N]) const {
     alignas(16) uint32_t words[N];
@@ -185,7 +181,6 @@ class Loose {
 #pragma unroll 1
     for (int i = 0; i < N; ++i) v[i] = has(c + i, N) ? view_.get<R>(at(r, c + i)) : R{0};
   }
-  __device__ void call_for(int64_t, int64_t) const {}
   template <int N>
   __device__ void store(int64_t r, int64_t c, const R (&v)[N]) const {
     put(r, c, v, false);

@@ -123,29 +123,23 @@ __device__ R row_max(R x) {
   return row_combine<T>(x, [](R a, R b) { return b > a ? b : a; });
 }
 
-template <int T, class F, class Ahead>
-__global__ void __launch_bounds__(kRowBlock)
-    run_rows_of(int64_t rows, const __grid_constant__ F f, const __grid_constant__ Ahead ahead) {
+template <int T, class F>
+__global__ void __launch_bounds__(kRowBlock) run_rows_of(int64_t rows, const __grid_constant__ F f) {
   constexpr int kEach = kRowBlock / T;
   let_next_start();
-  if (blockIdx.x == 0) ahead();
   wait_for_last();
   for (int64_t r = static_cast<int64_t>(blockIdx.x) * kEach + threadIdx.x / T; r < rows;
        r += static_cast<int64_t>(gridDim.x) * kEach) {
     f(r);
   }
 }
-// f(row) by T threads. The first block calls ahead(), which may ask for weights, while the kernel before still runs.
-template <int T, class F, class Ahead>
-void each_row_by(const Exec& exec, int64_t rows, const F& f, const Ahead& ahead) {
-  if (rows <= 0) return;
-  constexpr int64_t kEach = kRowBlock / T;
-  launch(exec, run_rows_of<T, F, Ahead>, static_cast<unsigned>(std::min((rows + kEach - 1) / kEach, kMostBlocks)),
-         kRowBlock, 0, rows, f, ahead);
-}
+// f(row) by T threads.
 template <int T, class F>
 void each_row_by(const Exec& exec, int64_t rows, const F& f) {
-  each_row_by<T>(exec, rows, f, [] __device__() {});
+  if (rows <= 0) return;
+  constexpr int64_t kEach = kRowBlock / T;
+  launch(exec, run_rows_of<T, F>, static_cast<unsigned>(std::min((rows + kEach - 1) / kEach, kMostBlocks)), kRowBlock,
+         0, rows, f);
 }
 
 // Calls f(Packed<float>) where every tensor is f32 and lies well, else f(Loose<R>).
