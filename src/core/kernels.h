@@ -195,6 +195,13 @@ struct RotaryArgs {  // rotates the pairs of columns [first, first + 2 R) by the
   bool inverse = false;      // the backward: the transposed rotation
   bool add = false;
 };
+struct FirstHighestArgs {
+  Tensor ids, x;
+};
+struct CacheHeadsArgs {        // turns queries and keys, writes keys and values to a cache
+  RotaryArgs q, k;             // of one table, the same columns and positions
+  ScatterRowsArgs to_k, to_v;  // to_k.x is k.y, which need not be written; one list of slots
+};
 struct SoftmaxArgs {
   Tensor y, x;
 };
@@ -411,6 +418,11 @@ struct Kernels {
   // sum_squares and adamw for each, in few launches, where a table has it: the same bits.
   void (*sum_squares_set)(const Exec&, std::span<const SumSquaresArgs>) noexcept = nullptr;
   void (*adamw_set)(const Exec&, std::span<const AdamWArgs>) noexcept = nullptr;
+  // Of each row the first highest number: ids i32 [N] of x f32 [N, V], -1 where one is not finite. Where a table has
+  // it; elsewhere the host looks at the numbers.
+  void (*first_highest)(const Exec&, const FirstHighestArgs&) noexcept = nullptr;
+  // Two rotary and two scatter_rows in one launch, where a table has it.
+  void (*cache_heads)(const Exec&, const CacheHeadsArgs&) noexcept = nullptr;
 
   static const Kernels& none();  // kernels that do nothing, for planning memory
 };

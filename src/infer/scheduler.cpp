@@ -242,29 +242,37 @@ void Scheduler::run_pass() {
   counts_.rows += rows;
   const bool is_watched = !watched.empty();
   PassProbe probe(std::move(watched));
-  std::span<const float> logits;
+  const bool greedy =
+      std::all_of(in_pass.begin(), in_pass.end(), [](const Job* job) { return job->session.takes_highest(); });
+  Runner::Result result;
   try {
-    logits = runner_.pass(parts, is_watched ? &probe : nullptr);
+    result =
+        runner_.pass(parts, greedy ? Runner::Wanted::highest : Runner::Wanted::logits, is_watched ? &probe : nullptr);
   } catch (const Error& error) {
     for (Job* job : in_pass) job->session.end(Ended::failed, error.what());
     return;
   }
   ++counts_.passes;
-  // Sessions choose in parallel; callbacks run one after the other.
+  // Sessions choose in parallel, unless that is done; callbacks run one after the other.
   const auto vocabulary = static_cast<size_t>(runner_.vocabulary());
   std::vector<std::vector<Choice>> chosen(parts.size());
   std::vector<size_t> first_row{0};
   for (const Runner::Part& part : parts) first_row.push_back(first_row.back() + static_cast<size_t>(part.logits));
-  runner_.engine().exec().pool->run(static_cast<int64_t>(parts.size()), [&](int64_t i, int) {
-    const auto n = static_cast<size_t>(i);
+  const auto choose = [&](int64_t i, int) {
+    const auto n = static_cast<size_t>(i), first = first_row[n], count = first_row[n + 1] - first;
     Session& session = in_pass[n]->session;
     try {
-      chosen[n] =
-          session.take(logits.subspan(first_row[n] * vocabulary, (first_row[n + 1] - first_row[n]) * vocabulary));
+      chosen[n] = result.highest.empty() ? session.take(result.logits.subspan(first * vocabulary, count * vocabulary))
+                                         : session.take_highest(result.highest.subspan(first, count));
     } catch (const Error& error) {
       session.end(Ended::failed, error.what());
     }
-  });
+  };
+  if (result.highest.empty()) {
+    runner_.engine().exec().pool->run(std::ssize(parts), choose);
+  } else {
+    for (int64_t i = 0; i < std::ssize(parts); ++i) choose(i, 0);
+  }
   for (size_t n = 0; n < parts.size(); ++n) report(*in_pass[n], chosen[n], parts[n].logits);
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/function_ref.h"
 #include "infer/grammar/constraint.h"
 #include "infer/ngram_draft.h"
 #include "infer/runner.h"
@@ -79,6 +80,9 @@ class Session {
   void add_probe(std::vector<PassProbe::Part>& to, int64_t first_row) const;
   // The logits of that pass, [rows of logits, V]. Returns the tokens it chose. Changes nothing but the session.
   std::vector<Choice> take(std::span<const float> logits);
+  // The same of the first highest logit of each row, where that is all it looks at.
+  bool takes_highest() const { return !constraint_ && qkv::takes_highest(options_.sampling); }
+  std::vector<Choice> take_highest(std::span<const int32_t> ids);
   void end(Ended why, std::string error = "");
   // Hands its sequence over; the caller has to end it.
   Runner::Sequence release();
@@ -91,7 +95,9 @@ class Session {
   Session fork(Sampling sampling) const;
 
  private:
+  std::optional<int32_t> forced_next() const;
   Choice choose_next(std::span<const float> logits);
+  std::vector<Choice> take_rows(bool any, FunctionRef<Choice(int64_t row)> choose);
   void add(const Choice& choice);
 
   Runner* runner_;

@@ -129,6 +129,14 @@ struct RotaryOptions {
 };
 Tensor rotary(Context& cx, const Tensor& x, const Tensor& positions, const RotaryOptions& options);  // x [..., H, D]
 
+// Turns q and k, writes k and v to a cache and returns q: the bits of rotary and scatter_rows, in one launch where the
+// kernels can. Not under a tape.
+struct CacheHeads {
+  Tensor q, k, v;                                      // [N, H, D], [N, G, D], [N, G, E]
+  Tensor cache_k, cache_v, k_scales, v_scales, slots;  // as scatter_rows takes them
+};
+Tensor cache_heads(Context& cx, const CacheHeads& heads, const Tensor& positions, const RotaryOptions& options);
+
 // --- attention -------------------------------------------------------------------------------------------------------
 
 struct AttentionOptions {

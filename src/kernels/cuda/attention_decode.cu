@@ -34,6 +34,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
   extern __shared__ __align__(128) uint8_t raw[];
   RowBlock<kWidth> block(f, plan, *reinterpret_cast<Shared<kWidth>*>(raw));
   const bool all = plan.which == RowsOf::all, marked = plan.which == RowsOf::marked;
+  if (!all) wait_for_last();
   if (marked) {  // mostly there is none: all threads look at once
     bool any = false;
     for (int64_t i = blockIdx.x + int64_t{gridDim.x} * threadIdx.x; i < plan.items;
@@ -60,6 +61,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
     for (int r = 0; r < count; ++r) {
       const int row = first + r, in = n >= 0 ? n : find_segment(f, row);
       if (in < 0) {
+        wait_for_last();
         if (all && split == 0) blank_heads(f, row, tile * plan.tile, min((tile + 1) * plan.tile, f.heads));
         continue;
       }
@@ -69,6 +71,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
       block.attend(in, s, row, tile, split, plan.splits, counted);
     }
   }
+  wait_for_last();  // also where there was nothing to do
 }
 
 template <int kWidth>
@@ -99,8 +102,7 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which) {
   }
   const int64_t blocks = which == RowsOf::marked ? std::min<int64_t>(plan.items, multiprocessors()) : plan.items;
   if (blocks <= 0) return;
-  attend_row<kWidth><<<static_cast<unsigned>(blocks), kBlockThreads, kShared, stream_of(exec)>>>(f, plan);
-  note_launch();
+  launch(exec, attend_row<kWidth>, static_cast<unsigned>(blocks), kBlockThreads, kShared, f, plan);
 }
 
 }  // namespace

@@ -12,7 +12,9 @@ const Kernels& table() {
 #undef QKV_KERNEL
                                    .linear_set = &linear_set,
                                .sum_squares_set = &sum_squares_set,
-                               .adamw_set = &adamw_set};
+                               .adamw_set = &adamw_set,
+                               .first_highest = &first_highest,
+                               .cache_heads = &cache_heads};
   return kernels;
 }
 
