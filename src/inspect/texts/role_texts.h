@@ -60,6 +60,7 @@ class RoleTexts {
   std::vector<TokenKind> kinds_;  // by id; empty: unknown
   std::set<int32_t> special_, ends_;
   std::array<std::map<int32_t, Frequency>, 2> frequency_;
+  std::array<std::vector<int32_t>, 2> ranks_;  // by id
   std::map<std::pair<TextSide, int32_t>, std::vector<Counts>> counts_;
 };
 
