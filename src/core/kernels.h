@@ -412,6 +412,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
   X(attention, AttentionArgs)                         \
   X(attention_backward, AttentionBackwardArgs)        \
   X(attention_pattern, AttentionPatternArgs)          \
+  X(attention_sums, AttentionSumsArgs)                \
   X(route, RouteArgs)                                 \
   X(route_backward, RouteBackwardArgs)                \
   X(dispatch_plan, DispatchPlanArgs)                  \
@@ -427,8 +428,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
   X(cross_entropy, CrossEntropyArgs)                  \
   X(cross_entropy_backward, CrossEntropyBackwardArgs) \
   X(adamw, AdamWArgs)                                 \
-  X(sgd, SgdArgs)                                     \
-  X(attention_sums, AttentionSumsArgs)
+  X(sgd, SgdArgs)
 
 struct Kernels {
   const char* name = "";

@@ -97,32 +97,31 @@ StatsWanted RoleProbe::stats_wanted(Place place) const {
   if (texts_.has_kinds() || spec.sinks) {
     wanted.key_classes = kinds_[at(key_side(place))];
     wanted.classes = kTokenKinds;
+    wanted.checked = true;
   }
   return wanted;
 }
 
-RoleRow RoleProbe::row_of(Place place, const PassTexts::At& row) {
-  const AttentionSpec& spec = *attention(place).spec;
-  RoleRow made{.text = row.text, .position = row.position, .end = std::ssize(texts_.ids(key_side(place), row.text))};
-  if (spec.causal) made.end = std::min<int64_t>(made.end, row.position + 1);
-  if (spec.window > 0) {
-    made.begin = std::max<int64_t>(0, row.position - spec.window + 1);
-    if (!spec.causal) made.end = std::min<int64_t>(made.end, row.position + spec.window);
+RoleRow RoleProbe::row_of(const RoleView& view, const PassTexts::At& row) {
+  RoleRow made{.text = row.text, .position = row.position, .end = std::ssize(texts_.ids(view.keys, row.text))};
+  if (view.causal) made.end = std::min<int64_t>(made.end, row.position + 1);
+  if (view.window > 0) {
+    made.begin = std::max<int64_t>(0, row.position - view.window + 1);
+    if (!view.causal) made.end = std::min<int64_t>(made.end, row.position + view.window);
   }
-  if (spec.chunk > 0) {
-    const int64_t first = row.position / spec.chunk * spec.chunk;
+  if (view.chunk > 0) {
+    const int64_t first = row.position / view.chunk * view.chunk;
     made.begin = std::max(made.begin, first);
-    made.end = std::min(made.end, first + spec.chunk);
+    made.end = std::min(made.end, first + view.chunk);
   }
   made.kinds = texts_.has_kinds();
   if (!made.kinds) return made;
-  const auto& before = texts_.counts_before(key_side(place), row.text);
+  const auto& before = texts_.counts_before(view.keys, row.text);
   const RoleTexts::Counts &until = before[static_cast<size_t>(made.end)],
                           &from = before[static_cast<size_t>(made.begin)];
-  for (size_t k = 0; k < made.base.size(); ++k) {
-    made.base[k] = static_cast<double>(until[k] - from[k]) / static_cast<double>(std::max<int64_t>(made.count(), 1));
-  }
-  const TokenKind own = texts_.kind(query_side(place), row.text, row.position);
+  const double even = 1 / static_cast<double>(std::max<int64_t>(made.count(), 1));
+  for (size_t k = 0; k < made.base.size(); ++k) made.base[k] = even * static_cast<double>(until[k] - from[k]);
+  const TokenKind own = texts_.kind(view.queries, row.text, row.position);
   made.is_mark = own != TokenKind::other && own != TokenKind::special;
   return made;
 }
@@ -147,7 +146,7 @@ void RoleProbe::prepare_sums(Context& cx) {
       for (const PassTexts::At& row : rows_of(view.queries)) {
         if (row.text != last) texts_.counts_before(view.keys, last = row.text);
       }
-      const auto known = [&](const PassTexts::At& row) { return row_of(place, row); };
+      const auto known = [&](const PassTexts::At& row) { return row_of(view, row); };
       counts_.try_emplace(view, cx, texts_, view, rows_of(view.queries), known);
     }
     one.columns = RoleCounts::columns(texts_, *one.spec, view.keys);

@@ -55,7 +55,7 @@ class RoleProbe : public ReadingProbe {
   const std::vector<PassTexts::At>& rows_of(TextSide side) const {
     return side == TextSide::own ? pass_->rows : pass_->source_rows;
   }
-  RoleRow row_of(Place place, const PassTexts::At& row);
+  RoleRow row_of(const RoleView& view, const PassTexts::At& row);
   void choose_rows(TextSide side);
   Tensor shown_rows(Context& cx, TextSide side, const Tensor& x) const;
 

@@ -8,6 +8,7 @@ namespace qkv {
 RoleTexts::RoleTexts(std::span<const TokenText> texts, const ModelSpec& spec, const Tokenizer* tokenizer)
     : texts_(texts), ends_(spec.tokens.eos.begin(), spec.tokens.eos.end()) {
   special_ = ends_;
+  forget();
   for (const auto& id : {spec.tokens.bos, spec.tokens.pad, spec.tokens.decoder_start}) {
     if (id) special_.insert(*id);
   }
@@ -54,7 +55,7 @@ TokenKind RoleTexts::kind(TextSide side, int32_t text, int32_t position) const {
 }
 
 const std::vector<RoleTexts::Counts>& RoleTexts::counts_before(TextSide side, int32_t text) {
-  std::vector<Counts>& counts = counts_[{side, text}];
+  std::vector<Counts>& counts = counts_[static_cast<size_t>(side)][static_cast<size_t>(text)];
   if (!counts.empty()) return counts;
   const auto length = static_cast<int32_t>(ids(side, text).size());
   counts.reserve(static_cast<size_t>(length) + 1);
