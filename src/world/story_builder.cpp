@@ -71,7 +71,6 @@ constexpr Phrase kAdverbials[] = {
     {"[obl at amod:last]", "advmod:终于"},
     {"[obl with a smile]", "[advcl 笑/V 着]"},
     {"[obl with a sigh]", "[advcl 叹/V 着 obj:气]"},
-    {"[obl without a word]", "advmod:默默 地"},
     {"[obl without delay]", "advmod:马上"},
     {"[obl in a hurry]", "advmod:匆匆 地"},
     {"[obl in amod:good spirits]", "advmod:高高兴兴 地"},
