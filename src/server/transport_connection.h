@@ -78,8 +78,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (state_ != State::busy || streaming_) return;
     if (response.status == 204) response.body.clear();
     const size_t body = response.body.size();
-    queue(head_of(response, fmt::format("Content-Length: {}\r\n", body)));
-    if (!head_only_ && body > 0) queue(std::move(response.body));
+    std::string bytes = head_of(response, fmt::format("Content-Length: {}\r\n", body));
+    if (!head_only_ && body <= kPiece) bytes += response.body;  // one write, one packet
+    queue(std::move(bytes));
+    if (!head_only_ && body > kPiece) queue(std::move(response.body));
     finished_.bytes = body;
     end_exchange();
   }
