@@ -123,52 +123,74 @@ TEST(ServerLook, IsWhatInspectComputes) {
   }
 }
 
-TEST(ServerLook, MapsAreThoseOfTheFullOnes) {
-  const RunningServer server(looking());
-  const std::vector<int32_t> prompt = some_prompt(37, 20);
-  const Json all = tokens_of(server.post(kRoute, greedy(prompt, 5, {{"maps", "full"}, {"statistics", "all"}})));
-  std::vector<Json> rows;  // of the text, [heads, keys]
-  for (const Json& token : all) {
+// The rows of a text, [heads, keys], from its full maps.
+std::vector<Json> rows_of(const Json& tokens) {
+  std::vector<Json> rows;
+  for (const Json& token : tokens) {
     for (const Json& row : token["maps"]["rows"]) rows.push_back(row);
   }
-  ASSERT_EQ(rows.size(), 41U);
+  return rows;
+}
 
-  const Json top = tokens_of(server.post(kRoute, greedy(prompt, 5, {{"maps", "top8"}})));
+TEST(ServerLook, TheTopEightAreThoseOfTheFullMaps) {
+  ServerOptions options = RunningServer::usual({"deep"});
+  options.room.look.allowed = true;
+  const RunningServer server(options);
+  const std::vector<int32_t> prompt = some_prompt(37, 20);
+  const Json all = tokens_of(server.post(kRoute, greedy(prompt, 9, {{"maps", "full"}, {"statistics", "all"}})));
+  const std::vector<Json> rows = rows_of(all);
+  ASSERT_EQ(rows.size(), 45U);
+  const Json top = tokens_of(server.post(kRoute, greedy(prompt, 9, {{"maps", "top8"}})));
   const Json names = server.post(kRoute, greedy(prompt, 1, Json::object())).json()["look"]["heads"];
-  ASSERT_EQ(names.size(), static_cast<size_t>(kHeads));
+  ASSERT_EQ(names.size(), 16U);
+  size_t left_out = 0;
   for (size_t t = 0; t < top.size(); ++t) {
     std::vector<std::pair<float, size_t>> right;  // strongest first
-    for (size_t h = 0; h < kHeads; ++h) {
+    for (size_t h = 0; h < names.size(); ++h) {
       if (all[t]["statistics"]["argmax"][h] == 0) continue;
       right.emplace_back(-all[t]["statistics"]["highest"][h].get<float>(), h);
     }
     std::sort(right.begin(), right.end());
+    left_out += right.size() > 8 ? 1U : 0U;
+    right.resize(std::min<size_t>(right.size(), 8));
     ASSERT_EQ(top[t]["maps"].size(), right.size());
     for (size_t i = 0; i < right.size(); ++i) {
       EXPECT_EQ(top[t]["maps"][i]["head"], names[right[i].second]);
       EXPECT_EQ(top[t]["maps"][i]["weights"], rows[prompt.size() - 1 + t][right[i].second]);
     }
   }
+  EXPECT_GT(left_out, 0U) << "no token has more than eight to choose from";
+}
 
-  const HttpAnswer answer =
-      server.post(kRoute, greedy(prompt, 5, {{"maps", "thumbnails"}, {"heads", {"L1H2", "L0H3"}}}));
-  const Json choice = answer.json()["look"]["choices"][0];
-  EXPECT_EQ(answer.json()["look"]["heads"], Json({"L0H3", "L1H2"}));
-  const Json& thumbnails = choice["thumbnails"];
-  EXPECT_EQ(thumbnails["rows"], 41);
-  EXPECT_EQ(thumbnails["pooled"], 4);
-  ASSERT_EQ(thumbnails["maps"].size(), 2U);
-  for (size_t i = 0; i < 2; ++i) {
-    const size_t head = i == 0 ? 3 : kHeadsOfLayer + 2;
-    ASSERT_EQ(thumbnails["maps"][i].size(), 11U);
-    for (size_t y = 0; y < 11; ++y) {
-      for (size_t x = 0; x < 11; ++x) {
-        double sum = 0;
-        const size_t end = std::min<size_t>(rows.size(), 4 * y + 4);
-        for (size_t r = 4 * y; r < end; ++r) {
-          for (size_t k = 4 * x; k < 4 * x + 4 && k <= r; ++k) sum += rows[r][head][k].get<double>();
+// Of a text that begins long, and of one that grows: its cells are pooled again while it is written.
+TEST(ServerLook, ThumbnailsAreTheFullMapsPooled) {
+  const RunningServer server(looking());
+  for (const auto& [length, written] : {std::pair<size_t, int>{37, 5}, {3, 38}, {14, 3}}) {
+    const std::vector<int32_t> prompt = some_prompt(length, 20);
+    const std::vector<Json> rows = rows_of(tokens_of(server.post(kRoute, greedy(prompt, written, {{"maps", "full"}}))));
+    const size_t seen = length + static_cast<size_t>(written) - 1, pooled = seen > 32 ? 4 : 1;
+    ASSERT_EQ(rows.size(), seen);
+    const Json look =
+        server.post(kRoute, greedy(prompt, written, {{"maps", "thumbnails"}, {"heads", {"L1H2", "L0H3"}}}))
+            .json()["look"];
+    EXPECT_EQ(look["heads"], Json({"L0H3", "L1H2"}));
+    const Json& thumbnails = look["choices"][0]["thumbnails"];
+    EXPECT_EQ(thumbnails["rows"], seen);
+    ASSERT_EQ(thumbnails["pooled"], pooled);
+    ASSERT_EQ(thumbnails["maps"].size(), 2U);
+    const size_t side = (seen + pooled - 1) / pooled;
+    for (size_t i = 0; i < 2; ++i) {
+      const size_t head = i == 0 ? 3 : kHeadsOfLayer + 2;
+      ASSERT_EQ(thumbnails["maps"][i].size(), side);
+      for (size_t y = 0; y < side; ++y) {
+        const size_t end = std::min(rows.size(), pooled * (y + 1));
+        for (size_t x = 0; x < side; ++x) {
+          double sum = 0;
+          for (size_t r = pooled * y; r < end; ++r) {
+            for (size_t k = pooled * x; k < pooled * (x + 1) && k <= r; ++k) sum += rows[r][head][k].get<double>();
+          }
+          EXPECT_NEAR(thumbnails["maps"][i][y][x].get<double>(), sum / static_cast<double>(end - pooled * y), 1e-6);
         }
-        EXPECT_NEAR(thumbnails["maps"][i][y][x].get<double>(), sum / static_cast<double>(end - 4 * y), 1e-6);
       }
     }
   }
@@ -513,7 +535,9 @@ TEST(ServerLook, StopsAtItsBytes) {
   EXPECT_EQ(within["look"]["choices"][0]["tokens"].size(), 32U);
   Json two = body;
   two["n"] = 2;
-  for (const Json& text : server.post(kRoute, two).json()["look"]["choices"]) EXPECT_EQ(text["tokens"].size(), 16U);
+  const Json texts = server.post(kRoute, two).json()["look"]["choices"];
+  ASSERT_EQ(texts.size(), 2U);
+  for (const Json& text : texts) EXPECT_EQ(text["tokens"].size(), 16U);
   EXPECT_EQ(server.post(kRoute, greedy({5, 6}, 2, {{"maps", "thumbnails"}})).error("param"), "look.maps");
   EXPECT_EQ(server.post(kRoute, greedy({5, 6}, 2, {{"maps", "thumbnails"}, {"heads", {"L0H0"}}})).status, 200);
 }
