@@ -53,7 +53,7 @@ int64_t place_offsets(std::vector<int32_t>& all, const std::vector<int32_t>& own
   return at;
 }
 
-// The same in memory of the host, held by `copies`: one copy for all sessions, because a device takes its time for each.
+// The same in memory of the host, held by `copies`: one copy for all sessions, a device takes its time for each.
 AttentionStats on_host(const AttentionStats& stats, std::vector<Storage>& copies) {
   const auto copied = [&](const Tensor& x) {
     if (!x.defined() || &x.device() == &cpu_device()) return x;

@@ -9,9 +9,9 @@
 
 namespace qkv::server {
 
-// `tools`: OpenAI's list. `name`: of the one to call; empty: any of them. What follows forced_beginning() is held to it.
-// An Error if the schema of a strict function has a keyword that is not supported; the arguments of one that is not strict
-// are then any object.
+// `tools`: OpenAI's list. `name`: of the one to call; empty: any of them. What follows forced_beginning() is held to
+// it. An Error if the schema of a strict function has a keyword that is not supported; the arguments of one that is not
+// strict are then any object.
 grammar::GrammarPtr call_grammar(ToolStyle style, const OrderedJson& tools, const std::string& name);
 
 }  // namespace qkv::server
