@@ -135,7 +135,7 @@ void add_tokenizer(Command app) {
   command
       .add_option("--max-token-length N", request->max_token_length,
                   "Longest token: bytes for BPE, characters for unigram (at most 16)")
-      .between(size_t{1}, size_t{1} << 20);
+      .between(int64_t{1}, int64_t{1} << 20);
   command.add_option("--special TOKEN", request->specials, "A special token; may be repeated").one_value();
   command.add_option("--out FILE", request->out, "A folder, or a file that ends in .json").show_default();
   command.add_flag("--json", request->json, "Print the report as JSON, and nothing else");
