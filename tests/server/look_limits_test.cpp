@@ -144,7 +144,7 @@ TEST(ServerLook, WrongFieldsAreNamed) {
       {{{"attribute", {{"for", 5}, {"against", 5}}}}, "look.attribute.against"},
   };
   for (const char* field : {"for", "against"}) {
-    const std::string param = fmt::format("look.attribute.{}", field);
+    const std::string param = std::string("look.attribute.") + field;
     for (const Json& bad :
          {Json(-1), Json(608), Json(INT64_MAX), Json(UINT64_MAX), Json(1.5), Json(1e308), Json(-1e308), Json(""),
           Json("more than one token"), Json(true), Json::array(), Json::object()}) {
