@@ -9,7 +9,7 @@ namespace {
 using Group = ops::StatsRowsOnHost::Group;
 
 constexpr int32_t kMostRows = 1024;  // of a group: one long text still fills a device
-constexpr auto kSpecial = static_cast<size_t>(TokenKind::special);
+constexpr auto kSpecialKind = static_cast<size_t>(TokenKind::special);
 constexpr std::array<int32_t, kMostWanted> kNoLabels{-1, -1};
 
 // Rows of one text that lie together, in groups of bounded size.
@@ -26,7 +26,7 @@ std::vector<Group> groups_of(std::span<const PassTexts::At> rows) {
 // Of all kinds of punctuation.
 double marks_of(const double* kinds) {
   double sum = 0;
-  for (size_t k = 1; k < kSpecial; ++k) sum += kinds[k];
+  for (size_t k = 1; k < kSpecialKind; ++k) sum += kinds[k];
   return sum;
 }
 
@@ -103,21 +103,21 @@ void RoleCounts::add_chance(const AttentionSpec& spec, const Counted& group,
   add(Measure::entropy, static_cast<double>(group.rows));
   if (!kinds_) return;
   add(Measure::punctuation_mass, marks_of(group.base.data()));
-  add(Measure::special_mass, group.base[kSpecial]);
+  add(Measure::special_mass, group.base[kSpecialKind]);
 }
 
 // The mass on each kind, minus that of uniform attention.
 void RoleCounts::add_kinds(const Counted& group, const double* in_class, const double* again,
                            std::span<TextSum, kMeasures> sums) const {
   const auto add = [&](Measure m, double sum) { sums[static_cast<size_t>(m)] += {sum, group.rows}; };
-  for (size_t k = 1; k < kSpecial; ++k) {  // TokenKind and Measure have the same order
+  for (size_t k = 1; k < kSpecialKind; ++k) {  // TokenKind and Measure have the same order
     sums[static_cast<size_t>(Measure::period) + k - 1] += {in_class[k] - group.base[k], group.rows};
   }
   const double marks = marks_of(in_class);
   add(Measure::punctuation, marks - marks_of(group.base.data()));
   add(Measure::punctuation_mass, marks);
-  add(Measure::special, in_class[kSpecial] - group.base[kSpecial]);
-  add(Measure::special_mass, in_class[kSpecial]);
+  add(Measure::special, in_class[kSpecialKind] - group.base[kSpecialKind]);
+  add(Measure::special_mass, in_class[kSpecialKind]);
   sums[static_cast<size_t>(Measure::from_punctuation)] +=
       {marks_of(again) - marks_of(group.marks_base.data()), group.marks};
 }

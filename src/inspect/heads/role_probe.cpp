@@ -1,7 +1,7 @@
 #include "inspect/heads/role_probe.h"
 
 #include <algorithm>
-#include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "core/host_values.h"
@@ -27,12 +27,18 @@ RoleProbe::RoleProbe(const Model& model, RoleTexts& texts, RoleSums& sums, const
 
 void RoleProbe::begin(Context& cx, const PassTexts& pass) {
   pass_ = &pass;
+  pool_ = cx.exec.pool;
   texts_.forget();
+  count_kinds();
   const auto upload = [&](TextSide side, const std::vector<PassTexts::At>& keys) {
     std::vector<int32_t> kinds(keys.size(), 0);
-    for (size_t k = 0; k < keys.size(); ++k) {
-      if (keys[k].text >= 0) kinds[k] = static_cast<int32_t>(texts_.kind(side, keys[k].text, keys[k].position));
-    }
+    constexpr size_t kEach = 4096;
+    pool_->run(static_cast<int64_t>((keys.size() + kEach - 1) / kEach), [&](int64_t piece, int) {
+      const size_t first = static_cast<size_t>(piece) * kEach;
+      for (size_t k = first; k < std::min(first + kEach, keys.size()); ++k) {
+        if (keys[k].text >= 0) kinds[k] = static_cast<int32_t>(texts_.kind(side, keys[k].text, keys[k].position));
+      }
+    });
     kinds_[at(side)] = cx.upload(kinds);
   };
   prepare_sums(cx);
@@ -131,6 +137,22 @@ RoleView RoleProbe::view_of(Place place) const {
   return {query_side(place), key_side(place), spec.causal, spec.window, spec.chunk};
 }
 
+// Of all texts of the pass, before several threads ask for them.
+void RoleProbe::count_kinds() {
+  if (!texts_.has_kinds()) return;
+  std::set<int32_t> texts;
+  for (const TextSide side : {TextSide::own, TextSide::source}) {
+    for (const PassTexts::At& row : rows_of(side)) {
+      if (texts.empty() || *texts.rbegin() != row.text) texts.insert(row.text);
+    }
+  }
+  const std::vector<int32_t> list(texts.begin(), texts.end());
+  pool_->run(std::ssize(list), [&](int64_t i, int) {
+    texts_.counts_before(TextSide::own, list[static_cast<size_t>(i)]);
+    if (has_source_) texts_.counts_before(TextSide::source, list[static_cast<size_t>(i)]);
+  });
+}
+
 // What the device needs to know about the rows, and memory for the sums of all attentions. Both outlive the layers.
 void RoleProbe::prepare_sums(Context& cx) {
   counts_.clear();
@@ -142,10 +164,6 @@ void RoleProbe::prepare_sums(Context& cx) {
     const Place place{at.first, at.second};
     const RoleView view = view_of(place);
     if (!counts_.contains(view)) {
-      int32_t last = -1;  // its counts are needed by several threads
-      for (const PassTexts::At& row : rows_of(view.queries)) {
-        if (row.text != last) texts_.counts_before(view.keys, last = row.text);
-      }
       const auto known = [&](const PassTexts::At& row) { return row_of(view, row); };
       counts_.try_emplace(view, cx, texts_, view, rows_of(view.queries), known);
     }
@@ -171,12 +189,13 @@ void RoleProbe::visit_stats(Context& cx, const Tap& tap, const AttentionStats& s
 void RoleProbe::end() {
   std::vector<double> sums(static_cast<size_t>(all_sums_.count()));
   all_sums_.device().download(sums.data(), all_sums_.data(), all_sums_.count() * size_of(DType::f64));
-  for (const auto& [at, one] : attentions_) {
-    if (!one.seen) continue;
+  pool_->run(std::ssize(attentions_), [&](int64_t i, int) {  // each has sums of its own
+    const auto& [at, one] = *std::next(attentions_.begin(), i);
+    if (!one.seen) return;
     const std::span<const double> mine(sums.data() + (one.sums.as<double>() - all_sums_.as<double>()),
                                        static_cast<size_t>(one.sums.count()));
     counts_.at(view_of({at.first, at.second})).add(*one.spec, one.columns, one.first_head, mine, sums_);
-  }
+  });
 }
 
 }  // namespace qkv

@@ -60,6 +60,7 @@ class RoleProbe : public ReadingProbe {
   Tensor shown_rows(Context& cx, TextSide side, const Tensor& x) const;
 
   RoleView view_of(Place place) const;
+  void count_kinds();
   void prepare_sums(Context& cx);
   void read_pattern(Place place, const std::vector<float>& pattern, int64_t keys);
   void weigh_row(Place place, const RoleRow& row, std::span<const float> weights,
@@ -80,6 +81,7 @@ class RoleProbe : public ReadingProbe {
   std::unique_ptr<LogitDirections> directions_;
 
   const PassTexts* pass_ = nullptr;
+  ThreadPool* pool_ = nullptr;
   std::map<RoleView, RoleCounts> counts_;      // of this pass
   Tensor all_sums_;                            // of all attentions, one after the other
   std::array<Tensor, 2> kinds_;                // of the keys of each side

@@ -15,34 +15,20 @@ class SingleKeys {
   __device__ SingleKeys(const FastAttention& f, int first_row, int n, int from, int last)
       : f_(f), segment_(fast_segment(f, n)), index_(n), first_row_(first_row), from_(from), last_(last) {}
 
-  __device__ void attend(int head) {
-    Head h{.options = HeadOptions(f_, head), .index = head, .kv_head = f_.kv_map[head]};
-    Keys first;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int row = first_row_ + lane_ / 4 + 8 * i;
-      h.lse2[i] = row < f_.rows ? f_.lse[static_cast<int64_t>(row) * f_.heads + head] * kLog2E : 0.0F;
-#pragma unroll
-      for (int k = 0; k < kSteps; ++k) {
-        const uint2 columns = load(f_.q + row * f_.q_row + head * f_.q_head, k, row < f_.rows);
-        h.q[k][i] = columns.x;
-        h.q[k][2 + i] = columns.y;
-      }
-    }
-    if (f_.first != nullptr) load_keys(first, h.kv_head, lane_ < 4 ? 0 : -1);
+  // All heads from `head` on, `step` apart: one band of offsets after the other, the first key along with the first.
+  __device__ void attend(int head, int step) {
+    bool first = f_.first != nullptr;
     for (int o = 0; o < f_.offset_count; ++o) {
-      if (begins_band(o)) find_band(h, o);
-    }
-    if (f_.first == nullptr) return;
-    float s[4] = {};
-    multiply(s, h, first);
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int row = first_row_ + lane_ / 4 + 8 * i;
-      if (lane_ % 4 == 0 && row >= from_ && row <= last_) {
-        f_.first[static_cast<int64_t>(row) * f_.heads + head] = probability(h, i, 0, s[2 * i]);
+      if (!begins_band(o)) continue;
+      low_ = f_.offsets[o];
+      which_ = -1;
+      for (int i = f_.offset_count - 1; i >= o; --i) {
+        if (f_.offsets[i] == low_ + lane_) which_ = i;
       }
+      for (int h = head; h < f_.heads; h += step) attend_head(h, true, first);
+      first = false;
     }
+    for (int h = head; h < f_.heads && first; h += step) attend_head(h, false, true);
   }
 
  private:
@@ -50,7 +36,7 @@ class SingleKeys {
   using Keys = uint2[kSteps];  // of eight keys, one in each group of four lanes
   struct Head {
     HeadOptions options;
-    int index, kv_head;
+    int index;
     uint32_t q[kSteps][4];
     float lse2[2];  // log2 of the rows' sums
   };
@@ -93,32 +79,56 @@ class SingleKeys {
     }
     return true;
   }
-  // Offsets low ... low + kBand, low the one of index o.
-  __device__ void find_band(const Head& h, int o) const {
-    const int low = f_.offsets[o], first_key = position(first_row_) - low - kBand;
-    Keys keys[kTiles];
+  __device__ void attend_head(int head, bool band, bool first) const {
+    Head h{.options = HeadOptions(f_, head), .index = head};
+    const int kv_head = f_.kv_map[head], first_key = position(first_row_) - low_ - kBand;
+    Keys keys[kTiles], first_keys;
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) load_keys(keys[t], h.kv_head, first_key + 8 * t + lane_ / 4);
-    int which = -1;  // lane l: the index of offset low + l
-    for (int i = f_.offset_count - 1; i >= o; --i) {
-      if (f_.offsets[i] == low + lane_) which = i;
+    for (int i = 0; i < 2; ++i) {
+      const int row = first_row_ + lane_ / 4 + 8 * i;
+      h.lse2[i] = row < f_.rows ? f_.lse[static_cast<int64_t>(row) * f_.heads + head] * kLog2E : 0.0F;
+#pragma unroll
+      for (int k = 0; k < kSteps; ++k) {
+        const uint2 columns = load(f_.q + row * f_.q_row + head * f_.q_head, k, row < f_.rows);
+        h.q[k][i] = columns.x;
+        h.q[k][2 + i] = columns.y;
+      }
     }
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) load_keys(keys[t], kv_head, band ? first_key + 8 * t + lane_ / 4 : -1);
+    load_keys(first_keys, kv_head, first && lane_ < 4 ? 0 : -1);
+    if (band) write_band(h, keys, first_key);
+    if (first) write_first(h, first_keys);
+  }
+  __device__ void write_band(const Head& h, const Keys (&keys)[kTiles], int first_key) const {
     float s[kTiles][4] = {};
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) multiply(s[t], h, keys[t]);
 #pragma unroll
     for (int e = 0; e < 4 * kTiles; ++e) {
       const int i = e % 4 / 2, column = 8 * (e / 4) + 2 * (lane_ % 4) + e % 2, row = first_row_ + lane_ / 4 + 8 * i;
-      const int back = lane_ / 4 + 8 * i + kBand - column, index = __shfl_sync(~0U, which, back & 31);
+      const int back = lane_ / 4 + 8 * i + kBand - column, index = __shfl_sync(~0U, which_, back & 31);
       if (back < 0 || back > kBand || index < 0 || row < from_ || row > last_) continue;
       f_.at_offset[(static_cast<int64_t>(row) * f_.heads + h.index) * f_.offset_count + index] =
           probability(h, i, first_key + column, s[e / 4][e % 4]);
+    }
+  }
+  __device__ void write_first(const Head& h, const Keys& keys) const {
+    float s[4] = {};
+    multiply(s, h, keys);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = first_row_ + lane_ / 4 + 8 * i;
+      if (lane_ % 4 == 0 && row >= from_ && row <= last_) {
+        f_.first[static_cast<int64_t>(row) * f_.heads + h.index] = probability(h, i, 0, s[2 * i]);
+      }
     }
   }
 
   const FastAttention& f_;
   const FastSegment segment_;
   const int index_, first_row_, from_, last_, lane_ = static_cast<int>(threadIdx.x) % 32;
+  int low_ = 0, which_ = -1;  // the band: its lowest offset; lane l: the index of offset low + l, -1 if not asked for
 };
 
 constexpr int kWarpsEach = 4;  // of a block, which takes all heads of its rows
@@ -133,7 +143,7 @@ __global__ void __launch_bounds__(32 * kWarpsEach) find_single_keys(const __grid
       const FastSegment s = fast_segment(f, n);
       next = min(s.first_row + s.rows, end);
       SingleKeys<kWidth> keys(f, first, n, row, next - 1);
-      for (int h = static_cast<int>(threadIdx.x) / 32; h < f.heads; h += kWarpsEach) keys.attend(h);
+      keys.attend(static_cast<int>(threadIdx.x) / 32, kWarpsEach);
     }
     row = next;
   }
