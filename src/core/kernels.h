@@ -252,6 +252,37 @@ struct AttentionPatternArgs {
   Tensor out;   // [R or N, H, S]; keys a row does not see, or a segment does not have: 0 as probs, -inf as biased
 };
 
+// Sums of the statistics of an attention over groups of rows, one of each for every head: so the rows stay on the
+// device. Numbers of a group and head, in this order:
+struct StatsColumns {
+  int64_t offsets = 0, classes = 0, wanted = 0;
+
+  static constexpr int64_t entropy = 0, distance = 1, first = 2;
+  constexpr int64_t at_offset(int64_t o = 0) const { return 3 + o; }
+  constexpr int64_t strongest(int64_t o = 0) const { return 3 + offsets + o; }  // rows whose argmax is at the offset
+  constexpr int64_t in_class(int64_t k = 0) const { return 3 + 2 * offsets + k; }
+  constexpr int64_t again(int64_t k = 0) const { return 3 + 2 * offsets + classes + k; }
+  constexpr int64_t labelled(int64_t w = 0) const { return 3 + 2 * offsets + 2 * classes + w; }
+  constexpr int64_t count() const { return 3 + 2 * offsets + 2 * classes + wanted; }
+};
+struct StatsRows {
+  Tensor groups;   // i32 [n, 4]: first row, rows, position of the first, index of the label of key 0
+  Tensor weights;  // f64 [N, 3]: of a row in every sum; in that of the entropy instead; in the second one of classes
+  Tensor labels;   // i32 [L] or absent: of keys
+  Tensor wanted;   // i32 [N, W], W at most kMostWanted, or absent: `labelled` counts rows whose argmax has this label
+};
+constexpr int64_t kMostWanted = 2;
+struct AttentionSumsArgs {
+  AttentionStats stats;  // contiguous, of one dtype
+  StatsRows rows;
+  Tensor y;  // f64 [n, H, StatsColumns::count()]
+  StatsColumns columns() const {
+    return {.offsets = stats.at_offset.defined() ? stats.at_offset.dim(2) : 0,
+            .classes = stats.in_class.defined() ? stats.in_class.dim(2) : 0,
+            .wanted = rows.wanted.defined() ? rows.wanted.dim(1) : 0};
+  }
+};
+
 // --- experts ---------------------------------------------------------------------------------------------------------
 
 struct RouteArgs {
@@ -388,6 +419,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
   X(attention, AttentionArgs)                         \
   X(attention_backward, AttentionBackwardArgs)        \
   X(attention_pattern, AttentionPatternArgs)          \
+  X(attention_sums, AttentionSumsArgs)                \
   X(route, RouteArgs)                                 \
   X(route_backward, RouteBackwardArgs)                \
   X(dispatch_plan, DispatchPlanArgs)                  \
@@ -415,6 +447,9 @@ struct Kernels {
   // Up to kMostInSet products of one x in one launch, where a table has it: the bits of linear for each, in order. The
   // second of two may take the first one's y as its gate.
   void (*linear_set)(const Exec&, std::span<const LinearArgs>) noexcept = nullptr;
+  // sum_squares and adamw for each, in few launches, where a table has it: the same bits.
+  void (*sum_squares_set)(const Exec&, std::span<const SumSquaresArgs>) noexcept = nullptr;
+  void (*adamw_set)(const Exec&, std::span<const AdamWArgs>) noexcept = nullptr;
   // Of each row the first highest number: ids i32 [N] of x f32 [N, V], -1 where one is not finite. Where a table has
   // it; elsewhere the host looks at the numbers.
   void (*first_highest)(const Exec&, const FirstHighestArgs&) noexcept = nullptr;

@@ -1,5 +1,8 @@
 #include "core/tape.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/error.h"
 #include "core/context.h"
 
@@ -18,6 +21,7 @@ Tensor Backward::dy(const Tensor& y) {
 }
 
 Grad Backward::grad(const Tensor& x) {
+  copy_handed(x);
   return tape_.use(x, cx);
 }
 
@@ -27,6 +31,44 @@ Grad Backward::grad(const Param& w) {
   }
   used_.push_back(&w);
   return w.use_gradient(cx.precision.exact);
+}
+
+void Backward::pass_on(const Tensor& y, const Tensor& x) {
+  if (x.node() < 0) return;
+  if (can_hand_over(y, x)) {
+    handed_.push_back({y.node(), x.node()});
+  } else if (const Grad dx = grad(x)) {
+    kernels.copy(exec, {.y = dx.tensor, .x = dy(y), .add = dx.add});
+  }
+}
+
+bool Backward::can_hand_over(const Tensor& y, const Tensor& x) const {
+  const Tape::Node &from = tape_.node_of(y), &to = tape_.node_of(x);
+  const auto whole = [](const Tensor& t, const Tape::Node& node) {
+    return t.contiguous() && t.count() == node.value.count();
+  };
+  const bool taken =
+      std::any_of(handed_.begin(), handed_.end(), [&](const Handed& h) { return h.y == y.node() || h.x == x.node(); });
+  return !taken && from.gradient.defined() && !from.kept && !to.gradient.defined() && !to.reserved.defined() &&
+         from.value.format() == to.value.format() && whole(y, from) && whole(x, to);
+}
+
+void Backward::copy_handed(const Tensor& x) {
+  const auto handed = std::find_if(handed_.begin(), handed_.end(), [&](const Handed& h) { return h.x == x.node(); });
+  if (handed == handed_.end()) return;
+  Tape::Node& to = tape_.node_of(x);
+  tape_.allocate(to);
+  const Tensor& from = tape_.nodes_[static_cast<size_t>(handed->y)].gradient;
+  kernels.copy(exec, {.y = to.gradient, .x = from.view(to.value.shape())});
+  handed_.erase(handed);
+}
+
+void Backward::hand_over() {
+  for (const Handed& h : handed_) {
+    Tape::Node &from = tape_.nodes_[static_cast<size_t>(h.y)], &to = tape_.nodes_[static_cast<size_t>(h.x)];
+    to.gradient = std::exchange(from.gradient, {}).view(to.value.shape());
+  }
+  handed_.clear();
 }
 
 Tensor Backward::make(const Shape& shape, DType dtype) {
@@ -91,6 +133,7 @@ void Tape::backward(Context& cx) {
     if (reached(step)) {
       const auto before = cx.arena.mark();
       step.step(bk);
+      bk.hand_over();
       cx.arena.rewind(before);
       if (cx.guard_finite) check_passed_on(bk, step);
       bk.used_.clear();

@@ -27,12 +27,23 @@ class Backward {
   Tensor dy(const Tensor& y);  // gradient of an output; zeros if only other outputs have one
   Grad grad(const Tensor& x);  // where an input's gradient goes; undefined for constants
   Grad grad(const Param& w);
+  // dx = dy, written or added. Where that is all of both, x takes the memory of y's gradient when the step ends.
+  void pass_on(const Tensor& y, const Tensor& x);
   Tensor make(const Shape& shape, DType dtype);  // working memory until the step ends
   Arena& gradients();                            // for a nested tape
 
  private:
+  struct Handed {
+    int32_t y, x;  // nodes
+  };
+
+  bool can_hand_over(const Tensor& y, const Tensor& x) const;
+  void copy_handed(const Tensor& x);  // x is to be added to within the step: it needs memory of its own
+  void hand_over();
+
   Tape& tape_;
   std::vector<const Param*> used_;  // weights this step has gradients for
+  std::vector<Handed> handed_;      // x is to take the gradient of y
   friend class Tape;
 };
 

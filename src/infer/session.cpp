@@ -74,6 +74,7 @@ Session::Session(Session&& other) noexcept
       limit_(other.limit_),
       sequence_(std::exchange(other.sequence_, {})),
       done_(other.done_),
+      cached_(other.cached_),
       rows_(std::move(other.rows_)),
       guessed_(other.guessed_),
       draft_(std::move(other.draft_)),
@@ -92,7 +93,7 @@ void Session::open() {
 
 void Session::open(Runner::Sequence sequence) {
   sequence_ = sequence;
-  done_ = runner_->length(sequence);
+  done_ = cached_ = runner_->length(sequence);
 }
 
 Runner::Sequence Session::release() {

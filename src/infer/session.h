@@ -71,7 +71,8 @@ class Session {
   void open(Runner::Sequence sequence);
   bool is_open() const { return sequence_.own >= 0; }
   const Runner::Sequence& sequence() const { return sequence_; }
-  int64_t done() const { return done_; }  // positions the cache holds
+  int64_t done() const { return done_; }      // positions the cache holds
+  int64_t cached() const { return cached_; }  // positions it held when the session was opened
   bool prefilling() const { return done_ + 1 < static_cast<int64_t>(ids_.size()); }
 
   // Its rows in the next pass, at most so many while it prefills its prompt. Valid until the session changes.
@@ -106,7 +107,7 @@ class Session {
   std::vector<int32_t> ids_;
   int64_t limit_ = 0;
   Runner::Sequence sequence_;
-  int64_t done_ = 0;
+  int64_t done_ = 0, cached_ = 0;
   std::vector<int32_t> rows_;  // ids of the current pass: known ones, then guesses
   int64_t guessed_ = 0;        // how many of them
   std::optional<NgramDraft> draft_;

@@ -53,6 +53,23 @@ int64_t place_offsets(std::vector<int32_t>& all, const std::vector<int32_t>& own
   return at;
 }
 
+// The same in memory of the host, held by `copies`: one copy for all sessions, a device takes its time for each.
+AttentionStats on_host(const AttentionStats& stats, std::vector<Storage>& copies) {
+  const auto copied = [&](const Tensor& x) {
+    if (!x.defined() || &x.device() == &cpu_device()) return x;
+    const Storage& copy = copies.emplace_back(cpu_device(), x.format(), x.shape());
+    x.device().download(copy.data(), x.data(), copy.bytes());
+    return Tensor(copy, x.shape());
+  };
+  return {.entropy = copied(stats.entropy),
+          .distance = copied(stats.distance),
+          .first = copied(stats.first),
+          .highest = copied(stats.highest),
+          .argmax = copied(stats.argmax),
+          .offsets = copied(stats.offsets),
+          .at_offset = copied(stats.at_offset)};
+}
+
 }  // namespace
 
 Ask PassProbe::ask(Place place, Site site) const {
@@ -72,7 +89,9 @@ StatsWanted PassProbe::stats_wanted(Place place) const {
   return all;
 }
 
-void PassProbe::visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) {
+void PassProbe::visit_stats(Context& cx, const Tap& tap, const AttentionStats& on_device) {
+  std::vector<Storage> copies;
+  const AttentionStats stats = on_host(on_device, copies);
   std::vector<int32_t> offsets;
   for (const Part& part : parts_) {
     const std::vector<int32_t> own = part.probe->stats_wanted(tap.place).offsets;

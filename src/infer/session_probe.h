@@ -7,8 +7,8 @@
 
 namespace qkv {
 
-// Taps have one segment, whose rows are counted from 0, and tensors of these rows. Logits are not shown. A probe must
-// not throw: that would fail the whole pass.
+// Taps have one segment, whose rows are counted from 0, and tensors of these rows; statistics are in memory of the
+// host. Logits are not shown. A probe must not throw: that would fail the whole pass.
 class SessionProbe : public Probe {
  public:
   // Before each pass with rows of the session: positions [first, first + rows) of its text. False: it needs nothing of

@@ -33,9 +33,8 @@ Tensor add(Context& cx, const Tensor& a, const Tensor& b) {
   cx.kernels.add(cx.exec, {.y = y, .a = a, .b = b});
   if (cx.tape != nullptr) {
     cx.tape->record("add", [=](Backward& bk) {
-      for (const Tensor& x : {a, b}) {
-        if (const Grad dx = bk.grad(x)) bk.kernels.copy(bk.exec, {.y = dx.tensor, .x = bk.dy(y), .add = dx.add});
-      }
+      bk.pass_on(y, a);
+      bk.pass_on(y, b);
     });
   }
   return cx.finish("add", y);

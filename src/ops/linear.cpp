@@ -57,11 +57,6 @@ void check_residual(Context& cx, const char* op, const Residual& residual, const
             " under a tape", Hint("backward may need what is there: add without in_place"));
 }
 
-void residual_backward(Backward& bk, const Residual& residual, const Tensor& dy) {
-  if (!residual.x.defined()) return;
-  if (const Grad dx = bk.grad(residual.x)) bk.kernels.copy(bk.exec, {.y = dx.tensor, .x = dy, .add = dx.add});
-}
-
 Product::Product(Context& cx, const char* op, const Tensor& x, const Of& of) : affine_(of.affine) {
   const Param& w = *affine_.weight;
   const int rank = w.shape().rank();
@@ -150,7 +145,7 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   if (cx.tape != nullptr) {
     cx.tape->record("linear", [=](Backward& bk) {
       const Tensor dy = bk.dy(y);
-      residual_backward(bk, residual, dy);
+      bk.pass_on(y, residual.x);
       product.backward(bk, dy, x, bk.grad(x));
     });
   }

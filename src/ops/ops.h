@@ -5,9 +5,11 @@
 // vector.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/context.h"
 #include "ops/activations.h"
@@ -171,6 +173,20 @@ struct PatternOptions {
 // The attention pattern, computed again from q, k and LSE. [R, H, S]; no gradient.
 Tensor attention_pattern(Context& cx, const Tensor& q, const Tensor& k, const Tensor& lse, const Rows& rows,
                          const AttentionOptions& options, const PatternOptions& pattern = {});
+
+// StatsRows, uploaded. One group: rows of one sequence, in order.
+struct StatsRowsOnHost {
+  struct Group {
+    int32_t first_row = 0, rows = 0, position = 0, first_label = 0;
+  };
+  std::vector<Group> groups;
+  std::vector<std::array<double, 3>> weights;            // of every row of the pass
+  std::vector<int32_t> labels;                           // of keys
+  std::vector<std::array<int32_t, kMostWanted>> wanted;  // of every row, or empty
+};
+StatsRows stats_rows(Context& cx, const StatsRowsOnHost& host);
+// Sums of statistics over groups of rows into y, f64 [n, H, columns]: see StatsColumns.
+void attention_sums(Context& cx, const AttentionStats& stats, const StatsRows& rows, const Tensor& y);
 
 // --- experts ---------------------------------------------------------------------------------------------------------
 

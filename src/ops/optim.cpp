@@ -93,9 +93,7 @@ void orthogonalise(Context& cx, const Tensor& u) {
   cx.arena.rewind(before);
 }
 
-}  // namespace
-
-void adamw_step(Context& cx, Param& w, AdamState& state, const AdamW& rule, double grad_factor) {
+AdamWArgs adamw_arguments(Context& cx, Param& w, const AdamState& state, const AdamW& rule, double grad_factor) {
   const Tensor g = gradient_of(cx, "adamw", w);
   check_state(cx, "adamw", "m", w, state.m);
   check_state(cx, "adamw", "v", w, state.v);
@@ -105,20 +103,38 @@ void adamw_step(Context& cx, Param& w, AdamState& state, const AdamW& rule, doub
   check_number("adamw", "eps", rule.eps, 1e-30, 1);
   check_number("adamw", "decay", rule.decay, 0, 1e3);
   check_number("adamw", "gradient factor", grad_factor, 0, 1e30);
-  const int64_t step = state.step + 1;
-  cx.kernels.adamw(cx.exec, {.w = w.writable(cx),
-                             .g = g,
-                             .m = state.m,
-                             .v = state.v,
-                             .lr = rule.lr,
-                             .beta1 = rule.beta1,
-                             .beta2 = rule.beta2,
-                             .eps = rule.eps,
-                             .decay = rule.decay,
-                             .grad_factor = grad_factor,
-                             .step = step});
-  if (!cx.arena.planning()) state.step = step;
-  w.updated();
+  return {.w = w.writable(cx),
+          .g = g,
+          .m = state.m,
+          .v = state.v,
+          .lr = rule.lr,
+          .beta1 = rule.beta1,
+          .beta2 = rule.beta2,
+          .eps = rule.eps,
+          .decay = rule.decay,
+          .grad_factor = grad_factor,
+          .step = state.step + 1};
+}
+
+}  // namespace
+
+void adamw_step(Context& cx, Param& w, AdamState& state, const AdamW& rule, double grad_factor) {
+  AdamWStep step{.weight = &w, .state = &state, .rule = rule};
+  adamw_steps(cx, {&step, 1}, grad_factor);
+}
+
+void adamw_steps(Context& cx, std::span<const AdamWStep> all, double grad_factor) {
+  std::vector<AdamWArgs> args;
+  for (const AdamWStep& one : all) args.push_back(adamw_arguments(cx, *one.weight, *one.state, one.rule, grad_factor));
+  if (cx.kernels.adamw_set != nullptr && args.size() > 1) {
+    cx.kernels.adamw_set(cx.exec, args);
+  } else {
+    for (const AdamWArgs& one : args) cx.kernels.adamw(cx.exec, one);
+  }
+  for (const AdamWStep& one : all) {
+    if (!cx.arena.planning()) ++one.state->step;
+    one.weight->updated();
+  }
 }
 
 void sgd_step(Context& cx, Param& w, const Tensor& buffer, const Sgd& rule, double grad_factor) {
@@ -181,9 +197,15 @@ std::vector<double> square_norms(Context& cx, std::span<const Param* const> para
   const auto count = static_cast<int64_t>(params.size());
   const Tensor totals = cx.constant({count}, DType::f64);
   cx.kernels.fill(cx.exec, {.y = totals, .value = 0});
+  std::vector<SumSquaresArgs> args;
   for (int64_t i = 0; i < count; ++i) {
     const Tensor gradient = params[static_cast<size_t>(i)]->gradient();
-    if (gradient.defined()) cx.kernels.sum_squares(cx.exec, {.y = totals.slice(0, i, 1), .x = gradient});
+    if (gradient.defined()) args.push_back({.y = totals.slice(0, i, 1), .x = gradient});
+  }
+  if (cx.kernels.sum_squares_set != nullptr) {
+    cx.kernels.sum_squares_set(cx.exec, args);
+  } else {
+    for (const SumSquaresArgs& one : args) cx.kernels.sum_squares(cx.exec, one);
   }
   totals.device().download(squares.data(), totals.data(), count * size_of(DType::f64));
   cx.arena.rewind(before);

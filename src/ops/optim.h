@@ -1,4 +1,4 @@
-// Optimiser steps of one weight, the norm over all gradients, and clipping. The caller owns the state.
+// Optimiser steps, the norm over all gradients, and clipping. The caller owns the state.
 #pragma once
 
 #include <span>
@@ -16,6 +16,14 @@ struct AdamState {
   int64_t step = 0;  // steps done
 };
 void adamw_step(Context& cx, Param& w, AdamState& state, const AdamW& rule, double grad_factor = 1);
+
+// Of many weights: adamw_step for each, in few launches where the kernels can.
+struct AdamWStep {
+  Param* weight = nullptr;
+  AdamState* state = nullptr;
+  AdamW rule;
+};
+void adamw_steps(Context& cx, std::span<const AdamWStep> all, double grad_factor = 1);
 
 struct Muon {
   double lr = 0.02, momentum = 0.95, decay = 0;

@@ -36,7 +36,4 @@ class Product {
 // Products of one x: linear for each in order, in one launch where the kernels can.
 void forward_set(Context& cx, std::span<const LinearArgs> all);
 
-// dresidual = dy.
-void residual_backward(Backward& bk, const Residual& residual, const Tensor& dy);
-
 }  // namespace qkv::ops

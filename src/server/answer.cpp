@@ -16,7 +16,9 @@ OrderedJson token_json(int32_t id, double logprob, const Tokenizer& tokenizer) {
 OrderedJson usage_json(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt},
           {"completion_tokens", usage.written},
-          {"total_tokens", usage.prompt + usage.written}};
+          {"total_tokens", usage.prompt + usage.written},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached}}},
+          {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
 }
 
 OrderedJson calls_json(std::span<const ToolCall> calls, int64_t first_index) {
@@ -218,7 +220,10 @@ Usage usage_of(std::span<const WrittenChoice> choices) {
   size_t prompt = 0;
   for (const WrittenChoice& choice : choices) {
     // The texts of one prompt follow each other, and it was read once for all of them.
-    if (choice.prompt_index != prompt || choice.index == 0) usage.prompt += choice.prompt_tokens;
+    if (choice.prompt_index != prompt || choice.index == 0) {
+      usage.prompt += choice.prompt_tokens;
+      usage.cached += choice.cached;
+    }
     prompt = choice.prompt_index;
     usage.written += choice.written;
   }

@@ -3,8 +3,21 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "infer/scheduler.h"
 
 namespace qkv::server {
+
+std::shared_ptr<const void> AttributionQueue::reserve(int64_t count) {
+  const int64_t before = reserved_.fetch_add(count);
+  std::shared_ptr<const void> held(this, [this, count](const void*) { reserved_ -= count; });
+  if (before + count > most_) {
+    throw QueueFull(Error::Kind::input,
+                    detail::message_text({"the queue of attributions is full: ", before, " are not finished and ",
+                                          count, " more do not fit into ", most_}),
+                    "try again later", QKV_HERE);
+  }
+  return held;
+}
 
 void AttributionQueue::submit(Job job) {
   const std::lock_guard lock(mutex_);

@@ -1,9 +1,11 @@
 // Direct logit attributions of texts that were written, one after the other between passes. Each is one pass over the
-// tokens up to the row, so their number is limited.
+// tokens up to the row, so their length and their number are limited.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -33,8 +35,10 @@ class AttributionQueue {
     std::function<bool()> wanted = {};                  // still
     std::function<void(FoundAttribution)> on_end = {};  // once, by step()
   };
-  explicit AttributionQueue(const OpenModel& model) : model_(model) {}
+  AttributionQueue(const OpenModel& model, int64_t most) : model_(model), most_(most) {}
 
+  // Before the texts are written: room for so many, until what is returned is gone. QueueFull if there is none.
+  std::shared_ptr<const void> reserve(int64_t count);
   void submit(Job job);  // from any thread
   bool step();           // one of them; false if there was nothing to do
 
@@ -42,6 +46,8 @@ class AttributionQueue {
   FoundAttribution attribute(const Job& job) const;
 
   const OpenModel& model_;
+  const int64_t most_;  // reserved at once
+  std::atomic<int64_t> reserved_ = 0;
   std::mutex mutex_;
   std::list<Job> waiting_;
 };

@@ -46,10 +46,11 @@ TextRequest Generation::cut_request_of(size_t index, size_t prompt) {
   made.on_end = [self = shared_from_this(), index](const WrittenText& written) {
     LookForm::CutText cut{.text = written.text, .finish_reason = WrittenChoice{.ended = written.ended}.finish_reason()};
     for (const Choice& choice : written.tokens) cut.ids.push_back(choice.id);
+    cut.failed = written.ended == Ended::failed;
+    if (cut.failed) log_line(Log::error, fmt::format("{}: cut: {}", self->parts_.exchange->id(), written.error));
     self->post({.index = index,
                 .ended = true,
-                .how = written.ended,
-                .error = written.error,
+                .how = cut.failed ? Ended::stopped : written.ended,
                 .look = std::make_shared<LookPart>(LookPart{.cut = std::move(cut)}),
                 .beside = true});
   };
@@ -107,6 +108,7 @@ TextRequest Generation::text_request_of(size_t index, size_t prompt) {
                 .how = written.ended,
                 .error = written.error,
                 .written = std::ssize(written.tokens),
+                .cached = written.cached_tokens,
                 .look = looks ? std::make_shared<LookPart>(LookPart{.text = looks->finish()}) : nullptr});
     if (self->look_ && self->look_->attribute()) self->attribute(index, written);
   };
@@ -131,6 +133,7 @@ void Generation::start() {
                     request_.n, look_ && look_->cuts() ? ", each also cut," : "", all, room),
         "n");
   }
+  if (look_ && look_->attribute()) attributions_ = parts_.model.attributions().reserve(std::ssize(texts_));
   draining_ = true;
   try {
     for (const Text& text : texts_) {
@@ -234,8 +237,11 @@ void Generation::take(Mail& mail) {
   Text& text = texts_[mail.index];
   WrittenChoice& choice = text.choice;
   if (mail.look) {
-    const std::string event = look_->add(mail.index, *mail.look);
-    if (request_.stream) parts_.exchange->write(event);
+    if (request_.stream) {
+      parts_.exchange->write(look_->event(mail.index, *mail.look));
+    } else {
+      look_->add(mail.index, *mail.look);
+    }
     if (mail.beside) return end_text(mail);
   }
   AnswerPiece piece{.tokens = std::move(mail.tokens)};
@@ -254,6 +260,7 @@ void Generation::take(Mail& mail) {
   choice.ended = mail.how;
   choice.error = mail.error;
   choice.written = mail.written;
+  choice.cached = mail.cached;
   if (request_.stream && mail.how != Ended::cancelled && mail.how != Ended::failed) {
     parts_.exchange->write(parts_.form->end(choice));
   }
@@ -286,7 +293,7 @@ void Generation::finish() {
   if (!request_.stream) {
     if (aborted) return parts_.exchange->respond(aborted->response());
     OrderedJson whole = parts_.form->whole(choices);
-    if (look_) whole["look"] = look_->whole();
+    if (look_) whole["look"] = std::move(*look_).whole();
     parts_.exchange->respond(json_response(whole));
     return;
   }

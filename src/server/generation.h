@@ -52,7 +52,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     bool ended = false;
     Ended how = Ended::not_yet;
     std::string error = {};
-    int64_t written = 0;
+    int64_t written = 0, cached = 0;
     std::shared_ptr<const LookPart> look = {};  // comes before the text
     bool beside = false;                        // `ended` is not of the text, but of a cut or an attribution of it
   };
@@ -74,6 +74,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::vector<Text> texts_;
   std::optional<GenerationLook> look_;
   std::vector<std::pair<int32_t, std::string>> marks_;  // of tool calls
+  std::shared_ptr<const void> attributions_;            // room for those of its texts
   size_t unfinished_ = 0;
   bool over_ = false;  // the exchange has its answer
 

@@ -68,24 +68,31 @@ std::string GenerationLook::begin() const {
   return sse("look", {{"heads", form_.heads()}});
 }
 
-std::string GenerationLook::add(size_t index, const LookPart& part) {
-  OrderedJson& text = texts_[index];
-  OrderedJson event{{"index", index}};
-  if (part.token) {
-    text["tokens"].push_back(form_.token(*part.token));
-    event.update(text["tokens"].back());
-  }
-  OrderedJson ends = OrderedJson::object();
-  if (part.text) ends = form_.text(*part.text);
+OrderedJson GenerationLook::json_of(const LookPart& part) const {
+  if (part.token) return form_.token(*part.token);
+  OrderedJson ends = part.text ? form_.text(*part.text) : OrderedJson::object();
   if (part.cut) ends["cut"] = form_.cut(*part.cut);
   if (part.attribution) ends["attribute"] = form_.attribution(*part.attribution);
-  text.update(ends);
-  event.update(ends);
+  return ends;
+}
+
+std::string GenerationLook::event(size_t index, const LookPart& part) const {
+  OrderedJson event = json_of(part);
+  event["index"] = index;
   return sse("look", event);
 }
 
-OrderedJson GenerationLook::whole() const {
-  return {{"heads", form_.heads()}, {"choices", texts_}};
+void GenerationLook::add(size_t index, const LookPart& part) {
+  OrderedJson seen = json_of(part);
+  if (part.token) {
+    texts_[index]["tokens"].push_back(std::move(seen));
+  } else {
+    texts_[index].update(seen);
+  }
+}
+
+OrderedJson GenerationLook::whole() && {
+  return {{"heads", form_.heads()}, {"choices", std::move(texts_)}};
 }
 
 }  // namespace qkv::server

@@ -31,12 +31,16 @@ class GenerationLook {
   // The attribution asked for, of a text that was written.
   AttributionQueue::Job attribution_of(std::vector<int32_t> prompt, std::span<const Choice> tokens) const;
 
-  // Of the writer's thread: events of a stream, and the whole.
+  // Of the writer's thread: the events of a stream.
   std::string begin() const;
-  std::string add(size_t index, const LookPart& part);
-  OrderedJson whole() const;
+  std::string event(size_t index, const LookPart& part) const;
+  // Or the whole.
+  void add(size_t index, const LookPart& part);
+  OrderedJson whole() &&;
 
  private:
+  OrderedJson json_of(const LookPart& part) const;
+
   const ServedModel& model_;
   LookForm form_;
   OrderedJson texts_ = OrderedJson::array();

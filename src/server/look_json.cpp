@@ -130,6 +130,7 @@ OrderedJson LookForm::attribution(const FoundAttribution& found) const {
 }
 
 OrderedJson LookForm::cut(const CutText& written) const {
+  if (written.failed) return {{"heads", cut_names_}, {"error", "the model failed to write this text"}};
   return {
       {"heads", cut_names_}, {"text", written.text}, {"ids", written.ids}, {"finish_reason", written.finish_reason}};
 }

@@ -21,6 +21,7 @@ class LookForm {
   struct CutText {
     std::string text, finish_reason;
     std::vector<int32_t> ids;
+    bool failed = false;  // nothing of it is shown
   };
   OrderedJson cut(const CutText& written) const;
   OrderedJson attribution(const FoundAttribution& found) const;

@@ -31,7 +31,7 @@ ServedModel::ServedModel(std::string name, const std::string& path, const OpenOp
       created_(std::time(nullptr)),
       template_(ChatTemplate::load(path)),
       embeddings_(model_, embedding_rows(model_.spec(), context_), 2048),
-      attributions_(model_) {
+      attributions_(model_, room.slots + room.queue) {
   // What every request needs: an Error now rather than with the first.
   model_.tokenizer();
   model_.defaults();

@@ -83,6 +83,9 @@ Storage Optimizer::zeros_like(const Param& weight) const {
 }
 
 void Optimizer::step(Context& cx, double lr, double factor) {
+  std::vector<ops::AdamState> states;
+  std::vector<ops::AdamWStep> adamw;
+  states.reserve(slots_.size());
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     Param& w = *slot.weight;
@@ -91,11 +94,10 @@ void Optimizer::step(Context& cx, double lr, double factor) {
     const double decay = slot.decays ? spec_.decay : 0;
     const Tensor first = slot.first.defined() ? Tensor(slot.first, w.shape()) : Tensor();
     switch (slot.rule) {
-      case Kind::adamw: {
-        ops::AdamState state{.m = first, .v = Tensor(slot.second, w.shape()), .step = steps_};
-        ops::adamw_step(cx, w, state, {lr, spec_.beta1, spec_.beta2, spec_.eps, decay}, factor);
+      case Kind::adamw:
+        states.push_back({.m = first, .v = Tensor(slot.second, w.shape()), .step = steps_});
+        adamw.push_back({&w, &states.back(), {lr, spec_.beta1, spec_.beta2, spec_.eps, decay}});
         break;
-      }
       case Kind::muon:
         ops::muon_step(cx, w, first, {lr, spec_.momentum, decay}, factor);
         break;
@@ -104,6 +106,7 @@ void Optimizer::step(Context& cx, double lr, double factor) {
         break;
     }
   }
+  ops::adamw_steps(cx, adamw, factor);
   data_parallel_.all_gather_weights(cx);
   ++steps_;
 }

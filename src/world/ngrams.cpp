@@ -43,7 +43,7 @@ void SeenNgrams::add(std::string_view text) {
 SeenNgrams::Share SeenNgrams::of(std::string_view text) const {
   Share share;
   each_ngram(text, language_, static_cast<size_t>(n_), [&](uint64_t hash) {
-    share.seen += hashes_.contains(hash) ? 1 : 0;
+    share.seen += hashes_.contains(hash) ? 1U : 0U;
     ++share.all;
   });
   return share;

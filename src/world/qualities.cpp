@@ -127,12 +127,12 @@ std::span<const IrregularVerb> irregular_verbs() {
 std::span<const std::string_view> regular_verbs() {
   static constexpr std::string_view kTable[] = {
       "accuse", "add", "admire", "admit", "agree", "answer", "apologise", "appear", "argue", "arrive",
-      "ask", "bake", "balance", "bark", "beg", "behave", "believe", "belong", "blink", "blush",
+      "ask", "avoid", "bake", "balance", "bark", "beg", "behave", "believe", "belong", "blink", "blush",
       "boil", "borrow", "bow", "brush", "bump", "burn", "bury", "call", "carry", "carve",
       "chase", "chat", "check", "cheer", "chew", "clap", "clean", "climb", "close", "collect", "comb",
-      "complain", "compute", "cook", "cough", "count", "cover", "cross", "cry", "curl", "dance", "decide",
+      "comfort", "complain", "compute", "cook", "cough", "count", "cover", "cross", "cry", "curl", "dance", "decide",
       "deliver", "deny", "describe", "discover", "divide", "doubt", "dream", "dress", "drop", "dry",
-      "empty", "enjoy", "enter", "escape", "examine", "exclaim", "explain", "fail", "fill", "finish",
+      "empty", "enjoy", "enter", "envy", "escape", "examine", "exclaim", "explain", "fail", "fill", "finish",
       "fish", "fit", "fix", "float", "fold", "follow", "giggle", "greet", "grin", "groan",
       "grumble", "guard", "guess", "hand", "happen", "hate", "help", "hiss", "hop", "hope",
       "hug", "hum", "hurry", "imagine", "invent", "invite", "jump", "kick", "kiss", "knock",

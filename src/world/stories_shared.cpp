@@ -18,7 +18,7 @@ std::span<const StoryKind> kinds() {
       {"jokes", jokes, 8},
       {"weather", weather, 9},
       {"mystery", mystery, 10},
-      {"riddle_of_it", riddle_of_it, 10},
+      {"riddle_of_it", riddle_of_it, 14},
       {"hide_and_seek", hide_and_seek, 11},
       {"garden", garden, 8},
       {"atlas", atlas, 7},

@@ -60,6 +60,45 @@ PhiloxKey choices(uint64_t seed, uint64_t story) {
   return fold({.seed = seed, .step = story, .layer = 1, .site = kDrawSite});
 }
 
+// Said of anything that somebody does.
+constexpr Phrase kAdverbials[] = {
+    {"[obl:tmod det:that morning]", "[obl:tmod det:那 nmod:天 早上]"},
+    {"[obl:tmod det:that afternoon]", "[obl:tmod det:那 nmod:天 下午]"},
+    {"[obl:tmod det:that evening]", "[obl:tmod det:那 nmod:天 晚上]"},
+    {"[obl:tmod the amod:next day]", "obl:tmod:第二天"},
+    {"[obl after a while]", "[obl:tmod 过/V 了 obj:一会儿]"},
+    {"[obl in the end]", "advmod:最后"},
+    {"[obl at amod:last]", "advmod:终于"},
+    {"[obl with a smile]", "[advcl 笑/V 着]"},
+    {"[obl with a sigh]", "[advcl 叹/V 着 obj:气]"},
+    {"[obl without delay]", "advmod:马上"},
+    {"[obl in a hurry]", "advmod:匆匆 地"},
+    {"[obl in amod:good spirits]", "advmod:高高兴兴 地"},
+    {"[obl by chance]", "advmod:碰巧"},
+    {"[obl on purpose]", "advmod:故意"},
+    {"[obl as/P usual/J]", "[advmod 像 平常/R 一样]"},
+    {"[obl before/P supper]", "[obl 晚饭 之前]"},
+    {"[obl after supper]", "[obl 晚饭 之后]"},
+    {"[obl during the rain]", "[obl 下雨/N 时]"},
+    {"[obl before/P sunrise]", "[obl 日出 之前]"},
+    {"[obl after sunset]", "[obl 日落 之后]"},
+    {"[obl at nummod:six o'clock]", "obl:tmod:六点钟"},
+    {"[obl at nummod:seven o'clock]", "obl:tmod:七点钟"},
+    {"[obl at nummod:eight o'clock]", "obl:tmod:八点钟"},
+    {"[obl at nummod:nine o'clock]", "obl:tmod:九点钟"},
+    {"[obl at nummod:ten o'clock]", "obl:tmod:十点钟"},
+    {"[obl at nummod:three o'clock]", "obl:tmod:三点钟"},
+    {"[obl at nummod:four o'clock]", "obl:tmod:四点钟"},
+    {"[obl at nummod:five o'clock]", "obl:tmod:五点钟"},
+    {"quietly", "advmod:静静 地"},
+    {"carefully", "advmod:小心 地"},
+    {"politely", "advmod:客气 地"},
+    {"quickly", "advmod:很快"},
+    {"slowly", "advmod:慢慢 地"},
+    {"suddenly", "advmod:忽然"},
+    {"proudly", "advmod:骄傲 地"},
+};
+
 // Syllables of made-up names: whoever reads one can only copy it.
 struct Syllable {
   std::string_view en, zh;
@@ -79,6 +118,19 @@ constexpr Syllable kSigns[] = {
     {"S", "午"}, {"T", "未"}, {"U", "申"}, {"W", "酉"}, {"X", "戌"}, {"Z", "亥"}, {"2", "2"},  {"3", "3"},
     {"4", "4"},  {"5", "5"},  {"6", "6"},  {"7", "7"},  {"8", "8"},  {"9", "9"},
 };
+
+// The role that is the subject of a pattern's main clause, if it is one word; a space if there is none.
+char subject_role(std::string_view pattern) {
+  constexpr std::string_view kSubject = "nsubj:";
+  int depth = 0;
+  for (size_t i = 0; i + kSubject.size() + 1 < pattern.size(); ++i) {
+    depth += pattern[i] == '[' ? 1 : pattern[i] == ']' ? -1 : 0;
+    if (depth != 0 || !pattern.substr(i).starts_with(kSubject)) continue;
+    const char role = pattern[i + kSubject.size()], next = pattern[i + kSubject.size() + 1];
+    return role >= 'A' && role <= 'Z' && (next == ' ' || next == '!') ? role : ' ';
+  }
+  return ' ';
+}
 
 }  // namespace
 
@@ -321,14 +373,26 @@ void StoryBuilder::day() {
   phrase('t', std::span(kTimePhrases).first(kDays));
 }
 
+// Some sentences about what a person does get one, so that the same frame is read with other words in it.
+const Phrase* StoryBuilder::adverbial(std::string_view en, std::string_view zh) {
+  const char subject = subject_role(en);
+  if (subject == ' ' || subject_role(zh) != subject || cast_[at(subject)].kind != EntityKind::person) return nullptr;
+  for (const std::string_view other : {"cop:", "be*", "have*", "need*", "like*", "want*", "know*", "love*", "[advcl",
+                                       "aux:", "&", ":tmod", "[parataxis", "can*", "do*", "will*", "advmod:"}) {
+    if (en.find(other) != std::string_view::npos) return nullptr;
+  }
+  return draw_.chance(45) ? &draw_.pick(kAdverbials) : nullptr;
+}
+
 void StoryBuilder::say(std::string_view en, std::string_view zh) {
+  const Phrase* added = adverbial(en, zh);
   if (languages_.english) {
     english_.update(cast_, roles_);
-    english_.sentence(en);
+    english_.sentence(en, added);
   }
   if (languages_.chinese) {
     chinese_.update(cast_, roles_);
-    chinese_.sentence(zh);
+    chinese_.sentence(zh, added);
   }
 }
 

@@ -82,6 +82,7 @@ class StoryBuilder {
   Entity named(Age age, Gender gender);
   Entity made_up(Gender gender);
   bool name_taken(const Entity& who) const;
+  const Phrase* adverbial(std::string_view en, std::string_view zh);
   void answer(AnnotatedText& annotated, const Question& question, std::string text, size_t asked_sentence) const;
 
   Draw draw_;

@@ -62,16 +62,15 @@ struct NoPair {
 constexpr NoPair kNoPairs[] = {
     {"have", "在"},        {"have", "归"},       {"have", "带"},        {"have", "想"},
     {"have", "长"},        {"everywhere", "都"}, {"go", "带"},          {"go", "慢行"},
-    {"be", "去"},          {"take", "走"},       {"out", "却"},         {"count", "扳"},
-    {"how", "一共"},       {"how", "真"},        {"walk", "带"},        {"walk", "穿"},
-    {"buy", "花"},         {"buy", "准备"},      {"back", "身后"},      {"house", "隔壁"},
-    {"begin", "下"},       {"home", "一路"},     {"home", "就"},        {"home", "都"},
-    {"laugh", "忍"},       {"laugh", "没有"},    {"come", "喜欢"},      {"come", "起"},
-    {"come", "走"},        {"cup", "茶"},        {"sit", "挡"},         {"want", "看"},
-    {"want", "尝"},        {"want", "修"},       {"want", "当"},        {"want", "包"},
-    {"want", "听"},        {"want", "种"},       {"want", "点"},        {"show", "看"},
-    {"show", "带"},        {"complain", "有"},   {"dream", "去"},       {"travel", "去"},
-    {"visit", "去"},       {"like", "没有"},     {"know", "没有"},      {"ask", "没有"},
+    {"take", "走"},        {"out", "却"},        {"count", "扳"},       {"how", "一共"},
+    {"how", "真"},         {"walk", "带"},       {"walk", "穿"},        {"buy", "花"},
+    {"buy", "准备"},       {"back", "身后"},     {"house", "隔壁"},     {"begin", "下"},
+    {"home", "一路"},      {"home", "就"},       {"home", "都"},        {"laugh", "忍"},
+    {"laugh", "没有"},     {"come", "喜欢"},     {"come", "起"},        {"come", "走"},
+    {"cup", "茶"},         {"sit", "挡"},        {"want", "看"},        {"want", "尝"},
+    {"want", "修"},        {"want", "当"},       {"want", "包"},        {"want", "听"},
+    {"want", "种"},        {"want", "点"},       {"show", "看"},        {"show", "带"},
+    {"complain", "有"},    {"like", "没有"},     {"know", "没有"},      {"ask", "没有"},
     {"listen", "没有"},    {"now", "都"},        {"there", "原来"},     {"say", "看见"},
     {"say", "道歉"},       {"cream", "鼻子"},    {"morning", "星期一"}, {"afternoon", "星期天"},
     {"evening", "星期五"}, {"weigh", "有"},      {"good", "亮"},        {"cost", "没"},
@@ -81,10 +80,11 @@ constexpr NoPair kNoPairs[] = {
 };
 
 bool mean_the_same(const StoryWord& en, const StoryWord& zh) {
-  // A measure word may stand for its noun, a day of the week for a part of it.
+  // A measure word may stand for its noun, a day of the week for a part of it, 去 for going to do something.
   const bool measure = zh.upos == "NOUN" && (zh.form == "个" || zh.form == "块" || zh.form == "张");
   const bool day = zh.form.starts_with("星期") && !en.form.ends_with("day") && en.lemma != "week";
-  return !measure && !day && std::none_of(std::begin(kNoPairs), std::end(kNoPairs), [&](const NoPair& pair) {
+  const bool goes = zh.form == "去" && en.lemma != "go";
+  return !measure && !day && !goes && std::none_of(std::begin(kNoPairs), std::end(kNoPairs), [&](const NoPair& pair) {
     return pair.en == en.lemma && pair.zh == zh.form;
   });
 }

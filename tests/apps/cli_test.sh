@@ -51,6 +51,9 @@ expect 0 'root' world --labels conllu --lines 1
 expect 0 '。' world --lang zh --lines 3
 expect 0 '"mentions"' world --lang zh --json --lines 1
 expect 2 'one language' world --lang pairs --labels coref
+expect 0 '"target_words"' world --labels align --lines 1
+expect 0 '8-grams of characters' world --lang zh --ngrams 8 --lines 20
+expect 2 'one language' world --lang pairs --ngrams 8
 expect 2 'leave out --json' world --labels conllu --json
 expect 2 '--lang' world --lang fr
 expect 2 '--lines' world --lines -1
@@ -422,6 +425,8 @@ expect 0 'shakespeare-char' train --list
   expect 0 '' run "$made/跑/best" 'The cat' --max-new 3
   expect 0 'none found' heads "$made/跑/best" --data world --tokens 1500
   expect 0 '"report": "heads"' heads "$made/跑/best" --data world --tokens 1500 --json
+  expect 0 'L0H0' heads "$made/跑/best" --data world:zh:echo --tokens 2000 --json
+  expect 2 "no stories of the kind 'ecko'" heads "$made/跑/best" --data world:ecko
   expect 0 'without attention' heads "$made/跑/best" --data world --labels world --tokens 12000 --out "$made/heads.json"
   grep -q '"interval95"' "$made/heads.json" || { echo 'heads: no interval in its JSON'; failed=1; }
   expect 2 'an interval needs 5' heads "$made/跑/best" --data "$folder/text"

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "core/says.h"
 #include "ops/ops.h"
 #include "support/pass.h"
@@ -142,6 +144,99 @@ TEST_F(TapeOf, StepsRunFromLastToFirst) {
   }
   backward(x, {1});
   EXPECT_EQ(order, std::vector<int>({2, 1, 0}));
+}
+
+// y = x, a step that passes its gradient on and then does something more.
+class PassingOn : public TapeOf {
+ protected:
+  Tensor passed(const Tensor& x, const std::function<void(Backward&, const Tensor& y)>& then = {}) {
+    const Tensor y = cx_.make(x.shape(), x.dtype());
+    cx_.kernels.copy(cx_.exec, {.y = y, .x = x});
+    p_.tape.record("passed", [=](Backward& bk) {
+      bk.pass_on(y, x);
+      if (then) then(bk, y);
+    });
+    return y;
+  }
+  // y = x that notes where the gradient it gets lies.
+  Tensor noted(const Tensor& x, const std::byte*& where) {
+    return passed(x, [&where](Backward& bk, const Tensor& y) { where = bk.dy(y).data(); });
+  }
+};
+
+TEST_F(PassingOn, AWholeGradientIsNotCopied) {
+  const std::byte *first = nullptr, *last = nullptr;
+  const Tensor x = input({1, 2, 3, 4}, {2, 2});
+  backward(noted(passed(noted(x, last).view({4})), first), {1, 2, 3, 4});
+  EXPECT_EQ(first, last);
+  EXPECT_EQ(gradient(x), Numbers({1, 2, 3, 4}));
+}
+
+TEST_F(PassingOn, AnInputAddedToInTheSameStepHasMemoryOfItsOwn) {
+  const Tensor x = input({1, 2}, {2});
+  Numbers after;
+  backward(passed(x,
+                  [&](Backward& bk, const Tensor& y) {
+                    const Grad dx = bk.grad(x);
+                    EXPECT_TRUE(dx.add);
+                    bk.kernels.copy(bk.exec, {.y = dx.tensor, .x = bk.dy(y), .factor = 10, .add = dx.add});
+                    after = to_host(bk.dy(y));
+                  }),
+           {1, 2});
+  EXPECT_EQ(after, Numbers({1, 2}));
+  EXPECT_EQ(gradient(x), Numbers({11, 22}));
+}
+
+TEST_F(PassingOn, OnlyOneOfTwoInputsTakesTheMemory) {
+  const Tensor a = input({1}, {1}), b = input({1}, {1});
+  const Tensor left = ops::scale(cx_, a, 1), right = ops::scale(cx_, b, 1);
+  const Tensor more = ops::scale(cx_, left, 5);  // its gradient comes last
+  backward(ops::add(cx_, ops::add(cx_, left, right), more), {2});
+  EXPECT_EQ(gradient(a), Numbers({12}));
+  EXPECT_EQ(gradient(b), Numbers({2}));
+}
+
+TEST_F(PassingOn, AGradientThatHasBegunIsAddedTo) {
+  const Tensor x = input({1}, {1});
+  const Tensor middle = ops::scale(cx_, x, 1);
+  const Tensor y = passed(middle), late = ops::scale(cx_, middle, 3);
+  backward(ops::add(cx_, y, late), {1});
+  EXPECT_EQ(gradient(x), Numbers({4}));
+}
+
+TEST_F(PassingOn, AKeptGradientStays) {
+  const Tensor x = input({1, 2}, {2});
+  const Tensor middle = ops::scale(cx_, x, 1), y = passed(middle);
+  p_.tape.keep(y);
+  backward(ops::scale(cx_, y, 3), {1, 10});
+  ASSERT_TRUE(p_.tape.gradient(y).defined());
+  EXPECT_EQ(gradient(y), Numbers({3, 30}));
+  EXPECT_EQ(gradient(x), Numbers({3, 30}));
+  EXPECT_NE(p_.tape.gradient(y).data(), p_.tape.gradient(x).data());
+}
+
+TEST_F(PassingOn, APartOrAnotherTypeIsCopied) {
+  const Tensor x = input({1, 2, 3}, {3});
+  const Tensor part = passed(x.slice(0, 1, 2));
+  const Tensor wide = cx_.make({2}, DType::f64);
+  cx_.kernels.copy(cx_.exec, {.y = wide, .x = part});
+  p_.tape.record("wide", [=](Backward& bk) { bk.pass_on(wide, part); });
+  backward(wide, {5, 7});
+  EXPECT_EQ(gradient(x), Numbers({0, 5, 7}));
+}
+
+TEST_F(PassingOn, AnotherTapesGradientIsWrittenInPlace) {
+  const Tensor given = p_.zeros({2}, DType::f32);
+  for (const bool add : {false, true}) {
+    Tape inner(p_.gradients);
+    cx_.tape = &inner;
+    const Tensor x = inner.input(p_.zeros({2}, DType::f32), {given, add});
+    const Tensor y = ops::add(cx_, x, p_.zeros({2}, DType::f32)), seed = p_.zeros({2}, DType::f32);
+    to_device(seed, Numbers{3, 4});
+    inner.seed(cx_, y, seed);
+    inner.backward(cx_);
+    EXPECT_EQ(to_host(given), add ? Numbers({6, 8}) : Numbers({3, 4}));
+  }
 }
 
 TEST_F(TapeOf, OneOfTwoOutputsUsedGivesZerosForTheOther) {

@@ -7,7 +7,9 @@
 #include "infer/scheduler.h"
 #include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
+#include "support/guarded_device.h"
 #include "support/pass.h"
+#include "support/some_ids.h"
 
 namespace qkv {
 namespace {
@@ -31,6 +33,7 @@ class CopyingProbe : public SessionProbe {
   std::vector<int32_t> rows_wanted(Place) const override { return {static_cast<int32_t>(rows_ - 1)}; }
   void visit_stats(Context&, const Tap& tap, const AttentionStats& stats) override {
     check(tap);
+    for (const Tensor& x : {stats.entropy, stats.argmax, stats.at_offset}) EXPECT_EQ(&x.device(), &cpu_device());
     add("entropy", 0, stats.entropy);
     add("offsets", 0, stats.at_offset);
     EXPECT_EQ(stats.argmax.dim(0), rows_);
@@ -144,6 +147,28 @@ TEST_F(SessionProbeTest, SeesItsOwnRowsAsAlone) {
       EXPECT_EQ(found->second, values) << n << " " << what.first << " " << what.second;
     }
   }
+}
+
+TEST(SessionProbes, SeeOnADeviceWhatTheySeeOnTheHost) {
+  const auto [device, host] = test::on_both([](const Engine& engine) {
+    const Checkpoint checkpoint = Checkpoint::open(test::golden("llama"));
+    const auto model = checkpoint.model(engine.device());
+    Runner runner(*model, engine, {.precision = Precision::f32(), .cache = DType::f32, .positions = 256, .chunk = 7});
+    Scheduler scheduler(runner);
+    std::vector<std::shared_ptr<CopyingProbe>> probes;
+    for (uint32_t n = 0; n < 3; ++n) {
+      probes.push_back(std::make_shared<CopyingProbe>(0, n % 2 == 0, 1));
+      SessionOptions options{.prompt = test::some_ids(4 + 3 * n, n + 1, 60), .max_new = 3, .probe = probes.back()};
+      options.sampling.temperature = 0;
+      scheduler.submit({.options = std::move(options)});
+    }
+    scheduler.run();
+    std::vector<decltype(CopyingProbe::seen)> seen;
+    for (const auto& probe : probes) seen.push_back(probe->seen);
+    return seen;
+  });
+  EXPECT_FALSE(host.front().empty());
+  EXPECT_EQ(device, host);
 }
 
 TEST_F(SessionProbeTest, EditsItsOwnRowsAlone) {

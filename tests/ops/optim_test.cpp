@@ -61,6 +61,43 @@ TEST(Optim, AdamWFollowsItsFormula) {
   }
 }
 
+// More weights than one launch takes, some of them of odd sizes; one of several blocks.
+TEST(Optim, ManyWeightsAtOnceHaveTheBitsOfOneByOne) {
+  for (const Pass::Options& setup : setups()) {
+    Pass pass(setup);
+    struct Twins {
+      Param *together, *alone;
+      ops::AdamState together_state, alone_state;
+    };
+    std::vector<Twins> all;
+    for (int64_t i = 0; i < 70; ++i) {
+      const int64_t count = i == 3 ? 5000 : i % 5 == 0 ? 4 * i + 7 : 4 * i + 4;
+      const Numbers w = normals(static_cast<uint64_t>(i), count), g = normals(static_cast<uint64_t>(i) + 100, count);
+      const auto zeros = [&] { return pass.zeros({count}, setup.precision.exact); };
+      Param &together = weight_with_gradient(pass, w, g, {count}), &alone = weight_with_gradient(pass, w, g, {count});
+      all.push_back({&together, &alone, {zeros(), zeros()}, {zeros(), zeros()}});
+    }
+    std::vector<ops::AdamWStep> steps;
+    std::vector<const Param*> params;
+    for (Twins& one : all) {
+      const ops::AdamW rule{.lr = 1e-2, .decay = one.together->shape().count() % 8 == 0 ? 0.1 : 0};
+      steps.push_back({one.together, &one.together_state, rule});
+      params.push_back(one.together);
+      ops::adamw_step(pass.cx, *one.alone, one.alone_state, rule, kFactor);
+    }
+    const std::vector<double> squares = ops::square_norms(pass.cx, params);
+    ops::adamw_steps(pass.cx, steps, kFactor);
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(to_host(all[i].together->master()), to_host(all[i].alone->master())) << i;
+      EXPECT_EQ(to_host(all[i].together_state.v), to_host(all[i].alone_state.v)) << i;
+      EXPECT_EQ(all[i].together_state.step, 1);
+      const Tensor square = pass.zeros({1}, DType::f64);
+      pass.cx.kernels.sum_squares(pass.cx.exec, {.y = square, .x = params[i]->gradient()});
+      EXPECT_EQ(Numbers({squares[i]}), to_host(square)) << i;
+    }
+  }
+}
+
 TEST(Optim, SgdFollowsItsFormula) {
   for (const Pass::Options& setup : setups()) {
     Pass pass(setup);

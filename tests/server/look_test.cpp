@@ -3,65 +3,16 @@
 #include <cmath>
 #include <cstring>
 
-#include "inspect/cut/ablation.h"
 #include "inspect/lens/ladder.h"
-#include "inspect/look/attribution.h"
-#include "server/look_json.h"
-#include "server/test_server.h"
+#include "server/look_support.h"
 #include "text/tokenizer/files/base64.h"
 
 namespace qkv {
-namespace {
+namespace look_test {
 
-using test::events_of;
-using test::HttpAnswer;
-using test::RunningServer;
+using namespace test;
 
-constexpr const char* kRoute = "/v1/completions";
-constexpr int kLayers = 2, kHeadsOfLayer = 4, kHeads = kLayers * kHeadsOfLayer;
-
-ServerOptions looking(int64_t slots = 4) {
-  ServerOptions options = RunningServer::usual();
-  options.room.look.allowed = true;
-  options.room.slots = slots;
-  return options;
-}
-
-std::vector<int32_t> some_prompt(size_t length, int32_t first) {
-  std::vector<int32_t> ids;
-  for (size_t i = 0; i < length; ++i) ids.push_back(first + static_cast<int32_t>(i * 7 % 300));
-  return ids;
-}
-
-Json greedy(const std::vector<int32_t>& prompt, int max_tokens, Json look = nullptr) {
-  Json body = {{"prompt", prompt}, {"max_tokens", max_tokens}, {"temperature", 0}, {"logit_bias", {{"470", -100}}}};
-  if (!look.is_null()) body["look"] = std::move(look);
-  return body;
-}
-
-// The model beside the server.
-class Beside {
- public:
-  const OpenModel model{test::TinyModels::get().path("chatty"), {.threads = 1}};
-
-  // Prompt and text; `probe` edits all rows.
-  std::vector<int32_t> written(const std::vector<int32_t>& prompt, int64_t count, Probe* probe = nullptr) const {
-    Runner runner = model.runner({.cache = DType::f32, .positions = 512, .probe = probe});
-    SessionOptions options{.prompt = prompt, .max_new = count};
-    options.sampling.temperature = 0;
-    options.sampling.logit_bias = {{470, -100}};
-    Session session(runner, options);
-    while (session.next()) {
-    }
-    return session.ids();
-  }
-  Looked looked(const std::vector<int32_t>& ids) const { return look_at(model.model(), model.engine(), {.ids = ids}); }
-};
-
-Json tokens_of(const HttpAnswer& answer) {
-  EXPECT_EQ(answer.status, 200) << answer.body;
-  return answer.json()["look"]["choices"][0]["tokens"];
-}
+constexpr const char* kRoute = kLookRoute;
 
 TEST(ServerLook, IsWhatInspectComputes) {
   const RunningServer server(looking());
@@ -123,52 +74,74 @@ TEST(ServerLook, IsWhatInspectComputes) {
   }
 }
 
-TEST(ServerLook, MapsAreThoseOfTheFullOnes) {
-  const RunningServer server(looking());
-  const std::vector<int32_t> prompt = some_prompt(37, 20);
-  const Json all = tokens_of(server.post(kRoute, greedy(prompt, 5, {{"maps", "full"}, {"statistics", "all"}})));
-  std::vector<Json> rows;  // of the text, [heads, keys]
-  for (const Json& token : all) {
+// The rows of a text, [heads, keys], from its full maps.
+std::vector<Json> rows_of(const Json& tokens) {
+  std::vector<Json> rows;
+  for (const Json& token : tokens) {
     for (const Json& row : token["maps"]["rows"]) rows.push_back(row);
   }
-  ASSERT_EQ(rows.size(), 41U);
+  return rows;
+}
 
-  const Json top = tokens_of(server.post(kRoute, greedy(prompt, 5, {{"maps", "top8"}})));
+TEST(ServerLook, TheTopEightAreThoseOfTheFullMaps) {
+  ServerOptions options = RunningServer::usual({"deep"});
+  options.room.look.allowed = true;
+  const RunningServer server(options);
+  const std::vector<int32_t> prompt = some_prompt(37, 20);
+  const Json all = tokens_of(server.post(kRoute, greedy(prompt, 9, {{"maps", "full"}, {"statistics", "all"}})));
+  const std::vector<Json> rows = rows_of(all);
+  ASSERT_EQ(rows.size(), 45U);
+  const Json top = tokens_of(server.post(kRoute, greedy(prompt, 9, {{"maps", "top8"}})));
   const Json names = server.post(kRoute, greedy(prompt, 1, Json::object())).json()["look"]["heads"];
-  ASSERT_EQ(names.size(), static_cast<size_t>(kHeads));
+  ASSERT_EQ(names.size(), 16U);
+  size_t left_out = 0;
   for (size_t t = 0; t < top.size(); ++t) {
     std::vector<std::pair<float, size_t>> right;  // strongest first
-    for (size_t h = 0; h < kHeads; ++h) {
+    for (size_t h = 0; h < names.size(); ++h) {
       if (all[t]["statistics"]["argmax"][h] == 0) continue;
       right.emplace_back(-all[t]["statistics"]["highest"][h].get<float>(), h);
     }
     std::sort(right.begin(), right.end());
+    left_out += right.size() > 8 ? 1U : 0U;
+    right.resize(std::min<size_t>(right.size(), 8));
     ASSERT_EQ(top[t]["maps"].size(), right.size());
     for (size_t i = 0; i < right.size(); ++i) {
       EXPECT_EQ(top[t]["maps"][i]["head"], names[right[i].second]);
       EXPECT_EQ(top[t]["maps"][i]["weights"], rows[prompt.size() - 1 + t][right[i].second]);
     }
   }
+  EXPECT_GT(left_out, 0U) << "no token has more than eight to choose from";
+}
 
-  const HttpAnswer answer =
-      server.post(kRoute, greedy(prompt, 5, {{"maps", "thumbnails"}, {"heads", {"L1H2", "L0H3"}}}));
-  const Json choice = answer.json()["look"]["choices"][0];
-  EXPECT_EQ(answer.json()["look"]["heads"], Json({"L0H3", "L1H2"}));
-  const Json& thumbnails = choice["thumbnails"];
-  EXPECT_EQ(thumbnails["rows"], 41);
-  EXPECT_EQ(thumbnails["pooled"], 4);
-  ASSERT_EQ(thumbnails["maps"].size(), 2U);
-  for (size_t i = 0; i < 2; ++i) {
-    const size_t head = i == 0 ? 3 : kHeadsOfLayer + 2;
-    ASSERT_EQ(thumbnails["maps"][i].size(), 11U);
-    for (size_t y = 0; y < 11; ++y) {
-      for (size_t x = 0; x < 11; ++x) {
-        double sum = 0;
-        const size_t end = std::min<size_t>(rows.size(), 4 * y + 4);
-        for (size_t r = 4 * y; r < end; ++r) {
-          for (size_t k = 4 * x; k < 4 * x + 4 && k <= r; ++k) sum += rows[r][head][k].get<double>();
+// Of a text that begins long, and of one that grows: its cells are pooled again while it is written.
+TEST(ServerLook, ThumbnailsAreTheFullMapsPooled) {
+  const RunningServer server(looking());
+  for (const auto& [length, written] : {std::pair<size_t, int>{37, 5}, {3, 38}, {14, 3}}) {
+    const std::vector<int32_t> prompt = some_prompt(length, 20);
+    const std::vector<Json> rows = rows_of(tokens_of(server.post(kRoute, greedy(prompt, written, {{"maps", "full"}}))));
+    const size_t seen = length + static_cast<size_t>(written) - 1, pooled = seen > 32 ? 4 : 1;
+    ASSERT_EQ(rows.size(), seen);
+    const Json look =
+        server.post(kRoute, greedy(prompt, written, {{"maps", "thumbnails"}, {"heads", {"L1H2", "L0H3"}}}))
+            .json()["look"];
+    EXPECT_EQ(look["heads"], Json({"L0H3", "L1H2"}));
+    const Json& thumbnails = look["choices"][0]["thumbnails"];
+    EXPECT_EQ(thumbnails["rows"], seen);
+    ASSERT_EQ(thumbnails["pooled"], pooled);
+    ASSERT_EQ(thumbnails["maps"].size(), 2U);
+    const size_t side = (seen + pooled - 1) / pooled;
+    for (size_t i = 0; i < 2; ++i) {
+      const size_t head = i == 0 ? 3 : kHeadsOfLayer + 2;
+      ASSERT_EQ(thumbnails["maps"][i].size(), side);
+      for (size_t y = 0; y < side; ++y) {
+        const size_t end = std::min(rows.size(), pooled * (y + 1));
+        for (size_t x = 0; x < side; ++x) {
+          double sum = 0;
+          for (size_t r = pooled * y; r < end; ++r) {
+            for (size_t k = pooled * x; k < pooled * (x + 1) && k <= r; ++k) sum += rows[r][head][k].get<double>();
+          }
+          EXPECT_NEAR(thumbnails["maps"][i][y][x].get<double>(), sum / static_cast<double>(end - pooled * y), 1e-6);
         }
-        EXPECT_NEAR(thumbnails["maps"][i][y][x].get<double>(), sum / static_cast<double>(end - 4 * y), 1e-6);
       }
     }
   }
@@ -188,7 +161,7 @@ Json mixed_look(int n) {
 }
 
 Json what_matters(const Json& answer) {
-  return {answer["choices"], answer["usage"], answer.value("look", Json())};
+  return {answer["choices"], answer["usage"]["completion_tokens"], answer.value("look", Json())};
 }
 
 TEST(ServerLook, IsTheSameInABatchAndLeavesOthersAlone) {
@@ -214,6 +187,29 @@ TEST(ServerLook, IsTheSameInABatchAndLeavesOthersAlone) {
   for (size_t n = 0; n < kRequests; ++n) EXPECT_EQ(among[n], alone[n]) << n;
 }
 
+// The "look" of a whole answer, put together from the events of a stream.
+Json streamed_look(const std::string& body, size_t texts) {
+  Json look = {{"heads", nullptr}, {"choices", Json::array()}};
+  for (size_t i = 0; i < texts; ++i) look["choices"].push_back({{"index", i}, {"tokens", Json::array()}});
+  constexpr std::string_view kNamed = "event: look\ndata: ";
+  for (size_t at = body.find(kNamed); at != std::string::npos; at = body.find(kNamed, at + 1)) {
+    const size_t begin = at + kNamed.size();
+    Json event = parse_json(body.substr(begin, body.find('\n', begin) - begin), "event");
+    if (event.contains("heads")) {
+      look["heads"] = event["heads"];
+      continue;
+    }
+    Json& choice = look["choices"][event["index"].get<size_t>()];
+    event.erase("index");
+    if (event.contains("position")) {
+      choice["tokens"].push_back(event);
+    } else {
+      choice.update(event);
+    }
+  }
+  return look;
+}
+
 TEST(ServerLook, StreamsAreTheWhole) {
   const RunningServer server(looking());
   for (int n = 0; n < 8; ++n) {
@@ -222,34 +218,51 @@ TEST(ServerLook, StreamsAreTheWhole) {
     const Json whole = server.post(kRoute, body).json();
     ASSERT_TRUE(whole.contains("look")) << whole.dump();
     body["stream"] = true;
-    const HttpAnswer answer = server.post(kRoute, body);
-    Json look = {{"heads", nullptr}, {"choices", Json::array()}};
-    for (size_t i = 0; i < whole["choices"].size(); ++i) {
-      look["choices"].push_back({{"index", i}, {"tokens", Json::array()}});
+    EXPECT_EQ(streamed_look(server.post(kRoute, body).body, whole["choices"].size()), whole["look"]) << n;
+  }
+}
+
+// Chats and responses see what a completion of the same tokens sees, whole and streamed.
+TEST(ServerLook, EveryRouteShowsTheSame) {
+  const RunningServer server(looking());
+  const Json looks[] = {
+      {{"statistics", "all"}, {"maps", "top8"}, {"ladder", true}, {"cut", {"L0H1"}}, {"attribute", Json::object()}},
+      {{"statistics", {"entropy"}}, {"maps", "thumbnails"}, {"heads", {"L1"}}, {"frames", true}},
+      {{"maps", "full"}, {"heads", {"L0H3", "L1H0"}}, {"attribute", {{"position", 3}, {"for", 7}, {"against", 9}}}}};
+  for (const Json& look : looks) {
+    const Json common = {{"temperature", 0}, {"logit_bias", {{"470", -100}}}, {"look", look}};
+    const auto body = [&](Json own) {
+      own.update(common);
+      return own;
+    };
+    const std::pair<const char*, Json> routes[] = {
+        {kRoute,
+         body({{"prompt", "<|im_start|>user\nhow is it?<|im_end|>\n<|im_start|>assistant\n"}, {"max_tokens", 5}})},
+        {"/v1/chat/completions",
+         body({{"messages", {{{"role", "user"}, {"content", "how is it?"}}}}, {"max_tokens", 5}})},
+        {"/v1/responses", body({{"input", "how is it?"}, {"max_output_tokens", 5}})}};
+    Json first;
+    for (const auto& [path, asked] : routes) {
+      const HttpAnswer answer = server.post(path, asked);
+      ASSERT_EQ(answer.status, 200) << path << answer.body;
+      const Json seen = answer.json()["look"];
+      ASSERT_EQ(seen["choices"][0]["tokens"].size(), 5U) << path;
+      if (first.is_null()) first = seen;
+      EXPECT_EQ(seen, first) << path;
+      Json stream = asked;
+      stream["stream"] = true;
+      const HttpAnswer streamed = server.post(path, stream);
+      EXPECT_EQ(streamed_look(streamed.body, 1), seen) << path;
+      // Each token is shown before the text it adds, and what belongs to the end before the end.
+      EXPECT_LT(streamed.body.find("event: look\ndata: {\"heads\""), streamed.body.find("\"position\"")) << path;
+      const size_t end =
+          streamed.body.rfind(path == std::string("/v1/responses") ? "response.incomplete" : "\"length\"");
+      ASSERT_NE(end, std::string::npos) << path;
+      EXPECT_LT(
+          streamed.body.rfind("\"position\":" + std::to_string(seen["choices"][0]["tokens"][4]["position"].get<int>())),
+          end)
+          << path;
     }
-    size_t named = 0;
-    for (size_t at = answer.body.find("event: look\n"); at != std::string::npos;
-         at = answer.body.find("event: look\n", at + 1)) {
-      ++named;
-    }
-    size_t looks = 0;
-    for (Json event : events_of(answer.body)) {
-      if (event.contains("choices")) continue;
-      ++looks;
-      if (event.contains("heads")) {
-        look["heads"] = event["heads"];
-        continue;
-      }
-      Json& choice = look["choices"][event["index"].get<size_t>()];
-      event.erase("index");
-      if (event.contains("position")) {
-        choice["tokens"].push_back(event);
-      } else {
-        choice.update(event);
-      }
-    }
-    EXPECT_EQ(named, looks);
-    EXPECT_EQ(look, whole["look"]) << n;
   }
 }
 
@@ -305,125 +318,5 @@ TEST(ServerLook, FramesHoldTheSameNumbers) {
   }
 }
 
-TEST(ServerLook, ACutIsTheTextWithoutTheHeads) {
-  const RunningServer server(looking());
-  const Beside beside;
-  const std::vector<int32_t> prompt = some_prompt(70, 3);  // longer than a page, so that prefixes could be shared
-  const Json before = server.post(kRoute, greedy(prompt, 12)).json();
-  const Json answer = server.post(kRoute, greedy(prompt, 12, {{"cut", {"L0H2", "L1H0"}}})).json();
-  const Json& cut = answer["look"]["choices"][0]["cut"];
-  CutProbe probe(beside.model.spec(),
-                 {.heads = {{Stack::decoder, 0, 2}, {Stack::decoder, 1, 0}}, .ablation = Ablation::zero});
-  const std::vector<int32_t> right = beside.written(prompt, 12, &probe), whole = beside.written(prompt, 12);
-  EXPECT_NE(right, whole) << "the heads matter";
-  EXPECT_EQ(cut["ids"], Json(std::vector<int32_t>(right.begin() + 70, right.end())));
-  EXPECT_EQ(cut["heads"], Json({"L0H2", "L1H0"}));
-  EXPECT_EQ(cut["finish_reason"], "length");
-  EXPECT_FALSE(answer["look"]["choices"][0].contains("tokens"));
-  EXPECT_EQ(answer["choices"], before["choices"]);
-  EXPECT_EQ(server.post(kRoute, greedy(prompt, 12)).json()["choices"], before["choices"])
-      << "the cut text left its keys and values to others";
-}
-
-TEST(ServerLook, AnAttributionIsThatOfTheTextAlone) {
-  const RunningServer server(looking());
-  const Beside beside;
-  const std::vector<int32_t> prompt = some_prompt(12, 40);
-  const std::vector<int32_t> ids = beside.written(prompt, 6);
-  const auto check = [&](const Json& asked, int64_t row, std::optional<int32_t> target) {
-    const Json got =
-        server.post(kRoute, greedy(prompt, 6, {{"attribute", asked}})).json()["look"]["choices"][0]["attribute"];
-    ASSERT_FALSE(got.contains("error")) << got.dump();
-    const TokenText text{.ids = std::vector<int32_t>(ids.begin(), ids.begin() + row + 1)};
-    const OpenModel& model = beside.model;
-    const Attributor attributor(model.model(), model.engine(), model.precision(), text, row);
-    EXPECT_EQ(got["position"], row);
-    EXPECT_EQ(got["for"]["id"], target.value_or(ids[static_cast<size_t>(row + 1)]));
-    const Attribution right = attributor.of(got["for"]["id"], got["against"]["id"]);
-    ASSERT_EQ(got["parts"].size(), right.parts.size());
-    for (size_t i = 0; i < right.parts.size(); ++i) {
-      EXPECT_EQ(got["parts"][i]["name"], right.parts[i].name);
-      EXPECT_DOUBLE_EQ(got["parts"][i]["share"].get<double>(), right.parts[i].share);
-    }
-    EXPECT_DOUBLE_EQ(got["difference"].get<double>(), right.difference);
-  };
-  check(Json::object(), 11, std::nullopt);
-  check({{"position", 14}, {"against", 7}}, 14, std::nullopt);
-  check({{"position", 3}, {"for", 100}, {"against", 101}}, 3, 100);
-  const Json none = server.post(kRoute, greedy(prompt, 6, {{"attribute", {{"position", 30}}}}))
-                        .json()["look"]["choices"][0]["attribute"];
-  EXPECT_TRUE(none.contains("error")) << none.dump();
-}
-
-TEST(ServerLook, IsRefusedUnlessAllowed) {
-  const RunningServer server;
-  const HttpAnswer refused = server.post(kRoute, greedy({5, 6}, 2, Json::object()));
-  EXPECT_EQ(refused.status, 403);
-  EXPECT_EQ(refused.error("param"), "look");
-  EXPECT_EQ(server.post(kRoute, greedy({5, 6}, 2)).status, 200);
-}
-
-TEST(ServerLook, WrongFieldsAreNamed) {
-  const RunningServer server(looking());
-  const std::pair<Json, const char*> wrong[] = {
-      {true, "look"},
-      {{{"head", "all"}}, "look.head"},
-      {{{"heads", "some"}}, "look.heads"},
-      {{{"heads", {"L9H0"}}}, "look.heads"},
-      {{{"heads", {"L0H4"}}}, "look.heads"},
-      {{{"heads", {3}}}, "look.heads"},
-      {{{"heads", Json::array()}}, "look.heads"},
-      {{{"statistics", {"entropy", "mood"}}}, "look.statistics"},
-      {{{"statistics", 5}}, "look.statistics"},
-      {{{"maps", "top9"}}, "look.maps"},
-      {{{"ladder", 1}}, "look.ladder"},
-      {{{"frames", "yes"}}, "look.frames"},
-      {{{"cut", {"L0H0,L0H1"}}}, "look.cut"},
-      {{{"cut", "L0H0"}}, "look.cut"},
-      {{{"attribute", 1}}, "look.attribute"},
-      {{{"attribute", {{"row", 1}}}}, "look.attribute.row"},
-      {{{"attribute", {{"for", 608}}}}, "look.attribute.for"},
-      {{{"attribute", {{"for", 5}, {"against", 5}}}}, "look.attribute.against"},
-  };
-  for (const auto& [look, param] : wrong) {
-    const HttpAnswer answer = server.post(kRoute, greedy({5, 6}, 2, look));
-    EXPECT_EQ(answer.status, 400) << look.dump();
-    EXPECT_EQ(answer.error("param"), param) << look.dump();
-  }
-  const HttpAnswer embedding = server.post("/v1/embeddings", {{"input", "x"}, {"look", Json::object()}});
-  EXPECT_EQ(embedding.error("param"), "look");
-}
-
-TEST(ServerLook, StopsAtItsBytes) {
-  ServerOptions options = looking();
-  options.room.look.bytes = 1024;
-  const RunningServer server(options);
-  // 8 heads x 1 number x 4 bytes: 32 tokens.
-  const Json body = greedy(some_prompt(5, 1), 40, {{"statistics", {"entropy"}}});
-  const Json choice = server.post(kRoute, body).json()["look"]["choices"][0];
-  EXPECT_EQ(choice["tokens"].size(), 32U);
-  EXPECT_EQ(choice["truncated"], true);
-  const Json within = server.post(kRoute, greedy(some_prompt(5, 1), 32, {{"statistics", {"entropy"}}})).json();
-  EXPECT_EQ(within["look"]["choices"][0]["truncated"], false);
-  EXPECT_EQ(within["look"]["choices"][0]["tokens"].size(), 32U);
-  Json two = body;
-  two["n"] = 2;
-  for (const Json& text : server.post(kRoute, two).json()["look"]["choices"]) EXPECT_EQ(text["tokens"].size(), 16U);
-  EXPECT_EQ(server.post(kRoute, greedy({5, 6}, 2, {{"maps", "thumbnails"}})).error("param"), "look.maps");
-  EXPECT_EQ(server.post(kRoute, greedy({5, 6}, 2, {{"maps", "thumbnails"}, {"heads", {"L0H0"}}})).status, 200);
-}
-
-TEST(ServerLook, MapsHaveALength) {
-  const server::LookRequest look{.heads = {{}}, .maps = server::LookMaps::full, .bytes = 1 << 20};
-  EXPECT_NO_THROW(server::check_look(look, server::kMostMapTokens));
-  EXPECT_THROW(server::check_look(look, server::kMostMapTokens + 1), server::ApiError);
-}
-
-TEST(ServerLook, NumbersAreShort) {
-  EXPECT_EQ(server::short_double(0.1F), 0.1);
-  EXPECT_EQ(static_cast<float>(server::short_double(1.0F / 3)), 1.0F / 3);
-  EXPECT_EQ(server::short_double(0), 0.0);
-}
-
-}  // namespace
+}  // namespace look_test
 }  // namespace qkv

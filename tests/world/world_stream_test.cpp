@@ -74,6 +74,16 @@ TEST(WorldStream, EachLanguageHasItsOwnSignsAndNoPlaceholders) {
   }
 }
 
+TEST(WorldStream, KindsCanBeChosen) {
+  const std::vector<std::string> kinds{"sums", "echo"};
+  const World world(3, kinds);
+  std::set<std::string_view> seen;
+  for (uint64_t i = 0; i < 200; ++i) seen.insert(world.story(i).kind);
+  EXPECT_EQ(seen, (std::set<std::string_view>{"sums", "echo"}));
+  const std::vector<std::string> all(story_kinds().begin(), story_kinds().end());
+  EXPECT_EQ(World(3, all).text(7, Language::english), World(3).text(7, Language::english));
+}
+
 TEST(WorldNgrams, CountsWordsOrCharactersWithinAText) {
   SeenNgrams words(Language::english, 3);
   words.add("the cat sat down");

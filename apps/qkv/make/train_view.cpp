@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "common/drawing.h"
-#include "data/token_text.h"
 #include "eval/bleu.h"
 #include "eval/chrf.h"
 #include "infer/scheduler.h"
@@ -91,7 +90,7 @@ void TrainView::check(const Model& model) const {
   for (int64_t m = 0; m < recipe_.micro_batches; ++m) {
     const TrainBatch batch = data_.micro_batch(0, m);
     counted +=
-        std::count_if(batch.targets.begin(), batch.targets.end(), [](int32_t t) { return t != TokenText::kIgnored; });
+        std::count_if(batch.targets.begin(), batch.targets.end(), [](int32_t t) { return t != TrainBatch::kIgnored; });
   }
   QKV_CHECK(counted > 0, "the first step has ", recipe_.batch_tokens, " tokens but nothing to predict",
             Hint("are there answers in the conversations, or whole texts in the data?"));

@@ -54,7 +54,7 @@ class Demo {
     model_.emplace((run_ / "last").string(),
                    OpenOptions{.threads = options_.compute.threads, .device = options_.compute.device()});
     reader_.emplace(model_->model(), model_->engine(), ReadOptions{.precision = model_->precision()});
-    texts_ = read_texts(*model_, {.data = chinese_ ? "world:zh" : "world", .tokens = 6000, .length = 128});
+    texts_ = read_texts(*model_, {.data = chinese_ ? "world:zh:echo" : "world:echo", .tokens = 6000, .length = 128});
     report_ = {{"report", "demo"},
                {"model", "world"},
                {"title", words("A model trained in minutes", "几分钟训练出的模型")},

@@ -45,8 +45,9 @@ void train_demo(const DemoOptions& options) {
   Json recipe = find_recipe("demo");
   recipe["data"]["world"] = options.lang;
   recipe["evaluate"] = {{"every", 50}, {"batches", 4}, {"samples", 1}};
-  std::cout << options.words("It reads little stories; its only task is to guess the next token.\n",
-                             "它读的是小故事；唯一的任务是猜下一个词元。\n");
+  std::cout << options.words(
+      "It reads a game of echo: rows of words, said again. Its only task is to guess the next token.\n",
+      "它读的是回声游戏：一串词，别人再念。唯一的任务是猜下一个词元。\n");
   std::cout.flush();
   std::error_code failed;
   fs::create_directories(output_place(options.folder()).path, failed);

@@ -6,22 +6,6 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-// The segment of a row; -1 if none. Every warp looks, the lanes at different segments.
-__device__ int find_segment(const FastAttention& f, int row) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  for (int from = row < f.segment_count ? -32 : 0; from < f.segment_count; from += 32) {
-    const int n = from < 0 ? row : from + lane;  // decoding: segment r has row r
-    bool here = false;
-    if (n < f.segment_count) {
-      const FastSegment s = fast_segment(f, n);
-      here = row >= s.first_row && row < s.first_row + s.rows;
-    }
-    const uint32_t where = __ballot_sync(~0U, here);
-    if (where != 0) return __shfl_sync(~0U, n, __ffs(static_cast<int>(where)) - 1);
-  }
-  return -1;
-}
-
 __device__ void blank_heads(const FastAttention& f, int row, int from, int to) {
   for (int h = from + static_cast<int>(threadIdx.x) / 32; h < to; h += kSpanBlocks) {
     blank_row(f, row, h, static_cast<int>(threadIdx.x) % 32);

@@ -144,19 +144,6 @@ class RowBlock {
     }
   }
 
-  // Scores of single keys wait where their probabilities will be.
-  __device__ void keep_single_keys(const RowTask& t, const float (&p)[8], int head, int first_key) const {
-    const int64_t at = static_cast<int64_t>(t.row) * f_.heads + head;
-    if (f_.first != nullptr && first_key == 0 && lane_ < 4) f_.first[at] = p[0];
-    for (int o = 0; o < f_.offset_count; ++o) {
-      const int key = t.position - f_.offsets[o] - first_key;
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        if (key == 8 * j + lane_ / 4) f_.at_offset[at * f_.offset_count + o] = p[j];
-      }
-    }
-  }
-
   // One span; the next one is called for on the way.
   __device__ void attend_span(const RowTask& t, int span, int next, int end, State& out) {
     const int first_key = span * kKeySpan + warp_ * kKeyBlock, heads = 2 * (lane_ % 4), remainder = lane_ / 4;
@@ -255,7 +242,6 @@ class RowBlock {
       }
       top = remainder_max(top);
       if (f_.stats) {
-        if (member) keep_single_keys(t, p[i], head, first_key);
         int best = INT32_MAX;
 #pragma unroll
         for (int j = 7; j >= 0; --j) {
@@ -369,7 +355,6 @@ class RowBlock {
         if (column + 8 < f_.value_width) out[column + 8] = __float2bfloat16_rn(state.z[m][2 + i] * by);
       }
       if (!f_.stats || warp_ != 0) continue;
-      finish_single_keys(f_, sums, by, t.row, head, t.position, t.seen, remainder, 8);
       if (remainder < f_.class_count) {
         f_.in_class[(static_cast<int64_t>(t.row) * f_.heads + head) * f_.class_count + remainder] = state.mass[i] * by;
       }

@@ -51,10 +51,10 @@ struct OfKind {
       const R cdf = (1 + erf(x * kRootHalf)) / 2;
       return {x * cdf, cdf + x * exp(-x * x / 2) * kInvRootPi * kRootHalf};
     } else if constexpr (kKind == Kind::gelu_tanh) {
-      // (1 + tanh(u)) / 2 is sigmoid(2 u)
-      const R k = 2 * kRootTwo * kInvRootPi, cubic = static_cast<R>(0.044715);
-      const R s = sigmoid(k * (x + cubic * x * x * x));
-      return {x * s, s + x * s * (1 - s) * k * (1 + 3 * cubic * x * x)};
+      // (1 + tanh(u)) / 2 is sigmoid(2 u), and 2 u = x (k + c x^2)
+      constexpr R k = 2 * kRootTwo * kInvRootPi, c = static_cast<R>(0.044715) * k;
+      const R square = x * x, s = sigmoid(x * fma(c, square, k)), value = x * s;
+      return {value, fma(value * (1 - s), fma(3 * c, square, k), s)};
     } else if constexpr (kKind == Kind::silu) {
       const R s = sigmoid(alpha * x);
       return {x * s, s + alpha * x * s * (1 - s)};

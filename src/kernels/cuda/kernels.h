@@ -9,6 +9,8 @@ namespace qkv::kernels::cuda {
 QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
 void linear_set(const Exec& exec, std::span<const LinearArgs> all) noexcept;
+void sum_squares_set(const Exec& exec, std::span<const SumSquaresArgs> all) noexcept;
+void adamw_set(const Exec& exec, std::span<const AdamWArgs> all) noexcept;
 void first_highest(const Exec& exec, const FirstHighestArgs& a) noexcept;
 void cache_heads(const Exec& exec, const CacheHeadsArgs& a) noexcept;
 

@@ -25,8 +25,9 @@ void set_groups(ProductArgs& p, const Tensor& groups, Grouped how) {
   p.grouped = how;
 }
 
-// Sums over rows in order, kWide columns a thread: of pieces of kPieceRows rows, then of the pieces.
-constexpr int64_t kPieceRows = 256;
+// Sums over rows, kWide columns a thread. Of a piece of rows each warp of a block takes as many neighbours, in order; then the
+// warps in order, then the pieces as add_pieces does.
+constexpr int64_t kWarpRows = 32, kPieceRows = kWarps * kWarpRows;
 
 template <class T, int kWide>
 struct alignas(sizeof(T) * kWide) Pack {
@@ -35,29 +36,37 @@ struct alignas(sizeof(T) * kWide) Pack {
 
 template <class R, class T, int kWide>
 void sum_columns(const Exec& exec, const Tensor& x, const GradView& y) {
-  const int64_t rows = x.rows(), columns = x.cols(), stride = x.stride(0), across = columns / kWide;
+  constexpr int64_t kAcross = 32 * kWide;
+  const int64_t rows = x.rows(), columns = x.cols(), stride = x.stride(0), across = (columns + kAcross - 1) / kAcross;
   const int64_t pieces = std::max<int64_t>((rows + kPieceRows - 1) / kPieceRows, 1);
   const auto* from = x.as<T>();
   auto* partial = reinterpret_cast<R*>(exec.scratch.data());
-  each_thread(exec, pieces * across, [=] __device__(int64_t i) {
-    const int64_t piece = i / across, c = i % across * kWide;
-    const int64_t end = (piece + 1) * kPieceRows < rows ? (piece + 1) * kPieceRows : rows;
+  each_block(exec, pieces * across, [=] __device__(int64_t block) {
+    __shared__ R runs[kWarps][kAcross];
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    const int64_t piece = block / across, first = block % across * kAcross, c = first + lane * kWide;
+    const int64_t begin = piece * kPieceRows + warp * kWarpRows, end = min(begin + kWarpRows, rows);
     R total[kWide] = {};
+    if (c < columns) {
 #pragma unroll 8
-    for (int64_t r = piece * kPieceRows; r < end; ++r) {
-      const auto some = *reinterpret_cast<const Pack<T, kWide>*>(from + r * stride + c);
+      for (int64_t r = begin; r < end; ++r) {
+        const auto some = *reinterpret_cast<const Pack<T, kWide>*>(from + r * stride + c);
 #pragma unroll
-      for (int j = 0; j < kWide; ++j) total[j] += static_cast<R>(some.of[j]);
+        for (int j = 0; j < kWide; ++j) total[j] += static_cast<R>(some.of[j]);
+      }
     }
 #pragma unroll
-    for (int j = 0; j < kWide; ++j) partial[piece * columns + c + j] = total[j];
+    for (int j = 0; j < kWide; ++j) runs[warp][lane * kWide + j] = total[j];
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < min(kAcross, columns - first); i += kThreads) {
+      R sum = runs[0][i];
+#pragma unroll
+      for (int w = 1; w < kWarps; ++w) sum += runs[w][i];
+      partial[piece * columns + first + i] = sum;
+    }
+    __syncthreads();
   });
-  each_thread(exec, columns, [=] __device__(int64_t c) {
-    R total = 0;
-#pragma unroll 16
-    for (int64_t piece = 0; piece < pieces; ++piece) total += partial[piece * columns + c];
-    y.put(c, total);
-  });
+  add_pieces(exec, partial, pieces, columns, columns, [=] __device__(int64_t c, R sum) { y.put(c, sum); });
 }
 
 template <class R>
@@ -94,17 +103,19 @@ void bias_gradient(const Exec& exec, const LinearBackwardArgs& a) {
   }
 }
 
-// Into how many pieces the rows behind a weight gradient are cut, so that all processors of a large GPU have work. It
-// follows from the shape alone, since the order of the sums does.
+// Into how many pieces the rows behind a weight gradient are cut, so that all processors of a large GPU have work to the
+// end. It follows from the shape alone, since the order of the sums does.
 int64_t pieces_of_rows(int64_t outputs, int64_t inputs, int64_t rows) {
   constexpr int64_t kProcessors = 132, kMostPieces = 8, kLeastRows = 2048, kMostBytes = int64_t{128} << 20;
-  const int64_t tiles = (outputs + 127) / 128 * ((inputs + 191) / 192);
+  constexpr int64_t kPerTile = 5;  // writing and adding up a piece of a tile, in rows multiplied
+  const int64_t tiles = (outputs + 127) / 128 * ((inputs + 127) / 128);
   int64_t best = 1;
   double least = 0;
   for (int64_t pieces = 1; pieces <= kMostPieces; ++pieces) {
     if (pieces > 1 && (rows < pieces * kLeastRows || pieces * outputs * inputs * 4 > kMostBytes)) break;
-    const double waves = static_cast<double>((tiles * pieces + kProcessors - 1) / kProcessors);
-    const double time = waves / static_cast<double>(pieces) * (1 + 0.02 * static_cast<double>(pieces - 1));
+    const int64_t waves = (tiles * pieces + kProcessors - 1) / kProcessors;
+    const double time = static_cast<double>(waves * rows) / static_cast<double>(pieces) +
+                        static_cast<double>(pieces > 1 ? kPerTile * pieces * tiles : 0);
     if (pieces == 1 || time < least) {
       best = pieces;
       least = time;
@@ -114,7 +125,7 @@ int64_t pieces_of_rows(int64_t outputs, int64_t inputs, int64_t rows) {
 }
 
 // dw = the pieces in order, or added to it.
-void add_pieces(const Exec& exec, const float* partial, int64_t pieces, const Grad& grad) {
+void add_up(const Exec& exec, const float* partial, int64_t pieces, const Grad& grad) {
   const GradView dw(grad);
   const int64_t count = grad.tensor.count();
   if (grad.tensor.dtype() == DType::f32 && grad.tensor.contiguous() && count % 4 == 0) {
@@ -171,7 +182,7 @@ void weight_gradient(const Exec& exec, const LinearBackwardArgs& a) {
       p.b.data += each * p.b.k * size_of(DType::bf16);
     }
   }
-  add_pieces(exec, partial.as<float>(), pieces, a.dw);
+  add_up(exec, partial.as<float>(), pieces, a.dw);
 }
 
 ProductArgs input_product(const LinearBackwardArgs& a, const Grad& dx) {

@@ -74,7 +74,36 @@ Operand transposed(Operand o) {
 constexpr int kPack = 8;  // logits of a thread side by side
 template <class L>
 struct alignas(16) LogitPack {
-  L v[kPack];
+  static constexpr int kWords = kPack * sizeof(L) / 4;
+  uint32_t words[kWords];
+
+  __device__ void read(const L* from) { read_words<kWords>(reinterpret_cast<const std::byte*>(from), words); }
+  // Spelt out: nvcc makes four stores of a uint4 here.
+  __device__ void write(L* to) const {
+#pragma unroll
+    for (int i = 0; i < kWords; i += 4) {
+      asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(reinterpret_cast<std::byte*>(to) + 4 * i),
+                   "r"(words[i]), "r"(words[i + 1]), "r"(words[i + 2]), "r"(words[i + 3])
+                   : "memory");
+    }
+  }
+  template <class R>
+  __device__ R get(int i) const {
+    return static_cast<R>(reinterpret_cast<const L*>(words)[i]);
+  }
+  template <class R>
+  __device__ void set(const R (&x)[kPack]) {
+    if constexpr (sizeof(L) == 2) {
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(x[2 * i], x[2 * i + 1]);
+        words[i] = *reinterpret_cast<const uint32_t*>(&pair);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) reinterpret_cast<L*>(words)[i] = static_cast<L>(x[i]);
+    }
+  }
 };
 
 int64_t padded(int64_t vocabulary) {
@@ -132,24 +161,34 @@ struct HeadRule {
     if constexpr (sizeof(L) == 2) return fast_exp(x);
     return exp(x);
   }
-  // The packs of this thread: f(first entry, capped logits). What lies past the vocabulary is -inf.
+  // The packs of this thread: f(first entry, capped logits). What lies past the vocabulary is -inf. Some packs are called for
+  // before the first is used, since f may write where it read.
   template <class F>
   __device__ void each(const L* row, F f) const {
-#pragma unroll 4
-    for (int32_t v = kPack * static_cast<int32_t>(threadIdx.x); v < vocabulary; v += kPack * kThreads) {
-      const LogitPack<L> pack = *reinterpret_cast<const LogitPack<L>*>(row + v);
-      R x[kPack];
+    constexpr int kAtOnce = sizeof(L) == 2 ? 4 : 1, kStep = kPack * kThreads;
+    for (int32_t first = kPack * static_cast<int32_t>(threadIdx.x); first < vocabulary; first += kAtOnce * kStep) {
+      LogitPack<L> packs[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kPack; ++i) x[i] = static_cast<R>(pack.v[i]);
-      if (cap > 0) {
-#pragma unroll
-        for (int i = 0; i < kPack; ++i) x[i] = capped(x[i]);
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (first + u * kStep < vocabulary) packs[u].read(row + first + u * kStep);
       }
-      if (v + kPack > vocabulary) {
 #pragma unroll
-        for (int i = 0; i < kPack; ++i) x[i] = v + i < vocabulary ? x[i] : -static_cast<R>(INFINITY);
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int32_t v = first + u * kStep;
+        if (v >= vocabulary) break;
+        R x[kPack];
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) x[i] = packs[u].template get<R>(i);
+        if (cap > 0) {
+#pragma unroll
+          for (int i = 0; i < kPack; ++i) x[i] = capped(x[i]);
+        }
+        if (v + kPack > vocabulary) {
+#pragma unroll
+          for (int i = 0; i < kPack; ++i) x[i] = v + i < vocabulary ? x[i] : -static_cast<R>(INFINITY);
+        }
+        f(v, x);
       }
-      f(v, x);
     }
   }
 };
@@ -229,8 +268,9 @@ void turn_into_gradients(const Exec& exec, const CrossEntropyBackwardArgs& a, co
         for (int i = 0; i < kPack; ++i) d[i] *= 1 - x[i] / rule.cap * (x[i] / rule.cap);
       }
 #pragma unroll
-      for (int i = 0; i < kPack; ++i) out.v[i] = static_cast<L>(ignored ? R{0} : d[i]);
-      *reinterpret_cast<LogitPack<L>*>(row + v) = out;
+      for (int i = 0; i < kPack; ++i) d[i] = ignored ? R{0} : d[i];
+      out.set(d);
+      out.write(row + v);
     });
   });
 }

@@ -1,6 +1,5 @@
 // Optimiser steps, number by number.
-#include <cmath>
-
+#include "kernels/cuda/adamw.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/map.h"
 
@@ -9,20 +8,13 @@ namespace {
 
 template <class R>
 void adamw_as(const Exec& exec, const AdamWArgs& a) {
-  const R beta1 = static_cast<R>(a.beta1), beta2 = static_cast<R>(a.beta2), eps = static_cast<R>(a.eps);
-  const R factor = static_cast<R>(a.grad_factor), shrink = static_cast<R>(1 - a.lr * a.decay);
-  const auto step = static_cast<double>(a.step);
-  const R correction1 = static_cast<R>(1 - std::pow(a.beta1, step));
-  const R root2 = static_cast<R>(std::sqrt(1 - std::pow(a.beta2, step)));
-  const R rate = static_cast<R>(a.lr) / correction1;
+  const AdamWRule<R> rule(a);
   map<R, 3, 4>(exec, {Grad{a.w}, Grad{a.m}, Grad{a.v}}, {a.w, a.g, a.m, a.v}, [=] __device__(const auto& x, auto& y) {
     each_of(y, [&](int i) {
-      const R grad = x[1][i] * factor;
-      const R m = beta1 * x[2][i] + (1 - beta1) * grad;
-      const R v = beta2 * x[3][i] + (1 - beta2) * grad * grad;
-      y[0][i] = x[0][i] * shrink - rate * m / (sqrt(v) / root2 + eps);
-      y[1][i] = m;
-      y[2][i] = v;
+      y[0][i] = x[0][i];
+      y[1][i] = x[2][i];
+      y[2][i] = x[3][i];
+      rule.step(y[0][i], x[1][i], y[1][i], y[2][i]);
     });
   });
 }

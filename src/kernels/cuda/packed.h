@@ -75,6 +75,7 @@ class Packed {
 
   __device__ explicit operator bool() const { return data_ != nullptr; }
   __device__ int valid(int64_t) const { return INT32_MAX; }  // how many columns of a pack exist
+  __device__ const std::byte* address(int64_t r, int64_t c) const { return data_ + (narrow() ? 2 : 4) * at(r, c); }
 
   template <int N>
   __device__ Raw<N> fetch(int64_t r, int64_t c) const {

@@ -20,14 +20,6 @@ struct Plane {
       : data(v.data), row(v.rank >= 2 ? v.strides[v.rank - 2] : 0), narrow(v.dtype == DType::bf16) {}
   __device__ explicit operator bool() const { return data != nullptr; }
   __device__ std::byte* at(int64_t m, int64_t n) const { return data + (m * row + n) * (narrow ? 2 : 4); }
-  __device__ float get(int64_t m, int64_t n) const {
-    return narrow ? __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(at(m, n)))
-                  : *reinterpret_cast<const float*>(at(m, n));
-  }
-  __device__ float2 get_pair(int64_t m, int64_t n) const {
-    return narrow ? __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(at(m, n)))
-                  : *reinterpret_cast<const float2*>(at(m, n));
-  }
 };
 
 struct FinishArgs {
@@ -122,10 +114,7 @@ struct Finisher {
     const int n = column() + unit % 2 * 64, count = args.columns - n;
     const int m = row_of(unit) + lane / 16, rows = count > 0 ? place.end_m - m : 0;
     float bias[4] = {};
-    if (args.bias) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) bias[i] = i < count ? args.bias.get(place.bias_row, n + i) : 0;
-    }
+    if (args.bias) load_bias(n, bias);
     std::byte* to = args.out.at(m, n) + place.shift;
     const int64_t step = 2 * args.out.row * (args.out.narrow ? 2 : 4);
 #pragma unroll 4
@@ -179,6 +168,17 @@ struct Finisher {
   }
 
  private:
+  // Of this thread's columns, called for at once; those outside are never stored, whatever was added.
+  __device__ void load_bias(int n, float (&bias)[4]) const {
+    const auto at = [&](int i) { return args.bias.at(place.bias_row, min(n + i, args.columns - 1)); };
+    if (args.bias.narrow) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) bias[i] = __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(at(i)));
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) bias[i] = *reinterpret_cast<const float*>(at(i));
+    }
+  }
   __device__ void put_one(std::byte* to, int k, float v) const {
     if (args.out.narrow) {
       reinterpret_cast<__nv_bfloat16*>(to)[k] = __float2bfloat16_rn(v);

@@ -59,11 +59,20 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
       if (2 * i < rows) fetch_chunk<16>(to + at(2 * i + lane / 16, lane % 16), from + i * step, 16);
     }
   }
+  // Calls for what a unit is joined with; the first time, before there are sums. Without a gate its place is for pre of the
+  // second unit, which comes with the first.
   __device__ void fetch(int unit) const {
-    if (kInputs > 0 && (kBackward || args.gate)) {
-      fetch_from(kBackward ? args.pre : args.gate, unit, buffer + kUnitBytes);
+    if constexpr (kBackward) {
+      if (args.gate) {
+        fetch_from(args.pre, unit, buffer + kUnitBytes);
+        fetch_from(args.gate, unit, buffer + 2 * kUnitBytes);
+      } else if (unit == 0) {
+        fetch_from(args.pre, 0, buffer + kUnitBytes);
+        fetch_from(args.pre, 1, buffer + 2 * kUnitBytes);
+      }
+    } else if constexpr (kInputs > 0) {
+      if (args.gate) fetch_from(args.gate, unit, buffer + kUnitBytes);
     }
-    if (kInputs > 1 && args.gate) fetch_from(args.gate, unit, buffer + 2 * kUnitBytes);
   }
 
   // Sums of the tensor core: rows lane / 4 (+ 8), columns 8 j + 2 (lane % 4) (+ 1).
@@ -72,13 +81,7 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
     const int r = lane % 16;
     const uint32_t row = buffer + r * 256;
     float2 bias[kTileColumns / 8] = {};
-    if (kBias) {
-#pragma unroll
-      for (int j = 0; j < kTileColumns / 8; ++j) {
-        if (place.n + 8 * j < args.columns)
-          bias[j] = args.bias.get_pair(place.bias_row, place.n + 8 * j + 2 * (lane % 4));
-      }
-    }
+    if (kBias) load_bias(bias);
 #pragma unroll
     for (int j = 0; j < kTileColumns / 8; j += 2) {
       const float* s = sums + 4 * j;
@@ -131,7 +134,7 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
   __device__ void run(F sums) const {
 #pragma unroll 1
     for (int unit = 0; unit < kUnits; ++unit) {
-      if (args.bias) {
+      if (!kBackward && args.bias) {
         unit == 0 ? put<true>(sums(0)) : put<true>(sums(1));
       } else {
         unit == 0 ? put<false>(sums(0)) : put<false>(sums(1));
@@ -145,6 +148,23 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
   }
 
  private:
+  // Of this thread's columns, all called for at once; those outside are never stored, whatever was added.
+  __device__ void load_bias(float2 (&bias)[kTileColumns / 8]) const {
+    const auto at = [&](int j) {
+      return args.bias.at(place.bias_row, min(place.n + 8 * j, args.columns - 8) + 2 * (lane % 4));
+    };
+    if (args.bias.narrow) {
+      uint32_t raw[kTileColumns / 8];
+#pragma unroll
+      for (int j = 0; j < kTileColumns / 8; ++j) raw[j] = *reinterpret_cast<const uint32_t*>(at(j));
+#pragma unroll
+      for (int j = 0; j < kTileColumns / 8; ++j) bias[j] = unpack(raw[j]);
+    } else {
+#pragma unroll
+      for (int j = 0; j < kTileColumns / 8; ++j) bias[j] = *reinterpret_cast<const float2*>(at(j));
+    }
+  }
+
   // The sums as they are.
   __device__ void store(const Plane& plane, int unit) const {
     const int rows = rows_left(unit);
@@ -165,10 +185,11 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
     const int rows = rows_left(unit);
     std::byte* to = args.out.at(row_of(unit), column());
     std::byte* to_gate = kSecond && args.dgate ? args.dgate.at(row_of(unit), column()) : nullptr;
-#pragma unroll(kBackward ? 1 : 2)
+    const uint32_t to_first = kUnitBytes + (kBackward && !kGate ? unit * kUnitBytes : 0);
+#pragma unroll(kSecond ? 1 : 2)
     for (int i = 0; i < 8; ++i) {
       const uint32_t from = buffer + at(2 * i + lane / 16, lane % 16);
-      const uint4 s = read_chunk(from), first = kFirst ? read_chunk(from + kUnitBytes) : uint4{},
+      const uint4 s = read_chunk(from), first = kFirst ? read_chunk(from + to_first) : uint4{},
                   second = kSecond ? read_chunk(from + 2 * kUnitBytes) : uint4{};
       const uint32_t in[3][4] = {
           {s.x, s.y, s.z, s.w}, {first.x, first.y, first.z, first.w}, {second.x, second.y, second.z, second.w}};

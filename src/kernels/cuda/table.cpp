@@ -11,6 +11,8 @@ const Kernels& table() {
                                QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
                                    .linear_set = &linear_set,
+                               .sum_squares_set = &sum_squares_set,
+                               .adamw_set = &adamw_set,
                                .first_highest = &first_highest,
                                .cache_heads = &cache_heads};
   return kernels;

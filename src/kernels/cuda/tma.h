@@ -62,6 +62,13 @@ __device__ inline void load_tile(uint32_t to, const CUtensorMap* map, int x, int
       : "memory");
 }
 
+// Bytes that lie together; both ends and the count are multiples of 16.
+__device__ inline void load_bytes(uint32_t to, const void* from, int bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }

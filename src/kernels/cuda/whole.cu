@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/map.h"
+#include "kernels/cuda/total.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -44,47 +45,28 @@ __device__ bool last_block() {
   return last;
 }
 
-// A sum in double. A block has a run of pieces of 1024 numbers, a thread four of each piece; a tree over the block; then
-// the blocks, at most 1024, in the same way. It follows from the count alone.
-constexpr int64_t kPiece = 4 * kThreads, kMostSums = 1024;
-
 template <class A, class Term, class Finish>
 __global__ void __launch_bounds__(kThreads)
     total_kernel(const __grid_constant__ A x, int64_t count, int64_t each, double* partial, Term term,
                  const __grid_constant__ Finish finish) {
   let_next_start();
   wait_for_last();
-  const int64_t begin = blockIdx.x * each, end = min(begin + each, count);
-  double sum = 0;
-#pragma unroll A::kUnroll
-  for (int64_t i = begin + 4 * threadIdx.x; i < end; i += kPiece) {
-    typename A::Real v[4] = {};
-    if constexpr (A::kUnroll > 1) {
-      x.load(0, i, v);
-    } else {
-      for (int k = 0; k < 4 && i + k < end; ++k) x.load(0, i + k, reinterpret_cast<typename A::Real(&)[1]>(v[k]));
-    }
-#pragma unroll
-    for (int k = 0; k < 4; ++k) sum += term(static_cast<double>(v[k]));
-  }
-  sum = block_sum(sum);
+  const int64_t begin = blockIdx.x * each;
+  double sum = block_total(x, begin, min(begin + each, count), term);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
   if (!last_block()) return;
-  sum = 0;
-  for (int64_t i = threadIdx.x; i < gridDim.x; i += kThreads) sum += __ldcg(partial + i);
-  sum = block_sum(sum);
+  sum = total_of_blocks(partial, gridDim.x);
   if (threadIdx.x == 0) finish(sum);
 }
 
 template <class Term, class Finish>
 void total(const Exec& exec, const Tensor& x, const Term& term, const Finish& finish) {
-  const int64_t count = x.count(), pieces = std::max<int64_t>((count + kPiece - 1) / kPiece, 1);
-  const int64_t each = (pieces + kMostSums - 1) / kMostSums * kPiece;
-  const auto blocks = static_cast<unsigned>(std::max<int64_t>((count + each - 1) / each, 1));
+  const int64_t count = x.count();
+  const TotalParts parts(count);
   auto* partial = reinterpret_cast<double*>(exec.scratch.data());
   const auto run = [&](const auto& numbers) {
-    launch(exec, total_kernel<std::decay_t<decltype(numbers)>, Term, Finish>, dim3(blocks), kThreads, 0, numbers, count,
-           each, partial, term, finish);
+    launch(exec, total_kernel<std::decay_t<decltype(numbers)>, Term, Finish>, dim3(static_cast<unsigned>(parts.blocks)),
+           kThreads, 0, numbers, count, parts.each, partial, term, finish);
   };
   if (x.contiguous() && Packed<Either>::takes(x.view({count}), 4)) return run(Packed<Either>(x.view({count})));
   run(Loose<double>(x));

@@ -15,6 +15,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "text/tokenizer/models/byte_alphabet.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv {
 namespace {
@@ -53,8 +54,7 @@ struct Candidate {
 
 class BpeTrainer {
  public:
-  BpeTrainer(WordCounts words, const BpeTrainerOptions& options)
-      : options_(options), longest_(options.max_token_length == 0 ? SIZE_MAX : options.max_token_length) {
+  BpeTrainer(WordCounts words, const BpeTrainerOptions& options) : options_(options) {
     for (uint32_t byte = 0; byte < kBytes; ++byte) tokens_.emplace_back(1, static_cast<char>(byte));
     store_words(std::move(words));
     first_candidates();
@@ -130,9 +130,16 @@ class BpeTrainer {
     return left != 0 ? left < 0 : tokens_[a.right] < tokens_[b.right];
   }
 
-  // A pair that would make too long a token is never a candidate.
+  bool allowed(const std::string& left, const std::string& right) const {
+    if (options_.max_token_length == 0) return true;
+    const std::string token = left + right;
+    const bool in_one = std::all_of(token.begin() + 1, token.end(), is_utf8_continuation);
+    return token.size() <= options_.max_token_length && (in_one || is_utf8(token));
+  }
+
+  // A pair that would make a token that is not allowed is never a candidate.
   void push(const Candidate& candidate) {
-    if (bytes_of(candidate.left) + bytes_of(candidate.right) > longest_) {
+    if (!allowed(tokens_[candidate.left], tokens_[candidate.right])) {
       return Places::give_back(candidate.places, candidate.capacity);
     }
     heap_.push_back(candidate);
@@ -255,7 +262,6 @@ class BpeTrainer {
   static constexpr uint32_t kAhead = 16;
 
   const BpeTrainerOptions& options_;
-  const size_t longest_;             // bytes of a token
   std::vector<std::string> tokens_;  // 256 bytes, then the merges
   std::vector<uint32_t> symbols_;
   std::vector<Run> runs_;

@@ -8,6 +8,7 @@
 #include "base/philox.h"
 #include "support/pass.h"
 #include "text/tokenizer/models/byte_alphabet.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv {
 namespace {
@@ -113,6 +114,24 @@ TEST(BpeTrainer, NoTokenIsLongerThanAsked) {
     EXPECT_EQ(merges.back(), (std::pair<std::string, std::string>{"x", "y"}));  // the rarest pair is still found
   }
   EXPECT_TRUE(train(1).empty());
+}
+
+// 的 is followed by many characters with the same first byte; without a limit that byte joins it.
+TEST(BpeTrainer, WithALimitATokenIsWholeCharactersOrAPartOfOne) {
+  const auto torn = [](size_t longest) {
+    WordCounts counts;
+    for (const char* word : {"的一", "的丁", "的七", "的万", "的丈", "的三", "的上", "的下"}) counts.add(word, 10);
+    size_t found = 0;
+    for (const auto& [left, right] :
+         merges_of(train_bpe(std::move(counts), {.vocab = 1000, .max_token_length = longest}))) {
+      const std::string token = left + right;
+      const auto starts = std::count_if(token.begin(), token.end(), [](char c) { return !is_utf8_continuation(c); });
+      found += starts + (is_utf8_continuation(token[0]) ? 1 : 0) > 1 && !is_utf8(token) ? 1 : 0;
+    }
+    return found;
+  };
+  EXPECT_GT(torn(0), 0U);
+  EXPECT_EQ(torn(6), 0U);
 }
 
 TEST(BpeTrainer, CountsBeyond32Bits) {
