@@ -126,7 +126,7 @@ TEST(BpeTrainer, WithALimitATokenIsWholeCharactersOrAPartOfOne) {
          merges_of(train_bpe(std::move(counts), {.vocab = 1000, .max_token_length = longest}))) {
       const std::string token = left + right;
       const auto starts = std::count_if(token.begin(), token.end(), [](char c) { return !is_utf8_continuation(c); });
-      found += starts + (is_utf8_continuation(token[0]) ? 1 : 0) > 1 && !is_utf8(token) ? 1 : 0;
+      found += starts + (is_utf8_continuation(token[0]) ? 1U : 0U) > 1 && !is_utf8(token) ? 1U : 0U;
     }
     return found;
   };
