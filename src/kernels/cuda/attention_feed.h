@@ -183,7 +183,8 @@ class Feed {
       load(keys(stage), maps_.k, keys_full(stage));
       load(values(stage), maps_.v, values_full(stage));
       if (counts) {
-        load_bytes(classes(stage) + r * kClassBytes, maps_.classes + row, maps_.box_rows * kClassBytes,
+        const int from = row >= 0 && row < f_.key_rows ? row : f_.key_rows;  // a page that no row sees may be gone
+        load_bytes(classes(stage) + r * kClassBytes, maps_.classes + from, maps_.box_rows * kClassBytes,
                    values_full(stage));
       }
     }

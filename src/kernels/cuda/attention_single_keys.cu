@@ -47,8 +47,8 @@ class SingleKeys {
     return there && column < f_.width ? *reinterpret_cast<const uint2*>(row + column) : make_uint2(0, 0);
   }
   __device__ void load_keys(Keys& keys, int kv_head, int key) const {
-    const bool there = key >= 0 && key < segment_.keys;
-    const int row = there ? key_row(f_, segment_, index_, key) : 0;
+    const int row = key >= 0 && key < segment_.keys ? key_row(f_, segment_, index_, key) : -1;
+    const bool there = row >= 0 && row < f_.key_rows;  // a page that no row sees may be gone
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) keys[k] = load(f_.k + row * f_.k_row + kv_head * f_.k_head, k, there);
   }
