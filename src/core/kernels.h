@@ -342,6 +342,7 @@ struct AdamWArgs {  // decoupled decay; g is multiplied by grad_factor first
   Tensor w, g, m, v;
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, decay = 0, grad_factor = 1;
   int64_t step = 1;  // counts from 1
+  Tensor copy;       // w in another dtype, or absent; of adamw_set alone
 };
 struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay * w)
   Tensor w, g, buffer;
@@ -408,7 +409,8 @@ struct Kernels {
   // Up to kMostInSet products of one x in one launch, where a table has it: the bits of linear for each, in order. The
   // second of two may take the first one's y as its gate.
   void (*linear_set)(const Exec&, std::span<const LinearArgs>) noexcept = nullptr;
-  // sum_squares and adamw for each, in few launches, where a table has it: the same bits.
+  // sum_squares and adamw for each, in few launches, where a table has it: the same bits. adamw_set also writes copies of w,
+  // as the kernel `copy` does.
   void (*sum_squares_set)(const Exec&, std::span<const SumSquaresArgs>) noexcept = nullptr;
   void (*adamw_set)(const Exec&, std::span<const AdamWArgs>) noexcept = nullptr;
 
