@@ -1,5 +1,5 @@
-// ./qkv bench serve: what a server costs. The same requests through the Scheduler alone, and through a server in this
-// process that many clients ask at once.
+// ./qkv bench serve: what a server costs. The same requests through the Scheduler alone, through a server in this process
+// that many clients ask at once, and through that server with every request looking at the statistics of all heads.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -29,7 +29,8 @@
 namespace qkv::bench {
 namespace {
 
-constexpr double kAtLeast = 0.95;
+constexpr double kAtLeast = 0.95;         // of the Scheduler's tokens per second
+constexpr double kLookingAtLeast = 0.90;  // of the server's
 
 struct Options {
   std::string preset = "gpt2", device = "cpu";
@@ -118,18 +119,18 @@ double alone(Scheduler& scheduler, const OpenModel& model, const std::vector<Ask
   return number(written) / seconds;
 }
 
-std::vector<std::string> bodies_of(const std::vector<Asked>& requests, const ModelSpec& spec) {
+enum class Looks { no, statistics };
+
+std::vector<std::string> bodies_of(const std::vector<Asked>& requests, const ModelSpec& spec, Looks looks) {
   Json biases = Json::object();
   for (const auto& [id, bias] : no_end(spec)) biases[std::to_string(id)] = bias;
   std::vector<std::string> bodies;
   for (const Asked& asked : requests) {
-    bodies.push_back(Json{{"prompt", asked.prompt},
-                          {"max_tokens", asked.tokens},
-                          {"temperature", 0},
-                          {"logit_bias", biases},
-                          {"stream", true},
-                          {"stream_options", {{"include_usage", true}}}}
-                         .dump());
+    Json body = {{"prompt", asked.prompt}, {"max_tokens", asked.tokens},
+                 {"temperature", 0},       {"logit_bias", biases},
+                 {"stream", true},         {"stream_options", {{"include_usage", true}}}};
+    if (looks == Looks::statistics) body["look"] = {{"statistics", "all"}, {"frames", true}};
+    bodies.push_back(body.dump());
   }
   return bodies;
 }
@@ -176,7 +177,7 @@ void run(const Options& options) {
   ServerOptions serve;
   serve.models = {folder.model()};
   serve.open = open;
-  serve.room = {.slots = options.clients, .queue = options.clients, .context = context};
+  serve.room = {.slots = options.clients, .queue = options.clients, .context = context, .look = {.allowed = true}};
   serve.log = false;
   const OpenModel model(folder.model(), open);
   QKV_CHECK(model.spec().kind == ModelSpec::Kind::decoder_only, options.preset, " is a ", model.spec().family,
@@ -188,27 +189,37 @@ void run(const Options& options) {
   int64_t weights = 0;
   for (const auto& [name, weight] : model.model().weights()) weights += weight.shape().count();
 
-  std::vector<double> own, served;
+  std::vector<double> own, served, looking;
   StreamTimes best;
   const auto one_round = [&](int64_t round, int64_t count) {
-    std::vector<Asked> requests = make_requests(options, model.spec(), round);
+    std::vector<Asked> requests = make_requests(options, model.spec(), 2 * round);
     requests.resize(static_cast<size_t>(count));
     int64_t wanted = 0;
     for (const Asked& asked : requests) wanted += asked.tokens;
     own.push_back(alone(scheduler, model, requests, context));
-    StreamTimes times = ask_all(server.port(), static_cast<size_t>(options.clients), bodies_of(requests, model.spec()));
-    QKV_ASSERT(times.tokens == wanted, "the server wrote ", times.tokens, " tokens, not ", wanted);
+    const auto ask = [&](Looks looks) {
+      StreamTimes times =
+          ask_all(server.port(), static_cast<size_t>(options.clients), bodies_of(requests, model.spec(), looks));
+      QKV_ASSERT(times.tokens == wanted, "the server wrote ", times.tokens, " tokens, not ", wanted);
+      return times;
+    };
+    StreamTimes times = ask(Looks::no);
     served.push_back(number(times.tokens) / times.seconds);
+    requests = make_requests(options, model.spec(), 2 * round + 1);  // the cache has the others
+    requests.resize(static_cast<size_t>(count));
+    looking.push_back(number(wanted) / ask(Looks::statistics).seconds);
     if (served.back() >= *std::max_element(served.begin(), served.end())) best = std::move(times);
   };
   one_round(options.rounds, std::min(options.clients, options.requests));  // reads the weights, and is dropped
   own.clear();
   served.clear();
+  looking.clear();
   for (int64_t round = 0; round < options.rounds; ++round) one_round(round, options.requests);
 
   const double fastest_own = *std::max_element(own.begin(), own.end());
   const double fastest_served = *std::max_element(served.begin(), served.end());
-  const double ratio = fastest_served / fastest_own, milli = 1e3;
+  const double fastest_looking = *std::max_element(looking.begin(), looking.end());
+  const double ratio = fastest_served / fastest_own, look_ratio = fastest_looking / fastest_served, milli = 1e3;
   if (options.json) {
     std::cout << Json{{"device", device_name(model.engine().device())},
                       {"preset", options.preset},
@@ -219,6 +230,9 @@ void run(const Options& options) {
                       {"server_tokens_per_second", served},
                       {"ratio", ratio},
                       {"ratio_at_least", kAtLeast},
+                      {"looking_tokens_per_second", looking},
+                      {"look_ratio", look_ratio},
+                      {"look_ratio_at_least", kLookingAtLeast},
                       {"first_token_ms",
                        {{"p50", milli * quantile(best.first, 0.5)}, {"p99", milli * quantile(best.first, 0.99)}}},
                       {"per_token_ms",
@@ -238,6 +252,8 @@ void run(const Options& options) {
             << fmt::format("Scheduler alone      {:10.1f} tokens/s\n", fastest_own)
             << fmt::format("server               {:10.1f} tokens/s, ratio {:.3f} (at least {:.2f})\n", fastest_served,
                            ratio, kAtLeast)
+            << fmt::format("all look inside      {:10.1f} tokens/s, ratio to the server {:.3f} (at least {:.2f})\n",
+                           fastest_looking, look_ratio, kLookingAtLeast)
             << fmt::format("time to first token  {:10.1f} ms, p99 {:.1f}\n", milli * quantile(best.first, 0.5),
                            milli * quantile(best.first, 0.99))
             << fmt::format("time per token       {:10.2f} ms, p99 {:.2f}\n", milli * quantile(best.next, 0.5),
@@ -249,7 +265,8 @@ void run(const Options& options) {
 }  // namespace qkv::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"The server with many clients, against the Scheduler alone", "qkv bench serve"};
+  CLI::App app{"The server with many clients, against the Scheduler alone; then with every request looking inside",
+               "qkv bench serve"};
   qkv::bench::Options options;
   app.add_option("--preset", options.preset, "Model configuration; the weights are random")->capture_default_str();
   app.add_option("--clients", options.clients, "Clients at once, and slots")

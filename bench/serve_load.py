@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What many clients do to qkv serve:  python3 bench/serve_load.py QKV same|leave|flood|slow [options]
+"""What many clients do to qkv serve:  python3 bench/serve_load.py QKV same|leave|flood|slow|attack [options]
 
-  same   clients that ask two models at once, in streams or not, get what one client alone gets
+  same   clients that ask two models at once, in streams or not, some with a look inside, get what one client alone gets
   leave  clients that leave at any moment cost no slots, cache pages, open files or memory
   flood  connections beyond the queue are refused quickly, and /health answers meanwhile
   slow   clients that send slowly are closed in time, and others do not wait for them
+  attack the same with slowhttptest: slow headers, slow bodies, slow reading
 
 Starts the server itself, with tiny models of random weights. Exit code 1: the answer is no. docs/reliability.md has results."""
-import argparse, contextlib, http.client, json, random, re, resource, selectors, socket, struct, sys, threading, time
+import argparse, contextlib, http.client, json, random, re, resource, selectors, shutil, socket, struct, subprocess, sys, threading, time
 
 sys.dont_write_bytecode = True
 from served import CONTEXT, NO_END, Server, check, failures, in_threads, milliseconds, mixed_request, quantile, request_bytes
@@ -22,12 +23,29 @@ def add_logprobs(choice, more):
 
 
 def essence(answer):
-    """Text, finish reason and log-probabilities of each choice; of a whole answer, or of the events of a stream."""
+    """Text, finish reason, log-probabilities and look of each choice; of a whole answer, or of the events of a stream."""
     choices = {}
+
+    def of(index):
+        return choices.setdefault(index, {"text": "", "reason": None, "logprobs": {}, "look": {}})
+
+    def add_look(part):
+        look = of(part["index"])["look"]
+        if "position" in part:
+            look.setdefault("tokens", []).append({name: value for name, value in part.items() if name != "index"})
+        else:
+            look.update({name: value for name, value in part.items() if name not in ("index", "tokens")})
+
     for event in answer:
         check("error" not in event, "an error in a stream: %s" % event)
+        if "choices" not in event and "index" in event:
+            add_look(event)
+        for part in event.get("look", {}).get("choices", []):
+            for token in part.get("tokens", []):
+                add_look(dict(token, index=part["index"]))
+            add_look(part)
         for part in event.get("choices", []):
-            choice = choices.setdefault(part["index"], {"text": "", "reason": None, "logprobs": {}})
+            choice = of(part["index"])
             choice["text"] += part["text"] if "text" in part else (part.get("message") or part.get("delta")).get("content") or ""
             choice["reason"] = part["finish_reason"] or choice["reason"]
             add_logprobs(choice, part.get("logprobs"))
@@ -64,8 +82,10 @@ def same(server, options):
 
     in_threads(options.clients, client)
     seconds = time.monotonic() - start
-    print("same: %d clients x %d requests in %.1f s, %d of them different; %d are not as alone"
-          % (options.clients, options.requests, seconds, kinds, len(failures)))
+    looks = sum(1 for answer in right if any(choice["look"] for choice in answer.values()))
+    check(looks > kinds / 8, "only %d of %d looked inside" % (looks, kinds))
+    print("same: %d clients x %d requests in %.1f s, %d of them different, %d of those with a look inside; %d are not as alone"
+          % (options.clients, options.requests, seconds, kinds, looks, len(failures)))
     check(server.metric("qkv_rejections_total") == 0, "some were refused: the queue is too short for this test")
 
 
@@ -279,18 +299,46 @@ def slow(server, options):
     check(ratio < 2, "the first token takes %.2f times as long beside slow clients" % ratio)
 
 
+# --- attack -----------------------------------------------------------------------------------------------------------
+
+def attack(server, options):
+    """slowhttptest ends by itself when no connection is left; one that reads slowly has its whole answer in the kernel's buffers."""
+    if not shutil.which("slowhttptest"):
+        print("attack: left out without slowhttptest")
+        return
+    kinds = {"header": (["-H", "-u", server.url("/")], 10), "body": (["-B", "-s", "100000", "-t", "POST", "-u", server.url("/v1/completions")], 30),
+             "read": (["-X", "-w", "10", "-y", "20", "-n", "2", "-z", "8", "-k", "2", "-u", server.url("/")], None)}
+    for kind, (arguments, limit) in kinds.items():
+        alone = first_token_times(server, options.requests)
+        start = time.monotonic()
+        attacker = subprocess.Popen(["slowhttptest", "-c", str(options.clients), "-r", str(options.clients), "-i", "1", "-x", "10", "-l", "40", "-p", "3", *arguments],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        time.sleep(2)  # all have connected
+        held, beside = server.files(), first_token_times(server, options.requests)
+        said = attacker.communicate(timeout=120)[0]
+        seconds = time.monotonic() - start
+        server.wait_for("files of an attack stay open", lambda: server.files() < 30, 90)
+        alone += first_token_times(server, options.requests)
+        ratio = quantile(beside, 0.5) / quantile(alone, 0.5)
+        print("attack on %s: %d connections, %d files open in the server, over after %.1f s; first token alone %s; beside %s: %.2f times"
+              % (kind, options.clients, held, seconds, milliseconds(alone), milliseconds(beside), ratio))
+        check(held > options.clients, "%d files are open: slowhttptest did not connect: %s" % (held, said[-600:]))
+        check(ratio < 2, "the first token takes %.2f times as long" % ratio)
+        check(limit is None or seconds < limit + 5, "slow %s: not closed within %s s" % (kind, limit))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("qkv", help="the program")
-    parser.add_argument("what", choices=["same", "leave", "flood", "slow"])
-    parser.add_argument("--clients", type=int, help="at once; 64, 50, 1000 or 200")
-    parser.add_argument("--requests", type=int, help="of each client; 200, 200, - or 200")
+    parser.add_argument("what", choices=["same", "leave", "flood", "slow", "attack"])
+    parser.add_argument("--clients", type=int, help="at once; 64, 50, 1000, 200 or 200")
+    parser.add_argument("--requests", type=int, help="of each client; 200, 200, -, 200 or 200")
     parser.add_argument("--slots", type=int, default=8)
     parser.add_argument("--queue", type=int, help="64; of same and leave 1024, so that nobody is refused")
     parser.add_argument("--threads", type=int, default=1, help="of the server")
     parser.add_argument("--no-wait", dest="wait", action="store_false", help="slow: do not wait until the slow clients are closed")
     options = parser.parse_args()
-    usual = {"same": (64, 200, 1024), "leave": (50, 200, 1024), "flood": (1000, 1, 64), "slow": (200, 200, 64)}[options.what]
+    usual = {"same": (64, 200, 1024), "leave": (50, 200, 1024), "flood": (1000, 1, 64), "slow": (200, 200, 64), "attack": (200, 200, 64)}[options.what]
     for name, value in zip(["clients", "requests", "queue"], usual):
         if getattr(options, name) is None:
             setattr(options, name, value)

@@ -47,7 +47,7 @@ class Server:
             file.write(TEMPLATE)
         self.log = open(self.path("log"), "w+")
         self.process = subprocess.Popen([qkv, "serve", *models, "--port", "0", "--slots", str(slots), "--queue", str(queue),
-                                         "--threads", str(threads), "--device", "cpu"], stdout=subprocess.PIPE, stderr=self.log, text=True)
+                                         "--threads", str(threads), "--device", "cpu", "--look"], stdout=subprocess.PIPE, stderr=self.log, text=True)
         line = self.process.stdout.readline()
         if not line.startswith("listening"):
             raise SystemExit("the server did not start: " + self.log_text())
@@ -66,6 +66,9 @@ class Server:
         made = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
+
+    def url(self, path):
+        return "http://127.0.0.1:%d%s" % (self.port, path)
 
     def get(self, path):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -117,11 +120,27 @@ def in_threads(count, work):
         thread.join()
 
 
+def mixed_look(draw):
+    look = {"maps": draw.choice(["none", "none", "none", "top8", "thumbnails", "full"]), "ladder": draw.random() < 0.3,
+            "frames": draw.random() < 0.3}
+    if draw.random() < 0.7:
+        look["statistics"] = draw.sample(["entropy", "distance", "first", "highest", "argmax", "previous"], draw.randint(1, 6))
+    if draw.random() < 0.5:
+        look["heads"] = draw.sample(["L0", "L1H0", "L1H3", "L0H2"], draw.randint(1, 3))
+    if draw.random() < 0.2:
+        look["cut"] = draw.sample(["L0H0", "L0H3", "L1H1"], draw.randint(1, 2))
+    if draw.random() < 0.2:
+        look["attribute"] = {"position": draw.randint(0, 9)}
+    return look
+
+
 def mixed_request(n):
     draw = random.Random(n)
     body = {"seed": n, "max_tokens": draw.randint(1, 40), "temperature": draw.choice([0, 0.7, 1.3]), "n": draw.choice([1, 1, 1, 2])}
     if draw.random() < 0.2:
         body["stop"] = ["e", "th"]
+    if n % 4 < 2:  # both models
+        body["look"] = mixed_look(draw)
     words = " ".join(draw.choice(["one", "two", "你好", "the cat", "x"]) for _ in range(draw.randint(1, 30)))
     if n % 2:
         body.update(model="plain", prompt=words, logprobs=draw.randint(0, 3))

@@ -2,7 +2,11 @@
 # The launcher says OFF where it sees no GPU: the program is built sooner.
 set(QKV_CUDA AUTO CACHE STRING "kernels for NVIDIA GPUs: AUTO where nvcc is found, ON to insist, OFF")
 set(nvcc_flags -std=c++20 -O2 --extended-lambda --expt-relaxed-constexpr --fmad=false -diag-suppress=20012
-  -gencode=arch=compute_90a,code=sm_90a -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off,-D_GLIBCXX_ASSERTIONS)
+  -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off,-D_GLIBCXX_ASSERTIONS)
+# Hopper's own instructions; the rest also as PTX for GPUs of capability 8.0 and later, which nobody has tested.
+set(hopper_flags -gencode=arch=compute_90a,code=sm_90a)
+set(general_flags ${hopper_flags} -gencode=arch=compute_80,code=compute_80)
+set(hopper_only "/(product_wgmma|product_skinny|attention_wgmma|attention_dq|attention_dk_dv|limits)[.]cu$")
 
 # qkv_cuda_kernels(): src/kernels/cuda becomes a part of qkv_kernels. nvcc is called by hand: CMake of this age does not
 # know how it says C++20.
@@ -23,8 +27,12 @@ function(qkv_cuda_kernels)
   foreach(file ${kernels})
     get_filename_component(name ${file} NAME)
     set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+    set(gpus ${general_flags})
+    if(file MATCHES "${hopper_only}")
+      set(gpus ${hopper_flags})
+    endif()
     add_custom_command(OUTPUT ${object} DEPENDS ${file} DEPFILE ${object}.d COMMENT "nvcc ${name}" VERBATIM
-      COMMAND ${QKV_NVCC} ${nvcc_flags} -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src -MD -MF ${object}.d
+      COMMAND ${QKV_NVCC} ${nvcc_flags} ${gpus} -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src -MD -MF ${object}.d
         -c ${file} -o ${object})
     list(APPEND objects ${object})
   endforeach()

@@ -28,7 +28,8 @@ constexpr int kInternal = 3;
 
 constexpr const char* kMainExamples = R"(Examples:
   ./qkv demo                                    train a small model and look inside it; --lang zh in Chinese
-  ./qkv train world --watch --out my-world      train a model, with snapshots of how it learns
+  ./qkv models                                  the models that ship, to be used by name
+  ./qkv train demo --watch --out my-run         train a model, with snapshots of how it learns
   ./qkv run MODEL "Once upon a time"            let a model write
   ./qkv look MODEL "The cat sat on the"         guesses layer by layer, attention maps, one token's path
   ./qkv heads MODEL --data text.txt             what each head does
@@ -67,6 +68,7 @@ void add_commands(const Command& all, const CommandInfo& program) {
   add_translate(runs);
   add_serve(runs);
   add_tokenize(runs);
+  add_models(runs);
   add_eval(judge);
   add_score(judge);
   add_verify(judge);

@@ -195,6 +195,13 @@ struct RotaryArgs {  // rotates the pairs of columns [first, first + 2 R) by the
   bool inverse = false;      // the backward: the transposed rotation
   bool add = false;
 };
+struct FirstHighestArgs {
+  Tensor ids, x;
+};
+struct CacheHeadsArgs {        // turns queries and keys, writes keys and values to a cache
+  RotaryArgs q, k;             // of one table, the same columns and positions
+  ScatterRowsArgs to_k, to_v;  // to_k.x is k.y, which need not be written; one list of slots
+};
 struct SoftmaxArgs {
   Tensor y, x;
 };
@@ -243,6 +250,37 @@ struct AttentionPatternArgs {
   Tensor lse;   // [N, H], for probs
   Tensor rows;  // i32 [R] or absent: which rows of q; all N
   Tensor out;   // [R or N, H, S]; keys a row does not see, or a segment does not have: 0 as probs, -inf as biased
+};
+
+// Sums of the statistics of an attention over groups of rows, one of each for every head: so the rows stay on the
+// device. Numbers of a group and head, in this order:
+struct StatsColumns {
+  int64_t offsets = 0, classes = 0, wanted = 0;
+
+  static constexpr int64_t entropy = 0, distance = 1, first = 2;
+  constexpr int64_t at_offset(int64_t o = 0) const { return 3 + o; }
+  constexpr int64_t strongest(int64_t o = 0) const { return 3 + offsets + o; }  // rows whose argmax is at the offset
+  constexpr int64_t in_class(int64_t k = 0) const { return 3 + 2 * offsets + k; }
+  constexpr int64_t again(int64_t k = 0) const { return 3 + 2 * offsets + classes + k; }
+  constexpr int64_t labelled(int64_t w = 0) const { return 3 + 2 * offsets + 2 * classes + w; }
+  constexpr int64_t count() const { return 3 + 2 * offsets + 2 * classes + wanted; }
+};
+struct StatsRows {
+  Tensor groups;   // i32 [n, 4]: first row, rows, position of the first, index of the label of key 0
+  Tensor weights;  // f64 [N, 3]: of a row in every sum; in that of the entropy instead; in the second one of classes
+  Tensor labels;   // i32 [L] or absent: of keys
+  Tensor wanted;   // i32 [N, W], W at most kMostWanted, or absent: `labelled` counts rows whose argmax has this label
+};
+constexpr int64_t kMostWanted = 2;
+struct AttentionSumsArgs {
+  AttentionStats stats;  // contiguous, of one dtype
+  StatsRows rows;
+  Tensor y;  // f64 [n, H, StatsColumns::count()]
+  StatsColumns columns() const {
+    return {.offsets = stats.at_offset.defined() ? stats.at_offset.dim(2) : 0,
+            .classes = stats.in_class.defined() ? stats.in_class.dim(2) : 0,
+            .wanted = rows.wanted.defined() ? rows.wanted.dim(1) : 0};
+  }
 };
 
 // --- experts ---------------------------------------------------------------------------------------------------------
@@ -382,6 +420,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
   X(attention, AttentionArgs)                         \
   X(attention_backward, AttentionBackwardArgs)        \
   X(attention_pattern, AttentionPatternArgs)          \
+  X(attention_sums, AttentionSumsArgs)                \
   X(route, RouteArgs)                                 \
   X(route_backward, RouteBackwardArgs)                \
   X(dispatch_plan, DispatchPlanArgs)                  \
@@ -416,6 +455,11 @@ struct Kernels {
   // as the kernel `copy` does.
   void (*sum_squares_set)(const Exec&, std::span<const SumSquaresArgs>) noexcept = nullptr;
   void (*adamw_set)(const Exec&, std::span<const AdamWArgs>) noexcept = nullptr;
+  // Of each row the first highest number: ids i32 [N] of x f32 [N, V], -1 where one is not finite. Where a table has
+  // it; elsewhere the host looks at the numbers.
+  void (*first_highest)(const Exec&, const FirstHighestArgs&) noexcept = nullptr;
+  // Two rotary and two scatter_rows in one launch, where a table has it.
+  void (*cache_heads)(const Exec&, const CacheHeadsArgs&) noexcept = nullptr;
 
   static const Kernels& none();  // kernels that do nothing, for planning memory
 };

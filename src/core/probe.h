@@ -53,6 +53,7 @@ struct StatsWanted {
   std::vector<int32_t> offsets;
   Tensor key_classes;
   int32_t classes = 0;
+  bool checked = false;  // key_classes is known to lie in [0, classes): it need not be read back to be sure
 };
 
 class Probe {

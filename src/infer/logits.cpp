@@ -1,7 +1,7 @@
 #include "infer/logits.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -19,10 +19,16 @@ bool better(const Scored& a, const Scored& b) {
 void check_logits(std::span<const float> logits, size_t position) {
   QKV_CHECK(!logits.empty(), "there are no logits to choose from at position ", position,
             Hint("give a row of the model's logits"));
-  constexpr uint32_t kExponent = 0x7f800000;  // all ones if not finite
-  uint32_t largest = 0;
-  for (const float x : logits) largest = std::max(largest, std::bit_cast<uint32_t>(x) & kExponent);
-  if (largest != kExponent) return;
+  // 0 times a number that is not finite is NaN, and stays. In lanes that do not wait for each other.
+  constexpr size_t kLanes = 32;
+  std::array<float, kLanes> zeros{};
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes) {
+    const float* at = logits.data() + i;
+    for (size_t lane = 0; lane < kLanes; ++lane) zeros[lane] += at[lane] * 0.0F;
+  }
+  for (; i < logits.size(); ++i) zeros[0] += logits[i] * 0.0F;
+  if (std::all_of(zeros.begin(), zeros.end(), [](float zero) { return zero == 0; })) return;
   const auto bad = std::find_if_not(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); });
   QKV_FAIL("the logit of token ", bad - logits.begin(), " at position ", position, " is ", *bad,
            Hint("the model's weights or its precision are broken;  qkv verify  tells more"));

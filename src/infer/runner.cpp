@@ -120,10 +120,10 @@ int64_t Runner::context() const {
 }
 
 // Of the next pass.
-Context Runner::pass_context() {
+Context Runner::pass_context(Probe* probe) {
   arena_.rewind({});
   Context cx = engine_->context(arena_, options_.precision);
-  cx.probe = options_.probe;
+  cx.probe = probe != nullptr ? probe : options_.probe;
   cx.recordable = engine_->device().can_record();
   return cx;
 }
@@ -185,7 +185,11 @@ void Runner::end(const Sequence& s) {
   if (s.source >= 0) sources_->end(s.source);
 }
 
-std::span<const float> Runner::pass(std::span<const Part> parts) {
+std::span<const float> Runner::pass(std::span<const Part> parts, Probe* probe) {
+  return pass(parts, Wanted::logits, probe).logits;
+}
+
+Runner::Result Runner::pass(std::span<const Part> parts, Wanted what, Probe* probe) {
   std::vector<KvCache::Part> own, across;
   std::vector<int32_t> ids, wanted;
   for (const Part& part : parts) {
@@ -198,40 +202,63 @@ std::span<const float> Runner::pass(std::span<const Part> parts) {
       wanted.push_back(static_cast<int32_t>(static_cast<int64_t>(ids.size()) - i));
     }
   }
-  Context cx = pass_context();
+  Context cx = pass_context(probe);
   if (cx.recordable) check_ids(ids, vocabulary());
   // All inputs first: what follows works on memory of the device alone, and can be recorded.
   const KvPages pages = cache_.append(cx, own);
   const KvPages source_pages = sources_ ? sources_->look(cx, across) : KvPages{};
   const Tensor tokens = cx.upload(ids), rows = wanted.size() < ids.size() ? cx.upload(wanted) : Tensor();
+  const bool finds_highest = what == Wanted::highest && !wanted.empty() && cx.kernels.first_highest != nullptr;
+  const Tensor highest = finds_highest ? cx.constant({std::ssize(wanted)}, DType::i32) : Tensor();
   const auto run = [&] {
     const Tensor states = model_->next_states(cx, tokens, pages, sources_ ? &source_pages : nullptr);
     if (wanted.empty()) return Tensor();
-    return model_->head().forward(cx, rows.defined() ? ops::gather_rows(cx, states, rows) : states);
+    const Tensor logits = model_->head().forward(cx, rows.defined() ? ops::gather_rows(cx, states, rows) : states);
+    if (finds_highest && logits.dtype() == DType::f32) cx.kernels.first_highest(cx.exec, {.ids = highest, .x = logits});
+    return logits;
   };
-  if (cx.probe != nullptr || std::ssize(ids) > kMostRecorded) return on_host(run());
-  PassRecorder::Key key{static_cast<int64_t>(Param::changes()), arena_.used(), std::ssize(ids), std::ssize(parts),
-                    std::ssize(wanted)};
+  const auto result = [&](const Tensor& logits) -> Result {
+    if (finds_highest && logits.dtype() == DType::f32) {
+      const std::span<const int32_t> found = ids_on_host(highest);
+      if (std::ranges::find(found, -1) == found.end()) return {.highest = found};
+    }
+    return {.logits = on_host(logits)};
+  };
+  if (cx.probe != nullptr || std::ssize(ids) > kMostRecorded) return result(run());
+  PassRecorder::Key key{static_cast<int64_t>(Param::changes()),
+                        arena_.used(),
+                        std::ssize(ids),
+                        std::ssize(parts),
+                        std::ssize(wanted),
+                        finds_highest ? 1 : 0};
   for (const KvPages* p : {&pages, &source_pages}) {
     for (const Tensor& table : p->tables) key.push_back(table.dim(1));
   }
-  return on_host(recorder_.run(key, run));
+  return result(recorder_.run(key, run));
 }
 
-// Valid until the next pass.
+// Both are valid until the next pass.
 std::span<const float> Runner::on_host(const Tensor& logits) {
   if (!logits.defined()) return {};
-  const int64_t bytes = logits.count() * size_of(DType::f32);
-  if (!logits_.defined() || logits_.bytes() < bytes) {
-    logits_ = Storage(engine_->device().host_memory(), DType::f32, logits.count());
-  }
-  auto* host = reinterpret_cast<float*>(logits_.data());
+  auto* host = reinterpret_cast<float*>(room_on_host(logits_, DType::f32, logits.count()));
   if (logits.dtype() == DType::f32) {
-    logits.device().download(host, logits.data(), bytes);
+    logits.device().download(host, logits.data(), logits.count() * size_of(DType::f32));
   } else {
     std::ranges::copy(host_floats(logits), host);
   }
   return {host, static_cast<size_t>(logits.count())};
+}
+std::span<const int32_t> Runner::ids_on_host(const Tensor& ids) {
+  auto* host = reinterpret_cast<int32_t*>(room_on_host(highest_, DType::i32, ids.count()));
+  ids.device().download(host, ids.data(), ids.count() * size_of(DType::i32));
+  return {host, static_cast<size_t>(ids.count())};
+}
+
+std::byte* Runner::room_on_host(Storage& room, DType dtype, int64_t count) {
+  if (!room.defined() || room.bytes() < count * size_of(dtype)) {
+    room = Storage(engine_->device().host_memory(), dtype, count);
+  }
+  return room.data();
 }
 
 std::span<const float> Runner::prefill(Part part) {

@@ -68,15 +68,26 @@ class Runner {
     int32_t request = 0;           // reported by taps
     int64_t reach = 0;             // most tokens the sequence may have; matters for longrope
   };
-  // One pass. Returns logits [rows, V] in the order of the parts, valid until the next pass.
-  std::span<const float> pass(std::span<const Part> parts);
+  // One pass, with this probe instead of RunOptions::probe if there is one. Returns logits [rows, V] in the order of the
+  // parts, valid until the next pass.
+  std::span<const float> pass(std::span<const Part> parts, Probe* probe = nullptr);
+  // The same where all that is wanted of a row of logits may be which is the first highest one. `highest` then has
+  // those and `logits` is empty, unless the device does not find them itself or a logit is not finite.
+  enum class Wanted : uint8_t { logits, highest };
+  struct Result {
+    std::span<const float> logits;
+    std::span<const int32_t> highest;
+  };
+  Result pass(std::span<const Part> parts, Wanted wanted, Probe* probe = nullptr);
   // The same for one part of any length, in chunks.
   std::span<const float> prefill(Part part);
 
  private:
   static RunOptions fitting(const Model& model, const Engine& engine, const RunOptions& options);
-  Context pass_context();
+  Context pass_context(Probe* probe = nullptr);
   std::span<const float> on_host(const Tensor& logits);
+  std::span<const int32_t> ids_on_host(const Tensor& ids);
+  std::byte* room_on_host(Storage& room, DType dtype, int64_t count);
 
   const Model* model_;
   const Engine* engine_;
@@ -85,7 +96,7 @@ class Runner {
   KvCache cache_;
   std::optional<KvCache> sources_;
   PassRecorder recorder_;
-  Storage logits_;  // of the host
+  Storage logits_, highest_;  // of the host
 };
 
 // The decoder's prompt: the given one; if that is empty, an encoder-decoder's start token. An Error if it names none.

@@ -29,9 +29,9 @@ void check_field(const char* field, Number value, FieldRange<std::type_identity_
             range.high, Hint(meaning));
 }
 
-bool adjusts(const Sampling& s, const ChoiceInput& input) {
-  return input.allowed != nullptr || !s.logit_bias.empty() || s.repetition_penalty != 1 || s.no_repeat_ngram != 0 ||
-         s.presence_penalty != 0 || s.frequency_penalty != 0;
+bool adjusts(const Sampling& s) {
+  return !s.logit_bias.empty() || s.repetition_penalty != 1 || s.no_repeat_ngram != 0 || s.presence_penalty != 0 ||
+         s.frequency_penalty != 0;
 }
 
 // As forbid_repeated_ngrams, unless that leaves no allowed token.
@@ -183,12 +183,40 @@ int32_t draw(const Sampling& sampling, const Logits& x, uint64_t position) {
   return 0;
 }
 
+// Lanes that do not wait for each other.
+template <class Number>
+Number highest_of(std::span<const Number> x) {
+  constexpr size_t kLanes = 32;
+  std::array<Number, kLanes> most;
+  most.fill(x[0]);
+  size_t i = 0;
+  for (; i + kLanes <= x.size(); i += kLanes) {
+    const Number* at = x.data() + i;
+    for (size_t lane = 0; lane < kLanes; ++lane) most[lane] = at[lane] > most[lane] ? at[lane] : most[lane];
+  }
+  for (; i < x.size(); ++i) most[0] = std::max(most[0], x[i]);
+  return *std::max_element(most.begin(), most.end());
+}
+
+// Of the highest the first, looked for in the block that has it.
+template <class Number>
+int32_t first_highest(std::span<const Number> x) {
+  constexpr size_t kBlock = 1024;
+  Number most = x[0];
+  size_t block = 0;
+  for (size_t i = 0; i < x.size(); i += kBlock) {
+    const Number here = highest_of(x.subspan(i, std::min(kBlock, x.size() - i)));
+    if (here > most) {
+      most = here;
+      block = i;
+    }
+  }
+  return static_cast<int32_t>(std::find(x.begin() + static_cast<std::ptrdiff_t>(block), x.end(), most) - x.begin());
+}
+
 template <class Logits>
 int32_t picked(const Sampling& sampling, const Logits& x, uint64_t position) {
-  if (sampling.temperature > 0) return draw(sampling, x, position);
-  size_t best = 0;
-  for (size_t i = 1; i < x.size(); ++i) best = x[i] > x[best] ? i : best;
-  return static_cast<int32_t>(best);
+  return sampling.temperature > 0 ? draw(sampling, x, position) : first_highest(std::span(std::as_const(x)));
 }
 
 void add_logprobs(Choice& choice, std::span<const float> logits, int64_t alternatives) {
@@ -200,6 +228,10 @@ void add_logprobs(Choice& choice, std::span<const float> logits, int64_t alterna
 }
 
 }  // namespace
+
+bool takes_highest(const Sampling& sampling) {
+  return sampling.temperature == 0 && sampling.alternatives < 0 && !adjusts(sampling);
+}
 
 void validate(const Sampling& s, int64_t vocabulary) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -228,8 +260,9 @@ Choice choose(const Sampling& sampling, const ChoiceInput& input) {
   QKV_CHECK(input.prompt <= input.history.size(), "the prompt has ", input.prompt, " tokens but the history ",
             input.history.size(), Hint("the history is prompt and answer"));
   const size_t position = input.history.size();
-  Choice choice{.id = adjusts(sampling, input) ? picked(sampling, adjusted(sampling, input), position)
-                                               : picked(sampling, input.logits, position)};
+  Choice choice{.id = input.allowed != nullptr || adjusts(sampling)
+                          ? picked(sampling, adjusted(sampling, input), position)
+                          : picked(sampling, input.logits, position)};
   if (sampling.alternatives >= 0) add_logprobs(choice, input.logits, sampling.alternatives);
   return choice;
 }

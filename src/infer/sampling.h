@@ -44,6 +44,9 @@ struct Sampling {  // the defaults change nothing
 // An Error that names the field, its value and the range.
 void validate(const Sampling& sampling, int64_t vocabulary);
 
+// Whether it is always the first of the highest logits, and nothing else of them matters.
+bool takes_highest(const Sampling& sampling);
+
 struct Choice {
   int32_t id = 0;
   double logprob = 0;                                         // 0 if not asked for

@@ -95,6 +95,7 @@ Scheduler::Prefix Scheduler::find_prefix(const Session& session) const {
   constexpr int64_t kWorthIt = 16;
   Prefix best;
   if (!session.options().source.empty()) return best;  // keys and values depend on the source too
+  if (!session.options().shares_prefixes) return best;
   const std::span<const int32_t> prompt = std::span(session.ids()).first(session.ids().size() - 1);
   const bool long_rope = runner_.uses_long_rope(session.most_ids());
   const auto consider = [&](std::span<const int32_t> ids, int64_t held, const Runner::Sequence& sequence) {
@@ -111,7 +112,7 @@ Scheduler::Prefix Scheduler::find_prefix(const Session& session) const {
   }
   int64_t coming = 0;
   for (const Job& job : active_) {
-    if (job.session.options().owner != session.options().owner) continue;
+    if (job.session.options().owner != session.options().owner || !job.session.options().shares_prefixes) continue;
     if (runner_.uses_long_rope(job.session.most_ids()) != long_rope || !job.session.options().source.empty()) continue;
     const int64_t all = consider(job.session.ids(), job.session.done(), job.session.sequence());
     if (job.session.prefilling()) coming = std::max(coming, all);
@@ -185,6 +186,7 @@ void Scheduler::start_sources(std::span<Job* const> jobs) {
 void Scheduler::keep(Session& session) {
   const std::span<const int32_t> held = std::span(session.ids()).first(static_cast<size_t>(session.done()));
   if (options_.most_kept == 0 || held.empty() || !session.options().source.empty()) return;
+  if (!session.options().shares_prefixes) return;
   // A longer text with a kept one as its prefix replaces it.
   for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
     if (kept->owner != session.options().owner) continue;
@@ -225,6 +227,8 @@ void Scheduler::finish(Jobs::iterator job) {
 void Scheduler::run_pass() {
   std::vector<Runner::Part> parts;
   std::vector<Job*> in_pass;
+  std::vector<PassProbe::Part> watched;
+  int64_t rows = 0;
   int64_t room = runner_.options().chunk;  // rows of prompts; sessions that decode always have theirs
   for (Job& job : active_) {
     const bool prefilling = job.session.prefilling();
@@ -232,31 +236,43 @@ void Scheduler::run_pass() {
     parts.push_back(job.session.next_part(room));
     in_pass.push_back(&job);
     if (prefilling) room -= std::min(room, static_cast<int64_t>(parts.back().ids.size()));
-    counts_.rows += static_cast<int64_t>(parts.back().ids.size());
+    job.session.add_probe(watched, rows);
+    rows += std::ssize(parts.back().ids);
   }
-  std::span<const float> logits;
+  counts_.rows += rows;
+  const bool is_watched = !watched.empty();
+  PassProbe probe(std::move(watched));
+  const bool greedy =
+      std::all_of(in_pass.begin(), in_pass.end(), [](const Job* job) { return job->session.takes_highest(); });
+  Runner::Result result;
   try {
-    logits = runner_.pass(parts);
+    result =
+        runner_.pass(parts, greedy ? Runner::Wanted::highest : Runner::Wanted::logits, is_watched ? &probe : nullptr);
   } catch (const Error& error) {
     for (Job* job : in_pass) job->session.end(Ended::failed, error.what());
     return;
   }
   ++counts_.passes;
-  // Sessions choose in parallel; callbacks run one after the other.
+  // Sessions choose in parallel, unless that is done; callbacks run one after the other.
   const auto vocabulary = static_cast<size_t>(runner_.vocabulary());
   std::vector<std::vector<Choice>> chosen(parts.size());
   std::vector<size_t> first_row{0};
   for (const Runner::Part& part : parts) first_row.push_back(first_row.back() + static_cast<size_t>(part.logits));
-  runner_.engine().exec().pool->run(static_cast<int64_t>(parts.size()), [&](int64_t i, int) {
-    const auto n = static_cast<size_t>(i);
+  const auto choose = [&](int64_t i, int) {
+    const auto n = static_cast<size_t>(i), first = first_row[n], count = first_row[n + 1] - first;
     Session& session = in_pass[n]->session;
     try {
-      chosen[n] =
-          session.take(logits.subspan(first_row[n] * vocabulary, (first_row[n + 1] - first_row[n]) * vocabulary));
+      chosen[n] = result.highest.empty() ? session.take(result.logits.subspan(first * vocabulary, count * vocabulary))
+                                         : session.take_highest(result.highest.subspan(first, count));
     } catch (const Error& error) {
       session.end(Ended::failed, error.what());
     }
-  });
+  };
+  if (result.highest.empty()) {
+    runner_.engine().exec().pool->run(std::ssize(parts), choose);
+  } else {
+    for (int64_t i = 0; i < std::ssize(parts); ++i) choose(i, 0);
+  }
   for (size_t n = 0; n < parts.size(); ++n) report(*in_pass[n], chosen[n], parts[n].logits);
 }
 

@@ -74,6 +74,7 @@ Session::Session(Session&& other) noexcept
       limit_(other.limit_),
       sequence_(std::exchange(other.sequence_, {})),
       done_(other.done_),
+      cached_(other.cached_),
       rows_(std::move(other.rows_)),
       guessed_(other.guessed_),
       draft_(std::move(other.draft_)),
@@ -92,7 +93,7 @@ void Session::open() {
 
 void Session::open(Runner::Sequence sequence) {
   sequence_ = sequence;
-  done_ = runner_->length(sequence);
+  done_ = cached_ = runner_->length(sequence);
 }
 
 Runner::Sequence Session::release() {
@@ -116,12 +117,22 @@ Runner::Part Session::next_part(int64_t most_rows) {
   return {.sequence = sequence_, .ids = rows_, .logits = last ? 1 + guessed_ : 0, .request = request_, .reach = limit_};
 }
 
-Choice Session::choose_next(std::span<const float> logits) {
+void Session::add_probe(std::vector<PassProbe::Part>& to, int64_t first_row) const {
+  if (!options_.probe || !options_.probe->begin(done_, std::ssize(rows_))) return;
+  to.push_back({.probe = options_.probe.get(), .first_row = first_row, .rows = std::ssize(rows_)});
+}
+
+// The next id, where logits do not matter.
+std::optional<int32_t> Session::forced_next() const {
   const ModelSpec& spec = runner_->model().spec();
-  const std::optional<int32_t>& forced = spec.tokens.forced_eos;
-  if (options_.forced_bos && ids_.size() == 1) return {.id = *options_.forced_bos};
+  if (options_.forced_bos && ids_.size() == 1) return options_.forced_bos;
   const bool last = static_cast<int64_t>(ids_.size()) + 1 == limit_;
-  if (forced && last && !end_tokens(options_, spec).empty()) return {.id = *forced};
+  if (last && !end_tokens(options_, spec).empty()) return spec.tokens.forced_eos;
+  return std::nullopt;
+}
+
+Choice Session::choose_next(std::span<const float> logits) {
+  if (const std::optional<int32_t> forced = forced_next()) return {.id = *forced};
   Choice choice = choose(options_.sampling, {.logits = logits,
                                              .history = ids_,
                                              .prompt = static_cast<size_t>(prompt_length()),
@@ -145,16 +156,27 @@ void Session::add(const Choice& choice) {
 
 std::vector<Choice> Session::take(std::span<const float> logits) {
   const auto vocabulary = static_cast<size_t>(runner_->vocabulary());
+  return take_rows(!logits.empty(), [&](int64_t row) {
+    return choose_next(logits.subspan(static_cast<size_t>(row) * vocabulary, vocabulary));
+  });
+}
+
+std::vector<Choice> Session::take_highest(std::span<const int32_t> ids) {
+  return take_rows(!ids.empty(),
+                   [&](int64_t row) { return Choice{.id = forced_next().value_or(ids[static_cast<size_t>(row)])}; });
+}
+
+// `any`: whether there are rows to choose from.
+std::vector<Choice> Session::take_rows(bool any, FunctionRef<Choice(int64_t row)> choose) {
   const int64_t known = static_cast<int64_t>(rows_.size()) - guessed_;
-  if (logits.empty()) {  // still prefilling
+  if (!any) {  // still prefilling
     done_ += known;
     return {};
   }
   std::vector<Choice> chosen;
   int64_t right = 0;  // guesses that were right: their rows are kept
   while (true) {
-    const Choice& choice =
-        chosen.emplace_back(choose_next(logits.subspan(static_cast<size_t>(right) * vocabulary, vocabulary)));
+    const Choice& choice = chosen.emplace_back(choose(right));
     add(choice);
     const bool guessed_right =
         right < guessed_ && rows_[static_cast<size_t>(known + right)] == choice.id && ended_ == Ended::not_yet;
@@ -175,7 +197,13 @@ std::optional<Choice> Session::next() {
   while (waiting_.empty()) {
     if (ended_ != Ended::not_yet) return std::nullopt;
     const Runner::Part part = next_part(runner_->options().chunk);
-    waiting_ = take(runner_->pass({&part, 1}));
+    std::vector<PassProbe::Part> watched;
+    add_probe(watched, 0);
+    const bool is_watched = !watched.empty();
+    PassProbe probe(std::move(watched));
+    const Runner::Result result = runner_->pass(
+        {&part, 1}, takes_highest() ? Runner::Wanted::highest : Runner::Wanted::logits, is_watched ? &probe : nullptr);
+    waiting_ = result.highest.empty() ? take(result.logits) : take_highest(result.highest);
     std::reverse(waiting_.begin(), waiting_.end());
   }
   Choice choice = std::move(waiting_.back());

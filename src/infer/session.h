@@ -8,10 +8,12 @@
 #include <optional>
 #include <string>
 
+#include "base/function_ref.h"
 #include "infer/grammar/constraint.h"
 #include "infer/ngram_draft.h"
 #include "infer/runner.h"
 #include "infer/sampling.h"
+#include "infer/session_probe.h"
 
 namespace qkv {
 
@@ -35,7 +37,9 @@ struct SessionOptions {
   std::optional<int32_t> forced_bos = {};        // the second id of the text, such as the target language
   int64_t draft = 0;                             // most tokens guessed ahead; the output is the same
   std::shared_ptr<const grammar::TokenMasks> constraint = {};  // only texts of this grammar are written
-  int32_t owner = 0;  // prefixes in the cache are shared only between texts of one owner
+  int32_t owner = 0;                         // prefixes in the cache are shared only between texts of one owner
+  bool shares_prefixes = true;               // false: computes its whole prompt, and nothing of it is kept
+  std::shared_ptr<SessionProbe> probe = {};  // of its rows; one that edits needs shares_prefixes = false
 };
 
 // The ids that end a text. `options.eos` usually comes from GenerationDefaults, where generation_config.json goes
@@ -67,13 +71,19 @@ class Session {
   void open(Runner::Sequence sequence);
   bool is_open() const { return sequence_.own >= 0; }
   const Runner::Sequence& sequence() const { return sequence_; }
-  int64_t done() const { return done_; }  // positions the cache holds
+  int64_t done() const { return done_; }      // positions the cache holds
+  int64_t cached() const { return cached_; }  // positions it held when the session was opened
   bool prefilling() const { return done_ + 1 < static_cast<int64_t>(ids_.size()); }
 
   // Its rows in the next pass, at most so many while it prefills its prompt. Valid until the session changes.
   Runner::Part next_part(int64_t most_rows);
+  // Its probe in that pass, for a PassProbe; begins it. Nothing is added if it has none that looks.
+  void add_probe(std::vector<PassProbe::Part>& to, int64_t first_row) const;
   // The logits of that pass, [rows of logits, V]. Returns the tokens it chose. Changes nothing but the session.
   std::vector<Choice> take(std::span<const float> logits);
+  // The same of the first highest logit of each row, where that is all it looks at.
+  bool takes_highest() const { return !constraint_ && qkv::takes_highest(options_.sampling); }
+  std::vector<Choice> take_highest(std::span<const int32_t> ids);
   void end(Ended why, std::string error = "");
   // Hands its sequence over; the caller has to end it.
   Runner::Sequence release();
@@ -86,7 +96,9 @@ class Session {
   Session fork(Sampling sampling) const;
 
  private:
+  std::optional<int32_t> forced_next() const;
   Choice choose_next(std::span<const float> logits);
+  std::vector<Choice> take_rows(bool any, FunctionRef<Choice(int64_t row)> choose);
   void add(const Choice& choice);
 
   Runner* runner_;
@@ -95,7 +107,7 @@ class Session {
   std::vector<int32_t> ids_;
   int64_t limit_ = 0;
   Runner::Sequence sequence_;
-  int64_t done_ = 0;
+  int64_t done_ = 0, cached_ = 0;
   std::vector<int32_t> rows_;  // ids of the current pass: known ones, then guesses
   int64_t guessed_ = 0;        // how many of them
   std::optional<NgramDraft> draft_;

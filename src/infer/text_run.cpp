@@ -49,6 +49,7 @@ class TextStream {
       if (written_.stop.empty()) tell(stops_.finish());
     }
     written_.prompt_tokens = session.prompt_length();
+    written_.cached_tokens = session.cached();
     written_.ended = unwanted_ ? Ended::cancelled : written_.stop.empty() ? session.ended() : Ended::stopped;
     written_.error = session.error();
     const bool wrote = !written_.tokens.empty();

@@ -16,8 +16,8 @@ namespace qkv {
 
 struct WrittenText {
   std::string text;
-  std::vector<Choice> tokens;  // all generated tokens, those without text included
-  int64_t prompt_tokens = 0;
+  std::vector<Choice> tokens;                    // all generated tokens, those without text included
+  int64_t prompt_tokens = 0, cached_tokens = 0;  // cached: of the prompt, not computed for this text
   Ended ended = Ended::not_yet;
   std::string error;           // if it failed
   std::string stop;            // the stop string that ended it, if one did

@@ -67,7 +67,7 @@ class Validator {
                 " cross-attention", Hint("only the decoder of an encoder-decoder looks at an encoder"));
       attention(where, layer.attention);
       if (layer.cross) attention(where + " cross", *layer.cross);
-      feed(where, layer.feed);
+      feed(where, layer);
       norm(where, layer.norm);
       number(where + " residual multiplier", layer.branch_factor, -1e6, 1e6);
       number(where + " dropout", static_cast<double>(layer.dropout), 0, 0.999);
@@ -136,9 +136,14 @@ class Validator {
     }
   }
 
-  void feed(const std::string& where, const FeedForwardSpec& f) const {
+  void feed(const std::string& where, const LayerSpec& layer) const {
+    const FeedForwardSpec& f = layer.feed;
     number(where + " dropout after the activation", static_cast<double>(f.dropout), 0, 0.999);
-    if (!f.experts) return in_range(where + " feed-forward width", f.width, 1, kMost);
+    // Without one, x + f(norm(x)) is x. Elsewhere its norm would still act, or it shares one with the attention.
+    QKV_CHECK(!f.absent() || layer.place == NormPlace::before, what_, ": ", where,
+              " has a feed-forward of width 0, that is none, but its norms are not in front of the sublayers",
+              Hint("only layers such as those of llama or gpt2 can be of attention alone"));
+    if (!f.experts) return in_range(where + " feed-forward width", f.width, 0, kMost);
     const ExpertsSpec& e = *f.experts;
     in_range(where + " experts", e.count, 1, 65536);
     in_range(where + " expert width", e.width, 1, kMost);

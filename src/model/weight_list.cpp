@@ -97,6 +97,7 @@ class Lister {
       branch_norms("norm_cross", l);
       attention("cross", *l.cross);
     }
+    if (l.feed.absent()) return;
     if (l.place != NormPlace::shared) branch_norms("norm_mlp", l);
     feed(l.feed);
   }

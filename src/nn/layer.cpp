@@ -123,15 +123,13 @@ class FeedForwardSublayer : public Sublayer {
   std::unique_ptr<FeedForward> feed_;
 };
 
-// x = x + attention(norm(x)),  x = x + feed(norm(x)),  with the norms where the spec says.
+// x = x + attention(norm(x)),  x = x + feed(norm(x)),  with the norms where the spec says. A layer may have no feed.
 class SequentialLayer : public Layer {
  public:
   SequentialLayer(const LayerSpec& spec, Place place, const Weights& weights, const Attention::Names& names,
                   Ropes& ropes)
-      : place_(place),
-        cross_place_{Stack::cross, place.layer},
-        attention_(spec, place, weights, names, ropes),
-        feed_(spec, place, weights, names.name) {
+      : place_(place), cross_place_{Stack::cross, place.layer}, attention_(spec, place, weights, names, ropes) {
+    if (!spec.feed.absent()) feed_.emplace(spec, place, weights, names.name);
     if (spec.cross) cross_.emplace(spec, cross_place_, weights, names.name, ropes);
   }
 
@@ -143,7 +141,7 @@ class SequentialLayer : public Layer {
       x = cross_->forward(cx, x, pass);
     }
     cx.tap(place_, Site::resid_mid, x, &pass.rows);
-    x = feed_.forward(cx, x, pass);
+    if (feed_) x = feed_->forward(cx, x, pass);
     cx.tap(place_, Site::resid_post, x, &pass.rows);
     return x;
   }
@@ -156,7 +154,7 @@ class SequentialLayer : public Layer {
   Place place_, cross_place_;
   SelfAttention attention_;
   std::optional<CrossAttention> cross_;
-  FeedForwardSublayer feed_;
+  std::optional<FeedForwardSublayer> feed_;
 };
 
 // x = x + attention(norm1(x)) + feed(norm2(x)),  both of the same x: GPT-NeoX. With one norm for both: GPT-J.

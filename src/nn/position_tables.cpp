@@ -79,7 +79,7 @@ Tensor Rope::table_rows(Context& cx, const Rows& rows, Lengths lengths) const {
   return cx.upload(at);
 }
 
-Tensor Rope::rotate(Context& cx, const Tensor& x, const Rows& rows, int64_t first) const {
+Rope::Turn Rope::turn(Context& cx, const Rows& rows, int64_t first) const {
   const int64_t pairs = spec_.width / 2;
   Lengths lengths = needed(rows);
   ops::RotaryOptions options{.first = first, .interleaved = spec_.interleaved};
@@ -93,7 +93,17 @@ Tensor Rope::rotate(Context& cx, const Tensor& x, const Rows& rows, int64_t firs
     options.cos = Tensor(cos_, {made_.rows(), pairs});
     options.sin = Tensor(sin_, {made_.rows(), pairs});
   }
-  return ops::rotary(cx, x, table_rows(cx, rows, lengths), options);
+  return {table_rows(cx, rows, lengths), options};
+}
+
+Tensor Rope::rotate(Context& cx, const Tensor& x, const Rows& rows, int64_t first) const {
+  const Turn by = turn(cx, rows, first);
+  return ops::rotary(cx, x, by.positions, by.options);
+}
+
+Tensor Rope::forward_to_cache(Context& cx, const ops::CacheHeads& heads, const Rows& rows) const {
+  const Turn by = turn(cx, rows, spec_.first);
+  return ops::cache_heads(cx, heads, by.positions, by.options);
 }
 
 std::shared_ptr<const Rope> Ropes::get(const RopeSpec& spec) {

@@ -89,7 +89,7 @@ struct ExpertsSpec {
 };
 
 struct FeedForwardSpec {
-  int64_t width = 0;   // of the dense form
+  int64_t width = 0;   // of the dense form; 0 without experts: the layer has no feed-forward
   bool gated = false;  // act(gate x) * (up x), else act(up x)
   Activation act;
   float gate_limit = 0, gate_shift = 0;  // see Gating
@@ -97,6 +97,7 @@ struct FeedForwardSpec {
   std::optional<ExpertsSpec> experts;
   float dropout = 0;  // after the activation
 
+  bool absent() const { return width == 0 && !experts; }  // attention alone
   Gating gating() const { return {.act = act, .limit = gate_limit, .shift = gate_shift}; }
 };
 

@@ -180,7 +180,7 @@ AttentionStats stats_of(Context& cx, const StatsWanted& wanted, const AttentionI
     check_indices(cx, kAttention, "key_classes", wanted.key_classes);
     check_shape(kAttention, "key_classes", wanted.key_classes,
                 {in.table.defined() ? in.k.dim(0) * in.k.dim(1) : in.k.dim(0)});
-    check_index_range(cx, kAttention, "key_classes", wanted.key_classes, wanted.classes);
+    if (!wanted.checked) check_index_range(cx, kAttention, "key_classes", wanted.key_classes, wanted.classes);
     s.key_classes = wanted.key_classes;
     s.in_class = cx.constant({n, heads, wanted.classes}, exact);
   }
@@ -220,13 +220,25 @@ void record_backward(Context& cx, const AttentionInput& in, const Attended& made
   });
 }
 
-Tensor pattern_of(Context& cx, const AttentionInput& in, const Tensor& lse, const Rows& rows,
+Tensor pattern_of(Context& cx, const AttentionInput& in, const Tensor& lse, int64_t keys,
                   const PatternOptions& pattern) {
   const int64_t shown = pattern.which.defined() ? pattern.which.count() : in.q.dim(0);
-  Tensor out = cx.constant({shown, in.q.dim(1), rows.longest_keys}, cx.precision.exact);
+  Tensor out = cx.constant({shown, in.q.dim(1), keys}, cx.precision.exact);
   cx.kernels.attention_pattern(cx.exec,
                                {.stage = pattern.stage, .in = in, .lse = lse, .rows = pattern.which, .out = out});
   return out;
+}
+
+// The most keys that one of these rows has. Others in the pass may have many more.
+int64_t longest_keys_of(const std::vector<int32_t>& wanted, const Rows& rows) {
+  int64_t most = 1;
+  for (const Segment& segment : rows.list) {
+    const bool inside = std::any_of(wanted.begin(), wanted.end(), [&](int32_t row) {
+      return row >= segment.first_row && row - segment.first_row < segment.rows;
+    });
+    if (inside) most = std::max<int64_t>(most, segment.keys);
+  }
+  return most;
 }
 
 // Taps of scores and probabilities, for the rows the probe asked for or all.
@@ -235,11 +247,14 @@ void show(Context& cx, Site site, const AttentionInput& in, const Tensor& lse, c
   if (cx.replaying || !(has(asked, Ask::rows) || has(asked, Ask::pattern))) return;
   PatternOptions pattern{.stage = site == Site::attn_scores ? AttentionPatternArgs::Stage::biased
                                                             : AttentionPatternArgs::Stage::probs};
+  int64_t keys = rows.longest_keys;
   if (!has(asked, Ask::pattern)) {
-    pattern.which = cx.upload(cx.probe->rows_wanted(place));
+    const std::vector<int32_t> wanted = cx.probe->rows_wanted(place);
+    pattern.which = cx.upload(wanted);
     check_index_range(cx, kAttention, "rows a probe wants", pattern.which, rows.rows);
+    keys = longest_keys_of(wanted, rows);
   }
-  Tensor out = pattern_of(cx, in, lse, rows, pattern);
+  Tensor out = pattern_of(cx, in, lse, keys, pattern);
   cx.probe->visit(cx, {.place = place, .site = site, .rows = &rows}, out);
 }
 
@@ -297,7 +312,7 @@ Tensor attention_pattern(Context& cx, const Tensor& q, const Tensor& k, const Te
     check_indices(cx, "attention_pattern", "which", pattern.which);
     check_index_range(cx, "attention_pattern", "which", pattern.which, rows.rows);
   }
-  return pattern_of(cx, in, lse, rows, pattern);
+  return pattern_of(cx, in, lse, rows.longest_keys, pattern);
 }
 
 }  // namespace qkv::ops

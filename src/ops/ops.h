@@ -5,9 +5,11 @@
 // vector.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/context.h"
 #include "ops/activations.h"
@@ -129,6 +131,14 @@ struct RotaryOptions {
 };
 Tensor rotary(Context& cx, const Tensor& x, const Tensor& positions, const RotaryOptions& options);  // x [..., H, D]
 
+// Turns q and k, writes k and v to a cache and returns q: the bits of rotary and scatter_rows, in one launch where the
+// kernels can. Not under a tape.
+struct CacheHeads {
+  Tensor q, k, v;                                      // [N, H, D], [N, G, D], [N, G, E]
+  Tensor cache_k, cache_v, k_scales, v_scales, slots;  // as scatter_rows takes them
+};
+Tensor cache_heads(Context& cx, const CacheHeads& heads, const Tensor& positions, const RotaryOptions& options);
+
 // --- attention -------------------------------------------------------------------------------------------------------
 
 struct AttentionOptions {
@@ -163,6 +173,20 @@ struct PatternOptions {
 // The attention pattern, computed again from q, k and LSE. [R, H, S]; no gradient.
 Tensor attention_pattern(Context& cx, const Tensor& q, const Tensor& k, const Tensor& lse, const Rows& rows,
                          const AttentionOptions& options, const PatternOptions& pattern = {});
+
+// StatsRows, uploaded. One group: rows of one sequence, in order.
+struct StatsRowsOnHost {
+  struct Group {
+    int32_t first_row = 0, rows = 0, position = 0, first_label = 0;
+  };
+  std::vector<Group> groups;
+  std::vector<std::array<double, 3>> weights;            // of every row of the pass
+  std::vector<int32_t> labels;                           // of keys
+  std::vector<std::array<int32_t, kMostWanted>> wanted;  // of every row, or empty
+};
+StatsRows stats_rows(Context& cx, const StatsRowsOnHost& host);
+// Sums of statistics over groups of rows into y, f64 [n, H, columns]: see StatsColumns.
+void attention_sums(Context& cx, const AttentionStats& stats, const StatsRows& rows, const Tensor& y);
 
 // --- experts ---------------------------------------------------------------------------------------------------------
 

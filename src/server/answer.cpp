@@ -6,19 +6,6 @@
 namespace qkv::server {
 namespace {
 
-// The text of one token; parts of characters as U+FFFD.
-struct TokenShown {
-  std::string text, bytes;
-};
-TokenShown shown_token(int32_t id, const Tokenizer& tokenizer) {
-  if (!tokenizer.has(id)) return {};
-  TokenShown shown;
-  shown.bytes = tokenizer.is_special(id) ? std::string(tokenizer.token(id)) : tokenizer.bytes_of(id);
-  std::string rest = shown.bytes;
-  shown.text = take_utf8(rest, MoreBytes::no);
-  return shown;
-}
-
 OrderedJson token_json(int32_t id, double logprob, const Tokenizer& tokenizer) {
   const TokenShown shown = shown_token(id, tokenizer);
   OrderedJson bytes = OrderedJson::array();
@@ -29,7 +16,9 @@ OrderedJson token_json(int32_t id, double logprob, const Tokenizer& tokenizer) {
 OrderedJson usage_json(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt},
           {"completion_tokens", usage.written},
-          {"total_tokens", usage.prompt + usage.written}};
+          {"total_tokens", usage.prompt + usage.written},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached}}},
+          {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
 }
 
 OrderedJson calls_json(std::span<const ToolCall> calls, int64_t first_index) {
@@ -213,6 +202,15 @@ const char* WrittenChoice::finish_reason() const {
   return "stop";
 }
 
+TokenShown shown_token(int32_t id, const Tokenizer& tokenizer) {
+  if (!tokenizer.has(id)) return {};
+  TokenShown shown;
+  shown.bytes = tokenizer.is_special(id) ? std::string(tokenizer.token(id)) : tokenizer.bytes_of(id);
+  std::string rest = shown.bytes;
+  shown.text = take_utf8(rest, MoreBytes::no);
+  return shown;
+}
+
 std::string AnswerForm::fail(const ApiError& error) const {
   return sse(error.json()) + kSseDone;
 }
@@ -222,7 +220,10 @@ Usage usage_of(std::span<const WrittenChoice> choices) {
   size_t prompt = 0;
   for (const WrittenChoice& choice : choices) {
     // The texts of one prompt follow each other, and it was read once for all of them.
-    if (choice.prompt_index != prompt || choice.index == 0) usage.prompt += choice.prompt_tokens;
+    if (choice.prompt_index != prompt || choice.index == 0) {
+      usage.prompt += choice.prompt_tokens;
+      usage.cached += choice.cached;
+    }
     prompt = choice.prompt_index;
     usage.written += choice.written;
   }

@@ -19,6 +19,7 @@ struct WrittenChoice {
   std::vector<ToolCall> calls = {};
   std::vector<Choice> tokens = {};  // where log-probabilities are asked for; without the end token
   int64_t prompt_tokens = 0, written = 0;
+  int64_t cached = 0;  // tokens of the prompt that were in the cache
   Ended ended = Ended::not_yet;
   std::string error = {};
 
@@ -56,8 +57,14 @@ class AnswerForm {
   AnswerInfo info_;
 };
 
+// The text of one token; parts of characters as U+FFFD.
+struct TokenShown {
+  std::string text, bytes;
+};
+TokenShown shown_token(int32_t id, const Tokenizer& tokenizer);
+
 struct Usage {
-  int64_t prompt = 0, written = 0;
+  int64_t prompt = 0, cached = 0, written = 0;
 };
 Usage usage_of(std::span<const WrittenChoice> choices);
 

@@ -72,9 +72,9 @@ class ResponsesForm : public AnswerForm {
             {"role", "assistant"},
             {"content", std::move(content)}};
   }
-  static OrderedJson call_item(const ToolCall& call) {
-    return {{"id", "fc_" + call.id}, {"type", "function_call"}, {"status", "completed"},
-            {"call_id", call.id},    {"name", call.name},       {"arguments", call.arguments}};
+  static OrderedJson call_item(const ToolCall& call, bool done) {
+    return {{"id", "fc_" + call.id}, {"type", "function_call"}, {"status", done ? "completed" : "in_progress"},
+            {"call_id", call.id},    {"name", call.name},       {"arguments", done ? call.arguments : ""}};
   }
 
   std::string open_message() {
@@ -100,17 +100,22 @@ class ResponsesForm : public AnswerForm {
   }
 
   std::string whole_call(const ToolCall& call) {
-    const int64_t index = items_++;
-    return joined({event("response.output_item.added", {{"output_index", index}, {"item", call_item(call)}}),
-                   event("response.function_call_arguments.done",
-                         {{"item_id", "fc_" + call.id}, {"output_index", index}, {"arguments", call.arguments}}),
-                   event("response.output_item.done", {{"output_index", index}, {"item", call_item(call)}})});
+    const OrderedJson where{{"item_id", "fc_" + call.id}, {"output_index", items_++}};
+    OrderedJson delta = where, done = where;
+    delta["delta"] = done["arguments"] = call.arguments;
+    done["name"] = call.name;
+    const auto item = [&](bool whole) -> OrderedJson {
+      return {{"output_index", where["output_index"]}, {"item", call_item(call, whole)}};
+    };
+    return joined(
+        {event("response.output_item.added", item(false)), event("response.function_call_arguments.delta", delta),
+         event("response.function_call_arguments.done", done), event("response.output_item.done", item(true))});
   }
 
   OrderedJson response(const WrittenChoice& choice, bool done) const {
     OrderedJson output = OrderedJson::array();
     if (done && (!choice.text.empty() || choice.calls.empty())) output.push_back(message(choice.text, true));
-    for (const ToolCall& call : choice.calls) output.push_back(call_item(call));
+    for (const ToolCall& call : choice.calls) output.push_back(call_item(call, true));
     const bool cut = std::string_view(choice.finish_reason()) == "length";
     OrderedJson out{{"id", "resp_" + info_.id},
                     {"object", "response"},
@@ -126,7 +131,9 @@ class ResponsesForm : public AnswerForm {
     if (!done) return out;
     if (cut) out["incomplete_details"] = {{"reason", "max_output_tokens"}};
     out["usage"] = {{"input_tokens", choice.prompt_tokens},
+                    {"input_tokens_details", {{"cached_tokens", choice.cached}}},
                     {"output_tokens", choice.written},
+                    {"output_tokens_details", {{"reasoning_tokens", 0}}},
                     {"total_tokens", choice.prompt_tokens + choice.written}};
     return out;
   }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "server/limits.h"
 #include "server/response_format.h"
+#include "server/tool_grammar.h"
 #include "text/chat/chat_prompt.h"
 
 namespace qkv::server {
@@ -78,7 +79,12 @@ void add_prompt(GenerationRequest& request, const Fields& fields, const ServedMo
                                        "server knows",
                                        model.name()));
     }
-    if (choice.kind == ToolChoice::Kind::required) request.forced = forced_beginning(request.tools, choice.name);
+    if (choice.kind == ToolChoice::Kind::required) {
+      request.forced = forced_beginning(request.tools);
+      request.constraint =
+          masks_of([&] { return call_grammar(request.tools, conversation.input.more.at("tools"), choice.name); },
+                   "tools", model);
+    }
   }
   GenerationPrompt prompt;
   try {

@@ -6,25 +6,16 @@
 
 #include "server/limits.h"
 #include "server/routes.h"
+#include "text/tokenizer/files/base64.h"
 
 namespace qkv::server {
 namespace {
 
+// Little-endian floats.
 std::string base64_of(std::span<const float> vector) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string bytes(vector.size_bytes(), '\0');
   std::memcpy(bytes.data(), vector.data(), bytes.size());
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t three = 0;
-    for (size_t k = 0; k < 3; ++k) {
-      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    }
-    for (size_t k = 0; k < 4; ++k) {
-      out += i + k > bytes.size() ? '=' : kDigits[three >> (18 - 6 * k) & 63];
-    }
-  }
-  return out;
+  return encode_base64(bytes);
 }
 
 // The first numbers, scaled to length 1 again.
@@ -91,6 +82,7 @@ EmbeddingRequest read_embedding(const Fields& fields, ServedModel& model) {
 }  // namespace
 
 void answer_embeddings(const Fields& fields, ServedModel& model, const RouteContext& route) {
+  refuse_look(fields);
   EmbeddingRequest request = read_embedding(fields, model);
   const int64_t tokens = request.tokens, texts = std::ssize(request.texts);
   EmbeddingQueue::Job job{.texts = std::move(request.texts), .pooling = request.pooling};

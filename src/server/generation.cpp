@@ -21,9 +21,12 @@ Generation::Generation(GenerationRequest request, Parts parts)
     texts_.push_back(std::move(text));
   }
   unfinished_ = texts_.size();
+  if (!request_.look) return;
+  look_.emplace(*request_.look, parts_.model, texts_.size());
+  unfinished_ *= 1 + look_->beside();
 }
 
-TextRequest Generation::text_request_of(size_t index, size_t prompt) {
+TextRequest Generation::plain_request_of(size_t index, size_t prompt) const {
   TextRequest made = text_request(request_.choices, parts_.model.model().defaults());
   SessionOptions& options = made.options;
   options.prompt = request_.prompts[prompt].ids;
@@ -33,9 +36,50 @@ TextRequest Generation::text_request_of(size_t index, size_t prompt) {
   options.sampling.alternatives = request_.logprobs;
   options.constraint = request_.constraint;
   made.own_text = request_.own_text;
+  return made;
+}
+
+// The same text, written without some heads.
+TextRequest Generation::cut_request_of(size_t index, size_t prompt) {
+  TextRequest made = plain_request_of(index, prompt);
+  look_->cut(made.options);
+  made.on_end = [self = shared_from_this(), index](const WrittenText& written) {
+    LookForm::CutText cut{.text = written.text, .finish_reason = WrittenChoice{.ended = written.ended}.finish_reason()};
+    for (const Choice& choice : written.tokens) cut.ids.push_back(choice.id);
+    cut.failed = written.ended == Ended::failed;
+    if (cut.failed) log_line(Log::error, fmt::format("{}: cut: {}", self->parts_.exchange->id(), written.error));
+    self->post({.index = index,
+                .ended = true,
+                .how = cut.failed ? Ended::stopped : written.ended,
+                .look = std::make_shared<LookPart>(LookPart{.cut = std::move(cut)}),
+                .beside = true});
+  };
+  return made;
+}
+
+// Of the engine's thread, once a text has ended.
+void Generation::attribute(size_t index, const WrittenText& written) {
+  AttributionQueue::Job job =
+      look_->attribution_of(request_.prompts[index / static_cast<size_t>(request_.n)].ids, written.tokens);
+  job.wanted = [exchange = parts_.exchange] { return !exchange->gone(); };
+  job.on_end = [self = shared_from_this(), index](FoundAttribution found) {
+    self->post({.index = index,
+                .ended = true,
+                .how = Ended::stopped,
+                .look = std::make_shared<LookPart>(LookPart{.attribution = std::move(found)}),
+                .beside = true});
+  };
+  parts_.model.attributions().submit(std::move(job));
+}
+
+TextRequest Generation::text_request_of(size_t index, size_t prompt) {
+  TextRequest made = plain_request_of(index, prompt);
   const auto self = shared_from_this();
-  const std::vector<int32_t> ends = end_tokens(options, parts_.model.model().spec());
-  made.on_token = [self, index, ends, last = std::optional<Clock::time_point>()](const Choice& choice) mutable {
+  const std::vector<int32_t> ends = end_tokens(made.options, parts_.model.model().spec());
+  const std::shared_ptr<LookProbe> looks = look_ ? look_->watch(made.options) : nullptr;
+  made.on_token = [self, index, ends, looks, last = std::optional<Clock::time_point>(),
+                   position = std::ssize(made.options.prompt) - 1](const Choice& choice) mutable {
+    const int64_t row = position++;
     const Clock::time_point now = Clock::now();
     Metrics& metrics = self->parts_.metrics;
     const std::string& name = self->parts_.model.name();
@@ -50,39 +94,51 @@ TextRequest Generation::text_request_of(size_t index, size_t prompt) {
       if (id == choice.id) self->post({.index = index, .text = mark});
     }
     if (self->request_.logprobs >= 0) self->post({.index = index, .tokens = {choice}});
+    if (std::optional<TokenLook> seen = looks ? looks->take(row) : std::nullopt) {
+      self->post({.index = index, .look = std::make_shared<LookPart>(LookPart{.token = std::move(seen)})});
+    }
   };
   made.on_text = [self, index](std::string_view text) {
     self->post({.index = index, .text = std::string(text)});
     return true;
   };
-  made.on_end = [self, index](const WrittenText& written) {
+  made.on_end = [self, index, looks](const WrittenText& written) {
     self->post({.index = index,
                 .ended = true,
                 .how = written.ended,
                 .error = written.error,
-                .written = std::ssize(written.tokens)});
+                .written = std::ssize(written.tokens),
+                .cached = written.cached_tokens,
+                .look = looks ? std::make_shared<LookPart>(LookPart{.text = looks->finish()}) : nullptr});
+    if (self->look_ && self->look_->attribute()) self->attribute(index, written);
   };
   return made;
 }
 
+void Generation::submit(TextRequest request) {
+  const Scheduler::Ticket ticket =
+      submit_text(parts_.model.scheduler(), parts_.model.model().tokenizer(), std::move(request));
+  const std::lock_guard lock(mutex_);
+  tickets_.push_back(ticket);
+}
+
 // The mailbox stays closed until all are submitted and the answer has begun.
 void Generation::start() {
-  Scheduler& scheduler = parts_.model.scheduler();
-  const Tokenizer& tokenizer = parts_.model.model().tokenizer();
   const int64_t room = parts_.model.room().slots + parts_.model.room().queue;
-  if (std::ssize(texts_) > room) {
-    throw ApiError(400,
-                   fmt::format("{} prompts with n = {} are {} texts, but at most {} can wait together",
-                               request_.prompts.size(), request_.n, texts_.size(), room),
-                   "n");
+  const size_t all = texts_.size() * (look_ && look_->cuts() ? 2 : 1);
+  if (static_cast<int64_t>(all) > room) {
+    throw ApiError(
+        400,
+        fmt::format("{} prompts with n = {}{} are {} texts, but at most {} can wait together", request_.prompts.size(),
+                    request_.n, look_ && look_->cuts() ? ", each also cut," : "", all, room),
+        "n");
   }
+  if (look_ && look_->attribute()) attributions_ = parts_.model.attributions().reserve(std::ssize(texts_));
   draining_ = true;
   try {
     for (const Text& text : texts_) {
-      const Scheduler::Ticket ticket =
-          submit_text(scheduler, tokenizer, text_request_of(text.choice.index, text.choice.prompt_index));
-      const std::lock_guard lock(mutex_);
-      tickets_.push_back(ticket);
+      submit(text_request_of(text.choice.index, text.choice.prompt_index));
+      if (look_ && look_->cuts()) submit(cut_request_of(text.choice.index, text.choice.prompt_index));
     }
   } catch (...) {
     cancel_texts();
@@ -94,6 +150,7 @@ void Generation::start() {
     for (const Text& text : texts_) choices.push_back(text.choice);
     parts_.exchange->begin({.type = "text/event-stream", .headers = {{"X-Accel-Buffering", "no"}}}, kSsePing);
     parts_.exchange->write(parts_.form->begin(choices));
+    if (look_) parts_.exchange->write(look_->begin());
     for (const WrittenChoice& choice : choices) {
       if (!choice.text.empty()) parts_.exchange->write(parts_.form->add(choice, {.text = choice.text}));
     }
@@ -179,6 +236,14 @@ void Generation::drain() {
 void Generation::take(Mail& mail) {
   Text& text = texts_[mail.index];
   WrittenChoice& choice = text.choice;
+  if (mail.look) {
+    if (request_.stream) {
+      parts_.exchange->write(look_->event(mail.index, *mail.look));
+    } else {
+      look_->add(mail.index, *mail.look);
+    }
+    if (mail.beside) return end_text(mail);
+  }
   AnswerPiece piece{.tokens = std::move(mail.tokens)};
   const auto read = [&](ToolReader::Read more) {
     piece.text += more.text;
@@ -195,12 +260,19 @@ void Generation::take(Mail& mail) {
   choice.ended = mail.how;
   choice.error = mail.error;
   choice.written = mail.written;
+  choice.cached = mail.cached;
+  if (request_.stream && mail.how != Ended::cancelled && mail.how != Ended::failed) {
+    parts_.exchange->write(parts_.form->end(choice));
+  }
+  end_text(mail);
+}
+
+void Generation::end_text(const Mail& mail) {
   if (mail.how == Ended::failed) {
     log_line(Log::error, fmt::format("{}: {}", parts_.exchange->id(), mail.error));
     abort(ApiError(500, "the model failed to write this text; the server's log says more"));
     return finish();
   }
-  if (request_.stream && mail.how != Ended::cancelled) parts_.exchange->write(parts_.form->end(choice));
   if (--unfinished_ == 0) finish();
 }
 
@@ -219,7 +291,10 @@ void Generation::finish() {
                                     usage.prompt, usage.written, choices.size(),
                                     aborted ? "error" : name_of(choices.front().ended)));
   if (!request_.stream) {
-    parts_.exchange->respond(aborted ? aborted->response() : json_response(parts_.form->whole(choices)));
+    if (aborted) return parts_.exchange->respond(aborted->response());
+    OrderedJson whole = parts_.form->whole(choices);
+    if (look_) whole["look"] = std::move(*look_).whole();
+    parts_.exchange->respond(json_response(whole));
     return;
   }
   parts_.exchange->write(aborted ? parts_.form->fail(*aborted) : parts_.form->close(choices));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/answer.h"
+#include "server/generation_look.h"
 #include "server/generation_request.h"
 #include "server/http.h"
 #include "server/metrics.h"
@@ -51,20 +52,29 @@ class Generation : public std::enable_shared_from_this<Generation> {
     bool ended = false;
     Ended how = Ended::not_yet;
     std::string error = {};
-    int64_t written = 0;
+    int64_t written = 0, cached = 0;
+    std::shared_ptr<const LookPart> look = {};  // comes before the text
+    bool beside = false;                        // `ended` is not of the text, but of a cut or an attribution of it
   };
 
   TextRequest text_request_of(size_t index, size_t prompt);
+  TextRequest plain_request_of(size_t index, size_t prompt) const;
+  TextRequest cut_request_of(size_t index, size_t prompt);
+  void submit(TextRequest request);
+  void attribute(size_t index, const WrittenText& written);
   void cancel_texts();
   void post(Mail mail);
   void drain();
   void take(Mail& mail);
+  void end_text(const Mail& mail);
   void finish();
 
   GenerationRequest request_;
   Parts parts_;
   std::vector<Text> texts_;
+  std::optional<GenerationLook> look_;
   std::vector<std::pair<int32_t, std::string>> marks_;  // of tool calls
+  std::shared_ptr<const void> attributions_;            // room for those of its texts
   size_t unfinished_ = 0;
   bool over_ = false;  // the exchange has its answer
 

@@ -105,6 +105,9 @@ GenerationRequest read_generation(const Fields& fields, const ServedModel& model
   if (const std::optional<Fields> format = fields.object("response_format")) {
     request.constraint = constraint_of(*format, "response_format", model);
   }
+  if (const std::optional<Fields> look = fields.object("look")) {
+    request.look = read_look(*look, model.model(), model.room().look);
+  }
   return request;
 }
 

@@ -7,7 +7,7 @@
 
 #include "infer/grammar/token_mask.h"
 #include "infer/text_choices.h"
-#include "server/fields.h"
+#include "server/look_request.h"
 #include "server/served_model.h"
 #include "server/tool_calls.h"
 
@@ -31,6 +31,7 @@ struct GenerationRequest {
   std::string forced;  // how the answer begins; it is a part of the prompt's ids
   bool several_calls = true;
   std::shared_ptr<const grammar::TokenMasks> constraint = {};  // what every text is held to; null: nothing
+  std::optional<LookRequest> look = {};
 };
 
 // Sampling, lengths, stops, seed, n, stream. `max_name`: what the route calls the most tokens to write.

@@ -16,17 +16,22 @@ OrderedJson as_chat_format(const OrderedJson& format) {
 
 }  // namespace
 
-std::shared_ptr<const grammar::TokenMasks> constraint_of(const Fields& format, const std::string& field,
-                                                         const ServedModel& model) {
-  const std::optional<std::string> type = format.word("type", {"text", "json_object", "json_schema"});
-  if (!type) format.fail("type", "is missing: it must be text, json_object or json_schema");
+std::shared_ptr<const grammar::TokenMasks> masks_of(const std::function<grammar::GrammarPtr()>& make,
+                                                    const std::string& field, const ServedModel& model) {
   try {
-    const grammar::GrammarPtr grammar = grammar::response_grammar(as_chat_format(format.json()));
+    const grammar::GrammarPtr grammar = make();
     return grammar ? std::make_shared<const grammar::TokenMasks>(grammar, model.token_trie()) : nullptr;
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::input) throw;
     throw ApiError(400, error.message() + (error.hint().empty() ? "" : ": " + error.hint()), field);
   }
+}
+
+std::shared_ptr<const grammar::TokenMasks> constraint_of(const Fields& format, const std::string& field,
+                                                         const ServedModel& model) {
+  const std::optional<std::string> type = format.word("type", {"text", "json_object", "json_schema"});
+  if (!type) format.fail("type", "is missing: it must be text, json_object or json_schema");
+  return masks_of([&] { return grammar::response_grammar(as_chat_format(format.json())); }, field, model);
 }
 
 }  // namespace qkv::server

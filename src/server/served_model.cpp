@@ -30,7 +30,8 @@ ServedModel::ServedModel(std::string name, const std::string& path, const OpenOp
       context_(served_context(model_, room.context)),
       created_(std::time(nullptr)),
       template_(ChatTemplate::load(path)),
-      embeddings_(model_, embedding_rows(model_.spec(), context_), 2048) {
+      embeddings_(model_, embedding_rows(model_.spec(), context_), 2048),
+      attributions_(model_, room.slots + room.queue) {
   // What every request needs: an Error now rather than with the first.
   model_.tokenizer();
   model_.defaults();
@@ -115,7 +116,8 @@ bool ServedModel::step() {
   const bool wrote = scheduler_ && scheduler_->step();
   const bool translated = translations_ && translations_->step();
   const bool embedded = embeddings_.step();
-  return wrote || translated || embedded;
+  const bool attributed = attributions_.step();
+  return wrote || translated || embedded || attributed;
 }
 
 Scheduler::Counts ServedModel::counts() const {

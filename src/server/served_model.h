@@ -11,7 +11,9 @@
 #include "infer/grammar/token_trie.h"
 #include "infer/scheduler.h"
 #include "open/room.h"
+#include "server/attribution_queue.h"
 #include "server/embedding_queue.h"
+#include "server/look_request.h"
 #include "server/translate_queue.h"
 #include "text/chat/chat_template.h"
 
@@ -22,6 +24,7 @@ struct ServeRoom {
   int64_t queue = 64;   // that wait for a slot
   int64_t context = 0;  // most tokens of a text; 0: the usual
   std::optional<DType> cache = {};
+  LookRules look = {};
 };
 
 class ServedModel {
@@ -47,6 +50,7 @@ class ServedModel {
   Scheduler& scheduler() const;
   TranslateQueue& translations() const;
   EmbeddingQueue& embeddings() { return embeddings_; }
+  AttributionQueue& attributions() { return attributions_; }
 
   bool step();  // one pass of each queue; false if there was nothing to do
   Scheduler::Counts counts() const;
@@ -62,6 +66,7 @@ class ServedModel {
   std::optional<ChatTemplate> template_;
   std::variant<grammar::TokenTriePtr, Error> trie_;  // made by load()
   EmbeddingQueue embeddings_;
+  AttributionQueue attributions_;
   std::optional<Runner> runner_;  // none of an encoder
   mutable std::optional<Scheduler> scheduler_;
   mutable std::optional<TranslateQueue> translations_;

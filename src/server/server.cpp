@@ -79,7 +79,9 @@ class Server::Impl : public HttpHandler {
   explicit Impl(const ServerOptions& options)
       : options_(options), names_(names_of(options.models)), keys_(options.keys), readers_(2), writer_(1) {
     QKV_CHECK(!options.models.empty(), "there is no model to serve", Hint("qkv serve MODEL"));
-    transport_.emplace(options.http, *this);
+    HttpOptions http = options.http;
+    if (options.room.look.allowed) http.stream_bytes += kLookText * static_cast<size_t>(options.room.look.bytes);
+    transport_.emplace(http, *this);
   }
 
   ~Impl() override {

@@ -1,7 +1,5 @@
 #include "server/tool_calls.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -106,13 +104,8 @@ std::vector<std::pair<int32_t, std::string>> tool_marks(ToolStyle style, const T
   return found;
 }
 
-std::string forced_beginning(ToolStyle style, const std::string& name) {
-  const char* arguments = style == ToolStyle::llama3 ? "parameters" : "arguments";
-  const std::string before = style == ToolStyle::hermes    ? std::string(kOpen) + "\n{"
-                             : style == ToolStyle::mistral ? std::string(kCalls) + "[{"
-                                                           : "{";
-  if (name.empty()) return before + "\"name\": \"";
-  return before + fmt::format("\"name\": {}, \"{}\": ", json_text(OrderedJson(name), -1), arguments);
+std::string_view forced_beginning(ToolStyle style) {
+  return style == ToolStyle::hermes ? "<tool_call>\n" : style == ToolStyle::mistral ? kCalls : "";
 }
 
 std::string_view ToolReader::opening() const {

@@ -27,8 +27,8 @@ struct ToolCall {
 // where they stand.
 std::vector<std::pair<int32_t, std::string>> tool_marks(ToolStyle style, const Tokenizer& tokenizer);
 
-// How an answer begins that has to be a call; of this function, unless the name is empty.
-std::string forced_beginning(ToolStyle style, const std::string& name);
+// How an answer begins that has to be a call: all that stands before its JSON (tool_grammar.h).
+std::string_view forced_beginning(ToolStyle style);
 
 // Reads an answer part by part. The parts of the text may be cut anywhere.
 class ToolReader {

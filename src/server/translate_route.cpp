@@ -95,6 +95,7 @@ OrderedJson translation_json(const Translation& made, const Tokenizer& tokenizer
 
 void answer_translate(const Fields& fields, ServedModel& model, const RouteContext& route) {
   TranslateQueue& queue = model.translations();
+  refuse_look(fields);
   TranslateRequest request = read_translate(fields, model);
   request.job.on_end = [exchange = route.exchange, writer = route.writer, metrics = route.metrics, &model,
                         tokens = request.tokens](std::vector<Translation> found, std::exception_ptr failed) {

@@ -78,8 +78,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (state_ != State::busy || streaming_) return;
     if (response.status == 204) response.body.clear();
     const size_t body = response.body.size();
-    queue(head_of(response, fmt::format("Content-Length: {}\r\n", body)));
-    if (!head_only_ && body > 0) queue(std::move(response.body));
+    std::string bytes = head_of(response, fmt::format("Content-Length: {}\r\n", body));
+    if (!head_only_ && body <= kPiece) bytes += response.body;  // one write, one packet
+    queue(std::move(bytes));
+    if (!head_only_ && body > kPiece) queue(std::move(response.body));
     finished_.bytes = body;
     end_exchange();
   }
@@ -186,13 +188,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void refuse_with(int status, std::string_view message) { refuse(shared_.handler.failure(status, message)); }
 
-  // Answers before the request was read whole; then the connection has to end.
-  void refuse(HttpResponse response) {
+  // Answers before the request was read whole; the connection has to end unless the rest is known and dropped.
+  void refuse(HttpResponse response, bool rest_dropped = false) {
     if (state_ == State::closed) return;
-    keep_alive_ = false;
+    keep_alive_ = keep_alive_ && rest_dropped;
     if (finished_.method.empty()) finished_.method = "-";
     begin_exchange();
     respond(std::move(response));
+  }
+
+  // A body that came together with the head.
+  bool drop_body() {
+    const uint64_t length = parser_->content_length().value_or(0);
+    if (parser_->chunked() || length > input_.size()) return false;
+    input_.erase(0, length);
+    return true;
   }
 
   void on_head() {
@@ -219,7 +229,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (head.headers.size() > o.most_headers) {
       return refuse_with(431, fmt::format("there are {} headers but may be {}", head.headers.size(), o.most_headers));
     }
-    if (std::optional<HttpResponse> refused = shared_.handler.refuse(head)) return refuse(std::move(*refused));
+    if (std::optional<HttpResponse> refused = shared_.handler.refuse(head)) {
+      return refuse(std::move(*refused), drop_body());
+    }
     state_ = State::body;
     set_deadline(o.body_time);
     const bool waits = head.header("Expect") == "100-continue";

@@ -8,7 +8,7 @@
 #include "io/floats.h"
 #include "io/safetensors.h"
 #include "model/checkpoint/checkpoint.h"
-#include "train/file_manifest.h"
+#include "base/file_manifest.h"
 
 namespace qkv {
 namespace {

@@ -127,7 +127,7 @@ class Pairs : public TrainData {
 
   TrainBatch micro_batch(int64_t step, int64_t micro) const override {
     const int64_t k = step * recipe_.micro_batches + micro;
-    TrainBatch made = batch_of(train_.batch(static_cast<uint64_t>(k)));
+    TrainBatch made = batch_of(train_.batch(static_cast<uint64_t>(k)), static_cast<uint64_t>(k));
     made.first_row = k * recipe_.batch_tokens;  // an upper bound of a batch's rows
     return made;
   }
@@ -135,15 +135,49 @@ class Pairs : public TrainData {
     return validation_ ? static_cast<int64_t>(validation_->per_epoch()) : 0;
   }
   TrainBatch validation_batch(int64_t i) const override {
-    return batch_of(validation_->batch(static_cast<uint64_t>(i)));
+    return batch_of(validation_->batch(static_cast<uint64_t>(i)), std::nullopt);
   }
 
  private:
-  TrainBatch batch_of(PairBatch pairs) const {
-    if (recipe_.data.reversed) {
-      std::swap(pairs.sources, pairs.targets);
-      std::swap(pairs.source_lengths, pairs.target_lengths);
+  static constexpr uint32_t kDirectionSite = 0x77617973;  // "ways"
+
+  // `turned(i)`: the target of pair i of the batch is read and its source is written.
+  template <class Turned>
+  static PairBatch with_sides_swapped(const PairBatch& pairs, const Turned& turned) {
+    PairBatch made{.pairs = pairs.pairs};
+    const auto move = [](std::vector<int32_t>& to, std::vector<int32_t>& lengths, const std::vector<int32_t>& from,
+                         size_t at, int32_t length) {
+      const auto begin = from.begin() + static_cast<ptrdiff_t>(at);
+      to.insert(to.end(), begin, begin + length);
+      lengths.push_back(length);
+    };
+    size_t source = 0, target = 0;
+    for (size_t i = 0; i < pairs.source_lengths.size(); ++i) {
+      const bool swapped = turned(i);
+      const int32_t read = pairs.source_lengths[i], written = pairs.target_lengths[i];
+      move(swapped ? made.targets : made.sources, swapped ? made.target_lengths : made.source_lengths, pairs.sources,
+           source, read);
+      move(swapped ? made.sources : made.targets, swapped ? made.source_lengths : made.target_lengths, pairs.targets,
+           target, written);
+      source += static_cast<size_t>(read);
+      target += static_cast<size_t>(written);
     }
+    return made;
+  }
+
+  // `batch`: of the training, by number. Validation has none: there every second pair is turned, so that its loss can be compared.
+  PairBatch directed(const PairBatch& pairs, std::optional<uint64_t> batch) const {
+    if (!recipe_.data.both_ways) {
+      return with_sides_swapped(pairs, [&](size_t) { return recipe_.data.reversed; });
+    }
+    const PhiloxKey key = fold({.seed = recipe_.seed, .step = batch.value_or(0), .site = kDirectionSite});
+    return with_sides_swapped(pairs, [&](size_t i) {
+      return batch ? (random_u32(key, 0, pairs.pairs[i]) & 1) == 1 : pairs.pairs[i] % 2 == 1;
+    });
+  }
+
+  TrainBatch batch_of(const PairBatch& read, std::optional<uint64_t> batch) const {
+    PairBatch pairs = directed(read, batch);
     TrainBatch made{.targets = pairs.targets,
                     .lengths = pairs.target_lengths,
                     .source_ids = std::move(pairs.sources),

@@ -18,7 +18,7 @@
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/training/tokenizer_training.h"
 #include "text/unicode/utf8.h"
-#include "train/file_manifest.h"
+#include "base/file_manifest.h"
 #include "train/optimizer.h"
 #include "train/prepared.h"
 #include "world/labels.h"
@@ -60,11 +60,12 @@ void check_space(const fs::path& folder, int64_t stories, FunctionRef<std::strin
             Hint("set data.stories to less, or put the run on another disk"));
 }
 
-// Stories of the built-in world, one per line; or pairs of sentences.
-Corpus world_corpus(const Recipe& recipe, const fs::path& folder) {
+// Stories of the built-in world, one per line; or pairs of sentences. A story depends on its number alone, so all threads
+// make some and the file does not depend on how many there are.
+Corpus world_corpus(const Recipe& recipe, const fs::path& folder, ThreadPool& pool) {
   const bool pairs = recipe.data.world == "pairs";
   const fs::path path = folder / (pairs ? "world.tsv" : "world.txt");
-  const World world(recipe.seed);
+  const World world(recipe.seed, recipe.data.kinds);
   const auto story = [&](int64_t i) {
     const auto index = static_cast<uint64_t>(i);
     if (pairs) return to_pairs(world.story(index));
@@ -74,10 +75,20 @@ Corpus world_corpus(const Recipe& recipe, const fs::path& folder) {
   check_space(folder, recipe.data.stories, story);
   Progress progress("writing stories", recipe.data.stories);
   AtomicFile file(path);
-  for (int64_t i = 0; i < recipe.data.stories; ++i) {
-    const std::string text = story(i);
-    file.write(std::as_bytes(std::span(text)));
-    progress.update(i + 1);
+  constexpr int64_t kShare = 64;  // stories of one task
+  std::vector<std::string> shares(static_cast<size_t>(pool.threads()) * 16);
+  for (int64_t first = 0; first < recipe.data.stories;) {
+    const int64_t last = std::min(recipe.data.stories, first + std::ssize(shares) * kShare);
+    pool.run((last - first + kShare - 1) / kShare, [&](int64_t task, int) {
+      std::string& share = shares[static_cast<size_t>(task)];
+      share.clear();
+      const int64_t begin = first + task * kShare;
+      for (int64_t i = begin; i < std::min(last, begin + kShare); ++i) share += story(i);
+    });
+    for (int64_t at = first; at < last; at += kShare) {
+      file.write(std::as_bytes(std::span(shares[static_cast<size_t>((at - first) / kShare)])));
+    }
+    progress.update(first = last);
   }
   file.commit();
   progress.finish();
@@ -106,8 +117,8 @@ Corpus tail_corpus(const Recipe& recipe, const fs::path& folder, Corpus corpus) 
   return corpus;
 }
 
-Corpus corpus_of(const Recipe& recipe, const fs::path& folder) {
-  if (!recipe.data.world.empty()) return world_corpus(recipe, folder);
+Corpus corpus_of(const Recipe& recipe, const fs::path& folder, ThreadPool& pool) {
+  if (!recipe.data.world.empty()) return world_corpus(recipe, folder, pool);
   Corpus corpus{.train = recipe.data.files, .validation = recipe.data.validation_files};
   const std::string &format = recipe.data.format, &cut = recipe.data.document;
   corpus.source.format = format == "tsv" ? DataFormat::tsv : format == "jsonl" ? DataFormat::jsonl : DataFormat::text;
@@ -139,6 +150,7 @@ void train_tokenizer_into(const Recipe& recipe, const Corpus& corpus, const fs::
                                      : kind == "unigram" ? TokenizerKind::unigram
                                                          : TokenizerKind::bpe,
                              .vocab = static_cast<size_t>(recipe.tokenizer.vocab),
+                             .max_token_length = static_cast<size_t>(recipe.tokenizer.max_token_length),
                              .specials = specials_for(recipe),
                              .files = {corpus.train.begin(), corpus.train.end()}};
   QKV_CHECK(kind == "char" || training.vocab > 0, "the tokenizer is to be trained but has no size",
@@ -279,7 +291,7 @@ void prepare_run(const Recipe& recipe, const fs::path& folder, ThreadPool& pool,
     fs::create_directories(root / "tokenizer");
     fs::create_directories(root / "data");
     fs::create_directories(corpus_folder);
-    const Corpus corpus = corpus_of(recipe, corpus_folder);
+    const Corpus corpus = corpus_of(recipe, corpus_folder, pool);
     if (!recipe.tokenizer.load.empty()) {
       copy_tokenizer(recipe.tokenizer.load, root / "tokenizer");
     } else {

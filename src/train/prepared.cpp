@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "train/file_manifest.h"
+#include "base/file_manifest.h"
 
 namespace qkv {
 namespace {

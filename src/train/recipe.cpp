@@ -113,6 +113,7 @@ constexpr std::initializer_list<const char*> kSchedules{"constant", "cosine", "i
 void read_tokenizer(Fields& f, Recipe::TokenizerSource& t) {
   f.text("train", t.train);
   f.whole("vocab", t.vocab, 1, 10'000'000);
+  f.whole("max_token_length", t.max_token_length, 1, 1 << 20);
   f.text("pattern", t.pattern);
   f.texts("specials", t.specials);
   f.text("load", t.load);
@@ -121,10 +122,12 @@ void read_tokenizer(Fields& f, Recipe::TokenizerSource& t) {
 void read_data(Fields& f, Recipe::DataSource& d) {
   f.text("world", d.world);
   f.whole("stories", d.stories, 1);
+  f.texts("kinds", d.kinds);
   f.texts("files", d.files);
   f.text("format", d.format);
   f.text("document", d.document);
   f.flag("reversed", d.reversed);
+  f.flag("both_ways", d.both_ways);
   f.number("validation", d.validation, 0, 0.9);
   f.flag("tail", d.tail);
   f.texts("validation_files", d.validation_files);
@@ -171,6 +174,11 @@ void check_together(const Recipe& r, const std::string& what) {
   QKV_CHECK((r.objective == Recipe::Objective::translate) == pairs, what, " is to ", name_of(r.objective),
             " but its data ", pairs ? "are pairs" : "are not pairs",
             Hint("translation reads pairs: world pairs, or format tsv"));
+  QKV_CHECK(!r.data.both_ways || (pairs && !r.data.reversed), what, ".data.both_ways is true but ",
+            pairs ? "data.reversed names one direction" : "the data are not pairs",
+            Hint("leave one of them out; both_ways is for pairs"));
+  QKV_CHECK(world || r.data.kinds.empty(), what, ".data.kinds names ", r.data.kinds.size(),
+            " kinds of stories but the data are files", Hint("kinds are those of the built-in world"));
   validate(r.optimizer);
   r.schedule.validate();
 }
@@ -181,8 +189,10 @@ const char* name_of(Recipe::Objective objective) {
   return std::data(kObjectives)[static_cast<size_t>(objective)];
 }
 
-Recipe read_recipe(const Json& json, const std::string& what) {
+Recipe read_recipe(const Json& json, const std::string& what, int ranks) {
   Recipe r;
+  if (std::has_single_bit(static_cast<unsigned>(ranks)))
+    r.micro_batches = ranks;  // others are refused by who knows why
   Fields f(json, what);
   f.text("name", r.name);
   f.text("about", r.about);
@@ -254,12 +264,15 @@ Json to_json(const Recipe& r) {
   if (!r.tokenizer.train.empty()) {
     tokenizer.update({{"train", r.tokenizer.train}, {"pattern", r.tokenizer.pattern}});
     if (r.tokenizer.vocab > 0) tokenizer["vocab"] = r.tokenizer.vocab;
+    if (r.tokenizer.max_token_length > 0) tokenizer["max_token_length"] = r.tokenizer.max_token_length;
   }
   Json data{{"format", r.data.format},     {"document", r.data.document},
             {"reversed", r.data.reversed}, {"validation", r.data.validation},
             {"tail", r.data.tail},         {"validation_files", r.data.validation_files}};
   if (!r.data.world.empty()) data["world"] = r.data.world;
   if (r.data.stories > 0) data["stories"] = r.data.stories;
+  if (!r.data.kinds.empty()) data["kinds"] = r.data.kinds;
+  if (r.data.both_ways) data["both_ways"] = true;
   if (!r.data.files.empty()) data["files"] = r.data.files;
   return {{"name", r.name},
           {"about", r.about},
@@ -336,6 +349,46 @@ void set_value(Json& recipe, const std::string& assignment) {
     if (value.find_first_of("[{\"") == 0) throw;
     *at = value;
   }
+}
+
+Json changed_recipe(Json recipe, const RecipeChanges& changes) {
+  const Json before = recipe;
+  const auto number = [](const Json& json, const char* path) {
+    const Json* at =
+        json.is_object() && json.contains(Json::json_pointer(path)) ? &json[Json::json_pointer(path)] : nullptr;
+    return at != nullptr && at->is_number_integer() ? at->get<int64_t>() : 0;
+  };
+  if (!changes.files.empty()) {
+    Json& data = recipe["data"];
+    if (data.is_object() && data.value("world", "") == "pairs") data["format"] = "tsv";
+    if (data.is_object()) {
+      for (const char* of_world : {"world", "stories", "kinds"}) data.erase(of_world);
+    }
+    data["files"] = changes.files;
+  }
+  if (!changes.from.empty()) {
+    recipe.erase("tokenizer");  // the model's own
+    recipe["model"] = {{"from", changes.from}};
+  }
+  for (const std::string& assignment : changes.set) set_value(recipe, assignment);
+
+  const int64_t steps = number(recipe, "/steps"), planned = number(before, "/steps");
+  if (steps <= 0 || steps >= planned) return recipe;
+  int64_t room = steps;  // warm-up and decay follow one another
+  for (const char* key : {"warmup", "decay"}) {
+    const std::string path = std::string("/schedule/") + key, assigned = std::string("schedule.") + key + "=";
+    const bool set = std::any_of(changes.set.begin(), changes.set.end(), [&](const std::string& assignment) {
+      return assignment.starts_with(assigned) || assignment.starts_with("schedule=");
+    });
+    const int64_t was = number(recipe, path.c_str());
+    if (!set && was > 0) {
+      const auto share = static_cast<double>(was) / static_cast<double>(planned);
+      const auto now = std::max<int64_t>(std::llround(share * static_cast<double>(steps)), 1);
+      recipe[Json::json_pointer(path)] = std::clamp<int64_t>(now, 0, std::max<int64_t>(room, 0));
+    }
+    room -= number(recipe, path.c_str());
+  }
+  return recipe;
 }
 
 }  // namespace qkv

@@ -24,6 +24,7 @@ struct Recipe {
   struct TokenizerSource {
     std::string train;  // "bpe", "unigram" or "char"; empty: loaded
     int64_t vocab = 0;
+    int64_t max_token_length = 0;       // see TokenizerTraining; 0: any
     std::string pattern = "gpt2";       // how BPE cuts text into words
     std::vector<std::string> specials;  // besides those the objective needs
     std::string load;                   // a tokenizer file, or a folder that has one
@@ -35,6 +36,8 @@ struct Recipe {
     std::string format = "text";                // text, jsonl or tsv
     std::string document = "blank";             // where a text ends: blank, line or file
     bool reversed = false;                      // of pairs: the second side is the source
+    bool both_ways = false;                     // of pairs: each is read in either direction, drawn anew every time
+    std::vector<std::string> kinds;             // of stories of the world; empty: all
     double validation = 0.02;                   // share of the documents, by a hash of their text
     bool tail = false;                          // or the end of each file
     std::vector<std::string> validation_files;  // or separate files
@@ -76,8 +79,9 @@ struct Recipe {
 };
 const char* name_of(Recipe::Objective objective);
 
-// Checks ranges and combinations; `what` names the file in messages.
-Recipe read_recipe(const Json& json, const std::string& what);
+// Checks ranges and combinations; `what` names the file in messages. A recipe that leaves micro_batches open has one for
+// each of the ranks.
+Recipe read_recipe(const Json& json, const std::string& what, int ranks = 1);
 Json to_json(const Recipe& recipe);  // every key, defaults too
 // With full paths: a run may be resumed from another folder.
 Recipe with_full_paths(Recipe recipe);
@@ -85,5 +89,14 @@ Recipe with_full_paths(Recipe recipe);
 // Sets a value by its path, "optimizer.decay=0.01": as JSON if it parses, else as text. What begins like a list, an
 // object or a quoted text must parse.
 void set_value(Json& recipe, const std::string& assignment);
+
+// What a command line changes about a recipe.
+struct RecipeChanges {
+  std::vector<std::string> files;  // instead of the recipe's data, also where those are the world
+  std::string from;                // a model to start from, with its tokenizer
+  std::vector<std::string> set;    // as set_value() takes them
+};
+// With fewer steps than the recipe's, warm-up and decay that are not set themselves take the same share of them.
+Json changed_recipe(Json recipe, const RecipeChanges& changes);
 
 }  // namespace qkv

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "base/philox.h"
 
@@ -26,7 +27,7 @@ class Draw {
 
   template <class Table>
   const auto& pick(const Table& table) {
-    return table[below(static_cast<uint32_t>(table.size()))];
+    return table[below(static_cast<uint32_t>(std::size(table)))];
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "world/word_pairs.h"
+
 namespace qkv {
 namespace {
 
@@ -59,6 +61,28 @@ std::string to_pairs(const Story& story) {
     const StorySentence& zh = story.chinese.sentences[s];
     out.append(story.english.text, en.begin, en.end - en.begin).append("\t");
     out.append(story.chinese.text, zh.begin, zh.end - zh.begin).append("\n");
+  }
+  return out;
+}
+
+std::string to_alignments(const Story& story, Language source) {
+  const bool english = source == Language::english;
+  std::string out;
+  for (size_t s = 0; s < story.english.sentences.size(); ++s) {
+    Object row;
+    for (const auto& [side, annotated] :
+         {std::pair("source", &story.in(source)), {"target", english ? &story.chinese : &story.english}}) {
+      const StorySentence& sentence = annotated->sentences[s];
+      row[side] = annotated->text.substr(sentence.begin, sentence.end - sentence.begin);
+      Object& words = row[std::string(side) + "_words"] = Object::array();
+      for (const StoryWord& word : sentence.words)
+        words.push_back({word.begin - sentence.begin, word.end - sentence.begin});
+    }
+    Object& pairs = row["pairs"] = Object::array();
+    for (const auto& [en, zh] : word_pairs(story.english.sentences[s], story.chinese.sentences[s])) {
+      pairs.push_back({english ? en : zh, english ? zh : en});
+    }
+    out += row.dump() + '\n';
   }
   return out;
 }

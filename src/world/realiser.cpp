@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -135,13 +136,20 @@ void Realiser::subtree(Group& group, std::string_view relation, std::string_view
 }
 
 int Realiser::group(Group& group, std::string_view& rest) {
+  std::string_view before;
+  bool verb_seen = false;
   for (std::string_view text = next_token(rest); !text.empty(); text = next_token(rest)) {
     if (text == "]") break;
+    if (adverbial_ != nullptr && group.relation == "root" && adverbial_stands(before, text, verb_seen)) {
+      add_phrase(group, *std::exchange(adverbial_, nullptr));
+    }
     if (text[0] == '[') {
       subtree(group, text.substr(1), rest);
     } else {
       token(group, text);
     }
+    before = text;
+    verb_seen = verb_seen || text.ends_with('*');
   }
   return choose_head(group);
 }
@@ -230,8 +238,12 @@ void Realiser::phrase_token(Group& group, std::string_view body) {
                : form == ".inf" ? Form::infinitive
                : form == ".le"  ? Form::le
                                 : Form::finite;
-  std::string_view rest = phrase_text(*phrase);
-  // The words of the phrase become part of this group; their head is the head of the group.
+  add_phrase(group, *phrase);
+}
+
+// The words of the phrase become part of this group; a head among them is the head of the group.
+void Realiser::add_phrase(Group& group, const Phrase& phrase) {
+  std::string_view rest = phrase_text(phrase);
   for (std::string_view text = next_token(rest); !text.empty(); text = next_token(rest)) {
     if (text[0] == '[') {
       subtree(group, text.substr(1), rest);
@@ -354,7 +366,8 @@ void Realiser::update(std::span<const Entity> cast, const Roles& roles) {
   seen_.resize(cast.size());
 }
 
-void Realiser::sentence(std::string_view pattern) {
+void Realiser::sentence(std::string_view pattern, const Phrase* adverbial) {
+  adverbial_ = adverbial;
   current_ = {};
   subject_ = -1;
   pattern_ = pattern;

@@ -49,7 +49,8 @@ class Realiser {
       : cast_(cast), roles_(roles), tense_(tense), choices_(choices) {}
   virtual ~Realiser() = default;
 
-  void sentence(std::string_view pattern);
+  // `adverbial`: a phrase that is not in the pattern, after verb and objects in English, after the subject in Chinese.
+  void sentence(std::string_view pattern, const Phrase* adverbial = nullptr);
   void update(std::span<const Entity> cast, const Roles& roles);
 
   // The text of a sentence, without adding it to the story: for questions that the story does not ask.
@@ -95,6 +96,8 @@ class Realiser {
   virtual std::string_view phrase_text(const Phrase& phrase) const = 0;
   virtual Gender pronoun_gender(const Entity& entity) const = 0;
   virtual std::string_view between_sentences() const = 0;
+  // Whether it stands between these two tokens of the main clause.
+  virtual bool adverbial_stands(std::string_view before, std::string_view after, bool verb_seen) const = 0;
 
   int add(std::string_view form, std::string_view lemma, std::string_view upos);
   void attach(int word, int head, std::string_view relation);
@@ -119,6 +122,7 @@ class Realiser {
   void token(Group& group, std::string_view text);
   void entity_token(Group& group, Token token);
   void phrase_token(Group& group, std::string_view body);
+  void add_phrase(Group& group, const Phrase& phrase);
   bool pronoun_is_clear(int entity) const;
   void mark_seen(int entity);
   void link_mentions();
@@ -132,6 +136,7 @@ class Realiser {
   StorySentence current_;
   std::vector<Seen> seen_;
   std::string_view pattern_;
+  const Phrase* adverbial_ = nullptr;
   int subject_ = -1;  // latest subject of the sentence
 };
 
@@ -154,6 +159,9 @@ class English final : public Realiser {
   std::string_view phrase_text(const Phrase& phrase) const override { return phrase.en; }
   Gender pronoun_gender(const Entity& entity) const override { return entity.gender; }
   std::string_view between_sentences() const override { return " "; }
+  bool adverbial_stands(std::string_view, std::string_view after, bool verb_seen) const override {
+    return verb_seen && (after == "." || after == ",");
+  }
   void verb(Group& group, std::string_view base, std::string_view upos, Token token);
 };
 
@@ -176,6 +184,9 @@ class Chinese final : public Realiser {
     return human ? entity.gender : Gender::none;
   }
   std::string_view between_sentences() const override { return ""; }
+  bool adverbial_stands(std::string_view before, std::string_view, bool) const override {
+    return before.starts_with("nsubj:");
+  }
 };
 
 }  // namespace qkv::world

@@ -39,5 +39,10 @@ void riddle_of_it(StoryBuilder& t);   // one pronoun with two possible anteceden
 void hide_and_seek(StoryBuilder& t);  // tracking who has what, and where it is now
 void garden(StoryBuilder& t);
 void atlas(StoryBuilder& t);
+void shopping_list(StoryBuilder& t);  // read back word by word
+void password(StoryBuilder& t);       // a code, said again and again
+void song(StoryBuilder& t);           // verses with a refrain
+void echo(StoryBuilder& t);           // a row of short words, said again: what qkv demo trains on
+void strangers(StoryBuilder& t);      // people with made-up names
 
 }  // namespace qkv::world

@@ -9,22 +9,31 @@ namespace {
 
 constexpr Line kAdd{"[nsubj P [conj cc:+/S Q]] =/S obj:R .", "[nsubj P [conj cc:+/S Q]] =/S obj:R 。"};
 
+// "Compute 17 + 25 by steps." asks for the steps; "17 + 25 =" for the result alone.
 struct Operation {
-  Line question, answer, so;
+  Line question, steps, answer, so;
 };
 
 constexpr Operation kPlus{
     {"[nsubj P [conj cc:+/S Q]] =/S obj:?/S", "[nsubj P [conj cc:+/S Q]] =/S obj:？/S"},
+    {"compute/V [obj P [conj cc:+/S Q]] [obl by steps] .", "一步一步/R 地 算/V [obj P [conj cc:+/S Q]] 。"},
     kAdd,
     {"advmod:so [nsubj P [conj cc:+/S Q]] =/S obj:R .", "所以 [nsubj P [conj cc:+/S Q]] =/S obj:R 。"}};
 constexpr Operation kMinus{
     {"[nsubj P [conj cc:-/S Q]] =/S obj:?/S", "[nsubj P [conj cc:-/S Q]] =/S obj:？/S"},
+    {"compute/V [obj P [conj cc:-/S Q]] [obl by steps] .", "一步一步/R 地 算/V [obj P [conj cc:-/S Q]] 。"},
     {"[nsubj P [conj cc:-/S Q]] =/S obj:R .", "[nsubj P [conj cc:-/S Q]] =/S obj:R 。"},
     {"advmod:so [nsubj P [conj cc:-/S Q]] =/S obj:R .", "所以 [nsubj P [conj cc:-/S Q]] =/S obj:R 。"}};
 constexpr Operation kTimes{
     {"[nsubj P [conj cc:×/S Q]] =/S obj:?/S", "[nsubj P [conj cc:×/S Q]] =/S obj:？/S"},
+    {"compute/V [obj P [conj cc:×/S Q]] [obl by steps] .", "一步一步/R 地 算/V [obj P [conj cc:×/S Q]] 。"},
     {"[nsubj P [conj cc:×/S Q]] =/S obj:R .", "[nsubj P [conj cc:×/S Q]] =/S obj:R 。"},
     {"advmod:so [nsubj P [conj cc:×/S Q]] =/S obj:R .", "所以 [nsubj P [conj cc:×/S Q]] =/S obj:R 。"}};
+constexpr Operation kDivided{
+    {"[nsubj P [conj cc:÷/S Q]] =/S obj:?/S", "[nsubj P [conj cc:÷/S Q]] =/S obj:？/S"},
+    {"compute/V [obj P [conj cc:÷/S Q]] [obl by steps] .", "一步一步/R 地 算/V [obj P [conj cc:÷/S Q]] 。"},
+    {"[nsubj P [conj cc:÷/S Q]] =/S obj:R .", "[nsubj P [conj cc:÷/S Q]] =/S obj:R 。"},
+    {"advmod:so [nsubj P [conj cc:÷/S Q]] =/S obj:R .", "所以 [nsubj P [conj cc:÷/S Q]] =/S obj:R 。"}};
 
 // Addition column by column, from the right.
 void plus_steps(StoryBuilder& t, int64_t p, int64_t q) {
@@ -55,47 +64,94 @@ void plus_steps(StoryBuilder& t, int64_t p, int64_t q) {
   }
 }
 
-// Subtraction in two steps: first the tens of the subtrahend, then its ones.
-void minus_steps(StoryBuilder& t, int64_t p, int64_t q) {
-  t.number('A', p);
-  t.number('B', q - q % 10);
-  t.number('C', p - (q - q % 10));
-  t.number('D', q % 10);
-  t.number('E', p - q);
-  t.say("first/R [nsubj A [conj cc:-/S B]] =/S obj:C , [conj and advmod:then [nsubj C [conj cc:-/S D]] =/S obj:E] .",
-        "先 [nsubj A [conj cc:-/S B]] =/S obj:C ， [conj 再 [nsubj C [conj cc:-/S D]] =/S obj:E] 。");
+// The greatest power of ten that is at most n.
+int64_t place_of(int64_t n) {
+  int64_t place = 1;
+  while (place * 10 <= n) place *= 10;
+  return place;
 }
 
+// Subtraction place by place, from the left: 532 - 317 is 532 - 300, then - 10, then - 7.
+void minus_steps(StoryBuilder& t, int64_t p, int64_t q) {
+  for (int64_t place = place_of(q); place > 0; place /= 10) {
+    const int64_t part = q / place % 10 * place;
+    if (part == 0) continue;
+    t.number('A', p);
+    t.number('B', part);
+    t.number('C', p - part);
+    t.say("[nsubj A [conj cc:-/S B]] =/S obj:C .", "[nsubj A [conj cc:-/S B]] =/S obj:C 。");
+    p -= part;
+  }
+}
+
+// Multiplication by one digit, place by place; the parts are added up as they come.
 void times_steps(StoryBuilder& t, int64_t p, int64_t q) {
-  t.number('A', p - p % 10);
-  t.number('B', p % 10);
-  t.number('I', q);
-  t.number('C', (p - p % 10) * q);
-  t.number('D', p % 10 * q);
-  t.number('E', p * q);
-  t.say("[nsubj A [conj cc:×/S I]] =/S obj:C , [conj and [nsubj B [conj cc:×/S I]] =/S obj:D] .",
-        "[nsubj A [conj cc:×/S I]] =/S obj:C ， [conj [nsubj B [conj cc:×/S I]] =/S obj:D] 。");
-  t.say("[nsubj C [conj cc:+/S D]] =/S obj:E .", "[nsubj C [conj cc:+/S D]] =/S obj:E 。");
+  int64_t sum = 0;
+  for (int64_t place = place_of(p); place > 0; place /= 10) {
+    const int64_t part = p / place % 10 * place;
+    if (part == 0) continue;
+    t.number('A', part);
+    t.number('B', q);
+    t.number('C', part * q);
+    t.number('D', sum);
+    t.number('E', sum + part * q);
+    if (sum == 0) {
+      t.say("[nsubj A [conj cc:×/S B]] =/S obj:C .", "[nsubj A [conj cc:×/S B]] =/S obj:C 。");
+    } else {
+      t.say("[nsubj A [conj cc:×/S B]] =/S obj:C , [conj and [nsubj D [conj cc:+/S C]] =/S obj:E] .",
+            "[nsubj A [conj cc:×/S B]] =/S obj:C ， [conj [nsubj D [conj cc:+/S C]] =/S obj:E] 。");
+    }
+    sum += part * q;
+  }
+}
+
+// Long division by one digit: what is left is carried to the next digit.
+void divided_steps(StoryBuilder& t, int64_t p, int64_t q) {
+  int64_t left = 0;
+  bool begun = false;
+  for (int64_t place = place_of(p); place > 0; place /= 10) {
+    const int64_t now = left * 10 + p / place % 10;
+    left = now % q;
+    begun = begun || now >= q;
+    if (!begun) continue;
+    t.number('A', now / q);
+    t.number('B', q);
+    t.number('C', now - left);
+    t.number('D', now);
+    t.number('E', left);
+    t.say(
+        "[nsubj A [conj cc:×/S B]] =/S obj:C , [conj [nsubj D [conj cc:-/S C]] =/S obj:E] , [parataxis write obj:A] .",
+        "[nsubj A [conj cc:×/S B]] =/S obj:C ， [conj [nsubj D [conj cc:-/S C]] =/S obj:E] ， [parataxis 写 obj:A] 。");
+  }
+}
+
+// A number of so many digits.
+int64_t of_digits(StoryBuilder& t, int digits) {
+  int low = 1;
+  for (int i = 1; i < digits; ++i) low *= 10;
+  return t.draw().between(digits == 1 ? 2 : low, low * 10 - 1);
 }
 
 void one_sum(StoryBuilder& t) {
-  int64_t p = t.draw().between(11, t.draw().chance(40) ? 999 : 99);
-  int64_t q = t.draw().between(11, t.draw().chance(40) ? 999 : 99);
-  const uint32_t which = t.draw().below(3);
-  if (which == 1 && p < q) std::swap(p, q);
-  if (which == 2) q = t.draw().between(3, 9);
-  const Operation& op = which == 0 ? kPlus : which == 1 ? kMinus : kTimes;
-  const int64_t result = which == 0 ? p + q : which == 1 ? p - q : p * q;
+  enum Which : uint32_t { plus, minus, times, divided };
+  const auto which = static_cast<Which>(t.draw().below(4));
+  int64_t p = of_digits(t, t.draw().between(1, which == times ? 3 : 4));
+  int64_t q = of_digits(t, which == times || which == divided ? 1 : t.draw().between(1, 4));
+  if (which == minus && p < q) std::swap(p, q);
+  if (which == divided) p = of_digits(t, t.draw().between(1, 3)) * q;  // nothing is left over
+  const Operation& op = which == plus ? kPlus : which == minus ? kMinus : which == times ? kTimes : kDivided;
+  const int64_t result = which == plus ? p + q : which == minus ? p - q : which == times ? p * q : p / q;
   t.number('P', p);
   t.number('Q', q);
   t.number('R', result);
   if (t.draw().chance(40)) {
     t.say(op.answer.en, op.answer.zh);
   } else {
-    t.say(op.question.en, op.question.zh);
-    if (which == 0) plus_steps(t, p, q);
-    if (which == 1) minus_steps(t, p, q);
-    if (which == 2) times_steps(t, p, q);
+    t.say(op.steps.en, op.steps.zh);
+    if (which == plus) plus_steps(t, p, q);
+    if (which == minus) minus_steps(t, p, q);
+    if (which == times) times_steps(t, p, q);
+    if (which == divided) divided_steps(t, p, q);
     t.say(op.so.en, op.so.zh);
   }
   t.ask(op.question, op.answer, 'R');
@@ -129,7 +185,7 @@ void word_problem(StoryBuilder& t) {
   const Operation& op = more ? kPlus : kMinus;
   t.say("[nsubj [amod how many] J%] are/V there now ?", "nsubj:K! obl:tmod:现在 有 [obj [nummod 多少 clf:J^] J%] ？");
   if (t.draw().chance(50)) {
-    t.say(op.question.en, op.question.zh);
+    t.say(op.steps.en, op.steps.zh);
     if (more) {
       plus_steps(t, p, q);
     } else {

@@ -14,14 +14,19 @@ std::span<const StoryKind> kinds() {
       {"quarrel", quarrel, 9},
       {"market", market, 10},
       {"lesson", lesson, 9},
-      {"sums", sums, 9},
+      {"sums", sums, 16},
       {"jokes", jokes, 8},
       {"weather", weather, 9},
       {"mystery", mystery, 10},
-      {"riddle_of_it", riddle_of_it, 10},
+      {"riddle_of_it", riddle_of_it, 14},
       {"hide_and_seek", hide_and_seek, 11},
       {"garden", garden, 8},
       {"atlas", atlas, 7},
+      {"shopping_list", shopping_list, 8},
+      {"password", password, 7},
+      {"song", song, 8},
+      {"echo", echo, 4},
+      {"strangers", strangers, 9},
   };
   return kKinds;
 }

@@ -11,6 +11,12 @@ namespace qkv {
 
 enum class Language { english, chinese };
 
+namespace world {
+struct Languages {
+  bool english = true, chinese = true;
+};
+}  // namespace world
+
 struct StoryWord {
   std::string form, lemma;
   std::string_view upos, relation;  // Universal Dependencies

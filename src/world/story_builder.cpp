@@ -1,6 +1,7 @@
 #include "world/story_builder.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "base/error.h"
@@ -59,6 +60,78 @@ PhiloxKey choices(uint64_t seed, uint64_t story) {
   return fold({.seed = seed, .step = story, .layer = 1, .site = kDrawSite});
 }
 
+// Said of anything that somebody does.
+constexpr Phrase kAdverbials[] = {
+    {"[obl:tmod det:that morning]", "[obl:tmod det:那 nmod:天 早上]"},
+    {"[obl:tmod det:that afternoon]", "[obl:tmod det:那 nmod:天 下午]"},
+    {"[obl:tmod det:that evening]", "[obl:tmod det:那 nmod:天 晚上]"},
+    {"[obl:tmod the amod:next day]", "obl:tmod:第二天"},
+    {"[obl after a while]", "[obl:tmod 过/V 了 obj:一会儿]"},
+    {"[obl in the end]", "advmod:最后"},
+    {"[obl at amod:last]", "advmod:终于"},
+    {"[obl with a smile]", "[advcl 笑/V 着]"},
+    {"[obl with a sigh]", "[advcl 叹/V 着 obj:气]"},
+    {"[obl without delay]", "advmod:马上"},
+    {"[obl in a hurry]", "advmod:匆匆 地"},
+    {"[obl in amod:good spirits]", "advmod:高高兴兴 地"},
+    {"[obl by chance]", "advmod:碰巧"},
+    {"[obl on purpose]", "advmod:故意"},
+    {"[obl as/P usual/J]", "[advmod 像 平常/R 一样]"},
+    {"[obl before/P supper]", "[obl 晚饭 之前]"},
+    {"[obl after supper]", "[obl 晚饭 之后]"},
+    {"[obl during the rain]", "[obl 下雨/N 时]"},
+    {"[obl before/P sunrise]", "[obl 日出 之前]"},
+    {"[obl after sunset]", "[obl 日落 之后]"},
+    {"[obl at nummod:six o'clock]", "obl:tmod:六点钟"},
+    {"[obl at nummod:seven o'clock]", "obl:tmod:七点钟"},
+    {"[obl at nummod:eight o'clock]", "obl:tmod:八点钟"},
+    {"[obl at nummod:nine o'clock]", "obl:tmod:九点钟"},
+    {"[obl at nummod:ten o'clock]", "obl:tmod:十点钟"},
+    {"[obl at nummod:three o'clock]", "obl:tmod:三点钟"},
+    {"[obl at nummod:four o'clock]", "obl:tmod:四点钟"},
+    {"[obl at nummod:five o'clock]", "obl:tmod:五点钟"},
+    {"quietly", "advmod:静静 地"},
+    {"carefully", "advmod:小心 地"},
+    {"politely", "advmod:客气 地"},
+    {"quickly", "advmod:很快"},
+    {"slowly", "advmod:慢慢 地"},
+    {"suddenly", "advmod:忽然"},
+    {"proudly", "advmod:骄傲 地"},
+};
+
+// Syllables of made-up names: whoever reads one can only copy it.
+struct Syllable {
+  std::string_view en, zh;
+};
+constexpr Syllable kSyllables[] = {
+    {"ba", "巴"}, {"bo", "博"}, {"da", "达"}, {"do", "多"}, {"fa", "法"}, {"ga", "加"}, {"ka", "卡"}, {"ko", "科"},
+    {"la", "拉"}, {"li", "利"}, {"lo", "洛"}, {"lu", "卢"}, {"ma", "马"}, {"mi", "米"}, {"mo", "莫"}, {"na", "纳"},
+    {"ni", "尼"}, {"no", "诺"}, {"pa", "帕"}, {"pi", "皮"}, {"po", "波"}, {"re", "雷"}, {"ri", "里"}, {"ro", "罗"},
+    {"ru", "鲁"}, {"sa", "萨"}, {"si", "西"}, {"so", "索"}, {"ta", "塔"}, {"ti", "蒂"}, {"to", "托"}, {"tu", "图"},
+    {"va", "瓦"}, {"ve", "维"}, {"ya", "雅"}, {"yo", "约"}, {"za", "扎"}, {"zo", "佐"}, {"ke", "凯"}, {"mu", "穆"},
+};
+
+// Signs of codes, without "A", which is a word: letters stand for the ten heavenly stems and the twelve earthly branches.
+constexpr Syllable kSigns[] = {
+    {"V", "甲"}, {"B", "乙"}, {"C", "丙"}, {"D", "丁"}, {"E", "戊"}, {"F", "己"}, {"G", "庚"}, {"H", "辛"},
+    {"J", "壬"}, {"K", "癸"}, {"L", "子"}, {"M", "丑"}, {"N", "寅"}, {"P", "卯"}, {"Q", "辰"}, {"R", "巳"},
+    {"S", "午"}, {"T", "未"}, {"U", "申"}, {"W", "酉"}, {"X", "戌"}, {"Z", "亥"}, {"2", "2"},  {"3", "3"},
+    {"4", "4"},  {"5", "5"},  {"6", "6"},  {"7", "7"},  {"8", "8"},  {"9", "9"},
+};
+
+// The role that is the subject of a pattern's main clause, if it is one word; a space if there is none.
+char subject_role(std::string_view pattern) {
+  constexpr std::string_view kSubject = "nsubj:";
+  int depth = 0;
+  for (size_t i = 0; i + kSubject.size() + 1 < pattern.size(); ++i) {
+    depth += pattern[i] == '[' ? 1 : pattern[i] == ']' ? -1 : 0;
+    if (depth != 0 || !pattern.substr(i).starts_with(kSubject)) continue;
+    const char role = pattern[i + kSubject.size()], next = pattern[i + kSubject.size() + 1];
+    return role >= 'A' && role <= 'Z' && (next == ' ' || next == '!') ? role : ' ';
+  }
+  return ' ';
+}
+
 }  // namespace
 
 StoryBuilder::StoryBuilder(uint64_t seed, uint64_t index, Languages languages)
@@ -76,8 +149,21 @@ void StoryBuilder::bind(char role, Entity entity) {
   roles_.entities[index(role)] = static_cast<int>(cast_.size()) - 1;
 }
 
+Entity StoryBuilder::made_up(Gender gender) {
+  Entity who{.kind = EntityKind::person, .gender = gender};
+  const int syllables = draw_.between(2, 4);
+  for (int i = 0; i < syllables; ++i) {
+    const Syllable& next = draw_.pick(kSyllables);
+    who.name += next.en;
+    who.name_zh += next.zh;
+  }
+  who.name[0] = static_cast<char>(who.name[0] - 'a' + 'A');
+  return who;
+}
+
 Entity StoryBuilder::named(Age age, Gender gender) {
   if (gender == Gender::none) gender = draw_.chance(50) ? Gender::male : Gender::female;
+  if (age == Age::child && draw_.chance(20)) return made_up(gender);
   const bool male = gender == Gender::male;
   const bool chinese = draw_.chance(45);
   Entity who{.kind = EntityKind::person, .gender = gender};
@@ -112,18 +198,44 @@ Entity StoryBuilder::named(Age age, Gender gender) {
   return who;
 }
 
+bool StoryBuilder::name_taken(const Entity& who) const {
+  return std::any_of(cast_.begin(), cast_.end(), [&](const Entity& other) {
+    return !other.name.empty() &&
+           (other.name.find(who.name) != std::string::npos || who.name.find(other.name) != std::string::npos ||
+            other.name_zh == who.name_zh || (!who.short_name.empty() && other.short_name == who.short_name) ||
+            other.name.substr(other.name.find(' ') + 1) == who.name.substr(who.name.find(' ') + 1));
+  });
+}
+
 void StoryBuilder::person(char role, PersonOptions options) {
-  const auto word_taken = [&](const Entity& who) {
-    return std::any_of(cast_.begin(), cast_.end(), [&](const Entity& other) {
-      return !other.name.empty() &&
-             (other.name.find(who.name) != std::string::npos || who.name.find(other.name) != std::string::npos ||
-              other.name_zh == who.name_zh || (!who.short_name.empty() && other.short_name == who.short_name) ||
-              other.name.substr(other.name.find(' ') + 1) == who.name.substr(who.name.find(' ') + 1));
-    });
-  };
   Entity who = named(options.age, options.gender);
-  while (word_taken(who)) who = named(options.age, options.gender);
+  while (name_taken(who)) who = named(options.age, options.gender);
   bind(role, std::move(who));
+}
+
+void StoryBuilder::stranger(char role, Gender gender) {
+  if (gender == Gender::none) gender = draw_.chance(50) ? Gender::male : Gender::female;
+  Entity who = made_up(gender);
+  while (name_taken(who)) who = made_up(gender);
+  bind(role, std::move(who));
+}
+
+void StoryBuilder::called(char role, const GivenName& name, Gender gender) {
+  bind(role,
+       {.kind = EntityKind::person, .gender = gender, .name = std::string(name.en), .name_zh = std::string(name.zh)});
+}
+
+void StoryBuilder::code(char role, int signs) {
+  Entity made{.kind = EntityKind::name};
+  std::array<uint8_t, std::size(kSigns)> order{};
+  std::iota(order.begin(), order.end(), uint8_t{0});
+  for (size_t i = 0; i < static_cast<size_t>(signs); ++i) {
+    std::swap(order[i], order[i + draw_.below(static_cast<uint32_t>(order.size() - i))]);
+    const Syllable& sign = kSigns[order[i]];
+    made.name += (i == 0 ? "" : " ") + std::string(sign.en);
+    made.name_zh += (i == 0 ? "" : " ") + std::string(sign.zh);
+  }
+  bind(role, std::move(made));
 }
 
 void StoryBuilder::same_gender_person(char role, char of) {
@@ -261,14 +373,26 @@ void StoryBuilder::day() {
   phrase('t', std::span(kTimePhrases).first(kDays));
 }
 
+// Some sentences about what a person does get one, so that the same frame is read with other words in it.
+const Phrase* StoryBuilder::adverbial(std::string_view en, std::string_view zh) {
+  const char subject = subject_role(en);
+  if (subject == ' ' || subject_role(zh) != subject || cast_[at(subject)].kind != EntityKind::person) return nullptr;
+  for (const std::string_view other : {"cop:", "be*", "have*", "need*", "like*", "want*", "know*", "love*", "[advcl",
+                                       "aux:", "&", ":tmod", "[parataxis", "can*", "do*", "will*", "advmod:"}) {
+    if (en.find(other) != std::string_view::npos) return nullptr;
+  }
+  return draw_.chance(45) ? &draw_.pick(kAdverbials) : nullptr;
+}
+
 void StoryBuilder::say(std::string_view en, std::string_view zh) {
+  const Phrase* added = adverbial(en, zh);
   if (languages_.english) {
     english_.update(cast_, roles_);
-    english_.sentence(en);
+    english_.sentence(en, added);
   }
   if (languages_.chinese) {
     chinese_.update(cast_, roles_);
-    chinese_.sentence(zh);
+    chinese_.sentence(zh, added);
   }
 }
 

@@ -25,10 +25,6 @@ struct PersonOptions {
   Gender gender = Gender::none;  // none: either
 };
 
-struct Languages {
-  bool english = true, chinese = true;
-};
-
 class StoryBuilder {
  public:
   StoryBuilder(uint64_t seed, uint64_t index, Languages languages);
@@ -52,7 +48,10 @@ class StoryBuilder {
   void hiding_place(char role, char thing);  // where the thing fits
   void country(char country, char capital);
   void number(char role, int64_t value);
-  void pair(char role, char first, char second);  // "they"
+  void code(char role, int signs);  // "K 7 Q 2", 甲7丙2: different signs
+  void called(char role, const GivenName& name, Gender gender);
+  void stranger(char role, Gender gender = Gender::none);  // a person with a made-up name
+  void pair(char role, char first, char second);           // "they"
   void alias(char role, char as) { roles_.entities[index(role)] = roles_.entities[index(as)]; }
   void phrase(char letter, std::span<const Phrase> phrases);
   void time();  // &t
@@ -81,6 +80,9 @@ class StoryBuilder {
   size_t at(char role) const { return static_cast<size_t>(roles_.entities[index(role)]); }
   void bind(char role, Entity entity);
   Entity named(Age age, Gender gender);
+  Entity made_up(Gender gender);
+  bool name_taken(const Entity& who) const;
+  const Phrase* adverbial(std::string_view en, std::string_view zh);
   void answer(AnnotatedText& annotated, const Question& question, std::string text, size_t asked_sentence) const;
 
   Draw draw_;

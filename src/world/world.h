@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "world/story.h"
 
@@ -12,7 +13,9 @@ namespace qkv {
 
 class World {
  public:
-  explicit World(uint64_t seed) : seed_(seed) {}
+  explicit World(uint64_t seed) : World(seed, {}) {}
+  // With stories of these kinds alone, in the proportions of the whole world; an unknown one is an Error. Empty: all.
+  World(uint64_t seed, std::span<const std::string> kinds);
 
   Story story(uint64_t index) const;
 
@@ -22,7 +25,11 @@ class World {
   uint64_t seed() const { return seed_; }
 
  private:
+  Story tell(uint64_t index, world::Languages languages) const;
+
   uint64_t seed_;
+  std::vector<size_t> kinds_;  // indices into story_kinds()
+  uint32_t weights_ = 0;       // their sum
 };
 
 std::span<const std::string_view> story_kinds();

@@ -51,6 +51,9 @@ expect 0 'root' world --labels conllu --lines 1
 expect 0 '。' world --lang zh --lines 3
 expect 0 '"mentions"' world --lang zh --json --lines 1
 expect 2 'one language' world --lang pairs --labels coref
+expect 0 '"target_words"' world --labels align --lines 1
+expect 0 '8-grams of characters' world --lang zh --ngrams 8 --lines 20
+expect 2 'one language' world --lang pairs --ngrams 8
 expect 2 'leave out --json' world --labels conllu --json
 expect 2 '--lang' world --lang fr
 expect 2 '--lines' world --lines -1
@@ -401,10 +404,19 @@ expect 0 '"weights"' align "$made/translator" --data "$made/pairs.tsv" --json
 expect 2 'cross-attention' align "$model" 'the cat' 'the cat'
 expect 2 'no layer 7' align "$made/translator" 'the cat' 'the cat' --layer 7
 expect 2 'a source and a target' align "$made/translator" 'the cat'
+gold='{"source": "the cat", "target": "cat the", "source_words": [[0, 3], [4, 7]], "target_words": [[0, 3], [4, 7]], "pairs": [[0, 1], [1, 0]]}'
+for _ in 1 2 3 4 5 6 7 8 9 10; do echo "$gold"; done >"$made/gold.jsonl"
+expect 0 'IBM model 1' align "$made/translator" --gold "$made/gold.jsonl"
+expect 0 '"where_chosen"' align "$made/translator" --gold "$made/gold.jsonl" --json
+echo "$gold" >"$made/gold.jsonl"
+expect 2 '1 gold sentence pairs' align "$made/translator" --gold "$made/gold.jsonl"
+echo '{"source": 3}' >"$made/gold.jsonl"
+expect 2 'gold.jsonl:1' align "$made/translator" --gold "$made/gold.jsonl"
 # Training: twelve steps, the same bits when stopped after six and with two processes.
 small="--set steps=12 --set schedule.decay=4 --set schedule.warmup=2 --set evaluate.every=6 --set evaluate.samples=1
   --set data.stories=300 --set micro_batches=2 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=6
-  --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1 --set tokenizer.vocab=400"
+  --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1 --set tokenizer.vocab=400
+  --set model.num_attention_heads=4 --set model.num_key_value_heads=4"
 sum_of() { sha256sum <"$1/last/model.safetensors"; }
 expect 0 'shakespeare-char' train --list
 # shellcheck disable=SC2086
@@ -413,7 +425,9 @@ expect 0 'shakespeare-char' train --list
   expect 0 '' run "$made/跑/best" 'The cat' --max-new 3
   expect 0 'none found' heads "$made/跑/best" --data world --tokens 1500
   expect 0 '"report": "heads"' heads "$made/跑/best" --data world --tokens 1500 --json
-  expect 0 'without attention' heads "$made/跑/best" --data world --labels world --tokens 3000 --out "$made/heads.json"
+  expect 0 'L0H0' heads "$made/跑/best" --data world:zh:echo --tokens 2000 --json
+  expect 2 "no stories of the kind 'ecko'" heads "$made/跑/best" --data world:ecko
+  expect 0 'without attention' heads "$made/跑/best" --data world --labels world --tokens 12000 --out "$made/heads.json"
   grep -q '"interval95"' "$made/heads.json" || { echo 'heads: no interval in its JSON'; failed=1; }
   expect 2 'an interval needs 5' heads "$made/跑/best" --data "$folder/text"
   expect 2 'text:1 has 1 columns' heads "$made/跑/best" --data "$folder/text" --labels conllu
@@ -459,7 +473,7 @@ best="$made/跑/best" few="--data world --tokens 900 --window 32 --threads 1"
   expect 2 'no experts' cut "$best" --experts L0E1 $few
   expect 0 'pairs compared' twins "$best" $few
   expect 2 'no experts' route "$golden/llama" --data world
-  expect 0 '' train world-moe --out "$made/moe" --threads 1 $small --set steps=2 --set schedule.decay=1 --set schedule.warmup=1
+  expect 0 '' train experts --out "$made/moe" --threads 1 $small --set steps=2 --set schedule.decay=1 --set schedule.warmup=1
   expect 0 'by chance' route "$made/moe/last" $few
   expect 0 'of 8 experts' cut "$made/moe/last" --experts L0E1 --out "$made/moe3" $few
   [ ! -e "$made/none" ] || { echo 'cut: what was refused left something'; failed=1; }
@@ -491,6 +505,19 @@ expect 0 'KL(model || unigram)' movie "$made/watched"
 expect 0 '"report":"movie"' movie "$made/watched" --json
 expect 0 'the page:' movie "$made/watched" --html "$made/电影.html" --out "$made/movie.json"
 grep -q '</html>' "$made/电影.html" && grep -q '"importance_in_layer"' "$made/movie.json" || { echo 'movie: no page'; failed=1; }
+mkdir "$made/models"
+expect 0 'is written' models --pack "$made/watched" --out "$made/models/world"
+QKV_MODELS=$made/models
+export QKV_MODELS
+expect 0 '"movie": true' models --json
+expect 0 'KL(model || unigram)' movie world
+expect 0 '' run world 'The cat' --max-new 3
+expect 0 'decoder-only' info builtin:world
+expect 2 "did you mean 'world'" run wrold hi
+expect 2 'qkv train translator' run translator hi
+printf x >>"$made/models/world/tokenizer.json"
+expect 2 'qkv train world' look world hi
+unset QKV_MODELS
 expect 2 'has no snapshots' movie "$made/跑"
 expect 2 'there is no' movie "$made/none"
 printf 'x' >>"$made/watched/watch/step-00000012.safetensors"
@@ -498,6 +525,11 @@ expect 2 'step-00000012.safetensors' movie "$made/watched"
 expect 2 "did you mean 'steps'" train world --out "$made/run4" --set stps=1
 expect 2 "did you mean 'world'" train worl --out "$made/run4"
 expect 2 'no such file' train shakespeare-char --data "$made/none.txt" --out "$made/run4"
+expect 2 'none.txt: there is no such file' train world --data "$made/none.txt" --out "$made/run4"
+# shellcheck disable=SC2086
+expect 2 'evaluate.prompts' train world --plan --out "$made/run4" --threads 1 $small --set evaluate.samples=1 \
+  --set "evaluate.prompts=[\"$(awk 'BEGIN { while (n++ < 200) printf "the cat " }')\"]"
+[ ! -e "$made/run4" ] || { echo 'train --plan: left a folder'; failed=1; }
 : >"$made/empty.txt"
 expect 2 'is empty' train shakespeare-char --data "$made/empty.txt" --out "$made/run4"
 printf 'short' >"$made/short.txt"

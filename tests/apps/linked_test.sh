@@ -15,12 +15,12 @@ done
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cp "$1" "$folder/qkv"
-out=$(OMPI_COMM_WORLD_SIZE=2 "$folder/qkv" train world --plan --out "$folder/run" 2>&1 </dev/null)
+out=$(OMPI_COMM_WORLD_SIZE=2 "$folder/qkv" train demo --plan --out "$folder/run" 2>&1 </dev/null)
 code=$?
 case $code:$out in
   2:*'mpirun started 2 ranks but MPI cannot be used'*libqkv_mpi.so*) ;;
   *) echo "without the module: exit $code: $out" && failed=1 ;;
 esac
-out=$("$folder/qkv" train world --plan --set data.stories=200 --out "$folder/run" 2>&1 </dev/null) ||
+out=$("$folder/qkv" train demo --plan --set data.stories=200 --out "$folder/run" 2>&1 </dev/null) ||
   { echo "alone: exit $?: $out" && failed=1; }
 exit "$failed"

@@ -291,6 +291,29 @@ TEST_P(ProbeOfAttention, SomeRowsAreTheSameRowsOfThePattern) {
   }
 }
 
+// Beside a long text in the pass, the rows of a short one take no more memory than alone.
+TEST_P(ProbeOfAttention, SomeRowsAreAsWideAsTheirOwnKeys) {
+  AttentionRun run(GetParam(), Precision::f32());
+  const auto shortest = std::min_element(run.rows.list.begin(), run.rows.list.end(),
+                                         [](const Segment& a, const Segment& b) { return a.keys < b.keys; });
+  ASSERT_LT(shortest->keys, kKeys);
+  Recorder all, some;
+  some.wanted_rows = {shortest->first_row + shortest->rows - 1, shortest->first_row};
+  all.asks[Site::attn_probs] = Ask::pattern;
+  some.asks[Site::attn_probs] = Ask::rows;
+  run.attend(all);
+  run.attend(some);
+  Numbers picked;
+  for (const int32_t row : some.wanted_rows) {
+    for (int64_t h = 0; h < kHeads; ++h) {
+      const auto at = all.seen[Site::attn_probs].numbers.begin() + (row * kHeads + h) * kKeys;
+      picked.insert(picked.end(), at, at + shortest->keys);
+    }
+  }
+  EXPECT_EQ(some.seen[Site::attn_probs].shape, Shape({2, kHeads, shortest->keys}));
+  EXPECT_EQ(some.seen[Site::attn_probs].numbers, picked);
+}
+
 TEST_P(ProbeOfAttention, ChangesNoBitByLooking) {
   AttentionRun alone(GetParam(), Precision::f32(), true), watched(GetParam(), Precision::f32(), true);
   Recorder probe;

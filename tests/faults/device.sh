@@ -14,7 +14,7 @@ each_command() {  # each_command EXIT_CODE TEXT OPTION...: commands that need no
   expect "$wanted" "$words" taps "$model" --ids 1,2,3 "$@"
   expect "$wanted" "$words" look "$model" --ids 1,2,3 "$@"
   expect "$wanted" "$words" verify "$model" "$@"
-  expect "$wanted" "$words" train world --plan --out "$folder/plan" "$@"
+  expect "$wanted" "$words" train demo --plan --out "$folder/plan" "$@"
 }
 
 expect 2 'cpu' run "$model" --ids 1 --device gpu
@@ -47,7 +47,7 @@ if "$qkv" version | grep -q '^GPU  *none'; then
   expect 2 'there is no GPU to use' lab causality --device cuda
   expect 2 'there is no GPU to use' demo --out "$folder/demo" --device cuda
   expect 2 'there is no GPU to use' quantize "$model" --to q8 --out "$folder/q8" --device cuda
-  expect 2 'there is no GPU to use' train world --out "$folder/new" --device cuda
+  expect 2 'there is no GPU to use' train demo --out "$folder/new" --device cuda
   for made in q8 new; do [ ! -e "$folder/$made" ] || bad "$made was made although there is no GPU"; done
   # A run that cannot go on here stays as it was.
   small_model "$folder/run" --set steps=6

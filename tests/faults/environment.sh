@@ -104,7 +104,7 @@ size=40000 most=52000 step=4000  # in KiB: from too little to start with
 met=0
 while [ "$size" -le "$most" ]; do
   # shellcheck disable=SC2086
-  out=$($as prlimit --as=$((size * 1024)) "$qkv" train world --out "$folder/out/no" --set steps=1 --set schedule.warmup=0 \
+  out=$($as prlimit --as=$((size * 1024)) "$qkv" train demo --out "$folder/out/no" --set steps=1 --set schedule.warmup=0 \
     --set schedule.decay=0 --set data.stories=200 --threads 2 2>&1)
   got=$?
   rm -rf "$folder/out/no"

@@ -5,7 +5,8 @@
 case $qkv in /*) ;; *) qkv=$(pwd)/$qkv ;; esac  # it is run from another folder, too
 steps="--set steps=6 --set schedule.decay=1 --set schedule.warmup=1 --set evaluate.every=3 --set evaluate.samples=0
   --set data.stories=120 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=3 --threads 1"
-size="--set tokenizer.vocab=400 --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1"
+size="--set tokenizer.vocab=400 --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1
+  --set model.num_attention_heads=4 --set model.num_key_value_heads=4"
 sums() { (cd "$1/last/" && sha256sum model.safetensors train_state.safetensors); }
 not_begun() { rm -r "${1:?}"/checkpoints/* "$1/last" "$1/best" "$1/log.jsonl"; }  # as if killed before the first checkpoint
 same() { [ "$(sums "$1")" = "$2" ] || bad "$3: the weights differ"; }

@@ -19,5 +19,6 @@ else
   load leave
   load flood
   load slow
+  load attack
 fi
 exit "$failed"

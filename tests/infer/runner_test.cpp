@@ -92,6 +92,28 @@ TEST_P(Family, RecordedPassesGiveTheSameBits) {
   EXPECT_GT(device.replayed + device.stopped, 0);
 }
 
+TEST_P(Family, TheDeviceFindsTheHighestLogits) {
+  test::RecordingDevice device;
+  const Engine plain(kernels::best_table(), {.threads = 1});
+  const Engine engine(test::recording_kernels(), {.threads = 1, .device = &device});
+  const auto on_host = checkpoint_.model();
+  const auto model = checkpoint_.model(device);
+  const Text text = text_for(model->spec(), 12, 1);
+  Runner expected(*on_host, plain, {.positions = 64});
+  Runner runner(*model, engine, {.positions = 64});
+  const Runner::Sequence there = start(expected, text), here = start(runner, text);
+  for (const int32_t& id : text.ids) {
+    const Runner::Part wanted{.sequence = there, .ids = {&id, 1}}, part{.sequence = here, .ids = {&id, 1}};
+    const std::span<const float> logits = expected.pass({&wanted, 1});
+    const Runner::Result result = runner.pass({&part, 1}, Runner::Wanted::highest);
+    ASSERT_EQ(result.highest.size(), 1U);
+    EXPECT_TRUE(result.logits.empty());
+    EXPECT_EQ(result.highest[0], std::ranges::max_element(logits) - logits.begin());
+    EXPECT_TRUE(expected.pass({&wanted, 1}, Runner::Wanted::highest).highest.empty());  // a table that cannot
+    expected.truncate(there, expected.length(there) - 1);
+  }
+}
+
 TEST_P(Family, KeysAndValuesInOtherTypesGiveTheSameBitsInAnyChunks) {
   const auto model = checkpoint_.model();
   const Text text = text_for(model->spec(), length(), 2);

@@ -4,6 +4,7 @@
 #include "core/host_values.h"
 #include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
+#include "support/attention_alone.h"
 #include "support/pass.h"
 
 namespace qkv::test {
@@ -13,14 +14,15 @@ const std::vector<int32_t> kIds{1, 5, 9, 40, 7, 7, 23, 60}, kTargets{5, 9, 40, 7
 
 // The same weights in double: a step of 1e-7 is far above their rounding.
 std::unique_ptr<Model> in_double(const std::string& family) {
-  const Checkpoint checkpoint = Checkpoint::open(golden(family));
+  const std::unique_ptr<Model> model =
+      family == "attention_alone" ? attention_alone() : Checkpoint::open(golden(family)).model();
   Weights wide;
-  for (const auto& [name, weight] : checkpoint.weights(cpu_device())) {
+  for (const auto& [name, weight] : model->weights()) {
     const std::vector<float> values = host_floats(weight.master());
     const Param& made = wide.add(Param(name, cpu_device(), DType::f64, weight.shape()));
     to_device(made.master(), Numbers(values.begin(), values.end()));
   }
-  return Model::make(checkpoint.spec, std::move(wide));
+  return Model::make(model->spec(), std::move(wide));
 }
 
 double loss_of(const Model& model, bool backward) {
@@ -79,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Gradient,
                          testing::Values("gpt2", "llama", "gemma2", "gemma3", "gpt_neox", "olmo2", "mixtral",
                                          "deepseek_v3", "gpt_oss", "bert", "marian", "bart", "t5_gated", "bloom",
                                          "granite", "cohere2", "nemotron", "llama4", "qwen2_moe", "modernbert",
-                                         "m2m_100"),
+                                         "m2m_100", "attention_alone"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace gradient_test

@@ -5,11 +5,14 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/expect_error.h"
 #include "base/file.h"
 #include "base/temp_folder.h"
 #include "core/host_values.h"
 #include "io/safetensors_folder.h"
 #include "kernels/tables.h"
+#include "model/checkpoint/convert.h"
+#include "model/describe/picture.h"
 #include "support/pass.h"
 #include "verify/recorded.h"
 #include "verify/verify_model.h"
@@ -336,6 +339,42 @@ TEST(CutHeads, LeaveTheOthersAsTheyWere) {
   EXPECT_LE(distance(without, with).nmse, 1e-12);
   EXPECT_GT(distance(without, logits_of(*Rewritten("llama").open().model(), kIds)).nmse, 1e-4)
       << "the head said nothing anyway";
+}
+
+// What a layer without a feed-forward computes is what one computes whose feed-forward writes zeros.
+TEST(AttentionAlone, IsAFeedForwardThatWritesNothing) {
+  Rewritten silenced("llama"), without("llama");
+  for (const std::string i : {"0", "1"}) {
+    for (float& v : silenced.at("model.layers." + i + ".mlp.down_proj.weight").values) v = 0;
+    for (const std::string which : {"gate", "up", "down"}) {
+      without.take("model.layers." + i + ".mlp." + which + "_proj.weight");
+    }
+    without.take("model.layers." + i + ".post_attention_layernorm.weight");
+  }
+  without.config["intermediate_size"] = 0;
+  const Checkpoint alone = without.open();
+  const std::unique_ptr<Model> model = alone.model();
+  const std::vector<float> right = logits_of(*silenced.open().model(), kIds);
+  EXPECT_EQ(logits_of(*model, kIds), right);
+  EXPECT_GT(distance(right, logits_of(*Rewritten("llama").open().model(), kIds)).nmse, 1e-4)
+      << "the feed-forwards said nothing anyway";
+
+  const TempFolder temp;
+  write_hugging_face(temp.path() / "again", alone.config, model->weights(), *alone.names, {});
+  EXPECT_EQ(logits_of(*Checkpoint::open(temp.path() / "again").model(), kIds), right);
+  expect_error([&] { convert_model(temp.path() / "again", temp.path() / "no.gguf", {}); }, {"without a feed-forward"});
+  const std::string picture = draw_picture(alone.spec);
+  EXPECT_EQ(picture.find("feed-forward"), std::string::npos) << picture;
+  EXPECT_NE(draw_picture(Checkpoint::open(test::golden("llama")).spec).find("feed-forward"), std::string::npos);
+}
+
+TEST(AttentionAlone, NeedsNormsInFront) {
+  Json config = config_of("bert");
+  config["intermediate_size"] = 0;
+  expect_error([&] { read_spec(Config(config, "config.json")); }, {"not in front"});
+  config = config_of("llama");
+  config["intermediate_size"] = -1;
+  expect_error([&] { read_spec(Config(config, "config.json")); }, {"feed-forward width is -1"});
 }
 
 }  // namespace variants_test

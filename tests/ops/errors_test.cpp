@@ -890,6 +890,30 @@ REFUSES(AttentionPattern,  //
          },
          {"attention", "[2, 2, 4]", "[2, 2, 5]"}});
 
+REFUSES(AttentionSums,  //
+        {"group_past_the_rows",
+         [](B& b) {
+           ops::stats_rows(b.cx, {.groups = {{.first_row = 1, .rows = 2}}, .weights = {{1, 1, 1}, {1, 1, 1}}});
+         },
+         {"attention_sums", "rows [1, 3)", "2 rows"}},
+        {"labels_of_some_rows",
+         [](B& b) {
+           ops::stats_rows(b.cx, {.groups = {{.rows = 2}}, .weights = {{1, 1, 1}, {1, 1, 1}}, .wanted = {{1, 2}}});
+         },
+         {"attention_sums", "1 rows", "2"}},
+        {"weights_of_other_rows",
+         [](B& b) {
+           const StatsRows rows = ops::stats_rows(b.cx, {.groups = {{.rows = 1}}, .weights = {{1, 1, 1}}});
+           ops::attention_sums(b.cx, {.entropy = b.floats({2, 2})}, rows, b.floats({1, 2, 3}, DType::f64));
+         },
+         {"attention_sums", "weights", "[1, 3]", "[2, 3]"}},
+        {"sums_of_f32",
+         [](B& b) {
+           const StatsRows rows = ops::stats_rows(b.cx, {.groups = {{.rows = 1}}, .weights = {{1, 1, 1}}});
+           ops::attention_sums(b.cx, {.entropy = b.floats({1, 2})}, rows, b.floats({1, 2, 3}));
+         },
+         {"attention_sums", "y is f32 [1, 2, 3]", "f64"}});
+
 REFUSES(Route,  //
         {"too_many",
          [](B& b) {

@@ -306,6 +306,25 @@ std::vector<Case> every_op() {
                t.output(kept);
              }
            }},
+      Case{"attention_sums",
+           [](T& t) {
+             const auto some = [&](const Shape& shape) { return ops::cast(t.cx, t.input(shape), DType::f32); };
+             const AttentionStats stats{.entropy = some({4, 2}),
+                                        .distance = some({4, 2}),
+                                        .first = some({4, 2}),
+                                        .argmax = t.ids({0, 1, 2, 1, 0, 0, 3, 2}).view({4, 2}),
+                                        .offsets = t.ids({1}),
+                                        .at_offset = some({4, 2, 1})};
+             const StatsColumns at{.offsets = 1, .wanted = kMostWanted};
+             const Tensor y = t.pass.zeros({2, 2, at.count()}, DType::f64);
+             const ops::StatsRowsOnHost rows{.groups = {{.rows = 3}, {.first_row = 3, .rows = 1}},
+                                             .weights = std::vector<std::array<double, 3>>(4, {1, 0.5, 1}),
+                                             .labels = {7, 8, 7, 9},
+                                             .wanted = std::vector<std::array<int32_t, kMostWanted>>(4, {7, 9})};
+             ops::attention_sums(t.cx, stats, ops::stats_rows(t.cx, rows), y);
+             t.output(y);
+           },
+           false},
       Case{"experts",
            [](T& t) {
              const Tensor x = t.input({4, 3}), logits = t.input({4, 5});

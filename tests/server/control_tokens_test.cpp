@@ -52,21 +52,40 @@ class ControlTokens : public testing::Test {
   }
 
   // How many special tokens the prompt has if everything a user can write is this; -1 if the template refuses it.
-  int64_t specials(const server::ServedModel& model, const std::string& said, bool tools) const {
-    OrderedJson body{
-        {"messages",
-         {{{"role", "system"}, {"content", said}},
-          {{"role", "user"}, {"name", said.substr(0, 200)}, {"content", {{{"type", "text"}, {"text", said}}}}},
-          {{"role", "assistant"}, {"content", said}},
-          {{"role", "user"}, {"content", said}}}}};
-    if (tools) {
+  enum class With { messages, tools, calls, responses };
+  int64_t specials(const server::ServedModel& model, const std::string& said, With with) const {
+    const std::string name = said.substr(0, 200);
+    OrderedJson body{{"messages",
+                      {{{"role", "system"}, {"content", said}},
+                       {{"role", "user"}, {"name", name}, {"content", {{{"type", "text"}, {"text", said}}}}},
+                       {{"role", "assistant"}, {"content", said}, {"reasoning_content", said}},
+                       {{"role", "user"}, {"content", said}}}}};
+    if (with == With::calls) {
+      const OrderedJson arguments{{"k", said}, {said, 1}};
+      body["messages"].push_back({{"role", "assistant"},
+                                  {"tool_calls",
+                                   {{{"id", "abcdefghi"},
+                                     {"type", "function"},
+                                     {"function", {{"name", name}, {"arguments", arguments.dump()}}}}}}});
+      body["messages"].push_back({{"role", "tool"}, {"tool_call_id", "abcdefghi"}, {"name", name}, {"content", said}});
+    }
+    if (with == With::responses) {
+      body = {{"instructions", said},
+              {"input",
+               {{{"role", "user"}, {"content", {{{"type", "input_text"}, {"text", said}}}}},
+                {{"role", "assistant"}, {"content", {{{"type", "output_text"}, {"text", said}}}}},
+                {{"role", "user"}, {"content", said}}}}};
+    }
+    if (with == With::tools || with == With::calls) {
       OrderedJson parameters{{"type", "object"}};
       parameters["properties"][said] = {{"type", "string"}, {"description", said}};
       body["tools"].push_back(
           {{"type", "function"}, {"function", {{"name", "f"}, {"description", said}, {"parameters", parameters}}}});
     }
     try {
-      const server::GenerationRequest request = server::read_chat(server::Fields(body, ""), model);
+      const server::Fields fields(body, "");
+      const server::GenerationRequest request =
+          with == With::responses ? server::read_responses(fields, model) : server::read_chat(fields, model);
       const Tokenizer& tokenizer = model.model().tokenizer();
       return std::ranges::count_if(request.prompts.front().ids, [&](int32_t id) { return tokenizer.is_special(id); });
     } catch (const server::ApiError& error) {
@@ -83,7 +102,7 @@ class ControlTokens : public testing::Test {
 TEST_F(ControlTokens, AreNeverMadeOfWhatAClientSends) {
   std::string hostile = "x";
   for (const std::string& token : specials_) hostile += token + "\n" + token.substr(0, 3) + token;
-  int checked = 0, with_tools = 0;
+  std::map<With, int> checked;
   for (const auto& [name, source] : test::chat_templates()) {
     folder_.write("chat_template.jinja", source);
     std::optional<server::ServedModel> model;
@@ -92,15 +111,17 @@ TEST_F(ControlTokens, AreNeverMadeOfWhatAClientSends) {
     } catch (const Error&) {
       continue;  // a template that is not to be parsed
     }
-    for (const bool tools : {false, true}) {
-      const int64_t plain = specials(*model, "x", tools);
+    for (const With with : {With::messages, With::tools, With::calls, With::responses}) {
+      const int64_t plain = specials(*model, "x", with);
       if (plain < 0) continue;
-      EXPECT_EQ(specials(*model, hostile, tools), plain) << name << (tools ? " with tools" : "");
-      ++(tools ? with_tools : checked);
+      EXPECT_EQ(specials(*model, hostile, with), plain) << name << " " << static_cast<int>(with);
+      ++checked[with];
     }
   }
-  EXPECT_GE(checked, 40);
-  EXPECT_GE(with_tools, 1);
+  EXPECT_GE(checked[With::messages], 40);
+  EXPECT_GE(checked[With::responses], 40);
+  EXPECT_GE(checked[With::tools], 1);
+  EXPECT_GE(checked[With::calls], 1);
 }
 
 }  // namespace

@@ -195,6 +195,28 @@ TEST(ServerFaults, ConnectionsAreKeptAndPipelined) {
   EXPECT_EQ(waits.answer().status, 200);
 }
 
+// A refusal costs no connection if all of its request is there; what has still to come is not waited for.
+TEST(ServerFaults, RefusalsKeepConnectionsThatCanGoOn) {
+  const RunningServer server;
+  const std::string good = request_text({.path = "/v1/completions", .body = R"({"prompt": "x", "max_tokens": 1})"});
+  Client client(server.port());
+  client.send(request_text({.path = "/v1/nowhere", .body = "GET /health HTTP/1.1"}) +
+              request_text({.method = "GET", .path = "/v1/completions"}) + good);
+  for (const int status : {404, 405, 200}) {
+    const HttpAnswer answer = client.answer();
+    EXPECT_EQ(answer.status, status);
+    EXPECT_EQ(answer.headers.at("connection"), "keep-alive");
+  }
+  for (const char* rest :
+       {"Content-Length: 50\r\n\r\n{\"prompt\":", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"}) {
+    Client late(server.port());
+    late.send(std::string("POST /v1/nowhere HTTP/1.1\r\nHost: localhost\r\n") + rest);
+    const HttpAnswer answer = late.answer();
+    EXPECT_EQ(answer.status, 404) << rest;
+    EXPECT_EQ(answer.headers.at("connection"), "close") << rest;
+  }
+}
+
 TEST(ServerFaults, PingsKeepASilentStreamOpen) {
   ServerOptions options = RunningServer::usual();
   options.room.slots = 1;

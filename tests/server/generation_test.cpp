@@ -1,4 +1,6 @@
 // Texts through the server are those of the engine: streamed or not, alone or among others, with two models.
+#include <set>
+
 #include "base/philox.h"
 #include "infer/text_choices.h"
 #include "server/test_server.h"
@@ -27,6 +29,12 @@ Json some_chat(int n) {
   return body;
 }
 
+// Tokens in the cache depend on who asked before.
+Json counted(Json usage) {
+  if (usage.is_object()) usage.erase("prompt_tokens_details");
+  return usage;
+}
+
 // What matters of an answer: texts, reasons, log-probabilities, usage.
 Json essence(const Json& answer) {
   Json all = Json::array();
@@ -34,7 +42,7 @@ Json essence(const Json& answer) {
     all.push_back({choice.contains("message") ? choice["message"]["content"] : choice["text"], choice["finish_reason"],
                    choice["logprobs"]});
   }
-  return {all, answer["usage"]};
+  return {all, counted(answer["usage"])};
 }
 
 // The same, put together from the events of a stream.
@@ -63,7 +71,7 @@ Json streamed_essence(const std::string& body) {
   }
   Json all = Json::array();
   for (const auto& [index, choice] : choices) all.push_back(choice);
-  return {all, usage};
+  return {all, counted(usage)};
 }
 
 Json with(Json body, const char* field, Json value) {
@@ -214,6 +222,91 @@ TEST(ServerTexts, ToolsAreOfferedAndForced) {
       << "random weights do not complete the call, so it stays text: " << forced.dump();
   body["tool_choice"] = {{"type", "function"}, {"function", {{"name", "time"}}}};
   EXPECT_EQ(server.post(kChat, body).error("param"), "tool_choice");
+}
+
+// A call that has to be made is one of the tools', and its arguments satisfy their schema, whatever the model would say.
+TEST(ServerTexts, ForcedCallsAreHeldToTheirSchema) {
+  const RunningServer server;
+  const Json schema = {
+      {"type", "object"},
+      {"properties",
+       {{"unit", {{"$ref", "#/$defs/unit"}}}, {"days", {{"type", "integer"}, {"minimum", 1}, {"maximum", 9}}}}},
+      {"required", {"unit", "days"}},
+      {"additionalProperties", false},
+      {"$defs", {{"unit", {{"enum", {"C", "F"}}}}}}};
+  const auto function = [](const char* name, Json more) {
+    more["name"] = name;
+    return Json{{"type", "function"}, {"function", more}};
+  };
+  Json body = {
+      {"messages", {{{"role", "user"}, {"content", "how is it?"}}}},
+      {"tools", {function("now", Json::object()), function("weather", {{"strict", true}, {"parameters", schema}})}},
+      {"max_tokens", 200},
+      {"temperature", 1.5}};
+  std::set<std::string> called;
+  for (int seed = 0; seed < 24; ++seed) {
+    body["seed"] = seed;
+    const bool named = seed % 2 == 0;
+    body["tool_choice"] = named ? Json{{"type", "function"}, {"function", {{"name", "weather"}}}} : Json("required");
+    const Json choice = server.post(kChat, body).json()["choices"][0];
+    ASSERT_EQ(choice["finish_reason"], "tool_calls") << choice.dump();
+    EXPECT_TRUE(choice["message"]["content"].is_null()) << choice.dump();
+    ASSERT_EQ(choice["message"]["tool_calls"].size(), 1U);
+    const Json call = choice["message"]["tool_calls"][0]["function"];
+    const Json arguments = parse_json(call["arguments"].get<std::string>(), "arguments");
+    called.insert(call["name"].get<std::string>());
+    if (call["name"] == "now") {
+      EXPECT_FALSE(named);
+      EXPECT_EQ(arguments, Json::object());
+      continue;
+    }
+    ASSERT_EQ(call["name"], "weather");
+    ASSERT_EQ(arguments.size(), 2U) << arguments;
+    EXPECT_TRUE(arguments["unit"] == "C" || arguments["unit"] == "F") << arguments;
+    EXPECT_TRUE(arguments["days"].is_number_integer() && arguments["days"] >= 1 && arguments["days"] <= 9) << arguments;
+  }
+  EXPECT_EQ(called.size(), 2U) << "both are called where any may be";
+
+  // A keyword that is not supported: a 400 that names it if the tool is strict, any object otherwise.
+  body["tool_choice"] = "required";
+  body["tools"] = {
+      function("f", {{"strict", true}, {"parameters", {{"type", "object"}, {"dependentSchemas", Json::object()}}}})};
+  const HttpAnswer refused = server.post(kChat, body);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.error("param"), "tools");
+  EXPECT_NE(refused.error().find("dependentSchemas"), std::string::npos) << refused.error();
+  body["tools"][0]["function"]["strict"] = false;
+  EXPECT_EQ(server.post(kChat, body).status, 200);
+
+  const Json asked = {{"input", "how is it?"},
+                      {"tools", {{{"type", "function"}, {"name", "weather"}, {"parameters", schema}}}},
+                      {"tool_choice", {{"type", "function"}, {"name", "weather"}}},
+                      {"seed", 1}};
+  const Json item = server.post("/v1/responses", asked).json()["output"][0];
+  EXPECT_EQ(item["type"], "function_call");
+  EXPECT_EQ(item["name"], "weather");
+  std::string delta;
+  for (const Json& event : events_of(server.post("/v1/responses", with(asked, "stream", true)).body)) {
+    if (event["type"] == "response.function_call_arguments.delta") delta += event["delta"].get<std::string>();
+    if (event["type"] == "response.output_item.added") {
+      EXPECT_EQ(event["item"]["arguments"], "");
+    }
+  }
+  EXPECT_EQ(delta, item["arguments"]);
+}
+
+TEST(ServerTexts, UsageSaysWhatWasInTheCache) {
+  const RunningServer server;
+  const std::vector<int> prompt(100, 7);
+  const Json body = {{"prompt", prompt}, {"max_tokens", 2}, {"temperature", 0}};
+  const auto cached = [](const Json& usage) { return usage["prompt_tokens_details"]["cached_tokens"]; };
+  EXPECT_EQ(cached(server.post(kCompletions, body).json()["usage"]), 0);
+  EXPECT_EQ(cached(server.post(kCompletions, body).json()["usage"]), 99) << "the last token is always computed";
+  const Json asked = {{"input", std::string(300, 'x')}, {"max_output_tokens", 2}, {"temperature", 0}};
+  server.post("/v1/responses", asked);
+  const Json usage = server.post("/v1/responses", asked).json()["usage"];
+  EXPECT_EQ(usage["input_tokens_details"]["cached_tokens"], usage["input_tokens"].get<int>() - 1);
+  EXPECT_EQ(usage["output_tokens_details"]["reasoning_tokens"], 0);
 }
 
 TEST(ServerTexts, ResponsesSayTheSameInOtherWords) {

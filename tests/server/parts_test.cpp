@@ -3,10 +3,11 @@
 
 #include "base/expect_error.h"
 #include "base/temp_folder.h"
+#include "infer/grammar_texts.h"
 #include "server/api_keys.h"
 #include "server/fields.h"
 #include "server/sse.h"
-#include "server/tool_calls.h"
+#include "server/tool_grammar.h"
 
 namespace qkv::server {
 namespace {
@@ -162,21 +163,37 @@ TEST(ServerTools, AreReadFromEveryStyleHoweverTheTextIsCut) {
   EXPECT_EQ(read_in_pieces(hermes, two, 5, false).calls.size(), 1U);
 }
 
-// The beginning of a call that is forced is a part of it.
-TEST(ServerTools, ForcedBeginningsAreCompletedByTheModel) {
+// What the grammar of a forced call writes after its beginning is read as that call.
+TEST(ServerTools, ForcedCallsAreReadInEveryStyle) {
   using enum ToolStyle;
+  const OrderedJson tools = parse_ordered_json(
+      R"([{"function": {"name": "g", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}},
+          {"function": {"name": "f-1", "parameters": {"$ref": "#/$defs/p", "$defs": {"p": {"type": "object",
+            "properties": {"x": {"const": 1}}, "required": ["x"]}}}}}])",
+      "tools");
   for (const ToolStyle style : {hermes, llama3, mistral}) {
-    const std::string end = style == hermes    ? "{\"x\": 1}}\n</tool_call>"
-                            : style == mistral ? "{\"x\": 1}}]"
-                                               : "{\"x\": 1}}";
-    const ToolReader::Read named = read_in_pieces(style, forced_beginning(style, "f-1") + end, 4);
-    ASSERT_EQ(named.calls.size(), 1U);
-    EXPECT_EQ(named.calls[0].name, "f-1");
-    EXPECT_EQ(named.calls[0].arguments, "{\"x\":1}");
-    const char* key = style == llama3 ? "g\", \"parameters\": " : "g\", \"arguments\": ";
-    const ToolReader::Read any = read_in_pieces(style, forced_beginning(style, "") + key + end, 4);
-    ASSERT_EQ(any.calls.size(), 1U);
-    EXPECT_EQ(any.calls[0].name, "g");
+    const std::string key = style == llama3 ? "parameters" : "arguments";
+    const auto written = [&](const std::string& name, const std::string& arguments) {
+      const std::string call = "{\"name\": \"" + name + "\", \"" + key + "\": " + arguments + "}";
+      return style == mistral ? "[" + call + "]" : call;
+    };
+    const auto fits = [](const grammar::GrammarPtr& grammar, const std::string& text) {
+      return test::accepts(*grammar, text);
+    };
+    const grammar::GrammarPtr any = call_grammar(style, tools, ""), named = call_grammar(style, tools, "f-1");
+    EXPECT_TRUE(fits(any, written("g", "{\"x\": 5}")));
+    EXPECT_TRUE(fits(any, written("f-1", "{\"x\": 1}")));
+    EXPECT_TRUE(fits(named, written("f-1", "{\"x\": 1}")));
+    EXPECT_FALSE(fits(named, written("g", "{\"x\": 5}")));
+    EXPECT_FALSE(fits(any, written("f-1", "{\"x\": 5}"))) << "the arguments of another";
+    EXPECT_FALSE(fits(any, written("f-1", "{}")));
+    EXPECT_FALSE(fits(any, written("h", "{}")));
+    const ToolReader::Read read =
+        read_in_pieces(style, std::string(forced_beginning(style)) + written("f-1", "{\"x\": 1}"), 4);
+    ASSERT_EQ(read.calls.size(), 1U);
+    EXPECT_EQ(read.calls[0].name, "f-1");
+    EXPECT_EQ(read.calls[0].arguments, "{\"x\":1}");
+    EXPECT_EQ(read.text, "");
   }
 }
 

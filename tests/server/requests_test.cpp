@@ -1,4 +1,5 @@
 // What a request may say: every numeric field at and beyond its bounds, and wrong types.
+#include <ranges>
 #include <regex>
 #include <set>
 
@@ -48,6 +49,7 @@ std::vector<NumericField> numeric_fields() {
                                  {path, "frequency_penalty", -2, 2, -2.001, 2.001, false},
                                  {path, "logit_bias.5", -100, 100, -100.001, 100.001, false},
                                  {path, "seed", least, most, -1e19, 1e19, true},
+                                 {path, "look.attribute.position", 0, 511, -1, 512, true},
                                  {path, "n", 1, 4, 0, 5, true}});
   }
   for (const char* path : {"/v1/completions", "/v1/chat/completions"}) {
@@ -67,13 +69,16 @@ std::vector<NumericField> numeric_fields() {
 }
 
 TEST(ServerRequests, EveryNumericFieldAtItsBoundsAndBeyond) {
-  const RunningServer server(RunningServer::usual({"chatty", "translator"}));
+  ServerOptions options = RunningServer::usual({"chatty", "translator"});
+  options.room.look.allowed = true;
+  const RunningServer server(options);
   for (const NumericField& field : numeric_fields()) {
     const std::string name = field.field;
     const auto ask = [&](const Json& value) {
       Json body = base_body(field.path);
-      const size_t dot = name.find('.');
-      (dot == name.npos ? body[name] : body[name.substr(0, dot)][name.substr(dot + 1)]) = value;
+      Json* at = &body;
+      for (const auto part : std::views::split(name, '.')) at = &(*at)[std::string(part.begin(), part.end())];
+      *at = value;
       return server.post(field.path, body);
     };
     for (const Json& good : {field.low, field.high, Json(nullptr)}) {
@@ -96,7 +101,10 @@ TEST(ServerRequests, EveryNumericFieldAtItsBoundsAndBeyond) {
 // A parser that reads a number under a new name has to be added to numeric_fields().
 TEST(ServerRequests, EveryNumberTheParsersReadIsTested) {
   std::set<std::string> tested;
-  for (const NumericField& field : numeric_fields()) tested.insert(field.field);
+  for (const NumericField& field : numeric_fields()) {
+    const std::string name = field.field;
+    tested.insert(name.substr(name.rfind('.') + 1));
+  }
   const std::regex read(R"(\b(?:number|whole)\("([a-z_]+)\")"), limits(R"(read_generation\(\w+, model, \{([^}]*)\}\))");
   const std::regex quoted("\"([a-z_]+)\"");
   size_t found = 0;

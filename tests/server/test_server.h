@@ -52,6 +52,9 @@ class TinyModels {
     make("chatty", decoder, "qwen2", 3);
     folder_.write("chatty/chat_template.jinja", kTemplate);
     make("plain", decoder, "qwen2", 4);
+    Json deep = decoder;  // 16 heads
+    deep["num_hidden_layers"] = 4;
+    make("deep", deep, "qwen2", 8);
     make("broken", decoder, "qwen2", 4);
     spoil_embedding(folder_.path() / "broken" / "model.safetensors", 77, 32);
     Json wide = decoder;  // a cache that fits no machine

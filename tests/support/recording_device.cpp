@@ -1,5 +1,8 @@
 #include "support/recording_device.h"
 
+#include <algorithm>
+#include <cmath>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -70,6 +73,30 @@ void RecordingDevice::run(Step kernel) {
   steps_.push_back(std::move(kernel));
 }
 
+namespace {
+
+// What only some tables have, made of the others.
+void first_highest(const Exec& exec, const FirstHighestArgs& a) noexcept {
+  static_cast<RecordingDevice&>(*exec.device).run([a] {
+    for (int64_t r = 0; r < a.x.rows(); ++r) {
+      const std::span row(a.x.as<float>() + r * a.x.stride(0), static_cast<size_t>(a.x.cols()));
+      const bool finite = std::ranges::all_of(row, [](float x) { return std::isfinite(x); });
+      a.ids.as<int32_t>()[r] = finite ? static_cast<int32_t>(std::ranges::max_element(row) - row.begin()) : -1;
+    }
+  });
+}
+void cache_heads(const Exec& exec, const CacheHeadsArgs& a) noexcept {
+  static_cast<RecordingDevice&>(*exec.device).run([&exec, a] {
+    const Kernels& table = kernels::best_table();
+    table.rotary(exec, a.q);
+    table.rotary(exec, a.k);
+    table.scatter_rows(exec, a.to_k);
+    table.scatter_rows(exec, a.to_v);
+  });
+}
+
+}  // namespace
+
 const Kernels& recording_kernels() {
   static const Kernels table{.name = "recording",
 #define QKV_KERNEL(kernel, Args)                                                              \
@@ -84,7 +111,8 @@ const Kernels& recording_kernels() {
   },
                              QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
-  };
+                                 .first_highest = &first_highest,
+                             .cache_heads = &cache_heads};
   return table;
 }
 

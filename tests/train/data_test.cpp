@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "base/expect_error.h"
 #include "base/file.h"
@@ -119,6 +120,37 @@ TEST_F(Prepared, PairsShowTheTargetOnePlaceLate) {
   EXPECT_TRUE(seen.contains({"four five six", "四 五 六"}));
   EXPECT_EQ(seen.size(), 4U);
   EXPECT_EQ(batch.counted, static_cast<int64_t>(batch.targets.size()));
+}
+
+TEST_F(Prepared, PairsAreReadBothWays) {
+  const fs::path file = write("pairs.tsv", "one two\t一 二\nthree\t三\nfour five six\t四 五 六\nseven\t七\n");
+  Json recipe{{"objective", "translate"},
+              {"model", small_model("marian")},
+              {"tokenizer", {{"train", "bpe"}, {"vocab", 300}}},
+              {"data", {{"files", {file.string()}}, {"format", "tsv"}, {"validation", 0.0}, {"both_ways", true}}},
+              {"sequence", 64},
+              {"batch_tokens", 256},
+              {"steps", 10}};
+  const auto data = open(recipe);
+  std::map<std::pair<std::string, std::string>, int> seen;
+  for (int64_t step = 0; step < 40; ++step) {
+    const TrainBatch batch = data->micro_batch(step, 0);
+    EXPECT_EQ(batch.ids, data->micro_batch(step, 0).ids);
+    size_t at = 0, source_at = 0;
+    for (size_t i = 0; i < batch.lengths.size(); ++i) {
+      const auto length = static_cast<size_t>(batch.lengths[i]), source = static_cast<size_t>(batch.source_lengths[i]);
+      const auto text = [&](std::span<const int32_t> ids) { return tokenizer_->decode(ids, {.skip_specials = true}); };
+      ++seen[{text(std::span(batch.source_ids).subspan(source_at, source)),
+              text(std::span(batch.targets).subspan(at, length))}];
+      at += length;
+      source_at += source;
+    }
+  }
+  EXPECT_EQ(seen.size(), 8U);
+  for (const auto& [pair, times] : seen) EXPECT_GT(times, 8) << pair.first;  // about half of 40
+  EXPECT_TRUE(seen.contains({"四 五 六", "four five six"}));
+  recipe["data"]["reversed"] = true;
+  expect_error([&] { read_recipe(recipe, "test"); }, {"both_ways", "reversed"});
 }
 
 // A model folder with a tokenizer that has a chat template.

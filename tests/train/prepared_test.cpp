@@ -38,6 +38,20 @@ class PreparedFolder : public testing::Test {
   Recipe recipe_;
 };
 
+TEST_F(PreparedFolder, StoriesDoNotDependOnTheThreadsThatTellThem) {
+  recipe_.data.stories = 2500;  // more than one thread tells at a time
+  recipe_.data.kinds = {"echo", "sums"};
+  prepare();
+  ThreadPool three(3);
+  const fs::path other = temp_.path() / "other";
+  prepare_run(recipe_, other, three);
+  for (const char* file : {"data/train/train-00000.tokens", "data/train/train-00000.index"}) {
+    EXPECT_EQ(read_file(folder_ / file, 1 << 26), read_file(other / file, 1 << 26)) << file;
+  }
+  recipe_.data.kinds = {"ecko"};
+  expect_error([&] { prepare_run(recipe_, temp_.path() / "none", three); }, {"'ecko'"});
+}
+
 TEST_F(PreparedFolder, IsCheckedFileByFile) {
   EXPECT_EQ(missing_of_prepared(folder_), folder_);
   prepare();

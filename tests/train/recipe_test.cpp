@@ -66,5 +66,47 @@ TEST(Recipe, RemembersFullPathsAndWhetherItIsWatched) {
   EXPECT_FALSE(read_recipe(some_keys(), "test").watch);
 }
 
+TEST(ChangedRecipe, takes_other_data_than_the_world) {
+  Json json = some_keys();
+  json["data"] = {{"world", "en"}, {"stories", 100}, {"validation", 0.1}};
+  const Recipe other = read_recipe(changed_recipe(json, {.files = {"a.txt"}}), "test");
+  EXPECT_EQ(other.data.files, std::vector<std::string>{"a.txt"});
+  EXPECT_EQ(other.data.world, "");
+  EXPECT_EQ(other.data.stories, 0);
+  EXPECT_EQ(other.data.validation, 0.1);
+  json["objective"] = "translate";
+  json["data"] = {{"world", "pairs"}, {"stories", 100}};
+  EXPECT_EQ(read_recipe(changed_recipe(json, {.files = {"a.tsv"}}), "test").data.format, "tsv");
+}
+
+TEST(ChangedRecipe, shrinks_its_schedule_with_its_steps) {
+  Json json = some_keys();
+  json["steps"] = 400;
+  json["schedule"] = {{"kind", "stable_decay"}, {"warmup", 40}, {"decay", 150}};
+  const auto schedule = [&](const std::vector<std::string>& set) {
+    const Schedule s = read_recipe(changed_recipe(json, {.set = set}), "test").schedule;
+    return std::array<int64_t, 3>{s.steps, s.warmup, s.decay};
+  };
+  EXPECT_EQ(schedule({}), (std::array<int64_t, 3>{400, 40, 150}));
+  EXPECT_EQ(schedule({"steps=20"}), (std::array<int64_t, 3>{20, 2, 8}));
+  EXPECT_EQ(schedule({"steps=1"}), (std::array<int64_t, 3>{1, 1, 0}));
+  EXPECT_EQ(schedule({"steps=4000"}), (std::array<int64_t, 3>{4000, 40, 150}));  // more steps: as written
+  EXPECT_EQ(schedule({"schedule.warmup=10", "steps=20"}), (std::array<int64_t, 3>{20, 10, 8}));
+  expect_error([&] { schedule({"steps=20", "schedule.warmup=30"}); }, {"schedule.warmup is 30", "20 steps"});
+}
+
+TEST(Recipes, have_a_micro_batch_for_each_rank_unless_they_say) {
+  Json json = some_keys();
+  json["sequence"] = 64;
+  json["batch_tokens"] = 512;
+  json.erase("micro_batches");
+  EXPECT_EQ(read_recipe(json, "test").micro_batches, 1);
+  EXPECT_EQ(read_recipe(json, "test", 4).micro_batches, 4);
+  EXPECT_EQ(read_recipe(json, "test", 3).micro_batches, 1);  // ranks of that number are refused
+  expect_error([&] { read_recipe(json, "test", 16); }, {"16 micro-batches of whole windows of 64"});
+  json["micro_batches"] = 2;
+  EXPECT_EQ(read_recipe(json, "test", 4).micro_batches, 2);
+}
+
 }  // namespace
 }  // namespace qkv

@@ -92,11 +92,12 @@ function movie(heads) {
     steps,
     loss: Array.from({ length: 121 }, (_, i) => ({ step: i * 5, loss: round(0.95 + 3.6 * Math.exp(-i / 14) - (i > 62 ? 0.35 * (1 - Math.exp(-(i - 62) / 6)) : 0) + 0.09 * random()), val: i % 15 ? null : round(1 + 3.6 * Math.exp(-i / 14) - (i > 62 ? 0.33 : 0)) })),
     thresholds: { previous: 0.4, duplicate: 0.4, induction: 0.4, first: 0.3 },
-    heads: heads.map((one, i) => {  // L0H2 stays just below a role
-      const kind = kinds.flat()[i], end = (role) => (role === kind ? one.roles[0].score : one.name === "L0H2" && role === "previous" ? 0.37 : 0.16 * random());
+    heads: heads.map((one, i) => {  // L0H2 has the mean of a role, but its interval begins below
+      const kind = kinds.flat()[i], end = (role) => (role === kind ? one.roles[0].score : one.name === "L0H2" && role === "previous" ? 0.43 : 0.16 * random());
       const curve = (role) => { const top = end(role); return steps.map((step) => round(0.02 * random() + (role === "induction" ? rise(step, 250, 380, top) : rise(step, 40, 260, top)))); };
-      return { name: one.name, importance: steps.map((step) => round(0.04 * random() + rise(step, 60, 420, kind === "none" ? 0.1 : 0.7))),
-        roles: Object.fromEntries([...["previous", "duplicate", "induction", "first"].map((role) => [role, curve(role)]), ["entropy", steps.map((step) => round(0.95 - rise(step, 30, 400, 0.2 * one.entropy)))]]) };
+      const curves = Object.fromEntries(["previous", "duplicate", "induction", "first"].map((role) => [role, curve(role)]));
+      return { name: one.name, intervals: Object.fromEntries(Object.entries(curves).map(([role, means]) => [role, { low: means.map((x) => x - 0.06), high: means.map((x) => x + 0.06), n: 400 }])), importance: steps.map((step) => round(0.04 * random() + rise(step, 60, 420, kind === "none" ? 0.1 : 0.7))),
+        roles: Object.fromEntries([...Object.entries(curves), ["entropy", steps.map((step) => round(0.95 - rise(step, 30, 400, 0.2 * one.entropy)))]]) };
     }),
     weights: ["L0 W_Q", "L0 W_K", "L0 W_V", "L2 W_Q", "L2 W_K", "L2 W_V"].map((name, i) => ({ name, moved: steps.map((step) => rise(step, 0, 500, 0.7 + 0.12 * i)), cosine: steps.map((step) => round(0.2 + rise(step, 0, 400, 0.8))) })),
     embedding: { tokens: labels, x: path(0), y: path(1) },

@@ -1,4 +1,5 @@
 // Checks the language with rules independent of the generator: articles, agreement, facts, sums.
+#include <algorithm>
 #include <set>
 
 #include "world/lexicon.h"
@@ -177,7 +178,7 @@ TEST(WorldFacts, StoriesNameTheRightCapital) {
 }
 
 int64_t apply(int64_t a, const std::string& op, int64_t b) {
-  return op == "+" ? a + b : op == "-" ? a - b : a * b;
+  return op == "+" ? a + b : op == "-" ? a - b : op == "÷" ? a / b : a * b;
 }
 
 bool is_number(const StoryWord& word) {
@@ -206,24 +207,29 @@ TEST(WorldSums, ComeOutRight) {
   EXPECT_GT(seen, some_stories().size() / 2);
 }
 
-// Column addition: the written digits, read from right to left, are the result.
+// Written digits spell the result: of a column addition from right to left, of a long division from left to right.
 TEST(WorldSums, StepsSpellTheResult) {
-  size_t seen = 0;
+  size_t added = 0, divided = 0;
   for (const Story& story : some_stories()) {
-    std::string written;
+    std::vector<std::string> written;
     for (const StorySentence& sentence : story.english.sentences) {
       const auto& words = sentence.words;
       for (size_t i = 0; i + 1 < words.size(); ++i) {
-        if (words[i].form == "write") written = words[i + 1].form + written;
+        if (words[i].form == "write") written.push_back(words[i + 1].form);
       }
-      if (words[0].form == "So" && words.size() > 5 && words[2].form == "+" && !written.empty()) {
-        ASSERT_EQ(written, words[5].form) << story.english.text;
-        ++seen;
-        written.clear();
-      }
+      if (words[0].form != "So" || words.size() <= 5 || written.empty()) continue;
+      const bool division = words[2].form == "÷";
+      ASSERT_TRUE(division || words[2].form == "+") << story.english.text;
+      if (!division) std::reverse(written.begin(), written.end());
+      std::string result;
+      for (const std::string& digit : written) result += digit;
+      ASSERT_EQ(result, words[5].form) << story.english.text;
+      ++(division ? divided : added);
+      written.clear();
     }
   }
-  EXPECT_GT(seen, 50U);
+  EXPECT_GT(added, 50U);
+  EXPECT_GT(divided, 20U);
 }
 
 // Both sides of a translation have the same digits in the same order, except small numbers written as words.

@@ -200,10 +200,16 @@ function moviePart() {
   // Roles are shares; what is no role may be larger (a distance in tokens) and is drawn as a share of its largest.
   const scales = Object.fromEntries(roleNames.map((name) => [name, Math.max(1, largest(heads.flatMap((head) => list((head.roles || {})[name]))))]));
   const strengths = (head) => Object.entries(head.roles || {}).filter(([name]) => !notRoles.has(name)).map(([name, values]) => [name, between(values)]).filter(([, x]) => known(x));
-  const strongest = (head) => strengths(head).reduce((best, now) => (!best || now[1] > best[1] ? now : best), null);
-  // A role counts from the score on that the program asks of it; below, a head has none and no colour.
-  const counts = (name, value) => known(value) && value >= ((movie.thresholds || {})[name] ?? Infinity);
-  const colourOf = (name, value) => (notRoles.has(name) || (movieView.role === "strongest" && !counts(name, value)) ? "#8a8594" : roleColour(name));
+  // The program's own rule: the whole interval is at or above the threshold. Otherwise a head has no role and no colour.
+  const counts = (head, name) => {
+    const low = between(list(((head.intervals || {})[name] || {}).low));
+    return known(low) && low >= ((movie.thresholds || {})[name] ?? Infinity);
+  };
+  const strongest = (head) => {
+    const all = strengths(head), held = all.filter(([name]) => counts(head, name));
+    return (held.length ? held : all).reduce((best, now) => (!best || now[1] > best[1] ? now : best), null);
+  };
+  const colourOf = (head, name) => (notRoles.has(name) || (movieView.role === "strongest" && !counts(head, name)) ? "#8a8594" : roleColour(name));
   const wallRows = [...new Set(heads.map((head) => `${head.stack}\n${head.layer}`))];
   const across = Math.max(1, ...heads.map((head) => head.seat + 1));
   const picker = el("div", { class: "role-legend", role: "group" }, ["strongest", ...roleNames].map((name) => el("button", {
@@ -236,7 +242,7 @@ function moviePart() {
         context.fillStyle = ink.sunk;
         context.fill();
         if (!best || !known(best[1])) continue;
-        context.fillStyle = withAlpha(colourOf(...best), best[1] / scales[best[0]]);
+        context.fillStyle = withAlpha(colourOf(head, best[0]), best[1] / scales[best[0]]);
         context.fill();
         if (w > 44 && h > 28) {
           context.fillStyle = best[1] / scales[best[0]] > 0.6 ? "#fff" : ink.soft;
@@ -266,7 +272,7 @@ function moviePart() {
     weighed.forEach((head, i) => {
       const value = between(head.importance), best = strongest(head);
       if (!known(value)) return;
-      context.fillStyle = best && counts(...best) ? roleColour(best[0]) : ink.faint;
+      context.fillStyle = best && counts(head, best[0]) ? roleColour(best[0]) : ink.faint;
       const x = g.left + i * w, pad = Math.min(w * 0.15, 4);
       box(context, x + pad, g.y(value), w - 2 * pad, Math.max(g.bottom - g.y(value), 0.5), [3, 3, 0, 0]);
       context.fill();
@@ -373,7 +379,7 @@ function moviePart() {
     id: "movie", title: say("movieTitle"), lead: say("movieLead"),
     figure: el("div", { class: "card movie" }, el("div", { class: "transport" }, playButton, slider, readout), panelsNode),
     explain() {
-      const loss = lossAt(stepNow()), best = heads.map((head) => [head, strongest(head)]).filter(([, s]) => s && counts(...s)).sort((a, b) => b[1][1] - a[1][1])[0];
+      const loss = lossAt(stepNow()), best = heads.map((head) => [head, strongest(head)]).filter(([head, s]) => s && counts(head, s[0])).sort((a, b) => b[1][1] - a[1][1])[0];
       return say("movieExplain")({ step: Math.round(stepNow()), loss: num(loss), perplexity: num(Math.exp(loss), 1), perplexity0: num(Math.exp(points[0] ? points[0].loss : NaN), 0),
         head: best && best[0].name, role: best && roleName(best[1][0]), score: best && score(best[1][1]), score0: best && score(list(best[0].roles[best[1][0]])[0]) });
     },

@@ -8,11 +8,8 @@ const keysOf = (head) => (head.keys === "source" ? report.source : report.tokens
 
 // A report lists the roles that were found, none other; no list at all: nobody looked for them.
 const hasRoles = (head) => Array.isArray(head.roles);
-function strongestRole(head) {
-  let best = null;
-  for (const role of list(head.roles)) if (known(role.score) && (!best || role.score > best.score)) best = role;
-  return best;
-}
+// The one that explains most of a head's attention stands first.
+const strongestRole = (head) => list(head.roles).find((role) => known(role.score)) || null;
 
 // [queries][keys] of 255 * sqrt(weight). A long text has no map: there the largest weights of each row stand alone.
 const maps = new Map();

@@ -46,7 +46,8 @@ void run_convert(const ConvertRequest& request) {
 void add_convert(Command app) {
   const Command command = app.add_command("convert", "Write a model in another format: Hugging Face folder or GGUF");
   auto request = std::make_shared<ConvertRequest>();
-  command.add_option("MODEL", request->model, "A Hugging Face folder or a GGUF file").required();
+  command.add_model("MODEL", request->model, "A Hugging Face folder, a GGUF file, or a built-in model (qkv models)")
+      .required();
   command.add_option("--out FILE", request->out, "The folder or file to make; it must not exist yet").required();
   command.add_option("--format", request->format, "Format to write; otherwise as the name in --out ends")
       .one_of({"hf", "gguf"});

@@ -218,7 +218,8 @@ void quantize(const QuantizeArguments& options) {
 void add_quantize(Command app) {
   const Command command = app.add_command("quantize", "Write a model in 8 or 4 bits, and say what that costs");
   const auto options = std::make_shared<QuantizeArguments>();
-  command.add_option("MODEL", options->model, "A Hugging Face folder or a GGUF file").required();
+  command.add_model("MODEL", options->model, "A Hugging Face folder, a GGUF file, or a built-in model (qkv models)")
+      .required();
   command.add_output_folder("--out DIR", options->out, "The folder to make; it must not exist yet").required();
   command.add_option("--to", options->to, "8 or 4 bits; embedding and head are q8 in both")
       .required()

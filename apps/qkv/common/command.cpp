@@ -16,6 +16,7 @@
 
 #include "base/output_path.h"
 #include "base/printable.h"
+#include "open/builtin_models.h"
 
 namespace qkv::app {
 namespace {
@@ -149,6 +150,24 @@ Option Command::add(CLI::Option* option, OptionInfo info) const {
   if (!info.value.empty()) option->type_name(info.value);  // in CLI11's own messages too
   info_->options.push_back(std::move(info));
   return {option, &info_->options.back()};
+}
+Option Command::add_model(const std::string& name, std::string& value, const std::string& what) const {
+  info_->checks.emplace_back([&value] {
+    if (!value.empty()) value = find_model(value);
+  });
+  return add_option(name, value, what).known(builtin_model_names());
+}
+Option Command::add_models(const std::string& name, std::vector<std::string>& values, const std::string& what) const {
+  info_->checks.emplace_back([&values] {
+    for (std::string& value : values) value = find_model(value);
+  });
+  return add_option(name, values, what).known(builtin_model_names());
+}
+Option Command::add_tokenizer(const std::string& name, std::string& value, const std::string& what) const {
+  info_->checks.emplace_back([&value] {
+    if (!value.empty()) value = find_model_or_other(value);
+  });
+  return add_option(name, value, what);
 }
 Option Command::add_flag(const std::string& name, bool& value, const std::string& what) const {
   return add(app_->add_flag(name, value, what), {.name = name, .what = what});

@@ -61,6 +61,11 @@ class Command {
   Option add_output_file(const std::string& name, Path& value, const std::string& what) const;
   template <class Path>
   Option add_output_folder(const std::string& name, Path& value, const std::string& what) const;
+  // A model to read: a path, or the name of a built-in one, which becomes its path before the work.
+  Option add_model(const std::string& name, std::string& value, const std::string& what) const;
+  Option add_models(const std::string& name, std::vector<std::string>& values, const std::string& what) const;
+  // The same for a tokenizer, whose option may take other words too.
+  Option add_tokenizer(const std::string& name, std::string& value, const std::string& what) const;
   Option add_flag(const std::string& name, bool& value, const std::string& what) const;
   Option add_threads(int& threads) const;        // --threads
   Option option(const std::string& name) const;  // one added before

@@ -24,6 +24,7 @@ void add_info(Command app);
 void add_lab(Command app);
 void add_lens(Command app);
 void add_look(Command app);
+void add_models(Command app);
 void add_movie(Command app);
 void add_new(Command app);
 void add_quantize(Command app);

@@ -5,7 +5,7 @@
 namespace qkv::app {
 
 void add_model_options(Command command, ModelOptions& options) {
-  command.add_option("MODEL", options.path, "A Hugging Face folder or a GGUF file").required();
+  command.add_model("MODEL", options.path, "A Hugging Face folder, a GGUF file, or a built-in model (qkv models)").required();
   command.add_option("--dtype", options.dtype, "What it computes in; auto: f32 if all weights are f32, otherwise bf16")
       .one_of({"auto", "f32", "bf16"})
       .show_default();

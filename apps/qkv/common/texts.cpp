@@ -47,7 +47,7 @@ class Collected {
   std::vector<TokenText> texts_;
 };
 
-// Chinese to English, as the recipe world-translate reads them.
+// Chinese to English.
 void add_sentence_pairs(const OpenModel& model, const Story& story, Collected& to) {
   for (size_t s = 0; s < story.english.sentences.size() && !to.full(); ++s) {
     const auto part = [&](const AnnotatedText& t) {
@@ -57,12 +57,34 @@ void add_sentence_pairs(const OpenModel& model, const Story& story, Collected& t
   }
 }
 
+// "world:zh:echo": the language, then the kinds of stories (docs/world.md).
+struct WorldData {
+  bool chinese = false, pairs = false;
+  std::vector<std::string> kinds;
+
+  explicit WorldData(std::string_view data) {
+    for (size_t colon = data.find(':'); colon != std::string_view::npos;) {
+      data.remove_prefix(colon + 1);
+      colon = data.find(':');
+      const std::string_view part = data.substr(0, colon);
+      if (kinds.empty() && !chinese && !pairs && (part == "zh" || part == "pairs")) {
+        (part == "zh" ? chinese : pairs) = true;
+      } else {
+        kinds.emplace_back(part);
+      }
+    }
+  }
+};
+
+bool is_world(std::string_view data) {
+  return data == "world" || data.starts_with("world:");
+}
+
 void add_world(const OpenModel& model, const std::string& data, Collected& to) {
-  const World world(kWorldSeed);
+  const auto [chinese, pairs, kinds] = WorldData(data);
+  const World world(kWorldSeed, kinds);
   const ModelSpec& spec = model.spec();
-  const bool pairs = data == "world:pairs", chinese = data == "world:zh", translates = spec.has_source();
-  QKV_CHECK(data == "world" || chinese || pairs, "no data ", data,
-            Hint("the built-in world is world (English), world:zh or world:pairs"));
+  const bool translates = spec.has_source();
   QKV_CHECK(pairs == translates, "a ", spec.family, translates ? " translates" : " reads texts alone", ", but ", data,
             " was given", Hint(translates ? "use world:pairs" : "use world or world:zh"));
   for (uint64_t i = kFirstStory; !to.full(); ++i) {
@@ -135,7 +157,7 @@ void add_text_options(Command command, TextOptions& options) {
       .add_option(
           "--data FILE", options.data,
           "A text file (for a model that translates: lines of source<TAB>target), or the built-in stories: world, "
-          "world:zh, world:pairs")
+          "world:zh, world:pairs, or with a kind of story, as world:echo")
       .known({"world", "world:zh", "world:pairs"})
       .required();
   command.add_option("--tokens", options.tokens, "Most tokens to read")
@@ -150,7 +172,7 @@ std::vector<TokenText> read_texts(const OpenModel& model, const TextOptions& opt
   Collected texts(model, options);
   if (options.ids) {
     add_ids(model, options.data, texts);
-  } else if (options.data.starts_with("world")) {
+  } else if (is_world(options.data)) {
     add_world(model, options.data, texts);
   } else if (model.spec().has_source()) {
     DocumentReader reader({options.data}, {.format = DataFormat::tsv});

@@ -113,8 +113,8 @@ void add_pack(Command data) {
   PackOptions& options = all->options;
   command.add_option("FILE", options.files, "What to pack; - is standard input").required();
   command
-      .add_option("--tokenizer TOKENIZER", all->tokenizer,
-                  "A tokenizer's file or folder, or 'bytes' (256 bytes and an end)")
+      .add_tokenizer("--tokenizer TOKENIZER", all->tokenizer,
+                     "A tokenizer's file or folder, or 'bytes' (256 bytes and an end)")
       .required();
   command.add_option("--end-token TOKEN", all->end_token,
                      "Put after every document; otherwise the tokenizer's end-of-text token");

@@ -147,7 +147,7 @@ void add_data_stats(Command data) {
       data.add_command("stats", "Documents, tokens, lengths and frequent tokens of a packed dataset");
   const auto options = std::make_shared<DataStatsArguments>();  // lives as long as the callback
   command.add_option("DIR", options->folder, "A folder made by qkv data pack").required();
-  command.add_option("--tokenizer TOKENIZER", options->tokenizer, "Show what the frequent tokens stand for");
+  command.add_tokenizer("--tokenizer TOKENIZER", options->tokenizer, "Show what the frequent tokens stand for");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer("Examples:\n  qkv data stats shakespeare\n  qkv data stats shakespeare --json");
   command.callback([options] { stats(*options); });

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 constexpr const char* kTokenizerExamples = R"(Examples:
   qkv tokenizer train --vocab 32000 --special '<|endoftext|>' --out my-tokenizer book.txt 红楼梦.txt
   qkv tokenizer train --vocab 16000 --pattern llama3 --out tokenizer.json corpus/*.txt
+  qkv tokenizer train --vocab 4000 --max-token-length 12 红楼梦.txt   tokens of at most four Chinese characters
   qkv tokenizer train --kind unigram --vocab 8000 --special '<s>' --special '</s>' corpus.txt --json
 
 The text is split at special tokens, which get the first ids. Of equally frequent pairs BPE merges the one whose bytes
@@ -34,12 +35,13 @@ are greatest. The result does not depend on the number of threads.)";
 struct TokenizerRequest {
   std::string kind = "bpe", pattern, out = "tokenizer.json";
   std::vector<std::string> specials, files;
-  size_t vocab = 0;
+  size_t vocab = 0, max_token_length = 0;
   bool json = false;
 };
 
 TokenizerTraining training_of(const TokenizerRequest& request) {
-  TokenizerTraining training{.vocab = request.vocab, .specials = request.specials};
+  TokenizerTraining training{
+      .vocab = request.vocab, .max_token_length = request.max_token_length, .specials = request.specials};
   training.kind = request.kind == "bpe" ? TokenizerKind::bpe : TokenizerKind::unigram;
   if (!request.pattern.empty()) {
     training.pattern = pattern_by_name(request.pattern);
@@ -130,6 +132,10 @@ void add_tokenizer(Command app) {
       .add_option("--pattern NAME", request->pattern,
                   fmt::format("How BPE splits text into words: {}", fmt::join(pattern_names(), ", ")))
       .known(pattern_names());
+  command
+      .add_option("--max-token-length N", request->max_token_length,
+                  "Longest token: bytes for BPE, characters for unigram (at most 16)")
+      .between(int64_t{1}, int64_t{1} << 20);
   command.add_option("--special TOKEN", request->specials, "A special token; may be repeated").one_value();
   command.add_option("--out FILE", request->out, "A folder, or a file that ends in .json").show_default();
   command.add_flag("--json", request->json, "Print the report as JSON, and nothing else");

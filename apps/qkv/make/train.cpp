@@ -13,13 +13,15 @@ namespace {
 constexpr const char* kTrainExamples = R"(qkv train --list shows the built-in recipes.
 
 Examples:
-  qkv train world --out my-world                            a small decoder on the built-in world
+  qkv train demo --out my-run                               a small decoder on the built-in world, in two minutes
+  qkv train world --out my-world --device cuda              the stories of the world in English and Chinese, on a GPU
+  qkv train text --data my-book.txt --out my-book           your own English or Chinese text, minutes on two cores
   qkv train shakespeare-char --data shakespeare.txt --out shakespeare
   qkv train translate --data en-de.tsv --out en-de          sentence pairs, source<TAB>target
   qkv train my-recipe.json --out run --set steps=2000 --set optimizer.kind=muon
   qkv train --resume --out run                              continue after Ctrl-C, a crash or a power cut
   qkv train fine-tune.json --from MODEL --data notes.txt --out tuned
-  qkv train world --watch --out my-world                    snapshots for qkv movie
+  qkv train demo --watch --out my-run                       snapshots for qkv movie
 
 RUN holds recipe.json, log.jsonl, TensorBoard events, samples.jsonl and checkpoints; RUN/best and RUN/last are models that
 qkv and Hugging Face load. docs/training.md has all keys of a recipe.)";
@@ -30,17 +32,6 @@ struct TrainArguments {
   ComputeOptions compute;
   bool resume = false, from_scratch = false, list = false, json = false, dry = false, watch = false;
 };
-
-Json recipe_of(const TrainArguments& options) {
-  Json json = find_recipe(options.recipe);
-  if (!options.data.empty()) json["data"]["files"] = options.data;
-  if (!options.from.empty()) {
-    json.erase("tokenizer");  // the model's own
-    json["model"] = {{"from", options.from}};
-  }
-  for (const std::string& assignment : options.set) set_value(json, assignment);
-  return json;
-}
 
 void train(const TrainArguments& options) {
   QKV_CHECK(!options.out.empty(), "no folder for the run was named", Hint("say  --out RUN"));
@@ -58,7 +49,11 @@ void train(const TrainArguments& options) {
   }
   Comm& comm = world_comm();
   try {
-    TrainRun({.recipe = [&] { return recipe_of(options); },
+    TrainRun({.recipe =
+                  [&] {
+                    return changed_recipe(find_recipe(options.recipe),
+                                          {.files = options.data, .from = options.from, .set = options.set});
+                  },
               .named = options.recipe,
               .out = options.out,
               .compute = options.compute,
@@ -83,15 +78,16 @@ void add_train(Command app) {
   const auto options = std::make_shared<TrainArguments>();
   command.add_option("RECIPE", options->recipe, "A recipe's name or file").known(recipe_names());
   command.add_option("--out DIR", options->out, "The run's folder");
-  command.add_option("--data FILE", options->data, "Text files, or TSV of sentence pairs, instead of the recipe's");
-  command.add_option("--from MODEL", options->from, "A model folder to start from: its weights, tokenizer and config");
+  command.add_option("--data FILE", options->data,
+                     "Text files, or TSV of sentence pairs, instead of the recipe's data");
+  command.add_model("--from MODEL", options->from, "A model folder to start from: its weights, tokenizer and config");
   command.add_option("--set KEY=VALUE", options->set,
                      "Change a key of the recipe, as schedule.warmup=20; may be repeated");
   command.add_flag("--resume", options->resume, "Continue the run in --out");
   command.add_flag("--from-scratch", options->from_scratch,
                    "With --resume: begin at step 0; what the run has is kept aside in RUN/before-1");
   command.add_flag("--watch", options->watch, "Keep small snapshots in the run for qkv movie; --resume continues them");
-  command.add_flag("--plan", options->dry, "Print size, memory and expected time, and stop");
+  command.add_flag("--plan", options->dry, "Print size, memory and expected time, or what would be refused, and stop");
   command.add_flag("--list", options->list, "List the built-in recipes");
   add_compute_options(command, options->compute);
   command.add_flag("--json", options->json, "Print lines of JSON, and nothing else");

@@ -53,6 +53,7 @@ std::optional<StopReason> TrainRun::run() {
   if (run_) {
     view.emplace(*engine_, recipe_, *trainer_, *data_, prepared_ / "tokenizer", options_.show);
     try {
+      view->check(*model_);
       view->show_plan(*model_, memory_);
     } catch (...) {
       forget();
@@ -98,7 +99,7 @@ Recipe TrainRun::open_run() {
       Recipe recipe = run_->recipe();
       if (options_.watch && !options_.dry && !std::exchange(recipe.watch, true)) run_->set_recipe(recipe);
     } else {
-      Recipe recipe = with_full_paths(read_recipe(options_.recipe(), options_.named));
+      Recipe recipe = with_full_paths(read_recipe(options_.recipe(), options_.named, comm_.size()));
       DataParallel::check_ranks(comm_.size(), recipe.micro_batches);
       recipe.watch |= options_.watch;
       run_.emplace(RunFolder::create(options_.out, recipe));

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iostream>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "common/drawing.h"
 #include "eval/bleu.h"
 #include "eval/chrf.h"
@@ -83,6 +85,25 @@ void check_memory(const Trainer::Memory& memory, const Device& device) {
             Hint("a smaller model, or a machine with more memory"));
 }
 
+void TrainView::check(const Model& model) const {
+  int64_t counted = 0;
+  for (int64_t m = 0; m < recipe_.micro_batches; ++m) {
+    const TrainBatch batch = data_.micro_batch(0, m);
+    counted +=
+        std::count_if(batch.targets.begin(), batch.targets.end(), [](int32_t t) { return t != TrainBatch::kIgnored; });
+  }
+  QKV_CHECK(counted > 0, "the first step has ", recipe_.batch_tokens, " tokens but nothing to predict",
+            Hint("are there answers in the conversations, or whole texts in the data?"));
+  if (recipe_.evaluate.samples == 0 || model.spec().kind != ModelSpec::Kind::decoder_only) return;
+  const Tokenizer tokenizer = Tokenizer::load(tokenizer_);
+  for (const std::string& prompt : recipe_.evaluate.prompts) {
+    const int64_t tokens = std::ssize(tokenizer.encode(prompt));
+    QKV_CHECK(tokens < sample_length(), "evaluate.prompts: ", printable(prompt), " has ", tokens,
+              " tokens but a sample has ", sample_length(), ", of which at least one is to be written",
+              Hint("shorten it, or set a longer sequence"));
+  }
+}
+
 void TrainView::show_plan(const Model& model, const Trainer::Memory& memory) {
   best_product_ = measure_product(engine_, recipe_.precision());
   int64_t parameters = 0;
@@ -114,8 +135,10 @@ void TrainView::show_plan(const Model& model, const Trainer::Memory& memory) {
                            recipe_.bf16 ? "bf16 with f32 masters" : "f32")
             << labelled("data", fmt::format("{} tokens to train on, {} to check with; {:.2f} epochs",
                                             data_.train_tokens, data_.validation_tokens, epochs))
-            << labelled("steps", fmt::format("{} of {} tokens in {} micro-batch{}", recipe_.steps, recipe_.batch_tokens,
-                                             recipe_.micro_batches, recipe_.micro_batches == 1 ? "" : "es"))
+            << labelled("steps",
+                        fmt::format("{} of {} tokens in {} micro-batch{}; warm-up {}, decay {}", recipe_.steps,
+                                    recipe_.batch_tokens, recipe_.micro_batches, recipe_.micro_batches == 1 ? "" : "es",
+                                    recipe_.schedule.warmup, recipe_.schedule.decay))
             << labelled(
                    "memory",
                    fmt::format(
@@ -195,7 +218,7 @@ std::vector<std::string> TrainView::samples(const Model& model) {
   std::vector<std::string> texts;
   if (recipe_.evaluate.samples == 0 || model.spec().kind != ModelSpec::Kind::decoder_only) return texts;
   const Tokenizer tokenizer = Tokenizer::load(tokenizer_);
-  const int64_t length = std::min<int64_t>(recipe_.sequence, 128);
+  const int64_t length = sample_length();
   Runner runner(model, engine_,
                 {.precision = recipe_.precision(), .cache = recipe_.precision().compute, .positions = length});
   for (int64_t n = 0; n < recipe_.evaluate.samples; ++n) {

@@ -25,6 +25,8 @@ class TrainView {
   TrainView(const Engine& engine, const Recipe& recipe, Trainer& trainer, const TrainData& data,
             std::filesystem::path tokenizer, Show show);
 
+  // An Error for what the run would refuse only later: prompts without room, data without targets.
+  void check(const Model& model) const;
   // Parameters, tokens, memory by part.
   void show_plan(const Model& model, const Trainer::Memory& memory);
   void show_step(const StepReport& report);
@@ -40,6 +42,7 @@ class TrainView {
   std::optional<TranslationScore> translations(const Model& model);
 
  private:
+  int64_t sample_length() const { return std::min<int64_t>(recipe_.sequence, 128); }  // prompt included
   double rate(const StepReport& report) const { return trainer_.operations_per_step() / report.seconds; }
 
   const Engine& engine_;

@@ -79,7 +79,8 @@ void add_serve(Command app) {
   const Command command = app.add_command("serve", "Serve models over HTTP, with OpenAI's API");
   const auto options = std::make_shared<ServeArguments>();
   ServerOptions& server = options->server;
-  command.add_option("MODEL", server.models, "Hugging Face folders or GGUF files").required();
+  command.add_models("MODEL", server.models, "Hugging Face folders, GGUF files or built-in models (qkv models)")
+      .required();
   command.add_option("--host", server.http.host, "Address to listen at").show_default();
   server.http.port = 8080;
   command
@@ -102,6 +103,11 @@ void add_serve(Command app) {
       .show_default();
   command.add_option("--queue", server.room.queue, "Texts that wait for a slot; beyond that 429 is answered")
       .between(int64_t{1}, int64_t{4096})
+      .show_default();
+  command.add_flag("--look", server.room.look.allowed,
+                   "Requests may look inside: statistics, maps and guesses of each layer, and texts with heads cut");
+  command.add_option("--look-bytes", server.room.look.bytes, "Most bytes of the numbers that one answer shows")
+      .between(int64_t{1} << 10, int64_t{1} << 30)
       .show_default();
   command
       .add_option("--dtype", options->model.dtype,

@@ -118,7 +118,7 @@ void run_tokenize(const TokenizeRequest& request) {
 void add_tokenize(Command app) {
   const Command command = app.add_command("tokenize", "Text as a model sees it: tokens and their ids");
   const auto request = std::make_shared<TokenizeRequest>();  // lives as long as the callback
-  command.add_option("TOKENIZER", request->tokenizer, "A tokenizer's file, or a folder with one: a model's too")
+  command.add_tokenizer("TOKENIZER", request->tokenizer, "A tokenizer's file, or a folder with one: a model's too")
       .required();
   const Option text =
       command.add_option("TEXT", request->text, "The text; standard input, at most 64 MiB, if missing or -");

@@ -6,13 +6,16 @@
 
 #include "base/display_width.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/progress.h"
 #include "common/commands.h"
 #include "common/drawing.h"
 #include "common/interrupt.h"
 #include "common/model_options.h"
 #include "common/reports.h"
+#include "common/texts.h"
 #include "inspect/look/alignment.h"
+#include "inspect/look/alignment_error.h"
 #include "text/documents.h"
 
 namespace qkv::app {
@@ -26,11 +29,13 @@ Examples:
   qkv align MODEL "Guten Morgen , Anna" "Good morning , Anna"
   qkv align MODEL "早上好" "good morning" --pharaoh
   qkv align MODEL --data pairs.tsv > pairs.align        a line of i-j pairs for each source<TAB>target
-  qkv align MODEL --data pairs.tsv --json > out.json    with all weights)";
+  qkv align MODEL --data pairs.tsv --json > out.json    with all weights
+  qkv world --labels align --lines 400 > gold.jsonl
+  qkv align translator --gold gold.jsonl                the head that aligns best, and its alignment error rate)";
 
 struct AlignArguments {
   ModelOptions model;
-  std::string source, target, data;
+  std::string source, target, data, gold;
   ReportOptions report;
   std::optional<int64_t> layer;
   bool pharaoh = false;
@@ -113,13 +118,61 @@ void align_file(const OpenModel& model, const AlignArguments& options, const Ali
   write_report(options.report, {{"model", model.path()}, {"alignments", all}});
 }
 
+void show_score(const ModelSpec& spec, const AlignmentScore& score) {
+  const auto line = [](const std::string& name, const Estimate& e) {
+    std::cout << fmt::format("  {:<13}{:.1f} % [{:.1f}, {:.1f}]\n", name, 100 * e.mean, 100 * e.low, 100 * e.high);
+  };
+  std::cout << fmt::format("alignment error rate, {} sentence pairs, {} gold links\n", score.sentences, score.links)
+            << "each head is chosen on every other pair and judged on the rest\n";
+  line(name_of(spec, score.choice.head), score.judged);
+  std::cout << inked(Ink::dim, fmt::format("               the row that {} a word, links from {:.0f} % of its weight;\n"
+                                           "               where it was chosen {:.1f} %\n",
+                                           score.choice.reading ? "reads" : "predicts", 100 * score.choice.least,
+                                           100 * score.chosen.mean));
+  line("diagonal", score.diagonal);
+  line("IBM model 1", score.model1);
+}
+
+Report score_json(const std::string& model, const ModelSpec& spec, const AlignmentScore& score) {
+  Report heads = Report::array();
+  size_t at = 0;
+  for (const HeadId& head : all_heads(spec)) {
+    if (head.stack == Stack::cross)
+      heads.push_back({{"name", name_of(spec, head)}, {"aer", to_json(score.best[at++])}});
+  }
+  return {{"report", "align"},
+          {"model", model},
+          {"sentences", score.sentences},
+          {"links", score.links},
+          {"head", name_of(spec, score.choice.head)},
+          {"row", score.choice.reading ? "reads" : "predicts"},
+          {"least_weight", score.choice.least},
+          {"where_chosen", to_json(score.chosen)},
+          {"aer", to_json(score.judged)},
+          {"diagonal", to_json(score.diagonal)},
+          {"ibm_model_1", to_json(score.model1)},
+          {"heads_where_chosen", heads}};
+}
+
+void score_file(const OpenModel& model, const AlignArguments& options) {
+  const std::vector<GoldPair> pairs = read_gold_pairs(read_text(options.gold, kLargestTextFile), options.gold);
+  Reader reader(model.model(), model.engine(), {.precision = model.precision()});
+  const AlignmentScore score = watched("aligning", std::ssize(pairs), [&](const Reader::Finished& finished) {
+    return score_alignment(reader, {model.tokenizer(), model.target_tokenizer(), model.target_start()}, pairs,
+                           finished);
+  });
+  write_report(options.report, score_json(model.path(), model.spec(), score));
+  if (!options.report.json) show_score(model.spec(), score);
+}
+
 void run_align(const AlignArguments& options) {
   const bool one = !options.source.empty() && !options.target.empty();
-  QKV_CHECK(one != !options.data.empty() && (one || options.source.empty()),
-            "qkv align takes a source and a target, or --data", Hint("qkv align MODEL \"source\" \"target\""));
+  QKV_CHECK(int{one} + int{!options.data.empty()} + int{!options.gold.empty()} == 1 && (one || options.source.empty()),
+            "qkv align takes a source and a target, --data or --gold", Hint("qkv align MODEL \"source\" \"target\""));
   const OpenModel model = open_model(options.model);
   QKV_CHECK(model.spec().has_source(), "a ", model.spec().family, " has no cross-attention to align by",
             Hint("take a model that translates"));
+  if (!options.gold.empty()) return score_file(model, options);
   const AlignOptions how{.precision = model.precision(), .layer = options.layer};
   if (!one) return align_file(model, options, how);
   const TokenText pair = model.encode(options.source, options.target);
@@ -142,6 +195,8 @@ void add_align(Command app) {
   command.add_option("SOURCE", options->source, "A sentence");
   command.add_option("TARGET", options->target, "Its translation");
   command.add_option("--data FILE", options->data, "Many pairs: a file of source<TAB>target lines");
+  command.add_option("--gold FILE", options->gold,
+                     "Choose a head by gold pairs and judge it: JSON lines as of qkv world --labels align");
   command.add_option("--layer", options->layer,
                      "Layer whose heads are used, counted from 0; otherwise the last but one");
   command.add_flag("--pharaoh", options->pharaoh, "Print i-j pairs only (Pharaoh format)");

@@ -22,7 +22,7 @@
 #include "see/demo_training.h"
 #include "see/demo_words.h"
 #include "see/look_view.h"
-#include "see/movie_texts.h"
+#include "see/movie_report.h"
 #include "text/sentence_end.h"
 #include "text/tokenizer/display_spans.h"
 
@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDemoExamples =
-    R"(It trains the recipe "world" on stories the program makes up, lets the model write, shows what each layer guesses, what
+    R"(It trains the recipe "demo" on stories the program makes up, lets the model write, shows what each layer guesses, what
 its heads do and what happens without them, and writes DIR/demo.html, one page that opens offline. Ctrl-C stops it; the
 same command continues.
 
@@ -54,7 +54,7 @@ class Demo {
     model_.emplace((run_ / "last").string(),
                    OpenOptions{.threads = options_.compute.threads, .device = options_.compute.device()});
     reader_.emplace(model_->model(), model_->engine(), ReadOptions{.precision = model_->precision()});
-    texts_ = read_texts(*model_, {.data = chinese_ ? "world:zh" : "world", .tokens = 6000, .length = 128});
+    texts_ = read_texts(*model_, {.data = chinese_ ? "world:zh:echo" : "world:echo", .tokens = 6000, .length = 128});
     report_ = {{"report", "demo"},
                {"model", "world"},
                {"title", words("A model trained in minutes", "几分钟训练出的模型")},
@@ -272,7 +272,7 @@ void add_demo(Command app) {
   command.add_option("--lang", options->lang, "Language of the stories and of what is said")
       .one_of({"en", "zh"})
       .show_default();
-  command.add_option("--out DIR", options->out, "The demo's folder").show_default();
+  command.add_option("--out DIR", options->out, "The demo's folder; otherwise qkv-demo, or qkv-demo-zh");
   add_compute_options(command, options->compute);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kDemoExamples);

@@ -11,13 +11,13 @@
 #include "base/terminal.h"
 #include "common/drawing.h"
 #include "common/terminal.h"
+#include "inspect/watch/movie.h"
 #include "text/sentence_end.h"
 
 namespace qkv::app {
 namespace {
 
 constexpr auto kBetweenDraws = std::chrono::milliseconds(200);
-constexpr double kShown = 0.25;  // weaker roles are none yet
 
 struct RoleLetter {
   WatchedRole role;
@@ -25,12 +25,6 @@ struct RoleLetter {
 };
 constexpr std::array kLetters{RoleLetter{WatchedRole::previous, 'P'}, RoleLetter{WatchedRole::duplicate, 'D'},
                               RoleLetter{WatchedRole::induction, 'I'}, RoleLetter{WatchedRole::first, 'F'}};
-
-double mean_of(const std::vector<TextSum>& texts) {
-  TextSum all;
-  for (const TextSum& text : texts) all += text;
-  return all.count > 0 ? all.sum / static_cast<double>(all.count) : 0;
-}
 
 // A text in lines of so many cells, at most `most` of them.
 std::vector<std::string> first_lines(std::string text, int cells, size_t most) {
@@ -77,8 +71,8 @@ void DemoScreen::on_snapshot(const Snapshot& snapshot, const WatchPlan& plan) {
   for (const auto& roles : snapshot.roles) {
     HeadNow now;
     for (const auto& [role, letter] : kLetters) {
-      const double score = mean_of(roles[static_cast<size_t>(role)]);
-      if (score > std::max(now.score, kShown)) now = {letter, score};
+      const Estimate score = estimate(roles[static_cast<size_t>(role)]);
+      if (has_role(role, score) && score.mean > now.score) now = {letter, score.mean};
     }
     heads_.push_back(now);
   }

@@ -22,19 +22,19 @@ namespace fs = std::filesystem;
 // A folder that is there is continued, if it is a demo's.
 bool goes_on(const DemoOptions& options) {
   const fs::path run = options.run();
-  if (!is_there(options.out)) return false;
+  if (!is_there(options.folder())) return false;
   if (!is_there(run)) {
-    QKV_CHECK(is_folder(options.out) && folder_entries(options.out).empty(), options.out,
+    QKV_CHECK(is_folder(options.folder()) && folder_entries(options.folder()).empty(), options.folder(),
               " exists and is no demo's folder", Hint("choose another with  --out DIR"));
     return false;
   }
   QKV_CHECK(is_there(run / "recipe.json"), run.string(), " is there but no run is in it",
-            Hint("remove ", options.out, ", or choose another folder with  --out"));
+            Hint("remove ", options.folder(), ", or choose another folder with  --out"));
   const Json recipe = parse_json(read_file(run / "recipe.json", 1 << 20), "recipe.json");
   const std::string there = recipe.value("/data/world"_json_pointer, std::string());
-  QKV_CHECK(there == options.lang, options.out, " holds a demo with --lang ", there.empty() ? "?" : there,
+  QKV_CHECK(there == options.lang, options.folder(), " holds a demo with --lang ", there.empty() ? "?" : there,
             " but --lang is ", options.lang,
-            Hint("for this language choose another folder:  --out ", options.out, "-", options.lang));
+            Hint("for this language choose another folder:  --out ", options.folder(), "-", options.lang));
   return true;
 }
 
@@ -42,22 +42,23 @@ bool goes_on(const DemoOptions& options) {
 
 void train_demo(const DemoOptions& options) {
   const bool resume = goes_on(options);
-  Json recipe = find_recipe("world");
+  Json recipe = find_recipe("demo");
   recipe["data"]["world"] = options.lang;
   recipe["evaluate"] = {{"every", 50}, {"batches", 4}, {"samples", 1}};
-  std::cout << options.words("It reads little stories; its only task is to guess the next token.\n",
-                             "它读的是小故事；唯一的任务是猜下一个词元。\n");
+  std::cout << options.words(
+      "It reads a game of echo: rows of words, said again. Its only task is to guess the next token.\n",
+      "它读的是回声游戏：一串词，别人再念。唯一的任务是猜下一个词元。\n");
   std::cout.flush();
   std::error_code failed;
-  fs::create_directories(output_place(options.out).path, failed);
-  QKV_CHECK(!failed, "cannot make the folder ", options.out, ": ", failed.message(),
+  fs::create_directories(output_place(options.folder()).path, failed);
+  QKV_CHECK(!failed, "cannot make the folder ", options.folder(), ": ", failed.message(),
             Hint("choose another with  --out DIR"));
   check_output_file(options.page());
   DemoScreen screen(options.chinese(), recipe["steps"].get<int64_t>());
   std::optional<ProgressSilence> silence;  // the lines of preparing a run are English
   if (options.chinese()) silence.emplace();
   TrainRun training({.recipe = [&] { return recipe; },
-                     .named = "world",
+                     .named = "demo",
                      .out = options.run().string(),
                      .compute = options.compute,
                      .resume = resume,
@@ -74,7 +75,7 @@ void train_demo(const DemoOptions& options) {
                                     "{} 里已有训练好的模型，直接使用。要重新训练，请删除该文件夹。\n")
                               : options.words("{} holds a run that was stopped: it continues.\n",
                                               "{} 里有一次中断的训练，接着进行。\n")),
-        options.out);
+        options.folder());
     std::cout.flush();
   }
   const std::optional<StopReason> end = training.run();

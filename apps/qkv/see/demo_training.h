@@ -9,13 +9,14 @@
 namespace qkv::app {
 
 struct DemoOptions {
-  std::string out = "qkv-demo", lang = "en";
+  std::string out, lang = "en";  // out: empty for a folder of the language
   ComputeOptions compute;
   bool json = false;
 
   bool chinese() const { return lang == "zh"; }
-  std::filesystem::path run() const { return std::filesystem::path(out) / "run"; }
-  std::filesystem::path page() const { return std::filesystem::path(out) / "demo.html"; }
+  std::string folder() const { return !out.empty() ? out : chinese() ? "qkv-demo-zh" : "qkv-demo"; }
+  std::filesystem::path run() const { return std::filesystem::path(folder()) / "run"; }
+  std::filesystem::path page() const { return std::filesystem::path(folder()) / "demo.html"; }
   template <class Text>
   Text words(Text english, Text in_chinese) const {
     return chinese() ? in_chinese : english;

@@ -87,15 +87,17 @@ void show_labels(const ModelSpec& spec, const LabelScores& labels) {
   if (labels.earlier_only)
     std::cout << "this model sees only what is left of a word: scores and baselines\nare over labels whose other end "
                  "is earlier\n";
+  std::cout << "each head is chosen on every other text and judged on the rest\n";
   for (const LabelScore& label : labels.labels) {
-    const size_t best = label.best_head();
     const LabelScore::Baseline& baseline = label.best_baseline();
-    std::cout << inked(label.holds(best) ? Ink::bold : Ink::plain, label.name)
-              << inked(Ink::dim, ", " + label.direction) << '\n';
-    std::cout << fmt::format("  {:<7}{}  {}\n", name_of(spec, heads[best]), percent(label.accuracy[best]),
-                             label.holds(best) ? "explains " + percent(label.coverage[best]) : "not found");
-    std::cout << inked(Ink::dim, fmt::format("  without attention: {} {:.1f} %, n {}", baseline.name,
-                                             100 * baseline.score.mean, label.accuracy[best].n))
+    std::cout << inked(label.found() ? Ink::bold : Ink::plain, label.name) << inked(Ink::dim, ", " + label.direction)
+              << '\n';
+    std::cout << fmt::format("  {:<7}{}  {}\n", name_of(spec, heads[label.head]), percent(label.judged),
+                             label.found() ? "explains " + percent(label.judged_coverage) : "not found");
+    std::cout << inked(Ink::dim,
+                       fmt::format("  without attention: {} {:.1f} %, n {}; where it was chosen {:.1f} %, n {}",
+                                   baseline.name, 100 * baseline.score.mean, label.judged.n, 100 * label.chosen.mean,
+                                   label.chosen.n))
               << '\n';
   }
 }
@@ -212,9 +214,13 @@ OrderedJson to_json(const HeadsReport& report) {
       if (label.accuracy[h].n == 0) continue;
       one["heads"].push_back({{"name", name_of(*report.spec, ids[h])},
                               {"accuracy", json_of(label.accuracy[h])},
-                              {"coverage", json_of(label.coverage[h])},
-                              {"found", label.holds(h)}});
+                              {"coverage", json_of(label.coverage[h])}});
     }
+    one["head"] = {{"name", name_of(*report.spec, ids[label.head])},
+                   {"where_chosen", json_of(label.chosen)},
+                   {"accuracy", json_of(label.judged)},
+                   {"coverage", json_of(label.judged_coverage)},
+                   {"found", label.found()}};
     labels["scores"].push_back(std::move(one));
   }
   made["labels"] = std::move(labels);

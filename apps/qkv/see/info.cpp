@@ -88,7 +88,8 @@ void add_info(Command app) {
   std::string presets;
   for (const std::string_view name : preset_names()) presets += "\n  " + std::string(name);
   const Command what = command.one_of();
-  what.add_option("MODEL", options->model, "A Hugging Face folder, a GGUF file, or a config.json alone");
+  what.add_model("MODEL", options->model,
+                 "A Hugging Face folder, a GGUF file, a built-in model (qkv models), or a config.json alone");
   what.add_option("--preset NAME", options->preset, "A well-known model by name; needs no weights")
       .known(preset_names());
   what.add_flag("--families", options->families, "The families that can be read, and the models they are known by");

@@ -180,9 +180,9 @@ Json story_json(const LookedAt& at) {
              {"heads", std::move(heads)},
              {"attn_out_norm", brief(brought)},
              {"resid_mid_norm", brief(norm_of(layer.seen->mid_at))},
-             {"mlp_out_norm", brief(norm_of(layer.seen->mlp_at))},
              {"resid_norm", brief(norm_of(layer.seen->post_at))},
              {"guess", guesses_json(at, static_cast<size_t>(layer.layer) + 1, token)}};
+    if (!layer.seen->mlp_at.empty()) one["mlp_out_norm"] = brief(norm_of(layer.seen->mlp_at));
     if (layer.attentions.size() > 1) one["cross_out_norm"] = brief(norm_of(layer.attentions[1].out));
     layers.push_back(std::move(one));
   }

@@ -122,6 +122,7 @@ class Teller {
   }
 
   void feed_forward(const SeenLayer& seen) {
+    if (seen.mlp_at.empty()) return;  // a layer of attention alone
     if (!seen.experts_at.empty()) {
       std::string text;
       for (size_t i = 0; i < seen.experts_at.size(); ++i) {
@@ -170,7 +171,8 @@ void draw_path(const LookView& view) {
                               in_cells(looks, who));
       if (&a == &layer.attentions.back()) {
         const std::string guess = guesses(view.at, static_cast<size_t>(layer.layer) + 1, view.columns < 100 ? 1 : 2);
-        view.out << fmt::format("{:>6.1f}{:>7.1f}  ", norm_of(layer.seen->mlp_at), norm_of(layer.seen->post_at))
+        const std::string feed = layer.seen->mlp_at.empty() ? "-" : fmt::format("{:.1f}", norm_of(layer.seen->mlp_at));
+        view.out << fmt::format("{:>6}{:>7.1f}  ", feed, norm_of(layer.seen->post_at))
                  << inked(Ink::green, in_cells(guess, std::min(says, display_width(guess))));
       }
       view.out << '\n';

@@ -94,7 +94,7 @@ class Drawing {
     }
   }
 
-  // The strongest of the roles a letter stands for, and how strong.
+  // The strongest role it has, by its letter, and how strong; without one how near it is.
   static std::pair<char, double> strongest(const Movie::Head& head, size_t snapshot) {
     std::pair<char, double> best{'.', 0};
     for (const auto& [role, letter] : {std::pair(WatchedRole::previous, 'P'),
@@ -102,14 +102,15 @@ class Drawing {
                                        {WatchedRole::duplicate, 'D'},
                                        {WatchedRole::first, 'F'}}) {
       const Estimate& e = head.roles[static_cast<size_t>(role)][snapshot];
-      if (e.n > 0 && e.mean > best.second) best = {letter, e.mean};
+      if (has_role(role, e) && (best.first == '.' || e.mean > best.second)) best = {letter, e.mean};
+      if (best.first == '.') best.second = std::max(best.second, e.mean);
     }
-    return best.second >= 0.3 ? best : std::pair{'.', best.second};
+    return best;
   }
 
   void wall() const {
     title("What heads attend to");
-    paragraph("P previous token, I induction, D duplicate, F first token, . none over 0.3", 2);
+    paragraph("P previous token, I induction, D duplicate, F first token, . none", 2);
     size_t layer_begin = 0;
     std::vector<size_t> moments{0, movie_.steps.size() - 1};
     for (const Phase& phase : movie_.phases) {
@@ -181,7 +182,7 @@ class Drawing {
   void embedding(const std::vector<std::string>& texts) const {
     const Movie::Embedding& e = movie_.embedding;
     if (e.x.empty()) return;
-    title(fmt::format("Embeddings of the {} most frequent tokens", e.tokens.size()));
+    title(fmt::format("Embeddings of the {} most frequent tokens", texts.size()));
     line("neighbours", e.neighbours,
          fmt::format("{:.0f} % to {:.0f} %", 100 * e.neighbours.front(), 100 * e.neighbours.back()));
     paragraph("share of a token's ten nearest that are its ten nearest at the end", 13);

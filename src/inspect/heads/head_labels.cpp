@@ -10,7 +10,7 @@
 namespace qkv {
 namespace {
 
-constexpr size_t kMostGroups = 256;
+constexpr size_t kMostGroups = 256;  // even: a group is of one half of the texts
 
 // Sums attention over the tokens of words and counts correct decisions per label and head.
 class LabelProbe : public ReadingProbe {
@@ -103,14 +103,32 @@ const LabelScore::Baseline& LabelScore::best_baseline() const {
   return *std::max_element(baselines.begin(), baselines.end(),
                            [](const Baseline& a, const Baseline& b) { return a.score.mean < b.score.mean; });
 }
-size_t LabelScore::best_head() const {
-  const auto worse = [](const Estimate& a, const Estimate& b) { return a.mean < b.mean; };
-  return static_cast<size_t>(std::max_element(accuracy.begin(), accuracy.end(), worse) - accuracy.begin());
-}
-bool LabelScore::holds(size_t head) const {
+bool LabelScore::found() const {
   const double baseline = best_baseline().score.mean;
-  const Estimate& score = accuracy[head];
-  return score.has_interval() && score.mean >= baseline + kMargin && score.low > baseline;
+  return judged.has_interval() && judged.mean >= baseline + kMargin && judged.low > baseline;
+}
+
+std::vector<TextSum> of_half(std::span<const TextSum> texts, bool judging) {
+  std::vector<TextSum> half;
+  for (size_t t = 0; t < texts.size(); ++t) {
+    if (judges(t) == judging) half.push_back(texts[t]);
+  }
+  return half;
+}
+
+size_t choose_head(std::span<const TextSum> right, size_t texts) {
+  size_t best = 0;
+  double most = -1;
+  for (size_t h = 0; h < right.size() / texts; ++h) {
+    TextSum all;
+    for (const TextSum& text : of_half(right.subspan(h * texts, texts), false)) all += text;
+    const double share = all.count > 0 ? all.sum / static_cast<double>(all.count) : -1;
+    if (share > most) {
+      best = h;
+      most = share;
+    }
+  }
+  return best;
 }
 
 std::vector<std::vector<int32_t>> tokens_of_words(const LabelledText& text, const Encoding& encoding) {
@@ -139,15 +157,24 @@ LabelScores label_scores(Reader& reader, const Tokenizer& tokenizer, std::span<c
   for (size_t l = 0; l < decided.labels.size(); ++l) {
     const DecidedLabel& label = decided.labels[l];
     LabelScore one{.name = label.name, .direction = label.direction};
-    for (const auto& [name, right] : label.baselines) one.baselines.push_back({name, estimate(right, options.seed)});
+    for (const auto& [name, right] : label.baselines) {
+      one.baselines.push_back({name, estimate(of_half(right, true), options.seed)});
+    }
     one.accuracy = estimates(probe.right(l), probe.groups(), options.seed);
     one.coverage = estimates(probe.mass(l), probe.groups(), options.seed);
-    scores.decisions += one.baselines.front().score.n;
+    const size_t groups = probe.groups();
+    one.head = choose_head(probe.right(l), groups);
+    const auto half = [&](std::span<const TextSum> all, bool judging) {
+      return estimate(of_half(all.subspan(one.head * groups, groups), judging), options.seed);
+    };
+    one.chosen = half(probe.right(l), false);
+    one.judged = half(probe.right(l), true);
+    one.judged_coverage = half(probe.mass(l), true);
+    scores.decisions += one.decisions();
     scores.labels.push_back(std::move(one));
   }
-  std::stable_sort(scores.labels.begin(), scores.labels.end(), [](const LabelScore& a, const LabelScore& b) {
-    return a.baselines.front().score.n > b.baselines.front().score.n;
-  });
+  std::stable_sort(scores.labels.begin(), scores.labels.end(),
+                   [](const LabelScore& a, const LabelScore& b) { return a.decisions() > b.decisions(); });
   return scores;
 }
 

@@ -126,6 +126,8 @@ struct RoleRule {
   const char* why;  // reason for the threshold
 };
 std::span<const RoleRule> role_rules();
+// `chance`: the score of uniform attention; a role has twice that.
+bool is_role(const Estimate& score, double threshold, double chance);
 
 struct Role {
   const RoleRule* rule;

@@ -59,7 +59,7 @@ Decisions::Decisions(const ModelSpec& spec, const Tokenizer& tokenizer, std::spa
   }
   guess_offsets();
   drop_small(options.fewest);
-  QKV_CHECK(!labels.empty(), "no label has ", options.fewest, " cases in ", labelled.size(), " texts",
+  QKV_CHECK(!labels.empty(), "no label has ", options.fewest, " cases in each half of ", labelled.size(), " texts",
             Hint(earlier_only_ ? "this model sees only earlier words; give more texts" : "give more texts"));
 }
 
@@ -198,9 +198,12 @@ void Decisions::drop_small(int64_t fewest) {
   std::vector<size_t> kept(labels.size(), kDropped);
   std::vector<DecidedLabel> large;
   for (size_t l = 0; l < labels.size(); ++l) {
-    TextSum all;
-    for (const TextSum& one : labels[l].baselines.front().second) all += one;
-    if (all.count < fewest) continue;
+    const auto count = [&](bool judging) {
+      TextSum all;
+      for (const TextSum& one : of_half(labels[l].baselines.front().second, judging)) all += one;
+      return all.count;
+    };
+    if (std::min(count(false), count(true)) < fewest) continue;
     kept[l] = large.size();
     large.push_back(std::move(labels[l]));
   }

@@ -35,6 +35,7 @@ void RoleProbe::begin(Context& cx, const PassTexts& pass) {
     }
     kinds_[at(side)] = cx.upload(kinds);
   };
+  prepare_sums(cx);
   upload(TextSide::own, pass.keys);
   if (has_source_) upload(TextSide::source, pass.source_rows);
   if (!options_.patterns) return;
@@ -96,117 +97,86 @@ StatsWanted RoleProbe::stats_wanted(Place place) const {
   if (texts_.has_kinds() || spec.sinks) {
     wanted.key_classes = kinds_[at(key_side(place))];
     wanted.classes = kTokenKinds;
+    wanted.checked = true;
   }
   return wanted;
 }
 
-RoleRow RoleProbe::row_of(Place place, const PassTexts::At& row) {
-  const AttentionSpec& spec = *attention(place).spec;
-  RoleRow made{.text = row.text, .position = row.position, .end = std::ssize(texts_.ids(key_side(place), row.text))};
-  if (spec.causal) made.end = std::min<int64_t>(made.end, row.position + 1);
-  if (spec.window > 0) {
-    made.begin = std::max<int64_t>(0, row.position - spec.window + 1);
-    if (!spec.causal) made.end = std::min<int64_t>(made.end, row.position + spec.window);
+RoleRow RoleProbe::row_of(const RoleView& view, const PassTexts::At& row) {
+  RoleRow made{.text = row.text, .position = row.position, .end = std::ssize(texts_.ids(view.keys, row.text))};
+  if (view.causal) made.end = std::min<int64_t>(made.end, row.position + 1);
+  if (view.window > 0) {
+    made.begin = std::max<int64_t>(0, row.position - view.window + 1);
+    if (!view.causal) made.end = std::min<int64_t>(made.end, row.position + view.window);
   }
-  if (spec.chunk > 0) {
-    const int64_t first = row.position / spec.chunk * spec.chunk;
+  if (view.chunk > 0) {
+    const int64_t first = row.position / view.chunk * view.chunk;
     made.begin = std::max(made.begin, first);
-    made.end = std::min(made.end, first + spec.chunk);
+    made.end = std::min(made.end, first + view.chunk);
   }
   made.kinds = texts_.has_kinds();
   if (!made.kinds) return made;
-  const auto& before = texts_.counts_before(key_side(place), row.text);
+  const auto& before = texts_.counts_before(view.keys, row.text);
   const RoleTexts::Counts &until = before[static_cast<size_t>(made.end)],
                           &from = before[static_cast<size_t>(made.begin)];
-  for (size_t k = 0; k < made.base.size(); ++k) {
-    made.base[k] = static_cast<double>(until[k] - from[k]) / static_cast<double>(std::max<int64_t>(made.count(), 1));
-  }
-  const TokenKind own = texts_.kind(query_side(place), row.text, row.position);
+  const double even = 1 / static_cast<double>(std::max<int64_t>(made.count(), 1));
+  for (size_t k = 0; k < made.base.size(); ++k) made.base[k] = even * static_cast<double>(until[k] - from[k]);
+  const TokenKind own = texts_.kind(view.queries, row.text, row.position);
   made.is_mark = own != TokenKind::other && own != TokenKind::special;
   return made;
 }
 
-void RoleProbe::visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) {
-  OfAttention& one = attention(tap.place);
-  const TextSide side = query_side(tap.place), keys = key_side(tap.place);
-  const auto heads = static_cast<size_t>(one.spec->heads);
-  const size_t offsets = one.spec->causal ? 5 : 6;
-  const std::vector<float> entropy = host_floats(stats.entropy), distance = host_floats(stats.distance),
-                           first = host_floats(stats.first), at_offset = host_floats(stats.at_offset),
-                           in_class = stats.in_class.defined() ? host_floats(stats.in_class) : std::vector<float>();
-  const std::vector<int32_t> argmax = host_ints(stats.argmax);
-  constexpr auto kKinds = static_cast<size_t>(kTokenKinds);
-  const std::vector<PassTexts::At>& rows = rows_of(side);
-
-  struct Counted {
-    size_t at;
-    RoleRow row;
-    double max_entropy;
-    std::optional<RoleTexts::Rare> rare;
-  };
-  std::vector<Counted> counted;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    if (rows[r].position < kFirstCounted) continue;
-    const RoleRow row = row_of(tap.place, rows[r]);
-    if (row.count() < 2) continue;
-    const bool same = !counted.empty() && counted.back().row.text == row.text;
-    counted.push_back(
-        {r, row, std::log(static_cast<double>(row.count())), same ? counted.back().rare : texts_.rare(keys, row.text)});
-    count_chance(tap.place, row, sums_.chance(one.first_head));
-  }
-
-  // Each head has its own sums: no locking.
-  cx.exec.pool->run(one.spec->heads, [&](int64_t head, int) {
-    const auto h = static_cast<size_t>(head);
-    for (const auto& [r, row, max_entropy, rare] : counted) {
-      const size_t i = r * heads + h;
-      const auto sums = sums_.of(one.first_head + h, row.text);
-      const auto add = [&](Measure m, double value) { sums[static_cast<size_t>(m)].add(value); };
-      for (size_t o = 0; o < offsets; ++o) {  // measures current ... back4, then next
-        const int64_t key = o < 5 ? row.position - static_cast<int64_t>(o) : row.position + 1;
-        if (key < row.begin || key >= row.end) continue;  // this row has no such key
-        sums[static_cast<size_t>(Measure::current) + o].add(static_cast<double>(at_offset[i * offsets + o]));
-        sums[static_cast<size_t>(Measure::at_current) + o].add(argmax[i] == key ? 1 : 0);
-      }
-      add(Measure::first, static_cast<double>(first[i]));
-      add(Measure::entropy, static_cast<double>(entropy[i]) / max_entropy);
-      add(Measure::distance, static_cast<double>(distance[i]));
-      const std::span<const float> masses(in_class.data() + (in_class.empty() ? 0 : i * kKinds),
-                                          in_class.empty() ? 0 : kKinds);
-      if (one.spec->sinks) {
-        double mass = 0;
-        for (const float m : masses) mass += static_cast<double>(m);
-        add(Measure::sink, 1 - mass);
-      }
-      if (row.kinds) row.add_kinds(masses, sums);
-      if (rare && rare->at[0] >= row.begin && rare->at[0] < row.end && argmax[i] >= 0) {
-        const int32_t looked_at = texts_.ids(keys, row.text)[static_cast<size_t>(argmax[i])];
-        add(Measure::rare, looked_at == rare->ids[0] ? 1 : 0);
-        add(Measure::rare2, looked_at == rare->ids[0] || looked_at == rare->ids[1] ? 1 : 0);
-      }
-    }
-  });
+RoleView RoleProbe::view_of(Place place) const {
+  const AttentionSpec& spec = *attentions_.at({place.stack, place.layer}).spec;
+  return {query_side(place), key_side(place), spec.causal, spec.window, spec.chunk};
 }
 
-// Scores of uniform attention: the same for all heads of an attention, so kept for the first and copied at the end.
-void RoleProbe::count_chance(Place place, const RoleRow& row, std::span<TextSum, kMeasures> chance) const {
-  const double even = 1 / static_cast<double>(row.count());
-  const auto add = [&](Measure m, double value) { chance[static_cast<size_t>(m)].add(value); };
-  for (const Measure m : {Measure::current, Measure::previous, Measure::back2, Measure::back3, Measure::back4,
-                          Measure::at_current, Measure::at_previous, Measure::at_back2, Measure::at_back3,
-                          Measure::at_back4, Measure::first, Measure::rare, Measure::rare2}) {
-    add(m, even);
+// What the device needs to know about the rows, and memory for the sums of all attentions. Both outlive the layers.
+void RoleProbe::prepare_sums(Context& cx) {
+  counts_.clear();
+  int64_t numbers = 0;
+  const auto shape_of = [&](const RoleView& view, const OfAttention& one) {
+    return Shape{counts_.at(view).groups(), one.spec->heads, one.columns.count()};
+  };
+  for (auto& [at, one] : attentions_) {
+    const Place place{at.first, at.second};
+    const RoleView view = view_of(place);
+    if (!counts_.contains(view)) {
+      int32_t last = -1;  // its counts are needed by several threads
+      for (const PassTexts::At& row : rows_of(view.queries)) {
+        if (row.text != last) texts_.counts_before(view.keys, last = row.text);
+      }
+      const auto known = [&](const PassTexts::At& row) { return row_of(view, row); };
+      counts_.try_emplace(view, cx, texts_, view, rows_of(view.queries), known);
+    }
+    one.columns = RoleCounts::columns(texts_, *one.spec, view.keys);
+    one.seen = false;
+    numbers += shape_of(view, one).count();
   }
-  if (!attentions_.at({place.stack, place.layer}).spec->causal) {
-    add(Measure::next, even);
-    add(Measure::at_next, even);
+  all_sums_ = cx.constant({numbers}, DType::f64);
+  int64_t from = 0;
+  for (auto& [at, one] : attentions_) {
+    const Shape shape = shape_of(view_of({at.first, at.second}), one);
+    one.sums = all_sums_.slice(0, from, shape.count()).view(shape);
+    from += shape.count();
   }
-  add(Measure::entropy, 1);
-  if (!row.kinds) return;
-  double marks = 0;
-  for (size_t k = 1; k < static_cast<size_t>(TokenKind::special); ++k) marks += row.base[k];
-  add(Measure::punctuation_mass, marks);
-  add(Measure::special_mass, row.base[static_cast<size_t>(TokenKind::special)]);
+}
+
+void RoleProbe::visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) {
+  OfAttention& one = attention(tap.place);
+  one.seen = true;
+  ops::attention_sums(cx, stats, counts_.at(view_of(tap.place)).rows(), one.sums);
+}
+
+void RoleProbe::end() {
+  std::vector<double> sums(static_cast<size_t>(all_sums_.count()));
+  all_sums_.device().download(sums.data(), all_sums_.data(), all_sums_.count() * size_of(DType::f64));
+  for (const auto& [at, one] : attentions_) {
+    if (!one.seen) continue;
+    const std::span<const double> mine(sums.data() + (one.sums.as<double>() - all_sums_.as<double>()),
+                                       static_cast<size_t>(one.sums.count()));
+    counts_.at(view_of({at.first, at.second})).add(*one.spec, one.columns, one.first_head, mine, sums_);
+  }
 }
 
 }  // namespace qkv

@@ -118,9 +118,10 @@ void RoleProbe::read_pattern(Place place, const std::vector<float>& pattern, int
   const auto heads = static_cast<size_t>(one.spec->heads);
   const std::vector<int32_t>& shown = shown_[at(side)];
   one.strongest.assign(shown.size() * heads, -1);
+  const RoleView view = view_of(place);
   std::vector<float> weights;
   for (size_t r = 0; r < shown.size(); ++r) {
-    RoleRow row = row_of(place, rows_of(side)[static_cast<size_t>(shown[r])]);
+    RoleRow row = row_of(view, rows_of(side)[static_cast<size_t>(shown[r])]);
     if (row.count() < 2) continue;
     const bool itself = place.stack != Stack::cross;  // queries and keys are of the same text
     if (itself) row.copies = texts_.earlier_copies(key, row.text, row.position);

@@ -38,11 +38,11 @@ constexpr RoleRule kRules[] = {
 
 constexpr double kAboveChance = 2;  // times the score of uniform attention
 
+}  // namespace
+
 bool is_role(const Estimate& score, double threshold, double chance) {
   return score.has_interval() && score.low >= threshold && score.low >= kAboveChance * chance;
 }
-
-}  // namespace
 
 std::span<const RoleRule> role_rules() {
   return kRules;

@@ -29,6 +29,8 @@ std::vector<Guess> best_of(std::span<const double> log_p) {
   return best;
 }
 
+}  // namespace
+
 Rung rung_of(std::span<const double> log_p, std::span<const double> last) {
   Rung rung{.guesses = best_of(log_p)};
   const auto final_guess = static_cast<size_t>(std::max_element(last.begin(), last.end()) - last.begin());
@@ -41,8 +43,6 @@ Rung rung_of(std::span<const double> log_p, std::span<const double> last) {
   rung.kl = std::max(rung.kl, 0.0);  // rounding may give slightly less than 0
   return rung;
 }
-
-}  // namespace
 
 Ladder climb(const Model& model, const Engine& engine, const Looked& seen, const LadderOptions& options) {
   const int64_t levels = std::ssize(seen.streams), rows = seen.rows.count, width = seen.width;

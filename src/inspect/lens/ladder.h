@@ -23,6 +23,9 @@ struct Rung {
   int64_t rank = 1;            // of the last layer's top guess; 1: it is the top guess here too
 };
 
+// Of log-probabilities: p_l at this level, and p_L.
+Rung rung_of(std::span<const double> log_p, std::span<const double> last);
+
 struct Ladder {
   static constexpr size_t kGuesses = 5;
 

@@ -178,7 +178,7 @@ struct Attributor::Run {
       const std::string prefix = layer_prefix(spec(), place);
       attention(place, s.layers[i], prefix);
       if (s.layers[i].cross) attention({Stack::cross, place.layer}, s.layers[i], prefix);
-      feed(place, s.layers[i], prefix);
+      if (!s.layers[i].feed.absent()) feed(place, s.layers[i], prefix);
     }
     if (s.final_norm) {
       on_all(FrozenNorm(spec().norm, weights(), of_stack + "norm_final", at(place, Site::resid_post)));

@@ -77,21 +77,25 @@ class Lister {
       attention(across, *l.cross);
     }
     add(place, Site::resid_mid, stream());
+    if (!l.feed.absent()) feed(place, l.feed);
+    add(place, Site::resid_post, stream());
+  }
+
+  void feed(Place place, const FeedForwardSpec& f) {
     Axes inner{{"N", 0}};
-    int64_t width = l.feed.width;
-    if (l.feed.experts) {
-      const TapAxis chosen{"k", l.feed.experts->rule.top_k};
-      add(place, Site::route_logits, {{"N", 0}, {"E", l.feed.experts->count}});
+    int64_t width = f.width;
+    if (f.experts) {
+      const TapAxis chosen{"k", f.experts->rule.top_k};
+      add(place, Site::route_logits, {{"N", 0}, {"E", f.experts->count}});
       add(place, Site::route_ids, {{"N", 0}, chosen});
       add(place, Site::route_weights, {{"N", 0}, chosen});
       inner.push_back(chosen);
-      width = l.feed.experts->width;
+      width = f.experts->width;
     }
     inner.push_back({"F", width});
     add(place, Site::mlp_pre, inner);
     add(place, Site::mlp_post, inner);
     add(place, Site::mlp_out, stream());
-    add(place, Site::resid_post, stream());
   }
 
   void attention(Place place, const AttentionSpec& a) {

@@ -132,6 +132,7 @@ void Reader::whole(Pass& pass, size_t first, size_t end) {
     input.source_rows = &source_rows;
   }
   pass.finish(cx, model_, model_.states(cx, input));
+  if (pass.probe != nullptr) pass.probe->end();
 }
 
 // One text that is longer than a pass.
@@ -166,6 +167,7 @@ void Reader::in_chunks(Pass& pass, size_t text) {
     if (pass.probe != nullptr) pass.probe->begin(cx, pass.at);
     const Tensor in = cx.upload(std::span(ids).subspan(first, count));
     pass.finish(cx, model_, model_.next_states(cx, in, pages, nullptr));
+    if (pass.probe != nullptr) pass.probe->end();
     first += count;
   }
 }
@@ -242,6 +244,7 @@ std::vector<double> Reader::backward(std::span<const TokenText> texts, ReadingPr
     const std::vector<float> value = host_floats(loss.loss);
     check_finite(model_, "the loss of text " + std::to_string(i), value);
     tape.backward(cx, loss.loss);
+    probe.end();
     found.push_back(static_cast<double>(value.front()));
     if (finished && !finished(i + 1)) break;
   }

@@ -36,6 +36,8 @@ class ReadingProbe : public Probe {
   // Called before each pass. In taps a segment's `request` is the index of its text, its `position` that of its first
   // row.
   virtual void begin(Context& cx, const PassTexts& pass) = 0;
+  // Called after each pass, when everything of it has been asked for: what begin() allocated may be downloaded now.
+  virtual void end() {}
 };
 
 struct ReadOptions {

@@ -8,6 +8,7 @@ namespace qkv {
 RoleTexts::RoleTexts(std::span<const TokenText> texts, const ModelSpec& spec, const Tokenizer* tokenizer)
     : texts_(texts), ends_(spec.tokens.eos.begin(), spec.tokens.eos.end()) {
   special_ = ends_;
+  forget();
   for (const auto& id : {spec.tokens.bos, spec.tokens.pad, spec.tokens.decoder_start}) {
     if (id) special_.insert(*id);
   }
@@ -25,6 +26,9 @@ RoleTexts::RoleTexts(std::span<const TokenText> texts, const ModelSpec& spec, co
     for (auto& [id, one] : known) order.push_back(&one);
     std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->count > b->count; });
     for (size_t r = 0; r < order.size(); ++r) order[r]->rank = r;
+    std::vector<int32_t>& ranks = ranks_[static_cast<size_t>(side)];
+    if (!known.empty()) ranks.resize(static_cast<size_t>(known.rbegin()->first) + 1);
+    for (const auto& [id, one] : known) ranks[static_cast<size_t>(id)] = static_cast<int32_t>(one.rank);
   }
   if (tokenizer != nullptr) {
     know_kinds([&](int32_t id) { return kind_of(*tokenizer, id); });
@@ -51,7 +55,7 @@ TokenKind RoleTexts::kind(TextSide side, int32_t text, int32_t position) const {
 }
 
 const std::vector<RoleTexts::Counts>& RoleTexts::counts_before(TextSide side, int32_t text) {
-  std::vector<Counts>& counts = counts_[{side, text}];
+  std::vector<Counts>& counts = counts_[static_cast<size_t>(side)][static_cast<size_t>(text)];
   if (!counts.empty()) return counts;
   const auto length = static_cast<int32_t>(ids(side, text).size());
   counts.reserve(static_cast<size_t>(length) + 1);
@@ -77,14 +81,16 @@ std::optional<RoleTexts::Rare> RoleTexts::rare(TextSide side, int32_t text) cons
   if (!knows_rare(side)) return std::nullopt;
   constexpr int32_t kNone = -1;
   Rare found{{kNone, kNone}, {kNone, kNone}};
-  std::array<size_t, 2> ranks{0, 0};
+  constexpr auto kLeast = static_cast<int32_t>(kFrequent);
+  std::array<int32_t, 2> ranks{0, 0};
   const std::vector<int32_t>& all = ids(side, text);
+  const std::vector<int32_t>& rank_of = ranks_[static_cast<size_t>(side)];
   for (size_t p = 0; p < all.size(); ++p) {
-    if (all[p] == found.ids[0] || all[p] == found.ids[1] || special_.contains(all[p])) continue;
-    const size_t rank = frequency_[static_cast<size_t>(side)].at(all[p]).rank;
+    if (all[p] == found.ids[0] || all[p] == found.ids[1]) continue;
+    const int32_t rank = rank_of[static_cast<size_t>(all[p])];
     size_t place = 2;
     while (place > 0 && (found.ids[place - 1] == kNone || rank > ranks[place - 1])) --place;
-    if (place == 2) continue;
+    if (place == 2 || special_.contains(all[p])) continue;
     if (place == 0) {
       found.ids[1] = found.ids[0];
       found.at[1] = found.at[0];
@@ -94,7 +100,7 @@ std::optional<RoleTexts::Rare> RoleTexts::rare(TextSide side, int32_t text) cons
     found.at[place] = static_cast<int32_t>(p);
     ranks[place] = rank;
   }
-  if (found.ids[1] == kNone || ranks[0] < kFrequent) return std::nullopt;
+  if (found.ids[1] == kNone || ranks[0] < kLeast) return std::nullopt;
   return found;
 }
 

@@ -35,7 +35,9 @@ class RoleTexts {
   using Counts = std::array<int32_t, kTokenKinds>;
   // Counts of kinds among the tokens before each position, one more entry than tokens. Cached until forget().
   const std::vector<Counts>& counts_before(TextSide side, int32_t text);
-  void forget() { counts_.clear(); }
+  void forget() {
+    for (auto& of_side : counts_) of_side.assign(texts_.size(), {});
+  }
 
   // Earlier positions of the same token.
   std::vector<int32_t> earlier_copies(TextSide side, int32_t text, int32_t position) const;
@@ -60,7 +62,8 @@ class RoleTexts {
   std::vector<TokenKind> kinds_;  // by id; empty: unknown
   std::set<int32_t> special_, ends_;
   std::array<std::map<int32_t, Frequency>, 2> frequency_;
-  std::map<std::pair<TextSide, int32_t>, std::vector<Counts>> counts_;
+  std::array<std::vector<int32_t>, 2> ranks_;               // by id
+  std::array<std::vector<std::vector<Counts>>, 2> counts_;  // by text; empty: not counted yet
 };
 
 }  // namespace qkv

@@ -67,12 +67,24 @@ struct Movie {
   double watch_seconds = 0, train_seconds = 0;
 };
 
+// The rule of qkv heads for the same measure: the whole interval at or above the threshold. What is no role (entropy,
+// distance) has no threshold.
+std::optional<double> threshold_of(WatchedRole role);
+bool has_role(WatchedRole role, const Estimate& score);
+
 // From RUN/watch, RUN/log.jsonl and RUN/samples.jsonl. An Error if there are no snapshots or one is damaged.
 // `finished` is told how many snapshots are read.
 Movie make_movie(const std::filesystem::path& run, const std::function<void(size_t done, size_t all)>& finished = {});
 
 // The part "movie" of a report; `texts`: the embedding's tokens as text.
 Json to_json(const Movie& movie, const std::vector<std::string>& texts);
+
+// A movie of such a report, without the snapshots it was made of: what is shown of it is the same.
+struct ToldMovie {
+  Movie movie;
+  std::vector<std::string> texts;
+};
+ToldMovie read_movie(const std::filesystem::path& report);
 
 // Steps of phases, from curves with one value per step.
 //   nearest   minimum of the KL divergence from the frequencies; none if it is at either end of the curve

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/host_values.h"
+#include "ops/ops.h"
 
 namespace qkv {
 namespace {
@@ -26,28 +27,50 @@ class WatchProbe : public ReadingProbe {
   void visit(Context&, const Tap&, Tensor&) override {}
 
  protected:
-  // `add(row, position, keys it sees, sum_of_role)` for every row of every head.
+  // Sums over the rows of a text from position `from` on, made on the device: `add(columns, rows, rows that see more than
+  // one key, sum_of_role)` for every text and head. Entropies are divided by ln(keys).
   template <class Add>
-  void each(const Tap& tap, std::initializer_list<WatchedRole> roles, const Add& add) {
+  void each(Context& cx, const Tap& tap, const AttentionStats& stats, int64_t from,
+            std::initializer_list<WatchedRole> roles, const Add& add) {
     const AttentionSpec& spec = attention_at(model_.spec(), tap.place);
-    const size_t first = first_head(model_.spec(), tap.place);
-    for (size_t h = 0; h < static_cast<size_t>(spec.heads); ++h) {
+    ops::StatsRowsOnHost rows;
+    rows.weights.resize(static_cast<size_t>(tap.rows->rows));
+    struct Counted {
+      int64_t rows = 0, several = 0;
+    };
+    std::vector<Counted> counted;
+    for (const Segment& s : tap.rows->list) {
+      rows.groups.push_back({.first_row = s.first_row, .rows = s.rows, .position = s.position});
+      Counted& count = counted.emplace_back();
+      for (int32_t r = 0; r < s.rows; ++r) {
+        const int64_t position = s.position + r;
+        if (position < from) continue;
+        int64_t keys = spec.causal ? position + 1 : s.keys;
+        if (spec.causal && spec.window > 0) keys = std::min(keys, spec.window);
+        if (spec.causal && spec.chunk > 0) keys = std::min(keys, position % spec.chunk + 1);
+        const double of_entropy = keys > 1 ? 1 / std::log(static_cast<double>(keys)) : 0;
+        rows.weights[static_cast<size_t>(s.first_row + r)] = {1, of_entropy, 0};
+        ++count.rows;
+        count.several += keys > 1 ? 1 : 0;
+      }
+    }
+    const StatsColumns at{.offsets = stats.at_offset.dim(2)};
+    const Tensor y = cx.constant({std::ssize(counted), spec.heads, at.count()}, DType::f64);
+    ops::attention_sums(cx, stats, ops::stats_rows(cx, rows), y);
+    std::vector<double> sums(static_cast<size_t>(y.count()));
+    y.device().download(sums.data(), y.data(), y.count() * size_of(DType::f64));
+
+    const size_t first = first_head(model_.spec(), tap.place), heads = static_cast<size_t>(spec.heads);
+    for (size_t h = 0; h < heads; ++h) {
       auto& head = into_.roles[first + h];
-      for (const WatchedRole role : roles) head[at(role)].resize(texts_.size());
-      for (const Segment& s : tap.rows->list) {
-        for (int32_t r = 0; r < s.rows; ++r) {
-          const int64_t position = s.position + r;
-          int64_t keys = spec.causal ? position + 1 : s.keys;
-          if (spec.causal && spec.window > 0) keys = std::min(keys, spec.window);
-          if (spec.causal && spec.chunk > 0) keys = std::min(keys, position % spec.chunk + 1);
-          const size_t row = static_cast<size_t>(s.first_row + r) * static_cast<size_t>(spec.heads) + h;
-          const auto sum = [&](WatchedRole role) -> TextSum& { return head[at(role)][static_cast<size_t>(s.request)]; };
-          add(row, position, keys, sum);
-        }
+      for (const WatchedRole role : roles) head[qkv::at(role)].resize(texts_.size());
+      for (size_t n = 0; n < counted.size(); ++n) {
+        const auto text = static_cast<size_t>(tap.rows->list[n].request);
+        const auto sum = [&](WatchedRole role) -> TextSum& { return head[qkv::at(role)][text]; };
+        add(sums.data() + (n * heads + h) * static_cast<size_t>(at.count()), counted[n].rows, counted[n].several, sum);
       }
     }
   }
-  static std::vector<float> flat(const Tensor& t) { return host_floats(t.view({t.count()})); }
 
   const Model& model_;
   std::span<const TokenText> texts_;
@@ -70,19 +93,17 @@ class TextProbe : public WatchProbe {
   }
   StatsWanted stats_wanted(Place) const override { return {.offsets = {1}}; }
 
-  void visit_stats(Context&, const Tap& tap, const AttentionStats& stats) override {
+  void visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) override {
     using enum WatchedRole;
-    const std::vector<float> entropy_of = flat(stats.entropy), first_of = flat(stats.first),
-                             distance_of = flat(stats.distance), before_of = flat(stats.at_offset);
     const bool across = tap.place.stack == Stack::cross;
-    each(tap, {previous, first, entropy, distance}, [&](size_t row, int64_t position, int64_t keys, const auto& sum) {
-      if (position < 2) return;
-      sum(first).add(static_cast<double>(first_of[row]));
-      if (keys > 1) sum(entropy).add(static_cast<double>(entropy_of[row]) / std::log(static_cast<double>(keys)));
-      if (across) return;
-      sum(previous).add(static_cast<double>(before_of[row]));
-      sum(distance).add(static_cast<double>(distance_of[row]));
-    });
+    each(cx, tap, stats, 2, {previous, first, entropy, distance},
+         [&](const double* y, int64_t rows, int64_t several, const auto& sum) {
+           sum(first) += {y[StatsColumns::first], rows};
+           sum(entropy) += {y[StatsColumns::entropy], several};
+           if (across) return;
+           sum(previous) += {y[StatsColumns().at_offset()], rows};
+           sum(distance) += {y[StatsColumns::distance], rows};
+         });
   }
 
   // After the final norm: computes logits a few rows at a time.
@@ -102,7 +123,8 @@ class TextProbe : public WatchProbe {
     for (int64_t first = 0; first < states.dim(0); first += most) {
       const int64_t count = std::min(most, states.dim(0) - first);
       const Arena::Mark mark = cx.arena.mark();
-      const std::vector<float> logits = flat(model_.head().forward(cx, states.slice(0, first, count)));
+      const Tensor made = model_.head().forward(cx, states.slice(0, first, count));
+      const std::vector<float> logits = host_floats(made.view({made.count()}));
       cx.arena.rewind(mark);
       std::vector<TokenCounts::Distance> found(static_cast<size_t>(count));
       const auto row_of = [&](int64_t i) { return rows[static_cast<size_t>(first + i)]; };
@@ -150,15 +172,15 @@ class RepeatedTextProbe : public WatchProbe {
 
   StatsWanted stats_wanted(Place) const override { return {.offsets = {half_, half_ - 1}}; }
 
-  void visit_stats(Context&, const Tap& tap, const AttentionStats& stats) override {
+  void visit_stats(Context& cx, const Tap& tap, const AttentionStats& stats) override {
     using enum WatchedRole;
-    const std::vector<float> mass = flat(stats.at_offset);
     const bool across = tap.place.stack == Stack::cross;
-    each(tap, {duplicate, induction}, [&](size_t row, int64_t position, int64_t, const auto& sum) {
-      if (across || position <= half_) return;
-      sum(duplicate).add(static_cast<double>(mass[2 * row]));
-      sum(induction).add(static_cast<double>(mass[2 * row + 1]));
-    });
+    each(cx, tap, stats, half_ + 1, {duplicate, induction},
+         [&](const double* y, int64_t rows, int64_t, const auto& sum) {
+           if (across) return;
+           sum(duplicate) += {y[StatsColumns().at_offset(0)], rows};
+           sum(induction) += {y[StatsColumns().at_offset(1)], rows};
+         });
   }
 
  private:

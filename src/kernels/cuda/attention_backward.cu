@@ -38,7 +38,7 @@ bool takes(const AttentionBackwardArgs& a) {
 
 // False: not a case of this form.
 bool backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a) {
-  if (!takes(a)) return false;
+  if (!hopper() || !takes(a)) return false;
   const AttentionInput& in = a.in;
   const int width = static_cast<int>(std::max(in.q.dim(2), in.v.dim(2)));
   const TilePlan plan = place_plan(exec.scratch.data(), in, dq_tile_rows(width));

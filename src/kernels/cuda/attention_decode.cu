@@ -6,22 +6,6 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-// The segment of a row; -1 if none. Every warp looks, the lanes at different segments.
-__device__ int find_segment(const FastAttention& f, int row) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  for (int from = row < f.segment_count ? -32 : 0; from < f.segment_count; from += 32) {
-    const int n = from < 0 ? row : from + lane;  // decoding: segment r has row r
-    bool here = false;
-    if (n < f.segment_count) {
-      const FastSegment s = fast_segment(f, n);
-      here = row >= s.first_row && row < s.first_row + s.rows;
-    }
-    const uint32_t where = __ballot_sync(~0U, here);
-    if (where != 0) return __shfl_sync(~0U, n, __ffs(static_cast<int>(where)) - 1);
-  }
-  return -1;
-}
-
 __device__ void blank_heads(const FastAttention& f, int row, int from, int to) {
   for (int h = from + static_cast<int>(threadIdx.x) / 32; h < to; h += kSpanBlocks) {
     blank_row(f, row, h, static_cast<int>(threadIdx.x) % 32);
@@ -34,6 +18,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
   extern __shared__ __align__(128) uint8_t raw[];
   RowBlock<kWidth> block(f, plan, *reinterpret_cast<Shared<kWidth>*>(raw));
   const bool all = plan.which == RowsOf::all, marked = plan.which == RowsOf::marked;
+  if (!all) wait_for_last();
   if (marked) {  // mostly there is none: all threads look at once
     bool any = false;
     for (int64_t i = blockIdx.x + int64_t{gridDim.x} * threadIdx.x; i < plan.items;
@@ -60,6 +45,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
     for (int r = 0; r < count; ++r) {
       const int row = first + r, in = n >= 0 ? n : find_segment(f, row);
       if (in < 0) {
+        wait_for_last();
         if (all && split == 0) blank_heads(f, row, tile * plan.tile, min((tile + 1) * plan.tile, f.heads));
         continue;
       }
@@ -69,6 +55,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
       block.attend(in, s, row, tile, split, plan.splits, counted);
     }
   }
+  wait_for_last();  // also where there was nothing to do
 }
 
 template <int kWidth>
@@ -99,8 +86,7 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which) {
   }
   const int64_t blocks = which == RowsOf::marked ? std::min<int64_t>(plan.items, multiprocessors()) : plan.items;
   if (blocks <= 0) return;
-  attend_row<kWidth><<<static_cast<unsigned>(blocks), kBlockThreads, kShared, stream_of(exec)>>>(f, plan);
-  note_launch();
+  launch(exec, attend_row<kWidth>, static_cast<unsigned>(blocks), kBlockThreads, kShared, f, plan);
 }
 
 }  // namespace

@@ -110,12 +110,13 @@ FastAttention fast(const AttentionArgs& a) {
 bool attend_fast(const Exec& exec, const AttentionArgs& a) {
   if (!takes(a)) return false;
   const FastAttention f = fast(a);
-  if (f.rows < kFewRows * f.segment_count || !attend_tiles(exec, f)) {
+  if (f.rows >= kFewRows * f.segment_count && attend_tiles(exec, f)) {
+    attend_rows(exec, f, RowsOf::marked);
+    if (f.few > 0) attend_rows(exec, f, RowsOf::short_segments);
+  } else {
     attend_rows(exec, f, RowsOf::all);
-    return true;
   }
-  attend_rows(exec, f, RowsOf::marked);
-  if (f.few > 0) attend_rows(exec, f, RowsOf::short_segments);
+  if (f.first != nullptr || f.offset_count > 0) attend_single_keys(exec, f);
   return true;
 }
 

@@ -13,8 +13,8 @@
 namespace qkv::kernels::cuda {
 
 inline constexpr int kKeyBlock = 64, kSpanBlocks = 4, kKeySpan = kKeyBlock * kSpanBlocks;
-inline constexpr int kMostClasses = 8;    // counted inside the kernel
-inline constexpr float kHidden = -1e30F;  // the score of a key that a row does not see
+inline constexpr int kMostClasses = 8, kClassBytes = 2 * kMostClasses;  // counted inside the kernel
+inline constexpr float kHidden = -1e30F;                                // the score of a key that a row does not see
 inline constexpr float kLog2E = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
 
 // AttentionArgs as the fast forms take them. Strides in elements.
@@ -64,6 +64,22 @@ struct FastSegment {
 __device__ inline FastSegment fast_segment(const FastAttention& f, int n) {
   const int32_t* s = f.segments + 6 * static_cast<int64_t>(n);
   return {s[1], s[2], s[3], s[4], s[5]};
+}
+
+// The segment of a row; -1 if none. A whole warp looks, its lanes at different segments.
+__device__ inline int find_segment(const FastAttention& f, int row) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int from = row < f.segment_count ? -32 : 0; from < f.segment_count; from += 32) {
+    const int n = from < 0 ? row : from + lane;  // decoding: segment r has row r
+    bool here = false;
+    if (n < f.segment_count) {
+      const FastSegment s = fast_segment(f, n);
+      here = row >= s.first_row && row < s.first_row + s.rows;
+    }
+    const uint32_t where = __ballot_sync(~0U, here);
+    if (where != 0) return __shfl_sync(~0U, n, __ffs(static_cast<int>(where)) - 1);
+  }
+  return -1;
 }
 
 // The keys [begin, end) that a position sees. Neither bound falls as the position rises.
@@ -215,19 +231,6 @@ __device__ __forceinline__ float finish_row(const FastAttention& f, const RowSum
   return by;
 }
 
-// Scores of single keys wait where their probabilities go. Turns them into those: `lane` of `lanes` lanes of this row.
-__device__ __forceinline__ void finish_single_keys(const FastAttention& f, const RowSums& sums, float by, int row,
-                                                   int head, int position, SeenKeys seen, int lane, int lanes) {
-  const auto turn = [&](float* at, int key) {
-    const bool sees = key >= seen.begin && key < seen.end;
-    *at = sees ? ex2((__ldcg(at) - sums.highest) * f.unit2) * by : 0.0F;
-  };
-  const int64_t at = static_cast<int64_t>(row) * f.heads + head;
-  if (f.first != nullptr && lane == 0) turn(f.first + at, 0);
-  for (int o = lane; o < f.offset_count; o += lanes)
-    turn(f.at_offset + at * f.offset_count + o, position - f.offsets[o]);
-}
-
 // What a row of no segment has, for the lanes of a warp.
 __device__ inline void blank_row(const FastAttention& f, int row, int head, int lane) {
   const int64_t at = static_cast<int64_t>(row) * f.heads + head;
@@ -256,5 +259,8 @@ bool attend_tiles(const Exec& exec, const FastAttention& f);
 // One row and key head at a time: of all rows; of segments with fewer than f.few rows; of rows that attend_tiles marked.
 enum class RowsOf { all, short_segments, marked };
 void attend_rows(const Exec& exec, const FastAttention& f, RowsOf which);
+
+// After those, where they are asked for: f.first and f.at_offset of rows in segments.
+void attend_single_keys(const Exec& exec, const FastAttention& f);
 
 }  // namespace qkv::kernels::cuda

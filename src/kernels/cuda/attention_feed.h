@@ -16,8 +16,9 @@ struct Config {
   static constexpr int kWidth = kW, kGroups = kWarpgroups, kEach = kBlocksEach, kRows = 64 * kGroups;
   static_assert(kRows <= kTileRows);
   static constexpr bool kStats = kCounts, kOptions = kOpts, kEarly = kEarlyScores;
-  static constexpr int kPanels = kWidth / 64, kTile = kPanels * kPanel, kStage = 2 * kTile;
-  static constexpr int kQueries = kGroups * kTile, kKeptEach = kWidth / 2 + (kStats ? 14 : 4),
+  static constexpr int kPanels = kWidth / 64, kTile = kPanels * kPanel;
+  static constexpr int kClasses = kStats ? kKeyBlock * kClassBytes : 0, kStage = 2 * kTile + kClasses;
+  static constexpr int kQueries = kGroups * kTile, kKeptEach = kWidth / 2 + (kStats ? 12 : 4),
                        kKept = kGroups * 128 * kKeptEach * 4;
   static constexpr int kThreads = kGroups * 128;
   static constexpr int kShared = kQueries + kStages * kStage + kKept + 128 + 1024;
@@ -26,6 +27,8 @@ struct Config {
 struct Maps {
   CUtensorMap q, k, v;
   int box_rows;  // of k and v
+  const uint4*
+      classes;  // null, or of each key a row of bf16 with a one where its class is; kKeyBlock empty ones follow
 };
 
 // Which rows and head a block works on. Where all segments seem to have one length, causal tiles with the most keys
@@ -122,6 +125,7 @@ class Feed {
   __device__ uint32_t queries() const { return queries_; }
   __device__ uint32_t keys(int s) const { return queries_ + C::kQueries + s * C::kStage; }
   __device__ uint32_t values(int s) const { return keys(s) + C::kTile; }
+  __device__ uint32_t classes(int s) const { return values(s) + C::kTile; }
   __device__ int stage() const { return stage_; }
   __device__ void wait_for_keys() const { barrier_wait(keys_full(stage_), phase_); }
   __device__ int next_stage() const { return stage_ + 1 < kStages ? stage_ + 1 : 0; }
@@ -168,15 +172,21 @@ class Feed {
 
   // Calls for the keys and values of a block.
   __device__ void call(const FastSegment& s, int n, int b, int stage) const {
-    const auto load = [&](uint32_t to, const CUtensorMap& map, uint32_t barrier) {
-      barrier_expect(barrier, C::kTile);
-      for (int r = 0; r < kKeyBlock; r += maps_.box_rows) {  // what lies outside arrives as zeros
-        const int key = b * kKeyBlock + r, row = key < s.keys ? key_row(f_, s, n, key) : f_.key_rows;
+    const bool counts = C::kStats && maps_.classes != nullptr;
+    barrier_expect(keys_full(stage), C::kTile);
+    barrier_expect(values_full(stage), C::kTile + (counts ? C::kClasses : 0));
+    for (int r = 0; r < kKeyBlock; r += maps_.box_rows) {  // what lies outside arrives as zeros
+      const int key = b * kKeyBlock + r, row = key < s.keys ? key_row(f_, s, n, key) : f_.key_rows;
+      const auto load = [&](uint32_t to, const CUtensorMap& map, uint32_t barrier) {
         for (int p = 0; p < C::kPanels; ++p) load_tile(to + p * kPanel + r * 128, &map, 64 * p, kv_head_, row, barrier);
+      };
+      load(keys(stage), maps_.k, keys_full(stage));
+      load(values(stage), maps_.v, values_full(stage));
+      if (counts) {
+        load_bytes(classes(stage) + r * kClassBytes, maps_.classes + row, maps_.box_rows * kClassBytes,
+                   values_full(stage));
       }
-    };
-    load(keys(stage), maps_.k, keys_full(stage));
-    load(values(stage), maps_.v, values_full(stage));
+    }
   }
   // Of the block that comes `ahead` blocks after the end of a visit, if there is one.
   __device__ void call_after(Visit at, int ahead, int stage) const {

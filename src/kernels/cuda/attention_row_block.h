@@ -10,6 +10,7 @@ template <int kWidth>
 class RowBlock {
  public:
   using State = RowState<kWidth>;
+  static constexpr int kChunks = kWidth / 8;    // of 16 bytes, a key
   static constexpr int kPartial = kWidth + 16;  // floats of one span and head: columns, sums, class masses
 
   __device__ RowBlock(const FastAttention& f, const RowPlan& plan, Shared<kWidth>& shared)
@@ -40,10 +41,9 @@ class RowBlock {
     const int first = t.seen.begin / kKeySpan, end = (t.seen.end + kKeySpan - 1) / kKeySpan;
     const int workers = max(min(splits, end - first), 1);
     if (split >= workers) return;
+    load_first(t, first + split);
     load_queries(t);
     State state;
-    load(t, first + split, true);
-    load(t, first + split, false);
 #pragma unroll 1
     for (int s = first + split; s < end; s += workers) {
       State span;
@@ -79,29 +79,54 @@ class RowBlock {
     return from < t.seen.end && from + kKeyBlock > t.seen.begin;
   }
 
-  // Calls for the keys or values of this warp's block; what is not seen becomes zeros.
-  __device__ void load(const RowTask& t, int span, bool of_keys) {
-    if (span * kKeySpan < t.seen.end && sees_block(t, span, warp_)) {
-      const int from = span * kKeySpan + warp_ * kKeyBlock;
-      int rows[2];
+  // Calls for the keys or values of this warp's block, those before `until`; what is not seen becomes zeros.
+  __device__ void load(const RowTask& t, int span, bool of_keys, int until = INT32_MAX) {
+    if (span * kKeySpan >= t.seen.end || !sees_block(t, span, warp_)) return;
+    const int from = span * kKeySpan + warp_ * kKeyBlock;
+    int rows[2];
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int key = from + 32 * h + lane_;
-        rows[h] = key >= t.seen.begin && key < t.seen.end ? key_row(f_, t.segment, t.segment_index, key) : -1;
-      }
-      const __nv_bfloat16* data = of_keys ? f_.k + t.kv_head * f_.k_head : f_.v + t.kv_head * f_.v_head;
-      const int64_t stride = of_keys ? f_.k_row : f_.v_row;
-      const int width = of_keys ? f_.width : f_.value_width;
-      const uint32_t to = of_keys ? keys_ : values_;
-      constexpr int kChunks = kWidth / 8, kAtOnce = 32 / kChunks;
-      const int chunk = lane_ % kChunks;
-#pragma unroll 8
-      for (int r = lane_ / kChunks; r < kKeyBlock; r += kAtOnce) {
-        const int row = __shfl_sync(~0U, r < 32 ? rows[0] : rows[1], r % 32);
-        const bool there = row >= 0 && 8 * chunk < width;
-        copy16(piece<kWidth>(to, warp_ * kKeyBlock + r, chunk), there ? data + row * stride + 8 * chunk : data, there);
-      }
+    for (int h = 0; h < 2; ++h) {
+      const int key = from + 32 * h + lane_;
+      rows[h] =
+          key >= t.seen.begin && key < t.seen.end && key < until ? key_row(f_, t.segment, t.segment_index, key) : -1;
     }
+    const __nv_bfloat16* data = of_keys ? f_.k + t.kv_head * f_.k_head : f_.v + t.kv_head * f_.v_head;
+    const int64_t stride = of_keys ? f_.k_row : f_.v_row;
+    const int width = of_keys ? f_.width : f_.value_width;
+    const uint32_t to = of_keys ? keys_ : values_;
+    constexpr int kAtOnce = 32 / kChunks;
+    const int chunk = lane_ % kChunks;
+#pragma unroll 8
+    for (int r = lane_ / kChunks; r < kKeyBlock; r += kAtOnce) {
+      const int row = __shfl_sync(~0U, r < 32 ? rows[0] : rows[1], r % 32);
+      const bool there = row >= 0 && 8 * chunk < width;
+      copy16(piece<kWidth>(to, warp_ * kKeyBlock + r, chunk), there ? data + row * stride + 8 * chunk : data, there);
+    }
+  }
+
+  // The first span. Keys of earlier passes are called for before the kernels ahead have ended, the few of this pass after.
+  __device__ void load_first(const RowTask& t, int span) {
+    constexpr int kFewFresh = 4;
+    const bool early = plan_.which == RowsOf::all && f_.table != nullptr && t.segment.rows <= kFewFresh;
+    if (!early) wait_for_last();
+    const int fresh = early ? t.segment.position : INT32_MAX, block = span * kKeySpan + warp_ * kKeyBlock;
+    load(t, span, true, fresh);
+    load(t, span, false, fresh);
+    wait_for_last();
+    let_next_start();  // not before: weights that the next one calls for would delay keys and values
+    if (fresh < block + kKeyBlock) asm volatile("cp.async.wait_all;" ::: "memory");  // zeros lie where those go
+    __syncwarp();
+    const bool of_keys = lane_ < kChunks;
+    const int chunk = lane_ % kChunks, width = of_keys ? f_.width : f_.value_width;
+#pragma unroll 1
+    for (int key = max(max(block, fresh), t.seen.begin); key < min(block + kKeyBlock, t.seen.end); ++key) {
+      const int64_t row = key_row(f_, t.segment, t.segment_index, key);
+      const __nv_bfloat16* from =
+          of_keys ? f_.k + t.kv_head * f_.k_head + row * f_.k_row : f_.v + t.kv_head * f_.v_head + row * f_.v_row;
+      if (lane_ >= 2 * kChunks || 8 * chunk >= width) continue;
+      copy16(piece<kWidth>(of_keys ? keys_ : values_, key - span * kKeySpan, chunk), from + 8 * chunk, true);
+    }
+    copies_commit();
     copies_commit();
   }
 
@@ -115,19 +140,6 @@ class RowBlock {
         uint32_t a[4];
         load4(a, piece<kWidth>(keys_, warp_ * kKeyBlock + 16 * m + lane_ % 16, 2 * k + lane_ / 16));
         mma(s[m], a, q_[2 * k], q_[2 * k + 1]);
-      }
-    }
-  }
-
-  // Scores of single keys wait where their probabilities will be.
-  __device__ void keep_single_keys(const RowTask& t, const float (&p)[8], int head, int first_key) const {
-    const int64_t at = static_cast<int64_t>(t.row) * f_.heads + head;
-    if (f_.first != nullptr && first_key == 0 && lane_ < 4) f_.first[at] = p[0];
-    for (int o = 0; o < f_.offset_count; ++o) {
-      const int key = t.position - f_.offsets[o] - first_key;
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        if (key == 8 * j + lane_ / 4) f_.at_offset[at * f_.offset_count + o] = p[j];
       }
     }
   }
@@ -150,6 +162,7 @@ class RowBlock {
     }
     __syncwarp();
     load(t, next, true);
+    copies_commit();
     if (sees)
       score(t, p, first_key);
     else if (lane_ < kTileHeads)
@@ -205,6 +218,7 @@ class RowBlock {
     }
     __syncthreads();
     load(t, next, false);
+    copies_commit();
   }
 
   // Options, hidden keys, the highest score of the block and its key.
@@ -228,7 +242,6 @@ class RowBlock {
       }
       top = remainder_max(top);
       if (f_.stats) {
-        if (member) keep_single_keys(t, p[i], head, first_key);
         int best = INT32_MAX;
 #pragma unroll
         for (int j = 7; j >= 0; --j) {
@@ -342,7 +355,6 @@ class RowBlock {
         if (column + 8 < f_.value_width) out[column + 8] = __float2bfloat16_rn(state.z[m][2 + i] * by);
       }
       if (!f_.stats || warp_ != 0) continue;
-      finish_single_keys(f_, sums, by, t.row, head, t.position, t.seen, remainder, 8);
       if (remainder < f_.class_count) {
         f_.in_class[(static_cast<int64_t>(t.row) * f_.heads + head) * f_.class_count + remainder] = state.mass[i] * by;
       }

@@ -24,76 +24,19 @@ __device__ __forceinline__ void hide(float (&s)[32], const RowPair& r, int first
   }
 }
 
-// A store that the compiler does not turn into a choice among the registers of an array, which it would keep in memory.
-__device__ inline void store_at(float* to, float value) {
-  asm volatile("st.global.f32 [%0], %1;" ::"l"(to), "f"(value) : "memory");
-}
-
-// Leaves the scores of single keys where their probabilities will be.
-__device__ __forceinline__ void keep_single_keys(const FastAttention& f, const float (&s)[32], const RowPair& r,
-                                                 int head, int first_key, int quad) {
+// Adds the masses of eight classes: the probabilities of 16 keys at a time against the keys' rows of `classes`, which
+// have a one where a key has the class.
+__device__ __forceinline__ void count_classes(float (&mass)[4], const uint32_t (&p)[4][4], uint32_t classes, int lane) {
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int64_t at = static_cast<int64_t>(r.row[i]) * f.heads + head;
-    if (f.first != nullptr && first_key == 0 && quad == 0 && r.valid[i]) f.first[at] = s[2 * i];
-    for (int o = 0; o < f.offset_count; ++o) {
-      const int key = r.position[i] - f.offsets[o] - first_key;
-      if (!__any_sync(~0U, key >= 0 && key < kKeyBlock)) continue;
-      const int mine = r.valid[i] ? key - 2 * quad : -1;
-      float* to = f.at_offset + at * f.offset_count + o;
-#pragma unroll
-      for (int j = 0; j < 16; ++j) {
-        if (mine == 8 * (j / 2) + j % 2) store_at(to, s[4 * (j / 2) + 2 * i + j % 2]);
-      }
-    }
+  for (int half = 0; half < 2; ++half) {
+    uint32_t b[4];
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
+                 : "r"(classes + kClassBytes * (32 * half + lane)));
+    mma(mass, p[2 * half], b[0], b[1]);
+    mma(mass, p[2 * half + 1], b[2], b[3]);
   }
 }
-
-// The keys from the lowest to the highest that offsets reach from some positions.
-__device__ inline SeenKeys single_keys(const FastAttention& f, int first, int last) {
-  SeenKeys keys{INT32_MAX, INT32_MIN};
-  for (int o = 0; o < f.offset_count; ++o) {
-    keys.begin = min(keys.begin, first - f.offsets[o]);
-    keys.end = max(keys.end, last - f.offsets[o] + 1);
-  }
-  return keys;
-}
-
-// Which keys of a block have this lane's class, lane / 4: bit j for key j.
-struct BlockClasses {
-  uint64_t mine = 0;
-
-  BlockClasses() = default;
-  __device__ __forceinline__ BlockClasses(const FastAttention& f, const FastSegment& s, int n, int first_key,
-                                          int lane) {
-    if (f.class_count == 0) return;
-#pragma unroll
-    for (int half = 1; half >= 0; --half) {
-      const int key = first_key + 32 * half + lane;
-      const int of = key < s.keys ? f.key_classes[key_row(f, s, n, key)] : 0;
-      uint32_t same = ~0U;
-#pragma unroll
-      for (int bit = 0; bit < 3; ++bit) {
-        const uint32_t set = __ballot_sync(~0U, of >> bit & 1);
-        same &= lane / 4 >> bit & 1 ? set : ~set;
-      }
-      mine = mine << 32 | same;
-    }
-  }
-  // Adds the columns of class masses: the probabilities of 16 keys at a time against ones where a key has the class.
-  __device__ __forceinline__ void count(float (&mass)[4], const uint32_t (&p)[4][4], int lane) const {
-    const uint64_t from = mine >> 2 * (lane % 4);
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const auto of = static_cast<uint32_t>(from >> 16 * k);
-      mma(mass, p[k], ones(of), ones(of >> 8));
-    }
-  }
-  static __device__ uint32_t ones(uint32_t bits) {
-    return (bits & 1) * 0x3F80U + (bits >> 1 & 1) * 0x3F800000U;
-  }
-};
-static_assert(kMostClasses == 8);
 
 __device__ inline float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(~0U, x, 1));
@@ -104,12 +47,31 @@ __device__ inline float quad_sum(float x) {
   return x + __shfl_xor_sync(~0U, x, 2);
 }
 
+// The highest score of each row so far, and its key.
+struct Best {
+  float score[2] = {kHidden, kHidden};
+  int key[2] = {-1, -1};
+
+  // Some row i of the warp has a `highest` above those of the blocks before: finds the lowest key that has it.
+  __device__ __forceinline__ void find(const float (&s)[32], int i, float highest, int first_key, int quad) {
+    int at = INT32_MAX;
+#pragma unroll
+    for (int j = 15; j >= 0; --j) {
+      if (s[4 * (j / 2) + 2 * i + j % 2] == highest) at = 8 * (j / 2) + j % 2;
+    }
+    at = at == INT32_MAX ? at : at + first_key + 2 * quad;
+    at = min(at, __shfl_xor_sync(~0U, at, 1));
+    at = min(at, __shfl_xor_sync(~0U, at, 2));
+    if (highest > score[i]) key[i] = at;
+    score[i] = fmaxf(score[i], highest);
+  }
+};
+
 // The span a warpgroup is in: two rows a thread, chains of even and odd keys.
 template <class C>
 struct Span {
   float highest[2] = {kHidden, kHidden};
   Chain<C::kStats> chain[2][2];
-  int argmax[2] = {-1, -1};
 
   __device__ __forceinline__ RowSums sums(int i) const {
     const auto& even = chain[i][0];
@@ -118,14 +80,14 @@ struct Span {
     if (C::kStats) {
       r.log_mass = quad_sum(even.log_mass + odd.log_mass);
       r.distance = quad_sum(even.distance + odd.distance);
-      r.argmax = argmax[i];
     }
     return r;
   }
 
   // Scores to probabilities; the columns so far are rescaled unless the span is fresh.
   __device__ __forceinline__ void soften(const FastAttention& f, float (&s)[32], float (&z)[C::kWidth / 2],
-                                         float (&mass)[4], const RowPair& r, int first_key, int quad, bool fresh) {
+                                         float (&mass)[4], Best& best, const RowPair& r, int first_key, int quad,
+                                         bool fresh) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const float before = highest[i];
@@ -133,18 +95,7 @@ struct Span {
 #pragma unroll
       for (int j = 0; j < 8; ++j) now = fmaxf(now, fmaxf(s[4 * j + 2 * i], s[4 * j + 2 * i + 1]));
       now = quad_max(now);
-      if (C::kStats && __any_sync(~0U, now > before)) {
-        int best = INT32_MAX;
-#pragma unroll
-        for (int j = 7; j >= 0; --j) {
-          if (s[4 * j + 2 * i + 1] == now) best = 8 * j + 1;
-          if (s[4 * j + 2 * i] == now) best = 8 * j;
-        }
-        best = best == INT32_MAX ? best : best + first_key + 2 * quad;
-        best = min(best, __shfl_xor_sync(~0U, best, 1));
-        best = min(best, __shfl_xor_sync(~0U, best, 2));
-        if (now > before) argmax[i] = best;
-      }
+      if (C::kStats && __any_sync(~0U, now > best.score[i])) best.find(s, i, now, first_key, quad);
       const float down = (before - now) * f.unit2, rescale = ex2(down);
       highest[i] = now;
       if (!fresh) {
@@ -183,7 +134,7 @@ struct Before {
   __device__ float4& columns(int k) const {
     return reinterpret_cast<float4*>(kept - threadIdx.x % 128)[128 * k + threadIdx.x % 128];
   }
-  static constexpr int kSums = C::kWidth / 2, kEach = C::kStats ? 5 : 2, kMasses = kSums + 2 * kEach;
+  static constexpr int kSums = C::kWidth / 2, kEach = C::kStats ? 4 : 2, kMasses = kSums + 2 * kEach;
 
   __device__ __forceinline__ RowSums load(int i) const {
     if (!any) return {};
@@ -192,7 +143,6 @@ struct Before {
     if (C::kStats) {
       s.log_mass = at(from + 2);
       s.distance = at(from + 3);
-      s.argmax = __float_as_int(at(from + 4));
     }
     return s;
   }
@@ -203,7 +153,6 @@ struct Before {
     if (C::kStats) {
       at(from + 2) = s.log_mass;
       at(from + 3) = s.distance;
-      at(from + 4) = __int_as_float(s.argmax);
     }
   }
 

@@ -45,9 +45,6 @@ class Tile {
       mine = blocks_of(f_, seg, first, last);
       whole_ = {seen_keys(f_, seg.keys, seg.position + last - seg.first_row).begin,
                 seen_keys(f_, seg.keys, seg.position + first - seg.first_row).end};
-      if (C::kStats) {
-        single_ = single_keys(f_, seg.position + first - seg.first_row, seg.position + last - seg.first_row);
-      }
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -60,19 +57,18 @@ class Tile {
     Span<C> span;
     Before<C> before{.kept = kept_};
     RowSums sums[2];
+    Best best;
     bool fresh = true;
     const auto soften = [&](float(&s)[32], uint32_t(&p)[4][4], int b) {
-      const BlockClasses classes = C::kStats ? BlockClasses(f_, seg, at.index, b * kKeyBlock, lane_) : BlockClasses();
-      find_probabilities(s, b * kKeyBlock, span, z, mass, fresh);
+      find_probabilities(s, b * kKeyBlock, span, z, mass, best, fresh);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) p[k][i] = pack(s[8 * k + 2 * i], s[8 * k + 2 * i + 1]);
       }
-      if (C::kStats && f_.class_count > 0) classes.count(mass, p, lane_);
     };
     const auto add_block = [&](const uint32_t(&p)[4][4], int b) {
-      add_values(p, z, seg.keys - b * kKeyBlock, fresh);
+      add_values(p, z, mass, seg.keys - b * kKeyBlock, fresh);
       feed_.release(at, b);
       fresh = (b + 1) % kSpanBlocks == 0;
       if (fresh && b + 1 < mine.end) {
@@ -118,6 +114,8 @@ class Tile {
     }
     feed_.skip(at, mine.end, blocks.end);
     before.merge_span(span, sums, z, mass, f_.unit2, true);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) sums[i].argmax = best.key[i];
     write(sums, z, mass);
   }
 
@@ -147,7 +145,8 @@ class Tile {
   }
 
   __device__ __forceinline__ void find_probabilities(float (&s)[32], int first_key, Span<C>& span,
-                                                     float (&z)[C::kWidth / 2], float (&mass)[4], bool fresh) {
+                                                     float (&z)[C::kWidth / 2], float (&mass)[4], Best& best,
+                                                     bool fresh) {
     if (C::kOptions && f_.options) {
 #pragma unroll
       for (int k = 0; k < 32; ++k) {
@@ -155,15 +154,12 @@ class Tile {
       }
     }
     if (first_key < whole_.begin || first_key + kKeyBlock > whole_.end) hide(s, rows_, first_key, quad_);
-    if (C::kStats && (first_key == 0 || (first_key < single_.end && first_key + kKeyBlock > single_.begin))) {
-      keep_single_keys(f_, s, rows_, head_, first_key, quad_);
-    }
-    span.soften(f_, s, z, mass, rows_, first_key, quad_, fresh);
+    span.soften(f_, s, z, mass, best, rows_, first_key, quad_, fresh);
   }
 
   // z = p v, or += unless fresh. Only `there` values of the block are the segment's: others may be no numbers.
-  __device__ __forceinline__ void add_values(const uint32_t (&p)[4][4], float (&z)[C::kWidth / 2], int there,
-                                             bool fresh) {
+  __device__ __forceinline__ void add_values(const uint32_t (&p)[4][4], float (&z)[C::kWidth / 2], float (&mass)[4],
+                                             int there, bool fresh) {
     const uint32_t values = feed_.values(feed_.stage());
     feed_.wait_for_values();
     if (there < kKeyBlock) {
@@ -184,6 +180,7 @@ class Tile {
       multiply_registers<1>(z, p[k], tile_descriptor(values + k * 2048, kPanel, 1024), !fresh || k > 0);
     }
     wgmma_commit();
+    if (C::kStats && f_.class_count > 0) count_classes(mass, p, feed_.classes(feed_.stage()), lane_);
     wgmma_wait<0>();
   }
 
@@ -193,10 +190,8 @@ class Tile {
     for (int i = 0; i < 2; ++i) {
       const int row = rows_.row[i];
       const float by = finish_row(f_, sums[i], row, head_, quad_ == 0 && rows_.valid[i]);
-      if (C::kStats) __syncwarp();
       if (!rows_.valid[i]) continue;
       if (C::kStats) {
-        finish_single_keys(f_, sums[i], by, row, head_, rows_.position[i], rows_.seen[i], quad_, 4);
         float* classes = f_.in_class + (static_cast<int64_t>(row) * f_.heads + head_) * f_.class_count;
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
@@ -222,8 +217,7 @@ class Tile {
   float* const kept_;
   const HeadOptions options_;
   RowPair rows_;
-  SeenKeys whole_;   // keys that all rows of the warpgroup see
-  SeenKeys single_;  // keys that offsets reach
+  SeenKeys whole_;  // keys that all rows of the warpgroup see
   bool bad_ = false;
 };
 
@@ -258,7 +252,7 @@ bool run(const Exec& exec, const FastAttention& f, const Maps& maps) {
   Order order{.tiles = (f.rows + C::kRows - 1) / C::kRows};
   const int length = f.rows / f.segment_count;
   if (f.causal && f.rows % f.segment_count == 0 && length % C::kRows == 0) {
-    constexpr int64_t kCacheBytes = 8 << 20;
+    constexpr int64_t kCacheBytes = 32 << 20;
     order.per_sequence = length / C::kRows;
     order.pairs_at_once = static_cast<int>(std::max<int64_t>(kCacheBytes / (int64_t{4} * length * C::kWidth), 1));
   }
@@ -268,10 +262,29 @@ bool run(const Exec& exec, const FastAttention& f, const Maps& maps) {
   return true;
 }
 
+// A row of kMostClasses numbers for each key, behind the marks in scratch. False where there is no room.
+bool spread_classes(const Exec& exec, const FastAttention& f, Maps& maps) {
+  const int64_t marks = (int64_t{(f.rows + kTileRows - 1) / kTileRows} * (kTileRows / 16) * f.heads + 127) / 128 * 128;
+  const int64_t count = int64_t{f.key_rows} + kKeyBlock;
+  if (marks + count * kClassBytes > exec.scratch.count()) return false;
+  auto* to = reinterpret_cast<uint4*>(exec.scratch.data() + marks);
+  const int32_t* of = f.key_classes;
+  const int keys = f.key_rows;
+  each_thread(exec, count, [=] __device__(int64_t i) {
+    const int c = i < keys ? of[i] : kMostClasses;
+    const auto pair = [c](int p) { return c / 2 == p ? 0x3F80U << 16 * (c % 2) : 0U; };
+    to[i] = make_uint4(pair(0), pair(1), pair(2), pair(3));
+  });
+  maps.classes = to;
+  return true;
+}
+
 }  // namespace
 
 bool attend_tiles(const Exec& exec, const FastAttention& f) {
+  if (!hopper()) return false;
   Maps maps{.box_rows = kKeyBlock};
+  if (f.class_count > 0 && !spread_classes(exec, f, maps)) return false;
   if (f.table != nullptr) {
     while (f.page % maps.box_rows != 0) maps.box_rows /= 2;
     if (maps.box_rows < 8) return false;

@@ -67,9 +67,9 @@ std::string unusable() {
   cudaDeviceProp p{};
   if (const cudaError_t code = cudaGetDeviceProperties(&p, gpu_number()); code != cudaSuccess)
     return cudaGetErrorString(code);
-  if (p.major != 9) {
+  if (p.major < 8) {
     return std::string(p.name) + " has compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor) +
-           " but this build has kernels for 9.0";
+           " but this build has kernels for 8.0 and later";
   }
   return "";
 }
@@ -280,7 +280,7 @@ Device& device() {
 }
 
 std::string gpu_name() {
-  return properties().name;
+  return hopper() ? properties().name : std::string(properties().name) + ", with kernels that were never tested on it";
 }
 
 std::string gpu_id() {
@@ -295,6 +295,15 @@ int multiprocessors() {
     return value;
   }();
   return count;
+}
+
+bool hopper() {
+  static const bool is = [] {
+    int major = 0;
+    note(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu_number()));
+    return major == 9;
+  }();
+  return is;
 }
 
 bool recording() noexcept {

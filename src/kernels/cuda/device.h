@@ -8,6 +8,7 @@ namespace qkv::kernels::cuda {
 Device& device();  // Error where there is none
 
 int multiprocessors();
+bool hopper();  // wgmma, the copy engine and early launches; other GPUs take the general forms
 
 bool recording() noexcept;       // kernels are kept, not run
 void stop_recording() noexcept;  // runs what was kept; to be called before what cannot be done again

@@ -4,6 +4,7 @@
 #include "kernels/cuda/formulas.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/map.h"
+#include "kernels/cuda/rotary.h"
 #include "kernels/cuda/row_parts.h"
 
 namespace qkv::kernels::cuda {
@@ -102,20 +103,9 @@ void rotary_in(const Exec& exec, const RotaryArgs& a) {
     const int64_t at = first + (interleaved ? 2 * i : i), then = at + (interleaved ? N : pairs);
     x.load(row, at, one);
     x.load(row, then, two);
-    R x1[N], x2[N];
 #pragma unroll
-    for (int k = 0; k < N; ++k) {  // interleaved: `one` and `two` hold 2 N numbers in turn
-      x1[k] = !interleaved ? one[k] : 2 * k < N ? one[2 * k % N] : two[2 * k % N];
-      x2[k] = !interleaved ? two[k] : 2 * k + 1 < N ? one[(2 * k + 1) % N] : two[(2 * k + 1) % N];
-      const R s = inverse ? -lift[k] : lift[k], left = x1[k];
-      x1[k] = left * turn[k] - x2[k] * s;
-      x2[k] = x2[k] * turn[k] + left * s;
-    }
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      one[k] = !interleaved ? x1[k] : k % 2 == 0 ? x1[k / 2] : x2[k / 2];
-      two[k] = !interleaved ? x2[k] : (N + k) % 2 == 0 ? x1[(N + k) / 2] : x2[(N + k) / 2];
-    }
+    for (int k = 0; k < N; ++k) lift[k] = inverse ? -lift[k] : lift[k];
+    turn_pairs(one, two, turn, lift, interleaved);
     y.put(row, at, one, add);
     y.put(row, then, two, add);
   });

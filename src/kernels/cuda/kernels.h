@@ -12,5 +12,7 @@ void linear_set(const Exec& exec, std::span<const LinearArgs> all) noexcept;
 bool input_gradient_set(const Exec& exec, const Grad& dx, std::span<const LinearBackwardArgs> all) noexcept;
 void sum_squares_set(const Exec& exec, std::span<const SumSquaresArgs> all) noexcept;
 void adamw_set(const Exec& exec, std::span<const AdamWArgs> all) noexcept;
+void first_highest(const Exec& exec, const FirstHighestArgs& a) noexcept;
+void cache_heads(const Exec& exec, const CacheHeadsArgs& a) noexcept;
 
 }  // namespace qkv::kernels::cuda

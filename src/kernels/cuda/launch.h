@@ -19,13 +19,17 @@ inline cudaStream_t stream_of(const Exec& exec) {
   return static_cast<cudaStream_t>(exec.stream);
 }
 
-// Programmatic dependent launch, in recorded passes: a kernel may be started while the one before it runs. It waits
-// before it reads or writes what others write; weights do not change within a recording and may be read before.
+// Programmatic dependent launch, in recorded passes on Hopper: a kernel may be started while the one before it runs. It
+// waits before it reads or writes what others write; weights do not change within a recording and may be read before.
 __device__ inline void let_next_start() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 __device__ inline void wait_for_last() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 // Launches a kernel that calls wait_for_last in every block.
@@ -40,7 +44,7 @@ void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, size_t sha
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream_of(exec);
   config.attrs = &early;
-  config.numAttrs = recording() ? 1 : 0;
+  config.numAttrs = recording() && hopper() ? 1 : 0;
   cudaLaunchKernelEx(&config, kernel, args...);
   note_launch();
 }

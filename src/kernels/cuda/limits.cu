@@ -1,5 +1,4 @@
 #include "base/error.h"
-#include "core/storage.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/limits.h"
 #include "kernels/cuda/tma.h"
@@ -73,33 +72,55 @@ double seconds_of(const F& f) {
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
+// Not taken from the device, which would let go of its recordings when this is released.
+class OwnMemory {
+ public:
+  explicit OwnMemory(int64_t bytes) {
+    const cudaError_t code = cudaMalloc(&data_, static_cast<size_t>(bytes));
+    QKV_CHECK(code == cudaSuccess, "cannot take ", bytes, " bytes of GPU memory: ", cudaGetErrorString(code),
+              Hint("see what else runs on the GPU"));
+  }
+  OwnMemory(const OwnMemory&) = delete;
+  OwnMemory& operator=(const OwnMemory&) = delete;
+  ~OwnMemory() { cudaFree(data_); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void* data_ = nullptr;
+};
+
 }  // namespace
 
 double copy_bytes_per_second() {
   constexpr int64_t kBytes = int64_t{1} << 30;
   Device& gpu = table().device();
-  const Storage from(gpu, DType::i8, kBytes), to(gpu, DType::i8, kBytes);
-  return 2 * static_cast<double>(kBytes) / seconds_of([&](cudaStream_t) { gpu.copy(to.data(), from.data(), kBytes); });
+  const OwnMemory from(kBytes), to(kBytes);
+  return 2 * static_cast<double>(kBytes) /
+         seconds_of([&](cudaStream_t) { gpu.copy(to.as<std::byte>(), from.as<std::byte>(), kBytes); });
 }
 
 double bf16_operations_per_second() {
+  QKV_CHECK(hopper(), "the peak of the tensor cores is read with Hopper's instructions, but this is a ", gpu_name(),
+            Hint("benchmarks with --device cuda need a Hopper GPU"));
   constexpr int kShared = kOperandBytes + 1024;
-  const Storage sink(table().device(), DType::f32, 1);
+  const OwnMemory sink(sizeof(float));
   const bool fits = cudaFuncSetAttribute(products, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared) == cudaSuccess;
   QKV_CHECK(fits, "the GPU refused ", kShared, " bytes of shared memory", Hint("this needs a Hopper GPU"));
   const double seconds = seconds_of([&](cudaStream_t stream) {
-    products<<<static_cast<unsigned>(multiprocessors()), 128 * kWarpgroups, kShared, stream>>>(
-        reinterpret_cast<float*>(sink.data()));
+    products<<<static_cast<unsigned>(multiprocessors()), 128 * kWarpgroups, kShared, stream>>>(sink.as<float>());
     note_launch();
   });
   return 2.0 * 64 * kColumns * 64 * kProducts * kWarpgroups * multiprocessors() / seconds;
 }
 
 double f32_operations_per_second() {
-  const Storage sink(table().device(), DType::f32, 1);
+  const OwnMemory sink(sizeof(float));
   const int blocks = 8 * multiprocessors();
   const double seconds = seconds_of([&](cudaStream_t stream) {
-    multiply_adds<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(reinterpret_cast<float*>(sink.data()), 0.5F);
+    multiply_adds<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(sink.as<float>(), 0.5F);
     note_launch();
   });
   return 2.0 * kChains * kSteps * kThreads * blocks / seconds;

@@ -37,6 +37,13 @@ struct Chunk {
   }
 };
 
+// Not inlined: 64 copies a kernel, each for three dtypes, would take nvcc half a minute.
+__device__ __noinline__ void finish_sum(const ProductArgs& p, int64_t m, int64_t n, float sum) {
+  if (p.bias) sum += p.bias.get<float>(n);
+  if (p.residual) sum = p.residual.get<float>(p.residual.at(m) + n) + sum;
+  p.out.put(m * p.out.strides[p.out.rank - 2] + n, sum, p.add);
+}
+
 template <bool kA, bool kB>
 __global__ void __launch_bounds__(kThreads, 2) product_f32(const __grid_constant__ ProductArgs p) {
   __shared__ __align__(16) float as[2][kInner][kRow], bs[2][kInner][kRow];
@@ -81,12 +88,8 @@ __global__ void __launch_bounds__(kThreads, 2) product_f32(const __grid_constant
     if (m >= rows) continue;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      const int64_t n = n0 + tn + j / 4 * 64 + j % 4, at = m * p.out.strides[p.out.rank - 2] + n;
-      if (n >= columns) continue;
-      float sum = sums[i][j];
-      if (p.bias) sum += p.bias.get<float>(n);
-      if (p.residual) sum = p.residual.get<float>(p.residual.at(m) + n) + sum;
-      p.out.put(at, sum, p.add);
+      const int64_t n = n0 + tn + j / 4 * 64 + j % 4;
+      if (n < columns) finish_sum(p, m, n, sums[i][j]);
     }
   }
 }

@@ -26,7 +26,7 @@ template <int kTileRows, int kXRows, int kBlocksEach, int kStageCount>
 struct Ring {
   static constexpr int kTile = kTileRows, kRows = kXRows, kBlocks = kBlocksEach, kStages = kStageCount;
   static constexpr int kWBytes = kTile * 128, kXBytes = kRows * 128, kStage = kBlocks * (kWBytes + kXBytes);
-  static constexpr int kTileShift = kTile == 64 ? 6 : 5;
+  static constexpr int kTileShift = kTile == 64 ? 6 : kTile == 32 ? 5 : 4;
   static constexpr int kSlack = 64 * 128 - kWBytes;  // wgmma reads 64 rows; what it makes of the rest is dropped
   static constexpr int kShared = kStages * kStage + kSlack + kBarrierBytes + 1024;
   static_assert(kShared <= 232448 && 16 * kStages <= kBarrierBytes);
@@ -55,13 +55,14 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
   const int first_n = (block - job.pieces[piece].first) * (job.paired ? C::kTile / 2 : C::kTile);
   const int steps = (job.k + 64 * C::kBlocks - 1) / (64 * C::kBlocks);
 
+  const uint64_t once = read_once();
   const auto load_w = [&](int step, int s) {
     const uint32_t to = base + s * C::kStage;
-    if (!job.apart) return load_tile(to, &job.w[piece], 0, first_n, step * C::kBlocks, full(s));
+    if (!job.apart) return load_tile(to, &job.w[piece], 0, first_n, step * C::kBlocks, full(s), once);
     for (int b = 0; b < C::kBlocks; ++b) {
       const int x = (step * C::kBlocks + b) * 64;
-      load_tile(to + b * C::kWBytes, &job.w[piece], x, first_n, 0, full(s));
-      if (job.paired) load_tile(to + b * C::kWBytes + C::kWBytes / 2, &job.w[1], x, first_n, 0, full(s));
+      load_tile(to + b * C::kWBytes, &job.w[piece], x, first_n, 0, full(s), once);
+      if (job.paired) load_tile(to + b * C::kWBytes + C::kWBytes / 2, &job.w[1], x, first_n, 0, full(s), once);
     }
   };
   const auto load_x = [&](int step, int s) {
@@ -72,6 +73,7 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     }
   };
   if (threadIdx.x == 128) {
+    prefetch_map(&job.x);
     for (int s = 0; s < C::kStages; ++s) {
       barrier_init(full(s), 1);
       barrier_init(empty(s), 1);
@@ -83,8 +85,8 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     }
   }
   __syncthreads();
-  let_next_start();
   wait_for_last();
+  let_next_start();  // not before: the next one's weights would delay what the kernel before still reads
   if (warp == 4) {
     if (lane != 0) return;
     for (int s = 0; s < C::kStages && s < steps; ++s) load_x(s, s);
@@ -202,6 +204,7 @@ bool fits(const LinearArgs& a, const LinearArgs& first) {
 }  // namespace
 
 bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
+  if (!hopper()) return false;
   const LinearArgs& first = all.front();
   Job job{.count = static_cast<int>(all.size()),
           .m = static_cast<int>(first.x.rows()),
@@ -224,9 +227,14 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   };
   job.paired = all.size() == 2 && gated_by(1);
   job.apart = job.paired || job.k % 64 != 0;
+  const bool fewest = outputs <= 2640 && !job.paired;  // tiles of 16 give every multiprocessor one
   if (job.m <= 8) return run<Ring<32, 8, 2, 10>, Ring<64, 8, 1, 11>>(exec, job, all, outputs);
   if (job.m <= 16) return run<Ring<32, 16, 2, 8>, Ring<64, 16, 1, 10>>(exec, job, all, outputs);
-  if (job.m <= 32) return run<Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
+  if (job.m <= 32) {
+    if (fewest) return run<Ring<16, 32, 2, 8>>(exec, job, all);
+    return run<Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
+  }
+  if (fewest) return run<Ring<16, 64, 2, 5>>(exec, job, all);
   return run<Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, outputs);
 }
 

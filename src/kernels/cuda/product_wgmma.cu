@@ -246,8 +246,8 @@ bool narrow_in_chunks(const View& v) {
 bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
   using Grouped = ProductArgs::Grouped;
   constexpr int64_t kMost = INT32_MAX / 2;
-  const bool fits = (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) && loads_well(p.b) && p.m < kMost &&
-                    p.n < kMost && p.k < kMost && p.group_count <= kMostGroups && in_chunks(p.out, 4) &&
+  const bool fits = hopper() && (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) && loads_well(p.b) &&
+                    p.m < kMost && p.n < kMost && p.k < kMost && p.group_count <= kMostGroups && in_chunks(p.out, 4) &&
                     in_chunks(p.residual, 4) && in_chunks(p.bias, 2) && (p.residual.data == nullptr || !p.add) &&
                     p.out_group % 4 == 0 && (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
   if (!fits) return false;

@@ -13,7 +13,9 @@ const Kernels& table() {
                                    .linear_set = &linear_set,
                                .input_gradient_set = &input_gradient_set,
                                .sum_squares_set = &sum_squares_set,
-                               .adamw_set = &adamw_set};
+                               .adamw_set = &adamw_set,
+                               .first_highest = &first_highest,
+                               .cache_heads = &cache_heads};
   return kernels;
 }
 

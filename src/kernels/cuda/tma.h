@@ -26,6 +26,9 @@ __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity) {
       "r"(parity)
       : "memory");
 }
+__device__ inline void prefetch_map(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
 // Column x, row y of the map's matrix; what lies outside of it arrives as zeros.
 __device__ inline void load_tile(uint32_t to, const CUtensorMap* map, int x, int y, uint32_t barrier) {
   asm volatile(
@@ -42,6 +45,28 @@ __device__ inline void load_tile(uint32_t to, const CUtensorMap* map, int x, int
           "r"(to),
       "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
       : "memory");
+}
+
+// The same of what is read once: it is the first to leave the cache that all share.
+__device__ inline uint64_t read_once() {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+__device__ inline void load_tile(uint32_t to, const CUtensorMap* map, int x, int y, int z, uint32_t barrier,
+                                 uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3, "
+      "%4}], [%5], %6;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier), "l"(policy)
+      : "memory");
+}
+
+// Bytes that lie together; both ends and the count are multiples of 16.
+__device__ inline void load_bytes(uint32_t to, const void* from, int bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
 }
 
 __device__ inline void wgmma_fence() {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -138,6 +139,7 @@ std::string dense_text(const FeedForwardSpec& f, int64_t inner, int64_t c) {
 }
 
 Lines feed_lines(const FeedForwardSpec& f, int64_t c) {
+  if (f.absent()) return {"none"};
   if (!f.experts) return {dense_text(f, f.width, c), fmt::format("down {}", matrix(c, f.width, f.bias))};
   const ExpertsSpec& e = *f.experts;
   const RouteRule& rule = e.rule;
@@ -233,6 +235,7 @@ class Drawing {
     if (first.cross) {
       branch(s, "cross-attention", [&](const LayerSpec& l) { return attention_lines(*l.cross, spec_.width, true); });
     }
+    if (std::all_of(s.layers.begin(), s.layers.end(), [](const LayerSpec& l) { return l.feed.absent(); })) return;
     branch(s, "feed-forward", [&](const LayerSpec& l) { return feed_lines(l.feed, spec_.width); });
   }
 

@@ -53,6 +53,10 @@ constexpr Naming kNamings[] = {
 };
 
 const Naming& naming_of(const ModelSpec& spec) {
+  for (const LayerSpec& layer : spec.main_stack().layers) {
+    QKV_CHECK(!layer.feed.absent(), "GGUF has no place for layers without a feed-forward",
+              Hint("keep the Hugging Face folder"));
+  }
   std::string known;
   for (const Naming& naming : kNamings) {
     if (spec.family == naming.family) return naming;

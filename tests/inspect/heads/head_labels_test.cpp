@@ -8,6 +8,7 @@
 #include "base/expect_error.h"
 #include "inspect/heads/heads_by_hand.h"
 #include "kernels/tables.h"
+#include "support/pass.h"
 #include "world/world.h"
 
 namespace qkv {
@@ -61,8 +62,8 @@ TEST(Labels, are_found_where_a_head_looks) {
                   {"pre_tokenizer", {{"type", "Whitespace"}}}};
   const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "words");
   std::vector<LabelledText> texts;
-  for (uint32_t t = 0; t < 6; ++t) {
-    const size_t count = 8 + t;
+  for (uint32_t t = 0; t < 12; ++t) {
+    const size_t count = 8 + t % 6;
     std::vector<int32_t> ids{0};  // a unique word, then a few words twice
     for (size_t i = 0; i < 2 * count; ++i) ids.push_back(static_cast<int32_t>(1 + (i % count * 5 + t) % 23));
     LabelledText& text = texts.emplace_back();
@@ -89,15 +90,44 @@ TEST(Labels, are_found_where_a_head_looks) {
     EXPECT_EQ(label.direction, "dependent to head");
     const bool copy = label.name == "after copy";
     const size_t head = copy ? 2 : 0;
-    EXPECT_EQ(label.best_head(), head);
+    EXPECT_EQ(label.head, head);
     EXPECT_EQ(label.accuracy[head].mean, 1);
-    EXPECT_EQ(label.accuracy[head].n, copy ? 63 : 57);  // of 8 to 13 words; the second word is too early
-    EXPECT_EQ(label.holds(head), copy);
+    EXPECT_EQ(label.accuracy[head].n, copy ? 126 : 114);  // of 8 to 13 words; the second word is too early
+    EXPECT_EQ(label.chosen.n, copy ? 60 : 54);            // of 8, 10 and 12 words, twice
+    EXPECT_EQ(label.judged.n, copy ? 66 : 60);
+    EXPECT_EQ(label.judged.mean, 1);
+    EXPECT_EQ(label.best_baseline().score.n, label.judged.n);
+    EXPECT_EQ(label.found(), copy);
     EXPECT_EQ(label.best_baseline().score.mean == 1, !copy);
     // Coverage: the arcs among all words.
-    const double words = 2 * 63 + 6;
+    const double words = 2 * (2 * 63 + 6);
     EXPECT_NEAR(label.coverage[head].mean, static_cast<double>(label.accuracy[head].n) / words, 0.01);
   }
+}
+
+// Fair coins: the best of 200 on all texts has ten points more than the best of none, and so it would be "found". Judged
+// on texts it was not chosen on, it is a coin.
+TEST(Labels, are_not_found_by_the_luckiest_of_many_heads) {
+  constexpr size_t kHeads = 200, kTexts = 20;
+  const test::Numbers drawn = test::normals(7, static_cast<int64_t>(kHeads * kTexts * 4));
+  std::vector<TextSum> right(kHeads * kTexts);
+  for (size_t i = 0; i < drawn.size(); ++i) right[i / 4].add(drawn[i] > 0 ? 1 : 0);
+  LabelScore score{.name = "coin", .baselines = {{"always", {.mean = 0.5, .n = 40, .texts = 10}}}};
+  score.accuracy = estimates(right, kTexts);
+  size_t luckiest = 0;
+  for (size_t h = 0; h < kHeads; ++h) {
+    if (score.accuracy[h].mean > score.accuracy[luckiest].mean) luckiest = h;
+  }
+  EXPECT_GE(score.accuracy[luckiest].mean, 0.5 + LabelScore::kMargin);
+  EXPECT_GT(score.accuracy[luckiest].low, 0.5);
+
+  score.head = choose_head(right, kTexts);
+  const std::span<const TextSum> own = std::span(right).subspan(score.head * kTexts, kTexts);
+  score.chosen = estimate(of_half(own, false));
+  score.judged = estimate(of_half(own, true));
+  EXPECT_GE(score.chosen.mean, 0.5 + LabelScore::kMargin);
+  EXPECT_FALSE(score.found()) << score.judged.mean;
+  EXPECT_EQ(score.chosen.n + score.judged.n, 80);
 }
 
 TEST(Labels, of_conllu_and_gap_files_are_read_or_refused) {

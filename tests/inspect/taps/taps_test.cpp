@@ -15,6 +15,7 @@
 #include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/kv_layouts.h"
+#include "support/attention_alone.h"
 #include "support/pass.h"
 
 namespace qkv {
@@ -76,9 +77,13 @@ std::vector<float> decoded(const Model& model, const Engine& engine, Probe* prob
 
 class TapsOf : public testing::TestWithParam<std::string> {};
 
+std::unique_ptr<Model> model_of(const std::string& family) {
+  return family == "attention_alone" ? test::attention_alone() : Checkpoint::open(test::golden(family)).model();
+}
+
 TEST_P(TapsOf, are_all_visited_once_a_pass_and_change_no_bit) {
   const Engine engine(kernels::best_table(), {.threads = 2});
-  const auto model = Checkpoint::open(test::golden(GetParam())).model();
+  const auto model = model_of(GetParam());
   const ModelSpec& spec = model->spec();
   const std::vector<TapInfo> taps = all_taps(spec);
   Recorder recorder(ids_of(taps));
@@ -106,7 +111,7 @@ TEST_P(TapsOf, are_all_visited_once_a_pass_and_change_no_bit) {
 
 TEST_P(TapsOf, show_the_same_through_a_cache_and_beside_another_text) {
   const Engine engine(kernels::best_table(), {.threads = 2});
-  const auto model = Checkpoint::open(test::golden(GetParam())).model();
+  const auto model = model_of(GetParam());
   const ModelSpec& spec = model->spec();
   if (spec.kind == ModelSpec::Kind::encoder_only) return;  // does not generate
   const std::vector<TapInfo> taps = all_taps(spec);
@@ -127,7 +132,7 @@ TEST_P(TapsOf, show_the_same_through_a_cache_and_beside_another_text) {
 
 INSTANTIATE_TEST_SUITE_P(families, TapsOf,
                          testing::Values("gpt2", "gpt_neox", "gemma2", "olmo2", "gpt_oss", "mixtral", "deepseek_v3",
-                                         "qwen3_moe", "bert", "bart", "marian", "t5"),
+                                         "qwen3_moe", "bert", "bart", "marian", "t5", "attention_alone"),
                          [](const auto& at) { return at.param; });
 
 // The same row through the experts by hand: mlp.post of a chosen expert times its W_down is mlp.out.

@@ -57,6 +57,18 @@ std::vector<double> over(const std::vector<int64_t>& steps, const std::function<
   return values;
 }
 
+// The rule of qkv heads: a mean above the threshold is not enough.
+TEST(WatchedRoles, need_the_whole_interval) {
+  const Estimate near{.mean = 0.42, .low = 0.397, .high = 0.45, .n = 400, .texts = 12},
+      enough{.mean = 0.42, .low = 0.4, .high = 0.45, .n = 400, .texts = 12},
+      few{.mean = 0.6, .low = 0.5, .high = 0.7, .n = 400, .texts = 4};
+  EXPECT_FALSE(has_role(WatchedRole::previous, near));
+  EXPECT_TRUE(has_role(WatchedRole::previous, enough));
+  EXPECT_TRUE(has_role(WatchedRole::first, near));  // from 0.3 on
+  EXPECT_FALSE(has_role(WatchedRole::previous, few));
+  EXPECT_FALSE(has_role(WatchedRole::entropy, enough));
+}
+
 TEST(Phases, are_dated_where_the_curve_turns) {
   const std::vector<int64_t> steps = some_steps();
   // Nearest to the frequencies after 6 octaves: step 63.
@@ -449,6 +461,18 @@ TEST(Sketches, tell_motion_and_cosine_of_whole_matrices) {
   EXPECT_TRUE(json["heads"][0]["importance"][0].is_null());  // there was no backward pass
   EXPECT_EQ(json["embedding"]["x"][1].size(), movie.embedding.tokens.size());
   EXPECT_EQ(json["phases"].size(), 4U);
+
+  // Without the snapshots, from the report alone.
+  const std::filesystem::path report = temp.path() / "movie.json";
+  std::ofstream(report) << Json{{"movie", json}}.dump();
+  const ToldMovie told = read_movie(report);
+  EXPECT_EQ(to_json(told.movie, told.texts), json);
+  Json shorter = json;
+  shorter["heads"][0]["roles"]["previous"].erase(1);
+  std::ofstream(report) << Json{{"movie", shorter}}.dump();
+  expect_error([&] { read_movie(report); }, {"1 entries but should have 2"});
+  std::ofstream(report) << "{}";
+  expect_error([&] { read_movie(report); }, {"not the report of a movie"});
 
   folder.remove_after(0);
   EXPECT_EQ(folder.steps(), std::vector<int64_t>{0});

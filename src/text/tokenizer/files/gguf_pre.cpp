@@ -38,12 +38,14 @@ constexpr std::string_view kQwenMarks =
 constexpr std::string_view kLineEnd = "[\r\n]", kDeepseekCjk = "[一-龥ࠀ-一가-퟿]+";
 // Letters with case: Latin, Greek, Cyrillic, Armenian, Georgian, Cherokee and their like.
 constexpr std::string_view kCasedLetters =
-    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-"
+    "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-"
+    "ἕἘ-"
     "Ἕἠ-"
     "ὅὈ-"
     "Ὅὐ-"
     "ὗὙὛὝὟ-\u1F7Dᾀ-ᾴᾶ-ᾼ\u1FBE"
-    "ῂ-ῄῆ-ῌῐ-\u1FD3ῖ-\u1FDBῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤ\u2126ℨ\u212A-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-"
+    "ῂ-ῄῆ-ῌῐ-\u1FD3ῖ-\u1FDBῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤ\u2126ℨ\u212A-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-"
+    "ﬗＡ-"
     "Ｚａ-"
     "ｚ𐐀-"
     "𐑏𐒰-"
@@ -67,7 +69,7 @@ std::vector<std::string_view> steps_of(Cutting cutting) {
     case Cutting::gpt2:
       return {gpt2};
     case Cutting::digits_gpt2:
-      return {kDigit, gpt2};
+      return all(Pattern::starcoder);
     case Cutting::falcon:
       return {kFalconPunctuation, gpt2, kThreeDigits};
     case Cutting::llama3:
@@ -191,7 +193,8 @@ std::vector<std::string_view> gguf_pre_names() {
 }
 
 PreTokenizerPtr gguf_pre_tokenizer(const GgufPre& pre, std::string_view what) {
-  for (const Pattern pattern : {Pattern::gpt2, Pattern::llama3, Pattern::qwen2, Pattern::gpt4o, Pattern::deepseek_v3}) {
+  for (const Pattern pattern :
+       {Pattern::gpt2, Pattern::llama3, Pattern::qwen2, Pattern::gpt4o, Pattern::deepseek_v3, Pattern::starcoder}) {
     if (std::ranges::equal(pattern_regexes(pattern), pre.steps)) return pattern_pre_tokenizer(pattern, what);
   }
   std::vector<PreTokenizerPtr> steps;

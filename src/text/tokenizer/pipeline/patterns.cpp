@@ -261,12 +261,23 @@ void split_with(std::string_view text, Piece piece) {
   if (unmatched != s.end) piece(offset(unmatched), text.size());
 }
 
+const Byte* match_single_number(const Scan& s, const Byte* p) {
+  const Char c = s.at(p);
+  return (c.kind & kNumber) != 0 ? p + c.bytes : p;
+}
+
 void split_deepseek_v3(std::string_view text, Piece piece) {
   split_with<match_deepseek_numbers>(text, [&](size_t a, size_t a_end) {
     split_with<match_deepseek_cjk>(text.substr(a, a_end - a), [&](size_t b, size_t b_end) {
       split_with<match_deepseek_words>(text.substr(a + b, b_end - b),
                                        [&](size_t c, size_t c_end) { piece(a + b + c, a + b + c_end); });
     });
+  });
+}
+
+void split_starcoder(std::string_view text, Piece piece) {
+  split_with<match_single_number>(text, [&](size_t a, size_t a_end) {
+    split_with<match_gpt2>(text.substr(a, a_end - a), [&](size_t b, size_t b_end) { piece(a + b, a + b_end); });
   });
 }
 
@@ -301,6 +312,7 @@ constexpr std::array<std::string_view, 1> kGpt4o = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
     R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+constexpr std::array<std::string_view, 2> kStarcoder = {R"(\p{N})", kGpt2[0]};
 // The last one contains literal line ends, not escapes.
 constexpr std::array<std::string_view, 3> kDeepseek = {
     R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+",
@@ -312,7 +324,7 @@ struct Spelling {
   Pattern pattern;
 };
 
-constexpr std::array<Spelling, 9> kSpellings = {{
+constexpr std::array<Spelling, 10> kSpellings = {{
     {kGpt2[0], Pattern::gpt2},
     {R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", Pattern::gpt2},
     {kLlama3[0], Pattern::llama3},
@@ -323,14 +335,16 @@ constexpr std::array<Spelling, 9> kSpellings = {{
     {kDeepseek[0], Pattern::deepseek_numbers},
     {kDeepseek[1], Pattern::deepseek_cjk},
     {kDeepseek[2], Pattern::deepseek_words},
+    {kStarcoder[0], Pattern::single_numbers},
 }};
 
-constexpr std::array<Spelling, 5> kPatternNames = {{
+constexpr std::array<Spelling, 6> kPatternNames = {{
     {"gpt2", Pattern::gpt2},
     {"llama3", Pattern::llama3},
     {"qwen2", Pattern::qwen2},
     {"gpt4o", Pattern::gpt4o},
     {"deepseek_v3", Pattern::deepseek_v3},
+    {"starcoder", Pattern::starcoder},
 }};
 
 std::optional<Pattern> find(std::span<const Spelling> spellings, std::string_view text) {
@@ -378,6 +392,10 @@ std::span<const std::string_view> pattern_regexes(Pattern pattern) {
       return deepseek.subspan(2, 1);
     case Pattern::deepseek_v3:
       return deepseek;
+    case Pattern::single_numbers:
+      return std::span<const std::string_view>(kStarcoder).first(1);
+    case Pattern::starcoder:
+      return kStarcoder;
   }
   return {};
 }
@@ -400,14 +418,21 @@ void split_pattern(Pattern pattern, std::string_view text, Piece piece) {
       return split_with<match_deepseek_words>(text, piece);
     case Pattern::deepseek_v3:
       return split_deepseek_v3(text, piece);
+    case Pattern::single_numbers:
+      return split_with<match_single_number>(text, piece);
+    case Pattern::starcoder:
+      return split_starcoder(text, piece);
   }
 }
 
 size_t last_cut(Pattern pattern, std::string_view text) {
-  // For these two a gap between matches is one piece of any length.
-  if (pattern == Pattern::deepseek_numbers || pattern == Pattern::deepseek_cjk) return 0;
+  // For these a gap between matches is one piece of any length.
+  if (pattern == Pattern::deepseek_numbers || pattern == Pattern::deepseek_cjk || pattern == Pattern::single_numbers) {
+    return 0;
+  }
   const Scan s(text);
-  const auto cuts = pattern == Pattern::gpt2 ? cuts_before_space : cuts_after_line;
+  const bool gpt2 = pattern == Pattern::gpt2 || pattern == Pattern::starcoder;
+  const auto cuts = gpt2 ? cuts_before_space : cuts_after_line;
   for (const Byte* p = s.end; p-- > s.begin + 1;) {
     if (cuts(s, p)) return static_cast<size_t>(p - s.begin);
   }

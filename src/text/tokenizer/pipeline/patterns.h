@@ -20,13 +20,15 @@ enum class Pattern : uint8_t {
   deepseek_numbers,  // the three successive steps of DeepSeek-V3
   deepseek_cjk,
   deepseek_words,
-  deepseek_v3,  // all three
+  deepseek_v3,     // all three
+  single_numbers,  // \p{N}: the first step of StarCoder, SmolLM and others; the second is GPT-2's pattern
+  starcoder,       // both
 };
 
 // By the exact text of the regular expression.
 std::optional<Pattern> known_pattern(std::string_view regex);
 
-// Names for the command line: "gpt2", "llama3", "qwen2", "gpt4o", "deepseek_v3", in this order.
+// Names for the command line: "gpt2", "llama3", "qwen2", "gpt4o", "deepseek_v3", "starcoder", in this order.
 std::span<const std::string_view> pattern_names();
 std::optional<Pattern> pattern_by_name(std::string_view name);
 

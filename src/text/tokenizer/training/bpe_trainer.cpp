@@ -15,6 +15,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "text/tokenizer/models/byte_alphabet.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv {
 namespace {
@@ -129,7 +130,18 @@ class BpeTrainer {
     return left != 0 ? left < 0 : tokens_[a.right] < tokens_[b.right];
   }
 
+  bool allowed(const std::string& left, const std::string& right) const {
+    if (options_.max_token_length == 0) return true;
+    const std::string token = left + right;
+    const bool in_one = std::all_of(token.begin() + 1, token.end(), is_utf8_continuation);
+    return token.size() <= options_.max_token_length && (in_one || is_utf8(token));
+  }
+
+  // A pair that would make a token that is not allowed is never a candidate.
   void push(const Candidate& candidate) {
+    if (!allowed(tokens_[candidate.left], tokens_[candidate.right])) {
+      return Places::give_back(candidate.places, candidate.capacity);
+    }
     heap_.push_back(candidate);
     std::push_heap(heap_.begin(), heap_.end(), [this](const auto& a, const auto& b) { return less(a, b); });
   }

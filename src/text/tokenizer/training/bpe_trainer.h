@@ -22,6 +22,9 @@ struct BpeModel {
 struct BpeTrainerOptions {
   size_t vocab = 0;  // tokens in all; fewer if the corpus runs out of pairs
   std::vector<std::string> specials;
+  // In letters of the byte alphabet, which are bytes, as Hugging Face counts; 0: any. With a limit a token is also whole
+  // characters or a part of one: 的 is not merged with the first byte of what follows.
+  size_t max_token_length = 0;
   std::function<void(size_t merges)> on_merge;
 };
 

@@ -78,6 +78,9 @@ void check(const TokenizerTraining& training) {
   QKV_CHECK(!training.files.empty(), "there are no files to train on", Hint("name some text files"));
   QKV_CHECK(training.kind == TokenizerKind::bpe || !training.pattern, "a tokenizer that is not BPE has no pattern",
             Hint("leave it out, or train a BPE tokenizer"));
+  QKV_CHECK(training.kind != TokenizerKind::characters || training.max_token_length == 0, "max_token_length is ",
+            training.max_token_length, " but every token of a tokenizer of characters is one",
+            Hint("leave it out, or train a BPE or unigram tokenizer"));
   for (const std::string& special : training.specials) {
     QKV_CHECK(!special.empty() && is_utf8(special), "the special token ", printable(special), " is not text",
               Hint("it must be UTF-8 and have a character"));
@@ -108,8 +111,10 @@ void train_bpe_into(TrainedTokenizer& out, const TokenizerTraining& training, Wo
   Progress progress("merging", static_cast<int64_t>(training.vocab));
   const size_t given = training.specials.size() + 256;  // tokens that are not merges
   const auto on_merge = [&](size_t merges) { progress.update(static_cast<int64_t>(given + merges)); };
-  const BpeModel model =
-      train_bpe(std::move(words), {.vocab = training.vocab, .specials = training.specials, .on_merge = on_merge});
+  const BpeModel model = train_bpe(std::move(words), {.vocab = training.vocab,
+                                                      .specials = training.specials,
+                                                      .max_token_length = training.max_token_length,
+                                                      .on_merge = on_merge});
   progress.finish();
   out.vocab = model.tokens.size();
   out.json = bpe_tokenizer_json(model, training.pattern.value_or(Pattern::gpt2));
@@ -125,6 +130,7 @@ void train_unigram_into(TrainedTokenizer& out, const TokenizerTraining& training
   const TrainedUnigram model =
       train_unigram(words,
                     {.pieces = training.vocab - specials,
+                     .max_token_length = training.max_token_length,
                      .on_round = [&](size_t pieces) { progress.update(++round, std::to_string(pieces) + " pieces"); }},
                     pool);
   progress.finish();

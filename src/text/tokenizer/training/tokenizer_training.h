@@ -20,6 +20,9 @@ struct TokenizerTraining {
   TokenizerKind kind = TokenizerKind::bpe;
   size_t vocab = 0;                // tokens in all; ignored for characters
   std::optional<Pattern> pattern;  // splits text into words; default gpt2; BPE only
+  // The longest token, 0: any. As Hugging Face's trainers count: letters of the vocabulary, which are bytes in
+  // byte-level BPE (three for a Chinese character) and characters in a unigram model.
+  size_t max_token_length = 0;
   std::vector<std::string> specials;
   std::vector<std::filesystem::path> files;
 };

@@ -64,9 +64,9 @@ UnigramCorpus::UnigramCorpus(const WordCounts& counted, UnigramSeedOptions optio
   store_words(counted);
   std::vector<Arc> arcs = character_arcs();
   const size_t characters = pieces_.size();
-  const std::vector<Arc> longer = longer_arcs(arcs);
+  const std::vector<Arc> longer = longer_arcs(arcs, options.longest);
   arcs.insert(arcs.end(), longer.begin(), longer.end());
-  add_whole_words(arcs);
+  add_whole_words(arcs, options.longest);
 
   build_lattices(arcs, renumber(seeds(characters, options.most)));
 }
@@ -140,11 +140,11 @@ std::vector<UnigramCorpus::Arc> UnigramCorpus::character_arcs() {
 }
 
 // Length by length: a string can occur twice only if it also does so without its first and without its last character.
-std::vector<UnigramCorpus::Arc> UnigramCorpus::longer_arcs(std::span<const Arc> characters) {
+std::vector<UnigramCorpus::Arc> UnigramCorpus::longer_arcs(std::span<const Arc> characters, uint32_t longest) {
   std::vector<Arc> arcs;
   std::vector<uint32_t> piece_at(codes_.size() + 1, kNoPiece);  // of the previous length
   for (const Arc& arc : characters) piece_at[arc.place] = arc.piece;
-  for (uint32_t length = 2; length <= kLongestPiece; ++length) {
+  for (uint32_t length = 2; length <= longest; ++length) {
     PairTable table;
     const auto key_at = [&](uint32_t place) { return uint64_t{piece_at[place]} << 32 | piece_at[place + 1]; };
     const auto each_place = [&](auto visit) {
@@ -176,7 +176,7 @@ std::vector<UnigramCorpus::Arc> UnigramCorpus::longer_arcs(std::span<const Arc> 
   return arcs;
 }
 
-void UnigramCorpus::add_whole_words(std::vector<Arc>& arcs) {
+void UnigramCorpus::add_whole_words(std::vector<Arc>& arcs, uint32_t longest) {
   std::vector<bool> known(codes_.size());  // a piece equal to the whole word starts here
   std::vector<uint32_t> word_length(codes_.size());
   for (const Span& word : words_) word_length[word.begin] = word.end - word.begin;
@@ -185,7 +185,7 @@ void UnigramCorpus::add_whole_words(std::vector<Arc>& arcs) {
   }
   for (const Span& word : words_) {
     const uint32_t length = word.end - word.begin;
-    if (known[word.begin] || length > kLongestPiece || word.count < 2) continue;
+    if (known[word.begin] || length > longest || word.count < 2) continue;
     arcs.push_back({word.begin, static_cast<uint32_t>(pieces_.size())});
     pieces_.push_back({word.begin, length, word.count});
   }

@@ -14,17 +14,20 @@
 namespace qkv {
 
 struct UnigramSeedOptions {
+  static constexpr uint32_t kLongestPiece = 16;  // characters
+
   size_t most = 1'000'000;  // seed pieces in addition to the characters
+  uint32_t longest = kLongestPiece;
 };
 
 class UnigramCorpus {
  public:
-  static constexpr uint32_t kLongestPiece = 16;  // characters
+  static constexpr uint32_t kLongestPiece = UnigramSeedOptions::kLongestPiece;
   // Longer words are cut, so that the probability of a word of rare characters does not underflow: see kLeastScore.
   static constexpr uint32_t kLongestWord = 24;
   static constexpr double kLeastScore = -28;
 
-  // A space becomes U+2581 and starts a word. Seed pieces: every character; every string of at most kLongestPiece
+  // A space becomes U+2581 and starts a word. Seed pieces: every character; every string of at most `longest`
   // characters that occurs at two positions in the distinct words; every word of that length seen twice. Of these, the
   // `most` that cover the most text.
   UnigramCorpus(const WordCounts& counted, UnigramSeedOptions options);
@@ -67,8 +70,8 @@ class UnigramCorpus {
 
   void store_words(const WordCounts& counted);
   std::vector<Arc> character_arcs();
-  std::vector<Arc> longer_arcs(std::span<const Arc> characters);
-  void add_whole_words(std::vector<Arc>& arcs);
+  std::vector<Arc> longer_arcs(std::span<const Arc> characters, uint32_t longest);
+  void add_whole_words(std::vector<Arc>& arcs, uint32_t longest);
   std::vector<bool> seeds(size_t characters, size_t most) const;
   std::vector<uint32_t> renumber(const std::vector<bool>& marked);  // new ids; UINT32_MAX: removed
   void build_lattices(std::span<const Arc> arcs, std::span<const uint32_t> new_id);

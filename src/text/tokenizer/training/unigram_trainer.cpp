@@ -24,10 +24,15 @@ double digamma(double x) {
   return result + std::log(x) - 0.5 / x - f * (1.0 / 12 - f * (1.0 / 120 - f * (1.0 / 252 - f * (1.0 / 240))));
 }
 
+uint32_t longest_piece(size_t max_token_length) {
+  if (max_token_length == 0) return UnigramCorpus::kLongestPiece;
+  return static_cast<uint32_t>(std::min<size_t>(max_token_length, UnigramCorpus::kLongestPiece));
+}
+
 class UnigramTrainer {
  public:
   UnigramTrainer(const WordCounts& words, const UnigramTrainerOptions& options, ThreadPool& pool)
-      : options_(options), pool_(pool), corpus_(words, {}) {
+      : options_(options), pool_(pool), corpus_(words, {.longest = longest_piece(options.max_token_length)}) {
     size_t characters = 0;
     while (characters < corpus_.pieces() && corpus_.length(static_cast<uint32_t>(characters)) == 1) ++characters;
     QKV_CHECK(options.pieces >= characters, "a vocabulary of ", options.pieces, " pieces cannot hold the ", characters,

@@ -25,7 +25,8 @@ struct TrainedUnigram {
 };
 
 struct UnigramTrainerOptions {
-  size_t pieces = 0;  // fewer if the corpus has too few candidates
+  size_t pieces = 0;            // fewer if the corpus has too few candidates
+  size_t max_token_length = 0;  // characters of a piece; 0: UnigramCorpus::kLongestPiece
   std::function<void(size_t pieces)> on_round;
 };
 

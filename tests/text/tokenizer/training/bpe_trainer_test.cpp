@@ -8,6 +8,7 @@
 #include "base/philox.h"
 #include "support/pass.h"
 #include "text/tokenizer/models/byte_alphabet.h"
+#include "text/unicode/utf8.h"
 
 namespace qkv {
 namespace {
@@ -90,6 +91,47 @@ TEST(BpeTrainer, EqualsTheDefinitionOnRandomWords) {
     const BpeModel model = train_bpe(std::move(counts), {.vocab = 256 + 40});
     ASSERT_EQ(merges_of(model), slow_bpe(words, 40)) << "row " << row;
   }
+}
+
+// As in Hugging Face's trainer: a pair that would make too long a token is passed over, shorter ones still merge.
+TEST(BpeTrainer, NoTokenIsLongerThanAsked) {
+  const auto train = [](size_t longest) {
+    WordCounts counts;
+    counts.add("在自己的花园里", 50);
+    counts.add(" garden", 20);
+    counts.add("xy", 1);
+    return merges_of(train_bpe(std::move(counts), {.vocab = 1000, .max_token_length = longest}));
+  };
+  const auto longest = [](const Merges& merges) {
+    size_t most = 0;
+    for (const auto& [left, right] : merges) most = std::max(most, left.size() + right.size());
+    return most;
+  };
+  EXPECT_EQ(longest(train(0)), 21U);
+  for (const size_t bytes : {2U, 6U, 7U, 12U}) {
+    const Merges merges = train(bytes);
+    EXPECT_LE(longest(merges), bytes);
+    EXPECT_EQ(merges.back(), (std::pair<std::string, std::string>{"x", "y"}));  // the rarest pair is still found
+  }
+  EXPECT_TRUE(train(1).empty());
+}
+
+// 的 is followed by many characters with the same first byte; without a limit that byte joins it.
+TEST(BpeTrainer, WithALimitATokenIsWholeCharactersOrAPartOfOne) {
+  const auto torn = [](size_t longest) {
+    WordCounts counts;
+    for (const char* word : {"的一", "的丁", "的七", "的万", "的丈", "的三", "的上", "的下"}) counts.add(word, 10);
+    size_t found = 0;
+    for (const auto& [left, right] :
+         merges_of(train_bpe(std::move(counts), {.vocab = 1000, .max_token_length = longest}))) {
+      const std::string token = left + right;
+      const auto starts = std::count_if(token.begin(), token.end(), [](char c) { return !is_utf8_continuation(c); });
+      found += starts + (is_utf8_continuation(token[0]) ? 1 : 0) > 1 && !is_utf8(token) ? 1 : 0;
+    }
+    return found;
+  };
+  EXPECT_GT(torn(0), 0U);
+  EXPECT_EQ(torn(6), 0U);
 }
 
 TEST(BpeTrainer, CountsBeyond32Bits) {

@@ -114,6 +114,33 @@ TEST(TokenizerTraining, FrequentWordsAreOneToken) {
   for (const char* word : {"the", " cat", " sat", "坐在", "。"}) EXPECT_EQ(tokenizer.encode(word).size(), 1U) << word;
 }
 
+TEST(TokenizerTraining, ALongestTokenHoldsForBothKinds) {
+  const TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 50; ++i) text += "他在自己的花园里种了一棵树，她在自己的花园里种了一棵树。 the gardeners\n";
+  const auto file = folder.write("text.txt", text);
+  const auto tokens = [&](TokenizerKind kind, size_t longest) {
+    const size_t vocab = kind == TokenizerKind::bpe ? 320 : 60;
+    const TrainedTokenizer trained =
+        train_with(2, {.kind = kind, .vocab = vocab, .max_token_length = longest, .files = {file}});
+    return Tokenizer::from_json(trained.json, "trained").encode("他在自己的花园里种了一棵树").size();
+  };
+  EXPECT_LT(tokens(TokenizerKind::bpe, 0), 6U);
+  EXPECT_GE(tokens(TokenizerKind::bpe, 6), 6U);  // thirteen characters, two in a token
+  EXPECT_LT(tokens(TokenizerKind::unigram, 0), 6U);
+  EXPECT_GE(tokens(TokenizerKind::unigram, 2), 6U);
+}
+
+TEST(TokenizerTraining, NumbersAreSplitIntoDigitsByThePatternOfStarcoder) {
+  const TempFolder folder;
+  const auto file = folder.write("text.txt", some_text());
+  const TrainedTokenizer trained = train_with(2, {.vocab = 400, .pattern = Pattern::starcoder, .files = {file}});
+  const Tokenizer tokenizer = Tokenizer::from_json(trained.json, "trained");
+  EXPECT_EQ(tokenizer.encode("1212").size(), 4U);
+  EXPECT_EQ(tokenizer.encode(" cat").size(), 1U);
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode(" cat 1212。")), " cat 1212。");
+}
+
 TEST(TokenizerTraining, ATrainedUnigramTokenizerKeepsTextWithKnownCharacters) {
   QKV_NEED_SHARED(shakespeare, "text/en/tinyshakespeare.txt");
   const std::string text = read_file(shakespeare, 10'000'000).substr(0, 100'000) + "寻寻觅觅 冷冷清清\n";
@@ -144,6 +171,8 @@ TEST(TokenizerTraining, SaysWhatWasTrainedOn) {
 }
 
 TEST(TokenizerTraining, WhatCannotBeTrainedIsSaid) {
+  expect_error([] { train_with(1, {.kind = TokenizerKind::characters, .max_token_length = 3, .files = {"x"}}); },
+               {"max_token_length is 3", "characters"});
   const TempFolder folder;
   const auto text = folder.write("text.txt", "some text"), empty = folder.write("empty.txt", "");
   const auto fails = [](TokenizerTraining training, std::initializer_list<std::string_view> parts) {

@@ -167,6 +167,25 @@ TEST(UnigramTrainer, CoversEveryCharacterAndSumsToOne) {
   EXPECT_GT(log_likelihood(scores, with_marks(text)), -INFINITY);
 }
 
+TEST(UnigramTrainer, NoPieceIsLongerThanAsked) {
+  ThreadPool pool(2);
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "在自己的花园里种了一棵树。她在自己的花园里。 gardening gardens\n";
+  const auto longest = [&](size_t asked) {
+    size_t most = 0;
+    for (const UnigramPiece& piece :
+         train_unigram(words_of(text, pool), {.pieces = 60, .max_token_length = asked}, pool).pieces) {
+      size_t characters = 0;
+      for (const char c : piece.text) characters += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+      most = std::max(most, characters);
+    }
+    return most;
+  };
+  EXPECT_GT(longest(0), 4U);
+  EXPECT_EQ(longest(2), 2U);
+  EXPECT_EQ(longest(4), 4U);
+}
+
 TEST(UnigramTrainer, IsAtLeastAsGoodAsHuggingFaceOnTheirText) {
   QKV_NEED_SHARED(folder, "tokenizers/small");
   const Json theirs = parse_json(read_file(folder / "unigram/tokenizer.json", 10'000'000), "tokenizer.json");

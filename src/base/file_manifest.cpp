@@ -1,4 +1,4 @@
-#include "train/file_manifest.h"
+#include "base/file_manifest.h"
 
 #include <algorithm>
 

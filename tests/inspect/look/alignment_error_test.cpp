@@ -1,0 +1,128 @@
+// Alignment against gold pairs: the error rate, what needs no model, and the choice of a head.
+#include "inspect/look/alignment_error.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/expect_error.h"
+#include "inspect/taps/recorder.h"
+#include "kernels/tables.h"
+#include "model/checkpoint/checkpoint.h"
+#include "support/pass.h"
+
+namespace qkv {
+namespace {
+
+// Words w0, w1, ... separated by spaces.
+LabelledText words_in(const std::vector<int>& ids) {
+  LabelledText text;
+  for (const int id : ids) {
+    const size_t begin = text.text.size();
+    text.text += "w" + std::to_string(id);
+    text.words.push_back({.begin = begin, .end = text.text.size()});
+    text.text += ' ';
+  }
+  return text;
+}
+
+Tokenizer word_tokenizer() {
+  Json vocab;
+  for (int t = 0; t < 60; ++t) vocab["w" + std::to_string(t)] = t;
+  const Json file{{"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "w0"}}},
+                  {"pre_tokenizer", {{"type", "Whitespace"}}}};
+  return Tokenizer::from_json(file.dump(), "words");
+}
+
+TEST(AlignmentError, is_what_its_formula_says) {
+  EXPECT_EQ(alignment_error({{0, 0}, {1, 1}}, {{0, 0}, {1, 1}}), 0);
+  EXPECT_EQ(alignment_error({{0, 1}}, {{0, 0}}), 1);
+  EXPECT_NEAR(alignment_error({{0, 0}, {2, 1}, {1, 2}}, {{0, 0}, {1, 2}}), 1 - 4.0 / 5, 1e-12);
+}
+
+TEST(AlignmentError, knows_alignments_without_attention) {
+  // A source of two words and a target of four: each source word twice.
+  EXPECT_EQ(diagonal_links({.source = words_in({1, 2}), .target = words_in({3, 4, 5, 6})}),
+            (WordPairs{{0, 0}, {0, 1}, {1, 2}, {1, 3}}));
+  // Word i is translated by i + 20, in reversed order; 40 stands in every target and comes of nothing.
+  std::vector<GoldPair> pairs;
+  for (int i = 0; i < 8; ++i) {
+    const int a = 1 + i, b = 1 + (3 * i + 1) % 8;
+    pairs.push_back({.source = words_in({a, b}), .target = words_in({b + 20, 40, a + 20}), .links = {{0, 2}, {1, 0}}});
+  }
+  const std::vector<WordPairs> links = model1_links(pairs);
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    WordPairs found = links[p];
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, pairs[p].links) << p;
+  }
+}
+
+TEST(AlignmentError, reads_gold_lines_or_says_which_is_wrong) {
+  const std::string good =
+      R"({"source": "a cat", "target": "猫", "source_words": [[0, 1], [2, 5]], "target_words": [[0, 3]], "pairs": [[1, 0]]})";
+  const std::vector<GoldPair> pairs = read_gold_pairs(good + "\n\n" + good + "\n", "gold");
+  ASSERT_EQ(pairs.size(), 2U);
+  EXPECT_EQ(pairs[1].links, (WordPairs{{1, 0}}));
+  EXPECT_EQ(pairs[1].source.words[1].end, 5U);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string line = good;
+    return good + "\n" + line.replace(line.find(from), from.size(), to);
+  };
+  expect_error([&] { read_gold_pairs(with("[2, 5]", "[2, 6]"), "gold"); }, {"gold:2", "[2, 6)", "5 bytes"});
+  expect_error([&] { read_gold_pairs(with("[[1, 0]]", "[[2, 0]]"), "gold"); }, {"gold:2", "[2, 0]", "2 source"});
+  expect_error([&] { read_gold_pairs(with("\"pairs\"", "\"links\""), "gold"); }, {"gold:2", "pairs"});
+}
+
+// Gold pairs that are what one head looks at: that head is chosen, and makes no error on the other half either.
+TEST(AlignmentError, chooses_the_head_that_aligns) {
+  const Engine engine(kernels::best_table(), {.threads = 2});
+  const auto model = Checkpoint::open(test::golden("marian")).model();
+  const Tokenizer tokenizer = word_tokenizer();
+  Reader reader(*model, engine, {.rows = 24});  // several sentences a pass
+  std::vector<GoldPair> pairs;
+  for (int p = 0; p < 12; ++p) {
+    std::vector<int> source, target;
+    for (int i = 0; i < 4 + p % 3; ++i) source.push_back(3 + (7 * p + 5 * i) % 50);
+    for (int i = 0; i < 3 + p % 4; ++i) target.push_back(3 + (11 * p + 3 * i) % 50);
+    GoldPair& pair = pairs.emplace_back();
+    pair.source = words_in(source);
+    pair.target = words_in(target);
+    TokenText text{.ids = {0}, .source = {source.begin(), source.end()}};
+    text.ids.insert(text.ids.end(), target.begin(), target.end());
+    Recorder recorder({{{Stack::cross, 1}, Site::attn_probs}});
+    reader.look({&text, 1}, recorder);
+    const RecordedTap& seen = recorder.all().front();
+    constexpr size_t kHead = 2;
+    const auto keys = static_cast<size_t>(seen.shape[2]);
+    for (size_t t = 0; t < target.size(); ++t) {  // row t predicts it, as the start token is before
+      const auto row = seen.row(static_cast<int64_t>(t)).subspan(kHead * keys, source.size());
+      pair.links.emplace_back(std::max_element(row.begin(), row.end()) - row.begin(), t);
+    }
+    std::sort(pair.links.begin(), pair.links.end());
+  }
+  const AlignmentScore score = score_alignment(reader, {tokenizer, tokenizer, {0}}, pairs);
+  EXPECT_EQ(name_of(model->spec(), score.choice.head), "X1H2");
+  EXPECT_FALSE(score.choice.reading);
+  EXPECT_EQ(score.choice.least, 0);
+  EXPECT_EQ(score.chosen.mean, 0);
+  EXPECT_EQ(score.judged.mean, 0);
+  EXPECT_GT(score.diagonal.mean, 0.2);
+  EXPECT_EQ(score.sentences, 12);
+
+  // Gold that nobody knows: chosen as well as can be on one half, and no better than before on the other.
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    for (auto& [s, t] : pairs[p].links) s = (s + 1 + p + t) % pairs[p].source.words.size();
+    std::sort(pairs[p].links.begin(), pairs[p].links.end());
+  }
+  const AlignmentScore none = score_alignment(reader, {tokenizer, tokenizer, {0}}, pairs);
+  EXPECT_GT(none.judged.mean, none.chosen.mean);
+  expect_error(
+      [&] {
+        score_alignment(reader, {tokenizer, tokenizer, {0}}, std::span(pairs).first(9));
+      },
+      {"9 gold sentence pairs", "10"});
+}
+
+}  // namespace
+}  // namespace qkv

@@ -1,0 +1,81 @@
+// Gold word pairs between the two languages of a sentence.
+#include <map>
+#include <set>
+
+#include "base/json.h"
+#include "world/word_pairs.h"
+#include "world/world_support.h"
+
+namespace qkv {
+namespace {
+
+TEST(WorldPairs, WordsOfAPairNameTheSameEntity) {
+  size_t entities = 0, words = 0, paired = 0;
+  for (const Story& story : some_stories()) {
+    for (size_t s = 0; s < story.english.sentences.size(); ++s) {
+      const StorySentence &en = story.english.sentences[s], &zh = story.chinese.sentences[s];
+      std::set<size_t> met;
+      for (const auto& [e, z] : word_pairs(en, zh)) {
+        ASSERT_LT(e, en.words.size());
+        ASSERT_LT(z, zh.words.size());
+        met.insert(e);
+        if (en.words[e].entity < 0 || zh.words[z].entity < 0) continue;
+        ASSERT_EQ(en.words[e].entity, zh.words[z].entity)
+            << en.words[e].form << " " << zh.words[z].form << ": " << story.english.text;
+        ++entities;
+      }
+      words += en.words.size();
+      paired += met.size();
+    }
+  }
+  EXPECT_GT(entities, some_stories().size() * 5);
+  EXPECT_GT(paired, words / 2);
+}
+
+// Numbers are the same digits, and words of the lexicon always have the translation that the lexicon gives.
+TEST(WorldPairs, KnownWordsHaveTheirTranslations) {
+  const std::map<std::string, std::set<std::string>> kKnown{
+      {"capital", {"首都"}}, {"because", {"因为"}}, {"everyone", {"大家"}}, {"Mr", {"先生"}},
+      {"Grandma", {"奶奶"}}, {"eat", {"吃"}},       {"dance", {"跳舞"}},    {"code", {"密码"}}};
+  std::map<std::string, size_t> seen;
+  for (const Story& story : some_stories()) {
+    for (size_t s = 0; s < story.english.sentences.size(); ++s) {
+      const StorySentence &en = story.english.sentences[s], &zh = story.chinese.sentences[s];
+      for (const auto& [e, z] : word_pairs(en, zh)) {
+        const StoryWord &here = en.words[e], &there = zh.words[z];
+        if (here.upos == "NUM" && here.form.find_first_not_of("0123456789") == std::string::npos) {
+          ASSERT_EQ(here.form, there.form) << story.english.text;
+        }
+        const auto known = kKnown.find(here.lemma);
+        if (known == kKnown.end() || (there.upos == "PRON" && here.upos != "PRON")) continue;
+        ASSERT_TRUE(known->second.contains(there.form)) << here.form << " " << there.form << ": " << story.english.text;
+        ++seen[here.lemma];
+      }
+    }
+  }
+  for (const auto& [word, translations] : kKnown) EXPECT_GT(seen[word], 10U) << word;
+}
+
+TEST(WorldPairs, AlignmentsAreWordsAndPairsOfBothTexts) {
+  const Story& story = some_stories().front();
+  for (const Language source : {Language::english, Language::chinese}) {
+    const std::vector<std::string> lines = split(to_alignments(story, source), '\n');
+    ASSERT_EQ(lines.size(), story.english.sentences.size() + 1);
+    for (size_t s = 0; s + 1 < lines.size(); ++s) {
+      const Json row = parse_json(lines[s], "a line");
+      const StorySentence& read = story.in(source).sentences[s];
+      ASSERT_EQ(row["source_words"].size(), read.words.size());
+      for (size_t w = 0; w < read.words.size(); ++w) {
+        const size_t begin = row["source_words"][w][0], end = row["source_words"][w][1];
+        ASSERT_EQ(row["source"].get<std::string>().substr(begin, end - begin), read.words[w].form);
+      }
+      for (const Json& pair : row["pairs"]) {
+        ASSERT_LT(pair[0].get<size_t>(), row["source_words"].size());
+        ASSERT_LT(pair[1].get<size_t>(), row["target_words"].size());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qkv
