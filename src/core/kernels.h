@@ -448,9 +448,6 @@ struct Kernels {
   // Up to kMostInSet products of one x in one launch, where a table has it: the bits of linear for each, in order. The
   // second of two may take the first one's y as its gate.
   void (*linear_set)(const Exec&, std::span<const LinearArgs>) noexcept = nullptr;
-  // dx of up to kMostInSet products of one x: the sum of dy w over all, as one product with their outputs side by side. False
-  // where a table does not take these, and nothing is done.
-  bool (*input_gradient_set)(const Exec&, const Grad& dx, std::span<const LinearBackwardArgs>) noexcept = nullptr;
   // sum_squares and adamw for each, in few launches, where a table has it: the same bits. adamw_set also writes copies of w,
   // as the kernel `copy` does.
   void (*sum_squares_set)(const Exec&, std::span<const SumSquaresArgs>) noexcept = nullptr;
@@ -460,6 +457,9 @@ struct Kernels {
   void (*first_highest)(const Exec&, const FirstHighestArgs&) noexcept = nullptr;
   // Two rotary and two scatter_rows in one launch, where a table has it.
   void (*cache_heads)(const Exec&, const CacheHeadsArgs&) noexcept = nullptr;
+  // dx of up to kMostInSet products of one x: the sum of dy w over all, as one product with their outputs side by side. False
+  // where a table does not take these, and nothing is done.
+  bool (*input_gradient_set)(const Exec&, const Grad& dx, std::span<const LinearBackwardArgs>) noexcept = nullptr;
 
   static const Kernels& none();  // kernels that do nothing, for planning memory
 };

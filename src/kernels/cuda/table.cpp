@@ -11,11 +11,11 @@ const Kernels& table() {
                                QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
                                    .linear_set = &linear_set,
-                               .input_gradient_set = &input_gradient_set,
                                .sum_squares_set = &sum_squares_set,
                                .adamw_set = &adamw_set,
                                .first_highest = &first_highest,
-                               .cache_heads = &cache_heads};
+                               .cache_heads = &cache_heads,
+                               .input_gradient_set = &input_gradient_set};
   return kernels;
 }
 
