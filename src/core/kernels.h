@@ -380,6 +380,7 @@ struct AdamWArgs {  // decoupled decay; g is multiplied by grad_factor first
   Tensor w, g, m, v;
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, decay = 0, grad_factor = 1;
   int64_t step = 1;  // counts from 1
+  Tensor copy;       // w in another dtype, or absent; of adamw_set alone
 };
 struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay * w)
   Tensor w, g, buffer;
@@ -447,7 +448,8 @@ struct Kernels {
   // Up to kMostInSet products of one x in one launch, where a table has it: the bits of linear for each, in order. The
   // second of two may take the first one's y as its gate.
   void (*linear_set)(const Exec&, std::span<const LinearArgs>) noexcept = nullptr;
-  // sum_squares and adamw for each, in few launches, where a table has it: the same bits.
+  // sum_squares and adamw for each, in few launches, where a table has it: the same bits. adamw_set also writes copies of w,
+  // as the kernel `copy` does.
   void (*sum_squares_set)(const Exec&, std::span<const SumSquaresArgs>) noexcept = nullptr;
   void (*adamw_set)(const Exec&, std::span<const AdamWArgs>) noexcept = nullptr;
   // Of each row the first highest number: ids i32 [N] of x f32 [N, V], -1 where one is not finite. Where a table has
@@ -455,6 +457,9 @@ struct Kernels {
   void (*first_highest)(const Exec&, const FirstHighestArgs&) noexcept = nullptr;
   // Two rotary and two scatter_rows in one launch, where a table has it.
   void (*cache_heads)(const Exec&, const CacheHeadsArgs&) noexcept = nullptr;
+  // dx of up to kMostInSet products of one x: the sum of dy w over all, as one product with their outputs side by side. False
+  // where a table does not take these, and nothing is done.
+  bool (*input_gradient_set)(const Exec&, const Grad& dx, std::span<const LinearBackwardArgs>) noexcept = nullptr;
 
   static const Kernels& none();  // kernels that do nothing, for planning memory
 };

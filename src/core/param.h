@@ -52,9 +52,13 @@ class Param {
   // Frees the master's memory if its source can fill it again and no pass reads it.
   void release_master() const;
 
-  // To be called after the master was changed.
-  void updated() {
-    stale_ = tiles_stale_ = true;
+  // The copy that value() keeps, if there is one: who changes the master may change it along.
+  Tensor copy() const { return converted_; }
+
+  // To be called after the master was changed, alone or along with its copy.
+  void updated(bool with_copy = false) {
+    stale_ = !with_copy;
+    tiles_stale_ = true;
     ++changes_;
   }
   static uint64_t changes() { return changes_; }  // of all weights, ever

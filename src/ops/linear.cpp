@@ -118,6 +118,23 @@ void Product::backward(Backward& bk, const Tensor& dy, const Tensor& x, Grad dx)
   bk.kernels.linear_backward(bk.exec, args);
 }
 
+void Product::backward(Backward& bk, std::span<const Product> all, std::span<const Tensor> y, const Tensor& x) {
+  std::vector<LinearBackwardArgs> args;
+  for (size_t i = all.size(); i-- > 0;) {
+    args.push_back(all[i].gradients(bk, bk.dy(y[i]), x));
+    bk.kernels.linear_backward(bk.exec, args.back());
+    args.back().dw = args.back().db = {};
+  }
+  const Grad dx = bk.grad(x);
+  if (!dx) return;
+  const Tensor to = as_matrix(dx.tensor);
+  if (bk.kernels.input_gradient_set(bk.exec, {to, dx.add}, args)) return;
+  for (size_t i = 0; i < args.size(); ++i) {
+    args[i].dx = {to, dx.add || i > 0};
+    bk.kernels.linear_backward(bk.exec, args[i]);
+  }
+}
+
 void Product::backward(Backward& bk, const Tensor& dy, const Tensor& x, const InputActivation& input) const {
   LinearBackwardArgs args = gradients(bk, dy, x);
   args.input_act = input;
@@ -154,18 +171,23 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
 
 std::vector<Tensor> linear_set(Context& cx, const Tensor& x, std::span<const Affine> weights) {
   std::vector<Tensor> made;
-  if (cx.tape != nullptr || cx.kernels.linear_set == nullptr || cx.guard_finite || weights.size() > kMostInSet) {
+  const bool at_once = cx.tape == nullptr ? cx.kernels.linear_set != nullptr : cx.kernels.input_gradient_set != nullptr;
+  if (!at_once || cx.guard_finite || weights.size() > kMostInSet) {
     for (const Affine& one : weights) made.push_back(linear(cx, x, *one.weight, {.bias = one.bias}));
     return made;
   }
   check_vectors(cx, "linear", "x", x);
+  std::vector<Product> products;
   std::vector<LinearArgs> all;
   for (const Affine& one : weights) {
-    const Product product(cx, "linear", x, {one, {}, cx.precision.compute});
+    const Product& product = products.emplace_back(cx, "linear", x, Product::Of{one, {}, cx.precision.compute});
     made.push_back(cx.make(x.shape().with(-1, product.outputs()), cx.precision.compute));
     all.push_back(product.arguments(made.back(), x, {}));
   }
   forward_set(cx, all);
+  if (cx.tape != nullptr) {
+    cx.tape->record("linear", [=](Backward& bk) { Product::backward(bk, products, made, x); });
+  }
   return made;
 }
 

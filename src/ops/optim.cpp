@@ -126,14 +126,16 @@ void adamw_step(Context& cx, Param& w, AdamState& state, const AdamW& rule, doub
 void adamw_steps(Context& cx, std::span<const AdamWStep> all, double grad_factor) {
   std::vector<AdamWArgs> args;
   for (const AdamWStep& one : all) args.push_back(adamw_arguments(cx, *one.weight, *one.state, one.rule, grad_factor));
-  if (cx.kernels.adamw_set != nullptr && args.size() > 1) {
+  const bool at_once = cx.kernels.adamw_set != nullptr && args.size() > 1;
+  if (at_once) {
+    for (size_t i = 0; i < args.size(); ++i) args[i].copy = all[i].weight->copy();
     cx.kernels.adamw_set(cx.exec, args);
   } else {
     for (const AdamWArgs& one : args) cx.kernels.adamw(cx.exec, one);
   }
   for (const AdamWStep& one : all) {
     if (!cx.arena.planning()) ++one.state->step;
-    one.weight->updated();
+    one.weight->updated(at_once);
   }
 }
 

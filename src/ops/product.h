@@ -23,7 +23,9 @@ class Product {
   LinearArgs arguments(const Tensor& y, const Tensor& x, const Epilogue& epilogue) const;       // of the same
   // Gradients of weight and bias, and of x where dx is there.
   void backward(Backward& bk, const Tensor& dy, const Tensor& x, Grad dx) const;
-  // The same, and of the activation's inputs x was computed from.
+  // The same of several with one x, the last first.
+  static void backward(Backward& bk, std::span<const Product> all, std::span<const Tensor> y, const Tensor& x);
+  // Of one, and of the activation's inputs x was computed from.
   void backward(Backward& bk, const Tensor& dy, const Tensor& x, const InputActivation& input) const;
 
  private:

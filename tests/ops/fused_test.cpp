@@ -282,5 +282,48 @@ TEST(FusedLinear, GradientsOfAnOriginAreAddedOrWritten) {
   }
 }
 
+// q, k and v of one x: dx is that of three products, and a row's does not depend on the others.
+TEST(FusedSet, GradientsAreThoseOfTheProducts) {
+  constexpr int64_t kIn = 48;
+  constexpr int64_t kOut[] = {40, 8, 72};
+  const auto dx_of = [&](const Kernels* table, Precision precision, int64_t rows, bool as_set) {
+    Pass pass({.kernels = table, .precision = precision, .threads = 2, .tape = true});
+    Context& cx = pass.cx;
+    const Tensor x = pass.input(normals(1, rows * kIn), {rows, kIn}, precision.compute);
+    std::vector<ops::Affine> weights;
+    for (const int64_t out : kOut) {
+      const auto seed = static_cast<uint64_t>(out);
+      weights.push_back(
+          {&pass.param("w", normals(seed, out * kIn), {out, kIn}), &pass.param("b", normals(3, out), {out})});
+    }
+    std::vector<Tensor> y;
+    if (as_set) y = ops::linear_set(cx, x, weights);
+    for (size_t i = 0; i < std::size(kOut); ++i) {
+      if (!as_set) y.push_back(ops::linear(cx, x, *weights[i].weight, {.bias = weights[i].bias}));
+      const Tensor dy = pass.zeros(y[i].shape(), precision.compute);
+      to_device(dy, normals(4 + i, rows * kOut[i]));
+      pass.tape.seed(cx, y[i], dy);
+    }
+    pass.tape.backward(cx);
+    Numbers all = to_host(pass.tape.gradient(x));
+    for (const ops::Affine& one : weights) {
+      if (rows == 1) break;
+      for (const Param* w : {one.weight, one.bias}) {
+        const Numbers more = to_host(w->gradient());
+        all.insert(all.end(), more.begin(), more.end());
+      }
+    }
+    return all;
+  };
+  for (const Kernels* table : kernels::all_tables()) {
+    for (const Precision precision : {Precision::bf16(), Precision::f32(), Precision::f64()}) {
+      const Numbers set = dx_of(table, precision, 100, true), each = dx_of(table, precision, 100, false);
+      EXPECT_LE(nmse(set, each), precision.compute == DType::bf16 ? 1e-4 : 0) << table->name;
+      const Numbers row = dx_of(table, precision, 1, true);
+      EXPECT_EQ(row, Numbers(set.begin(), set.begin() + kIn)) << table->name;
+    }
+  }
+}
+
 }  // namespace fused_test
 }  // namespace qkv::test

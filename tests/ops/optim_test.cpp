@@ -79,7 +79,9 @@ TEST(Optim, ManyWeightsAtOnceHaveTheBitsOfOneByOne) {
     }
     std::vector<ops::AdamWStep> steps;
     std::vector<const Param*> params;
+    const auto copy_of = [&](const Param& w) { return to_host(w.value(pass.cx, DType::bf16)); };
     for (Twins& one : all) {
+      EXPECT_EQ(copy_of(*one.together), copy_of(*one.alone));  // made here, to be brought up to date
       const ops::AdamW rule{.lr = 1e-2, .decay = one.together->shape().count() % 8 == 0 ? 0.1 : 0};
       steps.push_back({one.together, &one.together_state, rule});
       params.push_back(one.together);
@@ -90,6 +92,7 @@ TEST(Optim, ManyWeightsAtOnceHaveTheBitsOfOneByOne) {
     for (size_t i = 0; i < all.size(); ++i) {
       EXPECT_EQ(to_host(all[i].together->master()), to_host(all[i].alone->master())) << i;
       EXPECT_EQ(to_host(all[i].together_state.v), to_host(all[i].alone_state.v)) << i;
+      EXPECT_EQ(copy_of(*all[i].together), copy_of(*all[i].alone)) << i;
       EXPECT_EQ(all[i].together_state.step, 1);
       const Tensor square = pass.zeros({1}, DType::f64);
       pass.cx.kernels.sum_squares(pass.cx.exec, {.y = square, .x = params[i]->gradient()});

@@ -248,6 +248,20 @@ void linear_set(const Exec& exec, std::span<const LinearArgs> all) noexcept {
   for (const LinearArgs& one : all) linear(exec, one);
 }
 
+bool input_gradient_set(const Exec& exec, const Grad& dx, std::span<const LinearBackwardArgs> all) noexcept {
+  const bool takes = all.size() <= kMostInSet && dx.tensor.dtype() != DType::f64 &&
+                     std::all_of(all.begin(), all.end(), [](const LinearBackwardArgs& a) {
+                       return a.dy.dtype() == DType::bf16 && a.w.dtype() == DType::bf16 && !a.groups.defined();
+                     });
+  if (all.empty() || !takes) return false;
+  ProductArgs p = input_product(all.front(), dx);
+  for (const LinearBackwardArgs& a : all.subspan(1)) {
+    p.more[p.more_count++] = {.a = operand(a.dy, false), .b = operand(a.w, true), .k = a.dy.cols()};
+  }
+  product(exec, p);
+  return true;
+}
+
 void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
   if (a.dw) weight_gradient(exec, a);
   if (a.db) bias_gradient(exec, a);

@@ -250,10 +250,8 @@ constexpr int kMostShared = 2 * kMostColumns * sizeof(double);
 
 template <auto kKernel, class N>
 void launch_pieces(const Exec& exec, int64_t pieces, int64_t shared_bytes, const N& n) {
-  static const bool prepared =
-      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared) == cudaSuccess &&
-      cudaFuncSetAttribute(kKernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) ==
-          cudaSuccess;
+  static const cudaError_t prepared =
+      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
   std::ignore = prepared;
   launch(exec, kKernel, static_cast<unsigned>(pieces), kRowBlock, static_cast<size_t>(shared_bytes), n);
 }

@@ -99,35 +99,38 @@ __global__ void __launch_bounds__(kThreads) product_mma(ProductArgs p) {
                 n0 = static_cast<int64_t>(blockIdx.x) * kTile;
   if (m0 >= part.end_m) return;
   const int64_t b_group = p.grouped == ProductArgs::Grouped::rows ? group * p.b.group : 0;
-  const auto* a_data = reinterpret_cast<const uint16_t*>(p.a.data);
-  const auto* b_data = reinterpret_cast<const uint16_t*>(p.b.data) + b_group;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int wm = warp / 2 * 16, wn = warp % 2 * 32;
   float sum[4][4] = {};
-  for (int64_t k0 = part.first_k; k0 < part.end_k; k0 += kInner) {
-    for (int i = threadIdx.x; i < kTile * kInner; i += kThreads) {
-      const int row_a = p.a.k == 1 ? i / kInner : i % kTile, k_a = p.a.k == 1 ? i % kInner : i / kTile;
-      const int row_b = p.b.k == 1 ? i / kInner : i % kTile, k_b = p.b.k == 1 ? i % kInner : i / kTile;
-      as[row_a][k_a] = m0 + row_a < part.end_m && k0 + k_a < part.end_k
-                           ? a_data[(m0 + row_a) * p.a.row + (k0 + k_a) * p.a.k]
-                           : uint16_t{0};
-      bs[row_b][k_b] =
-          n0 + row_b < p.n && k0 + k_b < part.end_k ? b_data[(n0 + row_b) * p.b.row + (k0 + k_b) * p.b.k] : uint16_t{0};
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < kInner; k += 16) {
-      if (k0 + k >= part.end_k) break;
-      const auto pair = [](const uint16_t* at) { return *reinterpret_cast<const uint32_t*>(at); };
-      const uint32_t a[4] = {pair(&as[wm + g][k + 2 * t]), pair(&as[wm + g + 8][k + 2 * t]),
-                             pair(&as[wm + g][k + 2 * t + 8]), pair(&as[wm + g + 8][k + 2 * t + 8])};
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        mma(sum[j], a, pair(&bs[wn + 8 * j + g][k + 2 * t]), pair(&bs[wn + 8 * j + g][k + 2 * t + 8]));
+  const auto multiply = [&](const Operand& a, const Operand& b, int64_t first_k, int64_t end_k) {
+    const auto* a_data = reinterpret_cast<const uint16_t*>(a.data);
+    const auto* b_data = reinterpret_cast<const uint16_t*>(b.data) + b_group;
+    for (int64_t k0 = first_k; k0 < end_k; k0 += kInner) {
+      for (int i = threadIdx.x; i < kTile * kInner; i += kThreads) {
+        const int row_a = a.k == 1 ? i / kInner : i % kTile, k_a = a.k == 1 ? i % kInner : i / kTile;
+        const int row_b = b.k == 1 ? i / kInner : i % kTile, k_b = b.k == 1 ? i % kInner : i / kTile;
+        as[row_a][k_a] =
+            m0 + row_a < part.end_m && k0 + k_a < end_k ? a_data[(m0 + row_a) * a.row + (k0 + k_a) * a.k] : uint16_t{0};
+        bs[row_b][k_b] =
+            n0 + row_b < p.n && k0 + k_b < end_k ? b_data[(n0 + row_b) * b.row + (k0 + k_b) * b.k] : uint16_t{0};
       }
+      __syncthreads();
+#pragma unroll
+      for (int k = 0; k < kInner; k += 16) {
+        if (k0 + k >= end_k) break;
+        const auto pair = [](const uint16_t* at) { return *reinterpret_cast<const uint32_t*>(at); };
+        const uint32_t left[4] = {pair(&as[wm + g][k + 2 * t]), pair(&as[wm + g + 8][k + 2 * t]),
+                                  pair(&as[wm + g][k + 2 * t + 8]), pair(&as[wm + g + 8][k + 2 * t + 8])};
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          mma(sum[j], left, pair(&bs[wn + 8 * j + g][k + 2 * t]), pair(&bs[wn + 8 * j + g][k + 2 * t + 8]));
+        }
+      }
+      __syncthreads();
     }
-    __syncthreads();
-  }
+  };
+  multiply(p.a, p.b, part.first_k, part.end_k);
+  for (int i = 0; i < p.more_count; ++i) multiply(p.more[i].a, p.more[i].b, 0, p.more[i].k);
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
 #pragma unroll

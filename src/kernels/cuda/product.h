@@ -26,6 +26,13 @@ struct Fused {
 struct ProductArgs {
   Operand a, b;
   int64_t m = 0, n = 0, k = 0;  // with groups: m or k is the most a group can have
+  // k goes on with other operands, in the same chain; bf16, without groups and pieces.
+  struct More {
+    Operand a, b;
+    int64_t k = 0;
+  };
+  More more[kMostInSet - 1];
+  int more_count = 0;
   const int32_t* groups = nullptr;
   int64_t group_count = 1;
   enum class Grouped { none, rows, inner } grouped = Grouped::none;  // groups cut m, or k

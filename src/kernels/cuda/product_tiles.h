@@ -33,7 +33,9 @@ struct Job {
   const int32_t* groups = nullptr;
   int group_count = 1;
   ProductArgs::Grouped grouped = ProductArgs::Grouped::none;
-  int64_t next_out = 0;  // bytes from the output of one group or piece to the next
+  int part_steps[kMostInSet] = {};  // along k, of each pair of operands
+  int more_steps = 0;               // of all but the first
+  int64_t next_out = 0;             // bytes from the output of one group or piece to the next
 };
 
 struct Tile {
@@ -59,7 +61,9 @@ struct TileList {
     if (by_inner()) return {job.groups[which], job.groups[which + 1]};
     return {which * job.piece_k, min((which + 1) * job.piece_k, job.k)};
   }
-  __device__ static int steps_of(int2 range) { return max((range.y - range.x + kDepth - 1) / kDepth, 1); }
+  __device__ int steps_of(int2 range) const {
+    return max((range.y - range.x + kDepth - 1) / kDepth, 1) + job.more_steps;
+  }
   __device__ int steps(int t) const { return steps_of(by_rows() ? int2{0, job.k} : range(job.by_piece(t))); }
 
   // Row and column of tile t of `high` rows of tiles.

@@ -32,10 +32,16 @@ struct Config {
   static_assert(8 * (2 * kStages + kConsumers) <= kBarrierBytes);
 };
 
+struct Maps {
+  CUtensorMap a, b;
+};
+struct AllMaps {
+  Maps of[kMostInSet];  // of each pair of operands
+};
+
 template <class C>
 __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
-    product_wgmma(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
-                  const __grid_constant__ Job job) {
+    product_wgmma(const __grid_constant__ AllMaps maps, const __grid_constant__ Job job) {
   using Grouped = ProductArgs::Grouped;
   extern __shared__ uint8_t raw[];
   __shared__ int first_tiles[kMostGroups + 1];
@@ -65,9 +71,15 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     for (int t = static_cast<int>(blockIdx.x); t < tiles.count; t += static_cast<int>(gridDim.x)) {
       const Tile tile = tiles(t);
       const int of_b = job.grouped == Grouped::rows ? tile.group : 0;
+      int part = 0, begun = 0;  // the pair of operands, and its first step
 #pragma unroll 1
       for (int step = 0; step < tile.steps; ++step) {
-        const int k = tile.first_k + step * kDepth;
+        if (job.more_steps > 0 && step - begun == job.part_steps[part]) {
+          ++part;
+          begun = step;
+        }
+        const CUtensorMap &a = maps.of[part].a, &b = maps.of[part].b;
+        const int k = tile.first_k + (step - begun) * kDepth;
         barrier_wait(empty(stage), phase);
         barrier_expect(full(stage), kStage);
         const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
@@ -182,18 +194,21 @@ bool loads_well(const Operand& o) {
 
 template <class C>
 bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
-  CUtensorMap a{}, b{};
-  const bool by_rows = p.grouped == ProductArgs::Grouped::rows;
-  if (!make_map(a, p.a, p.m, p.k, 1, kTileRows) ||
-      !make_map(b, p.b, p.n, p.k, by_rows ? p.group_count : 1, kTileColumns)) {
-    return false;
+  AllMaps maps{};
+  const int64_t groups_of_b = p.grouped == ProductArgs::Grouped::rows ? p.group_count : 1;
+  const auto make = [&](Maps& to, const Operand& a, const Operand& b, int64_t k) {
+    return make_map(to.a, a, p.m, k, 1, kTileRows) && make_map(to.b, b, p.n, k, groups_of_b, kTileColumns);
+  };
+  if (!make(maps.of[0], p.a, p.b, p.k)) return false;
+  for (int i = 0; i < p.more_count; ++i) {
+    if (!make(maps.of[1 + i], p.more[i].a, p.more[i].b, p.more[i].k)) return false;
   }
   static const bool prepared =
       cudaFuncSetAttribute(product_wgmma<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
   if (!prepared) return false;
   const int64_t tiles = int64_t{job.rows} * job.columns * p.group_count * job.pieces;
   const auto grid = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors()));
-  product_wgmma<C><<<grid, 128 * (kConsumers + 1), C::kShared, stream_of(exec)>>>(a, b, job);
+  product_wgmma<C><<<grid, 128 * (kConsumers + 1), C::kShared, stream_of(exec)>>>(maps, job);
   note_launch();
   return true;
 }
@@ -236,6 +251,11 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
                     in_chunks(p.residual, 4) && in_chunks(p.bias, 2) && (p.residual.data == nullptr || !p.add) &&
                     p.out_group % 4 == 0 && (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
   if (!fits) return false;
+  for (int i = 0; i < p.more_count; ++i) {
+    const ProductArgs::More& more = p.more[i];
+    const bool alike = (more.a.k == 1) == (p.a.k == 1) && (more.b.k == 1) == (p.b.k == 1);
+    if (!alike || more.k <= 0 || more.k >= kMost || !loads_well(more.a) || !loads_well(more.b)) return false;
+  }
   const Fused& f = p.fused;
   const bool narrow = p.n % 8 == 0 && !p.add && p.residual.data == nullptr && narrow_in_chunks(p.out) &&
                       narrow_in_chunks(f.gate) && narrow_in_chunks(f.pre) && narrow_in_chunks(f.dgate) && p.a.k == 1;
@@ -258,6 +278,11 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
           .groups = p.groups,
           .group_count = static_cast<int>(p.group_count),
           .grouped = p.grouped};
+  job.part_steps[0] = (job.k + kDepth - 1) / kDepth;
+  for (int i = 0; i < p.more_count; ++i) {
+    job.part_steps[1 + i] = static_cast<int>((p.more[i].k + kDepth - 1) / kDepth);
+    job.more_steps += job.part_steps[1 + i];
+  }
   job.by_piece = Divider(static_cast<uint64_t>(job.rows) * static_cast<uint64_t>(job.columns));
   job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
   if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);

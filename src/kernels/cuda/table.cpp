@@ -14,7 +14,8 @@ const Kernels& table() {
                                .sum_squares_set = &sum_squares_set,
                                .adamw_set = &adamw_set,
                                .first_highest = &first_highest,
-                               .cache_heads = &cache_heads};
+                               .cache_heads = &cache_heads,
+                               .input_gradient_set = &input_gradient_set};
   return kernels;
 }
 

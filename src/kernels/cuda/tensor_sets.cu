@@ -43,8 +43,9 @@ void in_tables(std::span<const Args> all, const Add& add, const Run& run) {
   if (table.count > 0) run(table);
 }
 
+template <class T>
 bool in_fours(const Tensor& t) {
-  return t.dtype() == DType::f32 && t.contiguous() && Packed<float>::takes(t.view({t.count()}), 4);
+  return t.contiguous() && Packed<T>::takes(t.view({t.count()}), 4);
 }
 
 struct Squares {
@@ -71,6 +72,7 @@ __global__ void __launch_bounds__(kThreads)
 struct Weight {
   float4 *w, *m, *v;
   const float4* g;
+  uint2* copy;  // of w in bf16, or absent
   int64_t fours;
   AdamWRule<float> rule;
 };
@@ -101,6 +103,10 @@ __global__ void __launch_bounds__(kThreads) adamw_blocks(const __grid_constant__
     a.w[i] = w[u];
     a.m[i] = m[u];
     a.v[i] = v[u];
+    if (a.copy != nullptr) {
+      const __nv_bfloat162 low = __floats2bfloat162_rn(w[u].x, w[u].y), high = __floats2bfloat162_rn(w[u].z, w[u].w);
+      a.copy[i] = {*reinterpret_cast<const uint32_t*>(&low), *reinterpret_cast<const uint32_t*>(&high)};
+    }
   }
 }
 
@@ -111,7 +117,7 @@ void sum_squares_set(const Exec& exec, std::span<const SumSquaresArgs> all) noex
   in_tables<Squares>(
       all,
       [&](TensorTable<Squares>& table, const SumSquaresArgs& a) {
-        if (!in_fours(a.x) || a.y.dtype() != DType::f64) return sum_squares(exec, a);
+        if (!in_fours<float>(a.x) || a.y.dtype() != DType::f64) return sum_squares(exec, a);
         const TotalParts parts(a.x.count());
         table.add({Packed<float>(a.x.view({a.x.count()})), a.x.count(), parts.each, a.y.as<double>()}, parts.blocks);
       },
@@ -128,9 +134,16 @@ void adamw_set(const Exec& exec, std::span<const AdamWArgs> all) noexcept {
   in_tables<Weight>(
       all,
       [&](TensorTable<Weight>& table, const AdamWArgs& a) {
-        if (!in_fours(a.w) || !in_fours(a.g) || !in_fours(a.m) || !in_fours(a.v)) return adamw(exec, a);
+        const bool fast = in_fours<float>(a.w) && in_fours<float>(a.g) && in_fours<float>(a.m) &&
+                          in_fours<float>(a.v) && (!a.copy.defined() || in_fours<__nv_bfloat16>(a.copy));
+        if (!fast) {
+          adamw(exec, a);
+          if (a.copy.defined()) copy(exec, {.y = a.copy, .x = a.w});
+          return;
+        }
         const int64_t fours = a.w.count() / 4, each = kThreads * kFours;
-        table.add({a.w.as<float4>(), a.m.as<float4>(), a.v.as<float4>(), a.g.as<float4>(), fours, AdamWRule<float>(a)},
+        table.add({a.w.as<float4>(), a.m.as<float4>(), a.v.as<float4>(), a.g.as<float4>(),
+                   a.copy.defined() ? a.copy.as<uint2>() : nullptr, fours, AdamWRule<float>(a)},
                   (fours + each - 1) / each);
       },
       [&](const TensorTable<Weight>& table) {
