@@ -414,7 +414,7 @@ echo '{"source": 3}' >"$made/gold.jsonl"
 expect 2 'gold.jsonl:1' align "$made/translator" --gold "$made/gold.jsonl"
 # Training: twelve steps, the same bits when stopped after six and with two processes.
 small="--set steps=12 --set schedule.decay=4 --set schedule.warmup=2 --set evaluate.every=6 --set evaluate.samples=1
-  --set data.stories=300 --set micro_batches=2 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=6
+  --set data.stories=300 --set data.validation=0.02 --set micro_batches=2 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=6
   --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1 --set tokenizer.vocab=400
   --set model.num_attention_heads=4 --set model.num_key_value_heads=4"
 sum_of() { sha256sum <"$1/last/model.safetensors"; }

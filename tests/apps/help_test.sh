@@ -258,7 +258,7 @@ printf 'the cat\n' >"$made/in"
 "$qkv" translate "$made/t5" --max-new 3 --json <"$made/in" >"$made/out.json" 2>/dev/null
 python3 -m json.tool "$made/out.json" >/dev/null || wrong 'translate --json: not JSON'
 json_lines train world --watch --out "$made/run" --threads 1 --set steps=4 --set schedule.decay=1 --set schedule.warmup=1 \
-  --set evaluate.every=4 --set evaluate.samples=1 --set micro_batches=2 --set checkpoint.every=4 --set data.stories=300 --set sequence=32 --set batch_tokens=256 --set model.hidden_size=32 \
+  --set evaluate.every=4 --set evaluate.samples=1 --set micro_batches=2 --set checkpoint.every=4 --set data.stories=300 --set data.validation=0.02 --set sequence=32 --set batch_tokens=256 --set model.hidden_size=32 \
   --set model.intermediate_size=64 --set model.num_hidden_layers=1 --set tokenizer.vocab=400 --set model.num_attention_heads=4 --set model.num_key_value_heads=4
 json 0 movie "$made/run"
 

@@ -33,6 +33,6 @@ small_model() {  # small_model FOLDER [SETTING...]: trains a tiny model in a sec
   "$qkv" train world --out "$out" $small_recipe "$@" >/dev/null 2>&1 || bad "the small model did not train"
 }
 small_recipe="--set steps=30 --set schedule.decay=4 --set schedule.warmup=2 --set evaluate.every=10 --set evaluate.samples=0
-  --set data.stories=200 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=3 --set tokenizer.vocab=400
+  --set data.stories=200 --set data.validation=0.02 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=3 --set tokenizer.vocab=400
   --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1
   --set model.num_attention_heads=4 --set model.num_key_value_heads=4 --threads 1"

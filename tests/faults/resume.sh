@@ -4,7 +4,7 @@
 . "$(dirname "$0")/common.sh"
 case $qkv in /*) ;; *) qkv=$(pwd)/$qkv ;; esac  # it is run from another folder, too
 steps="--set steps=6 --set schedule.decay=1 --set schedule.warmup=1 --set evaluate.every=3 --set evaluate.samples=0
-  --set data.stories=120 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=3 --threads 1"
+  --set data.stories=120 --set data.validation=0.02 --set sequence=32 --set batch_tokens=256 --set checkpoint.every=3 --threads 1"
 size="--set tokenizer.vocab=400 --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1
   --set model.num_attention_heads=4 --set model.num_key_value_heads=4"
 sums() { (cd "$1/last/" && sha256sum model.safetensors train_state.safetensors); }

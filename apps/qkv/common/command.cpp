@@ -152,19 +152,19 @@ Option Command::add(CLI::Option* option, OptionInfo info) const {
   return {option, &info_->options.back()};
 }
 Option Command::add_model(const std::string& name, std::string& value, const std::string& what) const {
-  info_->checks.emplace_back([&value] {
+  info_->models.emplace_back([&value] {
     if (!value.empty()) value = find_model(value);
   });
   return add_option(name, value, what).known(builtin_model_names());
 }
 Option Command::add_models(const std::string& name, std::vector<std::string>& values, const std::string& what) const {
-  info_->checks.emplace_back([&values] {
+  info_->models.emplace_back([&values] {
     for (std::string& value : values) value = find_model(value);
   });
   return add_option(name, values, what).known(builtin_model_names());
 }
 Option Command::add_tokenizer(const std::string& name, std::string& value, const std::string& what) const {
-  info_->checks.emplace_back([&value] {
+  info_->models.emplace_back([&value] {
     if (!value.empty()) value = find_model_or_other(value);
   });
   return add_option(name, value, what);
@@ -187,6 +187,7 @@ void Command::footer(const std::string& text) const {
 void Command::callback(std::function<void()> work) const {
   app_->callback([info = info_, work = std::move(work)] {
     for (const auto& check : info->checks) check();
+    for (const auto& find : info->models) find();
     work();
   });
 }

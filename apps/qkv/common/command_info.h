@@ -30,6 +30,7 @@ struct CommandInfo {
   std::deque<OptionInfo> options;
   std::deque<CommandInfo> commands;
   std::vector<std::function<void()>> checks;  // of what was given, before the work
+  std::vector<std::function<void()>> models;  // turn names of built-in models into paths, after the checks
 
   const CommandInfo* command(std::string_view named) const;  // nullptr: none
   const OptionInfo* option(std::string_view named) const;

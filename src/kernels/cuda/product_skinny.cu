@@ -20,7 +20,7 @@ namespace {
 
 using namespace skinny;
 
-constexpr int kMostRows = 64, kThreadsEach = 160, kBarrierBytes = 256;
+constexpr int kMostRows = 64, kThreadsEach = 160, kBarrierBytes = 512;
 
 template <int kTileRows, int kXRows, int kBlocksEach, int kStageCount>
 struct Ring {
@@ -228,7 +228,11 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   job.paired = all.size() == 2 && gated_by(1);
   job.apart = job.paired || job.k % 64 != 0;
   const bool fewest = outputs <= 2640 && !job.paired;  // tiles of 16 give every multiprocessor one
-  if (job.m <= 8) return run<Ring<32, 8, 2, 10>, Ring<64, 8, 1, 11>>(exec, job, all, outputs);
+  if (job.m <= 8) {
+    const bool one_wave = outputs <= 4224 && !job.paired && job.k >= 4096;  // long chains: a deep ring hides more
+    if (one_wave) return fewest ? run<Ring<16, 8, 4, 16>>(exec, job, all) : run<Ring<32, 8, 2, 20>>(exec, job, all);
+    return run<Ring<32, 8, 2, 10>, Ring<64, 8, 1, 11>>(exec, job, all, outputs);
+  }
   if (job.m <= 16) return run<Ring<32, 16, 2, 8>, Ring<64, 16, 1, 10>>(exec, job, all, outputs);
   if (job.m <= 32) {
     if (fewest) return run<Ring<16, 32, 2, 8>>(exec, job, all);
