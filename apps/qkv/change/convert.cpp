@@ -48,7 +48,7 @@ void add_convert(Command app) {
   auto request = std::make_shared<ConvertRequest>();
   command.add_model("MODEL", request->model, "A Hugging Face folder, a GGUF file, or a built-in model (qkv models)")
       .required();
-  command.add_option("--out FILE", request->out, "The folder or file to make; it must not exist yet").required();
+  command.add_output_folder("--out FILE", request->out, "The folder or file to make; it must not exist yet").required();
   command.add_option("--format", request->format, "Format to write; otherwise as the name in --out ends")
       .one_of({"hf", "gguf"});
   command.add_option("--dtype", request->dtype, "How weights are stored; q8_0 for GGUF only. Otherwise as they are")
