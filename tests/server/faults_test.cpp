@@ -121,7 +121,7 @@ TEST(ServerFaults, SlowReadersAreDropped) {
   options.http.write_time = server::Seconds(0.5);
   options.http.stream_bytes = size_t{64} << 10;
   const RunningServer server(options);
-  Client slow(server.port());
+  Client slow(server.port(), 4096);
   const std::string greedy =
       R"({"prompt": ["a", "b", "c", "d"], "n": 4, "logprobs": 20, "max_tokens": 500, "logit_bias": {"470": -100}, "stream": true})";
   for (int i = 0; i < 8; ++i) slow.send(request_text({.path = "/v1/completions", .body = greedy}));
