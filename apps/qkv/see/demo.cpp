@@ -242,11 +242,13 @@ class Demo {
   void say_where() {
     title("Look for yourself", "自己看看");
     const std::string model = (run_ / "last").string();
-    const std::string sentence = words("Anna put the key in the drawer.", "小明把钥匙放在抽屉里。");
+    const std::string sentence =
+        words("Anna said: clock cake duck. Tom said: clock cake", "安娜说：钟蛋糕鸭子。汤姆说：钟蛋糕");
     std::cout << fmt::format(fmt::runtime(words("  {}   all of this on one page: open it in a browser\n",
                                                 "  {}   全部在一页里：用浏览器打开\n")),
                              options_.page().string())
-              << fmt::format("  ./qkv run {} \"{}\"\n", model, words("In the morning", "早上"))
+              << fmt::format("  ./qkv run {} \"{}\"\n", model,
+                             words("Anna said: clock cake duck.", "安娜说：钟蛋糕鸭子。"))
               << fmt::format("  ./qkv look {} \"{}\" --token {}\n", model, sentence, whole_token(sentence))
               << fmt::format("  ./qkv movie {}\n", run_.string())
               << words("  ./qkv lab --list   claims about Transformers as experiments\n",
