@@ -13,11 +13,6 @@ __device__ void load_head(uint32_t to, const CUtensorMap* map, int head, int row
 #pragma unroll
   for (int d = 0; d < D / 64; ++d) load_tile(to + d * kPanel, map, d * 64, head, row, barrier);
 }
-__device__ inline void load_bytes(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "l"(from), "r"(bytes), "r"(barrier)
-               : "memory");
-}
 
 template <int kCount>
 __device__ __forceinline__ void more_registers() {
