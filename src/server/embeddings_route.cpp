@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "server/limits.h"
+#include "server/requests/limits.h"
 #include "server/routes.h"
 #include "text/tokenizer/files/base64.h"
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <memory>
 
-#include "server/chat_request.h"
-#include "server/generation.h"
+#include "server/answers/generation.h"
+#include "server/requests/chat_request.h"
 
 namespace qkv::server {
 

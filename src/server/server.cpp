@@ -13,10 +13,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/printable.h"
-#include "server/api_keys.h"
+#include "server/http/api_keys.h"
+#include "server/http/transport.h"
 #include "server/page.h"
 #include "server/routes.h"
-#include "server/transport.h"
 
 namespace qkv {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "server/http.h"
-#include "server/origin.h"
-#include "server/served_model.h"
+#include "server/http/http.h"
+#include "server/http/origin.h"
+#include "server/models/served_model.h"
 
 namespace qkv {
 

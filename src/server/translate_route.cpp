@@ -1,7 +1,7 @@
 // /v1/translate: {"input": text or list, "beams", "n", "length_penalty", "max_tokens", "prefix", "alignment"}.
 #include <fmt/format.h>
 
-#include "server/limits.h"
+#include "server/requests/limits.h"
 #include "server/routes.h"
 
 namespace qkv::server {

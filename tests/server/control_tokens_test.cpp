@@ -1,5 +1,5 @@
 // What a client writes is text: no part of a request becomes a control token of any template.
-#include "server/chat_request.h"
+#include "server/requests/chat_request.h"
 #include "server/test_server.h"
 #include "text/chat/chat_support.h"
 

@@ -1,7 +1,7 @@
 // What a look asks for beside the text, cuts and attributions, and its limits.
 #include "inspect/cut/ablation.h"
 #include "inspect/look/attribution.h"
-#include "server/look_json.h"
+#include "server/look/look_json.h"
 #include "server/look_support.h"
 
 namespace qkv {

@@ -4,10 +4,10 @@
 #include "base/expect_error.h"
 #include "base/temp_folder.h"
 #include "infer/grammar_texts.h"
-#include "server/api_keys.h"
-#include "server/fields.h"
-#include "server/sse.h"
-#include "server/tool_grammar.h"
+#include "server/http/api_keys.h"
+#include "server/http/sse.h"
+#include "server/requests/fields.h"
+#include "server/requests/tool_grammar.h"
 
 namespace qkv::server {
 namespace {

@@ -13,7 +13,7 @@
 #include "common/commands.h"
 #include "common/interrupt.h"
 #include "common/model_options.h"
-#include "server/api_keys.h"
+#include "server/http/api_keys.h"
 #include "server/server.h"
 
 namespace qkv::app {
