@@ -23,6 +23,7 @@ void ask_who_has(StoryBuilder& t, char thing, char owner);
 void introduce(StoryBuilder& t, char who);  // "Tom is a kind baker who likes to paint pictures."
 void comic_aside(StoryBuilder& t);          // a remark in brackets, not about the story
 void happy_end(StoryBuilder& t, char who);
+void gesture(StoryBuilder& t, char who);  // now and then: "She slowly shook her head."
 
 void lost_and_found(StoryBuilder& t);
 void gift(StoryBuilder& t);

@@ -191,7 +191,12 @@ void echo(StoryBuilder& t) {
 void password(StoryBuilder& t) {
   t.person('A', anyone(t));
   t.other_gender_person('C', 'A');
-  t.code('K', t.draw().between(4, 12));
+  const bool magic = t.draw().chance(60);
+  if (magic) {
+    t.spell('K', t.draw().between(6, 16));
+  } else {
+    t.code('K', t.draw().between(4, 12));
+  }
   t.place('P', places());
   t.say_one_of({
       {"[nsubj the code [nmod of the door]] cop:is K .", "[nsubj [nmod 门 的] 密码] 是 K 。"},
@@ -203,12 +208,14 @@ void password(StoryBuilder& t) {
   const int times = t.draw().between(2, 4);
   for (int i = 0; i < times; ++i) {
     t.alias('X', t.draw().chance(50) ? 'A' : 'C');
+    t.alias('L', 'K');
+    if (magic) t.part('L', 'K');
     t.say_one_of({
-        {"nsubj:X! say* , [ccomp “ K! . ”]", "nsubj:X! 说 ： [ccomp “ K! 。 ”]"},
-        {"nsubj:X! repeat* obj:it/U : [parataxis “ K! . ”]", "nsubj:X! 重复 了 [obl 一遍] ： [parataxis “ K! 。 ”]"},
-        {"nsubj:X! whisper* , [ccomp “ K! ? ”]", "nsubj:X! [advmod 小声] 问 ： [ccomp “ K! ？ ”]"},
-        {"nsubj:X! write* obj:it/U compound:prt:down : [parataxis K!] .",
-         "nsubj:X! [obl:patient 把 它] 写/V compound:下来/V ： [parataxis K!] 。"},
+        {"nsubj:X! say* , [ccomp “ L! . ”]", "nsubj:X! 说 ： [ccomp “ L! 。 ”]"},
+        {"nsubj:X! repeat* obj:it/U : [parataxis “ L! . ”]", "nsubj:X! 重复 了 [obl 一遍] ： [parataxis “ L! 。 ”]"},
+        {"nsubj:X! whisper* , [ccomp “ L! ? ”]", "nsubj:X! [advmod 小声] 问 ： [ccomp “ L! ？ ”]"},
+        {"nsubj:X! write* obj:it/U compound:prt:down : [parataxis L!] .",
+         "nsubj:X! [obl:patient 把 它] 写/V compound:下来/V ： [parataxis L!] 。"},
     });
   }
   t.ask({"what/U cop:is [nsubj the code] ?", "nsubj:密码 是 什么/U ？"},

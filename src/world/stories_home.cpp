@@ -92,6 +92,7 @@ void lost_and_found(StoryBuilder& t) {
        "。"},
       {"nsubj:A thank* obj:C! .", "nsubj:A 向 obl:C! 道 了 obj:谢 。"},
   });
+  gesture(t, 'A');
   if (t.draw().chance(12)) comic_aside(t);
   if (t.draw().chance(35)) happy_end(t, 'A');
   t.ask({"obj:what/U aux:did nsubj:A! lose ?", "nsubj:A! 弄丢 了 obj:什么/U ？"},
@@ -123,6 +124,7 @@ void gift(StoryBuilder& t) {
       {"nsubj:A go* [obl to P] [conj and choose* obj:B~ very carefully] .",
        "nsubj:A 去 了 obj:P ， [conj advmod:仔细 地 挑 compound:好/V 了 obj:B~] 。"},
   });
+  gesture(t, 'A');
   t.say_one_of({
       {"nsubj:A wrap* obj:B~ [obl in amod:blue paper] , [conj but nsubj:anyone/U can* see/V [ccomp mark:that nsubj:B~ "
        "be* a B#]] .",
@@ -139,6 +141,7 @@ void gift(StoryBuilder& t) {
        "nsubj:A! 说 ： [ccomp “ nsubj:这/U 是 送/V [obj C.you] 的_ 。 ”]"},
       {"nsubj:A! give* obj:B~ [obl to C!] .", "nsubj:A! [obl:patient 把 B~] 送 [obl 给 C!] 了_ 。"},
   });
+  gesture(t, 'C');
   t.say_one_of({
       {"[ccomp “ nsubj:C.I have always wanted/V obj:B? , ”] say* [nsubj C! , [acl:relcl nsubj:who already have* "
        "obj:three/M]] .",
@@ -205,6 +208,7 @@ void tea_visit(StoryBuilder& t) {
       {"nsubj:A! aux:be* reading/V obj:B , [conj and nsubj:C! pour* obj:T [obl for A~]] .",
        "nsubj:A! 正在 读 obj:B ， [conj nsubj:C! [obl 给 A~] 倒 了 obj:T] 。"},
   });
+  gesture(t, 'A');
   if (t.draw().chance(40)) {
     t.say_one_of({
         {"[ccomp “ nsubj:T- cop:is hot/J , [parataxis so/R be/X careful/J] , ”] nsubj:C! say* .",
@@ -236,6 +240,7 @@ void tea_visit(StoryBuilder& t) {
       {"[ccomp “ nsubj:B~ cop:is only a B# , ”] say* nsubj:C! politely .",
        "[ccomp “ nsubj:这/U advmod:不过 是 [nummod 一 clf:B^] B# 。 ”] nsubj:C! [advmod 客气] 地 说 。"},
   });
+  gesture(t, 'C');
   t.say_one_of({
       {"nsubj:C! dry* obj:B- [obl beside the stove] [conj and bring* obj:F] .",
        "nsubj:C! [obl:patient 把 B-] [obl 在 炉子 旁边] 烤 compound:干/J ， [conj 又 端 compound:来/V 了 obj:F] 。"},
@@ -276,6 +281,7 @@ void quarrel(StoryBuilder& t) {
       {"[ccomp “ nsubj:A.I saw obj:B~ advmod:first , ”] say* nsubj:A! .",
        "nsubj:A! 说 ： [ccomp “ advmod:是 nsubj:A.I 先 看见 obj:B~ 的_ 。 ”]"},
   });
+  gesture(t, 'A');
   t.say_one_of({
       {"[ccomp “ discourse:no , nsubj:B~ belongs [obl to C.me] ! ”] say* nsubj:C! .",
        "nsubj:C! 说 ： [ccomp “ discourse:不/I ， nsubj:B~ 是 C.me 的 ！ ”]"},
@@ -289,6 +295,7 @@ void quarrel(StoryBuilder& t) {
       {"[obl for nummod:N days] nsubj:G~ only speak* [obl to the cat] .",
        "nsubj:G~ [obl:tmod nummod:N 天] 只 [obl 跟 猫] 说话/V 。"},
   });
+  gesture(t, 'C');
   t.say_one_of({
       {"advmod:then nsubj:C! bring* iobj:A! obj:S .", "后来 ， nsubj:C! [obl 给 A!] 端 compound:来/V 了 obj:S 。"},
       {"advmod:then expl:it/U begin* [xcomp to_ rain/V] , [conj and nsubj:A! have* [obj the amod:only umbrella]] .",

@@ -365,6 +365,7 @@ void mystery(StoryBuilder& t) {
        "nsubj:E 喜欢/V obj:谜案 ， [conj 马上 赶来 了_] 。"},
       {"advmod:luckily nsubj:E live* [obl in the amod:next house] .", "幸好/R nsubj:E 就 住/V [obl 在 隔壁] 。"},
   });
+  gesture(t, 'A');
   t.say_one_of({
       {"nsubj:E- find* obj:crumbs [obl @S S] .", "nsubj:E- [obl 在 S @S] 发现 了 obj:碎屑 。"},
       {"nsubj:E- look* [obl at the floor] [conj and see* [obj amod:small footprints]] .",
@@ -424,6 +425,7 @@ void mystery(StoryBuilder& t) {
        "nsubj:A! 笑 了_ ， [conj 又 准备/V 了 [obj nummod:一 F^]] 。"},
       {"nsubj:E- bow* [conj and go* home] .", "nsubj:E- 鞠/V 了 [obj clf:个 躬] ， [conj 回家/V 了_] 。"},
   });
+  gesture(t, 'C');
   if (t.draw().chance(12)) comic_aside(t);
   t.ask({"nsubj:what/U vanished ?", "nsubj:什么/U 不见/V 了_ ？"}, {"nsubj:F! vanished .", "nsubj:F! 不见/V 了_ 。"},
         'F');

@@ -93,6 +93,31 @@ void comic_aside(StoryBuilder& t) {
   });
 }
 
+void gesture(StoryBuilder& t, char who) {
+  if (!t.draw().chance(55)) return;
+  t.alias('X', who);
+  t.say_one_of({
+      {"nsubj:X shake* [obj X'~ head/N] .", "nsubj:X 摇 了 compound:摇/V obj:头 。"},
+      {"nsubj:X scratch* [obj X'~ head/N] .", "nsubj:X 挠 了 compound:挠/V obj:头 。"},
+      {"nsubj:X raise* [obj X'~ hand/N] .", "nsubj:X 举/V compound:起/V obj:手 。"},
+      {"nsubj:X close* [obj X'~ eyes/N] .", "nsubj:X 闭/V compound:上/V obj:眼睛 。"},
+      {"nsubj:X rub* [obj X'~ eyes/N] .", "nsubj:X 揉 了 compound:揉/V obj:眼睛 。"},
+      {"nsubj:X hold* [obj X'~ breath/N] .", "nsubj:X 屏/V compound:住/V obj:呼吸 。"},
+      {"nsubj:X clap* [obj X'~ hands/N] .", "nsubj:X 拍 了 compound:拍/V obj:手 。"},
+      {"nsubj:X bite* [obj X'~ lip/N] .", "nsubj:X 咬 了 compound:咬/V obj:嘴唇 。"},
+      {"nsubj:X clear* [obj X'~ throat/N] .", "nsubj:X 清 了 compound:清/V obj:嗓子 。"},
+      {"nsubj:X lower* [obj X'~ voice/N] .", "nsubj:X 压/V compound:低/V 了 obj:声音 。"},
+      {"nsubj:X open* [obj X'~ mouth/N] .", "nsubj:X 张/V compound:开/V 了 obj:嘴 。"},
+      {"nsubj:X wipe* [obj X'~ forehead/N] .", "nsubj:X 擦 了 compound:擦/V obj:额头 。"},
+      {"nsubj:X tap* [obj X'~ foot/N] .", "nsubj:X 跺 了 compound:跺/V obj:脚 。"},
+      {"nsubj:X wrinkle* [obj X'~ nose/N] .", "nsubj:X 皱 了 compound:皱/V obj:鼻子 。"},
+      {"nsubj:X cross* [obj X'~ arms/N] .", "nsubj:X 抱/V compound:起/V obj:胳膊 。"},
+      {"nsubj:X button* [obj X'~ coat/N] .", "nsubj:X 扣/V compound:好/V 了 obj:大衣 。"},
+      {"nsubj:X drop* [obj X'~ hat/N] .", "nsubj:X 掉/V 了 obj:帽子 。"},
+      {"nsubj:X wash* [obj X'~ hands/N] .", "nsubj:X 洗 了 compound:洗/V obj:手 。"},
+  });
+}
+
 void happy_end(StoryBuilder& t, char who) {
   t.alias('X', who);
   t.habit('h', 'X');

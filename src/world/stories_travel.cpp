@@ -69,6 +69,7 @@ void journey(StoryBuilder& t) {
       {"[obl on the way] , nsubj:A see* obj:M [conj and eat* obj:F] .",
        "[obl 在 路 上] ， nsubj:A 看见 了 obj:M ， [conj 吃 了 obj:F] 。"},
   });
+  gesture(t, 'A');
   t.say_one_of({
       {"[obl in K!] nsubj:A see* [obj S [conj and U]] .", "[obl 在 K!] ， nsubj:A 看 了 [obj S [conj 和 U]] 。"},
       {"nsubj:A look* [obl at S] [obl for nummod:D minutes] [advcl because nsubj:S~ be* so beautiful/J] .",
@@ -85,6 +86,7 @@ void journey(StoryBuilder& t) {
        "nmod:家里 的 茶] 好喝/J] 。 ”]"},
       {"nsubj:A send* obj:B [obl to C] .", "nsubj:A [obl 给 C] 寄 了 obj:B 。"},
   });
+  gesture(t, 'C');
   t.say_one_of({
       {"[ccomp “ how/R cop:was nsubj:N! ? ”] nsubj:C! ask* [advcl when nsubj:A! come* home] .",
        "[obl:tmod [acl nsubj:A! 回家/V 的] 时候] ， nsubj:C! 问 ： [ccomp “ nsubj:N! 怎么样/J ？ ”]"},
@@ -128,6 +130,7 @@ void weather(StoryBuilder& t) {
       {"[ccomp “ &f [obl:tmod this afternoon] , ”] nsubj:C warn* obj:A! .",
        "nsubj:C 提醒 obj:A! ： [ccomp “ obl:tmod:下午 &f 。 ”]"},
   });
+  gesture(t, 'A');
   t.say_one_of({
       {"[ccomp “ never/R ! ”] say* nsubj:A! , [conj and leave* obj:W [obl at home/N]] .",
        "[ccomp “ 不会/V 的_ ！ ”] nsubj:A! 说 ， [conj [obl:patient 把 W-] 留 [obl 在 家 里] 了_] 。"},
@@ -141,6 +144,7 @@ void weather(StoryBuilder& t) {
        "[advmod 很快] &n ， [conj advmod:连 nsubj:M 都 回家/V 了_] 。"},
       {"advmod:then &n .", "后来 ， &n 。"},
   });
+  gesture(t, 'C');
   t.say_one_of({
       {"nsubj:A! stand* [obl under a amod:big tree] [conj and think* [obl about W-]] .",
        "nsubj:A! 站 [obl 在 [nummod 一 clf:棵] amod:大 树 下] ， [conj 想/V 着 obj:W-] 。"},
@@ -197,6 +201,7 @@ void garden(StoryBuilder& t) {
       {"nsubj:A sing* [obl to G~] , [conj although [nsubj the neighbours] complain*] .",
        "nsubj:A 常常 [obl 给 G~] 唱歌/V ， [conj advmod:虽然 nsubj:邻居们 有/V obj:意见] 。"},
   });
+  gesture(t, 'A');
   t.say_one_of({
       {"nsubj:M come* [conj and sit* advmod:down [obl beside G-]] .",
        "nsubj:M 来/V 了_ ， [conj 坐 [obl 在 G- 旁边]] 。"},
@@ -210,6 +215,7 @@ void garden(StoryBuilder& t) {
        "nsubj:A! 问 obj:C ： [ccomp “ nsubj:G- 需要/V obj:什么/U 呢 ？ ”]"},
       {"nsubj:A! tell* obj:C obj:everything/U .", "nsubj:A! [obl:patient 把 事情] [advmod 全都] 告诉/V 了 obj:C 。"},
   });
+  gesture(t, 'C');
   t.say_one_of({
       {"[ccomp “ nsubj:A.you need [obj amod:more patience] , ”] say* nsubj:C! .",
        "[ccomp “ nsubj:A.you 需要 [obj [amod 多 一点/N] 耐心] 。 ”] nsubj:C! 说 。"},

@@ -99,20 +99,17 @@ constexpr Phrase kAdverbials[] = {
     {"[obl at nummod:three o'clock]", "obl:tmod:三点钟"},
     {"[obl at nummod:four o'clock]", "obl:tmod:四点钟"},
     {"[obl at nummod:five o'clock]", "obl:tmod:五点钟"},
-    {"quietly", "advmod:静静 地"},
-    {"carefully", "advmod:小心 地"},
-    {"politely", "advmod:客气 地"},
-    {"quickly", "advmod:很快"},
-    {"slowly", "advmod:慢慢 地"},
-    {"suddenly", "advmod:忽然"},
-    {"proudly", "advmod:骄傲 地"},
-    {"advmod:happily", "advmod:开心 地"},
-    {"advmod:silently", "advmod:默默 地"},
-    {"advmod:secretly", "advmod:悄悄 地"},
-    {"advmod:calmly", "advmod:平静 地"},
-    {"advmod:patiently", "advmod:耐心 地"},
-    {"advmod:gladly", "advmod:欣然"},
-    {"advmod:bravely", "advmod:勇敢 地"},
+};
+
+// How somebody does it, in one word: in English before the verb, so that subject and verb stand apart.
+constexpr Phrase kManners[] = {
+    {"quietly", "advmod:静静 地"},         {"carefully", "advmod:小心 地"},
+    {"politely", "advmod:客气 地"},        {"quickly", "advmod:很快"},
+    {"slowly", "advmod:慢慢 地"},          {"suddenly", "advmod:忽然"},
+    {"proudly", "advmod:骄傲 地"},         {"advmod:happily", "advmod:开心 地"},
+    {"advmod:silently", "advmod:默默 地"}, {"advmod:secretly", "advmod:悄悄 地"},
+    {"advmod:calmly", "advmod:平静 地"},   {"advmod:patiently", "advmod:耐心 地"},
+    {"advmod:gladly", "advmod:欣然"},      {"advmod:bravely", "advmod:勇敢 地"},
 };
 
 // Syllables of made-up names: whoever reads one can only copy it.
@@ -260,6 +257,50 @@ void StoryBuilder::code(char role, int signs) {
     const Syllable& sign = kSigns[order[i]];
     made.name += (i == 0 ? "" : " ") + std::string(sign.en);
     made.name_zh += (i == 0 ? "" : " ") + std::string(sign.zh);
+  }
+  bind(role, std::move(made));
+}
+
+void StoryBuilder::spell(char role, int words) {
+  Entity made{.kind = EntityKind::name};
+  for (int i = 0; i < words; ++i) {
+    std::string en, zh;
+    if (draw_.chance(50)) {
+      const Noun& noun = *draw_.pick(all_nouns());
+      en = noun.en.substr(0, noun.en.find(' '));
+      zh = noun.zh;
+    } else if (draw_.chance(75)) {
+      for (int k = draw_.between(1, 3); k > 0; --k) {
+        const Syllable& next = draw_.pick(kSyllables);
+        en += next.en;
+        zh += next.zh;
+      }
+    } else {
+      en = zh = std::to_string(draw_.between(2, 99));
+    }
+    made.name += (i == 0 ? "" : " ") + en;
+    made.name_zh += (i == 0 ? "" : " ") + zh;
+  }
+  bind(role, std::move(made));
+}
+
+void StoryBuilder::part(char role, char of) {
+  const auto words = [](std::string_view name) {
+    std::vector<std::string_view> out;
+    for (size_t begin = 0, end; begin < name.size(); begin = end + 1) {
+      end = std::min(name.find(' ', begin), name.size());
+      out.push_back(name.substr(begin, end - begin));
+    }
+    return out;
+  };
+  const Entity whole = cast_[at(of)];
+  const auto en = words(whole.name), zh = words(whole.name_zh);
+  const auto all = static_cast<int>(en.size());
+  const int taken = draw_.between((all + 1) / 2, all), first = draw_.between(0, all - taken);
+  Entity made{.kind = EntityKind::name};
+  for (int i = first; i < first + taken; ++i) {
+    made.name += (i == first ? "" : " ") + std::string(en[static_cast<size_t>(i)]);
+    made.name_zh += (i == first ? "" : " ") + std::string(zh[static_cast<size_t>(i)]);
   }
   bind(role, std::move(made));
 }
@@ -416,7 +457,8 @@ const Phrase* StoryBuilder::adverbial(std::string_view en, std::string_view zh) 
                                        "aux:", "&", ":tmod", "[parataxis", "can*", "do*", "will*", "advmod:"}) {
     if (en.find(other) != std::string_view::npos) return nullptr;
   }
-  return draw_.chance(45) ? &draw_.pick(kAdverbials) : nullptr;
+  if (!draw_.chance(60)) return nullptr;
+  return draw_.chance(60) ? &draw_.pick(kManners) : &draw_.pick(kAdverbials);
 }
 
 void StoryBuilder::say(std::string_view en, std::string_view zh) {

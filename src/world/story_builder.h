@@ -48,7 +48,9 @@ class StoryBuilder {
   void hiding_place(char role, char thing);  // where the thing fits
   void country(char country, char capital);
   void number(char role, int64_t value);
-  void code(char role, int signs);  // "K 7 Q 2", 甲7丙2: different signs
+  void code(char role, int signs);   // "K 7 Q 2", 甲7丙2: different signs
+  void spell(char role, int words);  // "lamp zota 7 river": any words
+  void part(char role, char of);     // some neighbouring words of a code or spell
   void called(char role, const GivenName& name, Gender gender);
   void given_name(char role, Gender gender);               // a person known by one word
   void stranger(char role, Gender gender = Gender::none);  // a person with a made-up name
