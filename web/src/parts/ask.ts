@@ -74,7 +74,7 @@ function answerText(): Child {
 const shortened = (text: string): string => (text.length > 160 ? `…${Array.from(text).slice(-150).join("")}` : text);
 
 const shownBars = 8;
-function nextBars(): Child {
+export function nextBars(): Child {
   const next = report().next;
   if (!next) {
     const guesses = list(report().ladder?.guesses.at(-1)).at(-1);
@@ -86,17 +86,21 @@ function nextBars(): Child {
   });
 }
 
-function controls(): Child {
+export function samplingSliders(): Child {
   const slider = (name: "temperature" | "topK" | "topP", low: number, high: number, step: number, shown: (x: number) => string) => {
     const input = el("input", { type: "range", min: low, max: high, step, value: untracked(() => sampling())[name], "aria-label": say(name), oninput: () => sampling.set({ ...sampling.peek(), [name]: Number(input.value) }) });
     return el("label", { class: "slider" }, el("span", {}, say(name)), input, el("output", {}, () => shown(sampling()[name])));
   };
+  return el("div", { class: "sliders" },
+    slider("temperature", 0, 2, 0.05, (x) => (x === 0 ? say("greedy") : x.toFixed(2))), slider("topK", 0, 50, 1, (x) => (x === 0 ? say("all") : String(x))), slider("topP", 0.05, 1, 0.01, (x) => (x >= 1 ? say("all") : x.toFixed(2))),
+    el("button", { type: "button", class: "small-button", onclick: () => sampling.set({ ...sampling.peek(), temperature: sampling.peek().temperature || 0.8, seed: sampling.peek().seed + 1 }) }, say("draw")));
+}
+
+function controls(): Child {
   return el("div", { class: "card controls" },
     el("label", { class: "picker" }, el("span", {}, say("model")), () => el("select", { onchange: (event: Event) => { store.model.set((event.target as HTMLSelectElement).value); store.text.set(null); store.cut.set(""); store.token.set(null); } },
       models().map((one) => el("option", { value: one.name, selected: one === modelNow() }, one.name)))),
     () => (modelNow() ? el("p", { class: "fine" }, say("about")({ ...modelNow()!.facts, parameters: millions(modelNow()!.facts.parameters) })) : ""),
-    () => (can("next") ? el("div", { class: "sliders" },
-      slider("temperature", 0, 2, 0.05, (x) => (x === 0 ? say("greedy") : x.toFixed(2))), slider("topK", 0, 50, 1, (x) => (x === 0 ? say("all") : String(x))), slider("topP", 0.05, 1, 0.01, (x) => (x >= 1 ? say("all") : x.toFixed(2))),
-      el("button", { type: "button", class: "small-button", onclick: () => sampling.set({ ...sampling.peek(), temperature: sampling.peek().temperature || 0.8, seed: sampling.peek().seed + 1 }) }, say("draw"))) : ""));
+    () => (can("next") ? samplingSliders() : ""));
 }
 const millions = (n: number): string => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} G` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : `${Math.round(n / 1e3)} k`);
