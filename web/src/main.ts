@@ -3,7 +3,9 @@ import { startLive } from "./core/api";
 import { repaintAll } from "./core/canvas";
 import { readInk } from "./core/colour";
 import { fragment } from "./core/dom";
-import { report, type Report } from "./core/report";
+import { startKeys } from "./keys";
+import { startLooking } from "./core/looking";
+import { report, setReport, type Report } from "./core/report";
 import { effect } from "./core/signal";
 import * as store from "./core/store";
 import { tip } from "./core/tip";
@@ -13,12 +15,14 @@ import { thumbsReady } from "./parts/wall";
 import { darkNow, shell, systemDark } from "./shell";
 
 const first = JSON.parse(document.getElementById("report")!.textContent ?? "{}") as Report;
-report.set(first);
+setReport(first);
 startLive();
 // A file speaks the language of its report, a live page that of the browser; an address may say otherwise.
 const spoken = first.report === "live" ? navigator.language : first.lang ?? "en";
 store.lang.set(spoken.toLowerCase().startsWith("zh") ? "zh" : "en");
 store.followAddress();
+startLooking();
+startKeys();
 
 const page = document.getElementById("page")!;
 effect(() => { document.documentElement.lang = store.lang() === "zh" ? "zh-Hans" : "en"; });

@@ -2,6 +2,7 @@
 import { live } from "./core/api";
 import { el, type Child } from "./core/dom";
 import { report } from "./core/report";
+import { computed } from "./core/signal";
 import * as store from "./core/store";
 import { say } from "./core/words";
 import { doors } from "./doors";
@@ -27,6 +28,7 @@ function links(): Child {
 
 export function shell(): Child {
   const other = store.lang() === "zh" ? "en" : "zh";
+  const open = computed(openDoor);  // what tells doors apart may change without another one opening
   const title = () => report().title || (say("kinds") as Record<string, string>)[report().report ?? ""] || "qkv";
   return [
     el("a", { class: "skip", href: "#content", onclick: (event: Event) => { event.preventDefault(); document.getElementById("content")?.focus(); } }, say("skip")),
@@ -36,8 +38,8 @@ export function shell(): Child {
       el("button", { type: "button", class: "lang theme", "aria-label": () => say(darkNow() ? "toLight" : "toDark"), title: () => say(darkNow() ? "toLight" : "toDark"), onclick: () => store.theme.set(darkNow() ? "light" : "dark") }, () => (darkNow() ? "☀" : "☾")),
       el("button", { type: "button", class: "lang language", lang: other, title: say("otherHint"), onclick: () => store.chooseLang(other) }, say("other"))),
     el("main", { id: "content", tabindex: "-1" }, () => {
-      document.title = `${live() ? openDoor().name() : title()} · qkv`;
-      return openDoor().show();
+      document.title = `${live() ? open().name() : title()} · qkv`;
+      return open().show();
     }),
     el("footer", {}, say(live() ? "footerLive" : "footer")),
   ];

@@ -2,7 +2,7 @@
 import { report } from "./report";
 import { signal } from "./signal";
 
-export const live = (): boolean => report().report === "live" || liveToken !== "";
+export const live = (): boolean => liveToken !== "";
 let liveToken = "", liveWork = false;
 export const apiKey = signal("");
 export const mayWork = (): boolean => liveWork;  // whether training and labs may be started here
@@ -10,7 +10,7 @@ export const mayWork = (): boolean => liveWork;  // whether training and labs ma
 // Remembers what only the first report has; what the server answers later are plain reports.
 export function startLive(): void {
   const first = report.peek();
-  liveToken = first.token ?? "";
+  liveToken = first.report === "live" ? first.token ?? "none" : "";
   liveWork = first.work === true;
 }
 

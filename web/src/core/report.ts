@@ -78,10 +78,25 @@ export interface Report {
   written?: { prompt?: string; text?: string };
   cuts?: Cut[];
   movie?: Movie;
+  facts?: Facts;
+  next?: { token: number; lse: number; candidates: Candidate[]; rest: number };  // of the last token
+  losses?: Maybe<number>[];
+  cut?: string[];
   token?: string;  // of the server's page alone: the right to start work
   work?: boolean;
 }
 
+export interface Candidate { id: number; text: string; logit: number; p: number }
+export interface Facts {
+  layers: number; heads: number; kv_heads: number; width: number; head_width: number; ffn: number; vocabulary: number; context: number; parameters: number;
+  experts?: number; experts_per_token?: number; dtype?: string; norm?: string; positions?: string; encoder_layers?: number; tied?: boolean;
+}
+
 export const report = signal<Report>({});
+export const story = signal<Story | null>(null);  // the report's, or that of a token selected since
+export function setReport(next: Report): void {
+  report.set(next);
+  story.set(next.story ?? null);
+}
 export const queriesOf = (head: Head): readonly Token[] => (head.queries === "source" ? report().source : report().tokens) ?? [];
 export const keysOf = (head: Head): readonly Token[] => (head.keys === "source" ? report().source : report().tokens) ?? [];

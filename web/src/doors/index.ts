@@ -1,5 +1,6 @@
 // All doors, in the order of the menu. The first one that can be shown is the page's start.
 import type { Door } from "./door";
 import { lookDoor } from "./look";
+import { storyDoor } from "./story";
 
-export const doors: Door[] = [lookDoor];
+export const doors: Door[] = [lookDoor, storyDoor];

@@ -1,9 +1,12 @@
-// The first page: whatever parts the report has, in the order a story is told.
+// The first page: whatever parts the report has, in the order a story is told. Live, the text box stands above them.
+import { live } from "../core/api";
 import { el, type Child } from "../core/dom";
 import { list } from "../core/format";
-import { report } from "../core/report";
+import { can, cutList, toggleCut } from "../core/looking";
+import { report, story, type Head } from "../core/report";
 import { section, type Part } from "../core/section";
 import { say } from "../core/words";
+import { askPart } from "../parts/ask";
 import { hasLadder, ladderPart } from "../parts/ladder";
 import { moviePart } from "../parts/movie";
 import { storyPart } from "../parts/story";
@@ -18,20 +21,30 @@ const parts: [PartId, () => boolean, () => Part][] = [
   ["written", () => Boolean(report().written?.text || report().written?.prompt), writtenPart],
   ["tokens", () => list(report().tokens).length > 0, tokensPart],
   ["ladder", hasLadder, ladderPart],
-  ["wall", hasWall, () => wallPart()],
+  ["wall", hasWall, () => wallPart(live() ? cutSwitch : undefined)],
   ["cuts", () => list(report().cuts).length > 0, cutsPart],
-  ["story", () => list(report().story?.layers).length > 0, storyPart],
+  ["story", () => list(story()?.layers).length > 0, storyPart],
   ["movie", () => list(report().movie?.steps).length > 0, () => moviePart()],
 ];
 export const presentParts = (): PartId[] => parts.filter(([, has]) => has()).map(([id]) => id);
 
-function built(id: string, make: () => Part): HTMLElement {
-  try {
-    return section(make());
-  } catch (error) {
-    console.error(error);
-    return el("section", { id }, el("p", { class: "card" }, say("broken")));
-  }
+// Each part is built by itself: what one of them reads does not build the others again.
+function built(id: string, has: () => boolean, make: () => Part): Child {
+  return () => {
+    if (!has()) return null;
+    try {
+      return section(make());
+    } catch (error) {
+      console.error(error);
+      return el("section", { id }, el("p", { class: "card" }, say("broken")));
+    }
+  };
+}
+
+function cutSwitch(head: Head): Child {
+  const isCut = () => cutList().includes(head.name);
+  return can("cut") ? el("button", { type: "button", class: "cut-switch", role: "switch", "aria-checked": () => String(isCut()), onclick: () => toggleCut(head.name) },
+    el("i"), () => say(isCut() ? "isCut" : "cutIt")(head.name)) : null;
 }
 
 function header(): Child {
@@ -46,8 +59,6 @@ export const lookDoor: Door = {
   id: "look",
   name: () => say("doorLook"),
   here: () => true,
-  show() {
-    const present = parts.filter(([, has]) => has());
-    return [header, present.length ? present.map(([id, , make]) => built(id, make)) : el("p", { class: "card" }, say("nothing"))];
-  },
+  show: () => [live() ? askPart() : header(), parts.map(([id, has, make]) => built(id, has, make)),
+    () => (live() || presentParts().length ? null : el("p", { class: "card" }, say("nothing")))],
 };

@@ -3,7 +3,7 @@ import { canvas, fitText, pointIn } from "../core/canvas";
 import { ink, roleColour } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { axisName, clamp, known, list, percent, roleName, score, tokenName } from "../core/format";
-import { keysOf, queriesOf, type Head } from "../core/report";
+import { keysOf, queriesOf, report, type Head } from "../core/report";
 import { effect, signal } from "../core/signal";
 import * as store from "../core/store";
 import { say } from "../core/words";
@@ -155,4 +155,22 @@ function draw(context: CanvasRenderingContext2D, width: number, head: Head, row:
     context.fillText(fitText(context, axisName(keys, j), 62), 0, 0);
     context.restore();
   }
+}
+
+// A small map of one head with one row marked.
+export function headMap(name: string, row: number): Child {
+  const head = list(report().heads).find((one) => one.name === name);
+  if (!head) return null;
+  const size = 240, picture = canvas(name, () => size, (context) => {
+    const map = mapOf(head), high = size / map.rows;
+    context.fillStyle = ink.sunk;
+    context.fillRect(0, 0, size, size);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(drawPixels(head, 256), 0, 0, size, size);
+    context.strokeStyle = ink.accent;
+    context.lineWidth = 2;
+    context.strokeRect(1, row * high, size - 2, Math.max(high, 2));
+  });
+  picture.holder.classList.add("head-map");
+  return el("figure", { class: "block" }, el("figcaption", {}, name), picture.holder);
 }

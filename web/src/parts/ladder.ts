@@ -19,7 +19,7 @@ export function ladderReady(): void {  // brings it into view
 
 // The selected place: what was chosen anywhere on the page, else the report's own token, at the output.
 export function chosenToken(count: number): number {
-  const own = report().story?.token;
+  const own = report().story?.token;  // not story's: it follows what was chosen
   return clamp(store.token() ?? (known(own) ? own : count - 1), 0, count - 1);
 }
 

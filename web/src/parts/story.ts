@@ -2,7 +2,7 @@
 import { signedColour } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { clamp, known, largest, layerName, list, num, percent, short, tokenName, visible } from "../core/format";
-import { report, type Match, type StoryHead, type StoryLayer } from "../core/report";
+import { report, story as shownStory, type Match, type StoryHead, type StoryLayer } from "../core/report";
 import type { Part } from "../core/section";
 import { signal } from "../core/signal";
 import * as store from "../core/store";
@@ -26,7 +26,7 @@ function stopsOf(layer: StoryLayer): Stop[] {
 }
 
 export function storyPart(): Part {
-  const story = report().story!, layers = story.layers, tokens = list(report().tokens);
+  const story = shownStory()!, layers = story.layers, tokens = list(report().tokens);
   const shown = tokens[story.token] ? tokenName(tokens, story.token) : visible(story.shown);
   const layerAt = () => clamp(store.layer() ?? 0, 0, layers.length - 1);
   const stopAt = () => clamp(stop(), 0, stopsOf(layers[layerAt()]).length - 1);

@@ -46,7 +46,7 @@ export const en = {
   wallLeadPlain: "Every square is one head: rows are the tokens that look, columns the tokens they look at.",
   wallHint: "Hover to look, click to lock, arrow keys to move, Esc to unlock.",
   stacks: { decoder: "Decoder: looks left only", encoder: "Encoder: looks both ways", cross: "Cross-attention: the decoder looks at the source" },
-  hideFirst: "hide the first token’s column", locked: "locked", unlock: "unlock",
+  hideFirst: "hide the first token’s column", cutIt: (h: string) => `Cut ${h}`, isCut: (h: string) => `${h} is cut`, locked: "locked", unlock: "unlock",
   looksAt: (q: string, k: string, p: string) => `“${q}” looks at “${k}”: ${p}`,
   rowOf: (q: string) => `Where “${q}” looks`, firstMass: "on the first token", rest: "others",
   noRole: "no role found", filterRoles: "Show only heads with this role",

@@ -38,7 +38,7 @@ export const zh: typeof en = {
   wallLeadPlain: "每个方块是一个头：行是正在看的词元，列是被看的词元。",
   wallHint: "悬停查看，点击锁定，方向键移动，Esc 解除锁定。",
   stacks: { decoder: "解码器：只看左边", encoder: "编码器：左右都看", cross: "交叉注意力：解码器看原文" },
-  hideFirst: "隐藏第一个词元那一列", locked: "已锁定", unlock: "解除",
+  hideFirst: "隐藏第一个词元那一列", cutIt: (h: string) => `去掉 ${h}`, isCut: (h: string) => `${h} 已去掉`, locked: "已锁定", unlock: "解除",
   looksAt: (q: string, k: string, p: string) => `“${q}”看“${k}”：${p}`,
   rowOf: (q: string) => `“${q}”在看哪里`, firstMass: "看第一个词元", rest: "其余",
   noRole: "没有找到角色", filterRoles: "只显示有这个角色的头",

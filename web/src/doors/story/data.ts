@@ -1,0 +1,36 @@
+// Every number of one token in one layer and head, as the server sends it; and rows and columns of weights on request.
+import { ask } from "../../core/api";
+import { signal } from "../../core/signal";
+import type { Candidate } from "../../core/report";
+
+export interface Norm { kind: "rms" | "layer" | "none"; eps: number; weight: number[]; bias?: number[]; mean?: number; scale: number; values: number[] }
+export interface Projected { linear: number[]; bias?: number[]; norm?: Norm; rope?: { angles: number[]; style: "half" | "pairs" }; values: number[] }
+export interface Numbers {
+  token: number; layer: number; head: number; name: string; kv_head: number; width: number; head_width: number; value_width: number; heads: number; kv_heads: number;
+  embedding?: { id: number; token: number[]; position?: number[]; values: number[] };
+  x: number[]; norm?: Norm; q?: Projected; k?: Projected; v?: Projected;
+  keys?: number[][]; value_rows?: number[][]; qk?: number[]; scale: number; scores?: number[]; pattern?: number[]; lse: number;
+  z?: number[]; concat?: number[]; head_out?: number[]; out?: number[]; out_bias?: number[]; mid?: number[]; mid_from?: string;
+  mlp?: { norm?: Norm; pre: number[]; gate?: number[]; post: number[]; out: number[]; activation: string };
+  experts?: { logits: number[]; ids: number[]; weights: number[]; out: number[] };
+  post?: number[];
+  final?: { norm?: Norm; values: number[]; logits: Candidate[] };
+  checks?: Record<string, number>; plain?: boolean;
+}
+
+export type MatrixName = "q" | "k" | "v" | "o" | "gate" | "up" | "down" | "router" | "embed" | "position" | "head";
+interface WeightAsk { layer: number; matrix: MatrixName; head?: number; rows?: [number, number]; columns?: [number, number] }
+export interface Weight { matrix: string; name: string; shape: [number, number]; rows: [number, number]; columns: [number, number]; values: number[][] }
+
+// Weights that were asked for; a signal each, so that what waits for one is drawn when it comes.
+const known = new Map<string, ReturnType<typeof signal<Weight | null>>>();
+export function weight(model: string | undefined, what: WeightAsk): Weight | null {
+  const key = JSON.stringify([model, what]);
+  let found = known.get(key);
+  if (!found) {
+    known.set(key, (found = signal<Weight | null>(null)));
+    ask<Weight>("/page/weight", { ...(model ? { model } : {}), ...what }).then(found.set, () => known.delete(key));
+  }
+  return found();
+}
+export const weightLimit = 65536;  // numbers in one answer

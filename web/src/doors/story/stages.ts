@@ -1,0 +1,170 @@
+// The steps from a word to the next one: the blocks of each, and how each of their numbers was made.
+import { mi, mn, productSum, row, sub, sup, frac, sqrt, formula, shownNumber } from "../../core/formula";
+import { el, math, type Child } from "../../core/dom";
+import { tokenName, visible } from "../../core/format";
+import type { Block, Made } from "../../core/matrix";
+import type { Token } from "../../core/report";
+import { nextBars, samplingSliders } from "../../parts/ask";
+import { headMap } from "../../parts/bigmap";
+import { weight, weightLimit, type MatrixName, type Norm, type Numbers, type Projected } from "./data";
+import { say, type StageName } from "./words";
+
+export interface Context { numbers: Numbers; tokens: readonly Token[]; model: string | undefined }
+export interface Stage { name: StageName; text: string; blocks: (Block | string)[]; start: { block: string; row: number; column: number } | null; large?: boolean; extra?: () => Child }
+
+const vector = (id: string, name: Child, values: readonly number[], more: Partial<Block> = {}): Block => ({ id, name, rows: 1, columns: values.length, at: (_, j) => values[j], ...more });
+const column = (id: string, name: Child, values: readonly number[], more: Partial<Block> = {}): Block => ({ id, name, rows: values.length, columns: 1, at: (i) => values[i], ...more });
+const others = (n: number) => say("others")(n);
+
+// y[j] = sum_i a[i] W[i][j] (+ bias[j]).
+function dotMade(letters: { a: Child; w: string; y: string }, a: readonly number[], column: readonly number[] | null, j: number, from: Made["from"], bias?: number): Made | null {
+  if (!column) return { formula: formula(sub(letters.y, j), "=", mi("…")), from };
+  return {
+    formula: [formula(sub(letters.y, j), "=", math("munder", mathSum(), mi("i")), letters.a, sub(matrixName(letters.w), row(mi("i"), ",", math("mn", j)))), formula("=", productSum(a, column, others, bias))],
+    from, terms: { names: [`${letters.w}[i]`, `${letters.w}[i][${j}]`], a, b: column },
+  };
+}
+const matrixName = (name: string): Child => { const [w, index] = name.split("_"); return index ? row("(", sub(w, mi(index)), ")") : mi(w); };
+const mathSum = (): Element => math("mo", "∑");
+
+// The columns of a weight that belong to the head: all of them where they are few enough, else only column j.
+function columnOf({ numbers, model }: Context, matrix: MatrixName, rows: number, columns: number, j: number, head?: number): number[] | null {
+  const whole = rows * columns <= weightLimit;
+  const got = weight(model, { layer: numbers.layer, matrix, ...(head === undefined ? {} : { head }), ...(whole ? {} : { columns: [j, j + 1] }) });
+  return got ? got.values.map((line) => line[whole ? j : 0]) : null;
+}
+function weightBlock(context: Context, matrix: MatrixName, name: Child, rows: number, columns: number, head?: number): Block | null {
+  if (rows * columns > weightLimit) return null;
+  const got = weight(context.model, { layer: context.numbers.layer, matrix, ...(head === undefined ? {} : { head }) });
+  return got ? { id: `W_${matrix}`, name, rows, columns, at: (i, j) => got.values[i][j] } : null;
+}
+
+function normStage(name: StageName, norm: Norm, x: readonly number[], id: string): Stage {
+  const mean = norm.kind === "layer" ? norm.mean ?? 0 : null;
+  const under = () => (mean === null ? sqrt(row(frac([sup(mi("Σ x"), math("mn", 2))], mi("C")), "+", mi("ε"))) : sqrt(row(mi("var"), "+", mi("ε"))));
+  const made = (_: number, i: number): Made => ({
+    formula: formula(sub("n", i), "=", frac(mean === null ? sub("x", i) : row(sub("x", i), "−", mi("μ")), under()), "×", sub("w", i), "=",
+      mean === null ? mn(x[i]) : row("(", mn(x[i]), "−", mn(mean), ")"), "×", mn(norm.scale), "×", mn(norm.weight[i]), norm.bias ? ["+", mn(norm.bias[i])].map((p) => (typeof p === "string" ? math("mo", p) : p)) : null, "=", mn(norm.values[i])),
+    from: [{ block: "x", columns: [i, i + 1] }, { block: "w", columns: [i, i + 1] }],
+  });
+  return { name, text: say("texts").norm(), blocks: [vector("x", "x", x), vector("w", "w", norm.weight), "=", vector(id, "n", norm.values, { made })], start: { block: id, row: 0, column: 0 } };
+}
+
+function projection(context: Context, name: "q" | "k" | "v", projected: Projected, text: string): Stage {
+  const { numbers: n } = context, input = n.norm?.values ?? n.x, letter = `W_${name.toUpperCase()}`, columns = projected.linear.length;
+  const head = name === "q" ? n.head : n.kv_head, w = weightBlock(context, name, letter, n.width, columns, head);
+  const linear = vector(`${name}_linear`, name, projected.linear, {
+    made: (_, j) => dotMade({ a: sub("n", mi("i")), w: letter, y: name }, input, columnOf(context, name, n.width, columns, j, head), j,
+      [{ block: "n" }, { block: `W_${name}`, columns: [j, j + 1] }], projected.bias?.[j]),
+  });
+  const blocks: (Block | string)[] = [vector("n", "n", input), "×", ...(w ? [w] : [`${letter} ${n.width} × ${columns}`]), "=", linear];
+  if (projected.rope) blocks.push("→", rotated(name, projected));
+  return { name, text, blocks, start: { block: linear.id, row: 0, column: 0 }, large: !w && n.width * columns > weightLimit };
+}
+
+// Rotary positions: pairs of numbers are turned by an angle that grows with the place of the token.
+function rotated(name: string, { linear, norm, rope, values }: Projected): Block {
+  const from = norm?.values ?? linear, half = rope!.angles.length;
+  const pairOf = (j: number): [number, number, number] => (rope!.style === "half" ? [j % half, j % half, (j % half) + half] : [j >> 1, j & ~1, j | 1]);
+  return vector(`${name}_rope`, [name, "′ (RoPE)"], values, { made: (_, j) => {
+    const [k, a, b] = pairOf(j);
+    if (a >= from.length || b >= from.length || k >= half) return null;
+    const angle = rope!.angles[k], first = j === a;
+    return {
+      formula: formula(sub(`${name}′`, j), "=", sub(name, first ? a : b), mi(" cos θ"), first ? "−" : "+", sub(name, first ? b : a), mi(" sin θ"), "=",
+        mn(from[first ? a : b]), "×", mn(Math.cos(angle)), first ? "−" : "+", mn(from[first ? b : a]), "×", mn(Math.sin(angle)), "=", mn(values[j])),
+      from: [{ block: `${name}_linear`, columns: [a, a + 1] }, { block: `${name}_linear`, columns: [b, b + 1] }],
+    };
+  } });
+}
+
+function scoreStages(context: Context): Stage[] {
+  const { numbers: n, tokens } = context, { keys, qk, scores, pattern, q } = n;
+  if (!keys || !qk || !scores || !pattern || !q) return [];
+  const rowName = (i: number) => tokenName(tokens, i), S = keys.length;
+  const lit = (i: number): Made["from"] => [{ block: "q" }, { block: "keys", rows: [i, i + 1] }];
+  const plain = scores.every((s, i) => Math.abs(s - qk[i] * n.scale) < 1e-3 * (1 + Math.abs(s)));
+  const keyBlock: Block = { id: "keys", name: "K", rows: S, columns: keys[0].length, at: (i, j) => keys[i][j], rowName };
+  const first: Stage = { name: "scores", text: say("texts").scores({ d: n.head_width, scale: shownNumber(n.scale) }), start: { block: "qk", row: S - 1, column: 0 }, blocks: [
+    vector("q", "q", q.values), "×", keyBlock, "=",
+    column("qk", "q · k", qk, { made: (i) => ({ formula: [formula(mi("q"), "·", sub("k", i)), formula("=", productSum(q.values, keys[i], others))], from: lit(i), terms: { names: ["q[i]", `k[${i}][i]`], a: q.values, b: keys[i] } }) }),
+    "→",
+    column("scores", "s", scores, { made: (i) => (plain ? { formula: formula(sub("s", i), "=", row("(", mi("q"), "·", sub("k", i), ")"), "×", frac(math("mn", 1), sqrt(mi("d"))), "=", mn(qk[i]), "×", mn(n.scale), "=", mn(scores[i])), from: [{ block: "qk", rows: [i, i + 1] }] } : null) })] };
+  const second: Stage = { name: "softmax", text: say("texts").softmax(), extra: () => headMap(n.name, n.token), start: { block: "pattern", row: S - 1, column: 0 }, blocks: [
+    column("scores", "s", scores, { rowName }), "→",
+    column("pattern", "A", pattern, { kind: "share", made: (i) => ({
+      formula: formula(sub("A", i), "=", frac(sup(mi("e"), sub("s", i)), row(math("munder", mathSum(), mi("j")), sup(mi("e"), sub("s", mi("j"))))), "=", sup(mi("e"), row(mn(scores[i]), "−", mn(n.lse))), "=", mn(pattern[i])),
+      from: [{ block: "scores" }] }) })] };
+  return [first, second];
+}
+
+function mixStages(context: Context): Stage[] {
+  const { numbers: n, tokens } = context, made: Stage[] = [], { pattern, value_rows: values, z } = n;
+  if (pattern && values && z) {
+    const rowName = (i: number) => tokenName(tokens, i);
+    made.push({ name: "z", text: say("texts").z(), start: { block: "z", row: 0, column: 0 }, blocks: [
+      column("A", "A", pattern, { kind: "share", rowName }), "×",
+      { id: "V", name: "V", rows: values.length, columns: values[0].length, at: (i, j) => values[i][j] }, "=",
+      vector("z", "z", z, { made: (_, j) => ({ formula: [formula(sub("z", j), "=", math("munder", mathSum(), mi("i")), sub("A", mi("i")), sub("V", row(mi("i"), ",", math("mn", j)))), formula("=", productSum(pattern, values.map((v) => v[j]), others))],
+        from: [{ block: "A" }, { block: "V", columns: [j, j + 1] }], terms: { names: ["A[i]", `V[i][${j}]`], a: pattern, b: values.map((v) => v[j]) } }) })] });
+  }
+  const { concat, out } = n;
+  if (concat && z) {
+    const begin = n.head * n.value_width, slice: [number, number] = [begin, begin + n.value_width];
+    made.push({ name: "concat", text: say("texts").concat({ heads: n.heads }), start: { block: "concat", row: 0, column: begin }, blocks: [
+      vector("z", "z", z), "→", vector("concat", "concat", concat, { slice, made: (_, j) => (j >= slice[0] && j < slice[1] ? { formula: formula(sub("c", j), "=", sub("z", j - begin), "=", mn(concat[j])), from: [{ block: "z", columns: [j - begin, j - begin + 1] }] } : null) })] });
+  }
+  if (concat && out) {
+    const begin = n.head * n.value_width, w = weightBlock(context, "o", "W_O", concat.length, out.length);
+    made.push({ name: "o", text: say("texts").o(), start: { block: "out", row: 0, column: 0 }, large: !w && concat.length * out.length > weightLimit, blocks: [
+      vector("concat", "concat", concat, { slice: [begin, begin + n.value_width] }), "×", w ?? `W_O ${concat.length} × ${out.length}`, "=",
+      vector("out", "o", out, { made: (_, j) => dotMade({ a: sub("c", mi("i")), w: "W_O", y: "o" }, concat, columnOf(context, "o", concat.length, out.length, j), j, [{ block: "concat" }, { block: "W_o", columns: [j, j + 1] }], n.out_bias?.[j]) })] });
+  }
+  if (out && n.mid && n.mid_from === "x + out") made.push(addStage("mid", n.x, "x", out, "o", n.mid, "m"));
+  return made;
+}
+
+function addStage(name: "mid" | "post", a: readonly number[], aName: string, b: readonly number[], bName: string, sum: readonly number[], sumName: string): Stage {
+  return { name, text: say("texts")[name](), start: { block: sumName, row: 0, column: 0 }, blocks: [vector(aName, aName, a), "+", vector(bName, bName, b), "=",
+    vector(sumName, sumName, sum, { made: (_, j) => ({ formula: formula(sub(sumName, j), "=", sub(aName, j), "+", sub(bName, j), "=", mn(a[j]), "+", mn(b[j]), "=", mn(sum[j])), from: [{ block: aName, columns: [j, j + 1] }, { block: bName, columns: [j, j + 1] }] }) })] };
+}
+
+function hiddenStages(context: Context): Stage[] {
+  const { numbers: n } = context, made: Stage[] = [], { mlp } = n;
+  if (mlp) {
+    const input = mlp.norm?.values ?? n.mid ?? [], F = mlp.post.length, upName = mlp.gate ? "W_up" : "W_1";
+    made.push({ name: "mlp", text: say("texts").mlp({ hidden: F, activation: mlp.activation }), start: { block: "ffn_out", row: 0, column: 0 }, blocks: [
+      vector("n", "n", input), "×", `${upName} ${n.width} × ${F}`, "=",
+      vector("pre", "h", mlp.pre, { made: (_, j) => dotMade({ a: sub("n", mi("i")), w: upName, y: "h" }, input, columnOf(context, "up", n.width, F, j), j, [{ block: "n" }]) }),
+      "→", vector("hidden", mlp.gate ? [mlp.activation, "(gate) × h"] : [mlp.activation, "(h)"], mlp.post), "×", `W_down ${F} × ${n.width}`, "=",
+      vector("ffn_out", "f", mlp.out, { made: (_, j) => dotMade({ a: sub("h", mi("i")), w: "W_down", y: "f" }, mlp.post, columnOf(context, "down", F, n.width, j), j, [{ block: "hidden" }]) })] });
+    if (n.mid && n.post) made.push(addStage("post", n.mid, "m", mlp.out, "f", n.post, "x′"));
+  } else if (n.experts && n.mid && n.post) {
+    made.push({ name: "mlp", text: say("texts").mlp({ hidden: n.experts.logits.length, activation: "softmax" }), start: null, blocks: [vector("router", "router", n.experts.logits), "→", vector("f", "f", n.experts.out)] });
+    made.push(addStage("post", n.mid, "m", n.experts.out, "f", n.post, "x′"));
+  }
+  return made;
+}
+
+export function stagesOf(context: Context): Stage[] {
+  const { numbers: n, tokens } = context, all: Stage[] = [];
+  if (n.embedding && n.layer === 0) {
+    const { id, token, position, values } = n.embedding;
+    all.push({ name: "embed", text: say("texts").embed({ id, width: n.width, token: tokenName(tokens, n.token) }), start: { block: "e", row: 0, column: 0 }, blocks: [
+      vector("E", ["E[", String(id), "]"], token), ...(position ? ["+", vector("P", ["P[", String(n.token), "]"], position)] : []), "=",
+      vector("e", "x", values, { made: (_, j) => ({ formula: formula(sub("x", j), "=", sub("E", row(math("mn", id), ",", math("mn", j))), position ? [math("mo", "+"), sub("P", row(math("mn", n.token), ",", math("mn", j)))] : null, "=", position ? [mn(token[j]), math("mo", "+"), mn(position[j]), math("mo", "=")] : null, mn(values[j])), from: [{ block: "E", columns: [j, j + 1] }, { block: "P", columns: [j, j + 1] }] }) })] });
+  }
+  if (n.norm) all.push(normStage("norm", n.norm, n.x, "n"));
+  if (n.q) all.push(projection(context, "q", n.q, say("texts").q({ width: n.width, heads: n.heads, d: n.head_width })));
+  if (n.k) all.push(projection(context, "k", n.k, say("texts").k()));
+  if (n.v) all.push(projection(context, "v", n.v, say("texts").v()));
+  all.push(...scoreStages(context), ...mixStages(context), ...hiddenStages(context));
+  if (n.final) {
+    const top = n.final.logits, lse = top[0] ? top[0].logit - Math.log(top[0].p) : 0;
+    all.push({ name: "logits", text: say("texts").logits(), start: { block: "p", row: 0, column: 0 }, blocks: [vector("n", "n", n.final.values), "→",
+      column("logits", "logit", top.map((c) => c.logit), { rowName: (i) => visible(top[i].text) }), "→",
+      column("p", "p", top.map((c) => c.p), { kind: "share", made: (i) => ({ formula: formula(sub("p", i), "=", sup(mi("e"), row(mn(top[i].logit), "−", mn(lse))), "=", mn(top[i].p)), from: [{ block: "logits", rows: [i, i + 1] }] }) })] });
+    if (n.token === tokens.length - 1) all.push({ name: "sample", text: say("texts").sample(), start: null, blocks: [], extra: () => el("div", { class: "sample-stage" }, nextBars, samplingSliders()) });
+  }
+  return all;
+}
