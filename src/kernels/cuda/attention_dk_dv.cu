@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     barrier_init(keys_empty, 4);
     for (int s = 0; s < kStages; ++s) {
       barrier_init(full(s), 1);
-      barrier_init(empty(s), 1);
+      barrier_init(empty(s), 4);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
@@ -115,6 +115,11 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
   const auto hide_unseen = [&](float(&x)[32], int column) {
     const Sight::Interval seen[2] = {shared_interval(seen_at), shared_interval(seen_at + 8)};
     hide(x, seen, column);
+  };
+  // By every warp: each reads shared memory itself, not only through products.
+  const auto give_back = [&](uint32_t barrier) {
+    __syncwarp();
+    if (lane == 0) barrier_arrive(barrier);
   };
   // At the start of a step s holds block b's finished S^T if kEarly. No product is in flight across the loop's back edge.
   const auto step = [&](auto more) {
@@ -188,11 +193,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     wgmma_commit();
     wgmma_wait<0>();
     if constexpr (C::kEarly) hold(s);
-    if (threadIdx.x == 0) barrier_arrive(empty(now));
-  };
-  const auto give_back = [&] {
-    __syncwarp();
-    if (lane == 0) barrier_arrive(keys_empty);
+    give_back(empty(now));
   };
 #pragma unroll 1
   for (uint32_t turn = 0;; turn ^= 1) {
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     for (int i = 0; i < D / 2; ++i) dk[i] = dv[i] = 0;
     k.take(base, warp, lane);
     v.take(v_at, warp, lane);
-    if constexpr (C::kKept) give_back();
+    if constexpr (C::kKept) give_back(keys_empty);
 #pragma unroll 1
     for (int n = 0; n < tile.segments; ++n) {
       const Asking a = asking(pass.segments, pass.plan, tile, n);
@@ -229,7 +230,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       for (int i = 1; i < steps; ++i) step(std::true_type{});
       step(std::false_type{});
     }
-    if constexpr (!C::kKept) give_back();
+    if constexpr (!C::kKept) give_back(keys_empty);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int64_t key = tile.first + first + 8 * i;

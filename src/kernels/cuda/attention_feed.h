@@ -56,7 +56,7 @@ __device__ inline void warpgroup_sync(int group) {
   }
 }
 
-// The segments a tile touches, which of its rows they have, and how many warpgroups are done with a stage.
+// The segments a tile touches, which of its rows they have, and how many are done with a stage.
 struct TileSegments {
   int list[kTileRows], count, done[kStages];
   uint32_t covered[kTileRows / 32];
@@ -141,9 +141,15 @@ class Feed {
     at.blocks = blocks_of(f_, s, max(first_row_, s.first_row), min(first_row_ + C::kRows, s.first_row + s.rows) - 1);
     return at;
   }
-  // Done with block b of a segment, as one warpgroup.
+  // Done with block b of a segment, as one warpgroup. Classes are read by each warp itself, the rest by products of the
+  // warpgroup: then each warp says so.
   __device__ __forceinline__ void release(const Visit& at, int b) {
-    if (thread_ % 128 == 0 && atomicAdd(&found_.done[stage_], 1) == C::kGroups - 1) {
+    constexpr int kEach = C::kStats ? 32 : 128;  // threads
+    if (C::kStats) {
+      __threadfence_block();
+      __syncwarp();
+    }
+    if (thread_ % kEach == 0 && atomicAdd(&found_.done[stage_], 1) == C::kThreads / kEach - 1) {
       found_.done[stage_] = 0;
       if (b + kStages < at.blocks.end) {
         call(at.segment, at.index, b + kStages, stage_);
