@@ -382,6 +382,18 @@ struct AdamWArgs {  // decoupled decay; g is multiplied by grad_factor first
   int64_t step = 1;  // counts from 1
   Tensor copy;       // w in another dtype, or absent; of adamw_set alone
 };
+struct MuonArgs {  // of matrices [R, C] or [E, R, C]; the formula is in ops/optim.cpp
+  Tensor w, g, buffer;
+  double momentum = 0, grad_factor = 1;
+  double shrink = 1, step = 0;  // w = shrink w + step orthogonal(u)
+  Tensor copy;                  // w in another dtype, or absent
+  bool done = false;            // set where the kernel has taken them
+};
+// X = a X + b (X X^T) X + c (X X^T)^2 X, so many times.
+struct NewtonSchulz {
+  static constexpr double a = 3.4445, b = -4.7750, c = 2.0315;
+  static constexpr int kSteps = 5;
+};
 struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay * w)
   Tensor w, g, buffer;
   double lr = 0, momentum = 0, decay = 0, grad_factor = 1;
@@ -460,6 +472,8 @@ struct Kernels {
   // dx of up to kMostInSet products of one x: the sum of dy w over all, as one product with their outputs side by side. False
   // where a table does not take these, and nothing is done.
   bool (*input_gradient_set)(const Exec&, const Grad& dx, std::span<const LinearBackwardArgs>) noexcept = nullptr;
+  // Muon for each, where a table has it and takes the matrices; others are left for products one by one.
+  void (*muon_set)(const Exec&, std::span<MuonArgs>) noexcept = nullptr;
 
   static const Kernels& none();  // kernels that do nothing, for planning memory
 };

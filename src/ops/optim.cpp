@@ -69,28 +69,70 @@ void add_product(Context& cx, const Tensor& y, const Tensor& a, const Tensor& b)
 
 // u [R, C] becomes the nearest matrix with singular values around 1, in place.
 void orthogonalise(Context& cx, const Tensor& u) {
-  constexpr double a = 3.4445, b = -4.7750, c = 2.0315;
-  constexpr int kSteps = 5;
   const auto before = cx.arena.mark();
   const bool tall = u.dim(0) > u.dim(1);  // works on the transpose
   const double norm = std::sqrt(sum_of_squares(cx, u));
   const Tensor wide = tall ? u.transposed(0, 1) : u;
   Tensor x = cx.constant(wide.shape(), u.dtype()), next = cx.constant(wide.shape(), u.dtype());
   cx.kernels.copy(cx.exec, {.y = x, .x = wide, .factor = 1 / (norm + 1e-7)});
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < NewtonSchulz::kSteps; ++step) {
     const auto inner = cx.arena.mark();
     const Tensor gram = times_transposed(cx, x, x);        // X X^T, symmetric
     const Tensor poly = times_transposed(cx, gram, gram);  // (X X^T)^2
     const Tensor mixed = cx.constant(gram.shape(), gram.dtype());
-    cx.kernels.copy(cx.exec, {.y = mixed, .x = gram, .factor = b});
-    cx.kernels.copy(cx.exec, {.y = mixed, .x = poly, .factor = c, .add = true});
-    cx.kernels.copy(cx.exec, {.y = next, .x = x, .factor = a});
+    cx.kernels.copy(cx.exec, {.y = mixed, .x = gram, .factor = NewtonSchulz::b});
+    cx.kernels.copy(cx.exec, {.y = mixed, .x = poly, .factor = NewtonSchulz::c, .add = true});
+    cx.kernels.copy(cx.exec, {.y = next, .x = x, .factor = NewtonSchulz::a});
     add_product(cx, next, mixed, x);
     std::swap(x, next);
     cx.arena.rewind(inner);
   }
   cx.kernels.copy(cx.exec, {.y = u, .x = tall ? x.transposed(0, 1) : x});
   cx.arena.rewind(before);
+}
+
+// Matrix after matrix.
+void muon_by_products(Context& cx, const MuonArgs& a) {
+  const auto before = cx.arena.mark();
+  const Shape& shape = a.w.shape();
+  const Tensor update = cx.constant(shape, a.w.dtype());
+  // buffer = momentum buffer + g, then u = g + momentum buffer
+  cx.kernels.copy(cx.exec, {.y = update, .x = a.buffer, .factor = a.momentum});
+  cx.kernels.copy(cx.exec, {.y = update, .x = a.g, .factor = a.grad_factor, .add = true});
+  cx.kernels.copy(cx.exec, {.y = a.buffer, .x = update});
+  cx.kernels.copy(cx.exec, {.y = update, .x = a.g, .factor = a.grad_factor});
+  cx.kernels.copy(cx.exec, {.y = update, .x = a.buffer, .factor = a.momentum, .add = true});
+  const int64_t matrices = shape.rank() == 3 ? shape[0] : 1;
+  for (int64_t e = 0; e < matrices; ++e) {
+    orthogonalise(cx, shape.rank() == 3 ? update.slice(0, e, 1).view({shape[-2], shape[-1]}) : update);
+  }
+  const Tensor decayed = cx.constant(shape, a.w.dtype());
+  cx.kernels.copy(cx.exec, {.y = decayed, .x = a.w, .factor = a.shrink});
+  cx.kernels.copy(cx.exec, {.y = decayed, .x = update, .factor = a.step, .add = true});
+  cx.kernels.copy(cx.exec, {.y = a.w, .x = decayed});
+  cx.arena.rewind(before);
+}
+
+MuonArgs muon_arguments(Context& cx, const MuonStep& one, double grad_factor) {
+  Param& w = *one.weight;
+  const Muon& rule = one.rule;
+  const Tensor g = gradient_of(cx, "muon", w);
+  check_state(cx, "muon", "buffer", w, one.buffer);
+  const Shape& shape = w.shape();
+  QKV_CHECK(shape.rank() == 2 || shape.rank() == 3, "muon: the weight '", w.name(), "' is ", shape,
+            " but Muon works on matrices [R, C] or [E, R, C]", Hint("use AdamW for this one"));
+  check_number("muon", "lr", rule.lr, 0, 1e3);
+  check_number("muon", "momentum", rule.momentum, 0, 1 - 1e-12);
+  check_number("muon", "decay", rule.decay, 0, 1e3);
+  check_number("muon", "gradient factor", grad_factor, 0, 1e30);
+  const auto longest = static_cast<double>(std::max(shape[-2], shape[-1]));
+  return {.w = w.writable(cx),
+          .g = g,
+          .buffer = one.buffer,
+          .momentum = rule.momentum,
+          .grad_factor = grad_factor,
+          .shrink = 1 - rule.lr * rule.decay,
+          .step = -rule.lr * 0.2 * std::sqrt(longest)};
 }
 
 AdamWArgs adamw_arguments(Context& cx, Param& w, const AdamState& state, const AdamW& rule, double grad_factor) {
@@ -160,36 +202,21 @@ void sgd_step(Context& cx, Param& w, const Tensor& buffer, const Sgd& rule, doub
 }
 
 void muon_step(Context& cx, Param& w, const Tensor& buffer, const Muon& rule, double grad_factor) {
-  const Tensor g = gradient_of(cx, "muon", w);
-  check_state(cx, "muon", "buffer", w, buffer);
-  const int rank = w.shape().rank();
-  QKV_CHECK(rank == 2 || rank == 3, "muon: the weight '", w.name(), "' is ", w.shape(),
-            " but Muon works on matrices [R, C] or [E, R, C]", Hint("use AdamW for this one"));
-  check_number("muon", "lr", rule.lr, 0, 1e3);
-  check_number("muon", "momentum", rule.momentum, 0, 1 - 1e-12);
-  check_number("muon", "decay", rule.decay, 0, 1e3);
-  check_number("muon", "gradient factor", grad_factor, 0, 1e30);
+  const MuonStep step{.weight = &w, .buffer = buffer, .rule = rule};
+  muon_steps(cx, {&step, 1}, grad_factor);
+}
 
-  const auto before = cx.arena.mark();
-  const Tensor master = w.writable(cx);
-  const Tensor update = cx.constant(w.shape(), master.dtype());
-  // buffer = momentum buffer + g, then u = g + momentum buffer
-  cx.kernels.copy(cx.exec, {.y = update, .x = buffer, .factor = rule.momentum});
-  cx.kernels.copy(cx.exec, {.y = update, .x = g, .factor = grad_factor, .add = true});
-  cx.kernels.copy(cx.exec, {.y = buffer, .x = update});
-  cx.kernels.copy(cx.exec, {.y = update, .x = g, .factor = grad_factor});
-  cx.kernels.copy(cx.exec, {.y = update, .x = buffer, .factor = rule.momentum, .add = true});
-  const int64_t matrices = rank == 3 ? w.shape()[0] : 1, rows = w.shape()[-2], cols = w.shape()[-1];
-  for (int64_t e = 0; e < matrices; ++e) {
-    orthogonalise(cx, rank == 3 ? update.slice(0, e, 1).view({rows, cols}) : update);
+void muon_steps(Context& cx, std::span<const MuonStep> all, double grad_factor) {
+  std::vector<MuonArgs> args;
+  for (const MuonStep& one : all) args.push_back(muon_arguments(cx, one, grad_factor));
+  if (cx.kernels.muon_set != nullptr) {
+    for (size_t i = 0; i < args.size(); ++i) args[i].copy = all[i].weight->copy();
+    cx.kernels.muon_set(cx.exec, args);
   }
-  const Tensor decayed = cx.constant(w.shape(), master.dtype());
-  cx.kernels.copy(cx.exec, {.y = decayed, .x = master, .factor = 1 - rule.lr * rule.decay});
-  const double size = -rule.lr * 0.2 * std::sqrt(static_cast<double>(std::max(rows, cols)));
-  cx.kernels.copy(cx.exec, {.y = decayed, .x = update, .factor = size, .add = true});
-  cx.kernels.copy(cx.exec, {.y = master, .x = decayed});
-  cx.arena.rewind(before);
-  w.updated();
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].done) muon_by_products(cx, args[i]);
+    all[i].weight->updated(args[i].done);
+  }
 }
 
 std::vector<double> square_norms(Context& cx, std::span<const Param* const> params) {

@@ -31,6 +31,14 @@ struct Muon {
 // For weights [R, C], or [E, R, C] as E matrices. `buffer`: zeros at the start.
 void muon_step(Context& cx, Param& w, const Tensor& buffer, const Muon& rule, double grad_factor = 1);
 
+// Of many weights: muon_step for each, in few launches where the kernels can.
+struct MuonStep {
+  Param* weight = nullptr;
+  Tensor buffer;
+  Muon rule;
+};
+void muon_steps(Context& cx, std::span<const MuonStep> all, double grad_factor = 1);
+
 struct Sgd {
   double lr = 0.1, momentum = 0, decay = 0;
 };

@@ -85,6 +85,7 @@ Storage Optimizer::zeros_like(const Param& weight) const {
 void Optimizer::step(Context& cx, double lr, double factor) {
   std::vector<ops::AdamState> states;
   std::vector<ops::AdamWStep> adamw;
+  std::vector<ops::MuonStep> muon;
   states.reserve(slots_.size());
   for (size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
@@ -99,13 +100,14 @@ void Optimizer::step(Context& cx, double lr, double factor) {
         adamw.push_back({&w, &states.back(), {lr, spec_.beta1, spec_.beta2, spec_.eps, decay}});
         break;
       case Kind::muon:
-        ops::muon_step(cx, w, first, {lr, spec_.momentum, decay}, factor);
+        muon.push_back({&w, first, {lr, spec_.momentum, decay}});
         break;
       case Kind::sgd:
         ops::sgd_step(cx, w, first, {lr, spec_.momentum, decay}, factor);
         break;
     }
   }
+  ops::muon_steps(cx, muon, factor);
   ops::adamw_steps(cx, adamw, factor);
   data_parallel_.all_gather_weights(cx);
   ++steps_;

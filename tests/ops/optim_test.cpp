@@ -203,6 +203,37 @@ TEST(Optim, MuonFollowsItsFormula) {
     expect_muon(setup, {9, 4});
     expect_muon(setup, {5, 5});
     expect_muon(setup, {3, 4, 6});
+    expect_muon(setup, {3, 12, 8});  // in fours, as kernels over many matrices take them
+    expect_muon(setup, {68, 76});
+    expect_muon(setup, {72, 68});
+  }
+}
+
+// More matrices than fit into a launch, of many shapes: each has the bits it has alone, in the master and its bf16 copy.
+TEST(Optim, MuonTakesManyMatricesWithTheBitsOfEach) {
+  const Shape shapes[] = {{8, 12}, {68, 64}, {64, 132}, {5, 7}, {70, 8, 4}, {4, 4}};
+  const ops::Muon rule{.lr = 0.02, .momentum = 0.95, .decay = 0.1};
+  for (const Kernels* table : kernels::all_tables()) {
+    Pass pass({.kernels = table, .precision = Precision::bf16(), .threads = 1});
+    std::vector<ops::MuonStep> together, alone;
+    uint64_t seed = 0;
+    for (const Shape& shape : shapes) {
+      const Numbers w = normals(++seed, shape.count()), g = normals(++seed, shape.count());
+      for (auto* list : {&together, &alone}) {
+        list->push_back({&weight_with_gradient(pass, w, g, shape), pass.zeros(shape, DType::f32), rule});
+        list->back().weight->value(pass.cx);
+      }
+    }
+    ops::muon_steps(pass.cx, together, kFactor);
+    for (const ops::MuonStep& one : alone) ops::muon_steps(pass.cx, {&one, 1}, kFactor);
+    for (size_t i = 0; i < alone.size(); ++i) {
+      const Numbers master = to_host(together[i].weight->master());
+      EXPECT_EQ(master, to_host(alone[i].weight->master())) << table->name << " " << shapes[i];
+      EXPECT_EQ(to_host(together[i].buffer), to_host(alone[i].buffer)) << table->name << " " << shapes[i];
+      Numbers rounded = master;
+      for (double& v : rounded) v = round_to(DType::bf16, v);
+      EXPECT_EQ(to_host(together[i].weight->value(pass.cx)), rounded) << table->name << " " << shapes[i];
+    }
   }
 }
 

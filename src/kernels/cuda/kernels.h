@@ -14,5 +14,6 @@ void sum_squares_set(const Exec& exec, std::span<const SumSquaresArgs> all) noex
 void adamw_set(const Exec& exec, std::span<const AdamWArgs> all) noexcept;
 void first_highest(const Exec& exec, const FirstHighestArgs& a) noexcept;
 void cache_heads(const Exec& exec, const CacheHeadsArgs& a) noexcept;
+void muon_set(const Exec& exec, std::span<MuonArgs> all) noexcept;
 
 }  // namespace qkv::kernels::cuda

@@ -15,7 +15,8 @@ const Kernels& table() {
                                .adamw_set = &adamw_set,
                                .first_highest = &first_highest,
                                .cache_heads = &cache_heads,
-                               .input_gradient_set = &input_gradient_set};
+                               .input_gradient_set = &input_gradient_set,
+                               .muon_set = &muon_set};
   return kernels;
 }
 
