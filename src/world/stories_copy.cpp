@@ -89,24 +89,13 @@ constexpr Line kVerses[] = {
 
 // Short words for the game of echo: in a small vocabulary each is one token.
 constexpr Noun kEchoWords[] = {
-    {"key", "钥匙", "把"},   {"ring", "戒指", "枚"},  {"coin", "硬币", "枚"},  {"map", "地图", "张"},
-    {"pen", "钢笔", "支"},   {"bell", "铃", "个"},    {"card", "卡片", "张"},  {"stone", "石头", "块"},
-    {"shell", "贝壳", "枚"}, {"lamp", "灯", "盏"},    {"rope", "绳子", "根"},  {"spoon", "勺子", "把"},
-    {"plate", "盘子", "个"}, {"drum", "鼓", "面"},    {"flute", "笛子", "支"}, {"kite", "风筝", "只"},
-    {"doll", "娃娃", "个"},  {"ball", "球", "个"},    {"hat", "帽子", "顶"},   {"coat", "大衣", "件"},
-    {"boot", "靴子", "只"},  {"book", "书", "本"},    {"pear", "梨", "个"},    {"plum", "李子", "个"},
-    {"apple", "苹果", "个"}, {"egg", "鸡蛋", "个"},   {"cake", "蛋糕", "块"},  {"fish", "鱼", "条"},
-    {"duck", "鸭子", "只"},  {"goat", "山羊", "只"},  {"cat", "猫", "只"},     {"dog", "狗", "只"},
-    {"fox", "狐狸", "只"},   {"owl", "猫头鹰", "只"}, {"frog", "青蛙", "只"},  {"mouse", "老鼠", "只"},
-    {"tree", "树", "棵"},    {"rose", "玫瑰", "朵"},  {"hill", "山", "座"},    {"lake", "湖", "个"},
-    {"road", "路", "条"},    {"door", "门", "扇"},    {"roof", "屋顶", "个"},  {"wall", "墙", "面"},
-    {"room", "房间", "个"},  {"bed", "床", "张"},     {"desk", "书桌", "张"},  {"chair", "椅子", "把"},
-    {"cup", "杯子", "个"},   {"jar", "罐子", "个"},   {"box", "盒子", "个"},   {"bag", "袋子", "个"},
-    {"pot", "锅", "个"},     {"knife", "刀", "把"},   {"bowl", "碗", "个"},    {"clock", "钟", "座"},
-    {"brush", "刷子", "把"}, {"saw", "锯子", "把"},   {"boat", "船", "条"},    {"train", "火车", "列"},
-    {"horse", "马", "匹"},   {"cow", "牛", "头"},     {"pig", "猪", "头"},     {"hen", "母鸡", "只"},
-    {"bee", "蜜蜂", "只"},   {"bird", "鸟", "只"},    {"star", "星星", "颗"},  {"moon", "月亮", "个"},
-    {"cloud", "云", "朵"},   {"sun", "太阳", "个"},
+    {"cat", "猫", "只"},   {"dog", "狗", "只"},   {"fish", "鱼", "条"}, {"bird", "鸟", "只"},   {"horse", "马", "匹"},
+    {"cow", "牛", "头"},   {"goat", "羊", "只"},  {"duck", "鸭", "只"}, {"book", "书", "本"},   {"lamp", "灯", "盏"},
+    {"pen", "笔", "支"},   {"clock", "钟", "座"}, {"bowl", "碗", "个"}, {"knife", "刀", "把"},  {"pot", "锅", "个"},
+    {"cup", "杯", "个"},   {"bed", "床", "张"},   {"door", "门", "扇"}, {"hill", "山", "座"},   {"lake", "湖", "个"},
+    {"river", "河", "条"}, {"road", "路", "条"},  {"tree", "树", "棵"}, {"flower", "花", "朵"}, {"grass", "草", "棵"},
+    {"cloud", "云", "朵"}, {"star", "星", "颗"},  {"moon", "月", "个"}, {"sugar", "糖", "块"},  {"salt", "盐", "勺"},
+    {"rice", "米", "粒"},  {"tea", "茶", "杯"},
 };
 
 constexpr GivenName kEchoNames[] = {{"Tom", "汤姆"}, {"Anna", "安娜"}, {"Ben", "本"},   {"Lily", "莉莉"},
@@ -160,13 +149,8 @@ void shopping_list(StoryBuilder& t) {
 }
 
 void echo(StoryBuilder& t) {
-  static const ListLines kSaid("nsubj:X say* : [parataxis $] .", "nsubj:X 说 ： [parataxis $] 。", false);
-  static const ListLines kAgain[] = {
-      {"nsubj:X! say* : [parataxis $] .", "nsubj:X! 说 ： [parataxis $] 。", false},
-      {"nsubj:X! repeat* : [parataxis $] .", "nsubj:X! 重复 ： [parataxis $] 。", false},
-      {"nsubj:X! sing* : [parataxis $] .", "nsubj:X! 唱 ： [parataxis $] 。", false},
-      {"nsubj:X! read* : [parataxis $] .", "nsubj:X! 念 ： [parataxis $] 。", false},
-  };
+  // Few words, each of them one character in Chinese, and nothing else to learn.
+  static const ListLines kSaid("X! : [parataxis $] .", "X! ： [parataxis $] 。", false);
   // Each says a part of the row that begins anywhere: where a word stands does not tell the next one, only the word does.
   constexpr std::string_view kRow = "ABCDEFGTUVWY";
   const auto words = static_cast<size_t>(t.draw().between(8, static_cast<int>(kRow.size())));
@@ -181,10 +165,10 @@ void echo(StoryBuilder& t) {
   for (int i = 0; i < speakers; ++i) {
     const auto who = (first + static_cast<uint32_t>(i)) % std::size(kEchoNames);  // nobody speaks twice
     t.called('X', kEchoNames[who], who % 2 == 0 ? Gender::male : Gender::female);
-    const size_t said = i == 0 ? words : static_cast<size_t>(t.draw().between(4, static_cast<int>(words)));
+    const size_t said = i == 0 ? words : static_cast<size_t>(t.draw().between(5, static_cast<int>(words)));
     const size_t begin = t.draw().below(static_cast<uint32_t>(words - said + 1));
     for (size_t k = 0; k < said; ++k) t.alias(kItems[k], kRow[begin + k]);
-    (i == 0 ? kSaid : kAgain[t.draw().below(std::size(kAgain))]).say(t, said);
+    kSaid.say(t, said);
   }
 }
 
