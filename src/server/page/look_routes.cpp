@@ -5,6 +5,7 @@
 #include "infer/text_run.h"
 #include "inspect/look/worth_telling.h"
 #include "inspect/report/look_report.h"
+#include "inspect/report/numbers.h"
 #include "open/continuation.h"
 #include "server/page/page_routes.h"
 #include "text/sentence_end.h"
@@ -34,6 +35,20 @@ LookedAt look_once(const PageText& asked, CutProbe* probe, int64_t token) {
   LookedAt at(tokenizer, model.spec(), std::move(seen), std::move(ladder));
   at.next = next_tokens(model.model(), model.engine(), at.seen, model.precision());
   return at;
+}
+
+// Thumbnails of a text whose patterns are not kept.
+void add_thumbs(const PageText& asked, CutProbe* probe, Json& heads) {
+  constexpr int64_t kSide = 64;
+  PageModel& model = asked.model;
+  size_t head = 0;
+  for (const std::vector<MapPart>& attention :
+       pooled_maps(model.model(), model.engine(), asked.text, kSide, {.precision = model.precision(), .edit = probe})) {
+    for (const MapPart& map : attention) {
+      const std::vector<double> cells(map.cells.begin(), map.cells.end());
+      heads[head++]["thumb"] = thumb_json(cells, {map.rows, map.columns, map.pooled});
+    }
+  }
 }
 
 Json names_of(PageModel& model, const Cut& cut) {
@@ -123,6 +138,7 @@ Json page_look_report(const PageText& asked, std::optional<int64_t> token) {
     }
   }
   Json report = look_report(at, model.name(), asked.title, {.longest_map = kLongestLiveMap});
+  if (!at.seen.whole) add_thumbs(asked, probe.get(), report["heads"]);
   model.add_roles(report["heads"]);
   if (probe) report["cut"] = names_of(model, asked.cut);
   return report;
