@@ -66,11 +66,16 @@ class StreamClient {
     searched_ = 0;
     events_ = 0;
     asked_ = Clock::now();
-    for (size_t at = 0; at < text.size();) {
-      const ssize_t sent = ::send(fd_, text.data() + at, text.size() - at, MSG_NOSIGNAL);
-      QKV_CHECK(sent > 0, "a request could not be sent: ", std::strerror(errno), Hint("the server has ended"));
-      at += static_cast<size_t>(sent);
-    }
+    send(text);
+  }
+
+  // The whole answer to a GET; the connection ends with it.
+  std::string get(const std::string& path) {
+    send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    std::string all;
+    char bytes[65536];
+    for (ssize_t got = 0; (got = ::recv(fd_, bytes, sizeof bytes, 0)) > 0;) all.append(bytes, static_cast<size_t>(got));
+    return all;
   }
 
   // What has come; true at the end of the answer.
@@ -96,6 +101,14 @@ class StreamClient {
   }
 
  private:
+  void send(const std::string& text) const {
+    for (size_t at = 0; at < text.size();) {
+      const ssize_t sent = ::send(fd_, text.data() + at, text.size() - at, MSG_NOSIGNAL);
+      QKV_CHECK(sent > 0, "a request could not be sent: ", std::strerror(errno), Hint("the server has ended"));
+      at += static_cast<size_t>(sent);
+    }
+  }
+
   // Events that come together share the time since the one before.
   void count_events(StreamTimes& times) {
     constexpr std::string_view kEvent = "data: {";
@@ -156,6 +169,21 @@ StreamTimes ask_all(int port, size_t clients, const std::vector<std::string>& bo
   times.seconds = seconds_between(start, Clock::now());
   times.client_seconds = thread_cpu_seconds() - cpu;
   return times;
+}
+
+int64_t server_metric(int port, std::string_view name) {
+  const std::string text = StreamClient(port).get("/metrics");
+  int64_t sum = 0;
+  bool found = false;
+  for (size_t at = text.find("\n" + std::string(name)); at != text.npos;
+       at = text.find("\n" + std::string(name), at + 1)) {
+    const size_t space = text.find(' ', at);
+    int64_t value = 0;
+    found = std::from_chars(text.data() + space + 1, text.data() + text.size(), value).ec == std::errc() || found;
+    sum += value;
+  }
+  QKV_CHECK(found, "/metrics has no ", name, ": ", text.substr(0, 300), Hint("server/metrics.cpp lists them"));
+  return sum;
 }
 
 double quantile(std::vector<double> values, double share) {

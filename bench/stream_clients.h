@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace qkv::bench {
@@ -19,6 +20,9 @@ struct StreamTimes {
 // Sends the bodies to /v1/completions, the next as soon as one of so many connections is free, and reads the streams to
 // their ends. An Error if one is not answered with 200 and usage.
 StreamTimes ask_all(int port, size_t clients, const std::vector<std::string>& bodies);
+
+// A number of /metrics, added up over its labels.
+int64_t server_metric(int port, std::string_view name);
 
 // So many of them are not larger, from 0 to 1.
 double quantile(std::vector<double> values, double share);

@@ -109,41 +109,27 @@ const std::vector<std::pair<std::string_view, std::string_view>>& shipped_recipe
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/apps/qkv)
 endfunction()
 
-# qkv_embed_page(TARGET FOLDER SCRIPTS ...): FOLDER/page.html, style.css and the scripts, in the order they run, become a
-# part of the library (src/inspect/report/report_page.h).
-function(qkv_embed_page target folder)
-  cmake_parse_arguments(ARG "" "" "SCRIPTS" ${ARGN})
-  set(limit 60000)  # compilers need not take a longer literal than 64 KiB
-  set(scripts "")
-  foreach(name page.html style.css ${ARG_SCRIPTS})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${name})
-    file(READ ${folder}/${name} text)
-    string(LENGTH "${text}" length)
-    string(FIND "${text}" ")page\"" ending)
-    if(length GREATER limit OR NOT ending EQUAL -1)
-      message(FATAL_ERROR "${folder}/${name}: ${length} bytes; at most ${limit} fit, and none may be )page\"")
-    endif()
-    if(name STREQUAL "page.html")
-      set(page "${text}")
-    elseif(name STREQUAL "style.css")
-      set(style "${text}")
-    else()
-      string(APPEND scripts "      R\"page(${text})page\",\n")
-    endif()
-  endforeach()
+# qkv_embed_page(TARGET FILE): the bytes of FILE become a part of the library (src/inspect/report/report_page.h).
+function(qkv_embed_page target file)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/report_page.cpp @ONLY CONTENT "#include \"inspect/report/report_page.h\"
+
+#include <cstddef>
+
+asm(\".pushsection .rodata\\n\"
+    \"qkv_page_begin: .incbin \\\"@file@\\\"\\n\"
+    \"qkv_page_end:\\n\"
+    \".popsection\\n\");
+extern \"C\" const char qkv_page_begin, qkv_page_end;
 
 namespace qkv {
 
-const ReportPage& report_page() {
-  static constexpr std::string_view kScripts[] = {
-@scripts@  };
-  static constexpr ReportPage kPage{R\"page(@page@)page\", R\"page(@style@)page\", kScripts};
-  return kPage;
+std::string_view report_page() {
+  return {&qkv_page_begin, static_cast<size_t>(&qkv_page_end - &qkv_page_begin)};
 }
 
 }  // namespace qkv
 ")
+  set_source_files_properties(${CMAKE_BINARY_DIR}/report_page.cpp PROPERTIES OBJECT_DEPENDS ${file} SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/report_page.cpp)
 endfunction()
 

@@ -78,7 +78,7 @@ std::vector<std::string> names_of(const std::vector<std::string>& paths) {
 class Server::Impl : public HttpHandler {
  public:
   explicit Impl(const ServerOptions& options)
-      : options_(options), names_(names_of(options.models)), keys_(options.keys), readers_(2), writer_(1) {
+      : options_(options), names_(names_of(options.models)), keys_(options.keys), readers_("qkv-read", 2), writer_("qkv-write", 1) {
     QKV_CHECK(!options.models.empty(), "there is no model to serve", Hint("qkv serve MODEL"));
     HttpOptions http = options.http;
     if (options.room.look.allowed) http.stream_bytes += kLookText * static_cast<size_t>(options.room.look.bytes);

@@ -1,11 +1,16 @@
 #include "server/work_queue.h"
 
+#include <pthread.h>
+
 #include "base/log.h"
 
 namespace qkv::server {
 
-WorkQueue::WorkQueue(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+WorkQueue::WorkQueue(const char* name, int threads) {
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this] { work(); });
+    ::pthread_setname_np(threads_.back().native_handle(), name);
+  }
 }
 
 WorkQueue::~WorkQueue() {

@@ -13,7 +13,7 @@ namespace qkv::server {
 
 class WorkQueue {
  public:
-  explicit WorkQueue(int threads);
+  WorkQueue(const char* name, int threads);  // the name of its threads, as top -H shows it
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue();  // does what is waiting, then ends

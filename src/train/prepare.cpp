@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_manifest.h"
 #include "base/function_ref.h"
 #include "base/path.h"
 #include "base/printable.h"
@@ -18,7 +19,6 @@
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/training/tokenizer_training.h"
 #include "text/unicode/utf8.h"
-#include "base/file_manifest.h"
 #include "train/optimizer.h"
 #include "train/prepared.h"
 #include "world/labels.h"
@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Special tokens by objective; in a trained tokenizer they have the first ids.
-constexpr const char *kEnd = "<|end|>", *kPad = "<pad>", *kMask = "<mask>";
+constexpr const char *kEnd = "<|end|>", *kPad = "<pad>", *kMask = "<mask>", *kBegin = "<|begin|>";
 
 void write_text(const fs::path& path, std::string_view text) {
   write_file_atomic(path, std::as_bytes(std::span(text)));
@@ -140,6 +140,7 @@ Corpus corpus_of(const Recipe& recipe, const fs::path& folder, ThreadPool& pool)
 std::vector<std::string> specials_for(const Recipe& recipe) {
   std::vector<std::string> specials{kEnd, kPad};
   if (recipe.objective == Recipe::Objective::masked) specials.push_back(kMask);
+  if (recipe.tokenizer.begin) specials.push_back(kBegin);
   specials.insert(specials.end(), recipe.tokenizer.specials.begin(), recipe.tokenizer.specials.end());
   return specials;
 }
@@ -152,6 +153,7 @@ void train_tokenizer_into(const Recipe& recipe, const Corpus& corpus, const fs::
                              .vocab = static_cast<size_t>(recipe.tokenizer.vocab),
                              .max_token_length = static_cast<size_t>(recipe.tokenizer.max_token_length),
                              .specials = specials_for(recipe),
+                             .begin = recipe.tokenizer.begin ? kBegin : "",
                              .files = {corpus.train.begin(), corpus.train.end()}};
   QKV_CHECK(kind == "char" || training.vocab > 0, "the tokenizer is to be trained but has no size",
             Hint("give tokenizer.vocab"));
@@ -163,6 +165,7 @@ void train_tokenizer_into(const Recipe& recipe, const Corpus& corpus, const fs::
   write_text(folder / "tokenizer.json", train_tokenizer(training, pool).json);
   Json config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"eos_token", kEnd}, {"pad_token", kPad}};
   if (recipe.objective == Recipe::Objective::masked) config["mask_token"] = kMask;
+  if (recipe.tokenizer.begin) config["bos_token"] = kBegin;
   write_text(folder / "tokenizer_config.json", config.dump(2) + "\n");
 }
 

@@ -116,6 +116,7 @@ void read_tokenizer(Fields& f, Recipe::TokenizerSource& t) {
   f.whole("max_token_length", t.max_token_length, 1, 1 << 20);
   f.text("pattern", t.pattern);
   f.texts("specials", t.specials);
+  f.flag("begin", t.begin);
   f.text("load", t.load);
 }
 
@@ -265,6 +266,7 @@ Json to_json(const Recipe& r) {
     tokenizer.update({{"train", r.tokenizer.train}, {"pattern", r.tokenizer.pattern}});
     if (r.tokenizer.vocab > 0) tokenizer["vocab"] = r.tokenizer.vocab;
     if (r.tokenizer.max_token_length > 0) tokenizer["max_token_length"] = r.tokenizer.max_token_length;
+    if (r.tokenizer.begin) tokenizer["begin"] = true;
   }
   Json data{{"format", r.data.format},     {"document", r.data.document},
             {"reversed", r.data.reversed}, {"validation", r.data.validation},

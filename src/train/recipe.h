@@ -27,6 +27,7 @@ struct Recipe {
     int64_t max_token_length = 0;       // see TokenizerTraining; 0: any
     std::string pattern = "gpt2";       // how BPE cuts text into words
     std::vector<std::string> specials;  // besides those the objective needs
+    bool begin = false;                 // a token of its own before every document: a place to rest for heads
     std::string load;                   // a tokenizer file, or a folder that has one
   };
   struct DataSource {

@@ -49,7 +49,8 @@ class Realiser {
       : cast_(cast), roles_(roles), tense_(tense), choices_(choices) {}
   virtual ~Realiser() = default;
 
-  // `adverbial`: a phrase that is not in the pattern, after verb and objects in English, after the subject in Chinese.
+  // `adverbial`: a phrase that is not in the pattern: after verb and objects in English, or between subject and verb if
+  // it is one word; after the subject in Chinese.
   void sentence(std::string_view pattern, const Phrase* adverbial = nullptr);
   void update(std::span<const Entity> cast, const Roles& roles);
 
@@ -114,6 +115,7 @@ class Realiser {
     return random_u32(choices_, annotated_.sentences.size(), column) % 100 < percent;
   }
   Tense tense() const { return tense_; }
+  bool adverbial_is_word() const { return phrase_text(*adverbial_).find(' ') == std::string_view::npos; }
 
  private:
   int group(Group& group, std::string_view& rest);
@@ -159,8 +161,9 @@ class English final : public Realiser {
   std::string_view phrase_text(const Phrase& phrase) const override { return phrase.en; }
   Gender pronoun_gender(const Entity& entity) const override { return entity.gender; }
   std::string_view between_sentences() const override { return " "; }
-  bool adverbial_stands(std::string_view, std::string_view after, bool verb_seen) const override {
-    return verb_seen && (after == "." || after == ",");
+  bool adverbial_stands(std::string_view before, std::string_view after, bool verb_seen) const override {
+    if (verb_seen) return after == "." || after == ",";
+    return adverbial_is_word() && before.starts_with("nsubj:") && after.ends_with('*');  // "Tom quickly ran"
   }
   void verb(Group& group, std::string_view base, std::string_view upos, Token token);
 };

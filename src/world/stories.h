@@ -39,6 +39,7 @@ void riddle_of_it(StoryBuilder& t);   // one pronoun with two possible anteceden
 void hide_and_seek(StoryBuilder& t);  // tracking who has what, and where it is now
 void garden(StoryBuilder& t);
 void atlas(StoryBuilder& t);
+void neighbours(StoryBuilder& t);     // who a pronoun or a far subject is decides what follows
 void shopping_list(StoryBuilder& t);  // read back word by word
 void password(StoryBuilder& t);       // a code, said again and again
 void song(StoryBuilder& t);           // verses with a refrain

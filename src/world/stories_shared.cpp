@@ -14,7 +14,7 @@ std::span<const StoryKind> kinds() {
       {"quarrel", quarrel, 9},
       {"market", market, 10},
       {"lesson", lesson, 9},
-      {"sums", sums, 16},
+      {"sums", sums, 20},
       {"jokes", jokes, 8},
       {"weather", weather, 9},
       {"mystery", mystery, 10},
@@ -22,10 +22,11 @@ std::span<const StoryKind> kinds() {
       {"hide_and_seek", hide_and_seek, 11},
       {"garden", garden, 8},
       {"atlas", atlas, 7},
+      {"neighbours", neighbours, 44},
       {"shopping_list", shopping_list, 8},
-      {"password", password, 7},
+      {"password", password, 9},
       {"song", song, 8},
-      {"echo", echo, 4},
+      {"echo", echo, 8},
       {"strangers", strangers, 9},
   };
   return kKinds;
@@ -52,7 +53,7 @@ void ask_who_has(StoryBuilder& t, char thing, char owner) {
 void introduce(StoryBuilder& t, char who) {
   t.alias('X', who);
   t.occupation('Y', who);
-  t.phrase('h', hobbies());
+  t.habit('h', 'X');
   t.say_one_of({
       {"nsubj:X be* Y? [acl:relcl nsubj:who like* [xcomp to_ &h.inf]] .",
        "nsubj:X 是 Y? ， [conj 最 喜欢/V [ccomp &h]] 。"},
@@ -94,7 +95,7 @@ void comic_aside(StoryBuilder& t) {
 
 void happy_end(StoryBuilder& t, char who) {
   t.alias('X', who);
-  t.phrase('h', hobbies());
+  t.habit('h', 'X');
   t.say_one_of({
       {"[obl:tmod det:that night] , nsubj:X sleep* advmod:well .",
        "[obl:tmod det:那 nmod:天 晚上] ， nsubj:X 睡 得 [xcomp 很 香/J] 。"},

@@ -115,7 +115,7 @@ void weather(StoryBuilder& t) {
   t.place('P', places());
   t.animal('M', wild_animals());
   t.plain('T', hot_drinks());
-  t.phrase('h', hobbies());
+  t.habit('h', 'A');
   t.say_one_of({
       {"&t , nsubj:A want* [xcomp to_ &h.inf] .", "&t ， nsubj:A aux:想 &h 。"},
       {"&t , nsubj:A be* @P P .", "&t ， nsubj:A 在/V [obj P @P] 。"},

@@ -60,6 +60,15 @@ PhiloxKey choices(uint64_t seed, uint64_t story) {
   return fold({.seed = seed, .step = story, .layer = 1, .site = kDrawSite});
 }
 
+// A number that follows from somebody's given name, or family name after a title (FNV-1a).
+uint32_t taste(const Entity& who, std::string_view in) {
+  uint32_t hash = 2166136261U;
+  for (const std::string_view part : {std::string_view(who.name).substr(who.name.rfind(' ') + 1), in}) {
+    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  }
+  return hash >> 8;
+}
+
 // Said of anything that somebody does.
 constexpr Phrase kAdverbials[] = {
     {"[obl:tmod det:that morning]", "[obl:tmod det:那 nmod:天 早上]"},
@@ -97,6 +106,13 @@ constexpr Phrase kAdverbials[] = {
     {"slowly", "advmod:慢慢 地"},
     {"suddenly", "advmod:忽然"},
     {"proudly", "advmod:骄傲 地"},
+    {"advmod:happily", "advmod:开心 地"},
+    {"advmod:silently", "advmod:默默 地"},
+    {"advmod:secretly", "advmod:悄悄 地"},
+    {"advmod:calmly", "advmod:平静 地"},
+    {"advmod:patiently", "advmod:耐心 地"},
+    {"advmod:gladly", "advmod:欣然"},
+    {"advmod:bravely", "advmod:勇敢 地"},
 };
 
 // Syllables of made-up names: whoever reads one can only copy it.
@@ -223,6 +239,16 @@ void StoryBuilder::stranger(char role, Gender gender) {
 void StoryBuilder::called(char role, const GivenName& name, Gender gender) {
   bind(role,
        {.kind = EntityKind::person, .gender = gender, .name = std::string(name.en), .name_zh = std::string(name.zh)});
+}
+
+void StoryBuilder::given_name(char role, Gender gender) {
+  Entity who{.kind = EntityKind::person, .gender = gender};
+  do {
+    std::string_view zh;
+    who.name = pick_given(draw_, gender, draw_.chance(35), zh);
+    who.name_zh = zh;
+  } while (who.name_zh.size() <= 3 || name_taken(who));  // a Chinese name of one character needs the family's
+  bind(role, std::move(who));
 }
 
 void StoryBuilder::code(char role, int signs) {
@@ -363,6 +389,15 @@ void StoryBuilder::pair(char role, char first, char second) {
 
 void StoryBuilder::phrase(char letter, std::span<const Phrase> phrases) {
   roles_.phrases[static_cast<size_t>(letter - 'a')] = &draw_.pick(phrases);
+}
+
+void StoryBuilder::habit(char letter, char of) {
+  const auto table = hobbies();
+  roles_.phrases[static_cast<size_t>(letter - 'a')] = &table[taste(cast_[at(of)], "habit") % table.size()];
+}
+
+void StoryBuilder::favourite(char role, std::span<const Noun> nouns, char of) {
+  bind(role, {.kind = EntityKind::thing, .noun = &nouns[taste(cast_[at(of)], nouns.front().en) % nouns.size()]});
 }
 
 void StoryBuilder::time() {

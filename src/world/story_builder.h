@@ -50,10 +50,14 @@ class StoryBuilder {
   void number(char role, int64_t value);
   void code(char role, int signs);  // "K 7 Q 2", 甲7丙2: different signs
   void called(char role, const GivenName& name, Gender gender);
+  void given_name(char role, Gender gender);               // a person known by one word
   void stranger(char role, Gender gender = Gender::none);  // a person with a made-up name
   void pair(char role, char first, char second);           // "they"
   void alias(char role, char as) { roles_.entities[index(role)] = roles_.entities[index(as)]; }
   void phrase(char letter, std::span<const Phrase> phrases);
+  // Habits and tastes follow from the name: everyone called Anna does the same every day.
+  void habit(char letter, char of);
+  void favourite(char role, std::span<const Noun> nouns, char of);
   void time();  // &t
   void day();   // &t, without weather
 

@@ -30,7 +30,7 @@ async function open(name, { width, scheme = "light", motion = "no-preference" })
   page.on("pageerror", (error) => check(false, `${name}: ${error.stack}`));
   page.on("request", (request) => check(/^(file|data|blob):/.test(request.url()), `${name} asks for ${request.url()}`));
   await page.goto(`file://${path.resolve(folder, name)}.html`);
-  await page.waitForFunction(() => wallView.ready.has("thumbs"), null, { timeout: 60000 });
+  await page.waitForFunction(() => document.documentElement.classList.contains("thumbs-ready"), null, { timeout: 60000 });
   return page;
 }
 const shoot = async (page, name) => shots && page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
@@ -52,7 +52,7 @@ async function overHead(page, layer, seat, layers, across) {
 // All texts on the page: those of elements, and those drawn on canvases.
 const shownTexts = (page) => page.evaluate(async () => {
   drawnTexts.clear();
-  repaintAll();
+  qkv.repaintAll();
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   const texts = [...drawnTexts], walk = document.createTreeWalker(document.getElementById("page"), NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) texts.push(walk.currentNode.textContent);
@@ -62,7 +62,7 @@ const shownTexts = (page) => page.evaluate(async () => {
 
 // English words the page itself says, not the report's texts, formulas or names.
 async function leftInEnglish(page) {
-  const data = await page.evaluate(() => JSON.stringify([report.tokens, report.source, report.ladder.guesses, report.written, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]));
+  const data = await page.evaluate(() => { const report = qkv.report(), list = (x) => x ?? []; return JSON.stringify([report.tokens, report.source, report.ladder.guesses, report.written, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]); });
   const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "softmax", "norm", "Esc", "English"];
   const words = (text) => text.match(/[A-Za-z]{3,}/g) || [];  // a canvas may cut a word short
   return (await shownTexts(page)).filter((text) => words(text).some((word) => !allowed.some((one) => one.startsWith(word))));
@@ -74,7 +74,7 @@ async function leftInEnglish(page) {
   const paths = (lang) => page.evaluate((lang) => {
     const all = [];
     const walk = (value, path) => (typeof value === "object" ? Object.entries(value).forEach(([key, inner]) => walk(inner, `${path}.${key}`)) : all.push(`${path}:${typeof value}`));
-    walk(words[lang], "");
+    walk(qkv.words[lang], "");
     return all.sort();
   }, lang);
   equal((await paths("zh")).join("\n"), (await paths("en")).join("\n"), "both languages have the same words");
@@ -84,7 +84,7 @@ async function leftInEnglish(page) {
   const roles = keysIn(source("heads/role_rules.cpp"), /^ {4}\{"([^"]+)", Measure::/gm);
   const reasons = keysIn(source("watch/phases.cpp"), /^ {4}\{"([a-z_]+)",/gm);
   check(roles.length > 10 && reasons.length > 5, `${roles.length} roles and ${reasons.length} reasons in the sources`);
-  const known = await page.evaluate(() => ({ roles: Object.keys(words.en.roles), reasons: Object.keys(words.en.reasons).sort() }));
+  const known = await page.evaluate(() => ({ roles: Object.keys(qkv.words.en.roles), reasons: Object.keys(qkv.words.en.reasons).sort() }));
   for (const role of roles) check(known.roles.includes(role), `the role ${role} has words`);
   equal(known.reasons.join(), reasons.join(), "every reason of a phase has words");
   await page.close();
@@ -130,7 +130,7 @@ async function leftInEnglish(page) {
   equal(await page.locator(".map-panel.is-locked").count(), 1, "click locks");
   await page.mouse.move(...await overHead(page, 3, 3, 4, 4));
   equal(await name(), "L0H0", "a locked head stays");
-  equal(new URL(page.url()).hash, "#L0H0", "a locked head has an address");
+  await page.waitForFunction(() => /layer=0&head=L0H0$/.test(location.hash));  // a locked head has an address
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("ArrowRight");
   equal(await name(), "L1H1", "arrows move over layer and head");
@@ -192,7 +192,7 @@ async function leftInEnglish(page) {
   equal(await stop(), "q", "and back");
   for (let i = 0; i < 7; ++i) await page.keyboard.press(" ");
   equal(await stop(), "in", "on to the next layer");
-  equal(await page.locator(".rung[aria-pressed=true] .rung-name").textContent(), "layer 1", "layer 1");
+  equal(await page.locator(".rung[aria-pressed=true] .rung-name").textContent(), "layer 2", "from the layer of the head that was chosen to the next");
   await page.locator(".track [data-stop=k]").click();
 
   // Cuts.
@@ -211,9 +211,9 @@ async function leftInEnglish(page) {
   equal(await page.locator(".phases .past").count(), 0, "no phase at the start");
   equal(await page.locator(".phases small").last().textContent(), "the loss is still falling at the end: −1.02 nats per e-fold of steps, flat is under 0.10", "why there was no plateau");
   await page.locator(".play").click();
-  await page.waitForFunction(() => movieView.at > 1, null, { timeout: 20000 });
+  await page.waitForFunction(() => qkv.store.step() > 1, null, { timeout: 20000 });
   await page.locator(".play").click();
-  equal(await page.evaluate(() => movieView.playing), false, "pause");
+  equal(await page.evaluate(() => qkv.playing()), false, "pause");
   await page.evaluate(() => { const slider = document.querySelector(".transport input"); slider.value = 20; slider.dispatchEvent(new Event("input")); });
   await settle(page);
   await shoot(page, "demo-1400-explained");
@@ -233,10 +233,10 @@ async function leftInEnglish(page) {
   await page.evaluate(() => { const slider = document.querySelector(".transport input"); slider.value = 20; slider.dispatchEvent(new Event("input")); });
 
   // The other language.
-  await page.locator(".lang").click();
+  await page.locator(".language").click();
   equal(await page.locator("#wall h2").textContent(), "注意力头总览", "Chinese");
   equal(await page.getAttribute("html", "lang"), "zh-Hans", "the page's language");
-  equal(await page.evaluate(() => movieView.at), 20, "the movie stays where it was");
+  equal(await page.evaluate(() => qkv.store.step()), 20, "the movie stays where it was");
   for (const depth of ["see", "explain", "numbers"]) {
     for (const button of await page.locator(`[data-depth=${depth}]`).all()) await button.click();
     await settle(page);
@@ -248,7 +248,7 @@ async function leftInEnglish(page) {
   }
   await shoot(page, "demo-1400-zh");
   check(!(await shownTexts(page)).some((text) => /\\x[0-9A-F]{2}|^#\d+$/.test(text)), "bytes and numbers of tokens are not shown as words");
-  await page.locator(".lang").click();
+  await page.locator(".language").click();
   equal(await page.locator("#wall h2").textContent(), "All attention heads", "and back");
   await page.close();
 }

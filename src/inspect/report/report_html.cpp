@@ -30,7 +30,7 @@ std::string safe_in_script(const std::string& json) {
 // Moves the text before the mark from rest to html, and drops the mark.
 void copy_until(std::string_view mark, std::string_view& rest, std::string& html) {
   const size_t at = rest.find(mark);
-  QKV_ASSERT(at != rest.npos, "the report's page has no ", mark);
+  QKV_ASSERT(at != rest.npos, "the page has no ", mark);
   html += rest.substr(0, at);
   rest.remove_prefix(at + mark.size());
 }
@@ -38,15 +38,13 @@ void copy_until(std::string_view mark, std::string_view& rest, std::string& html
 }  // namespace
 
 std::string report_html(const Json& report) {
-  const ReportPage& files = report_page();
-  std::string_view rest = files.page;
+  const bool live = report.is_object() && report.value("report", "") == "live";
+  std::string_view rest = report_page();
   std::string html;
-  copy_until("{{style}}", rest, html);
-  html += files.style;
+  copy_until("{{connect}}", rest, html);
+  html += live ? "'self'" : "'none'";
   copy_until("{{report}}", rest, html);
   html += safe_in_script(report.dump(-1, ' ', false, Json::error_handler_t::replace));
-  copy_until("{{script}}", rest, html);
-  for (const std::string_view script : files.scripts) html += script;
   html += rest;
   return html;
 }

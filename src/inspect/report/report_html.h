@@ -1,4 +1,4 @@
-// A report as one self-contained HTML file that works offline (web/report/).
+// A report as one self-contained HTML file (docs/page.md): it works offline, or is the page of qkv serve.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 
 namespace qkv {
 
+// Only a report of kind "live" may talk to its server; any other page asks for nothing.
 // Invalid UTF-8 becomes U+FFFD; token texts are made printable before (text/tokenizer/display_spans.h).
 std::string report_html(const Json& report);
 

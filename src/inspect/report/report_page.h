@@ -1,16 +1,11 @@
-// The files of web/report, embedded into the program at configure time (cmake/rooms.cmake).
+// The page (web/dist/page.html), a part of the program (cmake/rooms.cmake).
 #pragma once
 
-#include <span>
 #include <string_view>
 
 namespace qkv {
 
-struct ReportPage {
-  std::string_view page;  // with the placeholders {{style}}, {{report}} and {{script}}, each once
-  std::string_view style;
-  std::span<const std::string_view> scripts;  // in the order they run
-};
-const ReportPage& report_page();
+// With the places {{connect}} (what the page may talk to) and {{report}}, in this order, each once.
+std::string_view report_page();
 
 }  // namespace qkv

@@ -1,5 +1,6 @@
 #include "server/http/transport.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <boost/asio/post.hpp>
@@ -92,6 +93,7 @@ class Transport::Impl {
     bind();
     accept();
     thread_ = std::thread([this] { shared_.io.run(); });
+    ::pthread_setname_np(thread_.native_handle(), "qkv-http");
   }
 
   ~Impl() { close(); }

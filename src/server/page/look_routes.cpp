@@ -51,7 +51,7 @@ void add_thumbs(const PageText& asked, CutProbe* probe, Json& heads) {
   }
 }
 
-Json names_of(PageModel& model, const Cut& cut) {
+Json cut_names(PageModel& model, const Cut& cut) {
   Json names = Json::array();
   for (const HeadId& head : cut.heads) names.push_back(name_of(model.spec(), head));
   for (const ExpertId& expert : cut.experts) names.push_back(name_of(expert));
@@ -140,7 +140,7 @@ Json page_look_report(const PageText& asked, std::optional<int64_t> token) {
   Json report = look_report(at, model.name(), asked.title, {.longest_map = kLongestLiveMap});
   if (!at.seen.whole) add_thumbs(asked, probe.get(), report["heads"]);
   model.add_roles(report["heads"]);
-  if (probe) report["cut"] = names_of(model, asked.cut);
+  if (probe) report["cut"] = cut_names(model, asked.cut);
   return report;
 }
 
@@ -192,7 +192,7 @@ HttpResponse page_cut(PageParts& page, const Fields& fields) {
   PageModel& model = asked.model;
   if (asked.cut.heads.empty() && asked.cut.experts.empty()) fields.fail("cut", "names no head");
   const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
-  Json report{{"cut", names_of(model, asked.cut)}};
+  Json report{{"cut", cut_names(model, asked.cut)}};
   if (model.spec().kind != ModelSpec::Kind::encoder_only) {
     const WriteOptions options{.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(24)};
     const std::string before = up_to_sentence_end(write_text(asked, options, nullptr).text),

@@ -86,6 +86,32 @@ void check(const TokenizerTraining& training) {
               Hint("it must be UTF-8 and have a character"));
   }
   check_names(training.specials);
+  QKV_CHECK(
+      training.begin.empty() || std::count(training.specials.begin(), training.specials.end(), training.begin) > 0,
+      "the token ", printable(training.begin), " is to stand before every text but is not a special token",
+      Hint("add it to the special tokens"));
+}
+
+// Puts a special token before every text.
+std::string with_begin(const std::string& file, const std::string& begin) {
+  OrderedJson json = OrderedJson::parse(file);
+  OrderedJson id;
+  for (const OrderedJson& added : json["added_tokens"]) {
+    if (added["content"] == begin) id = added["id"];
+  }
+  const auto text = [&](const char* which, int type) {
+    return OrderedJson::array(
+        {{{"SpecialToken", {{"id", begin}, {"type_id", type}}}}, {{"Sequence", {{"id", which}, {"type_id", type}}}}});
+  };
+  OrderedJson pair = text("A", 0);
+  for (const OrderedJson& part : text("B", 1)) pair.push_back(part);
+  json["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", text("A", 0)},
+      {"pair", std::move(pair)},
+      {"special_tokens",
+       {{begin, {{"id", begin}, {"ids", OrderedJson::array({id})}, {"tokens", OrderedJson::array({begin})}}}}}};
+  return json.dump(2) + '\n';
 }
 
 int64_t total_size(const std::vector<std::filesystem::path>& files) {
@@ -159,11 +185,7 @@ TrainedTokenizer train_characters(const TokenizerTraining& training) {
   return out;
 }
 
-}  // namespace
-
-TrainedTokenizer train_tokenizer(const TokenizerTraining& training, ThreadPool& pool) {
-  check(training);
-  if (training.kind == TokenizerKind::characters) return train_characters(training);
+TrainedTokenizer train_words(const TokenizerTraining& training, ThreadPool& pool) {
   TrainedTokenizer out;
   WordCounter counter({.pattern = training.pattern.value_or(Pattern::gpt2), .specials = training.specials}, pool);
   Progress progress("counting words", total_size(training.files));
@@ -183,6 +205,16 @@ TrainedTokenizer train_tokenizer(const TokenizerTraining& training, ThreadPool& 
   } else {
     train_unigram_into(out, training, words, pool);
   }
+  return out;
+}
+
+}  // namespace
+
+TrainedTokenizer train_tokenizer(const TokenizerTraining& training, ThreadPool& pool) {
+  check(training);
+  TrainedTokenizer out =
+      training.kind == TokenizerKind::characters ? train_characters(training) : train_words(training, pool);
+  if (!training.begin.empty()) out.json = with_begin(out.json, training.begin);
   return out;
 }
 

@@ -24,6 +24,7 @@ struct TokenizerTraining {
   // byte-level BPE (three for a Chinese character) and characters in a unigram model.
   size_t max_token_length = 0;
   std::vector<std::string> specials;
+  std::string begin = {};  // one of the specials, put before every text; empty: none
   std::vector<std::filesystem::path> files;
 };
 

@@ -1,0 +1,158 @@
+// The large map of one head: rows are queries, columns are keys; and where one token looks.
+import { canvas, fitText, pointIn } from "../core/canvas";
+import { ink, roleColour } from "../core/colour";
+import { el, type Child } from "../core/dom";
+import { axisName, clamp, known, list, percent, roleName, score, tokenName } from "../core/format";
+import { keysOf, queriesOf, type Head } from "../core/report";
+import { effect, signal } from "../core/signal";
+import * as store from "../core/store";
+import { say } from "../core/words";
+import { chips, chipsOf } from "./chips";
+import { chosenToken } from "./ladder";
+import { drawPixels, exactWeight, hasRoles, hideFirst, hidesFirst, mapOf, meanFirst, mostEntropy, strongestRole, weightAt } from "./maps";
+
+export interface BigMap { panel: HTMLElement; row: () => number }
+
+// more(head) adds to the line of the head's name: the live page puts its switch there.
+export function bigMap(shown: () => Head, more?: (head: Head) => Child): BigMap {
+  const hovered = signal<{ row: number; column: number } | null>(null);
+  // The row is the selected token's; the encoder's and others have rows of their own.
+  const row = () => {
+    const rows = queriesOf(shown()).length;
+    return clamp(hovered()?.row ?? (shown().queries === "tokens" ? chosenToken(rows) : rows - 1), 0, rows - 1);
+  };
+  const column = () => Math.min(hovered()?.column ?? -1, keysOf(shown()).length - 1);
+
+  const picture = canvas(say("wallTitle"), (width) => {
+    const g = geometry(shown(), width);
+    return g.top + g.cell * g.map.rows + 4;
+  }, (context, width) => draw(context, width, shown(), row(), column()));
+  const { holder } = picture;
+  holder.classList.add("bigmap");
+  holder.tabIndex = 0;
+  holder.setAttribute("role", "application");
+  holder.setAttribute("aria-label", say("bigMapHint"));
+  effect(() => { shown(); row(); column(); hideFirst(); picture.paint(); });
+
+  const hit = (event: MouseEvent) => {
+    const { x, y } = pointIn(picture.node, event), g = geometry(shown(), holder.clientWidth);
+    const row = Math.floor((y - g.top) / g.cell), column = Math.floor((x - g.left) / g.cell);
+    return row >= 0 && row < g.map.rows && x > 0 ? { row, column: column >= 0 && column < g.map.columns ? column : -1 } : null;
+  };
+  holder.addEventListener("pointermove", (event) => hovered.set(hit(event) ?? hovered.peek()));
+  holder.addEventListener("pointerleave", () => hovered.set(null));
+  holder.addEventListener("click", (event) => {
+    const found = hit(event);
+    hovered.set(found);
+    if (found && shown().queries === "tokens") store.token.set(found.row);
+  });
+  holder.addEventListener("keydown", (event) => {
+    const move = ({ ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] } as Record<string, [number, number]>)[event.key];
+    if (!move) return;
+    event.preventDefault();
+    const map = mapOf(shown());
+    hovered.set({ row: clamp(row() + move[0], 0, map.rows - 1), column: clamp(Math.max(column(), 0) + move[1], 0, map.columns - 1) });
+    if (shown().queries === "tokens") store.token.set(row());
+  });
+
+  const reading = el("p", { class: "reading", "aria-live": "polite" }, () => {
+    const head = shown(), queries = queriesOf(head), keys = keysOf(head);
+    return column() >= 0 ? say("looksAt")(tokenName(queries, row()), tokenName(keys, column()), percent(exactWeight(head, row(), column())))
+      : say("rowOf")(tokenName(queries, row()));
+  });
+  const panel = el("div", { class: () => (store.locked() ? "map-panel is-locked" : "map-panel") },
+    () => title(shown(), more), holder, reading, strip(shown, row, column), el("div", { class: "roles" }, () => meters(shown())));
+  return { panel, row };
+}
+
+function title(head: Head, more?: (head: Head) => Child): Child {
+  const role = strongestRole(head);
+  return el("h3", { class: "map-name" }, el("b", {}, head.name),
+    !hasRoles(head) ? "" : el("span", { class: "role-tag", style: { "--role": role ? roleColour(role.name) : "var(--line)" } }, role ? roleName(role.name) : say("noRole")),
+    () => (store.locked() ? el("button", { type: "button", class: "lock", onclick: () => store.locked.set(false) }, `${say("locked")} · ${say("unlock")}`) : ""),
+    more?.(head));
+}
+
+// The keys as chips, as deep as the row looks at them. At most a window of a long text.
+const windowSize = 400;
+function strip(shown: () => Head, row: () => number, column: () => number): HTMLElement {
+  const holder = el("div", { class: "strip" });
+  let madeFor = "", first = 0;
+  effect(() => {
+    const head = shown(), keys = keysOf(head), map = mapOf(head), i = row();
+    const start = keys.length <= windowSize ? 0 : clamp(i - windowSize / 2, 0, keys.length - windowSize);
+    if (madeFor !== `${head.keys} ${start} ${keys.length}`) holder.replaceChildren(...chips(keys.slice(start, start + windowSize)).childNodes);
+    madeFor = `${head.keys} ${start} ${keys.length}`;
+    first = start;
+    chipsOf(holder).forEach((node, k) => {
+      const j = first + k;
+      node.style.setProperty("--p", (hidesFirst(head) && j === 0 ? 0 : Math.sqrt(weightAt(map, i, j))).toFixed(3));
+      node.classList.toggle("unseen", map.causal && j > i);
+      node.classList.toggle("asking", head.queries === head.keys && j === i);
+    });
+  });
+  effect(() => {
+    const chosen = column() - first;
+    shown();
+    chipsOf(holder).forEach((node, k) => node.classList.toggle("answering", k === chosen));
+  });
+  return holder;
+}
+
+function meters(head: Head): Child {
+  const meter = (label: string, value: number, colour: string, note: { low?: number; high?: number; n?: number } | null, text?: string) => el("div", { class: "meter" }, el("span", {}, label),
+    el("span", { class: "bar-track" }, el("i", { style: { width: `${clamp(value, 0, 1) * 100}%`, background: colour } }),
+      known(note?.low) && known(note?.high) ? el("em", { style: { left: `${clamp(note.low, 0, 1) * 100}%`, width: `${clamp(note.high - note.low, 0, 1) * 100}%` } }) : null),
+    el("span", { class: "bar-value" }, text ?? score(value)), el("small", {}, known(note?.n) ? `n ${note.n}` : text ? say("nats") : ""));
+  const first = head.stack !== "cross" ? meanFirst(head) : null;
+  return [[...list(head.roles)].sort((a, b) => b.score - a.score).slice(0, 6).map((r) => meter(roleName(r.name), r.score, roleColour(r.name), r)),
+    known(head.entropy) ? meter(say("entropy"), head.entropy / (mostEntropy(mapOf(head)) || 1), "var(--soft)", null, score(head.entropy)) : "",
+    known(first) ? meter(say("firstMass"), first, "var(--faint)", null) : ""];
+}
+
+function geometry(head: Head, width: number) {
+  const map = mapOf(head);
+  const left = clamp(width * 0.17, 48, 84), top = 64;
+  const cell = Math.min((width - left - 6) / map.columns, Math.max(440, width * 0.6) / map.rows, 40);
+  return { map, left, top, cell };
+}
+
+let pixels: { head: Head; hide: boolean; image: HTMLCanvasElement } | null = null;
+function draw(context: CanvasRenderingContext2D, width: number, head: Head, row: number, column: number): void {
+  const { map, left, top, cell } = geometry(head, width), hide = hideFirst.peek();
+  if (pixels?.head !== head || pixels.hide !== hide) pixels = { head, hide, image: drawPixels(head, 1024) };
+  const w = cell * map.columns, h = cell * map.rows;
+  context.fillStyle = ink.sunk;
+  context.fillRect(left, top, w, h);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(pixels.image, left, top, w, h);
+  if (row >= 0) {
+    context.strokeStyle = "rgba(255,255,255,0.85)";
+    context.lineWidth = 1;
+    context.strokeRect(left + 0.5, top + row * cell + 0.5, w - 1, Math.max(cell - 1, 1));
+    if (column >= 0) context.strokeRect(left + column * cell + 0.5, top + 0.5, Math.max(cell - 1, 1), h - 1);
+  }
+  const size = clamp(cell * 0.72, 9, 13), every = Math.max(Math.ceil(11 / cell), 1);
+  const shown = (i: number, lit: number) => i === lit || every === 1 || (i % every === 0 && (lit < 0 || Math.abs(i - lit) >= every));
+  const style = (lit: boolean) => {
+    context.font = `${lit ? "600 " : ""}${lit ? Math.max(size, 12) : size}px ${ink.font}`;
+    context.fillStyle = lit ? ink.accent : ink.soft;
+  };
+  const queries = queriesOf(head), keys = keysOf(head);
+  context.textAlign = "right";
+  for (let i = 0; i < map.rows; ++i) {
+    if (!shown(i, row)) continue;
+    style(i === row);
+    context.fillText(fitText(context, axisName(queries, i), left - 10), left - 6, top + (i + 0.5) * cell);
+  }
+  context.textAlign = "left";
+  for (let j = 0; j < map.columns; ++j) {
+    if (!shown(j, column)) continue;
+    context.save();
+    context.translate(left + (j + 0.5) * cell, top - 6);
+    context.rotate(-Math.PI / 3);
+    style(j === column);
+    context.fillText(fitText(context, axisName(keys, j), 62), 0, 0);
+    context.restore();
+  }
+}

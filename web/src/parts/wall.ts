@@ -1,0 +1,197 @@
+// The wall of heads: a thumbnail of every head. Hover shows, click locks, the legend filters.
+import { box, canvas, pointIn, type Picture } from "../core/canvas";
+import { ink, roleColour } from "../core/colour";
+import { el, type Child } from "../core/dom";
+import { clamp, known, list, percent, roleName, score, tokenName } from "../core/format";
+import { keysOf, queriesOf, report, type Head } from "../core/report";
+import type { Part } from "../core/section";
+import { effect, signal } from "../core/signal";
+import * as store from "../core/store";
+import { say } from "../core/words";
+import { bigMap } from "./bigmap";
+import { drawPixels, hasRoles, hideFirst, mapOf, mostEntropy, strongestRole, topKeys } from "./maps";
+
+const thumb = 64;  // cells of a thumbnail; larger maps show the largest weight of each patch
+const filter = signal<string | null>(null);
+export const thumbsReady = signal(false);
+
+interface Stack { name: "encoder" | "decoder" | "cross"; heads: Head[] }
+const roleOf = (head: Head): string => strongestRole(head)?.name ?? "none";
+
+export const hasWall = (): boolean => wallHeads().length > 0;
+const wallHeads = (): Head[] => list(report().heads).filter((head) => known(head.layer) && known(head.head) && queriesOf(head).length > 0 && keysOf(head).length > 0);
+
+// The head to begin with: who aligns best in a translation, else the clearest role that is more than resting on the first token.
+function startHead(heads: readonly Head[]): Head {
+  const interest = (head: Head) => {
+    if (head.stack === "cross") return 100 - (head.entropy ?? 0);
+    const role = strongestRole(head);
+    return role ? role.score - (["first token", "learned sink"].includes(role.name) ? 1 : 0) : -1;
+  };
+  return heads.reduce((best, head) => (interest(head) > interest(best) ? head : best));
+}
+
+export function shownHead(): Head {
+  const heads = wallHeads();
+  return heads.find((head) => head.name === store.head()) ?? startHead(heads);
+}
+
+export function wallPart(more?: (head: Head) => Child): Part {
+  const heads = wallHeads();
+  const stacks = (["encoder", "decoder", "cross"] as const).map((name): Stack => ({ name, heads: heads.filter((head) => (head.stack ?? "decoder") === name) }))
+    .filter((stack) => stack.heads.length > 0);
+  const thumbs = new Map<Head, HTMLCanvasElement>();
+  const walls = stacks.map((stack) => makeWall(stack, thumbs));
+  const paint = () => walls.forEach((wall) => wall.picture.paint());
+  const large = bigMap(shownHead, more);
+  effect(() => { shownHead(); filter(); store.cut(); store.layer(); paint(); });
+
+  // Thumbnails are made a few at a time, so that a large wall never holds the page.
+  let queue: Head[] = [];
+  const work = () => {
+    const until = performance.now() + 8;
+    while (queue.length && performance.now() < until) {
+      const head = queue.shift()!;
+      thumbs.set(head, drawPixels(head, thumb));
+    }
+    paint();
+    if (queue.length && walls[0].scroller.isConnected) requestAnimationFrame(work);
+    else thumbsReady.set(true);
+  };
+  effect(() => {
+    hideFirst();
+    thumbs.clear();
+    thumbsReady.set(false);
+    queue = [...heads];
+    requestAnimationFrame(work);
+  });
+
+  const hideBox = el("input", { type: "checkbox", checked: hideFirst.peek(), onchange: () => hideFirst.set(hideBox.checked) });
+  return {
+    id: "wall", title: say("wallTitle"), lead: say(heads.some(hasRoles) ? "wallLead" : "wallLeadPlain"),
+    figure: el("div", { class: "card wall-grid" },
+      el("div", { class: "walls" },
+        el("div", { class: "wall-tools" }, legend(heads), el("label", { class: "check" }, hideBox, say("hideFirst"))),
+        walls.map((wall) => [stacks.length > 1 ? el("h3", {}, say("stacks")[wall.name]) : null, wall.scroller]),
+        el("p", { class: "legend" }, "0 %", el("i", { class: "ramp-heat" }), "100 %"), el("p", { class: "hint" }, say("wallHint"))),
+      large.panel),
+    explain() {
+      const head = shownHead(), row = large.row(), top = topKeys(head, row).filter(([, w]) => w > 0).slice(0, 4), role = strongestRole(head);
+      const rest = 1 - top.reduce((sum, [, weight]) => sum + weight, 0);
+      return say("wallExplain")({
+        head: head.name, q: tokenName(queriesOf(head), row), entropy: score(head.entropy), most: score(mostEntropy(mapOf(head))),
+        parts: [...top.map(([key, weight]) => `${percent(weight)} “${tokenName(keysOf(head), key)}”`), rest > 0.0005 ? `${percent(rest)} ${say("rest")}` : ""].filter(Boolean).join(" + "),
+        role: !hasRoles(head) ? "" : !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), score(role.score), score(role.low), score(role.high), role.n) : say("roleLinePlain")(roleName(role.name), score(role.score)),
+      });
+    },
+    numbers() {
+      const head = shownHead();
+      return { columns: [say("head"), say("query"), "1", "A₁", "2", "A₂", "3", "A₃"], rows: queriesOf(head).map((_, i) => {
+        const top = topKeys(head, i);
+        return [head.name, tokenName(queriesOf(head), i), ...[0, 1, 2].flatMap((k) => (top[k] ? [tokenName(keysOf(head), top[k][0]), top[k][1]] : ["", null]))];
+      }) };
+    },
+  };
+}
+
+// The legend of the roles that were found; a click shows only these heads.
+function legend(heads: readonly Head[]): Child {
+  const counts = new Map<string, number>();
+  for (const head of heads) counts.set(roleOf(head), (counts.get(roleOf(head)) ?? 0) + 1);
+  if (counts.size < 2 && counts.has("none")) return null;
+  const order = [...counts.keys()].sort((a, b) => Number(a === "none") - Number(b === "none") || counts.get(b)! - counts.get(a)!);
+  return el("div", { class: "role-legend", role: "group", "aria-label": say("filterRoles") }, order.map((name) => el("button", {
+    type: "button", class: "role", "data-role": name, "aria-pressed": () => String(filter() === name),
+    style: { "--role": name === "none" ? "var(--line)" : roleColour(name) },
+    onclick: () => filter.set(filter.peek() === name ? null : name),
+  }, el("i"), name === "none" ? say("noRole") : roleName(name), el("small", {}, String(counts.get(name))))));
+}
+
+const gap = 8, left = 30;
+
+function makeWall(stack: Stack, thumbs: Map<Head, HTMLCanvasElement>): { name: Stack["name"]; scroller: HTMLElement; picture: Picture } {
+  const layers = Math.max(...stack.heads.map((head) => head.layer)) + 1;
+  const across = Math.max(...stack.heads.map((head) => head.head)) + 1;
+  const seats = new Map(stack.heads.map((head) => [head.layer * across + head.head, head]));
+  const letter = (/^[A-Za-z]+/.exec(stack.heads[0].name) ?? ["L"])[0];
+  const size = (width: number) => clamp(Math.floor((width - left) / across) - gap, 26, 124);
+  let inner = 0;
+  const picture = canvas(say("wallTitle"), (width) => layers * (size(width) + gap) + 26, (context, width) => {
+    const s = (inner = size(width)), chosen = shownHead();
+    context.imageSmoothingEnabled = false;
+    context.font = `11px ${ink.mono}`;
+    context.textAlign = "right";
+    for (let layer = 0; layer < layers; ++layer) {
+      context.fillStyle = layer === store.layer.peek() ? ink.text : ink.soft;
+      context.fillText(`${letter}${layer}`, left - 8, (layers - 1 - layer) * (s + gap) + 4 + s / 2);
+    }
+    context.fillStyle = ink.soft;
+    context.textAlign = "center";
+    const every = s < 30 && across > 16 ? 2 : 1;
+    for (let h = 0; h < across; h += every) context.fillText(`H${h}`, left + h * (s + gap) + 2 + s / 2, layers * (s + gap) + 12);
+    for (const head of stack.heads) drawSeat(context, head, thumbs.get(head), { x: left + head.head * (s + gap) + 2, y: (layers - 1 - head.layer) * (s + gap) + 4, s }, head === chosen);
+  });
+  picture.holder.style.minWidth = `${left + across * (26 + gap) + 6}px`;
+  const scroller = el("div", { class: "wall", tabindex: "0", role: "application", "aria-label": say("stacks")[stack.name] + ". " + say("wallHint"), "data-stack": stack.name }, picture.holder);
+  const hit = (event: MouseEvent) => {
+    const { x, y } = pointIn(picture.node, event), pitch = inner + gap;
+    return seats.get((layers - 1 - Math.floor((y - 2) / pitch)) * across + Math.floor((x - left) / pitch));
+  };
+  scroller.addEventListener("pointermove", (event) => {
+    const head = hit(event);
+    scroller.style.cursor = head ? "pointer" : "";
+    if (head && !store.locked.peek() && event.pointerType !== "touch") store.head.set(head.name);
+  });
+  scroller.addEventListener("click", (event) => {
+    const head = hit(event);
+    if (head) lock(head, !(store.locked.peek() && store.head.peek() === head.name));
+  });
+  scroller.addEventListener("keydown", (event) => {
+    const move = ({ ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] } as Record<string, [number, number]>)[event.key];
+    const from = stack.heads.includes(shownHead()) ? shownHead() : stack.heads[0];
+    if (event.key === "Escape") lock(from, false);
+    else if (event.key === "Enter" || event.key === " ") lock(from, !store.locked.peek());
+    else if (move) lock(seats.get(clamp(from.layer + move[0], 0, layers - 1) * across + clamp(from.head + move[1], 0, across - 1)) ?? from, true);
+    else return;
+    event.preventDefault();
+  });
+  return { name: stack.name, scroller, picture };
+}
+
+function lock(head: Head, locked: boolean): void {
+  store.head.set(head.name);
+  store.locked.set(locked);
+  if (locked) store.layer.set(head.layer);
+}
+
+function drawSeat(context: CanvasRenderingContext2D, head: Head, image: HTMLCanvasElement | undefined, { x, y, s }: { x: number; y: number; s: number }, chosen: boolean): void {
+  const role = strongestRole(head), isCut = store.cut.peek().split(",").includes(head.name);
+  const only = filter.peek();
+  context.globalAlpha = only && roleOf(head) !== only ? 0.14 : isCut ? 0.35 : 1;
+  context.fillStyle = ink.sunk;
+  box(context, x - 1, y - 1, s + 2, s + 2, 4);
+  context.fill();
+  context.save();
+  context.clip();
+  if (image) context.drawImage(image, x, y, s, s);
+  context.restore();
+  context.lineWidth = role ? 2.5 : 1;
+  context.strokeStyle = role ? roleColour(role.name) : ink.line;
+  box(context, x - 1, y - 1, s + 2, s + 2, 4);
+  context.stroke();
+  context.globalAlpha = 1;
+  if (isCut) {
+    context.lineWidth = 2.5;
+    context.strokeStyle = ink.bad;
+    context.beginPath();
+    context.moveTo(x + 3, y + s - 3);
+    context.lineTo(x + s - 3, y + 3);
+    context.stroke();
+  }
+  if (chosen) {
+    context.lineWidth = 2;
+    context.strokeStyle = ink.text;
+    box(context, x - 4, y - 4, s + 8, s + 8, 6);
+    context.stroke();
+  }
+}

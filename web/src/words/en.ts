@@ -1,0 +1,145 @@
+// Every word the page shows, in English. A value is a text, or a function that puts numbers into one.
+// What the program sends is a key: roles, phases and the reasons of phases have their words here.
+
+export type Facts = Record<string, string | number | boolean | null | undefined>;
+
+function ordinal(n: unknown): string {
+  if (typeof n !== "number") return String(n);
+  const ending = ({ 1: "st", 2: "nd", 3: "rd" } as Record<number, string>)[n % 100 > 10 && n % 100 < 14 ? 0 : n % 10] ?? "th";
+  return `${n}${ending}`;
+}
+
+export const en = {
+  kinds: { look: "A look inside", demo: "A model trained in minutes", movie: "How a model learned" },
+  model: "model", other: "中文", otherHint: "换成中文", skip: "Skip to content", menu: "Views", toDark: "Dark colours", toLight: "Light colours",
+  doorLook: "Look inside",
+  nav: { tokens: "Text", ladder: "Guesses", wall: "Heads", story: "One token", written: "Output", cuts: "Ablation", movie: "Training" },
+  depth: { see: "See", explain: "Explain", numbers: "Numbers" }, depthLabel: "Level of detail",
+  nothing: "This report has nothing this page can show.",
+  broken: "This part of the report could not be drawn.",
+  save: "Save as CSV", shown: (some: number, all: number) => `${some} of ${all} rows.`,
+  piece: (i: number, n: number) => `part ${i} of ${n}`, partOfCharacter: "part of a character",
+  layer: "layer", layers: { embed: "embedding", out: "output" }, layerN: (n: number) => `layer ${n}`,
+  step: "step", stepN: (n: number) => `step ${n}`, head: "head",
+
+  tokensTitle: "What the model read",
+  tokensLead: "Each chip is one token. The deeper its colour, the surer the model was of the next token.",
+  tokensLeadPlain: "Each chip is one token.",
+  sourceTitle: "Read by the encoder", targetTitle: "Read by the decoder",
+  unsure: "unsure", sure: "sure", right: "next token guessed right",
+  after: (t: string) => `after “${t}”`,
+
+  ladderTitle: "The ladder of guesses",
+  ladderLead: "If the model had to answer at this layer, what would it say? From the embedding up to the output. Grey guesses still change; coloured ones are final.",
+  ladderHint: "Hover, tap or use the arrow keys to see the five best guesses.",
+  read: "read", truth: "actual next", settled: "final", stillChanging: "still changing",
+  entropy: "entropy", nats: "nats", kl: "KL to output", rank: "rank of the final guess",
+  ladderExplain: (d: Facts) => [
+    `After “${d.token}” the output gives ${d.p} to “${d.final}”. That is the model’s guess for the next token.`,
+    `The same output head is applied after every layer: p = softmax(W_U · norm(h)). At “${d.first}” the top guess is “${d.firstGuess}” (${d.firstP}); “${d.final}” ranks ${ordinal(d.firstRank)} there.`,
+    `From “${d.settled}” on the top guess is already “${d.final}”. KL to the output falls from ${d.kl0} to ${d.kl1} nats.`,
+  ],
+  meanSettled: (m: string, n: number) => `Over the ${n} tokens here, the top guess is final at ${m} of the depth on average.`,
+
+  wallTitle: "All attention heads",
+  wallLead: "Every square is one head: rows are the tokens that look, columns the tokens they look at. The border colour is the head’s role, if one was found.",
+  wallLeadPlain: "Every square is one head: rows are the tokens that look, columns the tokens they look at.",
+  wallHint: "Hover to look, click to lock, arrow keys to move, Esc to unlock.",
+  stacks: { decoder: "Decoder: looks left only", encoder: "Encoder: looks both ways", cross: "Cross-attention: the decoder looks at the source" },
+  hideFirst: "hide the first token’s column", locked: "locked", unlock: "unlock",
+  looksAt: (q: string, k: string, p: string) => `“${q}” looks at “${k}”: ${p}`,
+  rowOf: (q: string) => `Where “${q}” looks`, firstMass: "on the first token", rest: "others",
+  noRole: "no role found", filterRoles: "Show only heads with this role",
+  bigMapHint: "Map of this head. Arrow keys move over queries and keys.",
+  wallExplain: (d: Facts) => [
+    `A = softmax(q · kᵀ / √d): the query q of “${d.q}” is compared with the key of every token it may see, and the shares add up to 100 %.`,
+    `In ${d.head}: ${d.parts} = 100 %.`,
+    `Over all rows the mean entropy is ${d.entropy} nats: 0 is one token at a time, ${d.most} is all tokens equally. ${d.role}`,
+    `Colours show √A, so that 4 % is still visible beside 100 %.`,
+  ],
+  roleLine: (name: string, score: string, low: string, high: string, n: number | undefined) => `Its strongest role is “${name}”: ${score} (95 %: ${low} to ${high}, n = ${n}), measured over many texts.`,
+  roleLinePlain: (name: string, score: string) => `Its strongest role is “${name}”: ${score}.`,
+  roleNone: "No role was found for it.",
+  key: "key", query: "query",
+
+  storyTitle: (t: string) => `The path of “${t}”`,
+  storyLead: "One token on its way through the layers, step by step, with its own numbers.",
+  storyHint: "Space or → for the next step, ← back, ↑ ↓ for the layer.",
+  next: "Next", previous: "Back",
+  stops: { in: "input", q: "queries", k: "keys", v: "values", o: "W_O", mid: "+ attention", mlp: "feed-forward", out: "guess" },
+  stopIn: (l: number, norm: string) => `The residual stream enters layer ${l} with length ${norm}. It is normalised before the heads read it.`,
+  stopQ: (n: number) => `Each of the ${n} heads computes a query q from it: what is this token looking for? These are the first numbers of each.`,
+  stopK: "Each query is compared with the key of every token it may see: q · k, scaled, then softmax. The best match gets the largest share.",
+  stopV: "The shares weight the values: z = Σ share · v. Each bar is what one token contributes; its length is share × |v|.",
+  stopO: (norm: string) => `The z of all heads are concatenated and W_O maps them to one vector of length ${norm}. Each bar is one head’s part.`,
+  stopMid: (a: string, b: string, c: string) => `That vector is added to the residual stream: length ${a} before, plus ${b}, gives ${c}. Lengths do not simply add up: directions differ.`,
+  stopMlp: (a: string, b: string) => `The feed-forward layer reads this token alone and adds a vector of length ${a}. The residual stream leaves with length ${b}.`,
+  stopOut: "The guess if the model stopped here:",
+  streamLength: "length of the residual stream after each layer", shareOf: "share", scaled: "scaled score",
+  plusAttention: "+ attention", plusCross: "+ cross-attention", plusMlp: "+ feed-forward",
+  explainStops: {
+    in: (d: Facts) => [`x is the residual stream: one vector per token that every layer reads and adds to. Its length here is ‖x‖ = √Σ xᵢ² = ${d.x}.`],
+    q: (d: Facts) => [`q = norm(x) · W_Q. Each head has its own columns of W_Q${d.width ? `, ${d.width} of them` : ""}. In ${d.head} the query’s length is ‖q‖ = ${d.q}.`],
+    k: (d: Facts) => [`${d.head}: q · k = ${d.qk} for “${d.key}”; × ${d.scale} = ${d.score}; after softmax over all keys it gets ${d.share}.`],
+    v: (d: Facts) => [`${d.head}: “${d.key}” contributes ${d.share} × ‖v‖ ${d.v} = ${d.part}. The contributions of all tokens add up, as vectors, to z with ‖z‖ = ${d.z}.`],
+    o: (d: Facts) => [`concat(z₀ … z${Number(d.heads) - 1}) · W_O is the sum of every head’s own z · W_O. ${d.head} adds a vector of length ${d.out}; all together ${d.attention}.`],
+    mid: (d: Facts) => [`x + attention: ${d.x} and ${d.attention} make ${d.mid}. At right angles they would make √(${d.x}² + ${d.attention}²).`],
+    mlp: (d: Facts) => [`x + feed-forward(norm(x)): ${d.mid} and ${d.mlp} make ${d.resid}. No other token is read here.`],
+    out: (d: Facts) => [`p = softmax(W_U · norm(x)) after layer ${d.layer}: “${d.guess}” has ${d.p}. Were it the next token, the loss would be −ln p = ${d.nats} nats.`],
+  },
+  zNorm: "length of z", outNorm: "length of z · W_O", vNorm: "length of v", qNorm: "length of q",
+
+  writtenTitle: "What the model wrote",
+
+  cutsTitle: "What happens without a head",
+  cutsLead: "One head is replaced by its mean output. How much worse is the model over the whole corpus, and what does it write now?",
+  most: "most important head", least: "least important head",
+  delta: "change of loss", nats2: "nats per token",
+  same: "The text is unchanged.",
+  cutsExplain: (d: Facts) => [
+    `Δ = loss(without ${d.head}) − loss = ${d.delta} nats per token, over n = ${d.n}. The 95 % interval ${d.low} to ${d.high} is a paired bootstrap over the texts.`,
+    d.clear ? `It does not contain 0, so it is not chance. e^${d.delta} = ${d.times}: perplexity is ${d.times} times as high as before.`
+      : `It contains 0: on this corpus the model may not need the head at all.`,
+  ],
+  before: "with it", afterCut: "without it", kind: "kind",
+
+  movieTitle: "How it learned",
+  movieLead: "From random weights to roles. Press play, or drag the slider.",
+  play: "Play", pause: "Pause", snapshot: (i: number, n: number) => `snapshot ${i} of ${n}`,
+  lossTitle: "Loss", loss: "training", val: "held out",
+  rolesTitle: "Heads and their roles", strongest: "strongest role",
+  importanceTitle: "Importance of each head",
+  embeddingTitle: "Word embeddings",
+  weightsTitle: "Distance of the weights from the start", cosine: "cosine to the end",
+  samplesTitle: "What it writes now", noSample: "no sample yet", emptySample: "(it wrote nothing)",
+  phases: { unigram: "word frequencies", bigram: "word pairs", induction: "induction", plateau: "plateau" },
+  notSeen: "not seen",
+  rolesOverTime: "Role to show",
+  reasons: {
+    few_snapshots: (d: Facts) => `${d.snapshots} snapshots are too few`,
+    lowest: (d: Facts) => `KL from these frequencies: ${d.start} at step ${d.first_step}, lowest here with ${d.low}, ${d.end} at the end`,
+    never_lower: (d: Facts) => `KL from these frequencies: ${d.start} at step ${d.first_step}, never lower`,
+    lowest_at_end: (d: Facts) => `KL from these frequencies: ${d.start} at step ${d.first_step}, still falling at the end with ${d.low}`,
+    jump: (d: Facts) => `the best head’s induction score goes from ${d.from} to ${d.to}; it rises by ${d.rise} from step ${d.first_step} to ${d.last_step}`,
+    no_jump: (d: Facts) => `the best head’s induction score goes from ${d.from} to ${d.to}; it rises by ${d.rise} at most while the step doubles, a jump is ${d.least}`,
+    flat: (d: Facts) => `from here on the loss changes by less than ${d.limit} nats per e-fold of steps`,
+    still_falling: (d: Facts) => `the loss is still falling at the end: ${d.slope} nats per e-fold of steps, flat is under ${d.limit}`,
+    still_rising: (d: Facts) => `the loss is still rising at the end: ${d.slope} nats per e-fold of steps, flat is under ${d.limit}`,
+    no_texts: () => "no text was measured",
+    not_next_token: () => "this model does not predict the next token",
+    short_context: () => "the context is too short for repeated tokens",
+  },
+  movieExplain: (d: Facts) => [
+    `At step ${d.step} the loss is ${d.loss} nats per token. Perplexity is e^${d.loss} = ${d.perplexity}: as unsure as a choice between about that many equally likely tokens. It was ${d.perplexity0} at the start.`,
+    d.head ? `The strongest role now: ${d.head} is “${d.role}” with ${d.score}. At the first snapshot it had ${d.score0}.` : "",
+    "The word map uses the two directions of largest variance at the end for every step: the axes stay, only the words move.",
+  ],
+  roles: {
+    "always previous token": "always previous token", "always next token": "always next token", "previous token": "previous token", "next token": "next token",
+    "current token": "current token", "two back": "two back", "three back": "three back", "four back": "four back",
+    "duplicate token": "duplicate token", "duplicate of random tokens": "duplicate token (random tokens)", induction: "induction", "induction on random tokens": "induction (random tokens)",
+    "first token": "first token", "learned sink": "learned sink", punctuation: "punctuation", separators: "separators", "rare word": "rare word",
+    entropy: "entropy", distance: "distance",
+  },
+  footer: "One file. It loads nothing and sends nothing.", footerLive: "Everything here happens on this machine. Nothing is sent elsewhere.",
+};
