@@ -16,6 +16,7 @@
 #include "server/http/api_keys.h"
 #include "server/http/transport.h"
 #include "server/page.h"
+#include "server/page/page.h"
 #include "server/routes.h"
 
 namespace qkv {
@@ -81,10 +82,18 @@ class Server::Impl : public HttpHandler {
     QKV_CHECK(!options.models.empty(), "there is no model to serve", Hint("qkv serve MODEL"));
     HttpOptions http = options.http;
     if (options.room.look.allowed) http.stream_bytes += kLookText * static_cast<size_t>(options.room.look.bytes);
+    // Whoever reaches a server of this machine alone may look, and start work from the page.
+    const bool local = is_loopback(options.http.host);
+    page_.emplace(PageOptions{.names = names_,
+                              .paths = options.models,
+                              .open = options.open,
+                              .look = local || options.room.look.allowed,
+                              .work = local});
     transport_.emplace(http, *this);
   }
 
   ~Impl() override {
+    page_->stop();
     if (transport_) transport_->close();
   }
 
@@ -109,6 +118,7 @@ class Server::Impl : public HttpHandler {
       }
       if (!worked) sleep(stop_at ? std::chrono::milliseconds(10) : std::chrono::milliseconds(1000));
     }
+    page_->stop();
     transport_->close();
   }
 
@@ -118,6 +128,7 @@ class Server::Impl : public HttpHandler {
   }
 
   int port() const { return transport_->port(); }
+  const std::string& page_token() const { return page_->token(); }
   bool ready() const { return ready_; }
   const std::vector<std::string>& names() const { return names_; }
 
@@ -132,6 +143,7 @@ class Server::Impl : public HttpHandler {
       return ApiError(403, "pages of another origin may not ask this server; --cors allows an origin").response();
     }
     if (head.method == "OPTIONS") return preflight(head);
+    if (Page::has(head.path)) return refuse_page(head);
     const bool asks = ask_route(head.path) != nullptr;
     const bool page = page_file(head.path) != nullptr, model = head.path.starts_with(std::string(kModels) + "/");
     const bool gets = page || model || head.path == kHealth || head.path == kMetrics || head.path == kModels;
@@ -143,11 +155,7 @@ class Server::Impl : public HttpHandler {
       return wrong;
     }
     if (page || head.path == kHealth) return std::nullopt;
-    if (!keys_.empty() && !keys_.match(head.header("Authorization"))) {
-      ApiError error(401, "a valid API key is needed: Authorization: Bearer KEY");
-      error.code = "invalid_api_key";
-      return error.response();
-    }
+    if (std::optional<HttpResponse> without_key = refuse_key(head)) return without_key;
     if (asks) return refuse_ask();
     return std::nullopt;
   }
@@ -159,6 +167,16 @@ class Server::Impl : public HttpHandler {
       readers_.add([this, answer = route->answer, owner, exchange = std::move(exchange), came = EngineClock::now(),
                     body = std::make_shared<std::string>(std::move(request.body))] {
         ask(answer, *body, exchange, owner, came);
+      });
+      return;
+    }
+    if (Page::has(path)) {
+      readers_.add([this, exchange = std::move(exchange), asked = std::make_shared<HttpRequest>(std::move(request))] {
+        try {
+          page_->answer(*asked, exchange);
+        } catch (...) {
+          exchange->respond(api_error_of(std::current_exception()).response());
+        }
       });
       return;
     }
@@ -183,7 +201,8 @@ class Server::Impl : public HttpHandler {
 
   void finished(const Finished& exchange) override {
     const bool known = ask_route(exchange.path) != nullptr || page_file(exchange.path) != nullptr ||
-                       exchange.path == kHealth || exchange.path == kMetrics || exchange.path == kModels;
+                       Page::has(exchange.path) || exchange.path == kHealth || exchange.path == kMetrics ||
+                       exchange.path == kModels;
     const std::string route = known ? exchange.path : exchange.path.empty() ? "-" : "other";
     metrics_.answered(route, exchange.status);
     if (!options_.log || exchange.path == kHealth) return;
@@ -252,6 +271,20 @@ class Server::Impl : public HttpHandler {
   }
 
   // --- requests ---
+
+  std::optional<HttpResponse> refuse_key(const HttpHead& head) const {
+    if (keys_.empty() || keys_.match(head.header("Authorization"))) return std::nullopt;
+    ApiError error(401, "a valid API key is needed: Authorization: Bearer KEY");
+    error.code = "invalid_api_key";
+    return error.response();
+  }
+
+  std::optional<HttpResponse> refuse_page(const HttpHead& head) {
+    std::optional<HttpResponse> wrong = page_->refuse(head, judge_origin(head, options_.origins));
+    if (!wrong && !Page::is_file(head.path)) wrong = refuse_key(head);
+    if (!wrong && !Page::is_file(head.path)) wrong = refuse_ask();
+    return wrong;
+  }
 
   std::optional<HttpResponse> refuse_ask() {
     ApiError error(503, stopping_ ? "the server is stopping" : "the models are still being loaded");
@@ -385,6 +418,7 @@ class Server::Impl : public HttpHandler {
   std::mutex running_mutex_;
   std::vector<std::weak_ptr<Generation>> running_;
 
+  std::optional<Page> page_;
   std::optional<Transport> transport_;  // begins last; ends after the queues, whose work answers through it
   WorkQueue readers_, writer_;
 };
@@ -402,6 +436,10 @@ void Server::stop() {
 
 int Server::port() const {
   return impl_->port();
+}
+
+const std::string& Server::page_token() const {
+  return impl_->page_token();
 }
 
 bool Server::ready() const {

@@ -35,7 +35,8 @@ class Server {
   void run();   // an Error if a model cannot be loaded
   void stop();  // from any thread; run() ends within the time to drain and a second
   int port() const;
-  bool ready() const;  // the models are loaded
+  const std::string& page_token() const;  // what the page must show to start work
+  bool ready() const;                     // the models are loaded
   std::vector<std::string> model_names() const;
 
  private:

@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "change/cut_view.h"
 #include "common/commands.h"
-#include "common/continuation.h"
+#include "open/continuation.h"
 #include "common/drawing.h"
 #include "common/model_options.h"
 #include "common/reports.h"

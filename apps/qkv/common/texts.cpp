@@ -9,94 +9,15 @@
 #include "inspect/cut/ablation.h"
 #include "text/documents.h"
 #include "text/unicode/utf8.h"
-#include "world/world.h"
 
 namespace qkv::app {
 namespace {
-
-// Takes texts until there are enough tokens.
-class Collected {
- public:
-  Collected(const OpenModel& model, const TextOptions& options)
-      : model_(model),
-        tokens_(options.tokens),
-        longest_(model.spec().context > 0 ? std::min(options.length, model.spec().context) : options.length) {}
-
-  bool full() const { return read_ >= tokens_; }
-  int64_t longest() const { return longest_; }
-
-  void add(TokenText text) {
-    if (text.ids.size() < 2 || full()) return;
-    read_ += std::ssize(text.ids);
-    texts_.push_back(std::move(text));
-  }
-  void add_cut(TokenText text) {
-    if (std::ssize(text.ids) > longest_) text.ids.resize(static_cast<size_t>(longest_));
-    add(std::move(text));
-  }
-  // A pair cannot be cut; one that is too long is left out.
-  void add_pair(TokenText pair) {
-    if (std::max(std::ssize(pair.ids), std::ssize(pair.source)) <= longest_) add(std::move(pair));
-  }
-
-  std::vector<TokenText> take() { return std::move(texts_); }
-
- private:
-  const OpenModel& model_;
-  int64_t tokens_, longest_, read_ = 0;
-  std::vector<TokenText> texts_;
-};
-
-// Chinese to English.
-void add_sentence_pairs(const OpenModel& model, const Story& story, Collected& to) {
-  for (size_t s = 0; s < story.english.sentences.size() && !to.full(); ++s) {
-    const auto part = [&](const AnnotatedText& t) {
-      return t.text.substr(t.sentences[s].begin, t.sentences[s].end - t.sentences[s].begin);
-    };
-    to.add_pair(model.encode(part(story.chinese), part(story.english)));
-  }
-}
-
-// "world:zh:echo": the language, then the kinds of stories (docs/world.md).
-struct WorldData {
-  bool chinese = false, pairs = false;
-  std::vector<std::string> kinds;
-
-  explicit WorldData(std::string_view data) {
-    for (size_t colon = data.find(':'); colon != std::string_view::npos;) {
-      data.remove_prefix(colon + 1);
-      colon = data.find(':');
-      const std::string_view part = data.substr(0, colon);
-      if (kinds.empty() && !chinese && !pairs && (part == "zh" || part == "pairs")) {
-        (part == "zh" ? chinese : pairs) = true;
-      } else {
-        kinds.emplace_back(part);
-      }
-    }
-  }
-};
 
 bool is_world(std::string_view data) {
   return data == "world" || data.starts_with("world:");
 }
 
-void add_world(const OpenModel& model, const std::string& data, Collected& to) {
-  const auto [chinese, pairs, kinds] = WorldData(data);
-  const World world(kWorldSeed, kinds);
-  const ModelSpec& spec = model.spec();
-  const bool translates = spec.has_source();
-  QKV_CHECK(pairs == translates, "a ", spec.family, translates ? " translates" : " reads texts alone", ", but ", data,
-            " was given", Hint(translates ? "use world:pairs" : "use world or world:zh"));
-  for (uint64_t i = kFirstStory; !to.full(); ++i) {
-    if (translates) {
-      add_sentence_pairs(model, world.story(i), to);
-    } else {
-      to.add_cut(model.encode(world.text(i, chinese ? Language::chinese : Language::english)));
-    }
-  }
-}
-
-void add_file(const OpenModel& model, const std::string& data, Collected& to) {
+void add_file(const OpenModel& model, const std::string& data, CollectedTexts& to) {
   const std::string text = read_text(data, kLargestTextFile);
   QKV_CHECK(is_utf8(text), data, " is not UTF-8", Hint("convert it, for example with  iconv"));
   const Tokenizer& tokenizer = model.tokenizer();
@@ -122,7 +43,7 @@ void add_file(const OpenModel& model, const std::string& data, Collected& to) {
 }
 
 // A text of token ids in each line; for a model that translates source<TAB>target. Longer lines are cut.
-void add_ids(const OpenModel& model, const std::string& data, Collected& to) {
+void add_ids(const OpenModel& model, const std::string& data, CollectedTexts& to) {
   const std::string content = read_file(data, kLargestTextFile);
   size_t number = 0;
   for (size_t at = 0; at < content.size() && !to.full();) {
@@ -169,7 +90,7 @@ void add_text_options(Command command, TextOptions& options) {
 }
 
 std::vector<TokenText> read_texts(const OpenModel& model, const TextOptions& options) {
-  Collected texts(model, options);
+  CollectedTexts texts(model.spec(), {.tokens = options.tokens, .length = options.length});
   if (options.ids) {
     add_ids(model, options.data, texts);
   } else if (is_world(options.data)) {

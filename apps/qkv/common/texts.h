@@ -5,12 +5,9 @@
 #include <vector>
 
 #include "common/command.h"
-#include "open/open_model.h"
+#include "open/world_texts.h"
 
 namespace qkv::app {
-
-// Stories of the built-in world that no recipe trains on.
-inline constexpr uint64_t kWorldSeed = 20260101, kFirstStory = 1'000'000;
 
 inline constexpr size_t kLargestTextFile = size_t{1} << 30;
 

@@ -60,9 +60,7 @@ void serve(const ServeArguments& arguments) {
   std::cout << fmt::format("listening on {}://{}:{}", options.http.tls_key.empty() ? "http" : "https",
                            options.http.host, server.port())
             << std::endl;
-  const bool local =
-      options.http.host == "localhost" || options.http.host == "::1" || options.http.host.starts_with("127.");
-  if (!local && options.keys.empty()) {
+  if (!server::is_loopback(options.http.host) && options.keys.empty()) {
     log_line(Log::warn, "no API keys are set: everybody who reaches this address may ask (--keys FILE)");
   }
   const InterruptWatch interrupt({SIGINT, SIGTERM});

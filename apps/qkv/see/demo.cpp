@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "base/progress.h"
 #include "common/commands.h"
-#include "common/continuation.h"
+#include "open/continuation.h"
 #include "common/drawing.h"
 #include "common/interrupt.h"
 #include "common/reports.h"

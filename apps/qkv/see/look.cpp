@@ -15,7 +15,6 @@
 #include "core/host_values.h"
 #include "inspect/report/report_html.h"
 #include "see/look_view.h"
-#include "text/unicode/characters.h"
 #include "text/unicode/utf8.h"
 
 namespace qkv::app {
@@ -69,31 +68,6 @@ Ladder climb_showing(const OpenModel& model, const Looked& seen) {
                {.precision = model.precision(), .progress = [&](int64_t done) { progress.update(done); }});
 }
 
-std::string language_of(const std::string& text) {
-  for (size_t at = 0; at < text.size();) {
-    const Char c = char_at(text, at);
-    if (is_chinese(c)) return "zh";
-    at += c.bytes;
-  }
-  return "en";
-}
-
-std::string name_of_model(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  return folder.filename().string();
-}
-
-Json look_report(const LookArguments& options, const LookedAt& at) {
-  Json report = look_parts(at);
-  report["report"] = "look";
-  report["model"] = name_of_model(options.model.path);
-  report["title"] = options.given.text;
-  report["lang"] = language_of(options.given.text);
-  report["made_with"] = "qkv look " + name_of_model(options.model.path);
-  return report;
-}
-
 void write_files(const LookArguments& options, const OpenModel& model, const LookedAt& at) {
   if (!options.npz.empty()) {
     Arena arena(model.engine().device());
@@ -104,7 +78,7 @@ void write_files(const LookArguments& options, const OpenModel& model, const Loo
     std::cerr << "wrote " << options.npz << '\n';
   }
   if (!options.report.wanted() && options.html.empty()) return;
-  const Json report = look_report(options, at);
+  const Json report = look_report(at, name_of_model(options.model.path), options.given.text);
   write_report(options.report, report_text(report, -1));
   if (!options.html.empty()) write_out(options.html, report_html(report));
   for (const std::string& file : {options.report.out, options.html}) {
@@ -145,7 +119,8 @@ void look(const LookArguments& options) {
   Looked seen = look_at(model.model(), model.engine(), text, {.precision = model.precision(), .token = options.token});
   Ladder ladder = climb_showing(model, seen);
   const Tokenizer* tokenizer = options.given.ids && !model.has_tokenizer() ? nullptr : &model.tokenizer();
-  const LookedAt at(tokenizer, model.spec(), std::move(seen), std::move(ladder));
+  LookedAt at(tokenizer, model.spec(), std::move(seen), std::move(ladder));
+  at.next = next_tokens(model.model(), model.engine(), at.seen, model.precision());
   if (!options.report.json && options.html != "-") draw(options, at, head);
   write_files(options, model, at);
 }

@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "inspect/look/story.h"
-#include "see/look_report.h"
+#include "inspect/report/look_report.h"
 
 namespace qkv::app {
 

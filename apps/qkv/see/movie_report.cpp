@@ -6,7 +6,7 @@
 
 #include "base/path.h"
 #include "common/reports.h"
-#include "see/look_report.h"
+#include "inspect/report/look_report.h"
 #include "text/tokenizer/display_spans.h"
 
 namespace qkv::app {

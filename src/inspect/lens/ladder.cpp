@@ -51,6 +51,7 @@ Ladder climb(const Model& model, const Engine& engine, const Looked& seen, const
   Context cx = engine.context(arena, options.precision);
   const auto vocabulary = static_cast<size_t>(model.spec().vocabulary);
   const int64_t most = std::max<int64_t>(kLogits / model.spec().vocabulary, 1);
+  const bool predicts = model.spec().kind != ModelSpec::Kind::encoder_only;
   int64_t done = 0;
   for (int64_t first = 0; first < rows; first += most) {
     const int64_t count = std::min(most, rows - first);
@@ -66,7 +67,12 @@ Ladder climb(const Model& model, const Engine& engine, const Looked& seen, const
     };
     std::vector<std::vector<double>> last;
     const std::vector<float> top = logits_at(levels - 1);
-    for (int64_t r = 0; r < count; ++r) last.push_back(row_of(top, r));
+    for (int64_t r = 0; r < count; ++r) {
+      last.push_back(row_of(top, r));
+      const size_t next = static_cast<size_t>(seen.rows.first + first + r) + 1;
+      const bool follows = predicts && next < seen.text.ids.size();
+      ladder.losses.push_back(follows ? -last.back()[static_cast<size_t>(seen.text.ids[next])] : std::nan(""));
+    }
     for (int64_t level = 0; level < levels; ++level) {
       const std::vector<float> logits = level + 1 < levels ? logits_at(level) : top;
       for (int64_t r = 0; r < count; ++r) {

@@ -32,6 +32,7 @@ struct Ladder {
   KeptRows rows;                          // of the text
   std::vector<std::vector<Rung>> levels;  // the embedding, then after each layer; [level][row - rows.first]
   std::vector<size_t> settled;            // level, per row
+  std::vector<double> losses;             // -log p_L of the token that follows, per row; NaN where none does
 
   const Rung& at(size_t level, int64_t row) const { return levels[level][static_cast<size_t>(row - rows.first)]; }
 };

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "core/host_values.h"
 #include "inspect/heads/head_writes.h"
+#include "inspect/texts/edited_reading.h"
 
 namespace qkv {
 namespace {
@@ -83,9 +84,10 @@ class LookProbe : public ReadingProbe {
         return main && local(place).count > 0 ? Ask::read : Ask::none;
       case Site::resid_pre:
       case Site::mlp_post:
+        return main && token_here() ? Ask::read : Ask::none;
       case Site::route_ids:
       case Site::route_weights:
-        return main && token_here() ? Ask::read : Ask::none;
+        return main && (token_here() || local(place).count > 0) ? Ask::read : Ask::none;
       default:
         return Ask::none;
     }
@@ -98,12 +100,30 @@ class LookProbe : public ReadingProbe {
     return wanted;
   }
 
+  StatsWanted stats_wanted(Place) const override { return {.offsets = {1}}; }
+
   void visit_stats(Context&, const Tap& tap, const AttentionStats& stats) override {
     SeenAttention& to = attention(tap.place);
     const std::vector<float> entropy = host_floats(stats.entropy);
     for (size_t i = 0; i < entropy.size(); ++i) {
       to.entropy[i % to.entropy.size()] += static_cast<double>(entropy[i]) / static_cast<double>(to.queries);
     }
+    const int64_t counted = to.queries - SeenAttention::kFirstCounted;
+    if (counted <= 0) return;
+    const int64_t position = of_source(tap.place) ? 0 : first_;
+    const auto add = [&](const Tensor& values, std::vector<double>& sums) {
+      sums.resize(to.entropy.size());
+      const std::vector<float> all = host_floats(values);
+      for (size_t i = 0; i < all.size(); ++i) {
+        const int64_t row = position + static_cast<int64_t>(i / sums.size());
+        if (row < SeenAttention::kFirstCounted) continue;
+        sums[i % sums.size()] += static_cast<double>(all[i]) / static_cast<double>(counted);
+      }
+    };
+    add(stats.first, to.first);
+    add(stats.at_offset, to.previous);
+    add(stats.distance, to.distance);
+    add(stats.highest, to.highest);
   }
 
   void visit(Context& cx, const Tap& tap, Tensor& x) override {
@@ -126,12 +146,18 @@ class LookProbe : public ReadingProbe {
       case Site::mlp_post:
         seen_.layers[layer].inner_at = at_token(x);
         return;
-      case Site::route_ids:
-        seen_.layers[layer].experts_at = row_of<int32_t>(host_ints(x), x.dim(0));
+      case Site::route_ids: {
+        const std::vector<int32_t> ids = host_ints(x);
+        const KeptRows rows = local(tap.place);
+        if (token_here()) seen_.layers[layer].experts_at = row_of<int32_t>(ids, x.dim(0));
+        append<int32_t>(seen_.layers[layer].experts,
+                        std::span(ids).subspan(static_cast<size_t>(rows.first * x.dim(1)),
+                                               static_cast<size_t>(rows.count * x.dim(1))));
         return;
+      }
       case Site::route_weights:
-        seen_.layers[layer].expert_weights_at = at_token(x);
-        return;
+        if (token_here()) seen_.layers[layer].expert_weights_at = at_token(x);
+        return append<float>(seen_.layers[layer].expert_weights, kept(tap.place, x));
       default:
         return visit_attention(cx, tap, x);
     }
@@ -302,7 +328,13 @@ Looked look_at(const Model& model, const Engine& engine, const TokenText& text, 
               .width = spec.width};
   seen.rows = rows_around(seen.token, rows, most);
   LookProbe probe(model, seen, most);
-  Reader(model, engine, {.precision = options.precision, .rows = options.rows}).look({&text, 1}, probe);
+  Reader reader(model, engine, {.precision = options.precision, .rows = options.rows});
+  if (options.edit != nullptr) {
+    EditedReading edited(*options.edit, probe);
+    reader.look({&text, 1}, edited);
+  } else {
+    reader.look({&text, 1}, probe);
+  }
   return seen;
 }
 

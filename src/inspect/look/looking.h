@@ -15,9 +15,10 @@ namespace qkv {
 
 struct LookOptions {
   Precision precision = Precision::f32();
-  int64_t token = -1;   // kept in full detail; -1: the last one
-  int64_t whole = 512;  // most rows to keep
-  int64_t rows = 1024;  // of a pass; a decoder reads longer texts in chunks
+  int64_t token = -1;            // kept in full detail; -1: the last one
+  int64_t whole = 512;           // most rows to keep
+  int64_t rows = 1024;           // of a pass; a decoder reads longer texts in chunks
+  ReadingProbe* edit = nullptr;  // its edits come first, as a CutProbe's: what is seen is the edited pass
 };
 
 struct TopKey {
@@ -34,17 +35,20 @@ struct KeptRows {
 // One attention. Numbers of kept rows are [R, H] or [R, H, ..], R rows from rows.first.
 struct SeenAttention {
   static constexpr size_t kTop = 8;
+  static constexpr int64_t kFirstCounted = 2;
 
   Place place;
-  KeptRows rows;                        // of the queries
-  int64_t queries = 0, keys = 0;        // of the text
-  int64_t heads = 0, kv_heads = 0;      // H, G
-  int64_t width = 0, value_width = 0;   // D, E
-  std::vector<float> k;                 // [keys, G, D]
-  std::vector<float> q, v, z, lse;      // [R, H, D], [keys, G, E], [R, H, E], [R, H]; of texts kept whole
-  std::vector<float> pattern;           // [R, H, keys], of texts kept whole
-  std::vector<TopKey> top;              // [R, H, kTop], heaviest first; key -1: no more
-  std::vector<double> entropy;          // [H]: mean over all rows, in nats
+  KeptRows rows;                       // of the queries
+  int64_t queries = 0, keys = 0;       // of the text
+  int64_t heads = 0, kv_heads = 0;     // H, G
+  int64_t width = 0, value_width = 0;  // D, E
+  std::vector<float> k;                // [keys, G, D]
+  std::vector<float> q, v, z, lse;     // [R, H, D], [keys, G, E], [R, H, E], [R, H]; of texts kept whole
+  std::vector<float> pattern;          // [R, H, keys], of texts kept whole
+  std::vector<TopKey> top;             // [R, H, kTop], heaviest first; key -1: no more
+  std::vector<double> entropy;         // [H]: mean over all rows, in nats
+  // [H]: means over the rows from kFirstCounted on, which have keys to choose from; empty where there are none.
+  std::vector<double> first, previous, distance, highest;
   std::vector<float> z_norm, out_norm;  // [R, H]: |z_i|, |z_i W_O^h|
   std::vector<float> value_norm;        // [keys, H]: |v_j W_O^h|
   std::vector<float> out_norms;         // [R]: norm of attn.out
@@ -64,6 +68,8 @@ struct SeenLayer {
   std::vector<float> inner_at;                          // [F]: mlp.post; empty in layers of experts
   std::vector<int32_t> experts_at;                      // its experts and their weights
   std::vector<float> expert_weights_at;
+  std::vector<int32_t> experts;       // [R, k]: of the kept rows
+  std::vector<float> expert_weights;  // [R, k]
 };
 
 struct Looked {

@@ -49,6 +49,8 @@ std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, std::span<const
     ShownToken token{.id = ids[i], .continues = spans.continues(i)};
     const DisplaySpan& span = spans.spans[spans.span_of[i]];
     if (!token.continues) {
+      token.begin = span.begin;
+      token.end = span.end;
       // A span that ends inside a character is shown as bytes.
       const bool broken = span.text.find(kReplacementCharacter) != std::string::npos;
       std::string bytes;

@@ -13,8 +13,9 @@ namespace qkv {
 
 struct ShownToken {
   int32_t id = 0;
-  std::string text;        // "" if an earlier token shows its character
-  bool continues = false;  // whether it does
+  std::string text;           // "" if an earlier token shows its character
+  bool continues = false;     // whether it does
+  size_t begin = 0, end = 0;  // bytes of the decoded text that it shows
 };
 
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids);

@@ -59,6 +59,10 @@ bool host_allowed(const HttpHead& head, const OriginRules& rules) {
                      [&](const std::string& name) { return lower_case(name) == host.host; });
 }
 
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || (host.starts_with("127.") && is_address(std::string(host)));
+}
+
 OriginIs judge_origin(const HttpHead& head, const OriginRules& rules) {
   if (head.count("Origin") == 0) return OriginIs::absent;
   const std::string origin = lower_case(head.header("Origin"));

@@ -18,6 +18,9 @@ struct OriginRules {
 // An IP address, localhost or one of the names, with or without a port. Exactly one Host header is required.
 bool host_allowed(const HttpHead& head, const OriginRules& rules);
 
+// An address that only this machine reaches: 127.*, ::1, localhost.
+bool is_loopback(std::string_view host);
+
 enum class OriginIs { absent, same, allowed, foreign };
 OriginIs judge_origin(const HttpHead& head, const OriginRules& rules);
 

@@ -1,11 +1,11 @@
-#include "common/continuation.h"
+#include "open/continuation.h"
 
 #include <algorithm>
 
 #include "infer/text_run.h"
 #include "text/tokenizer/display_spans.h"
 
-namespace qkv::app {
+namespace qkv {
 namespace {
 
 constexpr size_t kStart = 12;  // tokens of a text that make a prompt
@@ -62,4 +62,4 @@ std::string greedy_continuation(const OpenModel& model, const ContinuationOption
   return text;
 }
 
-}  // namespace qkv::app
+}  // namespace qkv

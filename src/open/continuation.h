@@ -5,7 +5,7 @@
 
 #include "open/open_model.h"
 
-namespace qkv::app {
+namespace qkv {
 
 struct ContinuationOptions {
   std::string prompt;      // the source of an encoder-decoder
@@ -15,4 +15,4 @@ struct ContinuationOptions {
 std::string continuation_prompt(const OpenModel& model, const ContinuationOptions& asked);  // as text
 std::string greedy_continuation(const OpenModel& model, const ContinuationOptions& asked, Probe* probe);
 
-}  // namespace qkv::app
+}  // namespace qkv

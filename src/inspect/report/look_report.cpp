@@ -1,43 +1,30 @@
-#include "see/look_report.h"
+#include "inspect/report/look_report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/error.h"
 #include "inspect/look/story.h"
+#include "inspect/report/numbers.h"
 #include "io/npz.h"
 #include "text/tokenizer/files/base64.h"
+#include "text/unicode/characters.h"
 #include "text/unicode/utf8.h"
 
-namespace qkv::app {
+namespace qkv {
 namespace {
 
 constexpr int64_t kMostMapCells = 40'000'000;  // of all heads: 512 tokens of a model with 144
 constexpr size_t kShownNumbers = 8;
 
-// Five digits: a report has many numbers. null: the score of a key that is not seen.
-Json brief(double value) {
-  if (value == -INFINITY) return nullptr;
-  if (!std::isfinite(value)) return value;  // report_text() refuses it
-  const std::string text = fmt::format("{:.5g}", value);
-  double rounded = 0;
-  std::from_chars(text.data(), text.data() + text.size(), rounded);
-  return rounded;
-}
-
-Json brief(std::span<const float> values) {
-  Json list = Json::array();
-  for (const float value : values) list.push_back(brief(static_cast<double>(value)));
-  return list;
-}
-
 Json tokens_json(const std::vector<ShownToken>& tokens) {
   Json list = Json::array();
   for (const ShownToken& token : tokens) {
-    list.push_back({{"id", token.id}, {"text", token.text}, {"continues", token.continues}});
+    Json one{{"id", token.id}, {"text", token.text}, {"continues", token.continues}};
+    if (token.end > token.begin) one["bytes"] = {token.begin, token.end};
+    list.push_back(std::move(one));
   }
   return list;
 }
@@ -56,7 +43,7 @@ Json ladder_json(const LookedAt& at) {
   const auto rows = static_cast<int64_t>(at.tokens.size());
   const bool predicts = at.spec.kind != ModelSpec::Kind::encoder_only;
   Json layers = Json::array(), guesses = Json::array(), rank = Json::array(), kl = Json::array(),
-       entropy = Json::array(), settled = Json::array(), next = Json::array();
+       entropy = Json::array(), settled = Json::array(), next = Json::array(), losses = Json::array();
   for (size_t level = 0; level < at.ladder.levels.size(); ++level) {
     layers.push_back(at.level_name(level));
     Json of_level[4] = {Json::array(), Json::array(), Json::array(), Json::array()};
@@ -80,27 +67,48 @@ Json ladder_json(const LookedAt& at) {
   for (int64_t r = 0; r < rows; ++r) {
     const bool kept = at.ladder.rows.has(r);
     settled.push_back(kept ? Json(at.ladder.settled[static_cast<size_t>(r - at.ladder.rows.first)]) : Json(nullptr));
+    const double loss = kept ? at.ladder.losses[static_cast<size_t>(r - at.ladder.rows.first)] : NAN;
+    losses.push_back(std::isnan(loss) ? Json(nullptr) : brief(loss));
     const bool known = predicts && r + 1 < rows;
     next.push_back(known ? Json(at.guess_text(r, at.seen.text.ids[static_cast<size_t>(r + 1)])) : Json(nullptr));
   }
   return {{"layers", layers},   {"guesses", guesses}, {"rank", rank}, {"kl", kl},
-          {"entropy", entropy}, {"settled", settled}, {"next", next}};
+          {"entropy", entropy}, {"settled", settled}, {"next", next}, {"losses", losses}};
 }
 
 std::string map_of(const SeenAttention& a, int64_t head) {
   std::string bytes;
   for (int64_t i = 0; i < a.queries; ++i) {
-    for (int64_t j = 0; j < a.keys; ++j) {
-      bytes += static_cast<char>(std::lround(255 * std::sqrt(std::clamp(a.weight(i, head, j), 0.0F, 1.0F))));
-    }
+    for (int64_t j = 0; j < a.keys; ++j) bytes += map_byte(static_cast<double>(a.weight(i, head, j)));
   }
   return encode_base64(bytes);
 }
 
-Json heads_json(const LookedAt& at) {
-  int64_t cells = 0;
-  for (const SeenAttention& a : at.seen.attentions) cells += a.heads * a.queries * a.keys;
-  const bool maps = at.seen.whole && cells <= kMostMapCells;
+// A map of at most kThumbSide cells a side: the mean over a cell's rows of the sum over its keys, the first key left out.
+constexpr int64_t kThumbSide = 64;
+
+Json thumb_of(const SeenAttention& a, int64_t head) {
+  const int64_t pooled = (std::max(a.queries, a.keys) + kThumbSide - 1) / kThumbSide;
+  const int64_t rows = (a.queries + pooled - 1) / pooled, columns = (a.keys + pooled - 1) / pooled;
+  std::vector<double> cells(static_cast<size_t>(rows * columns));
+  for (int64_t i = 0; i < a.queries; ++i) {
+    const int64_t of_cell = std::min(pooled, a.queries - i / pooled * pooled);
+    for (int64_t j = 1; j < a.keys; ++j) {
+      cells[static_cast<size_t>(i / pooled * columns + j / pooled)] +=
+          static_cast<double>(a.weight(i, head, j)) / static_cast<double>(of_cell);
+    }
+  }
+  return thumb_json(cells, {.rows = rows, .columns = columns, .pooled = pooled});
+}
+
+Json heads_json(const LookedAt& at, const LookPartsOptions& options) {
+  int64_t cells = 0, longest = 0;
+  for (const SeenAttention& a : at.seen.attentions) {
+    cells += a.heads * a.queries * a.keys;
+    longest = std::max({longest, a.queries, a.keys});
+  }
+  const bool maps = at.seen.whole && cells <= kMostMapCells && longest <= options.longest_map;
+  const bool thumbs = at.seen.whole && longest > kThumbSide;
   Json list = Json::array();
   for (const SeenAttention& a : at.seen.attentions) {
     const bool across = a.place.stack == Stack::cross, reads = a.q_at.empty();
@@ -125,7 +133,14 @@ Json heads_json(const LookedAt& at) {
                 {"keys", reads || across ? "source" : "tokens"},
                 {"entropy", brief(a.entropy[static_cast<size_t>(h)])},
                 {"top", std::move(top)}};
+      if (!a.first.empty()) {
+        head["first"] = brief(a.first[static_cast<size_t>(h)]);
+        head["previous"] = brief(a.previous[static_cast<size_t>(h)]);
+        head["distance"] = brief(a.distance[static_cast<size_t>(h)]);
+        head["highest"] = brief(a.highest[static_cast<size_t>(h)]);
+      }
       if (maps) head["map"] = map_of(a, h);
+      if (thumbs) head["thumb"] = thumb_of(a, h);
       list.push_back(std::move(head));
     }
   }
@@ -161,6 +176,31 @@ std::vector<ShownToken> shown(const Tokenizer* tokenizer, std::span<const int32_
   if (known) return shown_tokens(*tokenizer, ids);
   std::vector<ShownToken> list;
   for (const int32_t id : ids) list.push_back({.id = id, .text = fmt::format("#{}", id)});
+  return list;
+}
+
+// Which experts each token visits, of the layers that have any; null for rows that were not kept.
+Json experts_json(const LookedAt& at) {
+  Json list = Json::array();
+  const auto rows = static_cast<int64_t>(at.tokens.size());
+  for (size_t l = 0; l < at.seen.layers.size(); ++l) {
+    const SeenLayer& layer = at.seen.layers[l];
+    if (layer.experts.empty()) continue;
+    const size_t each = layer.experts.size() / static_cast<size_t>(at.seen.rows.count);
+    Json ids = Json::array(), weights = Json::array();
+    for (int64_t r = 0; r < rows; ++r) {
+      if (!at.seen.rows.has(r)) {
+        ids.push_back(nullptr);
+        weights.push_back(nullptr);
+        continue;
+      }
+      const size_t from = static_cast<size_t>(r - at.seen.rows.first) * each;
+      const auto of_row = std::span(layer.experts).subspan(from, each);
+      ids.push_back(std::vector<int32_t>(of_row.begin(), of_row.end()));
+      weights.push_back(brief(std::span(layer.expert_weights).subspan(from, each)));
+    }
+    list.push_back({{"layer", l}, {"ids", std::move(ids)}, {"weights", std::move(weights)}});
+  }
   return list;
 }
 
@@ -218,13 +258,57 @@ std::string LookedAt::level_name(size_t level) const {
   return level + 1 == ladder.levels.size() ? "out" : std::to_string(level - 1);
 }
 
-Json look_parts(const LookedAt& at) {
-  Json out{{"tokens", tokens_json(at.tokens)},
+Json next_json(const LookedAt& at, const NextTokens& next) {
+  Json candidates = Json::array();
+  for (const NextTokens::Candidate& one : next.candidates) {
+    candidates.push_back({{"id", one.id},
+                          {"text", at.guess_text(next.token, one.id)},
+                          {"logit", brief(one.logit)},
+                          {"p", brief(std::exp(one.logit - next.lse))}});
+  }
+  return {{"token", next.token},
+          {"lse", brief(next.lse)},
+          {"candidates", std::move(candidates)},
+          {"rest", brief(next.rest)}};
+}
+
+Json look_parts(const LookedAt& at, const LookPartsOptions& options) {
+  Json out{{"facts", facts_json(at.spec)},
+           {"tokens", tokens_json(at.tokens)},
            {"ladder", ladder_json(at)},
-           {"heads", heads_json(at)},
+           {"heads", heads_json(at, options)},
            {"story", story_json(at)}};
   if (!at.source.empty()) out["source"] = tokens_json(at.source);
+  if (!at.seen.whole) out["rows"] = {{"first", at.seen.rows.first}, {"count", at.seen.rows.count}};
+  if (at.next) out["next"] = next_json(at, *at.next);
+  if (Json experts = experts_json(at); !experts.empty()) out["experts"] = std::move(experts);
   return out;
+}
+
+Json look_report(const LookedAt& at, const std::string& model, const std::string& text,
+                 const LookPartsOptions& options) {
+  Json report = look_parts(at, options);
+  report["report"] = "look";
+  report["model"] = model;
+  report["title"] = text;
+  report["lang"] = language_of(text);
+  report["made_with"] = "qkv look " + model;
+  return report;
+}
+
+std::string language_of(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const Char c = char_at(text, at);
+    if (is_chinese(c)) return "zh";
+    at += c.bytes;
+  }
+  return "en";
+}
+
+std::string name_of_model(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return folder.filename().string();
 }
 
 void write_npz(const std::filesystem::path& path, const LookedAt& at, std::span<const float> logits) {
@@ -256,4 +340,4 @@ void write_npz(const std::filesystem::path& path, const LookedAt& at, std::span<
   out.commit();
 }
 
-}  // namespace qkv::app
+}  // namespace qkv

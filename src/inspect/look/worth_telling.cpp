@@ -1,0 +1,57 @@
+#include "inspect/look/worth_telling.h"
+
+#include <algorithm>
+
+#include "text/unicode/characters.h"
+
+namespace qkv {
+namespace {
+
+constexpr int64_t kFurtherBack = 2;
+
+bool shows_word(const ShownToken& token) {
+  for (size_t at = 0; at < token.text.size();) {
+    const Char c = char_at(token.text, at);
+    if (is_word(c)) return !token.text.starts_with('<');  // special tokens are no words
+    at += c.bytes;
+  }
+  return false;
+}
+
+}  // namespace
+
+int64_t token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<const ShownToken> tokens) {
+  const auto rows = static_cast<int64_t>(tokens.size());
+  if (!seen.whole || rows < 2) return rows - 1;
+  std::vector<char> word;
+  for (const ShownToken& token : tokens) word.push_back(shows_word(token) ? 1 : 0);
+  // fetched[r]: the largest weight of any head from row r to a word further back.
+  std::vector<float> fetched(static_cast<size_t>(rows), 0.0F);
+  for (const SeenAttention& a : seen.attentions) {
+    if (a.queries != rows || a.keys != rows) continue;
+    for (int64_t r = kFurtherBack; r < rows; ++r) {
+      for (int64_t h = 0; h < a.heads; ++h) {
+        for (const TopKey& top : a.top_of(r, h)) {
+          if (top.key < 1 || top.key + kFurtherBack > r || word[static_cast<size_t>(top.key)] == 0) continue;
+          fetched[static_cast<size_t>(r)] = std::max(fetched[static_cast<size_t>(r)], top.weight);
+        }
+      }
+    }
+  }
+  int64_t best = rows - 1;
+  double most = 0;
+  const auto levels = static_cast<double>(ladder.levels.size());
+  for (int64_t r = 1; r < rows; ++r) {
+    const auto row = static_cast<size_t>(r);
+    if (word[row] == 0) continue;
+    const double worked_out = static_cast<double>(ladder.settled[row]) / levels;
+    const double sure = ladder.at(ladder.levels.size() - 1, r).guesses.front().p;
+    const double worth = worked_out * sure * static_cast<double>(fetched[row]);
+    if (worth <= most) continue;
+    most = worth;
+    best = r;
+  }
+  return best;
+}
+
+}  // namespace qkv

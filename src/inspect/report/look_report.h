@@ -1,0 +1,59 @@
+// What look saw, as the report's JSON and as arrays for NumPy. The page of an --html file and the live page of the server
+// read this report and no other.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "inspect/lens/ladder.h"
+#include "inspect/look/next_tokens.h"
+#include "inspect/texts/shown_tokens.h"
+#include "model/model.h"
+
+namespace qkv {
+
+// What was seen, and how its tokens read.
+struct LookedAt {
+  LookedAt(const Tokenizer* tokenizer, const ModelSpec& spec, Looked seen, Ladder ladder);
+
+  const Tokenizer* tokenizer;  // null: tokens are shown as #403
+  const ModelSpec& spec;
+  Looked seen;
+  Ladder ladder;
+  std::optional<NextTokens> next;
+  std::vector<ShownToken> tokens, source;
+
+  const std::vector<ShownToken>& queries_of(const SeenAttention& a) const;
+  const std::vector<ShownToken>& keys_of(const SeenAttention& a) const;
+  // A token as a guess of what follows a row; of an encoder, of what stands there.
+  std::string guess_text(int64_t row, int32_t id) const;
+  std::string level_name(size_t level) const;  // "embed", "0", .., "out"
+};
+
+// The parts tokens, source, ladder, heads, experts, next and story of a report.
+struct LookPartsOptions {
+  int64_t longest_map = 512;  // tokens; maps of longer texts are left out. 0: none
+};
+Json look_parts(const LookedAt& at, const LookPartsOptions& options = {});
+Json next_json(const LookedAt& at, const NextTokens& next);
+
+// The parts with what is said about them: model's name, title (the text) and language.
+Json look_report(const LookedAt& at, const std::string& model, const std::string& text,
+                 const LookPartsOptions& options = {});
+
+// Layers, heads, widths and the like of a model.
+Json facts_json(const ModelSpec& spec);
+
+// "zh" if there is a Chinese character in it, else "en".
+std::string language_of(std::string_view text);
+// The last part of a path.
+std::string name_of_model(const std::string& path);
+
+// tokens, resid per layer, q, k, v, z and probs per attention, logits. An Error for a text that is not kept whole.
+void write_npz(const std::filesystem::path& path, const LookedAt& at, std::span<const float> logits);
+
+}  // namespace qkv

@@ -1,0 +1,230 @@
+// /page/models, look, write, cut and roles.
+#include <cmath>
+
+#include "base/error.h"
+#include "infer/text_run.h"
+#include "inspect/look/worth_telling.h"
+#include "inspect/report/look_report.h"
+#include "inspect/report/numbers.h"
+#include "open/continuation.h"
+#include "server/page/page_routes.h"
+#include "text/sentence_end.h"
+
+namespace qkv::server {
+namespace {
+
+constexpr int64_t kLongestLiveMap = 64;  // tokens; longer maps are thumbnails, and tiles on request
+constexpr int64_t kMostWritten = 256;
+
+void check_report(const Json& part) {
+  if (part.is_structured()) {
+    for (const Json& each : part) check_report(each);
+  } else if (part.is_number_float()) {
+    QKV_CHECK(std::isfinite(part.get<double>()), "what was measured is not a finite number",
+              Hint("the model's weights may not be finite"));
+  }
+}
+
+// Everything but the story of one token.
+LookedAt look_once(const PageText& asked, CutProbe* probe, int64_t token) {
+  PageModel& model = asked.model;
+  Looked seen = look_at(model.model(), model.engine(), asked.text,
+                        {.precision = model.precision(), .token = token, .edit = probe});
+  Ladder ladder = climb(model.model(), model.engine(), seen, {.precision = model.precision()});
+  const Tokenizer* tokenizer = model.opened().has_tokenizer() ? &model.opened().tokenizer() : nullptr;
+  LookedAt at(tokenizer, model.spec(), std::move(seen), std::move(ladder));
+  at.next = next_tokens(model.model(), model.engine(), at.seen, model.precision());
+  return at;
+}
+
+// Thumbnails of a text whose patterns are not kept.
+void add_thumbs(const PageText& asked, CutProbe* probe, Json& heads) {
+  constexpr int64_t kSide = 64;
+  PageModel& model = asked.model;
+  size_t head = 0;
+  for (const std::vector<MapPart>& attention :
+       pooled_maps(model.model(), model.engine(), asked.text, kSide, {.precision = model.precision(), .edit = probe})) {
+    for (const MapPart& map : attention) {
+      const std::vector<double> cells(map.cells.begin(), map.cells.end());
+      heads[head++]["thumb"] = thumb_json(cells, {map.rows, map.columns, map.pooled});
+    }
+  }
+}
+
+Json cut_names(PageModel& model, const Cut& cut) {
+  Json names = Json::array();
+  for (const HeadId& head : cut.heads) names.push_back(name_of(model.spec(), head));
+  for (const ExpertId& expert : cut.experts) names.push_back(name_of(expert));
+  return names;
+}
+
+struct Written {
+  std::string text;
+  Json tokens = Json::array();
+  const char* finish = "length";
+};
+
+struct WriteOptions {
+  Sampling sampling{.temperature = 0};
+  int64_t max_new = 24;
+};
+
+Written write_text(const PageText& asked, const WriteOptions& options, Probe* probe) {
+  PageModel& page = asked.model;
+  const OpenModel& model = page.opened();
+  const auto room = [](int64_t tokens) { return KvCache::whole_pages(tokens) + KvCache::kPage; };
+  SessionOptions session{.sampling = options.sampling, .max_new = options.max_new};
+  session.source = asked.text.source;
+  session.prompt = asked.text.ids;
+  Runner runner = model.runner({.cache = model.precision().compute,
+                                .positions = room(std::ssize(session.prompt) + options.max_new),
+                                .sources = room(std::ssize(session.source)),
+                                .probe = probe});
+  Scheduler scheduler(runner);
+  Written written;
+  std::string error;
+  submit_text(scheduler, model.tokenizer(),
+              {.options = session, .own_text = !session.source.empty(), .on_end = [&](const WrittenText& w) {
+                 written.text = w.text;
+                 error = w.error;
+                 if (w.ended == Ended::stopped) written.finish = "end";
+                 std::vector<int32_t> ids;
+                 for (const Choice& choice : w.tokens) ids.push_back(choice.id);
+                 for (const ShownToken& token : shown_tokens(model.tokenizer(), ids)) {
+                   written.tokens.push_back({{"id", token.id}, {"text", token.text}, {"continues", token.continues}});
+                 }
+               }});
+  scheduler.run();
+  QKV_CHECK(error.empty(), error, Hint("the model cannot continue this text"));
+  return written;
+}
+
+void check_writes(PageModel& model, const Fields& fields) {
+  if (model.spec().kind == ModelSpec::Kind::encoder_only) fields.fail("model", "is an encoder: it writes no text");
+}
+
+OrderedJson can_of(const ModelSpec& spec) {
+  OrderedJson can = {"look", "heads", "story"};
+  if (spec.kind != ModelSpec::Kind::encoder_only) {
+    for (const char* more : {"next", "write", "cut", "decode"}) can.push_back(more);
+  }
+  if (spec.has_source()) can.push_back("translate");
+  if (!all_experts(spec).empty()) can.push_back("experts");
+  return can;
+}
+
+// Texts in which something happens: a pronoun that finds its name, words that are said again.
+const char* example_of(const ModelSpec& spec, bool chinese) {
+  if (spec.has_source()) return "安娜把钟给了汤姆。";
+  return chinese ? "安娜说：钟蛋糕鸭子。汤姆说：钟蛋糕" : "Anna said: clock cake duck. Tom said: clock cake";
+}
+
+}  // namespace
+
+HttpResponse report_response(const Json& report) {
+  check_report(report);
+  return {.body = json_text(report, -1) + "\n"};
+}
+
+Json page_look_report(const PageText& asked, std::optional<int64_t> token) {
+  PageModel& model = asked.model;
+  const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
+  LookedAt at = look_once(asked, probe.get(), token.value_or(-1));
+  if (!token) {
+    const int64_t worth = token_worth_telling(at.seen, at.ladder, at.tokens);
+    if (worth != at.seen.token) {
+      at.seen = look_at(model.model(), model.engine(), asked.text,
+                        {.precision = model.precision(), .token = worth, .edit = probe.get()});
+    }
+  }
+  Json report = look_report(at, model.name(), asked.title, {.longest_map = kLongestLiveMap});
+  if (!at.seen.whole) add_thumbs(asked, probe.get(), report["heads"]);
+  model.add_roles(report["heads"]);
+  if (probe) report["cut"] = cut_names(model, asked.cut);
+  return report;
+}
+
+HttpResponse page_models(PageParts& page, const Fields&) {
+  OrderedJson list = OrderedJson::array();
+  for (const auto& model : page.models.all()) {
+    OrderedJson one{{"name", model->name()}, {"default", list.empty()}};
+    try {
+      const ModelSpec& spec = model->spec();
+      one["kind"] = name_of(spec.kind);
+      one["family"] = spec.family;
+      one["facts"] = OrderedJson(facts_json(spec));
+      one["facts"]["dtype"] = name_of(model->precision().compute);
+      one["can"] = can_of(spec);
+      one["example"] = example_of(spec, false);
+      one["example_zh"] = example_of(spec, true);
+      constexpr const char* kStates[] = {"none", "measuring", "ready", "failed"};
+      one["roles"] = kStates[static_cast<size_t>(model->roles_state())];
+    } catch (const Error& error) {
+      one["error"] = error.message();
+    }
+    list.push_back(std::move(one));
+  }
+  return json_response({{"models", std::move(list)}});
+}
+
+HttpResponse page_look(PageParts& page, const Fields& fields) {
+  const PageText asked = page_text_of(page, fields);
+  const std::optional<int64_t> token = fields.whole("token", {0, std::ssize(asked.text.ids) - 1});
+  asked.model.measure_roles();
+  return report_response(page_look_report(asked, token));
+}
+
+HttpResponse page_write(PageParts& page, const Fields& fields) {
+  const PageText asked = page_text_of(page, fields);
+  check_writes(asked.model, fields);
+  WriteOptions options{.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(40)};
+  options.sampling = {.temperature = fields.number("temperature", {0, 10}).value_or(0),
+                      .top_k = fields.whole("top_k", {0, asked.model.spec().vocabulary}).value_or(0),
+                      .top_p = fields.number("top_p", {0, 1}).value_or(1),
+                      .seed = static_cast<uint64_t>(fields.whole("seed", {0, INT64_MAX}).value_or(0))};
+  const std::unique_ptr<CutProbe> probe = asked.model.probe_of(asked.cut);
+  const Written written = write_text(asked, options, probe.get());
+  return report_response({{"text", written.text}, {"tokens", written.tokens}, {"finish", written.finish}});
+}
+
+HttpResponse page_cut(PageParts& page, const Fields& fields) {
+  const PageText asked = page_text_of(page, fields);
+  PageModel& model = asked.model;
+  if (asked.cut.heads.empty() && asked.cut.experts.empty()) fields.fail("cut", "names no head");
+  const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
+  Json report{{"cut", cut_names(model, asked.cut)}};
+  if (model.spec().kind != ModelSpec::Kind::encoder_only) {
+    const WriteOptions options{.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(24)};
+    const std::string before = up_to_sentence_end(write_text(asked, options, nullptr).text),
+                      after = up_to_sentence_end(write_text(asked, options, probe.get()).text);
+    report["before"] = before;
+    report["after"] = after;
+    report["changed"] = before != after;
+    const auto next_of = [&](CutProbe* with) {
+      const LookedAt at = look_once(asked, with, -1);
+      return next_json(at, *at.next);
+    };
+    report["next"] = {{"before", next_of(nullptr)}, {"after", next_of(probe.get())}};
+  }
+  if (fields.flag("loss").value_or(true) && model.spec().kind != ModelSpec::Kind::encoder_only) {
+    Reader reader(model.model(), model.engine(), {.precision = model.precision()});
+    const CutEffect effect = effect_of(reader, model.texts(), *probe);
+    report["delta"] = effect.delta.mean;
+    report["low"] = effect.delta.low;
+    report["high"] = effect.delta.high;
+    report["n"] = effect.delta.n;
+    report["texts"] = effect.delta.texts;
+    report["loss"] = {{"before", effect.before.mean}, {"after", effect.after.mean}};
+    report["kl"] = effect.kl.mean;
+    report["same_guess"] = effect.same_guess.mean;
+  }
+  return report_response(report);
+}
+
+HttpResponse page_roles(PageParts& page, const Fields& fields) {
+  PageModel& model = page_model_of(page, fields);
+  model.measure_roles();
+  return json_response(model.roles_json());
+}
+
+}  // namespace qkv::server

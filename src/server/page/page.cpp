@@ -1,0 +1,149 @@
+#include "server/page/page.h"
+
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "inspect/report/report_html.h"
+#include "server/page/page_routes.h"
+#include "text/tokenizer/files/base64.h"
+
+namespace qkv::server {
+namespace {
+
+constexpr const char* kPagePath = "/page";
+constexpr const char* kTokenHeader = "X-QKV-Token";
+
+// One of `look` and `work` answers.
+struct PageRoute {
+  std::string_view method, path;
+  PageLook look = nullptr;
+};
+constexpr PageRoute kPageRoutes[] = {
+    {.method = "GET", .path = "/page/models", .look = page_models},
+    {.method = "POST", .path = "/page/look", .look = page_look},
+    {.method = "POST", .path = "/page/write", .look = page_write},
+    {.method = "POST", .path = "/page/cut", .look = page_cut},
+    {.method = "POST", .path = "/page/roles", .look = page_roles},
+    {.method = "POST", .path = "/page/story", .look = page_story},
+    {.method = "POST", .path = "/page/weight", .look = page_weight},
+    {.method = "POST", .path = "/page/tile", .look = page_tile},
+    {.method = "POST", .path = "/page/overview", .look = page_overview},
+};
+
+const PageRoute* route_of(std::string_view path) {
+  const auto found = std::find_if(std::begin(kPageRoutes), std::end(kPageRoutes),
+                                  [&](const PageRoute& route) { return route.path == path; });
+  return found == std::end(kPageRoutes) ? nullptr : found;
+}
+
+std::string random_token() {
+  std::array<unsigned char, 32> bytes{};
+  QKV_CHECK(RAND_bytes(bytes.data(), bytes.size()) == 1, "the system gives no random numbers",
+            Hint("the page's token needs them"));
+  std::string hex;
+  for (const unsigned char byte : bytes) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+std::string base64_sha256(std::string_view text) {
+  const std::string hex = sha256_hex(std::as_bytes(std::span(text)));
+  std::string bytes;
+  for (size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return encode_base64(bytes);
+}
+
+// The page's scripts and styles by their hashes: nothing that is added to it runs.
+std::string hashes_of(std::string_view html, const std::string& tag) {
+  std::string hashes;
+  for (size_t at = 0; (at = html.find("<" + tag, at)) != html.npos;) {
+    const size_t open = html.find('>', at), close = html.find("</" + tag, at);
+    if (open == html.npos || close == html.npos) break;
+    const std::string_view attributes = html.substr(at, open - at);
+    if (attributes.find("application/json") == attributes.npos) {
+      hashes += " 'sha256-" + base64_sha256(html.substr(open + 1, close - open - 1)) + "'";
+    }
+    at = close;
+  }
+  return hashes.empty() ? " 'none'" : hashes;
+}
+
+std::string policy_of(std::string_view html) {
+  return "default-src 'none'; script-src" + hashes_of(html, "script") + "; style-src" + hashes_of(html, "style") +
+         "; connect-src 'self'; img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+}
+
+}  // namespace
+
+struct Page::Impl {
+  PageOptions options;
+  std::string token = random_token();
+  PageParts parts;
+
+  HttpResponse file() const {
+    const std::string html = report_html({{"report", "live"}, {"token", token}, {"work", options.work}});
+    return {.type = "text/html; charset=utf-8",
+            .headers = {{"Content-Security-Policy", policy_of(html)}, {"Referrer-Policy", "no-referrer"}},
+            .body = html};
+  }
+};
+
+Page::Page(const PageOptions& options) : impl_(std::make_unique<Impl>()) {
+  impl_->options = options;
+  for (size_t i = 0; i < options.names.size(); ++i) {
+    impl_->parts.models.add(options.names[i], options.paths[i], options.open);
+  }
+}
+
+Page::~Page() {
+  stop();
+}
+
+bool Page::has(std::string_view path) {
+  return is_file(path) || route_of(path) != nullptr;
+}
+
+bool Page::is_file(std::string_view path) {
+  return path == kPagePath;
+}
+
+const std::string& Page::token() const {
+  return impl_->token;
+}
+
+std::optional<HttpResponse> Page::refuse(const HttpHead& head, OriginIs) const {
+  const PageRoute* route = route_of(head.path);
+  const std::string_view takes = route == nullptr ? "GET" : route->method;
+  if (head.method != takes && !(takes == "GET" && head.method == "HEAD")) {
+    HttpResponse wrong = ApiError(405, "this route takes " + std::string(takes)).response();
+    wrong.headers.emplace_back("Allow", takes == "GET" ? "GET, HEAD" : std::string(takes));
+    return wrong;
+  }
+  if (route != nullptr && route->look != nullptr && !impl_->options.look) {
+    return ApiError(403, "looking inside is not allowed here; qkv serve --look allows it").response();
+  }
+  return std::nullopt;
+}
+
+void Page::answer(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
+  const PageRoute* route = route_of(request.head.path);
+  if (route == nullptr) return exchange->respond(impl_->file());
+  const auto body = std::make_shared<const OrderedJson>(request.head.method == "POST" ? parse_body(request.body)
+                                                                                      : OrderedJson::object());
+  impl_->parts.thread.ask(exchange, [this, body, look = route->look] { return look(impl_->parts, Fields(*body, "")); });
+}
+
+void Page::stop() {
+  impl_->parts.thread.stop();
+}
+
+}  // namespace qkv::server

@@ -1,0 +1,128 @@
+#include "server/page/page_model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "inspect/report/heads_report.h"
+#include "model/weight_list.h"
+#include "open/world_texts.h"
+
+namespace qkv::server {
+namespace {
+
+constexpr int64_t kMostExactWeights = 600'000'000;  // 2.4 GB in f32
+constexpr int64_t kRoleTokens = 6000, kRoleLength = 128;
+constexpr int64_t kRowsBetween = 256;  // of a pass in the background: a request waits for one of them
+
+int64_t weights_of(const ModelSpec& spec) {
+  int64_t count = 0;
+  for (const WeightSpec& weight : weight_list(spec)) count += weight.shape.count();
+  return count;
+}
+
+}  // namespace
+
+PageModel::PageModel(std::string name, std::string path, const OpenOptions& open, PageThread& thread)
+    : name_(std::move(name)), path_(std::move(path)), open_(open), thread_(thread) {}
+
+const OpenModel& PageModel::opened() {
+  if (!opened_) {
+    OpenOptions exact = open_;
+    exact.precision = Precision::f32();
+    opened_ = std::make_unique<OpenModel>(path_, exact);
+    if (weights_of(opened_->spec()) > kMostExactWeights) {
+      opened_.reset();
+      opened_ = std::make_unique<OpenModel>(path_, open_);
+    }
+  }
+  return *opened_;
+}
+
+const std::vector<TokenText>& PageModel::texts() {
+  if (!texts_.empty()) return texts_;
+  CollectedTexts half(spec(), {.tokens = kRoleTokens / 2, .length = kRoleLength});
+  CollectedTexts all(spec(), {.tokens = kRoleTokens, .length = kRoleLength});
+  if (spec().has_source()) {
+    add_world(opened(), "world:pairs", all);
+    return texts_ = all.take();
+  }
+  add_world(opened(), "world", half);
+  CollectedTexts chinese(spec(), {.tokens = kRoleTokens / 2, .length = kRoleLength});
+  add_world(opened(), "world:zh", chinese);
+  texts_ = half.take();
+  for (TokenText& text : chinese.take()) texts_.push_back(std::move(text));
+  return texts_;
+}
+
+std::shared_ptr<const HeadOutputs> PageModel::outputs() {
+  if (!outputs_) {
+    Reader reader(model(), engine(), {.precision = precision()});
+    outputs_ = measure_outputs(reader, texts(), Ablation::mean);
+  }
+  return outputs_;
+}
+
+std::unique_ptr<CutProbe> PageModel::probe_of(const Cut& cut) {
+  if (cut.heads.empty() && cut.experts.empty()) return nullptr;
+  return std::make_unique<CutProbe>(spec(), cut, cut.heads.empty() ? nullptr : outputs());
+}
+
+void PageModel::measure_roles() {
+  if (roles_state_ != State::none) return;
+  roles_state_ = State::measuring;
+  thread_.when_idle([this] {
+    try {
+      Reader reader(model(), engine(), {.precision = precision(), .rows = kRowsBetween});
+      roles_ = head_roles(reader, opened().has_tokenizer() ? &opened().tokenizer() : nullptr, texts(),
+                          {.finished = [this](size_t done) {
+                            roles_done_ = done;
+                            thread_.serve_waiting();
+                            return true;
+                          }});
+      roles_state_ = State::ready;
+      thread_.serve_waiting();
+      outputs();
+    } catch (const Error& error) {
+      roles_error_ = error.message();
+      if (roles_state_ == State::measuring) roles_state_ = State::failed;
+    }
+  });
+}
+
+OrderedJson PageModel::roles_json() {
+  switch (roles_state_) {
+    case State::ready: {
+      OrderedJson made{{"state", "ready"}};
+      made.update(to_json(HeadsReport{.model = name_,
+                                      .data = spec().has_source() ? "world:pairs" : "world, world:zh",
+                                      .spec = &spec(),
+                                      .roles = *roles_}));
+      return made;
+    }
+    case State::failed:
+      return {{"state", "failed"}, {"error", roles_error_}};
+    default:
+      return {{"state", "measuring"}, {"done", roles_done_}, {"of", texts_.size()}};
+  }
+}
+
+void PageModel::add_roles(Json& heads) {
+  if (!roles_) return;
+  for (const HeadScore& head : roles_->heads) {
+    const std::string name = name_of(spec(), head.id);
+    for (Json& of_report : heads) {
+      if (of_report["name"] == name) of_report["roles"] = Json(qkv::roles_json(head));
+    }
+  }
+}
+
+void PageModels::add(const std::string& name, const std::string& path, const OpenOptions& open) {
+  models_.push_back(std::make_unique<PageModel>(name, path, open, thread_));
+}
+
+PageModel* PageModels::find(const std::string& name) {
+  const auto found = std::find_if(models_.begin(), models_.end(), [&](const auto& m) { return m->name() == name; });
+  return found == models_.end() ? nullptr : found->get();
+}
+
+}  // namespace qkv::server

@@ -1,0 +1,72 @@
+// A model as the page looks into it: opened at its first use, with what was measured of it. Of the page's thread alone.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inspect/cut/ablation.h"
+#include "inspect/heads/head_roles.h"
+#include "open/open_model.h"
+#include "server/page/page_thread.h"
+#include "text/chat/ordered_json.h"
+
+namespace qkv::server {
+
+class PageModel {
+ public:
+  PageModel(std::string name, std::string path, const OpenOptions& open, PageThread& thread);
+
+  const std::string& name() const { return name_; }
+  const std::string& path() const { return path_; }
+  // In f32 unless it is large, so that every number can be worked out again from the numbers before it.
+  const OpenModel& opened();
+  const Model& model() { return opened().model(); }
+  const Engine& engine() { return opened().engine(); }
+  const ModelSpec& spec() { return opened().spec(); }
+  Precision precision() { return opened().precision(); }
+
+  // Held-out stories of the built-in world in this model's languages: what roles and cuts are measured on.
+  const std::vector<TokenText>& texts();
+  // Means of what the heads write on them, for cuts. Measured at the first call.
+  std::shared_ptr<const HeadOutputs> outputs();
+  // A probe that makes these cuts; null if there are none.
+  std::unique_ptr<CutProbe> probe_of(const Cut& cut);
+
+  // Roles of the heads, measured in the background.
+  enum class State : uint8_t { none, measuring, ready, failed };
+  State roles_state() const { return roles_state_; }
+  void measure_roles();
+  const RoleScores* roles() const { return roles_ ? &*roles_ : nullptr; }
+  OrderedJson roles_json();  // {"state": ...} and, when ready, the report of qkv heads
+  // A report's heads get "roles" once they are known.
+  void add_roles(Json& heads);
+
+ private:
+  std::string name_, path_;
+  OpenOptions open_;
+  PageThread& thread_;
+  std::unique_ptr<OpenModel> opened_;
+  std::vector<TokenText> texts_;
+  std::shared_ptr<const HeadOutputs> outputs_;
+  State roles_state_ = State::none;
+  std::optional<RoleScores> roles_;
+  std::string roles_error_;
+  size_t roles_done_ = 0;
+};
+
+// The models of the page by name, in order; the first is the default.
+class PageModels {
+ public:
+  explicit PageModels(PageThread& thread) : thread_(thread) {}
+  void add(const std::string& name, const std::string& path, const OpenOptions& open);
+  PageModel* find(const std::string& name);
+  const std::vector<std::unique_ptr<PageModel>>& all() const { return models_; }
+
+ private:
+  PageThread& thread_;
+  std::vector<std::unique_ptr<PageModel>> models_;
+};
+
+}  // namespace qkv::server
