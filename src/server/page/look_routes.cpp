@@ -177,11 +177,12 @@ HttpResponse page_look(PageParts& page, const Fields& fields) {
 HttpResponse page_write(PageParts& page, const Fields& fields) {
   const PageText asked = page_text_of(page, fields);
   check_writes(asked.model, fields);
-  WriteOptions options{.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(40)};
-  options.sampling = {.temperature = fields.number("temperature", {0, 10}).value_or(0),
-                      .top_k = fields.whole("top_k", {0, asked.model.spec().vocabulary}).value_or(0),
-                      .top_p = fields.number("top_p", {0, 1}).value_or(1),
-                      .seed = static_cast<uint64_t>(fields.whole("seed", {0, INT64_MAX}).value_or(0))};
+  WriteOptions options;
+  options.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(40);
+  options.sampling.temperature = fields.number("temperature", {0, 10}).value_or(0);
+  options.sampling.top_k = fields.whole("top_k", {0, asked.model.spec().vocabulary}).value_or(0);
+  options.sampling.top_p = fields.number("top_p", {0, 1}).value_or(1);
+  options.sampling.seed = static_cast<uint64_t>(fields.whole("seed", {0, INT64_MAX}).value_or(0));
   const std::unique_ptr<CutProbe> probe = asked.model.probe_of(asked.cut);
   const Written written = write_text(asked, options, probe.get());
   return report_response({{"text", written.text}, {"tokens", written.tokens}, {"finish", written.finish}});
@@ -194,7 +195,8 @@ HttpResponse page_cut(PageParts& page, const Fields& fields) {
   const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
   Json report{{"cut", cut_names(model, asked.cut)}};
   if (model.spec().kind != ModelSpec::Kind::encoder_only) {
-    const WriteOptions options{.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(24)};
+    WriteOptions options;
+    options.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(24);
     const std::string before = up_to_sentence_end(write_text(asked, options, nullptr).text),
                       after = up_to_sentence_end(write_text(asked, options, probe.get()).text);
     report["before"] = before;
