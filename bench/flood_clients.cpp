@@ -1,8 +1,8 @@
 // Many clients at once, for serve_load.py:  flood_clients PORT CLIENTS < REQUEST
 //
 // All connect, then all send the request as fast as one thread can; another connection asks for /health every two
-// milliseconds until the last is answered. Prints a line for each answer: its status, the seconds from the request's
-// last byte being sent to the answer's last byte having come, and of a 429 what Retry-After says. /health is a line
+// milliseconds until the last is answered. Prints a line for each answer: its status, the seconds from the request
+// being sent to the answer's last byte having come, and of a 429 what Retry-After says. /health is a line
 // 'health SECONDS'. Times of arrival are the kernel's, so it does not matter when this program gets to read.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -65,12 +65,12 @@ class Client {
 
   void send(std::string_view text) {
     in_.clear();
+    sent_ = now();  // before the system call, after which another program may have the core for a while
     for (size_t at = 0; at < text.size();) {
       const ssize_t sent = ::send(fd_, text.data() + at, text.size() - at, MSG_NOSIGNAL);
       if (sent <= 0) fail("send");
       at += static_cast<size_t>(sent);
     }
-    sent_ = now();
   }
 
   // Reads what has come; true once the answer is whole, or the server has closed the connection.

@@ -306,9 +306,12 @@ class Server::Impl : public HttpHandler {
 
   HttpResponse too_many() {
     metrics_.rejected();
-    ApiError full(429, "too many requests at once; try again later");
-    full.retry_after = 1;
-    return full.response();
+    static const HttpResponse full = [] {  // made once: there may be thousands of them a second
+      ApiError error(429, "too many requests at once; try again later");
+      error.retry_after = 1;
+      return error.response();
+    }();
+    return full;
   }
 
   static bool is_full(const std::unique_ptr<ServedModel>& model) { return model->full(); }

@@ -150,6 +150,7 @@ class Transport::Impl {
     const tcp::endpoint at = found.begin()->endpoint();
     acceptor_.open(at.protocol(), failed);
     if (!failed) acceptor_.set_option(tcp::acceptor::reuse_address(true), failed);
+    if (!failed) acceptor_.set_option(tcp::no_delay(true), failed);  // of every connection accepted
     if (!failed) acceptor_.bind(at, failed);
     if (!failed) acceptor_.listen(asio::socket_base::max_listen_connections, failed);
     QKV_CHECK(!failed, "cannot listen at ", o.host, " port ", o.port, ": ", failed.message(),
@@ -172,8 +173,6 @@ class Transport::Impl {
   }
 
   void welcome(tcp::socket socket) {
-    ErrorCode ignored;
-    socket.set_option(tcp::no_delay(true), ignored);
     std::unique_ptr<Stream> stream;
     if (tls_) {
       stream = std::make_unique<TlsStream>(std::move(socket), *tls_);
