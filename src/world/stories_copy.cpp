@@ -177,7 +177,7 @@ void password(StoryBuilder& t) {
   t.other_gender_person('C', 'A');
   const bool magic = t.draw().chance(60);
   if (magic) {
-    t.spell('K', t.draw().between(6, 16));
+    t.spell('K', t.draw().between(8, 28));
   } else {
     t.code('K', t.draw().between(4, 12));
   }
