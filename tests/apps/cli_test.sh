@@ -521,6 +521,13 @@ expect 0 '' run world 'The cat' --max-new 3
 expect 0 'decoder-only' info builtin:world
 expect 2 "did you mean 'world'" run wrold hi
 expect 2 'qkv train translator' run translator hi
+# They lie beside an installed program, or in the source tree of one that was built there.
+mkdir -p "$made/prefix/bin" "$made/prefix/share/qkv"
+cp "$qkv" "$made/prefix/bin/qkv" && cp -r "$made/models" "$made/prefix/share/qkv"
+env -u QKV_MODELS "$made/prefix/bin/qkv" info builtin:world | grep -q 'decoder-only' || { echo 'models: none of an installed program'; failed=1; }
+rm -r "$made/prefix"
+source=$(cd "$(dirname "$0")/../.." && pwd -P)
+env -u QKV_MODELS "$qkv" models --json | grep -qF "\"$source/models/world\"" || { echo "models: not those of $source"; failed=1; }
 printf x >>"$made/models/world/tokenizer.json"
 expect 2 'qkv train world' look world hi
 expect 0 'goes on without it' demo --out "$made/demo-en"
