@@ -16,6 +16,7 @@
 #include "common/texts.h"
 #include "inspect/cut/importance.h"
 #include "inspect/heads/head_roles.h"
+#include "inspect/report/heads_report.h"
 #include "inspect/report/report_html.h"
 #include "inspect/watch/movie.h"
 #include "open/continuation.h"
@@ -145,18 +146,12 @@ class Demo {
     int found = 0;
     for (const HeadScore& head : scores.heads) {
       const std::string name = name_of(model_->spec(), head.id);
-      Json roles = Json::array();
       for (const Role& role : roles_of(head)) {
-        roles.push_back({{"name", role.rule->name},
-                         {"score", role.score.mean},
-                         {"low", role.score.low},
-                         {"high", role.score.high},
-                         {"n", role.score.n}});
         print_role(name, role.rule->name, role.score, chinese_);
         ++found;
       }
       for (Json& of_report : report_["heads"]) {
-        if (of_report["name"] == name) of_report["roles"] = roles;
+        if (of_report["name"] == name) of_report["roles"] = roles_json(head);
       }
     }
     if (found > 0) return;
