@@ -516,6 +516,8 @@ expect 0 '"movie": true' models --json
 expect 0 'of each the best head' demo --out "$made/demo-en"
 expect 0 '每种任务列出最好的头' demo --out "$made/demo-zh" --lang zh
 expect 0 '"built_in"' demo --out "$made/demo-en" --json
+mkdir "$made/folders" && mv "$made/demo-zh" "$made/folders/qkv-demo-zh" # a folder for each language
+(cd "$made/folders" && "$qkv" demo --lang zh 2>&1) | grep -q 'qkv-demo-zh/demo.html' || { echo 'demo: not in qkv-demo-zh'; failed=1; }
 expect 0 'KL(model || unigram)' movie world
 expect 0 '' run world 'The cat' --max-new 3
 expect 0 'decoder-only' info builtin:world
