@@ -38,7 +38,7 @@ constexpr size_t kMostLine = size_t{64} << 20;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
   ::execv(program, arguments);
   const char* why = std::strerror(errno);
-  for (const char* part : {"cannot start ", program, ": ", why, "\n"}) {
+  for (const char* part : {"qkv: cannot start ", program, ": ", why, "\n"}) {
     if (::write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
   }
   ::_exit(127);

@@ -21,8 +21,7 @@ std::string complaint_of(const std::string& errors, int exit_code) {
   size_t at = errors.starts_with(kMark) ? 0 : errors.npos;
   if (const size_t later = errors.rfind("\nqkv: "); later != errors.npos) at = later + 1;
   std::string made;
-  std::string_view rest = errors;
-  rest.remove_prefix(at == errors.npos ? 0 : at + kMark.size());
+  std::string_view rest = at == errors.npos ? "" : std::string_view(errors).substr(at + kMark.size());
   while (!rest.empty()) {
     std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));

@@ -103,7 +103,7 @@ struct Jobs::Impl {
     return {{"busy", busy() ? OrderedJson(name_of(kind)) : OrderedJson(nullptr)},
             {"training", shown_json(Job::Kind::training)},
             {"lab", shown_json(Job::Kind::lab)},
-            {"movie", movie_version}};
+            {"movie", movie ? movie_version : 0}};
   }
   static OrderedJson loss_event(bool all, std::span<const LossPoint> points) {
     return {{"all", all}, {"points", points_json(points, all ? points.size() / kMostPoints + 1 : 1)}};

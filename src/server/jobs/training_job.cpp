@@ -1,6 +1,7 @@
 #include "server/jobs/training_job.h"
 
 #include <chrono>
+#include <csignal>
 #include <fstream>
 
 #include "base/error.h"
@@ -113,7 +114,8 @@ JobNews TrainingJob::last_news(int exit_code) {
 }
 
 Job::State TrainingJob::end_state(int exit_code, bool asked) const {
-  if (exit_code != 0) return asked && step_ == 0 ? State::stopped : State::failed;
+  // A signal that comes before the first step ends it at once: there is nothing to save.
+  if (exit_code != 0) return asked && exit_code == 128 + SIGTERM ? State::stopped : State::failed;
   if (!ended_.empty()) return ended_.starts_with("stopped") ? State::stopped : State::finished;
   return asked && step_ < steps_ ? State::stopped : State::finished;
 }
