@@ -152,7 +152,7 @@ await stateIs(page, "training", "finished");
 const phases = await page.$eval("#movie .phases", heads);
 equal(phases.join(", "), "word frequencies, word pairs, induction, plateau", "the phases");
 check((await page.textContent("#training")).includes("demo-1"), "the run is named");
-await page.click(".lang");
+await page.click(".language");
 await page.waitForFunction(() => document.querySelector("#training h2")?.textContent.includes("从零学起"));
 check((await page.textContent("#training")).includes("训练完成"), "in Chinese it is done too");
 

@@ -113,7 +113,7 @@ function phaseList(view: MovieView): HTMLElement {
     return text ? text(Object.fromEntries(Object.entries(numbers ?? {}).map(([name, x]) => [name, Number.isInteger(x) ? String(x) : num(x)]))) : "";
   };
   return el("ul", { class: "phases" }, () => list(view.now().phases).map((phase) => el("li", { class: () => (known(phase.step) && phase.step <= view.stepNow() ? "past" : "") },
-    el("b", {}, phaseName(phase.name)), el("span", {}, known(phase.step) ? say("stepN")(phase.step) : say("notSeen")), el("small", {}, reasonOf(phase)))));
+    el("b", {}, phaseName(phase.name)), el("span", {}, known(phase.step) ? say("stepN")(phase.step) : say(view.goesOn() ? "notYet" : "notSeen")), el("small", {}, reasonOf(phase)))));
 }
 
 function picker(roleNames: readonly string[]): HTMLElement {

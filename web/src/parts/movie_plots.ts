@@ -85,7 +85,7 @@ export function weightsPicture(view: MovieView): { picture: Picture; kinds: [str
   const colourOf = (kind: string) => (series as Record<string, string>)[(/^W_?([QKVO])$/i.exec(kind) ?? [])[1]?.toUpperCase() ?? ""] ?? seriesColours[4 + (kinds.indexOf(kind) % 4)];
   const picture = seeking(view, canvas(say("weightsTitle"), () => 220, (context, width, height) => {
     const weights = weightsNow(), yHigh = largest(weights.flatMap((w) => list(w.moved))) || 1;
-    const g = frameOf(width, height, view.xHigh, 0, yHigh, 10), now = view.stepNow();
+    const g = frameOf(width, height, view.xHigh, 0, yHigh, 10), now = view.snapshotStep();
     axes(context, g, 0, yHigh, view.xHigh);
     for (const w of weights) {
       const points = list(w.moved).map((y, i) => [view.steps[i], y] as const), colour = colourOf(kindOf(w.name));

@@ -63,9 +63,15 @@ export class MovieView {
     const low = Math.floor(this.at()), high = Math.min(low + 1, this.last), a = list(values)[low], b = list(values)[high];
     return known(a) && known(b) ? mix(a, b, this.at() - low) : known(a) ? a : null;
   }
+  // Of the snapshots; the log of a training that goes on is ahead of them.
+  snapshotStep(): number {
+    return this.between(this.steps) ?? 0;
+  }
   stepNow(): number {
-    const newest = store.step() === null ? this.points.at(-1)?.step ?? 0 : 0;  // the log is ahead of the snapshots
-    return Math.max(this.between(this.steps) ?? 0, newest);
+    return Math.max(this.snapshotStep(), store.step() === null ? this.points.at(-1)?.step ?? 0 : 0);
+  }
+  goesOn(): boolean {
+    return (this.steps[this.last] ?? 0) < (this.movie.total ?? 0);
   }
   // The end is the newest moment, also when it moves on.
   seek(at: number): void {

@@ -114,7 +114,7 @@ export const en = {
   weightsTitle: "Distance of the weights from the start", cosine: "cosine to the end",
   samplesTitle: "What it writes now", noSample: "no sample yet", emptySample: "(it wrote nothing)",
   phases: { unigram: "word frequencies", bigram: "word pairs", induction: "induction", plateau: "plateau" },
-  notSeen: "not seen",
+  notYet: "not yet", notSeen: "not seen",
   rolesOverTime: "Role to show",
   reasons: {
     few_snapshots: (d: Facts) => `${d.snapshots} snapshots are too few`,

@@ -106,7 +106,7 @@ export const zh: typeof en = {
   weightsTitle: "权重离起点的距离", cosine: "与终点的余弦",
   samplesTitle: "它现在写的文本", noSample: "还没有样本", emptySample: "（什么也没写）",
   phases: { unigram: "学会词频", bigram: "学会词对", induction: "学会照搬上文", plateau: "趋于平稳" },
-  notSeen: "未出现",
+  notYet: "尚未出现", notSeen: "未出现",
   rolesOverTime: "显示哪个角色",
   reasons: {
     few_snapshots: (d: Facts) => `只有 ${d.snapshots} 张快照，太少`,
