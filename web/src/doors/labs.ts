@@ -11,7 +11,7 @@ import { section, table } from "../core/section";
 import { computed, effect, onCleanup, signal } from "../core/signal";
 import * as store from "../core/store";
 import { words } from "../core/words";
-import { labWord } from "../words/labs";
+import { labDoing, labHow, labWord } from "../words/labs";
 import type { Door } from "./door";
 
 interface Row { name: string; n: number; values: number[]; mean?: number | null; low?: number | null; high?: number | null }
@@ -59,7 +59,8 @@ function measured(rule: Rule, rows: { row: Row; name: string; held?: boolean }[]
     rows.map(({ row, name, held }) => el("div", { class: `measured ${held ? "held" : "fails"}` },
       el("span", { class: "fine" }, name),
       el("div", { class: "whisker", role: "img", "aria-label": `${labWord(rule.number)}: ${short(row.mean)}` },
-        el("i", { class: `bound ${rule.side}`, style: { left: at(rule.bound) } }),
+        el("i", { class: "side", style: rule.side === "above" ? { left: at(rule.bound), right: "0" } : { left: "0", right: `calc(100% - ${at(rule.bound)})` } }),
+        el("i", { class: "bound", style: { left: at(rule.bound) } }),
         known(row.low) && known(row.high) ? el("i", { class: "range", style: { left: at(row.low), width: `calc(${at(row.high)} - ${at(row.low)})` } }) : null,
         known(row.mean) ? el("i", { class: "dot", style: { left: at(row.mean) } }) : null),
       el("span", { class: "rule-number" }, short(row.mean), known(row.low) ? el("small", {}, ` [${short(row.low)}, ${short(row.high)}]`) : ""),
@@ -93,7 +94,7 @@ function details(lab: Lab): Child {
   const report = lab.here ?? lab.recorded;
   const made = el("details", { class: "folded", ontoggle: (event: Event) => { const open = (event.target as HTMLDetailsElement).open; if (open) opened.set(lab.name); else if (opened.peek() === lab.name) opened.set(""); } },
     el("summary", {}, say("more")),
-    () => (opened() !== lab.name ? null : [el("p", { class: "lab-how" }, labWord(lab.how)), el("p", { class: "fine" }, say("interval")), report ? el("div", { class: "panels" }, curvesOf(report)) : null,
+    () => (opened() !== lab.name ? null : [el("p", { class: "lab-how" }, labHow(lab.name, lab.how)), el("p", { class: "fine" }, say("interval")), report ? el("div", { class: "panels" }, curvesOf(report)) : null,
       report ? table(lab.name, { columns: [say("number"), say("mean"), "2.5 %", "97.5 %", "n"], rows: report.rows.map((row) => [labWord(row.name), known(row.mean) ? row.mean : `${say("which")} ${row.values.join(" ")}`, row.low, row.high, row.n]) }) : null]));
   effect(() => { made.open = opened() === lab.name; });
   return made;
@@ -104,7 +105,7 @@ function progress(lab: Lab): Child {
   if (run?.name !== lab.name || run.state === "finished") return null;
   const { state } = run;
   return el("div", { class: `job ${state}`, "data-state": state },
-    el("p", { class: "job-line", role: state === "failed" ? "alert" : "status" }, el("b", {}, say("states")[state]), isOver(state) ? "" : [el("span", {}, say("seedOf")(run.seed, run.seeds)), el("span", { class: "fine doing" }, labWord(run.doing))]),
+    el("p", { class: "job-line", role: state === "failed" ? "alert" : "status" }, el("b", {}, say("states")[state]), isOver(state) ? "" : [el("span", {}, say("seedOf")(run.seed, run.seeds)), el("span", { class: "fine doing" }, labDoing(run.doing))]),
     state === "failed" ? [el("p", { class: "said" }, run.error ?? ""), el("p", { class: "fine" }, say("failedHint"))] : "",
     isOver(state) ? "" : el("progress", { max: "1", ...(known(run.share) ? { value: String(run.share) } : {}), "aria-label": say("states")[state] }));
 }
