@@ -35,6 +35,8 @@ class Server {
   void run();   // an Error if a model cannot be loaded
   void stop();  // from any thread; run() ends within the time to drain and a second
   int port() const;
+  // A model that the page shows beside those that are served; from any thread.
+  void show_model(const std::string& name, const std::string& path);
   const std::string& page_token() const;  // what the page must show to start work
   bool ready() const;                     // the models are loaded
   std::vector<std::string> model_names() const;

@@ -63,7 +63,7 @@ const shownTexts = (page) => page.evaluate(async () => {
 // English words the page itself says, not the report's texts, formulas or names.
 async function leftInEnglish(page) {
   const data = await page.evaluate(() => { const report = qkv.report(), list = (x) => x ?? []; return JSON.stringify([report.tokens, report.source, report.ladder.guesses, report.written, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]); });
-  const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "softmax", "norm", "Esc", "English"];
+  const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "PNG", "SVG", "softmax", "norm", "Esc", "English"];
   const words = (text) => text.match(/[A-Za-z]{3,}/g) || [];  // a canvas may cut a word short
   return (await shownTexts(page)).filter((text) => words(text).some((word) => !allowed.some((one) => one.startsWith(word))));
 }

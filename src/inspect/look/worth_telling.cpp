@@ -20,9 +20,9 @@ bool shows_word(const ShownToken& token) {
 
 }  // namespace
 
-int64_t token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<const ShownToken> tokens) {
+TokenWorth token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<const ShownToken> tokens) {
   const auto rows = static_cast<int64_t>(tokens.size());
-  if (!seen.whole || rows < 2) return rows - 1;
+  if (!seen.whole || rows < 2) return {.token = rows - 1};
   std::vector<char> word;
   for (const ShownToken& token : tokens) word.push_back(shows_word(token) ? 1 : 0);
   // fetched[r]: the largest weight of any head from row r to a word further back.
@@ -38,8 +38,7 @@ int64_t token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<
       }
     }
   }
-  int64_t best = rows - 1;
-  double most = 0;
+  TokenWorth best{.token = rows - 1};
   const auto levels = static_cast<double>(ladder.levels.size());
   for (int64_t r = 1; r < rows; ++r) {
     const auto row = static_cast<size_t>(r);
@@ -47,9 +46,7 @@ int64_t token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<
     const double worked_out = static_cast<double>(ladder.settled[row]) / levels;
     const double sure = ladder.at(ladder.levels.size() - 1, r).guesses.front().p;
     const double worth = worked_out * sure * static_cast<double>(fetched[row]);
-    if (worth <= most) continue;
-    most = worth;
-    best = r;
+    if (worth > best.worth) best = {.token = r, .worth = worth};
   }
   return best;
 }

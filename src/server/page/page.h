@@ -1,4 +1,4 @@
-// The live page (docs/page.md): GET /page, and the routes below /page/ that it asks.
+// The live page (docs/page.md): GET / (or /page), and the routes below /page/ that it asks.
 //
 // Routes that look into a model run on the page's own thread; those that start work (trainings, labs) need the page's
 // token and its origin, and run beside it.
@@ -38,7 +38,10 @@ class Page {
   std::optional<HttpResponse> refuse(const HttpHead& head, OriginIs origin) const;
   // By a reader's thread.
   void answer(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
-  void stop();  // what runs ends soon
+  // From any thread. prepare(): the first model's first look is made now, and is part of the page from then on.
+  void prepare();
+  void add(const std::string& name, const std::string& path);  // one more model; a name that is there is left alone
+  void stop();                                                 // what runs ends soon
 
  private:
   struct Impl;
