@@ -98,7 +98,9 @@ class Server::Impl : public HttpHandler {
   void run() {
     load();
     ready_ = true;
-    if (models_.size() == names_.size() && models_.front()->need() < kShownAtOnce) page_->prepare();
+    // The page itself needs no key, so what it comes with must not be worth one.
+    const bool open = options_.keys.empty() && models_.size() == names_.size();
+    if (open && models_.front()->need() < kShownAtOnce) page_->prepare();
     if (options_.log) log_line(Log::info, fmt::format("ready: {}", fmt::join(names_, ", ")));
     std::optional<EngineClock::time_point> stop_at;
     bool aborted = false;

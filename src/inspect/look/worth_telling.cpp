@@ -24,7 +24,10 @@ TokenWorth token_worth_telling(const Looked& seen, const Ladder& ladder, std::sp
   const auto rows = static_cast<int64_t>(tokens.size());
   if (!seen.whole || rows < 2) return {.token = rows - 1};
   std::vector<char> word;
-  for (const ShownToken& token : tokens) word.push_back(shows_word(token) ? 1 : 0);
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    const bool whole = t + 1 == tokens.size() || !tokens[t + 1].continues;  // not a part of a character
+    word.push_back(whole && shows_word(tokens[t]) ? 1 : 0);
+  }
   // fetched[r]: the largest weight of any head from row r to a word further back.
   std::vector<float> fetched(static_cast<size_t>(rows), 0.0F);
   for (const SeenAttention& a : seen.attentions) {

@@ -103,7 +103,7 @@ export function startLooking(): void {
       failure.set(null);
       if ((store.token.peek() ?? 0) >= list(next.tokens).length) store.token.set(null);
       setReport(next);
-    }, (why) => { done(); failed(why, shown); });
+    }, (why) => { done(); failed(why); });
   });
   effect(() => {  // the story follows the selected token
     const token = store.token(), told = report().story?.token;
@@ -127,7 +127,7 @@ export function startLooking(): void {
 
 // A head or a token that the address names and this model has not: said, and left out (core/link.ts).
 export const unknownCut = signal("");
-function failed(why: Failure, shown: string): void {
+function failed(why: Failure): void {
   if (why.param === "cut") {
     unknownCut.set(store.cut.peek());
     store.cut.set("");
@@ -136,7 +136,7 @@ function failed(why: Failure, shown: string): void {
     again.set(again.peek() + 1);
   } else {
     failure.set(why);
-    if (!shown && why.kind === "loading") setTimeout(retry, 1000);
+    if (why.kind === "loading") setTimeout(retry, 1000);
   }
 }
 

@@ -56,7 +56,7 @@ export const damaged = signal(false);        // the last one held bytes that are
 
 export function address(): string {
   const query = Object.entries(kept).map(([name, { write }]) => [name, write()] as const).filter(([, value]) => value !== "")
-    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+    .map(([name, value]) => `${name}=${encodeURIComponent(value.replace(/\p{Surrogate}/gu, "\ufffd"))}`).join("&");
   return `#/${door()}${query ? `?${query}` : ""}`;
 }
 

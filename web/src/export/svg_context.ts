@@ -3,6 +3,14 @@ export const xml = (text: unknown): string => String(text).replace(/[\u0000-\u00
   .replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
 export const short = (x: number): string => String(Math.round(x * 100) / 100);
 
+// "600 13px Inter, sans-serif" as attributes: a page's policy forbids styles in elements.
+export function fontOf(font: string): string {
+  const found = /^(italic |oblique )?(?:normal )*(\d+ |bold )?(?:normal )*([\d.]+)px(?:\/\S+)? (.+)$/.exec(font);
+  if (!found) return "";
+  const [, slant, weight, size, family] = found;
+  return ` font-family="${xml(family)}" font-size="${size}"${weight ? ` font-weight="${weight.trim()}"` : ""}${slant ? ` font-style="${slant.trim()}"` : ""}`;
+}
+
 type Matrix = [number, number, number, number, number, number];
 interface State { matrix: Matrix; groups: number; look: Record<string, unknown> }
 const looks = ["fillStyle", "strokeStyle", "lineWidth", "lineJoin", "lineCap", "globalAlpha", "font", "textAlign", "textBaseline", "filter"] as const;
@@ -89,7 +97,7 @@ export class SvgContext {
     return measuring.measureText(text);
   }
   fillText(text: string, x: number, y: number): void {
-    this.parts.push(`<text x="${short(x)}" y="${short(y)}" fill="${xml(this.fillStyle)}" style="font:${xml(this.font)}" text-anchor="${anchors[this.textAlign] ?? "start"}" dominant-baseline="${baselines[this.textBaseline] ?? "auto"}" xml:space="preserve"${this.where()}>${xml(text)}</text>`);
+    this.parts.push(`<text x="${short(x)}" y="${short(y)}" fill="${xml(this.fillStyle)}"${fontOf(this.font)} text-anchor="${anchors[this.textAlign] ?? "start"}" dominant-baseline="${baselines[this.textBaseline] ?? "auto"}" xml:space="preserve"${this.where()}>${xml(text)}</text>`);
   }
   strokeText(): void {}
   drawImage(image: CanvasImageSource, ...at: number[]): void {
@@ -100,7 +108,7 @@ export class SvgContext {
     part.width = Math.max(sw, 1);
     part.height = Math.max(sh, 1);
     part.getContext("2d")!.drawImage(source, sx, sy, sw, sh, 0, 0, sw, sh);
-    this.parts.push(`<image href="${part.toDataURL()}" x="${short(x)}" y="${short(y)}" width="${short(w ?? sw)}" height="${short(h ?? sh)}" preserveAspectRatio="none"${this.imageSmoothingEnabled ? "" : ` style="image-rendering:pixelated"`}${this.where()}/>`);
+    this.parts.push(`<image href="${part.toDataURL()}" x="${short(x)}" y="${short(y)}" width="${short(w ?? sw)}" height="${short(h ?? sh)}" preserveAspectRatio="none"${this.imageSmoothingEnabled ? "" : ` image-rendering="pixelated"`}${this.where()}/>`);
   }
   createLinearGradient(): { addColorStop(at: number, colour: string): void; toString(): string } {
     let last = "#888";

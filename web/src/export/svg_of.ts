@@ -1,6 +1,6 @@
 // What a part of the page shows, as one SVG: boxes, texts line by line, canvases drawn anew as vectors.
 import { drawnAgain } from "../core/canvas";
-import { short, SvgContext, xml } from "./svg_context";
+import { fontOf, short, SvgContext, xml } from "./svg_context";
 
 export interface SvgFile { text: string; width: number; height: number }
 
@@ -24,7 +24,8 @@ function drawElement(node: Element, origin: Origin): string {
   if (style.display === "none" || style.visibility === "hidden" || node.matches("[data-unsaved], .skip, option")) return "";
   if (!box.width || !box.height) return style.display === "contents" ? children(node, origin) : "";
   const at = { x: box.left - origin.x, y: box.top - origin.y, w: box.width, h: box.height };
-  let made = drawBox(style, at);
+  const boxes = style.display === "inline" ? [...node.getClientRects()].map((one) => ({ x: one.left - origin.x, y: one.top - origin.y, w: one.width, h: one.height })) : [at];  // a line each
+  let made = boxes.map((one) => drawBox(style, one)).join("");
   if (node instanceof HTMLCanvasElement) made += drawCanvas(node, at);
   else if (node instanceof SVGSVGElement) made += drawSvg(node, at);
   else if (node instanceof HTMLInputElement) made += node.type === "checkbox" ? `<rect x="${short(at.x)}" y="${short(at.y)}" width="${short(at.w)}" height="${short(at.h)}" rx="2" fill="${node.checked ? style.accentColor : "none"}" stroke="${style.color}"/>` : "";
@@ -98,7 +99,7 @@ function line(text: string, x: number, top: number, high: number, style: CSSStyl
   const size = measuring.measureText(text), whole = size.fontBoundingBoxAscent + size.fontBoundingBoxDescent;
   const y = top + (high - whole) / 2 + size.fontBoundingBoxAscent, spaces = style.whiteSpace.startsWith("pre") ? text : text.replace(/\s+/g, " ");
   const struck = style.textDecorationLine === "none" || !style.textDecorationLine ? "" : ` text-decoration="${style.textDecorationLine}"`;
-  return `<text x="${short(x)}" y="${short(y)}" fill="${style.color}" style="font:${xml(style.font)}" xml:space="preserve"${struck}>${xml(spaces)}</text>`;
+  return `<text x="${short(x)}" y="${short(y)}" fill="${style.color}"${fontOf(style.font)} xml:space="preserve"${struck}>${xml(spaces)}</text>`;
 }
 
 function drawCanvas(node: HTMLCanvasElement, { x, y, w, h }: { x: number; y: number; w: number; h: number }): string {
@@ -115,7 +116,9 @@ function drawSvg(node: SVGSVGElement, { x, y, w, h }: { x: number; y: number; w:
   const copy = node.cloneNode(true) as SVGSVGElement, from = [node, ...node.querySelectorAll<SVGElement>("*")], to = [copy, ...copy.querySelectorAll<SVGElement>("*")];
   from.forEach((one, i) => {
     const style = getComputedStyle(one);
-    for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "text-anchor"]) to[i].style.setProperty(name, style.getPropertyValue(name));
+    to[i].removeAttribute("style");
+    to[i].removeAttribute("class");
+    for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size", "font-weight", "text-anchor"]) to[i].setAttribute(name, style.getPropertyValue(name));
   });
   for (const [name, value] of Object.entries({ x, y, width: w, height: h })) copy.setAttribute(name, short(value));
   return new XMLSerializer().serializeToString(copy);

@@ -2,7 +2,7 @@
 import { el, type Child } from "../core/dom";
 import { known, layerName, list, percent, roleName, tokenName, visible } from "../core/format";
 import { modelNow } from "../core/looking";
-import { report, story } from "../core/report";
+import { report } from "../core/report";
 import { effect, onCleanup, signal, untracked } from "../core/signal";
 import * as store from "../core/store";
 import { stage } from "../doors/story";
@@ -69,18 +69,18 @@ function goTo(step: Step): void {
   if (step.name !== "tokens") { store.head.set(telling.name); store.locked.set(true); }
 }
 
-// Lights the target of a step as soon as it is there.
+// Lights the target of a step as soon as it is there, and again where it was drawn anew.
 function light(selector: string): void {
-  let frame = 0, tries = 0;
-  const find = () => {
+  let lit: HTMLElement | null = null;
+  const look = () => {
     const node = document.querySelector<HTMLElement>(selector);
-    if (!node && ++tries < 300) return void (frame = requestAnimationFrame(find));
-    document.querySelectorAll(".tour-target").forEach((one) => one.classList.remove("tour-target"));
-    node?.classList.add("tour-target");
-    node?.scrollIntoView({ behavior: calm.matches ? "auto" : "smooth", block: node.clientHeight > innerHeight * 0.55 ? "start" : "center" });
+    if (!node || node === lit) return;
+    if (!lit) node.scrollIntoView({ behavior: calm.matches ? "auto" : "smooth", block: node.clientHeight > innerHeight * 0.55 ? "start" : "center" });
+    node.classList.add("tour-target");
+    lit = node;
   };
-  frame = requestAnimationFrame(find);
-  onCleanup(() => { cancelAnimationFrame(frame); document.querySelectorAll(".tour-target").forEach((one) => one.classList.remove("tour-target")); });
+  const timer = setInterval(look, 100);
+  onCleanup(() => { clearInterval(timer); document.querySelectorAll(".tour-target").forEach((one) => one.classList.remove("tour-target")); });
 }
 
 export function tourCard(): Child {
@@ -88,7 +88,7 @@ export function tourCard(): Child {
   if (index < 0 || !untracked(tourReady)) return null;
   const step = steps[index], [title, text] = say("steps")[step.name];
   untracked(() => goTo(step));
-  effect(() => { story(); light(step.target); });
+  effect(() => light(step.target));
   effect(() => {
     if (!playing()) return;
     const timer = setTimeout(() => tourStep(1), seconds * 1000);

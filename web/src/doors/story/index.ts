@@ -91,12 +91,13 @@ function body(stages: () => Stage[]): Child {
 function stageView(stage: Stage | undefined): Child {
   if (!stage) return null;
   const drawn = blocks(stage.blocks);
-  if (!pinned.peek()) pinned.set(stage.start);
+  const explained = stage.blocks.some((one) => typeof one !== "string" && one.id === pinned.peek()?.block && one.made);  // it may be of another stage
+  if (!explained) pinned.set(stage.start);
   const check = numbers.peek()?.checks?.[stage.name === "scores" || stage.name === "softmax" ? "z" : stage.name === "o" ? "out" : stage.name];
   return [el("p", { class: "story-text" }, stage.text), stage.large ? el("p", { class: "fine" }, say("tooLarge")) : null, drawn.node, stage.extra?.(),
     stage.name === "sample" ? null : el("div", { class: "how", "aria-live": "polite" }, el("h3", {}, say("how")), () => {
       const found = drawn.made();
-      return found ? [el("div", { class: "formula" }, found.made.formula), termsTable(found.made)] : el("p", { class: "fine" }, say("pick"));
+      return found ? [el("div", { class: "formula", tabindex: "0", role: "group", "aria-label": say("how") }, found.made.formula), termsTable(found.made)] : el("p", { class: "fine" }, say("pick"));
     }),
     typeof check === "number" ? el("p", { class: "fine" }, say("check")(shownNumber(check))) : null];
 }
