@@ -10,12 +10,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/printable.h"
 #include "server/http/api_keys.h"
 #include "server/http/transport.h"
-#include "server/page.h"
 #include "server/page/page.h"
 #include "server/routes.h"
 
@@ -32,13 +32,16 @@ using AnswerRoute = void (*)(const Fields&, ServedModel&, const RouteContext&);
 struct AskRoute {
   const char* path;
   AnswerRoute answer;
+  bool writes = false;  // a text, which waits for a slot of the model
 };
 // POST, with a JSON object that names the model.
-constexpr AskRoute kAskRoutes[] = {{"/v1/completions", answer_completion},
-                                   {"/v1/chat/completions", answer_chat},
-                                   {"/v1/responses", answer_responses},
+constexpr AskRoute kAskRoutes[] = {{"/v1/completions", answer_completion, true},
+                                   {"/v1/chat/completions", answer_chat, true},
+                                   {"/v1/responses", answer_responses, true},
                                    {"/v1/embeddings", answer_embeddings},
                                    {"/v1/translate", answer_translate}};
+// A model whose first look is made before anybody asks; a larger one is opened for the page when somebody does.
+constexpr int64_t kShownAtOnce = int64_t{1} << 30;
 // GET.
 constexpr const char *kHealth = "/health", *kMetrics = "/metrics", *kModels = "/v1/models";
 
@@ -46,13 +49,6 @@ const AskRoute* ask_route(std::string_view path) {
   const auto found = std::find_if(std::begin(kAskRoutes), std::end(kAskRoutes),
                                   [&](const AskRoute& route) { return route.path == path; });
   return found == std::end(kAskRoutes) ? nullptr : found;
-}
-
-const PageFile* page_file(std::string_view path) {
-  for (const PageFile& file : page_files()) {
-    if (file.path == path) return &file;
-  }
-  return nullptr;
 }
 
 // The last part of each path; where two are alike, the paths themselves.
@@ -106,6 +102,9 @@ class Server::Impl : public HttpHandler {
   void run() {
     load();
     ready_ = true;
+    // The page itself needs no key, so what it comes with must not be worth one.
+    const bool open = options_.keys.empty() && models_.size() == names_.size();
+    if (open && !models_.empty() && models_.front()->need() < kShownAtOnce) page_->prepare();
     if (options_.log) log_line(Log::info, fmt::format("ready: {}", fmt::join(names_, ", ")));
     std::optional<EngineClock::time_point> stop_at;
     bool aborted = false;
@@ -135,6 +134,7 @@ class Server::Impl : public HttpHandler {
   }
 
   int port() const { return transport_->port(); }
+  void show_model(const std::string& name, const std::string& path) { page_->add(name, path); }
   const std::string& page_token() const { return page_->token(); }
   bool ready() const { return ready_; }
   std::optional<int> first_job_ended() const { return page_->first_job_ended(); }
@@ -152,25 +152,28 @@ class Server::Impl : public HttpHandler {
     }
     if (head.method == "OPTIONS") return preflight(head);
     if (Page::has(head.path)) return refuse_page(head);
-    const bool asks = ask_route(head.path) != nullptr;
-    const bool page = page_file(head.path) != nullptr, model = head.path.starts_with(std::string(kModels) + "/");
-    const bool gets = page || model || head.path == kHealth || head.path == kMetrics || head.path == kModels;
-    if (!asks && !gets) return ApiError(404, "there is no such route here").response();
-    const bool right = asks ? head.method == "POST" : head.method == "GET" || head.method == "HEAD";
+    const AskRoute* asks = ask_route(head.path);
+    const bool model = head.path.starts_with(std::string(kModels) + "/");
+    const bool gets = model || head.path == kHealth || head.path == kMetrics || head.path == kModels;
+    if (asks == nullptr && !gets) return ApiError(404, "there is no such route here").response();
+    const bool right = asks != nullptr ? head.method == "POST" : head.method == "GET" || head.method == "HEAD";
     if (!right) {
-      HttpResponse wrong = ApiError(405, asks ? "this route takes POST" : "this route takes GET").response();
-      wrong.headers.emplace_back("Allow", asks ? "POST" : "GET, HEAD");
+      HttpResponse wrong = ApiError(405, asks != nullptr ? "this route takes POST" : "this route takes GET").response();
+      wrong.headers.emplace_back("Allow", asks != nullptr ? "POST" : "GET, HEAD");
       return wrong;
     }
-    if (page || head.path == kHealth) return std::nullopt;
+    if (head.path == kHealth) return std::nullopt;
     if (std::optional<HttpResponse> without_key = refuse_key(head)) return without_key;
-    if (asks) return refuse_ask();
-    return std::nullopt;
+    if (asks == nullptr) return std::nullopt;
+    if (std::optional<HttpResponse> busy = refuse_ask()) return busy;
+    const bool full = asks->writes && std::all_of(models_.begin(), models_.end(), is_full);
+    return full ? std::optional(too_many()) : std::nullopt;
   }
 
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override {
     const std::string& path = request.head.path;
     if (const AskRoute* route = ask_route(path)) {
+      if (route->writes && names_full_model(request.body)) return exchange->respond(too_many());
       const int32_t owner = keys_.match(request.head.header("Authorization")).value_or(-1) + 1;
       readers_.add([this, answer = route->answer, owner, exchange = std::move(exchange), came = EngineClock::now(),
                     body = std::make_shared<std::string>(std::move(request.body))] {
@@ -208,9 +211,8 @@ class Server::Impl : public HttpHandler {
   }
 
   void finished(const Finished& exchange) override {
-    const bool known = ask_route(exchange.path) != nullptr || page_file(exchange.path) != nullptr ||
-                       Page::has(exchange.path) || exchange.path == kHealth || exchange.path == kMetrics ||
-                       exchange.path == kModels;
+    const bool known = ask_route(exchange.path) != nullptr || Page::has(exchange.path) || exchange.path == kHealth ||
+                       exchange.path == kMetrics || exchange.path == kModels;
     const std::string route = known ? exchange.path : exchange.path.empty() ? "-" : "other";
     metrics_.answered(route, exchange.status);
     if (!options_.log || exchange.path == kHealth) return;
@@ -300,10 +302,39 @@ class Server::Impl : public HttpHandler {
     if (stopping_ || !ready_) return error.response();
     const auto room = static_cast<size_t>(options_.room.slots + options_.room.queue) * names_.size() + 16;
     if (transport_->busy() < room) return std::nullopt;
+    return too_many();
+  }
+
+  HttpResponse too_many() {
     metrics_.rejected();
-    ApiError full(429, "too many requests at once; try again later");
-    full.retry_after = 1;
-    return full.response();
+    static const HttpResponse full = [] {  // made once: there may be thousands of them a second
+      ApiError error(429, "too many requests at once; try again later");
+      error.retry_after = 1;
+      return error.response();
+    }();
+    return full;
+  }
+
+  static bool is_full(const std::unique_ptr<ServedModel>& model) { return model->full(); }
+
+  // What a full model cannot take is refused by the transport's thread, before a reader is woken for it: nothing of a
+  // short body is read but the model's name.
+  bool names_full_model(const std::string& body) const {
+    constexpr size_t kShort = 16384;
+    if (body.size() > kShort || std::none_of(models_.begin(), models_.end(), is_full)) return false;
+    std::string name;
+    try {
+      JsonReader in(body, "the body");
+      in.members([&](std::string_view key) {
+        if (key != "model" || in.kind() != JsonReader::Kind::string) return void(in.skip());
+        std::string spare;
+        name = in.string(spare);
+      });
+    } catch (const Error&) {
+      return false;  // a reader says what is wrong
+    }
+    return std::any_of(models_.begin(), models_.end(),
+                       [&](const auto& model) { return model->name() == name && model->full(); });
   }
 
   HttpResponse preflight(const HttpHead& head) const {
@@ -356,11 +387,6 @@ class Server::Impl : public HttpHandler {
   }
 
   HttpResponse get(const std::string& path) const {
-    if (const PageFile* file = page_file(path)) {
-      return {.type = std::string(file->type),
-              .headers = {{"Content-Security-Policy", kPagePolicy}, {"Referrer-Policy", "no-referrer"}},
-              .body = std::string(file->text)};
-    }
     if (path == kHealth) {
       const bool up = ready_ && !stopping_;
       return json_response({{"status", up ? "ok" : stopping_ ? "stopping" : "loading"}}, up ? 200 : 503);
@@ -444,6 +470,10 @@ void Server::stop() {
 
 int Server::port() const {
   return impl_->port();
+}
+
+void Server::show_model(const std::string& name, const std::string& path) {
+  impl_->show_model(name, path);
 }
 
 const std::string& Server::page_token() const {

@@ -47,6 +47,7 @@ struct PageParts {
 // Routes that look into models: on the page's thread.
 using PageLook = HttpResponse (*)(PageParts& page, const Fields& fields);
 
+OrderedJson page_models_json(PageParts& page);
 HttpResponse page_models(PageParts& page, const Fields& fields);
 HttpResponse page_look(PageParts& page, const Fields& fields);
 HttpResponse page_write(PageParts& page, const Fields& fields);
@@ -89,6 +90,17 @@ PageRange page_range_of(const Fields& fields, std::string_view name, int64_t cou
 
 // The report's numbers are finite, or it is an Error.
 HttpResponse report_response(const Json& report);
+
+struct PageWritten {
+  std::string text;
+  Json tokens = Json::array();
+  const char* finish = "length";
+};
+struct PageWriteOptions {
+  Sampling sampling{.temperature = 0};
+  int64_t max_new = 24;
+};
+PageWritten page_write_text(const PageText& asked, const PageWriteOptions& options, Probe* probe);
 
 // A look report of a text; the token whose story is told is chosen where none is asked for.
 Json page_look_report(const PageText& asked, std::optional<int64_t> token);
