@@ -240,6 +240,7 @@ class RunningServer {
   }
   void stop() { server_.stop(); }
   int port() const { return server_.port(); }
+  Server& server() { return server_; }
 
   HttpAnswer ask(const Ask& ask) const {
     Client client(port());
