@@ -19,16 +19,6 @@ namespace {
 constexpr int64_t kMostMapCells = 40'000'000;  // of all heads: 512 tokens of a model with 144
 constexpr size_t kShownNumbers = 8;
 
-Json tokens_json(const std::vector<ShownToken>& tokens) {
-  Json list = Json::array();
-  for (const ShownToken& token : tokens) {
-    Json one{{"id", token.id}, {"text", token.text}, {"continues", token.continues}};
-    if (token.end > token.begin) one["bytes"] = {token.begin, token.end};
-    list.push_back(std::move(one));
-  }
-  return list;
-}
-
 Json guesses_json(const LookedAt& at, size_t level, int64_t row) {
   Json list = Json::array();
   for (const Guess& guess : at.ladder.at(level, row).guesses) {
@@ -169,16 +159,6 @@ Json head_story_json(const LookedAt& at, const HeadStory& head, const std::vecto
           {"out_norm", brief(head.out_norm)}};
 }
 
-// By number where there is no tokenizer, or where it lacks one of them: a model may have more ids than its tokenizer.
-std::vector<ShownToken> shown(const Tokenizer* tokenizer, std::span<const int32_t> ids) {
-  const bool known =
-      tokenizer != nullptr && std::all_of(ids.begin(), ids.end(), [&](int32_t id) { return tokenizer->has(id); });
-  if (known) return shown_tokens(*tokenizer, ids);
-  std::vector<ShownToken> list;
-  for (const int32_t id : ids) list.push_back({.id = id, .text = fmt::format("#{}", id)});
-  return list;
-}
-
 // Which experts each token visits, of the layers that have any; null for rows that were not kept.
 Json experts_json(const LookedAt& at) {
   Json list = Json::array();
@@ -231,13 +211,22 @@ Json story_json(const LookedAt& at) {
 
 }  // namespace
 
+std::vector<ShownToken> shown_ids(const Tokenizer* tokenizer, std::span<const int32_t> ids) {
+  const bool known =
+      tokenizer != nullptr && std::all_of(ids.begin(), ids.end(), [&](int32_t id) { return tokenizer->has(id); });
+  if (known) return shown_tokens(*tokenizer, ids);
+  std::vector<ShownToken> list;
+  for (const int32_t id : ids) list.push_back({.id = id, .text = fmt::format("#{}", id)});
+  return list;
+}
+
 LookedAt::LookedAt(const Tokenizer* words, const ModelSpec& model, Looked looked, Ladder guesses)
     : tokenizer(words),
       spec(model),
       seen(std::move(looked)),
       ladder(std::move(guesses)),
-      tokens(shown(words, seen.text.ids)),
-      source(shown(words, seen.text.source)) {}
+      tokens(shown_ids(words, seen.text.ids)),
+      source(shown_ids(words, seen.text.source)) {}
 
 const std::vector<ShownToken>& LookedAt::queries_of(const SeenAttention& a) const {
   return a.q_at.empty() ? source : tokens;
@@ -256,6 +245,16 @@ std::string LookedAt::guess_text(int64_t row, int32_t id) const {
 std::string LookedAt::level_name(size_t level) const {
   if (level == 0) return "embed";
   return level + 1 == ladder.levels.size() ? "out" : std::to_string(level - 1);
+}
+
+Json tokens_json(const std::vector<ShownToken>& tokens) {
+  Json list = Json::array();
+  for (const ShownToken& token : tokens) {
+    Json one{{"id", token.id}, {"text", token.text}, {"continues", token.continues}};
+    if (token.end > token.begin) one["bytes"] = {token.begin, token.end};
+    list.push_back(std::move(one));
+  }
+  return list;
 }
 
 Json next_json(const LookedAt& at, const NextTokens& next) {

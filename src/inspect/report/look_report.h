@@ -39,6 +39,9 @@ struct LookPartsOptions {
   int64_t longest_map = 512;  // tokens; maps of longer texts are left out. 0: none
 };
 Json look_parts(const LookedAt& at, const LookPartsOptions& options = {});
+// By number where there is no tokenizer, or where it lacks one of them: a model may have more ids than its tokenizer.
+std::vector<ShownToken> shown_ids(const Tokenizer* tokenizer, std::span<const int32_t> ids);
+Json tokens_json(const std::vector<ShownToken>& tokens);
 Json next_json(const LookedAt& at, const NextTokens& next);
 
 // The parts with what is said about them: model's name, title (the text) and language.

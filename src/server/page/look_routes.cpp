@@ -90,7 +90,7 @@ Written write_text(const PageText& asked, const WriteOptions& options, Probe* pr
                  if (w.ended == Ended::stopped) written.finish = "end";
                  std::vector<int32_t> ids;
                  for (const Choice& choice : w.tokens) ids.push_back(choice.id);
-                 for (const ShownToken& token : shown_tokens(model.tokenizer(), ids)) {
+                 for (const ShownToken& token : shown_ids(&model.tokenizer(), ids)) {
                    written.tokens.push_back({{"id", token.id}, {"text", token.text}, {"continues", token.continues}});
                  }
                }});

@@ -34,6 +34,12 @@ constexpr PageRoute kPageRoutes[] = {
     {.method = "POST", .path = "/page/weight", .look = page_weight},
     {.method = "POST", .path = "/page/tile", .look = page_tile},
     {.method = "POST", .path = "/page/overview", .look = page_overview},
+    {.method = "POST", .path = "/page/examples", .look = page_examples},
+    {.method = "POST", .path = "/page/twins", .look = page_twins},
+    {.method = "POST", .path = "/page/experts", .look = page_experts},
+    {.method = "POST", .path = "/page/decode", .look = page_decode},
+    {.method = "POST", .path = "/page/compare", .look = page_compare},
+    {.method = "POST", .path = "/page/sums", .look = page_sums},
 };
 
 const PageRoute* route_of(std::string_view path) {

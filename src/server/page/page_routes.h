@@ -6,6 +6,8 @@
 
 #include "inspect/look/head_maps.h"
 #include "server/http/api_error.h"
+#include "server/page/page_forms.h"
+#include "server/page/page_measurement.h"
 #include "server/page/page_model.h"
 #include "server/requests/fields.h"
 
@@ -41,6 +43,8 @@ struct PageParts {
   PageThread thread;
   PageModels models{thread};
   MapCache maps;
+  PageMeasurements measurements{thread};
+  PageForms forms;
 };
 
 // Routes that look into models: on the page's thread.
@@ -55,6 +59,12 @@ HttpResponse page_story(PageParts& page, const Fields& fields);
 HttpResponse page_weight(PageParts& page, const Fields& fields);
 HttpResponse page_tile(PageParts& page, const Fields& fields);
 HttpResponse page_overview(PageParts& page, const Fields& fields);
+HttpResponse page_examples(PageParts& page, const Fields& fields);
+HttpResponse page_twins(PageParts& page, const Fields& fields);
+HttpResponse page_experts(PageParts& page, const Fields& fields);
+HttpResponse page_decode(PageParts& page, const Fields& fields);
+HttpResponse page_compare(PageParts& page, const Fields& fields);
+HttpResponse page_sums(PageParts& page, const Fields& fields);
 
 // --- what they have in common ----------------------------------------------------------------------------------------
 
