@@ -91,6 +91,21 @@ Json thumb_of(const SeenAttention& a, int64_t head) {
   return thumb_json(cells, {.rows = rows, .columns = columns, .pooled = pooled});
 }
 
+// The heaviest keys of each row; rows that were not kept are empty.
+Json top_of(const SeenAttention& a, int64_t head) {
+  Json top = Json::array();
+  for (int64_t r = 0; r < a.queries; ++r) {
+    Json row = Json::array();
+    if (a.rows.has(r)) {
+      for (const TopKey& key : a.top_of(r, head)) {
+        if (key.key >= 0) row.push_back({key.key, brief(static_cast<double>(key.weight))});
+      }
+    }
+    top.push_back(std::move(row));
+  }
+  return top;
+}
+
 Json heads_json(const LookedAt& at, const LookPartsOptions& options) {
   int64_t cells = 0, longest = 0;
   for (const SeenAttention& a : at.seen.attentions) {
@@ -103,16 +118,6 @@ Json heads_json(const LookedAt& at, const LookPartsOptions& options) {
   for (const SeenAttention& a : at.seen.attentions) {
     const bool across = a.place.stack == Stack::cross, reads = a.q_at.empty();
     for (int64_t h = 0; h < a.heads; ++h) {
-      Json top = Json::array();
-      for (int64_t r = 0; r < a.queries; ++r) {
-        Json row = Json::array();
-        if (a.rows.has(r)) {
-          for (const TopKey& key : a.top_of(r, h)) {
-            if (key.key >= 0) row.push_back({key.key, brief(static_cast<double>(key.weight))});
-          }
-        }
-        top.push_back(std::move(row));
-      }
       Json head{{"name", name_of(at.spec, HeadId{a.place.stack, a.place.layer, static_cast<int16_t>(h)})},
                 {"stack", across                            ? "cross"
                           : a.place.stack == Stack::encoder ? "encoder"
@@ -121,8 +126,8 @@ Json heads_json(const LookedAt& at, const LookPartsOptions& options) {
                 {"head", h},
                 {"queries", reads ? "source" : "tokens"},
                 {"keys", reads || across ? "source" : "tokens"},
-                {"entropy", brief(a.entropy[static_cast<size_t>(h)])},
-                {"top", std::move(top)}};
+                {"entropy", brief(a.entropy[static_cast<size_t>(h)])}};
+      if (options.top) head["top"] = top_of(a, h);
       if (!a.first.empty()) {
         head["first"] = brief(a.first[static_cast<size_t>(h)]);
         head["previous"] = brief(a.previous[static_cast<size_t>(h)]);

@@ -130,39 +130,52 @@ Looked looked_of(const ComparedSide& side) {
 }
 
 // Mean over the rows of half the sum of |A - B|: 0 for the same map, 1 for maps that share nothing.
-Json compared_heads(const ComparedSide& a, const ComparedSide& b, const std::string& wanted, Json& maps) {
-  const Looked of_a = looked_of(a), of_b = looked_of(b);
-  Json heads = Json::array();
-  for (size_t n = 0; n < of_a.attentions.size(); ++n) {
-    const SeenAttention &x = of_a.attentions[n], &y = of_b.attentions[n];
-    for (int64_t h = 0; h < x.heads; ++h) {
-      const std::string name =
-          name_of(a.opened().spec(), HeadId{x.place.stack, x.place.layer, static_cast<int16_t>(h)});
-      double sum = 0;
-      std::string bytes_a, bytes_b;
-      for (int64_t i = 0; i < x.queries; ++i) {
-        for (int64_t j = 0; j < x.keys; ++j) {
-          const double wa = static_cast<double>(x.weight(i, h, j)), wb = static_cast<double>(y.weight(i, h, j));
-          sum += std::abs(wa - wb) / 2;
-          if (name != wanted || std::max(x.queries, x.keys) > kComparedMap) continue;
-          bytes_a += map_byte(wa);
-          bytes_b += map_byte(wb);
-        }
-      }
-      heads.push_back({{"name", name},
-                       {"layer", x.place.layer},
-                       {"head", h},
-                       {"distance", brief(sum / static_cast<double>(x.queries))}});
-      if (!bytes_a.empty()) {
-        maps = {{"head", name},
-                {"rows", x.queries},
-                {"columns", x.keys},
-                {"a", encode_base64(bytes_a)},
-                {"b", encode_base64(bytes_b)}};
-      }
+double map_distance(const SeenAttention& x, const SeenAttention& y, int64_t head) {
+  double sum = 0;
+  for (int64_t i = 0; i < x.queries; ++i) {
+    for (int64_t j = 0; j < x.keys; ++j) {
+      sum += std::abs(static_cast<double>(x.weight(i, head, j)) - static_cast<double>(y.weight(i, head, j))) / 2;
     }
   }
-  return heads;
+  return sum / static_cast<double>(x.queries);
+}
+
+std::string map_bytes(const SeenAttention& seen, int64_t head) {
+  std::string bytes;
+  for (int64_t i = 0; i < seen.queries; ++i) {
+    for (int64_t j = 0; j < seen.keys; ++j) bytes += map_byte(static_cast<double>(seen.weight(i, head, j)));
+  }
+  return encode_base64(bytes);
+}
+
+// All heads with their distances, and both maps of the one that is wanted: the one that differs most if none is.
+void add_heads(const ComparedSide& a, const ComparedSide& b, const std::string& wanted, Json& answer) {
+  const Looked of_a = looked_of(a), of_b = looked_of(b);
+  Json heads = Json::array();
+  struct Chosen {
+    size_t attention = 0;
+    int64_t head = 0;
+    std::string name;
+    double distance = -1;
+  } chosen;
+  for (size_t n = 0; n < of_a.attentions.size(); ++n) {
+    const SeenAttention& x = of_a.attentions[n];
+    for (int64_t h = 0; h < x.heads; ++h) {
+      const HeadId id{x.place.stack, x.place.layer, static_cast<int16_t>(h)};
+      const Chosen one{n, h, name_of(a.opened().spec(), id), map_distance(x, of_b.attentions[n], h)};
+      heads.push_back({{"name", one.name}, {"layer", id.layer}, {"head", id.head}, {"distance", brief(one.distance)}});
+      const bool better = one.name == wanted || (chosen.name != wanted && one.distance > chosen.distance);
+      if (better) chosen = one;
+    }
+  }
+  answer["heads"] = std::move(heads);
+  const SeenAttention& x = of_a.attentions[chosen.attention];
+  if (std::max(x.queries, x.keys) > kComparedMap) return;
+  answer["maps"] = {{"head", chosen.name},
+                    {"rows", x.queries},
+                    {"columns", x.keys},
+                    {"a", map_bytes(x, chosen.head)},
+                    {"b", map_bytes(of_b.attentions[chosen.attention], chosen.head)}};
 }
 
 bool same_heads(const ModelSpec& a, const ModelSpec& b, int64_t tokens) {
@@ -182,9 +195,7 @@ HttpResponse page_compare(PageParts& page, const Fields& fields) {
   Json answer{{"same_tokens", same}, {"a", a.facts()}, {"b", b.facts()}, {"rows", compared_rows(a, b, same)}};
   const int64_t longest = std::max(a.tokens(), std::ssize(a.text().source));
   if (same && same_heads(of_a, of_b, longest)) {
-    Json maps;
-    answer["heads"] = compared_heads(a, b, fields.text("head", {0, 32}).value_or(""), maps);
-    if (!maps.is_null()) answer["maps"] = std::move(maps);
+    add_heads(a, b, fields.text("head", {0, 32}).value_or(""), answer);
   }
   return report_response(answer);
 }

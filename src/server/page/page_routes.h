@@ -27,7 +27,8 @@ class MapCache {
   const LayerMaps& get(const PageText& asked, Place place);
 
  private:
-  static constexpr size_t kMostBytes = size_t{256} << 20;
+  static constexpr size_t kMostBytes = size_t{512} << 20;
+  static constexpr int64_t kLongText = 512;  // tokens
   struct Entry {
     std::string model;
     TokenText text;

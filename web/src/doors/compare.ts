@@ -53,7 +53,7 @@ function open(): Child {
   const asked = (one: Chosen) => ({ model: modelOf(one)?.name, form: formOf(one), cut: one.cut().split(/[,，\s]+/).filter(Boolean) });
   const text = () => own() || modelOf(a)?.example || "";
   const target = () => (modelOf(a)?.can.includes("translate") ? { target: text() } : {});
-  const body = () => (modelOf(a) && text().trim() ? { text: text(), ...target(), a: asked(a), b: asked(b), head: store.head() || "L0H0" } : null);
+  const body = () => (modelOf(a) && text().trim() ? { text: text(), ...target(), a: asked(a), b: asked(b), head: store.head() } : null);
   const found = asking<Answer>("/page/compare", body, { delay: 300 });
   const row = signal<number | null>(null);
   const rows = () => list(found.value()?.rows), shown = () => clamp(row() ?? worst(rows()), 0, Math.max(rows().length - 1, 0));
@@ -135,7 +135,7 @@ function mapOf(maps: NonNullable<Answer["maps"]>, title: string, which: "a" | "b
     context.fillRect(0, 0, width, height);
     for (let i = 0; i < rows; ++i) for (let j = 0; j < columns; ++j) {
       const at = i * columns + j, x = weight(left, at), y = weight(right, at), value = which === "a" ? x : which === "b" ? y : y - x;
-      if (Math.abs(value) < 0.002) continue;
+      if ((rows === columns && j > i && !x && !y) || (which === "d" && Math.abs(value) < 0.002)) continue;
       context.fillStyle = which === "d" ? withAlpha(value > 0 ? "#e4572e" : "#2f8fe0", 0.15 + 0.85 * Math.sqrt(Math.abs(value))) : heatColour(value);
       context.fillRect(j * w, i * h, Math.max(w, 1), Math.max(h, 1));
     }
