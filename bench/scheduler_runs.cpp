@@ -8,6 +8,7 @@
 
 #include "bed.h"
 #include "infer/text_choices.h"
+#include "thread_times.h"
 
 namespace qkv::bench {
 namespace {
@@ -27,7 +28,9 @@ template <class Run>
 SchedulerRun measured(const Scheduler& scheduler, const Run& run) {
   SchedulerRun result;
   const int64_t before = scheduler.counts().passes;
+  const double cpu = process_cpu_seconds();
   result.seconds = seconds_of([&] { run(result); });
+  result.all_cpu = process_cpu_seconds() - cpu;
   result.passes = scheduler.counts().passes - before;
   return result;
 }

@@ -16,7 +16,7 @@ struct Asked {
 };
 
 struct SchedulerRun {
-  double seconds = 0;
+  double seconds = 0, all_cpu = 0;  // of the whole process
   int64_t tokens = 0, passes = 0;
 };
 

@@ -162,7 +162,9 @@ void run(ServeOptions options) {
   const auto ask = [&](const std::vector<Asked>& requests, Looks looks) {
     const int64_t before = server_metric(server.port(), "qkv_passes_total");
     const auto cpu = cpu_by_thread_name();
+    const double all_cpu = process_cpu_seconds();
     ServerRun run{.times = ask_all(server.port(), clients, bodies_of(requests, model.spec(), looks))};
+    run.all_cpu = process_cpu_seconds() - all_cpu;
     for (const auto& [name, seconds] : cpu_by_thread_name()) {
       if (name.starts_with("qkv-")) run.cpu += seconds - (cpu.contains(name) ? cpu.at(name) : 0);
     }

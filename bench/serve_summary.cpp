@@ -37,6 +37,8 @@ Json Summary::json() const {
             {"looking", rounds.front().looking.passes}}},
           {"first_token_ms", both(times.first)},
           {"per_token_ms", both(times.next)},
+          {"cpu_ratio", median_of(cpu_ratios(&Round::served))},
+          {"looking_cpu_ratio", median_of(cpu_ratios(&Round::looking))},
           {"server_cpu_us_per_token", cpu(&Round::served)},
           {"looking_cpu_us_per_token", cpu(&Round::looking)},
           {"client_cpu_us_per_token", client_cpu()}};
@@ -65,6 +67,8 @@ std::string Summary::text() const {
   };
   out += fmt::format("{:26}", "time to first token") + both(times.first);
   out += fmt::format("{:26}", "time per token") + both(times.next);
+  out += fmt::format("{:26}{:10.3f} of the Scheduler's for a token, {:.3f} with looks\n", "CPU of all threads",
+                     median_of(cpu_ratios(&Round::served)), median_of(cpu_ratios(&Round::looking)));
   out += fmt::format("{:26}{:10.1f} us a token, {:.1f} with looks\n", "CPU beside the engine",
                      median_of(cpu(&Round::served)), median_of(cpu(&Round::looking)));
   return out + fmt::format("{:26}{:10.1f} us a token\n", "CPU of the clients", median_of(client_cpu()));

@@ -22,7 +22,8 @@ struct ServeOptions {
 struct ServerRun {
   StreamTimes times;
   int64_t passes = 0;
-  double cpu = 0;  // seconds of the server's threads beside the engine
+  double cpu = 0;      // seconds of the server's threads beside the engine
+  double all_cpu = 0;  // of the whole process, clients included
 };
 
 struct Round {
@@ -74,6 +75,13 @@ struct Summary {
   }
   std::vector<double> client_cpu() const {
     return each([](const Round& r) { return 1e6 * r.served.times.client_seconds / number(r.served.times.tokens); });
+  }
+  // Of all threads for a token, to what the Scheduler's callers in turn take. Hardly moved by what else the machine does.
+  std::vector<double> cpu_ratios(ServerRun Round::*which) const {
+    return each([&](const Round& r) {
+      const double own = (r.*which).all_cpu / number((r.*which).times.tokens);
+      return own / (r.in_turn.all_cpu / number(r.in_turn.tokens));
+    });
   }
   StreamTimes all_times() const {
     StreamTimes all;

@@ -1,5 +1,6 @@
 #include "thread_times.h"
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -16,6 +17,12 @@ std::map<std::string, double> cpu_by_thread_name() {
     seconds[name] += 1e-9 * nanoseconds;
   }
   return seconds;
+}
+
+double process_cpu_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 }  // namespace qkv::bench

@@ -33,11 +33,10 @@ Scheduler::Ticket Scheduler::submit(Request request) {
             runner_.source_pages() * KvCache::kPage, Hint("give the cache more positions, or cut the text"));
   const std::lock_guard lock(mutex_);
   // One that finds a free place in the next pass does not wait.
-  const int64_t room = options_.most_active + options_.most_waiting;
-  if (in_queue_ + in_passes_ >= room) {
+  if (in_queue_ + in_passes_ >= room()) {
     throw QueueFull(Error::Kind::input,
                     detail::message_text({"the queue is full: ", in_queue_ + in_passes_,
-                                          " requests are not finished and there is room for ", room}),
+                                          " requests are not finished and there is room for ", room()}),
                     "try again later", QKV_HERE);
   }
   ++in_queue_;
@@ -47,6 +46,11 @@ Scheduler::Ticket Scheduler::submit(Request request) {
                     .reserved = std::min(pages, runner_.cache().pages()),
                     .source_pages = source_pages});
   return ticket;
+}
+
+bool Scheduler::full() const {
+  const std::lock_guard lock(mutex_);
+  return in_queue_ + in_passes_ >= room();
 }
 
 void Scheduler::cancel(Ticket ticket) {

@@ -45,6 +45,7 @@ class Scheduler {
   // not finished.
   using Ticket = int32_t;
   Ticket submit(Request request);
+  bool full() const;  // whether submit would say QueueFull now
   // From any thread at any time: it ends before the next pass.
   void cancel(Ticket ticket);
 
@@ -84,6 +85,7 @@ class Scheduler {
     bool coming = false;  // a longer one is being prefilled
   };
 
+  int64_t room() const { return options_.most_active + options_.most_waiting; }
   void take_inbox();
   void admit();
   bool make_room(const Job& job);

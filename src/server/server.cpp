@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/printable.h"
@@ -32,11 +33,12 @@ using AnswerRoute = void (*)(const Fields&, ServedModel&, const RouteContext&);
 struct AskRoute {
   const char* path;
   AnswerRoute answer;
+  bool writes = false;  // a text, which waits for a slot of the model
 };
 // POST, with a JSON object that names the model.
-constexpr AskRoute kAskRoutes[] = {{"/v1/completions", answer_completion},
-                                   {"/v1/chat/completions", answer_chat},
-                                   {"/v1/responses", answer_responses},
+constexpr AskRoute kAskRoutes[] = {{"/v1/completions", answer_completion, true},
+                                   {"/v1/chat/completions", answer_chat, true},
+                                   {"/v1/responses", answer_responses, true},
                                    {"/v1/embeddings", answer_embeddings},
                                    {"/v1/translate", answer_translate}};
 // GET.
@@ -78,7 +80,11 @@ std::vector<std::string> names_of(const std::vector<std::string>& paths) {
 class Server::Impl : public HttpHandler {
  public:
   explicit Impl(const ServerOptions& options)
-      : options_(options), names_(names_of(options.models)), keys_(options.keys), readers_("qkv-read", 2), writer_("qkv-write", 1) {
+      : options_(options),
+        names_(names_of(options.models)),
+        keys_(options.keys),
+        readers_("qkv-read", 2),
+        writer_("qkv-write", 1) {
     QKV_CHECK(!options.models.empty(), "there is no model to serve", Hint("qkv serve MODEL"));
     HttpOptions http = options.http;
     if (options.room.look.allowed) http.stream_bytes += kLookText * static_cast<size_t>(options.room.look.bytes);
@@ -144,25 +150,28 @@ class Server::Impl : public HttpHandler {
     }
     if (head.method == "OPTIONS") return preflight(head);
     if (Page::has(head.path)) return refuse_page(head);
-    const bool asks = ask_route(head.path) != nullptr;
+    const AskRoute* asks = ask_route(head.path);
     const bool page = page_file(head.path) != nullptr, model = head.path.starts_with(std::string(kModels) + "/");
     const bool gets = page || model || head.path == kHealth || head.path == kMetrics || head.path == kModels;
-    if (!asks && !gets) return ApiError(404, "there is no such route here").response();
-    const bool right = asks ? head.method == "POST" : head.method == "GET" || head.method == "HEAD";
+    if (asks == nullptr && !gets) return ApiError(404, "there is no such route here").response();
+    const bool right = asks != nullptr ? head.method == "POST" : head.method == "GET" || head.method == "HEAD";
     if (!right) {
-      HttpResponse wrong = ApiError(405, asks ? "this route takes POST" : "this route takes GET").response();
-      wrong.headers.emplace_back("Allow", asks ? "POST" : "GET, HEAD");
+      HttpResponse wrong = ApiError(405, asks != nullptr ? "this route takes POST" : "this route takes GET").response();
+      wrong.headers.emplace_back("Allow", asks != nullptr ? "POST" : "GET, HEAD");
       return wrong;
     }
     if (page || head.path == kHealth) return std::nullopt;
     if (std::optional<HttpResponse> without_key = refuse_key(head)) return without_key;
-    if (asks) return refuse_ask();
-    return std::nullopt;
+    if (asks == nullptr) return std::nullopt;
+    if (std::optional<HttpResponse> busy = refuse_ask()) return busy;
+    const bool full = asks->writes && std::all_of(models_.begin(), models_.end(), is_full);
+    return full ? std::optional(too_many()) : std::nullopt;
   }
 
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override {
     const std::string& path = request.head.path;
     if (const AskRoute* route = ask_route(path)) {
+      if (route->writes && names_full_model(request.body)) return exchange->respond(too_many());
       const int32_t owner = keys_.match(request.head.header("Authorization")).value_or(-1) + 1;
       readers_.add([this, answer = route->answer, owner, exchange = std::move(exchange), came = EngineClock::now(),
                     body = std::make_shared<std::string>(std::move(request.body))] {
@@ -292,10 +301,39 @@ class Server::Impl : public HttpHandler {
     if (stopping_ || !ready_) return error.response();
     const auto room = static_cast<size_t>(options_.room.slots + options_.room.queue) * names_.size() + 16;
     if (transport_->busy() < room) return std::nullopt;
+    return too_many();
+  }
+
+  HttpResponse too_many() {
     metrics_.rejected();
-    ApiError full(429, "too many requests at once; try again later");
-    full.retry_after = 1;
-    return full.response();
+    static const HttpResponse full = [] {  // made once: there may be thousands of them a second
+      ApiError error(429, "too many requests at once; try again later");
+      error.retry_after = 1;
+      return error.response();
+    }();
+    return full;
+  }
+
+  static bool is_full(const std::unique_ptr<ServedModel>& model) { return model->full(); }
+
+  // What a full model cannot take is refused by the transport's thread, before a reader is woken for it: nothing of a
+  // short body is read but the model's name.
+  bool names_full_model(const std::string& body) const {
+    constexpr size_t kShort = 16384;
+    if (body.size() > kShort || std::none_of(models_.begin(), models_.end(), is_full)) return false;
+    std::string name;
+    try {
+      JsonReader in(body, "the body");
+      in.members([&](std::string_view key) {
+        if (key != "model" || in.kind() != JsonReader::Kind::string) return void(in.skip());
+        std::string spare;
+        name = in.string(spare);
+      });
+    } catch (const Error&) {
+      return false;  // a reader says what is wrong
+    }
+    return std::any_of(models_.begin(), models_.end(),
+                       [&](const auto& model) { return model->name() == name && model->full(); });
   }
 
   HttpResponse preflight(const HttpHead& head) const {

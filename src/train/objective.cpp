@@ -46,9 +46,9 @@ BatchLoss loss_of(Context& cx, const Model& model, const TrainBatch& batch, cons
   QKV_CHECK(!cx.recompute_layers || spec.balance == 0, "a balance loss of ", spec.balance,
             " needs the router logits of all layers, which recompute does not keep",
             Hint("train experts without recomputation, or without the balance loss"));
-  RouterProbe routers(cx.probe);
+  const auto routers = std::make_shared<RouterProbe>(cx.probe);
   Probe* const others = cx.probe;
-  if (spec.balance > 0) cx.probe = &routers;
+  if (spec.balance > 0) cx.probe = routers.get();
   cx.rng.first_row = static_cast<uint64_t>(batch.first_row);
 
   const Rows rows = Rows::ragged(cx, batch.lengths);
@@ -69,10 +69,10 @@ BatchLoss loss_of(Context& cx, const Model& model, const TrainBatch& batch, cons
                                                          .softcap = head.softcap(),
                                                          .ignore = TrainBatch::kIgnored},
                                                 .divisor = weights.divisor});
-  if (routers.uses.empty()) return {.loss = entropy.loss, .losses = entropy.losses};
-  const Tensor balance = ops::balance_loss(cx, routers.uses, 1);
+  if (routers->uses.empty()) return {.loss = entropy.loss, .losses = entropy.losses, .probe = routers};
+  const Tensor balance = ops::balance_loss(cx, routers->uses, 1);
   const Tensor weighted = ops::scale(cx, balance, spec.balance * weights.share);
-  return {.loss = ops::add(cx, entropy.loss, weighted), .losses = entropy.losses, .balance = balance};
+  return {.loss = ops::add(cx, entropy.loss, weighted), .losses = entropy.losses, .balance = balance, .probe = routers};
 }
 
 }  // namespace qkv

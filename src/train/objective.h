@@ -1,6 +1,7 @@
 // The training loss of a batch.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "core/engine.h"
@@ -25,9 +26,10 @@ struct LossSpec {
 };
 
 struct BatchLoss {
-  Tensor loss;     // [1], the root of backward
-  Tensor losses;   // [N] per row, without smoothing's normaliser; 0 where ignored
-  Tensor balance;  // [1] or undefined, before its coefficient
+  Tensor loss;                        // [1], the root of backward
+  Tensor losses;                      // [N] per row, without smoothing's normaliser; 0 where ignored
+  Tensor balance;                     // [1] or undefined, before its coefficient
+  std::shared_ptr<Probe> probe = {};  // what steps of the tape report to: it must live until backward is over
 };
 
 // `divisor`: number of targets of the whole step; `share`: this batch's part of the step's balance loss.

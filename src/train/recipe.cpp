@@ -353,6 +353,21 @@ void set_value(Json& recipe, const std::string& assignment) {
   }
 }
 
+namespace {
+
+// A share of a million stories is too small for a file, which may be one document: then nothing would be held out.
+void leave_world(Json& data) {
+  constexpr double kHeldOut = 0.05;
+  const bool pairs = data["world"] == "pairs";
+  const Json held_out = data.value("validation", Json());
+  if (held_out.is_number() && held_out > 0 && held_out < kHeldOut) data["validation"] = kHeldOut;
+  if (pairs) data["format"] = "tsv";
+  if (!pairs) data["tail"] = true;
+  for (const char* of_world : {"world", "stories", "kinds"}) data.erase(of_world);
+}
+
+}  // namespace
+
 Json changed_recipe(Json recipe, const RecipeChanges& changes) {
   const Json before = recipe;
   const auto number = [](const Json& json, const char* path) {
@@ -362,10 +377,7 @@ Json changed_recipe(Json recipe, const RecipeChanges& changes) {
   };
   if (!changes.files.empty()) {
     Json& data = recipe["data"];
-    if (data.is_object() && data.value("world", "") == "pairs") data["format"] = "tsv";
-    if (data.is_object()) {
-      for (const char* of_world : {"world", "stories", "kinds"}) data.erase(of_world);
-    }
+    if (data.is_object() && data.contains("world")) leave_world(data);
     data["files"] = changes.files;
   }
   if (!changes.from.empty()) {

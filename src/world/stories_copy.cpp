@@ -87,19 +87,20 @@ constexpr Line kVerses[] = {
     {"nsubj:X! forget* [obj the words] .", "nsubj:X! 忘 了 obj:歌词 。"},
 };
 
-// Short words for the game of echo: in a small vocabulary each is one token.
+// Words for the game of echo: short, of few letters, one character each in Chinese. So a small vocabulary has each as one
+// token and little else.
 constexpr Noun kEchoWords[] = {
-    {"cat", "猫", "只"},   {"dog", "狗", "只"},   {"fish", "鱼", "条"}, {"bird", "鸟", "只"},   {"horse", "马", "匹"},
-    {"cow", "牛", "头"},   {"goat", "羊", "只"},  {"duck", "鸭", "只"}, {"book", "书", "本"},   {"lamp", "灯", "盏"},
-    {"pen", "笔", "支"},   {"clock", "钟", "座"}, {"bowl", "碗", "个"}, {"knife", "刀", "把"},  {"pot", "锅", "个"},
-    {"cup", "杯", "个"},   {"bed", "床", "张"},   {"door", "门", "扇"}, {"hill", "山", "座"},   {"lake", "湖", "个"},
-    {"river", "河", "条"}, {"road", "路", "条"},  {"tree", "树", "棵"}, {"flower", "花", "朵"}, {"grass", "草", "棵"},
-    {"cloud", "云", "朵"}, {"star", "星", "颗"},  {"moon", "月", "个"}, {"sugar", "糖", "块"},  {"salt", "盐", "勺"},
-    {"rice", "米", "粒"},  {"tea", "茶", "杯"},
+    {"cat", "猫", "只"},   {"dog", "狗", "只"},   {"goat", "羊", "只"},  {"bear", "熊", "头"},  {"deer", "鹿", "只"},
+    {"rat", "鼠", "只"},   {"goose", "鹅", "只"}, {"egg", "蛋", "个"},   {"door", "门", "扇"},  {"bed", "床", "张"},
+    {"table", "桌", "张"}, {"pen", "笔", "支"},   {"paper", "纸", "张"}, {"card", "卡", "张"},  {"plate", "盘", "个"},
+    {"pot", "锅", "个"},   {"glass", "杯", "个"}, {"bell", "铃", "个"},  {"ball", "球", "个"},  {"boat", "船", "条"},
+    {"cart", "车", "辆"},  {"road", "路", "条"},  {"tree", "树", "棵"},  {"grass", "草", "棵"}, {"star", "星", "颗"},
+    {"stone", "石", "块"}, {"sand", "沙", "粒"},  {"sea", "海", "片"},   {"tea", "茶", "杯"},   {"salt", "盐", "勺"},
+    {"bean", "豆", "颗"},  {"pear", "梨", "个"},
 };
 
-constexpr GivenName kEchoNames[] = {{"Tom", "汤姆"}, {"Anna", "安娜"}, {"Ben", "本"},   {"Lily", "莉莉"},
-                                    {"Max", "马克"}, {"Emma", "艾玛"}, {"Leo", "利奥"}, {"Ella", "埃拉"}};
+constexpr GivenName kEchoNames[] = {{"Alan", "艾伦"}, {"Anna", "安娜"}, {"Ben", "本"},    {"Bella", "贝拉"},
+                                    {"Bob", "鲍勃"},  {"Ada", "艾达"},  {"Bert", "伯特"}, {"Bea", "碧娅"}};
 
 }  // namespace
 
@@ -177,7 +178,7 @@ void password(StoryBuilder& t) {
   t.other_gender_person('C', 'A');
   const bool magic = t.draw().chance(60);
   if (magic) {
-    t.spell('K', t.draw().between(6, 16));
+    t.spell('K', t.draw().between(8, 28));
   } else {
     t.code('K', t.draw().between(4, 12));
   }

@@ -73,8 +73,8 @@ void neighbours(StoryBuilder& t) {
   for (int i = 0; i < rounds; ++i) {
     const char first = kRoles[i][0], second = kRoles[i][1];
     const bool man = t.draw().chance(50);
-    t.given_name(first, man ? Gender::male : Gender::female);
-    t.given_name(second, man ? Gender::female : Gender::male);
+    t.neighbour(first, man ? Gender::male : Gender::female);
+    t.neighbour(second, man ? Gender::female : Gender::male);
     t.alias('X', first);
     t.alias('Y', second);
     t.place('P', places());

@@ -24,7 +24,7 @@ std::span<const StoryKind> kinds() {
       {"atlas", atlas, 7},
       {"neighbours", neighbours, 44},
       {"shopping_list", shopping_list, 8},
-      {"password", password, 9},
+      {"password", password, 14},
       {"song", song, 8},
       {"echo", echo, 8},
       {"strangers", strangers, 9},

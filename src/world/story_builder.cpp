@@ -238,13 +238,20 @@ void StoryBuilder::called(char role, const GivenName& name, Gender gender) {
        {.kind = EntityKind::person, .gender = gender, .name = std::string(name.en), .name_zh = std::string(name.zh)});
 }
 
-void StoryBuilder::given_name(char role, Gender gender) {
+void StoryBuilder::neighbour(char role, Gender gender) {
   Entity who{.kind = EntityKind::person, .gender = gender};
   do {
-    std::string_view zh;
-    who.name = pick_given(draw_, gender, draw_.chance(35), zh);
-    who.name_zh = zh;
-  } while (who.name_zh.size() <= 3 || name_taken(who));  // a Chinese name of one character needs the family's
+    const bool male = gender == Gender::male, chinese = draw_.chance(25);
+    const auto table = chinese ? (male ? chinese_boys() : chinese_girls()) : (male ? western_boys() : western_girls());
+    // The first of those that are short in both languages: so few that each becomes a token.
+    const int most = chinese ? 10 : 30;
+    int wanted = draw_.between(1, most);
+    const auto found = std::find_if(table.begin(), table.end(), [&](const GivenName& name) {
+      return name.en.size() <= 6 && name.zh.size() == 6 && --wanted == 0;  // two characters
+    });
+    who.name = found->en;
+    who.name_zh = found->zh;
+  } while (name_taken(who));
   bind(role, std::move(who));
 }
 

@@ -52,7 +52,7 @@ class StoryBuilder {
   void spell(char role, int words);  // "lamp zota 7 river": any words
   void part(char role, char of);     // some neighbouring words of a code or spell
   void called(char role, const GivenName& name, Gender gender);
-  void given_name(char role, Gender gender);               // a person known by one word
+  void neighbour(char role, Gender gender);                // a person known by one short word
   void stranger(char role, Gender gender = Gender::none);  // a person with a made-up name
   void pair(char role, char first, char second);           // "they"
   void alias(char role, char as) { roles_.entities[index(role)] = roles_.entities[index(as)]; }

@@ -493,6 +493,8 @@ for lang in en zh; do
   # shellcheck disable=SC2086
   expect 0 'snapshots' train world --watch --out "$made/demo-$lang/run" --threads 2 $small --set data.world=$lang --json
 done
+QKV_MODELS=$made/no-models # it goes on without the built-in model
+export QKV_MODELS
 expect 0 'demo-en/demo.html' demo --out "$made/demo-en"
 "$qkv" demo --out "$made/demo-en" --json >"$made/demo.json" 2>/dev/null || { echo 'demo --json failed'; failed=1; }
 expect 0 '没有它们会怎样' demo --out "$made/demo-zh" --lang zh
@@ -501,6 +503,7 @@ expect 2 "no demo's folder" demo --out "$golden"
 for part in tokens ladder heads story written cuts movie; do
   grep -q "\"$part\"" "$made/demo.json" || { echo "demo: no $part in its report"; failed=1; }
 done
+unset QKV_MODELS
 expect 0 'KL(model || unigram)' movie "$made/watched"
 expect 0 '"report":"movie"' movie "$made/watched" --json
 expect 0 'the page:' movie "$made/watched" --html "$made/电影.html" --out "$made/movie.json"
@@ -510,13 +513,26 @@ expect 0 'is written' models --pack "$made/watched" --out "$made/models/world"
 QKV_MODELS=$made/models
 export QKV_MODELS
 expect 0 '"movie": true' models --json
+expect 0 'of each the best head' demo --out "$made/demo-en"
+expect 0 '每种任务列出最好的头' demo --out "$made/demo-zh" --lang zh
+expect 0 '"built_in"' demo --out "$made/demo-en" --json
+mkdir "$made/folders" && mv "$made/demo-zh" "$made/folders/qkv-demo-zh" # a folder for each language
+(cd "$made/folders" && "$qkv" demo --lang zh 2>&1) | grep -q 'qkv-demo-zh/demo.html' || { echo 'demo: not in qkv-demo-zh'; failed=1; }
 expect 0 'KL(model || unigram)' movie world
 expect 0 '' run world 'The cat' --max-new 3
 expect 0 'decoder-only' info builtin:world
 expect 2 "did you mean 'world'" run wrold hi
 expect 2 'qkv train translator' run translator hi
+# They lie beside an installed program, or in the source tree of one that was built there.
+mkdir -p "$made/prefix/bin" "$made/prefix/share/qkv"
+cp "$qkv" "$made/prefix/bin/qkv" && cp -r "$made/models" "$made/prefix/share/qkv"
+env -u QKV_MODELS "$made/prefix/bin/qkv" info builtin:world | grep -q 'decoder-only' || { echo 'models: none of an installed program'; failed=1; }
+rm -r "$made/prefix"
+source=$(cd "$(dirname "$0")/../.." && pwd -P)
+env -u QKV_MODELS "$qkv" models --json | grep -qF "\"$source/models/world\"" || { echo "models: not those of $source"; failed=1; }
 printf x >>"$made/models/world/tokenizer.json"
 expect 2 'qkv train world' look world hi
+expect 0 'goes on without it' demo --out "$made/demo-en"
 unset QKV_MODELS
 expect 2 'has no snapshots' movie "$made/跑"
 expect 2 'there is no' movie "$made/none"

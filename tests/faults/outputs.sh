@@ -152,7 +152,7 @@ ended() {  # ended SIGNAL EXIT_CODE ARGUMENTS...: qkv, that writes into the fold
 }
 
 mkfifo input
-pack='data pack --tokenizer bytes --out work/x -'
+pack='data pack --tokenizer bytes --split-validation 0 --out work/x -'
 for end in 'INT 130' 'TERM 143' 'HUP 129'; do
   # shellcheck disable=SC2086
   ended $end $pack

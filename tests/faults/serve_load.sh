@@ -12,8 +12,8 @@ if ! command -v python3 >/dev/null; then
 elif [ "$form" = short ]; then
   load same --clients 8 --requests 10
   load leave --clients 8 --requests 10
-  load flood --clients 120 --slots 2 --queue 16
-  load slow --clients 20 --requests 40 --no-wait
+  load flood --clients 120 --slots 2 --queue 16 --no-times
+  load slow --clients 20 --requests 40 --no-wait --no-times
 else
   load same
   load leave

@@ -41,6 +41,11 @@ class Shipped : public testing::Test {
   fs::path before_;
 };
 
+std::string hint_for(const std::string& name) {
+  const std::optional<Error> error = error_of([&] { find_model(name); });
+  return error ? error->hint() : "no Error";
+}
+
 TEST_F(Shipped, AreFoundByName) {
   EXPECT_EQ(find_model("world"), (folder() / "world").string());
   EXPECT_EQ(find_model("builtin:world"), (folder() / "world").string());
@@ -66,7 +71,7 @@ TEST_F(Shipped, GiveWayToWhatIsThere) {
 
 TEST_F(Shipped, UnknownNamesAreRefusedWithTheKnown) {
   expect_error([] { find_model("wrold"); }, {"no built-in model", "wrold"});
-  const std::string hint = error_of([] { find_model("wrold"); })->hint();
+  const std::string hint = hint_for("wrold");
   for (const char* part : {"did you mean 'world'", "translator", "experts", "world-2l"}) {
     EXPECT_NE(hint.find(part), std::string::npos) << hint;
   }
@@ -78,13 +83,13 @@ TEST_F(Shipped, UnknownNamesAreRefusedWithTheKnown) {
 
 TEST_F(Shipped, MissingOrDamagedOnesSayHowToMakeThem) {
   expect_error([] { find_model("translator"); }, {"translator", "is not in"});
-  EXPECT_NE(error_of([] { find_model("translator"); })->hint().find("qkv train translator"), std::string::npos);
+  EXPECT_NE(hint_for("translator").find("qkv train translator"), std::string::npos);
   std::fstream file(folder() / "world" / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(-1, std::ios::end);
   file.put('\x55');
   file.close();
   expect_error([] { find_model("world"); }, {"model.safetensors", "was written as"});
-  EXPECT_NE(error_of([] { find_model("world"); })->hint().find("qkv train world"), std::string::npos);
+  EXPECT_NE(hint_for("world").find("qkv train world"), std::string::npos);
 }
 
 // Those of the repository are whole, small enough, and made by recipes that ship.

@@ -69,7 +69,6 @@ TEST(ServerFaults, TooManyRequestsAreToldToComeBackAtOnce) {
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(refused.error("type"), "rate_limit_error");
   EXPECT_TRUE(refused.headers.contains("retry-after"));
-  EXPECT_EQ(server.post("/v1/completions", {{"prompt", {"a", "b", "c", "d"}}}).status, 400) << "it could never fit";
   EXPECT_GE(server.metric("qkv_rejections_total"), 1);
   EXPECT_EQ(server.get("/health").status, 200);
   // Those that were accepted finish.

@@ -270,6 +270,18 @@ class RunningServer {
   std::thread thread_;
 };
 
+// What stands in double quotes in a source file.
+inline std::vector<std::string> quoted_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (size_t at = text.find('"'); at != text.npos; at = text.find('"', at + 1)) {
+    const size_t end = text.find('"', at + 1);
+    if (end == text.npos) break;
+    names.push_back(text.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return names;
+}
+
 // The JSON of every event of a stream; the last is [DONE].
 inline std::vector<Json> events_of(const std::string& body) {
   std::vector<Json> events;

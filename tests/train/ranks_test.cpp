@@ -113,6 +113,32 @@ Outcome train(const std::string& family, Comm& comm, const OptimizerSpec& rule, 
   return out;
 }
 
+// Counts the heads whose importance it is told during backward.
+class ImportanceProbe : public Probe {
+ public:
+  Ask ask(Place, Site site) const override { return site == Site::attn_z ? Ask::importance : Ask::none; }
+  void visit(Context&, const Tap&, Tensor&) override {}
+  void visit_importance(Context&, const Tap&, const Tensor& z_dz) override { heads += z_dz.dim(1); }
+
+  int64_t heads = 0;
+};
+
+TEST(Step, TellsImportanceBesideABalanceLoss) {
+  const auto told = [](double balance) {
+    const Engine engine(kernels::best_table(), {.threads = 1});
+    const auto model = Checkpoint::open(test::golden("mixtral")).model();
+    Optimizer optimizer(model->spec(), model->weights(), {.kind = OptimizerSpec::Kind::adamw}, self_comm(), 0);
+    Arena arena(engine.device()), gradients(engine.device());
+    ImportanceProbe probe;
+    const std::vector<TrainBatch> batches{batch_for(model->spec(), 0, 0)};
+    train_step(engine, arena, gradients, *model, optimizer, batches,
+               {.precision = Precision::f32(), .loss = {.balance = balance}, .lr = 1e-2, .probe = &probe});
+    return probe.heads;
+  };
+  EXPECT_GT(told(0), 0);
+  EXPECT_EQ(told(0.02), told(0));
+}
+
 TEST(Ranks, GiveTheBitsOfOneAlone) {
   const OptimizerSpec rules[] = {{.kind = OptimizerSpec::Kind::adamw}, {.kind = OptimizerSpec::Kind::muon}};
   for (const std::string family : {"llama", "mixtral"}) {

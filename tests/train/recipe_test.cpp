@@ -74,9 +74,27 @@ TEST(ChangedRecipe, takes_other_data_than_the_world) {
   EXPECT_EQ(other.data.world, "");
   EXPECT_EQ(other.data.stories, 0);
   EXPECT_EQ(other.data.validation, 0.1);
+  EXPECT_TRUE(other.data.tail);
   json["objective"] = "translate";
   json["data"] = {{"world", "pairs"}, {"stories", 100}};
-  EXPECT_EQ(read_recipe(changed_recipe(json, {.files = {"a.tsv"}}), "test").data.format, "tsv");
+  const Recipe pairs = read_recipe(changed_recipe(json, {.files = {"a.tsv"}}), "test");
+  EXPECT_EQ(pairs.data.format, "tsv");
+  EXPECT_FALSE(pairs.data.tail);  // it would cut a pair in two
+}
+
+// What is enough of a million stories would be nothing of a file.
+TEST(ChangedRecipe, holds_out_enough_of_a_file_in_place_of_the_world) {
+  Json json = some_keys();
+  const auto held_out = [&](std::vector<std::string> set) {
+    return read_recipe(changed_recipe(json, {.files = {"a.txt"}, .set = std::move(set)}), "test").data.validation;
+  };
+  json["data"] = {{"world", "both"}, {"validation", 0.002}};
+  EXPECT_EQ(held_out({}), 0.05);
+  EXPECT_EQ(held_out({"data.validation=0.01"}), 0.01);
+  json["data"]["validation"] = 0;
+  EXPECT_EQ(held_out({}), 0);
+  json["data"] = {{"files", {"b.txt"}}, {"validation", 0.002}};
+  EXPECT_EQ(held_out({}), 0.002);
 }
 
 TEST(ChangedRecipe, shrinks_its_schedule_with_its_steps) {

@@ -10,15 +10,17 @@
 #include "base/printable.h"
 #include "base/progress.h"
 #include "common/commands.h"
-#include "open/continuation.h"
 #include "common/drawing.h"
 #include "common/interrupt.h"
 #include "common/reports.h"
 #include "common/texts.h"
 #include "inspect/cut/importance.h"
 #include "inspect/heads/head_roles.h"
+#include "inspect/report/heads_report.h"
 #include "inspect/report/report_html.h"
 #include "inspect/watch/movie.h"
+#include "open/continuation.h"
+#include "see/demo_parts.h"
 #include "see/demo_training.h"
 #include "see/demo_words.h"
 #include "see/look_view.h"
@@ -32,9 +34,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDemoExamples =
-    R"(It trains the recipe "demo" on stories the program makes up, lets the model write, shows what each layer guesses, what
-its heads do and what happens without them, and writes DIR/demo.html, one page that opens offline. Ctrl-C stops it; the
-same command continues.
+    R"(It shows what the built-in model writes and what its heads do. Then it trains the recipe "demo", a game of echo, lets
+that model write, shows what each layer guesses, what its heads do and what happens without them, and writes
+DIR/demo.html, one page that opens offline. Ctrl-C stops it; the same command continues.
 
 Examples:
   qkv demo
@@ -48,18 +50,22 @@ class Demo {
   const Json& report() const { return report_; }
 
   void run() {
+    const bool resume = goes_on(options_);
     greet();
-    title("It learns", "学习");
-    train_demo(options_);
+    title("A model that ships, trained already", "自带的模型，已经训练好");
+    const Json built_in = show_builtin(options_);
+    title("A small one learns", "一个小模型开始学习");
+    train_demo(options_, resume);
     model_.emplace((run_ / "last").string(),
                    OpenOptions{.threads = options_.compute.threads, .device = options_.compute.device()});
     reader_.emplace(model_->model(), model_->engine(), ReadOptions{.precision = model_->precision()});
-    texts_ = read_texts(*model_, {.data = chinese_ ? "world:zh:echo" : "world:echo", .tokens = 6000, .length = 128});
+    texts_ = read_texts(*model_, {.data = echo_, .tokens = 6000, .length = 128});
     report_ = {{"report", "demo"},
                {"model", "world"},
                {"title", words("A model trained in minutes", "几分钟训练出的模型")},
                {"lang", options_.lang},
                {"made_with", "qkv demo" + std::string(chinese_ ? " --lang zh" : "")}};
+    if (!built_in.is_null()) report_["built_in"] = built_in;
     const InterruptWatch watch;
     for (void (Demo::*part)() : {&Demo::movie, &Demo::write, &Demo::look, &Demo::find_heads, &Demo::cut_heads}) {
       (this->*part)();
@@ -110,17 +116,8 @@ class Demo {
 
   void write() {
     title("It writes", "写作");
-    const auto longer =
-        std::find_if(texts_.begin(), texts_.end(), [](const TokenText& t) { return t.ids.size() >= 48; });
-    shown_ = longer == texts_.end() ? texts_.front() : *longer;
-    const ContinuationOptions asked{.prompt = "", .start = shown_, .max_new = 40};
-    const std::string prompt = continuation_prompt(*model_, asked),
-                      text = up_to_sentence_end(greedy_continuation(*model_, asked, nullptr));
-    report_["written"] = {{"prompt", prompt}, {"text", text}};
-    paragraph(words("It reads", "模型读入的文本"), Ink::plain, prompt);
-    paragraph(words("It writes", "模型写的文本"), Ink::green, text);
-    paragraph(words("The story, which it has never seen, goes on", "故事的原文（它没有见过）"), Ink::dim,
-              shown_.text.substr(std::min(prompt.size(), shown_.text.size())));
+    shown_ = text_to_continue(texts_);
+    report_["written"] = show_writing(options_, *model_, shown_);
   }
 
   void look() {
@@ -149,18 +146,12 @@ class Demo {
     int found = 0;
     for (const HeadScore& head : scores.heads) {
       const std::string name = name_of(model_->spec(), head.id);
-      Json roles = Json::array();
       for (const Role& role : roles_of(head)) {
-        roles.push_back({{"name", role.rule->name},
-                         {"score", role.score.mean},
-                         {"low", role.score.low},
-                         {"high", role.score.high},
-                         {"n", role.score.n}});
-        print_role(name, role.rule->name, role.score);
+        print_role(name, role.rule->name, role.score, chinese_);
         ++found;
       }
       for (Json& of_report : report_["heads"]) {
-        if (of_report["name"] == name) of_report["roles"] = roles;
+        if (of_report["name"] == name) of_report["roles"] = roles_json(head);
       }
     }
     if (found > 0) return;
@@ -170,7 +161,7 @@ class Demo {
       const auto best = std::max_element(scores.heads.begin(), scores.heads.end(), [&](const auto& a, const auto& b) {
         return a[measure].mean < b[measure].mean;
       });
-      print_role(name_of(model_->spec(), best->id), name_of(measure), (*best)[measure]);
+      print_role(name_of(model_->spec(), best->id), name_of(measure), (*best)[measure], chinese_);
     }
   }
 
@@ -202,8 +193,8 @@ class Demo {
                                                 "  {}，{}：损失 {:+.4f} [{:+.4f}, {:+.4f}] n={}\n")),
                              name, shown, head.raw.mean, head.raw.low, head.raw.high, head.raw.n)
               << std::flush;
-    paragraph(words("with it", "保留"), Ink::green, before);
-    paragraph(words("without it", "去掉"), before == after ? Ink::green : Ink::red, after);
+    print_paragraph(words("with it", "保留"), Ink::green, before);
+    print_paragraph(words("without it", "去掉"), before == after ? Ink::green : Ink::red, after);
     report_["cuts"].push_back({{"head", name},
                                {"kind", kind},
                                {"delta", head.raw.mean},
@@ -214,26 +205,12 @@ class Demo {
                                {"after", after}});
   }
 
-  // A heading, and a text of a model below it.
-  void paragraph(const char* heading, Ink ink, const std::string& text) const {
-    std::cout << "  " << inked(Ink::dim, heading) << '\n';
-    for (const std::string& line : wrap(escaped(text), std::max(terminal_columns(), 40) - 4)) {
-      std::cout << "    " << inked(ink, line) << '\n';
-    }
-  }
-
-  void print_role(const std::string& head, std::string_view role, const Estimate& e) const {
-    std::cout << "  " << in_cells(head, 6) << in_cells(role_words(role, chinese_), 28) << fmt::format("{:.3f}", e.mean)
-              << (e.has_interval() ? fmt::format(" [{:.3f}, {:.3f}]", e.low, e.high) : "")
-              << fmt::format(" n={}\n", e.n);
-  }
-
-  // A token that is whole characters, not the first.
-  size_t whole_token(const std::string& sentence) {
+  // The last token that is whole characters: what follows it is copied.
+  size_t last_whole_token(const std::string& sentence) {
     const std::vector<int32_t> ids = model_->encode(sentence).ids;
     const DisplaySpans spans = display_spans(model_->tokenizer(), ids);
-    size_t token = std::min<size_t>(3, ids.size() - 1);
-    while (token + 1 < ids.size() && spans.spans[spans.span_of[token]].token_count > 1) ++token;
+    size_t token = ids.size() - 1;
+    while (token > 0 && spans.spans[spans.span_of[token]].token_count > 1) --token;
     return token;
   }
 
@@ -243,13 +220,13 @@ class Demo {
     title("Look for yourself", "自己看看");
     const std::string model = (run_ / "last").string();
     const std::string sentence =
-        words("Anna said: clock cake duck. Tom said: clock cake", "安娜说：钟蛋糕鸭子。汤姆说：钟蛋糕");
+        words("Anna: cat boat star tea door salt bell road. Ben: star tea door", "安娜：猫船星茶门盐铃路。本：星茶门");
     std::cout << fmt::format(fmt::runtime(words("  {}   all of this on one page: open it in a browser\n",
                                                 "  {}   全部在一页里：用浏览器打开\n")),
                              options_.page().string())
-              << fmt::format("  ./qkv run {} \"{}\"\n", model,
-                             words("Anna said: clock cake duck.", "安娜说：钟蛋糕鸭子。"))
-              << fmt::format("  ./qkv look {} \"{}\" --token {}\n", model, sentence, whole_token(sentence))
+              << fmt::format("  ./qkv run {} \"{}\"\n", model, sentence)
+              << fmt::format("  ./qkv look {} \"{}\" --token {}\n", model, sentence, last_whole_token(sentence))
+              << fmt::format("  ./qkv heads {} --data {}\n", model, echo_)
               << fmt::format("  ./qkv movie {}\n", run_.string())
               << words("  ./qkv lab --list   claims about Transformers as experiments\n",
                        "  ./qkv lab --list   关于 Transformer 的说法，做成实验\n");
@@ -257,6 +234,7 @@ class Demo {
 
   const DemoOptions& options_;
   bool chinese_;
+  const char* echo_ = words("world:echo", "world:zh:echo");  // what the model learns
   fs::path run_;
   int part_ = 0;
   std::optional<OpenModel> model_;

@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that is there is continued, if it is a demo's.
+}  // namespace
+
 bool goes_on(const DemoOptions& options) {
   const fs::path run = options.run();
   if (!is_there(options.folder())) return false;
@@ -38,10 +39,7 @@ bool goes_on(const DemoOptions& options) {
   return true;
 }
 
-}  // namespace
-
-void train_demo(const DemoOptions& options) {
-  const bool resume = goes_on(options);
+void train_demo(const DemoOptions& options, bool resume) {
   Json recipe = find_recipe("demo");
   recipe["data"]["world"] = options.lang;
   recipe["evaluate"] = {{"every", 50}, {"batches", 4}, {"samples", 1}};

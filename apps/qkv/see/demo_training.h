@@ -23,7 +23,9 @@ struct DemoOptions {
   }
 };
 
+// Whether a demo's run is in the folder, to be continued. An Error where something else is.
+bool goes_on(const DemoOptions& options);
 // Throws Interrupted where Ctrl-C stopped it.
-void train_demo(const DemoOptions& options);
+void train_demo(const DemoOptions& options, bool resume);
 
 }  // namespace qkv::app

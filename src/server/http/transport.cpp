@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <thread>
 #include <vector>
 
@@ -87,7 +88,7 @@ void http1::Connection::on_request() {
 class Transport::Impl {
  public:
   Impl(const HttpOptions& options, HttpHandler& handler)
-      : shared_{.options = options, .handler = handler}, acceptor_(shared_.io), retry_(shared_.io) {
+      : shared_{.options = options, .handler = handler}, acceptor_(shared_.io), retry_(shared_.io), clock_(shared_.io) {
     shared_.options.most_connections = connections_possible(options.most_connections);
     open_tls();
     bind();
@@ -102,6 +103,8 @@ class Transport::Impl {
     if (!thread_.joinable()) return;
     asio::post(shared_.io, [this] {
       stop_accepting();
+      closing_ = true;
+      clock_.cancel();
       const auto all = std::move(connections_);
       for (const auto& connection : all) {
         if (const auto open = connection.lock()) open->close();
@@ -147,6 +150,7 @@ class Transport::Impl {
     const tcp::endpoint at = found.begin()->endpoint();
     acceptor_.open(at.protocol(), failed);
     if (!failed) acceptor_.set_option(tcp::acceptor::reuse_address(true), failed);
+    if (!failed) acceptor_.set_option(tcp::no_delay(true), failed);  // of every connection accepted
     if (!failed) acceptor_.bind(at, failed);
     if (!failed) acceptor_.listen(asio::socket_base::max_listen_connections, failed);
     QKV_CHECK(!failed, "cannot listen at ", o.host, " port ", o.port, ": ", failed.message(),
@@ -169,8 +173,6 @@ class Transport::Impl {
   }
 
   void welcome(tcp::socket socket) {
-    ErrorCode ignored;
-    socket.set_option(tcp::no_delay(true), ignored);
     std::unique_ptr<Stream> stream;
     if (tls_) {
       stream = std::make_unique<TlsStream>(std::move(socket), *tls_);
@@ -178,11 +180,25 @@ class Transport::Impl {
       stream = std::make_unique<Stream>(std::move(socket));
     }
     const auto connection = std::make_shared<Connection>(shared_, std::move(stream));
-    std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
-    const bool room = connections_.size() < shared_.options.most_connections;
     connections_.push_back(connection);
-    if (!room) return connection->turn_away(503, "too many connections");
+    if (connections_.size() == 1) tick();
+    if (shared_.open > shared_.options.most_connections) return connection->turn_away(503, "too many connections");
     connection->start();
+  }
+
+  // While there are connections, and forgets those that are gone.
+  void tick() {
+    clock_.expires_after(Connection::kTick);
+    clock_.async_wait([this](ErrorCode cancelled) {
+      if (cancelled || closing_) return;
+      const Clock::time_point now = Clock::now();
+      std::erase_if(connections_, [&](const auto& weak) {
+        const auto connection = weak.lock();
+        if (connection) connection->look_at_clock(now);
+        return connection == nullptr;
+      });
+      if (!connections_.empty()) tick();
+    });
   }
 
   void stop_accepting() {
@@ -197,7 +213,8 @@ class Transport::Impl {
   Shared shared_;
   std::optional<asio::ssl::context> tls_;
   tcp::acceptor acceptor_;
-  asio::steady_timer retry_;
+  asio::steady_timer retry_, clock_;
+  bool closing_ = false;
   WeakConnections connections_;
   int port_ = 0;
   std::thread thread_;

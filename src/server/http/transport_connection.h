@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <deque>
@@ -26,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 struct Shared {  // by all connections of a transport
   HttpOptions options;
   HttpHandler& handler;
+  size_t open = 0;  // connections; outlives those that io drops at its end
   asio::io_context io{1};
   std::atomic<size_t> busy = 0;
   std::atomic<bool> stopping = false;
@@ -36,8 +35,12 @@ struct Shared {  // by all connections of a transport
 // All of it runs on the transport's thread, except for Answer, which posts to it.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Shared& shared, std::unique_ptr<Stream> stream)
-      : shared_(shared), stream_(std::move(stream)), deadline_(shared.io), pings_(shared.io) {}
+  Connection(Shared& shared, std::unique_ptr<Stream> stream) : shared_(shared), stream_(std::move(stream)) {
+    ++shared_.open;
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() { --shared_.open; }
 
   void start() {
     new_request();
@@ -64,13 +67,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (state_ == State::closed) return;
     const bool answering = state_ == State::busy || state_ == State::writing;
     state_ = State::closed;
-    deadline_.cancel();
-    pings_.cancel();
     stream_->close();
     if (!answering) return;
     finished_.gone = true;
     finish_exchange();
   }
+
+  // Called every kTick: a timer for each connection would cost every request several system calls.
+  void look_at_clock(Clock::time_point now) {
+    if (state_ == State::closed) return;
+    if (now >= deadline_) return late();
+    if (state_ == State::busy && streaming_ && !ping_.empty() && now - last_write_ >= shared_.options.ping)
+      write(ping_);
+  }
+  static constexpr std::chrono::milliseconds kTick{50};
 
   // --- of the exchange in progress ---
 
@@ -92,7 +102,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (!chunked_) keep_alive_ = false;  // HTTP/1.0: the end of the connection is the end of the answer
     queue(head_of(head, chunked_ ? "Transfer-Encoding: chunked\r\n" : ""));
     ping_ = std::move(ping);
-    ping_later();
+    last_write_ = Clock::now();
   }
 
   void write(const std::string& part) {
@@ -119,7 +129,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   enum class State { head, body, busy, writing, lingering, closed };
   using Parser = http::request_parser<http::string_body>;
-  static constexpr size_t kPiece = size_t{64} << 10, kReadAhead = size_t{64} << 10;
+  static constexpr size_t kPiece = size_t{64} << 10, kReadAhead = size_t{64} << 10, kRead = size_t{16} << 10;
 
   void new_request() {
     state_ = State::head;
@@ -141,10 +151,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_more() {
     if (reading_ || state_ == State::closed || input_.size() >= kReadAhead) return;
     reading_ = true;
-    stream_->read_some(asio::buffer(piece_), [self = shared_from_this()](ErrorCode failed, size_t count) {
+    stream_->read_some(asio::buffer(piece_.get(), kRead), [self = shared_from_this()](ErrorCode failed, size_t count) {
       self->reading_ = false;
       if (failed) return self->close();  // it left; one that waits for an answer keeps its side open
-      self->input_.append(self->piece_.data(), count);
+      self->input_.append(self->piece_.get(), count);
       self->advance();
     });
   }
@@ -285,7 +295,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void all_written() {
-    if (state_ == State::busy) deadline_.cancel();  // the answer takes as long as it takes
+    if (state_ == State::busy) deadline_ = kNever;  // the answer takes as long as it takes
     if (state_ == State::body) set_deadline(shared_.options.body_time);
     if (state_ != State::writing) return;
     finish_exchange();
@@ -309,12 +319,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     state_ = State::busy;
     finished_.id = fmt::format("{}-{:06x}", shared_.id_prefix, shared_.next_id++);
     ++shared_.busy;
-    deadline_.cancel();
+    deadline_ = kNever;
   }
 
   void end_exchange() {
     state_ = State::writing;
-    pings_.cancel();
     on_gone_ = nullptr;
     if (out_.empty() && !writing_) all_written();
   }
@@ -331,13 +340,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // --- times ---
 
-  void set_deadline(Seconds time) {
-    deadline_.expires_after(std::chrono::duration_cast<Clock::duration>(time));
-    deadline_.async_wait([self = shared_from_this()](ErrorCode cancelled) {
-      if (cancelled || self->deadline_.expiry() > Clock::now()) return;
-      self->late();
-    });
-  }
+  void set_deadline(Seconds time) { deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(time); }
 
   void late() {
     if (state_ == State::body || (state_ == State::head && !input_.empty())) {
@@ -346,24 +349,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
     close();
   }
 
-  void ping_later() {
-    if (ping_.empty()) return;
-    last_write_ = Clock::now();
-    pings_.expires_after(std::chrono::duration_cast<Clock::duration>(shared_.options.ping));
-    pings_.async_wait([self = shared_from_this(), serial = serial_](ErrorCode cancelled) {
-      if (cancelled || self->serial_ != serial || self->state_ != State::busy) return;
-      if (Seconds(Clock::now() - self->last_write_) >= self->shared_.options.ping * 0.9) self->write(self->ping_);
-      self->ping_later();
-    });
-  }
-
   Shared& shared_;
   std::unique_ptr<Stream> stream_;
-  asio::steady_timer deadline_, pings_;
+  static constexpr Clock::time_point kNever = Clock::time_point::max();
+  Clock::time_point deadline_ = kNever;
   State state_ = State::head;
   std::optional<Parser> parser_;
   std::string input_;
-  std::array<char, 16384> piece_{};
+  std::unique_ptr<char[]> piece_ =
+      std::make_unique_for_overwrite<char[]>(kRead);  // pages that nothing fills stay unused
   bool reading_ = false, writing_ = false, waiting_ = false;
   std::deque<std::string> out_;
   size_t written_ = 0, queued_ = 0;  // of the first of out_, and of all of it

@@ -54,6 +54,7 @@ class ServedModel {
 
   bool step();  // one pass of each queue; false if there was nothing to do
   Scheduler::Counts counts() const;
+  bool full() const { return scheduler_ && scheduler_->full(); }  // no text more can wait
 
  private:
   RunOptions run_options() const;

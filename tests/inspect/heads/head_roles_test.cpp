@@ -9,6 +9,7 @@
 
 #include "core/host_values.h"
 #include "inspect/heads/heads_by_hand.h"
+#include "inspect/report/heads_report.h"
 #include "inspect/texts/token_kinds.h"
 #include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
@@ -257,6 +258,22 @@ bool has_role(const HeadScore& head, std::string_view name) {
     if (role.rule->name == name) return true;
   }
   return false;
+}
+
+// The rule of terminal, JSON and page: a mean above the threshold is not enough, nor is little more than chance.
+TEST(Roles, need_their_whole_interval_above_the_threshold) {
+  HeadScore head;
+  const auto named = [&](double mean, double low, double chance) {
+    head[Measure::previous] = {.mean = mean, .low = low, .high = 2 * mean - low, .n = 400, .texts = 20};
+    head.chance[static_cast<size_t>(Measure::previous)] = chance;
+    EXPECT_EQ(roles_json(head).size(), roles_of(head).size());
+    return has_role(head, "previous token");
+  };
+  EXPECT_FALSE(named(0.397, 0.36, 0.05));
+  EXPECT_FALSE(named(0.43, 0.399, 0.05));
+  EXPECT_TRUE(named(0.43, 0.4, 0.05));
+  EXPECT_FALSE(named(0.43, 0.4, 0.25));
+  EXPECT_EQ(roles_json(head).size(), 0U);
 }
 
 TEST(Roles, set_by_hand_are_found) {

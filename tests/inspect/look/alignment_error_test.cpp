@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 
 #include "base/expect_error.h"
+#include "inspect/heads/head_labels.h"
 #include "inspect/taps/recorder.h"
 #include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
@@ -44,6 +47,8 @@ TEST(AlignmentError, knows_alignments_without_attention) {
   // A source of two words and a target of four: each source word twice.
   EXPECT_EQ(diagonal_links({.source = words_in({1, 2}), .target = words_in({3, 4, 5, 6})}),
             (WordPairs{{0, 0}, {0, 1}, {1, 2}, {1, 3}}));
+  // The middle of a target word decides: two words over three take the first and the last.
+  EXPECT_EQ(diagonal_links({.source = words_in({1, 2, 3}), .target = words_in({4, 5})}), (WordPairs{{0, 0}, {2, 1}}));
   // Word i is translated by i + 20, in reversed order; 40 stands in every target and comes of nothing.
   std::vector<GoldPair> pairs;
   for (int i = 0; i < 8; ++i) {
@@ -65,6 +70,9 @@ TEST(AlignmentError, reads_gold_lines_or_says_which_is_wrong) {
   ASSERT_EQ(pairs.size(), 2U);
   EXPECT_EQ(pairs[1].links, (WordPairs{{1, 0}}));
   EXPECT_EQ(pairs[1].source.words[1].end, 5U);
+  const std::string crossed =
+      R"({"source": "a b", "target": "b a", "source_words": [[0, 1], [2, 3]], "target_words": [[0, 1], [2, 3]], "pairs": [[1, 0], [0, 1]]})";
+  EXPECT_EQ(read_gold_pairs(crossed, "gold").front().links, (WordPairs{{0, 1}, {1, 0}}));  // sorted
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string line = good;
     return good + "\n" + line.replace(line.find(from), from.size(), to);
@@ -74,54 +82,115 @@ TEST(AlignmentError, reads_gold_lines_or_says_which_is_wrong) {
   expect_error([&] { read_gold_pairs(with("\"pairs\"", "\"links\""), "gold"); }, {"gold:2", "pairs"});
 }
 
-// Gold pairs that are what one head looks at: that head is chosen, and makes no error on the other half either.
-TEST(AlignmentError, chooses_the_head_that_aligns) {
-  const Engine engine(kernels::best_table(), {.threads = 2});
-  const auto model = Checkpoint::open(test::golden("marian")).model();
-  const Tokenizer tokenizer = word_tokenizer();
-  Reader reader(*model, engine, {.rows = 24});  // several sentences a pass
-  std::vector<GoldPair> pairs;
-  for (int p = 0; p < 12; ++p) {
-    std::vector<int> source, target;
-    for (int i = 0; i < 4 + p % 3; ++i) source.push_back(3 + (7 * p + 5 * i) % 50);
-    for (int i = 0; i < 3 + p % 4; ++i) target.push_back(3 + (11 * p + 3 * i) % 50);
-    GoldPair& pair = pairs.emplace_back();
-    pair.source = words_in(source);
-    pair.target = words_in(target);
-    TokenText text{.ids = {0}, .source = {source.begin(), source.end()}};
-    text.ids.insert(text.ids.end(), target.begin(), target.end());
-    Recorder recorder({{{Stack::cross, 1}, Site::attn_probs}});
-    reader.look({&text, 1}, recorder);
-    const RecordedTap& seen = recorder.all().front();
-    constexpr size_t kHead = 2;
-    const auto keys = static_cast<size_t>(seen.shape[2]);
-    for (size_t t = 0; t < target.size(); ++t) {  // row t predicts it, as the start token is before
-      const auto row = seen.row(static_cast<int64_t>(t)).subspan(kHead * keys, source.size());
-      pair.links.emplace_back(std::max_element(row.begin(), row.end()) - row.begin(), t);
-    }
-    std::sort(pair.links.begin(), pair.links.end());
-  }
-  const AlignmentScore score = score_alignment(reader, {tokenizer, tokenizer, {0}}, pairs);
-  EXPECT_EQ(name_of(model->spec(), score.choice.head), "X1H2");
-  EXPECT_FALSE(score.choice.reading);
-  EXPECT_EQ(score.choice.least, 0);
-  EXPECT_EQ(score.chosen.mean, 0);
-  EXPECT_EQ(score.judged.mean, 0);
-  EXPECT_GT(score.diagonal.mean, 0.2);
-  EXPECT_EQ(score.sentences, 12);
-
-  // Gold that nobody knows: chosen as well as can be on one half, and no better than before on the other.
+// The error of alignments over all the pairs a head is judged on.
+double pooled_error(std::span<const WordPairs> found, std::span<const GoldPair> pairs) {
+  double wrong = 0, all = 0;
   for (size_t p = 0; p < pairs.size(); ++p) {
-    for (auto& [s, t] : pairs[p].links) s = (s + 1 + p + t) % pairs[p].source.words.size();
-    std::sort(pairs[p].links.begin(), pairs[p].links.end());
+    if (!judges(p)) continue;
+    const auto links = static_cast<double>(found[p].size() + pairs[p].links.size());
+    wrong += links * alignment_error(found[p], pairs[p].links);
+    all += links;
   }
-  const AlignmentScore none = score_alignment(reader, {tokenizer, tokenizer, {0}}, pairs);
+  return wrong / all;
+}
+
+class ChosenHead : public testing::Test {
+ protected:
+  // Gold pairs that are what X1H2 looks at when it predicts a word, where it gives one word at least
+  // this share of its weight.
+  void fill(double least) {
+    for (int p = 0; p < 12; ++p) {
+      std::vector<int> source, target;
+      for (int i = 0; i < 4 + p % 3; ++i) source.push_back(3 + (7 * p + 5 * i) % 50);
+      for (int i = 0; i < 3 + p % 4; ++i) target.push_back(3 + (11 * p + 3 * i) % 50);
+      GoldPair& pair = pairs_.emplace_back();
+      pair.source = words_in(source);
+      pair.target = words_in(target);
+      TokenText text{.ids = {0}, .source = {source.begin(), source.end()}};
+      text.ids.insert(text.ids.end(), target.begin(), target.end());
+      Recorder recorder({{{Stack::cross, 1}, Site::attn_probs}});
+      reader_.look({&text, 1}, recorder);
+      const RecordedTap& seen = recorder.all().front();
+      constexpr size_t kHead = 2;
+      const auto keys = static_cast<size_t>(seen.shape[2]);
+      for (size_t t = 0; t < target.size(); ++t) {  // row t predicts it, as the start token is before
+        const auto row = seen.row(static_cast<int64_t>(t)).subspan(kHead * keys, source.size());
+        const auto most = std::max_element(row.begin(), row.end());
+        if (static_cast<double>(*most) >= least) pair.links.emplace_back(most - row.begin(), t);
+      }
+      std::sort(pair.links.begin(), pair.links.end());
+    }
+  }
+  AlignmentScore score() { return score_alignment(reader_, {tokenizer_, tokenizer_, {0}}, pairs_); }
+
+  const Engine engine_{kernels::best_table(), {.threads = 2}};
+  const std::unique_ptr<Model> model_ = Checkpoint::open(test::golden("marian")).model();
+  const Tokenizer tokenizer_ = word_tokenizer();
+  Reader reader_{*model_, engine_, {.rows = 24}};  // several sentences a pass
+  std::vector<GoldPair> pairs_;
+};
+
+// That head is chosen, and makes no error on the other half either.
+TEST_F(ChosenHead, is_the_one_that_aligns) {
+  fill(0);
+  const AlignmentScore found = score();
+  EXPECT_EQ(name_of(model_->spec(), found.choice.head), "X1H2");
+  EXPECT_FALSE(found.choice.reading);
+  EXPECT_EQ(found.choice.least, 0);
+  EXPECT_EQ(found.chosen.mean, 0);
+  EXPECT_EQ(found.judged.mean, 0);
+  EXPECT_EQ(found.sentences, 12);
+  int64_t links = 0;
+  for (const GoldPair& pair : pairs_) links += std::ssize(pair.links);
+  EXPECT_EQ(found.links, links);
+}
+
+// What needs no attention is judged on the same sentences.
+TEST_F(ChosenHead, is_held_to_the_diagonal_and_to_model_1) {
+  fill(0);
+  std::vector<WordPairs> diagonal;
+  for (const GoldPair& pair : pairs_) diagonal.push_back(diagonal_links(pair));
+  const std::vector<WordPairs> model1 = model1_links(pairs_);
+  ASSERT_GT(std::abs(pooled_error(diagonal, pairs_) - pooled_error(model1, pairs_)), 0.01);
+  const AlignmentScore found = score();
+  EXPECT_NEAR(found.diagonal.mean, pooled_error(diagonal, pairs_), 1e-9);
+  EXPECT_NEAR(found.model1.mean, pooled_error(model1, pairs_), 1e-9);
+}
+
+// A word may have no counterpart: then the largest weight is small, and it is not linked.
+TEST_F(ChosenHead, links_only_what_has_enough_weight) {
+  fill(0.3);
+  const AlignmentScore found = score();
+  EXPECT_EQ(name_of(model_->spec(), found.choice.head), "X1H2");
+  EXPECT_GT(found.choice.least, 0);
+  EXPECT_LT(found.chosen.mean, 0.1);
+}
+
+// Gold that nobody knows: chosen as well as can be on one half, and no better than before on the other.
+TEST_F(ChosenHead, is_not_judged_where_it_was_chosen) {
+  fill(0);
+  for (size_t p = 0; p < pairs_.size(); ++p) {
+    for (auto& [s, t] : pairs_[p].links) s = (s + 1 + p + t) % pairs_[p].source.words.size();
+    std::sort(pairs_[p].links.begin(), pairs_[p].links.end());
+  }
+  const AlignmentScore none = score();
   EXPECT_GT(none.judged.mean, none.chosen.mean);
+  double best = 1;
+  for (const Estimate& head : none.best) best = std::min(best, head.mean);
+  EXPECT_EQ(best, none.chosen.mean);
+  pairs_.resize(9);
+  expect_error([&] { score(); }, {"9 gold sentence pairs", "10"});
+}
+
+TEST_F(ChosenHead, needs_cross_attention) {
+  fill(0);
+  const auto model = Checkpoint::open(test::golden("llama")).model();
+  Reader reader(*model, engine_, {});
   expect_error(
       [&] {
-        score_alignment(reader, {tokenizer, tokenizer, {0}}, std::span(pairs).first(9));
+        score_alignment(reader, {tokenizer_, tokenizer_, {0}}, pairs_);
       },
-      {"9 gold sentence pairs", "10"});
+      {"llama has no cross-attention"});
 }
 
 }  // namespace

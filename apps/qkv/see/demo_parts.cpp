@@ -1,0 +1,118 @@
+#include "see/demo_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "base/progress.h"
+#include "common/texts.h"
+#include "inspect/heads/head_roles.h"
+#include "open/builtin_models.h"
+#include "open/continuation.h"
+#include "see/demo_words.h"
+#include "text/sentence_end.h"
+
+namespace qkv::app {
+namespace {
+
+struct BestHead {
+  std::string name;
+  Estimate score;
+  int64_t heads = 0;  // that have the role
+};
+
+// In the order of the rules, so that what every model shows comes first.
+std::vector<std::pair<const RoleRule*, BestHead>> best_heads(const ModelSpec& spec, const RoleScores& scores) {
+  std::map<const RoleRule*, BestHead> best;
+  for (const HeadScore& head : scores.heads) {
+    for (const Role& role : roles_of(head)) {
+      BestHead& so_far = best[role.rule];
+      if (so_far.heads++ == 0 || role.score.mean > so_far.score.mean) {
+        so_far.name = name_of(spec, head.id);
+        so_far.score = role.score;
+      }
+    }
+  }
+  return {best.begin(), best.end()};
+}
+
+}  // namespace
+
+void print_paragraph(const char* heading, Ink ink, const std::string& text) {
+  std::cout << "  " << inked(Ink::dim, heading) << '\n';
+  for (const std::string& line : wrap(escaped(text), std::max(terminal_columns(), 40) - 4)) {
+    std::cout << "    " << inked(ink, line) << '\n';
+  }
+}
+
+void print_role(const std::string& head, std::string_view role, const Estimate& score, bool chinese) {
+  std::cout << "  " << in_cells(head, 6) << in_cells(role_words(role, chinese), 28) << fmt::format("{:.3f}", score.mean)
+            << (score.has_interval() ? fmt::format(" [{:.3f}, {:.3f}]", score.low, score.high) : "")
+            << fmt::format(" n={}\n", score.n);
+}
+
+const TokenText& text_to_continue(std::span<const TokenText> texts) {
+  const auto longer =
+      std::find_if(texts.begin(), texts.end(), [](const TokenText& text) { return text.ids.size() >= 48; });
+  return longer == texts.end() ? texts.front() : *longer;
+}
+
+Json show_writing(const DemoOptions& options, const OpenModel& model, const TokenText& text) {
+  const ContinuationOptions asked{.prompt = "", .start = text, .max_new = 40};
+  const std::string prompt = continuation_prompt(model, asked),
+                    written = up_to_sentence_end(greedy_continuation(model, asked, nullptr));
+  print_paragraph(options.words("It reads", "模型读入的文本"), Ink::plain, prompt);
+  print_paragraph(options.words("It writes", "模型写的文本"), Ink::green, written);
+  print_paragraph(options.words("The story, which it has never seen, goes on", "故事的原文（它没有见过）"), Ink::dim,
+                  text.text.substr(std::min(prompt.size(), text.text.size())));
+  return {{"prompt", prompt}, {"text", written}};
+}
+
+Json show_builtin(const DemoOptions& options) {
+  constexpr const char* kName = "world";
+  const auto built_in = std::find_if(builtin_models().begin(), builtin_models().end(),
+                                     [&](const BuiltinModel& model) { return model.name == kName; });
+  try {
+    check_builtin(*built_in);
+  } catch (const Error& error) {
+    std::cout << fmt::format(
+                     fmt::runtime(options.words("The demo goes on without it: {}\n", "没有它，演示照常进行：{}\n")),
+                     error.message())
+              << wrapped(error.hint(), std::max(terminal_columns(), 40), 2);
+    return nullptr;
+  }
+  const OpenModel model(built_in->folder().string(),
+                        OpenOptions{.threads = options.compute.threads, .device = options.compute.device()});
+  const std::vector<TokenText> texts =
+      read_texts(model, {.data = options.words("world", "world:zh"), .tokens = 4000, .length = 256});
+  Json told{{"model", kName}, {"written", show_writing(options, model, text_to_continue(texts))}};
+  Reader reader(model.model(), model.engine(), {.precision = model.precision()});
+  Progress progress(options.words("reading heads", "观察各个头"), std::ssize(texts), stderr,
+                    {.chinese = options.chinese()});
+  const RoleScores scores = head_roles(reader, &model.tokenizer(), texts, {.finished = [&](size_t done) {
+                                         progress.update(static_cast<int64_t>(done));
+                                         return true;
+                                       }});
+  progress.finish();
+  std::cout << options.words("  Jobs nobody gave its heads; of each the best head\n",
+                             "  没有人给这些头分配任务；每种任务列出最好的头\n");
+  told["roles"] = Json::array();
+  for (const auto& [rule, best] : best_heads(model.spec(), scores)) {
+    print_role(best.name, rule->name, best.score, options.chinese());
+    told["roles"].push_back({{"name", rule->name},
+                             {"head", best.name},
+                             {"score", best.score.mean},
+                             {"low", best.score.low},
+                             {"high", best.score.high},
+                             {"n", best.score.n},
+                             {"heads", best.heads}});
+  }
+  if (told["roles"].empty()) std::cout << options.words("  none found\n", "  没有找到\n");
+  return told;
+}
+
+}  // namespace qkv::app
