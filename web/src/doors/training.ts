@@ -2,6 +2,7 @@
 import { live, mayWork } from "../core/api";
 import { el, type Child } from "../core/dom";
 import { failureNote } from "../core/failure";
+import { millions } from "../core/format";
 import { command, cutOff, failure, followJobs, isOver, jobs, liveMovie, recipes, type Knobs, type Training } from "../core/jobs";
 import { section } from "../core/section";
 import { computed, effect, signal } from "../core/signal";
@@ -83,8 +84,6 @@ function chooser(again: boolean): Child {
     el("button", { class: "play", "data-do": "start", disabled: () => !recipes().length || jobs()?.busy != null }, el("i", { class: "icon-play" }), say(again ? "startAgain" : "start")),
     el("p", { class: "fine about" }, () => say("about")[recipeNow()?.name ?? ""] ?? recipeNow()?.about ?? ""));
 }
-
-const millions = (n: number): string => (n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : `${Math.round(n / 1e3)} k`);
 
 // When it will be done, from the steps since the page has looked; a pause begins anew.
 let pace = { run: "", step: 0, at: 0 };
