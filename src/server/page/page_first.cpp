@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "inspect/look/worth_telling.h"
+#include "inspect/report/look_report.h"
 #include "text/sentence_end.h"
 
 namespace qkv::server {
