@@ -48,6 +48,12 @@ constexpr PageRoute kPageRoutes[] = {
     {.method = "POST", .path = "/page/training/stop", .work = page_stop_training},
     {.method = "POST", .path = "/page/labs/run", .work = page_run_lab},
     {.method = "POST", .path = "/page/labs/stop", .work = page_stop_lab},
+    {.method = "POST", .path = "/page/examples", .look = page_examples},
+    {.method = "POST", .path = "/page/twins", .look = page_twins},
+    {.method = "POST", .path = "/page/experts", .look = page_experts},
+    {.method = "POST", .path = "/page/decode", .look = page_decode},
+    {.method = "POST", .path = "/page/compare", .look = page_compare},
+    {.method = "POST", .path = "/page/sums", .look = page_sums},
 };
 
 const PageRoute* route_of(std::string_view path) {
