@@ -75,6 +75,7 @@ class Stage {
   void write(const std::string& name, std::string_view text) const { folder_.write(name, text); }
   std::string said() const { return std::filesystem::exists(at("said")) ? read_file(at("said"), 1 << 20) : ""; }
   const RunningServer& server() const { return *server_; }
+  RunningServer& server() { return *server_; }
   void close() { server_.reset(); }
 
   std::string origin() const { return "Origin: http://127.0.0.1\r\n"; }

@@ -1,7 +1,6 @@
 #include "server/jobs/jobs.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include "server/jobs/job_board.h"
 #include "server/jobs/knobs.h"
 #include "server/jobs/lab_job.h"
+#include "server/jobs/runs_folder.h"
 #include "server/jobs/training_job.h"
 
 namespace qkv::server {
@@ -34,7 +34,7 @@ ApiError conflict(const std::string& what, const char* code) {
 }  // namespace
 
 struct Jobs::Impl {
-  explicit Impl(const JobOptions& given) : options(given) {
+  explicit Impl(const JobOptions& given) : options(given), runs(given.runs) {
     if (!options.first.empty()) {
       run = options.first_run;
       begin(std::make_unique<TrainingJob>(options.first, run, true));
@@ -70,23 +70,8 @@ struct Jobs::Impl {
     board.set_state(*busy, state);
   }
 
-  // A name that is free, in the folder that was given or in one of this server's own.
-  fs::path new_run(const std::string& recipe) {
-    if (options.runs.empty() && own_folder.empty()) {
-      std::string name = (fs::temp_directory_path() / "qkv-page-XXXXXX").string();
-      QKV_CHECK(::mkdtemp(name.data()) != nullptr, "no folder can be made in ", fs::temp_directory_path().string(),
-                Hint("name one with --runs DIR"));
-      own_folder = name;
-    }
-    const fs::path folder = options.runs.empty() ? fs::path(own_folder) : fs::path(options.runs);
-    std::error_code failed;
-    fs::create_directories(folder, failed);
-    QKV_CHECK(!failed, "cannot make the folder ", folder.string(), ": ", failed.message(),
-              Hint("name another with --runs DIR"));
-    for (int n = 1;; ++n) {
-      fs::path made = folder / fmt::format("{}-{}", recipe, n);
-      if (!is_there(made)) return made;
-    }
+  void check_ours() const {
+    if (followed) throw conflict("this training was started in a terminal: Ctrl-C there stops it", "not_ours");
   }
 
   // --- the thread -----------------------------------------------------------------------------------------------------
@@ -103,7 +88,28 @@ struct Jobs::Impl {
     }
   }
 
+  // Nothing but its folder tells of it; whoever trains says when it is over.
+  void follow_on(Job& job) {
+    show(job, Job::State::running);
+    std::unique_lock lock(mutex);
+    while (!followed_finished && !ending) {
+      woken.wait_for(lock, kBetweenLooks);
+      lock.unlock();
+      const JobNews news = job.news();
+      lock.lock();
+      board.tell(job, news);
+    }
+    const bool finished = followed_finished.value_or(false);
+    lock.unlock();
+    const JobNews last = job.last_news(finished ? 0 : 1);
+    lock.lock();
+    board.tell(job, last);
+    followed = false;
+    finish(job, finished ? Job::State::finished : Job::State::stopped, "");
+  }
+
   void watch(Job& job) {
+    if (job.command().empty()) return follow_on(job);
     const bool first = job.command() == options.first;
     try {
       std::vector<std::string> arguments = job.command();
@@ -180,8 +186,10 @@ struct Jobs::Impl {
   Wanted wanted;
   JobBoard board;
   fs::path run;  // of the last training
-  std::string own_folder;
+  RunsFolder runs;
   std::optional<int> first_code;
+  bool followed = false;                  // what runs is follow()'s
+  std::optional<bool> followed_finished;  // it ended, and so
   std::thread thread;
 };
 
@@ -190,8 +198,6 @@ Jobs::Jobs(const JobOptions& options) : impl_(std::make_unique<Impl>(options)) {
 Jobs::~Jobs() {
   end();
   join();
-  std::error_code ignored;
-  if (!impl_->own_folder.empty()) fs::remove_all(impl_->own_folder, ignored);
 }
 
 void Jobs::train(const std::string& recipe, const Fields& knobs) {
@@ -202,10 +208,10 @@ void Jobs::train(const std::string& recipe, const Fields& knobs) {
   const std::lock_guard lock(impl.mutex);
   impl.check_free();
   const std::vector<std::string> turned = turned_knobs(*found, knobs);
-  impl.run = impl.new_run(recipe);
+  impl.run = impl.runs.next(recipe);
   std::vector<std::string> command{"train", recipe, "--watch", "--json", "--out", impl.run.string()};
   for (const std::string& assignment : turned) command.insert(command.end(), {"--set", assignment});
-  impl.begin(std::make_unique<TrainingJob>(std::move(command), impl.run, !impl.options.runs.empty()));
+  impl.begin(std::make_unique<TrainingJob>(std::move(command), impl.run, impl.runs.kept()));
 }
 
 void Jobs::run_lab(const std::string& name, int64_t seeds) {
@@ -215,8 +221,24 @@ void Jobs::run_lab(const std::string& name, int64_t seeds) {
   impl_->begin(std::make_unique<LabJob>(lab, seeds > 0 ? seeds : lab.seeds));
 }
 
+void Jobs::follow(const std::string& run) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->check_free();
+  impl_->run = run;
+  impl_->followed = true;
+  impl_->followed_finished.reset();
+  impl_->begin(std::make_unique<TrainingJob>(std::vector<std::string>{}, run, true));
+}
+
+void Jobs::followed_ended(bool finished) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->followed_finished = finished;
+  impl_->woken.notify_all();
+}
+
 void Jobs::pause() {
   const std::lock_guard lock(impl_->mutex);
+  impl_->check_ours();
   if (!impl_->busy || impl_->board.state_of(*impl_->busy) == Job::State::stopping) {
     throw conflict("nothing is under way that could be paused", "no_job");
   }
@@ -234,13 +256,14 @@ void Jobs::resume() {
   if (!last || last == Job::State::finished || !is_there(impl.run / "recipe.json")) {
     throw conflict("there is no training that could go on", "no_job");
   }
-  const bool kept = !impl.options.runs.empty() || impl.run == impl.options.first_run;
+  const bool kept = impl.runs.kept() || impl.run == impl.options.first_run;
   impl.begin(std::make_unique<TrainingJob>(
       std::vector<std::string>{"train", "--resume", "--json", "--out", impl.run.string()}, impl.run, kept));
 }
 
 void Jobs::stop(Job::Kind kind) {
   const std::lock_guard lock(impl_->mutex);
+  impl_->check_ours();
   if (impl_->busy != kind) throw conflict(fmt::format("no {} is under way", name_of(kind)), "no_job");
   impl_->want({.stop = true}, Job::State::stopping);
 }

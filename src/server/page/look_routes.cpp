@@ -1,4 +1,5 @@
 // /page/models, look, write, cut and roles.
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -26,11 +27,21 @@ void check_report(const Json& part) {
   }
 }
 
+// Rows of patterns to keep: all of a text if they fit, else some around the token. Maps of such texts are asked for part
+// by part.
+int64_t rows_kept(const ModelSpec& spec, const TokenText& text) {
+  constexpr int64_t kMostRows = 512, kMostCells = 40'000'000, kFewRows = 64;
+  const int64_t longest = std::max(std::ssize(text.ids), std::ssize(text.source));
+  const bool fits = std::ssize(all_heads(spec)) * longest * longest <= kMostCells;
+  return fits && longest <= kMostRows ? kMostRows : kFewRows;
+}
+
 // Everything but the story of one token.
 LookedAt look_once(const PageText& asked, CutProbe* probe, int64_t token) {
   PageModel& model = asked.model;
-  Looked seen = look_at(model.model(), model.engine(), asked.text,
-                        {.precision = model.precision(), .token = token, .edit = probe});
+  Looked seen = look_at(
+      model.model(), model.engine(), asked.text,
+      {.precision = model.precision(), .token = token, .whole = rows_kept(model.spec(), asked.text), .edit = probe});
   Ladder ladder = climb(model.model(), model.engine(), seen, {.precision = model.precision()});
   const Tokenizer* tokenizer = model.opened().has_tokenizer() ? &model.opened().tokenizer() : nullptr;
   LookedAt at(tokenizer, model.spec(), std::move(seen), std::move(ladder));
@@ -96,7 +107,7 @@ PageWritten page_write_text(const PageText& asked, const PageWriteOptions& optio
                  if (w.ended == Ended::stopped) written.finish = "end";
                  std::vector<int32_t> ids;
                  for (const Choice& choice : w.tokens) ids.push_back(choice.id);
-                 for (const ShownToken& token : shown_tokens(model.tokenizer(), ids)) {
+                 for (const ShownToken& token : shown_ids(&model.tokenizer(), ids)) {
                    written.tokens.push_back({{"id", token.id}, {"text", token.text}, {"continues", token.continues}});
                  }
                }});
@@ -114,14 +125,14 @@ Json page_look_report(const PageText& asked, std::optional<int64_t> token) {
   PageModel& model = asked.model;
   const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
   LookedAt at = look_once(asked, probe.get(), token.value_or(-1));
-  if (!token) {
+  if (!token && at.seen.whole) {
     const int64_t worth = token_worth_telling(at.seen, at.ladder, at.tokens).token;
     if (worth != at.seen.token) {
       at.seen = look_at(model.model(), model.engine(), asked.text,
                         {.precision = model.precision(), .token = worth, .edit = probe.get()});
     }
   }
-  Json report = look_report(at, model.name(), asked.title, {.longest_map = kLongestLiveMap});
+  Json report = look_report(at, model.name(), asked.title, {.longest_map = kLongestLiveMap, .top = at.seen.whole});
   if (!at.seen.whole) add_thumbs(asked, probe.get(), report["heads"]);
   model.add_roles(report["heads"]);
   if (probe) report["cut"] = cut_names(model, asked.cut);

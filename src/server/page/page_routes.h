@@ -7,6 +7,8 @@
 #include "inspect/look/head_maps.h"
 #include "server/http/api_error.h"
 #include "server/jobs/jobs.h"
+#include "server/page/page_forms.h"
+#include "server/page/page_measurement.h"
 #include "server/page/page_model.h"
 #include "server/requests/fields.h"
 
@@ -26,7 +28,8 @@ class MapCache {
   const LayerMaps& get(const PageText& asked, Place place);
 
  private:
-  static constexpr size_t kMostBytes = size_t{256} << 20;
+  static constexpr size_t kMostBytes = size_t{512} << 20;
+  static constexpr int64_t kLongText = 512;  // tokens
   struct Entry {
     std::string model;
     TokenText text;
@@ -42,6 +45,8 @@ struct PageParts {
   PageThread thread;
   PageModels models{thread};
   MapCache maps;
+  PageMeasurements measurements{thread};
+  PageForms forms;
 };
 
 // Routes that look into models: on the page's thread.
@@ -57,6 +62,12 @@ HttpResponse page_story(PageParts& page, const Fields& fields);
 HttpResponse page_weight(PageParts& page, const Fields& fields);
 HttpResponse page_tile(PageParts& page, const Fields& fields);
 HttpResponse page_overview(PageParts& page, const Fields& fields);
+HttpResponse page_examples(PageParts& page, const Fields& fields);
+HttpResponse page_twins(PageParts& page, const Fields& fields);
+HttpResponse page_experts(PageParts& page, const Fields& fields);
+HttpResponse page_decode(PageParts& page, const Fields& fields);
+HttpResponse page_compare(PageParts& page, const Fields& fields);
+HttpResponse page_sums(PageParts& page, const Fields& fields);
 
 // Routes about work that was started, or starts it: by a reader's thread, at once.
 using PageWork = void (*)(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);

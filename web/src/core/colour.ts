@@ -11,6 +11,7 @@ export const heatTable = Array.from({ length: 256 }, (_, i) => {
   return heatStops[low].map((value, c) => Math.round(mix(value, heatStops[low + 1][c], at - low)));
 });
 export const heatPixels = Uint32Array.from(heatTable, ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
+export const heatColour = (weight: number): string => `rgb(${heatTable[Math.round(255 * Math.sqrt(clamp(weight, 0, 1)))].join(",")})`;
 
 // Told apart by the colour-blind, on white and on black; a role that has no colour of its own takes a free one.
 const roleColours: Record<string, string> = {
