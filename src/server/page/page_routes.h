@@ -25,6 +25,8 @@ struct PageText {
 class MapCache {
  public:
   const LayerMaps& get(const PageText& asked, Place place);
+  // Whether one pass over this text is enough for all its attentions.
+  bool keeps_all(const PageText& asked) const;
 
  private:
   static constexpr size_t kMostBytes = size_t{512} << 20;
@@ -87,6 +89,6 @@ PageRange page_range_of(const Fields& fields, std::string_view name, int64_t cou
 HttpResponse report_response(const Json& report);
 
 // A look report of a text; the token whose story is told is chosen where none is asked for.
-Json page_look_report(const PageText& asked, std::optional<int64_t> token);
+Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCache* maps = nullptr);
 
 }  // namespace qkv::server
