@@ -144,7 +144,7 @@ std::vector<float> cells_of_frame(const HttpAnswer& answer, std::array<uint32_t,
 
 TEST(Page, TilesAreThePattern) {
   std::string text;
-  for (int i = 0; i < 60; ++i) text += "one two three ";
+  for (int i = 0; i < 45; ++i) text += "one two three ";
   const OpenModel model(test::TinyModels::get().path("plain"), {.precision = Precision::f32(), .threads = 1});
   const Looked seen = look_at(model.model(), model.engine(), model.encode(text));
   const SeenAttention& a = seen.at({Stack::decoder, 1});
