@@ -83,30 +83,30 @@ function(qkv_test name)
   endif()
 endfunction()
 
-# qkv_embed_recipes(TARGET FOLDER): every FOLDER/NAME.json becomes a part of the program.
-function(qkv_embed_recipes target folder)
-  file(GLOB recipes CONFIGURE_DEPENDS ${folder}/*.json)
+# qkv_embed_texts(TARGET FOLDER HEADER FUNCTION NAMESPACE): every FOLDER/NAME.json becomes a part of the program, as name
+# and text in what FUNCTION, which HEADER declares, returns.
+function(qkv_embed_texts target folder header function namespace)
+  file(GLOB files CONFIGURE_DEPENDS ${folder}/*.json)
   set(entries "")
-  foreach(recipe ${recipes})
-    get_filename_component(name ${recipe} NAME_WE)
-    file(READ ${recipe} text)
-    string(APPEND entries "      {\"${name}\", R\"recipe(${text})recipe\"},\n")
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${recipe})
+  foreach(file ${files})
+    get_filename_component(name ${file} NAME_WE)
+    file(READ ${file} text)
+    string(APPEND entries "      {\"${name}\", R\"text(${text})text\"},\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   endforeach()
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/shipped_recipes.cpp @ONLY CONTENT "#include \"make/recipes.h\"
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${function}.cpp @ONLY CONTENT "#include \"@header@\"
 
-namespace qkv::app {
+namespace @namespace@ {
 
-const std::vector<std::pair<std::string_view, std::string_view>>& shipped_recipes() {
+const std::vector<std::pair<std::string_view, std::string_view>>& @function@() {
   static const std::vector<std::pair<std::string_view, std::string_view>> all{
 @entries@  };
   return all;
 }
 
-}  // namespace qkv::app
+}  // namespace @namespace@
 ")
-  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/shipped_recipes.cpp)
-  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/apps/qkv)
+  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/${function}.cpp)
 endfunction()
 
 # qkv_embed_page(TARGET FILE): the bytes of FILE become a part of the library (src/inspect/report/report_page.h).
@@ -131,38 +131,4 @@ std::string_view report_page() {
 ")
   set_source_files_properties(${CMAKE_BINARY_DIR}/report_page.cpp PROPERTIES OBJECT_DEPENDS ${file} SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/report_page.cpp)
-endfunction()
-
-# qkv_embed_serve_page(TARGET FOLDER): index.html, serve.css and serve.js become a part of the library
-# (src/server/page.h).
-function(qkv_embed_serve_page target folder)
-  set(limit 60000)  # compilers need not take a longer literal than 64 KiB
-  set(entries "")
-  foreach(entry "index.html|/|text/html" "serve.css|/serve.css|text/css" "serve.js|/serve.js|text/javascript")
-    string(REPLACE "|" ";" parts "${entry}")
-    list(GET parts 0 name)
-    list(GET parts 1 path)
-    list(GET parts 2 type)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${name})
-    file(READ ${folder}/${name} text)
-    string(LENGTH "${text}" length)
-    string(FIND "${text}" ")page\"" ending)
-    if(length GREATER limit OR NOT ending EQUAL -1)
-      message(FATAL_ERROR "${folder}/${name}: ${length} bytes; at most ${limit} fit, and none may be )page\"")
-    endif()
-    string(APPEND entries "      {\"${path}\", \"${type}; charset=utf-8\", R\"page(${text})page\"},\n")
-  endforeach()
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/serve_page.cpp @ONLY CONTENT "#include \"server/page.h\"
-
-namespace qkv::server {
-
-std::span<const PageFile> page_files() {
-  static constexpr PageFile kFiles[] = {
-@entries@  };
-  return kFiles;
-}
-
-}  // namespace qkv::server
-")
-  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/serve_page.cpp)
 endfunction()

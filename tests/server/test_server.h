@@ -249,6 +249,7 @@ class RunningServer {
   }
   void stop() { server_.stop(); }
   int port() const { return server_.port(); }
+  Server& server() { return server_; }
 
   HttpAnswer ask(const Ask& ask) const {
     Client client(port());

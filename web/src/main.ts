@@ -3,8 +3,11 @@ import { startLive } from "./core/api";
 import { repaintAll } from "./core/canvas";
 import { readInk } from "./core/colour";
 import { fragment } from "./core/dom";
+import { doors } from "./doors";
+import { watchLinks } from "./core/link";
 import { startKeys } from "./keys";
 import { startLooking } from "./core/looking";
+import * as jobs from "./core/jobs";
 import { report, setReport, type Report } from "./core/report";
 import { effect } from "./core/signal";
 import * as store from "./core/store";
@@ -22,6 +25,7 @@ const spoken = first.report === "live" ? navigator.language : first.lang ?? "en"
 store.lang.set(spoken.toLowerCase().startsWith("zh") ? "zh" : "en");
 store.followAddress();
 startLooking();
+watchLinks(doors);
 startKeys();
 
 const page = document.getElementById("page")!;
@@ -47,4 +51,4 @@ addEventListener("resize", () => tip.hide());
 addEventListener("scroll", () => tip.hide(), { passive: true });
 
 // For the console and the tests.
-Object.assign(window, { qkv: { report, store, words: allWords, playing, repaintAll } });
+Object.assign(window, { qkv: { report, store, words: allWords, playing, repaintAll, jobs } });

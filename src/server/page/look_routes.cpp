@@ -8,6 +8,7 @@
 #include "inspect/report/look_report.h"
 #include "inspect/report/numbers.h"
 #include "open/continuation.h"
+#include "server/page/page_first.h"
 #include "server/page/page_routes.h"
 #include "text/sentence_end.h"
 
@@ -81,18 +82,23 @@ Json cut_names(PageModel& model, const Cut& cut) {
   return names;
 }
 
-struct Written {
-  std::string text;
-  Json tokens = Json::array();
-  const char* finish = "length";
-};
+void check_writes(PageModel& model, const Fields& fields) {
+  if (model.spec().kind == ModelSpec::Kind::encoder_only) fields.fail("model", "is an encoder: it writes no text");
+}
 
-struct WriteOptions {
-  Sampling sampling{.temperature = 0};
-  int64_t max_new = 24;
-};
+OrderedJson can_of(const ModelSpec& spec) {
+  OrderedJson can = {"look", "heads", "story"};
+  if (spec.kind != ModelSpec::Kind::encoder_only) {
+    for (const char* more : {"next", "write", "cut", "decode"}) can.push_back(more);
+  }
+  if (spec.has_source()) can.push_back("translate");
+  if (!all_experts(spec).empty()) can.push_back("experts");
+  return can;
+}
 
-Written write_text(const PageText& asked, const WriteOptions& options, Probe* probe) {
+}  // namespace
+
+PageWritten page_write_text(const PageText& asked, const PageWriteOptions& options, Probe* probe) {
   PageModel& page = asked.model;
   const OpenModel& model = page.opened();
   const auto room = [](int64_t tokens) { return KvCache::whole_pages(tokens) + KvCache::kPage; };
@@ -104,7 +110,7 @@ Written write_text(const PageText& asked, const WriteOptions& options, Probe* pr
                                 .sources = room(std::ssize(session.source)),
                                 .probe = probe});
   Scheduler scheduler(runner);
-  Written written;
+  PageWritten written;
   std::string error;
   submit_text(scheduler, model.tokenizer(),
               {.options = session, .own_text = !session.source.empty(), .on_end = [&](const WrittenText& w) {
@@ -122,28 +128,6 @@ Written write_text(const PageText& asked, const WriteOptions& options, Probe* pr
   return written;
 }
 
-void check_writes(PageModel& model, const Fields& fields) {
-  if (model.spec().kind == ModelSpec::Kind::encoder_only) fields.fail("model", "is an encoder: it writes no text");
-}
-
-OrderedJson can_of(const ModelSpec& spec) {
-  OrderedJson can = {"look", "heads", "story"};
-  if (spec.kind != ModelSpec::Kind::encoder_only) {
-    for (const char* more : {"next", "write", "cut", "decode"}) can.push_back(more);
-  }
-  if (spec.has_source()) can.push_back("translate");
-  if (!all_experts(spec).empty()) can.push_back("experts");
-  return can;
-}
-
-// Texts in which something happens: a pronoun that finds its name, words that are said again.
-const char* example_of(const ModelSpec& spec, bool chinese) {
-  if (spec.has_source()) return "安娜把钟给了汤姆。";
-  return chinese ? "安娜说：钟蛋糕鸭子。汤姆说：钟蛋糕" : "Anna said: clock cake duck. Tom said: clock cake";
-}
-
-}  // namespace
-
 HttpResponse report_response(const Json& report) {
   check_report(report);
   return {.body = json_text(report, -1) + "\n"};
@@ -154,7 +138,7 @@ Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCa
   const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
   LookedAt at = look_once(asked, probe.get(), token.value_or(-1));
   if (!token && at.seen.whole) {
-    const int64_t worth = token_worth_telling(at.seen, at.ladder, at.tokens);
+    const int64_t worth = token_worth_telling(at.seen, at.ladder, at.tokens).token;
     if (worth != at.seen.token) {
       at.seen = look_at(model.model(), model.engine(), asked.text,
                         {.precision = model.precision(), .token = worth, .edit = probe.get()});
@@ -167,7 +151,7 @@ Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCa
   return report;
 }
 
-HttpResponse page_models(PageParts& page, const Fields&) {
+OrderedJson page_models_json(PageParts& page) {
   OrderedJson list = OrderedJson::array();
   for (const auto& model : page.models.all()) {
     OrderedJson one{{"name", model->name()}, {"default", list.empty()}};
@@ -176,10 +160,10 @@ HttpResponse page_models(PageParts& page, const Fields&) {
       one["kind"] = name_of(spec.kind);
       one["family"] = spec.family;
       one["facts"] = OrderedJson(facts_json(spec));
-      one["facts"]["dtype"] = name_of(model->precision().compute);
+      if (model->is_open()) one["facts"]["dtype"] = name_of(model->precision().compute);
       one["can"] = can_of(spec);
-      one["example"] = example_of(spec, false);
-      one["example_zh"] = example_of(spec, true);
+      one["examples"] = page_examples(*model, false);
+      one["examples_zh"] = page_examples(*model, true);
       constexpr const char* kStates[] = {"none", "measuring", "ready", "failed"};
       one["roles"] = kStates[static_cast<size_t>(model->roles_state())];
     } catch (const Error& error) {
@@ -187,7 +171,11 @@ HttpResponse page_models(PageParts& page, const Fields&) {
     }
     list.push_back(std::move(one));
   }
-  return json_response({{"models", std::move(list)}});
+  return list;
+}
+
+HttpResponse page_models(PageParts& page, const Fields&) {
+  return json_response({{"models", page_models_json(page)}});
 }
 
 HttpResponse page_look(PageParts& page, const Fields& fields) {
@@ -200,15 +188,18 @@ HttpResponse page_look(PageParts& page, const Fields& fields) {
 HttpResponse page_write(PageParts& page, const Fields& fields) {
   const PageText asked = page_text_of(page, fields);
   check_writes(asked.model, fields);
-  WriteOptions options;
+  PageWriteOptions options;
   options.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(40);
   options.sampling.temperature = fields.number("temperature", {0, 10}).value_or(0);
   options.sampling.top_k = fields.whole("top_k", {0, asked.model.spec().vocabulary}).value_or(0);
   options.sampling.top_p = fields.number("top_p", {0, 1}).value_or(1);
   options.sampling.seed = static_cast<uint64_t>(fields.whole("seed", {0, INT64_MAX}).value_or(0));
   const std::unique_ptr<CutProbe> probe = asked.model.probe_of(asked.cut);
-  const Written written = write_text(asked, options, probe.get());
-  return report_response({{"text", written.text}, {"tokens", written.tokens}, {"finish", written.finish}});
+  const PageWritten written = page_write_text(asked, options, probe.get());
+  return report_response({{"text", written.text},
+                          {"sentence", up_to_sentence_end(written.text)},
+                          {"tokens", written.tokens},
+                          {"finish", written.finish}});
 }
 
 HttpResponse page_cut(PageParts& page, const Fields& fields) {
@@ -218,10 +209,10 @@ HttpResponse page_cut(PageParts& page, const Fields& fields) {
   const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
   Json report{{"cut", cut_names(model, asked.cut)}};
   if (model.spec().kind != ModelSpec::Kind::encoder_only) {
-    WriteOptions options;
+    PageWriteOptions options;
     options.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(24);
-    const std::string before = up_to_sentence_end(write_text(asked, options, nullptr).text),
-                      after = up_to_sentence_end(write_text(asked, options, probe.get()).text);
+    const std::string before = up_to_sentence_end(page_write_text(asked, options, nullptr).text),
+                      after = up_to_sentence_end(page_write_text(asked, options, probe.get()).text);
     report["before"] = before;
     report["after"] = after;
     report["changed"] = before != after;

@@ -1,28 +1,32 @@
 #include "server/page/page.h"
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <span>
 
 #include "base/error.h"
 #include "base/sha256.h"
 #include "inspect/report/report_html.h"
+#include "server/page/page_first.h"
 #include "server/page/page_routes.h"
 #include "text/tokenizer/files/base64.h"
 
 namespace qkv::server {
 namespace {
 
-constexpr const char* kPagePath = "/page";
+constexpr std::string_view kPagePaths[] = {"/", "/page"};
 constexpr const char* kTokenHeader = "X-QKV-Token";
 
-// One of `look` and `work` answers.
+// One of `look` and `work` answers. POST to one of `work` starts or ends something: it needs the page's token and origin.
 struct PageRoute {
   std::string_view method, path;
   PageLook look = nullptr;
+  PageWork work = nullptr;
 };
 constexpr PageRoute kPageRoutes[] = {
     {.method = "GET", .path = "/page/models", .look = page_models},
@@ -34,6 +38,16 @@ constexpr PageRoute kPageRoutes[] = {
     {.method = "POST", .path = "/page/weight", .look = page_weight},
     {.method = "POST", .path = "/page/tile", .look = page_tile},
     {.method = "POST", .path = "/page/overview", .look = page_overview},
+    {.method = "GET", .path = "/page/jobs", .work = page_jobs},
+    {.method = "GET", .path = "/page/jobs/events", .work = page_job_events},
+    {.method = "GET", .path = "/page/jobs/movie", .work = page_job_movie},
+    {.method = "GET", .path = "/page/labs", .work = page_labs},
+    {.method = "POST", .path = "/page/training/start", .work = page_train},
+    {.method = "POST", .path = "/page/training/pause", .work = page_pause},
+    {.method = "POST", .path = "/page/training/resume", .work = page_resume},
+    {.method = "POST", .path = "/page/training/stop", .work = page_stop_training},
+    {.method = "POST", .path = "/page/labs/run", .work = page_run_lab},
+    {.method = "POST", .path = "/page/labs/stop", .work = page_stop_lab},
     {.method = "POST", .path = "/page/examples", .look = page_examples},
     {.method = "POST", .path = "/page/twins", .look = page_twins},
     {.method = "POST", .path = "/page/experts", .look = page_experts},
@@ -93,10 +107,44 @@ std::string policy_of(std::string_view html) {
 struct Page::Impl {
   PageOptions options;
   std::string token = random_token();
+  mutable std::mutex first_mutex;
+  std::shared_ptr<const Json> first_english, first_chinese;  // null until they are made
   PageParts parts;
+  std::optional<Jobs> jobs;
 
-  HttpResponse file() const {
-    const std::string html = report_html({{"report", "live"}, {"token", token}, {"work", options.work}});
+  // A page of another origin cannot read the token, and a program that has it is not a page.
+  std::optional<HttpResponse> refuse_work(const PageRoute& route, const HttpHead& head, OriginIs origin) const {
+    if (!options.work) {
+      return ApiError(403,
+                      "trainings and labs cannot be followed or started here: only on a server that this machine "
+                      "alone can reach")
+          .response();
+    }
+    if (route.method != "POST") return std::nullopt;
+    if (origin != OriginIs::same) {
+      return ApiError(403, "work is started by the server's own page: the Origin header must be this server's")
+          .response();
+    }
+    const std::string_view shown = head.header(kTokenHeader);
+    if (head.count(kTokenHeader) == 1 && shown.size() == token.size() &&
+        CRYPTO_memcmp(shown.data(), token.data(), token.size()) == 0) {
+      return std::nullopt;
+    }
+    ApiError wrong(403,
+                   fmt::format("the header {} must be the token of the page; reload the page to get it", kTokenHeader));
+    wrong.code = "stale_token";
+    return wrong.response();
+  }
+
+  HttpResponse file(const HttpHead& head) const {
+    Json report = Json::object();
+    {
+      const std::lock_guard lock(first_mutex);
+      const auto& first = head.header("Accept-Language").starts_with("zh") ? first_chinese : first_english;
+      if (options.look && first != nullptr) report = *first;
+    }
+    report.update({{"report", "live"}, {"token", token}, {"work", options.work}});
+    const std::string html = report_html(report);
     return {.type = "text/html; charset=utf-8",
             .headers = {{"Content-Security-Policy", policy_of(html)}, {"Referrer-Policy", "no-referrer"}},
             .body = html};
@@ -105,6 +153,7 @@ struct Page::Impl {
 
 Page::Page(const PageOptions& options) : impl_(std::make_unique<Impl>()) {
   impl_->options = options;
+  impl_->jobs.emplace(options.jobs);
   for (size_t i = 0; i < options.names.size(); ++i) {
     impl_->parts.models.add(options.names[i], options.paths[i], options.open);
   }
@@ -119,14 +168,14 @@ bool Page::has(std::string_view path) {
 }
 
 bool Page::is_file(std::string_view path) {
-  return path == kPagePath;
+  return std::ranges::find(kPagePaths, path) != std::end(kPagePaths);
 }
 
 const std::string& Page::token() const {
   return impl_->token;
 }
 
-std::optional<HttpResponse> Page::refuse(const HttpHead& head, OriginIs) const {
+std::optional<HttpResponse> Page::refuse(const HttpHead& head, OriginIs origin) const {
   const PageRoute* route = route_of(head.path);
   const std::string_view takes = route == nullptr ? "GET" : route->method;
   if (head.method != takes && !(takes == "GET" && head.method == "HEAD")) {
@@ -137,19 +186,50 @@ std::optional<HttpResponse> Page::refuse(const HttpHead& head, OriginIs) const {
   if (route != nullptr && route->look != nullptr && !impl_->options.look) {
     return ApiError(403, "looking inside is not allowed here; qkv serve --look allows it").response();
   }
+  if (route != nullptr && route->work != nullptr) return impl_->refuse_work(*route, head, origin);
   return std::nullopt;
 }
 
 void Page::answer(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
   const PageRoute* route = route_of(request.head.path);
-  if (route == nullptr) return exchange->respond(impl_->file());
+  if (route == nullptr) return exchange->respond(impl_->file(request.head));
   const auto body = std::make_shared<const OrderedJson>(request.head.method == "POST" ? parse_body(request.body)
                                                                                       : OrderedJson::object());
+  if (route->work != nullptr) return route->work(*impl_->jobs, Fields(*body, ""), exchange);
   impl_->parts.thread.ask(exchange, [this, body, look = route->look] { return look(impl_->parts, Fields(*body, "")); });
 }
 
+void Page::prepare() {
+  impl_->parts.thread.when_idle([impl = impl_.get()] {
+    const auto keep = [&](std::shared_ptr<const Json>& first, bool chinese) {
+      auto made = std::make_shared<const Json>(first_look(impl->parts, chinese));
+      const std::lock_guard lock(impl->first_mutex);
+      first = std::move(made);
+    };
+    keep(impl->first_english, false);
+    impl->parts.thread.serve_waiting();
+    keep(impl->first_chinese, true);
+  });
+}
+
+void Page::add(const std::string& name, const std::string& path) {
+  impl_->parts.thread.when_idle([impl = impl_.get(), name, path] {
+    if (impl->parts.models.find(name) == nullptr) impl->parts.models.add(name, path, impl->options.open);
+  });
+}
+
+std::optional<int> Page::first_job_ended() const {
+  return impl_->jobs->first_ended();
+}
+
+void Page::end_work() {
+  impl_->jobs->end();
+}
+
 void Page::stop() {
+  end_work();
   impl_->parts.thread.stop();
+  impl_->jobs->join();
 }
 
 }  // namespace qkv::server

@@ -6,6 +6,7 @@
 
 #include "inspect/look/head_maps.h"
 #include "server/http/api_error.h"
+#include "server/jobs/jobs.h"
 #include "server/page/page_forms.h"
 #include "server/page/page_measurement.h"
 #include "server/page/page_model.h"
@@ -53,6 +54,7 @@ struct PageParts {
 // Routes that look into models: on the page's thread.
 using PageLook = HttpResponse (*)(PageParts& page, const Fields& fields);
 
+OrderedJson page_models_json(PageParts& page);
 HttpResponse page_models(PageParts& page, const Fields& fields);
 HttpResponse page_look(PageParts& page, const Fields& fields);
 HttpResponse page_write(PageParts& page, const Fields& fields);
@@ -68,6 +70,20 @@ HttpResponse page_experts(PageParts& page, const Fields& fields);
 HttpResponse page_decode(PageParts& page, const Fields& fields);
 HttpResponse page_compare(PageParts& page, const Fields& fields);
 HttpResponse page_sums(PageParts& page, const Fields& fields);
+
+// Routes about work that was started, or starts it: by a reader's thread, at once.
+using PageWork = void (*)(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+
+void page_jobs(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_job_events(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_job_movie(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_labs(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_train(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_pause(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_resume(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_stop_training(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_run_lab(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_stop_lab(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
 
 // --- what they have in common ----------------------------------------------------------------------------------------
 
@@ -87,6 +103,17 @@ PageRange page_range_of(const Fields& fields, std::string_view name, int64_t cou
 
 // The report's numbers are finite, or it is an Error.
 HttpResponse report_response(const Json& report);
+
+struct PageWritten {
+  std::string text;
+  Json tokens = Json::array();
+  const char* finish = "length";
+};
+struct PageWriteOptions {
+  Sampling sampling{.temperature = 0};
+  int64_t max_new = 24;
+};
+PageWritten page_write_text(const PageText& asked, const PageWriteOptions& options, Probe* probe);
 
 // A look report of a text; the token whose story is told is chosen where none is asked for.
 Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCache* maps = nullptr);

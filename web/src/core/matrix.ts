@@ -1,5 +1,5 @@
 // Matrices drawn with their shapes and real numbers. Pointing at a cell lights what it was made of.
-import { canvas, pointIn } from "./canvas";
+import { canvas, fitText, pointIn } from "./canvas";
 import { heatColour, ink, signedColour } from "./colour";
 import { el, type Child } from "./dom";
 import { clamp, short } from "./format";
@@ -68,7 +68,7 @@ function drawBlock(block: Block, made: () => { made: Made } | null): HTMLElement
       const every = Math.ceil(12 / cellHigh);
       for (let i = 0; i < rows; i += every) {
         context.fillStyle = own()?.row === i ? ink.accent : ink.soft;
-        context.fillText(block.rowName!(i).slice(0, 9), left - 6, top + (i + 0.5) * cellHigh);
+        context.fillText(fitText(context, block.rowName!(i), left - 8), left - 6, top + (i + 0.5) * cellHigh);
       }
     }
     if (top) {

@@ -60,7 +60,8 @@ export interface Movie {
   thresholds?: Record<string, number>;
   heads?: MovieHead[];
   weights?: { name: string; moved?: Maybe<number>[]; cosine?: Maybe<number>[] }[];
-  embedding?: { tokens: string[]; x: number[][]; y: number[][] };
+  embedding?: { tokens: string[]; x: number[][]; y: number[][]; basis?: number };  // basis: the step whose main directions are the axes
+  total?: number;  // steps of a training that goes on
   samples?: { step: number; text: string }[];
 }
 
@@ -84,6 +85,8 @@ export interface Report {
   cut?: string[];
   token?: string;  // of the server's page alone: the right to start work
   work?: boolean;
+  answer?: string;  // what the model writes after the text: of a live page's first report
+  models?: unknown[];
 }
 
 export interface Candidate { id: number; text: string; logit: number; p: number }

@@ -4,7 +4,7 @@ import { canvas } from "../core/canvas";
 import { heatColour, ink, withAlpha } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { bytes, clamp, list, num, percent, tokenName, visible } from "../core/format";
-import type { Model } from "../core/looking";
+import { examplesOf, type Model } from "../core/looking";
 import type { Token } from "../core/report";
 import { section } from "../core/section";
 import { computed, effect, signal, type Signal } from "../core/signal";
@@ -51,7 +51,7 @@ function open(): Child {
   // Without a choice: the model as it is, against four bits.
   const formOf = (one: Chosen) => one.form() || (one === b && !b.model() && !b.cut() && !a.form() ? "q4" : "exact");
   const asked = (one: Chosen) => ({ model: modelOf(one)?.name, form: formOf(one), cut: one.cut().split(/[,，\s]+/).filter(Boolean) });
-  const text = () => own() || modelOf(a)?.example || "";
+  const text = () => own() || (examplesOf(modelOf(a), store.lang() === "zh")[0] ?? "");
   const target = () => (modelOf(a)?.can.includes("translate") ? { target: text() } : {});
   const body = () => (modelOf(a) && text().trim() ? { text: text(), ...target(), a: asked(a), b: asked(b), head: store.head() } : null);
   const found = asking<Answer>("/page/compare", body, { delay: 300 });

@@ -5,7 +5,7 @@ import { ink, series } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { bytes, clamp, joinedText, list, num, visible } from "../core/format";
 import { framePixels, readFrame, type Frame } from "../core/frames";
-import type { Model } from "../core/looking";
+import { examplesOf, type Model } from "../core/looking";
 import { axes, frameOf } from "../core/plot";
 import type { Token } from "../core/report";
 import { section } from "../core/section";
@@ -45,7 +45,7 @@ const wanted = 24;
 export const decodeDoor: Door = { id: "decode", name: () => say("name"), here: live, show: () => needs("next", open) };
 
 function open(): Child {
-  const model = computed(() => doorModel("next", writes)), text = () => own() || model()?.example || "";
+  const model = computed(() => doorModel("next", writes)), text = () => own() || (examplesOf(model(), store.lang() === "zh")[0] ?? "");
   const ask = () => (model() && text().trim() ? { model: model()!.name, text: text(), steps: wanted } : null);
   const kept = asking<Decoded>("/page/decode", ask, { delay: 300 });
   const bare = asking<Decoded>("/page/decode", () => (ask() && !cached() ? { ...ask()!, cache: false } : null), { delay: 0 });

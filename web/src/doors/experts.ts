@@ -3,7 +3,7 @@ import { live } from "../core/api";
 import { seriesColours, withAlpha } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { clamp, list, num, percent, signed, tokenName, visible } from "../core/format";
-import type { CutAnswer } from "../core/looking";
+import { examplesOf, type CutAnswer } from "../core/looking";
 import type { Token } from "../core/report";
 import { section } from "../core/section";
 import { computed, signal } from "../core/signal";
@@ -48,7 +48,7 @@ export const expertColour = (e: number): string => seriesColours[e % seriesColou
 export const expertsDoor: Door = { id: "experts", name: () => say("name"), here: live, show: () => needs("experts", open) };
 
 function open(): Child {
-  const model = computed(() => doorModel("experts")), text = () => own() || model()?.example || "";
+  const model = computed(() => doorModel("experts")), text = () => own() || (examplesOf(model(), store.lang() === "zh")[0] ?? "");
   const ask = () => (model() && text().trim() ? { model: model()!.name, text: text() } : null);
   const seen = asking<Answer>("/page/experts", () => (ask() ? { ...ask()!, ...(cutList().length ? { cut: cutList() } : {}) } : null), { delay: 200, until: (next) => next.use.state !== "measuring" });
   const cut = asking<CutAnswer>("/page/cut", () => (ask() && cutList().length ? { ...ask()!, cut: cutList(), max_tokens: 24 } : null), { delay: 100 });
@@ -83,7 +83,7 @@ function open(): Child {
         if (!cutList().length) return el("p", { class: "fine" }, say("noCut"));
         const now = cut.value(), fresh = now && now.cut.length === cutList().length && now.cut.every((one) => cutList().includes(one));
         return [el("p", { class: "kicker" }, cutList().join(", "), " ", el("button", { type: "button", class: "small-button", onclick: () => cutNames.set("") }, say("putBack"))),
-          fresh ? [el("p", { class: "prompt" }, text()), struckTexts(now.before, now.after), el("div", { class: "cut-cost" }, el("b", {}, signed(now.delta)), el("span", {}, say("delta")), whisker({ head: "", ...now }, [now.low ?? 0, now.high ?? 0, now.delta ?? 0]), el("span", { class: "fine" }, intervalText({ head: "", ...now })))]
+          fresh ? [el("p", { class: "prompt" }, text()), struckTexts(now.before ?? "", now.after ?? ""), el("div", { class: "cut-cost" }, el("b", {}, signed(now.delta)), el("span", {}, say("delta")), whisker({ head: "", ...now }, [now.low ?? 0, now.high ?? 0, now.delta ?? 0]), el("span", { class: "fine" }, intervalText({ head: "", ...now })))]
             : cut.failed() ? null : el("p", { class: "fine" }, say("waits"))];
       }),
     }),

@@ -7,6 +7,7 @@ import { fitting, asking, doorModel, modelPicker, needs, pickModel, textBox, wai
 import type { Head, Report, Token } from "../core/report";
 import { section } from "../core/section";
 import { computed, signal } from "../core/signal";
+import { examplesOf } from "../core/looking";
 import * as store from "../core/store";
 import { guessBars, tip } from "../core/tip";
 import { words } from "../core/words";
@@ -46,7 +47,7 @@ const examples = ["安娜把钟给了汤姆。", "Anna gives the clock to Tom.",
 export const translateDoor: Door = { id: "translate", name: () => say("name"), here: live, show: () => needs("translate", open) };
 
 function open(): Child {
-  const model = computed(() => doorModel("translate")), text = () => (source() || model()?.example || "").trim();
+  const model = computed(() => doorModel("translate")), text = () => (source() || (examplesOf(model(), store.lang() === "zh")[0] ?? "")).trim();
   const ask = () => (model() && text() ? { model: model()!.name, text: text() } : null);
   const free = asking<Written>("/page/write", () => (ask() ? { ...ask()!, max_tokens: 96 } : null), { delay: 250 });
   const ownLook = asking<Report>("/page/look", () => (ask() && free.value()?.text.trim() ? { ...ask()!, target: free.value()!.text.trim() } : null));

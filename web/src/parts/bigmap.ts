@@ -15,8 +15,7 @@ import { drawPixels, exactWeight, hasRoles, hideFirst, hidesFirst, mapOf, meanFi
 
 export interface BigMap { panel: HTMLElement; row: () => number }
 
-// more(head) adds to the line of the head's name: the live page puts its switch there.
-export function bigMap(shown: () => Head, more?: (head: Head) => Child): BigMap {
+export function bigMap(shown: () => Head, more: { title?: (head: Head) => Child; above?: () => Child } = {}): BigMap {
   const hovered = signal<{ row: number; column: number } | null>(null);
   // The row is the selected token's; the encoder's and others have rows of their own.
   const row = () => {
@@ -65,7 +64,7 @@ export function bigMap(shown: () => Head, more?: (head: Head) => Child): BigMap 
       : say("rowOf")(tokenName(queries, row()));
   });
   const panel = el("div", { class: () => (store.locked() ? "map-panel is-locked" : "map-panel") },
-    () => title(shown(), more), long ? long.holder : holder, reading, strip(shown, row, column, () => long?.row() ?? null), el("div", { class: "roles" }, () => meters(shown())));
+    () => title(shown(), more.title), more.above ?? null, long ? long.holder : holder, reading, strip(shown, row, column, () => long?.row() ?? null), el("div", { class: "roles" }, () => meters(shown())));
   return { panel, row };
 }
 
