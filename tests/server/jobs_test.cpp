@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "base/sha256.h"
 #include "inspect/watch/movie.h"
@@ -88,6 +89,7 @@ class Stage {
   void write(const std::string& name, std::string_view text) const { folder_.write(name, text); }
   std::string said() const { return fs::exists(at("said")) ? read_file(at("said"), 1 << 20) : ""; }
   const RunningServer& server() const { return *server_; }
+  RunningServer& server() { return *server_; }
   void close() { server_.reset(); }
 
   std::string origin() const { return "Origin: http://127.0.0.1\r\n"; }
@@ -271,6 +273,26 @@ TEST(Jobs, EndOfTheServerIsAStopThatSaves) {
   stage.close();
   EXPECT_TRUE(fs::exists(stage.at("saved"))) << "it was killed, not stopped";
   EXPECT_TRUE(fs::exists(stage.at("runs/demo-1/log.jsonl"))) << "what was trained is gone";
+}
+
+// qkv demo trains in its own process; the page only looks.
+TEST(Jobs, FollowedTrainingIsShownAndNotOurs) {
+  Stage stage;
+  Server& server = stage.server().server();
+  const fs::path run = stage.at("own-run");
+  fs::create_directories(run);
+  std::ofstream(run / "recipe.json") << R"({"name": "demo", "steps": 3})";
+  server.show_training(run.string());
+  std::ofstream(run / "log.jsonl") << "{\"step\": 2, \"loss\": 4.5}\n";
+  const Json now = stage.when("running", "training", 2);
+  EXPECT_TRUE(now.value("followed", false));
+  for (const char* path : {"training/stop", "training/pause", "training/start"}) {
+    EXPECT_EQ(stage.start(path).status, 409) << path;
+  }
+  server.training_ended(true);
+  stage.when("finished");
+  EXPECT_TRUE(fs::exists(run / "log.jsonl"));
+  EXPECT_EQ(stage.start("training/start").status, 200) << "the page's own may begin now";
 }
 
 TEST(Jobs, RunsWithoutAFolderAreRemovedAtTheEnd) {

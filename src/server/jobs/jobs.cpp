@@ -136,7 +136,29 @@ struct Jobs::Impl {
     }
   }
 
+  // Nothing but its folder tells of it; whoever trains says when it is over.
+  void follow_on(Job& job) {
+    show(job, Job::State::running, "");
+    std::unique_lock lock(mutex);
+    while (!followed_finished && !ending) {
+      woken.wait_for(lock, kBetweenLooks);
+      lock.unlock();
+      publish(job, job.news());
+      lock.lock();
+    }
+    const bool finished = followed_finished.value_or(false);
+    followed = false;
+    lock.unlock();
+    publish(job, job.last_news(finished ? 0 : 1));
+    finish(job, finished ? Job::State::finished : Job::State::stopped, "");
+  }
+
+  void check_ours() const {
+    if (followed) throw conflict("this training was started in a terminal: Ctrl-C there stops it", "not_ours");
+  }
+
   void watch(Job& job) {
+    if (job.command().empty()) return follow_on(job);
     bool asked = false;
     try {
       std::vector<std::string> arguments = job.command();
@@ -263,6 +285,8 @@ struct Jobs::Impl {
   fs::path run;
   std::string own_folder;
   std::optional<int> first_code;
+  bool followed = false;                  // what runs is follow()'s
+  std::optional<bool> followed_finished;  // it ended, and so
   std::thread thread;
 };
 
@@ -299,8 +323,25 @@ void Jobs::run_lab(const std::string& name, int64_t seeds) {
   impl.begin_next();
 }
 
+void Jobs::follow(const std::string& run) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->check_free();
+  impl_->run = run;
+  impl_->followed = true;
+  impl_->followed_finished.reset();
+  impl_->next = std::make_unique<TrainingJob>(std::vector<std::string>{}, run, true);
+  impl_->begin_next();
+}
+
+void Jobs::followed_ended(bool finished) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->followed_finished = finished;
+  impl_->woken.notify_all();
+}
+
 void Jobs::pause() {
   const std::lock_guard lock(impl_->mutex);
+  impl_->check_ours();
   if (!impl_->busy() || impl_->shown[impl_->kind].state == Job::State::stopping) {
     throw conflict("nothing is under way that could be paused", "no_job");
   }
@@ -326,6 +367,7 @@ void Jobs::resume() {
 
 void Jobs::stop(Job::Kind kind) {
   const std::lock_guard lock(impl_->mutex);
+  impl_->check_ours();
   if (!impl_->busy() || impl_->kind != kind) throw conflict(fmt::format("no {} is under way", name_of(kind)), "no_job");
   impl_->want({.stop = true}, Job::State::stopping);
 }

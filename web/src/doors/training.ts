@@ -22,7 +22,7 @@ const say = words({
     model: (d: { layers?: number; heads?: number; width?: number; parameters?: string; language: string; seed?: number }) => `${d.layers} layers × ${d.heads} heads, width ${d.width}${d.parameters ? `, ${d.parameters} parameters` : ""}, ${d.language}, seed ${d.seed}.`,
     kept: (run: string) => `It is kept as ${run} in the server’s folder of runs.`, notKept: "It is removed when the server ends (qkv serve --runs DIR keeps it).",
     failedHint: "Nothing else is affected. Change a value and start again.", other: "A lab is running. One piece of work at a time: wait for it, or stop it in Labs.", movieTitle: "How it learns",
-    movieLead: "Drag the slider to look back; at its end it follows the training.", waiting: "The first picture comes with the first step.", explainNone: "Nothing has been trained here yet.",
+    movieLead: "Drag the slider to look back; at its end it follows the training.", waiting: "The first picture comes with the first step.", explainNone: "Nothing has been trained here yet.", inTerminal: "It runs in the terminal that opened this page; Ctrl-C there stops it.",
   },
   zh: {
     name: "看训练", title: "看一个模型从零学起", lead: "随机的权重，几百步之后就学会一件事。选一个模型，开始，然后看：每张图都随着它学习而生长。",
@@ -34,7 +34,7 @@ const say = words({
     model: (d: { layers?: number; heads?: number; width?: number; parameters?: string; language: string; seed?: number }) => `${d.layers} 层 × ${d.heads} 个头，宽度 ${d.width}${d.parameters ? `，${d.parameters} 个参数` : ""}，${d.language}，种子 ${d.seed}。`,
     kept: (run: string) => `保存在服务器的训练文件夹里，名为 ${run}。`, notKept: "服务器结束时会删除它（用 qkv serve --runs DIR 可以保留）。",
     failedHint: "其他部分不受影响。改一个值，再开始一次。", other: "一个实验正在进行。一次只做一件事：等它结束，或者在“实验”里停止它。", movieTitle: "它怎样学会",
-    movieLead: "拖动滑块可以回看；拖到末端就跟着训练走。", waiting: "走完第一步就有第一张图。", explainNone: "这里还没有训练过模型。",
+    movieLead: "拖动滑块可以回看；拖到末端就跟着训练走。", waiting: "走完第一步就有第一张图。", explainNone: "这里还没有训练过模型。", inTerminal: "它在打开本页的终端里运行，在那里按 Ctrl-C 停止。",
   },
 });
 
@@ -105,18 +105,19 @@ function status(): Child {
     state === "failed" ? el("p", { class: "said" }, training.error ?? "") : "", state === "failed" ? el("p", { class: "fine" }, say("failedHint")) : "",
     el("progress", { max: String(steps || 1), ...(preparing || state === "starting" ? {} : { value: String(step) }), "aria-label": say("states")[state] }),
     knobs.layers ? el("p", { class: "fine" }, say("model")({ ...knobs, parameters: training.parameters ? millions(training.parameters) : undefined, language: say("languages")[knobs.language ?? ""] ?? knobs.language ?? "" }),
-      " ", training.kept ? say("kept")(training.run) : say("notKept")) : "");
+      " ", training.followed ? "" : training.kept ? say("kept")(training.run) : say("notKept")) : "");
 }
 
 function buttons(): Child {
   const state = () => jobs()?.training?.state ?? "finished";
   const button = (does: "pause" | "resume" | "stop", shown: () => boolean, icon = "") => () => (shown()
     ? el("button", { type: "button", class: does === "stop" ? "small-button" : "play", "data-do": does, onclick: () => void command(`/page/training/${does}`) }, icon ? el("i", { class: icon }) : "", say(does)) : null);
-  const shown = computed(state), resumable = computed(() => jobs()?.training?.can_resume ?? false), free = computed(() => jobs()?.busy == null);
+  const shown = computed(state), resumable = computed(() => jobs()?.training?.can_resume ?? false), free = computed(() => jobs()?.busy == null), ours = computed(() => !jobs()?.training?.followed);
   return el("div", { class: "job-buttons" },
-    button("pause", () => shown() === "running", "icon-pause"),
+    button("pause", () => shown() === "running" && ours(), "icon-pause"),
     button("resume", () => shown() === "paused" || ((shown() === "stopped" || shown() === "failed") && resumable() && free()), "icon-play"),
-    button("stop", () => ["running", "paused", "starting"].includes(shown())));
+    button("stop", () => ["running", "paused", "starting"].includes(shown()) && ours()),
+    () => (ours() || isOver(shown()) ? null : el("p", { class: "fine" }, say("inTerminal"))));
 }
 
 function body(): Child {
