@@ -106,7 +106,7 @@ TEST(ServerRequests, EveryNumberTheParsersReadIsTested) {
   }
   size_t found = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(test::golden("..") / ".." / "src" / "server")) {
-    // The page's own routes are in page_test.cpp.
+    // The page's own routes are in page_numbers_test.cpp.
     if (file.path().extension() != ".cpp" || file.path().parent_path().filename() == "page") continue;
     const std::string text = read_file(file.path(), 1 << 20);
     const auto expect_tested = [&](const std::string& name) {
