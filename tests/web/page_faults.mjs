@@ -69,7 +69,7 @@ export async function faults({ program, models, origin, open, read }) {
 
 // Stopped, started without the model, loading: the page says so, keeps what it has, and goes on by itself.
 async function serverGoes({ program, models, quietly }) {
-  let server = await serve(program, models);
+  let server = await serve(program, models.slice(0, 2));
   const { port } = server, origin = `http://127.0.0.1:${port}`;
   const page = await watchedPage("a server that goes", { from: new RegExp(`^(${origin}/|data:|blob:)`), ...quietly });
   await page.goto(`${origin}/#/look?model=${encodeURIComponent("<img src=x onerror=window.boom=1>")}`);

@@ -18,11 +18,7 @@ done
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# Weights large enough that every head matters.
-printf '{"model_type": "llama", "vocab_size": 484, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "initializer_range": 0.25,
-  "num_attention_heads": 4, "max_position_embeddings": 512, "bos_token_id": 0, "eos_token_id": 470}' >"$folder/config.json"
-for name in plain '<img src=x onerror=window.boom=1>'; do
-  "$qkv" new --spec "$folder/config.json" --seed "${#name}" --out "$folder/$name" >/dev/null
-  cp "$here/../golden/tokenizers/qwen2/tokenizer.json" "$folder/$name"
-done
+# shellcheck source=tests/web/web_models.sh
+. "$here/web_models.sh"
+web_models plain translator experts '<img src=x onerror=window.boom=1>'
 node "$here/page_test.mjs" "$qkv" "$folder" "${2:-}"

@@ -16,5 +16,11 @@ export const views = [
   { name: "story-softmax", address: "story?stage=softmax&layer=1", ready: "[data-block=pattern] canvas" },
   { name: "training", address: "training", ready: ".training [data-do=start]" },
   { name: "labs", address: "labs", ready: "#labs" },
+  { name: "heads", address: "heads?head=L1H2", ready: ".tenth" },
+  { name: "translate", address: "translate?model=translator", ready: "#translate svg, #translate canvas" },
+  { name: "decode", address: "decode", ready: "#decode canvas" },
+  { name: "experts", address: "experts?model=experts", ready: "#expert-use .cut-switch" },
+  { name: "compare", address: "compare", ready: "#compare" },
+  { name: "sums", address: "sums", ready: "#sums" },
   { name: "tour", address: "look", ready: ".tour", async prepare(page) { await page.locator(".tour-button").click(); await page.locator("[data-tour=pause]").click(); } },
 ];

@@ -80,6 +80,10 @@ Json first_look(PageParts& page, bool chinese) {
   if (model.spec().kind != ModelSpec::Kind::encoder_only) {
     report["answer"] = up_to_sentence_end(page_write_text(asked, {}, nullptr).text);
   }
+  // Maps alone, to the 255th of their root: the exact weights of every row come with the first question.
+  for (Json& head : report["heads"]) {
+    if (head.contains("map")) head.erase("top");
+  }
   report["models"] = Json(page_models_json(page));
   return report;
 }

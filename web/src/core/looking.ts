@@ -190,6 +190,10 @@ function askRoles(): void {
       measuringRoles.set(got.state === "measuring");
       if (got.state === "measuring") timer = setTimeout(poll, 600) as unknown as number;
       if (got.state !== "ready") return;
+      if (heads.some((head) => head.map && !head.top)) {  // the page came with maps alone: now with exact weights too
+        ask<Report>("/page/look", { ...untracked(subject), token: story.peek()?.token }, abort.signal).then((exact) => report.set(exact), () => {});
+        return;
+      }
       const roles = new Map(list(got.heads).map((head) => [head.name, head.roles]));
       report.set({ ...report.peek(), heads: heads.map((head) => ({ ...head, roles: roles.get(head.name) ?? [] })) });
     }, () => measuringRoles.set(false));

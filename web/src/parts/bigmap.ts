@@ -79,7 +79,7 @@ function title(head: Head, more?: (head: Head) => Child): Child {
 // The keys as chips, as deep as the row looks at them. At most a window of a long text.
 const windowSize = 400;
 function strip(shown: () => Head, row: () => number, column: () => number, exact: () => RowWeights | null): HTMLElement {
-  const holder = el("div", { class: "strip" });
+  const holder = el("div", { class: "strip", tabindex: "0", role: "group", "aria-label": say("key") });
   let madeFor = "", first = 0;
   effect(() => {
     const head = shown(), keys = keysOf(head), map = mapOf(head), i = row();
