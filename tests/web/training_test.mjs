@@ -28,7 +28,8 @@ async function open(url, { width = 1400, scheme = "light", locale = "en-GB" } = 
   return page;
 }
 const patient = { timeout: 120000 };  // a slow machine is not a failure
-const stateIs = (page, door, state) => page.waitForSelector(`#${door} .job[data-state="${state}"]`, patient);
+const stateIs = (page, door, state) => page.waitForSelector(`#${door} .job[data-state="${state}"]`, patient)
+  .catch(async () => { throw new Error(`never ${state}: ${await page.textContent(`#${door} .job`)}`); });
 const press = (page, does, within = "") => page.click(`${within} [data-do="${does}"]`, patient);
 const stepOf = (page) => page.evaluate(async () => (await (await fetch("/page/jobs")).json()).training?.step ?? 0);
 const canvasWith = (page, label) => page.waitForFunction((wanted) => [...document.querySelectorAll("#movie canvas")].some((canvas) => canvas.getAttribute("aria-label") === wanted && canvas.width > 0), label, patient);

@@ -109,8 +109,10 @@ function status(): Child {
 
 function buttons(): Child {
   const state = () => jobs()?.training?.state ?? "finished";
-  const button = (does: "pause" | "resume" | "stop", shown: () => boolean, icon = "") => () => (shown()
-    ? el("button", { type: "button", class: does === "stop" ? "small-button" : "play", "data-do": does, onclick: () => void command(`/page/training/${does}`) }, icon ? el("i", { class: icon }) : "", say(does)) : null);
+  const button = (does: "pause" | "resume" | "stop", wanted: () => boolean, icon = "") => {
+    const there = computed(wanted);  // made anew only when it comes back: a click that is under way must find it
+    return () => (there() ? el("button", { type: "button", class: does === "stop" ? "small-button" : "play", "data-do": does, onclick: () => void command(`/page/training/${does}`) }, icon ? el("i", { class: icon }) : "", say(does)) : null);
+  };
   const shown = computed(state), resumable = computed(() => jobs()?.training?.can_resume ?? false), free = computed(() => jobs()?.busy == null), ours = computed(() => !jobs()?.training?.followed);
   return el("div", { class: "job-buttons" },
     button("pause", () => shown() === "running" && ours(), "icon-pause"),
