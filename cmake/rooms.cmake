@@ -83,30 +83,30 @@ function(qkv_test name)
   endif()
 endfunction()
 
-# qkv_embed_recipes(TARGET FOLDER): every FOLDER/NAME.json becomes a part of the program.
-function(qkv_embed_recipes target folder)
-  file(GLOB recipes CONFIGURE_DEPENDS ${folder}/*.json)
+# qkv_embed_texts(TARGET FOLDER HEADER FUNCTION NAMESPACE): every FOLDER/NAME.json becomes a part of the program, as name
+# and text in what FUNCTION, which HEADER declares, returns.
+function(qkv_embed_texts target folder header function namespace)
+  file(GLOB files CONFIGURE_DEPENDS ${folder}/*.json)
   set(entries "")
-  foreach(recipe ${recipes})
-    get_filename_component(name ${recipe} NAME_WE)
-    file(READ ${recipe} text)
-    string(APPEND entries "      {\"${name}\", R\"recipe(${text})recipe\"},\n")
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${recipe})
+  foreach(file ${files})
+    get_filename_component(name ${file} NAME_WE)
+    file(READ ${file} text)
+    string(APPEND entries "      {\"${name}\", R\"text(${text})text\"},\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   endforeach()
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/shipped_recipes.cpp @ONLY CONTENT "#include \"make/recipes.h\"
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${function}.cpp @ONLY CONTENT "#include \"@header@\"
 
-namespace qkv::app {
+namespace @namespace@ {
 
-const std::vector<std::pair<std::string_view, std::string_view>>& shipped_recipes() {
+const std::vector<std::pair<std::string_view, std::string_view>>& @function@() {
   static const std::vector<std::pair<std::string_view, std::string_view>> all{
 @entries@  };
   return all;
 }
 
-}  // namespace qkv::app
+}  // namespace @namespace@
 ")
-  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/shipped_recipes.cpp)
-  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/apps/qkv)
+  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/${function}.cpp)
 endfunction()
 
 # qkv_embed_page(TARGET FILE): the bytes of FILE become a part of the library (src/inspect/report/report_page.h).

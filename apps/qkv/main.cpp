@@ -130,6 +130,8 @@ int run_program(int argc, char** argv) {
     code = kAnswerNo;
   } catch (const Interrupted&) {
     code = kInterruptedExit;
+  } catch (const ExitWith& ended) {
+    code = ended.code;
   } catch (const CLI::CallForHelp&) {
     std::cout << help_text(command, help_columns());
   } catch (const CLI::ParseError& error) {

@@ -45,8 +45,12 @@ double SeedNumbers::at(std::string_view name) const {
   return 0;
 }
 
+std::string LabProgress::text() const {
+  return "seed " + std::to_string(seed) + " of " + std::to_string(seeds) + ", " + std::string(doing);
+}
+
 void LabContext::check(std::string_view doing) const {
-  if (progress) progress(doing);
+  if (progress) progress({.doing = doing});
   if (stop && stop()) throw LabStopped();
 }
 
@@ -111,15 +115,15 @@ LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds) {
     for (int64_t i = 0; i < seeds; ++i) {
       const double seed_start = now();
       LabContext one = context;
-      one.progress = [&](std::string_view doing) {
-        if (context.progress) {
-          context.progress("seed " + std::to_string(i + 1) + " of " + std::to_string(seeds) + ", " +
-                           std::string(doing));
-        }
+      int64_t checks = 0;
+      one.progress = [&](const LabProgress& now) {
+        ++checks;
+        if (context.progress) context.progress({i + 1, seeds, checks, now.doing});
       };
       const auto seed = static_cast<uint64_t>(i + 1);
       SeedNumbers numbers = lab.measure(one, seed);
       numbers.seconds = now() - seed_start;
+      numbers.checks = checks;
       result.seeds.push_back(seed);
       result.each.push_back(std::move(numbers));
     }

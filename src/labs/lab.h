@@ -33,6 +33,7 @@ struct SeedNumbers {
   std::vector<Number> numbers;
   std::vector<Curve> curves;
   double seconds = 0;
+  int64_t checks = 0;  // how often it told its progress
 
   void add(std::string name, double value) { numbers.push_back({std::move(name), value}); }
   void add_label(std::string name, int64_t which) {
@@ -43,11 +44,19 @@ struct SeedNumbers {
 
 struct LabStopped {};  // thrown by LabContext::check
 
+// How far a lab is. Every seed calls LabContext::check about as often, so after the first one the rest is known.
+struct LabProgress {
+  int64_t seed = 1, seeds = 1;  // the one being measured, of so many
+  int64_t checks = 0;           // calls of check() in this seed
+  std::string_view doing = {};
+  std::string text() const;  // on one line
+};
+
 struct LabContext {
   const Engine& engine;
   double size = 1;  // scales the number of steps and examples; tests use less than 1
   std::function<bool()> stop = {};
-  std::function<void(std::string_view doing)> progress = {};
+  std::function<void(const LabProgress&)> progress = {};
 
   // Reports progress, and throws LabStopped if a stop was requested.
   void check(std::string_view doing) const;

@@ -85,7 +85,8 @@ class Server::Impl : public HttpHandler {
         keys_(options.keys),
         readers_("qkv-read", 2),
         writer_("qkv-write", 1) {
-    QKV_CHECK(!options.models.empty(), "there is no model to serve", Hint("qkv serve MODEL"));
+    QKV_CHECK(!options.models.empty() || !options.jobs.first.empty(), "there is no model to serve",
+              Hint("qkv serve MODEL"));
     HttpOptions http = options.http;
     if (options.room.look.allowed) http.stream_bytes += kLookText * static_cast<size_t>(options.room.look.bytes);
     // Whoever reaches a server of this machine alone may look, and start work from the page.
@@ -94,7 +95,8 @@ class Server::Impl : public HttpHandler {
                               .paths = options.models,
                               .open = options.open,
                               .look = local || options.room.look.allowed,
-                              .work = local});
+                              .work = local,
+                              .jobs = local ? options.jobs : JobOptions{}});
     transport_.emplace(http, *this);
   }
 
@@ -113,6 +115,7 @@ class Server::Impl : public HttpHandler {
       const bool worked = step();
       if (stopping_ && !stop_at) {
         transport_->stop_accepting();
+        page_->end_work();
         stop_at = EngineClock::now() + std::chrono::duration_cast<EngineClock::duration>(options_.drain);
       }
       if (stop_at) {
@@ -136,6 +139,7 @@ class Server::Impl : public HttpHandler {
   int port() const { return transport_->port(); }
   const std::string& page_token() const { return page_->token(); }
   bool ready() const { return ready_; }
+  std::optional<int> first_job_ended() const { return page_->first_job_ended(); }
   const std::vector<std::string>& names() const { return names_; }
 
   // --- of the transport's thread ---
@@ -482,6 +486,10 @@ const std::string& Server::page_token() const {
 
 bool Server::ready() const {
   return impl_->ready();
+}
+
+std::optional<int> Server::first_job_ended() const {
+  return impl_->first_job_ended();
 }
 
 std::vector<std::string> Server::model_names() const {

@@ -10,6 +10,7 @@
 
 #include "server/http/http.h"
 #include "server/http/origin.h"
+#include "server/jobs/jobs.h"
 #include "server/models/served_model.h"
 
 namespace qkv {
@@ -21,8 +22,9 @@ struct ServerOptions {
   server::HttpOptions http = {};
   std::vector<std::string> keys = {};  // none: everybody may ask
   server::OriginRules origins = {};
-  server::Seconds drain{10};  // how long texts may take to finish after stop()
-  bool log = true;            // a line for each request, without its text
+  server::JobOptions jobs = {};  // what the page may start
+  server::Seconds drain{10};     // how long texts may take to finish after stop()
+  bool log = true;               // a line for each request, without its text
 };
 
 class Server {
@@ -32,11 +34,13 @@ class Server {
   Server& operator=(const Server&) = delete;
   ~Server();
 
-  void run();   // an Error if a model cannot be loaded
-  void stop();  // from any thread; run() ends within the time to drain and a second
+  void run();  // an Error if a model cannot be loaded
+  // From any thread; run() ends within the time to drain and a second, or once a training of the page is saved.
+  void stop();
   int port() const;
-  const std::string& page_token() const;  // what the page must show to start work
-  bool ready() const;                     // the models are loaded
+  const std::string& page_token() const;       // what the page must show to start work
+  bool ready() const;                          // the models are loaded
+  std::optional<int> first_job_ended() const;  // the exit code of JobOptions::first, once it has one
   std::vector<std::string> model_names() const;
 
  private:

@@ -5,6 +5,7 @@ import { readInk } from "./core/colour";
 import { fragment } from "./core/dom";
 import { startKeys } from "./keys";
 import { startLooking } from "./core/looking";
+import * as jobs from "./core/jobs";
 import { report, setReport, type Report } from "./core/report";
 import { effect } from "./core/signal";
 import * as store from "./core/store";
@@ -47,4 +48,4 @@ addEventListener("resize", () => tip.hide());
 addEventListener("scroll", () => tip.hide(), { passive: true });
 
 // For the console and the tests.
-Object.assign(window, { qkv: { report, store, words: allWords, playing, repaintAll } });
+Object.assign(window, { qkv: { report, store, words: allWords, playing, repaintAll, jobs } });

@@ -14,6 +14,11 @@ inline constexpr int kInterruptedExit = 130;  // as shells expect
 // Thrown where Ctrl-C ended a command before it had a result: exit code 130.
 struct Interrupted {};
 
+// Thrown where a process that did the work ended so and has said why.
+struct ExitWith {
+  int code;
+};
+
 // While it lives, the first of these signals is remembered and a second one ends the program at once. One at a time.
 class InterruptWatch {
  public:

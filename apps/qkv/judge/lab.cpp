@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -39,7 +41,7 @@ struct LabArguments {
   ReportOptions report;
   int64_t seeds = 0;
   ComputeOptions compute;
-  bool list = false;
+  bool list = false, lines = false;
 };
 
 // Wrapped at the terminal's width.
@@ -145,6 +147,7 @@ OrderedJson lab_report(const Lab& lab, const LabResult& result, const Engine& en
                   {"stopped", result.stopped},
                   {"seeds", result.seeds},
                   {"seconds", result.seconds},
+                  {"checks", result.each.front().checks},
                   {"device", engine.device().name()},
                   {"threads", engine.threads()},
                   {"interval", "95 %, Student's t over seeds"},
@@ -176,13 +179,32 @@ OrderedJson lab_report(const Lab& lab, const LabResult& result, const Engine& en
   return out;
 }
 
+// A line of JSON for what is being done, a few each second.
+class ProgressLines {
+ public:
+  void tell(const LabProgress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_ && progress.checks > 1) return;
+    next_ = now + std::chrono::milliseconds(250);
+    std::cout << OrderedJson{{"seed", progress.seed},
+                             {"seeds", progress.seeds},
+                             {"checks", progress.checks},
+                             {"doing", progress.doing}}
+                     .dump()
+              << std::endl;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point next_ = {};
+};
+
 void run_lab(const LabArguments& options) {
   if (options.list) return options.report.json ? list_labs_json() : list_labs();
   QKV_CHECK(!options.name.empty(), "which lab?", Hint("qkv lab --list  shows them"));
   const Lab& lab = lab_named(options.name);
   constexpr int64_t kNeeded = int64_t{2} << 30;  // more than any lab's model and batch take
   const Engine engine(kernels_for(options.compute, kNeeded), {.threads = options.compute.threads});
-  const bool quiet = options.report.json;
+  const bool quiet = options.report.json || options.lines;
   if (!quiet) {
     std::cout << inked(Ink::bold, lab.name) << '\n'
               << indented(lab.claim) << indented(lab.claim_zh) << '\n'
@@ -190,14 +212,17 @@ void run_lab(const LabArguments& options) {
   }
   LabResult result;
   {
-    const InterruptWatch interrupt;
+    const InterruptWatch interrupt({SIGINT, SIGTERM});
     Progress progress(lab.name, 0);
+    ProgressLines lines;
     int64_t told = 0;
-    result = run_lab(lab,
-                     {.engine = engine,
-                      .stop = [&] { return interrupt.seen(); },
-                      .progress = [&](std::string_view doing) { progress.update(++told, doing); }},
-                     options.seeds > 0 ? options.seeds : lab.seeds);
+    result = run_lab(
+        lab,
+        {.engine = engine,
+         .stop = [&] { return interrupt.seen(); },
+         .progress =
+             [&](const LabProgress& now) { options.lines ? lines.tell(now) : progress.update(++told, now.text()); }},
+        options.seeds > 0 ? options.seeds : lab.seeds);
   }
   if (result.each.empty()) {
     std::cerr << fmt::format("stopped after {:.0f} s, before the first seed was finished: nothing to say\n",
@@ -209,7 +234,9 @@ void run_lab(const LabArguments& options) {
     print_curves(result);
     print_verdict(result);
   }
-  write_report(options.report, lab_report(lab, result, engine));
+  const OrderedJson report = lab_report(lab, result, engine);
+  if (options.lines) std::cout << report.dump() << std::endl;
+  write_report(options.report, report);
   if (result.stopped) throw Interrupted();
   if (result.verdict != Verdict::seen) throw AnswerNo();
 }
@@ -225,6 +252,10 @@ void add_lab(Command app) {
   command.add_flag("--list", options->list, "List the labs with their claims");
   command.add_option("--seeds", options->seeds, "How many seeds, 3 or more; otherwise as many as the lab needs");
   add_report_options(command, options->report);
+  command
+      .add_flag("--lines", options->lines,
+                "Print lines of JSON and nothing else: what is being done as it goes, and the report at the end")
+      .excludes(command.option("--json"));
   add_compute_options(command, options->compute);
   command.footer(kLabExamples);
   command.callback([options] { run_lab(*options); });

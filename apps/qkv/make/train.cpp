@@ -6,6 +6,7 @@
 #include "common/commands.h"
 #include "make/recipes.h"
 #include "make/train_run.h"
+#include "make/train_serve.h"
 
 namespace qkv::app {
 namespace {
@@ -22,6 +23,7 @@ Examples:
   qkv train --resume --out run                              continue after Ctrl-C, a crash or a power cut
   qkv train fine-tune.json --from MODEL --data notes.txt --out tuned
   qkv train demo --watch --out my-run                       snapshots for qkv movie
+  qkv train demo --serve --out my-run                       watch it learn in a browser
 
 RUN holds recipe.json, log.jsonl, TensorBoard events, samples.jsonl and checkpoints; RUN/best and RUN/last are models that
 qkv and Hugging Face load. docs/training.md has all keys of a recipe.)";
@@ -30,8 +32,25 @@ struct TrainArguments {
   std::string recipe, out, from;
   std::vector<std::string> data, set;
   ComputeOptions compute;
-  bool resume = false, from_scratch = false, list = false, json = false, dry = false, watch = false;
+  bool resume = false, from_scratch = false, list = false, json = false, dry = false, watch = false, serve = false;
+  int port = 8080;
 };
+
+// The command line of the same training, without the page and with snapshots for it.
+std::vector<std::string> train_words(const TrainArguments& options) {
+  std::vector<std::string> words{"train"};
+  if (!options.recipe.empty()) words.push_back(options.recipe);
+  words.insert(words.end(), {"--watch", "--out", options.out, "--device", options.compute.device_name});
+  for (const std::string& file : options.data) words.insert(words.end(), {"--data", file});
+  for (const std::string& change : options.set) words.insert(words.end(), {"--set", change});
+  if (!options.from.empty()) words.insert(words.end(), {"--from", options.from});
+  if (options.compute.threads > 0) words.insert(words.end(), {"--threads", std::to_string(options.compute.threads)});
+  for (const auto& [word, given] :
+       {std::pair{"--resume", options.resume}, {"--from-scratch", options.from_scratch}, {"--json", options.json}}) {
+    if (given) words.emplace_back(word);
+  }
+  return words;
+}
 
 void train(const TrainArguments& options) {
   QKV_CHECK(!options.out.empty(), "no folder for the run was named", Hint("say  --out RUN"));
@@ -48,6 +67,12 @@ void train(const TrainArguments& options) {
               Hint("change ", options.out, "/recipe.json: steps, schedule, checkpoint and the like may change"));
   }
   Comm& comm = world_comm();
+  if (options.serve) {
+    QKV_CHECK(comm.size() == 1, "--serve shows a training of one process, but there are ", comm.size(),
+              Hint("leave it out, and see the run later:  qkv movie ", options.out));
+    QKV_CHECK(!options.dry, "--plan trains nothing that --serve could show", Hint("give one of the two"));
+    return serve_training(train_words(options), options.out, options.compute, options.port);
+  }
   try {
     TrainRun({.recipe =
                   [&] {
@@ -87,6 +112,11 @@ void add_train(Command app) {
   command.add_flag("--from-scratch", options->from_scratch,
                    "With --resume: begin at step 0; what the run has is kept aside in RUN/before-1");
   command.add_flag("--watch", options->watch, "Keep small snapshots in the run for qkv movie; --resume continues them");
+  command.add_flag("--serve", options->serve, "Show it on a page while it trains, as --watch does afterwards");
+  command.add_option("--port", options->port, "Port of that page; 0 takes any that is free")
+      .between(0, 65535)
+      .show_default()
+      .needs(command.option("--serve"));
   command.add_flag("--plan", options->dry, "Print size, memory and expected time, or what would be refused, and stop");
   command.add_flag("--list", options->list, "List the built-in recipes");
   add_compute_options(command, options->compute);

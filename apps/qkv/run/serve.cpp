@@ -13,6 +13,7 @@
 #include "common/commands.h"
 #include "common/interrupt.h"
 #include "common/model_options.h"
+#include "make/page_jobs.h"
 #include "server/http/api_keys.h"
 #include "server/server.h"
 
@@ -37,12 +38,13 @@ struct ServeArguments {
   ModelOptions model;
   CacheOptions cache;
   ServerOptions server;
-  std::string keys;
+  std::string keys, runs;
 };
 
 ServerOptions server_options(const ServeArguments& arguments) {
   ServerOptions options = arguments.server;
   options.open = open_options(arguments.model);
+  options.jobs = page_jobs(arguments.model.compute, arguments.runs);
   options.room.context = arguments.cache.context;
   options.room.cache = chosen_cache_type(arguments.cache);
   if (!arguments.keys.empty()) options.keys = server::keys_in_file(arguments.keys);
@@ -107,6 +109,8 @@ void add_serve(Command app) {
   command.add_option("--look-bytes", server.room.look.bytes, "Most bytes of the numbers that one answer shows")
       .between(int64_t{1} << 10, int64_t{1} << 30)
       .show_default();
+  command.add_option("--runs DIR", options->runs,
+                     "Where trainings started from the page are kept; otherwise they are removed at the end");
   command
       .add_option("--dtype", options->model.dtype,
                   "What models compute in; auto: f32 if all weights are f32, otherwise bf16")

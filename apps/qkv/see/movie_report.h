@@ -11,9 +11,6 @@
 
 namespace qkv::app {
 
-// Tokens of a run's embeddings as people read them. Empty for a part of a character.
-std::vector<std::string> movie_texts(const std::filesystem::path& run, const std::vector<int32_t>& tokens);
-
 // From the snapshots of a run, from movie.json in a model's folder, or from such a file itself.
 ToldMovie movie_of(const std::filesystem::path& path,
                    const std::function<void(size_t done, size_t all)>& finished = {});

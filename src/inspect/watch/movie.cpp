@@ -1,57 +1,15 @@
-#include "inspect/watch/movie.h"
-
 #include <cmath>
 #include <map>
 #include <numeric>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/path.h"
+#include "inspect/watch/movie_parts.h"
 #include "inspect/watch/pca.h"
 
 namespace qkv {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr size_t kLargestLog = size_t{1} << 30;
 constexpr size_t kNeighbours = 10;
-
-// The lines of an optional file; a last line without a newline is still being written and left out.
-std::vector<Json> lines_of(const fs::path& path) {
-  std::vector<Json> lines;
-  if (!is_there(path)) return lines;
-  const std::string text = read_file(path, kLargestLog);
-  std::string_view rest = text;
-  for (size_t number = 1; rest.find('\n') != std::string_view::npos; ++number) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(line.size() + 1);
-    lines.push_back(parse_json(line, path.string() + " line " + std::to_string(number)));
-  }
-  return lines;
-}
-
-std::optional<double> number_of(const Json& line, const char* key) {
-  if (!line.is_object() || !line.contains(key) || !line[key].is_number()) return std::nullopt;
-  return line[key].get<double>();
-}
-
-void read_log(const fs::path& run, Movie& movie) {
-  for (const Json& line : lines_of(run / "log.jsonl")) {
-    const std::optional<double> step = number_of(line, "step");
-    const std::optional<double> loss = number_of(line, "loss"), held_out = number_of(line, "val_loss");
-    if (!step || (!loss && !held_out)) continue;
-    const auto at = static_cast<int64_t>(*step);
-    if (movie.log.empty() || movie.log.back().step != at) movie.log.push_back({.step = at});
-    if (loss) movie.log.back().loss = loss;
-    if (held_out) movie.log.back().held_out = held_out;
-  }
-  for (const Json& line : lines_of(run / "samples.jsonl")) {
-    const std::optional<double> step = number_of(line, "step");
-    if (!step || !line.contains("text") || !line["text"].is_string()) continue;
-    movie.samples.push_back({static_cast<int64_t>(*step), line["text"].get<std::string>()});
-  }
-}
+constexpr double kStale = 0.8;  // axes that show less of the newest snapshot than this share of its own are chosen anew
 
 // Loss in the last octave of positions with enough rows, minus that three octaves earlier: like the 500th against the
 // 50th token, but for texts of any length.
@@ -91,6 +49,7 @@ std::string layer_of(const Movie::Head& head) {
 }
 
 void add_in_layer(Movie& movie) {
+  for (Movie::Head& head : movie.heads) head.in_layer.clear();
   for (size_t s = 0; s < movie.steps.size(); ++s) {
     std::map<std::string, double> squares;
     for (const Movie::Head& head : movie.heads) squares[layer_of(head)] += std::pow(head.importance[s].mean, 2);
@@ -101,13 +60,16 @@ void add_in_layer(Movie& movie) {
   }
 }
 
-void add_weights(const std::vector<Snapshot>& all, Movie& movie) {
+void add_weights(std::span<const MovieEntry> all, Movie& movie) {
   constexpr auto kSize = static_cast<size_t>(Snapshot::kSketch);
+  movie.weights.clear();
   for (size_t w = 0; w < movie.plan.weights.size(); ++w) {
     Movie::Weight weight{.name = movie.plan.weights[w]};
-    const auto first = part(all.front().sketches, w, kSize), last = part(all.back().sketches, w, kSize);
+    const auto first = part(all.front().snapshot.sketches, w, kSize),
+               last = part(all.back().snapshot.sketches, w, kSize);
     const double start = length(first, {});
-    for (const Snapshot& s : all) {
+    for (const MovieEntry& entry : all) {
+      const Snapshot& s = entry.snapshot;
       const auto now = part(s.sketches, w, kSize);
       weight.moved.push_back(start > 0 ? length(now, first) / start : 0);
       weight.cosine.push_back(cosine(now, last));
@@ -150,31 +112,46 @@ std::vector<std::vector<size_t>> neighbours_of(const std::vector<float>& embeddi
   return nearest;
 }
 
-void add_embedding(const std::vector<Snapshot>& all, Movie& movie) {
+// How far a snapshot's tokens lie apart within a plane: the sum of squares about their mean.
+double spread_in(const Plane& plane, const std::vector<float>& embedding, size_t width) {
+  const size_t n = embedding.size() / width;
+  std::array<double, 2> sum = {}, squares = {};
+  for (size_t t = 0; t < n; ++t) {
+    const std::array<double, 2> at = plane.project(part(embedding, t, width));
+    for (size_t a = 0; a < 2; ++a) {
+      sum[a] += at[a];
+      squares[a] += at[a] * at[a];
+    }
+  }
+  double spread = 0;
+  for (size_t a = 0; a < 2; ++a) spread += squares[a] - sum[a] * sum[a] / static_cast<double>(n);
+  return spread;
+}
+
+void add_embedding(std::span<const MovieEntry> all, size_t basis, Movie& movie) {
   const auto width = static_cast<size_t>(movie.plan.width);
   Movie::Embedding& made = movie.embedding;
-  made.tokens = movie.plan.tokens;
+  made = {.tokens = movie.plan.tokens};
   if (made.tokens.size() < 2 || width == 0) return;
-  const Plane plane = fit_plane(all.back().embedding, width);
+  const Plane plane = fit_plane(all[basis].snapshot.embedding, width);
   made.share = plane.share;
-  const auto final_ones = neighbours_of(all.back().embedding, width);
-  for (const Snapshot& s : all) {
+  made.basis = all[basis].snapshot.step;
+  for (const MovieEntry& entry : all) {
     std::vector<double> x, y;
     for (size_t t = 0; t < made.tokens.size(); ++t) {
-      const auto [a, b] = plane.project(part(s.embedding, t, width));
+      const auto [a, b] = plane.project(part(entry.snapshot.embedding, t, width));
       x.push_back(a);
       y.push_back(b);
     }
     made.x.push_back(std::move(x));
     made.y.push_back(std::move(y));
-    const auto now = neighbours_of(s.embedding, width);
     size_t same = 0, of = 0;
-    for (size_t t = 0; t < now.size(); ++t) {
+    for (size_t t = 0; t < entry.nearest.size(); ++t) {
+      const std::vector<size_t>&now = entry.nearest[t], &final_ones = all.back().nearest[t];
       std::vector<size_t> both;
-      std::set_intersection(now[t].begin(), now[t].end(), final_ones[t].begin(), final_ones[t].end(),
-                            std::back_inserter(both));
+      std::set_intersection(now.begin(), now.end(), final_ones.begin(), final_ones.end(), std::back_inserter(both));
       same += both.size();
-      of += final_ones[t].size();
+      of += final_ones.size();
     }
     made.neighbours.push_back(of > 0 ? static_cast<double>(same) / static_cast<double>(of) : 0);
   }
@@ -187,6 +164,7 @@ std::vector<double> means(const std::vector<Estimate>& all) {
 }
 
 void add_phases(Movie& movie) {
+  movie.phases.clear();
   const auto missing = [](const char* name, const char* reason) {
     return Phase{.name = name, .step = {}, .reason = reason, .numbers = {}};
   };
@@ -213,6 +191,43 @@ void add_phases(Movie& movie) {
 
 }  // namespace
 
+MovieEntry::MovieEntry(Snapshot taken, size_t width) : snapshot(std::move(taken)) {
+  if (width > 0) nearest = neighbours_of(snapshot.embedding, width);
+}
+
+void add_snapshot(const Snapshot& s, Movie& movie) {
+  using Losses = Snapshot::TextLosses;
+  movie.steps.push_back(s.step);
+  for (size_t h = 0; h < movie.heads.size(); ++h) {
+    for (size_t r = 0; r < kWatchedRoles; ++r) movie.heads[h].roles[r].push_back(estimate(s.roles[h][r]));
+    movie.heads[h].importance.push_back(s.importance[h].estimate());
+  }
+  movie.loss.push_back(estimate_of(s.texts, &Losses::loss, &Losses::targets));
+  movie.unigram.push_back(estimate_of(s.texts, &Losses::unigram, &Losses::targets));
+  movie.bigram.push_back(estimate_of(s.texts, &Losses::bigram, &Losses::after));
+  movie.icl.push_back(icl_of(s));
+  movie.watch_seconds = s.watch_seconds;
+  movie.train_seconds = s.train_seconds;
+}
+
+void add_course(std::span<const MovieEntry> all, size_t basis, Movie& movie) {
+  add_in_layer(movie);
+  add_weights(all, movie);
+  add_embedding(all, basis, movie);
+  add_phases(movie);
+}
+
+bool axes_are_stale(std::span<const MovieEntry> all, size_t basis) {
+  const Snapshot& newest = all.back().snapshot;
+  const auto tokens = all.back().nearest.size();
+  if (tokens < 2) return false;
+  const size_t width = newest.embedding.size() / tokens;
+  const auto seen_by = [&](const Snapshot& of) {
+    return spread_in(fit_plane(of.embedding, width), newest.embedding, width);
+  };
+  return seen_by(all[basis].snapshot) < kStale * seen_by(newest);
+}
+
 double cosine(std::span<const float> a, std::span<const float> b) {
   double both = 0, of_a = 0, of_b = 0;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -222,36 +237,6 @@ double cosine(std::span<const float> a, std::span<const float> b) {
     of_b += y * y;
   }
   return of_a > 0 && of_b > 0 ? both / std::sqrt(of_a * of_b) : 0;
-}
-
-Movie make_movie(const fs::path& run, const std::function<void(size_t, size_t)>& finished) {
-  const WatchFolder folder = WatchFolder::open(run);
-  Movie movie{.plan = folder.plan(), .steps = folder.steps()};
-  QKV_CHECK(!movie.steps.empty(), WatchFolder::in(run).string(), " has a plan of ", movie.plan.steps.size(),
-            " snapshots but none has been taken", Hint("resume the run:  qkv train --resume --out " + run.string()));
-  for (const std::string& name : movie.plan.heads) movie.heads.push_back({.name = name});
-  using Losses = Snapshot::TextLosses;
-  std::vector<Snapshot> all;
-  for (const int64_t step : movie.steps) {
-    const Snapshot& s = all.emplace_back(folder.read(step));
-    for (size_t h = 0; h < movie.heads.size(); ++h) {
-      for (size_t r = 0; r < kWatchedRoles; ++r) movie.heads[h].roles[r].push_back(estimate(s.roles[h][r]));
-      movie.heads[h].importance.push_back(s.importance[h].estimate());
-    }
-    movie.loss.push_back(estimate_of(s.texts, &Losses::loss, &Losses::targets));
-    movie.unigram.push_back(estimate_of(s.texts, &Losses::unigram, &Losses::targets));
-    movie.bigram.push_back(estimate_of(s.texts, &Losses::bigram, &Losses::after));
-    movie.icl.push_back(icl_of(s));
-    if (finished) finished(all.size(), movie.steps.size());
-  }
-  movie.watch_seconds = all.back().watch_seconds;
-  movie.train_seconds = all.back().train_seconds;
-  add_in_layer(movie);
-  add_weights(all, movie);
-  add_embedding(all, movie);
-  add_phases(movie);
-  read_log(run, movie);
-  return movie;
 }
 
 }  // namespace qkv

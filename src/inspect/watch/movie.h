@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,7 +42,8 @@ struct Movie {
   };
   struct Embedding {
     std::vector<int32_t> tokens;
-    std::array<double, 2> share = {};       // of the last snapshot's variance explained by each axis
+    std::array<double, 2> share = {};       // of the variance at `basis` explained by each axis
+    int64_t basis = 0;                      // step whose two directions of most variance are the axes of all snapshots
     std::vector<std::vector<double>> x, y;  // by snapshot and token
     std::vector<double> neighbours;         // share of a token's ten nearest neighbours that are also its final ones
   };
@@ -75,6 +77,31 @@ bool has_role(WatchedRole role, const Estimate& score);
 // From RUN/watch, RUN/log.jsonl and RUN/samples.jsonl. An Error if there are no snapshots or one is damaged.
 // `finished` is told how many snapshots are read.
 Movie make_movie(const std::filesystem::path& run, const std::function<void(size_t done, size_t all)>& finished = {});
+
+// The movie of a run that goes on: what is new in its folder is read, and nothing twice.
+class GrowingMovie {
+ public:
+  explicit GrowingMovie(std::filesystem::path run);
+  GrowingMovie(const GrowingMovie&) = delete;
+  GrowingMovie& operator=(const GrowingMovie&) = delete;
+  ~GrowingMovie();
+
+  // Reads the snapshots that are new, and drops those that a resumed run took back. False: nothing changed, or the run
+  // has no snapshots yet.
+  bool grow(const std::function<void(size_t done, size_t all)>& finished = {});
+  bool empty() const;
+  // So far, with the run's log and samples. The axes of the embeddings stay while they explain the newest snapshot
+  // nearly as well as its own would; the last movie has those of the last snapshot.
+  Movie movie(bool last);
+
+ private:
+  struct Kept;
+  std::filesystem::path run_;
+  std::unique_ptr<Kept> kept_;
+};
+
+// Tokens of a run's embeddings as people read them. Empty for a part of a character.
+std::vector<std::string> movie_texts(const std::filesystem::path& run, const std::vector<int32_t>& tokens);
 
 // The part "movie" of a report; `texts`: the embedding's tokens as text.
 Json to_json(const Movie& movie, const std::vector<std::string>& texts);

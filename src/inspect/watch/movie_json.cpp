@@ -160,6 +160,7 @@ class Told {
       for (const Json& at : checked(json.at(key), snapshots_)) to->push_back(checked(at, tokens));
     }
     if (!made.x.empty()) made.neighbours = numbers(json.at("neighbours"));
+    made.basis = json.value("basis", part_.at("steps").back().get<int64_t>());
     return made;
   }
 
@@ -223,6 +224,7 @@ Json to_json(const Movie& movie, const std::vector<std::string>& texts) {
             {"x", movie.embedding.x},
             {"y", movie.embedding.y},
             {"share", movie.embedding.share},
+            {"basis", movie.embedding.basis},
             {"neighbours", movie.embedding.neighbours}}},
           {"phases", phases},
           {"samples", samples},

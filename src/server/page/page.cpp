@@ -1,5 +1,6 @@
 #include "server/page/page.h"
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
@@ -19,10 +20,11 @@ namespace {
 constexpr const char* kPagePath = "/page";
 constexpr const char* kTokenHeader = "X-QKV-Token";
 
-// One of `look` and `work` answers.
+// One of `look` and `work` answers. POST to one of `work` starts or ends something: it needs the page's token and origin.
 struct PageRoute {
   std::string_view method, path;
   PageLook look = nullptr;
+  PageWork work = nullptr;
 };
 constexpr PageRoute kPageRoutes[] = {
     {.method = "GET", .path = "/page/models", .look = page_models},
@@ -34,6 +36,16 @@ constexpr PageRoute kPageRoutes[] = {
     {.method = "POST", .path = "/page/weight", .look = page_weight},
     {.method = "POST", .path = "/page/tile", .look = page_tile},
     {.method = "POST", .path = "/page/overview", .look = page_overview},
+    {.method = "GET", .path = "/page/jobs", .work = page_jobs},
+    {.method = "GET", .path = "/page/jobs/events", .work = page_job_events},
+    {.method = "GET", .path = "/page/jobs/movie", .work = page_job_movie},
+    {.method = "GET", .path = "/page/labs", .work = page_labs},
+    {.method = "POST", .path = "/page/training/start", .work = page_train},
+    {.method = "POST", .path = "/page/training/pause", .work = page_pause},
+    {.method = "POST", .path = "/page/training/resume", .work = page_resume},
+    {.method = "POST", .path = "/page/training/stop", .work = page_stop_training},
+    {.method = "POST", .path = "/page/labs/run", .work = page_run_lab},
+    {.method = "POST", .path = "/page/labs/stop", .work = page_stop_lab},
 };
 
 const PageRoute* route_of(std::string_view path) {
@@ -88,6 +100,31 @@ struct Page::Impl {
   PageOptions options;
   std::string token = random_token();
   PageParts parts;
+  std::optional<Jobs> jobs;
+
+  // A page of another origin cannot read the token, and a program that has it is not a page.
+  std::optional<HttpResponse> refuse_work(const PageRoute& route, const HttpHead& head, OriginIs origin) const {
+    if (!options.work) {
+      return ApiError(403,
+                      "trainings and labs cannot be followed or started here: only on a server that this machine "
+                      "alone can reach")
+          .response();
+    }
+    if (route.method != "POST") return std::nullopt;
+    if (origin != OriginIs::same) {
+      return ApiError(403, "work is started by the server's own page: the Origin header must be this server's")
+          .response();
+    }
+    const std::string_view shown = head.header(kTokenHeader);
+    if (head.count(kTokenHeader) == 1 && shown.size() == token.size() &&
+        CRYPTO_memcmp(shown.data(), token.data(), token.size()) == 0) {
+      return std::nullopt;
+    }
+    ApiError wrong(403,
+                   fmt::format("the header {} must be the token of the page; reload the page to get it", kTokenHeader));
+    wrong.code = "stale_token";
+    return wrong.response();
+  }
 
   HttpResponse file() const {
     const std::string html = report_html({{"report", "live"}, {"token", token}, {"work", options.work}});
@@ -99,6 +136,7 @@ struct Page::Impl {
 
 Page::Page(const PageOptions& options) : impl_(std::make_unique<Impl>()) {
   impl_->options = options;
+  impl_->jobs.emplace(options.jobs);
   for (size_t i = 0; i < options.names.size(); ++i) {
     impl_->parts.models.add(options.names[i], options.paths[i], options.open);
   }
@@ -120,7 +158,7 @@ const std::string& Page::token() const {
   return impl_->token;
 }
 
-std::optional<HttpResponse> Page::refuse(const HttpHead& head, OriginIs) const {
+std::optional<HttpResponse> Page::refuse(const HttpHead& head, OriginIs origin) const {
   const PageRoute* route = route_of(head.path);
   const std::string_view takes = route == nullptr ? "GET" : route->method;
   if (head.method != takes && !(takes == "GET" && head.method == "HEAD")) {
@@ -131,6 +169,7 @@ std::optional<HttpResponse> Page::refuse(const HttpHead& head, OriginIs) const {
   if (route != nullptr && route->look != nullptr && !impl_->options.look) {
     return ApiError(403, "looking inside is not allowed here; qkv serve --look allows it").response();
   }
+  if (route != nullptr && route->work != nullptr) return impl_->refuse_work(*route, head, origin);
   return std::nullopt;
 }
 
@@ -139,11 +178,22 @@ void Page::answer(const HttpRequest& request, const std::shared_ptr<Exchange>& e
   if (route == nullptr) return exchange->respond(impl_->file());
   const auto body = std::make_shared<const OrderedJson>(request.head.method == "POST" ? parse_body(request.body)
                                                                                       : OrderedJson::object());
+  if (route->work != nullptr) return route->work(*impl_->jobs, Fields(*body, ""), exchange);
   impl_->parts.thread.ask(exchange, [this, body, look = route->look] { return look(impl_->parts, Fields(*body, "")); });
 }
 
+std::optional<int> Page::first_job_ended() const {
+  return impl_->jobs->first_ended();
+}
+
+void Page::end_work() {
+  impl_->jobs->end();
+}
+
 void Page::stop() {
+  end_work();
   impl_->parts.thread.stop();
+  impl_->jobs->join();
 }
 
 }  // namespace qkv::server

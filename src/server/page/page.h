@@ -13,6 +13,7 @@
 #include "open/open_model.h"
 #include "server/http/http.h"
 #include "server/http/origin.h"
+#include "server/jobs/jobs.h"
 
 namespace qkv::server {
 
@@ -21,6 +22,7 @@ struct PageOptions {
   OpenOptions open = {};
   bool look = true;  // false: requests may not look inside
   bool work = true;  // false: nothing can be started from the page
+  JobOptions jobs = {};
 };
 
 class Page {
@@ -38,7 +40,9 @@ class Page {
   std::optional<HttpResponse> refuse(const HttpHead& head, OriginIs origin) const;
   // By a reader's thread.
   void answer(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
-  void stop();  // what runs ends soon
+  std::optional<int> first_job_ended() const;  // the exit code of JobOptions::first
+  void end_work();                             // asks what was started to save and end, and sends no more of it
+  void stop();                                 // and waits for that, and for what is being looked at
 
  private:
   struct Impl;

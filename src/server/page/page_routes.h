@@ -6,6 +6,7 @@
 
 #include "inspect/look/head_maps.h"
 #include "server/http/api_error.h"
+#include "server/jobs/jobs.h"
 #include "server/page/page_model.h"
 #include "server/requests/fields.h"
 
@@ -55,6 +56,20 @@ HttpResponse page_story(PageParts& page, const Fields& fields);
 HttpResponse page_weight(PageParts& page, const Fields& fields);
 HttpResponse page_tile(PageParts& page, const Fields& fields);
 HttpResponse page_overview(PageParts& page, const Fields& fields);
+
+// Routes about work that was started, or starts it: by a reader's thread, at once.
+using PageWork = void (*)(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+
+void page_jobs(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_job_events(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_job_movie(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_labs(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_train(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_pause(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_resume(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_stop_training(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_run_lab(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
+void page_stop_lab(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
 
 // --- what they have in common ----------------------------------------------------------------------------------------
 

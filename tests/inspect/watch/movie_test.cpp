@@ -403,6 +403,64 @@ TEST_P(WatchOf, importance_is_how_the_loss_changes_with_a_gate) {
 // Families without ReLU, whose kinks disturb a difference quotient.
 INSTANTIATE_TEST_SUITE_P(families, WatchOf, testing::Values("gpt2", "gemma2", "bart"));
 
+// A movie that is read while the run goes on ends as the one that is read at the end; its axes stay while they can.
+TEST(GrowingMovies, read_what_is_new_and_end_as_the_whole) {
+  const Engine engine(kernels::best_table(), {.threads = 2});
+  const auto model = Checkpoint::open(test::golden("llama")).model();
+  Watcher watcher(*model, engine, material_of(*model), kOptions);
+  const TempFolder whole, part;
+  WatchFolder folder = WatchFolder::create(whole.path(), watcher.plan());
+  const auto changed = [&](int64_t step, double by) {
+    Arena arena(engine.device());
+    Context cx = engine.context(arena, Precision::f32());
+    for (auto& [name, weight] : model->weights()) {
+      if (name != "embed") continue;
+      const Tensor w = weight.writable(cx);
+      const test::Numbers noise = test::normals(static_cast<uint64_t>(step), w.count(), by);
+      for (int64_t i = 0; i < w.count(); ++i) w.as<float>()[i] += static_cast<float>(noise[static_cast<size_t>(i)]);
+      weight.updated();
+    }
+    folder.write(watcher.take(step));
+    folder.wait();
+  };
+  changed(0, 0);
+  changed(1, 1e-4);
+  changed(2, 10);  // whatever the axes showed is lost in this
+  changed(3, 1e-4);
+  const auto copy = [&](const std::string& name) {
+    std::filesystem::create_directories(part.path() / "watch");
+    std::filesystem::copy_file(whole.path() / "watch" / name, part.path() / "watch" / name);
+  };
+  const auto snapshot = [](int step) { return "step-0000000" + std::to_string(step) + ".safetensors"; };
+
+  GrowingMovie movie(part.path());
+  EXPECT_FALSE(movie.grow()) << "there is no run yet";
+  EXPECT_TRUE(movie.empty());
+  copy("watch.json");
+  copy(snapshot(0));
+  EXPECT_TRUE(movie.grow());
+  EXPECT_FALSE(movie.grow()) << "nothing is new";
+  EXPECT_EQ(movie.movie(false).embedding.basis, 0);
+  copy(snapshot(1));
+  EXPECT_TRUE(movie.grow());
+  const Movie early = movie.movie(false);
+  EXPECT_EQ(early.steps, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(early.embedding.basis, 0) << "axes that still show it stay";
+  copy(snapshot(2));
+  EXPECT_TRUE(movie.grow());
+  EXPECT_EQ(movie.movie(false).embedding.basis, 2) << "axes that show nothing are chosen anew";
+  copy(snapshot(3));
+  EXPECT_TRUE(movie.grow());
+  EXPECT_EQ(movie.movie(false).embedding.basis, 2);
+  const Movie last = movie.movie(true), at_once = make_movie(whole.path());
+  EXPECT_EQ(last.embedding.basis, 3);
+  const std::vector<std::string> texts(last.embedding.tokens.size(), "x");
+  EXPECT_EQ(to_json(last, texts), to_json(at_once, texts));
+  std::filesystem::remove(part.path() / "watch" / snapshot(3));  // a resumed run takes it again
+  EXPECT_TRUE(movie.grow());
+  EXPECT_EQ(movie.movie(false).steps, (std::vector<int64_t>{0, 1, 2}));
+}
+
 // Two models that differ in known ways: sampled entries against all entries.
 TEST(Sketches, tell_motion_and_cosine_of_whole_matrices) {
   const Engine engine(kernels::best_table(), {.threads = 2});

@@ -60,7 +60,8 @@ export interface Movie {
   thresholds?: Record<string, number>;
   heads?: MovieHead[];
   weights?: { name: string; moved?: Maybe<number>[]; cosine?: Maybe<number>[] }[];
-  embedding?: { tokens: string[]; x: number[][]; y: number[][] };
+  embedding?: { tokens: string[]; x: number[][]; y: number[][]; basis?: number };  // basis: the step whose main directions are the axes
+  total?: number;  // steps of a training that goes on
   samples?: { step: number; text: string }[];
 }
 

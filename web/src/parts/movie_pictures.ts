@@ -10,9 +10,9 @@ import { isRole, shownRole, type MovieView } from "./movie_view";
 const gap = 6, left = 30;
 
 export function rolesPicture(view: MovieView): Picture {
-  const { heads } = view;
+  const { heads: seats } = view;  // their places stay, their numbers are view.heads
   const rowOf = (head: { stack: string; layer: number }) => `${head.stack}\n${head.layer}`;
-  const rows = [...new Set(heads.map(rowOf))], across = Math.max(1, ...heads.map((head) => head.seat + 1));
+  const rows = [...new Set(seats.map(rowOf))], across = Math.max(1, ...seats.map((head) => head.seat + 1));
   const seat = (width: number) => ({ w: (width - left) / across, h: clamp(Math.min((width - left) / across, 300 / rows.length), 22, 64) });
   const picture = canvas(say("rolesTitle"), (width) => rows.length * seat(width).h + 22, (context, width) => {
     const { w, h } = seat(width);
@@ -25,7 +25,7 @@ export function rolesPicture(view: MovieView): Picture {
     });
     context.textAlign = "center";
     if (w > 24) for (let s = 0; s < across; ++s) context.fillText(`H${s}`, left + (s + 0.5) * w, rows.length * h + 11);
-    for (const head of heads) {
+    for (const head of view.heads) {
       const x = left + head.seat * w, y = (rows.length - 1 - rows.indexOf(rowOf(head))) * h;
       const best = shownRole() === "strongest" ? view.strongest(head) : ([shownRole(), view.between(head.roles?.[shownRole()])] as const);
       box(context, x + gap / 2, y + gap / 2, w - gap, h - gap, 6);
@@ -45,7 +45,7 @@ export function rolesPicture(view: MovieView): Picture {
   picture.node.addEventListener("pointermove", (event) => {
     const { x, y } = pointIn(picture.node, event), { w, h } = seat(picture.holder.clientWidth);
     const row = rows[rows.length - 1 - Math.floor(y / h)];
-    const head = heads.find((one) => rowOf(one) === row && one.seat === Math.floor((x - left) / w));
+    const head = view.heads.find((one) => rowOf(one) === row && one.seat === Math.floor((x - left) / w));
     if (!head) return tip.hide();
     tip.show(event.clientX, event.clientY, el("b", {}, head.name), el("div", { class: "bars" }, Object.entries(head.roles ?? {}).map(([name, values]) => {
       const value = view.between(values) ?? 0;
@@ -57,10 +57,9 @@ export function rolesPicture(view: MovieView): Picture {
 }
 
 export function embeddingPicture(view: MovieView): Picture {
-  const embedding = view.movie.embedding!;
   const range = (rows: number[][]) => rows.flat().filter(known).reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
-  const [xl, xh] = range(embedding.x), [yl, yh] = range(embedding.y);
   return canvas(say("embeddingTitle"), (width) => clamp(width * 0.68, 260, 440), (context, width, height) => {
+    const embedding = view.movie.embedding!, [xl, xh] = range(embedding.x), [yl, yh] = range(embedding.y);
     const low = Math.floor(view.at()), high = Math.min(low + 1, view.last), part = view.at() - low, trail = Math.max(low - 5, 0);
     const place = (t: number, at: number) => [mix(26, width - 34, (list(embedding.x[at])[t] - xl) / (xh - xl || 1)), mix(height - 16, 16, (list(embedding.y[at])[t] - yl) / (yh - yl || 1))];
     const taken: { x: number; y: number; w: number; h: number }[] = [];

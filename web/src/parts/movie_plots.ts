@@ -5,7 +5,6 @@ import { el } from "../core/dom";
 import { clamp, known, largest, list, num } from "../core/format";
 import { axes, curve, frameOf, verticalLine } from "../core/plot";
 import { onCleanup } from "../core/signal";
-import * as store from "../core/store";
 import { tip } from "../core/tip";
 import { say } from "../core/words";
 import type { MovieView } from "./movie_view";
@@ -15,7 +14,7 @@ function seeking(view: MovieView, picture: Picture): Picture {
   const seek = (event: PointerEvent) => {
     if (event.type === "pointermove" && !(event.buttons & 1)) return;
     const { x } = pointIn(picture.node, event);
-    store.step.set(view.atStep(((x - 40) / (picture.holder.clientWidth - 50)) * view.xHigh));
+    view.seek(view.atStep(((x - 40) / (picture.holder.clientWidth - 50)) * view.xHigh));
   };
   picture.node.addEventListener("pointerdown", seek);
   picture.node.addEventListener("pointermove", seek);
@@ -27,7 +26,7 @@ export const phaseName = (name: string): string => (say("phases") as Record<stri
 export function lossPicture(view: MovieView): Picture {
   return seeking(view, canvas(say("lossTitle"), (width) => clamp(width * 0.36, 200, 300), (context, width, height) => {
     const values = [...view.points.map((p) => p.loss), ...view.vals.map((p) => p.val)], now = view.stepNow();
-    const yHigh = Math.max(...values), yLow = Math.min(0, ...values);
+    const yHigh = values.reduce((a, b) => Math.max(a, b), 0), yLow = values.reduce((a, b) => Math.min(a, b), 0);  // there may be many
     const seen = list(view.movie.phases).flatMap((phase) => (known(phase.step) ? [{ name: phase.name, step: phase.step }] : [])).sort((a, b) => a.step - b.step);
     const g = frameOf(width, height, view.xHigh, yLow, yHigh * 1.04, 12 + Math.min(seen.length, 4) * 15);
     axes(context, g, yLow, yHigh, view.xHigh);
@@ -56,9 +55,9 @@ export function lossPicture(view: MovieView): Picture {
 }
 
 export function importancePicture(view: MovieView): Picture {
-  const weighed = view.heads.filter((head) => list(head.importance).some(known));
-  const most = largest(weighed.flatMap((head) => list(head.importance))) || 1;
   return canvas(say("importanceTitle"), () => 190, (context, width, height) => {
+    const weighed = view.heads.filter((head) => list(head.importance).some(known));
+    const most = largest(weighed.flatMap((head) => list(head.importance))) || 1;
     const g = frameOf(width, height, 1, 0, most, 8), w = (g.right - g.left) / weighed.length;
     axes(context, g, 0, most, 0);
     weighed.forEach((head, i) => {
@@ -81,12 +80,12 @@ export function importancePicture(view: MovieView): Picture {
 // W_Q, W_K, W_V and W_O have colours of their own.
 const kindOf = (name: string): string => (/W_?([QKVO])/i.exec(name) ?? [])[0] ?? String(name).split(" ").at(-1)!;
 export function weightsPicture(view: MovieView): { picture: Picture; kinds: [string, string][] } {
-  const weights = list(view.movie.weights).filter((w) => list(w.moved).some(known));
-  const kinds = [...new Set(weights.map((w) => kindOf(w.name)))];
-  const colourOf = (kind: string) => (series as Record<string, string>)[(/^W_?([QKVO])$/i.exec(kind) ?? [])[1]?.toUpperCase() ?? ""] ?? seriesColours[(kinds.indexOf(kind) + 4) % seriesColours.length];
-  const yHigh = largest(weights.flatMap((w) => list(w.moved))) || 1;
+  const weightsNow = () => list(view.movie.weights).filter((w) => list(w.moved).some(known));
+  const kinds = [...new Set(weightsNow().map((w) => kindOf(w.name)))];
+  const colourOf = (kind: string) => (series as Record<string, string>)[(/^W_?([QKVO])$/i.exec(kind) ?? [])[1]?.toUpperCase() ?? ""] ?? seriesColours[4 + (kinds.indexOf(kind) % 4)];
   const picture = seeking(view, canvas(say("weightsTitle"), () => 220, (context, width, height) => {
-    const g = frameOf(width, height, view.xHigh, 0, yHigh, 10), now = view.stepNow();
+    const weights = weightsNow(), yHigh = largest(weights.flatMap((w) => list(w.moved))) || 1;
+    const g = frameOf(width, height, view.xHigh, 0, yHigh, 10), now = view.snapshotStep();
     axes(context, g, 0, yHigh, view.xHigh);
     for (const w of weights) {
       const points = list(w.moved).map((y, i) => [view.steps[i], y] as const), colour = colourOf(kindOf(w.name));
@@ -96,7 +95,7 @@ export function weightsPicture(view: MovieView): { picture: Picture; kinds: [str
     verticalLine(context, g, now, ink.accent, 2);
   }));
   picture.node.addEventListener("pointermove", (event) => {
-    const largestFirst = weights.map((w) => ({ w, moved: view.between(w.moved) ?? 0, cosine: view.between(w.cosine) })).sort((a, b) => b.moved - a.moved).slice(0, 8);
+    const largestFirst = weightsNow().map((w) => ({ w, moved: view.between(w.moved) ?? 0, cosine: view.between(w.cosine) })).sort((a, b) => b.moved - a.moved).slice(0, 8);
     tip.show(event.clientX, event.clientY, el("div", { class: "tip-list" }, largestFirst.map(({ w, moved, cosine }) =>
       el("div", {}, el("i", { style: { background: colourOf(kindOf(w.name)) } }), `${w.name}: ${num(moved)}`, known(cosine) ? el("small", {}, ` ${say("cosine")} ${num(cosine)}`) : ""))));
   });

@@ -110,10 +110,11 @@ export const en = {
   rolesTitle: "Heads and their roles", strongest: "strongest role",
   importanceTitle: "Importance of each head",
   embeddingTitle: "Word embeddings",
+  axesOf: (n: number) => `axes: the two directions of largest variance at step ${n}`,
   weightsTitle: "Distance of the weights from the start", cosine: "cosine to the end",
   samplesTitle: "What it writes now", noSample: "no sample yet", emptySample: "(it wrote nothing)",
   phases: { unigram: "word frequencies", bigram: "word pairs", induction: "induction", plateau: "plateau" },
-  notSeen: "not seen",
+  notYet: "not yet", notSeen: "not seen",
   rolesOverTime: "Role to show",
   reasons: {
     few_snapshots: (d: Facts) => `${d.snapshots} snapshots are too few`,
@@ -132,7 +133,7 @@ export const en = {
   movieExplain: (d: Facts) => [
     `At step ${d.step} the loss is ${d.loss} nats per token. Perplexity is e^${d.loss} = ${d.perplexity}: as unsure as a choice between about that many equally likely tokens. It was ${d.perplexity0} at the start.`,
     d.head ? `The strongest role now: ${d.head} is “${d.role}” with ${d.score}. At the first snapshot it had ${d.score0}.` : "",
-    "The word map uses the two directions of largest variance at the end for every step: the axes stay, only the words move.",
+    `The word map uses the two directions of largest variance at step ${d.basis} for every step: the axes stay, only the words move.`,
   ],
   roles: {
     "always previous token": "always previous token", "always next token": "always next token", "previous token": "previous token", "next token": "next token",

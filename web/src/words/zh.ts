@@ -102,10 +102,11 @@ export const zh: typeof en = {
   rolesTitle: "各个头的角色", strongest: "最强的角色",
   importanceTitle: "各个头的重要性",
   embeddingTitle: "词嵌入",
+  axesOf: (n: number) => `坐标轴：第 ${n} 步时方差最大的两个方向`,
   weightsTitle: "权重离起点的距离", cosine: "与终点的余弦",
   samplesTitle: "它现在写的文本", noSample: "还没有样本", emptySample: "（什么也没写）",
   phases: { unigram: "学会词频", bigram: "学会词对", induction: "学会照搬上文", plateau: "趋于平稳" },
-  notSeen: "未出现",
+  notYet: "尚未出现", notSeen: "未出现",
   rolesOverTime: "显示哪个角色",
   reasons: {
     few_snapshots: (d: Facts) => `只有 ${d.snapshots} 张快照，太少`,
@@ -124,7 +125,7 @@ export const zh: typeof en = {
   movieExplain: (d: Facts) => [
     `第 ${d.step} 步的损失是 ${d.loss} 纳特／词元，困惑度是 e^${d.loss} = ${d.perplexity}：相当于在约这么多个同样可能的词元之间选择。开始时是 ${d.perplexity0}。`,
     d.head ? `现在最强的角色：${d.head} 是“${d.role}”，${d.score}。第一张快照时是 ${d.score0}。` : "",
-    "词的位置画在终点时方差最大的两个方向上，每一步都用同样的方向：坐标轴不动，只有词在动。",
+    `词的位置画在第 ${d.basis} 步时方差最大的两个方向上，每一步都用同样的方向：坐标轴不动，只有词在动。`,
   ],
   roles: {
     "always previous token": "总看前一个词元", "always next token": "总看后一个词元", "previous token": "前一个词元", "next token": "后一个词元",

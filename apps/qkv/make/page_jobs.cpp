@@ -1,0 +1,29 @@
+#include "make/page_jobs.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "make/recipes.h"
+#include "server/jobs/knobs.h"
+
+namespace qkv::app {
+
+server::JobOptions page_jobs(const ComputeOptions& compute, const std::string& runs) {
+  server::JobOptions options{.program = std::filesystem::read_symlink("/proc/self/exe").string(),
+                             .arguments = {"--device", compute.device_name},
+                             .runs = runs};
+  if (compute.threads > 0) {
+    options.arguments.insert(options.arguments.end(), {"--threads", std::to_string(compute.threads)});
+  }
+  for (const auto& [name, text] : shipped_recipes()) {
+    Json recipe = parse_json(text, name);
+    recipe["name"] = name;  // what qkv train takes
+    if (server::has_knobs(recipe)) options.recipes.push_back(std::move(recipe));
+  }
+  // The one that learns while one watches comes first.
+  std::stable_partition(options.recipes.begin(), options.recipes.end(),
+                        [](const Json& r) { return r["name"] == "demo"; });
+  return options;
+}
+
+}  // namespace qkv::app

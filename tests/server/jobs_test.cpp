@@ -1,0 +1,388 @@
+// Work that is started from the page: who may, one at a time, what is told of it, and how it ends.
+#include <sys/stat.h>
+
+#include <csignal>
+
+#include "base/sha256.h"
+#include "inspect/watch/movie.h"
+#include "server/jobs/job.h"
+#include "server/jobs/training_job.h"
+#include "server/page/page.h"
+#include "server/test_server.h"
+
+namespace qkv {
+namespace {
+
+using server::JobOptions;
+using test::Client;
+using test::HttpAnswer;
+using test::RunningServer;
+
+namespace fs = std::filesystem;
+
+// Commands of a program that does what a test says, in place of qkv train and qkv lab. A training takes a step whenever
+// the file "go" has one more byte, saves when it is told to stop, and ends after its last step.
+constexpr const char* kActor = R"sh(#!/bin/sh
+here=$(dirname "$0")
+echo "$@" >>"$here/said"
+if [ "$1" = lab ]; then
+  trap 'exit 130' TERM
+  echo '{"seed": 1, "seeds": 3, "checks": 1, "doing": "measuring"}'
+  while [ ! -e "$here/go" ]; do sleep 0.02; done
+  echo '{"seed": 2, "seeds": 3, "checks": 1, "doing": "measuring"}'
+  echo '{"lab": "causality", "verdict": "seen", "stopped": false, "seeds": [1, 2, 3], "rows": [], "rules": [], "curves": []}'
+  exit 0
+fi
+while [ $# -gt 0 ]; do [ "$1" = --out ] && out=$2; shift; done
+if [ -e "$here/fail" ]; then
+  printf 'writing stories: 1 of 2\nqkv: the disk has 3 bytes, 4 are needed\n  hint: make room\n  at src/some.cpp:3\n' >&2
+  exit 2
+fi
+mkdir -p "$out"
+echo '{"name": "demo", "steps": 5, "seed": 7, "model": {"num_hidden_layers": 2}}' >"$out/recipe.json"
+trap 'echo saved >"$here/saved"; echo "{\"ended\": \"stopped as asked, and saved\"}"; exit 0' TERM
+step=0
+while [ $step -lt 5 ]; do
+  while [ "$(cat "$here/go" 2>/dev/null | wc -c)" -le $step ]; do sleep 0.02; done
+  step=$((step + 1))
+  echo "{\"step\": $step, \"loss\": $((6 - step)).5}" >>"$out/log.jsonl"
+done
+echo '{"ended": "done"}'
+)sh";
+
+// The knobs of recipes/demo.json.
+const Json& small_recipe() {
+  static const Json recipe = {{"name", "demo"},
+                              {"steps", 600},
+                              {"seed", 1},
+                              {"model",
+                               {{"num_hidden_layers", 2},
+                                {"num_attention_heads", 4},
+                                {"num_key_value_heads", 4},
+                                {"hidden_size", 64},
+                                {"intermediate_size", 128}}},
+                              {"data", {{"world", "en"}}}};
+  return recipe;
+}
+
+// A server whose page may start what the actor does.
+class Stage {
+ public:
+  explicit Stage(const std::string& program = "") {
+    const fs::path actor = folder_.write("actor", kActor);
+    ::chmod(actor.c_str(), 0755);
+    ServerOptions options = RunningServer::usual({"plain"});
+    options.drain = server::Seconds(1);
+    options.origins.cors = {"https://friend.example"};
+    options.jobs = {.program = program.empty() ? actor.string() : program,
+                    .recipes = {small_recipe()},
+                    .runs = (folder_.path() / "runs").string()};
+    if (!program.empty()) options.jobs.arguments = {"--device", "cpu", "--threads", "1"};
+    server_.emplace(options);
+    const std::string page = server_->get("/page").body;
+    token_ = page.substr(page.find("\"token\":\"") + 9, 64);
+  }
+
+  fs::path at(const std::string& name) const { return folder_.path() / name; }
+  void write(const std::string& name, std::string_view text) const { folder_.write(name, text); }
+  std::string said() const { return fs::exists(at("said")) ? read_file(at("said"), 1 << 20) : ""; }
+  const RunningServer& server() const { return *server_; }
+  void close() { server_.reset(); }
+
+  std::string origin() const { return "Origin: http://127.0.0.1\r\n"; }
+  std::string token() const { return "X-QKV-Token: " + token_ + "\r\n"; }
+  HttpAnswer start(const std::string& path, const Json& body, const std::string& headers) const {
+    return server_->ask({.path = "/page/" + path, .body = body.dump(), .headers = headers});
+  }
+  HttpAnswer start(const std::string& path, const Json& body = Json::object()) const {
+    return start(path, body, origin() + token());
+  }
+  Json state(const char* kind = "training") const { return server_->get("/page/jobs").json().at(kind); }
+  // Waits for it; an empty object if it does not come.
+  Json when(const std::string& wanted, const char* kind = "training", int64_t step = 0) const {
+    for (int i = 0; i < 3000; ++i) {
+      const Json now = state(kind);
+      if (now.is_object() && now.at("state") == wanted && now.value("step", int64_t{0}) >= step) return now;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    ADD_FAILURE() << "never " << wanted << ": " << state(kind).dump();
+    return Json::object();
+  }
+
+ private:
+  TempFolder folder_;
+  std::optional<RunningServer> server_;
+  std::string token_;
+};
+
+constexpr const char* kStarting[] = {"training/start", "training/pause", "training/resume",
+                                     "training/stop",  "labs/run",       "labs/stop"};
+
+TEST(Jobs, OnlyThePageWithItsTokenMayStartWork) {
+  const Stage stage;
+  const std::string foreign = "Origin: https://elsewhere.example\r\n", friendly = "Origin: https://friend.example\r\n",
+                    wrong = "X-QKV-Token: " + std::string(64, '0') + "\r\n";
+  for (const char* path : kStarting) {
+    for (const std::string& headers :
+         {std::string(), stage.origin(), stage.origin() + wrong, stage.origin() + "X-QKV-Token: \r\n", stage.token(),
+          foreign + stage.token(), friendly + stage.token(), stage.origin() + stage.token() + wrong}) {
+      EXPECT_EQ(stage.start(path, {{"name", "causality"}}, headers).status, 403) << path << "\n" << headers;
+    }
+    EXPECT_EQ(stage.server().get(std::string("/page/") + path).status, 405) << path;
+  }
+  EXPECT_EQ(stage.start("training/start", Json::object(), stage.origin() + wrong).error("code"), "stale_token");
+  EXPECT_EQ(stage.said(), "") << "something was started";
+  EXPECT_EQ(stage.start("training/start").status, 200);
+  for (const char* path : {"jobs", "labs"}) EXPECT_EQ(stage.server().get(std::string("/page/") + path).status, 200);
+}
+
+TEST(Jobs, NothingIsStartedOrToldWhereWorkIsNotAllowed) {
+  const server::Page page({.work = false});
+  for (const char* path : {"/page/jobs", "/page/jobs/events", "/page/jobs/movie", "/page/labs"}) {
+    const auto refused = page.refuse({.method = "GET", .path = path}, server::OriginIs::same);
+    ASSERT_TRUE(refused) << path;
+    EXPECT_EQ(refused->status, 403) << path;
+  }
+  for (const char* path : kStarting) {
+    const server::HttpHead head{
+        .method = "POST", .path = std::string("/page/") + path, .headers = {{"X-QKV-Token", page.token()}}};
+    const auto refused = page.refuse(head, server::OriginIs::same);
+    ASSERT_TRUE(refused) << path;
+    EXPECT_EQ(refused->status, 403) << path;
+  }
+}
+
+TEST(Jobs, TrainingStartsPausesGoesOnAndStops) {
+  const Stage stage;
+  EXPECT_EQ(stage.start("training/pause").status, 409);
+  EXPECT_EQ(stage.start("training/resume").status, 409);
+  EXPECT_EQ(stage.start("training/stop").status, 409);
+  ASSERT_EQ(stage.start("training/start", {{"layers", 3}, {"heads", 2}, {"seed", 9}, {"language", "zh"}}).status, 200);
+  stage.write("go", "12");
+  const Json now = stage.when("running", "training", 2);
+  EXPECT_EQ(now.at("steps"), 5);
+  EXPECT_EQ(now.at("run"), "demo-1");
+  EXPECT_NE(stage.said().find("train demo --watch --json --out " + stage.at("runs/demo-1").string()),
+            std::string::npos);
+  for (const char* set : {"model.num_hidden_layers=3", "model.num_attention_heads=2", "seed=9", "data.world=zh"}) {
+    EXPECT_NE(stage.said().find(std::string("--set ") + set), std::string::npos) << set;
+  }
+  EXPECT_EQ(stage.said().find("hidden_size"), std::string::npos) << "what is not turned is not set";
+  ASSERT_EQ(stage.start("training/pause").status, 200);
+  EXPECT_EQ(stage.state().at("state"), "paused");
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // until it stands
+  stage.write("go", "1234");
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_EQ(stage.state().at("step"), 2) << "a paused training goes on";
+  ASSERT_EQ(stage.start("training/resume").status, 200);
+  stage.when("running", "training", 4);
+  ASSERT_EQ(stage.start("training/pause").status, 200);
+  ASSERT_EQ(stage.start("training/stop").status, 200);  // a paused one saves too
+  EXPECT_EQ(stage.when("stopped").at("step"), 4);
+  EXPECT_TRUE(fs::exists(stage.at("saved")));
+  ASSERT_EQ(stage.start("training/resume").status, 200);  // from its checkpoint
+  stage.write("go", "1234567890");
+  stage.when("finished");
+  EXPECT_NE(stage.said().find("train --resume --json --out"), std::string::npos);
+  EXPECT_EQ(stage.start("training/resume").status, 409) << "a training that is done";
+}
+
+TEST(Jobs, SecondOneIsRefusedWhileOneIsUnderWay) {
+  const Stage stage;
+  ASSERT_EQ(stage.start("training/start").status, 200);
+  for (const char* path : {"training/start", "labs/run"}) {
+    const HttpAnswer refused = stage.start(path, {{"name", "causality"}});
+    EXPECT_EQ(refused.status, 409) << path;
+    EXPECT_EQ(refused.error("code"), "job_running") << path;
+    EXPECT_NE(refused.error().find("a training is under way"), std::string::npos) << refused.error();
+  }
+  EXPECT_EQ(stage.start("labs/stop").status, 409);
+  stage.write("go", "12345");
+  stage.when("finished");
+  ASSERT_EQ(stage.start("training/start").status, 200);
+  EXPECT_EQ(stage.when("finished", "training", 5).at("run"), "demo-2") << "a run is never written over";
+}
+
+TEST(Jobs, FailureIsToldAndTheNextOneMayBegin) {
+  const Stage stage;
+  stage.write("fail", "");
+  ASSERT_EQ(stage.start("training/start").status, 200);
+  EXPECT_EQ(stage.when("failed").at("error"), "the disk has 3 bytes, 4 are needed; hint: make room");
+  fs::remove(stage.at("fail"));
+  stage.write("go", "12345");
+  ASSERT_EQ(stage.start("training/start").status, 200);
+  EXPECT_FALSE(stage.when("finished").contains("error"));
+}
+
+TEST(Jobs, ProgramThatIsNotThereIsAFailureToo) {
+  const Stage stage("/no/such/program");
+  ASSERT_EQ(stage.start("training/start").status, 200);
+  EXPECT_NE(stage.when("failed").at("error").get<std::string>().find("cannot start /no/such/program"),
+            std::string::npos);
+}
+
+TEST(Jobs, KilledProcessIsAFailure) {
+  EXPECT_EQ(server::complaint_of("training: 4 of 9\n", 137),
+            "it was ended by signal 9 (there may be too little memory)");
+  EXPECT_EQ(server::complaint_of("", 3), "it ended with code 3 and said nothing");
+  EXPECT_EQ(server::complaint_of("qkv: one\nqkv: two\n  at x.cpp:1\n", 2), "two");
+}
+
+TEST(Jobs, WatcherThatLeavesEndsNothingAndOneThatComesBackHearsAll) {
+  const Stage stage;
+  ASSERT_EQ(stage.start("training/start").status, 200);
+  stage.write("go", "1");
+  {
+    Client watcher(stage.server().port());
+    watcher.send("GET /page/jobs/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    ASSERT_TRUE(watcher.read_until("[1,5.5,0]")) << watcher.received();
+  }
+  stage.write("go", "123");
+  stage.when("running", "training", 3);
+  Client back(stage.server().port());
+  back.send("GET /page/jobs/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  ASSERT_TRUE(back.read_until(R"({"all":true,"points":[[1,5.5,0],[2,4.5,0],[3,3.5,0]]})")) << back.received();
+  stage.write("go", "12345");
+  ASSERT_TRUE(back.read_until(R"("state":"finished")")) << back.received();
+}
+
+TEST(Jobs, EndOfTheServerIsAStopThatSaves) {
+  Stage stage;
+  ASSERT_EQ(stage.start("training/start").status, 200);
+  stage.write("go", "1");
+  stage.when("running", "training", 1);
+  Client watcher(stage.server().port());
+  watcher.send("GET /page/jobs/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  ASSERT_TRUE(watcher.read_until("[1,5.5,0]"));
+  ASSERT_EQ(stage.start("training/pause").status, 200);
+  stage.close();
+  EXPECT_TRUE(fs::exists(stage.at("saved"))) << "it was killed, not stopped";
+  EXPECT_TRUE(fs::exists(stage.at("runs/demo-1/log.jsonl"))) << "what was trained is gone";
+}
+
+TEST(Jobs, RunsWithoutAFolderAreRemovedAtTheEnd) {
+  const TempFolder folder;
+  const fs::path actor = folder.write("actor", kActor);
+  ::chmod(actor.c_str(), 0755);
+  folder.write("go", "12345");
+  fs::path run;
+  {
+    server::Jobs jobs({.program = actor.string(), .recipes = {small_recipe()}});
+    jobs.train("demo", server::Fields(OrderedJson::object(), ""));
+    while (jobs.state()["training"]["state"] != "finished") std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::string said = read_file(folder.path() / "said", 1 << 20);
+    const size_t at = said.find("--out ") + 6;
+    run = said.substr(at, said.find_first_of(" \n", at) - at);
+    EXPECT_TRUE(fs::exists(run / "log.jsonl")) << run;
+  }
+  EXPECT_FALSE(fs::exists(run.parent_path())) << run;
+}
+
+TEST(Jobs, KnobsAreCheckedAndNoFolderIsTakenFromAClient) {
+  const Stage stage;
+  for (const auto& [body, field] : {std::pair{Json{{"layers", 0}}, "layers"},
+                                    {Json{{"layers", 13}}, "layers"},
+                                    {Json{{"heads", 17}}, "heads"},
+                                    {Json{{"heads", 3}}, "width"},
+                                    {Json{{"width", 65}}, "width"},
+                                    {Json{{"width", 4}}, "width"},
+                                    {Json{{"width", "wide"}}, "width"},
+                                    {Json{{"seed", -1}}, "seed"},
+                                    {Json{{"steps", 3}}, "steps"},
+                                    {Json{{"language", "fr"}}, "language"},
+                                    {Json{{"recipe", "../../etc"}}, "recipe"},
+                                    {Json{{"recipe", "world"}}, "recipe"}}) {
+    const HttpAnswer refused = stage.start("training/start", body);
+    EXPECT_EQ(refused.status, 400) << body.dump();
+    EXPECT_EQ(refused.error("param"), field) << body.dump();
+  }
+  EXPECT_EQ(stage.said(), "");
+  ASSERT_EQ(stage.start("training/start", {{"out", "/tmp/elsewhere"}, {"runs", "/tmp/elsewhere"}}).status, 200);
+  stage.write("go", "12345");
+  stage.when("finished");
+  EXPECT_EQ(stage.said().find("elsewhere"), std::string::npos);
+  EXPECT_EQ(stage.start("labs/run", {{"name", "nonsense"}}).status, 400);
+  EXPECT_EQ(stage.start("labs/run", {{"name", "causality"}, {"seeds", 2}}).status, 400);
+}
+
+TEST(Jobs, LabRunsWithProgressAndCanBeStopped) {
+  const Stage stage;
+  const Json before = stage.server().get("/page/labs").json().at("labs");
+  EXPECT_GE(before.size(), 8U);
+  ASSERT_EQ(stage.start("labs/run", {{"name", "causality"}}).status, 200);
+  Json now = Json::object();
+  for (int i = 0; i < 500 && now.value("doing", "") != "measuring"; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    now = stage.state("lab");
+  }
+  EXPECT_EQ(now.at("doing"), "measuring") << now.dump();
+  EXPECT_EQ(now.at("seeds"), 3);
+  EXPECT_GT(now.at("share").get<double>(), 0) << "a recorded lab knows how long a seed is";
+  EXPECT_LT(now.at("share").get<double>(), 0.34);
+  ASSERT_EQ(stage.start("labs/stop").status, 200);
+  stage.when("stopped", "lab");
+  stage.write("go", "1");
+  ASSERT_EQ(stage.start("labs/run", {{"name", "causality"}, {"seeds", 4}}).status, 200);
+  stage.when("finished", "lab");
+  EXPECT_NE(stage.said().find("lab causality --lines --seeds 4"), std::string::npos);
+  for (const Json& lab : stage.server().get("/page/labs").json().at("labs")) {
+    EXPECT_EQ(lab.at("here").is_null(), lab.at("name") != "causality") << lab.at("name");
+  }
+}
+
+TEST(Jobs, LinesOfAGrowingFileComeOnceAndAgainWhenItIsCutBack) {
+  const TempFolder folder;
+  server::GrowingLines lines(folder.path() / "log");
+  bool restarted = false;
+  EXPECT_TRUE(lines.take(restarted).empty());
+  folder.write("log", "one\ntw");
+  EXPECT_EQ(lines.take(restarted), std::vector<std::string>{"one"});
+  folder.write("log", "one\ntwo\n");
+  EXPECT_EQ(lines.take(restarted), std::vector<std::string>{"two"});
+  EXPECT_FALSE(restarted);
+  folder.write("log", "one\n");
+  EXPECT_EQ(lines.take(restarted), std::vector<std::string>{"one"});
+  EXPECT_TRUE(restarted);
+}
+
+#ifdef QKV_PROGRAM
+std::string weights_hash(const fs::path& run) {
+  const std::string bytes = read_file(run / "last" / "model.safetensors", size_t{64} << 20);
+  return sha256_hex(std::as_bytes(std::span(bytes)));
+}
+
+// The program itself: watched from the page, paused and resumed in between, a training has the bits of one that nobody saw.
+TEST(Jobs, WatchedTrainingHasTheSameWeightsAndTheMovieOfQkvMovie) {
+  const Stage stage(QKV_PROGRAM);
+  const Json knobs{{"layers", 1}, {"heads", 2}, {"width", 16}, {"steps", 12}, {"seed", 5}};
+  ASSERT_EQ(stage.start("training/start", knobs).status, 200);
+  Client watcher(stage.server().port());
+  watcher.send("GET /page/jobs/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  stage.when("running", "training", 2);
+  stage.start("training/pause");
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  stage.start("training/resume");
+  const Json done = stage.when("finished", "training", 12);
+  ASSERT_TRUE(watcher.read_until(R"("state":"finished")"));
+  EXPECT_EQ(done.at("knobs").at("width"), 16);
+  EXPECT_GT(done.at("parameters").get<double>(), 1000);
+  const fs::path run = stage.at("runs/demo-1");
+  const Json shown = stage.server().get("/page/jobs/movie").json().at("movie");
+  const Movie movie = make_movie(run);
+  EXPECT_EQ(shown, parse_json(to_json(movie, movie_texts(run, movie.embedding.tokens)).dump(), "movie"));
+  EXPECT_EQ(shown.at("steps").back(), 12);
+
+  const std::string alone = stage.at("alone").string();
+  const std::string command =
+      std::string(QKV_PROGRAM) + " train demo --out " + alone +
+      " --set model.num_hidden_layers=1 --set model.num_attention_heads=2 --set model.num_key_value_heads=2"
+      " --set model.hidden_size=16 --set model.intermediate_size=32 --set steps=12 --set seed=5 --device cpu --threads "
+      "1"
+      " >/dev/null 2>&1";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(weights_hash(run), weights_hash(alone));
+}
+#endif
+
+}  // namespace
+}  // namespace qkv
