@@ -132,37 +132,3 @@ std::string_view report_page() {
   set_source_files_properties(${CMAKE_BINARY_DIR}/report_page.cpp PROPERTIES OBJECT_DEPENDS ${file} SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/report_page.cpp)
 endfunction()
-
-# qkv_embed_serve_page(TARGET FOLDER): index.html, serve.css and serve.js become a part of the library
-# (src/server/page.h).
-function(qkv_embed_serve_page target folder)
-  set(limit 60000)  # compilers need not take a longer literal than 64 KiB
-  set(entries "")
-  foreach(entry "index.html|/|text/html" "serve.css|/serve.css|text/css" "serve.js|/serve.js|text/javascript")
-    string(REPLACE "|" ";" parts "${entry}")
-    list(GET parts 0 name)
-    list(GET parts 1 path)
-    list(GET parts 2 type)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${name})
-    file(READ ${folder}/${name} text)
-    string(LENGTH "${text}" length)
-    string(FIND "${text}" ")page\"" ending)
-    if(length GREATER limit OR NOT ending EQUAL -1)
-      message(FATAL_ERROR "${folder}/${name}: ${length} bytes; at most ${limit} fit, and none may be )page\"")
-    endif()
-    string(APPEND entries "      {\"${path}\", \"${type}; charset=utf-8\", R\"page(${text})page\"},\n")
-  endforeach()
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/serve_page.cpp @ONLY CONTENT "#include \"server/page.h\"
-
-namespace qkv::server {
-
-std::span<const PageFile> page_files() {
-  static constexpr PageFile kFiles[] = {
-@entries@  };
-  return kFiles;
-}
-
-}  // namespace qkv::server
-")
-  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/serve_page.cpp)
-endfunction()

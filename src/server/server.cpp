@@ -16,7 +16,6 @@
 #include "base/printable.h"
 #include "server/http/api_keys.h"
 #include "server/http/transport.h"
-#include "server/page.h"
 #include "server/page/page.h"
 #include "server/routes.h"
 
@@ -41,6 +40,8 @@ constexpr AskRoute kAskRoutes[] = {{"/v1/completions", answer_completion, true},
                                    {"/v1/responses", answer_responses, true},
                                    {"/v1/embeddings", answer_embeddings},
                                    {"/v1/translate", answer_translate}};
+// A model whose first look is made before anybody asks; a larger one is opened for the page when somebody does.
+constexpr int64_t kShownAtOnce = int64_t{1} << 30;
 // GET.
 constexpr const char *kHealth = "/health", *kMetrics = "/metrics", *kModels = "/v1/models";
 
@@ -48,13 +49,6 @@ const AskRoute* ask_route(std::string_view path) {
   const auto found = std::find_if(std::begin(kAskRoutes), std::end(kAskRoutes),
                                   [&](const AskRoute& route) { return route.path == path; });
   return found == std::end(kAskRoutes) ? nullptr : found;
-}
-
-const PageFile* page_file(std::string_view path) {
-  for (const PageFile& file : page_files()) {
-    if (file.path == path) return &file;
-  }
-  return nullptr;
 }
 
 // The last part of each path; where two are alike, the paths themselves.
@@ -108,6 +102,9 @@ class Server::Impl : public HttpHandler {
   void run() {
     load();
     ready_ = true;
+    // The page itself needs no key, so what it comes with must not be worth one.
+    const bool open = options_.keys.empty() && models_.size() == names_.size();
+    if (open && !models_.empty() && models_.front()->need() < kShownAtOnce) page_->prepare();
     if (options_.log) log_line(Log::info, fmt::format("ready: {}", fmt::join(names_, ", ")));
     std::optional<EngineClock::time_point> stop_at;
     bool aborted = false;
@@ -137,6 +134,7 @@ class Server::Impl : public HttpHandler {
   }
 
   int port() const { return transport_->port(); }
+  void show_model(const std::string& name, const std::string& path) { page_->add(name, path); }
   const std::string& page_token() const { return page_->token(); }
   bool ready() const { return ready_; }
   std::optional<int> first_job_ended() const { return page_->first_job_ended(); }
@@ -155,8 +153,8 @@ class Server::Impl : public HttpHandler {
     if (head.method == "OPTIONS") return preflight(head);
     if (Page::has(head.path)) return refuse_page(head);
     const AskRoute* asks = ask_route(head.path);
-    const bool page = page_file(head.path) != nullptr, model = head.path.starts_with(std::string(kModels) + "/");
-    const bool gets = page || model || head.path == kHealth || head.path == kMetrics || head.path == kModels;
+    const bool model = head.path.starts_with(std::string(kModels) + "/");
+    const bool gets = model || head.path == kHealth || head.path == kMetrics || head.path == kModels;
     if (asks == nullptr && !gets) return ApiError(404, "there is no such route here").response();
     const bool right = asks != nullptr ? head.method == "POST" : head.method == "GET" || head.method == "HEAD";
     if (!right) {
@@ -164,7 +162,7 @@ class Server::Impl : public HttpHandler {
       wrong.headers.emplace_back("Allow", asks != nullptr ? "POST" : "GET, HEAD");
       return wrong;
     }
-    if (page || head.path == kHealth) return std::nullopt;
+    if (head.path == kHealth) return std::nullopt;
     if (std::optional<HttpResponse> without_key = refuse_key(head)) return without_key;
     if (asks == nullptr) return std::nullopt;
     if (std::optional<HttpResponse> busy = refuse_ask()) return busy;
@@ -213,9 +211,8 @@ class Server::Impl : public HttpHandler {
   }
 
   void finished(const Finished& exchange) override {
-    const bool known = ask_route(exchange.path) != nullptr || page_file(exchange.path) != nullptr ||
-                       Page::has(exchange.path) || exchange.path == kHealth || exchange.path == kMetrics ||
-                       exchange.path == kModels;
+    const bool known = ask_route(exchange.path) != nullptr || Page::has(exchange.path) || exchange.path == kHealth ||
+                       exchange.path == kMetrics || exchange.path == kModels;
     const std::string route = known ? exchange.path : exchange.path.empty() ? "-" : "other";
     metrics_.answered(route, exchange.status);
     if (!options_.log || exchange.path == kHealth) return;
@@ -390,11 +387,6 @@ class Server::Impl : public HttpHandler {
   }
 
   HttpResponse get(const std::string& path) const {
-    if (const PageFile* file = page_file(path)) {
-      return {.type = std::string(file->type),
-              .headers = {{"Content-Security-Policy", kPagePolicy}, {"Referrer-Policy", "no-referrer"}},
-              .body = std::string(file->text)};
-    }
     if (path == kHealth) {
       const bool up = ready_ && !stopping_;
       return json_response({{"status", up ? "ok" : stopping_ ? "stopping" : "loading"}}, up ? 200 : 503);
@@ -478,6 +470,10 @@ void Server::stop() {
 
 int Server::port() const {
   return impl_->port();
+}
+
+void Server::show_model(const std::string& name, const std::string& path) {
+  impl_->show_model(name, path);
 }
 
 const std::string& Server::page_token() const {

@@ -38,6 +38,8 @@ class Server {
   // From any thread; run() ends within the time to drain and a second, or once a training of the page is saved.
   void stop();
   int port() const;
+  // A model that the page shows beside those that are served; from any thread.
+  void show_model(const std::string& name, const std::string& path);
   const std::string& page_token() const;       // what the page must show to start work
   bool ready() const;                          // the models are loaded
   std::optional<int> first_job_ended() const;  // the exit code of JobOptions::first, once it has one

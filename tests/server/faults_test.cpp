@@ -75,6 +75,40 @@ TEST(ServerFaults, TooManyRequestsAreToldToComeBackAtOnce) {
   for (auto& client : clients) EXPECT_TRUE(client->read_until("[DONE]"));
 }
 
+// What a full model refuses concerns texts of this model alone, whoever reads its name.
+TEST(ServerFaults, AFullModelRefusesForItself) {
+  ServerOptions options = RunningServer::usual({"chatty", "plain"});
+  options.room.slots = 1;
+  options.room.queue = 30;  // long enough to be full for all of what follows
+  const RunningServer server(options);
+  const std::string body =
+      R"({"model": "chatty", "prompt": "x", "max_tokens": 400, "logit_bias": {"470": -100}, "stream": true})";
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int64_t i = 0; i < options.room.slots + options.room.queue; ++i) {
+    clients.push_back(std::make_unique<Client>(server.port()));
+    clients.back()->send(request_text({.path = "/v1/completions", .body = body}));
+    ASSERT_TRUE(i > 0 || clients[0]->read_until("data: {"));
+  }
+  for (auto& client : clients) ASSERT_TRUE(client->read_until("200 OK")) << "each has a place";
+  const auto status = [&](const std::string& path, Json ask, const char* model) {
+    ask["model"] = model;
+    ask["max_tokens"] = 2;
+    const HttpAnswer answer = server.post(path, ask);
+    EXPECT_EQ(answer.headers.contains("retry-after"), answer.status == 429) << answer.body;
+    return answer.status;
+  };
+  const double before = server.metric("qkv_rejections_total");
+  EXPECT_EQ(status("/v1/completions", {{"prompt", "x"}}, "chatty"), 429);
+  EXPECT_EQ(status("/v1/responses", {{"input", "x"}}, "chatty"), 429);
+  EXPECT_EQ(status("/v1/completions", {{"prompt", "x"}, {"user", std::string(20000, 'u')}}, "chatty"), 429);
+  EXPECT_EQ(server.metric("qkv_rejections_total"), before + 3);
+  EXPECT_EQ(status("/v1/completions", {{"prompt", "x"}}, "plain"), 200);
+  EXPECT_EQ(status("/v1/embeddings", {{"input", "x"}}, "chatty"), 200);
+  EXPECT_EQ(status("/v1/completions", {{"prompt", "x"}}, "absent"), 404);
+  EXPECT_EQ(server.ask({.method = "POST", .path = "/v1/completions", .body = R"({"model": "chatty", )"}).status, 400);
+  for (auto& client : clients) EXPECT_TRUE(client->read_until("[DONE]"));
+}
+
 // A request for as many texts as have room is never refused by a server that has nothing to do.
 TEST(ServerFaults, SlotsAndQueueAreFilledTogether) {
   ServerOptions options = RunningServer::usual();

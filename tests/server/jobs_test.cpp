@@ -38,6 +38,7 @@ if [ -e "$here/fail" ]; then
   printf 'writing stories: 1 of 2\nqkv: the disk has 3 bytes, 4 are needed\n  hint: make room\n  at src/some.cpp:3\n' >&2
   exit 2
 fi
+echo $$ >"$here/pid"
 mkdir -p "$out"
 echo '{"name": "demo", "steps": 5, "seed": 7, "model": {"num_hidden_layers": 2}}' >"$out/recipe.json"
 trap 'echo saved >"$here/saved"; echo "{\"ended\": \"stopped as asked, and saved\"}"; exit 0' TERM
@@ -98,6 +99,16 @@ class Stage {
     return start(path, body, origin() + token());
   }
   Json state(const char* kind = "training") const { return server_->get("/page/jobs").json().at(kind); }
+  // Waits until the process of the training stands.
+  bool stands() const {
+    const std::string pid = std::to_string(std::stoi(read_file(at("pid"), 100)));
+    for (int i = 0; i < 1000; ++i) {
+      const std::string status = read_file("/proc/" + pid + "/stat", 1 << 12);
+      if (status.find(") T ") != status.npos) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
   // Waits for it; an empty object if it does not come.
   Json when(const std::string& wanted, const char* kind = "training", int64_t step = 0) const {
     for (int i = 0; i < 3000; ++i) {
@@ -170,13 +181,14 @@ TEST(Jobs, TrainingStartsPausesGoesOnAndStops) {
   EXPECT_EQ(stage.said().find("hidden_size"), std::string::npos) << "what is not turned is not set";
   ASSERT_EQ(stage.start("training/pause").status, 200);
   EXPECT_EQ(stage.state().at("state"), "paused");
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // until it stands
+  ASSERT_TRUE(stage.stands());
   stage.write("go", "1234");
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   EXPECT_EQ(stage.state().at("step"), 2) << "a paused training goes on";
   ASSERT_EQ(stage.start("training/resume").status, 200);
   stage.when("running", "training", 4);
   ASSERT_EQ(stage.start("training/pause").status, 200);
+  ASSERT_TRUE(stage.stands());
   ASSERT_EQ(stage.start("training/stop").status, 200);  // a paused one saves too
   EXPECT_EQ(stage.when("stopped").at("step"), 4);
   EXPECT_TRUE(fs::exists(stage.at("saved")));
@@ -255,6 +267,7 @@ TEST(Jobs, EndOfTheServerIsAStopThatSaves) {
   watcher.send("GET /page/jobs/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
   ASSERT_TRUE(watcher.read_until("[1,5.5,0]"));
   ASSERT_EQ(stage.start("training/pause").status, 200);
+  ASSERT_TRUE(stage.stands());
   stage.close();
   EXPECT_TRUE(fs::exists(stage.at("saved"))) << "it was killed, not stopped";
   EXPECT_TRUE(fs::exists(stage.at("runs/demo-1/log.jsonl"))) << "what was trained is gone";

@@ -62,14 +62,15 @@ TEST(ServerLook, AttributionsHaveAQueueOfTheirOwn) {
   EXPECT_NO_THROW(queue.reserve(2));
 
   ServerOptions options = looking(1);
-  options.room.queue = 1;
+  options.room.queue = 5;
   const RunningServer server(options);
   Client client(server.port());
   Json body = greedy({5, 6}, 500, {{"attribute", Json::object()}});
-  body["prompt"] = {{5, 6}, {7, 8}};
+  body["prompt"] = {{5, 6}, {7, 8}, {9, 10}, {11, 12}, {13, 14}, {15, 16}};
   body["stream"] = true;
   client.send(request_text({.path = kRoute, .body = body.dump()}));
-  ASSERT_TRUE(client.read_until("\"text\""));
+  // Once one has ended there is room for a text more, but all six have an attribution to come.
+  ASSERT_TRUE(client.read_until("\"finish_reason\":\"length\""));
   const HttpAnswer refused = server.post(kRoute, greedy({5, 6}, 2, {{"attribute", Json::object()}}));
   EXPECT_EQ(refused.status, 429);
   EXPECT_NE(refused.error().find("attributions"), std::string::npos) << refused.error();

@@ -47,6 +47,47 @@ TEST(Page, FileHasTheTokenAndAPolicyOfHashes) {
   EXPECT_EQ(policy.find("unsafe"), policy.npos) << policy;
 }
 
+// Once the first look is made, the page comes with it: in the browser's language, with the answer and the models.
+TEST(Page, FileComesWithTheFirstLook) {
+  const RunningServer server(RunningServer::usual({"plain"}));
+  const auto first = [&](const std::string& language) {
+    Json report;
+    for (int i = 0; i < 400 && !report.contains("ladder"); ++i) {
+      if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      const std::string page =
+          server.ask({.method = "GET", .path = "/", .headers = "Accept-Language: " + language + "\r\n"}).body;
+      const std::string mark = "id=\"report\">";
+      const size_t begin = page.find(mark) + mark.size();
+      report = Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+    }
+    return report;
+  };
+  const Json english = first("en-GB,en;q=0.9"), chinese = first("zh-CN");
+  for (const Json& report : {english, chinese}) {
+    EXPECT_EQ(report.at("report"), "live");
+    EXPECT_EQ(report.at("model"), "plain");
+    EXPECT_EQ(report.at("models").at(0).at("name"), "plain");
+    EXPECT_EQ(report.at("models").at(0).at("examples").size(), 4U);
+    EXPECT_TRUE(report.contains("answer"));
+    const Json asked = server.post("/page/look", {{"text", report.at("title")}}).json();
+    for (const char* part : {"tokens", "ladder", "story", "next"}) EXPECT_EQ(report.at(part), asked.at(part)) << part;
+  }
+}
+
+TEST(Page, ModelsCanBeAddedWhileItRuns) {
+  RunningServer server(RunningServer::usual({"plain"}));
+  server.server().show_model("deep", test::TinyModels::get().path("deep"));
+  server.server().show_model("deep", "/none");  // the name is taken
+  Json models;
+  for (int i = 0; i < 200 && models.size() != 2; ++i) {
+    models = server.get("/page/models").json().at("models");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ASSERT_EQ(models.size(), 2U);
+  EXPECT_EQ(models[1].at("facts").at("layers"), 4);
+  EXPECT_EQ(server.post("/page/look", {{"model", "deep"}, {"text", kStory}}).status, 200);
+}
+
 TEST(Page, ListsTheModelsWithTheirFacts) {
   const Json models = page_server().get("/page/models").json().at("models");
   ASSERT_EQ(models.size(), 3U);
@@ -144,7 +185,7 @@ std::vector<float> cells_of_frame(const HttpAnswer& answer, std::array<uint32_t,
 
 TEST(Page, TilesAreThePattern) {
   std::string text;
-  for (int i = 0; i < 60; ++i) text += "one two three ";
+  for (int i = 0; i < 40; ++i) text += "one two three ";
   const OpenModel model(test::TinyModels::get().path("plain"), {.precision = Precision::f32(), .threads = 1});
   const Looked seen = look_at(model.model(), model.engine(), model.encode(text));
   const SeenAttention& a = seen.at({Stack::decoder, 1});

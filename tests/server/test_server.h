@@ -55,6 +55,12 @@ class TinyModels {
     Json deep = decoder;  // 16 heads
     deep["num_hidden_layers"] = 4;
     make("deep", deep, "qwen2", 8);
+    Json experts = decoder;  // eight, two for each token
+    experts["model_type"] = "mixtral";
+    experts["num_local_experts"] = 8;
+    experts["num_experts_per_tok"] = 2;
+    experts["sliding_window"] = nullptr;
+    make("experts", experts, "qwen2", 9);
     make("broken", decoder, "qwen2", 4);
     spoil_embedding(folder_.path() / "broken" / "model.safetensors", 77, 32);
     Json wide = decoder;  // a cache that fits no machine
@@ -240,6 +246,7 @@ class RunningServer {
   }
   void stop() { server_.stop(); }
   int port() const { return server_.port(); }
+  Server& server() { return server_; }
 
   HttpAnswer ask(const Ask& ask) const {
     Client client(port());

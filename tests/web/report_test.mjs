@@ -1,45 +1,22 @@
 // report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html, large.html and long.html as a person would, and looks.
-import { createRequire } from "node:module";
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import path from "node:path";
+import { check, equal, finish, inkOf, settle, shooter, watchedPage } from "./browser.mjs";
 
-const { chromium } = createRequire(import.meta.url)("playwright-core");
 const [folder, shots] = process.argv.slice(2);
-if (shots) mkdirSync(shots, { recursive: true });
+const shoot = shooter(shots);
 
-let passed = 0, failed = 0;
-function check(good, what) {
-  good ? ++passed : ++failed;
-  if (!good) console.log(`not so: ${what}`);
-}
-const equal = (got, wanted, what) => check(got === wanted, `${what}: ${JSON.stringify(got)}, not ${JSON.stringify(wanted)}`);
-
-// Playwright gives it a new, empty profile. Root has no sandbox in a container.
-const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, args: process.getuid() === 0 ? ["--no-sandbox", ...quiet] : quiet });
-
-// Every page is watched: nothing may go wrong in it, nothing may leave it.
 async function open(name, { width, scheme = "light", motion = "no-preference" }) {
-  const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme, reducedMotion: motion });
+  const page = await watchedPage(name, { width, scheme, motion });
   await page.addInitScript(() => {  // what canvases show as text
     window.drawnTexts = new Set();
     const fillText = CanvasRenderingContext2D.prototype.fillText;
     CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) { drawnTexts.add(String(text)); return fillText.call(this, text, ...rest); };
   });
-  page.on("console", (message) => check(!["error", "warning"].includes(message.type()), `${name}: the console says ${message.text()}`));
-  page.on("pageerror", (error) => check(false, `${name}: ${error.stack}`));
-  page.on("request", (request) => check(/^(file|data|blob):/.test(request.url()), `${name} asks for ${request.url()}`));
   await page.goto(`file://${path.resolve(folder, name)}.html`);
   await page.waitForFunction(() => document.documentElement.classList.contains("thumbs-ready"), null, { timeout: 60000 });
   return page;
 }
-const shoot = async (page, name) => shots && page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
-const inkOf = (page, selector) => page.$eval(selector, (canvas) => {  // how many colours it shows
-  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
-  copy.drawImage(canvas, 0, 0);
-  return new Set(new Uint32Array(copy.getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size;
-});
-const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
 // Where a head's thumbnail is on the screen: the page's own geometry must agree with what the pointer finds there.
 async function overHead(page, layer, seat, layers, across) {
@@ -63,7 +40,7 @@ const shownTexts = (page) => page.evaluate(async () => {
 // English words the page itself says, not the report's texts, formulas or names.
 async function leftInEnglish(page) {
   const data = await page.evaluate(() => { const report = qkv.report(), list = (x) => x ?? []; return JSON.stringify([report.tokens, report.source, report.ladder.guesses, report.written, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]); });
-  const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "softmax", "norm", "Esc", "English"];
+  const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "PNG", "SVG", "softmax", "norm", "Esc", "English"];
   const words = (text) => text.match(/[A-Za-z]{3,}/g) || [];  // a canvas may cut a word short
   return (await shownTexts(page)).filter((text) => words(text).some((word) => !allowed.some((one) => one.startsWith(word))));
 }
@@ -324,6 +301,4 @@ for (const name of ["demo", "translate"]) {
   await page.close();
 }
 
-await browser.close();
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+await finish();

@@ -3,6 +3,8 @@ import { startLive } from "./core/api";
 import { repaintAll } from "./core/canvas";
 import { readInk } from "./core/colour";
 import { fragment } from "./core/dom";
+import { doors } from "./doors";
+import { watchLinks } from "./core/link";
 import { startKeys } from "./keys";
 import { startLooking } from "./core/looking";
 import * as jobs from "./core/jobs";
@@ -23,6 +25,7 @@ const spoken = first.report === "live" ? navigator.language : first.lang ?? "en"
 store.lang.set(spoken.toLowerCase().startsWith("zh") ? "zh" : "en");
 store.followAddress();
 startLooking();
+watchLinks(doors);
 startKeys();
 
 const page = document.getElementById("page")!;

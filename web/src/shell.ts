@@ -1,6 +1,9 @@
 // What surrounds every door: the menu, language and theme, the footer.
 import { live } from "./core/api";
 import { el, type Child } from "./core/dom";
+import { failureNote } from "./core/failure";
+import { linkNote } from "./core/link";
+import { chooseText, failure, lastText, mended, retry, textNow } from "./core/looking";
 import { report } from "./core/report";
 import { computed } from "./core/signal";
 import * as store from "./core/store";
@@ -8,6 +11,8 @@ import { say } from "./core/words";
 import { doors } from "./doors";
 import type { Door } from "./doors/door";
 import { presentParts } from "./doors/look";
+import { keysNote, toggleKeys } from "./keys";
+import { tourButton, tourCard, tourReady } from "./tour/tour";
 
 export function openDoor(): Door {
   return doors.find((door) => door.id === store.door() && door.here()) ?? doors.find((door) => door.here())!;
@@ -26,6 +31,12 @@ function links(): Child {
   return parts.length > 1 ? parts.map((id) => el("a", { href: `#${id}`, onclick: (event: Event) => { event.preventDefault(); document.getElementById(id)?.scrollIntoView(); } }, say("nav")[id])) : null;
 }
 
+const waysBack = () => ({
+  back: lastText() !== null && lastText() !== textNow() ? () => { chooseText(lastText.peek()); retry(); } : undefined,
+  models: () => { store.model.set(""); chooseText(null); retry(); },
+  mend: () => { chooseText(mended(textNow())); retry(); },
+});
+
 export function shell(): Child {
   const other = store.lang() === "zh" ? "en" : "zh";
   const open = computed(openDoor);  // what tells doors apart may change without another one opening
@@ -35,12 +46,14 @@ export function shell(): Child {
     el("nav", { "aria-label": say("menu") },
       el("a", { class: "mark", href: "#/", "aria-label": "qkv", onclick: (event: Event) => { event.preventDefault(); store.door.set(""); scrollTo(0, 0); } }, "q", el("b", {}, "k"), "v"),
       el("div", { class: "links" }, links),
+      () => (live() && tourReady() ? tourButton() : ""),
       el("button", { type: "button", class: "lang theme", "aria-label": () => say(darkNow() ? "toLight" : "toDark"), title: () => say(darkNow() ? "toLight" : "toDark"), onclick: () => store.theme.set(darkNow() ? "light" : "dark") }, () => (darkNow() ? "☀" : "☾")),
       el("button", { type: "button", class: "lang language", lang: other, title: say("otherHint"), onclick: () => store.chooseLang(other) }, say("other"))),
     el("main", { id: "content", tabindex: "-1" }, () => {
       document.title = `${live() ? open().name() : title()} · qkv`;
-      return open().show();
+      return [linkNote, () => (failure() ? failureNote(failure()!, retry, waysBack()) : ""), open().show()];
     }),
-    el("footer", {}, say(live() ? "footerLive" : "footer")),
+    el("footer", {}, el("span", {}, say(live() ? "footerLive" : "footer")), " ", el("button", { type: "button", class: "plain", onclick: toggleKeys }, say("keys"))),
+    keysNote, tourCard,
   ];
 }

@@ -24,7 +24,7 @@ void serve_training(const std::vector<std::string>& words, const std::string& ru
   options.jobs.first = words;
   options.jobs.first_run = run;
   Server server(options);
-  std::cout << fmt::format("watch it learn: http://127.0.0.1:{}/page#/training\n", server.port()) << std::flush;
+  std::cout << fmt::format("watch it learn: http://127.0.0.1:{}/#/training\n", server.port()) << std::flush;
   const bool stays = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
   {
     const InterruptWatch interrupt({SIGINT, SIGTERM, SIGUSR1});

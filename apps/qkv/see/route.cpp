@@ -11,8 +11,7 @@
 #include "common/reports.h"
 #include "common/texts.h"
 #include "inspect/heads/expert_use.h"
-#include "text/unicode/characters.h"
-#include "text/unicode/utf8.h"
+#include "inspect/texts/word_kinds.h"
 
 namespace qkv::app {
 namespace {
@@ -33,30 +32,14 @@ struct RouteArguments {
   ReportOptions report;
 };
 
-constexpr const char* kKinds[] = {"word", "word part", "number", "sign", "Chinese", "space", "special"};
 constexpr int64_t kFewest = 5;  // tokens of a kind, to say that an expert likes it
-enum class WordKind : int32_t { word, part, number, sign, chinese, space, special };
-
-WordKind kind_of(const Tokenizer& tokenizer, int32_t id) {
-  if (!tokenizer.has(id) || tokenizer.is_special(id)) return WordKind::special;
-  const std::string bytes = tokenizer.bytes_of(id);
-  const size_t first = bytes.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) return WordKind::space;
-  const std::string_view rest = std::string_view(bytes).substr(first);
-  if (!is_utf8(rest)) return WordKind::part;  // of a character
-  const Char c = char_at(rest);
-  if (is_chinese(c)) return WordKind::chinese;
-  if (is_number(c)) return WordKind::number;
-  if (is_punctuation(c)) return WordKind::sign;
-  return first > 0 ? WordKind::word : WordKind::part;
-}
 
 // The kind an expert gets most of, against what all experts get: "number x 2.1".
 std::string liking(const LayerRouting& layer, const ExpertUse& use) {
   const auto sum = [](const std::vector<int64_t>& counts) {
     return static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
   };
-  std::vector<int64_t> all(std::size(kKinds));
+  std::vector<int64_t> all(kWordKinds.size());
   for (const ExpertUse& each : layer.of_expert) {
     for (size_t k = 0; k < all.size(); ++k) all[k] += each.classes[k];
   }
@@ -68,7 +51,7 @@ std::string liking(const LayerRouting& layer, const ExpertUse& use) {
         static_cast<double>(use.classes[k]) / sum(use.classes) * sum(all) / static_cast<double>(all[k]);
     if (times <= most) continue;
     most = times;
-    found = fmt::format("{} x{:.1f}", kKinds[k], times);
+    found = fmt::format("{} x{:.1f}", kWordKinds[k], times);
   }
   return found;
 }
@@ -116,17 +99,15 @@ nlohmann::ordered_json route_report(const std::vector<LayerRouting>& layers) {
     }
     all.push_back(std::move(one));
   }
-  return {{"kinds", kKinds}, {"layers", std::move(all)}};
+  return {{"kinds", kWordKinds}, {"layers", std::move(all)}};
 }
 
 void run_route(const RouteArguments& options) {
   const OpenModel model = open_model(options.model);
   check_experts(model.spec());
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
-  RoutingOptions routing{.classes = static_cast<int32_t>(std::size(kKinds))};
-  for (int32_t id = 0; id < model.spec().vocabulary; ++id) {
-    routing.class_of.push_back(static_cast<int32_t>(kind_of(model.tokenizer(), id)));
-  }
+  RoutingOptions routing{.class_of = word_kinds(model.tokenizer(), model.spec().vocabulary),
+                         .classes = static_cast<int32_t>(kWordKinds.size())};
   const std::vector<TokenText> texts = read_texts(model, options.text);
   const std::vector<LayerRouting> layers = watched("reading", std::ssize(texts), [&](const Reader::Finished& finished) {
     routing.finished = finished;

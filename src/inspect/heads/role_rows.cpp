@@ -5,18 +5,13 @@
 #include "base/error.h"
 #include "core/host_values.h"
 #include "inspect/heads/role_probe.h"
+#include "inspect/look/looking.h"
 #include "ops/ops.h"
 
 namespace qkv {
 namespace {
 
 constexpr double kFaint = 0.01;  // smaller weights are ignored
-
-double norm_of(std::span<const float> x) {
-  double sum = 0;
-  for (const float v : x) sum += static_cast<double>(v) * static_cast<double>(v);
-  return std::sqrt(sum);
-}
 
 // Attention mass on earlier copies, and on the tokens after them.
 struct CopyMass {

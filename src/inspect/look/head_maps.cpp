@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "core/host_values.h"
@@ -109,38 +110,67 @@ class PooledProbe : public ReadingProbe {
 
 }  // namespace
 
+// Fills the maps of some attentions.
 class LayerMapsProbe : public ReadingProbe {
  public:
-  LayerMapsProbe(Place place, LayerMaps& to) : place_(place), to_(to) {}
+  void add(Place place, LayerMaps& to) { to_[{place.stack, place.layer}] = &to; }
   void begin(Context&, const PassTexts&) override {}
   Ask ask(Place place, Site site) const override {
-    const bool mine = place.stack == place_.stack && place.layer == place_.layer;
+    const bool mine = to_.contains({place.stack, place.layer});
     return mine && (site == Site::attn_q || site == Site::attn_k || site == Site::attn_lse) ? Ask::read : Ask::none;
   }
   void visit(Context&, const Tap& tap, Tensor& x) override {
-    std::vector<float>& to = tap.site == Site::attn_q ? to_.q_ : tap.site == Site::attn_k ? to_.k_ : to_.lse_;
+    LayerMaps& maps = *to_.at({tap.place.stack, tap.place.layer});
+    std::vector<float>& to = tap.site == Site::attn_q ? maps.q_ : tap.site == Site::attn_k ? maps.k_ : maps.lse_;
     const std::vector<float> values = host_floats(x);
     to.insert(to.end(), values.begin(), values.end());
   }
 
  private:
-  Place place_;
-  LayerMaps& to_;
+  std::map<std::pair<Stack, int16_t>, LayerMaps*> to_;
 };
 
-LayerMaps::LayerMaps(const Model& model, const Engine& engine, const TokenText& text, Place place,
-                     const MapOptions& options)
-    : spec_(attention_at(model.spec(), place)) {
-  QKV_CHECK(!spec_.relative, "the attention of this ", model.spec().family, " has a bias for every distance",
-            Hint("its maps are in the report of a text of up to 512 tokens"));
-  const bool reads = model.spec().has_source() && place.stack == Stack::encoder, across = place.stack == Stack::cross;
+LayerMaps::LayerMaps(const ModelSpec& spec, const TokenText& text, Place place) : spec_(attention_at(spec, place)) {
+  const bool reads = spec.has_source() && place.stack == Stack::encoder, across = place.stack == Stack::cross;
   const int64_t own = std::ssize(text.ids), source = std::ssize(text.source);
   queries_ = reads ? source : own;
   keys_ = reads || across ? source : own;
   square_ = !across;
   if (spec_.alibi != 0) slopes_ = ops::alibi_slopes(spec_.heads);
-  LayerMapsProbe probe(place, *this);
+}
+
+LayerMaps::LayerMaps(const Model& model, const Engine& engine, const TokenText& text, Place place,
+                     const MapOptions& options)
+    : LayerMaps(model.spec(), text, place) {
+  QKV_CHECK(!spec_.relative, "the attention of this ", model.spec().family, " has a bias for every distance",
+            Hint("its maps are in the report of a text of up to 512 tokens"));
+  LayerMapsProbe probe;
+  probe.add(place, *this);
   read_with(model, engine, text, probe, options);
+}
+
+std::vector<std::pair<Place, std::unique_ptr<LayerMaps>>> LayerMaps::all(const Model& model, const Engine& engine,
+                                                                         const TokenText& text,
+                                                                         const MapOptions& options) {
+  std::vector<std::pair<Place, std::unique_ptr<LayerMaps>>> made;
+  LayerMapsProbe probe;
+  for (const Place place : all_attentions(model.spec())) {
+    if (attention_at(model.spec(), place).relative) continue;
+    made.emplace_back(place, std::unique_ptr<LayerMaps>(new LayerMaps(model.spec(), text, place)));
+    probe.add(place, *made.back().second);
+  }
+  if (!made.empty()) read_with(model, engine, text, probe, options);
+  return made;
+}
+
+size_t LayerMaps::bytes_of_all(const ModelSpec& spec, const TokenText& text) {
+  int64_t numbers = 0;
+  for (const Place place : all_attentions(spec)) {
+    const LayerMaps one(spec, text, place);
+    const AttentionSpec& a = one.spec_;
+    numbers += one.queries_ * a.heads * (a.width + 1) + one.keys_ * a.kv_heads * a.width;
+  }
+  return static_cast<size_t>(numbers) * sizeof(float);
 }
 
 // exp(score - lse) of keys [first, first + to.size()).

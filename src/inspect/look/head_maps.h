@@ -2,6 +2,8 @@
 // exp(score - lse). A map of 4096 tokens has 67 MB; a tile or an overview of it has at most 256 KB.
 #pragma once
 
+#include <memory>
+
 #include "inspect/look/looking.h"
 
 namespace qkv {
@@ -22,6 +24,13 @@ class LayerMaps {
   // One pass over the text. An Error for an attention whose scores have more in them than q, k, a soft cap and ALiBi.
   LayerMaps(const Model& model, const Engine& engine, const TokenText& text, Place place, const MapOptions& options);
 
+  // Those of every attention that has such maps, in one pass.
+  static std::vector<std::pair<Place, std::unique_ptr<LayerMaps>>> all(const Model& model, const Engine& engine,
+                                                                       const TokenText& text,
+                                                                       const MapOptions& options);
+  // Bytes that all() keeps.
+  static size_t bytes_of_all(const ModelSpec& spec, const TokenText& text);
+
   int64_t queries() const { return queries_; }
   int64_t keys() const { return keys_; }
   size_t bytes() const { return (q_.size() + k_.size() + lse_.size()) * sizeof(float); }
@@ -36,6 +45,7 @@ class LayerMaps {
 
  private:
   friend class LayerMapsProbe;
+  LayerMaps(const ModelSpec& spec, const TokenText& text, Place place);
   void fill_row(int64_t head, int64_t row, int64_t first, std::span<float> to) const;
 
   AttentionSpec spec_;

@@ -20,11 +20,14 @@ bool shows_word(const ShownToken& token) {
 
 }  // namespace
 
-int64_t token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<const ShownToken> tokens) {
+TokenWorth token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<const ShownToken> tokens) {
   const auto rows = static_cast<int64_t>(tokens.size());
-  if (!seen.whole || rows < 2) return rows - 1;
+  if (!seen.whole || rows < 2) return {.token = rows - 1};
   std::vector<char> word;
-  for (const ShownToken& token : tokens) word.push_back(shows_word(token) ? 1 : 0);
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    const bool whole = t + 1 == tokens.size() || !tokens[t + 1].continues;  // not a part of a character
+    word.push_back(whole && shows_word(tokens[t]) ? 1 : 0);
+  }
   // fetched[r]: the largest weight of any head from row r to a word further back.
   std::vector<float> fetched(static_cast<size_t>(rows), 0.0F);
   for (const SeenAttention& a : seen.attentions) {
@@ -38,8 +41,7 @@ int64_t token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<
       }
     }
   }
-  int64_t best = rows - 1;
-  double most = 0;
+  TokenWorth best{.token = rows - 1};
   const auto levels = static_cast<double>(ladder.levels.size());
   for (int64_t r = 1; r < rows; ++r) {
     const auto row = static_cast<size_t>(r);
@@ -47,9 +49,7 @@ int64_t token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<
     const double worked_out = static_cast<double>(ladder.settled[row]) / levels;
     const double sure = ladder.at(ladder.levels.size() - 1, r).guesses.front().p;
     const double worth = worked_out * sure * static_cast<double>(fetched[row]);
-    if (worth <= most) continue;
-    most = worth;
-    best = r;
+    if (worth > best.worth) best = {.token = r, .worth = worth};
   }
   return best;
 }

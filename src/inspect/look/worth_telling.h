@@ -7,7 +7,11 @@
 
 namespace qkv {
 
-// The last token where nothing is worth more. Of texts that are kept whole.
-int64_t token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<const ShownToken> tokens);
+struct TokenWorth {
+  int64_t token = 0;
+  double worth = 0;  // 0 to 1
+};
+// The last token, worth nothing, where none is worth more. Of texts that are kept whole.
+TokenWorth token_worth_telling(const Looked& seen, const Ladder& ladder, std::span<const ShownToken> tokens);
 
 }  // namespace qkv

@@ -19,16 +19,6 @@ namespace {
 constexpr int64_t kMostMapCells = 40'000'000;  // of all heads: 512 tokens of a model with 144
 constexpr size_t kShownNumbers = 8;
 
-Json tokens_json(const std::vector<ShownToken>& tokens) {
-  Json list = Json::array();
-  for (const ShownToken& token : tokens) {
-    Json one{{"id", token.id}, {"text", token.text}, {"continues", token.continues}};
-    if (token.end > token.begin) one["bytes"] = {token.begin, token.end};
-    list.push_back(std::move(one));
-  }
-  return list;
-}
-
 Json guesses_json(const LookedAt& at, size_t level, int64_t row) {
   Json list = Json::array();
   for (const Guess& guess : at.ladder.at(level, row).guesses) {
@@ -101,6 +91,21 @@ Json thumb_of(const SeenAttention& a, int64_t head) {
   return thumb_json(cells, {.rows = rows, .columns = columns, .pooled = pooled});
 }
 
+// The heaviest keys of each row; rows that were not kept are empty.
+Json top_of(const SeenAttention& a, int64_t head) {
+  Json top = Json::array();
+  for (int64_t r = 0; r < a.queries; ++r) {
+    Json row = Json::array();
+    if (a.rows.has(r)) {
+      for (const TopKey& key : a.top_of(r, head)) {
+        if (key.key >= 0) row.push_back({key.key, brief(static_cast<double>(key.weight))});
+      }
+    }
+    top.push_back(std::move(row));
+  }
+  return top;
+}
+
 Json heads_json(const LookedAt& at, const LookPartsOptions& options) {
   int64_t cells = 0, longest = 0;
   for (const SeenAttention& a : at.seen.attentions) {
@@ -113,16 +118,6 @@ Json heads_json(const LookedAt& at, const LookPartsOptions& options) {
   for (const SeenAttention& a : at.seen.attentions) {
     const bool across = a.place.stack == Stack::cross, reads = a.q_at.empty();
     for (int64_t h = 0; h < a.heads; ++h) {
-      Json top = Json::array();
-      for (int64_t r = 0; r < a.queries; ++r) {
-        Json row = Json::array();
-        if (a.rows.has(r)) {
-          for (const TopKey& key : a.top_of(r, h)) {
-            if (key.key >= 0) row.push_back({key.key, brief(static_cast<double>(key.weight))});
-          }
-        }
-        top.push_back(std::move(row));
-      }
       Json head{{"name", name_of(at.spec, HeadId{a.place.stack, a.place.layer, static_cast<int16_t>(h)})},
                 {"stack", across                            ? "cross"
                           : a.place.stack == Stack::encoder ? "encoder"
@@ -131,8 +126,8 @@ Json heads_json(const LookedAt& at, const LookPartsOptions& options) {
                 {"head", h},
                 {"queries", reads ? "source" : "tokens"},
                 {"keys", reads || across ? "source" : "tokens"},
-                {"entropy", brief(a.entropy[static_cast<size_t>(h)])},
-                {"top", std::move(top)}};
+                {"entropy", brief(a.entropy[static_cast<size_t>(h)])}};
+      if (options.top) head["top"] = top_of(a, h);
       if (!a.first.empty()) {
         head["first"] = brief(a.first[static_cast<size_t>(h)]);
         head["previous"] = brief(a.previous[static_cast<size_t>(h)]);
@@ -167,16 +162,6 @@ Json head_story_json(const LookedAt& at, const HeadStory& head, const std::vecto
           {"nowhere", brief(head.nowhere)},
           {"z_norm", brief(head.z_norm)},
           {"out_norm", brief(head.out_norm)}};
-}
-
-// By number where there is no tokenizer, or where it lacks one of them: a model may have more ids than its tokenizer.
-std::vector<ShownToken> shown(const Tokenizer* tokenizer, std::span<const int32_t> ids) {
-  const bool known =
-      tokenizer != nullptr && std::all_of(ids.begin(), ids.end(), [&](int32_t id) { return tokenizer->has(id); });
-  if (known) return shown_tokens(*tokenizer, ids);
-  std::vector<ShownToken> list;
-  for (const int32_t id : ids) list.push_back({.id = id, .text = fmt::format("#{}", id)});
-  return list;
 }
 
 // Which experts each token visits, of the layers that have any; null for rows that were not kept.
@@ -231,13 +216,22 @@ Json story_json(const LookedAt& at) {
 
 }  // namespace
 
+std::vector<ShownToken> shown_ids(const Tokenizer* tokenizer, std::span<const int32_t> ids) {
+  const bool known =
+      tokenizer != nullptr && std::all_of(ids.begin(), ids.end(), [&](int32_t id) { return tokenizer->has(id); });
+  if (known) return shown_tokens(*tokenizer, ids);
+  std::vector<ShownToken> list;
+  for (const int32_t id : ids) list.push_back({.id = id, .text = fmt::format("#{}", id)});
+  return list;
+}
+
 LookedAt::LookedAt(const Tokenizer* words, const ModelSpec& model, Looked looked, Ladder guesses)
     : tokenizer(words),
       spec(model),
       seen(std::move(looked)),
       ladder(std::move(guesses)),
-      tokens(shown(words, seen.text.ids)),
-      source(shown(words, seen.text.source)) {}
+      tokens(shown_ids(words, seen.text.ids)),
+      source(shown_ids(words, seen.text.source)) {}
 
 const std::vector<ShownToken>& LookedAt::queries_of(const SeenAttention& a) const {
   return a.q_at.empty() ? source : tokens;
@@ -256,6 +250,16 @@ std::string LookedAt::guess_text(int64_t row, int32_t id) const {
 std::string LookedAt::level_name(size_t level) const {
   if (level == 0) return "embed";
   return level + 1 == ladder.levels.size() ? "out" : std::to_string(level - 1);
+}
+
+Json tokens_json(const std::vector<ShownToken>& tokens) {
+  Json list = Json::array();
+  for (const ShownToken& token : tokens) {
+    Json one{{"id", token.id}, {"text", token.text}, {"continues", token.continues}};
+    if (token.end > token.begin) one["bytes"] = {token.begin, token.end};
+    list.push_back(std::move(one));
+  }
+  return list;
 }
 
 Json next_json(const LookedAt& at, const NextTokens& next) {

@@ -37,8 +37,12 @@ struct LookedAt {
 // The parts tokens, source, ladder, heads, experts, next and story of a report.
 struct LookPartsOptions {
   int64_t longest_map = 512;  // tokens; maps of longer texts are left out. 0: none
+  bool top = true;            // the heaviest keys of every row
 };
 Json look_parts(const LookedAt& at, const LookPartsOptions& options = {});
+// By number where there is no tokenizer, or where it lacks one of them: a model may have more ids than its tokenizer.
+std::vector<ShownToken> shown_ids(const Tokenizer* tokenizer, std::span<const int32_t> ids);
+Json tokens_json(const std::vector<ShownToken>& tokens);
 Json next_json(const LookedAt& at, const NextTokens& next);
 
 // The parts with what is said about them: model's name, title (the text) and language.

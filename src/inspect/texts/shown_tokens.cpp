@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "text/tokenizer/display_spans.h"
 #include "text/unicode/utf8.h"
 
@@ -28,6 +30,33 @@ bool starts_with_byte(std::string_view text) {
   return text.size() >= 4 && text.starts_with("\\x") && is_one_of(2, "89ABCDEF") && is_one_of(3, "0123456789ABCDEF");
 }
 
+size_t end_of(const std::vector<ShownToken>& shown) {
+  size_t end = 0;
+  for (const ShownToken& token : shown) end = std::max(end, token.end);
+  return end;
+}
+
+// Tokens that the tokenizer has, after those that are shown already.
+void add_known(const Tokenizer& tokenizer, std::span<const int32_t> ids, std::vector<ShownToken>& shown) {
+  const DisplaySpans spans = display_spans(tokenizer, ids);
+  const size_t start = end_of(shown);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ShownToken token{.id = ids[i], .continues = spans.continues(i)};
+    const DisplaySpan& span = spans.spans[spans.span_of[i]];
+    if (!token.continues) {
+      token.begin = start + span.begin;
+      token.end = start + span.end;
+      // A span that ends inside a character is shown as bytes.
+      const bool broken = span.text.find(kReplacementCharacter) != std::string::npos;
+      std::string bytes;
+      for (size_t t = 0; broken && t < span.token_count; ++t) bytes += tokenizer.bytes_of(ids[span.first_token + t]);
+      token.text = broken ? by_bytes(bytes) : span.text;
+      if (token.text.empty()) token.text = tokenizer.token(ids[i]);
+    }
+    shown.push_back(std::move(token));
+  }
+}
+
 }  // namespace
 
 std::string with_part_signs(std::string_view text) {
@@ -43,22 +72,17 @@ std::string with_part_signs(std::string_view text) {
 }
 
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
-  const DisplaySpans spans = display_spans(tokenizer, ids);
   std::vector<ShownToken> shown;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    ShownToken token{.id = ids[i], .continues = spans.continues(i)};
-    const DisplaySpan& span = spans.spans[spans.span_of[i]];
-    if (!token.continues) {
-      token.begin = span.begin;
-      token.end = span.end;
-      // A span that ends inside a character is shown as bytes.
-      const bool broken = span.text.find(kReplacementCharacter) != std::string::npos;
-      std::string bytes;
-      for (size_t t = 0; broken && t < span.token_count; ++t) bytes += tokenizer.bytes_of(ids[span.first_token + t]);
-      token.text = broken ? by_bytes(bytes) : span.text;
-      if (token.text.empty()) token.text = tokenizer.token(ids[i]);
+  for (size_t begin = 0; begin < ids.size();) {
+    size_t end = begin;
+    while (end < ids.size() && tokenizer.has(ids[end])) ++end;
+    if (end > begin) add_known(tokenizer, ids.subspan(begin, end - begin), shown);
+    if (end < ids.size()) {  // models may have more rows than there are tokens
+      const size_t at = end_of(shown);
+      shown.push_back({.id = ids[end], .text = fmt::format("#{}", ids[end]), .begin = at, .end = at});
+      ++end;
     }
-    shown.push_back(std::move(token));
+    begin = end;
   }
   return shown;
 }

@@ -1,4 +1,5 @@
 // /page/models, look, write, cut and roles.
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -7,6 +8,7 @@
 #include "inspect/report/look_report.h"
 #include "inspect/report/numbers.h"
 #include "open/continuation.h"
+#include "server/page/page_first.h"
 #include "server/page/page_routes.h"
 #include "text/sentence_end.h"
 
@@ -25,11 +27,21 @@ void check_report(const Json& part) {
   }
 }
 
+// Rows of patterns to keep: all of a text if they fit, else some around the token. Maps of such texts are asked for part
+// by part.
+int64_t rows_kept(const ModelSpec& spec, const TokenText& text) {
+  constexpr int64_t kMostRows = 512, kMostCells = 40'000'000, kFewRows = 64;
+  const int64_t longest = std::max(std::ssize(text.ids), std::ssize(text.source));
+  const bool fits = std::ssize(all_heads(spec)) * longest * longest <= kMostCells;
+  return fits && longest <= kMostRows ? kMostRows : kFewRows;
+}
+
 // Everything but the story of one token.
 LookedAt look_once(const PageText& asked, CutProbe* probe, int64_t token) {
   PageModel& model = asked.model;
-  Looked seen = look_at(model.model(), model.engine(), asked.text,
-                        {.precision = model.precision(), .token = token, .edit = probe});
+  Looked seen = look_at(
+      model.model(), model.engine(), asked.text,
+      {.precision = model.precision(), .token = token, .whole = rows_kept(model.spec(), asked.text), .edit = probe});
   Ladder ladder = climb(model.model(), model.engine(), seen, {.precision = model.precision()});
   const Tokenizer* tokenizer = model.opened().has_tokenizer() ? &model.opened().tokenizer() : nullptr;
   LookedAt at(tokenizer, model.spec(), std::move(seen), std::move(ladder));
@@ -58,47 +70,6 @@ Json cut_names(PageModel& model, const Cut& cut) {
   return names;
 }
 
-struct Written {
-  std::string text;
-  Json tokens = Json::array();
-  const char* finish = "length";
-};
-
-struct WriteOptions {
-  Sampling sampling{.temperature = 0};
-  int64_t max_new = 24;
-};
-
-Written write_text(const PageText& asked, const WriteOptions& options, Probe* probe) {
-  PageModel& page = asked.model;
-  const OpenModel& model = page.opened();
-  const auto room = [](int64_t tokens) { return KvCache::whole_pages(tokens) + KvCache::kPage; };
-  SessionOptions session{.sampling = options.sampling, .max_new = options.max_new};
-  session.source = asked.text.source;
-  session.prompt = asked.text.ids;
-  Runner runner = model.runner({.cache = model.precision().compute,
-                                .positions = room(std::ssize(session.prompt) + options.max_new),
-                                .sources = room(std::ssize(session.source)),
-                                .probe = probe});
-  Scheduler scheduler(runner);
-  Written written;
-  std::string error;
-  submit_text(scheduler, model.tokenizer(),
-              {.options = session, .own_text = !session.source.empty(), .on_end = [&](const WrittenText& w) {
-                 written.text = w.text;
-                 error = w.error;
-                 if (w.ended == Ended::stopped) written.finish = "end";
-                 std::vector<int32_t> ids;
-                 for (const Choice& choice : w.tokens) ids.push_back(choice.id);
-                 for (const ShownToken& token : shown_tokens(model.tokenizer(), ids)) {
-                   written.tokens.push_back({{"id", token.id}, {"text", token.text}, {"continues", token.continues}});
-                 }
-               }});
-  scheduler.run();
-  QKV_CHECK(error.empty(), error, Hint("the model cannot continue this text"));
-  return written;
-}
-
 void check_writes(PageModel& model, const Fields& fields) {
   if (model.spec().kind == ModelSpec::Kind::encoder_only) fields.fail("model", "is an encoder: it writes no text");
 }
@@ -113,13 +84,37 @@ OrderedJson can_of(const ModelSpec& spec) {
   return can;
 }
 
-// Texts in which something happens: a pronoun that finds its name, words that are said again.
-const char* example_of(const ModelSpec& spec, bool chinese) {
-  if (spec.has_source()) return "安娜把钟给了汤姆。";
-  return chinese ? "安娜说：钟蛋糕鸭子。汤姆说：钟蛋糕" : "Anna said: clock cake duck. Tom said: clock cake";
-}
-
 }  // namespace
+
+PageWritten page_write_text(const PageText& asked, const PageWriteOptions& options, Probe* probe) {
+  PageModel& page = asked.model;
+  const OpenModel& model = page.opened();
+  const auto room = [](int64_t tokens) { return KvCache::whole_pages(tokens) + KvCache::kPage; };
+  SessionOptions session{.sampling = options.sampling, .max_new = options.max_new};
+  session.source = asked.text.source;
+  session.prompt = asked.text.ids;
+  Runner runner = model.runner({.cache = model.precision().compute,
+                                .positions = room(std::ssize(session.prompt) + options.max_new),
+                                .sources = room(std::ssize(session.source)),
+                                .probe = probe});
+  Scheduler scheduler(runner);
+  PageWritten written;
+  std::string error;
+  submit_text(scheduler, model.tokenizer(),
+              {.options = session, .own_text = !session.source.empty(), .on_end = [&](const WrittenText& w) {
+                 written.text = w.text;
+                 error = w.error;
+                 if (w.ended == Ended::stopped) written.finish = "end";
+                 std::vector<int32_t> ids;
+                 for (const Choice& choice : w.tokens) ids.push_back(choice.id);
+                 for (const ShownToken& token : shown_ids(&model.tokenizer(), ids)) {
+                   written.tokens.push_back({{"id", token.id}, {"text", token.text}, {"continues", token.continues}});
+                 }
+               }});
+  scheduler.run();
+  QKV_CHECK(error.empty(), error, Hint("the model cannot continue this text"));
+  return written;
+}
 
 HttpResponse report_response(const Json& report) {
   check_report(report);
@@ -130,21 +125,21 @@ Json page_look_report(const PageText& asked, std::optional<int64_t> token) {
   PageModel& model = asked.model;
   const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
   LookedAt at = look_once(asked, probe.get(), token.value_or(-1));
-  if (!token) {
-    const int64_t worth = token_worth_telling(at.seen, at.ladder, at.tokens);
+  if (!token && at.seen.whole) {
+    const int64_t worth = token_worth_telling(at.seen, at.ladder, at.tokens).token;
     if (worth != at.seen.token) {
       at.seen = look_at(model.model(), model.engine(), asked.text,
                         {.precision = model.precision(), .token = worth, .edit = probe.get()});
     }
   }
-  Json report = look_report(at, model.name(), asked.title, {.longest_map = kLongestLiveMap});
+  Json report = look_report(at, model.name(), asked.title, {.longest_map = kLongestLiveMap, .top = at.seen.whole});
   if (!at.seen.whole) add_thumbs(asked, probe.get(), report["heads"]);
   model.add_roles(report["heads"]);
   if (probe) report["cut"] = cut_names(model, asked.cut);
   return report;
 }
 
-HttpResponse page_models(PageParts& page, const Fields&) {
+OrderedJson page_models_json(PageParts& page) {
   OrderedJson list = OrderedJson::array();
   for (const auto& model : page.models.all()) {
     OrderedJson one{{"name", model->name()}, {"default", list.empty()}};
@@ -153,10 +148,10 @@ HttpResponse page_models(PageParts& page, const Fields&) {
       one["kind"] = name_of(spec.kind);
       one["family"] = spec.family;
       one["facts"] = OrderedJson(facts_json(spec));
-      one["facts"]["dtype"] = name_of(model->precision().compute);
+      if (model->is_open()) one["facts"]["dtype"] = name_of(model->precision().compute);
       one["can"] = can_of(spec);
-      one["example"] = example_of(spec, false);
-      one["example_zh"] = example_of(spec, true);
+      one["examples"] = page_examples(*model, false);
+      one["examples_zh"] = page_examples(*model, true);
       constexpr const char* kStates[] = {"none", "measuring", "ready", "failed"};
       one["roles"] = kStates[static_cast<size_t>(model->roles_state())];
     } catch (const Error& error) {
@@ -164,7 +159,11 @@ HttpResponse page_models(PageParts& page, const Fields&) {
     }
     list.push_back(std::move(one));
   }
-  return json_response({{"models", std::move(list)}});
+  return list;
+}
+
+HttpResponse page_models(PageParts& page, const Fields&) {
+  return json_response({{"models", page_models_json(page)}});
 }
 
 HttpResponse page_look(PageParts& page, const Fields& fields) {
@@ -177,15 +176,18 @@ HttpResponse page_look(PageParts& page, const Fields& fields) {
 HttpResponse page_write(PageParts& page, const Fields& fields) {
   const PageText asked = page_text_of(page, fields);
   check_writes(asked.model, fields);
-  WriteOptions options;
+  PageWriteOptions options;
   options.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(40);
   options.sampling.temperature = fields.number("temperature", {0, 10}).value_or(0);
   options.sampling.top_k = fields.whole("top_k", {0, asked.model.spec().vocabulary}).value_or(0);
   options.sampling.top_p = fields.number("top_p", {0, 1}).value_or(1);
   options.sampling.seed = static_cast<uint64_t>(fields.whole("seed", {0, INT64_MAX}).value_or(0));
   const std::unique_ptr<CutProbe> probe = asked.model.probe_of(asked.cut);
-  const Written written = write_text(asked, options, probe.get());
-  return report_response({{"text", written.text}, {"tokens", written.tokens}, {"finish", written.finish}});
+  const PageWritten written = page_write_text(asked, options, probe.get());
+  return report_response({{"text", written.text},
+                          {"sentence", up_to_sentence_end(written.text)},
+                          {"tokens", written.tokens},
+                          {"finish", written.finish}});
 }
 
 HttpResponse page_cut(PageParts& page, const Fields& fields) {
@@ -195,10 +197,10 @@ HttpResponse page_cut(PageParts& page, const Fields& fields) {
   const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
   Json report{{"cut", cut_names(model, asked.cut)}};
   if (model.spec().kind != ModelSpec::Kind::encoder_only) {
-    WriteOptions options;
+    PageWriteOptions options;
     options.max_new = fields.whole("max_tokens", {1, kMostWritten}).value_or(24);
-    const std::string before = up_to_sentence_end(write_text(asked, options, nullptr).text),
-                      after = up_to_sentence_end(write_text(asked, options, probe.get()).text);
+    const std::string before = up_to_sentence_end(page_write_text(asked, options, nullptr).text),
+                      after = up_to_sentence_end(page_write_text(asked, options, probe.get()).text);
     report["before"] = before;
     report["after"] = after;
     report["changed"] = before != after;

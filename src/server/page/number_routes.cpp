@@ -70,13 +70,29 @@ const LayerMaps& MapCache::get(const PageText& asked, Place place) {
     return *entries_.front().maps;
   }
   const std::unique_ptr<CutProbe> probe = asked.model.probe_of(asked.cut);
-  auto made = std::make_unique<LayerMaps>(asked.model.model(), asked.model.engine(), asked.text, place,
-                                          MapOptions{.precision = asked.model.precision(), .edit = probe.get()});
-  size_t bytes = made->bytes();
-  entries_.push_front({asked.model.name(), asked.text, asked.cut, place, std::move(made)});
-  for (auto at = std::next(entries_.begin()); at != entries_.end();) {
+  const MapOptions options{.precision = asked.model.precision(), .edit = probe.get()};
+  const auto keep = [&](Place at, std::unique_ptr<LayerMaps> maps) {
+    entries_.push_front({asked.model.name(), asked.text, asked.cut, at, std::move(maps)});
+  };
+  std::unique_ptr<LayerMaps> wanted;
+  // A pass over a long text takes seconds and goes through all layers anyway: what fits is kept of all of them.
+  const bool fits = LayerMaps::bytes_of_all(asked.model.spec(), asked.text) <= kMostBytes;
+  if (fits && std::ssize(asked.text.ids) > kLongText) {
+    for (auto& [at, maps] : LayerMaps::all(asked.model.model(), asked.model.engine(), asked.text, options)) {
+      if (at.stack != place.stack || at.layer != place.layer)
+        keep(at, std::move(maps));
+      else
+        wanted = std::move(maps);
+    }
+  }
+  if (!wanted) {
+    wanted = std::make_unique<LayerMaps>(asked.model.model(), asked.model.engine(), asked.text, place, options);
+  }
+  keep(place, std::move(wanted));
+  size_t bytes = 0;
+  for (auto at = entries_.begin(); at != entries_.end();) {
     bytes += at->maps->bytes();
-    at = bytes > kMostBytes ? entries_.erase(at) : std::next(at);
+    at = bytes > kMostBytes && at != entries_.begin() ? entries_.erase(at) : std::next(at);
   }
   return *entries_.front().maps;
 }

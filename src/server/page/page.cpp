@@ -6,18 +6,20 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <span>
 
 #include "base/error.h"
 #include "base/sha256.h"
 #include "inspect/report/report_html.h"
+#include "server/page/page_first.h"
 #include "server/page/page_routes.h"
 #include "text/tokenizer/files/base64.h"
 
 namespace qkv::server {
 namespace {
 
-constexpr const char* kPagePath = "/page";
+constexpr std::string_view kPagePaths[] = {"/", "/page"};
 constexpr const char* kTokenHeader = "X-QKV-Token";
 
 // One of `look` and `work` answers. POST to one of `work` starts or ends something: it needs the page's token and origin.
@@ -46,6 +48,12 @@ constexpr PageRoute kPageRoutes[] = {
     {.method = "POST", .path = "/page/training/stop", .work = page_stop_training},
     {.method = "POST", .path = "/page/labs/run", .work = page_run_lab},
     {.method = "POST", .path = "/page/labs/stop", .work = page_stop_lab},
+    {.method = "POST", .path = "/page/examples", .look = page_examples},
+    {.method = "POST", .path = "/page/twins", .look = page_twins},
+    {.method = "POST", .path = "/page/experts", .look = page_experts},
+    {.method = "POST", .path = "/page/decode", .look = page_decode},
+    {.method = "POST", .path = "/page/compare", .look = page_compare},
+    {.method = "POST", .path = "/page/sums", .look = page_sums},
 };
 
 const PageRoute* route_of(std::string_view path) {
@@ -99,6 +107,8 @@ std::string policy_of(std::string_view html) {
 struct Page::Impl {
   PageOptions options;
   std::string token = random_token();
+  mutable std::mutex first_mutex;
+  std::shared_ptr<const Json> first_english, first_chinese;  // null until they are made
   PageParts parts;
   std::optional<Jobs> jobs;
 
@@ -126,8 +136,15 @@ struct Page::Impl {
     return wrong.response();
   }
 
-  HttpResponse file() const {
-    const std::string html = report_html({{"report", "live"}, {"token", token}, {"work", options.work}});
+  HttpResponse file(const HttpHead& head) const {
+    Json report = Json::object();
+    {
+      const std::lock_guard lock(first_mutex);
+      const auto& first = head.header("Accept-Language").starts_with("zh") ? first_chinese : first_english;
+      if (options.look && first != nullptr) report = *first;
+    }
+    report.update({{"report", "live"}, {"token", token}, {"work", options.work}});
+    const std::string html = report_html(report);
     return {.type = "text/html; charset=utf-8",
             .headers = {{"Content-Security-Policy", policy_of(html)}, {"Referrer-Policy", "no-referrer"}},
             .body = html};
@@ -151,7 +168,7 @@ bool Page::has(std::string_view path) {
 }
 
 bool Page::is_file(std::string_view path) {
-  return path == kPagePath;
+  return std::ranges::find(kPagePaths, path) != std::end(kPagePaths);
 }
 
 const std::string& Page::token() const {
@@ -175,11 +192,30 @@ std::optional<HttpResponse> Page::refuse(const HttpHead& head, OriginIs origin) 
 
 void Page::answer(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
   const PageRoute* route = route_of(request.head.path);
-  if (route == nullptr) return exchange->respond(impl_->file());
+  if (route == nullptr) return exchange->respond(impl_->file(request.head));
   const auto body = std::make_shared<const OrderedJson>(request.head.method == "POST" ? parse_body(request.body)
                                                                                       : OrderedJson::object());
   if (route->work != nullptr) return route->work(*impl_->jobs, Fields(*body, ""), exchange);
   impl_->parts.thread.ask(exchange, [this, body, look = route->look] { return look(impl_->parts, Fields(*body, "")); });
+}
+
+void Page::prepare() {
+  impl_->parts.thread.when_idle([impl = impl_.get()] {
+    const auto keep = [&](std::shared_ptr<const Json>& first, bool chinese) {
+      auto made = std::make_shared<const Json>(first_look(impl->parts, chinese));
+      const std::lock_guard lock(impl->first_mutex);
+      first = std::move(made);
+    };
+    keep(impl->first_english, false);
+    impl->parts.thread.serve_waiting();
+    keep(impl->first_chinese, true);
+  });
+}
+
+void Page::add(const std::string& name, const std::string& path) {
+  impl_->parts.thread.when_idle([impl = impl_.get(), name, path] {
+    if (impl->parts.models.find(name) == nullptr) impl->parts.models.add(name, path, impl->options.open);
+  });
 }
 
 std::optional<int> Page::first_job_ended() const {

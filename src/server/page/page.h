@@ -1,4 +1,4 @@
-// The live page (docs/page.md): GET /page, and the routes below /page/ that it asks.
+// The live page (docs/page.md): GET / (or /page), and the routes below /page/ that it asks.
 //
 // Routes that look into a model run on the page's own thread; those that start work (trainings, labs) need the page's
 // token and its origin, and run beside it.
@@ -40,9 +40,12 @@ class Page {
   std::optional<HttpResponse> refuse(const HttpHead& head, OriginIs origin) const;
   // By a reader's thread.
   void answer(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
-  std::optional<int> first_job_ended() const;  // the exit code of JobOptions::first
-  void end_work();                             // asks what was started to save and end, and sends no more of it
-  void stop();                                 // and waits for that, and for what is being looked at
+  // From any thread. prepare(): the first model's first look is made now, and is part of the page from then on.
+  void prepare();
+  void add(const std::string& name, const std::string& path);  // one more model; a name that is there is left alone
+  std::optional<int> first_job_ended() const;                  // the exit code of JobOptions::first
+  void end_work();  // asks what was started to save and end, and sends no more of it
+  void stop();      // and waits for that, and for what is being looked at
 
  private:
   struct Impl;

@@ -1,10 +1,18 @@
 #include "server/page/page_model.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/path.h"
 #include "inspect/report/heads_report.h"
+#include "model/checkpoint/checkpoint.h"
 #include "model/weight_list.h"
+#include "open/builtin_models.h"
 #include "open/world_texts.h"
 
 namespace qkv::server {
@@ -13,6 +21,26 @@ namespace {
 constexpr int64_t kMostExactWeights = 600'000'000;  // 2.4 GB in f32
 constexpr int64_t kRoleTokens = 6000, kRoleLength = 128;
 constexpr int64_t kRowsBetween = 256;  // of a pass in the background: a request waits for one of them
+
+// What a model knows, if the recipe it was trained with lies beside it or above it: stories of these languages and kinds.
+std::vector<std::string> known_world(const std::filesystem::path& model) {
+  std::vector<std::string> data{"world", "world:zh"};
+  std::filesystem::path folder = model;
+  for (int i = 0; i < 3 && !folder.empty(); ++i, folder = folder.parent_path()) {
+    const std::filesystem::path file = folder / "recipe.json";
+    if (!is_there(file)) continue;
+    const Json recipe = parse_json(read_file(file, 1 << 20), "recipe.json");
+    const std::string language = recipe.value("/data/world"_json_pointer, std::string());
+    if (language == "en") data = {"world"};
+    if (language == "zh") data = {"world:zh"};
+    const Json kinds = recipe.value("/data/kinds"_json_pointer, Json::array());
+    for (std::string& each : data) {
+      for (const Json& kind : kinds) each += ":" + kind.get<std::string>();
+    }
+    break;
+  }
+  return data;
+}
 
 int64_t weights_of(const ModelSpec& spec) {
   int64_t count = 0;
@@ -38,19 +66,26 @@ const OpenModel& PageModel::opened() {
   return *opened_;
 }
 
+const ModelSpec& PageModel::spec() {
+  if (opened_) return opened_->spec();
+  if (!spec_) spec_ = Checkpoint::open(find_model(path_)).spec;
+  return *spec_;
+}
+
+const std::vector<std::string>& PageModel::world_data() {
+  if (world_data_.empty())
+    world_data_ = spec().has_source() ? std::vector<std::string>{"world:pairs"} : known_world(find_model(path_));
+  return world_data_;
+}
+
 const std::vector<TokenText>& PageModel::texts() {
   if (!texts_.empty()) return texts_;
-  CollectedTexts half(spec(), {.tokens = kRoleTokens / 2, .length = kRoleLength});
-  CollectedTexts all(spec(), {.tokens = kRoleTokens, .length = kRoleLength});
-  if (spec().has_source()) {
-    add_world(opened(), "world:pairs", all);
-    return texts_ = all.take();
+  const auto share = static_cast<int64_t>(world_data().size());
+  for (const std::string& data : world_data()) {
+    CollectedTexts some(spec(), {.tokens = kRoleTokens / share, .length = kRoleLength});
+    add_world(opened(), data, some);
+    for (TokenText& text : some.take()) texts_.push_back(std::move(text));
   }
-  add_world(opened(), "world", half);
-  CollectedTexts chinese(spec(), {.tokens = kRoleTokens / 2, .length = kRoleLength});
-  add_world(opened(), "world:zh", chinese);
-  texts_ = half.take();
-  for (TokenText& text : chinese.take()) texts_.push_back(std::move(text));
   return texts_;
 }
 
@@ -94,7 +129,7 @@ OrderedJson PageModel::roles_json() {
     case State::ready: {
       OrderedJson made{{"state", "ready"}};
       made.update(to_json(HeadsReport{.model = name_,
-                                      .data = spec().has_source() ? "world:pairs" : "world, world:zh",
+                                      .data = fmt::format("{}", fmt::join(world_data(), ", ")),
                                       .spec = &spec(),
                                       .roles = *roles_}));
       return made;

@@ -20,14 +20,19 @@ class PageModel {
 
   const std::string& name() const { return name_; }
   const std::string& path() const { return path_; }
+  const OpenOptions& open_options() const { return open_; }
   // In f32 unless it is large, so that every number can be worked out again from the numbers before it.
   const OpenModel& opened();
   const Model& model() { return opened().model(); }
   const Engine& engine() { return opened().engine(); }
-  const ModelSpec& spec() { return opened().spec(); }
+  const ModelSpec& spec();  // needs no weights
   Precision precision() { return opened().precision(); }
+  bool is_open() const { return opened_ != nullptr; }
+  // Texts to begin with, in one language; the best first once they were tried.
+  std::vector<std::string>& examples(bool chinese) { return chinese ? examples_zh_ : examples_en_; }
 
-  // Held-out stories of the built-in world in this model's languages: what roles and cuts are measured on.
+  // Which held-out stories of the built-in world roles and cuts are measured on: those it knows, else all.
+  const std::vector<std::string>& world_data();
   const std::vector<TokenText>& texts();
   // Means of what the heads write on them, for cuts. Measured at the first call.
   std::shared_ptr<const HeadOutputs> outputs();
@@ -47,7 +52,10 @@ class PageModel {
   std::string name_, path_;
   OpenOptions open_;
   PageThread& thread_;
+  std::optional<ModelSpec> spec_;  // until it is opened
   std::unique_ptr<OpenModel> opened_;
+  std::vector<std::string> examples_en_, examples_zh_;
+  std::vector<std::string> world_data_;
   std::vector<TokenText> texts_;
   std::shared_ptr<const HeadOutputs> outputs_;
   State roles_state_ = State::none;

@@ -7,6 +7,8 @@
 #include "inspect/look/head_maps.h"
 #include "server/http/api_error.h"
 #include "server/jobs/jobs.h"
+#include "server/page/page_forms.h"
+#include "server/page/page_measurement.h"
 #include "server/page/page_model.h"
 #include "server/requests/fields.h"
 
@@ -26,7 +28,8 @@ class MapCache {
   const LayerMaps& get(const PageText& asked, Place place);
 
  private:
-  static constexpr size_t kMostBytes = size_t{256} << 20;
+  static constexpr size_t kMostBytes = size_t{512} << 20;
+  static constexpr int64_t kLongText = 512;  // tokens
   struct Entry {
     std::string model;
     TokenText text;
@@ -42,11 +45,14 @@ struct PageParts {
   PageThread thread;
   PageModels models{thread};
   MapCache maps;
+  PageMeasurements measurements{thread};
+  PageForms forms;
 };
 
 // Routes that look into models: on the page's thread.
 using PageLook = HttpResponse (*)(PageParts& page, const Fields& fields);
 
+OrderedJson page_models_json(PageParts& page);
 HttpResponse page_models(PageParts& page, const Fields& fields);
 HttpResponse page_look(PageParts& page, const Fields& fields);
 HttpResponse page_write(PageParts& page, const Fields& fields);
@@ -56,6 +62,12 @@ HttpResponse page_story(PageParts& page, const Fields& fields);
 HttpResponse page_weight(PageParts& page, const Fields& fields);
 HttpResponse page_tile(PageParts& page, const Fields& fields);
 HttpResponse page_overview(PageParts& page, const Fields& fields);
+HttpResponse page_examples(PageParts& page, const Fields& fields);
+HttpResponse page_twins(PageParts& page, const Fields& fields);
+HttpResponse page_experts(PageParts& page, const Fields& fields);
+HttpResponse page_decode(PageParts& page, const Fields& fields);
+HttpResponse page_compare(PageParts& page, const Fields& fields);
+HttpResponse page_sums(PageParts& page, const Fields& fields);
 
 // Routes about work that was started, or starts it: by a reader's thread, at once.
 using PageWork = void (*)(Jobs& jobs, const Fields& fields, const std::shared_ptr<Exchange>& exchange);
@@ -89,6 +101,17 @@ PageRange page_range_of(const Fields& fields, std::string_view name, int64_t cou
 
 // The report's numbers are finite, or it is an Error.
 HttpResponse report_response(const Json& report);
+
+struct PageWritten {
+  std::string text;
+  Json tokens = Json::array();
+  const char* finish = "length";
+};
+struct PageWriteOptions {
+  Sampling sampling{.temperature = 0};
+  int64_t max_new = 24;
+};
+PageWritten page_write_text(const PageText& asked, const PageWriteOptions& options, Probe* probe);
 
 // A look report of a text; the token whose story is told is chosen where none is asked for.
 Json page_look_report(const PageText& asked, std::optional<int64_t> token);

@@ -14,9 +14,9 @@ export function startLive(): void {
   liveWork = first.work === true;
 }
 
-export type FailureKind = "gone" | "key" | "stale" | "loading" | "busy" | "refused";
+export type FailureKind = "gone" | "key" | "stale" | "loading" | "stopping" | "busy" | "model" | "long" | "surrogate" | "refused";
 export class Failure extends Error {
-  constructor(readonly kind: FailureKind, message: string, readonly status = 0, readonly param: string | null = null, readonly code: string | null = null) {
+  constructor(readonly kind: FailureKind, message: string, readonly status = 0, readonly param: string | null = null, readonly code: string | null = null, readonly more: Record<string, unknown> = {}) {
     super(message);
   }
 }
@@ -37,8 +37,16 @@ async function request(path: string, body: unknown, signal?: AbortSignal): Promi
   }
   if (answer.ok) return answer;
   const said = (await answer.json().catch(() => null))?.error ?? {};
-  const kind: FailureKind = answer.status === 401 ? "key" : said.code === "stale_token" ? "stale" : answer.status === 503 ? "loading" : answer.status === 409 || answer.status === 429 ? "busy" : "refused";
-  throw new Failure(kind, said.message ?? `HTTP ${answer.status}`, answer.status, said.param ?? null, said.code ?? null);
+  const message = String(said.message ?? `HTTP ${answer.status}`);
+  throw new Failure(kindOf(answer.status, String(said.code ?? ""), message, said), message, answer.status, said.param ?? null, said.code ?? null, said);
+}
+function kindOf(status: number, code: string, message: string, said: Record<string, unknown>): FailureKind {
+  if (status === 401) return "key";
+  if (code === "stale_token") return "stale";
+  if (code === "model_not_found") return "model";
+  if (status === 503) return message.includes("stopping") ? "stopping" : "loading";
+  if (status === 409 || status === 429) return "busy";
+  return status === 413 || typeof said.max === "number" ? "long" : "refused";
 }
 
 // GET without a body, POST with one.

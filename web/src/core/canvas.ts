@@ -14,6 +14,10 @@ export function onRepaint(work: () => void): void {
   onCleanup(() => painters.delete(work));
 }
 
+// How a canvas is drawn, for whoever draws it elsewhere: into a file.
+const draws = new WeakMap<HTMLCanvasElement, Draw>();
+export const drawnAgain = (node: HTMLCanvasElement): Draw | undefined => draws.get(node);
+
 export interface Picture { holder: HTMLDivElement; node: HTMLCanvasElement; paint(): void }
 export type Draw = (context: CanvasRenderingContext2D, width: number, height: number) => void;
 
@@ -43,6 +47,7 @@ export function canvas(label: string, height: (width: number) => number, draw: D
     if (!waiting) requestAnimationFrame(paint);
     waiting = true;
   };
+  draws.set(node, draw);
   const observer = new ResizeObserver(soon);
   observer.observe(holder);
   onCleanup(() => observer.disconnect());

@@ -1,5 +1,6 @@
 // Colours mean one thing on the whole page: heat is attention, teal is the model's certainty, orange-red is what is
-// selected, a role has its own, and of signed numbers blue is below zero and red above.
+// selected, grey-violet is a length, brick red is what is cut or worse, a role has its own, and of signed numbers blue is
+// below zero and amber above.
 import { clamp, fullRole, mix } from "./format";
 
 // The stops of the program's own heat maps.
@@ -10,10 +11,11 @@ export const heatTable = Array.from({ length: 256 }, (_, i) => {
   return heatStops[low].map((value, c) => Math.round(mix(value, heatStops[low + 1][c], at - low)));
 });
 export const heatPixels = Uint32Array.from(heatTable, ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
+export const heatColour = (weight: number): string => `rgb(${heatTable[Math.round(255 * Math.sqrt(clamp(weight, 0, 1)))].join(",")})`;
 
 // Told apart by the colour-blind, on white and on black; a role that has no colour of its own takes a free one.
 const roleColours: Record<string, string> = {
-  "previous token": "#2f8fe0", "always previous token": "#1d6fb8", induction: "#e4572e", "induction on random tokens": "#d6418c",
+  "previous token": "#2f8fe0", "always previous token": "#1d6fb8", induction: "#d6418c", "induction on random tokens": "#a8327a",
   "duplicate token": "#e0a008", "duplicate of random tokens": "#b5853d", "first token": "#8a7fa8", "learned sink": "#6d6390",
   punctuation: "#17a398", separators: "#2a9d5c", "rare word": "#7a9e2f", "current token": "#9b5de5", "next token": "#5fb4ef",
 };
@@ -28,7 +30,7 @@ export const noRole = "#8a8594";
 export const series = { training: "#2f8fe0", heldOut: "#e4572e", Q: "#2f8fe0", K: "#e4572e", V: "#17a398", O: "#e0a008" };
 export const seriesColours = ["#2f8fe0", "#e4572e", "#17a398", "#e0a008", "#9b5de5", "#d6418c", "#7a9e2f", "#8a7fa8"];
 
-const below = "#2f8fe0", above = "#e4572e";
+const below = "#3b7dd8", above = "#d08a00";
 // A cell of a matrix: share is |value| over the largest of its matrix.
 export const signedColour = (value: number, most: number): string => withAlpha(value < 0 ? below : above, value === 0 ? 0 : 0.1 + (0.6 * Math.abs(value)) / (most || 1));
 

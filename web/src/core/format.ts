@@ -36,6 +36,8 @@ export function bytes(n: number): string {
 // White space made visible; the space that begins most English tokens is shown only where it is all there is. The
 // program writes bytes that are no whole character as \xE6\xB3: one sign stands for them.
 const loneBytes = /(?:\\x[89A-F][0-9A-F])+/g;
+// Token texts put together: bytes that are no whole character have the same sign in them.
+export const joinedText = (tokens: readonly Token[]): string => tokens.map((token) => token.text ?? "").join("").replace(loneBytes, "◌");
 export function visible(text: unknown): string {
   const marked = String(text ?? "").replace(loneBytes, "◌").replace(/\r/g, "").replace(/\n/g, "⏎").replace(/\t/g, "⇥");
   return marked.trim() === "" ? marked.replace(/ /g, "␣") : marked.trim();

@@ -1,6 +1,6 @@
 // Matrices drawn with their shapes and real numbers. Pointing at a cell lights what it was made of.
-import { canvas, pointIn } from "./canvas";
-import { ink, signedColour, heatTable } from "./colour";
+import { canvas, fitText, pointIn } from "./canvas";
+import { heatColour, ink, signedColour } from "./colour";
 import { el, type Child } from "./dom";
 import { clamp, short } from "./format";
 import { effect, signal } from "./signal";
@@ -53,8 +53,7 @@ function drawBlock(block: Block, made: () => { made: Made } | null): HTMLElement
     for (let i = 0; i < rows; ++i) {
       for (let j = 0; j < columns; ++j) {
         const value = block.at(i, j), x = left + j * w, y = top + i * cellHigh, gap = w > 8 && cellHigh > 8 ? 1 : 0;
-        const heat = heatTable[Math.round(255 * Math.sqrt(clamp(value, 0, 1)))];
-        context.fillStyle = block.kind === "share" ? `rgb(${heat.join(",")})` : signedColour(value, most);
+        context.fillStyle = block.kind === "share" ? heatColour(value) : signedColour(value, most);
         context.fillRect(x, y, Math.max(w - gap, 0.5), Math.max(cellHigh - gap, 0.5));
         if (w >= 34 && cellHigh >= 15) {
           context.font = `11px ${ink.mono}`;
@@ -69,7 +68,7 @@ function drawBlock(block: Block, made: () => { made: Made } | null): HTMLElement
       const every = Math.ceil(12 / cellHigh);
       for (let i = 0; i < rows; i += every) {
         context.fillStyle = own()?.row === i ? ink.accent : ink.soft;
-        context.fillText(block.rowName!(i).slice(0, 9), left - 6, top + (i + 0.5) * cellHigh);
+        context.fillText(fitText(context, block.rowName!(i), left - 8), left - 6, top + (i + 0.5) * cellHigh);
       }
     }
     if (top) {

@@ -85,6 +85,8 @@ export interface Report {
   cut?: string[];
   token?: string;  // of the server's page alone: the right to start work
   work?: boolean;
+  answer?: string;  // what the model writes after the text: of a live page's first report
+  models?: unknown[];
 }
 
 export interface Candidate { id: number; text: string; logit: number; p: number }

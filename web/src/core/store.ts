@@ -22,7 +22,7 @@ export const setDepth = (part: string, depth: Depth): void => depths.set({ ...de
 
 // --- the address: #/door?token=3&head=L3H7 ----------------------------------------------------------------------------
 
-interface Kept { read(text: string): void; write(): string }
+export interface Kept { read(text: string): void; write(): string }
 const texts = (s: Signal<string>): Kept => ({ read: (t) => s.set(t), write: () => s() });
 const numbers = (s: Signal<number | null>): Kept => ({
   read: (t) => s.set(t !== "" && Number.isFinite(Number(t)) ? Number(t) : null),
@@ -42,22 +42,38 @@ export function chooseLang(to: Language): void {
   chosenLang.set(to);
   lang.set(to);
 }
-// A door may keep more of its own: keep("axis", someSignal).
+// A door may keep more of its own: keep("axis", someSignal), or anything with a text: keepAs("top_k", { read, write }).
 export function keep(name: string, value: Signal<string>): Signal<string> {
   kept[name] = texts(value);
   return value;
 }
+export function keepAs(name: string, how: Kept): void {
+  kept[name] = how;
+}
+// What an address that was opened says and the page cannot show (core/link.ts).
+export const linked = signal(0);             // counts the addresses that were opened
+export const damaged = signal(false);        // the last one held bytes that are no text
 
 export function address(): string {
   const query = Object.entries(kept).map(([name, { write }]) => [name, write()] as const).filter(([, value]) => value !== "")
-    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+    .map(([name, value]) => `${name}=${encodeURIComponent(value.replace(/\p{Surrogate}/gu, "\ufffd"))}`).join("&");
   return `#/${door()}${query ? `?${query}` : ""}`;
 }
 
+function unreadable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return false;
+  } catch {
+    return true;
+  }
+}
 function readAddress(hash: string): void {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const given = new URLSearchParams(query);
-  door.set(decodeURIComponent(path ?? ""));
+  damaged.set(unreadable(hash) || [...given.values()].some((value) => value.includes("\ufffd")));
+  door.set(unreadable(path ?? "") ? "" : decodeURIComponent(path ?? ""));
+  linked.set(linked.peek() + 1);
   for (const [name, { read }] of Object.entries(kept)) read(given.get(name) ?? "");
   if (chosenLang.peek()) lang.set(chosenLang.peek() as Language);
 }

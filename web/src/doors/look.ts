@@ -7,6 +7,7 @@ import { report, story, type Head } from "../core/report";
 import { section, type Part } from "../core/section";
 import { say } from "../core/words";
 import { askPart } from "../parts/ask";
+import { cutResult } from "../parts/cut_result";
 import { hasLadder, ladderPart } from "../parts/ladder";
 import { moviePart } from "../parts/movie";
 import { storyPart } from "../parts/story";
@@ -18,10 +19,10 @@ import type { Door } from "./door";
 type PartId = keyof ReturnType<typeof navWords>;
 const navWords = () => say("nav");
 const parts: [PartId, () => boolean, () => Part][] = [
-  ["written", () => Boolean(report().written?.text || report().written?.prompt), writtenPart],
-  ["tokens", () => list(report().tokens).length > 0, tokensPart],
+  ["written", () => !live() && Boolean(report().written?.text || report().written?.prompt), writtenPart],
+  ["tokens", () => !live() && list(report().tokens).length > 0, tokensPart],
   ["ladder", hasLadder, ladderPart],
-  ["wall", hasWall, () => wallPart(live() ? cutSwitch : undefined)],
+  ["wall", hasWall, () => wallPart(live() ? { title: cutSwitch, above: cutAbove } : {})],
   ["cuts", () => list(report().cuts).length > 0, cutsPart],
   ["story", () => list(story()?.layers).length > 0, storyPart],
   ["movie", () => list(report().movie?.steps).length > 0, () => moviePart()],
@@ -46,6 +47,9 @@ function cutSwitch(head: Head): Child {
   return can("cut") ? el("button", { type: "button", class: "cut-switch", role: "switch", "aria-checked": () => String(isCut()), onclick: () => toggleCut(head.name) },
     el("i"), () => say(isCut() ? "isCut" : "cutIt")(head.name)) : null;
 }
+
+// The changed answer stands beside the switch too: nobody should have to scroll to see it.
+const cutAbove = (): Child => (cutList().length ? el("div", { class: "cut-above", "aria-live": "polite" }, cutResult) : null);
 
 function header(): Child {
   const { title, model, made_with } = report(), kind = (say("kinds") as Record<string, string>)[report().report ?? ""];

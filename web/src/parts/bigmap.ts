@@ -1,4 +1,5 @@
 // The large map of one head: rows are queries, columns are keys; and where one token looks.
+import { live } from "../core/api";
 import { canvas, fitText, pointIn } from "../core/canvas";
 import { ink, roleColour } from "../core/colour";
 import { el, type Child } from "../core/dom";
@@ -9,12 +10,12 @@ import * as store from "../core/store";
 import { say } from "../core/words";
 import { chips, chipsOf } from "./chips";
 import { chosenToken } from "./ladder";
+import { longMap, type RowWeights } from "./longmap";
 import { drawPixels, exactWeight, hasRoles, hideFirst, hidesFirst, mapOf, meanFirst, mostEntropy, strongestRole, weightAt } from "./maps";
 
 export interface BigMap { panel: HTMLElement; row: () => number }
 
-// more(head) adds to the line of the head's name: the live page puts its switch there.
-export function bigMap(shown: () => Head, more?: (head: Head) => Child): BigMap {
+export function bigMap(shown: () => Head, more: { title?: (head: Head) => Child; above?: () => Child } = {}): BigMap {
   const hovered = signal<{ row: number; column: number } | null>(null);
   // The row is the selected token's; the encoder's and others have rows of their own.
   const row = () => {
@@ -55,13 +56,15 @@ export function bigMap(shown: () => Head, more?: (head: Head) => Child): BigMap 
     if (shown().queries === "tokens") store.token.set(row());
   });
 
+  // Of a text that is too long for whole maps, parts are asked for where one looks.
+  const long = live() && !shown().map && shown().thumb ? longMap(shown, hovered, row, column) : null;
   const reading = el("p", { class: "reading", "aria-live": "polite" }, () => {
     const head = shown(), queries = queriesOf(head), keys = keysOf(head);
-    return column() >= 0 ? say("looksAt")(tokenName(queries, row()), tokenName(keys, column()), percent(exactWeight(head, row(), column())))
+    return column() >= 0 ? say("looksAt")(tokenName(queries, row()), tokenName(keys, column()), percent(long?.weightAt(row(), column()) ?? (head.top || head.map ? exactWeight(head, row(), column()) : null)))
       : say("rowOf")(tokenName(queries, row()));
   });
   const panel = el("div", { class: () => (store.locked() ? "map-panel is-locked" : "map-panel") },
-    () => title(shown(), more), holder, reading, strip(shown, row, column), el("div", { class: "roles" }, () => meters(shown())));
+    () => title(shown(), more.title), more.above ?? null, long ? long.holder : holder, reading, strip(shown, row, column, () => long?.row() ?? null), el("div", { class: "roles" }, () => meters(shown())));
   return { panel, row };
 }
 
@@ -75,18 +78,19 @@ function title(head: Head, more?: (head: Head) => Child): Child {
 
 // The keys as chips, as deep as the row looks at them. At most a window of a long text.
 const windowSize = 400;
-function strip(shown: () => Head, row: () => number, column: () => number): HTMLElement {
+function strip(shown: () => Head, row: () => number, column: () => number, exact: () => RowWeights | null): HTMLElement {
   const holder = el("div", { class: "strip" });
   let madeFor = "", first = 0;
   effect(() => {
     const head = shown(), keys = keysOf(head), map = mapOf(head), i = row();
-    const start = keys.length <= windowSize ? 0 : clamp(i - windowSize / 2, 0, keys.length - windowSize);
+    const far = head.top || head.map ? null : exact();  // of a long text: the keys before the row
+    const start = far ? far.first : keys.length <= windowSize ? 0 : clamp(i - windowSize / 2, 0, keys.length - windowSize);
     if (madeFor !== `${head.keys} ${start} ${keys.length}`) holder.replaceChildren(...chips(keys.slice(start, start + windowSize)).childNodes);
     madeFor = `${head.keys} ${start} ${keys.length}`;
     first = start;
     chipsOf(holder).forEach((node, k) => {
       const j = first + k;
-      node.style.setProperty("--p", (hidesFirst(head) && j === 0 ? 0 : Math.sqrt(weightAt(map, i, j))).toFixed(3));
+      node.style.setProperty("--p", (hidesFirst(head) && j === 0 ? 0 : Math.sqrt(far && far.row === i ? far.values[j - far.first] ?? 0 : weightAt(map, i, j))).toFixed(3));
       node.classList.toggle("unseen", map.causal && j > i);
       node.classList.toggle("asking", head.queries === head.keys && j === i);
     });

@@ -59,6 +59,7 @@ export function topKeys(head: Head, row: number): readonly (readonly [number, nu
   const exact = list(list(head.top)[row]);
   if (exact.length) return exact;
   const map = mapOf(head);
+  if (!map.values) return [];
   return Array.from({ length: map.columns }, (_, j) => [j, weightAt(map, row, j)] as const).sort((a, b) => b[1] - a[1]).slice(0, 8);
 }
 // The mean entropy in nats of a head that looks at all it may see alike.

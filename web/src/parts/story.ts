@@ -4,11 +4,13 @@ import { el, type Child } from "../core/dom";
 import { clamp, known, largest, layerName, list, num, percent, short, tokenName, visible } from "../core/format";
 import { report, story as shownStory, type Match, type StoryHead, type StoryLayer } from "../core/report";
 import type { Part } from "../core/section";
-import { signal } from "../core/signal";
+import { signal, untracked } from "../core/signal";
+import { offerStep } from "../core/steps";
 import * as store from "../core/store";
 import { barLine, guessBars } from "../core/tip";
 import { say } from "../core/words";
 import { chips, chipsOf } from "./chips";
+import { calm } from "./ladder";
 
 const stopNames = ["in", "q", "k", "v", "o", "mid", "mlp", "out"] as const;
 type Stop = (typeof stopNames)[number];
@@ -41,6 +43,13 @@ export function storyPart(): Part {
     else if (to >= stopsOf(layers[layer]).length && layer + 1 < layers.length) { ++layer; to = 0; }
     go(layer, to);
   }
+
+  // From anywhere on the page: brings the story into view first, then steps on.
+  offerStep(() => {
+    const box = figure.getBoundingClientRect(), seen = box.top < innerHeight * 0.7 && box.bottom > innerHeight * 0.3;
+    if (seen) untracked(() => move(1));
+    else figure.scrollIntoView({ behavior: calm.matches ? "auto" : "smooth", block: "center" });
+  });
 
   const longest = largest(layers.map((l) => l.resid_norm));
   const rail = el("div", { class: "rail", role: "group", "aria-label": say("layer") }, layers.map((l, i) => {
@@ -132,12 +141,12 @@ function show(layers: readonly StoryLayer[], index: number, at: Stop | undefined
       return [text(say("stopQ")(heads.length)), headCards(heads, (head) => [vectorRow(list(head.q)), known(head.q_norm) ? el("small", {}, `${say("qNorm")} ${num(head.q_norm)}`) : ""])];
     case "k":
       return [text(say("stopK")), headCards(heads, (head) => el("div", { class: "bars" }, list(head.matches).slice(0, 5).map((m) =>
-        el("div", { class: "match" }, barLine(matchName(m), m.share, percent(m.share)), known(m.qk) ? el("small", {}, `q·k ${num(m.qk)} → ${num(m.score)}`) : "")),
+        el("div", { class: "match" }, barLine(matchName(m), m.share, percent(m.share), "var(--heat)"), known(m.qk) ? el("small", {}, `q·k ${num(m.qk)} → ${num(m.score)}`) : "")),
         (head.others ?? 0) > 0.0005 ? el("small", { class: "total" }, `${say("rest")} ${percent(head.others)}`) : ""))];
     case "v": {
       const most = largest(heads.flatMap((head) => list(head.matches).map((m) => m.share * (m.v_norm ?? NaN)))) || 1;
       return [text(say("stopV")), headCards(heads, (head) => [el("div", { class: "bars" }, list(head.matches).slice(0, 4).filter((m) => known(m.v_norm)).map((m) =>
-        el("div", { class: "match" }, barLine(matchName(m), (m.share * m.v_norm!) / most, num(m.share * m.v_norm!)), el("small", {}, `${percent(m.share)} × ‖v‖ ${num(m.v_norm)}`)))),
+        el("div", { class: "match" }, barLine(matchName(m), (m.share * m.v_norm!) / most, num(m.share * m.v_norm!), "var(--size)"), el("small", {}, `${percent(m.share)} × ‖v‖ ${num(m.v_norm)}`)))),
         el("small", { class: "total" }, `${say("zNorm")} ${num(head.z_norm)}`)])];
     }
     case "o":

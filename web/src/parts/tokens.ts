@@ -1,5 +1,5 @@
 // The text the model read; a chip's depth says how sure the model was of what follows.
-import { el } from "../core/dom";
+import { el, type Child } from "../core/dom";
 import { list, tokenName } from "../core/format";
 import { report, type Guess } from "../core/report";
 import type { Part } from "../core/section";
@@ -8,31 +8,34 @@ import * as store from "../core/store";
 import { guessBars, tip } from "../core/tip";
 import { say } from "../core/words";
 import { chips, chipsOf } from "./chips";
-import { ladderReady } from "./ladder";
+import { chosenToken, ladderReady } from "./ladder";
 
 const lastGuess = (t: number): readonly Guess[] => list(list(report().ladder?.guesses.at(-1))[t]);
 
-export function tokensPart(): Part {
-  const { ladder, source } = report(), tokens = list(report().tokens);
+// The tokens as chips to pick from, and what their colours mean.
+export function tokenRow(): Child {
+  const { ladder } = report(), tokens = list(report().tokens);
   const tops = tokens.map((_, t) => lastGuess(t)[0]);
   const right = tops.map((top, t) => Boolean(top && ladder?.next?.[t] && top.text === ladder.next[t]));
   const row = chips(tokens, { sureness: tops.map((top) => top?.p), right, onPick: ladder ? pick : undefined });
-  const figure = el("div", { class: "card" },
-    source ? [el("h3", {}, say("sourceTitle")), chips(source), el("h3", {}, say("targetTitle"))] : null,
-    row,
-    ladder ? el("p", { class: "legend" }, say("unsure"), el("i", { class: "ramp-sure" }), say("sure"),
-      right.some(Boolean) ? el("span", { class: "legend-right" }, say("right")) : null) : null);
   effect(() => {
-    const chosen = store.token();
-    chipsOf(row).forEach((node, t) => node.classList.toggle("chosen", t === chosen));
+    const chosen = chosenToken(tokens.length);
+    chipsOf(row).forEach((node, t) => { node.classList.toggle("chosen", t === chosen); if (ladder) node.setAttribute("aria-pressed", String(t === chosen)); });
   });
-  figure.addEventListener("pointermove", (event) => {
+  row.addEventListener("pointermove", (event) => {
     const node = (event.target as Element).closest<HTMLElement>("button.chip");
     if (!node || event.pointerType === "touch") return tip.hide();
     const t = Number(node.dataset.token);
     tip.show(event.clientX, event.clientY, el("b", {}, say("after")(tokenName(tokens, t))), guessBars(lastGuess(t)));
   });
-  figure.addEventListener("pointerleave", () => tip.hide());
+  row.addEventListener("pointerleave", () => tip.hide());
+  return [row, ladder ? el("p", { class: "legend" }, say("unsure"), el("i", { class: "ramp-sure" }), say("sure"),
+    right.some(Boolean) ? el("span", { class: "legend-right" }, say("right")) : null) : null];
+}
+
+export function tokensPart(): Part {
+  const { ladder, source } = report();
+  const figure = el("div", { class: "card" }, source ? [el("h3", {}, say("sourceTitle")), chips(source), el("h3", {}, say("targetTitle"))] : null, tokenRow());
   return { id: "tokens", title: say("tokensTitle"), lead: say(ladder ? "tokensLead" : "tokensLeadPlain"), figure };
 }
 

@@ -3,9 +3,10 @@ import { box, canvas, pointIn, type Picture } from "../core/canvas";
 import { ink, roleColour } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { clamp, known, list, percent, roleName, score, tokenName } from "../core/format";
+import { measuringRoles } from "../core/looking";
 import { keysOf, queriesOf, report, type Head } from "../core/report";
 import type { Part } from "../core/section";
-import { effect, signal } from "../core/signal";
+import { effect, signal, untracked } from "../core/signal";
 import * as store from "../core/store";
 import { say } from "../core/words";
 import { bigMap } from "./bigmap";
@@ -36,7 +37,9 @@ export function shownHead(): Head {
   return heads.find((head) => head.name === store.head()) ?? startHead(heads);
 }
 
-export function wallPart(more?: (head: Head) => Child): Part {
+// What the live page adds: to the line of the shown head's name, and above its map.
+export interface WallMore { title?: (head: Head) => Child; above?: () => Child }
+export function wallPart(more: WallMore = {}): Part {
   const heads = wallHeads();
   const stacks = (["encoder", "decoder", "cross"] as const).map((name): Stack => ({ name, heads: heads.filter((head) => (head.stack ?? "decoder") === name) }))
     .filter((stack) => stack.heads.length > 0);
@@ -71,7 +74,7 @@ export function wallPart(more?: (head: Head) => Child): Part {
     id: "wall", title: say("wallTitle"), lead: say(heads.some(hasRoles) ? "wallLead" : "wallLeadPlain"),
     figure: el("div", { class: "card wall-grid" },
       el("div", { class: "walls" },
-        el("div", { class: "wall-tools" }, legend(heads), el("label", { class: "check" }, hideBox, say("hideFirst"))),
+        el("div", { class: "wall-tools" }, legend(heads), () => (measuringRoles() ? el("span", { class: "fine", role: "status" }, say("measuringRoles")) : ""), el("label", { class: "check" }, hideBox, say("hideFirst"))),
         walls.map((wall) => [stacks.length > 1 ? el("h3", {}, say("stacks")[wall.name]) : null, wall.scroller]),
         el("p", { class: "legend" }, "0 %", el("i", { class: "ramp-heat" }), "100 %"), el("p", { class: "hint" }, say("wallHint"))),
       large.panel),
@@ -105,6 +108,16 @@ function legend(heads: readonly Head[]): Child {
     style: { "--role": name === "none" ? "var(--line)" : roleColour(name) },
     onclick: () => filter.set(filter.peek() === name ? null : name),
   }, el("i"), name === "none" ? say("noRole") : roleName(name), el("small", {}, String(counts.get(name))))));
+}
+
+// To the next head of the same stack, by layers and heads.
+export function moveHead(layers: number, across: number): void {
+  untracked(() => {
+    if (!hasWall()) return;
+    const from = shownHead(), stack = wallHeads().filter((head) => head.stack === from.stack);
+    const next = stack.find((head) => head.layer === from.layer + layers && head.head === from.head + across);
+    lock(next ?? from, true);
+  });
 }
 
 const gap = 8, left = 30;

@@ -11,13 +11,13 @@ function ordinal(n: unknown): string {
 
 export const en = {
   kinds: { look: "A look inside", demo: "A model trained in minutes", movie: "How a model learned" },
-  model: "model", other: "中文", otherHint: "换成中文", skip: "Skip to content", menu: "Views", toDark: "Dark colours", toLight: "Light colours",
+  model: "model", other: "中文", otherHint: "换成中文", skip: "Skip to content", menu: "Views", keys: "Keys", toDark: "Dark colours", toLight: "Light colours",
   doorLook: "Look inside",
   nav: { tokens: "Text", ladder: "Guesses", wall: "Heads", story: "One token", written: "Output", cuts: "Ablation", movie: "Training" },
   depth: { see: "See", explain: "Explain", numbers: "Numbers" }, depthLabel: "Level of detail",
   nothing: "This report has nothing this page can show.",
   broken: "This part of the report could not be drawn.",
-  save: "Save as CSV", shown: (some: number, all: number) => `${some} of ${all} rows.`,
+  save: "Save as CSV", saveMenu: "Save what is seen: PNG, SVG or CSV", saveFailed: "This picture could not be saved.", shown: (some: number, all: number) => `${some} of ${all} rows.`,
   piece: (i: number, n: number) => `part ${i} of ${n}`, partOfCharacter: "part of a character",
   layer: "layer", layers: { embed: "embedding", out: "output" }, layerN: (n: number) => `layer ${n}`,
   step: "step", stepN: (n: number) => `step ${n}`, head: "head",
@@ -49,7 +49,7 @@ export const en = {
   hideFirst: "hide the first token’s column", cutIt: (h: string) => `Cut ${h}`, isCut: (h: string) => `${h} is cut`, locked: "locked", unlock: "unlock",
   looksAt: (q: string, k: string, p: string) => `“${q}” looks at “${k}”: ${p}`,
   rowOf: (q: string) => `Where “${q}” looks`, firstMass: "on the first token", rest: "others",
-  noRole: "no role found", filterRoles: "Show only heads with this role",
+  measuringRoles: "measuring roles over many texts …", noRole: "no role found", filterRoles: "Show only heads with this role",
   bigMapHint: "Map of this head. Arrow keys move over queries and keys.",
   wallExplain: (d: Facts) => [
     `A = softmax(q · kᵀ / √d): the query q of “${d.q}” is compared with the key of every token it may see, and the shares add up to 100 %.`,

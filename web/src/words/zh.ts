@@ -3,13 +3,13 @@ import type { en, Facts } from "./en";
 
 export const zh: typeof en = {
   kinds: { look: "看看模型内部", demo: "几分钟训练出来的模型", movie: "模型是怎样学会的" },
-  model: "模型", other: "English", otherHint: "Switch to English", skip: "跳到正文", menu: "视图", toDark: "深色", toLight: "浅色",
+  model: "模型", other: "English", otherHint: "Switch to English", skip: "跳到正文", menu: "视图", keys: "按键", toDark: "深色", toLight: "浅色",
   doorLook: "看内部",
   nav: { tokens: "文本", ladder: "逐层猜测", wall: "注意力头", story: "单个词元", written: "输出", cuts: "消融", movie: "训练" },
   depth: { see: "图", explain: "讲解", numbers: "数据" }, depthLabel: "详细程度",
   nothing: "这份报告里没有本页能显示的内容。",
   broken: "报告的这一部分无法显示。",
-  save: "存为 CSV", shown: (some: number, all: number) => `共 ${all} 行，显示前 ${some} 行。`,
+  save: "存为 CSV", saveMenu: "保存所见：PNG、SVG 或 CSV", saveFailed: "这张图无法保存。", shown: (some: number, all: number) => `共 ${all} 行，显示前 ${some} 行。`,
   piece: (i: number, n: number) => `第 ${i}/${n} 段`, partOfCharacter: "半个字符",
   layer: "层", layers: { embed: "词嵌入", out: "输出" }, layerN: (n: number) => `第 ${n} 层`,
   step: "步数", stepN: (n: number) => `第 ${n} 步`, head: "头",
@@ -41,7 +41,7 @@ export const zh: typeof en = {
   hideFirst: "隐藏第一个词元那一列", cutIt: (h: string) => `去掉 ${h}`, isCut: (h: string) => `${h} 已去掉`, locked: "已锁定", unlock: "解除",
   looksAt: (q: string, k: string, p: string) => `“${q}”看“${k}”：${p}`,
   rowOf: (q: string) => `“${q}”在看哪里`, firstMass: "看第一个词元", rest: "其余",
-  noRole: "没有找到角色", filterRoles: "只显示有这个角色的头",
+  measuringRoles: "正在许多文本上测量角色……", noRole: "没有找到角色", filterRoles: "只显示有这个角色的头",
   bigMapHint: "这个头的注意力图。方向键在查询和键之间移动。",
   wallExplain: (d: Facts) => [
     `A = softmax(q · kᵀ / √d)：“${d.q}”的查询 q 与它能看到的每个词元的键相比，所有份额相加为 100 %。`,

@@ -1,20 +1,19 @@
 // Every number of one token in one layer and head, as the server sends it; and rows and columns of weights on request.
 import { ask } from "../../core/api";
 import { signal } from "../../core/signal";
-import type { Candidate } from "../../core/report";
 
 export interface Norm { kind: "rms" | "layer" | "none"; eps: number; weight: number[]; bias?: number[]; mean?: number; scale: number; values: number[] }
-export interface Projected { linear: number[]; bias?: number[]; norm?: Norm; rope?: { angles: number[]; style: "half" | "pairs" }; values: number[] }
+export interface Projected { linear: number[]; bias?: number[]; norm?: Norm; rope?: { cos: number[]; sin: number[]; first: number; width: number; style: "half" | "pairs" }; values: number[] }
 export interface Numbers {
   token: number; layer: number; head: number; name: string; kv_head: number; width: number; head_width: number; value_width: number; heads: number; kv_heads: number;
   embedding?: { id: number; token: number[]; position?: number[]; values: number[] };
   x: number[]; norm?: Norm; q?: Projected; k?: Projected; v?: Projected;
   keys?: number[][]; value_rows?: number[][]; qk?: number[]; scale: number; scores?: number[]; pattern?: number[]; lse: number;
-  z?: number[]; concat?: number[]; head_out?: number[]; out?: number[]; out_bias?: number[]; mid?: number[]; mid_from?: string;
-  mlp?: { norm?: Norm; pre: number[]; gate?: number[]; post: number[]; out: number[]; activation: string };
+  z?: number[]; concat?: number[]; head_out?: number[]; out?: number[]; out_bias?: number[]; mid?: number[];
+  mlp?: { norm?: Norm; pre: number[]; up?: number[]; gated?: boolean; post: number[]; out: number[]; activation: string };  // gated: pre is the gate's
   experts?: { logits: number[]; ids: number[]; weights: number[]; out: number[] };
   post?: number[];
-  final?: { norm?: Norm; values: number[]; logits: Candidate[] };
+  final?: { norm?: Norm; values: number[] };
   checks?: Record<string, number>; plain?: boolean;
 }
 

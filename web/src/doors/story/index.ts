@@ -8,7 +8,8 @@ import { blocks, pinned, pointed, type Made } from "../../core/matrix";
 import { shownNumber } from "../../core/formula";
 import { report } from "../../core/report";
 import { section, table } from "../../core/section";
-import { effect, signal } from "../../core/signal";
+import { effect, signal, untracked } from "../../core/signal";
+import { offerStep } from "../../core/steps";
 import * as store from "../../core/store";
 import type { Failure } from "../../core/api";
 import { chips, chipsOf } from "../../parts/chips";
@@ -21,7 +22,7 @@ import { say } from "./words";
 
 const numbers = signal<Numbers | null>(null);
 const failed = signal<Failure | null>(null);
-const at = store.keep("stage", signal(""));
+export const stage = store.keep("stage", signal(""));  // its name, or its place
 
 const headIndex = (): { layer: number; head: number } => {
   const found = /^L(\d+)H(\d+)$/.exec(store.head()), layers = modelNow()?.facts.layers ?? 1, heads = modelNow()?.facts.heads ?? 1;
@@ -62,14 +63,15 @@ function pickers(token: () => number): Child {
 
 function body(stages: () => Stage[]): Child {
   const names = stages().map((stage) => stage.name);
-  const index = () => Math.max(names.findIndex((_, i) => String(i) === at()), 0);
-  const go = (i: number) => { at.set(String(clamp(i, 0, names.length - 1))); pinned.set(null); pointed.set(null); };
+  const index = () => Math.max(names.findIndex((name, i) => String(i) === stage() || name === stage()), 0);
+  const go = (i: number) => { stage.set(names[clamp(i, 0, names.length - 1)]); pinned.set(null); pointed.set(null); };
   const layers = modelNow()?.facts.layers ?? 1;
   const forward = () => {
     if (index() + 1 < names.length) return go(index() + 1);
     const { layer, head } = headIndex();
     if (layer + 1 < layers) { choose(layer + 1, head); go(0); }
   };
+  offerStep(() => untracked(forward));
   const track = el("ol", { class: "track" }, names.map((name, i) => el("li", { class: () => (i === index() ? "now" : i < index() ? "done" : "") },
     el("button", { type: "button", "data-stage": name, "aria-current": () => (i === index() ? "step" : null), onclick: () => go(i) }, say("stages")[name]))));
   const made = el("div", { class: "story-steps", tabindex: "0", role: "group", "aria-label": say("name") }, track,
@@ -89,12 +91,13 @@ function body(stages: () => Stage[]): Child {
 function stageView(stage: Stage | undefined): Child {
   if (!stage) return null;
   const drawn = blocks(stage.blocks);
-  if (!pinned.peek()) pinned.set(stage.start);
+  const explained = stage.blocks.some((one) => typeof one !== "string" && one.id === pinned.peek()?.block && one.made);  // it may be of another stage
+  if (!explained) pinned.set(stage.start);
   const check = numbers.peek()?.checks?.[stage.name === "scores" || stage.name === "softmax" ? "z" : stage.name === "o" ? "out" : stage.name];
   return [el("p", { class: "story-text" }, stage.text), stage.large ? el("p", { class: "fine" }, say("tooLarge")) : null, drawn.node, stage.extra?.(),
     stage.name === "sample" ? null : el("div", { class: "how", "aria-live": "polite" }, el("h3", {}, say("how")), () => {
       const found = drawn.made();
-      return found ? [el("div", { class: "formula" }, found.made.formula), termsTable(found.made)] : el("p", { class: "fine" }, say("pick"));
+      return found ? [el("div", { class: "formula", tabindex: "0", role: "group", "aria-label": say("how") }, found.made.formula), termsTable(found.made)] : el("p", { class: "fine" }, say("pick"));
     }),
     typeof check === "number" ? el("p", { class: "fine" }, say("check")(shownNumber(check))) : null];
 }

@@ -1,9 +1,9 @@
 // The steps from a word to the next one: the blocks of each, and how each of their numbers was made.
 import { mi, mn, productSum, row, sub, sup, frac, sqrt, formula, shownNumber } from "../../core/formula";
 import { el, math, type Child } from "../../core/dom";
-import { tokenName, visible } from "../../core/format";
+import { list, tokenName, visible } from "../../core/format";
 import type { Block, Made } from "../../core/matrix";
-import type { Token } from "../../core/report";
+import { report, type Token } from "../../core/report";
 import { nextBars, samplingSliders } from "../../parts/ask";
 import { headMap } from "../../parts/bigmap";
 import { weight, weightLimit, type MatrixName, type Norm, type Numbers, type Projected } from "./data";
@@ -64,15 +64,15 @@ function projection(context: Context, name: "q" | "k" | "v", projected: Projecte
 
 // Rotary positions: pairs of numbers are turned by an angle that grows with the place of the token.
 function rotated(name: string, { linear, norm, rope, values }: Projected): Block {
-  const from = norm?.values ?? linear, half = rope!.angles.length;
-  const pairOf = (j: number): [number, number, number] => (rope!.style === "half" ? [j % half, j % half, (j % half) + half] : [j >> 1, j & ~1, j | 1]);
+  const from = norm?.values ?? linear, { cos, sin, first, style } = rope!, half = cos.length;
+  const pairOf = (j: number): [number, number, number] => (style === "half" ? [(j - first) % half, first + ((j - first) % half), first + ((j - first) % half) + half] : [(j - first) >> 1, first + ((j - first) & ~1), first + ((j - first) | 1)]);
   return vector(`${name}_rope`, [name, "′ (RoPE)"], values, { made: (_, j) => {
     const [k, a, b] = pairOf(j);
-    if (a >= from.length || b >= from.length || k >= half) return null;
-    const angle = rope!.angles[k], first = j === a;
+    if (j < first || j >= first + 2 * half || b >= from.length) return null;  // this number is not turned
+    const isFirst = j === a;
     return {
-      formula: formula(sub(`${name}′`, j), "=", sub(name, first ? a : b), mi(" cos θ"), first ? "−" : "+", sub(name, first ? b : a), mi(" sin θ"), "=",
-        mn(from[first ? a : b]), "×", mn(Math.cos(angle)), first ? "−" : "+", mn(from[first ? b : a]), "×", mn(Math.sin(angle)), "=", mn(values[j])),
+      formula: formula(sub(`${name}′`, j), "=", sub(name, isFirst ? a : b), mi(" cos θ"), isFirst ? "−" : "+", sub(name, isFirst ? b : a), mi(" sin θ"), "=",
+        mn(from[isFirst ? a : b]), "×", mn(cos[k]), isFirst ? "−" : "+", mn(from[isFirst ? b : a]), "×", mn(sin[k]), "=", mn(values[j])),
       from: [{ block: `${name}_linear`, columns: [a, a + 1] }, { block: `${name}_linear`, columns: [b, b + 1] }],
     };
   } });
@@ -120,7 +120,8 @@ function mixStages(context: Context): Stage[] {
       vector("concat", "concat", concat, { slice: [begin, begin + n.value_width] }), "×", w ?? `W_O ${concat.length} × ${out.length}`, "=",
       vector("out", "o", out, { made: (_, j) => dotMade({ a: sub("c", mi("i")), w: "W_O", y: "o" }, concat, columnOf(context, "o", concat.length, out.length, j), j, [{ block: "concat" }, { block: "W_o", columns: [j, j + 1] }], n.out_bias?.[j]) })] });
   }
-  if (out && n.mid && n.mid_from === "x + out") made.push(addStage("mid", n.x, "x", out, "o", n.mid, "m"));
+  const adds = out && n.mid && n.mid.every((m, j) => Math.abs(n.x[j] + out[j] - m) < 1e-3 * (1 + Math.abs(m)));  // another order of norms has another sum
+  if (adds) made.push(addStage("mid", n.x, "x", out, "o", n.mid!, "m"));
   return made;
 }
 
@@ -132,12 +133,19 @@ function addStage(name: "mid" | "post", a: readonly number[], aName: string, b: 
 function hiddenStages(context: Context): Stage[] {
   const { numbers: n } = context, made: Stage[] = [], { mlp } = n;
   if (mlp) {
-    const input = mlp.norm?.values ?? n.mid ?? [], F = mlp.post.length, upName = mlp.gate ? "W_up" : "W_1";
-    made.push({ name: "mlp", text: say("texts").mlp({ hidden: F, activation: mlp.activation }), start: { block: "ffn_out", row: 0, column: 0 }, blocks: [
-      vector("n", "n", input), "×", `${upName} ${n.width} × ${F}`, "=",
-      vector("pre", "h", mlp.pre, { made: (_, j) => dotMade({ a: sub("n", mi("i")), w: upName, y: "h" }, input, columnOf(context, "up", n.width, F, j), j, [{ block: "n" }]) }),
-      "→", vector("hidden", mlp.gate ? [mlp.activation, "(gate) × h"] : [mlp.activation, "(h)"], mlp.post), "×", `W_down ${F} × ${n.width}`, "=",
-      vector("ffn_out", "f", mlp.out, { made: (_, j) => dotMade({ a: sub("h", mi("i")), w: "W_down", y: "f" }, mlp.post, columnOf(context, "down", F, n.width, j), j, [{ block: "hidden" }]) })] });
+    const input = mlp.norm?.values ?? n.mid ?? [], F = mlp.post.length, act = mlp.activation;
+    // y[j] = sum_i a[i] W[i][j]; what is left over is the bias.
+    const product = (id: string, name: string, letter: string, matrix: MatrixName, a: readonly number[], values: readonly number[], of: { block: string; letter: string }) => vector(id, name, values, { made: (_, j) => {
+      const w = columnOf(context, matrix, a.length, values.length, j), rest = w ? values[j] - w.reduce((sum, x, i) => sum + x * a[i], 0) : 0;
+      return dotMade({ a: sub(of.letter, mi("i")), w: letter, y: name }, a, w, j, [{ block: of.block }], Math.abs(rest) > 1e-4 * (1 + Math.abs(values[j])) ? rest : undefined);
+    } });
+    const pre = product("pre", mlp.gated ? "g" : "h", mlp.gated ? "W_gate" : "W_1", mlp.gated ? "gate" : "up", input, mlp.pre, { block: "n", letter: "n" });
+    const up = mlp.gated && mlp.up ? product("up", "u", "W_up", "up", input, mlp.up, { block: "n", letter: "n" }) : null;
+    const hidden = vector("hidden", up ? `${act}(g) × u` : `${act}(h)`, mlp.post, { made: (_, j) => (up && mlp.pre[j] !== 0 && mlp.up![j] !== 0 ? { formula: formula(sub("h", j), "=", mi(act), "(", mn(mlp.pre[j]), ")", "×", mn(mlp.up![j]), "=", mn(mlp.post[j])), from: [{ block: "pre", columns: [j, j + 1] }, { block: "up", columns: [j, j + 1] }] }
+      : { formula: formula(sub("h", j), "=", mi(act), "(", mn(mlp.pre[j]), ")", "=", mn(mlp.post[j])), from: [{ block: "pre", columns: [j, j + 1] }] }) });
+    made.push({ name: "mlp", text: say("texts").mlp({ hidden: F, activation: act }), start: { block: "ffn_out", row: 0, column: 0 }, blocks: [
+      vector("n", "n", input), "×", `${mlp.gated ? "W_gate" : "W_1"} ${n.width} × ${F}`, "=", pre, ...(up ? ["n ×", `W_up ${n.width} × ${F}`, "=", up] : []),
+      "→", hidden, "×", `W_down ${F} × ${n.width}`, "=", product("ffn_out", "f", "W_down", "down", mlp.post, mlp.out, { block: "hidden", letter: "h" })] });
     if (n.mid && n.post) made.push(addStage("post", n.mid, "m", mlp.out, "f", n.post, "x′"));
   } else if (n.experts && n.mid && n.post) {
     made.push({ name: "mlp", text: say("texts").mlp({ hidden: n.experts.logits.length, activation: "softmax" }), start: null, blocks: [vector("router", "router", n.experts.logits), "→", vector("f", "f", n.experts.out)] });
@@ -159,12 +167,14 @@ export function stagesOf(context: Context): Stage[] {
   if (n.k) all.push(projection(context, "k", n.k, say("texts").k()));
   if (n.v) all.push(projection(context, "v", n.v, say("texts").v()));
   all.push(...scoreStages(context), ...mixStages(context), ...hiddenStages(context));
-  if (n.final) {
-    const top = n.final.logits, lse = top[0] ? top[0].logit - Math.log(top[0].p) : 0;
-    all.push({ name: "logits", text: say("texts").logits(), start: { block: "p", row: 0, column: 0 }, blocks: [vector("n", "n", n.final.values), "→",
-      column("logits", "logit", top.map((c) => c.logit), { rowName: (i) => visible(top[i].text) }), "→",
+  const last = n.token === tokens.length - 1, top = n.final && last ? list(report().next?.candidates).slice(0, 20) : [];
+  if (n.final && top.length) {
+    const lse = report().next!.lse, final = n.final.values;
+    const logit = (i: number): Made | null => dotMade({ a: sub("n", mi("j")), w: "W_U", y: "s" }, final, weight(context.model, { layer: 0, matrix: "head", columns: [top[i].id, top[i].id + 1] })?.values.map((line) => line[0]) ?? null, top[i].id, [{ block: "n" }]);
+    all.push({ name: "logits", text: say("texts").logits(), start: { block: "p", row: 0, column: 0 }, blocks: [vector("n", "n", final), "→",
+      column("logits", "logit", top.map((c) => c.logit), { rowName: (i) => visible(top[i].text), made: logit }), "→",
       column("p", "p", top.map((c) => c.p), { kind: "share", made: (i) => ({ formula: formula(sub("p", i), "=", sup(mi("e"), row(mn(top[i].logit), "−", mn(lse))), "=", mn(top[i].p)), from: [{ block: "logits", rows: [i, i + 1] }] }) })] });
-    if (n.token === tokens.length - 1) all.push({ name: "sample", text: say("texts").sample(), start: null, blocks: [], extra: () => el("div", { class: "sample-stage" }, nextBars, samplingSliders()) });
+    all.push({ name: "sample", text: say("texts").sample(), start: null, blocks: [], extra: () => el("div", { class: "sample-stage" }, nextBars, samplingSliders()) });
   }
   return all;
 }
