@@ -10,15 +10,17 @@ SeedNumbers measure_one_head(const LabContext& lab, uint64_t seed) {
     task.steps = lab.sized(500);
     return two_places_right(lab, task, seed);
   };
-  const double one = right({.heads = 1}), two = right({.heads = 2}), eight = right({.heads = 8});
+  const double one = right({.model = {.heads = 1}}), two = right({.model = {.heads = 2}}),
+               eight = right({.model = {.heads = 8}});
   SeedNumbers out;
   out.add_share("two places: right with 1 head", one);
   out.add_share("two places: right with 2 heads", two);
   out.add_share("two places: right with 8 heads", eight);
   out.add("two places: 2 heads less 1 head", two - one, LabRange::share_difference());
   out.add("two places: 8 heads less 1 head", eight - one, LabRange::share_difference());
-  out.add_share("control: one place: right with 1 head", right({.heads = 1, .second = 1}));
-  out.add_share("two places, with a feed-forward: right with 1 head", right({.heads = 1, .feed_forward = true}));
+  out.add_share("control: one place: right with 1 head", right({.model = {.heads = 1}, .second = 1}));
+  out.add_share("two places, with a feed-forward: right with 1 head",
+                right({.model = {.heads = 1, .feed_forward = true}}));
   return out;
 }
 
@@ -48,7 +50,7 @@ const Lab& one_head() {
       .found =
           {.seen = {"One head gets {two places: right with 1 head%} right, two heads {two places: right with 2 heads%} "
                     "and eight {two places: right with 8 heads%}; a single place is no trouble for one head ({control: "
-                    "one place: right with 1 head%}), and with a feed-forward behind it it reaches {two places, with a "
+                    "one place: right with 1 head%}); with a feed-forward behind it one head gets {two places, with a "
                     "feed-forward: right with 1 head%}.",
                     "一个头答对 {two places: right with 1 head%}，两个头 {two places: right with 2 heads%}，八个头 "
                     "{two places: "

@@ -128,7 +128,7 @@ const Lab& reading_writing() {
           {.seen =
                {"Reading is {reading over writing} times as fast as writing, and what the cache computes is the same "
                 "to the last bit.",
-                "读比写快 {reading over writing} 倍，用缓存算出来的结果一个比特都不差。"},
+                "读的速度是写的 {reading over writing} 倍，用缓存算出来的结果一个比特都不差。"},
            .mixed = {"Reading is {reading over writing} times as fast as writing; with the cache {cached differs from "
                      "uncached, f32} rows differ in f32 and {cached differs from uncached, bf16} in bf16.",
                      "读是写的 {reading over writing} 倍快；用缓存时，f32 有 {cached differs from uncached, f32} "
@@ -136,7 +136,7 @@ const Lab& reading_writing() {
                      "有 {cached differs from uncached, bf16} 行不同。"},
            .not_seen =
                {"Reading was only {reading over writing} times as fast as writing, and the cache changed logits.",
-                "读只比写快 {reading over writing} 倍，而且缓存改变了结果。"}},
+                "读的速度只是写的 {reading over writing} 倍，而且缓存改变了结果。"}},
       .measure = measure_reading_writing};
   return lab;
 }

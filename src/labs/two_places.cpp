@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "model/families/family.h"
 #include "world/draw.h"
 
 namespace qkv {
@@ -27,20 +26,14 @@ TrainBatch TwoPlaces::texts(uint64_t seed, int64_t step, int64_t count) const {
 }
 
 double two_places_right(const LabContext& lab, const TwoPlaces& task, uint64_t seed) {
-  ModelSpec spec = read_spec(
-      Config(config_of({.vocabulary = TwoPlaces::kTokens, .width = 64, .layers = 1, .heads = task.heads, .init = 0.05}),
-             "the lab's model"));
-  AttentionSpec& attention = spec.decoder.layers.front().attention;
-  attention.q_bias = attention.k_bias = true;  // where to look does not depend on the token
-  if (!task.feed_forward) spec.decoder.layers.front().feed.width = 0;
-  const auto model = fresh_model(lab, std::move(spec), seed);
-  train_model(lab, *model,
-              {.label = "heads: " + std::to_string(task.heads) + (task.feed_forward ? ", feed-forward" : "") +
-                        (task.first == task.second ? ", one place" : ""),
-               .steps = task.steps,
-               .lr = 1e-2,
-               .batch = [&](int64_t step) { return task.texts(seed, step, 24); }});
-  return share_right(lab.engine, *model, task.texts(seed, -1, lab.sized(100, 10)));
+  return one_layer_right(
+      lab, task.model,
+      {.vocabulary = TwoPlaces::kTokens,
+       .steps = task.steps,
+       .label = "heads: " + std::to_string(task.model.heads) + (task.model.feed_forward ? ", feed-forward" : "") +
+                (task.first == task.second ? ", one place" : ""),
+       .texts = [&](int64_t step, int64_t count) { return task.texts(seed, step, count); }},
+      seed);
 }
 
 }  // namespace qkv

@@ -2,7 +2,7 @@
 // bits of the token 3 back.
 #pragma once
 
-#include "labs/small_model.h"
+#include "labs/one_layer.h"
 
 namespace qkv {
 
@@ -12,15 +12,14 @@ namespace qkv {
 struct TwoPlaces {
   static constexpr int32_t kTokens = 16;  // two times two bits
 
-  int64_t heads = 1;
-  bool feed_forward = false;
+  OneLayer model;
   int32_t first = 1, second = 3;  // how far back; the same place twice is a task for one head
   int64_t steps = 0;
 
   TrainBatch texts(uint64_t seed, int64_t step, int64_t count) const;
 };
 
-// Share of right answers of a model of width 64 after training.
+// Share of right answers after training.
 double two_places_right(const LabContext& lab, const TwoPlaces& task, uint64_t seed);
 
 }  // namespace qkv

@@ -31,7 +31,8 @@ TEST(LabIntervals, never_leave_what_is_possible) {
 
 // Far from its ends a bounded number has nearly the plain interval, and the ends themselves are values like others.
 TEST(LabIntervals, agree_with_students_t_in_the_middle_and_are_finite_at_the_ends) {
-  const LabRow plain = over_seeds("x", {0.49, 0.5, 0.51}), share = over_seeds("x", {0.49, 0.5, 0.51}, LabRange::share());
+  const LabRow plain = over_seeds("x", {0.49, 0.5, 0.51}),
+               share = over_seeds("x", {0.49, 0.5, 0.51}, LabRange::share());
   EXPECT_NEAR(plain.low, share.low, 1e-4);
   EXPECT_NEAR(plain.high, share.high, 1e-4);
   const LabRow far = over_seeds("x", {99, 100, 101}, LabRange::amount()), free = over_seeds("x", {99, 100, 101});
@@ -108,9 +109,10 @@ TEST(LabRecords, are_of_the_labs_as_they_are) {
 }
 
 TEST(LabRecords, stand_in_the_document) {
-  const std::string document = read_text(test::golden("").parent_path().parent_path().parent_path() / "docs/labs.md", size_t{1} << 20);
+  const std::string document =
+      read_text(test::golden("").parent_path().parent_path().parent_path() / "docs/labs.md", size_t{1} << 20);
   EXPECT_EQ(document, with_labs_table(document)) << "it is stale: run  qkv lab --docs docs/labs.md";
-  expect_error([] { with_labs_table("# no place"); }, {"no place", "qkv lab --docs"});
+  expect_error([] { with_labs_table("# no place"); }, {"no place for the table"});
 }
 
 }  // namespace
