@@ -55,7 +55,7 @@ std::string cell_of_rules(const OrderedJson& report) {
 
 LabSentence conclusion(const Lab& lab, const LabResult& result) {
   if (result.verdict == Verdict::none) {
-    return {"Too few seeds were finished for a conclusion.", "完成的种子太少，还不能下结论。"};
+    return {"Not all seeds were finished, so there is no conclusion.", "种子没有全部跑完，所以没有结论。"};
   }
   const LabSentence& says = result.verdict == Verdict::seen    ? lab.found.seen
                             : result.verdict == Verdict::mixed ? lab.found.mixed
