@@ -79,7 +79,7 @@ class Server::Impl : public HttpHandler {
         keys_(options.keys),
         readers_("qkv-read", 2),
         writer_("qkv-write", 1) {
-    QKV_CHECK(!options.models.empty() || !options.jobs.first.empty(), "there is no model to serve",
+    QKV_CHECK(!options.models.empty() || !options.jobs.program.empty(), "there is no model to serve",
               Hint("qkv serve MODEL"));
     HttpOptions http = options.http;
     if (options.room.look.allowed) http.stream_bytes += kLookText * static_cast<size_t>(options.room.look.bytes);
@@ -134,7 +134,7 @@ class Server::Impl : public HttpHandler {
   }
 
   int port() const { return transport_->port(); }
-  void show_model(const std::string& name, const std::string& path) { page_->add(name, path); }
+  Page& page() { return *page_; }
   const std::string& page_token() const { return page_->token(); }
   bool ready() const { return ready_; }
   std::optional<int> first_job_ended() const { return page_->first_job_ended(); }
@@ -473,7 +473,15 @@ int Server::port() const {
 }
 
 void Server::show_model(const std::string& name, const std::string& path) {
-  impl_->show_model(name, path);
+  impl_->page().add(name, path);
+}
+
+void Server::show_training(const std::string& run) {
+  impl_->page().jobs().follow(run);
+}
+
+void Server::training_ended(bool finished) {
+  impl_->page().jobs().followed_ended(finished);
 }
 
 const std::string& Server::page_token() const {

@@ -40,6 +40,9 @@ class Server {
   int port() const;
   // A model that the page shows beside those that are served; from any thread.
   void show_model(const std::string& name, const std::string& path);
+  // A training of this very process, which the page shows as it goes; then how it ended.
+  void show_training(const std::string& run);
+  void training_ended(bool finished);
   const std::string& page_token() const;       // what the page must show to start work
   bool ready() const;                          // the models are loaded
   std::optional<int> first_job_ended() const;  // the exit code of JobOptions::first, once it has one

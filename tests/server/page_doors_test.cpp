@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "inspect/heads/head_examples.h"
+#include "inspect/report/numbers.h"
 #include "open/open_model.h"
+#include "server/page/sum_answer.h"
 #include "server/test_server.h"
 
 namespace qkv {
@@ -15,7 +17,7 @@ using test::RunningServer;
 constexpr const char* kDoorText = "one two three one two";
 
 const RunningServer& door_server() {
-  static const RunningServer server(RunningServer::usual({"plain", "translator", "reader", "experts", "deep"}));
+  static const RunningServer server(RunningServer::usual({"plain", "translator", "reader", "experts", "deep", "long"}));
   return server;
 }
 
@@ -233,6 +235,50 @@ TEST(PageDoors, ModelsWithOtherTokensAreShownSideBySide) {
   const std::string form = door_refusal(
       "compare", {{"text", "one"}, {"a", {{"model", "plain"}, {"form", "q2"}}}, {"b", {{"model", "plain"}}}});
   EXPECT_NE(form.find("q2"), form.npos) << form;
+}
+
+TEST(PageDoors, AnswersOfSumsAreRead) {
+  using server::number_after;
+  EXPECT_EQ(number_after(" 2840. Compute", ""), 2840);
+  EXPECT_EQ(number_after(" 2840", ""), std::nullopt);  // there may be more digits
+  EXPECT_EQ(number_after(" 500 × 5 = 2500. So 568 × 5 = 2840.", "So 568 × 5 ="), 2840);
+  EXPECT_EQ(number_after("500×5=2500。所以568×5=2840。", "所以568×5="), 2840);
+  EXPECT_EQ(number_after("So 567 × 5 = 2835.", "So 568 × 5 ="), std::nullopt);  // of another sum
+  EXPECT_EQ(number_after(" cats.", ""), std::nullopt);
+  EXPECT_EQ(number_after(" 1234567890123.", ""), std::nullopt);
+}
+
+// Of a text whose patterns are not kept: what one pass kept of all layers gives the maps that a pass for each gives.
+TEST(PageDoors, LongTextsHaveThumbnailsAndTiles) {
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < 600; ++i) ids.push_back(i * 37 % 400);
+  const Json look = door_json("look", {{"model", "long"}, {"ids", ids}});
+  EXPECT_EQ(look.at("rows").at("count"), 64);
+  const OpenModel model(test::TinyModels::get().path("long"), {.precision = Precision::f32(), .threads = 1});
+  const TokenText text{.ids = ids};
+  const auto pooled = pooled_maps(model.model(), model.engine(), text, 64, {});
+  for (size_t h = 0; h < 8; ++h) {
+    const Json& head = look.at("heads")[h];
+    EXPECT_FALSE(head.contains("top"));
+    const MapPart& map = pooled[h / 4][h % 4];
+    const std::vector<double> cells(map.cells.begin(), map.cells.end());
+    const std::string expected = thumb_json(cells, {map.rows, map.columns, map.pooled}).at("data");
+    const std::string got = head.at("thumb").at("data");
+    ASSERT_EQ(got.size(), expected.size());
+    int64_t differ = 0;  // a rounded byte may be one apart
+    for (size_t i = 0; i < got.size(); ++i) differ += got[i] != expected[i] ? 1 : 0;
+    EXPECT_LT(differ, std::ssize(got) / 50) << head.at("name");
+  }
+  const Looked seen = look_at(model.model(), model.engine(), text, {.whole = 600});
+  const HttpAnswer tile = door_server().post(
+      "/page/tile", {{"model", "long"}, {"ids", ids}, {"head", "L1H2"}, {"rows", {500, 510}}, {"columns", {480, 500}}});
+  ASSERT_EQ(tile.body.size(), 32U + 4 * 200);
+  std::vector<float> cells(200);
+  std::memcpy(cells.data(), tile.body.data() + 32, 800);
+  for (int64_t i = 0; i < 200; ++i) {
+    EXPECT_NEAR(cells[static_cast<size_t>(i)], seen.at({Stack::decoder, 1}).weight(500 + i / 20, 2, 480 + i % 20),
+                1e-5);
+  }
 }
 
 TEST(PageDoors, SumsAreTheWorldsAndJudged) {

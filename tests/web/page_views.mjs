@@ -14,5 +14,7 @@ export const views = [
   { name: "look-cut", address: "look?cut=L1H2&head=L1H2", ready: ".cut-above b" },
   { name: "story-q", address: "story?stage=q&layer=0", ready: "[data-block=W_q] canvas" },
   { name: "story-softmax", address: "story?stage=softmax&layer=1", ready: "[data-block=pattern] canvas" },
+  { name: "training", address: "training", ready: ".training [data-do=start]" },
+  { name: "labs", address: "labs", ready: "#labs" },
   { name: "tour", address: "look", ready: ".tour", async prepare(page) { await page.locator(".tour-button").click(); await page.locator("[data-tour=pause]").click(); } },
 ];

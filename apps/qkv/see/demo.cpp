@@ -20,6 +20,7 @@
 #include "inspect/report/report_html.h"
 #include "inspect/watch/movie.h"
 #include "open/continuation.h"
+#include "see/demo_page.h"
 #include "see/demo_parts.h"
 #include "see/demo_training.h"
 #include "see/demo_words.h"
@@ -34,13 +35,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDemoExamples =
-    R"(It shows what the built-in model writes and what its heads do. Then it trains the recipe "demo", a game of echo, lets
+    R"(On a terminal it serves the page at once, to this machine alone, and opens it where there is a screen: type a
+sentence, look inside the built-in model, watch another one learn. The page stays until Ctrl-C.
+
+It shows what the built-in model writes and what its heads do. Then it trains the recipe "demo", a game of echo, lets
 that model write, shows what each layer guesses, what its heads do and what happens without them, and writes
 DIR/demo.html, one page that opens offline. Ctrl-C stops it; the same command continues.
 
 Examples:
   qkv demo
   qkv demo --lang zh          the same in Chinese
+  qkv demo --port 8000        the page at this port, also without a terminal; 0: any that is free
   qkv demo --out /tmp/demo    another folder than qkv-demo)";
 
 class Demo {
@@ -52,10 +57,13 @@ class Demo {
   void run() {
     const bool resume = goes_on(options_);
     greet();
+    DemoPage page(options_);
     title("A model that ships, trained already", "自带的模型，已经训练好");
     const Json built_in = show_builtin(options_);
     title("A small one learns", "一个小模型开始学习");
+    page.training();
     train_demo(options_, resume);
+    page.trained();
     model_.emplace((run_ / "last").string(),
                    OpenOptions{.threads = options_.compute.threads, .device = options_.compute.device()});
     reader_.emplace(model_->model(), model_->engine(), ReadOptions{.precision = model_->precision()});
@@ -66,6 +74,13 @@ class Demo {
                {"lang", options_.lang},
                {"made_with", "qkv demo" + std::string(chinese_ ? " --lang zh" : "")}};
     if (!built_in.is_null()) report_["built_in"] = built_in;
+    show_parts();
+    say_where();
+    page.stay();
+  }
+
+ private:
+  void show_parts() {
     const InterruptWatch watch;
     for (void (Demo::*part)() : {&Demo::movie, &Demo::write, &Demo::look, &Demo::find_heads, &Demo::cut_heads}) {
       (this->*part)();
@@ -75,10 +90,7 @@ class Demo {
                 << '\n';
       throw Interrupted{};
     }
-    say_where();
   }
-
- private:
   template <class Text>
   Text words(Text english, Text chinese) const {
     return options_.words(english, chinese);
@@ -253,6 +265,8 @@ void add_demo(Command app) {
       .one_of({"en", "zh"})
       .show_default();
   command.add_option("--out DIR", options->out, "The demo's folder; otherwise qkv-demo, or qkv-demo-zh");
+  command.add_option("--port", options->port, "Port of the page; otherwise 8080 or any that is free, on a terminal")
+      .between(0, 65535);
   add_compute_options(command, options->compute);
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kDemoExamples);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "common/compute_options.h"
@@ -12,6 +13,7 @@ struct DemoOptions {
   std::string out, lang = "en";  // out: empty for a folder of the language
   ComputeOptions compute;
   bool json = false;
+  std::optional<int> port;  // of the page; none: the usual one, on a terminal
 
   bool chinese() const { return lang == "zh"; }
   std::string folder() const { return !out.empty() ? out : chinese() ? "qkv-demo-zh" : "qkv-demo"; }

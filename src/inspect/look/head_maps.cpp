@@ -184,10 +184,10 @@ void LayerMaps::fill_row(int64_t head, int64_t row, int64_t first, std::span<flo
   int64_t least = 0;
   if (square_ && spec_.window > 0) least = std::max(least, row - spec_.window + 1);
   if (square_ && spec_.chunk > 0) least = std::max(least, row / spec_.chunk * spec_.chunk);
-  for (size_t at = 0; at < to.size(); ++at) {
+  std::fill(to.begin(), to.end(), 0.0F);
+  const auto end = static_cast<size_t>(std::clamp<int64_t>(last + 1 - first, 0, std::ssize(to)));
+  for (auto at = static_cast<size_t>(std::max<int64_t>(least - first, 0)); at < end; ++at) {
     const int64_t j = first + static_cast<int64_t>(at);
-    to[at] = 0;
-    if (j < least || j > last) continue;
     const float* k = k_.data() + static_cast<size_t>(j * spec_.kv_heads + group) * width;
     float dot = 0;
     for (size_t d = 0; d < width; ++d) dot += q[d] * k[d];
@@ -196,7 +196,7 @@ void LayerMaps::fill_row(int64_t head, int64_t row, int64_t first, std::span<flo
     if (!slopes_.empty()) {
       score += spec_.alibi * static_cast<double>(slopes_[static_cast<size_t>(head)]) * static_cast<double>(j - row);
     }
-    to[at] = static_cast<float>(std::exp(score - lse));
+    to[at] = std::exp(static_cast<float>(score - lse));
   }
 }
 
@@ -216,16 +216,24 @@ MapPart LayerMaps::tile(int64_t head, Range range) const {
 }
 
 MapPart LayerMaps::overview(int64_t head, int64_t side, int64_t rows) const {
-  const int64_t pooled = cells_of(std::max(queries_, keys_), side);
-  MapPart part{.rows = cells_of(queries_, pooled), .columns = cells_of(keys_, pooled), .pooled = pooled};
+  return pooled(head, side, rows, 0);
+}
+
+MapPart LayerMaps::thumbnail(int64_t head, int64_t side, int64_t rows) const {
+  return pooled(head, side, rows, 1);
+}
+
+MapPart LayerMaps::pooled(int64_t head, int64_t side, int64_t rows, int64_t first_key) const {
+  const int64_t of_cell = cells_of(std::max(queries_, keys_), side);
+  MapPart part{.rows = cells_of(queries_, of_cell), .columns = cells_of(keys_, of_cell), .pooled = of_cell};
   part.cells.resize(static_cast<size_t>(part.rows * part.columns));
   std::vector<float> row(static_cast<size_t>(keys_));
   for (int64_t cell = 0; cell < part.rows; ++cell) {
-    const std::vector<int64_t> taken = rows_of_cell(cell, pooled, queries_, rows);
+    const std::vector<int64_t> taken = rows_of_cell(cell, of_cell, queries_, rows);
     for (const int64_t r : taken) {
       fill_row(head, r, 0, row);
-      for (int64_t j = 0; j < keys_; ++j) {
-        part.cells[static_cast<size_t>(cell * part.columns + j / pooled)] +=
+      for (int64_t j = first_key; j < keys_; ++j) {
+        part.cells[static_cast<size_t>(cell * part.columns + j / of_cell)] +=
             row[static_cast<size_t>(j)] / static_cast<float>(taken.size());
       }
     }

@@ -42,11 +42,14 @@ class LayerMaps {
   MapPart tile(int64_t head, Range range) const;
   // At most `side` cells a side, from at most `rows` rows of each cell.
   MapPart overview(int64_t head, int64_t side, int64_t rows) const;
+  // The same without the first key, as in thumbnails.
+  MapPart thumbnail(int64_t head, int64_t side, int64_t rows) const;
 
  private:
   friend class LayerMapsProbe;
   LayerMaps(const ModelSpec& spec, const TokenText& text, Place place);
   void fill_row(int64_t head, int64_t row, int64_t first, std::span<float> to) const;
+  MapPart pooled(int64_t head, int64_t side, int64_t rows, int64_t first_key) const;
 
   AttentionSpec spec_;
   int64_t queries_ = 0, keys_ = 0;

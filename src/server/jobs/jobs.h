@@ -39,6 +39,9 @@ class Jobs {
   void pause();
   void resume();  // a paused job; or a training that was stopped, from its last checkpoint
   void stop(Job::Kind kind);
+  // A training of this very process, by its folder: shown as any other, but only who started it can stop it.
+  void follow(const std::string& run);
+  void followed_ended(bool finished);
 
   const JobOptions& options() const;
   OrderedJson state() const;                               // of the last training and the last lab

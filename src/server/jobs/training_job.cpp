@@ -128,6 +128,7 @@ OrderedJson TrainingJob::json() const {
                    {"steps", steps_},
                    {"knobs", about_},
                    {"can_resume", is_there(run_ / "recipe.json") && is_there(run_ / "last")}};
+  if (command_.empty()) made["followed"] = true;
   if (parameters_) made["parameters"] = *parameters_;
   return made;
 }

@@ -30,10 +30,11 @@ void check_report(const Json& part) {
 // Rows of patterns to keep: all of a text if they fit, else some around the token. Maps of such texts are asked for part
 // by part.
 int64_t rows_kept(const ModelSpec& spec, const TokenText& text) {
-  constexpr int64_t kMostRows = 512, kMostCells = 40'000'000, kFewRows = 64;
+  constexpr int64_t kMostRows = 512, kMostCells = 40'000'000, kFewRows = 64, kManyHeads = 256;
   const int64_t longest = std::max(std::ssize(text.ids), std::ssize(text.source));
-  const bool fits = std::ssize(all_heads(spec)) * longest * longest <= kMostCells;
-  return fits && longest <= kMostRows ? kMostRows : kFewRows;
+  const int64_t heads = std::ssize(all_heads(spec));
+  const bool fits = heads * longest * longest <= kMostCells;
+  return fits && longest <= kMostRows ? kMostRows : heads > kManyHeads ? kFewRows / 4 : kFewRows;
 }
 
 // Everything but the story of one token.
@@ -49,17 +50,28 @@ LookedAt look_once(const PageText& asked, CutProbe* probe, int64_t token) {
   return at;
 }
 
-// Thumbnails of a text whose patterns are not kept.
-void add_thumbs(const PageText& asked, CutProbe* probe, Json& heads) {
-  constexpr int64_t kSide = 64;
+// Thumbnails of a text whose patterns are not kept: from the keys and queries that its tiles need too, or, where these
+// are too large, from rows of a pass of their own.
+void add_thumbs(const PageText& asked, CutProbe* probe, MapCache* cache, Json& heads) {
+  constexpr int64_t kSide = 64, kSmallSide = 32, kManyHeads = 256, kRows = 2;
   PageModel& model = asked.model;
+  const int64_t side = std::ssize(heads) > kManyHeads ? kSmallSide : kSide;
+  const auto thumb = [](const MapPart& map) {
+    return thumb_json(std::vector<double>(map.cells.begin(), map.cells.end()), {map.rows, map.columns, map.pooled});
+  };
   size_t head = 0;
-  for (const std::vector<MapPart>& attention :
-       pooled_maps(model.model(), model.engine(), asked.text, kSide, {.precision = model.precision(), .edit = probe})) {
-    for (const MapPart& map : attention) {
-      const std::vector<double> cells(map.cells.begin(), map.cells.end());
-      heads[head++]["thumb"] = thumb_json(cells, {map.rows, map.columns, map.pooled});
+  if (cache != nullptr && cache->keeps_all(asked)) {
+    for (const Place place : all_attentions(model.spec())) {
+      const LayerMaps& maps = cache->get(asked, place);
+      for (int64_t h = 0; h < attention_at(model.spec(), place).heads; ++h) {
+        heads[head++]["thumb"] = thumb(maps.thumbnail(h, side, kRows));
+      }
     }
+    return;
+  }
+  for (const std::vector<MapPart>& attention :
+       pooled_maps(model.model(), model.engine(), asked.text, side, {.precision = model.precision(), .edit = probe})) {
+    for (const MapPart& map : attention) heads[head++]["thumb"] = thumb(map);
   }
 }
 
@@ -121,7 +133,7 @@ HttpResponse report_response(const Json& report) {
   return {.body = json_text(report, -1) + "\n"};
 }
 
-Json page_look_report(const PageText& asked, std::optional<int64_t> token) {
+Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCache* maps) {
   PageModel& model = asked.model;
   const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
   LookedAt at = look_once(asked, probe.get(), token.value_or(-1));
@@ -133,7 +145,7 @@ Json page_look_report(const PageText& asked, std::optional<int64_t> token) {
     }
   }
   Json report = look_report(at, model.name(), asked.title, {.longest_map = kLongestLiveMap, .top = at.seen.whole});
-  if (!at.seen.whole) add_thumbs(asked, probe.get(), report["heads"]);
+  if (!at.seen.whole) add_thumbs(asked, probe.get(), maps, report["heads"]);
   model.add_roles(report["heads"]);
   if (probe) report["cut"] = cut_names(model, asked.cut);
   return report;
@@ -170,7 +182,7 @@ HttpResponse page_look(PageParts& page, const Fields& fields) {
   const PageText asked = page_text_of(page, fields);
   const std::optional<int64_t> token = fields.whole("token", {0, std::ssize(asked.text.ids) - 1});
   asked.model.measure_roles();
-  return report_response(page_look_report(asked, token));
+  return report_response(page_look_report(asked, token, &page.maps));
 }
 
 HttpResponse page_write(PageParts& page, const Fields& fields) {

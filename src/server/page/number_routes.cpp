@@ -60,6 +60,15 @@ PageRange page_range_of(const Fields& fields, std::string_view name, int64_t cou
   return {range.first, std::min(range.end, count)};
 }
 
+bool MapCache::keeps_all(const PageText& asked) const {
+  if (std::ssize(asked.text.ids) <= kLongText) return false;
+  const ModelSpec& spec = asked.model.spec();
+  for (const Place place : all_attentions(spec)) {
+    if (attention_at(spec, place).relative) return false;
+  }
+  return LayerMaps::bytes_of_all(spec, asked.text) <= kMostBytes;
+}
+
 const LayerMaps& MapCache::get(const PageText& asked, Place place) {
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
     return e.model == asked.model.name() && e.text.ids == asked.text.ids && e.text.source == asked.text.source &&
@@ -76,8 +85,7 @@ const LayerMaps& MapCache::get(const PageText& asked, Place place) {
   };
   std::unique_ptr<LayerMaps> wanted;
   // A pass over a long text takes seconds and goes through all layers anyway: what fits is kept of all of them.
-  const bool fits = LayerMaps::bytes_of_all(asked.model.spec(), asked.text) <= kMostBytes;
-  if (fits && std::ssize(asked.text.ids) > kLongText) {
+  if (keeps_all(asked)) {
     for (auto& [at, maps] : LayerMaps::all(asked.model.model(), asked.model.engine(), asked.text, options)) {
       if (at.stack != place.stack || at.layer != place.layer)
         keep(at, std::move(maps));

@@ -136,6 +136,18 @@ struct Page::Impl {
     return wrong.response();
   }
 
+  // By the page's thread.
+  void keep_first_looks() {
+    const auto keep = [this](std::shared_ptr<const Json>& first, bool chinese) {
+      auto made = std::make_shared<const Json>(first_look(parts, chinese));
+      const std::lock_guard lock(first_mutex);
+      first = std::move(made);
+    };
+    keep(first_english, false);
+    parts.thread.serve_waiting();
+    keep(first_chinese, true);
+  }
+
   HttpResponse file(const HttpHead& head) const {
     Json report = Json::object();
     {
@@ -200,22 +212,19 @@ void Page::answer(const HttpRequest& request, const std::shared_ptr<Exchange>& e
 }
 
 void Page::prepare() {
-  impl_->parts.thread.when_idle([impl = impl_.get()] {
-    const auto keep = [&](std::shared_ptr<const Json>& first, bool chinese) {
-      auto made = std::make_shared<const Json>(first_look(impl->parts, chinese));
-      const std::lock_guard lock(impl->first_mutex);
-      first = std::move(made);
-    };
-    keep(impl->first_english, false);
-    impl->parts.thread.serve_waiting();
-    keep(impl->first_chinese, true);
-  });
+  impl_->parts.thread.when_idle([impl = impl_.get()] { impl->keep_first_looks(); });
 }
 
 void Page::add(const std::string& name, const std::string& path) {
   impl_->parts.thread.when_idle([impl = impl_.get(), name, path] {
-    if (impl->parts.models.find(name) == nullptr) impl->parts.models.add(name, path, impl->options.open);
+    if (impl->parts.models.find(name) != nullptr) return;
+    impl->parts.models.add(name, path, impl->options.open);
+    if (impl->parts.models.all().size() == 1) impl->keep_first_looks();
   });
+}
+
+Jobs& Page::jobs() {
+  return *impl_->jobs;
 }
 
 std::optional<int> Page::first_job_ended() const {

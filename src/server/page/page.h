@@ -43,6 +43,7 @@ class Page {
   // From any thread. prepare(): the first model's first look is made now, and is part of the page from then on.
   void prepare();
   void add(const std::string& name, const std::string& path);  // one more model; a name that is there is left alone
+  Jobs& jobs();
   std::optional<int> first_job_ended() const;                  // the exit code of JobOptions::first
   void end_work();  // asks what was started to save and end, and sends no more of it
   void stop();      // and waits for that, and for what is being looked at

@@ -26,6 +26,8 @@ struct PageText {
 class MapCache {
  public:
   const LayerMaps& get(const PageText& asked, Place place);
+  // Whether one pass over this text is enough for all its attentions.
+  bool keeps_all(const PageText& asked) const;
 
  private:
   static constexpr size_t kMostBytes = size_t{512} << 20;
@@ -114,6 +116,6 @@ struct PageWriteOptions {
 PageWritten page_write_text(const PageText& asked, const PageWriteOptions& options, Probe* probe);
 
 // A look report of a text; the token whose story is told is chosen where none is asked for.
-Json page_look_report(const PageText& asked, std::optional<int64_t> token);
+Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCache* maps = nullptr);
 
 }  // namespace qkv::server

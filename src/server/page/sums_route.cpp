@@ -5,6 +5,7 @@
 #include "base/philox.h"
 #include "infer/text_run.h"
 #include "server/page/page_routes.h"
+#include "server/page/sum_answer.h"
 
 namespace qkv::server {
 namespace {
@@ -60,18 +61,6 @@ std::vector<Sum> sums_of(const Fields& fields) {
   if (sign == "÷" && (*q == 0 || *p % *q != 0)) fields.fail("q", "must divide p without a rest");
   if (sign == "-" && *p < *q) fields.fail("q", "must not be larger than p");
   return {{*p, *q, sign}};
-}
-
-// The number that follows `before` in a text, if it is all there: something comes after it.
-std::optional<int64_t> number_after(const std::string& text, const std::string& before) {
-  size_t at = text.find(before);
-  if (at == text.npos) return std::nullopt;
-  at += before.size();
-  while (at < text.size() && text[at] == ' ') ++at;
-  size_t end = at;
-  while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
-  if (end == at || end == text.size() || end - at > 12) return std::nullopt;
-  return std::stoll(text.substr(at, end - at));
 }
 
 // One way of asking for a sum, and what came of it.

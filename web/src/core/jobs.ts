@@ -5,7 +5,7 @@ import type { Movie, Report } from "./report";
 
 export type JobState = "starting" | "running" | "paused" | "stopping" | "stopped" | "finished" | "failed";
 export interface Knobs { layers: number; heads: number; width: number; language: string; seed: number; steps: number }
-export interface Training { state: JobState; error?: string; recipe: string; run: string; kept: boolean; step: number; steps: number; knobs: Partial<Knobs>; can_resume: boolean; parameters?: number }
+export interface Training { state: JobState; error?: string; recipe: string; run: string; kept: boolean; step: number; steps: number; knobs: Partial<Knobs>; can_resume: boolean; parameters?: number; followed?: boolean }  // followed: started in a terminal
 export interface LabRun { state: JobState; error?: string; name: string; seed: number; seeds: number; doing: string; share: number | null }
 interface State { busy: "training" | "lab" | null; training: Training | null; lab: LabRun | null; movie: number }
 export interface Recipe { name: string; about: string; knobs: Knobs }

@@ -75,6 +75,9 @@ export function askLater<T>(delay: number, path: string, body: unknown, done: (v
 }
 
 const again = signal(0);
+export function refreshModels(): void {
+  ask<{ models: unknown[] }>("/page/models").then((all) => { if (all.models.length !== models.peek().length) setModels(all.models); }, () => {});
+}
 export const retry = (): void => { failure.set(null); again.set(again.peek() + 1); };
 export const lastText = signal<string | null>(null);  // the last one that could be shown
 
@@ -143,7 +146,11 @@ function failed(why: Failure): void {
 function askModels(): void {
   again();
   if (untracked(models).length && !again.peek()) return;  // the page came with them
-  askLater<{ models: unknown[] }>(0, "/page/models", undefined, (all) => { setModels(all.models); if (failure.peek()?.kind === "loading") failure.set(null); }, (why) => {
+  askLater<{ models: unknown[] }>(0, "/page/models", undefined, (all) => {
+    setModels(all.models);
+    if (!all.models.length) setTimeout(retry, 2000);  // one may be learning
+    if (failure.peek()?.kind === "loading") failure.set(null);
+  }, (why) => {
     failure.set(why);
     if (why.kind === "loading") setTimeout(retry, 1000);
   });

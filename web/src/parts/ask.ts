@@ -1,7 +1,7 @@
 // The text box with its answer: what the model reads, what it writes, the next token's bars, and the folded controls.
 import { el, type Child } from "../core/dom";
-import { list, percent } from "../core/format";
-import { answer, can, chooseModel, chooseText, cutList, examplesOf, modelNow, models, textNow, waiting } from "../core/looking";
+import { list, millions, percent } from "../core/format";
+import { answer, can, chooseModel, chooseText, cutList, examplesOf, modelNow, models, refreshModels, textNow, waiting } from "../core/looking";
 import { report } from "../core/report";
 import { sampledShares, sampling } from "../core/sampling";
 import { effect, untracked } from "../core/signal";
@@ -104,9 +104,8 @@ function controls(): Child {
     const model = modelNow();
     return model?.error ? el("p", { class: "fine" }, say("cannot")(model.error)) : model?.facts ? el("p", { class: "fine" }, say("about")({ ...model.facts, parameters: millions(model.facts.parameters) })) : "";
   };
-  return el("details", { class: "folded" }, el("summary", {}, () => say("more")(modelNow()?.name ?? "")), el("div", { class: "controls" },
+  return el("details", { class: "folded", ontoggle: refreshModels }, el("summary", {}, () => say("more")(modelNow()?.name ?? "")), el("div", { class: "controls" },
     el("label", { class: "picker" }, el("span", {}, say("model")), () => el("select", { id: "model", "aria-label": say("model"), onchange: (event: Event) => chooseModel((event.target as HTMLSelectElement).value) },
       models().map((one) => el("option", { value: one.name, selected: one === modelNow() }, one.name)))),
     facts, () => (can("next") ? samplingSliders() : "")));
 }
-const millions = (n: number): string => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} G` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : `${Math.round(n / 1e3)} k`);

@@ -133,7 +133,7 @@ export function longMap(shown: () => Head, hovered: Signal<{ row: number; column
   });
   const button = (name: "closer" | "further" | "whole", sign: string, work: () => void) => el("button", { type: "button", class: "small-button", "aria-label": say(name), title: say(name), onclick: work }, sign);
   const tools = el("p", { class: "map-tools" }, button("closer", "+", () => zoom(1.8)), button("further", "−", () => zoom(1 / 1.8)), button("whole", "⤢", () => view.set(null)),
-    el("span", { class: "fine" }, () => { view(); const { rows, columns } = sizes(), pooled = Math.ceil(Math.max(rows, columns) / side); return closeUp(now().scale, pooled) ? say("exact") : say("cell")(pooled); }));
+    el("span", { class: "fine" }, () => { view(); const { rows, columns } = sizes(), pooled = Math.ceil(Math.max(rows, columns) / side); return closeUp(now().scale, size) ? say("exact") : say("cell")(pooled); }));
   return {
     holder: el("div", {}, holder, tools, el("p", { class: "hint" }, say("hint")) as Child as Node),
     row: rowWeights,
@@ -145,12 +145,19 @@ export function longMap(shown: () => Head, hovered: Signal<{ row: number; column
   };
 }
 
-// Tiles are drawn where a cell of the overview would be larger than two pixels.
-const closeUp = (scale: number, pooled: number): boolean => scale * pooled > 2.5;
+// Tiles are drawn once they are few: at most five a side.
+const closeUp = (scale: number, size: number): boolean => size / scale <= 4 * side;
+
+// The part of an image that is seen: drawn whole, far more than the canvas would be worked through.
+function drawSeen(context: CanvasRenderingContext2D, image: HTMLCanvasElement, left: number, top: number, cell: number, size: number): void {
+  const from = Math.max(Math.floor(-left / cell), 0), upTo = Math.min(Math.ceil((size - left) / cell), image.width);
+  const down = Math.max(Math.floor(-top / cell), 0), downTo = Math.min(Math.ceil((size - top) / cell), image.height);
+  if (upTo > from && downTo > down) context.drawImage(image, from, down, upTo - from, downTo - down, left + from * cell, top + down * cell, (upTo - from) * cell, (downTo - down) * cell);
+}
 
 interface Drawn { head: Head; view: View; size: number; frames: Frames | null; row: number; column: number }
 function draw(context: CanvasRenderingContext2D, { head, view, size, frames, row, column }: Drawn): void {
-  const map = mapOf(head), { x, y, scale } = view, pooled = Math.ceil(Math.max(map.rows, map.columns) / side);
+  const map = mapOf(head), { x, y, scale } = view;
   const wide = map.columns * scale, high = map.rows * scale;
   context.save();
   context.beginPath();
@@ -160,9 +167,9 @@ function draw(context: CanvasRenderingContext2D, { head, view, size, frames, row
   context.fillRect(0, 0, size, size);
   context.imageSmoothingEnabled = false;
   const base = frames?.overview();
-  if (base) context.drawImage(base.image, -x * scale, -y * scale, base.image.width * base.frame.pooled * scale, base.image.height * base.frame.pooled * scale);
+  if (base) drawSeen(context, base.image, -x * scale, -y * scale, base.frame.pooled * scale, size);
   else context.drawImage(thumbOf(head), -x * scale, -y * scale, wide, high);
-  if (closeUp(scale, pooled) && frames) {
+  if (closeUp(scale, size) && frames) {
     const end = size / scale;
     for (let i = Math.floor(y / side); i * side < Math.min(y + end, map.rows); ++i) {
       for (let j = Math.floor(x / side); j * side < Math.min(x + end, map.columns); ++j) {
@@ -172,7 +179,7 @@ function draw(context: CanvasRenderingContext2D, { head, view, size, frames, row
         const left = Math.round((j * side - x) * scale), top = Math.round((i * side - y) * scale);
         context.fillStyle = ink.sunk;
         context.fillRect(left, top, Math.ceil(tile.image.width * scale), Math.ceil(tile.image.height * scale));
-        context.drawImage(tile.image, left, top, tile.image.width * scale, tile.image.height * scale);
+        drawSeen(context, tile.image, left, top, scale, size);
       }
     }
   }

@@ -6,6 +6,7 @@ import type { Block, Made } from "../../core/matrix";
 import { report, type Token } from "../../core/report";
 import { nextBars, samplingSliders } from "../../parts/ask";
 import { headMap } from "../../parts/bigmap";
+import { headSplit, updateStage } from "./extras";
 import { weight, weightLimit, type MatrixName, type Norm, type Numbers, type Projected } from "./data";
 import { say, type StageName } from "./words";
 
@@ -59,7 +60,7 @@ function projection(context: Context, name: "q" | "k" | "v", projected: Projecte
   });
   const blocks: (Block | string)[] = [vector("n", "n", input), "×", ...(w ? [w] : [`${letter} ${n.width} × ${columns}`]), "=", linear];
   if (projected.rope) blocks.push("→", rotated(name, projected));
-  return { name, text, blocks, start: { block: linear.id, row: 0, column: 0 }, large: !w && n.width * columns > weightLimit };
+  return { name, text, blocks, start: { block: linear.id, row: 0, column: 0 }, large: !w && n.width * columns > weightLimit, extra: () => headSplit(n, name) };
 }
 
 // Rotary positions: pairs of numbers are turned by an angle that grows with the place of the token.
@@ -174,7 +175,9 @@ export function stagesOf(context: Context): Stage[] {
     all.push({ name: "logits", text: say("texts").logits(), start: { block: "p", row: 0, column: 0 }, blocks: [vector("n", "n", final), "→",
       column("logits", "logit", top.map((c) => c.logit), { rowName: (i) => visible(top[i].text), made: logit }), "→",
       column("p", "p", top.map((c) => c.p), { kind: "share", made: (i) => ({ formula: formula(sub("p", i), "=", sup(mi("e"), row(mn(top[i].logit), "−", mn(lse))), "=", mn(top[i].p)), from: [{ block: "logits", rows: [i, i + 1] }] }) })] });
+    const update = updateStage(context, final, top[0]);
     all.push({ name: "sample", text: say("texts").sample(), start: null, blocks: [], extra: () => el("div", { class: "sample-stage" }, nextBars, samplingSliders()) });
+    if (update) all.push(update);
   }
   return all;
 }

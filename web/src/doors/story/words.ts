@@ -7,8 +7,10 @@ export const say = words({
     chooseToken: "Token", chooseLayer: "Layer", chooseHead: "Head", others: (n: number) => `${n} other products`, pick: "Point at a number to see how it came about.",
     how: "How this number came about", terms: "All products", check: (e: string) => `The formula and the model differ by ${e} at most in this step.`, previous: "Back", next: "Next", wait: "asking the model …",
     notPlain: "This model computes this step in another way than the plain formula, so it is not taken apart here.", tooLarge: "This matrix is large: only what the chosen number needs is shown.",
-    stages: { embed: "embedding", norm: "norm", q: "query", k: "key", v: "value", scores: "q · k", softmax: "softmax", z: "z", concat: "concat", o: "W_O", mid: "+ residual", mlp: "feed-forward", post: "+ residual", logits: "logits", sample: "sampling" },
+    stages: { embed: "embedding", norm: "norm", q: "query", k: "key", v: "value", scores: "q · k", softmax: "softmax", z: "z", concat: "concat", o: "W_O", mid: "+ residual", mlp: "feed-forward", post: "+ residual", logits: "logits", sample: "sampling", update: "training" },
+    splitTitle: (h: number, d: number) => `One product for all heads: its columns are split into ${h} groups of ${d}`,
     texts: {
+      update: (d: { token: string; p: string; rate: number; rise: string }) => `Suppose “${d.token}” is what really follows. The loss is −ln p, and its gradient by this token’s row of the output matrix is −(1 − p) · n. One step of plain gradient descent with rate ${d.rate} adds ${d.rate} × (1 − ${d.p}) × n: its logit here rises by ${d.rise}. Backpropagation finds such a step for every matrix, and for the embeddings of the tokens that were read.`,
       embed: (d: { id: number; width: number; token: string }) => `“${d.token}” has number ${d.id} in the vocabulary. Row ${d.id} of the embedding matrix is its vector of ${d.width} numbers. Training moves exactly these numbers: each step adds −lr × gradient to the rows of the tokens it read.`,
       norm: () => "Before a layer reads the residual stream x, its numbers are brought to one size: divided by their root mean square, times a learned weight.",
       q: (d: { width: number; heads: number; d: number }) => `W_Q has one group of ${d.d} columns for each of the ${d.heads} heads. The normalised row times this head’s columns is the query: what is this token looking for?`,
@@ -31,8 +33,10 @@ export const say = words({
     chooseToken: "词元", chooseLayer: "层", chooseHead: "头", others: (n: number) => `其余 ${n} 个乘积`, pick: "指向一个数字，看它是怎样算出来的。",
     how: "这个数字的由来", terms: "全部乘积", check: (e: string) => `这一步里，公式与模型最多相差 ${e}。`, previous: "上一步", next: "下一步", wait: "正在问模型……",
     notPlain: "这个模型的这一步不是最简单的公式，这里不拆开。", tooLarge: "这个矩阵很大，只显示所选数字用到的部分。",
-    stages: { embed: "词嵌入", norm: "归一化", q: "查询", k: "键", v: "值", scores: "q · k", softmax: "softmax", z: "z", concat: "拼接", o: "W_O", mid: "+ 残差", mlp: "前馈", post: "+ 残差", logits: "logits", sample: "采样" },
+    stages: { embed: "词嵌入", norm: "归一化", q: "查询", k: "键", v: "值", scores: "q · k", softmax: "softmax", z: "z", concat: "拼接", o: "W_O", mid: "+ 残差", mlp: "前馈", post: "+ 残差", logits: "logits", sample: "采样", update: "训练" },
+    splitTitle: (h: number, d: number) => `所有头一次乘完：列分成 ${h} 组，每组 ${d} 列`,
     texts: {
+      update: (d: { token: string; p: string; rate: number; rise: string }) => `假设后面真的是“${d.token}”。损失是 −ln p，它对输出矩阵里这个词元那一行的梯度是 −(1 − p) · n。普通梯度下降以学习率 ${d.rate} 走一步，就加上 ${d.rate} × (1 − ${d.p}) × n：它在这里的 logit 升高 ${d.rise}。反向传播为每个矩阵、也为读到的词元的嵌入，都找到这样的一步。`,
       embed: (d: { id: number; width: number; token: string }) => `“${d.token}”在词表里是第 ${d.id} 号。嵌入矩阵的第 ${d.id} 行就是它的向量，共 ${d.width} 个数。训练改动的正是这些数：每一步给读到的词元的那些行加上 −lr × 梯度。`,
       norm: () => "一层读残差流 x 之前，先把它的数缩放到同样的大小：除以均方根，再乘以学到的权重。",
       q: (d: { width: number; heads: number; d: number }) => `W_Q 给 ${d.heads} 个头各准备了 ${d.d} 列。归一化后的行乘以这个头的列，就是查询：这个词元在找什么？`,
