@@ -190,18 +190,18 @@ SeedNumbers measure_causality(const LabContext& lab, uint64_t seed) {
   const auto share = [](int64_t part, int64_t of) { return static_cast<double>(part) / static_cast<double>(of); };
 
   SeedNumbers out;
-  out.add("families", static_cast<double>(decoders().size()));
-  out.add("rows left of a change", static_cast<double>(fresh.rows + trained.rows));
-  out.add("of them changed, fresh models", static_cast<double>(fresh.left_changed));
-  out.add("of them changed, trained models", static_cast<double>(trained.left_changed));
-  out.add("gradients of later tokens", static_cast<double>(fresh.gradients + trained.gradients));
-  out.add("of them not exactly 0", static_cast<double>(fresh.not_zero + trained.not_zero));
-  out.add("control: share of changed tokens seen by their own row",
-          share(fresh.right_changed + trained.right_changed, fresh.controls + trained.controls));
-  out.add("control: share of own gradients not 0",
-          share(fresh.own + trained.own, 6 * static_cast<int64_t>(decoders().size())));
-  out.add("control: share of rows left that change in an encoder", share(control.left_changed, control.rows));
-  out.add("control: share of later gradients not 0 in an encoder", share(control.not_zero, control.gradients));
+  out.add_amount("families", static_cast<double>(decoders().size()));
+  out.add_amount("rows left of a change", static_cast<double>(fresh.rows + trained.rows));
+  out.add_amount("of them changed, fresh models", static_cast<double>(fresh.left_changed));
+  out.add_amount("of them changed, trained models", static_cast<double>(trained.left_changed));
+  out.add_amount("gradients of later tokens", static_cast<double>(fresh.gradients + trained.gradients));
+  out.add_amount("of them not exactly 0", static_cast<double>(fresh.not_zero + trained.not_zero));
+  out.add_share("control: share of changed tokens seen by their own row",
+                share(fresh.right_changed + trained.right_changed, fresh.controls + trained.controls));
+  out.add_share("control: share of own gradients not 0",
+                share(fresh.own + trained.own, 6 * static_cast<int64_t>(decoders().size())));
+  out.add_share("control: share of rows left that change in an encoder", share(control.left_changed, control.rows));
+  out.add_share("control: share of later gradients not 0 in an encoder", share(control.not_zero, control.gradients));
   return out;
 }
 
@@ -227,6 +227,23 @@ const Lab& causality() {
                  "else the gradient sees nothing"},
                 {"control: share of rows left that change in an encoder", LabRule::Side::above, 0.999,
                  "a bidirectional model must fail"}},
+      .found =
+          {.seen =
+               {"In {families} families not one of {rows left of a change} rows left of a change and not one of "
+                "{gradients of later tokens} gradients of later tokens differed by a bit; an encoder differs in "
+                "all of them.",
+                "{families} 个模型族里，改动左边的 {rows left of a change} 行、后面词元的 {gradients of later tokens} "
+                "个梯度，没有一个比特变化；换成编码器则全都变了。"},
+           .mixed = {"Of {rows left of a change} rows left of a change {of them changed, fresh models} (fresh) and {of "
+                     "them changed, trained models} (trained) changed, and {of them not exactly 0} gradients of later "
+                     "tokens were not 0; the control saw {control: share of rows left that change in an encoder%} of "
+                     "the rows change in an encoder.",
+                     "改动左边的 {rows left of a change} 行里，新模型变了 {of them changed, fresh models} "
+                     "行，训练过的变了 {of them "
+                     "changed, trained models} 行，后面词元的梯度有 {of them not exactly 0} 个不是 0；对照的编码器变了 "
+                     "{control: "
+                     "share of rows left that change in an encoder%}。"},
+           .not_seen = {"Tokens to the right changed what was computed to their left.", "右边的词改变了左边的结果。"}},
       .measure = measure_causality};
   return lab;
 }

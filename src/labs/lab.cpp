@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -22,6 +23,32 @@ double student_t(int64_t freedom) {
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+
+double cpu_now() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+// The scale on which an interval is computed, see over_seeds.
+class Scale {
+ public:
+  explicit Scale(LabRange range) : range_(range) {}
+
+  double to(double x) const {
+    if (!std::isfinite(range_.low)) return x;
+    return between() ? std::asin(std::sqrt((x - range_.low) / (range_.high - range_.low))) : std::sqrt(x - range_.low);
+  }
+  double from(double y) const {
+    if (!std::isfinite(range_.low)) return y;
+    const double within = std::max(y, 0.0);  // the scale begins at 0
+    if (!between()) return range_.low + within * within;
+    const double root = std::sin(std::min(within, std::acos(0.0)));  // and ends at a right angle
+    return range_.low + root * root * (range_.high - range_.low);
+  }
+
+ private:
+  bool between() const { return std::isfinite(range_.high); }
+  LabRange range_;
+};
 
 std::vector<SeedNumbers::Curve> mean_curves(std::span<const SeedNumbers> each) {
   std::vector<SeedNumbers::Curve> curves = each.front().curves;
@@ -76,16 +103,27 @@ const Lab& lab_named(const std::string& name) {
            Hint(near.empty() ? "" : "did you mean " + near + "? ", "There are: ", list));
 }
 
-LabRow over_seeds(std::string name, std::vector<double> values) {
+LabRow over_seeds(std::string name, std::vector<double> values, LabRange range) {
   const auto n = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (const double v : values) sum += v;
-  const double mean = sum / n;
-  for (const double v : values) squares += (v - mean) * (v - mean);
+  const Scale scale(range);
+  double sum = 0, scaled = 0, squares = 0;
+  for (const double v : values) {
+    QKV_ASSERT(!(v < range.low || v > range.high), "'", name, "' is ", v, ", outside of ", range.low, " to ",
+               range.high);
+    sum += v;
+    scaled += scale.to(v);
+  }
+  const double mean = sum / n, centre = scaled / n;
+  for (const double v : values) squares += (scale.to(v) - centre) * (scale.to(v) - centre);
   // One seed has no interval.
   const double half = values.size() < 2 ? std::numeric_limits<double>::infinity()
                                         : student_t(std::ssize(values) - 1) * std::sqrt(squares / (n - 1) / n);
-  return {.name = std::move(name), .values = std::move(values), .mean = mean, .low = mean - half, .high = mean + half};
+  LabRow row{.name = std::move(name), .values = std::move(values), .mean = mean, .low = mean, .high = mean};
+  if (half > 0) {  // equal values keep their bits
+    row.low = std::min(mean, scale.from(centre - half));
+    row.high = std::max(mean, scale.from(centre + half));
+  }
+  return row;
 }
 
 std::vector<Judged> judge(std::span<const LabRow> rows, std::span<const LabRule> rules) {
@@ -110,7 +148,7 @@ LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds) {
   QKV_CHECK(seeds >= Lab::kFewestSeeds, "a lab needs ", Lab::kFewestSeeds, " seeds at least but was given ", seeds,
             Hint("an interval over fewer says nothing; leave --seeds out"));
   LabResult result;
-  const double start = now();
+  const double start = now(), cpu_start = cpu_now();
   try {
     for (int64_t i = 0; i < seeds; ++i) {
       const double seed_start = now();
@@ -131,6 +169,7 @@ LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds) {
     result.stopped = true;
   }
   result.seconds = now() - start;
+  result.cpu_seconds = cpu_now() - cpu_start;
   if (result.each.empty()) return result;
 
   for (size_t i = 0; i < result.each.front().numbers.size(); ++i) {
@@ -140,8 +179,9 @@ LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds) {
                  seed.numbers[i].name, "'");
       values.push_back(seed.numbers[i].value);
     }
-    result.rows.push_back(over_seeds(result.each.front().numbers[i].name, std::move(values)));
-    result.rows.back().label = result.each.front().numbers[i].label;
+    const SeedNumbers::Number& first = result.each.front().numbers[i];
+    result.rows.push_back(over_seeds(first.name, std::move(values), first.range));
+    result.rows.back().label = first.label;
   }
   if (lab.together != nullptr) {
     for (LabRow& row : lab.together(result.each)) result.rows.push_back(std::move(row));

@@ -19,11 +19,21 @@ struct LabPoint {
   double x = 0, y = 0;
 };
 
+// What a number can be. Its interval never leaves this.
+struct LabRange {
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double low = -kInfinity, high = kInfinity;
+  static constexpr LabRange share() { return {0, 1}; }  // an accuracy, a weight of attention, an entropy over its most
+  static constexpr LabRange amount() { return {0, kInfinity}; }  // a loss, a count, a ratio of sizes
+  static constexpr LabRange share_difference() { return {-1, 1}; }
+};
+
 // Results of one seed. Every seed reports the same names.
 struct SeedNumbers {
   struct Number {
     std::string name;
     double value = 0;
+    LabRange range = {};
     bool label = false;  // a category (which head), not a quantity: has no mean
   };
   struct Curve {
@@ -35,7 +45,9 @@ struct SeedNumbers {
   double seconds = 0;
   int64_t checks = 0;  // how often it told its progress
 
-  void add(std::string name, double value) { numbers.push_back({std::move(name), value}); }
+  void add(std::string name, double value, LabRange range = {}) { numbers.push_back({std::move(name), value, range}); }
+  void add_share(std::string name, double value) { add(std::move(name), value, LabRange::share()); }
+  void add_amount(std::string name, double value) { add(std::move(name), value, LabRange::amount()); }
   void add_label(std::string name, int64_t which) {
     numbers.push_back({.name = std::move(name), .value = static_cast<double>(which), .label = true});
   }
@@ -76,7 +88,7 @@ struct LabRow {
   std::string name;
   std::vector<double> values;  // by seed
   double mean = 0;
-  double low = 0, high = 0;  // 95 %: mean +- t s / sqrt(n), Student's t over the seeds
+  double low = 0, high = 0;  // 95 %, see over_seeds
   bool label = false;        // categories: mean and interval mean nothing
 };
 
@@ -96,7 +108,17 @@ struct LabResult {
   std::vector<Judged> judged;
   Verdict verdict = Verdict::none;
   bool stopped = false;
-  double seconds = 0;
+  double seconds = 0, cpu_seconds = 0;  // cpu_seconds: of all threads together
+};
+
+// One plain sentence in both languages. {name} stands for the mean of the number of that name, {name%} for its percent.
+struct LabSentence {
+  std::string english, chinese;
+};
+
+// What to say for each verdict. "mixed" is said whichever rules fail, so it only names numbers.
+struct LabFound {
+  LabSentence seen, mixed, not_seen;
 };
 
 struct Lab {
@@ -107,6 +129,7 @@ struct Lab {
   const char* how;  // what is measured, in a few lines
   int64_t seeds;    // default number of seeds
   std::vector<LabRule> rules;
+  LabFound found;
   SeedNumbers (*measure)(const LabContext& lab, uint64_t seed);
   // Rows computed from all seeds together, with intervals of their own; null in most labs.
   std::vector<LabRow> (*together)(std::span<const SeedNumbers> each) = nullptr;
@@ -118,8 +141,14 @@ const Lab& lab_named(const std::string& name);  // an Error that lists the labs 
 // Runs seeds 1 .. seeds. If stopped, the result has the seeds that finished.
 LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds);
 
-// The statistics behind run_lab().
-LabRow over_seeds(std::string name, std::vector<double> values);
+// What a result says of the lab's claim, in a sentence; without a verdict, that there is none.
+LabSentence conclusion(const Lab& lab, const LabResult& result);
+
+// The statistics behind run_lab(). Interval: mean +- t s / sqrt(n), Student's t over the seeds, of f(values), taken back
+// by the inverse of f. f(x) = x for numbers without ends, sqrt(x - low) for those with a lowest value, asin(sqrt(u)) for
+// those between two, u being x as a share of the range. These scales end where the numbers end, spread there as much as
+// elsewhere, and are finite at the ends themselves: 0 errors and 100 % right are values like others.
+LabRow over_seeds(std::string name, std::vector<double> values, LabRange range = {});
 std::vector<Judged> judge(std::span<const LabRow> rows, std::span<const LabRule> rules);
 Verdict verdict_of(std::span<const Judged> judged, int64_t seeds);  // seen: all rules hold; not_seen: none does
 

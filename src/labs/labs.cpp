@@ -5,9 +5,9 @@
 namespace qkv {
 
 std::span<const Lab* const> all_labs() {
-  static const std::array<const Lab*, 8> all{&labs::induction(),      &labs::sixteen_heads(),   &labs::seats(),
-                                             &labs::thinking_aloud(), &labs::reading_writing(), &labs::causality(),
-                                             &labs::scale(),          &labs::one_head()};
+  static const std::array<const Lab*, 10> all{
+      &labs::induction(), &labs::sixteen_heads(), &labs::seats(),    &labs::thinking_aloud(), &labs::reading_writing(),
+      &labs::causality(), &labs::scale(),         &labs::one_head(), &labs::three_matrices(), &labs::fixed_qkv()};
   return all;
 }
 

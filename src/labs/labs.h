@@ -6,6 +6,7 @@
 namespace qkv::labs {
 
 const Lab& causality();
+const Lab& fixed_qkv();
 const Lab& induction();
 const Lab& one_head();
 const Lab& reading_writing();
@@ -13,5 +14,6 @@ const Lab& scale();
 const Lab& seats();
 const Lab& sixteen_heads();
 const Lab& thinking_aloud();
+const Lab& three_matrices();
 
 }  // namespace qkv::labs

@@ -92,17 +92,17 @@ SeedNumbers measure_reading_writing(const LabContext& lab, uint64_t seed) {
 
   const Speeds speed = speeds(lab, *model, prompt);
   SeedNumbers out;
-  out.add("tokens read a second", speed.prefill);
-  out.add("tokens written a second", speed.decode);
-  out.add("tokens written a second, 8 answers at once", speed.decode_batched);
-  out.add("reading over writing", speed.prefill / speed.decode);
-  out.add("8 answers at once over one", speed.decode_batched / speed.decode);
+  out.add_amount("tokens read a second", speed.prefill);
+  out.add_amount("tokens written a second", speed.decode);
+  out.add_amount("tokens written a second, 8 answers at once", speed.decode_batched);
+  out.add_amount("reading over writing", speed.prefill / speed.decode);
+  out.add_amount("8 answers at once over one", speed.decode_batched / speed.decode);
   const std::span<const int32_t> some = std::span(prompt).first(100);
-  out.add("rows compared", 2 * static_cast<double>(some.size()));
-  out.add("cached differs from uncached, f32",
-          static_cast<double>(different_rows(lab, *model, some, Precision::f32())));
-  out.add("cached differs from uncached, bf16",
-          static_cast<double>(different_rows(lab, *model, some, Precision::bf16())));
+  out.add_amount("rows compared", 2 * static_cast<double>(some.size()));
+  out.add_amount("cached differs from uncached, f32",
+                 static_cast<double>(different_rows(lab, *model, some, Precision::f32())));
+  out.add_amount("cached differs from uncached, bf16",
+                 static_cast<double>(different_rows(lab, *model, some, Precision::bf16())));
   return out;
 }
 
@@ -124,6 +124,19 @@ const Lab& reading_writing() {
       .rules = {{"reading over writing", LabRule::Side::above, 2, "clearly more than noise"},
                 {"cached differs from uncached, f32", LabRule::Side::below, 0.5, "no row may"},
                 {"cached differs from uncached, bf16", LabRule::Side::below, 0.5, "no row may"}},
+      .found =
+          {.seen =
+               {"Reading is {reading over writing} times as fast as writing, and what the cache computes is the same "
+                "to the last bit.",
+                "读的速度是写的 {reading over writing} 倍，用缓存算出来的结果一个比特都不差。"},
+           .mixed = {"Reading is {reading over writing} times as fast as writing; with the cache {cached differs from "
+                     "uncached, f32} rows differ in f32 and {cached differs from uncached, bf16} in bf16.",
+                     "读是写的 {reading over writing} 倍快；用缓存时，f32 有 {cached differs from uncached, f32} "
+                     "行不同，bf16 "
+                     "有 {cached differs from uncached, bf16} 行不同。"},
+           .not_seen =
+               {"Reading was only {reading over writing} times as fast as writing, and the cache changed logits.",
+                "读的速度只是写的 {reading over writing} 倍，而且缓存改变了结果。"}},
       .measure = measure_reading_writing};
   return lab;
 }

@@ -115,15 +115,16 @@ SeedNumbers measure_scale(const LabContext& lab, uint64_t seed) {
     slope.points.push_back({x, scaled.gradient});
     slope_without.points.push_back({x, raw.gradient});
   }
-  out.add("entropy at width 256, with", with.points.back().y);
-  out.add("entropy at width 256, without", without.points.back().y);
-  out.add("gradient of the softmax, width 256 over width 4, with", slope.points.back().y / slope.points.front().y);
-  out.add("gradient of the softmax, width 256 over width 4, without",
-          slope_without.points.back().y / slope_without.points.front().y);
+  out.add_share("entropy at width 256, with", with.points.back().y);
+  out.add_share("entropy at width 256, without", without.points.back().y);
+  out.add_amount("gradient of the softmax, width 256 over width 4, with",
+                 slope.points.back().y / slope.points.front().y);
+  out.add_amount("gradient of the softmax, width 256 over width 4, without",
+                 slope_without.points.back().y / slope_without.points.front().y);
   const ScaleTraining scaled = train_scale(lab, true, seed), raw = train_scale(lab, false, seed);
-  out.add("first gradient of W_Q and W_K, without over with", raw.gradient / scaled.gradient);
-  out.add("loss of repeated tokens after training, with", scaled.loss);
-  out.add("loss of repeated tokens after training, without", raw.loss);
+  out.add_amount("first gradient of W_Q and W_K, without over with", raw.gradient / scaled.gradient);
+  out.add_amount("loss of repeated tokens after training, with", scaled.loss);
+  out.add_amount("loss of repeated tokens after training, without", raw.loss);
   out.add("loss without less loss with", raw.loss - scaled.loss);
   out.curves = {with, without, slope, slope_without};
   return out;
@@ -151,6 +152,27 @@ const Lab& scale() {
                  "the scale keeps it"},
                 {"first gradient of W_Q and W_K, without over with", LabRule::Side::below, 1, "it is smaller"},
                 {"loss without less loss with", LabRule::Side::above, 0.05, "nats; training suffers"}},
+      .found =
+          {.seen =
+               {"Without 1/sqrt(d) a head of width 256 has {entropy at width 256, without%} of the entropy it could "
+                "have, with it {entropy at width 256, with%}; its gradients shrink, and after training the loss is "
+                "{loss without less loss with} nats higher.",
+                "不除以 √d，宽 256 的头的熵只剩最大值的 {entropy at width 256, without%}，除了就有 {entropy at width "
+                "256, "
+                "with%}；梯度变小，训练后的损失高 {loss without less loss with} 纳特。"},
+           .mixed = {"Saturation: entropy {entropy at width 256, without%} of the most without 1/sqrt(d), {entropy at "
+                     "width 256, with%} with it; gradient: the softmax's falls to {gradient of the softmax, width 256 "
+                     "over width 4, without} of what it was, but the first one of W_Q and W_K is {first gradient of "
+                     "W_Q and W_K, without over with} times that with the scale; training: the loss ends {loss "
+                     "without less loss with} nats higher.",
+                     "饱和：不除以 √d，熵只有最大值的 {entropy at width 256, without%}，除了是 {entropy at width 256, "
+                     "with%}；梯度：softmax "
+                     "的梯度降到原来的 {gradient of the softmax, width 256 over width 4, without} 倍，但 W_Q 和 W_K "
+                     "的第一个梯度是有缩放时的 {first gradient of W_Q and W_K, without over with} 倍；训练：最后损失高 "
+                     "{loss without "
+                     "less loss with} 纳特。"},
+           .not_seen = {"Without 1/sqrt(d) nothing saturated and training did not suffer.",
+                        "不除以 √d，既没有饱和，训练也没有变差。"}},
       .measure = measure_scale};
   return lab;
 }

@@ -51,13 +51,13 @@ SeedNumbers measure_seats(const LabContext& lab, uint64_t seed) {
   const Seats again = train_seats(lab, seed, seed + 1000);
   SeedNumbers out;
   out.add_label("seat of the previous-token head", seats.previous.head);
-  out.add("its score", seats.previous.score);
+  out.add_share("its score", seats.previous.score);
   out.add_label("seat of the induction head", seats.induction.head);
-  out.add("the induction head's score", seats.induction.score);
-  out.add("control: same weights, other texts: same previous-token seat",
-          seats.previous.head == again.previous.head ? 1 : 0);
-  out.add("control: same weights, other texts: same induction seat",
-          seats.induction.head == again.induction.head ? 1 : 0);
+  out.add_share("the induction head's score", seats.induction.score);
+  out.add_share("control: same weights, other texts: same previous-token seat",
+                seats.previous.head == again.previous.head ? 1 : 0);
+  out.add_share("control: same weights, other texts: same induction seat",
+                seats.induction.head == again.induction.head ? 1 : 0);
   return out;
 }
 
@@ -98,7 +98,8 @@ std::vector<LabRow> compare_seats(std::span<const SeedNumbers> each) {
                                                std::pair{"seat of the induction head", "induction"}}) {
     std::vector<int64_t> seats;
     for (const SeedNumbers& seed : each) seats.push_back(static_cast<int64_t>(seed.at(number)));
-    rows.push_back(over_seeds(std::string("share of other seeds with the same ") + role + " seat", agreement(seats)));
+    rows.push_back(over_seeds(std::string("share of other seeds with the same ") + role + " seat", agreement(seats),
+                              LabRange::share()));
     const double chance = chance_of(seats);
     rows.push_back({.name = std::string("chance of as much agreement, ") + role,
                     .values = {chance},
@@ -132,6 +133,25 @@ const Lab& seats() {
                  "most seeds have it elsewhere"},
                 {"chance of as much agreement, previous-token", LabRule::Side::above, 0.05, "no more than by chance"},
                 {"chance of as much agreement, induction", LabRule::Side::above, 0.05, "no more than by chance"}},
+      .found =
+          {.seen =
+               {"Every seed grew both heads, in other places: two seeds agreed on the previous-token head in {share "
+                "of other seeds with the same previous-token seat%} of all pairs and on the induction head in "
+                "{share of other seeds with the same induction seat%}, no more than by chance.",
+                "每个种子都长出了这两种头，位置却不同：任取两个种子，“看前一个词”的头位置相同的占 {share of other "
+                "seeds with the "
+                "same previous-token seat%}，归纳头相同的占 {share of other seeds with the same induction "
+                "seat%}，不比碰巧更多。"},
+           .mixed =
+               {"The roles scored {its score} and {the induction head's score}; two seeds put them in the same head "
+                "in {share of other seeds with the same previous-token seat%} and {share of other seeds with the "
+                "same induction seat%} of all pairs.",
+                "两种分工的得分是 {its score} 和 {the induction head's score}；任取两个种子，座位相同的占 {share of "
+                "other "
+                "seeds with the same previous-token seat%} 和 {share of other seeds with the same induction "
+                "seat%}。"},
+           .not_seen = {"The roles did not appear, or always in the same heads.",
+                        "这些分工没有出现，或者总在同样的头里。"}},
       .measure = measure_seats,
       .together = compare_seats};
   return lab;

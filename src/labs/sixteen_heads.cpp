@@ -76,10 +76,10 @@ SeedNumbers measure_sixteen_heads(const LabContext& lab, uint64_t seed) {
     }
     for (size_t i = 0; i < points.size(); ++i) random.points[i].y += points[i].y / kDraws;
   }
-  out.add("loss, nats per token", loss);
-  out.add("heads", static_cast<double>(all_heads(model->spec()).size()));
-  out.add("share that can go by importance", share_that_can_go(chosen.points));
-  out.add("share that can go by chance", random_share);
+  out.add_amount("loss, nats per token", loss);
+  out.add_amount("heads", static_cast<double>(all_heads(model->spec()).size()));
+  out.add_share("share that can go by importance", share_that_can_go(chosen.points));
+  out.add_share("share that can go by chance", random_share);
   out.add("rise of the loss without half of them, by importance", rise_at_half(chosen.points));
   out.add("rise of the loss without half of them, by chance", rise_at_half(random.points));
   out.add("rise by chance less rise by importance", rise_at_half(random.points) - rise_at_half(chosen.points));
@@ -101,6 +101,22 @@ const Lab& sixteen_heads() {
       .seeds = 3,
       .rules = {{"share that can go by importance", LabRule::Side::above, 0.2, "what Michel et al. 2019 found in WMT"},
                 {"rise by chance less rise by importance", LabRule::Side::above, 0, "better than a random order"}},
+      .found =
+          {.seen = {"Of {heads} heads {share that can go by importance%} could go, the least important first, before "
+                    "the loss rose by 1 %; at random {share that can go by chance%}.",
+                    "{heads} 个头里，先剪最不重要的，剪掉 {share that can go by importance%} 损失才升高 1%；"
+                    "随机剪只能剪 {share that can go by chance%}。"},
+           .mixed = {"Of {heads} heads only {share that can go by importance%} could go, the least important first, "
+                     "before the loss rose by 1 %; at random {share that can go by chance%}. Without half of them it "
+                     "rose by {rise of the loss without half of them, by importance%}, at random by {rise of the "
+                     "loss without half of them, by chance%}.",
+                     "{heads} 个头里，先剪最不重要的，只能剪掉 {share that can go by importance%}，损失就升高了 "
+                     "1%；随机剪是 "
+                     "{share that can go by chance%}。剪掉一半，损失升高 {rise of the loss without half of them, by "
+                     "importance%}，随机剪升高 {rise of the loss without half of them, by chance%}。"},
+           .not_seen = {"No fifth of the {heads} heads could go, and the order by importance was no better than a "
+                        "random one.",
+                        "{heads} 个头连五分之一也剪不掉，按重要性剪也不比随机剪好。"}},
       .measure = measure_sixteen_heads};
   return lab;
 }

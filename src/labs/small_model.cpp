@@ -1,5 +1,7 @@
 #include "labs/small_model.h"
 
+#include <algorithm>
+
 #include "core/host_values.h"
 #include "inspect/texts/finite.h"
 #include "model/families/family.h"
@@ -64,9 +66,12 @@ void train_model(const LabContext& lab, Model& model, const LabTraining& trainin
       lab.check(training.label + ", step " + std::to_string(step) + " of " + std::to_string(steps));
     }
     const TrainBatch batch = training.batch(step);
-    train_step(
-        lab.engine, arena, gradients, model, optimizer, {&batch, 1},
-        {.precision = training.precision, .lr = schedule.at(step), .clip = 1, .step = static_cast<uint64_t>(step)});
+    train_step(lab.engine, arena, gradients, model, optimizer, {&batch, 1},
+               {.precision = training.precision,
+                .lr = schedule.at(step),
+                .clip = 1,
+                .step = static_cast<uint64_t>(step),
+                .before_update = training.before_update});
   }
   if (training.eval_every > 0) training.on_eval(steps);
 }
@@ -86,6 +91,29 @@ double mean_loss(const Engine& engine, const Model& model, std::span<const Train
     counted += static_cast<double>(batch.counted);
   }
   return sum / counted;
+}
+
+double share_right(const Engine& engine, const Model& model, const TrainBatch& batch) {
+  Arena arena(engine.device());
+  Context cx = engine.context(arena, Precision::f32());
+  const Rows rows = Rows::ragged(cx, batch.lengths);
+  Model::Input input{.ids = cx.upload(batch.ids), .rows = &rows};
+  Rows source_rows;
+  if (!batch.source_ids.empty()) {
+    source_rows = Rows::ragged(cx, batch.source_lengths);
+    input.source_ids = cx.upload(batch.source_ids);
+    input.source_rows = &source_rows;
+  }
+  const std::vector<float> logits = host_floats(model.logits(cx, input));
+  check_finite(model, "a logit", logits);
+  const auto wide = static_cast<size_t>(model.spec().vocabulary);
+  int64_t right = 0;
+  for (size_t row = 0; row < batch.targets.size(); ++row) {
+    if (batch.targets[row] == TrainBatch::kIgnored) continue;
+    const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(row * wide);
+    right += std::max_element(begin, begin + static_cast<std::ptrdiff_t>(wide)) - begin == batch.targets[row] ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(batch.counted);
 }
 
 }  // namespace qkv

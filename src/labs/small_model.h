@@ -37,6 +37,7 @@ struct LabTraining {
   std::function<TrainBatch(int64_t step)> batch;
   int64_t eval_every = 0;                                // 0: never; else also before the first and after the last step
   std::function<void(int64_t steps_done)> on_eval = {};  // measures the model
+  std::function<void(Context& cx)> before_update = {};   // the weights hold the step's gradients
 };
 // Learning rate: warm-up over the first tenth of the steps, decay over the last third.
 void train_model(const LabContext& lab, Model& model, const LabTraining& training);
@@ -45,5 +46,7 @@ void train_model(const LabContext& lab, Model& model, const LabTraining& trainin
 std::vector<float> row_losses(const Engine& engine, const Model& model, const TrainBatch& batch,
                               Precision precision = Precision::f32());
 double mean_loss(const Engine& engine, const Model& model, std::span<const TrainBatch> batches);
+// Share of the counted rows whose target is the most probable token.
+double share_right(const Engine& engine, const Model& model, const TrainBatch& batch);
 
 }  // namespace qkv

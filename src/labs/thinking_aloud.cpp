@@ -1,136 +1,36 @@
-// Addition with and without intermediate steps, by models of equal size trained on equally many tokens.
-#include <algorithm>
+// Following a ball under five cups through k swaps: answered at once, or with the steps written down.
+#include <array>
 
-#include "infer/runner.h"
-#include "inspect/texts/finite.h"
+#include "labs/cups.h"
 #include "labs/labs.h"
-#include "labs/small_model.h"
-#include "world/draw.h"
 
 namespace qkv::labs {
 namespace {
 
-// Token ids 0 to 9 are the digits.
-constexpr int32_t kPlus = 10, kEquals = 11, kComma = 12, kEnd = 13, kSumVocabulary = 14;
-constexpr int64_t kStepTokens = 2048, kHeldOut = 400;
-
-// Sums of single digits need only an average over positions; sums with carries need more.
-struct Task {
-  const char* name;
-  int numbers;
-  int digits;      // of each number
-  int sum_digits;  // of every sum, leading zeros written
-  int64_t steps;
-};
-constexpr Task kEasy{.name = "eight digits", .numbers = 8, .digits = 1, .sum_digits = 2, .steps = 400};
-constexpr Task kHard{.name = "five two-digit numbers", .numbers = 5, .digits = 2, .sum_digits = 3, .steps = 700};
-
-struct Problem {
-  std::vector<int32_t> question, answer;  // 3+9+...+4=   and   43;   or   12,...,43;
-};
-
-void write_number(std::vector<int32_t>& to, int32_t n, int digits) {
-  const size_t first = to.size();
-  for (int d = 0; d < digits; ++d, n /= 10) to.push_back(n % 10);
-  std::reverse(to.begin() + static_cast<std::ptrdiff_t>(first), to.end());
-}
-
-// An eighth of all problems, chosen by a hash, is held out for the exam.
-Problem draw_problem(const Task& task, world::Draw& draw, bool aloud, bool exam) {
-  std::vector<int32_t> numbers(static_cast<size_t>(task.numbers));
-  const uint32_t below = task.digits == 1 ? 10 : 100;
-  uint32_t hash = 0;
-  do {
-    hash = 2166136261U;
-    for (int32_t& n : numbers) {
-      n = static_cast<int32_t>(draw.below(below));
-      hash = (hash ^ static_cast<uint32_t>(n)) * 16777619U;
-    }
-  } while (((hash >> 16) % 8 == 0) != exam);
-
-  Problem p;
-  int32_t sum = 0;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    if (i > 0) p.question.push_back(kPlus);
-    write_number(p.question, numbers[i], task.digits);
-    sum += numbers[i];
-    if (i == 0 || (!aloud && i + 1 < numbers.size())) continue;
-    if (!p.answer.empty()) p.answer.push_back(kComma);
-    write_number(p.answer, sum, task.sum_digits);
-  }
-  p.question.push_back(kEquals);
-  p.answer.push_back(kEnd);
-  return p;
-}
-
-TrainBatch problem_batch(const Task& task, uint64_t seed, int64_t step, bool aloud) {
-  world::Draw draw(seed, static_cast<uint64_t>(step), 5);
-  TrainBatch batch;
-  while (std::ssize(batch.ids) < kStepTokens) {
-    Problem p = draw_problem(task, draw, aloud, false);
-    const size_t answer_at = p.question.size() - 1;
-    p.question.insert(p.question.end(), p.answer.begin(), p.answer.end());
-    add_text(batch, p.question, answer_at);
-  }
-  return batch;
-}
-
-// Greedy decoding; only the last number counts.
-double exam(const LabContext& lab, const Model& model, const Task& task, uint64_t seed, bool aloud) {
-  const int64_t problems = lab.sized(kHeldOut, 20);
-  world::Draw draw(seed, 0, 6);
-  std::vector<Problem> all;
-  for (int64_t i = 0; i < problems; ++i) all.push_back(draw_problem(task, draw, aloud, true));
-  const auto longest = static_cast<int64_t>(all.front().question.size() + all.front().answer.size());
-
-  Runner runner(
-      model, lab.engine,
-      {.precision = Precision::f32(), .cache = DType::f32, .positions = problems * KvCache::whole_pages(longest)});
-  std::vector<std::vector<int32_t>> written(all.size()), next(all.size());
-  std::vector<Runner::Part> parts;
-  for (size_t i = 0; i < all.size(); ++i) {
-    next[i] = all[i].question;
-    parts.push_back({.sequence = runner.start(), .ids = {}});
-  }
-  for (size_t token = 0; token < all.front().answer.size(); ++token) {
-    for (size_t i = 0; i < all.size(); ++i) parts[i].ids = next[i];
-    const std::span<const float> logits = runner.pass(parts);
-    for (size_t i = 0; i < all.size(); ++i) {
-      const auto row = logits.subspan(i * kSumVocabulary, kSumVocabulary);
-      check_finite(model, "a logit", row);
-      written[i].push_back(static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin()));
-      next[i].assign(1, written[i].back());
-    }
-    lab.check("exam");
-  }
-  const std::ptrdiff_t last = task.sum_digits + 1;
-  double right = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    right += std::equal(written[i].end() - last, written[i].end(), all[i].answer.end() - last) ? 1 : 0;
-  }
-  return right / static_cast<double>(problems);
-}
-
-double accuracy(const LabContext& lab, const Task& task, uint64_t seed, bool aloud) {
-  const auto model = fresh_model(
-      lab, config_of({.vocabulary = kSumVocabulary, .width = 64, .layers = 2, .heads = 4, .context = 64}), seed);
-  train_model(lab, *model,
-              {.label = std::string(task.name) + (aloud ? " with steps" : " at once"),
-               .steps = lab.sized(task.steps),
-               .lr = 5e-3,
-               .batch = [&](int64_t step) { return problem_batch(task, seed, step, aloud); }});
-  return exam(lab, *model, task, seed, aloud);
-}
+constexpr std::array<int32_t, 5> kSwaps{1, 2, 4, 8, 16};
 
 SeedNumbers measure_thinking_aloud(const LabContext& lab, uint64_t seed) {
+  const auto measured = [&](Telling telling, const char* series) {
+    const CupsSchool school{
+        .telling = telling, .steps = lab.sized(400), .step_tokens = 1024, .exam = lab.sized(200, 20)};
+    const std::vector<double> right = cups_right(lab, school, kSwaps, seed);
+    SeedNumbers::Curve curve{"swaps", "share right", series};
+    for (size_t i = 0; i < kSwaps.size(); ++i) curve.points.push_back({static_cast<double>(kSwaps[i]), right[i]});
+    return curve;
+  };
+  const SeedNumbers::Curve steps = measured(Telling::steps, "with steps"),
+                           at_once = measured(Telling::at_once, "at once"),
+                           dots = measured(Telling::dots, "dots instead of steps"),
+                           shuffled = measured(Telling::shuffled, "steps shuffled");
+  const double aloud = steps.points.back().y;
   SeedNumbers out;
-  for (const Task& task : {kEasy, kHard}) {
-    const double aloud = accuracy(lab, task, seed, true), at_once = accuracy(lab, task, seed, false);
-    const std::string name = task.name;
-    out.add(name + ": right with worked steps", aloud);
-    out.add(name + ": right at once", at_once);
-    out.add(name + ": with steps less at once", aloud - at_once);
-  }
+  out.add_share("1 swap: right at once", at_once.points.front().y);
+  out.add_share("16 swaps: right with steps", aloud);
+  out.add_share("16 swaps: right at once", at_once.points.back().y);
+  out.add_share("control: 16 swaps: right with dots instead of steps", dots.points.back().y);
+  out.add_share("control: 16 swaps: right with steps shuffled", shuffled.points.back().y);
+  out.add("16 swaps: with steps less at once", aloud - at_once.points.back().y, LabRange::share_difference());
+  out.curves = {steps, at_once, dots, shuffled};
   return out;
 }
 
@@ -139,17 +39,48 @@ SeedNumbers measure_thinking_aloud(const LabContext& lab, uint64_t seed) {
 const Lab& thinking_aloud() {
   static const Lab lab{
       .name = "thinking-aloud",
-      .claim = "A model that writes intermediate steps adds better than one of equal size that gives the sum at once.",
-      .claim_zh = "同样大小的模型，把中间步骤写出来，比直接说出答案算得更准。",
+      .claim =
+          "A task that needs many steps one after another is solved by a model that writes the steps down, and not by\n"
+          "one of equal size that answers at once.",
+      .claim_zh = "需要一步接一步才能完成的任务，把步骤写出来的模型做得到，同样大小、直接回答的模型做不到。",
       .how =
-          "Two tasks: eight digits, 3+9+...+4=43; at once or =12,...,43; with every partial sum, and five two-digit\n"
-          "numbers, where sums carry. Two layers of width 64, 400 and 700 steps of 2048 tokens each, so the model\n"
-          "without steps sees more problems. The exam is 400 held-out problems, answered token by token; the last\n"
-          "number must be right.",
+          "A ball lies under one of five cups, two cups are swapped at a time: where is it after k swaps? By theory a\n"
+          "model of constant depth cannot follow many swaps at once. Two layers of width 64 learn questions of 1 to "
+          "16\n"
+          "swaps, 400 steps of 1024 tokens: answering at once, or writing the cup after every swap first. Controls "
+          "that\n"
+          "must fail: as many dots instead of the steps, and the steps in random order. The exam is 200 other "
+          "questions,\n"
+          "answered token by token; the last cup counts. Guessing is right in a fifth of the cases.",
       .seeds = 3,
-      .rules = {{"eight digits: with steps less at once", LabRule::Side::above, 0.1, "a tenth of all problems"},
-                {"five two-digit numbers: with steps less at once", LabRule::Side::above, 0.1,
-                 "a tenth of all problems"}},
+      .rules = {{"1 swap: right at once", LabRule::Side::above, 0.9, "without many steps it can do it"},
+                {"16 swaps: right with steps", LabRule::Side::above, 0.9, "it follows them"},
+                {"16 swaps: with steps less at once", LabRule::Side::above, 0.4, "half of what chance leaves"},
+                {"control: 16 swaps: right with dots instead of steps", LabRule::Side::below, 0.5,
+                 "tokens that say nothing must not help"},
+                {"control: 16 swaps: right with steps shuffled", LabRule::Side::below, 0.5,
+                 "steps out of order must not help"}},
+      .found =
+          {.seen =
+               {"After 16 swaps {16 swaps: right with steps%} of the answers are right if the steps are written "
+                "down, {16 swaps: right at once%} if they are given at once; dots ({control: 16 swaps: right with "
+                "dots instead of steps%}) and shuffled steps ({control: 16 swaps: right with steps shuffled%}) do "
+                "not help.",
+                "换了 16 次杯子之后，写出步骤的答对 {16 swaps: right with steps%}，直接回答的只有 {16 swaps: right at "
+                "once%}；换成省略号（{control: 16 swaps: right with dots instead of "
+                "steps%}）或打乱的步骤（{control: 16 swaps: right with steps shuffled%}）都没有用。"},
+           .mixed = {"After 16 swaps {16 swaps: right with steps%} of the answers are right with steps and {16 swaps: "
+                     "right at once%} at once; {control: 16 swaps: right with dots instead of steps%} with dots, "
+                     "{control: 16 swaps: right with steps shuffled%} with shuffled steps; after one swap {1 swap: "
+                     "right at once%} at once.",
+                     "换了 16 次杯子之后，写步骤答对 {16 swaps: right with steps%}，直接回答 {16 swaps: right at "
+                     "once%}，换成省略号 "
+                     "{control: 16 swaps: right with dots instead of steps%}，步骤打乱 {control: 16 swaps: right "
+                     "with steps shuffled%}；只换一次时，直接回答 {1 swap: right at once%}。"},
+           .not_seen =
+               {"Writing the steps down did not help: {16 swaps: right with steps%} right with them, {16 "
+                "swaps: right at once%} at once.",
+                "写出步骤没有帮助：写了答对 {16 swaps: right with steps%}，直接回答 {16 swaps: right at once%}。"}},
       .measure = measure_thinking_aloud};
   return lab;
 }

@@ -70,6 +70,7 @@ Lab made_up(SeedNumbers (*measure)(const LabContext&, uint64_t)) {
           .how = "",
           .seeds = 3,
           .rules = {{"x", Side::above, 0.5, ""}},
+          .found = {.seen = {"x is {x}", "x 是 {x}"}, .mixed = {}, .not_seen = {}},
           .measure = measure};
 }
 
@@ -91,7 +92,14 @@ TEST(LabFrame, runs_seed_after_seed_and_stops_when_asked) {
   EXPECT_EQ(part.seeds.size(), 2U);
   EXPECT_EQ(part.verdict, Verdict::none);
   expect_error([&] { run_lab(lab, {.engine = engine()}, 2); }, {"3 seeds", "2"});
-  expect_error([] { lab_named("inducton"); }, {"inducton"});
+  try {
+    lab_named("inducton");
+    ADD_FAILURE() << "there is no such lab";
+  } catch (const Error& e) {
+    for (const char* named : {"did you mean induction", "one-head", "thinking-aloud"}) {
+      EXPECT_NE(e.hint().find(named), std::string::npos) << e.hint();
+    }
+  }
 }
 
 TEST(LabTasks, repeated_tokens_repeat) {
@@ -174,10 +182,17 @@ TEST_P(LabsInShort, runs_and_can_say_no) {
   if (std::string(lab.name) != "reading-writing") {
     EXPECT_NE(result.verdict, Verdict::seen);
   }
+  for (const Verdict verdict : {Verdict::seen, Verdict::mixed, Verdict::not_seen}) {
+    LabResult as = result;
+    as.verdict = verdict;
+    const LabSentence says = conclusion(lab, as);  // asserts that every number it names was measured
+    EXPECT_TRUE(says.english.ends_with('.')) << says.english;
+    EXPECT_TRUE(says.chinese.ends_with("。")) << says.chinese;
+  }
 }
 INSTANTIATE_TEST_SUITE_P(All, LabsInShort,
                          testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
-                                         "scale", "one-head"),
+                                         "scale", "one-head", "three-matrices", "fixed-qkv"),
                          underscored);
 
 TEST(Labs, cached_equals_uncached_even_in_a_small_model) {
@@ -199,7 +214,7 @@ TEST_P(LabsLong, ends_within_five_minutes) {
 }
 INSTANTIATE_TEST_SUITE_P(All, LabsLong,
                          testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
-                                         "causality", "scale", "one-head"),
+                                         "causality", "scale", "one-head", "three-matrices", "fixed-qkv"),
                          underscored);
 
 }  // namespace

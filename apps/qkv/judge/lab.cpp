@@ -3,15 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <iostream>
 #include <memory>
 #include <string>
 
-#include "base/display_width.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/progress.h"
 #include "common/commands.h"
@@ -19,11 +19,11 @@
 #include "common/drawing.h"
 #include "common/interrupt.h"
 #include "common/reports.h"
+#include "judge/lab_show.h"
+#include "labs/recorded.h"
 
 namespace qkv::app {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kLabExamples =
     R"(Each lab starts from zero: no files, no downloads, minutes on two cores. What would count as seen is fixed before
@@ -34,7 +34,11 @@ Examples:
   qkv lab --list                         what there is, with its claim
   qkv lab causality                      the quickest: seconds
   qkv lab induction --seeds 5            more seeds, narrower intervals
-  qkv lab one-head --out one-head.json   all numbers of all seeds)";
+  qkv lab one-head --out one-head.json   all numbers of all seeds
+  qkv lab all --json                     every lab, one report)";
+
+constexpr const char* kAllLabs = "all";
+constexpr size_t kLongestDocument = size_t{1} << 20;
 
 struct LabArguments {
   std::string name;
@@ -42,115 +46,49 @@ struct LabArguments {
   int64_t seeds = 0;
   ComputeOptions compute;
   bool list = false, lines = false;
+  std::string docs;
 };
 
-// Wrapped at the terminal's width.
-std::string indented(std::string text) {
-  constexpr int kIndent = 2;
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return wrapped(text, std::min(terminal_columns(), 100), kIndent);
+std::string duration(const Lab& lab) {
+  const std::optional<double> seconds = recorded_seconds(lab);
+  return seconds ? fmt::format("  about {:.0f} s on two cores", std::ceil(*seconds)) : "";
 }
 
 void list_labs() {
   for (const Lab* lab : all_labs()) {
-    std::cout << inked(Ink::bold, lab->name) << '\n' << indented(lab->claim) << indented(lab->claim_zh) << '\n';
+    std::cout << inked(Ink::bold, lab->name) << duration(*lab) << '\n'
+              << indented(lab->claim) << indented(lab->claim_zh) << '\n';
   }
 }
 
 void list_labs_json() {
   OrderedJson all = OrderedJson::array();
   for (const Lab* lab : all_labs()) {
-    all.push_back({{"name", lab->name}, {"claim", lab->claim}, {"claim_zh", lab->claim_zh}, {"how", lab->how}});
+    const std::optional<double> seconds = recorded_seconds(*lab);
+    all.push_back({{"name", lab->name},
+                   {"claim", lab->claim},
+                   {"claim_zh", lab->claim_zh},
+                   {"how", lab->how},
+                   {"seconds_on_two_cores", seconds ? OrderedJson(*seconds) : OrderedJson(nullptr)}});
   }
   print_json(all);
 }
 
-std::string number(double x) {
-  const double size = std::abs(x);
-  if (size >= 1000) return fmt::format("{:.0f}", x);
-  if (size != 0 && size < 0.01) return fmt::format("{:.2g}", x);
-  return fmt::format("{:.3f}", x);
-}
-
-void print_lab_rows(const LabResult& result) {
-  int widest = 0;
-  for (const LabRow& row : result.rows) widest = std::max(widest, static_cast<int>(display_width(row.name)));
-  const bool one_line = widest + 48 <= terminal_columns();
-  for (const LabRow& row : result.rows) {
-    std::string values = fmt::format("{:>9}", number(row.mean));
-    if (row.label) {
-      values = "   ";
-      for (const double v : row.values) values += fmt::format(" {:.0f}", v);
-    } else if (row.values.size() > 1) {
-      values += fmt::format("   95 % {} to {}, n {}", number(row.low), number(row.high), row.values.size());
-    }
-    if (one_line) {
-      std::cout << "  " << in_cells(row.name, widest) << values << '\n';
-    } else {
-      std::cout << "  " << row.name << "\n    " << values << '\n';
-    }
-  }
-}
-
-// All series of one y, shaded on one scale.
-void print_curves(const LabResult& result) {
-  std::vector<std::string> drawn;
-  for (const SeedNumbers::Curve& first : result.curves) {
-    if (std::find(drawn.begin(), drawn.end(), first.y) != drawn.end()) continue;
-    drawn.push_back(first.y);
-    double low = first.points.front().y, high = low;
-    int widest = 0;
-    for (const SeedNumbers::Curve& curve : result.curves) {
-      if (curve.y != first.y) continue;
-      widest = std::max(widest, static_cast<int>(display_width(curve.series)));
-      for (const LabPoint& p : curve.points) {
-        low = std::min(low, p.y);
-        high = std::max(high, p.y);
-      }
-    }
-    std::cout << fmt::format("\n  {}, over {} from {} to {} (dark {}, bright {})\n", first.y, first.x,
-                             number(first.points.front().x), number(first.points.back().x), number(low), number(high));
-    for (const SeedNumbers::Curve& curve : result.curves) {
-      if (curve.y != first.y) continue;
-      std::cout << "    " << in_cells(curve.series, widest) << " [";
-      const int cells = std::ssize(curve.points) <= 12 ? 3 : 1;
-      for (const LabPoint& p : curve.points) std::cout << heat(high > low ? (p.y - low) / (high - low) : 0, cells);
-      std::cout << "]\n";
-    }
-  }
-}
-
-void print_verdict(const LabResult& result) {
-  std::cout << '\n';
-  for (const Judged& j : result.judged) {
-    const bool above = j.rule.side == LabRule::Side::above;
-    std::string left = "  " + (j.held ? inked(Ink::green, "yes") : inked(Ink::red, "no ")) + ' ';
-    const std::string rule =
-        fmt::format("{} {} {} ({})", j.rule.number, above ? ">" : "<", number(j.rule.bound), j.rule.why);
-    for (const std::string& line : wrap(rule, std::max(terminal_columns() - 6, 20))) {
-      std::cout << left << line << '\n';
-      left.assign(6, ' ');
-    }
-  }
-  const Ink ink = result.verdict == Verdict::seen       ? Ink::green
-                  : result.verdict == Verdict::not_seen ? Ink::red
-                                                        : Ink::yellow;
-  std::cout << "\nverdict: " << inked(ink, name_of(result.verdict))
-            << fmt::format(", {} seeds, {:.1f} s\n", result.seeds.size(), result.seconds);
-  if (result.stopped) std::cout << "It was stopped: the numbers are of the seeds that were finished.\n";
-}
-
 OrderedJson lab_report(const Lab& lab, const LabResult& result, const Engine& engine) {
+  const LabSentence found = conclusion(lab, result);
   OrderedJson out{{"lab", lab.name},
                   {"claim", lab.claim},
                   {"verdict", name_of(result.verdict)},
+                  {"found", found.english},
+                  {"found_zh", found.chinese},
                   {"stopped", result.stopped},
                   {"seeds", result.seeds},
                   {"seconds", result.seconds},
+                  {"cpu_seconds", result.cpu_seconds},
                   {"checks", result.each.front().checks},
                   {"device", engine.device().name()},
                   {"threads", engine.threads()},
-                  {"interval", "95 %, Student's t over seeds"},
+                  {"interval", "95 %, Student's t over seeds, on a scale that ends where the number ends"},
                   {"rows", OrderedJson::array()},
                   {"rules", OrderedJson::array()},
                   {"curves", OrderedJson::array()}};
@@ -198,15 +136,11 @@ class ProgressLines {
   std::chrono::steady_clock::time_point next_ = {};
 };
 
-void run_lab(const LabArguments& options) {
-  if (options.list) return options.report.json ? list_labs_json() : list_labs();
-  QKV_CHECK(!options.name.empty(), "which lab?", Hint("qkv lab --list  shows them"));
-  const Lab& lab = lab_named(options.name);
-  constexpr int64_t kNeeded = int64_t{2} << 30;  // more than any lab's model and batch take
-  const Engine engine(kernels_for(options.compute, kNeeded), {.threads = options.compute.threads});
+// Shows a lab's claim, runs it and shows what was found.
+LabResult run_and_show(const Lab& lab, const LabArguments& options, const Engine& engine) {
   const bool quiet = options.report.json || options.lines;
   if (!quiet) {
-    std::cout << inked(Ink::bold, lab.name) << '\n'
+    std::cout << inked(Ink::bold, lab.name) << duration(lab) << '\n'
               << indented(lab.claim) << indented(lab.claim_zh) << '\n'
               << indented(lab.how) << std::endl;
   }
@@ -227,14 +161,46 @@ void run_lab(const LabArguments& options) {
   if (result.each.empty()) {
     std::cerr << fmt::format("stopped after {:.0f} s, before the first seed was finished: nothing to say\n",
                              result.seconds);
-    throw Interrupted();
+  } else if (!quiet) {
+    show_result(lab, result);
   }
-  if (!quiet) {
-    print_lab_rows(result);
-    print_curves(result);
-    print_verdict(result);
+  return result;
+}
+
+// All of them, one after the other; what was finished is reported even if the rest was stopped.
+void run_all_labs(const LabArguments& options, const Engine& engine) {
+  QKV_CHECK(!options.lines, "--lines is for one lab but all were asked for", Hint("use --json, or name one lab"));
+  OrderedJson reports = OrderedJson::array(), verdicts = OrderedJson::object();
+  bool stopped = false, all_seen = true;
+  for (const Lab* lab : all_labs()) {
+    const LabResult result = run_and_show(*lab, options, engine);
+    stopped = result.stopped;
+    if (!result.each.empty()) {
+      reports.push_back(lab_report(*lab, result, engine));
+      verdicts[lab->name] = name_of(result.verdict);
+      all_seen = all_seen && result.verdict == Verdict::seen;
+    }
+    if (stopped) break;
+    if (!options.report.json) std::cout << std::endl;
   }
-  const OrderedJson report = lab_report(lab, result, engine);
+  write_report(options.report, {{"stopped", stopped}, {"verdicts", verdicts}, {"labs", reports}});
+  if (stopped) throw Interrupted();
+  if (!all_seen) throw AnswerNo();
+}
+
+void run_lab(const LabArguments& options) {
+  if (options.list) return options.report.json ? list_labs_json() : list_labs();
+  if (!options.docs.empty()) return write_out(options.docs, with_labs_table(read_text(options.docs, kLongestDocument)));
+  QKV_CHECK(!options.name.empty(), "which lab?", Hint("qkv lab --list  shows them"));
+  const Lab* lab = options.name == kAllLabs ? nullptr : &lab_named(options.name);
+  QKV_CHECK(options.seeds == 0 || options.seeds >= Lab::kFewestSeeds, "--seeds is ", options.seeds, " but a lab needs ",
+            Lab::kFewestSeeds, " at least", Hint("an interval over fewer says nothing; leave --seeds out"));
+  constexpr int64_t kNeeded = int64_t{2} << 30;  // more than any lab's model and batch take
+  const Engine engine(kernels_for(options.compute, kNeeded), {.threads = options.compute.threads});
+  if (lab == nullptr) return run_all_labs(options, engine);
+  const LabResult result = run_and_show(*lab, options, engine);
+  if (result.each.empty()) throw Interrupted();
+  const OrderedJson report = lab_report(*lab, result, engine);
   if (options.lines) std::cout << report.dump() << std::endl;
   write_report(options.report, report);
   if (result.stopped) throw Interrupted();
@@ -248,8 +214,10 @@ void add_lab(Command app) {
   const auto options = std::make_shared<LabArguments>();  // lives as long as the callback
   std::vector<std::string> names;
   for (const Lab* lab : all_labs()) names.emplace_back(lab->name);
-  command.add_option("NAME", options->name, "Which lab; --list shows them").known(names);
-  command.add_flag("--list", options->list, "List the labs with their claims");
+  names.emplace_back(kAllLabs);
+  command.add_option("NAME", options->name, "Which lab, or all; --list shows them").known(names);
+  command.add_flag("--list", options->list, "List the labs with their claims and how long they take");
+  command.add_option("--docs", options->docs, "Write the table of what was recorded into this document");
   command.add_option("--seeds", options->seeds, "How many seeds, 3 or more; otherwise as many as the lab needs");
   add_report_options(command, options->report);
   command

@@ -13,13 +13,6 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
-OrderedJson record_of(const Lab& lab) {
-  for (const auto& [name, text] : recorded_labs()) {
-    if (name == lab.name) return OrderedJson::parse(text);
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 OrderedJson lab_json(const Lab& lab) {
@@ -36,11 +29,11 @@ OrderedJson lab_json(const Lab& lab) {
           {"how", on_one_line(lab.how)},
           {"seeds", lab.seeds},
           {"rules", std::move(rules)},
-          {"recorded", record_of(lab)}};
+          {"recorded", recorded_report(lab)}};
 }
 
 LabJob::LabJob(const Lab& lab, int64_t seeds) : lab_(lab), seeds_(seeds) {
-  const OrderedJson record = record_of(lab);
+  const OrderedJson record = recorded_report(lab);
   if (record.is_object()) of_a_seed_ = record.value("checks", int64_t{0});
 }
 

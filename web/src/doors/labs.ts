@@ -17,7 +17,7 @@ import type { Door } from "./door";
 interface Row { name: string; n: number; values: number[]; mean?: number | null; low?: number | null; high?: number | null }
 interface Rule { number: string; side: "above" | "below"; bound: number; why: string; held?: boolean }
 interface Curve { x: string; y: string; series: string; points: { x: number; mean: number }[] }
-interface LabReport { verdict: string; seeds: number[]; seconds?: number; stopped?: boolean; rows: Row[]; rules: Rule[]; curves: Curve[] }
+interface LabReport { verdict: string; found?: string; found_zh?: string; seeds: number[]; seconds?: number; stopped?: boolean; rows: Row[]; rules: Rule[]; curves: Curve[] }
 interface Lab { name: string; claim: string; claim_zh: string; how: string; seeds: number; rules: Rule[]; recorded: LabReport | null; here: LabReport | null }
 
 const say = words({
@@ -27,7 +27,7 @@ const say = words({
     held: (some: number, all: number) => `${some} of ${all} rules hold`, run: "Run it here", again: "Run it again", stop: "Stop", recorded: "on record", here: "here", seedOf: (seed: number, of: number) => `seed ${seed} of ${of}`,
     states: { starting: "Starting …", running: "Measuring", paused: "Paused", stopping: "Stopping …", stopped: "Stopped before it was done: no verdict.", finished: "Done", failed: "The lab failed." } as Record<JobState, string>,
     above: (bound: string) => `must be above ${bound}`, below: (bound: string) => `must be below ${bound}`, yes: "holds", no: "does not hold", more: "How it is measured, and all numbers", seeds: (n: number) => `${n} seeds`, took: (s: string) => `${s} s`,
-    number: "number", mean: "mean", interval: "95 %: mean ± t·s/√n over the seeds. A rule holds if the whole interval lies on its side.", busy: "Another piece of work is under way; one at a time.", which: "which", failedHint: "Nothing else is affected; run it again.", loading: "Asking for the labs …",
+    number: "number", mean: "mean", interval: "95 %: Student’s t over the seeds, on a scale that ends where the number ends. A rule holds if the whole interval lies on its side.", busy: "Another piece of work is under way; one at a time.", which: "which", failedHint: "Nothing else is affected; run it again.", loading: "Asking for the labs …",
   },
   zh: {
     name: "实验", title: "把说法做成可以被证伪的实验", lead: "每个实验都从零训练小模型，测量一个说法。怎样算成立，在测量之前就定好了。答案可以是否定的。",
@@ -35,7 +35,7 @@ const say = words({
     held: (some: number, all: number) => `${all} 条判据中有 ${some} 条成立`, run: "在这里运行", again: "再运行一次", stop: "停止", recorded: "记录", here: "这里", seedOf: (seed: number, of: number) => `第 ${seed} 个种子，共 ${of} 个`,
     states: { starting: "正在启动……", running: "正在测量", paused: "已暂停", stopping: "正在停止……", stopped: "没有做完就停止了：没有结论。", finished: "完成", failed: "实验失败。" } as Record<JobState, string>,
     above: (bound: string) => `应大于 ${bound}`, below: (bound: string) => `应小于 ${bound}`, yes: "成立", no: "不成立", more: "怎样测量，以及全部数据", seeds: (n: number) => `${n} 个种子`, took: (s: string) => `${s} 秒`,
-    number: "量", mean: "均值", interval: "95 % 区间：对各个种子取均值 ± t·s/√n。整个区间都在判据的一侧，判据才算成立。", busy: "另一项工作正在进行，一次只做一件事。", which: "编号", failedHint: "其他部分不受影响，可以再运行一次。", loading: "正在读取实验列表……",
+    number: "量", mean: "均值", interval: "95 % 区间：对各个种子用学生 t 分布，所用的尺度在数值的尽头也到尽头。整个区间都在判据的一侧，判据才算成立。", busy: "另一项工作正在进行，一次只做一件事。", which: "编号", failedHint: "其他部分不受影响，可以再运行一次。", loading: "正在读取实验列表……",
   },
 });
 
@@ -121,7 +121,7 @@ function card(lab: Lab): Child {
   const report = lab.here ?? lab.recorded, held = report?.rules.filter((rule) => rule.held).length ?? 0;
   return el("article", { class: "card lab", "data-lab": lab.name },
     el("header", {}, el("h3", {}, lab.name), badge(report), report ? el("span", { class: "fine" }, [say("held")(held, report.rules.length), say("seeds")(report.seeds.length), say(lab.here ? "here" : "recorded"), lab.here?.seconds ? say("took")(num(lab.here.seconds, 0)) : ""].filter(Boolean).join(" · ")) : ""),
-    el("p", { class: "claim" }, claimOf(lab)), rules(lab), () => progress(lab), actions(lab), details(lab));
+    el("p", { class: "claim" }, claimOf(lab)), report?.found ? el("p", { class: "found" }, store.lang() === "zh" ? report.found_zh ?? report.found : report.found) : null, rules(lab), () => progress(lab), actions(lab), details(lab));
 }
 
 export const labsDoor: Door = {

@@ -7,8 +7,8 @@ const chinese: Record<string, string> = {
   // induction
   "best induction score, 2 layers": "最高归纳得分，两层", "best induction score, 1 layer": "最高归纳得分，一层", "best induction score": "最高归纳得分",
   "loss of repeated tokens, 2 layers": "重复词元的损失，两层", "loss of repeated tokens, 1 layer": "重复词元的损失，一层", "loss of repeated tokens": "重复词元的损失",
-  "share of the training the jump takes": "跃升占整个训练的份额", "2 layers": "两层", "1 layer": "一层",
-  "most of the head's attention": "这个头的大部分注意力", "no head does it": "没有一个头会", "nats; it can copy": "纳特；会照搬", "nats; it cannot": "纳特；不会照搬", "sudden: a third of it at most": "突然：最多三分之一",
+  "share of the training the jump takes, in log steps": "跃升占整个训练的份额，按步数的对数", "2 layers": "两层", "1 layer": "一层",
+  "most of the head's attention": "这个头的大部分注意力", "no head does it": "没有一个头会", "nats; it can copy": "纳特；会照搬", "nats; it cannot": "纳特；不会照搬", "sudden: an even rise takes 0.32": "突然：均匀上升要占 0.32",
   // sixteen-heads
   "loss, nats per token": "损失，纳特／词元", heads: "头数", "share that can go by importance": "按重要性可以去掉的份额", "share that can go by chance": "随机去掉可以去掉的份额",
   "rise of the loss without half of them, by importance": "按重要性去掉一半，损失的上升", "rise of the loss without half of them, by chance": "随机去掉一半，损失的上升",
@@ -21,9 +21,9 @@ const chinese: Record<string, string> = {
   "chance of as much agreement, previous-token": "碰巧同样一致的概率，“前一个词元”头", "chance of as much agreement, induction": "碰巧同样一致的概率，归纳头",
   "the role is there": "角色存在", "most seeds have it elsewhere": "多数种子在别的座位", "no more than by chance": "不超过碰巧",
   // thinking-aloud
-  "eight digits: right with worked steps": "八个一位数：写出步骤的正确率", "eight digits: right at once": "八个一位数：直接回答的正确率", "eight digits: with steps less at once": "八个一位数：写出步骤减直接回答",
-  "five two-digit numbers: right with worked steps": "五个两位数：写出步骤的正确率", "five two-digit numbers: right at once": "五个两位数：直接回答的正确率", "five two-digit numbers: with steps less at once": "五个两位数：写出步骤减直接回答",
-  "a tenth of all problems": "全部题目的十分之一",
+  "1 swap: right at once": "换一次：直接回答的正确率", "16 swaps: right with steps": "换十六次：写出步骤的正确率", "16 swaps: right at once": "换十六次：直接回答的正确率", "16 swaps: with steps less at once": "换十六次：写步骤减直接回答", "control: 16 swaps: right with dots instead of steps": "对照：换十六次，步骤换成省略号", "control: 16 swaps: right with steps shuffled": "对照：换十六次，步骤打乱",
+  swaps: "换杯子的次数", "share right": "正确率", "with steps": "写出步骤", "at once": "直接回答", "dots instead of steps": "省略号代替步骤", "steps shuffled": "步骤打乱", "with dots": "用省略号", "with shuffled steps": "步骤打乱", exam: "考试",
+  "without many steps it can do it": "不需要很多步时它做得到", "it follows them": "它跟得上", "half of what chance leaves": "随机猜之外的一半", "tokens that say nothing must not help": "什么都不说的词元不该有帮助", "steps out of order must not help": "乱了次序的步骤不该有帮助",
   // reading-writing
   "tokens read a second": "每秒预填充的词元", "tokens written a second": "每秒生成的词元", "tokens written a second, 8 answers at once": "每秒生成的词元，八个回答同批", "reading over writing": "预填充比生成快几倍",
   "8 answers at once over one": "八个回答同批比一个快几倍", "rows compared": "比较的行数", "cached differs from uncached, f32": "有缓存与无缓存不同的行，f32", "cached differs from uncached, bf16": "有缓存与无缓存不同的行，bf16",
@@ -38,19 +38,27 @@ const chinese: Record<string, string> = {
   entropy: "熵", "gradient of the softmax": "softmax 的梯度", "with 1/sqrt(d)": "有 1/√d", without: "无缩放",
   "a fifth of uniform attention": "平均注意力的五分之一", "the scale keeps it soft": "缩放使它保持柔和", "half of it is gone": "少了一半", "the scale keeps it": "缩放保住了它", "it is smaller": "它更小", "nats; training suffers": "纳特；训练变差",
   // one-head
-  "loss on the world, 1 head": "小世界上的损失，一个头", "loss on the world, 8 heads": "小世界上的损失，八个头", "world: 1 head less 8 heads": "小世界：一个头减八个头", "loss on two keys at once, 1 head": "同时要两个键的损失，一个头", "loss on two keys at once, 8 heads": "同时要两个键的损失，八个头", "two keys at once: 1 head less 8 heads": "同时要两个键：一个头减八个头",
-  "nats per token: 8 heads are better": "纳特／词元：八个头更好", "nats: 8 heads are better": "纳特：八个头更好", "nats; guessing at random costs 2.3": "纳特；随机猜是 2.3",
+  "two places: right with 1 head": "两个位置：一个头的正确率", "two places: right with 2 heads": "两个位置：两个头的正确率", "two places: right with 8 heads": "两个位置：八个头的正确率", "two places: 2 heads less 1 head": "两个位置：两个头减一个头", "two places: 8 heads less 1 head": "两个位置：八个头减一个头", "control: one place: right with 1 head": "对照：一个位置，一个头的正确率", "two places, with a feed-forward: right with 1 head": "两个位置，加前馈层：一个头的正确率",
+  "it mixes them up": "它分不清", "each head has its place": "一个头管一个位置", "narrow heads can too": "窄头也可以", "far more than noise": "远大于噪声", "else it can learn nothing at all": "否则它什么都学不会",
+  // three-matrices
+  "3 back: right with three matrices": "往回第 3 个：三个矩阵的正确率", "3 back: right with Q = K": "往回第 3 个：Q = K 的正确率", "3 back: right with K = V": "往回第 3 个：K = V 的正确率", "3 back: three matrices less K = V": "往回第 3 个：三个矩阵减 K = V", "control: 1 back: right with Q = K": "对照：往回第 1 个，Q = K 的正确率", "a fourth matrix, against three that hold it: largest difference of a weight": "第四个矩阵与把它乘进去的三个相比：权重的最大差别",
+  "it looks where it must": "它看得到该看的地方", "it cannot look past the near ones": "它越不过近处的词", "a value that is the key costs something": "值就是键，总有代价", "else tying breaks everything": "否则共用矩阵就什么都不行了", rounding: "舍入",
+  // fixed-qkv
+  "by content: right with matrices": "按内容找：用矩阵的正确率", "by content: right with learnt vectors for Q and K": "按内容找：Q 和 K 用学到的向量", "by content: right with a learnt vector for V": "按内容找：V 用学到的向量", "control: by place: right with learnt vectors for Q and K": "对照：按位置找，Q 和 K 用学到的向量",
+  "it compares keys": "它能比较键", "it cannot compare": "它无法比较", "nothing is brought along": "什么也没带过来", "a place needs no matrix": "找位置不需要矩阵",
 };
 
 const howChinese: Record<string, string> = {
-  induction: "长 6 到 20 个随机词元的段落，在 64 个词元的文本中重复：1000 步，每步 24 段文本，宽度 64，4 个头。得分：在新的重复词元上，最好的头对“上次出现之后那个词元”的注意力。跃升的宽度是得分从上升的 10 % 到 90 % 所占的训练份额。随机猜要 4.16 纳特。",
+  induction: "长 6 到 20 个随机词元的段落，在 64 个词元的文本中重复：1000 步，每步 24 段文本，宽度 64，4 个头。得分：在新的重复词元上，最好的头对“上次出现之后那个词元”的注意力。跃升是得分从上升的 10 % 到 90 % 时步数的对数增加了多少，占整个训练的份额；从头到尾均匀上升的得分要占 0.32。随机猜要 4.16 纳特。",
   "sixteen-heads": "三层、每层 16 个头，学习内置的小世界，400 步。按梯度重要性给头排序，每去掉十分之一重新测一次，用 48 段文本；在另外 48 段上去掉它们（输出变为 0），并与三种随机次序比较。损失高出 1 % 就算上升。",
   seats: "两层、每层 8 个头，学习重复的随机词元，800 步。座位：第 0 层中最看前一个词元的头，第 1 层中最看“上次出现之后”的头。两个种子碰巧一致的机会是八分之一。对照：同样的初始权重，用别的文本训练。",
-  "thinking-aloud": "两种题：八个一位数，3+9+…+4=43；直接回答，或者写出每个部分和 =12,…,43；以及五个两位数，要进位。两层，宽度 64，400 步和 700 步，每步 2048 个词元，所以不写步骤的模型看到的题更多。考试是 400 道没见过的题，逐个词元作答，最后的数必须正确。",
+  "thinking-aloud": "球在五个杯子中的一个下面，每次交换两个杯子：换了 k 次之后球在哪里？理论上，深度固定的模型无法一下子跟上很多次交换。两层，宽度 64，学习换 1 到 16 次的题，400 步，每步 1024 个词元：直接回答，或者先写出每次交换之后的杯子。必须失败的对照：用同样多的省略号代替步骤，以及把步骤打乱。考试是另外 200 道题，逐个词元作答，只看最后的杯子。瞎猜对五分之一。",
   "reading-writing": "八层，宽度 512，初始权重，bf16：读 256 个词元的提示，写 32 个词元，再让 8 个回答同批；各取五轮中最好的。100 个词元的 logits，分段经过缓存和逐个经过缓存，与一次普通的前向逐位比较。",
   causality: "七个解码器模型族，初始权重和训练 30 步之后。把某个位置起的所有词元换掉，逐位比较左边的 logits。一行的损失对后面词元的梯度必须严格为 0。对照：改动的那一行必须变；编码器能看两边，两项都必须通不过。",
   scale: "方差为 1 的查询和键，64 个键，头的宽度从 4 到 256：权重的熵除以 ln 64，以及概率对分数的导数的范数。然后让两层、一个宽 128 的头学习重复的随机词元，400 步，有缩放和没有缩放，初始权重保持方差为 1。",
-  "one-head": "两层，宽度 64，1 个头或 8 个头，权重一样多：在内置的小世界上训练 500 步，看没见过的故事的损失；再用一个同时要两个键（求它们的值之和）的任务训练 800 步。",
+  "one-head": "四个比特的随机词元；目标是往回第 1 个词元的高两位和往回第 3 个词元的低两位。一层注意力，宽度 64，没有前馈层，1、2 或 8 个头，500 步，每步 24 段文本。一个头对两个位置只有一个 W_V，最多只能猜哪一半来自哪里：0.39。对照：两半都来自往回第 1 个，一个头必须学会。另外列出、但没有判据：一个头后面加上前馈层。",
+  "three-matrices": "四个比特的随机词元；目标是往回第 3 个词元。一层注意力，一个宽 64 的头，没有前馈层，400 步，每步 24 段文本；共用的矩阵从相同的值开始，每步得到两份梯度之和。理论上，Q = K 又用 RoPE 的头，给每个词的权重都大于更早的词。对照：往回第 1 个词元，Q = K 必须学会。第四个矩阵放在查询和键之间：把它的权重与三个矩阵（其中一个是乘积）的权重相比。",
+  "fixed-qkv": "次序随机的事实，8 个键各有 8 种值之一，然后按键提问：一层注意力，一个宽 64 的头，没有前馈层，400 步，每步 24 段文本；用矩阵，或者把 Q 和 K、或者 V 换成一个学到的向量。总说文中最常见的值，大约对三分之一。对照：往回第 3 个词元，是位置，Q 和 K 用学到的向量也必须找到。",
 };
 
 const known = (english: string): string => chinese[english] ?? english;
