@@ -37,7 +37,7 @@ lacks() {
 }
 
 ask 200 /health '"status":"ok"'
-ask 200 / '<!doctype html>'
+ask 200 / '<!DOCTYPE html>'
 ask 200 /metrics 'qkv_slots_active{model="plain"} 0'
 ask 200 /v1/models '"id":"caller"'
 ask 200 /v1/models/plain '"id":"plain"'

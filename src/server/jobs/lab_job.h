@@ -21,6 +21,7 @@ class LabJob : public Job {
   State end_state(int exit_code, bool asked) const override;
   OrderedJson json() const override;
 
+  std::string name() const { return lab_.name; }
   const OrderedJson& report() const { return report_; }  // null until it is over
 
  private:

@@ -26,6 +26,8 @@ export function percent(p: unknown): string {
   return (p < 0.0995 ? (p * 100).toFixed(1) : Math.round(p * 100)) + " %";
 }
 
+// A number of parameters.
+export const millions = (n: number): string => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} G` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : `${Math.round(n / 1e3)} k`);
 export function bytes(n: number): string {
   const units = ["B", "KiB", "MiB", "GiB"];
   let at = 0;

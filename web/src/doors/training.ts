@@ -2,6 +2,7 @@
 import { live, mayWork } from "../core/api";
 import { el, type Child } from "../core/dom";
 import { failureNote } from "../core/failure";
+import { millions } from "../core/format";
 import { command, cutOff, failure, followJobs, isOver, jobs, liveMovie, recipes, type Knobs, type Training } from "../core/jobs";
 import { section } from "../core/section";
 import { computed, effect, signal } from "../core/signal";
@@ -16,7 +17,7 @@ const say = words({
     name: "Watch training", title: "Watch a model learn from zero", lead: "Random weights, a few hundred steps, and it can do something. Choose a model, start, and look: every picture grows as it learns.",
     recipe: "Recipe", layers: "Layers", heads: "Heads", width: "Width", language: "Language", seed: "Seed", steps: "Steps", start: "Start training", startAgain: "Start a new training",
     pause: "Pause", resume: "Go on", stop: "Stop and save", languages: { en: "English", zh: "Chinese", both: "English and Chinese" } as Record<string, string>,
-    about: { demo: "rows of words, said again: it must learn to copy. About half a minute of two cores." } as Record<string, string>,
+    about: { demo: "rows of words, said again: it must learn to copy. A minute or two on two cores." } as Record<string, string>,
     states: { starting: "Starting …", running: "Training", paused: "Paused", stopping: "Stopping, and saving a checkpoint …", stopped: "Stopped, and saved", finished: "Done", failed: "The training failed" },
     preparing: "Preparing text and tokenizer …", progress: (step: number, of: number) => `step ${step} of ${of}`, left: (time: string) => `about ${time} left`, seconds: (n: number) => (n < 90 ? `${n} s` : `${Math.round(n / 60)} min`),
     model: (d: { layers?: number; heads?: number; width?: number; parameters?: string; language: string; seed?: number }) => `${d.layers} layers × ${d.heads} heads, width ${d.width}${d.parameters ? `, ${d.parameters} parameters` : ""}, ${d.language}, seed ${d.seed}.`,
@@ -28,7 +29,7 @@ const say = words({
     name: "看训练", title: "看一个模型从零学起", lead: "随机的权重，几百步之后就学会一件事。选一个模型，开始，然后看：每张图都随着它学习而生长。",
     recipe: "配方", layers: "层数", heads: "头数", width: "宽度", language: "语言", seed: "种子", steps: "步数", start: "开始训练", startAgain: "开始新的训练",
     pause: "暂停", resume: "继续", stop: "停止并保存", languages: { en: "英文", zh: "中文", both: "英文和中文" } as Record<string, string>,
-    about: { demo: "一串词，别人再念一遍：它必须学会照搬。两个核心约半分钟。", world: "中英文小故事，440 万参数；适合用 GPU。", "world-2l": "只有两层注意力，用来研究回路。", experts: "八个专家，每个词元用两个。", "experts-dense": "experts 的稠密对照，计算量相同。" } as Record<string, string>,
+    about: { demo: "一串词，别人再念一遍：它必须学会照搬。两个核心一两分钟。", world: "中英文小故事，440 万参数；适合用 GPU。", "world-2l": "只有两层注意力，用来研究回路。", experts: "八个专家，每个词元用两个。", "experts-dense": "experts 的稠密对照，计算量相同。" } as Record<string, string>,
     states: { starting: "正在启动……", running: "正在训练", paused: "已暂停", stopping: "正在停止，并保存检查点……", stopped: "已停止，已保存", finished: "训练完成", failed: "训练失败" },
     preparing: "正在准备文本和分词器……", progress: (step: number, of: number) => `第 ${step} 步，共 ${of} 步`, left: (time: string) => `大约还要 ${time}`, seconds: (n: number) => (n < 90 ? `${n} 秒` : `${Math.round(n / 60)} 分钟`),
     model: (d: { layers?: number; heads?: number; width?: number; parameters?: string; language: string; seed?: number }) => `${d.layers} 层 × ${d.heads} 个头，宽度 ${d.width}${d.parameters ? `，${d.parameters} 个参数` : ""}，${d.language}，种子 ${d.seed}。`,
@@ -83,8 +84,6 @@ function chooser(again: boolean): Child {
     el("button", { class: "play", "data-do": "start", disabled: () => !recipes().length || jobs()?.busy != null }, el("i", { class: "icon-play" }), say(again ? "startAgain" : "start")),
     el("p", { class: "fine about" }, () => say("about")[recipeNow()?.name ?? ""] ?? recipeNow()?.about ?? ""));
 }
-
-const millions = (n: number): string => (n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : `${Math.round(n / 1e3)} k`);
 
 // When it will be done, from the steps since the page has looked; a pause begins anew.
 let pace = { run: "", step: 0, at: 0 };

@@ -1,6 +1,6 @@
 // The text box with its answer: what the model reads, what it writes, the next token's bars, and the folded controls.
 import { el, type Child } from "../core/dom";
-import { list, percent } from "../core/format";
+import { list, millions, percent } from "../core/format";
 import { answer, can, chooseModel, chooseText, cutList, examplesOf, modelNow, models, refreshModels, textNow, waiting } from "../core/looking";
 import { report } from "../core/report";
 import { sampledShares, sampling } from "../core/sampling";
@@ -109,4 +109,3 @@ function controls(): Child {
       models().map((one) => el("option", { value: one.name, selected: one === modelNow() }, one.name)))),
     facts, () => (can("next") ? samplingSliders() : "")));
 }
-const millions = (n: number): string => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} G` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : `${Math.round(n / 1e3)} k`);
