@@ -27,7 +27,19 @@ async function open(hash, { width = 1400, scheme = "light", lang = "en", models 
   page.on("console", (message) => check(!["error", "warning"].includes(message.type()), `${hash}: the console says ${message.text()}`));
   page.on("pageerror", (error) => check(false, `${hash}: ${error.stack}`));
   page.on("request", (request) => check(request.url().startsWith(base) || /^(data|blob):/.test(request.url()), `${hash} asks for ${request.url()}`));
-  if (models) await page.route("**/page/models", async (route) => { const all = await (await fetch(`${base}/page/models`)).json(); route.fulfill({ json: { models: all.models.filter(models) } }); });
+  // Fewer models than the server has: they come with the page, and with /page/models.
+  if (models) {
+    await page.route("**/page/models", async (route) => { const all = await (await fetch(`${base}/page/models`)).json(); route.fulfill({ json: { models: all.models.filter(models) } }); });
+    await page.route(`${base}/page`, async (route) => {
+      const answer = await fetch(`${base}/page`), html = await answer.text();
+      const body = html.replace(/(id="report">)(.*?)(<\/script>)/s, (_, open, json, close) => {
+        const first = JSON.parse(json);
+        if (first.models) first.models = first.models.filter(models);
+        return open + JSON.stringify(first).replace(/</g, "\\u003c") + close;
+      });
+      route.fulfill({ status: 200, contentType: "text/html; charset=utf-8", body });
+    });
+  }
   await page.goto(`${base}/page${hash}`);
   return page;
 }

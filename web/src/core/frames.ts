@@ -1,7 +1,6 @@
 // Binary frames of attention maps, as /page/tile and /page/overview send them: eight u32, then f32 row by row.
 import { heatPixels } from "./colour";
 import { el } from "./dom";
-import { clamp } from "./format";
 
 export interface Frame { rows: number; columns: number; firstRow: number; firstColumn: number; pooled: number; keys: number; cells: Float32Array }
 const magic = 0x54564b51;
@@ -22,7 +21,7 @@ export function framePixels(frame: Frame, causal: boolean, hideFirst: boolean): 
     const last = causal ? firstRow + i - firstColumn : columns;  // in cells: queries and keys are pooled alike
     for (let j = 0; j < Math.min(columns, last + 1); ++j) {
       if (hideFirst && pooled === 1 && firstColumn + j === 0) continue;
-      pixels[i * columns + j] = heatPixels[Math.round(255 * Math.sqrt(clamp(cells[i * columns + j], 0, 1)))];
+      pixels[i * columns + j] = heatPixels[Math.min(255 * Math.sqrt(cells[i * columns + j]) + 0.5, 255) | 0];  // weights are never negative
     }
   }
   context.putImageData(image, 0, 0);

@@ -1,7 +1,7 @@
 // The map of a long text: an overview of 256 x 256 cells, and exact tiles where one looks closer. Only what is seen is
 // asked for, as binary frames; a frame is drawn from what is there.
 import { askBytes } from "../core/api";
-import { canvas, fitText, pointIn } from "../core/canvas";
+import { canvas, fitText, pointIn, textWidth } from "../core/canvas";
 import { ink } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { axisName, clamp } from "../core/format";
@@ -194,11 +194,11 @@ function draw(context: CanvasRenderingContext2D, { head, view, size, frames, row
 // The words along both edges, where there is room for them.
 function names(context: CanvasRenderingContext2D, head: Head, { x, y, scale }: View, size: number): void {
   const queries = queriesOf(head), keys = keysOf(head);
-  context.font = `${Math.min(scale * 0.7, 12)}px ${ink.font}`;
+  context.font = `${Math.round(Math.min(scale * 0.7, 12))}px ${ink.font}`;  // few sizes, so that widths are known
   context.textAlign = "left";
   const paint = (text: string, px: number, py: number) => {
     context.fillStyle = "rgba(0,0,0,0.55)";
-    context.fillRect(px - 2, py - scale / 2, context.measureText(text).width + 4, scale);
+    context.fillRect(px - 2, py - scale / 2, textWidth(context, text) + 4, scale);
     context.fillStyle = "#fff";
     context.fillText(text, px, py);
   };
