@@ -560,7 +560,7 @@ expect 0 '因果' lab --list
 expect 0 'verdict: seen' lab causality --threads 1 --out "$made/lab.json"
 grep -q '"verdict": "seen"' "$made/lab.json" || { echo 'lab: no verdict in its JSON'; failed=1; }
 expect 2 'did you mean induction' lab inducton
-expect 2 '3 seeds' lab causality --seeds 2
+expect 2 'needs 3 at least' lab causality --seeds 2
 expect 2 'which lab' lab
 
 rm -r "$made"
