@@ -166,6 +166,7 @@ void train_tokenizer_into(const Recipe& recipe, const Corpus& corpus, const fs::
   Json config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"eos_token", kEnd}, {"pad_token", kPad}};
   if (recipe.objective == Recipe::Objective::masked) config["mask_token"] = kMask;
   if (recipe.tokenizer.begin) config["bos_token"] = kBegin;
+  if (training.kind != TokenizerKind::bpe) config["unk_token"] = kUnknownToken;
   write_text(folder / "tokenizer_config.json", config.dump(2) + "\n");
 }
 

@@ -43,6 +43,7 @@ for models in none models; do
   esac
   wait_for page_has "$address" 'id="report"' || bad "$address does not answer"
   [ "$models" = none ] || wait_for page_has "$address" '"answer":"' || bad 'the page comes without an answer'
+  [ "$models" = none ] || page_has "$address" '"title":"Anna: cat boat star' || bad 'the example has words that the model does not know'
   wait "$pid" || bad "the demo with a page ends with $?: $(tail -n 3 "$folder/out")"
   pid=
   ! page_has "$address" 'id="report"' || bad 'the page outlives the demo'

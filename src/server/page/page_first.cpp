@@ -1,6 +1,8 @@
 #include "server/page/page_first.h"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "inspect/look/worth_telling.h"
 #include "inspect/report/look_report.h"
@@ -14,15 +16,26 @@ constexpr const char* kEnglish[] = {
     "the capital of",
     "It was Anna's birthday, and Tom wanted to give her a red kite. What did Tom give to Anna? Tom gave a red kite to",
     "Anna met Ben in the library. She drew maps, and he told jokes. Anna, unlike Ben,",
-    "Anna: hill pen star salt lake. Ben: hill pen star salt",
+    "Anna: cat boat star tea door salt bell road. Ben: star tea door",
 };
 constexpr const char* kChinese[] = {
     "奥斯陆是挪威的首都，安卡拉是土耳其的首都。奥斯陆是哪个国家的首都？奥斯陆是",
     "这天是安娜的生日，汤姆想送她一只红色的风筝。汤姆送给安娜什么？汤姆送给",
     "安娜在图书馆里碰见了本。她画地图，他讲笑话。安娜不像本，总是",
-    "安娜：山笔星盐湖。本：山笔星盐",
+    "安娜：猫船星茶门盐铃路。本：星茶门",
 };
 constexpr const char* kToTranslate[] = {"Anna gave the red kite to Tom.", "安娜把红色的风筝送给了汤姆。"};
+
+std::vector<std::string> written(std::span<const char* const> texts) {
+  return {texts.begin(), texts.end()};
+}
+
+// Whether some of it is nothing but "unknown" to the model's tokenizer.
+bool has_unknown(PageModel& model, const std::string& text) {
+  if (!model.opened().has_tokenizer()) return false;
+  const std::optional<int32_t> unknown = model.opened().tokenizer().named().unk;
+  return unknown && std::ranges::count(model.opened().encode(text).ids, *unknown) > 0;
+}
 
 // How much there is to tell, and how well the model knows such texts: one that has never seen them is sure of nothing.
 double worth_of(PageModel& model, const std::string& text) {
@@ -57,11 +70,16 @@ const std::vector<std::string>& page_examples(PageModel& model, bool chinese) {
   if (model.spec().has_source()) {
     texts.assign(std::begin(kToTranslate), std::end(kToTranslate));
     if (chinese) std::ranges::reverse(texts);
-  } else if (chinese) {
-    texts.assign(std::begin(kChinese), std::end(kChinese));
-  } else {
-    texts.assign(std::begin(kEnglish), std::end(kEnglish));
+    return texts;
   }
+  // Those it can read: in this language, else in the other one, else all.
+  std::vector<std::string> own = chinese ? written(kChinese) : written(kEnglish),
+                           other = chinese ? written(kEnglish) : written(kChinese);
+  texts = own;
+  std::erase_if(texts, [&](const std::string& text) { return has_unknown(model, text); });
+  if (!texts.empty()) return texts;
+  std::erase_if(other, [&](const std::string& text) { return has_unknown(model, text); });
+  texts = other.empty() ? own : other;
   return texts;
 }
 

@@ -17,8 +17,6 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr const char* kUnknown = "<unk>";
-
 OrderedJson added_tokens(const std::vector<std::string>& specials) {
   OrderedJson added = OrderedJson::array();
   for (size_t id = 0; id < specials.size(); ++id) {
@@ -127,8 +125,8 @@ int64_t total_size(const std::vector<std::filesystem::path>& files) {
 
 // <unk> first, unless it is one of the specials.
 std::vector<std::string> with_unknown(std::vector<std::string> specials) {
-  if (std::find(specials.begin(), specials.end(), kUnknown) == specials.end()) {
-    specials.insert(specials.begin(), kUnknown);
+  if (std::find(specials.begin(), specials.end(), kUnknownToken) == specials.end()) {
+    specials.insert(specials.begin(), kUnknownToken);
   }
   return specials;
 }
@@ -257,7 +255,7 @@ std::string character_tokenizer_json(const std::vector<std::string>& characters,
                        .decoder = {{"type", "Fuse"}},
                        .model = {{"type", "BPE"},
                                  {"dropout", nullptr},
-                                 {"unk_token", kUnknown},
+                                 {"unk_token", kUnknownToken},
                                  {"continuing_subword_prefix", nullptr},
                                  {"end_of_word_suffix", nullptr},
                                  {"fuse_unk", false},
@@ -285,7 +283,7 @@ std::string unigram_tokenizer_json(const TrainedUnigram& model, const std::vecto
                        .pre_tokenizer = metaspace,
                        .decoder = metaspace,
                        .model = {{"type", "Unigram"},
-                                 {"unk_id", std::find(first.begin(), first.end(), kUnknown) - first.begin()},
+                                 {"unk_id", std::find(first.begin(), first.end(), kUnknownToken) - first.begin()},
                                  {"vocab", std::move(vocab)},
                                  {"byte_fallback", false}}}
       .text();

@@ -28,6 +28,8 @@ struct TokenizerTraining {
   std::vector<std::filesystem::path> files;
 };
 
+inline constexpr const char* kUnknownToken = "<unk>";  // of characters and unigram; byte-level BPE knows all bytes
+
 struct TrainedTokenizer {
   std::string json;  // the content of tokenizer.json
   size_t vocab = 0;
