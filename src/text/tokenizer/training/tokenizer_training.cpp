@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -201,6 +202,9 @@ TrainedTokenizer train_words(const TokenizerTraining& training, ThreadPool& pool
   if (training.kind == TokenizerKind::bpe) {
     train_bpe_into(out, training, std::move(words));
   } else {
+    // Every text begins with a space then, also where no text has one, as in Chinese.
+    const auto has_space = [](const Word& word) { return word.text.find(' ') != word.text.npos; };
+    if (std::ranges::none_of(std::as_const(words).words(), has_space)) words.add(" ");
     train_unigram_into(out, training, words, pool);
   }
   return out;

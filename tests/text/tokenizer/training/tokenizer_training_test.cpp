@@ -158,6 +158,16 @@ TEST(TokenizerTraining, ATrainedUnigramTokenizerKeepsTextWithKnownCharacters) {
   EXPECT_LT(tokenizer.encode(text).size(), text.size() / 2);
 }
 
+TEST(TokenizerTraining, AUnigramTokenizerKnowsTheBeginningOfTextsWithoutSpaces) {
+  const TempFolder folder;
+  const auto file = folder.write("text.txt", "猫船星茶。\n星茶门盐。\n门盐铃路猫船。\n");
+  const TrainedTokenizer trained = train_with(1, {.kind = TokenizerKind::unigram, .vocab = 20, .files = {file}});
+  const Tokenizer tokenizer = Tokenizer::from_json(trained.json, "trained");
+  const std::vector<int32_t> ids = tokenizer.encode("星茶门。");
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), 0), 0);  // <unk>
+  EXPECT_EQ(tokenizer.decode(ids), "星茶门。");
+}
+
 TEST(TokenizerTraining, SaysWhatWasTrainedOn) {
   const TempFolder folder;
   const auto file = folder.write("a.txt", "aa\xFF <s>aa");
