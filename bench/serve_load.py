@@ -144,7 +144,16 @@ def leave(server, options):
             server.wait_for("%s is not %d after all clients left" % (name, rest), lambda: server.metric(name) == rest)
         server.wait_for("%d files are open, %d before" % (server.files(), files), lambda: server.files() <= files, 5)
 
-    time.sleep(0.2)  # the connection of /health is being closed
+    def page():
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.request("GET", "/")
+        text = connection.getresponse().read()
+        connection.close()
+        return text
+
+    # What the page prepares in the background takes memory once.
+    server.wait_for("the page has no first look", lambda: b'"ladder"' in page(), 60)
+    time.sleep(0.2)  # these connections are being closed
     files = server.files()
     full_texts(server)
     start = time.monotonic()

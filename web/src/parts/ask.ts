@@ -52,6 +52,7 @@ function tries(): Child {
   const all = [...examplesOf(model, chinese), ...examplesOf(model, !chinese)].filter((text) => text !== now);
   const some = [...all.slice(0, 2), ...examplesOf(model, !chinese).filter((text) => text !== now).slice(0, 1)];
   const cut = (text: string) => { const parts = Array.from(text); return parts.length > 34 ? `${parts.slice(0, 32).join("")}…` : text; };
+  if (!some.length) return null;
   return el("p", { class: "tries" }, say("tryThis"), [...new Set(some)].map((text) => el("button", { type: "button", class: "try", title: text, onclick: () => {
     chooseText(text);
     (document.activeElement as HTMLElement | null)?.blur();
