@@ -251,7 +251,8 @@ TEST(Jobs, LabRunsWithProgressAndCanBeStopped) {
   ASSERT_EQ(stage.start("labs/run", {{"name", "causality"}, {"seeds", 4}}).status, 200);
   stage.when("finished", "lab");
   EXPECT_NE(stage.said().find("lab causality --lines --seeds 4"), std::string::npos);
-  for (const Json& lab : stage.server().get("/page/labs").json().at("labs")) {
+  const Json after = stage.server().get("/page/labs").json().at("labs");
+  for (const Json& lab : after) {
     EXPECT_EQ(lab.at("here").is_null(), lab.at("name") != "causality") << lab.at("name");
   }
 }
