@@ -134,7 +134,8 @@ TEST(PageDoors, NoTokenGoesToAnExpertThatIsCut) {
   Json asked{{"model", "experts"}, {"text", kDoorText}};
   const int first = door_json("experts", asked).at("routes")[0].at("ids")[0][0];
   asked["cut"] = {"L0E" + std::to_string(first)};
-  for (const Json& ids : door_json("experts", asked).at("routes")[0].at("ids")) {
+  const Json routed = door_json("experts", asked).at("routes")[0].at("ids");
+  for (const Json& ids : routed) {
     for (const Json& id : ids) EXPECT_NE(id, first);
   }
   const Json effect = door_json("cut", asked);
