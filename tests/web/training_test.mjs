@@ -159,8 +159,8 @@ check((await page.textContent("#training")).includes("训练完成"), "in Chines
 
 // --- a lab --------------------------------------------------------------------------------------------------------------
 
+await page.goto("about:blank");  // a new page, not the old one at another address
 await page.goto(`${address}/page#/labs?lang=en`);
-await page.reload();
 const lab = '[data-lab="causality"]';
 await page.waitForSelector(lab, patient);
 check((await page.locator(".lab").count()) >= 8, "all labs are listed");
