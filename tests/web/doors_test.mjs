@@ -1,32 +1,16 @@
 // doors_test.mjs BASE [SHOTS]: walks through the doors that look, of a server with a decoder "plain", a "translator" and
 // "experts" (doors_test.sh starts one), and checks what they show against what the server says.
-import { createRequire } from "node:module";
-import { mkdirSync } from "node:fs";
-import path from "node:path";
+import { asked, check, equal, finish, near, shooter, watchedPage } from "./browser.mjs";
 
-const { chromium } = createRequire(import.meta.url)("playwright-core");
 const [base, shots] = process.argv.slice(2);
-if (shots) mkdirSync(shots, { recursive: true });
+const shoot = shooter(shots);
 
-let passed = 0, failed = 0;
-function check(good, what) {
-  good ? ++passed : ++failed;
-  if (!good) console.log(`not so: ${what}`);
-}
-const equal = (got, wanted, what) => check(got === wanted, `${what}: ${JSON.stringify(got)}, not ${JSON.stringify(wanted)}`);
-const near = (got, wanted, by, what) => check(Math.abs(got - wanted) <= by, `${what}: ${got}, not ${wanted}`);
-const post = async (route, body) => (await fetch(`${base}/page/${route}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json();
+const post = (route, body) => asked(base, `/page/${route}`, body);
 const percentOf = (text) => Number(/(<?[\d.]+) %/.exec(text)?.[1]?.replace("<", "")) / 100;
 
-const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: process.getuid() === 0 ? ["--no-sandbox", ...quiet] : quiet });
-
 async function open(hash, { width = 1400, scheme = "light", lang = "en", models = null } = {}) {
-  const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme, locale: lang === "zh" ? "zh-CN" : "en-US" });
+  const page = await watchedPage(hash, { width, scheme, locale: lang === "zh" ? "zh-CN" : "en-US", from: /^(http:\/\/127\.0\.0\.1:|data:|blob:)/ });
   page.setDefaultTimeout(60000);
-  page.on("console", (message) => check(!["error", "warning"].includes(message.type()), `${hash}: the console says ${message.text()}`));
-  page.on("pageerror", (error) => check(false, `${hash}: ${error.stack}`));
-  page.on("request", (request) => check(request.url().startsWith(base) || /^(data|blob):/.test(request.url()), `${hash} asks for ${request.url()}`));
   // Fewer models than the server has: they come with the page, and with /page/models.
   if (models) {
     await page.route("**/page/models", async (route) => { const all = await (await fetch(`${base}/page/models`)).json(); route.fulfill({ json: { models: all.models.filter(models) } }); });
@@ -181,11 +165,9 @@ for (const [name, [hash, ready]] of Object.entries(views)) {
     check(wide <= 0, `${name} at ${width} px is ${wide} px wider than the screen`);
     const nameless = await page.$$eval("main button, main select, main input, main textarea", (nodes) => nodes.filter((node) => !(node.textContent.trim() || node.getAttribute("aria-label") || node.closest("label")?.textContent.trim())).length);
     equal(nameless, 0, `${name}: controls without a name`);
-    if (shots) await page.screenshot({ path: path.join(shots, `door-${name}-${lang}-${scheme}-${width}.png`), fullPage: true });
+    await shoot(page, `door-${name}-${lang}-${scheme}-${width}`);
     await page.close();
   }
 }
 
-await browser.close();
-console.log(`${passed} checks passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+await finish();

@@ -1,29 +1,14 @@
 // training_test.mjs ADDRESS PID [SHOTS]: trains a model and runs a lab from the page of the server PID, and looks.
 // training_test.mjs --follow ADDRESS: looks at a training that is under way until it is done.
-import { createRequire } from "node:module";
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
-import path from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
+import { check, equal, finish, shooter, watchedPage } from "./browser.mjs";
 
-const { chromium } = createRequire(import.meta.url)("playwright-core");
 const [address, pid, shots] = process.argv.slice(2);
-if (shots) mkdirSync(shots, { recursive: true });
+const shoot = shooter(shots);
 
-let passed = 0, failed = 0;
-function check(good, what) {
-  good ? ++passed : ++failed;
-  if (!good) console.log(`not so: ${what}`);
-}
-const equal = (got, wanted, what) => check(got === wanted, `${what}: ${JSON.stringify(got)}, not ${JSON.stringify(wanted)}`);
-
-const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, args: process.getuid() === 0 ? ["--no-sandbox", ...quiet] : quiet });
-
-// Nothing may go wrong in a page, and nothing may leave this machine. A refusal (4xx) is an answer; browsers log it.
+// A refusal (4xx) is an answer; browsers log it.
 async function open(url, { width = 1400, scheme = "light", locale = "en-GB" } = {}) {
-  const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme, locale });
-  page.on("console", (message) => check(!["error", "warning"].includes(message.type()) || / 4\d\d /.test(message.text()), `${url}: the console says ${message.text()}`));
-  page.on("pageerror", (error) => check(false, `${url}: ${error.stack}`));
-  page.on("request", (request) => check(/^(http:\/\/127\.0\.0\.1:|data:|blob:)/.test(request.url()), `${url} asks for ${request.url()}`));
+  const page = await watchedPage(url, { width, scheme, locale, from: /^(http:\/\/127\.0\.0\.1:|data:|blob:)/, allow: (text) => / 4\d\d /.test(text) });
   await page.goto(url);
   return page;
 }
@@ -35,9 +20,6 @@ const stepOf = (page) => page.evaluate(async () => (await (await fetch("/page/jo
 const canvasWith = (page, label) => page.waitForFunction((wanted) => [...document.querySelectorAll("#movie canvas")].some((canvas) => canvas.getAttribute("aria-label") === wanted && canvas.width > 0), label, patient);
 const heads = (node) => Array.from(node.querySelectorAll("b"), (b) => b.textContent);
 
-async function shoot(page, name) {
-  if (shots) await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
-}
 async function shootAll(hash, name, ready) {
   if (!shots) return;
   for (const [lang, locale] of [["en", "en-GB"], ["zh", "zh-CN"]]) {
@@ -59,13 +41,7 @@ if (address === "--follow") {
   await stateIs(page, "training", "running");
   await canvasWith(page, "Loss");
   await stateIs(page, "training", "finished");
-  await end();
-}
-
-async function end() {
-  await browser.close();
-  console.log(`${passed} things are so, ${failed} are not`);
-  process.exit(failed ? 1 : 0);
+  await finish();
 }
 
 // --- a training ---------------------------------------------------------------------------------------------------------
@@ -178,4 +154,4 @@ await press(page, "run", lab);
 await page.waitForFunction((which) => document.querySelector(which).textContent.includes("6 of 6 rules hold · 3 seeds · here"), lab, patient);
 equal(await page.locator(`${lab} .measured`).count(), 12, "every rule on record and here");
 await shoot(page, "lab-done");
-await end();
+await finish();

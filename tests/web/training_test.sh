@@ -1,19 +1,13 @@
 #!/bin/sh
 # training_test.sh QKV [FOLDER]: trainings and labs on the live page, in a real browser; screenshots stay in FOLDER if one is given.
-# ./qkv test --web installs what it needs. Without that it fails: a test that was asked for must run.
 set -eu
 qkv=$1
 here=$(dirname -- "$(readlink -f -- "$0")")
 golden=$here/../golden
 
-need() {
-  echo "the browser test needs $1; ./qkv test --web installs it"
-  exit 1
-}
-command -v node >/dev/null || need node
-CHROMIUM=$(command -v chromium) || need chromium
-export CHROMIUM
-[ -d "$here/node_modules/playwright-core" ] || need playwright-core
+# shellcheck source=tests/web/browser_needs.sh
+. "$here/browser_needs.sh"
+browser_needs playwright-core
 
 folder=$(mktemp -d)
 pid=
