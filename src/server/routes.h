@@ -5,6 +5,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "server/answers/generation.h"
 #include "server/requests/chat_request.h"
@@ -26,5 +28,9 @@ void answer_chat(const Fields& fields, ServedModel& model, const RouteContext& r
 void answer_responses(const Fields& fields, ServedModel& model, const RouteContext& route);
 void answer_embeddings(const Fields& fields, ServedModel& model, const RouteContext& route);
 void answer_translate(const Fields& fields, ServedModel& model, const RouteContext& route);
+
+using ServedModels = std::vector<std::unique_ptr<ServedModel>>;
+HttpResponse models_list(const ServedModels& models);
+HttpResponse one_model(const ServedModels& models, std::string_view name);
 
 }  // namespace qkv::server

@@ -397,7 +397,8 @@ class Server::Impl : public HttpHandler {
       error.retry_after = 1;
       return error.response();
     }
-    return path == kModels ? models_list() : one_model(path.substr(std::string_view(kModels).size() + 1));
+    return path == kModels ? models_list(models_)
+                           : one_model(models_, path.substr(std::string_view(kModels).size() + 1));
   }
 
   HttpResponse metrics_text() const {
@@ -408,42 +409,11 @@ class Server::Impl : public HttpHandler {
     return {.type = "text/plain; version=0.0.4", .body = metrics_.text(now, transport_->busy())};
   }
 
-  static OrderedJson model_json(const ServedModel& model) {
-    const ModelSpec& spec = model.model().spec();
-    OrderedJson can = OrderedJson::array();
-    if (spec.kind == ModelSpec::Kind::decoder_only) can.push_back("completions");
-    if (spec.kind == ModelSpec::Kind::decoder_only && model.chat_template() != nullptr) can.push_back("chat");
-    if (spec.has_source()) can.push_back("translate");
-    can.push_back("embeddings");
-    return {{"id", model.name()},
-            {"object", "model"},
-            {"created", model.created()},
-            {"owned_by", "qkv"},
-            {"family", spec.family},
-            {"max_model_len", model.context()},
-            {"capabilities", std::move(can)}};
-  }
-
-  HttpResponse models_list() const {
-    OrderedJson data = OrderedJson::array();
-    for (const auto& model : models_) data.push_back(model_json(*model));
-    return json_response({{"object", "list"}, {"data", std::move(data)}});
-  }
-
-  HttpResponse one_model(std::string_view name) const {
-    for (const auto& model : models_) {
-      if (model->name() == name) return json_response(model_json(*model));
-    }
-    ApiError error(404, "that model is not served here", "model");
-    error.code = "model_not_found";
-    return error.response();
-  }
-
   ServerOptions options_;
   std::vector<std::string> names_;
   ApiKeys keys_;
   std::atomic<bool> ready_ = false, stopping_ = false;
-  std::vector<std::unique_ptr<ServedModel>> models_;
+  ServedModels models_;
   Metrics metrics_;
 
   std::mutex sleep_mutex_;
