@@ -96,15 +96,8 @@ double mean_loss(const Engine& engine, const Model& model, std::span<const Train
 double share_right(const Engine& engine, const Model& model, const TrainBatch& batch) {
   Arena arena(engine.device());
   Context cx = engine.context(arena, Precision::f32());
-  const Rows rows = Rows::ragged(cx, batch.lengths);
-  Model::Input input{.ids = cx.upload(batch.ids), .rows = &rows};
-  Rows source_rows;
-  if (!batch.source_ids.empty()) {
-    source_rows = Rows::ragged(cx, batch.source_lengths);
-    input.source_ids = cx.upload(batch.source_ids);
-    input.source_rows = &source_rows;
-  }
-  const std::vector<float> logits = host_floats(model.logits(cx, input));
+  const BatchInput in(cx, batch);
+  const std::vector<float> logits = host_floats(model.logits(cx, in.input));
   check_finite(model, "a logit", logits);
   const auto wide = static_cast<size_t>(model.spec().vocabulary);
   int64_t right = 0;

@@ -41,6 +41,14 @@ class RouterProbe : public Probe {
 
 }  // namespace
 
+BatchInput::BatchInput(Context& cx, const TrainBatch& batch)
+    : rows(Rows::ragged(cx, batch.lengths)), input{.ids = cx.upload(batch.ids), .rows = &rows} {
+  if (batch.source_ids.empty()) return;
+  source_rows = Rows::ragged(cx, batch.source_lengths);
+  input.source_ids = cx.upload(batch.source_ids);
+  input.source_rows = &source_rows;
+}
+
 BatchLoss loss_of(Context& cx, const Model& model, const TrainBatch& batch, const LossSpec& spec,
                   const LossWeights& weights) {
   QKV_CHECK(!cx.recompute_layers || spec.balance == 0, "a balance loss of ", spec.balance,
@@ -51,16 +59,9 @@ BatchLoss loss_of(Context& cx, const Model& model, const TrainBatch& batch, cons
   if (spec.balance > 0) cx.probe = routers.get();
   cx.rng.first_row = static_cast<uint64_t>(batch.first_row);
 
-  const Rows rows = Rows::ragged(cx, batch.lengths);
-  Model::Input input{.ids = cx.upload(batch.ids), .rows = &rows};
-  Rows source_rows;
-  if (!batch.source_ids.empty()) {
-    source_rows = Rows::ragged(cx, batch.source_lengths);
-    input.source_ids = cx.upload(batch.source_ids);
-    input.source_rows = &source_rows;
-  }
+  const BatchInput in(cx, batch);
   const Head& head = model.head();
-  const Tensor states = head.before_logits(cx, model.states(cx, input));
+  const Tensor states = head.before_logits(cx, model.states(cx, in.input));
   cx.probe = others;
   const ops::Loss entropy = ops::cross_entropy(cx, states, head.weight(), cx.upload(batch.targets),
                                                {.bias = head.bias(),

@@ -20,6 +20,16 @@ struct TrainBatch {
   int64_t first_row = 0;  // global row number, for dropout: the mask does not depend on how rows are split into batches
 };
 
+// A batch as a model takes it, for one pass; `input` points to the rest.
+struct BatchInput {
+  BatchInput(Context& cx, const TrainBatch& batch);
+  BatchInput(const BatchInput&) = delete;
+  BatchInput& operator=(const BatchInput&) = delete;
+
+  Rows rows, source_rows;
+  Model::Input input;
+};
+
 struct LossSpec {
   double smoothing = 0, z_loss = 0;
   double balance = 0;  // coefficient of the experts' load-balancing loss
