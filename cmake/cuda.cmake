@@ -6,6 +6,13 @@ set(nvcc_flags -std=c++20 -O2 --extended-lambda --expt-relaxed-constexpr --fmad=
 # Hopper's own instructions; the rest also as PTX for GPUs of capability 8.0 and later, which nobody has tested.
 set(hopper_flags -gencode=arch=compute_90a,code=sm_90a)
 set(general_flags ${hopper_flags} -gencode=arch=compute_80,code=compute_80)
+# Small files are compiled together: reading the headers takes nvcc longer than their kernels. Names differ within a group.
+set(cuda_groups
+  "cache_heads choice optim sort tensor_sets whole"
+  "attention_backward attention_fast attention_tiles"
+  "blocks lookup norm"
+  "linear loss product"
+  "attention_decode attention_single_keys")
 set(hopper_only "/(product_wgmma|product_skinny|attention_wgmma|attention_dq|attention_dk_dv|limits)[.]cu$")
 
 # qkv_cuda_kernels(): src/kernels/cuda becomes a part of qkv_kernels. nvcc is called by hand: CMake of this age does not
@@ -24,6 +31,18 @@ function(qkv_cuda_kernels)
   find_package(CUDAToolkit REQUIRED)
   file(GLOB host CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/kernels/cuda/*.cpp)
   file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/kernels/cuda/*.cu)
+  foreach(group ${cuda_groups})
+    string(REPLACE " " ";" members ${group})
+    string(REPLACE " " "_" name ${group})
+    set(included "")
+    foreach(member ${members})
+      set(file ${CMAKE_SOURCE_DIR}/src/kernels/cuda/${member}.cu)
+      string(APPEND included "#include \"${file}\"\n")
+      list(REMOVE_ITEM kernels ${file})
+    endforeach()
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/cuda/${name}.cu CONTENT "${included}")
+    list(APPEND kernels ${CMAKE_BINARY_DIR}/cuda/${name}.cu)
+  endforeach()
   foreach(file ${kernels})
     get_filename_component(name ${file} NAME)
     set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
