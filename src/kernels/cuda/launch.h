@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "kernels/cuda/access.h"
 #include "kernels/cuda/device.h"
@@ -44,7 +45,8 @@ void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, size_t sha
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream_of(exec);
   config.attrs = &early;
-  config.numAttrs = recording() && hopper() ? 1 : 0;
+  static const bool trial = std::getenv("QKV_TRIAL_PDL") != nullptr;
+  config.numAttrs = (trial || recording()) && hopper() ? 1 : 0;
   cudaLaunchKernelEx(&config, kernel, args...);
   note_launch();
 }
@@ -76,6 +78,10 @@ void each_thread(const Exec& exec, int64_t count, const F& f) {
 template <class F>
 void each_block(const Exec& exec, int64_t count, const F& f, size_t shared_bytes = 0) {
   if (count <= 0) return;
+  constexpr size_t kUnasked = 48 << 10;  // more shared memory has to be asked for
+  if (shared_bytes > kUnasked) {
+    cudaFuncSetAttribute(run_blocks<F>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+  }
   launch(exec, run_blocks<F>, static_cast<unsigned>(std::min(count, kMostBlocks)), kThreads, shared_bytes, count, f);
 }
 

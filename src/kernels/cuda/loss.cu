@@ -1,8 +1,8 @@
 // Pooling, and the cross-entropy with the output projection.
 //
 // Logits of bf16 operands are bf16, rounded once by the product; all others are as wide as the losses. Forward reads them
-// once: maximum and sum together. Backward turns them into their gradients in place. They lie in memory the op keeps for
-// both, or exist for some rows at a time.
+// once: maximum and sum together. Where the op keeps them for backward, forward leaves their gradients there, of the sum of
+// all losses; what the loss is multiplied by joins in the products of backward. Elsewhere they exist for some rows at a time.
 #include <cmath>
 #include <limits>
 
@@ -78,6 +78,7 @@ struct alignas(16) LogitPack {
   uint32_t words[kWords];
 
   __device__ void read(const L* from) { read_words<kWords>(reinterpret_cast<const std::byte*>(from), words); }
+  __device__ void keep(L* to) const { write_words<kWords>(reinterpret_cast<std::byte*>(to), words); }  // shared memory
   // Spelt out: nvcc makes four stores of a uint4 here.
   __device__ void write(L* to) const {
 #pragma unroll
@@ -106,14 +107,15 @@ struct alignas(16) LogitPack {
   }
 };
 
-int64_t padded(int64_t vocabulary) {
-  return (vocabulary + kPack - 1) / kPack * kPack;
+int64_t padded(int64_t vocabulary) {  // rows at multiples of 128 bytes, also of bf16
+  constexpr int64_t kLine = 64;
+  return (vocabulary + kLine - 1) / kLine * kLine;
 }
 DType logit_type(const Tensor& losses, const Tensor& x, const Tensor& w) {
   return x.dtype() == DType::bf16 && w.dtype() == DType::bf16 ? DType::bf16 : losses.dtype();
 }
 
-// Memory for logits [rows, V] with rows at multiples of 16 bytes: what the op gave, or else as many rows as fit into
+// Memory for logits [rows, V] with whole lines apart: what the op gave, or else as many rows as fit into
 // scratch, which follows from the vocabulary alone. The last 16th of scratch is for sums over rows.
 struct Logits {
   Tensor all;
@@ -138,7 +140,8 @@ void find_logits(const Exec& exec, const Tensor& x, const Tensor& w, const Tenso
                  .n = w.dim(0),
                  .k = x.cols(),
                  .out = View(out),
-                 .bias = View(b)});
+                 .bias = View(b),
+                 .out_columns = std::min(padded(w.dim(0)), out.stride(0))});
 }
 
 template <class R, class L>
@@ -162,9 +165,9 @@ struct HeadRule {
     return exp(x);
   }
   // The packs of this thread: f(first entry, capped logits). What lies past the vocabulary is -inf. Some packs are called for
-  // before the first is used, since f may write where it read.
+  // before the first is used, since f may write where it read. `copy`, if there, gets them as they are.
   template <class F>
-  __device__ void each(const L* row, F f) const {
+  __device__ void each(const L* row, L* copy, F f) const {
     constexpr int kAtOnce = sizeof(L) == 2 ? 4 : 1, kStep = kPack * kThreads;
     for (int32_t first = kPack * static_cast<int32_t>(threadIdx.x); first < vocabulary; first += kAtOnce * kStep) {
       LogitPack<L> packs[kAtOnce];
@@ -176,6 +179,7 @@ struct HeadRule {
       for (int u = 0; u < kAtOnce; ++u) {
         const int32_t v = first + u * kStep;
         if (v >= vocabulary) break;
+        if (copy != nullptr) packs[u].keep(copy + v);
         R x[kPack];
 #pragma unroll
         for (int i = 0; i < kPack; ++i) x[i] = packs[u].template get<R>(i);
@@ -191,18 +195,48 @@ struct HeadRule {
       }
     }
   }
+
+  // The gradients of this thread's logits, read from `from`: those of the row's loss, whose target is not ignored or is.
+  __device__ void gradients(const L* from, L* to, R lse, int32_t target) const {
+    const bool ignored = target == ignore;
+    const R weight = 1 + 2 * z_loss * lse, everywhere = smoothing / static_cast<R>(vocabulary),
+            on_target = 1 - smoothing + everywhere;
+    each(from, nullptr, [&](int32_t v, const R(&x)[kPack]) {
+      LogitPack<L> out;
+      R d[kPack];
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        d[i] = exponential(x[i] - lse) * weight - (v + i == target ? on_target : everywhere);
+      }
+      if (cap > 0) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) d[i] *= 1 - x[i] / cap * (x[i] / cap);
+      }
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) d[i] = ignored ? R{0} : d[i];
+      out.set(d);
+      out.write(to + v);
+    });
+  }
 };
 
+// With `gradients` logits become theirs. A row waits in shared memory for that, if two fit into a processor's.
 template <class R, class L>
-void losses_of(const Exec& exec, const CrossEntropyArgs& a, const Tensor& logits, int64_t first) {
+void losses_of(const Exec& exec, const CrossEntropyArgs& a, const Tensor& logits, int64_t first, bool gradients) {
+  constexpr int64_t kMostShared = 112 << 10;
   const HeadRule<R, L> rule(a.rule, logits);
-  const L* numbers = logits.as<L>();
+  const int64_t row_bytes = padded(logits.dim(1)) * static_cast<int64_t>(sizeof(L));
+  const bool waits = gradients && row_bytes <= kMostShared;
+  L* numbers = logits.as<L>();
   const int32_t* targets = a.targets.as<int32_t>() + first;
   R *losses = a.losses.as<R>() + first, *lses = a.lse.as<R>() + first;
-  each_block(exec, logits.dim(0), [=] __device__(int64_t r) {
-    const L* row = numbers + r * rule.stride;
+  const auto find = [=] __device__(int64_t r) {
+    extern __shared__ __align__(16) unsigned char shared[];
+    L *row = numbers + r * rule.stride, *copy = waits ? reinterpret_cast<L*>(shared) : nullptr;
+    const int32_t target = targets[r];
+    const R at_target = target != rule.ignore ? rule.capped(static_cast<R>(row[target])) : R{0};
     R highest = std::numeric_limits<R>::lowest(), total = 0, sum = 0;
-    rule.each(row, [&](int32_t v, const R(&x)[kPack]) {
+    rule.each(row, copy, [&](int32_t v, const R(&x)[kPack]) {
       R most = highest;
 #pragma unroll
       for (int i = 0; i < kPack; ++i) most = x[i] > most ? x[i] : most;
@@ -218,17 +252,18 @@ void losses_of(const Exec& exec, const CrossEntropyArgs& a, const Tensor& logits
     const R most = block_max(highest);
     total = block_sum(total * rule.exponential(highest - most));
     if (rule.smoothing > 0) sum = block_sum(sum);
-    if (threadIdx.x != 0) return;
     const R lse = most + log(total);
-    const int32_t target = targets[r];
+    if (gradients) rule.gradients(waits ? copy : row, row, lse, target);
+    if (threadIdx.x != 0) return;
     R loss = 0;
     if (target != rule.ignore) {
-      loss = (1 - rule.smoothing) * (lse - rule.capped(static_cast<R>(row[target]))) + rule.z_loss * lse * lse;
+      loss = (1 - rule.smoothing) * (lse - at_target) + rule.z_loss * lse * lse;
       if (rule.smoothing > 0) loss += rule.smoothing * (lse - sum / static_cast<R>(rule.vocabulary));
     }
     losses[r] = loss;
     lses[r] = lse;
-  });
+  };
+  each_block(exec, logits.dim(0), find, waits ? static_cast<size_t>(row_bytes) : 0);
 }
 
 template <class R, class L>
@@ -238,7 +273,7 @@ void cross_entropy_as(const Exec& exec, const CrossEntropyArgs& a) {
   for (int64_t first = 0; first < a.x.rows(); first += at_once) {
     const Tensor some = logits.all.slice(0, 0, std::min(at_once, a.x.rows() - first));
     find_logits(exec, a.x, a.w, a.b, first, some);
-    losses_of<R, L>(exec, a, some, first);
+    losses_of<R, L>(exec, a, some, first, a.logits.defined());
   }
 }
 
@@ -248,30 +283,10 @@ void turn_into_gradients(const Exec& exec, const CrossEntropyBackwardArgs& a, co
   const HeadRule<R, L> rule(a.rule, logits);
   L* numbers = logits.as<L>();
   const int32_t* targets = a.targets.as<int32_t>() + first;
-  const R *lses = a.lse.as<R>() + first, *dloss = a.dloss.as<R>();
-  const R factor = static_cast<R>(a.factor);
+  const R* lses = a.lse.as<R>() + first;
   each_block(exec, logits.dim(0), [=] __device__(int64_t r) {
     L* row = numbers + r * rule.stride;
-    const int32_t target = targets[r];
-    const bool ignored = target == rule.ignore;
-    const R lse = lses[r], weight = 1 + 2 * rule.z_loss * lse, scale = *dloss * factor;
-    const R everywhere = rule.smoothing / static_cast<R>(rule.vocabulary), on_target = 1 - rule.smoothing + everywhere;
-    rule.each(row, [&](int32_t v, const R(&x)[kPack]) {
-      LogitPack<L> out;
-      R d[kPack];
-#pragma unroll
-      for (int i = 0; i < kPack; ++i) {
-        d[i] = scale * (rule.exponential(x[i] - lse) * weight - (v + i == target ? on_target : everywhere));
-      }
-      if (rule.cap > 0) {
-#pragma unroll
-        for (int i = 0; i < kPack; ++i) d[i] *= 1 - x[i] / rule.cap * (x[i] / rule.cap);
-      }
-#pragma unroll
-      for (int i = 0; i < kPack; ++i) d[i] = ignored ? R{0} : d[i];
-      out.set(d);
-      out.write(row + v);
-    });
+    rule.gradients(row, row, lses[r], targets[r]);
   });
 }
 
@@ -287,12 +302,11 @@ void cross_entropy_backward_as(const Exec& exec, const CrossEntropyBackwardArgs&
                    .n = a.x.cols(),
                    .k = vocabulary,
                    .out = View(a.dx.tensor.slice(0, first, gradients.dim(0))),
+                   .scale = View(a.dloss),
+                   .factor = a.factor,
                    .add = a.dx.add});
   };
-  if (kept) {
-    turn_into_gradients<R, L>(exec, a, logits.all, 0);
-    if (a.dx) dx_of(logits.all, 0);
-  }
+  if (kept && a.dx) dx_of(logits.all, 0);
   int64_t first = 0;
   do {  // once even for no rows: the gradient of an unused head is zero
     const int64_t rows = std::min(at_once, all - first);
@@ -309,6 +323,8 @@ void cross_entropy_backward_as(const Exec& exec, const CrossEntropyBackwardArgs&
                      .n = a.x.cols(),
                      .k = rows,
                      .out = View(a.dw.tensor),
+                     .scale = View(a.dloss),
+                     .factor = a.factor,
                      .add = a.dw.add || first > 0});
     }
     if (a.db) {
@@ -316,10 +332,11 @@ void cross_entropy_backward_as(const Exec& exec, const CrossEntropyBackwardArgs&
       db.add = db.add || first > 0;
       const L* g = gradients.as<L>();
       const int64_t stride = gradients.stride(0);
+      const R *dloss = a.dloss.as<R>(), factor = static_cast<R>(a.factor);
       sum_rows<R>(
           logits.sums, rows, vocabulary,
           [=] __device__(int64_t r, int64_t v) { return static_cast<R>(g[r * stride + v]); },
-          [=] __device__(int64_t v, R s) { db.put(v, s); });
+          [=] __device__(int64_t v, R s) { db.put(v, s * (*dloss * factor)); });
     }
     first += rows;
   } while (first < all);

@@ -39,6 +39,7 @@ struct Chunk {
 
 // Not inlined: 64 copies a kernel, each for three dtypes, would take nvcc half a minute.
 __device__ __noinline__ void finish_sum(const ProductArgs& p, int64_t m, int64_t n, float sum) {
+  sum = p.scaled(sum);
   if (p.bias) sum += p.bias.get<float>(n);
   if (p.residual) sum = p.residual.get<float>(p.residual.at(m) + n) + sum;
   p.out.put(m * p.out.strides[p.out.rank - 2] + n, sum, p.add);

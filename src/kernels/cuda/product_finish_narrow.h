@@ -43,6 +43,8 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
   const Place& place;
   uint32_t buffer;
   int lane;
+  float2 bias[kTileColumns / 8];  // of this lane's columns
+  float scale;                    // without a bias
 
   __device__ static uint32_t at(int r, int c) { return static_cast<uint32_t>(r * 256 + ((c ^ (r & 7)) * 16)); }
   __device__ int row_of(int unit) const { return place.m + unit * 64 + lane / 16; }
@@ -59,7 +61,13 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
       if (2 * i < rows) fetch_chunk<16>(to + at(2 * i + lane / 16, lane % 16), from + i * step, 16);
     }
   }
-  // Calls for what a unit is joined with; the first time, before there are sums. Without a gate its place is for pre of the
+  // Before there are sums.
+  __device__ void prepare() {
+    if (kKind == FinishKind::narrow) scale = args.scaling();
+    if (!kBackward && args.bias) load_bias();
+    fetch(0);
+  }
+  // Calls for what a unit is joined with. Without a gate its place is for pre of the
   // second unit, which comes with the first.
   __device__ void fetch(int unit) const {
     if constexpr (kBackward) {
@@ -80,8 +88,6 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
   __device__ void put(const float* sums) const {
     const int r = lane % 16;
     const uint32_t row = buffer + r * 256;
-    float2 bias[kTileColumns / 8] = {};
-    if (kBias) load_bias(bias);
 #pragma unroll
     for (int j = 0; j < kTileColumns / 8; j += 2) {
       const float* s = sums + 4 * j;
@@ -89,7 +95,9 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float2 b = bias[j + i / 2];
-        v[i] = kBias ? pack(s[2 * i] + b.x, s[2 * i + 1] + b.y) : pack(s[2 * i], s[2 * i + 1]);
+        v[i] = kBias                         ? pack(s[2 * i] + b.x, s[2 * i + 1] + b.y)
+               : kKind == FinishKind::narrow ? pack(scale * s[2 * i], scale * s[2 * i + 1])
+                                             : pack(s[2 * i], s[2 * i + 1]);
       }
       asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                        row + ((j + lane / 16) ^ (r & 7)) * 16),
@@ -132,7 +140,7 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
 
   template <class F>
   __device__ void run(F sums) const {
-#pragma unroll 1
+#pragma unroll(kKind == FinishKind::narrow ? 2 : 1)  // with activations it would be much code
     for (int unit = 0; unit < kUnits; ++unit) {
       if (!kBackward && args.bias) {
         unit == 0 ? put<true>(sums(0)) : put<true>(sums(1));
@@ -149,7 +157,7 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
 
  private:
   // Of this thread's columns, all called for at once; those outside are never stored, whatever was added.
-  __device__ void load_bias(float2 (&bias)[kTileColumns / 8]) const {
+  __device__ void load_bias() {
     const auto at = [&](int j) {
       return args.bias.at(place.bias_row, min(place.n + 8 * j, args.columns - 8) + 2 * (lane % 4));
     };
