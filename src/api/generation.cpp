@@ -6,7 +6,6 @@
 #include "infer/grammar/json_schema.h"
 #include "infer/text_choices.h"
 #include "open/room.h"
-#include "text/unicode/utf8.h"
 
 namespace qkv::v1 {
 namespace {
@@ -117,7 +116,7 @@ void set_prompt(const OpenModel& model, const Text& prompt, SessionOptions& to) 
   } else if (prompt.is_ids) {
     to.prompt = tokens_of(model, prompt).ids;
   } else {
-    QKV_CHECK(is_utf8(prompt.text), "the prompt is not UTF-8", Hint("convert it, for example with  iconv"));
+    check_text(model, prompt);
     to.prompt = prompt_ids(model.tokenizer(), model.spec(), prompt.text);
   }
 }

@@ -11,7 +11,6 @@
 #include "infer/text_choices.h"
 #include "open/room.h"
 #include "server/models/embedding_queue.h"
-#include "text/unicode/utf8.h"
 
 namespace qkv::v1 {
 namespace {
@@ -23,7 +22,7 @@ TokenText scored(const OpenModel& model, const Text& text) {
     tokens = tokens_of(model, text);
     if (model.spec().has_source()) tokens.first = std::ssize(model.target_start());
   } else {
-    QKV_CHECK(is_utf8(text.text), "the text is not UTF-8", Hint("convert it, for example with  iconv"));
+    check_text(model, text);
     if (const std::optional<int32_t> bos = bos_of(model)) tokens.ids = {*bos};
     const std::vector<int32_t> ids =
         model.tokenizer().encode(text.text, {.add_specials = false, .read_specials = false});

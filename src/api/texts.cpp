@@ -103,16 +103,19 @@ std::vector<int32_t> parse_ids(std::string_view text) {
   }
 }
 
-TokenText tokens_of(const OpenModel& model, const Text& given) {
+void check_text(const OpenModel& model, const Text& given) {
   const ModelSpec& spec = model.spec();
   QKV_CHECK(spec.has_source() || (given.target.empty() && given.target_ids.empty()), "there is a target, but a ",
             spec.family, " continues its text",
             Hint("leave it out: only models that translate have a source and a target"));
-  if (!given.is_ids) {
-    QKV_CHECK(is_utf8(given.text) && is_utf8(given.target), "the text is not UTF-8",
-              Hint("convert it, for example with  iconv"));
-    return model.encode(given.text, given.target);
-  }
+  QKV_CHECK(given.is_ids || (is_utf8(given.text) && is_utf8(given.target)), "the text is not UTF-8",
+            Hint("convert it, for example with  iconv"));
+}
+
+TokenText tokens_of(const OpenModel& model, const Text& given) {
+  check_text(model, given);
+  const ModelSpec& spec = model.spec();
+  if (!given.is_ids) return model.encode(given.text, given.target);
   if (!spec.has_source()) {
     check_ids(model, given.ids, spec.vocabulary);
     return {.ids = given.ids, .text = given.text};

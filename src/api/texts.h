@@ -11,8 +11,10 @@ namespace qkv::v1 {
 
 inline constexpr size_t kLargestTextFile = size_t{1} << 30;
 
+// An Error unless it is UTF-8, and has a target only where the model has one.
+void check_text(const OpenModel& model, const Text& given);
 // Texts get the special tokens the model expects; ids are taken as they are, after the token a target starts with, and
-// must be in the vocabulary. An Error for a target of a model that has none.
+// must be in the vocabulary.
 TokenText tokens_of(const OpenModel& model, const Text& given);
 
 // Windows of a file, or stories of the built-in world; pairs for an encoder-decoder. An Error if there is no text of two

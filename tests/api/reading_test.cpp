@@ -12,9 +12,8 @@ using Ids = std::vector<int32_t>;
 const Ids kText{1, 5, 9, 4, 5, 9};
 
 TEST(ApiRead, ShowsWhatARecorderRecords) {
-  const test::SmallModel small("llama", nullptr);
   for (const api::Precision precision : {api::Precision::f32, api::Precision::bf16}) {
-    const api::Model model = small.open({.precision = precision});
+    const api::Model model = test::open_golden("llama", {.precision = precision});
     const OpenModel& open = inside(model);
     std::vector<TapId> all;
     std::string names;
@@ -52,9 +51,8 @@ TEST(ApiRead, ShowsWhatARecorderRecords) {
 }
 
 TEST(ApiRead, EditsAreWhatThePassGoesOnWith) {
-  const test::SmallModel small("llama", nullptr);
   for (const api::Precision precision : {api::Precision::f32, api::Precision::bf16}) {
-    const api::Model model = small.open({.precision = precision});
+    const api::Model model = test::open_golden("llama", {.precision = precision});
     const api::Edit nothing{"attn.z,resid.mid,mlp.post", [](const std::string&, api::Shape, std::span<float>) {}};
     const api::Edit no_head{"1.attn.z", [](const std::string& name, api::Shape shape, std::span<float> values) {
                               EXPECT_EQ(name, "1.attn.z");
@@ -77,15 +75,13 @@ TEST(ApiRead, EditsAreWhatThePassGoesOnWith) {
 }
 
 TEST(ApiRead, NamesOfTransformerLensAreRead) {
-  const test::SmallModel small("llama", nullptr);
-  const api::Model model = small.open();
+  const api::Model model = test::open_golden("llama");
   EXPECT_EQ(model.read(kText, {.keep = "blocks.1.attn.hook_pattern"})["1.attn.probs"].values,
             model.read(kText, {.keep = "1.attn.probs"})["1.attn.probs"].values);
 }
 
 TEST(ApiRead, LossesAreThoseOfTheNextTokens) {
-  const test::SmallModel small("llama", nullptr);
-  const api::Model model = small.open();
+  const api::Model model = test::open_golden("llama");
   const api::ReadResult result = model.read(kText, {.losses = true});
   const api::Likelihood likelihood = model.likelihood(kText);
   ASSERT_EQ(result.losses.size(), likelihood.log_p.size());
@@ -95,8 +91,7 @@ TEST(ApiRead, LossesAreThoseOfTheNextTokens) {
 }
 
 TEST(ApiRead, AFunctionThatThrowsLeavesTheModelUsable) {
-  const test::SmallModel small("llama", nullptr);
-  const api::Model model = small.open();
+  const api::Model model = test::open_golden("llama");
   struct Mine {};
   const std::vector<float> before = model.read(kText, {.keep = "final"})["final"].values;
   for (const char* tap : {"embed", "1.attn.probs", "logits"}) {
@@ -114,8 +109,7 @@ TEST(ApiRead, AFunctionThatThrowsLeavesTheModelUsable) {
 }
 
 TEST(ApiRead, SaysWhatIsWrong) {
-  const test::SmallModel small("llama", nullptr);
-  const api::Model model = small.open();
+  const api::Model model = test::open_golden("llama");
   const auto nothing = [](const std::string&, api::Shape, std::span<float>) {};
   expect_error([&] { model.read(kText, {.keep = "1.attn.qq"}); }, {"attn.qq"});
   expect_error([&] { model.read(kText, {.edit = {{"attn.probs", nothing}}}); }, {"attn.probs", "not changed"});
