@@ -10,6 +10,7 @@
 #include <qkv/generate.h>
 #include <qkv/look.h>
 #include <qkv/model.h>
+#include <qkv/serve.h>
 #include <qkv/text.h>
 #include <qkv/tokenizer.h>
 #include <qkv/train.h>
