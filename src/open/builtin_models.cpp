@@ -25,7 +25,7 @@ constexpr BuiltinModel kBuiltinModels[] = {
     {.name = "translator",
      .about = "Encoder-decoder: translates the world's sentences both ways. Its cross-attention aligns words",
      .languages = "en zh"},
-    {.name = "experts", .about = "Mixture of experts: which expert a token visits, and why", .languages = "en zh"},
+    {.name = "experts", .about = "Mixture of experts: which expert a token visits, and why", .languages = "en"},
     {.name = "world-2l",
      .about = "Two layers of attention alone, for circuits: a previous-token head and an induction head that reads it",
      .languages = "en zh"},
