@@ -39,7 +39,7 @@ export function products(a: readonly number[], b: readonly number[]): { terms: [
 export function productSum(a: readonly number[], b: readonly number[], others: (count: number) => string, plus?: number): Element {
   const { terms, rest, restCount, sum } = products(a, b);
   const parts: Child[] = [];
-  terms.forEach(([, x, y], k) => parts.push(k ? "+" : null, mn(x), "×", inBrackets(y)));
+  terms.forEach(([, x, y], k) => parts.push(k ? "+" : null, k ? inBrackets(x) : mn(x), "×", inBrackets(y)));
   if (restCount > 0) {
     const under = math("munder", row("+", inBrackets(rest)), math("mtext", others(restCount)));
     parts.push(under);

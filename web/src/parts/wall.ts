@@ -22,8 +22,23 @@ const roleOf = (head: Head): string => strongestRole(head)?.name ?? "none";
 export const hasWall = (): boolean => wallHeads().length > 0;
 const wallHeads = (): Head[] => list(report().heads).filter((head) => known(head.layer) && known(head.head) && queriesOf(head).length > 0 && keysOf(head).length > 0);
 
-// The head to begin with: who aligns best in a translation, else the clearest role that is more than resting on the first token.
+// The head in which the told token looks most clearly at another word, and at which one.
+export interface Telling { name: string; layer: number; key: number; share: number }
+export function tellingHead(): Telling | null {
+  let best: Telling | null = null;
+  const told = report().story;
+  list(told?.layers).forEach((layer, l) => list(layer.heads).forEach((head) => list(head.matches).forEach(({ key, share, text }) => {
+    if (key > 0 && key < told!.token - 1 && /[\p{L}\p{N}]/u.test(text) && share > (best?.share ?? 0)) best = { name: head.name, layer: layer.layer ?? l, key, share };
+  })));
+  return best;
+}
+
+// The head to begin with: who aligns best in a translation; who looks where the story's token gets its answer from; else the
+// clearest role that is more than resting on the first token.
+const clearly = 0.3;
 function startHead(heads: readonly Head[]): Head {
+  const telling = tellingHead(), found = telling && telling.share >= clearly ? heads.find((head) => head.name === telling.name) : undefined;
+  if (found) return found;
   const interest = (head: Head) => {
     if (head.stack === "cross") return 100 - (head.entropy ?? 0);
     const role = strongestRole(head);
