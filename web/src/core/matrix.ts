@@ -20,6 +20,7 @@ export interface Block {
   shape?: Child;                                 // what stands for "rows × columns": of a part of a larger matrix
   changes?: boolean;                             // its numbers follow what is pointed at
   kind?: "signed" | "share";                     // shares have the colours of attention
+  line?: boolean;                                // it has a line of its own
   slice?: [number, number];                      // columns of the head that is shown
   made?: (i: number, j: number) => Made | null;  // how this cell came about
 }
@@ -41,7 +42,7 @@ export function blocks(all: readonly (Block | string)[]): { node: HTMLElement; m
   let signs: Child[] = [];
   for (const one of all) {
     if (typeof one === "string") { signs.push(el("span", { class: "sign" }, one)); continue; }
-    const wide = one.columns > wideFrom, block = drawBlock(one, () => made(), wide ? signs : []);
+    const wide = one.line || one.columns > wideFrom, block = drawBlock(one, () => made(), wide ? signs : []);
     drawn.push(signs.length && !wide ? el("div", { class: "signed" }, signs, block) : block);
     signs = [];
   }
@@ -49,9 +50,9 @@ export function blocks(all: readonly (Block | string)[]): { node: HTMLElement; m
   return { node, made };
 }
 
-const gutter = 64, wideFrom = 48;
+const gutter = 64, wideFrom = 48, captionWide = 92;
 function drawBlock(block: Block, made: () => { made: Made } | null, signs: Child[]): HTMLElement {
-  const { rows, columns } = block, wide = columns > wideFrom, named = Boolean(block.rowName);
+  const { rows, columns } = block, wide = block.line || columns > wideFrom, named = Boolean(block.rowName);
   const left = named ? gutter : 0, top = block.columnName && columns <= 20 ? 16 : 0;
   const largest = () => { let m = 0; for (let i = 0; i < rows; ++i) for (let j = 0; j < columns; ++j) m = Math.max(m, Math.abs(block.at(i, j))); return m || 1; };
   const fixed = block.changes ? 0 : largest();
@@ -127,6 +128,6 @@ function drawBlock(block: Block, made: () => { made: Made } | null, signs: Child
     pinned.set({ block: block.id, row: clamp(now.row + move[0], 0, rows - 1), column: clamp(now.column + move[1], 0, columns - 1) });
   });
   const size = wide ? "block wide" : "block";
-  return el("figure", { class: size, "data-block": block.id, style: wide ? {} : { width: `${left + columns * Math.min(columns <= 10 ? 52 : 40, Math.max(7, 420 / columns))}px` } },
+  return el("figure", { class: size, "data-block": block.id, style: wide ? {} : { width: `${left + Math.max(columns * Math.min(columns <= 10 ? 52 : 40, Math.max(7, 420 / columns)), captionWide)}px` } },
     el("figcaption", {}, signs, el("b", {}, block.name), el("small", {}, " ", block.shape ?? `${rows} × ${columns}`)), holder);
 }

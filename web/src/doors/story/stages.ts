@@ -95,7 +95,7 @@ function scoreStages(context: Context): Stage[] {
   const plain = scores.every((s, i) => Math.abs(s - qk[i] * n.scale) < 1e-3 * (1 + Math.abs(s)));
   const keyBlock: Block = { id: "keys", name: "K", rows: S, columns: keys[0].length, at: (i, j) => keys[i][j], rowName };
   const first: Stage = { name: "scores", text: say("texts").scores({ d: n.head_width, scale: shownNumber(n.scale) }), start: { block: "qk", row: S - 1, column: 0 }, blocks: [
-    vector("q", "q", q.values), "×", keyBlock, "=",
+    vector("q", "q", q.values, { line: true }), "×", keyBlock, "=",
     column("qk", "q · k", qk, { made: (i) => ({ formula: [formula(mi("q"), "·", sub("k", i)), formula("=", productSum(q.values, keys[i], others))], from: lit(i), terms: { names: ["q[i]", `k[${i}][i]`], a: q.values, b: keys[i] } }) }),
     "→",
     column("scores", "s", scores, { made: (i) => (plain ? { formula: formula(sub("s", i), "=", row("(", mi("q"), "·", sub("k", i), ")"), "×", frac(math("mn", 1), sqrt(mi("d"))), "=", mn(qk[i]), "×", mn(n.scale), "=", mn(scores[i])), from: [{ block: "qk", rows: [i, i + 1] }] } : null) })] };
