@@ -16,12 +16,16 @@ constexpr std::array kLeast{0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6};
 constexpr size_t kRowKinds = 2;  // predicting, reading
 constexpr size_t kChoices = kRowKinds * kLeast.size();
 
-// |A| + |S| - 2 |A n S| over |A| + |S|: the sum of these over sentences is their AER.
-TextSum error_sum(const WordPairs& found, const WordPairs& gold) {
-  int64_t both = 0;
-  for (const auto& link : found) both += std::binary_search(gold.begin(), gold.end(), link) ? 1 : 0;
-  const int64_t all = std::ssize(found) + std::ssize(gold);
-  return {.sum = static_cast<double>(all - 2 * both), .count = all};
+// |A| + |S| - |A n S| - |A n P| over |A| + |S|: the sum of these over sentences is their AER.
+TextSum error_sum(const WordPairs& found, const WordPairs& sure, const WordPairs& possible) {
+  int64_t wanted = 0, allowed = 0;
+  for (const auto& link : found) {
+    const bool is_sure = std::binary_search(sure.begin(), sure.end(), link);
+    wanted += is_sure ? 1 : 0;
+    allowed += is_sure || std::binary_search(possible.begin(), possible.end(), link) ? 1 : 0;
+  }
+  const int64_t all = std::ssize(found) + std::ssize(sure);
+  return {.sum = static_cast<double>(all - wanted - allowed), .count = all};
 }
 
 // One sentence pair as the model reads it, and the tokens of its words.
@@ -94,7 +98,7 @@ class GoldProbe : public ReadingProbe {
       }
       for (size_t l = 0; l < kLeast.size(); ++l) {
         sums_[(head * kChoices + reading * kLeast.size() + l) * gold_.size() + text] =
-            error_sum(found[l], gold_[text].links);
+            error_sum(found[l], gold_[text].links, gold_[text].possible);
       }
     }
   }
@@ -143,10 +147,21 @@ void read_side(const Json& line, const std::string& side, const std::string& whe
   }
 }
 
+void read_links(const Json& links, const std::string& where, const GoldPair& pair, WordPairs& into) {
+  for (const Json& link : links) {
+    const auto s = link.at(0).get<size_t>(), t = link.at(1).get<size_t>();
+    QKV_CHECK(s < pair.source.words.size() && t < pair.target.words.size(), where, ": the pair [", s, ", ", t,
+              "] is beyond ", pair.source.words.size(), " source and ", pair.target.words.size(), " target words",
+              Hint("words are counted from 0"));
+    into.emplace_back(s, t);
+  }
+  std::sort(into.begin(), into.end());
+}
+
 }  // namespace
 
-double alignment_error(const WordPairs& found, const WordPairs& gold) {
-  const TextSum sum = error_sum(found, gold);
+double alignment_error(const WordPairs& found, const WordPairs& sure, const WordPairs& possible) {
+  const TextSum sum = error_sum(found, sure, possible);
   return sum.count > 0 ? sum.sum / static_cast<double>(sum.count) : 0;
 }
 
@@ -164,19 +179,13 @@ std::vector<GoldPair> read_gold_pairs(std::string_view content, const std::strin
     try {
       read_side(json, "source", where, pair.source);
       read_side(json, "target", where, pair.target);
-      for (const Json& link : json.at("pairs")) {
-        const auto s = link.at(0).get<size_t>(), t = link.at(1).get<size_t>();
-        QKV_CHECK(s < pair.source.words.size() && t < pair.target.words.size(), where, ": the pair [", s, ", ", t,
-                  "] is beyond ", pair.source.words.size(), " source and ", pair.target.words.size(), " target words",
-                  Hint("words are counted from 0"));
-        pair.links.emplace_back(s, t);
-      }
+      read_links(json.at("pairs"), where, pair, pair.links);
+      if (json.contains("possible")) read_links(json.at("possible"), where, pair, pair.possible);
     } catch (const Json::exception& e) {
       QKV_FAIL(where, ": ", e.what(),
                Hint("a line is {\"source\", \"target\", \"source_words\", \"target_words\", \"pairs\"}; see "
                     "docs/looking.md"));
     }
-    std::sort(pair.links.begin(), pair.links.end());
   }
   return pairs;
 }
@@ -280,8 +289,8 @@ AlignmentScore score_alignment(Reader& reader, const PairTokenizers& tokenizers,
   std::vector<TextSum> diagonal_sums, model1_sums;
   for (size_t p = 0; p < pairs.size(); ++p) {
     score.links += std::ssize(pairs[p].links);
-    diagonal_sums.push_back(error_sum(diagonal_links(pairs[p]), pairs[p].links));
-    model1_sums.push_back(error_sum(model1[p], pairs[p].links));
+    diagonal_sums.push_back(error_sum(diagonal_links(pairs[p]), pairs[p].links, pairs[p].possible));
+    model1_sums.push_back(error_sum(model1[p], pairs[p].links, pairs[p].possible));
   }
   score.diagonal = estimate(of_half(diagonal_sums, true));
   score.model1 = estimate(of_half(model1_sums, true));

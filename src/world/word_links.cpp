@@ -1,4 +1,4 @@
-#include "world/word_pairs.h"
+#include "world/word_links.h"
 
 #include <algorithm>
 #include <array>
@@ -7,6 +7,10 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
+
+#include "world/lexicon.h"
+#include "world/meanings.h"
 
 namespace qkv {
 namespace {
@@ -79,6 +83,26 @@ constexpr NoPair kNoPairs[] = {
     {"shine", "出来"},
 };
 
+std::string lower(std::string text) {
+  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z') text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  return text;
+}
+
+// Meanings, and the nouns and adjectives of the lexicon.
+bool is_meaning(const std::string& lemma, const std::string& chinese) {
+  static const auto known = [] {
+    std::set<std::pair<std::string_view, std::string_view>> all;
+    for (const world::Meaning& meaning : world::meanings()) all.emplace(meaning.en, meaning.zh);
+    for (const world::Noun* noun : world::all_nouns()) all.emplace(noun->en, noun->zh);
+    for (const auto& table : {world::thing_qualities(), world::colours(), world::baked_qualities(),
+                              world::fruit_qualities(), world::animal_qualities(), world::person_qualities()}) {
+      for (const world::Adjective& adjective : table) all.emplace(adjective.en, adjective.zh);
+    }
+    return all;
+  }();
+  return known.contains({lemma, chinese}) || known.contains({lower(lemma), chinese});
+}
+
 bool mean_the_same(const StoryWord& en, const StoryWord& zh) {
   // A measure word may stand for its noun, a day of the week for a part of it, 去 for going to do something.
   const bool measure = zh.upos == "NOUN" && (zh.form == "个" || zh.form == "块" || zh.form == "张");
@@ -93,15 +117,18 @@ class PairFinder {
  public:
   PairFinder(const StorySentence& english, const StorySentence& chinese) : en_{english.words}, zh_{chinese.words} {}
 
-  std::vector<std::pair<size_t, size_t>> find() {
+  WordLinks find() {
     const std::map<int, Numbers> chinese = zh_.mentions();
     for (const auto& [entity, here] : en_.mentions()) {
       const auto there = chinese.find(entity);
       if (there != chinese.end()) pair_mentions(here, there->second);
     }
+    pair_nouns();
     pair_places();
+    pair_meanings();
     pair_marks();
-    return {pairs_.begin(), pairs_.end()};
+    pair_compounds();
+    return {.sure = {pairs_.begin(), pairs_.end()}, .possible = possible()};
   }
 
  private:
@@ -208,7 +235,115 @@ class PairFinder {
     }
   }
 
+  // "jasmine tea", 茉莉花茶: all words of an English noun are the Chinese one.
+  void pair_nouns() {
+    for (const world::Noun* noun : world::all_nouns()) {
+      const size_t words = 1 + static_cast<size_t>(std::count(noun->en.begin(), noun->en.end(), ' '));
+      if (words == 1) continue;
+      for (size_t z = 0; z < zh_.words.size(); ++z) {
+        if (zh_.words[z].form != noun->zh) continue;
+        for (size_t e = 0; e + words <= en_.words.size(); ++e) {
+          std::string found;
+          for (size_t k = 0; k < words; ++k) found += (k == 0 ? "" : " ") + lower(en_.words[e + k].lemma);
+          const bool here = found == noun->en && (!paired_zh_.contains(z) || pairs_.contains({e + words - 1, z}));
+          for (size_t k = 0; here && k < words; ++k) link(e + k, z);
+        }
+      }
+    }
+  }
+
+  // A word and what it means, each without a pair so far; those that stand at similar places of their sentences first.
+  void pair_meanings() {
+    std::vector<std::tuple<double, size_t, size_t>> found;
+    for (size_t e = 0; e < en_.words.size(); ++e) {
+      if (paired_en_.contains(e)) continue;
+      for (size_t z = 0; z < zh_.words.size(); ++z) {
+        if (paired_zh_.contains(z) || !is_meaning(en_.words[e].lemma, zh_.words[z].form)) continue;
+        const auto share = [](size_t at, const PairTree& tree) {
+          return static_cast<double>(at) / static_cast<double>(tree.words.size());
+        };
+        found.emplace_back(std::abs(share(e, en_) - share(z, zh_)), e, z);
+      }
+    }
+    std::sort(found.begin(), found.end());
+    for (const auto& [distance, e, z] : found) {
+      if (!paired_en_.contains(e) && !paired_zh_.contains(z)) link(e, z);
+    }
+  }
+
+  Numbers partners(const PairTree& tree, size_t of) const {
+    Numbers found;
+    for (const auto& [e, z] : pairs_) {
+      if (&tree == &en_ && e == of) found.push_back(z);
+      if (&tree == &zh_ && z == of) found.push_back(e);
+    }
+    return found;
+  }
+  void link_with_head(const PairTree& tree, size_t word, size_t head, std::set<std::pair<size_t, size_t>>& into) const {
+    for (const size_t partner : partners(tree, head)) {
+      into.insert(&tree == &en_ ? std::pair(word, partner) : std::pair(partner, word));
+    }
+  }
+
+  // "wake up", 举起: a word that is part of another has its pairs.
+  void pair_compounds() {
+    for (const PairTree* tree : {&en_, &zh_}) {
+      for (size_t i = 0; i < tree->words.size(); ++i) {
+        const StoryWord& word = tree->words[i];
+        const bool paired = (tree == &en_ ? paired_en_ : paired_zh_).contains(i);
+        if (paired || plain_relation(word) != "compound") continue;
+        std::set<std::pair<size_t, size_t>> found;
+        link_with_head(*tree, i, static_cast<size_t>(word.head - 1), found);
+        for (const auto& [e, z] : found) link(e, z);
+      }
+    }
+  }
+
+  // Articles, particles, measure words: with the words their heads are paired with.
+  std::vector<std::pair<size_t, size_t>> possible() const {
+    static constexpr std::array<std::string_view, 7> kSmall{"DET", "PART", "ADP", "AUX", "CCONJ", "SCONJ", "PRON"};
+    static constexpr std::array<std::string_view, 10> kAdverbs{"都", "也", "就", "又", "还",
+                                                               "才", "很", "正", "在", "却"};
+    std::set<std::pair<size_t, size_t>> found;
+    for (const PairTree* tree : {&en_, &zh_}) {
+      for (size_t i = 0; i < tree->words.size(); ++i) {
+        const StoryWord& word = tree->words[i];
+        const bool measure = plain_relation(word) == "clf";
+        const bool small = measure || std::find(kSmall.begin(), kSmall.end(), word.upos) != kSmall.end() ||
+                           std::find(kAdverbs.begin(), kAdverbs.end(), word.form) != kAdverbs.end();
+        if (!small || word.head == 0 || (tree == &en_ ? paired_en_ : paired_zh_).contains(i)) continue;
+        const auto head = static_cast<size_t>(word.head - 1);
+        link_with_head(*tree, i, head, found);
+        if (i > 0 && word.form == "地") link_with_head(*tree, i, i - 1, found);  // 开心地
+        // 一本书, 有名的饺子: the measure word hangs on the number, the number on the noun.
+        const int noun = tree->words[head].head;
+        if ((measure || word.form == "的") && noun > 0) link_with_head(*tree, i, static_cast<size_t>(noun - 1), found);
+      }
+    }
+    return {found.begin(), found.end()};
+  }
+
   void pair_marks() {
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kMarks{
+        {{",", "，、"}, {".", "。"}, {"?", "？"}, {"!", "！"}, {":", "："}, {"(", "（"}, {")", "）"}, {";", "；"}}};
+    const auto marks = [](const PairTree& tree, std::string_view forms, const std::set<size_t>& paired) {
+      Numbers found;
+      for (size_t i = 0; i < tree.words.size(); ++i) {
+        const StoryWord& word = tree.words[i];
+        if (word.upos == "PUNCT" && forms.find(word.form) != std::string_view::npos && !paired.contains(i)) {
+          found.push_back(i);
+        }
+      }
+      return found;
+    };
+    pair_quotes();
+    for (const auto& [english, chinese] : kMarks) {
+      const Numbers here = marks(en_, english, paired_en_), there = marks(zh_, chinese, paired_zh_);
+      for (size_t k = 0; here.size() == there.size() && k < here.size(); ++k) link(here[k], there[k]);
+    }
+  }
+
+  void pair_quotes() {
     const auto quotes = [](const PairTree& tree) {
       Numbers found;
       for (size_t i = 0; i < tree.words.size(); ++i) {
@@ -218,14 +353,17 @@ class PairFinder {
       return found;
     };
     const Numbers english = quotes(en_), chinese = quotes(zh_);
-    if (english.size() == chinese.size()) {
-      for (size_t k = 0; k < english.size(); ++k) link(english[k], chinese[k]);
+    if (english.size() != chinese.size()) return;
+    for (size_t k = 0; k < english.size(); ++k) {
+      link(english[k], chinese[k]);
+      // The mark before a quote: said, “Rome.” 说：“罗马。”
+      if (english[k] == 0 || chinese[k] == 0) continue;
+      const size_t here = english[k] - 1, there = chinese[k] - 1;
+      if (en_.words[here].upos == "PUNCT" && zh_.words[there].upos == "PUNCT" && !paired_en_.contains(here) &&
+          !paired_zh_.contains(there)) {
+        link(here, there);
+      }
     }
-    const size_t last_en = en_.words.size() - 1, last_zh = zh_.words.size() - 1;
-    const auto is_last_mark = [](const PairTree& tree, size_t last, const Numbers& quotes_there) {
-      return tree.words[last].upos == "PUNCT" && (quotes_there.empty() || quotes_there.back() != last);
-    };
-    if (is_last_mark(en_, last_en, english) && is_last_mark(zh_, last_zh, chinese)) link(last_en, last_zh);
   }
 
   PairTree en_, zh_;
@@ -235,7 +373,7 @@ class PairFinder {
 
 }  // namespace
 
-std::vector<std::pair<size_t, size_t>> word_pairs(const StorySentence& english, const StorySentence& chinese) {
+WordLinks word_links(const StorySentence& english, const StorySentence& chinese) {
   return PairFinder(english, chinese).find();
 }
 
