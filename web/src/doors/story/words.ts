@@ -7,7 +7,7 @@ export const say = words({
     chooseToken: "Token", chooseLayer: "Layer", chooseHead: "Head", others: (n: number) => `${n} other products`, pick: "Point at a number to see how it came about.",
     how: "How this number came about", terms: "All products", check: (e: string) => `The formula and the model differ by ${e} at most in this step.`, previous: "Back", next: "Next", wait: "asking the model …",
     notPlain: "This model computes this step in another way than the plain formula, so it is not taken apart here.", tooLarge: "This matrix is large: only what the chosen number needs is shown.",
-    stages: { embed: "embedding", learn: "its update", norm: "norm", q: "query", k: "key", v: "value", scores: "q · k", softmax: "softmax", z: "z", concat: "concat", o: "W_O", mid: "+ residual", mlp: "feed-forward", router: "router and experts", post: "+ residual", logits: "logits", sample: "sampling", update: "training" },
+    stages: { embed: "embedding", learn: "its update", norm: "norm", q: "query", k: "key", v: "value", scores: "q · k", softmax: "softmax", z: "z", concat: "concat", o: "W_O", mid: "+ residual", mlp: "feed-forward", router: "router", post: "+ residual", logits: "logits", sample: "sampling", update: "training" },
     columnOf: (j: number, rows: number, columns: number) => `column ${j} of ${rows} × ${columns}`,
     splitTitle: (h: number, d: number) => `One product for all heads: its columns are split into ${h} groups of ${d}`,
     texts: {
@@ -36,7 +36,7 @@ export const say = words({
     chooseToken: "词元", chooseLayer: "层", chooseHead: "头", others: (n: number) => `其余 ${n} 个乘积`, pick: "指向一个数字，看它是怎样算出来的。",
     how: "这个数字的由来", terms: "全部乘积", check: (e: string) => `这一步里，公式与模型最多相差 ${e}。`, previous: "上一步", next: "下一步", wait: "正在问模型……",
     notPlain: "这个模型的这一步不是最简单的公式，这里不拆开。", tooLarge: "这个矩阵很大，只显示所选数字用到的部分。",
-    stages: { embed: "词嵌入", learn: "它的更新", norm: "归一化", q: "查询", k: "键", v: "值", scores: "q · k", softmax: "softmax", z: "z", concat: "拼接", o: "W_O", mid: "+ 残差", mlp: "前馈", router: "路由与专家", post: "+ 残差", logits: "logits", sample: "采样", update: "训练" },
+    stages: { embed: "词嵌入", learn: "它的更新", norm: "归一化", q: "查询", k: "键", v: "值", scores: "q · k", softmax: "softmax", z: "z", concat: "拼接", o: "W_O", mid: "+ 残差", mlp: "前馈", router: "路由", post: "+ 残差", logits: "logits", sample: "采样", update: "训练" },
     columnOf: (j: number, rows: number, columns: number) => `${rows} × ${columns} 的第 ${j} 列`,
     splitTitle: (h: number, d: number) => `所有头一次乘完：列分成 ${h} 组，每组 ${d} 列`,
     texts: {
