@@ -20,6 +20,12 @@ export const mn = (x: number): Element => {
   made.setAttribute("data-value", String(x));  // exact, for whoever checks the arithmetic
   return made;
 };
+// A number that somebody chose, as it was written.
+export const given = (x: number): Element => {
+  const made = math("mn", x);
+  made.setAttribute("data-value", String(x));
+  return made;
+};
 const inBrackets = (x: number): Child => (x < 0 ? row("(", mn(x), ")") : mn(x));
 
 export function formula(...parts: Child[]): Element {

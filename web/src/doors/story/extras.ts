@@ -1,7 +1,7 @@
 // Pictures of the documents: how the columns of W_Q are split among the heads, and how training moves embeddings.
 import { el, math, type Child } from "../../core/dom";
 import { visible } from "../../core/format";
-import { formula, frac, mi, mn, row, shownNumber, sub } from "../../core/formula";
+import { formula, frac, given, mi, mn, row, shownNumber, sub } from "../../core/formula";
 import type { Candidate } from "../../core/report";
 import * as store from "../../core/store";
 import { weight, type Numbers } from "./data";
@@ -29,7 +29,7 @@ export function learnStage({ update }: Context): Stage | null {
     name: "learn", start: { block: "after", row: 0, column: 0 }, text: say("texts").learn({ loss: shownNumber(loss), rate, fall: shownNumber(fall), uses, tied }),
     blocks: [vector("before", ["E[", String(id), "]"], before), `− ${rate} ×`, vector("gradient", "∂L/∂E", gradient), "=",
       { ...vector("after", ["E′[", String(id), "]"], after), made: (_, j) => ({
-        formula: formula(sub("E′", row(math("mn", id), ",", math("mn", j))), "=", sub("E", row(math("mn", id), ",", math("mn", j))), "−", mi("η"), "×", frac(mi("∂L"), row("∂", sub("E", row(math("mn", id), ",", math("mn", j))))), "=", mn(before[j]), "−", math("mn", rate), "×", gradient[j] < 0 ? row("(", mn(gradient[j]), ")") : mn(gradient[j]), "=", mn(after[j])),
+        formula: formula(sub("E′", row(math("mn", id), ",", math("mn", j))), "=", sub("E", row(math("mn", id), ",", math("mn", j))), "−", mi("η"), "×", frac(mi("∂L"), row("∂", sub("E", row(math("mn", id), ",", math("mn", j))))), "=", mn(before[j]), "−", given(rate), "×", gradient[j] < 0 ? row("(", mn(gradient[j]), ")") : mn(gradient[j]), "=", mn(after[j])),
         from: [{ block: "before", columns: [j, j + 1] }, { block: "gradient", columns: [j, j + 1] }] }) }],
   };
 }
@@ -46,7 +46,7 @@ export function updateStage({ model }: Context, final: readonly number[], next: 
     name: "update", start: { block: "after", row: 0, column: 0 }, text: say("texts").update({ token: visible(next.text), p: shownNumber(next.p), rate, rise: shownNumber(rise) }),
     blocks: [vector("before", ["W_U[", visible(next.text), "]"], before), "+", `${rate} × (1 − ${shownNumber(next.p)}) ×`, vector("n", "n", final), "=",
       { ...vector("after", ["W_U′[", visible(next.text), "]"], after), made: (_, j) => ({
-        formula: formula(sub("w′", j), "=", sub("w", j), "+", mi("η"), row("(", math("mn", 1), "−", mi("p"), ")"), sub("n", j), "=", mn(before[j]), "+", math("mn", rate), "×", mn(1 - next.p), "×", mn(final[j]), "=", mn(after[j])),
+        formula: formula(sub("w′", j), "=", sub("w", j), "+", mi("η"), row("(", math("mn", 1), "−", mi("p"), ")"), sub("n", j), "=", mn(before[j]), "+", given(rate), "×", mn(1 - next.p), "×", mn(final[j]), "=", mn(after[j])),
         from: [{ block: "before", columns: [j, j + 1] }, { block: "n", columns: [j, j + 1] }] }) }],
   };
 }
