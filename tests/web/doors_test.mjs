@@ -39,7 +39,8 @@ const tableRows = (page, part) => page.$$eval(`#${part} .depth-extra tbody tr`, 
 {
   const page = await open("#/story?model=experts&layer=0&stage=router&text=one%20two%20three");
   await page.waitForSelector("[data-block=logits] canvas");
-  const { value, said } = await workedOut(page), told = await post("story", { model: "experts", text: "one two three", layer: 0, head: 0 });
+  const token = Number(await page.locator(".story-pick .chip.chosen").getAttribute("data-token"));
+  const { value, said } = await workedOut(page), told = await post("story", { model: "experts", text: "one two three", token, layer: 0, head: 0 });
   near(value, said, 2e-5 * (1 + Math.abs(said)), "n W_router: the formula's numbers make its result");
   near(said, told.experts.logits[told.experts.ids[0]], 1e-4 * (1 + Math.abs(said)), "and it is the server's logit of the first expert");
   await page.close();

@@ -37,7 +37,7 @@ export const storyDoor: Door = {
   show() {
     const token = () => chosenToken(list(report().tokens).length);
     effect(() => {
-      if (!modelNow()) return;
+      if (modelNow()?.name !== report().model || textNow() !== report().title) return;  // its tokens are still to come
       const { layer, head } = headIndex();
       askLater<Numbers>(60, "/page/story", { ...subject(), token: token(), layer, head }, (next) => { numbers.set(next); failed.set(null); }, (why) => failed.set(why));
     });
