@@ -54,9 +54,16 @@ export function pieces(tokens: readonly Token[], i: number): { begin: number; en
   return { begin, end, text: visible(tokens.slice(begin, end).map((t) => t.text || "").join("")) };
 }
 
-// A piece of a longer word in letters with spaces between words (“lo” of “Oslo”) continues the token before it.
+// A piece of a longer word in letters with spaces between words (“lo” of “Oslo”) continues the token before it. Tokens
+// that hold no spaces at all do not tell words apart.
+const spaced = new WeakMap<readonly Token[], boolean>();
+function hasSpaces(tokens: readonly Token[]): boolean {
+  let found = spaced.get(tokens);
+  if (found === undefined) spaced.set(tokens, (found = tokens.some((token) => /^\s/.test(token.text ?? ""))));
+  return found;
+}
 const lettersEnd = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{M}]$/u, lettersStart = /^[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{M}]/u;
-export const continuesWord = (tokens: readonly Token[], i: number): boolean => i > 0 && lettersStart.test(tokens[i]?.text ?? "") && lettersEnd.test(tokens[i - 1]?.text ?? "");
+export const continuesWord = (tokens: readonly Token[], i: number): boolean => i > 0 && hasSpaces(tokens) && lettersStart.test(tokens[i]?.text ?? "") && lettersEnd.test(tokens[i - 1]?.text ?? "");
 export function wordOf(tokens: readonly Token[], i: number): string {
   let begin = i, end = i + 1;
   while (continuesWord(tokens, begin)) --begin;
