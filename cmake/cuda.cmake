@@ -2,7 +2,7 @@
 # The launcher says OFF where it sees no GPU: the program is built sooner.
 set(QKV_CUDA AUTO CACHE STRING "kernels for NVIDIA GPUs: AUTO where nvcc is found, ON to insist, OFF")
 set(nvcc_flags -std=c++20 -O2 --extended-lambda --expt-relaxed-constexpr --fmad=false -diag-suppress=20012
-  -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off,-D_GLIBCXX_ASSERTIONS)
+  -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off,-fPIC,-fvisibility=hidden,-D_GLIBCXX_ASSERTIONS -DQKV_INTERNAL)
 # Hopper's own instructions; the rest also as PTX for GPUs of capability 8.0 and later, which nobody has tested.
 set(hopper_flags -gencode=arch=compute_90a,code=sm_90a)
 set(general_flags ${hopper_flags} -gencode=arch=compute_80,code=compute_80)
@@ -32,7 +32,7 @@ function(qkv_cuda_kernels)
       set(gpus ${hopper_flags})
     endif()
     add_custom_command(OUTPUT ${object} DEPENDS ${file} DEPFILE ${object}.d COMMENT "nvcc ${name}" VERBATIM
-      COMMAND ${QKV_NVCC} ${nvcc_flags} ${gpus} -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src -MD -MF ${object}.d
+      COMMAND ${QKV_NVCC} ${nvcc_flags} ${gpus} -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include -MD -MF ${object}.d
         -c ${file} -o ${object})
     list(APPEND objects ${object})
   endforeach()

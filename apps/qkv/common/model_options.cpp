@@ -5,7 +5,8 @@
 namespace qkv::app {
 
 void add_model_options(Command command, ModelOptions& options) {
-  command.add_model("MODEL", options.path, "A Hugging Face folder, a GGUF file, or a built-in model (qkv models)").required();
+  command.add_model("MODEL", options.path, "A Hugging Face folder, a GGUF file, or a built-in model (qkv models)")
+      .required();
   command.add_option("--dtype", options.dtype, "What it computes in; auto: f32 if all weights are f32, otherwise bf16")
       .one_of({"auto", "f32", "bf16"})
       .show_default();
@@ -28,6 +29,39 @@ OpenModel open_model(const ModelOptions& options, const CacheOptions& cache, int
   open.context = cache.context > 0 ? cache.context : kUsualContext;
   open.texts = texts;
   return OpenModel(options.path, open);
+}
+
+namespace {
+
+api::OpenOptions library_options(const ModelOptions& options) {
+  using enum kernels::DeviceChoice;
+  const kernels::DeviceChoice device = options.compute.device();
+  return {.device = device == cpu    ? api::Device::cpu
+                    : device == cuda ? api::Device::cuda
+                                     : api::Device::automatic,
+          .precision = options.dtype == "f32"    ? api::Precision::f32
+                       : options.dtype == "bf16" ? api::Precision::bf16
+                                                 : api::Precision::automatic,
+          .threads = options.compute.threads};
+}
+
+}  // namespace
+
+api::Model open_library(const ModelOptions& options, bool decoded) {
+  api::OpenOptions open = library_options(options);
+  open.decoded = decoded;
+  return api::Model(options.path, open);
+}
+
+api::Model open_library(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
+  api::OpenOptions open = library_options(options);
+  open.context = cache.context;
+  open.texts = texts;
+  open.cache = cache.cache == "f32"    ? api::CacheType::f32
+               : cache.cache == "bf16" ? api::CacheType::bf16
+               : cache.cache == "i8"   ? api::CacheType::i8
+                                       : api::CacheType::automatic;
+  return api::Model(options.path, open);
 }
 
 void add_cache_options(Command command, CacheOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "api/inside.h"
 #include "common/command.h"
 #include "common/compute_options.h"
 #include "open/open_model.h"
@@ -34,6 +35,10 @@ RunOptions room_for_texts(const OpenModel& model, const CacheOptions& options, i
 
 // The same for a model that will run so many texts of its context at once.
 OpenModel open_model(const ModelOptions& options, const CacheOptions& cache, int64_t texts);
+
+// As the library opens it. `decoded`: blocks of weights become plain numbers.
+api::Model open_library(const ModelOptions& options, bool decoded = false);
+api::Model open_library(const ModelOptions& options, const CacheOptions& cache, int64_t texts);
 
 std::optional<DType> chosen_cache_type(const CacheOptions& options);  // none: auto
 DType cache_type(const OpenModel& model, const CacheOptions& options);

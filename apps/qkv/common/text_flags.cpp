@@ -65,13 +65,41 @@ void hold_to(TextRequest& request, const grammar::GrammarPtr& grammar, const Tok
   request.options.constraint = std::make_shared<const grammar::TokenMasks>(grammar, grammar::token_trie_of(tokenizer));
 }
 
-TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults) {
+namespace {
+
+TextChoices with_biases(const TextFlags& flags) {
   TextChoices chosen = flags;
   for (const std::string& bias : flags.biases) {
     const auto [id, value] = parse_bias(bias);
     chosen.logit_bias[id] = value;
   }
-  return qkv::text_request(chosen, defaults);
+  return chosen;
+}
+
+}  // namespace
+
+v1::GenerateOptions generate_options(const TextFlags& flags) {
+  const TextChoices chosen = with_biases(flags);
+  v1::GenerateOptions options{.max_new = chosen.max_new,
+                              .temperature = chosen.temperature,
+                              .top_p = chosen.top_p,
+                              .min_p = chosen.min_p,
+                              .typical_p = chosen.typical_p,
+                              .top_k = chosen.top_k,
+                              .no_repeat_ngram = chosen.no_repeat_ngram,
+                              .repetition_penalty = chosen.repetition_penalty,
+                              .presence_penalty = chosen.presence_penalty,
+                              .frequency_penalty = chosen.frequency_penalty,
+                              .logit_bias = chosen.logit_bias,
+                              .stop = chosen.stop,
+                              .seed = chosen.seed,
+                              .draft = chosen.draft};
+  if (schema_of(flags)) options.json_schema = read_file(flags.json_schema, grammar::kLargestSchema);
+  return options;
+}
+
+TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults) {
+  return qkv::text_request(with_biases(flags), defaults);
 }
 
 }  // namespace qkv::app

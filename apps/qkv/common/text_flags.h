@@ -1,6 +1,8 @@
 // Options of commands that write text: how tokens are chosen and where a text ends.
 #pragma once
 
+#include <qkv/generate.h>
+
 #include <string>
 #include <vector>
 
@@ -27,6 +29,9 @@ grammar::GrammarPtr schema_of(const TextFlags& flags);
 
 // The request's text is one of the grammar, if there is one.
 void hold_to(TextRequest& request, const grammar::GrammarPtr& grammar, const Tokenizer& tokenizer);
+
+// As the library takes them.
+v1::GenerateOptions generate_options(const TextFlags& flags);
 
 // Everything but the prompt, its ends and callbacks.
 TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults);

@@ -1,12 +1,10 @@
-#include "make/train_watch.h"
+#include "api/training/train_watch.h"
 
 #include <fmt/format.h>
 
-#include <iostream>
-
 #include "base/error.h"
 
-namespace qkv::app {
+namespace qkv {
 namespace {
 
 constexpr int64_t kCounted = 500'000;  // tokens behind the frequencies, at most
@@ -71,8 +69,7 @@ WatchFolder folder_of(const std::filesystem::path& run, const WatchPlan& plan) {
 
 TrainWatch::TrainWatch(const std::filesystem::path& run, const Engine& engine, const Recipe& recipe, const Model& model,
                        const TrainData& data)
-    : run_(run),
-      watcher_(model, engine, material_of(recipe, model, data),
+    : watcher_(model, engine, material_of(recipe, model, data),
                {.precision = recipe.precision(),
                 .steps = recipe.steps,
                 .batch_tokens = recipe.batch_tokens,
@@ -111,17 +108,8 @@ Json TrainWatch::log_line(const TrainCounters& counters) const {
   return {{"step", counters.step}, {"watch_seconds", watcher_.seconds()}, {"watch_share", share(counters)}};
 }
 
-void TrainWatch::show_end(const TrainCounters& counters, bool json) const {
-  const size_t snapshots = folder_.steps().size();
-  if (json) {
-    std::cout << Json{{"snapshots", snapshots}, {"watch_seconds", watcher_.seconds()}, {"watch_share", share(counters)}}
-                     .dump()
-              << '\n';
-    return;
-  }
-  std::cout << fmt::format("  watching cost {:.1f} % ({:.2f} s for {} snapshots and the importance of heads)\n",
-                           100 * share(counters), watcher_.seconds(), snapshots)
-            << fmt::format("  see it learn:  qkv movie {}\n", run_.string());
+WatchEnd TrainWatch::end(const TrainCounters& counters) const {
+  return {.snapshots = folder_.steps().size(), .seconds = watcher_.seconds(), .share = share(counters)};
 }
 
-}  // namespace qkv::app
+}  // namespace qkv

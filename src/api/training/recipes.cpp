@@ -1,17 +1,13 @@
-#include "make/recipes.h"
-
-#include <fmt/format.h>
+#include "api/training/recipes.h"
 
 #include <filesystem>
-#include <iostream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/printable.h"
-#include "common/drawing.h"
 
-namespace qkv::app {
+namespace qkv {
 
 Json find_recipe(const std::string& name_or_file) {
   for (const auto& [name, text] : shipped_recipes()) {
@@ -37,22 +33,4 @@ std::vector<std::string> recipe_names() {
   return names;
 }
 
-void list_recipes(bool json) {
-  if (json) {
-    Json all = Json::array();
-    for (const auto& [name, text] : shipped_recipes()) {
-      all.push_back({{"name", name}, {"about", parse_json(text, name).value("about", "")}});
-    }
-    std::cout << json_text(all) << '\n';
-    return;
-  }
-  for (const auto& [name, text] : shipped_recipes()) {
-    const std::vector<std::string> about =
-        wrap(parse_json(text, name).value("about", ""), std::max(terminal_columns() - 21, 20));
-    for (size_t i = 0; i < about.size(); ++i) {
-      std::cout << fmt::format("  {:<18} {}\n", i == 0 ? name : "", about[i]);
-    }
-  }
-}
-
-}  // namespace qkv::app
+}  // namespace qkv

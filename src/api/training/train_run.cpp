@@ -1,4 +1,4 @@
-#include "make/train_run.h"
+#include "api/training/train_run.h"
 
 #include <fmt/format.h>
 
@@ -11,13 +11,11 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/replace.h"
-#include "common/interrupt.h"
-#include "kernels/tables.h"
 #include "train/checkpoint_files.h"
 #include "train/prepare.h"
 #include "train/prepared.h"
 
-namespace qkv::app {
+namespace qkv {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,12 +26,13 @@ double gibibytes(int64_t bytes) {
 
 }  // namespace
 
-TrainRun::TrainRun(TrainOptions options, Comm& comm)
+TrainRun::TrainRun(TrainRunOptions options, Comm& comm)
     : options_(std::move(options)),
       comm_(comm),
-      kernels_(&kernels_for(options_.compute, 0)),
+      kernels_(&kernels::table_for(options_.device, 0)),
       recipe_(open_run()),
-      prepared_(fs::path(options_.out) / "prepared") {
+      prepared_(fs::path(options_.out) / "prepared"),
+      screen_(options_.screen != nullptr ? options_.screen : &nobody_) {
   try {
     set_up();
   } catch (...) {
@@ -49,12 +48,13 @@ void TrainRun::forget() {
 }
 
 std::optional<StopReason> TrainRun::run() {
-  std::optional<TrainView> view;
   if (run_) {
-    view.emplace(*engine_, recipe_, *trainer_, *data_, prepared_ / "tokenizer", options_.show);
+    reports_.emplace(*engine_, recipe_, *trainer_, *data_, prepared_ / "tokenizer");
     try {
-      view->check(*model_);
-      view->show_plan(*model_, memory_);
+      reports_->check(*model_);
+      if (options_.screen != nullptr) {
+        screen_->show_plan({*engine_, recipe_, *model_, *data_}, reports_->plan(*model_, memory_));
+      }
     } catch (...) {
       forget();
       throw;
@@ -64,27 +64,24 @@ std::optional<StopReason> TrainRun::run() {
     forget();
     return std::nullopt;
   }
-  const InterruptWatch interrupt({SIGINT, SIGTERM, SIGUSR1});  // job queues send the other two
   if (run_ && (recipe_.watch || WatchFolder::exists(run_->path()))) {
     watch_.emplace(run_->path(), *engine_, recipe_, *model_, *data_);
     watch_->on_snapshot = options_.observer.on_snapshot;
     watch_->begin(trainer_->counters());
   }
   TrainHooks hooks;
-  hooks.stop = [&] { return interrupt.seen(); };
+  hooks.stop = options_.stop;
   if (run_) {
-    hooks.on_step = [&](const StepReport& report) { tell(*view, report); };
-    hooks.on_evaluation = [&](const EvalResult& result, bool best) { tell(*view, result, best); };
+    hooks.on_step = [&](const StepReport& report) { tell(report); };
+    hooks.on_evaluation = [&](const EvalResult& result, bool best) { tell(result, best); };
   }
   hooks.on_save = [&](const TrainCounters& counters, bool best) { save(counters, best); };
   if (run_ && options_.resume) run_->remove_after(trainer_->counters().step);  // now it is certain that it goes on
   const StopReason end = trainer_->run(hooks, watch_ ? watch_->probe() : nullptr);
   if (run_) run_->wait();
   if (!run_) return end;
-  view->show_end(end, run_->path());
-  if (watch_ && options_.show != TrainView::Show::nothing) {
-    watch_->show_end(trainer_->counters(), options_.show == TrainView::Show::json);
-  }
+  screen_->show_end(end, trainer_->counters(), run_->path());
+  if (watch_) screen_->show_watched(watch_->end(trainer_->counters()), run_->path());
   return end;
 }
 
@@ -145,11 +142,11 @@ void TrainRun::prepare() {
   }
   QKV_CHECK(options_.from_scratch || !run_->has_checkpoints(), missing.string(), " is missing but ", options_.out,
             " has been trained on it", Hint("put it back, or resume with --from-scratch to begin again at step 0"));
-  ThreadPool pool(options_.compute.threads);
+  ThreadPool pool(options_.threads);
   // Weights and optimiser have to fit somewhere; what else a run needs is known once it is prepared.
   int64_t memory = cpu_device().free_bytes();
   const int64_t of_device = kernels_->device().free_bytes();
-  memory = options_.compute.device() == kernels::DeviceChoice::automatic ? std::max(memory, of_device) : of_device;
+  memory = options_.device == kernels::DeviceChoice::automatic ? std::max(memory, of_device) : of_device;
   if (!is_there(prepared_)) return prepare_run(recipe_, prepared_, pool, memory);
   log_line(Log::warn, fmt::format("{} is missing: the run is prepared again", missing.string()));
   const fs::path fresh = fs::path(options_.out) / (std::string(kTemporaryPrefix) + "prepared");
@@ -160,7 +157,7 @@ void TrainRun::prepare() {
 // The weights are read when the first pass asks for them, so a plan takes none of the device's memory.
 void TrainRun::open_model() {
   model_.reset();
-  engine_.emplace(*kernels_, Engine::Options{.threads = options_.compute.threads});
+  engine_.emplace(*kernels_, Engine::Options{.threads = options_.threads});
   model_ = start_.model(engine_->device());
   choose_trainable(*model_, recipe_.frozen);
 }
@@ -171,7 +168,7 @@ void TrainRun::choose_device() {
   const bool on_gpu = &engine_->device() != &cpu_device(), fits = on_gpu && memory_.total() <= memory_.free;
   const auto all = comm_.all_gather(std::as_bytes(std::span(&fits, 1)));
   const bool all_fit = std::all_of(all.begin(), all.end(), [](const auto& each) { return each[0] != std::byte{0}; });
-  if (on_gpu && !all_fit && options_.compute.device() == kernels::DeviceChoice::automatic) {
+  if (on_gpu && !all_fit && options_.device == kernels::DeviceChoice::automatic) {
     log_line(Log::info, fits ? std::string("device cpu: not every rank of this run can use a GPU")
                              : fmt::format("device cpu: the run needs {:.1f} GiB but {:.1f} are free on the GPU",
                                            gibibytes(memory_.total()), gibibytes(memory_.free)));
@@ -217,9 +214,9 @@ void TrainRun::go_on() {
   }
 }
 
-void TrainRun::tell(TrainView& view, const StepReport& report) {
-  view.show_step(report);
-  run_->log(view.log_line(report));
+void TrainRun::tell(const StepReport& report) {
+  screen_->show_step(report, reports_->rate(report));
+  run_->log(reports_->log_line(report));
   run_->scalars(report.step + 1,
                 {{"loss", report.result.loss}, {"lr", report.lr}, {"grad_norm", report.result.grad_norm}});
   const TrainCounters& counters = trainer_->counters();
@@ -227,15 +224,17 @@ void TrainRun::tell(TrainView& view, const StepReport& report) {
   if (watch_ && watch_->after_step(report, counters)) run_->log(watch_->log_line(counters));
 }
 
-void TrainRun::tell(TrainView& view, const EvalResult& result, bool best) {
-  view.show_evaluation(result, best);
-  run_->log(view.log_line(result));
+void TrainRun::tell(const EvalResult& result, bool best) {
+  screen_->show_evaluation(result, best);
+  run_->log(log_line(result));
   run_->scalars(result.step, {{"val_loss", result.loss}, {"bits_per_byte", result.bits_per_byte}});
-  if (options_.observer.on_evaluation) options_.observer.on_evaluation(result);
-  const std::vector<std::string> samples = view.samples(*model_);
+  if (options_.observer.on_evaluation) options_.observer.on_evaluation(result, best);
+  const std::vector<std::string> samples = reports_->samples(*model_);
+  screen_->show_samples(samples);
   for (const std::string& sample : samples) run_->text_sample(result.step, sample);
   if (options_.observer.on_samples && !samples.empty()) options_.observer.on_samples(samples);
-  if (const std::optional<TranslationScore> score = view.translations(*model_)) {
+  if (const std::optional<TranslationScore> score = reports_->translations(*model_)) {
+    screen_->show_translations(*score);
     run_->log({{"step", result.step}, {"bleu", score->bleu}, {"chrf", score->chrf}, {"translated", score->lines}});
     run_->scalars(result.step, {{"bleu", score->bleu}, {"chrf", score->chrf}});
   }
@@ -251,4 +250,4 @@ void TrainRun::save(const TrainCounters& counters, bool best) {
   trainer_->optimizer().drop_gathered();
 }
 
-}  // namespace qkv::app
+}  // namespace qkv

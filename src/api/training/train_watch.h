@@ -3,10 +3,10 @@
 
 #include <filesystem>
 
+#include "api/training/train_reports.h"
 #include "inspect/watch/watcher.h"
-#include "train/trainer.h"
 
-namespace qkv::app {
+namespace qkv {
 
 class TrainWatch {
  public:
@@ -26,14 +26,13 @@ class TrainWatch {
   // Seconds of watching over those of training.
   double share(const TrainCounters& counters) const;
   Json log_line(const TrainCounters& counters) const;
-  void show_end(const TrainCounters& counters, bool json) const;
+  WatchEnd end(const TrainCounters& counters) const;
 
  private:
   void take(const TrainCounters& counters);
 
-  std::filesystem::path run_;
   Watcher watcher_;
   WatchFolder folder_;
 };
 
-}  // namespace qkv::app
+}  // namespace qkv

@@ -8,13 +8,12 @@
 
 #include "base/json.h"
 
-namespace qkv::app {
+namespace qkv {
 
 // Name and text of each; made by CMake.
 const std::vector<std::pair<std::string_view, std::string_view>>& shipped_recipes();
 
 Json find_recipe(const std::string& name_or_file);
-void list_recipes(bool json);
 std::vector<std::string> recipe_names();
 
-}  // namespace qkv::app
+}  // namespace qkv
