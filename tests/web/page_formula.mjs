@@ -14,7 +14,7 @@ function worked(leaves) {
 }
 
 // Once the weights have come that it needs.
-async function workedOut(page) {
+export async function workedOut(page) {
   for (let i = 0; i < 100; ++i) {
     const all = await formulas(page), { value, said } = all.length ? worked(all.at(-1)) : {};
     if (Number.isFinite(value) && said !== undefined) return { value, said };
@@ -26,7 +26,7 @@ async function workedOut(page) {
 export async function formulaHolds(page, origin) {
   const text = await page.evaluate(() => qkv.report().title);
   for (const layer of [0, 1]) {
-    for (const stage of ["norm", "q", "k", "v", "scores", "z", "o", "mid", "mlp", "post"]) {
+    for (const stage of [...(layer === 0 ? ["learn"] : []), "norm", "q", "k", "v", "scores", "z", "o", "mid", "mlp", "post"]) {
       await page.evaluate(([stage, layer]) => { location.hash = `#/story?token=3&layer=${layer}&head=L${layer}H2&stage=${stage}&text=${encodeURIComponent(qkv.report().title)}`; }, [stage, layer]);
       await page.waitForFunction((stage) => document.querySelector(".track .now button")?.dataset.stage === stage && document.querySelector(".how .formula math [data-value]"), stage, { timeout: 15000 })
         .catch(async () => { throw new Error(`the story has no formula at ${stage} of layer ${layer}: ${await page.locator("main").textContent()}`); });

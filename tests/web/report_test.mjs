@@ -39,7 +39,7 @@ const shownTexts = (page) => page.evaluate(async () => {
 
 // English words the page itself says, not the report's texts, formulas or names.
 async function leftInEnglish(page) {
-  const data = await page.evaluate(() => { const report = qkv.report(), list = (x) => x ?? []; return JSON.stringify([report.tokens, report.source, report.ladder.guesses, report.written, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]); });
+  const data = await page.evaluate(() => { const report = qkv.report(), list = (x) => x ?? []; return JSON.stringify([report.tokens, report.source, report.ladder.guesses, report.written, report.built_in, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]); });
   const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "PNG", "SVG", "softmax", "norm", "Esc", "English"];
   const words = (text) => text.match(/[A-Za-z]{3,}/g) || [];  // a canvas may cut a word short
   return (await shownTexts(page)).filter((text) => words(text).some((word) => !allowed.some((one) => one.startsWith(word))));
@@ -76,6 +76,8 @@ async function leftInEnglish(page) {
   await shoot(page, "demo-1400-light");
 
   // Text that is HTML stays text; Chinese and emoji are whole.
+  const ships = await page.locator("#builtin").textContent();
+  for (const said of ["world", "Anna went to the sea . She saw <b>ships</b> .", "L2H0", "0.57"]) check(ships.includes(said), `the built-in model: ${said}`);
   check((await page.locator("#written").textContent()).includes("</script> 小明笑了。"), "</script> and Chinese in what was written");
   check(!(await page.content()).includes("\ufffd"), "no replacement characters");
   equal(await page.locator("#tokens .chip").count(), 25, "chips");
@@ -111,9 +113,9 @@ async function leftInEnglish(page) {
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("ArrowRight");
   equal(await name(), "L1H1", "arrows move over layer and head");
-  equal(await page.locator(".role-tag").textContent(), "previous token", "its role");
+  equal(await page.locator("#wall .role-tag").textContent(), "previous token", "its role");
   await page.keyboard.press("ArrowRight");
-  equal(await page.locator(".role-tag").textContent(), "no role found", "a head without a role");
+  equal(await page.locator("#wall .role-tag").textContent(), "no role found", "a head without a role");
   await page.keyboard.press("ArrowLeft");
 
   // The large map: row and column light up, and say the weight that the report has.
@@ -291,7 +293,7 @@ for (const name of ["demo", "translate"]) {
   const page = await open("long", { width: 1000 });
   equal(await page.locator(".reading").textContent(), "Where “ball” looks", "the last row");
   equal(await page.locator(".role-legend").count(), 0, "no roles, no legend");
-  equal(await page.locator(".role-tag").count(), 0, "what was not measured is not denied");
+  equal(await page.locator("#wall .role-tag").count(), 0, "what was not measured is not denied");
   check(await inkOf(page, ".bigmap canvas") > 3, "the large map is drawn");
   await page.locator(".bigmap").focus();
   await page.keyboard.press("ArrowRight");

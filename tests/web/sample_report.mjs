@@ -113,6 +113,8 @@ function demo() {
   const heads = kinds.flatMap((row, layer) => row.map((kind, seat) => head(`L${layer}H${seat}`, "decoder", layer, seat, kind, demoTokens, demoTokens)));
   return { report: "demo", model: "world", lang: "en", made_with: "qkv demo", tokens: demoTokens, ladder: ladder(demoTokens, 5), heads,
     story: story(demoTokens, demoTokens.length - 1, 4, heads, 4),
+    built_in: { model: "world", written: { prompt: "Anna went to the sea .", text: " She saw <b>ships</b> ." },
+      roles: [{ name: "previous token", head: "L2H0", score: 0.57, low: 0.51, high: 0.62, n: 4000, heads: 2 }] },
     written: { prompt: "Tom has a red ball . Mia sees the red ball . 小明也喜欢🦊。 Tom gives Mia the red", text: " ball . Mia is happy . </script> 小明笑了。" },
     cuts: [{ head: "L2H0", kind: "most", delta: 0.412, low: 0.361, high: 0.466, n: 4096, before: "Tom gives Mia the red ball . Mia is happy .", after: "Tom gives Mia the red house . The fox sees ." },
       { head: "L1H2", kind: "least", delta: 0.002, low: -0.004, high: 0.008, n: 4096, before: "Tom gives Mia the red ball . Mia is happy .", after: "Tom gives Mia the red ball . Mia is happy ." }],

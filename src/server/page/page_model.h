@@ -24,6 +24,7 @@ class PageModel {
   // In f32 unless it is large, so that every number can be worked out again from the numbers before it.
   const OpenModel& opened();
   const Model& model() { return opened().model(); }
+  Model& own_model() { return (opened(), opened_->own_model()); }
   const Engine& engine() { return opened().engine(); }
   const ModelSpec& spec();  // needs no weights
   Precision precision() { return opened().precision(); }

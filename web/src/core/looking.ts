@@ -111,7 +111,7 @@ export function startLooking(): void {
   effect(() => {  // the story follows the selected token
     const token = store.token(), told = report().story?.token;
     if (!known(token) || !known(told) || token === story.peek()?.token || token >= list(report().tokens).length || !modelNow()) return;
-    askLater<Report>(150, "/page/look", { ...subject(), token }, (next) => story.set(next.story ?? null));
+    askLater<Report>(150, "/page/look", { ...subject(), token, only: "story" }, (next) => story.set(next.story ?? null));
   });
   let written = first.answer !== undefined ? JSON.stringify([first.title, "", sampling.peek()]) : "";
   if (first.answer !== undefined) answer.set(first.answer);
@@ -190,7 +190,8 @@ function askRoles(): void {
       measuringRoles.set(got.state === "measuring");
       if (got.state === "measuring") timer = setTimeout(poll, 600) as unknown as number;
       if (got.state !== "ready") return;
-      if (heads.some((head) => head.map && !head.top)) {  // the page came with maps alone: now with exact weights too
+      const asked = untracked(() => textNow() === report().title && modelNow()?.name === report().model && !cutList().length);  // not about to be replaced
+      if (asked && heads.some((head) => head.map && !head.top)) {  // the page came with maps alone: now with exact weights too
         ask<Report>("/page/look", { ...untracked(subject), token: story.peek()?.token }, abort.signal).then((exact) => report.set(exact), () => {});
         return;
       }

@@ -77,6 +77,7 @@ export interface Report {
   heads?: Head[];
   story?: Story;
   written?: { prompt?: string; text?: string };
+  built_in?: { model: string; written?: { prompt?: string; text?: string }; roles?: (Role & { head: string; heads?: number })[] };
   cuts?: Cut[];
   movie?: Movie;
   facts?: Facts;

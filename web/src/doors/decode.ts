@@ -42,7 +42,7 @@ const cached = (): boolean => cacheOn() !== "off";
 const writes = (model: Model): boolean => !model.can.includes("translate");
 const wanted = 24;
 
-export const decodeDoor: Door = { id: "decode", name: () => say("name"), here: live, show: () => needs("next", open) };
+export const decodeDoor: Door = { id: "decode", name: () => say("name"), here: live, show: () => needs("next", say("title"), say("lead"), open) };
 
 function open(): Child {
   const model = computed(() => doorModel("next", writes)), text = () => own() || (examplesOf(model(), store.lang() === "zh")[0] ?? "");
@@ -171,7 +171,8 @@ function chart(kept: () => Decoded | null, bare: () => Decoded | null, at: { ():
     all.forEach((one, n) => list(one?.steps).forEach((step, i) => {
       context.fillStyle = n === 0 ? series.training : series.heldOut;
       context.globalAlpha = i <= at() ? 1 : 0.3;
-      context.fillRect(g.x(i) + 1 + (n * wide) / 2, g.y(step.ms), Math.max(wide / 2 - 2, 1), g.bottom - g.y(step.ms));
+      const share = bare() ? wide / 2 : wide;
+      context.fillRect(g.x(i) + 1 + n * share, g.y(step.ms), Math.max(share - 2, 1), g.bottom - g.y(step.ms));
     }));
     context.globalAlpha = 1;
     context.fillStyle = ink.soft;

@@ -45,7 +45,7 @@ const cutList = (): string[] => cutNames().split(",").filter(Boolean);
 const toggle = (name: string): void => { const now = cutNames.peek().split(",").filter(Boolean); cutNames.set((now.includes(name) ? now.filter((one) => one !== name) : [...now, name]).join(",")); };
 export const expertColour = (e: number): string => seriesColours[e % seriesColours.length];
 
-export const expertsDoor: Door = { id: "experts", name: () => say("name"), here: live, show: () => needs("experts", open) };
+export const expertsDoor: Door = { id: "experts", name: () => say("name"), here: live, show: () => needs("experts", say("title"), say("lead"), open) };
 
 function open(): Child {
   const model = computed(() => doorModel("experts")), text = () => own() || (examplesOf(model(), store.lang() === "zh")[0] ?? "");

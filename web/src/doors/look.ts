@@ -13,12 +13,13 @@ import { moviePart } from "../parts/movie";
 import { storyPart } from "../parts/story";
 import { tokensPart } from "../parts/tokens";
 import { hasWall, wallPart } from "../parts/wall";
-import { cutsPart, writtenPart } from "../parts/written";
+import { builtInPart, cutsPart, writtenPart } from "../parts/written";
 import type { Door } from "./door";
 
 type PartId = keyof ReturnType<typeof navWords>;
 const navWords = () => say("nav");
 const parts: [PartId, () => boolean, () => Part][] = [
+  ["builtin", () => !live() && Boolean(report().built_in), builtInPart],
   ["written", () => !live() && Boolean(report().written?.text || report().written?.prompt), writtenPart],
   ["tokens", () => !live() && list(report().tokens).length > 0, tokensPart],
   ["ladder", hasLadder, ladderPart],

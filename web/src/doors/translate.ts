@@ -19,7 +19,7 @@ const say = words({
   en: {
     name: "Translate", title: "Two sentences, and the lines between them", lead: "The encoder reads the whole source at once. The decoder writes token by token, and each token looks back at the source. Point at a word on either side.",
     source: "Sentence to translate", reference: "A translation of your own, to compare (optional)", own: "its own translation", given: "your reference", show: "Show", free: "The model writes", layer: "Layer", head: "Head", mean: "mean of all",
-    encoder: "encoder: source to source", decoder: "decoder: target to target", cross: "cross: target to source", hint: "Lines are attention; thicker is more. Without pointing, each token’s strongest line is shown.", tries: "Try",
+    start: "(start)", encoder: "encoder: source to source", decoder: "decoder: target to target", cross: "cross: target to source", hint: "Lines are attention; thicker is more. Without pointing, each token’s strongest line is shown.", tries: "Try",
     forcedTitle: "Teacher forcing against free running", forcedLead: "Teacher forcing: at every place the model reads your reference so far and is asked for its next token. Free running: it reads what it wrote itself, so one wrong word changes all that follow.",
     forced: "Reference, read token by token", freely: "Written freely", needsReference: "Write a reference above to see how likely the model finds it.", surer: "The deeper a token, the likelier the model found it.",
     total: (nats: string, n: number, per: string) => `−log p = ${nats} nats over ${n} tokens, ${per} per token`, parts: (word: string, other: string) => `They part at “${word}”: the model writes “${other}” there.`, same: "Both are the same.", likelier: "The model finds its own text likelier, as it should: it chose every token by that.", other: "The model finds the reference likelier than its own text: choosing the best token each time does not give the best sentence.",
@@ -29,7 +29,7 @@ const say = words({
   zh: {
     name: "翻译", title: "两句话，和它们之间的连线", lead: "编码器一次读完原文。解码器一个词元一个词元地写，每写一个都回头看原文。指向任何一边的词。",
     source: "要翻译的句子", reference: "自己的译文，用来对照（可不填）", own: "模型的译文", given: "自己的译文", show: "显示", free: "模型写出", layer: "层", head: "头", mean: "全部取平均",
-    encoder: "编码器：原文看原文", decoder: "解码器：译文看译文", cross: "交叉：译文看原文", hint: "线表示注意力，越粗越多。没有指向时，显示每个词元最强的一条。", tries: "试试",
+    start: "（开始）", encoder: "编码器：原文看原文", decoder: "解码器：译文看译文", cross: "交叉：译文看原文", hint: "线表示注意力，越粗越多。没有指向时，显示每个词元最强的一条。", tries: "试试",
     forcedTitle: "教师强制与自由生成", forcedLead: "教师强制：每一步都让模型读参考译文的前半部分，再问下一个词元。自由生成：它读的是自己写的，所以错一个词，后面都会变。",
     forced: "逐个读参考译文", freely: "自由写出", needsReference: "在上面写一句参考译文，看模型觉得它有多可能。", surer: "颜色越深，模型觉得越可能。",
     total: (nats: string, n: number, per: string) => `${n} 个词元的 −log p 共 ${nats} 纳特，平均每个 ${per}`, parts: (word: string, other: string) => `从“${word}”开始不同：模型在那里写的是“${other}”。`, same: "两者相同。", likelier: "模型觉得自己写的更可能：每个词元本来就是这样选的。", other: "模型觉得参考译文比自己写的更可能：每次都选最可能的词元，得到的未必是最可能的句子。",
@@ -44,7 +44,7 @@ const shownText = store.keep("shown", signal("")), layerAt = store.keep("xlayer"
 const stacks = signal({ encoder: false, decoder: false, cross: true });
 const examples = ["安娜把钟给了汤姆。", "Anna gives the clock to Tom.", "Tom looks for the red kite.", "莉莉在公园里看见一只猫。"];
 
-export const translateDoor: Door = { id: "translate", name: () => say("name"), here: live, show: () => needs("translate", open) };
+export const translateDoor: Door = { id: "translate", name: () => say("name"), here: live, show: () => needs("translate", say("title"), say("lead"), open) };
 
 function open(): Child {
   const model = computed(() => doorModel("translate")), text = () => (source() || (examplesOf(model(), store.lang() === "zh")[0] ?? "")).trim();
@@ -82,7 +82,8 @@ function shownOf(look: Report): Shown {
     const at = stack === "encoder" ? Math.min(layer, Math.max(0, ...list(look.heads).filter((head) => head.stack === "encoder").map((head) => head.layer))) : layer;
     return stacks()[stack as "cross"] ? meanWeights(list(look.heads).filter((head) => head.stack === stack && head.layer === at && (only === null || head.head === only)), rows, columns) : null;
   };
-  const tokens = list(look.tokens), from = list(look.source);
+  // The decoder begins with a token that stands for nothing that was written.
+  const tokens = list(look.tokens).map((token, i) => (i === 0 && /^<.*>$/.test(token.text) ? { ...token, text: say("start") } : token)), from = list(look.source);
   return { source: from, target: tokens, encoder: of("encoder", from.length, from.length), decoder: of("decoder", tokens.length, tokens.length), cross: of("cross", tokens.length, from.length) };
 }
 

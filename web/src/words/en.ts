@@ -13,12 +13,12 @@ export const en = {
   kinds: { look: "A look inside", demo: "A model trained in minutes", movie: "How a model learned" },
   model: "model", other: "中文", otherHint: "换成中文", skip: "Skip to content", menu: "Views", keys: "Keys", toDark: "Dark colours", toLight: "Light colours",
   doorLook: "Look inside",
-  nav: { tokens: "Text", ladder: "Guesses", wall: "Heads", story: "One token", written: "Output", cuts: "Ablation", movie: "Training" },
+  nav: { builtin: "Built-in model", tokens: "Text", ladder: "Guesses", wall: "Heads", story: "One token", written: "Output", cuts: "Ablation", movie: "Training" },
   depth: { see: "See", explain: "Explain", numbers: "Numbers" }, depthLabel: "Level of detail",
   nothing: "This report has nothing this page can show.",
   broken: "This part of the report could not be drawn.",
   save: "Save as CSV", saveMenu: "Save what is seen: PNG, SVG or CSV", saveFailed: "This picture could not be saved.", shown: (some: number, all: number) => `${some} of ${all} rows.`,
-  piece: (i: number, n: number) => `part ${i} of ${n}`, partOfCharacter: "part of a character",
+  pieceOf: (piece: string, word: string) => `${piece} (in ${word})`, piece: (i: number, n: number) => `part ${i} of ${n}`, partOfCharacter: "part of a character",
   layer: "layer", layers: { embed: "embedding", out: "output" }, layerN: (n: number) => `layer ${n}`,
   step: "step", stepN: (n: number) => `step ${n}`, head: "head",
 
@@ -90,6 +90,8 @@ export const en = {
   zNorm: "length of z", outNorm: "length of z · W_O", vNorm: "length of v", qNorm: "length of q",
 
   writtenTitle: "What the model wrote",
+  builtInTitle: (name: string) => `The model that ships: ${name}`, builtInLead: "Trained already. It went on with a story it had never seen; nobody gave its heads their jobs.",
+  builtInRoles: "The best head for each job that was found", role: "role", score: "score", roleScore: (x: string, low: string, high: string, n: number) => `${x} (95 %: ${low} to ${high}, n = ${n})`, roleHeads: (n: number) => `${n} heads have this role`,
 
   cutsTitle: "What happens without a head",
   cutsLead: "One head is replaced by its mean output. How much worse is the model over the whole corpus, and what does it write now?",

@@ -5,12 +5,12 @@ export const zh: typeof en = {
   kinds: { look: "看看模型内部", demo: "几分钟训练出来的模型", movie: "模型是怎样学会的" },
   model: "模型", other: "English", otherHint: "Switch to English", skip: "跳到正文", menu: "视图", keys: "按键", toDark: "深色", toLight: "浅色",
   doorLook: "看内部",
-  nav: { tokens: "文本", ladder: "逐层猜测", wall: "注意力头", story: "单个词元", written: "输出", cuts: "消融", movie: "训练" },
+  nav: { builtin: "自带的模型", tokens: "文本", ladder: "逐层猜测", wall: "注意力头", story: "单个词元", written: "输出", cuts: "消融", movie: "训练" },
   depth: { see: "图", explain: "讲解", numbers: "数据" }, depthLabel: "详细程度",
   nothing: "这份报告里没有本页能显示的内容。",
   broken: "报告的这一部分无法显示。",
   save: "存为 CSV", saveMenu: "保存所见：PNG、SVG 或 CSV", saveFailed: "这张图无法保存。", shown: (some: number, all: number) => `共 ${all} 行，显示前 ${some} 行。`,
-  piece: (i: number, n: number) => `第 ${i}/${n} 段`, partOfCharacter: "半个字符",
+  pieceOf: (piece: string, word: string) => `${piece}（${word} 中）`, piece: (i: number, n: number) => `第 ${i}/${n} 段`, partOfCharacter: "半个字符",
   layer: "层", layers: { embed: "词嵌入", out: "输出" }, layerN: (n: number) => `第 ${n} 层`,
   step: "步数", stepN: (n: number) => `第 ${n} 步`, head: "头",
 
@@ -82,6 +82,8 @@ export const zh: typeof en = {
   zNorm: "z 的长度", outNorm: "z · W_O 的长度", vNorm: "v 的长度", qNorm: "q 的长度",
 
   writtenTitle: "模型写的文本",
+  builtInTitle: (name: string) => `自带的模型：${name}`, builtInLead: "已经训练好。它接着写一个从没见过的故事；没有人给它的头分配任务。",
+  builtInRoles: "每种角色中得分最高的头", role: "角色", score: "得分", roleScore: (x: string, low: string, high: string, n: number) => `${x}（95 %：${low} 到 ${high}，n = ${n}）`, roleHeads: (n: number) => `共 ${n} 个头有这个角色`,
 
   cutsTitle: "去掉一个头会怎样",
   cutsLead: "把一个头换成它的平均输出。在整个语料上模型差了多少？现在它会写什么？",
