@@ -158,7 +158,7 @@ LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds) {
         ++checks;
         if (context.progress) context.progress({i + 1, seeds, checks, now.doing});
       };
-      const auto seed = static_cast<uint64_t>(i + 1);
+      const uint64_t seed = context.first_seed + static_cast<uint64_t>(i);
       SeedNumbers numbers = lab.measure(one, seed);
       numbers.seconds = now() - seed_start;
       numbers.checks = checks;

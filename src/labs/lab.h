@@ -67,6 +67,7 @@ struct LabProgress {
 struct LabContext {
   const Engine& engine;
   double size = 1;  // scales the number of steps and examples; tests use less than 1
+  uint64_t first_seed = 1;
   std::function<bool()> stop = {};
   std::function<void(const LabProgress&)> progress = {};
 
@@ -138,7 +139,7 @@ struct Lab {
 std::span<const Lab* const> all_labs();
 const Lab& lab_named(const std::string& name);  // an Error that lists the labs if there is none
 
-// Runs seeds 1 .. seeds. If stopped, the result has the seeds that finished.
+// Runs `seeds` seeds from context.first_seed on. If stopped, the result has those that finished.
 LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds);
 
 // What a result says of the lab's claim, in a sentence; without a verdict, that there is none.

@@ -86,6 +86,7 @@ TEST(LabFrame, runs_seed_after_seed_and_stops_when_asked) {
   EXPECT_EQ(whole.seeds, (std::vector<uint64_t>{1, 2, 3, 4}));
   EXPECT_DOUBLE_EQ(whole.rows.front().mean, 2.5);
   EXPECT_DOUBLE_EQ(whole.curves.front().points.front().y, 2.5);
+  EXPECT_EQ(run_lab(lab, {.engine = engine(), .first_seed = 7}, 3).seeds, (std::vector<uint64_t>{7, 8, 9}));
   int asked = 0;
   const LabResult part = run_lab(lab, {.engine = engine(), .stop = [&] { return ++asked == 3; }}, 4);
   EXPECT_TRUE(part.stopped);
@@ -192,7 +193,8 @@ TEST_P(LabsInShort, runs_and_can_say_no) {
 }
 INSTANTIATE_TEST_SUITE_P(All, LabsInShort,
                          testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
-                                         "scale", "one-head", "three-matrices", "fixed-qkv"),
+                                         "scale", "one-head", "three-matrices", "fixed-qkv", "question-first",
+                                         "experts", "embedding-walk", "two-it", "analogy"),
                          underscored);
 
 TEST(Labs, cached_equals_uncached_even_in_a_small_model) {
@@ -214,7 +216,8 @@ TEST_P(LabsLong, ends_within_five_minutes) {
 }
 INSTANTIATE_TEST_SUITE_P(All, LabsLong,
                          testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
-                                         "causality", "scale", "one-head", "three-matrices", "fixed-qkv"),
+                                         "causality", "scale", "one-head", "three-matrices", "fixed-qkv",
+                                         "question-first", "experts", "embedding-walk", "two-it", "analogy"),
                          underscored);
 
 }  // namespace

@@ -43,7 +43,7 @@ constexpr size_t kLongestDocument = size_t{1} << 20;
 struct LabArguments {
   std::string name;
   ReportOptions report;
-  int64_t seeds = 0;
+  int64_t seeds = 0, first_seed = 1;
   ComputeOptions compute;
   bool list = false, lines = false;
   std::string docs;
@@ -153,6 +153,7 @@ LabResult run_and_show(const Lab& lab, const LabArguments& options, const Engine
     result = run_lab(
         lab,
         {.engine = engine,
+         .first_seed = static_cast<uint64_t>(options.first_seed),
          .stop = [&] { return interrupt.seen(); },
          .progress =
              [&](const LabProgress& now) { options.lines ? lines.tell(now) : progress.update(++told, now.text()); }},
@@ -195,6 +196,8 @@ void run_lab(const LabArguments& options) {
   const Lab* lab = options.name == kAllLabs ? nullptr : &lab_named(options.name);
   QKV_CHECK(options.seeds == 0 || options.seeds >= Lab::kFewestSeeds, "--seeds is ", options.seeds, " but a lab needs ",
             Lab::kFewestSeeds, " at least", Hint("an interval over fewer says nothing; leave --seeds out"));
+  QKV_CHECK(options.first_seed >= 1, "--first-seed is ", options.first_seed, " but seeds begin at 1",
+            Hint("--first-seed 4 --seeds 3  takes the seeds 4, 5 and 6"));
   constexpr int64_t kNeeded = int64_t{2} << 30;  // more than any lab's model and batch take
   const Engine engine(kernels_for(options.compute, kNeeded), {.threads = options.compute.threads});
   if (lab == nullptr) return run_all_labs(options, engine);
@@ -219,6 +222,8 @@ void add_lab(Command app) {
   command.add_flag("--list", options->list, "List the labs with their claims and how long they take");
   command.add_option("--docs", options->docs, "Write the table of what was recorded into this document");
   command.add_option("--seeds", options->seeds, "How many seeds, 3 or more; otherwise as many as the lab needs");
+  command.add_option("--first-seed", options->first_seed,
+                     "The first of them, 1 unless said otherwise: other seeds should give the same verdict");
   add_report_options(command, options->report);
   command
       .add_flag("--lines", options->lines,

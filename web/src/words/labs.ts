@@ -4,6 +4,28 @@ import { lang } from "../core/store";
 
 const chinese: Record<string, string> = {
   step: "步数", "head width": "头的宽度", "share of heads cut": "去掉的头所占份额",
+  // question-first
+  "decoder: right with the question first": "解码器：问题在前的正确率", "decoder: right with the question last": "解码器：问题在后的正确率", "decoder: first less last": "解码器：在前减在后", "encoder-decoder: right with the question first": "编码器—解码器：问题在前的正确率", "encoder-decoder: right with the question last": "编码器—解码器：问题在后的正确率",
+  "control: decoder, question last: right about one record alone": "对照：解码器，问题在后：单独一条记录的正确率", "control: a search: decoder, right with the question last": "对照：只是查找：解码器，问题在后的正确率",
+  "it judges every record": "每条记录它都能判断", "more than noise": "大于噪声", "it sees both ways": "它两边都看得到", "it knows the table and cannot use it": "它知道这张表，却用不上", "else it can find nothing at all": "否则它什么都找不到",
+  "decoder, question first": "解码器，问题在前", "decoder, question last": "解码器，问题在后", "encoder-decoder, question first": "编码器—解码器，问题在前", "encoder-decoder, question last": "编码器—解码器，问题在后",
+  // experts
+  "4096 facts: known with experts": "4096 条事实：专家记住的份额", "4096 facts: known by the dense twin": "4096 条事实：稠密模型记住的份额", "4096 facts: experts less dense twin": "4096 条事实：专家减稠密模型", "multiplications for a token, experts over dense twin": "每个词元的乘法次数，专家比稠密模型",
+  "control: 4096 facts: experts tied together less dense twin": "对照：4096 条事实：所有专家共用权重，减稠密模型", "control: 256 facts: known by the dense twin": "对照：256 条事实：稠密模型记住的份额", "4096 facts: known by a dense block with all the experts' weights": "4096 条事实：权重与全部专家一样多的稠密模型记住的份额",
+  "a fifth of all facts": "全部事实的五分之一", "no more compute": "计算量不更多", "experts that are one must not help": "其实是同一个的专家不该有帮助", "with room for all it learns all": "装得下就都学得会",
+  "4096 facts, experts": "4096 条事实，专家", "4096 facts, one dense block": "4096 条事实，稠密模型", "4096 facts, experts tied together": "4096 条事实，专家共用权重", "256 facts, one dense block": "256 条事实，稠密模型", "4096 facts, a large dense block": "4096 条事实，大的稠密模型",
+  // embedding-walk
+  "embedding: share that the word explains": "嵌入：来自所在的词的差别", "first layer: share that the word explains": "第一层：来自所在的词的差别", "last layer: share that the word explains": "最后一层：来自所在的词的差别", "last layer: the word read off the vector, in other texts": "最后一层：在别的文本里从向量读出所在的词",
+  "control: untrained: last layer: share that the word explains": "对照：训练之前：最后一层，来自所在的词的差别", "control: trained on shuffled characters: last layer: share that the word explains": "对照：用打乱的字训练：最后一层，来自所在的词的差别", "cosine of the embedding's row, before and after training": "嵌入中这一行，训练前后的余弦", "cosine of the embedding's row with its end": "嵌入中这一行与终点的余弦", "share that the word explains": "来自所在的词的差别",
+  embedding: "嵌入", "layer 1": "第 1 层", "layer 2": "第 2 层", "layer 3": "第 3 层", "one row for all": "所有文本同一行", "most of what differs": "大部分差别", "the three do not overlap": "三者互不重叠", "context alone must not be enough": "单有上下文不该够", "training alone must not be enough": "单有训练不该够", reading: "阅读", "reading shuffled characters": "读打乱的字",
+  // two-it
+  "told before: decoder, right at 它": "提示在前：解码器，在“它”处都对", "told before: likeness of the two 它, embedding": "提示在前：两个“它”的余弦，嵌入", "told before: likeness of the two 它, last layer": "提示在前：两个“它”的余弦，最后一层", "control: told after: decoder, right at 它": "对照：提示在后：解码器，在“它”处都对",
+  "told after: decoder, right at the end of the sentence": "提示在后：解码器，在句末都对", "told after: encoder, right at 它": "提示在后：编码器，在“它”处都对", "told after: encoder, likeness of the two 它, last layer": "提示在后：编码器，两个“它”的余弦，最后一层", layer: "层", "likeness of the two 它": "两个“它”的余弦",
+  "told before, decoder": "提示在前，解码器", "told after, decoder": "提示在后，解码器", "told after, encoder": "提示在后，编码器", "decoder, told before": "解码器，提示在前", "decoder, told after": "解码器，提示在后", "encoder, told after": "编码器，提示在后",
+  "both of the twins": "孪生句两句都对", "one word, one vector": "一个词，一个向量", "two vectors": "两个向量", "it cannot look ahead": "它不能往后看", "the same decoder, once it has been told": "同一个解码器，读过提示之后",
+  // analogy
+  "right, nothing left out": "一个词都不排除的正确率", "right, the question's three words left out": "排除问题里三个词的正确率", "leak: right without arithmetic, if the country is left out": "漏洞：排除国家、不做加减的正确率", "what leaving the three words out adds": "排除三个词带来的增加", "control: untrained: right, three words left out": "对照：没有训练：排除三个词的正确率", "control: capitals of other countries: right, three words left out": "对照：别国的首都：排除三个词的正确率",
+  "the nearest of all words": "所有词里最近的", "leaving words out must not be what makes it right": "答对不该靠排除", "nothing is learnt yet": "还什么都没学", "nothing ties them to the country": "它们与国家没有关联", "reading of countries": "读各国的句子", "reading of other countries' capitals": "读首都换成别国的句子",
   // induction
   "best induction score, 2 layers": "最高归纳得分，两层", "best induction score, 1 layer": "最高归纳得分，一层", "best induction score": "最高归纳得分",
   "loss of repeated tokens, 2 layers": "重复词元的损失，两层", "loss of repeated tokens, 1 layer": "重复词元的损失，一层", "loss of repeated tokens": "重复词元的损失",
@@ -49,6 +71,11 @@ const chinese: Record<string, string> = {
 };
 
 const howChinese: Record<string, string> = {
+  "question-first": "一张随机的表，规定 16 种物品各属于 16 个问题中的哪些。一段文本有六条记录，每条是一种物品和一种颜色；恰有一种物品属于这个问题，要答出它的颜色。判断物品属不属于问题，要靠同时看到两者的前馈层；六条记录要一起判断，只能在它们各自的位置上。两层，宽度 32，8 个头（解码器），或编码器、解码器各一层，400 步，每步 96 段文本，另有 128 对“问题和一条记录”，用同样的次序教这张表。对照：问题在后的解码器，单独一条记录必须判断得对；表若只是查找（每个问题一种物品），它必须找得到。在六种颜色里瞎猜，大约对 0.27。",
+  experts: "要死记的事实：4096 对词（64 × 64），每对有随机抽取的 64 个值之一。一层，宽度 32，400 步，每步 512 条。专家：每个词元经过 16 个中的 2 个，每个宽 16。稠密模型：宽 38 的前馈层，乘法次数不少于两个专家加路由。数最后记住的事实；瞎猜对 1/64。对照：所有专家共用同一份权重，必须失去优势；只有 256 条时，稠密模型必须全部记住，可见它缺的是地方。另外列出、没有判据：权重与全部专家一样多的稠密模型，计算量是 7 倍。",
+  "embedding-walk": "六种句式的中文句子，每个词两种，一个字一个词元，四句为一段。三层解码器，宽度 64，学习续写，200 步，每步 24 段。在另外 50 段里的每个“小”上量：向量的方差有多少在三个词的平均之间，以及向量离自己那个词的平均最近的比例，平均取自另外 50 段（瞎猜对三分之一）。必须失败的对照：训练之前的模型，以及用打乱字序的同样文本训练的模型。",
+  "two-it": "四类 24 样东西；一句话里有不同类的两样，还有一个词提示“它”是哪一样：在“它”之前（小明渴了，桌上有书和柠檬茶，他拿起了它。）或之后（……拿起了它，很解渴。）。两层，宽度 64，学习在“它”处和句末说出指的是什么，600 步，每步 48 句。考试用训练中从未放在一起的两样东西，成对的孪生句只差提示的词；两句都对才算对，所以总说第一样或最近一样，永远不对。余弦：孪生句里两个“它”的向量。必须失败的对照：提示在后的解码器，在“它”处；同一个解码器到句末必须知道，两边都看得到的编码器在“它”处就必须知道。",
+  analogy: "24 个国家和首都，只通过“地方 动词 东西”这样的句子认识：国家和它的首都共有四样东西（河、菜），国家有国家的动词，首都有首都的动词，一句话里从不同时有两者。一层，宽度 32，嵌入和输出用同一张表，学习续写，400 步，每步 32 段。然后问全部 552 个问题：在全部 157 个词里取余弦最大的。通常会排除问题自己的词；那样，不做加减，国家的近邻也可能碰对（漏洞）。什么都不排除时，近邻就是国家自己，是错的。必须失败的对照：训练之前，以及首都的东西属于别国。",
   induction: "长 6 到 20 个随机词元的段落，在 64 个词元的文本中重复：1000 步，每步 24 段文本，宽度 64，4 个头。得分：在新的重复词元上，最好的头对“上次出现之后那个词元”的注意力。跃升是得分从上升的 10 % 到 90 % 时步数的对数增加了多少，占整个训练的份额；从头到尾均匀上升的得分要占 0.32。随机猜要 4.16 纳特。",
   "sixteen-heads": "三层、每层 16 个头，学习内置的小世界，400 步。按梯度重要性给头排序，每去掉十分之一重新测一次，用 48 段文本；在另外 48 段上去掉它们（输出变为 0），并与三种随机次序比较。损失高出 1 % 就算上升。",
   seats: "两层、每层 8 个头，学习重复的随机词元，800 步。座位：第 0 层中最看前一个词元的头，第 1 层中最看“上次出现之后”的头。两个种子碰巧一致的机会是八分之一。对照：同样的初始权重，用别的文本训练。",
