@@ -5,9 +5,10 @@
 namespace qkv {
 
 std::span<const Lab* const> all_labs() {
-  static const std::array<const Lab*, 10> all{
-      &labs::induction(), &labs::sixteen_heads(), &labs::seats(),    &labs::thinking_aloud(), &labs::reading_writing(),
-      &labs::causality(), &labs::scale(),         &labs::one_head(), &labs::three_matrices(), &labs::fixed_qkv()};
+  static const std::array<const Lab*, 11> all{
+      &labs::induction(),       &labs::sixteen_heads(), &labs::seats(), &labs::thinking_aloud(),
+      &labs::reading_writing(), &labs::causality(),     &labs::scale(), &labs::one_head(),
+      &labs::three_matrices(),  &labs::fixed_qkv(),     &labs::facts()};
   return all;
 }
 

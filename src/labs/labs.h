@@ -6,6 +6,7 @@
 namespace qkv::labs {
 
 const Lab& causality();
+const Lab& facts();
 const Lab& fixed_qkv();
 const Lab& induction();
 const Lab& one_head();

@@ -571,7 +571,10 @@ expect 2 'no run' train --resume --out "$made/run4"
 
 expect 0 'sixteen-heads' lab --list
 expect 0 '因果' lab --list
-expect 0 'verdict: seen' lab causality --threads 1 --out "$made/lab.json"
+expect 0 'verdict: seen' lab causality --threads 1 --out "$made/lab.json" --html "$made/lab.html"
+grep -q '"report":"labs"' "$made/lab.html" || { echo 'lab --html: no report in the page'; failed=1; }
+expect 2 'both go to standard output' lab causality --json --html -
+expect 2 '--size' lab causality --size 0
 grep -q '"verdict": "seen"' "$made/lab.json" || { echo 'lab: no verdict in its JSON'; failed=1; }
 expect 2 'did you mean induction' lab inducton
 expect 2 'needs 3 at least' lab causality --seeds 2
