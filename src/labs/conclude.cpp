@@ -37,6 +37,10 @@ std::string filled(const std::string& sentence, const std::vector<LabRow>& rows,
 std::string cell_of_rules(const OrderedJson& report) {
   std::string cell;
   for (const OrderedJson& rule : report.at("rules")) {
+    if (rule.at("held").is_null()) {
+      cell += fmt::format("{}– {}: skipped", cell.empty() ? "" : "<br>", rule.at("number").get<std::string>());
+      continue;
+    }
     const auto& rows = report.at("rows");
     const auto row =
         std::find_if(rows.begin(), rows.end(), [&](const OrderedJson& r) { return r.at("name") == rule.at("number"); });
@@ -51,6 +55,26 @@ std::string cell_of_rules(const OrderedJson& report) {
   return cell;
 }
 
+// "**mixed**, 3 seeds", then the verdict of each part.
+std::string cell_of_verdicts(const OrderedJson& report) {
+  std::string cell =
+      fmt::format("**{}**, {} seeds", report.at("verdict").get<std::string>(), report.at("seeds").size());
+  for (const OrderedJson& part : report.value("parts", OrderedJson::array())) {
+    cell += fmt::format("<br>{}: **{}**", part.at("name").get<std::string>(), part.at("verdict").get<std::string>());
+  }
+  return cell;
+}
+
+// What was found, then of each part.
+std::string cell_of_sentences(const OrderedJson& report) {
+  std::string cell = report.at("found").get<std::string>() + "<br>" + report.at("found_zh").get<std::string>();
+  for (const OrderedJson& part : report.value("parts", OrderedJson::array())) {
+    cell += fmt::format("<br>*{}*: {}<br>{}", part.at("name").get<std::string>(), part.at("found").get<std::string>(),
+                        part.at("found_zh").get<std::string>());
+  }
+  return cell;
+}
+
 }  // namespace
 
 LabSentence conclusion(const Lab& lab, const LabResult& result) {
@@ -61,6 +85,15 @@ LabSentence conclusion(const Lab& lab, const LabResult& result) {
                             : result.verdict == Verdict::mixed ? lab.found.mixed
                                                                : lab.found.not_seen;
   return {filled(says.english, result.rows, " %"), filled(says.chinese, result.rows, "%")};
+}
+
+LabSentence part_conclusion(const Lab& lab, const LabResult& result, size_t part) {
+  const LabPart& of = lab.parts[part];
+  if (const LabSkipped* skipped = skipped_part(lab, result, part)) {
+    return {"Skipped: " + skipped->why.english, "跳过：" + skipped->why.chinese};
+  }
+  if (result.parts[part] == Verdict::none) return conclusion(lab, result);
+  return {filled(of.found.english, result.rows, " %"), filled(of.found.chinese, result.rows, "%")};
 }
 
 OrderedJson recorded_report(const Lab& lab) {
@@ -84,10 +117,9 @@ std::string labs_table() {
       table += fmt::format("| {} | not recorded yet | | | |\n", lab->name);
       continue;
     }
-    table += fmt::format("| {} | **{}**, {} seeds | {}<br>{} | {} | {:.0f} s |\n", lab->name,
-                         report.at("verdict").get<std::string>(), report.at("seeds").size(),
-                         report.at("found").get<std::string>(), report.at("found_zh").get<std::string>(),
-                         cell_of_rules(report), std::ceil(recorded_seconds(*lab).value_or(0)));
+    table +=
+        fmt::format("| {} | {} | {} | {} | {:.0f} s |\n", lab->name, cell_of_verdicts(report),
+                    cell_of_sentences(report), cell_of_rules(report), std::ceil(recorded_seconds(*lab).value_or(0)));
   }
   return table;
 }

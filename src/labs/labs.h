@@ -9,6 +9,7 @@ const Lab& analogy();
 const Lab& causality();
 const Lab& embedding_walk();
 const Lab& experts();
+const Lab& facts();
 const Lab& fixed_qkv();
 const Lab& induction();
 const Lab& one_head();

@@ -397,6 +397,20 @@ expect 2 'no token 99' attribute "$model" hello --token 99
 expect 2 'tokens: ' attribute "$model" hello --for 'two words'
 expect 2 'is  --for TOKEN' attribute "$model" hello --target two
 expect 0 'X1H1' attribute "$made/translator" 'the cat' --target 'the'
+expect 0 'residual stream' patch "$model" --clean '床前明月光' --corrupt '床后明月光' --answer a --wrong b
+expect 0 'L1H1' patch "$model" --clean 'hello' --corrupt 'hallo' --answer a --wrong b --heads L1
+expect 0 '"restored"' patch "$model" --clean 'hello' --corrupt 'hallo' --answer a --wrong b --json
+expect 0 'cross-attention' patch "$made/translator" --clean 'the cat' --corrupt 'cat the' --target the --answer the --wrong '</s>'
+expect 2 'patching puts' patch "$model" --clean 'hello' --corrupt 'hello there'
+expect 2 'the same' patch "$model" --clean hello --corrupt hello
+expect 2 'tokens: ' patch "$model" --clean hello --corrupt hallo --answer 'two words'
+expect 2 'is empty' patch "$model" --clean '' --corrupt hallo
+expect 2 'no token 99' patch "$model" --clean hello --corrupt hallo --token 99
+expect 2 'has no source' patch "$model" --clean hello --corrupt hallo --target two
+expect 2 'no head' patch "$model" --clean hello --corrupt hallo --answer a --wrong b --heads L9H9
+expect 2 '--clean' patch "$model" --corrupt hallo
+expect 0 'wrote' patch "$model" --clean hello --corrupt hallo --answer a --wrong b --html "$made/patch.html"
+grep -q '"report":"patch"' "$made/patch.html" || { echo 'patch --html: no report in the page'; failed=1; }
 expect 0 'layer 0' align "$made/translator" 'the cat' 'the cat sat'
 expect 0 '-1' align "$made/translator" 'the cat' 'the cat' --pharaoh
 expect 0 '-0' align "$made/translator" --data "$made/pairs.tsv"
@@ -557,7 +571,10 @@ expect 2 'no run' train --resume --out "$made/run4"
 
 expect 0 'sixteen-heads' lab --list
 expect 0 '因果' lab --list
-expect 0 'verdict: seen' lab causality --threads 1 --out "$made/lab.json"
+expect 0 'verdict: seen' lab causality --threads 1 --out "$made/lab.json" --html "$made/lab.html"
+grep -q '"report":"labs"' "$made/lab.html" || { echo 'lab --html: no report in the page'; failed=1; }
+expect 2 'both go to standard output' lab causality --json --html -
+expect 2 '--size' lab causality --size 0
 grep -q '"verdict": "seen"' "$made/lab.json" || { echo 'lab: no verdict in its JSON'; failed=1; }
 expect 2 'did you mean induction' lab inducton
 expect 2 'needs 3 at least' lab causality --seeds 2

@@ -1,4 +1,4 @@
-// report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html, large.html and long.html as a person would, and looks.
+// report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html, large.html, long.html, patch.html and labs.html as a person would, and looks.
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { check, equal, finish, inkOf, settle, shooter, watchedPage } from "./browser.mjs";
@@ -6,7 +6,7 @@ import { check, equal, finish, inkOf, settle, shooter, watchedPage } from "./bro
 const [folder, shots] = process.argv.slice(2);
 const shoot = shooter(shots);
 
-async function open(name, { width, scheme = "light", motion = "no-preference" }) {
+async function open(name, { width, scheme = "light", motion = "no-preference", walls = true }) {
   const page = await watchedPage(name, { width, scheme, motion });
   await page.addInitScript(() => {  // what canvases show as text
     window.drawnTexts = new Set();
@@ -14,7 +14,8 @@ async function open(name, { width, scheme = "light", motion = "no-preference" })
     CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) { drawnTexts.add(String(text)); return fillText.call(this, text, ...rest); };
   });
   await page.goto(`file://${path.resolve(folder, name)}.html`);
-  await page.waitForFunction(() => document.documentElement.classList.contains("thumbs-ready"), null, { timeout: 60000 });
+  if (walls) await page.waitForFunction(() => document.documentElement.classList.contains("thumbs-ready"), null, { timeout: 60000 });
+  else await settle(page);
   return page;
 }
 
@@ -39,8 +40,8 @@ const shownTexts = (page) => page.evaluate(async () => {
 
 // English words the page itself says, not the report's texts, formulas or names.
 async function leftInEnglish(page) {
-  const data = await page.evaluate(() => { const report = qkv.report(), list = (x) => x ?? []; return JSON.stringify([report.tokens, report.source, report.ladder.guesses, report.written, report.built_in, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]); });
-  const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "PNG", "SVG", "softmax", "norm", "Esc", "English"];
+  const data = await page.evaluate(() => { const report = qkv.report(), list = (x) => x ?? []; return JSON.stringify([report.tokens, report.source, report.ladder?.guesses, report.patch, report.written, report.built_in, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]); });
+  const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "PNG", "SVG", "softmax", "norm", "logit", "Esc", "English"];
   const words = (text) => text.match(/[A-Za-z]{3,}/g) || [];  // a canvas may cut a word short
   return (await shownTexts(page)).filter((text) => words(text).some((word) => !allowed.some((one) => one.startsWith(word))));
 }
@@ -64,6 +65,42 @@ async function leftInEnglish(page) {
   const known = await page.evaluate(() => ({ roles: Object.keys(qkv.words.en.roles), reasons: Object.keys(qkv.words.en.reasons).sort() }));
   for (const role of roles) check(known.roles.includes(role), `the role ${role} has words`);
   equal(known.reasons.join(), reasons.join(), "every reason of a phase has words");
+  await page.close();
+}
+
+// --- patching -----------------------------------------------------------------------------------------------------------
+{
+  const page = await open("patch", { width: 1400, walls: false });
+  equal(await page.locator("section#patch").count(), 1, "#patch");
+  equal(await page.locator(".patch-map canvas").count(), 4, "a map for each kind of site");
+  check(await inkOf(page, ".patch-map canvas") > 20, "the maps are drawn");
+  check((await shownTexts(page)).includes("0.88"), "what comes back stands in its cell");
+  equal(await page.locator(".patch-text.clean b").textContent(), "明", "the word that was changed");
+  check((await page.locator(".patch").textContent()).includes("+3.250 after the clean text, −1.500 after the corrupt one"), "both differences");
+  await page.locator("#patch [data-depth=explain]").click();
+  check((await page.locator("#patch .explain").textContent()).includes("r = 0.875"), "the strongest site, worked out");
+  await page.locator("#patch [data-depth=numbers]").click();
+  equal(await page.locator("#patch tbody tr").count(), 3 * 7 * 3 + 11, "every number; a head that is not there has none");
+  await shoot(page, "patch-1400-light");
+  await page.locator(".language").click();
+  equal((await leftInEnglish(page)).join("|"), "", "patching in Chinese");
+  await page.close();
+}
+
+// --- labs in a file -----------------------------------------------------------------------------------------------------
+{
+  const page = await open("labs", { width: 1000, walls: false });
+  equal(await page.locator(".lab").count(), 1, "one lab");
+  equal(await page.locator(".lab header .verdict").textContent(), "partly seen", "its verdict");
+  equal((await page.locator(".lab-parts .verdict").allTextContents()).join(), "seen,partly seen,seen,skipped", "the verdict of each part");
+  equal(await page.locator(".rule").count(), 7, "every rule");
+  check((await page.locator(".rule").last().textContent()).includes("skipped"), "a rule that was skipped says so");
+  check(!(await page.locator(".lab").textContent()).includes("Run it"), "nothing can be started in a file");
+  await page.locator(".lab summary").click();
+  check(await inkOf(page, ".lab .panel canvas") > 20, "curves are drawn");
+  await shoot(page, "labs-1000-light");
+  await page.locator(".language").click();
+  check((await page.locator(".lab-parts").textContent()).includes("梯度随之消失"), "parts in Chinese");
   await page.close();
 }
 

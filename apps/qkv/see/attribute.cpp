@@ -12,9 +12,9 @@
 #include "common/commands.h"
 #include "common/drawing.h"
 #include "common/model_options.h"
+#include "common/one_token.h"
 #include "common/reports.h"
 #include "inspect/texts/shown_tokens.h"
-#include "text/unicode/utf8.h"
 
 namespace qkv::app {
 namespace {
@@ -42,28 +42,6 @@ struct AttributeArguments {
 };
 
 using Report = nlohmann::ordered_json;
-
-// What a token adds to a text; the part of a character by its bytes.
-std::string token_text(const Tokenizer& tokenizer, int32_t id) {
-  if (!tokenizer.has(id)) return "#" + std::to_string(id);
-  if (tokenizer.is_special(id)) return std::string(tokenizer.token(id));
-  const std::string bytes = tokenizer.bytes_of(id);
-  if (is_utf8(bytes)) return bytes;
-  std::string hex;
-  for (const char c : bytes) hex += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
-  return hex;
-}
-
-int32_t one_token(const Tokenizer& tokenizer, const char* flag, const std::string& text) {
-  const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = false});
-  if (ids.size() == 1) return ids.front();
-  QKV_CHECK(!ids.empty(), flag, " has no tokens", Hint("give one token, as  ", flag, " \" mat\""));
-  std::string parts;
-  for (const int32_t id : ids) parts += "[" + token_text(tokenizer, id) + "]";
-  QKV_FAIL(flag, " ", printable(text), " is ", ids.size(), " tokens: ", printable(parts),
-           Hint("the model guesses one token at a time: ask for the first,  ", flag, " \"",
-                printable(token_text(tokenizer, ids.front())), "\""));
-}
 
 void print_attribute(const Attribution& found, const std::string& title, const std::string& how) {
   std::vector<AttributedPart> sorted = found.parts;

@@ -65,6 +65,18 @@ export interface Movie {
   samples?: { step: number; text: string }[];
 }
 
+// Of qkv patch: what came back of the clean answer, by site.
+export interface PatchMap { site: string; stack: string; across: "tokens" | "source" | "heads"; rows: string[]; restored: Maybe<number>[][] }
+export interface Patch {
+  row: number;
+  tokens: { clean: Token[]; corrupt: Token[] };
+  source?: { clean: Token[]; corrupt: Token[] };
+  answer: { id: number; text: string };
+  wrong: { id: number; text: string };
+  difference: { clean: number; corrupt: number };
+  maps: PatchMap[];
+}
+
 export interface Report {
   report?: string;
   title?: string;
@@ -80,6 +92,8 @@ export interface Report {
   built_in?: { model: string; written?: { prompt?: string; text?: string }; roles?: (Role & { head: string; heads?: number })[] };
   cuts?: Cut[];
   movie?: Movie;
+  patch?: Patch;
+  labs?: unknown[];  // of qkv lab --html: parts/lab_card.ts
   facts?: Facts;
   next?: { token: number; lse: number; candidates: Candidate[]; rest: number };  // of the last token
   losses?: Maybe<number>[];

@@ -10,10 +10,10 @@ function ordinal(n: unknown): string {
 }
 
 export const en = {
-  kinds: { look: "A look inside", demo: "A model trained in minutes", movie: "How a model learned" },
+  kinds: { look: "A look inside", demo: "A model trained in minutes", movie: "How a model learned", patch: "Clean into corrupt", labs: "Claims, as experiments" },
   model: "model", other: "中文", otherHint: "换成中文", skip: "Skip to content", menu: "Views", keys: "Keys", toDark: "Dark colours", toLight: "Light colours",
   doorLook: "Look inside",
-  nav: { builtin: "Built-in model", tokens: "Text", ladder: "Guesses", wall: "Heads", story: "One token", written: "Output", cuts: "Ablation", movie: "Training" },
+  nav: { builtin: "Built-in model", tokens: "Text", ladder: "Guesses", wall: "Heads", story: "One token", written: "Output", cuts: "Ablation", movie: "Training", patch: "Patching" },
   depth: { see: "See", explain: "Explain", numbers: "Numbers" }, depthLabel: "Level of detail",
   nothing: "This report has nothing this page can show.",
   broken: "This part of the report could not be drawn.",
@@ -104,6 +104,17 @@ export const en = {
       : `It contains 0: on this corpus the model may not need the head at all.`,
   ],
   before: "with it", afterCut: "without it", kind: "kind",
+
+  patchTitle: "What each site carries",
+  patchLead: "The model reads the corrupt text, but at one site it gets the value it had in the clean one. The stronger the amber, the more of the clean answer comes back; blue: it gets worse.",
+  patchClean: "clean", patchCorrupt: "corrupt", patchAnswer: (a: string, b: string, clean: string, corrupt: string) => `Logit of “${a}” less logit of “${b}”: ${clean} after the clean text, ${corrupt} after the corrupt one.`,
+  patchSites: { "resid.pre": "Residual stream before a layer", "attn.out": "What attention writes", "mlp.out": "What the feed-forward writes", "attn.z": "Single heads" } as Record<string, string>,
+  patchAll: "all positions at once", patchByPosition: "by position", patchBack: "comes back", patchSite: "site",
+  patchExplain: (d: Facts) => [
+    `r = (m(patched) − m(corrupt)) / (m(clean) − m(corrupt)), with m = logit of “${d.answer}” − logit of “${d.wrong}”. 0 is as if nothing had been patched, 1 is the clean answer.`,
+    `Strongest of what layers write: ${d.where}. There m goes from ${d.corrupt} to ${d.patched}, and clean is ${d.clean}: r = ${d.r}.`,
+    "A site with r near 1 carries all that tells the two texts apart, at that point; sites after it may carry it too. Below 0: with it the model is further from the clean answer than without.",
+  ],
 
   movieTitle: "How it learned",
   movieLead: "From random weights to roles. Press play, or drag the slider.",

@@ -34,6 +34,7 @@ const chinese: Record<string, string> = {
   // sixteen-heads
   "loss, nats per token": "损失，纳特／词元", heads: "头数", "share that can go by importance": "按重要性可以去掉的份额", "share that can go by chance": "随机去掉可以去掉的份额",
   "rise of the loss without half of them, by importance": "按重要性去掉一半，损失的上升", "rise of the loss without half of them, by chance": "随机去掉一半，损失的上升",
+  "share that can go one at a time": "单独去掉一个而无妨的头所占份额", "most of them, as Michel et al. 2019 found": "大多数，与 Michel 等 2019 年的结果一样", "cutting heads": "去掉头",
   "rise by chance less rise by importance": "随机的上升减去按重要性的上升", "rise of the loss": "损失的上升", "by importance": "按重要性", "by chance": "随机",
   "what Michel et al. 2019 found in WMT": "Michel 等 2019 年在 WMT 上的结果", "better than a random order": "比随机的次序好",
   // seats
@@ -68,7 +69,17 @@ const chinese: Record<string, string> = {
   // fixed-qkv
   "by content: right with matrices": "按内容找：用矩阵的正确率", "by content: right with learnt vectors for Q and K": "按内容找：Q 和 K 用学到的向量", "by content: right with a learnt vector for V": "按内容找：V 用学到的向量", "control: by place: right with learnt vectors for Q and K": "对照：按位置找，Q 和 K 用学到的向量",
   "it compares keys": "它能比较键", "it cannot compare": "它无法比较", "nothing is brought along": "什么也没带过来", "a place needs no matrix": "找位置不需要矩阵",
+  // facts
+  "facts: right": "事实：正确率", "facts: right with the feed-forwards cut": "事实：去掉前馈层的正确率", "read in the text: right": "读文中所写：正确率", "read in the text: right with the feed-forwards cut": "读文中所写：去掉前馈层的正确率",
+  "facts: brought back by the feed-forwards alone": "事实：只换前馈层，恢复的份额", "facts: left with the feed-forwards of another country": "事实：前馈层换成另一个国家的，剩下的份额", "control: brought back by unrelated words": "对照：换无关的词，恢复的份额",
+  "control: facts drawn anew in every text: right": "对照：每段文本的事实都重新抽取，正确率", "trained without feed-forwards: facts right": "不带前馈层训练：事实的正确率", "brought back by patching": "换入之后恢复的份额",
+  "feed-forward, at the country": "前馈层，在国名处", "feed-forward, at the last word": "前馈层，在最后一个词处", "attention, at the country": "注意力，在国名处", "attention, at the last word": "注意力，在最后一个词处",
+  "it knows them": "它知道", "it can read": "它会读", "most of it is gone": "大部分没有了", "attention reads without them": "注意力不靠前馈层也能读", "they carry the fact": "事实在它们那里", "attention alone does not": "光靠注意力不行", "they say nothing of it": "它们与此无关", "there is nothing to know": "没有什么可知道的",
+  "learning facts": "学习事实", "learning facts without feed-forwards": "不带前馈层学习事实", patching: "换入",
 };
+
+// Of a built-in model: "world: heads".
+const ofModel = /^(world|translator): (.*)$/;
 
 const howChinese: Record<string, string> = {
   "question-first": "一张随机的表，规定 16 种物品各属于 16 个问题中的哪些。一段文本有六条记录，每条是一种物品和一种颜色；恰有一种物品属于这个问题，要答出它的颜色。判断物品属不属于问题，要靠同时看到两者的前馈层；六条记录要一起判断，只能在它们各自的位置上。两层，宽度 32，8 个头（解码器），或编码器、解码器各一层，400 步，每步 96 段文本，另有 128 对“问题和一条记录”，用同样的次序教这张表。对照：问题在后的解码器，单独一条记录必须判断得对；表若只是查找（每个问题一种物品），它必须找得到。在六种颜色里瞎猜，大约对 0.27。",
@@ -77,7 +88,7 @@ const howChinese: Record<string, string> = {
   "two-it": "四类 24 样东西；一句话里有不同类的两样，还有一个词提示“它”是哪一样：在“它”之前（小明渴了，桌上有书和柠檬茶，他拿起了它。）或之后（……拿起了它，很解渴。）。两层，宽度 64，学习在“它”处和句末说出指的是什么，600 步，每步 48 句。考试用训练中从未放在一起的两样东西，成对的孪生句只差提示的词；两句都对才算对，所以总说第一样或最近一样，永远不对。余弦：孪生句里两个“它”的向量。必须失败的对照：提示在后的解码器，在“它”处；同一个解码器到句末必须知道，两边都看得到的编码器在“它”处就必须知道。",
   analogy: "24 个国家和首都，只通过“地方 动词 东西”这样的句子认识：国家和它的首都共有四样东西（河、菜），国家有国家的动词，首都有首都的动词，一句话里从不同时有两者。一层，宽度 32，嵌入和输出用同一张表，学习续写，400 步，每步 32 段。然后问全部 552 个问题：在全部 157 个词里取余弦最大的。通常会排除问题自己的词；那样，不做加减，国家的近邻也可能碰对（漏洞）。什么都不排除时，近邻就是国家自己，是错的。必须失败的对照：训练之前，以及首都的东西属于别国。",
   induction: "长 6 到 20 个随机词元的段落，在 64 个词元的文本中重复：1000 步，每步 24 段文本，宽度 64，4 个头。得分：在新的重复词元上，最好的头对“上次出现之后那个词元”的注意力。跃升是得分从上升的 10 % 到 90 % 时步数的对数增加了多少，占整个训练的份额；从头到尾均匀上升的得分要占 0.32。随机猜要 4.16 纳特。",
-  "sixteen-heads": "三层、每层 16 个头，学习内置的小世界，400 步。按梯度重要性给头排序，每去掉十分之一重新测一次，用 48 段文本；在另外 48 段上去掉它们（输出变为 0），并与三种随机次序比较。损失高出 1 % 就算上升。",
+  "sixteen-heads": "三层、每层 16 个头，学习内置的小世界，400 步。按梯度重要性给头排序，每去掉十分之一重新测一次，用 48 段文本；在另外 48 段上去掉它们（输出变为 0），并与三种随机次序比较。损失高出 1 % 就算上升。另外也逐个单独去掉。内置模型 world 和 translator 同样处理，用任何训练配方都没有用过的文本，排序和评判各 16 段，每个种子换一批；不在这里的模型就跳过。",
   seats: "两层、每层 8 个头，学习重复的随机词元，800 步。座位：第 0 层中最看前一个词元的头，第 1 层中最看“上次出现之后”的头。两个种子碰巧一致的机会是八分之一。对照：同样的初始权重，用别的文本训练。",
   "thinking-aloud": "球在五个杯子中的一个下面，每次交换两个杯子：换了 k 次之后球在哪里？理论上，深度固定的模型无法一下子跟上很多次交换。两层，宽度 64，学习换 1 到 16 次的题，400 步，每步 1024 个词元：直接回答，或者先写出每次交换之后的杯子。必须失败的对照：用同样多的省略号代替步骤，以及把步骤打乱。考试是另外 200 道题，逐个词元作答，只看最后的杯子。瞎猜对五分之一。",
   "reading-writing": "八层，宽度 512，初始权重，bf16：读 256 个词元的提示，写 32 个词元，再让 8 个回答同批；各取五轮中最好的。100 个词元的 logits，分段经过缓存和逐个经过缓存，与一次普通的前向逐位比较。",
@@ -86,9 +97,13 @@ const howChinese: Record<string, string> = {
   "one-head": "四个比特的随机词元；目标是往回第 1 个词元的高两位和往回第 3 个词元的低两位。一层注意力，宽度 64，没有前馈层，1、2 或 8 个头，500 步，每步 24 段文本。一个头对两个位置只有一个 W_V，最多只能猜哪一半来自哪里：0.39。对照：两半都来自往回第 1 个，一个头必须学会。另外列出、但没有判据：一个头后面加上前馈层。",
   "three-matrices": "四个比特的随机词元；目标是往回第 3 个词元。一层注意力，一个宽 64 的头，没有前馈层，400 步，每步 24 段文本；共用的矩阵从相同的值开始，每步得到两份梯度之和。理论上，Q = K 又用 RoPE 的头，给每个词的权重都大于更早的词。对照：往回第 1 个词元，Q = K 必须学会。第四个矩阵放在查询和键之间：把它的权重与三个矩阵（其中一个是乘积）的权重相比。",
   "fixed-qkv": "次序随机的事实，8 个键各有 8 种值之一，然后按键提问：一层注意力，一个宽 64 的头，没有前馈层，400 步，每步 24 段文本；用矩阵，或者把 Q 和 K、或者 V 换成一个学到的向量。总说文中最常见的值，大约对三分之一。对照：往回第 3 个词元，是位置，Q 和 K 用学到的向量也必须找到。",
+  facts: "16 个国家，每个有 8 种身份的城镇（首都、港口……），从 32 个城镇中抽取，抽一次就定下来；还有一面旗，颜色在每段文本里重新抽取，说三遍。三层，宽度 64，学习两者都有的文本，500 步。去掉：每个前馈层的输出换成它在同一问题、同一位置上对所有国家（或所有颜色）的平均。换入：改文问的是另一个国家的同一种身份，前面的颜色也不同；在问题的那些词上，前馈层输出它在原文里的值，反过来也做一次。必须失败的对照：换入所有不属于问题的词；以及每段文本的事实都重新抽取的世界。另外列出、但没有判据：不带前馈层训练的模型。瞎猜对三十二分之一。",
 };
 
-const known = (english: string): string => chinese[english] ?? english;
+function known(english: string): string {
+  const model = ofModel.exec(english);
+  return model ? `${model[1]}：${known(model[2])}` : chinese[english] ?? english;
+}
 export const labWord = (english: string): string => (lang() === "zh" ? known(english) : english);
 export const labHow = (name: string, english: string): string => (lang() === "zh" ? howChinese[name] ?? english : english);
 // "2 layers, step 88 of 1000": what a lab does right now.

@@ -2,10 +2,10 @@
 import type { en, Facts } from "./en";
 
 export const zh: typeof en = {
-  kinds: { look: "看看模型内部", demo: "几分钟训练出来的模型", movie: "模型是怎样学会的" },
+  kinds: { look: "看看模型内部", demo: "几分钟训练出来的模型", movie: "模型是怎样学会的", patch: "激活修补：从原文换入改文", labs: "把说法做成实验" },
   model: "模型", other: "English", otherHint: "Switch to English", skip: "跳到正文", menu: "视图", keys: "按键", toDark: "深色", toLight: "浅色",
   doorLook: "看内部",
-  nav: { builtin: "自带的模型", tokens: "文本", ladder: "逐层猜测", wall: "注意力头", story: "单个词元", written: "输出", cuts: "消融", movie: "训练" },
+  nav: { builtin: "自带的模型", tokens: "文本", ladder: "逐层猜测", wall: "注意力头", story: "单个词元", written: "输出", cuts: "消融", movie: "训练", patch: "修补" },
   depth: { see: "图", explain: "讲解", numbers: "数据" }, depthLabel: "详细程度",
   nothing: "这份报告里没有本页能显示的内容。",
   broken: "报告的这一部分无法显示。",
@@ -96,6 +96,17 @@ export const zh: typeof en = {
       : `区间含 0：在这份语料上，模型也许根本用不着这个头。`,
   ],
   before: "保留", afterCut: "去掉", kind: "种类",
+
+  patchTitle: "每个地方携带了什么",
+  patchLead: "模型读的是改过的文本，但有一处换成了它读原文时的值。琥珀色越深，原来的答案恢复得越多；蓝色表示更差。",
+  patchClean: "原文", patchCorrupt: "改文", patchAnswer: (a: string, b: string, clean: string, corrupt: string) => `“${a}”的 logit 减“${b}”的 logit：原文之后是 ${clean}，改文之后是 ${corrupt}。`,
+  patchSites: { "resid.pre": "进入一层之前的残差流", "attn.out": "注意力的输出", "mlp.out": "前馈层的输出", "attn.z": "单个头" } as Record<string, string>,
+  patchAll: "所有位置一起", patchByPosition: "按位置", patchBack: "恢复", patchSite: "位点",
+  patchExplain: (d: Facts) => [
+    `r = (m(换入) − m(改文)) / (m(原文) − m(改文))，m = “${d.answer}”的 logit − “${d.wrong}”的 logit。0 表示等于没换，1 表示恢复成原文的答案。`,
+    `各层输出中最强的一处：${d.where}。在那里 m 从 ${d.corrupt} 变到 ${d.patched}，原文是 ${d.clean}：r = ${d.r}。`,
+    "r 接近 1 的地方，携带了此刻区分两段文本的全部信息；后面的地方也可能携带它。小于 0：换入之后离原文的答案更远了。",
+  ],
 
   movieTitle: "看它如何学会",
   movieLead: "从随机权重到各有角色。按播放，或拖动滑块。",
