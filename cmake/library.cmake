@@ -1,8 +1,28 @@
 # libqkv.so: the rooms the program is made of, linked a second time. Only what include/qkv marks with QKV_API is seen.
-add_library(qkv_shared SHARED EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/cold_headers.cpp)
-set_target_properties(qkv_shared PROPERTIES OUTPUT_NAME qkv VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/library.map)
-target_link_libraries(qkv_shared PRIVATE -Wl,--whole-archive qkv_api -Wl,--no-whole-archive qkv_server qkv_flags)
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set_source_files_properties(src/api/c.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # it is all in one namespace
+
+add_library(qkv_shared SHARED EXCLUDE_FROM_ALL cmake/library.cpp)
+set_target_properties(qkv_shared PROPERTIES OUTPUT_NAME qkv EXPORT_NAME qkv VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/library.map)
+target_link_libraries(qkv_shared PRIVATE -Wl,--whole-archive $<BUILD_INTERFACE:qkv_api> -Wl,--no-whole-archive
+  $<BUILD_INTERFACE:qkv_flags>)
 target_link_options(qkv_shared PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/library.map -Wl,--no-undefined)
-target_include_directories(qkv_shared INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+target_include_directories(qkv_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(qkv_shared INTERFACE cxx_std_20)
+
+# cmake --install DIR --component library, once qkv_shared is built (./qkv package): headers, the library, and how
+# find_package(qkv) and pkg-config find them.
+install(TARGETS qkv_shared EXPORT qkv LIBRARY COMPONENT library NAMELINK_COMPONENT library OPTIONAL)
+install(DIRECTORY include/qkv DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library FILES_MATCHING PATTERN "*.h")
+install(EXPORT qkv NAMESPACE qkv:: FILE qkvTargets.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qkv COMPONENT library)
+configure_package_config_file(cmake/qkvConfig.cmake.in qkvConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qkv)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/qkvConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/qkvConfig.cmake ${CMAKE_BINARY_DIR}/qkvConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qkv COMPONENT library)
+configure_file(cmake/qkv.pc.in qkv.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/qkv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)

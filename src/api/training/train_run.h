@@ -10,7 +10,7 @@
 #include "api/training/train_reports.h"
 #include "api/training/train_watch.h"
 #include "dist/comm.h"
-#include "kernels/tables.h"
+#include "open/open_model.h"
 #include "model/checkpoint/checkpoint.h"
 #include "train/run_folder.h"
 
