@@ -4,6 +4,10 @@ include(CMakePackageConfigHelpers)
 
 set_source_files_properties(src/api/c.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # it is all in one namespace
 
+if(QKV_SANITIZE)
+  return()
+endif()
+
 add_library(qkv_shared SHARED EXCLUDE_FROM_ALL cmake/library.cpp)
 set_target_properties(qkv_shared PROPERTIES OUTPUT_NAME qkv EXPORT_NAME qkv VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib

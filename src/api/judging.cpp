@@ -71,10 +71,11 @@ Likelihood Model::likelihood(const Text& text) const {
 
 std::vector<Likelihood> Model::likelihood(const std::vector<Text>& texts) const {
   const auto open = impl().open();
+  const RunOptions room = likelihood_room(*open, impl().options().context, impl().cache());
   std::vector<TokenText> tokens;
   for (const Text& text : texts) tokens.push_back(scored(*open, text));
   const Impl::Turn turn(impl());
-  Runner runner = open->runner(likelihood_room(*open, impl().options().context, impl().cache()));
+  Runner runner = open->runner(room);
   std::vector<std::vector<double>> found = log_probabilities(runner, tokens);
   std::vector<Likelihood> out;
   for (size_t i = 0; i < tokens.size(); ++i) {

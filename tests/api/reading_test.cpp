@@ -9,7 +9,7 @@ namespace qkv {
 namespace {
 
 using Ids = std::vector<int32_t>;
-const Ids kText{1, 5, 9, 4, 5, 9};
+const Ids kRead{1, 5, 9, 4, 5, 9};
 
 TEST(ApiRead, ShowsWhatARecorderRecords) {
   for (const api::Precision precision : {api::Precision::f32, api::Precision::bf16}) {
@@ -22,16 +22,16 @@ TEST(ApiRead, ShowsWhatARecorderRecords) {
       names += (names.empty() ? "" : ",") + tap.name;
     }
     Recorder recorder(all);
-    const TokenText text{.ids = kText};
+    const TokenText text{.ids = kRead};
     Reader(open.model(), open.engine(), {.precision = open.precision()}).look({&text, 1}, recorder);
 
     std::vector<api::Array> seen;
     const api::ReadResult kept = model.read(
-        kText,
+        kRead,
         {.keep = names, .see = {{names, [&](const std::string& name, api::Shape shape, std::span<const float> values) {
                                    seen.push_back({name, {shape.begin(), shape.end()}, {values.begin(), values.end()}});
                                  }}}});
-    const api::ReadResult only_seen = model.read(kText);
+    const api::ReadResult only_seen = model.read(kRead);
     EXPECT_TRUE(only_seen.arrays.empty());
     ASSERT_EQ(kept.arrays.size(), recorder.all().size());
     ASSERT_EQ(seen.size(), recorder.all().size());
@@ -62,28 +62,28 @@ TEST(ApiRead, EditsAreWhatThePassGoesOnWith) {
                                 std::fill(z, z + width, 0.0F);
                               }
                             }};
-    const auto logits = [&](const api::ReadOptions& options) { return model.read(kText, options)["logits"].values; };
+    const auto logits = [&](const api::ReadOptions& options) { return model.read(kRead, options)["logits"].values; };
     const std::vector<float> plain = logits({.keep = "logits"});
     EXPECT_EQ(logits({.keep = "logits", .edit = {nothing}}), plain);
     const std::vector<float> without = logits({.keep = "logits", .edit = {no_head}});
     EXPECT_NE(without, plain);
     EXPECT_EQ(logits({.keep = "logits", .cut = api::Cut{.heads = "L1H2"}}), without) << "the same as cutting it";
     EXPECT_EQ(logits({.keep = "logits"}), plain) << "and nothing stays";
-    const api::ReadResult both = model.read(kText, {.keep = "1.attn.z", .edit = {no_head}});
+    const api::ReadResult both = model.read(kRead, {.keep = "1.attn.z", .edit = {no_head}});
     EXPECT_EQ(both["1.attn.z"].values[static_cast<size_t>(2 * both["1.attn.z"].shape[2])], 0) << "kept as edited";
   }
 }
 
 TEST(ApiRead, NamesOfTransformerLensAreRead) {
   const api::Model model = test::open_golden("llama");
-  EXPECT_EQ(model.read(kText, {.keep = "blocks.1.attn.hook_pattern"})["1.attn.probs"].values,
-            model.read(kText, {.keep = "1.attn.probs"})["1.attn.probs"].values);
+  EXPECT_EQ(model.read(kRead, {.keep = "blocks.1.attn.hook_pattern"})["1.attn.probs"].values,
+            model.read(kRead, {.keep = "1.attn.probs"})["1.attn.probs"].values);
 }
 
 TEST(ApiRead, LossesAreThoseOfTheNextTokens) {
   const api::Model model = test::open_golden("llama");
-  const api::ReadResult result = model.read(kText, {.losses = true});
-  const api::Likelihood likelihood = model.likelihood(kText);
+  const api::ReadResult result = model.read(kRead, {.losses = true});
+  const api::Likelihood likelihood = model.likelihood(kRead);
   ASSERT_EQ(result.losses.size(), likelihood.log_p.size());
   for (size_t i = 0; i < result.losses.size(); ++i) {
     EXPECT_NEAR(result.losses[i], -likelihood.log_p[i], 1e-4) << i;
@@ -93,39 +93,39 @@ TEST(ApiRead, LossesAreThoseOfTheNextTokens) {
 TEST(ApiRead, AFunctionThatThrowsLeavesTheModelUsable) {
   const api::Model model = test::open_golden("llama");
   struct Mine {};
-  const std::vector<float> before = model.read(kText, {.keep = "final"})["final"].values;
+  const std::vector<float> before = model.read(kRead, {.keep = "final"})["final"].values;
   for (const char* tap : {"embed", "1.attn.probs", "logits"}) {
     EXPECT_THROW(
-        model.read(kText,
+        model.read(kRead,
                    {.see = {{tap, [](const std::string&, api::Shape, std::span<const float>) { throw Mine{}; }}}}),
         Mine);
   }
   EXPECT_THROW(
-      model.read(kText,
+      model.read(kRead,
                  {.edit = {{"0.mlp.out", [](const std::string&, api::Shape, std::span<float>) { throw Mine{}; }}}}),
       Mine);
-  EXPECT_EQ(model.read(kText, {.keep = "final"})["final"].values, before);
-  EXPECT_EQ(model.generate(kText, {.max_new = 3}).tokens.size(), 3U);
+  EXPECT_EQ(model.read(kRead, {.keep = "final"})["final"].values, before);
+  EXPECT_EQ(model.generate(kRead, {.max_new = 3}).tokens.size(), 3U);
 }
 
 TEST(ApiRead, SaysWhatIsWrong) {
   const api::Model model = test::open_golden("llama");
   const auto nothing = [](const std::string&, api::Shape, std::span<float>) {};
-  expect_error([&] { model.read(kText, {.keep = "1.attn.qq"}); }, {"attn.qq"});
-  expect_error([&] { model.read(kText, {.edit = {{"attn.probs", nothing}}}); }, {"attn.probs", "not changed"});
-  expect_error([&] { model.read(kText, {.see = {{"embed", {}}}}); }, {"no function"});
+  expect_error([&] { model.read(kRead, {.keep = "1.attn.qq"}); }, {"attn.qq"});
+  expect_error([&] { model.read(kRead, {.edit = {{"attn.probs", nothing}}}); }, {"attn.probs", "not changed"});
+  expect_error([&] { model.read(kRead, {.see = {{"embed", {}}}}); }, {"no function"});
   expect_error([&] { model.read(Ids{}); }, {"no tokens"});
   expect_error([&] { model.read("text"); }, {"no tokenizer"});
-  expect_error([&] { model.read(kText)["final"]; }, {"no array final"});
-  expect_error([&] { model.read(kText, {.cut = api::Cut{}}); }, {"neither heads nor experts"});
-  expect_error([&] { model.read(kText, {.cut = api::Cut{.heads = "L9H0"}}); }, {"L9H0"});
+  expect_error([&] { model.read(kRead)["final"]; }, {"no array final"});
+  expect_error([&] { model.read(kRead, {.cut = api::Cut{}}); }, {"neither heads nor experts"});
+  expect_error([&] { model.read(kRead, {.cut = api::Cut{.heads = "L9H0"}}); }, {"L9H0"});
   const auto nan = [](const std::string&, api::Shape, std::span<float> values) { values[0] = NAN; };
-  expect_error([&] { model.read(kText, {.edit = {{"0.resid.post", nan}}}); }, {"nan"});
-  EXPECT_THROW(model.read(kText, {.see = {{"embed", [&](const std::string&, api::Shape,
-                                                        std::span<const float>) { model.read(kText); }}}}),
+  expect_error([&] { model.read(kRead, {.edit = {{"0.resid.post", nan}}}); }, {"nan"});
+  EXPECT_THROW(model.read(kRead, {.see = {{"embed", [&](const std::string&, api::Shape,
+                                                        std::span<const float>) { model.read(kRead); }}}}),
                BusyError)
       << "asked from within its own pass";
-  EXPECT_EQ(model.read(kText, {.keep = "final"}).arrays.size(), 1U) << "and is still usable";
+  EXPECT_EQ(model.read(kRead, {.keep = "final"}).arrays.size(), 1U) << "and is still usable";
 }
 
 }  // namespace

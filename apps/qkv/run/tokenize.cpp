@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "api/inside.h"
+#include "api/tokenizers.h"
 #include "base/display_width.h"
 #include "base/json.h"
 #include "base/printable.h"
@@ -98,12 +100,13 @@ void print_spans_json(const Tokenizer& tokenizer, const DisplaySpans& all, const
 }
 
 void run_tokenize(const TokenizeRequest& request) {
-  const Tokenizer tokenizer = Tokenizer::load(request.tokenizer);
+  const api::Tokenizer library(request.tokenizer);
+  const Tokenizer& tokenizer = inside(library);
   std::string text = request.text;
   if (!request.has_text || text == "-") {
     text = read_standard_input();
   }
-  const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = !request.plain});
+  const std::vector<int32_t> ids = library.encode(text, request.plain);
   if (request.ids) {
     request.json ? print_tokenize_json(ids) : void(std::cout << fmt::format("{}\n", fmt::join(ids, " ")));
     return;

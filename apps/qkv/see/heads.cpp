@@ -124,7 +124,8 @@ void price(Reader& reader, const Tokenizer* tokenizer, std::span<const TokenText
 }
 
 void heads(const HeadsArguments& options) {
-  const OpenModel model = open_model(options.model);
+  const api::Model library = open_library(options.model);
+  const OpenModel& model = inside(library);
   const std::vector<LabelledText> labelled =
       options.labels.empty() ? std::vector<LabelledText>() : labelled_texts(options, model);
   const std::vector<TokenText> texts = texts_of(options, model, labelled);
