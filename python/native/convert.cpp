@@ -33,6 +33,14 @@ std::vector<int32_t> ids_of_array(const py::array& array, const char* what) {
   return ids;
 }
 
+// A UnicodeEncodeError for half a surrogate pair.
+std::string utf8_of(py::handle text) {
+  py::ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (data == nullptr) throw py::error_already_set();
+  return {data, static_cast<size_t>(size)};
+}
+
 bool is_list(py::handle value) {
   return py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value);
 }
@@ -49,7 +57,7 @@ void fail_type(const std::string& what, py::handle value, const char* wanted) {
   std::string shown = py::repr(value);
   constexpr size_t kMost = 60;
   if (shown.size() > kMost) shown = type_name(value);
-  throw py::type_error(what + " is " + shown + ", a " + type_name(value) + "; give " + wanted);
+  throw py::type_error(what + " is " + shown + " (" + type_name(value) + "); give " + wanted);
 }
 
 std::vector<int32_t> ids_of(py::handle value, const char* what) {
@@ -70,13 +78,13 @@ std::vector<int32_t> ids_of(py::handle value, const char* what) {
 }
 
 qkv::Text text_of(py::handle value) {
-  if (py::isinstance<py::str>(value)) return qkv::Text(value.cast<std::string>());
+  if (py::isinstance<py::str>(value)) return qkv::Text(utf8_of(value));
   if (py::isinstance<py::bytes>(value)) fail_type("the text", value, "a str: decode it, as with .decode('utf-8')");
   if (py::isinstance<py::tuple>(value) && py::len(value) == 2) {
     const auto pair = py::reinterpret_borrow<py::tuple>(value);
     const py::object first = pair[0], second = pair[1];
     if (py::isinstance<py::str>(first) && py::isinstance<py::str>(second)) {
-      return qkv::Text::pair(first.cast<std::string>(), second.cast<std::string>());
+      return qkv::Text::pair(utf8_of(first), utf8_of(second));
     }
     if (!py::isinstance<py::int_>(first) && !py::isinstance<py::str>(first)) {
       return qkv::Text::pair(ids_of(first, "the ids of the source"), ids_of(second, "the ids of the target"));
@@ -111,7 +119,7 @@ std::vector<std::vector<int32_t>> rows_of_ids(py::handle values, const char* wha
 }
 
 qkv::Data data_of(py::handle value, int64_t tokens, int64_t window) {
-  qkv::Data data = py::isinstance<py::str>(value) ? qkv::Data(value.cast<std::string>()) : qkv::Data(texts_of(value));
+  qkv::Data data = py::isinstance<py::str>(value) ? qkv::Data(utf8_of(value)) : qkv::Data(texts_of(value));
   if (py::isinstance<py::str>(value) && data.name.empty()) {
     throw qkv::Error(qkv::Error::Kind::input, "the name of the data is empty", "give a file, or world",
                      {__FILE__, __LINE__});

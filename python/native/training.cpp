@@ -116,7 +116,7 @@ void add_training(py::module_& module) {
   module.def("recipes", &qkv::recipes);
   module.def("new_model", &qkv::new_model, py::call_guard<py::gil_scoped_release>());
   py::class_<qkv::Trainer>(module, "Trainer")
-      .def(py::init(make_trainer))
+      .def(py::init(&make_trainer))
       .def("step",
            [](qkv::Trainer& self, const py::tuple& given, double lr) {
              const qkv::Batch batch = batch_of(given);

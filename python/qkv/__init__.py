@@ -11,7 +11,7 @@ True
 docs/library.md has the ten things people do with it, docs/from-transformerlens.md the names of TransformerLens.
 """
 
-from . import _core
+from . import _core as native
 from .errors import BusyError, ClosedError, Error, InputError, InternalError
 from .generation import Generated, Generation, Piece, Token, Translation
 from .looking import Looked
@@ -23,7 +23,7 @@ from .tokenizer import Tokenizer
 from .training import Evaluation, Step, Trained, Trainer, new_model, recipes, train
 from .transformer_lens import ActivationCache, HookPoint
 
-__version__ = _core.version()
+__version__ = native.version()
 
 __all__ = [
     "ActivationCache",

@@ -11,7 +11,7 @@ class Error(Exception):
     ...     qkv.Model("no-such-model")
     ... except qkv.Error as error:
     ...     print(error.message)
-    there is no such file or folder and no built-in model: no-such-model
+    there is no such file or folder and no built-in model: 'no-such-model'
     """
 
     def __init__(self, message: str, hint: str = "", where: str = "") -> None:

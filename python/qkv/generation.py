@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Optional
 
-from . import _core
+from . import _core as native
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Generation:
     'length'
     """
 
-    def __init__(self, core: _core.Generation) -> None:
+    def __init__(self, core: native.Generation) -> None:
         self._core = core
 
     def __iter__(self) -> Iterator[Piece]:

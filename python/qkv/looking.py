@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Iterator, Union
 
-from . import _core
+from . import _core as native
 from .tables import Table
 
 
@@ -28,7 +28,7 @@ class Looked(Mapping):
     True
     """
 
-    def __init__(self, core: _core.Looked) -> None:
+    def __init__(self, core: native.Looked) -> None:
         self._core = core
         self._names = core.names()
 

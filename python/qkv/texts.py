@@ -19,7 +19,9 @@ def checked(name: str, value: Any, kind: type[T]) -> T:
     """The value, or a TypeError that says what it is and what it should be."""
     fine = isinstance(value, kind) or (kind is float and isinstance(value, int)) or (kind is int and _is_whole(value))
     if not fine or (kind is int and isinstance(value, bool)):
-        raise TypeError(f"{name} is {value!r:.60}, a {type(value).__name__}; give {_WORDS.get(kind, kind.__name__)}")
+        raise TypeError(f"{name} is {value!r:.60} ({type(value).__name__}); give {_WORDS.get(kind, kind.__name__)}")
+    if kind is str and not value.isascii():
+        value.encode()  # a UnicodeEncodeError for half a surrogate pair
     return int(value) if kind is int else value  # type: ignore[return-value, call-overload]
 
 

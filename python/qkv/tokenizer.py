@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Optional, Sequence, Union
 
-from . import _core
+from . import _core as native
 from .texts import Ids, checked
 
 
@@ -21,8 +21,8 @@ class Tokenizer:
     '小明有一只猫。'
     """
 
-    def __init__(self, path: Union[str, "os.PathLike[str]", _core.Tokenizer]) -> None:
-        self._core = path if isinstance(path, _core.Tokenizer) else _core.Tokenizer(os.fspath(path))
+    def __init__(self, path: Union[str, "os.PathLike[str]", native.Tokenizer]) -> None:
+        self._core = path if isinstance(path, native.Tokenizer) else native.Tokenizer(os.fspath(path))
 
     def encode(self, text: str, plain: bool = False) -> list[int]:
         """The ids of a text, with the special tokens its model expects around it unless `plain`.

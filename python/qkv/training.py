@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
-from . import _core
+from . import _core as native
 from .tables import Table
 from .texts import Ids, checked
 
@@ -77,7 +77,7 @@ def train(
         how["on_step"] = lambda report: on_step(Step(**report))
     if on_evaluation is not None:
         how["on_evaluation"] = lambda report: on_evaluation(Evaluation(**report))
-    return Trained(**_core.train(how))
+    return Trained(**native.train(how))
 
 
 def recipes() -> list[str]:
@@ -87,7 +87,7 @@ def recipes() -> list[str]:
     >>> "world" in qkv.recipes()
     True
     """
-    return _core.recipes()
+    return native.recipes()
 
 
 def new_model(preset: Union[str, dict[str, Any]], folder: Path, seed: int = 0) -> str:
@@ -101,7 +101,7 @@ def new_model(preset: Union[str, dict[str, Any]], folder: Path, seed: int = 0) -
     gpt2 2
     """
     config = json.dumps(preset) if isinstance(preset, dict) else os.fspath(preset)
-    _core.new_model(config, os.fspath(folder), checked("seed", seed, int))
+    native.new_model(config, os.fspath(folder), checked("seed", seed, int))
     return os.fspath(folder)
 
 
@@ -114,8 +114,7 @@ class Trainer:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     trainer = qkv.Trainer(qkv.new_model(config, folder + "/tiny"), threads=1)
     ...     losses = [trainer.step(batch, lr=1e-2).loss for _ in range(8)]
-    ...     trainer.save(folder + "/trained")
-    ...     again = qkv.Trainer(folder + "/trained", threads=1).loss(batch)
+    ...     again = qkv.Trainer(trainer.save(folder + "/trained"), threads=1).loss(batch)
     >>> losses[-1] < losses[0], again < losses[0]
     (True, True)
     """
@@ -140,7 +139,7 @@ class Trainer:
     ) -> None:
         how = {name: value for name, value in locals().items() if name not in ("self", "path", "__class__")}
         how["frozen"] = list(frozen)
-        self._core = _core.Trainer(os.fspath(path), how)
+        self._core = native.Trainer(os.fspath(path), how)
 
     def step(self, texts: Rows, lr: float, targets: Optional[Rows] = None, sources: Optional[Rows] = None) -> Step:
         """Forward, backward and update. Each token is asked for the one that follows, unless there are targets (-100:

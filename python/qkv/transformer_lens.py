@@ -7,14 +7,14 @@ key]. They are views of ours, without a copy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Union
 
 from .errors import InputError
 from .reading import check_shape
 from .texts import Text
 
 if TYPE_CHECKING:
-    from .model import Model
+    from .inside import Inside
 
 NamesFilter = Union[None, str, Iterable[str], Callable[[str], bool]]
 
@@ -108,7 +108,7 @@ class ActivationCache(Mapping):
         return f"<qkv.ActivationCache of {len(self)} arrays>"
 
 
-def wanted_taps(model: "Model", names: NamesFilter) -> list[tuple[str, str, bool]]:
+def wanted_taps(model: "Inside", names: NamesFilter) -> list[tuple[str, str, bool]]:
     """Ours, theirs and whether it may be changed, of every tap the filter wants."""
     taps = [(tap["name"], tap["transformer_lens"] or tap["name"], tap["editable"]) for tap in model.taps()]
     if names is None:
@@ -124,11 +124,12 @@ def wanted_taps(model: "Model", names: NamesFilter) -> list[tuple[str, str, bool
     return [known[name] for name in asked]
 
 
-def run_with_cache(model: "Model", text: Text, names_filter: NamesFilter) -> tuple[Any, ActivationCache]:
+def run_with_cache(model: "Inside", text: Text, names_filter: NamesFilter) -> tuple[Any, ActivationCache]:
     taps = wanted_taps(model, names_filter)
     seen = model.read(text, keep=[ours for ours, _, _ in taps] + ["logits"])
     arrays = {theirs: to_theirs(ours, seen[ours]) for ours, theirs, _ in taps}
-    return seen["logits"][None], ActivationCache(arrays, model.info.layers)
+    layers = sum(ours.endswith("resid.post") and not ours.startswith("enc.") for ours, _, _ in wanted_taps(model, None))
+    return seen["logits"][None], ActivationCache(arrays, layers)
 
 
 def hook_of(function: Callable[..., Any], ours: str, theirs: str, may_change: bool) -> Callable[[str, Any], None]:
@@ -149,7 +150,7 @@ def hook_of(function: Callable[..., Any], ours: str, theirs: str, may_change: bo
     return run
 
 
-def run_with_hooks(model: "Model", text: Text, fwd_hooks: Iterable[tuple[NamesFilter, Callable[..., Any]]]) -> Any:
+def run_with_hooks(model: "Inside", text: Text, fwd_hooks: Iterable[tuple[NamesFilter, Callable[..., Any]]]) -> Any:
     see, edit = [], []
     for names, function in fwd_hooks:
         if not callable(function):
@@ -158,7 +159,3 @@ def run_with_hooks(model: "Model", text: Text, fwd_hooks: Iterable[tuple[NamesFi
             (edit if may_change else see).append((ours, hook_of(function, ours, theirs, may_change)))
     return model.read(text, keep="logits", see=see, edit=edit)["logits"][None]
 
-
-def to_str_tokens(model: "Model", text: Text, prepend: Optional[bool] = None) -> list[str]:
-    ids = model.tokenizer.encode(text, plain=prepend is False) if isinstance(text, str) else list(text)
-    return model.tokenizer.pieces(ids)  # type: ignore[arg-type]

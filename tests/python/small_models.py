@@ -47,6 +47,8 @@ def _make(name: str, config: dict, tokenizer: str) -> pathlib.Path:
     import qkv
 
     path = _folder / "models" / name
+    if path.exists():
+        return path
     path.parent.mkdir(exist_ok=True)
     qkv.new_model(config, path, seed=4)
     shutil.copy(GOLDEN / "tokenizers" / tokenizer / "tokenizer.json", path)
@@ -54,7 +56,7 @@ def _make(name: str, config: dict, tokenizer: str) -> pathlib.Path:
     for file in sorted(path.iterdir()):
         data = file.read_bytes()
         files[file.name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    (path / "manifest.json").write_text(json.dumps({"files": files}))
+    (path / "manifest.json").write_text(json.dumps({"files": files}, indent=2, sort_keys=True) + "\n")
     return path
 
 
@@ -69,8 +71,7 @@ def stand_ins() -> None:
 
 def small() -> str:
     """A decoder with a tokenizer."""
-    path = _folder / "models" / "small"
-    return str(path if path.exists() else _make("small", LLAMA, "qwen2"))
+    return str(_make("small", LLAMA, "qwen2"))
 
 
 _KINDS = {"F32": np.float32, "I64": np.int64, "I32": np.int32, "BOOL": np.bool_}

@@ -136,6 +136,8 @@ class BadInput(unittest.TestCase):
     def test_text_that_is_none(self):
         with self.assertRaises(UnicodeEncodeError):
             self.model.generate("\ud800")
+        with self.assertRaises(UnicodeEncodeError):
+            self.model.tokenizer.encode("a\ud800")
         self.model.generate("a\0b", max_new=2)
         with self.assertRaises(qkv.InputError):
             self.model.read([])
