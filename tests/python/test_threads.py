@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from small_models import golden, small
+from small_models import LLAMA, golden, small, temporary
 
 import qkv
 
@@ -123,68 +123,64 @@ class Threads(unittest.TestCase):
             self.assertEqual(len(model.generate("The cat", max_new=4).ids), 4)
 
 
+# One call that would take far longer than the test may: only Ctrl-C ends it.
 CTRL_C = """
-import sys, threading, time, os, signal
-import numpy as np
+import os, signal, sys, threading, time
 import qkv
 what, path = sys.argv[1:]
-model = qkv.Model(path, threads=1, precision="f32")
+model = qkv.Model(path, threads=1, precision="f32", context=40000, texts=1)
 wanted = model.generate([1, 5, 9], max_new=3).ids
-def forever():
-    while True:
-        if what == "generate":
-            model.generate([1, 5, 9], max_new=400)
-        elif what == "many":
-            model.generate([[1, 5, 9]] * 4, max_new=400)
-        elif what == "pieces":
-            for piece in model.start([1, 5, 9], max_new=400): pass
-        elif what == "roles":
-            model.roles([list(range(1, 90))] * 400)
-        elif what == "hook":
-            model.read([1, 5, 9] * 20, see={"attn.probs": lambda name, array: None})
-        elif what == "read":
-            model.read(list(range(90)), keep="attn.probs")
-        elif what == "search":
-            model.search([1, 5, 9], beams=4, max_new=100)
-def press():
-    time.sleep(0.7)
-    os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=press, daemon=True).start()
-try:
-    forever()
-except KeyboardInterrupt:
-    assert model.generate([1, 5, 9], max_new=3).ids == wanted
-    print("interrupted, and usable")
-"""
-
-
-class CtrlC(unittest.TestCase):
-    def test_every_long_call_ends(self):
-        for what in ("generate", "many", "pieces", "roles", "hook", "read", "search"):
-            with self.subTest(what):
-                done = subprocess.run([sys.executable, "-c", CTRL_C, what, golden("llama")], capture_output=True,
-                                      text=True, timeout=120, stdin=subprocess.DEVNULL)
-                self.assertEqual((done.returncode, done.stdout), (0, "interrupted, and usable\n"), done.stderr)
-
-    def test_within_one_call(self):
-        """A single call is ended, not only the loop around it."""
-        script = """
-import os, signal, threading, time, sys, qkv
-model = qkv.Model(sys.argv[1], threads=1, precision="f32")
-texts = [list(range(1, 90))] * 100000
+many = [list(range(1, 250))] * 40000
 def press():
     time.sleep(1)
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=press, daemon=True).start()
 try:
-    model.score(texts)
+    if what == "generate":
+        model.generate([1, 5, 9], max_new=39000)
+    elif what == "many":
+        model.generate([[1, 5, 9]] * 4, max_new=39000)
+    elif what == "pieces":
+        for piece in model.start([1, 5, 9], max_new=39000): pass
+    elif what == "search":
+        model.search([1, 5, 9], beams=2, max_new=15000)
+    elif what == "hook":
+        model.read(list(range(250)) * 40, see={"attn.out": lambda name, array: time.sleep(60)})
+    elif what == "read":
+        model.read(list(range(250)) * 100, keep="final")
+    elif what == "roles":
+        model.roles(many)
+    elif what == "lens":
+        model.lens(many)
+    elif what == "score":
+        model.score(many)
+    elif what == "cut":
+        model.cut("L0H1", data=many)
     print("came to its end")
 except KeyboardInterrupt:
-    print("interrupted")
+    assert model.generate([1, 5, 9], max_new=3).ids == wanted
+    print("interrupted, and usable")
 """
-        done = subprocess.run([sys.executable, "-c", script, golden("llama")], capture_output=True, text=True,
-                              timeout=300, stdin=subprocess.DEVNULL)
-        self.assertEqual((done.returncode, done.stdout), (0, "interrupted\n"), done.stderr)
+
+SLOW = {
+    **LLAMA,
+    "hidden_size": 256,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 12,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 40000,
+    "eos_token_id": None,
+}
+
+
+class CtrlC(unittest.TestCase):
+    def test_every_long_call_ends(self):
+        slow = qkv.new_model(SLOW, temporary("slow"))
+        for what in ("generate", "many", "pieces", "search", "hook", "read", "roles", "lens", "score", "cut"):
+            with self.subTest(what):
+                done = subprocess.run([sys.executable, "-c", CTRL_C, what, slow], capture_output=True, text=True,
+                                      timeout=120, stdin=subprocess.DEVNULL)
+                self.assertEqual((done.returncode, done.stdout), (0, "interrupted, and usable\n"), done.stderr)
 
 
 class Forks(unittest.TestCase):
