@@ -15,6 +15,8 @@ install(FILES ${extras}/qkv.bash DESTINATION share/bash-completion/completions R
 install(FILES ${extras}/_qkv DESTINATION share/zsh/vendor-completions COMPONENT program OPTIONAL)
 install(FILES LICENSE DESTINATION share/doc/qkv RENAME copyright COMPONENT program)
 
+# Without the MPI module: the package would ask for MPI everywhere.
+set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};qkv;program;/;${CMAKE_BINARY_DIR};qkv;library;/")
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME qkv)
 set(CPACK_PACKAGE_VENDOR "the authors of qkv")

@@ -84,8 +84,12 @@ class Looked(Mapping):
         rungs = self._core.ladder(level + levels if level < 0 else level)
         return Table({"id": i, "p": p, "text": text} for i, p, text in rungs[token][0])
 
+    def json(self) -> str:
+        """The report, as qkv look --json."""
+        return self._core.json()
+
     def report(self) -> dict[str, Any]:
-        """The report of qkv look --json, as a dict."""
+        """The same as a dict."""
         return json.loads(self._core.json())
 
     def html(self) -> str:

@@ -126,6 +126,8 @@ Scheduler& Model::Impl::scheduler() {
 Scheduler::Ticket Model::Impl::submit(TextRequest request, bool as_text) {
   std::unique_lock lock(mutex_);
   check_not_within();
+  if (!texts_)
+    changed_.wait(lock, [&] { return !running_; });  // caches are not planned while a pass changes the weights
   check_open();
   if (!as_text) return submit_ids(scheduler(), std::move(request));
   return submit_text(scheduler(), open_->tokenizer(), std::move(request));

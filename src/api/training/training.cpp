@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/progress.h"
 #include "model/families/presets.h"
 #include "model/initialise.h"
 #include "open/builtin_models.h"
@@ -40,6 +41,7 @@ Trained train(const TrainOptions& options) {
             options.resume ? "a run that goes on has its own recipe, but one was given: "
                            : "neither a recipe nor a run to resume was named",
             options.recipe, Hint("give one of the two"));
+  const ProgressSilence quiet;  // on_step says how far it is
   bool stop = false;
   int64_t steps = 0;
   TrainObserver observer;
