@@ -2,18 +2,17 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set_source_files_properties(src/api/c.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # it is all in one namespace
-
 if(QKV_SANITIZE)
   return()
 endif()
 
-add_library(qkv_shared SHARED EXCLUDE_FROM_ALL cmake/library.cpp)
+add_library(qkv_shared SHARED EXCLUDE_FROM_ALL src/api/c.cpp)
 set_target_properties(qkv_shared PROPERTIES OUTPUT_NAME qkv EXPORT_NAME qkv VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/library.map)
 target_link_libraries(qkv_shared PRIVATE -Wl,--whole-archive $<BUILD_INTERFACE:qkv_api> -Wl,--no-whole-archive
   $<BUILD_INTERFACE:qkv_flags>)
+target_compile_options(qkv_shared PRIVATE -O1)
 target_link_options(qkv_shared PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/library.map -Wl,--no-undefined)
 target_include_directories(qkv_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(qkv_shared INTERFACE cxx_std_20)
