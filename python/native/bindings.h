@@ -23,7 +23,7 @@ void add_measuring(ModelClass& model);
 // second. What they raise (KeyboardInterrupt) is thrown.
 class Signals {
  public:
-  Signals();  // with the GIL
+  Signals();     // with the GIL
   void check();  // without it
  private:
   bool main_thread_;

@@ -134,10 +134,10 @@ qkv::OpenOptions open_options(const Options& options) {
   open.device = word_of(options, "device",
                         {{"auto", qkv::Device::automatic}, {"cpu", qkv::Device::cpu}, {"cuda", qkv::Device::cuda}},
                         qkv::Device::automatic);
-  open.precision = word_of(
-      options, "precision",
-      {{"auto", qkv::Precision::automatic}, {"f32", qkv::Precision::f32}, {"bf16", qkv::Precision::bf16}},
-      qkv::Precision::automatic);
+  open.precision =
+      word_of(options, "precision",
+              {{"auto", qkv::Precision::automatic}, {"f32", qkv::Precision::f32}, {"bf16", qkv::Precision::bf16}},
+              qkv::Precision::automatic);
   open.cache = word_of(options, "cache",
                        {{"auto", qkv::CacheType::automatic},
                         {"f32", qkv::CacheType::f32},
@@ -154,10 +154,9 @@ std::optional<qkv::Cut> cut_of(py::handle dict) {
   const Options options(py::reinterpret_borrow<py::dict>(dict));
   qkv::Cut cut;
   options.take("heads", cut.heads, "a str such as 'L0H1,L2'").take("experts", cut.experts, "a str such as 'L1E3'");
-  cut.with = word_of(
-      options, "replace",
-      {{"zero", qkv::CutWith::zero}, {"mean", qkv::CutWith::mean}, {"resample", qkv::CutWith::resample}},
-      qkv::CutWith::zero);
+  cut.with = word_of(options, "replace",
+                     {{"zero", qkv::CutWith::zero}, {"mean", qkv::CutWith::mean}, {"resample", qkv::CutWith::resample}},
+                     qkv::CutWith::zero);
   int64_t tokens = 8000, window = 256;
   options.number("tokens", tokens).number("window", window);
   if (const py::object data = options.get("data"); !data.is_none()) cut.data = data_of(data, tokens, window);

@@ -52,9 +52,7 @@ class Options {
   const Options& real(const char* name, T& to) const {
     return take(name, to, "a number");
   }
-  py::object get(const char* name) const {
-    return values_.contains(name) ? py::object(values_[name]) : py::none();
-  }
+  py::object get(const char* name) const { return values_.contains(name) ? py::object(values_[name]) : py::none(); }
 
  private:
   py::dict values_;
@@ -62,7 +60,8 @@ class Options {
 
 // One of several words.
 template <class T>
-T word_of(const Options& options, const char* name, std::initializer_list<std::pair<const char*, T>> words, T otherwise) {
+T word_of(const Options& options, const char* name, std::initializer_list<std::pair<const char*, T>> words,
+          T otherwise) {
   std::string said;
   options.take(name, said, "a str");
   if (said.empty()) return otherwise;

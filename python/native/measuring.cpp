@@ -112,11 +112,7 @@ void add_judging(ModelClass& model) {
 }
 
 void add_measuring(ModelClass& model) {
-  model.def("look", look)
-      .def("cut", cut)
-      .def("lens", lens)
-      .def("roles", roles)
-      .def("attribute", attribute);
+  model.def("look", look).def("cut", cut).def("lens", lens).def("roles", roles).def("attribute", attribute);
 }
 
 }  // namespace qkv_python

@@ -35,10 +35,12 @@ void add_model(py::module_& module) {
         return qkv::Model(path, open);
       }))
       .def("info", info_of)
-      .def("tokenizer", [](const qkv::Model& self) { return self.tokenizer(); },
-           py::call_guard<py::gil_scoped_release>())
-      .def("target_tokenizer", [](const qkv::Model& self) { return self.target_tokenizer(); },
-           py::call_guard<py::gil_scoped_release>())
+      .def(
+          "tokenizer", [](const qkv::Model& self) { return self.tokenizer(); },
+          py::call_guard<py::gil_scoped_release>())
+      .def(
+          "target_tokenizer", [](const qkv::Model& self) { return self.target_tokenizer(); },
+          py::call_guard<py::gil_scoped_release>())
       .def("has_tokenizer", &qkv::Model::has_tokenizer, py::call_guard<py::gil_scoped_release>())
       .def("close", &qkv::Model::close, py::call_guard<py::gil_scoped_release>())
       .def("closed", &qkv::Model::closed)

@@ -34,10 +34,10 @@ void put(const std::string& name, const py::object& returned, const py::array_t<
   bool same = now.ndim() == was.ndim();
   for (py::ssize_t axis = 0; same && axis < now.ndim(); ++axis) same = now.shape(axis) == was.shape(axis);
   if (!same) {
-    throw qkv::Error(qkv::Error::Kind::input,
-                     "the function of " + name + " returned an array of " + shape_text(now) + " for one of " +
-                         shape_text(was),
-                     "return one of the same shape, or change the one it is given", {__FILE__, __LINE__});
+    throw qkv::Error(
+        qkv::Error::Kind::input,
+        "the function of " + name + " returned an array of " + shape_text(now) + " for one of " + shape_text(was),
+        "return one of the same shape, or change the one it is given", {__FILE__, __LINE__});
   }
   std::memcpy(values.data(), now.data(), values.size_bytes());
 }

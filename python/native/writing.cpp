@@ -8,7 +8,9 @@ qkv::GenerateOptions generate_options(const py::dict& values) {
   const Options options(values);
   qkv::GenerateOptions out;
   options.number("max_new", out.max_new).number("top_k", out.top_k).number("no_repeat_ngram", out.no_repeat_ngram);
-  options.take("seed", out.seed, "a whole number, 0 or more").number("logprobs", out.logprobs).number("draft", out.draft);
+  options.take("seed", out.seed, "a whole number, 0 or more")
+      .number("logprobs", out.logprobs)
+      .number("draft", out.draft);
   options.real("temperature", out.temperature).real("top_p", out.top_p).real("min_p", out.min_p);
   options.real("typical_p", out.typical_p).real("repetition_penalty", out.repetition_penalty);
   options.real("presence_penalty", out.presence_penalty).real("frequency_penalty", out.frequency_penalty);

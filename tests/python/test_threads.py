@@ -190,6 +190,7 @@ class Forks(unittest.TestCase):
             child = os.fork()
             if child == 0:
                 said = b"nothing"
+                signal.alarm(60)  # a child that waits for threads it does not have would wait for ever
                 try:
                     model.generate([1, 5, 9], max_new=2)
                 except qkv.ClosedError as error:
