@@ -3,9 +3,9 @@
 # shows nothing but what they declare.
 . "$(dirname "$0")/common.sh"
 
-# check_headers FOLDER: what is wrong with the headers there.
+# check_headers FOLDER [PATTERN]: what is wrong with the headers there.
 check_headers() {
-  for header in "$1"/qkv/*.h; do
+  for header in "$1"/qkv/${2-*.h}; do
     # Nothing but the library's own and the standard's, whose names have neither a folder nor an end.
     grep -n '^ *# *include' "$header" | grep -v -e '<qkv/[a-z_]*\.h>' -e '<[a-z_]*>' -e '<std[a-z]*\.h>' &&
       echo "${header##*/} includes what is not installed"
@@ -35,10 +35,10 @@ readelf -d "$lib/libqkv.so" | grep -q 'SONAME.*libqkv\.so\.0' || fail 'its name 
 # A test that cannot fail says nothing.
 cp -r "$prefix/include" "$made/bad"
 printf '#include "base/error.h"\n' >>"$made/bad/qkv/text.h"
-[ -n "$(check_headers "$made/bad" 2>/dev/null)" ] || fail 'a header that includes base/error.h was not noticed'
+[ -n "$(check_headers "$made/bad" text.h 2>/dev/null)" ] || fail 'a header that includes base/error.h was not noticed'
 cp -r "$prefix/include" "$made/worse"
 sed -i 's/#include <string>//' "$made/worse/qkv/text.h" "$made/worse/qkv/error.h"
-[ -n "$(check_headers "$made/worse" 2>/dev/null)" ] || fail 'a header that does not stand alone was not noticed'
+[ -n "$(check_headers "$made/worse" text.h 2>/dev/null)" ] || fail 'a header that does not stand alone was not noticed'
 [ "$(printf 'qkv::Reader::look()\npcre2_compile_8\nqkv_open\n' | foreign_symbols | wc -l)" = 2 ] ||
   fail 'symbols of the inside were not noticed'
 exit "$failed"

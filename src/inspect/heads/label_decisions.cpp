@@ -90,7 +90,7 @@ void Decisions::add(Decision decision, std::initializer_list<std::pair<const cha
   texts.back().decisions.push_back(std::move(decision));
 }
 
-// Each arc gives two decisions: from dependent to head and from head to dependent.
+// Each arc gives two decisions: from dependent to head and from head to dependent, among the words of its sentence.
 void Decisions::add_arcs(const LabelledText& text) {
   for (size_t w = 0; w < text.words.size(); ++w) {
     if (text.words[w].head < 0) continue;
@@ -104,7 +104,8 @@ void Decisions::add_arcs(const LabelledText& text) {
       }
       Decision d{.label = label(text.words[w].relation, direction), .query = query, .right = {other}};
       for (size_t c = 0; c < (earlier_only_ ? query : text.words.size()); ++c) {
-        if (c != query && !texts.back().words[c].empty()) d.candidates.push_back(c);
+        const bool same_sentence = text.words[c].sentence == text.words[query].sentence;
+        if (c != query && same_sentence && !texts.back().words[c].empty()) d.candidates.push_back(c);
       }
       add(std::move(d), {{kOffset, std::numeric_limits<size_t>::max()}});  // filled in by guess_offsets()
     }

@@ -32,7 +32,7 @@ struct GoldPair {
 // and target words; possible ones may be left out. A word without a pair has no counterpart. An Error names the line.
 std::vector<GoldPair> read_gold_pairs(std::string_view content, const std::string& what);
 
-double alignment_error(const WordPairs& found, const WordPairs& sure, const WordPairs& possible = {});
+double alignment_error(const WordPairs& found, const GoldPair& gold);
 
 // Links that need no model: the source word at the same share of the sentence, and IBM model 1, trained by EM on the
 // sentences themselves (Brown et al. 1993; a target word may have no source).

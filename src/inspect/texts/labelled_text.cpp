@@ -167,13 +167,15 @@ LabelledText labelled(const AnnotatedText& annotated) {
   LabelledText made{.text = annotated.text};
   std::vector<size_t> first_word;
   for (const StorySentence& sentence : annotated.sentences) {
+    const size_t number = first_word.size();
     first_word.push_back(made.words.size());
     const auto first = static_cast<int>(made.words.size());
     for (const StoryWord& word : sentence.words) {
       made.words.push_back({.begin = word.begin,
                             .end = word.end,
                             .head = word.head > 0 ? first + word.head - 1 : -1,
-                            .relation = std::string(word.relation.substr(0, word.relation.find(':')))});
+                            .relation = std::string(word.relation.substr(0, word.relation.find(':'))),
+                            .sentence = number});
     }
   }
   const std::vector<Mention>& all = annotated.mentions;

@@ -15,6 +15,7 @@ struct LabelledText {
     size_t begin = 0, end = 0;  // bytes of the text
     int head = -1;              // word it depends on; -1: the root, or unknown
     std::string relation = {};
+    size_t sentence = 0;  // relations stand within one
   };
   struct Mention {
     size_t word = 0;                // its head word

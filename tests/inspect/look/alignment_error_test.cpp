@@ -38,9 +38,13 @@ Tokenizer word_tokenizer() {
 }
 
 TEST(AlignmentError, is_what_its_formula_says) {
-  EXPECT_EQ(alignment_error({{0, 0}, {1, 1}}, {{0, 0}, {1, 1}}), 0);
-  EXPECT_EQ(alignment_error({{0, 1}}, {{0, 0}}), 1);
-  EXPECT_NEAR(alignment_error({{0, 0}, {2, 1}, {1, 2}}, {{0, 0}, {1, 2}}), 1 - 4.0 / 5, 1e-12);
+  EXPECT_EQ(alignment_error({{0, 0}, {1, 1}}, {.links = {{0, 0}, {1, 1}}}), 0);
+  EXPECT_EQ(alignment_error({{0, 1}}, {.links = {{0, 0}}}), 1);
+  const WordPairs found{{0, 0}, {2, 1}, {1, 2}};
+  EXPECT_NEAR(alignment_error(found, {.links = {{0, 0}, {1, 2}}}), 1 - 4.0 / 5, 1e-12);
+  // A possible link is not wrong, and not missed.
+  EXPECT_EQ(alignment_error(found, {.links = {{0, 0}, {1, 2}}, .possible = {{2, 1}, {2, 2}}}), 0);
+  EXPECT_NEAR(alignment_error(found, {.links = {{0, 0}, {1, 2}}, .possible = {{0, 1}}}), 1 - 4.0 / 5, 1e-12);
 }
 
 TEST(AlignmentError, knows_alignments_without_attention) {
@@ -88,7 +92,7 @@ double pooled_error(std::span<const WordPairs> found, std::span<const GoldPair> 
   for (size_t p = 0; p < pairs.size(); ++p) {
     if (!judges(p)) continue;
     const auto links = static_cast<double>(found[p].size() + pairs[p].links.size());
-    wrong += links * alignment_error(found[p], pairs[p].links);
+    wrong += links * alignment_error(found[p], pairs[p]);
     all += links;
   }
   return wrong / all;
