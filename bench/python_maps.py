@@ -107,11 +107,10 @@ def ratio(times, slow, fast, clock):
 
 def maps(options, folder):
     ids = [i * 7919 % 50257 for i in range(options.tokens)]
-    taps = "attn.probs,final"
-    candidates, models = {}, {}
+    candidates = {}
     for precision in options.precision:
-        models[precision] = qkv.Model(folder, threads=options.threads, precision=precision, device="cpu")
-        candidates[f"qkv {precision}"] = lambda model=models[precision]: model.read(ids, keep=taps)
+        model = qkv.Model(folder, threads=options.threads, precision=precision, device="cpu")
+        candidates[f"qkv {precision}"] = lambda model=model: model.read(ids, keep="attn.probs,final")
     try:
         import torch
 
@@ -139,7 +138,7 @@ def maps(options, folder):
 
 def generate(options, folder):
     model = qkv.Model(folder, threads=options.threads, precision="f32", device="cpu")
-    prompt = [i * 7919 % 50257 for i in range(16)]
+    prompt = [i * 7919 % model.info.vocabulary for i in range(16)]
     command = [str(options.program), "run", folder, " ".join(map(str, prompt)), "--ids", "--json", "--dtype", "f32"]
     command += ["--max-new", str(options.new), "--threads", str(options.threads)]
     speeds, outside, pairs = {"program": [], "python": []}, [], []
@@ -181,10 +180,11 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--precision", nargs="+", choices=("f32", "bf16"), default=["f32", "bf16"], help="of the maps")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--model", help="a folder; otherwise GPT-2 124 M of random weights")
     parser.add_argument("--program", type=pathlib.Path, default=PROGRAM)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = qkv.new_model("gpt2", os.path.join(temporary, "gpt2"))
+        folder = options.model or qkv.new_model("gpt2", os.path.join(temporary, "gpt2"))
         {"maps": maps, "generate": generate}[options.what](options, folder)
 
 
