@@ -23,6 +23,7 @@ struct TapInfo {
   std::vector<int64_t> sizes;         // of each; 0: depends on the text
   std::string meaning;                // in one line
   std::string transformer_lens = {};  // its name there, if it has one
+  bool editable = true;               // false: worked out beside the pass, so it can be read but not changed
 };
 
 using Shape = std::span<const int64_t>;

@@ -8,6 +8,7 @@
 
 #include <qkv/error.h>
 #include <qkv/generate.h>
+#include <qkv/interrupt.h>
 #include <qkv/look.h>
 #include <qkv/model.h>
 #include <qkv/serve.h>

@@ -131,7 +131,10 @@ std::vector<v1::TapInfo> Model::taps() const {
   for (const qkv::TapInfo& tap : all_taps(open->spec())) {
     const auto site =
         std::find_if(sites.begin(), sites.end(), [&](const SiteInfo& s) { return s.site == tap.id.site; });
-    v1::TapInfo info{.name = tap.name, .meaning = site->meaning, .transformer_lens = site->transformer_lens};
+    v1::TapInfo info{.name = tap.name,
+                     .meaning = site->meaning,
+                     .transformer_lens = site->transformer_lens,
+                     .editable = can_change(tap.id.site)};
     for (const TapAxis& axis : tap.shape) {
       info.axes += (info.axes.empty() ? "" : " ") + axis.letter;
       info.sizes.push_back(axis.size);

@@ -1,5 +1,6 @@
 // Reading with functions: names, shapes and values of the taps, edits that the pass goes on with, and what goes wrong.
 #include <gtest/gtest.h>
+#include <qkv/interrupt.h>
 
 #include "api/small_model.h"
 #include "base/expect_error.h"
@@ -106,6 +107,41 @@ TEST(ApiRead, AFunctionThatThrowsLeavesTheModelUsable) {
       Mine);
   EXPECT_EQ(model.read(kRead, {.keep = "final"})["final"].values, before);
   EXPECT_EQ(model.generate(kRead, {.max_new = 3}).tokens.size(), 3U);
+}
+
+TEST(ApiRead, AFunctionIsAskedBetweenLayersAndMayEndIt) {
+  const api::Model model = test::open_golden("llama");
+  struct Enough {};
+  int asked = 0;
+  const std::vector<float> before = model.read(kText, {.keep = "final"})["final"].values;
+  {
+    const api::Interruptible asks([&] { ++asked; });
+    EXPECT_EQ(model.read(kText, {.keep = "final"})["final"].values, before);
+    EXPECT_EQ(asked, model.info().layers);
+    {
+      const api::Interruptible ends([] { throw Enough{}; });
+      EXPECT_THROW(model.read(kText), Enough);
+      EXPECT_THROW(model.likelihood(kText), Enough);
+      EXPECT_THROW(model.look(kText), Enough);
+    }
+    model.read(kText);
+    EXPECT_EQ(asked, 2 * model.info().layers) << "the one before it is asked again";
+  }
+  EXPECT_EQ(model.read(kText, {.keep = "final"})["final"].values, before);
+  EXPECT_EQ(asked, 2 * model.info().layers) << "and none when it is gone";
+}
+
+TEST(ApiRead, TapsSayWhichCanBeChanged) {
+  const api::Model model = test::open_golden("llama");
+  const auto nothing = [](const std::string&, api::Shape, std::span<float>) {};
+  for (const api::TapInfo& tap : model.taps()) {
+    const api::ReadOptions edited{.edit = {{tap.name, nothing}}};
+    if (tap.editable) {
+      model.read(kText, edited);
+    } else {
+      EXPECT_THROW(model.read(kText, edited), Error) << tap.name;
+    }
+  }
 }
 
 TEST(ApiRead, SaysWhatIsWrong) {
