@@ -6,7 +6,7 @@
 Asks a server of its own on this machine, greedily. Numbers are drawn with a fixed seed; both numbers of + and - have as many digits
 as the column says, the second number of × and ÷ has one.
 """
-import argparse, concurrent.futures, json, random, re, subprocess, time, urllib.error, urllib.request
+import argparse, concurrent.futures, json, random, re, subprocess, threading, time, urllib.error, urllib.request
 
 arguments = argparse.ArgumentParser()
 arguments.add_argument("qkv")
@@ -63,6 +63,7 @@ try:
             base = found[0]
             break
     assert base, "the server said no address"
+    threading.Thread(target=server.stdout.read, daemon=True).start()  # a full pipe would stop it
     for _ in range(100):  # until the model is open
         try:
             options.model = json.load(urllib.request.urlopen(base + "/v1/models"))["data"][0]["id"]
