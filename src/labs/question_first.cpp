@@ -9,8 +9,7 @@ SeedNumbers measure_question_first(const LabContext& lab, uint64_t seed) {
   using Table = RecordsTask::Table;
   using Order = RecordsTask::Order;
   const auto read = [&](Order order, Architecture architecture, Table table = Table::random) {
-    const int64_t steps = table == Table::match ? 150 : 400;  // a search is learnt sooner
-    return learn_records(lab, {.table = table, .order = order, .seed = seed}, architecture, lab.sized(steps));
+    return learn_records(lab, {.table = table, .order = order, .seed = seed}, architecture, lab.sized(400));
   };
   const RecordsRead first = read(Order::question_first, Architecture::decoder_only),
                     last = read(Order::question_last, Architecture::decoder_only),
