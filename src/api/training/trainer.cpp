@@ -2,16 +2,17 @@
 #include "train/trainer.h"
 
 #include <qkv/train.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "api/inside.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "base/scratch_folder.h"
 #include "core/host_values.h"
 #include "model/checkpoint/convert.h"
 #include "open/builtin_models.h"
@@ -30,30 +31,16 @@ class MasterFolder {
     bool plain = is_folder(path);
     for (const StoredTensor& tensor : found.file->entries()) plain = plain && tensor.dtype == "F32";
     if (plain) return;
-    std::string name = (fs::temp_directory_path() / "qkv-trainer-XXXXXX").string();
-    QKV_CHECK(::mkdtemp(name.data()) != nullptr, "no folder could be made in ", fs::temp_directory_path().string(),
-              Hint("set TMPDIR to a place with room for the weights in f32"));
-    made_ = name;
-    path_ = made_ / "start";
-    try {
-      convert_model(path, path_, with_tokenizer({.to = ConvertOptions::To::hugging_face, .dtype = "F32"}));
-    } catch (...) {
-      remove();
-      throw;
-    }
+    made_.emplace("trainer", "set TMPDIR to a place with room for the weights in f32");
+    path_ = made_->path() / "start";
+    convert_model(path, path_, with_tokenizer({.to = ConvertOptions::To::hugging_face, .dtype = "F32"}));
   }
-  MasterFolder(const MasterFolder&) = delete;
-  MasterFolder& operator=(const MasterFolder&) = delete;
-  ~MasterFolder() { remove(); }
 
   const fs::path& path() const { return path_; }
 
  private:
-  void remove() const {
-    std::error_code ignored;
-    if (!made_.empty()) fs::remove_all(made_, ignored);
-  }
-  fs::path path_, made_;
+  fs::path path_;
+  std::optional<ScratchFolder> made_;
 };
 
 namespace {
