@@ -11,6 +11,7 @@
 #include <qkv/interrupt.h>
 #include <qkv/look.h>
 #include <qkv/model.h>
+#include <qkv/patch.h>
 #include <qkv/serve.h>
 #include <qkv/text.h>
 #include <qkv/tokenizer.h>
