@@ -1,6 +1,7 @@
 // Writing text: how tokens are chosen, and what comes out.
 #pragma once
 
+#include <qkv/ended.h>
 #include <qkv/error.h>
 #include <qkv/text.h>
 
@@ -36,16 +37,6 @@ struct Token {
   double logprob = 0;                                        // 0 unless asked for
   std::vector<std::pair<int32_t, double>> most_likely = {};  // id and log-probability
 };
-
-enum class Ended : uint8_t {
-  not_yet,
-  stopped,    // an end token or a stop string
-  length,     // as many tokens as asked for
-  context,    // the model's context, or the cache, is full
-  cancelled,  // by the caller
-  failed,     // see error
-};
-QKV_API const char* name_of(Ended ended);
 
 struct Generated {
   std::string text;  // what follows the prompt

@@ -6,6 +6,7 @@
 // docs/library.md has the ten things people do with it.
 #pragma once
 
+#include <qkv/ended.h>
 #include <qkv/error.h>
 #include <qkv/generate.h>
 #include <qkv/interrupt.h>

@@ -17,6 +17,7 @@ from .generation import Generated, Generation, Piece, Token, Translation
 from .looking import Looked
 from .measures import Attribution, CutEffect, Score
 from .model import Info, Model, builtin_models
+from .patching import Patched, PatchMap
 from .reading import Reading
 from .tables import Estimate, Table
 from .tokenizer import Tokenizer
@@ -42,6 +43,8 @@ __all__ = [
     "InternalError",
     "Looked",
     "Model",
+    "PatchMap",
+    "Patched",
     "Piece",
     "Reading",
     "Score",

@@ -100,11 +100,15 @@ class Looked(Mapping):
         self._core.save_npz(os.fspath(path))
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.html(), quote=True)
-        return (
-            f'<iframe srcdoc="{page}" title="qkv look" style="width:100%;height:720px;border:1px solid #8884"'
-            ' sandbox="allow-scripts allow-downloads"></iframe>'
-        )
+        return frame(self.html(), "qkv look")
 
     def __repr__(self) -> str:
         return f"<qkv.Looked at {len(self.ids)} tokens: {len(self)} arrays>"
+
+
+def frame(page: str, title: str) -> str:
+    """A whole page inside a notebook."""
+    return (
+        f'<iframe srcdoc="{html.escape(page, quote=True)}" title="{title}"'
+        ' style="width:100%;height:720px;border:1px solid #8884" sandbox="allow-scripts allow-downloads"></iframe>'
+    )

@@ -31,17 +31,8 @@ Token outer(const Choice& choice) {
   return {.id = choice.id, .logprob = choice.logprob, .most_likely = choice.alternatives};
 }
 
-Ended outer(qkv::Ended ended) {
-  return static_cast<Ended>(ended);  // the same names in the same order, see below
-}
-static_assert(static_cast<int>(Ended::failed) == static_cast<int>(qkv::Ended::failed) &&
-              static_cast<int>(Ended::stopped) == static_cast<int>(qkv::Ended::stopped) &&
-              static_cast<int>(Ended::length) == static_cast<int>(qkv::Ended::length) &&
-              static_cast<int>(Ended::context) == static_cast<int>(qkv::Ended::context) &&
-              static_cast<int>(Ended::cancelled) == static_cast<int>(qkv::Ended::cancelled));
-
 void finish(Generated& so_far, const WrittenText& written) {
-  so_far.ended = outer(written.ended);
+  so_far.ended = written.ended;
   so_far.stop = written.stop;
   so_far.error = written.error;
   so_far.prompt_tokens = written.prompt_tokens;
@@ -76,10 +67,6 @@ void connect(TextRequest& request, const std::shared_ptr<Generation::Impl>& to) 
 }
 
 }  // namespace
-
-const char* name_of(Ended ended) {
-  return qkv::name_of(static_cast<qkv::Ended>(ended));
-}
 
 TextRequest request_of(const OpenModel& model, const GenerateOptions& options, std::string_view schema_from) {
   const TextChoices chosen{.temperature = options.temperature,
