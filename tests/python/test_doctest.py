@@ -55,7 +55,9 @@ class Stubs(unittest.TestCase):
         said = {}
         for node in stub.body:
             if isinstance(node, ast.ClassDef):
-                said[node.name] = {f.name for f in node.body if isinstance(f, ast.FunctionDef)}
+                said[node.name] = {f.name for f in node.body if isinstance(f, ast.FunctionDef)} | {
+                    f.target.id for f in node.body if isinstance(f, ast.AnnAssign)
+                }
             elif isinstance(node, ast.FunctionDef):
                 said[node.name] = None
         has = {name: value for name, value in vars(qkv._core).items() if not name.startswith("_")}
