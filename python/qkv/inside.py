@@ -116,8 +116,9 @@ class Inside:
         >>> roles = model.roles(tokens=4000)
         >>> [row["head"] for row in roles] == model.heads()
         True
-        >>> list(roles[0])[:5]
-        ['head', 'role', 'roles', 'score', 'score_low']
+        >>> previous = roles.where(role="always previous token")
+        >>> [row["head"] for row in previous]
+        ['L0H2']
         """
         return roles_table(self._core.roles(data, checked("tokens", tokens, int), checked("window", window, int)))
 
@@ -128,7 +129,10 @@ class Inside:
         `token`; without `against`, the second one.
 
         >>> import qkv
-        >>> found = qkv.Model("world", threads=1).attribute("Mia has a")
+        >>> model = qkv.Model("world", threads=1, precision="f32")  # as qkv attribute computes
+        >>> found = model.attribute("Emma gave a pink kite to Tom. What did Emma give to Tom? Emma gave a")
+        >>> model.tokenizer.decode([found.target])
+        ' pink'
         >>> abs(sum(part["share"] for part in found.parts) - found.difference) < 1e-3
         True
         """
@@ -152,7 +156,7 @@ class Inside:
         position too.
 
         >>> import qkv
-        >>> model = qkv.Model("world", threads=1)
+        >>> model = qkv.Model("world", threads=1, precision="f32")  # as qkv patch computes
         >>> question = "Emma gave a {} kite to Tom. What did Emma give to Tom? Emma gave a"
         >>> found = model.patch(question.format("pink"), question.format("green"))
         >>> found["resid.pre"].shape == (model.info.layers, len(found.clean_ids))
@@ -160,6 +164,9 @@ class Inside:
         >>> pink = [i for i, (a, b) in enumerate(zip(found.clean_ids, found.corrupt_ids)) if a != b]
         >>> float(found["resid.pre"][0, pink[0]].round(3))  # all that is different enters there
         1.0
+        >>> best = max(found.table().where(map="heads"), key=lambda place: place["restored"])
+        >>> f"{best['row']}H{best['column']} brings back {best['restored']:.0%}"
+        'L5H3 brings back 49%'
         """
         how = {"answer": answer, "wrong": wrong, "token": token, "heads": heads}
         return Patched(self._core.patch(clean, corrupt, how))

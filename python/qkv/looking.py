@@ -56,9 +56,10 @@ class Looked(Mapping):
         """The prediction at every level, for every token, if the model ended there.
 
         >>> import qkv
-        >>> table = qkv.Model("world", threads=1).look("Mia has a cat.").ladder()
-        >>> sorted(table[0])
-        ['entropy', 'guess', 'guess_id', 'kl', 'level', 'p', 'rank', 'token']
+        >>> seen = qkv.Model("world", threads=1).look("Emma gave a pink kite to Tom. What did Emma give to Tom? Emma gave a")
+        >>> after = [row["guess"] for row in seen.ladder() if row["token"] == len(seen.ids) - 1]
+        >>> len(after), after[-1]  # the embedding and six layers; the last is the output
+        (7, ' pink')
         """
         rows = []
         for level in range(self._core.levels()):
