@@ -42,10 +42,10 @@ struct Generated {
   std::string text;  // what follows the prompt
   std::vector<Token> tokens = {};
   Ended ended = Ended::not_yet;
-  std::string stop = {};   // the stop string that ended it, if one did
-  std::string error = {};  // if it failed
-  int64_t prompt_tokens = 0;
-  double read_seconds = 0, write_seconds = 0;  // of the prompt; from the first token to the last
+  std::string stop = {};                         // the stop string that ended it, if one did
+  std::string error = {};                        // if it failed
+  int64_t prompt_tokens = 0, cached_tokens = 0;  // cached: of the prompt, known from an earlier text and not read again
+  double read_seconds = 0, write_seconds = 0;    // of the prompt; from the first token to the last
 };
 
 // Pieces come as they are written: whole characters, never taken back. False ends the text.

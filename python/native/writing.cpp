@@ -32,8 +32,8 @@ py::tuple tokens_of(const std::vector<qkv::Token>& tokens) {  // ids, log-probab
 py::dict made_of(const qkv::Generated& made) {
   return py::dict("text"_a = to_str(made.text), "tokens"_a = tokens_of(made.tokens),
                   "ended"_a = qkv::name_of(made.ended), "stop"_a = to_str(made.stop), "error"_a = to_str(made.error),
-                  "prompt_tokens"_a = made.prompt_tokens, "read_seconds"_a = made.read_seconds,
-                  "write_seconds"_a = made.write_seconds);
+                  "prompt_tokens"_a = made.prompt_tokens, "cached_tokens"_a = made.cached_tokens,
+                  "read_seconds"_a = made.read_seconds, "write_seconds"_a = made.write_seconds);
 }
 
 qkv::Generated checked(qkv::Generated made) {

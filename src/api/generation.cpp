@@ -36,6 +36,7 @@ void finish(Generated& so_far, const WrittenText& written) {
   so_far.stop = written.stop;
   so_far.error = written.error;
   so_far.prompt_tokens = written.prompt_tokens;
+  so_far.cached_tokens = written.cached_tokens;
   so_far.read_seconds = written.prefill_seconds;
   so_far.write_seconds = written.decode_seconds;
 }
@@ -64,6 +65,15 @@ void connect(TextRequest& request, const std::shared_ptr<Generation::Impl>& to) 
       finish(impl->so_far, written);
     }
   };
+}
+
+std::shared_ptr<Generation::Impl> submitted(const std::shared_ptr<Model::Impl>& model, TextRequest request) {
+  const auto open = model->open();
+  request.options.context = usable_context(*open, model->options().context);
+  auto made = std::make_shared<Generation::Impl>(model);
+  connect(request, made);
+  made->ticket = model->submit(std::move(request), open->has_tokenizer());
+  return made;
 }
 
 }  // namespace
@@ -122,14 +132,13 @@ Generation Model::start(const Text& prompt, const GenerateOptions& options) cons
   const std::shared_ptr<const OpenModel> open = impl().open();
   TextRequest request = request_of(*open, options);
   set_prompt(*open, prompt, request.options);
-  request.options.context = usable_context(*open, impl().options().context);
-  const auto made = std::make_shared<Generation::Impl>(impl_);
-  connect(request, made);
-  const bool as_text = open->has_tokenizer();
-  QKV_CHECK(as_text || options.stop.empty(), "there are stop strings but the model has no tokenizer",
+  QKV_CHECK(open->has_tokenizer() || options.stop.empty(), "there are stop strings but the model has no tokenizer",
             Hint("leave them out: texts are looked for where a tokenizer makes them"));
-  made->ticket = impl().submit(std::move(request), as_text);
-  return Generation(made);
+  return Generation(submitted(impl_, std::move(request)));
+}
+
+Generation start_request(const Model& model, TextRequest request) {
+  return Generation(submitted(model.impl().shared_from_this(), std::move(request)));
 }
 
 Generation::~Generation() {
