@@ -47,7 +47,7 @@ class Options {
   }
   template <class T>
   const Options& number(const char* name, T& to) const {
-    return take(name, to, "a whole number");
+    return take(name, to, "a whole number below 2**63");
   }
   template <class T>
   const Options& real(const char* name, T& to) const {

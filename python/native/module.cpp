@@ -59,6 +59,12 @@ PYBIND11_MODULE(_core, module) {
   add_patched(module);
   add_model(module);
   add_training(module);
+  empty_without_init<qkv::Model>();
+  empty_without_init<qkv::Tokenizer>();
+  empty_without_init<qkv::Generation>();
+  empty_without_init<qkv::Looked>();
+  empty_without_init<qkv::Patched>();
+  empty_without_init<qkv::Trainer>();
   module.def("version", &qkv::version);
   module.def("builtin_models", [] {
     py::list out;

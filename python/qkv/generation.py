@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Optional
 
 from . import _core as native
+from .texts import of_this_process
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,12 @@ class Generation:
     """
 
     def __init__(self, core: native.Generation) -> None:
-        self._core = core
+        self._generation = core
+        self._process = os.getpid()
+
+    @property
+    def _core(self) -> native.Generation:
+        return of_this_process(self._generation, self._process, "text")
 
     def __iter__(self) -> Iterator[Piece]:
         return self

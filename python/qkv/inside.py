@@ -195,7 +195,15 @@ class Inside:
         return transformer_lens.run_with_hooks(self, text, fwd_hooks)
 
 
+_CUT = ("heads", "experts", "replace", "data", "tokens", "window")
+
+
 def cut_of(cut: Any) -> Optional[dict[str, Any]]:
-    if cut is None or isinstance(cut, dict):
+    if isinstance(cut, dict):
+        for name in cut:
+            if name not in _CUT:
+                raise TypeError(f"a cut has no {name!r:.60}; it has: {', '.join(_CUT)}")
+        return cut
+    if cut is None:
         return cut
     return {"heads": checked("cut", cut, str)}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Iterator, Union
 
 from . import _core as native
+from .errors import InputError
 from .tables import Table
 
 
@@ -83,6 +84,8 @@ class Looked(Mapping):
         """The most likely next tokens at one level (-1: the output) after one token."""
         levels = self._core.levels()
         rungs = self._core.ladder(level + levels if level < 0 else level)
+        if not -len(rungs) <= token < len(rungs):
+            raise InputError(f"no token {token}: there are {len(rungs)}", "tokens are counted from 0; -1 is the last")
         return Table({"id": i, "p": p, "text": text} for i, p, text in rungs[token][0])
 
     def json(self) -> str:

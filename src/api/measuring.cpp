@@ -103,7 +103,7 @@ Attribution Model::attribute(const Text& text, const AttributeOptions& options) 
   const auto open = impl().open();
   const TokenText tokens = tokens_of(*open, text);
   QKV_CHECK(!tokens.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
-  const int64_t row = options.token < 0 ? std::ssize(tokens.ids) - 1 : options.token;
+  const int64_t row = options.token == -1 ? std::ssize(tokens.ids) - 1 : options.token;
   const Impl::Turn turn(impl());
   const Attributor attributor(open->model(), open->engine(), open->precision(), tokens, row);
   const auto [target, against] = compared_tokens(attributor, options.target, options.against);

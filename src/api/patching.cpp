@@ -39,6 +39,7 @@ std::vector<int32_t> ids_of(const std::vector<ShownToken>& tokens) {
 PatchFindings find_patches(const OpenModel& model, const Text& clean, const Text& corrupt, const PatchWork& work) {
   const PatchOptions& options = work.options;
   const ModelSpec& spec = model.spec();
+  QKV_CHECK(options.token >= -1, "no token ", options.token, Hint("tokens are counted from 0; -1 is the last"));
   std::vector<HeadId> heads;
   if (!options.heads.empty()) heads = parse_heads(spec, options.heads);
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
