@@ -23,6 +23,15 @@ std::vector<LabPoint> rise(const PruningCurve& curve, double loss) {
   return points;
 }
 
+double share_that_can_go(std::span<const LabPoint> points) {
+  double share = 0;
+  for (const LabPoint& p : points) {
+    if (p.y > kPruneTolerance) break;
+    share = p.x;
+  }
+  return share;
+}
+
 double rise_at_half(std::span<const LabPoint> points) {
   const auto past = std::find_if(points.begin(), points.end(), [](const LabPoint& p) { return p.x > 0.45; });
   return past->y;
@@ -39,19 +48,6 @@ double mean_of(std::span<const TextSum> texts) {
   return whole.sum / static_cast<double>(whole.count);
 }
 
-// Heads are cut one after the other until the loss has risen: how many of them went before, as a share of all.
-double share_that_can_go(Reader& reader, std::span<const TokenText> texts, std::span<const HeadId> order) {
-  const ModelSpec& spec = reader.model().spec();
-  const double whole = mean_of(loss_sums(reader, texts));
-  size_t gone = 0;
-  for (; gone < order.size(); ++gone) {
-    CutProbe probe(spec, {.heads = {order.begin(), order.begin() + static_cast<std::ptrdiff_t>(gone) + 1},
-                          .ablation = Ablation::zero});
-    if (mean_of(loss_sums(reader, texts, &probe)) > (1 + kPruneTolerance) * whole) break;
-  }
-  return static_cast<double>(gone) / static_cast<double>(all_heads(spec).size());
-}
-
 // Adds what came of pruning a model, all names after `of`.
 void add_pruning(SeedNumbers& out, const LabContext& lab, const Model& model, const PruningTexts& texts,
                  const std::string& of, uint64_t seed) {
@@ -64,7 +60,6 @@ void add_pruning(SeedNumbers& out, const LabContext& lab, const Model& model, co
   CurveOptions options{.ablation = Ablation::zero, .outputs = nullptr, .seed = seed, .finished = progress};
   options.known = pruning_curve(reader, texts.order, Order::gradient, options).cut;
   const PruningCurve by_importance = pruning_curve(reader, texts.judge, Order::ablation, options);
-  const double chosen_share = share_that_can_go(reader, texts.judge, options.known);
   const double loss = mean_of(loss_sums(reader, texts.judge)),
                heads = static_cast<double>(all_heads(model.spec()).size());
   double alone = 0;
@@ -77,7 +72,7 @@ void add_pruning(SeedNumbers& out, const LabContext& lab, const Model& model, co
   for (uint64_t draw = 0; draw < draws; ++draw) {
     options.known = random_order(model.spec(), 100 * seed + draw);
     const std::vector<LabPoint> points = rise(pruning_curve(reader, texts.judge, Order::random, options), loss);
-    random_share += share_that_can_go(reader, texts.judge, options.known) / static_cast<double>(draws);
+    random_share += share_that_can_go(points) / static_cast<double>(draws);
     if (random.points.empty()) {
       for (const LabPoint& p : points) random.points.push_back({p.x, 0});
     }
@@ -86,7 +81,7 @@ void add_pruning(SeedNumbers& out, const LabContext& lab, const Model& model, co
   out.add_amount(of + "loss, nats per token", loss);
   out.add_amount(of + "heads", heads);
   out.add_share(of + "share that can go one at a time", std::min(alone, 1.0));
-  out.add_share(of + "share that can go by importance", chosen_share);
+  out.add_share(of + "share that can go by importance", share_that_can_go(chosen.points));
   out.add_share(of + "share that can go by chance", random_share);
   out.add(of + "rise of the loss without half of them, by importance", rise_at_half(chosen.points));
   out.add(of + "rise of the loss without half of them, by chance", rise_at_half(random.points));
@@ -190,10 +185,10 @@ const Lab& sixteen_heads() {
       .claim_zh = "很多头可以剪掉而损失不变：先剪不重要的，至少五分之一可以去掉。",
       .how =
           "Three layers of 16 heads learn the built-in world, 400 steps. Heads are ordered by gradient importance,\n"
-          "measured again at every tenth, on 48 texts, and cut one after the other (their output becomes 0) on 48\n"
-          "others, beside three random orders. The loss counts as risen when it is 1 % higher. Beside it, each head\n"
-          "is cut alone. The same is done with the built-in models world and translator, on 16 and 16 texts that no\n"
-          "recipe trains on, other ones for every seed; one that is not here is skipped.",
+          "measured again at every tenth, on 48 texts, and cut (their output becomes 0) on 48 others, beside three\n"
+          "random orders. The loss counts as risen when it is 1 % higher. Beside it, each head is cut alone. The same\n"
+          "is done with the built-in models world and translator, on 16 and 16 texts that no recipe trains on, other\n"
+          "ones for every seed; one that is not here is skipped.",
       .seeds = 3,
       .rules = all_pruning_rules(),
       .found =

@@ -113,7 +113,7 @@ const Lab& three_matrices() {
           "both.\n"
           "The fourth matrix stands between queries and keys: weights with it against those of three matrices, one of\n"
           "which is the product.",
-      .seeds = 3,
+      .seeds = 8,
       .rules = {{"3 back: right with three matrices", LabRule::Side::above, 0.9, "it looks where it must"},
                 {"3 back: right with Q = K", LabRule::Side::below, 0.5, "it cannot look past the near ones"},
                 {"looked up, head of width 2: right with three matrices", LabRule::Side::above, 0.9,
