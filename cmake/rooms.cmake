@@ -4,11 +4,14 @@ function(qkv_unity target files)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${QKV_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
 endfunction()
 
-# qkv_room(NAME [COLD] [UNITY n] [OWN_HEADERS] [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library
-# qkv_NAME, built where it is needed.
+# qkv_room(NAME [COLD] [UNITY n] [OWN_HEADERS] [WITHOUT regex] [FOLDER path] LINK ...): every .cpp below src/NAME, or below
+# src/FOLDER, becomes the static library qkv_NAME, built where it is needed.
 function(qkv_room name)
-  cmake_parse_arguments(ARG "COLD;OWN_HEADERS" "WITHOUT;UNITY" "LINK" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  cmake_parse_arguments(ARG "COLD;OWN_HEADERS" "WITHOUT;UNITY;FOLDER" "LINK" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER ${name})
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_FOLDER}/*.cpp)
   if(ARG_WITHOUT)
     list(FILTER sources EXCLUDE REGEX ${ARG_WITHOUT})
   endif()

@@ -121,6 +121,27 @@ const page = await open();
   await slide("temperature", 0);
 }
 
+// A link that is followed just as the page is about to write its own address: the link wins.
+{
+  const stands = (stage) => page.waitForFunction((stage) => document.querySelector(".track .now button")?.dataset.stage === stage, stage, { timeout: 15000 });
+  for (const stage of ["norm", "v"]) {
+    await page.evaluate((stage) => { location.hash = `#/story?stage=${stage}&token=2`; }, stage);
+    await stands(stage);
+  }
+  await page.evaluate(() => new Promise((done) => {
+    const later = setTimeout, due = [];
+    window.setTimeout = (task, delay) => (delay === 150 ? due.push(task) : later(task, delay));
+    addEventListener("hashchange", () => later(() => {
+      window.setTimeout = later;
+      location.hash = "#/story?token=2&stage=k";
+      for (const task of due) task();  // before the page has heard of it
+      done();
+    }, 50), { once: true });
+    location.hash = "#/story?stage=q&token=2";
+  }));
+  await stands("k").catch(() => check(false, "a link that is followed while the page writes its address is not lost"));
+}
+
 part("a number to its formula");
 await formulaHolds(page, origin);
 
