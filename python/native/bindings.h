@@ -12,6 +12,7 @@ void add_tokenizer(py::module_& module);
 void add_generation(py::module_& module);
 void add_training(py::module_& module);
 void add_looked(py::module_& module);
+void add_patched(py::module_& module);
 
 using ModelClass = py::class_<qkv::Model>;
 void add_writing(ModelClass& model);

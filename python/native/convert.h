@@ -12,6 +12,7 @@
 namespace qkv_python {
 
 namespace py = pybind11;
+using py::literals::operator""_a;
 
 // Bytes that are not UTF-8, as of half a character, become replacement signs.
 py::str to_str(std::string_view text);

@@ -30,6 +30,7 @@ class Generated:
     ended: str  # stopped, length, context or cancelled
     stop: str = field(repr=False)  # the stop string that ended it, if one did
     prompt_tokens: int = field(repr=False)
+    cached_tokens: int = field(repr=False)  # of the prompt: known from an earlier text, not read again
     read_seconds: float = field(repr=False)  # of the prompt
     write_seconds: float = field(repr=False)  # from the first token to the last
 
@@ -48,6 +49,7 @@ def generated(made: dict[str, Any]) -> Generated:
         made["ended"],
         made["stop"],
         made["prompt_tokens"],
+        made["cached_tokens"],
         made["read_seconds"],
         made["write_seconds"],
     )

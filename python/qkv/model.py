@@ -58,7 +58,7 @@ class Model(Writing, Inside):
     >>> import qkv
     >>> with qkv.Model("world", threads=1) as model:
     ...     print(model.info.family, model.info.kind)
-    llama decoder-only
+    qwen2 decoder-only
     >>> model.closed
     True
     """

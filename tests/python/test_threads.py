@@ -154,6 +154,12 @@ try:
         model.lens(many)
     elif what == "score":
         model.score(many)
+    elif what == "embed":
+        model.embed(many)
+    elif what == "look":
+        model.look(list(range(250)) * 40)
+    elif what == "patch":
+        model.patch(list(range(250)) * 4, [7] + list(range(1, 250)) + list(range(250)) * 3, answer=1, wrong=2)
     elif what == "cut":
         model.cut("L0H1", data=many)
     print("came to its end")
@@ -176,7 +182,8 @@ SLOW = {
 class CtrlC(unittest.TestCase):
     def test_every_long_call_ends(self):
         slow = qkv.new_model(SLOW, temporary("slow"))
-        for what in ("generate", "many", "pieces", "search", "hook", "read", "roles", "lens", "score", "cut"):
+        for what in ("generate", "many", "pieces", "search", "hook", "read", "roles", "lens", "score", "embed",
+                     "look", "patch", "cut"):
             with self.subTest(what):
                 done = subprocess.run([sys.executable, "-c", CTRL_C, what, slow], capture_output=True, text=True,
                                       timeout=120, stdin=subprocess.DEVNULL)

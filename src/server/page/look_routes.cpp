@@ -124,7 +124,7 @@ PageWritten page_write_text(const PageText& asked, const PageWriteOptions& optio
                    written.tokens.push_back({{"id", token.id}, {"text", token.text}, {"continues", token.continues}});
                  }
                }});
-  scheduler.run();
+  while (scheduler.step()) page.give_way();
   QKV_CHECK(error.empty(), error, Hint("the model cannot continue this text"));
   return written;
 }

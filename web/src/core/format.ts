@@ -1,5 +1,6 @@
 // Numbers and token texts as the page writes them.
 import type { Token } from "./report";
+import { labelName } from "../words/relations";
 import { say } from "./words";
 
 export const known = (x: unknown): x is number => typeof x === "number" && Number.isFinite(x);
@@ -107,4 +108,4 @@ export const layerName = (name: string | number): string => {
 
 // Snapshots have short names for the roles that reports name in full.
 export const fullRole = (name: string): string => ({ previous: "previous token", duplicate: "duplicate token", first: "first token" })[name] ?? name;
-export const roleName = (name: string): string => (say("roles") as Record<string, string>)[fullRole(name)] ?? name;
+export const roleName = (name: string): string => (say("roles") as Record<string, string>)[fullRole(name)] ?? labelName(name) ?? name;

@@ -16,7 +16,8 @@ export interface Ladder {
   rank?: Maybe<number>[][];
 }
 
-export interface Role { name: string; score: number; low?: number; high?: number; n?: number; coverage?: number }
+// A role that gold labels show has the best guess without attention beside it, and the stories it was judged on.
+export interface Role { name: string; score: number; low?: number; high?: number; n?: number; coverage?: number; chance?: number; baseline?: string; data?: string }
 
 export interface Head {
   name: string;

@@ -11,8 +11,10 @@ import { examplesOf } from "../core/looking";
 import * as store from "../core/store";
 import { guessBars, tip } from "../core/tip";
 import { words } from "../core/words";
+import { hasPieces } from "../core/word_spans";
 import { chips, chipsOf } from "../parts/chips";
-import { linesBetween, meanWeights, type Shown } from "./translate_lines";
+import { byWords, byWordsBox } from "../parts/sheet";
+import { linesBetween, meanWeights, wordsOf, type Shown } from "./translate_lines";
 import type { Door } from "./door";
 
 const say = words({
@@ -83,8 +85,10 @@ function shownOf(look: Report): Shown {
     return stacks()[stack as "cross"] ? meanWeights(list(look.heads).filter((head) => head.stack === stack && head.layer === at && (only === null || head.head === only)), rows, columns) : null;
   };
   // The decoder begins with a token that stands for nothing that was written.
-  const tokens = list(look.tokens).map((token, i) => (i === 0 && /^<.*>$/.test(token.text) ? { ...token, text: say("start") } : token)), from = list(look.source);
-  return { source: from, target: tokens, encoder: of("encoder", from.length, from.length), decoder: of("decoder", tokens.length, tokens.length), cross: of("cross", tokens.length, from.length) };
+  const tokens = list(look.tokens), from = list(look.source);
+  const shown = { source: from, target: tokens, encoder: of("encoder", from.length, from.length), decoder: of("decoder", tokens.length, tokens.length), cross: of("cross", tokens.length, from.length) };
+  const words = byWords() ? wordsOf(shown) : shown;
+  return { ...words, target: words.target.map((token, i) => (i === 0 && /^<.*>$/.test(token.text) ? { ...token, text: say("start") } : token)) };
 }
 
 function controls(look: Report, hasReference: boolean): Child {
@@ -99,7 +103,7 @@ function controls(look: Report, hasReference: boolean): Child {
     hasReference ? select(say("show"), shownText(), [["", say("own")], ["reference", say("given")]], shownText.set) : null,
     select(say("layer"), String(layerNow(look)), Array.from({ length: layersOf(look) }, (_, i) => [String(i), String(i)]), layerAt.set),
     select(say("head"), headAt(), [["", say("mean")], ...Array.from({ length: heads }, (_, i): [string, string] => [String(i), String(i)])], headAt.set),
-    check("cross"), check("encoder"), check("decoder"));
+    check("cross"), check("encoder"), check("decoder"), hasPieces(list(look.source)) || hasPieces(list(look.tokens)) ? byWordsBox() : null);
 }
 
 // --- probabilities -------------------------------------------------------------------------------------------------------
@@ -146,14 +150,14 @@ function forcing(own: () => Report | null, given: () => Report | null): Child {
 }
 
 function explained(look: Report | null): Child[] {
-  const cross = look && shownOf(look).cross;
-  if (!look || !cross) return [];
-  const tokens = list(look.tokens), from = list(look.source), at = Math.min(2, tokens.length - 1);
+  const shown = look && shownOf(look), cross = shown?.cross;
+  if (!look || !shown || !cross) return [];
+  const { target: tokens, source: from } = shown, at = Math.min(2, tokens.length - 1);
   const weights = cross[Math.max(at - 1, 0)] ?? [], best = weights.indexOf(Math.max(...weights));
   return say("explain")({ layer: `X${layerNow(look)}`, word: visible(tokens[at]?.text), best: visible(from[best]?.text), p: percent(weights[best]) });
 }
 
 function tableOf(look: Report | null) {
-  const cross = look && shownOf(look).cross, from = list(look?.source), tokens = list(look?.tokens);
+  const shown = look && shownOf(look), cross = shown?.cross, from = list(shown?.source), tokens = list(shown?.target);
   return { columns: [say("token"), ...from.map((token) => visible(token.text))], rows: cross ? tokens.slice(1).map((token, i) => [visible(token.text), ...cross[i]]) : [] };
 }

@@ -4,11 +4,12 @@ import { ink, roleColour } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { clamp, known, list, percent, roleName, score, tokenName } from "../core/format";
 import { measuringRoles } from "../core/looking";
-import { keysOf, queriesOf, report, type Head } from "../core/report";
+import { keysOf, queriesOf, report, type Head, type Report } from "../core/report";
 import type { Part } from "../core/section";
 import { effect, signal, untracked } from "../core/signal";
 import * as store from "../core/store";
 import { say } from "../core/words";
+import { baselineName } from "../words/relations";
 import { bigMap } from "./bigmap";
 import { drawPixels, hasRoles, hideFirst, mapOf, mostEntropy, strongestRole, topKeys } from "./maps";
 
@@ -17,10 +18,16 @@ const filter = signal<string | null>(null);
 export const thumbsReady = signal(false);
 
 interface Stack { name: "encoder" | "decoder" | "cross"; heads: Head[] }
-const roleOf = (head: Head): string => strongestRole(head)?.name ?? "none";
+const isOf = (head: Head, role: string): boolean => (role === "none" ? !list(head.roles).length : list(head.roles).some((one) => one.name === role));
 
 export const hasWall = (): boolean => wallHeads().length > 0;
-const wallHeads = (): Head[] => list(report().heads).filter((head) => known(head.layer) && known(head.head) && queriesOf(head).length > 0 && keysOf(head).length > 0);
+const wallsHeads = new WeakMap<Report, Head[]>();  // a hand that moves over a large map asks for them in every frame
+function wallHeads(): Head[] {
+  const now = report();
+  let heads = wallsHeads.get(now);
+  if (!heads) wallsHeads.set(now, (heads = list(now.heads).filter((head) => known(head.layer) && known(head.head) && queriesOf(head).length > 0 && keysOf(head).length > 0)));
+  return heads;
+}
 
 // The head in which the told token looks most clearly at another word, and at which one.
 export interface Telling { name: string; layer: number; key: number; share: number }
@@ -47,9 +54,11 @@ function startHead(heads: readonly Head[]): Head {
   return heads.reduce((best, head) => (interest(head) > interest(best) ? head : best));
 }
 
+let shownLast: { heads: Head[]; name: string; head: Head } | null = null;
 export function shownHead(): Head {
-  const heads = wallHeads();
-  return heads.find((head) => head.name === store.head()) ?? startHead(heads);
+  const heads = wallHeads(), name = store.head();
+  if (shownLast?.heads !== heads || shownLast.name !== name) shownLast = { heads, name, head: heads.find((head) => head.name === name) ?? startHead(heads) };
+  return shownLast.head;
 }
 
 // What the live page adds: to the line of the shown head's name, and above its map.
@@ -101,7 +110,8 @@ export function wallPart(more: WallMore = {}): Part {
       return say("wallExplain")({
         head: head.name, q: tokenName(queriesOf(head), row), entropy: score(head.entropy), most: score(mostEntropy(mapOf(head))),
         parts: [...top.map(([key, weight]) => `${percent(weight)} “${tokenName(keysOf(head), key)}”`), rest > 0.0005 ? `${percent(rest)} ${say("rest")}` : ""].filter(Boolean).join(" + "),
-        role: !hasRoles(head) ? "" : !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), score(role.score), score(role.low), score(role.high), role.n) : say("roleLinePlain")(roleName(role.name), score(role.score)),
+        labels: list(head.roles).filter((one) => one.baseline).map((one) => say("labelLine")(roleName(one.name), percent(one.score), one.n ?? 0, baselineName(one.baseline!), percent(one.chance))).join(" "),
+        role: !hasRoles(head) ? "" : role?.baseline ? "" : !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), score(role.score), score(role.low), score(role.high), role.n) : say("roleLinePlain")(roleName(role.name), score(role.score)),
       });
     },
     numbers() {
@@ -117,7 +127,7 @@ export function wallPart(more: WallMore = {}): Part {
 // The legend of the roles that were found; a click shows only these heads.
 function legend(heads: readonly Head[]): Child {
   const counts = new Map<string, number>();
-  for (const head of heads) counts.set(roleOf(head), (counts.get(roleOf(head)) ?? 0) + 1);
+  for (const head of heads) for (const name of list(head.roles).length ? new Set(list(head.roles).map((role) => role.name)) : ["none"]) counts.set(name, (counts.get(name) ?? 0) + 1);
   if (counts.size < 2 && counts.has("none")) return null;
   const order = [...counts.keys()].sort((a, b) => Number(a === "none") - Number(b === "none") || counts.get(b)! - counts.get(a)!);
   return el("div", { class: "role-legend", role: "group", "aria-label": say("filterRoles") }, order.map((name) => el("button", {
@@ -214,7 +224,7 @@ function lock(head: Head, locked: boolean): void {
 function drawSeat(context: CanvasRenderingContext2D, head: Head, image: HTMLCanvasElement | undefined, { x, y, s }: { x: number; y: number; s: number }): void {
   const role = strongestRole(head), isCut = store.cut.peek().split(",").includes(head.name);
   const only = filter.peek();
-  context.globalAlpha = only && roleOf(head) !== only ? 0.14 : isCut ? 0.35 : 1;
+  context.globalAlpha = only && !isOf(head, only) ? 0.14 : isCut ? 0.35 : 1;
   context.fillStyle = ink.sunk;
   box(context, x - 1, y - 1, s + 2, s + 2, 4);
   context.fill();
@@ -226,6 +236,17 @@ function drawSeat(context: CanvasRenderingContext2D, head: Head, image: HTMLCanv
   context.strokeStyle = role ? roleColour(role.name) : ink.line;
   box(context, x - 1, y - 1, s + 2, s + 2, 4);
   context.stroke();
+  // More roles than the border has room for: one dot each.
+  const dot = s < 40 ? 2 : 3.5;
+  list(head.roles).slice(1, 5).forEach((more, i) => {
+    context.beginPath();
+    context.arc(x + s - 2 - dot - i * (2 * dot + 2), y + 2 + dot, dot, 0, 2 * Math.PI);
+    context.fillStyle = roleColour(more.name);
+    context.fill();
+    context.lineWidth = 1;
+    context.strokeStyle = "rgba(255,255,255,0.8)";
+    context.stroke();
+  });
   context.globalAlpha = 1;
   if (isCut) {
     context.lineWidth = 2.5;

@@ -50,15 +50,17 @@ export const en = {
   looksAt: (q: string, k: string, p: string) => `“${q}” looks at “${k}”: ${p}`,
   rowOf: (q: string) => `Where “${q}” looks`, firstMass: "on the first token", rest: "others",
   measuringRoles: "measuring roles over many texts …", noRole: "no role found", filterRoles: "Show only heads with this role",
+  byWords: "by words", byWordsHow: "Tokens of one word together: the sum over a word that is looked at, the mean over one that looks.",
   bigMapHint: "Map of this head. Arrow keys move over queries and keys.",
   wallExplain: (d: Facts) => [
     `A = softmax(q · kᵀ / √d): the query q of “${d.q}” is compared with the key of every token it may see, and the shares add up to 100 %.`,
     `In ${d.head}: ${d.parts} = 100 %.`,
-    `Over all rows the mean entropy is ${d.entropy} nats: 0 is one token at a time, ${d.most} is all tokens equally. ${d.role}`,
+    `Over all rows the mean entropy is ${d.entropy} nats: 0 is one token at a time, ${d.most} is all tokens equally. ${d.role} ${d.labels}`,
     `Colours show √A, so that 4 % is still visible beside 100 %.`,
   ],
   roleLine: (name: string, score: string, low: string, high: string, n: number | undefined) => `Its strongest role is “${name}”: ${score} (95 %: ${low} to ${high}, n = ${n}), measured over many texts.`,
   roleLinePlain: (name: string, score: string) => `Its strongest role is “${name}”: ${score}.`,
+  labelLine: (role: string, right: string, n: number, other: string, chance: string) => `Held to the labels of held-out stories it is “${role}”: in ${right} of ${n} cases the right word gets most of its attention. The best guess without attention, ${other}, is right in ${chance}.`,
   roleNone: "No role was found for it.",
   key: "key", query: "query",
 

@@ -42,15 +42,17 @@ export const zh: typeof en = {
   looksAt: (q: string, k: string, p: string) => `“${q}”看“${k}”：${p}`,
   rowOf: (q: string) => `“${q}”在看哪里`, firstMass: "看第一个词元", rest: "其余",
   measuringRoles: "正在许多文本上测量角色……", noRole: "没有找到角色", filterRoles: "只显示有这个角色的头",
+  byWords: "按词合并", byWordsHow: "同一个词的词元合在一起：被看的词取和，在看的词取平均。",
   bigMapHint: "这个头的注意力图。方向键在查询和键之间移动。",
   wallExplain: (d: Facts) => [
     `A = softmax(q · kᵀ / √d)：“${d.q}”的查询 q 与它能看到的每个词元的键相比，所有份额相加为 100 %。`,
     `在 ${d.head}：${d.parts} = 100 %。`,
-    `各行的平均熵是 ${d.entropy} 纳特：0 表示每次只看一个词元，${d.most} 表示平均地看所有词元。${d.role}`,
+    `各行的平均熵是 ${d.entropy} 纳特：0 表示每次只看一个词元，${d.most} 表示平均地看所有词元。${d.role}${d.labels}`,
     `颜色表示 √A，这样 4 % 在 100 % 旁边也看得见。`,
   ],
   roleLine: (name: string, score: string, low: string, high: string, n: number | undefined) => `它最强的角色是“${name}”：${score}（95 % 区间 ${low} 到 ${high}，n = ${n}），在许多文本上测得。`,
   roleLinePlain: (name: string, score: string) => `它最强的角色是“${name}”：${score}。`,
+  labelLine: (role: string, right: string, n: number, other: string, chance: string) => `对照没见过的故事的标注，它是“${role}”：${n} 次里有 ${right} 把注意力最多地给了正确的词。不看注意力时最好的猜法是“${other}”，对 ${chance}。`,
   roleNone: "没有找到它的角色。",
   key: "键", query: "查询",
 

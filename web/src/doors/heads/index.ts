@@ -30,7 +30,7 @@ export const headsDoor: Door = {
   here: () => live() && can("heads"),
   show() {
     const body = () => (modelNow() ? { model: modelNow()!.name } : null);
-    const found = asking<Found>("/page/roles", body, { until: (next) => next.state !== "measuring" });
+    const found = asking<Found>("/page/roles", body, { until: (next) => next.state !== "measuring" && next.labels !== "measuring" });
     const heads = computed(() => list(found.value()?.heads) as FoundHead[]);
     const chosen = computed(() => heads().find((head) => head.name === store.head()) ?? clearest(heads()));
     const examples = asking<Examples>("/page/examples", () => (chosen() ? { ...body(), head: chosen()!.name } : null), { delay: 150 });
