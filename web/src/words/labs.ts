@@ -9,6 +9,14 @@ const chinese: Record<string, string> = {
   "control: decoder, question last: right about one record alone": "对照：解码器，问题在后：单独一条记录的正确率", "control: a search: decoder, right with the question last": "对照：只是查找：解码器，问题在后的正确率",
   "it judges every record": "每条记录它都能判断", "more than noise": "大于噪声", "it sees both ways": "它两边都看得到", "it knows the table and cannot use it": "它知道这张表，却用不上", "else it can find nothing at all": "否则它什么都找不到",
   "decoder, question first": "解码器，问题在前", "decoder, question last": "解码器，问题在后", "encoder-decoder, question first": "编码器—解码器，问题在前", "encoder-decoder, question last": "编码器—解码器，问题在后",
+  // phases
+  "step nearest to the unigram": "最接近词频的步数", "step nearest to the bigram": "最接近二元统计的步数", "step nearest to the grammar": "最接近语法的步数", "step of induction": "学会归纳的步数",
+  "bigram over unigram, steps": "二元统计比词频，步数之比", "grammar over bigram, steps": "语法比二元统计，步数之比", "induction over grammar, steps": "归纳比语法，步数之比",
+  "unigram: distance when nearest, over an even path's": "词频：最近时的距离，比均匀路径的", "bigram: distance when nearest, over an even path's": "二元统计：最近时的距离，比均匀路径的", "grammar: distance when nearest, over an even path's": "语法：最近时的距离，比均匀路径的",
+  "loss of known names at the end": "最后，说过的名字的损失", "control: one layer: loss of known names at the end": "对照：一层：最后，说过的名字的损失",
+  "control: shuffled words: nearest to the grammar, nats": "对照：打乱词序：离语法最近时的距离，纳特", "control: shuffled words: loss of known names at the end": "对照：打乱词序：最后，说过的名字的损失",
+  "distance of the model's guesses, nats": "模型的猜测的距离，纳特", unigram: "词频", bigram: "二元统计", grammar: "语法", "loss of known names": "说过的名字的损失",
+  later: "更晚", "a phase of its own": "自成一个阶段", "nats, a third of a guess: it copies": "纳特，瞎猜的三分之一：它会照搬", "nats, a third of a guess: it cannot": "纳特，瞎猜的三分之一：它不会", "nothing of it is there": "语法一点也没有",
   // experts
   "4096 facts: known with experts": "4096 条事实：专家记住的份额", "4096 facts: known by the dense twin": "4096 条事实：稠密模型记住的份额", "4096 facts: experts less dense twin": "4096 条事实：专家减稠密模型", "multiplications for a token, experts over dense twin": "每个词元的乘法次数，专家比稠密模型",
   "control: 4096 facts: experts tied together less dense twin": "对照：4096 条事实：所有专家共用权重，减稠密模型", "control: 256 facts: known by the dense twin": "对照：256 条事实：稠密模型记住的份额", "4096 facts: known by a dense block with all the experts' weights": "4096 条事实：权重与全部专家一样多的稠密模型记住的份额",
@@ -64,8 +72,8 @@ const chinese: Record<string, string> = {
   "two places: right with 1 head": "两个位置：一个头的正确率", "two places: right with 2 heads": "两个位置：两个头的正确率", "two places: right with 8 heads": "两个位置：八个头的正确率", "two places: 2 heads less 1 head": "两个位置：两个头减一个头", "two places: 8 heads less 1 head": "两个位置：八个头减一个头", "control: one place: right with 1 head": "对照：一个位置，一个头的正确率", "two places, with a feed-forward: right with 1 head": "两个位置，加前馈层：一个头的正确率",
   "it mixes them up": "它分不清", "each head has its place": "一个头管一个位置", "narrow heads can too": "窄头也可以", "far more than noise": "远大于噪声", "else it can learn nothing at all": "否则它什么都学不会",
   // three-matrices
-  "3 back: right with three matrices": "往回第 3 个：三个矩阵的正确率", "3 back: right with Q = K": "往回第 3 个：Q = K 的正确率", "3 back: right with K = V": "往回第 3 个：K = V 的正确率", "3 back: three matrices less K = V": "往回第 3 个：三个矩阵减 K = V", "control: 1 back: right with Q = K": "对照：往回第 1 个，Q = K 的正确率", "a fourth matrix, against three that hold it: largest difference of a weight": "第四个矩阵与把它乘进去的三个相比：权重的最大差别",
-  "it looks where it must": "它看得到该看的地方", "it cannot look past the near ones": "它越不过近处的词", "a value that is the key costs something": "值就是键，总有代价", "else tying breaks everything": "否则共用矩阵就什么都不行了", rounding: "舍入",
+  "3 back: right with three matrices": "往回第 3 个：三个矩阵的正确率", "3 back: right with Q = K": "往回第 3 个：Q = K 的正确率", "3 back: right with K = V": "往回第 3 个：K = V 的正确率", "looked up, head of width 2: right with three matrices": "查找，头宽 2：三个矩阵的正确率", "looked up, head of width 2: right with K = V": "查找，头宽 2：K = V 的正确率", "looked up, head of width 2: three matrices less K = V": "查找，头宽 2：三个矩阵减 K = V", "control: looked up, head of width 4: right with K = V": "对照：查找，头宽 4：K = V 的正确率", "control: 1 back: right with Q = K": "对照：往回第 1 个，Q = K 的正确率", "a fourth matrix, against three that hold it: largest difference of a weight": "第四个矩阵与把它乘进去的三个相比：权重的最大差别",
+  "it looks where it must": "它看得到该看的地方", "it finds and it tells": "找得到，也说得出", "it cannot look past the near ones": "它越不过近处的词", "a value that is the key costs something": "值就是键，总有代价", "else tying breaks everything": "否则共用矩阵就什么都不行了", rounding: "舍入",
   // fixed-qkv
   "by content: right with matrices": "按内容找：用矩阵的正确率", "by content: right with learnt vectors for Q and K": "按内容找：Q 和 K 用学到的向量", "by content: right with a learnt vector for V": "按内容找：V 用学到的向量", "control: by place: right with learnt vectors for Q and K": "对照：按位置找，Q 和 K 用学到的向量",
   "it compares keys": "它能比较键", "it cannot compare": "它无法比较", "nothing is brought along": "什么也没带过来", "a place needs no matrix": "找位置不需要矩阵",
@@ -83,6 +91,7 @@ const ofModel = /^(world|translator): (.*)$/;
 
 const howChinese: Record<string, string> = {
   "question-first": "一张随机的表，规定 16 种物品各属于 16 个问题中的哪些。一段文本有六条记录，每条是一种物品和一种颜色；恰有一种物品属于这个问题，要答出它的颜色。判断物品属不属于问题，要靠同时看到两者的前馈层；六条记录要一起判断，只能在它们各自的位置上。两层，宽度 32，8 个头（解码器），或编码器、解码器各一层，400 步，每步 96 段文本，另有 128 对“问题和一条记录”，用同样的次序教这张表。对照：问题在后的解码器，单独一条记录必须判断得对；表若只是查找（每个问题一种物品），它必须找得到。在六种颜色里瞎猜，大约对 0.27。",
+  phases: "一种 46 个词的语言：三类冠词之一，0 到 2 个形容词，同类的名词，它的名字，同类的动词，句号。每段文本给名词重新起名，所以只有名词再次出现时，名字才是已知的。两层注意力，宽度 64，没有前馈层，600 步，每步 24 段、每段 64 个词。在第 0、1、2……步，量模型的猜测离词频、二元统计和精确的语法有多远（KL）。离得最近的那一步，就是这个阶段的日期；归纳的日期，是说过的名字的损失第一次低于瞎猜的三分之一（0.92 纳特）。从无到有的任何一条路都会依次经过它们，所以还要求比“均匀路径”（一切以同样的快慢学会：最后的 logits 乘以 0 到 1）近得多。必须失败的对照：一层模型不会照搬；用打乱次序的词来学，既学不到语法，也学不会照搬。",
   experts: "要死记的事实：4096 对词（64 × 64），每对有随机抽取的 64 个值之一。一层，宽度 32，400 步，每步 512 条。专家：每个词元经过 16 个中的 2 个，每个宽 16。稠密模型：宽 38 的前馈层，乘法次数不少于两个专家加路由。数最后记住的事实；瞎猜对 1/64。对照：所有专家共用同一份权重，必须失去优势；只有 256 条时，稠密模型必须全部记住，可见它缺的是地方。另外列出、没有判据：权重与全部专家一样多的稠密模型，计算量是 7 倍。",
   "embedding-walk": "六种句式的中文句子，每个词两种，一个字一个词元，四句为一段。三层解码器，宽度 64，学习续写，200 步，每步 24 段。在另外 50 段里的每个“小”上量：向量的方差有多少在三个词的平均之间，以及向量离自己那个词的平均最近的比例，平均取自另外 50 段（瞎猜对三分之一）。必须失败的对照：训练之前的模型，以及用打乱字序的同样文本训练的模型。",
   "two-it": "四类 24 样东西；一句话里有不同类的两样，还有一个词提示“它”是哪一样：在“它”之前（小明渴了，桌上有书和柠檬茶，他拿起了它。）或之后（……拿起了它，很解渴。）。两层，宽度 64，学习在“它”处和句末说出指的是什么，600 步，每步 48 句。考试用训练中从未放在一起的两样东西，成对的孪生句只差提示的词；两句都对才算对，所以总说第一样或最近一样，永远不对。余弦：孪生句里两个“它”的向量。必须失败的对照：提示在后的解码器，在“它”处；同一个解码器到句末必须知道，两边都看得到的编码器在“它”处就必须知道。",
@@ -95,7 +104,7 @@ const howChinese: Record<string, string> = {
   causality: "七个解码器模型族，初始权重和训练 30 步之后。把某个位置起的所有词元换掉，逐位比较左边的 logits。一行的损失对后面词元的梯度必须严格为 0。对照：改动的那一行必须变；编码器能看两边，两项都必须通不过。",
   scale: "方差为 1 的查询和键，64 个键，头的宽度从 4 到 256：权重的熵除以 ln 64，以及概率对分数的导数的范数。然后让两层、一个宽 128 的头学习重复的随机词元，400 步，有缩放和没有缩放，初始权重保持方差为 1。",
   "one-head": "四个比特的随机词元；目标是往回第 1 个词元的高两位和往回第 3 个词元的低两位。一层注意力，宽度 64，没有前馈层，1、2 或 8 个头，500 步，每步 24 段文本。一个头对两个位置只有一个 W_V，最多只能猜哪一半来自哪里：0.39。对照：两半都来自往回第 1 个，一个头必须学会。另外列出、但没有判据：一个头后面加上前馈层。",
-  "three-matrices": "四个比特的随机词元；目标是往回第 3 个词元。一层注意力，一个宽 64 的头，没有前馈层，400 步，每步 24 段文本；共用的矩阵从相同的值开始，每步得到两份梯度之和。理论上，Q = K 又用 RoPE 的头，给每个词的权重都大于更早的词。对照：往回第 1 个词元，Q = K 必须学会。第四个矩阵放在查询和键之间：把它的权重与三个矩阵（其中一个是乘积）的权重相比。",
+  "three-matrices": "四个比特的随机词元；目标是往回第 3 个词元。一层注意力，一个宽 64 的头，没有前馈层，400 步，每步 24 段文本；共用的矩阵从相同的值开始，每步得到两份梯度之和。理论上，Q = K 又用 RoPE 的头，给每个词的权重都大于更早的词。对照：往回第 1 个词元，Q = K 必须学会。K = V 换一道题：按一样东西去找、说出另一样，8 个键各有 8 个值之一，头的宽度只有 2：键和值，它只能把一样摆成一圈。对照：宽度 4，两样都放得下。第四个矩阵放在查询和键之间：把它的权重与三个矩阵（其中一个是乘积）的权重相比。",
   "fixed-qkv": "次序随机的事实，8 个键各有 8 种值之一，然后按键提问：一层注意力，一个宽 64 的头，没有前馈层，400 步，每步 24 段文本；用矩阵，或者把 Q 和 K、或者 V 换成一个学到的向量。总说文中最常见的值，大约对三分之一。对照：往回第 3 个词元，是位置，Q 和 K 用学到的向量也必须找到。",
   facts: "16 个国家，每个有 8 种身份的城镇（首都、港口……），从 32 个城镇中抽取，抽一次就定下来；还有一面旗，颜色在每段文本里重新抽取，说三遍。三层，宽度 64，学习两者都有的文本，500 步。去掉：每个前馈层的输出换成它在同一问题、同一位置上对所有国家（或所有颜色）的平均。换入：改文问的是另一个国家的同一种身份，前面的颜色也不同；在问题的那些词上，前馈层输出它在原文里的值，反过来也做一次。必须失败的对照：换入所有不属于问题的词；以及每段文本的事实都重新抽取的世界。另外列出、但没有判据：不带前馈层训练的模型。瞎猜对三十二分之一。",
 };
