@@ -44,7 +44,7 @@ interface Written { text: string; tokens: Token[]; finish: string }
 const source = store.keep("from", signal("")), reference = store.keep("reference", signal(""));
 const shownText = store.keep("shown", signal("")), layerAt = store.keep("xlayer", signal("")), headAt = store.keep("xhead", signal(""));
 const stacks = signal({ encoder: false, decoder: false, cross: true });
-const examples = ["安娜把钟给了汤姆。", "Anna gives the clock to Tom.", "Tom looks for the red kite.", "莉莉在公园里看见一只猫。"];
+const examples = ["Anna gives the clock to Tom.", "安娜把红色的风筝送给了汤姆。", "Tom went to the library on Monday.", "Oslo is the capital of Norway."];
 
 export const translateDoor: Door = { id: "translate", name: () => say("name"), here: live, show: () => needs("translate", say("title"), say("lead"), open) };
 
@@ -76,7 +76,12 @@ function open(): Child {
 
 const crossHeads = (look: Report): Head[] => list(look.heads).filter((head) => head.stack === "cross");
 const layersOf = (look: Report): number => Math.max(0, ...crossHeads(look).map((head) => head.layer)) + 1;
-const layerNow = (look: Report): number => (layerAt() === "" ? Math.max(layersOf(look) - 2, 0) : clamp(Number(layerAt()) || 0, 0, layersOf(look) - 1));
+// Nobody chose a layer: the one whose heads are surest where to look.
+const clearest = (look: Report): number => {
+  const entropy = (layer: number) => { const own = crossHeads(look).filter((head) => head.layer === layer); return own.reduce((sum, head) => sum + (head.entropy ?? 9), 0) / Math.max(own.length, 1); };
+  return Array.from({ length: layersOf(look) }, (_, i) => i).reduce((best, layer) => (entropy(layer) < entropy(best) ? layer : best), 0);
+};
+const layerNow = (look: Report): number => (layerAt() === "" ? clearest(look) : clamp(Number(layerAt()) || 0, 0, layersOf(look) - 1));
 
 function shownOf(look: Report): Shown {
   const layer = layerNow(look), only = headAt() === "" ? null : Number(headAt());
