@@ -7,7 +7,7 @@ import { fitting, asking, doorModel, modelPicker, needs, pickModel, textBox, wai
 import type { Head, Report, Token } from "../core/report";
 import { section } from "../core/section";
 import { computed, signal } from "../core/signal";
-import { examplesOf } from "../core/looking";
+import { examplesOf, type Model } from "../core/looking";
 import * as store from "../core/store";
 import { guessBars, tip } from "../core/tip";
 import { words } from "../core/words";
@@ -48,10 +48,13 @@ const examples = ["Anna gives the clock to Tom.", "安娜把红色的风筝送�
 
 export const translateDoor: Door = { id: "translate", name: () => say("name"), here: live, show: () => needs("translate", say("title"), say("lead"), open) };
 
+// What it writes is read again as a target, perhaps with more tokens: it must fit.
+const longest = ({ facts }: Model): number => (facts.context > 0 ? clamp(Math.floor(facts.context / 4), 1, 96) : 96);
+
 function open(): Child {
   const model = computed(() => doorModel("translate")), text = () => (source() || (examplesOf(model(), store.lang() === "zh")[0] ?? "")).trim();
   const ask = () => (model() && text() ? { model: model()!.name, text: text() } : null);
-  const free = asking<Written>("/page/write", () => (ask() ? { ...ask()!, max_tokens: 96 } : null), { delay: 250 });
+  const free = asking<Written>("/page/write", () => (ask() ? { ...ask()!, max_tokens: longest(model()!) } : null), { delay: 250 });
   const ownLook = asking<Report>("/page/look", () => (ask() && free.value()?.text.trim() ? { ...ask()!, target: free.value()!.text.trim() } : null));
   const givenLook = asking<Report>("/page/look", () => (ask() && reference().trim() ? { ...ask()!, target: reference().trim() } : null), { delay: 250 });
   const given = () => (reference().trim() ? givenLook.value() : null);
