@@ -1,4 +1,4 @@
-# qkv from Debian alone:  docker build -t qkv .    docker run --rm -it qkv run MODEL "Once upon a time"
+# qkv from Debian alone:  docker build -t qkv .    docker run --rm -it qkv run world "Mia has a cat."
 FROM debian:12 AS build
 COPY . /qkv
 # ./qkv installs the packages of scripts/packages.txt, builds, and makes the Debian package.

@@ -1,7 +1,8 @@
 """A wheel of the module (PEP 517) from CMake's build, with nothing but the standard library.
 
-QKV_BUILD names a build folder to use, as build/release of ./qkv python; without it one is made for the wheel, with
-kernels for every instruction set, so that it runs on other machines too.
+QKV_BUILD names a build folder whose module is there already, as build/release of ./qkv python: it is taken as it is and
+nothing is built in it, since others may be using it. Without it build/wheel is made, with kernels for every instruction
+set, so that the wheel runs on other machines too.
 """
 
 from __future__ import annotations
@@ -44,12 +45,16 @@ def _tag() -> str:
 
 def _built() -> pathlib.Path:
     """The folder build/PRESET with the module in it."""
-    said = os.environ.get("QKV_BUILD")
-    build = pathlib.Path(said) if said else ROOT / "build" / "wheel"
-    options = [] if said else ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG", "-DQKV_ISAS=all"]
+    if said := os.environ.get("QKV_BUILD"):
+        build = pathlib.Path(said)
+        if not list((build / "python" / "qkv").glob("_core.*.so")):
+            raise SystemExit(f"QKV_BUILD is {said}, which has no module in python/qkv\n  hint: ./qkv python builds one in build/release")
+        return build
+    build = ROOT / "build" / "wheel"
     build.mkdir(parents=True, exist_ok=True)
-    configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja", "-DQKV_PYTHON=ON"]
-    subprocess.run(configure + [f"-DPython_EXECUTABLE={_python()}", *options], check=True)
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG", "-DQKV_ISAS=all", "-DQKV_PYTHON=ON"]
+    configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja", f"-DPython_EXECUTABLE={_python()}"]
+    subprocess.run(configure + options, check=True)
     subprocess.run(["cmake", "--build", str(build), "--target", "qkv_python"], check=True)
     return build
 

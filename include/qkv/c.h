@@ -75,7 +75,8 @@ QKV_C_API char* qkv_generate(qkv_model* model, const char* prompt, const qkv_gen
 QKV_C_API qkv_text* qkv_start(qkv_model* model, const char* prompt, const qkv_generate_options* options);
 QKV_C_API const char* qkv_next(qkv_text* text);
 QKV_C_API void qkv_text_cancel(qkv_text* text);
-QKV_C_API const char* qkv_text_ended(qkv_text* text); /* "not_yet", "stopped", "length", ... */
+QKV_C_API const char* qkv_text_ended(
+    qkv_text* text); /* "not yet", "stop", "length", "context", "cancelled", "failed" */
 QKV_C_API void qkv_text_free(qkv_text* text);
 
 /* --- judging and looking --- */
@@ -99,6 +100,12 @@ QKV_C_API char* qkv_look_html(qkv_model* model, const char* text);
 
 /* What it costs to cut heads ("L0H1,L2"), on `data` (a file, or "world"; NULL: the built-in world): JSON. qkv_free it. */
 QKV_C_API char* qkv_cut(qkv_model* model, const char* heads, const char* data);
+
+/* Activation patching: which layer, position and head carries what tells two texts of as many tokens apart. `answer` and
+ * `wrong` are tokens; -1: the top guess after the clean text, and after the corrupt one. The report of qkv patch, as JSON,
+ * or as a page. qkv_free it. */
+QKV_C_API char* qkv_patch_json(qkv_model* model, const char* clean, const char* corrupt, int32_t answer, int32_t wrong);
+QKV_C_API char* qkv_patch_html(qkv_model* model, const char* clean, const char* corrupt, int32_t answer, int32_t wrong);
 
 #ifdef __cplusplus
 }

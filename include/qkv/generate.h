@@ -1,6 +1,7 @@
 // Writing text: how tokens are chosen, and what comes out.
 #pragma once
 
+#include <qkv/ended.h>
 #include <qkv/error.h>
 #include <qkv/text.h>
 
@@ -37,24 +38,14 @@ struct Token {
   std::vector<std::pair<int32_t, double>> most_likely = {};  // id and log-probability
 };
 
-enum class Ended : uint8_t {
-  not_yet,
-  stopped,    // an end token or a stop string
-  length,     // as many tokens as asked for
-  context,    // the model's context, or the cache, is full
-  cancelled,  // by the caller
-  failed,     // see error
-};
-QKV_API const char* name_of(Ended ended);
-
 struct Generated {
   std::string text;  // what follows the prompt
   std::vector<Token> tokens = {};
   Ended ended = Ended::not_yet;
-  std::string stop = {};   // the stop string that ended it, if one did
-  std::string error = {};  // if it failed
-  int64_t prompt_tokens = 0;
-  double read_seconds = 0, write_seconds = 0;  // of the prompt; from the first token to the last
+  std::string stop = {};                         // the stop string that ended it, if one did
+  std::string error = {};                        // if it failed
+  int64_t prompt_tokens = 0, cached_tokens = 0;  // cached: of the prompt, known from an earlier text and not read again
+  double read_seconds = 0, write_seconds = 0;    // of the prompt; from the first token to the last
 };
 
 // Pieces come as they are written: whole characters, never taken back. False ends the text.

@@ -3,6 +3,7 @@
 
 #include <qkv/generate.h>
 #include <qkv/look.h>
+#include <qkv/patch.h>
 #include <qkv/tokenizer.h>
 
 namespace qkv::QKV_INLINE v1 {
@@ -22,7 +23,9 @@ struct OpenOptions {
 };
 
 struct ModelInfo {
-  std::string path, family, kind;  // "llama", "decoder_only"
+  std::string path;    // of the folder or file, also of a model opened by its name
+  std::string family;  // "llama", "gpt2", "t5", ...
+  std::string kind;    // "decoder-only", "encoder-only" or "encoder-decoder"
   int64_t parameters = 0, layers = 0, width = 0, heads = 0, vocabulary = 0, context = 0;
   std::string device, precision;
   int threads = 0;
@@ -67,6 +70,8 @@ class QKV_API Model {
   Lens lens(const Data& data) const;
   std::vector<HeadRoles> roles(const Data& data) const;
   Attribution attribute(const Text& text, const AttributeOptions& options = {}) const;
+  // Two texts of as many tokens, with different answers: which layer, position and head carries the difference.
+  Patched patch(const Text& clean, const Text& corrupt, const PatchOptions& options = {}) const;
 
   // --- changing ---
   // Writes a new folder: the model as it is, or without some heads. The tokenizer goes along. Returns notes.

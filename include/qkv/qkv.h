@@ -6,11 +6,13 @@
 // docs/library.md has the ten things people do with it.
 #pragma once
 
+#include <qkv/ended.h>
 #include <qkv/error.h>
 #include <qkv/generate.h>
 #include <qkv/interrupt.h>
 #include <qkv/look.h>
 #include <qkv/model.h>
+#include <qkv/patch.h>
 #include <qkv/serve.h>
 #include <qkv/text.h>
 #include <qkv/tokenizer.h>

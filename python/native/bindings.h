@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstring>
+#include <new>
 
 #include "convert.h"
 
@@ -12,6 +14,16 @@ void add_tokenizer(py::module_& module);
 void add_generation(py::module_& module);
 void add_training(py::module_& module);
 void add_looked(py::module_& module);
+void add_patched(py::module_& module);
+
+// An object that was made without its __init__, as by Class.__new__(Class), has zeros instead of whatever lay there: to
+// the library that is one that was moved from, a ClosedError.
+template <class T>
+void empty_without_init() {
+  py::detail::get_type_info(typeid(T), true)->operator_new = [](size_t size) {
+    return std::memset(::operator new(size), 0, size);
+  };
+}
 
 using ModelClass = py::class_<qkv::Model>;
 void add_writing(ModelClass& model);

@@ -12,6 +12,7 @@
 namespace qkv_python {
 
 namespace py = pybind11;
+using py::literals::operator""_a;
 
 // Bytes that are not UTF-8, as of half a character, become replacement signs.
 py::str to_str(std::string_view text);
@@ -46,7 +47,7 @@ class Options {
   }
   template <class T>
   const Options& number(const char* name, T& to) const {
-    return take(name, to, "a whole number");
+    return take(name, to, "a whole number below 2**63");
   }
   template <class T>
   const Options& real(const char* name, T& to) const {

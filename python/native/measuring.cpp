@@ -42,13 +42,9 @@ qkv::Looked look(const qkv::Model& model, py::handle given, int64_t token, py::h
 py::dict cut(const qkv::Model& model, const py::dict& what) {
   const qkv::Cut one = *cut_of(what);
   const qkv::CutEffect effect = computed([&] { return model.cut(one); });
-  py::dict out;
-  out["before"] = estimate(effect.before);
-  out["after"] = estimate(effect.after);
-  out["delta"] = estimate(effect.delta);
-  out["kl"] = estimate(effect.kl);
-  out["same_guess"] = estimate(effect.same_guess);
-  return out;
+  return py::dict("before"_a = estimate(effect.before), "after"_a = estimate(effect.after),
+                  "delta"_a = estimate(effect.delta), "kl"_a = estimate(effect.kl),
+                  "same_guess"_a = estimate(effect.same_guess));
 }
 
 py::tuple lens(const qkv::Model& model, py::handle data, int64_t tokens, int64_t window) {
@@ -56,15 +52,9 @@ py::tuple lens(const qkv::Model& model, py::handle data, int64_t tokens, int64_t
   const qkv::Lens found = computed([&] { return model.lens(texts); });
   py::list layers;
   for (const qkv::LensLayer& layer : found.layers) {
-    py::dict row;
-    row["name"] = layer.name;
-    row["agrees"] = estimate(layer.agrees);
-    row["rank"] = estimate(layer.rank);
-    row["entropy"] = estimate(layer.entropy);
-    row["kl"] = estimate(layer.kl);
-    row["loss"] = estimate(layer.loss);
-    row["settled"] = estimate(layer.settled);
-    layers.append(row);
+    layers.append(py::dict("name"_a = layer.name, "agrees"_a = estimate(layer.agrees), "rank"_a = estimate(layer.rank),
+                           "entropy"_a = estimate(layer.entropy), "kl"_a = estimate(layer.kl),
+                           "loss"_a = estimate(layer.loss), "settled"_a = estimate(layer.settled)));
   }
   return py::make_tuple(layers, estimate(found.settled_at));
 }
@@ -94,15 +84,29 @@ py::dict attribute(const qkv::Model& model, py::handle given, const py::dict& va
   for (const qkv::AttributedPart& part : found.parts) {
     parts.append(py::make_tuple(part.name, part.kind, part.share));
   }
-  py::dict out;
-  out["token"] = found.token;
-  out["target"] = found.target;
-  out["against"] = found.against;
-  out["parts"] = parts;
-  out["sum"] = found.sum;
-  out["difference"] = found.difference;
-  out["linearised"] = found.linearised;
-  return out;
+  return py::dict("token"_a = found.token, "target"_a = found.target, "against"_a = found.against, "parts"_a = parts,
+                  "sum"_a = found.sum, "difference"_a = found.difference, "linearised"_a = found.linearised);
+}
+
+qkv::Patched patch(const qkv::Model& model, py::handle given_clean, py::handle given_corrupt, const py::dict& values) {
+  const qkv::Text clean = text_of(given_clean), corrupt = text_of(given_corrupt);
+  qkv::PatchOptions how;
+  const Options options(values);
+  options.number("token", how.token).number("answer", how.answer).number("wrong", how.wrong);
+  options.take("heads", how.heads, "a str such as 'L1H2,L3'");
+  return computed([&] { return model.patch(clean, corrupt, how); });
+}
+
+// Each map as its site, stack, what its columns are, the names of its rows, and [rows, columns].
+py::list maps_of(const qkv::Patched& found) {
+  py::list maps;
+  for (const qkv::PatchMap& map : found.maps) {
+    const std::vector<py::ssize_t> shape{static_cast<py::ssize_t>(map.rows.size()),
+                                         static_cast<py::ssize_t>(map.columns)};
+    maps.append(
+        py::make_tuple(map.site, map.stack, map.across, map.rows, py::array_t<double>(shape, map.restored.data())));
+  }
+  return maps;
 }
 
 }  // namespace
@@ -111,8 +115,30 @@ void add_judging(ModelClass& model) {
   model.def("likelihood", likelihood).def("embed", embed);
 }
 
+void add_patched(py::module_& module) {
+  py::class_<qkv::Patched>(module, "Patched")
+      .def_readonly("clean_ids", &qkv::Patched::clean_ids)
+      .def_readonly("corrupt_ids", &qkv::Patched::corrupt_ids)
+      .def_readonly("token", &qkv::Patched::token)
+      .def_readonly("answer", &qkv::Patched::answer)
+      .def_readonly("wrong", &qkv::Patched::wrong)
+      .def_readonly("clean", &qkv::Patched::clean)
+      .def_readonly("corrupt", &qkv::Patched::corrupt)
+      .def("maps", maps_of)
+      .def("json", [](const qkv::Patched& self) { return to_str(self.json); })
+      .def("html", [](const qkv::Patched& self) {
+        std::string page;
+        {
+          const py::gil_scoped_release free;
+          page = self.html();
+        }
+        return to_str(page);
+      });
+}
+
 void add_measuring(ModelClass& model) {
   model.def("look", look).def("cut", cut).def("lens", lens).def("roles", roles).def("attribute", attribute);
+  model.def("patch", patch);
 }
 
 }  // namespace qkv_python

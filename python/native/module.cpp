@@ -10,20 +10,10 @@ py::dict info_of(const qkv::Model& model) {
     const py::gil_scoped_release free;
     info = model.info();
   }
-  py::dict out;
-  out["path"] = to_str(info.path);
-  out["family"] = info.family;
-  out["kind"] = info.kind;
-  out["parameters"] = info.parameters;
-  out["layers"] = info.layers;
-  out["width"] = info.width;
-  out["heads"] = info.heads;
-  out["vocabulary"] = info.vocabulary;
-  out["context"] = info.context;
-  out["device"] = info.device;
-  out["precision"] = info.precision;
-  out["threads"] = info.threads;
-  return out;
+  return py::dict("path"_a = to_str(info.path), "family"_a = info.family, "kind"_a = info.kind,
+                  "parameters"_a = info.parameters, "layers"_a = info.layers, "width"_a = info.width,
+                  "heads"_a = info.heads, "vocabulary"_a = info.vocabulary, "context"_a = info.context,
+                  "device"_a = info.device, "precision"_a = info.precision, "threads"_a = info.threads);
 }
 
 void add_model(py::module_& module) {
@@ -66,8 +56,15 @@ PYBIND11_MODULE(_core, module) {
   add_tokenizer(module);
   add_generation(module);
   add_looked(module);
+  add_patched(module);
   add_model(module);
   add_training(module);
+  empty_without_init<qkv::Model>();
+  empty_without_init<qkv::Tokenizer>();
+  empty_without_init<qkv::Generation>();
+  empty_without_init<qkv::Looked>();
+  empty_without_init<qkv::Patched>();
+  empty_without_init<qkv::Trainer>();
   module.def("version", &qkv::version);
   module.def("builtin_models", [] {
     py::list out;

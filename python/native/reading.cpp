@@ -80,13 +80,9 @@ py::dict read(const qkv::Model& model, py::handle given, const py::dict& values)
   for (qkv::Array& array : result.arrays) {  // of several of one name, the last: the sum of its parts
     arrays[py::str(array.name)] = owned(std::move(array.values), array.shape);
   }
-  py::dict out;
-  out["ids"] = result.ids;
-  out["source"] = result.source;
-  out["arrays"] = arrays;
-  const auto losses = static_cast<int64_t>(result.losses.size());
-  out["losses"] = how.losses ? py::object(owned(std::move(result.losses), {losses})) : py::none();
-  return out;
+  const auto count = static_cast<int64_t>(result.losses.size());
+  const py::object losses = how.losses ? py::object(owned(std::move(result.losses), {count})) : py::none();
+  return py::dict("ids"_a = result.ids, "source"_a = result.source, "arrays"_a = arrays, "losses"_a = losses);
 }
 
 py::list taps(const qkv::Model& model) {

@@ -5,25 +5,13 @@ namespace qkv_python {
 namespace {
 
 py::dict report_of(const qkv::StepReport& report) {
-  py::dict out;
-  out["step"] = report.step;
-  out["of"] = report.of;
-  out["loss"] = report.loss;
-  out["lr"] = report.lr;
-  out["grad_norm"] = report.grad_norm;
-  out["tokens"] = report.tokens;
-  out["seconds"] = report.seconds;
-  return out;
+  return py::dict("step"_a = report.step, "of"_a = report.of, "loss"_a = report.loss, "lr"_a = report.lr,
+                  "grad_norm"_a = report.grad_norm, "tokens"_a = report.tokens, "seconds"_a = report.seconds);
 }
 
 py::dict report_of(const qkv::EvaluationReport& report) {
-  py::dict out;
-  out["step"] = report.step;
-  out["loss"] = report.loss;
-  out["perplexity"] = report.perplexity;
-  out["bits_per_byte"] = report.bits_per_byte;
-  out["best"] = report.best;
-  return out;
+  return py::dict("step"_a = report.step, "loss"_a = report.loss, "perplexity"_a = report.perplexity,
+                  "bits_per_byte"_a = report.bits_per_byte, "best"_a = report.best);
 }
 
 // What a function raises, and Ctrl-C, end the run after its step: it is saved, and the exception goes on then.
@@ -79,14 +67,8 @@ py::dict train(const py::dict& values) {
     trained = qkv::train(how);
   }
   told.rethrow();
-  py::dict out;
-  out["steps"] = trained.steps;
-  out["tokens"] = trained.tokens;
-  out["best_loss"] = trained.best_loss;
-  out["finished"] = trained.finished;
-  out["best"] = to_str(trained.best);
-  out["last"] = to_str(trained.last);
-  return out;
+  return py::dict("steps"_a = trained.steps, "tokens"_a = trained.tokens, "best_loss"_a = trained.best_loss,
+                  "finished"_a = trained.finished, "best"_a = to_str(trained.best), "last"_a = to_str(trained.last));
 }
 
 qkv::Trainer make_trainer(const std::string& path, const py::dict& values) {

@@ -30,16 +30,10 @@ py::tuple tokens_of(const std::vector<qkv::Token>& tokens) {  // ids, log-probab
 }
 
 py::dict made_of(const qkv::Generated& made) {
-  py::dict out;
-  out["text"] = to_str(made.text);
-  out["tokens"] = tokens_of(made.tokens);
-  out["ended"] = qkv::name_of(made.ended);
-  out["stop"] = to_str(made.stop);
-  out["error"] = to_str(made.error);
-  out["prompt_tokens"] = made.prompt_tokens;
-  out["read_seconds"] = made.read_seconds;
-  out["write_seconds"] = made.write_seconds;
-  return out;
+  return py::dict("text"_a = to_str(made.text), "tokens"_a = tokens_of(made.tokens),
+                  "ended"_a = qkv::name_of(made.ended), "stop"_a = to_str(made.stop), "error"_a = to_str(made.error),
+                  "prompt_tokens"_a = made.prompt_tokens, "cached_tokens"_a = made.cached_tokens,
+                  "read_seconds"_a = made.read_seconds, "write_seconds"_a = made.write_seconds);
 }
 
 qkv::Generated checked(qkv::Generated made) {

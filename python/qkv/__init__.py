@@ -2,9 +2,9 @@
 
 >>> import qkv
 >>> model = qkv.Model("world", threads=1)
->>> model.generate("Mia has", max_new=5).ended
-'length'
->>> probs = model.read("Mia has a cat.", keep="attn.probs")["0.attn.probs"]
+>>> print(model.generate("Emma gave a pink kite to Tom. What did Emma give to Tom?", max_new=12))
+ Emma gave a pink kite to Tom.
+>>> probs = model.read("Emma gave a pink kite to Tom.", keep="attn.probs")["0.attn.probs"]
 >>> probs.shape[1] == model.info.heads
 True
 
@@ -17,6 +17,7 @@ from .generation import Generated, Generation, Piece, Token, Translation
 from .looking import Looked
 from .measures import Attribution, CutEffect, Score
 from .model import Info, Model, builtin_models
+from .patching import Patched, PatchMap
 from .reading import Reading
 from .tables import Estimate, Table
 from .tokenizer import Tokenizer
@@ -42,6 +43,8 @@ __all__ = [
     "InternalError",
     "Looked",
     "Model",
+    "PatchMap",
+    "Patched",
     "Piece",
     "Reading",
     "Score",

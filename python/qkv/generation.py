@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Optional
 
 from . import _core as native
+from .texts import of_this_process
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Generated:
     ended: str  # stopped, length, context or cancelled
     stop: str = field(repr=False)  # the stop string that ended it, if one did
     prompt_tokens: int = field(repr=False)
+    cached_tokens: int = field(repr=False)  # of the prompt: known from an earlier text, not read again
     read_seconds: float = field(repr=False)  # of the prompt
     write_seconds: float = field(repr=False)  # from the first token to the last
 
@@ -48,6 +51,7 @@ def generated(made: dict[str, Any]) -> Generated:
         made["ended"],
         made["stop"],
         made["prompt_tokens"],
+        made["cached_tokens"],
         made["read_seconds"],
         made["write_seconds"],
     )
@@ -81,7 +85,12 @@ class Generation:
     """
 
     def __init__(self, core: native.Generation) -> None:
-        self._core = core
+        self._generation = core
+        self._process = os.getpid()
+
+    @property
+    def _core(self) -> native.Generation:
+        return of_this_process(self._generation, self._process, "text")
 
     def __iter__(self) -> Iterator[Piece]:
         return self

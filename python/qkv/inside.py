@@ -8,6 +8,7 @@ from . import _core as native
 from . import transformer_lens
 from .looking import Looked
 from .measures import Attribution, CutEffect, attribution, cut_effect, lens_table, roles_table
+from .patching import Patched
 from .reading import Hooks, Reading, pairs, taps_table, taps_text
 from .tables import Table
 from .texts import Data, Text, checked
@@ -115,8 +116,9 @@ class Inside:
         >>> roles = model.roles(tokens=4000)
         >>> [row["head"] for row in roles] == model.heads()
         True
-        >>> list(roles[0])[:5]
-        ['head', 'role', 'roles', 'score', 'score_low']
+        >>> previous = roles.where(role="always previous token")
+        >>> [row["head"] for row in previous]
+        ['L0H2']
         """
         return roles_table(self._core.roles(data, checked("tokens", tokens, int), checked("window", window, int)))
 
@@ -127,11 +129,47 @@ class Inside:
         `token`; without `against`, the second one.
 
         >>> import qkv
-        >>> found = qkv.Model("world", threads=1).attribute("Mia has a")
+        >>> model = qkv.Model("world", threads=1, precision="f32")  # as qkv attribute computes
+        >>> found = model.attribute("Emma gave a pink kite to Tom. What did Emma give to Tom? Emma gave a")
+        >>> model.tokenizer.decode([found.target])
+        ' pink'
         >>> abs(sum(part["share"] for part in found.parts) - found.difference) < 1e-3
         True
         """
         return attribution(self._core.attribute(text, {"token": token, "target": target, "against": against}))
+
+    def patch(
+        self,
+        clean: Text,
+        corrupt: Text,
+        *,
+        answer: Optional[int] = None,
+        wrong: Optional[int] = None,
+        token: int = -1,
+        heads: str = "",
+    ) -> Patched:
+        """Activation patching. The model reads the corrupt text, but at one place it gets what it had there in the clean
+        one, which has as many tokens: how much of the clean answer comes back? 0 is none, 1 all of it.
+
+        The answer is read after `token`, the last one unless given. `answer` and `wrong` are token ids: without them,
+        the top guess after the clean text and the one after the corrupt text. `heads` ("L1H2,L3") are patched position by
+        position too.
+
+        >>> import qkv
+        >>> model = qkv.Model("world", threads=1, precision="f32")  # as qkv patch computes
+        >>> question = "Emma gave a {} kite to Tom. What did Emma give to Tom? Emma gave a"
+        >>> found = model.patch(question.format("pink"), question.format("green"))
+        >>> found["resid.pre"].shape == (model.info.layers, len(found.clean_ids))
+        True
+        >>> pink = [i for i, (a, b) in enumerate(zip(found.clean_ids, found.corrupt_ids)) if a != b]
+        >>> float(found["resid.pre"][0, pink[0]].round(3))  # all that is different enters there
+        1.0
+        >>> best = max(found.table().where(map="heads"), key=lambda place: place["restored"])
+        >>> f"{best['row']}H{best['column']} brings back {best['restored']:.0%}"
+        'L5H3 brings back 49%'
+        """
+        how = {"answer": answer, "wrong": wrong, "token": token, "heads": heads}
+        return Patched(self._core.patch(clean, corrupt, how))
 
     # --- as TransformerLens does it ---
 
@@ -157,7 +195,15 @@ class Inside:
         return transformer_lens.run_with_hooks(self, text, fwd_hooks)
 
 
+_CUT = ("heads", "experts", "replace", "data", "tokens", "window")
+
+
 def cut_of(cut: Any) -> Optional[dict[str, Any]]:
-    if cut is None or isinstance(cut, dict):
+    if isinstance(cut, dict):
+        for name in cut:
+            if name not in _CUT:
+                raise TypeError(f"a cut has no {name!r:.60}; it has: {', '.join(_CUT)}")
+        return cut
+    if cut is None:
         return cut
     return {"heads": checked("cut", cut, str)}

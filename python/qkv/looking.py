@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Iterator, Union
 
 from . import _core as native
+from .errors import InputError
 from .tables import Table
 
 
@@ -56,9 +57,10 @@ class Looked(Mapping):
         """The prediction at every level, for every token, if the model ended there.
 
         >>> import qkv
-        >>> table = qkv.Model("world", threads=1).look("Mia has a cat.").ladder()
-        >>> sorted(table[0])
-        ['entropy', 'guess', 'guess_id', 'kl', 'level', 'p', 'rank', 'token']
+        >>> seen = qkv.Model("world", threads=1).look("Emma gave a pink kite to Tom. What did Emma give to Tom? Emma gave a")
+        >>> after = [row["guess"] for row in seen.ladder() if row["token"] == len(seen.ids) - 1]
+        >>> len(after), after[-1]  # the embedding and six layers; the last is the output
+        (7, ' pink')
         """
         rows = []
         for level in range(self._core.levels()):
@@ -82,6 +84,8 @@ class Looked(Mapping):
         """The most likely next tokens at one level (-1: the output) after one token."""
         levels = self._core.levels()
         rungs = self._core.ladder(level + levels if level < 0 else level)
+        if not -len(rungs) <= token < len(rungs):
+            raise InputError(f"no token {token}: there are {len(rungs)}", "tokens are counted from 0; -1 is the last")
         return Table({"id": i, "p": p, "text": text} for i, p, text in rungs[token][0])
 
     def json(self) -> str:
@@ -100,11 +104,15 @@ class Looked(Mapping):
         self._core.save_npz(os.fspath(path))
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.html(), quote=True)
-        return (
-            f'<iframe srcdoc="{page}" title="qkv look" style="width:100%;height:720px;border:1px solid #8884"'
-            ' sandbox="allow-scripts allow-downloads"></iframe>'
-        )
+        return frame(self.html(), "qkv look")
 
     def __repr__(self) -> str:
         return f"<qkv.Looked at {len(self.ids)} tokens: {len(self)} arrays>"
+
+
+def frame(page: str, title: str) -> str:
+    """A whole page inside a notebook."""
+    return (
+        f'<iframe srcdoc="{html.escape(page, quote=True)}" title="{title}"'
+        ' style="width:100%;height:720px;border:1px solid #8884" sandbox="allow-scripts allow-downloads"></iframe>'
+    )

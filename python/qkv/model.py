@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from . import _core as native
-from .errors import ClosedError
 from .inside import Inside, cut_of
 from .tables import Table
+from .texts import of_this_process
 from .tokenizer import Tokenizer
 from .writing import Writing
 
@@ -58,7 +58,7 @@ class Model(Writing, Inside):
     >>> import qkv
     >>> with qkv.Model("world", threads=1) as model:
     ...     print(model.info.family, model.info.kind)
-    llama decoder-only
+    qwen2 decoder-only
     >>> model.closed
     True
     """
@@ -84,12 +84,7 @@ class Model(Writing, Inside):
 
     @property
     def _core(self) -> native.Model:
-        if os.getpid() != self._process:
-            raise ClosedError(
-                "the model was opened by another process, whose threads are not in this one",
-                "open it after the fork, or start processes with multiprocessing's 'spawn'",
-            )
-        return self._model
+        return of_this_process(self._model, self._process, "model")
 
     def close(self) -> None:
         """Frees everything; what runs is finished first."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
+
+from .errors import ClosedError
 
 Ids = Union[Sequence[int], "np.ndarray[Any, Any]"]
 Text = Union[str, Ids, Tuple[str, str], Tuple[Ids, Ids]]
@@ -20,9 +23,21 @@ def checked(name: str, value: Any, kind: type[T]) -> T:
     fine = isinstance(value, kind) or (kind is float and isinstance(value, int)) or (kind is int and _is_whole(value))
     if not fine or (kind is int and isinstance(value, bool)):
         raise TypeError(f"{name} is {value!r:.60} ({type(value).__name__}); give {_WORDS.get(kind, kind.__name__)}")
+    if kind is int and not -(2**63) <= value < 2**63:
+        raise TypeError(f"{name} is {value!r:.60}; give a whole number below 2**63")
     if kind is str and not value.isascii():
         value.encode()  # a UnicodeEncodeError for half a surrogate pair
     return int(value) if kind is int else value  # type: ignore[return-value, call-overload]
+
+
+def of_this_process(held: T, process: int, what: str) -> T:
+    """What is held, unless it came here by a fork: the threads it computes with did not."""
+    if os.getpid() != process:
+        raise ClosedError(
+            f"the {what} was made by another process, whose threads are not in this one",
+            "make it after the fork, or start processes with multiprocessing's 'spawn'",
+        )
+    return held
 
 
 def _is_whole(value: Any) -> bool:

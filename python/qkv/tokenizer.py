@@ -6,6 +6,7 @@ import os
 from typing import Optional, Sequence, Union
 
 from . import _core as native
+from .errors import InputError
 from .texts import Ids, checked
 
 
@@ -40,18 +41,18 @@ class Tokenizer:
 
     def token(self, id: int) -> str:
         """A token as its vocabulary writes it."""
-        return self._core.token(checked("id", id, int))
+        return self._core.token(_id(id))
 
     def bytes(self, id: int) -> bytes:
         """What a token decodes to; possibly a part of a character."""
-        return self._core.bytes(checked("id", id, int))
+        return self._core.bytes(_id(id))
 
     def id(self, token: str) -> Optional[int]:
         """The id of a token as the vocabulary writes it, or None."""
         return self._core.id(checked("token", token, str))
 
     def is_special(self, id: int) -> bool:
-        return self._core.is_special(checked("id", id, int))
+        return self._core.is_special(_id(id))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """One str for each id; several tokens that show one character together have it at the first of them.
@@ -75,3 +76,10 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         return f"<qkv.Tokenizer of {len(self)} tokens>"
+
+
+def _id(id: int) -> int:
+    id = checked("id", id, int)
+    if not -(2**31) <= id < 2**31:
+        raise InputError(f"no token has the id {id}", "ids are below 2147483648")
+    return id

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
 from . import _core as native
 from .tables import Table
-from .texts import Ids, checked
+from .texts import Ids, checked, of_this_process
 
 Path = Union[str, "os.PathLike[str]"]
 Rows = Union[Sequence[Ids], Any]
@@ -63,6 +63,11 @@ def train(
     `start` is a model to start from, `set` changes keys of the recipe: {"schedule.warmup": 20}. After each step on_step
     is told; False saves the run and stops it, and resume=True goes on. Ctrl-C and what a function raises do the same.
     """
+    if set is not None and not isinstance(set, dict):
+        raise TypeError(f"set is {set!r:.60} ({type(set).__name__}); give a dict, as {{'schedule.warmup': 20}}")
+    for name, function in (("on_step", on_step), ("on_evaluation", on_evaluation)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} is {function!r:.60} ({type(function).__name__}); give a function")
     how: dict[str, Any] = {
         "recipe": json.dumps(recipe) if isinstance(recipe, dict) else os.fspath(recipe),
         "out": os.fspath(out),
@@ -131,15 +136,20 @@ class Trainer:
         decay: float = 0.1,
         clip: float = 1.0,
         smoothing: float = 0.0,
-        frozen: Sequence[str] = (),
+        frozen: Union[str, Sequence[str]] = (),
         seed: int = 0,
         precision: str = "f32",
         device: str = "auto",
         threads: int = 0,
     ) -> None:
         how = {name: value for name, value in locals().items() if name not in ("self", "path", "__class__")}
-        how["frozen"] = list(frozen)
-        self._core = native.Trainer(os.fspath(path), how)
+        how["frozen"] = [frozen] if isinstance(frozen, str) else list(frozen)
+        self._trainer = native.Trainer(os.fspath(path), how)
+        self._process = os.getpid()
+
+    @property
+    def _core(self) -> native.Trainer:
+        return of_this_process(self._trainer, self._process, "trainer")
 
     def step(self, texts: Rows, lr: float, targets: Optional[Rows] = None, sources: Optional[Rows] = None) -> Step:
         """Forward, backward and update. Each token is asked for the one that follows, unless there are targets (-100:

@@ -6,8 +6,8 @@ key]. They are views of ours, without a copy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Union
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Union
 
 from .errors import InputError
 from .reading import check_shape
@@ -115,6 +115,8 @@ def wanted_taps(model: "Inside", names: NamesFilter) -> list[tuple[str, str, boo
         return taps
     if callable(names):
         return [tap for tap in taps if names(tap[1])]
+    if not isinstance(names, (str, Iterable)):
+        raise TypeError(f"the filter of names is {names!r:.60}; give a name, a list of names, or a function of a name")
     asked = [names] if isinstance(names, str) else list(names)
     known = {alias: tap for tap in taps for alias in (tap[0], tap[1])}
     for name in asked:
@@ -152,7 +154,10 @@ def hook_of(function: Callable[..., Any], ours: str, theirs: str, may_change: bo
 
 def run_with_hooks(model: "Inside", text: Text, fwd_hooks: Iterable[tuple[NamesFilter, Callable[..., Any]]]) -> Any:
     see, edit = [], []
-    for names, function in fwd_hooks:
+    for pair in fwd_hooks if isinstance(fwd_hooks, Iterable) else [fwd_hooks]:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(f"fwd_hooks has {pair!r:.60}; give pairs of a name and a function, as ('blocks.0.attn.hook_z', f)")
+        names, function = pair
         if not callable(function):
             raise TypeError(f"the hook of {names!r:.60} is {function!r:.60}; give a function of (value, hook)")
         for ours, theirs, may_change in wanted_taps(model, names):

@@ -29,12 +29,13 @@ class Writing:
 
         >>> import qkv
         >>> model = qkv.Model("world", threads=1)
-        >>> one = model.generate("Mia has", max_new=6)
-        >>> len(one.ids)
-        6
-        >>> two = model.generate(["Mia has", "小明有"], max_new=6)
-        >>> two[0].text == one.text
-        True
+        >>> question = "Emma gave a {} to Tom. What did Emma give to Tom?"
+        >>> print(model.generate(question.format("pink kite"), max_new=12))
+         Emma gave a pink kite to Tom.
+        >>> for answer in model.generate([question.format("red hat"), question.format("green cup")], max_new=12):
+        ...     print(answer)
+         Emma gave a red hat to Tom.
+         Emma gave a green cup to Tom.
         """
         how = _options(options)
         if is_many(prompt):
@@ -82,9 +83,11 @@ class Writing:
 
         >>> import qkv
         >>> model = qkv.Model("translator", threads=1)
-        >>> one = model.translate("Mia has a cat.", max_new=8)
-        >>> one == model.translate(["Mia has a cat."], max_new=8)[0]
-        True
+        >>> print(model.translate("The red cat sleeps."))
+        红猫睡觉。
+        >>> best = model.translate(["The red cat sleeps.", "Emma gave a pink kite to Tom."])
+        >>> print(best[1])
+        艾玛送了一只粉红色的风筝给汤姆。
         """
         how = {name: value for name, value in locals().items() if name not in ("self", "text")}
         texts = [text] if isinstance(text, str) else [checked("one of the texts", one, str) for one in text]
@@ -98,8 +101,10 @@ class Writing:
 
         >>> import qkv
         >>> model = qkv.Model("world", threads=1)
-        >>> score = model.score("Mia has a cat.")
-        >>> len(score.log_p) == len(score.ids) - score.first
+        >>> right, wrong = model.score(["Emma gave a pink kite to Tom.", "kite to a Tom gave Emma pink."])
+        >>> right.perplexity < wrong.perplexity / 10
+        True
+        >>> len(right.log_p) == len(right.ids) - right.first
         True
         """
         many = is_many(text)
@@ -107,7 +112,14 @@ class Writing:
         return found if many else found[0]
 
     def embed(self, texts: Union[Text, list[Text]], pooling: str = "usual") -> Any:
-        """A vector of length 1 for each text: an array [text, width]; pooling is "usual", "mean", "first" or "last"."""
+        """A vector of length 1 for each text: an array [text, width]; pooling is "usual", "mean", "first" or "last".
+
+        >>> import qkv
+        >>> model = qkv.Model("world", threads=1)
+        >>> cat, dog, sum = model.embed(["Mia has a cat.", "Mia has a dog.", "17 + 4 = 21"])
+        >>> cat @ dog > cat @ sum  # cosines
+        True
+        """
         return self._core.embed(texts if is_many(texts) else [texts], {"pooling": pooling})
 
 

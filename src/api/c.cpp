@@ -64,6 +64,16 @@ void call(qkv_tap_function function, void* user, const std::string& name, Shape 
             Hint("0 goes on, anything else ends the reading"));
 }
 
+Patched patched(qkv_model* model, const char* clean, const char* corrupt, int32_t answer, int32_t wrong) {
+  check_given(model, "model");
+  check_given(clean, "clean");
+  check_given(corrupt, "corrupt");
+  PatchOptions options;
+  if (answer != -1) options.answer = answer;
+  if (wrong != -1) options.wrong = wrong;
+  return model->model.patch(clean, corrupt, options);
+}
+
 }  // namespace
 }  // namespace qkv::v1
 
@@ -265,6 +275,16 @@ QKV_C_API char* qkv_cut(qkv_model* model, const char* heads, const char* data) {
                                            {"kl", json_of(effect.kl)},
                                            {"same_guess", json_of(effect.same_guess)}}));
   });
+}
+
+QKV_C_API char* qkv_patch_json(qkv_model* model, const char* clean, const char* corrupt, int32_t answer,
+                               int32_t wrong) {
+  return guarded<char*>(nullptr, [&] { return c_text(patched(model, clean, corrupt, answer, wrong).json); });
+}
+
+QKV_C_API char* qkv_patch_html(qkv_model* model, const char* clean, const char* corrupt, int32_t answer,
+                               int32_t wrong) {
+  return guarded<char*>(nullptr, [&] { return c_text(patched(model, clean, corrupt, answer, wrong).html()); });
 }
 
 }  // extern "C"

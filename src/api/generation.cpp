@@ -31,20 +31,12 @@ Token outer(const Choice& choice) {
   return {.id = choice.id, .logprob = choice.logprob, .most_likely = choice.alternatives};
 }
 
-Ended outer(qkv::Ended ended) {
-  return static_cast<Ended>(ended);  // the same names in the same order, see below
-}
-static_assert(static_cast<int>(Ended::failed) == static_cast<int>(qkv::Ended::failed) &&
-              static_cast<int>(Ended::stopped) == static_cast<int>(qkv::Ended::stopped) &&
-              static_cast<int>(Ended::length) == static_cast<int>(qkv::Ended::length) &&
-              static_cast<int>(Ended::context) == static_cast<int>(qkv::Ended::context) &&
-              static_cast<int>(Ended::cancelled) == static_cast<int>(qkv::Ended::cancelled));
-
 void finish(Generated& so_far, const WrittenText& written) {
-  so_far.ended = outer(written.ended);
+  so_far.ended = written.ended;
   so_far.stop = written.stop;
   so_far.error = written.error;
   so_far.prompt_tokens = written.prompt_tokens;
+  so_far.cached_tokens = written.cached_tokens;
   so_far.read_seconds = written.prefill_seconds;
   so_far.write_seconds = written.decode_seconds;
 }
@@ -75,11 +67,16 @@ void connect(TextRequest& request, const std::shared_ptr<Generation::Impl>& to) 
   };
 }
 
-}  // namespace
-
-const char* name_of(Ended ended) {
-  return qkv::name_of(static_cast<qkv::Ended>(ended));
+std::shared_ptr<Generation::Impl> submitted(const std::shared_ptr<Model::Impl>& model, TextRequest request) {
+  const auto open = model->open();
+  request.options.context = usable_context(*open, model->options().context);
+  auto made = std::make_shared<Generation::Impl>(model);
+  connect(request, made);
+  made->ticket = model->submit(std::move(request), open->has_tokenizer());
+  return made;
 }
+
+}  // namespace
 
 TextRequest request_of(const OpenModel& model, const GenerateOptions& options, std::string_view schema_from) {
   const TextChoices chosen{.temperature = options.temperature,
@@ -135,14 +132,13 @@ Generation Model::start(const Text& prompt, const GenerateOptions& options) cons
   const std::shared_ptr<const OpenModel> open = impl().open();
   TextRequest request = request_of(*open, options);
   set_prompt(*open, prompt, request.options);
-  request.options.context = usable_context(*open, impl().options().context);
-  const auto made = std::make_shared<Generation::Impl>(impl_);
-  connect(request, made);
-  const bool as_text = open->has_tokenizer();
-  QKV_CHECK(as_text || options.stop.empty(), "there are stop strings but the model has no tokenizer",
+  QKV_CHECK(open->has_tokenizer() || options.stop.empty(), "there are stop strings but the model has no tokenizer",
             Hint("leave them out: texts are looked for where a tokenizer makes them"));
-  made->ticket = impl().submit(std::move(request), as_text);
-  return Generation(made);
+  return Generation(submitted(impl_, std::move(request)));
+}
+
+Generation start_request(const Model& model, TextRequest request) {
+  return Generation(submitted(model.impl().shared_from_this(), std::move(request)));
 }
 
 Generation::~Generation() {

@@ -31,6 +31,9 @@ struct Generation::Impl {
 TextRequest request_of(const OpenModel& model, const GenerateOptions& options,
                        std::string_view schema_from = "json_schema");
 
+// A request of one's own, prompt and all; its callbacks are those of the Generation. What chat needs beyond start().
+Generation start_request(const Model& model, TextRequest request);
+
 // How a prompt of this model begins.
 void set_prompt(const OpenModel& model, const Text& prompt, SessionOptions& to);
 

@@ -18,7 +18,7 @@
 
 namespace qkv::v1 {
 
-struct Model::Impl {
+struct Model::Impl : std::enable_shared_from_this<Model::Impl> {
   Impl(std::string path, const OpenOptions& options);
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;

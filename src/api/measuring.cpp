@@ -73,27 +73,37 @@ const char* name_of(qkv::AttributedPart::Kind kind) {
   return "?";
 }
 
+std::vector<int32_t> two_best(std::span<const float> logits) {
+  std::vector<int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto most = std::min<std::ptrdiff_t>(2, std::ssize(ids));
+  std::partial_sort(ids.begin(), ids.begin() + most, ids.end(), [&](int32_t a, int32_t b) {
+    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+  });
+  ids.resize(static_cast<size_t>(most));
+  return ids;
+}
+
+void check_token(const char* what, int32_t id, std::span<const float> logits) {
+  QKV_CHECK(id >= 0 && id < std::ssize(logits), what, ": there is no token ", id, ", ids are from 0 to ",
+            logits.size() - 1, Hint("a tokenizer's encode() gives those of a text"));
+}
+
 TokenPair compared_tokens(const Attributor& attributor, std::optional<int32_t> target, std::optional<int32_t> against) {
   const std::vector<float>& logits = attributor.logits();
   QKV_CHECK(logits.size() >= 2, "a vocabulary of ", logits.size(), Hint("a difference needs two"));
-  for (const std::optional<int32_t> id : {target, against}) {
-    QKV_CHECK(!id || (*id >= 0 && *id < std::ssize(logits)), "there is no token ", *id, ": ids are from 0 to ",
-              logits.size() - 1, Hint("a tokenizer's encode() gives those of a text"));
-  }
-  std::vector<int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  std::partial_sort(ids.begin(), ids.begin() + 2, ids.end(), [&](int32_t a, int32_t b) {
-    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-  });
-  const int32_t first = target.value_or(ids[0]);
-  return {.target = first, .against = against.value_or(ids[ids[0] == first ? 1 : 0])};
+  if (target) check_token("target", *target, logits);
+  if (against) check_token("against", *against, logits);
+  const std::vector<int32_t> best = two_best(logits);
+  const int32_t first = target.value_or(best[0]);
+  return {.target = first, .against = against.value_or(best[best[0] == first ? 1 : 0])};
 }
 
 Attribution Model::attribute(const Text& text, const AttributeOptions& options) const {
   const auto open = impl().open();
   const TokenText tokens = tokens_of(*open, text);
   QKV_CHECK(!tokens.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
-  const int64_t row = options.token < 0 ? std::ssize(tokens.ids) - 1 : options.token;
+  const int64_t row = options.token == -1 ? std::ssize(tokens.ids) - 1 : options.token;
   const Impl::Turn turn(impl());
   const Attributor attributor(open->model(), open->engine(), open->precision(), tokens, row);
   const auto [target, against] = compared_tokens(attributor, options.target, options.against);

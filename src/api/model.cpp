@@ -170,8 +170,11 @@ void Model::Impl::close() {
   changed_.notify_all();
 }
 
-Model::Model(const std::string& path_or_name, const OpenOptions& options)
-    : impl_(std::make_shared<Impl>(find_model(path_or_name), options)) {}
+Model::Model(const std::string& path_or_name, const OpenOptions& options) {
+  QKV_CHECK(!path_or_name.empty(), "no model was named",
+            Hint("give a folder, a GGUF file, or the name of a built-in model"));
+  impl_ = std::make_shared<Impl>(find_model(path_or_name), options);
+}
 
 Model::Impl& Model::impl() const {
   if (!impl_) {

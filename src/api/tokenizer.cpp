@@ -16,7 +16,7 @@ const qkv::Tokenizer& inside(const Tokenizer& tokenizer) {
 }
 
 Tokenizer::Tokenizer(const std::string& path_or_name)
-    : Tokenizer(made_of(qkv::Tokenizer::load(find_model_or_other(path_or_name)))) {}
+    : Tokenizer(made_of(qkv::Tokenizer::load(find_model(path_or_name)))) {}
 
 const Tokenizer::Impl& Tokenizer::impl() const {
   if (!impl_) {

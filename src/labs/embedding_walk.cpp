@@ -69,7 +69,7 @@ const Lab& embedding_walk() {
           "how often the vector is nearest to the mean of its own word, the means taken from 50 texts more (guessing:\n"
           "a third). Controls that must fail: the model before training, and one trained on the same texts with their\n"
           "characters in random order.",
-      .seeds = 6,
+      .seeds = 12,
       .rules = {{"embedding: share that the word explains", LabRule::Side::below, 0.001, "one row for all"},
                 {"last layer: share that the word explains", LabRule::Side::above, 0.5, "most of what differs"},
                 {"last layer: the word read off the vector, in other texts", LabRule::Side::above, 0.9,

@@ -162,6 +162,7 @@ const Lab& lab_named(const std::string& name);  // an Error that lists the labs 
 // Runs `seeds` seeds from context.first_seed on. If stopped, the result has those that finished.
 LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds);
 
+std::string short_number(double x);  // three digits, as in sentences and tables
 // What a result says of the lab's claim, in a sentence; without a verdict, that there is none.
 LabSentence conclusion(const Lab& lab, const LabResult& result);
 // The same of one of its parts; of one that was skipped, what is missing.

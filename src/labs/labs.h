@@ -13,6 +13,7 @@ const Lab& facts();
 const Lab& fixed_qkv();
 const Lab& induction();
 const Lab& one_head();
+const Lab& phases();
 const Lab& question_first();
 const Lab& reading_writing();
 const Lab& scale();

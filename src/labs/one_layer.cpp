@@ -123,6 +123,10 @@ double one_layer_right(const LabContext& lab, const OneLayer& form, const OneLay
   AttentionSpec& attention = spec.decoder.layers.front().attention;
   attention.q_bias = attention.k_bias = true;  // where to look need not depend on the token
   attention.v_bias = form.fixed == OneLayer::Fixed::v;
+  if (form.narrow > 0) {
+    attention.width = attention.value_width = form.narrow;
+    attention.rope.reset();
+  }
   if (!form.feed_forward) spec.decoder.layers.front().feed.width = 0;
   const auto model = fresh_model(lab, std::move(spec), seed);
   const HeldMatrices held(lab, *model, form, seed);

@@ -18,4 +18,7 @@ SeedNumbers one_head_numbers(const LabContext& lab, uint64_t seed, OneLayer::Tie
 // thinking-aloud: what is told as the steps.
 SeedNumbers thinking_aloud_numbers(const LabContext& lab, uint64_t seed, Telling steps = Telling::steps);
 
+// phases: shuffled, all learn from words in random order.
+SeedNumbers phases_numbers(const LabContext& lab, uint64_t seed, bool shuffled = false);
+
 }  // namespace qkv::labs

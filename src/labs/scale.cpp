@@ -14,7 +14,7 @@
 namespace qkv::labs {
 namespace {
 
-constexpr int64_t kScaleKeys = 64, kScaleHeads = 4;
+constexpr int64_t kScaleKeys = 64, kScaleHeads = 64;
 constexpr std::array<int64_t, 4> kWidths{4, 16, 64, 256};
 enum ScalePart { kSaturation, kGradient, kSuffers };
 

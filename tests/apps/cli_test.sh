@@ -73,6 +73,8 @@ expect 0 '"tokens": 35' data stats "$folder/data" --json
 expect 0 'every file is what was written' verify "$folder/data"
 printf 'x' | dd of="$folder/data/train-00000.tokens" bs=1 seek=2 conv=notrunc 2>/dev/null
 expect 1 'train-00000.tokens is not what was written' verify "$folder/data"
+expect 2 'did you mean' verify wrold  # a built-in model is meant
+expect 2 'built-in models are world' tokenize wrold text
 expect 2 'no manifest.json' data stats "$folder"
 expect 0 'BLEU     100.00' score --tokenize zh "$folder/text" "$folder/text"
 expect 0 '"chrf2pp"' score --metric chrf --json "$folder/text" "$folder/text"
@@ -526,6 +528,10 @@ mkdir "$made/models"
 expect 0 'is written' models --pack "$made/watched" --out "$made/models/world"
 QKV_MODELS=$made/models
 export QKV_MODELS
+expect 0 'every file is what was written' verify world
+expect 0 ' tokens, ' tokenize world text
+cp -r "$made/models/world" "$made/damaged" && printf ' ' >>"$made/damaged/config.json"
+expect 1 'config.json' verify "$made/damaged"
 expect 0 '"movie": true' models --json
 expect 0 'of each the best head' demo --out "$made/demo-en"
 expect 0 '每种任务列出最好的头' demo --out "$made/demo-zh" --lang zh

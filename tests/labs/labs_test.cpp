@@ -222,7 +222,7 @@ TEST_P(LabsInShort, runs_and_can_say_no) {
 }
 INSTANTIATE_TEST_SUITE_P(All, LabsInShort,
                          testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
-                                         "scale", "one-head", "three-matrices", "fixed-qkv", "question-first",
+                                         "scale", "one-head", "three-matrices", "fixed-qkv", "question-first", "phases",
                                          "experts", "embedding-walk", "two-it", "analogy", "facts"),
                          underscored);
 
@@ -246,7 +246,8 @@ TEST_P(LabsLong, ends_within_five_minutes) {
 INSTANTIATE_TEST_SUITE_P(All, LabsLong,
                          testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
                                          "causality", "scale", "one-head", "three-matrices", "fixed-qkv",
-                                         "question-first", "experts", "embedding-walk", "two-it", "analogy", "facts"),
+                                         "question-first", "phases", "experts", "embedding-walk", "two-it", "analogy",
+                                         "facts"),
                          underscored);
 
 }  // namespace

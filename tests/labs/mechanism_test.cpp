@@ -97,6 +97,18 @@ TEST(LabMechanisms, tied_queries_and_keys_flip_three_matrices) {
   EXPECT_FALSE(holds(labs::three_matrices(), "3 back: right with three matrices", tied)) << tied;
 }
 
+// The rule on K = V can fail: with room for both, or with matrices of their own, nothing is lost.
+TEST(LabMechanisms, room_for_keys_and_values_flips_three_matrices) {
+  using Tie = OneLayer::Tie;
+  const auto lost = [](int64_t width, Tie tie) {
+    const auto right = [&](Tie with) { return recall_right(lab_context(), {.narrow = width, .tie = with}, 250, 1); };
+    return right(Tie::none) - right(tie);
+  };
+  const char* number = "looked up, head of width 2: three matrices less K = V";
+  EXPECT_TRUE(holds(labs::three_matrices(), number, lost(2, Tie::k_and_v)));
+  EXPECT_FALSE(holds(labs::three_matrices(), number, lost(8, Tie::k_and_v)));
+}
+
 TEST(RecallTask, a_question_has_the_value_of_its_key) {
   const TrainBatch batch = Recall().texts(2, 5, 4);
   for (size_t row = 0; row < batch.ids.size(); ++row) {

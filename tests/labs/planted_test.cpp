@@ -71,5 +71,14 @@ TEST(LabPlantsLong, shuffled_steps_flip_thinking_aloud) {
   EXPECT_NE(planted.verdict, Verdict::seen);
 }
 
+TEST(LabPlantsLong, words_in_random_order_flip_phases) {
+  const LabResult whole = run_as(
+      labs::phases(), [](const LabContext& lab, uint64_t seed) { return labs::phases_numbers(lab, seed); }, 1);
+  const LabResult planted = run_as(
+      labs::phases(), [](const LabContext& lab, uint64_t seed) { return labs::phases_numbers(lab, seed, true); }, 1);
+  EXPECT_EQ(whole.verdict, Verdict::seen);
+  EXPECT_NE(planted.verdict, Verdict::seen);
+}
+
 }  // namespace
 }  // namespace qkv

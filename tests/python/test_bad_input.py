@@ -56,6 +56,20 @@ class BadInput(unittest.TestCase):
             (["texts"], lambda: model.translate(["a", 3])),
             (["pair"], lambda: model.generate(("a", 3))),
             (["lr"], lambda: qkv.Trainer(small(), threads=1).step([IDS], lr="fast")),
+            (["token", "2**63"], lambda: model.look("a", token=2**70)),
+            (["max_new", "2**63"], lambda: model.generate("a", max_new=2**70)),
+            (["seed"], lambda: model.generate("a", seed=2**64)),
+            (["json_schema", "dict"], lambda: model.generate("a", json_schema={"type": "object"})),
+            (["no 'repalce'", "replace"], lambda: model.read("a", cut={"heads": "L0H1", "repalce": "mean"})),
+            (["set", "dict"], lambda: qkv.train("demo", out=temporary("no-run"), set=5)),
+            (["on_step", "function"], lambda: qkv.train("demo", out=temporary("no-run"), on_step=5)),
+            (["names", "5"], lambda: model.run_with_cache("a", names_filter=5)),
+            (["fwd_hooks", "pairs"], lambda: model.run_with_hooks("a", 5)),
+            (["fwd_hooks", "pairs"], lambda: model.run_with_hooks("a", [("hook_embed", print, 3)])),
+            (["ids"], lambda: model.generate([[[1]]])),
+            (["returned", "array"], lambda: model.read("a", edit={"embed": lambda n, a: np.array([object()] * a.size)})),
+            (["path"], lambda: qkv.Model(b"world")),
+            (["losses", "True or False"], lambda: model.read("a", losses="yes")),
             (["texts"], lambda: qkv.Trainer(small(), threads=1).step("cat", lr=1e-3)),
         ]
         for words, call in cases:
@@ -90,6 +104,46 @@ class BadInput(unittest.TestCase):
             (["recipe"], lambda: qkv.train("no-such-recipe", out=temporary("no-run"))),
             (["no weight", "nothing"], lambda: qkv.Trainer(small(), threads=1).weight("nothing")),
             (["optimizer", "magic"], lambda: qkv.Trainer(small(), threads=1, optimizer="magic")),
+            (["no model was named"], lambda: qkv.Model("")),
+            (["no such file or folder", "built-in"], lambda: qkv.Model("a\0b")),
+            (["no such file or folder", "built-in"], lambda: qkv.Tokenizer("wrold")),
+            (["threads is -3"], lambda: qkv.Model(small(), threads=-3)),
+            (["context -1"], lambda: qkv.Model(small(), context=-1)),
+            (["no token -5"], lambda: model.look("a", token=-5)),
+            (["no token -9"], lambda: model.attribute("a", token=-9)),
+            (["no token -9"], lambda: model.patch("the cat sat", "the cot sat", token=-9)),
+            (["no token 99"], lambda: model.look("a").guesses(0, 99)),
+            (["level 99"], lambda: model.look("a").guesses(99, 0)),
+            (["temperature is nan"], lambda: model.generate("a", temperature=float("nan"))),
+            (["logit_bias", "nan"], lambda: model.generate("a", logit_bias={5: float("nan")})),
+            (["999999"], lambda: model.generate("a", logit_bias={999999: 1.0})),
+            (["draft"], lambda: model.generate("a", draft=10**9)),
+            (["stop string", "0 bytes"], lambda: model.generate("a", stop="")),
+            (["64 levels"], lambda: model.generate("a", json_schema="[" * 100000)),
+            (["beams is 0"], lambda: model.search("a", beams=0)),
+            (["positions would fit"], lambda: model.search("a", beams=10**8, max_new=2)),
+            (["no tokens"], lambda: model.generate([[]])),
+            (["made for 512"], lambda: model.read(np.zeros(10**6, np.int32))),
+            (["no tap"], lambda: model.read("a", keep="\0,,,")),
+            (["no tap"], lambda: model.read("a", keep="99999999999999999999.attn.q")),
+            (["[10000, 1]"], lambda: model.read("a", edit={"embed": lambda n, a: np.zeros((10000, 1))})),
+            (["no experts"], lambda: model.read("a", cut={"experts": "L0E0"})),
+            (["tokens is -1"], lambda: model.cut("L0H1", tokens=-1)),
+            (["window 0"], lambda: model.roles("world", window=0)),
+            (["is a folder"], lambda: model.roles("/")),
+            (["no texts"], lambda: model.lens([])),
+            (["none is scored"], lambda: model.score("")),
+            (["no token has the id"], lambda: model.tokenizer.decode([10**9])),
+            (["no token has the id"], lambda: model.tokenizer.token(2**40)),
+            (["exists already"], lambda: model.save("/")),
+            (["/no/such/dir"], lambda: model.look("a").save_npz("/no/such/dir/x.npz")),
+            (["nope"], lambda: qkv.new_model({"model_type": "nope"}, temporary("never"))),
+            (["learning rate is nan"], lambda: qkv.Trainer(small(), threads=1).step([IDS], lr=float("nan"))),
+            (["token 1000000"], lambda: qkv.Trainer(small(), threads=1).step([[1, 10**6]], lr=1e-3)),
+            (["no texts"], lambda: qkv.Trainer(small(), threads=1).step([], lr=1e-3)),
+            (["4 tokens but 1 targets"], lambda: qkv.Trainer(small(), threads=1).step([IDS], lr=1e-3, targets=[[1]])),
+            (["nothing to predict"], lambda: qkv.Trainer(small(), threads=1).step([IDS], lr=1e-3, targets=[[-100] * 4])),
+            (["unknown key", "nope"], lambda: qkv.train("demo", out=temporary("no-run"), set={"nope": 3})),
         ]
         for words, call in cases:
             with self.subTest(words=words):
@@ -154,6 +208,55 @@ class BadInput(unittest.TestCase):
         for name in ("Looked", "Generation"):
             with self.assertRaises(TypeError):
                 getattr(qkv._core, name)()
+
+    def test_objects_without_init_are_closed_ones(self):
+        core = qkv._core
+        for kind, call in ((core.Model, "info"), (core.Tokenizer, "size"), (core.Trainer, "steps"), (core.Generation, "next"),
+                           (core.Looked, "html")):
+            with self.subTest(kind=kind):
+                with self.assertRaises(qkv.ClosedError):
+                    getattr(kind.__new__(kind), call)()
+        self.assertEqual(core.Patched.__new__(core.Patched).maps(), [])
+        for one in (self.model, self.model.tokenizer, qkv.Trainer(small(), threads=1), self.model.look("a")):
+            with self.assertRaises(TypeError):
+                pickle.dumps(one)
+
+    def test_objects_that_fight_back(self):
+        class Evil:
+            def __iter__(self):
+                raise RuntimeError("evil")
+
+            __array__ = __repr__ = __iter__
+
+        class Shrinking(list):
+            def __iter__(self):
+                yield 1
+                self.clear()
+                yield 2
+
+        for call in (lambda: self.model.generate(Evil()), lambda: self.model.generate([Evil()]),
+                     lambda: self.model.read("a", see=[("embed", lambda n, a: Evil().__iter__())])):
+            with self.assertRaisesRegex(RuntimeError, "evil"):
+                call()
+        self.assertEqual(self.model.read(Shrinking([1, 2, 3])).ids, [1, 2])
+        other = qkv.Model(small(), threads=1)
+        for function in (lambda n, a: other.close(), lambda n, a: other.generate("a"), lambda n, a: list(other.start("a")),
+                         lambda n, a: other.patch("the cat", "the cot")):
+            with self.assertRaises(qkv.BusyError):
+                other.read("a", see={"embed": function})
+        for raised in (SystemExit, KeyboardInterrupt, GeneratorExit):
+            def fail(name, array):
+                raise raised
+
+            with self.assertRaises(raised):
+                other.read("a", edit={"embed": fail})
+        self.assertEqual(len(other.generate("a", max_new=2).ids), 2, "and goes on")
+        other.close()
+
+    def test_a_word_for_frozen_is_one_name(self):
+        trainer = qkv.Trainer(small(), threads=1, frozen="em*d")
+        frozen = [weight["name"] for weight in trainer.weights() if not weight["trained"]]
+        self.assertEqual(frozen, ["embed"])
 
     def test_a_trainer_is_for_one_thread(self):
         import threading

@@ -167,7 +167,7 @@ class Surface(unittest.TestCase):
         schema = json.dumps({"type": "object", "properties": {"n": {"type": "integer", "maximum": 99, "minimum": 0}},
                              "required": ["n"], "additionalProperties": False})
         made = self.model.generate("Number:", max_new=60, json_schema=schema)
-        if made.ended == "stopped":
+        if made.ended == "stop":
             self.assertIn("n", json.loads(made.text))
         else:
             self.assertTrue(made.text.lstrip().startswith("{"))

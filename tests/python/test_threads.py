@@ -154,6 +154,12 @@ try:
         model.lens(many)
     elif what == "score":
         model.score(many)
+    elif what == "embed":
+        model.embed(many)
+    elif what == "look":
+        model.look(list(range(250)) * 40)
+    elif what == "patch":
+        model.patch(list(range(250)) * 4, [7] + list(range(1, 250)) + list(range(250)) * 3, answer=1, wrong=2)
     elif what == "cut":
         model.cut("L0H1", data=many)
     print("came to its end")
@@ -176,7 +182,8 @@ SLOW = {
 class CtrlC(unittest.TestCase):
     def test_every_long_call_ends(self):
         slow = qkv.new_model(SLOW, temporary("slow"))
-        for what in ("generate", "many", "pieces", "search", "hook", "read", "roles", "lens", "score", "cut"):
+        for what in ("generate", "many", "pieces", "search", "hook", "read", "roles", "lens", "score", "embed",
+                     "look", "patch", "cut"):
             with self.subTest(what):
                 done = subprocess.run([sys.executable, "-c", CTRL_C, what, slow], capture_output=True, text=True,
                                       timeout=120, stdin=subprocess.DEVNULL)
@@ -185,25 +192,31 @@ class CtrlC(unittest.TestCase):
 
 class Forks(unittest.TestCase):
     def test_a_forked_process_is_told(self):
+        trainer = qkv.Trainer(golden("llama"), threads=2)
         with qkv.Model(golden("llama"), threads=2) as model:
+            writing = model.start([1, 5, 9], max_new=9)
+            next(writing)
+            calls = (lambda: model.generate([1, 5, 9], max_new=2), lambda: next(writing),
+                     lambda: trainer.step([[1, 5, 9]], lr=1e-3))
             read, write = os.pipe()
             child = os.fork()
             if child == 0:
-                said = b"nothing"
                 signal.alarm(60)  # a child that waits for threads it does not have would wait for ever
                 try:
-                    model.generate([1, 5, 9], max_new=2)
-                except qkv.ClosedError as error:
-                    said = error.hint.encode()
+                    for call in calls:
+                        try:
+                            call()
+                        except qkv.ClosedError as error:
+                            os.write(write, error.hint.encode() + b"\n")
                 finally:
-                    os.write(write, said)
                     os._exit(0)
             os.close(write)
-            said = os.read(read, 1000).decode()
-            os.close(read)
+            with os.fdopen(read) as told:
+                said = told.read()
             os.waitpid(child, 0)
-            self.assertIn("after the fork", said)
+            self.assertEqual(said.count("after the fork"), 3)
             self.assertEqual(len(model.generate([1, 5, 9], max_new=2).ids), 2)
+            self.assertEqual(len(writing.wait().ids), 9)
 
 
 if __name__ == "__main__":

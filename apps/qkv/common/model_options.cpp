@@ -13,24 +13,6 @@ void add_model_options(Command command, ModelOptions& options) {
   add_compute_options(command, options.compute);
 }
 
-OpenOptions open_options(const ModelOptions& options, BlockWeights blocks) {
-  OpenOptions open{.threads = options.compute.threads, .blocks = blocks, .device = options.compute.device()};
-  if (options.dtype == "f32") open.precision = Precision::f32();
-  if (options.dtype == "bf16") open.precision = Precision::bf16();
-  return open;
-}
-
-OpenModel open_model(const ModelOptions& options, BlockWeights blocks) {
-  return OpenModel(options.path, open_options(options, blocks));
-}
-
-OpenModel open_model(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
-  OpenOptions open = open_options(options);
-  open.context = cache.context > 0 ? cache.context : kUsualContext;
-  open.texts = texts;
-  return OpenModel(options.path, open);
-}
-
 namespace {
 
 api::OpenOptions library_options(const ModelOptions& options) {
@@ -45,6 +27,17 @@ api::OpenOptions library_options(const ModelOptions& options) {
           .threads = options.compute.threads};
 }
 
+api::OpenOptions library_options(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
+  api::OpenOptions open = library_options(options);
+  open.context = cache.context;
+  open.texts = texts;
+  open.cache = cache.cache == "f32"    ? api::CacheType::f32
+               : cache.cache == "bf16" ? api::CacheType::bf16
+               : cache.cache == "i8"   ? api::CacheType::i8
+                                       : api::CacheType::automatic;
+  return open;
+}
+
 }  // namespace
 
 api::Model open_library(const ModelOptions& options, bool decoded) {
@@ -54,14 +47,11 @@ api::Model open_library(const ModelOptions& options, bool decoded) {
 }
 
 api::Model open_library(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
-  api::OpenOptions open = library_options(options);
-  open.context = cache.context;
-  open.texts = texts;
-  open.cache = cache.cache == "f32"    ? api::CacheType::f32
-               : cache.cache == "bf16" ? api::CacheType::bf16
-               : cache.cache == "i8"   ? api::CacheType::i8
-                                       : api::CacheType::automatic;
-  return api::Model(options.path, open);
+  return api::Model(options.path, library_options(options, cache, texts));
+}
+
+OpenOptions open_options(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
+  return api::inner_options(library_options(options, cache, texts));
 }
 
 void add_cache_options(Command command, CacheOptions& options) {
@@ -82,14 +72,6 @@ int64_t context_of(const OpenModel& model, const CacheOptions& options) {
 std::optional<DType> chosen_cache_type(const CacheOptions& options) {
   if (options.cache == "auto") return {};
   return options.cache == "f32" ? DType::f32 : options.cache == "i8" ? DType::i8 : DType::bf16;
-}
-
-DType cache_type(const OpenModel& model, const CacheOptions& options) {
-  return chosen_cache_type(options).value_or(model.precision().compute);
-}
-
-RunOptions room_for_texts(const OpenModel& model, const CacheOptions& options, int64_t texts) {
-  return qkv::room_for_texts(model, {.texts = texts, .context = options.context, .dtype = chosen_cache_type(options)});
 }
 
 }  // namespace qkv::app

@@ -53,19 +53,17 @@ void add_text_flags(Command command, TextFlags& flags) {
                      "Write JSON that satisfies the JSON Schema in this file, whatever the model would say");
 }
 
-grammar::GrammarPtr schema_of(const TextFlags& flags) {
-  if (flags.json_schema.empty()) return nullptr;
-  QKV_CHECK(is_file(flags.json_schema), "--json-schema ", printable(flags.json_schema), " is not a file",
-            Hint("--json-schema takes a file with a JSON Schema, not the schema itself"));
-  return grammar::schema_grammar(read_file(flags.json_schema, grammar::kLargestSchema), flags.json_schema);
-}
-
-void hold_to(TextRequest& request, const grammar::GrammarPtr& grammar, const Tokenizer& tokenizer) {
-  if (!grammar) return;
-  request.options.constraint = std::make_shared<const grammar::TokenMasks>(grammar, grammar::token_trie_of(tokenizer));
-}
-
 namespace {
+
+// An Error here, before the model is opened, if it is none.
+std::string schema_text(const std::string& file) {
+  if (file.empty()) return "";
+  QKV_CHECK(is_file(file), "--json-schema ", printable(file), " is not a file",
+            Hint("--json-schema takes a file with a JSON Schema, not the schema itself"));
+  std::string text = read_file(file, grammar::kLargestSchema);
+  grammar::schema_grammar(text, file);
+  return text;
+}
 
 TextChoices with_biases(const TextFlags& flags) {
   TextChoices chosen = flags;
@@ -80,26 +78,21 @@ TextChoices with_biases(const TextFlags& flags) {
 
 v1::GenerateOptions generate_options(const TextFlags& flags) {
   const TextChoices chosen = with_biases(flags);
-  v1::GenerateOptions options{.max_new = chosen.max_new,
-                              .temperature = chosen.temperature,
-                              .top_p = chosen.top_p,
-                              .min_p = chosen.min_p,
-                              .typical_p = chosen.typical_p,
-                              .top_k = chosen.top_k,
-                              .no_repeat_ngram = chosen.no_repeat_ngram,
-                              .repetition_penalty = chosen.repetition_penalty,
-                              .presence_penalty = chosen.presence_penalty,
-                              .frequency_penalty = chosen.frequency_penalty,
-                              .logit_bias = chosen.logit_bias,
-                              .stop = chosen.stop,
-                              .seed = chosen.seed,
-                              .draft = chosen.draft};
-  if (schema_of(flags)) options.json_schema = read_file(flags.json_schema, grammar::kLargestSchema);
-  return options;
-}
-
-TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults) {
-  return qkv::text_request(with_biases(flags), defaults);
+  return {.max_new = chosen.max_new,
+          .temperature = chosen.temperature,
+          .top_p = chosen.top_p,
+          .min_p = chosen.min_p,
+          .typical_p = chosen.typical_p,
+          .top_k = chosen.top_k,
+          .no_repeat_ngram = chosen.no_repeat_ngram,
+          .repetition_penalty = chosen.repetition_penalty,
+          .presence_penalty = chosen.presence_penalty,
+          .frequency_penalty = chosen.frequency_penalty,
+          .logit_bias = chosen.logit_bias,
+          .stop = chosen.stop,
+          .seed = chosen.seed,
+          .draft = chosen.draft,
+          .json_schema = schema_text(flags.json_schema)};
 }
 
 }  // namespace qkv::app

@@ -1,5 +1,6 @@
 #include "judge/lab_report.h"
 
+#include "help/version.h"
 #include "inspect/report/report_html.h"
 #include "server/jobs/lab_job.h"
 
@@ -37,6 +38,7 @@ OrderedJson lab_report(const Lab& lab, const LabResult& result, const Engine& en
                   {"cpu_seconds", result.cpu_seconds},
                   {"checks", result.each.front().checks},
                   {"size", size},
+                  {"commit", built_from()},
                   {"device", engine.device().name()},
                   {"threads", engine.threads()},
                   {"interval", "95 %, Student's t over seeds, on a scale that ends where the number ends"},

@@ -121,7 +121,9 @@ void run_tokenize(const TokenizeRequest& request) {
 void add_tokenize(Command app) {
   const Command command = app.add_command("tokenize", "Text as a model sees it: tokens and their ids");
   const auto request = std::make_shared<TokenizeRequest>();  // lives as long as the callback
-  command.add_tokenizer("TOKENIZER", request->tokenizer, "A tokenizer's file, or a folder with one: a model's too")
+  command
+      .add_model("TOKENIZER", request->tokenizer,
+                 "A tokenizer's file, a folder with one, as a model's, or a built-in model (qkv models)")
       .required();
   const Option text =
       command.add_option("TEXT", request->text, "The text; standard input, at most 64 MiB, if missing or -");
@@ -132,6 +134,7 @@ void add_tokenize(Command app) {
   command.footer(R"(A character that several tokens share is one span, with all of their ids.
 
 Examples:
+  qkv tokenize world "Hello, 世界"
   qkv tokenize gpt2/tokenizer.json "Hello, 世界"
   qkv tokenize qwen2/ --ids - < text.txt
   qkv tokenize qwen2/ --spans --json "👍🏽")");

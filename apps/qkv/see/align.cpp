@@ -198,7 +198,8 @@ void run_align(const AlignArguments& options) {
             "qkv align takes a source and a target, --data or --gold", Hint("qkv align MODEL \"source\" \"target\""));
   QKV_CHECK(!options.both_ways || !options.gold.empty(), "--both-ways is for --gold",
             Hint("qkv world --labels align --lines 400 > gold.jsonl"));
-  const OpenModel model = open_model(options.model);
+  const api::Model library = open_library(options.model);
+  const OpenModel& model = inside(library);
   QKV_CHECK(model.spec().has_source(), "a ", model.spec().family, " has no cross-attention to align by",
             Hint("take a model that translates"));
   if (!options.gold.empty()) return score_file(model, options);

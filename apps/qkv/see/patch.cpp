@@ -1,17 +1,14 @@
 // qkv patch: which layer, which position and which head carries what tells two texts apart.
-#include <fmt/format.h>
-
 #include <iostream>
 #include <memory>
 
+#include "api/patching.h"
 #include "base/error.h"
-#include "base/printable.h"
 #include "common/commands.h"
 #include "common/drawing.h"
 #include "common/model_options.h"
 #include "common/one_token.h"
 #include "common/reports.h"
-#include "inspect/report/look_report.h"
 #include "inspect/report/report_html.h"
 #include "see/patch_view.h"
 #include "text/unicode/utf8.h"
@@ -53,60 +50,40 @@ void check_patch_arguments(const PatchArguments& options) {
             Hint("give --html a file"));
 }
 
-// The token asked for, or the top guess of its own text.
-int32_t asked_or_guessed(const Tokenizer& tokenizer, const char* flag, const std::optional<std::string>& text,
-                         const std::vector<float>& logits) {
-  return text ? one_token(tokenizer, flag, *text) : two_best(logits).front();
-}
-
-PatchFindings find_patches(const OpenModel& model, const PatchArguments& options) {
-  Reader reader(model.model(), model.engine(), {.precision = model.precision()});
-  Patcher patcher(reader, model.encode(options.clean, options.target), model.encode(options.corrupt, options.target),
-                  options.token.value_or(-1));
-  const Tokenizer &source = model.tokenizer(), &own = model.spec().has_source() ? model.target_tokenizer() : source;
-  const int32_t answer = asked_or_guessed(own, "--answer", options.answer, patcher.clean_logits()),
-                wrong = asked_or_guessed(own, "--wrong", options.wrong, patcher.corrupt_logits());
-  QKV_CHECK(answer != wrong, "both texts are answered by ", printable(token_text(own, answer)),
-            Hint("choose texts with different answers, or name two tokens with --answer and --wrong"));
-  std::vector<HeadId> heads;
-  if (!options.heads.empty()) heads = parse_heads(model.spec(), options.heads);
-  PatchPlan plan = patch_plan(model.spec(), patcher.clean(), heads);
-  const PatchOutcome outcome = watched("patching", std::ssize(plan.patches), [&](const Reader::Finished& finished) {
-    return patcher.outcome(plan.patches, answer, wrong, finished);
-  });
-  const auto shown = [](const Tokenizer& tokenizer, const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
-    return PatchedTokens{shown_tokens(tokenizer, a), shown_tokens(tokenizer, b)};
+PatchFindings found_patches(const OpenModel& model, const PatchArguments& options) {
+  const auto text = [&](const std::string& own) { return api::Text::pair(own, options.target); };
+  const auto asked = [&](const char* flag, const std::optional<std::string>& token) -> std::optional<int32_t> {
+    if (!token) return {};
+    return one_token(model.spec().has_source() ? model.target_tokenizer() : model.tokenizer(), flag, *token);
   };
-  return {.tokens = shown(own, patcher.clean().ids, patcher.corrupt().ids),
-          .source = shown(source, patcher.clean().source, patcher.corrupt().source),
-          .row = patcher.row(),
-          .answer = token_text(own, answer),
-          .wrong = token_text(own, wrong),
-          .answer_id = answer,
-          .wrong_id = wrong,
-          .clean = outcome.clean,
-          .corrupt = outcome.corrupt,
-          .maps = filled(std::move(plan), outcome)};
+  std::optional<Progress> progress;
+  const InterruptWatch interrupt;
+  return api::find_patches(model, text(options.clean), text(options.corrupt),
+                           {.options = {.token = options.token.value_or(-1),
+                                        .answer = asked("--answer", options.answer),
+                                        .wrong = asked("--wrong", options.wrong),
+                                        .heads = options.heads},
+                            .progress = [&](int64_t done, int64_t of) {
+                              if (interrupt.seen()) throw Interrupted{};
+                              if (!progress) progress.emplace("patching", of);
+                              progress->update(done);
+                            }});
 }
 
 void patch(const PatchArguments& options) {
   check_patch_arguments(options);
-  const OpenModel model = open_model(options.model);
+  const api::Model library = open_library(options.model);
+  const OpenModel& model = inside(library);
   QKV_CHECK(
       model.spec().has_source() || options.target.empty(), "--target, but a ", model.spec().family,
       " has no source and target",
       Hint("--target is what a model that translates has written; the tokens compared are  --answer and --wrong"));
-  const PatchFindings found = find_patches(model, options);
+  const PatchFindings found = found_patches(model, options);
   if (!options.report.json && options.html != "-") {
     std::cout << draw_patches(found, std::max(terminal_columns(), 40));
   }
   if (!options.report.wanted() && options.html.empty()) return;
-  const std::string name = name_of_model(options.model.path);
-  const Json report{{"report", "patch"},
-                    {"model", name},
-                    {"made_with", fmt::format("qkv patch {} --clean {} --corrupt {}", name, printable(options.clean),
-                                              printable(options.corrupt))},
-                    {"patch", patch_json(found)}};
+  const Json report = patch_report(found);
   write_report(options.report, report_text(report, 1));
   if (options.html.empty()) return;
   write_out(options.html, report_html(report));

@@ -112,10 +112,6 @@ std::string draw_best_patches(const PatchFindings& found) {
   return out;
 }
 
-Json both_tokens(const PatchedTokens& tokens) {
-  return {{"clean", tokens_json(tokens.clean)}, {"corrupt", tokens_json(tokens.corrupt)}};
-}
-
 }  // namespace
 
 std::string title_of(const PatchMap& map, bool several_stacks) {
@@ -163,33 +159,6 @@ std::string draw_patches(const PatchFindings& found, int columns) {
            inked(Ink::dim, fmt::format(", layer by {}", across)) + "\n" + draw_patch_map(map, columns);
   }
   return out + "\n" + inked(Ink::bold, "strongest of what layers write") + "\n" + draw_best_patches(found);
-}
-
-Json patch_json(const PatchFindings& found) {
-  Json out{{"row", found.row},
-           {"tokens", both_tokens(found.tokens)},
-           {"answer", {{"id", found.answer_id}, {"text", found.answer}}},
-           {"wrong", {{"id", found.wrong_id}, {"text", found.wrong}}},
-           {"difference", {{"clean", found.clean}, {"corrupt", found.corrupt}}},
-           {"maps", Json::array()}};
-  if (found.source.size() > 0) out["source"] = both_tokens(found.source);
-  for (const PatchMap& map : found.maps) {
-    Json rows = Json::array();
-    for (size_t row = 0; row < map.rows.size(); ++row) {
-      Json values = Json::array();
-      for (int64_t c = 0; c < map.columns; ++c) {
-        values.push_back(std::isnan(map.at(row, c)) ? Json(nullptr) : Json(map.at(row, c)));
-      }
-      rows.push_back(std::move(values));
-    }
-    const char* across = map.across == PatchMap::Across::heads    ? "heads"
-                         : map.across == PatchMap::Across::source ? "source"
-                                                                  : "tokens";
-    const char* stack = map.stack == Stack::encoder ? "encoder" : map.stack == Stack::cross ? "cross" : "decoder";
-    out["maps"].push_back(
-        {{"site", name_of(map.site)}, {"stack", stack}, {"across", across}, {"rows", map.rows}, {"restored", rows}});
-  }
-  return out;
 }
 
 }  // namespace qkv::app
