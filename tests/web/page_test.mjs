@@ -142,6 +142,30 @@ const page = await open();
   await stands("k").catch(() => check(false, "a link that is followed while the page writes its address is not lost"));
 }
 
+// --- by words: the sum over a word that is looked at, the mean over one that looks ----------------------------------------
+{
+  const text = "one two three one two", there = await open(`#/look?text=${encodeURIComponent(text)}&by=words&head=L1H2`);
+  await there.waitForFunction((text) => qkv.report().title === text && qkv.report().heads[0].top, text);
+  const { tokens } = await reportOf(there), spans = [];
+  tokens.forEach((token, i) => { if (i === 0 || /^\s/.test(token.text)) spans.push([i, i + 1]); else spans.at(-1)[1] = i + 1; });
+  check(spans.length === 5 && tokens.length > 5, `a text of ${spans.length} words and ${tokens.length} tokens`);
+  await there.waitForFunction(() => document.querySelectorAll(".map-panel .strip .chip").length === 5);
+  const answer = await fetch(`${origin}/page/tile`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text, head: "L1H2" }) });
+  const cells = new Float32Array(await answer.arrayBuffer(), 32), [from, to] = spans.at(-1), key = spans[1];
+  let sum = 0;
+  for (let i = from; i < to; ++i) for (let j = key[0]; j < key[1]; ++j) sum += cells[i * tokens.length + j] / (to - from);
+  await there.evaluate(() => qkv.store.token.set(qkv.report().tokens.length - 1));
+  await there.locator(".bigmap").focus();
+  await there.keyboard.press("ArrowRight");
+  await there.waitForFunction(() => /%/.test(document.querySelector(".reading").textContent));
+  const said = /“(.*)” looks at “(.*)”: <?([\d.]+) %/.exec(await there.locator(".reading").textContent());
+  equal(`${said?.[1]} ${said?.[2]}`, "two two", "the words that are read");
+  near(Number(said?.[3]) / 100, sum, 0.012, "what one word gives another");
+  await there.locator(".by-words input").uncheck();
+  await there.waitForFunction((n) => document.querySelectorAll(".map-panel .strip .chip").length === n, tokens.length);
+  await there.close();
+}
+
 part("a number to its formula");
 await formulaHolds(page, origin);
 

@@ -97,6 +97,8 @@ async function leftInEnglish(page) {
   check((await page.locator(".rule").last().textContent()).includes("skipped"), "a rule that was skipped says so");
   check(!(await page.locator(".lab").textContent()).includes("Run it"), "nothing can be started in a file");
   await page.locator(".lab summary").click();
+  await page.waitForSelector(".lab .panel canvas");
+  await settle(page);
   check(await inkOf(page, ".lab .panel canvas") > 20, "curves are drawn");
   await shoot(page, "labs-1000-light");
   await page.locator(".language").click();

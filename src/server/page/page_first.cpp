@@ -31,7 +31,7 @@ constexpr Example kChinese[] = {
     {"安娜在图书馆里碰见了本。她画地图，他讲笑话。安娜不像本，总是", "画地图"},
     {"安娜：猫船星茶门盐铃路。本：星茶门", "盐"},
 };
-constexpr const char* kToTranslate[] = {"Anna gave the red kite to Tom.", "安娜把红色的风筝送给了汤姆。"};
+constexpr const char* kToTranslate[] = {"Anna gives the clock to Tom.", "安娜把红色的风筝送给了汤姆。"};
 
 std::vector<std::string> written(std::span<const Example> examples) {
   std::vector<std::string> texts;
@@ -101,9 +101,13 @@ const std::vector<std::string>& page_examples(PageModel& model, bool chinese) {
     if (chinese) std::ranges::reverse(texts);
     return texts;
   }
-  // Those it can read: in this language, else in the other one, else all.
-  std::vector<std::string> own = chinese ? written(kChinese) : written(kEnglish),
-                           other = chinese ? written(kEnglish) : written(kChinese);
+  // Those it can read: in this language, if it was trained on it, else in the other one, else all.
+  const auto in_chinese = [](const std::string& data) { return data.starts_with("world:zh"); };
+  const bool reads = chinese ? std::ranges::any_of(model.world_data(), in_chinese)
+                             : !std::ranges::all_of(model.world_data(), in_chinese);
+  const bool asked = reads ? chinese : !chinese;
+  std::vector<std::string> own = asked ? written(kChinese) : written(kEnglish),
+                           other = asked ? written(kEnglish) : written(kChinese);
   texts = own;
   std::erase_if(texts, [&](const std::string& text) { return has_unknown(model, text); });
   if (!texts.empty()) return texts;

@@ -7,15 +7,17 @@ export interface Span { begin: number; end: number }
 const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
 const known = new WeakMap<readonly Token[], Span[]>();
 export function wordSpans(tokens: readonly Token[]): Span[] {
-  const before = known.get(tokens);
-  if (before) return before;
+  const found = known.get(tokens);
+  if (found) return found;
   const texts = tokens.map((token) => String(token.text ?? "").replace(/▁/g, " ")), bounds = new Set<number>();
   for (const part of segmenter.segment(texts.join(""))) bounds.add(part.index);
   const spans: Span[] = [];
   let at = 0;
   texts.forEach((text, i) => {
-    // A token that begins with a space begins a word: there is always a bound before a space.
-    const inside = i > 0 && (tokens[i].continues || (text !== "" && texts[i - 1] !== "" && !bounds.has(at)));
+    // A token that begins with a space begins a word: there is always a bound before a space. One that is nothing else
+    // belongs to the word after it.
+    const before = i > 0 ? texts[i - 1] : "";
+    const inside = i > 0 && (tokens[i].continues || (text !== "" && before !== "" && !bounds.has(at)) || (/^ +$/.test(before) && /^\S/.test(text)));
     if (inside) spans.at(-1)!.end = i + 1;
     else spans.push({ begin: i, end: i + 1 });
     at += text.length;

@@ -8,7 +8,7 @@ import { list, percent } from "../core/format";
 import type { Model } from "../core/looking";
 import { axes, frameOf } from "../core/plot";
 import { section } from "../core/section";
-import { computed, effect, onCleanup, signal } from "../core/signal";
+import { computed, effect, onCleanup, signal, untracked } from "../core/signal";
 import * as store from "../core/store";
 import { words } from "../core/words";
 import type { Door } from "./door";
@@ -37,8 +37,11 @@ const kept = store.keep("sum", signal(""));  // "568×5"
 const signs = ["×", "+", "-", "÷"];
 const parsed = (): { p: number; q: number; operation: string } => {
   const found = /^(\d{1,5})([+\-×÷])(\d{1,5})$/.exec(kept());
-  return found ? { p: Number(found[1]), operation: found[2], q: Number(found[3]) } : { p: 568, q: 5, operation: "×" };
+  return found ? { p: Number(found[1]), operation: found[2], q: Number(found[3]) } : { p: 168, q: 4, operation: "×" };
 };
+// Nobody chose a sum: the first of some that shows what steps are for, right with them and wrong without.
+const drawn = { digits: 3, count: 16, operation: "×", seed: 1 };
+const telling = (sums: readonly Sum[]): Sum | undefined => sums.find((one) => one.by_steps.right && !one.at_once.right) ?? sums.find((one) => one.by_steps.right) ?? sums[0];
 const teaches = (model: Model): boolean => model.can.includes("write") && !model.can.includes("translate");
 const lengths = [1, 2, 3, 4];
 
@@ -46,16 +49,17 @@ export const sumsDoor: Door = { id: "sums", name: () => say("name"), here: live,
 
 function open(): Child {
   const model = computed(() => doorModel("next", teaches));
-  const one = asking<Answer>("/page/sums", () => (model() ? { model: model()!.name, language: store.lang(), ...parsed() } : null), { delay: 250 });
-  const set = (part: Partial<ReturnType<typeof parsed>>) => { const next = { ...parsed(), ...part }; kept.set(`${next.p}${next.operation}${next.q}`); };
-  const number = (name: "p" | "q", label: string) => el("label", { class: "picker" }, el("span", {}, label), el("input", { type: "number", min: 0, max: 99999, value: parsed()[name], class: "sum-number", oninput: (event: Event) => set({ [name]: Math.min(Math.max(Math.round(Number((event.target as HTMLInputElement).value)) || 0, 0), 99999) }) }));
-  const sum = () => one.value()?.sums[0];
+  const one = asking<Answer>("/page/sums", () => (model() ? { model: model()!.name, language: store.lang(), ...(kept() ? parsed() : drawn) } : null), { delay: 250 });
+  const now = () => { const [p, operation, q] = kept() ? [] : (sum()?.sum ?? "").split(/\s*([+\-×÷])\s*/); return operation ? { p: Number(p), operation, q: Number(q) } : parsed(); };
+  const set = (part: Partial<ReturnType<typeof parsed>>) => { const next = { ...untracked(now), ...part }; kept.set(`${next.p}${next.operation}${next.q}`); };
+  const number = (name: "p" | "q", label: string) => el("label", { class: "picker" }, el("span", {}, label), el("input", { type: "number", min: 0, max: 99999, value: () => now()[name], class: "sum-number", oninput: (event: Event) => set({ [name]: Math.min(Math.max(Math.round(Number((event.target as HTMLInputElement).value)) || 0, 0), 99999) }) }));
+  const sum = () => telling(list(one.value()?.sums));
   return [
     section({
       id: "sums", title: say("title"), lead: say("lead"),
       figure: el("div", { class: "card" },
         el("div", { class: "picks" }, () => (fitting("next", teaches).length > 1 ? modelPicker(() => fitting("next", teaches), model) : ""), number("p", say("first")),
-          el("label", { class: "picker" }, el("span", {}, say("operation")), () => el("select", { onchange: (event: Event) => set({ operation: (event.target as HTMLSelectElement).value }) }, signs.map((sign) => el("option", { value: sign, selected: sign === parsed().operation }, sign)))), number("q", say("second"))),
+          el("label", { class: "picker" }, el("span", {}, say("operation")), () => el("select", { onchange: (event: Event) => set({ operation: (event.target as HTMLSelectElement).value }) }, signs.map((sign) => el("option", { value: sign, selected: sign === now().operation }, sign)))), number("q", say("second"))),
         one.note, () => (sum() ? [el("div", { class: "ways" }, way(sum()!.at_once, say("atOnce")), way(sum()!.by_steps, say("bySteps"))), el("p", { class: "fine" }, say("should")(sum()!.result))] : one.failed() ? null : waits())),
       explain: () => (sum() ? say("explain")({ a: sum()!.at_once.tokens, b: sum()!.by_steps.tokens, right: sum()!.by_steps.right, steps: sum()!.by_steps.right ? sum()!.by_steps.text.trim() : "" }) : []),
     }),

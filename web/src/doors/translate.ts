@@ -7,7 +7,7 @@ import { fitting, asking, doorModel, modelPicker, needs, pickModel, textBox, wai
 import type { Head, Report, Token } from "../core/report";
 import { section } from "../core/section";
 import { computed, signal } from "../core/signal";
-import { examplesOf } from "../core/looking";
+import { examplesOf, type Model } from "../core/looking";
 import * as store from "../core/store";
 import { guessBars, tip } from "../core/tip";
 import { words } from "../core/words";
@@ -44,14 +44,17 @@ interface Written { text: string; tokens: Token[]; finish: string }
 const source = store.keep("from", signal("")), reference = store.keep("reference", signal(""));
 const shownText = store.keep("shown", signal("")), layerAt = store.keep("xlayer", signal("")), headAt = store.keep("xhead", signal(""));
 const stacks = signal({ encoder: false, decoder: false, cross: true });
-const examples = ["安娜把钟给了汤姆。", "Anna gives the clock to Tom.", "Tom looks for the red kite.", "莉莉在公园里看见一只猫。"];
+const examples = ["Anna gives the clock to Tom.", "安娜把红色的风筝送给了汤姆。", "Tom went to the library on Monday.", "Oslo is the capital of Norway."];
 
 export const translateDoor: Door = { id: "translate", name: () => say("name"), here: live, show: () => needs("translate", say("title"), say("lead"), open) };
+
+// What it writes is read again as a target, perhaps with more tokens: it must fit.
+const longest = ({ facts }: Model): number => (facts.context > 0 ? clamp(Math.floor(facts.context / 4), 1, 96) : 96);
 
 function open(): Child {
   const model = computed(() => doorModel("translate")), text = () => (source() || (examplesOf(model(), store.lang() === "zh")[0] ?? "")).trim();
   const ask = () => (model() && text() ? { model: model()!.name, text: text() } : null);
-  const free = asking<Written>("/page/write", () => (ask() ? { ...ask()!, max_tokens: 96 } : null), { delay: 250 });
+  const free = asking<Written>("/page/write", () => (ask() ? { ...ask()!, max_tokens: longest(model()!) } : null), { delay: 250 });
   const ownLook = asking<Report>("/page/look", () => (ask() && free.value()?.text.trim() ? { ...ask()!, target: free.value()!.text.trim() } : null));
   const givenLook = asking<Report>("/page/look", () => (ask() && reference().trim() ? { ...ask()!, target: reference().trim() } : null), { delay: 250 });
   const given = () => (reference().trim() ? givenLook.value() : null);
@@ -76,7 +79,12 @@ function open(): Child {
 
 const crossHeads = (look: Report): Head[] => list(look.heads).filter((head) => head.stack === "cross");
 const layersOf = (look: Report): number => Math.max(0, ...crossHeads(look).map((head) => head.layer)) + 1;
-const layerNow = (look: Report): number => (layerAt() === "" ? Math.max(layersOf(look) - 2, 0) : clamp(Number(layerAt()) || 0, 0, layersOf(look) - 1));
+// Nobody chose a layer: the one whose heads are surest where to look.
+const clearest = (look: Report): number => {
+  const entropy = (layer: number) => { const own = crossHeads(look).filter((head) => head.layer === layer); return own.reduce((sum, head) => sum + (head.entropy ?? 9), 0) / Math.max(own.length, 1); };
+  return Array.from({ length: layersOf(look) }, (_, i) => i).reduce((best, layer) => (entropy(layer) < entropy(best) ? layer : best), 0);
+};
+const layerNow = (look: Report): number => (layerAt() === "" ? clearest(look) : clamp(Number(layerAt()) || 0, 0, layersOf(look) - 1));
 
 function shownOf(look: Report): Shown {
   const layer = layerNow(look), only = headAt() === "" ? null : Number(headAt());

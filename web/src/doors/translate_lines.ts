@@ -112,5 +112,5 @@ export function linesBetween(shown: Shown): Child {
   observer.observe(holder);
   onCleanup(() => observer.disconnect());
   onRepaint(draw);
-  return [holder, reading];
+  return [el("div", { class: "lines-scroll", tabindex: "0", role: "group" }, holder), reading];
 }

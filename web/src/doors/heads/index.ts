@@ -12,6 +12,7 @@ import { chips, chipsOf } from "../../parts/chips";
 import type { Door } from "../door";
 import { asking, type Asked } from "../kit";
 import { barLine } from "../../core/tip";
+import { baselineName } from "../../words/relations";
 import type { Example, Examples, Found, FoundHead, TwinsFound } from "./data";
 import { scatter } from "./scatter";
 import { measureName, say } from "./words";
@@ -84,7 +85,7 @@ function panel(head: FoundHead, heads: readonly FoundHead[], choose: (name: stri
     head.roles.length ? el("div", { class: "found-roles" }, head.roles.map((role) => el("div", { class: "found-role" },
       el("span", { class: "role-tag", style: { "--role": roleColour(role.name) } }, roleName(role.name)), el("b", {}, score(role.score)),
       el("div", { class: "bar-track" }, el("i", { style: { width: `${clamp(role.score, 0, 1) * 100}%`, background: roleColour(role.name) } }), el("em", { style: { left: `${clamp(role.low ?? 0, 0, 1) * 100}%`, width: `${clamp((role.high ?? 0) - (role.low ?? 0), 0, 1) * 100}%` } })),
-      el("p", { class: "fine" }, [say("covers")(percent(role.coverage.mean)), say("interval")(score(role.low), score(role.high), role.n ?? 0), known(role.chance) && role.chance > 0 ? say("chance")(score(role.chance)) : ""].filter(Boolean).join(" · ")))))
+      el("p", { class: "fine" }, [say("covers")(percent(role.coverage.mean)), say("interval")(score(role.low), score(role.high), role.n ?? 0), !known(role.chance) || role.chance <= 0 ? "" : role.baseline ? say("without")(baselineName(role.baseline), score(role.chance)) : say("chance")(score(role.chance))].filter(Boolean).join(" · ")))))
       : el("p", { class: "fine" }, say("none")),
     el("h3", {}, say("nearest")), el("div", { class: "bars measures" }, measuresOf(head).map(([name, mean]) => barLine(measureName(name), mean, score(mean), "var(--soft)"))),
     () => (near().length ? [el("h3", {}, say("twinsTitle")), el("p", {}, near().map((pair) => el("button", { type: "button", class: "try", onclick: () => choose(pair.a === head.name ? pair.b : pair.a) }, `${pair.a === head.name ? pair.b : pair.a} · ${num(pair.distance)}`)))] : null),
