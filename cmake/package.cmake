@@ -3,7 +3,7 @@
 if(NOT TARGET qkv_app)
   return()
 endif()
-set(extras ${CMAKE_BINARY_DIR}/extras)
+set(extras ${PROJECT_BINARY_DIR}/extras)
 file(MAKE_DIRECTORY ${extras})
 find_program(QKV_GZIP gzip REQUIRED)
 add_custom_command(OUTPUT ${extras}/qkv.1.gz ${extras}/qkv.bash ${extras}/_qkv DEPENDS qkv_app VERBATIM COMMENT "manual page and completions"
@@ -16,7 +16,7 @@ install(FILES ${extras}/_qkv DESTINATION share/zsh/vendor-completions COMPONENT 
 install(FILES LICENSE DESTINATION share/doc/qkv RENAME copyright COMPONENT program)
 
 # Without the MPI module: the package would ask for MPI everywhere.
-set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};qkv;program;/;${CMAKE_BINARY_DIR};qkv;library;/")
+set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};qkv;program;/;${PROJECT_BINARY_DIR};qkv;library;/")
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME qkv)
 set(CPACK_PACKAGE_VENDOR "the authors of qkv")

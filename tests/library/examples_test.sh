@@ -58,6 +58,14 @@ ${CC:-cc} "$source/examples/plain_c.c" -o "$made/by_pkg_config" $(pkg-config --c
   [ "$("$made/by_pkg_config" "$model" "$prompt" | head -n 1)" = "$(printf '%s\n' "$written" | head -n 1)" ] ||
   fail 'pkg-config does not lead to the library'
 
+# And so does a project that has qkv as a folder; only planned here, because it builds all of it.
+mkdir "$made/whole"
+printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(mine CXX)' "add_subdirectory($source qkv EXCLUDE_FROM_ALL)" \
+  "add_executable(mine $source/examples/generate.cpp)" 'target_link_libraries(mine qkv::qkv)' >"$made/whole/CMakeLists.txt"
+cmake -G Ninja -S "$made/whole" -B "$made/whole/build" -DCMAKE_BUILD_TYPE=Release >"$made/cmake.log" 2>&1 &&
+  ninja -C "$made/whole/build" -t inputs mine 2>&1 | grep -q libqkv.so ||
+  fail "a project with add_subdirectory does not link libqkv.so: $(tail -n 5 "$made/cmake.log")"
+
 if command -v rustc >/dev/null && rustc --version >/dev/null 2>&1; then
   rustc -O --edition 2021 -L "$lib" -o "$made/plain_rust" "$source/tests/library/plain.rs" 2>"$made/err" ||
     fail "rustc: $(cat "$made/err")"
