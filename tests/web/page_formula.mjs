@@ -6,11 +6,18 @@ import { asked, check, equal, near } from "./browser.mjs";
 const formulas = (page) => page.$$eval(".how .formula math", (all) => all.map((one) => [...one.querySelectorAll("mn, mo")].map((leaf) =>
   (leaf.dataset.value !== undefined ? Number(leaf.dataset.value) : leaf.tagName === "mo" ? leaf.textContent.trim() : null))));
 
-// What stands between the last two equals signs, worked out; and what stands after the last.
+// What stands between the last two equals signs, worked out; and what stands after the last. NaN: signs without numbers yet.
 function worked(leaves) {
   const equals = leaves.flatMap((leaf, i) => (leaf === "=" ? [i] : [])), last = equals.at(-1), before = equals.length > 1 ? equals.at(-2) + 1 : 0;
   const text = leaves.slice(before, last).map((leaf) => ({ "×": "*", "−": "-", "·": "*" })[leaf] ?? (leaf === null ? "" : typeof leaf === "number" ? `(${leaf})` : leaf)).join(" ");
-  return { value: Function(`return ${text || "NaN"}`)(), said: leaves.slice(last + 1).find((leaf) => typeof leaf === "number") };
+  const value = () => {
+    try {
+      return Function(`return ${text || "NaN"}`)();
+    } catch {
+      return NaN;
+    }
+  };
+  return { value: value(), said: leaves.slice(last + 1).find((leaf) => typeof leaf === "number") };
 }
 
 // Once the weights have come that it needs.
