@@ -188,8 +188,8 @@ function askRoles(): void {
   onCleanup(() => { clearTimeout(timer); abort.abort(); });
   const poll = () => {
     ask<{ state: string; labels?: string; heads?: { name: string; roles: Role[] }[] }>("/page/roles", { model: of }, abort.signal).then((got) => {
-      measuringRoles.set(got.state === "measuring");
-      if (got.state === "measuring" || got.labels === "measuring") timer = setTimeout(poll, 600) as unknown as number;
+      measuringRoles.set(got.state === "measuring" || got.labels === "measuring");
+      if (measuringRoles.peek()) timer = setTimeout(poll, 600) as unknown as number;
       if (got.state !== "ready") return;
       if (got.labels !== "measuring") allRoles.add(of);
       const asked = untracked(() => textNow() === report().title && modelNow()?.name === report().model && !cutList().length);  // not about to be replaced

@@ -5,7 +5,7 @@ export const say = words({
   en: {
     name: "Heads found", title: "Every head as a point", lead: "Measured over many texts of the built-in world. Choose what the axes mean; click a head to see what it does, in examples from strong to weak.",
     x: "across", y: "up", measuring: (done: number, of: number) => (of ? `Measuring the heads: ${done} of ${of} texts` : "Measuring the heads …"), failed: "The heads could not be measured:", hint: "Click a point, or use the arrow keys.",
-    chosen: "Chosen head", link: "Link to this head", copied: "Copied", copy: "Copy the link", onText: "See it on your text", roles: "Roles", none: "No role was found: no interval lies above its threshold. That is an answer, too.", nearest: "What it scores highest in", meanwhile: "This takes a while and goes on in the background: look at another page and come back.",
+    chosen: "Chosen head", link: "Link to this head", copied: "Copied", copy: "Copy the link", onText: "See it on your text", roles: "Roles", none: "No role was found: no interval lies above its threshold. That is an answer, too.", noneYet: "None so far. Roles that gold labels show are still being measured …", nearest: "What it scores highest in", meanwhile: "This takes a while and goes on in the background: look at another page and come back.",
     covers: (p: string) => `explains ${p} of its attention`, interval: (low: string, high: string, n: number) => `95 %: ${low} to ${high}, n = ${n}`, chance: (c: string) => `chance ${c}`, without: (what: string, c: string) => `without attention, ${what}: ${c}`,
     examplesTitle: (head: string) => `What ${head} looks at`, examplesLead: "Tokens that look (outlined), ordered by their largest weight off the first token: from the strongest tenth down to the weakest. The deeper a word, the more it is looked at.",
     decile: (d: number) => (d === 10 ? "strongest tenth" : d === 1 ? "weakest tenth" : `tenth ${11 - d}`), from: (rows: number, texts: number) => `${rows} tokens of ${texts} texts`, wait: "looking for examples …",
@@ -24,7 +24,7 @@ export const say = words({
   zh: {
     name: "发现的头", title: "每个头是一个点", lead: "在内置世界的许多文本上测量。横轴纵轴都可以换；点一个头，看它做什么，例子从强到弱。",
     x: "横轴", y: "纵轴", measuring: (done: number, of: number) => (of ? `正在测量各个头：${of} 篇文本已读 ${done} 篇` : "正在测量各个头……"), failed: "测量没有成功：", hint: "点击一个点，或用方向键。",
-    chosen: "选中的头", link: "这个头的链接", copied: "已复制", copy: "复制链接", onText: "在自己的文本上看", roles: "角色", none: "没有找到角色：没有哪个分数的整个区间都在门槛之上。这也是一种回答。", nearest: "得分最高的几项", meanwhile: "测量需要一些时间，在后台进行：可以先看别的页面，回头再来。",
+    chosen: "选中的头", link: "这个头的链接", copied: "已复制", copy: "复制链接", onText: "在自己的文本上看", roles: "角色", none: "没有找到角色：没有哪个分数的整个区间都在门槛之上。这也是一种回答。", noneYet: "目前还没有。按标注判断的角色还在测量……", nearest: "得分最高的几项", meanwhile: "测量需要一些时间，在后台进行：可以先看别的页面，回头再来。",
     covers: (p: string) => `解释了它 ${p} 的注意力`, interval: (low: string, high: string, n: number) => `95 %：${low} 到 ${high}，n = ${n}`, chance: (c: string) => `随机水平 ${c}`, without: (what: string, c: string) => `不看注意力，${what}：${c}`,
     examplesTitle: (head: string) => `${head} 在看什么`, examplesLead: "框出的是正在看的词元，按它（首词元除外）的最大权重排列：从最强的十分之一到最弱的十分之一。颜色越深，看得越多。",
     decile: (d: number) => (d === 10 ? "最强的十分之一" : d === 1 ? "最弱的十分之一" : `第 ${11 - d} 个十分之一`), from: (rows: number, texts: number) => `${texts} 篇文本中的 ${rows} 个词元`, wait: "正在找例子……",
