@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/scratch_folder.h"
 #include "bed.h"
 #include "command.h"
 #include "infer/text_choices.h"
@@ -39,19 +40,11 @@ namespace {
 class ModelFolder {
  public:
   explicit ModelFolder(const std::string& preset) : config_(preset_config(preset)) {
-    std::string name = (std::filesystem::temp_directory_path() / "qkv-bench-XXXXXX").string();
-    QKV_CHECK(::mkdtemp(name.data()) != nullptr, "cannot make a folder like ", name, Hint("set TMPDIR"));
-    path_ = name;
     ThreadPool pool(0);
-    write_new_model(path_ / preset, config_, {.seed = 1, .dtype = "BF16"}, pool);
-    model_ = (path_ / preset).string();
-    std::ofstream(path_ / preset / "tokenizer.json") << tokenizer(config_.at("vocab_size").get<int64_t>()).dump();
-  }
-  ModelFolder(const ModelFolder&) = delete;
-  ModelFolder& operator=(const ModelFolder&) = delete;
-  ~ModelFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    write_new_model(folder_.path() / preset, config_, {.seed = 1, .dtype = "BF16"}, pool);
+    model_ = (folder_.path() / preset).string();
+    std::ofstream(folder_.path() / preset / "tokenizer.json")
+        << tokenizer(config_.at("vocab_size").get<int64_t>()).dump();
   }
   const std::string& model() const { return model_; }
 
@@ -68,7 +61,7 @@ class ModelFolder {
             {"model", {{"type", "WordLevel"}, {"vocab", words}, {"unk_token", "w0"}}}};
   }
   Json config_;
-  std::filesystem::path path_;
+  ScratchFolder folder_{"bench", "set TMPDIR"};
   std::string model_;
 };
 

@@ -1,16 +1,18 @@
 # One interface target carries every flag of our own code; see docs/architecture.md, "Flags".
 add_library(qkv_flags INTERFACE)
-target_include_directories(qkv_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(qkv_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_options(qkv_flags INTERFACE
   -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
   -Wno-missing-field-initializers            # structs with designated initialisers: what is not named keeps its default
   # GCC 12 sees overlaps and overruns inside std::string that are not there (GCC bug 105651 and kin), depending on what
   # was inlined; the sanitizers look for the real ones.
   -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-alloc-size-larger-than
-  -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=   # error texts name src/..., not the builder's folders
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=   # error texts name src/..., not the builder's folders
   -ffp-contract=off                          # a*b+c rounds the same way in every build; kernels say fma where they mean it
-  -fstack-protector-strong)
-target_compile_definitions(qkv_flags INTERFACE _GLIBCXX_ASSERTIONS)
+  -fstack-protector-strong
+  # Compiled once, linked twice: into the program and into libqkv.so, which shows what QKV_API marks.
+  -fPIC -fvisibility=hidden -fvisibility-inlines-hidden)
+target_compile_definitions(qkv_flags INTERFACE _GLIBCXX_ASSERTIONS QKV_INTERNAL)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(qkv_flags INTERFACE --param=ggc-min-heapsize=1000000)  # KB: a file's compiler never collects garbage
 endif()

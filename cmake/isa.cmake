@@ -85,9 +85,9 @@ function(qkv_isa_kernels)
     qkv_isa_object(int_isa ${isa} ${ARGN} ${${flags}})
     string(APPEND int_list " X(${isa})")
   endforeach()
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/kernels/cpu/isa_list.h CONTENT
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/kernels/cpu/isa_list.h CONTENT
     "#define QKV_ISA_LIST(X)@list@\n#define QKV_INT_ISA_LIST(X)@int_list@\n" @ONLY)
-  target_include_directories(qkv_kernels PRIVATE ${CMAKE_BINARY_DIR}/generated)
+  target_include_directories(qkv_kernels PRIVATE ${PROJECT_BINARY_DIR}/generated)
   list(JOIN isas ", " names)
   set(kernel_tables "${names}" PARENT_SCOPE)  # for qkv version
 endfunction()

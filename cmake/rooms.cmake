@@ -4,17 +4,20 @@ function(qkv_unity target files)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${QKV_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
 endfunction()
 
-# qkv_room(NAME [COLD] [UNITY n] [OWN_HEADERS] [WITHOUT regex] LINK ...): every .cpp below src/NAME becomes the static library
-# qkv_NAME, built where it is needed.
+# qkv_room(NAME [COLD] [UNITY n] [OWN_HEADERS] [WITHOUT regex] [FOLDER path] LINK ...): every .cpp below src/NAME, or below
+# src/FOLDER, becomes the static library qkv_NAME, built where it is needed.
 function(qkv_room name)
-  cmake_parse_arguments(ARG "COLD;OWN_HEADERS" "WITHOUT;UNITY" "LINK" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  cmake_parse_arguments(ARG "COLD;OWN_HEADERS" "WITHOUT;UNITY;FOLDER" "LINK" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER ${name})
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${ARG_FOLDER}/*.cpp)
   if(ARG_WITHOUT)
     list(FILTER sources EXCLUDE REGEX ${ARG_WITHOUT})
   endif()
   add_library(qkv_${name} STATIC EXCLUDE_FROM_ALL ${sources})
   target_link_libraries(qkv_${name} PUBLIC ${ARG_LINK} PRIVATE qkv_flags)
-  target_include_directories(qkv_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_include_directories(qkv_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   if(ARG_UNITY)
     qkv_unity(qkv_${name} ${ARG_UNITY})
   endif()
@@ -27,8 +30,8 @@ function(qkv_room name)
     target_precompile_headers(qkv_base PRIVATE ${headers} <base/json.h> <fmt/format.h>)
   elseif(ARG_COLD AND CMAKE_BUILD_TYPE STREQUAL "Release")
     if(NOT TARGET qkv_cold_headers)
-      file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/cold_headers.cpp CONTENT "")
-      add_library(qkv_cold_headers STATIC EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/cold_headers.cpp)
+      file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/cold_headers.cpp CONTENT "")
+      add_library(qkv_cold_headers STATIC EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/cold_headers.cpp)
       target_link_libraries(qkv_cold_headers PRIVATE qkv_base qkv_flags)
       target_compile_options(qkv_cold_headers PRIVATE -O1)
       target_precompile_headers(qkv_cold_headers PRIVATE ${headers} <base/json.h> <fmt/format.h>)
@@ -63,7 +66,7 @@ endfunction()
 # is one entry; GTEST_FILTER picks single ones.
 function(qkv_test name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
   add_executable(test_${name} ${sources})
   qkv_unity(test_${name} 10)
   target_link_libraries(test_${name} PRIVATE ${ARG_LINK} qkv_flags GTest::gtest_main)
@@ -94,7 +97,7 @@ function(qkv_embed_texts target folder header function namespace)
     string(APPEND entries "      {\"${name}\", R\"text(${text})text\"},\n")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   endforeach()
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${function}.cpp @ONLY CONTENT "#include \"@header@\"
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${function}.cpp @ONLY CONTENT "#include \"@header@\"
 
 namespace @namespace@ {
 
@@ -106,12 +109,12 @@ const std::vector<std::pair<std::string_view, std::string_view>>& @function@() {
 
 }  // namespace @namespace@
 ")
-  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/${function}.cpp)
+  target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/${function}.cpp)
 endfunction()
 
 # qkv_embed_page(TARGET FILE): the bytes of FILE become a part of the library (src/inspect/report/report_page.h).
 function(qkv_embed_page target file)
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/report_page.cpp @ONLY CONTENT "#include \"inspect/report/report_page.h\"
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/report_page.cpp @ONLY CONTENT "#include \"inspect/report/report_page.h\"
 
 #include <cstddef>
 
@@ -129,6 +132,6 @@ std::string_view report_page() {
 
 }  // namespace qkv
 ")
-  set_source_files_properties(${CMAKE_BINARY_DIR}/report_page.cpp PROPERTIES OBJECT_DEPENDS ${file} SKIP_UNITY_BUILD_INCLUSION ON)
-  target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/report_page.cpp)
+  set_source_files_properties(${PROJECT_BINARY_DIR}/report_page.cpp PROPERTIES OBJECT_DEPENDS ${file} SKIP_UNITY_BUILD_INCLUSION ON)
+  target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/report_page.cpp)
 endfunction()

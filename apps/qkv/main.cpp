@@ -82,6 +82,7 @@ void add_commands(const Command& all, const CommandInfo& program) {
   add_heads(see);
   add_lens(see);
   add_attribute(see);
+  add_patch(see);
   add_twins(see);
   add_align(see);
   add_route(see);

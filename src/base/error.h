@@ -1,20 +1,16 @@
-// Every failure the library reports is a qkv::Error: what went wrong with both values, a hint what to do, and where.
+// Checks, whose failure is a qkv::Error (qkv/error.h).
 #pragma once
+
+#include <qkv/error.h>
 
 #include <initializer_list>
 #include <ostream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace qkv {
 
 class Hint;
-
-struct Where {
-  const char* file;
-  int line;
-};
 
 namespace detail {
 
@@ -53,28 +49,6 @@ class Hint {
   requires(sizeof...(Parts) > 1) explicit Hint(const Parts&... parts) : text(detail::message_text({parts...})) {}
 
   std::string text;
-};
-
-// Whatever a message quotes is escaped and cut (base/printable.h): values where they are printed, the whole in the
-// constructor.
-class Error : public std::runtime_error {
- public:
-  enum class Kind {
-    input,     // the caller's data or request is wrong: exit code 2, HTTP 4xx
-    internal,  // we are wrong: exit code 3, HTTP 5xx
-  };
-
-  Error(Kind kind, std::string message, std::string hint, Where where);
-
-  Kind kind() const { return kind_; }
-  const std::string& message() const { return message_; }
-  const std::string& hint() const { return hint_; }
-  Where where() const { return where_; }
-
- private:
-  Kind kind_;
-  std::string message_, hint_;
-  Where where_;
 };
 
 namespace detail {

@@ -39,7 +39,7 @@ void exchange(const MpiPart* send, const MpiPart* receive, int rank, int size) {
 }  // namespace
 }  // namespace qkv
 
-extern "C" const qkv::MpiFunctions qkv_mpi_functions{
+extern "C" __attribute__((visibility("default"))) const qkv::MpiFunctions qkv_mpi_functions{
     .init = qkv::init,
     .finalize = [] { MPI_Finalize(); },
     .abort = [](int code) { MPI_Abort(MPI_COMM_WORLD, code); },

@@ -6,7 +6,7 @@
 
 namespace qkv {
 
-const char* name_of(Ended ended) {
+const char* v1::name_of(Ended ended) {
   switch (ended) {
     case Ended::not_yet:
       return "not yet";

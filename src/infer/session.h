@@ -4,6 +4,8 @@
 // pass.
 #pragma once
 
+#include <qkv/ended.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,15 +19,8 @@
 
 namespace qkv {
 
-enum class Ended : uint8_t {
-  not_yet,
-  stopped,    // an end token or a stop string
-  length,     // as many tokens as asked for
-  context,    // the model's context, or the cache, is full
-  cancelled,  // by the caller
-  failed,     // see error()
-};
-const char* name_of(Ended ended);
+using v1::Ended;
+using v1::name_of;
 
 struct SessionOptions {
   std::vector<int32_t> prompt;  // of an encoder-decoder: how the target begins; if empty, with its start token

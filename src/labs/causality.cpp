@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "core/host_values.h"
 #include "labs/labs.h"
+#include "labs/shuffle.h"
 #include "labs/small_model.h"
 #include "model/families/family.h"
-#include "world/draw.h"
 
 namespace qkv::labs {
 namespace {
@@ -69,7 +69,7 @@ Json encoder() {
 std::vector<int32_t> distinct_tokens(world::Draw& draw) {
   std::vector<int32_t> all(kCausalVocabulary);
   for (int32_t i = 0; i < kCausalVocabulary; ++i) all[static_cast<size_t>(i)] = i;
-  for (size_t i = all.size() - 1; i > 0; --i) std::swap(all[i], all[draw.below(static_cast<uint32_t>(i + 1))]);
+  shuffle(draw, all);
   return all;
 }
 

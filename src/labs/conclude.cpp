@@ -1,4 +1,4 @@
-// What a lab's result says, in a sentence, and the table of docs/labs.md.
+// What a lab's result says, in a sentence.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,14 +6,14 @@
 
 #include "base/error.h"
 #include "labs/lab.h"
-#include "labs/recorded.h"
 
 namespace qkv {
-namespace {
 
 std::string short_number(double x) {
   return std::abs(x) >= 1000 ? fmt::format("{:.0f}", x) : fmt::format("{:.3g}", x);
 }
+
+namespace {
 
 // {name} and {name%} in a sentence become numbers.
 std::string filled(const std::string& sentence, const std::vector<LabRow>& rows, const char* percent) {
@@ -34,23 +34,6 @@ std::string filled(const std::string& sentence, const std::vector<LabRow>& rows,
   return out + sentence.substr(at);
 }
 
-std::string cell_of_rules(const OrderedJson& report) {
-  std::string cell;
-  for (const OrderedJson& rule : report.at("rules")) {
-    const auto& rows = report.at("rows");
-    const auto row =
-        std::find_if(rows.begin(), rows.end(), [&](const OrderedJson& r) { return r.at("name") == rule.at("number"); });
-    QKV_CHECK(row != rows.end(), "the record of ", report.at("lab").get<std::string>(), " has a rule about '",
-              rule.at("number").get<std::string>(), "' and no such number", Hint("run the lab for the record again"));
-    const auto number = [&](const char* key) { return short_number(row->at(key).get<double>()); };
-    cell +=
-        fmt::format("{}{} {}: {} [{}, {}], {} {}", cell.empty() ? "" : "<br>", rule.at("held").get<bool>() ? "✓" : "✗",
-                    rule.at("number").get<std::string>(), number("mean"), number("low"), number("high"),
-                    rule.at("side") == "above" ? ">" : "<", short_number(rule.at("bound").get<double>()));
-  }
-  return cell;
-}
-
 }  // namespace
 
 LabSentence conclusion(const Lab& lab, const LabResult& result) {
@@ -63,42 +46,13 @@ LabSentence conclusion(const Lab& lab, const LabResult& result) {
   return {filled(says.english, result.rows, " %"), filled(says.chinese, result.rows, "%")};
 }
 
-OrderedJson recorded_report(const Lab& lab) {
-  for (const auto& [name, text] : recorded_labs()) {
-    if (name == lab.name) return OrderedJson::parse(text);
+LabSentence part_conclusion(const Lab& lab, const LabResult& result, size_t part) {
+  const LabPart& of = lab.parts[part];
+  if (const LabSkipped* skipped = skipped_part(lab, result, part)) {
+    return {"Skipped: " + skipped->why.english, "跳过：" + skipped->why.chinese};
   }
-  return nullptr;
-}
-
-std::optional<double> recorded_seconds(const Lab& lab) {
-  const OrderedJson report = recorded_report(lab);
-  if (!report.is_object() || !report.contains("cpu_seconds")) return std::nullopt;
-  return report.at("cpu_seconds").get<double>() / 2;
-}
-
-std::string labs_table() {
-  std::string table = "| lab | verdict | what was found | rules: mean [95 %], bound | two cores |\n|--|--|--|--|--|\n";
-  for (const Lab* lab : all_labs()) {
-    const OrderedJson report = recorded_report(*lab);
-    if (!report.is_object()) {
-      table += fmt::format("| {} | not recorded yet | | | |\n", lab->name);
-      continue;
-    }
-    table += fmt::format("| {} | **{}**, {} seeds | {}<br>{} | {} | {:.0f} s |\n", lab->name,
-                         report.at("verdict").get<std::string>(), report.at("seeds").size(),
-                         report.at("found").get<std::string>(), report.at("found_zh").get<std::string>(),
-                         cell_of_rules(report), std::ceil(recorded_seconds(*lab).value_or(0)));
-  }
-  return table;
-}
-
-std::string with_labs_table(const std::string& document) {
-  const size_t begin = document.find(kLabsTableBegin), end = document.find(kLabsTableEnd);
-  QKV_CHECK(begin != std::string::npos && end != std::string::npos && begin < end,
-            "the document has no place for the table",
-            Hint("put the lines ", kLabsTableBegin, " and ", kLabsTableEnd, " where it belongs"));
-  const size_t after = begin + std::string_view(kLabsTableBegin).size();
-  return document.substr(0, after) + "\n" + labs_table() + document.substr(end);
+  if (result.parts[part] == Verdict::none) return conclusion(lab, result);
+  return {filled(of.found.english, result.rows, " %"), filled(of.found.chinese, result.rows, "%")};
 }
 
 }  // namespace qkv

@@ -4,7 +4,7 @@
 
 #include "infer/runner.h"
 #include "inspect/texts/finite.h"
-#include "world/draw.h"
+#include "labs/shuffle.h"
 
 namespace qkv {
 namespace {
@@ -44,9 +44,7 @@ CupsProblem draw_cups(const CupsTask& task, Telling telling, int32_t swaps, worl
   p.question.push_back(first);
   cups.pop_back();  // what remains are the steps before the answer
   if (telling == Telling::dots) p.question.insert(p.question.end(), cups.size(), task.dot());
-  if (telling == Telling::shuffled) {
-    for (size_t i = cups.size() - 1; i > 0; --i) std::swap(cups[i], cups[draw.below(static_cast<uint32_t>(i + 1))]);
-  }
+  if (telling == Telling::shuffled) shuffle(draw, cups);
   if (telling == Telling::steps || telling == Telling::shuffled) p.answer = cups;
   p.answer.push_back(ball);
   return p;

@@ -76,7 +76,7 @@ const Lab& induction() {
           "jump is what log(steps) grows by while the score goes from 10 % to 90 % of its rise, as a share of what it\n"
           "grows by in the whole training; a score that rose evenly from the first step to the last would take 0.32.\n"
           "Guessing at random costs 4.16 nats.",
-      .seeds = 3,
+      .seeds = 6,
       .rules = {{"best induction score, 2 layers", LabRule::Side::above, 0.4, "most of the head's attention"},
                 {"best induction score, 1 layer", LabRule::Side::below, 0.2, "no head does it"},
                 {"loss of repeated tokens, 2 layers", LabRule::Side::below, 1, "nats; it can copy"},

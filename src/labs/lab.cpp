@@ -140,8 +140,43 @@ std::vector<Judged> judge(std::span<const LabRow> rows, std::span<const LabRule>
 Verdict verdict_of(std::span<const Judged> judged, int64_t seeds) {
   if (seeds < Lab::kFewestSeeds) return Verdict::none;
   const auto held = std::count_if(judged.begin(), judged.end(), [](const Judged& j) { return j.held; });
-  if (held == std::ssize(judged)) return Verdict::seen;
+  const auto skipped = std::count_if(judged.begin(), judged.end(), [](const Judged& j) { return j.skipped; });
+  if (skipped > 0 && skipped == std::ssize(judged)) return Verdict::none;
+  if (held == std::ssize(judged) - skipped) return Verdict::seen;
   return held == 0 ? Verdict::not_seen : Verdict::mixed;
+}
+
+namespace {
+
+// Rules whose model is not here are skipped; the rest is judged, all together and part by part.
+void judge_parts(const Lab& lab, LabResult& result) {
+  for (const LabRule& rule : lab.rules) {
+    if (rule.part >= 0 && skipped_part(lab, result, static_cast<size_t>(rule.part)) != nullptr) {
+      result.judged.push_back({.rule = rule, .skipped = true});
+    } else {
+      result.judged.push_back(judge(result.rows, {&rule, 1}).front());
+    }
+  }
+  const auto verdict = [&](std::span<const Judged> judged) {
+    return result.stopped ? Verdict::none : verdict_of(judged, std::ssize(result.each));
+  };
+  result.verdict = verdict(result.judged);
+  for (size_t part = 0; part < lab.parts.size(); ++part) {
+    std::vector<Judged> own;
+    for (const Judged& j : result.judged) {
+      if (j.rule.part == static_cast<int>(part)) own.push_back(j);
+    }
+    result.parts.push_back(verdict(own));
+  }
+}
+
+}  // namespace
+
+const LabSkipped* skipped_part(const Lab& lab, const LabResult& result, size_t part) {
+  for (const LabSkipped& skipped : result.skipped) {
+    if (skipped.model == lab.parts[part].model) return &skipped;
+  }
+  return nullptr;
 }
 
 LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds) {
@@ -158,7 +193,7 @@ LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds) {
         ++checks;
         if (context.progress) context.progress({i + 1, seeds, checks, now.doing});
       };
-      const auto seed = static_cast<uint64_t>(i + 1);
+      const uint64_t seed = context.first_seed + static_cast<uint64_t>(i);
       SeedNumbers numbers = lab.measure(one, seed);
       numbers.seconds = now() - seed_start;
       numbers.checks = checks;
@@ -187,8 +222,8 @@ LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds) {
     for (LabRow& row : lab.together(result.each)) result.rows.push_back(std::move(row));
   }
   result.curves = mean_curves(result.each);
-  result.judged = judge(result.rows, lab.rules);
-  result.verdict = result.stopped ? Verdict::none : verdict_of(result.judged, std::ssize(result.each));
+  result.skipped = result.each.front().skipped;
+  judge_parts(lab, result);
   return result;
 }
 

@@ -28,6 +28,17 @@ struct LabRange {
   static constexpr LabRange share_difference() { return {-1, 1}; }
 };
 
+// One plain sentence in both languages. {name} stands for the mean of the number of that name, {name%} for its percent.
+struct LabSentence {
+  std::string english, chinese;
+};
+
+// A built-in model that is not here: what stands on it is not measured.
+struct LabSkipped {
+  std::string model;
+  LabSentence why;  // what is missing and how to get it
+};
+
 // Results of one seed. Every seed reports the same names.
 struct SeedNumbers {
   struct Number {
@@ -42,6 +53,7 @@ struct SeedNumbers {
   };
   std::vector<Number> numbers;
   std::vector<Curve> curves;
+  std::vector<LabSkipped> skipped;
   double seconds = 0;
   int64_t checks = 0;  // how often it told its progress
 
@@ -67,6 +79,7 @@ struct LabProgress {
 struct LabContext {
   const Engine& engine;
   double size = 1;  // scales the number of steps and examples; tests use less than 1
+  uint64_t first_seed = 1;
   std::function<bool()> stop = {};
   std::function<void(const LabProgress&)> progress = {};
 
@@ -81,6 +94,7 @@ struct LabRule {
   enum class Side : uint8_t { above, below } side = Side::above;
   double bound = 0;
   std::string why;  // reason for this bound
+  int part = -1;    // of Lab::parts, if it belongs to one
 };
 
 // A number over all seeds.
@@ -92,12 +106,13 @@ struct LabRow {
   bool label = false;        // categories: mean and interval mean nothing
 };
 
-enum class Verdict : uint8_t { seen, mixed, not_seen, none };  // none: too few seeds finished
+enum class Verdict : uint8_t { seen, mixed, not_seen, none };  // none: too few seeds finished, or nothing to judge
 const char* name_of(Verdict verdict);
 
 struct Judged {
   LabRule rule;
   bool held = false;
+  bool skipped = false;  // its model is not here
 };
 
 struct LabResult {
@@ -107,18 +122,23 @@ struct LabResult {
   std::vector<SeedNumbers::Curve> curves;  // mean over seeds; all seeds have the same x
   std::vector<Judged> judged;
   Verdict verdict = Verdict::none;
+  std::vector<Verdict> parts;  // of each of Lab::parts
+  std::vector<LabSkipped> skipped;
   bool stopped = false;
   double seconds = 0, cpu_seconds = 0;  // cpu_seconds: of all threads together
-};
-
-// One plain sentence in both languages. {name} stands for the mean of the number of that name, {name%} for its percent.
-struct LabSentence {
-  std::string english, chinese;
 };
 
 // What to say for each verdict. "mixed" is said whichever rules fail, so it only names numbers.
 struct LabFound {
   LabSentence seen, mixed, not_seen;
+};
+
+// A claim within the claim, with a verdict of its own from the rules that name it.
+struct LabPart {
+  std::string name, name_zh;
+  LabSentence claim;
+  LabSentence found;       // whatever the verdict is
+  std::string model = {};  // the built-in model it stands on; "": none
 };
 
 struct Lab {
@@ -133,16 +153,21 @@ struct Lab {
   SeedNumbers (*measure)(const LabContext& lab, uint64_t seed);
   // Rows computed from all seeds together, with intervals of their own; null in most labs.
   std::vector<LabRow> (*together)(std::span<const SeedNumbers> each) = nullptr;
+  std::vector<LabPart> parts = {};
 };
 
 std::span<const Lab* const> all_labs();
 const Lab& lab_named(const std::string& name);  // an Error that lists the labs if there is none
 
-// Runs seeds 1 .. seeds. If stopped, the result has the seeds that finished.
+// Runs `seeds` seeds from context.first_seed on. If stopped, the result has those that finished.
 LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds);
 
+std::string short_number(double x);  // three digits, as in sentences and tables
 // What a result says of the lab's claim, in a sentence; without a verdict, that there is none.
 LabSentence conclusion(const Lab& lab, const LabResult& result);
+// The same of one of its parts; of one that was skipped, what is missing.
+LabSentence part_conclusion(const Lab& lab, const LabResult& result, size_t part);
+const LabSkipped* skipped_part(const Lab& lab, const LabResult& result, size_t part);  // null: it was measured
 
 // The statistics behind run_lab(). Interval: mean +- t s / sqrt(n), Student's t over the seeds, of f(values), taken back
 // by the inverse of f. f(x) = x for numbers without ends, sqrt(x - low) for those with a lowest value, asin(sqrt(u)) for
@@ -150,6 +175,7 @@ LabSentence conclusion(const Lab& lab, const LabResult& result);
 // elsewhere, and are finite at the ends themselves: 0 errors and 100 % right are values like others.
 LabRow over_seeds(std::string name, std::vector<double> values, LabRange range = {});
 std::vector<Judged> judge(std::span<const LabRow> rows, std::span<const LabRule> rules);
-Verdict verdict_of(std::span<const Judged> judged, int64_t seeds);  // seen: all rules hold; not_seen: none does
+// seen: all rules hold; not_seen: none does. Skipped rules do not count.
+Verdict verdict_of(std::span<const Judged> judged, int64_t seeds);
 
 }  // namespace qkv

@@ -1,13 +1,21 @@
 // One head against two and eight, with the same width, the same number of weights and the same steps.
 #include "labs/labs.h"
+#include "labs/planted.h"
 #include "labs/two_places.h"
 
 namespace qkv::labs {
 namespace {
 
 SeedNumbers measure_one_head(const LabContext& lab, uint64_t seed) {
+  return one_head_numbers(lab, seed);
+}
+
+}  // namespace
+
+SeedNumbers one_head_numbers(const LabContext& lab, uint64_t seed, OneLayer::Tie tie) {
   const auto right = [&](TwoPlaces task) {
     task.steps = lab.sized(500);
+    if (task.model.heads > 1) task.model.tie = tie;
     return two_places_right(lab, task, seed);
   };
   const double one = right({.model = {.heads = 1}}), two = right({.model = {.heads = 2}}),
@@ -23,8 +31,6 @@ SeedNumbers measure_one_head(const LabContext& lab, uint64_t seed) {
                 right({.model = {.heads = 1, .feed_forward = true}}));
   return out;
 }
-
-}  // namespace
 
 const Lab& one_head() {
   static const Lab lab{

@@ -1,5 +1,7 @@
 #include "labs/one_layer.h"
 
+#include <cmath>
+
 #include "base/random_fill.h"
 #include "core/host_values.h"
 #include "model/families/family.h"
@@ -29,6 +31,11 @@ class HeldMatrices {
       tie(model, "q.bias", "k.bias");
     }
     if (form.tie == OneLayer::Tie::k_and_v) tie(model, "k", "v");
+    if (form.tie == OneLayer::Tie::heads) {
+      for (const char* name : {"q", "k", "v", "q.bias", "k.bias"}) shared_.push_back(&attention_weight(model, name));
+      heads_ = static_cast<size_t>(form.heads);
+      for (const Param* weight : shared_) copy_first_head(*weight);
+    }
     if (form.fixed == OneLayer::Fixed::q_and_k) {
       fix(model, "q", seed);
       fix(model, "k", seed + 1);
@@ -45,6 +52,14 @@ class HeldMatrices {
       put_floats(lab_, b->gradient(), sum);
     }
     for (Param* weight : zeros_) put_floats(lab_, weight->gradient(), zeros_of(*weight));
+    for (Param* weight : shared_) {
+      copy_first_head(*weight);  // what rounding took apart
+      std::vector<float> sum = host_floats(weight->gradient());
+      const size_t each = sum.size() / heads_;
+      for (size_t i = each; i < sum.size(); ++i) sum[i % each] += sum[i];
+      for (size_t i = each; i < sum.size(); ++i) sum[i] = sum[i % each];
+      put_floats(lab_, weight->gradient(), sum);
+    }
   }
 
   void check_held() const {
@@ -55,11 +70,25 @@ class HeldMatrices {
     for (const Param* weight : zeros_) {
       QKV_ASSERT(host_floats(weight->master()) == zeros_of(*weight), weight->name(), " was to stay 0 and did not");
     }
+    for (const Param* weight : shared_) {
+      const std::vector<float> values = host_floats(weight->master());
+      const size_t each = values.size() / heads_;
+      for (size_t i = each; i < values.size(); ++i) {
+        QKV_ASSERT(std::abs(values[i] - values[i % each]) < 1e-3F, "the heads of ", weight->name(), " were to be one");
+      }
+    }
   }
 
  private:
   static std::vector<float> zeros_of(const Param& weight) {
     return std::vector<float>(static_cast<size_t>(weight.shape().count()));
+  }
+
+  void copy_first_head(const Param& weight) const {
+    std::vector<float> values = host_floats(weight.master());
+    const size_t each = values.size() / heads_;
+    for (size_t i = each; i < values.size(); ++i) values[i] = values[i % each];
+    put_floats(lab_, weight.master(), values);
   }
 
   void tie(Model& model, const std::string& a, const std::string& b) {
@@ -81,6 +110,8 @@ class HeldMatrices {
   const LabContext& lab_;
   std::vector<std::pair<Param*, Param*>> pairs_;
   std::vector<Param*> zeros_;
+  std::vector<Param*> shared_;  // one head's rows for all heads
+  size_t heads_ = 1;
 };
 
 }  // namespace
@@ -92,6 +123,10 @@ double one_layer_right(const LabContext& lab, const OneLayer& form, const OneLay
   AttentionSpec& attention = spec.decoder.layers.front().attention;
   attention.q_bias = attention.k_bias = true;  // where to look need not depend on the token
   attention.v_bias = form.fixed == OneLayer::Fixed::v;
+  if (form.narrow > 0) {
+    attention.width = attention.value_width = form.narrow;
+    attention.rope.reset();
+  }
   if (!form.feed_forward) spec.decoder.layers.front().feed.width = 0;
   const auto model = fresh_model(lab, std::move(spec), seed);
   const HeldMatrices held(lab, *model, form, seed);

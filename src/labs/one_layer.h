@@ -8,7 +8,9 @@ namespace qkv {
 struct OneLayer {
   int64_t heads = 1;
   bool feed_forward = false;
-  enum class Tie : uint8_t { none, q_and_k, k_and_v } tie = Tie::none;  // which matrices are one and the same
+  int64_t narrow = 0;  // the width of a head that is no share of the model's, without rotary positions; 0: 64 / heads
+  // Which matrices are one and the same; heads: those of the first head are those of all.
+  enum class Tie : uint8_t { none, q_and_k, k_and_v, heads } tie = Tie::none;
   // Which are learnt vectors, the same for every token, instead of what matrices make of the token.
   enum class Fixed : uint8_t { none, q_and_k, v } fixed = Fixed::none;
 };

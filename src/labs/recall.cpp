@@ -3,7 +3,7 @@
 #include <array>
 #include <numeric>
 
-#include "world/draw.h"
+#include "labs/shuffle.h"
 
 namespace qkv {
 
@@ -15,8 +15,7 @@ TrainBatch Recall::texts(uint64_t seed, int64_t step, int64_t count) const {
   for (int64_t i = 0; i < count; ++i) {
     for (int32_t& v : value) v = static_cast<int32_t>(draw.below(kValues));
     for (int32_t round = 0; round <= kRounds; ++round) {  // the last one asks
-      for (size_t k = order.size() - 1; k > 0; --k)
-        std::swap(order[k], order[draw.below(static_cast<uint32_t>(k + 1))]);
+      shuffle(draw, order);
       for (const int32_t key : order) {
         const int32_t known = value[static_cast<size_t>(key)];
         batch.ids.push_back(round < kRounds ? key * kValues + known : kQuestion + key);

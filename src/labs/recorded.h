@@ -1,5 +1,5 @@
 // What the labs measured when they were last run for the record: src/labs/recorded/NAME.json is what
-// qkv lab NAME --out wrote. A lab may have none yet.
+// qkv lab NAME --out wrote, recorded/again/NAME.json what the same wrote with other seeds. A lab may have none yet.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,11 @@ namespace qkv {
 
 // Name and report of each; made by CMake.
 const std::vector<std::pair<std::string_view, std::string_view>>& recorded_labs();
+const std::vector<std::pair<std::string_view, std::string_view>>& recorded_again();
 
-OrderedJson recorded_report(const Lab& lab);  // null if there is none
+// Null if there is none.
+OrderedJson recorded_report(const Lab& lab);
+OrderedJson recorded_again(const Lab& lab);
 // On two cores: half of the CPU seconds of the record.
 std::optional<double> recorded_seconds(const Lab& lab);
 

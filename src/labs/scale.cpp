@@ -4,6 +4,7 @@
 #include "base/random_fill.h"
 #include "core/host_values.h"
 #include "labs/labs.h"
+#include "labs/planted.h"
 #include "labs/repeated_tokens.h"
 #include "labs/small_model.h"
 #include "model/families/family.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int64_t kScaleKeys = 64, kScaleHeads = 4;
 constexpr std::array<int64_t, 4> kWidths{4, 16, 64, 256};
+enum ScalePart { kSaturation, kGradient, kSuffers };
 
 struct Softness {
   double entropy = 0;   // of a row, divided by ln(keys)
@@ -59,7 +61,7 @@ struct ScaleTraining {
 };
 
 // One head as wide as the model, with initial weights that keep unit variance.
-ScaleTraining train_scale(const LabContext& lab, bool scaled, uint64_t seed) {
+ScaleTraining train_scale(const LabContext& lab, std::optional<double> scale, const char* label, uint64_t seed) {
   constexpr int64_t kWidth = 128;
   const RepeatedTokens task;
   ModelSpec spec = read_spec(Config(config_of({.vocabulary = task.vocabulary,
@@ -68,8 +70,8 @@ ScaleTraining train_scale(const LabContext& lab, bool scaled, uint64_t seed) {
                                                .heads = 1,
                                                .init = 1 / std::sqrt(static_cast<double>(kWidth))}),
                                     "the lab's model"));
-  if (!scaled) {
-    for (LayerSpec& layer : spec.decoder.layers) layer.attention.scale = 1;
+  if (scale) {
+    for (LayerSpec& layer : spec.decoder.layers) layer.attention.scale = *scale;
   }
   const auto model = fresh_model(lab, std::move(spec), seed);
 
@@ -92,7 +94,7 @@ ScaleTraining train_scale(const LabContext& lab, bool scaled, uint64_t seed) {
     result.gradient = std::sqrt(of_scores);
   }
   train_model(lab, *model,
-              {.label = scaled ? "with 1/sqrt(d)" : "without",
+              {.label = label,
                .steps = lab.sized(400),
                .lr = 2e-3,
                .optimizer = OptimizerSpec::Kind::adamw,
@@ -103,13 +105,19 @@ ScaleTraining train_scale(const LabContext& lab, bool scaled, uint64_t seed) {
 }
 
 SeedNumbers measure_scale(const LabContext& lab, uint64_t seed) {
+  return scale_numbers(lab, seed);
+}
+
+}  // namespace
+
+SeedNumbers scale_numbers(const LabContext& lab, uint64_t seed, std::optional<double> with_scale) {
   SeedNumbers out;
   SeedNumbers::Curve with{"head width", "entropy", "with 1/sqrt(d)"}, without{"head width", "entropy", "without"};
   SeedNumbers::Curve slope{"head width", "gradient of the softmax", "with 1/sqrt(d)"},
       slope_without{"head width", "gradient of the softmax", "without"};
   for (const int64_t width : kWidths) {
     const auto x = static_cast<double>(width);
-    const Softness scaled = softness(lab.engine, width, {}, seed), raw = softness(lab.engine, width, 1.0, seed);
+    const Softness scaled = softness(lab.engine, width, with_scale, seed), raw = softness(lab.engine, width, 1.0, seed);
     with.points.push_back({x, scaled.entropy});
     without.points.push_back({x, raw.entropy});
     slope.points.push_back({x, scaled.gradient});
@@ -121,7 +129,8 @@ SeedNumbers measure_scale(const LabContext& lab, uint64_t seed) {
                  slope.points.back().y / slope.points.front().y);
   out.add_amount("gradient of the softmax, width 256 over width 4, without",
                  slope_without.points.back().y / slope_without.points.front().y);
-  const ScaleTraining scaled = train_scale(lab, true, seed), raw = train_scale(lab, false, seed);
+  const ScaleTraining scaled = train_scale(lab, with_scale, "with 1/sqrt(d)", seed),
+                      raw = train_scale(lab, 1.0, "without", seed);
   out.add_amount("first gradient of W_Q and W_K, without over with", raw.gradient / scaled.gradient);
   out.add_amount("loss of repeated tokens after training, with", scaled.loss);
   out.add_amount("loss of repeated tokens after training, without", raw.loss);
@@ -129,8 +138,6 @@ SeedNumbers measure_scale(const LabContext& lab, uint64_t seed) {
   out.curves = {with, without, slope, slope_without};
   return out;
 }
-
-}  // namespace
 
 const Lab& scale() {
   static const Lab lab{
@@ -144,14 +151,16 @@ const Lab& scale() {
           "the norm of d probabilities / d scores. Then two layers with one head of width 128 learn repeated random\n"
           "tokens, 400 steps, with and without the scale, from initial weights that keep unit variance.",
       .seeds = 3,
-      .rules = {{"entropy at width 256, without", LabRule::Side::below, 0.2, "a fifth of uniform attention"},
-                {"entropy at width 256, with", LabRule::Side::above, 0.8, "the scale keeps it soft"},
+      .rules = {{"entropy at width 256, without", LabRule::Side::below, 0.2, "a fifth of uniform attention",
+                 kSaturation},
+                {"entropy at width 256, with", LabRule::Side::above, 0.8, "the scale keeps it soft", kSaturation},
                 {"gradient of the softmax, width 256 over width 4, without", LabRule::Side::below, 0.5,
-                 "half of it is gone"},
+                 "half of it is gone", kGradient},
                 {"gradient of the softmax, width 256 over width 4, with", LabRule::Side::above, 0.8,
-                 "the scale keeps it"},
-                {"first gradient of W_Q and W_K, without over with", LabRule::Side::below, 1, "it is smaller"},
-                {"loss without less loss with", LabRule::Side::above, 0.05, "nats; training suffers"}},
+                 "the scale keeps it", kGradient},
+                {"first gradient of W_Q and W_K, without over with", LabRule::Side::below, 1, "it is smaller",
+                 kGradient},
+                {"loss without less loss with", LabRule::Side::above, 0.05, "nats; training suffers", kSuffers}},
       .found =
           {.seen =
                {"Without 1/sqrt(d) a head of width 256 has {entropy at width 256, without%} of the entropy it could "
@@ -173,7 +182,32 @@ const Lab& scale() {
                      "less loss with} 纳特。"},
            .not_seen = {"Without 1/sqrt(d) nothing saturated and training did not suffer.",
                         "不除以 √d，既没有饱和，训练也没有变差。"}},
-      .measure = measure_scale};
+      .measure = measure_scale,
+      .parts = {
+          {"saturation",
+           "饱和",
+           {"Without 1/sqrt(d) one key takes all in wide heads.", "不除以 √d，宽头里一个键独占全部权重。"},
+           {"At width 256 the weights have {entropy at width 256, without%} of the entropy they could have without the "
+            "scale, {entropy at width 256, with%} with it.",
+            "宽度 256 时，不缩放的熵是最大值的 {entropy at width 256, without%}，缩放后是 {entropy at width 256, "
+            "with%}。"}},
+          {"gradient",
+           "梯度",
+           {"The gradient then vanishes.", "梯度随之消失。"},
+           {"That of the softmax itself falls to {gradient of the softmax, width 256 over width 4, without} of what it "
+            "is in narrow heads ({gradient of the softmax, width 256 over width 4, with} with the scale); but W_Q and "
+            "W_K get {first gradient of W_Q and W_K, without over with} times the gradient they get with it, because "
+            "scores that are sqrt(d) times larger multiply it by sqrt(d).",
+            "softmax 自身的梯度降到窄头的 {gradient of the softmax, width 256 over width 4, without} 倍（有缩放时是 "
+            "{gradient of the softmax, width 256 over width 4, with} 倍）；可是 W_Q 和 W_K 得到的梯度是有缩放时的 "
+            "{first gradient of W_Q and W_K, without over with} 倍，因为放大 √d 倍的分数把梯度也乘上了 √d。"}},
+          {"training",
+           "训练",
+           {"Training suffers.", "训练变差。"},
+           {"After training the loss is {loss of repeated tokens after training, without} without the scale and {loss "
+            "of repeated tokens after training, with} with it.",
+            "训练之后，不缩放的损失是 {loss of repeated tokens after training, without}，缩放的是 {loss of repeated "
+            "tokens after training, with}。"}}}};
   return lab;
 }
 

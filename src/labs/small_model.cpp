@@ -68,6 +68,7 @@ void train_model(const LabContext& lab, Model& model, const LabTraining& trainin
     const TrainBatch batch = training.batch(step);
     train_step(lab.engine, arena, gradients, model, optimizer, {&batch, 1},
                {.precision = training.precision,
+                .loss = {.balance = training.balance},
                 .lr = schedule.at(step),
                 .clip = 1,
                 .step = static_cast<uint64_t>(step),

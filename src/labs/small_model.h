@@ -33,6 +33,7 @@ struct LabTraining {
   int64_t steps = 0;
   double lr = 2e-3;
   OptimizerSpec::Kind optimizer = OptimizerSpec::Kind::muon;
+  double balance = 0;  // coefficient of the experts' load-balancing loss
   Precision precision = Precision::bf16();
   std::function<TrainBatch(int64_t step)> batch;
   int64_t eval_every = 0;                                // 0: never; else also before the first and after the last step

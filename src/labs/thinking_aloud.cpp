@@ -3,6 +3,7 @@
 
 #include "labs/cups.h"
 #include "labs/labs.h"
+#include "labs/planted.h"
 
 namespace qkv::labs {
 namespace {
@@ -10,6 +11,12 @@ namespace {
 constexpr std::array<int32_t, 5> kSwaps{1, 2, 4, 8, 16};
 
 SeedNumbers measure_thinking_aloud(const LabContext& lab, uint64_t seed) {
+  return thinking_aloud_numbers(lab, seed);
+}
+
+}  // namespace
+
+SeedNumbers thinking_aloud_numbers(const LabContext& lab, uint64_t seed, Telling told) {
   const auto measured = [&](Telling telling, const char* series) {
     const CupsSchool school{
         .telling = telling, .steps = lab.sized(400), .step_tokens = 1024, .exam = lab.sized(200, 20)};
@@ -18,8 +25,7 @@ SeedNumbers measure_thinking_aloud(const LabContext& lab, uint64_t seed) {
     for (size_t i = 0; i < kSwaps.size(); ++i) curve.points.push_back({static_cast<double>(kSwaps[i]), right[i]});
     return curve;
   };
-  const SeedNumbers::Curve steps = measured(Telling::steps, "with steps"),
-                           at_once = measured(Telling::at_once, "at once"),
+  const SeedNumbers::Curve steps = measured(told, "with steps"), at_once = measured(Telling::at_once, "at once"),
                            dots = measured(Telling::dots, "dots instead of steps"),
                            shuffled = measured(Telling::shuffled, "steps shuffled");
   const double aloud = steps.points.back().y;
@@ -33,8 +39,6 @@ SeedNumbers measure_thinking_aloud(const LabContext& lab, uint64_t seed) {
   out.curves = {steps, at_once, dots, shuffled};
   return out;
 }
-
-}  // namespace
 
 const Lab& thinking_aloud() {
   static const Lab lab{

@@ -12,12 +12,12 @@
 namespace qkv {
 namespace {
 
-constexpr uint64_t kWorldSeed = 2017;
+constexpr uint64_t kLabWorldSeed = 2017;
 
 }  // namespace
 
 WorldTexts::WorldTexts(int64_t stories) {
-  const World world(kWorldSeed);
+  const World world(kLabWorldSeed);
   const int64_t held = std::max<int64_t>(20, stories / 10);
   std::vector<std::string> texts;
   for (int64_t i = 0; i < stories + held; ++i) {

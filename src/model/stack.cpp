@@ -1,5 +1,6 @@
 #include "model/stack.h"
 
+#include "base/between_layers.h"
 #include "core/host_values.h"
 #include "core/recompute.h"
 #include "model/weight_list.h"
@@ -98,6 +99,7 @@ Tensor ModelStack::run_layers(Context& cx, Tensor x, const Pass& pass) const {
   keep(x);  // the caller's x is not overwritten
   const Arena::Mark done = cx.arena.mark();
   for (const auto& layer : layers_) {
+    call_between_layers();
     keep(layer->forward(cx, stream, pass));
     cx.arena.rewind(done);
   }

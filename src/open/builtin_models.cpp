@@ -1,5 +1,8 @@
 #include "open/builtin_models.h"
 
+#include <dlfcn.h>
+#include <sys/auxv.h>
+
 #include <cstdlib>
 #include <iostream>
 
@@ -25,20 +28,33 @@ constexpr BuiltinModel kBuiltinModels[] = {
     {.name = "translator",
      .about = "Encoder-decoder: translates the world's sentences both ways. Its cross-attention aligns words",
      .languages = "en zh"},
-    {.name = "experts", .about = "Mixture of experts: which expert a token visits, and why", .languages = "en zh"},
+    {.name = "experts", .about = "Mixture of experts: which expert a token visits, and why", .languages = "en"},
     {.name = "world-2l",
      .about = "Two layers of attention alone, for circuits: a previous-token head and an induction head that reads it",
      .languages = "en zh"},
 };
 
+// The folder of what this code is a part of: the program, or libqkv.so in someone else's.
+fs::path own_folder() {
+  std::error_code failed;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  Dl_info own = {}, started = {};  // of a program, dladdr knows only what it was called as
+  if (dladdr(&kBuiltinModels, &own) == 0 || own.dli_fname == nullptr) return program.parent_path();
+  const bool known = dladdr(reinterpret_cast<const void*>(getauxval(AT_ENTRY)), &started) != 0;
+  if (known && started.dli_fbase == own.dli_fbase) return program.parent_path();
+  const fs::path library = fs::canonical(own.dli_fname, failed);
+  return failed ? program.parent_path() : library.parent_path();
+}
+
 // The folder of all of them. QKV_MODELS is for tests and packagers.
 fs::path models_folder() {
   if (const char* said = std::getenv("QKV_MODELS"); said != nullptr && *said != '\0') return said;
-  std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed).parent_path();  // PREFIX/bin, build/PRESET/bin
-  const fs::path installed = program.parent_path() / "share" / "qkv" / "models";
-  if (is_folder(installed)) return installed;
-  return program.parent_path().parent_path().parent_path() / "models";
+  const fs::path own = own_folder();  // PREFIX/bin, PREFIX/lib, PREFIX/lib/x86_64-linux-gnu; build/PRESET/bin or lib
+  for (const fs::path& prefix : {own.parent_path(), own.parent_path().parent_path()}) {
+    const fs::path installed = prefix / "share" / "qkv" / "models";
+    if (is_folder(installed)) return installed;
+  }
+  return own.parent_path().parent_path().parent_path() / "models";
 }
 
 const BuiltinModel* builtin_named(std::string_view name) {

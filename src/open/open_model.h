@@ -40,6 +40,7 @@ class OpenModel {
   const Checkpoint& checkpoint() const { return checkpoint_; }
   const ModelSpec& spec() const { return checkpoint_.spec; }
   const Model& model() const { return *model_; }
+  Model& own_model() { return *model_; }  // for gradients; its weights are not trainable until somebody says so
   const Engine& engine() const { return engine_; }
   Precision precision() const { return precision_; }
 

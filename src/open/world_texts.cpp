@@ -57,6 +57,20 @@ void CollectedTexts::add_pair(TokenText pair) {
   if (std::max(std::ssize(pair.ids), std::ssize(pair.source)) <= longest_) add(std::move(pair));
 }
 
+std::vector<AnnotatedText> labelled_world(const OpenModel& model, const std::string& data,
+                                          const LabelledStories& most) {
+  const auto [chinese, pairs, kinds] = WorldData(data);
+  QKV_CHECK(!pairs, data, " are pairs of sentences, which have no labels", Hint("use world or world:zh"));
+  const World world(kWorldSeed, kinds);
+  std::vector<AnnotatedText> texts;
+  int64_t tokens = 0;
+  for (uint64_t i = kFirstStory + most.skip; tokens < most.tokens; ++i) {
+    texts.push_back(world.story(i).in(chinese ? Language::chinese : Language::english));
+    tokens += std::ssize(model.tokenizer().encode(texts.back().text));
+  }
+  return texts;
+}
+
 void add_world(const OpenModel& model, const std::string& data, CollectedTexts& to) {
   const auto [chinese, pairs, kinds] = WorldData(data);
   const World world(kWorldSeed, kinds);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "open/open_model.h"
+#include "world/story.h"
 
 namespace qkv {
 
@@ -32,6 +33,13 @@ class CollectedTexts {
   int64_t tokens_, longest_, read_ = 0;
   std::vector<TokenText> texts_;
 };
+
+// Stories with their gold labels, until there are enough tokens. `data`: "world" or "world:zh", and kinds.
+struct LabelledStories {
+  int64_t tokens = 0;
+  uint64_t skip = 0;  // stories
+};
+std::vector<AnnotatedText> labelled_world(const OpenModel& model, const std::string& data, const LabelledStories& most);
 
 // "world", "world:zh" or, for a model that translates, "world:pairs"; then kinds of stories (docs/world.md):
 // "world:zh:echo".

@@ -100,6 +100,7 @@ class Server::Impl : public HttpHandler {
   }
 
   void run() {
+    if (options_.log) drop_unread_lines();
     load();
     ready_ = true;
     // The page itself needs no key, so what it comes with must not be worth one.

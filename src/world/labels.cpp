@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "world/word_pairs.h"
+#include "world/word_links.h"
 
 namespace qkv {
 namespace {
@@ -78,9 +78,10 @@ std::string to_alignments(const Story& story, Language source) {
       for (const StoryWord& word : sentence.words)
         words.push_back({word.begin - sentence.begin, word.end - sentence.begin});
     }
-    Object& pairs = row["pairs"] = Object::array();
-    for (const auto& [en, zh] : word_pairs(story.english.sentences[s], story.chinese.sentences[s])) {
-      pairs.push_back({english ? en : zh, english ? zh : en});
+    const WordLinks links = word_links(story.english.sentences[s], story.chinese.sentences[s]);
+    for (const auto& [name, some] : {std::pair("pairs", &links.sure), {"possible", &links.possible}}) {
+      Object& pairs = row[name] = Object::array();
+      for (const auto& [en, zh] : *some) pairs.push_back({english ? en : zh, english ? zh : en});
     }
     out += row.dump() + '\n';
   }

@@ -19,7 +19,7 @@ std::string to_pairs(const Story& story);
 nlohmann::ordered_json mentions_json(const AnnotatedText& annotated);
 nlohmann::ordered_json answers_json(const AnnotatedText& annotated);
 // One JSON object a line and sentence: the text of both sides, their words as byte ranges, and the pairs of source and
-// target words (word_pairs.h). `source`: the language that is read.
+// target words (word_links.h). `source`: the language that is read.
 std::string to_alignments(const Story& story, Language source);
 
 nlohmann::ordered_json brackets_json(const AnnotatedText& annotated);

@@ -190,7 +190,7 @@ void password(StoryBuilder& t) {
       {"[nsubj a note [nmod @P P]] say* : [parataxis “ K . ”]",
        "[nsubj [nmod P @P 的] 纸条] 写/V 着 ： [parataxis “ K 。 ”]"},
   });
-  const int times = t.draw().between(2, 4);
+  const int times = t.draw().between(3, 5);
   for (int i = 0; i < times; ++i) {
     t.alias('X', t.draw().chance(50) ? 'A' : 'C');
     t.alias('L', 'K');

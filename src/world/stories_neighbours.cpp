@@ -84,7 +84,7 @@ void neighbours(StoryBuilder& t) {
       t.say_one_of(kMeetings);
       t.say_one_of(kPronouns);
     }
-    if (!meet || t.draw().chance(60)) t.say_one_of(kFarVerbs);
+    t.say_one_of(kFarVerbs);
     if (meet) gesture(t, t.draw().chance(50) ? first : second);
   }
 }

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <string>
 
+#include "world/meanings.h"
 #include "world/story_builder.h"
 
 namespace qkv::world {
@@ -143,11 +144,20 @@ void StoryBuilder::spell(char role, int words) {
   Entity made{.kind = EntityKind::name};
   for (int i = 0; i < words; ++i) {
     std::string en, zh;
-    if (draw_.chance(50)) {
-      const Noun& noun = *draw_.pick(all_nouns());
-      en = noun.en.substr(0, noun.en.find(' '));
-      zh = noun.zh;
-    } else if (draw_.chance(75)) {
+    const auto take = [&](const auto& word) {
+      en = word.en.substr(0, word.en.find(' '));
+      zh = word.zh;
+    };
+    const uint32_t kind = draw_.below(100);
+    if (kind < 30) {
+      take(*draw_.pick(all_nouns()));
+    } else if (kind < 55) {
+      take(draw_.pick(meanings()));
+    } else if (kind < 65) {
+      take(draw_.pick(person_qualities()));
+    } else if (kind < 75) {
+      take(draw_.pick(given_names(draw_.chance(50) ? Gender::male : Gender::female, draw_.chance(30))));
+    } else if (kind < 92) {
       for (int k = draw_.between(1, 3); k > 0; --k) {
         const Syllable& next = draw_.pick(kSyllables);
         en += next.en;

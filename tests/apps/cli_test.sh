@@ -73,6 +73,8 @@ expect 0 '"tokens": 35' data stats "$folder/data" --json
 expect 0 'every file is what was written' verify "$folder/data"
 printf 'x' | dd of="$folder/data/train-00000.tokens" bs=1 seek=2 conv=notrunc 2>/dev/null
 expect 1 'train-00000.tokens is not what was written' verify "$folder/data"
+expect 2 'did you mean' verify wrold  # a built-in model is meant
+expect 2 'built-in models are world' tokenize wrold text
 expect 2 'no manifest.json' data stats "$folder"
 expect 0 'BLEU     100.00' score --tokenize zh "$folder/text" "$folder/text"
 expect 0 '"chrf2pp"' score --metric chrf --json "$folder/text" "$folder/text"
@@ -397,6 +399,20 @@ expect 2 'no token 99' attribute "$model" hello --token 99
 expect 2 'tokens: ' attribute "$model" hello --for 'two words'
 expect 2 'is  --for TOKEN' attribute "$model" hello --target two
 expect 0 'X1H1' attribute "$made/translator" 'the cat' --target 'the'
+expect 0 'residual stream' patch "$model" --clean '床前明月光' --corrupt '床后明月光' --answer a --wrong b
+expect 0 'L1H1' patch "$model" --clean 'hello' --corrupt 'hallo' --answer a --wrong b --heads L1
+expect 0 '"restored"' patch "$model" --clean 'hello' --corrupt 'hallo' --answer a --wrong b --json
+expect 0 'cross-attention' patch "$made/translator" --clean 'the cat' --corrupt 'cat the' --target the --answer the --wrong '</s>'
+expect 2 'patching puts' patch "$model" --clean 'hello' --corrupt 'hello there'
+expect 2 'the same' patch "$model" --clean hello --corrupt hello
+expect 2 'tokens: ' patch "$model" --clean hello --corrupt hallo --answer 'two words'
+expect 2 'is empty' patch "$model" --clean '' --corrupt hallo
+expect 2 'no token 99' patch "$model" --clean hello --corrupt hallo --token 99
+expect 2 'has no source' patch "$model" --clean hello --corrupt hallo --target two
+expect 2 'no head' patch "$model" --clean hello --corrupt hallo --answer a --wrong b --heads L9H9
+expect 2 '--clean' patch "$model" --corrupt hallo
+expect 0 'wrote' patch "$model" --clean hello --corrupt hallo --answer a --wrong b --html "$made/patch.html"
+grep -q '"report":"patch"' "$made/patch.html" || { echo 'patch --html: no report in the page'; failed=1; }
 expect 0 'layer 0' align "$made/translator" 'the cat' 'the cat sat'
 expect 0 '-1' align "$made/translator" 'the cat' 'the cat' --pharaoh
 expect 0 '-0' align "$made/translator" --data "$made/pairs.tsv"
@@ -512,6 +528,10 @@ mkdir "$made/models"
 expect 0 'is written' models --pack "$made/watched" --out "$made/models/world"
 QKV_MODELS=$made/models
 export QKV_MODELS
+expect 0 'every file is what was written' verify world
+expect 0 ' tokens, ' tokenize world text
+cp -r "$made/models/world" "$made/damaged" && printf ' ' >>"$made/damaged/config.json"
+expect 1 'config.json' verify "$made/damaged"
 expect 0 '"movie": true' models --json
 expect 0 'of each the best head' demo --out "$made/demo-en"
 expect 0 '每种任务列出最好的头' demo --out "$made/demo-zh" --lang zh
@@ -557,7 +577,10 @@ expect 2 'no run' train --resume --out "$made/run4"
 
 expect 0 'sixteen-heads' lab --list
 expect 0 '因果' lab --list
-expect 0 'verdict: seen' lab causality --threads 1 --out "$made/lab.json"
+expect 0 'verdict: seen' lab causality --threads 1 --out "$made/lab.json" --html "$made/lab.html"
+grep -q '"report":"labs"' "$made/lab.html" || { echo 'lab --html: no report in the page'; failed=1; }
+expect 2 'both go to standard output' lab causality --json --html -
+expect 2 '--size' lab causality --size 0
 grep -q '"verdict": "seen"' "$made/lab.json" || { echo 'lab: no verdict in its JSON'; failed=1; }
 expect 2 'did you mean induction' lab inducton
 expect 2 'needs 3 at least' lab causality --seeds 2

@@ -27,7 +27,7 @@ has() {  # has EXIT_CODE TEXT ARGUMENTS...: the code, and the text in stdout or 
 
 # --- help ------------------------------------------------------------------------------------------------------------
 commands='new train tokenizer data world run chat translate serve tokenize eval score verify lab convert quantize cut demo info
-  look heads lens attribute twins align route taps movie version completion help'
+  look heads lens attribute patch twins align route taps movie version completion help'
 for group in Make Run Judge Change See Help; do has 0 "
 $group:
 " --help; done
@@ -146,7 +146,7 @@ old 'qkv verify' tokenize M --verify x
 old --kind tokenizer train --vocab 300 --model bpe x
 old --n translate M --n-best 2
 old --closest twins M --data world --pairs 3
-for command in align attribute heads lab lens look movie route taps twins; do
+for command in align attribute heads lab lens look movie patch route taps twins; do
   has 2 '--out FILE' "$command" --json x.json
   has 2 '--out FILE' "$command" --json -
   has 2 '--out FILE' "$command" --json=x
@@ -239,6 +239,7 @@ json 0 score "$made/text" "$made/text"
 json 0 quantize "$golden/llama" --to q8 --out "$made/q8"
 json 0 look "$made/llama" 'the cat sat'
 json 0 attribute "$made/llama" 'the cat sat'
+json 0 patch "$made/llama" --clean 'the cat sat' --corrupt 'the cot sat' --answer the --wrong a
 json 0 align "$made/t5" 'the cat' 'the cat'
 json 0 align "$made/t5" --data "$made/pairs"
 json 0 taps

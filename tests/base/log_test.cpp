@@ -93,5 +93,27 @@ TEST(Log, ColoursOnATerminalUnlessToldNotTo) {
   EXPECT_EQ(on_terminal(Log::error, nullptr, nullptr), "qkv: error: text\n");
 }
 
+// In a process of its own: from then on it drops.
+TEST(LogDeathTest, ALineThatNobodyReadsIsDroppedAndCounted) {
+  EXPECT_EXIT(
+      {
+        int pipe[2];
+        if (::pipe(pipe) != 0 || ::dup2(pipe[1], STDERR_FILENO) < 0) ::_exit(1);
+        drop_unread_lines();
+        const std::string line(1000, 'x');
+        for (int i = 0; i < 200; ++i) log_line(Log::info, line);  // 200 kB into a pipe that holds 64
+        std::string read(1 << 20, '\0');
+        read.resize(static_cast<size_t>(::read(pipe[0], read.data(), read.size())));
+        const auto kept = std::count(read.begin(), read.end(), '\n');
+        log_line(Log::warn, "read again");
+        std::string next(4096, '\0');
+        next.resize(static_cast<size_t>(::read(pipe[0], next.data(), next.size())));
+        const std::string wanted = "qkv: warning: " + std::to_string(200 - kept) +
+                                   " lines before this one were dropped, nobody read them\nqkv: warning: read again\n";
+        ::_exit(kept > 0 && kept < 200 && next == wanted ? 7 : 1);
+      },
+      testing::ExitedWithCode(7), "");
+}
+
 }  // namespace
 }  // namespace qkv

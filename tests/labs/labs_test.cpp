@@ -63,6 +63,14 @@ TEST(LabFrame, verdicts) {
   EXPECT_EQ(verdict({true, true}, 2), Verdict::none);
 }
 
+TEST(LabFrame, skipped_rules_do_not_count) {
+  const auto verdict = [](std::vector<Judged> judged) { return verdict_of(judged, 3); };
+  EXPECT_EQ(verdict({{{}, true}, {{}, false, true}}), Verdict::seen);
+  EXPECT_EQ(verdict({{{}, false}, {{}, false, true}}), Verdict::not_seen);
+  EXPECT_EQ(verdict({{{}, true}, {{}, false}, {{}, false, true}}), Verdict::mixed);
+  EXPECT_EQ(verdict({{{}, false, true}}), Verdict::none) << "nothing was judged";
+}
+
 Lab made_up(SeedNumbers (*measure)(const LabContext&, uint64_t)) {
   return {.name = "made up",
           .claim = "",
@@ -86,6 +94,7 @@ TEST(LabFrame, runs_seed_after_seed_and_stops_when_asked) {
   EXPECT_EQ(whole.seeds, (std::vector<uint64_t>{1, 2, 3, 4}));
   EXPECT_DOUBLE_EQ(whole.rows.front().mean, 2.5);
   EXPECT_DOUBLE_EQ(whole.curves.front().points.front().y, 2.5);
+  EXPECT_EQ(run_lab(lab, {.engine = engine(), .first_seed = 7}, 3).seeds, (std::vector<uint64_t>{7, 8, 9}));
   int asked = 0;
   const LabResult part = run_lab(lab, {.engine = engine(), .stop = [&] { return ++asked == 3; }}, 4);
   EXPECT_TRUE(part.stopped);
@@ -100,6 +109,27 @@ TEST(LabFrame, runs_seed_after_seed_and_stops_when_asked) {
       EXPECT_NE(e.hint().find(named), std::string::npos) << e.hint();
     }
   }
+}
+
+TEST(LabFrame, parts_have_verdicts_of_their_own_and_may_be_skipped) {
+  Lab lab = made_up([](const LabContext&, uint64_t seed) {
+    SeedNumbers out;
+    out.add("x", 1 + 0.01 * static_cast<double>(seed));
+    out.add("y", 0);
+    out.skipped.push_back({"nobody", {"there is no model nobody; make it", "没有 nobody"}});
+    return out;
+  });
+  lab.parts = {{"first", "一", {"a", "甲"}, {"x is {x}.", "x 是 {x}。"}},
+               {"second", "二", {"b", "乙"}, {"y is {y}.", "y 是 {y}。"}},
+               {"third", "三", {"c", "丙"}, {"z is {z}.", "z 是 {z}。"}, "nobody"}};
+  lab.rules = {{"x", Side::above, 0.5, "", 0}, {"y", Side::above, 0.5, "", 1}, {"z", Side::above, 0.5, "", 2}};
+  const LabResult result = run_lab(lab, {.engine = engine()}, 3);
+  EXPECT_EQ(result.verdict, Verdict::mixed);
+  EXPECT_EQ(result.parts, (std::vector<Verdict>{Verdict::seen, Verdict::not_seen, Verdict::none}));
+  EXPECT_EQ(part_conclusion(lab, result, 0).english, "x is 1.02.");
+  EXPECT_EQ(part_conclusion(lab, result, 1).chinese, "y 是 0。");
+  EXPECT_NE(part_conclusion(lab, result, 2).english.find("make it"), std::string::npos);
+  EXPECT_TRUE(result.judged[2].skipped);
 }
 
 TEST(LabTasks, repeated_tokens_repeat) {
@@ -192,7 +222,8 @@ TEST_P(LabsInShort, runs_and_can_say_no) {
 }
 INSTANTIATE_TEST_SUITE_P(All, LabsInShort,
                          testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
-                                         "scale", "one-head", "three-matrices", "fixed-qkv"),
+                                         "scale", "one-head", "three-matrices", "fixed-qkv", "question-first", "phases",
+                                         "experts", "embedding-walk", "two-it", "analogy", "facts"),
                          underscored);
 
 TEST(Labs, cached_equals_uncached_even_in_a_small_model) {
@@ -214,7 +245,9 @@ TEST_P(LabsLong, ends_within_five_minutes) {
 }
 INSTANTIATE_TEST_SUITE_P(All, LabsLong,
                          testing::Values("induction", "sixteen-heads", "seats", "thinking-aloud", "reading-writing",
-                                         "causality", "scale", "one-head", "three-matrices", "fixed-qkv"),
+                                         "causality", "scale", "one-head", "three-matrices", "fixed-qkv",
+                                         "question-first", "phases", "experts", "embedding-walk", "two-it", "analogy",
+                                         "facts"),
                          underscored);
 
 }  // namespace

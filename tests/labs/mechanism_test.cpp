@@ -5,31 +5,16 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/tables.h"
 #include "labs/cups.h"
-#include "labs/labs.h"
+#include "labs/holds.h"
 #include "labs/recall.h"
 #include "labs/two_places.h"
 
 namespace qkv {
 namespace {
 
-const LabContext& context() {
-  static const Engine engine(kernels::best_table(), {.threads = 1});
-  static const LabContext lab{.engine = engine};
-  return lab;
-}
-
-// The verdict the lab gives if its numbers are these, and all others as in a record where it is seen.
-bool holds(const Lab& lab, const std::string& number, double value) {
-  for (const LabRule& rule : lab.rules) {
-    if (rule.number != number) continue;
-    const std::vector<LabRow> rows{over_seeds(number, {value, value, value})};
-    return judge(rows, {&rule, 1}).front().held;
-  }
-  ADD_FAILURE() << "no rule is about " << number;
-  return false;
-}
+using test::holds;
+using test::lab_context;
 
 // Checked against the swaps carried out one by one on the cups themselves.
 TEST(Cups, the_ball_is_where_the_swaps_leave_it) {
@@ -71,8 +56,8 @@ TEST(LabMechanisms, shuffled_steps_flip_thinking_aloud) {
   CupsSchool planted = school;
   planted.telling = Telling::shuffled;
   constexpr std::array<int32_t, 1> kSwaps{8};
-  const double steps = cups_right(context(), school, kSwaps, 1).front();
-  const double shuffled = cups_right(context(), planted, kSwaps, 1).front();
+  const double steps = cups_right(lab_context(), school, kSwaps, 1).front();
+  const double shuffled = cups_right(lab_context(), planted, kSwaps, 1).front();
   EXPECT_TRUE(holds(labs::thinking_aloud(), "16 swaps: right with steps", steps)) << steps;
   EXPECT_FALSE(holds(labs::thinking_aloud(), "16 swaps: right with steps", shuffled)) << shuffled;
 }
@@ -94,8 +79,8 @@ TEST(TwoPlacesTask, takes_each_half_from_its_place) {
 // Planted: both heads in one. The model with two of them has the same number of weights.
 TEST(LabMechanisms, heads_tied_together_flip_one_head) {
   constexpr int64_t kSteps = 250;
-  const double two = two_places_right(context(), {.model = {.heads = 2}, .steps = kSteps}, 1);
-  const double one = two_places_right(context(), {.model = {.heads = 1}, .steps = kSteps}, 1);
+  const double two = two_places_right(lab_context(), {.model = {.heads = 2}, .steps = kSteps}, 1);
+  const double one = two_places_right(lab_context(), {.model = {.heads = 1}, .steps = kSteps}, 1);
   EXPECT_TRUE(holds(labs::one_head(), "two places: right with 2 heads", two)) << two;
   EXPECT_FALSE(holds(labs::one_head(), "two places: right with 2 heads", one)) << one;
   EXPECT_TRUE(holds(labs::one_head(), "two places: right with 1 head", one)) << one;
@@ -105,11 +90,23 @@ TEST(LabMechanisms, heads_tied_together_flip_one_head) {
 TEST(LabMechanisms, tied_queries_and_keys_flip_three_matrices) {
   using Tie = OneLayer::Tie;
   const auto right = [](Tie tie) {
-    return two_places_right(context(), {.model = {.tie = tie}, .first = 3, .second = 3, .steps = 250}, 1);
+    return two_places_right(lab_context(), {.model = {.tie = tie}, .first = 3, .second = 3, .steps = 250}, 1);
   };
   const double apart = right(Tie::none), tied = right(Tie::q_and_k);
   EXPECT_TRUE(holds(labs::three_matrices(), "3 back: right with three matrices", apart)) << apart;
   EXPECT_FALSE(holds(labs::three_matrices(), "3 back: right with three matrices", tied)) << tied;
+}
+
+// The rule on K = V can fail: with room for both, or with matrices of their own, nothing is lost.
+TEST(LabMechanisms, room_for_keys_and_values_flips_three_matrices) {
+  using Tie = OneLayer::Tie;
+  const auto lost = [](int64_t width, Tie tie) {
+    const auto right = [&](Tie with) { return recall_right(lab_context(), {.narrow = width, .tie = with}, 250, 1); };
+    return right(Tie::none) - right(tie);
+  };
+  const char* number = "looked up, head of width 2: three matrices less K = V";
+  EXPECT_TRUE(holds(labs::three_matrices(), number, lost(2, Tie::k_and_v)));
+  EXPECT_FALSE(holds(labs::three_matrices(), number, lost(8, Tie::k_and_v)));
 }
 
 TEST(RecallTask, a_question_has_the_value_of_its_key) {
@@ -129,8 +126,8 @@ TEST(RecallTask, a_question_has_the_value_of_its_key) {
 
 // Planted: queries and keys that do not depend on the token.
 TEST(LabMechanisms, learnt_vectors_flip_fixed_qkv) {
-  const double matrices = recall_right(context(), {}, 250, 1);
-  const double vectors = recall_right(context(), {.fixed = OneLayer::Fixed::q_and_k}, 250, 1);
+  const double matrices = recall_right(lab_context(), {}, 250, 1);
+  const double vectors = recall_right(lab_context(), {.fixed = OneLayer::Fixed::q_and_k}, 250, 1);
   EXPECT_TRUE(holds(labs::fixed_qkv(), "by content: right with matrices", matrices)) << matrices;
   EXPECT_FALSE(holds(labs::fixed_qkv(), "by content: right with matrices", vectors)) << vectors;
 }

@@ -426,6 +426,41 @@ TEST(Attention, PaddingChangesNothingAndComesOutAsZeros) {
   }
 }
 
+// Every table shows the reference's pattern; rows in any choice and order have the bits they have among all others.
+TEST(Attention, AnyRowsOfThePatternInEveryTable) {
+  const std::vector<int32_t> lengths{70, 3, 40}, chosen{112, 69, 5, 6, 7, 71, 0, 33, 34};
+  const Sequence s(61, 113);
+  using Stage = AttentionPatternArgs::Stage;
+  for (const Stage stage : {Stage::probs, Stage::biased}) {
+    Numbers reference;
+    for (const Kernels* table : kernels::all_tables()) {
+      Pass pass({.kernels = table});
+      const Tensor q = pass.input(s.q, {113, kHeads, kWidth}), k = pass.input(s.k, {113, kKvHeads, kWidth});
+      const Tensor v = pass.input(s.v, {113, kKvHeads, kWidth});
+      const Rows rows = Rows::ragged(pass.cx, lengths);
+      const ops::AttentionOptions options{.softcap = 2.5, .causal = true, .window = 50};
+      const Tensor lse = ops::attention(pass.cx, q, k, v, rows, options).lse;
+      const Numbers all = to_host(ops::attention_pattern(pass.cx, q, k, lse, rows, options, {.stage = stage}));
+      const Numbers some = to_host(
+          ops::attention_pattern(pass.cx, q, k, lse, rows, options, {.stage = stage, .which = pass.cx.upload(chosen)}));
+      const int64_t each = kHeads * 70;
+      for (size_t i = 0; i < chosen.size(); ++i) {
+        EXPECT_EQ(part(some, static_cast<int64_t>(i), 1, each), part(all, chosen[i], 1, each))
+            << table->name << " row " << chosen[i];
+      }
+      if (reference.empty()) reference = all;
+      ASSERT_EQ(all.size(), reference.size());
+      for (size_t i = 0; i < all.size(); ++i) {
+        if (std::isinf(reference[i])) {
+          EXPECT_EQ(all[i], reference[i]) << table->name << " " << i;
+        } else {
+          EXPECT_NEAR(all[i], reference[i], 2e-6) << table->name << " " << i;
+        }
+      }
+    }
+  }
+}
+
 // z computed by hand from the pattern that is shown: softmax rows times v, in double.
 TEST(Attention, ThePatternShownIsTheOneUsed) {
   Pass pass({.precision = Precision::f64()});

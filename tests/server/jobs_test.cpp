@@ -245,8 +245,10 @@ TEST(Jobs, LabRunsWithProgressAndCanBeStopped) {
   EXPECT_EQ(now.at("seeds"), 3);
   EXPECT_GT(now.at("share").get<double>(), 0) << "a recorded lab knows how long a seed is";
   EXPECT_LT(now.at("share").get<double>(), 0.34);
-  ASSERT_EQ(stage.start("labs/stop").status, 200);
+  const auto asked = stage.start("labs/stop");
+  ASSERT_EQ(asked.status, 200);
   stage.when("stopped", "lab");
+  EXPECT_LT(asked.json().at("version"), stage.server().get("/page/jobs").json().at("version")) << "which came later";
   stage.write("go", "1");
   ASSERT_EQ(stage.start("labs/run", {{"name", "causality"}, {"seeds", 4}}).status, 200);
   stage.when("finished", "lab");

@@ -1,7 +1,10 @@
 // The live page: its file, its routes, and the arithmetic that the page shows.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
+#include "inspect/look/embedding_update.h"
 #include "inspect/look/worth_telling.h"
 #include "inspect/report/look_report.h"
 #include "open/open_model.h"
@@ -140,10 +143,11 @@ TEST(Page, RolesAreMeasuredInTheBackground) {
   Json roles;
   for (int i = 0; i < 400; ++i) {
     roles = page_json("roles", Json::object());
-    if (roles.at("state") != "measuring") break;
+    if (roles.at("state") != "measuring" && roles.at("labels") == "ready") break;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   ASSERT_EQ(roles.at("state"), "ready");
+  EXPECT_EQ(roles.at("labels"), "ready");
   EXPECT_EQ(roles.at("heads").size(), 8U);
   EXPECT_TRUE(page_json("look", {{"text", kStory}}).at("heads").at(0).contains("roles"));
 }
@@ -181,6 +185,53 @@ std::vector<float> cells_of_frame(const HttpAnswer& answer, std::array<uint32_t,
   std::vector<float> cells((answer.body.size() - sizeof head) / sizeof(float));
   std::memcpy(cells.data(), answer.body.data() + sizeof head, cells.size() * sizeof(float));
   return cells;
+}
+
+// A step along the gradient of one embedding changes the loss by its squared length; every use of the row counts.
+TEST(Page, AnEmbeddingsUpdateIsTheSlopeOfTheLoss) {
+  OpenModel model(test::TinyModels::get().path("plain"), {.precision = Precision::f32(), .threads = 1});
+  const TokenText text = model.encode(kStory);
+  const EmbeddingUpdate found = embedding_update(model.own_model(), model.engine(), text, 2, Precision::f32());
+  EXPECT_EQ(found.id, text.ids[2]);
+  EXPECT_EQ(found.uses, std::ranges::count(text.ids, found.id));
+  Param* embed = nullptr;
+  for (auto& [name, weight] : model.own_model().weights()) {
+    EXPECT_FALSE(weight.trainable) << name;
+    EXPECT_FALSE(weight.gradient().defined()) << name;
+    if (name == "embed") embed = &weight;
+  }
+  ASSERT_NE(embed, nullptr);
+  Arena arena(model.engine().device());
+  Context cx = model.engine().context(arena, Precision::f32());
+  const auto loss_at = [&](double along) {
+    auto* row = embed->writable(cx).as<float>() + static_cast<size_t>(found.id) * found.row.size();
+    for (size_t j = 0; j < found.row.size(); ++j) {
+      row[j] = static_cast<float>(static_cast<double>(found.row[j]) + along * static_cast<double>(found.gradient[j]));
+    }
+    embed->updated();
+    Reader reader(model.model(), model.engine(), {});
+    const std::vector<float> losses = reader.losses({&text, 1}).front();
+    return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+  };
+  double squares = 0;
+  for (const float g : found.gradient) squares += static_cast<double>(g) * static_cast<double>(g);
+  ASSERT_GT(squares, 0);
+  constexpr double kStep = 1e-2;
+  EXPECT_NEAR((loss_at(kStep) - loss_at(-kStep)) / (2 * kStep), squares, 0.02 * squares);
+  EXPECT_NEAR(loss_at(0), found.loss, 1e-5);
+
+  const Json told = page_json("update", {{"text", kStory}, {"token", 2}});
+  EXPECT_EQ(told.at("id"), found.id);
+  const std::vector<double> gradient = numbers_of(told.at("gradient"));
+  ASSERT_EQ(gradient.size(), found.gradient.size());
+  for (size_t j = 0; j < gradient.size(); ++j) EXPECT_NEAR(gradient[j], found.gradient[j], 1e-6);
+}
+
+// Asked for the story alone, there are no heads to send again.
+TEST(Page, TheStoryAlone) {
+  const Json told = page_json("look", {{"text", kStory}, {"token", 1}, {"only", "story"}});
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told.at("story"), page_json("look", {{"text", kStory}, {"token", 1}}).at("story"));
 }
 
 TEST(Page, TilesAreThePattern) {
@@ -225,6 +276,10 @@ TEST(Page, ErrorsNameTheField) {
   fails("tile", {{"text", "a b"}, {"head", "L7H0"}}, 404, "head");
   fails("tile", {{"text", "a b"}, {"head", "L0H0"}, {"rows", {5, 2}}}, 400, "rows");
   fails("story", {{"text", "a b"}, {"layer", 2}}, 400, "layer");
+  fails("update", {{"text", "a b"}, {"token", 9}}, 400, "token");
+  fails("update", {{"ids", {1}}}, 400, "text");
+  fails("update", {{"model", "translator"}, {"text", "a b"}}, 400, "model");
+  fails("look", {{"text", "a"}, {"only", "tokens"}}, 400, "only");
   fails("weight", {{"matrix", "z"}}, 400, "matrix");
   fails("weight", {{"matrix", "embed"}, {"rows", {0, 608}}, {"columns", {0, 0}}}, 400, "columns");
   fails("cut", {{"text", "a"}}, 400, "cut");

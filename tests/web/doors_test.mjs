@@ -1,6 +1,7 @@
 // doors_test.mjs BASE [SHOTS]: walks through the doors that look, of a server with a decoder "plain", a "translator" and
 // "experts" (doors_test.sh starts one), and checks what they show against what the server says.
 import { asked, check, equal, finish, near, shooter, watchedPage } from "./browser.mjs";
+import { workedOut } from "./page_formula.mjs";
 
 const [base, shots] = process.argv.slice(2);
 const shoot = shooter(shots);
@@ -28,16 +29,28 @@ async function open(hash, { width = 1400, scheme = "light", lang = "en", models 
   return page;
 }
 const textOf = (page, selector) => page.locator(selector).first().innerText();
+const chosenHead = (page) => page.$eval(".head-panel select", (select) => select.value);
 async function depth(page, part, name) {
   await page.locator(`#${part} button[data-depth="${name}"]`).click();
 }
 const tableRows = (page, part) => page.$$eval(`#${part} .depth-extra tbody tr`, (rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
 
+// --- the router in the story of one token ------------------------------------------------------------------------------
+{
+  const page = await open("#/story?model=experts&layer=0&stage=router&text=one%20two%20three");
+  await page.waitForSelector("[data-block=logits] canvas");
+  const token = Number(await page.locator(".story-pick .chip.chosen").getAttribute("data-token"));
+  const { value, said } = await workedOut(page), told = await post("story", { model: "experts", text: "one two three", token, layer: 0, head: 0 });
+  near(value, said, 2e-5 * (1 + Math.abs(said)), "n W_router: the formula's numbers make its result");
+  near(said, told.experts.logits[told.experts.ids[0]], 1e-4 * (1 + Math.abs(said)), "and it is the server's logit of the first expert");
+  await page.close();
+}
+
 // --- heads found -------------------------------------------------------------------------------------------------------
 {
   const page = await open("#/heads?model=plain&head=L1H2");
   await page.waitForSelector(".tenth");
-  equal(await textOf(page, ".head-panel h3 b"), "L1H2", "the permalink's head is chosen");
+  equal(await chosenHead(page), "L1H2", "the permalink's head is chosen");
   equal(await page.locator(".tenth").count(), 10, "examples come in tenths");
   const strengths = (await page.locator(".strength").allInnerTexts()).map(percentOf);
   check(strengths.every((one, i) => i === 0 || one <= strengths[i - 1] + 1e-9), `examples go from strong to weak: ${strengths}`);
@@ -47,8 +60,8 @@ const tableRows = (page, part) => page.$$eval(`#${part} .depth-extra tbody tr`, 
   await page.waitForFunction(() => location.hash.includes("x=entropy") && location.hash.includes("y=distance"));
   await page.locator(".scatter").focus();
   await page.keyboard.press("ArrowRight");
-  await page.waitForFunction(() => document.querySelector(".head-panel h3 b").textContent !== "L1H2");
-  const chosen = await textOf(page, ".head-panel h3 b");
+  await page.waitForFunction(() => document.querySelector(".head-panel select").value !== "L1H2");
+  const chosen = await chosenHead(page);
   check((await page.locator(".permalink").getAttribute("href")).includes(`head=${chosen}`), "the link is of the head that is chosen");
   const roles = await post("roles", { model: "plain" });
   const order = roles.heads.map((head) => [head.name, head.measures.entropy.mean]).sort((a, b) => a[1] - b[1]).map(([name]) => name);

@@ -6,15 +6,22 @@ import { asked, check, equal, near } from "./browser.mjs";
 const formulas = (page) => page.$$eval(".how .formula math", (all) => all.map((one) => [...one.querySelectorAll("mn, mo")].map((leaf) =>
   (leaf.dataset.value !== undefined ? Number(leaf.dataset.value) : leaf.tagName === "mo" ? leaf.textContent.trim() : null))));
 
-// What stands between the last two equals signs, worked out; and what stands after the last.
+// What stands between the last two equals signs, worked out; and what stands after the last. NaN: signs without numbers yet.
 function worked(leaves) {
   const equals = leaves.flatMap((leaf, i) => (leaf === "=" ? [i] : [])), last = equals.at(-1), before = equals.length > 1 ? equals.at(-2) + 1 : 0;
   const text = leaves.slice(before, last).map((leaf) => ({ "×": "*", "−": "-", "·": "*" })[leaf] ?? (leaf === null ? "" : typeof leaf === "number" ? `(${leaf})` : leaf)).join(" ");
-  return { value: Function(`return ${text || "NaN"}`)(), said: leaves.slice(last + 1).find((leaf) => typeof leaf === "number") };
+  const value = () => {
+    try {
+      return Function(`return ${text || "NaN"}`)();
+    } catch {
+      return NaN;
+    }
+  };
+  return { value: value(), said: leaves.slice(last + 1).find((leaf) => typeof leaf === "number") };
 }
 
 // Once the weights have come that it needs.
-async function workedOut(page) {
+export async function workedOut(page) {
   for (let i = 0; i < 100; ++i) {
     const all = await formulas(page), { value, said } = all.length ? worked(all.at(-1)) : {};
     if (Number.isFinite(value) && said !== undefined) return { value, said };
@@ -26,7 +33,7 @@ async function workedOut(page) {
 export async function formulaHolds(page, origin) {
   const text = await page.evaluate(() => qkv.report().title);
   for (const layer of [0, 1]) {
-    for (const stage of ["norm", "q", "k", "v", "scores", "z", "o", "mid", "mlp", "post"]) {
+    for (const stage of [...(layer === 0 ? ["learn"] : []), "norm", "q", "k", "v", "scores", "z", "o", "mid", "mlp", "post"]) {
       await page.evaluate(([stage, layer]) => { location.hash = `#/story?token=3&layer=${layer}&head=L${layer}H2&stage=${stage}&text=${encodeURIComponent(qkv.report().title)}`; }, [stage, layer]);
       await page.waitForFunction((stage) => document.querySelector(".track .now button")?.dataset.stage === stage && document.querySelector(".how .formula math [data-value]"), stage, { timeout: 15000 })
         .catch(async () => { throw new Error(`the story has no formula at ${stage} of layer ${layer}: ${await page.locator("main").textContent()}`); });

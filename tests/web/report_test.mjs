@@ -1,4 +1,4 @@
-// report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html, large.html and long.html as a person would, and looks.
+// report_test.mjs FOLDER [SHOTS]: opens FOLDER's demo.html, translate.html, large.html, long.html, patch.html and labs.html as a person would, and looks.
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { check, equal, finish, inkOf, settle, shooter, watchedPage } from "./browser.mjs";
@@ -6,7 +6,7 @@ import { check, equal, finish, inkOf, settle, shooter, watchedPage } from "./bro
 const [folder, shots] = process.argv.slice(2);
 const shoot = shooter(shots);
 
-async function open(name, { width, scheme = "light", motion = "no-preference" }) {
+async function open(name, { width, scheme = "light", motion = "no-preference", walls = true }) {
   const page = await watchedPage(name, { width, scheme, motion });
   await page.addInitScript(() => {  // what canvases show as text
     window.drawnTexts = new Set();
@@ -14,7 +14,8 @@ async function open(name, { width, scheme = "light", motion = "no-preference" })
     CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) { drawnTexts.add(String(text)); return fillText.call(this, text, ...rest); };
   });
   await page.goto(`file://${path.resolve(folder, name)}.html`);
-  await page.waitForFunction(() => document.documentElement.classList.contains("thumbs-ready"), null, { timeout: 60000 });
+  if (walls) await page.waitForFunction(() => document.documentElement.classList.contains("thumbs-ready"), null, { timeout: 60000 });
+  else await settle(page);
   return page;
 }
 
@@ -39,8 +40,8 @@ const shownTexts = (page) => page.evaluate(async () => {
 
 // English words the page itself says, not the report's texts, formulas or names.
 async function leftInEnglish(page) {
-  const data = await page.evaluate(() => { const report = qkv.report(), list = (x) => x ?? []; return JSON.stringify([report.tokens, report.source, report.ladder.guesses, report.written, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]); });
-  const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "PNG", "SVG", "softmax", "norm", "Esc", "English"];
+  const data = await page.evaluate(() => { const report = qkv.report(), list = (x) => x ?? []; return JSON.stringify([report.tokens, report.source, report.ladder?.guesses, report.patch, report.written, report.built_in, list(report.cuts).map((cut) => [cut.before, cut.after]), report.movie && [report.movie.samples, report.movie.embedding.tokens], report.model, report.made_with, report.story]); });
+  const allowed = [...new Set(data.match(/[A-Za-z]{3,}/g)), "qkv", "CSV", "PNG", "SVG", "softmax", "norm", "logit", "Esc", "English"];
   const words = (text) => text.match(/[A-Za-z]{3,}/g) || [];  // a canvas may cut a word short
   return (await shownTexts(page)).filter((text) => words(text).some((word) => !allowed.some((one) => one.startsWith(word))));
 }
@@ -67,6 +68,44 @@ async function leftInEnglish(page) {
   await page.close();
 }
 
+// --- patching -----------------------------------------------------------------------------------------------------------
+{
+  const page = await open("patch", { width: 1400, walls: false });
+  equal(await page.locator("section#patch").count(), 1, "#patch");
+  equal(await page.locator(".patch-map canvas").count(), 4, "a map for each kind of site");
+  check(await inkOf(page, ".patch-map canvas") > 20, "the maps are drawn");
+  check((await shownTexts(page)).includes("0.88"), "what comes back stands in its cell");
+  equal(await page.locator(".patch-text.clean b").textContent(), "明", "the word that was changed");
+  check((await page.locator(".patch").textContent()).includes("+3.250 after the clean text, −1.500 after the corrupt one"), "both differences");
+  await page.locator("#patch [data-depth=explain]").click();
+  check((await page.locator("#patch .explain").textContent()).includes("r = 0.875"), "the strongest site, worked out");
+  await page.locator("#patch [data-depth=numbers]").click();
+  equal(await page.locator("#patch tbody tr").count(), 3 * 7 * 3 + 11, "every number; a head that is not there has none");
+  await shoot(page, "patch-1400-light");
+  await page.locator(".language").click();
+  equal((await leftInEnglish(page)).join("|"), "", "patching in Chinese");
+  await page.close();
+}
+
+// --- labs in a file -----------------------------------------------------------------------------------------------------
+{
+  const page = await open("labs", { width: 1000, walls: false });
+  equal(await page.locator(".lab").count(), 1, "one lab");
+  equal(await page.locator(".lab header .verdict").textContent(), "partly seen", "its verdict");
+  equal((await page.locator(".lab-parts .verdict").allTextContents()).join(), "seen,partly seen,seen,skipped", "the verdict of each part");
+  equal(await page.locator(".rule").count(), 7, "every rule");
+  check((await page.locator(".rule").last().textContent()).includes("skipped"), "a rule that was skipped says so");
+  check(!(await page.locator(".lab").textContent()).includes("Run it"), "nothing can be started in a file");
+  await page.locator(".lab summary").click();
+  await page.waitForSelector(".lab .panel canvas");
+  await settle(page);
+  check(await inkOf(page, ".lab .panel canvas") > 20, "curves are drawn");
+  await shoot(page, "labs-1000-light");
+  await page.locator(".language").click();
+  check((await page.locator(".lab-parts").textContent()).includes("梯度随之消失"), "parts in Chinese");
+  await page.close();
+}
+
 // --- every part of a demo, wide ---------------------------------------------------------------------------------------
 {
   const page = await open("demo", { width: 1400 });
@@ -76,6 +115,8 @@ async function leftInEnglish(page) {
   await shoot(page, "demo-1400-light");
 
   // Text that is HTML stays text; Chinese and emoji are whole.
+  const ships = await page.locator("#builtin").textContent();
+  for (const said of ["world", "Anna went to the sea . She saw <b>ships</b> .", "L2H0", "0.57"]) check(ships.includes(said), `the built-in model: ${said}`);
   check((await page.locator("#written").textContent()).includes("</script> 小明笑了。"), "</script> and Chinese in what was written");
   check(!(await page.content()).includes("\ufffd"), "no replacement characters");
   equal(await page.locator("#tokens .chip").count(), 25, "chips");
@@ -111,9 +152,9 @@ async function leftInEnglish(page) {
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("ArrowRight");
   equal(await name(), "L1H1", "arrows move over layer and head");
-  equal(await page.locator(".role-tag").textContent(), "previous token", "its role");
+  equal(await page.locator("#wall .role-tag").textContent(), "previous token", "its role");
   await page.keyboard.press("ArrowRight");
-  equal(await page.locator(".role-tag").textContent(), "no role found", "a head without a role");
+  equal(await page.locator("#wall .role-tag").textContent(), "no role found", "a head without a role");
   await page.keyboard.press("ArrowLeft");
 
   // The large map: row and column light up, and say the weight that the report has.
@@ -291,7 +332,7 @@ for (const name of ["demo", "translate"]) {
   const page = await open("long", { width: 1000 });
   equal(await page.locator(".reading").textContent(), "Where “ball” looks", "the last row");
   equal(await page.locator(".role-legend").count(), 0, "no roles, no legend");
-  equal(await page.locator(".role-tag").count(), 0, "what was not measured is not denied");
+  equal(await page.locator("#wall .role-tag").count(), 0, "what was not measured is not denied");
   check(await inkOf(page, ".bigmap canvas") > 3, "the large map is drawn");
   await page.locator(".bigmap").focus();
   await page.keyboard.press("ArrowRight");

@@ -10,7 +10,7 @@ browser_needs playwright-core
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-for kind in demo translate large long; do
+for kind in demo translate large long patch labs; do
   node "$here/sample_report.mjs" "$kind" >"$folder/$kind.json"
   "$page" "$folder/$kind.json" >"$folder/$kind.html"
 done

@@ -1,6 +1,7 @@
-// Reports to try the page with, the same ones every time:  node sample_report.mjs demo|translate|large|long > report.json
+// Reports to try the page with, the same ones every time:  node sample_report.mjs demo|translate|large|long|patch|labs > report.json
 // demo: every part, English, Chinese and an emoji in three pieces. translate: encoder and decoder. large: 512 tokens, 144 heads.
-// long: 1500 tokens without maps, of which only the last rows were kept.
+// long: 1500 tokens without maps, of which only the last rows were kept. patch: qkv patch. labs: qkv lab --html, with the record of scale.
+import { readFileSync } from "node:fs";
 
 let seed = 1;
 const random = () => {  // a small generator of our own: Math.random has no seed
@@ -113,6 +114,8 @@ function demo() {
   const heads = kinds.flatMap((row, layer) => row.map((kind, seat) => head(`L${layer}H${seat}`, "decoder", layer, seat, kind, demoTokens, demoTokens)));
   return { report: "demo", model: "world", lang: "en", made_with: "qkv demo", tokens: demoTokens, ladder: ladder(demoTokens, 5), heads,
     story: story(demoTokens, demoTokens.length - 1, 4, heads, 4),
+    built_in: { model: "world", written: { prompt: "Anna went to the sea .", text: " She saw <b>ships</b> ." },
+      roles: [{ name: "previous token", head: "L2H0", score: 0.57, low: 0.51, high: 0.62, n: 4000, heads: 2 }] },
     written: { prompt: "Tom has a red ball . Mia sees the red ball . 小明也喜欢🦊。 Tom gives Mia the red", text: " ball . Mia is happy . </script> 小明笑了。" },
     cuts: [{ head: "L2H0", kind: "most", delta: 0.412, low: 0.361, high: 0.466, n: 4096, before: "Tom gives Mia the red ball . Mia is happy .", after: "Tom gives Mia the red house . The fox sees ." },
       { head: "L1H2", kind: "least", delta: 0.002, low: -0.004, high: 0.008, n: 4096, before: "Tom gives Mia the red ball . Mia is happy .", after: "Tom gives Mia the red ball . Mia is happy ." }],
@@ -145,7 +148,26 @@ function long() {
   return { report: "look", model: "long", lang: "en", tokens, heads, ladder: ladderOf };
 }
 
-const makers = { demo, translate, large, long };
+function patch() {
+  const words = ["小", "明", "saw", "the", "🦊", null, "</b>"], of = (name) => words.map((word, i) => (word === null ? token("", 200 + i, true) : token(i === 1 ? name : word, i === 1 && name === "红" ? 99 : 10 + i)));
+  const map = (site, across, rows, columns, at) => ({ site, stack: "decoder", across, rows, restored: rows.map((_, i) => Array.from({ length: columns }, (_, j) => at(i, j))) });
+  const layers = ["L0", "L1", "L2"];
+  return { report: "patch", model: "world", lang: "en", made_with: "qkv patch world --clean ... --corrupt ...", patch: { row: 6, tokens: { clean: of("明"), corrupt: of("红") },
+    answer: { id: 5, text: " ran" }, wrong: { id: 6, text: " sat" }, difference: { clean: 3.25, corrupt: -1.5 },
+    maps: [map("resid.pre", "tokens", layers, 7, (i, j) => (j === 1 ? 1 - 0.3 * i : j === 6 ? 0.3 * i : 0)), map("attn.out", "tokens", layers, 7, (i, j) => (j === 6 && i === 1 ? 0.875 : 0)),
+      map("mlp.out", "tokens", layers, 7, (i, j) => (j === 1 && i === 0 ? -0.25 : 0)), map("attn.z", "heads", layers, 4, (i, j) => (i === 2 && j === 3 ? null : 0.01 * i * j))] } };
+}
+
+function labs() {
+  const recorded = JSON.parse(readFileSync(new URL("../../src/labs/recorded/scale.json", import.meta.url), "utf8"));
+  const here = structuredClone(recorded);
+  here.parts.push({ ...here.parts[0], name: "elsewhere", name_zh: "别处", verdict: "skipped", found: "Skipped: the model nobody is not here.", found_zh: "跳过：没有 nobody 模型。" });
+  here.rules.push({ ...here.rules[0], number: "of nobody", held: null });
+  const lab = { name: "scale", claim: recorded.claim, claim_zh: "不除以 √d 时，宽头的 softmax 会饱和。", how: "How.", seeds: 3, rules: here.rules, recorded, here };
+  return { report: "labs", made_with: "qkv lab scale", labs: [lab] };
+}
+
+const makers = { demo, translate, large, long, patch, labs };
 const make = makers[process.argv[2]];
 if (!make) {
   console.error(`usage: node sample_report.mjs ${Object.keys(makers).join("|")}`);

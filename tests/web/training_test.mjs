@@ -1,7 +1,7 @@
 // training_test.mjs ADDRESS PID [SHOTS]: trains a model and runs a lab from the page of the server PID, and looks.
 // training_test.mjs --follow ADDRESS: looks at a training that is under way until it is done.
 import { readdirSync, readFileSync } from "node:fs";
-import { check, equal, finish, shooter, watchedPage } from "./browser.mjs";
+import { check, equal, finish, settle, shooter, watchedPage } from "./browser.mjs";
 
 const [address, pid, shots] = process.argv.slice(2);
 const shoot = shooter(shots);
@@ -148,7 +148,15 @@ await stateIs(page, "labs", "running");
 await page.waitForSelector(`${lab} progress[value]`, patient);
 check(await page.locator('[data-lab="scale"] [data-do="run"]').isDisabled(), "one lab at a time");
 await shoot(page, "lab-running");
+await page.route("**/page/labs/stop", async (route) => {  // its answer comes after the event that says the end
+  const answer = await route.fetch();
+  await stateIs(page, "labs", "stopped");
+  await route.fulfill({ response: answer });
+});
+const answered = page.waitForResponse("**/page/labs/stop", patient);
 await press(page, "stop", lab);
+await answered;
+await settle(page);
 await stateIs(page, "labs", "stopped");
 await press(page, "run", lab);
 await page.waitForFunction((which) => document.querySelector(which).textContent.includes("6 of 6 rules hold · 3 seeds · here"), lab, patient);

@@ -28,7 +28,7 @@ pid=
 "$qkv" run "$folder/runs/demo-1/last" "Tom: cat dog." --max-new 4 >/dev/null
 
 # qkv train --serve: the page lives while it trains, and ends with it.
-"$qkv" train demo --set steps=30 --serve --port 0 --out "$folder/own" >"$folder/out" 2>"$folder/err" &
+"$qkv" train demo --set steps=400 --serve --port 0 --out "$folder/own" >"$folder/out" 2>"$folder/err" &
 pid=$!
 for _ in $(seq 200); do
   if grep -q '^watch it learn: ' "$folder/out"; then break; fi
@@ -39,4 +39,4 @@ address=$(sed -n 's/^watch it learn: \(.*\)$/\1/p' "$folder/out")
 node "$here/training_test.mjs" --follow "$address"
 wait "$pid" || bad "train --serve ended with exit $?: $(cat "$folder/out" "$folder/err")"
 pid=
-grep -q '^done after 30 steps' "$folder/out" || bad "train --serve does not say what it did: $(cat "$folder/out")"
+grep -q '^done after 400 steps' "$folder/out" || bad "train --serve does not say what it did: $(cat "$folder/out")"

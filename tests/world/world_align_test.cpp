@@ -1,9 +1,10 @@
 // Gold word pairs between the two languages of a sentence.
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/json.h"
-#include "world/word_pairs.h"
+#include "world/word_links.h"
 #include "world/world_support.h"
 
 namespace qkv {
@@ -15,7 +16,7 @@ TEST(WorldPairs, WordsOfAPairNameTheSameEntity) {
     for (size_t s = 0; s < story.english.sentences.size(); ++s) {
       const StorySentence &en = story.english.sentences[s], &zh = story.chinese.sentences[s];
       std::set<size_t> met;
-      for (const auto& [e, z] : word_pairs(en, zh)) {
+      for (const auto& [e, z] : word_links(en, zh).sure) {
         ASSERT_LT(e, en.words.size());
         ASSERT_LT(z, zh.words.size());
         met.insert(e);
@@ -35,25 +36,74 @@ TEST(WorldPairs, WordsOfAPairNameTheSameEntity) {
 // Numbers are the same digits, and words of the lexicon always have the translation that the lexicon gives.
 TEST(WorldPairs, KnownWordsHaveTheirTranslations) {
   const std::map<std::string, std::set<std::string>> kKnown{
-      {"capital", {"首都"}}, {"because", {"因为"}}, {"everyone", {"大家"}}, {"Mr", {"先生"}},
-      {"Grandma", {"奶奶"}}, {"eat", {"吃"}},       {"dance", {"跳舞"}},    {"code", {"密码"}}};
+      {"capital", {"首都"}}, {"because", {"因为"}}, {"everyone", {"大家", "人", "谁"}}, {"Mr", {"先生"}},
+      {"Grandma", {"奶奶"}}, {"eat", {"吃"}},       {"dance", {"跳舞", "跳"}},          {"code", {"密码"}}};
   std::map<std::string, size_t> seen;
   for (const Story& story : some_stories()) {
     for (size_t s = 0; s < story.english.sentences.size(); ++s) {
       const StorySentence &en = story.english.sentences[s], &zh = story.chinese.sentences[s];
-      for (const auto& [e, z] : word_pairs(en, zh)) {
+      for (const auto& [e, z] : word_links(en, zh).sure) {
         const StoryWord &here = en.words[e], &there = zh.words[z];
         if (here.upos == "NUM" && here.form.find_first_not_of("0123456789") == std::string::npos) {
           ASSERT_EQ(here.form, there.form) << story.english.text;
         }
         const auto known = kKnown.find(here.lemma);
-        if (known == kKnown.end() || (there.upos == "PRON" && here.upos != "PRON")) continue;
+        const bool part = there.relation == "compound";  // 跳起舞 is one verb
+        if (known == kKnown.end() || part || (there.upos == "PRON" && here.upos != "PRON")) continue;
         ASSERT_TRUE(known->second.contains(there.form)) << here.form << " " << there.form << ": " << story.english.text;
         ++seen[here.lemma];
       }
     }
   }
   for (const auto& [word, translations] : kKnown) EXPECT_GT(seen[word], 10U) << word;
+}
+
+// What only one language has may go with what its head goes with; it is never both sure and possible.
+TEST(WorldPairs, SmallWordsMayGoWithTheirHeads) {
+  size_t past = 0, articles = 0;
+  for (const Story& story : some_stories()) {
+    for (size_t s = 0; s < story.english.sentences.size(); ++s) {
+      const StorySentence &en = story.english.sentences[s], &zh = story.chinese.sentences[s];
+      const WordLinks links = word_links(en, zh);
+      const std::set<std::pair<size_t, size_t>> sure(links.sure.begin(), links.sure.end());
+      for (const auto& [e, z] : links.possible) {
+        ASSERT_FALSE(sure.contains({e, z})) << en.words[e].form << " " << zh.words[z].form;
+        const bool le = zh.words[z].form == "了" && zh.words[z].head > 0;
+        if (le && en.words[e].upos == "VERB" && sure.contains({e, static_cast<size_t>(zh.words[z].head - 1)})) ++past;
+        const bool the = en.words[e].form == "the" && en.words[e].head > 0;
+        if (the && sure.contains({static_cast<size_t>(en.words[e].head - 1), z})) ++articles;
+      }
+    }
+  }
+  EXPECT_GT(past, some_stories().size());
+  EXPECT_GT(articles, some_stories().size());
+}
+
+// Words that stand at other places of the trees are paired by what they mean.
+TEST(WorldPairs, WordsAreFoundByTheirMeaning) {
+  const std::map<std::string, std::string> kFar{
+      {"nose", "鼻子"}, {"cream", "奶油"}, {"happily", "开心"}, {"after", "之后"}};
+  std::map<std::string, size_t> seen, missed;
+  for (const Story& story : some_stories()) {
+    for (size_t s = 0; s < story.english.sentences.size(); ++s) {
+      const StorySentence &en = story.english.sentences[s], &zh = story.chinese.sentences[s];
+      const WordLinks links = word_links(en, zh);
+      for (const auto& [word, meaning] : kFar) {
+        const auto is = [](const std::vector<StoryWord>& words, const auto& wanted) {
+          return std::find_if(words.begin(), words.end(), wanted) - words.begin();
+        };
+        const auto e = static_cast<size_t>(is(en.words, [&](const StoryWord& w) { return w.lemma == word; }));
+        const auto z = static_cast<size_t>(is(zh.words, [&](const StoryWord& w) { return w.form == meaning; }));
+        if (e == en.words.size() || z == zh.words.size()) continue;
+        const bool found = std::find(links.sure.begin(), links.sure.end(), std::pair(e, z)) != links.sure.end();
+        ++(found ? seen : missed)[word];
+      }
+    }
+  }
+  for (const auto& [word, meaning] : kFar) {
+    EXPECT_GT(seen[word], 10U) << word;
+    EXPECT_LT(missed[word] * 20, seen[word]) << word;
+  }
 }
 
 TEST(WorldPairs, AlignmentsAreWordsAndPairsOfBothTexts) {

@@ -66,7 +66,7 @@ inline const std::vector<Story>& some_stories() {
   static const std::vector<Story> stories = [] {
     std::vector<Story> out;
     const World world(2024);
-    for (uint64_t i = 0; i < 2000; ++i) out.push_back(world.story(i));
+    for (uint64_t i = 0; i < 3000; ++i) out.push_back(world.story(i));
     return out;
   }();
   return stories;

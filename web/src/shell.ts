@@ -5,7 +5,7 @@ import { failureNote } from "./core/failure";
 import { linkNote } from "./core/link";
 import { chooseText, failure, lastText, mended, retry, textNow } from "./core/looking";
 import { report } from "./core/report";
-import { computed } from "./core/signal";
+import { computed, effect } from "./core/signal";
 import * as store from "./core/store";
 import { say } from "./core/words";
 import { doors } from "./doors";
@@ -31,6 +31,19 @@ function links(): Child {
   return parts.length > 1 ? parts.map((id) => el("a", { href: `#${id}`, onclick: (event: Event) => { event.preventDefault(); document.getElementById(id)?.scrollIntoView(); } }, say("nav")[id])) : null;
 }
 
+// Where there is no room for all of it, the open door's name is in view.
+function menu(): HTMLElement {
+  const bar = el("div", { class: "links" }, links);
+  effect(() => {
+    openDoor();
+    requestAnimationFrame(() => {
+      const now = bar.querySelector<HTMLElement>("[aria-current]");
+      if (now) bar.scrollLeft = now.offsetLeft - bar.offsetLeft - (bar.clientWidth - now.offsetWidth) / 2;
+    });
+  });
+  return bar;
+}
+
 const waysBack = () => ({
   back: lastText() !== null && lastText() !== textNow() ? () => { chooseText(lastText.peek()); retry(); } : undefined,
   models: () => { store.model.set(""); chooseText(null); retry(); },
@@ -45,7 +58,7 @@ export function shell(): Child {
     el("a", { class: "skip", href: "#content", onclick: (event: Event) => { event.preventDefault(); document.getElementById("content")?.focus(); } }, say("skip")),
     el("nav", { "aria-label": say("menu") },
       el("a", { class: "mark", href: "#/", "aria-label": "qkv", onclick: (event: Event) => { event.preventDefault(); store.door.set(""); scrollTo(0, 0); } }, "q", el("b", {}, "k"), "v"),
-      el("div", { class: "links" }, links),
+      menu(),
       () => (live() && tourReady() ? tourButton() : ""),
       el("button", { type: "button", class: "lang theme", "aria-label": () => say(darkNow() ? "toLight" : "toDark"), title: () => say(darkNow() ? "toLight" : "toDark"), onclick: () => store.theme.set(darkNow() ? "light" : "dark") }, () => (darkNow() ? "☀" : "☾")),
       el("button", { type: "button", class: "lang language", lang: other, title: say("otherHint"), onclick: () => store.chooseLang(other) }, say("other"))),

@@ -48,7 +48,8 @@ class CutCommand {
  public:
   explicit CutCommand(const CutArguments& options)
       : options_(options),
-        model_(open_model(options.model, BlockWeights::decoded)),
+        library_(open_library(options.model, true)),
+        model_(inside(library_)),
         reader_(model_.model(), model_.engine(), {.precision = model_.precision()}),
         quiet_(options.json) {
     cut_.ablation = options.with == "zero" || (options.with.empty() && !options.out.empty()) ? Ablation::zero
@@ -210,7 +211,8 @@ class CutCommand {
   }
 
   const CutArguments& options_;
-  OpenModel model_;
+  api::Model library_;
+  const OpenModel& model_;
   Reader reader_;
   bool quiet_;
   Cut cut_;

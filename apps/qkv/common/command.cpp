@@ -167,7 +167,7 @@ Option Command::add_tokenizer(const std::string& name, std::string& value, const
   info_->models.emplace_back([&value] {
     if (!value.empty()) value = find_model_or_other(value);
   });
-  return add_option(name, value, what);
+  return add_option(name, value, what).known(builtin_model_names());
 }
 Option Command::add_flag(const std::string& name, bool& value, const std::string& what) const {
   return add(app_->add_flag(name, value, what), {.name = name, .what = what});

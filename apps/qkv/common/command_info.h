@@ -37,7 +37,7 @@ struct CommandInfo {
 };
 
 // Commands of the script ./qkv, which this program does not have.
-inline constexpr std::string_view kLauncherCommands[] = {"test", "bench"};
+inline constexpr std::string_view kLauncherCommands[] = {"test", "bench", "package"};
 
 // The command these words begin with, as deep as they go.
 const CommandInfo& command_of(const CommandInfo& program, const std::vector<std::string>& words);

@@ -27,6 +27,7 @@ void add_look(Command app);
 void add_models(Command app);
 void add_movie(Command app);
 void add_new(Command app);
+void add_patch(Command app);
 void add_quantize(Command app);
 void add_route(Command app);
 void add_run(Command app);

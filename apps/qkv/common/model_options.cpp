@@ -5,29 +5,53 @@
 namespace qkv::app {
 
 void add_model_options(Command command, ModelOptions& options) {
-  command.add_model("MODEL", options.path, "A Hugging Face folder, a GGUF file, or a built-in model (qkv models)").required();
+  command.add_model("MODEL", options.path, "A Hugging Face folder, a GGUF file, or a built-in model (qkv models)")
+      .required();
   command.add_option("--dtype", options.dtype, "What it computes in; auto: f32 if all weights are f32, otherwise bf16")
       .one_of({"auto", "f32", "bf16"})
       .show_default();
   add_compute_options(command, options.compute);
 }
 
-OpenOptions open_options(const ModelOptions& options, BlockWeights blocks) {
-  OpenOptions open{.threads = options.compute.threads, .blocks = blocks, .device = options.compute.device()};
-  if (options.dtype == "f32") open.precision = Precision::f32();
-  if (options.dtype == "bf16") open.precision = Precision::bf16();
+namespace {
+
+api::OpenOptions library_options(const ModelOptions& options) {
+  using enum kernels::DeviceChoice;
+  const kernels::DeviceChoice device = options.compute.device();
+  return {.device = device == cpu    ? api::Device::cpu
+                    : device == cuda ? api::Device::cuda
+                                     : api::Device::automatic,
+          .precision = options.dtype == "f32"    ? api::Precision::f32
+                       : options.dtype == "bf16" ? api::Precision::bf16
+                                                 : api::Precision::automatic,
+          .threads = options.compute.threads};
+}
+
+api::OpenOptions library_options(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
+  api::OpenOptions open = library_options(options);
+  open.context = cache.context;
+  open.texts = texts;
+  open.cache = cache.cache == "f32"    ? api::CacheType::f32
+               : cache.cache == "bf16" ? api::CacheType::bf16
+               : cache.cache == "i8"   ? api::CacheType::i8
+                                       : api::CacheType::automatic;
   return open;
 }
 
-OpenModel open_model(const ModelOptions& options, BlockWeights blocks) {
-  return OpenModel(options.path, open_options(options, blocks));
+}  // namespace
+
+api::Model open_library(const ModelOptions& options, bool decoded) {
+  api::OpenOptions open = library_options(options);
+  open.decoded = decoded;
+  return api::Model(options.path, open);
 }
 
-OpenModel open_model(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
-  OpenOptions open = open_options(options);
-  open.context = cache.context > 0 ? cache.context : kUsualContext;
-  open.texts = texts;
-  return OpenModel(options.path, open);
+api::Model open_library(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
+  return api::Model(options.path, library_options(options, cache, texts));
+}
+
+OpenOptions open_options(const ModelOptions& options, const CacheOptions& cache, int64_t texts) {
+  return api::inner_options(library_options(options, cache, texts));
 }
 
 void add_cache_options(Command command, CacheOptions& options) {
@@ -48,14 +72,6 @@ int64_t context_of(const OpenModel& model, const CacheOptions& options) {
 std::optional<DType> chosen_cache_type(const CacheOptions& options) {
   if (options.cache == "auto") return {};
   return options.cache == "f32" ? DType::f32 : options.cache == "i8" ? DType::i8 : DType::bf16;
-}
-
-DType cache_type(const OpenModel& model, const CacheOptions& options) {
-  return chosen_cache_type(options).value_or(model.precision().compute);
-}
-
-RunOptions room_for_texts(const OpenModel& model, const CacheOptions& options, int64_t texts) {
-  return qkv::room_for_texts(model, {.texts = texts, .context = options.context, .dtype = chosen_cache_type(options)});
 }
 
 }  // namespace qkv::app

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "api/inside.h"
 #include "common/command.h"
 #include "common/compute_options.h"
 #include "open/open_model.h"
@@ -16,9 +17,6 @@ struct ModelOptions {
 // The argument MODEL and --dtype, --device, --threads.
 void add_model_options(Command command, ModelOptions& options);
 
-OpenOptions open_options(const ModelOptions& options, BlockWeights blocks = BlockWeights::kept);
-OpenModel open_model(const ModelOptions& options, BlockWeights blocks = BlockWeights::kept);
-
 struct CacheOptions {
   std::string cache = "auto";
   int64_t context = 0;  // tokens of one text; 0: as many as the model was made for, at most kUsualContext
@@ -29,13 +27,14 @@ void add_cache_options(Command command, CacheOptions& options);
 // Most tokens of one text, prompt included.
 int64_t context_of(const OpenModel& model, const CacheOptions& options);
 
-// Caches for so many texts of a whole context at once.
-RunOptions room_for_texts(const OpenModel& model, const CacheOptions& options, int64_t texts);
+// Every command opens its model so; inside(model) is what it draws and measures with. `decoded`: blocks of weights become
+// plain numbers.
+api::Model open_library(const ModelOptions& options, bool decoded = false);
+api::Model open_library(const ModelOptions& options, const CacheOptions& cache, int64_t texts);
 
-// The same for a model that will run so many texts of its context at once.
-OpenModel open_model(const ModelOptions& options, const CacheOptions& cache, int64_t texts);
+// For the server, which opens its models itself.
+OpenOptions open_options(const ModelOptions& options, const CacheOptions& cache, int64_t texts);
 
 std::optional<DType> chosen_cache_type(const CacheOptions& options);  // none: auto
-DType cache_type(const OpenModel& model, const CacheOptions& options);
 
 }  // namespace qkv::app

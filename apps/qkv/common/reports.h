@@ -11,6 +11,7 @@
 #include "common/command.h"
 #include "common/interrupt.h"
 #include "inspect/report/estimate.h"
+#include "inspect/report/report_text.h"
 
 namespace qkv::app {
 
@@ -27,11 +28,6 @@ struct ReportOptions {
 void add_report_options(Command command, ReportOptions& options);
 void write_report(const ReportOptions& options, const nlohmann::ordered_json& report);
 void write_report(const ReportOptions& options, const std::string& report);  // already JSON
-
-// The JSON of a report. JSON has no NaN, and null would be read as "not measured": a number that is not finite is an
-// Error that says where it stands.
-std::string report_text(const Json& report, int indent);
-std::string report_text(const nlohmann::ordered_json& report, int indent);
 
 void print_json(const nlohmann::ordered_json& report);
 

@@ -53,25 +53,46 @@ void add_text_flags(Command command, TextFlags& flags) {
                      "Write JSON that satisfies the JSON Schema in this file, whatever the model would say");
 }
 
-grammar::GrammarPtr schema_of(const TextFlags& flags) {
-  if (flags.json_schema.empty()) return nullptr;
-  QKV_CHECK(is_file(flags.json_schema), "--json-schema ", printable(flags.json_schema), " is not a file",
+namespace {
+
+// An Error here, before the model is opened, if it is none.
+std::string schema_text(const std::string& file) {
+  if (file.empty()) return "";
+  QKV_CHECK(is_file(file), "--json-schema ", printable(file), " is not a file",
             Hint("--json-schema takes a file with a JSON Schema, not the schema itself"));
-  return grammar::schema_grammar(read_file(flags.json_schema, grammar::kLargestSchema), flags.json_schema);
+  std::string text = read_file(file, grammar::kLargestSchema);
+  grammar::schema_grammar(text, file);
+  return text;
 }
 
-void hold_to(TextRequest& request, const grammar::GrammarPtr& grammar, const Tokenizer& tokenizer) {
-  if (!grammar) return;
-  request.options.constraint = std::make_shared<const grammar::TokenMasks>(grammar, grammar::token_trie_of(tokenizer));
-}
-
-TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults) {
+TextChoices with_biases(const TextFlags& flags) {
   TextChoices chosen = flags;
   for (const std::string& bias : flags.biases) {
     const auto [id, value] = parse_bias(bias);
     chosen.logit_bias[id] = value;
   }
-  return qkv::text_request(chosen, defaults);
+  return chosen;
+}
+
+}  // namespace
+
+v1::GenerateOptions generate_options(const TextFlags& flags) {
+  const TextChoices chosen = with_biases(flags);
+  return {.max_new = chosen.max_new,
+          .temperature = chosen.temperature,
+          .top_p = chosen.top_p,
+          .min_p = chosen.min_p,
+          .typical_p = chosen.typical_p,
+          .top_k = chosen.top_k,
+          .no_repeat_ngram = chosen.no_repeat_ngram,
+          .repetition_penalty = chosen.repetition_penalty,
+          .presence_penalty = chosen.presence_penalty,
+          .frequency_penalty = chosen.frequency_penalty,
+          .logit_bias = chosen.logit_bias,
+          .stop = chosen.stop,
+          .seed = chosen.seed,
+          .draft = chosen.draft,
+          .json_schema = schema_text(flags.json_schema)};
 }
 
 }  // namespace qkv::app

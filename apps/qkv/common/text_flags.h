@@ -1,11 +1,12 @@
 // Options of commands that write text: how tokens are chosen and where a text ends.
 #pragma once
 
+#include <qkv/generate.h>
+
 #include <string>
 #include <vector>
 
 #include "common/command.h"
-#include "infer/grammar/grammar.h"
 #include "infer/text_choices.h"
 
 namespace qkv::app {
@@ -22,13 +23,7 @@ inline constexpr const char* kTextFlagsHelp =
     "Tokens are chosen as generation_config.json beside the model says; options override it. Without either the most "
     "likely token is taken. Any of --temperature, --top-k, --top-p, --min-p and --typical-p turns on sampling.";
 
-// The grammar of --json-schema; null without it.
-grammar::GrammarPtr schema_of(const TextFlags& flags);
-
-// The request's text is one of the grammar, if there is one.
-void hold_to(TextRequest& request, const grammar::GrammarPtr& grammar, const Tokenizer& tokenizer);
-
-// Everything but the prompt, its ends and callbacks.
-TextRequest text_request(const TextFlags& flags, const GenerationDefaults& defaults);
+// As the library takes them.
+v1::GenerateOptions generate_options(const TextFlags& flags);
 
 }  // namespace qkv::app

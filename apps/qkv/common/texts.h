@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "api/texts.h"
 #include "common/command.h"
 #include "open/world_texts.h"
 
 namespace qkv::app {
 
-inline constexpr size_t kLargestTextFile = size_t{1} << 30;
+using api::kLargestTextFile;
 
 struct TextOptions {
   std::string data;        // FILE, or world, world:zh, world:pairs
@@ -19,6 +20,7 @@ struct TextOptions {
 };
 void add_text_options(Command command, TextOptions& options);
 
+api::Data library_data(const TextOptions& options);
 // Windows of a file, or stories of the built-in world; pairs for an encoder-decoder. An Error if there is no text of
 // two tokens or more.
 std::vector<TokenText> read_texts(const OpenModel& model, const TextOptions& options);

@@ -30,7 +30,7 @@ constexpr OldSpelling kOldSpellings[] = {
     {"tokenizer train", "--model", "--kind"},
     {"translate", "--n-best", "--n"},
     {"twins", "--pairs", "--closest"},
-    {"align attribute heads lab lens look movie route taps twins", "--json FILE", "--out FILE"},
+    {"align attribute heads lab lens look movie patch route taps twins", "--json FILE", "--out FILE"},
     {"cut demo", "--json FILE", "--json > FILE"},
 };
 

@@ -1,4 +1,6 @@
 // qkv version: what this program was built from, and which kernels it uses on this machine.
+#include "help/version.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -40,6 +42,10 @@ void print_version(bool json) {
 }
 
 }  // namespace
+
+const char* built_from() {
+  return QKV_COMMIT;
+}
 
 void add_version(Command app) {
   const Command command = app.add_command("version", "Print version, commit, kernels and compiler");

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <numeric>
 
+#include "api/judging.h"
 #include "base/file.h"
 #include "common/drawing.h"
 #include "common/reports.h"
@@ -14,26 +15,6 @@
 #include "text/unicode/utf8.h"
 
 namespace qkv::app {
-namespace {
-
-// One text of a whole context, or a pass full of sentences.
-RunOptions room(const OpenModel& model, const EvalOptions& options) {
-  const ModelSpec& spec = model.spec();
-  QKV_CHECK(spec.kind != ModelSpec::Kind::encoder_only, model.path(), " is a ", spec.family,
-            ": it sees the tokens after a hole too, so a text has no probability and no perplexity",
-            Hint("take a decoder or an encoder-decoder"));
-  constexpr int64_t kSentences = 1024;
-  return {.cache = cache_type(model, options.cache),
-          .positions = std::max(context_of(model, options.cache), kSentences)};
-}
-
-std::optional<int32_t> bos_of(const OpenModel& model) {
-  const std::optional<int32_t> named = model.tokenizer().named().bos;
-  const std::optional<int32_t> bos = named ? named : model.spec().tokens.bos;
-  return bos && *bos < model.spec().vocabulary ? bos : std::nullopt;
-}
-
-}  // namespace
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -90,11 +71,12 @@ void EvalReport::add_likelihood(const std::vector<Tally>& items, const char* uni
 
 EvalRun::EvalRun(const EvalOptions& wanted)
     : options(wanted),
-      model(open_model(wanted.model, wanted.cache, 1)),
+      library(open_library(wanted.model, wanted.cache, 1)),
+      model(inside(library)),
       context(context_of(model, wanted.cache)),
-      runner(model.runner(room(model, wanted))),
+      runner(model.runner(api::likelihood_room(model, wanted.cache.context, chosen_cache_type(wanted.cache)))),
       report(wanted),
-      bos(bos_of(model)) {}
+      bos(api::bos_of(model)) {}
 
 std::vector<double> EvalRun::log_probability(std::span<const TokenText> texts) {
   const auto of_tokens = watched("evaluating", std::ssize(texts), [&](const std::function<bool(size_t)>& finished) {

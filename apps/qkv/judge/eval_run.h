@@ -70,7 +70,8 @@ struct EvalRun {
   void check_length(const std::vector<int32_t>& ids, const std::string& what) const;
 
   const EvalOptions& options;
-  OpenModel model;
+  api::Model library;
+  const OpenModel& model;
   int64_t context;  // most tokens of a text
   Runner runner;
   EvalReport report;

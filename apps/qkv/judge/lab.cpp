@@ -19,6 +19,7 @@
 #include "common/drawing.h"
 #include "common/interrupt.h"
 #include "common/reports.h"
+#include "judge/lab_report.h"
 #include "judge/lab_show.h"
 #include "labs/recorded.h"
 
@@ -35,7 +36,10 @@ Examples:
   qkv lab causality                      the quickest: seconds
   qkv lab induction --seeds 5            more seeds, narrower intervals
   qkv lab one-head --out one-head.json   all numbers of all seeds
-  qkv lab all --json                     every lab, one report)";
+  qkv lab scale --html scale.html        one page: claim, rules, numbers, curves, conclusion
+  qkv lab induction --device cuda --size 4   the long form, on a GPU: more steps, the same rules
+  qkv lab all --json                     every lab, one report
+  qkv lab all --html labs.html           every lab, one page)";
 
 constexpr const char* kAllLabs = "all";
 constexpr size_t kLongestDocument = size_t{1} << 20;
@@ -43,10 +47,11 @@ constexpr size_t kLongestDocument = size_t{1} << 20;
 struct LabArguments {
   std::string name;
   ReportOptions report;
-  int64_t seeds = 0;
+  int64_t seeds = 0, first_seed = 1;
+  double size = 1;
   ComputeOptions compute;
   bool list = false, lines = false;
-  std::string docs;
+  std::string docs, html;
 };
 
 std::string duration(const Lab& lab) {
@@ -74,49 +79,6 @@ void list_labs_json() {
   print_json(all);
 }
 
-OrderedJson lab_report(const Lab& lab, const LabResult& result, const Engine& engine) {
-  const LabSentence found = conclusion(lab, result);
-  OrderedJson out{{"lab", lab.name},
-                  {"claim", lab.claim},
-                  {"verdict", name_of(result.verdict)},
-                  {"found", found.english},
-                  {"found_zh", found.chinese},
-                  {"stopped", result.stopped},
-                  {"seeds", result.seeds},
-                  {"seconds", result.seconds},
-                  {"cpu_seconds", result.cpu_seconds},
-                  {"checks", result.each.front().checks},
-                  {"device", engine.device().name()},
-                  {"threads", engine.threads()},
-                  {"interval", "95 %, Student's t over seeds, on a scale that ends where the number ends"},
-                  {"rows", OrderedJson::array()},
-                  {"rules", OrderedJson::array()},
-                  {"curves", OrderedJson::array()}};
-  for (const LabRow& row : result.rows) {
-    OrderedJson one{{"name", row.name}, {"n", row.values.size()}, {"values", row.values}};
-    if (!row.label) one.update({{"mean", row.mean}, {"low", row.low}, {"high", row.high}});
-    out["rows"].push_back(std::move(one));
-  }
-  for (const Judged& j : result.judged) {
-    out["rules"].push_back({{"number", j.rule.number},
-                            {"side", j.rule.side == LabRule::Side::above ? "above" : "below"},
-                            {"bound", j.rule.bound},
-                            {"why", j.rule.why},
-                            {"held", j.held}});
-  }
-  for (size_t c = 0; c < result.curves.size(); ++c) {
-    const SeedNumbers::Curve& mean = result.curves[c];
-    OrderedJson curve{{"x", mean.x}, {"y", mean.y}, {"series", mean.series}, {"points", OrderedJson::array()}};
-    for (size_t p = 0; p < mean.points.size(); ++p) {
-      OrderedJson values = OrderedJson::array();
-      for (const SeedNumbers& seed : result.each) values.push_back(seed.curves[c].points[p].y);
-      curve["points"].push_back({{"x", mean.points[p].x}, {"mean", mean.points[p].y}, {"values", values}});
-    }
-    out["curves"].push_back(std::move(curve));
-  }
-  return out;
-}
-
 // A line of JSON for what is being done, a few each second.
 class ProgressLines {
  public:
@@ -138,7 +100,7 @@ class ProgressLines {
 
 // Shows a lab's claim, runs it and shows what was found.
 LabResult run_and_show(const Lab& lab, const LabArguments& options, const Engine& engine) {
-  const bool quiet = options.report.json || options.lines;
+  const bool quiet = options.report.json || options.lines || options.html == "-";
   if (!quiet) {
     std::cout << inked(Ink::bold, lab.name) << duration(lab) << '\n'
               << indented(lab.claim) << indented(lab.claim_zh) << '\n'
@@ -153,6 +115,8 @@ LabResult run_and_show(const Lab& lab, const LabArguments& options, const Engine
     result = run_lab(
         lab,
         {.engine = engine,
+         .size = options.size,
+         .first_seed = static_cast<uint64_t>(options.first_seed),
          .stop = [&] { return interrupt.seen(); },
          .progress =
              [&](const LabProgress& now) { options.lines ? lines.tell(now) : progress.update(++told, now.text()); }},
@@ -167,23 +131,31 @@ LabResult run_and_show(const Lab& lab, const LabArguments& options, const Engine
   return result;
 }
 
+void write_page(const LabArguments& options, std::span<const OrderedJson> reports) {
+  if (options.html.empty() || reports.empty()) return;
+  write_out(options.html, labs_html(reports, "qkv lab " + options.name));
+  if (options.html != "-") std::cerr << "wrote " << options.html << '\n';
+}
+
 // All of them, one after the other; what was finished is reported even if the rest was stopped.
 void run_all_labs(const LabArguments& options, const Engine& engine) {
   QKV_CHECK(!options.lines, "--lines is for one lab but all were asked for", Hint("use --json, or name one lab"));
-  OrderedJson reports = OrderedJson::array(), verdicts = OrderedJson::object();
+  std::vector<OrderedJson> reports;
+  OrderedJson verdicts = OrderedJson::object();
   bool stopped = false, all_seen = true;
   for (const Lab* lab : all_labs()) {
     const LabResult result = run_and_show(*lab, options, engine);
     stopped = result.stopped;
     if (!result.each.empty()) {
-      reports.push_back(lab_report(*lab, result, engine));
+      reports.push_back(lab_report(*lab, result, engine, options.size));
       verdicts[lab->name] = name_of(result.verdict);
       all_seen = all_seen && result.verdict == Verdict::seen;
     }
     if (stopped) break;
-    if (!options.report.json) std::cout << std::endl;
+    if (!options.report.json && options.html != "-") std::cout << std::endl;
   }
   write_report(options.report, {{"stopped", stopped}, {"verdicts", verdicts}, {"labs", reports}});
+  write_page(options, reports);
   if (stopped) throw Interrupted();
   if (!all_seen) throw AnswerNo();
 }
@@ -192,17 +164,22 @@ void run_lab(const LabArguments& options) {
   if (options.list) return options.report.json ? list_labs_json() : list_labs();
   if (!options.docs.empty()) return write_out(options.docs, with_labs_table(read_text(options.docs, kLongestDocument)));
   QKV_CHECK(!options.name.empty(), "which lab?", Hint("qkv lab --list  shows them"));
+  QKV_CHECK(options.html != "-" || !(options.report.json || options.lines), "--html - and ",
+            options.lines ? "--lines" : "--json", " both go to standard output", Hint("give --html a file"));
   const Lab* lab = options.name == kAllLabs ? nullptr : &lab_named(options.name);
   QKV_CHECK(options.seeds == 0 || options.seeds >= Lab::kFewestSeeds, "--seeds is ", options.seeds, " but a lab needs ",
             Lab::kFewestSeeds, " at least", Hint("an interval over fewer says nothing; leave --seeds out"));
+  QKV_CHECK(options.first_seed >= 1, "--first-seed is ", options.first_seed, " but seeds begin at 1",
+            Hint("--first-seed 4 --seeds 3  takes the seeds 4, 5 and 6"));
   constexpr int64_t kNeeded = int64_t{2} << 30;  // more than any lab's model and batch take
   const Engine engine(kernels_for(options.compute, kNeeded), {.threads = options.compute.threads});
   if (lab == nullptr) return run_all_labs(options, engine);
   const LabResult result = run_and_show(*lab, options, engine);
   if (result.each.empty()) throw Interrupted();
-  const OrderedJson report = lab_report(*lab, result, engine);
+  const OrderedJson report = lab_report(*lab, result, engine, options.size);
   if (options.lines) std::cout << report.dump() << std::endl;
   write_report(options.report, report);
+  write_page(options, {&report, 1});
   if (result.stopped) throw Interrupted();
   if (result.verdict != Verdict::seen) throw AnswerNo();
 }
@@ -219,7 +196,12 @@ void add_lab(Command app) {
   command.add_flag("--list", options->list, "List the labs with their claims and how long they take");
   command.add_option("--docs", options->docs, "Write the table of what was recorded into this document");
   command.add_option("--seeds", options->seeds, "How many seeds, 3 or more; otherwise as many as the lab needs");
+  command.add_option("--first-seed", options->first_seed,
+                     "The first of them, 1 unless said otherwise: other seeds should give the same verdict");
+  command.add_option("--size", options->size, "So many times as many steps and examples; the rules stay as they are")
+      .between(1.0, 100.0);
   add_report_options(command, options->report);
+  command.add_output_file("--html FILE", options->html, "Write one page that opens offline, in both languages");
   command
       .add_flag("--lines", options->lines,
                 "Print lines of JSON and nothing else: what is being done as it goes, and the report at the end")

@@ -68,11 +68,33 @@ void print_lab_curves(const LabResult& result) {
   }
 }
 
+Ink ink_of(Verdict verdict) {
+  return verdict == Verdict::seen ? Ink::green : verdict == Verdict::not_seen ? Ink::red : Ink::yellow;
+}
+
+// Each part's claim, verdict and sentence.
+void print_lab_parts(const Lab& lab, const LabResult& result) {
+  for (size_t i = 0; i < lab.parts.size(); ++i) {
+    const LabPart& part = lab.parts[i];
+    const bool skipped = skipped_part(lab, result, i) != nullptr;
+    std::cout << "\n  " << inked(Ink::bold, part.name) << ": "
+              << inked(skipped ? Ink::dim : ink_of(result.parts[i]), skipped ? "skipped" : name_of(result.parts[i]))
+              << '\n';
+    const LabSentence found = part_conclusion(lab, result, i);
+    std::cout << indented(part.claim.english) << indented(part.claim.chinese) << indented(found.english)
+              << indented(found.chinese);
+  }
+}
+
 void print_lab_verdict(const Lab& lab, const LabResult& result) {
   std::cout << '\n';
   for (const Judged& j : result.judged) {
     const bool above = j.rule.side == LabRule::Side::above;
-    std::string left = "  " + (j.held ? inked(Ink::green, "yes") : inked(Ink::red, "no ")) + ' ';
+    std::string left = "  " +
+                       (j.skipped ? inked(Ink::dim, "-- ")
+                        : j.held  ? inked(Ink::green, "yes")
+                                  : inked(Ink::red, "no ")) +
+                       ' ';
     const std::string rule =
         fmt::format("{} {} {} ({})", j.rule.number, above ? ">" : "<", lab_number(j.rule.bound), j.rule.why);
     for (const std::string& line : wrap(rule, std::max(terminal_columns() - 6, 20))) {
@@ -80,12 +102,10 @@ void print_lab_verdict(const Lab& lab, const LabResult& result) {
       left.assign(6, ' ');
     }
   }
-  const Ink ink = result.verdict == Verdict::seen       ? Ink::green
-                  : result.verdict == Verdict::not_seen ? Ink::red
-                                                        : Ink::yellow;
   const LabSentence found = conclusion(lab, result);
   std::cout << '\n' << indented(found.english) << indented(found.chinese);
-  std::cout << "\nverdict: " << inked(ink, name_of(result.verdict))
+  print_lab_parts(lab, result);
+  std::cout << "\nverdict: " << inked(ink_of(result.verdict), name_of(result.verdict))
             << fmt::format(", {} seeds, {:.1f} s\n", result.seeds.size(), result.seconds);
   if (result.stopped) std::cout << "It was stopped: the numbers are of the seeds that were finished.\n";
 }

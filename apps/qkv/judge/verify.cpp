@@ -8,6 +8,7 @@
 #include "base/display_width.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_manifest.h"
 #include "base/path.h"
 #include "base/printable.h"
 #include "base/progress.h"
@@ -35,6 +36,7 @@ constexpr const char* kVerifyHelp =
   a model folder with io.safetensors      every number, every token written and, with train.safetensors, every training step that a reference recorded there
   a tokenizer with vectors.json beside it  every field of every case; --vectors names another file
   a folder made by qkv data pack          every byte against its checksum
+  a model that ships, as world            the same
 
 Exit code 0 only if everything is as recorded, 1 if not.
 
@@ -43,7 +45,8 @@ Examples:
   qkv verify tests/golden/mixtral --dtype bf16 --json
   qkv verify tests/golden/tokenizers/gpt2
   qkv verify gpt2/tokenizer.json --vectors mine.json
-  qkv verify my-data)";
+  qkv verify my-data
+  qkv verify world)";
 
 struct VerifyArguments {
   std::string path, vectors;
@@ -166,6 +169,23 @@ bool good_data(const VerifyArguments& options) {
   return damaged.empty();
 }
 
+// A model that ships has its checksums beside it, and no recording.
+bool good_files(const VerifyArguments& options) {
+  std::string said;
+  try {
+    const Hint hint("put it back: git checkout, or the package");
+    check_files(options.path, read_manifest(options.path, hint), hint);
+  } catch (const Error& error) {
+    said = error.message();
+  }
+  if (options.json) {
+    print_json({{"good", said.empty()}, {"damaged", said.empty() ? OrderedJson::array() : OrderedJson{said}}});
+  } else {
+    std::cout << (said.empty() ? options.path + ": every file is what was written" : said) << '\n';
+  }
+  return said.empty();
+}
+
 bool good(const VerifyArguments& options) {
   const fs::path path = options.path;
   const fs::path folder = is_folder(path) ? path : path.parent_path();
@@ -177,9 +197,10 @@ bool good(const VerifyArguments& options) {
     no_dtype("a tokenizer");
     return good_tokenizer(options, options.vectors);
   }
-  if (is_folder(path) && !is_there(path / "config.json") && is_there(path / "manifest.json")) {
-    no_dtype("packed data");
-    return good_data(options);
+  if (is_folder(path) && is_there(path / kManifest)) {
+    const bool data = !is_there(path / "config.json");
+    no_dtype(data ? "packed data" : "files with checksums");
+    return data ? good_data(options) : good_files(options);
   }
   if (!is_there(folder / "io.safetensors") && is_there(folder / "vectors.json")) {
     no_dtype("a tokenizer");
@@ -193,7 +214,8 @@ bool good(const VerifyArguments& options) {
 void add_verify(Command app) {
   const Command command = app.add_command("verify", "Compare a model, a tokenizer or packed data with its recording");
   const auto options = std::make_shared<VerifyArguments>();
-  command.add_option("PATH", options->path, "A model folder, a tokenizer, or packed data").required();
+  command.add_model("PATH", options->path, "A model folder, a tokenizer, packed data, or a built-in model (qkv models)")
+      .required();
   command.add_option("--dtype", options->dtype, "Models: f32 is held to every number, bf16 to its logits")
       .one_of({"f32", "bf16"})
       .show_default("f32");

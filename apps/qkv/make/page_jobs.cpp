@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "make/recipes.h"
+#include "api/training/recipes.h"
 #include "server/jobs/knobs.h"
 
 namespace qkv::app {

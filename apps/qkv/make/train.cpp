@@ -1,12 +1,18 @@
 // qkv train: from a recipe to a model, step by step; a killed run goes on where its last checkpoint was.
+#include <fmt/format.h>
+
 #include <iostream>
 #include <memory>
 
+#include "api/training/recipes.h"
+#include "api/training/train_run.h"
 #include "base/error.h"
 #include "common/commands.h"
-#include "make/recipes.h"
-#include "make/train_run.h"
+#include "common/compute_options.h"
+#include "common/drawing.h"
+#include "common/interrupt.h"
 #include "make/train_serve.h"
+#include "make/train_view.h"
 
 namespace qkv::app {
 namespace {
@@ -52,6 +58,24 @@ std::vector<std::string> train_words(const TrainArguments& options) {
   return words;
 }
 
+void list_recipes(bool json) {
+  if (json) {
+    Json all = Json::array();
+    for (const auto& [name, text] : shipped_recipes()) {
+      all.push_back({{"name", name}, {"about", parse_json(text, name).value("about", "")}});
+    }
+    std::cout << json_text(all) << '\n';
+    return;
+  }
+  for (const auto& [name, text] : shipped_recipes()) {
+    const std::vector<std::string> about =
+        wrap(parse_json(text, name).value("about", ""), std::max(terminal_columns() - 21, 20));
+    for (size_t i = 0; i < about.size(); ++i) {
+      std::cout << fmt::format("  {:<18} {}\n", i == 0 ? name : "", about[i]);
+    }
+  }
+}
+
 void train(const TrainArguments& options) {
   QKV_CHECK(!options.out.empty(), "no folder for the run was named", Hint("say  --out RUN"));
   QKV_CHECK(options.resume == options.recipe.empty(),
@@ -73,6 +97,8 @@ void train(const TrainArguments& options) {
     QKV_CHECK(!options.dry, "--plan trains nothing that --serve could show", Hint("give one of the two"));
     return serve_training(train_words(options), options.out, options.compute, options.port);
   }
+  TrainView view(options.json ? TrainView::Show::json : TrainView::Show::lines);
+  const InterruptWatch interrupt({SIGINT, SIGTERM, SIGUSR1});  // job queues send the other two
   try {
     TrainRun({.recipe =
                   [&] {
@@ -81,12 +107,14 @@ void train(const TrainArguments& options) {
                   },
               .named = options.recipe,
               .out = options.out,
-              .compute = options.compute,
+              .device = options.compute.device(),
+              .threads = options.compute.threads,
               .resume = options.resume,
               .from_scratch = options.from_scratch,
               .dry = options.dry,
               .watch = options.watch,
-              .show = options.json ? TrainView::Show::json : TrainView::Show::lines},
+              .stop = [&] { return interrupt.seen(); },
+              .screen = &view},
              comm)
         .run();
   } catch (const std::exception& error) {

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "api/generation.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/terminal.h"
@@ -43,20 +44,17 @@ class Chat {
  public:
   explicit Chat(const ChatArguments& options)
       : options_(options),
-        grammar_(schema_of(options.text)),
+        chosen_(generate_options(options.text)),
         template_(template_of(options.setup())),
-        model_(open_model(options.model, options.cache, kTexts)),
+        library_(open_library(options.model, options.cache, kTexts)),
+        model_(inside(library_)),
         context_(context_of(model_, options.cache)),
-        runner_(model_.runner(room_for_texts(model_, options.cache, kTexts))),
-        scheduler_(runner_),
         variables_(variables_of(options.setup(), &model_.tokenizer())),
-        request_(text_request(options.text, model_.defaults())),
+        request_(api::request_of(model_, chosen_)),
         editor_(may_colour(STDOUT_FILENO) ? "\1\033[1;32m\1> \1\033[0m\1" : "> ", history_file()) {
     QKV_CHECK(!model_.spec().has_source(), options.model.path, ": a ", model_.spec().family,
               " translates and does not chat", Hint("qkv run translates a text"));
-    request_.options.context = context_;
     request_.own_text = true;
-    hold_to(request_, grammar_, model_.tokenizer());
     begin(options.system);
   }
 
@@ -148,19 +146,15 @@ class Chat {
   }
 
   void answer(TextRequest request) {
-    WrittenText written;
-    request.on_text = [this](std::string_view text) { return static_cast<bool>(std::cout << text << std::flush); };
-    request.on_end = [&](const WrittenText& text) { written = text; };
-    const int64_t shared = scheduler_.counts().shared;
-    {
-      const InterruptWatch interrupt;
-      const Scheduler::Ticket ticket = submit_text(scheduler_, model_.tokenizer(), std::move(request));
-      bool told = false;
-      while (scheduler_.step()) {
-        if (!told && interrupt.seen()) scheduler_.cancel(ticket);
-        told = told || interrupt.seen();
-      }
+    const InterruptWatch interrupt;
+    api::Generation text = api::start_request(library_, std::move(request));
+    bool told = false;
+    while (const std::optional<api::Piece> piece = text.next()) {
+      if (told) continue;
+      told = !(std::cout << piece->text << std::flush) || interrupt.seen();
+      if (told) text.cancel();
     }
+    const api::Generated written = text.result();
     if (!written.text.ends_with('\n')) std::cout << '\n';
     std::cout.flush();
     QKV_CHECK(written.ended != Ended::failed, "writing failed: ", written.error,
@@ -172,19 +166,18 @@ class Chat {
     }
     if (options_.stats) {
       note(fmt::format("{} of {} tokens were known, first word after {:.2f} s, {} written in {:.2f} s, ended: {}",
-                       scheduler_.counts().shared - shared, written.prompt_tokens, written.prefill_seconds,
-                       written.tokens.size(), written.decode_seconds, name_of(written.ended)));
+                       written.cached_tokens, written.prompt_tokens, written.read_seconds, written.tokens.size(),
+                       written.write_seconds, name_of(written.ended)));
     }
     if (!std::cout) throw AnswerNo{};  // nobody reads any more; main says so
   }
 
   const ChatArguments& options_;
-  grammar::GrammarPtr grammar_;
+  api::GenerateOptions chosen_;  // read before the model: a schema may be wrong
   ChatTemplate template_;
-  OpenModel model_;
+  api::Model library_;
+  const OpenModel& model_;
   int64_t context_;  // most tokens of the conversation
-  Runner runner_;
-  Scheduler scheduler_;
   OrderedJson variables_;
   TextRequest request_;  // of every answer, but for its prompt
   LineEditor editor_;

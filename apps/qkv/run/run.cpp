@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "api/generation.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/printable.h"
@@ -14,7 +15,6 @@
 #include "common/standard_input.h"
 #include "common/text_flags.h"
 #include "common/token_ids.h"
-#include "infer/beam_runner.h"
 
 namespace qkv::app {
 namespace {
@@ -38,9 +38,9 @@ std::string read_prompt(const std::string& given) {
   return text;
 }
 
-std::string joined(const WrittenText& written) {
+std::string joined(const api::Generated& written) {
   std::string ids;
-  for (const Choice& choice : written.tokens) ids += (ids.empty() ? "" : " ") + std::to_string(choice.id);
+  for (const api::Token& token : written.tokens) ids += (ids.empty() ? "" : " ") + std::to_string(token.id);
   return ids;
 }
 
@@ -51,35 +51,35 @@ Json token_json(const Tokenizer* tokenizer, int32_t id, double logprob) {
   return json;
 }
 
-Json written_json(const WrittenText& written, const Tokenizer* tokenizer, const RunArguments& options) {
+Json written_json(const api::Generated& written, const Tokenizer* tokenizer, const RunArguments& options) {
   Json json{{"prompt_tokens", written.prompt_tokens},
-            {"ended", name_of(written.ended)},
-            {"read_seconds", written.prefill_seconds},
-            {"write_seconds", written.decode_seconds}};
+            {"ended", api::name_of(written.ended)},
+            {"read_seconds", written.read_seconds},
+            {"write_seconds", written.write_seconds}};
   Json& ids = json["ids"] = Json::array();
-  for (const Choice& choice : written.tokens) ids.push_back(choice.id);
+  for (const api::Token& token : written.tokens) ids.push_back(token.id);
   if (tokenizer != nullptr) json["text"] = written.text;
   if (!written.stop.empty()) json["stop"] = written.stop;
   if (options.logprobs < 0) return json;
   Json& logprobs = json["logprobs"] = Json::array();
-  for (const Choice& choice : written.tokens) {
-    Json token = token_json(tokenizer, choice.id, choice.logprob);
-    Json& others = token["most_likely"] = Json::array();
-    for (const auto& [id, logprob] : choice.alternatives) others.push_back(token_json(tokenizer, id, logprob));
-    logprobs.push_back(std::move(token));
+  for (const api::Token& token : written.tokens) {
+    Json one = token_json(tokenizer, token.id, token.logprob);
+    Json& others = one["most_likely"] = Json::array();
+    for (const auto& [id, logprob] : token.most_likely) others.push_back(token_json(tokenizer, id, logprob));
+    logprobs.push_back(std::move(one));
   }
   return json;
 }
 
-std::string stats_line(const WrittenText& written) {
+std::string stats_line(const api::Generated& written) {
   const auto count = static_cast<double>(written.tokens.size());
-  std::string line = fmt::format("{} tokens read in {:.2f} s", written.prompt_tokens, written.prefill_seconds);
-  if (written.prefill_seconds > 0) {
-    line += fmt::format(" ({:.1f}/s)", static_cast<double>(written.prompt_tokens) / written.prefill_seconds);
+  std::string line = fmt::format("{} tokens read in {:.2f} s", written.prompt_tokens, written.read_seconds);
+  if (written.read_seconds > 0) {
+    line += fmt::format(" ({:.1f}/s)", static_cast<double>(written.prompt_tokens) / written.read_seconds);
   }
   line += fmt::format(", {} written", written.tokens.size());
-  if (written.decode_seconds > 0) line += fmt::format(" ({:.1f}/s)", (count - 1) / written.decode_seconds);
-  return line + fmt::format(", ended: {}", name_of(written.ended));
+  if (written.write_seconds > 0) line += fmt::format(" ({:.1f}/s)", (count - 1) / written.write_seconds);
+  return line + fmt::format(", ended: {}", api::name_of(written.ended));
 }
 
 void print_text(const std::string& text) {
@@ -91,99 +91,55 @@ class Run {
  public:
   explicit Run(const RunArguments& options)
       : options_(options),
-        grammar_(schema_of(options.text)),
-        model_(open_model(options.model, options.cache, texts_at_once(options))),
-        context_(context_of(model_, options.cache)),
-        runner_(model_.runner(room_for_texts(model_, options.cache, texts_at_once(options)))),
-        tokenizer_(options.ids ? nullptr : &model_.tokenizer()),
-        scheduler_(runner_, {.most_active = kMostAtOnce}),
-        written_(static_cast<size_t>(options.texts)) {}
+        chosen_(generate_options(options.text)),
+        model_(open_library(options.model, options.cache, texts_at_once(options))),
+        tokenizer_(options.ids ? nullptr : &inside(model_).tokenizer()),
+        prompt_(library_text({.text = read_prompt(options.prompt), .target = {}, .ids = options.ids})) {
+    chosen_.logprobs = options.logprobs;
+  }
 
   void run() {
-    const TextRequest request = make_request();
-    if (options_.beam > 0) return search(request);
+    const double temperature = request_of(inside(model_), chosen_).options.sampling.temperature;
+    QKV_CHECK(options_.beam > 0 || options_.texts == 1 || temperature > 0, "--n asks for ", options_.texts,
+              " texts but the most likely token is always the same", Hint("add --temperature 0.8 or the like"));
+    if (options_.beam > 0) return search();
     const InterruptWatch interrupt;
-    std::vector<Scheduler::Ticket> tickets;
-    for (size_t n = 0; n < written_.size(); ++n) tickets.push_back(submit(request, n));
+    std::vector<api::Generation> texts;
+    for (int64_t n = 0; n < options_.texts; ++n) {
+      texts.push_back(model_.start(prompt_, chosen_));
+      ++chosen_.seed;
+    }
     bool told = false;
-    while (scheduler_.step()) {
-      if (!interrupt.seen() || told) continue;
-      for (const Scheduler::Ticket ticket : tickets) scheduler_.cancel(ticket);
-      told = true;
+    for (api::Generation& text : texts) {
+      while (const std::optional<api::Piece> piece = text.next()) {
+        if (streams() && !(std::cout << piece->text << std::flush)) text.cancel();
+        if (!interrupt.seen() || told) continue;
+        for (const api::Generation& each : texts) each.cancel();
+        told = true;
+      }
+      written_.push_back(text.result());
     }
     finish(told);
   }
 
  private:
-  static int64_t texts_at_once(const RunArguments& options) {
-    return std::max(std::min(options.texts, kMostAtOnce), 2 * options.beam);
-  }
-  bool streams() const { return !options_.json && written_.size() == 1 && tokenizer_ != nullptr; }
-
-  TextRequest make_request() {
-    TextRequest request = text_request(options_.text, model_.defaults());
-    SessionOptions& session = request.options;
-    session.context = context_;
-    session.sampling.alternatives = options_.logprobs;
-    if (tokenizer_ != nullptr) hold_to(request, grammar_, *tokenizer_);
-    QKV_CHECK(options_.beam > 0 || options_.texts == 1 || session.sampling.temperature > 0, "--n asks for ",
-              options_.texts, " texts but the most likely token is always the same",
-              Hint("add --temperature 0.8 or the like"));
-    const std::string prompt = read_prompt(options_.prompt);
-    if (model_.spec().has_source()) session.prompt = model_.target_start();
-    if (options_.ids) {
-      (model_.spec().has_source() ? session.source : session.prompt) = parse_ids(prompt);
-    } else if (model_.spec().has_source()) {
-      session.source = model_.tokenizer().encode(prompt);
-    } else {
-      session.prompt = prompt_ids(model_.tokenizer(), model_.spec(), prompt);
-    }
-    return request;
-  }
+  static int64_t texts_at_once(const RunArguments& options) { return std::min(options.texts, kMostAtOnce); }
+  bool streams() const { return !options_.json && options_.texts == 1 && tokenizer_ != nullptr; }
 
   // The best hypotheses of a beam search.
-  void search(const TextRequest& request) {
-    const SessionOptions& session = request.options;
-    const auto prompt = std::ssize(session.prompt);
+  void search() {
     const TextFlags& asked = options_.text;
-    const BeamOptions beam =
-        beam_options(model_.defaults(),
-                     {.beams = options_.beam,
-                      .max_new = asked.max_new,
-                      .no_repeat_ngram = asked.no_repeat_ngram,
-                      .length_penalty = options_.length_penalty,
-                      .repetition_penalty = asked.repetition_penalty,
-                      .n_best = options_.texts},
-                     {.prompt = prompt, .context = context_, .has_source = model_.spec().has_source()});
-    const BeamRequest one{.prompt = session.prompt, .source = session.source};
-    BeamRunner run(runner_, {&one, 1}, beam);
     const InterruptWatch interrupt;
-    while (run.step()) {
-      if (interrupt.seen()) throw Interrupted{};
-    }
-    const std::vector<BeamRunner::Hypotheses>& found = run.results();
-    written_.resize(found.front().size());
-    for (size_t n = 0; n < written_.size(); ++n) {
-      const std::vector<int32_t>& ids = found.front()[n].ids;
-      WrittenText& written = written_[n];
-      written.prompt_tokens = prompt;
-      for (auto id = ids.begin() + prompt; id != ids.end(); ++id) written.tokens.push_back({.id = *id});
-      const std::vector<int32_t> shown(ids.begin() + prompt, ids.end());
-      if (tokenizer_ != nullptr) written.text = tokenizer_->decode(shown, {.skip_specials = true});
-      written.ended = Ended::stopped;
-    }
+    written_ = model_.search(prompt_, {.beams = options_.beam,
+                                       .n = options_.texts,
+                                       .max_new = asked.max_new,
+                                       .no_repeat_ngram = asked.no_repeat_ngram,
+                                       .length_penalty = options_.length_penalty,
+                                       .repetition_penalty = asked.repetition_penalty,
+                                       .go_on = [&] { return !interrupt.seen(); }});
+    if (written_.empty()) throw Interrupted{};
     if (streams()) std::cout << written_[0].text;
     finish(false);
-  }
-
-  Scheduler::Ticket submit(TextRequest request, size_t n) {
-    request.options.sampling.seed += n;
-    request.on_end = [this, n](const WrittenText& written) { written_[n] = written; };
-    if (tokenizer_ == nullptr) return submit_ids(scheduler_, std::move(request));
-    if (streams()) {
-      request.on_text = [](std::string_view text) { return static_cast<bool>(std::cout << text << std::flush); };
-    }
-    return submit_text(scheduler_, *tokenizer_, std::move(request));
   }
 
   void finish(bool interrupted) const {
@@ -199,9 +155,9 @@ class Run {
     }
     std::cout.flush();
     bool nothing = true;
-    for (const WrittenText& written : written_) {
+    for (const api::Generated& written : written_) {
       if (options_.stats || isatty(STDERR_FILENO) != 0) std::cerr << stats_line(written) << '\n';
-      QKV_CHECK(written.ended != Ended::failed, "writing failed: ", written.error,
+      QKV_CHECK(written.ended != api::Ended::failed, "writing failed: ", written.error,
                 Hint("qkv verify and qkv info may say more"));
       nothing = nothing && written.tokens.empty();
     }
@@ -210,19 +166,17 @@ class Run {
 
   void print_json() const {
     Json all = Json::array();
-    for (const WrittenText& written : written_) all.push_back(written_json(written, tokenizer_, options_));
+    for (const api::Generated& written : written_) all.push_back(written_json(written, tokenizer_, options_));
     const Json json = written_.size() == 1 ? all[0] : Json{{"texts", all}};
     std::cout << json_text(json) << '\n';
   }
 
   const RunArguments& options_;
-  grammar::GrammarPtr grammar_;  // read before the model: it may be wrong
-  OpenModel model_;
-  int64_t context_;  // most tokens of a text, prompt included
-  Runner runner_;
+  api::GenerateOptions chosen_;  // read before the model: a schema may be wrong
+  api::Model model_;
   const Tokenizer* tokenizer_;  // none if ids are all that is asked for
-  Scheduler scheduler_;
-  std::vector<WrittenText> written_;
+  api::Text prompt_;
+  std::vector<api::Generated> written_;
 };
 
 // A beam search knows only some of the options; none is left aside in silence.

@@ -43,7 +43,7 @@ struct ServeArguments {
 
 ServerOptions server_options(const ServeArguments& arguments) {
   ServerOptions options = arguments.server;
-  options.open = open_options(arguments.model);
+  options.open = open_options(arguments.model, arguments.cache, options.room.slots);
   options.jobs = page_jobs(arguments.model.compute, arguments.runs);
   options.room.context = arguments.cache.context;
   options.room.cache = chosen_cache_type(arguments.cache);

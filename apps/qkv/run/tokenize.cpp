@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "api/inside.h"
+#include "api/tokenizers.h"
 #include "base/display_width.h"
 #include "base/json.h"
 #include "base/printable.h"
@@ -98,12 +100,13 @@ void print_spans_json(const Tokenizer& tokenizer, const DisplaySpans& all, const
 }
 
 void run_tokenize(const TokenizeRequest& request) {
-  const Tokenizer tokenizer = Tokenizer::load(request.tokenizer);
+  const api::Tokenizer library(request.tokenizer);
+  const Tokenizer& tokenizer = inside(library);
   std::string text = request.text;
   if (!request.has_text || text == "-") {
     text = read_standard_input();
   }
-  const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = !request.plain});
+  const std::vector<int32_t> ids = library.encode(text, request.plain);
   if (request.ids) {
     request.json ? print_tokenize_json(ids) : void(std::cout << fmt::format("{}\n", fmt::join(ids, " ")));
     return;
@@ -118,7 +121,9 @@ void run_tokenize(const TokenizeRequest& request) {
 void add_tokenize(Command app) {
   const Command command = app.add_command("tokenize", "Text as a model sees it: tokens and their ids");
   const auto request = std::make_shared<TokenizeRequest>();  // lives as long as the callback
-  command.add_tokenizer("TOKENIZER", request->tokenizer, "A tokenizer's file, or a folder with one: a model's too")
+  command
+      .add_model("TOKENIZER", request->tokenizer,
+                 "A tokenizer's file, a folder with one, as a model's, or a built-in model (qkv models)")
       .required();
   const Option text =
       command.add_option("TEXT", request->text, "The text; standard input, at most 64 MiB, if missing or -");
@@ -129,6 +134,7 @@ void add_tokenize(Command app) {
   command.footer(R"(A character that several tokens share is one span, with all of their ids.
 
 Examples:
+  qkv tokenize world "Hello, 世界"
   qkv tokenize gpt2/tokenizer.json "Hello, 世界"
   qkv tokenize qwen2/ --ids - < text.txt
   qkv tokenize qwen2/ --spans --json "👍🏽")");

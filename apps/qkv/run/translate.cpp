@@ -1,11 +1,10 @@
 // qkv translate: lines in, their translations out, in the same order.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iostream>
 #include <memory>
-#include <numeric>
 
+#include "api/judging.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/progress.h"
@@ -13,7 +12,6 @@
 #include "common/interrupt.h"
 #include "common/model_options.h"
 #include "common/standard_input.h"
-#include "infer/beam_runner.h"
 #include "text/unicode/utf8.h"
 
 namespace qkv::app {
@@ -21,7 +19,7 @@ namespace {
 
 constexpr size_t kSortedLines = 1024;  // lines that are sorted by length and translated together
 constexpr size_t kWindowBytes = size_t{16} << 20;
-constexpr int64_t kUsualRows = 64, kUsualSource = 256;
+constexpr int64_t kUsualRows = 64;
 
 constexpr const char* kTranslateHelp =
     R"(Every line of standard input is one text; an empty line stays empty. Lines of similar length are translated together,
@@ -54,10 +52,14 @@ class Translator {
  public:
   explicit Translator(const TranslateArguments& options)
       : options_(options),
-        model_(open_model(options.model, options.cache, options.rows)),
-        context_(context_of(model_, options.cache)),
-        beam_(checked_beam_options()),
-        runner_(model_.runner(room())) {}
+        model_(open_library(options.model, options.cache, options.rows)),
+        translator_(inside(model_), {.beams = {.beams = options.beams,
+                                               .max_new = options.max_new,
+                                               .length_penalty = options.length_penalty,
+                                               .n_best = options.n_best},
+                                     .rows = options.rows,
+                                     .context = options.cache.context,
+                                     .cache = chosen_cache_type(options.cache)}) {}
 
   void run() {
     Progress progress("translating", 0);
@@ -74,36 +76,11 @@ class Translator {
   }
 
  private:
-  BeamOptions checked_beam_options() const {
-    QKV_CHECK(model_.spec().has_source(), model_.path(), " is a ", model_.spec().family, ", which is ",
-              name_of(model_.spec().kind), " and translates nothing",
-              Hint("take an encoder-decoder such as Marian, BART or T5; or ask a decoder with  qkv run"));
-    QKV_CHECK(!options_.max_new || *options_.max_new < context_, "--max-new is ", *options_.max_new,
-              " but a text has at most ", context_, " tokens, its start included",
-              Hint("use --max-new ", context_ - 1, " or less"));
-    BeamOptions beam = beam_options(model_.defaults(),
-                                    {.beams = options_.beams,
-                                     .max_new = options_.max_new,
-                                     .length_penalty = options_.length_penalty,
-                                     .n_best = options_.n_best},
-                                    {.context = context_, .has_source = true});
-    BeamSearch checked(beam, model_.target_start());  // throws if an option is out of its range
-    return beam;
-  }
-
-  RunOptions room() const {
-    const int64_t texts = std::max<int64_t>(options_.rows / beam_.beams, 1);
-    return {.cache = cache_type(model_, options_.cache),
-            .positions = texts * beam_.beams * KvCache::whole_pages(beam_.max_length),
-            .sources = std::max(KvCache::whole_pages(context_), texts * kUsualSource),
-            .chunk = std::max(options_.rows, beam_.beams)};
-  }
-
   // The lines that are there, at most kSortedLines and kWindowBytes; up to the end, or to a line that cannot be
   // translated: then stop_ says why.
   std::vector<Line> read_window() {
     std::vector<Line> window;
-    const Tokenizer& tokenizer = model_.tokenizer();
+    const Tokenizer& tokenizer = inside(model_).tokenizer();
     try {
       for (size_t bytes = 0; window.size() < kSortedLines && bytes < kWindowBytes;) {
         if (!window.empty() && !input_.ready()) break;  // somebody types, or another program writes: answer now
@@ -118,8 +95,8 @@ class Translator {
         QKV_CHECK(is_utf8(line.text), "line ", number, " is not UTF-8", Hint("convert it, for example with  iconv"));
         if (line.text.find_first_not_of(" \t") != std::string::npos) {
           line.source = tokenizer.encode(options_.prefix + line.text);
-          QKV_CHECK(std::ssize(line.source) <= context_, "line ", number, " has ", line.source.size(),
-                    " tokens but this model reads ", context_, Hint("cut it into sentences"));
+          QKV_CHECK(std::ssize(line.source) <= translator_.context(), "line ", number, " has ", line.source.size(),
+                    " tokens but this model reads ", translator_.context(), Hint("cut it into sentences"));
         }
         bytes += line.text.size();
         window.push_back(std::move(line));
@@ -131,54 +108,35 @@ class Translator {
   }
 
   std::vector<BeamRunner::Hypotheses> translated(const std::vector<Line>& window, Progress& progress) {
-    std::vector<size_t> order;  // long ones first, so that those of a pass end together
-    for (size_t i = 0; i < window.size(); ++i) {
-      if (!window[i].source.empty()) order.push_back(i);
-    }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return window[a].source.size() > window[b].source.size(); });
-    std::vector<BeamRequest> requests;
-    for (const size_t i : order) requests.push_back({.prompt = model_.target_start(), .source = window[i].source});
-    BeamRunner run(runner_, requests, beam_, options_.rows);
+    std::vector<std::vector<int32_t>> sources;
+    for (const Line& line : window) sources.push_back(line.source);
     const InterruptWatch interrupt;
-    while (run.step()) {
-      progress.update(first_line_ - 1 + run.finished());
+    return translator_.translate(sources, [&](int64_t done) {
+      progress.update(first_line_ - 1 + done);
       if (interrupt.seen()) throw Interrupted{};
-    }
-    std::vector<BeamRunner::Hypotheses> found(window.size());
-    for (size_t n = 0; n < order.size(); ++n) found[order[n]] = std::move(run.results()[n]);
-    return found;
-  }
-
-  // On one line, whatever the model wrote.
-  std::string text_of(const BeamSearch::Hypothesis& hypothesis) {
-    std::string text = model_.tokenizer().decode(std::span(hypothesis.ids).subspan(1), {.skip_specials = true});
-    std::replace_if(
-        text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-    return text;
+      return true;
+    });
   }
 
   void print(const Line& line, int64_t number, const BeamRunner::Hypotheses& found) {
     if (options_.json) {
       nlohmann::ordered_json all = nlohmann::ordered_json::array();
       for (const BeamSearch::Hypothesis& h : found) {
-        all.push_back({{"text", text_of(h)}, {"score", h.score}, {"ids", h.ids}});
+        all.push_back({{"text", translator_.text_of(h)}, {"score", h.score}, {"ids", h.ids}});
       }
       const nlohmann::ordered_json out{{"line", number}, {"source", line.text}, {"translations", std::move(all)}};
       std::cout << json_text(out, -1) << '\n';
     } else if (options_.n_best == 1) {
-      std::cout << (found.empty() ? "" : text_of(found[0])) << '\n';
+      std::cout << (found.empty() ? "" : translator_.text_of(found[0])) << '\n';
     } else {
       for (const BeamSearch::Hypothesis& h : found)
-        std::cout << fmt::format("{}\t{:.4f}\t{}\n", number, h.score, text_of(h));
+        std::cout << fmt::format("{}\t{:.4f}\t{}\n", number, h.score, translator_.text_of(h));
     }
   }
 
   const TranslateArguments& options_;
-  OpenModel model_;
-  int64_t context_;  // most tokens of a text
-  BeamOptions beam_;
-  Runner runner_;
+  api::Model model_;
+  api::BeamTranslator translator_;
   int64_t first_line_ = 1;  // of the window
   InputLines input_;
   bool ended_ = false;

@@ -15,6 +15,7 @@
 #include "common/reports.h"
 #include "common/texts.h"
 #include "inspect/look/alignment.h"
+#include "inspect/look/alignment_both_ways.h"
 #include "inspect/look/alignment_error.h"
 #include "text/documents.h"
 
@@ -31,14 +32,15 @@ Examples:
   qkv align MODEL --data pairs.tsv > pairs.align        a line of i-j pairs for each source<TAB>target
   qkv align MODEL --data pairs.tsv --json > out.json    with all weights
   qkv world --labels align --lines 400 > gold.jsonl
-  qkv align translator --gold gold.jsonl                the head that aligns best, and its alignment error rate)";
+  qkv align translator --gold gold.jsonl                the head that aligns best, and its alignment error rate
+  qkv align translator --gold gold.jsonl --both-ways    words that look at one another, there and back)";
 
 struct AlignArguments {
   ModelOptions model;
   std::string source, target, data, gold;
   ReportOptions report;
   std::optional<int64_t> layer;
-  bool pharaoh = false;
+  bool pharaoh = false, both_ways = false;
 };
 
 using Report = nlohmann::ordered_json;
@@ -154,22 +156,50 @@ Report score_json(const std::string& model, const ModelSpec& spec, const Alignme
           {"heads_where_chosen", heads}};
 }
 
+void show_both_ways(const ModelSpec& spec, const BothWaysScore& score) {
+  show_score(spec, score.there);
+  std::cout << fmt::format("both ways, {} there and {} back: words that look at one another\n",
+                           name_of(spec, score.there.choice.head), name_of(spec, score.back.choice.head))
+            << fmt::format("  back alone   {:.1f} % [{:.1f}, {:.1f}]\n", 100 * score.back.judged.mean,
+                           100 * score.back.judged.low, 100 * score.back.judged.high)
+            << fmt::format("  together     {:.1f} % [{:.1f}, {:.1f}]\n", 100 * score.judged.mean,
+                           100 * score.judged.low, 100 * score.judged.high)
+            << inked(Ink::dim, fmt::format("               links from {:.0f} % of mutual weight; where it was chosen "
+                                           "{:.1f} %\n",
+                                           100 * score.least, 100 * score.chosen.mean));
+}
+
 void score_file(const OpenModel& model, const AlignArguments& options) {
   const std::vector<GoldPair> pairs = read_gold_pairs(read_text(options.gold, kLargestTextFile), options.gold);
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
-  const AlignmentScore score = watched("aligning", std::ssize(pairs), [&](const Reader::Finished& finished) {
-    return score_alignment(reader, {model.tokenizer(), model.target_tokenizer(), model.target_start()}, pairs,
-                           finished);
-  });
-  write_report(options.report, score_json(model.path(), model.spec(), score));
-  if (!options.report.json) show_score(model.spec(), score);
+  const PairTokenizers tokenizers{model.tokenizer(), model.target_tokenizer(), model.target_start()};
+  const auto watch = [&](const auto& measure) { return watched("aligning", std::ssize(pairs), measure); };
+  if (!options.both_ways) {
+    const AlignmentScore score =
+        watch([&](const Reader::Finished& finished) { return score_alignment(reader, tokenizers, pairs, finished); });
+    write_report(options.report, score_json(model.path(), model.spec(), score));
+    if (!options.report.json) show_score(model.spec(), score);
+    return;
+  }
+  const BothWaysScore score =
+      watch([&](const Reader::Finished& finished) { return score_both_ways(reader, tokenizers, pairs, finished); });
+  Report report = score_json(model.path(), model.spec(), score.there);
+  report["both_ways"] = {{"back", score_json(model.path(), model.spec(), score.back)},
+                         {"least_mutual_weight", score.least},
+                         {"where_chosen", to_json(score.chosen)},
+                         {"aer", to_json(score.judged)}};
+  write_report(options.report, report);
+  if (!options.report.json) show_both_ways(model.spec(), score);
 }
 
 void run_align(const AlignArguments& options) {
   const bool one = !options.source.empty() && !options.target.empty();
   QKV_CHECK(int{one} + int{!options.data.empty()} + int{!options.gold.empty()} == 1 && (one || options.source.empty()),
             "qkv align takes a source and a target, --data or --gold", Hint("qkv align MODEL \"source\" \"target\""));
-  const OpenModel model = open_model(options.model);
+  QKV_CHECK(!options.both_ways || !options.gold.empty(), "--both-ways is for --gold",
+            Hint("qkv world --labels align --lines 400 > gold.jsonl"));
+  const api::Model library = open_library(options.model);
+  const OpenModel& model = inside(library);
   QKV_CHECK(model.spec().has_source(), "a ", model.spec().family, " has no cross-attention to align by",
             Hint("take a model that translates"));
   if (!options.gold.empty()) return score_file(model, options);
@@ -197,6 +227,8 @@ void add_align(Command app) {
   command.add_option("--data FILE", options->data, "Many pairs: a file of source<TAB>target lines");
   command.add_option("--gold FILE", options->gold,
                      "Choose a head by gold pairs and judge it: JSON lines as of qkv world --labels align");
+  command.add_flag("--both-ways", options->both_ways,
+                   "With --gold, for a model that also translates back: words that look at one another");
   command.add_option("--layer", options->layer,
                      "Layer whose heads are used, counted from 0; otherwise the last but one");
   command.add_flag("--pharaoh", options->pharaoh, "Print i-j pairs only (Pharaoh format)");

@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <numeric>
 
+#include "api/measuring.h"
+#include "api/texts.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "common/commands.h"
 #include "common/drawing.h"
 #include "common/model_options.h"
+#include "common/one_token.h"
 #include "common/reports.h"
-#include "inspect/look/attribution.h"
 #include "inspect/texts/shown_tokens.h"
-#include "text/unicode/utf8.h"
 
 namespace qkv::app {
 namespace {
@@ -43,53 +43,6 @@ struct AttributeArguments {
 
 using Report = nlohmann::ordered_json;
 
-// What a token adds to a text; the part of a character by its bytes.
-std::string token_text(const Tokenizer& tokenizer, int32_t id) {
-  if (!tokenizer.has(id)) return "#" + std::to_string(id);
-  if (tokenizer.is_special(id)) return std::string(tokenizer.token(id));
-  const std::string bytes = tokenizer.bytes_of(id);
-  if (is_utf8(bytes)) return bytes;
-  std::string hex;
-  for (const char c : bytes) hex += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
-  return hex;
-}
-
-int32_t one_token(const Tokenizer& tokenizer, const char* flag, const std::string& text) {
-  const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = false});
-  if (ids.size() == 1) return ids.front();
-  QKV_CHECK(!ids.empty(), flag, " has no tokens", Hint("give one token, as  ", flag, " \" mat\""));
-  std::string parts;
-  for (const int32_t id : ids) parts += "[" + token_text(tokenizer, id) + "]";
-  QKV_FAIL(flag, " ", printable(text), " is ", ids.size(), " tokens: ", printable(parts),
-           Hint("the model guesses one token at a time: ask for the first,  ", flag, " \"",
-                printable(token_text(tokenizer, ids.front())), "\""));
-}
-
-std::vector<int32_t> two_best(const std::vector<float>& logits) {
-  std::vector<int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto most = std::min<std::ptrdiff_t>(2, std::ssize(ids));
-  std::partial_sort(ids.begin(), ids.begin() + most, ids.end(), [&](int32_t a, int32_t b) {
-    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-  });
-  ids.resize(static_cast<size_t>(most));
-  return ids;
-}
-
-const char* name_of(AttributedPart::Kind kind) {
-  switch (kind) {
-    case AttributedPart::Kind::embed:
-      return "embed";
-    case AttributedPart::Kind::head:
-      return "head";
-    case AttributedPart::Kind::feed:
-      return "mlp";
-    case AttributedPart::Kind::biases:
-      return "biases";
-  }
-  return "?";
-}
-
 void print_attribute(const Attribution& found, const std::string& title, const std::string& how) {
   std::vector<AttributedPart> sorted = found.parts;
   std::stable_sort(sorted.begin(), sorted.end(), [](const AttributedPart& a, const AttributedPart& b) {
@@ -109,20 +62,21 @@ void print_attribute(const Attribution& found, const std::string& title, const s
 }
 
 void attribute(const AttributeArguments& options) {
-  const OpenModel model = open_model(options.model);
+  const api::Model library = open_library(options.model);
+  const OpenModel& model = inside(library);
   const Tokenizer& tokenizer = model.tokenizer();
   QKV_CHECK(model.spec().has_source() || options.target.empty(), "--target, but a ", model.spec().family,
             " has no source and target",
             Hint("--target is what a model that translates has written; the token to explain is  --for TOKEN"));
-  const TokenText text = model.encode(options.text, options.target);
+  const TokenText text = api::tokens_of(model, api::Text::pair(options.text, options.target));
   QKV_CHECK(!text.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
   const int64_t row = options.token.value_or(std::ssize(text.ids) - 1);
   const Attributor attributor(model.model(), model.engine(), model.precision(), text, row);
-  const std::vector<int32_t> best = two_best(attributor.logits());
-  QKV_CHECK(best.size() == 2, model.path(), " has a vocabulary of ", best.size(), Hint("a difference needs two"));
-  const int32_t target = options.in_favour ? one_token(tokenizer, "--for", *options.in_favour) : best[0];
-  const int32_t against =
-      options.against ? one_token(tokenizer, "--against", *options.against) : best[best[0] == target ? 1 : 0];
+  const auto given = [&](const char* flag, const std::optional<std::string>& word) {
+    return word ? std::optional(one_token(tokenizer, flag, *word)) : std::nullopt;
+  };
+  const auto [target, against] =
+      api::compared_tokens(attributor, given("--for", options.in_favour), given("--against", options.against));
   QKV_CHECK(target != against, "--for and --against are both ", printable(token_text(tokenizer, target)),
             Hint("a token against itself is 0"));
   const Attribution found = attributor.of(target, against);
@@ -146,7 +100,7 @@ void attribute(const AttributeArguments& options) {
   };
   Report parts = Report::array();
   for (const AttributedPart& part : found.parts) {
-    parts.push_back({{"name", part.name}, {"kind", name_of(part.kind)}, {"share", part.share}});
+    parts.push_back({{"name", part.name}, {"kind", api::name_of(part.kind)}, {"share", part.share}});
   }
   write_report(options.report, Report{{"model", model.path()},
                                       {"token", {{"index", row}, {"text", at}}},

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/progress.h"
+#include "common/model_options.h"
 #include "common/texts.h"
 #include "inspect/heads/head_roles.h"
 #include "open/builtin_models.h"
@@ -85,8 +86,9 @@ Json show_builtin(const DemoOptions& options) {
               << wrapped(error.hint(), std::max(terminal_columns(), 40), 2);
     return nullptr;
   }
-  const OpenModel model(built_in->folder().string(),
-                        OpenOptions{.threads = options.compute.threads, .device = options.compute.device()});
+  const api::Model library =
+      open_library({.path = built_in->folder().string(), .dtype = "auto", .compute = options.compute});
+  const OpenModel& model = inside(library);
   const std::vector<TokenText> texts =
       read_texts(model, {.data = options.words("world", "world:zh"), .tokens = 4000, .length = 256});
   Json told{{"model", kName}, {"written", show_writing(options, model, text_to_continue(texts))}};

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "make/train_run.h"
+#include "api/training/train_run.h"
 
 namespace qkv::app {
 

@@ -5,13 +5,13 @@
 #include <iostream>
 #include <optional>
 
+#include "api/training/recipes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/output_path.h"
 #include "base/path.h"
 #include "base/progress.h"
 #include "common/interrupt.h"
-#include "make/recipes.h"
 #include "see/demo_screen.h"
 
 namespace qkv::app {
@@ -55,13 +55,15 @@ void train_demo(const DemoOptions& options, bool resume) {
   DemoScreen screen(options.chinese(), recipe["steps"].get<int64_t>());
   std::optional<ProgressSilence> silence;  // the lines of preparing a run are English
   if (options.chinese()) silence.emplace();
+  std::optional<InterruptWatch> interrupt;
   TrainRun training({.recipe = [&] { return recipe; },
                      .named = "demo",
                      .out = options.run().string(),
-                     .compute = options.compute,
+                     .device = options.compute.device(),
+                     .threads = options.compute.threads,
                      .resume = resume,
                      .watch = true,
-                     .show = TrainView::Show::nothing,
+                     .stop = [&] { return interrupt && interrupt->seen(); },
                      .observer = screen.observer()},
                     self_comm());
   silence.reset();
@@ -76,7 +78,9 @@ void train_demo(const DemoOptions& options, bool resume) {
         options.folder());
     std::cout.flush();
   }
+  interrupt.emplace(std::vector<int>{SIGINT, SIGTERM, SIGUSR1});
   const std::optional<StopReason> end = training.run();
+  interrupt.reset();
   screen.finish();
   if (end == StopReason::stopped) {
     std::cout << fmt::format(

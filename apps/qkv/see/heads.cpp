@@ -11,7 +11,6 @@
 #include "common/texts.h"
 #include "see/heads_view.h"
 #include "text/unicode/utf8.h"
-#include "world/world.h"
 
 namespace qkv::app {
 namespace {
@@ -42,25 +41,23 @@ struct HeadsArguments {
 std::vector<LabelledText> labelled_texts(const HeadsArguments& options, const OpenModel& model) {
   const std::string& data = options.text.data;
   std::vector<LabelledText> all;
+  if (options.labels == "world") {
+    QKV_CHECK(data == "world" || data == "world:zh", "the labels of the world do not belong to ", data,
+              Hint("use --data world or world:zh"));
+    for (const AnnotatedText& story :
+         labelled_world(model, data, {.tokens = options.text.tokens, .skip = static_cast<uint64_t>(options.skip)})) {
+      all.push_back(labelled(story));
+    }
+    return all;
+  }
+  const std::string content = read_text(data, kLargestTextFile);
+  QKV_CHECK(is_utf8(content), data, " is not UTF-8", Hint("convert it, for example with  iconv"));
+  std::vector<LabelledText> found = options.labels == "gap" ? read_gap(content, data) : read_conllu(content, data);
   auto room_for = [&, tokens = int64_t{0}](const LabelledText& text) mutable {
     const bool room = tokens < options.text.tokens;
     tokens += std::ssize(model.tokenizer().encode(text.text));
     return room;
   };
-  if (options.labels == "world") {
-    QKV_CHECK(data == "world" || data == "world:zh", "the labels of the world do not belong to ", data,
-              Hint("use --data world or world:zh"));
-    const World world(kWorldSeed);
-    for (auto i = static_cast<uint64_t>(options.skip);; ++i) {
-      LabelledText text =
-          labelled(world.story(kFirstStory + i).in(data == "world" ? Language::english : Language::chinese));
-      if (!room_for(text)) return all;
-      all.push_back(std::move(text));
-    }
-  }
-  const std::string content = read_text(data, kLargestTextFile);
-  QKV_CHECK(is_utf8(content), data, " is not UTF-8", Hint("convert it, for example with  iconv"));
-  std::vector<LabelledText> found = options.labels == "gap" ? read_gap(content, data) : read_conllu(content, data);
   for (auto i = static_cast<size_t>(options.skip); i < found.size() && room_for(found[i]); ++i) {
     all.push_back(std::move(found[i]));
   }
@@ -124,7 +121,8 @@ void price(Reader& reader, const Tokenizer* tokenizer, std::span<const TokenText
 }
 
 void heads(const HeadsArguments& options) {
-  const OpenModel model = open_model(options.model);
+  const api::Model library = open_library(options.model);
+  const OpenModel& model = inside(library);
   const std::vector<LabelledText> labelled =
       options.labels.empty() ? std::vector<LabelledText>() : labelled_texts(options, model);
   const std::vector<TokenText> texts = texts_of(options, model, labelled);

@@ -117,7 +117,8 @@ void print_tuned(const LensReport& plain, const LensReport& tuned) {
 
 void lens(const LensArguments& options) {
   // Gradients go back through weights as plain numbers.
-  const OpenModel model = open_model(options.model, options.train ? BlockWeights::decoded : BlockWeights::kept);
+  const api::Model library = open_library(options.model, options.train);
+  const OpenModel& model = inside(library);
   const std::vector<TokenText> texts = read_texts(model, options.text);
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   const bool prints = !options.report.json;

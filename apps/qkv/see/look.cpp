@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "api/looking.h"
 #include "base/error.h"
 #include "base/progress.h"
 #include "common/commands.h"
@@ -12,8 +13,6 @@
 #include "common/model_options.h"
 #include "common/reports.h"
 #include "common/token_ids.h"
-#include "core/host_values.h"
-#include "inspect/report/report_html.h"
 #include "see/look_view.h"
 #include "text/unicode/utf8.h"
 
@@ -62,25 +61,13 @@ void check_layer(const ModelSpec& spec, int64_t layer) {
             Hint("layers are counted from 0"));
 }
 
-Ladder climb_showing(const OpenModel& model, const Looked& seen) {
-  Progress progress("reading guesses", seen.rows.count * std::ssize(seen.streams));
-  return climb(model.model(), model.engine(), seen,
-               {.precision = model.precision(), .progress = [&](int64_t done) { progress.update(done); }});
-}
-
-void write_files(const LookArguments& options, const OpenModel& model, const LookedAt& at) {
+void write_files(const LookArguments& options, const api::Looked& seen) {
   if (!options.npz.empty()) {
-    Arena arena(model.engine().device());
-    Context cx = model.engine().context(arena, model.precision());
-    const std::vector<float>& last = at.seen.streams.back();
-    const Tensor stream = cx.upload(last, {at.seen.rows.count, at.seen.width});
-    write_npz(options.npz, at, host_floats(model.model().read_out(cx, stream)));
+    seen.save_npz(options.npz);
     std::cerr << "wrote " << options.npz << '\n';
   }
-  if (!options.report.wanted() && options.html.empty()) return;
-  const Json report = look_report(at, name_of_model(options.model.path), options.given.text);
-  write_report(options.report, report_text(report, -1));
-  if (!options.html.empty()) write_out(options.html, report_html(report));
+  if (options.report.wanted()) write_report(options.report, seen.json());
+  if (!options.html.empty()) write_out(options.html, seen.html());
   for (const std::string& file : {options.report.out, options.html}) {
     if (!file.empty() && file != "-") std::cerr << "wrote " << file << '\n';
   }
@@ -106,23 +93,28 @@ void look(const LookArguments& options) {
   for (const std::string& text : {options.given.text, options.given.target}) {
     QKV_CHECK(is_utf8(text), "the text is not UTF-8", Hint("convert it, for example with  iconv"));
   }
-  const OpenModel model = open_model(options.model);
-  check_layer(model.spec(), options.layer);
-  const std::optional<HeadId> head = wanted_head(model.spec(), options);
-  const bool has_source = model.spec().has_source();
-  QKV_CHECK(has_source || options.given.target.empty(), "--target, but a ", model.spec().family, " continues its text",
+  const api::Model model = open_library(options.model);
+  const OpenModel& open = inside(model);
+  check_layer(open.spec(), options.layer);
+  const std::optional<HeadId> head = wanted_head(open.spec(), options);
+  const bool has_source = open.spec().has_source();
+  QKV_CHECK(has_source || options.given.target.empty(), "--target, but a ", open.spec().family, " continues its text",
             Hint("leave it out: only models that translate have a source and a target"));
   if (has_source && options.given.target.empty()) {
     std::cerr << "no --target: the decoder sees only the token it starts with\n";
   }
-  const TokenText text = given_tokens(model, options.given);
-  Looked seen = look_at(model.model(), model.engine(), text, {.precision = model.precision(), .token = options.token});
-  Ladder ladder = climb_showing(model, seen);
-  const Tokenizer* tokenizer = options.given.ids && !model.has_tokenizer() ? nullptr : &model.tokenizer();
-  LookedAt at(tokenizer, model.spec(), std::move(seen), std::move(ladder));
-  at.next = next_tokens(model.model(), model.engine(), at.seen, model.precision());
-  if (!options.report.json && options.html != "-") draw(options, at, head);
-  write_files(options, model, at);
+  std::optional<Progress> progress;
+  const auto seen = api::look_inside(open, given_tokens(open, options.given),
+                                     {.token = options.token,
+                                      .logits = !options.npz.empty(),
+                                      .with_tokenizer = !options.given.ids,
+                                      .climbing = [&](int64_t done, int64_t of) {
+                                        if (!progress) progress.emplace("reading guesses", of);
+                                        progress->update(done);
+                                      }});
+  progress.reset();
+  if (!options.report.json && options.html != "-") draw(options, seen->at, head);
+  write_files(options, api::Looked(seen));
 }
 
 }  // namespace

@@ -103,7 +103,8 @@ nlohmann::ordered_json route_report(const std::vector<LayerRouting>& layers) {
 }
 
 void run_route(const RouteArguments& options) {
-  const OpenModel model = open_model(options.model);
+  const api::Model library = open_library(options.model);
+  const OpenModel& model = inside(library);
   check_experts(model.spec());
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   RoutingOptions routing{.class_of = word_kinds(model.tokenizer(), model.spec().vocabulary),

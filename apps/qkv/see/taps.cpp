@@ -1,4 +1,6 @@
 // qkv taps: the places inside a model that can be read, by name; their values; what reading costs.
+#include "inspect/taps/taps.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +15,6 @@
 #include "common/model_options.h"
 #include "common/reports.h"
 #include "common/token_ids.h"
-#include "inspect/taps/recorder.h"
 #include "inspect/taps/tap_price.h"
 #include "io/npz.h"
 
@@ -91,38 +92,31 @@ Report show_model(const OpenModel& model, bool print) {
 }
 
 // [tokens, heads, width], [tokens, width] or whatever shape a tap has. Scores of keys a row does not see are -inf.
-void write_arrays(const std::string& path, const ModelSpec& spec, const Recorder& recorder,
+void write_arrays(const std::string& path, const ModelSpec& spec, const api::ReadResult& read,
                   const std::vector<TapId>& wanted) {
   NpzWriter out(path);
   for (const TapId& tap : wanted) {
-    const RecordedTap& seen = recorder.last(tap);  // a shared expert's mlp.out comes first, then the sum
-    std::vector<int64_t> shape;
-    for (int axis = 0; axis < seen.shape.rank(); ++axis) shape.push_back(seen.shape[axis]);
-    out.add(array_name(spec, tap), seen.values, shape);
+    const api::Array& seen = read.at(name_of(spec, tap));  // a shared expert's mlp.out comes first, then the sum
+    out.add(array_name(spec, tap), seen.values, seen.shape);
   }
   out.commit();
   std::cerr << "wrote " << path << '\n';
 }
 
-Report show_text(const OpenModel& model, const TapsArguments& options, bool print) {
+Report show_text(const api::Model& library, const TapsArguments& options, bool print) {
+  const OpenModel& model = inside(library);
   const ModelSpec& spec = model.spec();
-  std::vector<TapId> wanted;
-  if (options.sites.empty()) {
-    for (const TapInfo& tap : all_taps(spec)) wanted.push_back(tap.id);
-  } else {
-    wanted = parse_taps(spec, options.sites);
+  std::string sites = options.sites;
+  if (sites.empty()) {
+    for (const TapInfo& tap : all_taps(spec)) sites += (sites.empty() ? "" : ",") + tap.name;
   }
+  const std::vector<TapId> wanted = parse_taps(spec, sites);
   QKV_CHECK(spec.has_source() || options.given.target.empty(), "--target, but a ", spec.family, " continues its text",
             Hint("leave it out: only models that translate have a source and a target"));
-  const TokenText text = given_tokens(model, options.given);
-  QKV_CHECK(!text.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
-  Recorder recorder(wanted);
-  // In one pass, so that there is one array for each tap.
-  Reader(model.model(), model.engine(), {.precision = model.precision(), .rows = std::ssize(text.ids)})
-      .look({&text, 1}, recorder);
-  if (!options.npz.empty()) write_arrays(options.npz, spec, recorder, wanted);
+  const api::ReadResult read = library.read(library_text(options.given), {.keep = sites});
+  if (!options.npz.empty()) write_arrays(options.npz, spec, read, wanted);
   Report taps = Report::array();
-  for (const RecordedTap& tap : recorder.all()) {
+  for (const api::Array& tap : read.arrays) {
     double sum = 0, power = 0;
     int64_t finite = 0;  // scores of keys a row does not see are -inf
     for (const float v : tap.values) {
@@ -136,16 +130,15 @@ Report show_text(const OpenModel& model, const TapsArguments& options, bool prin
                                    tap.values.begin() + std::min<std::ptrdiff_t>(4, std::ssize(tap.values)));
     Report sizes = Report::array(), numbers = Report::array();
     std::string shape, shown;
-    for (int axis = 0; axis < tap.shape.rank(); ++axis) {
-      sizes.push_back(tap.shape[axis]);
-      shape += (axis == 0 ? "[" : ", ") + std::to_string(tap.shape[axis]);
+    for (const int64_t size : tap.shape) {
+      sizes.push_back(size);
+      shape += (shape.empty() ? "[" : ", ") + std::to_string(size);
     }
     for (const float v : first) {
       numbers.push_back(v == -INFINITY ? Report() : Report(v));
       shown += fmt::format(" {:.4g}", v);
     }
-    const std::string name = name_of(spec, tap.id);
-    taps.push_back({{"name", name},
+    taps.push_back({{"name", tap.name},
                     {"shape", sizes},
                     {"n", finite},
                     {"mean", mean},
@@ -153,10 +146,10 @@ Report show_text(const OpenModel& model, const TapsArguments& options, bool prin
                     {"first", numbers}});
     if (!print) continue;
     shown = shown.substr(shown.empty() ? 0 : 1) + (tap.values.size() > first.size() ? " ..." : "");
-    std::cout << fmt::format("{:<22} {}]\n", name, shape)
+    std::cout << fmt::format("{:<22} {}]\n", tap.name, shape)
               << inked(Ink::dim, fmt::format("  mean {:.4g}, norm {:.4g}: {}", mean, std::sqrt(power), shown)) << '\n';
   }
-  return {{"model", model.path()}, {"tokens", text.ids.size()}, {"taps", taps}};
+  return {{"model", model.path()}, {"tokens", read.ids.size()}, {"taps", taps}};
 }
 
 Report show_cost(const OpenModel& model, bool print) {
@@ -205,9 +198,9 @@ void taps(const TapsArguments& options) {
   if (options.model.path.empty()) {
     report = show_sites(print);
   } else {
-    const OpenModel model = open_model(options.model);
-    report = options.cost                 ? show_cost(model, print)
-             : options.given.text.empty() ? show_model(model, print)
+    const api::Model model = open_library(options.model);
+    report = options.cost                 ? show_cost(inside(model), print)
+             : options.given.text.empty() ? show_model(inside(model), print)
                                           : show_text(model, options, print);
   }
   write_report(options.report, report);

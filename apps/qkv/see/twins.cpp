@@ -84,7 +84,8 @@ nlohmann::ordered_json twins_report(const ModelSpec& spec, const Twins& found) {
 }
 
 void run_twins(TwinsArguments options) {
-  const OpenModel model = open_model(options.model, BlockWeights::decoded);
+  const api::Model library = open_library(options.model, true);
+  const OpenModel& model = inside(library);
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   const std::vector<TokenText> texts = read_scored_texts(model, options.text);
   const Twins found = watched("pairs of heads", options.twins.pairs, [&](const Reader::Finished& finished) {

@@ -147,7 +147,9 @@ std::vector<std::vector<int32_t>> tokens_of_words(const LabelledText& text, cons
 LabelScores label_scores(Reader& reader, const Tokenizer& tokenizer, std::span<const LabelledText> texts,
                          const LabelOptions& options) {
   const ModelSpec& spec = reader.model().spec();
-  const Decisions decided(spec, tokenizer, texts, options);
+  LabelOptions whole = options;  // a text that is read in several passes has no whole pattern
+  whole.length = std::min(options.length, reader.options().rows);
+  const Decisions decided(spec, tokenizer, texts, whole);
   LabelScores scores{.texts = std::ssize(texts),
                      .words = decided.words,
                      .lost = decided.lost,

@@ -49,7 +49,7 @@ struct LabelScores {
 };
 
 struct LabelOptions {
-  int64_t length = 512;  // longer texts are cut
+  int64_t length = 512;  // longer texts are cut, and those longer than a pass of the reader
   int64_t fewest = 20;   // labels with fewer decisions in either half of the texts are left out
   uint64_t seed = 0;
   Reader::Finished finished = {};

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "core/host_values.h"
-#include "inspect/heads/head_labels.h"
+#include "inspect/look/gold_tokens.h"
 
 namespace qkv {
 namespace {
@@ -15,20 +15,6 @@ namespace {
 constexpr std::array kLeast{0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6};
 constexpr size_t kRowKinds = 2;  // predicting, reading
 constexpr size_t kChoices = kRowKinds * kLeast.size();
-
-// |A| + |S| - 2 |A n S| over |A| + |S|: the sum of these over sentences is their AER.
-TextSum error_sum(const WordPairs& found, const WordPairs& gold) {
-  int64_t both = 0;
-  for (const auto& link : found) both += std::binary_search(gold.begin(), gold.end(), link) ? 1 : 0;
-  const int64_t all = std::ssize(found) + std::ssize(gold);
-  return {.sum = static_cast<double>(all - 2 * both), .count = all};
-}
-
-// One sentence pair as the model reads it, and the tokens of its words.
-struct PairTokens {
-  TokenText text;
-  std::vector<std::vector<int32_t>> source, target;  // of each word; target tokens as positions in text.ids
-};
 
 class GoldProbe : public ReadingProbe {
  public:
@@ -49,10 +35,7 @@ class GoldProbe : public ReadingProbe {
   void visit(Context& cx, const Tap& tap, Tensor& x) override {
     const std::vector<float> pattern = host_floats(x);  // [N, H, S]
     const auto heads = static_cast<size_t>(x.dim(1)), keys = static_cast<size_t>(x.dim(2));
-    std::map<size_t, std::vector<size_t>> rows_of;  // text -> its rows, by position
-    for (size_t r = 0; r < pass_->rows.size(); ++r) {
-      if (pass_->rows[r].text >= 0) rows_of[static_cast<size_t>(pass_->rows[r].text)].push_back(r);
-    }
+    const std::map<size_t, std::vector<size_t>> rows_of = rows_of_texts(*pass_);
     const size_t first = first_head_.at(tap.place.layer);
     cx.exec.pool->run(static_cast<int64_t>(heads), [&](int64_t head, int) {
       const auto h = static_cast<size_t>(head);
@@ -77,24 +60,15 @@ class GoldProbe : public ReadingProbe {
     for (size_t reading = 0; reading < kRowKinds; ++reading) {
       std::array<WordPairs, kLeast.size()> found;
       for (size_t t = 0; t < tokens.target.size(); ++t) {
-        std::vector<double> to(tokens.source.size(), 0);
-        double all = 0;
-        for (const int32_t token : tokens.target[t]) {
-          const float* weights = row(static_cast<size_t>(token) - (reading == 1 ? 0 : 1));
-          for (size_t s = 0; s < to.size(); ++s) {
-            for (const int32_t key : tokens.source[s]) to[s] += static_cast<double>(weights[key]);
-          }
-          for (size_t k = 0; k < tokens.text.source.size(); ++k) all += static_cast<double>(weights[k]);
-        }
-        if (to.empty() || all <= 0) continue;
+        const std::vector<double> to = source_weights(tokens, t, reading == 1, row);
+        if (to.empty()) continue;
         const auto most = std::max_element(to.begin(), to.end());
         for (size_t l = 0; l < kLeast.size(); ++l) {
-          if (*most > 0 && *most >= kLeast[l] * all) found[l].emplace_back(most - to.begin(), t);
+          if (*most > 0 && *most >= kLeast[l]) found[l].emplace_back(most - to.begin(), t);
         }
       }
       for (size_t l = 0; l < kLeast.size(); ++l) {
-        sums_[(head * kChoices + reading * kLeast.size() + l) * gold_.size() + text] =
-            error_sum(found[l], gold_[text].links);
+        sums_[(head * kChoices + reading * kLeast.size() + l) * gold_.size() + text] = error_sum(found[l], gold_[text]);
       }
     }
   }
@@ -107,28 +81,8 @@ class GoldProbe : public ReadingProbe {
   const PassTexts* pass_ = nullptr;
 };
 
-PairTokens tokens_of(const PairTokenizers& tokenizers, const GoldPair& pair) {
-  const Encoding source = tokenizers.source.encode_full(pair.source.text, {.unit = OffsetUnit::bytes}),
-                 target = tokenizers.target.encode_full(pair.target.text, {.unit = OffsetUnit::bytes});
-  PairTokens made{.text = {.ids = tokenizers.start, .source = source.ids},
-                  .source = tokens_of_words(pair.source, source),
-                  .target = tokens_of_words(pair.target, target)};
-  made.text.ids.insert(made.text.ids.end(), target.ids.begin(), target.ids.end());
-  const auto before = static_cast<int32_t>(tokenizers.start.size());
-  for (auto& word : made.target) {
-    for (int32_t& token : word) token += before;
-  }
-  return made;
-}
-
 std::string_view word_text(const LabelledText& text, size_t word) {
   return std::string_view(text.text).substr(text.words[word].begin, text.words[word].end - text.words[word].begin);
-}
-
-double mean_of_half(std::span<const TextSum> sums, bool judging) {
-  TextSum all;
-  for (const TextSum& one : of_half(sums, judging)) all += one;
-  return all.count > 0 ? all.sum / static_cast<double>(all.count) : 1;
 }
 
 // --- reading gold files ----------------------------------------------------------------------------------------------
@@ -143,9 +97,20 @@ void read_side(const Json& line, const std::string& side, const std::string& whe
   }
 }
 
+void read_links(const Json& links, const std::string& where, const GoldPair& pair, WordPairs& into) {
+  for (const Json& link : links) {
+    const auto s = link.at(0).get<size_t>(), t = link.at(1).get<size_t>();
+    QKV_CHECK(s < pair.source.words.size() && t < pair.target.words.size(), where, ": the pair [", s, ", ", t,
+              "] is beyond ", pair.source.words.size(), " source and ", pair.target.words.size(), " target words",
+              Hint("words are counted from 0"));
+    into.emplace_back(s, t);
+  }
+  std::sort(into.begin(), into.end());
+}
+
 }  // namespace
 
-double alignment_error(const WordPairs& found, const WordPairs& gold) {
+double alignment_error(const WordPairs& found, const GoldPair& gold) {
   const TextSum sum = error_sum(found, gold);
   return sum.count > 0 ? sum.sum / static_cast<double>(sum.count) : 0;
 }
@@ -164,19 +129,13 @@ std::vector<GoldPair> read_gold_pairs(std::string_view content, const std::strin
     try {
       read_side(json, "source", where, pair.source);
       read_side(json, "target", where, pair.target);
-      for (const Json& link : json.at("pairs")) {
-        const auto s = link.at(0).get<size_t>(), t = link.at(1).get<size_t>();
-        QKV_CHECK(s < pair.source.words.size() && t < pair.target.words.size(), where, ": the pair [", s, ", ", t,
-                  "] is beyond ", pair.source.words.size(), " source and ", pair.target.words.size(), " target words",
-                  Hint("words are counted from 0"));
-        pair.links.emplace_back(s, t);
-      }
+      read_links(json.at("pairs"), where, pair, pair.links);
+      if (json.contains("possible")) read_links(json.at("possible"), where, pair, pair.possible);
     } catch (const Json::exception& e) {
       QKV_FAIL(where, ": ", e.what(),
                Hint("a line is {\"source\", \"target\", \"source_words\", \"target_words\", \"pairs\"}; see "
                     "docs/looking.md"));
     }
-    std::sort(pair.links.begin(), pair.links.end());
   }
   return pairs;
 }
@@ -280,8 +239,8 @@ AlignmentScore score_alignment(Reader& reader, const PairTokenizers& tokenizers,
   std::vector<TextSum> diagonal_sums, model1_sums;
   for (size_t p = 0; p < pairs.size(); ++p) {
     score.links += std::ssize(pairs[p].links);
-    diagonal_sums.push_back(error_sum(diagonal_links(pairs[p]), pairs[p].links));
-    model1_sums.push_back(error_sum(model1[p], pairs[p].links));
+    diagonal_sums.push_back(error_sum(diagonal_links(pairs[p]), pairs[p]));
+    model1_sums.push_back(error_sum(model1[p], pairs[p]));
   }
   score.diagonal = estimate(of_half(diagonal_sums, true));
   score.model1 = estimate(of_half(model1_sums, true));

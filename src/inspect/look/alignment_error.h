@@ -1,8 +1,8 @@
 // Word alignment by single heads of cross-attention, judged against gold pairs. Head, row and least weight are chosen on
 // one half of the sentence pairs and judged on the other, beside alignments that need no attention.
 //
-//   AER = 1 - 2 |A n S| / (|A| + |S|)    A the links found, S the gold ones, over all sentences (Och and Ney 2003, with
-//                                        no merely possible links)
+//   AER = 1 - (|A n S| + |A n P|) / (|A| + |S|)    A the links found, S the sure gold ones, P these and the possible
+//                                                  ones, over all sentences (Och and Ney 2003)
 #pragma once
 
 #include <array>
@@ -23,15 +23,16 @@ using WordPairs = std::vector<std::pair<size_t, size_t>>;  // numbers of source 
 
 struct GoldPair {
   LabelledText source, target;  // text and words
-  WordPairs links;              // sorted
+  WordPairs links;              // the sure ones, sorted
+  WordPairs possible = {};      // neither wanted nor wrong, sorted
 };
 
 // A JSON object a line: {"source": "The cat sleeps.", "target": "猫在睡觉。", "source_words": [[0, 3], [4, 7], ...],
-// "target_words": [[0, 3], ...], "pairs": [[1, 0], [2, 1]]}: words as byte ranges, pairs of source and target words. A
-// word without a pair has no counterpart. An Error names the line.
+// "target_words": [[0, 3], ...], "pairs": [[1, 0], [2, 1]], "possible": [[0, 0]]}: words as byte ranges, pairs of source
+// and target words; possible ones may be left out. A word without a pair has no counterpart. An Error names the line.
 std::vector<GoldPair> read_gold_pairs(std::string_view content, const std::string& what);
 
-double alignment_error(const WordPairs& found, const WordPairs& gold);
+double alignment_error(const WordPairs& found, const GoldPair& gold);
 
 // Links that need no model: the source word at the same share of the sentence, and IBM model 1, trained by EM on the
 // sentences themselves (Brown et al. 1993; a target word may have no source).

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/error.h"
 #include "core/host_values.h"
@@ -110,25 +109,30 @@ class PooledProbe : public ReadingProbe {
 
 }  // namespace
 
-// Fills the maps of some attentions.
-class LayerMapsProbe : public ReadingProbe {
- public:
-  void add(Place place, LayerMaps& to) { to_[{place.stack, place.layer}] = &to; }
-  void begin(Context&, const PassTexts&) override {}
-  Ask ask(Place place, Site site) const override {
-    const bool mine = to_.contains({place.stack, place.layer});
-    return mine && (site == Site::attn_q || site == Site::attn_k || site == Site::attn_lse) ? Ask::read : Ask::none;
-  }
-  void visit(Context&, const Tap& tap, Tensor& x) override {
-    LayerMaps& maps = *to_.at({tap.place.stack, tap.place.layer});
-    std::vector<float>& to = tap.site == Site::attn_q ? maps.q_ : tap.site == Site::attn_k ? maps.k_ : maps.lse_;
-    const std::vector<float> values = host_floats(x);
-    to.insert(to.end(), values.begin(), values.end());
-  }
+Ask MapsReading::ask(Place place, Site site) const {
+  const bool mine = to_.contains({place.stack, place.layer});
+  return mine && (site == Site::attn_q || site == Site::attn_k || site == Site::attn_lse) ? Ask::read : Ask::none;
+}
 
- private:
-  std::map<std::pair<Stack, int16_t>, LayerMaps*> to_;
-};
+void MapsReading::visit(Context&, const Tap& tap, Tensor& x) {
+  LayerMaps& maps = *to_.at({tap.place.stack, tap.place.layer});
+  std::vector<float>& to = tap.site == Site::attn_q ? maps.q_ : tap.site == Site::attn_k ? maps.k_ : maps.lse_;
+  const std::vector<float> values = host_floats(x);
+  to.insert(to.end(), values.begin(), values.end());
+}
+
+MapsReading::MapsReading(const ModelSpec& spec, const TokenText& text) {
+  for (const Place place : all_attentions(spec)) {
+    if (attention_at(spec, place).relative) continue;
+    all.emplace_back(place, std::unique_ptr<LayerMaps>(new LayerMaps(spec, text, place)));
+    add(place, *all.back().second);
+  }
+}
+
+void read_maps(const Model& model, const Engine& engine, const TokenText& text, MapsReading& maps,
+               const MapOptions& options) {
+  read_with(model, engine, text, maps, options);
+}
 
 LayerMaps::LayerMaps(const ModelSpec& spec, const TokenText& text, Place place) : spec_(attention_at(spec, place)) {
   const bool reads = spec.has_source() && place.stack == Stack::encoder, across = place.stack == Stack::cross;
@@ -144,23 +148,9 @@ LayerMaps::LayerMaps(const Model& model, const Engine& engine, const TokenText& 
     : LayerMaps(model.spec(), text, place) {
   QKV_CHECK(!spec_.relative, "the attention of this ", model.spec().family, " has a bias for every distance",
             Hint("its maps are in the report of a text of up to 512 tokens"));
-  LayerMapsProbe probe;
+  MapsReading probe;
   probe.add(place, *this);
   read_with(model, engine, text, probe, options);
-}
-
-std::vector<std::pair<Place, std::unique_ptr<LayerMaps>>> LayerMaps::all(const Model& model, const Engine& engine,
-                                                                         const TokenText& text,
-                                                                         const MapOptions& options) {
-  std::vector<std::pair<Place, std::unique_ptr<LayerMaps>>> made;
-  LayerMapsProbe probe;
-  for (const Place place : all_attentions(model.spec())) {
-    if (attention_at(model.spec(), place).relative) continue;
-    made.emplace_back(place, std::unique_ptr<LayerMaps>(new LayerMaps(model.spec(), text, place)));
-    probe.add(place, *made.back().second);
-  }
-  if (!made.empty()) read_with(model, engine, text, probe, options);
-  return made;
 }
 
 size_t LayerMaps::bytes_of_all(const ModelSpec& spec, const TokenText& text) {

@@ -2,6 +2,7 @@
 // exp(score - lse). A map of 4096 tokens has 67 MB; a tile or an overview of it has at most 256 KB.
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "inspect/look/looking.h"
@@ -24,11 +25,7 @@ class LayerMaps {
   // One pass over the text. An Error for an attention whose scores have more in them than q, k, a soft cap and ALiBi.
   LayerMaps(const Model& model, const Engine& engine, const TokenText& text, Place place, const MapOptions& options);
 
-  // Those of every attention that has such maps, in one pass.
-  static std::vector<std::pair<Place, std::unique_ptr<LayerMaps>>> all(const Model& model, const Engine& engine,
-                                                                       const TokenText& text,
-                                                                       const MapOptions& options);
-  // Bytes that all() keeps.
+  // Bytes that a MapsReading keeps.
   static size_t bytes_of_all(const ModelSpec& spec, const TokenText& text);
 
   int64_t queries() const { return queries_; }
@@ -46,7 +43,7 @@ class LayerMaps {
   MapPart thumbnail(int64_t head, int64_t side, int64_t rows) const;
 
  private:
-  friend class LayerMapsProbe;
+  friend class MapsReading;
   LayerMaps(const ModelSpec& spec, const TokenText& text, Place place);
   void fill_row(int64_t head, int64_t row, int64_t first, std::span<float> to) const;
   MapPart pooled(int64_t head, int64_t side, int64_t rows, int64_t first_key) const;
@@ -57,6 +54,27 @@ class LayerMaps {
   std::vector<float> q_, k_, lse_;  // [queries, H, D], [keys, G, D], [queries, H]
   std::vector<float> slopes_;       // ALiBi
 };
+
+// Keeps the maps of every attention that has such maps, or of some, in whatever pass reads with it.
+class MapsReading : public ReadingProbe {
+ public:
+  MapsReading() = default;
+  MapsReading(const ModelSpec& spec, const TokenText& text);
+  void add(Place place, LayerMaps& to) { to_[{place.stack, place.layer}] = &to; }
+
+  void begin(Context&, const PassTexts&) override {}
+  Ask ask(Place place, Site site) const override;
+  void visit(Context& cx, const Tap& tap, Tensor& x) override;
+
+  std::vector<std::pair<Place, std::unique_ptr<LayerMaps>>> all;  // of a text that was given
+
+ private:
+  std::map<std::pair<Stack, int16_t>, LayerMaps*> to_;
+};
+
+// One pass over a text.
+void read_maps(const Model& model, const Engine& engine, const TokenText& text, MapsReading& maps,
+               const MapOptions& options);
 
 // Pooled maps of all heads, of every attention in the order of all_attentions(), from a few rows of each cell in one
 // pass: thumbnails of a text that is too long for its patterns to be kept. The first key is left out.

@@ -8,6 +8,7 @@ namespace qkv {
 namespace {
 
 constexpr int64_t kFurtherBack = 2;
+constexpr double kNearlyBest = 0.5;
 
 bool shows_word(const ShownToken& token) {
   for (size_t at = 0; at < token.text.size();) {
@@ -41,7 +42,7 @@ TokenWorth token_worth_telling(const Looked& seen, const Ladder& ladder, std::sp
       }
     }
   }
-  TokenWorth best{.token = rows - 1};
+  TokenWorth best{.token = rows - 1}, last = best;
   const auto levels = static_cast<double>(ladder.levels.size());
   for (int64_t r = 1; r < rows; ++r) {
     const auto row = static_cast<size_t>(r);
@@ -50,8 +51,9 @@ TokenWorth token_worth_telling(const Looked& seen, const Ladder& ladder, std::sp
     const double sure = ladder.at(ladder.levels.size() - 1, r).guesses.front().p;
     const double worth = worked_out * sure * static_cast<double>(fetched[row]);
     if (worth > best.worth) best = {.token = r, .worth = worth};
+    if (r == rows - 1) last.worth = worth;
   }
-  return best;
+  return last.worth >= kNearlyBest * best.worth ? last : best;
 }
 
 }  // namespace qkv

@@ -1,5 +1,6 @@
 // Which token's story to tell first: a word whose guess the layers worked out, with a head that fetched something from
-// another word further back; not a comma, and not a guess that the embedding already had.
+// another word further back; not a comma, and not a guess that the embedding already had. The last token if it is nearly
+// as good as the best: its guess is the answer that a reader sees.
 #pragma once
 
 #include "inspect/lens/ladder.h"

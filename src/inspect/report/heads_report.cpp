@@ -36,6 +36,22 @@ nlohmann::ordered_json roles_json(const HeadScore& head) {
   return roles;
 }
 
+nlohmann::ordered_json label_roles_json(const LabelScores& labels, size_t head) {
+  OrderedJson roles = OrderedJson::array();
+  for (const LabelScore& label : labels.labels) {
+    if (label.head != head || !label.found()) continue;
+    roles.push_back({{"name", label.name + ": " + label.direction},
+                     {"score", label.judged.mean},
+                     {"low", label.judged.low},
+                     {"high", label.judged.high},
+                     {"n", label.judged.n},
+                     {"coverage", json_of(label.judged_coverage)},
+                     {"chance", label.best_baseline().score.mean},
+                     {"baseline", label.best_baseline().name}});
+  }
+  return roles;
+}
+
 nlohmann::ordered_json to_json(const HeadsReport& report) {
   const RoleScores& scores = report.roles;
   OrderedJson made{{"report", "heads"},

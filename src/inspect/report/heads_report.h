@@ -21,5 +21,7 @@ nlohmann::ordered_json to_json(const HeadsReport& report);
 
 // The roles of one head, largest coverage first.
 nlohmann::ordered_json roles_json(const HeadScore& head);
+// The labels it was found to answer, as roles: "obj: dependent to head". `head`: of all_heads().
+nlohmann::ordered_json label_roles_json(const LabelScores& labels, size_t head);
 
 }  // namespace qkv

@@ -315,11 +315,29 @@ std::string name_of_model(const std::string& path) {
   return folder.filename().string();
 }
 
-void write_npz(const std::filesystem::path& path, const LookedAt& at, std::span<const float> logits) {
+std::vector<LookArray> look_arrays(const LookedAt& at, std::span<const float> logits) {
   const Looked& seen = at.seen;
   const auto rows = static_cast<int64_t>(seen.text.ids.size());
-  QKV_CHECK(seen.whole, path.string(), ": of a text of ", rows, " tokens only ", seen.rows.count, " rows are kept",
+  QKV_CHECK(seen.whole, "of a text of ", rows, " tokens only ", seen.rows.count, " rows are kept",
             Hint("look at a text of ", LookOptions{}.whole, " tokens or fewer"));
+  std::vector<LookArray> all;
+  for (size_t level = 0; level < seen.streams.size(); ++level) {
+    all.push_back({level == 0 ? "embed" : fmt::format("resid.{}", level - 1), seen.streams[level], {rows, seen.width}});
+  }
+  for (const SeenAttention& a : seen.attentions) {
+    const std::string name = name_of(at.spec, a.place);
+    all.push_back({name + ".q", a.q, {a.queries, a.heads, a.width}});
+    all.push_back({name + ".k", a.k, {a.keys, a.kv_heads, a.width}});
+    all.push_back({name + ".v", a.v, {a.keys, a.kv_heads, a.value_width}});
+    all.push_back({name + ".z", a.z, {a.queries, a.heads, a.value_width}});
+    all.push_back({name + ".probs", a.pattern, {a.queries, a.heads, a.keys}});
+  }
+  all.push_back({"logits", logits, {rows, static_cast<int64_t>(logits.size()) / rows}});
+  return all;
+}
+
+void write_npz(const std::filesystem::path& path, const LookedAt& at, std::span<const float> logits) {
+  const std::vector<LookArray> arrays = look_arrays(at, logits);
   NpzWriter out(path);
   const auto texts = [&](const std::string& name, const std::vector<ShownToken>& tokens, std::span<const int32_t> ids) {
     std::vector<std::string> list;
@@ -327,20 +345,9 @@ void write_npz(const std::filesystem::path& path, const LookedAt& at, std::span<
     out.add(name, list);
     out.add(name + ".ids", ids, {std::ssize(ids)});
   };
-  texts("tokens", at.tokens, seen.text.ids);
-  if (!at.source.empty()) texts("source", at.source, seen.text.source);
-  for (size_t level = 0; level < seen.streams.size(); ++level) {
-    out.add(level == 0 ? "embed" : fmt::format("resid.{}", level - 1), seen.streams[level], {rows, seen.width});
-  }
-  for (const SeenAttention& a : seen.attentions) {
-    const std::string name = name_of(at.spec, a.place);
-    out.add(name + ".q", a.q, {a.queries, a.heads, a.width});
-    out.add(name + ".k", a.k, {a.keys, a.kv_heads, a.width});
-    out.add(name + ".v", a.v, {a.keys, a.kv_heads, a.value_width});
-    out.add(name + ".z", a.z, {a.queries, a.heads, a.value_width});
-    out.add(name + ".probs", a.pattern, {a.queries, a.heads, a.keys});
-  }
-  out.add("logits", logits, {rows, static_cast<int64_t>(logits.size()) / rows});
+  texts("tokens", at.tokens, at.seen.text.ids);
+  if (!at.source.empty()) texts("source", at.source, at.seen.text.source);
+  for (const LookArray& array : arrays) out.add(array.name, array.numbers, array.shape);
   out.commit();
 }
 

@@ -57,7 +57,15 @@ std::string language_of(std::string_view text);
 // The last part of a path.
 std::string name_of_model(const std::string& path);
 
-// tokens, resid per layer, q, k, v, z and probs per attention, logits. An Error for a text that is not kept whole.
+// Numbers of what was seen, by name: embed and resid per layer, q, k, v, z and probs per attention, logits. An Error for
+// a text that is not kept whole.
+struct LookArray {
+  std::string name;
+  std::span<const float> numbers;
+  std::vector<int64_t> shape;
+};
+std::vector<LookArray> look_arrays(const LookedAt& at, std::span<const float> logits);
+// These, and the tokens.
 void write_npz(const std::filesystem::path& path, const LookedAt& at, std::span<const float> logits);
 
 }  // namespace qkv

@@ -1,4 +1,5 @@
-// Two probes in one pass: one edits, the other sees what the edits made of it.
+// Two probes in one pass: the first may edit, the second sees what the edits made of it. Statistics and patterns of rows
+// are the second's.
 #pragma once
 
 #include "inspect/texts/reading.h"
@@ -19,7 +20,7 @@ class EditedReading : public ReadingProbe {
   }
   Ask ask(Place place, Site site) const override { return edit_.ask(place, site) | look_.ask(place, site); }
   void visit(Context& cx, const Tap& tap, Tensor& x) override {
-    if (has(edit_.ask(tap.place, tap.site), Ask::edit)) edit_.visit(cx, tap, x);
+    if (edit_.ask(tap.place, tap.site) != Ask::none) edit_.visit(cx, tap, x);
     if (look_.ask(tap.place, tap.site) != Ask::none) look_.visit(cx, tap, x);
   }
   StatsWanted stats_wanted(Place place) const override { return look_.stats_wanted(place); }

@@ -59,6 +59,11 @@ void add_known(const Tokenizer& tokenizer, std::span<const int32_t> ids, std::ve
 
 }  // namespace
 
+std::string token_text(const Tokenizer& tokenizer, int32_t id) {
+  if (!tokenizer.has(id)) return fmt::format("#{}", id);  // models may have more rows than there are tokens
+  return tokenizer.is_special(id) ? std::string(tokenizer.token(id)) : by_bytes(tokenizer.bytes_of(id));
+}
+
 std::string with_part_signs(std::string_view text) {
   std::string out;
   for (bool before = false; !text.empty();) {

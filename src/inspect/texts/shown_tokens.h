@@ -20,6 +20,9 @@ struct ShownToken {
 
 std::vector<ShownToken> shown_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 
+// What a token adds to a text; the part of a character by its bytes: \xE7\x8C.
+std::string token_text(const Tokenizer& tokenizer, int32_t id);
+
 // What people see in place of a part of a character. Reports keep its bytes.
 inline constexpr const char* kPartOfCharacter = "◌";
 // Each run of bytes, \xE7\x8C, becomes one sign.

@@ -17,8 +17,9 @@ namespace {
 
 constexpr size_t kTokens = 200;  // whose embeddings are kept
 constexpr int64_t kMostSnapshots = 60, kFewestSnapshots = 6;
-constexpr double kBudget = 0.02;       // share of the training time
-constexpr double kPassOverStep = 0.5;  // cost of a row in a snapshot (forward only) relative to a row in a step
+constexpr int64_t kImportantSteps = 1500;  // in which the importance of heads is measured
+constexpr double kBudget = 0.02;           // share of the training time
+constexpr double kPassOverStep = 0.5;      // cost of a row in a snapshot (forward only) relative to a row in a step
 
 // Adds its lifetime to a counter.
 class Clock {
@@ -149,6 +150,7 @@ Watcher::Watcher(const Model& model, const Engine& engine, WatchData data, const
                            static_cast<double>(options.batch_tokens);
   const auto affordable = static_cast<int64_t>(kBudget * static_cast<double>(options.steps) / of_a_step);
   plan_.steps = snapshot_steps(options.steps, std::clamp(affordable, kFewestSnapshots, kMostSnapshots));
+  every_ = std::max<int64_t>(1, options.steps / kImportantSteps);
   importance_.resize(plan_.heads.size());
   in_step_.resize(plan_.heads.size());
 }
@@ -170,7 +172,7 @@ void Watcher::resume(const WatchPlan& plan, double seconds) {
 }
 
 Ask Watcher::ask(Place, Site site) const {
-  return site == Site::attn_z ? Ask::importance : Ask::none;
+  return site == Site::attn_z && measures_ ? Ask::importance : Ask::none;
 }
 
 void Watcher::visit_importance(Context&, const Tap& tap, const Tensor& z_dz) {
@@ -237,6 +239,7 @@ std::vector<float> Watcher::embeddings() const {
 }
 
 void Watcher::before_step(int64_t step) {
+  measures_ = step % every_ == 0 || due(step + 1);
   if (!due(step + 1)) return;
   const Clock clock(seconds_);
   before_ = sketch();

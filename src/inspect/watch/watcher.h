@@ -40,7 +40,7 @@ class Watcher : public Probe {
   void resume(const WatchPlan& plan, double seconds);
 
   // Call before each step, with the number of steps done. If the step ends in a snapshot, keeps sampled weights so that
-  // its update can be measured.
+  // its update can be measured. Long runs measure the importance of heads in some steps only: each costs a download.
   void before_step(int64_t step);
   void after_step(int64_t counted_targets);  // call after each step, with its number of targets
   Snapshot take(int64_t step);
@@ -69,6 +69,8 @@ class Watcher : public Probe {
 
   std::vector<Snapshot::Importance> importance_;  // since the last snapshot
   std::vector<Snapshot::Importance> in_step_;     // of this step, not yet multiplied by its divisor
+  int64_t every_ = 1;                             // steps from one whose importance is measured to the next
+  bool measures_ = true;                          // the importance of heads, in this step
   std::vector<int32_t> targets_;                  // per text of the batch in backward
   std::vector<float> before_;                     // the sketch before the step that ends in a snapshot
   double seconds_ = 0;

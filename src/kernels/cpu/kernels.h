@@ -15,6 +15,7 @@ void linear_backward(const Exec& exec, const LinearBackwardArgs& a, const IsaKer
 
 void attention(const Exec& exec, const AttentionArgs& a, const IsaKernels& isa) noexcept;
 void attention_backward(const Exec& exec, const AttentionBackwardArgs& a, const IsaKernels& isa) noexcept;
+void attention_pattern(const Exec& exec, const AttentionPatternArgs& a, const IsaKernels& isa) noexcept;
 
 void layer_norm(const Exec& exec, const LayerNormArgs& a, const IsaKernels& isa) noexcept;
 void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a, const IsaKernels& isa) noexcept;

@@ -42,9 +42,9 @@ void sgd(const Exec& exec, const SgdArgs& a, const IsaKernels& isa) noexcept {
 // Chunks depend on the count alone and their sums are added in order, so the number of threads changes no bit.
 void sum_squares(const Exec& exec, const SumSquaresArgs& a, const IsaKernels& isa) noexcept {
   if (!is_float(a.x) || !a.x.contiguous()) return ref::sum_squares(ref::Split(*exec.pool), a);
-  constexpr int64_t kMostChunks = 4096, kSmallest = 16384;
+  constexpr int64_t kMostChunks = 4096, kSmallestChunk = 16384;
   const int64_t count = a.x.count(), each = (count + kMostChunks - 1) / kMostChunks;
-  const int64_t chunk = std::max(kSmallest, (each + 63) / 64 * 64), chunks = (count + chunk - 1) / chunk;
+  const int64_t chunk = std::max(kSmallestChunk, (each + 63) / 64 * 64), chunks = (count + chunk - 1) / chunk;
   auto* sums = reinterpret_cast<double*>(exec.scratch.data());
   over_thread_ranges(exec, chunks, 1, [&](Range range, int) {
     for (int64_t i = range.begin; i < range.end; ++i) {

@@ -32,6 +32,7 @@ const Kernels& table_of() {
     t.linear_backward = entry<isa, linear_backward>;
     t.attention = entry<isa, attention>;
     t.attention_backward = entry<isa, attention_backward>;
+    t.attention_pattern = entry<isa, attention_pattern>;
     t.layer_norm = entry<isa, layer_norm>;
     t.layer_norm_backward = entry<isa, layer_norm_backward>;
     t.rms_norm = entry<isa, rms_norm>;

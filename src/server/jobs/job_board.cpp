@@ -80,7 +80,8 @@ OrderedJson JobBoard::shown_json(Job::Kind kind) const {
 }
 
 OrderedJson JobBoard::json() const {
-  return {{"busy", busy_ ? OrderedJson(name_of(*busy_)) : OrderedJson(nullptr)},
+  return {{"version", version_},
+          {"busy", busy_ ? OrderedJson(name_of(*busy_)) : OrderedJson(nullptr)},
           {"training", shown_json(Job::Kind::training)},
           {"lab", shown_json(Job::Kind::lab)},
           {"movie", movie_ ? movie_version_ : 0}};
@@ -97,6 +98,7 @@ void JobBoard::send(const std::string& event) {
 }
 
 void JobBoard::send_state() {
+  ++version_;
   send(sse("jobs", json()));
 }
 

@@ -164,7 +164,8 @@ void add_heads(const ComparedSide& a, const ComparedSide& b, const std::string& 
       const HeadId id{x.place.stack, x.place.layer, static_cast<int16_t>(h)};
       const Chosen one{n, h, name_of(a.opened().spec(), id), map_distance(x, of_b.attentions[n], h)};
       heads.push_back({{"name", one.name}, {"layer", id.layer}, {"head", id.head}, {"distance", brief(one.distance)}});
-      const bool better = one.name == wanted || (chosen.name != wanted && one.distance > chosen.distance);
+      const bool found = !wanted.empty() && chosen.name == wanted;
+      const bool better = one.name == wanted || (!found && one.distance > chosen.distance);
       if (better) chosen = one;
     }
   }

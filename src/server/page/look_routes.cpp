@@ -7,6 +7,7 @@
 #include "inspect/look/worth_telling.h"
 #include "inspect/report/look_report.h"
 #include "inspect/report/numbers.h"
+#include "inspect/texts/edited_reading.h"
 #include "open/continuation.h"
 #include "server/page/page_first.h"
 #include "server/page/page_routes.h"
@@ -38,7 +39,7 @@ int64_t rows_kept(const ModelSpec& spec, const TokenText& text) {
 }
 
 // Everything but the story of one token.
-LookedAt look_once(const PageText& asked, CutProbe* probe, int64_t token) {
+LookedAt look_once(const PageText& asked, ReadingProbe* probe, int64_t token) {
   PageModel& model = asked.model;
   Looked seen = look_at(
       model.model(), model.engine(), asked.text,
@@ -123,7 +124,7 @@ PageWritten page_write_text(const PageText& asked, const PageWriteOptions& optio
                    written.tokens.push_back({{"id", token.id}, {"text", token.text}, {"continues", token.continues}});
                  }
                }});
-  scheduler.run();
+  while (scheduler.step()) page.give_way();
   QKV_CHECK(error.empty(), error, Hint("the model cannot continue this text"));
   return written;
 }
@@ -133,10 +134,22 @@ HttpResponse report_response(const Json& report) {
   return {.body = json_text(report, -1) + "\n"};
 }
 
-Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCache* maps) {
+Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCache* maps, bool thumbs) {
   PageModel& model = asked.model;
   const std::unique_ptr<CutProbe> probe = model.probe_of(asked.cut);
-  LookedAt at = look_once(asked, probe.get(), token.value_or(-1));
+  // A pass over a long text takes long: what its maps are made of is kept by the way.
+  const int64_t longest = std::max(std::ssize(asked.text.ids), std::ssize(asked.text.source));
+  const bool keeps =
+      maps != nullptr && rows_kept(model.spec(), asked.text) < longest && maps->keeps_all(asked) && !maps->has(asked);
+  MapsReading kept = keeps ? MapsReading(model.spec(), asked.text) : MapsReading();
+  std::optional<EditedReading> both;
+  if (keeps && probe) both.emplace(*probe, kept);
+  LookedAt at = look_once(asked,
+                          !keeps ? probe.get()
+                          : both ? static_cast<ReadingProbe*>(&*both)
+                                 : &kept,
+                          token.value_or(-1));
+  if (keeps) maps->put(asked, kept);
   if (!token && at.seen.whole) {
     const int64_t worth = token_worth_telling(at.seen, at.ladder, at.tokens).token;
     if (worth != at.seen.token) {
@@ -145,7 +158,7 @@ Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCa
     }
   }
   Json report = look_report(at, model.name(), asked.title, {.longest_map = kLongestLiveMap, .top = at.seen.whole});
-  if (!at.seen.whole) add_thumbs(asked, probe.get(), maps, report["heads"]);
+  if (!at.seen.whole && thumbs) add_thumbs(asked, probe.get(), maps, report["heads"]);
   model.add_roles(report["heads"]);
   if (probe) report["cut"] = cut_names(model, asked.cut);
   return report;
@@ -182,7 +195,10 @@ HttpResponse page_look(PageParts& page, const Fields& fields) {
   const PageText asked = page_text_of(page, fields);
   const std::optional<int64_t> token = fields.whole("token", {0, std::ssize(asked.text.ids) - 1});
   asked.model.measure_roles();
-  return report_response(page_look_report(asked, token, &page.maps));
+  const bool story_only = fields.word("only", {"story"}).has_value();
+  Json report = page_look_report(asked, token, story_only ? nullptr : &page.maps, !story_only);
+  if (story_only) report = {{"story", std::move(report["story"])}};
+  return report_response(report);
 }
 
 HttpResponse page_write(PageParts& page, const Fields& fields) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "inspect/look/embedding_update.h"
 #include "inspect/look/weight_slice.h"
 #include "inspect/report/token_report.h"
 #include "server/page/page_routes.h"
@@ -11,7 +12,7 @@
 namespace qkv::server {
 namespace {
 
-constexpr int64_t kLargestTile = 256, kMostWeights = 65536, kMostStoryKeys = 2048;
+constexpr int64_t kLargestTile = 256, kMostWeights = 65536, kMostStoryKeys = 2048, kMostTrained = 512;
 constexpr int64_t kOverviewRows = 4;  // of each cell
 
 // A frame: eight u32, then f32 row by row, all little-endian.
@@ -69,39 +70,55 @@ bool MapCache::keeps_all(const PageText& asked) const {
   return LayerMaps::bytes_of_all(spec, asked.text) <= kMostBytes;
 }
 
-const LayerMaps& MapCache::get(const PageText& asked, Place place) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
-    return e.model == asked.model.name() && e.text.ids == asked.text.ids && e.text.source == asked.text.source &&
-           same(e.cut, asked.cut) && e.place.stack == place.stack && e.place.layer == place.layer;
-  });
-  if (found != entries_.end()) {
-    entries_.splice(entries_.begin(), entries_, found);
-    return *entries_.front().maps;
+bool MapCache::is_of(const Entry& entry, const PageText& asked) {
+  return entry.model == asked.model.name() && entry.text.ids == asked.text.ids &&
+         entry.text.source == asked.text.source && same(entry.cut, asked.cut);
+}
+
+bool MapCache::has(const PageText& asked) const {
+  const auto kept = std::count_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return is_of(e, asked); });
+  return kept == std::ssize(all_attentions(asked.model.spec()));
+}
+
+void MapCache::put(const PageText& asked, MapsReading& maps) {
+  std::erase_if(entries_, [&](const Entry& e) { return is_of(e, asked); });
+  for (auto& [place, one] : maps.all) {
+    entries_.push_front({asked.model.name(), asked.text, asked.cut, place, std::move(one)});
   }
-  const std::unique_ptr<CutProbe> probe = asked.model.probe_of(asked.cut);
-  const MapOptions options{.precision = asked.model.precision(), .edit = probe.get()};
-  const auto keep = [&](Place at, std::unique_ptr<LayerMaps> maps) {
-    entries_.push_front({asked.model.name(), asked.text, asked.cut, at, std::move(maps)});
-  };
-  std::unique_ptr<LayerMaps> wanted;
-  // A pass over a long text takes seconds and goes through all layers anyway: what fits is kept of all of them.
-  if (keeps_all(asked)) {
-    for (auto& [at, maps] : LayerMaps::all(asked.model.model(), asked.model.engine(), asked.text, options)) {
-      if (at.stack != place.stack || at.layer != place.layer)
-        keep(at, std::move(maps));
-      else
-        wanted = std::move(maps);
-    }
-  }
-  if (!wanted) {
-    wanted = std::make_unique<LayerMaps>(asked.model.model(), asked.model.engine(), asked.text, place, options);
-  }
-  keep(place, std::move(wanted));
+  maps.all.clear();
+  drop_old();
+}
+
+void MapCache::drop_old() {
   size_t bytes = 0;
   for (auto at = entries_.begin(); at != entries_.end();) {
     bytes += at->maps->bytes();
     at = bytes > kMostBytes && at != entries_.begin() ? entries_.erase(at) : std::next(at);
   }
+}
+
+const LayerMaps& MapCache::get(const PageText& asked, Place place) {
+  const auto find = [&] {
+    return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
+      return is_of(e, asked) && e.place.stack == place.stack && e.place.layer == place.layer;
+    });
+  };
+  if (find() == entries_.end()) {
+    const std::unique_ptr<CutProbe> probe = asked.model.probe_of(asked.cut);
+    const MapOptions options{.precision = asked.model.precision(), .edit = probe.get()};
+    // A pass over a long text takes seconds and goes through all layers anyway: what fits is kept of all of them.
+    if (keeps_all(asked)) {
+      MapsReading maps(asked.model.spec(), asked.text);
+      read_maps(asked.model.model(), asked.model.engine(), asked.text, maps, options);
+      put(asked, maps);
+    } else {
+      entries_.push_front(
+          {asked.model.name(), asked.text, asked.cut, place,
+           std::make_unique<LayerMaps>(asked.model.model(), asked.model.engine(), asked.text, place, options)});
+      drop_old();
+    }
+  }
+  entries_.splice(entries_.begin(), entries_, find());
   return *entries_.front().maps;
 }
 
@@ -139,6 +156,25 @@ HttpResponse page_story(PageParts& page, const Fields& fields) {
       token_numbers(model.model(), model.engine(), asked.text, token, {model.spec().main(), layer, head},
                     {.precision = model.precision(), .edit = probe.get()});
   return report_response(token_report(model.model(), model.engine(), numbers));
+}
+
+HttpResponse page_update(PageParts& page, const Fields& fields) {
+  const PageText asked = page_text_of(page, fields);
+  PageModel& model = asked.model;
+  const int64_t tokens = std::ssize(asked.text.ids);
+  const int64_t token = fields.whole("token", {0, tokens - 1}).value_or(tokens - 1);
+  if (model.spec().kind != ModelSpec::Kind::decoder_only) fields.fail("model", "is no decoder");
+  if (tokens < 2) fields.fail("text", "has one token: there is nothing to predict");
+  if (tokens > kMostTrained) fields.fail("text", "has more than 512 tokens: train on a part of it");
+  const EmbeddingUpdate found =
+      embedding_update(model.own_model(), model.engine(), asked.text, token, model.precision());
+  return report_response({{"token", token},
+                          {"id", found.id},
+                          {"uses", found.uses},
+                          {"tied", found.tied},
+                          {"loss", found.loss},
+                          {"row", exact(found.row)},
+                          {"gradient", exact(found.gradient)}});
 }
 
 HttpResponse page_weight(PageParts& page, const Fields& fields) {

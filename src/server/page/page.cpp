@@ -35,6 +35,7 @@ constexpr PageRoute kPageRoutes[] = {
     {.method = "POST", .path = "/page/cut", .look = page_cut},
     {.method = "POST", .path = "/page/roles", .look = page_roles},
     {.method = "POST", .path = "/page/story", .look = page_story},
+    {.method = "POST", .path = "/page/update", .look = page_update},
     {.method = "POST", .path = "/page/weight", .look = page_weight},
     {.method = "POST", .path = "/page/tile", .look = page_tile},
     {.method = "POST", .path = "/page/overview", .look = page_overview},

@@ -19,7 +19,7 @@ namespace qkv::server {
 namespace {
 
 constexpr int64_t kMostExactWeights = 600'000'000;  // 2.4 GB in f32
-constexpr int64_t kRoleTokens = 6000, kRoleLength = 128;
+constexpr int64_t kRoleTokens = 6000, kRoleLength = 128, kLabelTokens = 6000;
 constexpr int64_t kRowsBetween = 256;  // of a pass in the background: a request waits for one of them
 
 // What a model knows, if the recipe it was trained with lies beside it or above it: stories of these languages and kinds.
@@ -117,11 +117,47 @@ void PageModel::measure_roles() {
       roles_state_ = State::ready;
       thread_.serve_waiting();
       outputs();
+      thread_.serve_waiting();
+      measure_labels(reader);
     } catch (const Error& error) {
       roles_error_ = error.message();
       if (roles_state_ == State::measuring) roles_state_ = State::failed;
     }
+    labels_done_ = true;
   });
+}
+
+// By the rule of `qkv heads --labels world`, in every language whose stories it knows. Stories are no sentence pairs.
+void PageModel::measure_labels(Reader& reader) {
+  if (spec().has_source() || !opened().has_tokenizer()) return;
+  for (const std::string& data : world_data()) {
+    std::vector<LabelledText> texts;
+    for (const AnnotatedText& story : labelled_world(opened(), data, {.tokens = kLabelTokens})) {
+      texts.push_back(labelled(story));
+    }
+    try {
+      labels_.push_back({data, label_scores(reader, opened().tokenizer(), texts, {.finished = [this](size_t) {
+                                              thread_.serve_waiting();
+                                              return true;
+                                            }})});
+    } catch (const Error&) {  // its stories have too few of every label
+    }
+  }
+}
+
+// Those of its attention, then those of labels; the same one in two languages counts once.
+OrderedJson PageModel::roles_of(size_t head) const {
+  OrderedJson roles = qkv::roles_json(roles_->heads[head]);
+  for (const Labels& labels : labels_) {
+    for (OrderedJson& role : label_roles_json(labels.scores, head)) {
+      const bool known =
+          std::ranges::any_of(roles, [&](const OrderedJson& one) { return one["name"] == role["name"]; });
+      if (known) continue;
+      role["data"] = labels.data;
+      roles.push_back(std::move(role));
+    }
+  }
+  return roles;
 }
 
 OrderedJson PageModel::roles_json() {
@@ -132,6 +168,8 @@ OrderedJson PageModel::roles_json() {
                                       .data = fmt::format("{}", fmt::join(world_data(), ", ")),
                                       .spec = &spec(),
                                       .roles = *roles_}));
+      for (size_t i = 0; i < roles_->heads.size(); ++i) made["heads"][i]["roles"] = roles_of(i);
+      made["labels"] = labels_done_ ? "ready" : "measuring";
       return made;
     }
     case State::failed:
@@ -143,10 +181,10 @@ OrderedJson PageModel::roles_json() {
 
 void PageModel::add_roles(Json& heads) {
   if (!roles_) return;
-  for (const HeadScore& head : roles_->heads) {
-    const std::string name = name_of(spec(), head.id);
+  for (size_t i = 0; i < roles_->heads.size(); ++i) {
+    const std::string name = name_of(spec(), roles_->heads[i].id);
     for (Json& of_report : heads) {
-      if (of_report["name"] == name) of_report["roles"] = Json(qkv::roles_json(head));
+      if (of_report["name"] == name) of_report["roles"] = Json(roles_of(i));
     }
   }
 }

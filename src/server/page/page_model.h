@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "inspect/cut/ablation.h"
+#include "inspect/heads/head_labels.h"
 #include "inspect/heads/head_roles.h"
 #include "open/open_model.h"
 #include "server/page/page_thread.h"
@@ -24,6 +25,7 @@ class PageModel {
   // In f32 unless it is large, so that every number can be worked out again from the numbers before it.
   const OpenModel& opened();
   const Model& model() { return opened().model(); }
+  Model& own_model() { return (opened(), opened_->own_model()); }
   const Engine& engine() { return opened().engine(); }
   const ModelSpec& spec();  // needs no weights
   Precision precision() { return opened().precision(); }
@@ -39,7 +41,10 @@ class PageModel {
   // A probe that makes these cuts; null if there are none.
   std::unique_ptr<CutProbe> probe_of(const Cut& cut);
 
-  // Roles of the heads, measured in the background.
+  // Between passes of a long answer (PageThread).
+  void give_way() { thread_.give_way(); }
+
+  // Roles of the heads, measured in the background; then those that gold labels of the world's stories show.
   enum class State : uint8_t { none, measuring, ready, failed };
   State roles_state() const { return roles_state_; }
   void measure_roles();
@@ -49,6 +54,9 @@ class PageModel {
   void add_roles(Json& heads);
 
  private:
+  void measure_labels(Reader& reader);
+  OrderedJson roles_of(size_t head) const;
+
   std::string name_, path_;
   OpenOptions open_;
   PageThread& thread_;
@@ -62,6 +70,12 @@ class PageModel {
   std::optional<RoleScores> roles_;
   std::string roles_error_;
   size_t roles_done_ = 0;
+  struct Labels {
+    std::string data;  // "world:zh"
+    LabelScores scores;
+  };
+  std::vector<Labels> labels_;
+  bool labels_done_ = false;
 };
 
 // The models of the page by name, in order; the first is the default.

@@ -26,8 +26,11 @@ struct PageText {
 class MapCache {
  public:
   const LayerMaps& get(const PageText& asked, Place place);
-  // Whether one pass over this text is enough for all its attentions.
+  // Whether one pass over this text is enough for all its attentions; whether it was made.
   bool keeps_all(const PageText& asked) const;
+  bool has(const PageText& asked) const;
+  // What a pass kept.
+  void put(const PageText& asked, MapsReading& maps);
 
  private:
   static constexpr size_t kMostBytes = size_t{512} << 20;
@@ -39,6 +42,8 @@ class MapCache {
     Place place;
     std::unique_ptr<LayerMaps> maps;
   };
+  static bool is_of(const Entry& entry, const PageText& asked);
+  void drop_old();
   std::list<Entry> entries_;  // the last used first
 };
 
@@ -61,6 +66,7 @@ HttpResponse page_write(PageParts& page, const Fields& fields);
 HttpResponse page_cut(PageParts& page, const Fields& fields);
 HttpResponse page_roles(PageParts& page, const Fields& fields);
 HttpResponse page_story(PageParts& page, const Fields& fields);
+HttpResponse page_update(PageParts& page, const Fields& fields);
 HttpResponse page_weight(PageParts& page, const Fields& fields);
 HttpResponse page_tile(PageParts& page, const Fields& fields);
 HttpResponse page_overview(PageParts& page, const Fields& fields);
@@ -116,6 +122,7 @@ struct PageWriteOptions {
 PageWritten page_write_text(const PageText& asked, const PageWriteOptions& options, Probe* probe);
 
 // A look report of a text; the token whose story is told is chosen where none is asked for.
-Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCache* maps = nullptr);
+Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCache* maps = nullptr,
+                      bool thumbs = true);
 
 }  // namespace qkv::server

@@ -1,5 +1,7 @@
 #include "server/page/page_thread.h"
 
+#include <utility>
+
 #include "base/log.h"
 #include "server/http/api_error.h"
 
@@ -39,13 +41,36 @@ void PageThread::when_idle(std::function<void()> work) {
   more_.notify_all();
 }
 
-void PageThread::answer(const Asked& asked) const {
+void PageThread::answer(const Asked& asked) {
   if (asked.exchange->gone()) return;  // who types on asks again
+  const Asked* const before = std::exchange(answering_, &asked);
+  const auto after = [&] { answering_ = before; };
   try {
-    asked.exchange->respond(asked.answer());
+    HttpResponse made = asked.answer();
+    after();
+    asked.exchange->respond(std::move(made));
+  } catch (const Stopping&) {
+    after();
+    asked.exchange->respond(ApiError(503, "the server is stopping").response());
+    throw;
   } catch (...) {
+    after();
     asked.exchange->respond(api_error_of(std::current_exception()).response());
   }
+}
+
+void PageThread::give_way() {
+  if (!giving_way_) {  // what is answered meanwhile is answered whole
+    giving_way_ = true;
+    try {
+      serve_waiting();
+    } catch (...) {
+      giving_way_ = false;
+      throw;
+    }
+    giving_way_ = false;
+  }
+  if (answering_ != nullptr && answering_->exchange->gone()) throw ApiError(503, "nobody waits for this answer");
 }
 
 void PageThread::serve_waiting() {

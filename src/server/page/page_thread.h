@@ -29,6 +29,9 @@ class PageThread {
   void when_idle(std::function<void()> work);
   // By work of when_idle(), between its passes.
   void serve_waiting();
+  // By an answer that takes long, between its passes: others that wait are answered first. An ApiError if nobody waits
+  // for this one any more.
+  void give_way();
   void stop();
 
  private:
@@ -37,13 +40,15 @@ class PageThread {
     std::function<HttpResponse()> answer;
   };
   void run();
-  void answer(const Asked& asked) const;
+  void answer(const Asked& asked);
 
   std::mutex mutex_;
   std::condition_variable more_;
   std::deque<Asked> asked_;
   std::deque<std::function<void()>> idle_;
   bool stopping_ = false;
+  const Asked* answering_ = nullptr;  // of the thread alone
+  bool giving_way_ = false;
   std::thread thread_;
 };
 

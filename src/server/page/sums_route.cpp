@@ -115,7 +115,7 @@ HttpResponse page_sums(PageParts& page, const Fields& fields) {
     submit_sum(scheduler, opened, answers.back()[0], kAnswerTokens);
     submit_sum(scheduler, opened, answers.back()[1], kStepTokens);
   }
-  scheduler.run();
+  while (scheduler.step()) model.give_way();
   Json list = Json::array();
   for (size_t i = 0; i < sums.size(); ++i) {
     for (const SumAnswer& answer : answers[i]) {

@@ -7,6 +7,7 @@
 
 #include "base/expect_error.h"
 #include "inspect/heads/heads_by_hand.h"
+#include "inspect/report/heads_report.h"
 #include "kernels/tables.h"
 #include "support/pass.h"
 #include "world/world.h"
@@ -102,6 +103,24 @@ TEST(Labels, are_found_where_a_head_looks) {
     // Coverage: the arcs among all words.
     const double words = 2 * (2 * 63 + 6);
     EXPECT_NEAR(label.coverage[head].mean, static_cast<double>(label.accuracy[head].n) / words, 0.01);
+  }
+
+  // The label that was found is a role of its head alone, with the guess it had to beat.
+  const nlohmann::ordered_json roles = label_roles_json(scores, 2);
+  ASSERT_EQ(roles.size(), 1U);
+  EXPECT_EQ(roles[0].at("name"), "after copy: dependent to head");
+  EXPECT_EQ(roles[0].at("score"), 1);
+  EXPECT_EQ(roles[0].at("n"), 66);
+  EXPECT_LT(roles[0].at("chance").get<double>(), 0.9);
+  EXPECT_TRUE(label_roles_json(scores, 0).empty());
+
+  // Texts that are longer than a pass are cut: a head is judged on whole patterns.
+  Reader small(*hand.model, engine, {.rows = 18});
+  const LabelScores cut = label_scores(small, tokenizer, texts, {});
+  ASSERT_EQ(cut.labels.size(), 2U);
+  for (const LabelScore& label : cut.labels) {
+    EXPECT_EQ(label.accuracy[label.name == "after copy" ? 2 : 0].mean, 1) << label.name;
+    EXPECT_GT(label.accuracy[0].n, 60) << label.name;
   }
 }
 

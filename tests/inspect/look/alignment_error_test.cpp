@@ -9,6 +9,7 @@
 
 #include "base/expect_error.h"
 #include "inspect/heads/head_labels.h"
+#include "inspect/look/alignment_both_ways.h"
 #include "inspect/taps/recorder.h"
 #include "kernels/tables.h"
 #include "model/checkpoint/checkpoint.h"
@@ -38,9 +39,13 @@ Tokenizer word_tokenizer() {
 }
 
 TEST(AlignmentError, is_what_its_formula_says) {
-  EXPECT_EQ(alignment_error({{0, 0}, {1, 1}}, {{0, 0}, {1, 1}}), 0);
-  EXPECT_EQ(alignment_error({{0, 1}}, {{0, 0}}), 1);
-  EXPECT_NEAR(alignment_error({{0, 0}, {2, 1}, {1, 2}}, {{0, 0}, {1, 2}}), 1 - 4.0 / 5, 1e-12);
+  EXPECT_EQ(alignment_error({{0, 0}, {1, 1}}, {.links = {{0, 0}, {1, 1}}}), 0);
+  EXPECT_EQ(alignment_error({{0, 1}}, {.links = {{0, 0}}}), 1);
+  const WordPairs found{{0, 0}, {2, 1}, {1, 2}};
+  EXPECT_NEAR(alignment_error(found, {.links = {{0, 0}, {1, 2}}}), 1 - 4.0 / 5, 1e-12);
+  // A possible link is not wrong, and not missed.
+  EXPECT_EQ(alignment_error(found, {.links = {{0, 0}, {1, 2}}, .possible = {{2, 1}, {2, 2}}}), 0);
+  EXPECT_NEAR(alignment_error(found, {.links = {{0, 0}, {1, 2}}, .possible = {{0, 1}}}), 1 - 4.0 / 5, 1e-12);
 }
 
 TEST(AlignmentError, knows_alignments_without_attention) {
@@ -88,7 +93,7 @@ double pooled_error(std::span<const WordPairs> found, std::span<const GoldPair> 
   for (size_t p = 0; p < pairs.size(); ++p) {
     if (!judges(p)) continue;
     const auto links = static_cast<double>(found[p].size() + pairs[p].links.size());
-    wrong += links * alignment_error(found[p], pairs[p].links);
+    wrong += links * alignment_error(found[p], pairs[p]);
     all += links;
   }
   return wrong / all;
@@ -180,6 +185,52 @@ TEST_F(ChosenHead, is_not_judged_where_it_was_chosen) {
   EXPECT_EQ(best, none.chosen.mean);
   pairs_.resize(9);
   expect_error([&] { score(); }, {"9 gold sentence pairs", "10"});
+}
+
+// Two words are linked if they look at one another more than at others, and enough.
+TEST(MutualLinks, are_words_that_look_at_one_another) {
+  const std::vector<std::vector<double>> there{{0.9, 0.1}, {0.6, 0.4}, {}};  // [target, source]
+  const std::vector<std::vector<double>> back{{0.4, 0.3, 0.3}, {0, 0.8, 0.2}};
+  // roots of products: (0,0) 0.6, (0,1) 0.42, (1,0) 0, (1,1) 0.57; the third target has no weight
+  EXPECT_EQ(mutual_links(there, back, 0.05), (WordPairs{{0, 0}, {1, 1}}));
+  EXPECT_EQ(mutual_links(there, back, 0.58), (WordPairs{{0, 0}}));
+  EXPECT_TRUE(mutual_links(there, back, 0.7).empty());
+  // A name of two words and one that is both: each is the highest of its row.
+  EXPECT_EQ(mutual_links({{0.5, 0.4}}, {{1.0}, {0.9}}, 0.3), (WordPairs{{0, 0}, {1, 0}}));
+}
+
+// Both ways is what the weights of the two heads, read one sentence at a time, give.
+TEST_F(ChosenHead, both_ways_is_made_of_the_weights_of_both) {
+  fill(0);
+  const PairTokenizers tokenizers{tokenizer_, tokenizer_, {0}};
+  const BothWaysScore both = score_both_ways(reader_, tokenizers, pairs_);
+  const AlignmentScore alone = score();
+  EXPECT_EQ(both.there.judged.mean, alone.judged.mean);
+  EXPECT_EQ(name_of(model_->spec(), both.there.choice.head), "X1H2");
+  const auto weights = [&](const std::vector<int32_t>& source, const std::vector<int32_t>& target,
+                           const AlignmentChoice& choice) {
+    TokenText text{.ids = {0}, .source = source};
+    text.ids.insert(text.ids.end(), target.begin(), target.end());
+    Recorder recorder({{{Stack::cross, choice.head.layer}, Site::attn_probs}});
+    reader_.look({&text, 1}, recorder);
+    const RecordedTap& seen = recorder.all().front();
+    const auto keys = static_cast<size_t>(seen.shape[2]);
+    std::vector<std::vector<double>> rows;
+    for (size_t t = 0; t < target.size(); ++t) {
+      const auto row = seen.row(static_cast<int64_t>(t) + (choice.reading ? 1 : 0))
+                           .subspan(static_cast<size_t>(choice.head.head) * keys, source.size());
+      rows.emplace_back(row.begin(), row.end());
+    }
+    return rows;
+  };
+  std::vector<WordPairs> found;
+  for (const GoldPair& pair : pairs_) {
+    const std::vector<int32_t> source = tokenizer_.encode(pair.source.text),
+                               target = tokenizer_.encode(pair.target.text);
+    found.push_back(mutual_links(weights(source, target, both.there.choice), weights(target, source, both.back.choice),
+                                 both.least));
+  }
+  EXPECT_NEAR(both.judged.mean, pooled_error(found, pairs_), 1e-9);
 }
 
 TEST_F(ChosenHead, needs_cross_attention) {

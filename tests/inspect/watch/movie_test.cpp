@@ -336,6 +336,29 @@ struct Gate : ReadingProbe {
   float factor;
 };
 
+// A download in every step would cost more than a long training itself.
+TEST(Watch, long_runs_measure_importance_in_some_steps_and_in_those_of_snapshots) {
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const auto model = Checkpoint::open(test::golden("llama")).model();
+  const auto asked = [&](int64_t steps) {
+    WatchOptions options = kOptions;
+    options.steps = steps;
+    Watcher watcher(*model, engine, material_of(*model), options);
+    int64_t count = 0;
+    for (int64_t step = 0; step < steps; ++step) {
+      watcher.before_step(step);
+      const bool measures = watcher.ask({Stack::decoder, 0}, Site::attn_z) == Ask::importance;
+      EXPECT_TRUE(measures || !watcher.due(step + 1)) << step;
+      count += measures ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(asked(1000), 1000);
+  const int64_t many = asked(12000);
+  EXPECT_GE(many, 1500);
+  EXPECT_LE(many, 1500 + 60);
+}
+
 // |dL(x)/d xi| of each example x, by the difference of two losses with the head's output scaled up and down.
 TEST_P(WatchOf, importance_is_how_the_loss_changes_with_a_gate) {
   const Engine engine(kernels::best_table(), {.threads = 2});

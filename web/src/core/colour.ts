@@ -19,10 +19,11 @@ const roleColours: Record<string, string> = {
   "duplicate token": "#e0a008", "duplicate of random tokens": "#b5853d", "first token": "#8a7fa8", "learned sink": "#6d6390",
   punctuation: "#17a398", separators: "#2a9d5c", "rare word": "#7a9e2f", "current token": "#9b5de5", "next token": "#5fb4ef",
 };
-const freeColours = ["#c0655e", "#4f9d8f", "#7f6fd0", "#5b8c5a", "#b45fa0"];
+const freeColours = ["#c0655e", "#3aa0a8", "#7f6fd0", "#5b8c5a", "#c2589f", "#a5702f", "#4a78c8", "#93a11f", "#8d5a8f", "#d0743c", "#4fa06f"];
+const ownColours = Object.keys(roleColours).length;
 export function roleColour(short: string): string {
   const name = fullRole(short);
-  return (roleColours[name] ??= freeColours[Object.keys(roleColours).length % freeColours.length]);
+  return (roleColours[name] ??= freeColours[(Object.keys(roleColours).length - ownColours) % freeColours.length]);
 }
 export const noRole = "#8a8594";
 

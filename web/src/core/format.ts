@@ -1,5 +1,6 @@
 // Numbers and token texts as the page writes them.
 import type { Token } from "./report";
+import { labelName } from "../words/relations";
 import { say } from "./words";
 
 export const known = (x: unknown): x is number => typeof x === "number" && Number.isFinite(x);
@@ -54,6 +55,40 @@ export function pieces(tokens: readonly Token[], i: number): { begin: number; en
   return { begin, end, text: visible(tokens.slice(begin, end).map((t) => t.text || "").join("")) };
 }
 
+// A piece of a longer word in letters with spaces between words (“lo” of “Oslo”) continues the token before it. Tokens
+// that hold no spaces at all do not tell words apart.
+const spaced = new WeakMap<readonly Token[], boolean>();
+function hasSpaces(tokens: readonly Token[]): boolean {
+  let found = spaced.get(tokens);
+  if (found === undefined) spaced.set(tokens, (found = tokens.some((token) => /^\s/.test(token.text ?? ""))));
+  return found;
+}
+const lettersEnd = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{M}]$/u, lettersStart = /^[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{M}]/u;
+export const continuesWord = (tokens: readonly Token[], i: number): boolean => i > 0 && hasSpaces(tokens) && lettersStart.test(tokens[i]?.text ?? "") && lettersEnd.test(tokens[i - 1]?.text ?? "");
+export function wordOf(tokens: readonly Token[], i: number): string {
+  let begin = i, end = i + 1;
+  while (continuesWord(tokens, begin)) --begin;
+  while (end < tokens.length && continuesWord(tokens, end)) ++end;
+  return visible(tokens.slice(begin, end).map((token) => token.text || "").join(""));
+}
+
+// The beginning or the end of a text, by whole words; a word that is too long alone is cut between characters.
+const wordParts = (text: string, granularity: "word" | "grapheme"): string[] => Array.from(new Intl.Segmenter(undefined, { granularity }).segment(text), (part) => part.segment);
+export function shortened(text: string, most: number, end: "first" | "last" = "first"): string {
+  if (text.length <= most) return text;
+  const some = end === "first" ? text.slice(0, 4 * most) : text.slice(-4 * most), take = (parts: string[]): string => {
+    let kept = "";
+    if (end === "last") parts.reverse();
+    for (const part of parts) {
+      if (kept.length + part.length > most) break;
+      kept = end === "first" ? kept + part : part + kept;
+    }
+    return kept;
+  };
+  const kept = (take(wordParts(some, "word")) || take(wordParts(some, "grapheme"))).trim();
+  return end === "first" ? `${kept}…` : `…${kept}`;
+}
+
 export const axisName = (tokens: readonly Token[], i: number): string => {
   const token = tokens[i];
   return !token ? "" : token.continues && !token.text ? "·" : visible(token.text);
@@ -62,7 +97,7 @@ export const axisName = (tokens: readonly Token[], i: number): string => {
 export function tokenName(tokens: readonly Token[], i: number): string {
   if (!tokens[i]) return "?";
   const whole = pieces(tokens, i);
-  if (whole.end - whole.begin === 1) return whole.text;
+  if (whole.end - whole.begin === 1) return wordOf(tokens, i) === whole.text ? whole.text : say("pieceOf")(whole.text, wordOf(tokens, i));
   return `${whole.text} (${say("piece")(i - whole.begin + 1, whole.end - whole.begin)})`;
 }
 
@@ -73,4 +108,4 @@ export const layerName = (name: string | number): string => {
 
 // Snapshots have short names for the roles that reports name in full.
 export const fullRole = (name: string): string => ({ previous: "previous token", duplicate: "duplicate token", first: "first token" })[name] ?? name;
-export const roleName = (name: string): string => (say("roles") as Record<string, string>)[fullRole(name)] ?? name;
+export const roleName = (name: string): string => (say("roles") as Record<string, string>)[fullRole(name)] ?? labelName(name) ?? name;

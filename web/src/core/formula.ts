@@ -20,6 +20,12 @@ export const mn = (x: number): Element => {
   made.setAttribute("data-value", String(x));  // exact, for whoever checks the arithmetic
   return made;
 };
+// A number that somebody chose, as it was written.
+export const given = (x: number): Element => {
+  const made = math("mn", x);
+  made.setAttribute("data-value", String(x));
+  return made;
+};
 const inBrackets = (x: number): Child => (x < 0 ? row("(", mn(x), ")") : mn(x));
 
 export function formula(...parts: Child[]): Element {
@@ -39,7 +45,7 @@ export function products(a: readonly number[], b: readonly number[]): { terms: [
 export function productSum(a: readonly number[], b: readonly number[], others: (count: number) => string, plus?: number): Element {
   const { terms, rest, restCount, sum } = products(a, b);
   const parts: Child[] = [];
-  terms.forEach(([, x, y], k) => parts.push(k ? "+" : null, mn(x), "×", inBrackets(y)));
+  terms.forEach(([, x, y], k) => parts.push(k ? "+" : null, k ? inBrackets(x) : mn(x), "×", inBrackets(y)));
   if (restCount > 0) {
     const under = math("munder", row("+", inBrackets(rest)), math("mtext", others(restCount)));
     parts.push(under);

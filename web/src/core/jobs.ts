@@ -7,7 +7,7 @@ export type JobState = "starting" | "running" | "paused" | "stopping" | "stopped
 export interface Knobs { layers: number; heads: number; width: number; language: string; seed: number; steps: number }
 export interface Training { state: JobState; error?: string; recipe: string; run: string; kept: boolean; step: number; steps: number; knobs: Partial<Knobs>; can_resume: boolean; parameters?: number; followed?: boolean }  // followed: started in a terminal
 export interface LabRun { state: JobState; error?: string; name: string; seed: number; seeds: number; doing: string; share: number | null }
-interface State { busy: "training" | "lab" | null; training: Training | null; lab: LabRun | null; movie: number }
+interface State { version?: number; busy: "training" | "lab" | null; training: Training | null; lab: LabRun | null; movie: number }
 export interface Recipe { name: string; about: string; knobs: Knobs }
 
 export const jobs = signal<State | null>(null);
@@ -46,10 +46,18 @@ async function fetchMovie(signal: AbortSignal): Promise<void> {
   void fetchMovie(signal);
 }
 
+// The answer to a command may come after events that are newer.
+let newest = -1;
+function take(state: State): void {
+  if ((state.version ?? 0) < newest) return;
+  newest = state.version ?? 0;
+  jobs.set({ ...state });
+}
+
 function hear(name: string, data: unknown, signal: AbortSignal): void {
   cutOff.set(null);
   if (name === "jobs") {
-    jobs.set(data as State);
+    take(data as State);
     void fetchMovie(signal);
   } else if (name === "loss") {
     const { all, points } = data as { all: boolean; points: [number, number, 0 | 1][] };
@@ -69,6 +77,7 @@ export function followJobs(): void {
       try {
         const { recipes: offered } = await ask<State & { recipes: Recipe[] }>("/page/jobs", undefined, signal);
         recipes.set(offered);
+        newest = -1;  // another server counts anew
         await listen("/page/jobs/events", (name, data) => { wait = 500; hear(name, data, signal); }, signal);
         if (!signal.aborted) cutOff.set(new Failure("gone", ""));
       } catch (why) {
@@ -85,7 +94,7 @@ export async function command(path: string, body: unknown = {}): Promise<boolean
   failure.set(null);
   try {
     const state = await ask<State>(path, body);
-    jobs.set({ ...state });
+    take(state);
     return true;
   } catch (why) {
     if (!(why instanceof Failure)) throw why;

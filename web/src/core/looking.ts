@@ -111,7 +111,7 @@ export function startLooking(): void {
   effect(() => {  // the story follows the selected token
     const token = store.token(), told = report().story?.token;
     if (!known(token) || !known(told) || token === story.peek()?.token || token >= list(report().tokens).length || !modelNow()) return;
-    askLater<Report>(150, "/page/look", { ...subject(), token }, (next) => story.set(next.story ?? null));
+    askLater<Report>(150, "/page/look", { ...subject(), token, only: "story" }, (next) => story.set(next.story ?? null));
   });
   let written = first.answer !== undefined ? JSON.stringify([first.title, "", sampling.peek()]) : "";
   if (first.answer !== undefined) answer.set(first.answer);
@@ -177,24 +177,28 @@ function askCut(): void {
     .catch((why) => { if (why instanceof Failure && why.param !== "cut") failure.set(why); });
 }
 
-// Roles are measured while the page is looked at; they come when they are known.
+// Roles are measured while the page is looked at; they come when they are known, those of gold labels a little later.
+const allRoles = new Set<string>();  // models of which nothing more will come
 function askRoles(): void {
-  const heads = list(report().heads), model = modelNow();
+  const heads = list(report().heads), model = modelNow(), of = report().model ?? model?.name ?? "";
   measuringRoles.set(false);
-  if (!model || !heads.length || heads.some((head) => head.roles)) return;
+  if (!model || !heads.length || (allRoles.has(of) && heads.some((head) => head.roles))) return;
   let timer = 0;
   const abort = new AbortController();
   onCleanup(() => { clearTimeout(timer); abort.abort(); });
   const poll = () => {
-    ask<{ state: string; heads?: { name: string; roles: Role[] }[] }>("/page/roles", { model: report.peek().model ?? model.name }, abort.signal).then((got) => {
-      measuringRoles.set(got.state === "measuring");
-      if (got.state === "measuring") timer = setTimeout(poll, 600) as unknown as number;
+    ask<{ state: string; labels?: string; heads?: { name: string; roles: Role[] }[] }>("/page/roles", { model: of }, abort.signal).then((got) => {
+      measuringRoles.set(got.state === "measuring" || got.labels === "measuring");
+      if (measuringRoles.peek()) timer = setTimeout(poll, 600) as unknown as number;
       if (got.state !== "ready") return;
-      if (heads.some((head) => head.map && !head.top)) {  // the page came with maps alone: now with exact weights too
+      if (got.labels !== "measuring") allRoles.add(of);
+      const asked = untracked(() => textNow() === report().title && modelNow()?.name === report().model && !cutList().length);  // not about to be replaced
+      if (asked && heads.some((head) => head.map && !head.top)) {  // the page came with maps alone: now with exact weights too
         ask<Report>("/page/look", { ...untracked(subject), token: story.peek()?.token }, abort.signal).then((exact) => report.set(exact), () => {});
         return;
       }
-      const roles = new Map(list(got.heads).map((head) => [head.name, head.roles]));
+      const roles = new Map(list(got.heads).map((head) => [head.name, head.roles])), names = (all?: Role[]) => all?.map((role) => role.name).join();
+      if (heads.every((head) => names(head.roles) === names(roles.get(head.name) ?? []))) return;
       report.set({ ...report.peek(), heads: heads.map((head) => ({ ...head, roles: roles.get(head.name) ?? [] })) });
     }, () => measuringRoles.set(false));
   };

@@ -17,7 +17,10 @@ export interface Block {
   at: (i: number, j: number) => number;
   rowName?: (i: number) => string;
   columnName?: (j: number) => string;
+  shape?: Child;                                 // what stands for "rows × columns": of a part of a larger matrix
+  changes?: boolean;                             // its numbers follow what is pointed at
   kind?: "signed" | "share";                     // shares have the colours of attention
+  line?: boolean;                                // it has a line of its own
   slice?: [number, number];                      // columns of the head that is shown
   made?: (i: number, j: number) => Made | null;  // how this cell came about
 }
@@ -34,21 +37,31 @@ export function blocks(all: readonly (Block | string)[]): { node: HTMLElement; m
     const how = block.made?.(cell.row, cell.column);
     return how ? { cell, block, made: how } : null;
   };
-  const node = el("div", { class: "blocks" }, all.map((one) => (typeof one === "string" ? el("span", { class: "sign" }, one) : drawBlock(one, () => made()))));
+  // A sign stays with the block that follows it; of one with a line of its own it stands in the caption.
+  const drawn: Child[] = [];
+  let signs: Child[] = [];
+  for (const one of all) {
+    if (typeof one === "string") { signs.push(el("span", { class: "sign" }, one)); continue; }
+    const wide = one.line || one.columns > wideFrom, block = drawBlock(one, () => made(), wide ? signs : []);
+    drawn.push(signs.length && !wide ? el("div", { class: "signed" }, signs, block) : block);
+    signs = [];
+  }
+  const node = el("div", { class: "blocks" }, drawn, signs);
   return { node, made };
 }
 
-const gutter = 64;
-function drawBlock(block: Block, made: () => { made: Made } | null): HTMLElement {
-  const { rows, columns } = block, wide = columns > 48, named = Boolean(block.rowName);
+const gutter = 64, wideFrom = 48, captionWide = 92;
+function drawBlock(block: Block, made: () => { made: Made } | null, signs: Child[]): HTMLElement {
+  const { rows, columns } = block, wide = block.line || columns > wideFrom, named = Boolean(block.rowName);
   const left = named ? gutter : 0, top = block.columnName && columns <= 20 ? 16 : 0;
-  const most = (() => { let m = 0; for (let i = 0; i < rows; ++i) for (let j = 0; j < columns; ++j) m = Math.max(m, Math.abs(block.at(i, j))); return m || 1; })();
-  const cellHigh = rows === 1 ? 26 : rows <= 20 ? 22 : clamp(300 / rows, 1, 14);
+  const largest = () => { let m = 0; for (let i = 0; i < rows; ++i) for (let j = 0; j < columns; ++j) m = Math.max(m, Math.abs(block.at(i, j))); return m || 1; };
+  const fixed = block.changes ? 0 : largest();
+  const cellHigh = rows === 1 ? 26 : rows <= 20 ? 22 : rows <= 64 ? 16 : clamp(300 / rows, 1, 14);
   const cellWide = (width: number) => Math.min((width - left) / columns, columns <= 10 ? 52 : 40);
   const lights = (): Range[] => made()?.made.from.filter((range) => range.block === block.id) ?? [];
   const own = () => { const cell = pointed() ?? pinned(); return cell?.block === block.id ? cell : null; };
   const picture = canvas(`${rows} × ${columns}`, () => top + rows * cellHigh + 2, (context, width) => {
-    const w = cellWide(width);
+    const w = cellWide(width), most = fixed || largest();
     context.textAlign = "center";
     for (let i = 0; i < rows; ++i) {
       for (let j = 0; j < columns; ++j) {
@@ -87,7 +100,7 @@ function drawBlock(block: Block, made: () => { made: Made } | null): HTMLElement
     const cell = own();
     if (cell) frame([cell.row, cell.row + 1], [cell.column, cell.column + 1], ink.text);
   });
-  effect(() => { pointed(); pinned(); picture.paint(); });
+  effect(() => { pointed(); pinned(); if (block.changes) block.at(0, 0); picture.paint(); });
   const hit = (event: MouseEvent): Cell | null => {
     const { x, y } = pointIn(picture.node, event), w = cellWide(picture.holder.clientWidth);
     const row = Math.floor((y - top) / cellHigh), column = Math.floor((x - left) / w);
@@ -115,6 +128,6 @@ function drawBlock(block: Block, made: () => { made: Made } | null): HTMLElement
     pinned.set({ block: block.id, row: clamp(now.row + move[0], 0, rows - 1), column: clamp(now.column + move[1], 0, columns - 1) });
   });
   const size = wide ? "block wide" : "block";
-  return el("figure", { class: size, "data-block": block.id, style: wide ? {} : { width: `${left + columns * Math.min(columns <= 10 ? 52 : 40, Math.max(7, 420 / columns))}px` } },
-    el("figcaption", {}, el("b", {}, block.name), el("small", {}, ` ${rows} × ${columns}`)), holder);
+  return el("figure", { class: size, "data-block": block.id, style: wide ? {} : { width: `${left + Math.max(columns * Math.min(columns <= 10 ? 52 : 40, Math.max(7, 420 / columns)), captionWide)}px` } },
+    el("figcaption", {}, signs, el("b", {}, block.name), el("small", {}, " ", block.shape ?? `${rows} × ${columns}`)), holder);
 }

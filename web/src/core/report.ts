@@ -16,7 +16,8 @@ export interface Ladder {
   rank?: Maybe<number>[][];
 }
 
-export interface Role { name: string; score: number; low?: number; high?: number; n?: number; coverage?: number }
+// A role that gold labels show has the best guess without attention beside it, and the stories it was judged on.
+export interface Role { name: string; score: number; low?: number; high?: number; n?: number; coverage?: number; chance?: number; baseline?: string; data?: string }
 
 export interface Head {
   name: string;
@@ -65,6 +66,18 @@ export interface Movie {
   samples?: { step: number; text: string }[];
 }
 
+// Of qkv patch: what came back of the clean answer, by site.
+export interface PatchMap { site: string; stack: string; across: "tokens" | "source" | "heads"; rows: string[]; restored: Maybe<number>[][] }
+export interface Patch {
+  row: number;
+  tokens: { clean: Token[]; corrupt: Token[] };
+  source?: { clean: Token[]; corrupt: Token[] };
+  answer: { id: number; text: string };
+  wrong: { id: number; text: string };
+  difference: { clean: number; corrupt: number };
+  maps: PatchMap[];
+}
+
 export interface Report {
   report?: string;
   title?: string;
@@ -77,8 +90,11 @@ export interface Report {
   heads?: Head[];
   story?: Story;
   written?: { prompt?: string; text?: string };
+  built_in?: { model: string; written?: { prompt?: string; text?: string }; roles?: (Role & { head: string; heads?: number })[] };
   cuts?: Cut[];
   movie?: Movie;
+  patch?: Patch;
+  labs?: unknown[];  // of qkv lab --html: parts/lab_card.ts
   facts?: Facts;
   next?: { token: number; lse: number; candidates: Candidate[]; rest: number };  // of the last token
   losses?: Maybe<number>[];

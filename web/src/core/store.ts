@@ -87,10 +87,14 @@ export function followAddress(): void {
   let lastDoor = door.peek(), timer = 0;
   effect(() => {
     const next = address(), fresh = door() !== lastDoor;
-    if (next === written || (next === "#/" && !written)) return;
     lastDoor = door.peek();
     clearTimeout(timer);
-    const write = () => { written = next; history[fresh ? "pushState" : "replaceState"](null, "", next); };
+    if (next === written || (next === "#/" && !written)) return;
+    const write = () => {
+      if (location.hash !== written) return;  // another address was opened meanwhile: its hashchange is on the way
+      history[fresh ? "pushState" : "replaceState"](null, "", next);
+      written = location.hash;
+    };
     if (fresh) write();  // a door is a place to come back to; anything else replaces it, and not on every pixel of a drag
     else timer = setTimeout(write, 150) as unknown as number;
   });

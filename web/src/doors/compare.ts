@@ -18,7 +18,7 @@ import { asking, doorModel, fitting, needs, textBox, waits } from "./kit";
 const say = words({
   en: {
     name: "Compare", title: "Two models on one text", lead: "Two models of this server, two forms of one (32, 16, 8 or 4 bits), or one before and after a cut. The deeper a token, the more the two disagree about what follows it.",
-    text: "Text for both to read", left: "Left", right: "Right", form: "Form", cut: "Cut", cutHint: "L3H7, L1E3", forms: { exact: "as the page has it", bf16: "bf16", q8: "8 bits", q4: "4 bits" } as Record<string, string>, after: (t: string) => `After “${t}”`, really: "really next", swap: "Swap",
+    text: "Text for both to read", left: "Left", right: "Right", form: "Form", cut: "Cut", cutHint: "L3H7, L1E3", forms: { exact: "as the page has it", bf16: "bf16", q8: "8 bits", q4: "4 bits" } as Record<string, string>, after: (t: string) => `After “${t}”`, really: "actual next", swap: "Swap",
     kl: "KL(left, right), nats", mean: (kl: string, same: string) => `Mean KL ${kl} nats per token; the top guess is the same at ${same} of the places.`, loss: (a: string, b: string) => `Loss ${a} against ${b} nats per token.`, size: (a: string, b: string) => `Weights ${a} against ${b}.`, other: "They cut the text into different tokens, so there is no KL: each is shown for itself.",
     same: "These are the same: choose another model or form, or name a head to cut.", headsTitle: "Where the heads differ", headsLead: "Every square is a head: the share of its attention that lies elsewhere on this text, 0 to 100 %. Click one to see both maps.", difference: "difference", noHeads: "Their heads are not the same ones, so maps cannot be compared head by head.", noMap: "Maps are shown for up to 128 tokens.", more: "more on the right", less: "more on the left", token: "token", head: "head", moved: "moved",
     explain: (d: { token: string; a: string; pa: string; b: string; pb: string; kl: string }) => [`KL = Σ p · ln(p / q): what it would cost, in nats, to code what follows with the right one’s probabilities if the left one is right. After “${d.token}” it is ${d.kl}: left says “${d.a}” (${d.pa}), right says “${d.b}” (${d.pb}).`, "Rounding to bf16 usually costs less than 0.002 nats, 4 bits up to 0.035; small models lose more."],
@@ -43,7 +43,7 @@ const side = (name: string, form: string): Chosen => ({ model: store.keep(`${nam
 const a = side("a", ""), b = side("b", "");
 const forms = ["exact", "bf16", "q8", "q4"];
 
-export const compareDoor: Door = { id: "compare", name: () => say("name"), here: live, show: () => needs("next", open) };
+export const compareDoor: Door = { id: "compare", name: () => say("name"), here: live, show: () => needs("next", say("title"), say("lead"), open) };
 
 function open(): Child {
   const all = () => fitting("next"), first = computed(() => doorModel("next"));
@@ -111,7 +111,7 @@ function summary(answer: Answer): string {
 function bothSides(answer: Answer, row: number): Child {
   const at = answer.rows[row], next = answer.a.tokens[row + 1];
   if (!at) return null;
-  const side = (said: Said | undefined, title: string, tokens: readonly Token[]) => el("div", {}, el("h3", {}, title, said?.loss !== undefined ? el("small", {}, ` ${say("really")}: ${visible(tokens[row + 1]?.text)} ${percent(Math.exp(-said.loss))}`) : ""),
+  const side = (said: Said | undefined, title: string, tokens: readonly Token[]) => el("div", {}, el("h3", {}, title, said?.loss !== undefined ? el("small", {}, ` · ${say("really")}: “${visible(tokens[row + 1]?.text)}” ${percent(Math.exp(-said.loss))}`) : ""),
     el("div", { class: "bars" }, list(said?.top).map((guess, i) => barLine(guessName(guess.text), guess.p, percent(guess.p), "", `bar ${i ? "" : "first"} ${answer.same_tokens && next && guess.id === next.id ? "real" : ""}`))));
   return [el("p", { class: "kicker" }, say("after")(tokenName(answer.a.tokens, row)), at.kl !== undefined ? ` · ${say("kl")}: ${num(at.kl, 4)}` : ""),
     el("div", { class: "both" }, side(at.a, say("left"), answer.a.tokens), side(at.b, say("right"), answer.b.tokens))];
@@ -120,9 +120,9 @@ function bothSides(answer: Answer, row: number): Child {
 // --- heads ---------------------------------------------------------------------------------------------------------------
 
 function heads(answer: Answer): Child {
-  const all = list(answer.heads), across = Math.max(...all.map((one) => one.head)) + 1, groups = [...new Set(all.map((one) => one.name.replace(/H\d+$/, "")))];
+  const all = list(answer.heads), across = Math.max(...all.map((one) => one.head)) + 1, groups = [...new Set(all.map((one) => one.name.replace(/H\d+$/, "")))].reverse();  // layers upward, as on the wall
   const wall = el("div", { class: "moved-wall", style: { "--across": across } }, groups.map((group) => [el("span", { class: "fine" }, group), all.filter((one) => one.name.replace(/H\d+$/, "") === group).map((one) => el("button", {
-    type: "button", class: "moved", "aria-pressed": () => String((answer.maps?.head ?? store.head()) === one.name), "aria-label": `${one.name} ${percent(one.distance)}`, title: `${one.name} ${percent(one.distance)}`, style: { "--p": Math.sqrt(clamp(one.distance, 0, 1)).toFixed(3) }, onclick: () => { store.head.set(one.name); store.locked.set(true); } }))]));
+    type: "button", class: "moved", "aria-pressed": () => String((answer.maps?.head ?? store.head()) === one.name), "aria-label": `${one.name} ${percent(one.distance)}`, title: `${one.name} ${percent(one.distance)}`, style: { "--p": Math.sqrt(clamp(one.distance, 0, 1)).toFixed(3) }, onclick: () => { store.head.set(one.name); store.locked.set(true); } }))]), el("span"), Array.from({ length: across }, (_, h) => el("span", { class: "fine seat" }, `H${h}`)));
   const maps = answer.maps;
   return el("div", { class: "moved-grid" }, wall, maps ? el("div", { class: "map-triple" }, mapOf(maps, say("left"), "a"), mapOf(maps, say("right"), "b"), mapOf(maps, say("difference"), "d")) : el("p", { class: "fine" }, say("noMap")));
 }

@@ -1,6 +1,6 @@
 // Prefill and decode: the triangle of attention fills at once, then row by row, with what every pass really took.
 import { askBytes, live } from "../core/api";
-import { canvas, pointIn } from "../core/canvas";
+import { canvas, fitText, pointIn, textWidth } from "../core/canvas";
 import { ink, series } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { bytes, clamp, joinedText, list, num, visible } from "../core/format";
@@ -42,10 +42,13 @@ const cached = (): boolean => cacheOn() !== "off";
 const writes = (model: Model): boolean => !model.can.includes("translate");
 const wanted = 24;
 
-export const decodeDoor: Door = { id: "decode", name: () => say("name"), here: live, show: () => needs("next", open) };
+export const decodeDoor: Door = { id: "decode", name: () => say("name"), here: live, show: () => needs("next", say("title"), say("lead"), open) };
+
+// The first sentence without its end: there is more to write than after a question that one word answers.
+const beginning = (text: string): string => (text.includes("：") || text.includes(":") ? text : /^[^.。?？]*?(?=[ ,，]?[^ ,，]{1,12}[.。?？])/u.exec(text)?.[0] || text);
 
 function open(): Child {
-  const model = computed(() => doorModel("next", writes)), text = () => own() || (examplesOf(model(), store.lang() === "zh")[0] ?? "");
+  const model = computed(() => doorModel("next", writes)), text = () => own() || beginning(examplesOf(model(), store.lang() === "zh")[0] ?? "");
   const ask = () => (model() && text().trim() ? { model: model()!.name, text: text(), steps: wanted } : null);
   const kept = asking<Decoded>("/page/decode", ask, { delay: 300 });
   const bare = asking<Decoded>("/page/decode", () => (ask() && !cached() ? { ...ask()!, cache: false } : null), { delay: 0 });
@@ -140,7 +143,10 @@ function triangle(decoded: Decoded, map: () => Frame | null, at: () => number): 
     context.font = `12px ${ink.font}`;
     context.fillStyle = ink.soft;
     context.textAlign = "left";
-    if (n <= 40) for (let i = 0; i < rows; ++i) context.fillText(visible(decoded.tokens[i]?.text).slice(0, 12), (i + 1) * cell + 5, (i + 0.5) * cell);
+    if (cell >= 11) for (let i = 0; i < rows; ++i) {
+      const name = fitText(context, visible(decoded.tokens[i]?.text), 90);
+      context.fillText(name, Math.min((i + 1) * cell + 5, width - textWidth(context, name) - 2), (i + 0.5) * cell);
+    }
   });
   picture.holder.classList.add("triangle");
   effect(() => { at(); map(); picture.paint(); });
@@ -171,7 +177,8 @@ function chart(kept: () => Decoded | null, bare: () => Decoded | null, at: { ():
     all.forEach((one, n) => list(one?.steps).forEach((step, i) => {
       context.fillStyle = n === 0 ? series.training : series.heldOut;
       context.globalAlpha = i <= at() ? 1 : 0.3;
-      context.fillRect(g.x(i) + 1 + (n * wide) / 2, g.y(step.ms), Math.max(wide / 2 - 2, 1), g.bottom - g.y(step.ms));
+      const share = bare() ? wide / 2 : wide;
+      context.fillRect(g.x(i) + 1 + n * share, g.y(step.ms), Math.max(share - 2, 1), g.bottom - g.y(step.ms));
     }));
     context.globalAlpha = 1;
     context.fillStyle = ink.soft;

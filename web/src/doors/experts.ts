@@ -28,7 +28,7 @@ const say = words({
     name: "专家", title: "哪个词元去哪里", lead: "这些层里有很多个前馈网络，路由器把每个词元送给其中几个。每个圆点是一个词元去了一个专家；越大，分到的权重越多。",
     text: "给模型读的文字", layer: "层", expert: (e: number) => `专家 ${e}`, perToken: (k: number, e: number) => `每个词元用 ${e} 个专家中的 ${k} 个`, useTitle: "使用情况", useLead: "在内置世界的许多文本上测量：每个专家分到多少词元。横线是平均分配时的份额。",
     load: "词元的份额", even: "平均", mostly: (kind: string, times: string) => `${kind} × ${times}`, balance: (b: string, k: number) => `均衡度 ${b}（平均时为 ${k}）`, specialised: (bits: string, chance: string) => `专门化 ${bits} 比特（随机 ${chance}）`, cut: (e: string) => `去掉 ${e}`, isCut: (e: string) => `${e} 已去掉`, measuring: (n: number) => `正在测量……${n} 篇`,
-    cutTitle: "没有它会怎样", cutLead: "它的词元改去次优的专家。答案，以及在许多文本上损失的变化：", delta: "纳特／词元", putBack: "恢复所有专家", waits: "正在测量去掉它的代价……", noCut: "在上面去掉一个专家，看看哪里需要它。",
+    cutTitle: "去掉它会怎样", cutLead: "它的词元改去次优的专家。答案，以及在许多文本上损失的变化：", delta: "纳特／词元", putBack: "恢复所有专家", waits: "正在测量去掉它的代价……", noCut: "在上面去掉一个专家，看看哪里需要它。",
     token: "词元", weight: "权重", row: (t: string) => `“${t}”去哪里`, goes: (t: string, where: string) => `“${t}”去了 ${where}`,
     kinds: { word: "单词", "word part": "词的一部分", number: "数字", sign: "符号", Chinese: "汉字", space: "空白", special: "特殊词元" } as Record<string, string>,
     explain: (d: { token: string; parts: string; layer: number }) => [`在第 ${d.layer} 层，路由器由“${d.token}”给每个专家算一个 logit，取最好的几个做 softmax：${d.parts}。这一层的输出，是这些专家的输出乘以权重之和。`, "均衡度 = E Σ 份额 · p，平均使用时等于每个词元用的专家数。专门化是专家与词元种类之间的互信息。"],
@@ -45,7 +45,7 @@ const cutList = (): string[] => cutNames().split(",").filter(Boolean);
 const toggle = (name: string): void => { const now = cutNames.peek().split(",").filter(Boolean); cutNames.set((now.includes(name) ? now.filter((one) => one !== name) : [...now, name]).join(",")); };
 export const expertColour = (e: number): string => seriesColours[e % seriesColours.length];
 
-export const expertsDoor: Door = { id: "experts", name: () => say("name"), here: live, show: () => needs("experts", open) };
+export const expertsDoor: Door = { id: "experts", name: () => say("name"), here: live, show: () => needs("experts", say("title"), say("lead"), open) };
 
 function open(): Child {
   const model = computed(() => doorModel("experts")), text = () => own() || (examplesOf(model(), store.lang() === "zh")[0] ?? "");

@@ -3,6 +3,7 @@ import { live, type Failure } from "../core/api";
 import { el, type Child } from "../core/dom";
 import { failureNote } from "../core/failure";
 import { askLater, modelNow, models, type Model } from "../core/looking";
+import { section } from "../core/section";
 import { effect, signal, type Signal } from "../core/signal";
 import * as store from "../core/store";
 import { words } from "../core/words";
@@ -37,9 +38,9 @@ export function pickModel(name: string): void {
 
 const start: Record<Need, string> = { translate: "qkv serve translator", experts: "qkv serve experts", next: "qkv serve" };
 // A door without a model says which one it needs, and how to get it.
-export function needs(need: Need, show: () => Child): Child {
-  return () => (!models().length ? el("p", { class: "fine waits" }, say("wait")) : fitting(need).length ? show()
-    : el("p", { class: "card missing" }, say("none")(say("what")[need]), " ", el("code", {}, start[need])));
+export function needs(need: Need, title: string, lead: string, show: () => Child): Child {
+  return () => (fitting(need).length ? show() : section({ id: need, title, lead, figure: el("div", { class: "card" },
+    !models().length ? waits() : el("p", { class: "missing" }, say("none")(say("what")[need]), " ", el("code", {}, start[need]))) }));
 }
 
 export interface Asked<T> { value: Signal<T | null>; failed: Signal<Failure | null>; waiting: Signal<boolean>; again: () => void; note: () => Child }
@@ -69,10 +70,12 @@ export function asking<T>(path: string, question: () => unknown, { delay = 60, u
 
 // A text box that sets a signal; it follows the signal while nobody types.
 export function textBox(value: () => string, set: (text: string) => void, label: string, rows = 2): HTMLTextAreaElement {
-  const box = el("textarea", { class: "door-text", rows, spellcheck: "false", maxlength: "100000", "aria-label": label, oninput: () => set(box.value) });
+  const box = el("textarea", { class: "door-text", rows, placeholder: label, spellcheck: "false", maxlength: "100000", "aria-label": label, oninput: () => { grow(); set(box.value); } });
+  const grow = () => { box.style.height = "auto"; if (box.scrollHeight) box.style.height = `${Math.min(box.scrollHeight + 2, 180)}px`; };
   effect(() => {
     const text = value();
     if (document.activeElement !== box && box.value !== text) box.value = text;
+    requestAnimationFrame(grow);
   });
   return box;
 }

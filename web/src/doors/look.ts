@@ -10,21 +10,24 @@ import { askPart } from "../parts/ask";
 import { cutResult } from "../parts/cut_result";
 import { hasLadder, ladderPart } from "../parts/ladder";
 import { moviePart } from "../parts/movie";
+import { patchPart } from "../parts/patch";
 import { storyPart } from "../parts/story";
 import { tokensPart } from "../parts/tokens";
 import { hasWall, wallPart } from "../parts/wall";
-import { cutsPart, writtenPart } from "../parts/written";
+import { builtInPart, cutsPart, writtenPart } from "../parts/written";
 import type { Door } from "./door";
 
 type PartId = keyof ReturnType<typeof navWords>;
 const navWords = () => say("nav");
 const parts: [PartId, () => boolean, () => Part][] = [
+  ["builtin", () => !live() && Boolean(report().built_in), builtInPart],
   ["written", () => !live() && Boolean(report().written?.text || report().written?.prompt), writtenPart],
   ["tokens", () => !live() && list(report().tokens).length > 0, tokensPart],
   ["ladder", hasLadder, ladderPart],
   ["wall", hasWall, () => wallPart(live() ? { title: cutSwitch, above: cutAbove } : {})],
   ["cuts", () => list(report().cuts).length > 0, cutsPart],
   ["story", () => list(story()?.layers).length > 0, storyPart],
+  ["patch", () => list(report().patch?.maps).length > 0, patchPart],
   ["movie", () => list(report().movie?.steps).length > 0, () => moviePart()],
 ];
 export const presentParts = (): PartId[] => parts.filter(([, has]) => has()).map(([id]) => id);
@@ -62,7 +65,7 @@ function header(): Child {
 export const lookDoor: Door = {
   id: "look",
   name: () => say("doorLook"),
-  here: () => true,
+  here: () => live() || !list(report().labs).length,
   show: () => [live() ? askPart() : header(), parts.map(([id, has, make]) => built(id, has, make)),
     () => (live() || presentParts().length ? null : el("p", { class: "card" }, say("nothing")))],
 };

@@ -4,6 +4,7 @@ import { el, svg, type Child } from "../core/dom";
 import { list, percent, tokenName } from "../core/format";
 import type { Head, Token } from "../core/report";
 import { effect, onCleanup, signal } from "../core/signal";
+import { meanSum, wordSpans, wordTokens } from "../core/word_spans";
 import { chips, chipsOf } from "../parts/chips";
 
 export type Weights = number[][];  // [row][key]
@@ -22,6 +23,13 @@ export function meanWeights(heads: readonly Head[], rows: number, columns: numbe
     }
   }
   return mean;
+}
+
+// The same between words. What a target's token looks at is the row before it, so a word's rows are those before its tokens.
+export function wordsOf(shown: Shown): Shown {
+  const merged = (weights: Weights | null, rows: readonly Token[], keys: readonly Token[], ahead: number): Weights | null => weights && wordSpans(rows).slice(ahead).map(({ begin, end }) =>
+    wordSpans(keys).map((key) => meanSum({ begin: begin - ahead, end: end - ahead }, key, (i, j) => weights[i]?.[j] ?? 0)));
+  return { source: wordTokens(shown.source), target: wordTokens(shown.target), encoder: merged(shown.encoder, shown.source, shown.source, 0), decoder: merged(shown.decoder, shown.target, shown.target, 1), cross: merged(shown.cross, shown.target, shown.source, 1) };
 }
 
 type Side = "source" | "target";
@@ -104,5 +112,5 @@ export function linesBetween(shown: Shown): Child {
   observer.observe(holder);
   onCleanup(() => observer.disconnect());
   onRepaint(draw);
-  return [holder, reading];
+  return [el("div", { class: "lines-scroll", tabindex: "0", role: "group" }, holder), reading];
 }

@@ -1,6 +1,6 @@
 // The text box with its answer: what the model reads, what it writes, the next token's bars, and the folded controls.
 import { el, type Child } from "../core/dom";
-import { list, millions, percent } from "../core/format";
+import { list, millions, percent, shortened, visible } from "../core/format";
 import { answer, can, chooseModel, chooseText, cutList, examplesOf, modelNow, models, refreshModels, textNow, waiting } from "../core/looking";
 import { report } from "../core/report";
 import { sampledShares, sampling } from "../core/sampling";
@@ -51,12 +51,11 @@ function tries(): Child {
   const model = modelNow(), chinese = store.lang() === "zh", now = textNow();
   const all = [...examplesOf(model, chinese), ...examplesOf(model, !chinese)].filter((text) => text !== now);
   const some = [...all.slice(0, 2), ...examplesOf(model, !chinese).filter((text) => text !== now).slice(0, 1)];
-  const cut = (text: string) => { const parts = Array.from(text); return parts.length > 34 ? `${parts.slice(0, 32).join("")}…` : text; };
   if (!some.length) return null;
   return el("p", { class: "tries" }, say("tryThis"), [...new Set(some)].map((text) => el("button", { type: "button", class: "try", title: text, onclick: () => {
     chooseText(text);
     (document.activeElement as HTMLElement | null)?.blur();
-  } }, cut(text))));
+  } }, shortened(text, 36))));
 }
 
 // The answer; with cut heads, the old one struck through and the change of the loss beside it.
@@ -66,12 +65,8 @@ function answerText(): Child {
     if (cutList().length) return cutResult();
     const text = answer();
     return [el("p", { class: "kicker" }, say("continues"), () => (waiting() ? el("span", { class: "fine" }, ` ${say("looking")}`) : "")),
-      text !== null ? el("p", { class: "written-line" }, el("span", { class: "prompt" }, shortened(textNow())), el("span", { class: "answer" }, text)) : modelNow() && !can("write") ? el("p", { class: "fine" }, say("noText")) : ""];
+      text !== null ? el("p", { class: "written-line" }, el("span", { class: "prompt" }, shortened(textNow(), 60, "last")), el("span", { class: "answer" }, text)) : modelNow() && !can("write") ? el("p", { class: "fine" }, say("noText")) : ""];
   });
-}
-function shortened(text: string): string {
-  const parts = Array.from(text);
-  return parts.length > 60 ? `…${parts.slice(-48).join("")}` : text;
 }
 
 const shownBars = 8;
@@ -84,7 +79,10 @@ export function nextBars(): Child {
   return el("div", { class: "bars next-bars" }, () => {
     const settings = sampling(), shares = settings.temperature > 0 ? sampledShares(next.candidates, next.lse, settings) : next.candidates.map((c) => c.p);
     const rest = 1 - shares.slice(0, shownBars).reduce((a, b) => a + b, 0);
-    return [next.candidates.slice(0, shownBars).map((c, i) => barLine(guessName(c.text), shares[i], percent(shares[i]), "", `bar ${i ? "" : "first"} ${shares[i] === 0 ? "out" : ""}`)),
+    // A token may be the beginning of a word: the rest of it stands in what the model writes.
+    const written = settings.temperature > 0 || cutList().length ? "" : answer() ?? "", first = next.candidates[0]?.text ?? "";
+    const comes = first && written.startsWith(first) && /\p{L}$/u.test(first) ? /^[\p{Script=Latin}\p{M}]*/u.exec(written.slice(first.length))![0] : "";
+    return [next.candidates.slice(0, shownBars).map((c, i) => barLine(i === 0 && comes ? [visible(c.text), el("span", { class: "to-come" }, comes)] : guessName(c.text), shares[i], percent(shares[i]), "", `bar ${i ? "" : "first"} ${shares[i] === 0 ? "out" : ""}`)),
       rest > 0.0005 ? barLine(say("others"), rest, percent(rest), "var(--faint)", "bar rest") : ""];
   });
 }

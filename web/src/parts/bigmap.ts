@@ -4,39 +4,42 @@ import { canvas, fitText, pointIn } from "../core/canvas";
 import { ink, roleColour } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { axisName, clamp, known, list, percent, roleName, score, tokenName } from "../core/format";
-import { keysOf, queriesOf, report, type Head } from "../core/report";
+import { queriesOf, report, type Head } from "../core/report";
 import { effect, signal } from "../core/signal";
 import * as store from "../core/store";
 import { say } from "../core/words";
 import { chips, chipsOf } from "./chips";
 import { chosenToken } from "./ladder";
 import { longMap, type RowWeights } from "./longmap";
-import { drawPixels, exactWeight, hasRoles, hideFirst, hidesFirst, mapOf, meanFirst, mostEntropy, strongestRole, weightAt } from "./maps";
+import { drawPixels, hasRoles, hideFirst, hidesFirst, mapOf, meanFirst, mostEntropy, weightAt, type AttentionMap } from "./maps";
+import { byWords, byWordsBox, canMerge, sheetOf, type Sheet } from "./sheet";
 
 export interface BigMap { panel: HTMLElement; row: () => number }
 
 export function bigMap(shown: () => Head, more: { title?: (head: Head) => Child; above?: () => Child } = {}): BigMap {
   const hovered = signal<{ row: number; column: number } | null>(null);
+  const sheet = () => sheetOf(shown());
   // The row is the selected token's; the encoder's and others have rows of their own.
   const row = () => {
-    const rows = queriesOf(shown()).length;
-    return clamp(hovered()?.row ?? (shown().queries === "tokens" ? chosenToken(rows) : rows - 1), 0, rows - 1);
+    const now = sheet(), rows = now.queries.length;
+    return clamp(hovered()?.row ?? (now.head.queries === "tokens" ? now.rowOf(chosenToken(queriesOf(now.head).length)) : rows - 1), 0, rows - 1);
   };
-  const column = () => Math.min(hovered()?.column ?? -1, keysOf(shown()).length - 1);
+  const column = () => Math.min(hovered()?.column ?? -1, sheet().keys.length - 1);
 
   const picture = canvas(say("wallTitle"), (width) => {
-    const g = geometry(shown(), width);
+    const g = geometry(sheet(), width);
     return g.top + g.cell * g.map.rows + 4;
-  }, (context, width) => draw(context, width, shown(), row(), column()));
+  }, (context, width) => draw(context, width, sheet(), row(), column()));
   const { holder } = picture;
   holder.classList.add("bigmap");
   holder.tabIndex = 0;
   holder.setAttribute("role", "application");
   holder.setAttribute("aria-label", say("bigMapHint"));
-  effect(() => { shown(); row(); column(); hideFirst(); picture.paint(); });
+  effect(() => { sheet(); row(); column(); hideFirst(); picture.paint(); });
+  effect(() => { byWords(); hovered.set(null); });  // what was pointed at has another number
 
   const hit = (event: MouseEvent) => {
-    const { x, y } = pointIn(picture.node, event), g = geometry(shown(), holder.clientWidth);
+    const { x, y } = pointIn(picture.node, event), g = geometry(sheet(), holder.clientWidth);
     const row = Math.floor((y - g.top) / g.cell), column = Math.floor((x - g.left) / g.cell);
     return row >= 0 && row < g.map.rows && x > 0 ? { row, column: column >= 0 && column < g.map.columns ? column : -1 } : null;
   };
@@ -45,47 +48,47 @@ export function bigMap(shown: () => Head, more: { title?: (head: Head) => Child;
   holder.addEventListener("click", (event) => {
     const found = hit(event);
     hovered.set(found);
-    if (found && shown().queries === "tokens") store.token.set(found.row);
+    if (found && shown().queries === "tokens") store.token.set(sheet().tokenOf(found.row));
   });
   holder.addEventListener("keydown", (event) => {
     const move = ({ ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] } as Record<string, [number, number]>)[event.key];
     if (!move) return;
     event.preventDefault();
-    const map = mapOf(shown());
+    const { map } = sheet();
     hovered.set({ row: clamp(row() + move[0], 0, map.rows - 1), column: clamp(Math.max(column(), 0) + move[1], 0, map.columns - 1) });
-    if (shown().queries === "tokens") store.token.set(row());
+    if (shown().queries === "tokens") store.token.set(sheet().tokenOf(row()));
   });
 
   // Of a text that is too long for whole maps, parts are asked for where one looks.
   const long = live() && !shown().map && shown().thumb ? longMap(shown, hovered, row, column) : null;
   const reading = el("p", { class: "reading", "aria-live": "polite" }, () => {
-    const head = shown(), queries = queriesOf(head), keys = keysOf(head);
-    return column() >= 0 ? say("looksAt")(tokenName(queries, row()), tokenName(keys, column()), percent(long?.weightAt(row(), column()) ?? (head.top || head.map ? exactWeight(head, row(), column()) : null)))
+    const { head, queries, keys, weight } = sheet();
+    return column() >= 0 ? say("looksAt")(tokenName(queries, row()), tokenName(keys, column()), percent(long?.weightAt(row(), column()) ?? (head.top || head.map ? weight(row(), column()) : null)))
       : say("rowOf")(tokenName(queries, row()));
   });
   const panel = el("div", { class: () => (store.locked() ? "map-panel is-locked" : "map-panel") },
-    () => title(shown(), more.title), more.above ?? null, long ? long.holder : holder, reading, strip(shown, row, column, () => long?.row() ?? null), el("div", { class: "roles" }, () => meters(shown())));
-  return { panel, row };
+    () => title(shown(), more.title), more.above ?? null, long ? long.holder : [holder, () => (canMerge(shown()) ? byWordsBox() : null)], reading, strip(sheet, row, column, () => long?.row() ?? null), el("div", { class: "roles" }, () => meters(shown())));
+  return { panel, row: () => sheet().tokenOf(row()) };
 }
 
 function title(head: Head, more?: (head: Head) => Child): Child {
-  const role = strongestRole(head);
+  const tag = (name: string, text: string) => el("span", { class: "role-tag", style: { "--role": name ? roleColour(name) : "var(--line)" } }, text);
   return el("h3", { class: "map-name" }, el("b", {}, head.name),
-    !hasRoles(head) ? "" : el("span", { class: "role-tag", style: { "--role": role ? roleColour(role.name) : "var(--line)" } }, role ? roleName(role.name) : say("noRole")),
+    !hasRoles(head) ? "" : list(head.roles).length ? list(head.roles).slice(0, 4).map((role) => tag(role.name, roleName(role.name))) : tag("", say("noRole")),
     () => (store.locked() ? el("button", { type: "button", class: "lock", onclick: () => store.locked.set(false) }, `${say("locked")} · ${say("unlock")}`) : ""),
     more?.(head));
 }
 
 // The keys as chips, as deep as the row looks at them. At most a window of a long text.
 const windowSize = 400;
-function strip(shown: () => Head, row: () => number, column: () => number, exact: () => RowWeights | null): HTMLElement {
+function strip(sheet: () => Sheet, row: () => number, column: () => number, exact: () => RowWeights | null): HTMLElement {
   const holder = el("div", { class: "strip", tabindex: "0", role: "group", "aria-label": say("key") });
   let madeFor = "", first = 0;
   effect(() => {
-    const head = shown(), keys = keysOf(head), map = mapOf(head), i = row();
+    const { head, keys, map } = sheet(), i = row();
     const far = head.top || head.map ? null : exact();  // of a long text: the keys before the row
     const start = far ? far.first : keys.length <= windowSize ? 0 : clamp(i - windowSize / 2, 0, keys.length - windowSize);
-    if (madeFor !== `${head.keys} ${start} ${keys.length}`) holder.replaceChildren(...chips(keys.slice(start, start + windowSize)).childNodes);
+    if (madeFor !== `${head.keys} ${start} ${keys.length}`) holder.replaceChildren(...chips(start || keys.length > windowSize ? keys.slice(start, start + windowSize) : keys).childNodes);
     madeFor = `${head.keys} ${start} ${keys.length}`;
     first = start;
     chipsOf(holder).forEach((node, k) => {
@@ -97,7 +100,7 @@ function strip(shown: () => Head, row: () => number, column: () => number, exact
   });
   effect(() => {
     const chosen = column() - first;
-    shown();
+    sheet();
     chipsOf(holder).forEach((node, k) => node.classList.toggle("answering", k === chosen));
   });
   return holder;
@@ -114,17 +117,16 @@ function meters(head: Head): Child {
     known(first) ? meter(say("firstMass"), first, "var(--faint)", null) : ""];
 }
 
-function geometry(head: Head, width: number) {
-  const map = mapOf(head);
+function geometry({ map }: Sheet, width: number) {
   const left = clamp(width * 0.17, 48, 84), top = 64;
   const cell = Math.min((width - left - 6) / map.columns, Math.max(440, width * 0.6) / map.rows, 40);
   return { map, left, top, cell };
 }
 
-let pixels: { head: Head; hide: boolean; image: HTMLCanvasElement } | null = null;
-function draw(context: CanvasRenderingContext2D, width: number, head: Head, row: number, column: number): void {
-  const { map, left, top, cell } = geometry(head, width), hide = hideFirst.peek();
-  if (pixels?.head !== head || pixels.hide !== hide) pixels = { head, hide, image: drawPixels(head, 1024) };
+let pixels: { of: AttentionMap; hide: boolean; image: HTMLCanvasElement } | null = null;
+function draw(context: CanvasRenderingContext2D, width: number, sheet: Sheet, row: number, column: number): void {
+  const { map, left, top, cell } = geometry(sheet, width), hide = hideFirst.peek();
+  if (pixels?.of !== map || pixels.hide !== hide) pixels = { of: map, hide, image: drawPixels(sheet.head, 1024, map) };
   const w = cell * map.columns, h = cell * map.rows;
   context.fillStyle = ink.sunk;
   context.fillRect(left, top, w, h);
@@ -142,7 +144,7 @@ function draw(context: CanvasRenderingContext2D, width: number, head: Head, row:
     context.font = `${lit ? "600 " : ""}${lit ? Math.max(size, 12) : size}px ${ink.font}`;
     context.fillStyle = lit ? ink.accent : ink.soft;
   };
-  const queries = queriesOf(head), keys = keysOf(head);
+  const { queries, keys } = sheet;
   context.textAlign = "right";
   for (let i = 0; i < map.rows; ++i) {
     if (!shown(i, row)) continue;

@@ -1,6 +1,6 @@
-// Tokens as chips. Pieces of one character are joined and stay on one line.
+// Tokens as chips. Pieces of one character, or of one word, are joined and stay on one line.
 import { el } from "../core/dom";
-import { known, tokenName, visible } from "../core/format";
+import { continuesWord, known, tokenName, visible } from "../core/format";
 import type { Token } from "../core/report";
 
 interface ChipOptions {
@@ -23,9 +23,13 @@ export function chips(tokens: readonly Token[], { sureness, right, onPick }: Chi
     if (known(sure)) node.style.setProperty("--p", sure.toFixed(3));
     return node;
   });
-  const glyphs: HTMLElement[][] = [];
-  nodes.forEach((node, i) => (tokens[i].continues && glyphs.length ? glyphs.at(-1)!.push(node) : glyphs.push([node])));
-  return el("div", { class: "chips" }, glyphs.map((glyph) => (glyph.length > 1 ? el("span", { class: "glyph" }, glyph) : glyph)));
+  const groups: { name: string; nodes: HTMLElement[] }[] = [];
+  nodes.forEach((node, i) => {
+    const name = tokens[i].continues ? "glyph" : continuesWord(tokens, i) ? "word" : "";
+    if (name && groups.length) Object.assign(groups.at(-1)!, { name }).nodes.push(node);
+    else groups.push({ name: "", nodes: [node] });
+  });
+  return el("div", { class: "chips" }, groups.map(({ name, nodes: group }) => (name ? el("span", { class: name }, group) : group)));
 }
 
 export const chipsOf = (node: Element): NodeListOf<HTMLElement> => node.querySelectorAll<HTMLElement>(".chip");

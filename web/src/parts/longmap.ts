@@ -8,7 +8,7 @@ import { axisName, clamp } from "../core/format";
 import { framePixels, readFrame, type Frame } from "../core/frames";
 import { subject } from "../core/looking";
 import { keysOf, queriesOf, type Head } from "../core/report";
-import { effect, onCleanup, signal, untracked, type Signal } from "../core/signal";
+import { computed, effect, onCleanup, signal, untracked, type Signal } from "../core/signal";
 import { words } from "../core/words";
 import { drawPixels, hideFirst, hidesFirst, mapOf } from "./maps";
 
@@ -132,8 +132,10 @@ export function longMap(shown: () => Head, hovered: Signal<{ row: number; column
     event.preventDefault();
   });
   const button = (name: "closer" | "further" | "whole", sign: string, work: () => void) => el("button", { type: "button", class: "small-button", "aria-label": say(name), title: say(name), onclick: work }, sign);
+  // What one cell is changes seldom, the view in every frame: nothing of the page is laid out anew for the same words.
+  const cellSays = computed(() => { view(); const { rows, columns } = sizes(), pooled = Math.ceil(Math.max(rows, columns) / side); return closeUp(now().scale, size) ? say("exact") : say("cell")(pooled); });
   const tools = el("p", { class: "map-tools" }, button("closer", "+", () => zoom(1.8)), button("further", "−", () => zoom(1 / 1.8)), button("whole", "⤢", () => view.set(null)),
-    el("span", { class: "fine" }, () => { view(); const { rows, columns } = sizes(), pooled = Math.ceil(Math.max(rows, columns) / side); return closeUp(now().scale, size) ? say("exact") : say("cell")(pooled); }));
+    el("span", { class: "fine" }, cellSays));
   return {
     holder: el("div", {}, holder, tools, el("p", { class: "hint" }, say("hint")) as Child as Node),
     row: rowWeights,

@@ -78,8 +78,8 @@ export function meanFirst(head: Head): number | null {
 }
 
 // Pixels of a map, pooled to at most size x size cells by the largest weight. What may not be seen stays clear.
-export function drawPixels(head: Head, size: number): HTMLCanvasElement {
-  const map = mapOf(head), skip = hidesFirst(head);
+export function drawPixels(head: Head, size: number, map = mapOf(head)): HTMLCanvasElement {
+  const skip = hidesFirst(head);
   if (!map.values && head.thumb) return drawThumb(head.thumb, map.causal);
   const height = Math.min(map.rows, size) || 1, width = Math.min(map.columns, size) || 1;
   const pooled = new Uint8Array(width * height);

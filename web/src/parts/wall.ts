@@ -4,11 +4,12 @@ import { ink, roleColour } from "../core/colour";
 import { el, type Child } from "../core/dom";
 import { clamp, known, list, percent, roleName, score, tokenName } from "../core/format";
 import { measuringRoles } from "../core/looking";
-import { keysOf, queriesOf, report, type Head } from "../core/report";
+import { keysOf, queriesOf, report, type Head, type Report } from "../core/report";
 import type { Part } from "../core/section";
 import { effect, signal, untracked } from "../core/signal";
 import * as store from "../core/store";
 import { say } from "../core/words";
+import { baselineName } from "../words/relations";
 import { bigMap } from "./bigmap";
 import { drawPixels, hasRoles, hideFirst, mapOf, mostEntropy, strongestRole, topKeys } from "./maps";
 
@@ -17,13 +18,34 @@ const filter = signal<string | null>(null);
 export const thumbsReady = signal(false);
 
 interface Stack { name: "encoder" | "decoder" | "cross"; heads: Head[] }
-const roleOf = (head: Head): string => strongestRole(head)?.name ?? "none";
+const isOf = (head: Head, role: string): boolean => (role === "none" ? !list(head.roles).length : list(head.roles).some((one) => one.name === role));
 
 export const hasWall = (): boolean => wallHeads().length > 0;
-const wallHeads = (): Head[] => list(report().heads).filter((head) => known(head.layer) && known(head.head) && queriesOf(head).length > 0 && keysOf(head).length > 0);
+const wallsHeads = new WeakMap<Report, Head[]>();  // a hand that moves over a large map asks for them in every frame
+function wallHeads(): Head[] {
+  const now = report();
+  let heads = wallsHeads.get(now);
+  if (!heads) wallsHeads.set(now, (heads = list(now.heads).filter((head) => known(head.layer) && known(head.head) && queriesOf(head).length > 0 && keysOf(head).length > 0)));
+  return heads;
+}
 
-// The head to begin with: who aligns best in a translation, else the clearest role that is more than resting on the first token.
+// The head in which the told token looks most clearly at another word, and at which one.
+export interface Telling { name: string; layer: number; key: number; share: number }
+export function tellingHead(): Telling | null {
+  let best: Telling | null = null;
+  const told = report().story;
+  list(told?.layers).forEach((layer, l) => list(layer.heads).forEach((head) => list(head.matches).forEach(({ key, share, text }) => {
+    if (key > 0 && key < told!.token - 1 && /[\p{L}\p{N}]/u.test(text) && share > (best?.share ?? 0)) best = { name: head.name, layer: layer.layer ?? l, key, share };
+  })));
+  return best;
+}
+
+// The head to begin with: who aligns best in a translation; who looks where the story's token gets its answer from; else the
+// clearest role that is more than resting on the first token.
+const clearly = 0.3;
 function startHead(heads: readonly Head[]): Head {
+  const telling = tellingHead(), found = telling && telling.share >= clearly ? heads.find((head) => head.name === telling.name) : undefined;
+  if (found) return found;
   const interest = (head: Head) => {
     if (head.stack === "cross") return 100 - (head.entropy ?? 0);
     const role = strongestRole(head);
@@ -32,9 +54,11 @@ function startHead(heads: readonly Head[]): Head {
   return heads.reduce((best, head) => (interest(head) > interest(best) ? head : best));
 }
 
+let shownLast: { heads: Head[]; name: string; head: Head } | null = null;
 export function shownHead(): Head {
-  const heads = wallHeads();
-  return heads.find((head) => head.name === store.head()) ?? startHead(heads);
+  const heads = wallHeads(), name = store.head();
+  if (shownLast?.heads !== heads || shownLast.name !== name) shownLast = { heads, name, head: heads.find((head) => head.name === name) ?? startHead(heads) };
+  return shownLast.head;
 }
 
 // What the live page adds: to the line of the shown head's name, and above its map.
@@ -47,7 +71,9 @@ export function wallPart(more: WallMore = {}): Part {
   const walls = stacks.map((stack) => makeWall(stack, thumbs));
   const paint = () => walls.forEach((wall) => wall.picture.paint());
   const large = bigMap(shownHead, more);
-  effect(() => { shownHead(); filter(); store.cut(); store.layer(); paint(); });
+  const paintAnew = () => { walls.forEach((wall) => wall.forget()); paint(); };
+  effect(() => { shownHead(); paint(); });
+  effect(() => { filter(); store.cut(); store.layer(); paintAnew(); });
 
   // Thumbnails are made a few at a time, so that a large wall never holds the page.
   let queue: Head[] = [];
@@ -57,7 +83,7 @@ export function wallPart(more: WallMore = {}): Part {
       const head = queue.shift()!;
       thumbs.set(head, drawPixels(head, thumb));
     }
-    paint();
+    paintAnew();
     if (queue.length && walls[0].scroller.isConnected) requestAnimationFrame(work);
     else thumbsReady.set(true);
   };
@@ -84,7 +110,8 @@ export function wallPart(more: WallMore = {}): Part {
       return say("wallExplain")({
         head: head.name, q: tokenName(queriesOf(head), row), entropy: score(head.entropy), most: score(mostEntropy(mapOf(head))),
         parts: [...top.map(([key, weight]) => `${percent(weight)} “${tokenName(keysOf(head), key)}”`), rest > 0.0005 ? `${percent(rest)} ${say("rest")}` : ""].filter(Boolean).join(" + "),
-        role: !hasRoles(head) ? "" : !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), score(role.score), score(role.low), score(role.high), role.n) : say("roleLinePlain")(roleName(role.name), score(role.score)),
+        labels: list(head.roles).filter((one) => one.baseline).map((one) => say("labelLine")(roleName(one.name), percent(one.score), one.n ?? 0, baselineName(one.baseline!), percent(one.chance))).join(" "),
+        role: !hasRoles(head) ? "" : role?.baseline ? "" : !role ? say("roleNone") : known(role.low) ? say("roleLine")(roleName(role.name), score(role.score), score(role.low), score(role.high), role.n) : say("roleLinePlain")(roleName(role.name), score(role.score)),
       });
     },
     numbers() {
@@ -100,7 +127,7 @@ export function wallPart(more: WallMore = {}): Part {
 // The legend of the roles that were found; a click shows only these heads.
 function legend(heads: readonly Head[]): Child {
   const counts = new Map<string, number>();
-  for (const head of heads) counts.set(roleOf(head), (counts.get(roleOf(head)) ?? 0) + 1);
+  for (const head of heads) for (const name of list(head.roles).length ? new Set(list(head.roles).map((role) => role.name)) : ["none"]) counts.set(name, (counts.get(name) ?? 0) + 1);
   if (counts.size < 2 && counts.has("none")) return null;
   const order = [...counts.keys()].sort((a, b) => Number(a === "none") - Number(b === "none") || counts.get(b)! - counts.get(a)!);
   return el("div", { class: "role-legend", role: "group", "aria-label": say("filterRoles") }, order.map((name) => el("button", {
@@ -120,17 +147,19 @@ export function moveHead(layers: number, across: number): void {
   });
 }
 
-const gap = 8, left = 30;
+const gap = 8, left = 30, many = 200;
 
-function makeWall(stack: Stack, thumbs: Map<Head, HTMLCanvasElement>): { name: Stack["name"]; scroller: HTMLElement; picture: Picture } {
+interface Wall { name: Stack["name"]; scroller: HTMLElement; picture: Picture; forget: () => void }
+function makeWall(stack: Stack, thumbs: Map<Head, HTMLCanvasElement>): Wall {
   const layers = Math.max(...stack.heads.map((head) => head.layer)) + 1;
   const across = Math.max(...stack.heads.map((head) => head.head)) + 1;
   const seats = new Map(stack.heads.map((head) => [head.layer * across + head.head, head]));
   const letter = (/^[A-Za-z]+/.exec(stack.heads[0].name) ?? ["L"])[0];
   const size = (width: number) => clamp(Math.floor((width - left) / across) - gap, 26, 124);
-  let inner = 0;
-  const picture = canvas(say("wallTitle"), (width) => layers * (size(width) + gap) + 26, (context, width) => {
-    const s = (inner = size(width)), chosen = shownHead();
+  let inner = 0, kept: { of: string; node: HTMLCanvasElement } | null = null;
+  const place = (head: Head, s: number) => ({ x: left + head.head * (s + gap) + 2, y: (layers - 1 - head.layer) * (s + gap) + 4, s });
+  // All heads, without the frame of the chosen one.
+  const drawAll = (context: CanvasRenderingContext2D, s: number) => {
     context.imageSmoothingEnabled = false;
     context.font = `11px ${ink.mono}`;
     context.textAlign = "right";
@@ -142,7 +171,22 @@ function makeWall(stack: Stack, thumbs: Map<Head, HTMLCanvasElement>): { name: S
     context.textAlign = "center";
     const every = s < 30 && across > 16 ? 2 : 1;
     for (let h = 0; h < across; h += every) context.fillText(`H${h}`, left + h * (s + gap) + 2 + s / 2, layers * (s + gap) + 12);
-    for (const head of stack.heads) drawSeat(context, head, thumbs.get(head), { x: left + head.head * (s + gap) + 2, y: (layers - 1 - head.layer) * (s + gap) + 4, s }, head === chosen);
+    for (const head of stack.heads) drawSeat(context, head, thumbs.get(head), place(head, s));
+  };
+  const picture = canvas(say("wallTitle"), (width) => layers * (size(width) + gap) + 26, (context, width, height) => {
+    const s = (inner = size(width)), chosen = shownHead(), onScreen = context instanceof CanvasRenderingContext2D;
+    if (onScreen && stack.heads.length > many) {  // a hand that moves over a thousand heads draws them once
+      const { a: ratio } = context.getTransform(), of = [width, height, ratio, ink.text, ink.sunk].join();
+      if (kept?.of !== of) {
+        kept = { of, node: el("canvas", { width: Math.ceil(width * ratio), height: Math.ceil(height * ratio) }) };
+        const own = kept.node.getContext("2d")!;
+        own.scale(ratio, ratio);
+        own.textBaseline = "middle";
+        drawAll(own, s);
+      }
+      context.drawImage(kept.node, 0, 0, kept.node.width / ratio, kept.node.height / ratio);
+    } else drawAll(context, s);
+    if (stack.heads.includes(chosen)) drawChosen(context, place(chosen, s));
   });
   picture.holder.style.minWidth = `${left + across * (26 + gap) + 6}px`;
   const scroller = el("div", { class: "wall", tabindex: "0", role: "application", "aria-label": say("stacks")[stack.name] + ". " + say("wallHint"), "data-stack": stack.name }, picture.holder);
@@ -168,7 +212,7 @@ function makeWall(stack: Stack, thumbs: Map<Head, HTMLCanvasElement>): { name: S
     else return;
     event.preventDefault();
   });
-  return { name: stack.name, scroller, picture };
+  return { name: stack.name, scroller, picture, forget: () => { kept = null; } };
 }
 
 function lock(head: Head, locked: boolean): void {
@@ -177,10 +221,10 @@ function lock(head: Head, locked: boolean): void {
   if (locked) store.layer.set(head.layer);
 }
 
-function drawSeat(context: CanvasRenderingContext2D, head: Head, image: HTMLCanvasElement | undefined, { x, y, s }: { x: number; y: number; s: number }, chosen: boolean): void {
+function drawSeat(context: CanvasRenderingContext2D, head: Head, image: HTMLCanvasElement | undefined, { x, y, s }: { x: number; y: number; s: number }): void {
   const role = strongestRole(head), isCut = store.cut.peek().split(",").includes(head.name);
   const only = filter.peek();
-  context.globalAlpha = only && roleOf(head) !== only ? 0.14 : isCut ? 0.35 : 1;
+  context.globalAlpha = only && !isOf(head, only) ? 0.14 : isCut ? 0.35 : 1;
   context.fillStyle = ink.sunk;
   box(context, x - 1, y - 1, s + 2, s + 2, 4);
   context.fill();
@@ -192,6 +236,17 @@ function drawSeat(context: CanvasRenderingContext2D, head: Head, image: HTMLCanv
   context.strokeStyle = role ? roleColour(role.name) : ink.line;
   box(context, x - 1, y - 1, s + 2, s + 2, 4);
   context.stroke();
+  // More roles than the border has room for: one dot each.
+  const dot = s < 40 ? 2 : 3.5;
+  list(head.roles).slice(1, 5).forEach((more, i) => {
+    context.beginPath();
+    context.arc(x + s - 2 - dot - i * (2 * dot + 2), y + 2 + dot, dot, 0, 2 * Math.PI);
+    context.fillStyle = roleColour(more.name);
+    context.fill();
+    context.lineWidth = 1;
+    context.strokeStyle = "rgba(255,255,255,0.8)";
+    context.stroke();
+  });
   context.globalAlpha = 1;
   if (isCut) {
     context.lineWidth = 2.5;
@@ -201,10 +256,11 @@ function drawSeat(context: CanvasRenderingContext2D, head: Head, image: HTMLCanv
     context.lineTo(x + s - 3, y + 3);
     context.stroke();
   }
-  if (chosen) {
-    context.lineWidth = 2;
-    context.strokeStyle = ink.text;
-    box(context, x - 4, y - 4, s + 8, s + 8, 6);
-    context.stroke();
-  }
+}
+
+function drawChosen(context: CanvasRenderingContext2D, { x, y, s }: { x: number; y: number; s: number }): void {
+  context.lineWidth = 2;
+  context.strokeStyle = ink.text;
+  box(context, x - 4, y - 4, s + 8, s + 8, 6);
+  context.stroke();
 }

@@ -1,6 +1,7 @@
 // What the model wrote, and what it writes without a head.
 import { el } from "../core/dom";
-import { known, num, signed } from "../core/format";
+import { roleColour } from "../core/colour";
+import { known, list, num, roleName, score, signed } from "../core/format";
 import { report, type Cut } from "../core/report";
 import type { Part } from "../core/section";
 import { say } from "../core/words";
@@ -9,6 +10,17 @@ export function writtenPart(): Part {
   const { prompt, text } = report().written!;
   return { id: "written", title: say("writtenTitle"), figure: el("div", { class: "card written" },
     el("p", {}, el("span", { class: "prompt" }, String(prompt ?? "")), el("span", { class: "answer" }, String(text ?? "")))) };
+}
+
+// The model that ships, as the demo showed it before it trained its own.
+export function builtInPart(): Part {
+  const { model, written, roles } = report().built_in!, found = list(roles);
+  return { id: "builtin", title: say("builtInTitle")(model), lead: say("builtInLead"), figure: el("div", { class: "card written" },
+    el("p", {}, el("span", { class: "prompt" }, String(written?.prompt ?? "")), el("span", { class: "answer" }, String(written?.text ?? ""))),
+    found.length ? [el("h3", {}, say("builtInRoles")), el("div", { class: "found-roles" }, found.map((role) => el("div", { class: "found-role" },
+      el("span", { class: "role-tag", style: { "--role": roleColour(role.name) } }, roleName(role.name)), el("b", {}, role.head),
+      el("p", { class: "fine" }, [say("roleScore")(score(role.score), score(role.low), score(role.high), role.n ?? 0), (role.heads ?? 1) > 1 ? say("roleHeads")(role.heads!) : ""].filter(Boolean).join(" · ")))))] : null),
+    numbers: () => ({ columns: [say("role"), say("head"), say("score"), "2.5 %", "97.5 %", "n"], rows: found.map((role) => [roleName(role.name), role.head, role.score, role.low, role.high, role.n]) }) };
 }
 
 // The common start of two texts, by whole words; then where they part.

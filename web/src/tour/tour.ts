@@ -1,6 +1,6 @@
 // A guided tour of 90 seconds. It moves the page's own state, so every step shows the reader's own text and numbers.
 import { el, type Child } from "../core/dom";
-import { known, layerName, list, percent, roleName, tokenName, visible } from "../core/format";
+import { known, layerName, list, percent, roleName, tokenName, visible, wordOf } from "../core/format";
 import { modelNow } from "../core/looking";
 import { report } from "../core/report";
 import { effect, onCleanup, signal, untracked } from "../core/signal";
@@ -8,6 +8,7 @@ import * as store from "../core/store";
 import { stage } from "../doors/story";
 import { calm, chosenToken } from "../parts/ladder";
 import { strongestRole } from "../parts/maps";
+import { tellingHead, type Telling } from "../parts/wall";
 import { say, type TourFacts, type TourStep } from "./words";
 
 interface Step { name: TourStep; door: "" | "story"; stage?: string; target: string }
@@ -36,30 +37,23 @@ export function tourStep(by: number): void {
   else at.set(Math.max(next, 0));
 }
 
-// The head in which the told token looks most clearly at another one.
-function tellingHead(): { name: string; layer: number; key: string; share: number } {
-  const best = { name: "L0H0", layer: 0, key: "?", share: 0 }, told = report().story?.token ?? 0;
-  list(report().story?.layers).forEach((layer, l) => list(layer.heads).forEach((head) => list(head.matches).forEach((match) => {
-    if (match.key > 0 && match.key !== told && match.share > best.share) Object.assign(best, { name: head.name, layer: layer.layer ?? l, key: visible(match.text), share: match.share });
-  })));
-  return best;
-}
+const noHead: Telling = { name: "L0H0", layer: 0, key: 0, share: 0 };
 
 function facts(): TourFacts {
-  const tokens = list(report().tokens), ladder = report().ladder, model = modelNow()!.facts, t = report().story?.token ?? tokens.length - 1, telling = tellingHead();
+  const tokens = list(report().tokens), ladder = report().ladder, model = modelNow()!.facts, t = report().story?.token ?? tokens.length - 1, telling = tellingHead() ?? noHead;
   const head = list(report().heads).find((one) => one.name === telling.name), role = head ? strongestRole(head) : null;
   const roles = list(report().heads).flatMap((one) => { const found = strongestRole(one); return found ? [`${one.name}: ${roleName(found.name)}`] : []; });
   const guessAt = (level: number) => list(list(ladder?.guesses.at(level))[tokens.length - 1])[0];
   const settled = list(ladder?.settled)[tokens.length - 1];
   return {
-    tokens: tokens.length, token: tokenName(tokens, t), id: String(tokens[t]?.id ?? "?"), width: model.width, headWidth: model.head_width, layers: model.layers, heads: model.heads, head: telling.name, key: telling.key, share: percent(telling.share),
+    tokens: tokens.length, token: tokenName(tokens, t), id: String(tokens[t]?.id ?? "?"), width: model.width, headWidth: model.head_width, layers: model.layers, heads: model.heads, head: telling.name, key: wordOf(tokens, telling.key), share: percent(telling.share),
     role: [...(role && head ? [`${head.name}: ${roleName(role.name)}`] : []), ...roles].filter((line, i, all) => all.indexOf(line) === i).slice(0, 3).join(store.lang() === "zh" ? "；" : "; "),
     settled: layerName(list(ladder?.layers)[known(settled) ? settled : list(ladder?.layers).length - 1] ?? "out"), first: visible(guessAt(0)?.text), guess: visible(guessAt(-1)?.text), p: percent(guessAt(-1)?.p), vocabulary: model.vocabulary,
   };
 }
 
 function goTo(step: Step): void {
-  const telling = tellingHead();
+  const telling = tellingHead() ?? noHead;
   store.door.set(step.door);
   store.token.set(report().story?.token ?? chosenToken(list(report().tokens).length));
   if (step.door) {

@@ -10,15 +10,15 @@ function ordinal(n: unknown): string {
 }
 
 export const en = {
-  kinds: { look: "A look inside", demo: "A model trained in minutes", movie: "How a model learned" },
+  kinds: { look: "A look inside", demo: "A model trained in minutes", movie: "How a model learned", patch: "Clean into corrupt", labs: "Claims, as experiments" },
   model: "model", other: "中文", otherHint: "换成中文", skip: "Skip to content", menu: "Views", keys: "Keys", toDark: "Dark colours", toLight: "Light colours",
   doorLook: "Look inside",
-  nav: { tokens: "Text", ladder: "Guesses", wall: "Heads", story: "One token", written: "Output", cuts: "Ablation", movie: "Training" },
+  nav: { builtin: "Built-in model", tokens: "Text", ladder: "Guesses", wall: "Heads", story: "One token", written: "Output", cuts: "Ablation", movie: "Training", patch: "Patching" },
   depth: { see: "See", explain: "Explain", numbers: "Numbers" }, depthLabel: "Level of detail",
   nothing: "This report has nothing this page can show.",
   broken: "This part of the report could not be drawn.",
   save: "Save as CSV", saveMenu: "Save what is seen: PNG, SVG or CSV", saveFailed: "This picture could not be saved.", shown: (some: number, all: number) => `${some} of ${all} rows.`,
-  piece: (i: number, n: number) => `part ${i} of ${n}`, partOfCharacter: "part of a character",
+  pieceOf: (piece: string, word: string) => `${piece} (in ${word})`, piece: (i: number, n: number) => `part ${i} of ${n}`, partOfCharacter: "part of a character",
   layer: "layer", layers: { embed: "embedding", out: "output" }, layerN: (n: number) => `layer ${n}`,
   step: "step", stepN: (n: number) => `step ${n}`, head: "head",
 
@@ -50,15 +50,17 @@ export const en = {
   looksAt: (q: string, k: string, p: string) => `“${q}” looks at “${k}”: ${p}`,
   rowOf: (q: string) => `Where “${q}” looks`, firstMass: "on the first token", rest: "others",
   measuringRoles: "measuring roles over many texts …", noRole: "no role found", filterRoles: "Show only heads with this role",
+  byWords: "by words", byWordsHow: "Tokens of one word together: the sum over a word that is looked at, the mean over one that looks.",
   bigMapHint: "Map of this head. Arrow keys move over queries and keys.",
   wallExplain: (d: Facts) => [
     `A = softmax(q · kᵀ / √d): the query q of “${d.q}” is compared with the key of every token it may see, and the shares add up to 100 %.`,
     `In ${d.head}: ${d.parts} = 100 %.`,
-    `Over all rows the mean entropy is ${d.entropy} nats: 0 is one token at a time, ${d.most} is all tokens equally. ${d.role}`,
+    `Over all rows the mean entropy is ${d.entropy} nats: 0 is one token at a time, ${d.most} is all tokens equally. ${d.role} ${d.labels}`,
     `Colours show √A, so that 4 % is still visible beside 100 %.`,
   ],
   roleLine: (name: string, score: string, low: string, high: string, n: number | undefined) => `Its strongest role is “${name}”: ${score} (95 %: ${low} to ${high}, n = ${n}), measured over many texts.`,
   roleLinePlain: (name: string, score: string) => `Its strongest role is “${name}”: ${score}.`,
+  labelLine: (role: string, right: string, n: number, other: string, chance: string) => `Held to the labels of held-out stories it is “${role}”: in ${right} of ${n} cases the right word gets most of its attention. The best guess without attention, ${other}, is right in ${chance}.`,
   roleNone: "No role was found for it.",
   key: "key", query: "query",
 
@@ -90,6 +92,8 @@ export const en = {
   zNorm: "length of z", outNorm: "length of z · W_O", vNorm: "length of v", qNorm: "length of q",
 
   writtenTitle: "What the model wrote",
+  builtInTitle: (name: string) => `The model that ships: ${name}`, builtInLead: "Trained already. It went on with a story it had never seen; nobody gave its heads their jobs.",
+  builtInRoles: "The best head for each job that was found", role: "role", score: "score", roleScore: (x: string, low: string, high: string, n: number) => `${x} (95 %: ${low} to ${high}, n = ${n})`, roleHeads: (n: number) => `${n} heads have this role`,
 
   cutsTitle: "What happens without a head",
   cutsLead: "One head is replaced by its mean output. How much worse is the model over the whole corpus, and what does it write now?",
@@ -102,6 +106,17 @@ export const en = {
       : `It contains 0: on this corpus the model may not need the head at all.`,
   ],
   before: "with it", afterCut: "without it", kind: "kind",
+
+  patchTitle: "What each site carries",
+  patchLead: "The model reads the corrupt text, but at one site it gets the value it had in the clean one. The stronger the amber, the more of the clean answer comes back; blue: it gets worse.",
+  patchClean: "clean", patchCorrupt: "corrupt", patchAnswer: (a: string, b: string, clean: string, corrupt: string) => `Logit of “${a}” less logit of “${b}”: ${clean} after the clean text, ${corrupt} after the corrupt one.`,
+  patchSites: { "resid.pre": "Residual stream before a layer", "attn.out": "What attention writes", "mlp.out": "What the feed-forward writes", "attn.z": "Single heads" } as Record<string, string>,
+  patchAll: "all positions at once", patchByPosition: "by position", patchBack: "comes back", patchSite: "site",
+  patchExplain: (d: Facts) => [
+    `r = (m(patched) − m(corrupt)) / (m(clean) − m(corrupt)), with m = logit of “${d.answer}” − logit of “${d.wrong}”. 0 is as if nothing had been patched, 1 is the clean answer.`,
+    `Strongest of what layers write: ${d.where}. There m goes from ${d.corrupt} to ${d.patched}, and clean is ${d.clean}: r = ${d.r}.`,
+    "A site with r near 1 carries all that tells the two texts apart, at that point; sites after it may carry it too. Below 0: with it the model is further from the clean answer than without.",
+  ],
 
   movieTitle: "How it learned",
   movieLead: "From random weights to roles. Press play, or drag the slider.",

@@ -2,15 +2,15 @@
 import type { en, Facts } from "./en";
 
 export const zh: typeof en = {
-  kinds: { look: "看看模型内部", demo: "几分钟训练出来的模型", movie: "模型是怎样学会的" },
+  kinds: { look: "看看模型内部", demo: "几分钟训练出来的模型", movie: "模型是怎样学会的", patch: "激活修补：从原文换入改文", labs: "把说法做成实验" },
   model: "模型", other: "English", otherHint: "Switch to English", skip: "跳到正文", menu: "视图", keys: "按键", toDark: "深色", toLight: "浅色",
   doorLook: "看内部",
-  nav: { tokens: "文本", ladder: "逐层猜测", wall: "注意力头", story: "单个词元", written: "输出", cuts: "消融", movie: "训练" },
+  nav: { builtin: "自带的模型", tokens: "文本", ladder: "逐层猜测", wall: "注意力头", story: "单个词元", written: "输出", cuts: "消融", movie: "训练", patch: "修补" },
   depth: { see: "图", explain: "讲解", numbers: "数据" }, depthLabel: "详细程度",
   nothing: "这份报告里没有本页能显示的内容。",
   broken: "报告的这一部分无法显示。",
   save: "存为 CSV", saveMenu: "保存所见：PNG、SVG 或 CSV", saveFailed: "这张图无法保存。", shown: (some: number, all: number) => `共 ${all} 行，显示前 ${some} 行。`,
-  piece: (i: number, n: number) => `第 ${i}/${n} 段`, partOfCharacter: "半个字符",
+  pieceOf: (piece: string, word: string) => `${piece}（${word} 中）`, piece: (i: number, n: number) => `第 ${i}/${n} 段`, partOfCharacter: "半个字符",
   layer: "层", layers: { embed: "词嵌入", out: "输出" }, layerN: (n: number) => `第 ${n} 层`,
   step: "步数", stepN: (n: number) => `第 ${n} 步`, head: "头",
 
@@ -42,15 +42,17 @@ export const zh: typeof en = {
   looksAt: (q: string, k: string, p: string) => `“${q}”看“${k}”：${p}`,
   rowOf: (q: string) => `“${q}”在看哪里`, firstMass: "看第一个词元", rest: "其余",
   measuringRoles: "正在许多文本上测量角色……", noRole: "没有找到角色", filterRoles: "只显示有这个角色的头",
+  byWords: "按词合并", byWordsHow: "同一个词的词元合在一起：被看的词取和，在看的词取平均。",
   bigMapHint: "这个头的注意力图。方向键在查询和键之间移动。",
   wallExplain: (d: Facts) => [
     `A = softmax(q · kᵀ / √d)：“${d.q}”的查询 q 与它能看到的每个词元的键相比，所有份额相加为 100 %。`,
     `在 ${d.head}：${d.parts} = 100 %。`,
-    `各行的平均熵是 ${d.entropy} 纳特：0 表示每次只看一个词元，${d.most} 表示平均地看所有词元。${d.role}`,
+    `各行的平均熵是 ${d.entropy} 纳特：0 表示每次只看一个词元，${d.most} 表示平均地看所有词元。${d.role}${d.labels}`,
     `颜色表示 √A，这样 4 % 在 100 % 旁边也看得见。`,
   ],
   roleLine: (name: string, score: string, low: string, high: string, n: number | undefined) => `它最强的角色是“${name}”：${score}（95 % 区间 ${low} 到 ${high}，n = ${n}），在许多文本上测得。`,
   roleLinePlain: (name: string, score: string) => `它最强的角色是“${name}”：${score}。`,
+  labelLine: (role: string, right: string, n: number, other: string, chance: string) => `对照没见过的故事的标注，它是“${role}”：${n} 次里有 ${right} 把注意力最多地给了正确的词。不看注意力时最好的猜法是“${other}”，对 ${chance}。`,
   roleNone: "没有找到它的角色。",
   key: "键", query: "查询",
 
@@ -82,6 +84,8 @@ export const zh: typeof en = {
   zNorm: "z 的长度", outNorm: "z · W_O 的长度", vNorm: "v 的长度", qNorm: "q 的长度",
 
   writtenTitle: "模型写的文本",
+  builtInTitle: (name: string) => `自带的模型：${name}`, builtInLead: "已经训练好。它接着写一个从没见过的故事；没有人给它的头分配任务。",
+  builtInRoles: "每种角色中得分最高的头", role: "角色", score: "得分", roleScore: (x: string, low: string, high: string, n: number) => `${x}（95 %：${low} 到 ${high}，n = ${n}）`, roleHeads: (n: number) => `共 ${n} 个头有这个角色`,
 
   cutsTitle: "去掉一个头会怎样",
   cutsLead: "把一个头换成它的平均输出。在整个语料上模型差了多少？现在它会写什么？",
@@ -94,6 +98,17 @@ export const zh: typeof en = {
       : `区间含 0：在这份语料上，模型也许根本用不着这个头。`,
   ],
   before: "保留", afterCut: "去掉", kind: "种类",
+
+  patchTitle: "每个地方携带了什么",
+  patchLead: "模型读的是改过的文本，但有一处换成了它读原文时的值。琥珀色越深，原来的答案恢复得越多；蓝色表示更差。",
+  patchClean: "原文", patchCorrupt: "改文", patchAnswer: (a: string, b: string, clean: string, corrupt: string) => `“${a}”的 logit 减“${b}”的 logit：原文之后是 ${clean}，改文之后是 ${corrupt}。`,
+  patchSites: { "resid.pre": "进入一层之前的残差流", "attn.out": "注意力的输出", "mlp.out": "前馈层的输出", "attn.z": "单个头" } as Record<string, string>,
+  patchAll: "所有位置一起", patchByPosition: "按位置", patchBack: "恢复", patchSite: "位点",
+  patchExplain: (d: Facts) => [
+    `r = (m(换入) − m(改文)) / (m(原文) − m(改文))，m = “${d.answer}”的 logit − “${d.wrong}”的 logit。0 表示等于没换，1 表示恢复成原文的答案。`,
+    `各层输出中最强的一处：${d.where}。在那里 m 从 ${d.corrupt} 变到 ${d.patched}，原文是 ${d.clean}：r = ${d.r}。`,
+    "r 接近 1 的地方，携带了此刻区分两段文本的全部信息；后面的地方也可能携带它。小于 0：换入之后离原文的答案更远了。",
+  ],
 
   movieTitle: "看它如何学会",
   movieLead: "从随机权重到各有角色。按播放，或拖动滑块。",

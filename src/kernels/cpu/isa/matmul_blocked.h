@@ -2,11 +2,14 @@
 // products are added to an f32 lane, rounded to nearest, denormals flushed).
 //
 // Order of additions: the inner index is split into the fewest blocks of equal length, whole cache lines of at most 2
-// KiB. In a block element k goes to lane k % 16 (pairs: k % 32 / 2) and the lanes are added as a tree (8, 4, 2, 1).
+// KiB (of f32 where bf16 is widened). In a block element k goes to lane k % 16 (pairs: k % 32 / 2) and the lanes are added as a tree (8, 4, 2, 1).
 // Blocks are added in order.
 //
-// For a block, eight rows of weights and four of x stay in the L1 cache, all rows of x in L2.
+// For a block, eight rows of weights and four of x stay in the L1 cache, all rows of x in L2. Widening takes the ports
+// that multiply, so from four rows on a block is widened once, where it is packed.
 #pragma once
+
+#include <type_traits>
 
 #include "kernels/cpu/isa/matmul.h"
 
@@ -19,6 +22,7 @@ constexpr int64_t kCachedOutputs = 8;  // rows of weights that stay in L1 while 
 
 struct F32Step {
   using Number = float;
+  using Packed = F32Step;  // what multiplies rows once they are packed
   using Vector = __m512;
   static constexpr int64_t kWide = kLanes;
   QKV_INLINE Vector load_at(const float* x) { return _mm512_loadu_ps(x); }
@@ -28,6 +32,7 @@ struct F32Step {
 
 struct WidenedStep : F32Step {
   using Number = uint16_t;
+  using Packed = F32Step;
   QKV_INLINE Vector load_at(const uint16_t* x) { return (__m512)load(x).part[0]; }
   QKV_INLINE Vector load_first(const uint16_t* x, int64_t count) { return (__m512)load_some(x, count).part[0]; }
 };
@@ -39,6 +44,7 @@ QKV_INLINE __mmask32 first_halves(int64_t count) {
 #if defined(__AVX512BF16__)
 struct PairStep {
   using Number = uint16_t;
+  using Packed = PairStep;
   using Vector = __m512bh;
   static constexpr int64_t kWide = 2 * kLanes;
   QKV_INLINE Vector load_at(const uint16_t* x) { return (__m512bh)_mm512_loadu_si512(x); }
@@ -150,15 +156,24 @@ void block_row(const MatmulBlock<typename Step::Number>& at, const BlockSums& to
 
 // Packs rows contiguously, each padded with zeros to whole cache lines.
 template <class T>
-void pack_block(T* to, int64_t stride, const MatmulBlock<T>& at, int64_t rows) {
+void pack_rows(T* to, int64_t stride, const BlockRows<T>& from, int64_t rows, int64_t count) {
   constexpr int64_t kLine = 32;  // of two bytes
-  const int64_t halves = at.count * int64_t{sizeof(T)} / 2;
+  const int64_t halves = count * int64_t{sizeof(T)} / 2;
   for (int64_t r = 0; r < rows; ++r) {
-    const auto* row = reinterpret_cast<const char*>(at.x.row(r));
+    const auto* row = reinterpret_cast<const char*>(from.row(r));
     auto* place = reinterpret_cast<char*>(to + r * stride);
     for (int64_t k = 0; k < halves; k += kLine) {
       const __mmask32 which = first_halves(halves - k < kLine ? halves - k : kLine);
       _mm512_store_si512(place + 2 * k, _mm512_maskz_loadu_epi16(which, row + 2 * k));
+    }
+  }
+}
+
+void pack_rows(float* to, int64_t stride, const BlockRows<uint16_t>& from, int64_t rows, int64_t count) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t k = 0; k < count; k += kLanes) {
+      const int64_t left = count - k < kLanes ? count - k : kLanes;
+      _mm512_store_ps(to + r * stride + k, WidenedStep::load_first(from.row(r) + k, left));
     }
   }
 }
@@ -216,12 +231,35 @@ void blocked_few_outputs(MatmulBlock<typename Step::Number> at, int64_t rows, in
   }
 }
 
+// Some outputs of one block, at most kCachedOutputs.
+template <class Step>
+void block_outputs(const MatmulBlock<typename Step::Number>& at, int64_t rows, int64_t outputs, const BlockSums& to) {
+  if (outputs < kCachedOutputs) {
+    blocked_few_outputs<Step>(at, rows, outputs, to);
+  } else {
+    blocked_eight_outputs<Step>(at, rows, to);
+  }
+}
+
+// The same with weights that are widened here, and those after them on their way.
+void widened_outputs(const MatmulBlock<uint16_t>& at, const BlockRows<float>& x, int64_t rows, int64_t outputs,
+                     const BlockSums& to) {
+  constexpr int64_t kStride = kBlockBytes / int64_t{sizeof(float)}, kLine = 64 / int64_t{sizeof(uint16_t)};
+  alignas(64) float wide[kCachedOutputs * kStride];
+  pack_rows(wide, kStride, at.w, outputs, at.count);
+  for (int64_t n = 0; n < kCachedOutputs && at.next.data != nullptr; ++n) {
+    for (int64_t k = 0; k < at.count; k += kLine) _mm_prefetch(at.next.row(n) + k, _MM_HINT_T1);
+  }
+  block_outputs<F32Step>({.x = x, .w = {wide, kStride}, .next = {nullptr, 0}, .count = at.count}, rows, outputs, to);
+}
+
 template <class Step>
 void matmul_nt_at_once(const MatmulNtCall& d) {
   using T = typename Step::Number;
-  constexpr int64_t kBlock = kBlockBytes / int64_t{sizeof(T)}, kLine = 64 / int64_t{sizeof(T)};
+  using Packed = typename Step::Packed::Number;
+  constexpr int64_t kBlock = kBlockBytes / int64_t{sizeof(Packed)}, kLine = 64 / int64_t{sizeof(Packed)};
   const BlockRows<T> x{static_cast<const T*>(d.x), d.x_stride}, w{static_cast<const T*>(d.w), d.w_stride};
-  auto* packed = static_cast<T*>(d.scratch);
+  auto* packed = static_cast<Packed*>(d.scratch);
   const bool packs = packed != nullptr && d.rows >= 4;
   // Few rows read whole rows of weights; many rows take a block of the inner index at a time.
   const int64_t blocks = d.inner > kBlock ? (d.inner + kBlock - 1) / kBlock : 1;
@@ -237,23 +275,30 @@ void matmul_nt_at_once(const MatmulNtCall& d) {
                             .count = left < size ? left : size};
     };
     const auto place_of = [&](int64_t b) { return packed + (b - begin) * d.rows * size; };
-    for (int64_t b = begin; b < end && packs; ++b) pack_block(place_of(b), size, block_of(b), d.rows);
+    for (int64_t b = begin; b < end && packs; ++b) {
+      const MatmulBlock<T> at = block_of(b);
+      pack_rows(place_of(b), size, at.x, d.rows, at.count);
+    }
     for (int64_t o = 0; o < d.outputs; o += kCachedOutputs) {
+      const int64_t outputs = d.outputs - o < kCachedOutputs ? d.outputs - o : kCachedOutputs;
       for (int64_t b = begin; b < end; ++b) {
         const BlockSums to{d.y + o, d.y_stride, b > 0};
         MatmulBlock<T> at = block_of(b);
         at.w = from_row(at.w, o);
-        if (packs) at.x = {place_of(b), size};
-        if (d.outputs - o < kCachedOutputs) {
-          blocked_few_outputs<Step>(at, d.rows, d.outputs - o, to);
-          continue;
-        }
         if (b + 1 < end) {
           at.next.data = at.w.data + size;
         } else if (o + 2 * kCachedOutputs <= d.outputs) {
           at.next.data = w.row(o + kCachedOutputs) + begin * size;
         }
-        blocked_eight_outputs<Step>(at, d.rows, to);
+        if constexpr (!std::is_same_v<T, Packed>) {
+          if (packs) {
+            widened_outputs(at, {place_of(b), size}, d.rows, outputs, to);
+            continue;
+          }
+        } else if (packs) {
+          at.x = {place_of(b), size};
+        }
+        block_outputs<Step>(at, d.rows, outputs, to);
       }
     }
   }

@@ -4,7 +4,7 @@ import type { Role, Token } from "../../core/report";
 export interface Measured { mean: number; n: number; texts: number; interval95?: [number, number]; chance?: number }
 export interface FoundRole extends Omit<Role, "coverage"> { coverage: Measured; chance?: number }
 export interface FoundHead { name: string; stack: string; layer: number; head: number; roles: FoundRole[]; measures: Record<string, Measured> }
-export interface Found { state: "measuring" | "ready" | "failed"; done?: number; of?: number; error?: string; heads?: FoundHead[]; texts?: number; tokens?: number; data?: string }
+export interface Found { state: "measuring" | "ready" | "failed"; done?: number; of?: number; error?: string; heads?: FoundHead[]; texts?: number; tokens?: number; data?: string; labels?: "measuring" | "ready" }
 
 export interface Example { decile: number; row: number; key: number; strength: number; weights: number[]; tokens: Token[]; source?: Token[] }
 export interface Examples { head: string; rows: number; texts: number; deciles: number[]; examples: Example[] }

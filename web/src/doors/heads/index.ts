@@ -11,6 +11,8 @@ import * as store from "../../core/store";
 import { chips, chipsOf } from "../../parts/chips";
 import type { Door } from "../door";
 import { asking, type Asked } from "../kit";
+import { barLine } from "../../core/tip";
+import { baselineName } from "../../words/relations";
 import type { Example, Examples, Found, FoundHead, TwinsFound } from "./data";
 import { scatter } from "./scatter";
 import { measureName, say } from "./words";
@@ -29,17 +31,25 @@ export const headsDoor: Door = {
   here: () => live() && can("heads"),
   show() {
     const body = () => (modelNow() ? { model: modelNow()!.name } : null);
-    const found = asking<Found>("/page/roles", body, { until: (next) => next.state !== "measuring" });
+    const found = asking<Found>("/page/roles", body, { until: (next) => next.state !== "measuring" && next.labels !== "measuring" });
     const heads = computed(() => list(found.value()?.heads) as FoundHead[]);
     const chosen = computed(() => heads().find((head) => head.name === store.head()) ?? clearest(heads()));
     const examples = asking<Examples>("/page/examples", () => (chosen() ? { ...body(), head: chosen()!.name } : null), { delay: 150 });
+    const more = () => found.value()?.labels === "measuring";  // roles that gold labels show are on their way
     const twins = asking<TwinsFound>("/page/twins", () => (heads().length > 1 ? body() : null), { until: (next) => next.state !== "measuring" });
-    return [found.note, () => (heads().length ? [points(heads, chosen, twins), exampleSection(chosen, examples), twinSection(twins)]
-      : el("section", {}, el("p", { class: "card fine" }, found.value()?.state === "failed" ? `${say("failed")} ${found.value()!.error}` : say("measuring")(found.value()?.done ?? 0, found.value()?.of ?? 0))))];
+    return [found.note, () => (heads().length ? [points(heads, chosen, twins, more), exampleSection(chosen, examples), twinSection(twins)]
+      : section({ id: "heads", title: say("title"), lead: say("lead"), figure: el("div", { class: "card measuring" }, measuring(found)) }))];
   },
 };
 
-function points(heads: () => FoundHead[], chosen: () => FoundHead | undefined, twins: Asked<TwinsFound>): Child {
+// How far the measurement is; it goes on while one looks elsewhere.
+function measuring(found: Asked<Found>): Child {
+  const now = found.value(), { done = 0, of = 0 } = now ?? {};
+  if (now?.state === "failed") return el("p", {}, `${say("failed")} ${now.error}`);
+  return [el("p", { role: "status" }, say("measuring")(done, of)), of ? el("progress", { max: of, value: done, "aria-label": say("measuring")(done, of) }) : null, el("p", { class: "fine" }, say("meanwhile"))];
+}
+
+function points(heads: () => FoundHead[], chosen: () => FoundHead | undefined, twins: Asked<TwinsFound>, more: () => boolean): Child {
   const measures = [...new Set(heads().flatMap((head) => Object.keys(head.measures)))];
   const axis = (own: () => string, fallback: string[]) => () => (measures.includes(own()) ? own() : fallback.find((one) => measures.includes(one)) ?? measures[0]);
   const x = axis(axisX, ["previous"]), y = axis(axisY, ["repeat_induction", "induction", "entropy"]);
@@ -51,7 +61,7 @@ function points(heads: () => FoundHead[], chosen: () => FoundHead | undefined, t
     figure: el("div", { class: "card heads-grid" },
       el("div", {}, el("div", { class: "picks" }, picker(say("x"), x, axisX.set, "axis-x"), picker(say("y"), y, axisY.set, "axis-y")),
         scatter({ heads: heads(), x, y, chosen: () => chosen()?.name ?? "", choose }), legend(heads()), el("p", { class: "hint" }, say("hint"))),
-      el("div", { class: "head-panel" }, () => (chosen() ? panel(chosen()!, heads(), choose, twins) : null))),
+      el("div", { class: "head-panel" }, () => (chosen() ? panel(chosen()!, heads(), choose, twins, more) : null))),
     explain: () => { const head = chosen()!; return say("explain")({ head: head.name, x: measureName(x()), xv: num(head.measures[x()]?.mean, 3), y: measureName(y()), yv: num(head.measures[y()]?.mean, 3), n: String(head.measures[x()]?.n ?? "–") }); },
     numbers: () => ({ columns: ["", ...measures.map(measureName)], rows: heads().map((head) => [head.name, ...measures.map((one) => head.measures[one]?.mean)]) }),
   });
@@ -62,25 +72,30 @@ function legend(heads: readonly FoundHead[]): Child {
   return el("p", { class: "legend dots" }, names.map((name) => el("span", {}, el("i", { style: { background: roleColour(name) } }), roleName(name))));
 }
 
-function panel(head: FoundHead, heads: readonly FoundHead[], choose: (name: string) => void, twins: Asked<TwinsFound>): Child {
+function panel(head: FoundHead, heads: readonly FoundHead[], choose: (name: string) => void, twins: Asked<TwinsFound>, more: () => boolean): Child {
   const copied = signal(false);
   const href = () => `#/heads?${new URLSearchParams({ ...(store.model() ? { model: store.model() } : {}), head: head.name, ...(axisX() ? { x: axisX() } : {}), ...(axisY() ? { y: axisY() } : {}) })}`;
   const copy = () => { navigator.clipboard?.writeText(new URL(href(), location.href).href).then(() => copied.set(true), () => copied.set(false)); };
   const near = () => list(twins.value()?.closest).filter((pair) => pair.a === head.name || pair.b === head.name);
   return [
-    el("h3", { class: "map-name" }, el("b", {}, head.name),
-      el("label", { class: "picker" }, el("span", { class: "sr" }, say("chosen")), el("select", { "aria-label": say("chosen"), onchange: (event: Event) => choose((event.target as HTMLSelectElement).value) }, heads.map((one) => el("option", { value: one.name, selected: one === head }, one.name))))),
+    el("h3", { class: "map-name" },
+      el("label", { class: "picker" }, el("span", {}, say("chosen")), el("select", { "aria-label": say("chosen"), onchange: (event: Event) => choose((event.target as HTMLSelectElement).value) }, heads.map((one) => el("option", { value: one.name, selected: one === head }, one.name))))),
     el("p", { class: "head-links" }, el("a", { class: "permalink", href: href }, say("link")), el("button", { type: "button", class: "small-button", onclick: copy }, () => say(copied() ? "copied" : "copy")),
       el("button", { type: "button", class: "small-button", onclick: () => { choose(head.name); store.door.set("look"); } }, say("onText"))),
     el("h3", {}, say("roles")),
     head.roles.length ? el("div", { class: "found-roles" }, head.roles.map((role) => el("div", { class: "found-role" },
       el("span", { class: "role-tag", style: { "--role": roleColour(role.name) } }, roleName(role.name)), el("b", {}, score(role.score)),
       el("div", { class: "bar-track" }, el("i", { style: { width: `${clamp(role.score, 0, 1) * 100}%`, background: roleColour(role.name) } }), el("em", { style: { left: `${clamp(role.low ?? 0, 0, 1) * 100}%`, width: `${clamp((role.high ?? 0) - (role.low ?? 0), 0, 1) * 100}%` } })),
-      el("p", { class: "fine" }, [say("covers")(percent(role.coverage.mean)), say("interval")(score(role.low), score(role.high), role.n ?? 0), known(role.chance) && role.chance > 0 ? say("chance")(score(role.chance)) : ""].filter(Boolean).join(" · ")))))
-      : el("p", { class: "fine" }, say("none")),
+      el("p", { class: "fine" }, [say("covers")(percent(role.coverage.mean)), say("interval")(score(role.low), score(role.high), role.n ?? 0), !known(role.chance) || role.chance <= 0 ? "" : role.baseline ? say("without")(baselineName(role.baseline), score(role.chance)) : say("chance")(score(role.chance))].filter(Boolean).join(" · ")))))
+      : el("p", { class: "fine" }, () => say(more() ? "noneYet" : "none")),
+    el("h3", {}, say("nearest")), el("div", { class: "bars measures" }, measuresOf(head).map(([name, mean]) => barLine(measureName(name), mean, score(mean), "var(--soft)"))),
     () => (near().length ? [el("h3", {}, say("twinsTitle")), el("p", {}, near().map((pair) => el("button", { type: "button", class: "try", onclick: () => choose(pair.a === head.name ? pair.b : pair.a) }, `${pair.a === head.name ? pair.b : pair.a} · ${num(pair.distance)}`)))] : null),
   ];
 }
+
+// Where its attention goes, by what was measured, largest first.
+const shares = ["current", "previous", "back2", "back3", "next", "first", "period", "comma", "colon", "question", "newline", "special", "punctuation_mass", "duplicate", "induction", "repeat_duplicate", "repeat_induction", "copying"], shownShares = 6;
+const measuresOf = (head: FoundHead): [string, number][] => shares.flatMap((name): [string, number][] => (known(head.measures[name]?.mean) ? [[name, head.measures[name]!.mean]] : [])).sort((a, b) => b[1] - a[1]).slice(0, shownShares);
 
 // --- examples ------------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ export interface Numbers {
   keys?: number[][]; value_rows?: number[][]; qk?: number[]; scale: number; scores?: number[]; pattern?: number[]; lse: number;
   z?: number[]; concat?: number[]; head_out?: number[]; out?: number[]; out_bias?: number[]; mid?: number[];
   mlp?: { norm?: Norm; pre: number[]; up?: number[]; gated?: boolean; post: number[]; out: number[]; activation: string };  // gated: pre is the gate's
-  experts?: { logits: number[]; ids: number[]; weights: number[]; out: number[] };
+  experts?: { logits: number[]; ids: number[]; weights: number[]; out: number[]; norm?: Norm };
   post?: number[];
   final?: { norm?: Norm; values: number[] };
   checks?: Record<string, number>; plain?: boolean;
@@ -29,6 +29,19 @@ export function weight(model: string | undefined, what: WeightAsk): Weight | nul
   if (!found) {
     known.set(key, (found = signal<Weight | null>(null)));
     ask<Weight>("/page/weight", { ...(model ? { model } : {}), ...what }).then(found.set, () => known.delete(key));
+  }
+  return found();
+}
+// The gradient of the text's loss by the token's embedding, from the server's backward pass.
+export interface Update { token: number; id: number; uses: number; tied: boolean; loss: number; row: number[]; gradient: number[] }
+const updates = new Map<string, ReturnType<typeof signal<Update | null>>>();
+export function updateOf(body: { model?: string; text: string; token: number }): Update | null {
+  const key = JSON.stringify(body);
+  let found = updates.get(key);
+  if (!found) {
+    if (updates.size > 64) updates.clear();
+    updates.set(key, (found = signal<Update | null>(null)));
+    ask<Update>("/page/update", body).then(found.set, () => {});  // a model that cannot be trained has no such step
   }
   return found();
 }

@@ -3,7 +3,7 @@ import { live } from "../../core/api";
 import { el, type Child } from "../../core/dom";
 import { failureNote } from "../../core/failure";
 import { clamp, list, tokenName } from "../../core/format";
-import { askLater, can, modelNow, subject } from "../../core/looking";
+import { askLater, can, modelNow, subject, textNow } from "../../core/looking";
 import { blocks, pinned, pointed, type Made } from "../../core/matrix";
 import { shownNumber } from "../../core/formula";
 import { report } from "../../core/report";
@@ -16,7 +16,7 @@ import { chips, chipsOf } from "../../parts/chips";
 import { chosenToken } from "../../parts/ladder";
 import type { Door } from "../door";
 import { blockPicture } from "./picture";
-import type { Numbers } from "./data";
+import { updateOf, type Numbers } from "./data";
 import { stagesOf, type Stage } from "./stages";
 import { say } from "./words";
 
@@ -37,11 +37,12 @@ export const storyDoor: Door = {
   show() {
     const token = () => chosenToken(list(report().tokens).length);
     effect(() => {
-      if (!modelNow()) return;
+      if (modelNow()?.name !== report().model || textNow() !== report().title) return;  // its tokens are still to come
       const { layer, head } = headIndex();
       askLater<Numbers>(60, "/page/story", { ...subject(), token: token(), layer, head }, (next) => { numbers.set(next); failed.set(null); }, (why) => failed.set(why));
     });
-    const stages = () => (numbers() ? stagesOf({ numbers: numbers()!, tokens: list(report().tokens), model: store.model() || undefined }) : []);
+    const update = () => (numbers()!.layer === 0 && modelNow()?.kind === "decoder-only" && !subject().cut ? updateOf({ ...(store.model() ? { model: store.model() } : {}), text: textNow(), token: numbers()!.token }) : null);
+    const stages = () => (numbers() ? stagesOf({ numbers: numbers()!, tokens: list(report().tokens), model: store.model() || undefined, update: update() }) : []);
     return [() => (failed() ? failureNote(failed()!, () => failed.set(null)) : ""), () => section({
       id: "numbers", title: say("title")(tokenName(list(report().tokens), token())), lead: say("lead"),
       figure: el("div", { class: "card story-door" }, pickers(token), () => (numbers() ? body(stages) : el("p", { class: "fine" }, say("wait")))),

@@ -4,7 +4,7 @@ import { say, type StageName } from "./words";
 
 const places: Partial<Record<StageName, [number, number, number]>> = {  // x, y, width; y grows downward, the stream flows upward
   embed: [20, 452, 80], norm: [66, 408, 84], q: [40, 366, 40], k: [88, 366, 40], v: [136, 366, 40], scores: [40, 324, 88], softmax: [40, 288, 88], z: [66, 252, 84], concat: [66, 216, 84],
-  o: [66, 180, 84], mid: [2, 146, 36], mlp: [66, 110, 84], post: [2, 76, 36], logits: [12, 34, 96], sample: [12, 2, 96],
+  o: [66, 180, 84], mid: [2, 146, 36], mlp: [66, 110, 84], router: [66, 110, 84], post: [2, 76, 36], logits: [12, 34, 96], sample: [12, 2, 96],
 };
 
 export function blockPicture(now: StageName | undefined, go: (name: StageName) => void, present: readonly StageName[]): Child {

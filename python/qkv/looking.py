@@ -1,0 +1,118 @@
+"""One text through a model, and everything that happens inside: what qkv look shows."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Iterator, Union
+
+from . import _core as native
+from .errors import InputError
+from .tables import Table
+
+
+class Looked(Mapping):
+    """A mapping of names and arrays: those of qkv look --npz, as views that cannot be written to.
+
+    In a notebook it shows the report page: guesses of every layer, the wall of heads, one token's path.
+
+    >>> import qkv
+    >>> model = qkv.Model("world", threads=1)
+    >>> seen = model.look("Mia has a cat.")
+    >>> seen["L0.probs"].shape == (len(seen.ids), model.info.heads, len(seen.ids))
+    True
+    >>> seen["L0.probs"].flags.writeable
+    False
+    >>> "".join(seen.tokens).endswith("Mia has a cat.")
+    True
+    """
+
+    def __init__(self, core: native.Looked) -> None:
+        self._core = core
+        self._names = core.names()
+
+    @property
+    def tokens(self) -> list[str]:
+        """As they read; empty where an earlier one shows the whole character."""
+        return self._core.tokens()
+
+    @property
+    def ids(self) -> list[int]:
+        return self._core.ids()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(f"there is no array {name}; there are: {', '.join(self._names)}")
+        return self._core.view(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def ladder(self) -> Table:
+        """The prediction at every level, for every token, if the model ended there.
+
+        >>> import qkv
+        >>> seen = qkv.Model("world", threads=1).look("Emma gave a pink kite to Tom. What did Emma give to Tom? Emma gave a")
+        >>> after = [row["guess"] for row in seen.ladder() if row["token"] == len(seen.ids) - 1]
+        >>> len(after), after[-1]  # the embedding and six layers; the last is the output
+        (7, ' pink')
+        """
+        rows = []
+        for level in range(self._core.levels()):
+            for token, (guesses, entropy, kl, rank) in enumerate(self._core.ladder(level)):
+                top = guesses[0] if guesses else (-1, 0.0, "")
+                rows.append(
+                    {
+                        "level": level,
+                        "token": token,
+                        "guess": top[2],
+                        "guess_id": top[0],
+                        "p": top[1],
+                        "rank": rank,
+                        "entropy": entropy,
+                        "kl": kl,
+                    }
+                )
+        return Table(rows)
+
+    def guesses(self, level: int, token: int) -> Table:
+        """The most likely next tokens at one level (-1: the output) after one token."""
+        levels = self._core.levels()
+        rungs = self._core.ladder(level + levels if level < 0 else level)
+        if not -len(rungs) <= token < len(rungs):
+            raise InputError(f"no token {token}: there are {len(rungs)}", "tokens are counted from 0; -1 is the last")
+        return Table({"id": i, "p": p, "text": text} for i, p, text in rungs[token][0])
+
+    def json(self) -> str:
+        """The report, as qkv look --json."""
+        return self._core.json()
+
+    def report(self) -> dict[str, Any]:
+        """The same as a dict."""
+        return json.loads(self._core.json())
+
+    def html(self) -> str:
+        """A page that opens offline, as qkv look --html."""
+        return self._core.html()
+
+    def save_npz(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        self._core.save_npz(os.fspath(path))
+
+    def _repr_html_(self) -> str:
+        return frame(self.html(), "qkv look")
+
+    def __repr__(self) -> str:
+        return f"<qkv.Looked at {len(self.ids)} tokens: {len(self)} arrays>"
+
+
+def frame(page: str, title: str) -> str:
+    """A whole page inside a notebook."""
+    return (
+        f'<iframe srcdoc="{html.escape(page, quote=True)}" title="{title}"'
+        ' style="width:100%;height:720px;border:1px solid #8884" sandbox="allow-scripts allow-downloads"></iframe>'
+    )

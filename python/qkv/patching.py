@@ -1,0 +1,92 @@
+"""Activation patching: which layer, position and head carries what tells two texts apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Iterator
+
+import numpy as np
+
+from . import _core as native
+from .looking import frame
+from .tables import Table
+
+
+@dataclass(frozen=True, eq=False)
+class PatchMap:
+    """One kind of place, layer by position; or single heads at all positions at once, layer by head."""
+
+    site: str  # "resid.pre", "attn.out", "mlp.out", "attn.z"
+    stack: str  # "decoder", "encoder", "cross"
+    across: str  # what the columns are: "tokens", "source", "heads"
+    rows: list[str] = field(repr=False)  # L0, L1, ...; of heads by position L1H2
+    restored: Any = field(repr=False)  # an array [rows, columns]: 0 as corrupt, 1 as clean; NaN: no such head
+
+
+class Patched(Mapping):
+    """What comes back of the clean answer: restored = (m(patched) - m(corrupt)) / (m(clean) - m(corrupt)), where m is the
+    logit of `answer` less that of `wrong` after token `token`.
+
+    A mapping of names and arrays: "resid.pre", "attn.out" and "mlp.out" are [layer, position], "heads" is [layer, head];
+    with heads by name also "heads by position". Of a model that translates the names begin with the stack:
+    "encoder.resid.pre", "cross.heads".
+
+    In a notebook it shows the page of qkv patch --html.
+    """
+
+    def __init__(self, core: native.Patched) -> None:
+        self._core = core
+        self.maps = [PatchMap(*one) for one in core.maps()]
+        self.clean_ids, self.corrupt_ids = core.clean_ids, core.corrupt_ids
+        self.token, self.answer, self.wrong = core.token, core.answer, core.wrong
+        self.clean, self.corrupt = core.clean, core.corrupt
+        several = len({one.stack for one in self.maps}) > 1
+        self._named = {_name(one, several): one for one in self.maps}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._named:
+            raise KeyError(f"there is no map {name}; there are: {', '.join(self._named)}")
+        return self._named[name].restored
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def table(self) -> Table:
+        """Every place that was patched, one row each: site, row (its layer or head), column, and what came back."""
+        return Table(
+            {"map": name, "row": row, "column": column, "restored": float(value)}
+            for name, one in self._named.items()
+            for row, values in zip(one.rows, one.restored)
+            for column, value in enumerate(values)
+            if not np.isnan(value)
+        )
+
+    def json(self) -> str:
+        """The report, as qkv patch --json."""
+        return self._core.json()
+
+    def report(self) -> dict[str, Any]:
+        """The same as a dict."""
+        return json.loads(self._core.json())
+
+    def html(self) -> str:
+        """A page that opens offline, as qkv patch --html."""
+        return self._core.html()
+
+    def _repr_html_(self) -> str:
+        return frame(self.html(), "qkv patch")
+
+    def __repr__(self) -> str:
+        return f"<qkv.Patched: {len(self.table())} places in {len(self)} maps, after token {self.token}>"
+
+
+def _name(one: PatchMap, several: bool) -> str:
+    name = one.site
+    if one.site == "attn.z":
+        name = "heads" if one.across == "heads" else "heads by position"
+    return f"{one.stack}.{name}" if several else name
