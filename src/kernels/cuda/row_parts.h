@@ -105,9 +105,10 @@ __device__ R row_combine(R x, const Combine& combine) {
   if constexpr (T > 32) {
     static_assert(T == kRowBlock);
     __shared__ R parts[T / 32];
-    __syncthreads();  // the last one's readers are done
+    const auto meet = [] { asm volatile("bar.sync 1, %0;" ::"n"(T) : "memory"); };  // a block may have other threads too
+    meet();  // the last one's readers are done
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
-    __syncthreads();
+    meet();
     x = parts[0];
 #pragma unroll
     for (int w = 1; w < T / 32; ++w) x = combine(x, parts[w]);
