@@ -109,7 +109,8 @@ void FiniteProbe::check(Context& cx, const Tap& tap, const Tensor& x) const {
   if (squares_.defined() && tap.site != Site::attn_lse) {  // that of a row without keys is -inf
     cx.kernels.sum_squares(cx.exec, {.y = squares_, .x = x});
     bad = 0;
-  } else if (&x.device() != &cpu_device()) cx.kernels.nonfinite(cx.exec, {.x = x, .count = &bad, .first = &first});
+  } else if (&x.device() != &cpu_device())
+    cx.kernels.nonfinite(cx.exec, {.x = x, .count = &bad, .first = &first});
   if (bad > 0) {  // or the numbers are here anyway
     std::vector<float> values = host_floats(x);
     if (tap.site == Site::attn_lse) std::replace(values.begin(), values.end(), -INFINITY, 0.0F);  // a row without keys

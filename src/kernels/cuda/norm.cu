@@ -48,7 +48,8 @@ std::optional<HeldNorm> held;
 
 bool hold(const Exec& exec, const HeldNorm& h) {
   const int64_t width = h.norm.width;
-  if (!recording() || !hopper() || h.norm.rows != 1 || width < HeldNorm::kLeast || width > HeldNorm::kMost) return false;
+  if (!recording() || !hopper() || h.norm.rows != 1 || width < HeldNorm::kLeast || width > HeldNorm::kMost)
+    return false;
   do_what_waits();
   held = h;
   let_wait([exec] { launch_held(exec, *std::exchange(held, std::nullopt)); });

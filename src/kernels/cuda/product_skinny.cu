@@ -31,7 +31,8 @@ template <int kTileRows, int kXRows, int kBlocksEach, int kStageCount, bool kAlo
 struct Ring {
   static constexpr bool kOneRow = kAlone;
   static constexpr int kTile = kTileRows, kRows = kXRows, kBlocks = kBlocksEach, kStages = kStageCount;
-  static constexpr int kWBytes = kTile * 128, kXBytes = kOneRow ? 0 : kRows * 128, kStage = kBlocks * (kWBytes + kXBytes);
+  static constexpr int kWBytes = kTile * 128, kXBytes = kOneRow ? 0 : kRows * 128,
+                       kStage = kBlocks * (kWBytes + kXBytes);
   static constexpr int kTileShift = kTile == 64 ? 6 : kTile == 32 ? 5 : 4;
   static constexpr int kSlack = 64 * 128 - kWBytes;  // wgmma reads 64 rows; what it makes of the rest is dropped
   static constexpr int kShared = kStages * kStage + kSlack + kBarrierBytes + 1024;
@@ -56,7 +57,8 @@ __device__ uint64_t row_descriptor(uint32_t address) {
 }
 
 // The row at `to` in shared memory, by 128 threads. The first block also leaves it where the norm would have.
-__device__ __forceinline__ void make_row(const HeldNorm::Form& n, uint32_t to, const RowPart<Packed<float>, kRowBlock>& w) {
+__device__ __forceinline__ void make_row(const HeldNorm::Form& n, uint32_t to,
+                                         const RowPart<Packed<float>, kRowBlock>& w) {
   const bool first = blockIdx.x == 0;
   norm_row<kRowBlock>(
       n, 0, first, [&](const auto& x, const auto& f) { x.each_with(w, f); },
