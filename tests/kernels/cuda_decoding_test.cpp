@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <memory>
 
 #include "support/pass.h"
 
@@ -83,68 +82,6 @@ TEST_F(Decoding, FindsTheFirstHighestNumber) {
     ids.device().download(found.data(), ids.data(), 5 * size_of(DType::i32));
     const auto first = static_cast<int32_t>(std::max_element(row(0), row(1)) - row(0));
     EXPECT_EQ(found, (std::vector<int32_t>{first, 0, static_cast<int32_t>(width / 2), -1, -1})) << width;
-  }
-}
-
-// A norm of one row in a recording is left to the product that reads it, whatever comes between or beside.
-TEST_F(Decoding, NormsHaveTheirBitsWhicheverKernelMakesThem) {
-  constexpr int64_t kWidth = 2048, kInner = 1280;
-  struct Case {
-    const char* name;
-    bool centred, between, in_place, paired;
-  };
-  for (const Case& c :
-       {Case{"three products", false, false, false, false}, Case{"mean and bias", true, false, false, false},
-        Case{"another kernel between", false, true, false, false},
-        Case{"added to what is normed", false, false, true, false}, Case{"gate and up", false, false, false, true}}) {
-    const auto run = [&](bool recorded, int64_t rows) {
-      Pass pass({.kernels = &kernels::cuda::table(), .precision = Precision::bf16()});
-      const auto made = [&](uint64_t seed, const Shape& shape, DType dtype) {
-        return pass.input(normals(seed, shape.count()), shape, dtype);
-      };
-      const Tensor x = made(1, {rows, kWidth}, DType::f32), w = made(2, {kWidth}, DType::f32),
-                   b = made(3, {kWidth}, DType::f32), y = made(4, {rows, kWidth}, DType::bf16),
-                   mean = made(5, {rows}, DType::f32), r = made(6, {rows}, DType::f32),
-                   aside = made(7, {rows, kWidth}, DType::bf16);
-      std::vector<LinearArgs> products;
-      const std::vector<int64_t> outputs = c.in_place ? std::vector<int64_t>{kWidth}
-                                           : c.paired ? std::vector<int64_t>{kInner, kInner}
-                                                      : std::vector<int64_t>{kInner, 264, 40};
-      for (size_t i = 0; i < outputs.size(); ++i) {
-        const Tensor to = c.in_place ? x : made(10 + i, {rows, outputs[i]}, DType::bf16);
-        products.push_back({.y = to, .x = y, .w = made(20 + i, {outputs[i], kWidth}, DType::bf16)});
-      }
-      if (c.in_place) products[0].epilogue.residual = x;
-      if (c.paired) products[1].epilogue = {.form = {.act = {.kind = Activation::Kind::silu}}, .gate = products[0].y};
-      const auto all = [&] {
-        const Kernels& table = pass.cx.kernels;
-        if (c.centred) {
-          table.layer_norm(pass.cx.exec, {.y = y, .mean = mean, .rstd = r, .x = x, .w = w, .b = b, .eps = 1e-5});
-        } else {
-          table.rms_norm(pass.cx.exec, {.y = y, .r = r, .x = x, .w = w, .eps = 1e-5});
-        }
-        if (c.between) table.copy(pass.cx.exec, {.y = aside, .x = y});
-        table.linear_set(pass.cx.exec, products);
-      };
-      if (recorded) {
-        Device& device = x.device();
-        device.begin_recording();
-        all();
-        const std::unique_ptr<Recording> recording = device.end_recording();
-        EXPECT_TRUE(recording && recording->replay()) << c.name;
-        device.finish();
-      } else {
-        all();
-      }
-      std::vector<Numbers> found;  // of the first row
-      for (const Tensor& t : {y, r, mean, aside}) found.push_back(to_host(t.slice(0, 0, 1)));
-      for (const LinearArgs& one : products) found.push_back(to_host(one.y.slice(0, 0, 1)));
-      return found;
-    };
-    const std::vector<Numbers> right = run(false, 1);
-    EXPECT_TRUE(run(true, 1) == right) << c.name;
-    const std::vector<Numbers> of_three = run(false, 3);
-    for (size_t i = 4; i < right.size(); ++i) EXPECT_TRUE(of_three[i] == right[i]) << c.name << ", among three rows";
   }
 }
 

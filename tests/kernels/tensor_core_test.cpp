@@ -73,9 +73,7 @@ std::vector<Bf16> line(const Numbers& m, int64_t r, int64_t width, bool column) 
 TEST(TensorCore, ProductsOnTheGpuAreItsChain) {
   const char* why = nullptr;
   if (!kernels::cuda::available(&why)) GTEST_SKIP() << "there is no GPU: " << why;
-  for (const auto& [rows, inner, outputs] : {std::array<int64_t, 3>{1, 2048, 70},
-                                             {1, 5632, 40},
-                                             {37, 100, 70},
+  for (const auto& [rows, inner, outputs] : {std::array<int64_t, 3>{37, 100, 70},
                                              {37, 64, 70},
                                              {300, 104, 136},
                                              {300, 2048, 136},

@@ -2,7 +2,6 @@
 // cache. A thread turns eight pairs of a head, or copies as many numbers that stay; the bits of rotary and scatter_rows.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/packed.h"
-#include "kernels/cuda/product_skinny.h"
 #include "kernels/cuda/rotary.h"
 
 namespace qkv::kernels::cuda {
@@ -33,24 +32,10 @@ struct CacheHeads {
   int pairs, first;
   bool interleaved;
   uint32_t q_tasks, k_tasks, tasks;
-  // The memory is idle while attention works: blocks after those with tasks call for weights that come then.
-  std::array<Bytes, 2> ahead;
-  unsigned blocks;
 };
-constexpr int64_t kFetched = 8192;  // bytes, a thread
-
-__device__ void fetch_ahead(const CacheHeads& a) {
-  wait_for_last();  // what it reads comes first
-  int64_t at = (int64_t{blockIdx.x - a.blocks} * kThreads + threadIdx.x) * kFetched;
-  for (const Bytes& b : a.ahead) {
-    if (at >= 0 && at < b.count) fetch(b.data + at, static_cast<uint32_t>(min(kFetched, b.count - at)));
-    at -= (b.count + kFetched - 1) / kFetched * kFetched;
-  }
-}
 
 __global__ void __launch_bounds__(kThreads) run_cache_heads(const __grid_constant__ CacheHeads a) {
   let_next_start();
-  if (blockIdx.x >= a.blocks) return fetch_ahead(a);
   uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= a.tasks) return wait_for_last();
   const Heads& h = i < a.q_tasks ? a.q : i < a.k_tasks ? a.k : a.v;
@@ -104,12 +89,7 @@ bool at_once(const Exec& exec, const CacheHeadsArgs& a) {
   c.q_tasks = static_cast<uint32_t>(tasks(c.q));
   c.k_tasks = static_cast<uint32_t>(c.q_tasks + tasks(c.k));
   c.tasks = static_cast<uint32_t>(all);
-  c.blocks = static_cast<unsigned>((all + kThreads - 1) / kThreads);
-  static const char* const trial = std::getenv("QKV_TRIAL_FETCH");
-  if (recording() && hopper() && trial != nullptr) c.ahead = weights_ahead(int64_t{std::atoi(trial)} << 20);
-  int64_t fetches = 0;
-  for (const Bytes& b : c.ahead) fetches += (b.count + kFetched - 1) / kFetched;
-  launch(exec, run_cache_heads, c.blocks + static_cast<unsigned>((fetches + kThreads - 1) / kThreads), kThreads, 0, c);
+  launch(exec, run_cache_heads, static_cast<unsigned>((all + kThreads - 1) / kThreads), kThreads, 0, c);
   return true;
 }
 

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -22,7 +21,6 @@ constexpr int64_t kScratchBytes = int64_t{256} << 20;
 std::atomic<int> first_error{cudaSuccess};
 std::atomic<bool> is_recording{false};
 std::atomic<uint64_t> releases{0};  // of memory, ever
-std::function<void()> waits;        // see let_wait
 
 void note(cudaError_t code) noexcept {
   int none = cudaSuccess;
@@ -247,7 +245,6 @@ class CudaDevice final : public Device {
 
   // Ends the recording.
   cudaGraphExec_t recorded() noexcept {
-    do_what_waits();
     is_recording = false;
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t made = nullptr;
@@ -309,28 +306,12 @@ bool hopper() {
   return is;
 }
 
-uint64_t memory_releases() noexcept {
-  return releases;
-}
-
 bool recording() noexcept {
   return is_recording;
 }
 
 void stop_recording() noexcept {
   if (is_recording) the_device().stop_recording();
-}
-
-void let_wait(std::function<void()> launch) {
-  waits = std::move(launch);
-}
-
-void do_what_waits() noexcept {
-  if (waits) std::exchange(waits, nullptr)();
-}
-
-void forget_what_waits() noexcept {
-  waits = nullptr;
 }
 
 void note_launch() noexcept {

@@ -1,8 +1,6 @@
 // The GPU: its memory, one stream of work, and the first error that happened on it.
 #pragma once
 
-#include <functional>
-
 #include "core/storage.h"
 
 namespace qkv::kernels::cuda {
@@ -12,16 +10,8 @@ Device& device();  // Error where there is none
 int multiprocessors();
 bool hopper();  // wgmma, the copy engine and early launches; other GPUs take the general forms
 
-uint64_t memory_releases() noexcept;  // ever
-
 bool recording() noexcept;       // kernels are kept, not run
 void stop_recording() noexcept;  // runs what was kept; to be called before what cannot be done again
-
-// A kernel of a recording that waits because the next one may do its work. Whatever is launched next, and the end of the
-// recording, starts it; one that does its work forgets it.
-void let_wait(std::function<void()> launch);
-void do_what_waits() noexcept;
-void forget_what_waits() noexcept;
 
 // Kernels never throw. The first failed launch or call is kept, and the next download throws it.
 void note_launch() noexcept;  // looks at the last launch

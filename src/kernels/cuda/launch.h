@@ -16,9 +16,7 @@ namespace qkv::kernels::cuda {
 inline constexpr int kThreads = 256, kWarps = kThreads / 32;
 inline constexpr int64_t kMostBlocks = 1 << 16;  // then a block takes several indices
 
-// Where every launch goes.
 inline cudaStream_t stream_of(const Exec& exec) {
-  do_what_waits();
   return static_cast<cudaStream_t>(exec.stream);
 }
 
@@ -32,16 +30,6 @@ __device__ inline void let_next_start() {
 __device__ inline void wait_for_last() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-// Calls for bytes, a multiple of 16, that will be read once: into the cache that all multiprocessors share.
-__device__ inline void fetch(const std::byte* data, uint32_t bytes) {
-#if __CUDA_ARCH__ >= 900
-  uint64_t once;
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
-  asm volatile("cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, %2;" ::"l"(data), "r"(bytes), "l"(once)
-               : "memory");
 #endif
 }
 
@@ -59,10 +47,6 @@ void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, size_t sha
   config.attrs = &early;
   static const bool trial = std::getenv("QKV_TRIAL_PDL") != nullptr;
   config.numAttrs = (trial || recording()) && hopper() ? 1 : 0;
-  static const bool carve = std::getenv("QKV_TRIAL_CARVE") != nullptr;
-  if (carve && recording()) {
-    cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-  }
   cudaLaunchKernelEx(&config, kernel, args...);
   note_launch();
 }

@@ -1,6 +1,6 @@
-// layer_norm and rms_norm; formulas in ops/layer_norm.cpp and ops/rms_norm.cpp.
+// layer_norm and rms_norm; formulas in ops/layer_norm.cpp and ops/rms_norm.cpp. rms_norm is layer_norm with a mean of
+// zero.
 #include <cmath>
-#include <utility>
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/norm.h"
@@ -8,16 +8,49 @@
 namespace qkv::kernels::cuda {
 namespace {
 
+template <class X, class Y, class W>
+struct Norm {
+  using R = typename X::Real;
+  Y y;
+  X x;
+  W w, b;
+  R *mean, *rstd;  // mean is absent for rms_norm
+  R eps, offset;
+  int64_t rows, width;
+};
+
+// One row by T threads. walk(x, f) calls f(first column, numbers of x, numbers of w) for each pack.
+template <int T, class X, class Y, class W, class Walk>
+__device__ __forceinline__ void norm_row(const Norm<X, Y, W>& n, int64_t r, const Walk& walk) {
+  using R = typename X::Real;
+  const RowPart<X, T> x(n.x, r, n.width);
+  R mean = 0, squares = 0;
+  if (n.mean != nullptr) {
+    x.numbers([&](R v) { mean += v; });
+    mean = row_sum<T>(mean) / static_cast<R>(n.width);
+  }
+  x.numbers([&](R v) { squares += (v - mean) * (v - mean); });
+  const R rstd = 1 / sqrt(row_sum<T>(squares) / static_cast<R>(n.width) + n.eps);
+  walk(x, [&](int64_t c, const R(&v)[kRowPack], const R(&w)[kRowPack]) {
+    R shift[kRowPack] = {}, out[kRowPack];
+    if (n.b) n.b.load(0, c, shift);
+#pragma unroll
+    for (int i = 0; i < kRowPack; ++i) out[i] = (v[i] - mean) * rstd * (n.w ? w[i] + n.offset : R{1}) + shift[i];
+    n.y.store(r, c, out);
+  });
+  if (threadIdx.x % T == 0) {
+    if (n.mean != nullptr) n.mean[r] = mean;
+    n.rstd[r] = rstd;
+  }
+}
+
 // Decoding: weights are read while the kernel before still runs.
 template <class X, class Y, class W>
 __global__ void __launch_bounds__(kRowBlock) norm_few_rows(const __grid_constant__ Norm<X, Y, W> n) {
   let_next_start();
   const RowPart<W, kRowBlock> w(n.w, 0, n.width, static_cast<bool>(n.w));
   wait_for_last();
-  const int64_t r = blockIdx.x;
-  norm_row<kRowBlock>(
-      n, r, true, [&](const auto& x, const auto& f) { x.each_with(w, f); },
-      [&](int64_t c, const auto& out) { n.y.store(r, c, out); });
+  norm_row<kRowBlock>(n, blockIdx.x, [&](const auto& x, const auto& f) { x.each_with(w, f); });
 }
 
 template <int T, class X, class Y, class W>
@@ -31,29 +64,14 @@ void norm_by(const Exec& exec, const Norm<X, Y, W>& n) {
     }
   }
   each_row_by<T>(exec, n.rows, [=] __device__(int64_t r) {
-    norm_row<T>(
-        n, r, true,
-        [&](const auto& x, const auto& f) {
-          x.each([&](int64_t c, const R(&v)[kRowPack]) {
-            R w[kRowPack] = {};
-            if (n.w) n.w.load(0, c, w);
-            f(c, v, w);
-          });
-        },
-        [&](int64_t c, const R(&out)[kRowPack]) { n.y.store(r, c, out); });
+    norm_row<T>(n, r, [&](const auto& x, const auto& f) {
+      x.each([&](int64_t c, const R(&v)[kRowPack]) {
+        R w[kRowPack] = {};
+        if (n.w) n.w.load(0, c, w);
+        f(c, v, w);
+      });
+    });
   });
-}
-
-std::optional<HeldNorm> held;
-
-bool hold(const Exec& exec, const HeldNorm& h) {
-  const int64_t width = h.norm.width;
-  if (!recording() || !hopper() || h.norm.rows != 1 || width < HeldNorm::kLeast || width > HeldNorm::kMost)
-    return false;
-  do_what_waits();
-  held = h;
-  let_wait([exec] { launch_held(exec, *std::exchange(held, std::nullopt)); });
-  return true;
 }
 
 // Mean and bias are absent for rms_norm.
@@ -71,24 +89,10 @@ void run_norm(const Exec& exec, const Args& a, const Tensor& mean, const Tensor&
                           static_cast<R>(a.offset),
                           a.x.rows(),
                           a.x.cols()};
-    if constexpr (std::is_same_v<Norm<X, Y, W>, HeldNorm::Form>) {
-      if (hold(exec, {n, a.x, a.y})) return;
-    }
     by_width(n.width, [&](auto t) { norm_by<decltype(t)::value>(exec, n); });
   });
 }
-
 }  // namespace
-
-std::optional<HeldNorm> take_held_norm(const Tensor& y) {
-  if (!held || held->y.data() != y.data() || held->norm.width != y.cols() || y.rows() != 1) return std::nullopt;
-  forget_what_waits();
-  return std::exchange(held, std::nullopt);
-}
-
-void launch_held(const Exec& exec, const HeldNorm& h) {
-  norm_by<kRowBlock>(exec, h.norm);
-}
 
 void layer_norm(const Exec& exec, const LayerNormArgs& a) noexcept {
   run_norm(exec, a, a.mean, a.rstd, a.b);

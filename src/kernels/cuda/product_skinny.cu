@@ -5,15 +5,10 @@
 //   warp 4     calls for tiles; weights before the kernels ahead have ended, x after
 //   warps 0-3  multiply, then finish: bias, activation, gate, residual
 //
-// One row alone is not a tile of eight: it lies in shared memory as it is, and a norm that waited for this product
-// (HeldNorm) is made there by warps 0 to 3 of every block.
-//
 // The ring is walked unrolled, so that every address is a register plus a constant.
 #include <array>
-#include <cstring>
-#include <map>
 
-#include "kernels/cuda/norm.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/product_skinny.h"
 #include "kernels/cuda/product_skinny_finish.h"
 #include "kernels/cuda/tensor_map.h"
@@ -25,18 +20,16 @@ namespace {
 
 using namespace skinny;
 
-constexpr int kMostRows = 64, kThreadsEach = 160, kBarrierBytes = 512, kMostShared = 232448;
+constexpr int kMostRows = 64, kThreadsEach = 160, kBarrierBytes = 512;
 
-template <int kTileRows, int kXRows, int kBlocksEach, int kStageCount, bool kAlone = false>
+template <int kTileRows, int kXRows, int kBlocksEach, int kStageCount>
 struct Ring {
-  static constexpr bool kOneRow = kAlone;
   static constexpr int kTile = kTileRows, kRows = kXRows, kBlocks = kBlocksEach, kStages = kStageCount;
-  static constexpr int kWBytes = kTile * 128, kXBytes = kOneRow ? 0 : kRows * 128,
-                       kStage = kBlocks * (kWBytes + kXBytes);
+  static constexpr int kWBytes = kTile * 128, kXBytes = kRows * 128, kStage = kBlocks * (kWBytes + kXBytes);
   static constexpr int kTileShift = kTile == 64 ? 6 : kTile == 32 ? 5 : 4;
   static constexpr int kSlack = 64 * 128 - kWBytes;  // wgmma reads 64 rows; what it makes of the rest is dropped
   static constexpr int kShared = kStages * kStage + kSlack + kBarrierBytes + 1024;
-  static_assert(kShared <= kMostShared && 16 * kStages + 8 <= kBarrierBytes);
+  static_assert(kShared <= 232448 && 16 * kStages <= kBarrierBytes);
 };
 
 struct Job {
@@ -45,32 +38,7 @@ struct Job {
   int count = 1, m = 0, k = 0;
   bool paired = false;  // piece 0 is the gate of piece 1: a block has as many rows of both
   bool apart = false;   // a box is one block of 64 columns: k may end inside, or the tile has two parts
-  // One row alone:
-  const std::byte* row = nullptr;
-  bool normed = false;  // it has to be made of `norm`
-  HeldNorm::Form norm{};
 };
-
-// wgmma reads eight rows of 16 bytes. Here all but the first begin inside the row; what it makes of them is dropped.
-__device__ uint64_t row_descriptor(uint32_t address) {
-  return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | uint64_t{1} << 16 | uint64_t{1} << 32;
-}
-
-// The row at `to` in shared memory, by 128 threads. The first block also leaves it where the norm would have.
-__device__ __forceinline__ void make_row(const HeldNorm::Form& n, uint32_t to,
-                                         const RowPart<Packed<float>, kRowBlock>& w) {
-  const bool first = blockIdx.x == 0;
-  norm_row<kRowBlock>(
-      n, 0, first, [&](const auto& x, const auto& f) { x.each_with(w, f); },
-      [&](int64_t c, const float(&out)[kRowPack]) {
-        const __nv_bfloat162 low = __floats2bfloat162_rn(out[0], out[1]), high = __floats2bfloat162_rn(out[2], out[3]);
-        asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to + 2 * static_cast<uint32_t>(c)),
-                     "r"(*reinterpret_cast<const uint32_t*>(&low)), "r"(*reinterpret_cast<const uint32_t*>(&high))
-                     : "memory");
-        if (first) n.y.store(0, c, out);
-      });
-  asm volatile("fence.proxy.async.shared::cta;\nbar.sync 1, 128;" ::: "memory");
-}
 
 template <class C>
 __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_constant__ Job job) {
@@ -78,7 +46,6 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, barriers = base + C::kStages * C::kStage + C::kSlack;
   const auto full = [&](int s) { return barriers + 8 * s; };
   const auto empty = [&](int s) { return barriers + 8 * C::kStages + 8 * s; };
-  const uint32_t row = barriers + kBarrierBytes, row_full = barriers + 16 * C::kStages;  // of one row alone
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int block = static_cast<int>(blockIdx.x);
   const int piece = job.paired                                      ? 0
@@ -99,7 +66,6 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     }
   };
   const auto load_x = [&](int step, int s) {
-    if constexpr (C::kOneRow) return;
     const uint32_t to = base + s * C::kStage + C::kBlocks * C::kWBytes;
     if (!job.apart) return load_tile(to, &job.x, 0, 0, step * C::kBlocks, full(s));
     for (int b = 0; b < C::kBlocks; ++b) {
@@ -107,12 +73,11 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     }
   };
   if (threadIdx.x == 128) {
-    if constexpr (!C::kOneRow) prefetch_map(&job.x);
+    prefetch_map(&job.x);
     for (int s = 0; s < C::kStages; ++s) {
       barrier_init(full(s), 1);
       barrier_init(empty(s), 1);
     }
-    if constexpr (C::kOneRow) barrier_init(row_full, 1);
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
     for (int s = 0; s < C::kStages && s < steps; ++s) {
       barrier_expect(full(s), C::kStage);
@@ -120,24 +85,10 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     }
   }
   __syncthreads();
-  if constexpr (C::kOneRow) {
-    if (job.normed && warp < 4) {
-      const RowPart<Packed<float>, kRowBlock> w(job.norm.w, 0, job.norm.width, static_cast<bool>(job.norm.w));
-      wait_for_last();
-      let_next_start();
-      make_row(job.norm, row, w);
-    }
-  }
   wait_for_last();
   let_next_start();  // not before: the next one's weights would delay what the kernel before still reads
   if (warp == 4) {
     if (lane != 0) return;
-    if constexpr (C::kOneRow) {
-      if (!job.normed) {
-        barrier_expect(row_full, 2 * job.k);
-        load_bytes(row, job.row, 2 * job.k, row_full);
-      }
-    }
     for (int s = 0; s < C::kStages && s < steps; ++s) load_x(s, s);
     for (int step = C::kStages, s = 0, phase = 0; step < steps; ++step) {
       barrier_wait(empty(s), phase);
@@ -159,10 +110,6 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
 #pragma unroll
   for (int i = 0; i < C::kRows / 2; ++i) sums[i] = 0;
   const uint64_t tile = tile_descriptor(base, 16, 1024);
-  uint64_t of_row = row_descriptor(row);
-  if constexpr (C::kOneRow) {
-    if (!job.normed) barrier_wait(row_full, 0);
-  }
   const int rounds = (steps + C::kStages - 1) / C::kStages;
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
@@ -176,8 +123,7 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
           const int w = s * C::kStage + b * C::kWBytes, x = s * C::kStage + C::kBlocks * C::kWBytes + b * C::kXBytes;
-          const uint64_t of_x = C::kOneRow ? of_row + 8 * (s * C::kBlocks + b) : tile + x / 16;
-          NarrowWgmma<C::kRows>::multiply(sums, tile + w / 16 + 2 * k, of_x + 2 * k);
+          NarrowWgmma<C::kRows>::multiply(sums, tile + w / 16 + 2 * k, tile + x / 16 + 2 * k);
         }
       }
       wgmma_commit();
@@ -188,7 +134,6 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     }
     wgmma_wait<0>();
     if (threadIdx.x == 0) barrier_arrive(empty(C::kStages - 1));
-    of_row += 8 * C::kStages * C::kBlocks;
   }
   auto* rows = reinterpret_cast<float*>(raw + (base - shared_address(raw)));  // [kRows][kTile + 1]
   asm volatile("bar.sync 1, 128;" ::: "memory");                              // the ring is not read any more
@@ -217,11 +162,6 @@ bool make_boxes(CUtensorMap& map, const Tensor& t, bool apart, int rows, int blo
   return make_tensor_map(map, t.data(), dims, strides, box);
 }
 
-constexpr int kMostDynamic = kMostShared - 1024;  // norms have some of their own
-constexpr int row_bytes(int k) {
-  return 2 * k + 128;  // the last rows of eight that wgmma reads begin near its end
-}
-
 template <class C>
 bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all) {
   const int tile = job.paired ? C::kTile / 2 : C::kTile;
@@ -231,13 +171,11 @@ bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all) {
     if (!job.paired || i == 0) blocks += (job.pieces[i].n + tile - 1) / tile;
     if (!make_boxes(job.w[i], all[i].w, job.apart, tile, C::kBlocks)) return false;
   }
-  if (!C::kOneRow && !make_boxes(job.x, all[0].x, job.apart, C::kRows, C::kBlocks)) return false;
-  constexpr int kMost = C::kOneRow ? kMostDynamic : C::kShared;
-  const int shared = C::kShared + (C::kOneRow ? row_bytes(job.k) : 0);
+  if (!make_boxes(job.x, all[0].x, job.apart, C::kRows, C::kBlocks)) return false;
   static const bool prepared =
-      cudaFuncSetAttribute(product_skinny<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMost) == cudaSuccess;
-  if (!prepared || shared > kMost) return false;
-  launch(exec, product_skinny<C>, static_cast<unsigned>(blocks), kThreadsEach, static_cast<size_t>(shared), job);
+      cudaFuncSetAttribute(product_skinny<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
+  if (!prepared) return false;
+  launch(exec, product_skinny<C>, static_cast<unsigned>(blocks), kThreadsEach, C::kShared, job);
   return true;
 }
 
@@ -263,112 +201,9 @@ bool fits(const LinearArgs& a, const LinearArgs& first) {
          a.w.dim(0) < INT32_MAX / 2 && a.w.dim(1) < INT32_MAX / 2;
 }
 
-// Of one row each.
-bool overlap(const Tensor& a, const Tensor& b) {
-  const auto end = [](const Tensor& t) { return t.data() + t.cols() * size_of(t.dtype()); };
-  return a.defined() && a.data() < end(b) && b.data() < end(a);
-}
-// Blocks that are slow still read what the norm is made of when others write.
-bool writes_into(std::span<const LinearArgs> all, const Tensor& read) {
-  return std::any_of(all.begin(), all.end(),
-                     [&](const LinearArgs& a) { return overlap(a.y, read) || overlap(a.epilogue.pre, read); });
-}
-
-int trial(size_t which) {
-  static const char* const text = std::getenv("QKV_TRIAL_RINGS");
-  return text != nullptr && std::strlen(text) > which ? text[which] - '0' : 0;
-}
-
-// One row, k in whole blocks.
-bool run_alone(const Exec& exec, Job& job, std::span<const LinearArgs> all, int64_t outputs) {
-  if (job.k % 64 != 0 || trial(0) == 9) return false;
-  job.row = all[0].x.data();
-  if (auto held = take_held_norm(all[0].x)) {
-    job.normed = !writes_into(all, held->x);
-    if (job.normed) {
-      job.norm = held->norm;
-    } else {
-      launch_held(exec, *held);
-    }
-  }
-  const bool few = outputs <= 4224 && !job.paired;
-  if (few && job.k >= 4096) {
-    if (outputs > 2640) return run<Ring<32, 8, 2, 20, true>>(exec, job, all);
-    switch (trial(2)) {
-      case 1:
-        return run<Ring<16, 8, 4, 22, true>>(exec, job, all);
-      case 2:
-        return run<Ring<16, 8, 4, 10, true>>(exec, job, all);
-      default:
-        return run<Ring<16, 8, 4, 16, true>>(exec, job, all);
-    }
-  }
-  if (outputs <= 6144) {
-    switch (trial(0)) {
-      case 1:
-        return run<Ring<32, 8, 2, 16, true>>(exec, job, all);
-      case 2:
-        return run<Ring<16, 8, 4, 8, true>>(exec, job, all);
-      default:
-        return run<Ring<32, 8, 2, 10, true>>(exec, job, all);
-    }
-  }
-  if (trial(1) == 1) return run<Ring<64, 8, 1, 12, true>>(exec, job, all);
-  return run<Ring<64, 8, 1, 11, true>>(exec, job, all);
-}
-
-// Which product follows which: by the first weight of each. Memory that was released is forgotten.
-class Order {
- public:
-  void note(std::span<const LinearArgs> all) {
-    if (seen_ != memory_releases()) after_.clear();
-    seen_ = memory_releases();
-    Weights w{};
-    for (size_t i = 0; i < all.size() && i < w.size(); ++i) {
-      w[i] = {all[i].w.data(), all[i].w.rows() * all[i].w.stride(0) * size_of(DType::bf16)};
-    }
-    if (last_ != nullptr) after_[last_] = w;
-    last_ = w[0].data;
-  }
-  std::array<Bytes, 2> second_next(int64_t bytes) const {
-    const auto next = after_.find(last_);
-    if (seen_ != memory_releases() || next == after_.end()) return {};
-    const auto then = after_.find(next->second[0].data);
-    if (then == after_.end()) return {};
-    Weights w = then->second;
-    for (Bytes& b : w) {
-      const int64_t some = std::min(b.count, (w[1].count > 0 ? bytes / 2 : bytes) / 4096 * 4096);
-      b.data += b.count - some;
-      b.count = some;
-    }
-    return w;
-  }
-
- private:
-  using Weights = std::array<Bytes, 2>;
-  std::map<const std::byte*, Weights> after_;
-  const std::byte* last_ = nullptr;
-  uint64_t seen_ = 0;
-};
-Order order;
-
-bool run_few_rows(const Exec& exec, std::span<const LinearArgs> all);
-
 }  // namespace
 
-std::array<Bytes, 2> weights_ahead(int64_t bytes) {
-  return order.second_next(bytes);
-}
-
 bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
-  if (!run_few_rows(exec, all)) return false;
-  order.note(all);
-  return true;
-}
-
-namespace {
-
-bool run_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   if (!hopper()) return false;
   const LinearArgs& first = all.front();
   Job job{.count = static_cast<int>(all.size()),
@@ -392,7 +227,6 @@ bool run_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   };
   job.paired = all.size() == 2 && gated_by(1);
   job.apart = job.paired || job.k % 64 != 0;
-  if (job.m == 1 && run_alone(exec, job, all, outputs)) return true;
   const bool fewest = outputs <= 2640 && !job.paired;  // tiles of 16 give every multiprocessor one
   if (job.m <= 8) {
     const bool one_wave = outputs <= 4224 && !job.paired && job.k >= 4096;  // long chains: a deep ring hides more
@@ -407,7 +241,5 @@ bool run_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   if (fewest) return run<Ring<16, 64, 2, 5>>(exec, job, all);
   return run<Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, outputs);
 }
-
-}  // namespace
 
 }  // namespace qkv::kernels::cuda

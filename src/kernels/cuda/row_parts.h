@@ -105,12 +105,9 @@ __device__ R row_combine(R x, const Combine& combine) {
   if constexpr (T > 32) {
     static_assert(T == kRowBlock);
     __shared__ R parts[T / 32];
-    const auto meet = [] {
-      asm volatile("bar.sync 1, %0;" ::"n"(T) : "memory");
-    };       // a block may have other threads too
-    meet();  // the last one's readers are done
+    __syncthreads();  // the last one's readers are done
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
-    meet();
+    __syncthreads();
     x = parts[0];
 #pragma unroll
     for (int w = 1; w < T / 32; ++w) x = combine(x, parts[w]);
