@@ -36,9 +36,6 @@ struct Job {
   int part_steps[kMostInSet] = {};  // along k, of each pair of operands
   int more_steps = 0;               // of all but the first
   int64_t next_out = 0;             // bytes from the output of one group or piece to the next
-  bool pairs = false;  // `rows` counts pairs of tiles below one another
-
-  __host__ __device__ int band() const { return pairs ? kBand / 2 : kBand; }
 };
 
 struct Tile {
@@ -51,10 +48,9 @@ struct Tile {
 struct TileList {
   const Job& job;
   const int* first;
-  int rank;  // of a pair
   int count;
 
-  __device__ TileList(const Job& j, const int* first_rows, int of_pair) : job(j), first(first_rows), rank(of_pair) {
+  __device__ TileList(const Job& j, const int* first_rows) : job(j), first(first_rows) {
     count = by_rows() ? first[j.group_count] * j.columns : j.rows * j.columns * (by_inner() ? j.group_count : j.pieces);
   }
   __device__ bool by_rows() const { return job.grouped == ProductArgs::Grouped::rows; }
@@ -72,10 +68,9 @@ struct TileList {
 
   // Row and column of tile t of `high` rows of tiles.
   __device__ int2 place(int t, int high) const {
-    const int wide = job.band(), band = job.by_band(t), i = t - band * wide * job.columns,
-              some = min(wide, high - band * wide);
-    const int column = i / some, row = band * wide + i - column * some;
-    return {(job.pairs ? 2 * row + rank : row) * kTileRows, column * kTileColumns};
+    const int band = job.by_band(t), i = t - band * kBand * job.columns, some = min(kBand, high - band * kBand);
+    const int column = some == kBand ? i / kBand : i / some;
+    return {(band * kBand + i - column * some) * kTileRows, column * kTileColumns};
   }
 
   __device__ Tile operator()(int t) const {

@@ -1,6 +1,5 @@
 // Products of many rows of bf16 on Hopper. Tiles of 128 x 128 outputs go through a ring of stages that the copy engine fills
-// and wgmma reads; while one warpgroup finishes its tile, the other multiplies the next one. Two blocks side by side take
-// two tiles below one another: each fetches half of the columns they share, for both.
+// and wgmma reads; while one warpgroup finishes its tile, the other multiplies the next one.
 //
 // The order is that of product_mma: one chain of k16 steps per output, so both give the same bits whatever the tiles. What
 // lies past the end of k arrives as zeros and leaves the sums as they are.
@@ -55,28 +54,21 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   if (threadIdx.x == 0) {
     for (int s = 0; s < C::kStages; ++s) {
       barrier_init(full(s), 1);
-      barrier_init(empty(s), job.pairs ? 2 : 1);
+      barrier_init(empty(s), 1);
     }
     for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
   __syncthreads();
-  if (job.pairs) meet_other_block();  // its barriers are there
-  const int rank = job.pairs ? static_cast<int>(blockIdx.x % 2) : 0, pair = job.pairs ? 2 : 1;
-  const int first_tile = static_cast<int>(blockIdx.x) / pair, next_tile = static_cast<int>(gridDim.x) / pair;
-  const auto free_stage = [&](int s) {
-    barrier_arrive(empty(s));
-    if (job.pairs) barrier_arrive_there(empty(s), 1 - rank);
-  };
-  const TileList tiles(job, first_tiles, rank);
+  const TileList tiles(job, first_tiles);
   if (warpgroup == 0) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     if (threadIdx.x != 0) return;
     int stage = 0;
     uint32_t phase = 1;
 #pragma unroll 1
-    for (int t = first_tile; t < tiles.count; t += next_tile) {
+    for (int t = static_cast<int>(blockIdx.x); t < tiles.count; t += static_cast<int>(gridDim.x)) {
       const Tile tile = tiles(t);
       const int of_b = job.grouped == Grouped::rows ? tile.group : 0;
       int part = 0, begun = 0;  // the pair of operands, and its first step
@@ -96,16 +88,8 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
         } else {
           for (int j = 0; j < kTileRows / 64; ++j) load_tile(at_a + j * kPanel, &a, tile.m + 64 * j, k, 0, full(stage));
         }
-        if (job.pairs) {
-          const int half = rank * kPanel;
-          if (C::kB == 0) {
-            load_tile_for_both(at_b + half, &b, k, tile.n + 64 * rank, of_b, full(stage));
-          } else {
-            load_tile_for_both(at_b + half, &b, tile.n + 64 * rank, k, of_b, full(stage));
-          }
-        } else if (C::kB == 0) {
-          for (int j = 0; j < kTileColumns / 64; ++j)
-            load_tile(at_b + j * kPanel, &b, k, tile.n + 64 * j, of_b, full(stage));
+        if (C::kB == 0) {
+          load_tile(at_b, &b, k, tile.n, of_b, full(stage));
         } else {
           for (int j = 0; j < kTileColumns / 64; ++j)
             load_tile(at_b + j * kPanel, &b, tile.n + 64 * j, k, of_b, full(stage));
@@ -116,7 +100,6 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
         }
       }
     }
-    if (job.pairs) meet_other_block();
     return;
   }
   asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
@@ -127,7 +110,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   uint32_t turns = consumer == 0 ? 1 : 0;
   bool mine = consumer == 0;
 #pragma unroll 1
-  for (int t = first_tile; t < tiles.count; t += next_tile, mine = !mine) {
+  for (int t = static_cast<int>(blockIdx.x); t < tiles.count; t += static_cast<int>(gridDim.x), mine = !mine) {
     if (!mine) {
       at += tiles.steps(t);
       continue;
@@ -173,7 +156,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
       wgmma_commit();
       if (before >= 0) {
         wgmma_wait<1>();
-        if (thread == 0) free_stage(before);
+        if (thread == 0) barrier_arrive(empty(before));
       }
       before = stage;
       if (++stage == C::kStages) {
@@ -183,12 +166,11 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     }
     if (thread == 0) barrier_arrive(turn(1 - consumer));
     wgmma_wait<0>();
-    if (thread == 0) free_stage(before);
+    if (thread == 0) barrier_arrive(empty(before));
     constexpr int kUnitSums = kTileColumns / C::Finish::kUnits;
     finisher.run(
         [&](int unit) { return sums[unit * kUnitSums / (kTileColumns / 2)] + unit * kUnitSums % (kTileColumns / 2); });
   }
-  if (job.pairs) meet_other_block();  // it may still send
 }
 
 // Boxes of 64 numbers that lie together by `box_rows`, of an operand with `rows` rows and `inner` numbers each, or of as
@@ -215,7 +197,7 @@ bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
   AllMaps maps{};
   const int64_t groups_of_b = p.grouped == ProductArgs::Grouped::rows ? p.group_count : 1;
   const auto make = [&](Maps& to, const Operand& a, const Operand& b, int64_t k) {
-    return make_map(to.a, a, p.m, k, 1, kTileRows) && make_map(to.b, b, p.n, k, groups_of_b, 64);
+    return make_map(to.a, a, p.m, k, 1, kTileRows) && make_map(to.b, b, p.n, k, groups_of_b, kTileColumns);
   };
   if (!make(maps.of[0], p.a, p.b, p.k)) return false;
   for (int i = 0; i < p.more_count; ++i) {
@@ -225,19 +207,8 @@ bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
       cudaFuncSetAttribute(product_wgmma<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
   if (!prepared) return false;
   const int64_t tiles = int64_t{job.rows} * job.columns * p.group_count * job.pieces;
-  const int pair = job.pairs ? 2 : 1;
-  const auto grid = static_cast<unsigned>(std::min<int64_t>(pair * tiles, multiprocessors() / pair * pair));
-  cudaLaunchAttribute pairs{};
-  pairs.id = cudaLaunchAttributeClusterDimension;
-  pairs.val.clusterDim = {2, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(grid);
-  config.blockDim = dim3(128 * (kConsumers + 1));
-  config.dynamicSmemBytes = C::kShared;
-  config.stream = stream_of(exec);
-  config.attrs = &pairs;
-  config.numAttrs = job.pairs ? 1 : 0;
-  cudaLaunchKernelEx(&config, product_wgmma<C>, maps, job);
+  const auto grid = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors()));
+  product_wgmma<C><<<grid, 128 * (kConsumers + 1), C::kShared, stream_of(exec)>>>(maps, job);
   note_launch();
   return true;
 }
@@ -291,8 +262,6 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
                       narrow_in_chunks(f.gate) && narrow_in_chunks(f.pre) && narrow_in_chunks(f.dgate) && p.a.k == 1;
   if (f.kind != Fused::Kind::none && (!narrow || p.scale.data != nullptr)) return false;
   if (p.scale.data != nullptr && (p.scale.dtype != DType::f32 || p.bias.data != nullptr)) return false;
-  const bool pairs = p.grouped == Grouped::none && p.m > kTileRows;
-  const int64_t high = kTileRows * (pairs ? 2 : 1);
   Job job{.finish = {.out = Plane(p.out),
                      .bias = Plane(p.bias),
                      .other = Plane(p.add ? p.out : p.residual),
@@ -306,21 +275,20 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
           .m = static_cast<int>(p.m),
           .n = static_cast<int>(p.n),
           .k = static_cast<int>(p.k),
-          .rows = static_cast<int>((p.m + high - 1) / high),
+          .rows = static_cast<int>((p.m + kTileRows - 1) / kTileRows),
           .columns = static_cast<int>(((narrow ? columns : p.n) + kTileColumns - 1) / kTileColumns),
           .pieces = static_cast<int>(p.pieces),
           .piece_k = static_cast<int>(p.pieces > 1 ? p.piece_k : p.k),
           .groups = p.groups,
           .group_count = static_cast<int>(p.group_count),
-          .grouped = p.grouped,
-          .pairs = pairs};
+          .grouped = p.grouped};
   job.part_steps[0] = (job.k + kDepth - 1) / kDepth;
   for (int i = 0; i < p.more_count; ++i) {
     job.part_steps[1 + i] = static_cast<int>((p.more[i].k + kDepth - 1) / kDepth);
     job.more_steps += job.part_steps[1 + i];
   }
   job.by_piece = Divider(static_cast<uint64_t>(job.rows) * static_cast<uint64_t>(job.columns));
-  job.by_band = Divider(static_cast<uint64_t>(job.columns) * static_cast<uint64_t>(job.band()));
+  job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
   if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
   const FinishKind kind = !narrow                          ? FinishKind::wide
                           : f.kind == Fused::Kind::none    ? FinishKind::narrow
