@@ -136,7 +136,7 @@ void find_logits(const Exec& exec, const Tensor& x, const Tensor& w, const Tenso
                  .out_columns = std::min(padded(w.dim(0)), out.stride(0))});
 }
 
-constexpr int kHeadThreads = 512;  // of a row
+constexpr int kHeadThreads = 1024;  // of a row
 
 template <class R, class L>
 struct HeadRule {

@@ -31,7 +31,7 @@ __device__ __forceinline__ void with_activation(Activation act, F f) {
 // In bf16, 16 x 128 sums at a time: two such units, 16 chunks of eight numbers a row. Shared memory: the sums, and
 // up to two inputs.
 template <FinishKind kKind>
-requires(kKind != FinishKind::wide) struct Finisher<kKind> {
+requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finisher<kKind> {
   static constexpr bool kBackward = kKind == FinishKind::backward;
   static constexpr int kUnits = 2, kUnitBytes = 4096,
                        kInputs = kKind == FinishKind::narrow ? 0
@@ -59,8 +59,11 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
       if (2 * i < rows) fetch_chunk<16>(to + at(2 * i + lane / 16, lane % 16), from + i * step, 16);
     }
   }
-  // Calls for what a unit is joined with; the first time, before there are sums. Without a gate its place is for pre of the
-  // second unit, which comes with the first.
+  // Before there are sums.
+  __device__ void begin() const {
+    fetch(0);
+  }
+  // Calls for what a unit is joined with. Without a gate its place is for pre of the second unit, which comes with the first.
   __device__ void fetch(int unit) const {
     if constexpr (kBackward) {
       if (args.gate) {
@@ -189,7 +192,7 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
     std::byte* to = args.out.at(row_of(unit), column());
     std::byte* to_gate = kSecond && args.dgate ? args.dgate.at(row_of(unit), column()) : nullptr;
     const uint32_t to_first = kUnitBytes + (kBackward && !kGate ? unit * kUnitBytes : 0);
-#pragma unroll(kSecond ? 1 : 2)
+#pragma unroll(kSecond ? 1 : 4)
     for (int i = 0; i < 8; ++i) {
       const uint32_t from = buffer + at(2 * i + lane / 16, lane % 16);
       const uint4 s = read_chunk(from), first = kFirst ? read_chunk(from + to_first) : uint4{},

@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     const Tile tile = tiles(t);
     const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
     const typename C::Finish finisher{job.finish, place, buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
-    finisher.fetch(0);
+    finisher.begin();
     int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
     uint32_t phase = at / C::kStages & 1;
     at += tile.steps;
@@ -216,11 +216,16 @@ bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
 // y = x w^T; dx = dy w; dw = dy^T x.
 bool run(const Exec& exec, const ProductArgs& p, const Job& job, FinishKind kind) {
   using enum FinishKind;
-  if (p.a.k != 1) return p.b.k != 1 && kind == wide && run<Config<1, 1, wide>>(exec, p, job);
+  if (p.a.k != 1) {
+    if (p.b.k == 1) return false;
+    return kind == joined ? run<Config<1, 1, joined>>(exec, p, job) : run<Config<1, 1, wide>>(exec, p, job);
+  }
   const bool transposed = p.b.k != 1;
   switch (kind) {
     case wide:
       return transposed ? run<Config<0, 1, wide>>(exec, p, job) : run<Config<0, 0, wide>>(exec, p, job);
+    case joined:
+      return transposed ? run<Config<0, 1, joined>>(exec, p, job) : run<Config<0, 0, joined>>(exec, p, job);
     case narrow:
       return transposed ? run<Config<0, 1, narrow>>(exec, p, job) : run<Config<0, 0, narrow>>(exec, p, job);
     case forward:
@@ -290,10 +295,11 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
   job.by_piece = Divider(static_cast<uint64_t>(job.rows) * static_cast<uint64_t>(job.columns));
   job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
   if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
-  const FinishKind kind = !narrow                          ? FinishKind::wide
-                          : f.kind == Fused::Kind::none    ? FinishKind::narrow
-                          : f.kind == Fused::Kind::forward ? FinishKind::forward
-                                                           : FinishKind::backward;
+  const FinishKind kind = !narrow && (p.add || p.residual.data != nullptr) ? FinishKind::joined
+                          : !narrow                                        ? FinishKind::wide
+                          : f.kind == Fused::Kind::none                    ? FinishKind::narrow
+                          : f.kind == Fused::Kind::forward                 ? FinishKind::forward
+                                                                           : FinishKind::backward;
   return run(exec, p, job, kind);
 }
 
