@@ -22,12 +22,13 @@ std::span<const StoryKind> kinds() {
       {"hide_and_seek", hide_and_seek, 11},
       {"garden", garden, 8},
       {"atlas", atlas, 7},
-      {"neighbours", neighbours, 110},
-      {"shopping_list", shopping_list, 8},
-      {"password", password, 24},
+      {"neighbours", neighbours, 150},
+      {"habits", habits, 110},
+      {"shopping_list", shopping_list, 20},
+      {"password", password, 80},
       {"song", song, 8},
-      {"echo", echo, 8},
-      {"strangers", strangers, 9},
+      {"echo", echo, 24},
+      {"strangers", strangers, 20},
   };
   return kKinds;
 }
