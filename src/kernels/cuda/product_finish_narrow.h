@@ -192,7 +192,7 @@ requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finish
     std::byte* to = args.out.at(row_of(unit), column());
     std::byte* to_gate = kSecond && args.dgate ? args.dgate.at(row_of(unit), column()) : nullptr;
     const uint32_t to_first = kUnitBytes + (kBackward && !kGate ? unit * kUnitBytes : 0);
-#pragma unroll(kSecond ? 1 : 4)
+#pragma unroll(kSecond ? 1 : 2)
     for (int i = 0; i < 8; ++i) {
       const uint32_t from = buffer + at(2 * i + lane / 16, lane % 16);
       const uint4 s = read_chunk(from), first = kFirst ? read_chunk(from + to_first) : uint4{},
