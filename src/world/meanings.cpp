@@ -57,7 +57,7 @@ constexpr std::string_view kMeaningWords =
     "photograph 照片|museum 博物馆|storm 暴风雨|usually 平时|sunrise 日出|sunset 日落|bee 蜜蜂|autumn 秋天|spring 春天|"
     "summer 夏天|winter 冬天|light 亮|here 这里|there 那里|sign 牌子|school 上学|noon 中午|midnight 半夜|ride 骑|roll "
     "滚|"
-    "talk 说话|stamp 邮票|speak 理|sew 缝|cook 煮|bake 烤|tell 讲|tell 告诉|make 包|polish 擦|knit 织|catch 捉|"
+    "hide 躲|neighbour 隔壁|live 住|shout 喊|call 喊|follow 带|talk 说话|stamp 邮票|speak 理|sew 缝|cook 煮|bake 烤|tell 讲|tell 告诉|make 包|polish 擦|knit 织|catch 捉|"
     "collect 收集|climb 爬|argue 吵架|carve 刻|draw 画|paint 画|fly 放|chase 追|repair 修|mend 修|swim 游泳|sing 唱歌|"
     "sing 唱|grow 种|keep 养|drink 喝|eat 吃|read 读|look 看|learn 学|invent 发明|build 造|feed 喂|wall 墙|through 穿|"
     "pity 可惜|holiday 假期|dinner 晚饭|help 帮忙|help 帮|head 头|hand 手|eye 眼睛|breath 呼吸|lip 嘴唇|throat 嗓子|"

@@ -41,6 +41,7 @@ void hide_and_seek(StoryBuilder& t);  // tracking who has what, and where it is 
 void garden(StoryBuilder& t);
 void atlas(StoryBuilder& t);
 void neighbours(StoryBuilder& t);     // who a pronoun or a far subject is decides what follows
+void habits(StoryBuilder& t);         // one sentence about each of many people, with the verb far from its subject
 void shopping_list(StoryBuilder& t);  // read back word by word
 void password(StoryBuilder& t);       // a code, said again and again
 void song(StoryBuilder& t);           // verses with a refrain

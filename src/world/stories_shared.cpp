@@ -22,12 +22,13 @@ std::span<const StoryKind> kinds() {
       {"hide_and_seek", hide_and_seek, 11},
       {"garden", garden, 8},
       {"atlas", atlas, 7},
-      {"neighbours", neighbours, 110},
-      {"shopping_list", shopping_list, 8},
-      {"password", password, 24},
+      {"neighbours", neighbours, 100},
+      {"habits", habits, 50},
+      {"shopping_list", shopping_list, 16},
+      {"password", password, 70},
       {"song", song, 8},
-      {"echo", echo, 8},
-      {"strangers", strangers, 9},
+      {"echo", echo, 20},
+      {"strangers", strangers, 16},
   };
   return kKinds;
 }

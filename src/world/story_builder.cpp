@@ -261,8 +261,8 @@ const Phrase* StoryBuilder::adverbial(std::string_view en, std::string_view zh) 
                                        "aux:", "&", ":tmod", "[parataxis", "can*", "do*", "will*", "advmod:"}) {
     if (en.find(other) != std::string_view::npos) return nullptr;
   }
-  if (!draw_.chance(60)) return nullptr;
-  return draw_.chance(60) ? &draw_.pick(kManners) : &draw_.pick(kAdverbials);
+  if (!draw_.chance(70)) return nullptr;
+  return draw_.chance(65) ? &draw_.pick(kManners) : &draw_.pick(kAdverbials);
 }
 
 void StoryBuilder::say(std::string_view en, std::string_view zh) {

@@ -60,13 +60,6 @@ class Both {
     return {to_host(dx), to_host(dw), to_host(db)};
   }
 
-  Numbers bias_gradient(bool plain) {
-    const Tensor db = pass_.input(normals(23, b_.count()), b_.shape(), DType::f32);
-    pass_.cx.kernels.linear_backward(pass_.cx.exec,
-                                     {.db = {db}, .dy = plain ? apart(dy_) : dy_, .x = x_, .w = w_, .groups = groups_});
-    return to_host(db);
-  }
-
   std::vector<Numbers> backward_through(bool plain, const Gating& form, bool gated) {
     const Tensor dpre = pass_.zeros(x_.shape(), dtype_), dgate = gated ? pass_.zeros(x_.shape(), dtype_) : Tensor();
     LinearBackwardArgs args{.dy = plain ? apart(dy_) : dy_, .x = x_, .w = w_, .groups = groups_};
@@ -108,13 +101,6 @@ TEST_P(CudaProducts, HaveTheBitsOfThePlainOnes) {
     EXPECT_EQ(both.forward(false, out, {.residual = residual}), both.forward(true, out, {.residual = residual}));
     for (const bool add : {false, true}) EXPECT_EQ(both.backward(false, out, add), both.backward(true, out, add));
   }
-}
-
-TEST_P(CudaProducts, BiasGradientsAreTheSameWithoutThoseOfWeights) {
-  Both both(GetParam(), DType::bf16);
-  const Numbers alone = both.bias_gradient(false);
-  EXPECT_EQ(alone, both.backward(false, DType::bf16, false)[2]);
-  EXPECT_EQ(alone, both.bias_gradient(true));
 }
 
 TEST_P(CudaProducts, HaveThemWithActivationsToo) {

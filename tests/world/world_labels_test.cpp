@@ -7,8 +7,6 @@
 namespace qkv {
 namespace {
 
-constexpr Language kBoth[] = {Language::english, Language::chinese};
-
 TEST(WorldConllu, IsATreeOverTheText) {
   const std::set<std::string> kUpos{"ADJ",  "ADP",  "ADV",   "AUX",   "CCONJ", "DET", "INTJ", "NOUN", "NUM",
                                     "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"};

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 
 #include "kernels/cuda/access.h"
 #include "kernels/cuda/device.h"
@@ -45,8 +44,7 @@ void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, size_t sha
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream_of(exec);
   config.attrs = &early;
-  static const bool trial = std::getenv("QKV_TRIAL_PDL") != nullptr;
-  config.numAttrs = (trial || recording()) && hopper() ? 1 : 0;
+  config.numAttrs = recording() && hopper() ? 1 : 0;
   cudaLaunchKernelEx(&config, kernel, args...);
   note_launch();
 }
@@ -78,10 +76,6 @@ void each_thread(const Exec& exec, int64_t count, const F& f) {
 template <class F>
 void each_block(const Exec& exec, int64_t count, const F& f, size_t shared_bytes = 0) {
   if (count <= 0) return;
-  constexpr size_t kUnasked = 48 << 10;  // more shared memory has to be asked for
-  if (shared_bytes > kUnasked) {
-    cudaFuncSetAttribute(run_blocks<F>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
-  }
   launch(exec, run_blocks<F>, static_cast<unsigned>(std::min(count, kMostBlocks)), kThreads, shared_bytes, count, f);
 }
 
@@ -103,24 +97,24 @@ __device__ R warp_max(R x) {
 }
 
 // Over the threads of a block: each warp's tree, then the warps in order. Every thread gets the result.
-template <class R, class Combine>
+template <int kOfBlock, class R, class Combine>
 __device__ R block_combine(R of_warp, Combine combine) {
-  __shared__ R parts[kWarps];
+  __shared__ R parts[kOfBlock];
   __syncthreads();  // the last one's readers are done
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = of_warp;
   __syncthreads();
   R all = parts[0];
 #pragma unroll
-  for (int w = 1; w < kWarps; ++w) all = combine(all, parts[w]);
+  for (int w = 1; w < kOfBlock; ++w) all = combine(all, parts[w]);
   return all;
 }
-template <class R>
+template <int kOfBlock = kWarps, class R>
 __device__ R block_sum(R x) {
-  return block_combine(warp_sum(x), [](R a, R b) { return a + b; });
+  return block_combine<kOfBlock>(warp_sum(x), [](R a, R b) { return a + b; });
 }
-template <class R>
+template <int kOfBlock = kWarps, class R>
 __device__ R block_max(R x) {
-  return block_combine(warp_max(x), [](R a, R b) { return b > a ? b : a; });
+  return block_combine<kOfBlock>(warp_max(x), [](R a, R b) { return b > a ? b : a; });
 }
 
 // Sums over rows: pieces of kRowsEach rows, each in order by one thread per column; then the pieces, in kWarps runs of

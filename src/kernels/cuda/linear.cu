@@ -1,5 +1,4 @@
 // y = x w^T + b with its epilogue, and its gradients.
-#include "kernels/cuda/bias_gradient.h"
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
@@ -26,6 +25,84 @@ void set_groups(ProductArgs& p, const Tensor& groups, Grouped how) {
   p.grouped = how;
 }
 
+// Sums over rows, kWide columns a thread. Of a piece of rows each warp of a block takes as many neighbours, in order; then the
+// warps in order, then the pieces as add_pieces does.
+constexpr int64_t kWarpRows = 32, kPieceRows = kWarps * kWarpRows;
+
+template <class T, int kWide>
+struct alignas(sizeof(T) * kWide) Pack {
+  T of[kWide];
+};
+
+template <class R, class T, int kWide>
+void sum_columns(const Exec& exec, const Tensor& x, const GradView& y) {
+  constexpr int64_t kAcross = 32 * kWide;
+  const int64_t rows = x.rows(), columns = x.cols(), stride = x.stride(0), across = (columns + kAcross - 1) / kAcross;
+  const int64_t pieces = std::max<int64_t>((rows + kPieceRows - 1) / kPieceRows, 1);
+  const auto* from = x.as<T>();
+  auto* partial = reinterpret_cast<R*>(exec.scratch.data());
+  each_block(exec, pieces * across, [=] __device__(int64_t block) {
+    __shared__ R runs[kWarps][kAcross];
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    const int64_t piece = block / across, first = block % across * kAcross, c = first + lane * kWide;
+    const int64_t begin = piece * kPieceRows + warp * kWarpRows, end = min(begin + kWarpRows, rows);
+    R total[kWide] = {};
+    if (c < columns) {
+#pragma unroll 8
+      for (int64_t r = begin; r < end; ++r) {
+        const auto some = *reinterpret_cast<const Pack<T, kWide>*>(from + r * stride + c);
+#pragma unroll
+        for (int j = 0; j < kWide; ++j) total[j] += static_cast<R>(some.of[j]);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kWide; ++j) runs[warp][lane * kWide + j] = total[j];
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < min(kAcross, columns - first); i += kThreads) {
+      R sum = runs[0][i];
+#pragma unroll
+      for (int w = 1; w < kWarps; ++w) sum += runs[w][i];
+      partial[piece * columns + first + i] = sum;
+    }
+    __syncthreads();
+  });
+  add_pieces(exec, partial, pieces, columns, columns, [=] __device__(int64_t c, R sum) { y.put(c, sum); });
+}
+
+template <class R>
+void sum_columns_of_groups(const Exec& exec, const LinearBackwardArgs& a) {
+  const GradView db(a.db);
+  const View dy(a.dy);
+  const int64_t outputs = a.dy.cols();
+  const auto* groups = a.groups.as<int32_t>();
+  each_thread(exec, (a.groups.count() - 1) * outputs, [=] __device__(int64_t i) {
+    const int64_t g = i / outputs, o = i % outputs;
+    R total = 0;
+    for (int64_t r = groups[g]; r < groups[g + 1]; ++r) total += dy.get<R>(dy.row(r) + o);
+    db.put((db.view.rank == 2 ? db.view.at(g) : 0) + o, total);
+  });
+}
+
+void bias_gradient(const Exec& exec, const LinearBackwardArgs& a) {
+  if (a.groups.defined()) {
+    return in_real(a.db.tensor, [&](auto r) { sum_columns_of_groups<decltype(r)>(exec, a); });
+  }
+  const GradView db(a.db);
+  const bool aligned =
+      a.dy.cols() % 8 == 0 && a.dy.stride(0) % 8 == 0 && reinterpret_cast<uintptr_t>(a.dy.data()) % 16 == 0;
+  switch (a.dy.dtype()) {
+    case DType::f64:
+      return sum_columns<double, double, 1>(exec, a.dy, db);
+    case DType::bf16:
+      return aligned ? sum_columns<float, __nv_bfloat16, 8>(exec, a.dy, db)
+                     : sum_columns<float, __nv_bfloat16, 1>(exec, a.dy, db);
+    case DType::f16:
+      return sum_columns<float, __half, 1>(exec, a.dy, db);
+    default:
+      return sum_columns<float, float, 1>(exec, a.dy, db);
+  }
+}
+
 // Into how many pieces the rows behind a weight gradient are cut, so that all processors of a large GPU have work to the
 // end. It follows from the shape alone, since the order of the sums does.
 int64_t pieces_of_rows(int64_t outputs, int64_t inputs, int64_t rows) {
@@ -47,75 +124,35 @@ int64_t pieces_of_rows(int64_t outputs, int64_t inputs, int64_t rows) {
   return best;
 }
 
-// The rows behind dw and db of bf16, in pieces of `each`. Partial sums of every piece lie in scratch: of dw, if there are
-// several, and two rows of those of db, as ProductArgs::row_sums has them.
-struct Pieces {
-  int64_t count, each;
-  float *dw, *db;
-
-  Pieces(const Exec& exec, const LinearBackwardArgs& a) {
-    const int64_t outputs = a.dy.cols(), inputs = a.x.cols(), rows = a.dy.rows();
-    count = pieces_of_rows(outputs, inputs, rows);
-    each = count > 1 ? (rows + count * 64 - 1) / (count * 64) * 64 : rows;
-    dw = reinterpret_cast<float*>(exec.scratch.data());
-    db = dw + (count > 1 ? count * outputs * inputs : 0);
-  }
-};
-
-// Where the product did not do it.
-void sum_rows_of_pieces(const Exec& exec, const Tensor& of, const Pieces& pieces) {
-  const View dy(of);
-  const int64_t outputs = of.cols(), rows = of.rows(), each = pieces.each;
-  float* to = pieces.db;
-  each_thread(exec, pieces.count * 2 * outputs, [=] __device__(int64_t i) {
-    const int64_t o = i % outputs, half = i / outputs % 2, first = i / outputs / 2 * each,
-                  end = min(first + each, rows);
-    float sums[4] = {};
-    for (int64_t r = first; r < end; r += 8) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const int64_t row = r + half * 4 + k;
-        if (row < end) sums[k] += dy.get<float>(dy.row(row) + o);
+// dw = the pieces in order, or added to it.
+void add_up(const Exec& exec, const float* partial, int64_t pieces, const Grad& grad) {
+  const GradView dw(grad);
+  const int64_t count = grad.tensor.count();
+  if (grad.tensor.dtype() == DType::f32 && grad.tensor.contiguous() && count % 4 == 0) {
+    auto* to = grad.tensor.as<float4>();
+    const auto* from = reinterpret_cast<const float4*>(partial);
+    const bool add = grad.add;
+    return each_thread(exec, count / 4, [=] __device__(int64_t i) {
+      float4 total = from[i];
+      for (int64_t piece = 1; piece < pieces; ++piece) {
+        const float4 next = from[piece * (count / 4) + i];
+        total = {total.x + next.x, total.y + next.y, total.z + next.z, total.w + next.w};
       }
-    }
-    to[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+      if (add) {
+        const float4 old = to[i];
+        total = {old.x + total.x, old.y + total.y, old.z + total.z, old.w + total.w};
+      }
+      to[i] = total;
+    });
+  }
+  each_thread(exec, count, [=] __device__(int64_t i) {
+    float total = partial[i];
+    for (int64_t piece = 1; piece < pieces; ++piece) total += partial[piece * count + i];
+    dw.put(dw.view.element(i), total);
   });
 }
 
-// dw and db = the pieces in order, or added to it; each only where it is wanted.
-void add_up(const Exec& exec, const Pieces& pieces, const Grad& to_w, const Grad& to_b) {
-  const GradView dw(to_w), db(to_b);
-  const float *from = pieces.dw, *from_b = pieces.db;
-  const int64_t weights = to_w ? to_w.tensor.count() : 0, biases = to_b ? to_b.tensor.count() : 0, count = pieces.count;
-  const bool packed = weights > 0 && weights % 4 == 0 && to_w.tensor.dtype() == DType::f32 && to_w.tensor.contiguous();
-  const int64_t each = packed ? 4 : 1, first_bias = weights / each;
-  each_thread(exec, first_bias + biases, [=] __device__(int64_t i) {
-    if (i >= first_bias) {
-      const int64_t o = i - first_bias;
-      float total = from_b[o];
-      for (int64_t piece = 1; piece < 2 * count; ++piece) total += from_b[piece * biases + o];
-      return db.put(o, total);
-    }
-    if (!packed) {
-      float total = from[i];
-      for (int64_t piece = 1; piece < count; ++piece) total += from[piece * weights + i];
-      return dw.put(dw.view.element(i), total);
-    }
-    auto* to = reinterpret_cast<float4*>(dw.view.data) + i;
-    float4 total = reinterpret_cast<const float4*>(from)[i];
-    for (int64_t piece = 1; piece < count; ++piece) {
-      const float4 next = reinterpret_cast<const float4*>(from + piece * weights)[i];
-      total = {total.x + next.x, total.y + next.y, total.z + next.z, total.w + next.w};
-    }
-    if (dw.add) {
-      const float4 old = *to;
-      total = {old.x + total.x, old.y + total.y, old.z + total.z, old.w + total.w};
-    }
-    *to = total;
-  });
-}
-
-ProductArgs weight_product(const LinearBackwardArgs& a) {
+void weight_gradient(const Exec& exec, const LinearBackwardArgs& a) {
   ProductArgs p{.a = operand(a.dy, true),
                 .b = operand(a.x, true),
                 .m = a.dy.cols(),
@@ -124,46 +161,28 @@ ProductArgs weight_product(const LinearBackwardArgs& a) {
                 .out = View(a.dw.tensor),
                 .add = a.dw.add};
   set_groups(p, a.groups, Grouped::inner);
-  p.out_group = a.dw.tensor.defined() && a.dw.tensor.rank() == 3 ? a.dw.tensor.stride(0) : 0;
-  return p;
-}
-
-// Of bf16 without groups: dw, and db beside it.
-void narrow_gradients(const Exec& exec, const LinearBackwardArgs& a) {
-  const Pieces pieces(exec, a);
-  const bool cut = pieces.count > 1;
-  ProductArgs p = weight_product(a);
-  if (cut) {
-    p.out = View(Tensor(a.dy.device(), exec.scratch.data(), DType::f32, {p.m, p.n}));
-    p.add = false;
-    p.pieces = pieces.count;
-    p.piece_k = pieces.each;
-    p.out_group = p.m * p.n;
-  }
-  if (a.db) p.row_sums = pieces.db;
-  if (!a.dw || !product_of_many_rows(exec, p)) {
-    p.row_sums = nullptr;
+  p.out_group = a.dw.tensor.rank() == 3 ? a.dw.tensor.stride(0) : 0;
+  const bool narrow = a.dy.dtype() == DType::bf16 && a.x.dtype() == DType::bf16 && a.dw.tensor.dtype() != DType::f64;
+  const int64_t pieces = narrow && !a.groups.defined() ? pieces_of_rows(p.m, p.n, p.k) : 1;
+  if (pieces == 1) return product(exec, p);
+  const Tensor partial(a.dw.tensor.device(), exec.scratch.data(), DType::f32, {pieces, p.m, p.n});
+  p.out = View(partial.slice(0, 0, 1).view({p.m, p.n}));
+  p.add = false;
+  p.pieces = pieces;
+  p.piece_k = (p.k + pieces * 64 - 1) / (pieces * 64) * 64;
+  p.out_group = p.m * p.n;
+  if (!product_of_many_rows(exec, p)) {
+    const int64_t rows = p.k, each = p.piece_k;
     p.pieces = 1;
-    const int64_t rows = p.k;
-    for (int64_t piece = 0; a.dw && piece < pieces.count; ++piece) {
-      p.k = cut ? std::clamp<int64_t>(rows - piece * pieces.each, 0, pieces.each) : rows;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      p.k = std::clamp<int64_t>(rows - piece * each, 0, each);
+      p.out = View(partial.slice(0, piece, 1).view({p.m, p.n}));
       product(exec, p);
-      p.out.data += p.out_group * size_of(DType::f32);
-      p.a.data += pieces.each * p.a.k * size_of(DType::bf16);
-      p.b.data += pieces.each * p.b.k * size_of(DType::bf16);
+      p.a.data += each * p.a.k * size_of(DType::bf16);
+      p.b.data += each * p.b.k * size_of(DType::bf16);
     }
-    if (a.db) sum_rows_of_pieces(exec, a.dy, pieces);
   }
-  if (cut || a.db) add_up(exec, pieces, cut ? a.dw : Grad{}, a.db);
-}
-
-// dw and db.
-void weight_gradients(const Exec& exec, const LinearBackwardArgs& a) {
-  const bool narrow = a.dy.dtype() == DType::bf16 && a.x.dtype() == DType::bf16 && !a.groups.defined() &&
-                      (!a.dw || a.dw.tensor.dtype() != DType::f64);
-  if (narrow && (a.dw || a.db)) return narrow_gradients(exec, a);
-  if (a.dw) product(exec, weight_product(a));
-  if (a.db) bias_gradient(exec, a);
+  add_up(exec, partial.as<float>(), pieces, a.dw);
 }
 
 ProductArgs input_product(const LinearBackwardArgs& a, const Grad& dx) {
@@ -244,7 +263,8 @@ bool input_gradient_set(const Exec& exec, const Grad& dx, std::span<const Linear
 }
 
 void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
-  weight_gradients(exec, a);
+  if (a.dw) weight_gradient(exec, a);
+  if (a.db) bias_gradient(exec, a);
   const InputActivation& in = a.input_act;
   if (!in.pre.defined()) {
     if (a.dx) product(exec, input_product(a, a.dx));

@@ -40,9 +40,6 @@ struct ProductArgs {
   View out, bias, residual;
   View scale;         // one number, or absent: sums are multiplied by it and `factor` before all else
   double factor = 1;  // only with scale
-  // [pieces, 2, m] or absent: sums over k of a's rows. Eight chains, of k % 8; of the first four, and of the others, a tree.
-  // Only where both operands lie with their rows together, without groups; not of product().
-  float* row_sums = nullptr;
   int64_t out_columns = 0;          // if more than n, what lies beyond n in out may be written; bf16 without a bias
   int64_t pieces = 1, piece_k = 0;  // of k, each with an output of its own; not of product()
   int64_t out_group = 0;            // elements from one group's or piece's output to the next

@@ -1,5 +1,5 @@
-// What a warp does with its sums of a tile, 2 x 16 rows by 128 columns. A warp is alone here while others multiply, so all
-// that can be is loaded ahead and side by side.
+// What a warp does with its sums of a tile, 2 x 16 rows by 128 columns: through shared memory, so that whole lines are read
+// and written. A warp is alone here while others multiply, so all that can be is loaded ahead and side by side.
 #pragma once
 
 #include "kernels/cuda/product.h"
@@ -39,8 +39,8 @@ struct Place {
   int64_t shift;
 };
 
-// wide: out = sum (+ bias) (+ other), f32 or bf16. In bf16 alone: sum (+ bias), and forward and backward of Fused.
-enum class FinishKind { wide, narrow, forward, backward };
+// wide: out = sum (+ bias), f32 or bf16; joined: + other. In bf16 alone: sum (+ bias), and forward and backward of Fused.
+enum class FinishKind { wide, joined, narrow, forward, backward };
 
 __device__ inline uint32_t pack(float low, float high) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
@@ -65,111 +65,133 @@ __device__ inline void wait_for_chunks() {
   __syncwarp();
 }
 
-// Finishes in f32, straight from registers. A lane has pairs of numbers of the tensor core; neighbours exchange every second
-// one, so that each has four side by side: of 16 columns 8 rows at once, 64 bytes of each.
+// Finishes in f32, 16 x 64 sums at a time: four such units, 16 chunks of four numbers a row. Shared memory: the sums, and
+// what is added to this unit and the next.
 template <FinishKind kKind>
 struct Finisher {
-  static constexpr int kUnits = 2, kBytes = 0;
-  static constexpr int kGroups = kTileColumns / 16, kRows = 4;  // of a lane: lane / 4, + 8, + 64, + 72
-  static constexpr int kAhead = 3;                              // groups that are called for before they are needed
+  static constexpr bool kJoined = kKind == FinishKind::joined;
+  static constexpr int kUnits = 4, kUnitBytes = 4096, kBytes = (kJoined ? 3 : 1) * kUnitBytes;
 
   const FinishArgs& args;
   const Place& place;
   uint32_t buffer;
   int lane;
-  uint4 others[kAhead][kRows];
-  float4 biases[kAhead];
-  float scale;
 
-  __device__ int row_of(int k) const { return place.m + lane / 4 + k % 2 * 8 + k / 2 * 64; }
-  __device__ int column_of(int group) const { return place.n + 16 * group + lane % 2 * 8 + lane % 4 / 2 * 4; }
+  __device__ static uint32_t at(int r, int c) { return static_cast<uint32_t>(r * 256 + ((c ^ (r & 7) * 2) * 16)); }
+  __device__ int row_of(int unit) const { return place.m + unit / 2 * 64; }
+  __device__ int column() const { return place.n + lane % 16 * 4; }
 
   // Before there are sums.
-  __device__ void prepare() {
-    scale = args.scaling();
+  __device__ void begin() const {
+    fetch(0);
+    fetch(1);
+  }
+  // Calls for what a unit is joined with.
+  __device__ void fetch(int unit) const {
+    if (kJoined && unit < kUnits) {
+      const int m = row_of(unit) + lane / 16, left = args.columns - (column() + unit % 2 * 64);
+      const int size = args.other.narrow ? 2 : 4, bytes = min(max(left, 0), 4) * size;
+      const std::byte* from = args.other.at(m, column() + unit % 2 * 64) + place.shift;
+      const uint32_t to = buffer + (1 + unit % 2) * kUnitBytes;
+      const int64_t step = 2 * args.other.row * size;
 #pragma unroll
-    for (int group = 0; group < kAhead; ++group) fetch(group);
+      for (int i = 0; i < 8; ++i) {
+        const int some = m + 2 * i < place.end_m ? bytes : 0;
+        const uint32_t here = to + at(2 * i + lane / 16, lane % 16);
+        if (args.other.narrow) {
+          fetch_chunk<8>(here, some > 0 ? from + i * step : args.other.data, some);
+        } else {
+          fetch_chunk<16>(here, some > 0 ? from + i * step : args.other.data, some);
+        }
+      }
+    }
+    if (kJoined) asm volatile("cp.async.commit_group;" ::: "memory");
   }
 
-  // Calls for what a group is joined with. Rows are apart by whole fours, so a four may be read that ends past the columns.
-  __device__ void fetch(int group) {
-    const int n = column_of(group);
-    if (n >= args.columns) return;
-    if (args.bias) biases[group % kAhead] = bias_of(n);
-    if (!args.other) return;
+  // Sums of the tensor core: rows lane / 4 (+ 8), columns 8 j + 2 (lane % 4) (+ 1).
+  __device__ void put(const float* sums) const {
+    const uint32_t row = buffer + lane / 4 * 256 + lane % 2 * 8;
+    const int swizzle = lane / 4 * 2;
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (row_of(k) >= place.end_m) continue;
-      const std::byte* from = args.other.at(row_of(k), n) + place.shift;
-      uint4& to = others[group % kAhead][k];
-      if (args.other.narrow) {
-        const uint2 two = *reinterpret_cast<const uint2*>(from);
-        to.x = two.x;
-        to.y = two.y;
-      } else {
-        to = *reinterpret_cast<const uint4*>(from);
+    for (int j = 0; j < 8; ++j) {
+      const uint32_t to = row + ((2 * j + lane % 4 / 2) ^ swizzle) * 16;
+      asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(sums[4 * j]), "f"(sums[4 * j + 1]) : "memory");
+      asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + 8 * 256), "f"(sums[4 * j + 2]), "f"(sums[4 * j + 3])
+                   : "memory");
+    }
+  }
+
+  __device__ void finish(int unit) const {
+    const int n = column() + unit % 2 * 64, count = args.columns - n;
+    const int m = row_of(unit) + lane / 16, rows = count > 0 ? place.end_m - m : 0;
+    float bias[4] = {};
+    if (args.bias) load_bias(n, bias);
+    const float scale = args.scaling();
+    std::byte* to = args.out.at(m, n) + place.shift;
+    const int64_t step = 2 * args.out.row * (args.out.narrow ? 2 : 4);
+#pragma unroll 4
+    for (int i = 0; i < 8; ++i) {
+      const uint32_t from = buffer + at(2 * i + lane / 16, lane % 16);
+      const uint4 raw = read_chunk(from);
+      float v[4] = {__uint_as_float(raw.x), __uint_as_float(raw.y), __uint_as_float(raw.z), __uint_as_float(raw.w)};
+#pragma unroll
+      for (int k = 0; k < 4; ++k) v[k] *= scale;
+      if (args.bias) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) v[k] += bias[k];
+      }
+      if (kJoined) {
+        const uint4 o = read_chunk(from + (1 + unit % 2) * kUnitBytes);
+        const float2 low = unpack(o.x), high = unpack(o.y);
+        v[0] = (args.other.narrow ? low.x : __uint_as_float(o.x)) + v[0];
+        v[1] = (args.other.narrow ? low.y : __uint_as_float(o.y)) + v[1];
+        v[2] = (args.other.narrow ? high.x : __uint_as_float(o.z)) + v[2];
+        v[3] = (args.other.narrow ? high.y : __uint_as_float(o.w)) + v[3];
+      }
+      if (2 * i < rows) {
+        std::byte* here = to + i * step;
+        if (count < 4) {
+#pragma unroll
+          for (int k = 0; k < 3; ++k) {
+            if (k < count) put_one(here, k, v[k]);
+          }
+        } else if (args.out.narrow) {
+          *reinterpret_cast<uint2*>(here) = make_uint2(pack(v[0], v[1]), pack(v[2], v[3]));
+        } else {
+          *reinterpret_cast<float4*>(here) = make_float4(v[0], v[1], v[2], v[3]);
+        }
       }
     }
   }
 
-  __device__ void finish(int group, int k, float4 v) const {
-    const int n = column_of(group), count = args.columns - n;
-    v = make_float4(scale * v.x, scale * v.y, scale * v.z, scale * v.w);
-    if (args.bias) {
-      const float4 b = biases[group % kAhead];
-      v = make_float4(v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w);
-    }
-    if (args.other) {
-      const uint4 o = others[group % kAhead][k];
-      const float2 low = unpack(o.x), high = unpack(o.y);
-      v.x = (args.other.narrow ? low.x : __uint_as_float(o.x)) + v.x;
-      v.y = (args.other.narrow ? low.y : __uint_as_float(o.y)) + v.y;
-      v.z = (args.other.narrow ? high.x : __uint_as_float(o.z)) + v.z;
-      v.w = (args.other.narrow ? high.y : __uint_as_float(o.w)) + v.w;
-    }
-    if (count <= 0 || row_of(k) >= place.end_m) return;
-    std::byte* to = args.out.at(row_of(k), n) + place.shift;
-    if (count < 4) {
-      put_one(to, 0, v.x);
-      if (count > 1) put_one(to, 1, v.y);
-      if (count > 2) put_one(to, 2, v.z);
-    } else if (args.out.narrow) {
-      *reinterpret_cast<uint2*>(to) = make_uint2(pack(v.x, v.y), pack(v.z, v.w));
-    } else {
-      *reinterpret_cast<float4*>(to) = v;
-    }
-  }
-
-  // `sums`: of 64 rows, by their number. Of the tensor core: rows lane / 4 (+ 8), columns 8 j + 2 (lane % 4) (+ 1).
+  // `sums`: of a unit, by its number.
   template <class F>
-  __device__ void run(F sums) {
-    const bool odd = lane % 2 != 0;
-#pragma unroll
-    for (int group = 0; group < kGroups; ++group) {
-#pragma unroll
-      for (int k = 0; k < kRows; ++k) {
-        const float* s = sums(k / 2) + 8 * group + k % 2 * 2;
-        const float first = __shfl_xor_sync(0xffffffffU, odd ? s[0] : s[4], 1),
-                    second = __shfl_xor_sync(0xffffffffU, odd ? s[1] : s[5], 1);
-        finish(group, k, odd ? make_float4(first, second, s[4], s[5]) : make_float4(s[0], s[1], first, second));
-      }
-      if (group + kAhead < kGroups) fetch(group + kAhead);
+  __device__ void run(F sums) const {
+#pragma unroll 1
+    for (int unit = 0; unit < kUnits; ++unit) {
+      if (unit == 0) put(sums(0));
+      if (unit == 1) put(sums(1));
+      if (unit == 2) put(sums(2));
+      if (unit == 3) put(sums(3));
+      if (kJoined) asm volatile("cp.async.wait_group 1;" ::: "memory");
+      __syncwarp();
+      finish(unit);
+      __syncwarp();
+      fetch(unit + 2);
     }
   }
 
  private:
-  // Of four columns; what lies outside is never stored, whatever was added.
-  __device__ float4 bias_of(int n) const {
+  // Of this thread's columns, called for at once; those outside are never stored, whatever was added.
+  __device__ void load_bias(int n, float (&bias)[4]) const {
     const auto at = [&](int i) { return args.bias.at(place.bias_row, min(n + i, args.columns - 1)); };
-    float v[4];
     if (args.bias.narrow) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) v[i] = __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(at(i)));
+      for (int i = 0; i < 4; ++i) bias[i] = __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(at(i)));
     } else {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) v[i] = *reinterpret_cast<const float*>(at(i));
+      for (int i = 0; i < 4; ++i) bias[i] = *reinterpret_cast<const float*>(at(i));
     }
-    return make_float4(v[0], v[1], v[2], v[3]);
   }
   __device__ void put_one(std::byte* to, int k, float v) const {
     if (args.out.narrow) {

@@ -31,7 +31,7 @@ __device__ __forceinline__ void with_activation(Activation act, F f) {
 // In bf16, 16 x 128 sums at a time: two such units, 16 chunks of eight numbers a row. Shared memory: the sums, and
 // up to two inputs.
 template <FinishKind kKind>
-requires(kKind != FinishKind::wide) struct Finisher<kKind> {
+requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finisher<kKind> {
   static constexpr bool kBackward = kKind == FinishKind::backward;
   static constexpr int kUnits = 2, kUnitBytes = 4096,
                        kInputs = kKind == FinishKind::narrow ? 0
@@ -43,8 +43,6 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
   const Place& place;
   uint32_t buffer;
   int lane;
-  float2 bias[kTileColumns / 8];  // of this lane's columns
-  float scale;                    // without a bias
 
   __device__ static uint32_t at(int r, int c) { return static_cast<uint32_t>(r * 256 + ((c ^ (r & 7)) * 16)); }
   __device__ int row_of(int unit) const { return place.m + unit * 64 + lane / 16; }
@@ -62,13 +60,10 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
     }
   }
   // Before there are sums.
-  __device__ void prepare() {
-    if (kKind == FinishKind::narrow) scale = args.scaling();
-    if (!kBackward && args.bias) load_bias();
+  __device__ void begin() const {
     fetch(0);
   }
-  // Calls for what a unit is joined with. Without a gate its place is for pre of the
-  // second unit, which comes with the first.
+  // Calls for what a unit is joined with. Without a gate its place is for pre of the second unit, which comes with the first.
   __device__ void fetch(int unit) const {
     if constexpr (kBackward) {
       if (args.gate) {
@@ -88,6 +83,9 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
   __device__ void put(const float* sums) const {
     const int r = lane % 16;
     const uint32_t row = buffer + r * 256;
+    float2 bias[kTileColumns / 8] = {};
+    if (kBias) load_bias(bias);
+    const float scale = kKind == FinishKind::narrow && !kBias ? args.scaling() : 1.0F;
 #pragma unroll
     for (int j = 0; j < kTileColumns / 8; j += 2) {
       const float* s = sums + 4 * j;
@@ -140,7 +138,7 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
 
   template <class F>
   __device__ void run(F sums) const {
-#pragma unroll(kKind == FinishKind::narrow ? 2 : 1)  // with activations it would be much code
+#pragma unroll 1
     for (int unit = 0; unit < kUnits; ++unit) {
       if (!kBackward && args.bias) {
         unit == 0 ? put<true>(sums(0)) : put<true>(sums(1));
@@ -157,7 +155,7 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
 
  private:
   // Of this thread's columns, all called for at once; those outside are never stored, whatever was added.
-  __device__ void load_bias() {
+  __device__ void load_bias(float2 (&bias)[kTileColumns / 8]) const {
     const auto at = [&](int j) {
       return args.bias.at(place.bias_row, min(place.n + 8 * j, args.columns - 8) + 2 * (lane % 4));
     };

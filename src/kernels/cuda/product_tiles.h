@@ -36,7 +36,6 @@ struct Job {
   int part_steps[kMostInSet] = {};  // along k, of each pair of operands
   int more_steps = 0;               // of all but the first
   int64_t next_out = 0;             // bytes from the output of one group or piece to the next
-  float* row_sums = nullptr;        // [pieces, 2, m]
 };
 
 struct Tile {

@@ -7,7 +7,6 @@
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/product_finish_narrow.h"
-#include "kernels/cuda/product_row_sums.h"
 #include "kernels/cuda/product_tiles.h"
 #include "kernels/cuda/tensor_map.h"
 #include "kernels/cuda/wgmma.h"
@@ -16,6 +15,7 @@ namespace qkv::kernels::cuda {
 namespace {
 
 constexpr int kConsumers = 2;
+constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
 constexpr int kABytes = kTileRows * 128, kBBytes = kTileColumns * 128, kStage = kABytes + kBBytes;
 constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
 constexpr int kSharedLimit = 232448;
@@ -26,7 +26,6 @@ struct Config {
   static constexpr int kA = kTransposedA, kB = kTransposedB;
   using Finish = Finisher<kFinishKind>;
   static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
-  static constexpr bool kRowSums = kA == 1 && kB == 1;  // a weight's gradient, with its bias'
   static constexpr int kRest = kFinishBytes + kBarrierBytes + 1024;
   static constexpr int kStages = (kSharedLimit - kTableBytes - kRest) / kStage;
   static constexpr int kShared = kStages * kStage + kRest;
@@ -60,8 +59,6 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  let_next_start();
-  wait_for_last();
   if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
   __syncthreads();
   const TileList tiles(job, first_tiles);
@@ -120,15 +117,13 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     }
     const Tile tile = tiles(t);
     const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
-    typename C::Finish finisher{job.finish, place, buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
-    finisher.prepare();
+    const typename C::Finish finisher{job.finish, place, buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
+    finisher.begin();
     int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
     uint32_t phase = at / C::kStages & 1;
     at += tile.steps;
     barrier_wait(turn(consumer), turns++ & 1);  // else this turn of a stage is mistaken for the one before the last
     __syncwarp();
-    const bool adds_rows = C::kRowSums && job.row_sums != nullptr && tile.n == 0;
-    RowSums rows_of_a;
 #pragma unroll 1
     for (int step = 0; step < tile.steps; ++step) {
       const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
@@ -159,11 +154,6 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
         }
       }
       wgmma_commit();
-      if (C::kRowSums && adds_rows) {
-        rows_of_a.add(at_a, thread);
-        // All have read before the stage is given back.
-        asm volatile("bar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
-      }
       if (before >= 0) {
         wgmma_wait<1>();
         if (thread == 0) barrier_arrive(empty(before));
@@ -177,7 +167,6 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     if (thread == 0) barrier_arrive(turn(1 - consumer));
     wgmma_wait<0>();
     if (thread == 0) barrier_arrive(empty(before));
-    if (C::kRowSums && adds_rows) rows_of_a.put(job, tile, thread);
     constexpr int kUnitSums = kTileColumns / C::Finish::kUnits;
     finisher.run(
         [&](int unit) { return sums[unit * kUnitSums / (kTileColumns / 2)] + unit * kUnitSums % (kTileColumns / 2); });
@@ -219,18 +208,24 @@ bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
   if (!prepared) return false;
   const int64_t tiles = int64_t{job.rows} * job.columns * p.group_count * job.pieces;
   const auto grid = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors()));
-  launch(exec, product_wgmma<C>, grid, 128 * (kConsumers + 1), C::kShared, maps, job);
+  product_wgmma<C><<<grid, 128 * (kConsumers + 1), C::kShared, stream_of(exec)>>>(maps, job);
+  note_launch();
   return true;
 }
 
 // y = x w^T; dx = dy w; dw = dy^T x.
 bool run(const Exec& exec, const ProductArgs& p, const Job& job, FinishKind kind) {
   using enum FinishKind;
-  if (p.a.k != 1) return p.b.k != 1 && kind == wide && run<Config<1, 1, wide>>(exec, p, job);
+  if (p.a.k != 1) {
+    if (p.b.k == 1) return false;
+    return kind == joined ? run<Config<1, 1, joined>>(exec, p, job) : run<Config<1, 1, wide>>(exec, p, job);
+  }
   const bool transposed = p.b.k != 1;
   switch (kind) {
     case wide:
       return transposed ? run<Config<0, 1, wide>>(exec, p, job) : run<Config<0, 0, wide>>(exec, p, job);
+    case joined:
+      return transposed ? run<Config<0, 1, joined>>(exec, p, job) : run<Config<0, 0, joined>>(exec, p, job);
     case narrow:
       return transposed ? run<Config<0, 1, narrow>>(exec, p, job) : run<Config<0, 0, narrow>>(exec, p, job);
     case forward:
@@ -297,15 +292,14 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
     job.part_steps[1 + i] = static_cast<int>((p.more[i].k + kDepth - 1) / kDepth);
     job.more_steps += job.part_steps[1 + i];
   }
-  if (p.row_sums != nullptr && (p.a.k == 1 || p.b.k == 1 || p.grouped != Grouped::none)) return false;
-  job.row_sums = p.row_sums;
   job.by_piece = Divider(static_cast<uint64_t>(job.rows) * static_cast<uint64_t>(job.columns));
   job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
   if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
-  const FinishKind kind = !narrow                          ? FinishKind::wide
-                          : f.kind == Fused::Kind::none    ? FinishKind::narrow
-                          : f.kind == Fused::Kind::forward ? FinishKind::forward
-                                                           : FinishKind::backward;
+  const FinishKind kind = !narrow && (p.add || p.residual.data != nullptr) ? FinishKind::joined
+                          : !narrow                                        ? FinishKind::wide
+                          : f.kind == Fused::Kind::none                    ? FinishKind::narrow
+                          : f.kind == Fused::Kind::forward                 ? FinishKind::forward
+                                                                           : FinishKind::backward;
   return run(exec, p, job, kind);
 }
 
