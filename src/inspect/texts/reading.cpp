@@ -107,7 +107,6 @@ void Reader::whole(Pass& pass, size_t first, size_t end, bool again) {
   arena_.rewind({});
   Context cx = engine_.context(arena_, options_.precision);
   FiniteProbe checked(model_, pass.probe);
-  if (!again) checked.only_find(cx);
   cx.probe = &checked;
   std::vector<int32_t> ids, lengths, source_ids, source_lengths;
   pass.at.rows.clear();
@@ -124,6 +123,7 @@ void Reader::whole(Pass& pass, size_t first, size_t end, bool again) {
   }
   pass.at.keys = pass.at.rows;
   if (pass.probe != nullptr) pass.probe->begin(cx, pass.at);
+  if (!again) checked.only_find(cx);
   const Rows rows = numbered(cx, lengths, first);
   Model::Input input{.ids = cx.upload(ids), .rows = &rows};
   Rows source_rows;
