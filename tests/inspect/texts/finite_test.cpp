@@ -193,6 +193,22 @@ TEST(Finite, every_entry_point_refuses_on_a_device) {
   expect_refusals(guarded.engine);
 }
 
+// Infinite keys that every query scores with -inf: as if there were none, and the stream stays finite.
+TEST(Finite, keys_nobody_sees_are_not_missed_on_a_device) {
+  const auto [device, host] = test::on_both([](const Engine& engine) {
+    const auto model = opened("gpt2", engine.device());
+    const auto first_to = [&](const char* name, float value) {
+      test::change_weight(*model, engine, name, [&](std::vector<float>& values) { values[0] = value; });
+    };
+    first_to("layers.1.attn.q.bias", -1e4F);
+    first_to("layers.1.attn.k.bias", kInfinite);
+    const Read read = read_statistics(*model, engine);
+    return std::pair{read.error, read.ended};
+  });
+  EXPECT_EQ(device, host);
+  EXPECT_NE(device.first.find("1.attn.k is inf"), std::string::npos) << device.first;
+}
+
 // The head that is cut hides its NaN from the end of the stream; so does a stream that is replaced.
 TEST(Finite, what_a_probe_takes_away_is_not_missed_on_a_device) {
   const auto [device, host] = test::on_both([](const Engine& engine) {
