@@ -61,14 +61,17 @@ function(qkv_plain target)
   endif()
 endfunction()
 
-# qkv_test(NAME LINK ...): every .cpp below tests/NAME becomes the test program test_NAME, each case one ctest entry;
+# qkv_test(NAME [UNITY files compiled as one] LINK ...): every .cpp below tests/NAME becomes the test program test_NAME, each case one ctest entry;
 # suites named ...Long are for ./qkv test --long. A sanitized program takes long to start, so there a fourth of the cases
 # is one entry; GTEST_FILTER picks single ones.
 function(qkv_test name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "UNITY" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
   add_executable(test_${name} ${sources})
-  qkv_unity(test_${name} 10)
+  if(NOT ARG_UNITY)
+    set(ARG_UNITY 10)
+  endif()
+  qkv_unity(test_${name} ${ARG_UNITY})
   target_link_libraries(test_${name} PRIVATE ${ARG_LINK} qkv_flags GTest::gtest_main)
   target_precompile_headers(test_${name} REUSE_FROM qkv_test_headers)
   qkv_plain(test_${name})

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import html
-import json
 import os
-from collections.abc import Mapping
 from typing import Any, Iterator, Union
 
 from . import _core as native
 from .errors import InputError
+from .reports import Reported
 from .tables import Table
 
 
-class Looked(Mapping):
+class Looked(Reported):
     """A mapping of names and arrays: those of qkv look --npz, as views that cannot be written to.
 
     In a notebook it shows the report page: guesses of every layer, the wall of heads, one token's path.
@@ -28,6 +26,9 @@ class Looked(Mapping):
     >>> "".join(seen.tokens).endswith("Mia has a cat.")
     True
     """
+
+    _core: native.Looked
+    _command = "qkv look"
 
     def __init__(self, core: native.Looked) -> None:
         self._core = core
@@ -88,31 +89,8 @@ class Looked(Mapping):
             raise InputError(f"no token {token}: there are {len(rungs)}", "tokens are counted from 0; -1 is the last")
         return Table({"id": i, "p": p, "text": text} for i, p, text in rungs[token][0])
 
-    def json(self) -> str:
-        """The report, as qkv look --json."""
-        return self._core.json()
-
-    def report(self) -> dict[str, Any]:
-        """The same as a dict."""
-        return json.loads(self._core.json())
-
-    def html(self) -> str:
-        """A page that opens offline, as qkv look --html."""
-        return self._core.html()
-
     def save_npz(self, path: Union[str, "os.PathLike[str]"]) -> None:
         self._core.save_npz(os.fspath(path))
 
-    def _repr_html_(self) -> str:
-        return frame(self.html(), "qkv look")
-
     def __repr__(self) -> str:
         return f"<qkv.Looked at {len(self.ids)} tokens: {len(self)} arrays>"
-
-
-def frame(page: str, title: str) -> str:
-    """A whole page inside a notebook."""
-    return (
-        f'<iframe srcdoc="{html.escape(page, quote=True)}" title="{title}"'
-        ' style="width:100%;height:720px;border:1px solid #8884" sandbox="allow-scripts allow-downloads"></iframe>'
-    )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Iterator
 
 import numpy as np
 
 from . import _core as native
-from .looking import frame
+from .reports import Reported
 from .tables import Table
 
 
@@ -25,7 +23,7 @@ class PatchMap:
     restored: Any = field(repr=False)  # an array [rows, columns]: 0 as corrupt, 1 as clean; NaN: no such head
 
 
-class Patched(Mapping):
+class Patched(Reported):
     """What comes back of the clean answer: restored = (m(patched) - m(corrupt)) / (m(clean) - m(corrupt)), where m is the
     logit of `answer` less that of `wrong` after token `token`.
 
@@ -35,6 +33,9 @@ class Patched(Mapping):
 
     In a notebook it shows the page of qkv patch --html.
     """
+
+    _core: native.Patched
+    _command = "qkv patch"
 
     def __init__(self, core: native.Patched) -> None:
         self._core = core
@@ -65,21 +66,6 @@ class Patched(Mapping):
             for column, value in enumerate(values)
             if not np.isnan(value)
         )
-
-    def json(self) -> str:
-        """The report, as qkv patch --json."""
-        return self._core.json()
-
-    def report(self) -> dict[str, Any]:
-        """The same as a dict."""
-        return json.loads(self._core.json())
-
-    def html(self) -> str:
-        """A page that opens offline, as qkv patch --html."""
-        return self._core.html()
-
-    def _repr_html_(self) -> str:
-        return frame(self.html(), "qkv patch")
 
     def __repr__(self) -> str:
         return f"<qkv.Patched: {len(self.table())} places in {len(self)} maps, after token {self.token}>"

@@ -20,13 +20,13 @@ constexpr Line kMeetings[] = {
 
 // Who "he" and "she" are decides what they do (&h and &g) and what their verbs take (&v and &w).
 constexpr Line kPronouns[] = {
-    {"nsubj:X~ &a &h , [conj and nsubj:Y~ &g] .", "nsubj:X~ &a &h ， [conj nsubj:Y~ &g] 。"},
-    {"nsubj:Y~ &g , [conj and nsubj:X~ &a &h] .", "nsubj:Y~ &g ， [conj nsubj:X~ &a &h] 。"},
+    {"nsubj:X~ &h , [conj and nsubj:Y~ &g] .", "nsubj:X~ &h ， [conj nsubj:Y~ &g] 。"},
+    {"nsubj:Y~ &g , [conj and nsubj:X~ &h] .", "nsubj:Y~ &g ， [conj nsubj:X~ &h] 。"},
     {"[advcl while nsubj:X~ &h] , nsubj:Y~ &g .", "[obl:tmod [acl nsubj:X~ &h 的] 时候] ， nsubj:Y~ &g 。"},
     {"nsubj:X~ &a &v , [conj and nsubj:Y~ &a &w] .", "nsubj:X~ &a &v ， [conj nsubj:Y~ &a &w] 。"},
     {"nsubj:Y~ &a &w , [conj but nsubj:X~ &a &v] .", "nsubj:Y~ &a &w ， [conj 可是 nsubj:X~ &a &v] 。"},
-    {"nsubj:X~ &a &h , [conj and nsubj:Y~ &a &w] .", "nsubj:X~ &a &h ， [conj nsubj:Y~ &a &w] 。"},
-    {"nsubj:Y~ &g , [conj but nsubj:X~ &a &v] .", "nsubj:Y~ &g ， [conj 可是 nsubj:X~ &a &v] 。"},
+    {"nsubj:X~ &h , [conj and nsubj:Y~ &w] .", "nsubj:X~ &h ， [conj nsubj:Y~ &w] 。"},
+    {"nsubj:Y~ &g , [conj but nsubj:X~ &v] .", "nsubj:Y~ &g ， [conj 可是 nsubj:X~ &v] 。"},
     {"[advcl while nsubj:X~ &v] , nsubj:Y~ &a &w .", "[obl:tmod [acl nsubj:X~ &v 的] 时候] ， nsubj:Y~ &a &w 。"},
 };
 
@@ -116,7 +116,7 @@ void neighbours(StoryBuilder& t) {
     t.alias('X', first);
     t.alias('Y', second);
     t.place('P', places());
-    const bool meet = t.draw().chance(70);
+    const bool meet = t.draw().chance(85);
     if (meet) {
       t.habit('h', 'X');
       t.habit('g', 'Y');

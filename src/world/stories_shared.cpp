@@ -22,13 +22,13 @@ std::span<const StoryKind> kinds() {
       {"hide_and_seek", hide_and_seek, 11},
       {"garden", garden, 8},
       {"atlas", atlas, 7},
-      {"neighbours", neighbours, 100},
-      {"habits", habits, 50},
-      {"shopping_list", shopping_list, 16},
-      {"password", password, 70},
-      {"song", song, 8},
-      {"echo", echo, 20},
-      {"strangers", strangers, 16},
+      {"neighbours", neighbours, 110},
+      {"habits", habits, 20},
+      {"shopping_list", shopping_list, 30},
+      {"password", password, 90},
+      {"song", song, 12},
+      {"echo", echo, 40},
+      {"strangers", strangers, 25},
   };
   return kKinds;
 }

@@ -16,12 +16,17 @@ export function check(good, what) {
 export const equal = (got, wanted, what) => check(got === wanted, `${what}: ${JSON.stringify(got)}, not ${JSON.stringify(wanted)}`);
 export const near = (got, wanted, far, what) => check(Math.abs(got - wanted) <= far, `${what}: ${got}, not ${wanted}`);
 
+// What was started here ends with us, however that happens: Playwright ends the browser, we the servers, each by its pid. A
+// test that throws, a rejected promise and process.exit all come by "exit"; signals are sent there.
+const servers = new Set();
+process.on("exit", () => { for (const server of servers) server.kill(); });
+for (const [signal, code] of [["SIGHUP", 129], ["SIGINT", 130], ["SIGTERM", 143]]) process.once(signal, () => process.exit(code));
+
 // Playwright gives it a new, empty profile. Root has no sandbox in a container.
 const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-export const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, args: process.getuid() === 0 ? ["--no-sandbox", ...quiet] : quiet });
+export const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, handleSIGHUP: false, handleSIGINT: false, handleSIGTERM: false, args: process.getuid() === 0 ? ["--no-sandbox", ...quiet] : quiet });
 export async function finish() {
   await browser.close();
-  for (const server of servers) server.kill();
   console.log(`${passed} passed, ${failed} failed`);
   process.exit(failed ? 1 : 0);
 }
@@ -59,20 +64,19 @@ export async function download(page, action) {
 }
 
 // qkv serve as a process of its own, on 127.0.0.1.
-const servers = new Set();
 export function serve(program, models, { port = 0, more = [], environment = {} } = {}) {
   return new Promise((done, failed) => {
     const child = spawn(program, ["serve", ...models, "--port", String(port), "--threads", "1", ...more], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...environment } });
     servers.add(child);
     let said = "", printed = "";
-    const server = { port: 0, child, stop: () => new Promise((ended) => { servers.delete(child); child.once("exit", ended); child.kill("SIGTERM"); }) };
+    const server = { port: 0, child, stop: () => new Promise((ended) => { child.once("exit", ended); child.kill("SIGTERM"); }) };
     child.stdout.on("data", (text) => { printed += text; });
     child.stderr.on("data", (text) => {
       said += text;
       const found = /listening on \S+:(\d+)/.exec(printed);
       if (found && said.includes("ready:")) { server.port = Number(found[1]); done(server); }
     });
-    child.once("exit", () => failed(new Error(`the server ended: ${said}`)));
+    child.once("exit", () => { servers.delete(child); failed(new Error(`the server ended: ${said}`)); });
   });
 }
 export const asked = async (origin, route, body) => (await fetch(`${origin}${route}`, body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json();

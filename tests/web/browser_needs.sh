@@ -3,6 +3,9 @@
 # $here is the folder of this file. ./qkv test --web installs all of it. Without that the test fails: one that was asked
 # for must run.
 
+# A signal is an exit too, so that a script's trap ends the server it started.
+trap 'exit 143' HUP INT TERM
+
 need() {
   echo "the browser test needs $1; ./qkv test --web installs it"
   exit 1

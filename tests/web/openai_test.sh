@@ -16,6 +16,7 @@ command -v node >/dev/null || need node
 folder=$(mktemp -d)
 pid=
 trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; rm -rf "$folder"' EXIT
+trap 'exit 143' HUP INT TERM  # is an exit too
 bad() {
   printf '%s\n' "$1"
   exit 1

@@ -6,7 +6,7 @@
 // Blocks are added in order.
 //
 // For a block, eight rows of weights and four of x stay in the L1 cache, all rows of x in L2. Widening takes the ports
-// that multiply, so from four rows on a block is widened once, where it is packed.
+// that multiply, so a block of many rows is widened once, where it is packed.
 #pragma once
 
 #include <type_traits>
@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kBlockBytes = 2048;  // of a row
 constexpr int64_t kRowsAtOnce = kMatmulScratch / kBlockBytes;
 constexpr int64_t kCachedOutputs = 8;  // rows of weights that stay in L1 while all rows of x stream through
+constexpr int64_t kRowsToPack = 4, kRowsToWiden = 9;  // from where on that is made good by the products
 
 struct F32Step {
   using Number = float;
@@ -260,7 +261,7 @@ void matmul_nt_at_once(const MatmulNtCall& d) {
   constexpr int64_t kBlock = kBlockBytes / int64_t{sizeof(Packed)}, kLine = 64 / int64_t{sizeof(Packed)};
   const BlockRows<T> x{static_cast<const T*>(d.x), d.x_stride}, w{static_cast<const T*>(d.w), d.w_stride};
   auto* packed = static_cast<Packed*>(d.scratch);
-  const bool packs = packed != nullptr && d.rows >= 4;
+  const bool packs = packed != nullptr && d.rows >= (std::is_same_v<T, Packed> ? kRowsToPack : kRowsToWiden);
   // Few rows read whole rows of weights; many rows take a block of the inner index at a time.
   const int64_t blocks = d.inner > kBlock ? (d.inner + kBlock - 1) / kBlock : 1;
   const int64_t size = ((d.inner + blocks - 1) / blocks + kLine - 1) / kLine * kLine;
