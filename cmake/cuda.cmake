@@ -6,7 +6,19 @@ set(nvcc_flags -std=c++20 -O2 --extended-lambda --expt-relaxed-constexpr --fmad=
 # Hopper's own instructions; the rest also as PTX for GPUs of capability 8.0 and later, which nobody has tested.
 set(hopper_flags -gencode=arch=compute_90a,code=sm_90a)
 set(general_flags ${hopper_flags} -gencode=arch=compute_80,code=compute_80)
-set(hopper_only "/(product_wgmma|product_skinny|attention_wgmma|attention_dq|attention_dk_dv|limits)[.]cu$")
+# Files are compiled together: reading the headers takes nvcc 3 s of a processor, 4 where there is PTX too, more than many a
+# kernel. Names differ within a group.
+set(hopper_groups
+  "attention_dk_dv attention_dq limits product_skinny"
+  "attention_wgmma"
+  "product_wgmma")
+set(cuda_groups ${hopper_groups}
+  "attention attention_backward_general attention_sums"
+  "attention_backward attention_decode attention_fast attention_single_keys attention_tiles"
+  "block_product cache_heads choice optim sort tensor_sets whole"
+  "blocks lookup norm"
+  "experts muon"
+  "linear loss product product_f32")
 
 # qkv_cuda_kernels(): src/kernels/cuda becomes a part of qkv_kernels. nvcc is called by hand: CMake of this age does not
 # know how it says C++20.
@@ -24,11 +36,26 @@ function(qkv_cuda_kernels)
   find_package(CUDAToolkit REQUIRED)
   file(GLOB host CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cpp)
   file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
+  foreach(group ${cuda_groups})
+    string(REPLACE " " ";" members ${group})
+    string(REPLACE " " "_" name ${group})
+    set(included "")
+    foreach(member ${members})
+      set(file ${PROJECT_SOURCE_DIR}/src/kernels/cuda/${member}.cu)
+      string(APPEND included "#include \"${file}\"\n")
+      list(REMOVE_ITEM kernels ${file})
+    endforeach()
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/cuda/${name}.cu CONTENT "${included}")
+    list(APPEND kernels ${PROJECT_BINARY_DIR}/cuda/${name}.cu)
+    if(group IN_LIST hopper_groups)
+      list(APPEND hopper_only ${PROJECT_BINARY_DIR}/cuda/${name}.cu)
+    endif()
+  endforeach()
   foreach(file ${kernels})
     get_filename_component(name ${file} NAME)
     set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
     set(gpus ${general_flags})
-    if(file MATCHES "${hopper_only}")
+    if(file IN_LIST hopper_only)
       set(gpus ${hopper_flags})
     endif()
     add_custom_command(OUTPUT ${object} DEPENDS ${file} DEPFILE ${object}.d COMMENT "nvcc ${name}" VERBATIM

@@ -147,6 +147,7 @@ struct LayerNormBackwardArgs {
   Grad dx, dw, db;
   Tensor dy, x, w, mean, rstd;
   double offset = 0;
+  Tensor rounded;  // dx once more, as it is then, in another dtype; absent but for tables with rounds_gradients
 };
 struct RmsNormArgs {  // y = x r (w + offset)
   Tensor y, r;        // r: [N]
@@ -157,6 +158,7 @@ struct RmsNormBackwardArgs {
   Grad dx, dw;
   Tensor dy, x, w, r;
   double offset = 0;
+  Tensor rounded;  // as for layer_norm
 };
 struct Dropout {
   float p = 0;
@@ -453,6 +455,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
 struct Kernels {
   const char* name = "";
   bool wants_tiles = false;           // products of bf16 take weights as tiles
+  bool rounds_gradients = false;      // norms' backward can write dx rounded beside dx
   Device& (*device)() = &cpu_device;  // where their tensors are
 #define QKV_KERNEL(kernel, Args) void (*kernel)(const Exec&, const Args&) noexcept = nullptr;
   QKV_KERNELS(QKV_KERNEL)

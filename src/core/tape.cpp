@@ -20,6 +20,22 @@ Tensor Backward::dy(const Tensor& y) {
   return y.rebased(node.value.data(), node.gradient.data());
 }
 
+Tensor Backward::dy(const Tensor& y, DType wanted) {
+  const Tape::Node& node = tape_.node_of(y);
+  const bool there =
+      node.rounded.defined() && node.rounded.dtype() == wanted && y.contiguous() && y.count() == node.value.count();
+  return there ? node.rounded.view(y.shape()) : dy(y);
+}
+
+Tensor Backward::rounded(const Tensor& x, DType dtype) {
+  if (!kernels.rounds_gradients || x.node() < 0) return {};
+  Tape::Node& node = tape_.node_of(x);
+  const bool whole = x.contiguous() && x.count() == node.value.count();
+  if (node.input || !node.gradient.defined() || !whole || node.gradient.dtype() == dtype) return {};
+  if (!node.rounded.defined()) node.rounded = tape_.take(Format(dtype), node.value.shape());
+  return node.rounded.view(x.shape());
+}
+
 Grad Backward::grad(const Tensor& x) {
   copy_handed(x);
   return tape_.use(x, cx);
@@ -179,6 +195,7 @@ Grad Tape::use(const Tensor& x, Context& cx) {
                " repeats an axis, so it can be read but has no gradient");
   }
   bool add = true;
+  give_back(node.rounded);
   if (!node.gradient.defined()) {
     allocate(node);
     add = x.count() != node.value.count();
@@ -192,19 +209,26 @@ void Tape::allocate(Node& node) {
     node.gradient = node.reserved;
     return;
   }
-  std::vector<Tensor>& free = free_[node.value.format().bytes_for(node.value.shape())];
-  if (free.empty()) {
-    node.gradient = gradients_.take(node.value.format(), node.value.shape());
-  } else {
-    node.gradient = Tensor(node.value.device(), free.back().data(), node.value.format(), node.value.shape());
-    free.pop_back();
-  }
+  node.gradient = take(node.value.format(), node.value.shape());
+}
+
+Tensor Tape::take(Format format, const Shape& shape) {
+  std::vector<Tensor>& free = free_[format.bytes_for(shape)];
+  if (free.empty()) return gradients_.take(format, shape);
+  const Tensor made(free.back().device(), free.back().data(), format, shape);
+  free.pop_back();
+  return made;
+}
+
+void Tape::give_back(Tensor& t) {
+  if (!t.defined()) return;
+  free_[t.format().bytes_for(t.shape())].push_back(t);
+  t = Tensor();
 }
 
 void Tape::release(Node& node) {
-  if (!node.gradient.defined()) return;
-  free_[node.gradient.format().bytes_for(node.gradient.shape())].push_back(node.gradient);
-  node.gradient = Tensor();
+  give_back(node.gradient);
+  give_back(node.rounded);
 }
 
 bool Tape::reached(const Recorded& step) const {

@@ -24,9 +24,13 @@ class Backward {
   const Kernels& kernels;
   const Exec& exec;
 
-  Tensor dy(const Tensor& y);  // gradient of an output; zeros if only other outputs have one
-  Grad grad(const Tensor& x);  // where an input's gradient goes; undefined for constants
+  Tensor dy(const Tensor& y);                // gradient of an output; zeros if only other outputs have one
+  Tensor dy(const Tensor& y, DType wanted);  // the same, rounded to this dtype if it is there so already
+  Grad grad(const Tensor& x);                // where an input's gradient goes; undefined for constants
   Grad grad(const Param& w);
+  // Where the kernel that completes x's gradient in this step may write it once more, rounded for whoever reads it next.
+  // Absent where kernels do not round, or there is nothing to round.
+  Tensor rounded(const Tensor& x, DType dtype);
   // dx = dy, written or added. Where that is all of both, x takes the memory of y's gradient when the step ends.
   void pass_on(const Tensor& y, const Tensor& x);
   Tensor make(const Shape& shape, DType dtype);  // working memory until the step ends
@@ -73,6 +77,7 @@ class Tape {
     Tensor value;     // as made: contiguous
     Tensor gradient;  // undefined until the first use
     Tensor reserved;  // memory for the first use, instead of an allocation
+    Tensor rounded;   // the gradient in another dtype; gone when it changes
     bool kept = false;
     bool input = false;
   };
@@ -85,6 +90,8 @@ class Tape {
   Node& node_of(const Tensor& t);
   Grad use(const Tensor& x, Context& cx);
   void allocate(Node& node);
+  Tensor take(Format format, const Shape& shape);
+  void give_back(Tensor& t);
   void release(Node& node);
   bool reached(const Recorded& step) const;
   void check_passed_on(Backward& bk, const Recorded& step) const;

@@ -15,8 +15,8 @@
 namespace qkv::ops {
 namespace {
 
-int64_t padded_logits(int64_t vocabulary) {  // rows at multiples of 16 bytes
-  return (vocabulary + 7) / 8 * 8;
+int64_t padded_logits(int64_t vocabulary) {  // rows at multiples of 128 bytes
+  return (vocabulary + 63) / 64 * 64;
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
 
   if (cx.tape != nullptr) {
     cx.tape->record(kFeedForward, [=, form = options.form](Backward& bk) {
-      const Tensor dy = bk.dy(y);
+      const Tensor dy = bk.dy(y, dtype);
       bk.pass_on(y, residual.x);
       const Tensor du = bk.make(hidden, dtype), dg = gated ? bk.make(hidden, dtype) : Tensor();
       down.backward(bk, dy, h, {.form = form, .pre = u, .gate = g, .dpre = {du}, .dgate = {dg}});

@@ -34,7 +34,8 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                   .offset = options.offset});
   if (cx.tape != nullptr) {
     cx.tape->record("layer_norm", [=, offset = options.offset](Backward& bk) {
-      bk.kernels.layer_norm_backward(bk.exec, {.dx = bk.grad(x),
+      const Grad dx = bk.grad(x);
+      bk.kernels.layer_norm_backward(bk.exec, {.dx = dx,
                                                .dw = w != nullptr ? bk.grad(*w) : Grad{},
                                                .db = b != nullptr ? bk.grad(*b) : Grad{},
                                                .dy = bk.dy(y),
@@ -42,7 +43,8 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                                .w = weight,
                                                .mean = mean,
                                                .rstd = rstd,
-                                               .offset = offset});
+                                               .offset = offset,
+                                               .rounded = bk.rounded(x, bk.cx.precision.compute)});
     });
   }
   return cx.finish("layer_norm", y);

@@ -161,7 +161,7 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   product.forward(cx, y, x, {.residual = residual.x});
   if (cx.tape != nullptr) {
     cx.tape->record("linear", [=](Backward& bk) {
-      const Tensor dy = bk.dy(y);
+      const Tensor dy = bk.dy(y, dtype);
       bk.pass_on(y, residual.x);
       product.backward(bk, dy, x, bk.grad(x));
     });

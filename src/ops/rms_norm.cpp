@@ -26,13 +26,15 @@ Tensor rms_norm(Context& cx, const Tensor& x, const NormOptions& options) {
   cx.kernels.rms_norm(cx.exec, {.y = y, .r = r, .x = x, .w = weight, .eps = options.eps, .offset = options.offset});
   if (cx.tape != nullptr) {
     cx.tape->record("rms_norm", [=, offset = options.offset](Backward& bk) {
-      bk.kernels.rms_norm_backward(bk.exec, {.dx = bk.grad(x),
+      const Grad dx = bk.grad(x);
+      bk.kernels.rms_norm_backward(bk.exec, {.dx = dx,
                                              .dw = w != nullptr ? bk.grad(*w) : Grad{},
                                              .dy = bk.dy(y),
                                              .x = x,
                                              .w = weight,
                                              .r = r,
-                                             .offset = offset});
+                                             .offset = offset,
+                                             .rounded = bk.rounded(x, bk.cx.precision.compute)});
     });
   }
   return cx.finish("rms_norm", y);

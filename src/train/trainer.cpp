@@ -156,7 +156,9 @@ Trainer::Memory Trainer::plan(const Engine& engine, const Recipe& recipe, Model&
   // A dry run of one micro-batch: no kernels, no memory.
   Arena arena(engine.device(), 0, Arena::Mode::plan), gradients(engine.device(), 0, Arena::Mode::plan);
   Tape tape(gradients);
-  Context cx{.kernels = Kernels::none(), .exec = engine.exec(), .arena = arena, .precision = recipe.precision()};
+  Kernels none = Kernels::none();
+  none.rounds_gradients = engine.kernels().rounds_gradients;  // memory for them
+  Context cx{.kernels = none, .exec = engine.exec(), .arena = arena, .precision = recipe.precision()};
   cx.tape = &tape;
   cx.training = true;
   cx.recompute_layers = recipe.recompute;

@@ -12,10 +12,12 @@ constexpr CrossEntropyRule kRule{.smoothing = 0.1, .z_loss = 1e-3, .softcap = 6,
 
 struct Result {
   Numbers losses, dx, dw, db;
+  bool operator==(const Result&) const = default;
 };
 
-Result run(const Pass::Options& how, int64_t rows) {
+Result run(const Pass::Options& how, int64_t rows, bool recompute = false) {
   Pass pass(how);
+  pass.cx.recompute_layers = recompute;
   const Numbers x = normals(1, kRows * kWidth);
   const Tensor input =
       pass.input({x.data(), static_cast<size_t>(rows * kWidth)}, {rows, kWidth}, how.precision.compute);
@@ -37,6 +39,37 @@ TEST(CrossEntropyBlocks, AgreeWithRefInDouble) {
     EXPECT_LE(nmse(got.dx, right.dx), 1e-12) << table->name;
     EXPECT_LE(nmse(got.dw, right.dw), 1e-12) << table->name;
     EXPECT_LE(nmse(got.db, right.db), 1e-12) << table->name;
+  }
+}
+
+// A device that keeps logits may turn them into gradients at once.
+TEST(CrossEntropyBlocks, AreTheSameWhereLogitsAreComputedAgain) {
+  for (const Kernels* table : kernels::all_tables()) {
+    for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
+      const Pass::Options how{.kernels = table, .precision = precision, .threads = 2, .tape = true};
+      EXPECT_TRUE(run(how, kRows) == run(how, kRows, true)) << table->name;
+    }
+  }
+}
+
+// More entries than a GPU's fast memory holds of a row.
+TEST(CrossEntropyBlocks, OfLongRowsAgreeWithRefInDouble) {
+  constexpr int64_t kLong = 60'001, kNarrow = 8, kFew = 9;
+  const auto gradients = [&](const Pass::Options& how) {
+    Pass pass(how);
+    const Tensor x = pass.input(normals(1, kFew * kNarrow), {kFew, kNarrow}, how.precision.compute);
+    const Param& w = pass.param("w", normals(2, kLong * kNarrow), {kLong, kNarrow});
+    std::vector<int32_t> targets;
+    for (int64_t r = 0; r < kFew; ++r) targets.push_back(static_cast<int32_t>(kLong - 1 - r * 7));
+    const ops::Loss loss = ops::cross_entropy(pass.cx, x, w, pass.indices(targets, {kFew}), {.divisor = kFew});
+    pass.tape.backward(pass.cx, loss.loss);
+    return std::pair{to_host(loss.losses), to_host(pass.tape.gradient(x))};
+  };
+  const auto right = gradients({.precision = Precision::f64(), .tape = true});
+  for (const Kernels* table : kernels::all_tables()) {
+    const auto got = gradients({.kernels = table, .precision = Precision::bf16(), .threads = 2, .tape = true});
+    EXPECT_LE(nmse(got.first, right.first), 1e-5) << table->name;
+    EXPECT_LE(nmse(got.second, right.second), 1e-4) << table->name;
   }
 }
 

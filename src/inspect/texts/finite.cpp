@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "core/host_values.h"
+#include "inspect/heads/head_id.h"
 #include "inspect/taps/taps.h"
 #include "model/weight_list.h"
 
@@ -56,20 +57,7 @@ NotFinite not_finite(std::span<const float> values) {
            Hint("a number grew beyond what its type holds: compute in f32,  --dtype f32"));
 }
 
-bool is_checked(Site site) {
-  switch (site) {
-    case Site::embed:
-    case Site::attn_k:
-    case Site::attn_lse:
-    case Site::route_logits:
-    case Site::resid_mid:
-    case Site::resid_post:
-    case Site::final:
-      return true;
-    default:
-      return false;
-  }
-}
+constexpr Ask kVisits = Ask::read | Ask::edit | Ask::rows | Ask::pattern;
 
 }  // namespace
 
@@ -77,19 +65,58 @@ void check_finite(const Model& model, const std::string& where, std::span<const 
   if (!all_finite(values)) fail_not_finite(model, where, not_finite(values));
 }
 
+bool FiniteProbe::is_checked(Site site) const {
+  switch (site) {
+    case Site::attn_k:
+    case Site::route_logits:
+    case Site::final:
+      return true;
+    case Site::embed:
+    case Site::attn_lse:
+    case Site::resid_mid:
+    case Site::resid_post:
+      return !squares_.defined();  // the end of the stream shows it too
+    default:
+      return false;
+  }
+}
+
 Ask FiniteProbe::ask(Place place, Site site) const {
   return inner_ask(place, site) | (is_checked(site) ? Ask::read : Ask::none);
 }
 
+void FiniteProbe::only_find(Context& cx) {
+  if (&cx.arena.device() == &cpu_device()) return;
+  for (const auto& [tap, name, shape] : all_taps(model_.spec())) {
+    if (has(inner_ask(tap.place, tap.site), kVisits)) return;
+    if (tap.site == Site::attn_lse && attention_at(model_.spec(), tap.place).sinks) return;  // only lse shows them
+  }
+  squares_ = cx.constant({1}, DType::f64);
+  cx.kernels.fill(cx.exec, {.y = squares_, .value = 0});
+}
+
+// Squares of floats do not overflow in double.
+bool FiniteProbe::found() const {
+  if (!squares_.defined()) return false;
+  double sum = 0;
+  squares_.device().download(&sum, squares_.data(), size_of(DType::f64));
+  return !std::isfinite(sum);
+}
+
 void FiniteProbe::visit(Context& cx, const Tap& tap, Tensor& x) {
   if (is_checked(tap.site)) check(cx, tap, x);
-  if (has(inner_ask(tap.place, tap.site), Ask::read | Ask::edit | Ask::rows | Ask::pattern)) inner_->visit(cx, tap, x);
+  if (has(inner_ask(tap.place, tap.site), kVisits)) inner_->visit(cx, tap, x);
 }
 
 void FiniteProbe::check(Context& cx, const Tap& tap, const Tensor& x) const {
   const ModelSpec& spec = model_.spec();
   int64_t bad = 1, first = -1;
-  if (&x.device() != &cpu_device()) cx.kernels.nonfinite(cx.exec, {.x = x, .count = &bad, .first = &first});
+  if (squares_.defined()) {
+    cx.kernels.sum_squares(cx.exec, {.y = squares_, .x = x});
+    bad = 0;
+  } else if (&x.device() != &cpu_device()) {
+    cx.kernels.nonfinite(cx.exec, {.x = x, .count = &bad, .first = &first});
+  }
   if (bad > 0) {  // or the numbers are here anyway
     std::vector<float> values = host_floats(x);
     if (tap.site == Site::attn_lse) std::replace(values.begin(), values.end(), -INFINITY, 0.0F);  // a row without keys
@@ -100,7 +127,9 @@ void FiniteProbe::check(Context& cx, const Tap& tap, const Tensor& x) const {
   const Param* correction = model_.weights().find(name);
   if (correction == nullptr) return;
   for (const float added : host_floats(correction->master())) {
-    if (std::isnan(added)) fail_not_finite(model_, "the choice of experts", {.count = 1, .value = added});
+    if (!std::isnan(added)) continue;
+    if (!squares_.defined()) fail_not_finite(model_, "the choice of experts", {.count = 1, .value = added});
+    cx.kernels.fill(cx.exec, {.y = squares_, .value = NAN});
   }
 }
 

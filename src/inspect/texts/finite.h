@@ -17,9 +17,17 @@ namespace qkv {
 void check_finite(const Model& model, const std::string& where, std::span<const float> values);
 
 // Checks the numbers of a pass and passes everything on to `inner`, which may be null.
+//
+// The host waits for a device at each check. Where a pass can be run again to say where it went wrong, its checks only add
+// squares on the device: of what reaches the end of the stream, and of the exceptions. found() looks at them. What `inner`
+// visits is checked before it sees it, so this is for passes of statistics and losses.
 class FiniteProbe : public Probe {
  public:
   FiniteProbe(const Model& model, Probe* inner) : model_(model), inner_(inner) {}
+
+  // From now on, until the arena is rewound. Not on the CPU, where looking costs nothing, nor for models with sinks.
+  void only_find(Context& cx);
+  bool found() const;  // whether a number was not finite
 
   Ask ask(Place place, Site site) const override;
   void visit(Context& cx, const Tap& tap, Tensor& x) override;
@@ -30,10 +38,12 @@ class FiniteProbe : public Probe {
 
  private:
   void check(Context& cx, const Tap& tap, const Tensor& x) const;
+  bool is_checked(Site site) const;
   Ask inner_ask(Place place, Site site) const { return inner_ == nullptr ? Ask::none : inner_->ask(place, site); }
 
   const Model& model_;
   Probe* inner_;
+  Tensor squares_;  // their sum, where numbers are only to be found
 };
 
 // The logits of one row of states [N, C]: they show every number of the head that is not finite.

@@ -102,8 +102,8 @@ void Reader::check(std::span<const TokenText> texts, bool scored) const {
   }
 }
 
-// Texts [first, end) in one pass, without a cache.
-void Reader::whole(Pass& pass, size_t first, size_t end) {
+// Texts [first, end) in one pass, without a cache. A pass with a number that is not finite is run again, to say where.
+void Reader::whole(Pass& pass, size_t first, size_t end, bool again) {
   arena_.rewind({});
   Context cx = engine_.context(arena_, options_.precision);
   FiniteProbe checked(model_, pass.probe);
@@ -123,6 +123,7 @@ void Reader::whole(Pass& pass, size_t first, size_t end) {
   }
   pass.at.keys = pass.at.rows;
   if (pass.probe != nullptr) pass.probe->begin(cx, pass.at);
+  if (!again) checked.only_find(cx);
   const Rows rows = numbered(cx, lengths, first);
   Model::Input input{.ids = cx.upload(ids), .rows = &rows};
   Rows source_rows;
@@ -131,7 +132,13 @@ void Reader::whole(Pass& pass, size_t first, size_t end) {
     input.source_ids = cx.upload(source_ids);
     input.source_rows = &source_rows;
   }
-  pass.finish(cx, model_, model_.states(cx, input));
+  const Tensor states = model_.states(cx, input);
+  if (checked.found()) {
+    whole(pass, first, end, true);
+    QKV_FAIL("the states of a pass over texts ", first, " to ", end - 1, " are not finite, once in two passes",
+             Hint("passes are repeatable: look at the memory of the device"));
+  }
+  pass.finish(cx, model_, states);
   if (pass.probe != nullptr) pass.probe->end();
 }
 

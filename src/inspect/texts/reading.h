@@ -69,7 +69,7 @@ class Reader {
   struct Pass;
   void read(std::span<const TokenText> texts, ReadingProbe* probe, std::vector<std::vector<float>>* losses,
             const Finished& finished);
-  void whole(Pass& pass, size_t first, size_t end);
+  void whole(Pass& pass, size_t first, size_t end, bool again = false);
   void in_chunks(Pass& pass, size_t text);
   void check(std::span<const TokenText> texts, bool scored) const;
 

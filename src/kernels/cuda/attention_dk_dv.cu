@@ -18,7 +18,7 @@ struct DkDvConfig {
   static_assert(kTogether * (kShared + 1024 + 256) <= 228 * 1024);
 };
 
-struct Task {
+struct DkDvTask {
   KeyTile tile;
   HeadGroup group;
   int kv_head;  // -1: there are no more
@@ -36,7 +36,7 @@ template <class C>
 __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     find_dk_dv(const __grid_constant__ BackwardMaps maps, const __grid_constant__ BackwardPass pass) {
   constexpr int D = C::D, kStages = C::kStages;
-  __shared__ Task tasks[2];
+  __shared__ DkDvTask tasks[2];
   extern __shared__ uint8_t raw[];
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, v_at = base + C::kTile, ring = v_at + C::kTile,
                  stats_at = ring + kStages * C::kStage, seen_of_all = stats_at + kStages * C::kStats,
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     uint32_t turn = 0;
     for (int task = static_cast<int>(blockIdx.x);; turn ^= 1) {
       barrier_wait(keys_empty, turn ^ 1);
-      Task& now = tasks[turn];  // in shared memory: registers are short
+      DkDvTask& now = tasks[turn];  // in shared memory: registers are short
       if (task >= pass.plan.counts[1] * pass.kv_heads) {
         now.kv_head = -1;
         barrier_arrive(keys_full);
@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
 }
 
 template <class C>
-void run(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
+void run_dk_dv(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
   static const cudaError_t prepared =
       cudaFuncSetAttribute(find_dk_dv<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared);
   static_cast<void>(prepared);  // else the launch fails, and says so
@@ -255,8 +255,8 @@ void run(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
 }  // namespace
 
 void find_dk_dv_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
-  pass.width <= 64 ? run<DkDvConfig<64, 3, true, true>>(exec, pass, maps)
-                   : run<DkDvConfig<128, 2, false, false>>(exec, pass, maps);
+  pass.width <= 64 ? run_dk_dv<DkDvConfig<64, 3, true, true>>(exec, pass, maps)
+                   : run_dk_dv<DkDvConfig<128, 2, false, false>>(exec, pass, maps);
 }
 
 }  // namespace qkv::kernels::cuda

@@ -27,7 +27,7 @@ using Dq128 = DqConfig<128, 2, 1, 3, 1, 240, true>;
 
 // z is the first stage of a task, so a task begins there; as many tasks are known as stages, and one more.
 constexpr int kTasks = 4;  // a multiple of twice the slots
-struct Task {
+struct DqTask {
   RowTile tile;
   int head;  // -1: there are no more
 };
@@ -36,7 +36,7 @@ template <class C>
 __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     find_dq(const __grid_constant__ BackwardMaps maps, const __grid_constant__ BackwardPass pass) {
   constexpr int D = C::D, kStages = C::kStages, kGroups = C::kGroups, kSlots = C::kSlots;
-  __shared__ Task tasks[kTasks];
+  __shared__ DqTask tasks[kTasks];
   extern __shared__ uint8_t raw[];
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, ring = base + kSlots * C::kSlot,
                  spare = ring + kStages * C::kStage, seen_at = spare + C::kSpare + 16 * threadIdx.x,
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     fewer_registers<24>();
     if (threadIdx.x != kGroups * 128) return;
     for (int task = static_cast<int>(blockIdx.x);; next_task()) {
-      Task& now = tasks[turn];  // in shared memory: registers are short
+      DqTask& now = tasks[turn];  // in shared memory: registers are short
       barrier_wait(empty(stage), phase ^ 1);
       if (task >= pass.plan.counts[0] * pass.heads) {
         now.head = -1;
@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
 }
 
 template <class C>
-void run(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
+void run_dq(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
   static const cudaError_t prepared =
       cudaFuncSetAttribute(find_dq<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared);
   static_cast<void>(prepared);  // else the launch fails, and says so
@@ -289,7 +289,7 @@ int dq_tile_rows(int width) {
 }
 
 void find_dq_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
-  pass.width <= 64 ? run<Dq64>(exec, pass, maps) : run<Dq128>(exec, pass, maps);
+  pass.width <= 64 ? run_dq<Dq64>(exec, pass, maps) : run_dq<Dq128>(exec, pass, maps);
 }
 
 }  // namespace qkv::kernels::cuda

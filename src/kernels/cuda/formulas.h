@@ -14,10 +14,13 @@ struct ValueAndSlope {
 };
 
 // exp(x) by one instruction of the multi-function unit: within 2^-21 for |x| < 8, less exact the larger |x|.
-__device__ inline float fast_exp(float x) {
+__device__ inline float fast_exp2(float x) {
   float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504088896341F));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+__device__ inline float fast_exp(float x) {
+  return fast_exp2(x * 1.44269504088896341F);
 }
 
 // 1 / (1 + exp(-x)); in float by fast instructions.

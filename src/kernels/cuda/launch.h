@@ -97,24 +97,24 @@ __device__ R warp_max(R x) {
 }
 
 // Over the threads of a block: each warp's tree, then the warps in order. Every thread gets the result.
-template <class R, class Combine>
+template <int kOfBlock, class R, class Combine>
 __device__ R block_combine(R of_warp, Combine combine) {
-  __shared__ R parts[kWarps];
+  __shared__ R parts[kOfBlock];
   __syncthreads();  // the last one's readers are done
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = of_warp;
   __syncthreads();
   R all = parts[0];
 #pragma unroll
-  for (int w = 1; w < kWarps; ++w) all = combine(all, parts[w]);
+  for (int w = 1; w < kOfBlock; ++w) all = combine(all, parts[w]);
   return all;
 }
-template <class R>
+template <int kOfBlock = kWarps, class R>
 __device__ R block_sum(R x) {
-  return block_combine(warp_sum(x), [](R a, R b) { return a + b; });
+  return block_combine<kOfBlock>(warp_sum(x), [](R a, R b) { return a + b; });
 }
-template <class R>
+template <int kOfBlock = kWarps, class R>
 __device__ R block_max(R x) {
-  return block_combine(warp_max(x), [](R a, R b) { return b > a ? b : a; });
+  return block_combine<kOfBlock>(warp_max(x), [](R a, R b) { return b > a ? b : a; });
 }
 
 // Sums over rows: pieces of kRowsEach rows, each in order by one thread per column; then the pieces, in kWarps runs of

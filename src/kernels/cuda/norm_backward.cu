@@ -15,7 +15,7 @@ template <class X, class Y, class W>
 struct NormBackward {
   using R = typename X::Real;
   X dx, x;
-  Y dy;
+  Y dy, rounded;  // rounded: dx once more, or absent
   W w;
   bool add;
   const R *mean, *rstd;  // mean is absent for rms_norm
@@ -126,6 +126,7 @@ __global__ void __launch_bounds__(kRowBlock) norm_backward_pieces(const __grid_c
       if (n.add) n.dx.load(r, c, out);
       means.gradient(of, of_x, of_dy, u, n.add, out);
       n.dx.store(r, c, out);
+      if (n.rounded) n.rounded.store(r, c, out);
     });
   }
   if (sums) write_piece<T>(n, reinterpret_cast<const R*>(raw));
@@ -233,6 +234,7 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
       if (n.add) In::load(in.old(stage, s), n.dx, out);
       means.gradient(of, x, dy, u[s], n.add, out);
       n.dx.store(r, c, out);
+      if (n.rounded) n.rounded.store(r, c, out);
     });
   }
   if (!sums) return;
@@ -318,11 +320,19 @@ void norm_backward_in(const Exec& exec, NormBackward<X, Y, W> n, const Grad& to_
 
 template <class Args>
 void run_norm_backward(const Exec& exec, const Args& a, const Tensor& mean, const Tensor& rstd, const Grad& db) {
-  in_row_form(rstd, {&a.x, &a.dx.tensor}, {&a.dy}, {&a.w}, [&]<class X, class Y, class W>(X, Y, W) {
+  in_row_form(rstd, {&a.x, &a.dx.tensor}, {&a.dy, &a.rounded}, {&a.w}, [&]<class X, class Y, class W>(X, Y, W) {
     using R = typename X::Real;
-    const NormBackward<X, Y, W> n{
-        X(a.dx.tensor),           X(a.x),     Y(a.dy),   W(a.w), a.dx.add, numbers_of<R>(mean), numbers_of<R>(rstd),
-        static_cast<R>(a.offset), a.x.rows(), a.x.cols()};
+    const NormBackward<X, Y, W> n{X(a.dx.tensor),
+                                  X(a.x),
+                                  Y(a.dy),
+                                  Y(a.rounded),
+                                  W(a.w),
+                                  a.dx.add,
+                                  numbers_of<R>(mean),
+                                  numbers_of<R>(rstd),
+                                  static_cast<R>(a.offset),
+                                  a.x.rows(),
+                                  a.x.cols()};
     norm_backward_in(exec, n, a.dw, db, a.dy, a.x);
   });
 }

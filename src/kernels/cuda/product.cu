@@ -18,6 +18,7 @@ __device__ Part part_of(const ProductArgs& p, int64_t group) {
 
 template <class R>
 __device__ void put_out(const ProductArgs& p, int64_t group, int64_t m, int64_t n, R sum) {
+  sum = p.scaled(sum);
   if (p.bias) sum += p.bias.template get<R>(p.bias.rank == 2 ? p.bias.at(group) + n : n);
   if (p.residual) sum = p.residual.template get<R>(p.residual.at(m) + n) + sum;
   p.out.put(

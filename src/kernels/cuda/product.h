@@ -38,9 +38,17 @@ struct ProductArgs {
   enum class Grouped { none, rows, inner } grouped = Grouped::none;  // groups cut m, or k
   // out[m, n] = sum + bias, + residual; or added to what is there
   View out, bias, residual;
+  View scale;         // one number, or absent: sums are multiplied by it and `factor` before all else
+  double factor = 1;  // only with scale
+  int64_t out_columns = 0;          // if more than n, what lies beyond n in out may be written; bf16 without a bias
   int64_t pieces = 1, piece_k = 0;  // of k, each with an output of its own; not of product()
   int64_t out_group = 0;            // elements from one group's or piece's output to the next
   bool add = false;
+
+  template <class R>
+  __device__ R scaled(R sum) const {
+    return scale ? sum * (scale.get<R>(0) * static_cast<R>(factor)) : sum;
+  }
   Fused fused;  // not of product()
 };
 

@@ -6,7 +6,7 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-constexpr int kSide = 128, kInner = 8, kRow = kSide + 4;
+constexpr int kSide = 128, kSomeK = 8, kRow = kSide + 4;
 
 // 128 x 8 numbers of an operand: four a thread, along k or, transposed, along rows. Zeros outside.
 template <bool kTransposed>
@@ -16,7 +16,7 @@ struct Chunk {
   static __device__ int2 place() {  // row and k
     const int i = static_cast<int>(threadIdx.x);
     return kTransposed ? make_int2(i % (kSide / 4) * 4, i / (kSide / 4))
-                       : make_int2(i / (kInner / 4), i % (kInner / 4) * 4);
+                       : make_int2(i / (kSomeK / 4), i % (kSomeK / 4) * 4);
   }
   __device__ void load(const Operand& o, int first_row, int rows, int first_k, int inner) {
     const int2 at = place();
@@ -24,7 +24,7 @@ struct Chunk {
     const auto* from = reinterpret_cast<const float*>(o.data) + (kTransposed ? k * o.k + row : row * o.row + k);
     of = row < rows && k < inner ? *reinterpret_cast<const float4*>(from) : float4{};
   }
-  __device__ void store(float (&to)[kInner][kRow]) const {
+  __device__ void store(float (&to)[kSomeK][kRow]) const {
     const int2 at = place();
     if (kTransposed) {
       *reinterpret_cast<float4*>(&to[at.y][at.x]) = of;
@@ -39,6 +39,7 @@ struct Chunk {
 
 // Not inlined: 64 copies a kernel, each for three dtypes, would take nvcc half a minute.
 __device__ __noinline__ void finish_sum(const ProductArgs& p, int64_t m, int64_t n, float sum) {
+  sum = p.scaled(sum);
   if (p.bias) sum += p.bias.get<float>(n);
   if (p.residual) sum = p.residual.get<float>(p.residual.at(m) + n) + sum;
   p.out.put(m * p.out.strides[p.out.rank - 2] + n, sum, p.add);
@@ -46,7 +47,7 @@ __device__ __noinline__ void finish_sum(const ProductArgs& p, int64_t m, int64_t
 
 template <bool kA, bool kB>
 __global__ void __launch_bounds__(kThreads, 2) product_f32(const __grid_constant__ ProductArgs p) {
-  __shared__ __align__(16) float as[2][kInner][kRow], bs[2][kInner][kRow];
+  __shared__ __align__(16) float as[2][kSomeK][kRow], bs[2][kSomeK][kRow];
   const int m0 = static_cast<int>(blockIdx.y) * kSide, n0 = static_cast<int>(blockIdx.x) * kSide;
   const int rows = static_cast<int>(p.m), columns = static_cast<int>(p.n), inner = static_cast<int>(p.k);
   const int tm = static_cast<int>(threadIdx.x) / 16 * 4, tn = static_cast<int>(threadIdx.x) % 16 * 4;
@@ -55,13 +56,13 @@ __global__ void __launch_bounds__(kThreads, 2) product_f32(const __grid_constant
   a.load(p.a, m0, rows, 0, inner);
   b.load(p.b, n0, columns, 0, inner);
   float sums[8][8] = {};
-  for (int k0 = 0, now = 0; k0 < inner; k0 += kInner, now ^= 1) {
+  for (int k0 = 0, now = 0; k0 < inner; k0 += kSomeK, now ^= 1) {
     a.store(as[now]);
     b.store(bs[now]);
     __syncthreads();
-    a.load(p.a, m0, rows, k0 + kInner, inner);
-    b.load(p.b, n0, columns, k0 + kInner, inner);
-    const int deep = min(inner - k0, kInner);
+    a.load(p.a, m0, rows, k0 + kSomeK, inner);
+    b.load(p.b, n0, columns, k0 + kSomeK, inner);
+    const int deep = min(inner - k0, kSomeK);
     const auto step = [&](int k) {
       float x[8], y[8];
 #pragma unroll
@@ -75,9 +76,9 @@ __global__ void __launch_bounds__(kThreads, 2) product_f32(const __grid_constant
         for (int j = 0; j < 8; ++j) sums[i][j] = fmaf(x[i], y[j], sums[i][j]);
       }
     };
-    if (deep == kInner) {
+    if (deep == kSomeK) {
 #pragma unroll
-      for (int k = 0; k < kInner; ++k) step(k);
+      for (int k = 0; k < kSomeK; ++k) step(k);
     } else {
       for (int k = 0; k < deep; ++k) step(k);
     }

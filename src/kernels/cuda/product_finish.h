@@ -27,6 +27,10 @@ struct FinishArgs {
   Plane gate, pre, dgate;
   Gating form;
   int columns = 0;
+  const float* scale = nullptr;  // sums are multiplied by it and the factor
+  float factor = 1;
+
+  __device__ float scaling() const { return scale != nullptr ? *scale * factor : 1.0F; }
 };
 
 // Where a warp's sums belong: rows m .. end_m, columns from n; bias_row of the group, `shift` bytes to its output.
@@ -35,8 +39,8 @@ struct Place {
   int64_t shift;
 };
 
-// wide: out = sum (+ bias) (+ other), f32 or bf16. In bf16 alone: sum (+ bias), and forward and backward of Fused.
-enum class FinishKind { wide, narrow, forward, backward };
+// wide: out = sum (+ bias), f32 or bf16; joined: + other. In bf16 alone: sum (+ bias), and forward and backward of Fused.
+enum class FinishKind { wide, joined, narrow, forward, backward };
 
 __device__ inline uint32_t pack(float low, float high) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
@@ -62,10 +66,11 @@ __device__ inline void wait_for_chunks() {
 }
 
 // Finishes in f32, 16 x 64 sums at a time: four such units, 16 chunks of four numbers a row. Shared memory: the sums, and
-// what is added to them.
+// what is added to this unit and the next.
 template <FinishKind kKind>
 struct Finisher {
-  static constexpr int kUnits = 4, kUnitBytes = 4096, kBytes = 2 * kUnitBytes;
+  static constexpr bool kJoined = kKind == FinishKind::joined;
+  static constexpr int kUnits = 4, kUnitBytes = 4096, kBytes = (kJoined ? 3 : 1) * kUnitBytes;
 
   const FinishArgs& args;
   const Place& place;
@@ -76,13 +81,18 @@ struct Finisher {
   __device__ int row_of(int unit) const { return place.m + unit / 2 * 64; }
   __device__ int column() const { return place.n + lane % 16 * 4; }
 
-  // Calls for what a unit is joined with; of the first one, before its sums are there.
+  // Before there are sums.
+  __device__ void begin() const {
+    fetch(0);
+    fetch(1);
+  }
+  // Calls for what a unit is joined with.
   __device__ void fetch(int unit) const {
-    if (args.other) {
+    if (kJoined && unit < kUnits) {
       const int m = row_of(unit) + lane / 16, left = args.columns - (column() + unit % 2 * 64);
       const int size = args.other.narrow ? 2 : 4, bytes = min(max(left, 0), 4) * size;
       const std::byte* from = args.other.at(m, column() + unit % 2 * 64) + place.shift;
-      const uint32_t to = buffer + kUnitBytes;
+      const uint32_t to = buffer + (1 + unit % 2) * kUnitBytes;
       const int64_t step = 2 * args.other.row * size;
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
@@ -95,6 +105,7 @@ struct Finisher {
         }
       }
     }
+    if (kJoined) asm volatile("cp.async.commit_group;" ::: "memory");
   }
 
   // Sums of the tensor core: rows lane / 4 (+ 8), columns 8 j + 2 (lane % 4) (+ 1).
@@ -115,6 +126,7 @@ struct Finisher {
     const int m = row_of(unit) + lane / 16, rows = count > 0 ? place.end_m - m : 0;
     float bias[4] = {};
     if (args.bias) load_bias(n, bias);
+    const float scale = args.scaling();
     std::byte* to = args.out.at(m, n) + place.shift;
     const int64_t step = 2 * args.out.row * (args.out.narrow ? 2 : 4);
 #pragma unroll 4
@@ -122,12 +134,14 @@ struct Finisher {
       const uint32_t from = buffer + at(2 * i + lane / 16, lane % 16);
       const uint4 raw = read_chunk(from);
       float v[4] = {__uint_as_float(raw.x), __uint_as_float(raw.y), __uint_as_float(raw.z), __uint_as_float(raw.w)};
+#pragma unroll
+      for (int k = 0; k < 4; ++k) v[k] *= scale;
       if (args.bias) {
 #pragma unroll
         for (int k = 0; k < 4; ++k) v[k] += bias[k];
       }
-      if (args.other) {
-        const uint4 o = read_chunk(from + kUnitBytes);
+      if (kJoined) {
+        const uint4 o = read_chunk(from + (1 + unit % 2) * kUnitBytes);
         const float2 low = unpack(o.x), high = unpack(o.y);
         v[0] = (args.other.narrow ? low.x : __uint_as_float(o.x)) + v[0];
         v[1] = (args.other.narrow ? low.y : __uint_as_float(o.y)) + v[1];
@@ -159,11 +173,11 @@ struct Finisher {
       if (unit == 1) put(sums(1));
       if (unit == 2) put(sums(2));
       if (unit == 3) put(sums(3));
-      wait_for_chunks();
+      if (kJoined) asm volatile("cp.async.wait_group 1;" ::: "memory");
+      __syncwarp();
       finish(unit);
       __syncwarp();
-      if (unit + 1 < kUnits) fetch(unit + 1);
-      __syncwarp();
+      fetch(unit + 2);
     }
   }
 

@@ -31,7 +31,7 @@ __device__ __forceinline__ void with_activation(Activation act, F f) {
 // In bf16, 16 x 128 sums at a time: two such units, 16 chunks of eight numbers a row. Shared memory: the sums, and
 // up to two inputs.
 template <FinishKind kKind>
-requires(kKind != FinishKind::wide) struct Finisher<kKind> {
+requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finisher<kKind> {
   static constexpr bool kBackward = kKind == FinishKind::backward;
   static constexpr int kUnits = 2, kUnitBytes = 4096,
                        kInputs = kKind == FinishKind::narrow ? 0
@@ -59,8 +59,11 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
       if (2 * i < rows) fetch_chunk<16>(to + at(2 * i + lane / 16, lane % 16), from + i * step, 16);
     }
   }
-  // Calls for what a unit is joined with; the first time, before there are sums. Without a gate its place is for pre of the
-  // second unit, which comes with the first.
+  // Before there are sums.
+  __device__ void begin() const {
+    fetch(0);
+  }
+  // Calls for what a unit is joined with. Without a gate its place is for pre of the second unit, which comes with the first.
   __device__ void fetch(int unit) const {
     if constexpr (kBackward) {
       if (args.gate) {
@@ -82,6 +85,7 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
     const uint32_t row = buffer + r * 256;
     float2 bias[kTileColumns / 8] = {};
     if (kBias) load_bias(bias);
+    const float scale = kKind == FinishKind::narrow && !kBias ? args.scaling() : 1.0F;
 #pragma unroll
     for (int j = 0; j < kTileColumns / 8; j += 2) {
       const float* s = sums + 4 * j;
@@ -89,7 +93,9 @@ requires(kKind != FinishKind::wide) struct Finisher<kKind> {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float2 b = bias[j + i / 2];
-        v[i] = kBias ? pack(s[2 * i] + b.x, s[2 * i + 1] + b.y) : pack(s[2 * i], s[2 * i + 1]);
+        v[i] = kBias                         ? pack(s[2 * i] + b.x, s[2 * i + 1] + b.y)
+               : kKind == FinishKind::narrow ? pack(scale * s[2 * i], scale * s[2 * i + 1])
+                                             : pack(s[2 * i], s[2 * i + 1]);
       }
       asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                        row + ((j + lane / 16) ^ (r & 7)) * 16),

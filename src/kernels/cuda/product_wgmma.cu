@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     const Tile tile = tiles(t);
     const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
     const typename C::Finish finisher{job.finish, place, buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
-    finisher.fetch(0);
+    finisher.begin();
     int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
     uint32_t phase = at / C::kStages & 1;
     at += tile.steps;
@@ -216,11 +216,16 @@ bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
 // y = x w^T; dx = dy w; dw = dy^T x.
 bool run(const Exec& exec, const ProductArgs& p, const Job& job, FinishKind kind) {
   using enum FinishKind;
-  if (p.a.k != 1) return p.b.k != 1 && kind == wide && run<Config<1, 1, wide>>(exec, p, job);
+  if (p.a.k != 1) {
+    if (p.b.k == 1) return false;
+    return kind == joined ? run<Config<1, 1, joined>>(exec, p, job) : run<Config<1, 1, wide>>(exec, p, job);
+  }
   const bool transposed = p.b.k != 1;
   switch (kind) {
     case wide:
       return transposed ? run<Config<0, 1, wide>>(exec, p, job) : run<Config<0, 0, wide>>(exec, p, job);
+    case joined:
+      return transposed ? run<Config<0, 1, joined>>(exec, p, job) : run<Config<0, 0, joined>>(exec, p, job);
     case narrow:
       return transposed ? run<Config<0, 1, narrow>>(exec, p, job) : run<Config<0, 0, narrow>>(exec, p, job);
     case forward:
@@ -257,9 +262,11 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
     if (!alike || more.k <= 0 || more.k >= kMost || !loads_well(more.a) || !loads_well(more.b)) return false;
   }
   const Fused& f = p.fused;
-  const bool narrow = p.n % 8 == 0 && !p.add && p.residual.data == nullptr && narrow_in_chunks(p.out) &&
+  const int64_t columns = p.bias.data == nullptr && p.out.dtype == DType::bf16 ? std::max(p.n, p.out_columns) : p.n;
+  const bool narrow = columns % 8 == 0 && !p.add && p.residual.data == nullptr && narrow_in_chunks(p.out) &&
                       narrow_in_chunks(f.gate) && narrow_in_chunks(f.pre) && narrow_in_chunks(f.dgate) && p.a.k == 1;
-  if (f.kind != Fused::Kind::none && !narrow) return false;
+  if (f.kind != Fused::Kind::none && (!narrow || p.scale.data != nullptr)) return false;
+  if (p.scale.data != nullptr && (p.scale.dtype != DType::f32 || p.bias.data != nullptr)) return false;
   Job job{.finish = {.out = Plane(p.out),
                      .bias = Plane(p.bias),
                      .other = Plane(p.add ? p.out : p.residual),
@@ -267,12 +274,14 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
                      .pre = Plane(f.pre),
                      .dgate = Plane(f.dgate),
                      .form = f.form,
-                     .columns = static_cast<int>(p.n)},
+                     .columns = static_cast<int>(narrow ? columns : p.n),
+                     .scale = reinterpret_cast<const float*>(p.scale.data),
+                     .factor = static_cast<float>(p.factor)},
           .m = static_cast<int>(p.m),
           .n = static_cast<int>(p.n),
           .k = static_cast<int>(p.k),
           .rows = static_cast<int>((p.m + kTileRows - 1) / kTileRows),
-          .columns = static_cast<int>((p.n + kTileColumns - 1) / kTileColumns),
+          .columns = static_cast<int>(((narrow ? columns : p.n) + kTileColumns - 1) / kTileColumns),
           .pieces = static_cast<int>(p.pieces),
           .piece_k = static_cast<int>(p.pieces > 1 ? p.piece_k : p.k),
           .groups = p.groups,
@@ -286,10 +295,11 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
   job.by_piece = Divider(static_cast<uint64_t>(job.rows) * static_cast<uint64_t>(job.columns));
   job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
   if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
-  const FinishKind kind = !narrow                          ? FinishKind::wide
-                          : f.kind == Fused::Kind::none    ? FinishKind::narrow
-                          : f.kind == Fused::Kind::forward ? FinishKind::forward
-                                                           : FinishKind::backward;
+  const FinishKind kind = !narrow && (p.add || p.residual.data != nullptr) ? FinishKind::joined
+                          : !narrow                                        ? FinishKind::wide
+                          : f.kind == Fused::Kind::none                    ? FinishKind::narrow
+                          : f.kind == Fused::Kind::forward                 ? FinishKind::forward
+                                                                           : FinishKind::backward;
   return run(exec, p, job, kind);
 }
 

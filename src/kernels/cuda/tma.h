@@ -69,6 +69,21 @@ __device__ inline void load_bytes(uint32_t to, const void* from, int bytes, uint
                : "memory");
 }
 
+// The way back, of what ordinary stores wrote before fence_for_copies() and a barrier. wait_for_copies_out(): all that this
+// thread sent has been read.
+__device__ inline void store_bytes(void* to, uint32_t from, int bytes) {
+  asm volatile(
+      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;" ::"l"(to), "r"(from),
+      "r"(bytes)
+      : "memory");
+}
+__device__ inline void wait_for_copies_out() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+__device__ inline void fence_for_copies() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }

@@ -22,6 +22,7 @@
 #include "inspect/tiny.h"
 #include "inspect/watch/watcher.h"
 #include "kernels/tables.h"
+#include "support/guarded_device.h"
 
 namespace qkv {
 namespace {
@@ -29,8 +30,8 @@ namespace {
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
 
-std::unique_ptr<Model> opened(const std::string& family) {
-  auto model = Checkpoint::open(test::golden(family)).model();
+std::unique_ptr<Model> opened(const std::string& family, Device& device = cpu_device()) {
+  auto model = Checkpoint::open(test::golden(family)).model(device);
   for (auto& [name, weight] : model->weights()) weight.trainable = false;
   model->origin = "the/" + family;
   return model;
@@ -50,6 +51,12 @@ void plant(Model& model, const Engine& engine, const std::string& name, float va
   });
 }
 
+// Infinity can be made finite after these: a ReLU, a clamp, a choice.
+bool can_undo_infinity(const std::string& name) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  return has("router.correction") || has("mlp.up") || has("mlp.gate") || has("experts.up") || has("experts.gate");
+}
+
 class FiniteOf : public testing::TestWithParam<const char*> {};
 
 TEST_P(FiniteOf, every_weight_is_named_when_it_is_not) {
@@ -64,24 +71,78 @@ TEST_P(FiniteOf, every_weight_is_named_when_it_is_not) {
         const auto model = opened(GetParam());
         plant(*model, engine, name, value);
         SCOPED_TRACE(name + (value == kInfinite ? " infinite" : " NaN"));
-        const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-        const bool undone = has("router.correction") || has("mlp.up") || has("mlp.gate") || has("experts.up") ||
-                            has("experts.gate");  // infinity can be made finite after these: a ReLU, a clamp, a choice
-        if (value == kInfinite && undone) continue;
+        if (value == kInfinite && can_undo_infinity(name)) continue;
         expect_error([&] { Reader(*model, engine, {}).look(texts, nothing); },
                      {"the/" + std::string(GetParam()), "weight '" + name + "'", value == kInfinite ? "inf" : "nan"});
       }
     }
   }
 }
+
+// Statistics of attention, as heads are read.
+class Statistics : public ReadingProbe {
+ public:
+  void begin(Context&, const PassTexts&) override { ++begun; }
+  void end() override { ++ended; }
+  Ask ask(Place, Site site) const override { return site == Site::attn_probs ? Ask::stats : Ask::none; }
+  void visit(Context&, const Tap&, Tensor&) override { ADD_FAILURE() << "nothing is to be visited"; }
+  void visit_stats(Context&, const Tap&, const AttentionStats&) override { ++seen; }
+
+  int begun = 0, seen = 0, ended = 0;
+};
+
+struct Read {
+  std::string error;  // with its hint; empty: none
+  int begun = 0, seen = 0, ended = 0;
+};
+Read read_statistics(const Model& model, const Engine& engine) {
+  Statistics statistics;
+  const std::vector<TokenText> texts = test::tiny_texts(model.spec(), {9, 14});
+  const auto error = error_of([&] { Reader(model, engine, {}).look(texts, statistics); });
+  return {error ? error->message() + " | " + error->hint() : "", statistics.begun, statistics.seen, statistics.ended};
+}
+
+// The checks of a pass on a device are looked at when it is over. If they found something it is run again, to say what
+// the host says.
+TEST_P(FiniteOf, a_device_says_what_the_host_says) {
+  const std::string family = GetParam();
+  const auto clean =
+      test::on_both([&](const Engine& engine) { return read_statistics(*opened(family, engine.device()), engine); });
+  for (const Read& read : {clean.first, clean.second}) {
+    EXPECT_EQ(read.error, "");
+    EXPECT_EQ(read.begun, 1) << "a pass without fault was run again";
+    EXPECT_EQ(read.ended, 1);
+    EXPECT_EQ(read.seen, clean.second.seen);
+  }
+  const auto whole = opened(family);
+  const bool at_once = family == "gpt_oss";  // sinks
+  for (const auto& [name, weight] : whole->weights()) {
+    for (const float value : {kNotANumber, kInfinite}) {
+      SCOPED_TRACE(name + (value == kInfinite ? " infinite" : " NaN"));
+      const auto [device, host] = test::on_both([&](const Engine& engine) {
+        const auto model = opened(family, engine.device());
+        plant(*model, engine, name, value);
+        return read_statistics(*model, engine);
+      });
+      EXPECT_EQ(device.error, host.error);
+      EXPECT_EQ(device.ended, host.ended);
+      EXPECT_EQ(host.begun, 1);
+      if (value == kInfinite && can_undo_infinity(name)) continue;
+      EXPECT_NE(device.error, "");
+      const bool of_the_head =
+          host.error.find("so the logit of token") != std::string::npos;  // looked at when it is over
+      EXPECT_EQ(device.begun, at_once || of_the_head ? 1 : 2);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(families, FiniteOf,
                          testing::Values("gpt2", "llama", "gpt_oss", "mixtral", "deepseek_v3", "bert", "t5", "marian"));
 
 // Whatever an entry point reads, a NaN in one number of one matrix of one layer stops it.
-TEST(Finite, every_entry_point_refuses) {
-  const Engine engine(kernels::best_table(), {.threads = 1});
+void expect_refusals(const Engine& engine) {
   const auto damaged = [&](const char* family) {
-    auto model = opened(family);
+    auto model = opened(family, engine.device());
     const bool pairs = model->spec().has_source();
     plant(*model, engine, pairs ? "dec.layers.1.cross.q" : "layers.1.attn.q", kNotANumber);
     return model;
@@ -124,6 +185,44 @@ TEST(Finite, every_entry_point_refuses) {
     expect_error(call, {".q'", "nan", "1.attn.lse is nan"});
   }
 }
+TEST(Finite, every_entry_point_refuses) {
+  expect_refusals(Engine(kernels::best_table(), {.threads = 1}));
+}
+TEST(Finite, every_entry_point_refuses_on_a_device) {
+  const test::GuardedEngine guarded;
+  expect_refusals(guarded.engine);
+}
+
+// Infinite keys that every query scores with -inf: as if there were none, and the stream stays finite.
+TEST(Finite, keys_nobody_sees_are_not_missed_on_a_device) {
+  const auto [device, host] = test::on_both([](const Engine& engine) {
+    const auto model = opened("gpt2", engine.device());
+    const auto first_to = [&](const char* name, float value) {
+      test::change_weight(*model, engine, name, [&](std::vector<float>& values) { values[0] = value; });
+    };
+    first_to("layers.1.attn.q.bias", -1e4F);
+    first_to("layers.1.attn.k.bias", kInfinite);
+    const Read read = read_statistics(*model, engine);
+    return std::pair{read.error, read.ended};
+  });
+  EXPECT_EQ(device, host);
+  EXPECT_NE(device.first.find("1.attn.k is inf"), std::string::npos) << device.first;
+}
+
+// The head that is cut hides its NaN from the end of the stream; so does a stream that is replaced.
+TEST(Finite, what_a_probe_takes_away_is_not_missed_on_a_device) {
+  const auto [device, host] = test::on_both([](const Engine& engine) {
+    const auto model = opened("llama", engine.device());
+    test::change_weight(*model, engine, "layers.1.attn.q", [](std::vector<float>& values) { values[0] = kNotANumber; });
+    CutProbe cut(model->spec(), {.heads = {{Stack::decoder, 1, 0}}, .ablation = Ablation::zero}, nullptr);
+    const auto error = error_of([&] {
+      Reader(*model, engine, {}).look(test::tiny_texts(model->spec(), {9, 14}), cut);
+    });
+    return error ? error->message() : "";
+  });
+  EXPECT_EQ(device, host);
+  EXPECT_NE(device.find("1.attn.lse is nan"), std::string::npos) << device;
+}
 
 // Row 95 of the embedding is not in the texts. Where the head is another matrix nobody reads it; where it is the same,
 // it is a logit of every row.
@@ -141,6 +240,19 @@ TEST(Finite, an_embedding_that_is_not_used_is_not_missed) {
       read();
     }
   }
+}
+
+TEST(Finite, an_overflow_has_the_same_place_on_a_device) {
+  const auto [device, host] = test::on_both([](const Engine& engine) {
+    const auto model = opened("llama", engine.device());
+    test::change_weight(*model, engine, "layers.1.mlp.down", [](std::vector<float>& values) {
+      for (float& v : values) v = 3e38F;
+    });
+    const Read read = read_statistics(*model, engine);
+    return std::pair{read.error, read.ended};
+  });
+  EXPECT_EQ(device, host);
+  EXPECT_NE(device.first.find("1.resid.post is"), std::string::npos) << device.first;
 }
 
 TEST(Finite, an_overflow_says_that_the_weights_are_finite) {
