@@ -18,7 +18,7 @@ set(cuda_groups ${hopper_groups}
   "block_product cache_heads choice optim sort tensor_sets whole"
   "blocks lookup norm"
   "experts muon"
-  "linear loss product product_f32")
+  "linear loss pool product product_f32")
 
 # qkv_cuda_kernels(): src/kernels/cuda becomes a part of qkv_kernels. nvcc is called by hand: CMake of this age does not
 # know how it says C++20.
