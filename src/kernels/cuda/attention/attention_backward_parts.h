@@ -1,0 +1,205 @@
+// Pieces of the backward kernels: copies, fragments, operands and what is hidden.
+#pragma once
+
+#include "kernels/cuda/attention/attention_backward.h"
+
+namespace qkv::kernels::cuda {
+
+inline constexpr float kLog2E = 1.4426950408889634F;
+inline constexpr int kPanel = kBlock * 128;  // bytes of 64 rows of 64 numbers
+
+template <int D>
+__device__ void load_head(uint32_t to, const CUtensorMap* map, int head, int row, uint32_t barrier) {
+#pragma unroll
+  for (int d = 0; d < D / 64; ++d) load_tile(to + d * kPanel, map, d * 64, head, row, barrier);
+}
+
+template <int kCount>
+__device__ __forceinline__ void more_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount>
+__device__ __forceinline__ void fewer_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+
+// Sums of a product are neither read nor written across this point.
+template <int N>
+__device__ __forceinline__ void hold(float (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
+}
+
+__device__ __forceinline__ float exp2_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ float4 shared_float4(uint32_t at) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at));
+  return v;
+}
+
+__device__ __forceinline__ int shared_int(uint32_t at) {
+  int v;
+  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(v) : "r"(at));
+  return v;
+}
+__device__ __forceinline__ void put_shared(uint32_t at, int v) {
+  asm volatile("st.shared.s32 [%0], %1;" ::"r"(at), "r"(v) : "memory");
+}
+__device__ __forceinline__ Sight::Interval shared_interval(uint32_t at) {
+  Sight::Interval v;
+  asm volatile("ld.shared.v2.s32 {%0, %1}, [%2];" : "=r"(v.begin), "=r"(v.end) : "r"(at));
+  return v;
+}
+__device__ __forceinline__ void put_shared(uint32_t at, Sight::Interval v) {
+  asm volatile("st.shared.v2.s32 [%0], {%1, %2};" ::"r"(at), "r"(v.begin), "r"(v.end) : "memory");
+}
+
+__device__ __forceinline__ uint32_t pack_pair(float low, float high) {
+  const __nv_bfloat162 v = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const uint32_t*>(&v);
+}
+// 64 x 64 sums as the four k16 steps of a left operand.
+__device__ __forceinline__ void pack(uint32_t (&to)[4][4], const float (&x)[32]) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[k][i] = pack_pair(x[8 * k + 2 * i], x[8 * k + 2 * i + 1]);
+  }
+}
+
+// A left operand of 64 rows and D numbers: kept as fragments in registers, or read from shared memory each time.
+template <int D, bool kKept>
+struct Left {
+  uint32_t fragments[kKept ? D / 16 : 1][4];
+  uint32_t tile;
+
+  __device__ __forceinline__ void take(uint32_t from, int warp, int lane) {
+    tile = from;
+    if constexpr (kKept) {
+      const int row = warp * 16 + lane % 16;
+#pragma unroll
+      for (int k = 0; k < D / 16; ++k) {
+        const uint32_t at = from + k / 4 * kPanel + row * 128 + ((2 * (k % 4) + lane / 16) ^ (row % 8)) * 16;
+        uint32_t(&f)[4] = fragments[k];
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(f[0]), "=r"(f[1]), "=r"(f[2]), "=r"(f[3])
+                     : "r"(at));
+      }
+    }
+  }
+  // sums = this right^T
+  __device__ __forceinline__ void multiply(float (&sums)[32], uint32_t right) {
+#pragma unroll
+    for (int k = 0; k < D / 16; ++k) {
+      const uint64_t b = tile_descriptor(right + k / 4 * kPanel, 16, 1024) + 2 * (k % 4);
+      if constexpr (kKept) {
+        multiply_registers<0>(sums, fragments[k], b, k > 0);
+      } else {
+        multiply_shared(sums, tile_descriptor(tile + k / 4 * kPanel, 16, 1024) + 2 * (k % 4), b, k > 0);
+      }
+    }
+  }
+};
+// sums += left right, left 64 x 64 and right 64 x D
+template <int D>
+__device__ __forceinline__ void add_product(float (&sums)[D / 2], const uint32_t (&left)[4][4], uint32_t right) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k) multiply_registers<1>(sums, left[k], tile_descriptor(right + k * 2048, kPanel, 1024), 1);
+}
+
+// Where element e of 64 x 64 sums lies: row lane / 4 + 8 (e / 2 % 2) of the warp's 16, this column from 2 (lane % 4) on.
+__device__ constexpr int column_of(int e) {
+  return e / 4 * 8 + e % 2;
+}
+
+// Zero where the column is outside of its row's interval; `first` is the column of element 0.
+__device__ __forceinline__ void hide(float (&x)[32], const Sight::Interval (&seen)[2], int first) {
+#pragma unroll
+  for (int e = 0; e < 32; ++e) {
+    const Sight::Interval& s = seen[e / 2 % 2];
+    const auto from_begin = static_cast<unsigned>(first + column_of(e) - s.begin);
+    if (from_begin >= static_cast<unsigned>(s.end - s.begin)) x[e] = 0;
+  }
+}
+
+__device__ __forceinline__ void group_barrier(int warpgroup) {
+  asm volatile("barrier.cta.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
+}
+
+// 64 rows of D numbers that not all see: 0 times NaN is NaN, so NaN and Inf become zeros in the tile that is returned,
+// `to` if there were any. Those who see them have NaN in P or dS. By the 128 threads of a warpgroup.
+template <int D>
+__device__ __forceinline__ uint32_t without_nan(uint32_t from, uint32_t to, int warpgroup) {
+  constexpr int kVectors = D / 64 * kPanel / 16 / 128;
+  const uint32_t thread = threadIdx.x % 128;
+  const auto exponents = [](uint32_t pair) { return ((pair & 0x7f807f80U) + 0x00800080U) & 0x80008000U; };
+  uint32_t found = 0;
+#pragma unroll(D <= 128 ? 4 : 1)
+  for (int i = 0; i < kVectors; ++i) {
+    const float4 v = shared_float4(from + (i * 128 + thread) * 16);
+    found |= exponents(__float_as_uint(v.x)) | exponents(__float_as_uint(v.y)) | exponents(__float_as_uint(v.z)) |
+             exponents(__float_as_uint(v.w));
+  }
+  int any;
+  asm volatile(
+      "{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nbarrier.cta.red.or.pred q, %2, 128, p;\nselp.s32 %0, 1, 0, q;\n}\n"
+      : "=r"(any)
+      : "r"(found), "r"(1 + warpgroup)
+      : "memory");
+  if (any == 0) return from;
+#pragma unroll 1
+  for (int i = 0; i < kVectors * 4; ++i) {
+    const uint32_t at = (i * 128 + thread) * 4;
+    uint32_t pair;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(pair) : "r"(from + at));
+    const uint32_t bad = exponents(pair);
+    if ((bad & 0x8000U) != 0) pair &= 0xffff0000U;
+    if ((bad & 0x80000000U) != 0) pair &= 0x0000ffffU;
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + at), "r"(pair) : "memory");
+  }
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  group_barrier(warpgroup);
+  return to;
+}
+
+// Of 64 x D sums, times `by`: the thread's row i of two, as row `r` if it is there. Lanes of four exchange what they
+// have of 32 columns, so that each writes eight that lie together.
+template <int D>
+__device__ __forceinline__ void put_row(const HeadGradient& to, int64_t r, bool there, int head,
+                                        const float (&sums)[D / 2], int i, float by) {
+  const int lane = static_cast<int>(threadIdx.x) % 4;
+  const auto exchange = [&](uint32_t& low, uint32_t& high, int with) {
+    const bool upper = (lane & with) != 0;
+    const uint32_t got = __shfl_xor_sync(0xffffffffU, upper ? low : high, with);
+    (upper ? low : high) = got;
+  };
+#pragma unroll
+  for (int n = 0; n < D / 8; n += 4) {
+    uint32_t v[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      float2 x{sums[4 * (n + k) + 2 * i] * by, sums[4 * (n + k) + 2 * i + 1] * by};
+      const int column = 8 * (n + k) + 2 * lane;
+      if (to.add && there && column < to.columns) {
+        const float2 before = __bfloat1622float2(
+            *reinterpret_cast<const __nv_bfloat162*>(to.data + r * to.row + head * to.head + column));
+        x = {before.x + x.x, before.y + x.y};
+      }
+      v[k] = pack_pair(x.x, x.y);
+    }
+    exchange(v[0], v[1], 1);
+    exchange(v[2], v[3], 1);
+    exchange(v[0], v[2], 2);
+    exchange(v[1], v[3], 2);
+    const int column = 8 * (n + lane);
+    if (there && column < to.columns) {
+      *reinterpret_cast<uint4*>(to.data + r * to.row + head * to.head + column) = {v[0], v[1], v[2], v[3]};
+    }
+  }
+}
+
+}  // namespace qkv::kernels::cuda

@@ -1,0 +1,306 @@
+// Products of many rows of bf16 on Hopper. Tiles of 128 x 128 outputs go through a ring of stages that the copy engine fills
+// and wgmma reads; while one warpgroup finishes its tile, the other multiplies the next one.
+//
+// The order is that of product_mma: one chain of k16 steps per output, so both give the same bits whatever the tiles. What
+// lies past the end of k arrives as zeros and leaves the sums as they are.
+#include <utility>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/products/product_finish_narrow.h"
+#include "kernels/cuda/products/product_tiles.h"
+#include "kernels/cuda/tensor_map.h"
+#include "kernels/cuda/wgmma.h"
+
+namespace qkv::kernels::cuda {
+namespace {
+
+constexpr int kConsumers = 2;
+constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
+constexpr int kABytes = kTileRows * 128, kBBytes = kTileColumns * 128, kStage = kABytes + kBBytes;
+constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
+constexpr int kSharedLimit = 232448;
+
+// kA, kB: 1 where the operand lies with its rows together in memory.
+template <int kTransposedA, int kTransposedB, FinishKind kFinishKind>
+struct Config {
+  static constexpr int kA = kTransposedA, kB = kTransposedB;
+  using Finish = Finisher<kFinishKind>;
+  static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
+  static constexpr int kRest = kFinishBytes + kBarrierBytes + 1024;
+  static constexpr int kStages = (kSharedLimit - kTableBytes - kRest) / kStage;
+  static constexpr int kShared = kStages * kStage + kRest;
+  static_assert(8 * (2 * kStages + kConsumers) <= kBarrierBytes);
+};
+
+struct Maps {
+  CUtensorMap a, b;
+};
+struct AllMaps {
+  Maps of[kMostInSet];  // of each pair of operands
+};
+
+template <class C>
+__global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
+    product_wgmma(const __grid_constant__ AllMaps maps, const __grid_constant__ Job job) {
+  using Grouped = ProductArgs::Grouped;
+  extern __shared__ uint8_t raw[];
+  __shared__ int first_tiles[kMostGroups + 1];
+  const uint32_t base = (shared_address(raw) + 1023) & ~1023U, buffers = base + C::kStages * kStage,
+                 barriers = buffers + C::kFinishBytes;
+  const auto full = [&](int s) { return barriers + 8 * s; };
+  const auto empty = [&](int s) { return barriers + 8 * C::kStages + 8 * s; };
+  const auto turn = [&](int consumer) { return barriers + 16 * C::kStages + 8 * consumer; };
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < C::kStages; ++s) {
+      barrier_init(full(s), 1);
+      barrier_init(empty(s), 1);
+    }
+    for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 1);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
+  __syncthreads();
+  const TileList tiles(job, first_tiles);
+  if (warpgroup == 0) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    if (threadIdx.x != 0) return;
+    int stage = 0;
+    uint32_t phase = 1;
+#pragma unroll 1
+    for (int t = static_cast<int>(blockIdx.x); t < tiles.count; t += static_cast<int>(gridDim.x)) {
+      const Tile tile = tiles(t);
+      const int of_b = job.grouped == Grouped::rows ? tile.group : 0;
+      int part = 0, begun = 0;  // the pair of operands, and its first step
+#pragma unroll 1
+      for (int step = 0; step < tile.steps; ++step) {
+        if (job.more_steps > 0 && step - begun == job.part_steps[part]) {
+          ++part;
+          begun = step;
+        }
+        const CUtensorMap &a = maps.of[part].a, &b = maps.of[part].b;
+        const int k = tile.first_k + (step - begun) * kDepth;
+        barrier_wait(empty(stage), phase);
+        barrier_expect(full(stage), kStage);
+        const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
+        if (C::kA == 0) {
+          load_tile(at_a, &a, k, tile.m, 0, full(stage));
+        } else {
+          for (int j = 0; j < kTileRows / 64; ++j) load_tile(at_a + j * kPanel, &a, tile.m + 64 * j, k, 0, full(stage));
+        }
+        if (C::kB == 0) {
+          load_tile(at_b, &b, k, tile.n, of_b, full(stage));
+        } else {
+          for (int j = 0; j < kTileColumns / 64; ++j)
+            load_tile(at_b + j * kPanel, &b, tile.n + 64 * j, k, of_b, full(stage));
+        }
+        if (++stage == C::kStages) {
+          stage = 0;
+          phase ^= 1;
+        }
+      }
+    }
+    return;
+  }
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+  const int consumer = warpgroup - 1, thread = static_cast<int>(threadIdx.x) % 128, warp = thread / 32,
+            lane = thread % 32;
+  float sums[2][kTileColumns / 2];  // of 64 rows each
+  uint32_t at = 0;                  // steps so far, of both warpgroups
+  uint32_t turns = consumer == 0 ? 1 : 0;
+  bool mine = consumer == 0;
+#pragma unroll 1
+  for (int t = static_cast<int>(blockIdx.x); t < tiles.count; t += static_cast<int>(gridDim.x), mine = !mine) {
+    if (!mine) {
+      at += tiles.steps(t);
+      continue;
+    }
+    const Tile tile = tiles(t);
+    const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
+    const typename C::Finish finisher{job.finish, place, buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
+    finisher.begin();
+    int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
+    uint32_t phase = at / C::kStages & 1;
+    at += tile.steps;
+    barrier_wait(turn(consumer), turns++ & 1);  // else this turn of a stage is mistaken for the one before the last
+    __syncwarp();
+#pragma unroll 1
+    for (int step = 0; step < tile.steps; ++step) {
+      const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
+      barrier_wait(full(stage), phase);
+      if (C::kA == 1 && C::kB == 1 && job.grouped == Grouped::inner) {
+        // Rows of the next group are not this one's.
+        const int rows = tile.k - (tile.first_k + step * kDepth);
+        if (rows < kDepth) {
+          for (int panel = 0; panel < kStage / kPanel; ++panel) {
+            for (int i = rows * 128 + thread * 16; i < kPanel; i += 128 * 16) {
+              asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at_a + panel * kPanel + i), "r"(0)
+                           : "memory");
+            }
+          }
+          asm volatile("fence.proxy.async.shared::cta;\nbar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
+        }
+      }
+      const uint64_t tile_a = tile_descriptor(at_a, C::kA == 0 ? 16 : kPanel, 1024),
+                     tile_b = tile_descriptor(at_b, C::kB == 0 ? 16 : kPanel, 1024);
+      wgmma_fence();
+#pragma unroll
+      for (int s = 0; s < kDepth / 16; ++s) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          Wgmma<kTileColumns>::multiply<C::kA, C::kB>(sums[half],
+                                                      tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
+                                                      tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
+        }
+      }
+      wgmma_commit();
+      if (before >= 0) {
+        wgmma_wait<1>();
+        if (thread == 0) barrier_arrive(empty(before));
+      }
+      before = stage;
+      if (++stage == C::kStages) {
+        stage = 0;
+        phase ^= 1;
+      }
+    }
+    if (thread == 0) barrier_arrive(turn(1 - consumer));
+    wgmma_wait<0>();
+    if (thread == 0) barrier_arrive(empty(before));
+    constexpr int kUnitSums = kTileColumns / C::Finish::kUnits;
+    finisher.run(
+        [&](int unit) { return sums[unit * kUnitSums / (kTileColumns / 2)] + unit * kUnitSums % (kTileColumns / 2); });
+  }
+}
+
+// Boxes of 64 numbers that lie together by `box_rows`, of an operand with `rows` rows and `inner` numbers each, or of as
+// many of them as there are groups; false where the copy engine cannot take it.
+bool make_map(CUtensorMap& map, const Operand& o, int64_t rows, int64_t inner, int64_t groups, int box_rows) {
+  const bool transposed = o.k != 1;
+  const int64_t stride = transposed ? o.k : o.row;
+  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(transposed ? rows : inner),
+                              static_cast<cuuint64_t>(transposed ? inner : rows), static_cast<cuuint64_t>(groups)};
+  const cuuint64_t strides[2] = {static_cast<cuuint64_t>(stride) * sizeof(__nv_bfloat16),
+                                 static_cast<cuuint64_t>(groups > 1 ? o.group : stride) * sizeof(__nv_bfloat16)};
+  const cuuint32_t box[3] = {64, static_cast<cuuint32_t>(transposed ? 64 : box_rows), 1};
+  return make_tensor_map(map, o.data, dims, strides, box);
+}
+
+bool loads_well(const Operand& o) {
+  const int64_t stride = o.k == 1 ? o.row : o.k;
+  return o.dtype == DType::bf16 && (o.k == 1 || o.row == 1) && stride % 8 == 0 && stride > 0 && o.group % 8 == 0 &&
+         reinterpret_cast<uintptr_t>(o.data) % 16 == 0;
+}
+
+template <class C>
+bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
+  AllMaps maps{};
+  const int64_t groups_of_b = p.grouped == ProductArgs::Grouped::rows ? p.group_count : 1;
+  const auto make = [&](Maps& to, const Operand& a, const Operand& b, int64_t k) {
+    return make_map(to.a, a, p.m, k, 1, kTileRows) && make_map(to.b, b, p.n, k, groups_of_b, kTileColumns);
+  };
+  if (!make(maps.of[0], p.a, p.b, p.k)) return false;
+  for (int i = 0; i < p.more_count; ++i) {
+    if (!make(maps.of[1 + i], p.more[i].a, p.more[i].b, p.more[i].k)) return false;
+  }
+  static const bool prepared =
+      cudaFuncSetAttribute(product_wgmma<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
+  if (!prepared) return false;
+  const int64_t tiles = int64_t{job.rows} * job.columns * p.group_count * job.pieces;
+  const auto grid = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors()));
+  product_wgmma<C><<<grid, 128 * (kConsumers + 1), C::kShared, stream_of(exec)>>>(maps, job);
+  note_launch();
+  return true;
+}
+
+// y = x w^T; dx = dy w; dw = dy^T x.
+bool run(const Exec& exec, const ProductArgs& p, const Job& job, FinishKind kind) {
+  using enum FinishKind;
+  if (p.a.k != 1) {
+    if (p.b.k == 1) return false;
+    return kind == joined ? run<Config<1, 1, joined>>(exec, p, job) : run<Config<1, 1, wide>>(exec, p, job);
+  }
+  const bool transposed = p.b.k != 1;
+  switch (kind) {
+    case wide:
+      return transposed ? run<Config<0, 1, wide>>(exec, p, job) : run<Config<0, 0, wide>>(exec, p, job);
+    case joined:
+      return transposed ? run<Config<0, 1, joined>>(exec, p, job) : run<Config<0, 0, joined>>(exec, p, job);
+    case narrow:
+      return transposed ? run<Config<0, 1, narrow>>(exec, p, job) : run<Config<0, 0, narrow>>(exec, p, job);
+    case forward:
+      return !transposed && run<Config<0, 0, forward>>(exec, p, job);
+    case backward:
+      return transposed && run<Config<0, 1, backward>>(exec, p, job);
+  }
+  return false;
+}
+
+// Rows are apart by whole chunks of `numbers` and begin with one.
+bool in_chunks(const View& v, int numbers) {
+  return v.data == nullptr ||
+         ((v.dtype == DType::f32 || v.dtype == DType::bf16) && (v.rank < 2 || v.strides[v.rank - 2] % numbers == 0) &&
+          reinterpret_cast<uintptr_t>(v.data) % static_cast<uintptr_t>(numbers * size_of(v.dtype)) == 0);
+}
+bool narrow_in_chunks(const View& v) {
+  return v.data == nullptr || (v.dtype == DType::bf16 && in_chunks(v, 8));
+}
+
+}  // namespace
+
+bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
+  using Grouped = ProductArgs::Grouped;
+  constexpr int64_t kMost = INT32_MAX / 2;
+  const bool fits = hopper() && (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) && loads_well(p.b) &&
+                    p.m < kMost && p.n < kMost && p.k < kMost && p.group_count <= kMostGroups && in_chunks(p.out, 4) &&
+                    in_chunks(p.residual, 4) && in_chunks(p.bias, 2) && (p.residual.data == nullptr || !p.add) &&
+                    p.out_group % 4 == 0 && (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
+  if (!fits) return false;
+  for (int i = 0; i < p.more_count; ++i) {
+    const ProductArgs::More& more = p.more[i];
+    const bool alike = (more.a.k == 1) == (p.a.k == 1) && (more.b.k == 1) == (p.b.k == 1);
+    if (!alike || more.k <= 0 || more.k >= kMost || !loads_well(more.a) || !loads_well(more.b)) return false;
+  }
+  const Fused& f = p.fused;
+  const int64_t columns = p.bias.data == nullptr && p.out.dtype == DType::bf16 ? std::max(p.n, p.out_columns) : p.n;
+  const bool narrow = columns % 8 == 0 && !p.add && p.residual.data == nullptr && narrow_in_chunks(p.out) &&
+                      narrow_in_chunks(f.gate) && narrow_in_chunks(f.pre) && narrow_in_chunks(f.dgate) && p.a.k == 1;
+  if (f.kind != Fused::Kind::none && (!narrow || p.scale.data != nullptr)) return false;
+  if (p.scale.data != nullptr && (p.scale.dtype != DType::f32 || p.bias.data != nullptr)) return false;
+  Job job{.finish = {.out = Plane(p.out),
+                     .bias = Plane(p.bias),
+                     .other = Plane(p.add ? p.out : p.residual),
+                     .gate = Plane(f.gate),
+                     .pre = Plane(f.pre),
+                     .dgate = Plane(f.dgate),
+                     .form = f.form,
+                     .columns = static_cast<int>(narrow ? columns : p.n),
+                     .scale = reinterpret_cast<const float*>(p.scale.data),
+                     .factor = static_cast<float>(p.factor)},
+          .m = static_cast<int>(p.m),
+          .n = static_cast<int>(p.n),
+          .k = static_cast<int>(p.k),
+          .rows = static_cast<int>((p.m + kTileRows - 1) / kTileRows),
+          .columns = static_cast<int>(((narrow ? columns : p.n) + kTileColumns - 1) / kTileColumns),
+          .pieces = static_cast<int>(p.pieces),
+          .piece_k = static_cast<int>(p.pieces > 1 ? p.piece_k : p.k),
+          .groups = p.groups,
+          .group_count = static_cast<int>(p.group_count),
+          .grouped = p.grouped};
+  job.part_steps[0] = (job.k + kDepth - 1) / kDepth;
+  for (int i = 0; i < p.more_count; ++i) {
+    job.part_steps[1 + i] = static_cast<int>((p.more[i].k + kDepth - 1) / kDepth);
+    job.more_steps += job.part_steps[1 + i];
+  }
+  job.by_piece = Divider(static_cast<uint64_t>(job.rows) * static_cast<uint64_t>(job.columns));
+  job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
+  if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
+  const FinishKind kind = !narrow && (p.add || p.residual.data != nullptr) ? FinishKind::joined
+                          : !narrow                                        ? FinishKind::wide
+                          : f.kind == Fused::Kind::none                    ? FinishKind::narrow
+                          : f.kind == Fused::Kind::forward                 ? FinishKind::forward
+                                                                           : FinishKind::backward;
+  return run(exec, p, job, kind);
+}
+
+}  // namespace qkv::kernels::cuda

@@ -1,0 +1,349 @@
+// Gradients of layer_norm and rms_norm, one pass over the rows; formulas in ops/layer_norm.cpp and ops/rms_norm.cpp.
+//
+// A block takes a piece of the rows, some at once, writes their dx, and adds up dw and db: those of each row at once in
+// order, then these sums in order, then the pieces as add_pieces does.
+#include <tuple>
+
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/rows/norm.h"
+#include "kernels/cuda/tma.h"
+
+namespace qkv::kernels::cuda {
+namespace {
+
+template <class X, class Y, class W>
+struct NormBackward {
+  using R = typename X::Real;
+  X dx, x;
+  Y dy, rounded;  // rounded: dx once more, or absent
+  W w;
+  bool add;
+  const R *mean, *rstd;  // mean is absent for rms_norm
+  R offset;
+  int64_t rows, width, rows_each;
+  R* partial;  // [pieces, 2, width] sums of dw and db, or absent
+
+  __device__ int64_t padded() const { return (width + kRowPack - 1) / kRowPack * kRowPack; }
+};
+
+// mean and rstd of a row.
+template <class R>
+struct Statistics {
+  R mean = 0, rstd = 0;
+
+  template <class N>
+  __device__ Statistics(const N& n, int64_t r) {
+    if (r >= n.rows) return;
+    if (n.mean != nullptr) mean = n.mean[r];
+    rstd = n.rstd[r];
+  }
+};
+
+// The sums over columns that dx needs, with g = dy (w + offset): of g and of g xhat; then their means.
+template <int T, class R>
+struct RowSums {
+  R g = 0, gx = 0;
+
+  // Of one pack; xhat comes back.
+  __device__ void add(const Statistics<R>& of, const R (&x)[kRowPack], const R (&dy)[kRowPack], const R (&u)[kRowPack],
+                      R (&xhat)[kRowPack]) {
+#pragma unroll
+    for (int i = 0; i < kRowPack; ++i) {
+      xhat[i] = (x[i] - of.mean) * of.rstd;
+      g += dy[i] * u[i];
+      gx += dy[i] * u[i] * xhat[i];
+    }
+  }
+  __device__ void finish(bool centred, int64_t width) {
+    g = centred ? row_sum<T>(g) / static_cast<R>(width) : R{0};
+    gx = row_sum<T>(gx) / static_cast<R>(width);
+  }
+  // dx, or old + dx.
+  __device__ void gradient(const Statistics<R>& of, const R (&x)[kRowPack], const R (&dy)[kRowPack],
+                           const R (&u)[kRowPack], bool add, R (&out)[kRowPack]) const {
+#pragma unroll
+    for (int i = 0; i < kRowPack; ++i) {
+      const R d = of.rstd * (dy[i] * u[i] - g - (x[i] - of.mean) * of.rstd * gx);
+      out[i] = add ? out[i] + d : d;
+    }
+  }
+};
+
+// partial = the sums of the rows at once, [rows at once][2][width, whole packs] in shared memory, in order.
+template <int T, class N>
+__device__ void write_piece(const N& n, const typename N::R* sums) {
+  __syncthreads();
+  const int64_t padded = n.padded();
+  for (int64_t c = threadIdx.x; c < 2 * n.width; c += kRowBlock) {
+    const auto* from = sums + (c < n.width ? c : padded + c - n.width);
+    auto sum = from[0];
+    for (int64_t k = 1; k < kRowBlock / T; ++k) sum += from[k * 2 * padded];
+    n.partial[blockIdx.x * 2 * n.width + c] = sum;
+  }
+}
+
+template <class R>
+struct alignas(16) Four {
+  R v[kRowPack];
+};
+
+// Any rows; dw and db grow in shared memory.
+template <int T, class X, class Y, class W>
+__global__ void __launch_bounds__(kRowBlock) norm_backward_pieces(const __grid_constant__ NormBackward<X, Y, W> n) {
+  using R = typename X::Real;
+  extern __shared__ __align__(16) unsigned char raw[];
+  const int64_t padded = n.padded();
+  R* const dw = reinterpret_cast<R*>(raw) + threadIdx.x / T * 2 * padded;
+  R* const db = dw + padded;
+  const bool sums = n.partial != nullptr;
+  for (int64_t c = threadIdx.x % T; sums && c < 2 * padded; c += T) dw[c] = 0;
+  __syncthreads();
+  let_next_start();
+  wait_for_last();
+  const int64_t piece = blockIdx.x, end = min((piece + 1) * n.rows_each, n.rows);
+  for (int64_t r = piece * n.rows_each + threadIdx.x / T; r < end; r += kRowBlock / T) {
+    const RowPart<X, T> x(n.x, r, n.width);
+    const RowPart<Y, T> dy(n.dy, r, n.width);
+    const Statistics<R> of(n, r);
+    RowSums<T, R> means;
+    x.each_with(dy, [&](int64_t c, const R(&of_x)[kRowPack], const R(&of_dy)[kRowPack]) {
+      R u[kRowPack], xhat[kRowPack];
+      load_factors(n.w, c, n.offset, u);
+      means.add(of, of_x, of_dy, u, xhat);
+      if (!sums) return;
+      Four<R>&to_w = *reinterpret_cast<Four<R>*>(dw + c), &to_b = *reinterpret_cast<Four<R>*>(db + c);
+#pragma unroll
+      for (int i = 0; i < kRowPack; ++i) {
+        to_w.v[i] += of_dy[i] * xhat[i];
+        to_b.v[i] += of_dy[i];
+      }
+    });
+    if (!n.dx) continue;
+    means.finish(n.mean != nullptr, n.width);
+    x.each_with(dy, [&](int64_t c, const R(&of_x)[kRowPack], const R(&of_dy)[kRowPack]) {
+      R u[kRowPack], out[kRowPack];
+      load_factors(n.w, c, n.offset, u);
+      if (n.add) n.dx.load(r, c, out);
+      means.gradient(of, of_x, of_dy, u, n.add, out);
+      n.dx.store(r, c, out);
+      if (n.rounded) n.rounded.store(r, c, out);
+    });
+  }
+  if (sums) write_piece<T>(n, reinterpret_cast<const R*>(raw));
+}
+
+// Rows in packs, up to kKept of them a thread. They pass through shared memory: a thread calls for its own packs of the next
+// row while it works on this one, and nobody else reads them. Its parts of dw and db stay in registers.
+template <int T, class X, class Y>
+struct Stages {
+  template <class A>
+  using Chunk = typename A::template Raw<kRowPack>;
+  static constexpr int kPackBytes = 2 * sizeof(Chunk<X>) + sizeof(Chunk<Y>), kStages = 2;
+  static constexpr int bytes(int64_t width) {
+    return static_cast<int>((width + kRowPack * T - 1) / (kRowPack * T)) * kRowBlock * kPackBytes * kStages;
+  }
+
+  unsigned char* start;  // [stage][pack][x, old dx, dy][thread]
+  int stage_bytes;
+
+  __device__ unsigned char* x(int stage, int s) const {
+    return start + stage * stage_bytes + s * kRowBlock * kPackBytes + threadIdx.x * sizeof(Chunk<X>);
+  }
+  __device__ unsigned char* old(int stage, int s) const { return x(stage, s) + kRowBlock * sizeof(Chunk<X>); }
+  __device__ unsigned char* dy(int stage, int s) const {
+    return start + stage * stage_bytes + s * kRowBlock * kPackBytes + 2 * kRowBlock * sizeof(Chunk<X>) +
+           threadIdx.x * sizeof(Chunk<Y>);
+  }
+  template <class A>
+  static __device__ void call(unsigned char* to, const A& rows, int64_t r, int64_t c) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)), "l"(rows.address(r, c)),
+                 "n"(sizeof(Chunk<A>))
+                 : "memory");
+  }
+  // Spelt out: nvcc reads a chunk word by word, and then threads meet in the banks.
+  template <class A>
+  static __device__ void load(const unsigned char* from, const A& rows, float (&v)[kRowPack]) {
+    Chunk<A> chunk;
+    auto& w = chunk.words;
+    if constexpr (sizeof(chunk) == 16) {
+      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                   : "r"(shared_address(from)));
+    } else {
+      asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "r"(shared_address(from)));
+    }
+    rows.numbers(chunk, v);
+  }
+};
+
+template <int T, class X, class Y, class W>
+__global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid_constant__ NormBackward<X, Y, W> n) {
+  using In = Stages<T, X, Y>;
+  constexpr int kAtOnce = kRowBlock / T;
+  extern __shared__ __align__(16) unsigned char raw[];
+  const In in{raw, In::bytes(n.width) / In::kStages};
+  const auto column = [](int s) { return int64_t{kRowPack} * (static_cast<int>(threadIdx.x) % T + s * T); };
+  const auto each = [&](auto f) {
+#pragma unroll
+    for (int s = 0; s < kKept; ++s) {
+      if (column(s) < n.width) f(s, column(s));
+    }
+  };
+  const bool sums = n.partial != nullptr;
+  float u[kKept][kRowPack], dw[kKept][kRowPack] = {}, db[kKept][kRowPack] = {};
+  let_next_start();
+  wait_for_last();
+  each([&](int s, int64_t c) { load_factors(n.w, c, n.offset, u[s]); });
+  const int64_t piece = blockIdx.x, end = min((piece + 1) * n.rows_each, n.rows);
+  const auto call = [&](int stage, int64_t r) {
+    if (r < end) {
+      each([&](int s, int64_t c) {
+        In::call(in.x(stage, s), n.x, r, c);
+        In::call(in.dy(stage, s), n.dy, r, c);
+        if (n.add) In::call(in.old(stage, s), n.dx, r, c);
+      });
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  };
+  int64_t r = piece * n.rows_each + threadIdx.x / T;
+  Statistics<float> next(n, r);
+  call(0, r);
+  for (int stage = 0; r < end; r += kAtOnce, stage ^= 1) {
+    const Statistics<float> of = next;
+    next = Statistics<float>(n, r + kAtOnce);
+    call(stage ^ 1, r + kAtOnce);
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    RowSums<T, float> means;
+    each([&](int s, int64_t) {
+      float x[kRowPack], dy[kRowPack], xhat[kRowPack];
+      In::load(in.x(stage, s), n.x, x);
+      In::load(in.dy(stage, s), n.dy, dy);
+      means.add(of, x, dy, u[s], xhat);
+#pragma unroll
+      for (int i = 0; i < kRowPack; ++i) {
+        dw[s][i] += dy[i] * xhat[i];
+        db[s][i] += dy[i];
+      }
+    });
+    if (!n.dx) continue;
+    means.finish(n.mean != nullptr, n.width);
+    each([&](int s, int64_t c) {
+      float x[kRowPack], dy[kRowPack], out[kRowPack];
+      In::load(in.x(stage, s), n.x, x);
+      In::load(in.dy(stage, s), n.dy, dy);
+      if (n.add) In::load(in.old(stage, s), n.dx, out);
+      means.gradient(of, x, dy, u[s], n.add, out);
+      n.dx.store(r, c, out);
+      if (n.rounded) n.rounded.store(r, c, out);
+    });
+  }
+  if (!sums) return;
+  __syncthreads();  // all rows have been read: the memory is free
+  auto* const own = reinterpret_cast<float*>(raw) + threadIdx.x / T * 2 * n.width;
+  each([&](int s, int64_t c) {
+    *reinterpret_cast<float4*>(own + c) = make_float4(dw[s][0], dw[s][1], dw[s][2], dw[s][3]);
+    *reinterpret_cast<float4*>(own + n.width + c) = make_float4(db[s][0], db[s][1], db[s][2], db[s][3]);
+  });
+  write_piece<T>(n, reinterpret_cast<const float*>(raw));
+}
+
+constexpr int64_t kMostColumns = 8192, kMostPieces = 396;
+constexpr int kMostShared = 2 * kMostColumns * sizeof(double);
+
+template <auto kKernel, class N>
+void launch_pieces(const Exec& exec, int64_t pieces, int64_t shared_bytes, const N& n) {
+  static const cudaError_t prepared =
+      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+  std::ignore = prepared;
+  launch(exec, kKernel, static_cast<unsigned>(pieces), kRowBlock, static_cast<size_t>(shared_bytes), n);
+}
+
+template <int T, class X, class Y, class W>
+int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
+  constexpr int64_t kAtOnce = kRowBlock / T;
+  constexpr bool kPacked = X::kUnroll > 1;
+  n.rows_each = (n.rows + kMostPieces * kAtOnce - 1) / (kMostPieces * kAtOnce) * kAtOnce;
+  const int64_t pieces = n.rows == 0 ? 0 : (n.rows + n.rows_each - 1) / n.rows_each;
+  if (pieces == 0) return 0;
+  const int64_t padded = (n.width + kRowPack - 1) / kRowPack * kRowPack;
+  const int64_t sum_bytes = n.partial != nullptr ? kAtOnce * 2 * padded * static_cast<int64_t>(sizeof(*n.partial)) : 0;
+  if constexpr (kPacked) {
+    if (n.width <= kRowPack * T * kKept) {
+      const int64_t bytes = std::max<int64_t>(Stages<T, X, Y>::bytes(n.width), sum_bytes);
+      launch_pieces<norm_backward_packs<T, X, Y, W>>(exec, pieces, bytes, n);
+      return pieces;
+    }
+  }
+  if constexpr (!kPacked || T == kRowBlock) {
+    launch_pieces<norm_backward_pieces<T, X, Y, W>>(exec, pieces, sum_bytes, n);
+  }
+  return pieces;
+}
+
+template <class X, class Y, class W>
+int64_t run_pieces(const Exec& exec, NormBackward<X, Y, W>& n) {
+  int64_t pieces = 0;
+  by_width(n.width, [&](auto t) { pieces = run_pieces_by<decltype(t)::value>(exec, n); });
+  return pieces;
+}
+
+template <class X, class Y, class W>
+void norm_backward_in(const Exec& exec, NormBackward<X, Y, W> n, const Grad& to_w, const Grad& to_b, const Tensor& dy,
+                      const Tensor& x) {
+  using R = typename X::Real;
+  const GradView dw(to_w), db(to_b);
+  const bool sums = to_w || to_b;
+  const int64_t all = n.width;
+  n.partial = sums && all <= kMostColumns ? reinterpret_cast<R*>(exec.scratch.data()) : nullptr;
+  int64_t pieces = run_pieces(exec, n);
+  // Sums of more columns than fit into shared memory: passes of their own.
+  for (int64_t first = 0; sums && first < all; first += kMostColumns) {
+    const int64_t width = std::min(kMostColumns, all - first);
+    if (all > kMostColumns) {
+      n.dx = X();
+      n.add = false;
+      n.x = X(x.slice(-1, first, width));
+      n.dy = Y(dy.slice(-1, first, width));
+      n.width = width;
+      n.partial = reinterpret_cast<R*>(exec.scratch.data());
+      pieces = run_pieces(exec, n);
+    }
+    add_pieces(exec, n.partial, pieces, 2 * width, 2 * width, [=] __device__(int64_t c, R sum) {
+      if (c < width) {
+        if (dw) dw.put(first + c, sum);
+      } else if (db) {
+        db.put(first + c - width, sum);
+      }
+    });
+  }
+}
+
+template <class Args>
+void run_norm_backward(const Exec& exec, const Args& a, const Tensor& mean, const Tensor& rstd, const Grad& db) {
+  in_row_form(rstd, {&a.x, &a.dx.tensor}, {&a.dy, &a.rounded}, {&a.w}, [&]<class X, class Y, class W>(X, Y, W) {
+    using R = typename X::Real;
+    const NormBackward<X, Y, W> n{X(a.dx.tensor),
+                                  X(a.x),
+                                  Y(a.dy),
+                                  Y(a.rounded),
+                                  W(a.w),
+                                  a.dx.add,
+                                  numbers_of<R>(mean),
+                                  numbers_of<R>(rstd),
+                                  static_cast<R>(a.offset),
+                                  a.x.rows(),
+                                  a.x.cols()};
+    norm_backward_in(exec, n, a.dw, db, a.dy, a.x);
+  });
+}
+
+}  // namespace
+
+void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a) noexcept {
+  run_norm_backward(exec, a, a.mean, a.rstd, a.db);
+}
+void rms_norm_backward(const Exec& exec, const RmsNormBackwardArgs& a) noexcept {
+  run_norm_backward(exec, a, {}, a.r, {});
+}
+
+}  // namespace qkv::kernels::cuda
