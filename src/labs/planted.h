@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "labs/cups.h"
-#include "labs/one_layer.h"
+#include "labs/attention/one_layer.h"
+#include "labs/steps/cups.h"
 
 namespace qkv::labs {
 

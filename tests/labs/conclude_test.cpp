@@ -5,7 +5,7 @@
 
 #include "base/expect_error.h"
 #include "base/file.h"
-#include "labs/jump.h"
+#include "labs/heads/jump.h"
 #include "labs/labs.h"
 #include "labs/recorded.h"
 #include "support/pass.h"

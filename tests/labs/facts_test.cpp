@@ -6,8 +6,8 @@
 #include <set>
 
 #include "kernels/tables.h"
-#include "labs/cut_branches.h"
-#include "labs/fact_world.h"
+#include "labs/facts/cut_branches.h"
+#include "labs/facts/fact_world.h"
 #include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
 

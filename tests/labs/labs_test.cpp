@@ -9,9 +9,9 @@
 
 #include "base/expect_error.h"
 #include "kernels/tables.h"
+#include "labs/heads/world_texts.h"
 #include "labs/repeated_tokens.h"
 #include "labs/small_model.h"
-#include "labs/world_texts.h"
 #include "support/guarded_device.h"
 
 namespace qkv {

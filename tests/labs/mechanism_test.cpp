@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
-#include "labs/cups.h"
+#include "labs/attention/recall.h"
+#include "labs/attention/two_places.h"
 #include "labs/holds.h"
-#include "labs/recall.h"
-#include "labs/two_places.h"
+#include "labs/steps/cups.h"
 
 namespace qkv {
 namespace {

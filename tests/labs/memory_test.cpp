@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
+#include "labs/facts/memorising.h"
 #include "labs/holds.h"
-#include "labs/memorising.h"
-#include "labs/records_task.h"
-#include "labs/vectors.h"
+#include "labs/steps/records_task.h"
+#include "labs/words/vectors.h"
 
 namespace qkv {
 namespace {

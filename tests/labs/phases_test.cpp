@@ -5,7 +5,7 @@
 #include <map>
 
 #include "labs/holds.h"
-#include "labs/phase_exam.h"
+#include "labs/learning/phase_exam.h"
 
 namespace qkv {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "labs/countries.h"
 #include "labs/holds.h"
-#include "labs/three_words.h"
-#include "labs/two_things.h"
+#include "labs/words/countries.h"
+#include "labs/words/three_words.h"
+#include "labs/words/two_things.h"
 
 namespace qkv {
 namespace {
