@@ -20,6 +20,7 @@ FNR == 1 { depth = 0 }
     if (space[i] == "{") next  # a name of this file alone
     where = where space[i] "::"
   }
+  sub(/ alignas\([^)]*\)/, "")
   name = $1 == "enum" && $2 == "class" ? $3 : $2
   if (name ~ /<|::/ || $3 ~ /^</) next  # a specialisation, or a part of a class
   sub(/[^A-Za-z_0-9].*/, "", name)
