@@ -173,6 +173,22 @@ if [ "$form" = long ]; then
   rm -rf big
 fi
 
+# A training that still writes its stories has nothing to save: it ends at once.
+for end in 'INT 130' 'TERM 143'; do
+  rm -rf work
+  mkdir -p work
+  env --default-signal=INT,TERM "$qkv" train world --out work/run --device cpu --threads 1 >/dev/null 2>&1 &
+  until [ -d work/run ]; do sleep 0.02; done
+  appear work/run
+  kill "-${end% *}" $!
+  wait $! 2>/dev/null
+  got=$?
+  [ "$got" = "${end#* }" ] || bad "train, at its stories: ${end% *}: exit $got, not ${end#* }"
+  none_left work/run "train: ${end% *}"
+done
+rm -rf work
+mkdir work
+
 # Killed outright: the next one that writes there removes them, but not those of one that still runs.
 # shellcheck disable=SC2086
 "$qkv" $pack <input >/dev/null 2>&1 &

@@ -19,14 +19,18 @@ struct ExitWith {
   int code;
 };
 
-// While it lives, the first of these signals is remembered and a second one ends the program at once. One at a time.
+// While it lives, the first of these signals is remembered and a second one ends the program at once. One at a time. With
+// From::first_look the first one ends it too until seen() is called: for commands that prepare something before they ask.
 class InterruptWatch {
  public:
-  explicit InterruptWatch(const std::vector<int>& signals = {SIGINT}) {
+  enum class From { now, first_look };
+
+  explicit InterruptWatch(const std::vector<int>& signals = {SIGINT}, From from = From::now) {
     seen_ = 0;
+    remembers_ = from == From::now ? 1 : 0;
     struct sigaction action = {};
     action.sa_handler = [](int signal) {
-      if (seen_ != 0) die_of_signal(signal);
+      if (seen_ != 0 || remembers_ == 0) die_of_signal(signal);
       seen_ = 1;
     };
     action.sa_flags = SA_RESTART;
@@ -38,12 +42,15 @@ class InterruptWatch {
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  bool seen() const { return seen_ != 0; }
+  bool seen() const {
+    remembers_ = 1;
+    return seen_ != 0;
+  }
 
  private:
   using Action = struct sigaction;
 
-  static inline volatile std::sig_atomic_t seen_ = 0;
+  static inline volatile std::sig_atomic_t seen_ = 0, remembers_ = 1;
   std::vector<std::pair<int, Action>> before_;
 };
 

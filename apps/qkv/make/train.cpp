@@ -98,7 +98,8 @@ void train(const TrainArguments& options) {
     return serve_training(train_words(options), options.out, options.compute, options.port);
   }
   TrainView view(options.json ? TrainView::Show::json : TrainView::Show::lines);
-  const InterruptWatch interrupt({SIGINT, SIGTERM, SIGUSR1});  // job queues send the other two
+  const InterruptWatch interrupt({SIGINT, SIGTERM, SIGUSR1},  // job queues send the other two
+                                 InterruptWatch::From::first_look);
   try {
     TrainRun({.recipe =
                   [&] {
