@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(kThreads) run_threads(int64_t count, const __g
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count; i += step) f(i);
 }
 
-template <class F>
-__global__ void __launch_bounds__(kThreads) run_blocks(int64_t count, const __grid_constant__ F f) {
+template <int kThreadsOfBlock, class F>
+__global__ void __launch_bounds__(kThreadsOfBlock) run_blocks(int64_t count, const __grid_constant__ F f) {
   let_next_start();
   wait_for_last();
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) f(i);
@@ -73,10 +73,11 @@ void each_thread(const Exec& exec, int64_t count, const F& f) {
 }
 
 // f(i) for every i below count, each by all threads of a block; shared bytes are f's.
-template <class F>
+template <int kThreadsOfBlock = kThreads, class F>
 void each_block(const Exec& exec, int64_t count, const F& f, size_t shared_bytes = 0) {
   if (count <= 0) return;
-  launch(exec, run_blocks<F>, static_cast<unsigned>(std::min(count, kMostBlocks)), kThreads, shared_bytes, count, f);
+  const auto grid = static_cast<unsigned>(std::min(count, kMostBlocks));
+  launch(exec, run_blocks<kThreadsOfBlock, F>, grid, kThreadsOfBlock, shared_bytes, count, f);
 }
 
 // The sum of x over the threads of a warp: a tree, the same in every lane.
@@ -97,24 +98,24 @@ __device__ R warp_max(R x) {
 }
 
 // Over the threads of a block: each warp's tree, then the warps in order. Every thread gets the result.
-template <int kOfBlock, class R, class Combine>
+template <int kWarpsOfBlock, class R, class Combine>
 __device__ R block_combine(R of_warp, Combine combine) {
-  __shared__ R parts[kOfBlock];
+  __shared__ R parts[kWarpsOfBlock];
   __syncthreads();  // the last one's readers are done
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = of_warp;
   __syncthreads();
   R all = parts[0];
 #pragma unroll
-  for (int w = 1; w < kOfBlock; ++w) all = combine(all, parts[w]);
+  for (int w = 1; w < kWarpsOfBlock; ++w) all = combine(all, parts[w]);
   return all;
 }
-template <int kOfBlock = kWarps, class R>
+template <int kWarpsOfBlock = kWarps, class R>
 __device__ R block_sum(R x) {
-  return block_combine<kOfBlock>(warp_sum(x), [](R a, R b) { return a + b; });
+  return block_combine<kWarpsOfBlock>(warp_sum(x), [](R a, R b) { return a + b; });
 }
-template <int kOfBlock = kWarps, class R>
+template <int kWarpsOfBlock = kWarps, class R>
 __device__ R block_max(R x) {
-  return block_combine<kOfBlock>(warp_max(x), [](R a, R b) { return b > a ? b : a; });
+  return block_combine<kWarpsOfBlock>(warp_max(x), [](R a, R b) { return b > a ? b : a; });
 }
 
 // Sums over rows: pieces of kRowsEach rows, each in order by one thread per column; then the pieces, in kWarps runs of

@@ -61,7 +61,7 @@ void losses_of(const Exec& exec, const CrossEntropyArgs& a, const Tensor& logits
   if constexpr (sizeof(L) == 2) {
     if (gradients && in_shared_memory(exec, rule, rows, logits.dim(0))) return;
   }
-  each_head_row(exec, logits.dim(0), [=] __device__(int64_t r) {
+  each_block<kHeadThreads>(exec, logits.dim(0), [=] __device__(int64_t r) {
     L* row = rows.logits + r * rule.stride;
     const int32_t target = rows.targets[r];
     const R at_target = target != rule.ignore ? rule.capped(static_cast<R>(row[target])) : R{0};
@@ -91,7 +91,7 @@ void turn_into_gradients(const Exec& exec, const CrossEntropyBackwardArgs& a, co
   L* numbers = logits.as<L>();
   const int32_t* targets = a.targets.as<int32_t>() + first;
   const R* lses = a.lse.as<R>() + first;
-  each_head_row(exec, logits.dim(0), [=] __device__(int64_t r) {
+  each_block<kHeadThreads>(exec, logits.dim(0), [=] __device__(int64_t r) {
     L* row = numbers + r * rule.stride;
     rule.gradients(row, row, lses[r], targets[r]);
   });

@@ -172,18 +172,6 @@ struct HeadRows {
   R *losses, *lses;
 };
 
-template <class F>
-__global__ void __launch_bounds__(kHeadThreads) run_head_rows(int64_t count, const __grid_constant__ F f) {
-  let_next_start();
-  wait_for_last();
-  for (int64_t r = blockIdx.x; r < count; r += gridDim.x) f(r);
-}
-template <class F>
-void each_head_row(const Exec& exec, int64_t count, const F& f) {
-  if (count <= 0) return;
-  launch(exec, run_head_rows<F>, static_cast<unsigned>(std::min(count, kMostBlocks)), kHeadThreads, 0, count, f);
-}
-
 // Losses, and logits become their gradients, all in shared memory: the copy engine brings the next row while this one is
 // looked at, and takes it back. On Hopper, where two rows fit.
 template <class R, class L>
