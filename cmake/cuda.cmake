@@ -14,7 +14,7 @@ set(hopper_groups
   "product_wgmma")
 set(cuda_groups ${hopper_groups}
   "attention attention_backward_general attention_sums"
-  "attention_backward attention_decode attention_fast attention_single_keys attention_tiles"
+  "attention_backward attention_decode attention_drop attention_fast attention_single_keys attention_tiles"
   "block_product cache_heads choice optim sort tensor_sets whole"
   "blocks lookup norm"
   "experts muon"

@@ -160,6 +160,13 @@ void add_attention(Cases& all) {
              o.dropout = 0.25F;
              o.place = {Stack::decoder, 1};
            }},
+      {.name = "dropout_wide_heads",
+       .heads = 2,
+       .kv_heads = 1,
+       .width = 80,
+       .value_width = 72,
+       .keys = 130,
+       .set = [](OpIo&, Options& o) { o.dropout = 0.1F; }},
   };
   for (const Looking& how : variants) all.push_back(looking_case(how));
 
@@ -190,6 +197,15 @@ void add_attention(Cases& all) {
         return Rows::ragged(io.cx, std::vector<int32_t>{4, 0, 3, 2});
       },
       causal);
+  fused(
+      "packed_dropout", 9,
+      [](OpIo& io) {
+        return Rows::ragged(io.cx, std::vector<int32_t>{4, 0, 3, 2});
+      },
+      [](OpIo&, Options& o) {
+        o.causal = true;
+        o.dropout = 0.25F;
+      });
   fused(
       "padded", 15,
       [](OpIo& io) {

@@ -233,6 +233,7 @@ struct AttentionInput {
   Tensor buckets;       // i32 [2 R + 1]
   Tensor mask;          // [n or 1, H or 1, T, S] or absent: added; -inf hides a key
   Dropout dropout;
+  int64_t longest_keys = 0;  // the most that a segment has
 };
 struct AttentionArgs {
   AttentionInput in;

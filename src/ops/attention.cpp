@@ -163,7 +163,8 @@ AttentionInput input_of(Context& cx, const Tensor& q, const Tensor& k, const Ten
           .bias = o.bias != nullptr ? o.bias->master(cx) : Tensor(),
           .buckets = o.buckets,
           .mask = o.mask,
-          .dropout = cx.training ? dropout_of(cx, o.dropout, o.place, Site::attn_probs) : Dropout{}};
+          .dropout = cx.training ? dropout_of(cx, o.dropout, o.place, Site::attn_probs) : Dropout{},
+          .longest_keys = rows.longest_keys};
 }
 
 AttentionStats stats_of(Context& cx, const StatsWanted& wanted, const AttentionInput& in) {

@@ -29,8 +29,8 @@ bool stores_well(const Grad& g) {
 
 bool takes(const AttentionBackwardArgs& a) {
   const AttentionInput& in = a.in;
-  const bool plain = !in.table.defined() && in.softcap == 0 && !in.slopes.defined() && !in.bias.defined() &&
-                     !in.mask.defined() && in.dropout.p == 0;
+  const bool plain =
+      !in.table.defined() && in.softcap == 0 && !in.slopes.defined() && !in.bias.defined() && !in.mask.defined();
   return plain && loads_well(in.q) && loads_well(in.k) && loads_well(in.v) && loads_well(a.dz) && loads_well(a.z) &&
          stores_well(a.dq) && stores_well(a.dk) && stores_well(a.dv) && a.lse.dtype() == DType::f32 &&
          a.delta.dtype() == DType::f32 && in.segments.dim(0) > 0;
@@ -40,18 +40,24 @@ bool takes(const AttentionBackwardArgs& a) {
 bool backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a) {
   if (!hopper() || !takes(a)) return false;
   const AttentionInput& in = a.in;
+  Exec rest = exec;  // with the scratch that a mask leaves
+  DropMask drop;
+  if (in.dropout.p != 0) {
+    drop = find_drop_mask(rest, in);
+    if (drop.words == nullptr) return false;
+  }
   const int width = static_cast<int>(std::max(in.q.dim(2), in.v.dim(2)));
-  const TilePlan plan = place_plan(exec.scratch.data(), in, dq_tile_rows(width));
+  const TilePlan plan = place_plan(rest.scratch.data(), in, dq_tile_rows(width));
   const int64_t stats_bytes = in.q.dim(1) * plan.blocks() * kBlock * static_cast<int64_t>(sizeof(float2));
   BackwardMaps maps{};
-  if (plan.bytes + stats_bytes > exec.scratch.count() || !map_heads(maps.q, in.q) || !map_heads(maps.k, in.k) ||
+  if (plan.bytes + stats_bytes > rest.scratch.count() || !map_heads(maps.q, in.q) || !map_heads(maps.k, in.k) ||
       !map_heads(maps.v, in.v) || !map_heads(maps.dz, a.dz) || !map_heads(maps.z, a.z)) {
     return false;
   }
   const BackwardPass pass{.plan = plan,
                           .segments = View(in.segments),
                           .kv_map = reinterpret_cast<const int32_t*>(in.kv_map.data()),
-                          .stats = reinterpret_cast<float2*>(exec.scratch.data() + plan.bytes),
+                          .stats = reinterpret_cast<float2*>(rest.scratch.data() + plan.bytes),
                           .sight = {.causal = in.causal, .window = in.window, .chunk = in.chunk},
                           .scale = static_cast<float>(in.scale),
                           .lse = View(a.lse),
@@ -61,7 +67,8 @@ bool backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a) {
                           .dv = HeadGradient(a.dv),
                           .heads = static_cast<int>(in.q.dim(1)),
                           .kv_heads = static_cast<int>(in.k.dim(1)),
-                          .width = width};
+                          .width = width,
+                          .drop = drop};
   make_plan(exec, in, {.dq = GradView(a.dq), .dk = GradView(a.dk), .dv = GradView(a.dv), .delta = View(a.delta)}, plan);
   find_dq_wgmma(exec, pass, maps);
   if (a.dk || a.dv) find_dk_dv_wgmma(exec, pass, maps);

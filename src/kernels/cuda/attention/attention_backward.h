@@ -12,6 +12,7 @@
 
 #include <cuda.h>
 
+#include "kernels/cuda/attention/attention_drop.h"
 #include "kernels/cuda/attention/attention_tiles.h"
 #include "kernels/cuda/attention/wgmma_attention.h"
 #include "kernels/cuda/tma.h"
@@ -39,6 +40,7 @@ struct BackwardPass {
   View lse, delta;
   HeadGradient dq, dk, dv;
   int heads = 0, kv_heads = 0, width = 0;  // the wider of q's and v's heads
+  DropMask drop;
 };
 // Heads of q, k, v, dz and z: boxes of 64 columns of one head by 64 rows; columns past the head arrive as zeros.
 struct BackwardMaps {

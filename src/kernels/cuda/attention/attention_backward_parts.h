@@ -46,6 +46,11 @@ __device__ __forceinline__ int shared_int(uint32_t at) {
   asm volatile("ld.shared.s32 %0, [%1];" : "=r"(v) : "r"(at));
   return v;
 }
+__device__ __forceinline__ uint32_t shared_byte(uint32_t at) {
+  uint32_t v;
+  asm volatile("ld.shared.u8 %0, [%1];" : "=r"(v) : "r"(at));
+  return v;
+}
 __device__ __forceinline__ void put_shared(uint32_t at, int v) {
   asm volatile("st.shared.s32 [%0], %1;" ::"r"(at), "r"(v) : "memory");
 }
@@ -109,6 +114,22 @@ template <int D>
 __device__ __forceinline__ void add_product(float (&sums)[D / 2], const uint32_t (&left)[4][4], uint32_t right) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) multiply_registers<1>(sums, left[k], tile_descriptor(right + k * 2048, kPanel, 1024), 1);
+}
+
+// Dropout where rows are columns: of S^T's element e this bit says whether it is kept. Two keys for each row, the even rows
+// first.
+__device__ constexpr int drop_bit_of_key(int e) {
+  return 16 * (e % 2) + e / 4 * 2 + e / 2 % 2;
+}
+// Packed P^T times one or zero: what is no number stays so.
+__device__ __forceinline__ void drop_keys(uint32_t (&p)[4][4], uint32_t kept) {
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    const uint32_t tops = kept << (7 - i % 8);
+    uint32_t factor;
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(factor) : "r"(tops), "r"(i < 8 ? 0xaa88 : 0xbb99));
+    asm("mul.rn.bf16x2 %0, %0, %1;" : "+r"(p[i / 4][i % 4]) : "r"(factor & 0x3f803f80U));
+  }
 }
 
 // Where element e of 64 x 64 sums lies: row lane / 4 + 8 (e / 2 % 2) of the warp's 16, this column from 2 (lane % 4) on.

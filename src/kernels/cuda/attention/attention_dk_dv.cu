@@ -9,14 +9,20 @@ namespace qkv::kernels::cuda {
 namespace {
 
 // kKept: k and v as fragments in registers. kEarly: the next block's S is begun before this block's dk.
-template <int kWidth, int kDepth, bool kFragments, bool kAhead>
+template <int kWidth, int kDepth, bool kFragments, bool kAhead, bool kDropout>
 struct DkDvConfig {
   static constexpr int D = kWidth, kStages = kDepth, kTogether = 2, kRegisters = 232, kThreads = 256;
-  static constexpr bool kKept = kFragments, kEarly = kAhead;
+  static constexpr bool kKept = kFragments, kEarly = kAhead, kDrop = kDropout;
   static constexpr int kTile = D / 64 * kPanel, kStage = 2 * kTile, kStats = kBlock * static_cast<int>(sizeof(float2));
-  static constexpr int kShared = 2 * kTile + kStages * (kStage + kStats) + 128 * 16 + 256 + 1024;
+  static constexpr int kMask = kDrop ? (kBlock + 2) * 8 : 0;  // words of the rows, from an even one on
+  static constexpr int kShared = 2 * kTile + kStages * (kStage + kStats + kMask) + 128 * 16 + 256 + 1024;
   static_assert(kTogether * (kShared + 1024 + 256) <= 228 * 1024);
 };
+
+template <bool kDrop>
+using DkDv64 = DkDvConfig<64, 3, true, true, kDrop>;
+template <bool kDrop>
+using DkDv128 = DkDvConfig<128, 2, false, false, kDrop>;
 
 struct DkDvTask {
   KeyTile tile;
@@ -39,10 +45,10 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
   __shared__ DkDvTask tasks[2];
   extern __shared__ uint8_t raw[];
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, v_at = base + C::kTile, ring = v_at + C::kTile,
-                 stats_at = ring + kStages * C::kStage, seen_of_all = stats_at + kStages * C::kStats,
-                 barriers = seen_of_all + 128 * 16;
+                 stats_at = ring + kStages * C::kStage, mask_at = stats_at + kStages * C::kStats,
+                 seen_of_all = mask_at + kStages * C::kMask, barriers = seen_of_all + 128 * 16;
   const uint32_t keys_full = barriers, keys_empty = barriers + 96;
-  const uint32_t block_at = barriers + 128, by_all_at = barriers + 192 + threadIdx.x / 32 * 8;
+  const uint32_t block_at = barriers + 128, head_at = barriers + 160, by_all_at = barriers + 192 + threadIdx.x / 32 * 8;
   const auto full = [&](int s) { return barriers + 8 + 8 * s; };
   const auto empty = [&](int s) { return barriers + 8 + 8 * kStages + 8 * s; };
   if (threadIdx.x == 0) {
@@ -93,7 +99,12 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
             const uint32_t to = ring + stage * C::kStage;
             barrier_wait(empty(stage), phase ^ 1);
             put_shared(block_at + 4 * stage, b * kBlock);
-            barrier_expect(full(stage), C::kStage + C::kStats);
+            if constexpr (C::kDrop) put_shared(head_at + 4 * stage, head);
+            barrier_expect(full(stage), C::kStage + C::kStats + C::kMask);
+            if constexpr (C::kDrop) {  // of no use, but there, where several segments ask
+              const int word = pass.drop.at(head, a.at / kBlock, a.first_row + b * kBlock);
+              load_bytes(mask_at + stage * C::kMask, pass.drop.words + (word & ~1), C::kMask, full(stage));
+            }
             load_head<D>(to, &maps.q, head, a.first_row + b * kBlock, full(stage));
             load_bytes(stats_at + stage * C::kStats, stats + b * kBlock, C::kStats, full(stage));
             load_head<D>(to + C::kTile, &maps.dz, head, a.first_row + b * kBlock, full(stage));
@@ -121,8 +132,33 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     __syncwarp();
     if (lane == 0) barrier_arrive(barrier);
   };
+  // Of S^T's elements, those that are kept: bit drop_bit_of_key(e) of element e. Keys that several segments share need not
+  // begin where a block of the mask does: then bit by bit.
+  const auto find_kept = [&](uint32_t turn, int segment) {
+    const KeyTile& tile = tasks[turn].tile;
+    uint32_t kept = 0;
+    if (tile.segments == 1) {
+      const uint32_t from = mask_at + stage * C::kMask + tile.asking.first_row % 2 * 8 + lane % 4 * 16 + lane / 4;
+#pragma unroll
+      for (int r = 0; r < 16; ++r) {  // row 8 (r / 2) + 2 (lane % 4) + r % 2, keys 16 warp + lane / 4 and 8 more
+        kept |= (shared_byte(from + r / 2 * 64 + r % 2 * 8) >> 2 * warp & 3) << (16 * (r % 2) + r / 2 * 2);
+      }
+      return kept;
+    }
+    const Asking a = asking(pass.segments, pass.plan, tile, segment);
+    const int head = shared_int(head_at + 4 * stage),
+              row = a.first_row + shared_int(block_at + 4 * stage) + 2 * (lane % 4);
+#pragma unroll 1
+    for (int i = 0; i < 32; ++i) {
+      const int key = a.at + first + i % 2 * 8;
+      if (key < 0 || key >= a.keys) continue;
+      if (pass.drop.keeps(head, row + i % 16 / 2 * 8 + i / 16, key)) kept |= 1U << i;
+    }
+    __syncwarp();  // wgmma wants whole warps
+    return kept;
+  };
   // At the start of a step s holds block b's finished S^T if kEarly. No product is in flight across the loop's back edge.
-  const auto step = [&](auto more) {
+  const auto step = [&](auto more, uint32_t turn, int segment) {
     const uint32_t rows = ring + stage * C::kStage, dz = rows + C::kTile,
                    stats = stats_at + stage * C::kStats + lane % 4 * 16;
     const int now = stage;
@@ -155,6 +191,8 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       hold(sums);
       find_p(sums);
     }
+    [[maybe_unused]] uint32_t kept = 0;
+    if constexpr (C::kDrop) kept = find_kept(turn, segment);
     const int column = shared_int(block_at + 4 * now);
     const Sight::Interval by_all = shared_interval(by_all_at);
     const bool partly = column < by_all.begin || column + kBlock > by_all.end;
@@ -164,6 +202,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       without_nan<2 * D>(rows, rows, 0);  // and dz, which follows
     }
     pack(packed, p);
+    if constexpr (C::kDrop) drop_keys(packed, kept);
     next();
     if constexpr (C::kEarly && more.value) barrier_wait(full(stage), phase);
     wgmma_fence();
@@ -180,10 +219,17 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
       const float4 two = shared_float4(stats + n * 64);
-      p[4 * n] *= dp[4 * n] - two.y;
-      p[4 * n + 1] *= dp[4 * n + 1] - two.w;
-      p[4 * n + 2] *= dp[4 * n + 2] - two.y;
-      p[4 * n + 3] *= dp[4 * n + 3] - two.w;
+      if constexpr (C::kDrop) {
+#pragma unroll
+        for (int e = 4 * n; e < 4 * n + 4; ++e) {
+          p[e] *= pass.drop.minus(dp[e], e % 2 == 0 ? two.y : two.w, kept, drop_bit_of_key(e));
+        }
+      } else {
+        p[4 * n] *= dp[4 * n] - two.y;
+        p[4 * n + 1] *= dp[4 * n + 1] - two.w;
+        p[4 * n + 2] *= dp[4 * n + 2] - two.y;
+        p[4 * n + 3] *= dp[4 * n + 3] - two.w;
+      }
     }
     if (partly) hide_unseen(p, column + 2 * (lane % 4));
     uint32_t ds[4][4];
@@ -227,8 +273,8 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
         hold(s);
       }
 #pragma unroll 1
-      for (int i = 1; i < steps; ++i) step(std::true_type{});
-      step(std::false_type{});
+      for (int i = 1; i < steps; ++i) step(std::true_type{}, turn, n);
+      step(std::false_type{}, turn, n);
     }
     if constexpr (!C::kKept) give_back(keys_empty);
 #pragma unroll
@@ -236,7 +282,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       const int64_t key = tile.first + first + 8 * i;
       const bool there = first + 8 * i < tile.keys;
       put_row<D>(pass.dk, key, there, kv_head, dk, i, pass.scale);
-      put_row<D>(pass.dv, key, there, kv_head, dv, i, 1);
+      put_row<D>(pass.dv, key, there, kv_head, dv, i, C::kDrop ? pass.drop.scale : 1);
     }
   }
 }
@@ -255,8 +301,11 @@ void run_dk_dv(const Exec& exec, const BackwardPass& pass, const BackwardMaps& m
 }  // namespace
 
 void find_dk_dv_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
-  pass.width <= 64 ? run_dk_dv<DkDvConfig<64, 3, true, true>>(exec, pass, maps)
-                   : run_dk_dv<DkDvConfig<128, 2, false, false>>(exec, pass, maps);
+  if (pass.drop.words != nullptr) {
+    pass.width <= 64 ? run_dk_dv<DkDv64<true>>(exec, pass, maps) : run_dk_dv<DkDv128<true>>(exec, pass, maps);
+  } else {
+    pass.width <= 64 ? run_dk_dv<DkDv64<false>>(exec, pass, maps) : run_dk_dv<DkDv128<false>>(exec, pass, maps);
+  }
 }
 
 }  // namespace qkv::kernels::cuda

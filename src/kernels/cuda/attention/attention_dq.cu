@@ -10,11 +10,12 @@ namespace {
 
 // kSlots: tiles of q and dz at a time. kEarly: the next block's S is begun before this block's dq, where there are
 // registers for it.
-template <int kWidth, int kWarpgroups, int kRowSlots, int kDepth, int kBlocksEach, int kCount, bool kAhead>
+template <int kWidth, int kWarpgroups, int kRowSlots, int kDepth, int kBlocksEach, int kCount, bool kAhead,
+          bool kDropout>
 struct DqConfig {
   static constexpr int D = kWidth, kGroups = kWarpgroups, kSlots = kRowSlots, kStages = kDepth, kTogether = kBlocksEach,
                        kRegisters = kCount;
-  static constexpr bool kEarly = kAhead;
+  static constexpr bool kEarly = kAhead, kDrop = kDropout;
   static constexpr int kTile = D / 64 * kPanel, kStage = 2 * kTile, kSlot = kGroups * 2 * kTile;
   static constexpr int kSpare = kGroups > 1 ? kGroups* kTile : 0;  // copies of a key tile without NaN
   static constexpr int kSeen = kGroups * 128 * 16;
@@ -22,8 +23,10 @@ struct DqConfig {
   static constexpr int kThreads = 128 * (kGroups + 1);
   static_assert(kTogether * (kShared + 1024 + 256) <= 228 * 1024);
 };
-using Dq64 = DqConfig<64, 1, 2, 2, 3, 136, false>;
-using Dq128 = DqConfig<128, 2, 1, 3, 1, 240, true>;
+template <bool kDrop>
+using Dq64 = DqConfig<64, 1, 2, 2, 3, 136, false, kDrop>;
+template <bool kDrop>
+using Dq128 = DqConfig<128, 2, 1, 3, 1, 240, true, kDrop>;
 
 // z is the first stage of a task, so a task begins there; as many tasks are known as stages, and one more.
 constexpr int kTasks = 4;  // a multiple of twice the slots
@@ -190,12 +193,15 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     float dq[D / 2], s[32];
 #pragma unroll
     for (float& x : dq) x = 0;
+    const int drop_at = C::kDrop ? pass.drop.at(head, 0, tile.first + first) : 0;  // rows past the tile: any bits
 
     // At the start of a step s holds block b's finished S if kEarly. No product is in flight across the loop's back edge.
     const auto step = [&](int b, auto more) {
       const uint32_t keys = ring + stage * C::kStage;
       const int now = stage;
       float p[32], dp[32];
+      uint32_t kept = 0;
+      if constexpr (C::kDrop) kept = pass.drop.parts(drop_at + b * pass.drop.stride, lane % 4);
       const auto find_p = [&](float(&of)[32]) {
 #pragma unroll
         for (int e = 0; e < 32; ++e) p[e] = exp2_of(fmaf(of[e], by, -stats[e / 2 % 2].x));
@@ -230,7 +236,10 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       }
       hold(dp);
 #pragma unroll
-      for (int e = 0; e < 32; ++e) p[e] *= dp[e] - stats[e / 2 % 2].y;
+      for (int e = 0; e < 32; ++e) {
+        const float delta = stats[e / 2 % 2].y;
+        p[e] *= C::kDrop ? pass.drop.minus(dp[e], delta, kept, drop_bit(e)) : dp[e] - delta;
+      }
       uint32_t right = keys;
       if (b * kBlock < by_all.begin || (b + 1) * kBlock > by_all.end) {
         const Sight::Interval seen[2] = {shared_interval(seen_at), shared_interval(seen_at + 8)};
@@ -285,11 +294,15 @@ void run_dq(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps
 }  // namespace
 
 int dq_tile_rows(int width) {
-  return kBlock * (width <= 64 ? Dq64::kGroups : Dq128::kGroups);
+  return kBlock * (width <= 64 ? Dq64<false>::kGroups : Dq128<false>::kGroups);
 }
 
 void find_dq_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
-  pass.width <= 64 ? run_dq<Dq64>(exec, pass, maps) : run_dq<Dq128>(exec, pass, maps);
+  if (pass.drop.words != nullptr) {
+    pass.width <= 64 ? run_dq<Dq64<true>>(exec, pass, maps) : run_dq<Dq128<true>>(exec, pass, maps);
+  } else {
+    pass.width <= 64 ? run_dq<Dq64<false>>(exec, pass, maps) : run_dq<Dq128<false>>(exec, pass, maps);
+  }
 }
 
 }  // namespace qkv::kernels::cuda

@@ -20,9 +20,9 @@ bool plain_f32(const Tensor& t) {
 bool takes(const AttentionArgs& a) {
   const AttentionInput& in = a.in;
   const AttentionStats& s = a.stats;
-  bool fits = !in.mask.defined() && in.dropout.p == 0 && !in.k_scales.defined() && !in.v_scales.defined() &&
-              in_pieces(in.q) && in_pieces(in.k) && in_pieces(in.v) && in_pieces(a.z) && in.scale >= 1e-6 &&
-              in.scale <= 1e6 && in.q.dim(0) > 0 && in.segments.dim(0) > 0 && a.lse.dtype() == DType::f32;
+  bool fits = !in.mask.defined() && !in.k_scales.defined() && !in.v_scales.defined() && in_pieces(in.q) &&
+              in_pieces(in.k) && in_pieces(in.v) && in_pieces(a.z) && in.scale >= 1e-6 && in.scale <= 1e6 &&
+              in.q.dim(0) > 0 && in.segments.dim(0) > 0 && a.lse.dtype() == DType::f32;
   for (const Tensor& t :
        {a.lse, in.sinks, in.slopes, in.bias, s.entropy, s.distance, s.first, s.highest, s.at_offset, s.in_class}) {
     fits = fits && plain_f32(t);
@@ -109,14 +109,20 @@ FastAttention fast(const AttentionArgs& a) {
 
 bool attend_fast(const Exec& exec, const AttentionArgs& a) {
   if (!takes(a)) return false;
-  const FastAttention f = fast(a);
-  if (f.rows >= kFewRows * f.segment_count && attend_tiles(exec, f)) {
-    attend_rows(exec, f, RowsOf::marked);
-    if (f.few > 0) attend_rows(exec, f, RowsOf::short_segments);
-  } else {
-    attend_rows(exec, f, RowsOf::all);
+  FastAttention f = fast(a);
+  Exec rest = exec;  // with the scratch that a mask leaves
+  if (a.in.dropout.p != 0) {
+    if (f.options || f.stats || f.table != nullptr) return false;
+    f.drop = find_drop_mask(rest, a.in);
+    if (f.drop.words == nullptr) return false;
   }
-  if (f.first != nullptr || f.offset_count > 0) attend_single_keys(exec, f);
+  if (f.rows >= kFewRows * f.segment_count && attend_tiles(rest, f)) {
+    attend_rows(rest, f, RowsOf::marked);
+    if (f.few > 0) attend_rows(rest, f, RowsOf::short_segments);
+  } else {
+    attend_rows(rest, f, RowsOf::all);
+  }
+  if (f.first != nullptr || f.offset_count > 0) attend_single_keys(rest, f);
   return true;
 }
 

@@ -5,9 +5,11 @@
 //   a score is one chain of k16 steps, a column of z one chain of k16 steps over the keys of a span;
 //   inside a span online softmax, block by block. A sum over keys (total, entropy, distance) is eight chains, one for
 //   each remainder of key / 8: the eight keys of a block ascending, then the blocks; then a tree over the remainders;
-//   the spans are merged in order. A sink joins last.
+//   the spans are merged in order. A sink joins last;
+//   with dropout, sums have all probabilities, and z those that are kept: its columns are multiplied by keep / total.
 #pragma once
 
+#include "kernels/cuda/attention/attention_drop.h"
 #include "kernels/cuda/launch.h"
 
 namespace qkv::kernels::cuda {
@@ -41,6 +43,7 @@ struct FastAttention {
   int offset_count, class_count;
   bool stats;
   int few;  // segments of fewer rows are left to the form of one row
+  DropMask drop;
 };
 
 __device__ inline float ex2(float x) {

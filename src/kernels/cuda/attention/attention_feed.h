@@ -11,11 +11,12 @@ inline constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
 inline constexpr int kStages = 3, kTileRows = 128;
 
 // kGroups warpgroups a block, kEach blocks a multiprocessor. kEarly: the next scores are under way during the softmax.
-template <int kW, int kWarpgroups, int kBlocksEach, bool kCounts, bool kOpts, bool kEarlyScores>
+template <int kW, int kWarpgroups, int kBlocksEach, bool kCounts, bool kOpts, bool kEarlyScores, bool kDropout = false>
 struct Config {
   static constexpr int kWidth = kW, kGroups = kWarpgroups, kEach = kBlocksEach, kRows = 64 * kGroups;
   static_assert(kRows <= kTileRows);
-  static constexpr bool kStats = kCounts, kOptions = kOpts, kEarly = kEarlyScores;
+  static constexpr bool kStats = kCounts, kOptions = kOpts, kEarly = kEarlyScores, kDrop = kDropout;
+  static_assert(!kDrop || (!kStats && !kOptions));
   static constexpr int kPanels = kWidth / 64, kTile = kPanels * kPanel;
   static constexpr int kClasses = kStats ? kKeyBlock * kClassBytes : 0, kStage = 2 * kTile + kClasses;
   static constexpr int kQueries = kGroups * kTile, kKeptEach = kWidth / 2 + (kStats ? 12 : 4),

@@ -6,7 +6,7 @@
 
 namespace qkv::kernels::cuda {
 
-template <int kWidth>
+template <int kWidth, bool kDrop>
 class RowBlock {
  public:
   using State = RowState<kWidth>;
@@ -181,6 +181,7 @@ class RowBlock {
         s_.sums[1][warp_][heads + i][remainder] = block.log_mass;
         s_.sums[2][warp_][heads + i][remainder] = block.distance;
       }
+      if constexpr (kDrop) drop(t, p, first_key / kKeyBlock);
 #pragma unroll
       for (int j = 0; j < 8; ++j) s_.probabilities[warp_][j / 2][j % 2][lane_] = transpose(pack(p[0][j], p[1][j]));
     }
@@ -251,6 +252,20 @@ class RowBlock {
         if (remainder == 0) s_.argmax[warp_][heads + i] = best;
       }
       if (remainder == 0) s_.highest[warp_][heads + i] = top;
+    }
+  }
+
+  // Zeros for what is dropped.
+  __device__ void drop(const RowTask& t, float (&p)[2][8], int block) const {
+    const int remainder = lane_ / 4;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int head = min(t.first_head + 2 * (lane_ % 4) + i, f_.heads - 1);  // the tile may have fewer
+      const uint32_t kept = f_.drop.part(f_.drop.at(head, block, t.row), remainder / 2) >> remainder % 2 * 8;
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        if ((kept >> j & 1) == 0) p[i][j] = 0;
+      }
     }
   }
 
@@ -346,7 +361,8 @@ class RowBlock {
       const int slot = 2 * (lane_ % 4) + i, head = t.first_head + slot, remainder = lane_ / 4;
       if ((t.members >> slot & 1) == 0) continue;
       const RowSums& sums = state.sums[i];
-      const float by = finish_row(f_, sums, t.row, head, warp_ == 0 && remainder == 0);
+      float by = finish_row(f_, sums, t.row, head, warp_ == 0 && remainder == 0);
+      if constexpr (kDrop) by *= f_.drop.scale;
       __nv_bfloat16* out = f_.z + t.row * f_.z_row + head * f_.z_head;
 #pragma unroll
       for (int m = 0; m < State::kTiles; ++m) {

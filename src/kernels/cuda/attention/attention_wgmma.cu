@@ -60,12 +60,15 @@ class Tile {
     Best best;
     bool fresh = true;
     const auto soften = [&](float(&s)[32], uint32_t(&p)[4][4], int b) {
+      uint32_t kept = 0;  // called for before the softmax
+      if constexpr (C::kDrop) kept = f_.drop.parts(f_.drop.at(head_, b, rows_.row[0]), quad_);
       find_probabilities(s, b * kKeyBlock, span, z, mass, best, fresh);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) p[k][i] = pack(s[8 * k + 2 * i], s[8 * k + 2 * i + 1]);
       }
+      if constexpr (C::kDrop) drop(p, kept);
     };
     const auto add_block = [&](const uint32_t(&p)[4][4], int b) {
       add_values(p, z, mass, seg.keys - b * kKeyBlock, fresh);
@@ -189,7 +192,8 @@ class Tile {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = rows_.row[i];
-      const float by = finish_row(f_, sums[i], row, head_, quad_ == 0 && rows_.valid[i]);
+      float by = finish_row(f_, sums[i], row, head_, quad_ == 0 && rows_.valid[i]);
+      if constexpr (C::kDrop) by *= f_.drop.scale;
       if (!rows_.valid[i]) continue;
       if (C::kStats) {
         float* classes = f_.in_class + (static_cast<int64_t>(row) * f_.heads + head_) * f_.class_count;
@@ -295,10 +299,12 @@ bool attend_tiles(const Exec& exec, const FastAttention& f) {
     return false;
   }
   if (std::max(f.width, f.value_width) > 64) {
+    if (f.drop.words != nullptr) return run<Config<128, 2, 1, false, false, true, true>>(exec, f, maps);
     if (f.options) return run<Config<128, 2, 1, true, true, false>>(exec, f, maps);
     if (f.stats) return run<Config<128, 2, 1, true, false, false>>(exec, f, maps);
     return run<Config<128, 2, 1, false, false, true>>(exec, f, maps);
   }
+  if (f.drop.words != nullptr) return run<Config<64, 2, 2, false, false, false, true>>(exec, f, maps);
   if (f.options) return run<Config<64, 2, 2, true, true, false>>(exec, f, maps);
   if (f.stats) return run<Config<64, 2, 2, true, false, false>>(exec, f, maps);
   return run<Config<64, 2, 2, false, false, false>>(exec, f, maps);
