@@ -35,7 +35,8 @@ constexpr const char* kExamples = R"(Examples:
   ./qkv bench train --preset transformer-base --tokens 32768 --seq 128 --steps 20 --device cuda
 
 Steps on random tokens and initial weights; the first is not counted. The matmul peak is measured between the steps,
-and a step's share is relative to the readings around it; median of the steps.
+and a step's share is relative to the readings around it; median of the steps. On a GPU, whose clock falls under load,
+it is measured before and after them, and PyTorch makes as many steps in a row.
 
 Operations: six per weight and token (embeddings are looked up, not multiplied), plus attention, half of the full
 square for a causal mask. Recomputation is not counted. On a GPU the time of each kernel is taken from two more steps
@@ -133,7 +134,7 @@ Json peer_of(const Wanted& wanted, const Recipe& recipe, const ModelSpec& spec) 
   const Json work = {
       {"layers", spec.decoder.layers.size()}, {"width", spec.width},      {"heads", layer.attention.heads},
       {"hidden", layer.feed.width},           {"vocab", spec.vocabulary}, {"tokens", recipe.batch_tokens},
-      {"sequence", recipe.sequence}};
+      {"sequence", recipe.sequence},          {"rounds", wanted.steps}};
   return torch_peer(wanted.peer, spec.has_source() ? "pairs" : "train", work);
 }
 
@@ -292,7 +293,7 @@ void bench(const Wanted& wanted) {
   hooks.on_step = [&](const StepReport& report) {
     since += report.seconds;
     double after = before;
-    if (since >= kPause || report.step == 0) {
+    if (report.step == 0 || (gpu ? report.step == wanted.steps : since >= kPause)) {
       after = limits.read(found.peak_kind, Limits::On::all);
       since = 0;
     }

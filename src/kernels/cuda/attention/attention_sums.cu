@@ -1,10 +1,12 @@
-// Sums of attention statistics over groups of rows. A block takes 32 numbers of a group; its warps take every eighth
+// Sums of attention statistics over groups of rows. A block takes 32 numbers of a group; its 32 warps take every 32nd
 // row in order, then the warps are added in order. Neighbouring numbers lie together in memory: those of all heads of
 // one statistic.
 #include "kernels/cuda/launch.h"
 
 namespace qkv::kernels::cuda {
 namespace {
+
+constexpr int kSumWarps = 32;  // waiting for memory is most of it, so many rows are called for at once
 
 template <class R>
 struct SumsOf {
@@ -17,15 +19,15 @@ struct SumsOf {
 
   __device__ double sum(const R* from, int64_t stride, int which, int64_t row, int64_t end) const {
     double total = 0;
-#pragma unroll 8
-    for (; row < end; row += kWarps) total += weights[3 * row + which] * static_cast<double>(from[row * stride]);
+#pragma unroll 4
+    for (; row < end; row += kSumWarps) total += weights[3 * row + which] * static_cast<double>(from[row * stride]);
     return total;
   }
   template <class F>
   __device__ double count(int64_t head, int64_t row, int64_t end, const F& meant) const {
     double total = 0;
-#pragma unroll 8
-    for (; row < end; row += kWarps) {
+#pragma unroll 4
+    for (; row < end; row += kSumWarps) {
       if (meant(row, argmax[row * heads + head])) total += weights[3 * row];
     }
     return total;
@@ -70,7 +72,7 @@ struct SumsOf {
   }
 
   __device__ void operator()(int64_t block) const {
-    __shared__ double parts[kWarps][32];
+    __shared__ double parts[kSumWarps][32];
     const int64_t numbers = at.count() * heads, each = (numbers + 31) / 32, g = block / each;
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     const int64_t i = block % each * 32 + lane;
@@ -80,7 +82,7 @@ struct SumsOf {
     __syncthreads();
     if (warp == 0 && i < numbers) {
       double total = found.sum;
-      for (int w = 1; w < kWarps; ++w) total += parts[w][lane];
+      for (int w = 1; w < kSumWarps; ++w) total += parts[w][lane];
       y[(g * heads + found.head) * at.count() + found.column] = total;
     }
     __syncthreads();
@@ -111,7 +113,7 @@ void attention_sums(const Exec& exec, const AttentionSumsArgs& a) noexcept {
                          .at = a.columns(),
                          .heads = a.y.dim(1),
                          .label_count = a.rows.labels.defined() ? a.rows.labels.count() : 0};
-    each_block(exec, a.y.dim(0) * ((sums.at.count() * sums.heads + 31) / 32), sums);
+    each_block<32 * kSumWarps>(exec, a.y.dim(0) * ((sums.at.count() * sums.heads + 31) / 32), sums);
   });
 }
 

@@ -11,11 +11,16 @@
 namespace qkv::kernels::cuda {
 namespace {
 
+// How dx is written once more, rounded: in packs of bf16 where the others are in packs.
+template <class X>
+using RoundedForm = std::conditional_t<(X::kUnroll > 1), Packed<__nv_bfloat16>, X>;
+
 template <class X, class Y, class W>
 struct NormBackward {
   using R = typename X::Real;
   X dx, x;
-  Y dy, rounded;  // rounded: dx once more, or absent
+  Y dy;
+  RoundedForm<X> rounded;  // or absent
   W w;
   bool add;
   const R *mean, *rstd;  // mean is absent for rms_norm
@@ -320,12 +325,12 @@ void norm_backward_in(const Exec& exec, NormBackward<X, Y, W> n, const Grad& to_
 
 template <class Args>
 void run_norm_backward(const Exec& exec, const Args& a, const Tensor& mean, const Tensor& rstd, const Grad& db) {
-  in_row_form(rstd, {&a.x, &a.dx.tensor}, {&a.dy, &a.rounded}, {&a.w}, [&]<class X, class Y, class W>(X, Y, W) {
+  const auto run = [&]<class X, class Y, class W>(X, Y, W) {
     using R = typename X::Real;
     const NormBackward<X, Y, W> n{X(a.dx.tensor),
                                   X(a.x),
                                   Y(a.dy),
-                                  Y(a.rounded),
+                                  RoundedForm<X>(a.rounded),
                                   W(a.w),
                                   a.dx.add,
                                   numbers_of<R>(mean),
@@ -334,7 +339,12 @@ void run_norm_backward(const Exec& exec, const Args& a, const Tensor& mean, cons
                                   a.x.rows(),
                                   a.x.cols()};
     norm_backward_in(exec, n, a.dw, db, a.dy, a.x);
-  });
+  };
+  if (rstd.dtype() == DType::f64 || packed<__nv_bfloat16>({&a.rounded}, kRowPack)) {
+    in_row_form(rstd, {&a.x, &a.dx.tensor}, {&a.dy}, {&a.w}, run);
+  } else {
+    run(Loose<float>{}, Loose<float>{}, Loose<float>{});
+  }
 }
 
 }  // namespace
