@@ -12,9 +12,10 @@ class Sublayer {
     Tensor h;
   };
 
-  // `name`: of the norm before f or after the sum. The norm of f's output is `name`_out.
-  Sublayer(const LayerSpec& spec, const ops::DropoutOptions& dropout, const Weights& weights, const std::string& name)
-      : place_(spec.place), factor_(spec.branch_factor), dropout_(dropout) {
+  // `name`: of the norm before f or after the sum. The norm of f's output is `name`_out. `stream`: what taps call x.
+  Sublayer(const LayerSpec& spec, const ops::DropoutOptions& dropout, Site stream, const Weights& weights,
+           const std::string& name)
+      : place_(spec.place), factor_(spec.branch_factor), dropout_(dropout), stream_(stream) {
     if (weights.find(name) != nullptr) norm_.emplace(spec.norm, weights, name);
     if (weights.find(name + "_out") != nullptr) norm_out_.emplace(spec.norm, weights, name + "_out");
   }
@@ -64,21 +65,22 @@ class Sublayer {
     const Tensor kept = ops::dropout(cx, y, dropout_);
     return ops::add_residual(cx, residual(cx, x), factor_ == 1 ? kept : ops::scale(cx, kept, factor_));
   }
-  // The sum overwrites x unless a tape or a probe may need x.
-  static ops::Residual residual(const Context& cx, const Tensor& x) {
-    return {.x = x, .in_place = cx.tape == nullptr && cx.probe == nullptr};
+  // The sum overwrites x unless a tape needs x or a probe has seen it.
+  ops::Residual residual(const Context& cx, const Tensor& x) const {
+    return {.x = x, .in_place = cx.tape == nullptr && !cx.watched(dropout_.place, stream_)};
   }
 
   NormPlace place_;
   double factor_;
   ops::DropoutOptions dropout_;
+  Site stream_;
   std::optional<Norm> norm_, norm_out_;
 };
 
 class SelfAttention : public Sublayer {
  public:
   SelfAttention(const LayerSpec& spec, Place place, const Weights& weights, const Attention::Names& names, Ropes& ropes)
-      : Sublayer(spec, {spec.dropout, place, Site::attn_out}, weights, names.name + "norm_attn"),
+      : Sublayer(spec, {spec.dropout, place, Site::attn_out}, Site::resid_pre, weights, names.name + "norm_attn"),
         attention_(spec.attention, place, weights, {names.name + "attn", names.relative}, ropes) {}
 
  private:
@@ -92,7 +94,7 @@ class SelfAttention : public Sublayer {
 class CrossAttention : public Sublayer {
  public:
   CrossAttention(const LayerSpec& spec, Place place, const Weights& weights, const std::string& prefix, Ropes& ropes)
-      : Sublayer(spec, {spec.dropout, place, Site::attn_out}, weights, prefix + "norm_cross"),
+      : Sublayer(spec, {spec.dropout, place, Site::attn_out}, Site::resid_pre, weights, prefix + "norm_cross"),
         attention_(*spec.cross, place, weights, {prefix + "cross", ""}, ropes) {}
 
   void cache_source(Context& cx, const Tensor& states, const KvPages& pages) const {
@@ -112,7 +114,7 @@ class CrossAttention : public Sublayer {
 class FeedForwardSublayer : public Sublayer {
  public:
   FeedForwardSublayer(const LayerSpec& spec, Place place, const Weights& weights, const std::string& prefix)
-      : Sublayer(spec, {spec.dropout, place, Site::mlp_out}, weights, prefix + "norm_mlp"),
+      : Sublayer(spec, {spec.dropout, place, Site::mlp_out}, Site::resid_mid, weights, prefix + "norm_mlp"),
         feed_(FeedForward::make(spec.feed, place, weights, prefix + "mlp")) {}
 
  private:
