@@ -189,8 +189,10 @@ void password(StoryBuilder& t) {
        "nsubj:A 告诉 iobj:C [obj [nummod 一 clf:个] 密码] ： [parataxis K] 。"},
       {"[nsubj a note [nmod @P P]] say* : [parataxis “ K . ”]",
        "[nsubj [nmod P @P 的] 纸条] 写/V 着 ： [parataxis “ K 。 ”]"},
+      {"[nsubj a voice [nmod @P P]] call* : [parataxis “ K [conj K!] ! ”]",
+       "[nsubj [nmod P @P 的] 声音] 喊/V ： [parataxis “ K [conj K!] ！ ”]"},
   });
-  const int times = t.draw().between(3, 5);
+  const int times = t.draw().between(2, 4);
   for (int i = 0; i < times; ++i) {
     t.alias('X', t.draw().chance(50) ? 'A' : 'C');
     t.alias('L', 'K');
@@ -199,6 +201,10 @@ void password(StoryBuilder& t) {
         {"nsubj:X! say* , [ccomp “ L! . ”]", "nsubj:X! 说 ： [ccomp “ L! 。 ”]"},
         {"nsubj:X! repeat* obj:it/U : [parataxis “ L! . ”]", "nsubj:X! 重复 了 [obl 一遍] ： [parataxis “ L! 。 ”]"},
         {"nsubj:X! whisper* , [ccomp “ L! ? ”]", "nsubj:X! [advmod 小声] 问 ： [ccomp “ L! ？ ”]"},
+        // In one breath: nothing but the words themselves tells that they come again.
+        {"nsubj:X! shout* , [ccomp “ L! [conj L!] ! ”]", "nsubj:X! 喊/V ： [ccomp “ L! [conj L!] ！ ”]"},
+        {"nsubj:X! sing* , [ccomp “ L! [conj L!] [conj L!] . ”]",
+         "nsubj:X! 唱 ： [ccomp “ L! [conj L!] [conj L!] 。 ”]"},
         {"nsubj:X! write* obj:it/U compound:prt:down : [parataxis L!] .",
          "nsubj:X! [obl:patient 把 它] 写/V compound:下来/V ： [parataxis L!] 。"},
     });

@@ -1,5 +1,7 @@
 // Stories about people whose habits and tastes follow from their names: whoever reads "she" or a verb far from its
 // subject has to find out who it is to know what comes next.
+#include <utility>
+
 #include "world/stories.h"
 
 namespace qkv::world {
@@ -48,6 +50,36 @@ constexpr Line kFarVerbs[] = {
      "nsubj:X! [obl 跟 Y!] advmod:一起 ， advmod:从来 不 吃 obj:R% 。"},
 };
 
+// Right beside its subject or a few words away, with a name in it: what the verb takes says who that is.
+constexpr Line kNearVerbs[] = {
+    {"nsubj:X! &a &v .", "nsubj:X! &a &v 。"},
+    {"nsubj:X! &v [obl @P P] .", "nsubj:X! [obl 在 P @P] &v 。"},
+    {"nsubj:X! &a &v [obl @P P] .", "nsubj:X! &a [obl 在 P @P] &v 。"},
+    {"nsubj:X! &a &v , [conj and nsubj:Y! &a &w] .", "nsubj:X! &a &v ， [conj nsubj:Y! &a &w] 。"},
+    {"nsubj:X! &a &v , [conj but nsubj:Y! &w [obl @P P]] .",
+     "nsubj:X! &a &v ， [conj 可是 nsubj:Y! [obl 在 P @P] &w] 。"},
+    {"[advcl while nsubj:X! &v] , nsubj:Y! &a &w .", "[obl:tmod [acl nsubj:X! &v 的] 时候] ， nsubj:Y! &a &w 。"},
+};
+
+// What one does with what one likes: X likes D, Y likes Q.
+struct Taste {
+  Phrase first, second;
+  std::span<const Noun> (*nouns)();
+};
+constexpr Taste kTastes[] = {
+    {{"drink* obj:D%", "喝* obj:D%"}, {"drink* obj:Q%", "喝* obj:Q%"}, hot_drinks},
+    {{"eat* obj:D%", "吃* obj:D%"}, {"eat* obj:Q%", "吃* obj:Q%"}, fruit},
+    {{"keep* obj:D%", "养* obj:D%"}, {"keep* obj:Q%", "养* obj:Q%"}, pets},
+    {{"read* obj:D%", "读* obj:D%"}, {"read* obj:Q%", "读* obj:Q%"}, readables},
+    {{"grow* obj:D%", "种* obj:D%"}, {"grow* obj:Q%", "种* obj:Q%"}, flowers},
+    {{"draw* obj:D%", "画* obj:D%"}, {"draw* obj:Q%", "画* obj:Q%"}, wild_animals},
+    {{"mend* obj:D%", "修* obj:D%"}, {"mend* obj:Q%", "修* obj:Q%"}, tools},
+    {{"sell* obj:D%", "卖* obj:D%"}, {"sell* obj:Q%", "卖* obj:Q%"}, baked},
+    {{"wash* obj:D%", "洗* obj:D%"}, {"wash* obj:Q%", "洗* obj:Q%"}, kitchenware},
+    {{"buy* obj:D%", "买* obj:D%"}, {"buy* obj:Q%", "买* obj:Q%"}, toys},
+    {{"collect* obj:D%", "收集* obj:D%"}, {"collect* obj:Q%", "收集* obj:Q%"}, trinkets},
+};
+
 constexpr Phrase kOften[] = {
     {"advmod:often", "advmod:常常"},     {"advmod:always", "advmod:总是"}, {"advmod:usually", "advmod:通常"},
     {"advmod:sometimes", "advmod:有时"}, {"advmod:still", "advmod:还"},    {"advmod:secretly", "advmod:偷偷"},
@@ -66,12 +98,22 @@ void remember_tastes(StoryBuilder& t) {
   t.favourite('S', pets(), 'Y');
 }
 
+void say_near(StoryBuilder& t) {
+  const Taste &mine = t.draw().pick(kTastes), &yours = t.draw().pick(kTastes);
+  t.favourite('D', mine.nouns(), 'X');
+  t.favourite('Q', yours.nouns(), 'Y');
+  t.phrase('v', std::span(&mine.first, 1));
+  t.phrase('w', std::span(&yours.second, 1));
+  t.phrase('a', kOften);
+  t.say_one_of(kNearVerbs);
+}
+
 }  // namespace
 
 void neighbours(StoryBuilder& t) {
   const int rounds = t.draw().between(2, 4);
   for (int i = 0; i < rounds; ++i) {
-    const char first = kRoles[i][0], second = kRoles[i][1];
+    char first = kRoles[i][0], second = kRoles[i][1];
     const bool man = t.draw().chance(50);
     t.neighbour(first, man ? Gender::male : Gender::female);
     t.neighbour(second, man ? Gender::female : Gender::male);
@@ -85,6 +127,12 @@ void neighbours(StoryBuilder& t) {
       t.say_one_of(kPronouns);
     }
     t.say_one_of(kFarVerbs);
+    for (int more = t.draw().between(1, 3); more > 0; --more) {
+      if (t.draw().chance(50)) std::swap(first, second);
+      t.alias('X', first);
+      t.alias('Y', second);
+      say_near(t);
+    }
     if (meet) gesture(t, t.draw().chance(50) ? first : second);
   }
 }

@@ -23,10 +23,10 @@ std::span<const StoryKind> kinds() {
       {"garden", garden, 8},
       {"atlas", atlas, 7},
       {"neighbours", neighbours, 110},
-      {"shopping_list", shopping_list, 8},
-      {"password", password, 24},
+      {"shopping_list", shopping_list, 30},
+      {"password", password, 90},
       {"song", song, 8},
-      {"echo", echo, 8},
+      {"echo", echo, 40},
       {"strangers", strangers, 9},
   };
   return kKinds;

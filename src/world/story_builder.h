@@ -87,6 +87,7 @@ class StoryBuilder {
   void bind(char role, Entity entity);
   Entity named(Age age, Gender gender);
   Entity made_up(Gender gender);
+  const GivenName& short_name(Gender gender);  // one of few
   bool name_taken(const Entity& who) const;
   const Phrase* adverbial(std::string_view en, std::string_view zh);
   void answer(AnnotatedText& annotated, const Question& question, std::string text, size_t asked_sentence) const;

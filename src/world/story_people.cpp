@@ -3,6 +3,7 @@
 #include <numeric>
 #include <string>
 
+#include "world/english.h"
 #include "world/meanings.h"
 #include "world/story_builder.h"
 
@@ -33,6 +34,8 @@ constexpr Syllable kSigns[] = {
     {"S", "午"}, {"T", "未"}, {"U", "申"}, {"W", "酉"}, {"X", "戌"}, {"Z", "亥"}, {"2", "2"},  {"3", "3"},
     {"4", "4"},  {"5", "5"},  {"6", "6"},  {"7", "7"},  {"8", "8"},  {"9", "9"},
 };
+
+constexpr VerbForm kSpellForms[] = {VerbForm::base, VerbForm::third, VerbForm::past, VerbForm::past, VerbForm::gerund};
 
 }  // namespace
 
@@ -110,19 +113,22 @@ void StoryBuilder::called(char role, const GivenName& name, Gender gender) {
        {.kind = EntityKind::person, .gender = gender, .name = std::string(name.en), .name_zh = std::string(name.zh)});
 }
 
+// The first of those that are short in both languages: so few that each becomes a token.
+const GivenName& StoryBuilder::short_name(Gender gender) {
+  const bool chinese = draw_.chance(25);
+  int wanted = draw_.between(1, chinese ? 10 : 30);
+  const auto table = given_names(gender, chinese);
+  return *std::find_if(table.begin(), table.end(), [&](const GivenName& name) {
+    return name.en.size() <= 6 && name.zh.size() == 6 && --wanted == 0;  // two characters
+  });
+}
+
 void StoryBuilder::neighbour(char role, Gender gender) {
   Entity who{.kind = EntityKind::person, .gender = gender};
   do {
-    const bool chinese = draw_.chance(25);
-    const auto table = given_names(gender, chinese);
-    // The first of those that are short in both languages: so few that each becomes a token.
-    const int most = chinese ? 10 : 30;
-    int wanted = draw_.between(1, most);
-    const auto found = std::find_if(table.begin(), table.end(), [&](const GivenName& name) {
-      return name.en.size() <= 6 && name.zh.size() == 6 && --wanted == 0;  // two characters
-    });
-    who.name = found->en;
-    who.name_zh = found->zh;
+    const GivenName& name = short_name(gender);
+    who.name = name.en;
+    who.name_zh = name.zh;
   } while (name_taken(who));
   bind(role, std::move(who));
 }
@@ -150,14 +156,21 @@ void StoryBuilder::spell(char role, int words) {
     };
     const uint32_t kind = draw_.below(100);
     if (kind < 30) {
-      take(*draw_.pick(all_nouns()));
-    } else if (kind < 55) {
+      const auto spots = {rooms(), shops(), places()};
+      const Noun& noun = draw_.chance(20) ? draw_.pick(spots.begin()[draw_.below(3)]).noun : *draw_.pick(all_nouns());
+      take(noun);
+      if (draw_.chance(50) && en == noun.en) en = plural(en);
+    } else if (kind < 60) {
       take(draw_.pick(meanings()));
-    } else if (kind < 65) {
-      take(draw_.pick(person_qualities()));
-    } else if (kind < 75) {
-      take(draw_.pick(given_names(draw_.chance(50) ? Gender::male : Gender::female, draw_.chance(30))));
-    } else if (kind < 92) {
+      if (verb_lemma(en) == en && en != "be") en = inflect(en, draw_.pick(kSpellForms));
+    } else if (kind < 72) {
+      const auto tables = {person_qualities(), thing_qualities(), animal_qualities(), colours()};
+      take(draw_.pick(tables.begin()[draw_.below(4)]));
+    } else if (kind < 84) {
+      const Gender gender = draw_.chance(50) ? Gender::male : Gender::female;
+      const auto tables = {given_names(gender, draw_.chance(30)), western_families(), chinese_families(), pet_names()};
+      take(draw_.chance(40) ? short_name(gender) : draw_.pick(tables.begin()[draw_.below(4)]));
+    } else if (kind < 94) {
       for (int k = draw_.between(1, 3); k > 0; --k) {
         const Syllable& next = draw_.pick(kSyllables);
         en += next.en;
@@ -165,6 +178,11 @@ void StoryBuilder::spell(char role, int words) {
       }
     } else {
       en = zh = std::to_string(draw_.between(2, 99));
+    }
+    // Some are broken words, "lan" of "lantern", one character in Chinese: so every token may follow every other.
+    if ((kind < 30 || (kind >= 60 && kind < 84)) && en.size() > 4 && draw_.chance(40)) {
+      en = en.substr(0, 3);
+      zh = zh.substr(3 * draw_.below(static_cast<uint32_t>(zh.size() / 3)), 3);
     }
     made.name += (i == 0 ? "" : " ") + en;
     made.name_zh += (i == 0 ? "" : " ") + zh;

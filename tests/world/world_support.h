@@ -12,6 +12,8 @@
 
 namespace qkv {
 
+inline constexpr Language kBoth[] = {Language::english, Language::chinese};
+
 inline std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> out;
   size_t begin = 0;
@@ -66,7 +68,7 @@ inline const std::vector<Story>& some_stories() {
   static const std::vector<Story> stories = [] {
     std::vector<Story> out;
     const World world(2024);
-    for (uint64_t i = 0; i < 3000; ++i) out.push_back(world.story(i));
+    for (uint64_t i = 0; i < 5000; ++i) out.push_back(world.story(i));
     return out;
   }();
   return stories;
