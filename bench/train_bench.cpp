@@ -118,13 +118,13 @@ Recipe recipe_for(const Wanted& wanted) {
   return recipe;
 }
 
-std::unique_ptr<Model> first_model(const Recipe& recipe, const Engine& engine) {
+ModelSpec spec_for(const Recipe& recipe) {
   ModelSpec spec = read_spec(Config(recipe.model, recipe.name));
   QKV_CHECK(spec.kind != ModelSpec::Kind::encoder_only, recipe.name, " is a ", name_of(spec.kind), " model",
             Hint("training is measured for decoder-only models and encoder-decoders"));
   QKV_CHECK(spec.context == 0 || recipe.sequence <= spec.context, "--seq ", recipe.sequence,
             " is longer than this model's context of ", spec.context, Hint("use a shorter sequence"));
-  return random_model(std::move(spec), engine, DType::f32);
+  return spec;
 }
 
 // The same training in PyTorch; null where it is not wanted or not known there.
@@ -263,11 +263,13 @@ void print_json(const Found& f) {
 
 void bench(const Wanted& wanted) {
   Recipe recipe = recipe_for(wanted);
+  const ModelSpec spec = spec_for(recipe);
+  const Json peer = peer_of(wanted, recipe, spec);  // first, while a GPU's memory is free
   const Engine engine(timed_kernels(kernels_of(wanted.device)), {.threads = wanted.threads});
   const bool gpu = limits_of(engine) == Limits::Of::gpu;
   const int64_t timed_steps = gpu ? 2 : wanted.steps, first_timed = gpu ? wanted.steps + 1 : 1;
   recipe.steps = first_timed + timed_steps;
-  const auto model = first_model(recipe, engine);
+  const auto model = random_model(spec, engine, DType::f32);
   choose_trainable(*model, recipe.frozen);
   const RandomTokens data(recipe, model->spec());
   Trainer trainer(engine, recipe, *model, data);
@@ -281,7 +283,8 @@ void bench(const Wanted& wanted) {
               .recipe = recipe,
               .operations = trainer.operations_per_step(),
               .plan = Trainer::plan(engine, recipe, *model, data),
-              .timed_steps = timed_steps};
+              .timed_steps = timed_steps,
+              .peer = peer};
   Limits limits(*engine.exec().pool, limits_of(engine));
   read_limits(limits);
   found.peak_kind = recipe.bf16 ? limits.fastest_bf16() : limits.fastest_f32();
@@ -316,7 +319,6 @@ void bench(const Wanted& wanted) {
   found.kernels = take_kernel_times();
   progress.finish();
   found.peak_memory = peak_memory() - static_cast<double>(Limits::kReadBytes);
-  found.peer = peer_of(wanted, recipe, model->spec());
   wanted.json ? print_json(found) : print(found);
 }
 
