@@ -30,6 +30,27 @@ class Reader : public Probe {
   std::optional<int16_t> layer_;
 };
 
+// Keeps the stream as it was shown, and looks at it again when the sublayer that read it has added to it.
+class Keeper : public Probe {
+ public:
+  Ask ask(Place, Site site) const override {
+    return site == Site::resid_pre || site == Site::resid_mid || site == Site::resid_post ? Ask::read : Ask::none;
+  }
+  void visit(Context&, const Tap& tap, Tensor& x) override {
+    if (kept_.defined() && tap.site != Site::resid_pre) {
+      EXPECT_EQ(to_host(kept_), numbers_) << "layer " << tap.place.layer;
+      ++compared;
+    }
+    kept_ = tap.site == Site::resid_post ? Tensor() : x;
+    if (kept_.defined()) numbers_ = to_host(x);
+  }
+  int compared = 0;
+
+ private:
+  Tensor kept_;
+  Numbers numbers_;
+};
+
 struct How {
   Precision precision;
   Probe* probe = nullptr;
@@ -90,6 +111,16 @@ TEST_P(Unseen, LooksChangeNoBit) {
       EXPECT_EQ(numbers_of(*model, {.precision = precision, .probe = &some, .recompute = true}), unseen);
     }
   }
+}
+
+// Elsewhere a sum overwrites what it is added to.
+TEST_P(Unseen, TheStreamThatAProbeSawStaysUntilTheNextTap) {
+  const Checkpoint checkpoint = Checkpoint::open(golden(GetParam()));
+  const std::unique_ptr<Model> model = Model::make(checkpoint.spec, checkpoint.weights(cpu_device()));
+  Keeper keeper;
+  const auto seen = numbers_of(*model, {.precision = Precision::f32(), .probe = &keeper, .backward = false});
+  EXPECT_GT(keeper.compared, 0);
+  EXPECT_EQ(seen, numbers_of(*model, {.precision = Precision::f32(), .backward = false}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Unseen,
