@@ -48,6 +48,23 @@ TEST(WorldConllu, IsATreeOverTheText) {
   }
 }
 
+TEST(WorldConllu, ANounWithAIsOne) {
+  size_t seen = 0;
+  for (const Story& story : some_stories()) {
+    for (const StorySentence& sentence : story.english.sentences) {
+      for (const StoryWord& article : sentence.words) {
+        if (article.relation != "det" || article.lemma != "a") continue;
+        const StoryWord& noun = sentence.words[static_cast<size_t>(article.head - 1)];
+        if (noun.upos != "NOUN") continue;
+        EXPECT_EQ(noun.feats, "Number=Sing") << noun.form << " in " << story.english.text;
+        EXPECT_EQ(noun.lemma, noun.form) << story.english.text;
+        ++seen;
+      }
+    }
+  }
+  EXPECT_GT(seen, 1000U);
+}
+
 // Projective: every word between a word and its head is a descendant of that head.
 TEST(WorldConllu, HasNoCrossingArcs) {
   for (const Story& story : some_stories()) {
