@@ -11,14 +11,18 @@
 #include "base/progress.h"
 #include "common/model_options.h"
 #include "common/texts.h"
+#include "inspect/heads/head_labels.h"
 #include "inspect/heads/head_roles.h"
 #include "open/builtin_models.h"
 #include "open/continuation.h"
+#include "open/world_texts.h"
 #include "see/demo_words.h"
 #include "text/sentence_end.h"
 
 namespace qkv::app {
 namespace {
+
+constexpr int64_t kDemoLength = 256;  // tokens of a text
 
 struct BestHead {
   std::string name;
@@ -39,6 +43,60 @@ std::vector<std::pair<const RoleRule*, BestHead>> best_heads(const ModelSpec& sp
     }
   }
   return {best.begin(), best.end()};
+}
+
+// f(step), with a line of progress over so many texts that `step` moves.
+template <class F>
+auto with_progress(const DemoOptions& options, const char* what, const char* what_zh, size_t texts, const F& f) {
+  Progress progress(options.words(what, what_zh), static_cast<int64_t>(texts), stderr, {.chinese = options.chinese()});
+  const auto found = f([&](size_t done) {
+    progress.update(static_cast<int64_t>(done));
+    return true;
+  });
+  progress.finish();
+  return found;
+}
+
+// Relations worth a line, of those that gold labels know.
+struct Relation {
+  const char *label, *direction, *words, *words_zh;
+};
+constexpr Relation kRelations[] = {
+    {"coreference of a pronoun", "mention to antecedent", "a pronoun to whom it means", "代词指向所指的人"},
+    {"nsubj", "head to dependent", "a verb to its subject", "动词指向主语"},
+    {"det", "head to dependent", "a noun to its determiner", "名词指向限定词"},
+};
+
+// Those that a head finds, with the head.
+Json show_relations(const DemoOptions& options, Reader& reader, const OpenModel& model, int64_t tokens) {
+  std::vector<LabelledText> stories;
+  for (const AnnotatedText& story : labelled_world(model, options.words("world", "world:zh"), {.tokens = tokens})) {
+    stories.push_back(labelled(story));
+  }
+  const LabelScores scores =
+      with_progress(options, "asking for labels", "对照标注", stories.size(), [&](const auto& step) {
+        return label_scores(reader, model.tokenizer(), stories, {.length = kDemoLength, .finished = step});
+      });
+  const std::vector<HeadId> heads = all_heads(model.spec());
+  Json found = Json::array();
+  for (const Relation& relation : kRelations) {
+    const auto label = std::find_if(scores.labels.begin(), scores.labels.end(), [&](const LabelScore& one) {
+      return one.name == relation.label && one.direction == relation.direction && one.found();
+    });
+    if (label == scores.labels.end()) continue;
+    const std::string head = name_of(model.spec(), heads[label->head]);
+    const double guess = label->best_baseline().score.mean;
+    std::cout << "  " << in_cells(head, 6) << in_cells(options.words(relation.words, relation.words_zh), 28)
+              << fmt::format(fmt::runtime(options.words("{:.0f} %, a guess without attention {:.0f} %\n",
+                                                        "{:.0f}%，不看注意力只能猜对 {:.0f}%\n")),
+                             100 * label->judged.mean, 100 * guess);
+    found.push_back({{"label", relation.label},
+                     {"head", head},
+                     {"score", label->judged.mean},
+                     {"guess", guess},
+                     {"n", label->judged.n}});
+  }
+  return found;
 }
 
 }  // namespace
@@ -89,17 +147,14 @@ Json show_builtin(const DemoOptions& options) {
   const api::Model library =
       open_library({.path = built_in->folder().string(), .dtype = "auto", .compute = options.compute});
   const OpenModel& model = inside(library);
+  constexpr int64_t kTokens = 12000;  // so many that intervals are narrow
   const std::vector<TokenText> texts =
-      read_texts(model, {.data = options.words("world", "world:zh"), .tokens = 4000, .length = 256});
+      read_texts(model, {.data = options.words("world", "world:zh"), .tokens = kTokens, .length = kDemoLength});
   Json told{{"model", kName}, {"written", show_writing(options, model, text_to_continue(texts))}};
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
-  Progress progress(options.words("reading heads", "观察各个头"), std::ssize(texts), stderr,
-                    {.chinese = options.chinese()});
-  const RoleScores scores = head_roles(reader, &model.tokenizer(), texts, {.finished = [&](size_t done) {
-                                         progress.update(static_cast<int64_t>(done));
-                                         return true;
-                                       }});
-  progress.finish();
+  const RoleScores scores = with_progress(options, "reading heads", "观察各个头", texts.size(), [&](const auto& step) {
+    return head_roles(reader, &model.tokenizer(), texts, {.finished = step});
+  });
   std::cout << options.words("  Jobs nobody gave its heads; of each the best head\n",
                              "  没有人给这些头分配任务；每种任务列出最好的头\n");
   told["roles"] = Json::array();
@@ -113,7 +168,11 @@ Json show_builtin(const DemoOptions& options) {
                              {"n", best.score.n},
                              {"heads", best.heads}});
   }
-  if (told["roles"].empty()) std::cout << options.words("  none found\n", "  没有找到\n");
+  if (told["roles"].empty()) {
+    std::cout << options.words("  none found\n", "  没有找到\n");
+  } else {
+    told["relations"] = show_relations(options, reader, model, kTokens);
+  }
   return told;
 }
 
