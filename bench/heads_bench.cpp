@@ -21,7 +21,7 @@ constexpr double kAtMost = 1.10;
 struct Options {
   std::string preset = "gpt2", dtype = "bf16", device = "cpu", peer;
   int64_t tokens = 512, sequence = 0, rounds = 7;
-  int threads = 2;
+  int threads = 0;
 };
 
 void run(const Options& options) {
@@ -52,7 +52,7 @@ void run(const Options& options) {
   const double alone = best(plain), with = best(counted), rate = static_cast<double>(options.tokens) / with;
   std::cout << fmt::format("{}, {}, random weights, {}, {} tokens, with the output head, {} threads, best of {}\n",
                            bench::device_name(engine.device()), options.preset, options.dtype, options.tokens,
-                           options.threads, options.rounds);
+                           engine.threads(), options.rounds);
   std::cout << fmt::format("forward                                    {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * alone,
                            static_cast<double>(options.tokens) / alone);
   std::cout << fmt::format("forward with statistics of all heads       {:8.1f} ms  {:8.0f} tokens/s\n", 1e3 * with,
