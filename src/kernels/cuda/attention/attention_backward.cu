@@ -41,9 +41,10 @@ bool backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a) {
   if (!hopper() || !takes(a)) return false;
   const AttentionInput& in = a.in;
   Exec rest = exec;  // with the scratch that a mask leaves
+  DropMemory memory(stream_of(exec));
   DropMask drop;
   if (in.dropout.p != 0) {
-    drop = find_drop_mask(rest, in);
+    drop = find_drop_mask(rest, in, memory);
     if (drop.words == nullptr) return false;
   }
   const int width = static_cast<int>(std::max(in.q.dim(2), in.v.dim(2)));

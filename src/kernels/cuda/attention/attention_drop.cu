@@ -64,13 +64,32 @@ __global__ void __launch_bounds__(kMaskThreads) drop_mask(const __grid_constant_
 
 }  // namespace
 
-DropMask find_drop_mask(Exec& exec, const AttentionInput& in) {
+DropMemory::~DropMemory() {
+  if (data_ == nullptr) return;
+  cudaFreeAsync(data_, stream_);
+  note_launch();
+}
+
+std::byte* DropMemory::take(int64_t bytes) {
+  if (cudaMallocAsync(&data_, static_cast<size_t>(bytes), stream_) != cudaSuccess) data_ = nullptr;
+  note_launch();
+  return static_cast<std::byte*>(data_);
+}
+
+DropMask find_drop_mask(Exec& exec, const AttentionInput& in, DropMemory& memory) {
   const int64_t rows = in.q.dim(0), heads = in.q.dim(1), blocks = (in.longest_keys + kBlock - 1) / kBlock,
-                stride = (rows + 15) / 16 * 16;
-  const int64_t bytes = (heads * blocks * stride + kDropSpare) * static_cast<int64_t>(sizeof(uint64_t));
-  const int64_t count = exec.scratch.count(), left = (count - bytes) / 128 * 128;
-  if (blocks == 0 || left < count / 8) return {};
-  Dropping d{.words = reinterpret_cast<uint64_t*>(exec.scratch.data() + left),
+                stride = (rows + 15) / 16 * 16, words = heads * blocks * stride + kDropSpare;
+  if (blocks == 0 || words > INT32_MAX) return {};
+  const int64_t bytes = words * static_cast<int64_t>(sizeof(uint64_t)), count = exec.scratch.count();
+  std::byte* mask = nullptr;
+  if (const int64_t left = (count - bytes) / 128 * 128; left >= count / 8) {
+    mask = exec.scratch.data() + left;
+    exec.scratch = exec.scratch.view({count}).slice(0, 0, left);
+  } else {
+    mask = memory.take(bytes);
+    if (mask == nullptr) return {};
+  }
+  Dropping d{.words = reinterpret_cast<uint64_t*>(mask),
              .blocks = static_cast<int>(blocks),
              .stride = static_cast<int>(stride),
              .segments = reinterpret_cast<const int32_t*>(in.segments.data()),
@@ -85,7 +104,6 @@ DropMask find_drop_mask(Exec& exec, const AttentionInput& in) {
   const dim3 grid(static_cast<unsigned>((rows + kMaskRows - 1) / kMaskRows), static_cast<unsigned>(heads));
   drop_mask<<<grid, kMaskThreads, 0, stream_of(exec)>>>(d);
   note_launch();
-  exec.scratch = exec.scratch.view({count}).slice(0, 0, left);
   return {.words = d.words, .blocks = d.blocks, .stride = d.stride, .scale = 1 / (1 - in.dropout.p)};
 }
 

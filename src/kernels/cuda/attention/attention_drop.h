@@ -5,6 +5,8 @@
 // so that lane t of the four that share a row of a product's sums, which has c = 2 t and one more, has its bits together.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include "core/kernels.h"
 
 namespace qkv::kernels::cuda {
@@ -51,8 +53,24 @@ __device__ __forceinline__ void drop(uint32_t (&p)[4][4], uint32_t kept) {
   }
 }
 
-// Finds the mask of a call with dropout and puts it at the end of exec.scratch, which is then so much shorter. Without
-// words where there is no room for it beside an eighth of scratch, which the forms keep for themselves.
-DropMask find_drop_mask(Exec& exec, const AttentionInput& in);
+// Memory of a mask that is too large for scratch; it goes back when the kernels that were launched meanwhile have ended.
+class DropMemory {
+ public:
+  explicit DropMemory(cudaStream_t stream) : stream_(stream) {}
+  DropMemory(const DropMemory&) = delete;
+  DropMemory& operator=(const DropMemory&) = delete;
+  ~DropMemory();
+
+  std::byte* take(int64_t bytes);  // null where there is none: then the next download throws
+
+ private:
+  cudaStream_t stream_;
+  void* data_ = nullptr;
+};
+
+// Finds the mask of a call with dropout. It lies at the end of exec.scratch, which is then so much shorter, or, where less
+// than an eighth would be left for the forms themselves, in `memory`: which form a row takes never depends on how many rows
+// there are. Without words where there are no keys.
+DropMask find_drop_mask(Exec& exec, const AttentionInput& in, DropMemory& memory);
 
 }  // namespace qkv::kernels::cuda

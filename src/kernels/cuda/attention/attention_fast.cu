@@ -111,9 +111,10 @@ bool attend_fast(const Exec& exec, const AttentionArgs& a) {
   if (!takes(a)) return false;
   FastAttention f = fast(a);
   Exec rest = exec;  // with the scratch that a mask leaves
+  DropMemory memory(stream_of(exec));
   if (a.in.dropout.p != 0) {
     if (f.options || f.stats || f.table != nullptr) return false;
-    f.drop = find_drop_mask(rest, a.in);
+    f.drop = find_drop_mask(rest, a.in, memory);
     if (f.drop.words == nullptr) return false;
   }
   if (f.rows >= kFewRows * f.segment_count && attend_tiles(rest, f)) {
