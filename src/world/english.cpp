@@ -138,13 +138,10 @@ std::string noun_lemma(std::string_view form) {
     for (const Noun* noun : all_nouns()) {
       const std::string_view head = noun->en.substr(noun->en.rfind(' ') + 1);
       out.emplace(plural(head), head);
+      out.emplace(head, head);  // an atlas is one
       if (!noun->unit.empty()) out.emplace(plural(noun->unit), noun->unit);
     }
     for (const IrregularPlural& row : irregular_plurals()) out.emplace(row.plural, row.singular);
-    for (const Noun* noun : all_nouns()) {  // an atlas is one
-      const std::string_view head = noun->en.substr(noun->en.rfind(' ') + 1);
-      out.emplace(head, head);
-    }
     return out;
   }();
   const auto found = map.find(std::string(form));

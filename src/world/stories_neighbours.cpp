@@ -1,5 +1,5 @@
-// Stories about people whose habits and tastes follow from their names: whoever reads "she" or a verb far from its
-// subject has to find out who it is to know what comes next.
+// Stories about people whose habits and tastes follow from their names: whoever reads "she" or a verb, beside its subject
+// or far from it, has to find out who it is to know what comes next.
 #include <utility>
 
 #include "world/stories.h"
@@ -50,7 +50,7 @@ constexpr Line kFarVerbs[] = {
      "nsubj:X! [obl 跟 Y!] advmod:一起 ， advmod:从来 不 吃 obj:R% 。"},
 };
 
-// Right beside its subject or a few words away, with a name in it: what the verb takes says who that is.
+// The verb stands beside the name of its subject or a few words away; what it takes follows from who that is.
 constexpr Line kNearVerbs[] = {
     {"nsubj:X! &a &v .", "nsubj:X! &a &v 。"},
     {"nsubj:X! &v [obl @P P] .", "nsubj:X! [obl 在 P @P] &v 。"},

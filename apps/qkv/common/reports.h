@@ -4,6 +4,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -51,8 +52,8 @@ void write_out(const std::string& file, std::string_view text);
 
 // work(finished), with a line that says how far it is; Ctrl-C ends it.
 template <class Work>
-auto watched(const std::string& what, int64_t total, const Work& work) {
-  Progress progress(what, total);
+auto watched(const std::string& what, int64_t total, const Work& work, ProgressOptions options = {}) {
+  Progress progress(what, total, stderr, std::move(options));
   const InterruptWatch watch;
   return work([&](size_t done) {
     if (watch.seen()) throw Interrupted{};

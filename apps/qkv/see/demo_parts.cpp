@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "base/progress.h"
 #include "common/model_options.h"
+#include "common/reports.h"
 #include "common/texts.h"
 #include "inspect/heads/head_labels.h"
 #include "inspect/heads/head_roles.h"
@@ -45,18 +45,6 @@ std::vector<std::pair<const RoleRule*, BestHead>> best_heads(const ModelSpec& sp
   return {best.begin(), best.end()};
 }
 
-// f(step), with a line of progress over so many texts that `step` moves.
-template <class F>
-auto with_progress(const DemoOptions& options, const char* what, const char* what_zh, size_t texts, const F& f) {
-  Progress progress(options.words(what, what_zh), static_cast<int64_t>(texts), stderr, {.chinese = options.chinese()});
-  const auto found = f([&](size_t done) {
-    progress.update(static_cast<int64_t>(done));
-    return true;
-  });
-  progress.finish();
-  return found;
-}
-
 // Relations worth a line, of those that gold labels know.
 struct Relation {
   const char *label, *direction, *words, *words_zh;
@@ -74,9 +62,11 @@ Json show_relations(const DemoOptions& options, Reader& reader, const OpenModel&
     stories.push_back(labelled(story));
   }
   const LabelScores scores =
-      with_progress(options, "asking for labels", "对照标注", stories.size(), [&](const auto& step) {
-        return label_scores(reader, model.tokenizer(), stories, {.length = kDemoLength, .finished = step});
-      });
+      watched(options.words("asking for labels", "对照标注"), std::ssize(stories),
+              [&](const Reader::Finished& finished) {
+                return label_scores(reader, model.tokenizer(), stories, {.length = kDemoLength, .finished = finished});
+              },
+              {.chinese = options.chinese()});
   const std::vector<HeadId> heads = all_heads(model.spec());
   Json found = Json::array();
   for (const Relation& relation : kRelations) {
@@ -152,9 +142,11 @@ Json show_builtin(const DemoOptions& options) {
       read_texts(model, {.data = options.words("world", "world:zh"), .tokens = kTokens, .length = kDemoLength});
   Json told{{"model", kName}, {"written", show_writing(options, model, text_to_continue(texts))}};
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
-  const RoleScores scores = with_progress(options, "reading heads", "观察各个头", texts.size(), [&](const auto& step) {
-    return head_roles(reader, &model.tokenizer(), texts, {.finished = step});
-  });
+  const RoleScores scores = watched(options.words("reading heads", "观察各个头"), std::ssize(texts),
+                                    [&](const Reader::Finished& finished) {
+                                      return head_roles(reader, &model.tokenizer(), texts, {.finished = finished});
+                                    },
+                                    {.chinese = options.chinese()});
   std::cout << options.words("  Jobs nobody gave its heads; of each the best head\n",
                              "  没有人给这些头分配任务；每种任务列出最好的头\n");
   told["roles"] = Json::array();
