@@ -1,7 +1,8 @@
-// Pieces of the backward kernels: copies, fragments, operands and what is hidden.
+// Pieces of the backward kernels: copies, fragments, operands, what is hidden, and the launch.
 #pragma once
 
 #include "kernels/cuda/attention/attention_backward.h"
+#include "kernels/cuda/launch.h"
 
 namespace qkv::kernels::cuda {
 
@@ -221,6 +222,17 @@ __device__ __forceinline__ void put_row(const HeadGradient& to, int64_t r, bool 
       *reinterpret_cast<uint4*>(to.data + r * to.row + head * to.head + column) = {v[0], v[1], v[2], v[3]};
     }
   }
+}
+
+// At most so many tasks, a tile and a head each, by blocks that live as long as there are some.
+template <class C, auto kKernel>
+void launch_tasks(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps, int64_t tasks) {
+  static const cudaError_t prepared =
+      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared);
+  static_cast<void>(prepared);  // else the launch fails, and says so
+  const auto grid = static_cast<unsigned>(std::min<int64_t>(tasks, multiprocessors() * C::kTogether));
+  kKernel<<<grid, C::kThreads, C::kShared, stream_of(exec)>>>(maps, pass);
+  note_launch();
 }
 
 }  // namespace qkv::kernels::cuda

@@ -3,7 +3,6 @@
 #include <type_traits>
 
 #include "kernels/cuda/attention/attention_backward_parts.h"
-#include "kernels/cuda/launch.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -289,13 +288,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
 
 template <class C>
 void run_dk_dv(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
-  static const cudaError_t prepared =
-      cudaFuncSetAttribute(find_dk_dv<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared);
-  static_cast<void>(prepared);  // else the launch fails, and says so
-  const int64_t tasks = int64_t{pass.plan.most_key_tiles} * pass.kv_heads;
-  const auto grid = static_cast<unsigned>(std::min<int64_t>(tasks, multiprocessors() * C::kTogether));
-  find_dk_dv<C><<<grid, C::kThreads, C::kShared, stream_of(exec)>>>(maps, pass);
-  note_launch();
+  launch_tasks<C, find_dk_dv<C>>(exec, pass, maps, int64_t{pass.plan.most_key_tiles} * pass.kv_heads);
 }
 
 }  // namespace

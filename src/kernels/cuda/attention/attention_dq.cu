@@ -3,7 +3,6 @@
 #include <type_traits>
 
 #include "kernels/cuda/attention/attention_backward_parts.h"
-#include "kernels/cuda/launch.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -282,13 +281,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
 
 template <class C>
 void run_dq(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps) {
-  static const cudaError_t prepared =
-      cudaFuncSetAttribute(find_dq<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared);
-  static_cast<void>(prepared);  // else the launch fails, and says so
-  const int64_t tasks = int64_t{pass.plan.most_row_tiles} * pass.heads;
-  const auto grid = static_cast<unsigned>(std::min<int64_t>(tasks, multiprocessors() * C::kTogether));
-  find_dq<C><<<grid, C::kThreads, C::kShared, stream_of(exec)>>>(maps, pass);
-  note_launch();
+  launch_tasks<C, find_dq<C>>(exec, pass, maps, int64_t{pass.plan.most_row_tiles} * pass.heads);
 }
 
 }  // namespace
