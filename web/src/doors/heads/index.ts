@@ -19,9 +19,9 @@ import { measureName, say } from "./words";
 
 const axisX = store.keep("x", signal("")), axisY = store.keep("y", signal(""));
 
-// The clearest head first: the one whose role explains most.
+// The clearest head first: the one whose role explains most. Those that look at the first token or at themselves tell least.
 const clearest = (heads: readonly FoundHead[]): FoundHead | undefined => heads.reduce<FoundHead | undefined>((best, head) => {
-  const worth = (one?: FoundHead) => (one?.roles[0] ? one.roles[0].coverage.mean - (one.roles[0].name === "first token" ? 1 : 0) : -2);
+  const worth = (one?: FoundHead) => (one?.roles[0] ? one.roles[0].coverage.mean - (["first token", "current token"].includes(one.roles[0].name) ? 1 : 0) : -2);
   return worth(head) > worth(best) ? head : best;
 }, heads[0]);
 
