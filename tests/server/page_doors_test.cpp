@@ -13,11 +13,13 @@ namespace {
 
 using test::HttpAnswer;
 using test::RunningServer;
+using test::SharedServers;
 
 constexpr const char* kDoorText = "one two three one two";
 
 const RunningServer& door_server() {
-  static const RunningServer server(RunningServer::usual({"plain", "translator", "reader", "experts", "deep", "long"}));
+  static const RunningServer& server =
+      SharedServers::start(RunningServer::usual({"plain", "translator", "reader", "experts", "deep", "long"}));
   return server;
 }
 

@@ -15,11 +15,12 @@ namespace {
 
 using test::HttpAnswer;
 using test::RunningServer;
+using test::SharedServers;
 
 constexpr const char* kStory = "one two three one two";
 
 const RunningServer& page_server() {
-  static const RunningServer server(RunningServer::usual({"plain", "translator", "reader"}));
+  static const RunningServer& server = SharedServers::start(RunningServer::usual({"plain", "translator", "reader"}));
   return server;
 }
 

@@ -274,6 +274,22 @@ class RunningServer {
   std::thread thread_;
 };
 
+// Servers that several tests ask. They end before the program does: what they do in the background reads static tables.
+class SharedServers : public testing::Environment {
+ public:
+  static const RunningServer& start(const ServerOptions& options) {
+    return *all().emplace_back(std::make_unique<RunningServer>(options));
+  }
+  void TearDown() override { all().clear(); }
+
+ private:
+  static std::vector<std::unique_ptr<RunningServer>>& all() {
+    static std::vector<std::unique_ptr<RunningServer>> servers;
+    return servers;
+  }
+};
+inline testing::Environment* const kSharedServers = testing::AddGlobalTestEnvironment(new SharedServers);
+
 // What stands in double quotes in a source file.
 inline std::vector<std::string> quoted_names(const std::string& text) {
   std::vector<std::string> names;
