@@ -19,6 +19,13 @@ double since(Clock::time_point start) {
 
 const std::string kLong = R"({"prompt": "one two", "max_tokens": 500, "logit_bias": {"470": -100}, "stream": true})";
 
+// A text of the model `long` that lasts for seconds: it ends because its client leaves.
+std::string endless_text(const char* stream = "false") {
+  return request_text({.path = "/v1/completions",
+                       .body = R"({"model": "long", "prompt": "x", "max_tokens": 60000, "logit_bias": {"470": -100},)"
+                               R"( "stream": )" + std::string(stream) + "}"});
+}
+
 bool soon(const std::function<bool()>& holds, double seconds = 5) {
   const auto start = Clock::now();
   while (!holds()) {
@@ -29,67 +36,58 @@ bool soon(const std::function<bool()>& holds, double seconds = 5) {
 }
 
 TEST(ServerFaults, AClientThatLeavesFreesItsSlot) {
-  ServerOptions options = RunningServer::usual();
+  ServerOptions options = RunningServer::usual({"long"});
   options.room.slots = 1;
   const RunningServer server(options);
-  const std::string active = "qkv_slots_active{model=\"chatty\"}", waiting = "qkv_queue_waiting{model=\"chatty\"}";
+  const std::string active = "qkv_slots_active{model=\"long\"}", waiting = "qkv_queue_waiting{model=\"long\"}";
   Client running(server.port()), queued(server.port());
-  running.send(request_text({.path = "/v1/completions", .body = kLong}));
+  running.send(endless_text("true"));
   ASSERT_TRUE(running.read_until("data: {"));
-  queued.send(request_text(
-      {.path = "/v1/completions", .body = R"({"prompt": "x", "max_tokens": 400, "logit_bias": {"470": -100}})"}));
+  queued.send(endless_text());
   ASSERT_TRUE(soon([&] { return server.metric(waiting) == 1; }));
   queued.leave();
-  EXPECT_TRUE(soon([&] { return server.metric(waiting) == 0; }, 0.25));
+  EXPECT_TRUE(soon([&] { return server.metric(waiting) == 0; }));
+  EXPECT_EQ(server.metric(active), 1);
   running.leave();
-  EXPECT_TRUE(soon([&] { return server.metric(active) == 0; }, 0.25));
+  EXPECT_TRUE(soon([&] { return server.metric(active) == 0; }));
   EXPECT_EQ(server.metric("qkv_cancellations_total"), 2);
   EXPECT_TRUE(soon([&] { return server.metric("qkv_requests_in_progress") == 1; })) << "this one itself";
   EXPECT_EQ(server.post("/v1/completions", {{"prompt", "x"}, {"max_tokens", 2}}).status, 200);
 }
 
 TEST(ServerFaults, TooManyRequestsAreToldToComeBackAtOnce) {
-  ServerOptions options = RunningServer::usual();
+  ServerOptions options = RunningServer::usual({"long"});
   options.room.slots = 1;
   options.room.queue = 2;
   const RunningServer server(options);
-  std::vector<std::unique_ptr<Client>> clients;
-  const auto add = [&] {
-    clients.push_back(std::make_unique<Client>(server.port()));
-    clients.back()->send(request_text({.path = "/v1/completions", .body = kLong}));
-  };
-  add();
-  ASSERT_TRUE(clients[0]->read_until("data: {"));
-  add();
-  add();
-  ASSERT_TRUE(soon([&] { return server.metric("qkv_queue_waiting{model=\"chatty\"}") == 2; }));
-  const auto start = Clock::now();
+  const auto waiting = [&] { return server.metric("qkv_queue_waiting{model=\"long\"}"); };
+  Client running(server.port()), first(server.port()), second(server.port());
+  running.send(endless_text());
+  ASSERT_TRUE(soon([&] { return server.metric("qkv_slots_active{model=\"long\"}") == 1; }));
+  for (Client* client : {&first, &second}) client->send(request_text({.path = "/v1/completions", .body = kLong}));
+  ASSERT_TRUE(soon([&] { return waiting() == 2; }));
   const HttpAnswer refused = server.post("/v1/completions", {{"prompt", "x"}});
-  EXPECT_LT(since(start), 0.5) << "50 ms where the machine is idle";
+  EXPECT_EQ(waiting(), 2) << "it did not wait for a place";
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(refused.error("type"), "rate_limit_error");
   EXPECT_TRUE(refused.headers.contains("retry-after"));
-  EXPECT_GE(server.metric("qkv_rejections_total"), 1);
+  EXPECT_EQ(server.metric("qkv_rejections_total"), 1);
   EXPECT_EQ(server.get("/health").status, 200);
   // Those that were accepted finish.
-  for (auto& client : clients) EXPECT_TRUE(client->read_until("[DONE]"));
+  running.leave();
+  for (Client* client : {&first, &second}) EXPECT_TRUE(client->read_until("[DONE]"));
 }
 
 // What a full model refuses concerns texts of this model alone, whoever reads its name.
 TEST(ServerFaults, AFullModelRefusesForItself) {
-  ServerOptions options = RunningServer::usual({"chatty", "plain"});
-  options.room.slots = 1;
-  options.room.queue = 30;  // long enough to be full for all of what follows
+  ServerOptions options = RunningServer::usual({"long", "plain"});
+  options.room.slots = options.room.queue = 1;
   const RunningServer server(options);
-  const std::string body =
-      R"({"model": "chatty", "prompt": "x", "max_tokens": 400, "logit_bias": {"470": -100}, "stream": true})";
-  std::vector<std::unique_ptr<Client>> clients;
-  for (int64_t i = 0; i < options.room.slots + options.room.queue; ++i) {
-    clients.push_back(std::make_unique<Client>(server.port()));
-    clients.back()->send(request_text({.path = "/v1/completions", .body = body}));
-    ASSERT_TRUE(i > 0 || clients[0]->read_until("data: {"));
-  }
-  for (auto& client : clients) ASSERT_TRUE(client->read_until("200 OK")) << "each has a place";
+  Client running(server.port()), queued(server.port());
+  running.send(endless_text());
+  ASSERT_TRUE(soon([&] { return server.metric("qkv_slots_active{model=\"long\"}") == 1; }));
+  queued.send(endless_text());
+  ASSERT_TRUE(soon([&] { return server.metric("qkv_queue_waiting{model=\"long\"}") == 1; }));
   const auto status = [&](const std::string& path, Json ask, const char* model) {
     ask["model"] = model;
     ask["max_tokens"] = 2;
@@ -98,15 +96,14 @@ TEST(ServerFaults, AFullModelRefusesForItself) {
     return answer.status;
   };
   const double before = server.metric("qkv_rejections_total");
-  EXPECT_EQ(status("/v1/completions", {{"prompt", "x"}}, "chatty"), 429);
-  EXPECT_EQ(status("/v1/responses", {{"input", "x"}}, "chatty"), 429);
-  EXPECT_EQ(status("/v1/completions", {{"prompt", "x"}, {"user", std::string(20000, 'u')}}, "chatty"), 429);
+  EXPECT_EQ(status("/v1/completions", {{"prompt", "x"}}, "long"), 429);
+  EXPECT_EQ(status("/v1/responses", {{"input", "x"}}, "long"), 429);
+  EXPECT_EQ(status("/v1/completions", {{"prompt", "x"}, {"user", std::string(20000, 'u')}}, "long"), 429);
   EXPECT_EQ(server.metric("qkv_rejections_total"), before + 3);
   EXPECT_EQ(status("/v1/completions", {{"prompt", "x"}}, "plain"), 200);
-  EXPECT_EQ(status("/v1/embeddings", {{"input", "x"}}, "chatty"), 200);
+  EXPECT_EQ(status("/v1/embeddings", {{"input", "x"}}, "long"), 200);
   EXPECT_EQ(status("/v1/completions", {{"prompt", "x"}}, "absent"), 404);
-  EXPECT_EQ(server.ask({.method = "POST", .path = "/v1/completions", .body = R"({"model": "chatty", )"}).status, 400);
-  for (auto& client : clients) EXPECT_TRUE(client->read_until("[DONE]"));
+  EXPECT_EQ(server.ask({.method = "POST", .path = "/v1/completions", .body = R"({"model": "long", )"}).status, 400);
 }
 
 // A request for as many texts as have room is never refused by a server that has nothing to do.
@@ -251,15 +248,18 @@ TEST(ServerFaults, RefusalsKeepConnectionsThatCanGoOn) {
 }
 
 TEST(ServerFaults, PingsKeepASilentStreamOpen) {
-  ServerOptions options = RunningServer::usual();
+  ServerOptions options = RunningServer::usual({"long"});
   options.room.slots = 1;
   options.http.ping = server::Seconds(0.05);
   const RunningServer server(options);
   Client busy(server.port()), waits(server.port());
-  busy.send(request_text({.path = "/v1/completions", .body = kLong}));
-  ASSERT_TRUE(busy.read_until("data: {"));
+  busy.send(endless_text());
+  ASSERT_TRUE(soon([&] { return server.metric("qkv_slots_active{model=\"long\"}") == 1; }));
   waits.send(request_text({.path = "/v1/completions", .body = kLong}));
-  EXPECT_TRUE(waits.read_until(": ping\n\n") || waits.received().find("data: {") != std::string::npos);
+  EXPECT_TRUE(waits.read_until(": ping\n\n"));
+  EXPECT_EQ(waits.received().find("data: {"), std::string::npos) << "nothing was written meanwhile";
+  busy.leave();
+  EXPECT_TRUE(waits.read_until("[DONE]"));
 }
 
 TEST(ServerFaults, StoppingLetsTextsFinishOrSaysWhy) {

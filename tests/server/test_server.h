@@ -55,8 +55,8 @@ class TinyModels {
     Json deep = decoder;  // 16 heads
     deep["num_hidden_layers"] = 4;
     make("deep", deep, "qwen2", 8);
-    Json far = decoder;  // texts whose patterns are not kept
-    far["max_position_embeddings"] = 1024;
+    Json far = decoder;  // texts whose patterns are not kept, and texts that last for seconds
+    far["max_position_embeddings"] = 65536;
     make("long", far, "qwen2", 10);
     Json experts = decoder;  // eight, two for each token
     experts["model_type"] = "mixtral";
