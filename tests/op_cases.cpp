@@ -137,6 +137,10 @@ void add_elementwise(Cases& all) {
       {.name = "dropout", .inputs = {rows("x", {37})}, .run = [](OpIo& io) -> Outputs {
          return {ops::dropout(io.cx, io["x"], {.p = 0.3F, .place = {Stack::decoder, 2}, .site = Site::mlp_out})};
        }});
+  all.push_back(
+      {.name = "dropout_to_stream", .inputs = {rows("x", {37}), rows("stream", {37})}, .run = [](OpIo& io) -> Outputs {
+         return {ops::dropout(io.cx, io["x"], {.p = 0.3F, .residual = {.x = io["stream"]}})};
+       }});
   const std::pair<const char*, Activation> activations[] = {{"identity", ops::act::identity},
                                                             {"relu", ops::act::relu},
                                                             {"gelu_erf", ops::act::gelu_erf},

@@ -142,12 +142,15 @@ struct LayerNormArgs {   // y = (x - mean) rstd (w + offset) + b
   Tensor y, mean, rstd;  // mean and rstd: [N]
   Tensor x, w, b;
   double eps = 0, offset = 0;
+  Tensor rounded;  // y once more in another dtype; absent but for tables with rounds_norms
 };
 struct LayerNormBackwardArgs {
   Grad dx, dw, db;
   Tensor dy, x, w, mean, rstd;
   double offset = 0;
-  Tensor rounded;  // dx once more, as it is then, in another dtype; absent but for tables with rounds_gradients
+  // Absent but for tables with rounds_norms:
+  Tensor also;     // the gradient of LayerNormArgs::rounded, which is added to dy
+  Tensor rounded;  // dx once more, as it is then, in another dtype
 };
 struct RmsNormArgs {  // y = x r (w + offset)
   Tensor y, r;        // r: [N]
@@ -165,10 +168,10 @@ struct Dropout {
   std::array<uint32_t, 2> key{};  // of seed, step, layer and site
   uint64_t first_row = 0;         // global index of row 0, so that the mask does not depend on how rows are batched
 };
-struct DropoutArgs {  // y = x * keep / (1 - p), or +=; the backward is the same call on dy
+struct DropoutArgs {  // y = residual + x * keep / (1 - p); the backward is the same call on dy
   Tensor y, x;
+  Tensor residual;  // or absent; may be y
   Dropout dropout;
-  bool add = false;
 };
 struct ActivationArgs {
   Tensor y, x;
@@ -456,7 +459,7 @@ struct SgdArgs {  // buffer = momentum * buffer + g;  w -= lr * (buffer + decay 
 struct Kernels {
   const char* name = "";
   bool wants_tiles = false;           // products of bf16 take weights as tiles
-  bool rounds_gradients = false;      // norms' backward can write dx rounded beside dx
+  bool rounds_norms = false;          // norms can write their results, y and dx, rounded beside them
   Device& (*device)() = &cpu_device;  // where their tensors are
 #define QKV_KERNEL(kernel, Args) void (*kernel)(const Exec&, const Args&) noexcept = nullptr;
   QKV_KERNELS(QKV_KERNEL)

@@ -13,11 +13,15 @@ Backward::Backward(Context& context, Tape& tape)
 
 Tensor Backward::dy(const Tensor& y) {
   Tape::Node& node = tape_.node_of(y);
-  if (!node.gradient.defined()) {
+  if (!tape_.find(node, cx)) {
     tape_.allocate(node);
     kernels.fill(exec, {.y = node.gradient, .value = 0});
   }
   return y.rebased(node.value.data(), node.gradient.data());
+}
+
+Tensor Backward::dy_if_any(const Tensor& y) {
+  return y.defined() && tape_.find(tape_.node_of(y), cx) ? dy(y) : Tensor();
 }
 
 Tensor Backward::dy(const Tensor& y, DType wanted) {
@@ -27,12 +31,23 @@ Tensor Backward::dy(const Tensor& y, DType wanted) {
   return there ? node.rounded.view(y.shape()) : dy(y);
 }
 
-Tensor Backward::rounded(const Tensor& x, DType dtype) {
-  if (!kernels.rounds_gradients || x.node() < 0) return {};
+Tensor Backward::rounded(const Tensor& x) {
+  if (!kernels.rounds_norms || x.node() < 0) return {};
   Tape::Node& node = tape_.node_of(x);
   const bool whole = x.contiguous() && x.count() == node.value.count();
-  if (node.input || !node.gradient.defined() || !whole || node.gradient.dtype() == dtype) return {};
-  if (!node.rounded.defined()) node.rounded = tape_.take(Format(dtype), node.value.shape());
+  if (!node.reads || node.input || !node.gradient.defined() || !whole) return {};
+  if (!node.rounded.defined()) node.rounded = tape_.take(Format(*node.reads), node.value.shape());
+  return node.rounded.view(x.shape());
+}
+
+Tensor Backward::only_rounded(const Tensor& x) {
+  if (x.node() < 0 || cx.guard_finite) return {};
+  Tape::Node& node = tape_.node_of(x);
+  const bool whole = x.contiguous() && x.count() == node.value.count(),
+             handed = std::any_of(handed_.begin(), handed_.end(), [&](const Handed&h) { return h.x == x.node(); }),
+             first = !node.gradient.defined() && !node.rounded.defined() && !handed;
+  if (!node.reads || node.kept || node.input || !whole || !first) return {};
+  node.rounded = tape_.take(Format(*node.reads), node.value.shape());
   return node.rounded.view(x.shape());
 }
 
@@ -65,8 +80,8 @@ bool Backward::can_hand_over(const Tensor& y, const Tensor& x) const {
   };
   const bool taken =
       std::any_of(handed_.begin(), handed_.end(), [&](const Handed& h) { return h.y == y.node() || h.x == x.node(); });
-  return !taken && from.gradient.defined() && !from.kept && !to.gradient.defined() && !to.reserved.defined() &&
-         from.value.format() == to.value.format() && whole(y, from) && whole(x, to);
+  return !taken && from.gradient.defined() && !from.kept && !to.gradient.defined() && !to.rounded.defined() &&
+         !to.reserved.defined() && from.value.format() == to.value.format() && whole(y, from) && whole(x, to);
 }
 
 void Backward::copy_handed(const Tensor& x) {
@@ -120,6 +135,21 @@ void Tape::record(const char* op, Step step) {
 
 void Tape::keep(const Tensor& t) {
   node_of(t).kept = true;
+}
+
+void Tape::reads_rounded(const Tensor& y, DType dtype) {
+  if (y.dtype() != dtype) node_of(y).reads = dtype;
+}
+
+void Tape::set_operand(const Tensor& y, const Tensor& rounded) {
+  node_of(y).operand = rounded;
+}
+
+Tensor Tape::operand(const Tensor& y) const {
+  if (y.node() < 0 || static_cast<size_t>(y.node()) >= nodes_.size()) return {};
+  const Node& node = nodes_[static_cast<size_t>(y.node())];
+  const bool whole = y.data() == node.value.data() && y.shape() == node.value.shape() && y.contiguous();
+  return whole ? node.operand : Tensor();
 }
 
 void Tape::backward(Context& cx, const Tensor& loss) {
@@ -195,13 +225,22 @@ Grad Tape::use(const Tensor& x, Context& cx) {
                " repeats an axis, so it can be read but has no gradient");
   }
   bool add = true;
+  const bool found = find(node, cx);
   give_back(node.rounded);
-  if (!node.gradient.defined()) {
+  if (!found) {
     allocate(node);
     add = x.count() != node.value.count();
     if (add) cx.kernels.fill(cx.exec, {.y = node.gradient, .value = 0});  // only a part is about to be written
   }
   return {x.rebased(node.value.data(), node.gradient.data()).with_node(-1), add};
+}
+
+bool Tape::find(Node& node, Context& cx) {
+  if (!node.gradient.defined() && node.rounded.defined()) {
+    allocate(node);
+    cx.kernels.copy(cx.exec, {.y = node.gradient, .x = node.rounded});
+  }
+  return node.gradient.defined();
 }
 
 void Tape::allocate(Node& node) {
@@ -233,7 +272,7 @@ void Tape::release(Node& node) {
 
 bool Tape::reached(const Recorded& step) const {
   for (size_t n = step.first_node; n < step.end_node; ++n) {
-    if (nodes_[n].gradient.defined() && !nodes_[n].input) return true;
+    if ((nodes_[n].gradient.defined() || nodes_[n].rounded.defined()) && !nodes_[n].input) return true;
   }
   return false;
 }

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "core/arena.h"
@@ -25,12 +26,15 @@ class Backward {
   const Exec& exec;
 
   Tensor dy(const Tensor& y);                // gradient of an output; zeros if only other outputs have one
+  Tensor dy_if_any(const Tensor& y);         // the same, absent if it has none
   Tensor dy(const Tensor& y, DType wanted);  // the same, rounded to this dtype if it is there so already
   Grad grad(const Tensor& x);                // where an input's gradient goes; undefined for constants
   Grad grad(const Param& w);
-  // Where the kernel that completes x's gradient in this step may write it once more, rounded for whoever reads it next.
-  // Absent where kernels do not round, or there is nothing to round.
-  Tensor rounded(const Tensor& x, DType dtype);
+  // Where the kernel that completes x's gradient in this step may write it once more, rounded for the step that made x.
+  // Absent where kernels do not round, or that step does not read it so.
+  Tensor rounded(const Tensor& x);
+  // The same where this step makes all of x's gradient, and writes nothing else. Absent where another has made a part.
+  Tensor only_rounded(const Tensor& x);
   // dx = dy, written or added. Where that is all of both, x takes the memory of y's gradient when the step ends.
   void pass_on(const Tensor& y, const Tensor& x);
   Tensor make(const Shape& shape, DType dtype);  // working memory until the step ends
@@ -64,6 +68,10 @@ class Tape {
   Tensor input(const Tensor& t, const Grad& into);  // the same, with another tape's gradient as its own
   void record(const char* op, Step step);
   void keep(const Tensor& t);
+  void reads_rounded(const Tensor& y, DType dtype);  // the step that made y takes its gradient in this dtype
+  // y once more, rounded for the products that read it.
+  void set_operand(const Tensor& y, const Tensor& rounded);
+  Tensor operand(const Tensor& y) const;  // or absent
 
   void seed(Context& cx, const Tensor& y, const Tensor& dy);  // adds dy to y's gradient, before backward()
   void backward(Context& cx);                                 // from everything seeded
@@ -74,10 +82,12 @@ class Tape {
   friend class Backward;
 
   struct Node {
-    Tensor value;     // as made: contiguous
-    Tensor gradient;  // undefined until the first use
-    Tensor reserved;  // memory for the first use, instead of an allocation
-    Tensor rounded;   // the gradient in another dtype; gone when it changes
+    Tensor value;                // as made: contiguous
+    Tensor gradient;             // undefined until the first use
+    Tensor reserved;             // memory for the first use, instead of an allocation
+    Tensor operand;              // the value, rounded for products
+    std::optional<DType> reads;  // in which the step that made it takes the gradient, if not as it is
+    Tensor rounded;              // the gradient in another dtype, beside it or alone; gone when it changes
     bool kept = false;
     bool input = false;
   };
@@ -90,6 +100,8 @@ class Tape {
   Node& node_of(const Tensor& t);
   Grad use(const Tensor& x, Context& cx);
   void allocate(Node& node);
+  bool find(Node& node,
+            Context& cx);  // the gradient of a node that has one in another dtype alone; false if it has none
   Tensor take(Format format, const Shape& shape);
   void give_back(Tensor& t);
   void release(Node& node);

@@ -62,8 +62,12 @@ class Sublayer {
  private:
   Tensor compute(Context& cx, const Branch& b) const { return fused(cx, b.h, b.pass, {}); }
   Tensor add(Context& cx, const Tensor& x, const Tensor& y) const {  // x + factor dropout(y)
-    const Tensor kept = ops::dropout(cx, y, dropout_);
-    return ops::add_residual(cx, residual(cx, x), factor_ == 1 ? kept : ops::scale(cx, kept, factor_));
+    ops::DropoutOptions with = dropout_;
+    if (factor_ == 1) {
+      with.residual = residual(cx, x);
+      return ops::dropout(cx, y, with);
+    }
+    return ops::add_residual(cx, residual(cx, x), ops::scale(cx, ops::dropout(cx, y, with), factor_));
   }
   // The sum overwrites x unless a tape needs x or a probe has seen it.
   ops::Residual residual(const Context& cx, const Tensor& x) const {

@@ -8,7 +8,9 @@ namespace qkv {
 
 // Products take their operand in the pass' compute dtype; the residual stream may be wider.
 inline Tensor as_operand(Context& cx, const Tensor& x) {
-  return x.dtype() == cx.precision.compute ? x : ops::cast(cx, x, cx.precision.compute);
+  if (x.dtype() == cx.precision.compute) return x;
+  const Tensor made = cx.tape != nullptr ? cx.tape->operand(x) : Tensor();
+  return made.defined() ? made : ops::cast(cx, x, cx.precision.compute);
 }
 
 class Linear {

@@ -1,6 +1,6 @@
 // src/ops/dropout.cpp
 //
-//   y = x keep / (1 - p),   keep = 0 with probability p      dx = dy keep / (1 - p)
+//   y = residual + x keep / (1 - p),   keep = 0 with probability p      dx = dy keep / (1 - p)     dresidual = dy
 //
 // The mask is a function of seed, step, layer, site, global row and column: the same in forward, backward and
 // recomputation, and for any layout of the batch.
@@ -8,7 +8,7 @@
 
 #include "base/philox.h"
 #include "ops/checks.h"
-#include "ops/ops.h"
+#include "ops/product.h"
 
 namespace qkv::ops {
 
@@ -23,15 +23,23 @@ Dropout dropout_of(const Context& cx, float p, Place place, Site site) {
 Tensor dropout(Context& cx, const Tensor& x, const DropoutOptions& options) {
   check_vectors(cx, "dropout", "x", x);
   check_number("dropout", "p", static_cast<double>(options.p), 0, 0.999);
-  if (!cx.training || options.p == 0) return x;
+  const Residual residual = options.residual;
+  if (!cx.training || options.p == 0) return add_residual(cx, residual, x);
+  const bool joined = residual.x.defined();
+  if (joined) check_residual(cx, "dropout", residual, x.shape());
   const Dropout dropout = dropout_of(cx, options.p, options.place, options.site);
-  const Tensor y = cx.make(x.shape(), x.dtype());
-  cx.kernels.dropout(cx.exec, {.y = y, .x = x, .dropout = dropout});
+  const Tensor y = residual.in_place ? residual.x : cx.make(x.shape(), joined ? residual.x.dtype() : x.dtype());
+  cx.kernels.dropout(cx.exec, {.y = y, .x = x, .residual = residual.x, .dropout = dropout});
   if (cx.tape != nullptr) {
     cx.tape->record("dropout", [=](Backward& bk) {
-      if (const Grad dx = bk.grad(x)) {
-        bk.kernels.dropout(bk.exec, {.y = dx.tensor, .x = bk.dy(y), .dropout = dropout, .add = dx.add});
+      const Tensor dy = bk.dy(y);
+      if (const Tensor rounded = bk.only_rounded(x); rounded.defined()) {
+        bk.kernels.dropout(bk.exec, {.y = rounded, .x = dy, .dropout = dropout});
+      } else if (const Grad dx = bk.grad(x)) {
+        bk.kernels.dropout(bk.exec,
+                           {.y = dx.tensor, .x = dy, .residual = dx.add ? dx.tensor : Tensor(), .dropout = dropout});
       }
+      if (joined) bk.pass_on(y, residual.x);
     });
   }
   return cx.finish("dropout", y);

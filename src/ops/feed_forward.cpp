@@ -71,6 +71,7 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
       up.backward(bk, du, x, bk.grad(x));
       if (gated) gating.backward(bk, dg, x, bk.grad(x));
     });
+    cx.tape->reads_rounded(y, dtype);
   }
   return cx.finish(kFeedForward, y);
 }

@@ -22,6 +22,10 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
 
   const DType exact = cx.precision.exact;
   const Tensor y = cx.make(x.shape(), options.dtype.value_or(cx.precision.compute));
+  // A stream that is normed is both added to and multiplied.
+  const bool twice = cx.kernels.rounds_norms && cx.tape != nullptr && cx.probe == nullptr && !cx.guard_finite &&
+                     y.dtype() == exact && exact != cx.precision.compute;
+  const Tensor operand = twice ? cx.make(x.shape(), cx.precision.compute) : Tensor();
   const Tensor mean = cx.make({x.rows()}, exact), rstd = cx.make({x.rows()}, exact);  // kept for backward
   const Tensor weight = w != nullptr ? w->value(cx, exact) : Tensor();
   cx.kernels.layer_norm(cx.exec, {.y = y,
@@ -31,7 +35,8 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                   .w = weight,
                                   .b = b != nullptr ? b->value(cx, exact) : Tensor(),
                                   .eps = options.eps,
-                                  .offset = options.offset});
+                                  .offset = options.offset,
+                                  .rounded = operand});
   if (cx.tape != nullptr) {
     cx.tape->record("layer_norm", [=, offset = options.offset](Backward& bk) {
       const Grad dx = bk.grad(x);
@@ -44,8 +49,10 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                                .mean = mean,
                                                .rstd = rstd,
                                                .offset = offset,
-                                               .rounded = bk.rounded(x, bk.cx.precision.compute)});
+                                               .also = bk.dy_if_any(operand),
+                                               .rounded = bk.rounded(x)});
     });
+    if (twice) cx.tape->set_operand(y, operand);
   }
   return cx.finish("layer_norm", y);
 }

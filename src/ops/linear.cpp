@@ -165,6 +165,7 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
       bk.pass_on(y, residual.x);
       product.backward(bk, dy, x, bk.grad(x));
     });
+    cx.tape->reads_rounded(y, dtype);
   }
   return cx.finish("linear", y);
 }

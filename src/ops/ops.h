@@ -118,8 +118,9 @@ struct DropoutOptions {
   float p = 0;
   Place place;
   Site site = Site::embed;
+  Residual residual;  // what is left of x is added to it
 };
-Tensor dropout(Context& cx, const Tensor& x, const DropoutOptions& options);  // x itself unless cx.training
+Tensor dropout(Context& cx, const Tensor& x, const DropoutOptions& options);  // x as it is unless cx.training
 
 Tensor activation(Context& cx, const Tensor& x, Activation act);
 Tensor gated(Context& cx, const Tensor& gate, const Tensor& up, Gating form);

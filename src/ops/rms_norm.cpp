@@ -34,7 +34,7 @@ Tensor rms_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                              .w = weight,
                                              .r = r,
                                              .offset = offset,
-                                             .rounded = bk.rounded(x, bk.cx.precision.compute)});
+                                             .rounded = bk.rounded(x)});
     });
   }
   return cx.finish("rms_norm", y);

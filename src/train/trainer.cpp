@@ -157,7 +157,7 @@ Trainer::Memory Trainer::plan(const Engine& engine, const Recipe& recipe, Model&
   Arena arena(engine.device(), 0, Arena::Mode::plan), gradients(engine.device(), 0, Arena::Mode::plan);
   Tape tape(gradients);
   Kernels none = Kernels::none();
-  none.rounds_gradients = engine.kernels().rounds_gradients;  // memory for them
+  none.rounds_norms = engine.kernels().rounds_norms;  // memory for them
   Context cx{.kernels = none, .exec = engine.exec(), .arena = arena, .precision = recipe.precision()};
   cx.tape = &tape;
   cx.training = true;

@@ -225,6 +225,10 @@ std::vector<Case> every_op() {
            [](T& t) {
              t.output(ops::dropout(t.cx, t.input({3, 16}), {.p = 0.4F}));
            }},
+      Case{"dropout_to_stream",
+           [](T& t) {
+             t.output(ops::dropout(t.cx, t.input({3, 16}), {.p = 0.4F, .residual = {.x = t.input({3, 16})}}));
+           }},
       Case{"activation",
            [](T& t) {
              t.output(ops::activation(t.cx, t.input({3, 4}), ops::act::gelu_erf));

@@ -1,7 +1,8 @@
-// Norms' backward may write a gradient rounded for the product that reads it next: every gradient keeps its bits, also where
-// more is added to the gradient in between.
+// Norms may write their results rounded for the product that reads them next, and dropout's backward may write nothing else:
+// every gradient keeps its bits, also where more is added to it in between.
 #include <gtest/gtest.h>
 
+#include "nn/linear.h"
 #include "ops/ops.h"
 #include "support/pass.h"
 
@@ -11,7 +12,7 @@ namespace rounded_gradients_test {
 constexpr int64_t kRows = 70, kWidth = 64, kHidden = 136;
 
 const Kernels* under = nullptr;
-int64_t roundings = 0;
+int64_t roundings = 0, joined = 0;
 
 // What a table without rounding does, and the rounding after it.
 template <class Args, auto kKernel>
@@ -24,12 +25,32 @@ void then_round(const Exec& exec, const Args& a) noexcept {
   under->copy(exec, {.y = a.rounded, .x = a.dx.tensor});
 }
 
+void layer_norm_then_round(const Exec& exec, const LayerNormArgs& a) noexcept {
+  LayerNormArgs plain = a;
+  plain.rounded = {};
+  under->layer_norm(exec, plain);
+  if (a.rounded.defined()) under->copy(exec, {.y = a.rounded, .x = a.y});
+}
+void layer_norm_backward_of_both(const Exec& exec, const LayerNormBackwardArgs& a) noexcept {
+  LayerNormBackwardArgs plain = a;
+  plain.also = {};
+  std::vector<float> sum(static_cast<size_t>(a.dy.count()));
+  if (a.also.defined()) {
+    ++joined;
+    plain.dy = Tensor(*exec.device, reinterpret_cast<std::byte*>(sum.data()), DType::f32, a.dy.shape());
+    under->copy(exec, {.y = plain.dy, .x = a.dy});
+    under->copy(exec, {.y = plain.dy, .x = a.also, .add = true});
+  }
+  then_round<LayerNormBackwardArgs, &Kernels::layer_norm_backward>(exec, plain);
+}
+
 Kernels rounding(const Kernels& table) {
   Kernels made = table;
-  if (table.rounds_gradients) return made;
+  if (table.rounds_norms) return made;
   under = &table;
-  made.rounds_gradients = true;
-  made.layer_norm_backward = then_round<LayerNormBackwardArgs, &Kernels::layer_norm_backward>;
+  made.rounds_norms = true;
+  made.layer_norm = layer_norm_then_round;
+  made.layer_norm_backward = layer_norm_backward_of_both;
   made.rms_norm_backward = then_round<RmsNormBackwardArgs, &Kernels::rms_norm_backward>;
   return made;
 }
@@ -68,14 +89,75 @@ std::vector<Numbers> gradients(const Kernels& table, bool again) {
 TEST(RoundedGradients, HaveTheBitsOfOnesRoundedLater) {
   for (const Kernels* table : kernels::all_tables()) {
     Kernels without = *table;
-    without.rounds_gradients = false;
+    without.rounds_norms = false;
     const Kernels with = rounding(*table);
     for (const bool again : {false, true}) {
       roundings = 0;
       EXPECT_EQ(gradients(with, again), gradients(without, again)) << table->name << (again ? ", read again" : "");
-      EXPECT_EQ(roundings, table->rounds_gradients ? 0 : 2) << table->name;  // x itself is an input
+      EXPECT_EQ(roundings, table->rounds_norms ? 0 : 2) << table->name;  // x itself is an input
     }
   }
+}
+
+// The same of two sublayers of the 2017 Transformer, with dropout. `again`: the product's output is read once more.
+std::vector<Numbers> gradients_of_post_norms(const Kernels& table, bool again, bool drops) {
+  Pass pass({.kernels = &table, .precision = Precision::bf16(), .threads = 2, .tape = true});
+  pass.cx.training = true;
+  std::vector<const Param*> weights;
+  const auto param = [&](const Shape& shape) {
+    const auto seed = 10 + weights.size();
+    weights.push_back(&pass.param("w" + std::to_string(seed), normals(seed, shape.count(), 0.2), shape));
+    return weights.back();
+  };
+  const Tensor input = pass.input(normals(1, kRows * kWidth), {kRows, kWidth}, DType::f32);
+  Tensor x = ops::scale(pass.cx, input, 0.5);
+  std::vector<Tensor> more;
+  for (int16_t layer = 0; layer < 2; ++layer) {
+    const Tensor y = ops::linear(pass.cx, as_operand(pass.cx, x), *param({kWidth, kWidth}),
+                                 {.bias = param({kWidth}), .out = DType::f32});
+    if (again) more.push_back(ops::scale(pass.cx, y, 3));
+    x = ops::dropout(pass.cx, y, {.p = drops ? 0.2F : 0, .place = {Stack::encoder, layer}, .residual = {.x = x}});
+    x = ops::layer_norm(pass.cx, x, {.weight = param({kWidth}), .bias = param({kWidth}), .dtype = DType::f32});
+  }
+  more.push_back(ops::linear(pass.cx, as_operand(pass.cx, x), *param({kWidth, kWidth})));
+  for (size_t i = 0; i < more.size(); ++i) {
+    pass.tape.seed(pass.cx, more[i], pass.input(normals(50 + i, kRows * kWidth), {kRows, kWidth}, more[i].dtype()));
+  }
+  pass.tape.backward(pass.cx);
+  std::vector<Numbers> found{to_host(pass.tape.gradient(input))};
+  for (const Param* weight : weights) found.push_back(to_host(weight->gradient()));
+  return found;
+}
+
+TEST(RoundedGradients, OfPostNormsAndDropoutToo) {
+  for (const Kernels* table : kernels::all_tables()) {
+    Kernels without = *table;
+    without.rounds_norms = false;
+    const Kernels with = rounding(*table);
+    for (const bool again : {false, true}) {
+      for (const bool drops : {false, true}) {
+        joined = 0;
+        EXPECT_EQ(gradients_of_post_norms(with, again, drops), gradients_of_post_norms(without, again, drops))
+            << table->name << (again ? ", read again" : "") << (drops ? ", with dropout" : "");
+        EXPECT_EQ(joined, table->rounds_norms ? 0 : 2) << table->name;
+      }
+    }
+  }
+}
+
+// Only for a step that reads it so.
+TEST(RoundedGradients, OfDropoutAreInFullWhereAllOfThemIsRead) {
+  const auto gradient = [](const Precision& precision) {
+    Pass pass({.precision = precision, .tape = true});
+    pass.cx.training = true;
+    const Tensor input = pass.input(normals(1, kRows * kWidth), {kRows, kWidth}, DType::f32);
+    const Tensor x = ops::scale(pass.cx, input, 1), stream = ops::scale(pass.cx, input, 0);
+    const Tensor y = ops::dropout(pass.cx, x, {.p = 0.3F, .residual = {.x = stream}});
+    pass.tape.seed(pass.cx, y, pass.input(normals(2, kRows * kWidth), {kRows, kWidth}, DType::f32));
+    pass.tape.backward(pass.cx);
+    return to_host(pass.tape.gradient(input));
+  };
+  EXPECT_EQ(gradient(Precision::bf16()), gradient(Precision::f32()));
 }
 
 }  // namespace rounded_gradients_test

@@ -94,9 +94,11 @@ void activation_backward(const Exec& exec, const ActivationBackwardArgs& a, cons
 }
 
 void dropout(const Exec& exec, const DropoutArgs& a, const IsaKernels& isa) noexcept {
-  if (!all_float({&a.y, &a.x})) return ref::dropout(ref::Split(*exec.pool), a);
+  const bool joined = a.residual.defined();
+  const Tensor& other = joined ? a.residual : a.x;
+  if (!all_float({&a.y, &a.x, &other})) return ref::dropout(ref::Split(*exec.pool), a);
   constexpr int64_t kSome = 256;
-  const RowsOf y(a.y), x(a.x);
+  const RowsOf y(a.y), x(a.x), residual(other);
   over_rows(exec, a.y.rows(), a.y.cols(), [&](Range rows, int) {
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       DropoutFactors kept(a.dropout, r);
@@ -108,7 +110,8 @@ void dropout(const Exec& exec, const DropoutArgs& a, const IsaKernels& isa) noex
           const float factor = kept(static_cast<uint64_t>(c + i));
           some[i] = factor > 0 ? some[i] * factor : 0;
         }
-        isa.scaled_row(y(r, c), {some}, 1, a.add, count);
+        if (joined) isa.scaled_row({some}, residual(r, c), 1, true, count);
+        isa.scaled_row(y(r, c), {some}, 1, false, count);
       }
     }
   });

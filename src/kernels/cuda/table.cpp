@@ -6,7 +6,7 @@ namespace qkv::kernels::cuda {
 
 const Kernels& table() {
   static const Kernels kernels{.name = "cuda",
-                               .rounds_gradients = true,
+                               .rounds_norms = true,
                                .device = &device,
 #define QKV_KERNEL(kernel, Args) .kernel = &cuda::kernel,
                                QKV_KERNELS(QKV_KERNEL)

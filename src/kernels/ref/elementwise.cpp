@@ -132,11 +132,12 @@ void dropout(const Split& split, const DropoutArgs& a) {
     split(a.y.rows(), [&](Range rows) {
       for (int64_t r = rows.begin; r < rows.end; ++r) {
         const auto y = Out<R>::row(a.y, r);
-        const auto x = In<R>::row(a.x, r);
+        const auto x = In<R>::row(a.x, r), residual = In<R>::row(a.residual.defined() ? a.residual : a.x, r);
         const uint64_t row = a.dropout.first_row + static_cast<uint64_t>(r);
         for (int64_t c = 0; c < a.y.cols(); ++c) {
           const bool keep = uniform01(random_u32(a.dropout.key, row, static_cast<uint64_t>(c))) >= a.dropout.p;
-          y.put(c, keep ? x[c] * factor : R{0}, a.add);
+          const R kept = keep ? x[c] * factor : R{0};
+          y.put(c, a.residual.defined() ? residual[c] + kept : kept, false);
         }
       }
     });

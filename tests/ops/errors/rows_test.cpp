@@ -190,6 +190,12 @@ REFUSES(RmsNorm,  //
 
 REFUSES(Dropout,  //
         {"indices", [](B& b) { ops::dropout(b.cx, b.ids({2}), {.p = 0.5F}); }, {"dropout", "i32 [2]", "f32"}},
+        {"another_stream",
+         [](B& b) {
+           b.cx.training = true;
+           ops::dropout(b.cx, b.floats({2, 3}), {.p = 0.5F, .residual = {.x = b.floats({3, 3})}});
+         },
+         {"dropout", "[2, 3]", "[3, 3]"}},
         {"nan", [](B& b) { ops::dropout(b.cx, b.floats({2}), {.p = kNanF}); }, {"dropout", "p is nan"}},
         {"negative", [](B& b) { ops::dropout(b.cx, b.floats({2}), {.p = -0.5F}); }, {"dropout", "p is -0.5"}},
         {"everything", [](B& b) { ops::dropout(b.cx, b.floats({2}), {.p = 1}); }, {"dropout", "p is 1", "0.999"}});

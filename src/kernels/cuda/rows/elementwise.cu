@@ -61,12 +61,12 @@ void gated_backward_as(const Exec& exec, const GatedBackwardArgs& a) {
 template <class A, int N>
 void dropout_in(const Exec& exec, const DropoutArgs& a) {
   using R = typename A::Real;
-  const A y(a.y), x(a.x);
+  const A y(a.y), x(a.x), residual(a.residual);
   const Drop drop(a.dropout);
-  const bool add = a.add;
   each_pack<N>(exec, a.y.rows(), a.y.cols(), [=] __device__(int64_t r, int64_t c) {
-    R v[N];
+    R v[N], joined[N] = {};
     x.load(r, c, v);
+    if (residual) residual.load(r, c, joined);
 #pragma unroll
     for (int four = 0; four < N; four += 4) {
       R factors[4];
@@ -74,7 +74,11 @@ void dropout_in(const Exec& exec, const DropoutArgs& a) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) v[four + i] = factors[i] == 0 ? R{0} : v[four + i] * factors[i];
     }
-    y.put(r, c, v, add);
+    if (residual) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) v[i] = joined[i] + v[i];
+    }
+    y.store(r, c, v);
   });
 }
 
@@ -179,7 +183,7 @@ void gated_backward(const Exec& exec, const GatedBackwardArgs& a) noexcept {
   in_real(a.dy, [&](auto r) { gated_backward_as<decltype(r)>(exec, a); });
 }
 void dropout(const Exec& exec, const DropoutArgs& a) noexcept {
-  in_form(a.y, {&a.y, &a.x}, [&]<class A, int N>(A, Count<N>) { dropout_in<A, N>(exec, a); });
+  in_form(a.y, {&a.y, &a.x, &a.residual}, [&]<class A, int N>(A, Count<N>) { dropout_in<A, N>(exec, a); });
 }
 void rotary(const Exec& exec, const RotaryArgs& a) noexcept {
   const auto even = [&](int64_t n) {

@@ -17,6 +17,7 @@ struct Norm {
   R *mean, *rstd;  // mean is absent for rms_norm
   R eps, offset;
   int64_t rows, width;
+  RoundedForm<X> rounded;  // or absent
 };
 
 // One row by T threads. walk(x, f) calls f(first column, numbers of x, numbers of w) for each pack.
@@ -37,6 +38,7 @@ __device__ __forceinline__ void norm_row(const Norm<X, Y, W>& n, int64_t r, cons
 #pragma unroll
     for (int i = 0; i < kRowPack; ++i) out[i] = (v[i] - mean) * rstd * (n.w ? w[i] + n.offset : R{1}) + shift[i];
     n.y.store(r, c, out);
+    if (n.rounded) n.rounded.store(r, c, out);
   });
   if (threadIdx.x % T == 0) {
     if (n.mean != nullptr) n.mean[r] = mean;
@@ -76,8 +78,9 @@ void norm_by(const Exec& exec, const Norm<X, Y, W>& n) {
 
 // Mean and bias are absent for rms_norm.
 template <class Args>
-void run_norm(const Exec& exec, const Args& a, const Tensor& mean, const Tensor& rstd, const Tensor& b) {
-  in_row_form(rstd, {&a.x}, {&a.y}, {&a.w, &b}, [&]<class X, class Y, class W>(X, Y, W) {
+void run_norm(const Exec& exec, const Args& a, const Tensor& mean, const Tensor& rstd, const Tensor& b,
+              const Tensor& rounded) {
+  const auto run = [&]<class X, class Y, class W>(X, Y, W) {
     using R = typename X::Real;
     const Norm<X, Y, W> n{Y(a.y),
                           X(a.x),
@@ -88,17 +91,19 @@ void run_norm(const Exec& exec, const Args& a, const Tensor& mean, const Tensor&
                           static_cast<R>(a.eps),
                           static_cast<R>(a.offset),
                           a.x.rows(),
-                          a.x.cols()};
+                          a.x.cols(),
+                          RoundedForm<X>(rounded)};
     by_width(n.width, [&](auto t) { norm_by<decltype(t)::value>(exec, n); });
-  });
+  };
+  in_rounded_form(rstd, {&rounded}, {&a.x}, {&a.y}, {&a.w, &b}, run);
 }
 }  // namespace
 
 void layer_norm(const Exec& exec, const LayerNormArgs& a) noexcept {
-  run_norm(exec, a, a.mean, a.rstd, a.b);
+  run_norm(exec, a, a.mean, a.rstd, a.b, a.rounded);
 }
 void rms_norm(const Exec& exec, const RmsNormArgs& a) noexcept {
-  run_norm(exec, a, {}, a.r, {});
+  run_norm(exec, a, {}, a.r, {}, {});
 }
 
 }  // namespace qkv::kernels::cuda

@@ -11,18 +11,14 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-// How dx is written once more, rounded: in packs of bf16 where the others are in packs.
-template <class X>
-using RoundedForm = std::conditional_t<(X::kUnroll > 1), Packed<__nv_bfloat16>, X>;
-
 template <class X, class Y, class W>
 struct NormBackward {
   using R = typename X::Real;
   X dx, x;
   Y dy;
-  RoundedForm<X> rounded;  // or absent
+  RoundedForm<X> also, rounded;  // added to dy; dx once more. Or absent
   W w;
-  bool add;
+  bool add, has_also;
   const R *mean, *rstd;  // mean is absent for rms_norm
   R offset;
   int64_t rows, width, rows_each;
@@ -111,8 +107,15 @@ __global__ void __launch_bounds__(kRowBlock) norm_backward_pieces(const __grid_c
     const RowPart<Y, T> dy(n.dy, r, n.width);
     const Statistics<R> of(n, r);
     RowSums<T, R> means;
-    x.each_with(dy, [&](int64_t c, const R(&of_x)[kRowPack], const R(&of_dy)[kRowPack]) {
-      R u[kRowPack], xhat[kRowPack];
+    const auto whole = [&](int64_t c, const R(&part)[kRowPack], R(&sum)[kRowPack]) {
+      R more[kRowPack] = {};
+      if (n.has_also) n.also.load(r, c, more);
+#pragma unroll
+      for (int i = 0; i < kRowPack; ++i) sum[i] = n.has_also ? part[i] + more[i] : part[i];
+    };
+    x.each_with(dy, [&](int64_t c, const R(&of_x)[kRowPack], const R(&part)[kRowPack]) {
+      R u[kRowPack], xhat[kRowPack], of_dy[kRowPack];
+      whole(c, part, of_dy);
       load_factors(n.w, c, n.offset, u);
       means.add(of, of_x, of_dy, u, xhat);
       if (!sums) return;
@@ -125,8 +128,9 @@ __global__ void __launch_bounds__(kRowBlock) norm_backward_pieces(const __grid_c
     });
     if (!n.dx) continue;
     means.finish(n.mean != nullptr, n.width);
-    x.each_with(dy, [&](int64_t c, const R(&of_x)[kRowPack], const R(&of_dy)[kRowPack]) {
-      R u[kRowPack], out[kRowPack];
+    x.each_with(dy, [&](int64_t c, const R(&of_x)[kRowPack], const R(&part)[kRowPack]) {
+      R u[kRowPack], out[kRowPack], of_dy[kRowPack];
+      whole(c, part, of_dy);
       load_factors(n.w, c, n.offset, u);
       if (n.add) n.dx.load(r, c, out);
       means.gradient(of, of_x, of_dy, u, n.add, out);
@@ -144,12 +148,14 @@ struct Stages {
   template <class A>
   using Chunk = typename A::template Raw<kRowPack>;
   static constexpr int kPackBytes = 2 * sizeof(Chunk<X>) + sizeof(Chunk<Y>), kStages = 2;
-  static constexpr int bytes(int64_t width) {
-    return static_cast<int>((width + kRowPack * T - 1) / (kRowPack * T)) * kRowBlock * kPackBytes * kStages;
+  static constexpr int kAlsoBytes = sizeof(Chunk<RoundedForm<X>>);
+  static constexpr int packs(int64_t width) { return static_cast<int>((width + kRowPack * T - 1) / (kRowPack * T)); }
+  static constexpr int bytes(int64_t width, bool also) {
+    return packs(width) * kRowBlock * (kPackBytes + (also ? kAlsoBytes : 0)) * kStages;
   }
 
-  unsigned char* start;  // [stage][pack][x, old dx, dy][thread]
-  int stage_bytes;
+  unsigned char* start;  // [stage][pack][x, old dx, dy][thread], then [stage][pack][also][thread]
+  int packs_each, stage_bytes = packs_each * kRowBlock * kPackBytes;
 
   __device__ unsigned char* x(int stage, int s) const {
     return start + stage * stage_bytes + s * kRowBlock * kPackBytes + threadIdx.x * sizeof(Chunk<X>);
@@ -158,6 +164,9 @@ struct Stages {
   __device__ unsigned char* dy(int stage, int s) const {
     return start + stage * stage_bytes + s * kRowBlock * kPackBytes + 2 * kRowBlock * sizeof(Chunk<X>) +
            threadIdx.x * sizeof(Chunk<Y>);
+  }
+  __device__ unsigned char* also(int stage, int s) const {
+    return start + kStages * stage_bytes + ((stage * packs_each + s) * kRowBlock + threadIdx.x) * kAlsoBytes;
   }
   template <class A>
   static __device__ void call(unsigned char* to, const A& rows, int64_t r, int64_t c) {
@@ -186,7 +195,15 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
   using In = Stages<T, X, Y>;
   constexpr int kAtOnce = kRowBlock / T;
   extern __shared__ __align__(16) unsigned char raw[];
-  const In in{raw, In::bytes(n.width) / In::kStages};
+  const In in{raw, In::packs(n.width)};
+  const auto load_dy = [&](int stage, int s, float(&dy)[kRowPack]) {
+    In::load(in.dy(stage, s), n.dy, dy);
+    if (!n.has_also) return;
+    float more[kRowPack];
+    In::load(in.also(stage, s), n.also, more);
+#pragma unroll
+    for (int i = 0; i < kRowPack; ++i) dy[i] += more[i];
+  };
   const auto column = [](int s) { return int64_t{kRowPack} * (static_cast<int>(threadIdx.x) % T + s * T); };
   const auto each = [&](auto f) {
 #pragma unroll
@@ -205,6 +222,7 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
       each([&](int s, int64_t c) {
         In::call(in.x(stage, s), n.x, r, c);
         In::call(in.dy(stage, s), n.dy, r, c);
+        if (n.has_also) In::call(in.also(stage, s), n.also, r, c);
         if (n.add) In::call(in.old(stage, s), n.dx, r, c);
       });
     }
@@ -222,7 +240,7 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
     each([&](int s, int64_t) {
       float x[kRowPack], dy[kRowPack], xhat[kRowPack];
       In::load(in.x(stage, s), n.x, x);
-      In::load(in.dy(stage, s), n.dy, dy);
+      load_dy(stage, s, dy);
       means.add(of, x, dy, u[s], xhat);
 #pragma unroll
       for (int i = 0; i < kRowPack; ++i) {
@@ -235,7 +253,7 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
     each([&](int s, int64_t c) {
       float x[kRowPack], dy[kRowPack], out[kRowPack];
       In::load(in.x(stage, s), n.x, x);
-      In::load(in.dy(stage, s), n.dy, dy);
+      load_dy(stage, s, dy);
       if (n.add) In::load(in.old(stage, s), n.dx, out);
       means.gradient(of, x, dy, u[s], n.add, out);
       n.dx.store(r, c, out);
@@ -274,7 +292,7 @@ int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
   const int64_t sum_bytes = n.partial != nullptr ? kAtOnce * 2 * padded * static_cast<int64_t>(sizeof(*n.partial)) : 0;
   if constexpr (kPacked) {
     if (n.width <= kRowPack * T * kKept) {
-      const int64_t bytes = std::max<int64_t>(Stages<T, X, Y>::bytes(n.width), sum_bytes);
+      const int64_t bytes = std::max<int64_t>(Stages<T, X, Y>::bytes(n.width, n.has_also), sum_bytes);
       launch_pieces<norm_backward_packs<T, X, Y, W>>(exec, pieces, bytes, n);
       return pieces;
     }
@@ -294,7 +312,7 @@ int64_t run_pieces(const Exec& exec, NormBackward<X, Y, W>& n) {
 
 template <class X, class Y, class W>
 void norm_backward_in(const Exec& exec, NormBackward<X, Y, W> n, const Grad& to_w, const Grad& to_b, const Tensor& dy,
-                      const Tensor& x) {
+                      const Tensor& x, const Tensor& also) {
   using R = typename X::Real;
   const GradView dw(to_w), db(to_b);
   const bool sums = to_w || to_b;
@@ -309,6 +327,7 @@ void norm_backward_in(const Exec& exec, NormBackward<X, Y, W> n, const Grad& to_
       n.add = false;
       n.x = X(x.slice(-1, first, width));
       n.dy = Y(dy.slice(-1, first, width));
+      if (also.defined()) n.also = RoundedForm<X>(also.slice(-1, first, width));
       n.width = width;
       n.partial = reinterpret_cast<R*>(exec.scratch.data());
       pieces = run_pieces(exec, n);
@@ -324,36 +343,35 @@ void norm_backward_in(const Exec& exec, NormBackward<X, Y, W> n, const Grad& to_
 }
 
 template <class Args>
-void run_norm_backward(const Exec& exec, const Args& a, const Tensor& mean, const Tensor& rstd, const Grad& db) {
+void run_norm_backward(const Exec& exec, const Args& a, const Tensor& mean, const Tensor& rstd, const Grad& db,
+                       const Tensor& also) {
   const auto run = [&]<class X, class Y, class W>(X, Y, W) {
     using R = typename X::Real;
     const NormBackward<X, Y, W> n{X(a.dx.tensor),
                                   X(a.x),
                                   Y(a.dy),
+                                  RoundedForm<X>(also),
                                   RoundedForm<X>(a.rounded),
                                   W(a.w),
                                   a.dx.add,
+                                  also.defined(),
                                   numbers_of<R>(mean),
                                   numbers_of<R>(rstd),
                                   static_cast<R>(a.offset),
                                   a.x.rows(),
                                   a.x.cols()};
-    norm_backward_in(exec, n, a.dw, db, a.dy, a.x);
+    norm_backward_in(exec, n, a.dw, db, a.dy, a.x, also);
   };
-  if (rstd.dtype() == DType::f64 || packed<__nv_bfloat16>({&a.rounded}, kRowPack)) {
-    in_row_form(rstd, {&a.x, &a.dx.tensor}, {&a.dy}, {&a.w}, run);
-  } else {
-    run(Loose<float>{}, Loose<float>{}, Loose<float>{});
-  }
+  in_rounded_form(rstd, {&also, &a.rounded}, {&a.x, &a.dx.tensor}, {&a.dy}, {&a.w}, run);
 }
 
 }  // namespace
 
 void layer_norm_backward(const Exec& exec, const LayerNormBackwardArgs& a) noexcept {
-  run_norm_backward(exec, a, a.mean, a.rstd, a.db);
+  run_norm_backward(exec, a, a.mean, a.rstd, a.db, a.also);
 }
 void rms_norm_backward(const Exec& exec, const RmsNormBackwardArgs& a) noexcept {
-  run_norm_backward(exec, a, {}, a.r, {});
+  run_norm_backward(exec, a, {}, a.r, {}, {});
 }
 
 }  // namespace qkv::kernels::cuda
