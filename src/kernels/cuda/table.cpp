@@ -15,7 +15,7 @@ const Kernels& table() {
                                .sum_squares_set = &sum_squares_set,
                                .adamw_set = &adamw_set,
                                .first_highest = &first_highest,
-                               .cache_heads = &cache_heads,
+                               .cached_attention = &cached_attention,
                                .input_gradient_set = &input_gradient_set,
                                .muon_set = &muon_set};
   return kernels;
