@@ -9,16 +9,15 @@ set(general_flags ${hopper_flags} -gencode=arch=compute_80,code=compute_80)
 # Files are compiled together: reading the headers takes nvcc 3 s of a processor, 4 where there is PTX too, more than many a
 # kernel. Names differ within a group.
 set(hopper_groups
-  "attention_dk_dv attention_dq limits product_skinny"
-  "attention_wgmma"
+  "attention_dk_dv attention_dq attention_wgmma limits product_skinny"
   "product_wgmma")
 set(cuda_groups ${hopper_groups}
   "attention attention_backward_general attention_sums"
   "attention_backward attention_decode attention_drop attention_fast attention_single_keys attention_tiles"
-  "block_product cache_heads choice optim sort tensor_sets whole"
+  "block_product cache_heads choice elementwise optim sort tensor_sets whole"
   "blocks lookup norm"
-  "experts muon"
-  "linear loss pool product product_f32")
+  "experts linear loss pool product product_f32"
+  "muon norm_backward")
 
 # qkv_cuda_kernels(): src/kernels/cuda becomes a part of qkv_kernels. nvcc is called by hand: CMake of this age does not
 # know how it says C++20.

@@ -13,6 +13,8 @@ struct ValueAndSlope {
   R value, slope;
 };
 
+inline constexpr float kLog2E = 1.44269504088896341F;
+
 // exp(x) by one instruction of the multi-function unit: within 2^-21 for |x| < 8, less exact the larger |x|.
 __device__ inline float fast_exp2(float x) {
   float y;
@@ -20,7 +22,7 @@ __device__ inline float fast_exp2(float x) {
   return y;
 }
 __device__ inline float fast_exp(float x) {
-  return fast_exp2(x * 1.44269504088896341F);
+  return fast_exp2(x * kLog2E);
 }
 
 // 1 / (1 + exp(-x)); in float by fast instructions.

@@ -7,6 +7,8 @@
 
 namespace qkv::kernels::cuda {
 
+inline constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
+
 __device__ inline uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
@@ -72,10 +74,9 @@ __device__ inline void load_bytes(uint32_t to, const void* from, int bytes, uint
 // The way back, of what ordinary stores wrote before fence_for_copies() and a barrier. wait_for_copies_out(): all that this
 // thread sent has been read.
 __device__ inline void store_bytes(void* to, uint32_t from, int bytes) {
-  asm volatile(
-      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;" ::"l"(to), "r"(from),
-      "r"(bytes)
-      : "memory");
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;" ::"l"(to),
+               "r"(from), "r"(bytes)
+               : "memory");
 }
 __device__ inline void wait_for_copies_out() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");

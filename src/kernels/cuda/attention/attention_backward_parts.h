@@ -2,12 +2,10 @@
 #pragma once
 
 #include "kernels/cuda/attention/attention_backward.h"
+#include "kernels/cuda/formulas.h"
 #include "kernels/cuda/launch.h"
 
 namespace qkv::kernels::cuda {
-
-inline constexpr float kLog2E = 1.4426950408889634F;
-inline constexpr int kPanel = kBlock * 128;  // bytes of 64 rows of 64 numbers
 
 template <int D>
 __device__ void load_head(uint32_t to, const CUtensorMap* map, int head, int row, uint32_t barrier) {

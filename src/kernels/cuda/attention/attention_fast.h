@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/cuda/attention/attention_drop.h"
+#include "kernels/cuda/formulas.h"
 #include "kernels/cuda/launch.h"
 
 namespace qkv::kernels::cuda {
@@ -17,7 +18,7 @@ namespace qkv::kernels::cuda {
 inline constexpr int kKeyBlock = 64, kSpanBlocks = 4, kKeySpan = kKeyBlock * kSpanBlocks;
 inline constexpr int kMostClasses = 8, kClassBytes = 2 * kMostClasses;  // counted inside the kernel
 inline constexpr float kHidden = -1e30F;                                // the score of a key that a row does not see
-inline constexpr float kLog2E = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
+inline constexpr float kLn2 = 0.6931471805599453F;
 
 // AttentionArgs as the fast forms take them. Strides in elements.
 struct FastAttention {

@@ -7,7 +7,6 @@
 
 namespace qkv::kernels::cuda {
 
-inline constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
 inline constexpr int kStages = 3, kTileRows = 128;
 
 // kGroups warpgroups a block, kEach blocks a multiprocessor. kEarly: the next scores are under way during the softmax.

@@ -15,7 +15,6 @@ namespace qkv::kernels::cuda {
 namespace {
 
 constexpr int kConsumers = 2;
-constexpr int kPanel = 64 * 128;  // bytes of 64 rows of 64 numbers
 constexpr int kABytes = kTileRows * 128, kBBytes = kTileColumns * 128, kStage = kABytes + kBBytes;
 constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
 constexpr int kSharedLimit = 232448;
