@@ -188,8 +188,10 @@ class RowBlock {
       const int64_t row = key_row(f_, t.segment, t.segment_index, key);
       const __nv_bfloat16* from =
           of_keys ? f_.k + t.kv_head * f_.k_head + row * f_.k_row : f_.v + t.kv_head * f_.v_head + row * f_.v_row;
-      if (lane_ >= 2 * kChunks || 8 * chunk >= width) continue;
-      copy16(piece<kWidth>(of_keys ? keys_ : values_, key - span * kKeySpan, chunk), from + 8 * chunk, true);
+      if (lane_ >= 2 * kChunks) continue;
+      const bool there = 8 * chunk < width;
+      copy16(piece<kWidth>(of_keys ? keys_ : values_, key - span * kKeySpan, chunk), there ? from + 8 * chunk : from,
+             there);
     }
   }
   // A later span.
