@@ -60,11 +60,12 @@ function(qkv_plain target)
   endif()
 endfunction()
 
-# qkv_test(NAME [UNITY files compiled as one] LINK ...): every .cpp below tests/NAME becomes the test program test_NAME, each case one ctest entry;
+# qkv_test(NAME [UNITY files compiled as one] [UNSANITIZED tests] LINK ...): every .cpp below tests/NAME becomes the test program test_NAME, each case one ctest entry;
 # suites named ...Long are for ./qkv test --long. A sanitized program takes long to start, so there a fourth of the cases
-# is one entry; GTEST_FILTER picks single ones.
+# is one entry, and those that compute most of the time stay out (not in ./qkv test --asan --long); GTEST_FILTER picks single
+# ones.
 function(qkv_test name)
-  cmake_parse_arguments(ARG "" "UNITY" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "UNITY;UNSANITIZED" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
   add_executable(test_${name} ${sources})
   if(NOT ARG_UNITY)
@@ -75,10 +76,14 @@ function(qkv_test name)
   target_precompile_headers(test_${name} REUSE_FROM qkv_test_headers)
   qkv_plain(test_${name})
   if(QKV_SANITIZE)
+    set(filter "")
+    if(ARG_UNSANITIZED AND NOT QKV_SANITIZE_ALL)
+      set(filter ";GTEST_FILTER=-${ARG_UNSANITIZED}")
+    endif()
     foreach(quarter RANGE 3)
       add_test(NAME ${name}.quarter_${quarter} COMMAND test_${name})
       set_tests_properties(${name}.quarter_${quarter} PROPERTIES TIMEOUT 900
-        ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${quarter}")
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${quarter}${filter}")
     endforeach()
   else()
     gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -*Long.* DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST

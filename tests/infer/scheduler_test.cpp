@@ -111,7 +111,7 @@ TEST_P(Promise, TokensAreTheSameWhateverRunsBeside) {
                         {"q8", Precision::f32(), DType::i8, Block::q8},
                         {"q4", Precision::bf16(), DType::bf16, Block::q4}};
   const std::vector<SessionOptions> requests = mixed_requests(checkpoint.spec, 64);
-  const Kernels& table = *kernels::all_tables().back();  // the GPU's where there is one
+  const Kernels& table = kernels::cuda::available() ? kernels::cuda::table() : kernels::best_table();
   const Engine one(table, {.threads = 1}), two(table, {.threads = 2});
   for (const Form& form : forms) {
     const auto model = in_form(checkpoint, one, form);
