@@ -20,10 +20,10 @@ double since(Clock::time_point start) {
 const std::string kLong = R"({"prompt": "one two", "max_tokens": 500, "logit_bias": {"470": -100}, "stream": true})";
 
 // A text of the model `long` that lasts for seconds: it ends because its client leaves.
-std::string endless_text(const char* stream = "false") {
-  return request_text({.path = "/v1/completions",
-                       .body = R"({"model": "long", "prompt": "x", "max_tokens": 60000, "logit_bias": {"470": -100},)"
-                               R"( "stream": )" + std::string(stream) + "}"});
+std::string endless_text(bool stream = false) {
+  const Json body = {
+      {"model", "long"}, {"prompt", "x"}, {"max_tokens", 60000}, {"logit_bias", {{"470", -100}}}, {"stream", stream}};
+  return request_text({.path = "/v1/completions", .body = body.dump()});
 }
 
 bool soon(const std::function<bool()>& holds, double seconds = 5) {
@@ -41,7 +41,7 @@ TEST(ServerFaults, AClientThatLeavesFreesItsSlot) {
   const RunningServer server(options);
   const std::string active = "qkv_slots_active{model=\"long\"}", waiting = "qkv_queue_waiting{model=\"long\"}";
   Client running(server.port()), queued(server.port());
-  running.send(endless_text("true"));
+  running.send(endless_text(true));
   ASSERT_TRUE(running.read_until("data: {"));
   queued.send(endless_text());
   ASSERT_TRUE(soon([&] { return server.metric(waiting) == 1; }));
